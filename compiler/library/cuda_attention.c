@@ -110,7 +110,7 @@ static int group_columns(CudaAttentionKernel which, const CudaAttentionClass *c)
 /* Bytes of shared memory behind all others: barriers, or where the block's rows begin. */
 static int aside(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
-    int barriers = 1 + 4 * stages(which, c);
+    int barriers = 1 + 4 * stages(which, c) + groups(which, c);
     return cuda_attention_maps(which, c) ? (8 * barriers + 15) / 16 * 16 : 32;
 }
 

@@ -427,6 +427,8 @@ static const struct Fault {
     {"dk, dv: the second weights are read before they are there", "        arrive();\n        if (COLUMNS",
      "        if (COLUMNS", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
     {"maps: scores that are not done", "                vwn_group_wait<1>();\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: a group that does not let the next one multiply", "                leave(next_turn);\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: the first group waits for the last one, too", "turn = group_base == 0", "turn = 0", 0, GROUPS_64, CUDA_SDPA},
     {"maps: first scores that are not done", "                vwn_group_wait<0>();\n            }\n", "            }\n", 0, GROUPS_64, CUDA_SDPA},
     {"maps: sums that shrink while products add to them", "                vwn_group_wait<0>();\n                vwn_group_registers(O);\n", "", 0,
      GROUPS_64, CUDA_SDPA},

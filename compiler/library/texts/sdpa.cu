@@ -27,6 +27,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     elem *const keys_at = Q + ROWS * D, *const values_at = keys_at + STAGES * OF_KEYS;
     uint64_t *const queries_come = (uint64_t *)(memory + TEXT_SHARED - TEXT_ASIDE), *const keys_come = queries_come + 1;
     uint64_t *const values_come = keys_come + STAGES, *const keys_left = values_come + STAGES, *const values_left = keys_left + STAGES;
+    uint64_t *const turns = values_left + STAGES; /* of a group: the one before has begun its products */
     const int end = past(t0);
     if (threadIdx.x == 0) {
         vwn_mbarrier_make(queries_come, 1);
@@ -37,6 +38,9 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             vwn_mbarrier_make(keys_left + i, WARPS);
             vwn_mbarrier_make(values_left + i, WARPS);
         }
+        #pragma unroll
+        for (int i = 0; i < WARPS / 4; i++)
+            vwn_mbarrier_make(turns + i, 4);
         vwn_proxy_fence();
     }
     __syncthreads();
@@ -89,19 +93,26 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     /* Weights of a tile are multiplied with its values while those of the next one are made. */
     uint32_t weight[COLUMNS / 16][4];
     vwn_turn<STAGES> before = at;
+    /* Groups take turns, so that one multiplies while others make weights: the first one begins. */
+    uint64_t *const my_turn = turns + group_base / 64, *const next_turn = turns + (group_base + 64) % ROWS / 64;
+    uint32_t turn = group_base == 0;
     if (from < end)
         vwn_mbarrier_wait(queries_come, 0);
 #endif
 #include "attention_keys.cu"
             real x[R * PARTS][4];
 #if TEXT_MAPS
+            vwn_mbarrier_wait(my_turn, turn);
+            turn ^= 1;
             vwn_mbarrier_wait(keys_come + at.place, at.round);
             vwn_group_mul<false, D, ROWS, COLUMNS, false, false>(x, Q, group_base, keys_at + at.place * OF_KEYS, 0);
             if (u0 > from) {
                 vwn_mbarrier_wait(values_come + before.place, before.round);
                 vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(O, weight, values_at + before.place * OF_VALUES);
+                leave(next_turn);
                 vwn_group_wait<1>();
             } else {
+                leave(next_turn);
                 vwn_group_wait<0>();
             }
             vwn_group_registers(x);
