@@ -40,15 +40,15 @@ static bool by_groups(const CudaAttentionClass *c)
     return c->warpgroups && c->half && lines && !c->dropped;
 }
 
-bool cuda_attention_maps(CudaAttentionKernel which, const CudaAttentionClass *c)
+uint32_t cuda_attention_maps(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
-    return which == CUDA_SDPA && by_groups(c);
+    return !by_groups(c) || which == CUDA_SDPA_GRAD_K ? 0 : which == CUDA_SDPA ? 3 : 2;
 }
 
 /* Groups of warps that multiply: of small heads as many as there are registers for. */
 static int groups(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
-    return cuda_attention_maps(which, c) && is_small(c) ? 3 : 2;
+    return which == CUDA_SDPA && is_small(c) ? 3 : 2;
 }
 
 /* A warp has 32 rows of a result, so that it reads half as much of shared memory for each product; with a soft cap, random
@@ -104,7 +104,7 @@ static int group_columns(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
     if (which == CUDA_SDPA)
         return 128;
-    return !is_small(c) ? 64 : which == CUDA_SDPA_GRAD_Q && !c->oldest ? 128 : 96;
+    return is_small(c) ? 96 : 64;
 }
 
 /* Bytes of shared memory behind all others: barriers, or where the block's rows begin. */
@@ -142,7 +142,7 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
     int warps = l.rows / (16 * tall);
     int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
-    l.threads = 32 * warps * halves + 128 * cuda_attention_maps(which, c);
+    l.threads = 32 * warps * halves + (cuda_attention_maps(which, c) ? 128 : 0);
     if (is_kept(which, c)) /* but for v where it is half of it */
         kept = which == CUDA_SDPA_GRAD_K && halves == 1 && c->d + c->dv > 96 ? l.rows * v : 0;
     l.shared = (kept + stages(which, c) * passing) * size;
@@ -159,15 +159,17 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
 }
 
 /* Nobody goes from one to the next where there is one: any stride will do. */
-LaunchMap cuda_attention_map(const CudaAttentionClass *c, const CudaAttentionLaunch *l, uint32_t i, int64_t B, const int64_t *ints)
+LaunchMap cuda_attention_map(CudaAttentionKernel which, const CudaAttentionClass *c, uint32_t n, int64_t B, const int64_t *ints)
 {
     enum { T, S, H, K, D, DV };
+    const CudaAttentionLaunch l = cuda_attention_launch(which, c);
+    const uint32_t i = 3 - cuda_attention_maps(which, c) + n;
     const int64_t *by = ints + ATTENTION_STRIDE + 3 * i; /* of sequence, row, head */
     LaunchMap m = {.buffer = i,
                    .half = c->half,
                    .extent = {ints[i == 2 ? DV : D], ints[i ? K : H], ints[i ? S : T], B},
                    .stride = {1},
-                   .box = {64, 1, (uint32_t)(i ? l->columns : l->rows), 1}};
+                   .box = {64, 1, (uint32_t)(i ? l.columns : l.rows), 1}};
     for (int k = 1; k < MAP_RANK; k++)
         m.stride[k] = m.extent[k] > 1 ? by[MAP_RANK - 1 - k] : m.stride[k - 1] * m.extent[k - 1];
     return m;
@@ -187,7 +189,7 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
     /* A compiler would spill for the sake of more blocks. */
     int blocks = c->half && l.threads > 128 ? 1 : 2;
     const char *type = half_word(c->half);
-    int of_copies = 128 * cuda_attention_maps(which, c), more, fewer;
+    int of_copies = cuda_attention_maps(which, c) ? 128 : 0, more, fewer;
     group_registers(groups(which, c), &more, &fewer);
     const TextValue value[] = {
         {"ELEMENT", type},
@@ -200,7 +202,7 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         {"AT_ONCE", text_number(arena, at_once(which, c, l.columns))},
         {"WARPS", text_number(arena, (l.threads - of_copies) / 32 / (is_split(which, c) ? 2 : 1))},
         {"THREADS", text_number(arena, l.threads)},
-        {"MAPS", text_number(arena, cuda_attention_maps(which, c))},
+        {"MAPS", text_number(arena, of_copies > 0)},
         {"MORE", text_number(arena, more)},
         {"FEWER", text_number(arena, fewer)},
         {"ASIDE", text_number(arena, aside(which, c))},

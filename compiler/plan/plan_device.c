@@ -187,22 +187,19 @@ static void draw_from_memory(Build *b, Launch *l, size_t i)
     l->n_int -= 2;
 }
 
-/* The tensor maps of a launch. NULL: it has none, or operands that none describes, such as one that is repeated; then warpgroups do not
- * compute it. */
-static const LaunchMap *attention_maps(Attention *a, CudaAttentionKernel which, const Launch *l)
+/* The tensor maps of a launch. Operands that none describes, such as one that is repeated, warpgroups do not compute. */
+static uint32_t attention_maps(Attention *a, CudaAttentionKernel which, Launch *l)
 {
-    if (!cuda_attention_maps(which, &a->class))
-        return NULL;
-    CudaAttentionLaunch how = cuda_attention_launch(which, &a->class);
     LaunchMap *map = NEW_ARRAY(a->b->arena, LaunchMap, CUDA_ATTENTION_MAPS);
     int64_t ints[ATTENTION_STRIDE + 9];
     for (size_t i = 0; i < COUNT_OF(ints); i++)
         ints[i] = l->ints[i].value;
-    for (uint32_t i = 0; i < CUDA_ATTENTION_MAPS && a->class.warpgroups; i++) {
-        map[i] = cuda_attention_map(&a->class, &how, i, a->B, ints);
+    for (uint32_t i = 0; i < cuda_attention_maps(which, &a->class); i++) {
+        map[i] = cuda_attention_map(which, &a->class, i, a->B, ints);
         a->class.warpgroups = launch_map_fits(&map[i]);
     }
-    return a->class.warpgroups ? map : NULL;
+    l->map = map;
+    return cuda_attention_maps(which, &a->class);
 }
 
 /* in: values, of which the first three are q, k and v; 0: the buffer `mean`. */
@@ -232,7 +229,7 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     a->class.width = width_of(a, which, l, o, a->class.half);
     if (cuda_attention_takes_any(&a->class) && is_mixed(a, a->class.half))
         a->class.width = CUDA_ACCESS_ANY;
-    l->map = attention_maps(a, which, l);
+    uint32_t maps = attention_maps(a, which, l);
     CudaAttentionLaunch how = cuda_attention_launch(which, &a->class);
     PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared,
                      .whole = true};
@@ -244,7 +241,7 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     PlanKernel *k = &b->kernel.v[l->kernel];
     if (!k->size)
         k->size = attention_sizes(b, &a->class, l->n_int);
-    k->n_map = l->map ? CUDA_ATTENTION_MAPS : 0;
+    k->n_map = maps;
     bool of_k = which == CUDA_SDPA_GRAD_K;
     l->rows = cuda_attention_blocks(&how, a->B, of_k ? a->S : a->T, of_k ? a->K : a->H);
     int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);

@@ -7,8 +7,6 @@
 
 #include "gpu_run.h"
 
-/* Code of sm_90 makes an address of an argument of c[0x0][0x198], here 0, and its place from 16 bytes behind the first one on. */
-enum { GPU_ARGUMENTS = 16 };
 enum { LANES = 32, GROUPS = 33, COPY_GROUPS = 64, MBARRIERS = 64, SCHEDULERS = 4, SECTORS = 4 * LANES };
 /* Threads that are at one place. */
 typedef struct WalkGroup {

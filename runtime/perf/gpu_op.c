@@ -20,7 +20,7 @@ uint32_t gpu_constant(const Warp *w, unsigned bank, int64_t at)
     const GpuLaunch *l = w->block->l;
     if (bank == 2 || bank == 3 || bank == 4)
         return l->constant && at >= 0 && (size_t)at / 4 < l->n_constant ? l->constant[at / 4] : 0;
-    int64_t arguments = l->arch >= 100 ? 0x380 : l->arch >= 90 ? 0x210 : 0x160;
+    int64_t arguments = l->arch >= 100 ? 0x380 : l->arch >= 90 ? GPU_ARGUMENTS_90 : 0x160;
     int64_t block = l->arch >= 100 ? 0x360 : 0, grid = l->arch >= 100 ? 0x370 : 0xc, stack = l->arch >= 100 ? 0x37c : 0x28;
     if (at >= arguments) {
         size_t i = (size_t)(at - arguments) / 8;

@@ -396,7 +396,7 @@ static bool copy_by_map(Warp *w, const Sass *s, uint32_t mask)
     if (!mask)
         return true;
     for (size_t i = 0; i < l->n_map; i++)
-        m = (((uint64_t)address[1] << 32 | address[0]) + GPU_ARGUMENTS == l->map[i].at) ? &l->map[i] : m;
+        m = (((uint64_t)address[1] << 32 | address[0]) == l->map[i].at) ? &l->map[i] : m;
     WalkBarrier *x = barrier_at(b, u[1]);
     if (!m || !x)
         return fail(w, m ? "a copy for a barrier that nobody has made" : "a copy by a map that is no argument");

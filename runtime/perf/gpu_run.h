@@ -22,7 +22,9 @@ typedef struct GpuLatency {
  * more than a load takes until its first bytes are there. Both are assumed. */
 enum { GPU_COPIER = 64, GPU_COPY_BEGINS = 200 };
 
-/* A tensor map among the arguments (LaunchMap of plan.h): which begins `at` bytes into them. */
+/* A tensor map among the arguments (LaunchMap of launch.h), which begins `at` bytes into them: code adds that to c[0x0][0x198], here 0. Among
+ * the constants, where arguments begin at 0x210 on sm_90, it lies at a multiple of 128 bytes. */
+enum { GPU_ARGUMENTS_90 = 0x210, GPU_MAP_BYTES = 128 };
 typedef struct GpuMap {
     uint64_t at, address;
     unsigned rank, item; /* bytes of an element */

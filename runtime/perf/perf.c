@@ -140,9 +140,8 @@ static uint64_t scalar_bits(double x)
 /* Map i, behind so many bytes of arguments. */
 static GpuMap gpu_map(const Launch *l, uint32_t i, uint64_t bytes)
 {
-    enum { SIZE = 128 }; /* and alignment */
     const LaunchMap *m = &l->map[i];
-    GpuMap to = {.at = (bytes + SIZE - 1) / SIZE * SIZE + SIZE * (uint64_t)i,
+    GpuMap to = {.at = (GPU_ARGUMENTS_90 + bytes + GPU_MAP_BYTES - 1) / GPU_MAP_BYTES * GPU_MAP_BYTES - GPU_ARGUMENTS_90 + GPU_MAP_BYTES * (uint64_t)i,
                  .address = perf_address(l->buffer[m->buffer]) + l->shift[m->buffer],
                  .rank = MAP_RANK,
                  .item = 2};

@@ -312,9 +312,9 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
         arguments[at++] = &scalars[i];
     arguments[at++] = &blocks;
     emu_map map[3];
-    for (uint32_t i = 0; i < 3 && cuda_attention_maps(which, &w->class); i++) {
-        LaunchMap m = cuda_attention_map(&w->class, &l, i, c->B, ints);
-        const char *wrong = emu_map_make(&map[i], &m, q[i]);
+    for (uint32_t i = 0; i < cuda_attention_maps(which, &w->class); i++) {
+        LaunchMap m = cuda_attention_map(which, &w->class, i, c->B, ints);
+        const char *wrong = emu_map_make(&map[i], &m, q[m.buffer]);
         if (wrong)
             return wrong;
         arguments[at++] = &map[i];
@@ -463,10 +463,15 @@ static const struct Fault {
     {"maps: a tile that nobody reads", "u0 < end; u0 += COLUMNS, at =", "u0 < end + COLUMNS; u0 += COLUMNS, at =", 0, GROUPS_64, CUDA_SDPA},
     {"maps: a tile too few", "u0 < end; u0 += COLUMNS, at =", "u0 + COLUMNS < end; u0 += COLUMNS, at =", 0, GROUPS_64, CUDA_SDPA},
     {"maps: rows of the other group", "vwn_from_lane(warp / 4 * 64, 0)", "vwn_from_lane(warp < WARPS ? 64 - warp / 4 * 64 : 128, 0)", 0, MAPS_128, CUDA_SDPA},
-    {"groups, dq: copies that products do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
-    {"groups, dq: a missing wait for copies", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
-    {"groups, dq: a missing barrier", "        vwn_groups_meet();\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
-    {"groups, dq: a tile is copied to where products read one", "% 4 * PASSING", "% 3 * PASSING", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: keys that are not waited for", "            vwn_mbarrier_wait(keys_come + at.place, at.round);\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: values that are not waited for", "            vwn_mbarrier_wait(values_come + at.place, at.round);\n", "", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: keys that are left while products read them", "                leave(keys_left + before.place);\n", "                leave(keys_left + at.place);\n", 0,
+     MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: values that are left while products read them", "            leave(next_turn);\n", "            leave(next_turn);\n            leave(values_left + at.place);\n", 0,
+     MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: values that nobody leaves", "            leave(values_left + at.place);\n", "", 0, MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: a tile is copied to where products read one", "at.round ^ 1", "1", 0, MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: the other head's keys", "k_map, g, u0, b", "k_map, g + 1, u0, b", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
     {"groups, dq: scores that are not done", "vwn_group_wait<LATER>();", "vwn_group_wait<2>();", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
     {"groups, dq: gradients of weights that are not done", "                vwn_group_wait<0>();\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
     {"groups, dq: a result that is not done", "    vwn_group_wait<0>();\n    vwn_group_registers(A);\n", "", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
@@ -575,7 +580,7 @@ static void test_fits(Harness *h)
     const CudaAttentionClass c = {.d = 64, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true};
     CudaAttentionLaunch l = cuda_attention_launch(CUDA_SDPA, &c);
     for (uint32_t i = 0; i < CUDA_ATTENTION_MAPS; i++) {
-        const LaunchMap good = cuda_attention_map(&c, &l, i, 3, ints);
+        const LaunchMap good = cuda_attention_map(CUDA_SDPA, &c, i, 3, ints);
         _Alignas(128) emu_map out;
         int64_t of[3] = {ints[i == 2 ? 5 : 4], ints[i ? 3 : 2], ints[i > 0]};
         CHECK(h, launch_map_fits(&good) && !emu_map_make(&out, &good, &out) && good.extent[3] == 3 && good.buffer == i);
@@ -600,7 +605,7 @@ static void test_fits(Harness *h)
     int64_t again[19];
     memcpy(again, ints, sizeof again);
     again[11] = 0;
-    const LaunchMap repeated = cuda_attention_map(&c, &l, 1, 3, again), one = cuda_attention_map(&c, &l, 1, 1, again);
+    const LaunchMap repeated = cuda_attention_map(CUDA_SDPA, &c, 1, 3, again), one = cuda_attention_map(CUDA_SDPA_GRAD_Q, &c, 0, 1, again);
     CHECK(h, !launch_map_fits(&repeated) && launch_map_fits(&one));
 }
 

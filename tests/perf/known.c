@@ -393,7 +393,7 @@ static bool box(Known *k, unsigned bytes, int64_t there, Seen *s, GpuCounts *c)
         " /*00a0*/ UMOV UR10, 0x0 ;\n /*00b0*/ UMOV UR16, 0x30 ;\n /*00c0*/ UMOV UR17, 0x0 ;\n /*00d0*/ @P0 BRA `(.L_1) ;\n"
         " /*00e0*/ MOV R2, 0x%x ;\n /*00f0*/ SYNCS.ARRIVE.TRANS64 RZ, [UR9], R2 ;\n /*0100*/ UTMALDG.4D [UR8], [UR16] ;\n"
         ".L_1:\n /*0110*/ SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR9], RZ ;\n /*0120*/ @!P1 BRA `(.L_1) ;\n /*0130*/ EXIT ;\n", bytes);
-    const GpuMap map = {.at = 64, .address = X, .rank = 4, .item = 2, .dim = {40, 3, 8 + there, 4}, .stride = {2, 80, 240, 240 * 1000},
+    const GpuMap map = {.at = 0x30, .address = X, .rank = 4, .item = 2, .dim = {40, 3, 8 + there, 4}, .stride = {2, 80, 240, 240 * 1000},
                         .box = {64, 1, 32, 1}};
     SassKernel code;
     char why[256];

@@ -13,7 +13,10 @@
 #endif
 #if TEXT_MAPS
     double scale64, double cap64, double rate64, int64_t rows,
-    const __grid_constant__ vwn_map q_map, const __grid_constant__ vwn_map k_map, const __grid_constant__ vwn_map v_map)
+#if !TEXT_KEPT
+    const __grid_constant__ vwn_map q_map,
+#endif
+    const __grid_constant__ vwn_map k_map, const __grid_constant__ vwn_map v_map)
 #else
     double scale64, double cap64, double rate64, int64_t rows)
 #endif

@@ -20,51 +20,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
 #endif
 #include "attention_queries.cu"
-#if TEXT_MAPS
-    /* Keys and values pass through STAGES places each. A thread of a group of its own copies: a tile has come when its barrier has all bytes
-     * of it, and its place may be filled again when all warps that compute have left it. */
-    enum { STAGES = TEXT_STAGES, OF_KEYS = COLUMNS * D, OF_VALUES = COLUMNS * DV };
-    elem *const keys_at = Q + ROWS * D, *const values_at = keys_at + STAGES * OF_KEYS;
-    uint64_t *const queries_come = (uint64_t *)(memory + TEXT_SHARED - TEXT_ASIDE), *const keys_come = queries_come + 1;
-    uint64_t *const values_come = keys_come + STAGES, *const keys_left = values_come + STAGES, *const values_left = keys_left + STAGES;
-    uint64_t *const turns = values_left + STAGES; /* of a group: the one before has begun its products */
-    const int end = past(t0);
-    if (threadIdx.x == 0) {
-        vwn_mbarrier_make(queries_come, 1);
-        #pragma unroll
-        for (int i = 0; i < STAGES; i++) {
-            vwn_mbarrier_make(keys_come + i, 1);
-            vwn_mbarrier_make(values_come + i, 1);
-            vwn_mbarrier_make(keys_left + i, WARPS);
-            vwn_mbarrier_make(values_left + i, WARPS);
-        }
-        #pragma unroll
-        for (int i = 0; i < WARPS / 4; i++)
-            vwn_mbarrier_make(turns + i, 4);
-        vwn_proxy_fence();
-    }
-    __syncthreads();
-    vwn_turn<STAGES> at = {0, 0};
-    if (group_base == ROWS) {
-        vwn_group_gives_registers<TEXT_FEWER>();
-        if (threadIdx.x == 32 * WARPS && from < end) {
-            vwn_map_tile<ROWS, D>(Q, q_map, h, t0, b, queries_come);
-            #pragma unroll 1
-            for (int u0 = from; u0 < end; u0 += COLUMNS, at = vwn_next(at)) {
-                vwn_mbarrier_wait(keys_left + at.place, at.round ^ 1);
-                vwn_map_tile<COLUMNS, D>(keys_at + at.place * OF_KEYS, k_map, g, u0, b, keys_come + at.place);
-                vwn_mbarrier_wait(values_left + at.place, at.round ^ 1);
-                vwn_map_tile<COLUMNS, DV>(values_at + at.place * OF_VALUES, v_map, g, u0, b, values_come + at.place);
-            }
-        }
-        return;
-    }
-    vwn_group_takes_registers<TEXT_MORE>();
-    const auto leave = [&](uint64_t *place) {
-        if (vwn_thread() % 32 == 0)
-            vwn_mbarrier_arrive(place);
-    };
-#else
+#if !TEXT_MAPS
 #if TEXT_KEPT
     uint32_t kept[R * D / 16][4];
     vwn_keep_rows<R, D>(kept, q + b * qb + (t0 + base) * qt + h * qh, qt, (int)there - base, (int)d);
@@ -92,10 +48,6 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #if TEXT_MAPS
     /* Weights of a tile are multiplied with its values while those of the next one are made. */
     uint32_t weight[COLUMNS / 16][4];
-    vwn_turn<STAGES> before = at;
-    /* Groups take turns, so that one multiplies while others make weights: the first one begins. */
-    uint64_t *const my_turn = turns + group_base / 64, *const next_turn = turns + (group_base + 64) % ROWS / 64;
-    uint32_t turn = group_base == 0;
     if (from < end)
         vwn_mbarrier_wait(queries_come, 0);
 #endif
