@@ -1,6 +1,6 @@
 /* warpgroup.h - products of warpgroups (wgmma), as an emulator has them.
  *
- * In:  a part of cuemu.h, behind its fibers.     Out: twins of wgmma, of its fences and groups, of fence.proxy.async, and of a barrier of groups.
+ * In:  a part of cuemu.h, behind its fibers.     Out: twins of wgmma, of its fences and groups, and of fence.proxy.async.
  * The one idea: what a device does behind a thread's back is done here as late as it may be, or as early, and rules that a
  * device breaks in silence stop the launch. The rules are those of the PTX ISA, "Asynchronous Warpgroup Level Matrix":
  *   - wgmma reads shared memory through the async proxy. `view` is what that one sees: nothing at first, and what a thread has
@@ -10,8 +10,6 @@
  *     these, registers with a factor, or copy to the places it reads.
  *   - Registers that were written behind the last wgmma.fence may not be sums or a factor. Sums that products in flight add to
  *     need no fence for further ones of the same kind.
- *   - Groups may meet at places of their own: a barrier counts the warps of the block that have arrived, and nobody goes on without
- *     the others. (Others, __syncthreads() among them, stop where threads arrive from different places.)
  *   - All threads of a warp name the same matrices; the four warps of a group the same ones in the same order.
  * A matrix is a descriptor: bits 0-13 where it begins, 16-29 and 32-45 its leading and stride offsets, all by 16 bytes; 49-51 the
  * base offset, 62-63 the swizzle, 1: of 128 bytes. Lines of 128 bytes lie eight to a pattern of 1,024, in which bits 4 to 6 of
@@ -415,12 +413,6 @@ EMU_FN uint32_t emu_shared_address(const void *p)
 }
 /* What this thread has written to shared memory, and what has come of its copies, is seen by products of warpgroups. */
 EMU_FN void emu_proxy_fence() { emu::proxy_fence(); }
-/* A barrier of the block, at which warps arrive from anywhere; the threads of one from one place. */
-EMU_MEETS void emu_groups_meet()
-{
-    emu::meet_warp(EMU_PLACE, 0xffffffffu);
-    emu::meet_block(1);
-}
 /* wgmma.fence, in front of which each array of registers is named. */
 EMU_FN void emu_group_registers(const void *at, int words)
 {
