@@ -10,7 +10,7 @@
 
 /* How a device launches a kernel: blocks of `threads`, each for `units` rows at a time. A kernel goes on to
  * further rows by itself, so that any number of blocks is right; ceil(rows / units) leaves none waiting, and a
- * `whole` grid has so many and no other number. Its arguments, each by itself: p, n, s, rows (int64_t). */
+ * `whole` grid has so many and no other number. Its arguments, each by itself: p, n, s, rows (int64_t), tensor maps. */
 typedef struct PlanShared {
     uint32_t n;     /* which of n[] */
     uint32_t bytes; /* of shared memory for each of it, in units rounded up to 16 bytes */
