@@ -10,7 +10,7 @@
 
 /* How a device launches a kernel: blocks of `threads`, each for `units` rows at a time. A kernel goes on to
  * further rows by itself, so that any number of blocks is right; ceil(rows / units) leaves none waiting, and a
- * `whole` grid has so many and no other number. Its arguments, each by itself: p, n, s, rows (int64_t). */
+ * `whole` grid has so many and no other number. Its arguments, each by itself: p, n, s, rows (int64_t), tensor maps. */
 typedef struct PlanShared {
     uint32_t n;     /* which of n[] */
     uint32_t bytes; /* of shared memory for each of it, in units rounded up to 16 bytes */
@@ -30,6 +30,19 @@ static inline int64_t plan_blocks(const PlanGrid *g, int64_t rows)
     int64_t n = (rows + g->units - 1) / g->units;
     return g->blocks && n > g->blocks ? g->blocks : n;
 }
+
+/* A tensor of 16-bit numbers in a buffer as a device's hardware copies it, box by box, past the registers (a tensor map): columns of heads of
+ * rows of sequences. What a box has beyond the tensor is 0. Each is an argument of the launch, behind the rows. */
+enum { MAP_RANK = 4, MAP_PIECE = 16 /* bytes: places and strides are multiples of it */, MAP_BOX = 256 /* the most of an extent */ };
+typedef struct LaunchMap {
+    uint32_t buffer;          /* which of the launch's arguments */
+    Half half;
+    int64_t extent[MAP_RANK]; /* innermost first */
+    int64_t stride[MAP_RANK]; /* elements from one to the next; of columns 1 */
+    uint32_t box[MAP_RANK];   /* one line of 128 bytes of each row, whose 16-byte pieces lie in turned order */
+} LaunchMap;
+/* Does the hardware take it? Strides have their multiples and lead past what they are strides of, as nothing does that is repeated. */
+bool launch_map_fits(const LaunchMap *m);
 
 /* What a text relies on about a size. */
 typedef struct PlanSize {

@@ -1,6 +1,7 @@
 /* cuda_attention.c - see cuda_attention.h: what the names of its texts stand for, and launches. */
 #include "cuda_attention.h"
 
+#include "compiler/kernel/library.h"
 #include "library_text.h"
 
 int cuda_attention_width(Half half, const int64_t *sizes, size_t n)
@@ -37,6 +38,17 @@ static bool by_groups(const CudaAttentionClass *c)
 {
     bool lines = (c->d == 64 || c->d == 128) && (c->dv == 64 || c->dv == 128) && c->width == 8;
     return c->warpgroups && c->half && lines && !c->dropped;
+}
+
+uint32_t cuda_attention_maps(CudaAttentionKernel which, const CudaAttentionClass *c)
+{
+    return !by_groups(c) || which == CUDA_SDPA_GRAD_K ? 0 : which == CUDA_SDPA ? 3 : 2;
+}
+
+/* Groups of warps that multiply: of small heads as many as there are registers for. */
+static int groups(CudaAttentionKernel which, const CudaAttentionClass *c)
+{
+    return which == CUDA_SDPA && is_small(c) ? 3 : 2;
 }
 
 /* A warp has 32 rows of a result, so that it reads half as much of shared memory for each product; with a soft cap, random
@@ -76,7 +88,9 @@ static int at_once(CudaAttentionKernel which, const CudaAttentionClass *c, int c
  * that take turns are half a tile apart. */
 static int stages(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
-    return !by_groups(c) ? 2 : which == CUDA_SDPA_GRAD_Q ? 4 : 3;
+    if (!by_groups(c))
+        return 2;
+    return which == CUDA_SDPA_GRAD_Q || (which == CUDA_SDPA && is_small(c)) ? 4 : 3;
 }
 
 /* Numbers from one row of a tile to the next: vwn_laid of attention_tiles.cu. */
@@ -90,7 +104,22 @@ static int group_columns(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
     if (which == CUDA_SDPA)
         return 128;
-    return !is_small(c) ? 64 : which == CUDA_SDPA_GRAD_Q && !c->oldest ? 128 : 96;
+    return is_small(c) ? 96 : 64;
+}
+
+/* Bytes of shared memory behind all others: barriers, or where the block's rows begin. */
+static int aside(CudaAttentionKernel which, const CudaAttentionClass *c)
+{
+    int barriers = 1 + 4 * stages(which, c) + groups(which, c);
+    return cuda_attention_maps(which, c) ? (8 * barriers + 15) / 16 * 16 : 32;
+}
+
+/* Registers of a thread in groups that multiply and in the one that copies, of those that a block of them all begins with. */
+static void group_registers(int groups, int *more, int *fewer)
+{
+    enum { ALL = 65536 / 128, UNIT = 8 };
+    *fewer = groups == 2 ? 24 : 32;
+    *more = (ALL / (groups + 1) / UNIT * UNIT * (groups + 1) - *fewer) / groups / UNIT * UNIT;
 }
 
 CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
@@ -109,11 +138,11 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
         l.columns = 16;
     }
     if (by_groups(c))
-        l = (CudaAttentionLaunch){.rows = 128, .columns = group_columns(which, c)};
+        l = (CudaAttentionLaunch){.rows = 64 * groups(which, c), .columns = group_columns(which, c)};
     int warps = l.rows / (16 * tall);
     int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
-    l.threads = 32 * warps * halves;
+    l.threads = 32 * warps * halves + (cuda_attention_maps(which, c) ? 128 : 0);
     if (is_kept(which, c)) /* but for v where it is half of it */
         kept = which == CUDA_SDPA_GRAD_K && halves == 1 && c->d + c->dv > 96 ? l.rows * v : 0;
     l.shared = (kept + stages(which, c) * passing) * size;
@@ -125,8 +154,25 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
         l.shared += 4ll * l.rows * l.columns;
     if (which != CUDA_SDPA_GRAD_K)
         l.shared += 4ll * l.rows * c->oldest;
-    l.shared += 32; /* where the block's rows begin */
+    l.shared += aside(which, c);
     return l;
+}
+
+/* Nobody goes from one to the next where there is one: any stride will do. */
+LaunchMap cuda_attention_map(CudaAttentionKernel which, const CudaAttentionClass *c, uint32_t n, int64_t B, const int64_t *ints)
+{
+    enum { T, S, H, K, D, DV };
+    const CudaAttentionLaunch l = cuda_attention_launch(which, c);
+    const uint32_t i = 3 - cuda_attention_maps(which, c) + n;
+    const int64_t *by = ints + ATTENTION_STRIDE + 3 * i; /* of sequence, row, head */
+    LaunchMap m = {.buffer = i,
+                   .half = c->half,
+                   .extent = {ints[i == 2 ? DV : D], ints[i ? K : H], ints[i ? S : T], B},
+                   .stride = {1},
+                   .box = {64, 1, (uint32_t)(i ? l.columns : l.rows), 1}};
+    for (int k = 1; k < MAP_RANK; k++)
+        m.stride[k] = m.extent[k] > 1 ? by[MAP_RANK - 1 - k] : m.stride[k - 1] * m.extent[k - 1];
+    return m;
 }
 
 int64_t cuda_attention_blocks(const CudaAttentionLaunch *l, int64_t B, int64_t rows,
@@ -143,6 +189,8 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
     /* A compiler would spill for the sake of more blocks. */
     int blocks = c->half && l.threads > 128 ? 1 : 2;
     const char *type = half_word(c->half);
+    int of_copies = cuda_attention_maps(which, c) ? 128 : 0, more, fewer;
+    group_registers(groups(which, c), &more, &fewer);
     const TextValue value[] = {
         {"ELEMENT", type},
         {"KIND", c->half ? arena_printf(arena, "%s on tensor cores", type) : "float32"},
@@ -152,9 +200,12 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         {"ROWS", text_number(arena, l.rows)},
         {"COLUMNS", text_number(arena, l.columns)},
         {"AT_ONCE", text_number(arena, at_once(which, c, l.columns))},
-        {"WARPS", text_number(arena, l.threads / 32 / (is_split(which, c) ? 2 : 1))},
+        {"WARPS", text_number(arena, (l.threads - of_copies) / 32 / (is_split(which, c) ? 2 : 1))},
         {"THREADS", text_number(arena, l.threads)},
-        {"LATE", text_number(arena, which == CUDA_SDPA)},
+        {"MAPS", text_number(arena, of_copies > 0)},
+        {"MORE", text_number(arena, more)},
+        {"FEWER", text_number(arena, fewer)},
+        {"ASIDE", text_number(arena, aside(which, c))},
         {"STAGES", text_number(arena, stages(which, c))},
         {"SHARED", text_number(arena, l.shared)},
         {"WIDTH", text_number(arena, c->width)},

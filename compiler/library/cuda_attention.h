@@ -20,7 +20,7 @@
 #ifndef VWN_CUDA_ATTENTION_H
 #define VWN_CUDA_ATTENTION_H
 
-#include "compiler/graph/ir.h"
+#include "compiler/kernel/launch.h"
 
 typedef enum CudaAttentionKernel {
     CUDA_SDPA,
@@ -54,8 +54,13 @@ int cuda_attention_width(Half half, const int64_t *sizes, size_t n);
 bool cuda_attention_takes_any(const CudaAttentionClass *c);
 /* The class of a head size: a multiple of 16, above 64 of 32. */
 int cuda_attention_pad(int64_t d);
+/* How many of q, k and v come by tensor maps, the last ones of these, which are its last arguments; at most CUDA_ATTENTION_MAPS. */
+enum { CUDA_ATTENTION_MAPS = 3 };
+uint32_t cuda_attention_maps(CudaAttentionKernel which, const CudaAttentionClass *c);
 CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
                                           const CudaAttentionClass *c);
+/* The n-th of these of a launch for B sequences with these integers. */
+LaunchMap cuda_attention_map(CudaAttentionKernel which, const CudaAttentionClass *c, uint32_t n, int64_t B, const int64_t *ints);
 /* How many blocks for so many sequences, rows (T or S) and heads (H, or K for
  * CUDA_SDPA_GRAD_K). */
 int64_t cuda_attention_blocks(const CudaAttentionLaunch *l, int64_t B, int64_t rows,

@@ -22,6 +22,7 @@ typedef struct PlanKernel {
     const char *text; /* the function; begins with a comment naming what it computes, from where */
     size_t length;
     uint32_t n_buffer, n_int, n_scalar; /* what a launch must bring; checked */
+    uint32_t n_map;   /* and of a device */
     const char *program; /* PlanOptions.programs: what it was printed from (kernel_text.h) */
     const PlanSize *size;    /* of each of n[]; NULL: all may be anything */
     PlanGrid grid;           /* of a kernel for a device */
@@ -118,6 +119,7 @@ typedef struct Launch {
     const bool *writes;      /* which of them the launch writes (it may read them too) */
     const LaunchInt *ints;
     const LaunchScalar *scalars;
+    const LaunchMap *map;    /* as many as the kernel takes */
     int64_t rows;            /* the parallel extent; 0 = nothing to do */
     int64_t grain;           /* rows per chunk worth handing to a thread; a function of the plan alone */
     PlanMatmul matmul;

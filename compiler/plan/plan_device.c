@@ -187,6 +187,21 @@ static void draw_from_memory(Build *b, Launch *l, size_t i)
     l->n_int -= 2;
 }
 
+/* The tensor maps of a launch. Operands that none describes, such as one that is repeated, warpgroups do not compute. */
+static uint32_t attention_maps(Attention *a, CudaAttentionKernel which, Launch *l)
+{
+    LaunchMap *map = NEW_ARRAY(a->b->arena, LaunchMap, CUDA_ATTENTION_MAPS);
+    int64_t ints[ATTENTION_STRIDE + 9];
+    for (size_t i = 0; i < COUNT_OF(ints); i++)
+        ints[i] = l->ints[i].value;
+    for (uint32_t i = 0; i < cuda_attention_maps(which, &a->class); i++) {
+        map[i] = cuda_attention_map(which, &a->class, i, a->B, ints);
+        a->class.warpgroups = launch_map_fits(&map[i]);
+    }
+    l->map = map;
+    return cuda_attention_maps(which, &a->class);
+}
+
 /* in: values, of which the first three are q, k and v; 0: the buffer `mean`. */
 static void attention_launch(Attention *a, CudaAttentionKernel which, const Val *in, size_t n_in,
                              uint32_t mean, const uint32_t *out, size_t n_out)
@@ -214,6 +229,7 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     a->class.width = width_of(a, which, l, o, a->class.half);
     if (cuda_attention_takes_any(&a->class) && is_mixed(a, a->class.half))
         a->class.width = CUDA_ACCESS_ANY;
+    uint32_t maps = attention_maps(a, which, l);
     CudaAttentionLaunch how = cuda_attention_launch(which, &a->class);
     PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared,
                      .whole = true};
@@ -225,6 +241,7 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     PlanKernel *k = &b->kernel.v[l->kernel];
     if (!k->size)
         k->size = attention_sizes(b, &a->class, l->n_int);
+    k->n_map = maps;
     bool of_k = which == CUDA_SDPA_GRAD_K;
     l->rows = cuda_attention_blocks(&how, a->B, of_k ? a->S : a->T, of_k ? a->K : a->H);
     int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);

@@ -538,6 +538,21 @@ void plan_library(Build *b, Val v)
     }
 }
 
+bool launch_map_fits(const LaunchMap *m)
+{
+    enum { ITEM = 2, LINE = 128 };
+    if (!m->half || m->stride[0] != 1 || m->box[0] * ITEM != LINE)
+        return false;
+    for (int i = 0; i < MAP_RANK; i++) {
+        int64_t bytes = ITEM * m->stride[i];
+        if (m->extent[i] < 1 || m->extent[i] > UINT32_MAX || !m->box[i] || m->box[i] > MAP_BOX)
+            return false;
+        if (i && (bytes % MAP_PIECE || bytes >= (int64_t)1 << 40 || bytes < (i == 1 ? ITEM : 1) * m->extent[i - 1]))
+            return false;
+    }
+    return true;
+}
+
 uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n)
 {
     uint64_t bytes = g->shared;

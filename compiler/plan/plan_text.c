@@ -37,6 +37,13 @@ static void dump_copy(Buf *out, const Plan *p, const Launch *l)
 static void dump_kernel(Buf *out, const Plan *p, const Launch *l)
 {
     buf_printf(out, "%s rows %" PRId64 " grain %" PRId64, p->kernel[l->kernel].name, l->rows, l->grain);
+    for (uint32_t k = 0; k < p->kernel[l->kernel].n_map; k++) {
+        const LaunchMap *m = &l->map[k];
+        buf_printf(out, " map %u", (unsigned)m->buffer);
+        for (int i = MAP_RANK; i-- > 0;)
+            buf_printf(out, "%s%" PRId64 " by %" PRId64 " of %u", i == MAP_RANK - 1 ? " (" : ", ", m->extent[i], m->stride[i], (unsigned)m->box[i]);
+        buf_puts(out, ")");
+    }
 }
 
 static void dump_launch(Buf *out, const Plan *p, const Launch *l)

@@ -38,6 +38,17 @@ static void verify_items(Ctx *ctx, const Plan *p, size_t i)
     arena_reset(ctx->scratch, mark);
 }
 
+/* All that a map describes lies in its buffer. */
+static bool map_fits(const Plan *p, const Launch *l, const LaunchMap *m)
+{
+    const PlanBuffer *x = &p->buffer[l->buffer[m->buffer]];
+    int64_t last = 0;
+    for (int i = 0; i < MAP_RANK; i++)
+        last += (m->extent[i] - 1) * m->stride[i];
+    return launch_map_fits(m) && x->half == m->half && l->shift[m->buffer] % MAP_PIECE == 0 &&
+           l->shift[m->buffer] + (uint64_t)(last + 1) * plan_item_bytes(x) <= x->bytes;
+}
+
 static void verify_kernel(Ctx *ctx, const Plan *p, size_t i)
 {
     const Launch *l = &p->launch[i];
@@ -54,6 +65,9 @@ static void verify_kernel(Ctx *ctx, const Plan *p, size_t i)
     for (uint32_t k = 0; q->size && k < q->n_int; k++)
         if (l->ints[k].kind == INT_CONST && !plan_size_fits(q->size[k], l->ints[k].value))
             vwn_bug(ctx, "plan: launch %zu has a size that %s is not for", i, q->name);
+    for (uint32_t k = 0; k < q->n_map && l->rows; k++)
+        if (!l->map || l->map[k].buffer >= l->n_buffer || !map_fits(p, l, &l->map[k]))
+            vwn_bug(ctx, "plan: launch %zu has a tensor map that no device takes", i);
     for (uint32_t k = 0; k < l->n_scalar; k++)
         if (l->scalars[k].host >= (int32_t)p->n_host)
             vwn_bug(ctx, "plan: launch %zu wants a host value that does not exist", i);

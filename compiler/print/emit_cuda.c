@@ -118,7 +118,7 @@ const char *prelude_cuda(Arena *arena, size_t *length)
 {
     Buf b = buf_new(arena);
     static const char *const file[] = {"types.cu",   "math.c",   "vectors.cu",
-                                       "threads.cu", "tiles.cu", "chunks.cu", "warpgroups.cu", "attention_tiles.cu", "products.cu"};
+                                       "threads.cu", "tiles.cu", "chunks.cu", "warpgroups.cu", "maps.cu", "attention_tiles.cu", "products.cu"};
     for (size_t i = 0; i < COUNT_OF(file); i++)
         library_text(&b, file[i], NULL, 0);
     *length = b.n;

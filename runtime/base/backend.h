@@ -68,7 +68,7 @@ typedef struct BackendOps {
     Status (*begin)(Backend *b, Module *m, uint64_t generation, bool *replayed);
     Status (*end)(Backend *b, Module *m, Status status);
     Status (*launch)(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n,
-                     const double *s, int64_t rows, int64_t grain);
+                     const double *s, const LaunchMap *map, int64_t rows, int64_t grain);
     Status (*matmul)(Backend *b, const PlanMatmul *how, const void *x, const void *y, void *z);
     Status (*expert)(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy,
                      const int64_t *index, float *out);

@@ -234,8 +234,9 @@ static void run_rows(void *user, int64_t lo, int64_t hi, int worker)
 }
 
 static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
-                         const int64_t *n, const double *s, int64_t rows, int64_t grain)
+                         const int64_t *n, const double *s, const LaunchMap *map, int64_t rows, int64_t grain)
 {
+    (void)map;
     if (kernel >= m->n || !m->kernel[kernel])
         return cpu_fail(b, ST_BUG, "launch of kernel %u of %zu", kernel, m->n);
     const PlanKernel *facts = &m->plan[kernel];

@@ -37,6 +37,7 @@ bool cuda_api_open(CudaApi *a, char why[512])
         {"cuFuncSetAttribute", &a->set_attribute},
         {"cuOccupancyMaxActiveBlocksPerMultiprocessor", &a->occupancy},
         {"cuLaunchKernel", &a->launch},
+        {"cuTensorMapEncodeTiled", &a->make_map},
         {"cuStreamBeginCapture_v2", &a->begin_capture},
         {"cuStreamEndCapture", &a->end_capture},
         {"cuGraphInstantiateWithFlags", &a->make_graph},

@@ -41,6 +41,13 @@ typedef struct CudaCopy2D {
     size_t to_pitch, width, height; /* bytes, rows */
 } CudaCopy2D;
 
+/* CUtensorMap: a tensor as hardware copies it, and what cuTensorMapEncodeTiled() is told of it. */
+typedef struct CudaMap {
+    _Alignas(128) uint64_t word[16];
+} CudaMap;
+enum { CUDA_MAP_FP16 = 6, CUDA_MAP_BF16 = 9 };                                    /* types of elements */
+enum { CUDA_MAP_PLAIN = 0, CUDA_MAP_TURNED_128 = 3, CUDA_MAP_L2_128 = 2, CUDA_MAP_ZEROS = 0 };
+
 typedef struct CudaApi {
     int (*retain)(CudaContext *out, int device);
     int (*release)(int device);
@@ -72,6 +79,8 @@ typedef struct CudaApi {
     int (*occupancy)(int *blocks, CudaKernel function, int threads, size_t shared); /* of a multiprocessor */
     int (*launch)(CudaKernel function, unsigned x, unsigned y, unsigned z, unsigned block_x, unsigned block_y,
                   unsigned block_z, unsigned shared, CudaStream stream, void **argument, void **extra);
+    int (*make_map)(CudaMap *out, int type, uint32_t rank, void *memory, const uint64_t *extent, const uint64_t *stride,
+                    const uint32_t *box, const uint32_t *step, int interleave, int turned, int l2, int beyond);
     int (*begin_capture)(CudaStream stream, int mode); /* calls are recorded instead of made */
     int (*end_capture)(CudaStream stream, CudaRecord *out);
     int (*make_graph)(CudaGraph *out, CudaRecord record, unsigned long long flags);

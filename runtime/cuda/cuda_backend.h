@@ -19,6 +19,8 @@ typedef struct CudaQueued {
     CallPlace place;
 } CudaQueued;
 
+enum { CUDA_MAPS = 4 }; /* of a launch, at most */
+
 /* Memory of the host that the device copies from, and the device's own that it copies to, while programs run. */
 enum { STAGING_SLOTS = 8, STAGING_BYTES = 1 << 20 };
 typedef struct CudaSlot {
@@ -110,7 +112,7 @@ void cuda_place_text(CudaBackend *c, const CallPlace *at, char text[256]);
 Status cuda_build(Backend *b, const Plan *plan, Module **module, BuildReport *report);
 void cuda_drop(Backend *b, Module *module);
 Status cuda_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n, const double *s,
-                   int64_t rows, int64_t grain);
+                   const LaunchMap *map, int64_t rows, int64_t grain);
 void cuda_unload(CudaBackend *c);
 
 /* cuda_graph.c: the functions `begin` and `end` of backend.h. */

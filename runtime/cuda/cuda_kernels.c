@@ -204,20 +204,43 @@ void cuda_unload(CudaBackend *c)
 
 /* ---- running ---- */
 
+/* The k-th map of a launch, of the buffer that begins at `memory`. */
+static Status make_map(CudaBackend *c, const LaunchMap *m, void *memory, CudaMap *out)
+{
+    uint64_t extent[MAP_RANK], stride[MAP_RANK - 1];
+    uint32_t one[MAP_RANK];
+    for (int i = 0; i < MAP_RANK; i++) {
+        extent[i] = (uint64_t)m->extent[i];
+        one[i] = 1;
+    }
+    for (int i = 1; i < MAP_RANK; i++)
+        stride[i - 1] = 2 * (uint64_t)m->stride[i];
+    return cuda_must(c,
+                     c->api.make_map(out, m->half == HALF_FP16 ? CUDA_MAP_FP16 : CUDA_MAP_BF16, MAP_RANK, memory, extent, stride, m->box, one,
+                                     CUDA_MAP_PLAIN, CUDA_MAP_TURNED_128, CUDA_MAP_L2_128, CUDA_MAP_ZEROS),
+                     "making a tensor map");
+}
+
 Status cuda_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n, const double *s,
-                   int64_t rows, int64_t grain)
+                   const LaunchMap *map, int64_t rows, int64_t grain)
 {
     CudaBackend *c = cuda_of(b);
     const PlanKernel *k = &m->plan->kernel[kernel];
     void *argument[CALL_ARGUMENTS];
+    CudaMap made[CUDA_MAPS];
     (void)grain;
     for (uint32_t i = 0; k->size && i < k->n_int; i++)
         if (!plan_size_fits(k->size[i], n[i]))
             return cuda_fail(c, ST_BUG, "%s was compiled for multiples of %lld up to %lld (0: any), not for %lld",
                              k->name, (long long)k->size[i].multiple, (long long)k->size[i].most, (long long)n[i]);
-    if (!call_arguments(argument, p, k->n_buffer, n, k->n_int, s, k->n_scalar, &rows))
+    size_t count = call_arguments(argument, p, k->n_buffer, n, k->n_int, s, k->n_scalar, &rows);
+    if (!count || count + k->n_map > CALL_ARGUMENTS || k->n_map > CUDA_MAPS)
         return cuda_fail(c, ST_BUG, "%s has too many arguments", k->name);
     Status st = cuda_enter(c);
+    for (uint32_t i = 0; i < k->n_map && st == ST_OK && rows > 0; i++) {
+        st = make_map(c, &map[i], p[map[i].buffer], &made[i]);
+        argument[count + i] = &made[i];
+    }
     if (st == ST_OK)
         st = cuda_flush(c);
     if (st != ST_OK || rows <= 0)

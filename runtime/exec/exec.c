@@ -440,7 +440,7 @@ static void fill_in(Program *p, const RunArgs *args)
 static Status run_kernel(Backend *b, Module *m, const PlannedCall *c)
 {
     const Launch *l = c->launch;
-    return l->rows > 0 ? b->ops->launch(b, m, l->kernel, c->p, c->n, c->s, l->rows, l->grain) : ST_OK;
+    return l->rows > 0 ? b->ops->launch(b, m, l->kernel, c->p, c->n, c->s, l->map, l->rows, l->grain) : ST_OK;
 }
 
 static Status run_matmul(Backend *b, Module *m, const PlannedCall *c)

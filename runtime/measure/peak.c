@@ -213,7 +213,7 @@ static double fastest(const Yardstick *y)
     double best = -1, until = 0;
     for (int run = 0; run < 4 || clock_seconds() < until; run++) {
         double t = clock_seconds();
-        if (y->b->ops->launch(y->b, y->module, y->kernel, y->p, y->n, y->s, y->rows, 1) !=
+        if (y->b->ops->launch(y->b, y->module, y->kernel, y->p, y->n, y->s, NULL, y->rows, 1) !=
                 ST_OK ||
             y->b->ops->sync(y->b) != ST_OK)
             return -1;

@@ -10,6 +10,8 @@
  * Bytes of the second-level cache: gpu-l2-cache of github.com/te42kyfo/gpu-benches, whose files of results say for 10 to 30 MB 5.4 TB/s of
  * A100 80GB, 6.9 of H100 PCIe with 114 multiprocessors, 9.7 of H200; of H100 SXM as many a multiprocessor as of H100 PCIe, and of H200
  * no more, since it is not known at which clock that was.
+ * Copies by tensor maps: their bytes are those of other copies, in shared memory and of the second-level cache; what is assumed of the hardware
+ * that makes them stands in gpu_run.h.
  * Assumed: clocks under load (below those of datasheets), bytes of B200's second-level cache, that mma.sync of B200 does what that of
  * H100 does, its latencies, and that what no block of a kernel has read before comes from memory in 560 to 700 cycles under load
  * (478 measured without).

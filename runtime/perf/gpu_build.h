@@ -7,14 +7,21 @@
 
 #include "gpu_run.h"
 
-enum { LANES = 32, GROUPS = 33, COPY_GROUPS = 64, SCHEDULERS = 4, SECTORS = 4 * LANES };
+enum { LANES = 32, GROUPS = 33, COPY_GROUPS = 64, MBARRIERS = 64, SCHEDULERS = 4, SECTORS = 4 * LANES };
 /* Threads that are at one place. */
 typedef struct WalkGroup {
     uint32_t mask;
     uint32_t at;
-    enum { RUNS, WAITS_FOR_GROUP, WAITS_FOR_WARP, WAITS_FOR_BLOCK } state;
-    uint32_t barrier, want; /* of a group: its number; of a warp: the threads */
+    enum { RUNS, WAITS_FOR_GROUP, WAITS_FOR_WARP, WAITS_FOR_BLOCK, WAITS_FOR_PHASE } state;
+    uint32_t barrier, want; /* of a group: its number; of a warp: the threads; of a phase: the barrier and its parity */
 } WalkGroup;
+/* A barrier in shared memory that counts arrivals and bytes. */
+typedef struct WalkBarrier {
+    uint64_t at;
+    uint32_t count, left, phase; /* arrivals of a phase, those that are missing, phases that are over */
+    int64_t bytes;               /* that are expected, less those that have come */
+    uint64_t last, over;         /* when the last one of this phase came, and when the phase before was over */
+} WalkBarrier;
 typedef struct WalkBlock WalkBlock;
 typedef struct Warp {
     WalkBlock *block;
@@ -44,6 +51,9 @@ struct WalkBlock {
     uint64_t *seen; /* lines that it, or a block before, has read at any time */
     /* Warps share four schedulers, each with a part of every unit: when these are free again. */
     uint64_t issue_free[SCHEDULERS], unit_free[SCHEDULERS][UNIT_COUNT];
+    WalkBarrier barrier[MBARRIERS];
+    uint32_t n_barrier;
+    uint64_t copier_free; /* when the hardware that copies by maps has asked for all it was told to */
     uint64_t steps;
     uint64_t *each;
     char *why;

@@ -20,7 +20,7 @@ uint32_t gpu_constant(const Warp *w, unsigned bank, int64_t at)
     const GpuLaunch *l = w->block->l;
     if (bank == 2 || bank == 3 || bank == 4)
         return l->constant && at >= 0 && (size_t)at / 4 < l->n_constant ? l->constant[at / 4] : 0;
-    int64_t arguments = l->arch >= 100 ? 0x380 : l->arch >= 90 ? 0x210 : 0x160;
+    int64_t arguments = l->arch >= 100 ? 0x380 : l->arch >= 90 ? GPU_ARGUMENTS_90 : 0x160;
     int64_t block = l->arch >= 100 ? 0x360 : 0, grid = l->arch >= 100 ? 0x370 : 0xc, stack = l->arch >= 100 ? 0x37c : 0x28;
     if (at >= arguments) {
         size_t i = (size_t)(at - arguments) / 8;
@@ -827,6 +827,8 @@ void gpu_compute(Warp *w, const Sass *s, uint32_t mask)
     case SO_PRMT: permute(w, s, mask); break;
     case SO_P2R: case SO_R2P: pack_predicates(w, s, mask); break;
     case SO_VOTE: vote(w, s, mask); break;
+    case SO_ELECT: gpu_put_predicate(w, &s->at[0], mask, mask & (0 - mask)); break;
+    case SO_REGISTERS: gpu_put_predicate(w, &s->at[0], mask, ~0u); break; /* there are enough: kernels are proved so (tests/emu) */
     case SO_SHFL: shuffle(w, s, mask); break;
     case SO_FADD: case SO_FMUL: case SO_FFMA: case SO_FMNMX: case SO_FSET: case SO_MUFU: compute_real(w, s, mask); break;
     case SO_FCHK: gpu_put_predicate(w, &s->at[0], mask, 0); break; /* no quotient here is near what a float cannot hold */

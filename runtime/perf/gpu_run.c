@@ -264,6 +264,169 @@ static bool copy_shared(Warp *w, const Sass *s, uint32_t mask)
     return true;
 }
 
+/* ---- barriers that count bytes, and copies by maps ---- */
+
+static WalkBarrier *barrier_at(WalkBlock *b, uint64_t at)
+{
+    for (uint32_t i = 0; i < b->n_barrier; i++)
+        if (b->barrier[i].at == at)
+            return &b->barrier[i];
+    return NULL;
+}
+
+/* Those that wait for it go on when the last of a phase has come. */
+static void end_phase(WalkBlock *b, WalkBarrier *x)
+{
+    if (x->left || x->bytes)
+        return;
+    x->over = x->last;
+    x->last = 0;
+    x->phase++;
+    x->left = x->count;
+    for (uint32_t k = 0; k < b->n_warp; k++) {
+        Warp *w = &b->warp[k];
+        for (uint32_t i = 0; i < w->n_group; i++) {
+            WalkGroup *g = &w->group[i];
+            if (g->state != WAITS_FOR_PHASE || g->barrier != (uint32_t)(x - b->barrier) || g->want == x->phase % 2)
+                continue;
+            g->state = RUNS;
+            w->clock = x->over > w->clock ? x->over : w->clock;
+        }
+    }
+}
+
+/* Is this a question whether a phase is over that is not? Then the threads ask again when it is. */
+static bool waits_for_phase(Warp *w, WalkGroup *g, const Sass *s)
+{
+    uint64_t at[LANES];
+    uint32_t parity[LANES];
+    const int lane = __builtin_ctz(g->mask);
+    if (s->op != SO_SYNCS || !strstr(s->name, ".PHASECHK"))
+        return false;
+    addresses(w, &s->at[1], false, at);
+    gpu_fetch(w, &s->at[2], 0, parity);
+    const WalkBarrier *x = barrier_at(w->block, at[lane]);
+    if (!x || x->phase % 2 != parity[lane] >> 31) {
+        w->clock = x && x->over > w->clock && x->phase ? x->over : w->clock;
+        return false;
+    }
+    g->state = WAITS_FOR_PHASE;
+    g->barrier = (uint32_t)(x - w->block->barrier);
+    g->want = parity[lane] >> 31;
+    return true;
+}
+
+static bool synchronize(Warp *w, const Sass *s, uint32_t mask)
+{
+    WalkBlock *b = w->block;
+    uint64_t at[LANES];
+    uint32_t value[LANES];
+    if (!mask)
+        return true;
+    addresses(w, &s->at[1], false, at);
+    gpu_fetch(w, &s->at[2], 0, value);
+    if (!inside(w, at, mask, 8))
+        return false;
+    WalkBarrier *x = barrier_at(b, at[__builtin_ctz(mask)]);
+    if (strstr(s->name, ".EXCH")) { /* twice what is missing of 2^20 arrivals */
+        if (!x && b->n_barrier == MBARRIERS)
+            return fail(w, "a block has more barriers in shared memory than are known here");
+        x = x ? x : &b->barrier[b->n_barrier++];
+        *x = (WalkBarrier){.at = at[__builtin_ctz(mask)], .count = (1u << 20) - (value[__builtin_ctz(mask)] >> 1)};
+        x->left = x->count;
+        return true;
+    }
+    if (!x)
+        return fail(w, "a barrier in shared memory that nobody has made");
+    if (strstr(s->name, ".PHASECHK")) {
+        gpu_put_predicate(w, &s->at[0], mask, ~0u);
+        return true;
+    }
+    for (int i = 0; i < LANES; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        if (!x->left)
+            return fail(w, "more threads arrive at a barrier in shared memory than it counts");
+        x->left--;
+        x->bytes += strstr(s->name, ".A1T0") ? 0 : (int64_t)value[i];
+        x->last = w->clock > x->last ? w->clock : x->last;
+        end_phase(b, x);
+    }
+    return true;
+}
+
+/* Like look_up(), of what goes past the first-level cache. */
+static int look_far(WalkBlock *b, uint64_t sector)
+{
+    uint64_t line = sector / 4 + 1, bit = 1ull << sector % 4, mixed = line * 0x9e3779b97f4a7c15ull >> 32;
+    uint64_t *ever = &b->seen[mixed % GPU_SEEN];
+    bool before = *ever >> 4 == line && *ever & bit;
+    *ever = (*ever >> 4 == line ? *ever : line << 4) | bit;
+    return before ? 1 : 2;
+}
+
+/* Bytes of one row of a box, of which some may not be there. */
+static int copy_row(Warp *w, uint64_t from, uint64_t bytes)
+{
+    WalkBlock *b = w->block;
+    GpuCounts *c = b->sum;
+    int far = 0;
+    if (!bytes)
+        return far;
+    if (b->l->touch)
+        b->l->touch(b->l->toucher, from, (unsigned)bytes, false);
+    for (uint64_t p = from / 32; p <= (from + bytes - 1) / 32; p++) {
+        int this = look_far(b, p);
+        c->sectors_read++;
+        c->sectors_missed++;
+        far = this > far ? this : far;
+    }
+    c->bytes_read += (double)bytes;
+    return far;
+}
+
+/* UTMALDG [place, barrier, coordinates], [map]. Bytes go through the second-level cache and shared memory like those of other copies;
+ * that nobody has to ask for each of them is what it saves. */
+static bool copy_by_map(Warp *w, const Sass *s, uint32_t mask)
+{
+    WalkBlock *b = w->block;
+    const GpuLaunch *l = b->l;
+    const uint32_t *u = &w->u[s->at[0].uniform], *address = &w->u[s->at[1].uniform];
+    const GpuMap *m = NULL;
+    if (!mask)
+        return true;
+    for (size_t i = 0; i < l->n_map; i++)
+        m = (((uint64_t)address[1] << 32 | address[0]) == l->map[i].at) ? &l->map[i] : m;
+    WalkBarrier *x = barrier_at(b, u[1]);
+    if (!m || !x)
+        return fail(w, m ? "a copy for a barrier that nobody has made" : "a copy by a map that is no argument");
+    uint64_t rows = 1, line = m->box[0] * m->item;
+    for (unsigned k = 1; k < m->rank; k++)
+        rows *= m->box[k];
+    for (uint64_t r = 0; r < rows; r++) {
+        uint64_t at = r, from = m->address;
+        bool there = true;
+        for (unsigned k = 1; k < m->rank; k++, at /= m->box[k - 1]) {
+            int64_t i = (int32_t)u[2 + k] + (int64_t)(at % m->box[k]);
+            there = there && i >= 0 && i < m->dim[k];
+            from += (uint64_t)(i * m->stride[k]);
+        }
+        int64_t first = (int32_t)u[2], end = first + (int64_t)m->box[0];
+        first = first > 0 ? first : 0;
+        end = end < m->dim[0] ? end : m->dim[0];
+        int far = copy_row(w, from + (uint64_t)first * m->item, there && end > first ? (uint64_t)(end - first) * m->item : 0);
+        w->far = far > w->far || !r ? far : w->far;
+    }
+    b->sum->wavefronts += (double)(rows * line) / 128;
+    const uint64_t start = b->copier_free > w->clock ? b->copier_free : w->clock, there = start + rows * line / GPU_COPIER + GPU_COPY_BEGINS;
+    b->copier_free = start + rows * line / GPU_COPIER;
+    x->bytes -= (int64_t)(rows * line);
+    const uint64_t come = there + (w->far == 2 ? l->latency.global : l->latency.second);
+    x->last = come > x->last ? come : x->last;
+    end_phase(b, x);
+    return true;
+}
+
 static bool touch_local(Warp *w, const Sass *s, uint32_t mask, bool stores)
 {
     uint64_t at[LANES];
@@ -293,6 +456,8 @@ static bool touch_memory(Warp *w, const Sass *s, uint32_t mask)
     case SO_STS: return touch_shared(w, s, mask, true);
     case SO_LDSM: return load_matrices(w, s, mask);
     case SO_LDGSTS: return copy_shared(w, s, mask);
+    case SO_SYNCS: return synchronize(w, s, mask);
+    case SO_MAP_COPY: return copy_by_map(w, s, mask);
     case SO_LDL: return touch_local(w, s, mask, false);
     case SO_STL: return touch_local(w, s, mask, true);
     default:
@@ -312,7 +477,7 @@ static uint32_t latency_of(const GpuLatency *l, const Sass *s)
     case SO_LD: return l->first; /* where memory is asked: what load_global() says */
     case SO_LDL: return l->first;
     case SO_ATOM: return l->second;
-    case SO_LDS: case SO_LDSM: return l->shared;
+    case SO_LDS: case SO_LDSM: case SO_SYNCS: return l->shared;
     case SO_SHFL: return l->shuffle;
     case SO_MMA: return l->tensor;
     default: return s->unit == UNIT_XU ? l->special : l->plain;
@@ -489,7 +654,7 @@ static bool branch(Warp *w, WalkGroup *g, const Sass *s, uint32_t exec)
             exec = together == (strstr(s->name, ".CONV") != NULL) ? exec : 0;
         }
         if (o->kind == SA_LABEL)
-            return jump(w, g, exec, (uint32_t)o->imm);
+            return jump(w, g, exec && strstr(s->name, ".ANY") ? g->mask : exec, (uint32_t)o->imm);
     }
     return exec ? fail(w, "a branch leads to a place that is computed") : jump(w, g, 0, 0);
 }
@@ -589,6 +754,8 @@ static bool step(Warp *w, uint32_t i)
         return fail(w, "the code runs on behind its end");
     const Sass *s = &code->at[g->at];
     uint32_t exec = g->mask;
+    if (waits_for_phase(w, g, s))
+        return true;
     if (s->guard != NO_REGISTER) {
         uint32_t p = w->p[s->guard - PREDICATE];
         exec &= s->guard_not ? ~p : p;
@@ -602,7 +769,7 @@ static bool step(Warp *w, uint32_t i)
         wait_for_copies(w, s);
         return true;
     }
-    if (s->op >= SO_LD && s->op <= SO_RED)
+    if (s->op >= SO_LD && s->op <= SO_MAP_COPY)
         return touch_memory(w, s, exec);
     if (s->op == SO_GROUP_MMA)
         begin_product(w, s);

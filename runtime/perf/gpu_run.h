@@ -18,12 +18,28 @@ typedef struct GpuLatency {
     uint32_t plain, special, shuffle, shared, first, second, global, tensor, barrier; /* first, second: caches */
 } GpuLatency;
 
+/* Copies by tensor maps: bytes in a cycle that they ask for, as wide as a multiprocessor's way to the second-level cache is; and cycles
+ * more than a load takes until its first bytes are there. Both are assumed. */
+enum { GPU_COPIER = 64, GPU_COPY_BEGINS = 200 };
+
+/* A tensor map among the arguments (LaunchMap of launch.h), which begins `at` bytes into them: code adds that to c[0x0][0x198], here 0. Among
+ * the constants, where arguments begin at 0x210 on sm_90, it lies at a multiple of 128 bytes. */
+enum { GPU_ARGUMENTS_90 = 0x210, GPU_MAP_BYTES = 128 };
+typedef struct GpuMap {
+    uint64_t at, address;
+    unsigned rank, item; /* bytes of an element */
+    int64_t dim[5], stride[5]; /* stride: bytes */
+    uint32_t box[5];
+} GpuMap;
+
 typedef struct GpuLaunch {
     const SassKernel *code;
     int arch;                 /* 80, 90, 100: where arguments lie */
     uint32_t threads, blocks;
     const uint64_t *argument; /* 8 bytes each */
     size_t n_argument;
+    const GpuMap *map;
+    size_t n_map;
     const uint32_t *constant; /* words of the kernel's own constants, bank 2; may be NULL */
     size_t n_constant;
     uint64_t shared;          /* bytes of a block, static and dynamic */

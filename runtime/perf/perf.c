@@ -137,6 +137,22 @@ static uint64_t scalar_bits(double x)
     return u;
 }
 
+/* Map i, behind so many bytes of arguments. */
+static GpuMap gpu_map(const Launch *l, uint32_t i, uint64_t bytes)
+{
+    const LaunchMap *m = &l->map[i];
+    GpuMap to = {.at = (GPU_ARGUMENTS_90 + bytes + GPU_MAP_BYTES - 1) / GPU_MAP_BYTES * GPU_MAP_BYTES - GPU_ARGUMENTS_90 + GPU_MAP_BYTES * (uint64_t)i,
+                 .address = perf_address(l->buffer[m->buffer]) + l->shift[m->buffer],
+                 .rank = MAP_RANK,
+                 .item = 2};
+    for (int k = 0; k < MAP_RANK; k++) {
+        to.dim[k] = m->extent[k];
+        to.stride[k] = m->stride[k] * to.item;
+        to.box[k] = m->box[k];
+    }
+    return to;
+}
+
 bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory, const Launch *l,
                   GpuLaunch *g, Perf *out, char why[256])
 {
@@ -153,12 +169,17 @@ bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const Cu
     for (uint32_t i = 0; i < l->n_scalar; i++)
         argument[n++] = scalar_bits(l->scalars[i].host < 0 ? l->scalars[i].value : 1.0);
     argument[n++] = (uint64_t)l->rows;
+    GpuMap *map = NEW_ARRAY(arena, GpuMap, k->n_map + 1u);
+    for (uint32_t i = 0; i < k->n_map; i++)
+        map[i] = gpu_map(l, i, 8 * n);
     *g = (GpuLaunch){.code = sass,
                    .arch = gpu->number,
                    .threads = k->grid.threads,
                    .blocks = (uint32_t)plan_blocks(&k->grid, l->rows),
                    .argument = argument,
                    .n_argument = n,
+                   .map = map,
+                   .n_map = k->n_map,
                    .constant = facts->constant,
                    .n_constant = facts->n_constant,
                    .shared = (uint64_t)facts->shared + plan_shared_bytes(&k->grid, ints),

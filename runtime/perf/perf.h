@@ -8,7 +8,8 @@
  * and what one block takes that has nobody beside it: its warps go on in the order of time, each waits for what it reads, and they
  * share four schedulers and their parts of the units. So groups of warps that compute the same at the same time are seen to
  * wait for each other, and a last wave of a few blocks costs what it costs.
- * Nothing is measured: every figure is a prediction.
+ * Groups of warps that give registers to others have together what the block began with, which is what the machine code says: so many
+ * blocks fit. Nothing is measured: every figure is a prediction.
  */
 #ifndef VWN_PERF_H
 #define VWN_PERF_H

@@ -42,7 +42,10 @@ typedef enum SassOp {
     SO_FADD, SO_FMUL, SO_FFMA, SO_FMNMX, SO_FSETP, SO_FSEL, SO_FSET, SO_FCHK, SO_MUFU, SO_HFMA2, SO_I2F, SO_F2I, SO_F2F, SO_F2FP,
     SO_DADD, SO_DMUL, SO_DFMA, SO_DSETP, SO_MMA,
     SO_GROUP_MMA, /* of a warpgroup, done later */
+    SO_ELECT, SO_REGISTERS, /* which a group of warps takes and gives */
     SO_LDC, SO_LD, SO_ST, SO_LDS, SO_STS, SO_LDSM, SO_LDGSTS, SO_LDL, SO_STL, SO_ATOM, SO_RED,
+    SO_SYNCS,    /* a barrier that counts arrivals and bytes */
+    SO_MAP_COPY, /* by a tensor map */
     SO_BRA, SO_BSSY, SO_BSYNC, SO_BREAK, SO_CALL, SO_RET, SO_EXIT, SO_WARPSYNC, SO_BAR,
     SO_LOST /* a branch whose place nobody can tell */
 } SassOp;

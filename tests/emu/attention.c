@@ -97,6 +97,9 @@ static const Case cases[] = {
     {2, 1, 1, 2, 1, 64, 64, 1, 0, 0, 0, false, BF, false, GROUPS, 0, false},
     {1, 300, 300, 2, 1, 64, 64, 1, 0, 0, 0, true, BF, true, GROUPS, 0, false},
     {1, 200, 200, 1, 1, 128, 128, 1, 50, 10, 0, true, FP, false, GROUPS, -0.3, true},
+    /* more tiles than there are places for, of heads that two groups and that three multiply */
+    {1, 130, 700, 1, 1, 128, 128, 0, 0, 0, 0, false, BF, false, GROUPS, 0, false},
+    {2, 70, 1200, 1, 1, 64, 48, 0, 0, 0, 0, false, BF, false, GROUPS, 0, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
 
@@ -307,7 +310,15 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
         arguments[at++] = &ints[i];
     for (int i = 0; i < 3; i++)
         arguments[at++] = &scalars[i];
-    arguments[at] = &blocks;
+    arguments[at++] = &blocks;
+    emu_map map[3];
+    for (uint32_t i = 0; i < cuda_attention_maps(which, &w->class); i++) {
+        LaunchMap m = cuda_attention_map(which, &w->class, i, c->B, ints);
+        const char *wrong = emu_map_make(&map[i], &m, q[m.buffer]);
+        if (wrong)
+            return wrong;
+        arguments[at++] = &map[i];
+    }
     return emu_launch(&w->kernel[which], arguments, how, (uint32_t)blocks, (uint32_t)l.threads,
                       (uint64_t)l.shared);
 }
@@ -381,7 +392,7 @@ static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)
 /* ---- all of them ---- */
 
 /* Faults to plant in a kernel of a case: the n-th place of a text gets another. */
-enum { OF_WHOLE = 33, OF_WHOLE_128 = 34, OF_WINDOW = 35, OF_LENGTHS = 37, GROUPS_64 = 47, GROUPS_128 };
+enum { OF_WHOLE = 33, OF_WHOLE_128 = 34, OF_WINDOW = 35, OF_LENGTHS = 37, GROUPS_64 = 47, GROUPS_128, MAPS_128 = GROUPS_128, MAPS_TWO = 52, MAPS_LONG = 56 };
 static const struct Fault {
     const char *what, *text, *instead;
     int place, of, which;
@@ -415,18 +426,52 @@ static const struct Fault {
      "        if (h <", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
     {"dk, dv: the second weights are read before they are there", "        arrive();\n        if (COLUMNS",
      "        if (COLUMNS", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
-    {"groups: copies that products do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_128, CUDA_SDPA},
-    {"groups: a missing wait for copies", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, GROUPS_128, CUDA_SDPA},
-    {"groups: a missing barrier", "        vwn_groups_meet();\n", "", 0, GROUPS_128, CUDA_SDPA},
-    {"groups: one meets the other once less", "    if (behind && any)\n        arrive(from);\n", "", 0, GROUPS_64, CUDA_SDPA},
-    {"groups: scores that are not done", "            vwn_group_wait<0>();\n            vwn_group_registers(x);\n", "", 0, GROUPS_128, CUDA_SDPA},
-    {"groups: results that are not done", "    vwn_group_wait<0>();\n    vwn_group_registers(O);\n", "", 0, GROUPS_64, CUDA_SDPA},
-    {"groups: a tile is copied to where products read one", "% 3 * PASSING", "% 2 * PASSING", 0, GROUPS_64, CUDA_SDPA},
-    {"groups: rows of the other group", "vwn_from_lane(warp / 4 * 64, 0)", "vwn_from_lane(64 - warp / 4 * 64, 0)", 0, GROUPS_64, CUDA_SDPA},
-    {"groups, dq: copies that products do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
-    {"groups, dq: a missing wait for copies", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
-    {"groups, dq: a missing barrier", "        vwn_groups_meet();\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
-    {"groups, dq: a tile is copied to where products read one", "% 4 * PASSING", "% 3 * PASSING", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
+    {"maps: scores that are not done", "                vwn_group_wait<1>();\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: a group that does not let the next one multiply", "                leave(next_turn);\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: the first group waits for the last one, too", "turn = group_base == 0", "turn = 0", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: first scores that are not done", "                vwn_group_wait<0>();\n            }\n", "            }\n", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: sums that shrink while products add to them", "                vwn_group_wait<0>();\n                vwn_group_registers(O);\n", "", 0,
+     GROUPS_64, CUDA_SDPA},
+    {"maps: weights that products still read", "            vwn_group_wait<0>();\n            vwn_group_registers(O);\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: results that are not done", "        vwn_group_wait<0>();\n        vwn_group_registers(O);\n    }\n", "    }\n", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: barriers that copies do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: barriers that other threads do not see", "    __syncthreads();\n    vwn_turn", "    vwn_turn", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a barrier that nobody has made", "            vwn_mbarrier_make(values_left + i, WARPS);\n", "", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a barrier that counts too few", "vwn_mbarrier_make(keys_left + i, WARPS)", "vwn_mbarrier_make(keys_left + i, WARPS / 2)", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: a barrier that counts too many", "vwn_mbarrier_make(values_left + i, WARPS)", "vwn_mbarrier_make(values_left + i, WARPS + 1)", 0, MAPS_LONG,
+     CUDA_SDPA},
+    {"maps: queries that are not waited for", "        vwn_mbarrier_wait(queries_come, 0);\n", "        ;\n", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: keys that are not waited for", "            vwn_mbarrier_wait(keys_come + at.place, at.round);\n", "", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: values that are not waited for", "                vwn_mbarrier_wait(values_come + before.place, before.round);\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: the last values that are not waited for", "        vwn_mbarrier_wait(values_come + before.place, before.round);\n        vwn_group", "        vwn_group", 0, GROUPS_64,
+     CUDA_SDPA},
+    {"maps: the other parity", "vwn_mbarrier_wait(keys_come + at.place, at.round)", "vwn_mbarrier_wait(keys_come + at.place, at.round ^ 1)", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a place that is filled before its readers left", "                vwn_mbarrier_wait(keys_left + at.place, at.round ^ 1);\n", "", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: a parity that lets the next round begin", "vwn_mbarrier_wait(values_left + at.place, at.round ^ 1)", "vwn_mbarrier_wait(values_left + at.place, 1)", 0, MAPS_LONG,
+     CUDA_SDPA},
+    {"maps: keys that nobody leaves", "            leave(keys_left + at.place);\n", "", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: values that nobody leaves", "                leave(values_left + before.place);\n", "                ;\n", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: keys that are left before they are read", "            vwn_group_mul<false, D,", "            leave(keys_left + at.place);\n            vwn_group_mul<false, D,", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: all threads of a warp leave", "vwn_thread() % 32 == 0", "vwn_thread() % 16 == 0", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: a box of another head", "k_map, g, u0, b", "k_map, g + 1, u0, b", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a box of another sequence", "v_map, g, u0, b", "v_map, g, u0, b + 1", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a box that goes on into the next sequence", "q_map, h, t0, b", "q_map, h, t0 + (int)T, b - 1", 0, MAPS_TWO, CUDA_SDPA},
+    {"maps: copies for which another barrier counts", "k_map, g, u0, b, keys_come", "k_map, g, u0, b, values_come", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: more registers than there are", "vwn_group_takes_registers<", "vwn_group_takes_registers<8 + ", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: registers that nobody gives", "        vwn_group_gives_registers<24>();\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: no multiple of 8 registers", "vwn_group_gives_registers<24>", "vwn_group_gives_registers<20>", 0, MAPS_128, CUDA_SDPA},
+    {"maps: a tile that nobody reads", "u0 < end; u0 += COLUMNS, at =", "u0 < end + COLUMNS; u0 += COLUMNS, at =", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a tile too few", "u0 < end; u0 += COLUMNS, at =", "u0 + COLUMNS < end; u0 += COLUMNS, at =", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: rows of the other group", "vwn_from_lane(warp / 4 * 64, 0)", "vwn_from_lane(warp < WARPS ? 64 - warp / 4 * 64 : 128, 0)", 0, MAPS_128, CUDA_SDPA},
+    {"maps, dq: keys that are not waited for", "            vwn_mbarrier_wait(keys_come + at.place, at.round);\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: values that are not waited for", "            vwn_mbarrier_wait(values_come + at.place, at.round);\n", "", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: keys that are left while products read them", "                leave(keys_left + before.place);\n", "                leave(keys_left + at.place);\n", 0,
+     MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: values that are left while products read them", "            leave(next_turn);\n", "            leave(next_turn);\n            leave(values_left + at.place);\n", 0,
+     MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: values that nobody leaves", "            leave(values_left + at.place);\n", "", 0, MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: a tile is copied to where products read one", "at.round ^ 1", "1", 0, MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: the other head's keys", "k_map, g, u0, b", "k_map, g + 1, u0, b", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
     {"groups, dq: scores that are not done", "vwn_group_wait<LATER>();", "vwn_group_wait<2>();", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
     {"groups, dq: gradients of weights that are not done", "                vwn_group_wait<0>();\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
     {"groups, dq: a result that is not done", "    vwn_group_wait<0>();\n    vwn_group_registers(A);\n", "", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
@@ -528,6 +573,42 @@ static void run_faults(Harness *h, const EmuKernel *bad, const EmuKernel *good)
     }
 }
 
+/* What a plan may copy by a tensor map the hardware takes, and else not: then warpgroups do not compute it. */
+static void test_fits(Harness *h)
+{
+    const int64_t ints[19] = {40, 50, 6, 2, 56, 128, 1, 0, 40 * 6 * 56, 6 * 56, 56, 50 * 2 * 56, 2 * 56, 56, 50 * 2 * 128, 2 * 128, 128};
+    const CudaAttentionClass c = {.d = 64, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true};
+    CudaAttentionLaunch l = cuda_attention_launch(CUDA_SDPA, &c);
+    for (uint32_t i = 0; i < CUDA_ATTENTION_MAPS; i++) {
+        const LaunchMap good = cuda_attention_map(CUDA_SDPA, &c, i, 3, ints);
+        _Alignas(128) emu_map out;
+        int64_t of[3] = {ints[i == 2 ? 5 : 4], ints[i ? 3 : 2], ints[i > 0]};
+        CHECK(h, launch_map_fits(&good) && !emu_map_make(&out, &good, &out) && good.extent[3] == 3 && good.buffer == i);
+        CHECK(h, good.extent[0] == of[0] && good.extent[1] == of[1] && good.extent[2] == of[2]);
+        CHECK(h, good.box[0] == 64 && good.box[2] == (uint32_t)(i ? l.columns : l.rows));
+        for (int k = 0; k < MAP_RANK; k++) {
+            LaunchMap bad[6] = {good, good, good, good, good, good};
+            bad[0].stride[k] = 0;
+            bad[1].stride[k] = 4;
+            bad[2].stride[k] = (int64_t)1 << 39;
+            bad[3].extent[k] = 0;
+            bad[4].box[k] = 0;
+            bad[5].box[k] = 257;
+            for (size_t j = 0; j < COUNT_OF(bad); j++)
+                CHECK(h, !launch_map_fits(&bad[j]));
+        }
+        LaunchMap wide = good;
+        wide.half = HALF_NONE;
+        CHECK(h, !launch_map_fits(&wide));
+    }
+    /* keys of one sequence for all of them */
+    int64_t again[19];
+    memcpy(again, ints, sizeof again);
+    again[11] = 0;
+    const LaunchMap repeated = cuda_attention_map(CUDA_SDPA, &c, 1, 3, again), one = cuda_attention_map(CUDA_SDPA_GRAD_Q, &c, 0, 1, again);
+    CHECK(h, !launch_map_fits(&repeated) && launch_map_fits(&one));
+}
+
 int main(void)
 {
     Harness h = {0};
@@ -538,6 +619,7 @@ int main(void)
     Ctx *ctx = ctx_new(NULL);
     if (!CHECK(&h, compile_all(ctx, kernel, why)))
         fprintf(stderr, "    %s\n", why);
+    test_fits(&h);
     for (size_t i = 0; i < CASES && !h.failed; i++)
         run_case(&h, &cases[i], kernel + i * CUDA_SDPA_COUNT);
     if (!h.failed)

@@ -13,7 +13,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-enum { GUARD = 64, ARGUMENTS_MAX = 2048 };
+enum { GUARD = 64, ARGUMENTS_MAX = 2048, MAPS_MAX = 4 };
 
 /* Memory that was given out, and what it was before a launch and after. */
 typedef struct Given {
@@ -121,7 +121,7 @@ static bool compile(Module *m, Arena *arena, char why[512])
     for (size_t i = 0; i < p->n_kernel; i++) {
         const PlanKernel *k = &p->kernel[i];
         text[i] = (EmuText){k->name, k->text, k->length};
-        m->copies[i] = strstr(k->text, "vwn_copies_") != NULL;
+        m->copies[i] = strstr(k->text, "vwn_copies_") || strstr(k->text, "vwn_map_");
         if (!k->grid.threads) {
             snprintf(why, 512, "%s has no text for a device", k->name);
             return false;
@@ -184,7 +184,7 @@ static const char *start_twice(EmuBackend *e, const Start *s, EmuOptions *how)
 }
 
 static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *const *p,
-                              const int64_t *n, const double *s, int64_t rows, int64_t grain)
+                              const int64_t *n, const double *s, const LaunchMap *map, int64_t rows, int64_t grain)
 {
     EmuBackend *e = emu_of(b);
     const PlanKernel *k = &m->plan->kernel[kernel];
@@ -194,8 +194,9 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
         if (!plan_size_fits(k->size[i], n[i]))
             return failed(b, ST_BUG, "a size that a kernel was not printed for");
     void *argument[ARGUMENTS_MAX];
+    emu_map made[MAPS_MAX];
     size_t count = 0;
-    if (k->n_buffer + k->n_int + k->n_scalar + 1 > ARGUMENTS_MAX)
+    if (k->n_buffer + k->n_int + k->n_scalar + k->n_map + 1 > ARGUMENTS_MAX || k->n_map > MAPS_MAX)
         return failed(b, ST_BUG, "too many arguments");
     for (uint32_t i = 0; i < k->n_buffer; i++)
         argument[count++] = (void *)&p[i];
@@ -203,9 +204,15 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
         argument[count++] = (void *)&n[i];
     for (uint32_t i = 0; i < k->n_scalar; i++)
         argument[count++] = (void *)&s[i];
-    argument[count] = &rows;
+    argument[count++] = &rows;
     if (rows == 0)
         return ST_OK;
+    for (uint32_t i = 0; i < k->n_map; i++) {
+        const char *wrong = emu_map_make(&made[i], &map[i], p[map[i].buffer]);
+        if (wrong)
+            return failed(b, ST_BUG, wrong);
+        argument[count++] = &made[i];
+    }
     uint32_t blocks = (uint32_t)plan_blocks(&k->grid, rows);
     if (k->grid.whole)
         how.blocks_max = 0;

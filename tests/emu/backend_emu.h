@@ -7,6 +7,7 @@
 #ifndef VWN_BACKEND_EMU_H
 #define VWN_BACKEND_EMU_H
 
+#include "map.h"
 #include "runtime/base/backend.h"
 
 typedef struct EmuOptions {
@@ -49,6 +50,8 @@ bool emu_compile_watched(const char *prelude, size_t length, const EmuText *text
 /* Makes a shared object of a C++ file that includes cuemu.h; the compiler's words go to the file `log`. Several threads
  * may do so at once, after one of them has asked emu_possible(). */
 bool emu_object(const char *source, const char *object, const char *log, const char *options);
+/* A map as a driver makes it, of the buffer that begins at `memory`; NULL, or what is wrong. */
+const char *emu_map_make(emu_map *out, const LaunchMap *m, const void *memory);
 /* NULL, or what is wrong. `shared`: bytes of dynamic shared memory. */
 const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks,
                        uint32_t threads, uint64_t shared);

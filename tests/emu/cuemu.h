@@ -32,6 +32,7 @@
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict__ __restrict
+#define __grid_constant__
 #define __shared__ static __attribute__((section("emu_shared"), used))
 #define DYN_SMEM(name) unsigned char *const name = emu::dynamic
 
@@ -113,11 +114,21 @@ EMU_VAR void (*body)(void **arguments);
 EMU_VAR void **arguments;
 EMU_VAR char trouble[256];
 EMU_VAR uint64_t shared_bytes; /* of the block */
+EMU_VAR unsigned meetings;     /* of all of its threads */
 /* warpgroup.h */
 EMU_FN void group_copy_begins(const void *to);
 EMU_FN void group_copy_comes(const void *to);
 EMU_FN void start_groups(uint64_t shared);
 EMU_FN void end_groups(int warp);
+/* mbarrier.h */
+EMU_FN void learn_all();
+EMU_FN bool late_copy_comes();
+EMU_FN const char *missing();
+EMU_FN void start_barriers();
+EMU_FN void end_barriers();
+EMU_FN void barriers_seen();
+EMU_FN void check_come(const int *pieces, int n);
+EMU_FN void have_read(int w, const int *pieces, int n);
 
 /* ---- changing places ---- */
 
@@ -198,6 +209,10 @@ EMU_FN void all_ready(Warp &w) { w.ready = w.lanes == 32 ? ~0u : (1u << w.lanes)
 EMU_FN void yield()
 {
     int next = next_ready();
+    while (next < 0 && late_copy_comes())
+        next = next_ready();
+    if (next < 0 && missing())
+        stop(missing());
     if (next < 0)
         stop("threads wait for each other: some are at a barrier, others at a shuffle or at the end");
     if (next != current)
@@ -258,6 +273,8 @@ EMU_FN void meet_block(uintptr_t place)
         return;
     }
     waiting = 0;
+    meetings++;
+    learn_all();
     for (int w = 0; w * 32 < threads; w++)
         all_ready(warp[w]);
     begin_again(descending ? threads - 1 : 0);
@@ -273,8 +290,10 @@ EMU_FN void finish()
     end_groups(current / 32);
     not_ready();
     warp[current / 32].ended = true;
-    if (++done == threads)
+    if (++done == threads) {
+        end_barriers();
         leave_block();
+    }
     int next = next_ready(), stack = fiber[current].stack;
     if (next < 0 || fiber[next].stack >= 0) {
         free_stack[free_stacks++] = stack;
@@ -401,6 +420,7 @@ EMU_FN void run_block(uint64_t shared)
     shared_bytes = shared;
     start_fibers();
     start_groups(shared);
+    start_barriers();
     at = descending ? threads - 1 : 0;
     current = at;
     threadIdx = {(unsigned)at, 0, 0};
@@ -578,6 +598,7 @@ static inline float emu_of_fp16(unsigned h)
 }
 
 #include "warpgroup.h"
+#include "mbarrier.h"
 
 /* c (16 x 8) += a (16 x 16) b (16 x 8), operands bf16 or fp16, sums float32 in the order of k: fragments of
  * mma.m16n8k16. */

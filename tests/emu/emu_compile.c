@@ -195,6 +195,19 @@ bool emu_compile_watched(const char *prelude, size_t length, const EmuText *text
     return compile(prelude, length, text, n, true, out, why);
 }
 
+const char *emu_map_make(emu_map *out, const LaunchMap *m, const void *memory)
+{
+    enum { BF16 = 9, FP16 = 6, TURNED = EMU_MAP_TURNED_128, L2 = 2 };
+    uint64_t extent[MAP_RANK], stride[MAP_RANK];
+    uint32_t one[MAP_RANK];
+    for (int i = 0; i < MAP_RANK; i++) {
+        extent[i] = (uint64_t)m->extent[i];
+        stride[i] = i < MAP_RANK - 1 ? 2 * (uint64_t)m->stride[i + 1] : 0;
+        one[i] = 1;
+    }
+    return emu_map_encode(out, m->half == HALF_BF16 ? BF16 : FP16, MAP_RANK, memory, extent, stride, m->box, one, 0, TURNED, L2, 0);
+}
+
 const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks,
                        uint32_t threads, uint64_t shared)
 {

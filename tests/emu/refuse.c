@@ -64,7 +64,7 @@ static void close_device(Device *d)
 static Status launch(Device *d, uint32_t kernel, int64_t n)
 {
     memset(d->memory[1], 0, ROWS * 4);
-    return d->b->ops->launch(d->b, d->m, kernel, d->memory, &n, NULL, ROWS, 1);
+    return d->b->ops->launch(d->b, d->m, kernel, d->memory, &n, NULL, NULL, ROWS, 1);
 }
 
 static bool is(const Device *d, float times)

@@ -1,16 +1,15 @@
 /* warpgroup.h - products of warpgroups (wgmma), as an emulator has them.
  *
- * In:  a part of cuemu.h, behind its fibers.     Out: twins of wgmma, of its fences and groups, of fence.proxy.async, and of a barrier of groups.
+ * In:  a part of cuemu.h, behind its fibers.     Out: twins of wgmma, of its fences and groups, and of fence.proxy.async.
  * The one idea: what a device does behind a thread's back is done here as late as it may be, or as early, and rules that a
  * device breaks in silence stop the launch. The rules are those of the PTX ISA, "Asynchronous Warpgroup Level Matrix":
  *   - wgmma reads shared memory through the async proxy. `view` is what that one sees: nothing at first, and what a thread has
- *     copied there once the copy has come and the thread has executed fence.proxy.async behind it. Plain stores never get there.
+ *     copied there once the copy has come and the thread has executed fence.proxy.async behind it, or what came by a tensor map
+ *     (mbarrier.h). Plain stores never get there.
  *   - A product is done when a group with it is waited for: until then its sums are NaN in the registers, nobody may write
  *     these, registers with a factor, or copy to the places it reads.
  *   - Registers that were written behind the last wgmma.fence may not be sums or a factor. Sums that products in flight add to
  *     need no fence for further ones of the same kind.
- *   - Groups may meet at places of their own: a barrier counts the warps of the block that have arrived, and nobody goes on without
- *     the others. (Others, __syncthreads() among them, stop where threads arrive from different places.)
  *   - All threads of a warp name the same matrices; the four warps of a group the same ones in the same order.
  * A matrix is a descriptor: bits 0-13 where it begins, 16-29 and 32-45 its leading and stride offsets, all by 16 bytes; 49-51 the
  * base offset, 62-63 the swizzle, 1: of 128 bytes. Lines of 128 bytes lie eight to a pattern of 1,024, in which bits 4 to 6 of
@@ -131,6 +130,7 @@ EMU_FN void proxy_fence()
     c.n = 0;
     c.more = false;
     view_number++;
+    barriers_seen();
 }
 
 EMU_FN void start_groups(uint64_t shared)
@@ -185,12 +185,26 @@ EMU_FN void check_matrix(uint64_t d, bool turned, int rows)
         stop("a matrix lies outside of shared memory");
 }
 
-/* What products in flight read, one more of them or one less. */
-EMU_FN void reads_matrix(uint64_t d, bool turned, int rows, int more)
+/* The pieces of 16 bytes that a matrix lies in; how many. */
+EMU_FN int pieces_of(uint64_t d, bool turned, int rows, int *to)
 {
+    int n = 0;
     for (int r = 0; r < rows; r += turned ? 8 : 1)
         for (int k = 0; k < 16; k += turned ? 1 : 8)
-            readers[matrix_place(d, turned, r, k) / 16] += more;
+            to[n++] = matrix_place(d, turned, r, k) / 16;
+    return n;
+}
+
+/* A product of warp w begins to read a matrix, or, not `more`, is over. */
+EMU_FN void reads_matrix(int w, uint64_t d, bool turned, int rows, bool more)
+{
+    int pieces[2 * GROUP_N_MAX], n = pieces_of(d, turned, rows, pieces);
+    for (int i = 0; i < n; i++)
+        readers[pieces[i]] += more ? 1 : -1;
+    if (more)
+        check_come(pieces, n);
+    else
+        have_read(w, pieces, n);
 }
 
 EMU_FN float number_of(unsigned bits, bool fp16) { return fp16 ? emu_of_fp16(bits) : __uint_as_float(bits << 16); }
@@ -325,9 +339,9 @@ EMU_FN void complete(GroupWarp &g, int w, int left)
         Sums &s = g.sums[p.sums];
         if (lazy)
             compute(p, s, w);
-        reads_matrix(p.b, p.turned_b, p.n, -1);
+        reads_matrix(w, p.b, p.turned_b, p.n, false);
         if (!p.factor[0])
-            reads_matrix(p.a, p.turned_a, 64, -1);
+            reads_matrix(w, p.a, p.turned_a, 64, false);
         check_untouched(p, s);
         if (--s.products)
             continue;
@@ -368,9 +382,9 @@ EMU_FN void begin_product(GroupWarp &g, int w, Product p)
     p.sums = sums_begin(g, p.n);
     p.group = g.group;
     g.sums[p.sums].products++;
-    reads_matrix(p.b, p.turned_b, p.n, 1);
+    reads_matrix(w, p.b, p.turned_b, p.n, true);
     if (!first.factor)
-        reads_matrix(p.a, p.turned_a, 64, 1);
+        reads_matrix(w, p.a, p.turned_a, 64, true);
     g.said = g.said * 1000003 + (p.a * 31 + p.b * 7 + p.n + p.turned_a * 3 + p.turned_b * 5 + p.add);
     g.product[g.products++] = p;
     if (lazy)
@@ -399,12 +413,6 @@ EMU_FN uint32_t emu_shared_address(const void *p)
 }
 /* What this thread has written to shared memory, and what has come of its copies, is seen by products of warpgroups. */
 EMU_FN void emu_proxy_fence() { emu::proxy_fence(); }
-/* A barrier of the block, at which warps arrive from anywhere; the threads of one from one place. */
-EMU_MEETS void emu_groups_meet()
-{
-    emu::meet_warp(EMU_PLACE, 0xffffffffu);
-    emu::meet_block(1);
-}
 /* wgmma.fence, in front of which each array of registers is named. */
 EMU_FN void emu_group_registers(const void *at, int words)
 {

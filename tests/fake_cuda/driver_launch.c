@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONTEXT = NEEDS_INIT | NEEDS_CONTEXT, PARAMETERS_MOST = 4096, SHARED_UNASKED = 48 << 10 };
+enum { CONTEXT = NEEDS_INIT | NEEDS_CONTEXT, PARAMETERS_MOST = 4096, SHARED_UNASKED = 48 << 10, ARGUMENT_ALIGN = 128 };
 
 typedef struct Parameter { /* EmuParameter of cuemu.h */
     unsigned bytes, align;
@@ -238,6 +238,29 @@ FAKE_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void
               occupancy(blocks, handle, threads, shared));
 }
 
+/* ---- tensor maps ---- */
+
+FAKE_API int cuTensorMapEncodeTiled(void *out, int type, unsigned rank, void *memory, const uint64_t *extent, const uint64_t *stride,
+                                    const unsigned *box, const unsigned *step, int interleave, int turned, int l2, int beyond);
+
+static int make_map(void *out, int type, unsigned rank, void *memory, const uint64_t *extent, const uint64_t *stride, const unsigned *box,
+                    const unsigned *step, const int how[4])
+{
+    if (fake_settings()->capability < 90)
+        return fake_refuse(E_NOT_SUPPORTED, "tensor maps are for 9.0 and later");
+    if (!extent || !stride || !box || !step)
+        return E_VALUE;
+    const char *wrong = emu_map_encode(out, type, rank, memory, extent, stride, box, step, how[0], how[1], how[2], how[3]);
+    return wrong ? fake_refuse(E_VALUE, "%s", wrong) : E_OK;
+}
+
+FAKE_API int cuTensorMapEncodeTiled(void *out, int type, unsigned rank, void *memory, const uint64_t *extent, const uint64_t *stride,
+                                    const unsigned *box, const unsigned *step, int interleave, int turned, int l2, int beyond)
+{
+    const int how[] = {interleave, turned, l2, beyond};
+    FAKE_CALL("cuTensorMapEncodeTiled", CONTEXT, E_VALUE, make_map(out, type, rank, memory, extent, stride, box, step, how));
+}
+
 /* ---- launches ---- */
 
 typedef struct Grid3 {
@@ -321,7 +344,8 @@ static int take_arguments(Started *l, void **each, const char *all, size_t size)
         return fake_refuse(E_VALUE, "no arguments");
     if (all && size < n)
         return fake_refuse(E_VALUE, "%zu bytes of arguments instead of %zu", size, n);
-    l->argument = calloc(1, n + 16);
+    l->argument = aligned_alloc(ARGUMENT_ALIGN, up(n + 16, ARGUMENT_ALIGN));
+    memset(l->argument, 0, n + 16);
     l->at = calloc(f->n + 1, sizeof *l->at);
     n = 0;
     for (unsigned i = 0; i < f->n; i++) {

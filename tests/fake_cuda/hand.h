@@ -44,6 +44,8 @@ typedef const void *Handle;
     F(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *, Handle, int, size_t)) \
     F(cuLaunchKernel, (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, \
                        void **)) \
+    F(cuTensorMapEncodeTiled, (void *, int, unsigned, uint64_t, const uint64_t *, const uint64_t *, const unsigned *, const unsigned *, \
+                               int, int, int, int)) \
     F(cuStreamBeginCapture_v2, (Handle, int)) F(cuStreamEndCapture, (Handle, Handle *)) \
     F(cuStreamIsCapturing, (Handle, int *)) F(cuGraphInstantiateWithFlags, (Handle *, Handle, uint64_t)) \
     F(cuGraphLaunch, (Handle, Handle)) F(cuGraphDestroy, (Handle)) F(cuGraphExecDestroy, (Handle)) \

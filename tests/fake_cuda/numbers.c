@@ -1,6 +1,8 @@
 /* numbers.c - the numbers and structures of abi.h are those of CUDA's headers, where these are. */
 #include "abi.h"
 
+#include "../emu/map.h"
+
 #include <stdio.h>
 
 #if FAKE_CUDA_HEADERS
@@ -36,6 +38,8 @@ int main(void)
             PLACE(to_kind, dstMemoryType) PLACE(to_host, dstHost) PLACE(to_device, dstDevice) PLACE(to_array, dstArray)
                 PLACE(to_pitch, dstPitch) PLACE(width, WidthInBytes) PLACE(height, Height)
                     compare("FakeCopy2D", sizeof(FakeCopy2D), "CUDA_MEMCPY2D", sizeof(CUDA_MEMCPY2D));
+    compare("emu_map", sizeof(emu_map), "CUtensorMap", sizeof(CUtensorMap));
+    compare("its alignment", _Alignof(emu_map), "that of CUtensorMap", _Alignof(CUtensorMap));
     FOUND(algo, algo)
     FOUND(workspace, workspaceSize) FOUND(state, state) FOUND(waves, wavesCount)
         compare("FakeAlgo", sizeof(FakeAlgo), "cublasLtMatmulAlgo_t", sizeof(cublasLtMatmulAlgo_t));

@@ -445,7 +445,80 @@ static void lost_for_good(void)
     GIVES(E_ADDRESS, cu.cuMemAlloc_v2(&at, 16));
 }
 
+/* ---- tensor maps ---- */
+
+typedef struct MapWish {
+    int type;
+    unsigned rank, box[5], step[5];
+    uint64_t memory, extent[5], stride[4];
+    int interleave, turned, l2, beyond;
+} MapWish;
+
+static int made_of(void *out, const MapWish *w)
+{
+    return cu.cuTensorMapEncodeTiled(out, w->type, w->rank, w->memory, w->extent, w->stride, w->box, w->step, w->interleave, w->turned,
+                                     w->l2, w->beyond);
+}
+
+static void maps(void)
+{
+    _Alignas(64) char out[192];
+    start();
+    const MapWish good = {MAP_BFLOAT16, 4, {64, 1, 128, 1, 1}, {1, 1, 1, 1, 1}, memory, {56, 3, 40, 2, 1}, {112, 336, 13440, 26880}, MAP_PLAIN,
+                          MAP_TURNED_128, MAP_L2_128, MAP_ZEROS};
+    GOOD(made_of(out, &good));
+    GIVES(E_VALUE, made_of(out + 32, &good));
+    GIVES(E_VALUE, made_of(NULL, &good));
+#define BROKEN(...)                          \
+    do {                                     \
+        MapWish w = good;                    \
+        __VA_ARGS__;                         \
+        GIVES(E_VALUE, made_of(out, &w));    \
+    } while (0)
+    BROKEN(w.type = -1);
+    BROKEN(w.type = MAP_TYPES + 1);
+    BROKEN(w.rank = 0);
+    BROKEN(w.rank = 6);
+    BROKEN(w.rank = 2, w.interleave = MAP_BY_32, w.turned = MAP_TURNED_32);
+    BROKEN(w.memory += 8);
+    BROKEN(w.memory += 16, w.interleave = MAP_BY_32, w.turned = MAP_TURNED_32, w.stride[0] = 128, w.stride[1] = 384);
+    BROKEN(w.extent[2] = 0);
+    BROKEN(w.extent[3] = (1ull << 32) + 1);
+    BROKEN(w.stride[0] = 120);
+    BROKEN(w.stride[2] = 1ull << 40);
+    BROKEN(w.stride[0] = 96); /* rows over one another */
+    BROKEN(w.stride[1] = 0);
+    BROKEN(w.box[2] = 0);
+    BROKEN(w.box[2] = 257);
+    BROKEN(w.box[0] = 60);
+    BROKEN(w.box[0] = 72); /* 144 bytes, of which 128 are turned */
+    BROKEN(w.step[1] = 0);
+    BROKEN(w.step[1] = 9);
+    BROKEN(w.interleave = MAP_BY_32);
+    BROKEN(w.interleave = 3);
+    BROKEN(w.turned = 7);
+    BROKEN(w.l2 = 4);
+    BROKEN(w.type = MAP_INT32, w.box[0] = 32, w.stride[0] = 224, w.stride[1] = 672, w.beyond = MAP_NAN);
+    MapWish more = good;
+    more.extent[1] = 1ull << 32;
+    more.stride[1] = 1ull << 39;
+    more.stride[2] = 1ull << 39;
+    more.box[2] = 256;
+    GOOD(made_of(out, &more));
+}
+
+static void no_maps(void)
+{
+    _Alignas(64) char out[128];
+    hand_start();
+    memory = hand_memory(128);
+    const MapWish w = {MAP_FLOAT16, 1, {64}, {1}, memory, {64}, {0}, MAP_PLAIN, MAP_TURNED_128, MAP_L2_128, MAP_ZEROS};
+    GIVES(E_NOT_SUPPORTED, made_of(out, &w));
+}
+
 static const Case cases[] = {
+    {"maps", "A=", maps, 0},
+    {"no_maps", "FAKE_CUDA_DEVICE=capability=80", no_maps, 0},
     {"context", "A=", context, 0},
     {"facts", "FAKE_CUDA_DEVICE=memory=4096 taken=3000 sms=108 capability=80 driver=12080 devices=2", facts, 0},
     {"no_device", "FAKE_CUDA_DEVICE=devices=0", no_device, 0},

@@ -53,6 +53,12 @@ wide='sub=ffn(hidden = 64, activation = silu, gated = true)'
 train cuda bf16 --set D=64 --set "$wide" --set model.context=32 --set 'train.batch=2 seqs' \
     --set 'train.precision=mixed(compute = bf16, master = fp32)'
 near cpu bf16 1
+# Heads of 64, whose tiles come by tensor maps: of the two sequences each has its own rows.
+set -- --set D=128 --set train.optimizer.lr=1e-3 --set "$wide" --set model.context=40 --set 'train.batch=2 seqs' --set 'train.precision=mixed(compute = bf16, master = fp32)'
+train cpu heads-cpu "$@"
+train cuda heads "$@"
+near heads-cpu heads 2e-2
+grep -q ' cuTensorMapEncodeTiled ' heads.log || fail "no tensor map is made"
 
 # Further parts of a batch add to gradients which lie where the first has left them: of each layer those of three and of two
 # weights behind each other, a batch of products each.

@@ -52,7 +52,8 @@ build() {
         make -s -f "$emulated/tests/gpu/emulated/Makefile" SOURCE="$emulated" OUT="$program" MAIN="$*" \
             CFLAGS=-O1 INCLUDES="-I$folder/src"
     else
-        nvcc -O2 -std=c++17 -arch="$arch" -I"$folder/src" -I. -o "$program" "$@" kernels.cu -lcublas -lm
+        nvcc -O2 -std=c++17 -arch="$arch" -I"$folder/src" -I. -o "$program" "$@" kernels.cu \
+            -L"$(dirname "$(command -v nvcc)")/../lib64/stubs" -lcublas -lcuda -lm
     fi > build.log 2>&1 || { echo "$at: does not compile:"; head -n 5 build.log; return 1; }
 }
 

@@ -141,6 +141,13 @@ static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const Arg
 {
     const int64_t *n = a->n;
     const PlanKernel *k = &plan->kernel[l->kernel];
+    CaseMap *map = NEW_ARRAY(r->ctx->program, CaseMap, k->n_map + 1u);
+    for (uint32_t i = 0; i < k->n_map; i++) {
+        map[i] = (CaseMap){.buffer = l->map[i].buffer, .type = type_of(&plan->buffer[l->buffer[l->map[i].buffer]])};
+        memcpy(map[i].extent, l->map[i].extent, sizeof map[i].extent);
+        memcpy(map[i].stride, l->map[i].stride, sizeof map[i].stride);
+        memcpy(map[i].box, l->map[i].box, sizeof map[i].box);
+    }
     CaseHead head = {.rows = l->rows,
                      .blocks = plan_blocks(&k->grid, l->rows),
                      .shared = plan_shared_bytes(&k->grid, n),
@@ -148,10 +155,11 @@ static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const Arg
                      .n_buffer = l->n_buffer,
                      .n_place = (uint32_t)a->n_place,
                      .n_int = l->n_int,
-                     .n_number = l->n_scalar};
+                     .n_number = l->n_scalar,
+                     .n_map = k->n_map};
     CaseEntry entry = {CASE_LAUNCH, sizeof head + a->n_region * sizeof a->region->is + l->n_buffer * sizeof *a->buffer +
                                         a->n_place * sizeof *a->place + l->n_int * sizeof *n +
-                                        l->n_scalar * sizeof *a->s};
+                                        l->n_scalar * sizeof *a->s + k->n_map * sizeof *map};
     snprintf(head.kernel, sizeof head.kernel, "%s", k->name);
     snprintf(head.where, sizeof head.where, "%s, %s", r->program, l->name ? l->name : "");
     put(r, &entry, sizeof entry);
@@ -162,6 +170,7 @@ static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const Arg
     put(r, a->place, a->n_place * sizeof *a->place);
     put(r, n, l->n_int * sizeof *n);
     put(r, a->s, l->n_scalar * sizeof *a->s);
+    put(r, map, k->n_map * sizeof *map);
 }
 
 /* The plan does not outlive its program. */
@@ -217,7 +226,7 @@ static Status record(Backend *b, Module *m, const Plan *plan, const Launch *l, v
     find_places(r, plan, l, &a);
     for (size_t i = 0; i < a.n_region; i++)
         a.region[i].is.before = put_bytes(r, a.region[i].at, a.region[i].is.bytes);
-    Status status = r->emu->ops->launch(r->emu, m, l->kernel, p, n, s, l->rows, l->grain);
+    Status status = r->emu->ops->launch(r->emu, m, l->kernel, p, n, s, l->map, l->rows, l->grain);
     for (size_t i = 0; i < a.n_region; i++)
         if (a.region[i].is.written)
             a.region[i].is.after = put_bytes(r, a.region[i].at, a.region[i].is.bytes);
@@ -267,7 +276,7 @@ static void rec_drop(Backend *b, Module *m)
 }
 
 static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
-                         const int64_t *n, const double *s, int64_t rows, int64_t grain)
+                         const int64_t *n, const double *s, const LaunchMap *map, int64_t rows, int64_t grain)
 {
     Recorder *r = recorder_of(b);
     size_t i = 0;
@@ -286,7 +295,7 @@ static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
     const PlanKernel *k = &plan->kernel[kernel];
     if (k->grid.threads && is_new(k->name))
         return passed_on(b, record(b, m, plan, l, p, n, s));
-    return passed_on(b, r->emu->ops->launch(r->emu, m, kernel, p, n, s, rows, grain));
+    return passed_on(b, r->emu->ops->launch(r->emu, m, kernel, p, n, s, map, rows, grain));
 }
 
 static Status rec_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y,

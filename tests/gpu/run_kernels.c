@@ -14,8 +14,11 @@
 #include "blocks.h"
 #include "cases.h"
 #include "compute.h"
+#include "device_call.h"
 #include "half_bits.h"
 
+#include <cuda.h>
+#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +34,7 @@ typedef struct Case {
     CasePlace *place;
     int64_t *n;
     double *s;
+    CaseMap *map;
     char **before, **after; /* by region */
 } Case;
 
@@ -76,6 +80,7 @@ static bool read_case(FILE *f, Case *c)
     c->place = read_some(f, h->n_place * sizeof *c->place);
     c->n = read_some(f, h->n_int * sizeof *c->n);
     c->s = read_some(f, h->n_number * sizeof *c->s);
+    c->map = read_some(f, h->n_map * sizeof *c->map);
     c->before = room(h->n_region * sizeof *c->before);
     c->after = room(h->n_region * sizeof *c->after);
     long next = ftell(f);
@@ -98,6 +103,7 @@ static void forget(Case *c)
     free(c->place);
     free(c->n);
     free(c->s);
+    free(c->map);
     free(c->before);
     free(c->after);
 }
@@ -177,6 +183,38 @@ static int kernel_named(const char *name)
     stop("there is no kernel %s", name);
 }
 
+/* A launch with tensor maps behind its rows, which folders of `vwn emit cuda` have not. */
+static void launch_by_maps(const Case *c, const Kernel *k, void *const *p)
+{
+    enum { MAPS = 4, RANK = 4 };
+    const CaseHead *h = &c->head;
+    static CUtensorMap map[MAPS];
+    static void *argument[CALL_ARGUMENTS];
+    size_t count = call_arguments(argument, p, h->n_buffer, c->n, h->n_int, c->s, h->n_number, &h->rows);
+    if (h->n_map > MAPS || !count || count + h->n_map > CALL_ARGUMENTS)
+        stop("%s: too many arguments", h->kernel);
+    for (uint32_t i = 0; i < h->n_map; i++) {
+        const CaseMap *m = &c->map[i];
+        const cuuint32_t one[RANK] = {1, 1, 1, 1};
+        cuuint64_t extent[RANK], stride[RANK];
+        for (int d = 0; d < RANK; d++) {
+            extent[d] = (cuuint64_t)m->extent[d];
+            stride[d] = d < RANK - 1 ? 2 * (cuuint64_t)m->stride[d + 1] : 0;
+        }
+        CUtensorMapDataType type = m->type == CASE_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+        CUresult error = cuTensorMapEncodeTiled(&map[i], type, RANK, p[m->buffer], extent, stride, m->box, one, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        if (error != CUDA_SUCCESS)
+            stop("%s: a tensor map: error %d", h->kernel, (int)error);
+        argument[count + i] = &map[i];
+    }
+    struct dim3 grid = {(unsigned)h->blocks, 1, 1}, block = {k->threads, 1, 1};
+    if (cudaFuncSetAttribute(k->code, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)h->shared) != cudaSuccess ||
+        cudaLaunchKernel(k->code, grid, block, argument, (size_t)h->shared, NULL) != cudaSuccess)
+        stop("%s could not be launched", h->kernel);
+}
+
 /* share: 0, or what may differ whatever the type. */
 static Difference run_case(Run *run, const Case *c, double share)
 {
@@ -199,7 +237,10 @@ static Difference run_case(Run *run, const Case *c, double share)
         device_put(run, memory[i], c->before[i], c->region[i].bytes);
     for (uint32_t i = 0; i < h->n_buffer; i++)
         p[i] = memory[c->buffer[i].region] + c->buffer[i].shift;
-    blocks(run, which, h->rows, h->blocks, h->shared, p, c->n, c->s);
+    if (h->n_map)
+        launch_by_maps(c, k, p);
+    else
+        blocks(run, which, h->rows, h->blocks, h->shared, p, c->n, c->s);
     Difference d = {.good = true};
     for (uint32_t i = 0; i < h->n_region; i++) {
         double most = share > 0 ? share : allowed(c, c->region[i].type);

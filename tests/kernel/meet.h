@@ -10,8 +10,7 @@
  * changes, so order does not matter: a level may be too high, never too low. Rules that are taken for granted:
  *   - memory is read at an address: its level is that of the address (who writes when is kernel_races.c's);
  *   - arrays of a thread have the level of what is put in, and are LANE once a function was handed one;
- *   - a barrier in assembly that is `.aligned`, vwn_groups_meet(), counts warps, which arrive from places of their own: that all arrive as
- *     often is tests/emu's;
+ *   - threads wait for a phase of a barrier in shared memory one by one, from any place: that as many arrive as it counts is tests/emu's;
  *   - sums and maxima over a warp end alike in all of its lanes (ALIKE below; tests/emu shows it in both orders).
  */
 #ifndef VWN_TEST_MEET_H

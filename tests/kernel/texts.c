@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FLAGS = 8, MOST = 45 };
+enum { FLAGS = 9, MOST = 48 };
 
 static bool ends(const char *s, const char *with)
 {
@@ -39,14 +39,14 @@ static bool tokens(const char *in, const char *out, const char *defines)
 /* Some of these names stand for yes or no; bit i of `set` says which. */
 static size_t values(Arena *a, TextValue *v, unsigned set)
 {
-    static const char *const flag[FLAGS] = {"MAX", "AT", "OLDEST", "SPLIT", "GRADIENT", "DROPPED", "KEPT", "WARPGROUPS"};
+    static const char *const flag[FLAGS] = {"MAX", "AT", "OLDEST", "SPLIT", "GRADIENT", "DROPPED", "KEPT", "WARPGROUPS", "MAPS"};
     static const TextValue other[] = {
         {"NAME", "some_kernel"}, {"ELEMENT", "bf16"}, {"KIND", "bf16 on tensor cores"}, {"BOUNDS", "128, 2"},
         {"WHAT", "sum"}, {"SHORT", "sum"}, {"ORDER", "\n * in order"}, {"NUMBERS", "double s0, double s1,"},
         {"CHOICES", "x = threadIdx.x == 1 ? s1 : x;"}, {"D", "48"}, {"DV", "64"}, {"QUERIES", "32"}, {"KEYS", "16"},
         {"PART", "256"}, {"SLICE", "65"}, {"RANGE", "66"}, {"CAPPED", "1"}, {"ROWS", "63"}, {"COLUMNS", "31"}, {"AT_ONCE", "15"},
         {"WARPS", "4"}, {"THREADS", "128"}, {"SHARED", "49152"}, {"WIDTH", "8"}, {"PARTS", "2"}, {"X", "real"},
-        {"W", "fp16"}, {"Y", "bf16"}, {"WIDTH_X", "4"}, {"WIDTH_W", "2"}, {"WIDTH_Y", "4"}, {"TRANSPOSED", "1"}, {"STAGES", "3"}, {"LATE", "1"}, {"DOWN", "2"},
+        {"W", "fp16"}, {"Y", "bf16"}, {"WIDTH_X", "4"}, {"WIDTH_W", "2"}, {"WIDTH_Y", "4"}, {"TRANSPOSED", "1"}, {"STAGES", "3"}, {"MORE", "240"}, {"FEWER", "24"}, {"ASIDE", "112"}, {"DOWN", "2"},
     };
     size_t n = 0;
     for (size_t i = 0; i < COUNT_OF(other); i++)
@@ -58,7 +58,7 @@ static size_t values(Arena *a, TextValue *v, unsigned set)
 
 static int filled(Ctx *ctx, const char *file)
 {
-    static const unsigned sets[] = {0, 255, 0x15, 0xea};
+    static const unsigned sets[] = {0, 511, 0x15, 0x1ea};
     int bad = 0;
     for (size_t i = 0; i < COUNT_OF(sets); i++) {
         TextValue v[MOST];

@@ -132,6 +132,7 @@ static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budg
     CudaCode code[TEXTS];
     int64_t shared[TEXTS];
     int threads[TEXTS];
+    bool by_maps[TEXTS] = {false};
     const char *name[TEXTS];
     for (int i = EXPERTS; i < TEXTS; i++) {
         const CudaAttentionClass *c = &attention[(i - EXPERTS) / CUDA_SDPA_COUNT];
@@ -142,6 +143,7 @@ static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budg
         text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
         shared[i] = l.shared;
         threads[i] = l.threads;
+        by_maps[i] = cuda_attention_maps(which, c) > 0;
         name[i] = arena_printf(ctx->program, "%s.%s.%d.%d%s%s.groups", attention_names[which], half_word(c->half), c->d, c->dv,
                                c->capped ? ".cap" : "", c->oldest ? ".oldest" : "");
     }
@@ -168,6 +170,8 @@ static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budg
         Use use = {0};
         add_use(&use, &code[i].facts);
         CHECK(h, code[i].facts.max_threads == threads[i] && shared[i] <= 227 * 1024);
+        /* groups that give and take registers begin with all there are, as the emulator has it (tests/emu/mbarrier.h) */
+        CHECK(h, !by_maps[i] || code[i].facts.registers == 65536 / threads[i] / 8 * 8);
         CHECK_CASE(h, !code[i].log[0] || code[i].log[0] == '\n', code[i].log); /* products one after another are told there */
         budget_check(h, budget, name[i], ARCHS[SM_90A], &use, shared[i]);
     }

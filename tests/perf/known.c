@@ -46,6 +46,11 @@ static void see(void *user, uint64_t address, unsigned bytes, bool writes)
     s->bytes = bytes;
 }
 
+static void see_reads(void *user, uint64_t address, unsigned bytes, bool writes)
+{
+    see(user, address, bytes, !writes);
+}
+
 static const GpuLatency latency = {5, 22, 24, 30, 41, 265, 600, 33, 25};
 
 /* All blocks of a launch with these arguments; false, said, where it cannot be walked. */
@@ -377,6 +382,51 @@ static void test_units(Known *k)
     }
 }
 
+/* A box of 64 columns, 1 head, 32 rows, 1 sequence, of which `there` rows and 40 columns are there, for which one thread asks and both
+ * warps wait; the barrier expects `bytes`. */
+static bool box(Known *k, unsigned bytes, int64_t there, Seen *s, GpuCounts *c)
+{
+    const char *text = arena_printf(k->arena,
+        "\n.text.k:\n /*0000*/ UMOV UR4, 0x1ffffe ;\n /*0010*/ UMOV UR8, 0x800 ;\n /*0020*/ UMOV UR9, 0x400 ;\n"
+        " /*0030*/ SYNCS.EXCH.64 URZ, [UR9], UR4 ;\n /*0040*/ S2R R0, SR_TID.X ;\n /*0050*/ ISETP.NE.AND P0, PT, R0, RZ, PT ;\n"
+        " /*0060*/ BAR.SYNC.DEFER_BLOCKING 0x0 ;\n /*0070*/ UMOV UR13, 0x2 ;\n /*0080*/ UMOV UR12, 0x8 ;\n /*0090*/ UMOV UR11, 0x1 ;\n"
+        " /*00a0*/ UMOV UR10, 0x0 ;\n /*00b0*/ UMOV UR16, 0x30 ;\n /*00c0*/ UMOV UR17, 0x0 ;\n /*00d0*/ @P0 BRA `(.L_1) ;\n"
+        " /*00e0*/ MOV R2, 0x%x ;\n /*00f0*/ SYNCS.ARRIVE.TRANS64 RZ, [UR9], R2 ;\n /*0100*/ UTMALDG.4D [UR8], [UR16] ;\n"
+        ".L_1:\n /*0110*/ SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR9], RZ ;\n /*0120*/ @!P1 BRA `(.L_1) ;\n /*0130*/ EXIT ;\n", bytes);
+    const GpuMap map = {.at = 0x30, .address = X, .rank = 4, .item = 2, .dim = {40, 3, 8 + there, 4}, .stride = {2, 80, 240, 240 * 1000},
+                        .box = {64, 1, 32, 1}};
+    SassKernel code;
+    char why[256];
+    *c = (GpuCounts){0};
+    s->n = 0;
+    GpuLaunch l = {.code = &code, .arch = 90, .threads = 64, .blocks = 1, .map = &map, .n_map = 1, .shared = 8192, .load = zeros, .touch = see_reads,
+                   .toucher = s, .latency = latency, .lanes = gpu_named("h100")->lanes, .most = 1000};
+    return CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why), why) && !code.unknown && gpu_run(k->arena, &l, 0, c, NULL, why);
+}
+
+/* What a map copies goes through shared memory whole, 128 bytes a cycle, and past the first-level cache as far as it is there; it is as late
+ * as a load and what its hardware takes; a barrier that counts other bytes is waited for for ever. */
+static void test_maps(Known *k)
+{
+    static Seen s;
+    GpuCounts c;
+    for (int64_t there = 0; there <= 40; there += 8) {
+        const double rows = there < 32 ? (double)there : 32;
+        if (!CHECK(&k->h, box(k, 64 * 2 * 32, there, &s, &c)))
+            return;
+        /* rows begin at multiples of 16 bytes: 80 bytes are in three sectors or in four */
+        CHECK(&k->h, c.wavefronts == 32 && c.bytes_read == 80 * rows && c.sectors_read == c.sectors_missed);
+        CHECK(&k->h, c.sectors_read >= 3 * rows && c.sectors_read <= 4 * rows && s.n == (size_t)rows);
+        for (size_t i = 0; i < s.n; i++)
+            CHECK(&k->h, s.at[i] == X + 80 + 240 * (8 + i) + 240 * 1000 * 2);
+        const double waits = 64.0 * 2 * 32 / GPU_COPIER + GPU_COPY_BEGINS + (there ? latency.global : latency.second);
+        CHECK(&k->h, c.cycles > waits && c.cycles < waits + 200);
+        CHECK(&k->h, c.slots > 30 && c.slots < 50);
+    }
+    CHECK(&k->h, !box(k, 64 * 2 * 31, 40, &s, &c));
+    CHECK(&k->h, !box(k, 64 * 2 * 33, 40, &s, &c));
+}
+
 /* ---- */
 
 static void test_all(Known *k)
@@ -415,6 +465,7 @@ int main(void)
     static Seen seen;
     test_borrow(&k, &seen);
     test_units(&k);
+    test_maps(&k);
     bool here = nvrtc_open(ctx, &n, why) && disassembler_find(k.arena, &tool, why);
     printf(here ? "compiled anew, too\n" : "only what was recorded: %s\n", why);
     cache_open(&cache, CACHE_CUBINS, NULL);

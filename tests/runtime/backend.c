@@ -39,8 +39,8 @@ static bool run_both(Backend *b, Module *m, int64_t n, int64_t grain)
     void *p[2] = {x, y}, *q[1] = {y};
     int64_t three = 3;
     double half = 0.5;
-    ok = ok && b->ops->launch(b, m, 0, p, &three, &half, n, grain) == ST_OK &&
-         b->ops->launch(b, m, 1, q, NULL, NULL, n, grain) == ST_OK && b->ops->sync(b) == ST_OK;
+    ok = ok && b->ops->launch(b, m, 0, p, &three, &half, NULL, n, grain) == ST_OK &&
+         b->ops->launch(b, m, 1, q, NULL, NULL, NULL, n, grain) == ST_OK && b->ops->sync(b) == ST_OK;
     for (int64_t i = 0; ok && i < n; i++) {
         float v;
         ok = b->ops->download(b, &v, (float *)y + i, 4) == ST_OK && v == (float)(i % 1000) + 6;
@@ -69,16 +69,16 @@ static void test_kernels(Harness *h)
         CHECK(h, run_both(b, m, 1, 1));
         CHECK(h, run_both(b, m, 100003, 1000));
         CHECK(h, run_both(b, m, 1 << 20, 4096)); /* large blocks */
-        CHECK(h, b->ops->launch(b, m, 2, NULL, NULL, NULL, 1, 1) == ST_BUG);
+        CHECK(h, b->ops->launch(b, m, 2, NULL, NULL, NULL, NULL, 1, 1) == ST_BUG);
         b->why[0] = 0;
         /* A kernel that was compiled for other sizes refuses. */
         int64_t odd = 24, large = 64;
         plan.kernel[0].n_int = 1;
         plan.kernel[0].size = (const PlanSize[]){{.multiple = 16, .most = 48}};
-        CHECK(h, b->ops->launch(b, m, 0, NULL, &odd, NULL, 1, 1) == ST_BUG);
+        CHECK(h, b->ops->launch(b, m, 0, NULL, &odd, NULL, NULL, 1, 1) == ST_BUG);
         CHECK(h, strstr(b->why, "multiples of 16 up to 48 (0: any), not for 24"));
         b->why[0] = 0;
-        CHECK(h, b->ops->launch(b, m, 0, NULL, &large, NULL, 1, 1) == ST_BUG);
+        CHECK(h, b->ops->launch(b, m, 0, NULL, &large, NULL, NULL, 1, 1) == ST_BUG);
         CHECK(h, strstr(b->why, "not for 64"));
         plan.kernel[0].size = NULL;
         /* A second plan of the same backend shares the code, without a cache too. */

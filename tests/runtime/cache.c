@@ -61,7 +61,7 @@ static Status build(const CpuOptions *how, const char *const *texts, BuildReport
         int64_t n = 1;
         double two = 2;
         if (status == ST_OK && texts[1] == both[1]) {
-            b->ops->launch(b, m, 0, p, &n, &two, 5, 2);
+            b->ops->launch(b, m, 0, p, &n, &two, NULL, 5, 2);
             if (y[4] != 11)
                 status = ST_BUG;
         }

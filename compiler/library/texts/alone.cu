@@ -9,6 +9,7 @@
 #include "tiles.cu"
 #include "chunks.cu"
 #include "warpgroups.cu"
+#include "maps.cu"
 #include "attention_tiles.cu"
 #include "products.cu"
 
@@ -42,7 +43,10 @@
 #define TEXT_W bf16
 #define TEXT_Y bf16
 #define TEXT_STAGES 2
-#define TEXT_LATE 0
+#define TEXT_MAPS 0
+#define TEXT_MORE 240
+#define TEXT_FEWER 24
+#define TEXT_ASIDE 32
 #define TEXT_DOWN 2
 #define TEXT_WARPGROUPS 0
 #define TEXT_SHARED 49152

@@ -11,7 +11,15 @@
 #else
     int64_t vb, int64_t vt, int64_t vh,
 #endif
+#if TEXT_MAPS
+    double scale64, double cap64, double rate64, int64_t rows,
+#if !TEXT_KEPT
+    const __grid_constant__ vwn_map q_map,
+#endif
+    const __grid_constant__ vwn_map k_map, const __grid_constant__ vwn_map v_map)
+#else
     double scale64, double cap64, double rate64, int64_t rows)
+#endif
 {
     enum { D = TEXT_D, DV = TEXT_DV, ROWS = TEXT_ROWS, COLUMNS = TEXT_COLUMNS, WARPS = TEXT_WARPS, WIDTH = TEXT_WIDTH };
     enum { THREADS = TEXT_THREADS, CAPPED = TEXT_CAPPED, DROPPED = TEXT_DROPPED };

@@ -9,26 +9,26 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ q, const TEXT_ELEMENT *__restrict__ k, const TEXT_ELEMENT *__restrict__ v,
     TEXT_ELEMENT *__restrict__ out, real *__restrict__ lse,
 #include "attention_sizes.cu"
+#if TEXT_MAPS
+    elem *const Q = (elem *)memory;
+#else
 #if TEXT_KEPT
     elem *const passing = (elem *)memory;
 #else
     elem *const Q = (elem *)memory, *const passing = Q + ROWS * PITCH;
 #endif
-#if !TEXT_WARPGROUPS
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
 #endif
 #include "attention_queries.cu"
+#if !TEXT_MAPS
 #if TEXT_KEPT
     uint32_t kept[R * D / 16][4];
     vwn_keep_rows<R, D>(kept, q + b * qb + (t0 + base) * qt + h * qh, qt, (int)there - base, (int)d);
 #else
-#if TEXT_WARPGROUPS
-    vwn_panel_copy<ROWS, D, THREADS>(Q, q + b * qb + t0 * qt + h * qh, qt, (int)there, (int)d);
-#else
     vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
         Q, vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + t0 * qt + h * qh, qt), qt, (int)there, (int)d);
-#endif
     vwn_copies_commit();
+#endif
 #endif
     /* the number that dropout draws for this thread's first query and key 0 */
     const int64_t draws = ((b * H + h) * T + t0 + row) * S;
@@ -45,24 +45,30 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         top[r] = -INFINITE;
         sum[r] = 0;
     }
-#if TEXT_WARPGROUPS
-    /* weights of a tile are multiplied with its values when scores of the next one are computed; in front of the first one lie zeros */
-    uint32_t weight[COLUMNS / 16][4] = {};
-    const auto add = [&](int u0) { vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(O, weight, tile_of(u0) + COLUMNS * PITCH); };
-    int last = from - COLUMNS;
+#if TEXT_MAPS
+    /* Weights of a tile are multiplied with its values while those of the next one are made. */
+    uint32_t weight[COLUMNS / 16][4];
+    if (from < end)
+        vwn_mbarrier_wait(queries_come, 0);
 #endif
 #include "attention_keys.cu"
             real x[R * PARTS][4];
-#if TEXT_WARPGROUPS
-            add(last);
-            last = u0;
-            vwn_group_mul<false, D, ROWS, COLUMNS, false, false>(x, Q, group_base, X, 0);
-            if (behind)
-                arrive(u0 + COLUMNS);
-            vwn_group_wait<0>();
+#if TEXT_MAPS
+            vwn_mbarrier_wait(my_turn, turn);
+            turn ^= 1;
+            vwn_mbarrier_wait(keys_come + at.place, at.round);
+            vwn_group_mul<false, D, ROWS, COLUMNS, false, false>(x, Q, group_base, keys_at + at.place * OF_KEYS, 0);
+            if (u0 > from) {
+                vwn_mbarrier_wait(values_come + before.place, before.round);
+                vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(O, weight, values_at + before.place * OF_VALUES);
+                leave(next_turn);
+                vwn_group_wait<1>();
+            } else {
+                leave(next_turn);
+                vwn_group_wait<0>();
+            }
             vwn_group_registers(x);
-            vwn_group_registers(weight);
-            vwn_group_registers(O);
+            leave(keys_left + at.place);
 #else
             vwn_clear<R * AT_ONCE>(x);
 #if TEXT_KEPT
@@ -108,6 +114,10 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                 grows |= !((most[r] - top[r]) * per_score <= LATE);
             }
             if (__any_sync(0xffffffffu, grows)) {
+#if TEXT_MAPS
+                vwn_group_wait<0>();
+                vwn_group_registers(O);
+#endif
                 #pragma unroll
                 for (int r = 0; r < 2 * R; r++) {
                     most[r] = vwn_row_max(most[r]);
@@ -137,22 +147,30 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                     const int64_t at = draws + (i / PARTS * 2 + e / 2) * 8 * S + u0 + j0 + i % PARTS * 8 + column + e % 2;
                     x[i][e] *= vwn_uniform(seed, step, at) < rate ? 0.0f : keep;
                 }
-#if TEXT_WARPGROUPS
+#if TEXT_MAPS
+            vwn_group_wait<0>();
+            vwn_group_registers(O);
+            vwn_group_registers(weight);
+            if (u0 > from)
+                leave(values_left + before.place);
             vwn_round_held<COLUMNS>(weight, x, elem());
+            before = at;
+            at = vwn_next(at);
 #else
             vwn_mul_held<R, DV, AT_ONCE>(O, x, held, V + j0 * PITCH_V);
 #endif
         }
     }
-#if TEXT_WARPGROUPS
-    if (!behind && any)
-        arrive(last + COLUMNS);
-    if (any)
-        add(last);
-    vwn_group_wait<0>();
-    vwn_group_registers(O);
-#endif
+#if TEXT_MAPS
+    if (from < end) {
+        vwn_mbarrier_wait(values_come + before.place, before.round);
+        vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(O, weight, values_at + before.place * OF_VALUES);
+        vwn_group_wait<0>();
+        vwn_group_registers(O);
+    }
+#else
     vwn_copies_wait<0>();
+#endif
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);
     const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
     const int left = (int)(T - first_row(of)) - line;
@@ -163,7 +181,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         const real one = total > 0 ? 1.0f / total : total == 0 ? 0.0f : NOT_A_NUMBER;
         const int64_t at = begins + 8 * r * H;
         const bool is = 8 * r < left;
-        vwn_put_times<TEXT_WARPGROUPS, DV>(out + at * dv, O, r, one, c0, (int)dv, is);
+        vwn_put_times<TEXT_MAPS, DV>(out + at * dv, O, r, one, c0, (int)dv, is);
         if (is && c0 == 0)
             lse[at] = top[r] * (per_score / log2_e) + vwn_log(total);
     }

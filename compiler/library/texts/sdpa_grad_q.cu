@@ -10,13 +10,13 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ out, const real *__restrict__ lse,
     const TEXT_ELEMENT *__restrict__ dout, TEXT_ELEMENT *__restrict__ dq, real *__restrict__ mean,
 #include "attention_sizes.cu"
+#if !TEXT_MAPS
 #if TEXT_KEPT
     elem *const passing = (elem *)memory;
 #else
     elem *const Q = (elem *)memory, *const G = Q + ROWS * PITCH;
     elem *const passing = G + ROWS * PITCH_V;
 #endif
-#if !TEXT_WARPGROUPS
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
 #endif
 #include "attention_queries.cu"
@@ -69,23 +69,29 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     real A[R * D / 8][4];
     vwn_clear<R * D>(A);
     /* gradients of weights are waited for behind the weights, unless a soft cap wants both at once */
-    enum { LATER = TEXT_WARPGROUPS && !CAPPED };
-#if TEXT_WARPGROUPS
+    enum { LATER = TEXT_MAPS && !CAPPED };
+#if TEXT_MAPS
     uint32_t slope[COLUMNS / 16][4] = {}; /* of scores, which products take while the next tile is waited for */
 #endif
 #include "attention_keys.cu"
             real x[R * PARTS][4], y[R * PARTS][4];
-#if TEXT_WARPGROUPS
+#if TEXT_MAPS
+            const elem *const X = keys_at + at.place * OF_KEYS;
+            vwn_mbarrier_wait(my_turn, turn);
+            turn ^= 1;
+            vwn_mbarrier_wait(keys_come + at.place, at.round);
             vwn_group_mul_held<false, D, COLUMNS, false>(x, kept, X);
-            vwn_group_mul_held<false, DV, COLUMNS, false>(y, kept_g, X + COLUMNS * PITCH);
-            if (behind)
-                arrive(u0 + COLUMNS);
+            vwn_mbarrier_wait(values_come + at.place, at.round);
+            vwn_group_mul_held<false, DV, COLUMNS, false>(y, kept_g, values_at + at.place * OF_VALUES);
+            leave(next_turn);
             /* scores, and what keys before have added */
             vwn_group_wait<LATER>();
             vwn_group_registers(slope);
             vwn_group_registers(x);
             if (!LATER)
                 vwn_group_registers(y);
+            if (u0 > from)
+                leave(keys_left + before.place);
 #else
             vwn_clear<R * AT_ONCE>(x);
             vwn_clear<R * AT_ONCE>(y);
@@ -128,37 +134,39 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                         }
                 }
             }
-#if TEXT_WARPGROUPS
+#if TEXT_MAPS
             if (LATER) {
                 vwn_group_wait<0>();
                 vwn_group_registers(y);
             }
+            leave(values_left + at.place);
 #endif
             #pragma unroll
             for (int i = 0; i < R * PARTS; i++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     x[i][e] *= LATER ? y[i][e] - total[i / PARTS * 2 + e / 2] : y[i][e];
-#if TEXT_WARPGROUPS
+#if TEXT_MAPS
             vwn_round_held<COLUMNS>(slope, x, elem());
             vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(A, slope, X);
+            before = at;
+            at = vwn_next(at);
 #else
             vwn_mul_held<R, D, AT_ONCE>(A, x, held, X + j0 * PITCH);
 #endif
         }
     }
-#if TEXT_WARPGROUPS
-    if (!behind && any)
-        vwn_groups_meet();
+#if TEXT_MAPS
     vwn_group_wait<0>();
     vwn_group_registers(A);
-#endif
+#else
     vwn_copies_wait<0>();
+#endif
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);
     const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
     const int left = (int)(T - first_row(of)) - line;
     const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
     #pragma unroll
     for (int r = 0; r < 2 * R; r++)
-        vwn_put_times<TEXT_WARPGROUPS, D>(dq + (begins + 8 * r * H) * d, A, r, scale, c0, (int)d, 8 * r < left);
+        vwn_put_times<TEXT_MAPS, D>(dq + (begins + 8 * r * H) * d, A, r, scale, c0, (int)d, 8 * r < left);
 }

@@ -6,8 +6,6 @@ extern __shared__ __align__(1024) unsigned char vwn_shared_lines[];
 #define DYN_SMEM_LINES(name) unsigned char *const name = vwn_shared_lines
 /* What this thread has written to shared memory, its copies that have come among it, is there for products of warpgroups. */
 FN void vwn_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-/* A barrier of the block that groups reach at places of their own. */
-FN void vwn_groups_meet() { asm volatile("barrier.cta.sync.aligned 1;" ::: "memory"); }
 /* What registers of a product hold, it holds from here on. */
 template <int N> FN void vwn_group_registers(real (&x)[N][4])
 {
@@ -85,7 +83,6 @@ VWN_GROUPS(fp16, "f16")
 #define DYN_SMEM_LINES(name) DYN_SMEM(name)
 FN uint32_t vwn_shared_address(const void *p) { return emu_shared_address(p); }
 FN void vwn_proxy_fence() { emu_proxy_fence(); }
-FN void vwn_groups_meet() { emu_groups_meet(); }
 template <class T, int N> FN void vwn_group_registers(T (&x)[N][4]) { emu_group_registers(x, 4 * N); }
 template <bool MORE, int N> FN void vwn_group_sums(real (&x)[N][4]) { vwn_group_registers(x); }
 FN void vwn_group_fence() { emu_group_fence(); }

@@ -7,7 +7,9 @@
  */
 #define _GNU_SOURCE
 #include "cublas_v2.h"
+#include "cuda.h"
 
+#include "emu/map.h"
 #include "support/half.h"
 
 #include <stdint.h>
@@ -211,6 +213,17 @@ cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttribute what, 
     allowed[i].code = code;
     allowed[i].shared = value;
     return cudaSuccess;
+}
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *memory, const cuuint64_t *extent,
+                                const cuuint64_t *stride, const cuuint32_t *box, const cuuint32_t *step, CUtensorMapInterleave interleave,
+                                CUtensorMapSwizzle turned, CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill beyond)
+{
+    const char *why = emu_map_encode(map, (int)type, rank, memory, extent, stride, box, step, (int)interleave, (int)turned, (int)l2, (int)beyond);
+    if (!why)
+        return CUDA_SUCCESS;
+    wrong(why);
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 static size_t shared_of(const void *code)
