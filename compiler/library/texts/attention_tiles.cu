@@ -27,28 +27,34 @@ template <class E, int D> FN vwn_spot vwn_along(vwn_spot at, int n, int k)
 
 /* Copies of tiles (ROWS, D) from rows `pitch` apart, of which `rows` are there with `d` numbers each; zeros for what is not.
  * WIDTH numbers at once; 0: 16 bytes where all rows lie at such, else 4.
- * Of 16 bytes a thread has one place in each tile, from which the others are a fixed way: vwn_tile_at() of the
- * tile's first number. */
-template <int D, int THREADS, class E> struct vwn_copies {
-    enum { EACH = 16 / (int)sizeof(E), PARTS = D / EACH };
-    enum { ACROSS = PARTS % 8 == 0 ? 8 : PARTS % 4 == 0 ? 4 : PARTS % 2 == 0 ? 2 : 1, DOWN = THREADS / ACROSS };
+ * Threads beside each other copy what lies in a line of 128 bytes, and each has one place in its lines and every DOWN-th row. Of 16
+ * bytes it keeps that place for all tiles: vwn_tile_at() of the tile's first number. */
+template <int D, int EACH, int THREADS, class E> struct vwn_copies {
+    enum { PARTS = D / EACH, LINE = 128 / (EACH * (int)sizeof(E)) };
+    enum { ACROSS = PARTS % LINE == 0 ? LINE : PARTS % (LINE / 2) == 0 ? LINE / 2 : PARTS % (LINE / 4) == 0 ? LINE / 4 : LINE / 8 };
+    enum { DOWN = THREADS / ACROSS };
 };
 template <int D, int WIDTH, int THREADS, class E> FN const E *vwn_tile_at(const E *from, int64_t pitch)
 {
-    typedef vwn_copies<D, THREADS, E> by;
-    if (WIDTH != 0 && WIDTH * sizeof(E) != 16)
+    enum { EACH = 16 / (int)sizeof(E) };
+    typedef vwn_copies<D, EACH, THREADS, E> by;
+    if (WIDTH != 0 && WIDTH != EACH)
         return from;
     const int me = vwn_thread();
-    return from + me / by::ACROSS * pitch + me % by::ACROSS * by::EACH;
+    return from + me / by::ACROSS * pitch + me % by::ACROSS * EACH;
 }
 template <int ROWS, int D, int EACH, int THREADS, class E>
 FN void vwn_tile_copy_part(E *tile, const E *from, int64_t pitch, int rows, int d)
 {
-    #pragma unroll 1 /* else as many instructions, more registers and a quarter more of the compiler's time */
-    for (int i = threadIdx.x; i < ROWS * (D / EACH); i += THREADS) {
-        const int r = i / (D / EACH), c = i % (D / EACH) * EACH;
-        const bool ok = r < rows && c < d;
-        vwn_copy_async<EACH * sizeof(E)>(tile + vwn_place<E, D>(r, c), ok ? from + r * pitch + c : from, ok);
+    typedef vwn_copies<D, EACH, THREADS, E> by;
+    const int r0 = threadIdx.x / by::ACROSS, c0 = threadIdx.x % by::ACROSS * EACH;
+    from += r0 * pitch + c0;
+    #pragma unroll 4
+    for (int r = r0; r < ROWS; r += by::DOWN, from += by::DOWN * pitch) {
+        E *const to = tile + vwn_place<E, D>(r, c0);
+        #pragma unroll
+        for (int c = 0; c < D; c += by::ACROSS * EACH)
+            vwn_copy_async<EACH * sizeof(E)>(to + c, from + c, r < rows && c0 + c < d);
     }
 }
 template <int ROWS, int D, int THREADS, class E>
@@ -61,9 +67,10 @@ APART void vwn_tile_copy_narrow(E *tile, const E *at, int64_t pitch, int rows, i
 template <int ROWS, int D, int THREADS, class E>
 FN void vwn_tile_copy_wide(E *tile, const E *at, int64_t pitch, int rows, int d)
 {
-    typedef vwn_copies<D, THREADS, E> by;
-    enum { PITCH = vwn_laid<E, D>::PITCH, DOWN = by::DOWN, ACROSS = by::ACROSS * by::EACH };
-    const int r0 = threadIdx.x / by::ACROSS, c0 = threadIdx.x % by::ACROSS * by::EACH;
+    enum { EACH = 16 / (int)sizeof(E) };
+    typedef vwn_copies<D, EACH, THREADS, E> by;
+    enum { PITCH = vwn_laid<E, D>::PITCH, DOWN = by::DOWN, ACROSS = by::ACROSS * EACH };
+    const int r0 = threadIdx.x / by::ACROSS, c0 = threadIdx.x % by::ACROSS * EACH;
     E *const to = tile + vwn_place<E, D>(r0, c0);
     if (ROWS % DOWN == 0 && rows >= ROWS && d >= D) {
         #pragma unroll
@@ -130,7 +137,7 @@ template <int R, int N, int K> FN void vwn_mul_rows(real (*x)[4], const real *a,
     const int l = threadIdx.x % 32;
     a += l / 4 * PITCH;
     b += l % 4 * 2 * PITCH;
-    #pragma unroll 2
+    #pragma unroll 4
     for (int k = 0; k < K; k += 4) {
         const vwn_four p = *(const vwn_four *)(a + k), q = *(const vwn_four *)(a + 8 * PITCH + k);
         #pragma unroll
