@@ -148,10 +148,10 @@ bool kernel_calls_products(const Kernel *k)
 }
 
 /* With 512 threads there are enough loads under way, as there are where a loop has many of its own, and with 384 where a row has few
- * threads, each of which has more. What needs more than the 128 registers that each thread has then would spill. */
+ * threads and many numbers, so that each of them has 168 registers. What needs more than the 128 that it has otherwise would spill. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
 {
-    enum { THREADS = 512, THREADS_OF_FEW = 448, LIVE_MAX = 212, AHEAD_MAX = 80, WIDE_ROWS = 16 };
+    enum { THREADS = 512, THREADS_OF_FEW = 384, LIVE_MAX = 212, LIVE_OF_FEW = 140, AHEAD_MAX = 80, WIDE_ROWS = 16 };
     const KMapping *s = &k->mapping;
     if (s->pieces) /* arrays leave room for two blocks */
         return 2;
@@ -163,6 +163,6 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
         live += k->buffer.v[b].part >= 0 ? 2 : 0; /* where they lie, and where they go to */
     for (size_t i = 0; i < k->array.n; i++)
         live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
-    uint32_t threads = k->grid.threads < BLOCK_THREADS ? THREADS_OF_FEW : THREADS;
+    uint32_t threads = k->grid.threads < BLOCK_THREADS && live > LIVE_OF_FEW ? THREADS_OF_FEW : THREADS;
     return live <= LIVE_MAX && k->grid.threads < threads ? threads / k->grid.threads : 1;
 }
