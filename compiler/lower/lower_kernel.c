@@ -838,7 +838,7 @@ static void schedule(Lower *l)
 /* Would a thread of a device hold more values than there are registers for? */
 static bool is_crowded(const Lower *l)
 {
-    enum { LIVE_MAX = 212, ALONE_MAX = 80 }; /* of 255: the rest is what the compiler moves ahead */
+    enum { LIVE_MAX = 192, ALONE_MAX = 80 }; /* of 255: the rest is what the compiler moves ahead */
     Kernel mapped;
     if (!l->f->target->threads)
         return false;

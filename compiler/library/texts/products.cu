@@ -391,6 +391,8 @@ FN void vwn_tensor_step(real (*x)[TN][4], F p, G q, uint32_t m, uint32_t n, uint
     VWN_EVERY(i, TM, vwn_fragment<E, i, PA, A, WHOLE, true>(u[i], p, m, am, M, ak, left))
     VWN_EVERY(j, PAIRS / EACH, vwn_tensor_columns<E, EACH * j, EACH, TM, TN, PA, PB, B, WHOLE>(x, u, q, n, bn, N, bk, left))
 }
+/* The number of the warp, as one that a compiler knows to be the same in all of it. */
+FN uint32_t vwn_own_warp() { return vwn_from_lane(threadIdx.x / 32, 0); }
 /* Each warp does 16 TM x 8 TN numbers at a time; of the rows there is ONE such piece, or any number. */
 template <int TM, int TN, bool ONE, bool LONG, int WARPS, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
@@ -398,7 +400,7 @@ FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
 {
     enum { ROWS = 16 * TM, COLUMNS = 8 * TN };
     const uint32_t lane = threadIdx.x % 32, across = (N + COLUMNS - 1) / COLUMNS;
-    for (uint32_t t = threadIdx.x / 32; t < (ONE ? 1 : (M + ROWS - 1) / ROWS) * across; t += WARPS) {
+    for (uint32_t t = vwn_own_warp(); t < (ONE ? 1 : (M + ROWS - 1) / ROWS) * across; t += WARPS) {
         const uint32_t m = ONE ? 0 : t / across * ROWS, n = (ONE ? t : t % across) * COLUMNS;
         F p = a;
         G q = b;
@@ -423,7 +425,7 @@ FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
 {
     enum { STEP = 16 * WARPS };
     __shared__ real share[WARPS][4][32];
-    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const uint32_t warp = vwn_own_warp(), lane = threadIdx.x % 32;
     real x[1][1][4] = {};
     vwn_go_on<A>(a, warp * 16 * ak);
     vwn_go_on<B>(b, warp * 16 * bk);
