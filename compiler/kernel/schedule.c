@@ -798,16 +798,12 @@ static void share_reciprocals(Kernel *k)
     }
 }
 
-/* Has a block of a device one row, a long one, and so little shared memory that registers say how many blocks there are? Then what no
- * row changes is loaded where it is wanted, and has none before. */
+/* Has a row of a device's kernel arrays, but so little shared memory that registers say how many blocks there are? Then what no row
+ * changes is loaded where it is wanted, and has none before: a block has one such row. */
 static bool is_once(const Sched *s)
 {
-    enum { LITTLE = 36 * 1024, LONG = 512 };
-    bool is_long = false;
-    for (size_t i = 0; i < s->loop.n; i++)
-        for (uint32_t d = 0; d < s->loop.v[i].nest.n; d++)
-            is_long = is_long || ix_info(s->k->ix, s->loop.v[i].nest.var[d])->hi + 1 > LONG;
-    return is_long && s->k->target->threads && !s->k->part && !s->k->flat && s->array_bytes <= LITTLE;
+    enum { LITTLE = 36 * 1024 };
+    return s->k->target->threads && !s->k->part && !s->k->flat && s->array_bytes > 0 && s->array_bytes <= LITTLE;
 }
 
 void kernel_schedule(Kernel *k)
