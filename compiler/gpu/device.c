@@ -120,15 +120,22 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
 
 /* ---- products ---- */
 
-/* At least eight elements for each thread; on tensor cores 32 x 32. */
+/* At least eight elements for each thread; on tensor cores 32 x 32, or, where one extent is that of a piece at most, pieces that leave none of
+ * the warps without one. A few numbers are one piece, of whose sum each warp has a share. */
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
 {
-    enum { FEW = 16, EACH = 8 };
+    enum { FEW = 16, LESS = 8, EACH = 8, LONG = 256, DEEP = 64 };
     const IxTable *t = k->ix;
+    ProductSteps s;
     int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
     if (!k->tensor)
         return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
-    return n <= FEW ? CUT_FEW_COLUMNS : m <= FEW ? CUT_FEW_ROWS : CUT_WIDE_PIECES;
+    bool by_rows = product_steps(k, x, &s) && s.cn == 1;
+    if (m <= (by_rows ? FEW : LESS) && n <= (by_rows ? LESS : FEW) && ix_dim_at(t, ix_info(t, x->k)->extent) >= DEEP)
+        return CUT_FEW_NUMBERS;
+    if (n <= FEW)
+        return m < LONG ? CUT_FEW_COLUMNS : CUT_LONG_COLUMNS;
+    return m > FEW ? CUT_WIDE_PIECES : n < LONG ? CUT_FEW_ROWS : CUT_LONG_ROWS;
 }
 
 /* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more
@@ -141,10 +148,10 @@ bool kernel_calls_products(const Kernel *k)
 }
 
 /* With 512 threads there are enough loads under way, as there are where a loop has many of its own, and with 384 where a row has few
- * threads, each of which has more. What needs more than the 128 registers that each thread has then would spill. */
+ * threads and many numbers, so that each of them has 168 registers. What needs more than the 128 that it has otherwise would spill. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
 {
-    enum { THREADS = 512, THREADS_OF_FEW = 384, LIVE_MAX = 212, AHEAD_MAX = 80, WIDE_ROWS = 16 };
+    enum { THREADS = 512, THREADS_OF_FEW = 384, LIVE_MAX = 212, LIVE_OF_FEW = 140, AHEAD_MAX = 80, WIDE_ROWS = 16 };
     const KMapping *s = &k->mapping;
     if (s->pieces) /* arrays leave room for two blocks */
         return 2;
@@ -156,6 +163,6 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
         live += k->buffer.v[b].part >= 0 ? 2 : 0; /* where they lie, and where they go to */
     for (size_t i = 0; i < k->array.n; i++)
         live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
-    uint32_t threads = k->grid.threads < BLOCK_THREADS ? THREADS_OF_FEW : THREADS;
+    uint32_t threads = k->grid.threads < BLOCK_THREADS && live > LIVE_OF_FEW ? THREADS_OF_FEW : THREADS;
     return live <= LIVE_MAX && k->grid.threads < threads ? threads / k->grid.threads : 1;
 }

@@ -5,7 +5,7 @@
  *      that threads do together at a place which not all of them reach.
  * The one idea: statements are walked as threads run them, every loop twice, and of each array, tile, total of a warp
  * and tensor that is read and written it is known who has touched it since the last barrier. Barriers alone order
- * threads: a shuffle exchanges registers and says nothing about memory. Nothing is taken from map_threads.c but its
+ * threads: a shuffle exchanges registers and says nothing about memory. Products on tensor cores have a place for shares of their sums in common. Nothing is taken from map_threads.c but its
  * statements. What threads do together, a barrier, a total of a warp, a product on tensor cores, whose instructions all
  * threads of a warp must meet at, stands in no loop of which each of them has its own rounds. Functions of the prelude and
  * written kernels have conditions of their own, which are not walked here but in their text (tests/kernel/meet.h).
@@ -32,6 +32,7 @@ typedef struct Touched {
 typedef struct Races {
     const Kernel *k;
     Touched *array, *buffer, *slot;
+    Touched shares; /* of warps, of which some products on tensor cores are the sums: in one place for all of them */
     IVar lane, warp;
     uint8_t width;
     size_t *end; /* of the loop that begins at a statement */
@@ -77,6 +78,7 @@ static void forget(Races *r, bool rows)
             r->buffer[i].by.n = 0;
     for (size_t i = 0; i < r->k->mapping.slots && !rows; i++)
         r->slot[i].by.n = 0;
+    r->shares.by.n = rows ? r->shares.by.n : 0;
 }
 
 static Touch touch_here(const Races *r, bool write)
@@ -151,6 +153,8 @@ static void touch_product(Races *r, size_t i, const KProduct *p)
     touch_buffer(r, i, p->a, touch_here(r, false));
     touch_buffer(r, i, p->b, touch_here(r, false));
     touch_buffer(r, i, p->c, t);
+    if (r->k->tensor)
+        touch(r, i, &r->shares, (Touch){.write = true});
 }
 
 static void touch_slot(Races *r, size_t i, const KStmt *s)

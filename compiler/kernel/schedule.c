@@ -786,7 +786,7 @@ static void share_reciprocals(Kernel *k)
     for (Ex e = 1; e < n; e++) {
         const KEx *x = kx(k, e);
         if (x->kind == KX_OP && x->op == OP_DIV && x->type == KT_REAL)
-            divides[x->in[1]] += kx(k, x->in[1])->deps ? 1 : x->deps & ~row ? SEVERAL : 0;
+            divides[x->in[1]] += x->deps & ~row && !kx(k, x->in[1])->deps ? SEVERAL : x->deps != 0;
     }
     for (Ex e = 1; e < n; e++) {
         const KEx x = *kx(k, e);
@@ -796,6 +796,14 @@ static void share_reciprocals(Kernel *k)
         k->ex.v[e].op = OP_MUL;
         k->ex.v[e].in[1] = once;
     }
+}
+
+/* Has a row of a device's kernel arrays, but so little shared memory that registers say how many blocks there are? Then what no row
+ * changes is loaded where it is wanted, and has none before: a block has one such row. */
+static bool is_once(const Sched *s)
+{
+    enum { LITTLE = 36 * 1024 };
+    return s->k->target->threads && !s->k->part && !s->k->flat && s->array_bytes > 0 && s->array_bytes <= LITTLE;
 }
 
 void kernel_schedule(Kernel *k)
@@ -821,7 +829,7 @@ void kernel_schedule(Kernel *k)
     int *order = loop_order(&s);
     share_costly(&s, order);
     order = loop_order(&s);
-    for (size_t i = 0; i < s.loop.n; i++) { /* what no row changes */
+    for (size_t i = 0; i < s.loop.n && !is_once(&s); i++) { /* what no row changes */
         s.now = (int)i;
         for (size_t u = 0; u < s.loop.v[i].unit.n; u++)
             place_unit(&s, &s.loop.v[i].unit.v[u], 0);

@@ -402,7 +402,7 @@ char *array_place(Printer *p, char letter, int array)
     return end_piece(p, before);
 }
 
-static char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, 't', array)); }
+char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, 't', array)); }
 
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width)
 {
@@ -753,11 +753,16 @@ static bool is_in_lanes(const Printer *p, const KStmt *s)
     }
 }
 
+void put_statement_lanes(Printer *p, const KStmt *s)
+{
+    if (p->d->threads)
+        p->lanes = is_in_lanes(p, s);
+}
+
 void put_statement(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
-    if (p->d->threads)
-        p->lanes = is_in_lanes(p, s);
+    put_statement_lanes(p, s);
     switch (s->kind) {
     case KS_VAR: stmt_var(p, s->var); break;
     case KS_LET:
@@ -950,6 +955,11 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
         }
         if (k->stmt.v[i].piece) {
             emit_pieces(&p, i);
+            i = kernel_loop_end(k, i);
+            continue;
+        }
+        if (d->threads && emit_loads_ahead(k, i)) {
+            emit_rounds(&p, i);
             i = kernel_loop_end(k, i);
             continue;
         }

@@ -44,10 +44,15 @@ void put_for(Printer *p, const char *type, const char *name, const char *extent,
 void put_statement(Printer *p, const KStmt *s);
 void put_definition(Printer *p, Ex e); /* "const real x5 = " */
 void close_brace(Printer *p);
+char *array_element(Printer *p, int array); /* the same of all its lanes */
+void put_statement_lanes(Printer *p, const KStmt *s); /* whether what is printed next stands for a vector, as the statement does */
 char *array_place(Printer *p, char letter, int array); /* its element at the variables of its loops */
 char *stored_text(Printer *p, Ex e); /* a value to be stored; one that is the same in all lanes becomes a vector */
 
-void emit_pieces(Printer *p, size_t loop); /* emit_pieces.c: a loop, with all that is in it */
+/* emit_pieces.c */
+void emit_pieces(Printer *p, size_t loop); /* a loop, with all that is in it */
+bool emit_loads_ahead(const Kernel *k, size_t loop); /* is it a short loop, of whose rounds the loads come first? */
+void emit_rounds(Printer *p, size_t loop); /* it, with all that is in it */
 
 /* emit_threads.c */
 enum { SUMS_LEAST = 3 }; /* so many totals are a call */

@@ -1,7 +1,7 @@
-/* emit_pieces.c - loops of a device that compute a few of a thread's contiguous elements at a time.
+/* emit_pieces.c - loops of a device that compute a few of a thread's contiguous elements at a time, and short ones that are written out.
  *
  * In:  a loop with KStmt.piece.     Out: its loads, for all elements; the rest, written out for one piece after the other;
- *      its stores, for all.
+ *      its stores, for all. Of a short loop: its loads from arrays, for all rounds; then the rounds.
  * The one idea: accesses are as wide as memory likes them, and what is computed between them lives no longer than its
  * piece, so that it takes few registers.
  */
@@ -143,5 +143,77 @@ void emit_pieces(Printer *p, size_t loop)
     for (size_t i = loop + 1; i < end; i++)
         if (is_store(&k->stmt.v[i]))
             store_all(p, i);
+    put_statement(p, &k->stmt.v[end]);
+}
+
+/* ---- rounds of a short loop, of which one thread does all ---- */
+
+/* Does the loop store to this array? any: to any that does not lie in registers. */
+static bool stores_to(const Kernel *k, size_t loop, int array, bool any)
+{
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if ((s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD) && (any ? !k->array.v[s->array].sums : s->array == array))
+            return true;
+    }
+    return false;
+}
+
+static bool is_ahead(const Kernel *k, size_t loop, size_t i)
+{
+    const KStmt *s = &k->stmt.v[i];
+    return s->kind == KS_ARRAY_GET && nest_has(&k->array.v[s->array].nest, k->stmt.v[loop].var) && !stores_to(k, loop, s->array, false);
+}
+
+/* A compiler does not know that arrays lie apart: what is loaded behind a store waits for it. So elements of arrays are loaded for all
+ * rounds first. */
+bool emit_loads_ahead(const Kernel *k, size_t loop)
+{
+    const KStmt *s = &k->stmt.v[loop];
+    size_t end = s->kind == KS_LOOP ? kernel_loop_end(k, loop) : 0;
+    bool some = false;
+    if (s->kind != KS_LOOP || s->mapped || s->unroll < 2 || s->unroll != ix_info(k->ix, s->var)->hi + 1 || !stores_to(k, loop, 0, true))
+        return false;
+    for (size_t i = loop + 1; i < end; i++) {
+        if (k->stmt.v[i].kind == KS_LOOP)
+            return false;
+        some = some || is_ahead(k, loop, i);
+    }
+    return some;
+}
+
+void emit_rounds(Printer *p, size_t loop)
+{
+    const Kernel *k = p->k;
+    const size_t end = kernel_loop_end(k, loop);
+    const KStmt *s = &k->stmt.v[loop];
+    Buf before = begin_piece(p);
+    put_ix(p, ix_var(k->ix, s->var));
+    const char *round = end_piece(p, before);
+    for (size_t i = loop + 1; i < end; i++)
+        if (is_ahead(k, loop, i)) {
+            begin_line(p);
+            put_statement_lanes(p, &k->stmt.v[i]);
+            buf_printf(&p->body, "%s m%zu[%u];\n", type_name(p, kx(k, k->stmt.v[i].ex)), i, s->unroll);
+        }
+    put_statement(p, s);
+    for (size_t i = loop + 1; i < end; i++)
+        if (is_ahead(k, loop, i)) {
+            put_statement_lanes(p, &k->stmt.v[i]);
+            char *at = array_element(p, k->stmt.v[i].array);
+            begin_line(p);
+            buf_printf(&p->body, "m%zu[%s] = %s;\n", i, round, at);
+        }
+    close_brace(p);
+    put_statement(p, s);
+    for (size_t i = loop + 1; i < end; i++) {
+        if (!is_ahead(k, loop, i)) {
+            put_statement(p, &k->stmt.v[i]);
+            continue;
+        }
+        put_statement_lanes(p, &k->stmt.v[i]);
+        put_definition(p, k->stmt.v[i].ex);
+        buf_printf(&p->body, "m%zu[%s];\n", i, round);
+    }
     put_statement(p, &k->stmt.v[end]);
 }

@@ -38,6 +38,7 @@ static double factor_of(const Case *c) { return c->attention || !c->products ? 0
 #define GHC "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))"
 #define FP16 "train.precision=mixed(compute = fp16, master = fp32)"
 #define WIDE "conn=ghc(m = 8, n = 32, dynamic = true, reduce = linear(out = D))"
+#define LONG "conn=ghc(m = 4, n = 8, dynamic = true, reduce = linear(out = D))"
 #define ODD "conn=ghc(m = 7, n = 11, dynamic = true, reduce = linear(out = D))"
 /* 72 and 65 positions; 256 are read eight numbers at once, 64 four. Heads of 36 and
  * 44 numbers are copied 8 bytes at once, those of 32 numbers 16. */
@@ -53,6 +54,7 @@ static Case cases[] = {
     {{"ghc(8,32)", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20},
     {{"ghc(7,11)", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8},
     {{"gpt, fp16", {"D=72", FFN, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 8, .products = 20, .half = HALF_FP16},
+    {{"ghc(4,8), 256 wide", {"D=1024", "widths=[D]", "parts=16", "sub=ffn(hidden = 16, activation = silu, gated = true)", "wide=2048", LONG, NULL}}, {.B = 1, .T = 2}, false, 4, 0, .inside = 8},
     {{"ghc (2,3), attention, fp16", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 12, .products = 20, .half = HALF_FP16},
     {{"ghc (8,32), fp16", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20, .half = HALF_FP16},
     {{"ghc(7,11), fp16", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8, .half = HALF_FP16},

@@ -54,11 +54,12 @@ static const Variant variants[] = {
 typedef struct Size {
     int64_t m, n, k;
 } Size;
-/* Wide, of few columns, of few rows; without fours along the sum there is one term more. */
+/* Wide, of few columns, of few rows, of few numbers, long; without fours along the sum there is one term more. */
 static const Size sizes[] = {{64, 40, 24}, {8, 72, 16}, {72, 8, 40},
                              {24, 16, 8},  {8, 8, 20},  {40, 104, 4},
-                             {11, 7, 48},  {21, 35, 16}, {7, 13, 11}}; /* and what is no multiple of eight */
-enum { M_MOST = 72, N_MOST = 104, K_MOST = 49, MARK = 64 };
+                             {8, 8, 144},  {8, 104, 8},  {104, 16, 8}, {16, 8, 300}, {8, 16, 64},
+                             {11, 7, 48},  {21, 35, 16}, {7, 13, 11}, {7, 5, 139}, {13, 101, 11}, {103, 3, 12}}; /* and what is no multiple of eight */
+enum { M_MOST = 104, N_MOST = 104, K_MOST = 301, MARK = 64 };
 
 /* The first one is none. */
 static const struct Fault {
@@ -81,6 +82,16 @@ static const struct Fault {
     {"terms behind the end of the sum", "WHOLE || k < left ?", "true ?", 4},
     {"one term behind the end of the sum", "WHOLE || k + i < left ?", "true ?", 6},
     {"terms of a tile behind the end of the sum", "k + 1 < left ? x : k < left ? x & 0xffffu : 0", "x", 13},
+    {"the share of one warp alone", "sum += share[w][i][lane]", "sum = share[w][i][lane]", 0},
+    {"shares before they are there", "__syncthreads();\n    for (uint32_t i = warp;", "for (uint32_t i = warp;", 0},
+    {"the same terms in every share", "vwn_go_on<A>(a, warp * 16 * ak)", "vwn_go_on<A>(a, 0 * ak)", 0},
+    {"terms of a share twice", "vwn_go_on<B>(b, STEP * bk)", "vwn_go_on<B>(b, 0 * bk)", 0},
+    {"shares of a result in the wrong place", "i / 2 * 8, column", "i % 2 * 8, column", 0},
+    {"shares that something else is added to", "add ? vwn_number(c, at)", "!add ? vwn_number(c, at)", 1},
+    {"shares behind the last row", "if (row < M && column < N) {", "if (column < N) {", 2},
+    {"columns of a long piece in one place", "x[i] + FIRST", "x[i]", 0},
+    {"columns of a long piece twice", "vwn_fragment<E, J + j", "vwn_fragment<E, j", 0},
+    {"one piece of rows where there are more", "LONG = CUT == VWN_LONG_ROWS, ONE = LONG", "LONG = CUT == VWN_LONG_ROWS, ONE = true", 0},
     {"results behind the last column", "N)\n                  vwn_put_two", "N + 8)\n                  vwn_put_two", 2},
     {"a number behind the last column", "if (k < left) vwn_put_one", "vwn_put_one", 1},
     {"results behind the last row", "x, i, row < M);", "x, i, true);", 3},
@@ -160,12 +171,23 @@ static void put_call(Buf *b, const Variant *v, const char *space, const char *fu
 /* As the compiler cuts it on tensor cores. */
 static void put_calls(Buf *b, const Variant *v, const char *space, const char *function, bool tensor)
 {
-    static const char *const cuts[] = {"VWN_FEW_COLUMNS", "VWN_FEW_ROWS", "VWN_WIDE_PIECES"};
-    static const char *const when[] = {"N <= 16", "N > 16 && M <= 16", "N > 16 && M > 16"};
-    for (int i = 0; i < 3; i++)
-        for (size_t k = tensor; k < (tensor ? COUNT_OF(known) : 1); k++) {
-            buf_printf(b, "    if (%s && %s)\n        ", when[i], known[k].when);
-            put_call(b, v, space, function, cuts[i], &known[k]);
+    static const struct Cut {
+        const char *name, *when;
+    } cuts[] = {{"VWN_FEW_NUMBERS", "few"},
+                {"VWN_FEW_COLUMNS", "!few && N <= 16 && M < 100"},
+                {"VWN_LONG_COLUMNS", "!few && N <= 16 && M >= 100"},
+                {"VWN_FEW_ROWS", "!few && N > 16 && N < 100 && M <= 16"},
+                {"VWN_LONG_ROWS", "!few && N >= 100 && M <= 16"},
+                {"VWN_WIDE_PIECES", "N > 16 && M > 16"}};
+    if (!tensor) {
+        put_call(b, v, space, function, "VWN_WIDE_PIECES", &known[0]);
+        return;
+    }
+    buf_printf(b, "    const bool few = M <= %d && N <= %d && K >= 48;\n", v->c.along == OWN ? 16 : 8, v->c.along == OWN ? 8 : 16);
+    for (size_t i = 0; i < COUNT_OF(cuts); i++)
+        for (size_t k = 1; k < COUNT_OF(known); k++) {
+            buf_printf(b, "    if (%s && %s)\n        ", cuts[i].when, known[k].when);
+            put_call(b, v, space, function, cuts[i].name, &known[k]);
         }
 }
 
@@ -309,7 +331,7 @@ static double run(const EmuKernel *kernel, const Variant *v, bool tensor, const 
         for (int way = 0; way < 4; way++) {
             EmuOptions how = {.descending = way % 2, .lazy = way / 2};
             Size s = sizes[i];
-            if (!tensor && s.m % 8)
+            if (!tensor && (s.m % 8 || s.n % 8))
                 continue;
             s.k += v->a.along != SUM && v->b.along != SUM;
             make_numbers(&x, v, &s);

@@ -29,7 +29,7 @@ typedef struct Job {
 typedef struct Pass {
     const char *name; /* of a test golden.NAME, and of NAME.out */
     void (*run)(Job *j);
-    const char *in[3];
+    const char *in[4]; /* and NULL */
 } Pass;
 
 /* ---- inputs ---- */
@@ -189,18 +189,21 @@ static void run_fuse(Job *j)
 static void run_lower(Job *j)
 {
     Graph *g = read_graph(j);
-    const Fusion *f = fuse(j, g, false);
     Val *same = own_memory(j, g);
-    for (size_t i = 0; i < f->order.n; i++) {
-        const Group *gr = &f->group.v[f->order.v[i]];
-        Lowered low;
-        if (gr->kind != GROUP_ROWS)
-            continue;
-        lower_group(&low, j->ctx->program, f, f->order.v[i], same);
-        KernelText text = {.kernel = low.kernel, .about = node_at(g, gr->last)->name};
-        kernels_put(j->out, &text);
-        buf_printf(j->out, "launch of %lld rows: %.0f operations of neighbours, %.0f alone, %.0f calls\n", (long long)low.rows,
-                   low.work.lane, low.work.single, low.work.call);
+    for (int cuda = 0; cuda < 2; cuda++) {
+        const Fusion *f = fuse(j, g, cuda);
+        buf_puts(j->out, cuda ? "for a device\n" : "for a CPU\n");
+        for (size_t i = 0; i < f->order.n; i++) {
+            const Group *gr = &f->group.v[f->order.v[i]];
+            Lowered low;
+            if (gr->kind != GROUP_ROWS)
+                continue;
+            lower_group(&low, j->ctx->program, f, f->order.v[i], same);
+            KernelText text = {.kernel = low.kernel, .about = node_at(g, gr->last)->name};
+            kernels_put(j->out, &text);
+            buf_printf(j->out, "launch of %lld rows: %.0f operations of neighbours, %.0f alone, %.0f calls\n", (long long)low.rows,
+                       low.work.lane, low.work.single, low.work.call);
+        }
     }
 }
 
@@ -335,7 +338,7 @@ static const Pass passes[] = {
     {"concatenate", run_concatenate, {"concatenate", "parts"}},
     {"fuse", run_fuse, {"fuse"}},
     {"rematerialize", run_fuse, {"rematerialize"}},
-    {"lower", run_lower, {"fuse", "rematerialize"}},
+    {"lower", run_lower, {"fuse", "rematerialize", "once"}},
     {"map", run_map, {"map", "row"}},
     {"shared", run_shared, {"tile", "row"}},
     {"pressure", run_pressure, {"pressure", "map", "row"}},
@@ -353,7 +356,7 @@ typedef struct Run {
 
 static void run_pass(Ctx *ctx, Run *r)
 {
-    for (size_t i = 0; i < 3 && r->pass->in[i]; i++) {
+    for (size_t i = 0; r->pass->in[i]; i++) {
         r->job->in = r->pass->in[i];
         buf_printf(r->job->out, "== %s.in\n", r->job->in);
         r->pass->run(r->job);

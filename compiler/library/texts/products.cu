@@ -184,9 +184,9 @@ FN void vwn_product_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am,
             vwn_product_piece<R, A, B, C>(m, n, K, a, am, ak, b, bk, bn, c, cm, cn, add);
     }
 }
-/* How a product is cut: into wide pieces, or narrow ones because it has few columns or few rows. The text
- * says it, so it has one way of a product and not all; each of them is right for all sizes. */
-enum { VWN_WIDE_PIECES, VWN_FEW_COLUMNS, VWN_FEW_ROWS };
+/* How a product is cut: into wide pieces, or narrow ones because it has few columns or few rows, 16 at most; longer ones where there are
+ * still enough; or, of few numbers, its sum is cut into shares of warps. The text says it, so it has one way of a product and not all. */
+enum { VWN_WIDE_PIECES, VWN_FEW_COLUMNS, VWN_FEW_ROWS, VWN_LONG_ROWS, VWN_LONG_COLUMNS, VWN_FEW_NUMBERS };
 /* c (M, N) = or += a (M, K) b (K, N), by all threads of a block; am: how far a steps with m. Where
  * there is little to do each thread does a row of four. */
 template <int WARPS, int CUT, int A, int B, int C, class F, class G, class H>
@@ -307,17 +307,18 @@ FN void vwn_fragment(uint32_t (*to)[4], F f, uint32_t i, uint32_t step, uint32_t
         VWN_EVERY(r, 4 * PARTS, to[r / 4][r % 4] = vwn_terms_there(to[r / 4][r % 4], mine + r / (FIRST ? 2 : 1) % 2 * 8, left))
     }
 }
-/* x += u v, part I of their products, of 16 rows; then of all rows of a piece. Those that are too small are left out. */
-template <class E, int I, int TN, int PA, int PB>
+/* x += u v, part I of their products, of 16 rows and N eights of columns; then of all rows of a piece, from eight FIRST on. Those that are
+ * too small are left out. */
+template <class E, int I, int N, int PA, int PB>
 FN void vwn_mma_row(real (*x)[4], const uint32_t (*u)[4], const uint32_t (*v)[PB][4])
 {
-    VWN_EVERY(j, TN, vwn_mma(x[j], u[I / PB], v[j / 2][I % PB] + j % 2 * 2, E()))
+    VWN_EVERY(j, N, vwn_mma(x[j], u[I / PB], v[j / 2][I % PB] + j % 2 * 2, E()))
 }
-template <class E, int I, int TM, int TN, int PA, int PB>
+template <class E, int I, int TM, int TN, int FIRST, int N, int PA, int PB>
 FN void vwn_mma_part(real (*x)[TN][4], const uint32_t (*u)[PA][4], const uint32_t (*v)[PB][4])
 {
     if constexpr (I / PB + I % PB < 2) {
-        VWN_EVERY(i, TM, vwn_mma_row<E, I, TN, PA, PB>(x[i], u[i], v))
+        VWN_EVERY(i, TM, vwn_mma_row<E, I, N, PA, PB>(x[i] + FIRST, u[i], v))
     }
 }
 FN void vwn_put_one(vwn_there<bf16> c, uint32_t i, real x) { c.at[i] = (bf16)vwn_pair(x, 0, bf16()); }
@@ -371,16 +372,36 @@ FN void vwn_put_row(const real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint
                   vwn_put_two<FOURS>(x[j] + 2 * i, c, row * cm + n + j * 8, N - n - j * 8))
     }
 }
-/* Each warp does 16 TM x 8 TN numbers at a time. */
-template <int TM, int TN, int WARPS, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
+/* The next sixteen terms of EACH sixteens of columns, from number J of these on. */
+template <class E, int J, int EACH, int TM, int TN, int PA, int PB, int B, bool WHOLE, class G>
+FN void vwn_tensor_columns(real (*x)[TN][4], const uint32_t (*u)[PA][4], G q, uint32_t n, uint32_t bn, uint32_t N, uint32_t bk, uint32_t left)
+{
+    uint32_t v[EACH][PB][4];
+    VWN_EVERY(j, EACH, vwn_fragment<E, J + j, PB, B, WHOLE, false>(v[j], q, n, bn, N, bk, left))
+    VWN_EVERY(i, PA * PB, vwn_mma_part<E, PA * PB - 1 - i, TM, TN, 2 * J, (TN < 2 * EACH ? TN : 2 * EACH), PA, PB>(x, u, v))
+}
+/* The same of 16 TM x 8 TN numbers; of a long piece column after column, which takes fewer registers. */
+template <int TM, int TN, bool LONG, int A, int B, bool WHOLE, class F, class G>
+FN void vwn_tensor_step(real (*x)[TN][4], F p, G q, uint32_t m, uint32_t n, uint32_t M, uint32_t N, uint32_t left, uint32_t am, uint32_t ak,
+                        uint32_t bk, uint32_t bn)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, PAIRS = (TN + 1) / 2, EACH = LONG ? 1 : PAIRS };
+    uint32_t u[TM][PA][4];
+    VWN_EVERY(i, TM, vwn_fragment<E, i, PA, A, WHOLE, true>(u[i], p, m, am, M, ak, left))
+    VWN_EVERY(j, PAIRS / EACH, vwn_tensor_columns<E, EACH * j, EACH, TM, TN, PA, PB, B, WHOLE>(x, u, q, n, bn, N, bk, left))
+}
+/* The number of the warp, as one that a compiler knows to be the same in all of it. */
+FN uint32_t vwn_own_warp() { return vwn_from_lane(threadIdx.x / 32, 0); }
+/* Each warp does 16 TM x 8 TN numbers at a time; of the rows there is ONE such piece, or any number. */
+template <int TM, int TN, bool ONE, bool LONG, int WARPS, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                           G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, int add)
 {
-    typedef typename vwn_both<F, G>::part E;
-    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, ROWS = 16 * TM, COLUMNS = 8 * TN, PAIRS = (TN + 1) / 2 };
+    enum { ROWS = 16 * TM, COLUMNS = 8 * TN };
     const uint32_t lane = threadIdx.x % 32, across = (N + COLUMNS - 1) / COLUMNS;
-    for (uint32_t t = threadIdx.x / 32; t < (M + ROWS - 1) / ROWS * across; t += WARPS) {
-        const uint32_t m = t / across * ROWS, n = t % across * COLUMNS;
+    for (uint32_t t = vwn_own_warp(); t < (ONE ? 1 : (M + ROWS - 1) / ROWS) * across; t += WARPS) {
+        const uint32_t m = ONE ? 0 : t / across * ROWS, n = (ONE ? t : t % across) * COLUMNS;
         F p = a;
         G q = b;
         real x[TM][TN][4] = {};
@@ -389,14 +410,42 @@ FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
         }
         #pragma unroll 2
         for (uint32_t k = 0; k < K; k += 16) {
-            uint32_t u[TM][PA][4], v[PAIRS][PB][4];
-            VWN_EVERY(i, TM, vwn_fragment<E, i, PA, A, WHOLE, true>(u[i], p, m, am, M, ak, K - k))
-            VWN_EVERY(j, PAIRS, vwn_fragment<E, j, PB, B, WHOLE, false>(v[j], q, n, bn, N, bk, K - k))
+            vwn_tensor_step<TM, TN, LONG, A, B, WHOLE>(x, p, q, m, n, M, N, K - k, am, ak, bk, bn);
             vwn_go_on<A>(p, 16 * ak);
             vwn_go_on<B>(q, 16 * bk);
-            VWN_EVERY(i, PA * PB, vwn_mma_part<E, PA * PB - 1 - i, TM, TN, PA, PB>(x, u, v))
         }
         VWN_EVERY(i, 2 * TM, vwn_put_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, i % 2))
+    }
+}
+/* A result of 16 x 8 numbers at most: each warp adds up terms of its own, and when all have done so some of them the shares of all. Before
+ * another product there is a barrier (kernel_races.c). */
+template <int WARPS, int A, int B, bool WHOLE, class F, class G, class H>
+FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c, uint32_t cm,
+                          int add)
+{
+    enum { STEP = 16 * WARPS };
+    __shared__ real share[WARPS][4][32];
+    const uint32_t warp = vwn_own_warp(), lane = threadIdx.x % 32;
+    real x[1][1][4] = {};
+    vwn_go_on<A>(a, warp * 16 * ak);
+    vwn_go_on<B>(b, warp * 16 * bk);
+    #pragma unroll 2
+    for (uint32_t k = warp * 16; k < K; k += STEP) {
+        vwn_tensor_step<1, 1, false, A, B, WHOLE>(x, a, b, 0, 0, M, N, K - k, am, ak, bk, bn);
+        vwn_go_on<A>(a, STEP * ak);
+        vwn_go_on<B>(b, STEP * bk);
+    }
+    VWN_EVERY(i, 4, share[warp][i][lane] = x[0][0][i])
+    __syncthreads();
+    for (uint32_t i = warp; i < 4; i += WARPS) {
+        const uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, at = row * cm + column;
+        real sum = 0;
+        VWN_EVERY(w, WARPS, sum += share[w][i][lane])
+        if (row < M && column < N) {
+            if constexpr (!vwn_is_narrow<H>::YES)
+                sum += add ? vwn_number(c, at) : 0.0f;
+            vwn_put_one(c, at, sum);
+        }
     }
 }
 /* A factor that has to be split is split once: then its pieces are as long as the other factor is. */
@@ -405,16 +454,26 @@ FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
                           G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, int add)
 {
     constexpr bool SPLIT_A = !vwn_parts<F>::AS_IT_LIES, SPLIT_B = !vwn_parts<G>::AS_IT_LIES, WIDE = CUT == VWN_WIDE_PIECES;
-    constexpr int TM = !WIDE ? 1 : SPLIT_B && !SPLIT_A ? 4 : SPLIT_A && !SPLIT_B ? 1 : 2;
-    constexpr int TN = CUT == VWN_FEW_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 4 ? 1 : 4;
-    vwn_tensor_pieces<TM, TN, WARPS, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
+    constexpr bool LONG = CUT == VWN_LONG_ROWS, ONE = LONG || CUT == VWN_FEW_ROWS;
+    constexpr int TM = CUT == VWN_LONG_COLUMNS ? 2 : !WIDE ? 1 : SPLIT_B && !SPLIT_A ? 4 : SPLIT_A && !SPLIT_B ? 1 : 2;
+    constexpr int TN = CUT == VWN_FEW_COLUMNS || CUT == VWN_LONG_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 4 ? 1 : 4;
+    if constexpr (CUT == VWN_FEW_NUMBERS)
+        vwn_tensor_shares<WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
+    else
+        vwn_tensor_pieces<TM, TN, ONE, LONG, WARPS, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
 }
 /* A result that lies by columns is the product of the turned factors in the other order. */
 template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_product_bf16(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, uint32_t cn, int add)
 {
-    enum { TURNED = CUT == VWN_WIDE_PIECES ? CUT : CUT == VWN_FEW_ROWS ? VWN_FEW_COLUMNS : VWN_FEW_ROWS };
+    enum {
+        TURNED = CUT == VWN_FEW_ROWS      ? VWN_FEW_COLUMNS
+                 : CUT == VWN_FEW_COLUMNS ? VWN_FEW_ROWS
+                 : CUT == VWN_LONG_ROWS   ? VWN_LONG_COLUMNS
+                 : CUT == VWN_LONG_COLUMNS ? VWN_LONG_ROWS
+                                           : CUT
+    };
     if constexpr (C == VWN_ALONG_OWN)
         vwn_product_along<WARPS, CUT, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
     else
