@@ -1,6 +1,8 @@
 /* perf.c - see perf.h. */
 #include "perf.h"
 
+#include "compiler/portable/device_call.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -130,13 +132,6 @@ static double numbers_of(const Plan *plan, const Launch *l)
     return bytes > 0 ? l->bytes * numbers / bytes : 0;
 }
 
-static uint64_t scalar_bits(double x)
-{
-    uint64_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
 bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory, const Launch *l,
                   GpuLaunch *g, Perf *out, char why[256])
 {
@@ -151,7 +146,7 @@ bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const Cu
     for (uint32_t i = 0; i < l->n_int; i++)
         argument[n++] = (uint64_t)(ints[i] = l->ints[i].value);
     for (uint32_t i = 0; i < l->n_scalar; i++)
-        argument[n++] = scalar_bits(l->scalars[i].host < 0 ? l->scalars[i].value : 1.0);
+        argument[n++] = call_number(l->scalars[i].host < 0 ? l->scalars[i].value : 1.0);
     argument[n++] = (uint64_t)l->rows;
     *g = (GpuLaunch){.code = sass,
                    .arch = gpu->number,
