@@ -215,7 +215,7 @@ static KMapping choose_wide(const Kernel *k)
 
 static KMapping choose(const Kernel *k)
 {
-    if (is_of_elements(k) && has_loops(k) && lanes_of(k) < WARP)
+    if (is_of_elements(k) && has_loops(k) && lanes_of(k) <= WARP / 4) /* half a warp that is idle costs less than two rows that share it */
         return choose_narrow(k);
     KMapping s = choose_wide(k);
     s.lanes = WARP;
