@@ -23,7 +23,7 @@ extern const Kernel kernel[]; /* behind the last stands one without a name */
 /* What changes from run to run, as kernels read it from the GPU's memory. */
 typedef union Number {
     int64_t whole;
-    double exact;
+    float single;
 } Number;
 
 /* The kernel on rows 0 .. rows - 1 by so many blocks, each with `shared` bytes of dynamic shared

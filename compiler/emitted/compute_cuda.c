@@ -115,17 +115,17 @@ void blocks(Run *run, int which, int64_t rows, int64_t blocks, uint64_t shared, 
             const int64_t *n, const double *s)
 {
     const Kernel *k = &kernel[which];
-    void *argument[CALL_ARGUMENTS];
+    CallArguments arguments;
     (void)run;
     if (rows <= 0)
         return;
-    if (!call_arguments(argument, p, (size_t)k->buffers, n, (size_t)k->integers, s, (size_t)k->numbers, &rows))
+    if (!call_arguments(&arguments, p, (size_t)k->buffers, n, (size_t)k->integers, s, (size_t)k->numbers, &rows))
         stop("%s: too many arguments", k->name);
     if (shared > CALL_SHARED_UNASKED)
         ask_for_shared(k, shared);
     struct dim3 grid = {call_blocks(blocks), 1, 1};
     struct dim3 block = {k->threads, 1, 1};
-    must(cudaLaunchKernel(k->code, grid, block, argument, (size_t)shared, NULL), k->name);
+    must(cudaLaunchKernel(k->code, grid, block, arguments.at, (size_t)shared, NULL), k->name);
 }
 
 void copy_parts(Run *run, int64_t rows, int64_t bytes, int64_t from, int64_t to, const void *x,

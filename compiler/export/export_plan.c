@@ -412,7 +412,7 @@ static void put_numbers(PlanPrinter *q)
     buf_puts(q->b, "    const Number number[] = {\n");
     for (size_t i = 0; i < plan->n_number; i++) {
         const PlanNumber *x = &plan->number[i];
-        buf_puts(q->b, x->host >= 0 ? "        {.exact = " : "        {.whole = ");
+        buf_puts(q->b, x->host >= 0 ? "        {.single = (float)" : "        {.whole = ");
         if (x->host >= 0) {
             put_operand(&q->formulas, plan->host[x->host]);
         } else if (x->kind == INT_PLACE) {

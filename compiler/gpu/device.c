@@ -115,7 +115,18 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
     int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each, most = THREAD_PARTS_MAX;
     for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST && most * bytes > (most > PARTS_GOOD ? SUMS_GOOD : SUMS_BYTES);)
         most /= 2;
+    while (loops && parts < PARTS_LEAST && 2 * parts <= rows && 2 * parts * bytes <= SUMS_GOOD)
+        parts *= 2;
     return parts < 1 ? 1 : parts < most ? parts : most;
+}
+
+int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows)
+{
+    enum { LEAST = 256, BLOCKS = 256, RESULTS = 16 * 1024 };
+    most = rows < BLOCKS * most ? most / 2 : most;
+    while (most > LEAST && (int64_t)k->root.n * most > RESULTS)
+        most /= 2;
+    return most;
 }
 
 /* ---- products ---- */

@@ -206,7 +206,7 @@ static void walk_loop(Races *r, size_t i, const KStmt *s)
 static bool all_meet(const Races *r, const KStmt *s)
 {
     switch (s->kind) {
-    case KS_BARRIER: return !r->lane && !r->warp;
+    case KS_BARRIER: return !r->lane && !r->warp && r->k->mapping.row_threads % 32 == 0;
     case KS_PRODUCT: return !r->lane && !r->warp && r->k->mapping.units == 1;
     case KS_WARP: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: return !r->lane && r->k->mapping.row_threads % 32 == 0;
     default: return true;

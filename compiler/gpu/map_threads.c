@@ -51,7 +51,7 @@ static int64_t longest_loop(const Kernel *k)
     int64_t most = 0;
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];
-        if (s->kind == KS_LOOP && s->simd && ix_info(k->ix, s->var)->hi + 1 > most)
+        if (s->kind == KS_LOOP && (s->simd || kernel_puts_along(k, i)) && ix_info(k->ix, s->var)->hi + 1 > most)
             most = ix_info(k->ix, s->var)->hi + 1;
     }
     return most;
@@ -141,7 +141,55 @@ static bool repeats_much(const Kernel *k)
     return MUCH * WARPS * w.alike >= w.shared;
 }
 
-static KMapping choose(const Kernel *k)
+/* Is every statement of a row one of a thread alone: nothing is added up, kept for others or stored over what they load? */
+static bool is_of_elements(const Kernel *k)
+{
+    for (size_t b = 0; b < k->buffer.n; b++)
+        if (k->buffer.v[b].read && k->buffer.v[b].written)
+            return false;
+    for (size_t i = 0; i < k->stmt.n; i++)
+        switch (k->stmt.v[i].kind) {
+        case KS_VAR: case KS_LET: case KS_ROWS: case KS_LOOP: case KS_END: case KS_STORE: break;
+        default: return false;
+        }
+    return true;
+}
+
+/* Threads of a group for its innermost loops: as few as take the longest of them at one time. */
+static uint32_t lanes_of(const Kernel *k)
+{
+    int64_t longest = longest_loop(k), each = longest % 4 ? 1 : 4;
+    uint32_t lanes = WARP;
+    while (lanes > 1 && lanes / 2 * each >= longest)
+        lanes /= 2;
+    return lanes;
+}
+
+/* Of a nest that begins at a loop: the longest loop that stands around others, or SIZE_MAX. */
+static size_t longest_around(const Kernel *k, size_t loop)
+{
+    size_t best = SIZE_MAX;
+    for (size_t i = loop, end = kernel_loop_end(k, loop); i < end; i++)
+        if (k->stmt.v[i].kind == KS_LOOP && kernel_loops_inside(k, i) &&
+            (best == SIZE_MAX || ix_info(k->ix, k->stmt.v[i].var)->hi > ix_info(k->ix, k->stmt.v[best].var)->hi))
+            best = i;
+    return best;
+}
+
+/* Of a row of elements with narrow loops: several rows share a warp, but where a loop stands around another groups of threads
+ * share that one. */
+static KMapping choose_narrow(const Kernel *k)
+{
+    uint32_t lanes = lanes_of(k), threads = lanes;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        size_t around = k->stmt.v[i].kind == KS_LOOP ? longest_around(k, i) : SIZE_MAX;
+        while (around != SIZE_MAX && threads < BLOCK_THREADS && threads / lanes <= ix_info(k->ix, k->stmt.v[around].var)->hi)
+            threads *= 2;
+    }
+    return (KMapping){.row_threads = threads, .units = BLOCK_THREADS / threads, .lanes = lanes};
+}
+
+static KMapping choose_wide(const Kernel *k)
 {
     size_t sinks = 0;
     for (size_t r = 0; r < k->root.n; r++)
@@ -163,6 +211,15 @@ static KMapping choose(const Kernel *k)
     pieces = pieces && k->part;
     return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * BLOCK_THREADS : BLOCK_THREADS,
                       .units = 1, .pieces = pieces, .holds_sums = holds};
+}
+
+static KMapping choose(const Kernel *k)
+{
+    if (is_of_elements(k) && has_loops(k) && lanes_of(k) <= WARP / 4) /* half a warp that is idle costs less than two rows that share it */
+        return choose_narrow(k);
+    KMapping s = choose_wide(k);
+    s.lanes = WARP;
+    return s;
 }
 
 /* ---- loops in loops ---- */
@@ -295,13 +352,16 @@ static void find_shares(KMappingChoice *s, const Kernel *k)
     s->share = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
-            bool sums = !k->product.n && is_of_sums(k, i, s->row_threads);
-            size_t whole = k->product.n || sums ? SIZE_MAX : whole_loop(k, i, s->row_threads);
-            if (sums)
+            bool sums = !k->product.n && is_of_sums(k, i, s->row_threads), narrow = s->lanes < WARP;
+            size_t whole = k->product.n || sums || narrow ? SIZE_MAX : whole_loop(k, i, s->row_threads);
+            size_t around = narrow ? longest_around(k, i) : SIZE_MAX;
+            if (around != SIZE_MAX)
+                s->share[around] = SHARE_WARPS;
+            else if (sums)
                 s->share[i] = SHARE_SUMS;
             else if (whole != SIZE_MAX)
                 s->share[whole] = SHARE_WHOLE;
-            else if (k->product.n ? for_warps(k, i) : warps_save(k, i, s->row_threads))
+            else if (!narrow && (k->product.n ? for_warps(k, i) : warps_save(k, i, s->row_threads)))
                 s->share[i] = SHARE_WARPS;
             i = kernel_loop_end(k, i);
         }
@@ -334,46 +394,56 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         s->piece[i] = loop && s->pieces && kernel_has_pieces(k, i) ? PIECE : 0;
         uint32_t most = s->piece[i] ? UINT32_MAX : values;
-        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? WARP : threads, most, s->holds_sums) : 1;
+        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, most, s->holds_sums) : 1;
     }
     make_even(s);
 }
 
-/* How often a loop over elements is written out so that 64 bytes of each thread are under way; others, long ones and
- * those that compute for longer than they wait for memory are not. */
+/* In how many rounds a thread that takes `width` elements loads 64 bytes; 1 of long ones and of those that compute for longer
+ * than they wait for memory. */
+static int64_t rounds_in_flight(const Kernel *k, size_t loop, uint8_t width)
+{
+    enum { BYTES = 64, STATEMENTS = 128, COST_OF_BYTE = 8 };
+    int64_t bytes = 0, cost = 0;
+    size_t end = kernel_loop_end(k, loop);
+    for (size_t i = loop; i < end; i++) {
+        const KEx *x = kx(k, k->stmt.v[i].ex);
+        if (k->stmt.v[i].kind != KS_LET)
+            continue;
+        cost += kx_cost(x) * width;
+        bytes += x->kind == KX_LOAD ? (k->buffer.v[x->slot].half ? 2 : 4) * width : 0;
+    }
+    if (cost >= COST_OF_BYTE * bytes)
+        return 1;
+    int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
+    return times < most ? times : most;
+}
+
+/* How often a loop over elements is written out so that these are under way. */
 static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
 {
-    enum { BYTES = 64, TIMES = 4, STATEMENTS = 128, COST_OF_BYTE = 8 };
-    size_t end = kernel_loop_end(k, loop);
+    enum { TIMES = 4 };
     bool leaf = !kernel_loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: an interchanged loop */
-    int64_t at_once = simd ? (int64_t)s->row_threads * s->width[loop] : 1, bytes = 0, cost = 0;
+    int64_t at_once = simd ? (int64_t)s->row_threads * s->width[loop] : 1;
     bool rows = k->stmt.v[loop].kind == KS_ROWS && k->flat; /* eight of each thread */
     if (!leaf || (!rows && (k->stmt.v[loop].kind != KS_LOOP || ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)))
         return 1;
     if (s->piece[loop])
         return (uint8_t)(kernel_widest(k) / s->width[loop]);
-    for (size_t i = loop; i < end; i++) {
-        const KEx *x = kx(k, k->stmt.v[i].ex);
-        if (k->stmt.v[i].kind != KS_LET)
-            continue;
-        cost += kx_cost(x) * s->width[loop];
-        bytes += x->kind == KX_LOAD ? (k->buffer.v[x->slot].half ? 2 : 4) * s->width[loop] : 0;
-    }
-    if (cost >= COST_OF_BYTE * bytes)
-        return 1;
-    int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
-    times = times < most ? times : most;
+    int64_t times = rounds_in_flight(k, loop, s->width[loop]);
     return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;
 }
 
-/* A loop that one thread does is written out when it is short, so that its loads are under way together. */
-static uint8_t written_out(const Kernel *k, size_t loop)
+/* A loop that one thread does, of so many elements in each round, is written out when it is short, else a few times, so that
+ * its loads are under way together. */
+static uint8_t written_out(const Kernel *k, size_t loop, uint8_t width)
 {
     enum { SHORT = 8, AHEAD = 2, ELEMENTS = 16 };
     int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
     if (kernel_loops_inside(k, loop))
         return rounds * kernel_elements_inside(k, loop) <= ELEMENTS ? (uint8_t)rounds : 1;
-    return rounds <= SHORT ? (uint8_t)rounds : AHEAD;
+    int64_t times = rounds_in_flight(k, loop, width);
+    return rounds <= SHORT ? (uint8_t)rounds : times < AHEAD ? AHEAD : times < SHORT ? (uint8_t)times : SHORT;
 }
 
 /* ---- what sizes decide ---- */
@@ -386,11 +456,15 @@ static uint8_t all_rounds(const Kernel *k, size_t loop) { return (uint8_t)(ix_in
 static void find_times(KMappingChoice *s, const Kernel *k)
 {
     size_t whole = 0, sums = 0;
+    uint8_t width = 1; /* of the loop whose rounds are a thread's each */
     s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
-        s->times[i] = !loop ? 1 : i < sums ? all_rounds(k, i) : i < whole ? written_out(k, i) : in_flight(s, k, i);
-        whole = is_whole(s->share[i]) ? kernel_loop_end(k, i) : whole;
+        s->times[i] = !loop ? 1 : i < sums ? all_rounds(k, i) : i < whole ? written_out(k, i, width) : in_flight(s, k, i);
+        if (is_whole(s->share[i])) {
+            whole = kernel_loop_end(k, i);
+            width = s->width[i];
+        }
         sums = s->share[i] == SHARE_SUMS ? kernel_loop_end(k, i) : sums;
     }
 }
@@ -400,7 +474,7 @@ static void share_by_size(KMappingChoice *s, const Kernel *k)
 {
     enum { VALUES_MOST = 1024, LIVE_MAX = 160 };
     KMapping own = choose(k);
-    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW,
+    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .lanes = own.lanes, .index = INDEX_NARROW,
                           .pieces = own.pieces, .holds_sums = own.holds_sums};
     find_shares(s, k);
     for (uint32_t values = k->product.n ? VALUES_LEAST : VALUES_MOST; values >= VALUES_LEAST; values /= 2) {
@@ -435,7 +509,7 @@ void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
-    return a->row_threads == b->row_threads && a->units == b->units && a->pieces == b->pieces && a->holds_sums == b->holds_sums && a->index == b->index && a->n == b->n &&
+    return a->row_threads == b->row_threads && a->units == b->units && a->lanes == b->lanes && a->pieces == b->pieces && a->holds_sums == b->holds_sums && a->index == b->index && a->n == b->n &&
            !memcmp(a->width, b->width, a->n) && !memcmp(a->piece, b->piece, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
 
@@ -823,6 +897,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     if (!to->mapping.by_row) {
         to->mapping.row_threads = how->row_threads;
         to->mapping.units = how->units;
+        to->mapping.lanes = how->lanes;
         to->mapping.pieces = how->pieces;
         to->mapping.holds_sums = how->holds_sums;
     }

@@ -126,6 +126,82 @@ static void interchange_loops(Kernel *k)
     k->stmt.v = to;
 }
 
+/* ---- a sum for each element ---- */
+
+/* Where this array is filled before the loop, in what the loop stands in, when nothing else adds to it; or SIZE_MAX. */
+static size_t only_fill(const Kernel *k, size_t loop, int array)
+{
+    size_t adds = 0, fill = SIZE_MAX;
+    for (size_t i = 0; i < k->stmt.n; i++)
+        adds += k->stmt.v[i].kind == KS_ARRAY_ADD && k->stmt.v[i].array == array;
+    int depth = 0;
+    for (size_t i = loop; i-- > 0 && depth >= 0 && adds == 1;) {
+        const KStmt *s = &k->stmt.v[i];
+        depth += s->kind == KS_END;
+        depth -= s->kind == KS_LOOP || s->kind == KS_ROWS || s->kind == KS_PART;
+        if (depth == 0 && s->kind == KS_ARRAY_FILL && s->array == array)
+            fill = i;
+    }
+    return fill;
+}
+
+/* Of a row without products: does a loop add to an array in each of its rounds, to every element that the loop in it runs over? */
+static bool adds_rounds(const Kernel *k, size_t loop)
+{
+    size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop), adds = 0;
+    const KStmt *s = &k->stmt.v[loop], *of = &k->stmt.v[in];
+    if (s->simd || of->kind != KS_LOOP || !of->simd || kernel_loop_end(k, in) + 1 != end || ix_literal(k->ix, ix_info(k->ix, of->var)->extent))
+        return false;
+    for (size_t i = in + 1; i + 1 < end; i++) {
+        const KStmt *x = &k->stmt.v[i];
+        if (x->kind == KS_ARRAY_ADD) {
+            const KNest *nest = &k->array.v[x->array].nest;
+            if (nest->n != 1 || nest->var[0] != of->var || only_fill(k, loop, x->array) == SIZE_MAX)
+                return false;
+            adds++;
+        } else if (x->kind != KS_LET && x->kind != KS_VAR && x->kind != KS_ARRAY_GET) {
+            return false;
+        }
+    }
+    return adds > 0;
+}
+
+/* The loops are exchanged: a sum is an accumulator of the thread that has the element, which puts it into the array when all
+ * rounds are added up. So loads of several rounds are under way. */
+static void sum_by_element(Kernel *k, size_t loop)
+{
+    size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop), n = 0;
+    KStmt *to = NEW_ARRAY(k->arena, KStmt, k->stmt.n + (end - in));
+    for (size_t i = 0; i < loop; i++) {
+        bool filled = false;
+        for (size_t j = in; j < end; j++)
+            filled = filled || (k->stmt.v[j].kind == KS_ARRAY_ADD && i == only_fill(k, loop, k->stmt.v[j].array));
+        if (!filled)
+            to[n++] = k->stmt.v[i];
+    }
+    to[n] = k->stmt.v[in];
+    to[n++].simd = false;
+    for (size_t i = in; i < end; i++)
+        if (k->stmt.v[i].kind == KS_ARRAY_ADD)
+            to[n++] = (KStmt){.kind = KS_ACC, .ex = k->stmt.v[i].ex};
+    to[n] = k->stmt.v[loop];
+    to[n++].simd = true;
+    for (size_t i = loop + 1; i < end; i++) {
+        if (i == in)
+            continue;
+        to[n] = k->stmt.v[i];
+        to[n].kind = to[n].kind == KS_ARRAY_ADD ? KS_ACC_ADD : to[n].kind;
+        n++;
+    }
+    for (size_t i = in; i < end; i++)
+        if (k->stmt.v[i].kind == KS_ARRAY_ADD)
+            to[n++] = (KStmt){.kind = KS_ARRAY_PUT, .ex = k->stmt.v[i].ex, .array = k->stmt.v[i].array};
+    for (size_t i = end; i < k->stmt.n; i++)
+        to[n++] = k->stmt.v[i];
+    k->stmt.v = to;
+    k->stmt.n = n;
+}
+
 /* ---- one nest instead of two ---- */
 
 /* Does a statement of one range touch what one of the other writes? A value that both compute is the same one. */
@@ -204,6 +280,9 @@ static void merge_loops(Kernel *k, size_t loop, size_t next)
 void kernel_turn_nests(Kernel *k)
 {
     interchange_loops(k);
+    for (size_t i = 0; i < k->stmt.n && !k->product.n; i++)
+        if (k->stmt.v[i].kind == KS_LOOP && adds_rounds(k, i))
+            sum_by_element(k, i);
     for (size_t i = 0; i < k->stmt.n && !k->product.n; i++) {
         if (k->stmt.v[i].kind != KS_LOOP)
             continue;

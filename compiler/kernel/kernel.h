@@ -135,8 +135,8 @@ typedef enum KStmtKind {
     KS_COUNT
 } KStmtKind;
 
-/* Who shares the rounds of a loop. Of two loops, one in the other, the warps of a row can share the outer one, and the
- * threads of each warp the inner one. */
+/* Who shares the rounds of a loop. Of two loops, one in the other, the warps of a row (KMapping.lanes threads each) can share the
+ * outer one, and the threads of each warp the inner one. */
 typedef enum KThreads { THREADS_OF_ROW, THREADS_OF_WARP, WARPS_OF_ROW } KThreads;
 
 typedef struct KStmt {
@@ -188,6 +188,7 @@ enum { KERNEL_SLOTS_ROOM = 8 * 1024 };
 typedef struct KMapping {
     uint32_t row_threads; /* threads of a row, or of a partition; 0: one thread does everything */
     uint32_t units;  /* rows or partitions that a block has in flight */
+    uint32_t lanes;  /* threads that share a loop when groups of them share the one around it: a warp, fewer of a row without sums */
     bool by_row;     /* the threads of a partition do a row each */
     bool pieces;     /* loops compute a few of a thread's contiguous elements at a time: few threads with many registers */
     bool holds_sums; /* a block has the partial sums of its partition in shared memory, and stores them when its rows are over */
@@ -280,7 +281,7 @@ typedef enum KShare { SHARE_INSIDE, SHARE_WHOLE, SHARE_SUMS, SHARE_WARPS } KShar
 /* map_threads.c. What sizes decide of how threads share a kernel: of kernels that differ in sizes alone one is
  * taken for all (kernel_cache.c). */
 typedef struct KMappingChoice {
-    uint32_t row_threads, units;
+    uint32_t row_threads, units, lanes;
     KIndex index;
     bool pieces, holds_sums;
     size_t n;       /* statements */
@@ -306,6 +307,9 @@ uint32_t kernel_loads_in_flight(const Kernel *k); /* of a mapped kernel */
 KIndex kernel_index(const Kernel *k);
 bool kernel_var_is_wide(const Kernel *k, IVar v);
 int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
+/* Rows of a block of a device's kernel without loops: half of the most where few blocks would have something to do, fewer where a row
+ * has many results. */
+int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows);
 /* By how many elements each operand steps with each loop. */
 typedef struct ProductSteps {
     int64_t am, ak, bk, bn, cm, cn;

@@ -376,8 +376,10 @@ static void put_mapping(KernelPrinter *p)
 {
     static const char *const index[] = {"wide", "wide of rows", "narrow"};
     const Kernel *k = p->k;
-    buf_printf(p->out, "threads %u %s %u width %u slots %u index %s registers %u loads %u%s%s\n", k->mapping.row_threads,
-               k->part ? "parts" : "rows", k->mapping.units, k->mapping.width, k->mapping.slots, index[k->mapping.index],
+    buf_printf(p->out, "threads %u %s %u", k->mapping.row_threads, k->part ? "parts" : "rows", k->mapping.units);
+    if (k->mapping.lanes < 32)
+        buf_printf(p->out, " lanes %u", k->mapping.lanes);
+    buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s\n", k->mapping.width, k->mapping.slots, index[k->mapping.index],
                k->mapping.pressure, k->mapping.in_flight, k->mapping.by_row ? " a row each" : "",
                k->mapping.holds_sums ? " sums in shared memory" : "");
     for (size_t i = 0; i < k->tile_slot.n; i++)

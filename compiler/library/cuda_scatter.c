@@ -8,7 +8,7 @@ enum { ROWS = 64, COLUMNS = 256 }; /* of a block; the numbers of the text */
 int cuda_scatter_low(int64_t rows)
 {
     enum { GROUPS_MOST = 128 };
-    int low = 6;
+    int low = 0;
     while (rows >> low > GROUPS_MOST)
         low++;
     return low;
@@ -18,7 +18,8 @@ int64_t cuda_scatter_groups(int64_t rows) { return ((rows - 1) >> cuda_scatter_l
 
 int64_t cuda_scatter_blocks(int64_t rows, int64_t width)
 {
-    return (rows + ROWS - 1) / ROWS * ((width + COLUMNS - 1) / COLUMNS);
+    int64_t group = (int64_t)1 << cuda_scatter_low(rows), each = group < ROWS ? group : ROWS;
+    return (rows + each - 1) / each * ((width + COLUMNS - 1) / COLUMNS);
 }
 
 const char *cuda_scatter(Arena *arena, CudaScatterKernel which, Half half, size_t *length)

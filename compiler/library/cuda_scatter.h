@@ -1,8 +1,8 @@
 /* cuda_scatter.h - the gradient of a table that was read by index, as CUDA text.
  *
  * In:  nothing.     Out: the text of a kernel with @NAME@ for its name, and how it is launched.
- * The one idea: a block owns a piece of the table. Indices are sorted into groups of rows (cuda_expert_sort()), and it looks
- * through those of its group for those of its rows. So every sum is added up by one thread in the order of the indices:
+ * The one idea: a block owns a piece of the table. Indices are sorted into groups of rows (cuda_expert_sort()), so few that
+ * sorting costs little, and it looks through those of its group for those of its rows. So every sum is added up by one thread in the order of the indices:
  * deterministic, and the bits of the CPU's kernel.
  *
  * Arguments: dy (count, width), index (count), start (groups + 2), order (count), out (rows, width); width, rows, low; how many

@@ -8,7 +8,7 @@ static const char *table_arguments(Arena *arena)
 {
     Buf b = buf_new(arena);
     for (int i = 0; i < TABLE_PART; i++)
-        buf_printf(&b, "%sdouble s%d,", i == 0 ? "" : i % 8 ? " " : "\n    ", i);
+        buf_printf(&b, "%snumber32 s%d,", i == 0 ? "" : i % 8 ? " " : "\n    ", i);
     return b.s;
 }
 

@@ -83,6 +83,17 @@ static uint64_t nest_mask(const IxTable *t, const KNest *n)
     return m;
 }
 
+/* Where the segment ends that a loop of a site has from here on. */
+static int64_t segment_end(const Lower *l, uint32_t site, Dim d, int64_t from)
+{
+    int64_t to = ix_dim_at(l->k->ix, d);
+    const LowerSite *of = &l->site.v[site];
+    for (size_t s = 0; s < of->segment.n; s++)
+        if (dim_eq(of->segment.v[s].extent, d) && of->segment.v[s].at > from && of->segment.v[s].at < to)
+            to = of->segment.v[s].at;
+    return to;
+}
+
 typedef struct ValueWalk {
     Lower *l;
     uint32_t site;
@@ -100,12 +111,7 @@ static void walk_loop(ValueWalk *w, int i, Inst so_far, Dim d)
     IxTable *t = l->k->ix;
     int64_t from = 0, extent = ix_dim_at(t, d);
     while (from < extent) {
-        int64_t to = extent;
-        const LowerSite *site = &l->site.v[w->site];
-        for (size_t s = 0; s < site->segment.n; s++)
-            if (dim_eq(site->segment.v[s].extent, d) && site->segment.v[s].at > from &&
-                site->segment.v[s].at < to)
-                to = site->segment.v[s].at;
+        int64_t to = segment_end(l, w->site, d, from);
         Dim piece = from == 0 && to == extent ? d : DIM(to - from);
         if (!dim_literal(d) && dim_literal(piece)) /* half a head, of whatever size, is one text */
             l->arguments |= 1u << piece.n;
@@ -569,17 +575,20 @@ static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
     int axis = w->axis[i];
     bool first = i == 0 || w->axis[i - 1] != axis;
     Ix before = first ? 0 : w->sums.c[axis];
-    int64_t count = w->literal[i] ? d.n : 1;
+    int64_t count = ix_dim_at(t, d);
     uint64_t used = ix_bit(l->k->ix, l->k->row) | nest_mask(l->k->ix, nest);
-    for (int64_t x = 0; x < count; x++) {
+    for (int64_t x = 0, to; x < count; x = to) {
         KNest next = *nest;
         Ix c = ix_const(t, x);
+        to = x + 1;
         if (!w->literal[i]) {
-            IVar v = loop_of(l, w->site[i], w->place[i], d, used);
+            to = l->f->target->threads ? segment_end(l, w->site[i], d, x) : count;
+            Dim piece = x == 0 && to == count ? d : DIM(to - x);
+            IVar v = loop_of(l, w->site[i], w->place[i], piece, used);
             if (next.n == NEST_MAX)
                 vwn_bug(l->f->ctx, "a kernel nests too many loops");
             next.var[next.n++] = v;
-            c = ix_var(t, v);
+            c = ix_add(t, ix_var(t, v), ix_dim(t, DIM(x), 1)); /* written like the place at which it is split */
         }
         w->sums.c[axis] = ix_add(t, ix_scale(t, before, d), c);
         sink_factor(w, i + 1, ix_add(t, at, ix_scale(t, c, w->part_stride[i])), &next);
@@ -698,7 +707,7 @@ static void set_partitions(Kernel *k, const Target *target)
     k->chunk = (rows + want - 1) / want;
     if (k->flat) {
         int64_t each = FLAT_ELEMENTS / (int64_t)k->root.n / FLAT_ROWS_MIN * FLAT_ROWS_MIN;
-        k->chunk = target->flat_rows ? target->flat_rows : each > FLAT_ROWS_MIN ? each : FLAT_ROWS_MIN;
+        k->chunk = target->flat_rows ? kernel_flat_rows(k, target->flat_rows, rows) : each > FLAT_ROWS_MIN ? each : FLAT_ROWS_MIN;
     }
     k->partitions = (rows + k->chunk - 1) / k->chunk;
     k->part = ix_part(k->ix, DIM(k->partitions));
@@ -875,6 +884,17 @@ static int scattered(const Kernel *k)
     return most;
 }
 
+/* On a device: does nothing but elements, and threads of a warp touch places far apart? What is written out is a loop that they
+ * had better share. */
+static bool is_apart(const Lower *l)
+{
+    enum { MOST = 8 };
+    bool sums = l->sink.n > 0;
+    for (size_t e = 1; e < l->k->ex.n; e++)
+        sums = sums || l->k->ex.v[e].kind == KX_REDUCE;
+    return l->f->target->threads && !sums && scattered(l->k) > MOST;
+}
+
 /* Nothing was found that a compiler should be given, and the group may be made smaller. */
 static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 {
@@ -910,7 +930,7 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
             schedule(&l);
             bool slow = f->target->scattered && scattered(l.k) > f->target->scattered; /* to compile */
             better = !scheduled || l.k->stmt.n <= 2 * kept.k->stmt.n;
-            if (better && (last || (!slow && !is_crowded(&l))))
+            if (better && (last || (!slow && !is_apart(&l) && !is_crowded(&l))))
                 return l;
         }
         if (better && !(is_long && scheduled)) {

@@ -9,6 +9,7 @@
 #include "compiler/library/cuda_scatter.h"
 #include "compiler/library/library_cuda.h"
 #include "compiler/graph/op.h"
+#include "compiler/portable/device_call.h"
 #include "plan_build.h"
 
 /* What it was first printed for: where that stands, what its buffers are. */
@@ -84,7 +85,7 @@ uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, cons
     else if (x->kind == INT_STEP)
         bits = step;
     else if (x->host >= 0)
-        memcpy(&bits, &host[x->host], sizeof bits);
+        bits = call_number(host[x->host]);
     return bits;
 }
 

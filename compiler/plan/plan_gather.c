@@ -9,6 +9,7 @@
  * earlier one. Both make some value live longer, so how many bytes may is limited, more and more, until the arena is hardly
  * larger than it was.
  */
+#include "compiler/portable/device_call.h"
 #include "plan_build.h"
 
 /* Launches that are one from now on, in the order of the plan. */
@@ -294,11 +295,8 @@ static void put_arguments(Build *b, const Launch *l)
             vwn_bug(b->ctx, "plan: a launch has a size that %s is not for", k->name);
         put_value(b, (uint64_t)l->ints[i].value);
     }
-    for (uint32_t i = 0; i < l->n_scalar; i++) {
-        uint64_t bits;
-        memcpy(&bits, &l->scalars[i].value, sizeof bits);
-        put_value(b, bits);
-    }
+    for (uint32_t i = 0; i < l->n_scalar; i++)
+        put_value(b, call_number(l->scalars[i].value));
     put_value(b, (uint64_t)l->rows);
 }
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
     CALL_ARGUMENTS = 32764 / 8,      /* of a kernel; the compiler knows when a GPU takes fewer */
@@ -19,9 +20,23 @@ enum {
     CALL_BATCH = 65535               /* products of one call */
 };
 
+/* Numbers are computed in float64 by the host and are float32 to every kernel: the first four of eight bytes. */
+static inline uint64_t call_number(double x)
+{
+    const float number = (float)x;
+    uint64_t bits = 0;
+    memcpy(&bits, &number, sizeof number);
+    return bits;
+}
+
+typedef struct CallArguments {
+    void *at[CALL_ARGUMENTS];
+    uint64_t number[CALL_ARGUMENTS];
+} CallArguments;
+
 /* Each argument has eight bytes and is told by its address: buffers, integers, numbers, then the rows. Returns how
  * many there are; 0: too many. */
-static inline size_t call_arguments(void *argument[CALL_ARGUMENTS], void *const *p, size_t buffers, const int64_t *n,
+static inline size_t call_arguments(CallArguments *to, void *const *p, size_t buffers, const int64_t *n,
                                     size_t integers, const double *s, size_t numbers, const int64_t *rows)
 {
     size_t count = 0;
@@ -29,12 +44,14 @@ static inline size_t call_arguments(void *argument[CALL_ARGUMENTS], void *const 
         buffers + integers + numbers + 1 > CALL_ARGUMENTS)
         return 0;
     for (size_t i = 0; i < buffers; i++) /* the driver reads what they point to */
-        argument[count++] = (void *)(uintptr_t)&p[i];
+        to->at[count++] = (void *)(uintptr_t)&p[i];
     for (size_t i = 0; i < integers; i++)
-        argument[count++] = (void *)(uintptr_t)&n[i];
-    for (size_t i = 0; i < numbers; i++)
-        argument[count++] = (void *)(uintptr_t)&s[i];
-    argument[count++] = (void *)(uintptr_t)rows;
+        to->at[count++] = (void *)(uintptr_t)&n[i];
+    for (size_t i = 0; i < numbers; i++) {
+        to->number[i] = call_number(s[i]);
+        to->at[count++] = &to->number[i];
+    }
+    to->at[count++] = (void *)(uintptr_t)rows;
     return count;
 }
 

@@ -367,8 +367,10 @@ const char *neutral(const Printer *p, Op op)
 
 static void by_one(Printer *p, const KStmt *s)
 {
-    if (s->one)
-        buf_puts(&p->body, s->threads == THREADS_OF_WARP ? "if (thread % 32 == 0) " : "if (thread == 0) ");
+    if (s->one && s->threads == THREADS_OF_WARP)
+        buf_printf(&p->body, "if (thread %% %u == 0) ", p->k->mapping.lanes);
+    else if (s->one)
+        buf_puts(&p->body, "if (thread == 0) ");
 }
 
 char *ex_text(Printer *p, Ex e)
@@ -406,12 +408,15 @@ char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, '
 
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width)
 {
-    static const char *const first[] = {"thread", "thread % 32", "thread / 32"};
-    static const char *const step[] = {" += THREADS", " += 32", " += WARPS"};
-    buf_printf(&p->body, "for (%s %s = %s", type, name, mapped ? first[threads] : "0");
+    static const char *const first[] = {"thread", "thread %% %u", "thread / %u"};
+    static const char *const step[] = {" += THREADS", " += %u", " += THREADS / %u"};
+    const uint32_t lanes = p->k->mapping.lanes;
+    buf_printf(&p->body, "for (%s %s = ", type, name);
+    buf_printf(&p->body, mapped ? first[threads] : "0", lanes);
     if (width > 1)
         buf_printf(&p->body, " * %u", width);
-    buf_printf(&p->body, "; %s < %s; %s%s", name, extent, name, mapped ? step[threads] : "++");
+    buf_printf(&p->body, "; %s < %s; %s", name, extent, name);
+    buf_printf(&p->body, !mapped ? "++" : threads == WARPS_OF_ROW && lanes == 32 ? " += WARPS" : step[threads], lanes);
     if (width > 1)
         buf_printf(&p->body, " * %u", width);
     buf_putc(&p->body, ')');

@@ -34,7 +34,7 @@ static void put_changing(Buf *out, const Kernel *k, const Printed *p)
             buf_printf(out, "    const int64_t n%zu = now[%zu].whole;\n", i, n++);
     for (size_t i = 0; i < p->scalar.n; i++)
         if (k->scalar.v[p->scalar.v[i]].host >= 0)
-            buf_printf(out, "    const double s%zu = now[%zu].exact;\n", i, n++);
+            buf_printf(out, "    const real s%zu = now[%zu].single;\n", i, n++);
 }
 
 /* An argument on a line that has others, or on one of its own. */
@@ -63,7 +63,7 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
     n = 0;
     for (size_t i = 0; i < p->scalar.n; i++)
         if (k->scalar.v[p->scalar.v[i]].host < 0)
-            put_argument(out, &n, "double", 's', i);
+            put_argument(out, &n, "number32", 's', i);
     buf_puts(out, n ? "\n" : "");
     buf_printf(out, "    %s rows)\n{\n", size_type(k, INDEX_NARROW));
 }

@@ -226,20 +226,20 @@ Status cuda_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const
 {
     CudaBackend *c = cuda_of(b);
     const PlanKernel *k = &m->plan->kernel[kernel];
-    void *argument[CALL_ARGUMENTS];
+    CallArguments arguments;
     CudaMap made[CUDA_MAPS];
     (void)grain;
     for (uint32_t i = 0; k->size && i < k->n_int; i++)
         if (!plan_size_fits(k->size[i], n[i]))
             return cuda_fail(c, ST_BUG, "%s was compiled for multiples of %lld up to %lld (0: any), not for %lld",
                              k->name, (long long)k->size[i].multiple, (long long)k->size[i].most, (long long)n[i]);
-    size_t count = call_arguments(argument, p, k->n_buffer, n, k->n_int, s, k->n_scalar, &rows);
+    size_t count = call_arguments(&arguments, p, k->n_buffer, n, k->n_int, s, k->n_scalar, &rows);
     if (!count || count + k->n_map > CALL_ARGUMENTS || k->n_map > CUDA_MAPS)
         return cuda_fail(c, ST_BUG, "%s has too many arguments", k->name);
     Status st = cuda_enter(c);
     for (uint32_t i = 0; i < k->n_map && st == ST_OK && rows > 0; i++) {
         st = make_map(c, &map[i], p[map[i].buffer], &made[i]);
-        argument[count + i] = &made[i];
+        arguments.at[count + i] = &made[i];
     }
     if (st == ST_OK)
         st = cuda_flush(c);
@@ -248,6 +248,6 @@ Status cuda_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const
     unsigned blocks = call_blocks(plan_blocks(&k->grid, rows));
     unsigned shared = (unsigned)plan_shared_bytes(&k->grid, n);
     int error = c->api.launch(m->kernel[kernel]->function, blocks, 1, 1, k->grid.threads, 1, 1, shared, c->stream,
-                              argument, NULL);
+                              arguments.at, NULL);
     return error ? cuda_must(c, error, k->name) : cuda_queued(c, k->name);
 }

@@ -126,9 +126,9 @@ static int gather_options(const CudaBuild *b, char arch[64], const char *option[
 
 enum { COMPILATION = 6, BUILTIN = 7 }; /* results of its header */
 
-/* A program costs some 30 ms of the compiler's own, so short kernels share one: longest first, until a program
+/* A program costs some 30 ms of the compiler's own, so kernels share one: longest first, until a program
  * has so much text. That is no matter of threads: the same kernels are the same programs. */
-enum { PROGRAM_TEXT = 16 << 10, PROGRAM_KERNELS = 12 };
+enum { PROGRAM_TEXT = 32 << 10, PROGRAM_KERNELS = 12 };
 typedef struct Job {
     size_t first, n;   /* of Build.missing */
     char *cubin, *log; /* of malloc: made by another thread */

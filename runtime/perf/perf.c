@@ -1,53 +1,16 @@
 /* perf.c - see perf.h. */
 #include "perf.h"
 
+#include "compiler/portable/device_call.h"
+
 #include <math.h>
 #include <stdio.h>
 
 const char *const perf_limit_name[LIMIT_COUNT] = {"issue",  "fma",    "integer", "special", "fp64",   "shared",
                                                   "tensor", "memory", "cache",   "latency", "product"};
 
-enum { SAMPLES = 5, SAMPLES_OF_MANY = 24, LONG = 100 * 1000, ENOUGH = 2000 * 1000, WHOLE_BLOCKS = 8192 };
+enum { SAMPLES = 6, SAMPLES_OF_MANY = 24, WHOLE_BLOCKS = 8192 };
 static const uint64_t MOST = 20u * 1000 * 1000; /* instructions of a block, and of a launch twice as many */
-
-/* ---- counting a launch ---- */
-
-/* Of the blocks some, evenly, each for those around it, from the middle on, until enough is counted. What the block in front of it has
- * left in caches is there, as what blocks on one multiprocessor read alike; a long block reads most of that more than once
- * itself. */
-static bool walk(Arena *arena, GpuLaunch *g, int64_t samples, Perf *out, char why[256])
-{
-    int64_t n = out->blocks < samples ? out->blocks : samples, walked = 0;
-    GpuCounts c = {0}, before = {0};
-    ArenaMark mark = arena_mark(arena);
-    g->seen = NEW_ARRAY(arena, uint64_t, GPU_SEEN);
-    g->near = NEW_ARRAY(arena, uint64_t, gpu_lines(g));
-    for (; walked < n && c.slots < (samples > SAMPLES_OF_MANY ? 2 * (double)MOST : ENOUGH); walked++) {
-        int64_t i = walked % 2 ? n / 2 - (walked + 1) / 2 : n / 2 + walked / 2;
-        uint32_t block = (uint32_t)((2 * i + 1) * out->blocks / (2 * n));
-        memset(g->seen, 0, GPU_SEEN * sizeof *g->seen);
-        memset(g->near, 0, gpu_lines(g) * sizeof *g->near);
-        if (block > 0 && c.slots < (double)(walked + 1) * LONG && !gpu_run(arena, g, block - 1, &before, NULL, why))
-            return false;
-        if (!gpu_run(arena, g, block, &c, NULL, why))
-            return false;
-    }
-    g->seen = g->near = NULL;
-    arena_reset(arena, mark);
-    n = walked;
-    double scale = (double)out->blocks / (double)n, cycles = c.cycles / (double)n;
-    double *const each[] = {&c.slots, &c.partial, &c.wavefronts, &c.conflicts, &c.lines, &c.sectors_read, &c.sectors_written, &c.sectors_missed,
-                            &c.bytes_read, &c.bytes_written, &c.tensor, &c.grouped, &c.barriers, &c.unknown, &c.cut};
-    for (size_t i = 0; i < COUNT_OF(each); i++)
-        *each[i] *= scale;
-    for (size_t i = 0; i < SASS_CLASSES; i++)
-        c.class[i] *= scale;
-    for (size_t i = 0; i < UNIT_COUNT; i++)
-        c.unit[i] *= scale;
-    c.cycles = cycles;
-    out->counts = c;
-    return true;
-}
 
 int perf_resident(const Gpu *gpu, int threads, int registers, int64_t shared)
 {
@@ -130,13 +93,6 @@ static double numbers_of(const Plan *plan, const Launch *l)
     return bytes > 0 ? l->bytes * numbers / bytes : 0;
 }
 
-static uint64_t scalar_bits(double x)
-{
-    uint64_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
 /* Map i, behind so many bytes of arguments. */
 static GpuMap gpu_map(const Launch *l, uint32_t i, uint64_t bytes)
 {
@@ -167,7 +123,7 @@ bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const Cu
     for (uint32_t i = 0; i < l->n_int; i++)
         argument[n++] = (uint64_t)(ints[i] = l->ints[i].value);
     for (uint32_t i = 0; i < l->n_scalar; i++)
-        argument[n++] = scalar_bits(l->scalars[i].host < 0 ? l->scalars[i].value : 1.0);
+        argument[n++] = call_number(l->scalars[i].host < 0 ? l->scalars[i].value : 1.0);
     argument[n++] = (uint64_t)l->rows;
     GpuMap *map = NEW_ARRAY(arena, GpuMap, k->n_map + 1u);
     for (uint32_t i = 0; i < k->n_map; i++)
@@ -218,7 +174,7 @@ bool perf_launch(Arena *arena, const Gpu *gpu, const SassKernel *sass, const Cub
                  Perf *out, char why[256])
 {
     GpuLaunch g;
-    if (!perf_prepare(arena, gpu, sass, facts, memory, l, &g, out, why) || (out->blocks && !walk(arena, &g, samples_of(memory->plan, l), out, why)))
+    if (!perf_prepare(arena, gpu, sass, facts, memory, l, &g, out, why) || (out->blocks && !perf_walk(arena, &g, samples_of(memory->plan, l), &out->counts, why)))
         return false;
     if (out->blocks)
         perf_time(gpu, out);

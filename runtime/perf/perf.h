@@ -62,6 +62,10 @@ bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const Cu
 /* False with `why` where the code cannot be followed. */
 bool perf_launch(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory, const Launch *l,
                  Perf *out, char why[256]);
+/* perf_sample.c: of a launch with at least one block its counts, from so many of the blocks; cycles: of a block, in the mean. Where
+ * more samples are asked for than these, every block of so many is walked. */
+enum { PERF_SAMPLES_MOST = 48 };
+bool perf_walk(Arena *arena, GpuLaunch *g, int64_t samples, GpuCounts *out, char why[256]);
 /* A product of the library or a copy, which have no text of ours. */
 void perf_library(const Gpu *gpu, const Launch *l, Perf *out);
 int perf_resident(const Gpu *gpu, int threads, int registers, int64_t shared); /* blocks of a multiprocessor at once */

@@ -12,6 +12,7 @@
 #include "support/half.h"
 
 #include "compiler/library/cuda_attention.h"
+#include "compiler/portable/device_call.h"
 #include "compiler/print/emit.h"
 #include "compiler/graph/op.h"
 #include "support/harness.h"
@@ -301,7 +302,7 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
         p[n++] = drawn;
     int64_t ints[19] = {c->T, c->S, c->H, c->K, c->d, c->dv, c->causal, c->window};
     memcpy(ints + 8, w->stride, sizeof w->stride);
-    double scalars[3] = {scale_of(c), c->cap, c->rate};
+    uint64_t scalars[3] = {call_number(scale_of(c)), call_number(c->cap), call_number(c->rate)};
     void *arguments[40];
     int at = 0;
     for (int i = 0; i < n; i++)

@@ -1,6 +1,7 @@
 /* backend_emu.c - see backend_emu.h. */
 #include "backend_emu.h"
 
+#include "compiler/portable/device_call.h"
 #include "support/half.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
-enum { GUARD = 64, ARGUMENTS_MAX = 2048, MAPS_MAX = 4 };
+enum { GUARD = 64, MAPS_MAX = 4 };
 
 /* Memory that was given out, and what it was before a launch and after. */
 typedef struct Given {
@@ -193,30 +194,23 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
     for (uint32_t i = 0; k->size && i < k->n_int; i++)
         if (!plan_size_fits(k->size[i], n[i]))
             return failed(b, ST_BUG, "a size that a kernel was not printed for");
-    void *argument[ARGUMENTS_MAX];
+    CallArguments arguments;
     emu_map made[MAPS_MAX];
-    size_t count = 0;
-    if (k->n_buffer + k->n_int + k->n_scalar + k->n_map + 1 > ARGUMENTS_MAX || k->n_map > MAPS_MAX)
+    size_t count = call_arguments(&arguments, p, k->n_buffer, n, k->n_int, s, k->n_scalar, &rows);
+    if (!count || count + k->n_map > CALL_ARGUMENTS || k->n_map > MAPS_MAX)
         return failed(b, ST_BUG, "too many arguments");
-    for (uint32_t i = 0; i < k->n_buffer; i++)
-        argument[count++] = (void *)&p[i];
-    for (uint32_t i = 0; i < k->n_int; i++)
-        argument[count++] = (void *)&n[i];
-    for (uint32_t i = 0; i < k->n_scalar; i++)
-        argument[count++] = (void *)&s[i];
-    argument[count++] = &rows;
     if (rows == 0)
         return ST_OK;
     for (uint32_t i = 0; i < k->n_map; i++) {
         const char *wrong = emu_map_make(&made[i], &map[i], p[map[i].buffer]);
         if (wrong)
             return failed(b, ST_BUG, wrong);
-        argument[count++] = &made[i];
+        arguments.at[count++] = &made[i];
     }
     uint32_t blocks = (uint32_t)plan_blocks(&k->grid, rows);
     if (k->grid.whole)
         how.blocks_max = 0;
-    Start with = {&m->kernel[kernel], argument, blocks, k->grid.threads, plan_shared_bytes(&k->grid, n)};
+    Start with = {&m->kernel[kernel], arguments.at, blocks, k->grid.threads, plan_shared_bytes(&k->grid, n)};
     how.no_copies = !m->copies[kernel];
     const char *trouble = how.no_copies ? start(&with, &how) : start_twice(e, &with, &how);
     if (!trouble)

@@ -644,6 +644,7 @@ static inline float atomicAdd(float *at, float x)
 }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 
 EMU_FAST_END
 #pragma GCC visibility pop

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "backend_emu.h"
+#include "compiler/portable/device_call.h"
 #include "support/harness.h"
 
 enum { ARGUMENTS = 64, TEXTS = 16, B = 40, T = 1000 };
@@ -88,34 +89,29 @@ static void run_last(Large *x)
         vwn_bug(x->ctx, "%s", why);
     for (size_t i = 0; i < p->n_launch; i++) {
         const Launch *l = &p->launch[i];
-        void *argument[ARGUMENTS], *place[ARGUMENTS];
+        void *place[ARGUMENTS];
+        CallArguments arguments;
         int64_t ints[ARGUMENTS], rows = l->rows;
         double scalars[ARGUMENTS];
-        size_t n = 0;
         bool large = false;
         if (l->kind != LAUNCH_KERNEL || l->n_buffer + l->n_int + l->n_scalar >= ARGUMENTS)
             vwn_bug(x->ctx, "a launch that this test does not know");
         const PlanKernel *k = &p->kernel[l->kernel];
         for (uint32_t a = 0; a < l->n_buffer; a++) {
             place[a] = buffer_of(x, l->buffer[a]) + l->shift[a];
-            argument[n++] = &place[a];
             const PlanBuffer *b = &p->buffer[l->buffer[a]];
             large |= b->bytes / plan_item_bytes(b) > (uint64_t)1 << 31;
         }
-        for (uint32_t a = 0; a < l->n_int; a++) {
+        for (uint32_t a = 0; a < l->n_int; a++)
             ints[a] = l->ints[a].value;
-            argument[n++] = &ints[a];
-        }
-        for (uint32_t a = 0; a < l->n_scalar; a++) {
+        for (uint32_t a = 0; a < l->n_scalar; a++)
             scalars[a] = l->scalars[a].value;
-            argument[n++] = &scalars[a];
-        }
-        argument[n] = &rows;
+        call_arguments(&arguments, place, l->n_buffer, ints, l->n_int, scalars, l->n_scalar, &rows);
         uint32_t last[2], blocks = (uint32_t)last_blocks(k, l, ints, last);
         rows = last[0] + 1 < plan_blocks(&k->grid, rows) && blocks == 1 ? last[0] + 1 : rows; /* a block would go on to all further ones */
         x->launches += large;
         x->written += large && k->library;
-        const char *trouble = emu_launch(&kernel[l->kernel], argument, &(EmuOptions){.order = last}, blocks, k->grid.threads,
+        const char *trouble = emu_launch(&kernel[l->kernel], arguments.at, &(EmuOptions){.order = last}, blocks, k->grid.threads,
                                          plan_shared_bytes(&k->grid, ints));
         CHECK_CASE(x->h, !trouble, trouble ? trouble : "");
     }

@@ -189,8 +189,8 @@ static void launch_by_maps(const Case *c, const Kernel *k, void *const *p)
     enum { MAPS = 4, RANK = 4 };
     const CaseHead *h = &c->head;
     static CUtensorMap map[MAPS];
-    static void *argument[CALL_ARGUMENTS];
-    size_t count = call_arguments(argument, p, h->n_buffer, c->n, h->n_int, c->s, h->n_number, &h->rows);
+    static CallArguments arguments;
+    size_t count = call_arguments(&arguments, p, h->n_buffer, c->n, h->n_int, c->s, h->n_number, &h->rows);
     if (h->n_map > MAPS || !count || count + h->n_map > CALL_ARGUMENTS)
         stop("%s: too many arguments", h->kernel);
     for (uint32_t i = 0; i < h->n_map; i++) {
@@ -207,11 +207,11 @@ static void launch_by_maps(const Case *c, const Kernel *k, void *const *p)
                                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
         if (error != CUDA_SUCCESS)
             stop("%s: a tensor map: error %d", h->kernel, (int)error);
-        argument[count + i] = &map[i];
+        arguments.at[count + i] = &map[i];
     }
     struct dim3 grid = {(unsigned)h->blocks, 1, 1}, block = {k->threads, 1, 1};
     if (cudaFuncSetAttribute(k->code, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)h->shared) != cudaSuccess ||
-        cudaLaunchKernel(k->code, grid, block, argument, (size_t)h->shared, NULL) != cudaSuccess)
+        cudaLaunchKernel(k->code, grid, block, arguments.at, (size_t)h->shared, NULL) != cudaSuccess)
         stop("%s could not be launched", h->kernel);
 }
 

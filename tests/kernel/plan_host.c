@@ -1,6 +1,8 @@
 /* plan_host.c - see plan_host.h. */
 #include "plan_host.h"
 
+#include "compiler/portable/device_call.h"
+
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -282,17 +284,11 @@ static void run_expert(const PlanExpert *e, const float *x, const void *w_or_dy,
 static void run_on_device(const Host *h, const PlanKernel *k, const Launch *l, void **at, int64_t *n, double *s,
                           int64_t chunk)
 {
-    void *argument[2048 + 512 + 1];
+    CallArguments arguments;
     int64_t rows = l->rows;
-    size_t count = 0;
-    for (uint32_t i = 0; i < l->n_buffer; i++)
-        argument[count++] = &at[i];
-    for (uint32_t i = 0; i < l->n_int; i++)
-        argument[count++] = &n[i];
-    for (uint32_t i = 0; i < l->n_scalar; i++)
-        argument[count++] = &s[i];
-    argument[count] = &rows;
-    const char *wrong = rows ? h->device->launch(k, argument, plan_blocks(&k->grid, rows),
+    if (!call_arguments(&arguments, at, l->n_buffer, n, l->n_int, s, l->n_scalar, &rows))
+        die("too many arguments of", k->name);
+    const char *wrong = rows ? h->device->launch(k, arguments.at, plan_blocks(&k->grid, rows),
                                                  plan_shared_bytes(&k->grid, n), chunk)
                              : NULL;
     if (wrong) {

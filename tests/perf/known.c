@@ -8,6 +8,7 @@
 #include "nvrtc/cuda_texts.h"
 #include "runtime/perf/perf.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct Known {
@@ -308,6 +309,49 @@ static void test_time(Known *k)
     CHECK(h, m.limit == LIMIT_TENSOR && m.seconds > 0.99e-3 && m.seconds < 1.01e-3 && m.peak_share > 0.5 && m.peak_share < 0.62);
 }
 
+/* Blocks with different work, of which some are walked: the counts are those of all of them. */
+static void test_samples(Known *k)
+{
+    /* R0 = c[0x210] of the number of the block by c[0x218] from the end, R1 = what of it is below c[0x220]: so many rounds */
+    static const char text[] = "\n.text.k:\n /*0000*/ S2R R0, SR_CTAID.X ;\n /*0010*/ LDC R2, c[0x0][0x210] ;\n /*0020*/ LDC R3, c[0x0][0x218] ;\n"
+                               " /*0030*/ LDC R4, c[0x0][0x220] ;\n /*0040*/ LOP3.LUT R1, R0, R2, RZ, 0xc0, !PT ;\n /*0050*/ IMAD R1, R1, R3, R4 ;\n"
+                               " /*0060*/ LDC R5, c[0x0][0x228] ;\n /*0070*/ ISETP.GE.AND P0, PT, R0, R5, PT ;\n /*0080*/ @P0 EXIT ;\n"
+                               ".L_1:\n /*0090*/ IADD3 R1, R1, -0x1, RZ ;\n /*00a0*/ ISETP.GT.AND P0, PT, R1, RZ, PT ;\n /*00b0*/ @P0 BRA `(.L_1) ;\n"
+                               " /*00c0*/ EXIT ;\n";
+    static const struct {
+        const char *what;
+        uint32_t blocks;
+        uint64_t mask, slope, first, end; /* rounds: (block & mask) * slope + first, of blocks below `end` */
+        double off;
+    } cases[] = {{"alike", 1000, 0, 0, 50, 1000, 1e-12},
+                 {"causal, a head behind the other", 512, 31, 400, 400, 512, 1e-12},
+                 {"causal, the longest first", 512, 31, (uint64_t)-400, 32 * 400, 512, 1e-12},
+                 {"causal, a head", 32, 31, 100, 100, 32, 1e-12},
+                 {"short ones, causal", 96, 31, 3, 3, 96, 1e-12},
+                 {"a tenth ends at once", 640, 0, 0, 9000, 576, 0.02},
+                 {"most end at once", 6400, 0, 0, 9000, 2050, 0.05},
+                 {"a few, all walked", 5, 7, 11, 1, 4, 1e-12}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        SassKernel code;
+        GpuCounts every = {0}, some;
+        char why[256];
+        const uint64_t argument[] = {cases[i].mask, cases[i].slope, cases[i].first, cases[i].end};
+        GpuLaunch l = {.code = &code, .arch = 90, .threads = 32, .blocks = cases[i].blocks, .argument = argument, .n_argument = 4, .load = zeros,
+                       .latency = latency, .most = 10000000};
+        if (!CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why), why))
+            return;
+        for (uint32_t b = 0; b < l.blocks; b++)
+            if (!CHECK_CASE(&k->h, gpu_run(k->arena, &l, b, &every, NULL, why), why))
+                return;
+        if (!CHECK_CASE(&k->h, perf_walk(k->arena, &l, 6, &some, why), why))
+            return;
+        double off = fabs(some.slots / every.slots - 1), late = fabs(some.cycles * l.blocks / every.cycles - 1);
+        CHECK_CASE(&k->h, off <= cases[i].off && late <= cases[i].off && some.unknown == 0,
+                   arena_printf(k->arena, "%s: %g instructions instead of %g", cases[i].what, some.slots, every.slots));
+        CHECK_CASE(&k->h, perf_walk(k->arena, &l, 10000, &some, why) && (l.blocks > 100 || fabs(some.slots - every.slots) < 0.5), cases[i].what);
+    }
+}
+
 /* Texts that are none. */
 static void test_refused(Known *k)
 {
@@ -461,6 +505,7 @@ int main(void)
     k.text = file(k.arena, "known.sass");
     test_all(&k);
     test_time(&k);
+    test_samples(&k);
     test_refused(&k);
     static Seen seen;
     test_borrow(&k, &seen);

@@ -17,7 +17,7 @@
 #define TEXT_ELEMENT bf16
 #define TEXT_MAX 0
 #define TEXT_AT 1
-#define TEXT_NUMBERS double s0,
+#define TEXT_NUMBERS number32 s0,
 #define TEXT_CHOICES
 #define TEXT_OLDEST 1
 #define TEXT_CAPPED 1

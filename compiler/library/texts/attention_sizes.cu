@@ -12,13 +12,13 @@
     int64_t vb, int64_t vt, int64_t vh,
 #endif
 #if TEXT_MAPS
-    double scale64, double cap64, double rate64, int64_t rows,
+    number32 scale_is, number32 cap_is, number32 rate_is, int64_t rows,
 #if !TEXT_KEPT
     const __grid_constant__ vwn_map q_map,
 #endif
     const __grid_constant__ vwn_map k_map, const __grid_constant__ vwn_map v_map)
 #else
-    double scale64, double cap64, double rate64, int64_t rows)
+    number32 scale_is, number32 cap_is, number32 rate_is, int64_t rows)
 #endif
 {
     enum { D = TEXT_D, DV = TEXT_DV, ROWS = TEXT_ROWS, COLUMNS = TEXT_COLUMNS, WARPS = TEXT_WARPS, WIDTH = TEXT_WIDTH };
@@ -31,7 +31,7 @@
 #endif
     enum { PITCH = vwn_laid<elem, D>::PITCH, PITCH_V = vwn_laid<elem, DV>::PITCH };
     enum { PASSING = COLUMNS * (PITCH + PITCH_V), HELD = sizeof(elem) == 4 ? 16 * (COLUMNS + 4) : 0 };
-    const real scale = (real)scale64, cap = (real)cap64, rate = (real)rate64;
+    const real scale = scale_is, cap = cap_is, rate = rate_is;
     const real per_cap = CAPPED ? 1.0f / cap : 0.0f, keep = DROPPED ? 1.0f / (1.0f - rate) : 1.0f;
     const real log2_e = 1.44269504f;
     const int wide = (int)(window && window < 0x3fffffff ? window : 0x3fffffff); /* a sequence has fewer */

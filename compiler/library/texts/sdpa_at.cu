@@ -11,11 +11,11 @@ KERNEL(128) TEXT_NAME(
     int64_t T, int64_t S, int64_t H, int64_t K, int64_t d, int64_t dv, int64_t causal, int64_t window,
     int64_t qb, int64_t qt, int64_t qh, int64_t kb, int64_t kt, int64_t kh,
     int64_t vb, int64_t vt, int64_t vh, int64_t seed, int64_t step,
-    double scale64, double cap64, double rate64, int64_t rows)
+    number32 scale_is, number32 cap_is, number32 rate_is, int64_t rows)
 {
     enum { PARTS = TEXT_PARTS, CAPPED = TEXT_CAPPED };
     typedef TEXT_ELEMENT elem;
-    const real scale = (real)scale64, cap = (real)cap64, per_cap = CAPPED ? 1.0f / cap : 0.0f;
+    const real scale = scale_is, cap = cap_is, per_cap = CAPPED ? 1.0f / cap : 0.0f;
     const int lane = threadIdx.x % 32;
     for (int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32; row < rows; row += (int64_t)gridDim.x * 4) {
         const int64_t b = row / H / T, t = row / H % T, h = row % H, g = h / (H / K);

@@ -7,8 +7,8 @@ KERNEL(64) TEXT_NAME(
     TEXT_NUMBERS
     int64_t rows)
 {
-    double x = s0;
+    real x = s0;
     TEXT_CHOICES
     if (blockIdx.x == 0 && threadIdx.x < rows)
-        out[threadIdx.x] = (real)x;
+        out[threadIdx.x] = x;
 }

@@ -16,10 +16,10 @@ typedef __UINT16_TYPE__ uint16_t;
 typedef float real;
 typedef int64_t integer;
 typedef uint16_t bf16;
-/* What changes from run to run, such as a learning rate, lies in memory. */
+/* What changes from run to run, such as a learning rate, lies in memory, in eight bytes. */
 union number {
     int64_t whole;
-    double exact;
+    real single;
 };
 struct fp16 {
     uint16_t bits;
@@ -29,13 +29,18 @@ struct size32 {
     int64_t all;
     __device__ operator int32_t() const { return (int32_t)all; }
 };
+/* A number as an argument, in the first half of eight bytes. */
+struct __align__(8) number32 {
+    real single;
+    __device__ operator real() const { return single; }
+};
 /* An argument that lies in memory. */
 struct given {
     number x;
     template <class T> __device__ operator T *() const { return (T *)x.whole; }
     __device__ operator int64_t() const { return x.whole; }
     __device__ operator size32() const { return {x.whole}; }
-    __device__ operator double() const { return x.exact; }
+    __device__ operator number32() const { return {x.single}; }
 };
 #define FN [[maybe_unused]] static __device__ __forceinline__
 #define KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
