@@ -55,22 +55,19 @@ static bool nest_equal(const KNest *a, const KNest *b)
     return a->n == b->n && memcmp(a->var, b->var, a->n * sizeof a->var[0]) == 0;
 }
 
-/* The loop variables an expression changes with, in the order of their numbers. On a device the innermost loop is shared out
- * among threads, and one of a few rounds leaves most of them idle: those that the text knows as short come first. */
+/* The loop variables an expression changes with, in the order of their numbers; a device's threads may want another (gpu/nests.c). */
 static KNest free_nest(const Sched *s, uint64_t deps)
 {
     KNest n = {0};
     const IxTable *t = s->k->ix;
-    bool device = s->k->target->threads;
     deps &= ~s->base;
-    for (int shorts = device; shorts >= 0; shorts--)
-        for (int bit = 0; bit < t->loops; bit++) {
-            if (!(deps >> bit & 1) || (device && ix_literal(t, ix_info(t, t->loop[bit])->extent) != shorts))
-                continue;
-            if (n.n == NEST_MAX)
-                vwn_bug(s->k->ctx, "a kernel nests too many loops");
-            n.var[n.n++] = t->loop[bit];
-        }
+    for (int bit = 0; bit < t->loops; bit++) {
+        if (!(deps >> bit & 1))
+            continue;
+        if (n.n == NEST_MAX)
+            vwn_bug(s->k->ctx, "a kernel nests too many loops");
+        n.var[n.n++] = t->loop[bit];
+    }
     return n;
 }
 

@@ -1,5 +1,5 @@
-/* idle.c - threads of a device have work: no short loop is shared out among them once for each round of a long one, each has
- * several elements of a flat kernel, and of a row with connections several neighbours at once.
+/* idle.c - threads of a device have work: no short loop is shared out among them once for each round of a long one, and each has
+ * several elements of a flat kernel.
  *
  * In:  examples whose kernels have small matrices times rows, all programs of a run at their own size.
  * Out: `N passed, N failed`. Of an extent of 16 and less and a longer one threads share the longer one: 128 threads at
@@ -17,13 +17,11 @@ typedef struct Open {
     int indent;
     char name[24];
     bool serial, spread, shared; /* over a size, by all; over a literal of at most SHORT, by each thread its part; over anything, so */
-    bool few, single;            /* over a literal of at most SHORT, by all; over a size, by each thread an element at a time */
 } Open;
 typedef struct Idle {
     Harness *h;
     const char *file;
     int nests, idle; /* loops in loops that threads share; short ones that they share in each round of a long one */
-    int few, single; /* short loops in those that threads share; where these take an element at a time */
     int flat, hasty; /* launches of flat kernels of several blocks; whose threads have less than four elements each */
 } Idle;
 
@@ -39,8 +37,6 @@ static bool read_loop(const char *line, Open *o)
     o->serial = !strcmp(begin, "0") && end[0] == 'n';
     o->shared = !strncmp(begin, "thread", 6);
     o->spread = o->shared && rounds > 0 && rounds <= SHORT;
-    o->few = !strcmp(begin, "0") && rounds > 0 && rounds <= SHORT;
-    o->single = o->shared && end[0] == 'n' && strstr(line, " = thread; ");
     return true;
 }
 
@@ -56,19 +52,16 @@ static void look_at(Idle *x, const char *text)
         while (n && indent <= open[n - 1].indent && line[indent])
             n--;
         Open loop;
-        bool shared = false, serial = false, single = false;
+        bool shared = false, serial = false;
         if (n == DEEP || !read_loop(line, &loop))
             continue;
         for (int i = 0; i < n; i++) {
             shared = shared || open[i].shared;
             serial = serial || open[i].serial;
-            single = single || open[i].single;
         }
         open[n++] = loop;
         x->nests += shared || (serial && loop.shared);
         x->idle += serial && loop.spread;
-        x->few += shared && loop.few;
-        x->single += single && loop.few;
     }
 }
 
@@ -107,7 +100,6 @@ static void look_at_file(Ctx *ctx, void *arg)
 int main(void)
 {
     static const char *const files[] = {"quickstart.vwn", "19_over_encoding.vwn", "35_convert.vwn", "14_own_connection.vwn"};
-    static const char mixes[] = "35_convert.vwn"; /* rows of few elements, where a thread has one */
     static const char bad[] = "        for (int32_t i3 = 0; i3 < n2; i3++) {\n            for (int32_t i4 = thread; i4 < 3; i4 += THREADS) {\n"
                               "                t7[3 * i3 + i4] += x24;\n            }\n        }\n";
     static const char good[] = "        for (int32_t i3 = thread * 4; i3 < n2; i3 += THREADS * 4) {\n            for (int32_t i4 = 0; i4 < 3; i4++) {\n"
@@ -122,10 +114,8 @@ int main(void)
         Idle x = {.h = &h, .file = files[i]};
         Ctx *ctx = ctx_new(NULL);
         CHECK_CASE(&h, guarded(ctx, look_at_file, &x), files[i]);
-        printf("%-24s %3d loops in loops, %d of idle threads; %3d flat launches, %d of hasty threads; %d of %d short loops for single elements\n",
-               files[i], x.nests, x.idle, x.flat, x.hasty, x.single, x.few);
+        printf("%-24s %3d loops in loops, %d of idle threads; %3d flat launches, %d of hasty threads\n", files[i], x.nests, x.idle, x.flat, x.hasty);
         CHECK_CASE(&h, x.idle == 0 && x.hasty == 0, files[i]);
-        CHECK_CASE(&h, x.single == 0 || !strcmp(files[i], mixes), files[i]);
         flat += x.flat;
         nests += x.nests;
         ctx_free(ctx);
