@@ -568,8 +568,7 @@ static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
 {
     uint32_t threads = s->k->mapping.row_threads;
     bool block = threads > WARP && !s->warps;
-    uint32_t room = KERNEL_SLOTS_ROOM / (3 * sizeof(int64_t) * (threads / WARP)) / 4 * 4; /* sets are of fours */
-    uint32_t most = block ? room : n;
+    uint32_t most = block ? KERNEL_SLOTS_ROOM / (3 * sizeof(int64_t) * (threads / WARP)) / 4 * 4 : n; /* sets are of fours */
     for (uint32_t i = 0; i < n; i += most) {
         uint32_t some = n - i < most ? n - i : most;
         for (uint32_t k = 0; k < some; k++) {

@@ -4,6 +4,7 @@
 expect 0 "$VWN" new nano
 expect 0 "$VWN" train nano/model.vwn --until '1 steps'
 expect 0 "$VWN" emit c nano/model.vwn -o emitted
+expect 0 "$VWN" emit cuda nano/model.vwn -o emitted.cuda
 mkfifo pipe
 mkdir folder
 text() { sed "s|text_file(\"text.txt\"|$1|" nano/model.vwn; }
@@ -61,6 +62,12 @@ for kind in pipe folder /dev/zero; do
     ln -s "$there" into/kernels.c
     expect 5 timeout 10 "$VWN" emit c nano/model.vwn -o into
     has err "into/kernels.c could not be written: it is a $what, not a file"
+    rm -rf into
+    cp -r emitted.cuda into
+    rm -f into/kernels.cu
+    ln -s "$there" into/kernels.cu
+    expect 5 timeout 10 "$VWN" emit cuda nano/model.vwn -o into
+    has err "into/kernels.cu could not be written: it is a $what, not a file"
 done
 
 # an array in the place of a text
