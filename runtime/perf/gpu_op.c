@@ -518,11 +518,12 @@ static void bitwise(Warp *w, const Sass *s, uint32_t mask)
     gpu_put(w, &s->at[0], 0, mask, a);
 }
 
-/* P2R R, PR, R, MASK and R2P PR, R, MASK */
+/* P2R R, PR, R, MASK and R2P PR, R, MASK; UP2UR of the predicates of the warp */
 static void pack_predicates(Warp *w, const Sass *s, uint32_t mask)
 {
     uint32_t a[LANES], which[LANES];
     bool unpacks = s->op == SO_R2P;
+    uint32_t *const p = s->name[0] == 'U' ? &w->p[8] : w->p;
     integer(w, &s->at[unpacks ? 1 : 2], a);
     integer(w, &s->at[unpacks ? 2 : 3], which);
     for (int i = 0; i < LANES; i++)
@@ -530,9 +531,9 @@ static void pack_predicates(Warp *w, const Sass *s, uint32_t mask)
             if (!(which[i] >> k & 1) || !(mask >> i & 1))
                 continue;
             if (unpacks)
-                w->p[k] = (w->p[k] & ~(1u << i)) | (a[i] >> k & 1) << i;
+                p[k] = (p[k] & ~(1u << i)) | (a[i] >> k & 1) << i;
             else
-                a[i] = (a[i] & ~(1u << k)) | (w->p[k] >> i & 1) << k;
+                a[i] = (a[i] & ~(1u << k)) | (p[k] >> i & 1) << k;
         }
     if (!unpacks)
         gpu_put(w, &s->at[0], 0, mask, a);

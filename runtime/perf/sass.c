@@ -31,6 +31,7 @@ static const OpRow table[] = {
     {"BREV", SO_BREV, SASS_INTEGER, UNIT_XU, 1},      {"PRMT", SO_PRMT, SASS_INTEGER, UNIT_ALU, 1},
     {"SGXT", SO_SGXT, SASS_INTEGER, UNIT_ALU, 1},     {"BMSK", SO_BMSK, SASS_INTEGER, UNIT_ALU, 1},
     {"P2R", SO_P2R, SASS_INTEGER, UNIT_ALU, 1},       {"R2P", SO_R2P, SASS_INTEGER, UNIT_ALU, 0},
+    {"P2UR", SO_P2R, SASS_INTEGER, UNIT_ALU, 1},
     {"VOTE", SO_VOTE, SASS_SHUFFLE, UNIT_ALU, 2},     {"VOTEU", SO_VOTE, SASS_SHUFFLE, UNIT_ALU, 2},
     {"SHFL", SO_SHFL, SASS_SHUFFLE, UNIT_LSU, 2},     {"REDUX", SO_OTHER, SASS_SHUFFLE, UNIT_XU, 1},
     {"MATCH", SO_OTHER, SASS_SHUFFLE, UNIT_XU, 2},    {"ELECT", SO_ELECT, SASS_SHUFFLE, UNIT_ALU, 2},
@@ -267,7 +268,7 @@ static void read_operand(const char *s, SassOperand *o)
         o->kind = SA_LABEL;
     else if (starts(s, "SR") || starts(s, "gsb"))
         read_special(s, o);
-    else if (starts(s, "PR") && (s[2] == 0 || s[2] == '.'))
+    else if ((starts(s, "PR") && (s[2] == 0 || s[2] == '.')) || !strcmp(s, "UPR"))
         o->kind = SA_NONE;
     else if (read_register(s, &end, &kind, &o->reg)) {
         o->kind = kind;
