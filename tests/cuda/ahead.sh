@@ -65,7 +65,7 @@ sed -i 's/^  head lm .*/&\n  head mtp { predict = 2, weight = if step == 6 or st
 half() {
     name=$1
     shift
-    counted "$name" --set "$once" --set D=64 --set 'sub=ffn(hidden = 64, activation = silu, gated = true)' --set model.context=32 \
+    counted "$name" --set "$once" --set D=64 --set 'sub=ffn(hidden = 64, activation = silu, gated = true)' --set model.context=16 \
         --set 'train.batch=2 seqs' --set 'train.micro_batch=1 seqs' --set 'train.precision=mixed(compute = fp16, master = fp32)' "$@"
     sed -n 's/.*"event":"step".*\("loss_scale":[^,}]*\).*\("skipped":[^,}]*\).*/\1 \2/p' "$name.json" > "$name.scales"
 }

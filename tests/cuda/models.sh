@@ -97,7 +97,7 @@ half() {
     sed -n 's/.*"event":"step".*"'"$loss"'":\([-0-9.e+]*\).*/\1/p' out > "$name.losses"
     cmp -s "$name.losses" "$name-$type-cpu.losses" && fail "$name: nothing was rounded"
 }
-set -- D=64 'sub=ffn(hidden = 64, activation = silu, gated = true)' model.context=32 'train.batch=2 seqs'
+set -- D=64 'sub=ffn(hidden = 64, activation = silu, gated = true)' model.context=16 'train.batch=2 seqs'
 if draw 3; then half mtp64 bf16 2e-2 loss.mtp mtp.vwn "$@"; fi
 half nexus64 fp16 5e-3 loss.next small.vwn "$@" 'map=nexus_rank(M = 66, A = 72)'
 finish

@@ -61,8 +61,8 @@ EMU_VAR emu_index threadIdx, blockIdx, blockDim, gridDim;
 extern "C" unsigned char __start_emu_shared[] __attribute__((weak, visibility("hidden")));
 extern "C" unsigned char __stop_emu_shared[] __attribute__((weak, visibility("hidden")));
 
-/* The emulator and the functions of a prelude are compiled to be fast, kernels, much longer, to be compiled fast.
- * EMU_FAST ... EMU_FAST_END: each function that is called keeps its frame, from which places are known. */
+/* The emulator is compiled to be fast, texts, which are much longer, to be compiled fast. EMU_FAST ... EMU_FAST_END: each
+ * function that is called keeps its frame, from which places are known. */
 #define EMU_FAST \
     _Pragma("GCC push_options") \
     _Pragma("GCC optimize(\"O2\", \"no-strict-aliasing\", \"no-omit-frame-pointer\", \"no-optimize-sibling-calls\")")
@@ -86,10 +86,9 @@ struct Copy {
 };
 
 struct Fiber {
-    void *stack_top;
+    void *stack_top, *base; /* base: the frame of entry() */
     int stack; /* -1: has not begun */
     int copies, group;
-    Copy copy[COPIES_MAX];
 };
 
 struct Warp {
@@ -102,6 +101,7 @@ struct Warp {
 };
 
 EMU_VAR Fiber *fiber;
+EMU_VAR Copy (*in_flight)[COPIES_MAX]; /* [THREADS_MAX]: copies of each thread */
 EMU_VAR int free_stack[THREADS_MAX], free_stacks;
 EMU_VAR Warp warp[THREADS_MAX / 32];
 EMU_VAR char *stacks;
@@ -183,26 +183,29 @@ EMU_FN void go_to(int next)
     leave_block();
 }
 
-EMU_FN unsigned turned(unsigned x, int by) { return by % 32 ? x << by % 32 | x >> (32 - by % 32) : x; }
+/* Of threads of a warp that can go on, the next one behind (before, where they descend) `lane`, else from the other end. */
+EMU_FN int next_lane(unsigned ready, int lane)
+{
+    unsigned there = descending ? ready & ((1u << lane) - 1) : ready & -2u << lane;
+    there = there ? there : ready;
+    return descending ? 31 - __builtin_clz(there) : __builtin_ctz(there);
+}
 
 /* The next thread that can go on: first of the same warp. */
 EMU_FN int next_ready()
 {
-    int warps = (threads + 31) / 32, lane = current % 32;
-    unsigned here = warp[current / 32].ready;
-    if (here && descending)
-        return current / 32 * 32 + (lane + 31 - __builtin_clz(turned(here, 32 - lane))) % 32;
-    if (here)
-        return current / 32 * 32 + (lane + 1 + __builtin_ctz(turned(here, 31 - lane))) % 32;
+    int warps = (threads + 31) / 32, here = current & ~31;
+    if (warp[here / 32].ready)
+        return here + next_lane(warp[here / 32].ready, current & 31);
     for (int k = 0; k < warps; k++) {
         int w = descending ? warps - 1 - k : k;
         if (warp[w].ready)
-            return w * 32 + (descending ? 31 - __builtin_clz(warp[w].ready) : __builtin_ctz(warp[w].ready));
+            return w * 32 + next_lane(warp[w].ready, descending ? 0 : 31);
     }
     return -1;
 }
 
-EMU_FN void not_ready() { warp[current / 32].ready &= ~(1u << current % 32); }
+EMU_FN void not_ready() { warp[(unsigned)current / 32].ready &= ~(1u << current % 32); }
 
 EMU_FN void all_ready(Warp &w) { w.ready = w.lanes == 32 ? ~0u : (1u << w.lanes) - 1; }
 
@@ -227,19 +230,19 @@ EMU_FN void begin_again(int next)
 
 /* ---- meeting ---- */
 
-/* A number for the return addresses above a frame; entry() has no frame above it. */
+/* A number for the return addresses above a frame, up to the kernel's own frame, which is below that of entry(). */
 EMU_FN uintptr_t place_of(void **frame)
 {
     uintptr_t place = 0;
-    for (; frame; frame = (void **)*frame)
+    for (void *base = fiber[current].base; *frame != base; frame = (void **)*frame)
         place = place * 31 + (uintptr_t)frame[1];
     return place;
 }
 
 EMU_FN void meet_warp(uintptr_t place, unsigned mask)
 {
-    Warp &w = warp[current / 32];
-    int first = current / 32 * 32;
+    Warp &w = warp[(unsigned)current / 32];
+    int first = current & ~31;
     if (mask != 0xffffffffu)
         stop("a collective of part of a warp");
     if (w.lanes < 32)
@@ -251,7 +254,10 @@ EMU_FN void meet_warp(uintptr_t place, unsigned mask)
     w.place = place;
     if (++w.arrived < w.lanes) {
         not_ready();
-        yield();
+        if (w.ready)
+            go_to(first + next_lane(w.ready, current & 31));
+        else
+            yield();
         return;
     }
     w.arrived = 0;
@@ -307,6 +313,7 @@ EMU_FN void finish()
 EMU_FN void entry()
 {
     for (;;) {
+        fiber[current].base = __builtin_frame_address(0);
         body(arguments);
         finish();
     }
@@ -317,9 +324,9 @@ EMU_FN void entry()
 template <class T> static const unsigned char (*exchange(const T &x, uintptr_t place, unsigned mask))[64]
 {
     static_assert(sizeof(T) <= 64, "an exchange of at most 64 bytes");
-    Warp &w = warp[current / 32];
+    Warp &w = warp[(unsigned)current / 32];
     unsigned turn = w.turn & 1;
-    memcpy(w.slot[turn][current % 32], &x, sizeof x);
+    memcpy(w.slot[turn][current & 31], &x, sizeof x);
     meet_warp(place, mask);
     return w.slot[turn];
 }
@@ -356,7 +363,7 @@ EMU_FN void copy_async(void *to, const void *from, int bytes, int used)
     }
     if (f.copies == COPIES_MAX)
         stop("too many copies in flight");
-    f.copy[f.copies++] = c;
+    in_flight[current][f.copies++] = c;
 }
 
 EMU_FN void copy_commit() { fiber[current].group++; }
@@ -365,13 +372,14 @@ EMU_FN void copy_commit() { fiber[current].group++; }
 EMU_FN void copy_wait(int left)
 {
     Fiber &f = fiber[current];
+    Copy *copy = in_flight[current];
     int kept = 0;
     for (int i = 0; i < f.copies; i++)
-        if (f.copy[i].group < f.group - left) {
-            if (f.copy[i].to)
-                copy_now(f.copy[i]);
+        if (copy[i].group < f.group - left) {
+            if (copy[i].to)
+                copy_now(copy[i]);
         } else
-            f.copy[kept++] = f.copy[i];
+            copy[kept++] = copy[i];
     f.copies = kept;
 }
 
@@ -464,13 +472,14 @@ const char *emu_run(const EmuLaunch *l)
     if (l->threads == 0 || l->threads > THREADS_MAX || l->shared > SHARED_MAX || l->blocks == 0)
         return "a launch of more threads or more shared memory than a block can have, or of nothing";
     if (!stacks) {
-        void *m = mmap(nullptr, (size_t)THREADS_MAX * STACK + sizeof(Fiber) * THREADS_MAX + SHARED_MAX + MARK,
+        void *m = mmap(nullptr, (size_t)THREADS_MAX * STACK + (sizeof *fiber + sizeof *in_flight) * THREADS_MAX + SHARED_MAX + MARK,
                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (m == MAP_FAILED)
             return "no memory for the threads of a block";
         stacks = (char *)m;
         dynamic = (unsigned char *)m + (size_t)THREADS_MAX * STACK;
         fiber = (Fiber *)(dynamic + SHARED_MAX + MARK);
+        in_flight = (Copy(*)[COPIES_MAX])(fiber + THREADS_MAX);
     }
     threads = (int)l->threads;
     descending = l->descending;
@@ -520,17 +529,17 @@ template <class T> static __attribute__((noinline)) T __shfl_sync(unsigned mask,
 }
 template <class T> static __attribute__((noinline)) T __shfl_xor_sync(unsigned mask, T x, int with)
 {
-    int me = emu::current % 32;
+    int me = emu::current & 31;
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me ^ with);
 }
 template <class T> static __attribute__((noinline)) T __shfl_down_sync(unsigned mask, T x, int by)
 {
-    int me = emu::current % 32;
+    int me = emu::current & 31;
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me + by < 32 ? me + by : me);
 }
 template <class T> static __attribute__((noinline)) T __shfl_up_sync(unsigned mask, T x, int by)
 {
-    int me = emu::current % 32;
+    int me = emu::current & 31;
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me >= by ? me - by : me);
 }
 EMU_MEETS unsigned __ballot_sync(unsigned mask, int x)
@@ -614,7 +623,7 @@ EMU_MEETS void emu_mma(float c[4], const unsigned a[4], const unsigned b[2], boo
     } given = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
     const unsigned char(*slot)[64] = emu::exchange(given, EMU_PLACE, 0xffffffffu);
     float x[2][16], y[2][16]; /* rows lane / 4 and 8 more; columns 2 (lane % 4) and the next */
-    int me = emu::current % 32;
+    int me = emu::current & 31;
     for (int k = 0; k < 16; k++)
         for (int i = 0; i < 2; i++) {
             Given row = emu::of_lane<Given>(slot, me / 4 * 4 + k % 8 / 2);

@@ -86,9 +86,7 @@ static bool write_source(const char *path, const char *prelude, size_t length, c
     if (!f)
         return false;
     fprintf(f, "#include \"%s/tests/emu/cuemu.h\"\n", VWN_SOURCE_DIR);
-    fputs("EMU_FAST\n", f);
     fwrite(prelude, 1, length, f);
-    fputs("EMU_FAST_END\n", f);
     for (size_t i = 0; i < n; i++)
         if (!find(text[i].name)) {
             fwrite(text[i].text, 1, text[i].length, f);

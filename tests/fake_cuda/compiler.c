@@ -295,18 +295,12 @@ typedef struct Files {
     char source[PATH + 16], object[PATH + 16], log[PATH + 16];
 } Files;
 
-/* A prelude, which many kernels share, is compiled to be fast: it ends where lines are numbered anew. */
 static bool write_source(const Program *p, const char *path, const ImageKernel *kernel, size_t n)
 {
     FILE *f = fopen(path, "we");
-    const char *body = strstr(p->text, "\n#line 1 \"");
-    size_t prelude = body ? (size_t)(body - p->text) : 0;
     if (!f)
         return false;
-    fprintf(f, "#include \"%s/tests/emu/cuemu.h\"\n%s#line 1 \"%s\"\n", VWN_SOURCE_DIR, body ? "EMU_FAST\n" : "",
-            p->name);
-    fwrite(p->text, 1, prelude, f);
-    fprintf(f, "%s%s\n", body ? "\nEMU_FAST_END" : "", p->text + prelude);
+    fprintf(f, "#include \"%s/tests/emu/cuemu.h\"\n#line 1 \"%s\"\n%s\n", VWN_SOURCE_DIR, p->name, p->text);
     for (size_t i = 0; i < n; i++)
         fprintf(f, "EMU_EXPORT(%s)\n", kernel[i].name);
     return fclose(f) == 0;

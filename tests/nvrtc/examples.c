@@ -8,7 +8,7 @@
  * The one idea: texts depend on structure, so equal ones of all examples are compiled once, and nothing
  * is ever run. Without `all`, which takes long, some stand for the others: the longest of each example, since
  * long ones spill first; and of those that compute the same functions on equally many threads the
- * longest, of these every forty-eighth. The architectures take turns; the longest of all is compiled for each.
+ * longest, of these every ninety-sixth. The architectures take turns; the longest of all is compiled for each.
  */
 #include "budget.h"
 
@@ -17,7 +17,7 @@
 #include "support/examples.h"
 
 /* Bytes of a text: NVRTC takes half a minute over 600 KB. */
-enum { LONGEST = 1, EVERY = 48, AT_ONCE = 16, A100_SHARED = 163 * 1024, TEXT_MAX = 200000 };
+enum { LONGEST = 1, EVERY = 96, AT_ONCE = 16, A100_SHARED = 163 * 1024, TEXT_MAX = 200000 };
 
 static const Source variations[] = {
     {"02_olmo_1b.vwn", {"hyper", {"conn=hyper(n = 4, dynamic = true)", "L=2", NULL}}},
