@@ -1,6 +1,7 @@
 #!/bin/sh
 # Messages: `vwn check NAME.vwn` prints exactly NAME.err on its error output and ends with the status that
-# follows from it, for every NAME.vwn of this folder. Further arguments of a case stand in NAME.args.
+# follows from it, for every NAME.vwn of this folder, under the sanitizers for every fourth. Further arguments of a case stand in
+# NAME.args.
 # Files of lib/ are imported by cases. The list of codes is checked against the sources, too.
 #
 #     run.sh [--bless] [path of vwn]      (default: $VWN; --bless writes the .err files instead)
@@ -49,7 +50,11 @@ status_of() {
     fi
 }
 
+every=1 number=0
+if [ "${VWN_BUILD_TYPE:-}" = Sanitize ] && [ "${VWN_TEST_WHOLE:-0}" != 1 ]; then every=4; fi
 for file in *.vwn; do
+    number=$((number + 1))
+    [ $((number % every)) -eq 0 ] || continue
     name=${file%.vwn}
     set --
     if [ -f "$name.args" ]; then

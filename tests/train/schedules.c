@@ -27,7 +27,7 @@ const char schedule_model[] =
     "  head lm { norm = rms_norm(eps = 1e-5), init = normal(std = 0.02) }\n"
     "}\n"
     "train {\n"
-    "  data = text_file(\"text\", val = 10%)\n  tokenizer = bytes()\n  batch = 4 seqs\n  micro_batch = 2 seqs\n"
+    "  data = text_file(\"text\", val = 10%)\n  tokenizer = bytes()\n  batch = 2 seqs\n  micro_batch = 1 seqs\n"
     "  length = 3 steps\n  seed = 1\n  precision = fp32\n  clip = 1.0\n"
     "  optimizer adamw { lr = 1e-3, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"
     "  eval { every = 3 steps, batches = 1 }\n  log { every = 1 steps }\n"
