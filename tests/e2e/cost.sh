@@ -55,7 +55,7 @@ seconds=1
 memory=1500000
 (ulimit -v $memory; "$VWN" --version) > /dev/null 2>&1 || { seconds=40; memory=unlimited; }
 for file in "$examples"/*.vwn; do
-    draw 1 5 || continue
+    draw 2 5 || continue
     for verb in check params cost; do
         (ulimit -t $seconds; ulimit -v $memory; exec "$VWN" $verb "$file") > out 2> err < /dev/null
         got=$?

@@ -62,7 +62,7 @@ sed 's/nesterov = true/decay = coupled/; s/model sgd/model coupled/' sgd.vwn > c
 
 
 for kind in muon lion sgd coupled; do
-    draw 1 2 || continue
+    draw 2 || continue
     expect 0 "$VWN" train $kind.vwn --run $kind --json
     losses out > losses
     expect 0 "$VWN" train $kind.vwn --run $kind-two --until '3 steps' --json

@@ -18,7 +18,7 @@ for file in "$VWN_SOURCE"/examples/*.vwn; do
     name=$(basename "$file" .vwn)
     grep -q '^model ' "$file" || continue
     files=$((files + 1))
-    [ "$name" = 01_nano ] || draw 1 4 || continue
+    [ "$name" = 01_nano ] || draw 2 4 || continue
     case $name in
     01_nano | quickstart) few= ;;
     *) few='s/^let L *= .*/let L = 3/; s/^  for layer in 1\.\.8 {/  for layer in 1..4 {/' ;;

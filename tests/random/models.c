@@ -396,7 +396,7 @@ static void choose(Options *o, const char *names)
 
 int main(int argc, char **argv)
 {
-    Options o = {.from = 1, .count = drawn_count(&(CaseDraw){.one_in = 6, .sanitized = 15}, 300), .jobs = 1, .patience = 1};
+    Options o = {.from = 1, .count = drawn_count(&(CaseDraw){.one_in = 9, .sanitized = 15}, 300), .jobs = 1, .patience = 1};
     const char *one = NULL;
     bool shrink = false, show = false;
     int place = 0;
