@@ -19,11 +19,13 @@ int64_t kernel_array_bytes(const Kernel *k)
     return bytes;
 }
 
-int64_t kernel_sums_bytes(const Kernel *k)
+int64_t kernel_sum_bytes(const KBuffer *b) { return (4 * b->elements + 15) / 16 * 16; }
+
+int64_t kernel_sums_bytes(const Kernel *k, const bool *held)
 {
     int64_t bytes = 0;
     for (size_t b = 0; b < k->buffer.n; b++)
-        bytes += k->buffer.v[b].part >= 0 ? (4 * k->buffer.v[b].elements + 15) / 16 * 16 : 0;
+        bytes += k->buffer.v[b].part >= 0 && (!held || held[b]) ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
     return bytes;
 }
 
@@ -32,7 +34,8 @@ void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
 {
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
     int64_t bytes = 8 * k->mapping.slots * (lanes / WARP) + kernel_array_bytes(k) * units;
-    bytes += k->mapping.holds_sums ? kernel_sums_bytes(k) : 0;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        bytes += k->buffer.v[b].held ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
     for (size_t i = 0; i < k->array.n; i++)
         array[i] = k->array.v[i];
     k->array.v = array;
@@ -78,8 +81,8 @@ void kernel_choose_grid(Kernel *k)
         else
             term[g->n_term++] = (KShared){size, bytes, -1};
     }
-    for (size_t b = 0; b < k->buffer.n && k->mapping.holds_sums; b++)
-        if (k->buffer.v[b].part >= 0)
+    for (size_t b = 0; b < k->buffer.n; b++)
+        if (k->buffer.v[b].held)
             term[g->n_term++] = (KShared){DIM(k->buffer.v[b].elements), 4, (int32_t)b};
     g->n_fixed = g->n_term;
     choose_spill(k);
@@ -107,7 +110,7 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
     enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_GOOD = 512, PARTS_MAX = 2048,
            SUMS_BYTES = 36 << 20, SUMS_GOOD = 16 << 20 };
     bool loops = k->product.n > 0;
-    int64_t bytes = kernel_sums_bytes(k);
+    int64_t bytes = kernel_sums_bytes(k, NULL);
     for (size_t e = 1; e < k->ex.n; e++)
         loops = loops || k->ex.v[e].kind == KX_REDUCE;
     for (size_t r = 0; r < k->root.n; r++)
@@ -170,8 +173,8 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
         return 1;
     uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);
     live += s->by_row ? n_buffer : 0; /* whose rows are all under way at once */
-    for (size_t b = 0; b < k->buffer.n && s->holds_sums; b++)
-        live += k->buffer.v[b].part >= 0 ? 2 : 0; /* where they lie, and where they go to */
+    for (size_t b = 0; b < k->buffer.n; b++)
+        live += k->buffer.v[b].held ? 2 : 0; /* where they lie, and where they go to */
     for (size_t i = 0; i < k->array.n; i++)
         live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
     uint32_t threads = k->grid.threads < BLOCK_THREADS && live > LIVE_OF_FEW ? THREADS_OF_FEW : THREADS;

@@ -12,7 +12,8 @@ enum { BLOCK_THREADS = 128 }; /* threads of a block that works on one row */
 
 /* device.c */
 int64_t kernel_array_bytes(const Kernel *k); /* of the scratch arrays of a row */
-int64_t kernel_sums_bytes(const Kernel *k);  /* of the partial sums of a partition */
+int64_t kernel_sum_bytes(const KBuffer *b); /* of one partial sum, in shared memory */
+int64_t kernel_sums_bytes(const Kernel *k, const bool *held); /* of the partial sums of a partition; held: by buffer, of these; NULL: of all */
 /* Arrays for which a block of so many threads has no room lie in memory, the largest first. */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units);
 void kernel_choose_grid(Kernel *k); /* of a mapped kernel */
@@ -37,8 +38,8 @@ bool kernel_puts_along(const Kernel *k, size_t loop); /* does it put an element 
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
 /* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. values: of all
- * statements of the loop, at most. */
-uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values, bool holds_sums);
+ * statements of the loop, at most. held: by buffer, partial sums that lie in shared memory. */
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values, const bool *held);
 /* Can a thread load all of its contiguous elements, compute a few of them at a time, and then store all? */
 bool kernel_has_pieces(const Kernel *k, size_t loop);
 enum { PIECE = 2 }; /* elements of a piece: a word of 16-bit numbers */

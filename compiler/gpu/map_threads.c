@@ -74,21 +74,49 @@ static bool has_pieces(const Kernel *k)
     return some;
 }
 
-/* Is there room in a block for the partial sums of its partition? */
+/* By how many bytes a block has too little room for these partial sums of its partition. It would have too few threads if it took all
+ * that there is for rows that are not long. */
+static int64_t too_many_sums(const Kernel *k, const bool *held)
+{
+    int64_t room = k->shared - KERNEL_SLOTS_ROOM;
+    room = is_long(k) || room < LARGE_ARRAYS ? room : LARGE_ARRAYS;
+    return kernel_sums_bytes(k, held) + kernel_array_bytes(k) - room;
+}
+
 static bool can_hold_sums(const Kernel *k)
 {
     bool real = k->part != 0;
     for (size_t b = 0; b < k->buffer.n; b++)
         real = real && (k->buffer.v[b].part < 0 || k->buffer.v[b].dtype == DT_REAL);
-    return real && !k->product.n && !k->flat && kernel_sums_bytes(k) + kernel_array_bytes(k) + KERNEL_SLOTS_ROOM <= k->shared;
+    return real && !k->product.n && !k->flat;
 }
 
-/* It has them where adding each row to sums in memory would take long, unless it would have too few threads then. */
-static bool holds_sums(const Kernel *k)
+/* Of partial sums that are so many bytes too many: one that lies in memory, the smallest without which the others have room, or the
+ * largest. */
+static size_t left_in_memory(const Kernel *k, const bool *held, int64_t bytes)
+{
+    size_t best = SIZE_MAX;
+    for (size_t b = 0; b < k->buffer.n; b++) {
+        int64_t of = kernel_sum_bytes(&k->buffer.v[b]), most = best == SIZE_MAX ? 0 : kernel_sum_bytes(&k->buffer.v[best]);
+        if (held[b] && (of > most ? most < bytes : of >= bytes))
+            best = b;
+    }
+    return best;
+}
+
+/* Which partial sums a block has in shared memory: those for which there is room, where adding each row to sums in memory would take
+ * long. */
+static bool *held_sums(const Kernel *k)
 {
     enum { LEAST = 1024 };
-    return can_hold_sums(k) && kernel_sums_bytes(k) >= LEAST &&
-           (kernel_sums_bytes(k) + kernel_array_bytes(k) <= LARGE_ARRAYS || is_long(k));
+    bool *held = NEW_ARRAY(k->arena, bool, k->buffer.n + 1);
+    for (size_t b = 0; b < k->buffer.n; b++)
+        held[b] = k->buffer.v[b].part >= 0;
+    for (int64_t over; can_hold_sums(k) && kernel_sums_bytes(k, held) && (over = too_many_sums(k, held)) > 0;)
+        held[left_in_memory(k, held, over)] = false;
+    if (!can_hold_sums(k) || kernel_sums_bytes(k, held) < LEAST)
+        memset(held, 0, k->buffer.n * sizeof *held);
+    return held;
 }
 
 static bool opens(const KStmt *st)
@@ -136,7 +164,7 @@ static RowWork work_of_row(const Kernel *k)
  * of other rows then? */
 static bool repeats_much(const Kernel *k)
 {
-    enum { WARPS = BLOCK_THREADS / WARP, MUCH = 12 };
+    enum { WARPS = BLOCK_THREADS / WARP, MUCH = 11 };
     RowWork w = work_of_row(k);
     return MUCH * WARPS * w.alike >= w.shared;
 }
@@ -201,8 +229,7 @@ static KMapping choose_wide(const Kernel *k)
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
     if (!has_loops(k) || (!k->part && short_rows))
         return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
-    bool holds = holds_sums(k);
-    int64_t bytes = kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0);
+    int64_t sums = kernel_sums_bytes(k, held_sums(k)), bytes = kernel_array_bytes(k) + sums;
     /* Of a row, or a partition, with large arrays a multiprocessor has few blocks. */
     bool large = k->part && bytes > LARGE_ARRAYS;
     bool pieces = bytes > (k->part ? LARGEST_ARRAYS : FEW_ARRAYS) && is_long(k) && has_pieces(k);
@@ -210,7 +237,7 @@ static KMapping choose_wide(const Kernel *k)
         return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1, .pieces = pieces};
     pieces = pieces && k->part;
     return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * BLOCK_THREADS : BLOCK_THREADS,
-                      .units = 1, .pieces = pieces, .holds_sums = holds};
+                      .units = 1, .pieces = pieces, .holds_sums = sums > 0};
 }
 
 static KMapping choose(const Kernel *k)
@@ -379,8 +406,8 @@ static void make_even(KMappingChoice *s)
         s->width[i] = s->piece[i] ? s->width[i] : s->width[i] > 1 ? all : 1;
 }
 
-/* The vector widths that its loops can have, for so many threads of a row. */
-static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, uint32_t values)
+/* The vector widths that its loops can have, for so many threads of a row; values, of_pieces: of the statements of a loop at most. */
+static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, uint32_t values, uint32_t of_pieces)
 {
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
@@ -393,8 +420,8 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
         whole = is_whole(s->share[i]) ? kernel_loop_end(k, i) : whole;
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         s->piece[i] = loop && s->pieces && kernel_has_pieces(k, i) ? PIECE : 0;
-        uint32_t most = s->piece[i] ? UINT32_MAX : values;
-        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, most, s->holds_sums) : 1;
+        uint32_t most = s->piece[i] ? of_pieces : values;
+        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, most, s->held) : 1;
     }
     make_even(s);
 }
@@ -472,20 +499,23 @@ static void find_times(KMappingChoice *s, const Kernel *k)
 /* Of a kernel whose tiles have places. Accesses are as wide as there are registers for. */
 static void share_by_size(KMappingChoice *s, const Kernel *k)
 {
-    enum { VALUES_MOST = 1024, LIVE_MAX = 160 };
+    enum { VALUES_MOST = 1024, LIVE_MAX = 160, CROWDED = 192 }; /* lower_kernel.c would write less out */
+    uint32_t of_pieces = UINT32_MAX;
     KMapping own = choose(k);
     *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .lanes = own.lanes, .index = INDEX_NARROW,
-                          .pieces = own.pieces, .holds_sums = own.holds_sums};
+                          .pieces = own.pieces, .holds_sums = own.holds_sums, .n_buffer = k->buffer.n,
+                          .held = own.holds_sums ? held_sums(k) : NEW_ARRAY(k->arena, bool, k->buffer.n + 1)};
     find_shares(s, k);
     for (uint32_t values = k->product.n ? VALUES_LEAST : VALUES_MOST; values >= VALUES_LEAST; values /= 2) {
         Kernel mapped;
-        find_widths(s, k, own.row_threads, values);
+        find_widths(s, k, own.row_threads, values, of_pieces);
         find_times(s, k);
         if (values == VALUES_LEAST)
             return;
         map_tiled(&mapped, k, s);
         if (mapped.mapping.pressure <= LIVE_MAX)
             return;
+        of_pieces = mapped.mapping.pressure > CROWDED ? values : of_pieces;
     }
 }
 
@@ -509,7 +539,8 @@ void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
-    return a->row_threads == b->row_threads && a->units == b->units && a->lanes == b->lanes && a->pieces == b->pieces && a->holds_sums == b->holds_sums && a->index == b->index && a->n == b->n &&
+    return a->row_threads == b->row_threads && a->units == b->units && a->lanes == b->lanes && a->pieces == b->pieces && a->index == b->index &&
+           a->n_buffer == b->n_buffer && !memcmp(a->held, b->held, a->n_buffer * sizeof *a->held) && a->n == b->n &&
            !memcmp(a->width, b->width, a->n) && !memcmp(a->piece, b->piece, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
 
@@ -517,13 +548,16 @@ void kernel_narrow_mapping(KMappingChoice *s, const Kernel *of, KIndex index)
 {
     Kernel turned = *of, *k = &turned;
     kernel_turn_nests(k);
-    KMappingChoice most = {.share = s->share, .pieces = s->pieces, .holds_sums = s->holds_sums};
-    find_widths(&most, k, 0, UINT32_MAX);
+    KMappingChoice most = {.share = s->share, .pieces = s->pieces, .held = s->held};
+    find_widths(&most, k, 0, UINT32_MAX, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
     make_even(s);
     s->index = s->index < index ? s->index : index;
-    s->holds_sums = s->holds_sums && can_hold_sums(k);
+    if (s->holds_sums && too_many_sums(k, s->held) > 0) {
+        s->holds_sums = false;
+        memset(s->held, 0, s->n_buffer * sizeof *s->held);
+    }
     if (s->row_threads == WARP && kernel_array_bytes(k) > WARP_ARRAYS_MAX) {
         s->row_threads = BLOCK_THREADS;
         s->units = 1;
@@ -887,6 +921,17 @@ static void find_halves(Kernel *k)
         k->array.v[i].halves = !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL;
 }
 
+/* Which partial sums lie in shared memory. */
+static void hold_sums(Kernel *to, const Kernel *from, const KMappingChoice *how)
+{
+    KBuffer *buffer = NEW_ARRAY(from->arena, KBuffer, from->buffer.n + 1);
+    for (size_t b = 0; b < from->buffer.n; b++) {
+        buffer[b] = from->buffer.v[b];
+        buffer[b].held = how->held[b];
+    }
+    to->buffer.v = buffer;
+}
+
 static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
 {
     *to = *from;
@@ -899,6 +944,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
         to->mapping.lanes = how->lanes;
         to->mapping.pieces = how->pieces;
         to->mapping.holds_sums = how->holds_sums;
+        hold_sums(to, from, how);
     }
     to->mapping.width = widest_of(how, from);
     Mapping s = {.from = from, .k = to, .how = how};

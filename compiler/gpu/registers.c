@@ -72,14 +72,15 @@ static uint32_t last_wanted(const Lives *l, Life x)
     return to;
 }
 
-/* Registers of a value: contiguous elements that a thread holds together, or the two of a 64-bit integer. */
+/* Registers of a value: contiguous elements that a thread holds together, or the two of a 64-bit integer. What is loaded for pieces
+ * lies there as in memory, so that two numbers of 16 bits have one. */
 static int32_t width_of(const Lives *l, Ex e)
 {
     const KEx *x = kx(l->k, e);
     for (uint32_t loop = l->in[l->life[e].from - 1]; loop; loop = l->in[loop - 1]) {
         const KStmt *s = &l->k->stmt.v[loop - 1];
         if (s->width && x->deps & ix_bit(l->k->ix, s->var))
-            return s->piece && x->kind != KX_LOAD ? s->piece : s->width;
+            return !s->piece ? s->width : x->kind != KX_LOAD ? s->piece : l->k->buffer.v[x->slot].half ? s->width / 2 : s->width;
     }
     return x->type == KT_INT ? 2 : 1;
 }

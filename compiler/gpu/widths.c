@@ -85,7 +85,7 @@ static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32
 
 /* Like vector.c, but for what a thread does with a few contiguous elements: any function of reals may stand
  * between, and every access must lie at a multiple of its size. */
-static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, uint32_t w, bool held)
+static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, uint32_t w, const bool *held)
 {
     const KEx *x = kx(k, s->ex);
     switch (s->kind) {
@@ -105,12 +105,12 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
         if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
             return 1;
         return width_at(k, kernel_array_at(k, s->array), lane, w);
-    case KS_STORE: case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w, held);
+    case KS_STORE: case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w, held[k->root.v[s->root].buffer]);
     default: return 1;
     }
 }
 
-uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values, bool holds_sums)
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values, const bool *held)
 {
     IVar lane = k->stmt.v[loop].var;
     uint32_t w = kernel_widest(k), busy = kernel_loops_inside(k, loop) ? 1 : 4; /* a loop that is long for a thread keeps all of them busy */
@@ -124,7 +124,7 @@ uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, ui
     while ((ix_info(k->ix, lane)->hi + 1) % w)
         w /= 2;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); w > 1 && i < end; i++)
-        w = width_of_statement(k, &k->stmt.v[i], lane, w, holds_sums);
+        w = width_of_statement(k, &k->stmt.v[i], lane, w, held);
     return w;
 }
 

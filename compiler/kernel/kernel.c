@@ -234,12 +234,55 @@ Ex kx_rand(Kernel *k, Op op, Name site, Ix ix)
                            .slot = (uint32_t)s, .ix = ix});
 }
 
+/* The factors of a product that changes with these loops, from the first on; more than FACTORS_MAX: too many to look at. */
+enum { FACTORS_MAX = 8 };
+static size_t factors_of(const Kernel *k, Ex e, uint64_t loops, Ex *factor, size_t n)
+{
+    const KEx *x = kx(k, e);
+    if (n > FACTORS_MAX)
+        return n;
+    if (x->kind == KX_OP && x->op == OP_MUL && x->deps & loops)
+        return factors_of(k, x->in[1], loops, factor, factors_of(k, x->in[0], loops, factor, n));
+    if (n < FACTORS_MAX)
+        factor[n] = e;
+    return n + 1;
+}
+
+/* On a device a sum along a row does not wait for a factor that all of its terms have: it is one of an earlier sweep, over what a sweep
+ * before that has left. (The first one, which loads the row, has no registers for more sums.) Returns the factor and what is left
+ * of the terms, or 0. */
+static Ex late_factor(Kernel *k, Ex *terms, const KNest *over)
+{
+    Ex factor[FACTORS_MAX], part[2] = {0};
+    uint64_t loops = 0;
+    int stage[2] = {0}; /* of what is the same in all terms, and of what is not */
+    for (uint32_t i = 0; i < over->n; i++)
+        loops |= ix_bit(k->ix, over->var[i]);
+    size_t n = factors_of(k, *terms, loops, factor, 0);
+    for (size_t i = 0; i < n && n <= FACTORS_MAX; i++) {
+        const KEx *x = kx(k, factor[i]);
+        int *most = &stage[(x->deps & loops) != 0];
+        *most = x->stage > *most ? x->stage : *most;
+    }
+    if (!(kx(k, *terms)->deps & loops) || stage[1] == 0 || stage[0] <= stage[1])
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        Ex *to = &part[(kx(k, factor[i])->deps & loops) != 0];
+        *to = *to ? kx_op(k, OP_MUL, KT_REAL, (Ex[]){*to, factor[i]}, 2, 0) : factor[i];
+    }
+    *terms = part[1];
+    return part[0];
+}
+
 Ex kx_reduce(Kernel *k, Op op, Ex body, const KNest *over)
 {
     if (over->n == 0)
         return body;
-    return intern(k, (KEx){.kind = KX_REDUCE, .type = kx(k, body)->type, .op = (uint16_t)op,
-                           .in = {body}, .over = *over});
+    bool along = k->target->threads && op == OP_SUM && kx(k, body)->type == KT_REAL && !dim_literal(ix_info(k->ix, over->var[over->n - 1])->extent);
+    Ex factor = along ? late_factor(k, &body, over) : 0;
+    Ex sum = intern(k, (KEx){.kind = KX_REDUCE, .type = kx(k, body)->type, .op = (uint16_t)op,
+                             .in = {body}, .over = *over});
+    return factor ? kx_op(k, OP_MUL, KT_REAL, (Ex[]){sum, factor}, 2, 0) : sum;
 }
 
 Ex kx_fold(Kernel *k, Op op, Ex a, Ex b)

@@ -68,6 +68,7 @@ typedef struct KBuffer {
     DType dtype;
     bool read, written;
     bool partly;      /* one root stores some of it, the rest is not the kernel's */
+    bool held;        /* partial sums, on a device: a block has them in shared memory, and stores them when its rows are over */
     Half half;        /* 16 bits each: what is stored there has been rounded (of a tile: gpu/tile.c) */
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */
@@ -191,7 +192,7 @@ typedef struct KMapping {
     uint32_t lanes;  /* threads that share a loop when groups of them share the one around it: a warp, fewer of a row without sums */
     bool by_row;     /* the threads of a partition do a row each */
     bool pieces;     /* loops compute a few of a thread's contiguous elements at a time: few threads with many registers */
-    bool holds_sums; /* a block has the partial sums of its partition in shared memory, and stores them when its rows are over */
+    bool holds_sums; /* a block has partial sums of its partition in shared memory (KBuffer.held) */
     uint32_t width;  /* elements of the widest access: 1, 2, 4 or 8 */
     uint32_t slots;  /* totals of warps that are kept at one time */
     KIndex index;
@@ -284,6 +285,8 @@ typedef struct KMappingChoice {
     uint32_t row_threads, units, lanes;
     KIndex index;
     bool pieces, holds_sums;
+    size_t n_buffer;
+    bool *held;     /* by buffer: partial sums that lie in shared memory */
     size_t n;       /* statements */
     uint8_t *width; /* by statement, of loops: vector width, or 1 */
     uint8_t *piece; /* and how many elements of it are computed at one time, or 0 */

@@ -382,6 +382,9 @@ static void put_mapping(KernelPrinter *p)
     buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s\n", k->mapping.width, k->mapping.slots, index[k->mapping.index],
                k->mapping.pressure, k->mapping.in_flight, k->mapping.by_row ? " a row each" : "",
                k->mapping.holds_sums ? " sums in shared memory" : "");
+    for (size_t i = 0; i < k->buffer.n && k->mapping.holds_sums; i++)
+        if (k->buffer.v[i].part >= 0 && !k->buffer.v[i].held)
+            buf_printf(p->out, "sum b%zu in memory\n", i);
     for (size_t i = 0; i < k->tile_slot.n; i++)
         buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->tile_slot.v[i]);
     for (size_t i = 0; i < k->buffer.n && k->tile_slot.n; i++)

@@ -666,6 +666,7 @@ static void build(Lower *l, Dim rows)
     const Group *gr = &l->f->group.v[l->group];
     l->k = NEW(l->arena, Kernel);
     kernel_init(l->k, l->f->ctx, l->arena, l->f->B, l->f->T, rows);
+    l->k->target = l->f->target;
     l->k->ix->loose = l->searching;
     l->k->ix->arguments = l->arguments;
     memset(&l->memo, 0, sizeof l->memo); /* what an earlier kernel had has gone with it */
@@ -838,7 +839,6 @@ static void schedule(Lower *l)
     if (l->sink.n || l->k->flat)
         set_partitions(l->k, l->f->target);
     name_arguments(l);
-    l->k->target = l->f->target;
     l->k->shared = l->f->shared;
     l->k->tensor = l->f->target->threads && l->f->in_16bit;
     kernel_schedule(l->k);

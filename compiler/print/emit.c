@@ -588,7 +588,7 @@ static void open_parts(Printer *p)
             if (p->k->root.v[r].buffer == b)
                 op = p->k->root.v[r].op;
         size_t slot = slot_of(p, (uint32_t)b, false);
-        if (!p->k->mapping.holds_sums) {
+        if (!x->held) {
             begin_line(p);
             buf_printf(&p->body, "%s *const q%zu = p%zu + part * ",
                        x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);

@@ -156,7 +156,7 @@ char *part_size_text(Printer *p, size_t buffer)
 void emit_held_sums(Printer *p)
 {
     for (size_t b = 0; b < p->k->buffer.n; b++) {
-        if (p->k->buffer.v[b].part < 0)
+        if (!p->k->buffer.v[b].held)
             continue;
         char name[24];
         snprintf(name, sizeof name, "q%zu", slot_of(p, (uint32_t)b, false));
@@ -169,7 +169,7 @@ void emit_held_sums(Printer *p)
 void emit_held_stores(Printer *p)
 {
     for (size_t b = 0; b < p->k->buffer.n; b++) {
-        if (p->k->buffer.v[b].part < 0)
+        if (!p->k->buffer.v[b].held)
             continue;
         size_t slot = slot_of(p, (uint32_t)b, false);
         char *size = part_size_text(p, b);

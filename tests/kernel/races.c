@@ -4,7 +4,8 @@
  * Out: `N passed, N failed`. Every kernel as it is mapped is without a race; with a barrier taken out most have one
  *      (map_threads.c has two where one would do), and so have many of which a loop is given to threads in another way, or
  *      an element to all of them. A product or the total of a warp that is moved into a loop of which threads have their
- *      own rounds is found in every kernel; so is a barrier that is missing between two products on tensor cores.
+ *      own rounds is found in every kernel; so is a barrier that is missing between two products on tensor cores, and the first
+ *      barrier or total of a warp in a row of half a warp, of which another has the other half.
  */
 #include "support/examples.h"
 #include "support/harness.h"
@@ -16,7 +17,7 @@ static const char *const names[] = {"olmo hyper", "olmo frac", "vwn (4,8)", "mhc
 
 typedef struct Tally {
     Harness h;
-    int kernels, barriers, needed, widths, caught, ones, all, together, found, between, apart;
+    int kernels, barriers, needed, widths, caught, ones, all, together, found, between, apart, first, halves, totals;
 } Tally;
 
 typedef struct Job {
@@ -71,8 +72,23 @@ static void plant_inside(Tally *t, const Kernel *mapped, size_t i)
     }
 }
 
+/* Rows of half a warp: not all threads of a warp come by at one time. */
+static void plant_half(Tally *t, const Kernel *mapped)
+{
+    Kernel k = *mapped;
+    size_t i = 0;
+    while (i < k.stmt.n && k.stmt.v[i].kind != KS_BARRIER && k.stmt.v[i].kind != KS_WARP)
+        i++;
+    if (i == k.stmt.n)
+        return;
+    k.mapping.row_threads = 16;
+    t->first++;
+    *(k.stmt.v[i].kind == KS_BARRIER ? &t->halves : &t->totals) += kernel_race(&k) == i;
+}
+
 static void plant(Tally *t, const Kernel *mapped)
 {
+    plant_half(t, mapped);
     for (size_t i = 0; i < mapped->stmt.n; i++) {
         KStmt s = mapped->stmt.v[i];
         if (s.kind == KS_BARRIER) {
@@ -137,10 +153,12 @@ int main(void)
                 ctx_free(ctx);
             }
     printf("%d kernels: %d barriers, %d of them needed; %d loops, %d of them by other threads; %d elements, %d of them by all; "
-           "%d things done together, %d found where not all come by; %d barriers between products, %d needed\n", t.kernels, t.barriers, t.needed,
-           t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between, t.apart);
+           "%d things done together, %d found where not all come by; %d barriers between products, %d needed; "
+           "%d rows of half a warp, %d found at a barrier, %d at a total\n", t.kernels, t.barriers, t.needed,
+           t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between, t.apart, t.first, t.halves, t.totals);
     CHECK(&t.h, t.kernels > 200 && 2 * t.needed > t.barriers && t.caught > 30 && 5 * t.all > 2 * t.ones);
     CHECK(&t.h, t.together > 500 && t.found == t.together);
     CHECK(&t.h, t.between > 10 && t.apart == t.between);
+    CHECK(&t.h, t.halves > 30 && t.totals > 30 && t.halves + t.totals == t.first);
     return harness_end(&t.h);
 }

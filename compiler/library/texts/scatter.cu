@@ -4,8 +4,8 @@
 /* out[index[i]][..] += dy[i][..] in the order of i, zeros before: the gradient of a table (rows, width).
  * A block of 128 threads: a group of rows, of large ones 64 rows, and 256 columns, in at most 65,536 bytes of shared memory. It
  * looks through the indices of its group alone: all that agree but for their last `low` bits, as they are sorted in `start` and
- * `order`. */
-KERNEL(128) TEXT_NAME(
+ * `order`. So much memory leaves room for three blocks, so a thread may have the registers that it wants. */
+KERNEL(128, 3) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ dy, const integer *__restrict__ index, const integer *__restrict__ start,
     const integer *__restrict__ order, real *__restrict__ out,
     int64_t width, int64_t of_table, int64_t low, int64_t rows)
@@ -17,7 +17,7 @@ KERNEL(128) TEXT_NAME(
     __shared__ int64_t place[2][THREADS]; /* and its place in dy */
     DYN_SMEM(memory);
     real *const sums = (real *)memory;
-    const int64_t parts = (width + COLUMNS - 1) / COLUMNS;
+    const uint32_t parts = (uint32_t)((width + COLUMNS - 1) / COLUMNS);
     const int64_t at_once = low < 6 ? 1 << low : ROWS, r0 = blockIdx.x / parts * at_once, c0 = blockIdx.x % parts * COLUMNS;
     const int64_t of_rows = of_table - r0 < at_once ? of_table - r0 : at_once;
     const int64_t of_columns = width - c0 < COLUMNS ? width - c0 : COLUMNS;
