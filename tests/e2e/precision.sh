@@ -4,6 +4,7 @@
 mixed='train.precision=mixed(compute = bf16, master = fp32)'
 half='train.precision=mixed(compute = fp16, master = fp32)'
 expect 0 "$VWN" new nano --from nano
+sed -i "s/32 seqs/8 seqs/" nano/model.vwn
 expect 0 "$VWN" ir nano/model.vwn --stage plan
 lacks out bf16
 expect 0 "$VWN" ir nano/model.vwn --stage plan --set "$mixed"

@@ -5,9 +5,9 @@
 expect 0 "$VWN" new nano
 sed -i 's/every = [0-9]* steps, batches = [0-9]*/every = 10 steps, batches = 1/; s/log *{[^}]*}/log { every = 1 steps }/' nano/model.vwn
 sed 's/connection = residual()/connection = ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))/; s/vocab = 256/vocab = 256, width = D * 3 \/ 2/' nano/model.vwn > nano/ghc.vwn
-expect 0 "$VWN" train nano/model.vwn --run plain --set D=48 --set L=2 -q --until '30 steps'
+expect 0 "$VWN" train nano/model.vwn --run plain --set D=48 --set L=2 --set 'train.batch=4 seqs' -q --until '30 steps'
 odd='runs/<script>alert("1")&amp;'
-expect 0 "$VWN" train nano/ghc.vwn --run "$odd" --set D=48 --set L=2 -q --until '30 steps'
+expect 0 "$VWN" train nano/ghc.vwn --run "$odd" --set D=48 --set L=2 --set 'train.batch=4 seqs' -q --until '30 steps'
 cp -r runs/plain runs/broken
 printf 'no JSON\n' >> runs/broken/events.jsonl
 i=0 # more errors than checking goes on after
