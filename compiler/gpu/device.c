@@ -137,12 +137,10 @@ ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
 {
     enum { FEW = 16, LESS = 8, EACH = 8, LONG = 256, DEEP = 64 };
     const IxTable *t = k->ix;
-    ProductSteps s;
     int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
     if (!k->tensor)
         return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
-    bool by_rows = product_steps(k, x, &s) && s.cn == 1;
-    if (m <= (by_rows ? FEW : LESS) && n <= (by_rows ? LESS : FEW) && ix_dim_at(t, ix_info(t, x->k)->extent) >= DEEP)
+    if (((m <= FEW && n <= LESS) || (m <= LESS && n <= FEW)) && ix_dim_at(t, ix_info(t, x->k)->extent) >= DEEP)
         return CUT_FEW_NUMBERS;
     if (n <= FEW)
         return m < LONG ? CUT_FEW_COLUMNS : CUT_LONG_COLUMNS;

@@ -421,7 +421,7 @@ FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
  * another product there is a barrier (kernel_races.c). */
 template <int WARPS, int A, int B, bool WHOLE, class F, class G, class H>
 FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c, uint32_t cm,
-                          int add)
+                          uint32_t cn, int add)
 {
     enum { STEP = 16 * WARPS };
     __shared__ real share[WARPS][4][32];
@@ -438,7 +438,7 @@ FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
     VWN_EVERY(i, 4, share[warp][i][lane] = x[0][0][i])
     __syncthreads();
     for (uint32_t i = warp; i < 4; i += WARPS) {
-        const uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, at = row * cm + column;
+        const uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, at = row * cm + column * cn;
         real sum = 0;
         VWN_EVERY(w, WARPS, sum += share[w][i][lane])
         if (row < M && column < N) {
@@ -451,18 +451,19 @@ FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
 /* A factor that has to be split is split once: then its pieces are as long as the other factor is. */
 template <int WARPS, int CUT, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
-                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, int add)
+                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, uint32_t cn, int add)
 {
     constexpr bool SPLIT_A = !vwn_parts<F>::AS_IT_LIES, SPLIT_B = !vwn_parts<G>::AS_IT_LIES, WIDE = CUT == VWN_WIDE_PIECES;
     constexpr bool LONG = CUT == VWN_LONG_ROWS, ONE = LONG || CUT == VWN_FEW_ROWS;
     constexpr int TM = CUT == VWN_LONG_COLUMNS ? 2 : !WIDE ? 1 : SPLIT_B && !SPLIT_A ? 4 : SPLIT_A && !SPLIT_B ? 1 : 2;
     constexpr int TN = CUT == VWN_FEW_COLUMNS || CUT == VWN_LONG_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 4 ? 1 : 4;
     if constexpr (CUT == VWN_FEW_NUMBERS)
-        vwn_tensor_shares<WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
+        vwn_tensor_shares<WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
     else
         vwn_tensor_pieces<TM, TN, ONE, LONG, WARPS, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
 }
-/* A result that lies by columns is the product of the turned factors in the other order. */
+/* A result that lies by columns, or one of few numbers that has more columns than rows, is the product of the turned factors in the other
+ * order. */
 template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_product_bf16(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, uint32_t cn, int add)
@@ -475,9 +476,9 @@ FN void vwn_product_bf16(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, u
                                            : CUT
     };
     if constexpr (C == VWN_ALONG_OWN)
-        vwn_product_along<WARPS, CUT, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
+        vwn_product_along<WARPS, CUT, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
     else
-        vwn_product_along<WARPS, TURNED, B, A, WHOLE, FOURS>(N, M, K, b, bn, bk, a, ak, am, c, cn, add);
+        vwn_product_along<WARPS, TURNED, B, A, WHOLE, FOURS>(N, M, K, b, bn, bk, a, ak, am, c, cn, cm, add);
 }
 /* A size that is a literal, which is one in a function that is called, too. */
 template <uint32_t N> struct vwn_is {
