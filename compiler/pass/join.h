@@ -7,6 +7,6 @@
 
 #include "compiler/graph/target.h"
 
-Graph *graph_join(const Graph *g, Arena *arena, const PlanOptions *how);
+Graph *graph_join(Graph *g, Arena *arena, const PlanOptions *how);
 
 #endif
