@@ -181,8 +181,8 @@ static Product product_of(const Graph *g, const Node *n, Val a, Val b)
     return p;
 }
 
-/* The product as it is, marked. A shared matrix lies with its columns next to each other, and in one piece, once for
- * all rows. */
+/* The product as it is, marked. A shared matrix lies with its columns next to each other, and is made once
+ * for all rows. */
 static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
 {
     Val in[2] = {p->a, p->b};
@@ -191,7 +191,7 @@ static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
         in[1] = ir_transpose(g, p->b);
         a.i &= ~(int64_t)2;
     }
-    if (p->shared && in[1] < cap && (node_at(g, in[1])->op == OP_PERMUTE || node_at(g, in[1])->op == OP_CONCAT))
+    if (p->shared && in[1] < cap && node_at(g, in[1])->op != OP_EXT)
         copied[in[1]] = true;
     return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
 }

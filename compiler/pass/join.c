@@ -426,6 +426,20 @@ static Val rule(Rewrite *r, Val v, void *user)
     return x && y ? rewrite_same(r, v, NULL) : x ? x : y;
 }
 
+static bool is_concat_of(const Graph *g, Val v)
+{
+    while (node_at(g, v)->op == OP_MUL)
+        v = in_of(g, v, 0);
+    return node_at(g, v)->op == OP_CONCAT;
+}
+
+bool product_is_joined(const Graph *g, Val v, const PlanOptions *how)
+{
+    const Node *n = node_at(g, v);
+    return n->op == OP_MATMUL && n->a.i == 0 && n->shape.rank > 2 && shape_of(g, n->in[1])->rank == 2 && is_concat_of(g, n->in[1]) &&
+           product_is_kernels(g, v, columns_of(g, n->in[1]), how);
+}
+
 Graph *graph_join(Graph *g, Arena *arena, const PlanOptions *how)
 {
     size_t n = g->node.n;

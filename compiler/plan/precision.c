@@ -313,12 +313,14 @@ static void mark_coefficients(const Graph *g, Val v, const PlanOptions *how, boo
 }
 
 /* Coefficients of what positions hold, and what they are computed from, or their gradients, element by
- * element. */
+ * element. Those that are made beside each other, and then cut apart, are known by their product. */
 static bool *find_coefficients(const Graph *g, Arena *arena, const PlanOptions *how)
 {
     bool *is = NEW_ARRAY(arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n; v++)
-        if (node_at(g, v)->op == OP_MATMUL && shape_of(g, node_at(g, v)->in[1])->rank > 2)
+        if (product_is_joined(g, v, how))
+            is[v] = true;
+        else if (node_at(g, v)->op == OP_MATMUL && shape_of(g, node_at(g, v)->in[1])->rank > 2)
             mark_coefficients(g, v, how, is);
     for (bool changed = true; changed;) {
         changed = false;
