@@ -137,14 +137,16 @@ ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
 {
     enum { FEW = 16, LESS = 8, EACH = 8, LONG = 256, DEEP = 64 };
     const IxTable *t = k->ix;
+    Dim depth = ix_info(t, x->k)->extent;
     int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
     if (!k->tensor)
         return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
-    if (((m <= FEW && n <= LESS) || (m <= LESS && n <= FEW)) && ix_dim_at(t, ix_info(t, x->k)->extent) >= DEEP)
+    if (((m <= FEW && n <= LESS) || (m <= LESS && n <= FEW)) && ix_dim_at(t, depth) >= DEEP)
         return CUT_FEW_NUMBERS;
+    bool is_short = ix_literal(t, depth) && depth.n <= FEW;
     if (n <= FEW)
-        return m < LONG ? CUT_FEW_COLUMNS : CUT_LONG_COLUMNS;
-    return m > FEW ? CUT_WIDE_PIECES : n < LONG ? CUT_FEW_ROWS : CUT_LONG_ROWS;
+        return m < LONG ? CUT_FEW_COLUMNS : is_short ? CUT_SHORT_COLUMNS : CUT_LONG_COLUMNS;
+    return m > FEW ? CUT_WIDE_PIECES : n < LONG ? CUT_FEW_ROWS : is_short ? CUT_SHORT_ROWS : CUT_LONG_ROWS;
 }
 
 /* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more

@@ -104,7 +104,8 @@ static bool is_multiple(Printer *p, IVar loop, uint8_t piece)
 
 static const char *const cut_name[] = {
     [CUT_WIDE_PIECES] = "VWN_WIDE_PIECES", [CUT_FEW_COLUMNS] = "VWN_FEW_COLUMNS", [CUT_FEW_ROWS] = "VWN_FEW_ROWS",
-    [CUT_LONG_ROWS] = "VWN_LONG_ROWS", [CUT_LONG_COLUMNS] = "VWN_LONG_COLUMNS", [CUT_FEW_NUMBERS] = "VWN_FEW_NUMBERS"};
+    [CUT_LONG_ROWS] = "VWN_LONG_ROWS", [CUT_LONG_COLUMNS] = "VWN_LONG_COLUMNS",
+    [CUT_SHORT_ROWS] = "VWN_SHORT_ROWS", [CUT_SHORT_COLUMNS] = "VWN_SHORT_COLUMNS", [CUT_FEW_NUMBERS] = "VWN_FEW_NUMBERS"};
 
 /* A literal is a type, so that the function which is called has it, too. */
 static void put_size(Printer *p, Dim d)
