@@ -514,18 +514,27 @@ static bool has_partial_pair(const Kernel *k, const KStmt *s)
     return false;
 }
 
+/* Has each block one row, which is long enough that nothing should be computed in front of it for all that it might have? */
+static bool is_of_one_row(const Kernel *k)
+{
+    return k->mapping.row_threads && k->product.n && !k->part && !k->grid.blocks;
+}
+
 static void open_loop(Printer *p, const KStmt *s)
 {
     const char *index = emit_index_type(p->k, p->k->row);
     bool singly = p->d->singly && has_partial_pair(p->k, s);
     if (s->simd && p->d->simd && !singly)
         simd_line(p, s);
-    if (s->unroll) {
+    bool once = s->kind == KS_ROWS && is_of_one_row(p->k);
+    if (s->unroll && !once) {
         begin_line(p);
         buf_printf(&p->body, "#pragma unroll %u\n", s->unroll);
     }
     begin_line(p);
-    if (s->kind == KS_ROWS && p->k->part == 0) {
+    if (once) {
+        buf_printf(&p->body, "if (const %s r = first_row; r < rows) {", index);
+    } else if (s->kind == KS_ROWS && p->k->part == 0) {
         buf_printf(&p->body, p->d->row_loop, "r", index);
     } else if (s->kind == KS_ROWS && s->mapped) {
         buf_printf(&p->body, "for (%s r = first + thread; r < last; r += THREADS) {", index);

@@ -462,12 +462,18 @@ template <class F> FN void vwn_fragment_eight(uint32_t (*to)[4], F f, uint32_t i
     const uint32_t lane = threadIdx.x % 32, row = i + lane / 8 * 8, term = lane % 8;
     vwn_load_fragment<false>(to, f, (row < n ? row : 0) + (term < K ? term : 0) * deep, 0);
 }
-/* x += u v, part I of their products, of one sixteen of rows and the eight of columns J that a word has eight terms of */
-template <class E, int I, int J, int PA, int PB> FN void vwn_mma_eight(real *x, const uint32_t (*u)[4], const uint32_t (*v)[4])
+/* x += u v, part I of their products, of eight terms: of sixteen rows and four eights of columns; of two sixteens of rows and N eights of
+ * columns. What is held is a fragment of sixteen. */
+template <class E, int I, int PA, int PB> FN void vwn_mma_eight_rows(real (*x)[4], const uint32_t (*u)[4], const uint32_t (*v)[4])
 {
     if constexpr (I / PB + I % PB < 2) {
-        const uint32_t w[2] = {v[I % PB][J], 0};
-        vwn_mma(x, u[I / PB], w, E());
+        VWN_EVERY(j, 4, vwn_mma_eight(x[j], u[I / PB], v[I % PB][j], E()))
+    }
+}
+template <class E, int I, int N, int PA, int PB> FN void vwn_mma_eight_columns(real (*x)[N][4], const uint32_t (*u)[4], const uint32_t (*v)[4])
+{
+    if constexpr (I / PB + I % PB < 2) {
+        VWN_EVERY(j, 2 * N, vwn_mma_eight(x[j / N][j % N], u[I / PB] + j / N * 2, v[I % PB][j % N * 2], E()))
     }
 }
 /* Sixteen rows at most: the first factor is held. */
@@ -489,7 +495,7 @@ FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t 
             if constexpr (vwn_by_eights<G, B>::YES) {
                 uint32_t v[PB][4];
                 vwn_fragment_eight(v, b, n, N, bk, K);
-                VWN_EVERY(i, PA * PB, VWN_EVERY(j, TN, (vwn_mma_eight<E, PA * PB - 1 - i, j, PA, PB>(x[0][j], u[0], v))))
+                VWN_EVERY(i, PA * PB, (vwn_mma_eight_rows<E, PA * PB - 1 - i, PA, PB>(x[0], u[0], v)))
             }
         } else {
             VWN_EVERY(j, TN / 2, (vwn_tensor_columns<E, j, 1, 1, TN, PA, PB, B, false, false>(x, u, b, n, bn, N, bk, K)))
@@ -509,21 +515,20 @@ FN void vwn_tensor_short_columns(uint32_t M, uint32_t N, uint32_t K, F a, uint32
     vwn_fragment<E, 0, PB, B, false, false>(v[0], b, 0, bn, N, bk, K);
     for (uint32_t m = vwn_own_warp() * ROWS; m < M; m += WARPS * ROWS) {
         real x[TM][TN][4] = {};
-        uint32_t u[TM][PA][4];
         if constexpr (!vwn_is_narrow<H>::YES) {
             VWN_EVERY(i, 2 * TM, if (add) vwn_get_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, lane % 4 * 2, M, N, c, cm, i % 2))
         }
         if (vwn_by_eights<F, A>::YES && K <= 8) {
             if constexpr (vwn_by_eights<F, A>::YES) {
-                uint32_t w[PA][4];
-                vwn_fragment_eight(w, a, m, M, ak, K);
-                VWN_EVERY(i, TM * PA, u[i / PA][i % PA][0] = w[i % PA][i / PA * 2]; u[i / PA][i % PA][1] = w[i % PA][i / PA * 2 + 1];
-                          u[i / PA][i % PA][2] = u[i / PA][i % PA][3] = 0)
+                uint32_t u[PA][4];
+                vwn_fragment_eight(u, a, m, M, ak, K);
+                VWN_EVERY(i, PA * PB, (vwn_mma_eight_columns<E, PA * PB - 1 - i, TN, PA, PB>(x, u, v[0])))
             }
         } else {
+            uint32_t u[TM][PA][4];
             VWN_EVERY(i, TM, (vwn_fragment<E, i, PA, A, false, true, false>(u[i], a, m, am, M, ak, K)))
+            VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, TM, TN, 0, TN, PA, PB>(x, u, v)))
         }
-        VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, TM, TN, 0, TN, PA, PB>(x, u, v)))
         VWN_EVERY(i, 2 * TM, vwn_put_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, lane % 4 * 2, M, N, c, cm, i % 2))
     }
 }
