@@ -83,6 +83,8 @@ void kernel_choose_grid(Kernel *k)
             term[g->n_term++] = (KShared){DIM(k->buffer.v[b].elements), 4, (int32_t)b};
     g->n_fixed = g->n_term;
     choose_spill(k);
+    /* In a loop over rows a compiler would keep in registers what is the same for all, of each of several products. */
+    g->whole = k->product.n && !k->part && !g->blocks;
     for (size_t i = 0; i < k->tile_slot.n; i++) {
         Dim size = DIM(k->tile_slot.v[i]);
         bool literal = ix_literal(k->ix, size);

@@ -514,19 +514,13 @@ static bool has_partial_pair(const Kernel *k, const KStmt *s)
     return false;
 }
 
-/* Has each block one row, which is long enough that nothing should be computed in front of it for all that it might have? */
-static bool is_of_one_row(const Kernel *k)
-{
-    return k->mapping.row_threads && k->product.n && !k->part && !k->grid.blocks;
-}
-
 static void open_loop(Printer *p, const KStmt *s)
 {
     const char *index = emit_index_type(p->k, p->k->row);
     bool singly = p->d->singly && has_partial_pair(p->k, s);
     if (s->simd && p->d->simd && !singly)
         simd_line(p, s);
-    bool once = s->kind == KS_ROWS && is_of_one_row(p->k);
+    bool once = s->kind == KS_ROWS && p->k->grid.whole;
     if (s->unroll && !once) {
         begin_line(p);
         buf_printf(&p->body, "#pragma unroll %u\n", s->unroll);
@@ -933,7 +927,8 @@ static void put_grid(Printer *p, Buf *out)
     const KGrid *of = &k->grid;
     PlanGrid *g = &p->out->grid;
     PlanShared *term = NEW_ARRAY(k->arena, PlanShared, of->n_term + 1);
-    *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .blocks = of->blocks, .term = term};
+    *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .whole = of->whole, .blocks = of->blocks,
+                     .term = term};
     while (g->n_term < of->n_fixed)
         add_shared(p, term, &of->term[g->n_term]);
     if (of->blocks) {
