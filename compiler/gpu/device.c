@@ -61,9 +61,20 @@ static void choose_spill(Kernel *k)
     k->grid.spilled = bytes / 4;
 }
 
+uint64_t kernel_shared_bytes(const Kernel *k)
+{
+    uint64_t bytes = k->grid.shared;
+    for (size_t i = 0; i < k->grid.n_term; i++)
+        bytes += ((uint64_t)ix_dim_at(k->ix, k->grid.term[i].size) * k->grid.term[i].bytes + 15) / 16 * 16;
+    return bytes;
+}
+
 void kernel_choose_grid(Kernel *k)
 {
-    enum { TILE_ROOM = 128 }; /* a tile is a whole number of lines of so many bytes */
+    enum {
+        TILE_ROOM = 128, /* a tile is a whole number of lines of so many bytes */
+        SMALL_TILES = 40 * 1024
+    };
     KGrid *g = &k->grid;
     KShared *term = NEW_ARRAY(k->arena, KShared, k->array.n + k->buffer.n + k->tile_slot.n + 1);
     *g = (KGrid){.threads = k->mapping.units * k->mapping.row_threads, .units = k->mapping.units, .term = term};
@@ -83,8 +94,6 @@ void kernel_choose_grid(Kernel *k)
             term[g->n_term++] = (KShared){DIM(k->buffer.v[b].elements), 4, (int32_t)b};
     g->n_fixed = g->n_term;
     choose_spill(k);
-    /* In a loop over rows a compiler would keep in registers what is the same for all, of each of several products. */
-    g->whole = k->product.n && !k->part && !g->blocks;
     for (size_t i = 0; i < k->tile_slot.n; i++) {
         Dim size = DIM(k->tile_slot.v[i]);
         bool literal = ix_literal(k->ix, size);
@@ -92,14 +101,9 @@ void kernel_choose_grid(Kernel *k)
         if (!literal)
             term[g->n_term++] = (KShared){size, 4, -1};
     }
-}
-
-uint64_t kernel_shared_bytes(const Kernel *k)
-{
-    uint64_t bytes = k->grid.shared;
-    for (size_t i = 0; i < k->grid.n_term; i++)
-        bytes += ((uint64_t)ix_dim_at(k->ix, k->grid.term[i].size) * k->grid.term[i].bytes + 15) / 16 * 16;
-    return bytes;
+    /* In a loop over rows a compiler keeps in registers what is the same for all of them; where tiles leave room for several blocks
+     * that takes the room of one. */
+    g->whole = k->product.n && !k->part && !g->blocks && kernel_shared_bytes(k) <= SMALL_TILES;
 }
 
 /* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up
