@@ -137,11 +137,15 @@ int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows)
 
 /* ---- products ---- */
 
+/* Of a product: what a fragment of tensor cores has of rows and of columns at most. */
+enum { FEW = 16, LESS = 8 };
+
 /* At least eight elements for each thread; on tensor cores 32 x 32, or, where one extent is that of a piece at most, pieces that leave none of
- * the warps without one. A few numbers are one piece, of whose sum each warp has a share. */
+ * the warps without one; of a short sum each warp has one factor in registers for all of its pieces. A few numbers are one piece, of whose sum
+ * each warp has a share. */
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
 {
-    enum { FEW = 16, LESS = 8, EACH = 8, LONG = 256, DEEP = 64 };
+    enum { EACH = 8, LONG = 256, DEEP = 64 };
     const IxTable *t = k->ix;
     Dim depth = ix_info(t, x->k)->extent;
     int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
@@ -153,6 +157,17 @@ ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
     if (n <= FEW)
         return m < LONG ? CUT_FEW_COLUMNS : is_short ? CUT_SHORT_COLUMNS : CUT_LONG_COLUMNS;
     return m > FEW ? CUT_WIDE_PIECES : n < LONG ? CUT_FEW_ROWS : is_short ? CUT_SHORT_ROWS : CUT_LONG_ROWS;
+}
+
+/* A few numbers are stored one by one, so that it is the shape of a fragment that counts, and not how they lie. */
+bool kernel_product_by_rows(const Kernel *k, const KProduct *x)
+{
+    ProductSteps s;
+    const IxTable *t = k->ix;
+    bool by_rows = product_steps(k, x, &s) && s.cn == 1;
+    if (kernel_product_cut(k, x) != CUT_FEW_NUMBERS)
+        return by_rows;
+    return ix_dim_at(t, ix_info(t, x->n)->extent) <= LESS && (by_rows || ix_dim_at(t, ix_info(t, x->m)->extent) > LESS);
 }
 
 /* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more

@@ -120,8 +120,7 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
 {
     const IxTable *t = p->k->ix;
     ProductCut cut = kernel_product_cut(p->k, x);
-    bool along = cut == CUT_FEW_NUMBERS ? ix_dim_at(t, ix_info(t, x->n)->extent) <= 8 && (s->cn == 1 || ix_dim_at(t, ix_info(t, x->m)->extent) > 8)  : s->cn == 1;
-    const char *c = along ? "VWN_ALONG_OWN" : "VWN_APART";
+    const char *c = kernel_product_by_rows(p->k, x) ? "VWN_ALONG_OWN" : "VWN_APART";
     const char *a = neighbours(p, x, x->a, x->a_at, x->k, s->am, s->ak);
     const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);
     const IVar loop[3] = {x->m, x->n, x->k};
