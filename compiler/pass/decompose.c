@@ -141,7 +141,7 @@ static int64_t smaller_two(int64_t a, int64_t b, int64_t c)
 static bool is_of_row(const Product *p, const PlanOptions *how)
 {
     Dim K = p->K;
-    bool rows = false, summed = p->lead.rank == 0 && (K.b || K.t), tensor = plan_target(how)->threads && how->half;
+    bool rows = false, summed = p->lead.rank == 0 && (K.b || K.t), tensor = plan_has_tensor_cores(how);
     int64_t terms = tensor ? TENSOR_TERMS : ROW_TERMS;
     for (int i = 0; i < p->lead.rank; i++)
         rows = rows || !dim_static(p->lead.d[i]);

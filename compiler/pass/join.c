@@ -442,6 +442,8 @@ bool product_is_joined(const Graph *g, Val v, const PlanOptions *how)
 
 Graph *graph_join(Graph *g, Arena *arena, const PlanOptions *how)
 {
+    if (!plan_has_tensor_cores(how) || how->no_fusion)
+        return g;
     size_t n = g->node.n;
     Join j = {.g = g, .arena = arena, .how = how};
     j.users = NEW_ARRAY(arena, uint32_t, n);

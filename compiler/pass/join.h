@@ -1,6 +1,6 @@
 /* join.h - products of a row that have one left factor become one product.
  *
- * In:  a simplified graph.     Out: an equal one; the same where nothing is joined.
+ * In:  a simplified graph.     Out: an equal one; the same where nothing is joined, as where no tensor cores are.
  */
 #ifndef VWN_JOIN_H
 #define VWN_JOIN_H

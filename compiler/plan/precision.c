@@ -473,8 +473,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 {
     Graph *simple = graph_release(graph_simplify(g, arena), arena);
-    if (plan_target(how)->threads && how->half && !how->no_fusion)
-        simple = graph_join(simple, arena, how);
+    simple = graph_join(simple, arena, how);
     if (!how->half || g->exact)
         return simple;
     Graph *rounded = round_products(simple, arena, how);
