@@ -41,7 +41,7 @@ typedef struct Set {
     Val columns, scaled, gradients, whole, of_columns;
 } Set;
 
-typedef enum Part { PART_NONE, PART_NOTHING, PART_PRODUCT, PART_BACK, PART_OF_WEIGHT, PART_DY, PART_SUM_R, PART_SUM_G } Part;
+typedef enum Role { ROLE_NONE, ROLE_NOTHING, ROLE_PRODUCT, ROLE_BACK, ROLE_OF_WEIGHT, ROLE_DY, ROLE_SUM_R, ROLE_SUM_G } Role;
 
 typedef struct Join {
     const Graph *g;
@@ -50,7 +50,7 @@ typedef struct Join {
     VEC(Set) set;
     uint32_t *users;    /* by value: how many nodes and results read it, */
     Val *first, *last;  /* and the first node and the last; 0: none */
-    uint8_t *part;      /* by value: what it is */
+    uint8_t *role;      /* by value: what it is */
     uint32_t *of;       /* in which set */
 } Join;
 
@@ -277,10 +277,10 @@ static void find_scales(const Join *j, Set *s)
 
 /* ---- all of them ---- */
 
-static void mark(Join *j, const Val *v, size_t n, Part part, size_t set)
+static void mark(Join *j, const Val *v, size_t n, Role role, size_t set)
 {
     for (size_t i = 0; i < n; i++) {
-        j->part[v[i]] = (uint8_t)part;
+        j->role[v[i]] = (uint8_t)role;
         j->of[v[i]] = (uint32_t)set;
     }
 }
@@ -288,11 +288,11 @@ static void mark(Join *j, const Val *v, size_t n, Part part, size_t set)
 static void mark_scaled(Join *j, Set *s, size_t set)
 {
     Val dx = sum_of(j, s->back[0]), nothing[2] = {in_of(j->g, s->dy, 0), s->sum_g ? in_of(j->g, s->sum_g, 0) : in_of(j->g, s->dy, 0)};
-    mark(j, &dx, 1, PART_NOTHING, set);
-    mark(j, nothing, 2, PART_NOTHING, set);
-    mark(j, &s->dy, 1, PART_DY, set);
-    mark(j, &s->sum_r, s->sum_r != 0, PART_SUM_R, set);
-    mark(j, &s->sum_g, s->sum_g != 0, PART_SUM_G, set);
+    mark(j, &dx, 1, ROLE_NOTHING, set);
+    mark(j, nothing, 2, ROLE_NOTHING, set);
+    mark(j, &s->dy, 1, ROLE_DY, set);
+    mark(j, &s->sum_r, s->sum_r != 0, ROLE_SUM_R, set);
+    mark(j, &s->sum_g, s->sum_g != 0, ROLE_SUM_G, set);
 }
 
 static bool find(Join *j)
@@ -304,13 +304,13 @@ static bool find(Join *j)
         if (!products_join(j, s))
             continue;
         any = true;
-        mark(j, s->product, s->n, PART_PRODUCT, i);
+        mark(j, s->product, s->n, ROLE_PRODUCT, i);
         find_gradients(j, s);
         find_scales(j, s);
         if (!s->last_back)
             continue;
-        mark(j, s->back, s->n, PART_BACK, i);
-        mark(j, s->of_weight, s->n, PART_OF_WEIGHT, i);
+        mark(j, s->back, s->n, ROLE_BACK, i);
+        mark(j, s->of_weight, s->n, ROLE_OF_WEIGHT, i);
         if (s->y)
             mark_scaled(j, s, i);
     }
@@ -411,15 +411,15 @@ static Val rule(Rewrite *r, Val v, void *user)
     const Join *j = user;
     const Node *n = node_at(r->from, v);
     Set *s = j->set.n ? &j->set.v[j->of[v]] : NULL;
-    switch ((Part)j->part[v]) {
-    case PART_NOTHING: return 0;
-    case PART_PRODUCT: return make_product(r, s, v);
-    case PART_BACK: return v == s->last_back && !s->y ? multiplied(r->to, gradients(r, s), s->scaled, 2) : 0;
-    case PART_OF_WEIGHT: return make_of_weight(r, s, v);
-    case PART_DY: return multiplied(r->to, gradients(r, s), s->scaled, 2);
-    case PART_SUM_R: return make_sum_r(r, s, v);
-    case PART_SUM_G: return make_sum_g(r, s, v);
-    case PART_NONE: break;
+    switch ((Role)j->role[v]) {
+    case ROLE_NOTHING: return 0;
+    case ROLE_PRODUCT: return make_product(r, s, v);
+    case ROLE_BACK: return v == s->last_back && !s->y ? multiplied(r->to, gradients(r, s), s->scaled, 2) : 0;
+    case ROLE_OF_WEIGHT: return make_of_weight(r, s, v);
+    case ROLE_DY: return multiplied(r->to, gradients(r, s), s->scaled, 2);
+    case ROLE_SUM_R: return make_sum_r(r, s, v);
+    case ROLE_SUM_G: return make_sum_g(r, s, v);
+    case ROLE_NONE: break;
     }
     /* a sum that has lost a term */
     Val x = n->op == OP_ADD ? r->map[n->in[0]] : 1, y = n->op == OP_ADD ? r->map[n->in[1]] : 1;
@@ -449,7 +449,7 @@ Graph *graph_join(Graph *g, Arena *arena, const PlanOptions *how)
     j.users = NEW_ARRAY(arena, uint32_t, n);
     j.first = NEW_ARRAY(arena, Val, n);
     j.last = NEW_ARRAY(arena, Val, n);
-    j.part = NEW_ARRAY(arena, uint8_t, n);
+    j.role = NEW_ARRAY(arena, uint8_t, n);
     j.of = NEW_ARRAY(arena, uint32_t, n);
     find_users(&j);
     if (!find(&j))
