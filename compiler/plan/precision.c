@@ -472,8 +472,8 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
 
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 {
-    Graph *simple = graph_release(graph_simplify(g, arena), arena);
-    simple = graph_join(simple, arena, how);
+    /* while guards keep apart what is computed again: joined products are simplified once more */
+    Graph *simple = graph_release(graph_join(graph_simplify(g, arena), arena, how), arena);
     if (!how->half || g->exact)
         return simple;
     Graph *rounded = round_products(simple, arena, how);
