@@ -64,9 +64,20 @@ static void choose_spill(Kernel *k)
     k->grid.spilled = bytes / 4;
 }
 
+uint64_t kernel_shared_bytes(const Kernel *k)
+{
+    uint64_t bytes = k->grid.shared;
+    for (size_t i = 0; i < k->grid.n_term; i++)
+        bytes += ((uint64_t)ix_dim_at(k->ix, k->grid.term[i].size) * k->grid.term[i].bytes + 15) / 16 * 16;
+    return bytes;
+}
+
 void kernel_choose_grid(Kernel *k)
 {
-    enum { TILE_ROOM = 128 }; /* a tile is a whole number of lines of so many bytes */
+    enum {
+        TILE_ROOM = 128, /* a tile is a whole number of lines of so many bytes */
+        SMALL_TILES = 40 * 1024
+    };
     KGrid *g = &k->grid;
     KShared *term = NEW_ARRAY(k->arena, KShared, k->array.n + k->buffer.n + k->tile_slot.n + 1);
     *g = (KGrid){.threads = k->mapping.units * k->mapping.row_threads, .units = k->mapping.units, .term = term};
@@ -93,14 +104,9 @@ void kernel_choose_grid(Kernel *k)
         if (!literal)
             term[g->n_term++] = (KShared){size, 4, -1};
     }
-}
-
-uint64_t kernel_shared_bytes(const Kernel *k)
-{
-    uint64_t bytes = k->grid.shared;
-    for (size_t i = 0; i < k->grid.n_term; i++)
-        bytes += ((uint64_t)ix_dim_at(k->ix, k->grid.term[i].size) * k->grid.term[i].bytes + 15) / 16 * 16;
-    return bytes;
+    /* In a loop over rows a compiler keeps in registers what is the same for all of them; where tiles leave room for several blocks
+     * that takes the room of one. */
+    g->whole = k->product.n && !k->part && !g->blocks && kernel_shared_bytes(k) <= SMALL_TILES;
 }
 
 /* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up
@@ -134,22 +140,37 @@ int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows)
 
 /* ---- products ---- */
 
+/* Of a product: what a fragment of tensor cores has of rows and of columns at most. */
+enum { FEW = 16, LESS = 8 };
+
 /* At least eight elements for each thread; on tensor cores 32 x 32, or, where one extent is that of a piece at most, pieces that leave none of
- * the warps without one. A few numbers are one piece, of whose sum each warp has a share. */
+ * the warps without one; of a short sum each warp has one factor in registers for all of its pieces. A few numbers are one piece, of whose sum
+ * each warp has a share. */
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
 {
-    enum { FEW = 16, LESS = 8, EACH = 8, LONG = 256, DEEP = 64 };
+    enum { EACH = 8, LONG = 256, DEEP = 64 };
     const IxTable *t = k->ix;
-    ProductSteps s;
+    Dim depth = ix_info(t, x->k)->extent;
     int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
     if (!k->tensor)
         return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
-    bool by_rows = product_steps(k, x, &s) && s.cn == 1;
-    if (m <= (by_rows ? FEW : LESS) && n <= (by_rows ? LESS : FEW) && ix_dim_at(t, ix_info(t, x->k)->extent) >= DEEP)
+    if (((m <= FEW && n <= LESS) || (m <= LESS && n <= FEW)) && ix_dim_at(t, depth) >= DEEP)
         return CUT_FEW_NUMBERS;
+    bool is_short = ix_literal(t, depth) && depth.n <= FEW;
     if (n <= FEW)
-        return m < LONG ? CUT_FEW_COLUMNS : CUT_LONG_COLUMNS;
-    return m > FEW ? CUT_WIDE_PIECES : n < LONG ? CUT_FEW_ROWS : CUT_LONG_ROWS;
+        return m < LONG ? CUT_FEW_COLUMNS : is_short ? CUT_SHORT_COLUMNS : CUT_LONG_COLUMNS;
+    return m > FEW ? CUT_WIDE_PIECES : n < LONG ? CUT_FEW_ROWS : is_short ? CUT_SHORT_ROWS : CUT_LONG_ROWS;
+}
+
+/* A few numbers are stored one by one, so that it is the shape of a fragment that counts, and not how they lie. */
+bool kernel_product_by_rows(const Kernel *k, const KProduct *x)
+{
+    ProductSteps s;
+    const IxTable *t = k->ix;
+    bool by_rows = product_steps(k, x, &s) && s.cn == 1;
+    if (kernel_product_cut(k, x) != CUT_FEW_NUMBERS)
+        return by_rows;
+    return ix_dim_at(t, ix_info(t, x->n)->extent) <= LESS && (by_rows || ix_dim_at(t, ix_info(t, x->m)->extent) > LESS);
 }
 
 /* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more

@@ -277,6 +277,13 @@ static bool for_warps(const Kernel *k, size_t loop)
     return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) && is_of_warps(k, loop);
 }
 
+/* Has each round of this loop so few elements in it that a warp would leave most of its threads idle, and one thread does them? */
+static bool is_of_few(const Kernel *k, size_t loop)
+{
+    enum { FEW = 8 };
+    return !k->stmt.v[loop].simd && kernel_elements_inside(k, loop) <= FEW;
+}
+
 static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SHARE_SUMS; }
 
 /* ---- loops whose rounds are one thread's ---- */
@@ -380,7 +387,7 @@ static void find_shares(KMappingChoice *s, const Kernel *k)
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
             bool sums = !k->product.n && is_of_sums(k, i, s->row_threads), narrow = s->lanes < WARP;
-            size_t whole = k->product.n || sums || narrow ? SIZE_MAX : whole_loop(k, i, s->row_threads);
+            size_t whole = (k->product.n && !is_of_few(k, i)) || sums || narrow ? SIZE_MAX : whole_loop(k, i, s->row_threads);
             size_t around = narrow ? longest_around(k, i) : SIZE_MAX;
             if (around != SIZE_MAX)
                 s->share[around] = SHARE_WARPS;

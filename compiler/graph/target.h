@@ -66,5 +66,7 @@ static inline const Target *plan_target(const PlanOptions *how)
 {
     return how->target ? how->target : &target_cpu;
 }
+/* Are small products that kernels compute by tensor cores? */
+static inline bool plan_has_tensor_cores(const PlanOptions *how) { return plan_target(how)->threads && how->half; }
 
 #endif

@@ -211,6 +211,7 @@ typedef struct KGrid {
     uint32_t shared;         /* bytes whatever the sizes */
     const KShared *term;     /* of what has a size that is an argument: arrays, partial sums, tiles, */
     size_t n_term, n_fixed;  /* of these so many are no tiles */
+    bool whole;              /* a block has one row and does not go on to further ones */
     uint32_t blocks;         /* at most so many, each with `spilled` elements of memory; 0: any number */
     int64_t spilled;
 } KGrid;

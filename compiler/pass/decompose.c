@@ -141,7 +141,7 @@ static int64_t smaller_two(int64_t a, int64_t b, int64_t c)
 static bool is_of_row(const Product *p, const PlanOptions *how)
 {
     Dim K = p->K;
-    bool rows = false, summed = p->lead.rank == 0 && (K.b || K.t), tensor = plan_target(how)->threads && how->half;
+    bool rows = false, summed = p->lead.rank == 0 && (K.b || K.t), tensor = plan_has_tensor_cores(how);
     int64_t terms = tensor ? TENSOR_TERMS : ROW_TERMS;
     for (int i = 0; i < p->lead.rank; i++)
         rows = rows || !dim_static(p->lead.d[i]);
@@ -181,8 +181,8 @@ static Product product_of(const Graph *g, const Node *n, Val a, Val b)
     return p;
 }
 
-/* The product as it is, marked. A shared matrix lies with its columns next to each other, once for
- * all rows. */
+/* The product as it is, marked. A shared matrix lies with its columns next to each other, and is made once
+ * for all rows. */
 static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
 {
     Val in[2] = {p->a, p->b};
@@ -191,7 +191,7 @@ static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
         in[1] = ir_transpose(g, p->b);
         a.i &= ~(int64_t)2;
     }
-    if (p->shared && in[1] < cap && node_at(g, in[1])->op == OP_PERMUTE)
+    if (p->shared && in[1] < cap && node_at(g, in[1])->op != OP_EXT)
         copied[in[1]] = true;
     return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
 }
@@ -238,6 +238,14 @@ bool product_is_library(const Graph *g, Val v, const PlanOptions *how)
     Product p = product_of(g, n, n->in[0], n->in[1]);
     return !empty(&n->shape, how->B, how->T) && dim_at(p.K, how->B, how->T) != 0 &&
            !is_of_row(&p, how) && !is_small(&p, how->B, how->T);
+}
+
+bool product_is_kernels(const Graph *g, Val v, Dim columns, const PlanOptions *how)
+{
+    const Node *n = node_at(g, v);
+    Product p = product_of(g, n, n->in[0], n->in[1]);
+    p.N = columns;
+    return !empty(&n->shape, how->B, how->T) && is_of_row(&p, how);
 }
 
 /* A concatenation of many inputs would be a kernel of as many loops: it is made of concatenations of a few, which

@@ -17,6 +17,8 @@ typedef struct Decomposed {
 } Decomposed;
 
 bool product_is_library(const Graph *g, Val v, const PlanOptions *how); /* a MATMUL that stays */
+/* Would it be of a row, and a kernel's, if its right factor had so many columns? */
+bool product_is_kernels(const Graph *g, Val v, Dim columns, const PlanOptions *how);
 /* In the new graph: a MATMUL of one small matrix by another for each row, or a sum of such over
  * rows, that kernels compute. */
 static inline bool product_is_of_row(const Graph *g, Val v)

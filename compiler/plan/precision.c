@@ -14,6 +14,7 @@
 #include "compiler/fuse/fuse.h"
 #include "compiler/lower/lower_kernel.h"
 #include "compiler/graph/op.h"
+#include "compiler/pass/join.h"
 #include "compiler/pass/rewrite.h"
 #include "plan.h"
 #include "compiler/pass/recompute.h"
@@ -312,12 +313,14 @@ static void mark_coefficients(const Graph *g, Val v, const PlanOptions *how, boo
 }
 
 /* Coefficients of what positions hold, and what they are computed from, or their gradients, element by
- * element. */
+ * element. Those that are made beside each other, and then cut apart, are known by their product. */
 static bool *find_coefficients(const Graph *g, Arena *arena, const PlanOptions *how)
 {
     bool *is = NEW_ARRAY(arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n; v++)
-        if (node_at(g, v)->op == OP_MATMUL && shape_of(g, node_at(g, v)->in[1])->rank > 2)
+        if (product_is_joined(g, v, how))
+            is[v] = true;
+        else if (node_at(g, v)->op == OP_MATMUL && shape_of(g, node_at(g, v)->in[1])->rank > 2)
             mark_coefficients(g, v, how, is);
     for (bool changed = true; changed;) {
         changed = false;
@@ -469,7 +472,8 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
 
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 {
-    Graph *simple = graph_release(graph_simplify(g, arena), arena);
+    /* while guards keep apart what is computed again: joined products are simplified once more */
+    Graph *simple = graph_release(graph_join(graph_simplify(g, arena), arena, how), arena);
     if (!how->half || g->exact)
         return simple;
     Graph *rounded = round_products(simple, arena, how);

@@ -520,12 +520,15 @@ static void open_loop(Printer *p, const KStmt *s)
     bool singly = p->d->singly && has_partial_pair(p->k, s);
     if (s->simd && p->d->simd && !singly)
         simd_line(p, s);
-    if (s->unroll) {
+    bool once = s->kind == KS_ROWS && p->k->grid.whole;
+    if (s->unroll && !once) {
         begin_line(p);
         buf_printf(&p->body, "#pragma unroll %u\n", s->unroll);
     }
     begin_line(p);
-    if (s->kind == KS_ROWS && p->k->part == 0) {
+    if (once) {
+        buf_printf(&p->body, "if (const %s r = first_row; r < rows) {", index);
+    } else if (s->kind == KS_ROWS && p->k->part == 0) {
         buf_printf(&p->body, p->d->row_loop, "r", index);
     } else if (s->kind == KS_ROWS && s->mapped) {
         buf_printf(&p->body, "for (%s r = first + thread; r < last; r += THREADS) {", index);
@@ -924,7 +927,8 @@ static void put_grid(Printer *p, Buf *out)
     const KGrid *of = &k->grid;
     PlanGrid *g = &p->out->grid;
     PlanShared *term = NEW_ARRAY(k->arena, PlanShared, of->n_term + 1);
-    *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .blocks = of->blocks, .term = term};
+    *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .whole = of->whole, .blocks = of->blocks,
+                     .term = term};
     while (g->n_term < of->n_fixed)
         add_shared(p, term, &of->term[g->n_term]);
     if (of->blocks) {

@@ -104,7 +104,8 @@ static bool is_multiple(Printer *p, IVar loop, uint8_t piece)
 
 static const char *const cut_name[] = {
     [CUT_WIDE_PIECES] = "VWN_WIDE_PIECES", [CUT_FEW_COLUMNS] = "VWN_FEW_COLUMNS", [CUT_FEW_ROWS] = "VWN_FEW_ROWS",
-    [CUT_LONG_ROWS] = "VWN_LONG_ROWS", [CUT_LONG_COLUMNS] = "VWN_LONG_COLUMNS", [CUT_FEW_NUMBERS] = "VWN_FEW_NUMBERS"};
+    [CUT_LONG_ROWS] = "VWN_LONG_ROWS", [CUT_LONG_COLUMNS] = "VWN_LONG_COLUMNS",
+    [CUT_SHORT_ROWS] = "VWN_SHORT_ROWS", [CUT_SHORT_COLUMNS] = "VWN_SHORT_COLUMNS", [CUT_FEW_NUMBERS] = "VWN_FEW_NUMBERS"};
 
 /* A literal is a type, so that the function which is called has it, too. */
 static void put_size(Printer *p, Dim d)
@@ -118,7 +119,8 @@ static void put_size(Printer *p, Dim d)
 static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps *s)
 {
     const IxTable *t = p->k->ix;
-    const char *c = s->cn == 1 ? "VWN_ALONG_OWN" : "VWN_APART";
+    ProductCut cut = kernel_product_cut(p->k, x);
+    const char *c = kernel_product_by_rows(p->k, x) ? "VWN_ALONG_OWN" : "VWN_APART";
     const char *a = neighbours(p, x, x->a, x->a_at, x->k, s->am, s->ak);
     const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);
     const IVar loop[3] = {x->m, x->n, x->k};
@@ -127,7 +129,7 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
     buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s",
-               kernel_calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_name[kernel_product_cut(p->k, x)], a, b, c);
+               kernel_calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_name[cut], a, b, c);
     if (p->k->tensor)
         buf_printf(&p->body, ", %s, %s", is_multiple(p, x->k, 16) ? "true" : "false", fours ? "true" : "false");
     buf_puts(&p->body, ">(");

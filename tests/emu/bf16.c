@@ -20,16 +20,19 @@ typedef struct Case {
     int products;   /* with results in 16 bits, at least */
     int inside;     /* on tensor cores inside kernels over rows, at least */
     Half half;      /* 0: bf16 */
+    bool long_rows; /* whose coefficients are computed of rows as they lie */
     Narrow is_narrow;
     double plain;
 } Case;
 
 /* Probabilities that are rounded differently move numbers across middles everywhere behind them: what is left
  * is the size of all rounding, and the float32 program lies no farther off. tests/emu/attention.c looks closer.
- * Nor does it at so few positions that no product is rounded. */
+ * Nor does it at so few positions that no product is rounded. Where coefficients of a long row are computed of what lies there in
+ * float32, as those of (4,8), more numbers come to lie on the other side: at five numbers of positions the worst is 1.0e-2 to 1.6e-2
+ * off, and 1e-3 where nothing is rounded between kernels, as if each product were one of its own. */
 static double bound_of(const Case *c)
 {
-    double bf16 = c->attention ? 5e-2 : 8e-3;
+    double bf16 = c->attention ? 5e-2 : c->long_rows ? 2e-2 : 8e-3;
     return c->half != HALF_FP16 ? bf16 : c->attention || !c->products ? bf16 / 8 : bf16 / 3;
 }
 static double factor_of(const Case *c) { return c->attention || !c->products ? 0 : 10; }
@@ -54,7 +57,7 @@ static Case cases[] = {
     {{"ghc(8,32)", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20},
     {{"ghc(7,11)", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8},
     {{"gpt, fp16", {"D=72", FFN, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 8, .products = 20, .half = HALF_FP16},
-    {{"ghc(4,8), 256 wide", {"D=1024", "widths=[D]", "parts=16", "sub=ffn(hidden = 16, activation = silu, gated = true)", "wide=2048", LONG, NULL}}, {.B = 1, .T = 2}, false, 4, 0, .inside = 8},
+    {{"ghc(4,8), 256 wide", {"D=1024", "widths=[D]", "parts=16", "sub=ffn(hidden = 16, activation = silu, gated = true)", "wide=2048", LONG, NULL}}, {.B = 1, .T = 2}, false, 4, 0, .inside = 8, .long_rows = true},
     {{"ghc (2,3), attention, fp16", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 12, .products = 20, .half = HALF_FP16},
     {{"ghc (8,32), fp16", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20, .half = HALF_FP16},
     {{"ghc(7,11), fp16", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8, .half = HALF_FP16},

@@ -58,8 +58,10 @@ typedef struct Size {
 static const Size sizes[] = {{64, 40, 24}, {8, 72, 16}, {72, 8, 40},
                              {24, 16, 8},  {8, 8, 20},  {40, 104, 4},
                              {8, 8, 144},  {8, 104, 8},  {104, 16, 8}, {16, 8, 300}, {8, 16, 64},
-                             {11, 7, 48},  {21, 35, 16}, {7, 13, 11}, {7, 5, 139}, {13, 101, 11}, {103, 3, 12}}; /* and what is no multiple of eight */
-enum { M_MOST = 104, N_MOST = 104, K_MOST = 301, MARK = 64 };
+                             {8, 104, 24}, {104, 16, 24}, {8, 328, 8}, {328, 8, 8}, {16, 328, 16}, {328, 16, 16}, {8, 104, 4},
+                             {11, 7, 48},  {21, 35, 16}, {7, 13, 11}, {7, 5, 139}, {13, 101, 11}, {103, 3, 12}, {13, 101, 20}, {103, 3, 21},
+                             {7, 13, 60}}; /* and what is no multiple of eight */
+enum { M_MOST = 328, N_MOST = 328, K_MOST = 301, MARK = 64 };
 
 /* The first one is none. */
 static const struct Fault {
@@ -98,6 +100,17 @@ static const struct Fault {
     {"fours behind the last column", "own, (int)N - at, x", "own, (int)N - at + 8, x", 3},
     {"the smallest parts left out", "I / PB + I % PB < 2", "I / PB + I % PB < 1", 0},
     {"numbers cut to 8 bits", "enum { N = 2, FP16 = 0,", "enum { N = 1, FP16 = 0,", 0},
+    {"terms of what is held that are not there", "vwn_fragment<E, 0, PA, A, false, true>(u[0]", "vwn_fragment<E, 0, PA, A, true, true>(u[0]", 13},
+    {"terms of held columns that are not there", "vwn_fragment<E, 0, PB, B, false, false>(v[0]", "vwn_fragment<E, 0, PB, B, true, false>(v[0]", 13},
+    {"eight terms of other rows", "row = i + lane / 8 * 8, term", "row = i + lane / 16 * 8, term", 15},
+    {"more terms than there are", "(term < K ? term : 0) * deep, 0)", "term * deep, 0)", 15},
+    {"eights of the same columns", "v[I % PB][j], E()", "v[I % PB][0], E()", 15},
+    {"eights of the same rows", "u[I / PB] + j / N * 2", "u[I / PB]", 2},
+    {"eights of the same held columns", "v[I % PB][j % N * 2]", "v[I % PB][0]", 2},
+    {"held rows in one half", "if (i * 8 < M) vwn_put_row", "if (i == 0) vwn_put_row", 0},
+    {"columns of a short sum twice", "n < N; n += WARPS * COLUMNS", "n < N; n += COLUMNS", 15},
+    {"rows of a short sum left out", "m < M; m += WARPS * ROWS", "m < M; m += 2 * WARPS * ROWS", 13},
+    {"few numbers by columns as if by rows", "column = lane % 4 * 2 + i % 2, at = row * cm + column * cn", "column = lane % 4 * 2 + i % 2, at = row * cm + column", 15},
     {"terms left out", "k < K; k += 16", "k < K; k += 32", 0},
     {"fp16 in one part of bf16", "enum { N = 2, FP16 = 1,", "enum { N = 1, FP16 = 1,", 7},
     {"two factors of fp16 as bf16", "typedef fp16 part;", "typedef bf16 part;", 9},
@@ -152,11 +165,11 @@ static Along said(Place p, const Known *is)
 }
 
 /* rows x columns as they lie: along the sum the own loop steps by K. */
-static void put_call(Buf *b, const Variant *v, const char *space, const char *function, const char *cut, const Known *is)
+static void put_call(Buf *b, const Variant *v, const char *space, const char *function, const char *cut, Along result, const Known *is)
 {
     static const char *const along[] = {"VWN_ALONG_SUM", "VWN_ALONG_OWN", "VWN_APART"};
     int terms = is->terms;
-    buf_printf(b, "%s%s<8, %s, %s, %s, %s", space, function, cut, along[said(v->a, is)], along[said(v->b, is)], along[v->c.along]);
+    buf_printf(b, "%s%s<8, %s, %s, %s, %s", space, function, cut, along[said(v->a, is)], along[said(v->b, is)], along[result]);
     if (terms)
         buf_printf(b, ", %s, %s", terms == 16 ? "true" : "false", is->fours ? "true" : "false");
     buf_puts(b, ">(M, N, K, ");
@@ -173,21 +186,26 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
 {
     static const struct Cut {
         const char *name, *when;
-    } cuts[] = {{"VWN_FEW_NUMBERS", "few"},
-                {"VWN_FEW_COLUMNS", "!few && N <= 16 && M < 100"},
-                {"VWN_LONG_COLUMNS", "!few && N <= 16 && M >= 100"},
-                {"VWN_FEW_ROWS", "!few && N > 16 && N < 100 && M <= 16"},
-                {"VWN_LONG_ROWS", "!few && N >= 100 && M <= 16"},
-                {"VWN_WIDE_PIECES", "N > 16 && M > 16"}};
+        int turned; /* 1: whatever way its result lies, 0: neither */
+    } cuts[] = {{"VWN_FEW_NUMBERS", "few && !turned", 0},
+                {"VWN_FEW_NUMBERS", "few && turned", 1},
+                {"VWN_FEW_COLUMNS", "!few && N <= 16 && M < 100", -1},
+                {"VWN_LONG_COLUMNS", "!few && N <= 16 && M >= 100 && K > 16", -1},
+                {"VWN_SHORT_COLUMNS", "!few && N <= 16 && M >= 100 && K <= 16", -1},
+                {"VWN_FEW_ROWS", "!few && N > 16 && N < 100 && M <= 16", -1},
+                {"VWN_LONG_ROWS", "!few && N >= 100 && M <= 16 && K > 16", -1},
+                {"VWN_SHORT_ROWS", "!few && N >= 100 && M <= 16 && K <= 16", -1},
+                {"VWN_WIDE_PIECES", "N > 16 && M > 16", -1}};
     if (!tensor) {
-        put_call(b, v, space, function, "VWN_WIDE_PIECES", &known[0]);
+        put_call(b, v, space, function, "VWN_WIDE_PIECES", v->c.along, &known[0]);
         return;
     }
-    buf_printf(b, "    const bool few = M <= %d && N <= %d && K >= 48;\n", v->c.along == OWN ? 16 : 8, v->c.along == OWN ? 8 : 16);
+    buf_puts(b, "    const bool few = ((M <= 16 && N <= 8) || (M <= 8 && N <= 16)) && K >= 48;\n");
+    buf_printf(b, "    const bool turned = N > 8%s;\n", v->c.along == OWN ? "" : " || M <= 8");
     for (size_t i = 0; i < COUNT_OF(cuts); i++)
         for (size_t k = 1; k < COUNT_OF(known); k++) {
             buf_printf(b, "    if (%s && %s)\n        ", cuts[i].when, known[k].when);
-            put_call(b, v, space, function, cuts[i].name, &known[k]);
+            put_call(b, v, space, function, cuts[i].name, cuts[i].turned < 0 ? v->c.along : cuts[i].turned ? APART : OWN, &known[k]);
         }
 }
 

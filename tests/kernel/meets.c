@@ -211,7 +211,7 @@ static const struct {
     {"a kernel over rows, a warp to each", "= vwn_warp_sum(", "= thread < 16 ? 0.0f : vwn_warp_sum(", "enum { THREADS = 32, UNITS"},
     {"a kernel over rows, a block to each", "\n        __syncthreads();\n", "\n        if (thread < 64) __syncthreads();\n",
      "enum { THREADS = 256, UNITS"},
-    {"a row that ends early", "\n        __syncthreads();\n", "\n        if (p0[thread] > 0) break;\n        __syncthreads();\n",
+    {"a row that ends early", "\n        __syncthreads();\n", "\n        if (p0[thread] > 0) return;\n        __syncthreads();\n",
      "enum { THREADS = 256, UNITS"},
 };
 

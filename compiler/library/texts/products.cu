@@ -185,8 +185,9 @@ FN void vwn_product_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am,
     }
 }
 /* How a product is cut: into wide pieces, or narrow ones because it has few columns or few rows, 16 at most; longer ones where there are
- * still enough; or, of few numbers, its sum is cut into shares of warps. The text says it, so it has one way of a product and not all. */
-enum { VWN_WIDE_PIECES, VWN_FEW_COLUMNS, VWN_FEW_ROWS, VWN_LONG_ROWS, VWN_LONG_COLUMNS, VWN_FEW_NUMBERS };
+ * still enough, those of SHORT sums in a way of their own; or, of few numbers, its sum is cut into shares of warps. The text says it, so it has one
+ * way of a product and not all. */
+enum { VWN_WIDE_PIECES, VWN_FEW_COLUMNS, VWN_FEW_ROWS, VWN_LONG_ROWS, VWN_LONG_COLUMNS, VWN_SHORT_ROWS, VWN_SHORT_COLUMNS, VWN_FEW_NUMBERS };
 /* c (M, N) = or += a (M, K) b (K, N), by all threads of a block; am: how far a steps with m. Where
  * there is little to do each thread does a row of four. */
 template <int WARPS, int CUT, int A, int B, int C, class F, class G, class H>
@@ -287,9 +288,10 @@ template <int HOW, int BANK> FN void vwn_go_on(vwn_held_parts<BANK> &f, uint32_t
 }
 /* What is not there is not part of the sum, whatever the tile has in its place. */
 FN uint32_t vwn_terms_there(uint32_t x, uint32_t k, uint32_t left) { return k + 1 < left ? x : k < left ? x & 0xffffu : 0; }
-/* Of rows i + 16 B to i + 16 B + 15 of n, the next sixteen terms. In the place of rows that are not there any other stands. Words 0
- * and 1 are the first factor's of neighbouring rows, the second factor's of neighbouring terms, as a product takes them. */
-template <class E, int B, int PARTS, int HOW, bool WHOLE, bool FIRST, class F>
+/* Of rows i + 16 B to i + 16 B + 15 of n, the next sixteen terms. In the place of rows that are not there any other stands, and of terms
+ * unless they are MASKED. Words 0 and 1 are the first factor's of neighbouring rows, the second factor's of neighbouring terms, as a product
+ * takes them. */
+template <class E, int B, int PARTS, int HOW, bool WHOLE, bool FIRST, bool MASKED = true, class F>
 FN void vwn_fragment(uint32_t (*to)[4], F f, uint32_t i, uint32_t step, uint32_t n, uint32_t deep, uint32_t left)
 {
     const uint32_t lane = threadIdx.x % 32, mine = lane % 4 * 2;
@@ -303,7 +305,7 @@ FN void vwn_fragment(uint32_t (*to)[4], F f, uint32_t i, uint32_t step, uint32_t
         VWN_EVERY(r, 4, const uint32_t row = i + B * 16 + lane / 4 + r / (FIRST ? 1 : 2) % 2 * 8;
                   vwn_two_terms<E, PARTS, HOW, WHOLE>(to, r, f, (row < n ? row : 0) * step, mine + r / (FIRST ? 2 : 1) % 2 * 8, deep, left))
     }
-    if constexpr (vwn_parts<F>::AS_IT_LIES && HOW != VWN_APART && !WHOLE) {
+    if constexpr (vwn_parts<F>::AS_IT_LIES && HOW != VWN_APART && !WHOLE && MASKED) {
         VWN_EVERY(r, 4 * PARTS, to[r / 4][r % 4] = vwn_terms_there(to[r / 4][r % 4], mine + r / (FIRST ? 2 : 1) % 2 * 8, left))
     }
 }
@@ -373,11 +375,11 @@ FN void vwn_put_row(const real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint
     }
 }
 /* The next sixteen terms of EACH sixteens of columns, from number J of these on. */
-template <class E, int J, int EACH, int TM, int TN, int PA, int PB, int B, bool WHOLE, class G>
+template <class E, int J, int EACH, int TM, int TN, int PA, int PB, int B, bool WHOLE, bool MASKED = true, class G>
 FN void vwn_tensor_columns(real (*x)[TN][4], const uint32_t (*u)[PA][4], G q, uint32_t n, uint32_t bn, uint32_t N, uint32_t bk, uint32_t left)
 {
     uint32_t v[EACH][PB][4];
-    VWN_EVERY(j, EACH, vwn_fragment<E, J + j, PB, B, WHOLE, false>(v[j], q, n, bn, N, bk, left))
+    VWN_EVERY(j, EACH, vwn_fragment<E, J + j, PB, B, WHOLE, false, MASKED>(v[j], q, n, bn, N, bk, left))
     VWN_EVERY(i, PA * PB, vwn_mma_part<E, PA * PB - 1 - i, TM, TN, 2 * J, (TN < 2 * EACH ? TN : 2 * EACH), PA, PB>(x, u, v))
 }
 /* The same of 16 TM x 8 TN numbers; of a long piece column after column, which takes fewer registers. */
@@ -421,7 +423,7 @@ FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
  * another product there is a barrier (kernel_races.c). */
 template <int WARPS, int A, int B, bool WHOLE, class F, class G, class H>
 FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c, uint32_t cm,
-                          int add)
+                          uint32_t cn, int add)
 {
     enum { STEP = 16 * WARPS };
     __shared__ real share[WARPS][4][32];
@@ -438,7 +440,7 @@ FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
     VWN_EVERY(i, 4, share[warp][i][lane] = x[0][0][i])
     __syncthreads();
     for (uint32_t i = warp; i < 4; i += WARPS) {
-        const uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, at = row * cm + column;
+        const uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, at = row * cm + column * cn;
         real sum = 0;
         VWN_EVERY(w, WARPS, sum += share[w][i][lane])
         if (row < M && column < N) {
@@ -448,36 +450,126 @@ FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
         }
     }
 }
+/* ---- sums of sixteen terms at most. The factor of few rows is loaded once for all pieces of a warp. Terms that are not there are zeros in
+ * it, so in the other any stand in their place. ---- */
+/* Is a factor loaded of a tile by eights of terms, four eights of its rows at a time? */
+template <class F, int HOW> struct vwn_by_eights {
+    enum { YES = vwn_parts<F>::AS_IT_LIES && HOW == VWN_ALONG_OWN };
+};
+/* Eight terms of rows i to i + 31 of n: a word for each eight of these. */
+template <class F> FN void vwn_fragment_eight(uint32_t (*to)[4], F f, uint32_t i, uint32_t n, uint32_t deep, uint32_t K)
+{
+    const uint32_t lane = threadIdx.x % 32, row = i + lane / 8 * 8, term = lane % 8;
+    vwn_load_fragment<false>(to, f, (row < n ? row : 0) + (term < K ? term : 0) * deep, 0);
+}
+/* x += u v, part I of their products, of eight terms: of sixteen rows and four eights of columns; of two sixteens of rows and N eights of
+ * columns. What is held is a fragment of sixteen. */
+template <class E, int I, int PA, int PB> FN void vwn_mma_eight_rows(real (*x)[4], const uint32_t (*u)[4], const uint32_t (*v)[4])
+{
+    if constexpr (I / PB + I % PB < 2) {
+        VWN_EVERY(j, 4, vwn_mma_eight(x[j], u[I / PB], v[I % PB][j], E()))
+    }
+}
+template <class E, int I, int N, int PA, int PB> FN void vwn_mma_eight_columns(real (*x)[N][4], const uint32_t (*u)[4], const uint32_t (*v)[4])
+{
+    if constexpr (I / PB + I % PB < 2) {
+        VWN_EVERY(j, 2 * N, vwn_mma_eight(x[j / N][j % N], u[I / PB] + j / N * 2, v[I % PB][j % N * 2], E()))
+    }
+}
+/* Sixteen rows at most: the first factor is held. */
+template <int WARPS, int A, int B, bool FOURS, class F, class G, class H>
+FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c,
+                              uint32_t cm, int add)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TN = 4, COLUMNS = 8 * TN };
+    const uint32_t lane = threadIdx.x % 32;
+    uint32_t u[1][PA][4];
+    vwn_fragment<E, 0, PA, A, false, true>(u[0], a, 0, am, M, ak, K);
+    for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
+        real x[1][TN][4] = {};
+        if constexpr (!vwn_is_narrow<H>::YES) {
+            VWN_EVERY(i, 2, if (add) vwn_get_row<TN, FOURS>(x[0], lane / 4, n + lane % 4 * 2, M, N, c, cm, i))
+        }
+        if (vwn_by_eights<G, B>::YES && K <= 8) {
+            if constexpr (vwn_by_eights<G, B>::YES) {
+                uint32_t v[PB][4];
+                vwn_fragment_eight(v, b, n, N, bk, K);
+                VWN_EVERY(i, PA * PB, (vwn_mma_eight_rows<E, PA * PB - 1 - i, PA, PB>(x[0], u[0], v)))
+            }
+        } else {
+            VWN_EVERY(j, TN / 2, (vwn_tensor_columns<E, j, 1, 1, TN, PA, PB, B, false, false>(x, u, b, n, bn, N, bk, K)))
+        }
+        VWN_EVERY(i, 2, if (i * 8 < M) vwn_put_row<TN, FOURS>(x[0], lane / 4, n + lane % 4 * 2, M, N, c, cm, i))
+    }
+}
+/* Eight TN columns at most: the second factor is held. */
+template <int TN, int WARPS, int A, int B, bool FOURS, class F, class G, class H>
+FN void vwn_tensor_short_columns(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c,
+                                 uint32_t cm, int add)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TM = 2, ROWS = 16 * TM };
+    const uint32_t lane = threadIdx.x % 32;
+    uint32_t v[1][PB][4];
+    vwn_fragment<E, 0, PB, B, false, false>(v[0], b, 0, bn, N, bk, K);
+    for (uint32_t m = vwn_own_warp() * ROWS; m < M; m += WARPS * ROWS) {
+        real x[TM][TN][4] = {};
+        if constexpr (!vwn_is_narrow<H>::YES) {
+            VWN_EVERY(i, 2 * TM, if (add) vwn_get_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, lane % 4 * 2, M, N, c, cm, i % 2))
+        }
+        if (vwn_by_eights<F, A>::YES && K <= 8) {
+            if constexpr (vwn_by_eights<F, A>::YES) {
+                uint32_t u[PA][4];
+                vwn_fragment_eight(u, a, m, M, ak, K);
+                VWN_EVERY(i, PA * PB, (vwn_mma_eight_columns<E, PA * PB - 1 - i, TN, PA, PB>(x, u, v[0])))
+            }
+        } else {
+            uint32_t u[TM][PA][4];
+            VWN_EVERY(i, TM, (vwn_fragment<E, i, PA, A, false, true, false>(u[i], a, m, am, M, ak, K)))
+            VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, TM, TN, 0, TN, PA, PB>(x, u, v)))
+        }
+        VWN_EVERY(i, 2 * TM, vwn_put_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, lane % 4 * 2, M, N, c, cm, i % 2))
+    }
+}
 /* A factor that has to be split is split once: then its pieces are as long as the other factor is. */
 template <int WARPS, int CUT, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
-                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, int add)
+                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, uint32_t cn, int add)
 {
     constexpr bool SPLIT_A = !vwn_parts<F>::AS_IT_LIES, SPLIT_B = !vwn_parts<G>::AS_IT_LIES, WIDE = CUT == VWN_WIDE_PIECES;
     constexpr bool LONG = CUT == VWN_LONG_ROWS, ONE = LONG || CUT == VWN_FEW_ROWS;
     constexpr int TM = CUT == VWN_LONG_COLUMNS ? 2 : !WIDE ? 1 : SPLIT_B && !SPLIT_A ? 4 : SPLIT_A && !SPLIT_B ? 1 : 2;
     constexpr int TN = CUT == VWN_FEW_COLUMNS || CUT == VWN_LONG_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 4 ? 1 : 4;
     if constexpr (CUT == VWN_FEW_NUMBERS)
-        vwn_tensor_shares<WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
+        vwn_tensor_shares<WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
+    else if constexpr (CUT == VWN_SHORT_ROWS)
+        vwn_tensor_short_rows<WARPS, A, B, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
+    else if constexpr (CUT == VWN_SHORT_COLUMNS)
+        (N <= 8) ? vwn_tensor_short_columns<1, WARPS, A, B, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add)
+                 : vwn_tensor_short_columns<2, WARPS, A, B, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
     else
         vwn_tensor_pieces<TM, TN, ONE, LONG, WARPS, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
 }
-/* A result that lies by columns is the product of the turned factors in the other order. */
+/* A result that lies by columns, or one of few numbers that has more columns than rows, is the product of the turned factors in the other
+ * order. */
 template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_product_bf16(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, uint32_t cn, int add)
 {
     enum {
-        TURNED = CUT == VWN_FEW_ROWS      ? VWN_FEW_COLUMNS
-                 : CUT == VWN_FEW_COLUMNS ? VWN_FEW_ROWS
-                 : CUT == VWN_LONG_ROWS   ? VWN_LONG_COLUMNS
-                 : CUT == VWN_LONG_COLUMNS ? VWN_LONG_ROWS
-                                           : CUT
+        TURNED = CUT == VWN_FEW_ROWS        ? VWN_FEW_COLUMNS
+                 : CUT == VWN_FEW_COLUMNS   ? VWN_FEW_ROWS
+                 : CUT == VWN_LONG_ROWS     ? VWN_LONG_COLUMNS
+                 : CUT == VWN_LONG_COLUMNS  ? VWN_LONG_ROWS
+                 : CUT == VWN_SHORT_ROWS    ? VWN_SHORT_COLUMNS
+                 : CUT == VWN_SHORT_COLUMNS ? VWN_SHORT_ROWS
+                                            : CUT
     };
     if constexpr (C == VWN_ALONG_OWN)
-        vwn_product_along<WARPS, CUT, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
+        vwn_product_along<WARPS, CUT, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
     else
-        vwn_product_along<WARPS, TURNED, B, A, WHOLE, FOURS>(N, M, K, b, bn, bk, a, ak, am, c, cn, add);
+        vwn_product_along<WARPS, TURNED, B, A, WHOLE, FOURS>(N, M, K, b, bn, bk, a, ak, am, c, cn, cm, add);
 }
 /* A size that is a literal, which is one in a function that is called, too. */
 template <uint32_t N> struct vwn_is {

@@ -55,8 +55,8 @@ FN uint32_t vwn_thread()
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(i));
     return i;
 }
-/* x (16, 8) += a (16, 16) b (16, 8), of numbers of E; two numbers rounded to E, the first one in the lower
- * half. */
+/* x (16, 8) += a (16, 16) b (16, 8), of numbers of E, and of eight terms a (16, 8) b (8, 8); two numbers rounded to E, the first one in the
+ * lower half. */
 #define VWN_TENSOR(E, TYPE)                                                                        \
     FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, E)                              \
     {                                                                                              \
@@ -64,6 +64,12 @@ FN uint32_t vwn_thread()
                      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                              \
                      : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])                        \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));     \
+    }                                                                                              \
+    FN void vwn_mma_eight(real *x, const uint32_t *a, uint32_t b, E)                               \
+    {                                                                                              \
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32." TYPE "." TYPE ".f32 {%0, %1, %2, %3}, " \
+                     "{%4, %5}, {%6}, {%0, %1, %2, %3};"                                          \
+                     : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3]) : "r"(a[0]), "r"(a[1]), "r"(b)); \
     }
 VWN_TENSOR(bf16, "bf16")
 VWN_TENSOR(fp16, "f16")
@@ -97,6 +103,11 @@ FN uint32_t vwn_block() { return blockIdx.x; }
 FN uint32_t vwn_thread() { return threadIdx.x; }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, bf16) { emu_mma(x, a, b, false); }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, fp16) { emu_mma(x, a, b, true); }
+template <class E> FN void vwn_mma_eight(real *x, const uint32_t *a, uint32_t b, E is)
+{
+    const uint32_t all_a[4] = {a[0], a[1], 0, 0}, all_b[2] = {b, 0};
+    vwn_mma(x, all_a, all_b, is);
+}
 FN uint32_t vwn_pair(real x, real y, fp16) { return emu_fp16(x) | (uint32_t)emu_fp16(y) << 16; }
 FN real vwn_exp2_fast(real x) { return exp2f(x); }
 #endif
