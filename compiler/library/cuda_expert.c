@@ -50,7 +50,7 @@ static bool by_groups(const CudaExpertClass *c)
 CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
 {
     static const CudaExpertLaunch of[] = {
-        [CUDA_EXPERT_SMALL] = {.rows = 64, .columns = 64, .threads = 128, .stages = 3, .blocks = 1},
+        [CUDA_EXPERT_SMALL] = {.rows = 64, .columns = 64, .threads = 128, .stages = 3, .blocks = 4},
         [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 128, .stages = 3, .blocks = 1},
         [CUDA_EXPERT_WIDE] = {.rows = 128, .columns = 256, .threads = 256, .stages = 2, .blocks = 1},
     };
