@@ -46,7 +46,7 @@ static const Function functions[] = {
     {"silu", "vwn_silu(x)", silu, -80, 80, 3.5},
     {"softplus", "vwn_softplus(x)", softplus, -80, 80, 3.5},
     {"erf", "vwn_erf(x)", erf, -5, 5, 3},
-    {"gelu", "vwn_gelu(x)", gelu, -1, 20, 6},
+    {"gelu", "vwn_gelu(x)", gelu, -1, 20, 7},
     {"gelu_tanh", "vwn_gelu_tanh(x)", gelu_tanh, -1, 12, 6},
     {"sin", "vwn_sin(x)", sin, -3, 3, 2},
     {"sin, far", "vwn_sin(x)", sin, 1000, 1100, 2},

@@ -73,12 +73,6 @@ FN uint32_t vwn_pair(real x, real y, fp16)
     return u;
 }
 /* 2^x, 2 ulp */
-FN real vwn_exp2_fast(real x)
-{
-    real y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 #else /* twins of the emulator */
 #define APART [[maybe_unused]] static
 template <int BYTES> FN void vwn_copy_bytes(void *to, const void *from, int n) { emu_copy_async(to, from, BYTES, n); }
@@ -94,7 +88,6 @@ FN uint32_t vwn_thread() { return threadIdx.x; }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, bf16) { emu_mma(x, a, b, false); }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, fp16) { emu_mma(x, a, b, true); }
 FN uint32_t vwn_pair(real x, real y, fp16) { return emu_fp16(x) | (uint32_t)emu_fp16(y) << 16; }
-FN real vwn_exp2_fast(real x) { return exp2f(x); }
 #endif
 /* All of BYTES, or zeros where not `ok`. */
 template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok) { vwn_copy_bytes<BYTES>(to, from, ok ? BYTES : 0); }
