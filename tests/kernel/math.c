@@ -23,6 +23,10 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double silu(double x) { return x / (1 + exp(-x)); }
 static double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
 static double gelu(double x) { return 0.5 * x * erfc(-x * sqrt(0.5)); }
+static double gelu_slope(double x)
+{
+    return 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * 3.14159265358979323846);
+}
 static double gelu_tanh(double x)
 {
     return x / (1 + exp(-2 * sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
@@ -47,6 +51,7 @@ static const Function functions[] = {
     {"softplus", "vwn_softplus(x)", softplus, -80, 80, 3.5},
     {"erf", "vwn_erf(x)", erf, -5, 5, 3},
     {"gelu", "vwn_gelu(x)", gelu, -1, 20, 7},
+    {"gelu_slope", "vwn_gelu_slope(x)", gelu_slope, -0.2, 20, 7},
     {"gelu_tanh", "vwn_gelu_tanh(x)", gelu_tanh, -1, 12, 6},
     {"sin", "vwn_sin(x)", sin, -3, 3, 2},
     {"sin, far", "vwn_sin(x)", sin, 1000, 1100, 2},
@@ -78,6 +83,8 @@ static const char *const exact[][2] = {
     {"vwn_sigmoid(INFINITE)", "1.0f"}, {"vwn_sigmoid(-INFINITE)", "0.0f"},
     {"vwn_erf(0.0f)", "0.0f"}, {"vwn_erf(INFINITE)", "1.0f"}, {"vwn_erf(NOT_A_NUMBER)", "NOT_A_NUMBER"},
     {"vwn_gelu(0.0f)", "0.0f"}, {"vwn_gelu(INFINITE)", "INFINITE"}, {"vwn_gelu(-INFINITE)", "0.0f"},
+    {"vwn_gelu(NOT_A_NUMBER)", "NOT_A_NUMBER"}, {"vwn_gelu_slope(0.0f)", "0.5f"}, {"vwn_gelu_slope(INFINITE)", "1.0f"},
+    {"vwn_gelu_slope(-INFINITE)", "0.0f"}, {"vwn_gelu_slope(NOT_A_NUMBER)", "NOT_A_NUMBER"},
     {"vwn_gelu_tanh(0.0f)", "0.0f"}, {"vwn_gelu_tanh(INFINITE)", "INFINITE"},
     {"vwn_silu(0.0f)", "0.0f"}, {"vwn_silu(INFINITE)", "INFINITE"}, {"vwn_silu(-INFINITE)", "0.0f"},
     {"vwn_silu(NOT_A_NUMBER)", "NOT_A_NUMBER"}, {"vwn_relu(NOT_A_NUMBER)", "NOT_A_NUMBER"},
