@@ -36,9 +36,9 @@ bool kernel_puts_along(const Kernel *k, size_t loop); /* does it put an element 
 
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
-/* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. values: of all
- * statements of the loop, at most. */
-uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values, bool holds_sums);
+/* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. of_warp: they are a warp, and
+ * others have other rounds of a loop around it. values: of all statements of the loop, at most. */
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bool of_warp, uint32_t values, bool holds_sums);
 /* Can a thread load all of its contiguous elements, compute a few of them at a time, and then store all? */
 bool kernel_has_pieces(const Kernel *k, size_t loop);
 enum { PIECE = 2 }; /* elements of a piece: a word of 16-bit numbers */

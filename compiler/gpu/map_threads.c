@@ -394,7 +394,7 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         s->piece[i] = loop && s->pieces && kernel_has_pieces(k, i) ? PIECE : 0;
         uint32_t most = s->piece[i] ? UINT32_MAX : values;
-        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, most, s->holds_sums) : 1;
+        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, i < warps && s->row_threads > WARP, most, s->holds_sums) : 1;
     }
     make_even(s);
 }
