@@ -9,6 +9,7 @@
 #include "compiler/kernel/kernel.h"
 
 enum { BLOCK_THREADS = 128 }; /* threads of a block that works on one row */
+enum { ROW_SUMS_MAX = 64 };    /* sums over rows that a thread holds at one time */
 
 /* device.c */
 int64_t kernel_array_bytes(const Kernel *k); /* of the scratch arrays of a row */

@@ -39,7 +39,6 @@ enum {
     FEW_ARRAYS = 36 * 1024,      /* of a row: there is room for six blocks, */
     LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads, */
     LARGEST_ARRAYS = 56 * 1024,  /* where there is room for two of them no more than that one has many registers */
-    ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
 };
 
 static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
