@@ -384,6 +384,8 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     s->piece = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    /* Where no loop is long: one width is for all of them. */
+    const bool of_warp = s->row_threads > WARP && s->lanes == WARP && !k->product.n && longest_loop(k) < 4 * WARP;
     size_t warps = 0; /* the end of the loop whose rounds are for warps, */
     size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
@@ -393,7 +395,7 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         s->piece[i] = loop && s->pieces && kernel_has_pieces(k, i) ? PIECE : 0;
         uint32_t most = s->piece[i] ? UINT32_MAX : values;
-        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, i < warps && s->row_threads > WARP, most, s->holds_sums) : 1;
+        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, i < warps && of_warp, most, s->holds_sums) : 1;
     }
     make_even(s);
 }
