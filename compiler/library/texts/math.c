@@ -130,8 +130,8 @@ FN real vwn_log1p_unit(real u)
     return 2.0f * s + s * y * p;
 }
 
-/* 2 ulp; exact at 0 and at infinity */
-FN real vwn_tanh(real x)
+/* 2 ulp; exact at 0 and at infinity. big: what it is for |x| from 0.64 on */
+FN real vwn_tanh_from(real x, real big)
 {
     real a = vwn_abs(x);
     real y = a * a;
@@ -141,9 +141,9 @@ FN real vwn_tanh(real x)
     p = p * y + 0.133311517f;
     p = p * y + -0.33333272f;
     real small = a + a * y * p;
-    real big = 1.0f - 2.0f * vwn_inverse_fast(vwn_exp_fast(2.0f * a) + 1.0f);
     return vwn_with_sign(a < 0.64f ? small : big, x);
 }
+FN real vwn_tanh(real x) { return vwn_tanh_from(x, 1.0f - 2.0f * vwn_inverse_fast(vwn_exp_fast(2.0f * vwn_abs(x)) + 1.0f)); }
 
 /* 1 / (1 + e^-x), 3 ulp; on a device 5 */
 FN real vwn_sigmoid(real x) { return vwn_inverse_fast(1.0f + vwn_exp(-x)); }
