@@ -110,17 +110,21 @@ void kernel_choose_grid(Kernel *k)
 }
 
 /* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up
- * their partial sums costs little. Rows without loops have one for each thread of a block. */
+ * their partial sums costs little. Rows without loops, of no more sums than a thread has, have one for all threads of a block. */
 int64_t kernel_partitions(const Kernel *k, int64_t rows)
 {
     enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_GOOD = 512, PARTS_MAX = 2048,
            SUMS_BYTES = 36 << 20, SUMS_GOOD = 16 << 20 };
+    size_t sums = 0;
     bool loops = k->product.n > 0;
     int64_t bytes = kernel_sums_bytes(k, NULL);
     for (size_t e = 1; e < k->ex.n; e++)
         loops = loops || k->ex.v[e].kind == KX_REDUCE;
-    for (size_t r = 0; r < k->root.n; r++)
+    for (size_t r = 0; r < k->root.n; r++) {
         loops = loops || k->root.v[r].nest.n;
+        sums += k->root.v[r].kind == KR_SINK;
+    }
+    loops = loops || sums > ROW_SUMS_MAX;
     int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each, most = THREAD_PARTS_MAX;
     for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST && most * bytes > (most > PARTS_GOOD ? SUMS_GOOD : SUMS_BYTES);)
         most /= 2;

@@ -9,6 +9,7 @@
 #include "compiler/kernel/kernel.h"
 
 enum { BLOCK_THREADS = 128 }; /* threads of a block that works on one row */
+enum { ROW_SUMS_MAX = 64 };    /* sums over rows that a thread holds at one time */
 
 /* device.c */
 int64_t kernel_array_bytes(const Kernel *k); /* of the scratch arrays of a row */
@@ -39,9 +40,10 @@ bool kernel_puts_along(const Kernel *k, size_t loop); /* does it put an element 
 
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
-/* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. values: of all
- * statements of the loop, at most. held: by buffer, partial sums that lie in shared memory. */
-uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values, const bool *held);
+/* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. of_warp: they are a warp, and
+ * others have other rounds of a loop around it. values: of all statements of the loop, at most. held: by buffer, partial sums that
+ * lie in shared memory. */
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bool of_warp, uint32_t values, const bool *held);
 /* Can a thread load all of its contiguous elements, compute a few of them at a time, and then store all? */
 bool kernel_has_pieces(const Kernel *k, size_t loop);
 enum { PIECE = 2 }; /* elements of a piece: a word of 16-bit numbers */

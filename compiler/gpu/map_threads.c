@@ -39,7 +39,6 @@ enum {
     FEW_ARRAYS = 36 * 1024,      /* of a row: there is room for six blocks, */
     LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads, */
     LARGEST_ARRAYS = 56 * 1024,  /* where there is room for two of them no more than that one has many registers */
-    ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
 };
 
 static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -419,6 +418,8 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     s->piece = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    /* Where no loop is long: one width is for all of them. */
+    const bool of_warp = s->row_threads > WARP && s->lanes == WARP && !k->product.n && longest_loop(k) < 4 * WARP;
     size_t warps = 0; /* the end of the loop whose rounds are for warps, */
     size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
@@ -428,7 +429,7 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         s->piece[i] = loop && s->pieces && kernel_has_pieces(k, i) ? PIECE : 0;
         uint32_t most = s->piece[i] ? of_pieces : values;
-        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, most, s->held) : 1;
+        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, i < warps && of_warp, most, s->held) : 1;
     }
     make_even(s);
 }

@@ -110,10 +110,11 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
     }
 }
 
-uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values, const bool *held)
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bool of_warp, uint32_t values, const bool *held)
 {
     IVar lane = k->stmt.v[loop].var;
-    uint32_t w = kernel_widest(k), busy = kernel_loops_inside(k, loop) ? 1 : 4; /* a loop that is long for a thread keeps all of them busy */
+    /* A loop that is long for a thread keeps all of them busy; threads of a warp that are idle issue with the others. */
+    uint32_t w = kernel_widest(k), busy = kernel_loops_inside(k, loop) ? 1 : of_warp ? 2 : 4;
     while (w > busy && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
         w /= 2;
     while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > values)

@@ -40,6 +40,7 @@ SAME_SHAPE_RULE(SIGMOID, real_unary)
 SAME_SHAPE_RULE(ERF, real_unary)
 SAME_SHAPE_RULE(RELU, real_unary)
 SAME_SHAPE_RULE(GELU, real_unary)
+SAME_SHAPE_RULE(GELU_SLOPE, real_unary)
 SAME_SHAPE_RULE(GELU_TANH, real_unary)
 SAME_SHAPE_RULE(SILU, real_unary)
 SAME_SHAPE_RULE(SOFTPLUS, real_unary)
@@ -214,15 +215,20 @@ GRAD(RELU)
         din[0] = U2(MUL, d, U2(LT, NUM(0), IN(0)));
 }
 
-/* x P(x): P(x) + x p(x) */
+/* x P(x): P(x) + x p(x), one operator, since what it takes is what gelu takes, too: kernels that compute both compute it once */
 GRAD(GELU)
+{
+    if (want[0])
+        din[0] = U2(MUL, d, U1(GELU_SLOPE, IN(0)));
+}
+
+/* P(x) + x p(x): p(x) (2 - x^2) */
+GRAD(GELU_SLOPE)
 {
     if (!want[0])
         return;
-    Val x = IN(0);
-    Val below = ir_scale(g, plus(g, U1(ERF, ir_scale(g, x, sqrt(0.5))), 1), 0.5);
-    Val density = U2(MUL, x, bell(g, x, 0.5, 1 / sqrt(2 * PI)));
-    din[0] = U2(MUL, d, U2(ADD, below, density));
+    Val x = IN(0), less = plus(g, U1(NEG, U2(MUL, x, x)), 2);
+    din[0] = U2(MUL, d, U2(MUL, bell(g, x, 0.5, 1 / sqrt(2 * PI)), less));
 }
 
 /* 0.5 x (1 + t), t = tanh(c (x + a x^3)): 0.5 (1 + t) + 0.5 x (1 - t^2) c (1 + 3 a x^2) */
@@ -427,6 +433,7 @@ EVAL_UNARY(SIGMOID, sigmoid(x))
 EVAL_UNARY(ERF, erf(x))
 EVAL_UNARY(RELU, x < 0 ? 0 : x) /* NaN stays NaN */
 EVAL_UNARY(GELU, 0.5 * x * (1 + erf(x * sqrt(0.5))))
+EVAL_UNARY(GELU_SLOPE, 0.5 * (1 + erf(x * sqrt(0.5))) + x * exp(-0.5 * x * x) / sqrt(2 * PI))
 EVAL_UNARY(GELU_TANH, gelu_tanh(x))
 EVAL_UNARY(SILU, x * sigmoid(x))
 EVAL_UNARY(SOFTPLUS, softplus(x))

@@ -25,12 +25,10 @@ void cuda_expert_choose(CudaExpertClass *c, const CudaExpertSizes *s, int64_t x_
     c->half = c->x_half == c->w_half ? c->x_half : HALF_NONE;
     c->x_width = width_of(width_of(c->x_half ? 8 : 4, s->pitch_x), x_at);
     c->w_width = width_of(width_of(c->w_half ? 8 : 4, s->pitch_w), w_at);
-    /* What is behind a row may be anything: of 16 bits that matters only along the sum. */
-    if (!c->half || !c->dw)
+    if (!c->half) { /* what is behind a row may be anything, and only copies of 16 bits leave it out */
         c->x_width = width_of(c->x_width, s->in);
-    if (c->transposed || !c->half)
         c->w_width = width_of(c->w_width, c->transposed ? s->in : s->out);
-    c->y_width = c->half && s->out % 4 == 0 ? 4 : 1;
+    }
     c->tile = CUDA_EXPERT_SMALL;
     bool whole = c->half && c->x_width > 1 && c->w_width > 1; /* one number at a time passes through registers, which sums want */
     for (int tile = CUDA_EXPERT_SQUARE; whole && tile <= CUDA_EXPERT_WIDE; tile++) {
@@ -52,13 +50,13 @@ static bool by_groups(const CudaExpertClass *c)
 CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
 {
     static const CudaExpertLaunch of[] = {
-        [CUDA_EXPERT_SMALL] = {.rows = 64, .columns = 64, .threads = 128, .stages = 3},
-        [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 128, .stages = 3},
-        [CUDA_EXPERT_WIDE] = {.rows = 128, .columns = 256, .threads = 256, .stages = 2},
+        [CUDA_EXPERT_SMALL] = {.rows = 64, .columns = 64, .threads = 128, .stages = 3, .blocks = 4},
+        [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 128, .stages = 3, .blocks = 1},
+        [CUDA_EXPERT_WIDE] = {.rows = 128, .columns = 256, .threads = 256, .stages = 2, .blocks = 1},
     };
     static const CudaExpertLaunch of_groups[] = {
-        [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 256, .stages = 3}, /* two blocks of a multiprocessor */
-        [CUDA_EXPERT_WIDE] = {.rows = 192, .columns = 256, .threads = 384, .stages = 4}, /* so many rows that caches keep up */
+        [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 256, .stages = 3, .blocks = 2},
+        [CUDA_EXPERT_WIDE] = {.rows = 192, .columns = 256, .threads = 384, .stages = 4, .blocks = 1}, /* so many rows that caches keep up */
     };
     CudaExpertLaunch l = by_groups(c) ? of_groups[c->tile] : of[c->half ? c->tile : CUDA_EXPERT_SMALL];
     if (c->half) { /* and numbers of pairs and what a block finds, or lists of where rows begin */
@@ -81,9 +79,8 @@ int64_t cuda_expert_blocks(const CudaExpertClass *c, const CudaExpertSizes *s)
 
 void cuda_expert_multiples(const CudaExpertClass *c, int64_t multiple[4])
 {
-    int64_t in = !c->half || !c->dw ? c->x_width : 1;
-    multiple[0] = c->transposed && c->w_width > in ? c->w_width : in;
-    multiple[1] = c->half ? c->y_width : c->transposed ? 1 : c->w_width;
+    multiple[0] = c->half ? 1 : c->transposed && c->w_width > c->x_width ? c->w_width : c->x_width;
+    multiple[1] = c->half || c->transposed ? 1 : c->w_width;
     multiple[2] = c->x_width;
     multiple[3] = c->w_width;
 }
@@ -108,12 +105,12 @@ const char *cuda_expert(Arena *arena, const CudaExpertClass *c, size_t *length)
         {"Y", half_word(c->y_half)},
         {"WIDTH_X", text_number(arena, c->x_width)},
         {"WIDTH_W", text_number(arena, c->w_width)},
-        {"WIDTH_Y", text_number(arena, c->y_width)},
         {"TRANSPOSED", text_number(arena, c->transposed)},
         {"GRADIENT", text_number(arena, c->dw)},
         {"ROWS", text_number(arena, l.rows)},
         {"COLUMNS", text_number(arena, l.columns)},
         {"THREADS", text_number(arena, l.threads)},
+        {"BLOCKS", text_number(arena, l.blocks)},
         {"STAGES", text_number(arena, l.stages)},
         {"DOWN", text_number(arena, by_groups(c) ? l.threads / 32 : 2)},
         {"WARPGROUPS", text_number(arena, by_groups(c))},

@@ -23,7 +23,7 @@ typedef struct CudaExpertClass {
     bool transposed; /* of w: [E, out, in] */
     Half half;       /* both operands are; else products are float32 */
     Half x_half, w_half, y_half; /* what lies in memory: x, w or dy, y or dw */
-    int x_width, w_width, y_width; /* elements of one access to x, to w or dy, to y or dw */
+    int x_width, w_width; /* elements of one access to x, to w or dy */
     bool warpgroups; /* the target has them: tiles but the small ones are multiplied by groups of four warps */
     CudaExpertTile tile;
 } CudaExpertClass;
@@ -33,11 +33,11 @@ typedef struct CudaExpertSizes {
 } CudaExpertSizes;
 typedef struct CudaExpertLaunch {
     int rows, columns; /* of a block's result */
-    int threads, stages;
+    int threads, stages, blocks; /* blocks: of a multiprocessor there are registers for, at least */
     int64_t shared; /* bytes of dynamic shared memory */
 } CudaExpertLaunch;
 enum { CUDA_EXPERT_SORT_THREADS = 1024 };
-#define CUDA_EXPERT_PAIRS ((int64_t)1 << 32) /* at most: a pair's number has 32 bits where its token is found */
+#define CUDA_EXPERT_PAIRS (((int64_t)1 << 32) - 1) /* at most: a pair's number has 32 bits where its token is found */
 
 /* Of a class with what lies in memory and what is transposed: the rest. x_at, w_at: elements before the first one, from
  * where memory is aligned. */

@@ -29,6 +29,7 @@ typedef struct Gather {
     Build *b;
     const Launch *launch; /* as they were planned */
     bool *gathers;        /* by kernel: its text can be made a function */
+    bool *always;         /* by kernel: each of its launches is made as if there were several */
     size_t casts;         /* so many are first */
     double limit;         /* of bytes that live longer, for each run */
     uint32_t list;        /* the buffer of arguments that lie in memory */
@@ -153,12 +154,26 @@ static bool may_gather(const Gather *g, const GatherRun *r)
     return l->kind == LAUNCH_KERNEL && g->gathers[l->kernel] && l->rows > 0;
 }
 
+/* A written kernel that takes a compiler long, one of whose launches is several, has one text for all of them. */
+static void mark_always(Gather *g, const Runs *runs)
+{
+    enum { LONG = 4096 }; /* bytes of its text */
+    memset(g->always, 0, g->b->kernel.n * sizeof *g->always);
+    for (size_t i = 0; i < runs->n; i++) {
+        const Launch *l = &g->launch[runs->v[i].launch.v[0]];
+        if (runs->v[i].launch.n > 1) {
+            const PlanKernel *k = &g->b->kernel.v[l->kernel];
+            g->always[l->kernel] = k->library && k->length > LONG;
+        }
+    }
+}
+
 /* Is its launch one whose arguments lie in memory? Second stages of sums are always such: hardly a program has but one of
  * them, and so one text serves all programs. */
 static bool is_gathered(const Gather *g, const GatherRun *r)
 {
     const Launch *l = &g->launch[r->launch.v[0]];
-    return may_gather(g, r) && (r->launch.n > 1 || g->b->kernel.v[l->kernel].library == library_name(LIB_SUM_PARTS));
+    return may_gather(g, r) && (r->launch.n > 1 || g->always[l->kernel] || g->b->kernel.v[l->kernel].library == library_name(LIB_SUM_PARTS));
 }
 
 /* It makes copies of weights, before all others, and not in each run. */
@@ -360,6 +375,7 @@ static uint64_t try_limit(Gather *g, size_t n, double limit, Runs *runs)
     Build *b = g->b;
     g->limit = limit;
     *runs = gather(g, n);
+    mark_always(g, runs);
     b->launch.v = NEW_ARRAY(b->arena, Launch, runs->n + 1);
     b->launch.n = b->plan->n_cast = 0;
     for (size_t i = 0; i < runs->n; i++) {
@@ -402,6 +418,7 @@ void plan_gather(Build *b, PlanLayout *layout)
     GatherParts p;
     g.list = plan_numbers_buffer(b);
     g.gathers = NEW_ARRAY(b->f->tmp, bool, b->kernel.n + 1);
+    g.always = NEW_ARRAY(b->f->tmp, bool, b->kernel.n + 1);
     for (size_t i = 0; i < b->kernel.n; i++)
         g.gathers[i] = take_apart(&b->kernel.v[i], &p);
     plan_place(b);

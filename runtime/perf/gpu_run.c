@@ -251,6 +251,8 @@ static bool copy_shared(Warp *w, const Sass *s, uint32_t mask)
     uint32_t reads = mask & (s->n > 2 ? gpu_predicate(w, &s->at[2]) : ~0u);
     addresses(w, &s->at[0], false, to);
     addresses(w, &s->at[1], true, from);
+    for (int l = 0; l < LANES; l++) /* how many bytes are left out is said by where the address lies in its piece */
+        from[l] -= from[l] % s->bytes;
     if (!inside(w, to, mask, s->bytes))
         return false;
     GpuCounts *c = w->block->sum;

@@ -22,6 +22,7 @@ typedef struct Idle {
     Harness *h;
     const char *file;
     int nests, idle; /* loops in loops that threads share; short ones that they share in each round of a long one */
+    int sums, lonely; /* launches of sums over rows whose threads share each row; of one partition for all rows */
     int flat, hasty; /* launches of flat kernels of several blocks; whose threads have less than four elements each */
 } Idle;
 
@@ -65,6 +66,15 @@ static void look_at(Idle *x, const char *text)
     }
 }
 
+static void look_at_sums(Idle *x, const Plan *p, const Launch *l)
+{
+    const char *text = l->kind == LAUNCH_KERNEL ? p->kernel[l->kernel].text : "";
+    if (l->items || !strstr(text, "threads a partition") || strstr(text, "A thread a row"))
+        return;
+    x->sums++;
+    x->lonely += l->rows == 1;
+}
+
 /* Elements of the first buffer that is written, by blocks of 256 threads; launches that are one have theirs in memory. */
 static void look_at_launch(Idle *x, const Plan *p, const Launch *l)
 {
@@ -93,13 +103,13 @@ static void look_at_file(Ctx *ctx, void *arg)
         for (size_t k = 0; k < p->n_kernel; k++)
             look_at(x, p->kernel[k].text);
         for (size_t k = 0; k < p->n_launch; k++)
-            look_at_launch(x, p, &p->launch[k]);
+            look_at_launch(x, p, &p->launch[k]), look_at_sums(x, p, &p->launch[k]);
     }
 }
 
 int main(void)
 {
-    static const char *const files[] = {"quickstart.vwn", "19_over_encoding.vwn", "35_convert.vwn", "14_own_connection.vwn"};
+    static const char *const files[] = {"quickstart.vwn", "34_lora.vwn", "19_over_encoding.vwn", "35_convert.vwn", "14_own_connection.vwn"};
     static const char bad[] = "        for (int32_t i3 = 0; i3 < n2; i3++) {\n            for (int32_t i4 = thread; i4 < 3; i4 += THREADS) {\n"
                               "                t7[3 * i3 + i4] += x24;\n            }\n        }\n";
     static const char good[] = "        for (int32_t i3 = thread * 4; i3 < n2; i3 += THREADS * 4) {\n            for (int32_t i4 = 0; i4 < 3; i4++) {\n"
@@ -109,17 +119,19 @@ int main(void)
     look_at(&of_bad, bad);
     look_at(&of_good, good);
     CHECK(&h, of_bad.idle == 1 && of_bad.nests == 1 && of_good.idle == 0 && of_good.nests == 1);
-    int nests = 0, flat = 0;
+    int nests = 0, flat = 0, sums = 0;
     for (size_t i = 0; i < COUNT_OF(files); i++) {
         Idle x = {.h = &h, .file = files[i]};
         Ctx *ctx = ctx_new(NULL);
         CHECK_CASE(&h, guarded(ctx, look_at_file, &x), files[i]);
-        printf("%-24s %3d loops in loops, %d of idle threads; %3d flat launches, %d of hasty threads\n", files[i], x.nests, x.idle, x.flat, x.hasty);
-        CHECK_CASE(&h, x.idle == 0 && x.hasty == 0, files[i]);
+        printf("%-24s %3d loops in loops, %d of idle threads; %3d flat launches, %d of hasty threads; %3d sums over rows, %d of one partition\n",
+               files[i], x.nests, x.idle, x.flat, x.hasty, x.sums, x.lonely);
+        CHECK_CASE(&h, x.idle == 0 && x.hasty == 0 && x.lonely == 0, files[i]);
         flat += x.flat;
+        sums += x.sums;
         nests += x.nests;
         ctx_free(ctx);
     }
-    CHECK(&h, nests > 20 && flat > 5);
+    CHECK(&h, nests > 20 && flat > 5 && sums > 0);
     return harness_end(&h);
 }

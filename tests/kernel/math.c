@@ -4,9 +4,9 @@
  * compared with the bound that the prelude states.
  */
 #include "compiler/print/emit.h"
+#include "support/ulp.h"
 
 #include <dlfcn.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,14 +19,7 @@ typedef struct Function {
     double lo, hi, ulps;
 } Function;
 
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
-static double silu(double x) { return x / (1 + exp(-x)); }
 static double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
-static double gelu(double x) { return 0.5 * x * erfc(-x * sqrt(0.5)); }
-static double gelu_tanh(double x)
-{
-    return x / (1 + exp(-2 * sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
-}
 static double power(double x) { return pow(x, (double)0.7f); }
 static double inverse_cube(double x) { return pow(x, -3); }
 static double three_to(double x) { return pow(3, x); }
@@ -42,12 +35,13 @@ static const Function functions[] = {
     {"sqrt", "vwn_sqrt(x)", sqrt, 0, 1e6, 0.51},
     {"tanh", "vwn_tanh(x)", tanh, -12, 12, 2},
     {"tanh, small", "vwn_tanh(x)", tanh, -0.01, 0.01, 1},
-    {"sigmoid", "vwn_sigmoid(x)", sigmoid, -80, 80, 3},
-    {"silu", "vwn_silu(x)", silu, -80, 80, 3.5},
+    {"sigmoid", "vwn_sigmoid(x)", ulp_sigmoid, -80, 80, 3},
+    {"silu", "vwn_silu(x)", ulp_silu, -80, 80, 3.5},
     {"softplus", "vwn_softplus(x)", softplus, -80, 80, 3.5},
     {"erf", "vwn_erf(x)", erf, -5, 5, 3},
-    {"gelu", "vwn_gelu(x)", gelu, -1, 20, 6},
-    {"gelu_tanh", "vwn_gelu_tanh(x)", gelu_tanh, -1, 12, 6},
+    {"gelu", "vwn_gelu(x)", ulp_gelu, -1, 20, 7},
+    {"gelu_slope", "vwn_gelu_slope(x)", ulp_gelu_slope, -0.2, 20, 7},
+    {"gelu_tanh", "vwn_gelu_tanh(x)", ulp_gelu_tanh, -1, 12, 6},
     {"sin", "vwn_sin(x)", sin, -3, 3, 2},
     {"sin, far", "vwn_sin(x)", sin, 1000, 1100, 2},
     {"cos", "vwn_cos(x)", cos, -40, 40, 2},
@@ -78,6 +72,8 @@ static const char *const exact[][2] = {
     {"vwn_sigmoid(INFINITE)", "1.0f"}, {"vwn_sigmoid(-INFINITE)", "0.0f"},
     {"vwn_erf(0.0f)", "0.0f"}, {"vwn_erf(INFINITE)", "1.0f"}, {"vwn_erf(NOT_A_NUMBER)", "NOT_A_NUMBER"},
     {"vwn_gelu(0.0f)", "0.0f"}, {"vwn_gelu(INFINITE)", "INFINITE"}, {"vwn_gelu(-INFINITE)", "0.0f"},
+    {"vwn_gelu(NOT_A_NUMBER)", "NOT_A_NUMBER"}, {"vwn_gelu_slope(0.0f)", "0.5f"}, {"vwn_gelu_slope(INFINITE)", "1.0f"},
+    {"vwn_gelu_slope(-INFINITE)", "0.0f"}, {"vwn_gelu_slope(NOT_A_NUMBER)", "NOT_A_NUMBER"},
     {"vwn_gelu_tanh(0.0f)", "0.0f"}, {"vwn_gelu_tanh(INFINITE)", "INFINITE"},
     {"vwn_silu(0.0f)", "0.0f"}, {"vwn_silu(INFINITE)", "INFINITE"}, {"vwn_silu(-INFINITE)", "0.0f"},
     {"vwn_silu(NOT_A_NUMBER)", "NOT_A_NUMBER"}, {"vwn_relu(NOT_A_NUMBER)", "NOT_A_NUMBER"},
@@ -98,15 +94,6 @@ static const char *const exact[][2] = {
     {"vwn_round_to(2e-8f, 17)", "0.0f"}, {"vwn_round_to(4e-8f, 17)", "0x1p-24f"},
 };
 
-static double ulp(double x)
-{
-    int e;
-    if (fabs(x) < 0x1p-126)
-        return 0x1p-149;
-    frexp(x, &e);
-    return ldexp(1, e - 24);
-}
-
 static double worst(Sweep *run, const Function *f, double *where)
 {
     enum { COUNT = 1 << 20 };
@@ -116,9 +103,7 @@ static double worst(Sweep *run, const Function *f, double *where)
         x[i] = (float)(f->lo + (f->hi - f->lo) * (double)i / (COUNT - 1));
     run(x, y, COUNT);
     for (long i = 0; i < COUNT; i++) {
-        double want = f->want((double)x[i]), e = fabs((double)y[i] - want) / ulp(want);
-        if ((float)want == y[i])
-            continue;
+        double e = ulp_between(y[i], f->want((double)x[i]));
         if (!(e <= most)) {
             most = e;
             *where = (double)x[i];

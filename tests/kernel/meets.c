@@ -109,7 +109,7 @@ static void add_written(Texts *t)
     for (int i = 0; i < 54; i++) {
         Half half = i % 3 == 0 ? HALF_NONE : i % 3 == 1 ? HALF_BF16 : HALF_FP16;
         CudaExpertClass c = {.dw = i / 3 % 3 == 2, .transposed = i / 3 % 3 == 1, .half = half, .x_half = half, .w_half = half, .y_half = half,
-                             .x_width = 4, .w_width = 2, .y_width = half ? 4 : 1, .tile = (CudaExpertTile)(i / 9 % 3), .warpgroups = i >= 27};
+                             .x_width = 4, .w_width = 2, .tile = (CudaExpertTile)(i / 9 % 3), .warpgroups = i >= 27};
         const char *text = cuda_expert(a, &c, &n);
         add_text(t, text, n);
         text = cuda_scatter(a, (CudaScatterKernel)(i / 3 % 3), half, &n);

@@ -56,7 +56,7 @@ static Val partner(Pool *p, Val a)
 
 static Val elementwise(Pool *p)
 {
-    static const Op unary[] = {OP_NEG, OP_TANH, OP_SIGMOID, OP_SIN, OP_COS, OP_SILU, OP_RELU, OP_GELU,
+    static const Op unary[] = {OP_NEG, OP_TANH, OP_SIGMOID, OP_SIN, OP_COS, OP_SILU, OP_RELU, OP_GELU, OP_GELU_SLOPE,
                                OP_ABS, OP_SOFTPLUS, OP_ERF};
     Graph *g = p->g;
     Val a = any(p);

@@ -41,12 +41,12 @@ static size_t values(Arena *a, TextValue *v, unsigned set)
 {
     static const char *const flag[FLAGS] = {"MAX", "AT", "OLDEST", "SPLIT", "GRADIENT", "DROPPED", "KEPT", "WARPGROUPS", "MAPS"};
     static const TextValue other[] = {
-        {"NAME", "some_kernel"}, {"ELEMENT", "bf16"}, {"KIND", "bf16 on tensor cores"}, {"BOUNDS", "128, 2"},
+        {"NAME", "some_kernel"}, {"ELEMENT", "bf16"}, {"KIND", "bf16 on tensor cores"}, {"BOUNDS", "128, 2"}, {"BLOCKS", "2"},
         {"WHAT", "sum"}, {"SHORT", "sum"}, {"ORDER", "\n * in order"}, {"NUMBERS", "number32 s0, number32 s1,"},
         {"CHOICES", "x = threadIdx.x == 1 ? s1 : x;"}, {"D", "48"}, {"DV", "64"}, {"QUERIES", "32"}, {"KEYS", "16"},
         {"PART", "256"}, {"SLICE", "65"}, {"RANGE", "66"}, {"CAPPED", "1"}, {"ROWS", "63"}, {"COLUMNS", "31"}, {"AT_ONCE", "15"},
         {"WARPS", "4"}, {"THREADS", "128"}, {"SHARED", "49152"}, {"WIDTH", "8"}, {"PARTS", "2"}, {"X", "real"},
-        {"W", "fp16"}, {"Y", "bf16"}, {"WIDTH_X", "4"}, {"WIDTH_W", "2"}, {"WIDTH_Y", "4"}, {"TRANSPOSED", "1"}, {"STAGES", "3"}, {"MORE", "240"}, {"FEWER", "24"}, {"ASIDE", "112"}, {"DOWN", "2"},
+        {"W", "fp16"}, {"Y", "bf16"}, {"WIDTH_X", "4"}, {"WIDTH_W", "2"}, {"TRANSPOSED", "1"}, {"STAGES", "3"}, {"MORE", "240"}, {"FEWER", "24"}, {"ASIDE", "112"}, {"DOWN", "2"},
     };
     size_t n = 0;
     for (size_t i = 0; i < COUNT_OF(other); i++)

@@ -1,10 +1,10 @@
 /* width_kernels.c - how many kernels a device needs for a model of variable widths, beside constant ones.
  *
- * In:  examples/08, with its widths, with other ones and with one width; no GPU and no compiler for one.
+ * In:  examples/08, with its widths, with other ones and with one width, and examples/24 with experts; no GPU and no compiler for one.
  * Out: the counts; `N passed, N failed`.
  * The one idea: sizes are arguments, so the number of texts depends on structure alone: neither more layers nor
  * more widths need more. A boundary that gets narrower or wider is the kernel of one that does not; attention has
- * its kernels for each class of head sizes.
+ * its kernels for each class of head sizes, products by expert have theirs for each way of multiplying and each tile.
  */
 #include "support/examples.h"
 #include "support/harness.h"
@@ -17,9 +17,10 @@
 enum { HEAD_MOST = 256 };
 
 typedef struct Count {
+    const char *file;
     const char *const *set;
     size_t kernels, launches;
-    size_t attention; /* of the kernels */
+    size_t attention, experts; /* of the kernels */
     size_t heads, classes; /* head sizes, and classes of them */
     double bytes; /* of launches of kernels in a step */
     bool head[HEAD_MOST + 1], class[HEAD_MOST + 1];
@@ -52,7 +53,7 @@ static void count_example(Ctx *ctx, void *arg)
     static const char *const programs[] = {"train", "update", "eval"};
     Count *c = arg;
     Map seen;
-    const char *path = arena_printf(ctx->program, "%s/examples/08_xformer_500m.vwn", VWN_SOURCE_DIR);
+    const char *path = arena_printf(ctx->program, "%s/examples/%s.vwn", VWN_SOURCE_DIR, c->file);
     CheckOptions how = {.path = path, .set = c->set};
     while (how.set[how.n_set])
         how.n_set++;
@@ -66,16 +67,17 @@ static void count_example(Ctx *ctx, void *arg)
             bool new = x->grid.threads && !*slot;
             c->kernels += new;
             c->attention += new && x->library && strncmp(x->library, "sdpa", 4) == 0;
+            c->experts += new && strstr(x->text, "tensor cores. A block") && strstr(x->text, "expert");
             *slot = c;
         }
         count_launches(c, p);
     }
 }
 
-static Count count(Harness *h, const char *what, const char *const *set)
+static Count count_of(Harness *h, const char *file, const char *what, const char *const *set)
 {
     Ctx *ctx = ctx_new(NULL);
-    Count c = {.set = set};
+    Count c = {.file = file, .set = set};
     CHECK_CASE(h, guarded(ctx, count_example, &c) && c.kernels > 0, what);
     printf("%-28s %4zu kernels, %zu of attention for %zu head sizes in %zu classes; %5zu launches, %.0f GB\n", what,
            c.kernels, c.attention, c.heads, c.classes, c.launches, c.bytes / 1e9);
@@ -83,11 +85,16 @@ static Count count(Harness *h, const char *what, const char *const *set)
     return c;
 }
 
+static Count count(Harness *h, const char *what, const char *const *set)
+{
+    return count_of(h, "08_xformer_500m", what, set);
+}
+
 static size_t others(const Count *c) { return c->kernels - c->attention; }
 
 int main(void)
 {
-    enum { OF_ATTENTION = 3, MOST_KERNELS = 48 };
+    enum { OF_ATTENTION = 3, MOST_KERNELS = 48, OF_EXPERTS = 3, TILES = 2 };
     Harness h = {0};
     Count variable = count(&h, "variable widths", (const char *const[]){NULL});
     Count deep = count(&h, "variable, twice as deep", (const char *const[]){"L=48", NULL});
@@ -111,5 +118,9 @@ int main(void)
     CHECK(&h, deeper.heads > deep.heads && others(&deeper) == others(&deep));
     CHECK(&h, variable.kernels <= MOST_KERNELS);
     CHECK(&h, variable.bytes < constant.bytes); /* the mean width is 0.89 of the constant one */
+    /* rows of any number of elements, of which most are no multiple of anything */
+    Count experts = count_of(&h, "24_xformer_moe", "experts", (const char *const[]){NULL});
+    printf("%zu of products by expert\n", experts.experts);
+    CHECK(&h, experts.experts == OF_EXPERTS * TILES);
     return harness_end(&h);
 }

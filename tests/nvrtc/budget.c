@@ -154,7 +154,6 @@ static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budg
                              .tile = i / 3 % 2 ? CUDA_EXPERT_WIDE : CUDA_EXPERT_SQUARE};
         c.x_half = c.w_half = c.y_half = c.half;
         c.x_width = c.w_width = half ? 2 : 8;
-        c.y_width = half ? 1 : 4;
         text[i] = (CudaText){.place = ""};
         text[i].text = cuda_expert(ctx->program, &c, &text[i].length);
         text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
@@ -194,7 +193,6 @@ static void test_experts(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
                              .tile = (CudaExpertTile)(i / 3 % 3)};
         c.x_half = c.w_half = c.y_half = c.half;
         c.x_width = c.w_width = half == 0 ? 8 : half == 2 ? 4 : c.tile ? 2 : 1;
-        c.y_width = half == 0 ? 4 : 1;
         *t = (CudaText){.place = ""};
         t->text = i == TEXTS - 1 ? cuda_expert_sort(ctx->program, &t->length) : cuda_expert(ctx->program, &c, &t->length);
         t->name = emit_name(ctx, ctx->program, &t->text, &t->length);

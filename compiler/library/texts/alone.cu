@@ -34,6 +34,7 @@
 #define TEXT_THREADS 128
 #define TEXT_SHARED 49152
 #define TEXT_BOUNDS 128
+#define TEXT_BLOCKS 1
 #define TEXT_PARTS 2
 #define TEXT_GRADIENT 0
 #define TEXT_TRANSPOSED 1
@@ -50,4 +51,3 @@
 #define TEXT_DOWN 2
 #define TEXT_WARPGROUPS 0
 #define TEXT_SHARED 49152
-#define TEXT_WIDTH_Y 4

@@ -2,6 +2,8 @@
 /* ---- attention: tiles of rows in shared memory, and 16 R rows of a result in the registers of a warp, which
  * are R times what 16 rows are. ---- */
 
+/* tanh where a thread has many scores: a division keeps a compiler from computing more of them at one time than there are registers for. */
+FN real vwn_tanh_of_score(real x) { return vwn_tanh_from(x, 1.0f - 2.0f / (vwn_exp(2.0f * vwn_abs(x)) + 1.0f)); }
 /* Rows of D numbers. Those that fill whole lines of shared memory, of 128 bytes, have no room behind them: what
  * keeps equal columns of eight rows in different banks is that row r has its i-th 16 bytes of a line at
  * i ^ r % 8. Other rows lie 16 bytes apart from each other's ends. */

@@ -16,8 +16,8 @@ template <int WIDTH, class E> FN void vwn_copy_chunk(E *to, const E *from, int l
     } else {
         #pragma unroll
         for (int i = 0; i < 8; i += WIDTH) {
-            const bool ok = i < left;
-            vwn_copy_async<WIDTH * sizeof(E)>(to + i, ok ? from + i : from, ok);
+            const int there = left < i ? 0 : left < i + WIDTH ? left - i : WIDTH;
+            vwn_copy_bytes<WIDTH * sizeof(E)>(to + i, there ? from + i : from, there * (int)sizeof(E));
         }
     }
 }
@@ -120,4 +120,12 @@ template <int WIDTH, int N, class E> FN void vwn_put_fours(E *row, int own, int 
         for (int j = 0; j < N; j += 16)
             vwn_put_four(to + j, x[j / 8] + 2 * r, x[j / 8 + 1] + 2 * r, odd, j < room);
     }
+}
+/* The same; whether each four lie at a multiple of their size is found at run time. */
+template <int N, class E> FN void vwn_put_any(E *row, int own, int columns, const real (*x)[4], int r, bool there, bool fours)
+{
+    if (fours)
+        vwn_put_fours<4, N>(row, own, columns, x, r, there);
+    else
+        vwn_put_fours<1, N>(row, own, columns, x, r, there);
 }

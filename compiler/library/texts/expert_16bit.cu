@@ -3,7 +3,7 @@
 #endif
 /* products by expert: y[pair] = x[token] w[expert of the pair]; TEXT_ELEMENT on tensor cores. A block of TEXT_THREADS threads
  * computes TEXT_ROWS rows and TEXT_COLUMNS columns, from tiles in TEXT_SHARED bytes of shared memory. */
-KERNEL(TEXT_THREADS, 1) TEXT_NAME(
+KERNEL(TEXT_THREADS, TEXT_BLOCKS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ x, const TEXT_ELEMENT *__restrict__ w,
     const integer *__restrict__ start, const integer *__restrict__ order,
     TEXT_Y *__restrict__ y,
@@ -14,6 +14,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     enum { LINE_W = TEXT_WARPGROUPS ? 64 : WIDE, NEXT_W = TEXT_WARPGROUPS ? HIGH * 64 : 64 }; /* to a line below, and beside */
     enum { STEP_X = THREADS / 8, TIMES_X = ROWS / STEP_X };
     uint32_t *const pair = (uint32_t *)(tiles + STAGES * STAGE);
+    const int64_t pitch = (uint32_t)pitch_w; /* of half as many registers */
     int64_t *const found = (int64_t *)(pair + ROWS); /* the tile's expert, where its pairs begin, how many from there on */
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
         const int64_t tile = block / columns, c0 = (block - tile * columns) * COLUMNS;
@@ -50,7 +51,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         const elem *from_x[TIMES_X], *from_w;
         {
             const int line = vwn_line(), piece = vwn_piece();
-            from_w = w + e * (TRANSPOSED ? out : in) * pitch_w + (TRANSPOSED ? c0 + line : line) * pitch_w + (TRANSPOSED ? piece : c0 + piece);
+            from_w = w + e * (TRANSPOSED ? out : in) * pitch + (TRANSPOSED ? c0 + line : line) * pitch + (TRANSPOSED ? piece : c0 + piece);
             #pragma unroll
             for (int i = 0; i < TIMES_X; i++) {
                 const int r = line + i * STEP_X;
@@ -79,7 +80,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
                     if (line + i * STEP_X < there)
                         vwn_copy_whole(tile_x + i * STEP_X * DEPTH, from_x[i]);
                 #pragma unroll
-                for (int r = 0; r < HIGH && copies_w; r += STEP, from += STEP * pitch_w)
+                for (int r = 0; r < HIGH && copies_w; r += STEP, from += STEP * pitch)
                     #pragma unroll
                     for (int c = 0; c < WIDE; c += 64)
                         vwn_copy_whole(tile_w + r * LINE_W + c / 64 * NEXT_W, from + c);
@@ -89,7 +90,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
                     if (line + i * STEP_X < there)
                         vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], left - piece);
                 #pragma unroll 1 /* more would want registers of the sums */
-                for (int r = 0; r < HIGH && copies_w; r += STEP, from += STEP * pitch_w)
+                for (int r = 0; r < HIGH && copies_w; r += STEP, from += STEP * pitch)
                     #pragma unroll
                     for (int c = 0; c < WIDE; c += 64)
                         if ((TRANSPOSED ? line + r : piece + c) < high)
@@ -99,7 +100,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             #pragma unroll
             for (int i = 0; i < TIMES_X; i++)
                 from_x[i] += DEPTH;
-            from_w += TRANSPOSED ? DEPTH : DEPTH * pitch_w;
+            from_w += TRANSPOSED ? DEPTH : DEPTH * pitch;
             copied++;
             to = to + 1 < STAGES ? to + 1 : 0;
         };
@@ -143,7 +144,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             for (int r = 0; r < 2; r++) {
                 const int at_row = row + i * 16 + 8 * r;
                 TEXT_Y *const to_row = y + pair[vwn_least(at_row, there - 1)] * out + c0 + n0;
-                vwn_put_fours<TEXT_WIDTH_Y, N>(to_row, column, right, sum[i], r, at_row < there);
+                vwn_put_any<N>(to_row, column, right, sum[i], r, at_row < there, out % 4 == 0);
             }
     }
 }

@@ -3,7 +3,7 @@
 #endif
 /* gradients of experts' matrices: y[e] = sum over pairs of e of x[token]^T w[pair]; TEXT_ELEMENT on tensor cores. A block of
  * TEXT_THREADS threads computes TEXT_ROWS rows and TEXT_COLUMNS columns, from tiles in TEXT_SHARED bytes of shared memory. */
-KERNEL(TEXT_THREADS, 1) TEXT_NAME(
+KERNEL(TEXT_THREADS, TEXT_BLOCKS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ x, const TEXT_ELEMENT *__restrict__ w,
     const integer *__restrict__ start, const integer *__restrict__ order,
     TEXT_Y *__restrict__ y,
@@ -16,16 +16,17 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     int64_t *const at_token = (int64_t *)(tiles + STAGES * STAGE), *const at_pair = at_token + LISTS * DEPTH;
     const int64_t each = (int64_t)vwn_tiles_of<ROWS>(in) * columns;
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
-        const int64_t e = block / each, first = start[e], count = start[e + 1] - first;
+        const int64_t e = block / each, first = start[e];
+        const uint32_t count = (uint32_t)(start[e + 1] - first);
         const uint32_t of_e = (uint32_t)(block - e * each), down = of_e / columns;
         const int64_t r0 = (int64_t)down * ROWS, c0 = (int64_t)(of_e - down * columns) * COLUMNS;
-        const auto look = [&](int64_t k) { return k < count ? (uint32_t)order[first + k] : 0; };
+        const auto look = [&](uint32_t k) { return k < count ? (uint32_t)order[first + k] : 0; };
         const auto keep = [&](int at, uint32_t pair) {
             at_token[at] = pair / (uint32_t)share * pitch_x;
             at_pair[at] = pair * pitch_w;
         };
         /* Tiles along the sum; how many are copied, where the next one goes and where its list is. */
-        const int steps = vwn_tiles_of<DEPTH>(count), last = (int)(count - (int64_t)(steps - 1) * DEPTH);
+        const int steps = vwn_tiles_of<DEPTH>(count), last = (int)(count - (uint32_t)(steps - 1) * DEPTH);
         int copied = 0, to = 0, of = 0;
         const int wide_x = vwn_within<ROWS>(in - r0), wide_w = vwn_within<COLUMNS>(out - c0); /* columns that are there */
         const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && wide_x == ROWS && wide_w == COLUMNS;
@@ -87,7 +88,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             if (copied < steps)
                 copy();
             vwn_copies_commit();
-            const uint32_t next = threadIdx.x < DEPTH ? look((int64_t)copied * DEPTH + threadIdx.x) : 0;
+            const uint32_t next = threadIdx.x < DEPTH ? look((uint32_t)copied * DEPTH + threadIdx.x) : 0;
 #if TEXT_WARPGROUPS
             vwn_group_wait<1>();
 #else
@@ -108,7 +109,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             for (int r = 0; r < 2; r++) {
                 const int64_t at_row = r0 + row + i * 16 + 8 * r;
                 TEXT_Y *const to_row = y + (e * in + (at_row < in ? at_row : 0)) * out + c0 + n0;
-                vwn_put_fours<TEXT_WIDTH_Y, N>(to_row, column, right, sum[i], r, at_row < in);
+                vwn_put_any<N>(to_row, column, right, sum[i], r, at_row < in, out % 4 == 0);
             }
     }
 }

@@ -81,7 +81,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             for (int i = 0; CAPPED && i < R * PARTS; i++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
-                    x[i][e] = cap * log2_e * vwn_tanh(x[i][e] * scale * per_cap);
+                    x[i][e] = cap * log2_e * vwn_tanh_of_score(x[i][e] * scale * per_cap);
             if (turned) {
                 #pragma unroll
                 for (int i = 0; i < R * PARTS; i++)

@@ -169,7 +169,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                 for (int e = 0; e < 4; e++) {
                     const real norm = norms[which + i % PARTS * 8 + column + e % 2] * log2_e;
                     if (CAPPED) {
-                        const real c = vwn_tanh(x[i][e] * scale * per_cap);
+                        const real c = vwn_tanh_of_score(x[i][e] * scale * per_cap);
                         x[i][e] = vwn_exp2_fast(cap * log2_e * c - norm);
                         y[i][e] *= 1.0f - c * c;
                     } else {

@@ -113,7 +113,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                     if (!LATER)
                         y[i][e] -= total[r];
                     if (CAPPED) {
-                        const real c = vwn_tanh(x[i][e] * scale * per_cap);
+                        const real c = vwn_tanh_of_score(x[i][e] * scale * per_cap);
                         x[i][e] = vwn_exp2_fast(cap * log2_e * c - norm[r]);
                         y[i][e] *= 1.0f - c * c;
                     } else {

@@ -5,10 +5,9 @@
 /* A function with registers of its own: what it takes is no part of its caller's loops. */
 #define APART [[maybe_unused]] static __device__ __noinline__
 FN uint32_t vwn_shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
-/* Copies BYTES to shared memory, or zeros where not `ok`; done after vwn_copies_wait. */
-template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok)
+/* Copies BYTES to shared memory, of which n are there, and zeros for the others; done after vwn_copies_wait. */
+template <int BYTES> FN void vwn_copy_bytes(void *to, const void *from, int n)
 {
-    const int n = ok ? BYTES : 0;
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(vwn_shared_address(to)),
                      "l"(from), "r"(n) : "memory");
@@ -80,18 +79,9 @@ FN uint32_t vwn_pair(real x, real y, fp16)
     return u;
 }
 /* 2^x, 2 ulp */
-FN real vwn_exp2_fast(real x)
-{
-    real y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 #else /* twins of the emulator */
 #define APART [[maybe_unused]] static
-template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok)
-{
-    emu_copy_async(to, from, BYTES, ok ? BYTES : 0);
-}
+template <int BYTES> FN void vwn_copy_bytes(void *to, const void *from, int n) { emu_copy_async(to, from, BYTES, n); }
 FN void vwn_copy_whole(void *to, const void *from) { emu_copy_async(to, from, 16, 16); }
 FN void vwn_copies_commit() { emu_copy_commit(); }
 template <int N> FN void vwn_copies_wait() { emu_copy_wait(N); }
@@ -109,8 +99,9 @@ template <class E> FN void vwn_mma_eight(real *x, const uint32_t *a, uint32_t b,
     vwn_mma(x, all_a, all_b, is);
 }
 FN uint32_t vwn_pair(real x, real y, fp16) { return emu_fp16(x) | (uint32_t)emu_fp16(y) << 16; }
-FN real vwn_exp2_fast(real x) { return exp2f(x); }
 #endif
+/* All of BYTES, or zeros where not `ok`. */
+template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok) { vwn_copy_bytes<BYTES>(to, from, ok ? BYTES : 0); }
 FN void vwn_load_pieces(uint32_t *x, const void *row) { vwn_load_at(x, vwn_spot_of(row)); }
 FN void vwn_load_pieces_transposed(uint32_t *x, const void *row) { vwn_load_transposed_at(x, vwn_spot_of(row)); }
 FN uint32_t vwn_pair(real x, real y, bf16) { return vwn_two_bf16(x, y); }

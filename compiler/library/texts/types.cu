@@ -85,6 +85,19 @@ FN real vwn_inverse(real x)
     asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
+/* The same without the smallest numbers: what is below 2^-126 is 0. */
+FN real vwn_exp2_fast(real x)
+{
+    real y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+FN real vwn_inverse_fast(real x)
+{
+    real y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
 FN real vwn_within(real x, real least, real most)
 {
     real y;
@@ -96,6 +109,9 @@ FN real vwn_times_down(real x, real y) { return __fmul_rd(x, y); }
 #else
 FN real vwn_exp2(real x) { return (real)exp2((double)x); }
 FN real vwn_inverse(real x) { return 1.0f / x; }
+FN real vwn_none_small(real x) { return x < 1.17549435e-38f ? 0.0f : x; }
+FN real vwn_exp2_fast(real x) { return vwn_none_small(vwn_exp2(x)); }
+FN real vwn_inverse_fast(real x) { return vwn_none_small(1.0f / x); }
 FN real vwn_within(real x, real least, real most) { return x < least ? least : x > most ? most : x; }
 FN real vwn_times_down(real x, real y)
 {
@@ -112,3 +128,5 @@ FN real vwn_exp(real x)
     const real lost = fmaf(c, 1.92596299e-8f, fmaf(c, 1.44269504f, -t));
     return fmaf(y, lost * 0.693147181f, y);
 }
+/* e^x within a relative 1e-7 |x| and 2 ulp: 0 below -87.3 */
+FN real vwn_exp_fast(real x) { return vwn_exp2_fast(x * 1.44269504f); }

@@ -69,7 +69,7 @@ template <int N, class T> FN void operator+=(vec<N> &a, T b) { a = a + b; }
 VWN_EACH(vwn_inverse) VWN_EACH(vwn_exp) VWN_EACH(vwn_log) VWN_EACH(vwn_sqrt) VWN_EACH(vwn_abs) VWN_EACH(vwn_sign)
 VWN_EACH(vwn_floor) VWN_EACH(vwn_ceil) VWN_EACH(vwn_round)
 VWN_EACH(vwn_sin) VWN_EACH(vwn_cos) VWN_EACH(vwn_tanh) VWN_EACH(vwn_sigmoid)
-VWN_EACH(vwn_erf) VWN_EACH(vwn_relu) VWN_EACH(vwn_gelu) VWN_EACH(vwn_gelu_tanh)
+VWN_EACH(vwn_erf) VWN_EACH(vwn_relu) VWN_EACH(vwn_gelu) VWN_EACH(vwn_gelu_slope) VWN_EACH(vwn_gelu_tanh)
 VWN_EACH(vwn_silu) VWN_EACH(vwn_softplus)
 /* of bf16 two at once */
 template <int N> FN vec<N> vwn_round_to(vec<N> a, int type)
