@@ -21,7 +21,7 @@ static inline bool open_or_skip(Ctx *ctx, Nvrtc *n)
     return false;
 }
 
-#define CUDA_PRELUDE "typedef float real;\n#define TWICE(x) ((x) + (x))\n"
+#define CUDA_PRELUDE "typedef float real;\n#define TWICE(x) ((x) + (x))\nstruct four {\n    real x, y, z, w;\n};\n"
 #define CUDA_TWICE(name, constant)                                                             \
     "/* twice: x = x + x */\n"                                                                 \
     "extern \"C\" __global__ void __launch_bounds__(128) " name "(real *x, int n)\n{\n"       \
@@ -37,7 +37,7 @@ static inline bool open_or_skip(Ctx *ctx, Nvrtc *n)
 #define CUDA_MANY(name, bounds)                                                                \
     "/* a thread has 168 values, 0 bytes of arrays */\n" /* for the fake compiler */             \
     "extern \"C\" __global__ void __launch_bounds__(" bounds ")\n"                             \
-    name "(const float4 *x, real *y, int n)\n{\n    float4 a[40];\n    #pragma unroll\n"     \
+    name "(const four *x, real *y, int n)\n{\n    four a[40];\n    #pragma unroll\n"     \
     "    for (int i = 0; i < 40; i++)\n        a[i] = x[threadIdx.x + i * n];\n"               \
     "    for (int r = 0; r < n; r++) {\n        #pragma unroll\n"                              \
     "        for (int i = 0; i < 40; i++) {\n"                                                 \
