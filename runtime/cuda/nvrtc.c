@@ -305,12 +305,13 @@ static int64_t blocks_of(const CudaText *k)
     return find_bound(k, &number, &behind) ? strtol(number, NULL, 10) : 0;
 }
 
-/* Registers that so many blocks leave each of their threads: those of a multiprocessor are dealt out by
- * eights, and an instruction names one of 255. */
+/* Registers that so many blocks leave each of their threads: each quarter of a multiprocessor has as many,
+ * and its share of the warps; they are dealt out by eights, and an instruction names one of 255. */
 static int64_t registers_left(int64_t threads, int64_t blocks)
 {
-    enum { ALL = 64 << 10, AT_ONCE = 8, MOST = 255 };
-    int64_t n = ALL / (threads * blocks) / AT_ONCE * AT_ONCE;
+    enum { QUARTERS = 4, QUARTER = 16 << 10, LANES = 32, AT_ONCE = 8, MOST = 255 };
+    int64_t warps = (threads + LANES - 1) / LANES * blocks;
+    int64_t n = QUARTER / ((warps + QUARTERS - 1) / QUARTERS * LANES) / AT_ONCE * AT_ONCE;
     return n < MOST ? n : MOST;
 }
 

@@ -235,6 +235,7 @@ static const Spilling spilling[] = {
     {"k_unsaid", CUDA_MANY("k_unsaid", "512"), 0, 16, 128, true, true},
     {"k_twice", CUDA_MANY("k_twice", "128, 6"), 3, 129, 255, false, false}, /* 5, 4 and 3 */
     {"k_steps", CUDA_MANY("k_steps", "256, 8"), 6, 129, 255, false, false}, /* 7 leave the 32 registers of 8 */
+    {"k_quarters", CUDA_MANY("k_quarters", "64, 8"), 1, 129, 255, false, false}, /* 7 leave a quarter four warps, too */
     {"k_array", CUDA_ARRAY("k_array", "__launch_bounds__(128, 4)"), 0, 4, 128, false, true},
     {"k_enough", CUDA_TWICE("k_enough", "1"), 0, 4, 128, false, false},
 };
@@ -270,7 +271,8 @@ static void test_spills(Harness *h, Ctx *ctx, const Nvrtc *n, const char *folder
     b.cache = &cache;
     CHECK(h, build_texts(ctx, n, &b, "sm_90a", text, SPILLING, first) == ST_OK);
     CHECK(h, b.compiled == SPILLING && b.again == again && count_files(folder, ".json") == SPILLING);
-    /* Programs of those that need no second one, of k_room with k_better, of k_twice for three blocks and of k_steps for one. */
+    /* Programs of those that need no second one, of k_room with k_better and k_quarters,
+     * of k_twice for three blocks and of k_steps for one. */
     CHECK(h, count_files(folder, ".cubin") == 4);
     CHECK(h, build_texts(ctx, n, &b, "sm_90a", text, SPILLING, second) == ST_OK && !b.compiled && !b.again);
     for (int i = 0; i < SPILLING; i++) {
