@@ -287,11 +287,12 @@ static void use_registers(ImageKernel *k, const char *said)
 {
     enum { ALL = 64 << 10, AT_ONCE = 8, MOST = 255 };
     int threads = (k->threads ? k->threads : 128) * (k->blocks ? k->blocks : 1);
-    int wanted = IMAGE_REGISTERS, left = ALL / threads / AT_ONCE * AT_ONCE;
-    k->frame = 0;
-    if (said)
-        sscanf(said, FAKE_USE, &wanted, &k->frame);
+    int wanted, left = ALL / threads / AT_ONCE * AT_ONCE;
     left = left < MOST ? left : MOST;
+    k->registers = IMAGE_REGISTERS;
+    k->frame = k->spilled = 0;
+    if (!said || sscanf(said, FAKE_USE, &wanted, &k->frame) != 2)
+        return;
     k->registers = wanted < left ? wanted : left;
     k->spilled = wanted - k->registers < IMAGE_SPILLS ? wanted - k->registers : IMAGE_SPILLS;
     k->frame += 4 * k->spilled;
