@@ -139,7 +139,8 @@ typedef struct Job {
 } Job;
 typedef struct Missing {
     uint32_t kernel;
-    size_t length; /* of its text */
+    int64_t blocks; /* that its text is to ask for now, instead of its own; 0: its own */
+    size_t length;  /* of its text */
 } Missing;
 /* An object of the cache that was read: other kernels of its program lie in it, too. */
 typedef struct NvrtcObject {
@@ -155,19 +156,19 @@ typedef struct NvrtcBuild {
     char arch[64], all_options[256];
     int n_option;
     char (*key)[65];
-    Missing *missing; /* to be compiled, the longest first */
+    Missing *missing; /* to be compiled now, the longest first */
     size_t n_missing;
     Job *job;
     size_t n_job;
     NvrtcObject *object;
     size_t n_object;
     bool failed; /* set by any thread, read as a hint */
-    bool interrupted;
+    bool interrupted, told;
 } NvrtcBuild;
 
 static void hash_keys(NvrtcBuild *u)
 {
-    static const char format[] = "vwn kernel for cuda, 2";
+    static const char format[] = "vwn kernel for cuda, 3";
     const CudaBuild *b = u->b;
     char version[32];
     Sha256 common;
@@ -194,7 +195,7 @@ static const void *kept(Arena *arena, const void *bytes, size_t size)
 
 /* Finds kernel i in machine code that lies in the arena; false with `why` when it is not what it
  * should be. */
-static bool take_kernel(NvrtcBuild *u, size_t i, const void *cubin, size_t size, char why[256])
+static bool take_kernel(NvrtcBuild *u, size_t i, const void *cubin, size_t size, CudaCode *out, char why[256])
 {
     Cubin facts;
     if (!cubin_read(u->b->arena, cubin, size, &facts, why))
@@ -204,7 +205,7 @@ static bool take_kernel(NvrtcBuild *u, size_t i, const void *cubin, size_t size,
         snprintf(why, 256, "the text does not define it");
         return false;
     }
-    u->b->code[i] = (CudaCode){.cubin = cubin, .size = size, .facts = *k, .log = ""};
+    *out = (CudaCode){.cubin = cubin, .size = size, .facts = *k, .log = ""};
     return true;
 }
 
@@ -232,7 +233,7 @@ static bool find_cached(NvrtcBuild *u, size_t i)
     if (!cache || !cache_find(cache, u->key[i], object))
         return false;
     const NvrtcObject *o = object_of(u, object);
-    bool good = o && take_kernel(u, i, o->bytes, o->size, why);
+    bool good = o && take_kernel(u, i, o->bytes, o->size, &u->b->code[i], why);
     u->b->code[i].cached = good;
     return good;
 }
@@ -255,6 +256,7 @@ static int longest_first(const void *a, const void *b)
 
 static void make_programs(NvrtcBuild *u)
 {
+    u->n_job = 0;
     qsort(u->missing, u->n_missing, sizeof *u->missing, longest_first);
     size_t text = 0;
     for (size_t i = 0; i < u->n_missing; i++) {
@@ -267,6 +269,87 @@ static void make_programs(NvrtcBuild *u)
         }
         last->n++;
     }
+}
+
+/* ---- fewer blocks ---- */
+
+/* A text says how many blocks a multiprocessor shall hold at once: `128, 4) name(` stands before its
+ * parameters. Out: where the 4 stands, and behind it; false: it says nothing. */
+static bool find_bound(const CudaText *k, const char **number, const char **behind)
+{
+    const char *end = k->text + k->length, *p = k->text;
+    size_t n = strlen(k->name);
+    for (; (p = memmem(p, (size_t)(end - p), k->name, n)); p += n) {
+        const char *at = p;
+        if (p + n == end || p[n] != '(')
+            continue;
+        while (at > k->text && (at[-1] == ' ' || at[-1] == '\n'))
+            at--;
+        if (at == k->text || *--at != ')')
+            continue;
+        *behind = at;
+        while (at > k->text && at[-1] >= '0' && at[-1] <= '9')
+            at--;
+        *number = at;
+        while (at > k->text && at[-1] == ' ')
+            at--;
+        if (*number < *behind && at > k->text && at[-1] == ',')
+            return true;
+    }
+    return false;
+}
+
+static int64_t blocks_of(const CudaText *k)
+{
+    const char *number, *behind;
+    return find_bound(k, &number, &behind) ? strtol(number, NULL, 10) : 0;
+}
+
+/* Registers that so many blocks leave each of their threads: each quarter of a multiprocessor has as many,
+ * and its share of the warps; they are dealt out by eights, and an instruction names one of 255. */
+static int64_t registers_left(int64_t threads, int64_t blocks)
+{
+    enum { QUARTERS = 4, QUARTER = 16 << 10, LANES = 32, AT_ONCE = 8, MOST = 255 };
+    int64_t warps = (threads + LANES - 1) / LANES * blocks;
+    int64_t n = QUARTER / ((warps + QUARTERS - 1) / QUARTERS * LANES) / AT_ONCE * AT_ONCE;
+    return n < MOST ? n : MOST;
+}
+
+/* The most blocks that leave a thread more registers than `blocks` do; 0: there are none. */
+static int64_t fewer_blocks(int64_t threads, int64_t blocks)
+{
+    int64_t n = blocks - 1;
+    while (n > 0 && registers_left(threads, n) <= registers_left(threads, blocks))
+        n--;
+    return n > 0 ? n : 0;
+}
+
+/* Bytes that a thread moves for want of registers. An array with computed indices has a frame and moves none. */
+static int64_t spilled(const CudaCode *code) { return code->facts.spill_stores + code->facts.spill_loads; }
+
+/* With how many blocks a kernel that was compiled is to be compiled again; 0: it is what it will be. */
+static int64_t blocks_to_try(const NvrtcBuild *u, const Missing *m)
+{
+    const CudaCode *code = &u->b->code[m->kernel];
+    int64_t blocks = m->blocks ? m->blocks : blocks_of(&u->b->kernel[m->kernel]);
+    return spilled(code) && code->facts.max_threads > 0 ? fewer_blocks(code->facts.max_threads, blocks) : 0;
+}
+
+/* ---- the source ---- */
+
+/* A kernel's text with the blocks that it is to ask for, which have no more digits than its own. Returns its length. */
+static size_t put_text(char *out, const CudaText *k, int64_t blocks)
+{
+    const char *number, *behind, *end = k->text + k->length;
+    if (!blocks || !find_bound(k, &number, &behind)) {
+        memcpy(out, k->text, k->length);
+        return k->length;
+    }
+    size_t at = (size_t)(number - k->text);
+    memcpy(out, k->text, at);
+    at += (size_t)sprintf(out + at, "%lld", (long long)blocks);
+    memcpy(out + at, behind, (size_t)(end - behind));
+    return at + (size_t)(end - behind);
 }
 
 /* Prelude and texts; lines of a kernel are counted from its first, under its name. Of malloc, or NULL. */
@@ -285,8 +368,7 @@ static char *source_of(const NvrtcBuild *u, size_t first, size_t n)
     for (size_t i = first; i < first + n; i++) {
         const CudaText *k = &b->kernel[u->missing[i].kernel];
         at += (size_t)snprintf(s + at, size - at, "\n#line 1 \"%s\"\n", k->name);
-        memcpy(s + at, k->text, k->length);
-        at += k->length;
+        at += put_text(s + at, k, u->missing[i].blocks);
     }
     s[at] = 0;
     return s;
@@ -460,35 +542,77 @@ static void store(NvrtcBuild *u, size_t i, const char object[65])
                     u->all_options, facts);
 }
 
-/* Each kernel has an entry of its own, and those of a program share an object. */
-static bool keep_job(NvrtcBuild *u, const Job *job)
+/* Takes the kernels of a program; of one that was compiled before, what spills less. */
+static bool take_job(NvrtcBuild *u, const Job *job)
 {
     CudaBuild *b = u->b;
-    char why[256], object[65];
+    char why[256];
     const void *cubin = kept(b->arena, job->cubin, job->size);
     const char *log = job->log ? arena_copy(b->arena, job->log, strlen(job->log)) : "";
     for (size_t j = job->first; j < job->first + job->n; j++) {
         size_t i = u->missing[j].kernel;
-        if (!take_kernel(u, i, cubin, job->size, why)) {
+        CudaCode made, *code = &b->code[i];
+        if (!take_kernel(u, i, cubin, job->size, &made, why)) {
             report(u, i, why);
             return false;
         }
-        b->code[i].log = log;
+        made.log = log;
+        if (!code->cubin || spilled(&made) < spilled(code))
+            *code = made;
     }
-    if (b->cache && cache_put_object(b->cache, cubin, job->size, object))
-        for (size_t j = job->first; j < job->first + job->n; j++)
-            store(u, u->missing[j].kernel, object);
     return true;
 }
 
-static bool keep_jobs(NvrtcBuild *u)
+/* Each kernel has an entry of its own, and those of a program share an object. One that is to be compiled
+ * again has none yet: a build that is interrupted must not leave what is not the last word. */
+static void store_settled(NvrtcBuild *u)
+{
+    const void *cubin = NULL;
+    char object[65];
+    bool there = false;
+    for (size_t j = 0; j < u->n_missing && u->b->cache; j++) {
+        size_t i = u->missing[j].kernel;
+        const CudaCode *code = &u->b->code[i];
+        if (blocks_to_try(u, &u->missing[j]))
+            continue;
+        if (code->cubin != cubin)
+            there = cache_put_object(u->b->cache, code->cubin, code->size, object);
+        cubin = code->cubin;
+        if (there)
+            store(u, i, object);
+    }
+}
+
+static void free_jobs(NvrtcBuild *u)
+{
+    for (size_t i = 0; i < u->n_job; i++) {
+        free(u->job[i].cubin);
+        free(u->job[i].log);
+    }
+    u->n_job = 0;
+}
+
+static bool take_jobs(NvrtcBuild *u)
 {
     for (size_t j = 0; j < u->n_job; j++)
-        if (!keep_job(u, &u->job[j]))
+        if (!take_job(u, &u->job[j]))
             return false;
-    if (u->b->cache)
-        cache_prune(u->b->cache);
+    store_settled(u);
+    free_jobs(u);
     return true;
+}
+
+/* What spills is missing once more, with fewer blocks. */
+static void keep_spilled(NvrtcBuild *u)
+{
+    size_t n = 0;
+    for (size_t j = 0; j < u->n_missing; j++) {
+        Missing m = u->missing[j];
+        m.blocks = blocks_to_try(u, &m);
+        if (m.blocks)
+            u->missing[n++] = m;
+    }
+    u->n_missing = n;
 }
 
 static bool compile_missing(NvrtcBuild *u)
@@ -498,13 +622,28 @@ static bool compile_missing(NvrtcBuild *u)
     Pool *pool = u->n_job > 1 && jobs > 1 ? pool_open(jobs) : NULL;
     parallel_for(pool, (int64_t)u->n_job, 1, run_jobs, u);
     pool_close(pool);
-    u->b->compiled = u->n_missing;
     report_jobs(u);
     for (size_t i = 0; i < u->n_job && !u->failed; i++)
         u->interrupted = u->interrupted || !u->job[i].done;
     if (u->interrupted)
         snprintf(u->b->why, sizeof u->b->why, "interrupted while kernels were compiled");
-    return !u->failed && !u->interrupted && keep_jobs(u);
+    return !u->failed && !u->interrupted && take_jobs(u);
+}
+
+/* Rounds of kernels that are compiled, the first of all that are missing, later ones of what spills. */
+static bool compile_until_settled(NvrtcBuild *u)
+{
+    CudaBuild *b = u->b;
+    b->compiled = u->n_missing;
+    while (u->n_missing) {
+        if (!compile_missing(u))
+            return false;
+        keep_spilled(u);
+        b->again += u->n_missing;
+    }
+    if (b->cache && b->compiled)
+        cache_prune(b->cache);
+    return true;
 }
 
 static bool build_all(NvrtcBuild *u)
@@ -512,11 +651,14 @@ static bool build_all(NvrtcBuild *u)
     CudaBuild *b = u->b;
     hash_keys(u);
     for (size_t i = 0; i < b->n; i++)
-        if (first_alike(u, i) == i && !find_cached(u, i))
-            u->missing[u->n_missing++] = (Missing){(uint32_t)i, b->kernel[i].length};
-    if (u->n_missing && b->compiling)
+        if (first_alike(u, i) == i && !find_cached(u, i)) {
+            b->code[i] = (CudaCode){0};
+            u->missing[u->n_missing++] = (Missing){.kernel = (uint32_t)i, .length = b->kernel[i].length};
+        }
+    u->told = u->n_missing && b->compiling;
+    if (u->told)
         b->compiling(b->user, u->n_missing);
-    if (u->n_missing && !compile_missing(u))
+    if (!compile_until_settled(u))
         return false;
     for (size_t i = 0; i < b->n; i++) {
         size_t first = first_alike(u, i);
@@ -538,12 +680,9 @@ static double seconds_now(void)
 /* The blocks of a build, released whether it went well or memory ran out. */
 static void release(NvrtcBuild *u)
 {
-    if (u->n_missing && u->b->compiling)
+    if (u->told)
         u->b->compiling(u->b->user, 0);
-    for (size_t i = 0; i < u->n_job; i++) {
-        free(u->job[i].cubin);
-        free(u->job[i].log);
-    }
+    free_jobs(u);
     ctx_release(u->ctx, u->object);
     ctx_release(u->ctx, u->missing);
     ctx_release(u->ctx, u->job);
@@ -556,7 +695,7 @@ Status nvrtc_build(const Nvrtc *n, CudaBuild *b)
     CtxGuard guard;
     double start = seconds_now();
     b->why[0] = 0;
-    b->compiled = 0;
+    b->compiled = b->again = 0;
     if (!nvrtc_can(n, b->arch, b->why))
         return ST_ENVIRONMENT;
     u.n_option = gather_options(b, u.arch, u.option);

@@ -4,7 +4,8 @@
  * Out: machine code (cubins) and what it uses of a multiprocessor.
  * The one idea: NVRTC is a library that is opened at run time and needs no device. Several threads compile
  * at once, short kernels a few in one program, whose machine code they share; each has an entry of
- * its own in the cache, so a changed kernel leaves the others there.
+ * its own in the cache, so a changed kernel leaves the others there. A kernel that asks for several blocks of
+ * a multiprocessor and spills is compiled again for fewer, until it does not spill; its entry is of the last word.
  */
 #ifndef VWN_NVRTC_H
 #define VWN_NVRTC_H
@@ -62,7 +63,8 @@ typedef struct CudaBuild {
     Cache *cache;   /* NULL: none */
     Arena *arena;   /* for the cubins; its context pays for the rest */
     CudaCode *code; /* [n], to be filled */
-    size_t compiled;
+    size_t compiled; /* kernels */
+    size_t again;    /* times that one of them was compiled for fewer blocks, as it spilled */
     double seconds;
     char why[1024]; /* of a failure: kernel, place, line, the compiler's first error */
 } CudaBuild;

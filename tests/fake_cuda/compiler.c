@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FAKE_USE "/* a thread has %d values, %d bytes of arrays */"
 enum { OPTIONS = 1024, KERNELS = 256, PATH = 512 };
 
 typedef struct Program {
@@ -238,11 +239,13 @@ static const char *skip_space(const char *p)
     return p;
 }
 
-/* Behind the parenthesis that closes the one at p; what stands first between them is a number, or 0. */
-static const char *skip_bounds(const char *p, int *number)
+/* Behind the parenthesis that closes the one at p; what stands between them are numbers of threads and blocks, or 0. */
+static const char *skip_bounds(const char *p, ImageKernel *k)
 {
     int depth = 0;
-    *number = (int)strtol(skip_space(p + 1), NULL, 10);
+    char *end;
+    k->threads = (int)strtol(skip_space(p + 1), &end, 10);
+    k->blocks = *end == ',' ? (int)strtol(end + 1, NULL, 10) : 0;
     do
         depth += (*p == '(') - (*p == ')');
     while (*p++ && depth);
@@ -254,14 +257,14 @@ static const char *skip_bounds(const char *p, int *number)
 static const char *kernel_at(const char *p, ImageKernel *k)
 {
     static const char bounds[] = "__launch_bounds__";
-    k->threads = 0;
+    k->threads = k->blocks = 0;
     if (is(p, "KERNEL(")) {
-        p = skip_bounds(p + 6, &k->threads);
+        p = skip_bounds(p + 6, k);
     } else if (is(p, "extern \"C\" __global__ ")) {
         p = skip_space(p + 22);
         p = is(p, "void") ? skip_space(p + 4) : p;
         if (is(p, bounds))
-            p = skip_bounds(skip_space(p + strlen(bounds)), &k->threads);
+            p = skip_bounds(skip_space(p + strlen(bounds)), k);
         p = skip_space(p);
         p = is(p, "void") ? p + 4 : p;
     } else {
@@ -278,13 +281,33 @@ static const char *kernel_at(const char *p, ImageKernel *k)
     return p + n;
 }
 
+/* What a line above a kernel says of it: how many values a thread has at one time, and what of its arrays lies on
+ * its stack. Values that have no register, by the threads and blocks of its bounds, are spilled. */
+static void use_registers(ImageKernel *k, const char *said)
+{
+    enum { ALL = 64 << 10, AT_ONCE = 8, MOST = 255 };
+    int threads = (k->threads ? k->threads : 128) * (k->blocks ? k->blocks : 1);
+    int wanted, left = ALL / threads / AT_ONCE * AT_ONCE;
+    left = left < MOST ? left : MOST;
+    k->registers = IMAGE_REGISTERS;
+    k->frame = k->spilled = 0;
+    if (!said || sscanf(said, FAKE_USE, &wanted, &k->frame) != 2)
+        return;
+    k->registers = wanted < left ? wanted : left;
+    k->spilled = wanted - k->registers < IMAGE_SPILLS ? wanted - k->registers : IMAGE_SPILLS;
+    k->frame += 4 * k->spilled;
+}
+
 /* At the beginning of a line only: preludes define KERNEL, and comments may speak of it. */
 static size_t find_kernels(const char *text, ImageKernel kernel[KERNELS])
 {
     size_t n = 0;
+    const char *said = NULL;
     for (const char *p = text; p && n < KERNELS; p = strchr(p, '\n')) {
         p += *p == '\n';
-        n += kernel_at(p, &kernel[n]) != NULL;
+        if (kernel_at(p, &kernel[n]))
+            use_registers(&kernel[n++], said);
+        said = is(p, "/* a thread has ") ? p : NULL;
     }
     return n;
 }

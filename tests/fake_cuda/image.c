@@ -12,10 +12,15 @@ enum {
     MACHINE = 190,
     ABI = 8,
     OBJECT = 0x7000fa4e, /* type of the section with the shared object */
-    CODE = 1024,         /* bytes of a kernel's instructions, of which there are none */
+    CODE = 4096,         /* bytes of a kernel's instructions, of which there are only those that spill, of 16 */
+    STORE_LOCAL = 0x387,
+    LOAD_LOCAL = 0x983,
+    FOUR_BYTES = 4, /* in the bits of a width */
     ATTR_MAX_THREADS = 0x05,
     ATTR_FRAME = 0x11,
     ATTR_REGISTERS = 0x2f,
+    ATTR_NOTES = 0x55,
+    NOTE_SPILL = 1,
     SECTIONS = 6, /* before those of kernels: none, names, names of symbols, symbols, attributes, the object */
 };
 
@@ -51,6 +56,21 @@ static void attribute(uint32_t *at, int kind, size_t words, const uint32_t *valu
     memcpy(at + 1, value, 4 * words);
 }
 
+/* A kernel's spills: the instructions, and a note of each. Returns the words of the notes. */
+static size_t put_spills(const ImageKernel *k, uint64_t code[CODE / 8], uint32_t *at)
+{
+    uint32_t note[4 * IMAGE_SPILLS];
+    size_t n = (size_t)k->spilled;
+    for (size_t i = 0; i < 2 * n; i++) {
+        code[2 * i] = i % 2 ? LOAD_LOCAL : STORE_LOCAL;
+        code[2 * i + 1] = FOUR_BYTES << 9;
+        note[2 * i] = NOTE_SPILL;
+        note[2 * i + 1] = (uint32_t)(16 * i);
+    }
+    attribute(at, ATTR_NOTES, 4 * n, note);
+    return n ? 1 + 4 * n : 0;
+}
+
 static Elf64_Shdr section(uint32_t name, uint32_t type, Bytes *file, const void *p, size_t n)
 {
     return (Elf64_Shdr){.sh_name = name, .sh_type = type, .sh_offset = put(file, p, n), .sh_size = n};
@@ -68,13 +88,16 @@ void *image_write(const Image *im, size_t *size)
     put_name(&symbol_names, "", "");
     for (size_t i = 0; i < im->n; i++) {
         const char *name = im->kernel[i].name;
-        uint32_t most = (uint32_t)im->kernel[i].threads, own[4], id = (uint32_t)i + 1;
+        const ImageKernel *k = &im->kernel[i];
+        uint32_t most = (uint32_t)k->threads, own[4 + 1 + 4 * IMAGE_SPILLS], id = (uint32_t)i + 1;
+        uint64_t code[CODE / 8] = {0};
         attribute(own, ATTR_MAX_THREADS, 3, (uint32_t[]){most, 1, 1});
-        attribute(common + 6 * i, ATTR_REGISTERS, 2, (uint32_t[]){id, IMAGE_REGISTERS});
-        attribute(common + 6 * i + 3, ATTR_FRAME, 2, (uint32_t[]){id, 0});
+        attribute(common + 6 * i, ATTR_REGISTERS, 2, (uint32_t[]){id, (uint32_t)k->registers});
+        attribute(common + 6 * i + 3, ATTR_FRAME, 2, (uint32_t[]){id, (uint32_t)k->frame});
+        size_t words = (most ? 4 : 0) + put_spills(k, code, own + (most ? 4 : 0));
         symbol[id].st_name = put_name(&symbol_names, name, "");
-        s[SECTIONS + 2 * i] = section(put_name(&names, ".text.", name), SHT_PROGBITS, &file, NULL, CODE);
-        s[SECTIONS + 2 * i + 1] = section(put_name(&names, ".nv.info.", name), SHT_LOPROC, &file, own, most ? 16 : 0);
+        s[SECTIONS + 2 * i] = section(put_name(&names, ".text.", name), SHT_PROGBITS, &file, code, CODE);
+        s[SECTIONS + 2 * i + 1] = section(put_name(&names, ".nv.info.", name), SHT_LOPROC, &file, own, 4 * words);
     }
     s[2] = section(put_name(&names, ".strtab", ""), SHT_STRTAB, &file, symbol_names.at, symbol_names.n);
     s[3] = section(put_name(&names, ".symtab", ""), SHT_SYMTAB, &file, symbol, (im->n + 1) * sizeof *symbol);
@@ -152,7 +175,7 @@ int image_threads(const void *bytes, const char *kernel)
         Elf64_Shdr s = section_at(bytes, &h, i);
         const char *name = names + s.sh_name;
         if (!strncmp(name, prefix, strlen(prefix)) && !strcmp(name + strlen(prefix), kernel) &&
-            s.sh_size == sizeof value)
+            s.sh_size >= sizeof value)
             memcpy(value, (const char *)bytes + s.sh_offset, sizeof value);
     }
     return (int)value[1];

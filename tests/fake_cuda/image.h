@@ -6,11 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { IMAGE_REGISTERS = 40 /* of each kernel */ };
+enum { IMAGE_REGISTERS = 40 /* of a kernel whose text does not say */, IMAGE_SPILLS = 128 /* at most */ };
 
 typedef struct ImageKernel {
     char name[128];
-    int threads; /* __launch_bounds__; 0: not said */
+    int threads, blocks; /* __launch_bounds__; 0: not said */
+    int registers;
+    int spilled; /* values of a thread that have no register: each is stored and loaded once */
+    int frame;   /* bytes of a thread's stack */
 } ImageKernel;
 typedef struct Image {
     int arch; /* 90 */

@@ -21,7 +21,7 @@ static inline bool open_or_skip(Ctx *ctx, Nvrtc *n)
     return false;
 }
 
-#define CUDA_PRELUDE "typedef float real;\n#define TWICE(x) ((x) + (x))\n"
+#define CUDA_PRELUDE "typedef float real;\n#define TWICE(x) ((x) + (x))\nstruct four {\n    real x, y, z, w;\n};\n"
 #define CUDA_TWICE(name, constant)                                                             \
     "/* twice: x = x + x */\n"                                                                 \
     "extern \"C\" __global__ void __launch_bounds__(128) " name "(real *x, int n)\n{\n"       \
@@ -32,10 +32,12 @@ static inline bool open_or_skip(Ctx *ctx, Nvrtc *n)
     "extern \"C\" __global__ void __launch_bounds__(256) k_shared(real *x, int n)\n{\n"       \
     "    __shared__ real s[300];\n    int i = threadIdx.x;\n    s[i] = x[i];\n"                \
     "    __syncthreads();\n    x[i] = s[(i * 7 + n) % 256];\n}\n"
-/* More live values than 1,024 threads have registers. */
-#define CUDA_SPILL                                                                             \
-    "extern \"C\" __global__ void __launch_bounds__(1024)\n"                                   \
-    "k_spill(const float4 *x, real *y, int n)\n{\n    float4 a[40];\n    #pragma unroll\n"     \
+/* More live values than 1,024 threads have registers, or as many in several blocks. */
+#define CUDA_SPILL CUDA_MANY("k_spill", "1024")
+#define CUDA_MANY(name, bounds)                                                                \
+    "/* a thread has 168 values, 0 bytes of arrays */\n" /* for the fake compiler */             \
+    "extern \"C\" __global__ void __launch_bounds__(" bounds ")\n"                             \
+    name "(const four *x, real *y, int n)\n{\n    four a[40];\n    #pragma unroll\n"     \
     "    for (int i = 0; i < 40; i++)\n        a[i] = x[threadIdx.x + i * n];\n"               \
     "    for (int r = 0; r < n; r++) {\n        #pragma unroll\n"                              \
     "        for (int i = 0; i < 40; i++) {\n"                                                 \
@@ -45,8 +47,10 @@ static inline bool open_or_skip(Ctx *ctx, Nvrtc *n)
     "    for (int i = 0; i < 40; i++)\n        t += a[i].x + a[i].y + a[i].z + a[i].w;\n"      \
     "    y[threadIdx.x] = t;\n}\n"
 /* An array with computed indices: it has a frame and spills nothing. */
-#define CUDA_FRAME                                                                             \
-    "extern \"C\" __global__ void k_frame(real *y, int n)\n{\n    real a[50];\n"               \
+#define CUDA_FRAME CUDA_ARRAY("k_frame", "")
+#define CUDA_ARRAY(name, bounds)                                                               \
+    "/* a thread has 40 values, 200 bytes of arrays */\n"                                       \
+    "extern \"C\" __global__ void " bounds " " name "(real *y, int n)\n{\n    real a[50];\n"   \
     "    for (int i = 0; i < 50; i++)\n        a[i] = y[i];\n"                                 \
     "    for (int i = 0; i < n; i++)\n        a[i * 13 % 50] += a[i * 7 % 50];\n"              \
     "    y[threadIdx.x] = a[n % 50];\n}\n"
