@@ -40,7 +40,7 @@ static void hold_loops(Harness *h, Ctx *ctx)
         return;
     int64_t loops = count(rows, "for ("), statements = count(rows, ";");
     printf("%.40s: %lld statements in %lld loops\n", rows->name, (long long)statements, (long long)loops);
-    CHECK(h, loops > 0 && statements > 500 && statements >= 40 * loops);
+    CHECK(h, loops > 0 && statements > 500 && statements >= 25 * loops);
 }
 
 /* ---- all kernels of a run ---- */
