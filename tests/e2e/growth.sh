@@ -81,7 +81,7 @@ has runs/whole/resolved.vwn 'let hidden = 48'
 
 # before, at and after each step, and killed between the two checkpoints of one
 for at in 4 3 8 5 9; do # the steps that grow, 4 and 8, before and behind them
-    draw 2 || continue
+    draw 2 4 || continue
     expect 0 "$VWN" train model.vwn --run parts --overwrite --until "$at steps" -q
     expect 0 "$VWN" train model.vwn --run parts --resume -q
     cmp -s runs/whole/$final runs/parts/$final || fail "a run stopped at step $at is another run"

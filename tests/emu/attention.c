@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "backend_emu.h"
 
+#include "support/drawn.h"
 #include "support/half.h"
 
 #include "compiler/library/cuda_attention.h"
@@ -519,6 +520,13 @@ static const char *plant(Ctx *ctx, const char *text, const struct Fault *f)
                         at + strlen(f->text));
 }
 
+/* Each fault fits its text; a part of them is compiled. */
+static bool fault_drawn(size_t i)
+{
+    static const CaseDraw draw = {.one_in = 2, .sanitized = 2};
+    return i % drawn_share(&draw) == 0;
+}
+
 /* The kernels of all cases, then those with faults, in one object. */
 static bool compile_all(Ctx *ctx, EmuKernel *kernel, char why[512])
 {
@@ -535,12 +543,14 @@ static bool compile_all(Ctx *ctx, EmuKernel *kernel, char why[512])
             if ((int)i != faults[k].of * CUDA_SDPA_COUNT + faults[k].which)
                 continue;
             const char *bad = plant(ctx, text, &faults[k]);
-            add_text(ctx, t, KERNELS + k, bad, strlen(bad));
+            if (fault_drawn(k))
+                add_text(ctx, t, KERNELS + k, bad, strlen(bad));
         }
     }
     bool good = emu_compile(prelude, length, t->text, t->n, made, why);
     for (size_t i = 0; i < KERNELS + FAULTS && good; i++)
-        kernel[i] = made[t->at[i]];
+        if (i < KERNELS || fault_drawn(i - KERNELS))
+            kernel[i] = made[t->at[i]];
     return good;
 }
 
@@ -548,6 +558,8 @@ static bool compile_all(Ctx *ctx, EmuKernel *kernel, char why[512])
 static void run_faults(Harness *h, const EmuKernel *bad, const EmuKernel *good)
 {
     for (size_t i = 0; i < FAULTS; i++) {
+        if (!fault_drawn(i))
+            continue;
         const struct Fault *f = &faults[i];
         static Work w; /* arrays that faults write beside are not freed */
         w = (Work){.ctx = ctx_new(NULL), .c = &cases[f->of], .class = class_of(&cases[f->of])};

@@ -402,13 +402,13 @@ static bool plans_pairs(Ctx *ctx, int64_t rows)
     return planned;
 }
 
-/* Number of a pair by number of experts is a division of 32 bits: a plan of more pairs is refused, in a sentence. */
+/* Numbers of pairs, and how many there are, have 32 bits: a plan of more is refused, in a sentence. */
 static void pairs(Ctx *ctx, void *h)
 {
-    const int64_t most = (int64_t)1 << 30;
+    const int64_t most = ((int64_t)1 << 30) - 1;
     CHECK(h, plans_pairs(ctx, most));
     CHECK(h, !plans_pairs(ctx, most + 1));
-    CHECK(h, ctx->raised == ST_ENVIRONMENT && strstr(ctx->message, "4294967300 pairs of a token and an expert"));
+    CHECK(h, ctx->raised == ST_ENVIRONMENT && strstr(ctx->message, "4294967296 pairs of a token and an expert"));
 }
 
 int main(int argc, char **argv)

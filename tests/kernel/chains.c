@@ -2,7 +2,7 @@
  *
  * In:  chains of one statement after the other, each reading the result before it once or twice, element by element
  *      or moved, and their gradients.
- * Out: a case for each; `N passed, N failed`. Six hundred statements (whole: ten thousand) are planned at all, with launches, operations
+ * Out: a case for each; `N passed, N failed`. Four hundred statements (whole: ten thousand) are planned at all, with launches, operations
  *      and bytes for each statement that do not grow with their number. Products of small matrices in a chain, written
  *      out in one kernel millions of expressions, are several kernels. A row of many parts takes, for each part, what
  *      a row of half as many does, and no kernel of it or of its gradient is long.
@@ -103,7 +103,7 @@ static const struct {
              {"reshape", reshaped}, {"where", chosen}, {"cumsum", summed}, {"x + f(x)", residual},
              {"x + shift(x)", mixed}, {"x + shift(x) in time", mixed_in_time}, {"scan by doubling", NULL}};
 
-enum { MANY = 600, MANY_WHOLE = 10000, FEW = 150, CHECKED = 9, T = 10, SCAN = 8, SCAN_FEW = 5 };
+enum { MANY = 400, MANY_WHOLE = 10000, FEW = 150, CHECKED = 9, T = 10, SCAN = 8, SCAN_FEW = 5 };
 
 typedef struct Cost {
     double launches, work, bytes; /* of a statement */

@@ -235,7 +235,7 @@ static int longest_first(const void *a, const void *b)
 static size_t choose(Texts *t, int a, size_t *which)
 {
     Map seen, kinds;
-    size_t n = 0, chosen = 0, classes = 0;
+    size_t n = 0, chosen = 0, classes = 0, n_kinds = 0;
     size_t *order = NEW_ARRAY(t->ctx->program, size_t, t->text.n + 1);
     map_init(&seen, t->ctx->program);
     map_init(&kinds, t->ctx->program);
@@ -250,7 +250,7 @@ static size_t choose(Texts *t, int a, size_t *which)
             x->chosen = true;
         *slot = x;
         void **kind = map_at(&kinds, hash_bytes(x->kind, strlen(x->kind), 0) | 1);
-        bool longest = !*kind;
+        bool longest = !*kind && (t->all || (int)(n_kinds++ % ARCH_COUNT) == a);
         *kind = x;
         bool turn = x->chosen && (int)(chosen++ % ARCH_COUNT) == a;
         if (t->all || turn || longest || i < LONGEST)
