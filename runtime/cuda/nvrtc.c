@@ -327,12 +327,15 @@ static int64_t fewer_blocks(int64_t threads, int64_t blocks)
 /* Bytes that a thread moves for want of registers. An array with computed indices has a frame and moves none. */
 static int64_t spilled(const CudaCode *code) { return code->facts.spill_stores + code->facts.spill_loads; }
 
-/* With how many blocks a kernel that was compiled is to be compiled again; 0: it is what it will be. */
+/* With how many blocks a kernel that was compiled is to be compiled again; 0: it is what it will be. A block alone has
+ * none beside it that works while it waits: that costs more than moving a few bytes. */
 static int64_t blocks_to_try(const NvrtcBuild *u, const Missing *m)
 {
+    enum { MUCH = 128 }; /* bytes */
     const CudaCode *code = &u->b->code[m->kernel];
     int64_t blocks = m->blocks ? m->blocks : blocks_of(&u->b->kernel[m->kernel]);
-    return spilled(code) && code->facts.max_threads > 0 ? fewer_blocks(code->facts.max_threads, blocks) : 0;
+    int64_t fewer = spilled(code) && code->facts.max_threads > 0 ? fewer_blocks(code->facts.max_threads, blocks) : 0;
+    return fewer == 1 && spilled(code) <= MUCH ? 0 : fewer;
 }
 
 /* ---- the source ---- */
