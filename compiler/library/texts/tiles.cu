@@ -78,7 +78,6 @@ FN uint32_t vwn_pair(real x, real y, fp16)
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(y), "f"(x));
     return u;
 }
-/* 2^x, 2 ulp */
 #else /* twins of the emulator */
 #define APART [[maybe_unused]] static
 template <int BYTES> FN void vwn_copy_bytes(void *to, const void *from, int n) { emu_copy_async(to, from, BYTES, n); }
