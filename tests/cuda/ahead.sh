@@ -65,24 +65,24 @@ sed -i 's/^  head lm .*/&\n  head mtp { predict = 2, weight = if step == 6 or st
 half() {
     name=$1
     shift
-    counted "$name" --set "$once" --set D=64 --set 'sub=ffn(hidden = 64, activation = silu, gated = true)' --set model.context=16 \
+    counted "$name" --set "$once" --set D=64 --set 'sub=ffn(hidden = 64, activation = silu, gated = true)' --set model.context=8 \
         --set 'train.batch=2 seqs' --set 'train.micro_batch=1 seqs' --set 'train.precision=mixed(compute = fp16, master = fp32)' "$@"
     sed -n 's/.*"event":"step".*\("loss_scale":[^,}]*\).*\("skipped":[^,}]*\).*/\1 \2/p' "$name.json" > "$name.scales"
 }
-half fp16 --set "$rate"
-half fp16asks --set "$rate + $waits"
-near fp16 fp16asks 20 1e-30
-[ "$(wc -l < fp16.scales)" -eq 20 ] && cmp fp16.scales fp16asks.scales || fail "scales: $(paste fp16.scales fp16asks.scales)"
+half fp16 --set "$rate" --set 'train.length=16 steps'
+half fp16asks --set "$rate + $waits" --set 'train.length=16 steps'
+near fp16 fp16asks 16 1e-30
+[ "$(wc -l < fp16.scales)" -eq 16 ] && cmp fp16.scales fp16asks.scales || fail "scales: $(paste fp16.scales fp16asks.scales)"
 skips=$(sed -n '$s/.*"skipped"://p' fp16.scales)
 [ "$skips" -ge 3 ] && [ "$(uniq fp16.scales | wc -l)" -ge 4 ] || fail "$skips skipped steps: $(cat fp16.scales)"
-half fp16long --set "$rate" --set 'train.length=40 steps'
-[ "$(syncs fp16)" -eq "$(syncs fp16long)" ] || fail "20 more steps in fp16 wait $(($(syncs fp16long) - $(syncs fp16))) times"
+half fp16long --set "$rate" --set 'train.length=26 steps'
+[ "$(syncs fp16)" -eq "$(syncs fp16long)" ] || fail "10 more steps in fp16 wait $(($(syncs fp16long) - $(syncs fp16))) times"
 [ "$(behind fp16long)" = "0 1
-5 39" ] || fail "fp16: programs behind the numbers that are waited for, and how often: $(behind fp16long)"
+5 25" ] || fail "fp16: programs behind the numbers that are waited for, and how often: $(behind fp16long)"
 behind fp16asks | grep -q '^[1-9]' && fail "the host decides in fp16, and steps are queued: $(behind fp16asks)"
-half fp16halves --set "$rate" --until '7 steps' # the next step has another scale than the one before
+half fp16halves --set "$rate" --set 'train.length=16 steps' --until '7 steps' # the next step has another scale than the one before
 expect 0 "$VWN" train small.vwn --device cuda --run fp16halves --resume
-same_weights fp16 fp16halves 20
+same_weights fp16 fp16halves 16
 cp plain.vwn small.vwn
 
 # ends NAME DEVICE RATE FLAGS...: what a run says that diverges.
@@ -101,7 +101,7 @@ ends cpu cpu '1e19 * (step + 1)'
 cmp device.end host.end && cmp device.end cpu.end || fail "the ends differ: $(cat device.end host.end cpu.end)"
 
 jump='if step == 204 then 30 else 1e-2'
-set -- --set 'train.length=220 steps' --set 'train.batch=1 seqs' # a median of two hundred steps, small ones
+set -- --set 'train.length=220 steps' --set 'train.batch=1 seqs' --set 'widths=[D]' --set model.context=4 # a median of two hundred steps, small ones
 ends device cuda "$jump" "$@"
 ends cpu cpu "$jump" "$@"
 for name in device cpu; do

@@ -120,7 +120,7 @@ for file in main common compute file files json loop order progress safetensors 
 done
 if echo 'int main(void) { return 0; }' | $cc -x c -fsanitize=address,undefined -o watched - 2> err; then
     expect 0 make -s -C moe.c clean
-    expect 0 make -s -C moe.c KERNEL="$plain" CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover'
+    expect 0 make -s -C moe.c KERNEL="$plain" CFLAGS='-O0 -g -fsanitize=address,undefined -fno-sanitize-recover'
     expect 0 moe.c/model train small.txt --steps 2 --threads 2 --weights moe.c/weights.safetensors
     empty err
 fi

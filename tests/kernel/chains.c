@@ -2,7 +2,7 @@
  *
  * In:  chains of one statement after the other, each reading the result before it once or twice, element by element
  *      or moved, and their gradients.
- * Out: a case for each; `N passed, N failed`. Four hundred statements (whole: ten thousand) are planned at all, with launches, operations
+ * Out: a case for each; `N passed, N failed`. Three hundred statements (whole: ten thousand) are planned at all, with launches, operations
  *      and bytes for each statement that do not grow with their number. Products of small matrices in a chain, written
  *      out in one kernel millions of expressions, are several kernels. A row of many parts takes, for each part, what
  *      a row of half as many does, and no kernel of it or of its gradient is long.
@@ -103,7 +103,7 @@ static const struct {
              {"reshape", reshaped}, {"where", chosen}, {"cumsum", summed}, {"x + f(x)", residual},
              {"x + shift(x)", mixed}, {"x + shift(x) in time", mixed_in_time}, {"scan by doubling", NULL}};
 
-enum { MANY = 400, MANY_WHOLE = 10000, FEW = 150, CHECKED = 9, T = 10, SCAN = 8, SCAN_FEW = 5 };
+enum { MANY = 300, MANY_WHOLE = 10000, FEW = 100, CHECKED = 9, T = 10, SCAN = 8, SCAN_FEW = 5 };
 
 typedef struct Cost {
     double launches, work, bytes; /* of a statement */
@@ -173,7 +173,7 @@ static bool run_one(size_t i)
     return ok;
 }
 
-enum { PRODUCTS = 6, KERNEL_BYTES = 800000, ADDRESSES = 2000000000 };
+enum { PRODUCTS = 4, PRODUCTS_WHOLE = 6, KERNEL_BYTES = 800000, ADDRESSES = 2000000000 };
 
 /* The mean of what every second element has from a mean, one element before: both sums run over as many elements, and
  * the inner one stands behind a test of where the outer one is. */
@@ -262,13 +262,14 @@ static void check_texts(Ctx *ctx, void *arg)
 /* Kernels that a compiler can be given, found without more memory than that. */
 static void check_products(Ctx *ctx, void *arg)
 {
+    int products = test_whole() ? PRODUCTS_WHOLE : PRODUCTS;
     for (int device = 0; device < 2; device++) {
         PlanOptions how = {.B = 2, .T = T, .target = device ? &target_gpu : NULL};
-        const Plan *p = plan_build(ctx, ctx->program, plan_graph(chain_of(ctx, multiplied, PRODUCTS), ctx->program, &how), &how);
+        const Plan *p = plan_build(ctx, ctx->program, plan_graph(chain_of(ctx, multiplied, products), ctx->program, &how), &how);
         size_t most = 0;
         for (size_t i = 0; i < p->n_kernel; i++)
             most = p->kernel[i].length > most ? p->kernel[i].length : most;
-        printf("%d products%s: %zu kernels, %zu bytes at most\n", 3 * PRODUCTS, device ? " on a device" : "", p->n_kernel, most);
+        printf("%d products%s: %zu kernels, %zu bytes at most\n", 3 * products, device ? " on a device" : "", p->n_kernel, most);
         *(int *)arg += most > KERNEL_BYTES;
     }
 }
