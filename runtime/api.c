@@ -734,8 +734,12 @@ static void describe_rates(const TextCall *c, Buf *out)
     char why[512];
     Rates r;
     if (c->measure) {
-        rates_measure(c->context, &r);
-        if (!rates_keep(c->context, &r, why))
+        bool kept = rates_can_keep(c->context, why);
+        if (kept) {
+            rates_measure(c->context, &r);
+            kept = rates_keep(c->context, &r, why);
+        }
+        if (!kept)
             ctx_raise(c->context->ctx, ST_ENVIRONMENT, "the rates could not be kept: %s", why);
     }
     if (rates_find(c->context, &r, why))

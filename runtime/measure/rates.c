@@ -78,6 +78,22 @@ static void file_name(vwn_context *owner, Rates *r, char name[32])
     arena_reset(ctx->scratch, mark);
 }
 
+static bool kept_or_why(const Cache *cache, bool kept, char why[512])
+{
+    if (!kept)
+        snprintf(why, 512, "%s", cache->note[0] ? cache->note : "there is no cache folder");
+    return kept;
+}
+
+bool rates_can_keep(vwn_context *owner, char why[512])
+{
+    Cache cache;
+    cache_open(&cache, CACHE_SHARED_OBJECTS, owner->options.cache_dir);
+    bool can = kept_or_why(&cache, cache.writable, why);
+    cache_close(&cache);
+    return can;
+}
+
 bool rates_keep(vwn_context *owner, const Rates *r, char why[512])
 {
     char name[32], text[RATES_TEXT], key[16];
@@ -95,9 +111,7 @@ bool rates_keep(vwn_context *owner, const Rates *r, char why[512])
     }
     json_close(&t, '}');
     cache_open(&cache, CACHE_SHARED_OBJECTS, owner->options.cache_dir);
-    bool kept = !t.full && cache.writable && cache_put_text(&cache, name, t.s, t.n);
-    if (!kept)
-        snprintf(why, 512, "%s", cache.note[0] ? cache.note : "there is no cache folder");
+    bool kept = kept_or_why(&cache, !t.full && cache.writable && cache_put_text(&cache, name, t.s, t.n), why);
     cache_close(&cache);
     return kept;
 }

@@ -60,6 +60,8 @@ static inline double product_numbers(const PlanMatmul *m) /* of operands and res
  * context may use. A GPU that was asked for by name and cannot be used raises. */
 /* Measures, in about a second. Raises when it cannot. */
 void rates_measure(vwn_context *owner, Rates *out);
+/* Is there a place for them? False with a sentence in `why`: then nothing needs to be measured. */
+bool rates_can_keep(vwn_context *owner, char why[512]);
 /* Keeps them for this machine, these threads, this version. False with a sentence in `why`. */
 bool rates_keep(vwn_context *owner, const Rates *r, char why[512]);
 /* Those that were kept. False with a sentence in `why`: there are none. */

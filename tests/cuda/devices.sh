@@ -71,15 +71,15 @@ expect 0 "$VWN" train small.vwn --dry-run --overwrite --set D=256 --set model.co
 has err 'Device the CPU: training needs'
 
 # so are an evaluation and a sampling, of models that were trained on the CPU
-expect 0 "$VWN" train small.vwn --device cpu --run long --until '1 steps' -q --overwrite --set model.context=256
-FAKE_CUDA_DEVICE='memory=600'
-expect 5 env FAKE_CUDA_LOG=log "$VWN" eval runs/long --device cuda --batch '4096 seqs'
-has err 'evaluating 4096 sequences at once needs '
+expect 0 "$VWN" train small.vwn --device cpu --run long --until '1 steps' -q --overwrite --set model.context=64
+FAKE_CUDA_DEVICE='memory=500'
+expect 5 env FAKE_CUDA_LOG=log "$VWN" eval runs/long --device cuda --batch '8192 seqs'
+has err 'evaluating 8192 sequences at once needs '
 has err ' are available on the GPU; `--batch '
 [ "$(sed -n 's/^count cuModuleLoadData //p' log)" = "" ] || fail "kernels were loaded"
 fits=$(sed -n "s/.*\`--batch '\(.*\) seqs'\`.*/\1/p" err)
-[ "$fits" -ge 2 ] && [ "$fits" -lt 4096 ] || fail "no batch that fits: $fits"
-expect 0 "$VWN" eval runs/long --batch '4096 seqs'
+[ "$fits" -ge 2 ] && [ "$fits" -lt 8192 ] || fail "no batch that fits: $fits"
+expect 0 "$VWN" eval runs/long --batch '8192 seqs'
 has err 'Device the CPU: evaluating '
 cp out measured
 expect 0 "$VWN" eval runs/long --device cuda --batch '2 seqs'

@@ -75,7 +75,7 @@ has err 'cuda:0 failed in a product of '
 has err '(error 700); queued last: k_'
 lacks err 'cuBLASLt says'
 # what fails in a kernel is lost for the process: no further point of a sweep begins, on a GPU or, unasked, elsewhere
-expect 5 env "FAKE_CUDA_FAIL=cuLaunchKernel:$lost>700" "$VWN" sweep small.vwn --device auto --vary D=12,16,20 --until '2 steps' --csv
+expect 5 env "FAKE_CUDA_FAIL=cuLaunchKernel:$lost>700" "$VWN" sweep small.vwn --device auto --vary train.seed=1,2,3 --until '2 steps' --csv
 [ "$(grep -c ',failed,' out)" -eq 3 ] || fail "what becomes of the points: $(cat out)"
 [ "$(grep -c 'a GPU failed before in this process, which gets none again' err)" -eq 2 ] || fail "no reason: $(cat err)"
 lacks err 'the CPU'

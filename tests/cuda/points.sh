@@ -1,7 +1,7 @@
 # points.sh - schedules of widths one after the other on a workbench: a device loads all kernels before it launches the first,
 # and each point learns the bits that it learns alone.
 . "$VWN_SOURCE/tests/cuda/small.inc"
-kept=2 alone=1
+kept=1 alone=1
 if whole; then kept=3 alone=2; fi
 points="${VWN%/vwn}/tests/test_train_points"
 

@@ -3,8 +3,8 @@
 nano=$PWD/quickstart.vwn
 sed 's/^\( *batch *=\) .*/\1 4 seqs/' "$VWN_SOURCE/examples/quickstart.vwn" > "$nano"
 
-# the text of the example is not beside it
-expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1
+# the text of the example is not beside it; nothing is kept of what was compiled
+expect 0 env VWN_CACHE= "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1
 has out 'quickstart: '
 has out ', random data'
 has out '  tokens/s   best '
@@ -12,6 +12,8 @@ has out '  roofline   bound '
 has out '  start-up   check '
 lacks out 'launches'
 has err 'random data'
+lacks err 'Compiling'
+lacks err ' 0 compiled'
 
 expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --kernels --threads 1
 has out 'launches'
@@ -25,10 +27,8 @@ has out '"schema":"vwn.bench"'
 has out '"data":"synthetic"'
 [ "$(wc -l < out)" -eq 1 ] || fail "more than one line of JSON"
 cp out old.json
-expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json
-has out 'against    old.json: best step was'
-lacks out 'launches'
 expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json --kernels
+has out 'against    old.json: best step was'
 has out 'ratio'
 expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json --kernels --json
 json out
@@ -45,9 +45,6 @@ if script -qec true typed > out 2> err < /dev/null; then
 else
     echo "not tested: there are no pseudo-terminals here"
 fi
-expect 0 env VWN_CACHE= $first
-lacks err 'Compiling'
-lacks err ' 0 compiled'
 
 # data that is there is used
 head -c 20000 "$nano" > kjv.txt

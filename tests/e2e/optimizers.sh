@@ -91,7 +91,7 @@ for kind in muon lion sgd coupled; do
 
     [ $kind != coupled ] && command -v make > made && command -v cc > made || continue # its folder is that of sgd
     expect 0 "$VWN" emit c $kind.vwn -o $kind.c
-    expect 0 make -s -C $kind.c
+    expect 0 make -s -C $kind.c CC="${CC:-cc}"
     expect 0 $kind.c/model train text.txt --weights $kind.c/weights.safetensors
     sed -n 's/^step.* loss \([0-9.]*\) .*/\1/p' out | paste losses - > both
     awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4 * $2) bad = 1; n++ }
