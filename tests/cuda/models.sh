@@ -39,7 +39,7 @@ sed 's/^  head lm .*/&\n  for depth in 1..2 {\n    head mtp { predict = depth + 
 both mtp 1e-5 loss.mtp mtp.vwn
 text mtp
 if draw 3; then both nexus 1e-5 loss.next small.vwn 'map=nexus_rank(M = 14, A = 16)'; fi
-whole || steps=5 # a step of it takes the fake a second and more
+whole || steps=3 # a step of it takes the fake a second and more
 both wide 1e-5 loss.next small.vwn "train.length=$steps steps" D=16 wide=128 'conn=ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))'
 steps=20
 text wide
