@@ -65,6 +65,7 @@ final=ckpt/step_00000012.safetensors
 
 expect 0 "$VWN" train model.vwn --run whole --json
 json out
+losses out > cpu
 [ "$(grep -c '"event":"growth"' out)" -eq 2 ] || fail "two growth steps are two events"
 [ "$(losses out | wc -l)" -eq 12 ] || fail "each step is reported once"
 has out 'wider:'
@@ -100,9 +101,7 @@ expect 0 "$VWN" eval runs/whole/ckpt/before_wider.safetensors
 
 # the float64 evaluator trains and grows the same
 expect 0 "$VWN" train model.vwn --run reference --device reference --json
-losses out > reference
-expect 0 "$VWN" train model.vwn --run whole --overwrite --json
-losses out | paste - reference | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4) exit 1 }' ||
+losses out | paste - cpu | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4) exit 1 }' ||
     fail "losses of the processor and of the reference differ"
 
 # what is proved of real numbers is measured in those of the machine: 0 times infinity is none
@@ -139,13 +138,14 @@ odd() { # WHAT MESSAGE: a file of another model in the place of step 4
     state | cmp -s was - || fail "a refused growth step changes the run"
     has err "$2"
 }
-sed 's/^let hidden = 24/let hidden = 28/' model.vwn > wide.vwn
+sed '/^grow/,/^}/d' model.vwn > first.vwn
+sed 's/^let hidden = 24/let hidden = 28/' first.vwn > wide.vwn
 expect 0 "$VWN" train wide.vwn --run wide --until '4 steps' -q
 odd runs/wide/ckpt/step_00000004.safetensors '`layer[1].ffn.up.W` has the shape [16, 28] in runs/odd/ckpt/step_00000004.safetensors, and the model before the growth step `wider` needs [16, 24]'
-sed 's/activation = gelu/activation = gelu, bias = true/' model.vwn > biased.vwn
+sed 's/activation = gelu/activation = gelu, bias = true/' first.vwn > biased.vwn
 expect 0 "$VWN" train biased.vwn --run biased --until '4 steps' -q
 odd runs/biased/ckpt/step_00000004.safetensors 'the model behind the growth step `wider` has no place for `layer[1].ffn.up.b`'
-sed 's/^let layers = 2/let layers = 1/' model.vwn > short.vwn
+sed 's/^let layers = 2/let layers = 1/' first.vwn > short.vwn
 expect 0 "$VWN" train short.vwn --run short --until '4 steps' -q
 odd runs/short/ckpt/step_00000004.safetensors 'has no tensor `layer[2].'
 

@@ -29,6 +29,7 @@ for verb in $verbs; do
     [ "$(head -n 2 out | grep -c "^  vwn $verb")" -eq 2 ] || fail "$verb: no two examples first"
     # every flag in the text is known, with its value if it takes one
     for flag in $(sed -n 's/^  \(--*[A-Za-z][a-z-]*\).*/\1/p' out); do
+        draw 1 9 || continue
         expect 2 "$VWN" $verb $flag . --no-such-flag
         lacks err "has no flag \`$flag"
     done
@@ -73,6 +74,7 @@ has err 'no_such_lint'
 
 expect 0 "$VWN" explain
 for code in $(awk '{ print $1 }' out); do
+    draw 1 9 || continue
     expect 0 "$VWN" explain "$code"
     filled out
 done

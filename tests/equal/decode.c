@@ -349,7 +349,7 @@ int main(void)
 {
     int passed = 0, failed = 0;
     static const Variant wide = {"carried widths", {NULL}}, ahead = {"mtp, n-grams", {NULL}};
-    CaseDraw draw = {.one_in = 1, .sanitized = 8};
+    CaseDraw draw = {.one_in = 1, .sanitized = 16};
     for (size_t i = 0; i < COUNT_OF(variants) + COUNT_OF(others); i++) {
         bool first = i < COUNT_OF(variants);
         if (case_drawn(&draw, i))

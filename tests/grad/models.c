@@ -72,7 +72,7 @@ static void compare(Ctx *ctx, void *arg)
 int main(void)
 {
     int passed = 0, failed = 0;
-    CaseDraw draw = {.one_in = 1, .sanitized = 8};
+    CaseDraw draw = {.one_in = 1, .sanitized = 16};
     for (size_t i = 0; i < MODELS; i++) {
         const Variant *v = model_variant(i);
         if (i >= TEXT_MODELS && image_variants[i - TEXT_MODELS].constants) /* differences see what the gradient leaves out */

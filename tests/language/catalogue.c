@@ -376,7 +376,7 @@ int main(void)
 {
     Test t = {0};
     size_t refused = 0;
-    CaseDraw draw = {.one_in = 1, .sanitized = 4};
+    CaseDraw draw = {.one_in = 1, .sanitized = 8};
     test_alike(&t);
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (case_drawn(&draw, i))

@@ -508,7 +508,7 @@ int main(void)
     Test t = {0};
     expect_places(&t);
     expect_operators(&t);
-    CaseDraw draw = {.one_in = 1, .sanitized = 4};
+    CaseDraw draw = {.one_in = 1, .sanitized = 8};
     for (size_t i = 0; i < prim_count(); i++)
         if (!prim_at(i)->hidden && case_drawn(&draw, i))
             expect_prim(&t, prim_at(i), false);

@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     Tally t = {0};
     Ctx *ctx = ctx_new(NULL);
     Setting s = {.folder = scratch_folder(ctx), .device = argc > 2 ? argv[2] : "cpu"};
-    int n = argc > 1 ? atoi(argv[1]) : (int)drawn_count(&(CaseDraw){.one_in = 2, .sanitized = 6}, 24);
+    int n = argc > 1 ? atoi(argv[1]) : (int)drawn_count(&(CaseDraw){.one_in = 2, .sanitized = 8}, 24);
     char text[400];
     snprintf(text, sizeof text, "%s/text", s.folder);
     snprintf(s.file, sizeof s.file, "%s/points.vwn", s.folder);
