@@ -2,6 +2,7 @@
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 for kind in nano vwn; do
+    draw 1 2 || continue
     expect 0 "$VWN" new $kind --from $kind
     expect 0 "$VWN" check $kind/model.vwn --deny warnings
     expect 0 "$VWN" fmt --check $kind/model.vwn
