@@ -72,12 +72,18 @@ uint64_t kernel_shared_bytes(const Kernel *k)
     return bytes;
 }
 
+bool kernel_has_small_tiles(const Kernel *k)
+{
+    enum { SMALL = 40 * 1024 };
+    int64_t bytes = kernel_array_bytes(k);
+    for (size_t i = 0; i < k->tile_slot.n; i++)
+        bytes += 4 * k->tile_slot.v[i];
+    return k->product.n && !k->part && bytes <= SMALL;
+}
+
 void kernel_choose_grid(Kernel *k)
 {
-    enum {
-        TILE_ROOM = 128, /* a tile is a whole number of lines of so many bytes */
-        SMALL_TILES = 40 * 1024
-    };
+    enum { TILE_ROOM = 128 }; /* a tile is a whole number of lines of so many bytes */
     KGrid *g = &k->grid;
     KShared *term = NEW_ARRAY(k->arena, KShared, k->array.n + k->buffer.n + k->tile_slot.n + 1);
     *g = (KGrid){.threads = k->mapping.units * k->mapping.row_threads, .units = k->mapping.units, .term = term};
@@ -106,7 +112,7 @@ void kernel_choose_grid(Kernel *k)
     }
     /* In a loop over rows a compiler keeps in registers what is the same for all of them; where tiles leave room for several blocks
      * that takes the room of one. */
-    g->whole = k->product.n && !k->part && !g->blocks && kernel_shared_bytes(k) <= SMALL_TILES;
+    g->whole = kernel_has_small_tiles(k);
 }
 
 /* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up

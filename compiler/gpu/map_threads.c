@@ -221,8 +221,8 @@ static KMapping choose_wide(const Kernel *k)
     size_t sinks = 0;
     for (size_t r = 0; r < k->root.n; r++)
         sinks += k->root.v[r].kind == KR_SINK;
-    if (k->product.n)
-        return (KMapping){.row_threads = PRODUCT_THREADS, .units = 1};
+    if (k->product.n) /* of several products half as many threads compute fewer addresses, where other blocks fill a multiprocessor */
+        return (KMapping){.row_threads = k->product.n > 1 && kernel_has_small_tiles(k) ? PRODUCT_THREADS / 2 : PRODUCT_THREADS, .units = 1};
     if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
         return (KMapping){.row_threads = k->flat ? FLAT_THREADS : BLOCK_THREADS, .units = 1, .by_row = true};
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
