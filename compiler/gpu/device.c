@@ -164,8 +164,9 @@ ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
     int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
     if (!k->tensor)
         return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
-    if (((m <= FEW && n <= LESS) || (m <= LESS && n <= FEW)) && ix_dim_at(t, depth) >= DEEP)
-        return CUT_FEW_NUMBERS;
+    bool is_few = (m <= FEW && n <= LESS) || (m <= LESS && n <= FEW), is_more = (m <= 2 * FEW && n <= LESS) || (m <= LESS && n <= 2 * FEW);
+    if (is_more && ix_dim_at(t, depth) >= DEEP)
+        return is_few ? CUT_FEW_NUMBERS : CUT_MORE_NUMBERS;
     bool is_short = ix_literal(t, depth) && depth.n <= FEW;
     if (n <= FEW)
         return m < LONG ? CUT_FEW_COLUMNS : is_short ? CUT_SHORT_COLUMNS : CUT_LONG_COLUMNS;
@@ -178,7 +179,8 @@ bool kernel_product_by_rows(const Kernel *k, const KProduct *x)
     ProductSteps s;
     const IxTable *t = k->ix;
     bool by_rows = product_steps(k, x, &s) && s.cn == 1;
-    if (kernel_product_cut(k, x) != CUT_FEW_NUMBERS)
+    ProductCut cut = kernel_product_cut(k, x);
+    if (cut != CUT_FEW_NUMBERS && cut != CUT_MORE_NUMBERS)
         return by_rows;
     return ix_dim_at(t, ix_info(t, x->n)->extent) <= LESS && (by_rows || ix_dim_at(t, ix_info(t, x->m)->extent) > LESS);
 }

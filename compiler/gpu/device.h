@@ -25,7 +25,7 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
 
 /* Into which pieces the threads of a block split the result of a product of one row; of few numbers its sum. */
 typedef enum ProductCut { CUT_WIDE_PIECES, CUT_FEW_COLUMNS, CUT_FEW_ROWS, CUT_LONG_ROWS, CUT_LONG_COLUMNS, CUT_SHORT_ROWS, CUT_SHORT_COLUMNS,
-                          CUT_FEW_NUMBERS } ProductCut;
+                          CUT_FEW_NUMBERS, CUT_MORE_NUMBERS } ProductCut;
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x);
 bool kernel_product_by_rows(const Kernel *k, const KProduct *x); /* else its turned factors are multiplied in the other order */
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */

@@ -196,6 +196,37 @@ static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
     return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
 }
 
+static Val rounded(Graph *g, Val x, Half to) { return ir_op(g, OP_ROUND_TO, x, 0, 0, (Attr){.i = to}, NULL); }
+
+/* Is a shared matrix of float32 split into numbers of bf16, once for all rows? The result of all parts is a few numbers, whose sums
+ * are shares of warps, or the sum of all parts has the terms of two fragments. */
+static bool is_split(const Graph *g, const Product *p, const PlanOptions *how)
+{
+    enum { ROWS = 8, COLUMNS = 16 };
+    int64_t few = p->tb ? p->K.n : p->N.n;
+    return p->shared && !p->ta && plan_has_tensor_cores(how) && how->half == HALF_BF16 && p->M.n <= ROWS && few <= COLUMNS && few % 4 == 0 &&
+           !node_is_rounded(g, p->b, how->half);
+}
+
+/* a b, of a matrix b = u + v of which u is rounded to bf16 and v what is left, rounded, too. They lie beside each other, terms of a sum next to
+ * each other, as tensor cores want them: forward a [u v], of which both halves are added; of few terms [a a] [u v]. */
+static Val split_product(Graph *g, const Product *p, Half to, bool *copied, size_t cap)
+{
+    Val upper = rounded(g, p->b, to), beside[2] = {p->b, ir_binary(g, OP_SUB, p->b, upper)};
+    Val parts = ir_concat(g, beside, 2, 1), a = p->a;
+    if (!p->tb)
+        parts = ir_transpose(g, parts);
+    parts = rounded(g, parts, to);
+    if (parts < cap)
+        copied[parts] = true;
+    if (p->tb)
+        a = ir_concat(g, (Val[]){a, a}, 2, shape_of(g, a)->rank - 1);
+    Attr turned = {.i = 2, .made = PRODUCT_OF_ROW};
+    Val x = ir_node(g, OP_MATMUL, (Val[]){a, parts}, 2, &turned, NULL);
+    int axis = shape_of(g, x)->rank - 1;
+    return p->tb ? x : ir_binary(g, OP_ADD, ir_slice(g, x, axis, 0, p->N.n), ir_slice(g, x, axis, p->N.n, p->N.n));
+}
+
 static Val product(Graph *g, const Graph *from, Val v, const Val *map, const PlanOptions *how,
                    const Decomposed *d, size_t cap)
 {
@@ -205,7 +236,7 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, const Pla
         return ir_broadcast(g, ir_fill(g, 0), &n->shape);
     Val in[2] = {p.a, p.b};
     if (is_of_row(&p, how) && !(d->to_library && d->to_library[v]))
-        return of_row(g, &p, d->copied, cap);
+        return is_split(g, &p, how) && !p.tb ? split_product(g, &p, how->half, d->copied, cap) : of_row(g, &p, d->copied, cap);
     if (!is_small(&p, how->B, how->T)) {
         Attr a = {.i = n->a.i};
         return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
