@@ -779,7 +779,11 @@ void put_statement(Printer *p, const KStmt *s)
         buf_puts(&p->body, ";\n");
         break;
     case KS_PART: open_parts(p); break;
-    case KS_ROWS: case KS_LOOP: open_loop(p, s); break;
+    case KS_ROWS: case KS_LOOP:
+        open_loop(p, s);
+        if (p->d->threads && s->kind == KS_ROWS)
+            emit_row_prefetches(p, (size_t)(s - p->k->stmt.v));
+        break;
     case KS_END:
         if (p->k->mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
             emit_held_stores(p);

@@ -57,6 +57,7 @@ void emit_rounds(Printer *p, size_t loop); /* it, with all that is in it */
 /* emit_threads.c */
 enum { SUMS_LEAST = 3 }; /* so many totals are a call */
 char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum over rows, or of a sum over a row */
+void emit_row_prefetches(Printer *p, size_t rows); /* at the beginning of this loop over rows */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);
 size_t emit_sums_together(const Kernel *k, size_t i); /* how many statements from i on are one step of totals of reals */

@@ -11,6 +11,70 @@
 
 enum { SUMS_MOST = 32 }; /* that threads of a warp can have one each of */
 
+/* ---- the next row ---- */
+
+/* Of a place in memory the part that moves with the row alone: where its row begins. 0: it does not move with it. */
+static Ix row_of(const Kernel *k, Ix at)
+{
+    const IxForm *f = ix_form(k->ix, at);
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->t[i].var == k->row)
+            return ix_of_terms(k->ix, &f->t[i], 1);
+    return 0;
+}
+
+/* How long such a row is. */
+static Ix length_of(const Kernel *k, Ix row)
+{
+    IxTerm one = ix_form(k->ix, row)->t[0];
+    one.var = 0;
+    return ix_of_terms(k->ix, &one, 1);
+}
+
+static void find_row_of(const Kernel *k, Ix *row, uint32_t buffer, Ix at)
+{
+    const KBuffer *b = &k->buffer.v[buffer];
+    Ix of = row_of(k, at);
+    if (!b->tile && !b->written && of)
+        row[buffer] = of;
+}
+
+/* Rows of a partition with products come one after another, and each waits for memory many times over: so the next one is on its way to the
+ * second-level cache. Each row of a tensor has a warp. */
+void emit_row_prefetches(Printer *p, size_t rows)
+{
+    const Kernel *k = p->k;
+    uint32_t warps = k->mapping.row_threads / 32, n = 0;
+    if (!k->part || !k->product.n)
+        return;
+    Ix *row = NEW_ARRAY(k->arena, Ix, k->buffer.n + 1);
+    for (size_t i = rows; i < kernel_loop_end(k, rows); i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KEx *x = kx(k, s->ex);
+        if (s->kind == KS_LET && x->kind == KX_LOAD)
+            find_row_of(k, row, x->slot, x->ix);
+        if (s->kind == KS_PRODUCT) {
+            find_row_of(k, row, k->product.v[s->root].a, k->product.v[s->root].a_at);
+            find_row_of(k, row, k->product.v[s->root].b, k->product.v[s->root].b_at);
+        }
+    }
+    begin_line(p);
+    buf_puts(&p->body, "if (r + 1 < last) {\n");
+    p->depth++;
+    for (uint32_t b = 0; b < k->buffer.n; b++) {
+        if (!row[b])
+            continue;
+        p->next_row = true;
+        char *next = element_text(p, b, row[b]);
+        p->next_row = false;
+        begin_line(p);
+        buf_printf(&p->body, "vwn_prefetch_row<%u>(&%s, ", n++ % warps, next);
+        put_ix(p, length_of(k, row[b]));
+        buf_puts(&p->body, ");\n");
+    }
+    close_brace(p);
+}
+
 /* What a thread holds of a sum over rows, or of a sum over a row. */
 char *share_name(Printer *p, const KStmt *s)
 {

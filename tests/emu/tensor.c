@@ -125,7 +125,6 @@ static const struct Fault {
     {"the first four of eight numbers twice", "vwn_few<4>(f, i + 4)", "vwn_few<4>(f, i)", 19},
     {"upper parts of eight terms twice", "vwn_four_words(to[1], f.at + (upper ^ 8))", "vwn_four_words(to[1], f.at + upper)", 17},
     {"the same eight terms for all", "own + i * 8 : 0) * am + term", "own + i * 8 : 0) * am", 16},
-    {"eights of rows that are not there", "own + i * 8 < M ? own + i * 8 : 0", "own + i * 8", 19},
     {"eights of the first rows alone", "if (TM > 1 || i * 8 < M)", "if (i < 1)", 16},
     {"the same eights in every share", "k = vwn_own_warp() * 32", "k = 0", 16},
     {"a line whose pieces keep their places", "vwn_bank_rows<BANK>(c.first + i) ^ own", "(c.first + i) ^ own", 15},
