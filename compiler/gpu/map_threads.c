@@ -446,7 +446,7 @@ static int64_t rounds_in_flight(const Kernel *k, size_t loop, uint8_t width)
         if (k->stmt.v[i].kind != KS_LET)
             continue;
         cost += kx_cost(x) * width;
-        bytes += x->kind == KX_LOAD ? (k->buffer.v[x->slot].half ? 2 : 4) * width : 0;
+        bytes += x->kind == KX_LOAD && !k->buffer.v[x->slot].tile ? (k->buffer.v[x->slot].half ? 2 : 4) * width : 0;
     }
     if (cost >= COST_OF_BYTE * bytes)
         return 1;
@@ -455,11 +455,11 @@ static int64_t rounds_in_flight(const Kernel *k, size_t loop, uint8_t width)
 }
 
 /* How often a loop over elements is written out so that these are under way. */
-static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
+static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop, uint32_t threads)
 {
     enum { TIMES = 4 };
     bool leaf = !kernel_loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: an interchanged loop */
-    int64_t at_once = simd ? (int64_t)s->row_threads * s->width[loop] : 1;
+    int64_t at_once = simd ? (int64_t)threads * s->width[loop] : 1;
     bool rows = k->stmt.v[loop].kind == KS_ROWS && k->flat; /* eight of each thread */
     if (!leaf || (!rows && (k->stmt.v[loop].kind != KS_LOOP || ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)))
         return 1;
@@ -490,12 +490,13 @@ static uint8_t all_rounds(const Kernel *k, size_t loop) { return (uint8_t)(ix_in
 
 static void find_times(KMappingChoice *s, const Kernel *k)
 {
-    size_t whole = 0, sums = 0;
+    size_t whole = 0, sums = 0, warps = 0;
     uint8_t width = 1; /* of the loop whose rounds are a thread's each */
     s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
-        s->times[i] = !loop ? 1 : i < sums ? all_rounds(k, i) : i < whole ? written_out(k, i, width) : in_flight(s, k, i);
+        s->times[i] = !loop ? 1 : i < sums ? all_rounds(k, i) : i < whole ? written_out(k, i, width) : in_flight(s, k, i, i < warps && k->product.n ? WARP : s->row_threads);
+        warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         if (is_whole(s->share[i])) {
             whole = kernel_loop_end(k, i);
             width = s->width[i];

@@ -31,11 +31,13 @@ static Ix length_of(const Kernel *k, Ix row)
     return ix_of_terms(k->ix, &one, 1);
 }
 
+/* The threads of a block load a longer one with many loads at one time. */
 static void find_row_of(const Kernel *k, Ix *row, uint32_t buffer, Ix at)
 {
+    enum { LONG = 8 * 1024 }; /* bytes */
     const KBuffer *b = &k->buffer.v[buffer];
     Ix of = row_of(k, at);
-    if (!b->tile && !b->written && of)
+    if (!b->tile && !b->written && of && ix_form(k->ix, length_of(k, of))->hi * (b->half ? 2 : 4) <= LONG)
         row[buffer] = of;
 }
 
