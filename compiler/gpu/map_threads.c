@@ -28,6 +28,8 @@ typedef struct Mapping {
     uint32_t exchanges;   /* between warps in a row, outside loops */
     bool flip;            /* half of the totals that the next exchange uses */
     uint32_t exchanged;   /* totals of the largest exchange */
+    uint8_t *first;       /* by variable: of loops that take a warp, which one and 1; 0: none yet */
+    uint8_t warp;         /* that the next such variable takes */
 } Mapping;
 
 enum {
@@ -755,6 +757,31 @@ static void end_row(Mapping *s)
         barrier(s);
 }
 
+/* Is an array filled along this loop, by threads from the first on? */
+static bool fills_along(const Kernel *k, IVar var)
+{
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KNest *nest = k->stmt.v[i].kind == KS_ARRAY_FILL ? &k->array.v[k->stmt.v[i].array].nest : NULL;
+        if (nest && nest->n && nest->var[nest->n - 1] == var)
+            return true;
+    }
+    return false;
+}
+
+/* Of a row with products: the warp that does a loop for which one is enough. Loops over one variable have the same threads, those over others
+ * are done at the same time where no barrier stands between. */
+static uint8_t first_warp(Mapping *s, const KStmt *st)
+{
+    int64_t threads = (ix_info(s->k->ix, st->var)->hi + (st->width ? st->width : 1)) / (st->width ? st->width : 1);
+    if (!s->k->product.n || threads > WARP || fills_along(s->from, st->var))
+        return 0;
+    if (!s->first[st->var]) {
+        s->first[st->var] = s->warp + 1;
+        s->warp = (uint8_t)((s->warp + 1u) % (s->k->mapping.row_threads / WARP));
+    }
+    return s->first[st->var] - 1;
+}
+
 /* Who does a loop: all threads, or the warps and then the threads of each. */
 static void share_loop(Mapping *s, size_t i, KStmt *st)
 {
@@ -768,6 +795,7 @@ static void share_loop(Mapping *s, size_t i, KStmt *st)
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
     st->piece = st->width > s->how->piece[i] ? s->how->piece[i] : 0;
     st->unroll = s->how->times[i];
+    st->first = lanes && st->threads == THREADS_OF_ROW ? first_warp(s, st) : 0;
 }
 
 static void end_loop(Mapping *s)
@@ -960,6 +988,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     find_sums(to, from, how);
     s.nest = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
     s.touched = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
+    s.first = NEW_ARRAY(from->arena, uint8_t, from->ix->var.n + 1);
     find_own(&s);
     if (to->mapping.by_row) {
         s.row_depth = 1; /* what a partition does when its rows are over */

@@ -406,13 +406,17 @@ char *array_place(Printer *p, char letter, int array)
 
 char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, 't', array)); }
 
-void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width)
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
+             uint32_t warp)
 {
     static const char *const first[] = {"thread", "thread %% %u", "thread / %u"};
     static const char *const step[] = {" += THREADS", " += %u", " += THREADS / %u"};
     const uint32_t lanes = p->k->mapping.lanes;
     buf_printf(&p->body, "for (%s %s = ", type, name);
-    buf_printf(&p->body, mapped ? first[threads] : "0", lanes);
+    if (warp)
+        buf_printf(&p->body, "(thread ^ %u)", 32 * warp);
+    else
+        buf_printf(&p->body, mapped ? first[threads] : "0", lanes);
     if (width > 1)
         buf_printf(&p->body, " * %u", width);
     buf_printf(&p->body, "; %s < %s; %s", name, extent, name);
@@ -431,7 +435,7 @@ static void put_fill(Printer *p, const char *name, const char *extent, Op op)
         buf_puts(&p->body, "#pragma unroll 1\n");
         begin_line(p);
     }
-    put_for(p, type, "z", extent, p->d->threads, THREADS_OF_ROW, 1);
+    put_for(p, type, "z", extent, p->d->threads, THREADS_OF_ROW, 1, 0);
     buf_putc(&p->body, '\n');
     p->depth++;
     begin_line(p);
@@ -541,7 +545,7 @@ static void open_loop(Printer *p, const KStmt *s)
         before = begin_piece(p);
         put_dim(p, ix_info(p->k->ix, s->var)->extent);
         const char *type = emit_index_type(p->k, s->var);
-        put_for(p, type, name, end_piece(p, before), s->mapped, s->threads, s->width);
+        put_for(p, type, name, end_piece(p, before), s->mapped, s->threads, s->width, s->first);
         buf_puts(&p->body, " {");
     }
     if (s->width) {

@@ -39,7 +39,8 @@ const char *type_name(const Printer *p, const KEx *x);
 const char *neutral(const Printer *p, Op op);
 char *ex_text(Printer *p, Ex e);
 /* The head of a loop from 0, by one thread or by those that share it. */
-void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width);
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
+             uint32_t warp); /* from which on */
 
 void put_statement(Printer *p, const KStmt *s);
 void put_definition(Printer *p, Ex e); /* "const real x5 = " */

@@ -46,7 +46,7 @@ static void find_row_of(const Kernel *k, Ix *row, uint32_t buffer, Ix at)
 void emit_row_prefetches(Printer *p, size_t rows)
 {
     const Kernel *k = p->k;
-    uint32_t warps = k->mapping.row_threads / 32, n = 0;
+    uint32_t warps = k->mapping.row_threads / 32;
     if (!k->part || !k->product.n)
         return;
     Ix *row = NEW_ARRAY(k->arena, Ix, k->buffer.n + 1);
@@ -60,21 +60,26 @@ void emit_row_prefetches(Printer *p, size_t rows)
             find_row_of(k, row, k->product.v[s->root].b, k->product.v[s->root].b_at);
         }
     }
-    begin_line(p);
-    buf_puts(&p->body, "if (r + 1 < last) {\n");
-    p->depth++;
-    for (uint32_t b = 0; b < k->buffer.n; b++) {
-        if (!row[b])
-            continue;
-        p->next_row = true;
-        char *next = element_text(p, b, row[b]);
-        p->next_row = false;
-        begin_line(p);
-        buf_printf(&p->body, "vwn_prefetch_row<%u>(&%s, ", n++ % warps, next);
-        put_ix(p, length_of(k, row[b]));
-        buf_puts(&p->body, ");\n");
+    for (uint32_t warp = 0; warp < warps; warp++) {
+        uint32_t n = 0, here = 0;
+        for (uint32_t b = 0; b < k->buffer.n; b++) {
+            if (!row[b] || n++ % warps != warp)
+                continue;
+            begin_line(p);
+            if (!here++) {
+                buf_printf(&p->body, "if (thread / 32 == %u && r + 1 < last) {\n", warp);
+                p->depth++;
+                begin_line(p);
+            }
+            p->next_row = true;
+            buf_printf(&p->body, "vwn_prefetch_row(&%s, ", element_text(p, b, row[b]));
+            p->next_row = false;
+            put_ix(p, length_of(k, row[b]));
+            buf_puts(&p->body, ");\n");
+        }
+        if (here)
+            close_brace(p);
     }
-    close_brace(p);
 }
 
 /* What a thread holds of a sum over rows, or of a sum over a row. */
@@ -242,7 +247,7 @@ void emit_held_stores(Printer *p)
         begin_line(p);
         buf_puts(&p->body, "#pragma unroll 4\n");
         begin_line(p);
-        put_for(p, p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1);
+        put_for(p, p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1, 0);
         buf_printf(&p->body, "\n%*sp%zu[part * %s + z] = q%zu[z];\n", (p->depth + 1) * 4, "", slot, size, slot);
     }
 }
