@@ -372,13 +372,19 @@ template <int BANK> FN auto vwn_line_of(vwn_held_rows<BANK> c, uint32_t i, uint3
         return vwn_held_line<BANK>{c.at, vwn_bank_rows<BANK>(c.first + i) ^ own};
 }
 template <int N, int BANK> FN vec<N> &vwn_few(vwn_held_line<BANK> x, uint32_t i) { return vwn_at<N>(x.at + (x.first ^ i)); }
+/* Eight rows further on all lies as it does here. */
+template <class L> FN L vwn_line_below(L line, uint32_t n)
+{
+    line.at += n;
+    return line;
+}
 template <int TN, int FOURS, bool ALL = false, class H>
 FN void vwn_get_row(real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int i)
 {
     const uint32_t row = m + i * 8, own = threadIdx.x % 4 * 2;
     if constexpr (FOURS == 32) {
         if (ALL || row < M) {
-            const auto line = vwn_line_of(c, row * cm + n - own, own);
+            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);
             VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_get_two<true>(x[j] + 2 * i, line, j * 8, 2))
         }
     } else {
@@ -394,7 +400,7 @@ FN void vwn_put_row(const real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint
         vwn_put_fours<4, TN / 2 * 16>(c.at + row * cm + at, (int)own, (int)N - at, x, i, ALL || row < M);
     } else if constexpr (FOURS == 32) {
         if (ALL || row < M) {
-            const auto line = vwn_line_of(c, row * cm + n - own, own);
+            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);
             VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_put_two<true>(x[j] + 2 * i, line, j * 8, 2))
         }
     } else {
@@ -564,6 +570,36 @@ template <class E, int I, int N, int PA, int PB> FN void vwn_mma_eight_columns(r
         VWN_EVERY(j, 2 * N, vwn_mma_eight(x[j / N][j % N], u[I / PB] + j / N * 2, v[I % PB][j % N * 2], E()))
     }
 }
+/* Sixteen terms at most of 32 columns that lie next to each other: a thread loads four of them, of which each goes to another fragment. So
+ * every fourth column is one of a fragment, and of a row of the result a thread has eight numbers. */
+template <class E, int PARTS, class G> FN void vwn_fragments_of_fours(uint32_t (*to)[PARTS][4], G f, uint32_t i, uint32_t deep, uint32_t K)
+{
+    const uint32_t lane = threadIdx.x % 32, column = i + lane / 4 * 4, mine = lane % 4 * 2;
+    VWN_EVERY(h, 2, vec<4> x[2] = {};
+              VWN_EVERY(k, 2, if (mine + h * 8 + k < K) x[k] = vwn_few<4>(f, column + (mine + h * 8 + k) * deep))
+              VWN_EVERY(j, 4, vwn_split<PARTS>(to[j / 2], j % 2 * 2 + h, x[0].v[j], x[1].v[j], E())))
+}
+template <int BEGIN, class L> FN void vwn_get_eight(real (*x)[4], L line)
+{
+    VWN_EVERY(h, 2, const vec<4> y = vwn_few<4>(line, h * 4); VWN_EVERY(j, 4, x[j][BEGIN + h] = y.v[j]))
+}
+template <int BEGIN, class L> FN void vwn_put_eight(const real (*x)[4], L line)
+{
+    VWN_EVERY(h, 2, vwn_few<4>(line, h * 4) = vec<4>{{x[0][BEGIN + h], x[1][BEGIN + h], x[2][BEGIN + h], x[3][BEGIN + h]}};)
+}
+/* 32 columns from n on of a row of at most sixteen, of fragments of fours. */
+template <class E, int PA, int PB, class G, class H>
+FN void vwn_tensor_fours(const uint32_t (*u)[PA][4], uint32_t M, uint32_t n, uint32_t K, G b, uint32_t bk, H c, uint32_t cm, int add)
+{
+    const uint32_t row = threadIdx.x % 32 / 4, own = threadIdx.x % 4 * 8;
+    real x[1][4][4] = {};
+    uint32_t v[2][PB][4];
+    const auto line = vwn_line_of(c, row * cm + n, own);
+    VWN_EVERY(i, 2, if (add && row + i * 8 < M) vwn_get_eight<2 * i>(x[0], vwn_line_below(line, i * 8 * cm)))
+    vwn_fragments_of_fours<E, PB>(v, b, n, bk, K);
+    VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, 1, 4, 0, 4, PA, PB>(x, u, v)))
+    VWN_EVERY(i, 2, if (row + i * 8 < M) vwn_put_eight<2 * i>(x[0], vwn_line_below(line, i * 8 * cm)))
+}
 /* Sixteen rows at most: the first factor is held. */
 template <int WARPS, int A, int B, int FOURS, class F, class G, class H>
 FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c,
@@ -575,6 +611,10 @@ FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t 
     uint32_t u[1][PA][4];
     vwn_fragment<E, 0, PA, A, false, true>(u[0], a, 0, am, M, ak, K);
     for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
+        if constexpr (FOURS == 32 && B == VWN_ALONG_OWN && !vwn_parts<G>::AS_IT_LIES && !vwn_is_narrow<H>::YES) {
+            vwn_tensor_fours<E, PA, PB>(u, M, n, K, b, bk, c, cm, add);
+            continue;
+        }
         real x[1][TN][4] = {};
         if constexpr (!vwn_is_narrow<H>::YES) {
             VWN_EVERY(i, 2, if (add) vwn_get_row<TN, FOURS>(x[0], lane / 4, n + lane % 4 * 2, M, N, c, cm, i))
