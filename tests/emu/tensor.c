@@ -236,8 +236,9 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
         for (size_t k = 1; k < COUNT_OF(known); k++)
             for (int lines = 0; lines < (cuts[i].lines ? 2 : 1); lines++) {
                 const struct Cut *c = &cuts[i];
+                bool in_lines = v->c.kind != HELD || (v->c.along == OWN) == (strcmp(c->name, "VWN_SHORT_ROWS") == 0); /* rows of a tile are 32s */
                 bool eights = c->eights && known[k].terms == 32 && v->a.along == SUM && v->b.along == SUM;
-                buf_printf(b, "    if (%s && %s && %s(whole && %s))\n        ", c->when, known[k].when, lines ? "" : "!", c->lines ? c->lines : "false");
+                buf_printf(b, "    if (%s && %s && %s(whole && %s))\n        ", c->when, known[k].when, lines ? "" : "!", c->lines && in_lines ? c->lines : "false");
                 put_call(b, v, space, function, eights ? c->eights : c->name, c->turned < 0 ? v->c.along : c->turned ? APART : OWN, &known[k], lines);
             }
 }
