@@ -37,7 +37,12 @@ int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in
 /* Elements of the arrays that a loop adds up over its rounds, where each thread can have them in registers; -1: it does
  * something else. */
 int64_t kernel_sums_of(const Kernel *k, size_t loop);
+bool kernel_fills_along(const Kernel *k, IVar var); /* is an array filled along this loop, by threads from the first on? */
 bool kernel_puts_along(const Kernel *k, size_t loop); /* does it put an element into an array in each round? */
+
+/* registers.c: in how many rounds of a loop a thread that takes `width` elements loads 64 bytes; 1 of long ones and of those that compute for
+ * longer than they wait for memory. */
+int64_t kernel_rounds_in_flight(const Kernel *k, size_t loop, uint8_t width);
 
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */

@@ -436,26 +436,6 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
     make_even(s);
 }
 
-/* In how many rounds a thread that takes `width` elements loads 64 bytes; 1 of long ones and of those that compute for longer
- * than they wait for memory. */
-static int64_t rounds_in_flight(const Kernel *k, size_t loop, uint8_t width)
-{
-    enum { BYTES = 64, STATEMENTS = 128, COST_OF_BYTE = 8 };
-    int64_t bytes = 0, cost = 0;
-    size_t end = kernel_loop_end(k, loop);
-    for (size_t i = loop; i < end; i++) {
-        const KEx *x = kx(k, k->stmt.v[i].ex);
-        if (k->stmt.v[i].kind != KS_LET)
-            continue;
-        cost += kx_cost(x) * width;
-        bytes += x->kind == KX_LOAD && !k->buffer.v[x->slot].tile ? (k->buffer.v[x->slot].half ? 2 : 4) * width : 0;
-    }
-    if (cost >= COST_OF_BYTE * bytes)
-        return 1;
-    int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
-    return times < most ? times : most;
-}
-
 /* How often a loop over elements is written out so that these are under way. */
 static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop, uint32_t threads)
 {
@@ -467,7 +447,7 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop, 
         return 1;
     if (s->piece[loop])
         return (uint8_t)(kernel_widest(k) / s->width[loop]);
-    int64_t times = rounds_in_flight(k, loop, s->width[loop]);
+    int64_t times = kernel_rounds_in_flight(k, loop, s->width[loop]);
     return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;
 }
 
@@ -479,7 +459,7 @@ static uint8_t written_out(const Kernel *k, size_t loop, uint8_t width)
     int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
     if (kernel_loops_inside(k, loop))
         return rounds * kernel_elements_inside(k, loop) <= ELEMENTS ? (uint8_t)rounds : 1;
-    int64_t times = rounds_in_flight(k, loop, width);
+    int64_t times = kernel_rounds_in_flight(k, loop, width);
     return rounds <= SHORT ? (uint8_t)rounds : times < AHEAD ? AHEAD : times < SHORT ? (uint8_t)times : SHORT;
 }
 
@@ -757,23 +737,12 @@ static void end_row(Mapping *s)
         barrier(s);
 }
 
-/* Is an array filled along this loop, by threads from the first on? */
-static bool fills_along(const Kernel *k, IVar var)
-{
-    for (size_t i = 0; i < k->stmt.n; i++) {
-        const KNest *nest = k->stmt.v[i].kind == KS_ARRAY_FILL ? &k->array.v[k->stmt.v[i].array].nest : NULL;
-        if (nest && nest->n && nest->var[nest->n - 1] == var)
-            return true;
-    }
-    return false;
-}
-
 /* Of a row with products: the warp that does a loop for which one is enough. Loops over one variable have the same threads, those over others
  * are done at the same time where no barrier stands between. */
 static uint8_t first_warp(Mapping *s, const KStmt *st)
 {
     int64_t threads = (ix_info(s->k->ix, st->var)->hi + (st->width ? st->width : 1)) / (st->width ? st->width : 1);
-    if (!s->k->product.n || threads > WARP || fills_along(s->from, st->var))
+    if (!s->k->product.n || threads > WARP || kernel_fills_along(s->from, st->var))
         return 0;
     if (!s->first[st->var]) {
         s->first[st->var] = s->warp + 1;

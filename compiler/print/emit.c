@@ -406,26 +406,6 @@ char *array_place(Printer *p, char letter, int array)
 
 char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, 't', array)); }
 
-void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
-             uint32_t warp)
-{
-    static const char *const first[] = {"thread", "thread %% %u", "thread / %u"};
-    static const char *const step[] = {" += THREADS", " += %u", " += THREADS / %u"};
-    const uint32_t lanes = p->k->mapping.lanes;
-    buf_printf(&p->body, "for (%s %s = ", type, name);
-    if (warp)
-        buf_printf(&p->body, "(thread ^ %u)", 32 * warp);
-    else
-        buf_printf(&p->body, mapped ? first[threads] : "0", lanes);
-    if (width > 1)
-        buf_printf(&p->body, " * %u", width);
-    buf_printf(&p->body, "; %s < %s; %s", name, extent, name);
-    buf_printf(&p->body, !mapped ? "++" : threads == WARPS_OF_ROW && lanes == 32 ? " += WARPS" : step[threads], lanes);
-    if (width > 1)
-        buf_printf(&p->body, " * %u", width);
-    buf_putc(&p->body, ')');
-}
-
 /* name[z] = the neutral element, for all z below the extent */
 static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 {
