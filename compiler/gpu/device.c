@@ -72,12 +72,18 @@ uint64_t kernel_shared_bytes(const Kernel *k)
     return bytes;
 }
 
+bool kernel_has_small_tiles(const Kernel *k)
+{
+    enum { SMALL = 40 * 1024 };
+    int64_t bytes = kernel_array_bytes(k);
+    for (size_t i = 0; i < k->tile_slot.n; i++)
+        bytes += 4 * k->tile_slot.v[i];
+    return k->product.n && !k->part && bytes <= SMALL;
+}
+
 void kernel_choose_grid(Kernel *k)
 {
-    enum {
-        TILE_ROOM = 128, /* a tile is a whole number of lines of so many bytes */
-        SMALL_TILES = 40 * 1024
-    };
+    enum { TILE_ROOM = 128 }; /* a tile is a whole number of lines of so many bytes */
     KGrid *g = &k->grid;
     KShared *term = NEW_ARRAY(k->arena, KShared, k->array.n + k->buffer.n + k->tile_slot.n + 1);
     *g = (KGrid){.threads = k->mapping.units * k->mapping.row_threads, .units = k->mapping.units, .term = term};
@@ -106,7 +112,7 @@ void kernel_choose_grid(Kernel *k)
     }
     /* In a loop over rows a compiler keeps in registers what is the same for all of them; where tiles leave room for several blocks
      * that takes the room of one. */
-    g->whole = k->product.n && !k->part && !g->blocks && kernel_shared_bytes(k) <= SMALL_TILES;
+    g->whole = kernel_has_small_tiles(k);
 }
 
 /* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up
@@ -158,8 +164,9 @@ ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
     int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
     if (!k->tensor)
         return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
-    if (((m <= FEW && n <= LESS) || (m <= LESS && n <= FEW)) && ix_dim_at(t, depth) >= DEEP)
-        return CUT_FEW_NUMBERS;
+    bool is_few = (m <= FEW && n <= LESS) || (m <= LESS && n <= FEW), is_more = (m <= 2 * FEW && n <= LESS) || (m <= LESS && n <= 2 * FEW);
+    if (is_more && ix_dim_at(t, depth) >= DEEP)
+        return is_few ? CUT_FEW_NUMBERS : CUT_MORE_NUMBERS;
     bool is_short = ix_literal(t, depth) && depth.n <= FEW;
     if (n <= FEW)
         return m < LONG ? CUT_FEW_COLUMNS : is_short ? CUT_SHORT_COLUMNS : CUT_LONG_COLUMNS;
@@ -172,7 +179,8 @@ bool kernel_product_by_rows(const Kernel *k, const KProduct *x)
     ProductSteps s;
     const IxTable *t = k->ix;
     bool by_rows = product_steps(k, x, &s) && s.cn == 1;
-    if (kernel_product_cut(k, x) != CUT_FEW_NUMBERS)
+    ProductCut cut = kernel_product_cut(k, x);
+    if (cut != CUT_FEW_NUMBERS && cut != CUT_MORE_NUMBERS)
         return by_rows;
     return ix_dim_at(t, ix_info(t, x->n)->extent) <= LESS && (by_rows || ix_dim_at(t, ix_info(t, x->m)->extent) > LESS);
 }

@@ -19,12 +19,13 @@ int64_t kernel_sums_bytes(const Kernel *k, const bool *held); /* of the partial 
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units);
 void kernel_choose_grid(Kernel *k); /* of a mapped kernel */
 uint64_t kernel_shared_bytes(const Kernel *k); /* of a block, dynamic, when the grid is chosen; at its B and T */
+bool kernel_has_small_tiles(const Kernel *k); /* of rows: so small that a multiprocessor has many blocks; when tiles have places */
 /* Blocks that a multiprocessor is to have at least, of a kernel with so many arguments. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer);
 
 /* Into which pieces the threads of a block split the result of a product of one row; of few numbers its sum. */
 typedef enum ProductCut { CUT_WIDE_PIECES, CUT_FEW_COLUMNS, CUT_FEW_ROWS, CUT_LONG_ROWS, CUT_LONG_COLUMNS, CUT_SHORT_ROWS, CUT_SHORT_COLUMNS,
-                          CUT_FEW_NUMBERS } ProductCut;
+                          CUT_FEW_NUMBERS, CUT_MORE_NUMBERS } ProductCut;
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x);
 bool kernel_product_by_rows(const Kernel *k, const KProduct *x); /* else its turned factors are multiplied in the other order */
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
@@ -36,7 +37,12 @@ int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in
 /* Elements of the arrays that a loop adds up over its rounds, where each thread can have them in registers; -1: it does
  * something else. */
 int64_t kernel_sums_of(const Kernel *k, size_t loop);
+bool kernel_fills_along(const Kernel *k, IVar var); /* is an array filled along this loop, by threads from the first on? */
 bool kernel_puts_along(const Kernel *k, size_t loop); /* does it put an element into an array in each round? */
+
+/* registers.c: in how many rounds of a loop a thread that takes `width` elements loads 64 bytes; 1 of long ones and of those that compute for
+ * longer than they wait for memory. */
+int64_t kernel_rounds_in_flight(const Kernel *k, size_t loop, uint8_t width);
 
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */

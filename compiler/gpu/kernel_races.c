@@ -16,6 +16,7 @@
 typedef struct Touch {
     IVar lane, warp; /* 0: no such loop */
     uint8_t width;   /* contiguous elements of a round */
+    uint8_t first;   /* the warp that has the first round */
     bool own;        /* a round touches no element of another's */
     bool one;        /* the first thread alone */
     bool write;
@@ -34,7 +35,7 @@ typedef struct Races {
     Touched *array, *buffer, *slot;
     Touched shares; /* of warps, of which some products on tensor cores are the sums: in one place for all of them */
     IVar lane, warp;
-    uint8_t width;
+    uint8_t width, first;
     size_t *end; /* of the loop that begins at a statement */
     size_t fault;
 } Races;
@@ -45,13 +46,13 @@ static bool same_thread(const Touch *a, const Touch *b)
 {
     if (a->warp != b->warp)
         return false;
-    return (a->one && b->one) || (a->own && b->own && a->lane == b->lane && a->width == b->width && a->at == b->at);
+    return (a->one && b->one) || (a->own && b->own && a->lane == b->lane && a->width == b->width && a->first == b->first && a->at == b->at);
 }
 
 /* Once each, so that what many rounds touch is as short as what one does. */
 static bool same_touch(const Touch *a, const Touch *b)
 {
-    return a->lane == b->lane && a->warp == b->warp && a->width == b->width && a->own == b->own && a->one == b->one &&
+    return a->lane == b->lane && a->warp == b->warp && a->width == b->width && a->first == b->first && a->own == b->own && a->one == b->one &&
            a->write == b->write && a->result == b->result && a->at == b->at;
 }
 
@@ -83,7 +84,7 @@ static void forget(Races *r, bool rows)
 
 static Touch touch_here(const Races *r, bool write)
 {
-    return (Touch){.lane = r->lane, .warp = r->warp, .width = r->width, .write = write};
+    return (Touch){.lane = r->lane, .warp = r->warp, .width = r->width, .first = r->first, .write = write};
 }
 
 static void touch_array(Races *r, size_t i, const KStmt *s)
@@ -102,6 +103,7 @@ static void touch_array(Races *r, size_t i, const KStmt *s)
     if (s->kind == KS_ARRAY_FILL) { /* each thread its share of the array as it lies */
         t.lane = nest->n ? nest->var[nest->n - 1] : 0;
         t.width = 1;
+        t.first = 0;
         t.own = nest->n == 1;
     }
     touch(r, i, &r->array[s->array], t);
@@ -181,12 +183,13 @@ static void walk(Races *r, size_t from, size_t to);
 static void walk_loop(Races *r, size_t i, const KStmt *s)
 {
     IVar lane = r->lane, warp = r->warp;
-    uint8_t width = r->width;
+    uint8_t width = r->width, first = r->first;
     if (s->kind == KS_LOOP && s->mapped && s->threads == WARPS_OF_ROW) {
         r->warp = s->var;
     } else if (s->kind == KS_LOOP && s->mapped) {
         r->lane = s->var;
         r->width = s->width > 1 ? s->width : 1;
+        r->first = s->first;
     }
     if (s->kind == KS_PART)
         touch_parts(r, i, true);
@@ -200,6 +203,7 @@ static void walk_loop(Races *r, size_t i, const KStmt *s)
     r->lane = lane;
     r->warp = warp;
     r->width = width;
+    r->first = first;
 }
 
 /* Do all threads that do this together come by as often? Rows are one to a warp or to a block. */

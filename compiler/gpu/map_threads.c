@@ -28,6 +28,8 @@ typedef struct Mapping {
     uint32_t exchanges;   /* between warps in a row, outside loops */
     bool flip;            /* half of the totals that the next exchange uses */
     uint32_t exchanged;   /* totals of the largest exchange */
+    uint8_t *first;       /* by variable: of loops that take a warp, which one and 1; 0: none yet */
+    uint8_t warp;         /* that the next such variable takes */
 } Mapping;
 
 enum {
@@ -221,8 +223,8 @@ static KMapping choose_wide(const Kernel *k)
     size_t sinks = 0;
     for (size_t r = 0; r < k->root.n; r++)
         sinks += k->root.v[r].kind == KR_SINK;
-    if (k->product.n)
-        return (KMapping){.row_threads = PRODUCT_THREADS, .units = 1};
+    if (k->product.n) /* of several products half as many threads compute fewer addresses, where other blocks fill a multiprocessor */
+        return (KMapping){.row_threads = k->product.n > 1 && kernel_has_small_tiles(k) ? PRODUCT_THREADS / 2 : PRODUCT_THREADS, .units = 1};
     if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
         return (KMapping){.row_threads = k->flat ? FLAT_THREADS : BLOCK_THREADS, .units = 1, .by_row = true};
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
@@ -434,38 +436,18 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
     make_even(s);
 }
 
-/* In how many rounds a thread that takes `width` elements loads 64 bytes; 1 of long ones and of those that compute for longer
- * than they wait for memory. */
-static int64_t rounds_in_flight(const Kernel *k, size_t loop, uint8_t width)
-{
-    enum { BYTES = 64, STATEMENTS = 128, COST_OF_BYTE = 8 };
-    int64_t bytes = 0, cost = 0;
-    size_t end = kernel_loop_end(k, loop);
-    for (size_t i = loop; i < end; i++) {
-        const KEx *x = kx(k, k->stmt.v[i].ex);
-        if (k->stmt.v[i].kind != KS_LET)
-            continue;
-        cost += kx_cost(x) * width;
-        bytes += x->kind == KX_LOAD ? (k->buffer.v[x->slot].half ? 2 : 4) * width : 0;
-    }
-    if (cost >= COST_OF_BYTE * bytes)
-        return 1;
-    int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
-    return times < most ? times : most;
-}
-
 /* How often a loop over elements is written out so that these are under way. */
-static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
+static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop, uint32_t threads)
 {
     enum { TIMES = 4 };
     bool leaf = !kernel_loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: an interchanged loop */
-    int64_t at_once = simd ? (int64_t)s->row_threads * s->width[loop] : 1;
+    int64_t at_once = simd ? (int64_t)threads * s->width[loop] : 1;
     bool rows = k->stmt.v[loop].kind == KS_ROWS && k->flat; /* eight of each thread */
     if (!leaf || (!rows && (k->stmt.v[loop].kind != KS_LOOP || ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)))
         return 1;
     if (s->piece[loop])
         return (uint8_t)(kernel_widest(k) / s->width[loop]);
-    int64_t times = rounds_in_flight(k, loop, s->width[loop]);
+    int64_t times = kernel_rounds_in_flight(k, loop, s->width[loop]);
     return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;
 }
 
@@ -477,7 +459,7 @@ static uint8_t written_out(const Kernel *k, size_t loop, uint8_t width)
     int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
     if (kernel_loops_inside(k, loop))
         return rounds * kernel_elements_inside(k, loop) <= ELEMENTS ? (uint8_t)rounds : 1;
-    int64_t times = rounds_in_flight(k, loop, width);
+    int64_t times = kernel_rounds_in_flight(k, loop, width);
     return rounds <= SHORT ? (uint8_t)rounds : times < AHEAD ? AHEAD : times < SHORT ? (uint8_t)times : SHORT;
 }
 
@@ -490,12 +472,13 @@ static uint8_t all_rounds(const Kernel *k, size_t loop) { return (uint8_t)(ix_in
 
 static void find_times(KMappingChoice *s, const Kernel *k)
 {
-    size_t whole = 0, sums = 0;
+    size_t whole = 0, sums = 0, warps = 0;
     uint8_t width = 1; /* of the loop whose rounds are a thread's each */
     s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
-        s->times[i] = !loop ? 1 : i < sums ? all_rounds(k, i) : i < whole ? written_out(k, i, width) : in_flight(s, k, i);
+        s->times[i] = !loop ? 1 : i < sums ? all_rounds(k, i) : i < whole ? written_out(k, i, width) : in_flight(s, k, i, i < warps && k->product.n ? WARP : s->row_threads);
+        warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         if (is_whole(s->share[i])) {
             whole = kernel_loop_end(k, i);
             width = s->width[i];
@@ -754,6 +737,20 @@ static void end_row(Mapping *s)
         barrier(s);
 }
 
+/* Of a row with products: the warp that does a loop for which one is enough. Loops over one variable have the same threads, those over others
+ * are done at the same time where no barrier stands between. */
+static uint8_t first_warp(Mapping *s, const KStmt *st)
+{
+    int64_t threads = (ix_info(s->k->ix, st->var)->hi + (st->width ? st->width : 1)) / (st->width ? st->width : 1);
+    if (!s->k->product.n || threads > WARP || kernel_fills_along(s->from, st->var))
+        return 0;
+    if (!s->first[st->var]) {
+        s->first[st->var] = s->warp + 1;
+        s->warp = (uint8_t)((s->warp + 1u) % (s->k->mapping.row_threads / WARP));
+    }
+    return s->first[st->var] - 1;
+}
+
 /* Who does a loop: all threads, or the warps and then the threads of each. */
 static void share_loop(Mapping *s, size_t i, KStmt *st)
 {
@@ -767,6 +764,7 @@ static void share_loop(Mapping *s, size_t i, KStmt *st)
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
     st->piece = st->width > s->how->piece[i] ? s->how->piece[i] : 0;
     st->unroll = s->how->times[i];
+    st->first = lanes && st->threads == THREADS_OF_ROW ? first_warp(s, st) : 0;
 }
 
 static void end_loop(Mapping *s)
@@ -959,6 +957,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     find_sums(to, from, how);
     s.nest = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
     s.touched = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
+    s.first = NEW_ARRAY(from->arena, uint8_t, from->ix->var.n + 1);
     find_own(&s);
     if (to->mapping.by_row) {
         s.row_depth = 1; /* what a partition does when its rows are over */

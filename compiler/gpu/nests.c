@@ -294,3 +294,14 @@ void kernel_turn_nests(Kernel *k)
         i = kernel_loop_end(k, i);
     }
 }
+
+/* Is an array filled along this loop, by threads from the first on? */
+bool kernel_fills_along(const Kernel *k, IVar var)
+{
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KNest *nest = k->stmt.v[i].kind == KS_ARRAY_FILL ? &k->array.v[k->stmt.v[i].array].nest : NULL;
+        if (nest && nest->n && nest->var[nest->n - 1] == var)
+            return true;
+    }
+    return false;
+}

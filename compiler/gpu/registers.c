@@ -6,6 +6,7 @@
  * loop that begins in between. Compilers move statements about, so this is for choosing between texts,
  * not for counting.
  */
+#include "device.h"
 #include "compiler/kernel/touches.h"
 
 #include <math.h>
@@ -175,4 +176,24 @@ KIndex kernel_index(const Kernel *k)
         if (fits(&x))
             break;
     return x.mapping.index;
+}
+
+/* In how many rounds a thread that takes `width` elements loads 64 bytes; 1 of long ones and of those that compute for longer
+ * than they wait for memory. */
+int64_t kernel_rounds_in_flight(const Kernel *k, size_t loop, uint8_t width)
+{
+    enum { BYTES = 64, STATEMENTS = 128, COST_OF_BYTE = 8 };
+    int64_t bytes = 0, cost = 0;
+    size_t end = kernel_loop_end(k, loop);
+    for (size_t i = loop; i < end; i++) {
+        const KEx *x = kx(k, k->stmt.v[i].ex);
+        if (k->stmt.v[i].kind != KS_LET)
+            continue;
+        cost += kx_cost(x) * width;
+        bytes += x->kind == KX_LOAD && !k->buffer.v[x->slot].tile ? (k->buffer.v[x->slot].half ? 2 : 4) * width : 0;
+    }
+    if (cost >= COST_OF_BYTE * bytes)
+        return 1;
+    int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
+    return times < most ? times : most;
 }

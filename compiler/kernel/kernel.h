@@ -152,6 +152,7 @@ typedef struct KStmt {
     bool one;            /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
     uint8_t threads;     /* LOOP that threads share: these (KThreads); what is done by one: one of these */
     uint8_t width;       /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; else 0 */
+    uint8_t first;       /* LOOP of threads of a row that are a warp's at most: the warp, so that others do other such loops */
     uint8_t piece;       /* of a width: so many of these elements are computed at one time; 0: all */
     uint8_t unroll;      /* LOOP, ROWS of many threads: how often it is written out, so that loads are
                           * under way together; 0: as the compiler likes */

@@ -654,6 +654,18 @@ static Span line_span(const KernelReader *r)
     return (Span){r->t.file, (uint32_t)(start - r->t.text), (uint32_t)(r->t.p - r->t.text)};
 }
 
+/* Factors of a row's product lie in 16 bits on a device alone. */
+static bool is_of_device(const Kernel *k)
+{
+    for (size_t i = 0; i < k->product.n; i++) {
+        const uint32_t factor[2] = {k->product.v[i].a, k->product.v[i].b};
+        for (int j = 0; j < 2; j++)
+            if (factor[j] < k->buffer.n && k->buffer.v[factor[j]].half)
+                return true;
+    }
+    return false;
+}
+
 static void finish_kernel(KernelReader *r)
 {
     Kernel *k = r->k;
@@ -669,6 +681,7 @@ static void finish_kernel(KernelReader *r)
         if (!k->root.v[i].value)
             why = arena_printf(k->arena, "result %zu is never stored", i);
     if (!why) {
+        k->target = is_of_device(k) ? &target_gpu : k->target;
         why = kernel_check(k, &at);
         if (why && at != SIZE_MAX)
             where = r->line.v[at];

@@ -196,6 +196,31 @@ static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
     return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
 }
 
+static Val rounded(Graph *g, Val x, Half to) { return ir_op(g, OP_ROUND_TO, x, 0, 0, (Attr){.i = to}, NULL); }
+
+/* Is a shared matrix of float32 split into numbers of bf16 once for all rows? The result of both parts is a few numbers, whose sums are
+ * shares of warps. */
+static bool is_split(const Graph *g, const Product *p, const PlanOptions *how)
+{
+    enum { ROWS = 8, COLUMNS = 16 };
+    return p->shared && !p->ta && !p->tb && plan_has_tensor_cores(how) && how->half == HALF_BF16 && p->M.n <= ROWS && p->N.n <= COLUMNS &&
+           !node_is_rounded(g, p->b, how->half);
+}
+
+/* a b, where b is the sum of u, which is b rounded to bf16, and v, what is left, rounded, too: both halves of a [u v] are added. The columns lie
+ * one behind the other, so terms of a sum lie next to each other, as tensor cores want them. */
+static Val split_product(Graph *g, const Product *p, Half to, bool *copied, size_t cap)
+{
+    Val upper = rounded(g, p->b, to), beside[2] = {p->b, ir_binary(g, OP_SUB, p->b, upper)};
+    Val parts = rounded(g, ir_transpose(g, ir_concat(g, beside, 2, 1)), to);
+    if (parts < cap)
+        copied[parts] = true;
+    Attr turned = {.i = 2, .made = PRODUCT_OF_ROW};
+    Val x = ir_node(g, OP_MATMUL, (Val[]){p->a, parts}, 2, &turned, NULL);
+    int axis = shape_of(g, x)->rank - 1;
+    return ir_binary(g, OP_ADD, ir_slice(g, x, axis, 0, p->N.n), ir_slice(g, x, axis, p->N.n, p->N.n));
+}
+
 static Val product(Graph *g, const Graph *from, Val v, const Val *map, const PlanOptions *how,
                    const Decomposed *d, size_t cap)
 {
@@ -205,7 +230,7 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, const Pla
         return ir_broadcast(g, ir_fill(g, 0), &n->shape);
     Val in[2] = {p.a, p.b};
     if (is_of_row(&p, how) && !(d->to_library && d->to_library[v]))
-        return of_row(g, &p, d->copied, cap);
+        return is_split(g, &p, how) ? split_product(g, &p, how->half, d->copied, cap) : of_row(g, &p, d->copied, cap);
     if (!is_small(&p, how->B, how->T)) {
         Attr a = {.i = n->a.i};
         return ir_node(g, OP_MATMUL, in, 2, &a, NULL);

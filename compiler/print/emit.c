@@ -406,22 +406,6 @@ char *array_place(Printer *p, char letter, int array)
 
 char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, 't', array)); }
 
-void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width)
-{
-    static const char *const first[] = {"thread", "thread %% %u", "thread / %u"};
-    static const char *const step[] = {" += THREADS", " += %u", " += THREADS / %u"};
-    const uint32_t lanes = p->k->mapping.lanes;
-    buf_printf(&p->body, "for (%s %s = ", type, name);
-    buf_printf(&p->body, mapped ? first[threads] : "0", lanes);
-    if (width > 1)
-        buf_printf(&p->body, " * %u", width);
-    buf_printf(&p->body, "; %s < %s; %s", name, extent, name);
-    buf_printf(&p->body, !mapped ? "++" : threads == WARPS_OF_ROW && lanes == 32 ? " += WARPS" : step[threads], lanes);
-    if (width > 1)
-        buf_printf(&p->body, " * %u", width);
-    buf_putc(&p->body, ')');
-}
-
 /* name[z] = the neutral element, for all z below the extent */
 static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 {
@@ -431,7 +415,7 @@ static void put_fill(Printer *p, const char *name, const char *extent, Op op)
         buf_puts(&p->body, "#pragma unroll 1\n");
         begin_line(p);
     }
-    put_for(p, type, "z", extent, p->d->threads, THREADS_OF_ROW, 1);
+    put_for(p, type, "z", extent, p->d->threads, THREADS_OF_ROW, 1, 0);
     buf_putc(&p->body, '\n');
     p->depth++;
     begin_line(p);
@@ -541,7 +525,7 @@ static void open_loop(Printer *p, const KStmt *s)
         before = begin_piece(p);
         put_dim(p, ix_info(p->k->ix, s->var)->extent);
         const char *type = emit_index_type(p->k, s->var);
-        put_for(p, type, name, end_piece(p, before), s->mapped, s->threads, s->width);
+        put_for(p, type, name, end_piece(p, before), s->mapped, s->threads, s->width, s->first);
         buf_puts(&p->body, " {");
     }
     if (s->width) {
@@ -779,7 +763,11 @@ void put_statement(Printer *p, const KStmt *s)
         buf_puts(&p->body, ";\n");
         break;
     case KS_PART: open_parts(p); break;
-    case KS_ROWS: case KS_LOOP: open_loop(p, s); break;
+    case KS_ROWS: case KS_LOOP:
+        open_loop(p, s);
+        if (p->d->threads && s->kind == KS_ROWS)
+            emit_row_prefetches(p, (size_t)(s - p->k->stmt.v));
+        break;
     case KS_END:
         if (p->k->mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
             emit_held_stores(p);

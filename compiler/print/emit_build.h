@@ -38,9 +38,6 @@ void put_part_size(Printer *p, uint32_t buffer);
 const char *type_name(const Printer *p, const KEx *x);
 const char *neutral(const Printer *p, Op op);
 char *ex_text(Printer *p, Ex e);
-/* The head of a loop from 0, by one thread or by those that share it. */
-void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width);
-
 void put_statement(Printer *p, const KStmt *s);
 void put_definition(Printer *p, Ex e); /* "const real x5 = " */
 void close_brace(Printer *p);
@@ -57,6 +54,10 @@ void emit_rounds(Printer *p, size_t loop); /* it, with all that is in it */
 /* emit_threads.c */
 enum { SUMS_LEAST = 3 }; /* so many totals are a call */
 char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum over rows, or of a sum over a row */
+/* The head of a loop from 0, by one thread or by those that share it. */
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
+             uint32_t warp); /* from which on */
+void emit_row_prefetches(Printer *p, size_t rows); /* at the beginning of this loop over rows */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);
 size_t emit_sums_together(const Kernel *k, size_t i); /* how many statements from i on are one step of totals of reals */

@@ -105,7 +105,8 @@ static bool is_multiple(Printer *p, IVar loop, uint8_t piece)
 static const char *const cut_name[] = {
     [CUT_WIDE_PIECES] = "VWN_WIDE_PIECES", [CUT_FEW_COLUMNS] = "VWN_FEW_COLUMNS", [CUT_FEW_ROWS] = "VWN_FEW_ROWS",
     [CUT_LONG_ROWS] = "VWN_LONG_ROWS", [CUT_LONG_COLUMNS] = "VWN_LONG_COLUMNS",
-    [CUT_SHORT_ROWS] = "VWN_SHORT_ROWS", [CUT_SHORT_COLUMNS] = "VWN_SHORT_COLUMNS", [CUT_FEW_NUMBERS] = "VWN_FEW_NUMBERS"};
+    [CUT_SHORT_ROWS] = "VWN_SHORT_ROWS", [CUT_SHORT_COLUMNS] = "VWN_SHORT_COLUMNS", [CUT_FEW_NUMBERS] = "VWN_FEW_NUMBERS",
+    [CUT_MORE_NUMBERS] = "VWN_MORE_NUMBERS"};
 
 /* A literal is a type, so that the function which is called has it, too. */
 static void put_size(Printer *p, Dim d)
@@ -116,22 +117,48 @@ static void put_size(Printer *p, Dim d)
         put_dim(p, d);
 }
 
+/* How a product is cut. Of a few numbers both factors may lie along the sum, in eights, which is of 32s: then a thread loads eight terms
+ * at one time. */
+static const char *cut_of(Printer *p, const KProduct *x, const ProductSteps *s)
+{
+    enum { EIGHT = 8, TERMS = 32 };
+    ProductCut cut = kernel_product_cut(p->k, x);
+    bool numbers = cut == CUT_FEW_NUMBERS || cut == CUT_MORE_NUMBERS;
+    if (!numbers || s->ak != 1 || s->bk != 1 || !in_pieces(p, x, x->a_at, x->k, true, EIGHT) ||
+        !in_pieces(p, x, x->b_at, x->k, true, EIGHT) || !is_multiple(p, x->k, TERMS))
+        return cut_name[cut];
+    return cut == CUT_FEW_NUMBERS ? "VWN_FEW_EIGHTS" : "VWN_MORE_EIGHTS";
+}
+
+/* Do rows of a result begin at multiples of four? Then of eight terms and less its long extent may come in 32s, which are a warp's; lines of a
+ * tile begin at multiples of these, too. */
+static const char *fours_of(Printer *p, const KProduct *x, const ProductSteps *s)
+{
+    enum { FOUR = 4, LINE = 32 };
+    ProductCut cut = p->k->tensor ? kernel_product_cut(p->k, x) : CUT_WIDE_PIECES;
+    if (!in_pieces(p, x, x->c_at, x->k, false, FOUR) || (p->k->tensor && !is_multiple(p, s->cn == 1 ? x->n : x->m, FOUR)))
+        return "false";
+    bool is_short = cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS, tile = p->k->buffer.v[x->c].tile;
+    bool lines = is_short && is_multiple(p, cut == CUT_SHORT_ROWS ? x->n : x->m, LINE) && (!tile || in_pieces(p, x, x->c_at, x->k, false, LINE));
+    return lines ? "32" : "true";
+}
+
 static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps *s)
 {
     const IxTable *t = p->k->ix;
-    ProductCut cut = kernel_product_cut(p->k, x);
+    const char *cut = cut_of(p, x, s);
     const char *c = kernel_product_by_rows(p->k, x) ? "VWN_ALONG_OWN" : "VWN_APART";
     const char *a = neighbours(p, x, x->a, x->a_at, x->k, s->am, s->ak);
     const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);
     const IVar loop[3] = {x->m, x->n, x->k};
-    bool fours = in_pieces(p, x, x->c_at, x->k, false, 4) && (!p->k->tensor || is_multiple(p, s->cn == 1 ? x->n : x->m, 4));
-    if (!fours && !p->k->tensor)
+    const char *fours = fours_of(p, x, s);
+    if (!p->k->tensor && !strcmp(fours, "false"))
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
     buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s",
-               kernel_calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_name[cut], a, b, c);
+               kernel_calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut, a, b, c);
     if (p->k->tensor)
-        buf_printf(&p->body, ", %s, %s", is_multiple(p, x->k, 16) ? "true" : "false", fours ? "true" : "false");
+        buf_printf(&p->body, ", %s, %s", is_multiple(p, x->k, 16) ? "true" : "false", fours);
     buf_puts(&p->body, ">(");
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");

@@ -11,6 +11,97 @@
 
 enum { SUMS_MOST = 32 }; /* that threads of a warp can have one each of */
 
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
+             uint32_t warp)
+{
+    static const char *const first[] = {"thread", "thread %% %u", "thread / %u"};
+    static const char *const step[] = {" += THREADS", " += %u", " += THREADS / %u"};
+    const uint32_t lanes = p->k->mapping.lanes;
+    buf_printf(&p->body, "for (%s %s = ", type, name);
+    if (warp)
+        buf_printf(&p->body, "(thread ^ %u)", 32 * warp);
+    else
+        buf_printf(&p->body, mapped ? first[threads] : "0", lanes);
+    if (width > 1)
+        buf_printf(&p->body, " * %u", width);
+    buf_printf(&p->body, "; %s < %s; %s", name, extent, name);
+    buf_printf(&p->body, !mapped ? "++" : threads == WARPS_OF_ROW && lanes == 32 ? " += WARPS" : step[threads], lanes);
+    if (width > 1)
+        buf_printf(&p->body, " * %u", width);
+    buf_putc(&p->body, ')');
+}
+
+/* ---- the next row ---- */
+
+/* Of a place in memory the part that moves with the row alone: where its row begins. 0: it does not move with it. */
+static Ix row_of(const Kernel *k, Ix at)
+{
+    const IxForm *f = ix_form(k->ix, at);
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->t[i].var == k->row)
+            return ix_of_terms(k->ix, &f->t[i], 1);
+    return 0;
+}
+
+/* How long such a row is. */
+static Ix length_of(const Kernel *k, Ix row)
+{
+    IxTerm one = ix_form(k->ix, row)->t[0];
+    one.var = 0;
+    return ix_of_terms(k->ix, &one, 1);
+}
+
+/* The threads of a block load a longer one with many loads at one time. */
+static void find_row_of(const Kernel *k, Ix *row, uint32_t buffer, Ix at)
+{
+    enum { LONG = 8 * 1024 }; /* bytes */
+    const KBuffer *b = &k->buffer.v[buffer];
+    Ix of = row_of(k, at);
+    if (!b->tile && !b->written && of && ix_form(k->ix, length_of(k, of))->hi * (b->half ? 2 : 4) <= LONG)
+        row[buffer] = of;
+}
+
+/* Rows of a partition with products come one after another, and each waits for memory many times over: so the next one is on its way to the
+ * second-level cache. Each row of a tensor has a warp. */
+void emit_row_prefetches(Printer *p, size_t rows)
+{
+    const Kernel *k = p->k;
+    uint32_t warps = k->mapping.row_threads / 32;
+    if (!k->part || !k->product.n)
+        return;
+    Ix *row = NEW_ARRAY(k->arena, Ix, k->buffer.n + 1);
+    for (size_t i = rows; i < kernel_loop_end(k, rows); i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KEx *x = kx(k, s->ex);
+        if (s->kind == KS_LET && x->kind == KX_LOAD)
+            find_row_of(k, row, x->slot, x->ix);
+        if (s->kind == KS_PRODUCT) {
+            find_row_of(k, row, k->product.v[s->root].a, k->product.v[s->root].a_at);
+            find_row_of(k, row, k->product.v[s->root].b, k->product.v[s->root].b_at);
+        }
+    }
+    for (uint32_t warp = 0; warp < warps; warp++) {
+        uint32_t n = 0, here = 0;
+        for (uint32_t b = 0; b < k->buffer.n; b++) {
+            if (!row[b] || n++ % warps != warp)
+                continue;
+            begin_line(p);
+            if (!here++) {
+                buf_printf(&p->body, "if (thread / 32 == %u && r + 1 < last) {\n", warp);
+                p->depth++;
+                begin_line(p);
+            }
+            p->next_row = true;
+            buf_printf(&p->body, "vwn_prefetch_row(&%s, ", element_text(p, b, row[b]));
+            p->next_row = false;
+            put_ix(p, length_of(k, row[b]));
+            buf_puts(&p->body, ");\n");
+        }
+        if (here)
+            close_brace(p);
+    }
+}
+
 /* What a thread holds of a sum over rows, or of a sum over a row. */
 char *share_name(Printer *p, const KStmt *s)
 {
@@ -176,7 +267,7 @@ void emit_held_stores(Printer *p)
         begin_line(p);
         buf_puts(&p->body, "#pragma unroll 4\n");
         begin_line(p);
-        put_for(p, p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1);
+        put_for(p, p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1, 0);
         buf_printf(&p->body, "\n%*sp%zu[part * %s + z] = q%zu[z];\n", (p->depth + 1) * 4, "", slot, size, slot);
     }
 }

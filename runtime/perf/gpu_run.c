@@ -74,14 +74,23 @@ static unsigned pieces(const uint64_t at[LANES], uint32_t mask, unsigned bytes, 
     return n;
 }
 
+/* Where a sector is noted as one that was read before: its line there, with a bit for it. */
+static uint64_t *ever_read(WalkBlock *b, uint64_t sector, uint64_t *line, uint64_t *bit)
+{
+    *line = sector / 4 + 1;
+    *bit = 1ull << sector % 4;
+    return &b->seen[(*line * 0x9e3779b97f4a7c15ull >> 32) % GPU_SEEN];
+}
+
+static void note(uint64_t *at, uint64_t line, uint64_t bit) { *at = (*at >> 4 == line ? *at : line << 4) | bit; }
+
 /* How far a sector that is read is away: 0 in the first-level cache, 1 read before, 2 never. A line has one place. */
 static int look_up(WalkBlock *b, uint64_t sector)
 {
-    uint64_t line = sector / 4 + 1, bit = 1ull << sector % 4, mixed = line * 0x9e3779b97f4a7c15ull >> 32;
-    uint64_t *first = &b->line[mixed % b->lines], *ever = &b->seen[mixed % GPU_SEEN];
+    uint64_t line, bit, *ever = ever_read(b, sector, &line, &bit), *first = &b->line[(line * 0x9e3779b97f4a7c15ull >> 32) % b->lines];
     bool near = *first >> 4 == line && *first & bit, before = *ever >> 4 == line && *ever & bit;
-    *first = (*first >> 4 == line ? *first : line << 4) | bit;
-    *ever = (*ever >> 4 == line ? *ever : line << 4) | bit;
+    note(first, line, bit);
+    note(ever, line, bit);
     return near ? 0 : before ? 1 : 2;
 }
 
@@ -447,6 +456,23 @@ static bool touch_local(Warp *w, const Sass *s, uint32_t mask, bool stores)
     return true;
 }
 
+/* Lines come to the second-level cache while nobody waits: they are there when they are read, long after. */
+static void prefetch(Warp *w, const Sass *s, uint32_t mask)
+{
+    const GpuLaunch *l = w->block->l;
+    uint64_t at[LANES], seen[SECTORS], line, bit;
+    addresses(w, &s->at[0], true, at);
+    for (int i = 0; i < LANES; i++)
+        if (l->touch && mask >> i & 1)
+            l->touch(l->toucher, at[i], 1, false);
+    unsigned lines = pieces(at, mask, 1, 128, seen);
+    w->block->sum->lines += lines;
+    for (unsigned i = 0; i < 4 * lines; i++) {
+        uint64_t *ever = ever_read(w->block, 4 * seen[i / 4] + i % 4, &line, &bit);
+        note(ever, line, bit);
+    }
+}
+
 static bool touch_memory(Warp *w, const Sass *s, uint32_t mask)
 {
     if (!mask)
@@ -454,6 +480,7 @@ static bool touch_memory(Warp *w, const Sass *s, uint32_t mask)
     switch (s->op) {
     case SO_LD: load_global(w, s, mask); return true;
     case SO_ST: case SO_RED: store_global(w, s, mask); return true;
+    case SO_PREFETCH: prefetch(w, s, mask); return true;
     case SO_LDS: return touch_shared(w, s, mask, false);
     case SO_STS: return touch_shared(w, s, mask, true);
     case SO_LDSM: return load_matrices(w, s, mask);

@@ -427,6 +427,12 @@ static void finish(Sass *s, const OpRow *row, bool uniform)
         s->mode = (s->at[1].kind == SA_R ? SG_REGISTERS : 0) | (s->at[s->n - 1].kind == SA_SPECIAL ? SG_LAST : 0);
     if (s->op == SO_MMA || s->op == SO_GROUP_MMA)
         s->tensor = tensor_work(name);
+    if (s->op == SO_NOTHING && starts(name, "CCTL") && has(name, "PF2") && s->n) { /* a prefetch */
+        s->op = SO_PREFETCH;
+        s->class = SASS_LOAD;
+        s->unit = UNIT_LSU;
+        s->at[0].wide = has(name, "E");
+    }
     find_names(s, row ? row->results : 1);
 }
 

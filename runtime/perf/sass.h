@@ -44,6 +44,7 @@ typedef enum SassOp {
     SO_GROUP_MMA, /* of a warpgroup, done later */
     SO_ELECT, SO_REGISTERS, /* which a group of warps takes and gives */
     SO_LDC, SO_LD, SO_ST, SO_LDS, SO_STS, SO_LDSM, SO_LDGSTS, SO_LDL, SO_STL, SO_ATOM, SO_RED,
+    SO_PREFETCH, /* into the second-level cache */
     SO_SYNCS,    /* a barrier that counts arrivals and bytes */
     SO_MAP_COPY, /* by a tensor map */
     SO_BRA, SO_BSSY, SO_BSYNC, SO_BREAK, SO_CALL, SO_RET, SO_EXIT, SO_WARPSYNC, SO_BAR,

@@ -50,6 +50,11 @@ static const Variant variants[] = {
     {{PARTS, OWN}, {ROUNDED, OWN}, {THERE_BF16, OWN}, false},
     {{PARTS, APART}, {PARTS, SUM}, {THERE, APART}, true},
     {{PARTS, SUM}, {PARTS, OWN}, {HELD, OWN}, true},
+    {{ROUNDED, SUM}, {THERE_BF16, SUM}, {HELD, OWN}, false},
+    {{PARTS, SUM}, {THERE_BF16, SUM}, {HELD, APART}, true},
+    {{THERE_FP16, SUM}, {ROUNDED_FP16, SUM}, {THERE, OWN}, true},
+    {{THERE, SUM}, {HELD, SUM}, {THERE, APART}, false},
+    {{PARTS, OWN}, {HELD, OWN}, {THERE, OWN}, true},
 };
 
 typedef struct Size {
@@ -61,7 +66,9 @@ static const Size sizes[] = {{64, 40, 24}, {8, 72, 16}, {72, 8, 40},
                              {8, 8, 144},  {8, 104, 8},  {104, 16, 8}, {16, 8, 300}, {8, 16, 64},
                              {8, 104, 24}, {104, 16, 24}, {8, 328, 8}, {328, 8, 8}, {16, 328, 16}, {328, 16, 16}, {8, 104, 4},
                              {11, 7, 48},  {21, 35, 16}, {7, 13, 11}, {7, 5, 139}, {13, 101, 11}, {103, 3, 12}, {13, 101, 20}, {103, 3, 21},
-                             {7, 13, 60}}; /* and what is no multiple of eight */
+                             {7, 13, 60}, /* and what is no multiple of eight */
+                             {8, 32, 64}, {32, 8, 96}, {24, 8, 288}, {8, 8, 160}, {16, 8, 64}, {5, 27, 80}, {7, 29, 96},
+                             {8, 320, 8}, {320, 16, 8}, {5, 320, 8}, {320, 8, 4}, {16, 320, 16}}; /* more numbers, 32s */
 enum { M_MOST = 328, N_MOST = 328, K_MOST = 301, MARK = 64 };
 
 /* The first one is none. */
@@ -97,7 +104,7 @@ static const struct Fault {
     {"one piece of rows where there are more", "LONG = CUT == VWN_LONG_ROWS, ONE = LONG", "LONG = CUT == VWN_LONG_ROWS, ONE = true", 0},
     {"results behind the last column", "N)\n                  vwn_put_two", "N + 8)\n                  vwn_put_two", 2},
     {"a number behind the last column", "if (k < left) vwn_put_one", "vwn_put_one", 1},
-    {"results behind the last row", "x, i, row < M);", "x, i, true);", 3},
+    {"results behind the last row", "x, i, ALL || row < M);", "x, i, true);", 3},
     {"fours behind the last column", "own, (int)N - at, x", "own, (int)N - at + 8, x", 3},
     {"the smallest parts left out", "I / PB + I % PB < 2", "I / PB + I % PB < 1", 0},
     {"numbers cut to 8 bits", "enum { N = 2, FP16 = 0,", "enum { N = 1, FP16 = 0,", 0},
@@ -113,6 +120,18 @@ static const struct Fault {
     {"rows of a short sum left out", "m < M; m += WARPS * ROWS", "m < M; m += 2 * WARPS * ROWS", 13},
     {"few numbers by columns as if by rows", "column = lane % 4 * 2 + i % 2, at = row * cm + column * cn", "column = lane % 4 * 2 + i % 2, at = row * cm + column", 15},
     {"terms left out", "k < K; k += 16", "k < K; k += 32", 0},
+    {"eight terms of one row in the place of another's", "u[2 * i + 1][I / PB][S],", "u[2 * i][I / PB][S],", 16},
+    {"the first four of eight terms twice", "vwn_mma_eights<E, PA * PB - 1 - i, 2,", "vwn_mma_eights<E, PA * PB - 1 - i, 0,", 16},
+    {"the first four of eight numbers twice", "vwn_few<4>(f, i + 4)", "vwn_few<4>(f, i)", 19},
+    {"upper parts of eight terms twice", "vwn_four_words(to[1], f.at + (upper ^ 8))", "vwn_four_words(to[1], f.at + upper)", 17},
+    {"the same eight terms for all", "own + i * 8 : 0) * am + term", "own + i * 8 : 0) * am", 16},
+    {"eights of the first rows alone", "if (TM > 1 || i * 8 < M)", "if (i < 1)", 16},
+    {"the same eights in every share", "k = vwn_own_warp() * 32", "k = 0", 16},
+    {"a line whose pieces keep their places", "vwn_bank_rows<BANK>(c.first + i) ^ own", "(c.first + i) ^ own", 15},
+    {"columns of a line in one place", "x.at + (x.first ^ i)", "x.at + x.first", 15},
+    {"lines behind the last row", "if (ALL || row < M) {\n            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);\n            VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_put_two",
+     "if (true) {\n            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);\n            VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_put_two", 20},
+    {"lines of another row", "vwn_there<T> c, uint32_t i, uint32_t own) { return {c.at + i + own}; }", "vwn_there<T> c, uint32_t i, uint32_t own) { return {c.at + i}; }", 20},
     {"fp16 in one part of bf16", "enum { N = 2, FP16 = 1,", "enum { N = 1, FP16 = 1,", 7},
     {"two factors of fp16 as bf16", "typedef fp16 part;", "typedef bf16 part;", 9},
 };
@@ -130,11 +149,14 @@ static bool as_it_lies(Place p) { return p.kind == ROUNDED || p.kind == PARTS; }
 
 static const char *type_of(Place p) { return half_word(is_narrow(p) ? half_of(p) : HALF_NONE); }
 
+/* Of a tile of float32: results lie in lines of 32. */
+static int bank_of(int i) { return i == 2 ? 5 : 4; }
+
 /* Operand number i. In `space` numbers of a tile are what the tile holds. */
 static void put_operand(Buf *b, Place p, int i, const char *space, bool tensor)
 {
     if (p.kind == HELD)
-        buf_printf(b, tensor ? "vwn_held_rows<4>{t%d, 0}" : "vwn_held{t%d, 0}", i);
+        tensor ? buf_printf(b, "vwn_held_rows<%d>{t%d, 0}", bank_of(i), i) : buf_printf(b, "vwn_held{t%d, 0}", i);
     else if (p.kind == ROUNDED)
         buf_printf(b, "vwn_held_bf16<4>{vwn_bf16_tile(t%d), 0}", i);
     else if (p.kind == PARTS)
@@ -152,10 +174,12 @@ typedef struct Known {
     bool fours; /* M and N are multiples of eight */
 } Known;
 static const Known known[] = {{"true", 0, true},
-                              {"K % 16 == 0 && M % 8 + N % 8 == 0", 16, true},
+                              {"K % 32 == 0 && M % 8 + N % 8 == 0", 32, true},
+                              {"K % 32 == 16 && M % 8 + N % 8 == 0", 16, true},
                               {"K % 16 == 8 && M % 8 + N % 8 == 0", 8, true},
                               {"K % 8 != 0 && M % 8 + N % 8 == 0", 4, true},
-                              {"K % 16 == 0 && M % 8 + N % 8 != 0", 16, false},
+                              {"K % 32 == 0 && M % 8 + N % 8 != 0", 32, false},
+                              {"K % 32 == 16 && M % 8 + N % 8 != 0", 16, false},
                               {"K % 16 != 0 && M % 8 + N % 8 != 0", 1, false}};
 
 /* How the compiler says that a factor lies. */
@@ -165,14 +189,14 @@ static Along said(Place p, const Known *is)
     return is->terms && !fours ? APART : p.along;
 }
 
-/* rows x columns as they lie: along the sum the own loop steps by K. */
-static void put_call(Buf *b, const Variant *v, const char *space, const char *function, const char *cut, Along result, const Known *is)
+/* rows x columns as they lie: along the sum the own loop steps by K. lines: the long extent of a result comes in 32s. */
+static void put_call(Buf *b, const Variant *v, const char *space, const char *function, const char *cut, Along result, const Known *is, bool lines)
 {
     static const char *const along[] = {"VWN_ALONG_SUM", "VWN_ALONG_OWN", "VWN_APART"};
     int terms = is->terms;
     buf_printf(b, "%s%s<8, %s, %s, %s, %s", space, function, cut, along[said(v->a, is)], along[said(v->b, is)], along[result]);
     if (terms)
-        buf_printf(b, ", %s, %s", terms == 16 ? "true" : "false", is->fours ? "true" : "false");
+        buf_printf(b, ", %s, %s", terms % 16 == 0 ? "true" : "false", lines ? "32" : is->fours ? "true" : "false");
     buf_puts(b, ">(M, N, K, ");
     put_operand(b, v->a, 0, space, terms);
     buf_puts(b, v->a.along == OWN ? ", 1, M, " : ", K, 1, ");
@@ -187,27 +211,36 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
 {
     static const struct Cut {
         const char *name, *when;
-        int turned; /* 1: whatever way its result lies, 0: neither */
-    } cuts[] = {{"VWN_FEW_NUMBERS", "few && !turned", 0},
-                {"VWN_FEW_NUMBERS", "few && turned", 1},
-                {"VWN_FEW_COLUMNS", "!few && N <= 16 && M < 100", -1},
-                {"VWN_LONG_COLUMNS", "!few && N <= 16 && M >= 100 && K > 16", -1},
-                {"VWN_SHORT_COLUMNS", "!few && N <= 16 && M >= 100 && K <= 16", -1},
-                {"VWN_FEW_ROWS", "!few && N > 16 && N < 100 && M <= 16", -1},
-                {"VWN_LONG_ROWS", "!few && N >= 100 && M <= 16 && K > 16", -1},
-                {"VWN_SHORT_ROWS", "!few && N >= 100 && M <= 16 && K <= 16", -1},
-                {"VWN_WIDE_PIECES", "N > 16 && M > 16", -1}};
+        int turned; /* 1: whatever way its result lies, 0: neither; -1: as it lies */
+        const char *eights, *lines; /* its name where both factors lie along the sum; when its long extent comes in 32s */
+    } cuts[] = {{"VWN_FEW_NUMBERS", "few && !turned", 0, "VWN_FEW_EIGHTS", NULL},
+                {"VWN_FEW_NUMBERS", "few && turned", 1, "VWN_FEW_EIGHTS", NULL},
+                {"VWN_MORE_NUMBERS", "more && !turned", 0, "VWN_MORE_EIGHTS", NULL},
+                {"VWN_MORE_NUMBERS", "more && turned", 1, "VWN_MORE_EIGHTS", NULL},
+                {"VWN_FEW_COLUMNS", "!few && !more && N <= 16 && M < 100", -1, NULL, NULL},
+                {"VWN_LONG_COLUMNS", "!few && N <= 16 && M >= 100 && K > 16", -1, NULL, NULL},
+                {"VWN_SHORT_COLUMNS", "!few && N <= 16 && M >= 100 && K <= 16", -1, NULL, "M % 32 == 0"},
+                {"VWN_FEW_ROWS", "!few && !more && N > 16 && N < 100 && M <= 16", -1, NULL, NULL},
+                {"VWN_LONG_ROWS", "!few && N >= 100 && M <= 16 && K > 16", -1, NULL, NULL},
+                {"VWN_SHORT_ROWS", "!few && N >= 100 && M <= 16 && K <= 16", -1, NULL, "N % 32 == 0"},
+                {"VWN_WIDE_PIECES", "N > 16 && M > 16", -1, NULL, NULL}};
     if (!tensor) {
-        put_call(b, v, space, function, "VWN_WIDE_PIECES", v->c.along, &known[0]);
+        put_call(b, v, space, function, "VWN_WIDE_PIECES", v->c.along, &known[0], false);
         return;
     }
     buf_puts(b, "    const bool few = ((M <= 16 && N <= 8) || (M <= 8 && N <= 16)) && K >= 48;\n");
+    buf_puts(b, "    const bool more = !few && ((M <= 32 && N <= 8) || (M <= 8 && N <= 32)) && K >= 48;\n");
     buf_printf(b, "    const bool turned = N > 8%s;\n", v->c.along == OWN ? "" : " || M <= 8");
+    buf_printf(b, "    const bool whole = %s %% 4 == 0;\n", v->c.along == OWN ? "N" : "M");
     for (size_t i = 0; i < COUNT_OF(cuts); i++)
-        for (size_t k = 1; k < COUNT_OF(known); k++) {
-            buf_printf(b, "    if (%s && %s)\n        ", cuts[i].when, known[k].when);
-            put_call(b, v, space, function, cuts[i].name, cuts[i].turned < 0 ? v->c.along : cuts[i].turned ? APART : OWN, &known[k]);
-        }
+        for (size_t k = 1; k < COUNT_OF(known); k++)
+            for (int lines = 0; lines < (cuts[i].lines ? 2 : 1); lines++) {
+                const struct Cut *c = &cuts[i];
+                bool in_lines = v->c.kind != HELD || (v->c.along == OWN) == (strcmp(c->name, "VWN_SHORT_ROWS") == 0); /* rows of a tile are 32s */
+                bool eights = c->eights && known[k].terms == 32 && v->a.along == SUM && v->b.along == SUM;
+                buf_printf(b, "    if (%s && %s && %s(whole && %s))\n        ", c->when, known[k].when, lines ? "" : "!", c->lines && in_lines ? c->lines : "false");
+                put_call(b, v, space, function, eights ? c->eights : c->name, c->turned < 0 ? v->c.along : c->turned ? APART : OWN, &known[k], lines);
+            }
 }
 
 /* An element of a tile. */
@@ -223,7 +256,7 @@ static void put_filling(Buf *b, Place p, int i, const char *bank)
 
 static const char *kernel_text(Ctx *ctx, const Variant *v, const char *space, bool tensor)
 {
-    const char *bank = tensor ? "vwn_bank_rows<4>" : "vwn_bank";
+    const char *bank = tensor ? "vwn_bank_rows<4>" : "vwn_bank", *bank_of_results = tensor ? "vwn_bank_rows<5>" : "vwn_bank";
     Buf b = buf_new(ctx->program);
     buf_printf(&b, "KERNEL(256) @NAME@(const %s *p0, const %s *p1, %s *p2,\n", type_of(v->a),
                type_of(v->b), type_of(v->c));
@@ -243,12 +276,12 @@ static const char *kernel_text(Ctx *ctx, const Variant *v, const char *space, bo
         &b,
         "    for (int i = threadIdx.x; i < M * N; i += 256)\n"
         "        t2[%s(i)] = vwn_number(p2[i]);\n"
-        "    __syncthreads();\n", bank);
+        "    __syncthreads();\n", bank_of_results);
     put_calls(&b, v, space, tensor ? "vwn_product_bf16" : "vwn_product", tensor);
     buf_puts(&b, "    __syncthreads();\n");
     if (v->c.kind == HELD)
         buf_printf(&b, "    for (int i = threadIdx.x; i < M * N; i += 256)\n"
-                     "        p2[i] = t2[%s(i)];\n", bank);
+                     "        p2[i] = t2[%s(i)];\n", bank_of_results);
     buf_puts(&b, "}\n");
     return b.s;
 }
@@ -391,7 +424,7 @@ int main(void)
     EmuText text[FAULTS + COUNT_OF(faults)];
     EmuKernel kernel[COUNT_OF(text)];
     size_t planted[COUNT_OF(text)], n = FAULTS; /* the fault that is in each text: 0 is none */
-    CaseDraw draw = {.one_in = 2, .sanitized = 4};
+    CaseDraw draw = {.one_in = 3, .sanitized = 5};
     char why[512];
     const char *said;
     Harness h = {0};

@@ -17,7 +17,7 @@ static const char *const names[] = {"olmo hyper", "olmo frac", "vwn (4,8)", "mhc
 
 typedef struct Tally {
     Harness h;
-    int kernels, barriers, needed, widths, caught, ones, all, together, found, between, apart, first, halves, totals;
+    int kernels, barriers, needed, widths, caught, ones, all, together, found, between, apart, first, halves, totals, warps, elsewhere;
 } Tally;
 
 typedef struct Job {
@@ -104,6 +104,10 @@ static void plant(Tally *t, const Kernel *mapped)
             s.width = s.width > 1 ? 0 : 4;
             t->widths++;
             t->caught += race_with(mapped, i, s) != SIZE_MAX;
+            s = mapped->stmt.v[i];
+            s.first ^= 1; /* the threads of another warp */
+            t->warps++;
+            t->elsewhere += race_with(mapped, i, s) != SIZE_MAX;
         } else if (s.kind == KS_ARRAY_PUT && s.one) {
             s.one = false;
             t->ones++;
@@ -154,11 +158,12 @@ int main(void)
             }
     printf("%d kernels: %d barriers, %d of them needed; %d loops, %d of them by other threads; %d elements, %d of them by all; "
            "%d things done together, %d found where not all come by; %d barriers between products, %d needed; "
-           "%d rows of half a warp, %d found at a barrier, %d at a total\n", t.kernels, t.barriers, t.needed,
-           t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between, t.apart, t.first, t.halves, t.totals);
+           "%d rows of half a warp, %d found at a barrier, %d at a total; %d loops of another warp, %d found\n", t.kernels, t.barriers, t.needed,
+           t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between, t.apart, t.first, t.halves, t.totals, t.warps, t.elsewhere);
     CHECK(&t.h, t.kernels > 200 && 2 * t.needed > t.barriers && t.caught > 30 && 5 * t.all > 2 * t.ones);
     CHECK(&t.h, t.together > 500 && t.found == t.together);
     CHECK(&t.h, t.between > 10 && t.apart == t.between);
+    CHECK(&t.h, t.elsewhere > 30 && t.elsewhere < t.warps);
     CHECK(&t.h, t.halves > 30 && t.totals > 30 && t.halves + t.totals == t.first);
     return harness_end(&t.h);
 }

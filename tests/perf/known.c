@@ -396,6 +396,28 @@ static void test_borrow(Known *k, Seen *s)
     }
 }
 
+/* A line that is prefetched is loaded from the second-level cache; 64 bits of its address count, and nobody waits for the prefetch. */
+static void test_prefetch(Known *k, Seen *s)
+{
+    static const char *const first[] = {"", " /*0008*/ CCTL.E.PF2 [R2] ;\n"};
+    const uint64_t a[] = {X};
+    for (int ahead = 0; ahead < 2; ahead++) {
+        SassKernel code;
+        GpuCounts c = {0};
+        char why[256];
+        s->n = 0;
+        const char *text = arena_printf(k->arena, "\n.text.k:\n /*0000*/ LDC.64 R2, c[0x0][0x210] ;\n%s /*0010*/ LDG.E R4, desc[UR4][R2.64] ;\n"
+                                        " /*0020*/ IADD3 R5, R4, R4, RZ ;\n /*0030*/ EXIT ;\n", first[ahead]);
+        GpuLaunch l = {.code = &code, .arch = 90, .threads = 32, .blocks = 1, .argument = a, .n_argument = 1, .load = zeros,
+                       .touch = see_reads, .toucher = s, .latency = latency, .most = 1000};
+        if (!CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why) && gpu_run(k->arena, &l, 0, &c, NULL, why), why))
+            return;
+        const double waits = ahead ? latency.second : latency.global;
+        CHECK(&k->h, c.cycles > waits && c.cycles < waits + 64 && c.class[SASS_LOAD] == 1 + ahead && c.lines == 1 + ahead);
+        CHECK(&k->h, s->n == 32u * (1u + (unsigned)ahead) && s->at[0] == X && c.sectors_read == 1 && c.sectors_missed == 1);
+    }
+}
+
 /* Cycles of a block whose threads execute `text`, where warps wait for units of an H100. */
 static double alone(Known *k, const char *text, uint32_t threads)
 {
@@ -512,6 +534,7 @@ int main(void)
     test_refused(&k);
     static Seen seen;
     test_borrow(&k, &seen);
+    test_prefetch(&k, &seen);
     test_units(&k);
     test_maps(&k);
     bool here = nvrtc_open(ctx, &n, why) && disassembler_find(k.arena, &tool, why);

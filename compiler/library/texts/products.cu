@@ -187,7 +187,8 @@ FN void vwn_product_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am,
 /* How a product is cut: into wide pieces, or narrow ones because it has few columns or few rows, 16 at most; longer ones where there are
  * still enough, those of SHORT sums in a way of their own; or, of few numbers, its sum is cut into shares of warps. The text says it, so it has one
  * way of a product and not all. */
-enum { VWN_WIDE_PIECES, VWN_FEW_COLUMNS, VWN_FEW_ROWS, VWN_LONG_ROWS, VWN_LONG_COLUMNS, VWN_SHORT_ROWS, VWN_SHORT_COLUMNS, VWN_FEW_NUMBERS };
+enum { VWN_WIDE_PIECES, VWN_FEW_COLUMNS, VWN_FEW_ROWS, VWN_LONG_ROWS, VWN_LONG_COLUMNS, VWN_SHORT_ROWS, VWN_SHORT_COLUMNS, VWN_FEW_NUMBERS,
+       VWN_MORE_NUMBERS, VWN_FEW_EIGHTS, VWN_MORE_EIGHTS };
 /* c (M, N) = or += a (M, K) b (K, N), by all threads of a block; am: how far a steps with m. Where
  * there is little to do each thread does a row of four. */
 template <int WARPS, int CUT, int A, int B, int C, class F, class G, class H>
@@ -356,19 +357,52 @@ template <bool FOURS, class H> FN void vwn_put_two(const real *x, H c, uint32_t 
         VWN_EVERY(k, 2, if (k < left) vwn_put_one(c, at + k, x[k]))
     }
 }
-template <int TN, bool FOURS, class H>
+/* A row of a result from one of its columns on, which has at least so many more; of a tile from a multiple of 32 on, in which its pieces
+ * change places. */
+template <int BANK> struct vwn_held_line {
+    real *at;
+    uint32_t first;
+};
+template <class T> FN vwn_there<T> vwn_line_of(vwn_there<T> c, uint32_t i, uint32_t own) { return {c.at + i + own}; }
+template <int BANK> FN auto vwn_line_of(vwn_held_rows<BANK> c, uint32_t i, uint32_t own)
+{
+    if constexpr (BANK < 5)
+        return vwn_held_rows<BANK>{c.at, c.first + i + own};
+    else
+        return vwn_held_line<BANK>{c.at, vwn_bank_rows<BANK>(c.first + i) ^ own};
+}
+template <int N, int BANK> FN vec<N> &vwn_few(vwn_held_line<BANK> x, uint32_t i) { return vwn_at<N>(x.at + (x.first ^ i)); }
+/* Eight rows further on all lies as it does here. */
+template <class L> FN L vwn_line_below(L line, uint32_t n)
+{
+    line.at += n;
+    return line;
+}
+template <int TN, int FOURS, bool ALL = false, class H>
 FN void vwn_get_row(real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int i)
 {
-    const uint32_t row = m + i * 8;
-    VWN_EVERY(j, TN, if (row < M && n + j * 8 < N) vwn_get_two<FOURS>(x[j] + 2 * i, c, row * cm + n + j * 8, N - n - j * 8))
+    const uint32_t row = m + i * 8, own = threadIdx.x % 4 * 2;
+    if constexpr (FOURS == 32) {
+        if (ALL || row < M) {
+            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);
+            VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_get_two<true>(x[j] + 2 * i, line, j * 8, 2))
+        }
+    } else {
+        VWN_EVERY(j, TN, if (row < M && n + j * 8 < N) vwn_get_two<FOURS>(x[j] + 2 * i, c, row * cm + n + j * 8, N - n - j * 8))
+    }
 }
-template <int TN, bool FOURS, class H>
+template <int TN, int FOURS, bool ALL = false, class H>
 FN void vwn_put_row(const real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int i)
 {
-    const uint32_t row = m + i * 8;
+    const uint32_t row = m + i * 8, own = threadIdx.x % 4 * 2;
     if constexpr (vwn_is_narrow<H>::YES && FOURS && TN > 1) {
-        const int own = threadIdx.x % 4 * 2, at = (int)n - own;
-        vwn_put_fours<4, TN / 2 * 16>(c.at + row * cm + at, own, (int)N - at, x, i, row < M);
+        const int at = (int)(n - own);
+        vwn_put_fours<4, TN / 2 * 16>(c.at + row * cm + at, (int)own, (int)N - at, x, i, ALL || row < M);
+    } else if constexpr (FOURS == 32) {
+        if (ALL || row < M) {
+            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);
+            VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_put_two<true>(x[j] + 2 * i, line, j * 8, 2))
+        }
     } else {
         VWN_EVERY(j, TN, if (row < M && n + j * 8 < N)
                   vwn_put_two<FOURS>(x[j] + 2 * i, c, row * cm + n + j * 8, N - n - j * 8))
@@ -396,7 +430,7 @@ FN void vwn_tensor_step(real (*x)[TN][4], F p, G q, uint32_t m, uint32_t n, uint
 /* The number of the warp, as one that a compiler knows to be the same in all of it. */
 FN uint32_t vwn_own_warp() { return vwn_from_lane(threadIdx.x / 32, 0); }
 /* Each warp does 16 TM x 8 TN numbers at a time; of the rows there is ONE such piece, or any number. */
-template <int TM, int TN, bool ONE, bool LONG, int WARPS, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
+template <int TM, int TN, bool ONE, bool LONG, int WARPS, int A, int B, bool WHOLE, int FOURS, class F, class G, class H>
 FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                           G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, int add)
 {
@@ -419,27 +453,87 @@ FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
         VWN_EVERY(i, 2 * TM, vwn_put_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, i % 2))
     }
 }
-/* A result of 16 x 8 numbers at most: each warp adds up terms of its own, and when all have done so some of them the shares of all. Before
- * another product there is a barrier (kernel_races.c). */
-template <int WARPS, int A, int B, bool WHOLE, class F, class G, class H>
+/* Eight terms of a sum that lie next to each other, from number i on: a word of each part for every two. */
+template <class E, int PARTS, class F> FN void vwn_eight_terms(uint32_t (*to)[4], F f, uint32_t i)
+{
+    const vec<4> x = vwn_few<4>(f, i), y = vwn_few<4>(f, i + 4);
+    VWN_EVERY(r, 2, vwn_split<PARTS>(to, r, x.v[2 * r], x.v[2 * r + 1], E()))
+    VWN_EVERY(r, 2, vwn_split<PARTS>(to, 2 + r, y.v[2 * r], y.v[2 * r + 1], E()))
+}
+FN void vwn_four_words(uint32_t *to, const bf16 *at)
+{
+    const vec_pairs<8> x = vwn_many<8>(at);
+    VWN_EVERY(r, 4, to[r] = x.v[r])
+}
+template <class E, int PARTS> FN void vwn_eight_terms(uint32_t (*to)[4], vwn_there<const bf16> f, uint32_t i) { vwn_four_words(to[0], f.at + i); }
+template <class E, int PARTS, int BANK> FN void vwn_eight_terms(uint32_t (*to)[4], vwn_held_bf16<BANK> f, uint32_t i)
+{
+    vwn_four_words(to[0], f.at + vwn_bank_bf16<BANK>(f.first + i));
+}
+template <class E, int PARTS, int BANK> FN void vwn_eight_terms(uint32_t (*to)[4], vwn_held_parts<BANK> f, uint32_t i)
+{
+    const uint32_t upper = vwn_bank_parts<BANK>(f.first + i);
+    vwn_four_words(to[0], f.at + upper);
+    vwn_four_words(to[1], f.at + (upper ^ 8));
+}
+/* x += u v, part I of their products, of the terms 2 S, 2 S + 1, 2 S + 2 and 2 S + 3 of each thread's eight. */
+template <class E, int I, int S, int TM, int PA, int PB>
+FN void vwn_mma_eights(real (*x)[1][4], const uint32_t (*u)[PA][4], const uint32_t (*v)[4])
+{
+    if constexpr (I / PB + I % PB < 2) {
+        VWN_EVERY(i, TM, const uint32_t a[4] = {u[2 * i][I / PB][S], u[2 * i + 1][I / PB][S], u[2 * i][I / PB][S + 1], u[2 * i + 1][I / PB][S + 1]};
+                  vwn_mma(x[i][0], a, v[I % PB] + S, E()))
+    }
+}
+/* The terms from k on, 32 of them, of rows and columns of 16 TM x 8 numbers that are there or have any others in their place. A sum may have
+ * its terms in any order: a thread loads eight that lie next to each other, and both factors have them in the same places. */
+template <int TM, class F, class G> FN void vwn_tensor_eights(real (*x)[1][4], uint32_t M, const F *row, G column, uint32_t k)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B };
+    uint32_t u[2 * TM][PA][4] = {}, v[PB][4];
+    VWN_EVERY(i, 2 * TM, if (TM > 1 || i * 8 < M) (vwn_eight_terms<E, PA>(u[i], row[i], k)))
+    vwn_eight_terms<E, PB>(v, column, k);
+    VWN_EVERY(i, PA * PB, (vwn_mma_eights<E, PA * PB - 1 - i, 0, TM, PA, PB>(x, u, v)))
+    VWN_EVERY(i, PA * PB, (vwn_mma_eights<E, PA * PB - 1 - i, 2, TM, PA, PB>(x, u, v)))
+}
+/* A warp's share of the sum. */
+template <int TM, int WARPS, class F, class G>
+FN void vwn_tensor_shares_of_eights(real (*x)[1][4], uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, G b, uint32_t bn)
+{
+    const uint32_t own = threadIdx.x % 32 / 4, term = threadIdx.x % 4 * 8;
+    F row[2 * TM];
+    VWN_EVERY(i, 2 * TM, row[i] = a; vwn_go_on<VWN_ALONG_SUM>(row[i], (own + i * 8 < M ? own + i * 8 : 0) * am + term))
+    vwn_go_on<VWN_ALONG_SUM>(b, (own < N ? own : 0) * bn + term);
+    #pragma unroll 2
+    for (uint32_t k = vwn_own_warp() * 32; k < K; k += WARPS * 32)
+        vwn_tensor_eights<TM>(x, M, row, b, k);
+}
+/* A result of 16 TM x 8 numbers at most: each warp adds up terms of its own, and when all have done so some of them the shares of all. Before
+ * another product there is a barrier (kernel_races.c). EIGHTS: both factors lie along a sum of 32s. */
+template <int TM, bool EIGHTS, int WARPS, int A, int B, bool WHOLE, class F, class G, class H>
 FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c, uint32_t cm,
                           uint32_t cn, int add)
 {
     enum { STEP = 16 * WARPS };
-    __shared__ real share[WARPS][4][32];
+    __shared__ real share[WARPS][4 * TM][32];
     const uint32_t warp = vwn_own_warp(), lane = threadIdx.x % 32;
-    real x[1][1][4] = {};
-    vwn_go_on<A>(a, warp * 16 * ak);
-    vwn_go_on<B>(b, warp * 16 * bk);
-    #pragma unroll 2
-    for (uint32_t k = warp * 16; k < K; k += STEP) {
-        vwn_tensor_step<1, 1, false, A, B, WHOLE>(x, a, b, 0, 0, M, N, K - k, am, ak, bk, bn);
-        vwn_go_on<A>(a, STEP * ak);
-        vwn_go_on<B>(b, STEP * bk);
+    real x[TM][1][4] = {};
+    if constexpr (EIGHTS) {
+        vwn_tensor_shares_of_eights<TM, WARPS>(x, M, N, K, a, am, b, bn);
+    } else {
+        vwn_go_on<A>(a, warp * 16 * ak);
+        vwn_go_on<B>(b, warp * 16 * bk);
+        #pragma unroll 2
+        for (uint32_t k = warp * 16; k < K; k += STEP) {
+            vwn_tensor_step<TM, 1, false, A, B, WHOLE>(x, a, b, 0, 0, M, N, K - k, am, ak, bk, bn);
+            vwn_go_on<A>(a, STEP * ak);
+            vwn_go_on<B>(b, STEP * bk);
+        }
     }
-    VWN_EVERY(i, 4, share[warp][i][lane] = x[0][0][i])
+    VWN_EVERY(i, 4 * TM, share[warp][i][lane] = x[i / 4][0][i % 4])
     __syncthreads();
-    for (uint32_t i = warp; i < 4; i += WARPS) {
+    for (uint32_t i = warp; i < 4 * TM; i += WARPS) {
         const uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, at = row * cm + column * cn;
         real sum = 0;
         VWN_EVERY(w, WARPS, sum += share[w][i][lane])
@@ -456,11 +550,11 @@ FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
 template <class F, int HOW> struct vwn_by_eights {
     enum { YES = vwn_parts<F>::AS_IT_LIES && HOW == VWN_ALONG_OWN };
 };
-/* Eight terms of rows i to i + 31 of n: a word for each eight of these. */
-template <class F> FN void vwn_fragment_eight(uint32_t (*to)[4], F f, uint32_t i, uint32_t n, uint32_t deep, uint32_t K)
+/* Eight terms of rows i to i + 31 of n, of which ALL are there: a word for each eight of these. */
+template <bool ALL, class F> FN void vwn_fragment_eight(uint32_t (*to)[4], F f, uint32_t i, uint32_t n, uint32_t deep, uint32_t K)
 {
     const uint32_t lane = threadIdx.x % 32, row = i + lane / 8 * 8, term = lane % 8;
-    vwn_load_fragment<false>(to, f, (row < n ? row : 0) + (term < K ? term : 0) * deep, 0);
+    vwn_load_fragment<false>(to, f, (ALL || row < n ? row : 0) + (term < K ? term : 0) * deep, 0);
 }
 /* x += u v, part I of their products, of eight terms: of sixteen rows and four eights of columns; of two sixteens of rows and N eights of
  * columns. What is held is a fragment of sixteen. */
@@ -476,8 +570,38 @@ template <class E, int I, int N, int PA, int PB> FN void vwn_mma_eight_columns(r
         VWN_EVERY(j, 2 * N, vwn_mma_eight(x[j / N][j % N], u[I / PB] + j / N * 2, v[I % PB][j % N * 2], E()))
     }
 }
+/* Sixteen terms at most of 32 columns that lie next to each other: a thread loads four of them, of which each goes to another fragment. So
+ * every fourth column is one of a fragment, and of a row of the result a thread has eight numbers. */
+template <class E, int PARTS, class G> FN void vwn_fragments_of_fours(uint32_t (*to)[PARTS][4], G f, uint32_t i, uint32_t deep, uint32_t K)
+{
+    const uint32_t lane = threadIdx.x % 32, column = i + lane / 4 * 4, mine = lane % 4 * 2;
+    VWN_EVERY(h, 2, vec<4> x[2] = {};
+              VWN_EVERY(k, 2, if (mine + h * 8 + k < K) x[k] = vwn_few<4>(f, column + (mine + h * 8 + k) * deep))
+              VWN_EVERY(j, 4, vwn_split<PARTS>(to[j / 2], j % 2 * 2 + h, x[0].v[j], x[1].v[j], E())))
+}
+template <int BEGIN, class L> FN void vwn_get_eight(real (*x)[4], L line)
+{
+    VWN_EVERY(h, 2, const vec<4> y = vwn_few<4>(line, h * 4); VWN_EVERY(j, 4, x[j][BEGIN + h] = y.v[j]))
+}
+template <int BEGIN, class L> FN void vwn_put_eight(const real (*x)[4], L line)
+{
+    VWN_EVERY(h, 2, vwn_few<4>(line, h * 4) = vec<4>{{x[0][BEGIN + h], x[1][BEGIN + h], x[2][BEGIN + h], x[3][BEGIN + h]}};)
+}
+/* 32 columns from n on of a row of at most sixteen, of fragments of fours. */
+template <class E, int PA, int PB, class G, class H>
+FN void vwn_tensor_fours(const uint32_t (*u)[PA][4], uint32_t M, uint32_t n, uint32_t K, G b, uint32_t bk, H c, uint32_t cm, int add)
+{
+    const uint32_t row = threadIdx.x % 32 / 4, own = threadIdx.x % 4 * 8;
+    real x[1][4][4] = {};
+    uint32_t v[2][PB][4];
+    const auto line = vwn_line_of(c, row * cm + n, own);
+    VWN_EVERY(i, 2, if (add && row + i * 8 < M) vwn_get_eight<2 * i>(x[0], vwn_line_below(line, i * 8 * cm)))
+    vwn_fragments_of_fours<E, PB>(v, b, n, bk, K);
+    VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, 1, 4, 0, 4, PA, PB>(x, u, v)))
+    VWN_EVERY(i, 2, if (row + i * 8 < M) vwn_put_eight<2 * i>(x[0], vwn_line_below(line, i * 8 * cm)))
+}
 /* Sixteen rows at most: the first factor is held. */
-template <int WARPS, int A, int B, bool FOURS, class F, class G, class H>
+template <int WARPS, int A, int B, int FOURS, class F, class G, class H>
 FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c,
                               uint32_t cm, int add)
 {
@@ -487,6 +611,10 @@ FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t 
     uint32_t u[1][PA][4];
     vwn_fragment<E, 0, PA, A, false, true>(u[0], a, 0, am, M, ak, K);
     for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
+        if constexpr (FOURS == 32 && B == VWN_ALONG_OWN && !vwn_parts<G>::AS_IT_LIES && !vwn_is_narrow<H>::YES) {
+            vwn_tensor_fours<E, PA, PB>(u, M, n, K, b, bk, c, cm, add);
+            continue;
+        }
         real x[1][TN][4] = {};
         if constexpr (!vwn_is_narrow<H>::YES) {
             VWN_EVERY(i, 2, if (add) vwn_get_row<TN, FOURS>(x[0], lane / 4, n + lane % 4 * 2, M, N, c, cm, i))
@@ -494,7 +622,7 @@ FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t 
         if (vwn_by_eights<G, B>::YES && K <= 8) {
             if constexpr (vwn_by_eights<G, B>::YES) {
                 uint32_t v[PB][4];
-                vwn_fragment_eight(v, b, n, N, bk, K);
+                vwn_fragment_eight<FOURS == 32>(v, b, n, N, bk, K);
                 VWN_EVERY(i, PA * PB, (vwn_mma_eight_rows<E, PA * PB - 1 - i, PA, PB>(x[0], u[0], v)))
             }
         } else {
@@ -504,7 +632,7 @@ FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t 
     }
 }
 /* Eight TN columns at most: the second factor is held. */
-template <int TN, int WARPS, int A, int B, bool FOURS, class F, class G, class H>
+template <int TN, int WARPS, int A, int B, int FOURS, class F, class G, class H>
 FN void vwn_tensor_short_columns(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c,
                                  uint32_t cm, int add)
 {
@@ -516,12 +644,12 @@ FN void vwn_tensor_short_columns(uint32_t M, uint32_t N, uint32_t K, F a, uint32
     for (uint32_t m = vwn_own_warp() * ROWS; m < M; m += WARPS * ROWS) {
         real x[TM][TN][4] = {};
         if constexpr (!vwn_is_narrow<H>::YES) {
-            VWN_EVERY(i, 2 * TM, if (add) vwn_get_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, lane % 4 * 2, M, N, c, cm, i % 2))
+            VWN_EVERY(i, 2 * TM, if (add) vwn_get_row<TN, FOURS, FOURS == 32>(x[i / 2], m + i / 2 * 16 + lane / 4, lane % 4 * 2, M, N, c, cm, i % 2))
         }
         if (vwn_by_eights<F, A>::YES && K <= 8) {
             if constexpr (vwn_by_eights<F, A>::YES) {
                 uint32_t u[PA][4];
-                vwn_fragment_eight(u, a, m, M, ak, K);
+                vwn_fragment_eight<FOURS == 32>(u, a, m, M, ak, K);
                 VWN_EVERY(i, PA * PB, (vwn_mma_eight_columns<E, PA * PB - 1 - i, TN, PA, PB>(x, u, v[0])))
             }
         } else {
@@ -529,11 +657,11 @@ FN void vwn_tensor_short_columns(uint32_t M, uint32_t N, uint32_t K, F a, uint32
             VWN_EVERY(i, TM, (vwn_fragment<E, i, PA, A, false, true, false>(u[i], a, m, am, M, ak, K)))
             VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, TM, TN, 0, TN, PA, PB>(x, u, v)))
         }
-        VWN_EVERY(i, 2 * TM, vwn_put_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, lane % 4 * 2, M, N, c, cm, i % 2))
+        VWN_EVERY(i, 2 * TM, vwn_put_row<TN, FOURS, FOURS == 32>(x[i / 2], m + i / 2 * 16 + lane / 4, lane % 4 * 2, M, N, c, cm, i % 2))
     }
 }
 /* A factor that has to be split is split once: then its pieces are as long as the other factor is. */
-template <int WARPS, int CUT, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
+template <int WARPS, int CUT, int A, int B, bool WHOLE, int FOURS, class F, class G, class H>
 FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                           G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, uint32_t cn, int add)
 {
@@ -541,8 +669,11 @@ FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
     constexpr bool LONG = CUT == VWN_LONG_ROWS, ONE = LONG || CUT == VWN_FEW_ROWS;
     constexpr int TM = CUT == VWN_LONG_COLUMNS ? 2 : !WIDE ? 1 : SPLIT_B && !SPLIT_A ? 4 : SPLIT_A && !SPLIT_B ? 1 : 2;
     constexpr int TN = CUT == VWN_FEW_COLUMNS || CUT == VWN_LONG_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 4 ? 1 : 4;
-    if constexpr (CUT == VWN_FEW_NUMBERS)
-        vwn_tensor_shares<WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
+    constexpr bool EIGHTS = CUT == VWN_FEW_EIGHTS || CUT == VWN_MORE_EIGHTS;
+    if constexpr (CUT == VWN_FEW_NUMBERS || CUT == VWN_FEW_EIGHTS)
+        vwn_tensor_shares<1, EIGHTS, WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
+    else if constexpr (CUT == VWN_MORE_NUMBERS || CUT == VWN_MORE_EIGHTS)
+        vwn_tensor_shares<2, EIGHTS, WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
     else if constexpr (CUT == VWN_SHORT_ROWS)
         vwn_tensor_short_rows<WARPS, A, B, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
     else if constexpr (CUT == VWN_SHORT_COLUMNS)
@@ -553,7 +684,7 @@ FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
 }
 /* A result that lies by columns, or one of few numbers that has more columns than rows, is the product of the turned factors in the other
  * order. */
-template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, bool FOURS, class F, class G, class H>
+template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, int FOURS, class F, class G, class H>
 FN void vwn_product_bf16(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, uint32_t cn, int add)
 {
@@ -587,7 +718,7 @@ template <class T> FN void vwn_lies(vwn_there<T> x) { __builtin_assume(__isGloba
 template <class F> FN void vwn_lies(F) {}
 #endif
 /* The same as a function that is called, so that equal products of a kernel are one. */
-template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, bool FOURS, class F, class G, class H, class TM, class TN, class TK, class T>
+template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, int FOURS, class F, class G, class H, class TM, class TN, class TK, class T>
 CALLED_FN void vwn_product_called(TM M, TN N, TK K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk,
                                   uint32_t bn, H c, uint32_t cm, uint32_t cn, T add)
 {

@@ -116,6 +116,19 @@ template <int N, int WARPS> FN void vwn_store_sums(const integer *at, real *to)
     if (threadIdx.x < N)
         to[threadIdx.x] = vwn_sum_of_warps<WARPS>(at, threadIdx.x);
 }
+#ifndef VWN_EMU
+FN void vwn_prefetch(const void *from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from)); }
+#else
+FN void vwn_prefetch(const void *) {} /* no number depends on it */
+#endif
+/* By a warp: n numbers in memory are on their way to the second-level cache. Nobody waits for them. */
+template <class T> FN void vwn_prefetch_row(const T *from, uint32_t n)
+{
+    enum { LINE = 128 / sizeof(T) };
+    #pragma unroll 1
+    for (uint32_t i = threadIdx.x % 32 * LINE; i < n; i += 32 * LINE)
+        vwn_prefetch(from + i);
+}
 /* Which of n launches this block is of: the last one whose first block does not come later. */
 FN int32_t vwn_launch_of(const given *first, int32_t n)
 {
