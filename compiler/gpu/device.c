@@ -202,7 +202,7 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
     const KMapping *s = &k->mapping;
     if (s->pieces) /* arrays leave room for two blocks */
         return 2;
-    if (s->in_flight > AHEAD_MAX)
+    if ((s->by_row ? n_buffer : s->in_flight) > AHEAD_MAX)
         return 1;
     uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);
     live += s->by_row ? n_buffer : 0; /* whose rows are all under way at once */
@@ -212,4 +212,10 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
         live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
     uint32_t threads = k->grid.threads < BLOCK_THREADS && live > LIVE_OF_FEW ? THREADS_OF_FEW : THREADS;
     return live <= LIVE_MAX && k->grid.threads < threads ? threads / k->grid.threads : 1;
+}
+
+/* Arrays of sums in registers are why a block is alone; it has registers for places, too. */
+bool kernel_rows_begin_anew(const Kernel *k)
+{
+    return k->mapping.row_threads > BLOCK_THREADS && k->part && !k->mapping.by_row && kernel_blocks_at_once(k, 0, 0) > 1;
 }

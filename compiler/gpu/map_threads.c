@@ -490,7 +490,7 @@ static void find_times(KMappingChoice *s, const Kernel *k)
 /* Of a kernel whose tiles have places. Accesses are as wide as there are registers for. */
 static void share_by_size(KMappingChoice *s, const Kernel *k)
 {
-    enum { VALUES_MOST = 1024, LIVE_MAX = 160, CROWDED = 192 }; /* lower_kernel.c would write less out */
+    enum { VALUES_MOST = 1024, LIVE_MAX = 160, CROWDED = 192 /* lower_kernel.c would write less out */, AHEAD_MAX = 192 };
     uint32_t of_pieces = UINT32_MAX;
     KMapping own = choose(k);
     *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .lanes = own.lanes, .index = INDEX_NARROW,
@@ -504,9 +504,10 @@ static void share_by_size(KMappingChoice *s, const Kernel *k)
         if (values == VALUES_LEAST)
             return;
         map_tiled(&mapped, k, s);
-        if (mapped.mapping.pressure <= LIVE_MAX)
+        bool crowded = mapped.mapping.pressure > CROWDED || (s->pieces && mapped.mapping.in_flight > AHEAD_MAX);
+        if (mapped.mapping.pressure <= LIVE_MAX && !crowded)
             return;
-        of_pieces = mapped.mapping.pressure > CROWDED ? values : of_pieces;
+        of_pieces = crowded ? values : of_pieces;
     }
 }
 

@@ -102,6 +102,10 @@ int64_t nvrtc_shared(const char *arch)
 
 /* No built-in headers; addresses in 64 bits; no option that trades exactness for speed. */
 static const char *const common_options[] = {"--minimal", "--std=c++17"};
+/* Of what spills with fewer blocks, too: nothing is done that takes registers to save time. Compilers have it since 13.0, as far as was
+ * seen. */
+enum { THRIFTY_SINCE = 13 };
+static const char *const thrifty_option = "--ptxas-options=--register-usage-level=0";
 enum { OPTIONS = 16 };
 
 static int by_text(const void *a, const void *b)
@@ -135,11 +139,13 @@ typedef struct Job {
     size_t size;
     int result;    /* of NVRTC; -1: no memory */
     size_t failed; /* of Build.missing */
+    bool thrifty;  /* so are all of its kernels */
     bool done;     /* false: not tried after another failed */
 } Job;
 typedef struct Missing {
     uint32_t kernel;
     int64_t blocks; /* that its text is to ask for now, instead of its own; 0: its own */
+    bool thrifty;   /* is the compiler to use few registers? The last that is tried */
     size_t length;  /* of its text */
 } Missing;
 /* An object of the cache that was read: other kernels of its program lie in it, too. */
@@ -168,7 +174,7 @@ typedef struct NvrtcBuild {
 
 static void hash_keys(NvrtcBuild *u)
 {
-    static const char format[] = "vwn kernel for cuda, 3";
+    static const char format[] = "vwn kernel for cuda, 4";
     const CudaBuild *b = u->b;
     char version[32];
     Sha256 common;
@@ -250,6 +256,8 @@ static size_t first_alike(const NvrtcBuild *u, size_t i)
 static int longest_first(const void *a, const void *b)
 {
     const Missing *x = a, *y = b;
+    if (x->thrifty != y->thrifty)
+        return x->thrifty - y->thrifty;
     return x->length != y->length ? (x->length < y->length) - (x->length > y->length)
                                   : (x->kernel > y->kernel) - (x->kernel < y->kernel);
 }
@@ -262,9 +270,9 @@ static void make_programs(NvrtcBuild *u)
     for (size_t i = 0; i < u->n_missing; i++) {
         Job *last = u->n_job ? &u->job[u->n_job - 1] : NULL;
         text += u->missing[i].length;
-        if (!last || text > PROGRAM_TEXT || last->n == PROGRAM_KERNELS) {
+        if (!last || text > PROGRAM_TEXT || last->n == PROGRAM_KERNELS || last->thrifty != u->missing[i].thrifty) {
             last = &u->job[u->n_job++];
-            *last = (Job){.first = i};
+            *last = (Job){.first = i, .thrifty = u->missing[i].thrifty};
             text = u->missing[i].length;
         }
         last->n++;
@@ -327,15 +335,26 @@ static int64_t fewer_blocks(int64_t threads, int64_t blocks)
 /* Bytes that a thread moves for want of registers. An array with computed indices has a frame and moves none. */
 static int64_t spilled(const CudaCode *code) { return code->facts.spill_stores + code->facts.spill_loads; }
 
-/* With how many blocks a kernel that was compiled is to be compiled again; 0: it is what it will be. A block alone has
- * none beside it that works while it waits: that costs more than moving a few bytes. */
+/* With how many blocks a kernel that spills is to be compiled again; 0: fewer do not help. A block alone has none beside it
+ * that works while it waits: that costs more than moving a few bytes. */
 static int64_t blocks_to_try(const NvrtcBuild *u, const Missing *m)
 {
     enum { MUCH = 128 }; /* bytes */
     const CudaCode *code = &u->b->code[m->kernel];
     int64_t blocks = m->blocks ? m->blocks : blocks_of(&u->b->kernel[m->kernel]);
-    int64_t fewer = spilled(code) && code->facts.max_threads > 0 ? fewer_blocks(code->facts.max_threads, blocks) : 0;
+    int64_t fewer = code->facts.max_threads > 0 ? fewer_blocks(code->facts.max_threads, blocks) : 0;
     return fewer == 1 && spilled(code) <= MUCH ? 0 : fewer;
+}
+
+/* How a kernel that was compiled is to be compiled again; false: it is what it will be. */
+static bool next_try(const NvrtcBuild *u, Missing *m)
+{
+    if (!spilled(&u->b->code[m->kernel]) || m->thrifty)
+        return false;
+    int64_t fewer = blocks_to_try(u, m);
+    m->thrifty = !fewer;
+    m->blocks = fewer ? fewer : m->blocks;
+    return fewer || u->nvrtc->major >= THRIFTY_SINCE;
 }
 
 /* ---- the source ---- */
@@ -396,12 +415,15 @@ static void run_program(const NvrtcBuild *u, Job *job)
 {
     const NvrtcTable *t = u->nvrtc->call;
     NvrtcProgram p = NULL;
+    const char *option[OPTIONS + 1];
     char *source = source_of(u, job->first, job->n);
+    memcpy(option, u->option, sizeof u->option);
+    option[u->n_option] = thrifty_option;
     job->done = true;
     job->failed = job->first;
     job->result = source ? t->create(&p, source, "prelude", 0, NULL, NULL) : -1;
     if (!job->result) {
-        job->result = t->compile(p, u->n_option, u->option);
+        job->result = t->compile(p, u->n_option + job->thrifty, option);
         job->log = take_log(t, p);
         if (!job->result)
             job->result = t->cubin_size(p, &job->size);
@@ -419,7 +441,7 @@ static void run_job(const NvrtcBuild *u, Job *job)
 {
     run_program(u, job);
     for (size_t i = 0; job->n > 1 && job->result == COMPILATION && i < job->n; i++) {
-        Job one = {.first = job->first + i, .n = 1};
+        Job one = {.first = job->first + i, .n = 1, .thrifty = job->thrifty};
         run_program(u, &one);
         free(one.cubin);
         if (!one.result) {
@@ -545,7 +567,8 @@ static void store(NvrtcBuild *u, size_t i, const char object[65])
                     u->all_options, facts);
 }
 
-/* Takes the kernels of a program; of one that was compiled before, what spills less. */
+/* Takes the kernels of a program; of one that was compiled before, what spills less. With few registers in mind code takes longer, so it
+ * is taken if it spills nothing. */
 static bool take_job(NvrtcBuild *u, const Job *job)
 {
     CudaBuild *b = u->b;
@@ -560,7 +583,8 @@ static bool take_job(NvrtcBuild *u, const Job *job)
             return false;
         }
         made.log = log;
-        if (!code->cubin || spilled(&made) < spilled(code))
+        bool better = job->thrifty ? !spilled(&made) : spilled(&made) < spilled(code);
+        if (!code->cubin || better)
             *code = made;
     }
     return true;
@@ -576,7 +600,8 @@ static void store_settled(NvrtcBuild *u)
     for (size_t j = 0; j < u->n_missing && u->b->cache; j++) {
         size_t i = u->missing[j].kernel;
         const CudaCode *code = &u->b->code[i];
-        if (blocks_to_try(u, &u->missing[j]))
+        Missing again = u->missing[j];
+        if (next_try(u, &again))
             continue;
         if (code->cubin != cubin)
             there = cache_put_object(u->b->cache, code->cubin, code->size, object);
@@ -605,14 +630,13 @@ static bool take_jobs(NvrtcBuild *u)
     return true;
 }
 
-/* What spills is missing once more, with fewer blocks. */
+/* What spills is missing once more. */
 static void keep_spilled(NvrtcBuild *u)
 {
     size_t n = 0;
     for (size_t j = 0; j < u->n_missing; j++) {
         Missing m = u->missing[j];
-        m.blocks = blocks_to_try(u, &m);
-        if (m.blocks)
+        if (next_try(u, &m))
             u->missing[n++] = m;
     }
     u->n_missing = n;

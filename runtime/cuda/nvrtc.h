@@ -5,7 +5,8 @@
  * The one idea: NVRTC is a library that is opened at run time and needs no device. Several threads compile
  * at once, short kernels a few in one program, whose machine code they share; each has an entry of
  * its own in the cache, so a changed kernel leaves the others there. A kernel that asks for several blocks of
- * a multiprocessor and spills is compiled again for fewer, until it does not spill; its entry is of the last word.
+ * a multiprocessor and spills is compiled again for fewer, until it does not spill, and what spills then once more with few registers in
+ * mind; its entry is of the last word.
  */
 #ifndef VWN_NVRTC_H
 #define VWN_NVRTC_H
@@ -64,7 +65,7 @@ typedef struct CudaBuild {
     Arena *arena;   /* for the cubins; its context pays for the rest */
     CudaCode *code; /* [n], to be filled */
     size_t compiled; /* kernels */
-    size_t again;    /* times that one of them was compiled for fewer blocks, as it spilled */
+    size_t again;    /* times that one of them was compiled once more, as it spilled */
     double seconds;
     char why[1024]; /* of a failure: kernel, place, line, the compiler's first error */
 } CudaBuild;

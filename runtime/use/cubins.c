@@ -264,7 +264,7 @@ static Status cubins_body(void *user)
     say(c, VWN_EVENT_COMPILE,
         arena_printf(arena, "%zu kernels: %zu cached, %zu compiled in %.1f s%s", c->kernel.n,
                      c->kernel.n - c->build.compiled, c->build.compiled, c->build.seconds,
-                     c->build.again ? arena_printf(arena, "; again, for fewer blocks, since it spilled: %zu", c->build.again) : ""));
+                     c->build.again ? arena_printf(arena, "; again, as they spilled: %zu", c->build.again) : ""));
     Buf b = buf_new(arena);
     (c->gpu ? put_predicted : c->how->json ? put_json : put_text)(&b, c);
     c->out->put(c->out->user, b.s, b.n);

@@ -28,6 +28,7 @@ typedef struct Program {
 typedef struct Options {
     char given[OPTIONS]; /* to the host's compiler */
     int arch, only;
+    bool thrifty; /* of registers */
 } Options;
 
 static char *copy_of(const char *text)
@@ -221,8 +222,10 @@ static bool read_option(Options *o, const char *option)
     if (is(option, "-arch="))
         return read_arch(o, option + 6);
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
-        if (is(option, without_effect[i]))
+        if (is(option, without_effect[i])) {
+            o->thrifty = o->thrifty || is(option, "--ptxas-options=--register-usage-level=0");
             return true;
+        }
     size_t n = strlen(o->given);
     if (!is(option, "-D") ||
         option[2 + strspn(option + 2, "_=.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")])
@@ -283,9 +286,9 @@ static const char *kernel_at(const char *p, ImageKernel *k)
 
 /* What a line above a kernel says of it: how many values a thread has at one time, and what of its arrays lies on
  * its stack. Values that have no register, by the threads and blocks of its bounds, are spilled. */
-static void use_registers(ImageKernel *k, const char *said)
+static void use_registers(ImageKernel *k, const char *said, bool thrifty)
 {
-    enum { ALL = 64 << 10, AT_ONCE = 8, MOST = 255 };
+    enum { ALL = 64 << 10, AT_ONCE = 8, MOST = 255, SAVED = 4 };
     int threads = (k->threads ? k->threads : 128) * (k->blocks ? k->blocks : 1);
     int wanted, left = ALL / threads / AT_ONCE * AT_ONCE;
     left = left < MOST ? left : MOST;
@@ -293,20 +296,21 @@ static void use_registers(ImageKernel *k, const char *said)
     k->frame = k->spilled = 0;
     if (!said || sscanf(said, FAKE_USE, &wanted, &k->frame) != 2)
         return;
+    wanted -= thrifty ? SAVED : 0;
     k->registers = wanted < left ? wanted : left;
     k->spilled = wanted - k->registers < IMAGE_SPILLS ? wanted - k->registers : IMAGE_SPILLS;
     k->frame += 4 * k->spilled;
 }
 
 /* At the beginning of a line only: preludes define KERNEL, and comments may speak of it. */
-static size_t find_kernels(const char *text, ImageKernel kernel[KERNELS])
+static size_t find_kernels(const char *text, bool thrifty, ImageKernel kernel[KERNELS])
 {
     size_t n = 0;
     const char *said = NULL;
     for (const char *p = text; p && n < KERNELS; p = strchr(p, '\n')) {
         p += *p == '\n';
         if (kernel_at(p, &kernel[n]))
-            use_registers(&kernel[n++], said);
+            use_registers(&kernel[n++], said, thrifty);
         said = is(p, "/* a thread has ") ? p : NULL;
     }
     return n;
@@ -458,7 +462,7 @@ static int compile(Program *p, int n, const char *const *option)
     for (int i = 0; i < n && !error; i++)
         if (!read_option(&o, option[i]))
             error = fake_refuse(N_OPTION, "%.200s", option[i]);
-    size_t kernels = error ? 0 : find_kernels(p->text, kernel);
+    size_t kernels = error ? 0 : find_kernels(p->text, o.thrifty, kernel);
     char *object = error ? NULL : object_of(p, &o, kernel, kernels, &size, &error);
     if (object) {
         Image im = {.arch = o.arch,

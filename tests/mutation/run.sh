@@ -179,6 +179,7 @@ while IFS= read -r line || [ -n "$line" ]; do
     *) file=$line ;;
     esac
 done < "$list"
+[ $faults -gt 0 ] || fail "no file and text of a fault has '$only' in it"
 echo "$found faults found, $failures not, $skipped of tests that were skipped"
 [ $left -eq 0 ] || echo "$((faults - left)) of $faults faults; VWN_TEST_WHOLE=1 plants all"
 [ "$failures" -eq 0 ]

@@ -223,37 +223,44 @@ static void test_pool(Harness *h, Ctx *ctx, const Nvrtc *n)
 
 typedef struct Spilling {
     const char *name, *text;
-    size_t again;       /* times it is compiled for fewer blocks */
+    size_t again;       /* times it is compiled once more */
     int least, most;    /* registers that it has then */
     bool spills, frame; /* still */
+    bool only_fake;     /* the fake compiler alone spills it, and not with few registers in mind: once more */
 } Spilling;
 /* A thread has some 168 values. */
 static const Spilling spilling[] = {
-    {"k_room", CUDA_MANY("k_room", "256, 2"), 1, 129, 255, false, false},
-    {"k_better", CUDA_MANY("k_better", "512, 2"), 1, 65, 128, true, true},
-    {"k_one_block", CUDA_MANY("k_one_block", "512, 1"), 0, 65, 128, true, true},
-    {"k_unsaid", CUDA_MANY("k_unsaid", "512"), 0, 16, 128, true, true},
-    {"k_twice", CUDA_MANY("k_twice", "128, 6"), 3, 129, 255, false, false}, /* 5, 4 and 3 */
-    {"k_steps", CUDA_MANY("k_steps", "256, 8"), 6, 129, 255, false, false}, /* 7 leave the 32 registers of 8 */
-    {"k_quarters", CUDA_MANY("k_quarters", "64, 8"), 1, 129, 255, false, false}, /* 7 leave a quarter four warps, too */
-    {"k_array", CUDA_ARRAY("k_array", "__launch_bounds__(128, 4)"), 0, 4, 128, false, true},
-    {"k_enough", CUDA_TWICE("k_enough", "1"), 0, 4, 128, false, false},
+    {"k_room", CUDA_MANY("k_room", "256, 2"), 1, 129, 255, false, false, false},
+    {"k_better", CUDA_MANY("k_better", "512, 2"), 2, 65, 128, true, true, false},
+    {"k_one_block", CUDA_MANY("k_one_block", "512, 1"), 1, 65, 128, true, true, false},
+    {"k_unsaid", CUDA_MANY("k_unsaid", "512"), 1, 16, 128, true, true, false},
+    {"k_few", CUDA_VALUES("k_few", "256, 2", "31", "140"), 1, 65, 128, true, true, false}, /* few bytes: no block is given up */
+    {"k_thrifty", CUDA_VALUES("k_thrifty", "256, 2", "24", "131"), 0, 65, 128, false, false, true},
+    {"k_twice", CUDA_MANY("k_twice", "128, 6"), 3, 129, 255, false, false, false}, /* 5, 4 and 3 */
+    {"k_steps", CUDA_MANY("k_steps", "256, 8"), 6, 129, 255, false, false, false}, /* 7 leave the 32 registers of 8 */
+    {"k_quarters", CUDA_MANY("k_quarters", "64, 8"), 1, 129, 255, false, false, false}, /* 7 leave a quarter four warps, too */
+    {"k_array", CUDA_ARRAY("k_array", "__launch_bounds__(128, 4)"), 0, 4, 128, false, true, false},
+    {"k_enough", CUDA_TWICE("k_enough", "1"), 0, 4, 128, false, false, false},
 };
 enum { SPILLING = COUNT_OF(spilling) };
 
-static bool as_wanted(const Spilling *s, const CudaCode *code, size_t again)
+static bool is_fake(const Nvrtc *n) { return strstr(n->path, "fake_cuda") != NULL; }
+
+static size_t again_of(const Spilling *s, const Nvrtc *n) { return s->again + (s->only_fake && is_fake(n)); }
+
+static bool as_wanted(const Spilling *s, const CudaCode *code, bool again)
 {
     const CubinKernel *f = &code->facts;
-    bool good = again == s->again && f->registers >= s->least && f->registers <= s->most && !strcmp(f->name, s->name) &&
+    bool good = again && f->registers >= s->least && f->registers <= s->most && !strcmp(f->name, s->name) &&
                 (f->spill_stores > 0) == s->spills && (f->spill_loads > 0) == s->spills && (f->frame > 0) == s->frame;
     if (!good)
-        fprintf(stderr, "    %s: compiled %zu times again, %d registers, %lld bytes spilled, a frame of %lld\n", s->name,
-                again, f->registers, (long long)f->spill_stores, (long long)f->frame);
+        fprintf(stderr, "    %s: compiled %s often, %d registers, %lld bytes spilled, a frame of %lld\n", s->name,
+                again ? "as" : "not as", f->registers, (long long)(f->spill_stores + f->spill_loads), (long long)f->frame);
     return good;
 }
 
-/* What spills is compiled for fewer blocks, as long as these leave a thread more registers; what is best is kept, and found
- * by the next build. */
+/* What spills is compiled for fewer blocks, as long as these leave a thread more registers, and at last with few registers in mind;
+ * what is best is kept, and found by the next build. */
 static void test_spills(Harness *h, Ctx *ctx, const Nvrtc *n, const char *folder)
 {
     CudaText text[SPILLING];
@@ -263,21 +270,21 @@ static void test_spills(Harness *h, Ctx *ctx, const Nvrtc *n, const char *folder
     size_t again = 0;
     for (int i = 0; i < SPILLING; i++) {
         text[i] = cuda_text(spilling[i].name, spilling[i].text);
-        again += spilling[i].again;
+        again += again_of(&spilling[i], n);
         CHECK(h, build_texts(ctx, n, &b, "sm_90a", &text[i], 1, &alone) == ST_OK);
-        CHECK_CASE(h, b.compiled == 1 && as_wanted(&spilling[i], &alone, b.again), spilling[i].name);
+        CHECK_CASE(h, b.compiled == 1 && as_wanted(&spilling[i], &alone, b.again == again_of(&spilling[i], n)), spilling[i].name);
     }
     cache_open(&cache, CACHE_CUBINS, folder);
     b.cache = &cache;
     CHECK(h, build_texts(ctx, n, &b, "sm_90a", text, SPILLING, first) == ST_OK);
     CHECK(h, b.compiled == SPILLING && b.again == again && count_files(folder, ".json") == SPILLING);
-    /* Programs of those that need no second one, of k_room with k_better and k_quarters,
-     * of k_twice for three blocks and of k_steps for one. */
-    CHECK(h, count_files(folder, ".cubin") == 4);
+    /* Programs of those that need no second one, of k_room with k_better and k_quarters, of k_twice for three blocks, of k_steps for one,
+     * and of k_thrifty. */
+    CHECK(h, count_files(folder, ".cubin") == 4 + is_fake(n));
     CHECK(h, build_texts(ctx, n, &b, "sm_90a", text, SPILLING, second) == ST_OK && !b.compiled && !b.again);
     for (int i = 0; i < SPILLING; i++) {
-        CHECK_CASE(h, as_wanted(&spilling[i], &first[i], spilling[i].again), "with others");
-        CHECK_CASE(h, second[i].cached && as_wanted(&spilling[i], &second[i], spilling[i].again), "from the cache");
+        CHECK_CASE(h, as_wanted(&spilling[i], &first[i], true), "with others");
+        CHECK_CASE(h, second[i].cached && as_wanted(&spilling[i], &second[i], true), "from the cache");
         CHECK(h, first[i].size == second[i].size && !memcmp(first[i].cubin, second[i].cubin, first[i].size));
     }
     cache_close(&cache);

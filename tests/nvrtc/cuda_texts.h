@@ -34,17 +34,19 @@ static inline bool open_or_skip(Ctx *ctx, Nvrtc *n)
     "    __syncthreads();\n    x[i] = s[(i * 7 + n) % 256];\n}\n"
 /* More live values than 1,024 threads have registers, or as many in several blocks. */
 #define CUDA_SPILL CUDA_MANY("k_spill", "1024")
-#define CUDA_MANY(name, bounds)                                                                \
-    "/* a thread has 168 values, 0 bytes of arrays */\n" /* for the fake compiler */             \
+#define CUDA_MANY(name, bounds) CUDA_VALUES(name, bounds, "40", "168")
+/* So many fours, and values of a thread for the fake compiler. */
+#define CUDA_VALUES(name, bounds, n, values)                                                   \
+    "/* a thread has " values " values, 0 bytes of arrays */\n"                                 \
     "extern \"C\" __global__ void __launch_bounds__(" bounds ")\n"                             \
-    name "(const four *x, real *y, int n)\n{\n    four a[40];\n    #pragma unroll\n"     \
-    "    for (int i = 0; i < 40; i++)\n        a[i] = x[threadIdx.x + i * n];\n"               \
+    name "(const four *x, real *y, int n)\n{\n    four a[" n "];\n    #pragma unroll\n"     \
+    "    for (int i = 0; i < " n "; i++)\n        a[i] = x[threadIdx.x + i * n];\n"               \
     "    for (int r = 0; r < n; r++) {\n        #pragma unroll\n"                              \
-    "        for (int i = 0; i < 40; i++) {\n"                                                 \
-    "            a[i].x = a[i].x * a[(i + 7) % 40].y + 1;\n"                                   \
-    "            a[i].y += a[(i + 3) % 40].z;\n            a[i].z *= a[(i + 1) % 40].w;\n"     \
+    "        for (int i = 0; i < " n "; i++) {\n"                                                 \
+    "            a[i].x = a[i].x * a[(i + 7) % " n "].y + 1;\n"                                   \
+    "            a[i].y += a[(i + 3) % " n "].z;\n            a[i].z *= a[(i + 1) % " n "].w;\n"     \
     "            a[i].w += a[i].x;\n        }\n    }\n    real t = 0;\n    #pragma unroll\n"   \
-    "    for (int i = 0; i < 40; i++)\n        t += a[i].x + a[i].y + a[i].z + a[i].w;\n"      \
+    "    for (int i = 0; i < " n "; i++)\n        t += a[i].x + a[i].y + a[i].z + a[i].w;\n"      \
     "    y[threadIdx.x] = t;\n}\n"
 /* An array with computed indices: it has a frame and spills nothing. */
 #define CUDA_FRAME CUDA_ARRAY("k_frame", "")
