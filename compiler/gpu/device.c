@@ -213,9 +213,3 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
     uint32_t threads = k->grid.threads < BLOCK_THREADS && live > LIVE_OF_FEW ? THREADS_OF_FEW : THREADS;
     return live <= LIVE_MAX && k->grid.threads < threads ? threads / k->grid.threads : 1;
 }
-
-/* Arrays of sums in registers are why a block is alone; it has registers for places, too. */
-bool kernel_rows_begin_anew(const Kernel *k)
-{
-    return k->mapping.row_threads > BLOCK_THREADS && k->part && !k->mapping.by_row && kernel_blocks_at_once(k, 0, 0) > 1;
-}

@@ -22,8 +22,6 @@ uint64_t kernel_shared_bytes(const Kernel *k); /* of a block, dynamic, when the 
 bool kernel_has_small_tiles(const Kernel *k); /* of rows: so small that a multiprocessor has many blocks; when tiles have places */
 /* Blocks that a multiprocessor is to have at least, of a kernel with so many arguments. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer);
-/* Is what rows of a partition have in common computed again for each of them? */
-bool kernel_rows_begin_anew(const Kernel *k);
 
 /* Into which pieces the threads of a block split the result of a product of one row; of few numbers its sum. */
 typedef enum ProductCut { CUT_WIDE_PIECES, CUT_FEW_COLUMNS, CUT_FEW_ROWS, CUT_LONG_ROWS, CUT_LONG_COLUMNS, CUT_SHORT_ROWS, CUT_SHORT_COLUMNS,

@@ -1,6 +1,5 @@
 /* emit.c - see emit.h: the printer, for any dialect. */
 #include "emit_build.h"
-#include "compiler/gpu/device.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -470,13 +469,42 @@ const char *emit_index_type(const Kernel *k, IVar v)
     return kernel_var_is_wide(k, v) ? "int64_t" : "int32_t";
 }
 
+/* The load of a statement that a guard of the loop over v leaves out in places, and that steps over elements; or
+ * NULL. */
+static const KEx *partial_load(const Kernel *k, const KStmt *s, IVar v)
+{
+    const KEx *x = s->kind == KS_LET ? kx(k, s->ex) : NULL;
+    int64_t slope;
+    if (!x || x->kind != KX_LOAD || !x->in[0] || !(kx(k, x->in[0])->deps & ix_bit(k->ix, v)))
+        return NULL;
+    return ix_slope(k->ix, x->ix, v, &slope) && slope > 1 ? x : NULL;
+}
+
+/* GCC 12 makes wrong vectors of two loads like p[2 * i] and p[2 * i + 1] under one guard that changes with i: some
+ * elements are 0 that are not. Is there such a pair in the loop at s? */
+static bool has_partial_pair(const Kernel *k, const KStmt *s)
+{
+    IVar v = s->kind == KS_ROWS ? k->row : s->var;
+    const KStmt *all = k->stmt.v;
+    size_t from = (size_t)(s - all) + 1, end = kernel_loop_end(k, from - 1);
+    for (size_t i = from; i < end; i++) {
+        const KEx *x = partial_load(k, &all[i], v);
+        for (size_t j = i + 1; x && j < end; j++) {
+            const KEx *y = partial_load(k, &all[j], v);
+            if (y && y->slot == x->slot && y->in[0] == x->in[0])
+                return true;
+        }
+    }
+    return false;
+}
+
 static void open_loop(Printer *p, const KStmt *s)
 {
     const char *index = emit_index_type(p->k, p->k->row);
-    bool singly = p->d->singly && emit_has_partial_pair(p->k, s);
+    bool singly = p->d->singly && has_partial_pair(p->k, s);
     if (s->simd && p->d->simd && !singly)
         simd_line(p, s);
-    bool once = s->kind == KS_ROWS && p->k->grid.whole, anew = s->kind == KS_ROWS && kernel_rows_begin_anew(p->k);
+    bool once = s->kind == KS_ROWS && p->k->grid.whole;
     if (s->unroll && !once) {
         begin_line(p);
         buf_printf(&p->body, "#pragma unroll %u\n", s->unroll);
@@ -489,9 +517,7 @@ static void open_loop(Printer *p, const KStmt *s)
     } else if (s->kind == KS_ROWS && s->mapped) {
         buf_printf(&p->body, "for (%s r = first + thread; r < last; r += THREADS) {", index);
     } else if (s->kind == KS_ROWS) {
-        buf_printf(&p->body, "for (%s r = first; ", index);
-        emit_row_is_there(p, "r");
-        buf_puts(&p->body, "; r++) {");
+        buf_printf(&p->body, "for (%s r = first; r < last; r++) {", index);
     } else {
         Buf before = begin_piece(p);
         put_var(p, s->var);
@@ -514,37 +540,6 @@ static void open_loop(Printer *p, const KStmt *s)
         begin_line(p);
         buf_printf(&p->body, "%s\n", p->d->singly);
     }
-    if (anew)
-        emit_row_start(p);
-}
-
-void emit_row_is_there(Printer *p, const char *row)
-{
-    if (!kernel_rows_begin_anew(p->k)) {
-        buf_printf(&p->body, "%s < last", row);
-        return;
-    }
-    buf_printf(&p->body, "%s < part * ", row);
-    put_chunk(p);
-    buf_puts(&p->body, " + ");
-    put_chunk(p);
-    buf_printf(&p->body, " && %s < ", row);
-    put_dim(p, p->k->rows);
-}
-
-/* Of a partition: the row behind its last. */
-static void put_last(Printer *p, const char *index)
-{
-    begin_line(p);
-    buf_printf(&p->body, "const %s last = first + ", index);
-    put_chunk(p);
-    buf_puts(&p->body, " < ");
-    put_dim(p, p->k->rows);
-    buf_puts(&p->body, " ? first + ");
-    put_chunk(p);
-    buf_puts(&p->body, " : ");
-    put_dim(p, p->k->rows);
-    buf_puts(&p->body, ";\n");
 }
 
 /* Every sum over rows has one partial sum in its buffer for each partition. */
@@ -561,8 +556,16 @@ static void open_parts(Printer *p)
     buf_printf(&p->body, "const %s first = part * ", index);
     put_chunk(p);
     buf_puts(&p->body, ";\n");
-    if (!kernel_rows_begin_anew(p->k))
-        put_last(p, index);
+    begin_line(p);
+    buf_printf(&p->body, "const %s last = first + ", index);
+    put_chunk(p);
+    buf_puts(&p->body, " < ");
+    put_dim(p, p->k->rows);
+    buf_puts(&p->body, " ? first + ");
+    put_chunk(p);
+    buf_puts(&p->body, " : ");
+    put_dim(p, p->k->rows);
+    buf_puts(&p->body, ";\n");
     for (size_t b = 0; b < p->k->buffer.n; b++) {
         const KBuffer *x = &p->k->buffer.v[b];
         if (x->part < 0)
@@ -571,7 +574,14 @@ static void open_parts(Printer *p)
         for (size_t r = 0; r < p->k->root.n; r++)
             if (p->k->root.v[r].buffer == b)
                 op = p->k->root.v[r].op;
-        size_t slot = emit_partial_sum(p, b);
+        size_t slot = slot_of(p, (uint32_t)b, false);
+        if (!x->held) {
+            begin_line(p);
+            buf_printf(&p->body, "%s *const q%zu = p%zu + part * ",
+                       x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
+            put_part_size(p, (uint32_t)b);
+            buf_puts(&p->body, ";\n");
+        }
         if (p->k->mapping.by_row)
             continue; /* kept in registers */
         char *size = part_size_text(p, b), name[24];

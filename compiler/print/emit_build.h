@@ -1,4 +1,4 @@
-/* emit_build.h - private to emit.c, emit_c.c, emit_pieces.c, emit_product.c and emit_threads.c: a text in the making.
+/* emit_build.h - private to emit.c, emit_pieces.c, emit_product.c and emit_threads.c: a text in the making.
  *
  * In:  a kernel and a dialect.     Out: Printer.body; what a launch must bring, in Printer.out.
  */
@@ -63,14 +63,9 @@ void emit_array_sums(Printer *p, const KStmt *s);
 size_t emit_sums_together(const Kernel *k, size_t i); /* how many statements from i on are one step of totals of reals */
 void emit_sums(Printer *p, size_t i, size_t n);       /* these */
 char *part_size_text(Printer *p, size_t buffer);      /* elements of a partial sum */
-size_t emit_partial_sum(Printer *p, size_t buffer);   /* declares its place, unless it is held; returns the number of its argument */
-void emit_row_is_there(Printer *p, const char *row); /* a condition: is this a row of the partition? */
-void emit_row_start(Printer *p);                      /* of a row that has no places of the row before */
 void emit_held_sums(Printer *p);                      /* declares them in shared memory, */
 void emit_held_stores(Printer *p);                    /* and stores them */
 
 void emit_product(Printer *p, const KProduct *x); /* emit_product.c: a statement */
-
-bool emit_has_partial_pair(const Kernel *k, const KStmt *s); /* emit_c.c: a loop that a compiler makes wrong vectors of */
 
 #endif

@@ -4,37 +4,8 @@
  * The one idea: loops over rows are plain, loops inside a row carry an OpenMP simd line, so
  * that the compiler vectorises sums without being allowed to break other arithmetic.
  */
-#include "emit_build.h"
+#include "emit.h"
 #include "compiler/library/library_text.h"
-
-/* The load of a statement that a guard of the loop over v leaves out in places, and that steps over elements; or
- * NULL. */
-static const KEx *partial_load(const Kernel *k, const KStmt *s, IVar v)
-{
-    const KEx *x = s->kind == KS_LET ? kx(k, s->ex) : NULL;
-    int64_t slope;
-    if (!x || x->kind != KX_LOAD || !x->in[0] || !(kx(k, x->in[0])->deps & ix_bit(k->ix, v)))
-        return NULL;
-    return ix_slope(k->ix, x->ix, v, &slope) && slope > 1 ? x : NULL;
-}
-
-/* GCC 12 makes wrong vectors of two loads like p[2 * i] and p[2 * i + 1] under one guard that changes with i: some
- * elements are 0 that are not. Is there such a pair in the loop at s? */
-bool emit_has_partial_pair(const Kernel *k, const KStmt *s)
-{
-    IVar v = s->kind == KS_ROWS ? k->row : s->var;
-    const KStmt *all = k->stmt.v;
-    size_t from = (size_t)(s - all) + 1, end = kernel_loop_end(k, from - 1);
-    for (size_t i = from; i < end; i++) {
-        const KEx *x = partial_load(k, &all[i], v);
-        for (size_t j = i + 1; x && j < end; j++) {
-            const KEx *y = partial_load(k, &all[j], v);
-            if (y && y->slot == x->slot && y->in[0] == x->in[0])
-                return true;
-        }
-    }
-    return false;
-}
 
 static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *about)
 {

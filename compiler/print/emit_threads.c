@@ -87,9 +87,7 @@ void emit_row_prefetches(Printer *p, size_t rows)
                 continue;
             begin_line(p);
             if (!here++) {
-                buf_printf(&p->body, "if (thread / 32 == %u && ", warp);
-                emit_row_is_there(p, "r + 1");
-                buf_puts(&p->body, ") {\n");
+                buf_printf(&p->body, "if (thread / 32 == %u && r + 1 < last) {\n", warp);
                 p->depth++;
                 begin_line(p);
             }
@@ -243,33 +241,6 @@ char *part_size_text(Printer *p, size_t buffer)
     Buf before = begin_piece(p);
     put_part_size(p, (uint32_t)buffer);
     return end_piece(p, before);
-}
-
-/* Where a partial sum of this partition lies, unless shared memory holds it. Returns the number of its argument. */
-size_t emit_partial_sum(Printer *p, size_t b)
-{
-    const KBuffer *x = &p->k->buffer.v[b];
-    size_t slot = slot_of(p, (uint32_t)b, false);
-    if (x->held)
-        return slot;
-    begin_line(p);
-    buf_printf(&p->body, "%s *const q%zu = p%zu + part * ", x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
-    put_part_size(p, (uint32_t)b);
-    buf_puts(&p->body, ";\n");
-    return slot;
-}
-
-/* In a loop over rows a compiler keeps all places that threads compute from their number and from the partition's. Where a thread has
- * few registers each row computes its own. */
-void emit_row_start(Printer *p)
-{
-    begin_line(p);
-    buf_puts(&p->body, "const int thread = vwn_again(threadIdx.x % THREADS);\n");
-    begin_line(p);
-    buf_puts(&p->body, "part = vwn_again(part);\n");
-    for (size_t b = 0; b < p->k->buffer.n; b++)
-        if (p->k->buffer.v[b].part >= 0)
-            emit_partial_sum(p, b);
 }
 
 /* Partial sums that a block has in shared memory. */

@@ -531,9 +531,7 @@ static void m_piece(Meet *m, MWalk *w, size_t from, size_t to, MLevel control, b
         MVar *v = m_declare(m, w->f, name, w->from, w->to);
         v->memory = v->memory || memory;
         v->array = v->array || (array && !memory);
-        bool again = m_is(m, end + 1, "vwn_again");
-        size_t at = again ? end + 3 : end + 1; /* threadIdx.x % THREADS */
-        v->counts = m_is(m, from, "const") && m_is(m, at, "threadIdx") && m_is(m, at + 3, "%") && m_warps(m, w->f, at + 4) && at + 5 + again == to;
+        v->counts = m_is(m, from, "const") && m_is(m, end + 1, "threadIdx") && m_is(m, end + 4, "%") && m_warps(m, w->f, end + 5) && end + 6 == to;
         if (!shared && (first != SIZE_MAX || m_is(m, end - 1, "}")))
             m_raise(m, &v->level, all);
         return;

@@ -54,18 +54,6 @@ FN uint32_t vwn_thread()
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(i));
     return i;
 }
-/* A number of which a compiler forgets where it is from: what is computed from it has no registers before, and is computed again. */
-FN uint32_t vwn_again(uint32_t x)
-{
-    asm volatile("" : "+r"(x));
-    return x;
-}
-FN int32_t vwn_again(int32_t x) { return (int32_t)vwn_again((uint32_t)x); }
-FN int64_t vwn_again(int64_t x)
-{
-    asm volatile("" : "+l"(x));
-    return x;
-}
 /* x (16, 8) += a (16, 16) b (16, 8), of numbers of E, and of eight terms a (16, 8) b (8, 8); two numbers rounded to E, the first one in the
  * lower half. */
 #define VWN_TENSOR(E, TYPE)                                                                        \
@@ -102,7 +90,6 @@ FN void vwn_load_at(uint32_t *x, vwn_spot row) { emu_load_matrix(x, (const void 
 FN void vwn_load_transposed_at(uint32_t *x, vwn_spot row) { emu_load_matrix(x, (const void *)row, true); }
 FN uint32_t vwn_block() { return blockIdx.x; }
 FN uint32_t vwn_thread() { return threadIdx.x; }
-template <class T> FN T vwn_again(T x) { return x; }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, bf16) { emu_mma(x, a, b, false); }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, fp16) { emu_mma(x, a, b, true); }
 template <class E> FN void vwn_mma_eight(real *x, const uint32_t *a, uint32_t b, E is)
