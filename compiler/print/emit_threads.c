@@ -70,7 +70,7 @@ void emit_row_prefetches(Printer *p, size_t rows)
     if (!k->part || !k->product.n)
         return;
     Ix *row = NEW_ARRAY(k->arena, Ix, k->buffer.n + 1);
-    for (size_t i = rows; i < kernel_loop_end(k, rows); i++) {
+    for (size_t i = rows, end = kernel_loop_end(k, rows); i < end; i++) {
         const KStmt *s = &k->stmt.v[i];
         const KEx *x = kx(k, s->ex);
         if (s->kind == KS_LET && x->kind == KX_LOAD)
