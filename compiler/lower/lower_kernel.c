@@ -844,15 +844,18 @@ static void schedule(Lower *l)
     kernel_schedule(l->k);
 }
 
-/* Would a thread of a device hold more values than there are registers for? */
-static bool is_crowded(const Lower *l)
+/* How many times the values that there are registers for does a thread of a device hold? `time`: its operations of one row, as many
+ * times over. 0, 0: no device. */
+static double crowding(const Lower *l, double *time)
 {
     enum { LIVE_MAX = 192, ALONE_MAX = 80 }; /* of 255: the rest is what the compiler moves ahead */
     Kernel mapped;
     if (!l->f->target->threads)
-        return false;
+        return *time = 0;
     kernel_map_threads(&mapped, l->k, NULL);
-    return mapped.mapping.pressure > (mapped.mapping.by_row ? ALONE_MAX : LIVE_MAX);
+    double times = (double)mapped.mapping.pressure / (mapped.mapping.by_row ? ALONE_MAX : LIVE_MAX);
+    *time = kernel_thread_operations(&mapped) * (times > 1 ? times : 1);
+    return times;
 }
 
 /* An attempt that writes out less is given up at so many times the expressions of the kernel kept so far (LONG: of one
@@ -902,12 +905,13 @@ static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 }
 
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
- * no longer: where sums of a few elements hang on each other a matrix that is half written out, or a loop in which each
- * sum runs again, is many times as long as what it was to relieve. */
+ * no longer, and a thread that has room for all values takes no longer than it did without: where sums of a few elements hang on each
+ * other a matrix that is half written out, or a loop in which each sum runs again, is many times as long as what it was to relieve. */
 static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same)
 {
     Lower start = lower_start(arena, splits, f, group, same), kept = {0};
     bool scheduled = false; /* `kept` is */
+    double longest = 0;     /* which may take so long, if it is only crowded; 0: any time */
     bool may_split = fuse_may_split(f, group);
     int unroll = f->target->product_unroll;
     start.budget = unroll && lower_has_products(&start) ? unroll : UNROLL_MAX;
@@ -929,9 +933,12 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
         if (better && !is_long) {
             schedule(&l);
             bool slow = f->target->scattered && scattered(l.k) > f->target->scattered; /* to compile */
-            better = !scheduled || l.k->stmt.n <= 2 * kept.k->stmt.n;
-            if (better && (last || (!slow && !is_apart(&l) && !is_crowded(&l))))
+            double time, crowded = crowding(&l, &time);
+            slow = slow || is_apart(&l);
+            better = !scheduled || (l.k->stmt.n <= 2 * kept.k->stmt.n && (!longest || time <= longest));
+            if (better && (last || (!slow && crowded <= 1)))
                 return l;
+            longest = better ? (slow ? 0 : time) : longest;
         }
         if (better && !(is_long && scheduled)) {
             kept = l;

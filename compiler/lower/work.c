@@ -8,6 +8,8 @@
  */
 #include "lower_kernel.h"
 
+#include <math.h>
+
 enum { CALL = 16 }; /* kx_cost() from which on an operation is a function */
 
 typedef struct Count {
@@ -16,6 +18,7 @@ typedef struct Count {
     double times[NEST_MAX + 3]; /* how often the body of each open loop runs */
     IVar lane[NEST_MAX + 3];    /* 0, or the vector loop: along which several elements are computed together */
     int depth;
+    bool thread; /* counted is what a thread does of one row */
 } Count;
 
 static double length(const Kernel *k, IVar v)
@@ -23,10 +26,21 @@ static double length(const Kernel *k, IVar v)
     return (double)ix_dim_at(k->ix, ix_info(k->ix, v)->extent);
 }
 
+/* Rounds of a loop that fall to a thread. */
+static double rounds(const Kernel *k, const KStmt *s)
+{
+    double n = length(k, s->var), width = s->width ? s->width : 1, lanes = k->mapping.lanes;
+    if (!s->mapped)
+        return n;
+    double threads = s->threads == THREADS_OF_ROW ? k->mapping.row_threads : s->threads == THREADS_OF_WARP ? lanes : k->mapping.row_threads / lanes;
+    return ceil(n / (threads * width)) * width;
+}
+
 static void open_loop(Count *c, const KStmt *s, double rows)
 {
     const Kernel *k = c->k;
-    double n = s->kind == KS_LOOP   ? length(k, s->var)
+    double n = c->thread            ? (s->kind == KS_LOOP ? rounds(k, s) : 1)
+               : s->kind == KS_LOOP ? length(k, s->var)
                : s->kind == KS_PART ? (double)k->partitions
                : k->part            ? rows / (double)k->partitions
                                     : rows;
@@ -91,9 +105,9 @@ static void add_statement(Count *c, const KStmt *s)
     }
 }
 
-PlanWork kernel_work(const Kernel *k)
+static PlanWork count(Count c)
 {
-    Count c = {.k = k, .times = {1}};
+    const Kernel *k = c.k;
     double rows = (double)ix_dim_at(k->ix, k->rows);
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];
@@ -105,4 +119,12 @@ PlanWork kernel_work(const Kernel *k)
             add_statement(&c, s);
     }
     return c.work;
+}
+
+PlanWork kernel_work(const Kernel *k) { return count((Count){.k = k, .times = {1}}); }
+
+double kernel_thread_operations(const Kernel *mapped)
+{
+    PlanWork w = count((Count){.k = mapped, .times = {1}, .thread = true});
+    return w.lane + w.single + w.call * CALL + w.product / mapped->mapping.row_threads;
 }

@@ -16,7 +16,9 @@ enum {
     SMALL_PRODUCT = 96,
     FEW = 32,      /* rows or columns of one matrix for all tokens are not worth a library's */
     FEW_DEPTH = 4, /* launch, when they are at least so many times as long, */
-    FEW_ELEMENTS = 1 << 17, /* and the matrix stays in the second-level cache */
+    FEW_ELEMENTS = 1 << 17, /* and the matrix stays in the second-level cache; */
+    FEW_OF_ROW = 3,         /* on a device, where each row loads all of it, so many at most for each of the row's own rows, */
+    LOADED_LEAST = 1 << 12, /* unless it stays in the first-level cache; */
     TILE = 8,               /* extents of a row's products are multiples of it, unless tensor cores multiply them, */
     ROW_TERMS = 16,         /* a matrix shared by all rows is for at least so many rows of one, */
     TENSOR_TERMS = 8,       /* on tensor cores for so many, */
@@ -41,11 +43,29 @@ static bool few(const Product *p)
            less * more <= FEW_ELEMENTS;
 }
 
-/* Is it worth a loop of our own? */
-static bool is_small(const Product *p, int64_t B, int64_t T)
+static bool lead_is_static(const Product *p)
 {
+    for (int i = 0; i < p->lead.rank; i++)
+        if (!dim_static(p->lead.d[i]))
+            return false;
+    return true;
+}
+
+/* Would rows of a device wait for a matrix that all share? Loading it takes longer than writing the row for the library. */
+static bool is_loaded(const Product *p)
+{
+    int64_t less = p->N.n < p->K.n ? p->N.n : p->K.n, own = lead_is_static(p) ? 1 : p->M.n;
+    return p->shared && dim_static(p->N) && dim_static(p->K) && less > FEW_OF_ROW * own && p->N.n * p->K.n > LOADED_LEAST;
+}
+
+/* Is it worth a loop of our own? */
+static bool is_small(const Product *p, const PlanOptions *how)
+{
+    int64_t B = how->B, T = how->T;
     bool m = small(p->M), n = small(p->N), k = small(p->K);
     if (n && k && p->N.n * p->K.n > SMALL_PRODUCT) /* too much to unroll */
+        return false;
+    if (plan_target(how)->threads && is_loaded(p))
         return false;
     if (p->shared) /* one matrix for all rows: with a large K and N it is a library's */
         return n || k || few(p);
@@ -141,10 +161,8 @@ static int64_t smaller_two(int64_t a, int64_t b, int64_t c)
 static bool is_of_row(const Product *p, const PlanOptions *how)
 {
     Dim K = p->K;
-    bool rows = false, summed = p->lead.rank == 0 && (K.b || K.t), tensor = plan_has_tensor_cores(how);
+    bool rows = !lead_is_static(p), summed = p->lead.rank == 0 && (K.b || K.t), tensor = plan_has_tensor_cores(how);
     int64_t terms = tensor ? TENSOR_TERMS : ROW_TERMS;
-    for (int i = 0; i < p->lead.rank; i++)
-        rows = rows || !dim_static(p->lead.d[i]);
     if (summed)
         K = DIM(K.n);
     if (!(rows || summed) || !is_tile(p->M, p->N) || !is_tile(p->M, K) || !is_tile(p->N, K) ||
@@ -154,7 +172,7 @@ static bool is_of_row(const Product *p, const PlanOptions *how)
         return K.n >= terms && p->M.n * p->N.n * 4 <= 64 * 1024;
     if (p->shared)
         return p->M.n >= terms;
-    return tensor ? smaller_two(p->M.n, p->N.n, K.n) >= TENSOR_LEAST : !is_small(p, how->B, how->T);
+    return tensor ? smaller_two(p->M.n, p->N.n, K.n) >= TENSOR_LEAST : !is_small(p, how);
 }
 
 static bool empty(const Shape *s, int64_t B, int64_t T)
@@ -231,7 +249,7 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, const Pla
     Val in[2] = {p.a, p.b};
     if (is_of_row(&p, how) && !(d->to_library && d->to_library[v]))
         return is_split(g, &p, how) ? split_product(g, &p, how->half, d->copied, cap) : of_row(g, &p, d->copied, cap);
-    if (!is_small(&p, how->B, how->T)) {
+    if (!is_small(&p, how)) {
         Attr a = {.i = n->a.i};
         return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
     }
@@ -262,7 +280,7 @@ bool product_is_library(const Graph *g, Val v, const PlanOptions *how)
     const Node *n = node_at(g, v);
     Product p = product_of(g, n, n->in[0], n->in[1]);
     return !empty(&n->shape, how->B, how->T) && dim_at(p.K, how->B, how->T) != 0 &&
-           !is_of_row(&p, how) && !is_small(&p, how->B, how->T);
+           !is_of_row(&p, how) && !is_small(&p, how);
 }
 
 bool product_is_kernels(const Graph *g, Val v, Dim columns, const PlanOptions *how)

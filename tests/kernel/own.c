@@ -1,0 +1,106 @@
+/* own.c - a device's kernels of connections that the library does not have, and of widths that the others have.
+ *
+ * In:  hyper-connections whose carrying matrix Newton and Schulz's iteration makes orthogonal, a chain of products of small matrices;
+ *      mHC of widths from 512 on; forward and backward, bf16.
+ * Out: what kernels compute over all rows is at most MOST of what a CPU's kernels and products do: matrices of a row are computed once,
+ *      whatever else of the row is in a kernel. Coefficients of mHC are products of the library, both ways, as rows would
+ *      load the whole matrix from the second-level cache.
+ */
+#include "support/models.h"
+
+#include "compiler/plan/plan.h"
+
+/* Cases from 0 on: orthogonal(), then mhc(). */
+static const char text[] =
+    "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
+    "block orthogonal(n: int, iterations: int) {\n"
+    "  let streams = open_streams(n = n)\n"
+    "  let norm = rms_norm(eps = 1e-6, gain = false)\n"
+    "  block open()(x: [.., D]) -> [.., n, D] { return streams(x) }\n"
+    "  block step(k: int)(H: [.., n, D], f: block) -> [.., n, D] {\n"
+    "    param read  : [n, 1] = fill(1 / n) { group = static }\n"
+    "    param write : [1, n] = ones { group = static }\n"
+    "    param carry : [n, n] = [[if i == j then 1 else 0 for j in 1..n] for i in 1..n] { group = static }\n"
+    "    param W     : [n * D, n * n] = zeros\n"
+    "    u = carry + 0.01 * reshape(norm(reshape(H, [.., n * D])) @ W, [.., n, n])\n"
+    "    P = u / sqrt(sum(u * u, over = [-1, -2], keep = true) + 1e-6)\n"
+    "    for i in 1..iterations {\n"
+    "      P = 1.5 * P - 0.5 * (P @ P.T @ P)\n"
+    "    }\n"
+    "    h = reshape(read.T @ H, [.., D])\n"
+    "    return write.T @ reshape(f(h), [.., 1, D]) + P.T @ H\n"
+    "  }\n"
+    "  block close()(H: [.., n, D]) -> [.., D] { return sum(H, over = -2) }\n"
+    "}\n"
+    "let D = 1024\nlet conn = orthogonal(n = 4, iterations = 5)\n"
+    "model own {\n"
+    "  context = 256\n  width = D\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = normal(std = 0.02)\n"
+    "  pre_norm = rms_norm(eps = 1e-6)\n  connection = conn\n"
+    "  embed tokens { vocab = 256 }\n"
+    "  for layer in 1..2 {\n    attention { heads = 8 }\n    ffn { hidden = D, activation = gelu }\n  }\n"
+    "  head lm { norm = rms_norm(eps = 1e-6) }\n"
+    "}\n"
+    "train {\n  data = text_file(\"none.txt\")\n  tokenizer = bytes()\n  batch = 4 seqs\n  length = 1 steps\n  seed = 1\n"
+    "  precision = mixed(compute = bf16, master = fp32)\n  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }\n}\n";
+
+static const struct {
+    const char *name;
+    const char *set[3];
+    int64_t columns; /* of the matrix that coefficients are products of */
+} cases[] = {{"orthogonal", {NULL}, 16}, {"orthogonal-512", {"D=512", NULL}, 16},
+             {"mhc-512", {"D=512", "conn=mhc(n = 4)", NULL}, 24}, {"mhc-768", {"D=768", "conn=mhc(n = 4)", NULL}, 24},
+             {"mhc-1024", {"conn=mhc(n = 4)", NULL}, 24}};
+
+enum { SUBLAYERS = 4 };
+static const double MOST = 0.75;
+
+typedef struct Case {
+    size_t i;
+    double device, cpu;   /* operations of one row, of all kernels and products of coefficients */
+    int products;         /* of the library with so few columns, or rows */
+} Case;
+
+static double operations(const Plan *p, int64_t columns, int *products)
+{
+    double all = 0;
+    for (size_t i = 0; i < p->n_launch; i++) {
+        const Launch *l = &p->launch[i];
+        const PlanMatmul *m = &l->matmul;
+        all += l->work.lane + l->work.single + 16 * l->work.call + l->work.product;
+        if (l->kind == LAUNCH_MATMUL && (m->m == columns || m->n == columns || m->k == columns)) {
+            all += l->flops;
+            ++*products;
+        }
+    }
+    return all;
+}
+
+static void count(Ctx *ctx, void *arg)
+{
+    Case *c = arg;
+    const Unit *u = load_text(ctx, text, cases[c->i].set);
+    const Graph *g = step_gradient(u->model, u->train, true, ctx->program);
+    int none = 0;
+    for (int device = 0; device < 2; device++) {
+        PlanOptions how = {.B = 4, .T = u->train->context, .half = train_half(u->train), .target = device ? &target_gpu : NULL};
+        const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
+        *(device ? &c->device : &c->cpu) = operations(p, cases[c->i].columns, device ? &c->products : &none) / (double)(how.B * how.T);
+    }
+}
+
+static const char *case_name(size_t i) { return cases[i].name; }
+
+static bool run_one(size_t i)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Case c = {.i = i};
+    bool ok = guarded(ctx, count, &c) && c.device <= MOST * c.cpu && c.products == 3 * SUBLAYERS;
+    printf("%-16s %.0f operations of a row, %.0f of a CPU; %d products of coefficients%s\n", cases[i].name, c.device, c.cpu, c.products, ok ? "" : "  FAILED");
+    ctx_free(ctx);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    return run_drawn(argc, argv, &(CaseDraw){.one_in = 2, .sanitized = 5}, COUNT_OF(cases), case_name, run_one);
+}
