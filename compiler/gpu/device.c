@@ -120,7 +120,7 @@ void kernel_choose_grid(Kernel *k)
 int64_t kernel_partitions(const Kernel *k, int64_t rows)
 {
     enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_GOOD = 512, PARTS_MAX = 2048,
-           SUMS_BYTES = 36 << 20, SUMS_GOOD = 16 << 20 };
+           SUMS_BYTES = 36 << 20, SUMS_GOOD = 16 << 20, ROWS_MANY = 64, SUMS_OF_MANY = 128 << 20 };
     size_t sums = 0;
     bool loops = k->product.n > 0;
     int64_t bytes = kernel_sums_bytes(k, NULL);
@@ -132,8 +132,11 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
     }
     loops = loops || sums > ROW_SUMS_MAX;
     int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each, most = THREAD_PARTS_MAX;
-    for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST && most * bytes > (most > PARTS_GOOD ? SUMS_GOOD : SUMS_BYTES);)
-        most /= 2;
+    for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST; most /= 2) {
+        int64_t good = rows >= ROWS_MANY * most ? SUMS_OF_MANY : most > PARTS_GOOD ? SUMS_GOOD : SUMS_BYTES;
+        if (most * bytes <= good)
+            break;
+    }
     while (loops && parts < PARTS_LEAST && 2 * parts <= rows && 2 * parts * bytes <= SUMS_GOOD)
         parts *= 2;
     return parts < 1 ? 1 : parts < most ? parts : most;
