@@ -237,6 +237,9 @@ static KMapping choose_wide(const Kernel *k)
     if (!k->part && (pieces || bytes <= FEW_ARRAYS) && repeats_much(k))
         return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1, .pieces = pieces};
     pieces = pieces && k->part;
+    /* Rows that 128 threads would do in one step, some of them idle: half as many do, which repeat less of what is outside the loops. */
+    if (k->part && longest_loop(k) >= BLOCK_THREADS && !is_long(k) && has_pieces(k))
+        return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1, .pieces = true, .holds_sums = sums > 0};
     return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * BLOCK_THREADS : BLOCK_THREADS,
                       .units = 1, .pieces = pieces, .holds_sums = sums > 0};
 }

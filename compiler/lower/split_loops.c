@@ -94,6 +94,16 @@ static bool segments_in(Lower *l, const KEx *test)
     return add_segment(l, of, extent, ix_dim_at(t, test->extent) - c) || first;
 }
 
+static bool is_divided(const IxTable *t, Ix ix)
+{
+    for (uint32_t i = 0; i < ix_form(t, ix)->n; i++) {
+        IVarKind kind = ix_info(t, ix_form(t, ix)->t[i].var)->kind;
+        if (kind == IV_DIV || kind == IV_MOD)
+            return true;
+    }
+    return false;
+}
+
 static void visit(Lower *l, Ex e, bool *seen, bool *found, bool *row_work)
 {
     Kernel *k = l->k;
@@ -106,12 +116,12 @@ static void visit(Lower *l, Ex e, bool *seen, bool *found, bool *row_work)
     const IxForm *f = ix_form(k->ix, x.ix);
     for (uint32_t i = 0; i < f->n; i++) {
         const IVarInfo *v = ix_info(k->ix, f->t[i].var);
-        if (v->kind == IV_VALUE)
+        if (v->kind == IV_VALUE) {
             visit(l, v->value, seen, found, row_work);
-        if (v->kind == IV_DIV || v->kind == IV_MOD || v->kind == IV_VALUE)
             *row_work = true;
+        }
     }
-    if (x.kind == KX_SELECT || x.kind == KX_INSIDE)
+    if (is_divided(k->ix, x.ix) || x.kind == KX_SELECT || x.kind == KX_INSIDE)
         *row_work = true;
     *found |= cuts_in(l, x.ix);
     if (x.kind == KX_INSIDE)
@@ -125,6 +135,7 @@ bool lower_find_splits(Lower *l, bool *row_work)
     for (size_t r = 0; r < l->k->root.n; r++) {
         visit(l, l->k->root.v[r].value, seen, &found, row_work);
         found |= cuts_in(l, l->k->root.v[r].at);
+        *row_work = *row_work || is_divided(l->k->ix, l->k->root.v[r].at); /* a slot of a longer row */
     }
     return found;
 }

@@ -18,7 +18,7 @@ enum {
     FEW_DEPTH = 4, /* launch, when they are at least so many times as long, */
     FEW_ELEMENTS = 1 << 17, /* and the matrix stays in the second-level cache; */
     FEW_OF_ROW = 3,         /* on a device, where each row loads all of it, so many at most for each of the row's own rows, */
-    LOADED_LEAST = 1 << 12, /* unless it stays in the first-level cache; */
+    LOADED_LEAST = 1 << 14, /* unless it stays in the first-level cache; */
     TILE = 8,               /* extents of a row's products are multiples of it, unless tensor cores multiply them, */
     ROW_TERMS = 16,         /* a matrix shared by all rows is for at least so many rows of one, */
     TENSOR_TERMS = 8,       /* on tensor cores for so many, */

@@ -4,7 +4,8 @@
  *      mHC of widths from 512 on; forward and backward, bf16.
  * Out: what kernels compute over all rows is at most MOST of what a CPU's kernels and products do: matrices of a row are computed once,
  *      whatever else of the row is in a kernel. Coefficients of mHC are products of the library, both ways, as rows would
- *      load the whole matrix from the second-level cache.
+ *      load the whole matrix from the second-level cache. Sums over many rows of (2,3) have PARTITIONS, so that waves of blocks are even on
+ *      any device, though their partial sums are long; those of few rows have fewer.
  */
 #include "support/models.h"
 
@@ -32,11 +33,11 @@ static const char text[] =
     "  }\n"
     "  block close()(H: [.., n, D]) -> [.., D] { return sum(H, over = -2) }\n"
     "}\n"
-    "let D = 1024\nlet conn = orthogonal(n = 4, iterations = 5)\n"
+    "let D = 1024\nlet wide = D\nlet conn = orthogonal(n = 4, iterations = 5)\n"
     "model own {\n"
     "  context = 256\n  width = D\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = normal(std = 0.02)\n"
     "  pre_norm = rms_norm(eps = 1e-6)\n  connection = conn\n"
-    "  embed tokens { vocab = 256 }\n"
+    "  embed tokens { vocab = 256, width = wide }\n"
     "  for layer in 1..2 {\n    attention { heads = 8 }\n    ffn { hidden = D, activation = gelu }\n  }\n"
     "  head lm { norm = rms_norm(eps = 1e-6) }\n"
     "}\n"
@@ -88,6 +89,28 @@ static void count(Ctx *ctx, void *arg)
     }
 }
 
+enum { PARTITIONS = 2048, FEW_PARTITIONS = 512 };
+
+/* The fewest partitions of the boundaries between sublayers, backward. */
+static int64_t partitions(Ctx *ctx, int64_t sequences)
+{
+    const Unit *u = load_text(ctx, text, (const char *const[]){"wide=1536", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", NULL});
+    PlanOptions how = {.B = sequences, .T = u->train->context, .half = train_half(u->train), .target = &target_gpu};
+    const Plan *p = plan_build(ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
+    int64_t least = INT64_MAX;
+    for (size_t i = 0; i < p->n_launch; i++)
+        if (p->launch[i].kind == LAUNCH_KERNEL && strcmp(p->launch[i].name, "layer[1].ffn.connection.grad") == 0 && p->launch[i].rows < least)
+            least = p->launch[i].rows;
+    return least;
+}
+
+static void check_partitions(Ctx *ctx, void *arg)
+{
+    int64_t many = partitions(ctx, PARTITIONS / 4 * 2), few = partitions(ctx, 16);
+    printf("%-16s %lld partitions of many rows, %lld of few\n", "(2,3)", (long long)many, (long long)few);
+    *(bool *)arg = many == PARTITIONS && few == FEW_PARTITIONS;
+}
+
 static const char *case_name(size_t i) { return cases[i].name; }
 
 static bool run_one(size_t i)
@@ -102,5 +125,10 @@ static bool run_one(size_t i)
 
 int main(int argc, char **argv)
 {
+    Ctx *ctx = ctx_new(NULL);
+    bool even = false;
+    if (argc < 2 && (!guarded(ctx, check_partitions, &even) || !even))
+        return 1;
+    ctx_free(ctx);
     return run_drawn(argc, argv, &(CaseDraw){.one_in = 2, .sanitized = 5}, COUNT_OF(cases), case_name, run_one);
 }
