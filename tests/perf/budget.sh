@@ -43,6 +43,8 @@ count() { # NAME CONNECTION WIDTH [settings]
 count vwn-2-3 'ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))' 'D * 3 \/ 2'
 count hyper-4 'hyper(n = 4, dynamic = true)' D
 count mhc-4 'mhc(n = 4)' D
+count vwn-2-3-1k 'ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))' 'D * 3 \/ 2' --set D=1024 --set heads=16 --set hidden=2816 --set L=2
+count mhc-4-1k 'mhc(n = 4)' D --set D=1024 --set heads=16 --set hidden=2816 --set L=2
 count vwn-4-8 'ghc(m = 4, n = 8, dynamic = true, reduce = linear(out = D))' 'D * 2'
 count vwn-8-64 'ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))' 'D * 8' --set D=1024 --set heads=16 --set hidden=2816 --set L=2
 count experts residual D --set experts=64 --set hidden=1024 --set L=2
