@@ -35,6 +35,7 @@ bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 enum { PRODUCT_THREADS = 256, SUMS_MOST = 32 }; /* of a row with products; that a thread has of a row without */
 void kernel_turn_nests(Kernel *k); /* loops of a row as its threads like them */
 int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in a loop */
+bool kernel_has_few_inside(const Kernel *k, size_t loop); /* eight at most in each loop in it: a thread does all of a round */
 /* Elements of the arrays that a loop adds up over its rounds, where each thread can have them in registers; -1: it does
  * something else. */
 int64_t kernel_sums_of(const Kernel *k, size_t loop);

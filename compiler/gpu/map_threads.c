@@ -276,13 +276,6 @@ static bool for_warps(const Kernel *k, size_t loop)
     return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) && is_of_warps(k, loop);
 }
 
-/* Has each round of this loop so few elements in it that a warp would leave most of its threads idle, and one thread does them? */
-static bool is_of_few(const Kernel *k, size_t loop)
-{
-    enum { FEW = 8 };
-    return !k->stmt.v[loop].simd && kernel_elements_inside(k, loop) <= FEW;
-}
-
 static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SHARE_SUMS; }
 
 /* ---- loops whose rounds are one thread's ---- */
@@ -347,7 +340,7 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
         if (s->kind != KS_LOOP || s->simd)
             continue;
         int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = kernel_elements_inside(k, i), all = outer * pieces(rounds, threads) * in;
-        if ((all < least || (all == least && best == SIZE_MAX)) && (in <= FEW || lies_along(k, i)) && is_separable(k, i)) {
+        if ((all < least || (all == least && best == SIZE_MAX)) && ((k->product.n ? kernel_has_few_inside(k, i) : in <= FEW) || lies_along(k, i)) && is_separable(k, i)) {
             best = i;
             least = all;
         }
@@ -386,7 +379,7 @@ static void find_shares(KMappingChoice *s, const Kernel *k)
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
             bool sums = !k->product.n && is_of_sums(k, i, s->row_threads), narrow = s->lanes < WARP;
-            size_t whole = (k->product.n && !is_of_few(k, i)) || sums || narrow ? SIZE_MAX : whole_loop(k, i, s->row_threads);
+            size_t whole = (k->product.n && !kernel_has_few_inside(k, i)) || sums || narrow ? SIZE_MAX : whole_loop(k, i, s->row_threads);
             size_t around = narrow ? longest_around(k, i) : SIZE_MAX;
             if (around != SIZE_MAX)
                 s->share[around] = SHARE_WARPS;

@@ -6,6 +6,7 @@
  * it, so what can be done later is, products that are only added up share a tile, one that is only
  * stored goes directly to memory, and tiles that are not needed at the same time share a place.
  */
+#include "device.h"
 #include "compiler/kernel/touches.h"
 
 /* A product; a loop with what is in it and the accumulators before it, which its end completes; or
@@ -370,6 +371,57 @@ static void find_order(Tiling *t)
     }
 }
 
+/* Is it a loop of fewer elements than a block has threads, none of which waits for others? */
+static bool is_little(const Tiling *t, size_t u)
+{
+    const Kernel *k = t->k;
+    size_t from = t->unit.v[u].from;
+    if (k->stmt.v[from].kind != KS_LOOP)
+        return false;
+    for (size_t i = from; i < t->unit.v[u].end; i++)
+        if (k->stmt.v[i].kind == KS_ACC)
+            return false;
+    return (ix_info(k->ix, k->stmt.v[from].var)->hi + 1) * kernel_elements_inside(k, from) <= PRODUCT_THREADS;
+}
+
+/* Is nothing left that unit u has to follow? */
+static bool is_ready(const Tiling *t, size_t u, const bool *placed)
+{
+    for (size_t v = 0; v < u; v++)
+        if (!placed[v] && before(t, v, u))
+            return false;
+    return true;
+}
+
+/* Loops of few elements, each of which a warp or a part of one does, wait for memory as long as others do: they stand together in front of
+ * the first unit that wants one of them, with those that could be done there, too. Other warps do others of them at one time. */
+static void gather_little(Tiling *t)
+{
+    size_t n = t->unit.n, done = 0;
+    size_t *to = NEW_ARRAY(t->k->arena, size_t, n + 1);
+    bool *placed = NEW_ARRAY(t->k->arena, bool, n + 1);
+    for (size_t at = 0; at <= n; at++) {
+        size_t u = at < n ? t->order[at] : n;
+        if (at < n && (placed[u] || is_little(t, u)))
+            continue;
+        bool wanted = at == n;
+        for (size_t i = 0; i < at; i++)
+            wanted = wanted || (!placed[t->order[i]] && before(t, t->order[i], u));
+        for (size_t i = 0; wanted && i < n; i++) {
+            size_t v = t->order[i];
+            if (placed[v] || !is_little(t, v) || !is_ready(t, v, placed))
+                continue;
+            to[done++] = v;
+            placed[v] = true;
+        }
+        if (at < n) {
+            to[done++] = u;
+            placed[u] = true;
+        }
+    }
+    t->order = to;
+}
+
 static void put_in_order(Tiling *t)
 {
     Kernel *k = t->k;
@@ -542,6 +594,7 @@ void kernel_place_tiles(Kernel *to, const Kernel *from)
     find_units(&t);
     find_touches(&t);
     find_order(&t);
+    gather_little(&t);
     find_lives(&t);
     find_slots(&t);
     put_in_order(&t);
