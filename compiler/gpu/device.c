@@ -195,7 +195,7 @@ bool kernel_product_by_rows(const Kernel *k, const KProduct *x)
  * call would cost it its second block. */
 bool kernel_calls_products(const Kernel *k)
 {
-    enum { SEVERAL = 2, MANY = 10 };
+    enum { SEVERAL = 2, MANY = 12 };
     return k->tensor && k->product.n >= (k->part ? MANY : SEVERAL);
 }
 
