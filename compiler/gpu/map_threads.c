@@ -694,18 +694,28 @@ static void end_row(Mapping *s)
     memcpy(s->left, s->touched, kernel_row_things(s->from));
 }
 
-/* Of a row with products: the warp that does a loop for which one is enough. Loops over one variable have the same threads, those over others
- * are done at the same time where no barrier stands between. */
-static uint8_t first_warp(Mapping *s, const KStmt *st)
+/* Does a loop touch an array? Then the same threads come by there in all loops over its variable. */
+static bool has_array(const Kernel *k, size_t loop)
+{
+    for (size_t i = loop, end = kernel_loop_end(k, loop); i < end; i++)
+        if (kernel_of_array(&k->stmt.v[i]))
+            return true;
+    return false;
+}
+
+/* Of a row with products: the warp that does a loop for which one is enough. All those that stand between two barriers are done at the same
+ * time, but for those over one variable that share arrays. */
+static uint8_t first_warp(Mapping *s, size_t i, const KStmt *st)
 {
     int64_t threads = (ix_info(s->k->ix, st->var)->hi + (st->width ? st->width : 1)) / (st->width ? st->width : 1);
     if (!s->k->product.n || threads > WARP || kernel_fills_along(s->from, st->var))
         return 0;
-    if (!s->first[st->var]) {
-        s->first[st->var] = s->warp + 1;
+    uint8_t alone = 0, *first = has_array(s->from, i) ? &s->first[st->var] : &alone;
+    if (!*first) {
+        *first = s->warp + 1;
         s->warp = (uint8_t)((s->warp + 1u) % (s->k->mapping.row_threads / WARP));
     }
-    return s->first[st->var] - 1;
+    return *first - 1;
 }
 
 /* Who does a loop: all threads, or the warps and then the threads of each. */
@@ -721,7 +731,7 @@ static void share_loop(Mapping *s, size_t i, KStmt *st)
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
     st->piece = st->width > s->how->piece[i] ? s->how->piece[i] : 0;
     st->unroll = s->how->times[i];
-    st->first = lanes && st->threads == THREADS_OF_ROW ? first_warp(s, st) : 0;
+    st->first = lanes && st->threads == THREADS_OF_ROW ? first_warp(s, i, st) : 0;
 }
 
 static void end_loop(Mapping *s)
