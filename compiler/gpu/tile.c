@@ -313,7 +313,7 @@ static bool before(const Tiling *t, size_t u, size_t v)
 /* Words of 4 bytes; parts lie in eights. */
 static int64_t size_of(const KBuffer *b)
 {
-    return b->half ? (b->elements + 1) / 2 : b->parts ? (b->elements + 7) / 8 * 8 : b->elements;
+    return b->half ? (b->elements + 1) / 2 : b->parts ? (b->elements + 7) / 8 * 8 : (b->pairs ? 2 : 1) * b->elements;
 }
 
 /* By how many words the tiles that are needed grow, going backwards, when u is done next.
@@ -436,6 +436,43 @@ static void put_in_order(Tiling *t)
     memcpy(&k->stmt, &all, sizeof all);
 }
 
+/* ---- products of two rows ---- */
+
+/* Of a product's factor: does the next row begin where the sum ends, so that two rows are one sum twice as long? */
+static bool goes_on(const Kernel *k, const KProduct *p, uint32_t buffer, Ix at, int64_t deep)
+{
+    const KBuffer *b = &k->buffer.v[buffer];
+    int64_t terms = ix_dim_at(k->ix, ix_info(k->ix, p->k)->extent), row = 0;
+    if (b->tile)
+        return !b->half && !b->parts && terms * deep == b->elements && b->elements % ((int64_t)8 << b->bank) == 0; /* whose elements keep their places (vwn_bank_rows) */
+    return !b->written && ix_slope(k->ix, at, k->row, &row) && row == terms * deep;
+}
+
+/* A sum over rows of products whose sums have eight terms and less: tensor cores take sixteen, and what has to be read and written for
+ * each row is the whole result. */
+static bool is_of_pairs(const Kernel *k, const KProduct *p)
+{
+    enum { EIGHT = 8 };
+    ProductSteps s;
+    ProductCut cut = kernel_product_cut(k, p);
+    const KBuffer *a = &k->buffer.v[p->a], *b = &k->buffer.v[p->b];
+    Dim depth = ix_info(k->ix, p->k)->extent;
+    if (!k->part || !p->add || k->buffer.v[p->c].tile || (cut != CUT_SHORT_ROWS && cut != CUT_SHORT_COLUMNS) || a->tile == b->tile ||
+        !ix_literal(k->ix, depth) || depth.n > EIGHT || !product_steps(k, p, &s))
+        return false;
+    return goes_on(k, p, p->a, p->a_at, s.ak) && goes_on(k, p, p->b, p->b_at, s.bk);
+}
+
+static void find_pairs(Kernel *k)
+{
+    for (size_t i = 0; i < k->product.n; i++) {
+        KProduct *p = &k->product.v[i];
+        uint32_t tile = k->buffer.v[p->a].tile ? p->a : p->b;
+        p->pairs = is_of_pairs(k, p);
+        k->buffer.v[tile].pairs = k->buffer.v[tile].pairs || p->pairs;
+    }
+}
+
 /* ---- places ---- */
 
 static void find_lives(Tiling *t)
@@ -485,6 +522,8 @@ static bool in_place(const Tiling *t, uint32_t x, uint32_t y)
 
 static bool share(const Tiling *t, uint32_t x, uint32_t y)
 {
+    if (t->k->buffer.v[x].pairs || t->k->buffer.v[y].pairs)
+        return false;
     if (t->to[x] == t->from[y])
         return in_place(t, x, y);
     if (t->to[y] == t->from[x])
@@ -591,6 +630,7 @@ void kernel_place_tiles(Kernel *to, const Kernel *from)
     leave_out(&t);
     find_halves(to);
     find_banks(to);
+    find_pairs(to);
     find_units(&t);
     find_touches(&t);
     find_order(&t);

@@ -766,7 +766,7 @@ void put_statement(Printer *p, const KStmt *s)
     case KS_ROWS: case KS_LOOP:
         open_loop(p, s);
         if (p->d->threads && s->kind == KS_ROWS)
-            emit_row_prefetches(p, (size_t)(s - p->k->stmt.v));
+            emit_row_begin(p, (size_t)(s - p->k->stmt.v));
         break;
     case KS_END:
         if (p->k->mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
@@ -928,7 +928,7 @@ static void put_grid(Printer *p, Buf *out)
         Dim size = DIM(k->tile_slot.v[i]);
         Buf before = begin_piece(p);
         put_dim(p, size);
-        buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, end_piece(p, before));
+        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", emit_pairs_of(k, i) ? "both" : "u", i, end_piece(p, before));
         if (!ix_literal(k->ix, size))
             add_shared(p, term, &of->term[g->n_term]);
     }
