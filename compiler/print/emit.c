@@ -725,11 +725,12 @@ static void stmt_batch(Printer *p, const KStmt *s)
     buf_puts(&p->body, ";\n");
 }
 
+char *root_text(Printer *p, const KRoot *r) { return in_lanes(p, element_text(p, r->buffer, r->at)); }
+
 static void stmt_sink(Printer *p, const KStmt *s)
 {
     const KRoot *r = &p->k->root.v[s->root];
-    char *to = p->k->mapping.by_row ? share_name(p, s)
-                                   : in_lanes(p, element_text(p, r->buffer, r->at));
+    char *to = p->k->mapping.by_row ? share_name(p, s) : root_text(p, r);
     put_fold(p, s, r->op, to, ex_text(p, r->value));
 }
 
@@ -952,6 +953,11 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
         }
         if (k->stmt.v[i].piece) {
             emit_pieces(&p, i);
+            i = kernel_loop_end(k, i);
+            continue;
+        }
+        if (d->threads && emit_sums_ahead(k, i)) {
+            emit_sums_then(&p, i);
             i = kernel_loop_end(k, i);
             continue;
         }

@@ -44,12 +44,15 @@ void close_brace(Printer *p);
 char *array_element(Printer *p, int array); /* the same of all its lanes */
 void put_statement_lanes(Printer *p, const KStmt *s); /* whether what is printed next stands for a vector, as the statement does */
 char *array_place(Printer *p, char letter, int array); /* its element at the variables of its loops */
+char *root_text(Printer *p, const KRoot *r); /* its element, or those of all lanes */
 char *stored_text(Printer *p, Ex e); /* a value to be stored; one that is the same in all lanes becomes a vector */
 
 /* emit_pieces.c */
 void emit_pieces(Printer *p, size_t loop); /* a loop, with all that is in it */
 bool emit_loads_ahead(const Kernel *k, size_t loop); /* is it a short loop, of whose rounds the loads come first? */
 void emit_rounds(Printer *p, size_t loop); /* it, with all that is in it */
+bool emit_sums_ahead(const Kernel *k, size_t loop); /* does it add to sums over rows in memory, which are loaded first? */
+void emit_sums_then(Printer *p, size_t loop); /* it, with all that is in it */
 
 /* emit_threads.c */
 enum { SUMS_LEAST = 3 }; /* so many totals are a call */

@@ -217,3 +217,76 @@ void emit_rounds(Printer *p, size_t loop)
     }
     put_statement(p, &k->stmt.v[end]);
 }
+
+/* ---- sums over rows of a row with products ---- */
+
+static bool is_sum_over_rows(const Kernel *k, const KStmt *s) { return s->kind == KS_SINK && k->root.v[s->root].op == OP_SUM; }
+
+/* Does the loop load what it stores? */
+static bool loads_stored(const Kernel *k, size_t loop, uint32_t buffer)
+{
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KEx *x = kx(k, k->stmt.v[i].ex);
+        if (k->stmt.v[i].kind == KS_LET && x->kind == KX_LOAD && x->slot == buffer)
+            return true;
+    }
+    return false;
+}
+
+/* Nor does it know that tensors lie apart. Where a warp or two add to sums in memory, each of these waits for the one before: so all of them
+ * are loaded first, and stored when all is computed. */
+bool emit_sums_ahead(const Kernel *k, size_t loop)
+{
+    bool some = false;
+    if (!k->product.n || k->mapping.holds_sums || k->stmt.v[loop].kind != KS_LOOP || !k->stmt.v[loop].mapped || k->stmt.v[loop].piece)
+        return false;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        switch (s->kind) {
+        case KS_LET: case KS_VAR: case KS_ACC_ADD: case KS_ARRAY_GET: break;
+        case KS_STORE: case KS_SINK:
+            if (s->one || loads_stored(k, loop, k->root.v[s->root].buffer) || (s->kind == KS_SINK && !is_sum_over_rows(k, s)))
+                return false;
+            some = some || s->kind == KS_SINK;
+            break;
+        default: return false;
+        }
+    }
+    return some;
+}
+
+void emit_sums_then(Printer *p, size_t loop)
+{
+    const Kernel *k = p->k;
+    const size_t end = kernel_loop_end(k, loop);
+    put_statement(p, &k->stmt.v[loop]);
+    for (size_t i = loop + 1; i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind != KS_SINK)
+            continue;
+        put_statement_lanes(p, s);
+        char *at = root_text(p, &k->root.v[s->root]);
+        begin_line(p);
+        buf_printf(&p->body, "const auto o%zu = %s;\n", i, at);
+    }
+    for (size_t i = loop + 1; i < end; i++)
+        if (!is_store(&k->stmt.v[i])) {
+            put_statement_lanes(p, &k->stmt.v[i]);
+            put_statement(p, &k->stmt.v[i]);
+        }
+    for (size_t i = loop + 1; i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (!is_store(s))
+            continue;
+        put_statement_lanes(p, s);
+        if (s->kind == KS_STORE) {
+            put_statement(p, s);
+            continue;
+        }
+        const KRoot *r = &k->root.v[s->root];
+        char *at = root_text(p, r), *value = ex_text(p, r->value);
+        begin_line(p);
+        buf_printf(&p->body, "%s = o%zu + %s;\n", at, i, value);
+    }
+    put_statement(p, &k->stmt.v[end]);
+}
