@@ -537,9 +537,11 @@ FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
             vwn_go_on<B>(b, STEP * bk);
         }
     }
-    VWN_EVERY(i, 4 * TM, share[warp][i][lane] = x[i / 4][0][i % 4])
+    const uint32_t there = (M + 7) / 8 * 2; /* words of rows that are there */
+    VWN_EVERY(i, 4 * TM, if (i < there) share[warp][i][lane] = x[i / 4][0][i % 4])
     __syncthreads();
-    for (uint32_t i = warp; i < 4 * TM; i += WARPS) {
+    #pragma unroll 1
+    for (uint32_t i = warp; i < there; i += WARPS) {
         const uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, at = row * cm + column * cn;
         real sum = 0;
         VWN_EVERY(w, WARPS, sum += share[w][i][lane])
