@@ -268,7 +268,8 @@ static bool is_there(const Kernel *k, size_t loop, const KStmt *s)
         const KStmt *x = &k->stmt.v[i];
         depth += x->kind == KS_LOOP;
         depth -= x->kind == KS_END;
-        bool value = s->kind == KS_LET || s->kind == KS_ARRAY_GET, there = x->kind == KS_LET || x->kind == KS_ARRAY_GET || x->kind == KS_ACC;
+        bool value = s->kind == KS_LET || s->kind == KS_ARRAY_GET;
+        bool there = x->kind == KS_LET || x->kind == KS_ARRAY_GET || x->kind == KS_ACC;
         if (depth == 0 && (s->kind == KS_VAR ? x->kind == KS_VAR && x->var == s->var : value && there && x->ex == s->ex))
             return true;
     }
