@@ -344,6 +344,13 @@ static void put_value_of(Printer *p, Ex e)
     }
 }
 
+char *computed_text(Printer *p, Ex e)
+{
+    Buf before = begin_piece(p);
+    put_value_of(p, e);
+    return end_piece(p, before);
+}
+
 const char *type_name(const Printer *p, const KEx *x)
 {
     if (p->lanes && x->type == KT_REAL) /* an integer is the place of the first element */

@@ -38,6 +38,7 @@ void put_part_size(Printer *p, uint32_t buffer);
 const char *type_name(const Printer *p, const KEx *x);
 const char *neutral(const Printer *p, Op op);
 char *ex_text(Printer *p, Ex e);
+char *computed_text(Printer *p, Ex e); /* what it is computed from */
 void put_statement(Printer *p, const KStmt *s);
 void put_definition(Printer *p, Ex e); /* "const real x5 = " */
 void close_brace(Printer *p);
