@@ -176,14 +176,19 @@ ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
     return m > FEW ? CUT_WIDE_PIECES : n < LONG ? CUT_FEW_ROWS : is_short ? CUT_SHORT_ROWS : CUT_LONG_ROWS;
 }
 
+bool kernel_product_shares(const Kernel *k, const KProduct *x)
+{
+    ProductCut cut = kernel_product_cut(k, x);
+    return k->tensor && (cut == CUT_FEW_NUMBERS || cut == CUT_MORE_NUMBERS);
+}
+
 /* A few numbers are stored one by one, so that it is the shape of a fragment that counts, and not how they lie. */
 bool kernel_product_by_rows(const Kernel *k, const KProduct *x)
 {
     ProductSteps s;
     const IxTable *t = k->ix;
     bool by_rows = product_steps(k, x, &s) && s.cn == 1;
-    ProductCut cut = kernel_product_cut(k, x);
-    if (cut != CUT_FEW_NUMBERS && cut != CUT_MORE_NUMBERS)
+    if (!kernel_product_shares(k, x))
         return by_rows;
     return ix_dim_at(t, ix_info(t, x->n)->extent) <= LESS && (by_rows || ix_dim_at(t, ix_info(t, x->m)->extent) > LESS);
 }
@@ -193,7 +198,7 @@ bool kernel_product_by_rows(const Kernel *k, const KProduct *x)
  * call would cost it its second block. */
 bool kernel_calls_products(const Kernel *k)
 {
-    enum { SEVERAL = 2, MANY = 10 };
+    enum { SEVERAL = 2, MANY = 12 };
     return k->tensor && k->product.n >= (k->part ? MANY : SEVERAL);
 }
 

@@ -27,6 +27,7 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
 typedef enum ProductCut { CUT_WIDE_PIECES, CUT_FEW_COLUMNS, CUT_FEW_ROWS, CUT_LONG_ROWS, CUT_LONG_COLUMNS, CUT_SHORT_ROWS, CUT_SHORT_COLUMNS,
                           CUT_FEW_NUMBERS, CUT_MORE_NUMBERS } ProductCut;
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x);
+bool kernel_product_shares(const Kernel *k, const KProduct *x); /* do warps have shares of its sum, in shared memory of its own? */
 bool kernel_product_by_rows(const Kernel *k, const KProduct *x); /* else its turned factors are multiplied in the other order */
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 
@@ -34,6 +35,7 @@ bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 enum { PRODUCT_THREADS = 256, SUMS_MOST = 32 }; /* of a row with products; that a thread has of a row without */
 void kernel_turn_nests(Kernel *k); /* loops of a row as its threads like them */
 int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in a loop */
+bool kernel_has_few_inside(const Kernel *k, size_t loop); /* eight at most in each loop in it: a thread does all of a round */
 /* Elements of the arrays that a loop adds up over its rounds, where each thread can have them in registers; -1: it does
  * something else. */
 int64_t kernel_sums_of(const Kernel *k, size_t loop);
@@ -55,6 +57,13 @@ bool kernel_has_pieces(const Kernel *k, size_t loop);
 enum { PIECE = 2 }; /* elements of a piece: a word of 16-bit numbers */
 enum { VALUES_LEAST = 256 }; /* of the statements of a loop, in vectors: there are always registers for so many */
 uint32_t kernel_loops_inside(const Kernel *k, size_t loop); /* map_threads.c: how many loops are in it */
+
+/* barriers.c: what the part of a row that begins at statement i touches that is not its threads' own, READS and WRITES by thing, is added to
+ * `how`; the result: whether it stores what other threads may still have to load. mapped: whose arrays of sums are known. */
+static inline bool kernel_opens(const KStmt *s) { return s->kind == KS_LOOP || s->kind == KS_ROWS || s->kind == KS_PART; }
+size_t kernel_row_things(const Kernel *k);
+bool kernel_row_touches(const Kernel *k, size_t i, const Kernel *mapped, const bool *own, uint8_t *how);
+bool kernel_row_meets(const Kernel *k, const uint8_t *a, const uint8_t *b); /* does one touch what the other does, and one of them writes? */
 
 /* structure.c: kernels with equal names differ in sizes alone: with one thread mapping they print one text. Of a
  * scheduled kernel without products. */

@@ -10,7 +10,7 @@
  * threads of a warp must meet at, stands in no loop of which each of them has its own rounds. Functions of the prelude and
  * written kernels have conditions of their own, which are not walked here but in their text (tests/kernel/meet.h).
  */
-#include "compiler/kernel/kernel.h"
+#include "device.h"
 
 /* Who touches it, and what: the loops of which each thread, or each warp, has rounds of its own, and the place. */
 typedef struct Touch {
@@ -155,7 +155,7 @@ static void touch_product(Races *r, size_t i, const KProduct *p)
     touch_buffer(r, i, p->a, touch_here(r, false));
     touch_buffer(r, i, p->b, touch_here(r, false));
     touch_buffer(r, i, p->c, t);
-    if (r->k->tensor)
+    if (kernel_product_shares(r->k, p))
         touch(r, i, &r->shares, (Touch){.write = true});
 }
 

@@ -18,14 +18,17 @@ typedef struct Mapping {
     IVar whole;           /* this one, when a round is one thread's with all loops in it */
     bool warps;           /* inside a loop whose rounds warps share */
     VEC(KStmt) loops;     /* what is open */
-    uint8_t *nest;        /* by array, and of tiles: how the loops of the row that are open touch those of others */
+    uint8_t *nest;        /* by thing of a row (barriers.c): how the loops of the row that are open touch those of others */
     VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
     VEC(int) waiting_depth; /* and where they were declared */
     VEC(int) sums;        /* arrays of sums that wait for the end of their loop */
     bool *own;            /* by array: every element is touched by one thread alone */
     const KMappingChoice *how;
     uint8_t *touched;     /* and how threads may have touched them since the last barrier */
+    const uint8_t *before; /* and in the row before, behind its last barrier; NULL: anywhere in it */
+    uint8_t *left;        /* what this row leaves so */
     uint32_t exchanges;   /* between warps in a row, outside loops */
+    bool taken;           /* totals of one, since the last barrier */
     bool flip;            /* half of the totals that the next exchange uses */
     uint32_t exchanged;   /* totals of the largest exchange */
     uint8_t *first;       /* by variable: of loops that take a warp, which one and 1; 0: none yet */
@@ -120,11 +123,6 @@ static bool *held_sums(const Kernel *k)
     return held;
 }
 
-static bool opens(const KStmt *st)
-{
-    return st->kind == KS_LOOP || st->kind == KS_ROWS || st->kind == KS_PART;
-}
-
 static bool has_loops(const Kernel *k)
 {
     for (size_t i = 0; i < k->stmt.n; i++)
@@ -144,7 +142,7 @@ static RowWork work_of_row(const Kernel *k)
     int depth = 0, loops = 0;
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];
-        if (opens(s)) {
+        if (kernel_opens(s)) {
             int64_t n = s->kind == KS_LOOP ? ix_info(k->ix, s->var)->hi + 1 : 1;
             rounds[depth + 1] = rounds[depth] * n;
             depth++;
@@ -281,13 +279,6 @@ static bool for_warps(const Kernel *k, size_t loop)
     return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) && is_of_warps(k, loop);
 }
 
-/* Has each round of this loop so few elements in it that a warp would leave most of its threads idle, and one thread does them? */
-static bool is_of_few(const Kernel *k, size_t loop)
-{
-    enum { FEW = 8 };
-    return !k->stmt.v[loop].simd && kernel_elements_inside(k, loop) <= FEW;
-}
-
 static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SHARE_SUMS; }
 
 /* ---- loops whose rounds are one thread's ---- */
@@ -352,7 +343,7 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
         if (s->kind != KS_LOOP || s->simd)
             continue;
         int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = kernel_elements_inside(k, i), all = outer * pieces(rounds, threads) * in;
-        if ((all < least || (all == least && best == SIZE_MAX)) && (in <= FEW || lies_along(k, i)) && is_separable(k, i)) {
+        if ((all < least || (all == least && best == SIZE_MAX)) && ((k->product.n ? kernel_has_few_inside(k, i) : in <= FEW) || lies_along(k, i)) && is_separable(k, i)) {
             best = i;
             least = all;
         }
@@ -391,7 +382,7 @@ static void find_shares(KMappingChoice *s, const Kernel *k)
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
             bool sums = !k->product.n && is_of_sums(k, i, s->row_threads), narrow = s->lanes < WARP;
-            size_t whole = (k->product.n && !is_of_few(k, i)) || sums || narrow ? SIZE_MAX : whole_loop(k, i, s->row_threads);
+            size_t whole = (k->product.n && !kernel_has_few_inside(k, i)) || sums || narrow ? SIZE_MAX : whole_loop(k, i, s->row_threads);
             size_t around = narrow ? longest_around(k, i) : SIZE_MAX;
             if (around != SIZE_MAX)
                 s->share[around] = SHARE_WARPS;
@@ -566,7 +557,8 @@ static void put(Mapping *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); 
 static void barrier(Mapping *s)
 {
     put(s, (KStmt){.kind = KS_BARRIER});
-    memset(s->touched, 0, s->from->array.n + 1);
+    memset(s->touched, 0, kernel_row_things(s->from));
+    s->taken = false;
 }
 
 /* Through three sets of slots: exchanges of a row take the first two by turns, so that the barrier of one ends the reading of
@@ -589,6 +581,7 @@ static void exchange(Mapping *s, const KStmt *share, uint32_t n)
     if (!inside) {
         s->flip = !s->flip;
         s->exchanges++;
+        s->taken = true;
     }
 }
 
@@ -623,6 +616,7 @@ static void finish_sums(Mapping *s)
             s->exchanged = s->exchanged > n ? s->exchanged : n;
             s->flip = !s->flip;
             s->exchanges++;
+            s->taken = true;
         } else if (s->touched[array]) { /* by the row before: a shuffle orders no memory */
             barrier(s);
         }
@@ -669,7 +663,7 @@ static void find_own(Mapping *s)
         Lane now = lane.v[lane.n - 1];
         bool shares = st->kind == KS_LOOP && (is_whole(s->how->share[i]) || (st->simd && i >= whole));
         whole = is_whole(s->how->share[i]) ? kernel_loop_end(k, i) : whole;
-        if (opens(st))
+        if (kernel_opens(st))
             vec_push(k->arena, &lane, shares ? ((Lane){st->var, s->how->width[i]}) : now);
         else if (st->kind == KS_END)
             lane.n--;
@@ -686,73 +680,45 @@ static void find_own(Mapping *s)
     }
 }
 
-static bool is_in_registers(const Kernel *k, const KStmt *st)
+/* The part of a row that stands open, or stood. */
+static void add_touches(Mapping *s)
 {
-    return k->array.v[st->array].sums && (st->kind == KS_ARRAY_FILL || st->kind == KS_ARRAY_ADD);
-}
-
-/* How the part of a row that begins at statement i touches arrays and tiles that are not its threads' own. A tile never is.
- * Returns whether it stores what other threads may still have to load. */
-static bool find_touches(Mapping *s, size_t i, uint8_t *how)
-{
-    const Kernel *k = s->from;
-    ArenaMark mark = arena_mark(k->arena);
-    KTouches of = {0};
-    bool overwrites = false;
-    for (size_t end = opens(&k->stmt.v[i]) ? kernel_loop_end(k, i) : i; i <= end; i++) {
-        const KStmt *st = &k->stmt.v[i];
-        of.n = 0;
-        kernel_touches(k, st, &of);
-        for (size_t j = 0; j < of.n; j++) {
-            const KTouch *t = &of.v[j];
-            const KBuffer *b = t->thing == OF_BUFFER ? &k->buffer.v[t->number] : NULL;
-            if (b && (b->tile || st->kind == KS_PRODUCT))
-                how[k->array.n] |= t->how;
-            else if (b)
-                overwrites = overwrites || (st->kind == KS_STORE && t->how & WRITES && b->read);
-            else if (t->thing == OF_ARRAY && !s->own[t->number] && !is_in_registers(s->k, st))
-                how[t->number] |= t->how;
-        }
-    }
-    arena_reset(k->arena, mark);
-    return overwrites;
-}
-
-/* Does one touch what the other does, and one of them writes? */
-static bool meet(const uint8_t *a, const uint8_t *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (a[i] && b[i] && (a[i] | b[i]) & WRITES)
-            return true;
-    return false;
-}
-
-static void add_touches(uint8_t *to, const uint8_t *how, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] |= how[i];
+    for (size_t i = 0, n = kernel_row_things(s->from); i < n; i++)
+        s->touched[i] |= s->nest[i];
 }
 
 /* ---- the walk ---- */
 
+/* The next row begins with the set of slots that the last exchange of this one has taken totals from. */
 static void end_row(Mapping *s)
 {
-    if (s->exchanges % 2)
+    if (s->exchanges % 2 && s->taken)
         barrier(s);
+    memcpy(s->left, s->touched, kernel_row_things(s->from));
 }
 
-/* Of a row with products: the warp that does a loop for which one is enough. Loops over one variable have the same threads, those over others
- * are done at the same time where no barrier stands between. */
-static uint8_t first_warp(Mapping *s, const KStmt *st)
+/* Does a loop touch an array? Then the same threads come by there in all loops over its variable. */
+static bool has_array(const Kernel *k, size_t loop)
+{
+    for (size_t i = loop, end = kernel_loop_end(k, loop); i < end; i++)
+        if (kernel_of_array(&k->stmt.v[i]))
+            return true;
+    return false;
+}
+
+/* Of a row with products: the warp that does a loop for which one is enough. All those that stand between two barriers are done at the same
+ * time, but for those over one variable that share arrays. */
+static uint8_t first_warp(Mapping *s, size_t i, const KStmt *st)
 {
     int64_t threads = (ix_info(s->k->ix, st->var)->hi + (st->width ? st->width : 1)) / (st->width ? st->width : 1);
     if (!s->k->product.n || threads > WARP || kernel_fills_along(s->from, st->var))
         return 0;
-    if (!s->first[st->var]) {
-        s->first[st->var] = s->warp + 1;
+    uint8_t alone = 0, *first = has_array(s->from, i) ? &s->first[st->var] : &alone;
+    if (!*first) {
+        *first = s->warp + 1;
         s->warp = (uint8_t)((s->warp + 1u) % (s->k->mapping.row_threads / WARP));
     }
-    return s->first[st->var] - 1;
+    return *first - 1;
 }
 
 /* Who does a loop: all threads, or the warps and then the threads of each. */
@@ -768,7 +734,7 @@ static void share_loop(Mapping *s, size_t i, KStmt *st)
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
     st->piece = st->width > s->how->piece[i] ? s->how->piece[i] : 0;
     st->unroll = s->how->times[i];
-    st->first = lanes && st->threads == THREADS_OF_ROW ? first_warp(s, st) : 0;
+    st->first = lanes && st->threads == THREADS_OF_ROW ? first_warp(s, i, st) : 0;
 }
 
 static void end_loop(Mapping *s)
@@ -780,7 +746,7 @@ static void end_loop(Mapping *s)
     else if (loop.mapped)
         s->in_mapped = false, s->whole = 0;
     if (s->depth == s->row_depth)
-        add_touches(s->touched, s->nest, s->from->array.n + 1);
+        add_touches(s);
     if (s->depth >= s->row_depth)
         finish_accs(s);
     if (s->depth == s->row_depth)
@@ -791,14 +757,13 @@ static void share_statement(Mapping *s, size_t i)
 {
     KStmt st = s->from->stmt.v[i];
     if (s->row_depth && s->depth == s->row_depth) {
-        size_t things = s->from->array.n + 1;
-        memset(s->nest, 0, things);
-        bool overwrites = find_touches(s, i, s->nest);
+        memset(s->nest, 0, kernel_row_things(s->from));
+        bool overwrites = kernel_row_touches(s->from, i, s->k, s->own, s->nest);
         if (st.kind == KS_END)
             end_row(s);
-        else if (overwrites || meet(s->touched, s->nest, things))
+        else if (overwrites || kernel_row_meets(s->from, s->touched, s->nest))
             barrier(s);
-        add_touches(s->touched, s->nest, things);
+        add_touches(s);
     }
     switch (st.kind) {
     case KS_ARRAY_PUT:
@@ -825,7 +790,7 @@ static void share_statement(Mapping *s, size_t i)
     if (st.kind == KS_END && s->depth == 1 && s->k->mapping.holds_sums)
         barrier(s); /* others have added what this thread stores */
     put(s, st);
-    if (opens(&st)) {
+    if (kernel_opens(&st)) {
         s->depth++;
         vec_push(s->k->arena, &s->loops, st);
     }
@@ -833,10 +798,43 @@ static void share_statement(Mapping *s, size_t i)
         barrier(s); /* others have filled what this thread adds to */
     } else if (st.kind == KS_ROWS) {
         s->row_depth = s->depth;
-        find_touches(s, i, s->touched); /* by the row before */
+        if (s->before)
+            memcpy(s->touched, s->before, kernel_row_things(s->from));
+        else
+            kernel_row_touches(s->from, i, s->k, s->own, s->touched);
     } else if (st.kind == KS_END) {
         end_loop(s);
     }
+}
+
+static void start(Mapping *s, const uint8_t *before)
+{
+    const size_t things = kernel_row_things(s->from);
+    const Mapping fresh = {.from = s->from, .k = s->k, .how = s->how, .own = s->own};
+    *s = fresh;
+    s->before = before;
+    s->nest = NEW_ARRAY(s->from->arena, uint8_t, things);
+    s->touched = NEW_ARRAY(s->from->arena, uint8_t, things);
+    s->left = NEW_ARRAY(s->from->arena, uint8_t, things);
+    s->first = NEW_ARRAY(s->from->arena, uint8_t, s->from->ix->var.n + 1);
+    s->k->stmt.n = 0;
+}
+
+static void share_all(Mapping *s, const uint8_t *before)
+{
+    start(s, before);
+    for (size_t i = 0; i < s->from->stmt.n; i++)
+        share_statement(s, i);
+}
+
+/* What a row leaves touched is known when it has been walked; it must be the same with the barriers that are wanted then. */
+static void share_statements(Mapping *s)
+{
+    share_all(s, NULL);
+    const uint8_t *left = s->left;
+    share_all(s, left);
+    if (memcmp(left, s->left, kernel_row_things(s->from)) != 0)
+        share_all(s, NULL);
 }
 
 /* ---- a row for each thread ---- */
@@ -863,6 +861,8 @@ static void put_sums(Mapping *s, KStmtKind kind)
 static void share_rows(Mapping *s)
 {
     KStmt share[ROW_SUMS_MAX];
+    start(s, NULL);
+    s->row_depth = 1; /* what a partition does when its rows are over */
     for (size_t i = 0; i < s->from->stmt.n; i++) {
         KStmt st = s->from->stmt.v[i];
         st.simd = false;
@@ -871,7 +871,7 @@ static void share_rows(Mapping *s)
             st.unroll = s->how->times[i];
             put_sums(s, KS_SUM_NEW);
         }
-        s->depth += opens(&st);
+        s->depth += kernel_opens(&st);
         s->depth -= st.kind == KS_END;
         put(s, st);
         if (st.kind == KS_END && s->depth == 1) {
@@ -959,17 +959,11 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     to->mapping.width = widest_of(how, from);
     Mapping s = {.from = from, .k = to, .how = how};
     find_sums(to, from, how);
-    s.nest = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
-    s.touched = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
-    s.first = NEW_ARRAY(from->arena, uint8_t, from->ix->var.n + 1);
     find_own(&s);
-    if (to->mapping.by_row) {
-        s.row_depth = 1; /* what a partition does when its rows are over */
+    if (to->mapping.by_row)
         share_rows(&s);
-    } else {
-        for (size_t i = 0; i < from->stmt.n; i++)
-            share_statement(&s, i);
-    }
+    else
+        share_statements(&s);
     place_slots(&s);
     kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
     find_halves(to);

@@ -27,6 +27,21 @@ int64_t kernel_elements_inside(const Kernel *k, size_t loop)
     return all ? all : 1;
 }
 
+bool kernel_has_few_inside(const Kernel *k, size_t loop)
+{
+    enum { FEW = 8 };
+    if (k->stmt.v[loop].simd)
+        return false;
+    int64_t most = 1;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
+        if (k->stmt.v[i].kind == KS_LOOP) {
+            int64_t n = (ix_info(k->ix, k->stmt.v[i].var)->hi + 1) * kernel_elements_inside(k, i);
+            most = n > most ? n : most;
+            i = kernel_loop_end(k, i);
+        }
+    return most <= FEW;
+}
+
 /* Is it a statement of a loop that computes, for each round, nothing but values and sums within the round? */
 static bool is_in_registers(const Kernel *k, size_t loop, const KStmt *s)
 {
@@ -253,7 +268,9 @@ static bool is_there(const Kernel *k, size_t loop, const KStmt *s)
         const KStmt *x = &k->stmt.v[i];
         depth += x->kind == KS_LOOP;
         depth -= x->kind == KS_END;
-        if (depth == 0 && x->kind == s->kind && (s->kind == KS_VAR ? x->var == s->var : (s->kind == KS_LET || s->kind == KS_ARRAY_GET) && x->ex == s->ex))
+        bool value = s->kind == KS_LET || s->kind == KS_ARRAY_GET;
+        bool there = x->kind == KS_LET || x->kind == KS_ARRAY_GET || x->kind == KS_ACC;
+        if (depth == 0 && (s->kind == KS_VAR ? x->kind == KS_VAR && x->var == s->var : value && there && x->ex == s->ex))
             return true;
     }
     return false;
@@ -277,9 +294,46 @@ static void merge_loops(Kernel *k, size_t loop, size_t next)
     k->stmt.n = n;
 }
 
+/* Does a round of the loop `next` touch what other rounds of `loop` do, one of them writing? Each element of a tensor is stored once. */
+static bool depend_on_others(const Kernel *k, size_t loop, size_t end, size_t next)
+{
+    ArenaMark mark = arena_mark(k->arena);
+    const uint64_t round = ix_bit(k->ix, k->stmt.v[loop].var);
+    KTouches a = {0}, b = {0};
+    bool found = false;
+    for (size_t i = loop + 1; i < end; i++)
+        kernel_touches(k, &k->stmt.v[i], &a);
+    for (size_t i = next + 1, last = kernel_loop_end(k, next); i < last; i++)
+        kernel_touches(k, &k->stmt.v[i], &b);
+    for (size_t x = 0; x < a.n; x++)
+        for (size_t y = 0; y < b.n; y++) {
+            const KTouch *u = &a.v[x], *v = &b.v[y];
+            bool same = u->thing == v->thing && u->number == v->number && (u->how | v->how) & WRITES;
+            found = found || (same && u->thing == OF_ARRAY && !(u->deps & v->deps & round)) ||
+                    (same && u->thing == OF_BUFFER && (u->how | v->how) != WRITES) || (same && u->thing == OF_BATCH);
+        }
+    arena_reset(k->arena, mark);
+    return found;
+}
+
+/* Of a row with products: the loop right behind this one, of few elements as this one is, whose rounds a thread can do with those of this
+ * one, so that it waits once for what it loads for both; or 0. */
+static size_t waits_with(const Kernel *k, size_t loop)
+{
+    size_t end = kernel_loop_end(k, loop), next = end + 1;
+    const KStmt *a = &k->stmt.v[loop], *b = &k->stmt.v[next];
+    if (b->kind != KS_LOOP || a->simd || b->simd || a->var != b->var || !kernel_has_few_inside(k, loop) || !kernel_has_few_inside(k, next) ||
+        ((kernel_carried(k, loop) | kernel_carried(k, next)) & ~CARRIES_SAME))
+        return 0;
+    return depend_on_others(k, loop, end, next) ? 0 : next;
+}
+
 void kernel_turn_nests(Kernel *k)
 {
     interchange_loops(k);
+    for (size_t i = 0; i < k->stmt.n && k->product.n; i++)
+        for (size_t next; k->stmt.v[i].kind == KS_LOOP && (next = waits_with(k, i));)
+            merge_loops(k, i, next);
     for (size_t i = 0; i < k->stmt.n && !k->product.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP && adds_rounds(k, i))
             sum_by_element(k, i);

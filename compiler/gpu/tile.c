@@ -6,6 +6,7 @@
  * it, so what can be done later is, products that are only added up share a tile, one that is only
  * stored goes directly to memory, and tiles that are not needed at the same time share a place.
  */
+#include "device.h"
 #include "compiler/kernel/touches.h"
 
 /* A product; a loop with what is in it and the accumulators before it, which its end completes; or
@@ -312,7 +313,7 @@ static bool before(const Tiling *t, size_t u, size_t v)
 /* Words of 4 bytes; parts lie in eights. */
 static int64_t size_of(const KBuffer *b)
 {
-    return b->half ? (b->elements + 1) / 2 : b->parts ? (b->elements + 7) / 8 * 8 : b->elements;
+    return b->half ? (b->elements + 1) / 2 : b->parts ? (b->elements + 7) / 8 * 8 : (b->pairs ? 2 : 1) * b->elements;
 }
 
 /* By how many words the tiles that are needed grow, going backwards, when u is done next.
@@ -370,6 +371,57 @@ static void find_order(Tiling *t)
     }
 }
 
+/* Is it a loop of fewer elements than a block has threads, none of which waits for others? */
+static bool is_little(const Tiling *t, size_t u)
+{
+    const Kernel *k = t->k;
+    size_t from = t->unit.v[u].from;
+    if (k->stmt.v[from].kind != KS_LOOP)
+        return false;
+    for (size_t i = from; i < t->unit.v[u].end; i++)
+        if (k->stmt.v[i].kind == KS_ACC)
+            return false;
+    return (ix_info(k->ix, k->stmt.v[from].var)->hi + 1) * kernel_elements_inside(k, from) <= PRODUCT_THREADS;
+}
+
+/* Is nothing left that unit u has to follow? */
+static bool is_ready(const Tiling *t, size_t u, const bool *placed)
+{
+    for (size_t v = 0; v < u; v++)
+        if (!placed[v] && before(t, v, u))
+            return false;
+    return true;
+}
+
+/* Loops of few elements, each of which a warp or a part of one does, wait for memory as long as others do: they stand together in front of
+ * the first unit that wants one of them, with those that could be done there, too. Other warps do others of them at one time. */
+static void gather_little(Tiling *t)
+{
+    size_t n = t->unit.n, done = 0;
+    size_t *to = NEW_ARRAY(t->k->arena, size_t, n + 1);
+    bool *placed = NEW_ARRAY(t->k->arena, bool, n + 1);
+    for (size_t at = 0; at <= n; at++) {
+        size_t u = at < n ? t->order[at] : n;
+        if (at < n && (placed[u] || is_little(t, u)))
+            continue;
+        bool wanted = at == n;
+        for (size_t i = 0; i < at; i++)
+            wanted = wanted || (!placed[t->order[i]] && before(t, t->order[i], u));
+        for (size_t i = 0; wanted && i < n; i++) {
+            size_t v = t->order[i];
+            if (placed[v] || !is_little(t, v) || !is_ready(t, v, placed))
+                continue;
+            to[done++] = v;
+            placed[v] = true;
+        }
+        if (at < n) {
+            to[done++] = u;
+            placed[u] = true;
+        }
+    }
+    t->order = to;
+}
+
 static void put_in_order(Tiling *t)
 {
     Kernel *k = t->k;
@@ -382,6 +434,43 @@ static void put_in_order(Tiling *t)
     for (size_t i = t->end; i < k->stmt.n; i++)
         vec_push(k->arena, &all, k->stmt.v[i]);
     memcpy(&k->stmt, &all, sizeof all);
+}
+
+/* ---- products of two rows ---- */
+
+/* Of a product's factor: does the next row begin where the sum ends, so that two rows are one sum twice as long? */
+static bool goes_on(const Kernel *k, const KProduct *p, uint32_t buffer, Ix at, int64_t deep)
+{
+    const KBuffer *b = &k->buffer.v[buffer];
+    int64_t terms = ix_dim_at(k->ix, ix_info(k->ix, p->k)->extent), row = 0;
+    if (b->tile)
+        return !b->half && !b->parts && terms * deep == b->elements && b->elements % ((int64_t)8 << b->bank) == 0; /* whose elements keep their places (vwn_bank_rows) */
+    return !b->written && ix_slope(k->ix, at, k->row, &row) && row == terms * deep;
+}
+
+/* A sum over rows of products whose sums have eight terms and less: tensor cores take sixteen, and what has to be read and written for
+ * each row is the whole result. */
+static bool is_of_pairs(const Kernel *k, const KProduct *p)
+{
+    enum { EIGHT = 8 };
+    ProductSteps s;
+    ProductCut cut = kernel_product_cut(k, p);
+    const KBuffer *a = &k->buffer.v[p->a], *b = &k->buffer.v[p->b];
+    Dim depth = ix_info(k->ix, p->k)->extent;
+    if (!k->part || !p->add || k->buffer.v[p->c].tile || (cut != CUT_SHORT_ROWS && cut != CUT_SHORT_COLUMNS) || a->tile == b->tile ||
+        !ix_literal(k->ix, depth) || depth.n > EIGHT || !product_steps(k, p, &s))
+        return false;
+    return goes_on(k, p, p->a, p->a_at, s.ak) && goes_on(k, p, p->b, p->b_at, s.bk);
+}
+
+static void find_pairs(Kernel *k)
+{
+    for (size_t i = 0; i < k->product.n; i++) {
+        KProduct *p = &k->product.v[i];
+        uint32_t tile = k->buffer.v[p->a].tile ? p->a : p->b;
+        p->pairs = is_of_pairs(k, p);
+        k->buffer.v[tile].pairs = k->buffer.v[tile].pairs || p->pairs;
+    }
 }
 
 /* ---- places ---- */
@@ -433,6 +522,8 @@ static bool in_place(const Tiling *t, uint32_t x, uint32_t y)
 
 static bool share(const Tiling *t, uint32_t x, uint32_t y)
 {
+    if (t->k->buffer.v[x].pairs || t->k->buffer.v[y].pairs)
+        return false;
     if (t->to[x] == t->from[y])
         return in_place(t, x, y);
     if (t->to[y] == t->from[x])
@@ -539,9 +630,11 @@ void kernel_place_tiles(Kernel *to, const Kernel *from)
     leave_out(&t);
     find_halves(to);
     find_banks(to);
+    find_pairs(to);
     find_units(&t);
     find_touches(&t);
     find_order(&t);
+    gather_little(&t);
     find_lives(&t);
     find_slots(&t);
     put_in_order(&t);

@@ -265,9 +265,9 @@ static void add_product(Lower *l, Val v)
     place_factors(l, &p, summed);
     bool transposed = choose_layout(l, &p);
     int64_t size = p.M.n * p.N.n;
-    KProduct x = {p.m, p.n, p.k, p.fa.buffer, p.fb.buffer, 0, p.fa.at, p.fb.at,
-                  result_place(l, &p, transposed), summed,
-                  p.fa.stage > p.fb.stage ? p.fa.stage : p.fb.stage};
+    KProduct x = {.m = p.m, .n = p.n, .k = p.k, .a = p.fa.buffer, .b = p.fb.buffer, .a_at = p.fa.at, .b_at = p.fb.at,
+                  .c_at = result_place(l, &p, transposed), .add = summed,
+                  .stage = p.fa.stage > p.fb.stage ? p.fa.stage : p.fb.stage};
     if (summed) {
         Sink sink = {.v = v, .op = OP_SUM, .size = size, .n_factor = 2,
                      .extent = {p.M.n, p.N.n},

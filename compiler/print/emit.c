@@ -344,6 +344,13 @@ static void put_value_of(Printer *p, Ex e)
     }
 }
 
+char *computed_text(Printer *p, Ex e)
+{
+    Buf before = begin_piece(p);
+    put_value_of(p, e);
+    return end_piece(p, before);
+}
+
 const char *type_name(const Printer *p, const KEx *x)
 {
     if (p->lanes && x->type == KT_REAL) /* an integer is the place of the first element */
@@ -725,11 +732,12 @@ static void stmt_batch(Printer *p, const KStmt *s)
     buf_puts(&p->body, ";\n");
 }
 
+char *root_text(Printer *p, const KRoot *r) { return in_lanes(p, element_text(p, r->buffer, r->at)); }
+
 static void stmt_sink(Printer *p, const KStmt *s)
 {
     const KRoot *r = &p->k->root.v[s->root];
-    char *to = p->k->mapping.by_row ? share_name(p, s)
-                                   : in_lanes(p, element_text(p, r->buffer, r->at));
+    char *to = p->k->mapping.by_row ? share_name(p, s) : root_text(p, r);
     put_fold(p, s, r->op, to, ex_text(p, r->value));
 }
 
@@ -766,7 +774,7 @@ void put_statement(Printer *p, const KStmt *s)
     case KS_ROWS: case KS_LOOP:
         open_loop(p, s);
         if (p->d->threads && s->kind == KS_ROWS)
-            emit_row_prefetches(p, (size_t)(s - p->k->stmt.v));
+            emit_row_begin(p, (size_t)(s - p->k->stmt.v));
         break;
     case KS_END:
         if (p->k->mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
@@ -928,7 +936,7 @@ static void put_grid(Printer *p, Buf *out)
         Dim size = DIM(k->tile_slot.v[i]);
         Buf before = begin_piece(p);
         put_dim(p, size);
-        buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, end_piece(p, before));
+        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", emit_pairs_of(k, i) ? "both" : "u", i, end_piece(p, before));
         if (!ix_literal(k->ix, size))
             add_shared(p, term, &of->term[g->n_term]);
     }
@@ -952,6 +960,11 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
         }
         if (k->stmt.v[i].piece) {
             emit_pieces(&p, i);
+            i = kernel_loop_end(k, i);
+            continue;
+        }
+        if (d->threads && emit_sums_ahead(k, i)) {
+            emit_sums_then(&p, i);
             i = kernel_loop_end(k, i);
             continue;
         }

@@ -38,18 +38,22 @@ void put_part_size(Printer *p, uint32_t buffer);
 const char *type_name(const Printer *p, const KEx *x);
 const char *neutral(const Printer *p, Op op);
 char *ex_text(Printer *p, Ex e);
+char *computed_text(Printer *p, Ex e); /* what it is computed from */
 void put_statement(Printer *p, const KStmt *s);
 void put_definition(Printer *p, Ex e); /* "const real x5 = " */
 void close_brace(Printer *p);
 char *array_element(Printer *p, int array); /* the same of all its lanes */
 void put_statement_lanes(Printer *p, const KStmt *s); /* whether what is printed next stands for a vector, as the statement does */
 char *array_place(Printer *p, char letter, int array); /* its element at the variables of its loops */
+char *root_text(Printer *p, const KRoot *r); /* its element, or those of all lanes */
 char *stored_text(Printer *p, Ex e); /* a value to be stored; one that is the same in all lanes becomes a vector */
 
 /* emit_pieces.c */
 void emit_pieces(Printer *p, size_t loop); /* a loop, with all that is in it */
 bool emit_loads_ahead(const Kernel *k, size_t loop); /* is it a short loop, of whose rounds the loads come first? */
 void emit_rounds(Printer *p, size_t loop); /* it, with all that is in it */
+bool emit_sums_ahead(const Kernel *k, size_t loop); /* does it add to sums over rows in memory, which are loaded first? */
+void emit_sums_then(Printer *p, size_t loop); /* it, with all that is in it */
 
 /* emit_threads.c */
 enum { SUMS_LEAST = 3 }; /* so many totals are a call */
@@ -57,7 +61,9 @@ char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum ov
 /* The head of a loop from 0, by one thread or by those that share it. */
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
              uint32_t warp); /* from which on */
-void emit_row_prefetches(Printer *p, size_t rows); /* at the beginning of this loop over rows */
+void emit_row_begin(Printer *p, size_t rows); /* of this loop over rows */
+const KBuffer *emit_pairs_of(const Kernel *k, size_t place); /* emit_product.c: the tile of two rows that lies there, or NULL */
+void emit_pair_places(Printer *p); /* at the beginning of a row: where its tiles of two rows lie */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);
 size_t emit_sums_together(const Kernel *k, size_t i); /* how many statements from i on are one step of totals of reals */

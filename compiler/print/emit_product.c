@@ -60,11 +60,55 @@ static bool in_pieces(Printer *p, const KProduct *x, Ix at, IVar deep, bool alon
     return true;
 }
 
+/* ---- products of two rows ---- */
+
+const KBuffer *emit_pairs_of(const Kernel *k, size_t place)
+{
+    for (size_t i = 0; i < k->buffer.n; i++)
+        if (k->buffer.v[i].pairs && k->buffer.v[i].slot == (int)place)
+            return &k->buffer.v[i];
+    return NULL;
+}
+
+void emit_pair_places(Printer *p)
+{
+    bool some = false;
+    for (size_t i = 0; i < p->k->tile_slot.n; i++) {
+        const KBuffer *b = emit_pairs_of(p->k, i);
+        if (!b)
+            continue;
+        begin_line(p);
+        if (!some) {
+            buf_puts(&p->body, "const int second = (int)(r - first) % 2;\n");
+            begin_line(p);
+        }
+        some = true;
+        buf_printf(&p->body, "real *const u%zu = both%zu + second * ", i, i);
+        put_dim(p, DIM(b->elements));
+        buf_puts(&p->body, ";\n");
+    }
+}
+
+/* ---- operands ---- */
+
 /* An operand for threads: what it lies in and where it begins. */
 static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
 {
     const KBuffer *b = &p->k->buffer.v[buffer];
     Ix first = terms_of(p, x, at, 0);
+    if (x->pairs && b->pairs) {
+        buf_printf(&p->body, ", vwn_held_rows<%d>{both%d, (uint32_t)(", b->bank, b->slot);
+        put_ix(p, first);
+        buf_puts(&p->body, ")}");
+        return;
+    }
+    if (x->pairs && buffer != x->c) {
+        buf_printf(&p->body, ", vwn_there<const %s>{&%s - second * %" PRId64 " * (", half_word(b->half), element_text(p, buffer, first),
+                   ix_info(p->k->ix, x->k)->extent.n);
+        put_ix(p, terms_of(p, x, at, x->k));
+        buf_puts(&p->body, ")}");
+        return;
+    }
     if (b->tile) {
         bool fp16 = p->k->tensor && b->rounded == HALF_FP16;
         if (b->half || b->parts)
@@ -152,6 +196,10 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);
     const IVar loop[3] = {x->m, x->n, x->k};
     const char *fours = fours_of(p, x, s);
+    if (x->pairs) {
+        begin_line(p);
+        buf_puts(&p->body, "if (second || r + 1 == last)\n    ");
+    }
     if (!p->k->tensor && !strcmp(fours, "false"))
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
@@ -162,7 +210,11 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     buf_puts(&p->body, ">(");
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
-        put_size(p, ix_info(t, loop[i])->extent);
+        Dim extent = ix_info(t, loop[i])->extent;
+        if (i == 2 && x->pairs)
+            buf_printf(&p->body, "(second + 1) * %" PRId64, extent.n);
+        else
+            put_size(p, extent);
     }
     put_operand(p, x, x->a, x->a_at);
     put_step(p, x, x->a_at, x->m);

@@ -63,7 +63,7 @@ static void find_row_of(const Kernel *k, Ix *row, uint32_t buffer, Ix at)
 
 /* Rows of a partition with products come one after another, and each waits for memory many times over: so the next one is on its way to the
  * second-level cache. Each row of a tensor has a warp. */
-void emit_row_prefetches(Printer *p, size_t rows)
+static void row_prefetches(Printer *p, size_t rows)
 {
     const Kernel *k = p->k;
     uint32_t warps = k->mapping.row_threads / 32;
@@ -100,6 +100,12 @@ void emit_row_prefetches(Printer *p, size_t rows)
         if (here)
             close_brace(p);
     }
+}
+
+void emit_row_begin(Printer *p, size_t rows)
+{
+    row_prefetches(p, rows);
+    emit_pair_places(p);
 }
 
 /* What a thread holds of a sum over rows, or of a sum over a row. */

@@ -55,6 +55,8 @@ static const Variant variants[] = {
     {{THERE_FP16, SUM}, {ROUNDED_FP16, SUM}, {THERE, OWN}, true},
     {{THERE, SUM}, {HELD, SUM}, {THERE, APART}, false},
     {{PARTS, OWN}, {HELD, OWN}, {THERE, OWN}, true},
+    {{THERE_BF16, OWN}, {HELD, OWN}, {THERE, OWN}, true},
+    {{THERE, OWN}, {HELD, SUM}, {THERE, OWN}, false},
 };
 
 typedef struct Size {
@@ -68,7 +70,8 @@ static const Size sizes[] = {{64, 40, 24}, {8, 72, 16}, {72, 8, 40},
                              {11, 7, 48},  {21, 35, 16}, {7, 13, 11}, {7, 5, 139}, {13, 101, 11}, {103, 3, 12}, {13, 101, 20}, {103, 3, 21},
                              {7, 13, 60}, /* and what is no multiple of eight */
                              {8, 32, 64}, {32, 8, 96}, {24, 8, 288}, {8, 8, 160}, {16, 8, 64}, {5, 27, 80}, {7, 29, 96},
-                             {8, 320, 8}, {320, 16, 8}, {5, 320, 8}, {320, 8, 4}, {16, 320, 16}}; /* more numbers, 32s */
+                             {8, 320, 8}, {320, 16, 8}, {5, 320, 8}, {320, 8, 4}, {16, 320, 16},
+                             {320, 16, 15}, {320, 12, 7}, {320, 4, 7}}; /* more numbers, 32s */
 enum { M_MOST = 328, N_MOST = 328, K_MOST = 301, MARK = 64 };
 
 /* The first one is none. */
@@ -93,7 +96,8 @@ static const struct Fault {
     {"one term behind the end of the sum", "WHOLE || k + i < left ?", "true ?", 6},
     {"terms of a tile behind the end of the sum", "k + 1 < left ? x : k < left ? x & 0xffffu : 0", "x", 13},
     {"the share of one warp alone", "sum += share[w][i][lane]", "sum = share[w][i][lane]", 0},
-    {"shares before they are there", "__syncthreads();\n    for (uint32_t i = warp;", "for (uint32_t i = warp;", 0},
+    {"shares before they are there", "__syncthreads();\n    #pragma unroll 1\n    for (uint32_t i = warp;", "for (uint32_t i = warp;", 0},
+    {"shares of eight rows where there are more", "(M + 7) / 8 * 2;", "2;", 0},
     {"the same terms in every share", "vwn_go_on<A>(a, warp * 16 * ak)", "vwn_go_on<A>(a, 0 * ak)", 0},
     {"terms of a share twice", "vwn_go_on<B>(b, STEP * bk)", "vwn_go_on<B>(b, 0 * bk)", 0},
     {"shares of a result in the wrong place", "i / 2 * 8, column", "i % 2 * 8, column", 0},
@@ -117,7 +121,7 @@ static const struct Fault {
     {"eights of the same held columns", "v[I % PB][j % N * 2]", "v[I % PB][0]", 2},
     {"held rows in one half", "if (i * 8 < M) vwn_put_row", "if (i == 0) vwn_put_row", 0},
     {"columns of a short sum twice", "n < N; n += WARPS * COLUMNS", "n < N; n += COLUMNS", 15},
-    {"rows of a short sum left out", "m < M; m += WARPS * ROWS", "m < M; m += 2 * WARPS * ROWS", 13},
+    {"rows of a short sum left out", "m < M; m += WARPS * ROWS) {\n        real x[TM]", "m < M; m += 2 * WARPS * ROWS) {\n        real x[TM]", 13},
     {"few numbers by columns as if by rows", "column = lane % 4 * 2 + i % 2, at = row * cm + column * cn", "column = lane % 4 * 2 + i % 2, at = row * cm + column", 15},
     {"terms left out", "k < K; k += 16", "k < K; k += 32", 0},
     {"eight terms of one row in the place of another's", "u[2 * i + 1][I / PB][S],", "u[2 * i][I / PB][S],", 16},
@@ -132,6 +136,13 @@ static const struct Fault {
     {"lines behind the last row", "if (ALL || row < M) {\n            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);\n            VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_put_two",
      "if (true) {\n            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);\n            VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_put_two", 20},
     {"lines of another row", "vwn_there<T> c, uint32_t i, uint32_t own) { return {c.at + i + own}; }", "vwn_there<T> c, uint32_t i, uint32_t own) { return {c.at + i}; }", 20},
+    {"neighbours in fragments of other rows", "FIRST ? h * 2 + j % 2 : j % 2 * 2 + h", "j % 2 * 2 + h", 21},
+    {"four rows in the place of the first", "lane / 4 * 4) * cm + column", "lane / 4) * cm + column", 21},
+    {"held columns where they lie", "{ return q / 2 * 2 * TN + n * 2 + q % 2; }", "{ return n * 8 + q; }", 21},
+    {"neighbours behind the last column", "if (column < N) vwn_at<OWN>(to + j * cm) = y[j]", "vwn_at<OWN>(to + j * cm) = y[j]", 21},
+    {"four rows to which nothing is added", "if (add && column < N) y[j]", "if (false) y[j]", 21},
+    {"four rows of one", "y[j].v[k] += x[j / 2][k / 2][j % 2 * 2 + k % 2]", "y[j].v[k] += x[j / 2][k / 2][k % 2]", 22},
+    {"the same 32 rows by all warps", "m = vwn_own_warp() * ROWS; m < M; m += WARPS * ROWS) {\n        real x[2]", "m = 0; m < M; m += WARPS * ROWS) {\n        real x[2]", 22},
     {"fp16 in one part of bf16", "enum { N = 2, FP16 = 1,", "enum { N = 1, FP16 = 1,", 7},
     {"two factors of fp16 as bf16", "typedef fp16 part;", "typedef bf16 part;", 9},
 };
@@ -171,21 +182,23 @@ static void put_operand(Buf *b, Place p, int i, const char *space, bool tensor)
 typedef struct Known {
     const char *when;
     int terms; /* K is a multiple of so many */
-    bool fours; /* M and N are multiples of eight */
+    int own;   /* M and N are */
 } Known;
-static const Known known[] = {{"true", 0, true},
-                              {"K % 32 == 0 && M % 8 + N % 8 == 0", 32, true},
-                              {"K % 32 == 16 && M % 8 + N % 8 == 0", 16, true},
-                              {"K % 16 == 8 && M % 8 + N % 8 == 0", 8, true},
-                              {"K % 8 != 0 && M % 8 + N % 8 == 0", 4, true},
-                              {"K % 32 == 0 && M % 8 + N % 8 != 0", 32, false},
-                              {"K % 32 == 16 && M % 8 + N % 8 != 0", 16, false},
-                              {"K % 16 != 0 && M % 8 + N % 8 != 0", 1, false}};
+static const Known known[] = {{"true", 0, 8},
+                              {"K % 32 == 0 && M % 8 + N % 8 == 0", 32, 8},
+                              {"K % 32 == 16 && M % 8 + N % 8 == 0", 16, 8},
+                              {"K % 16 == 8 && M % 8 + N % 8 == 0", 8, 8},
+                              {"K % 8 == 4 && M % 8 + N % 8 == 0", 4, 8},
+                              {"K % 4 != 0 && M % 8 + N % 8 == 0", 1, 8},
+                              {"K % 16 == 8 && M % 8 + N % 8 == 4", 8, 4},
+                              {"K % 32 == 0 && M % 8 + N % 8 != 0", 32, 1},
+                              {"K % 32 == 16 && M % 8 + N % 8 != 0", 16, 1},
+                              {"K % 16 != 0 && M % 8 + N % 8 != 0 && (K % 16 != 8 || M % 8 + N % 8 != 4)", 1, 1}};
 
 /* How the compiler says that a factor lies. */
 static Along said(Place p, const Known *is)
 {
-    bool fours = p.along == OWN ? is->fours : is->terms >= (as_it_lies(p) ? 8 : 4);
+    bool fours = (p.along == OWN ? is->own : is->terms) >= (as_it_lies(p) ? 8 : 4);
     return is->terms && !fours ? APART : p.along;
 }
 
@@ -196,7 +209,7 @@ static void put_call(Buf *b, const Variant *v, const char *space, const char *fu
     int terms = is->terms;
     buf_printf(b, "%s%s<8, %s, %s, %s, %s", space, function, cut, along[said(v->a, is)], along[said(v->b, is)], along[result]);
     if (terms)
-        buf_printf(b, ", %s, %s", terms % 16 == 0 ? "true" : "false", lines ? "32" : is->fours ? "true" : "false");
+        buf_printf(b, ", %s, %s", terms % 16 == 0 ? "true" : "false", lines ? "32" : is->own >= 8 ? "true" : "false");
     buf_puts(b, ">(M, N, K, ");
     put_operand(b, v->a, 0, space, terms);
     buf_puts(b, v->a.along == OWN ? ", 1, M, " : ", K, 1, ");
@@ -383,7 +396,7 @@ static double run(const EmuKernel *kernel, const Variant *v, bool tensor, const 
         for (int way = 0; way < 4; way++) {
             EmuOptions how = {.descending = way % 2, .lazy = way / 2};
             Size s = sizes[i];
-            if (!tensor && (s.m % 8 || s.n % 8))
+            if (!tensor && (s.m % 8 || s.n % 8 || s.k % 4))
                 continue;
             s.k += v->a.along != SUM && v->b.along != SUM;
             make_numbers(&x, v, &s);

@@ -184,7 +184,7 @@ static const struct {
     {"pieces of a product on tensor cores", "for (uint32_t k = 0; k < K; k += 16) {", "for (uint32_t k = lane; k < K; k += 16) {", NULL},
     {"its pieces by warps", "for (uint32_t t = vwn_own_warp(); t < (ONE", "for (uint32_t t = threadIdx.x / 16; t < (ONE", NULL},
     {"shares of its sum", "for (uint32_t k = warp * 16; k < K; k += STEP) {", "for (uint32_t k = lane * 16; k < K; k += STEP) {", NULL},
-    {"shares that are there", "    __syncthreads();\n    for (uint32_t i = warp; i < 4 * TM;", "    if (warp < M) __syncthreads();\n    for (uint32_t i = warp; i < 4 * TM;", NULL},
+    {"shares that are there", "    __syncthreads();\n    #pragma unroll 1\n    for (uint32_t i = warp; i < there;", "    if (warp < M) __syncthreads();\n    for (uint32_t i = warp; i < there;", NULL},
     {"a part of it", "VWN_EVERY(i, TM, vwn_mma_row<", "VWN_EVERY(i, TM, if (x[i][0][0] > 0) vwn_mma_row<", NULL},
     {"what neighbours of a product exchange", "vwn_put_fours<4, TN", "if (row < M) vwn_put_fours<4, TN", NULL},
     {"rows of attention", "for (int line = 0; line < K; line += LINE) {", "for (int line = l; line < K; line += LINE) {", NULL},

@@ -339,6 +339,12 @@ template <> struct vwn_is_narrow<vwn_there<bf16>> {
 template <> struct vwn_is_narrow<vwn_there<fp16>> {
     enum { YES = 1 };
 };
+template <class H> struct vwn_is_memory {
+    enum { YES = 0 };
+};
+template <> struct vwn_is_memory<vwn_there<real>> {
+    enum { YES = 1 };
+};
 template <bool FOURS, class H> FN void vwn_get_two(real *x, H c, uint32_t at, uint32_t left)
 {
     if constexpr (FOURS) {
@@ -531,9 +537,11 @@ FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
             vwn_go_on<B>(b, STEP * bk);
         }
     }
-    VWN_EVERY(i, 4 * TM, share[warp][i][lane] = x[i / 4][0][i % 4])
+    const uint32_t there = (M + 7) / 8 * 2; /* words of rows that are there */
+    VWN_EVERY(i, 4 * TM, if (i < there) share[warp][i][lane] = x[i / 4][0][i % 4])
     __syncthreads();
-    for (uint32_t i = warp; i < 4 * TM; i += WARPS) {
+    #pragma unroll 1
+    for (uint32_t i = warp; i < there; i += WARPS) {
         const uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, at = row * cm + column * cn;
         real sum = 0;
         VWN_EVERY(w, WARPS, sum += share[w][i][lane])
@@ -570,14 +578,15 @@ template <class E, int I, int N, int PA, int PB> FN void vwn_mma_eight_columns(r
         VWN_EVERY(j, 2 * N, vwn_mma_eight(x[j / N][j % N], u[I / PB] + j / N * 2, v[I % PB][j % N * 2], E()))
     }
 }
-/* Sixteen terms at most of 32 columns that lie next to each other: a thread loads four of them, of which each goes to another fragment. So
- * every fourth column is one of a fragment, and of a row of the result a thread has eight numbers. */
-template <class E, int PARTS, class G> FN void vwn_fragments_of_fours(uint32_t (*to)[PARTS][4], G f, uint32_t i, uint32_t deep, uint32_t K)
+/* Sixteen terms at most of 32 rows or columns of a factor that lie next to each other: a thread loads four of them, of which each goes to
+ * another eight of a fragment. So every fourth is one of an eight, and of a row of the result a thread has eight numbers, or four rows. */
+template <class E, int PARTS, bool FIRST = false, class G>
+FN void vwn_fragments_of_fours(uint32_t (*to)[PARTS][4], G f, uint32_t i, uint32_t deep, uint32_t K)
 {
-    const uint32_t lane = threadIdx.x % 32, column = i + lane / 4 * 4, mine = lane % 4 * 2;
+    const uint32_t lane = threadIdx.x % 32, own = i + lane / 4 * 4, mine = lane % 4 * 2;
     VWN_EVERY(h, 2, vec<4> x[2] = {};
-              VWN_EVERY(k, 2, if (mine + h * 8 + k < K) x[k] = vwn_few<4>(f, column + (mine + h * 8 + k) * deep))
-              VWN_EVERY(j, 4, vwn_split<PARTS>(to[j / 2], j % 2 * 2 + h, x[0].v[j], x[1].v[j], E())))
+              VWN_EVERY(k, 2, if (mine + h * 8 + k < K) x[k] = vwn_few<4>(f, own + (mine + h * 8 + k) * deep))
+              VWN_EVERY(j, 4, vwn_split<PARTS>(to[j / 2], FIRST ? h * 2 + j % 2 : j % 2 * 2 + h, x[0].v[j], x[1].v[j], E())))
 }
 template <int BEGIN, class L> FN void vwn_get_eight(real (*x)[4], L line)
 {
@@ -631,6 +640,29 @@ FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t 
         VWN_EVERY(i, 2, if (i * 8 < M) vwn_put_row<TN, FOURS>(x[0], lane / 4, n + lane % 4 * 2, M, N, c, cm, i))
     }
 }
+/* Column q of eight n of a fragment, so that a thread has 2 TN columns of the result that lie next to each other. */
+template <int TN> FN uint32_t vwn_column_of(uint32_t n, uint32_t q) { return q / 2 * 2 * TN + n * 2 + q % 2; }
+/* 32 rows at a time of a factor of which fours lie next to each other: a thread adds to 2 TN neighbours of four rows in memory. */
+template <int TN, int WARPS, int B, class F, class G>
+FN void vwn_tensor_four_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t ak, G b, uint32_t bk, uint32_t bn, vwn_there<real> c, uint32_t cm, int add)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, ROWS = 32, OWN = 2 * TN };
+    const uint32_t lane = threadIdx.x % 32, column = lane % 4 * OWN;
+    uint32_t v[1][PB][4] = {};
+    VWN_EVERY(r, 2 * TN, const uint32_t q = vwn_column_of<TN>(r / 2, lane / 4);
+              vwn_two_terms<E, PB, B, false>(v[0], r, b, (q < N ? q : 0) * bn, lane % 4 * 2 + r % 2 * 8, bk, K))
+    for (uint32_t m = vwn_own_warp() * ROWS; m < M; m += WARPS * ROWS) {
+        real x[2][TN][4] = {};
+        uint32_t u[2][PA][4];
+        real *const to = c.at + (m + lane / 4 * 4) * cm + column;
+        vec<OWN> y[4] = {};
+        VWN_EVERY(j, 4, if (add && column < N) y[j] = vwn_at<OWN>(to + j * cm))
+        vwn_fragments_of_fours<E, PA, true>(u, a, m, ak, K);
+        VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, 2, TN, 0, TN, PA, PB>(x, u, v)))
+        VWN_EVERY(j, 4, VWN_EVERY(k, OWN, y[j].v[k] += x[j / 2][k / 2][j % 2 * 2 + k % 2]) if (column < N) vwn_at<OWN>(to + j * cm) = y[j])
+    }
+}
 /* Eight TN columns at most: the second factor is held. */
 template <int TN, int WARPS, int A, int B, int FOURS, class F, class G, class H>
 FN void vwn_tensor_short_columns(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c,
@@ -638,6 +670,10 @@ FN void vwn_tensor_short_columns(uint32_t M, uint32_t N, uint32_t K, F a, uint32
 {
     typedef typename vwn_both<F, G>::part E;
     enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TM = 2, ROWS = 16 * TM };
+    if constexpr (FOURS == 32 && A == VWN_ALONG_OWN && !vwn_parts<F>::AS_IT_LIES && vwn_is_memory<H>::YES) {
+        vwn_tensor_four_rows<TN, WARPS, B>(M, N, K, a, ak, b, bk, bn, c, cm, add);
+        return;
+    }
     const uint32_t lane = threadIdx.x % 32;
     uint32_t v[1][PB][4];
     vwn_fragment<E, 0, PB, B, false, false>(v[0], b, 0, bn, N, bk, K);

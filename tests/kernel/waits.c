@@ -1,0 +1,199 @@
+/* waits.c - where the threads of a row with products wait for each other, and what is done together for that.
+ *
+ * In:  kernels on tensor cores, each in two forms that differ in one place.
+ * Out: `N passed, N failed`. Products whose sums are shares of warps have a barrier between them though they touch nothing else in
+ *      common. Loops of few elements are one where a round reads what the same round has put into an array, and two with a barrier
+ *      where it reads what others have stored in a tile. A sum over rows takes two rows at a time where the next row begins where the
+ *      sum of the one before ends, and one where it does not. No kernel has a race.
+ */
+#include "support/harness.h"
+#include "support/models.h"
+
+#include "compiler/gpu/device.h"
+#include "compiler/kernel/kernel_text.h"
+
+typedef struct Case {
+    const char *name, *text, *from, *to; /* what stands in the other form instead; NULL: this is all */
+    int barriers, loops, pairs;    /* barriers of a partition, too; loops that stand in no other */
+} Case;
+
+/* Two products of one tile with matrices in memory, of few numbers each. */
+static const char two_products[] =
+    "vwn kernels 1 B=2 T=16\n\n"
+    "kernel \"rows\"  # two\n"
+    "rows B*T\n"
+    "buffer 0 read write tile real 4096 \"x\"\n"
+    "buffer 1 read real 131072 \"x\"\n"
+    "buffer 2 read bf16 4096 \"u\"\n"
+    "buffer 3 read bf16 4096 \"v\"\n"
+    "buffer 4 read write tile real 64 \"y\"\n"
+    "buffer 5 read write tile real 64 \"z\"\n"
+    "buffer 6 write real 2048 \"z\"\n"
+    "var i2 loop 4096\n"
+    "var i3 loop 8\n"
+    "var i4 loop 8\n"
+    "var i5 loop 512\n"
+    "var i6 loop 64\n"
+    "root 0 store b0 over i2\n"
+    "root 1 store b6 over i6\n"
+    "begin\n"
+    "  rows\n"
+    "    loop i2 simd\n"
+    "      x1 real = load b1[{4096}*r + i2]\n"
+    "      x2 real = mul x1 x1\n"
+    "      store 0 b0[i2] = x2\n"
+    "    end\n"
+    "    product b4[8*i3 + i4] = b0[{512}*i3 + i5] * b2[{512}*i4 + i5] over i3, i4, i5\n"
+    "    product b5[8*i3 + i4] = b0[{512}*i3 + i5] * b3[{512}*i4 + i5] over i3, i4, i5\n"
+    "    loop i6 simd\n"
+    "      x3 real = load b4[i6]\n"
+    "      x4 real = load b5[i6]\n"
+    "      x5 real = mul x3 x4\n"
+    "      store 1 b6[{64}*r + i6] = x5\n"
+    "    end\n"
+    "  end\n";
+
+/* Two loops over the rows of a factor, which share an array. */
+static const char two_loops[] =
+    "vwn kernels 1 B=2 T=16\n\n"
+    "kernel \"rows\"  # loops\n"
+    "rows B*T\n"
+    "buffer 0 read write tile real 64 \"a\"\n"
+    "buffer 1 read real 2048 \"a\"\n"
+    "buffer 2 read bf16 4096 \"u\"\n"
+    "buffer 3 read write tile real 4096 \"y\"\n"
+    "buffer 4 write real 2048 \"z\"\n"
+    "buffer 5 write real 131072 \"y\"\n"
+    "var i2 loop 8\n"
+    "var i3 loop 8\n"
+    "var i4 loop 512\n"
+    "var i5 loop 4096\n"
+    "root 0 store b0 over i2, i3\n"
+    "root 1 store b4 over i2, i3\n"
+    "root 2 store b5 over i5\n"
+    "begin\n"
+    "  array t0 real over i2\n"
+    "  rows\n"
+    "    loop i2\n"
+    "      x1 real = load b1[{64}*r + 8*i2]\n"
+    "      x2 real = mul x1 x1\n"
+    "      put t0 x2\n"
+    "      loop i3 simd\n"
+    "        x3 real = load b1[{64}*r + 8*i2 + i3]\n"
+    "        x4 real = mul x3 x2\n"
+    "        store 0 b0[8*i2 + i3] = x4\n"
+    "      end\n"
+    "    end\n"
+    "    loop i2\n"
+    "      get t0 x2\n"
+    "      loop i3 simd\n"
+    "        x5 real = load b1[{64}*r + 8*i3 + i2]\n"
+    "        x6 real = mul x5 x2\n"
+    "        store 1 b4[{64}*r + 8*i2 + i3] = x6\n"
+    "      end\n"
+    "    end\n"
+    "    product b3[{512}*i2 + i4] = b0[8*i2 + i3] * b2[{512}*i3 + i4] over i2, i4, i3\n"
+    "    loop i5 simd\n"
+    "      x7 real = load b3[i5]\n"
+    "      x8 real = mul x7 x7\n"
+    "      store 2 b5[{4096}*r + i5] = x8\n"
+    "    end\n"
+    "  end\n";
+
+/* The sum over rows of products of eight rows of a tensor with a tile. */
+static const char sum_of_rows[] =
+    "vwn kernels 1 B=2 T=16\n\n"
+    "kernel \"rows, sums over rows\"  # pairs\n"
+    "rows B*T parts 8 of 4\n"
+    "buffer 0 read write tile real 128 \"c\"\n"
+    "buffer 1 read real 4096 \"c\"\n"
+    "buffer 2 read bf16 262144 \"x\"\n"
+    "buffer 3 write part real 8192 \"sum\"\n"
+    "buffer 4 write real 4096 \"d\"\n"
+    "var i2 loop 128\n"
+    "var i3 loop 512\n"
+    "var i4 loop 16\n"
+    "var i5 loop 8\n"
+    "var part\n"
+    "root 0 store b0 over i2\n"
+    "root 1 store b4 over i2\n"
+    "begin\n"
+    "  parts\n"
+    "    rows\n"
+    "      loop i2 simd\n"
+    "        x1 real = load b1[{128}*r + i2]\n"
+    "        x2 real = mul x1 x1\n"
+    "        store 0 b0[i2] = x2\n"
+    "      end\n"
+    "      product b3[16*i3 + i4] += b2[{4096}*r + {512}*i5 + i3] * b0[16*i5 + i4] over i3, i4, i5\n"
+    "      loop i2 simd\n"
+    "        x3 real = load b0[i2]\n"
+    "        x4 real = mul x3 x3\n"
+    "        store 1 b4[{128}*r + i2] = x4\n"
+    "      end\n"
+    "    end\n"
+    "  end\n";
+
+static const Case cases[] = {
+    {"two products of few numbers", two_products, NULL, NULL, 3, 2, 0},
+    {"loops whose rounds share an array", two_loops, NULL, NULL, 2, 2, 0},
+    {"loops of which one reads what others stored", two_loops, "load b1[{64}*r + 8*i3 + i2]", "load b0[8*i3 + i2]", 2, 3, 0},
+    {"rows that follow each other", sum_of_rows, NULL, NULL, 3, 2, 1},
+    {"rows that lie apart", sum_of_rows, "b2[{4096}*r", "b2[{8192}*r", 3, 2, 0},
+};
+
+static void look(Harness *h, Ctx *ctx, const Case *c)
+{
+    const char *at = c->from ? strstr(c->text, c->from) : NULL;
+    const char *text = at ? arena_printf(ctx->program, "%.*s%s%s", (int)(at - c->text), c->text, c->to, at + strlen(c->from)) : c->text;
+    KernelTexts *all = kernels_read(ctx, ctx->program, source_add(ctx, "test", text, strlen(text)));
+    if (!CHECK_CASE(h, all && all->kernel.n == 1 && !c->from == !at, c->name)) {
+        Buf b = buf_new(ctx->program);
+        if (diag_count(ctx))
+            diag_render(ctx, &b, diag_get(ctx, 0), false);
+        printf("%s", b.n ? b.s : "");
+        return;
+    }
+    Kernel k = *all->kernel.v[0].kernel, mapped;
+    k.target = &target_gpu;
+    k.shared = target_gpu.shared;
+    k.tensor = true;
+    kernel_map_threads(&mapped, &k, NULL);
+    int barriers = 0, loops = 0, pairs = 0, depth = 0;
+    for (size_t i = 0; i < mapped.stmt.n; i++) {
+        const KStmt *s = &mapped.stmt.v[i];
+        barriers += s->kind == KS_BARRIER;
+        loops += s->kind == KS_LOOP && depth == 1 + (mapped.part != 0);
+        depth += kernel_opens(s);
+        depth -= s->kind == KS_END;
+    }
+    for (size_t i = 0; i < mapped.product.n; i++)
+        pairs += mapped.product.v[i].pairs;
+    printf("%s: %d barriers, %d loops, %d products of two rows\n", c->name, barriers, loops, pairs);
+    CHECK_CASE(h, barriers == c->barriers, "barriers");
+    CHECK_CASE(h, loops == c->loops, "loops");
+    CHECK_CASE(h, pairs == c->pairs, "products of two rows");
+    CHECK_CASE(h, kernel_race(&mapped) == SIZE_MAX, "a race");
+}
+
+typedef struct Job {
+    Harness *h;
+    const Case *c;
+} Job;
+
+static void run(Ctx *ctx, void *arg)
+{
+    const Job *j = arg;
+    look(j->h, ctx, j->c);
+}
+
+int main(void)
+{
+    Harness h = {0};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        Ctx *ctx = ctx_new(NULL);
+        CHECK_CASE(&h, guarded(ctx, run, &(Job){&h, &cases[i]}), cases[i].name);
+        ctx_free(ctx);
+    }
+    return harness_end(&h);
+}
