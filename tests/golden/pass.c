@@ -336,7 +336,7 @@ static const Pass passes[] = {
     {"simplify", run_simplify, {"simplify"}},
     {"recompute", run_recompute, {"recompute"}},
     {"concatenate", run_concatenate, {"concatenate", "parts"}},
-    {"fuse", run_fuse, {"fuse"}},
+    {"fuse", run_fuse, {"fuse", "sums"}},
     {"rematerialize", run_fuse, {"rematerialize"}},
     {"lower", run_lower, {"fuse", "rematerialize", "once"}},
     {"map", run_map, {"map", "row"}},
