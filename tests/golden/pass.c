@@ -29,7 +29,7 @@ typedef struct Job {
 typedef struct Pass {
     const char *name; /* of a test golden.NAME, and of NAME.out */
     void (*run)(Job *j);
-    const char *in[4]; /* and NULL */
+    const char *in[5]; /* and NULL */
 } Pass;
 
 /* ---- inputs ---- */
@@ -338,7 +338,7 @@ static const Pass passes[] = {
     {"concatenate", run_concatenate, {"concatenate", "parts"}},
     {"fuse", run_fuse, {"fuse", "sums"}},
     {"rematerialize", run_fuse, {"rematerialize"}},
-    {"lower", run_lower, {"fuse", "rematerialize", "once"}},
+    {"lower", run_lower, {"fuse", "rematerialize", "once", "terms"}},
     {"map", run_map, {"map", "row"}},
     {"shared", run_shared, {"tile", "row"}},
     {"pressure", run_pressure, {"pressure", "map", "row"}},
