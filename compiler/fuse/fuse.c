@@ -618,8 +618,7 @@ static bool group_reads_pinned(Fusion *f, uint32_t group, uint32_t of)
     return false;
 }
 
-/* Merges b into a, which is older or equal in order, if they may run as one. */
-static bool merge(Fusion *f, uint32_t a, uint32_t b)
+bool fuse_merge(Fusion *f, uint32_t a, uint32_t b)
 {
     Group *x = &f->group.v[a], *y = &f->group.v[b];
     if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS ||
@@ -727,7 +726,9 @@ static void place_compute(Fusion *f, Val v)
         fuse_add_pred(f, (uint32_t)best, a.met.v[i]);
     for (size_t i = 0; i < a.met.n && !f->unfused; i++)
         if (a.met.v[i] != best && f->home[v] == best)
-            merge(f, (uint32_t)best, (uint32_t)a.met.v[i]);
+            fuse_merge(f, (uint32_t)best, (uint32_t)a.met.v[i]);
+    if (f->target->threads && !f->unfused)
+        fuse_meet_sums(f, v);
 }
 
 static void place_node(Fusion *f, Val v)
@@ -748,30 +749,6 @@ static void place_node(Fusion *f, Val v)
     } else if (fuse_is_compute(f->g, v) || f->copied[v]) {
         place_compute(f, v);
     }
-}
-
-/* Does v, of a group that may merge, read a result that another group read before? */
-static void meet_siblings(Fusion *f, Val v, Val *reader)
-{
-    const Node *n = node_at(f->g, v);
-    for (size_t k = 0; k < n->n_in; k++) {
-        Val u = fuse_base(f, n->in[k]);
-        if (!node_is_library(f->g, u))
-            continue;
-        int32_t mine = f->home[v], other = f->home[reader[u]];
-        if (!reader[u] || (other != mine && !merge(f, (uint32_t)other, (uint32_t)mine)))
-            reader[u] = v;
-    }
-}
-
-/* Groups that read one result of a library and nothing of each other: together they read it
- * once. */
-static void merge_siblings(Fusion *f)
-{
-    Val *reader = NEW_ARRAY(f->tmp, Val, f->g->node.n); /* the last one, 0 = none */
-    for (Val v = 1; v < f->g->node.n; v++)
-        if (f->home[v] >= 0 && f->group.v[f->home[v]].kind == GROUP_ROWS)
-            meet_siblings(f, v, reader);
 }
 
 /* ---- what libraries and readers want in memory ---- */
@@ -897,6 +874,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     f->seen = NEW_ARRAY(arena, uint32_t, g->node.n);
     f->elements = NEW_ARRAY(arena, int64_t, g->node.n);
     f->depth = NEW_ARRAY(arena, int, g->node.n);
+    f->readers = NEW_ARRAY(arena, FuseReaders, g->node.n);
     f->places = fuse_new_places(arena, g->node.n);
     int64_t all = 0;
     for (Val v = 0; v < g->node.n; v++) {
@@ -919,7 +897,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     for (Val v = 1; v < g->node.n; v++)
         place_node(f, v);
     if (!how->no_fusion)
-        merge_siblings(f);
+        fuse_merge_siblings(f);
     fuse_choose_stores(f);
     collect_stores(f);
     fuse_choose_rows(f);

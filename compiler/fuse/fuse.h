@@ -46,6 +46,11 @@ typedef struct Group {
     VEC(Unread) unread;
 } Group;
 
+/* Who read a result of a library last, who before in another group, and who last for few numbers of it; 0: nobody. */
+typedef struct FuseReaders {
+    Val last, before, few;
+} FuseReaders;
+
 /* Would a kernel of the group over so many rows be one loop over elements, without a division or a test in it? Who
  * makes kernels of groups answers (lower_is_flat). */
 typedef struct Fusion Fusion;
@@ -71,6 +76,7 @@ struct Fusion {
     const Target *target;
     int64_t *elements; /* of each value, at B and T */
     int *depth;        /* of a member: values of its group that it is computed from, one from the other */
+    FuseReaders *readers; /* of each result of a library */
     struct Places *places; /* fuse_count_places(); else none */
     uint32_t *seen; /* by a walk, when equal to stamp */
     VEC(Group) group;
@@ -106,6 +112,15 @@ bool fuse_is_place(const Graph *g, Val v); /* the index of a row, or in it: any 
 Val fuse_base(const Fusion *f, Val v);  /* what v is a view of, or v */
 bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);
+
+/* Merges b into a, which is older or equal in order, if they may run as one. */
+bool fuse_merge(Fusion *f, uint32_t a, uint32_t b);
+/* Of a node that was placed, on a device (fuse_siblings.c): where few numbers are left of a result of a library, and it is read for
+ * something else too, both readings become one. Else the sums would go where these numbers are wanted, behind other products, and
+ * the result would be read there again. */
+void fuse_meet_sums(Fusion *f, Val v);
+/* Groups that read one result of a library and nothing of each other: together they read it once. */
+void fuse_merge_siblings(Fusion *f);
 
 void fuse_sort(Val *v, size_t n); /* ascending */
 

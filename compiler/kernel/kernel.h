@@ -271,6 +271,7 @@ uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elem
 uint32_t kernel_tile(Kernel *k, Val value, int64_t elements); /* a new one */
 
 /* ---- statements ---- */
+void kernel_order_sums(Kernel *k); /* sums.c; of a device, before it is scheduled */
 void kernel_schedule(Kernel *k); /* schedule.c */
 /* What is wrong with a scheduled kernel, or NULL; *at: the statement, or SIZE_MAX. Order, types,
  * loops, bounds at the kernel's B and T, stores (kernel_verify.c). */

@@ -805,8 +805,10 @@ static bool is_once(const Sched *s)
 
 void kernel_schedule(Kernel *k)
 {
-    if (k->target->threads)
+    if (k->target->threads) {
         share_reciprocals(k);
+        kernel_order_sums(k);
+    }
     Sched s = {.k = k, .now = -1};
     s.seen = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have = NEW_ARRAY(k->arena, bool, k->ex.n);

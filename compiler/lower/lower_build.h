@@ -38,6 +38,7 @@ typedef struct Held {
     uint32_t buffer;
     bool rows;     /* of the kernel's rows; else the same for all */
     bool transposed;   /* a product that lies transposed: its columns are contiguous */
+    bool near;     /* loops read it where it comes from */
 } Held;
 
 typedef struct Lower {

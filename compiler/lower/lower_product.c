@@ -47,13 +47,42 @@ static Ix held_place(Lower *l, const Held *h, const Ix *c)
 Ex lower_held_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     const Held *h = lower_held(l, v);
-    if (!h)
+    if (!h || h->near)
         return 0;
     uint32_t buffer = h->buffer;
     Ix at = held_place(l, h, c);
     const IxForm *f = ix_form(l->k->ix, at);
     bool here = f->lo >= 0 && f->hi < l->k->buffer.v[buffer].elements;
     return here || is_product(l->g, v) ? kx_load(l->k, buffer, at, guard) : 0;
+}
+
+/* Does the kernel overwrite this memory? */
+static bool overwrites(const Lower *l, Val v)
+{
+    const Group *gr = &l->f->group.v[l->group];
+    for (size_t i = 0; l->same && i < gr->store.n; i++)
+        if (l->same[gr->store.v[i]] == l->same[v])
+            return true;
+    return false;
+}
+
+static bool sums_rows(const Lower *l)
+{
+    const Group *gr = &l->f->group.v[l->group];
+    for (size_t i = 0; i < gr->member.n; i++)
+        if (fuse_rows(l->g, gr->member.v[i], l->k->rows) == ROWS_SUMMED)
+            return true;
+    return false;
+}
+
+/* Is it a row of a table, which the next cache has when a tile was filled with it? On tensor cores loops load it from there: then its
+ * numbers are split once for all products, since nothing else takes them from the tile (gpu/tile.c). A kernel that adds up rows has few
+ * blocks of a multiprocessor at one time, which would wait for that. */
+static bool is_near(const Lower *l, Val v)
+{
+    const Node *n = node_at(l->g, v);
+    return l->f->target->threads && l->f->in_16bit && !fuse_is_half(l->f, v) && n->op == OP_GATHER &&
+           !overwrites(l, fuse_base(l->f, n->in[0])) && !sums_rows(l);
 }
 
 /* Roots that fill a tile with the elements of v. */
@@ -80,6 +109,7 @@ static const Held *fill(Lower *l, Val v)
         stage = kx(l->k, x)->stage > stage ? kx(l->k, x)->stage : stage;
     }
     l->k->buffer.v[h.buffer].stage = stage + 1;
+    h.near = is_near(l, v);
     vec_push(l->arena, &l->held, h);
     return &l->held.v[l->held.n - 1];
 }
@@ -112,16 +142,6 @@ static bool is_affine(const Lower *l, const Factor *of, IVar v, IVar w)
             return false;
     }
     return true;
-}
-
-/* Does the kernel overwrite this memory? */
-static bool overwrites(const Lower *l, Val v)
-{
-    const Group *gr = &l->f->group.v[l->group];
-    for (size_t i = 0; l->same && i < gr->store.n; i++)
-        if (l->same[gr->store.v[i]] == l->same[v])
-            return true;
-    return false;
 }
 
 static Factor held_factor(Lower *l, const Held *h, const Ix *c)
@@ -278,7 +298,7 @@ static void add_product(Lower *l, Val v)
     } else {
         x.c = kernel_tile(l->k, v, size);
         l->k->buffer.v[x.c].stage = x.stage;
-        vec_push(l->arena, &l->held, (Held){v, x.c, true, transposed});
+        vec_push(l->arena, &l->held, ((Held){.v = v, .buffer = x.c, .rows = true, .transposed = transposed}));
     }
     vec_push(l->arena, &l->k->product, x);
 }

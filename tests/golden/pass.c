@@ -29,7 +29,7 @@ typedef struct Job {
 typedef struct Pass {
     const char *name; /* of a test golden.NAME, and of NAME.out */
     void (*run)(Job *j);
-    const char *in[4]; /* and NULL */
+    const char *in[5]; /* and NULL */
 } Pass;
 
 /* ---- inputs ---- */
@@ -207,6 +207,29 @@ static void run_lower(Job *j)
     }
 }
 
+/* Products of a row on tensor cores: what lies in a tile, and who reads it there. */
+static void run_products(Job *j)
+{
+    PlanOptions how = {.B = B, .T = T, .target = &target_gpu, .half = HALF_BF16};
+    Decomposed d = {0};
+    Graph *g = decompose(j->ctx, j->ctx->program, read_graph(j), &how, &d);
+    Fusion *f = fuse_graph(j->ctx, j->ctx->program, g, &how, d.copied, MEMBERS_MAX, lower_is_flat);
+    for (size_t i = 0; i < f->order.n; i++) {
+        const Group *gr = &f->group.v[f->order.v[i]];
+        Lowered low;
+        if (gr->kind != GROUP_ROWS)
+            continue;
+        lower_group(&low, j->ctx->program, f, f->order.v[i], own_memory(j, g));
+        Kernel placed = {0};
+        kernel_place_tiles(&placed, low.kernel);
+        KernelText text = {.kernel = &placed, .about = node_at(g, gr->last)->name};
+        kernels_put(j->out, &text);
+        for (size_t b = 0; b < placed.buffer.n; b++)
+            if (placed.buffer.v[b].tile)
+                buf_printf(j->out, "tile b%zu: %s\n", b, placed.buffer.v[b].parts ? "each number in two parts" : "numbers");
+    }
+}
+
 static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Arena *arena)
 {
     (void)f, (void)gr, (void)k, (void)arena;
@@ -336,9 +359,10 @@ static const Pass passes[] = {
     {"simplify", run_simplify, {"simplify"}},
     {"recompute", run_recompute, {"recompute"}},
     {"concatenate", run_concatenate, {"concatenate", "parts"}},
-    {"fuse", run_fuse, {"fuse"}},
+    {"fuse", run_fuse, {"fuse", "sums"}},
     {"rematerialize", run_fuse, {"rematerialize"}},
-    {"lower", run_lower, {"fuse", "rematerialize", "once"}},
+    {"lower", run_lower, {"fuse", "rematerialize", "once", "terms"}},
+    {"products", run_products, {"table", "tablesum"}},
     {"map", run_map, {"map", "row"}},
     {"shared", run_shared, {"tile", "row"}},
     {"pressure", run_pressure, {"pressure", "map", "row"}},

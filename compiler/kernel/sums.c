@@ -1,0 +1,187 @@
+/* sums.c - sums in the order in which a device computes them by the fewest instructions.
+ *
+ * In:  the expressions of a kernel, before they are scheduled.     Out: some sums in another order.
+ * The one idea: a sum that nothing but another sum wants is part of that, so a sum is a list of terms. Of terms with a factor in
+ * common, the others of which fewer loops change, these are added up before the loop; and a device adds a product to
+ * what there is by the instruction that multiplies, so products come last, one after the other.
+ */
+#include "kernel.h"
+
+enum { SUM_TERMS = 32 };
+typedef struct Term {
+    Ex all;        /* few * more */
+    Ex few, more;  /* what fewer loops change, or 0: the number 1; what all loops of the sum change, or 0 */
+} Term;
+
+typedef struct Sums {
+    Kernel *k;
+    uint32_t *uses; /* by expression */
+    bool *part;     /* it is a sum that is part of another one */
+    uint64_t loops; /* that the sum changes with */
+    Term term[SUM_TERMS];
+    size_t n;
+    int alone;      /* additions of which neither side is a product */
+    bool many;      /* more terms than there is room for */
+} Sums;
+
+static uint64_t loops_of(const Kernel *k, Ex e)
+{
+    return kx(k, e)->deps & ~ix_bit(k->ix, k->row) & ~(k->part ? ix_bit(k->ix, k->part) : 0);
+}
+
+static bool is_op(const Kernel *k, Ex e, Op op)
+{
+    const KEx *x = kx(k, e);
+    return x->kind == KX_OP && x->op == op && x->type == KT_REAL;
+}
+
+/* ---- who wants what ---- */
+
+static void use(Sums *s, Ex e);
+
+static void use_places(Sums *s, Ix ix)
+{
+    const IxForm *f = ix_form(s->k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(s->k->ix, f->t[i].var);
+        if (v->kind == IV_VALUE)
+            use(s, v->value);
+        else if (v->kind == IV_DIV || v->kind == IV_MOD)
+            use_places(s, v->base);
+    }
+}
+
+static void use(Sums *s, Ex e)
+{
+    if (!e || s->uses[e]++)
+        return;
+    const KEx x = *kx(s->k, e);
+    for (int i = 0; i < 3; i++)
+        use(s, x.in[i]);
+    use_places(s, x.ix);
+}
+
+static void use_all(Sums *s)
+{
+    for (size_t r = 0; r < s->k->root.n; r++) {
+        use(s, s->k->root.v[r].value);
+        use_places(s, s->k->root.v[r].at);
+    }
+    for (size_t i = 0; i < s->k->product.n; i++) {
+        use_places(s, s->k->product.v[i].a_at);
+        use_places(s, s->k->product.v[i].b_at);
+        use_places(s, s->k->product.v[i].c_at);
+    }
+}
+
+/* ---- terms ---- */
+
+/* Does only the sum want it, and does the loop of the sum compute it? */
+static bool is_own(const Sums *s, Ex e, Op op)
+{
+    return is_op(s->k, e, op) && s->uses[e] == 1 && loops_of(s->k, e) == s->loops;
+}
+
+static Term term_of(const Sums *s, Ex e)
+{
+    const KEx *x = kx(s->k, e);
+    if (loops_of(s->k, e) != s->loops)
+        return (Term){.all = e, .few = e};
+    for (int i = 0; i < 2 && is_op(s->k, e, OP_MUL); i++)
+        if (loops_of(s->k, x->in[i]) != s->loops && loops_of(s->k, x->in[!i]) == s->loops)
+            return (Term){e, x->in[i], x->in[!i]};
+    return (Term){.all = e, .more = e};
+}
+
+static void collect(Sums *s, Ex sum)
+{
+    const KEx x = *kx(s->k, sum);
+    s->alone += !is_own(s, x.in[0], OP_MUL) && !is_own(s, x.in[1], OP_MUL);
+    for (int i = 0; i < 2 && !s->many; i++) {
+        if (is_own(s, x.in[i], OP_ADD)) {
+            s->part[x.in[i]] = true;
+            collect(s, x.in[i]);
+        } else if (s->n == SUM_TERMS) {
+            s->many = true;
+        } else {
+            s->term[s->n++] = term_of(s, x.in[i]);
+        }
+    }
+}
+
+static Ex real_op(Kernel *k, Op op, Ex a, Ex b) { return kx_op(k, op, KT_REAL, (Ex[]){a, b}, 2, 0); }
+
+/* Terms of one factor become one, where the first of them stands; what is added twice, as in the derivative of a square, is no such pair.
+ * Returns whether some did. */
+static bool join_terms(Sums *s)
+{
+    Kernel *k = s->k;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        Term t = s->term[i];
+        size_t to = 0;
+        while (to < n && !(s->term[to].more == t.more && s->term[to].few && t.few && s->term[to].few != t.few))
+            to++;
+        if (to == n) {
+            s->term[n++] = t;
+            continue;
+        }
+        s->term[to].few = real_op(k, OP_ADD, s->term[to].few, t.few);
+        s->term[to].all = 0;
+    }
+    bool some = n < s->n;
+    for (size_t i = 0; i < n && some; i++)
+        if (!s->term[i].all)
+            s->term[i].all = s->term[i].more ? real_op(k, OP_MUL, s->term[i].few, s->term[i].more) : s->term[i].few;
+    s->n = n;
+    return some;
+}
+
+/* Is it multiplied where it is added? What was joined just now nothing else wants. */
+static bool is_product(const Sums *s, Ex e, Ex made)
+{
+    return is_op(s->k, e, OP_MUL) && loops_of(s->k, e) == s->loops && (e >= made || s->uses[e] == 1);
+}
+
+/* Longer sums of nothing that can be joined stay as they are: parts of them are added at one time, and what comes first would have to
+ * be there early. */
+static void order_sum(Sums *s, Ex e, Ex made)
+{
+    enum { LONG = 8 };
+    Kernel *k = s->k;
+    int alone = 0;
+    s->loops = loops_of(k, e);
+    s->n = 0;
+    s->alone = 0;
+    s->many = false;
+    collect(s, e);
+    if (s->many || !s->loops)
+        return;
+    bool joined = join_terms(s);
+    for (size_t i = 0; i < s->n; i++)
+        alone += !is_product(s, s->term[i].all, made);
+    if (!joined && (s->n > LONG || (alone ? alone - 1 : 0) >= s->alone))
+        return;
+    Ex term[SUM_TERMS], sum;
+    size_t n = 0;
+    for (int product = 0; product < 2; product++)
+        for (size_t i = 0; i < s->n; i++)
+            if (is_product(s, s->term[i].all, made) == product)
+                term[n++] = s->term[i].all;
+    sum = term[0];
+    for (size_t i = 1; i + 1 < n; i++)
+        sum = real_op(k, OP_ADD, sum, term[i]);
+    k->ex.v[e].op = n > 1 ? OP_ADD : OP_MUL; /* of one term only products are left */
+    k->ex.v[e].in[0] = n > 1 ? sum : kx(k, sum)->in[0];
+    k->ex.v[e].in[1] = n > 1 ? term[n - 1] : kx(k, sum)->in[1];
+}
+
+void kernel_order_sums(Kernel *k)
+{
+    Ex n = (Ex)k->ex.n;
+    Sums s = {.k = k, .uses = NEW_ARRAY(k->arena, uint32_t, n), .part = NEW_ARRAY(k->arena, bool, n)};
+    use_all(&s);
+    for (Ex e = n - 1; e > 0; e--) /* a sum comes before those that are part of it */
+        if (s.uses[e] && !s.part[e] && is_op(k, e, OP_ADD))
+            order_sum(&s, e, n);
+}
