@@ -14,8 +14,7 @@
 
 enum {
     SMALL_PRODUCT = 96,
-    FEW = 32,      /* rows or columns of one matrix for all tokens are not worth a library's */
-    FEW_DEPTH = 4, /* launch, when they are at least so many times as long, */
+    FEW_DEPTH = 4, /* Target.few rows or columns stay a kernel's when they are at least so many times as long */
     FEW_ELEMENTS = 1 << 17, /* and the matrix stays in the second-level cache */
     TILE = 8,               /* extents of a row's products are multiples of it, unless tensor cores multiply them, */
     ROW_TERMS = 16,         /* a matrix shared by all rows is for at least so many rows of one, */
@@ -34,23 +33,23 @@ typedef struct Product {
 
 static bool small(Dim d) { return dim_literal(d); }
 
-static bool few(const Product *p)
+static bool few(const Product *p, const PlanOptions *how)
 {
     int64_t less = p->N.n < p->K.n ? p->N.n : p->K.n, more = p->N.n + p->K.n - less;
-    return dim_static(p->N) && dim_static(p->K) && less <= FEW && more >= FEW_DEPTH * less &&
+    return dim_static(p->N) && dim_static(p->K) && less <= plan_target(how)->few && more >= FEW_DEPTH * less &&
            less * more <= FEW_ELEMENTS;
 }
 
 /* Is it worth a loop of our own? */
-static bool is_small(const Product *p, int64_t B, int64_t T)
+static bool is_small(const Product *p, const PlanOptions *how)
 {
     bool m = small(p->M), n = small(p->N), k = small(p->K);
     if (n && k && p->N.n * p->K.n > SMALL_PRODUCT) /* too much to unroll */
         return false;
     if (p->shared) /* one matrix for all rows: with a large K and N it is a library's */
-        return n || k || few(p);
+        return n || k || few(p, how);
     if (p->lead.rank == 0) { /* the gradient of a shared matrix, or a product of two matrices */
-        int64_t out = dim_at(p->M, B, T) * dim_at(p->N, B, T);
+        int64_t out = dim_at(p->M, how->B, how->T) * dim_at(p->N, how->B, how->T);
         return p->K.b || p->K.t ? (m || n) && out * 4 <= 64 * 1024 : n || k;
     }
     if (m && n && k)
@@ -154,7 +153,7 @@ static bool is_of_row(const Product *p, const PlanOptions *how)
         return K.n >= terms && p->M.n * p->N.n * 4 <= 64 * 1024;
     if (p->shared)
         return p->M.n >= terms;
-    return tensor ? smaller_two(p->M.n, p->N.n, K.n) >= TENSOR_LEAST : !is_small(p, how->B, how->T);
+    return tensor ? smaller_two(p->M.n, p->N.n, K.n) >= TENSOR_LEAST : !is_small(p, how);
 }
 
 static bool empty(const Shape *s, int64_t B, int64_t T)
@@ -231,7 +230,7 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, const Pla
     Val in[2] = {p.a, p.b};
     if (is_of_row(&p, how) && !(d->to_library && d->to_library[v]))
         return is_split(g, &p, how) ? split_product(g, &p, how->half, d->copied, cap) : of_row(g, &p, d->copied, cap);
-    if (!is_small(&p, how->B, how->T)) {
+    if (!is_small(&p, how)) {
         Attr a = {.i = n->a.i};
         return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
     }
@@ -262,7 +261,7 @@ bool product_is_library(const Graph *g, Val v, const PlanOptions *how)
     const Node *n = node_at(g, v);
     Product p = product_of(g, n, n->in[0], n->in[1]);
     return !empty(&n->shape, how->B, how->T) && dim_at(p.K, how->B, how->T) != 0 &&
-           !is_of_row(&p, how) && !is_small(&p, how->B, how->T);
+           !is_of_row(&p, how) && !is_small(&p, how);
 }
 
 bool product_is_kernels(const Graph *g, Val v, Dim columns, const PlanOptions *how)
