@@ -14,8 +14,7 @@
 
 enum {
     SMALL_PRODUCT = 96,
-    FEW = 32,      /* rows or columns of one matrix for all tokens are not worth a library's */
-    FEW_DEPTH = 4, /* launch, when they are at least so many times as long, */
+    FEW_DEPTH = 4, /* Target.few rows or columns stay a kernel's when they are at least so many times as long */
     FEW_ELEMENTS = 1 << 17, /* and the matrix stays in the second-level cache; */
     FEW_OF_ROW = 3,         /* on a device, where each row loads all of it, so many at most for each of the row's own rows, */
     LOADED_LEAST = 1 << 14, /* unless it stays in the first-level cache; */
@@ -36,10 +35,10 @@ typedef struct Product {
 
 static bool small(Dim d) { return dim_literal(d); }
 
-static bool few(const Product *p)
+static bool few(const Product *p, const PlanOptions *how)
 {
     int64_t less = p->N.n < p->K.n ? p->N.n : p->K.n, more = p->N.n + p->K.n - less;
-    return dim_static(p->N) && dim_static(p->K) && less <= FEW && more >= FEW_DEPTH * less &&
+    return dim_static(p->N) && dim_static(p->K) && less <= plan_target(how)->few && more >= FEW_DEPTH * less &&
            less * more <= FEW_ELEMENTS;
 }
 
@@ -61,16 +60,15 @@ static bool is_loaded(const Product *p)
 /* Is it worth a loop of our own? */
 static bool is_small(const Product *p, const PlanOptions *how)
 {
-    int64_t B = how->B, T = how->T;
     bool m = small(p->M), n = small(p->N), k = small(p->K);
     if (n && k && p->N.n * p->K.n > SMALL_PRODUCT) /* too much to unroll */
         return false;
     if (plan_target(how)->threads && is_loaded(p))
         return false;
     if (p->shared) /* one matrix for all rows: with a large K and N it is a library's */
-        return n || k || few(p);
+        return n || k || few(p, how);
     if (p->lead.rank == 0) { /* the gradient of a shared matrix, or a product of two matrices */
-        int64_t out = dim_at(p->M, B, T) * dim_at(p->N, B, T);
+        int64_t out = dim_at(p->M, how->B, how->T) * dim_at(p->N, how->B, how->T);
         return p->K.b || p->K.t ? (m || n) && out * 4 <= 64 * 1024 : n || k;
     }
     if (m && n && k)

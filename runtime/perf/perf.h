@@ -45,11 +45,14 @@ typedef struct PerfMemory {
     const Plan *plan;
     double *host;        /* values of Plan.host: 1 */
     uint64_t *below;     /* by buffer: integers that nobody has stored are less */
-    uint64_t **integer;  /* by buffer: what was stored; NULL: nothing yet */
+    uint64_t ***page;    /* by buffer, by page: the integers that were stored; NULL: none yet */
 } PerfMemory;
 PerfMemory *perf_memory(Arena *arena, const Plan *plan, const Model *model); /* model NULL: integers of inputs are below 8 */
 bool perf_keeps(const Plan *p, const Launch *l); /* whether it stores integers */
 void perf_keep(PerfMemory *m, const Launch *l); /* from now on the integers that this launch stores are kept */
+/* A launch that is alike one that was walked stores what that one has stored, and is not walked for it: their reals are made up alike. False
+ * where their buffers are of other sizes. */
+bool perf_keep_again(PerfMemory *m, const Launch *first, const Launch *l);
 uint64_t perf_load(void *memory, uint64_t address);
 void perf_store(void *memory, uint64_t address, unsigned bytes, uint64_t value);
 uint64_t perf_address(uint32_t buffer);

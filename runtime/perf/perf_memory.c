@@ -6,6 +6,9 @@
  */
 #include "perf.h"
 
+/* Integers of a page. Of a large launch a few blocks are walked, so most pages of what it writes are never made. */
+enum { PAGE = 512 };
+
 uint64_t perf_address(uint32_t buffer) { return (uint64_t)(buffer + 1) << PERF_BUFFER_BITS; }
 
 static uint64_t mixed(uint64_t x)
@@ -28,11 +31,11 @@ PerfMemory *perf_memory(Arena *arena, const Plan *plan, const Model *model)
 {
     enum { SMALL = 8 };
     PerfMemory *m = NEW(arena, PerfMemory);
-    *m = (PerfMemory){.arena = arena,
+    *m = (PerfMemory){.arena = arena_new(arena_ctx(arena)), /* of its own: a walk gives back all that it takes of another */
                       .plan = plan,
                       .host = NEW_ARRAY(arena, double, plan->n_host + 1),
                       .below = NEW_ARRAY(arena, uint64_t, plan->n_buffer + 1),
-                      .integer = NEW_ARRAY(arena, uint64_t *, plan->n_buffer + 1)};
+                      .page = NEW_ARRAY(arena, uint64_t **, plan->n_buffer + 1)};
     for (size_t i = 0; i < plan->n_host; i++)
         m->host[i] = 1;
     for (size_t i = 0; i < plan->n_buffer; i++) {
@@ -42,6 +45,15 @@ PerfMemory *perf_memory(Arena *arena, const Plan *plan, const Model *model)
         m->below[i] = below > 0 ? (uint64_t)below : SMALL;
     }
     return m;
+}
+
+/* Where the integer at a buffer's byte `at` is kept; NULL: its buffer keeps none, or its page does not. */
+static uint64_t *kept(const PerfMemory *m, uint64_t buffer, uint64_t at)
+{
+    if (buffer >= m->plan->n_buffer || !m->page[buffer] || at / 8 >= m->plan->buffer[buffer].bytes / 8)
+        return NULL;
+    uint64_t *page = m->page[buffer][at / 8 / PAGE];
+    return page ? &page[at / 8 % PAGE] : NULL;
 }
 
 /* An element is kept as what it is and one more, so that 0 is one that nobody has stored. */
@@ -56,8 +68,8 @@ uint64_t perf_load(void *memory, uint64_t address)
     }
     if (buffer >= p->n_buffer || p->buffer[buffer].dtype != DT_INT)
         return some_reals(address);
-    bool kept = m->integer[buffer] && at / 8 < p->buffer[buffer].bytes / 8 && m->integer[buffer][at / 8];
-    return kept ? m->integer[buffer][at / 8] - 1 : (mixed(address / 8 * 0x2545f4914f6cdd1dull) >> 20) % m->below[buffer];
+    const uint64_t *x = kept(m, buffer, at);
+    return x && *x ? *x - 1 : (mixed(address / 8 * 0x2545f4914f6cdd1dull) >> 20) % m->below[buffer];
 }
 
 void perf_store(void *memory, uint64_t address, unsigned bytes, uint64_t value)
@@ -65,8 +77,11 @@ void perf_store(void *memory, uint64_t address, unsigned bytes, uint64_t value)
     PerfMemory *m = memory;
     const Plan *p = m->plan;
     uint64_t buffer = (address >> PERF_BUFFER_BITS) - 1, at = address & ((1ull << PERF_BUFFER_BITS) - 1);
-    if (buffer < p->n_buffer && m->integer[buffer] && bytes == 8 && at / 8 < p->buffer[buffer].bytes / 8)
-        m->integer[buffer][at / 8] = value + 1;
+    if (buffer >= p->n_buffer || !m->page[buffer] || bytes != 8 || at / 8 >= p->buffer[buffer].bytes / 8)
+        return;
+    if (!m->page[buffer][at / 8 / PAGE])
+        m->page[buffer][at / 8 / PAGE] = NEW_ARRAY(m->arena, uint64_t, PAGE);
+    *kept(m, buffer, at) = value + 1;
 }
 
 bool perf_keeps(const Plan *p, const Launch *l)
@@ -81,7 +96,18 @@ void perf_keep(PerfMemory *m, const Launch *l)
 {
     for (uint32_t i = 0; i < l->n_touched; i++) {
         const PlanBuffer *b = &m->plan->buffer[l->buffer[i]];
-        if (l->writes[i] && b->dtype == DT_INT && !m->integer[l->buffer[i]])
-            m->integer[l->buffer[i]] = NEW_ARRAY(m->arena, uint64_t, b->bytes / 8 + 1);
+        if (l->writes[i] && b->dtype == DT_INT && !m->page[l->buffer[i]])
+            m->page[l->buffer[i]] = NEW_ARRAY(m->arena, uint64_t *, b->bytes / 8 / PAGE + 1);
     }
+}
+
+bool perf_keep_again(PerfMemory *m, const Launch *first, const Launch *l)
+{
+    bool same = first->n_touched == l->n_touched;
+    for (uint32_t i = 0; same && i < l->n_touched; i++)
+        same = m->plan->buffer[first->buffer[i]].bytes == m->plan->buffer[l->buffer[i]].bytes;
+    for (uint32_t i = 0; same && i < l->n_touched; i++)
+        if (l->writes[i] && m->page[first->buffer[i]])
+            m->page[l->buffer[i]] = m->page[first->buffer[i]];
+    return same;
 }

@@ -99,7 +99,8 @@ static void add_launch(Report *p, const PerfProgram *program, const Launch *l)
     for (size_t i = 0; i < p->line.n; i++)
         if (p->line.v[i].plan == program->plan && alike(p->line.v[i].launch, l)) {
             p->line.v[i].times++;
-            if (l->kind == LAUNCH_KERNEL && perf_keeps(program->plan, l)) /* later launches read what it stores */
+            if (l->kind == LAUNCH_KERNEL && perf_keeps(program->plan, l) && /* later launches read what it stores */
+                !perf_keep_again(program->memory, p->line.v[i].launch, l))
                 count(p, program->memory, &(PerfLine){.launch = l, .plan = program->plan, .kernel = p->line.v[i].kernel, .path = p->line.v[i].path});
             return;
         }

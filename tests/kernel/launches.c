@@ -143,6 +143,58 @@ static Count count(Harness *h, const char *what, const char *program, bool singl
     return c;
 }
 
+/* ---- routers ---- */
+
+static const char routed[] =
+    "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
+    "let E = 16\n"
+    "model small {\n"
+    "  context = 16, width = 192, mask = causal, connection = residual()\n"
+    "  pre_norm = rms_norm(eps = 1e-6), init = normal(std = 0.02), out_init = normal(std = 0.02)\n"
+    "  embed tokens { vocab = 256 }\n"
+    "  moe { experts = E, active = 3, hidden = 64, activation = silu, scores = softmax, normalize = true, balance = 0.01 }\n"
+    "  head lm { norm = rms_norm(eps = 1e-6) }\n"
+    "}\n"
+    "train {\n"
+    "  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, seed = 1\n"
+    "  precision = mixed(compute = bf16, master = fp32)\n"
+    "  optimizer sgd { lr = 1e-2, momentum = 0, weight_decay = 0 }\n"
+    "}\n";
+
+typedef struct Routed {
+    const Target *target;
+    const char *experts;
+    int64_t n;
+    size_t of_rows; /* products of all rows by a router's matrix, or by it turned */
+} Routed;
+
+static void count_routed(Ctx *ctx, void *arg)
+{
+    Routed *c = arg;
+    const char *set[] = {c->experts, NULL};
+    Unit *u = load_text(ctx, routed, set);
+    PlanOptions how = {.B = 4, .T = 16, .target = c->target, .half = train_half(u->train)};
+    const Plan *p = plan_build(ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
+    for (size_t i = 0; i < p->n_launch; i++) {
+        const PlanMatmul *m = &p->launch[i].matmul;
+        c->of_rows += p->launch[i].kind == LAUNCH_MATMUL && m->m == how.B * how.T && (m->n == c->n || m->k == c->n);
+    }
+}
+
+/* A thread of a device has a sum of 16 terms by itself, so these stay in kernels; those of 24 are products of the library, forward and
+ * backward, as a warp would share each sum with most of its threads idle. A CPU has both in kernels. */
+static void test_routers(Harness *h)
+{
+    Routed c[] = {{&target_gpu, "E=16", 16, 0}, {&target_gpu, "E=24", 24, 0}, {&target_cpu, "E=16", 16, 0}, {&target_cpu, "E=24", 24, 0}};
+    for (size_t i = 0; i < COUNT_OF(c); i++) {
+        Ctx *ctx = ctx_new(NULL);
+        CHECK(h, guarded(ctx, count_routed, &c[i]));
+        CHECK_CASE(h, c[i].of_rows == (i == 1 ? 2 : 0), c[i].experts);
+        printf("routers, %s of a %s: %zu products of the library\n", c[i].experts, c[i].target->name, c[i].of_rows);
+        ctx_free(ctx);
+    }
+}
+
 int main(void)
 {
     Harness h = {0};
@@ -186,5 +238,6 @@ int main(void)
     Count alone = count(&h, "fp32", "train", false, exact);
     CHECK(&h, c.calls[0] + 6 * 24 <= alone.calls && c.calls[1] == c.calls[0]); /* six of each layer's 21 */
     ctx_free(ctx);
+    test_routers(&h);
     return harness_end(&h);
 }

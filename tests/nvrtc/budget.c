@@ -44,6 +44,7 @@ static const struct {
     {{128, 128, HALF_BF16, false, false, true, 8, false}, true},
     {{128, 128, HALF_BF16, true, false, true, 8, false}, true},
     {{128, 128, HALF_BF16, true, true, true, 8, false}, false},
+    {{128, 128, HALF_BF16, false, false, false, 2, false}, false},
     {{96, 96, HALF_BF16, false, false, true, 8, false}, true},
     {{256, 256, HALF_BF16, false, false, false, 8, false}, false},
     {{64, 64, HALF_FP16, false, false, false, 8, false}, true},
@@ -93,7 +94,7 @@ static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, B
             budget_check(h, budget,
                       arena_printf(ctx->program, "%s.%s.%d%s", attention_names[k],
                                    c->half ? half_word(c->half) : "f32", c->d,
-                                   c->dropped ? ".all" : c->capped ? ".cap" : c->oldest ? ".oldest" : c->width == CUDA_ACCESS_ANY ? ".any" : ""),
+                                   c->dropped ? ".all" : c->capped ? ".cap" : c->oldest ? ".oldest" : c->width == CUDA_ACCESS_ANY ? ".any" : c->width == 2 ? ".pairs" : ""),
                       ARCHS[a], &use, l.shared);
         }
     }

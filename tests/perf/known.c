@@ -311,6 +311,36 @@ static void test_time(Known *k)
 }
 
 /* Blocks with different work, of which some are walked: the counts are those of all of them. */
+/* Integers that launches store: as many as are stored take memory, whatever tensors they lie in; also after a walk has given back its arena;
+ * those of a launch that is alike are the same ones. */
+static void test_pages(Known *k)
+{
+    enum { STORED = 100, APART = 8 * 610001, MOST = 2 << 20 };
+    static const uint32_t which[] = {0, 1, 2};
+    static const bool writes[] = {true};
+    PlanBuffer buffer[3] = {{.ext = -1, .bytes = 8ull << 26, .dtype = DT_INT}, {.ext = -1, .bytes = 8ull << 26, .dtype = DT_INT}, {.ext = -1, .bytes = 8, .dtype = DT_INT}};
+    Plan plan = {.buffer = buffer, .n_buffer = COUNT_OF(buffer)};
+    Launch first = {.n_touched = 1, .buffer = which, .writes = writes}, again = first, other = first;
+    again.buffer = which + 1;
+    other.buffer = which + 2;
+    Ctx *ctx = arena_ctx(k->arena);
+    PerfMemory *m = perf_memory(k->arena, &plan, NULL);
+    uint64_t before = ctx->taken, beside[STORED];
+    perf_keep(m, &first);
+    ArenaMark mark = arena_mark(k->arena);
+    for (uint64_t i = 0; i < STORED; i++) {
+        beside[i] = perf_load(m, perf_address(0) + i * APART + 8);
+        perf_store(m, perf_address(0) + i * APART, 8, 1000 + i);
+    }
+    arena_reset(k->arena, mark);
+    NEW_ARRAY(k->arena, uint8_t, 4 * STORED << 10);
+    CHECK(&k->h, perf_keep_again(m, &first, &again) && !perf_keep_again(m, &first, &other));
+    for (uint64_t i = 0; i < STORED; i++)
+        CHECK(&k->h, perf_load(m, perf_address(0) + i * APART) == 1000 + i && perf_load(m, perf_address(1) + i * APART) == 1000 + i &&
+                         perf_load(m, perf_address(0) + i * APART + 8) == beside[i] && perf_load(m, perf_address(2)) < 8);
+    CHECK(&k->h, ctx->taken - before < MOST);
+}
+
 static void test_samples(Known *k)
 {
     /* R0 = c[0x210] of the number of the block by c[0x218] from the end, R1 = what of it is below c[0x220]: so many rounds */
@@ -530,6 +560,7 @@ int main(void)
     k.text = file(k.arena, "known.sass");
     test_all(&k);
     test_time(&k);
+    test_pages(&k);
     test_samples(&k);
     test_refused(&k);
     static Seen seen;

@@ -49,7 +49,7 @@ template <int ROWS, int D, int EACH, int THREADS, class E>
 FN void vwn_tile_copy_part(E *tile, const E *from, int64_t pitch, int rows, int d)
 {
     typedef vwn_copies<D, EACH, THREADS, E> by;
-    const int r0 = threadIdx.x / by::ACROSS, c0 = threadIdx.x % by::ACROSS * EACH;
+    const int me = vwn_thread(), r0 = me / by::ACROSS, c0 = me % by::ACROSS * EACH;
     from += r0 * pitch + c0;
     #pragma unroll 4
     for (int r = r0; r < ROWS; r += by::DOWN, from += by::DOWN * pitch) {
