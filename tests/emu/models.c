@@ -58,7 +58,7 @@ static Case cases[] = {
     {{"moe", {"D=36", "sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, "
               "balance = 0.01, z_loss = 0.001, shared = 1)", NULL}}, {.B = 1, .T = 33}},
     {{"ghc (2,3), unfused", {"D=36", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=54", NULL}}, {.B = 2, .T = 7, .no_fusion = true}},
-    {{"gpt, 520 wide, in memory", {"D=520", "parts=4", NULL}}, {.B = 1, .T = 3, .shared = 64}},
+    {{"hyper 4, 520 wide, in memory", {"D=520", "parts=4", "conn=hyper(n = 4, dynamic = true)", NULL}}, {.B = 1, .T = 3, .shared = 64}},
     {{"ghc (2,3), in memory", {"D=76", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=114", NULL}}, {.B = 1, .T = 3, .shared = 64}},
     {{"frac 4, in memory", {"D=36", "conn=frac(m = 4, dynamic = true)", NULL}}, {.B = 1, .T = 5, .shared = 64}},
 };
