@@ -167,13 +167,13 @@ template <int N> FN void vwn_put_many(bf16 *to, vec_pairs<N> x) { *(vec_pairs<N>
 template <int N> FN void vwn_put_many(fp16 *to, vec_half<fp16, N> x) { *(vec_half<fp16, N> *)VWN_WIDE(to, 2 * N) = x; }
 /* Sixteen bytes of shared memory by one instruction, whatever a compiler knows about the place. */
 #ifndef VWN_EMU
-FN void vwn_put_four(real *to, vec<4> x)
+FN void vwn_put_at_once(real *to, vec<4> x)
 {
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "f"(x.v[0]), "f"(x.v[1]), "f"(x.v[2]),
                  "f"(x.v[3]) : "memory");
 }
 #else
-FN void vwn_put_four(real *to, vec<4> x) { vwn_at<4>(to) = x; }
+FN void vwn_put_at_once(real *to, vec<4> x) { vwn_at<4>(to) = x; }
 #endif
 /* of eight numbers of an array four lie at `from`, four so many numbers behind it */
 FN vec<8> vwn_many_halves(const real *from, int behind)
@@ -185,8 +185,8 @@ FN void vwn_put_halves(real *to, int behind, vec<8> y)
 {
     vec<4> x[2];
     VWN_EVERY(i, 4, x[0].v[i] = y.v[i], x[1].v[i] = y.v[4 + i])
-    vwn_put_four(to, x[0]);
-    vwn_put_four(to + behind, x[1]);
+    vwn_put_at_once(to, x[0]);
+    vwn_put_at_once(to + behind, x[1]);
 }
 template <int P, int N> FN vec<P> vwn_piece(const vec<N> &x, int z) VWN_LANES(P, x.v[z * P + i])
 template <int P, int N> FN vec<P> vwn_piece(const vec_half<fp16, N> &x, int z) VWN_LANES(P, vwn_of_fp16(x.v[z * P + i]))
