@@ -5,7 +5,8 @@
  * Out: what kernels compute over all rows is at most MOST of what a CPU's kernels and products do: matrices of a row are computed once,
  *      whatever else of the row is in a kernel. Coefficients of mHC are products of the library, both ways, as rows would
  *      load the whole matrix from the second-level cache. Sums over many rows of (2,3) have PARTITIONS, so that waves of blocks are even on
- *      any device, though their partial sums are long; those of few rows have fewer.
+ *      any device, though their partial sums are long; those of few rows have fewer. Loops of (2,4) that would have more loads under
+ *      way than a thread has registers for take four elements at a time.
  */
 #include "support/models.h"
 
@@ -91,12 +92,17 @@ static void count(Ctx *ctx, void *arg)
 
 enum { PARTITIONS = 2048, FEW_PARTITIONS = 512 };
 
+static const Plan *plan_of(Ctx *ctx, int64_t sequences, const char *const *set)
+{
+    const Unit *u = load_text(ctx, text, set);
+    PlanOptions how = {.B = sequences, .T = u->train->context, .half = train_half(u->train), .target = &target_gpu};
+    return plan_build(ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
+}
+
 /* The fewest partitions of the boundaries between sublayers, backward. */
 static int64_t partitions(Ctx *ctx, int64_t sequences)
 {
-    const Unit *u = load_text(ctx, text, (const char *const[]){"wide=1536", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", NULL});
-    PlanOptions how = {.B = sequences, .T = u->train->context, .half = train_half(u->train), .target = &target_gpu};
-    const Plan *p = plan_build(ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
+    const Plan *p = plan_of(ctx, sequences, (const char *const[]){"wide=1536", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", NULL});
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < p->n_launch; i++)
         if (p->launch[i].kind == LAUNCH_KERNEL && strcmp(p->launch[i].name, "layer[1].ffn.connection.grad") == 0 && p->launch[i].rows < least)
@@ -109,6 +115,16 @@ static void check_partitions(Ctx *ctx, void *arg)
     int64_t many = partitions(ctx, PARTITIONS / 4 * 2), few = partitions(ctx, 16);
     printf("%-16s %lld partitions of many rows, %lld of few\n", "(2,3)", (long long)many, (long long)few);
     *(bool *)arg = many == PARTITIONS && few == FEW_PARTITIONS;
+}
+
+static void check_loads(Ctx *ctx, void *arg)
+{
+    const Plan *p = plan_of(ctx, 16, (const char *const[]){"wide=2048", "conn=ghc(m = 2, n = 4, dynamic = true, reduce = linear(out = D))", NULL});
+    int fours = 0;
+    for (size_t i = 0; i < p->n_kernel; i++)
+        fours += strstr(p->kernel[i].text, "vwn_many<4>(") != NULL;
+    printf("%-16s %d kernels with loops of four elements\n", "(2,4)", fours);
+    *(bool *)arg = fours > 0;
 }
 
 static const char *case_name(size_t i) { return cases[i].name; }
@@ -126,8 +142,8 @@ static bool run_one(size_t i)
 int main(int argc, char **argv)
 {
     Ctx *ctx = ctx_new(NULL);
-    bool even = false;
-    if (argc < 2 && (!guarded(ctx, check_partitions, &even) || !even))
+    bool even = false, narrow = false;
+    if (argc < 2 && !(guarded(ctx, check_partitions, &even) && even && guarded(ctx, check_loads, &narrow) && narrow))
         return 1;
     ctx_free(ctx);
     return run_drawn(argc, argv, &(CaseDraw){.one_in = 2, .sanitized = 5}, COUNT_OF(cases), case_name, run_one);
