@@ -120,11 +120,11 @@ static void check_partitions(Ctx *ctx, void *arg)
 static void check_loads(Ctx *ctx, void *arg)
 {
     const Plan *p = plan_of(ctx, 16, (const char *const[]){"wide=2048", "conn=ghc(m = 2, n = 4, dynamic = true, reduce = linear(out = D))", NULL});
-    int fours = 0;
+    int fours = 0; /* one has such loops in any case */
     for (size_t i = 0; i < p->n_kernel; i++)
         fours += strstr(p->kernel[i].text, "vwn_many<4>(") != NULL;
     printf("%-16s %d kernels with loops of four elements\n", "(2,4)", fours);
-    *(bool *)arg = fours > 0;
+    *(bool *)arg = fours > 1;
 }
 
 static const char *case_name(size_t i) { return cases[i].name; }
