@@ -35,9 +35,11 @@ typedef struct Product {
 
 static bool small(Dim d) { return dim_literal(d); }
 
+static int64_t shorter(const Product *p) { return p->N.n < p->K.n ? p->N.n : p->K.n; }
+
 static bool few(const Product *p, const PlanOptions *how)
 {
-    int64_t less = p->N.n < p->K.n ? p->N.n : p->K.n, more = p->N.n + p->K.n - less;
+    int64_t less = shorter(p), more = p->N.n + p->K.n - less;
     return dim_static(p->N) && dim_static(p->K) && less <= plan_target(how)->few && more >= FEW_DEPTH * less &&
            less * more <= FEW_ELEMENTS;
 }
@@ -50,11 +52,12 @@ static bool lead_is_static(const Product *p)
     return true;
 }
 
-/* Would rows of a device wait for a matrix that all share? Loading it takes longer than writing the row for the library. */
-static bool is_loaded(const Product *p)
+/* Would rows of a device wait for this matrix, which all share? Loading it takes longer than writing the row for the library. */
+static bool is_loaded(const Product *p, const PlanOptions *how)
 {
-    int64_t less = p->N.n < p->K.n ? p->N.n : p->K.n, own = lead_is_static(p) ? 1 : p->M.n;
-    return p->shared && dim_static(p->N) && dim_static(p->K) && less > FEW_OF_ROW * own && p->N.n * p->K.n > LOADED_LEAST;
+    int64_t own = lead_is_static(p) ? 1 : p->M.n;
+    return plan_target(how)->threads && dim_static(p->N) && dim_static(p->K) && shorter(p) > FEW_OF_ROW * own &&
+           p->N.n * p->K.n > LOADED_LEAST;
 }
 
 /* Is it worth a loop of our own? */
@@ -63,10 +66,8 @@ static bool is_small(const Product *p, const PlanOptions *how)
     bool m = small(p->M), n = small(p->N), k = small(p->K);
     if (n && k && p->N.n * p->K.n > SMALL_PRODUCT) /* too much to unroll */
         return false;
-    if (plan_target(how)->threads && is_loaded(p))
-        return false;
     if (p->shared) /* one matrix for all rows: with a large K and N it is a library's */
-        return n || k || few(p, how);
+        return (n || k || few(p, how)) && !is_loaded(p, how);
     if (p->lead.rank == 0) { /* the gradient of a shared matrix, or a product of two matrices */
         int64_t out = dim_at(p->M, how->B, how->T) * dim_at(p->N, how->B, how->T);
         return p->K.b || p->K.t ? (m || n) && out * 4 <= 64 * 1024 : n || k;
