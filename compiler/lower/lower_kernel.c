@@ -725,10 +725,9 @@ static bool has_loops(const Kernel *k)
     return false;
 }
 
-/* More than this is written as loops. Those are far slower where coefficients are computed inside
- * them: the boundary of a (4,8) connection, 512 wide, took 48 times as long forward and 17 times
- * backward. Kernels without any loop, of models a few elements wide, are not worth the compiler's
- * time. */
+/* More than this is written as loops. Those are far slower where coefficients are computed inside them: the boundary of a (4,8) connection,
+ * 512 wide, took 48 times as long forward and 17 times backward. Kernels without any loop, of models a few elements wide, are not worth
+ * the compiler's time. */
 enum { EXPRESSIONS_MAX = 6000, EXPRESSIONS_FLAT = 600 };
 /* So many statements are half a megabyte of text, with few expressions that hang on each other; the longest kernel of an
  * example has 6,500. */
@@ -901,7 +900,8 @@ static bool is_apart(const Lower *l)
 /* Nothing was found that a compiler should be given, and the group may be made smaller. */
 static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 {
-    return fuse_may_split(f, group) && (!l->k || l->k->ix->overfull || l->k->ex.n > EXPRESSIONS_MAX || l->k->stmt.n > STATEMENTS_MAX);
+    bool found = l->k && !l->k->ix->overfull && l->k->ex.n <= EXPRESSIONS_MAX && l->k->stmt.n <= STATEMENTS_MAX;
+    return fuse_may_split(f, group) && !(found && !lower_is_clumsy(l->k, f, group));
 }
 
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it

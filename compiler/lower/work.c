@@ -128,3 +128,36 @@ double kernel_thread_operations(const Kernel *mapped)
     PlanWork w = count((Count){.k = mapped, .times = {1}, .thread = true});
     return w.lane + w.single + w.call * CALL + w.product / mapped->mapping.row_threads;
 }
+
+/* ---- too much for one kernel ---- */
+
+/* Every element once, sums by what they read. */
+static double least_work(const Fusion *f, const Group *gr)
+{
+    double n = 0;
+    for (size_t m = 0; m < gr->member.n; m++) {
+        Val v = gr->member.v[m];
+        const Node *x = node_at(f->g, v);
+        n += (double)f->elements[op_info((Op)x->op)->class == CLASS_REDUCE ? x->in[0] : v];
+    }
+    return n;
+}
+
+/* Of a device's kernel: do the other threads of a row wait for one that has much to do? Mostly small loops that hang on each other, which a
+ * thread for each row does in less time. */
+static bool waits(const Kernel *k, PlanWork w)
+{
+    enum { TIMES = 4, MUCH = 5000 }; /* kernels of Sinkhorn's iterations over 4 x 4, 20 times: up to 4,400; over 8 x 8: from 7,900 on */
+    Kernel mapped;
+    kernel_map_threads(&mapped, k, NULL);
+    double each = kernel_thread_operations(&mapped), rows = (double)ix_dim_at(k->ix, k->rows);
+    double all = (w.lane + w.single + w.call * CALL + w.product) / rows;
+    return !mapped.mapping.by_row && each > MUCH && each * mapped.mapping.row_threads > TIMES * all;
+}
+
+bool lower_is_clumsy(const Kernel *k, const Fusion *f, uint32_t group)
+{
+    enum { REPEATS = 16 }; /* boundaries of examples have up to 4 operations for an element, those of many exponentials 11 */
+    PlanWork w = kernel_work(k);
+    return w.lane + w.single + w.call * CALL > REPEATS * least_work(f, &f->group.v[group]) || (f->target->threads && waits(k, w));
+}

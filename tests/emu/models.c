@@ -53,6 +53,7 @@ static Case cases[] = {
     {{"ghc (2,3)", {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=18", NULL}}, {.B = 1, .T = 31}},
     {{"ghc (2,3), 76 wide", {"D=76", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=114", NULL}}, {.B = 1, .T = 3}},
     {{"mhc 3", {"D=36", "conn=mhc(n = 3)", NULL}}, {.B = 1, .T = 3}},
+    {{"mhc 8, 264 wide", {"D=264", "parts=4", "conn=mhc(n = 8)", NULL}}, {.B = 1, .T = 3}},
     {{"nexus", {"D=36", "map=nexus_rank(M = 13, A = 14)", NULL}}, {.B = 1, .T = 7}},
     {{"pattention", {"D=36", "map=pattention(slots = 37)", NULL}}, {.B = 1, .T = 7}},
     {{"moe", {"D=36", "sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, "
