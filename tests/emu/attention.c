@@ -523,7 +523,7 @@ static const char *plant(Ctx *ctx, const char *text, const struct Fault *f)
 /* Each fault fits its text; a part of them is compiled. */
 static bool fault_drawn(size_t i)
 {
-    static const CaseDraw draw = {.one_in = 4, .sanitized = 4};
+    static const CaseDraw draw = {.one_in = 6, .sanitized = 6};
     return i % drawn_share(&draw) == 0;
 }
 

@@ -437,7 +437,7 @@ int main(void)
     EmuText text[FAULTS + COUNT_OF(faults)];
     EmuKernel kernel[COUNT_OF(text)];
     size_t planted[COUNT_OF(text)], n = FAULTS; /* the fault that is in each text: 0 is none */
-    CaseDraw draw = {.one_in = 3, .sanitized = 9};
+    CaseDraw draw = {.one_in = 3, .sanitized = 18};
     char why[512];
     const char *said;
     Harness h = {0};
