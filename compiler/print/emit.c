@@ -439,7 +439,7 @@ static void stmt_array(Printer *p, const KStmt *s)
     snprintf(name, sizeof name, "t%d", s->array);
     if (s->kind == KS_ARRAY_FILL && a->sums) {
         begin_line(p);
-        buf_printf(&p->body, "%s s%d[%" PRId64 "] = {0};\n", p->d->real, s->array, a->elements);
+        buf_printf(&p->body, "%s e%d[%" PRId64 "] = {0};\n", p->d->real, s->array, a->elements);
         return;
     }
     if (s->kind == KS_ARRAY_FILL) {
@@ -804,7 +804,7 @@ void put_statement(Printer *p, const KStmt *s)
         break;
     case KS_ARRAY_ADD:
         if (p->k->array.v[s->array].sums)
-            put_sum(p, array_place(p, 's', s->array), ex_text(p, x->in[0]));
+            put_sum(p, array_place(p, 'e', s->array), ex_text(p, x->in[0]));
         else
             put_fold(p, s, (Op)x->op, array_element(p, s->array), ex_text(p, x->in[0]));
         break;

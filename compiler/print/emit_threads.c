@@ -157,7 +157,7 @@ void emit_array_sums(Printer *p, const KStmt *s)
             buf_printf(&p->body, "if (thread < %d) t%d[thread] = z%d;\n", n, t, t);
         return;
     }
-    buf_printf(&p->body, "const %s z%d = vwn_warp_sums<%d>(s%d);\n", p->d->real, t, n, t);
+    buf_printf(&p->body, "const %s z%d = vwn_warp_sums<%d>(e%d);\n", p->d->real, t, n, t);
     if (block) {
         begin_line(p);
         buf_printf(&p->body, "vwn_put_sums<%d, WARPS>(warps + %u * WARPS, z%d);\n", n, s->at, t);

@@ -47,6 +47,7 @@ static Case cases[] = {
                                "conn=carried(widths = widths, head = D, branch_scale = 0.22, final = after_slice)", NULL}}, {.B = 1, .T = 3}},
     {{"scaled, up and down", {"D=36", "widths=[36, 132, 36, 132, 36]", "conn=scaled(stream = 132)",
                               "train.recompute=[attention]", NULL}}, {.B = 1, .T = 3}},
+    {{"hyper-12,-1024-wide", {"D=1024", "parts=8", "conn=hyper(n = 12, dynamic = true)", NULL}}, {.B = 1, .T = 2}},
     {{"frac 4", {"D=36", "conn=frac(m = 4, dynamic = true)", NULL}}, {.B = 1, .T = 5}},
     {{"scaled-by-a-weight", {"D=60", "widths=[20, 60]", "conn=scaled(stream = 60, learned = true)",
                              "train.recompute=[attention]", NULL}}, {.B = 1, .T = 3, .noise = 0.1}},
