@@ -165,7 +165,8 @@ static bool adds_rounds(const Kernel *k, size_t loop)
 {
     size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop), adds = 0;
     const KStmt *s = &k->stmt.v[loop], *of = &k->stmt.v[in];
-    if (s->simd || of->kind != KS_LOOP || !of->simd || kernel_loop_end(k, in) + 1 != end || ix_literal(k->ix, ix_info(k->ix, of->var)->extent))
+    if (s->simd || of->kind != KS_LOOP || !of->simd || kernel_loop_end(k, in) + 1 != end ||
+        (ix_literal(k->ix, ix_info(k->ix, of->var)->extent) && kernel_sums_of(k, loop) <= SUMS_MOST))
         return false;
     for (size_t i = in + 1; i + 1 < end; i++) {
         const KStmt *x = &k->stmt.v[i];
