@@ -29,13 +29,19 @@ int64_t kernel_sums_bytes(const Kernel *k, const bool *held)
     return bytes;
 }
 
-/* Where only tiles are too many, products go to the library (plan.c). */
+enum { TILE_ROOM = 128 }; /* a tile is a whole number of lines of so many bytes */
+
+/* What shared memory lacks for arrays; where tiles are too many by more than LITTLE, products go to the library (plan.c). */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
 {
+    enum { LITTLE = 12 * 1024 };
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
-    int64_t bytes = 8 * k->mapping.slots * (lanes / WARP) + kernel_array_bytes(k) * units;
+    int64_t tiles = 0, bytes = 8 * k->mapping.slots * (lanes / WARP) + kernel_array_bytes(k) * units;
     for (size_t b = 0; b < k->buffer.n; b++)
         bytes += k->buffer.v[b].held ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
+    for (size_t i = 0; i < k->tile_slot.n; i++)
+        tiles += 4 * k->tile_slot.v[i] + 2 * TILE_ROOM;
+    bytes += bytes + tiles <= k->shared + LITTLE ? tiles : 0;
     for (size_t i = 0; i < k->array.n; i++)
         array[i] = k->array.v[i];
     k->array.v = array;
@@ -83,7 +89,6 @@ bool kernel_has_small_tiles(const Kernel *k)
 
 void kernel_choose_grid(Kernel *k)
 {
-    enum { TILE_ROOM = 128 }; /* a tile is a whole number of lines of so many bytes */
     KGrid *g = &k->grid;
     KShared *term = NEW_ARRAY(k->arena, KShared, k->array.n + k->buffer.n + k->tile_slot.n + 1);
     *g = (KGrid){.threads = k->mapping.units * k->mapping.row_threads, .units = k->mapping.units, .term = term};

@@ -500,10 +500,11 @@ static bool keep(Sched *s, KEx *x, const KNest *own)
 /* Of a device: would the loop compute a few values many times over? */
 static bool wants_before(const Sched *s, int loop, const KNest *own)
 {
-    enum { TIMES = 16 };
+    enum { TIMES = 8, TIMES_ALONE = 16 };
     const Loop *l = &s->loop.v[loop];
-    return is_alone(s) && !s->k->flat && !l->keeps && own->n == 1 && elements_of(s, own) >= TIMES &&
-           elements_of(s, &l->nest) >= TIMES * elements_of(s, own);
+    const int64_t times = is_alone(s) ? TIMES_ALONE : TIMES;
+    return s->k->target->threads && !s->k->flat && !l->keeps && own->n == 1 && elements_of(s, own) >= times &&
+           elements_of(s, &l->nest) >= times * elements_of(s, own);
 }
 
 /* What a loop in front of others needs of what changes with it, it computes: no later one does it. */

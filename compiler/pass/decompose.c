@@ -238,6 +238,13 @@ static Val split_product(Graph *g, const Product *p, Half to, bool *copied, size
     return ir_binary(g, OP_ADD, ir_slice(g, x, axis, 0, p->N.n), ir_slice(g, x, axis, p->N.n, p->N.n));
 }
 
+Val product_of_row_under(const Graph *g, Val v)
+{
+    const Node *sum = node_at(g, v), *half = v && sum->op == OP_ADD ? node_at(g, sum->in[0]) : NULL;
+    Val x = half && half->op == OP_SLICE ? half->in[0] : v;
+    return x && product_is_of_row(g, x) ? x : 0;
+}
+
 static Val product(Graph *g, const Graph *from, Val v, const Val *map, const PlanOptions *how,
                    const Decomposed *d, size_t cap)
 {

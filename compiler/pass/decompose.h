@@ -25,6 +25,8 @@ static inline bool product_is_of_row(const Graph *g, Val v)
 {
     return node_at(g, v)->a.made == PRODUCT_OF_ROW;
 }
+/* v, or what it is the sum of both halves of; 0: v is no product of a row. */
+Val product_of_row_under(const Graph *g, Val v);
 static inline Dim product_depth(const Graph *g, Val v) /* K */
 {
     const Shape *a = shape_of(g, node_at(g, v)->in[0]);

@@ -501,10 +501,11 @@ static bool leave_large(Build *b, const Val *made_of, size_t values, bool *to_li
         if (!products)
             continue;
         bool large = kernel_cache_shared(b->kernel_cache, b->f, b->f->order.v[i], b->same) > (uint64_t)b->shared;
-        for (size_t v = 1; large && v < values; v++)
-            if (made_of[v] && b->f->home[made_of[v]] == (int32_t)b->f->order.v[i] &&
-                product_is_of_row(b->g, made_of[v]))
+        for (size_t v = 1; large && v < values; v++) {
+            Val product = product_of_row_under(b->g, made_of[v]);
+            if (product && b->f->home[product] == (int32_t)b->f->order.v[i])
                 to_library[v] = any = true;
+        }
     }
     return any;
 }
