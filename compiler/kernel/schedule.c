@@ -497,7 +497,7 @@ static bool keep(Sched *s, KEx *x, const KNest *own)
     return x->array >= 0;
 }
 
-/* Of a device: would the loop compute a few values many times over? */
+/* Of a device: would the loop compute a few values many times over, in a row with products as often as there are streams? */
 static bool wants_before(const Sched *s, int loop, const KNest *own)
 {
     enum { TIMES = 8, TIMES_ALONE = 16 };
