@@ -78,7 +78,7 @@ struct Fusion {
     int *depth;        /* of a member: values of its group that it is computed from, one from the other */
     FuseReaders *readers; /* of each result of a library */
     struct Places *places; /* fuse_count_places(); else none */
-    struct Part *part;     /* fuse_loads.c: of each value, once that was asked */
+    struct WantedPart *part; /* fuse_loads.c: of each value, once that was asked */
     uint32_t *seen; /* by a walk, when equal to stamp */
     VEC(Group) group;
     uint64_t *above; /* fuse_order.c: for each group the bits of those that run before, and its own */

@@ -8,20 +8,19 @@
 #include "fuse.h"
 
 /* On each axis from `from` on, up to `to`. */
-struct Part {
+typedef struct WantedPart {
     int64_t from[MAX_RANK], to[MAX_RANK];
-};
-typedef struct Part Part;
+} WantedPart;
 
-static Part whole(const Fusion *f, const Shape *s)
+static WantedPart whole(const Fusion *f, const Shape *s)
 {
-    Part p = {0};
+    WantedPart p = {0};
     for (int i = 0; i < s->rank; i++)
         p.to[i] = dim_at(s->d[i], f->B, f->T);
     return p;
 }
 
-static bool is_empty(const Part *p, int rank)
+static bool is_empty(const WantedPart *p, int rank)
 {
     bool empty = false;
     for (int i = 0; i < rank; i++)
@@ -30,18 +29,18 @@ static bool is_empty(const Part *p, int rank)
 }
 
 /* Moves a part along an axis, as far as it stays in the tensor. */
-static void move(Part *p, int axis, int64_t by, int64_t extent)
+static void move(WantedPart *p, int axis, int64_t by, int64_t extent)
 {
     p->from[axis] = p->from[axis] + by > 0 ? p->from[axis] + by : 0;
     p->to[axis] = p->to[axis] + by < extent ? p->to[axis] + by : extent;
 }
 
 /* Of input k, what a part of v is computed from. */
-static Part input_part(const Fusion *f, Val v, size_t k, const Part *of)
+static WantedPart input_part(const Fusion *f, Val v, size_t k, const WantedPart *of)
 {
     const Node *n = node_at(f->g, v);
     const Shape *s = shape_of(f->g, n->in[k]);
-    Part all = whole(f, s), p = *of;
+    WantedPart all = whole(f, s), p = *of;
     int axis = (int)n->a.i;
     int64_t begin = 0;
     switch (op_info((Op)n->op)->class) {
@@ -68,13 +67,13 @@ static void add_needed(Fusion *f, uint32_t group, Val v, Vals *needed)
     if (f->seen[v] == f->stamp || fuse_empty(f, v))
         return;
     f->seen[v] = f->stamp;
-    f->part[v] = (Part){0};
+    f->part[v] = (WantedPart){0};
     vec_push(f->tmp, needed, v);
     for (size_t k = 0; k < n->n_in && !fuse_loads(f, group, v); k++)
         add_needed(f, group, n->in[k], needed);
 }
 
-static void unite(Part *p, const Part *q, int rank)
+static void unite(WantedPart *p, const WantedPart *q, int rank)
 {
     if (is_empty(p, rank)) {
         *p = *q;
@@ -92,7 +91,7 @@ void fuse_find_loads(Fusion *f, uint32_t group, Vals *loads)
     Vals needed = {0};
     f->stamp++;
     if (!f->part)
-        f->part = NEW_ARRAY(f->arena, Part, f->g->node.n);
+        f->part = NEW_ARRAY(f->arena, WantedPart, f->g->node.n);
     for (size_t i = 0; i < gr->store.n; i++)
         add_needed(f, group, gr->store.v[i], &needed);
     fuse_sort(needed.v, needed.n);
@@ -108,7 +107,7 @@ void fuse_find_loads(Fusion *f, uint32_t group, Vals *loads)
             continue;
         }
         for (size_t k = 0; k < n->n_in; k++) {
-            Part p = input_part(f, v, k, &f->part[v]);
+            WantedPart p = input_part(f, v, k, &f->part[v]);
             int rank = shape_of(f->g, n->in[k])->rank;
             if (!is_empty(&p, rank))
                 unite(&f->part[n->in[k]], &p, rank);
