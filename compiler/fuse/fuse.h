@@ -78,6 +78,7 @@ struct Fusion {
     int *depth;        /* of a member: values of its group that it is computed from, one from the other */
     FuseReaders *readers; /* of each result of a library */
     struct Places *places; /* fuse_count_places(); else none */
+    struct WantedPart *part; /* fuse_loads.c: of each value, once that was asked */
     uint32_t *seen; /* by a walk, when equal to stamp */
     VEC(Group) group;
     uint64_t *above; /* fuse_order.c: for each group the bits of those that run before, and its own */
@@ -147,6 +148,8 @@ bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
 /* Is v, which is no member of the group, computed wherever the group wants it? */
 bool fuse_rematerializes(const Fusion *f, uint32_t group, Val v);
 bool fuse_loads(const Fusion *f, uint32_t group, Val v); /* from memory; EXT nodes always */
+/* All that its kernel loads, in no order that matters (fuse_loads.c). */
+void fuse_find_loads(Fusion *f, uint32_t group, Vals *loads);
 /* Where the rows of a reduction lie: in the axes that are reduced (a sum over rows) or before
  * them. */
 typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;

@@ -367,22 +367,6 @@ static void plan_rows(Build *b, uint32_t group)
 
 /* ---- memory alone ---- */
 
-/* What a kernel of the group loads for v. */
-static void find_loads(Build *b, uint32_t group, Val v, Vals *loads)
-{
-    Fusion *f = b->f;
-    if (f->seen[v] == f->stamp || fuse_empty(f, v))
-        return;
-    f->seen[v] = f->stamp;
-    if (fuse_loads(f, group, v)) {
-        vec_push(f->tmp, loads, v);
-        return;
-    }
-    const Node *n = node_at(b->g, v);
-    for (size_t k = 0; k < n->n_in; k++)
-        find_loads(b, group, n->in[k], loads);
-}
-
 typedef struct Use {
     uint32_t buffer;
     bool written;
@@ -407,9 +391,7 @@ static void plan_rows_memory(Build *b, uint32_t group)
     ArenaMark mark = arena_mark(b->f->tmp);
     Vals loads = {0};
     Uses uses = {0};
-    b->f->stamp++;
-    for (size_t i = 0; i < gr->store.n; i++)
-        find_loads(b, group, gr->store.v[i], &loads);
+    fuse_find_loads(b->f, group, &loads);
     int64_t partitions = lower_partitions(dim_at(gr->rows, b->B, b->T));
     const uint32_t *parts = group_buffers(b, gr, partitions);
     for (size_t i = 0; i < loads.n; i++)

@@ -85,7 +85,8 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
     buf_printf(out, "    enum { THREADS = %u, UNITS = %u, WARPS = %u };\n", s->row_threads, s->units,
                s->row_threads / 32);
     const char *index = emit_index_type(k, k->row);
-    buf_puts(out, "    const int thread = threadIdx.x % THREADS, unit = threadIdx.x / THREADS;\n");
+    buf_puts(out, "    const vwn_thread_of_row<THREADS> thread = threadIdx.x % THREADS;\n"
+                  "    const int unit = threadIdx.x / THREADS;\n");
     buf_printf(out, "    const %s first_row = (%s)blockIdx.x * UNITS + unit;\n", index, index);
     buf_printf(out, "    const %s next_row = (%s)gridDim.x * UNITS;\n", index, index);
     put_changing(out, k, p);

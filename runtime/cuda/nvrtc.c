@@ -102,10 +102,12 @@ int64_t nvrtc_shared(const char *arch)
 
 /* No built-in headers; addresses in 64 bits; no option that trades exactness for speed. */
 static const char *const common_options[] = {"--minimal", "--std=c++17"};
-/* Of what spills with fewer blocks, too: nothing is done that takes registers to save time. Compilers have it since 13.0, as far as was
- * seen. */
-enum { THRIFTY_SINCE = 13 };
-static const char *const thrifty_option = "--ptxas-options=--register-usage-level=0";
+/* How a kernel is compiled. Of one that spills threads ask for their number wherever it is used (tiles.cu); of what spills with fewer blocks,
+ * too, nothing is done that takes registers to save time: compilers have that since 13.0, as far as was seen. */
+typedef enum Thrift { AS_WRITTEN, NUMBER_AGAIN, ALL_THRIFT, THRIFTS } Thrift;
+enum { THRIFT_SINCE = 13 };
+static const char *const thrift_option[THRIFTS] = {
+    [NUMBER_AGAIN] = "-DVWN_FEW_REGISTERS", [ALL_THRIFT] = "--ptxas-options=--register-usage-level=0"};
 enum { OPTIONS = 16 };
 
 static int by_text(const void *a, const void *b)
@@ -139,13 +141,13 @@ typedef struct Job {
     size_t size;
     int result;    /* of NVRTC; -1: no memory */
     size_t failed; /* of Build.missing */
-    bool thrifty;  /* so are all of its kernels */
+    Thrift thrift; /* of all of its kernels */
     bool done;     /* false: not tried after another failed */
 } Job;
 typedef struct Missing {
     uint32_t kernel;
     int64_t blocks; /* that its text is to ask for now, instead of its own; 0: its own */
-    bool thrifty;   /* is the compiler to use few registers? The last that is tried */
+    Thrift thrift;
     size_t length;  /* of its text */
 } Missing;
 /* An object of the cache that was read: other kernels of its program lie in it, too. */
@@ -174,7 +176,7 @@ typedef struct NvrtcBuild {
 
 static void hash_keys(NvrtcBuild *u)
 {
-    static const char format[] = "vwn kernel for cuda, 4";
+    static const char format[] = "vwn kernel for cuda, 5";
     const CudaBuild *b = u->b;
     char version[32];
     Sha256 common;
@@ -256,8 +258,8 @@ static size_t first_alike(const NvrtcBuild *u, size_t i)
 static int longest_first(const void *a, const void *b)
 {
     const Missing *x = a, *y = b;
-    if (x->thrifty != y->thrifty)
-        return x->thrifty - y->thrifty;
+    if (x->thrift != y->thrift)
+        return (int)x->thrift - (int)y->thrift;
     return x->length != y->length ? (x->length < y->length) - (x->length > y->length)
                                   : (x->kernel > y->kernel) - (x->kernel < y->kernel);
 }
@@ -270,9 +272,9 @@ static void make_programs(NvrtcBuild *u)
     for (size_t i = 0; i < u->n_missing; i++) {
         Job *last = u->n_job ? &u->job[u->n_job - 1] : NULL;
         text += u->missing[i].length;
-        if (!last || text > PROGRAM_TEXT || last->n == PROGRAM_KERNELS || last->thrifty != u->missing[i].thrifty) {
+        if (!last || text > PROGRAM_TEXT || last->n == PROGRAM_KERNELS || last->thrift != u->missing[i].thrift) {
             last = &u->job[u->n_job++];
-            *last = (Job){.first = i, .thrifty = u->missing[i].thrifty};
+            *last = (Job){.first = i, .thrift = u->missing[i].thrift};
             text = u->missing[i].length;
         }
         last->n++;
@@ -346,15 +348,22 @@ static int64_t blocks_to_try(const NvrtcBuild *u, const Missing *m)
     return fewer == 1 && spilled(code) <= MUCH ? 0 : fewer;
 }
 
+/* Is the number of a thread in its row a word of the text? */
+static bool has_number(const CudaText *k) { return memmem(k->text, k->length, "vwn_thread_of_row<", 18); }
+
 /* How a kernel that was compiled is to be compiled again; false: it is what it will be. */
 static bool next_try(const NvrtcBuild *u, Missing *m)
 {
-    if (!spilled(&u->b->code[m->kernel]) || m->thrifty)
+    if (!spilled(&u->b->code[m->kernel]) || m->thrift == ALL_THRIFT)
         return false;
+    if (m->thrift == AS_WRITTEN && has_number(&u->b->kernel[m->kernel])) {
+        m->thrift = NUMBER_AGAIN;
+        return true;
+    }
     int64_t fewer = blocks_to_try(u, m);
-    m->thrifty = !fewer;
+    m->thrift = fewer ? AS_WRITTEN : ALL_THRIFT;
     m->blocks = fewer ? fewer : m->blocks;
-    return fewer || u->nvrtc->major >= THRIFTY_SINCE;
+    return fewer || u->nvrtc->major >= THRIFT_SINCE;
 }
 
 /* ---- the source ---- */
@@ -415,15 +424,17 @@ static void run_program(const NvrtcBuild *u, Job *job)
 {
     const NvrtcTable *t = u->nvrtc->call;
     NvrtcProgram p = NULL;
-    const char *option[OPTIONS + 1];
+    const char *option[OPTIONS + THRIFTS];
+    int n_option = u->n_option;
     char *source = source_of(u, job->first, job->n);
     memcpy(option, u->option, sizeof u->option);
-    option[u->n_option] = thrifty_option;
+    for (Thrift a = NUMBER_AGAIN; a <= job->thrift; a++)
+        option[n_option++] = thrift_option[a];
     job->done = true;
     job->failed = job->first;
     job->result = source ? t->create(&p, source, "prelude", 0, NULL, NULL) : -1;
     if (!job->result) {
-        job->result = t->compile(p, u->n_option + job->thrifty, option);
+        job->result = t->compile(p, n_option, option);
         job->log = take_log(t, p);
         if (!job->result)
             job->result = t->cubin_size(p, &job->size);
@@ -441,7 +452,7 @@ static void run_job(const NvrtcBuild *u, Job *job)
 {
     run_program(u, job);
     for (size_t i = 0; job->n > 1 && job->result == COMPILATION && i < job->n; i++) {
-        Job one = {.first = job->first + i, .n = 1, .thrifty = job->thrifty};
+        Job one = {.first = job->first + i, .n = 1, .thrift = job->thrift};
         run_program(u, &one);
         free(one.cubin);
         if (!one.result) {
@@ -583,7 +594,7 @@ static bool take_job(NvrtcBuild *u, const Job *job)
             return false;
         }
         made.log = log;
-        bool better = job->thrifty ? !spilled(&made) : spilled(&made) < spilled(code);
+        bool better = job->thrift ? !spilled(&made) : spilled(&made) < spilled(code);
         if (!code->cubin || better)
             *code = made;
     }

@@ -4,9 +4,9 @@
  * Out: machine code (cubins) and what it uses of a multiprocessor.
  * The one idea: NVRTC is a library that is opened at run time and needs no device. Several threads compile
  * at once, short kernels a few in one program, whose machine code they share; each has an entry of
- * its own in the cache, so a changed kernel leaves the others there. A kernel that asks for several blocks of
- * a multiprocessor and spills is compiled again for fewer, until it does not spill, and what spills then once more with few registers in
- * mind; its entry is of the last word.
+ * its own in the cache, so a changed kernel leaves the others there. A kernel that spills is compiled again with threads that ask for
+ * their number wherever it is used; one that asks for several blocks of a multiprocessor for fewer, until it does not spill; and what spills
+ * then once more with few registers in mind. Its entry is of the last word.
  */
 #ifndef VWN_NVRTC_H
 #define VWN_NVRTC_H

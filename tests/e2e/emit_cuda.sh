@@ -163,6 +163,11 @@ if [ -n "$nvcc" ] && command -v cmake > /dev/null; then
         -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_FLAGS="-Werror=all-warnings$fast" \
         -DCMAKE_C_FLAGS='-Wall -Wextra -Werror'
     expect 0 cmake --build nano.build
+    for few in OFF ON; do
+        expect 0 cmake -S nano.cuda -B few.build -DCMAKE_CUDA_ARCHITECTURES=80 -DCMAKE_CUDA_COMPILER="$nvcc" \
+            -DFEW_REGISTERS=$few -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+        if [ $few = ON ]; then has few.build/compile_commands.json -DVWN_FEW_REGISTERS; else lacks few.build/compile_commands.json -DVWN_FEW_REGISTERS; fi
+    done
     if [ ! -e /dev/nvidia0 ]; then
         expect 1 nano.build/model eval small.txt --weights nano.safetensors
         has err 'error: no GPU can be used: '

@@ -136,10 +136,13 @@ bool emu_object(const char *source, const char *object, const char *log, const c
     return n < (int)sizeof command && system(command) == 0;
 }
 
+/* Threads ask for their number wherever it is used, as those of a kernel do that is short of registers; the fake driver runs texts as they
+ * are written. */
 static void *build(const char *prelude, size_t length, const EmuText *text, size_t n, bool watched, char why[512])
 {
     static int number;
-    char path[64], source[80], object[80], log[80];
+    char path[64], source[80], object[80], log[80], options[128];
+    snprintf(options, sizeof options, "-DVWN_FEW_REGISTERS %s", watched ? watching() : "");
     snprintf(path, sizeof path, "/tmp/vwn_emu_%ld_%d", (long)getpid(), number++);
     snprintf(source, sizeof source, "%s.cc", path);
     snprintf(object, sizeof object, "%s.so", path);
@@ -147,7 +150,7 @@ static void *build(const char *prelude, size_t length, const EmuText *text, size
     void *handle = NULL;
     if (!write_source(source, prelude, length, text, n))
         snprintf(why, 512, "cannot write %s", source);
-    else if (!emu_object(source, object, log, watched ? watching() : ""))
+    else if (!emu_object(source, object, log, options))
         first_error(log, why);
     else if (!(handle = dlopen(object, RTLD_NOW | RTLD_LOCAL)))
         snprintf(why, 512, "%.400s", dlerror());

@@ -14,7 +14,7 @@
 static const double WORST = 5e-2;
 enum { LOADS_LEAST = 8, PRODUCTS_LEAST = 4 };
 
-/* 64 positions of 64 numbers and more are rounded. */
+/* 64 positions of 64 numbers and more are rounded. Products of an image's few positions by matrices of up to 32,768 elements are kernels'. */
 static const Source wide[] = {
     {"01_nano.vwn", {"nano", {"D=96", "L=1", NULL}}},
     {"02_olmo_1b.vwn", {"olmo", {"D=64", "L=1", NULL}}},
@@ -31,7 +31,7 @@ static const Source wide[] = {
     {"21_deepseek_mtp.vwn", {"deepseek mtp", {"D=64", "L=1", "V=23", "F=64", NULL}}},
     {"24_xformer_moe.vwn", {"xformer moe", {"d=80", "L=2", "V=23", "experts=5", NULL}}},
     {"25_nexus_released.vwn", {"nexus, all maps", {"D=96", "M=64", "A=64", "F=64", "L=1", "V=23", NULL}}},
-    {"27_vit.vwn", {"vit, patches", {"D=64", "L=1", "H=4", "S=48", NULL}}},
+    {"27_vit.vwn", {"vit, patches", {"D=192", "L=1", "H=3", "S=48", NULL}}},
 };
 
 typedef struct Case {

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define FAKE_USE "/* a thread has %d values, %d bytes of arrays */"
-enum { OPTIONS = 1024, KERNELS = 256, PATH = 512 };
+enum { OPTIONS = 1024, KERNELS = 256, PATH = 512, SAVED_BY_LEVEL = 4, SAVED_BY_NUMBERS = 8 };
 
 typedef struct Program {
     char *text, *name, *log, *cubin;
@@ -28,7 +28,7 @@ typedef struct Program {
 typedef struct Options {
     char given[OPTIONS]; /* to the host's compiler */
     int arch, only;
-    bool thrifty; /* of registers */
+    int saved; /* registers: what is asked for takes so many less */
 } Options;
 
 static char *copy_of(const char *text)
@@ -223,9 +223,10 @@ static bool read_option(Options *o, const char *option)
         return read_arch(o, option + 6);
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
         if (is(option, without_effect[i])) {
-            o->thrifty = o->thrifty || is(option, "--ptxas-options=--register-usage-level=0");
+            o->saved += is(option, "--ptxas-options=--register-usage-level=0") ? SAVED_BY_LEVEL : 0;
             return true;
         }
+    o->saved += is(option, "-DVWN_FEW_REGISTERS") ? SAVED_BY_NUMBERS : 0;
     size_t n = strlen(o->given);
     if (!is(option, "-D") ||
         option[2 + strspn(option + 2, "_=.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")])
@@ -286,9 +287,9 @@ static const char *kernel_at(const char *p, ImageKernel *k)
 
 /* What a line above a kernel says of it: how many values a thread has at one time, and what of its arrays lies on
  * its stack. Values that have no register, by the threads and blocks of its bounds, are spilled. */
-static void use_registers(ImageKernel *k, const char *said, bool thrifty)
+static void use_registers(ImageKernel *k, const char *said, int saved)
 {
-    enum { ALL = 64 << 10, AT_ONCE = 8, MOST = 255, SAVED = 4 };
+    enum { ALL = 64 << 10, AT_ONCE = 8, MOST = 255 };
     int threads = (k->threads ? k->threads : 128) * (k->blocks ? k->blocks : 1);
     int wanted, left = ALL / threads / AT_ONCE * AT_ONCE;
     left = left < MOST ? left : MOST;
@@ -296,21 +297,21 @@ static void use_registers(ImageKernel *k, const char *said, bool thrifty)
     k->frame = k->spilled = 0;
     if (!said || sscanf(said, FAKE_USE, &wanted, &k->frame) != 2)
         return;
-    wanted -= thrifty ? SAVED : 0;
+    wanted -= saved;
     k->registers = wanted < left ? wanted : left;
     k->spilled = wanted - k->registers < IMAGE_SPILLS ? wanted - k->registers : IMAGE_SPILLS;
     k->frame += 4 * k->spilled;
 }
 
 /* At the beginning of a line only: preludes define KERNEL, and comments may speak of it. */
-static size_t find_kernels(const char *text, bool thrifty, ImageKernel kernel[KERNELS])
+static size_t find_kernels(const char *text, int saved, ImageKernel kernel[KERNELS])
 {
     size_t n = 0;
     const char *said = NULL;
     for (const char *p = text; p && n < KERNELS; p = strchr(p, '\n')) {
         p += *p == '\n';
         if (kernel_at(p, &kernel[n]))
-            use_registers(&kernel[n++], said, thrifty);
+            use_registers(&kernel[n++], said, saved);
         said = is(p, "/* a thread has ") ? p : NULL;
     }
     return n;
@@ -462,7 +463,7 @@ static int compile(Program *p, int n, const char *const *option)
     for (int i = 0; i < n && !error; i++)
         if (!read_option(&o, option[i]))
             error = fake_refuse(N_OPTION, "%.200s", option[i]);
-    size_t kernels = error ? 0 : find_kernels(p->text, o.thrifty, kernel);
+    size_t kernels = error ? 0 : find_kernels(p->text, o.saved, kernel);
     char *object = error ? NULL : object_of(p, &o, kernel, kernels, &size, &error);
     if (object) {
         Image im = {.arch = o.arch,

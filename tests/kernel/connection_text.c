@@ -14,6 +14,7 @@ typedef struct Text {
     Dice d;
     int n, m, w; /* slots, slots that a sublayer reads, width of a slot */
     int names;
+    int widest; /* a product with more columns than this is a library's (decompose.c) */
 } Text;
 
 static int pick(Text *t, int n)
@@ -74,15 +75,12 @@ static Piece normalised(Text *t, const char *x, int slots)
     return z;
 }
 
-/* A product with more columns than this is a library's (decompose.c). */
-enum { WIDEST = 32 };
-
 /* [.., n, k] from z [.., n, w] */
 static Piece linear_of(Text *t, const char *z, int k)
 {
     Piece u = fresh(t, "u"), W = fresh(t, "W");
     Buf *b = &t->b;
-    switch (t->n * k > WIDEST ? pick(t, 3) : pick(t, 4)) {
+    switch (t->n * k > t->widest ? pick(t, 3) : pick(t, 4)) {
     case 0:
     case 1:
         buf_printf(b, "    param %s : [%d, %d] = normal(std = 0.1)\n", W.name, t->w, k);
@@ -255,10 +253,10 @@ static void step_body(Text *t)
 
 /* ---- the file ---- */
 
-const char *connection_text(Arena *arena, int seed)
+const char *connection_text(Arena *arena, int seed, const Target *target)
 {
     static const int widths[] = {33, 36, 40, 48, 52};
-    Text t = {.b = buf_new(arena), .d = {(uint64_t)seed * 104729 + 71}};
+    Text t = {.b = buf_new(arena), .d = {(uint64_t)seed * 104729 + 71}, .widest = target->few};
     Buf *b = &t.b;
     dice(&t.d, 2);
     t.n = 1 + pick(&t, 6);

@@ -6,7 +6,7 @@
 
 #include "plan_host.h"
 
-const char *connection_text(Arena *arena, int seed);
+const char *connection_text(Arena *arena, int seed, const Target *target); /* with products that are kernels' there */
 
 /* count connections of the seeds behind `from`, with B sequences of T positions. device: runs the plans; NULL: the
  * CPU. Prints what is wrong, and in the end a line; returns the number of failures. */

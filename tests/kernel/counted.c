@@ -89,7 +89,17 @@ static bool run_one(size_t i)
     return ok;
 }
 
+/* Part of a concatenation is read: always taken. */
+static size_t grown_state(void)
+{
+    size_t i = 0;
+    while (strcmp(case_name(i), "a state that grows") != 0)
+        i++;
+    return i;
+}
+
 int main(int argc, char **argv)
 {
-    return run_drawn(argc, argv, &(CaseDraw){.one_in = 4, .sanitized = 8}, MODELS + COUNT_OF(sources), case_name, run_one);
+    CaseDraw draw = {.one_in = 4, .sanitized = 8, .first = grown_state()};
+    return run_drawn(argc, argv, &draw, MODELS + COUNT_OF(sources), case_name, run_one);
 }

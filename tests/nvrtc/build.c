@@ -234,8 +234,9 @@ static const Spilling spilling[] = {
     {"k_better", CUDA_MANY("k_better", "512, 2"), 2, 65, 128, true, true, false},
     {"k_one_block", CUDA_MANY("k_one_block", "512, 1"), 1, 65, 128, true, true, false},
     {"k_unsaid", CUDA_MANY("k_unsaid", "512"), 1, 16, 128, true, true, false},
-    {"k_few", CUDA_VALUES("k_few", "256, 2", "31", "140"), 1, 65, 128, true, true, false}, /* few bytes: no block is given up */
+    {"k_few", CUDA_VALUES("k_few", "256, 2", "31", "144"), 1, 65, 128, true, true, false}, /* few bytes: no block is given up */
     {"k_thrifty", CUDA_VALUES("k_thrifty", "256, 2", "24", "131"), 0, 65, 128, false, false, true},
+    {"k_numbers", CUDA_NUMBERED("k_numbers", "256, 3", "86"), 1, 41, 80, false, false, false}, /* no block is given up */
     {"k_twice", CUDA_MANY("k_twice", "128, 6"), 3, 129, 255, false, false, false}, /* 5, 4 and 3 */
     {"k_steps", CUDA_MANY("k_steps", "256, 8"), 6, 129, 255, false, false, false}, /* 7 leave the 32 registers of 8 */
     {"k_quarters", CUDA_MANY("k_quarters", "64, 8"), 1, 129, 255, false, false, false}, /* 7 leave a quarter four warps, too */
@@ -259,7 +260,8 @@ static bool as_wanted(const Spilling *s, const CudaCode *code, bool again)
     return good;
 }
 
-/* What spills is compiled for fewer blocks, as long as these leave a thread more registers, and at last with few registers in mind;
+/* What spills is compiled with numbers of threads that are asked for again, where its text has one; for fewer blocks, as long as these
+ * leave a thread more registers; and at last with few registers in mind;
  * what is best is kept, and found by the next build. */
 static void test_spills(Harness *h, Ctx *ctx, const Nvrtc *n, const char *folder)
 {
@@ -279,8 +281,8 @@ static void test_spills(Harness *h, Ctx *ctx, const Nvrtc *n, const char *folder
     CHECK(h, build_texts(ctx, n, &b, "sm_90a", text, SPILLING, first) == ST_OK);
     CHECK(h, b.compiled == SPILLING && b.again == again && count_files(folder, ".json") == SPILLING);
     /* Programs of those that need no second one, of k_room with k_better and k_quarters, of k_twice for three blocks, of k_steps for one,
-     * and of k_thrifty. */
-    CHECK(h, count_files(folder, ".cubin") == 4 + is_fake(n));
+     * of k_numbers and of k_thrifty. */
+    CHECK(h, count_files(folder, ".cubin") == 5 + is_fake(n));
     CHECK(h, build_texts(ctx, n, &b, "sm_90a", text, SPILLING, second) == ST_OK && !b.compiled && !b.again);
     for (int i = 0; i < SPILLING; i++) {
         CHECK_CASE(h, as_wanted(&spilling[i], &first[i], true), "with others");

@@ -48,6 +48,10 @@ static inline bool open_or_skip(Ctx *ctx, Nvrtc *n)
     "            a[i].w += a[i].x;\n        }\n    }\n    real t = 0;\n    #pragma unroll\n"   \
     "    for (int i = 0; i < " n "; i++)\n        t += a[i].x + a[i].y + a[i].z + a[i].w;\n"      \
     "    y[threadIdx.x] = t;\n}\n"
+/* The same, of which some have no registers where threads ask for their number again, as rows of printed kernels may. */
+#define CUDA_NUMBERED(name, bounds, values)                                                    \
+    "/* const vwn_thread_of_row<256> thread */\n#ifdef VWN_FEW_REGISTERS\n"                   \
+    "#define FOURS 14\n#else\n#define FOURS 24\n#endif\n" CUDA_VALUES(name, bounds, "FOURS", values)
 /* An array with computed indices: it has a frame and spills nothing. */
 #define CUDA_FRAME CUDA_ARRAY("k_frame", "")
 #define CUDA_ARRAY(name, bounds)                                                               \

@@ -8,7 +8,8 @@
  * The one idea: texts depend on structure, so equal ones of all examples are compiled once, and nothing
  * is ever run. Without `all`, which takes long, some stand for the others: the longest of each example, since
  * long ones spill first; and of those that compute the same functions on equally many threads the
- * longest, of these every ninety-sixth. The architectures take turns; the longest of all is compiled for each.
+ * longest, of these every ninety-sixth. The architectures take turns; the longest of all is compiled for each, and one for the
+ * architecture that spills it as it is written.
  */
 #include "budget.h"
 
@@ -26,12 +27,18 @@ static const Source variations[] = {
     {"16_transformer_pp.vwn", {"mhc", {"conn=mhc(n = 4)", "L=2", NULL}}},
 };
 
+/* The longest kernel of an example that is spilled for an architecture as it is written: always compiled for that. */
+static const struct {
+    const char *file, *arch;
+} spilled[] = {{"35_convert.vwn", "sm_90a"}};
+
 typedef struct Text {
     CudaText code;
     const char *kind; /* as examples.txt calls them */
     const char *file; /* an example that has it */
     uint64_t class;   /* of those that compute the same functions on equally many threads */
     bool chosen;
+    const char *arch; /* always for this one, or NULL */
 } Text;
 
 /* Every text once. */
@@ -146,6 +153,9 @@ static void add_example(Ctx *ctx, void *arg)
         longest = add_plan(e->texts, e->source->file, report_device_plan(u, programs[i], 0, &target_gpu, NULL), longest);
     if (CHECK_CASE(e->h, longest != SIZE_MAX, e->source->file) && e->texts->examples++ % LONGEST_OF == 0)
         e->texts->text.v[longest].chosen = true;
+    for (size_t i = 0; i < COUNT_OF(spilled) && longest != SIZE_MAX; i++)
+        if (!strcmp(e->source->file, spilled[i].file))
+            e->texts->text.v[longest].arch = spilled[i].arch;
 }
 
 static void add_source(Harness *h, Texts *t, const Source *s)
@@ -254,7 +264,8 @@ static size_t choose(Texts *t, int a, size_t *which)
         bool longest = !*kind && (t->all || (int)(n_kinds++ % ARCH_COUNT) == a);
         *kind = x;
         bool turn = x->chosen && (int)(chosen++ % ARCH_COUNT) == a;
-        if (t->all || turn || longest || i < LONGEST)
+        bool always = i < LONGEST || (x->arch && !strcmp(x->arch, ARCHS[a]));
+        if (t->all || turn || longest || always)
             which[n++] = order[i];
     }
     return n;

@@ -99,6 +99,16 @@ template <class E> FN void vwn_mma_eight(real *x, const uint32_t *a, uint32_t b,
 }
 FN uint32_t vwn_pair(real x, real y, fp16) { return emu_fp16(x) | (uint32_t)emu_fp16(y) << 16; }
 #endif
+/* The number of a thread among those of a row. Where a compiler is short of registers each use asks again, so that nothing that is
+ * computed from it has one for longer than it is wanted. */
+#ifdef VWN_FEW_REGISTERS
+template <int THREADS> struct vwn_thread_of_row {
+    __device__ __forceinline__ vwn_thread_of_row(uint32_t) {}
+    __device__ __forceinline__ operator int() const { return (int)(vwn_thread() % THREADS); }
+};
+#else
+template <int THREADS> using vwn_thread_of_row = int;
+#endif
 /* All of BYTES, or zeros where not `ok`. */
 template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok) { vwn_copy_bytes<BYTES>(to, from, ok ? BYTES : 0); }
 FN void vwn_load_pieces(uint32_t *x, const void *row) { vwn_load_at(x, vwn_spot_of(row)); }
