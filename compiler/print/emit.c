@@ -591,6 +591,10 @@ static void open_parts(Printer *p)
         }
         if (p->k->mapping.by_row)
             continue; /* kept in registers */
+        if (x->turned) {
+            emit_turned_fill(p, b);
+            continue;
+        }
         char *size = part_size_text(p, b), name[24];
         snprintf(name, sizeof name, "q%zu", slot);
         put_fill(p, name, size, op);

@@ -70,6 +70,7 @@ size_t emit_sums_together(const Kernel *k, size_t i); /* how many statements fro
 void emit_sums(Printer *p, size_t i, size_t n);       /* these */
 char *part_size_text(Printer *p, size_t buffer);      /* elements of a partial sum */
 void emit_held_sums(Printer *p);                      /* declares them in shared memory, */
+void emit_turned_fill(Printer *p, size_t buffer);     /* where they are turned: sets them to 0 */
 void emit_held_stores(Printer *p);                    /* and stores them */
 
 void emit_product(Printer *p, const KProduct *x); /* emit_product.c: a statement */

@@ -263,14 +263,27 @@ void emit_held_sums(Printer *p)
     }
 }
 
+void emit_turned_fill(Printer *p, size_t buffer)
+{
+    begin_line(p);
+    buf_printf(&p->body, "vwn_fill_turned<THREADS>(q%zu, %s);\n", slot_of(p, (uint32_t)buffer, false), part_size_text(p, buffer));
+}
+
 void emit_held_stores(Printer *p)
 {
     for (size_t b = 0; b < p->k->buffer.n; b++) {
-        if (!p->k->buffer.v[b].held)
+        const KBuffer *x = &p->k->buffer.v[b];
+        if (!x->held)
             continue;
         size_t slot = slot_of(p, (uint32_t)b, false);
         char *size = part_size_text(p, b);
         begin_line(p);
+        if (x->turned) {
+            buf_printf(&p->body, "vwn_store_turned<THREADS>(&p%zu[part * %s], q%zu, %s, ", slot, size, slot, size);
+            put_dim(p, ix_info(p->k->ix, x->turned)->extent);
+            buf_puts(&p->body, ");\n");
+            continue;
+        }
         buf_puts(&p->body, "#pragma unroll 4\n");
         begin_line(p);
         put_for(p, p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1, 0);
