@@ -120,7 +120,7 @@ static bool join_terms(Sums *s)
     for (size_t i = 0; i < s->n; i++) {
         Term t = s->term[i];
         size_t to = 0;
-        while (to < n && !(s->term[to].more == t.more && s->term[to].few && t.few && s->term[to].few != t.few))
+        while (to < n && !(s->term[to].more == t.more && s->term[to].few && t.few))
             to++;
         if (to == n) {
             s->term[n++] = t;
