@@ -207,6 +207,7 @@ void emit_sums(Printer *p, size_t i, size_t n)
     while (p->k->stmt.v[behind].kind == KS_WARP)
         behind++;
     bool alone = s->kind == KS_WARP && p->k->stmt.v[behind].kind != KS_WARP_PUT; /* no other warp has a share */
+    EmitLanes *lanes = alone || s->kind == KS_WARP_TAKE ? emit_lanes_of(p, i, n) : NULL;
     begin_line(p);
     if (s->kind == KS_WARP) {
         buf_printf(&p->body, "%s ", p->d->real);
@@ -223,21 +224,33 @@ void emit_sums(Printer *p, size_t i, size_t n)
         buf_puts(&p->body, ");\n");
         if (!alone)
             return;
+        if (lanes) {
+            begin_line(p);
+            buf_printf(&p->body, "const %s x%u = ", p->d->real, emit_lanes_number(lanes));
+            put_sums_name(p, s, true);
+            buf_puts(&p->body, ";\n");
+        }
         begin_line(p);
         buf_printf(&p->body, "vwn_share_sums<%zu>(", n);
         put_sums_name(p, s, true);
     } else {
+        if (lanes)
+            buf_printf(&p->body, "const %s x%u = ", p->d->real, emit_lanes_number(lanes));
         buf_printf(&p->body, "vwn_%s_sums<%zu, WARPS>(warps + %u * WARPS", s->kind == KS_WARP_PUT ? "put" : "take", n, s->at);
     }
     buf_puts(&p->body, ", ");
     put_sums_name(p, s, s->kind == KS_WARP_PUT);
     buf_puts(&p->body, ");\n");
     for (size_t j = 0; s->kind != KS_WARP_PUT && j < n; j++) {
+        if (lanes && !emit_lanes_leave(lanes, s[j].ex))
+            continue;
         begin_line(p);
         buf_printf(&p->body, "%s = ", share_name(p, &s[j]));
         put_sums_name(p, s, false);
         buf_printf(&p->body, "[%zu];\n", j);
     }
+    if (lanes)
+        emit_lanes(lanes);
 }
 
 /* ---- sums over rows in shared memory ---- */
@@ -263,10 +276,13 @@ void emit_held_sums(Printer *p)
     }
 }
 
-void emit_turned_fill(Printer *p, size_t buffer)
+bool emit_turned_fill(Printer *p, size_t buffer)
 {
+    if (!p->k->buffer.v[buffer].turned)
+        return false;
     begin_line(p);
     buf_printf(&p->body, "vwn_fill_turned<THREADS>(q%zu, %s);\n", slot_of(p, (uint32_t)buffer, false), part_size_text(p, buffer));
+    return true;
 }
 
 void emit_held_stores(Printer *p)

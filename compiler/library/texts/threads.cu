@@ -94,13 +94,14 @@ template <int WARPS> FN real vwn_sum_of_warps(const integer *at, int number)
     }
     return sum;
 }
-template <int N, int WARPS> FN void vwn_take_sums(integer *at, real (&x)[N])
+template <int N, int WARPS> FN real vwn_take_sums(integer *at, real (&x)[N])
 {
     enum { PLACES = (N + 3) / 4 * 4 };
     const int lane = threadIdx.x % 32;
     real *const own = (real *)at + PLACES * (WARPS + threadIdx.x / 32);
+    real sum = 0;
     if (lane < PLACES)
-        own[lane] = vwn_sum_of_warps<WARPS>(at, lane < N ? lane : 0);
+        own[lane] = sum = vwn_sum_of_warps<WARPS>(at, lane < N ? lane : 0);
     __syncwarp();
     #pragma unroll
     for (int i = 0; i < N; i += 4) {
@@ -109,6 +110,19 @@ template <int N, int WARPS> FN void vwn_take_sums(integer *at, real (&x)[N])
         for (int k = 0; k < 4 && i + k < N; k++)
             x[i + k] = y.v[k];
     }
+    return sum;
+}
+/* Of a column of N numbers, of which lanes from FIRST on have one each: that of this thread; another lane has that of a neighbour. */
+template <int FIRST, int N> FN int vwn_column()
+{
+    const int at = (int)(threadIdx.x % 32) - FIRST;
+    return at < 0 ? 0 : at < N ? at : N - 1;
+}
+/* Where such a number lies that has OF neighbours, so far apart each, before the next row of them begins. */
+template <int FIRST, int N, int OF, int BASE, int ALONG, int ACROSS> FN int vwn_place()
+{
+    const int at = vwn_column<FIRST, N>();
+    return BASE + at % OF * ALONG + at / OF * ACROSS;
 }
 /* What the warps of a block have put, added up in an array. */
 template <int N, int WARPS> FN void vwn_store_sums(const integer *at, real *to)
