@@ -44,6 +44,7 @@ typedef struct LaneStatement {
     size_t at;
     Column of; /* of the values of all statements of its column; n is 0: it has none */
     bool root, gone, given; /* a store or a sum over rows; done by lanes, or nobody wants it; given to all threads */
+    int ops;
 } LaneStatement;
 
 struct EmitLanes {
@@ -53,6 +54,7 @@ struct EmitLanes {
     bool *defined;      /* by expression: it has a value in front of the step */
     bool *wanted;       /* by expression: by a statement that is printed */
     VEC(LaneStatement) statement; /* of the row, behind the step, outside of its loops */
+    VEC(size_t) batched; /* statements of batches of which lanes do all */
     VEC(LaneValue) value;
     uint32_t number;    /* of what a lane has of the totals */
 };
@@ -141,7 +143,7 @@ static bool put_likeness(const EmitLanes *l, Ex e, Likeness *s)
         return true;
     *s = before; /* the text only grew */
     buf_printf(&s->text, "x%u", e);
-    return l->defined[e] || x->kind == KX_CONST;
+    return l->defined[e] || x->kind == KX_CONST || x->kind == KX_SCALAR;
 }
 
 /* ---- places ---- */
@@ -197,6 +199,18 @@ static bool is_common(const EmitLanes *l, const Column *c)
     return l->defined[c->ex[0]] || kx(l->p->k, c->ex[0])->kind == KX_CONST;
 }
 
+/* Numbers that all of a longer column are computed with are computed for that one. */
+static const Column *longest_with(const EmitLanes *l, const Column *c)
+{
+    for (size_t i = 0; i < l->statement.n; i++) {
+        const Column *of = &l->statement.v[i].of;
+        if (!l->statement.v[i].root && of->n > c->n && of->first <= c->first && c->first + c->n <= of->first + of->n &&
+            !memcmp(of->ex + (c->first - of->first), c->ex, c->n * sizeof c->ex[0]))
+            return of;
+    }
+    return c;
+}
+
 static Column inputs_of(const Kernel *k, const Column *c, int i)
 {
     Column in = *c;
@@ -241,6 +255,8 @@ static uint32_t put_value(EmitLanes *l, const Column *c)
         return 0;
     if (lane_of(l, c->ex[0]) >= 0)
         return l->number;
+    c = longest_with(l, c);
+    x = kx(k, c->ex[0]);
     for (size_t i = 0; i < l->value.n; i++)
         if (l->value.v[i].of.n == c->n && l->value.v[i].of.first == c->first && !memcmp(l->value.v[i].of.ex, c->ex, c->n * sizeof c->ex[0]))
             return l->value.v[i].number;
@@ -281,7 +297,12 @@ static bool is_root(const Kernel *k, const KStmt *s)
     return b->dtype == DT_REAL && !b->tile && !b->half && !b->read && (s->kind == KS_STORE || r->op == OP_SUM) && is_of_row(k, r->at);
 }
 
-static Ex value_of(const Kernel *k, const KStmt *s) { return s->kind == KS_LET ? s->ex : k->root.v[s->root].value; }
+static bool is_value(const Kernel *k, const KStmt *s)
+{
+    return (s->kind == KS_LET || s->kind == KS_BATCH_OUT) && kx(k, s->ex)->type == KT_REAL;
+}
+
+static Ex value_of(const Kernel *k, const KStmt *s) { return is_value(k, s) ? s->ex : k->root.v[s->root].value; }
 
 /* What a statement computes, and how. */
 static bool likeness_of(const EmitLanes *l, const LaneStatement *x, Likeness *s)
@@ -296,7 +317,7 @@ static bool likeness_of(const EmitLanes *l, const LaneStatement *x, Likeness *s)
     if (!put_likeness(l, value_of(k, st), s) || s->lane < 0)
         return false;
     buf_putc(&s->text, 0);
-    return x->root || s->ops >= OPS_LEAST;
+    return true;
 }
 
 /* The statements of a shape, if they are of totals that follow each other. */
@@ -321,7 +342,7 @@ static void put_column(EmitLanes *l, const Likeness *shape, const bool *good, si
             return;
         const KStmt *s = &k->stmt.v[l->statement.v[of[c.first + c.n] - 1].at];
         c.ex[c.n] = value_of(k, s);
-        c.at[c.n] = s->kind == KS_LET ? 0 : k->root.v[s->root].at;
+        c.at[c.n] = is_value(k, s) ? 0 : k->root.v[s->root].at;
     }
     if (n < COLUMN_LEAST || !has_places(l, &c) || (l->statement.v[from].root && !places_of(k, c.at, n, &places)))
         return;
@@ -337,6 +358,7 @@ static void find_columns(EmitLanes *l)
     for (size_t i = 0; i < l->statement.n; i++)
         good[i] = likeness_of(l, &l->statement.v[i], &shape[i]);
     for (size_t i = 0; i < l->statement.n; i++) {
+        l->statement.v[i].ops = shape[i].ops;
         bool seen = !good[i];
         for (size_t j = 0; j < i && !seen; j++)
             seen = good[j] && strcmp(shape[i].text.s, shape[j].text.s) == 0;
@@ -362,7 +384,7 @@ static bool find_wanted(EmitLanes *l, size_t from, size_t end)
 {
     const Kernel *k = l->p->k;
     size_t next = l->statement.n;
-    bool some = false;
+    bool some = false, *kept = NEW_ARRAY(k->arena, bool, k->stmt.n); /* batches: some of its numbers is taken out of it */
     for (size_t i = end; i-- > from;) {
         const KStmt *s = &k->stmt.v[i];
         LaneStatement *x = next && l->statement.v[next - 1].at == i ? &l->statement.v[--next] : NULL;
@@ -370,10 +392,16 @@ static bool find_wanted(EmitLanes *l, size_t from, size_t end)
             continue;
         if (x) {
             x->gone = x->root ? x->of.n > 0 : !l->wanted[s->ex];
-            x->given = !x->root && !x->gone && x->of.n;
+            x->given = !x->root && !x->gone && x->of.n && x->ops >= OPS_LEAST;
             some = some || x->given || (x->root && x->gone);
             if (x->gone || x->given)
                 continue;
+        }
+        if (s->kind == KS_BATCH_OUT)
+            kept[s->array] = true;
+        if ((s->kind == KS_BATCH_IN || s->kind == KS_BATCH_RUN) && !kept[s->array]) {
+            vec_push(k->arena, &l->batched, i);
+            continue;
         }
         want_all(l, s);
     }
@@ -425,7 +453,7 @@ EmitLanes *emit_lanes_of(Printer *p, size_t step, size_t n)
         bool root = is_root(k, s);
         if (s->kind == KS_LOOP)
             i = kernel_loop_end(k, i);
-        else if ((root || (s->kind == KS_LET && kx(k, s->ex)->type == KT_REAL)) && !p->gone[i])
+        else if ((root || is_value(k, s)) && !p->gone[i])
             vec_push(k->arena, &l->statement, ((LaneStatement){.at = i, .root = root}));
     }
     find_columns(l);
@@ -460,6 +488,8 @@ void emit_lanes(EmitLanes *l)
 {
     Printer *p = l->p;
     p->lanes = false;
+    for (size_t i = 0; i < l->batched.n; i++)
+        p->gone[l->batched.v[i]] = true;
     for (size_t i = 0; i < l->statement.n; i++) {
         const LaneStatement *x = &l->statement.v[i];
         const KStmt *s = &p->k->stmt.v[x->at];
