@@ -170,23 +170,22 @@ static bool places_of(const Kernel *k, const Ix *ix, size_t n, Places *x)
     return find_places(c, n, x);
 }
 
-/* letter[form + place of the lane] */
-static char *put_place(Printer *p, char letter, uint32_t buffer, const Ix *ix, const Column *c)
+/* Where the lane's element lies, and how far behind that of lane 0. */
+static char *put_row(Printer *p, char letter, uint32_t buffer, Ix ix)
+{
+    Buf before = begin_piece(p);
+    buf_printf(&p->body, "%c%zu[", letter, slot_of(p, buffer, false));
+    put_ix(p, without_constant(p->k, ix));
+    return end_piece(p, before);
+}
+
+static char *put_place(Printer *p, const Ix *ix, const Column *c)
 {
     Places x = {0};
     places_of(p->k, ix, c->n, &x);
-    Buf before = begin_piece(p);
-    buf_printf(&p->body, "%c%zu[", letter, slot_of(p, buffer, false));
-    Ix row = without_constant(p->k, ix[0]);
-    if (ix_form(p->k->ix, row)->n) {
-        put_ix(p, row);
-        buf_puts(&p->body, " + ");
-    }
-    if (x.of == c->n && x.along == 1 && !x.base)
-        buf_printf(&p->body, "vwn_column<%zu, %zu>()]", c->first, c->n);
-    else
-        buf_printf(&p->body, "vwn_place<%zu, %zu, %zu, %" PRId64 ", %" PRId64 ", %" PRId64 ">()]", c->first, c->n, x.of, x.base, x.along, x.across);
-    return end_piece(p, before);
+    return x.of == c->n && x.along == 1 && !x.base
+               ? arena_printf(p->k->arena, "vwn_column<%zu, %zu>()", c->first, c->n)
+               : arena_printf(p->k->arena, "vwn_place<%zu, %zu, %zu, %" PRId64 ", %" PRId64 ", %" PRId64 ">()", c->first, c->n, x.of, x.base, x.along, x.across);
 }
 
 /* ---- values of lanes ---- */
@@ -264,7 +263,8 @@ static uint32_t put_value(EmitLanes *l, const Column *c)
     if (x->kind == KX_LOAD) {
         Ix ix[LANES];
         indices_of(k, c, ix);
-        text = put_place(p, 'p', x->slot, ix, c);
+        const char *row = put_row(p, 'p', x->slot, x->ix), *at = put_place(p, ix, c);
+        text = arena_printf(k->arena, k->part ? "%s + %s]" : "vwn_load_here(&%s], %s)", row, at); /* rows of a partition have registers for it */
     } else {
         uint32_t number[3], before[3];
         for (int i = 0; i < 3; i++) {
@@ -475,13 +475,13 @@ static void put_root(EmitLanes *l, const LaneStatement *x)
     const KStmt *s = &k->stmt.v[x->at];
     const KRoot *r = &k->root.v[s->root];
     uint32_t number = put_value(l, c);
-    char *place = put_place(p, k->buffer.v[r->buffer].part >= 0 ? 'q' : 'p', r->buffer, c->at, c);
+    const char *row = put_row(p, k->buffer.v[r->buffer].part >= 0 ? 'q' : 'p', r->buffer, r->at), *at = put_place(p, c->at, c);
     begin_line(p);
     if (c->first)
         buf_printf(&p->body, "if (thread >= %zu && thread < %zu) ", c->first, c->first + c->n);
     else
         buf_printf(&p->body, "if (thread < %zu) ", c->n);
-    buf_printf(&p->body, "%s %s x%u;\n", place, s->kind == KS_SINK ? "+=" : "=", number);
+    buf_printf(&p->body, "%s + %s] %s x%u;\n", row, at, s->kind == KS_SINK ? "+=" : "=", number);
 }
 
 void emit_lanes(EmitLanes *l)

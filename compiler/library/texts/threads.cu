@@ -124,6 +124,18 @@ template <int FIRST, int N, int OF, int BASE, int ALONG, int ACROSS> FN int vwn_
     const int at = vwn_column<FIRST, N>();
     return BASE + at % OF * ALONG + at / OF * ACROSS;
 }
+/* A number that is loaded where it stands: of itself a compiler loads it in front of loops in which registers are short. */
+#ifndef VWN_EMU
+FN real vwn_load_here(const real *row, int at)
+{
+    real x;
+    asm volatile("" : "+r"(at));
+    asm volatile("ld.global.f32 %0, [%1];" : "=f"(x) : "l"(row + at) : "memory");
+    return x;
+}
+#else
+FN real vwn_load_here(const real *row, int at) { return row[at]; }
+#endif
 /* What the warps of a block have put, added up in an array. */
 template <int N, int WARPS> FN void vwn_store_sums(const integer *at, real *to)
 {
