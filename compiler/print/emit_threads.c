@@ -200,55 +200,82 @@ static void put_sums_name(Printer *p, const KStmt *s, bool total)
         buf_printf(&p->body, "%ca%u", total ? 'w' : 'y', s->root);
 }
 
-void emit_sums(Printer *p, size_t i, size_t n)
+/* Of what the threads of a warp have. */
+static void put_sums_of_warp(Printer *p, const KStmt *s, size_t n)
 {
-    const KStmt *s = &p->k->stmt.v[i];
-    size_t behind = i;
-    while (p->k->stmt.v[behind].kind == KS_WARP)
-        behind++;
-    bool alone = s->kind == KS_WARP && p->k->stmt.v[behind].kind != KS_WARP_PUT; /* no other warp has a share */
-    EmitLanes *lanes = alone || s->kind == KS_WARP_TAKE ? emit_lanes_of(p, i, n) : NULL;
     begin_line(p);
-    if (s->kind == KS_WARP) {
-        buf_printf(&p->body, "%s ", p->d->real);
-        put_sums_name(p, s, false);
-        buf_printf(&p->body, "[%zu] = {", n);
-        for (size_t j = 0; j < n; j++)
-            buf_printf(&p->body, "%s%s", j ? ", " : "", share_name(p, &s[j]));
-        buf_puts(&p->body, "};\n");
+    buf_printf(&p->body, "%s ", p->d->real);
+    put_sums_name(p, s, false);
+    buf_printf(&p->body, "[%zu] = {", n);
+    for (size_t j = 0; j < n; j++)
+        buf_printf(&p->body, "%s%s", j ? ", " : "", share_name(p, &s[j]));
+    buf_puts(&p->body, "};\n");
+    begin_line(p);
+    buf_printf(&p->body, "const %s ", p->d->real);
+    put_sums_name(p, s, true);
+    buf_printf(&p->body, " = vwn_warp_sums<%zu>(", n);
+    put_sums_name(p, s, false);
+    buf_puts(&p->body, ");\n");
+}
+
+/* What each lane has, and, if others want them, all for each thread. */
+static void put_taken(Printer *p, const KStmt *s, size_t n, const EmitLanes *lanes, bool left)
+{
+    bool alone = s->kind == KS_WARP;
+    if (lanes) {
         begin_line(p);
-        buf_printf(&p->body, "const %s ", p->d->real);
-        put_sums_name(p, s, true);
-        buf_printf(&p->body, " = vwn_warp_sums<%zu>(", n);
-        put_sums_name(p, s, false);
-        buf_puts(&p->body, ");\n");
-        if (!alone)
-            return;
-        if (lanes) {
-            begin_line(p);
-            buf_printf(&p->body, "const %s x%u = ", p->d->real, emit_lanes_number(lanes));
+        buf_printf(&p->body, "const %s x%u = ", p->d->real, emit_lanes_number(lanes));
+        if (alone)
             put_sums_name(p, s, true);
-            buf_puts(&p->body, ";\n");
-        }
+    } else if (!alone) {
+        begin_line(p);
+    }
+    if (!alone)
+        buf_printf(&p->body, "vwn_take_%s<%zu, WARPS>(warps + %u * WARPS", left ? "sums" : "own", n, s->at);
+    else if (lanes)
+        buf_puts(&p->body, ";\n");
+    if (alone && left) {
         begin_line(p);
         buf_printf(&p->body, "vwn_share_sums<%zu>(", n);
         put_sums_name(p, s, true);
-    } else {
-        if (lanes)
-            buf_printf(&p->body, "const %s x%u = ", p->d->real, emit_lanes_number(lanes));
-        buf_printf(&p->body, "vwn_%s_sums<%zu, WARPS>(warps + %u * WARPS", s->kind == KS_WARP_PUT ? "put" : "take", n, s->at);
     }
-    buf_puts(&p->body, ", ");
-    put_sums_name(p, s, s->kind == KS_WARP_PUT);
-    buf_puts(&p->body, ");\n");
-    for (size_t j = 0; s->kind != KS_WARP_PUT && j < n; j++) {
-        if (lanes && !emit_lanes_leave(lanes, s[j].ex))
+    if (left) {
+        buf_puts(&p->body, ", ");
+        put_sums_name(p, s, false);
+    }
+    buf_puts(&p->body, alone && !left ? "" : ");\n");
+    for (size_t j = 0; j < n; j++) {
+        if (!emit_lanes_leave(lanes, s[j].ex))
             continue;
         begin_line(p);
         buf_printf(&p->body, "%s = ", share_name(p, &s[j]));
         put_sums_name(p, s, false);
         buf_printf(&p->body, "[%zu];\n", j);
     }
+}
+
+void emit_sums(Printer *p, size_t i, size_t n)
+{
+    const KStmt *s = &p->k->stmt.v[i];
+    size_t behind = i;
+    while (p->k->stmt.v[behind].kind == KS_WARP)
+        behind++;
+    if (s->kind == KS_WARP)
+        put_sums_of_warp(p, s, n);
+    if (s->kind == KS_WARP && p->k->stmt.v[behind].kind == KS_WARP_PUT) /* other warps have a share */
+        return;
+    if (s->kind == KS_WARP_PUT) {
+        begin_line(p);
+        buf_printf(&p->body, "vwn_put_sums<%zu, WARPS>(warps + %u * WARPS, ", n, s->at);
+        put_sums_name(p, s, true);
+        buf_puts(&p->body, ");\n");
+        return;
+    }
+    EmitLanes *lanes = emit_lanes_of(p, i, n);
+    bool left = false;
+    for (size_t j = 0; j < n; j++)
+        left = left || emit_lanes_leave(lanes, s[j].ex);
+    put_taken(p, s, n, lanes, left);
     if (lanes)
         emit_lanes(lanes);
 }

@@ -112,6 +112,12 @@ template <int N, int WARPS> FN real vwn_take_sums(integer *at, real (&x)[N])
     }
     return sum;
 }
+/* Only that. */
+template <int N, int WARPS> FN real vwn_take_own(const integer *at)
+{
+    const int lane = threadIdx.x % 32;
+    return vwn_sum_of_warps<WARPS>(at, lane < N ? lane : 0);
+}
 /* Of a column of N numbers, of which lanes from FIRST on have one each: that of this thread; another lane has that of a neighbour. */
 template <int FIRST, int N> FN int vwn_column()
 {
