@@ -170,22 +170,30 @@ static bool places_of(const Kernel *k, const Ix *ix, size_t n, Places *x)
     return find_places(c, n, x);
 }
 
-/* Where the lane's element lies, and how far behind that of lane 0. */
-static char *put_row(Printer *p, char letter, uint32_t buffer, Ix ix)
-{
-    Buf before = begin_piece(p);
-    buf_printf(&p->body, "%c%zu[", letter, slot_of(p, buffer, false));
-    put_ix(p, without_constant(p->k, ix));
-    return end_piece(p, before);
-}
-
+/* Which of a column's elements is the lane's, from the first on. */
 static char *put_place(Printer *p, const Ix *ix, const Column *c)
 {
     Places x = {0};
     places_of(p->k, ix, c->n, &x);
     return x.of == c->n && x.along == 1 && !x.base
                ? arena_printf(p->k->arena, "vwn_column<%zu, %zu>()", c->first, c->n)
-               : arena_printf(p->k->arena, "vwn_place<%zu, %zu, %zu, %" PRId64 ", %" PRId64 ", %" PRId64 ">()", c->first, c->n, x.of, x.base, x.along, x.across);
+               : arena_printf(p->k->arena, "vwn_column_place<%zu, %zu, %zu, %" PRId64 ", %" PRId64 ", %" PRId64 ">()", c->first, c->n, x.of, x.base, x.along, x.across);
+}
+
+/* What its place changes with beside the lane. */
+static char *put_rest(Printer *p, Ix ix)
+{
+    Buf before = begin_piece(p);
+    put_ix(p, without_constant(p->k, ix));
+    return end_piece(p, before);
+}
+
+/* The lane's element. */
+static char *put_element_of(Printer *p, char letter, uint32_t buffer, const Ix *ix, const Column *c)
+{
+    bool alone = !ix_form(p->k->ix, without_constant(p->k, ix[0]))->n;
+    return arena_printf(p->k->arena, "%c%zu[%s%s%s]", letter, slot_of(p, buffer, false), alone ? "" : put_rest(p, ix[0]), alone ? "" : " + ",
+                        put_place(p, ix, c));
 }
 
 /* ---- values of lanes ---- */
@@ -263,8 +271,10 @@ static uint32_t put_value(EmitLanes *l, const Column *c)
     if (x->kind == KX_LOAD) {
         Ix ix[LANES];
         indices_of(k, c, ix);
-        const char *row = put_row(p, 'p', x->slot, x->ix), *at = put_place(p, ix, c);
-        text = arena_printf(k->arena, k->part ? "%s + %s]" : "vwn_load_here(&%s], %s)", row, at); /* rows of a partition have registers for it */
+        if (k->part) /* whose rows have registers for what a compiler loads early */
+            text = put_element_of(p, 'p', x->slot, ix, c);
+        else
+            text = arena_printf(k->arena, "vwn_load_here(&p%zu[%s], %s)", slot_of(p, x->slot, false), put_rest(p, x->ix), put_place(p, ix, c));
     } else {
         uint32_t number[3], before[3];
         for (int i = 0; i < 3; i++) {
@@ -475,13 +485,13 @@ static void put_root(EmitLanes *l, const LaneStatement *x)
     const KStmt *s = &k->stmt.v[x->at];
     const KRoot *r = &k->root.v[s->root];
     uint32_t number = put_value(l, c);
-    const char *row = put_row(p, k->buffer.v[r->buffer].part >= 0 ? 'q' : 'p', r->buffer, r->at), *at = put_place(p, c->at, c);
+    char *element = put_element_of(p, k->buffer.v[r->buffer].part >= 0 ? 'q' : 'p', r->buffer, c->at, c);
     begin_line(p);
     if (c->first)
         buf_printf(&p->body, "if (thread >= %zu && thread < %zu) ", c->first, c->first + c->n);
     else
         buf_printf(&p->body, "if (thread < %zu) ", c->n);
-    buf_printf(&p->body, "%s + %s] %s x%u;\n", row, at, s->kind == KS_SINK ? "+=" : "=", number);
+    buf_printf(&p->body, "%s %s x%u;\n", element, s->kind == KS_SINK ? "+=" : "=", number);
 }
 
 void emit_lanes(EmitLanes *l)

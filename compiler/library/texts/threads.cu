@@ -125,7 +125,7 @@ template <int FIRST, int N> FN int vwn_column()
     return at < 0 ? 0 : at < N ? at : N - 1;
 }
 /* Where such a number lies that has OF neighbours, so far apart each, before the next row of them begins. */
-template <int FIRST, int N, int OF, int BASE, int ALONG, int ACROSS> FN int vwn_place()
+template <int FIRST, int N, int OF, int BASE, int ALONG, int ACROSS> FN int vwn_column_place()
 {
     const int at = vwn_column<FIRST, N>();
     return BASE + at % OF * ALONG + at / OF * ACROSS;
