@@ -202,10 +202,8 @@ static Ex regroup(Sums *s, Ex e)
     }
     Ex common = all && s->added[e] ? common_factor(f, s->n) : 0;
     for (size_t i = 0; i < s->n && all; i++) {
-        if ((f[i].n_few < 2 || !f[i].n_more) && !common)
-            continue;
         Ex few = product_of(k, f[i].few, f[i].n_few, 0);
-        if (few && loops_of(k, few) == s->loops && !common)
+        if (!common && (f[i].n_few < 2 || loops_of(k, few) == s->loops)) /* nothing is won */
             continue;
         s->term[i] = (Term){.few = few, .more = product_of(k, f[i].more, f[i].n_more, common)};
         s->regrouped = true;

@@ -22,7 +22,7 @@ typedef struct Likeness {
     int nodes, ops;
 } Likeness;
 
-/* Expressions of one shape, of totals `first` and those behind it. */
+/* Expressions that are computed alike, of totals `first` and those behind it. */
 typedef struct Column {
     size_t n, first;
     Ex ex[LANES];
@@ -59,7 +59,7 @@ struct EmitLanes {
     uint32_t number;    /* of what a lane has of the totals */
 };
 
-/* ---- shapes ---- */
+/* ---- what is alike ---- */
 
 static int lane_of(const EmitLanes *l, Ex e)
 {
@@ -330,17 +330,17 @@ static bool likeness_of(const EmitLanes *l, const LaneStatement *x, Likeness *s)
     return true;
 }
 
-/* The statements of a shape, if they are of totals that follow each other. */
-static void put_column(EmitLanes *l, const Likeness *shape, const bool *good, size_t from)
+/* Statements that are alike, if they are of totals that follow each other. */
+static void put_column(EmitLanes *l, const Likeness *like, const bool *good, size_t from)
 {
     const Kernel *k = l->p->k;
     size_t of[LANES] = {0}, n = 0;
     Column c = {.first = LANES};
     Places places;
     for (size_t i = from; i < l->statement.n; i++) {
-        if (!good[i] || strcmp(shape[i].text.s, shape[from].text.s) != 0)
+        if (!good[i] || strcmp(like[i].text.s, like[from].text.s) != 0)
             continue;
-        size_t lane = (size_t)shape[i].lane;
+        size_t lane = (size_t)like[i].lane;
         if (of[lane])
             return;
         of[lane] = i + 1;
@@ -363,17 +363,17 @@ static void put_column(EmitLanes *l, const Likeness *shape, const bool *good, si
 static void find_columns(EmitLanes *l)
 {
     const Kernel *k = l->p->k;
-    Likeness *shape = NEW_ARRAY(k->arena, Likeness, l->statement.n + 1);
+    Likeness *like = NEW_ARRAY(k->arena, Likeness, l->statement.n + 1);
     bool *good = NEW_ARRAY(k->arena, bool, l->statement.n + 1);
     for (size_t i = 0; i < l->statement.n; i++)
-        good[i] = likeness_of(l, &l->statement.v[i], &shape[i]);
+        good[i] = likeness_of(l, &l->statement.v[i], &like[i]);
     for (size_t i = 0; i < l->statement.n; i++) {
-        l->statement.v[i].ops = shape[i].ops;
+        l->statement.v[i].ops = like[i].ops;
         bool seen = !good[i];
         for (size_t j = 0; j < i && !seen; j++)
-            seen = good[j] && strcmp(shape[i].text.s, shape[j].text.s) == 0;
+            seen = good[j] && strcmp(like[i].text.s, like[j].text.s) == 0;
         if (!seen)
-            put_column(l, shape, good, i);
+            put_column(l, like, good, i);
     }
 }
 
@@ -394,7 +394,7 @@ static bool find_wanted(EmitLanes *l, size_t from, size_t end)
 {
     const Kernel *k = l->p->k;
     size_t next = l->statement.n;
-    bool some = false, *kept = NEW_ARRAY(k->arena, bool, k->stmt.n); /* batches: some of its numbers is taken out of it */
+    bool some = false, *kept = NEW_ARRAY(k->arena, bool, k->stmt.n); /* batches: threads still want a number of it */
     for (size_t i = end; i-- > from;) {
         const KStmt *s = &k->stmt.v[i];
         LaneStatement *x = next && l->statement.v[next - 1].at == i ? &l->statement.v[--next] : NULL;
@@ -418,6 +418,16 @@ static bool find_wanted(EmitLanes *l, size_t from, size_t end)
     return some;
 }
 
+/* Does the statement complete a value? Totals of a block do not have it before they are taken. */
+static bool completes(const Kernel *k, const KStmt *s)
+{
+    switch (s->kind) {
+    case KS_LET: case KS_ARRAY_GET: case KS_BATCH_OUT: case KS_WARP_TAKE: return true;
+    case KS_WARP: return k->mapping.row_threads == LANES;
+    default: return false;
+    }
+}
+
 /* What has a value in front of the step, for all that follows in the row. */
 static void find_defined(EmitLanes *l, size_t step)
 {
@@ -426,7 +436,7 @@ static void find_defined(EmitLanes *l, size_t step)
         const KStmt *s = &k->stmt.v[i];
         if (s->kind == KS_LOOP && kernel_loop_end(k, i) < step)
             i = kernel_loop_end(k, i);
-        else if ((s->kind == KS_LET || s->kind == KS_ARRAY_GET || s->kind == KS_BATCH_OUT || s->kind == KS_WARP || s->kind == KS_WARP_TAKE) && !l->p->gone[i])
+        else if (completes(k, s) && !l->p->gone[i])
             l->defined[s->ex] = true;
     }
 }
