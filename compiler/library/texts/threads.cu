@@ -148,19 +148,19 @@ template <int N, int WARPS> FN void vwn_store_sums(const integer *at, real *to)
     if (threadIdx.x < N)
         to[threadIdx.x] = vwn_sum_of_warps<WARPS>(at, threadIdx.x);
 }
-/* Partial sums of a block, in turned rows (vwn_turned()) of such a length: n numbers are set to 0, and stored in their order. */
-template <int THREADS> FN void vwn_fill_turned(real *rows, int n)
+/* Partial sums of a block, in turned rows (vwn_turned()) of such a length: n numbers are set to 0, and stored in their order, by so many threads. */
+template <int OF_ROW> FN void vwn_fill_turned(real *rows, int n)
 {
     #pragma unroll 1
-    for (int i = threadIdx.x % THREADS * 4; i < n; i += THREADS * 4)
+    for (int i = threadIdx.x % OF_ROW * 4; i < n; i += OF_ROW * 4)
         vwn_at<4>(rows + i) = vwn_all<4>(0.0f);
 }
-template <int THREADS> FN void vwn_store_turned(real *to, const real *rows, int n, int length)
+template <int OF_ROW> FN void vwn_store_turned(real *to, const real *rows, int n, int length)
 {
     #pragma unroll 1
     for (int first = 0; first < n; first += length)
         #pragma unroll 2
-        for (int i = threadIdx.x % THREADS * 4; i < length; i += THREADS * 4)
+        for (int i = threadIdx.x % OF_ROW * 4; i < length; i += OF_ROW * 4)
             vwn_at<4>(to + first + i) = vwn_at<4>(rows + first + vwn_turned(i));
 }
 #ifndef VWN_EMU
