@@ -908,27 +908,26 @@ static void find_sums(Kernel *to, const Kernel *k, const KMappingChoice *how)
                 array[k->stmt.v[j].array].sums = true;
 }
 
-/* Arrays of which threads take eight numbers whenever they touch them: 32 threads that take four each, eight apart, would wait
- * for each other. */
-static void find_halves(Kernel *k)
+/* Arrays, and partial sums in shared memory, of which threads take eight numbers whenever they touch them: 32 threads that take four
+ * each, eight apart, would wait for each other. */
+static void find_turned(Kernel *k)
 {
-    IVar lane = 0;
-    uint8_t piece = 0, width = 0;
-    bool *no = NEW_ARRAY(k->arena, bool, k->array.n + 1);
-    memset(no, 0, k->array.n);
+    IVar along = 0, *of = NEW_ARRAY(k->arena, IVar, k->array.n + k->buffer.n + 1);
+    bool *no = NEW_ARRAY(k->arena, bool, k->array.n + k->buffer.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];
-        if (s->kind == KS_LOOP)
-            lane = s->var, piece = s->piece, width = s->width;
-        else if (s->kind == KS_END)
-            piece = 0;
-        if (!kernel_of_array(s))
+        if (s->kind == KS_LOOP || s->kind == KS_END)
+            along = s->kind == KS_LOOP && s->piece && s->width == 8 ? s->var : 0;
+        if (!kernel_of_array(s) && s->kind != KS_SINK)
             continue;
-        const KNest *nest = &k->array.v[s->array].nest;
-        no[s->array] = no[s->array] || !piece || width != 8 || nest->n != 1 || nest->var[0] != lane || s->kind == KS_ARRAY_FILL;
+        size_t x = kernel_of_array(s) ? (size_t)s->array : k->array.n + k->root.v[s->root].buffer;
+        no[x] = no[x] || !along || s->kind == KS_ARRAY_FILL || (of[x] && of[x] != along);
+        of[x] = along;
     }
     for (size_t i = 0; i < k->array.n; i++)
-        k->array.v[i].halves = !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL;
+        k->array.v[i].turned = !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL ? of[i] : 0;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        k->buffer.v[b].turned = k->buffer.v[b].held && !no[k->array.n + b] ? of[k->array.n + b] : 0;
 }
 
 /* Which partial sums lie in shared memory. */
@@ -966,7 +965,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
         share_statements(&s);
     place_slots(&s);
     kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
-    find_halves(to);
+    find_turned(to);
     to->mapping.index = kernel_index(to);
     to->mapping.index = to->mapping.index < how->index ? to->mapping.index : how->index;
     to->mapping.pressure = kernel_register_pressure(to);

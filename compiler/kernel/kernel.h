@@ -69,6 +69,7 @@ typedef struct KBuffer {
     bool read, written;
     bool partly;      /* one root stores some of it, the rest is not the kernel's */
     bool held;        /* partial sums, on a device: a block has them in shared memory, and stores them when its rows are over */
+    IVar turned;      /* and rows of them lie there like those of KArray.turned */
     Half half;        /* 16 bits each: what is stored there has been rounded (of a tile: gpu/tile.c) */
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */
@@ -171,7 +172,7 @@ typedef struct KArray {
     DType dtype;
     int64_t elements;
     bool spilled; /* on a device: in memory, one for each row in flight; there is no room in a block */
-    bool halves;  /* on a device: of each thread's eight elements four lie in one half of it, four in the other */
+    IVar turned;  /* on a device: rows of it along this loop lie as threads that take eight elements each like it (vwn_turned()); 0: not so */
     bool sums;    /* on a device: what is added to it each thread adds up in registers, until the loop ends */
 } KArray;
 

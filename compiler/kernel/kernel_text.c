@@ -386,6 +386,9 @@ static void put_mapping(KernelPrinter *p)
     for (size_t i = 0; i < k->buffer.n && k->mapping.holds_sums; i++)
         if (k->buffer.v[i].part >= 0 && !k->buffer.v[i].held)
             buf_printf(p->out, "sum b%zu in memory\n", i);
+    for (size_t i = 0; i < k->buffer.n; i++)
+        if (k->buffer.v[i].turned)
+            buf_printf(p->out, "sum b%zu turned\n", i);
     for (size_t i = 0; i < k->tile_slot.n; i++)
         buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->tile_slot.v[i]);
     for (size_t i = 0; i < k->buffer.n && k->tile_slot.n; i++)
@@ -395,8 +398,8 @@ static void put_mapping(KernelPrinter *p)
         if (k->array.v[i].spilled)
             buf_printf(p->out, "array t%zu in memory\n", i);
     for (size_t i = 0; i < k->array.n; i++)
-        if (k->array.v[i].sums || k->array.v[i].halves)
-            buf_printf(p->out, "array t%zu %s\n", i, k->array.v[i].sums ? "of sums" : "in halves");
+        if (k->array.v[i].sums || k->array.v[i].turned)
+            buf_printf(p->out, "array t%zu %s\n", i, k->array.v[i].sums ? "of sums" : "turned");
 }
 
 /* How a statement is shared: behind it. */

@@ -774,17 +774,17 @@ static int *loop_order(Sched *s)
 /* ---- divisions ---- */
 
 /* Of a device, where a division takes ten times as long as a product: what divides several numbers is divided by once; so is
- * a number that divides all elements of a loop. */
+ * a number that no row changes, and one whose reciprocal is there. */
 static void share_reciprocals(Kernel *k)
 {
     enum { SEVERAL = 3 };
     Ex n = (Ex)k->ex.n;
-    uint64_t row = ix_bit(k->ix, k->row) | (k->part ? ix_bit(k->ix, k->part) : 0);
     uint32_t *divides = NEW_ARRAY(k->arena, uint32_t, n);
     for (Ex e = 1; e < n; e++) {
         const KEx *x = kx(k, e);
-        if (x->kind == KX_OP && x->op == OP_DIV && x->type == KT_REAL)
-            divides[x->in[1]] += x->deps & ~row && !kx(k, x->in[1])->deps ? SEVERAL : x->deps != 0;
+        double one;
+        if (x->kind == KX_OP && x->op == OP_DIV && x->type == KT_REAL && x->deps)
+            divides[x->in[1]] += !kx(k, x->in[1])->deps ? SEVERAL : kx_is_number(k, x->in[0], &one) && one == 1 ? SEVERAL - 1 : 1;
     }
     for (Ex e = 1; e < n; e++) {
         const KEx x = *kx(k, e);

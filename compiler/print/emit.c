@@ -589,8 +589,8 @@ static void open_parts(Printer *p)
             put_part_size(p, (uint32_t)b);
             buf_puts(&p->body, ";\n");
         }
-        if (p->k->mapping.by_row)
-            continue; /* kept in registers */
+        if (p->k->mapping.by_row || emit_turned_fill(p, b)) /* kept in registers, or done */
+            continue;
         char *size = part_size_text(p, b), name[24];
         snprintf(name, sizeof name, "q%zu", slot);
         put_fill(p, name, size, op);
@@ -952,6 +952,8 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     if (d->vector && d->prefetch)
         kernel_find_prefetches(k, &p.prefetch);
     for (size_t i = 0; i < k->stmt.n; i++) {
+        if (p.gone && p.gone[i])
+            continue;
         size_t sums = emit_sums_together(k, i);
         if (sums >= SUMS_LEAST) {
             emit_sums(&p, i, sums);

@@ -1,4 +1,4 @@
-/* emit_build.h - private to emit.c, emit_pieces.c, emit_product.c and emit_threads.c: a text in the making.
+/* emit_build.h - private to emit.c, emit_lanes.c, emit_pieces.c, emit_product.c and emit_threads.c: a text in the making.
  *
  * In:  a kernel and a dialect.     Out: Printer.body; what a launch must bring, in Printer.out.
  */
@@ -22,6 +22,7 @@ typedef struct Printer {
     int lane_depth; /* of a device: where that loop stands */
     bool next_row; /* indices are those of the row after */
     Prefetches prefetch;
+    bool *gone;    /* by statement: it is printed elsewhere, or nothing wants it; NULL: none */
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
 } Printer;
 
@@ -55,6 +56,13 @@ void emit_rounds(Printer *p, size_t loop); /* it, with all that is in it */
 bool emit_sums_ahead(const Kernel *k, size_t loop); /* does it add to sums over rows in memory, which are loaded first? */
 void emit_sums_then(Printer *p, size_t loop); /* it, with all that is in it */
 
+/* emit_lanes.c */
+typedef struct EmitLanes EmitLanes;
+EmitLanes *emit_lanes_of(Printer *p, size_t step, size_t n); /* what is for lanes of n totals, taken from this statement on; NULL: nothing */
+uint32_t emit_lanes_number(const EmitLanes *l);              /* of what each has of them */
+bool emit_lanes_leave(const EmitLanes *l, Ex total);         /* does anything else want that total? */
+void emit_lanes(EmitLanes *l);
+
 /* emit_threads.c */
 enum { SUMS_LEAST = 3 }; /* so many totals are a call */
 char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum over rows, or of a sum over a row */
@@ -70,6 +78,7 @@ size_t emit_sums_together(const Kernel *k, size_t i); /* how many statements fro
 void emit_sums(Printer *p, size_t i, size_t n);       /* these */
 char *part_size_text(Printer *p, size_t buffer);      /* elements of a partial sum */
 void emit_held_sums(Printer *p);                      /* declares them in shared memory, */
+bool emit_turned_fill(Printer *p, size_t buffer);     /* sets them to 0, if they are turned */
 void emit_held_stores(Printer *p);                    /* and stores them */
 
 void emit_product(Printer *p, const KProduct *x); /* emit_product.c: a statement */

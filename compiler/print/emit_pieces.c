@@ -39,18 +39,26 @@ static char *place(Printer *p, const KStmt *s, Half *half)
     return kernel_of_array(s) ? array_place(p, 't', s->array) : element_text(p, buffer, r ? r->at : x->ix);
 }
 
-static bool is_in_halves(const Printer *p, const KStmt *s) { return kernel_of_array(s) && p->k->array.v[s->array].halves; }
-
-/* Where four of eight elements lie, and how far behind them the other four. */
-static char *halves(Printer *p, const KStmt *s)
+/* Does that lie in shared memory as threads that take eight elements like it? */
+static bool is_turned(const Printer *p, const KStmt *s)
 {
-    IVar v = p->k->array.v[s->array].nest.var[0];
+    return kernel_of_array(s) ? p->k->array.v[s->array].turned : s->kind == KS_SINK && p->k->buffer.v[p->k->root.v[s->root].buffer].turned;
+}
+
+/* Where a row of them begins, and which of its elements is the first of a thread's. */
+static char *turned(Printer *p, const KStmt *s)
+{
+    const Kernel *k = p->k;
+    const KRoot *r = s->kind == KS_SINK ? &k->root.v[s->root] : NULL;
+    Ix lane = ix_var(k->ix, r ? k->buffer.v[r->buffer].turned : k->array.v[s->array].turned), row = ix_add(k->ix, r ? r->at : kernel_array_at(k, s->array), ix_times(k->ix, lane, -1));
     Buf before = begin_piece(p);
-    buf_printf(&p->body, "&t%d[", s->array);
-    put_ix(p, ix_var(p->k->ix, v));
-    buf_puts(&p->body, " / 2], ");
-    put_dim(p, ix_info(p->k->ix, v)->extent);
-    buf_puts(&p->body, " / 2");
+    if (r)
+        buf_printf(&p->body, "&q%zu[", slot_of(p, r->buffer, false));
+    else
+        buf_printf(&p->body, "&t%d[", s->array);
+    put_ix(p, row);
+    buf_puts(&p->body, "], ");
+    put_ix(p, lane);
     return end_piece(p, before);
 }
 
@@ -71,12 +79,10 @@ static void put_all(Printer *p, size_t i)
     buf_puts(&p->body, load ? "const " : "");
     put_type(p, half);
     buf_printf(&p->body, " %c%zu", load ? 'm' : 'o', i);
-    if (load && is_in_halves(p, s)) {
-        buf_printf(&p->body, " = vwn_many_halves(%s);\n", halves(p, s));
-        return;
-    }
     Ex guard = load && s->kind == KS_LET ? kx(p->k, s->ex)->in[0] : 0;
-    if (guard)
+    if (is_turned(p, s) && (load || is_sum(s)))
+        buf_printf(&p->body, " = vwn_many_turned(%s)", turned(p, s));
+    else if (guard)
         buf_printf(&p->body, " = vwn_many_if<%u>(%s, &%s)", p->width, ex_text(p, guard), at);
     else if (load || is_sum(s))
         buf_printf(&p->body, " = vwn_many<%u>(&%s)", p->width, at);
@@ -105,8 +111,8 @@ static void store_all(Printer *p, size_t i)
     Half half;
     char *at = place(p, s, &half);
     begin_line(p);
-    if (is_in_halves(p, s))
-        buf_printf(&p->body, "vwn_put_halves(%s, o%zu);\n", halves(p, s), i);
+    if (is_turned(p, s))
+        buf_printf(&p->body, "vwn_put_turned(%s, o%zu);\n", turned(p, s), i);
     else
         buf_printf(&p->body, "vwn_put_many(&%s, o%zu);\n", at, i);
 }

@@ -200,44 +200,84 @@ static void put_sums_name(Printer *p, const KStmt *s, bool total)
         buf_printf(&p->body, "%ca%u", total ? 'w' : 'y', s->root);
 }
 
+/* Of what the threads of a warp have. */
+static void put_sums_of_warp(Printer *p, const KStmt *s, size_t n)
+{
+    begin_line(p);
+    buf_printf(&p->body, "%s ", p->d->real);
+    put_sums_name(p, s, false);
+    buf_printf(&p->body, "[%zu] = {", n);
+    for (size_t j = 0; j < n; j++)
+        buf_printf(&p->body, "%s%s", j ? ", " : "", share_name(p, &s[j]));
+    buf_puts(&p->body, "};\n");
+    begin_line(p);
+    buf_printf(&p->body, "const %s ", p->d->real);
+    put_sums_name(p, s, true);
+    buf_printf(&p->body, " = vwn_warp_sums<%zu>(", n);
+    put_sums_name(p, s, false);
+    buf_puts(&p->body, ");\n");
+}
+
+/* What each lane has, and, if others want them, all for each thread. */
+static void put_taken(Printer *p, const KStmt *s, size_t n, const EmitLanes *lanes, bool left)
+{
+    bool alone = s->kind == KS_WARP;
+    if (lanes) {
+        begin_line(p);
+        buf_printf(&p->body, "const %s x%u = ", p->d->real, emit_lanes_number(lanes));
+        if (alone)
+            put_sums_name(p, s, true);
+    } else if (!alone) {
+        begin_line(p);
+    }
+    if (!alone)
+        buf_printf(&p->body, "vwn_take_%s<%zu, WARPS>(warps + %u * WARPS", left ? "sums" : "own", n, s->at);
+    else if (lanes)
+        buf_puts(&p->body, ";\n");
+    if (alone && left) {
+        begin_line(p);
+        buf_printf(&p->body, "vwn_share_sums<%zu>(", n);
+        put_sums_name(p, s, true);
+    }
+    if (left) {
+        buf_puts(&p->body, ", ");
+        put_sums_name(p, s, false);
+    }
+    buf_puts(&p->body, alone && !left ? "" : ");\n");
+    for (size_t j = 0; j < n; j++) {
+        if (!emit_lanes_leave(lanes, s[j].ex))
+            continue;
+        begin_line(p);
+        buf_printf(&p->body, "%s = ", share_name(p, &s[j]));
+        put_sums_name(p, s, false);
+        buf_printf(&p->body, "[%zu];\n", j);
+    }
+}
+
 void emit_sums(Printer *p, size_t i, size_t n)
 {
     const KStmt *s = &p->k->stmt.v[i];
     size_t behind = i;
     while (p->k->stmt.v[behind].kind == KS_WARP)
         behind++;
-    bool alone = s->kind == KS_WARP && p->k->stmt.v[behind].kind != KS_WARP_PUT; /* no other warp has a share */
-    begin_line(p);
-    if (s->kind == KS_WARP) {
-        buf_printf(&p->body, "%s ", p->d->real);
-        put_sums_name(p, s, false);
-        buf_printf(&p->body, "[%zu] = {", n);
-        for (size_t j = 0; j < n; j++)
-            buf_printf(&p->body, "%s%s", j ? ", " : "", share_name(p, &s[j]));
-        buf_puts(&p->body, "};\n");
+    if (s->kind == KS_WARP)
+        put_sums_of_warp(p, s, n);
+    if (s->kind == KS_WARP && p->k->stmt.v[behind].kind == KS_WARP_PUT) /* other warps have a share */
+        return;
+    if (s->kind == KS_WARP_PUT) {
         begin_line(p);
-        buf_printf(&p->body, "const %s ", p->d->real);
+        buf_printf(&p->body, "vwn_put_sums<%zu, WARPS>(warps + %u * WARPS, ", n, s->at);
         put_sums_name(p, s, true);
-        buf_printf(&p->body, " = vwn_warp_sums<%zu>(", n);
-        put_sums_name(p, s, false);
         buf_puts(&p->body, ");\n");
-        if (!alone)
-            return;
-        begin_line(p);
-        buf_printf(&p->body, "vwn_share_sums<%zu>(", n);
-        put_sums_name(p, s, true);
-    } else {
-        buf_printf(&p->body, "vwn_%s_sums<%zu, WARPS>(warps + %u * WARPS", s->kind == KS_WARP_PUT ? "put" : "take", n, s->at);
+        return;
     }
-    buf_puts(&p->body, ", ");
-    put_sums_name(p, s, s->kind == KS_WARP_PUT);
-    buf_puts(&p->body, ");\n");
-    for (size_t j = 0; s->kind != KS_WARP_PUT && j < n; j++) {
-        begin_line(p);
-        buf_printf(&p->body, "%s = ", share_name(p, &s[j]));
-        put_sums_name(p, s, false);
-        buf_printf(&p->body, "[%zu];\n", j);
-    }
+    EmitLanes *lanes = emit_lanes_of(p, i, n);
+    bool left = false;
+    for (size_t j = 0; j < n; j++)
+        left = left || emit_lanes_leave(lanes, s[j].ex);
+    put_taken(p, s, n, lanes, left);
+    if (lanes)
+        emit_lanes(lanes);
 }
 
 /* ---- sums over rows in shared memory ---- */
@@ -263,14 +303,30 @@ void emit_held_sums(Printer *p)
     }
 }
 
+bool emit_turned_fill(Printer *p, size_t buffer)
+{
+    if (!p->k->buffer.v[buffer].turned)
+        return false;
+    begin_line(p);
+    buf_printf(&p->body, "vwn_fill_turned<THREADS>(q%zu, %s);\n", slot_of(p, (uint32_t)buffer, false), part_size_text(p, buffer));
+    return true;
+}
+
 void emit_held_stores(Printer *p)
 {
     for (size_t b = 0; b < p->k->buffer.n; b++) {
-        if (!p->k->buffer.v[b].held)
+        const KBuffer *x = &p->k->buffer.v[b];
+        if (!x->held)
             continue;
         size_t slot = slot_of(p, (uint32_t)b, false);
         char *size = part_size_text(p, b);
         begin_line(p);
+        if (x->turned) {
+            buf_printf(&p->body, "vwn_store_turned<THREADS>(&p%zu[part * %s], q%zu, %s, ", slot, size, slot, size);
+            put_dim(p, ix_info(p->k->ix, x->turned)->extent);
+            buf_puts(&p->body, ");\n");
+            continue;
+        }
         buf_puts(&p->body, "#pragma unroll 4\n");
         begin_line(p);
         put_for(p, p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1, 0);

@@ -94,13 +94,14 @@ template <int WARPS> FN real vwn_sum_of_warps(const integer *at, int number)
     }
     return sum;
 }
-template <int N, int WARPS> FN void vwn_take_sums(integer *at, real (&x)[N])
+template <int N, int WARPS> FN real vwn_take_sums(integer *at, real (&x)[N])
 {
     enum { PLACES = (N + 3) / 4 * 4 };
     const int lane = threadIdx.x % 32;
     real *const own = (real *)at + PLACES * (WARPS + threadIdx.x / 32);
+    real sum = 0;
     if (lane < PLACES)
-        own[lane] = vwn_sum_of_warps<WARPS>(at, lane < N ? lane : 0);
+        own[lane] = sum = vwn_sum_of_warps<WARPS>(at, lane < N ? lane : 0);
     __syncwarp();
     #pragma unroll
     for (int i = 0; i < N; i += 4) {
@@ -109,12 +110,58 @@ template <int N, int WARPS> FN void vwn_take_sums(integer *at, real (&x)[N])
         for (int k = 0; k < 4 && i + k < N; k++)
             x[i + k] = y.v[k];
     }
+    return sum;
 }
+/* Only that. */
+template <int N, int WARPS> FN real vwn_take_own(const integer *at)
+{
+    const int lane = threadIdx.x % 32;
+    return vwn_sum_of_warps<WARPS>(at, lane < N ? lane : 0);
+}
+/* Of a column of N numbers, of which lanes from FIRST on have one each: that of this thread; another lane has that of a neighbour. */
+template <int FIRST, int N> FN int vwn_column()
+{
+    const int at = (int)(threadIdx.x % 32) - FIRST;
+    return at < 0 ? 0 : at < N ? at : N - 1;
+}
+/* Where such a number lies that has OF neighbours, so far apart each, before the next row of them begins. */
+template <int FIRST, int N, int OF, int BASE, int ALONG, int ACROSS> FN int vwn_column_place()
+{
+    const int at = vwn_column<FIRST, N>();
+    return BASE + at % OF * ALONG + at / OF * ACROSS;
+}
+/* A number that is loaded where it stands: of itself a compiler loads it in front of loops in which registers are short. */
+#ifndef VWN_EMU
+FN real vwn_load_here(const real *row, int at)
+{
+    real x;
+    asm volatile("" : "+r"(at));
+    asm volatile("ld.global.f32 %0, [%1];" : "=f"(x) : "l"(row + at) : "memory");
+    return x;
+}
+#else
+FN real vwn_load_here(const real *row, int at) { return row[at]; }
+#endif
 /* What the warps of a block have put, added up in an array. */
 template <int N, int WARPS> FN void vwn_store_sums(const integer *at, real *to)
 {
     if (threadIdx.x < N)
         to[threadIdx.x] = vwn_sum_of_warps<WARPS>(at, threadIdx.x);
+}
+/* Partial sums of a block, in turned rows (vwn_turned()) of such a length: n numbers are set to 0, and stored in their order, by so many threads. */
+template <int OF_ROW> FN void vwn_fill_turned(real *rows, int n)
+{
+    #pragma unroll 1
+    for (int i = threadIdx.x % OF_ROW * 4; i < n; i += OF_ROW * 4)
+        vwn_at<4>(rows + i) = vwn_all<4>(0.0f);
+}
+template <int OF_ROW> FN void vwn_store_turned(real *to, const real *rows, int n, int length)
+{
+    #pragma unroll 1
+    for (int first = 0; first < n; first += length)
+        #pragma unroll 2
+        for (int i = threadIdx.x % OF_ROW * 4; i < length; i += OF_ROW * 4)
+            vwn_at<4>(to + first + i) = vwn_at<4>(rows + first + vwn_turned(i));
 }
 #ifndef VWN_EMU
 FN void vwn_prefetch(const void *from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from)); }
