@@ -818,7 +818,7 @@ void put_statement(Printer *p, const KStmt *s)
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
     case KS_SUM_PUT: emit_thread(p, s); break;
     case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: emit_array_sums(p, s); break;
-    case KS_PRODUCT: emit_product(p, &p->k->product.v[s->root]); break;
+    case KS_PRODUCT: emit_product(p, s); break;
     default: break;
     }
 }

@@ -22,6 +22,7 @@ typedef struct Printer {
     int lane_depth; /* of a device: where that loop stands */
     bool next_row; /* indices are those of the row after */
     Prefetches prefetch;
+    const KStmt *done; /* a product that was printed with the one before it */
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
 } Printer;
 
@@ -72,6 +73,6 @@ char *part_size_text(Printer *p, size_t buffer);      /* elements of a partial s
 void emit_held_sums(Printer *p);                      /* declares them in shared memory, */
 void emit_held_stores(Printer *p);                    /* and stores them */
 
-void emit_product(Printer *p, const KProduct *x); /* emit_product.c: a statement */
+void emit_product(Printer *p, const KStmt *s); /* emit_product.c: a statement, with the next where both are one product */
 
 #endif

@@ -187,6 +187,69 @@ static const char *fours_of(Printer *p, const KProduct *x, const ProductSteps *s
     return lines ? "32" : "true";
 }
 
+/* ---- two products as one ---- */
+
+/* Is it one of eight rows at most, of a short sum, which nothing is added to? Tensor cores multiply sixteen. */
+static bool is_half(const Kernel *k, const KProduct *x)
+{
+    enum { ROWS = 8 };
+    return k->tensor && !x->add && !x->pairs && kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
+           ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
+}
+
+/* Are both, which no barrier parts, halves of one by the same right factor? */
+static bool are_halves(Printer *p, const KStmt *s, const KStmt *then)
+{
+    const Kernel *k = p->k;
+    ProductSteps u, v;
+    if (s->kind != KS_PRODUCT || then->kind != KS_PRODUCT)
+        return false;
+    const KProduct *x = &k->product.v[s->root], *y = &k->product.v[then->root];
+    const KBuffer *a = &k->buffer.v[x->a], *b = &k->buffer.v[y->a];
+    return is_half(k, x) && is_half(k, y) && x->b == y->b && terms_of(p, x, x->b_at, 0) == terms_of(p, y, y->b_at, 0) &&
+           dim_eq(ix_info(k->ix, x->n)->extent, ix_info(k->ix, y->n)->extent) &&
+           dim_eq(ix_info(k->ix, x->k)->extent, ix_info(k->ix, y->k)->extent) && product_steps(k, x, &u) && product_steps(k, y, &v) &&
+           u.bk == v.bk && u.bn == v.bn && a->tile && b->tile && a->half == b->half && a->parts == b->parts && a->bank == b->bank &&
+           a->rounded == b->rounded;
+}
+
+/* An operand and how it steps with two loops. */
+static void put_stepped(Printer *p, const KProduct *x, uint32_t buffer, Ix at, IVar v, IVar w)
+{
+    put_operand(p, x, buffer, at);
+    put_step(p, x, at, v);
+    if (w)
+        put_step(p, x, at, w);
+}
+
+static void two_products(Printer *p, const KProduct *x, const KProduct *y)
+{
+    const IxTable *t = p->k->ix;
+    ProductSteps s, u;
+    if (!product_steps(p->k, x, &s) || !product_steps(p->k, y, &u))
+        vwn_bug(p->k->ctx, "a product without steps");
+    begin_line(p);
+    buf_printf(&p->body, "vwn_two_products_%s<THREADS / 32, ", kernel_calls_products(p->k) ? "called" : "bf16");
+    buf_printf(&p->body, "%s, ", neighbours(p, x, x->a, x->a_at, x->k, s.am, s.ak));
+    buf_printf(&p->body, "%s, ", neighbours(p, y, y->a, y->a_at, y->k, u.am, u.ak));
+    buf_printf(&p->body, "%s, ", neighbours(p, x, x->b, x->b_at, x->k, s.bn, s.bk));
+    buf_printf(&p->body, "%s, ", fours_of(p, x, &s));
+    buf_printf(&p->body, "%s>(", fours_of(p, y, &u));
+    const IVar size[4] = {x->m, y->m, x->n, x->k};
+    for (int i = 0; i < 4; i++) {
+        buf_puts(&p->body, i ? ", " : "");
+        put_size(p, ix_info(t, size[i])->extent);
+    }
+    put_stepped(p, x, x->a, x->a_at, x->m, x->k);
+    put_stepped(p, y, y->a, y->a_at, y->m, y->k);
+    put_stepped(p, x, x->b, x->b_at, x->k, x->n);
+    put_stepped(p, x, x->c, x->c_at, x->m, 0);
+    put_stepped(p, y, y->c, y->c_at, y->m, 0);
+    buf_puts(&p->body, ");\n");
+}
+
+/* ---- one product ---- */
+
 static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps *s)
 {
     const IxTable *t = p->k->ix;
@@ -216,15 +279,9 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
         else
             put_size(p, extent);
     }
-    put_operand(p, x, x->a, x->a_at);
-    put_step(p, x, x->a_at, x->m);
-    put_step(p, x, x->a_at, x->k);
-    put_operand(p, x, x->b, x->b_at);
-    put_step(p, x, x->b_at, x->k);
-    put_step(p, x, x->b_at, x->n);
-    put_operand(p, x, x->c, x->c_at);
-    put_step(p, x, x->c_at, x->m);
-    put_step(p, x, x->c_at, x->n);
+    put_stepped(p, x, x->a, x->a_at, x->m, x->k);
+    put_stepped(p, x, x->b, x->b_at, x->k, x->n);
+    put_stepped(p, x, x->c, x->c_at, x->m, x->n);
     buf_puts(&p->body, ", ");
     put_size(p, DIM(x->add));
     buf_puts(&p->body, ");\n");
@@ -234,17 +291,34 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     }
 }
 
-/* Where c lies transposed it is the product of the transposed factors in the other order. */
-void emit_product(Printer *p, const KProduct *x)
+static void emit_product_of_threads(Printer *p, const KStmt *st)
 {
-    const IxTable *t = p->k->ix;
+    const KProduct *x = &p->k->product.v[st->root];
     ProductSteps s;
-    if (!product_steps(p->k, x, &s))
-        vwn_bug(p->k->ctx, "a product without steps");
-    if (p->d->threads) {
-        product_of_threads(p, x, &s);
+    if (p->done == st) /* with the one before */
+        return;
+    if (are_halves(p, st, st + 1)) {
+        two_products(p, x, &p->k->product.v[st[1].root]);
+        p->done = st + 1;
         return;
     }
+    if (!product_steps(p->k, x, &s))
+        vwn_bug(p->k->ctx, "a product without steps");
+    product_of_threads(p, x, &s);
+}
+
+/* Where c lies transposed it is the product of the transposed factors in the other order. */
+void emit_product(Printer *p, const KStmt *st)
+{
+    const IxTable *t = p->k->ix;
+    const KProduct *x = &p->k->product.v[st->root];
+    ProductSteps s;
+    if (p->d->threads) {
+        emit_product_of_threads(p, st);
+        return;
+    }
+    if (!product_steps(p->k, x, &s))
+        vwn_bug(p->k->ctx, "a product without steps");
     bool along_n = product_along_n(&s);
     IVar m = along_n ? x->m : x->n, n = along_n ? x->n : x->m;
     uint32_t a = along_n ? x->a : x->b, b = along_n ? x->b : x->a;

@@ -609,6 +609,20 @@ FN void vwn_tensor_fours(const uint32_t (*u)[PA][4], uint32_t M, uint32_t n, uin
     VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, 1, 4, 0, 4, PA, PB>(x, u, v)))
     VWN_EVERY(i, 2, if (row + i * 8 < M) vwn_put_eight<2 * i>(x[0], vwn_line_below(line, i * 8 * cm)))
 }
+/* 32 columns from n on of a row of at most sixteen, whose factor is held. */
+template <class E, int PA, int PB, int B, int FOURS, class G>
+FN void vwn_tensor_columns_of_held(real (*x)[4][4], const uint32_t (*u)[PA][4], uint32_t n, uint32_t N, uint32_t K, G b, uint32_t bk, uint32_t bn)
+{
+    if (vwn_by_eights<G, B>::YES && K <= 8) {
+        if constexpr (vwn_by_eights<G, B>::YES) {
+            uint32_t v[PB][4];
+            vwn_fragment_eight<FOURS == 32>(v, b, n, N, bk, K);
+            VWN_EVERY(i, PA * PB, (vwn_mma_eight_rows<E, PA * PB - 1 - i, PA, PB>(x[0], u[0], v)))
+        }
+    } else {
+        VWN_EVERY(j, 2, (vwn_tensor_columns<E, j, 1, 1, 4, PA, PB, B, false, false>(x, u, b, n, bn, N, bk, K)))
+    }
+}
 /* Sixteen rows at most: the first factor is held. */
 template <int WARPS, int A, int B, int FOURS, class F, class G, class H>
 FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, H c,
@@ -628,16 +642,28 @@ FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t 
         if constexpr (!vwn_is_narrow<H>::YES) {
             VWN_EVERY(i, 2, if (add) vwn_get_row<TN, FOURS>(x[0], lane / 4, n + lane % 4 * 2, M, N, c, cm, i))
         }
-        if (vwn_by_eights<G, B>::YES && K <= 8) {
-            if constexpr (vwn_by_eights<G, B>::YES) {
-                uint32_t v[PB][4];
-                vwn_fragment_eight<FOURS == 32>(v, b, n, N, bk, K);
-                VWN_EVERY(i, PA * PB, (vwn_mma_eight_rows<E, PA * PB - 1 - i, PA, PB>(x[0], u[0], v)))
-            }
-        } else {
-            VWN_EVERY(j, TN / 2, (vwn_tensor_columns<E, j, 1, 1, TN, PA, PB, B, false, false>(x, u, b, n, bn, N, bk, K)))
-        }
+        vwn_tensor_columns_of_held<E, PA, PB, B, FOURS>(x, u, n, N, K, b, bk, bn);
         VWN_EVERY(i, 2, if (i * 8 < M) vwn_put_row<TN, FOURS>(x[0], lane / 4, n + lane % 4 * 2, M, N, c, cm, i))
+    }
+}
+/* Two products of eight rows at most by one second factor: they are the upper and the lower rows of sixteen. */
+template <int WARPS, int A, int A2, int B, int FOURS, int FOURS2, class F, class G, class H, class H2>
+FN void vwn_two_products_bf16(uint32_t M, uint32_t M2, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, F a2, uint32_t am2, uint32_t ak2,
+                              G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, H2 c2, uint32_t cm2)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TN = 4, COLUMNS = 8 * TN };
+    const uint32_t row = threadIdx.x % 32 / 4, own = threadIdx.x % 4 * 2;
+    uint32_t u[1][PA][4], lower[PA][4];
+    vwn_fragment<E, 0, PA, A, false, true>(u[0], a, 0, am, M, ak, K);
+    vwn_fragment<E, 0, PA, A2, false, true>(lower, a2, 0, am2, M2, ak2, K);
+    VWN_EVERY(i, 2 * PA, u[0][i / 2][i % 2 * 2 + 1] = lower[i / 2][i % 2 * 2])
+    for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
+        real x[1][TN][4] = {}, y[TN][4];
+        vwn_tensor_columns_of_held<E, PA, PB, B, FOURS>(x, u, n, N, K, b, bk, bn);
+        VWN_EVERY(i, 2 * TN, y[i / 2][i % 2] = x[0][i / 2][2 + i % 2])
+        vwn_put_row<TN, FOURS>(x[0], row, n + own, M, N, c, cm, 0);
+        vwn_put_row<TN, FOURS2>(y, row, n + own, M2, N, c2, cm2, 0);
     }
 }
 /* Column q of eight n of a fragment, so that a thread has 2 TN columns of the result that lie next to each other. */
@@ -753,11 +779,18 @@ template <class T> FN void vwn_lies(vwn_there<T> x) { __builtin_assume(__isGloba
 #define CALLED_FN FN
 template <class F> FN void vwn_lies(F) {}
 #endif
-/* The same as a function that is called, so that equal products of a kernel are one. */
+/* The same as functions that are called, so that equal products of a kernel are one. */
 template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, int FOURS, class F, class G, class H, class TM, class TN, class TK, class T>
 CALLED_FN void vwn_product_called(TM M, TN N, TK K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk,
                                   uint32_t bn, H c, uint32_t cm, uint32_t cn, T add)
 {
     vwn_lies(a), vwn_lies(b), vwn_lies(c);
     vwn_product_bf16<WARPS, CUT, A, B, C, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
+}
+template <int WARPS, int A, int A2, int B, int FOURS, int FOURS2, class F, class G, class H, class H2, class TM, class TM2, class TN, class TK>
+CALLED_FN void vwn_two_products_called(TM M, TM2 M2, TN N, TK K, F a, uint32_t am, uint32_t ak, F a2, uint32_t am2, uint32_t ak2, G b,
+                                       uint32_t bk, uint32_t bn, H c, uint32_t cm, H2 c2, uint32_t cm2)
+{
+    vwn_lies(a), vwn_lies(a2), vwn_lies(b), vwn_lies(c), vwn_lies(c2);
+    vwn_two_products_bf16<WARPS, A, A2, B, FOURS, FOURS2>(M, M2, N, K, a, am, ak, a2, am2, ak2, b, bk, bn, c, cm, c2, cm2);
 }
