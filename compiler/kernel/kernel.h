@@ -101,6 +101,7 @@ typedef struct KProduct {
     uint32_t a, b, c;
     Ix a_at, b_at, c_at;
     bool add;
+    bool parts; /* b lies in two parts, the second as many terms behind the first as there are: the sum is by both of them */
     bool pairs; /* on a device: every second row, or the last of a partition, of the row before, too (gpu/tile.c) */
     int stage; /* sweeps that must be over before it */
 } KProduct;

@@ -355,6 +355,7 @@ static void put_product(KernelPrinter *p, const KProduct *x)
     buf_printf(p->out, " * b%u", x->b);
     put_ix(p, x->b_at);
     put_over(p, &(KNest){3, {x->m, x->n, x->k}});
+    buf_puts(p->out, x->parts ? " in two parts" : "");
     buf_puts(p->out, x->pairs ? " of two rows" : "");
 }
 

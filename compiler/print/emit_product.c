@@ -161,6 +161,13 @@ static void put_size(Printer *p, Dim d)
         put_dim(p, d);
 }
 
+/* Does a long extent of a result come in 32s, and a tile's lines begin at multiples of these? */
+static bool in_lines(Printer *p, const KProduct *x, IVar along)
+{
+    enum { LINE = 32 };
+    return is_multiple(p, along, LINE) && (!p->k->buffer.v[x->c].tile || in_pieces(p, x, x->c_at, x->k, false, LINE));
+}
+
 /* How a product is cut. Of a few numbers both factors may lie along the sum, in eights, which is of 32s: then a thread loads eight terms
  * at one time. */
 static const char *cut_of(Printer *p, const KProduct *x, const ProductSteps *s)
@@ -178,13 +185,12 @@ static const char *cut_of(Printer *p, const KProduct *x, const ProductSteps *s)
  * tile begin at multiples of these, too. */
 static const char *fours_of(Printer *p, const KProduct *x, const ProductSteps *s)
 {
-    enum { FOUR = 4, LINE = 32 };
+    enum { FOUR = 4 };
     ProductCut cut = p->k->tensor ? kernel_product_cut(p->k, x) : CUT_WIDE_PIECES;
     if (!in_pieces(p, x, x->c_at, x->k, false, FOUR) || (p->k->tensor && !is_multiple(p, s->cn == 1 ? x->n : x->m, FOUR)))
         return "false";
-    bool is_short = cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS, tile = p->k->buffer.v[x->c].tile;
-    bool lines = is_short && is_multiple(p, cut == CUT_SHORT_ROWS ? x->n : x->m, LINE) && (!tile || in_pieces(p, x, x->c_at, x->k, false, LINE));
-    return lines ? "32" : "true";
+    bool is_short = cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS;
+    return is_short && in_lines(p, x, cut == CUT_SHORT_ROWS ? x->n : x->m) ? "32" : "true";
 }
 
 /* ---- two products as one ---- */
@@ -193,7 +199,7 @@ static const char *fours_of(Printer *p, const KProduct *x, const ProductSteps *s
 static bool is_half(const Kernel *k, const KProduct *x)
 {
     enum { ROWS = 8 };
-    return k->tensor && !x->add && !x->pairs && kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
+    return k->tensor && !x->add && !x->pairs && !x->parts && kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
            ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
 }
 
@@ -250,10 +256,21 @@ static void two_products(Printer *p, const KProduct *x, const KProduct *y)
 
 /* ---- one product ---- */
 
+/* A product by both parts of a factor, which decompose() makes of such sizes alone. */
+static const char *cut_by_parts(Printer *p, const KProduct *x, const ProductSteps *s)
+{
+    enum { EIGHT = 8, TERMS = 16 };
+    if (kernel_product_cut(p->k, x) != CUT_SHORT_ROWS || !kernel_product_by_rows(p->k, x) || s->ak != 1 || s->bk != 1 ||
+        !in_pieces(p, x, x->a_at, x->k, true, EIGHT) || !in_pieces(p, x, x->b_at, x->k, true, EIGHT) || !is_multiple(p, x->k, TERMS) ||
+        !in_lines(p, x, x->n))
+        vwn_bug(p->k->ctx, "a product by two parts of other sizes");
+    return "VWN_ROWS_BY_PARTS";
+}
+
 static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps *s)
 {
     const IxTable *t = p->k->ix;
-    const char *cut = cut_of(p, x, s);
+    const char *cut = x->parts ? cut_by_parts(p, x, s) : cut_of(p, x, s);
     const char *c = kernel_product_by_rows(p->k, x) ? "VWN_ALONG_OWN" : "VWN_APART";
     const char *a = neighbours(p, x, x->a, x->a_at, x->k, s->am, s->ak);
     const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);

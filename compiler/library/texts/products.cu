@@ -185,10 +185,11 @@ FN void vwn_product_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am,
     }
 }
 /* How a product is cut: into wide pieces, or narrow ones because it has few columns or few rows, 16 at most; longer ones where there are
- * still enough, those of SHORT sums in a way of their own; or, of few numbers, its sum is cut into shares of warps. The text says it, so it has one
+ * still enough, those of SHORT sums in a way of their own; or, of few numbers, its sum is cut into shares of warps; or the second factor
+ * lies in two parts. The text says it, so it has one
  * way of a product and not all. */
 enum { VWN_WIDE_PIECES, VWN_FEW_COLUMNS, VWN_FEW_ROWS, VWN_LONG_ROWS, VWN_LONG_COLUMNS, VWN_SHORT_ROWS, VWN_SHORT_COLUMNS, VWN_FEW_NUMBERS,
-       VWN_MORE_NUMBERS, VWN_FEW_EIGHTS, VWN_MORE_EIGHTS };
+       VWN_MORE_NUMBERS, VWN_FEW_EIGHTS, VWN_MORE_EIGHTS, VWN_ROWS_BY_PARTS };
 /* c (M, N) = or += a (M, K) b (K, N), by all threads of a block; am: how far a steps with m. Where
  * there is little to do each thread does a row of four. */
 template <int WARPS, int CUT, int A, int B, int C, class F, class G, class H>
@@ -668,6 +669,28 @@ FN void vwn_two_products_bf16(uint32_t M, uint32_t M2, uint32_t N, uint32_t K, F
 }
 /* Column q of eight n of a fragment, so that a thread has 2 TN columns of the result that lie next to each other. */
 template <int TN> FN uint32_t vwn_column_of(uint32_t n, uint32_t q) { return q / 2 * 2 * TN + n * 2 + q % 2; }
+/* Sixteen rows at most by both parts of a factor of bf16, of sixteen terms each, which lie one behind the other along the sum: that is then of 32
+ * terms, eight of each thread. The first factor is held. A thread has eight neighbours of a row of the result. */
+template <int WARPS, class F, class G, class H>
+FN void vwn_tensor_rows_by_parts(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, G b, uint32_t bn, H c, uint32_t cm, int add)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TN = 4, COLUMNS = 8 * TN };
+    const uint32_t row = threadIdx.x % 32 / 4, own = threadIdx.x % 4 * 8;
+    uint32_t u[2][PA][4] = {};
+    VWN_EVERY(i, 2, if (i * 8 < M) (vwn_eight_terms<E, PA>(u[i], a, (row + i * 8 < M ? row + i * 8 : 0) * am + own % K)))
+    for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
+        real x[TN][1][4] = {};
+        uint32_t v[TN][PB][4];
+        VWN_EVERY(j, TN, (vwn_eight_terms<E, PB>(v[j], b, (n + vwn_column_of<TN>(j, row)) * bn + own)))
+        VWN_EVERY(j, TN, VWN_EVERY(i, PA * PB, (vwn_mma_eights<E, PA * PB - 1 - i, 0, 1, PA, PB>(x + j, u, v[j])))
+                  VWN_EVERY(i, PA * PB, (vwn_mma_eights<E, PA * PB - 1 - i, 2, 1, PA, PB>(x + j, u, v[j]))))
+        const auto line = vwn_line_of(c, row * cm + n, own);
+        VWN_EVERY(i, 4, const auto at = vwn_line_below(line, i / 2 * 8 * cm);
+                  const vec<4> y = {{x[i % 2 * 2][0][i / 2 * 2], x[i % 2 * 2][0][i / 2 * 2 + 1], x[i % 2 * 2 + 1][0][i / 2 * 2], x[i % 2 * 2 + 1][0][i / 2 * 2 + 1]}};
+                  if (row + i / 2 * 8 < M) vwn_put_few<4>(at, i % 2 * 4, y, add))
+    }
+}
 /* 32 rows at a time of a factor of which fours lie next to each other: a thread adds to 2 TN neighbours of four rows in memory. */
 template <int TN, int WARPS, int B, class F, class G>
 FN void vwn_tensor_four_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t ak, G b, uint32_t bk, uint32_t bn, vwn_there<real> c, uint32_t cm, int add)
@@ -736,6 +759,8 @@ FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
         vwn_tensor_shares<1, EIGHTS, WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
     else if constexpr (CUT == VWN_MORE_NUMBERS || CUT == VWN_MORE_EIGHTS)
         vwn_tensor_shares<2, EIGHTS, WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
+    else if constexpr (CUT == VWN_ROWS_BY_PARTS)
+        vwn_tensor_rows_by_parts<WARPS>(M, N, K, a, am, b, bn, c, cm, add);
     else if constexpr (CUT == VWN_SHORT_ROWS)
         vwn_tensor_short_rows<WARPS, A, B, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
     else if constexpr (CUT == VWN_SHORT_COLUMNS)
