@@ -242,7 +242,7 @@ static Val split_product(Graph *g, const Product *p, Half to, bool *copied, size
  * tensor cores whose threads load eight at a time? */
 static bool is_split_turned(const Graph *g, const Product *p, const PlanOptions *how)
 {
-    enum { ROWS = 16, TERMS = 16, LONG = 256, LINE = 32 };
+    enum { ROWS = 8, TERMS = 16, LONG = 256, LINE = 32 };
     return p->shared && !p->ta && p->tb && plan_has_tensor_cores(how) && how->half == HALF_BF16 && p->M.n <= ROWS && p->K.n == TERMS &&
            p->N.n >= LONG && p->N.n % LINE == 0 && p->lead.rank + 3 <= MAX_RANK &&
            !node_is_rounded(g, p->b, how->half);

@@ -260,8 +260,8 @@ static void two_products(Printer *p, const KProduct *x, const KProduct *y)
 static const char *cut_by_parts(Printer *p, const KProduct *x, const ProductSteps *s)
 {
     enum { EIGHT = 8, TERMS = 16 };
-    if (kernel_product_cut(p->k, x) != CUT_SHORT_ROWS || !kernel_product_by_rows(p->k, x) || s->ak != 1 || s->bk != 1 ||
-        !in_pieces(p, x, x->a_at, x->k, true, EIGHT) || !in_pieces(p, x, x->b_at, x->k, true, EIGHT) || !is_multiple(p, x->k, TERMS) ||
+    if (kernel_product_cut(p->k, x) != CUT_SHORT_ROWS || !kernel_product_by_rows(p->k, x) || s->ak != 1 || s->bk != 1 || s->bn != 2 * TERMS ||
+        ix_info(p->k->ix, x->m)->hi >= EIGHT || ix_info(p->k->ix, x->k)->hi + 1 != TERMS || !in_pieces(p, x, x->a_at, x->k, true, EIGHT) ||
         !in_lines(p, x, x->n))
         vwn_bug(p->k->ctx, "a product by two parts of other sizes");
     return "VWN_ROWS_BY_PARTS";

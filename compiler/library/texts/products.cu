@@ -492,6 +492,9 @@ FN void vwn_mma_eights(real (*x)[1][4], const uint32_t (*u)[PA][4], const uint32
                   vwn_mma(x[i][0], a, v[I % PB] + S, E()))
     }
 }
+/* Where eight rows at most are there the lower parts of a factor are stacked under the upper ones, as eight more: a product by both is one. */
+template <class F, class G> FN bool vwn_is_stacked(uint32_t M) { return vwn_both<F, G>::A == 2 && M <= 8; }
+FN void vwn_add_stacked(real *x) { VWN_EVERY(i, 2, x[i] += x[2 + i]) }
 /* The terms from k on, 32 of them, of rows and columns of 16 TM x 8 numbers that are there or have any others in their place. A sum may have
  * its terms in any order: a thread loads eight that lie next to each other, and both factors have them in the same places. */
 template <int TM, class F, class G> FN void vwn_tensor_eights(real (*x)[1][4], uint32_t M, const F *row, G column, uint32_t k)
@@ -501,6 +504,12 @@ template <int TM, class F, class G> FN void vwn_tensor_eights(real (*x)[1][4], u
     uint32_t u[2 * TM][PA][4] = {}, v[PB][4];
     VWN_EVERY(i, 2 * TM, if (TM > 1 || i * 8 < M) (vwn_eight_terms<E, PA>(u[i], row[i], k)))
     vwn_eight_terms<E, PB>(v, column, k);
+    if (TM == 1 && vwn_is_stacked<F, G>(M)) {
+        VWN_EVERY(r, 4, u[1][0][r] = u[0][PA - 1][r])
+        VWN_EVERY(i, PB, (vwn_mma_eights<E, PB - 1 - i, 0, TM, PA, PB>(x, u, v)))
+        VWN_EVERY(i, PB, (vwn_mma_eights<E, PB - 1 - i, 2, TM, PA, PB>(x, u, v)))
+        return;
+    }
     VWN_EVERY(i, PA * PB, (vwn_mma_eights<E, PA * PB - 1 - i, 0, TM, PA, PB>(x, u, v)))
     VWN_EVERY(i, PA * PB, (vwn_mma_eights<E, PA * PB - 1 - i, 2, TM, PA, PB>(x, u, v)))
 }
@@ -528,6 +537,8 @@ FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
     real x[TM][1][4] = {};
     if constexpr (EIGHTS) {
         vwn_tensor_shares_of_eights<TM, WARPS>(x, M, N, K, a, am, b, bn);
+        if (TM == 1 && vwn_is_stacked<F, G>(M))
+            vwn_add_stacked(x[0][0]);
     } else {
         vwn_go_on<A>(a, warp * 16 * ak);
         vwn_go_on<B>(b, warp * 16 * bk);
@@ -669,26 +680,26 @@ FN void vwn_two_products_bf16(uint32_t M, uint32_t M2, uint32_t N, uint32_t K, F
 }
 /* Column q of eight n of a fragment, so that a thread has 2 TN columns of the result that lie next to each other. */
 template <int TN> FN uint32_t vwn_column_of(uint32_t n, uint32_t q) { return q / 2 * 2 * TN + n * 2 + q % 2; }
-/* Sixteen rows at most by both parts of a factor of bf16, of sixteen terms each, which lie one behind the other along the sum: that is then of 32
- * terms, eight of each thread. The first factor is held. A thread has eight neighbours of a row of the result. */
+/* Eight rows at most by both parts of a factor of bf16, of sixteen terms each, which lie one behind the other along the sum: that is then of 32
+ * terms, eight of each thread. The first factor is held, its parts stacked. A thread has eight neighbours of a row of the result. */
 template <int WARPS, class F, class G, class H>
-FN void vwn_tensor_rows_by_parts(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, G b, uint32_t bn, H c, uint32_t cm, int add)
+FN void vwn_tensor_rows_by_parts(uint32_t M, uint32_t N, F a, uint32_t am, G b, H c, uint32_t cm, int add)
 {
     typedef typename vwn_both<F, G>::part E;
-    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TN = 4, COLUMNS = 8 * TN };
+    enum { PA = vwn_both<F, G>::A, TN = 4, COLUMNS = 8 * TN, TERMS = 16 };
     const uint32_t row = threadIdx.x % 32 / 4, own = threadIdx.x % 4 * 8;
-    uint32_t u[2][PA][4] = {};
-    VWN_EVERY(i, 2, if (i * 8 < M) (vwn_eight_terms<E, PA>(u[i], a, (row + i * 8 < M ? row + i * 8 : 0) * am + own % K)))
+    uint32_t part[2][4] = {}, u[2][1][4];
+    vwn_eight_terms<E, PA>(part, a, (row < M ? row : 0) * am + own % TERMS);
+    VWN_EVERY(r, 8, u[r / 4][0][r % 4] = part[r / 4][r % 4])
     for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
         real x[TN][1][4] = {};
-        uint32_t v[TN][PB][4];
-        VWN_EVERY(j, TN, (vwn_eight_terms<E, PB>(v[j], b, (n + vwn_column_of<TN>(j, row)) * bn + own)))
-        VWN_EVERY(j, TN, VWN_EVERY(i, PA * PB, (vwn_mma_eights<E, PA * PB - 1 - i, 0, 1, PA, PB>(x + j, u, v[j])))
-                  VWN_EVERY(i, PA * PB, (vwn_mma_eights<E, PA * PB - 1 - i, 2, 1, PA, PB>(x + j, u, v[j]))))
+        uint32_t v[TN][1][4];
+        VWN_EVERY(j, TN, (vwn_eight_terms<E, 1>(v[j], b, n * 2 * TERMS + vwn_column_of<TN>(j, row) * 2 * TERMS + own)))
+        VWN_EVERY(j, TN, (vwn_mma_eights<E, 0, 0, 1, 1, 1>(x + j, u, v[j])))
+        VWN_EVERY(j, TN, (vwn_mma_eights<E, 0, 2, 1, 1, 1>(x + j, u, v[j])))
         const auto line = vwn_line_of(c, row * cm + n, own);
-        VWN_EVERY(i, 4, const auto at = vwn_line_below(line, i / 2 * 8 * cm);
-                  const vec<4> y = {{x[i % 2 * 2][0][i / 2 * 2], x[i % 2 * 2][0][i / 2 * 2 + 1], x[i % 2 * 2 + 1][0][i / 2 * 2], x[i % 2 * 2 + 1][0][i / 2 * 2 + 1]}};
-                  if (row + i / 2 * 8 < M) vwn_put_few<4>(at, i % 2 * 4, y, add))
+        VWN_EVERY(i, 2, vwn_add_stacked(x[2 * i][0]); vwn_add_stacked(x[2 * i + 1][0]);
+                  if (row < M) vwn_put_few<4>(line, i * 4, vec<4>{{x[2 * i][0][0], x[2 * i][0][1], x[2 * i + 1][0][0], x[2 * i + 1][0][1]}}, add);)
     }
 }
 /* 32 rows at a time of a factor of which fours lie next to each other: a thread adds to 2 TN neighbours of four rows in memory. */
@@ -760,7 +771,7 @@ FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
     else if constexpr (CUT == VWN_MORE_NUMBERS || CUT == VWN_MORE_EIGHTS)
         vwn_tensor_shares<2, EIGHTS, WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
     else if constexpr (CUT == VWN_ROWS_BY_PARTS)
-        vwn_tensor_rows_by_parts<WARPS>(M, N, K, a, am, b, bn, c, cm, add);
+        vwn_tensor_rows_by_parts<WARPS>(M, N, a, am, b, c, cm, add);
     else if constexpr (CUT == VWN_SHORT_ROWS)
         vwn_tensor_short_rows<WARPS, A, B, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
     else if constexpr (CUT == VWN_SHORT_COLUMNS)
