@@ -256,6 +256,15 @@ FN void vwn_two_terms(uint32_t (*to)[4], int r, F f, uint32_t at, uint32_t k, ui
     }
     vwn_split<PARTS>(to, r, x.v[0], x.v[1], E());
 }
+/* Of a tile of parts: what lies there, apart. */
+template <class E, int PARTS, int HOW, bool WHOLE, int BANK>
+FN void vwn_two_terms(uint32_t (*to)[4], int r, vwn_held_parts<BANK> f, uint32_t at, uint32_t k, uint32_t deep, uint32_t left)
+{
+    uint32_t x[2][PARTS];
+    VWN_EVERY(i, 2, const uint32_t upper = vwn_bank_parts<BANK>(f.first + at + (k + i) * deep);
+              VWN_EVERY(part, PARTS, x[i][part] = WHOLE || k + i < left ? f.at[upper ^ part * 8] : 0))
+    VWN_EVERY(part, PARTS, to[part][r] = x[0][part] | x[1][part] << 16)
+}
 template <bool ALONG_SUM> FN void vwn_load_pieces_at(uint32_t *to, vwn_spot row)
 {
     if constexpr (ALONG_SUM)
