@@ -356,7 +356,7 @@ static void put_product(KernelPrinter *p, const KProduct *x)
     put_ix(p, x->b_at);
     put_over(p, &(KNest){3, {x->m, x->n, x->k}});
     buf_puts(p->out, x->parts ? " in two parts" : "");
-    buf_puts(p->out, x->pairs ? " of two rows" : "");
+    buf_puts(p->out, x->together == 2 ? " of two rows" : x->together ? " of four rows" : "");
 }
 
 static void put_loop(KernelPrinter *p, const KStmt *s)

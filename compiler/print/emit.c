@@ -936,7 +936,7 @@ static void put_grid(Printer *p, Buf *out)
         Dim size = DIM(k->tile_slot.v[i]);
         Buf before = begin_piece(p);
         put_dim(p, size);
-        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", emit_pairs_of(k, i) ? "both" : "u", i, end_piece(p, before));
+        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", emit_rows_of(k, i) ? "rows" : "u", i, end_piece(p, before));
         if (!ix_literal(k->ix, size))
             add_shared(p, term, &of->term[g->n_term]);
     }

@@ -63,8 +63,8 @@ char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum ov
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
              uint32_t warp); /* from which on */
 void emit_row_begin(Printer *p, size_t rows); /* of this loop over rows */
-const KBuffer *emit_pairs_of(const Kernel *k, size_t place); /* emit_product.c: the tile of two rows that lies there, or NULL */
-void emit_pair_places(Printer *p); /* at the beginning of a row: where its tiles of two rows lie */
+const KBuffer *emit_rows_of(const Kernel *k, size_t place); /* emit_product.c: the tile of several rows that lies there, or NULL */
+void emit_row_places(Printer *p); /* at the beginning of a row: where it lies in tiles of several rows */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);
 size_t emit_sums_together(const Kernel *k, size_t i); /* how many statements from i on are one step of totals of reals */

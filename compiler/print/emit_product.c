@@ -60,30 +60,30 @@ static bool in_pieces(Printer *p, const KProduct *x, Ix at, IVar deep, bool alon
     return true;
 }
 
-/* ---- products of two rows ---- */
+/* ---- products of several rows ---- */
 
-const KBuffer *emit_pairs_of(const Kernel *k, size_t place)
+const KBuffer *emit_rows_of(const Kernel *k, size_t place)
 {
     for (size_t i = 0; i < k->buffer.n; i++)
-        if (k->buffer.v[i].pairs && k->buffer.v[i].slot == (int)place)
+        if (k->buffer.v[i].together && k->buffer.v[i].slot == (int)place)
             return &k->buffer.v[i];
     return NULL;
 }
 
-void emit_pair_places(Printer *p)
+void emit_row_places(Printer *p)
 {
     bool some = false;
     for (size_t i = 0; i < p->k->tile_slot.n; i++) {
-        const KBuffer *b = emit_pairs_of(p->k, i);
+        const KBuffer *b = emit_rows_of(p->k, i);
         if (!b)
             continue;
         begin_line(p);
         if (!some) {
-            buf_puts(&p->body, "const int second = (int)(r - first) % 2;\n");
+            buf_printf(&p->body, "const int nth = (int)(r - first) %% %u;\n", b->together);
             begin_line(p);
         }
         some = true;
-        buf_printf(&p->body, "real *const u%zu = both%zu + second * ", i, i);
+        buf_printf(&p->body, "real *const u%zu = rows%zu + nth * ", i, i);
         put_dim(p, DIM(b->elements));
         buf_puts(&p->body, ";\n");
     }
@@ -96,14 +96,14 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
 {
     const KBuffer *b = &p->k->buffer.v[buffer];
     Ix first = terms_of(p, x, at, 0);
-    if (x->pairs && b->pairs) {
-        buf_printf(&p->body, ", vwn_held_rows<%d>{both%d, (uint32_t)(", b->bank, b->slot);
+    if (x->together && b->together) {
+        buf_printf(&p->body, ", vwn_held_rows<%d>{rows%d, (uint32_t)(", b->bank, b->slot);
         put_ix(p, first);
         buf_puts(&p->body, ")}");
         return;
     }
-    if (x->pairs && buffer != x->c) {
-        buf_printf(&p->body, ", vwn_there<const %s>{&%s - second * %" PRId64 " * (", half_word(b->half), element_text(p, buffer, first),
+    if (x->together && buffer != x->c) {
+        buf_printf(&p->body, ", vwn_there<const %s>{&%s - nth * %" PRId64 " * (", half_word(b->half), element_text(p, buffer, first),
                    ix_info(p->k->ix, x->k)->extent.n);
         put_ix(p, terms_of(p, x, at, x->k));
         buf_puts(&p->body, ")}");
@@ -199,7 +199,7 @@ static const char *fours_of(Printer *p, const KProduct *x, const ProductSteps *s
 static bool is_half(const Kernel *k, const KProduct *x)
 {
     enum { ROWS = 8 };
-    return k->tensor && !x->add && !x->pairs && !x->parts && kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
+    return k->tensor && !x->add && !x->together && !x->parts && kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
            ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
 }
 
@@ -276,9 +276,9 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);
     const IVar loop[3] = {x->m, x->n, x->k};
     const char *fours = fours_of(p, x, s);
-    if (x->pairs) {
+    if (x->together) {
         begin_line(p);
-        buf_puts(&p->body, "if (second || r + 1 == last)\n    ");
+        buf_printf(&p->body, "if (nth == %d || r + 1 == last)\n    ", x->together - 1);
     }
     if (!p->k->tensor && !strcmp(fours, "false"))
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
@@ -291,8 +291,8 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
         Dim extent = ix_info(t, loop[i])->extent;
-        if (i == 2 && x->pairs)
-            buf_printf(&p->body, "(second + 1) * %" PRId64, extent.n);
+        if (i == 2 && x->together)
+            buf_printf(&p->body, "(nth + 1) * %" PRId64, extent.n);
         else
             put_size(p, extent);
     }

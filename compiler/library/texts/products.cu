@@ -599,15 +599,30 @@ template <class E, int I, int N, int PA, int PB> FN void vwn_mma_eight_columns(r
         VWN_EVERY(j, 2 * N, vwn_mma_eight(x[j / N][j % N], u[I / PB] + j / N * 2, v[I % PB][j % N * 2], E()))
     }
 }
-/* Sixteen terms at most of 32 rows or columns of a factor that lie next to each other: a thread loads four of them, of which each goes to
- * another eight of a fragment. So every fourth is one of an eight, and of a row of the result a thread has eight numbers, or four rows. */
-template <class E, int PARTS, bool FIRST = false, class G>
-FN void vwn_fragments_of_fours(uint32_t (*to)[PARTS][4], G f, uint32_t i, uint32_t deep, uint32_t K)
+/* Words of four numbers from i on, each with the one that lies there from j on. */
+template <class E, int PARTS, class G> FN void vwn_four_pairs(uint32_t (*to)[4], G f, uint32_t i, uint32_t j)
 {
-    const uint32_t lane = threadIdx.x % 32, own = i + lane / 4 * 4, mine = lane % 4 * 2;
-    VWN_EVERY(h, 2, vec<4> x[2] = {};
-              VWN_EVERY(k, 2, if (mine + h * 8 + k < K) x[k] = vwn_few<4>(f, own + (mine + h * 8 + k) * deep))
-              VWN_EVERY(j, 4, vwn_split<PARTS>(to[j / 2], FIRST ? h * 2 + j % 2 : j % 2 * 2 + h, x[0].v[j], x[1].v[j], E())))
+    const vec<4> x = vwn_few<4>(f, i), y = vwn_few<4>(f, j);
+    VWN_EVERY(r, 4, vwn_split<PARTS>(to, r, x.v[r], y.v[r], E()))
+}
+template <class E, int PARTS> FN void vwn_four_pairs(uint32_t (*to)[4], vwn_there<const bf16> f, uint32_t i, uint32_t j)
+{
+    const vec_pairs<4> x = vwn_many<4>(f.at + i), y = vwn_many<4>(f.at + j);
+    VWN_EVERY(r, 2, to[0][2 * r] = (x.v[r] & 0xffffu) | y.v[r] << 16; to[0][2 * r + 1] = x.v[r] >> 16 | (y.v[r] & 0xffff0000u))
+}
+/* Where the terms of a thread begin, of sixteen from k on: any other in the place of those that are not there. */
+FN void vwn_places_of_terms(uint32_t *to, uint32_t k, uint32_t deep, uint32_t K)
+{
+    VWN_EVERY(i, 4, const uint32_t own = k + threadIdx.x % 4 * 2 + i / 2 * 8 + i % 2; to[i] = (own < K ? own : 0) * deep)
+}
+/* Sixteen terms at most of 32 rows or columns, from i on, of a factor that lie next to each other: a thread loads four of them, of which each
+ * goes to another eight of a fragment. So every fourth is one of an eight, and of a row of the result a thread has eight numbers, or four rows. */
+template <class E, int PARTS, bool FIRST = false, class G>
+FN void vwn_fragments_of_fours(uint32_t (*to)[PARTS][4], G f, uint32_t i, const uint32_t *from, uint32_t left)
+{
+    vwn_go_on<VWN_ALONG_SUM>(f, i + threadIdx.x % 32 / 4 * 4);
+    VWN_EVERY(h, 2, uint32_t x[PARTS][4] = {}; if (h * 8 < left) vwn_four_pairs<E, PARTS>(x, f, from[2 * h], from[2 * h + 1]);
+              VWN_EVERY(j, 4, VWN_EVERY(part, PARTS, to[j / 2][part][FIRST ? h * 2 + j % 2 : j % 2 * 2 + h] = x[part][j])))
 }
 template <int BEGIN, class L> FN void vwn_get_eight(real (*x)[4], L line)
 {
@@ -619,14 +634,14 @@ template <int BEGIN, class L> FN void vwn_put_eight(const real (*x)[4], L line)
 }
 /* 32 columns from n on of a row of at most sixteen, of fragments of fours. */
 template <class E, int PA, int PB, class G, class H>
-FN void vwn_tensor_fours(const uint32_t (*u)[PA][4], uint32_t M, uint32_t n, uint32_t K, G b, uint32_t bk, H c, uint32_t cm, int add)
+FN void vwn_tensor_fours(const uint32_t (*u)[PA][4], uint32_t M, uint32_t n, uint32_t K, G b, const uint32_t *from, H c, uint32_t cm, int add)
 {
     const uint32_t row = threadIdx.x % 32 / 4, own = threadIdx.x % 4 * 8;
     real x[1][4][4] = {};
     uint32_t v[2][PB][4];
     const auto line = vwn_line_of(c, row * cm + n, own);
     VWN_EVERY(i, 2, if (add && row + i * 8 < M) vwn_get_eight<2 * i>(x[0], vwn_line_below(line, i * 8 * cm)))
-    vwn_fragments_of_fours<E, PB>(v, b, n, bk, K);
+    vwn_fragments_of_fours<E, PB>(v, b, n, from, K);
     VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, 1, 4, 0, 4, PA, PB>(x, u, v)))
     VWN_EVERY(i, 2, if (row + i * 8 < M) vwn_put_eight<2 * i>(x[0], vwn_line_below(line, i * 8 * cm)))
 }
@@ -652,11 +667,12 @@ FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t 
     typedef typename vwn_both<F, G>::part E;
     enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TN = 4, COLUMNS = 8 * TN };
     const uint32_t lane = threadIdx.x % 32;
-    uint32_t u[1][PA][4];
+    uint32_t u[1][PA][4], from[4];
     vwn_fragment<E, 0, PA, A, false, true>(u[0], a, 0, am, M, ak, K);
+    vwn_places_of_terms(from, 0, bk, K);
     for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
         if constexpr (FOURS == 32 && B == VWN_ALONG_OWN && !vwn_parts<G>::AS_IT_LIES && !vwn_is_narrow<H>::YES) {
-            vwn_tensor_fours<E, PA, PB>(u, M, n, K, b, bk, c, cm, add);
+            vwn_tensor_fours<E, PA, PB>(u, M, n, K, b, from, c, cm, add);
             continue;
         }
         real x[1][TN][4] = {};
@@ -711,24 +727,28 @@ FN void vwn_tensor_rows_by_parts(uint32_t M, uint32_t N, F a, uint32_t am, G b, 
                   if (row < M) vwn_put_few<4>(line, i * 4, vec<4>{{x[2 * i][0][0], x[2 * i][0][1], x[2 * i + 1][0][0], x[2 * i + 1][0][1]}}, add);)
     }
 }
-/* 32 rows at a time of a factor of which fours lie next to each other: a thread adds to 2 TN neighbours of four rows in memory. */
+/* 32 rows at a time of a factor of which fours lie next to each other, 32 terms at most: a thread adds to 2 TN neighbours of four rows in
+ * memory. */
 template <int TN, int WARPS, int B, class F, class G>
 FN void vwn_tensor_four_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t ak, G b, uint32_t bk, uint32_t bn, vwn_there<real> c, uint32_t cm, int add)
 {
     typedef typename vwn_both<F, G>::part E;
     enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, ROWS = 32, OWN = 2 * TN };
     const uint32_t lane = threadIdx.x % 32, column = lane % 4 * OWN;
-    uint32_t v[1][PB][4] = {};
-    VWN_EVERY(r, 2 * TN, const uint32_t q = vwn_column_of<TN>(r / 2, lane / 4);
-              vwn_two_terms<E, PB, B, false>(v[0], r, b, (q < N ? q : 0) * bn, lane % 4 * 2 + r % 2 * 8, bk, K))
+    uint32_t v[2][PB][4] = {}, from[2][4];
+    VWN_EVERY(h, 2, vwn_places_of_terms(from[h], h * 16, ak, K);
+              if (h * 16 < K) VWN_EVERY(r, 2 * TN, const uint32_t q = vwn_column_of<TN>(r / 2, lane / 4);
+              vwn_two_terms<E, PB, B, false>(v[h], r, b, (q < N ? q : 0) * bn, h * 16 + lane % 4 * 2 + r % 2 * 8, bk, K)))
     for (uint32_t m = vwn_own_warp() * ROWS; m < M; m += WARPS * ROWS) {
         real x[2][TN][4] = {};
-        uint32_t u[2][PA][4];
         real *const to = c.at + (m + lane / 4 * 4) * cm + column;
         vec<OWN> y[4] = {};
         VWN_EVERY(j, 4, if (add && column < N) y[j] = vwn_at<OWN>(to + j * cm))
-        vwn_fragments_of_fours<E, PA, true>(u, a, m, ak, K);
-        VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, 2, TN, 0, TN, PA, PB>(x, u, v)))
+        VWN_EVERY(h, 2, if (h * 16 < K) {
+            uint32_t u[2][PA][4];
+            vwn_fragments_of_fours<E, PA, true>(u, a, m, from[h], K - h * 16);
+            VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, 2, TN, 0, TN, PA, PB>(x, u, v + h)))
+        })
         VWN_EVERY(j, 4, VWN_EVERY(k, OWN, y[j].v[k] += x[j / 2][k / 2][j % 2 * 2 + k % 2]) if (column < N) vwn_at<OWN>(to + j * cm) = y[j])
     }
 }
