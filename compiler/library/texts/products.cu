@@ -794,8 +794,11 @@ FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
     constexpr bool LONG = CUT == VWN_LONG_ROWS, ONE = LONG || CUT == VWN_FEW_ROWS;
     constexpr int TM = CUT == VWN_LONG_COLUMNS ? 2 : !WIDE ? 1 : SPLIT_B && !SPLIT_A ? 4 : SPLIT_A && !SPLIT_B ? 1 : 2;
     constexpr int TN = CUT == VWN_FEW_COLUMNS || CUT == VWN_LONG_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 4 ? 1 : 4;
-    constexpr bool EIGHTS = CUT == VWN_FEW_EIGHTS || CUT == VWN_MORE_EIGHTS;
-    if constexpr (CUT == VWN_FEW_NUMBERS || CUT == VWN_FEW_EIGHTS)
+    constexpr bool EIGHTS = CUT == VWN_FEW_EIGHTS || CUT == VWN_MORE_EIGHTS, TURNS = CUT == VWN_FEW_EIGHTS && vwn_both<F, G>::A < vwn_both<F, G>::B;
+    if (TURNS && M <= 8 && N <= 8) { /* what is stacked comes first */
+        if constexpr (TURNS)
+            vwn_tensor_shares<1, true, WARPS, B, A, WHOLE>(N, M, K, b, bn, bk, a, ak, am, c, cn, cm, add);
+    } else if constexpr (CUT == VWN_FEW_NUMBERS || CUT == VWN_FEW_EIGHTS)
         vwn_tensor_shares<1, EIGHTS, WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
     else if constexpr (CUT == VWN_MORE_NUMBERS || CUT == VWN_MORE_EIGHTS)
         vwn_tensor_shares<2, EIGHTS, WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
