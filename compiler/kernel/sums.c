@@ -111,8 +111,8 @@ static void collect(Sums *s, Ex sum)
 
 static Ex real_op(Kernel *k, Op op, Ex a, Ex b) { return kx_op(k, op, KT_REAL, (Ex[]){a, b}, 2, 0); }
 
-/* Terms of one factor become one, where the first of them stands; what is added twice, as in the derivative of a square, is no such pair.
- * Returns whether some did. */
+/* Terms of one factor become one, where the first of them stands; so does what is added twice, as in the derivative of a square. Returns whether
+ * some did. */
 static bool join_terms(Sums *s)
 {
     Kernel *k = s->k;
@@ -120,7 +120,7 @@ static bool join_terms(Sums *s)
     for (size_t i = 0; i < s->n; i++) {
         Term t = s->term[i];
         size_t to = 0;
-        while (to < n && !(s->term[to].more == t.more && s->term[to].few && t.few && s->term[to].few != t.few))
+        while (to < n && !(s->term[to].more == t.more && s->term[to].few && t.few))
             to++;
         if (to == n) {
             s->term[n++] = t;
