@@ -214,6 +214,47 @@ static void add_up_all(Tiling *t)
     }
 }
 
+/* ---- terms of two products in one sum ---- */
+
+/* Can these terms be added up with those of a product by both parts of a factor, whose eight rows at most have the same fragments? */
+static bool goes_along(const Kernel *k, const KProduct *p, const KProduct *by_parts)
+{
+    enum { ROWS = 8 };
+    ProductSteps s, u;
+    return !p->parts && k->buffer.v[p->a].tile && k->buffer.v[p->b].tile && kernel_product_cut(k, p) == CUT_SHORT_ROWS &&
+           ix_info(k->ix, p->m)->hi < ROWS && product_steps(k, p, &s) && product_steps(k, by_parts, &u) && s.cm == u.cm && s.cn == u.cn &&
+           ix_info(k->ix, p->m)->hi == ix_info(k->ix, by_parts->m)->hi;
+}
+
+/* Of two products in one tile, of which the second adds to it what is there, one by both parts of a factor: its sums have the terms of both,
+ * and what there is of the other is gone. */
+static void add_terms(Tiling *t)
+{
+    Kernel *k = t->k;
+    for (size_t j = t->first; j < t->end; j++) {
+        KProduct *q = &k->product.v[k->stmt.v[j].root], *p = NULL;
+        size_t at = 0, n = 0;
+        if (k->stmt.v[j].kind != KS_PRODUCT || !q->add || !k->buffer.v[q->c].tile)
+            continue;
+        for (size_t i = t->first; i < t->end; i++)
+            if (k->stmt.v[i].kind == KS_PRODUCT && i != j && k->product.v[k->stmt.v[i].root].c == q->c) {
+                p = &k->product.v[k->stmt.v[i].root];
+                at = i;
+                n++;
+            }
+        if (n != 1 || at > j || (p->parts ? !goes_along(k, q, p) : !q->parts || !goes_along(k, p, q)))
+            continue;
+        if (p->parts) {
+            KProduct parts = *p;
+            *p = *q;
+            *q = parts;
+        }
+        q->add = false;
+        q->also = k->stmt.v[at].root + 1;
+        t->gone[at] = true;
+    }
+}
+
 /* Leaves out what is gone, and loops with nothing in them. */
 static void leave_out(Tiling *t)
 {
@@ -636,6 +677,7 @@ void kernel_place_tiles(Kernel *to, const Kernel *from)
     add_up_all(&t);
     for (size_t i = 0; i < to->product.n; i++)
         store_at_once(&t, &to->product.v[i]);
+    add_terms(&t);
     leave_out(&t);
     find_halves(to);
     find_banks(to);

@@ -102,6 +102,7 @@ typedef struct KProduct {
     Ix a_at, b_at, c_at;
     bool add;
     bool parts; /* b lies in two parts, the second as many terms behind the first as there are: the sum is by both of them */
+    uint32_t also; /* on a device: the number, and 1, of a product whose terms are added up with its own; it is no statement; 0: none */
     uint8_t together; /* on a device: of so many rows at one time, or of those that a partition ends with (gpu/tile.c); 0: of each */
     int stage; /* sweeps that must be over before it */
 } KProduct;

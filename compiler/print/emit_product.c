@@ -199,7 +199,7 @@ static const char *fours_of(Printer *p, const KProduct *x, const ProductSteps *s
 static bool is_half(const Kernel *k, const KProduct *x)
 {
     enum { ROWS = 8 };
-    return k->tensor && !x->add && !x->together && !x->parts && kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
+    return k->tensor && !x->add && !x->together && !x->parts && !x->also && kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
            ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
 }
 
@@ -254,6 +254,28 @@ static void two_products(Printer *p, const KProduct *x, const KProduct *y)
     buf_puts(&p->body, ");\n");
 }
 
+/* The sum of two products, the first by both parts of a factor. */
+static void sum_of_products(Printer *p, const KProduct *x, const KProduct *also)
+{
+    ProductSteps s;
+    if (!product_steps(p->k, also, &s))
+        vwn_bug(p->k->ctx, "a product without steps");
+    begin_line(p);
+    buf_printf(&p->body, "vwn_sum_of_products_bf16<THREADS / 32, %s, ", neighbours(p, also, also->a, also->a_at, also->k, s.am, s.ak));
+    buf_printf(&p->body, "%s>(", neighbours(p, also, also->b, also->b_at, also->k, s.bn, s.bk));
+    const IVar size[3] = {also->m, also->n, also->k};
+    for (int i = 0; i < 3; i++) {
+        buf_puts(&p->body, i ? ", " : "");
+        put_size(p, ix_info(p->k->ix, size[i])->extent);
+    }
+    put_stepped(p, also, also->a, also->a_at, also->m, also->k);
+    put_stepped(p, also, also->b, also->b_at, also->k, also->n);
+    put_stepped(p, x, x->a, x->a_at, x->m, 0);
+    put_operand(p, x, x->b, x->b_at);
+    put_stepped(p, x, x->c, x->c_at, x->m, 0);
+    buf_puts(&p->body, ");\n");
+}
+
 /* ---- one product ---- */
 
 /* A product by both parts of a factor, which decompose() makes of such sizes alone. */
@@ -271,6 +293,10 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
 {
     const IxTable *t = p->k->ix;
     const char *cut = x->parts ? cut_by_parts(p, x, s) : cut_of(p, x, s);
+    if (x->also) {
+        sum_of_products(p, x, &p->k->product.v[x->also - 1]);
+        return;
+    }
     const char *c = kernel_product_by_rows(p->k, x) ? "VWN_ALONG_OWN" : "VWN_APART";
     const char *a = neighbours(p, x, x->a, x->a_at, x->k, s->am, s->ak);
     const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);

@@ -706,25 +706,58 @@ FN void vwn_two_products_bf16(uint32_t M, uint32_t M2, uint32_t N, uint32_t K, F
 /* Column q of eight n of a fragment, so that a thread has 2 TN columns of the result that lie next to each other. */
 template <int TN> FN uint32_t vwn_column_of(uint32_t n, uint32_t q) { return q / 2 * 2 * TN + n * 2 + q % 2; }
 /* Eight rows at most by both parts of a factor of bf16, of sixteen terms each, which lie one behind the other along the sum: that is then of 32
- * terms, eight of each thread. The first factor is held, its parts stacked. A thread has eight neighbours of a row of the result. */
+ * terms, eight of each thread. The first factor is held, its parts stacked. */
+enum { VWN_PART_TERMS = 16 };
+template <class E, class F, class G> FN void vwn_hold_stacked(uint32_t (*u)[4], uint32_t M, F a, uint32_t am)
+{
+    enum { PA = vwn_both<F, G>::A };
+    const uint32_t row = threadIdx.x % 32 / 4;
+    uint32_t part[2][4] = {};
+    vwn_eight_terms<E, PA>(part, a, (row < M ? row : 0) * am + threadIdx.x % 4 * 8 % VWN_PART_TERMS);
+    VWN_EVERY(r, 4, u[r / 2][r % 2 * 2] = part[0][r]; u[r / 2][r % 2 * 2 + 1] = part[1][r])
+}
+/* x += what is held by column number `column` */
+template <class E, class G> FN void vwn_mma_by_parts(real *x, const uint32_t (*u)[4], G b, uint32_t column)
+{
+    uint32_t v[1][4];
+    vwn_eight_terms<E, 1>(v, b, column * 2 * VWN_PART_TERMS + threadIdx.x % 4 * 8);
+    VWN_EVERY(s, 2, vwn_mma(x, u[s], v[0] + 2 * s, E()))
+}
+/* A thread has eight neighbours of a row of the result. */
 template <int WARPS, class F, class G, class H>
 FN void vwn_tensor_rows_by_parts(uint32_t M, uint32_t N, F a, uint32_t am, G b, H c, uint32_t cm, int add)
 {
     typedef typename vwn_both<F, G>::part E;
-    enum { PA = vwn_both<F, G>::A, TN = 4, COLUMNS = 8 * TN, TERMS = 16 };
-    const uint32_t row = threadIdx.x % 32 / 4, own = threadIdx.x % 4 * 8;
-    uint32_t part[2][4] = {}, u[2][1][4];
-    vwn_eight_terms<E, PA>(part, a, (row < M ? row : 0) * am + own % TERMS);
-    VWN_EVERY(r, 8, u[r / 4][0][r % 4] = part[r / 4][r % 4])
+    enum { TN = 4, COLUMNS = 8 * TN };
+    const uint32_t row = threadIdx.x % 32 / 4;
+    uint32_t u[2][4];
+    vwn_hold_stacked<E, F, G>(u, M, a, am);
     for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
-        real x[TN][1][4] = {};
-        uint32_t v[TN][1][4];
-        VWN_EVERY(j, TN, (vwn_eight_terms<E, 1>(v[j], b, n * 2 * TERMS + vwn_column_of<TN>(j, row) * 2 * TERMS + own)))
-        VWN_EVERY(j, TN, (vwn_mma_eights<E, 0, 0, 1, 1, 1>(x + j, u, v[j])))
-        VWN_EVERY(j, TN, (vwn_mma_eights<E, 0, 2, 1, 1, 1>(x + j, u, v[j])))
-        const auto line = vwn_line_of(c, row * cm + n, own);
-        VWN_EVERY(i, 2, vwn_add_stacked(x[2 * i][0]); vwn_add_stacked(x[2 * i + 1][0]);
-                  if (row < M) vwn_put_few<4>(line, i * 4, vec<4>{{x[2 * i][0][0], x[2 * i][0][1], x[2 * i + 1][0][0], x[2 * i + 1][0][1]}}, add);)
+        real x[TN][4] = {};
+        VWN_EVERY(j, TN, (vwn_mma_by_parts<E>(x[j], u, b, n + vwn_column_of<TN>(j, row))))
+        VWN_EVERY(j, TN, vwn_add_stacked(x[j]))
+        const auto line = vwn_line_of(c, row * cm + n, threadIdx.x % 4 * 8);
+        VWN_EVERY(i, 2, if (row < M) vwn_put_few<4>(line, i * 4, vec<4>{{x[2 * i][0], x[2 * i][1], x[2 * i + 1][0], x[2 * i + 1][1]}}, add))
+    }
+}
+/* c = a b + p q, of eight rows at most and lines of 32: a is of few terms, and q in two parts. */
+template <int WARPS, int A, int B, class F, class G, class P, class Q, class H>
+FN void vwn_sum_of_products_bf16(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, P p, uint32_t pm,
+                                 Q q, H c, uint32_t cm)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TN = 4, COLUMNS = 8 * TN };
+    const uint32_t row = threadIdx.x % 32 / 4;
+    uint32_t part[2][4] = {}, u[1][1][4], v[2][4];
+    vwn_fragment<E, 0, PA, A, false, true>(part, a, 0, am, M, ak, K);
+    VWN_EVERY(r, 2, u[0][0][2 * r] = part[0][2 * r]; u[0][0][2 * r + 1] = part[1][2 * r])
+    vwn_hold_stacked<E, P, Q>(v, M, p, pm);
+    for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
+        real x[1][TN][4] = {};
+        VWN_EVERY(j, TN, (vwn_mma_by_parts<E>(x[0][j], v, q, n + j * 8 + row)))
+        vwn_tensor_columns_of_held<E, 1, PB, B, 32>(x, u, n, N, K, b, bk, bn);
+        VWN_EVERY(j, TN, vwn_add_stacked(x[0][j]))
+        vwn_put_row<TN, 32>(x[0], row, n + threadIdx.x % 4 * 2, M, N, c, cm, 0);
     }
 }
 /* 32 rows at a time of a factor of which fours lie next to each other, 32 terms at most: a thread adds to 2 TN neighbours of four rows in
