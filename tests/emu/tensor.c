@@ -59,6 +59,7 @@ static const Variant variants[] = {
     {{THERE, OWN}, {HELD, SUM}, {THERE, OWN}, false},
     {{HELD, SUM}, {THERE_BF16, SUM}, {HELD, OWN}, true},
     {{PARTS, SUM}, {PARTS, OWN}, {THERE_BF16, OWN}, false},
+    {{HELD, SUM}, {THERE_BF16, SUM}, {THERE, OWN}, false},
 };
 
 typedef struct Size {
@@ -75,8 +76,9 @@ static const Size sizes[] = {{64, 40, 24}, {8, 72, 16}, {72, 8, 40},
                              {8, 320, 8}, {320, 16, 8}, {5, 320, 8}, {320, 8, 4}, {16, 320, 16},
                              {320, 16, 15}, {320, 12, 7}, {320, 4, 7}, /* more numbers, 32s */
                              {320, 16, 24}, {320, 8, 32}, {320, 16, 20}, /* terms of several rows */
-                             {8, 320, 32}, {5, 320, 32}}; /* of sixteen terms, by both parts */
-enum { M_MOST = 328, N_MOST = 328, K_MOST = 301, MARK = 64 };
+                             {8, 320, 32}, {5, 320, 32}, /* of sixteen terms, by both parts; */
+                             {8, 352, 32}, {5, 352, 32}}; /* added to what the first eight terms are by upper ones alone */
+enum { M_MOST = 328, N_MOST = 352, K_MOST = 301, MARK = 64 };
 
 /* The first one is none. */
 static const struct Fault {
@@ -153,6 +155,8 @@ static const struct Fault {
     {"both parts by the same terms", "threadIdx.x % 4 * 8 % VWN_PART_TERMS)", "0)", 23},
     {"parts of the first columns alone", "column * 2 * VWN_PART_TERMS", "column % 32 * 2 * VWN_PART_TERMS", 23},
     {"lower parts that are not added", "x[i] += x[2 + i]", "x[i] += 0 * x[2 + i]", 23},
+    {"lower parts of a term of a sum left out", "u[0][0][2 * r + 1] = part[1][2 * r]", "u[0][0][2 * r + 1] = 0", 25},
+    {"a term of a sum by the columns of another eight", "(x[0][j], v, q, n + j * 8 + row)", "(x[0][j], v, q, n + row)", 25},
     {"upper parts stacked under themselves", "u[1][0][r] = u[0][PA - 1][r]", "u[1][0][r] = u[0][0][r]", 17},
     {"terms of the first rows again", "(u, a, m, from[h], K - h * 16)", "(u, a, m, from[0], K)", 21},
     {"terms of the first rows held again", "2, TN, 0, TN, PA, PB>(x, u, v + h)", "2, TN, 0, TN, PA, PB>(x, u, v)", 22},
@@ -238,6 +242,9 @@ static void put_call(Buf *b, const Variant *v, const char *space, const char *fu
 /* A factor of sixteen terms, which are there twice, by another in two parts? */
 static bool is_by_parts(const Variant *v) { return v->a.along == SUM && v->b.kind == THERE_BF16 && v->b.along == SUM && v->c.along == OWN; }
 
+/* And is something added to that? */
+static bool is_sum(const Variant *v, const Size *s) { return is_by_parts(v) && !v->add && s->n == 352; }
+
 /* Are terms of several rows added at one time? */
 static bool is_of_rows(const Variant *v)
 {
@@ -265,6 +272,21 @@ static void put_two(Buf *b, const Variant *v, const char *space, const Known *is
     buf_puts(b, ", N);\n");
 }
 
+static void put_sum(Buf *b, const Variant *v, const char *space)
+{
+    buf_printf(b, "%svwn_sum_of_products_bf16<8, VWN_ALONG_SUM, VWN_ALONG_SUM>(M, N, 8, ", space);
+    put_operand(b, v->a, 0, "0", space, true);
+    buf_puts(b, ", K, 1, ");
+    put_operand(b, v->b, 1, "0", space, true);
+    buf_puts(b, ", 1, K, ");
+    put_operand(b, v->a, 0, "0", space, true);
+    buf_puts(b, ", K, ");
+    put_operand(b, v->b, 1, "0", space, true);
+    buf_puts(b, ", ");
+    put_operand(b, v->c, 2, "0", space, true);
+    buf_puts(b, ", N);\n");
+}
+
 /* As the compiler cuts it on tensor cores. */
 static void put_calls(Buf *b, const Variant *v, const char *space, const char *function, bool tensor)
 {
@@ -280,7 +302,7 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
                 {"VWN_LONG_COLUMNS", "!few && N <= 16 && M >= 100 && K > 16 && !rows", -1, NULL, NULL},
                 {"VWN_SHORT_COLUMNS", "!few && N <= 16 && M >= 100 && (K <= 16 || rows)", -1, NULL, "M % 32 == 0"},
                 {"VWN_FEW_ROWS", "!few && !more && N > 16 && N < 100 && M <= 16", -1, NULL, NULL},
-                {"VWN_LONG_ROWS", "!few && N >= 100 && M <= 16 && K > 16 && !parts", -1, NULL, NULL},
+                {"VWN_LONG_ROWS", "!few && N >= 100 && M <= 16 && K > 16 && !parts && !sum", -1, NULL, NULL},
                 {"VWN_ROWS_BY_PARTS", "parts", -1, NULL, "N % 32 == 0"},
                 {"VWN_SHORT_ROWS", "!few && N >= 100 && M <= 16 && K <= 16 && !two", -1, NULL, "N % 32 == 0"},
                 {NULL, "two", -1, NULL, "N % 32 == 0"},
@@ -293,7 +315,11 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
     buf_puts(b, "    const bool more = !few && ((M <= 32 && N <= 8) || (M <= 8 && N <= 32)) && K >= 48;\n");
     buf_printf(b, "    const bool turned = N > 8%s;\n", v->c.along == OWN ? "" : " || M <= 8");
     buf_printf(b, "    const bool rows = %d && M %% 32 == 0 && K <= 32;\n", is_of_rows(v));
-    buf_printf(b, "    const bool parts = %d && N == 320 && K == 32;\n", is_by_parts(v));
+    buf_printf(b, "    const bool sum = %d && N == 352, parts = %d && N >= 320 && K == 32 && !sum;\n", is_by_parts(v) && !v->add, is_by_parts(v));
+    if (is_by_parts(v) && !v->add) {
+        buf_puts(b, "    if (sum)\n        ");
+        put_sum(b, v, space);
+    }
     buf_printf(b, "    const bool two = %d && ((N == 320 && M != 8 && K <= 16 && M <= 16) || (N == 101 && K <= 12));\n", is_two(v));
     buf_printf(b, "    const bool whole = %s %% 4 == 0;\n", v->c.along == OWN ? "N" : "M");
     for (size_t i = 0; i < COUNT_OF(cuts); i++)
@@ -400,7 +426,7 @@ static void make_numbers(Numbers *x, const Variant *v, const Size *s)
     memset(x, 0xff, sizeof *x);
     fill(x->a, x->a16, s->m * s->k, half_of(v->a), &state);
     fill(x->b, x->b16, s->n * s->k, half_of(v->b), &state);
-    for (int64_t i = 0; v->a.along == SUM && s->n == 320 && i < s->m * s->k; i++)
+    for (int64_t i = 0; v->a.along == SUM && s->n >= 320 && s->k == 32 && i < s->m * s->k; i++)
         if (i % s->k >= 16) { /* by both parts */
             x->a[i] = x->a[i - 16];
             x->a16[i] = x->a16[i - 16];
@@ -418,6 +444,11 @@ static double error_of(const Numbers *x, const Numbers *before, const Variant *v
         for (int64_t k = 0; k < s->k; k++) {
             double a = x->a[v->a.along == OWN ? k * s->m + m : m * s->k + k];
             double b = x->b[v->b.along == OWN ? k * s->n + n : n * s->k + k];
+            want += a * b;
+            size += fabs(a * b);
+        }
+        for (int64_t k = 0; is_sum(v, s) && k < 8; k++) {
+            double a = x->a[m * s->k + k], b = x->b[n * s->k + k];
             want += a * b;
             size += fabs(a * b);
         }
