@@ -154,6 +154,10 @@ static void touch_product(Races *r, size_t i, const KProduct *p)
     t.result = p->add ? 0 : p->c + 1;
     touch_buffer(r, i, p->a, touch_here(r, false));
     touch_buffer(r, i, p->b, touch_here(r, false));
+    if (p->also) {
+        touch_buffer(r, i, r->k->product.v[p->also - 1].a, touch_here(r, false));
+        touch_buffer(r, i, r->k->product.v[p->also - 1].b, touch_here(r, false));
+    }
     touch_buffer(r, i, p->c, t);
     if (kernel_product_shares(r->k, p))
         touch(r, i, &r->shares, (Touch){.write = true});

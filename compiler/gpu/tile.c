@@ -214,6 +214,47 @@ static void add_up_all(Tiling *t)
     }
 }
 
+/* ---- terms of two products in one sum ---- */
+
+/* Can these terms be added up with those of a product by both parts of a factor, whose eight rows at most have the same fragments? */
+static bool goes_along(const Kernel *k, const KProduct *p, const KProduct *by_parts)
+{
+    enum { ROWS = 8 };
+    ProductSteps s, u;
+    return !p->parts && k->buffer.v[p->a].tile && k->buffer.v[p->b].tile && kernel_product_cut(k, p) == CUT_SHORT_ROWS &&
+           ix_info(k->ix, p->m)->hi < ROWS && product_steps(k, p, &s) && product_steps(k, by_parts, &u) && s.cm == u.cm && s.cn == u.cn &&
+           ix_info(k->ix, p->m)->hi == ix_info(k->ix, by_parts->m)->hi;
+}
+
+/* Of two products in one tile, of which the second adds to it what is there, one by both parts of a factor: its sums have the terms of both,
+ * and what there is of the other is gone. */
+static void add_terms(Tiling *t)
+{
+    Kernel *k = t->k;
+    for (size_t j = t->first; j < t->end; j++) {
+        KProduct *q = &k->product.v[k->stmt.v[j].root], *p = NULL;
+        size_t at = 0, n = 0;
+        if (k->stmt.v[j].kind != KS_PRODUCT || !q->add || !k->buffer.v[q->c].tile)
+            continue;
+        for (size_t i = t->first; i < t->end; i++)
+            if (k->stmt.v[i].kind == KS_PRODUCT && i != j && k->product.v[k->stmt.v[i].root].c == q->c) {
+                p = &k->product.v[k->stmt.v[i].root];
+                at = i;
+                n++;
+            }
+        if (n != 1 || at > j || (p->parts ? !goes_along(k, q, p) : !q->parts || !goes_along(k, p, q)))
+            continue;
+        if (p->parts) {
+            KProduct parts = *p;
+            *p = *q;
+            *q = parts;
+        }
+        q->add = false;
+        q->also = k->stmt.v[at].root + 1;
+        t->gone[at] = true;
+    }
+}
+
 /* Leaves out what is gone, and loops with nothing in them. */
 static void leave_out(Tiling *t)
 {
@@ -313,7 +354,7 @@ static bool before(const Tiling *t, size_t u, size_t v)
 /* Words of 4 bytes; parts lie in eights. */
 static int64_t size_of(const KBuffer *b)
 {
-    return b->half ? (b->elements + 1) / 2 : b->parts ? (b->elements + 7) / 8 * 8 : (b->pairs ? 2 : 1) * b->elements;
+    return b->half ? (b->elements + 1) / 2 : b->parts ? (b->elements + 7) / 8 * 8 : (b->together ? b->together : 1) * b->elements;
 }
 
 /* By how many words the tiles that are needed grow, going backwards, when u is done next.
@@ -436,9 +477,9 @@ static void put_in_order(Tiling *t)
     memcpy(&k->stmt, &all, sizeof all);
 }
 
-/* ---- products of two rows ---- */
+/* ---- products of several rows ---- */
 
-/* Of a product's factor: does the next row begin where the sum ends, so that two rows are one sum twice as long? */
+/* Of a product's factor: does the next row begin where the sum ends, so that several rows are one longer sum? */
 static bool goes_on(const Kernel *k, const KProduct *p, uint32_t buffer, Ix at, int64_t deep)
 {
     const KBuffer *b = &k->buffer.v[buffer];
@@ -449,27 +490,36 @@ static bool goes_on(const Kernel *k, const KProduct *p, uint32_t buffer, Ix at, 
 }
 
 /* A sum over rows of products whose sums have eight terms and less: tensor cores take sixteen, and what has to be read and written for
- * each row is the whole result. */
-static bool is_of_pairs(const Kernel *k, const KProduct *p)
+ * each row is the whole result. Of four rows where a thread loads four neighbours of a factor (vwn_tensor_four_rows), else of two; 0: of each. */
+static uint8_t rows_together(const Kernel *k, const KProduct *p)
 {
-    enum { EIGHT = 8 };
+    enum { EIGHT = 8, LINE = 32, FOUR = 4 };
     ProductSteps s;
     ProductCut cut = kernel_product_cut(k, p);
     const KBuffer *a = &k->buffer.v[p->a], *b = &k->buffer.v[p->b];
     Dim depth = ix_info(k->ix, p->k)->extent;
     if (!k->part || !p->add || k->buffer.v[p->c].tile || (cut != CUT_SHORT_ROWS && cut != CUT_SHORT_COLUMNS) || a->tile == b->tile ||
-        !ix_literal(k->ix, depth) || depth.n > EIGHT || !product_steps(k, p, &s))
-        return false;
-    return goes_on(k, p, p->a, p->a_at, s.ak) && goes_on(k, p, p->b, p->b_at, s.bk);
+        !ix_literal(k->ix, depth) || depth.n > EIGHT || !product_steps(k, p, &s) || !goes_on(k, p, p->a, p->a_at, s.ak) ||
+        !goes_on(k, p, p->b, p->b_at, s.bk))
+        return 0;
+    bool fours = cut == CUT_SHORT_COLUMNS && s.cn == 1 && s.am == 1 && !a->tile && ix_dim_at(k->ix, ix_info(k->ix, p->m)->extent) % LINE == 0 &&
+                 ix_dim_at(k->ix, ix_info(k->ix, p->n)->extent) % FOUR == 0;
+    return fours ? 4 : 2;
 }
 
-static void find_pairs(Kernel *k)
+/* A tile that several products read is of as many rows for all of them. */
+static void find_together(Kernel *k)
 {
+    uint8_t least = UINT8_MAX;
+    for (size_t i = 0; i < k->product.n; i++) {
+        uint8_t rows = k->product.v[i].together = rows_together(k, &k->product.v[i]);
+        least = rows && rows < least ? rows : least;
+    }
     for (size_t i = 0; i < k->product.n; i++) {
         KProduct *p = &k->product.v[i];
-        uint32_t tile = k->buffer.v[p->a].tile ? p->a : p->b;
-        p->pairs = is_of_pairs(k, p);
-        k->buffer.v[tile].pairs = k->buffer.v[tile].pairs || p->pairs;
+        p->together = p->together ? least : 0;
+        if (p->together)
+            k->buffer.v[k->buffer.v[p->a].tile ? p->a : p->b].together = least;
     }
 }
 
@@ -522,7 +572,7 @@ static bool in_place(const Tiling *t, uint32_t x, uint32_t y)
 
 static bool share(const Tiling *t, uint32_t x, uint32_t y)
 {
-    if (t->k->buffer.v[x].pairs || t->k->buffer.v[y].pairs)
+    if (t->k->buffer.v[x].together || t->k->buffer.v[y].together)
         return false;
     if (t->to[x] == t->from[y])
         return in_place(t, x, y);
@@ -627,10 +677,11 @@ void kernel_place_tiles(Kernel *to, const Kernel *from)
     add_up_all(&t);
     for (size_t i = 0; i < to->product.n; i++)
         store_at_once(&t, &to->product.v[i]);
+    add_terms(&t);
     leave_out(&t);
     find_halves(to);
     find_banks(to);
-    find_pairs(to);
+    find_together(to);
     find_units(&t);
     find_touches(&t);
     find_order(&t);

@@ -50,7 +50,7 @@ static void put_attrs(Buf *out, Op op, const Attr *a)
     if (op_uses(op, 'j') && a->j)
         buf_printf(out, " j=%lld", (long long)a->j);
     static const char *const made[] = {
-        [PRODUCT_OF_ROW] = "row", [CONCAT_OF_COPIES] = "copies", [CONCAT_OF_KERNEL] = "kernel",
+        [PRODUCT_OF_ROW] = "row", [PRODUCT_OF_PARTS] = "row_by_parts", [CONCAT_OF_COPIES] = "copies", [CONCAT_OF_KERNEL] = "kernel",
         [CONCAT_IN_PLACE] = "in_place", [CONCAT_OF_PARTS] = "parts"}; /* a graph that decompose() made: not read back */
     if (a->made)
         buf_printf(out, " made=%s", made[a->made]);

@@ -95,6 +95,7 @@ typedef enum Op {
 typedef enum MadeHow {
     MADE_ANYHOW,
     PRODUCT_OF_ROW,   /* MATMUL of one small matrix by another for each row, or a sum of such over rows: by kernels */
+    PRODUCT_OF_PARTS, /* the same of [a a] by [u v]^T: the sum of a by both */
     CONCAT_OF_COPIES, /* CONCAT by copies of the library, slice by slice */
     CONCAT_OF_KERNEL, /* by the kernel that computes one of its slices */
     CONCAT_IN_PLACE,  /* so, but for the first slice, which its kernel stores in the row */

@@ -49,7 +49,7 @@ static const char *attrs_unused(const Ask *q)
         ((a->n || a->data) && !op_uses(q->op, 'T')) ||
         ((a->dim.n || a->dim.b || a->dim.t) && !op_uses(q->op, 'D')))
         return "it has axes, a site, data or an extent that the operator does not use";
-    if (a->made && q->op != (a->made == PRODUCT_OF_ROW ? OP_MATMUL : OP_CONCAT))
+    if (a->made && q->op != (a->made <= PRODUCT_OF_PARTS ? OP_MATMUL : OP_CONCAT))
         return "it is made as another operator is";
     if (a->n && !a->data)
         return "its data is missing";

@@ -76,7 +76,7 @@ typedef struct KBuffer {
     Half rounded;     /* TILE: every element of it is a value of this type */
     bool parts;       /* TILE, on a device: each number is the sum of two of bf16, which products alone take */
     int bank;         /* TILE, on tensor cores: rows lie an odd multiple of 2^bank numbers apart, of parts 2^(bank - 1) */
-    bool pairs;       /* TILE, on a device: of a row and the one before, turn about, for a product of both */
+    uint8_t together; /* TILE, on a device: of so many rows, one after the other, for a product of all of them; 0: of one */
     int slot;         /* TILE, on a device: its place in Kernel.tile_slot, -1: none */
     int64_t elements;
     Name name;        /* of the value, for people; may be NULL */
@@ -102,7 +102,9 @@ typedef struct KProduct {
     uint32_t a, b, c;
     Ix a_at, b_at, c_at;
     bool add;
-    bool pairs; /* on a device: every second row, or the last of a partition, of the row before, too (gpu/tile.c) */
+    bool parts; /* b lies in two parts, the second as many terms behind the first as there are: the sum is by both of them */
+    uint32_t also; /* on a device: the number, and 1, of a product whose terms are added up with its own; it is no statement; 0: none */
+    uint8_t together; /* on a device: of so many rows at one time, or of those that a partition ends with (gpu/tile.c); 0: of each */
     int stage; /* sweeps that must be over before it */
 } KProduct;
 enum { PRODUCT_LANES = 8 };

@@ -583,6 +583,7 @@ static void read_product(KernelReader *r)
     x.m = over.var[0];
     x.n = over.var[1];
     x.k = over.var[2];
+    x.parts = reader_accept(&r->t, "in two parts");
     put(r, (KStmt){.kind = KS_PRODUCT, .root = (uint32_t)r->k->product.n});
     vec_push(r->k->arena, &r->k->product, x);
 }

@@ -355,7 +355,15 @@ static void put_product(KernelPrinter *p, const KProduct *x)
     buf_printf(p->out, " * b%u", x->b);
     put_ix(p, x->b_at);
     put_over(p, &(KNest){3, {x->m, x->n, x->k}});
-    buf_puts(p->out, x->pairs ? " of two rows" : "");
+    if (x->also) {
+        const KProduct *also = &p->k->product.v[x->also - 1];
+        buf_printf(p->out, " and b%u", also->a);
+        put_ix(p, also->a_at);
+        buf_printf(p->out, " * b%u", also->b);
+        put_ix(p, also->b_at);
+    }
+    buf_puts(p->out, x->parts ? " in two parts" : "");
+    buf_puts(p->out, x->together == 2 ? " of two rows" : x->together ? " of four rows" : "");
 }
 
 static void put_loop(KernelPrinter *p, const KStmt *s)

@@ -768,7 +768,7 @@ static void check_product(Check *c, const KStmt *s)
         return;
     }
     check_factor(c, x->a, x->a_at, x->m, x->k);
-    check_factor(c, x->b, x->b_at, x->k, x->n);
+    check_factor(c, x->b, x->parts ? ix_add(k->ix, x->b_at, ix_dim(k->ix, ix_info(k->ix, x->k)->extent, 1)) : x->b_at, x->k, x->n);
     check_result(c, x);
     if (!c->why)
         check_layout(c, x);

@@ -211,7 +211,8 @@ static Ex regroup(Sums *s, Ex e)
     return common;
 }
 
-/* Terms of one factor become one, where the first of them stands. Returns whether some did. */
+/* Terms of one factor become one, where the first of them stands; so does what is added twice, as in the derivative of a square. Returns whether
+ * some did. */
 static bool join_terms(Sums *s)
 {
     Kernel *k = s->k;
@@ -244,6 +245,16 @@ static bool is_product(const Sums *s, Ex e, Ex made)
     return is_op(s->k, e, OP_MUL) && loops_of(s->k, e) == s->loops && (e >= made || s->uses[e] == 1);
 }
 
+/* Does a product leave it in a tile? Such are added up first: then they may be one (gpu/tile.c). */
+static bool is_result(const Kernel *k, Ex e)
+{
+    const KEx *x = kx(k, e);
+    for (size_t i = 0; i < k->product.n && x->kind == KX_LOAD; i++)
+        if (k->product.v[i].c == x->slot && k->buffer.v[x->slot].tile)
+            return true;
+    return false;
+}
+
 /* Longer sums of nothing that can be joined stay as they are: parts of them are added at one time, and what comes first would have to
  * be there early. */
 static void order_sum(Sums *s, Ex e, Ex made)
@@ -266,9 +277,9 @@ static void order_sum(Sums *s, Ex e, Ex made)
         return;
     Ex term[SUM_TERMS], sum;
     size_t n = 0;
-    for (int product = 0; product < 2; product++)
+    for (int turn = 0; turn < 3; turn++)
         for (size_t i = 0; i < s->n; i++)
-            if (is_product(s, s->term[i].all, made) == product)
+            if ((is_product(s, s->term[i].all, made) ? 2 : is_result(k, s->term[i].all) ? 0 : 1) == turn)
                 term[n++] = s->term[i].all;
     sum = term[0];
     for (size_t i = 1; i + 1 < n; i++)

@@ -75,6 +75,11 @@ static void touch_product(const Toucher *t, const KProduct *p)
     touch_buffer(t, p->a, p->a_at, READS);
     touch_buffer(t, p->b, p->b_at, READS);
     touch_buffer(t, p->c, p->c_at, p->add ? READS | WRITES : WRITES);
+    if (p->also) {
+        const KProduct *also = &t->k->product.v[p->also - 1];
+        touch_buffer(t, also->a, also->a_at, READS);
+        touch_buffer(t, also->b, also->b_at, READS);
+    }
 }
 
 void kernel_touches(const Kernel *k, const KStmt *s, KTouches *out)

@@ -198,7 +198,7 @@ static void place_factors(Lower *l, ProductMaking *p, bool summed)
     IxTable *t = l->k->ix;
     const Node *n = node_at(l->g, p->v);
     bool ta = n->a.i & 1, tb = n->a.i >> 1 & 1;
-    int ra = shape_of(l->g, n->in[0])->rank, rb = shape_of(l->g, n->in[1])->rank;
+    int ra = shape_of(l->g, product_left(l->g, p->v))->rank, rb = shape_of(l->g, n->in[1])->rank;
     Ix m = ix_var(t, p->m), c = ix_var(t, p->n), k = ix_var(t, p->k), row = ix_var(t, l->k->row);
     if (summed) {
         k = ix_add(t, ix_scale(t, row, p->K), k);
@@ -248,7 +248,7 @@ static bool wanted_turned(const Lower *l, Val v)
 static bool choose_layout(Lower *l, ProductMaking *p)
 {
     const Node *n = node_at(l->g, p->v);
-    p->fa = factor_at(l, n->in[0], p->a, p->m, p->k, false);
+    p->fa = factor_at(l, product_left(l->g, p->v), p->a, p->m, p->k, false);
     p->fb = factor_at(l, n->in[1], p->b, p->k, p->n, false);
     find_steps(l, p);
     bool whole_m = p->M.n % VECTOR_LANES == 0, whole_n = p->N.n % VECTOR_LANES == 0;
@@ -256,7 +256,7 @@ static bool choose_layout(Lower *l, ProductMaking *p)
         return false;
     if (p->s.am == 1)
         return true;
-    if (p->s.bn != 1 && p->s.bk == 1 && p->s.ak == 1 && wanted_turned(l, p->v))
+    if (p->s.bn != 1 && p->s.bk == 1 && p->s.ak == 1 && n->a.made == PRODUCT_OF_ROW && wanted_turned(l, p->v))
         return true;
     if (p->s.bn != 1 && p->s.bk != 1) {
         p->fb = factor_at(l, n->in[1], p->b, p->k, p->n, true);
@@ -275,7 +275,7 @@ static Ix result_place(Lower *l, const ProductMaking *p, bool transposed)
 static void add_product(Lower *l, Val v)
 {
     const Node *n = node_at(l->g, v);
-    const Shape *a = shape_of(l->g, n->in[0]);
+    const Shape *a = shape_of(l->g, product_left(l->g, v));
     bool summed = fuse_rows(l->g, v, l->k->rows) == ROWS_SUMMED;
     ProductMaking p = {.v = v, .M = n->shape.d[n->shape.rank - 2], .N = n->shape.d[n->shape.rank - 1]};
     p.K = a->d[a->rank - (n->a.i & 1 ? 2 : 1)];
@@ -286,7 +286,7 @@ static void add_product(Lower *l, Val v)
     bool transposed = choose_layout(l, &p);
     int64_t size = p.M.n * p.N.n;
     KProduct x = {.m = p.m, .n = p.n, .k = p.k, .a = p.fa.buffer, .b = p.fb.buffer, .a_at = p.fa.at, .b_at = p.fb.at,
-                  .c_at = result_place(l, &p, transposed), .add = summed,
+                  .c_at = result_place(l, &p, transposed), .add = summed, .parts = n->a.made == PRODUCT_OF_PARTS,
                   .stage = p.fa.stage > p.fb.stage ? p.fa.stage : p.fb.stage};
     if (summed) {
         Sink sink = {.v = v, .op = OP_SUM, .size = size, .n_factor = 2,
@@ -309,7 +309,7 @@ static void mark_factors(Lower *l, Val v, bool *mark)
     for (int k = 0; k < 2; k++) {
         Ix c[MAX_RANK] = {0};
         Dim inner;
-        Val u = behind_views(l, node_at(l->g, v)->in[k], c);
+        Val u = behind_views(l, k ? node_at(l->g, v)->in[1] : product_left(l->g, v), c);
         if (!fuse_loads(l->f, l->group, u) && !is_product(l->g, u) &&
             dim_div(lower_size_of(l, u), l->k->rows, &inner))
             mark[u] = true;

@@ -245,6 +245,39 @@ Val product_of_row_under(const Graph *g, Val v)
     return x && product_is_of_row(g, x) ? x : 0;
 }
 
+/* Is it a product by such a matrix turned, as gradients have it: long rows, of sums of so few terms that twice as many are one step of
+ * tensor cores whose threads load eight at a time? */
+static bool is_split_turned(const Graph *g, const Product *p, const PlanOptions *how)
+{
+    enum { ROWS = 8, TERMS = 16, LONG = 256, LINE = 32 };
+    return p->shared && !p->ta && p->tb && plan_has_tensor_cores(how) && how->half == HALF_BF16 && p->M.n <= ROWS && p->K.n == TERMS &&
+           p->N.n >= LONG && p->N.n % LINE == 0 && p->lead.rank + 3 <= MAX_RANK &&
+           !node_is_rounded(g, p->b, how->half);
+}
+
+/* a b^T is [a a] [u v]^T. */
+static Val split_turned(Graph *g, const Product *p, Half to, bool *copied, size_t cap)
+{
+    Val beside[2] = {p->b, ir_binary(g, OP_SUB, p->b, rounded(g, p->b, to))};
+    Val parts = rounded(g, ir_concat(g, beside, 2, 1), to), twice = widen(g, p->a, 1);
+    Shape s = *shape_of(g, p->a), both = *shape_of(g, twice);
+    s.d[s.rank - 1].n *= 2;
+    both.d[both.rank - 2] = DIM(2);
+    twice = ir_reshape(g, ir_broadcast(g, twice, &both), &s);
+    if (parts < cap)
+        copied[parts] = true;
+    Attr turned = {.i = 2, .made = PRODUCT_OF_PARTS};
+    return ir_node(g, OP_MATMUL, (Val[]){twice, parts}, 2, &turned, NULL);
+}
+
+Val product_left(const Graph *g, Val v)
+{
+    Val left = node_at(g, v)->in[0];
+    for (int views = node_at(g, v)->a.made == PRODUCT_OF_PARTS ? 3 : 0; views > 0; views--)
+        left = node_at(g, left)->in[0];
+    return left;
+}
+
 static Val product(Graph *g, const Graph *from, Val v, const Val *map, const PlanOptions *how,
                    const Decomposed *d, size_t cap)
 {
@@ -254,7 +287,9 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, const Pla
         return ir_broadcast(g, ir_fill(g, 0), &n->shape);
     Val in[2] = {p.a, p.b};
     if (is_of_row(&p, how) && !(d->to_library && d->to_library[v]))
-        return is_split(g, &p, how) ? split_product(g, &p, how->half, d->copied, cap) : of_row(g, &p, d->copied, cap);
+        return is_split(g, &p, how)          ? split_product(g, &p, how->half, d->copied, cap)
+               : is_split_turned(g, &p, how) ? split_turned(g, &p, how->half, d->copied, cap)
+                                             : of_row(g, &p, d->copied, cap);
     if (!is_small(&p, how)) {
         Attr a = {.i = n->a.i};
         return ir_node(g, OP_MATMUL, in, 2, &a, NULL);

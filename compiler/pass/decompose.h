@@ -23,10 +23,13 @@ bool product_is_kernels(const Graph *g, Val v, Dim columns, const PlanOptions *h
  * rows, that kernels compute. */
 static inline bool product_is_of_row(const Graph *g, Val v)
 {
-    return node_at(g, v)->a.made == PRODUCT_OF_ROW;
+    MadeHow made = node_at(g, v)->a.made;
+    return made == PRODUCT_OF_ROW || made == PRODUCT_OF_PARTS;
 }
 /* v, or what it is the sum of both halves of; 0: v is no product of a row. */
 Val product_of_row_under(const Graph *g, Val v);
+/* The left factor of such a product; of one by parts the one that is there twice, behind three views. */
+Val product_left(const Graph *g, Val v);
 static inline Dim product_depth(const Graph *g, Val v) /* K */
 {
     const Shape *a = shape_of(g, node_at(g, v)->in[0]);

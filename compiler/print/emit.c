@@ -818,7 +818,7 @@ void put_statement(Printer *p, const KStmt *s)
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
     case KS_SUM_PUT: emit_thread(p, s); break;
     case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: emit_array_sums(p, s); break;
-    case KS_PRODUCT: emit_product(p, &p->k->product.v[s->root]); break;
+    case KS_PRODUCT: emit_product(p, s); break;
     default: break;
     }
 }
@@ -936,7 +936,7 @@ static void put_grid(Printer *p, Buf *out)
         Dim size = DIM(k->tile_slot.v[i]);
         Buf before = begin_piece(p);
         put_dim(p, size);
-        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", emit_pairs_of(k, i) ? "both" : "u", i, end_piece(p, before));
+        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", emit_rows_of(k, i) ? "rows" : "u", i, end_piece(p, before));
         if (!ix_literal(k->ix, size))
             add_shared(p, term, &of->term[g->n_term]);
     }

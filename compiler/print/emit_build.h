@@ -23,6 +23,7 @@ typedef struct Printer {
     bool next_row; /* indices are those of the row after */
     Prefetches prefetch;
     bool *gone;    /* by statement: it is printed elsewhere, or nothing wants it; NULL: none */
+    const KStmt *done; /* a product that was printed with the one before it */
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
 } Printer;
 
@@ -70,8 +71,8 @@ char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum ov
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
              uint32_t warp); /* from which on */
 void emit_row_begin(Printer *p, size_t rows); /* of this loop over rows */
-const KBuffer *emit_pairs_of(const Kernel *k, size_t place); /* emit_product.c: the tile of two rows that lies there, or NULL */
-void emit_pair_places(Printer *p); /* at the beginning of a row: where its tiles of two rows lie */
+const KBuffer *emit_rows_of(const Kernel *k, size_t place); /* emit_product.c: the tile of several rows that lies there, or NULL */
+void emit_row_places(Printer *p); /* at the beginning of a row: where it lies in tiles of several rows */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);
 size_t emit_sums_together(const Kernel *k, size_t i); /* how many statements from i on are one step of totals of reals */
@@ -81,6 +82,6 @@ void emit_held_sums(Printer *p);                      /* declares them in shared
 bool emit_turned_fill(Printer *p, size_t buffer);     /* sets them to 0, if they are turned */
 void emit_held_stores(Printer *p);                    /* and stores them */
 
-void emit_product(Printer *p, const KProduct *x); /* emit_product.c: a statement */
+void emit_product(Printer *p, const KStmt *s); /* emit_product.c: a statement, with the next where both are one product */
 
 #endif

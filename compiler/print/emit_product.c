@@ -60,30 +60,30 @@ static bool in_pieces(Printer *p, const KProduct *x, Ix at, IVar deep, bool alon
     return true;
 }
 
-/* ---- products of two rows ---- */
+/* ---- products of several rows ---- */
 
-const KBuffer *emit_pairs_of(const Kernel *k, size_t place)
+const KBuffer *emit_rows_of(const Kernel *k, size_t place)
 {
     for (size_t i = 0; i < k->buffer.n; i++)
-        if (k->buffer.v[i].pairs && k->buffer.v[i].slot == (int)place)
+        if (k->buffer.v[i].together && k->buffer.v[i].slot == (int)place)
             return &k->buffer.v[i];
     return NULL;
 }
 
-void emit_pair_places(Printer *p)
+void emit_row_places(Printer *p)
 {
     bool some = false;
     for (size_t i = 0; i < p->k->tile_slot.n; i++) {
-        const KBuffer *b = emit_pairs_of(p->k, i);
+        const KBuffer *b = emit_rows_of(p->k, i);
         if (!b)
             continue;
         begin_line(p);
         if (!some) {
-            buf_puts(&p->body, "const int second = (int)(r - first) % 2;\n");
+            buf_printf(&p->body, "const int nth = (int)(r - first) %% %u;\n", b->together);
             begin_line(p);
         }
         some = true;
-        buf_printf(&p->body, "real *const u%zu = both%zu + second * ", i, i);
+        buf_printf(&p->body, "real *const u%zu = rows%zu + nth * ", i, i);
         put_dim(p, DIM(b->elements));
         buf_puts(&p->body, ";\n");
     }
@@ -96,14 +96,14 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
 {
     const KBuffer *b = &p->k->buffer.v[buffer];
     Ix first = terms_of(p, x, at, 0);
-    if (x->pairs && b->pairs) {
-        buf_printf(&p->body, ", vwn_held_rows<%d>{both%d, (uint32_t)(", b->bank, b->slot);
+    if (x->together && b->together) {
+        buf_printf(&p->body, ", vwn_held_rows<%d>{rows%d, (uint32_t)(", b->bank, b->slot);
         put_ix(p, first);
         buf_puts(&p->body, ")}");
         return;
     }
-    if (x->pairs && buffer != x->c) {
-        buf_printf(&p->body, ", vwn_there<const %s>{&%s - second * %" PRId64 " * (", half_word(b->half), element_text(p, buffer, first),
+    if (x->together && buffer != x->c) {
+        buf_printf(&p->body, ", vwn_there<const %s>{&%s - nth * %" PRId64 " * (", half_word(b->half), element_text(p, buffer, first),
                    ix_info(p->k->ix, x->k)->extent.n);
         put_ix(p, terms_of(p, x, at, x->k));
         buf_puts(&p->body, ")}");
@@ -161,6 +161,13 @@ static void put_size(Printer *p, Dim d)
         put_dim(p, d);
 }
 
+/* Does a long extent of a result come in 32s, and a tile's lines begin at multiples of these? */
+static bool in_lines(Printer *p, const KProduct *x, IVar along)
+{
+    enum { LINE = 32 };
+    return is_multiple(p, along, LINE) && (!p->k->buffer.v[x->c].tile || in_pieces(p, x, x->c_at, x->k, false, LINE));
+}
+
 /* How a product is cut. Of a few numbers both factors may lie along the sum, in eights, which is of 32s: then a thread loads eight terms
  * at one time. */
 static const char *cut_of(Printer *p, const KProduct *x, const ProductSteps *s)
@@ -178,27 +185,126 @@ static const char *cut_of(Printer *p, const KProduct *x, const ProductSteps *s)
  * tile begin at multiples of these, too. */
 static const char *fours_of(Printer *p, const KProduct *x, const ProductSteps *s)
 {
-    enum { FOUR = 4, LINE = 32 };
+    enum { FOUR = 4 };
     ProductCut cut = p->k->tensor ? kernel_product_cut(p->k, x) : CUT_WIDE_PIECES;
     if (!in_pieces(p, x, x->c_at, x->k, false, FOUR) || (p->k->tensor && !is_multiple(p, s->cn == 1 ? x->n : x->m, FOUR)))
         return "false";
-    bool is_short = cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS, tile = p->k->buffer.v[x->c].tile;
-    bool lines = is_short && is_multiple(p, cut == CUT_SHORT_ROWS ? x->n : x->m, LINE) && (!tile || in_pieces(p, x, x->c_at, x->k, false, LINE));
-    return lines ? "32" : "true";
+    bool is_short = cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS;
+    return is_short && in_lines(p, x, cut == CUT_SHORT_ROWS ? x->n : x->m) ? "32" : "true";
+}
+
+/* ---- two products as one ---- */
+
+/* Is it one of eight rows at most, of a short sum, which nothing is added to? Tensor cores multiply sixteen. */
+static bool is_half(const Kernel *k, const KProduct *x)
+{
+    enum { ROWS = 8 };
+    return k->tensor && !x->add && !x->together && !x->parts && !x->also && kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
+           ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
+}
+
+/* Are both, which no barrier parts, halves of one by the same right factor? */
+static bool are_halves(Printer *p, const KStmt *s, const KStmt *then)
+{
+    const Kernel *k = p->k;
+    ProductSteps u, v;
+    if (s->kind != KS_PRODUCT || then->kind != KS_PRODUCT)
+        return false;
+    const KProduct *x = &k->product.v[s->root], *y = &k->product.v[then->root];
+    const KBuffer *a = &k->buffer.v[x->a], *b = &k->buffer.v[y->a];
+    return is_half(k, x) && is_half(k, y) && x->b == y->b && terms_of(p, x, x->b_at, 0) == terms_of(p, y, y->b_at, 0) &&
+           dim_eq(ix_info(k->ix, x->n)->extent, ix_info(k->ix, y->n)->extent) &&
+           dim_eq(ix_info(k->ix, x->k)->extent, ix_info(k->ix, y->k)->extent) && product_steps(k, x, &u) && product_steps(k, y, &v) &&
+           u.bk == v.bk && u.bn == v.bn && a->tile && b->tile && a->half == b->half && a->parts == b->parts && a->bank == b->bank &&
+           a->rounded == b->rounded;
+}
+
+/* An operand and how it steps with two loops. */
+static void put_stepped(Printer *p, const KProduct *x, uint32_t buffer, Ix at, IVar v, IVar w)
+{
+    put_operand(p, x, buffer, at);
+    put_step(p, x, at, v);
+    if (w)
+        put_step(p, x, at, w);
+}
+
+static void two_products(Printer *p, const KProduct *x, const KProduct *y)
+{
+    const IxTable *t = p->k->ix;
+    ProductSteps s, u;
+    if (!product_steps(p->k, x, &s) || !product_steps(p->k, y, &u))
+        vwn_bug(p->k->ctx, "a product without steps");
+    begin_line(p);
+    buf_printf(&p->body, "vwn_two_products_%s<THREADS / 32, ", kernel_calls_products(p->k) ? "called" : "bf16");
+    buf_printf(&p->body, "%s, ", neighbours(p, x, x->a, x->a_at, x->k, s.am, s.ak));
+    buf_printf(&p->body, "%s, ", neighbours(p, y, y->a, y->a_at, y->k, u.am, u.ak));
+    buf_printf(&p->body, "%s, ", neighbours(p, x, x->b, x->b_at, x->k, s.bn, s.bk));
+    buf_printf(&p->body, "%s, ", fours_of(p, x, &s));
+    buf_printf(&p->body, "%s>(", fours_of(p, y, &u));
+    const IVar size[4] = {x->m, y->m, x->n, x->k};
+    for (int i = 0; i < 4; i++) {
+        buf_puts(&p->body, i ? ", " : "");
+        put_size(p, ix_info(t, size[i])->extent);
+    }
+    put_stepped(p, x, x->a, x->a_at, x->m, x->k);
+    put_stepped(p, y, y->a, y->a_at, y->m, y->k);
+    put_stepped(p, x, x->b, x->b_at, x->k, x->n);
+    put_stepped(p, x, x->c, x->c_at, x->m, 0);
+    put_stepped(p, y, y->c, y->c_at, y->m, 0);
+    buf_puts(&p->body, ");\n");
+}
+
+/* The sum of two products, the first by both parts of a factor. */
+static void sum_of_products(Printer *p, const KProduct *x, const KProduct *also)
+{
+    ProductSteps s;
+    if (!product_steps(p->k, also, &s))
+        vwn_bug(p->k->ctx, "a product without steps");
+    begin_line(p);
+    buf_printf(&p->body, "vwn_sum_of_products_bf16<THREADS / 32, %s, ", neighbours(p, also, also->a, also->a_at, also->k, s.am, s.ak));
+    buf_printf(&p->body, "%s>(", neighbours(p, also, also->b, also->b_at, also->k, s.bn, s.bk));
+    const IVar size[3] = {also->m, also->n, also->k};
+    for (int i = 0; i < 3; i++) {
+        buf_puts(&p->body, i ? ", " : "");
+        put_size(p, ix_info(p->k->ix, size[i])->extent);
+    }
+    put_stepped(p, also, also->a, also->a_at, also->m, also->k);
+    put_stepped(p, also, also->b, also->b_at, also->k, also->n);
+    put_stepped(p, x, x->a, x->a_at, x->m, 0);
+    put_operand(p, x, x->b, x->b_at);
+    put_stepped(p, x, x->c, x->c_at, x->m, 0);
+    buf_puts(&p->body, ");\n");
+}
+
+/* ---- one product ---- */
+
+/* A product by both parts of a factor, which decompose() makes of such sizes alone. */
+static const char *cut_by_parts(Printer *p, const KProduct *x, const ProductSteps *s)
+{
+    enum { EIGHT = 8, TERMS = 16 };
+    if (kernel_product_cut(p->k, x) != CUT_SHORT_ROWS || !kernel_product_by_rows(p->k, x) || s->ak != 1 || s->bk != 1 || s->bn != 2 * TERMS ||
+        ix_info(p->k->ix, x->m)->hi >= EIGHT || ix_info(p->k->ix, x->k)->hi + 1 != TERMS || !in_pieces(p, x, x->a_at, x->k, true, EIGHT) ||
+        !in_lines(p, x, x->n))
+        vwn_bug(p->k->ctx, "a product by two parts of other sizes");
+    return "VWN_ROWS_BY_PARTS";
 }
 
 static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps *s)
 {
     const IxTable *t = p->k->ix;
-    const char *cut = cut_of(p, x, s);
+    const char *cut = x->parts ? cut_by_parts(p, x, s) : cut_of(p, x, s);
+    if (x->also) {
+        sum_of_products(p, x, &p->k->product.v[x->also - 1]);
+        return;
+    }
     const char *c = kernel_product_by_rows(p->k, x) ? "VWN_ALONG_OWN" : "VWN_APART";
     const char *a = neighbours(p, x, x->a, x->a_at, x->k, s->am, s->ak);
     const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);
     const IVar loop[3] = {x->m, x->n, x->k};
     const char *fours = fours_of(p, x, s);
-    if (x->pairs) {
+    if (x->together) {
         begin_line(p);
-        buf_puts(&p->body, "if (second || r + 1 == last)\n    ");
+        buf_printf(&p->body, "if (nth == %d || r + 1 == last)\n    ", x->together - 1);
     }
     if (!p->k->tensor && !strcmp(fours, "false"))
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
@@ -211,20 +317,14 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
         Dim extent = ix_info(t, loop[i])->extent;
-        if (i == 2 && x->pairs)
-            buf_printf(&p->body, "(second + 1) * %" PRId64, extent.n);
+        if (i == 2 && x->together)
+            buf_printf(&p->body, "(nth + 1) * %" PRId64, extent.n);
         else
             put_size(p, extent);
     }
-    put_operand(p, x, x->a, x->a_at);
-    put_step(p, x, x->a_at, x->m);
-    put_step(p, x, x->a_at, x->k);
-    put_operand(p, x, x->b, x->b_at);
-    put_step(p, x, x->b_at, x->k);
-    put_step(p, x, x->b_at, x->n);
-    put_operand(p, x, x->c, x->c_at);
-    put_step(p, x, x->c_at, x->m);
-    put_step(p, x, x->c_at, x->n);
+    put_stepped(p, x, x->a, x->a_at, x->m, x->k);
+    put_stepped(p, x, x->b, x->b_at, x->k, x->n);
+    put_stepped(p, x, x->c, x->c_at, x->m, x->n);
     buf_puts(&p->body, ", ");
     put_size(p, DIM(x->add));
     buf_puts(&p->body, ");\n");
@@ -234,17 +334,34 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     }
 }
 
-/* Where c lies transposed it is the product of the transposed factors in the other order. */
-void emit_product(Printer *p, const KProduct *x)
+static void emit_product_of_threads(Printer *p, const KStmt *st)
 {
-    const IxTable *t = p->k->ix;
+    const KProduct *x = &p->k->product.v[st->root];
     ProductSteps s;
-    if (!product_steps(p->k, x, &s))
-        vwn_bug(p->k->ctx, "a product without steps");
-    if (p->d->threads) {
-        product_of_threads(p, x, &s);
+    if (p->done == st) /* with the one before */
+        return;
+    if (are_halves(p, st, st + 1)) {
+        two_products(p, x, &p->k->product.v[st[1].root]);
+        p->done = st + 1;
         return;
     }
+    if (!product_steps(p->k, x, &s))
+        vwn_bug(p->k->ctx, "a product without steps");
+    product_of_threads(p, x, &s);
+}
+
+/* Where c lies transposed it is the product of the transposed factors in the other order. */
+void emit_product(Printer *p, const KStmt *st)
+{
+    const IxTable *t = p->k->ix;
+    const KProduct *x = &p->k->product.v[st->root];
+    ProductSteps s;
+    if (p->d->threads) {
+        emit_product_of_threads(p, st);
+        return;
+    }
+    if (!product_steps(p->k, x, &s))
+        vwn_bug(p->k->ctx, "a product without steps");
     bool along_n = product_along_n(&s);
     IVar m = along_n ? x->m : x->n, n = along_n ? x->n : x->m;
     uint32_t a = along_n ? x->a : x->b, b = along_n ? x->b : x->a;

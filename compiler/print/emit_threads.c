@@ -105,7 +105,7 @@ static void row_prefetches(Printer *p, size_t rows)
 void emit_row_begin(Printer *p, size_t rows)
 {
     row_prefetches(p, rows);
-    emit_pair_places(p);
+    emit_row_places(p);
 }
 
 /* What a thread holds of a sum over rows, or of a sum over a row. */

@@ -58,7 +58,7 @@ static Case cases[] = {
     {{"ghc(8,32)", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20},
     {{"ghc(7,11)", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8},
     {{"gpt, fp16", {"D=72", FFN, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 8, .products = 20, .half = HALF_FP16},
-    {{"ghc(4,8)-256", {"D=1024", "widths=[D]", "parts=16", "sub=ffn(hidden = 16, activation = silu, gated = true)", "wide=2048", LONG, NULL}}, {.B = 1, .T = 3}, false, 4, 0, .inside = 8, .narrow_most = 9, .long_rows = true},
+    {{"ghc(4,8)-256", {"D=1024", "widths=[D]", "parts=16", "sub=ffn(hidden = 16, activation = silu, gated = true)", "wide=2048", LONG, NULL}}, {.B = 1, .T = 3}, false, 4, 0, .inside = 8, .narrow_most = 11, .long_rows = true},
     {{"ghc(4,8)-264", {"D=1056", "widths=[D]", "parts=16", "sub=ffn(hidden = 16, activation = silu, gated = true)", "wide=2112", LONG, NULL}}, {.B = 1, .T = 3}, false, 4, 0, .inside = 8, .long_rows = true},
     {{"ghc (2,3), attention, fp16", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 12, .products = 20, .half = HALF_FP16},
     {{"ghc (8,32), fp16", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20, .half = HALF_FP16},

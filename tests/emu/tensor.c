@@ -57,6 +57,9 @@ static const Variant variants[] = {
     {{PARTS, OWN}, {HELD, OWN}, {THERE, OWN}, true},
     {{THERE_BF16, OWN}, {HELD, OWN}, {THERE, OWN}, true},
     {{THERE, OWN}, {HELD, SUM}, {THERE, OWN}, false},
+    {{HELD, SUM}, {THERE_BF16, SUM}, {HELD, OWN}, true},
+    {{PARTS, SUM}, {PARTS, OWN}, {THERE_BF16, OWN}, false},
+    {{HELD, SUM}, {THERE_BF16, SUM}, {THERE, OWN}, false},
 };
 
 typedef struct Size {
@@ -71,8 +74,11 @@ static const Size sizes[] = {{64, 40, 24}, {8, 72, 16}, {72, 8, 40},
                              {7, 13, 60}, /* and what is no multiple of eight */
                              {8, 32, 64}, {32, 8, 96}, {24, 8, 288}, {8, 8, 160}, {16, 8, 64}, {5, 27, 80}, {7, 29, 96},
                              {8, 320, 8}, {320, 16, 8}, {5, 320, 8}, {320, 8, 4}, {16, 320, 16},
-                             {320, 16, 15}, {320, 12, 7}, {320, 4, 7}}; /* more numbers, 32s */
-enum { M_MOST = 328, N_MOST = 328, K_MOST = 301, MARK = 64 };
+                             {320, 16, 15}, {320, 12, 7}, {320, 4, 7}, /* more numbers, 32s */
+                             {320, 16, 24}, {320, 8, 32}, {320, 16, 20}, /* terms of several rows */
+                             {8, 320, 32}, {5, 320, 32}, /* of sixteen terms, by both parts; */
+                             {8, 352, 32}, {5, 352, 32}}; /* added to what the first eight terms are by upper ones alone */
+enum { M_MOST = 328, N_MOST = 352, K_MOST = 301, MARK = 64 };
 
 /* The first one is none. */
 static const struct Fault {
@@ -143,6 +149,20 @@ static const struct Fault {
     {"four rows to which nothing is added", "if (add && column < N) y[j]", "if (false) y[j]", 21},
     {"four rows of one", "y[j].v[k] += x[j / 2][k / 2][j % 2 * 2 + k % 2]", "y[j].v[k] += x[j / 2][k / 2][k % 2]", 22},
     {"the same 32 rows by all warps", "m = vwn_own_warp() * ROWS; m < M; m += WARPS * ROWS) {\n        real x[2]", "m = 0; m < M; m += WARPS * ROWS) {\n        real x[2]", 22},
+    {"upper rows of two products twice", "u[0][i / 2][i % 2 * 2 + 1] = lower[i / 2][i % 2 * 2]", "u[0][i / 2][i % 2 * 2 + 1] = u[0][i / 2][i % 2 * 2]", 24},
+    {"results of two products in one place", "y[i / 2][i % 2] = x[0][i / 2][2 + i % 2]", "y[i / 2][i % 2] = x[0][i / 2][i % 2]", 12},
+    {"lower rows of two products behind the last", "(y, row, n + own, M2,", "(y, row, n + own, M,", 0},
+    {"both parts by the same terms", "threadIdx.x % 4 * 8 % VWN_PART_TERMS)", "0)", 23},
+    {"parts of the first columns alone", "column * 2 * VWN_PART_TERMS", "column % 32 * 2 * VWN_PART_TERMS", 23},
+    {"lower parts that are not added", "x[i] += x[2 + i]", "x[i] += 0 * x[2 + i]", 23},
+    {"lower parts of a term of a sum left out", "u[0][0][2 * r + 1] = part[1][2 * r]", "u[0][0][2 * r + 1] = 0", 25},
+    {"a term of a sum by the columns of another eight", "(x[0][j], v, q, n + j * 8 + row)", "(x[0][j], v, q, n + row)", 25},
+    {"upper parts stacked under themselves", "u[1][0][r] = u[0][PA - 1][r]", "u[1][0][r] = u[0][0][r]", 17},
+    {"terms of the first rows again", "(u, a, m, from[h], K - h * 16)", "(u, a, m, from[0], K)", 21},
+    {"terms of the first rows held again", "2, TN, 0, TN, PA, PB>(x, u, v + h)", "2, TN, 0, TN, PA, PB>(x, u, v)", 22},
+    {"the first eight terms of sixteen alone", "if (h * 8 < left)", "if (h < 1)", 21},
+    {"pairs of other numbers", "x.v[r] >> 16 | (y.v[r] & 0xffff0000u)", "x.v[r]", 21},
+    {"numbers of a pair in the wrong order", "x[0][part] | x[1][part] << 16", "x[1][part] | x[0][part] << 16", 14},
     {"fp16 in one part of bf16", "enum { N = 2, FP16 = 1,", "enum { N = 1, FP16 = 1,", 7},
     {"two factors of fp16 as bf16", "typedef fp16 part;", "typedef bf16 part;", 9},
 };
@@ -163,19 +183,19 @@ static const char *type_of(Place p) { return half_word(is_narrow(p) ? half_of(p)
 /* Of a tile of float32: results lie in lines of 32. */
 static int bank_of(int i) { return i == 2 ? 5 : 4; }
 
-/* Operand number i. In `space` numbers of a tile are what the tile holds. */
-static void put_operand(Buf *b, Place p, int i, const char *space, bool tensor)
+/* Operand number i, from number `first` on. In `space` numbers of a tile are what the tile holds. */
+static void put_operand(Buf *b, Place p, int i, const char *first, const char *space, bool tensor)
 {
     if (p.kind == HELD)
-        tensor ? buf_printf(b, "vwn_held_rows<%d>{t%d, 0}", bank_of(i), i) : buf_printf(b, "vwn_held{t%d, 0}", i);
+        tensor ? buf_printf(b, "vwn_held_rows<%d>{t%d, (uint32_t)(%s)}", bank_of(i), i, first) : buf_printf(b, "vwn_held{t%d, %s}", i, first);
     else if (p.kind == ROUNDED)
-        buf_printf(b, "vwn_held_bf16<4>{vwn_bf16_tile(t%d), 0}", i);
+        buf_printf(b, "vwn_held_bf16<4>{vwn_bf16_tile(t%d), (uint32_t)(%s)}", i, first);
     else if (p.kind == PARTS)
-        buf_printf(b, "vwn_held_parts<5>{vwn_bf16_tile(t%d), 0}", i);
+        buf_printf(b, "vwn_held_parts<5>{vwn_bf16_tile(t%d), (uint32_t)(%s)}", i, first);
     else if (p.kind == ROUNDED_FP16)
-        buf_printf(b, "%svwn_rounded_fp16<4>{vwn_held_rows<4>{t%d, 0}}", space, i);
+        buf_printf(b, "%svwn_rounded_fp16<4>{vwn_held_rows<4>{t%d, %s}}", space, i, first);
     else
-        buf_printf(b, "vwn_there<%s%s>{p%d}", i < 2 ? "const " : "", type_of(p), i);
+        buf_printf(b, "vwn_there<%s%s>{p%d + %s}", i < 2 ? "const " : "", type_of(p), i, first);
 }
 
 /* What is known of the sizes; nothing: of a function that does not ask. */
@@ -211,12 +231,60 @@ static void put_call(Buf *b, const Variant *v, const char *space, const char *fu
     if (terms)
         buf_printf(b, ", %s, %s", terms % 16 == 0 ? "true" : "false", lines ? "32" : is->own >= 8 ? "true" : "false");
     buf_puts(b, ">(M, N, K, ");
-    put_operand(b, v->a, 0, space, terms);
+    put_operand(b, v->a, 0, "0", space, terms);
     buf_puts(b, v->a.along == OWN ? ", 1, M, " : ", K, 1, ");
-    put_operand(b, v->b, 1, space, terms);
+    put_operand(b, v->b, 1, "0", space, terms);
     buf_puts(b, v->b.along == OWN ? ", N, 1, " : ", 1, K, ");
-    put_operand(b, v->c, 2, space, terms);
+    put_operand(b, v->c, 2, "0", space, terms);
     buf_printf(b, ", %s, %d);\n", v->c.along == OWN ? "N, 1" : "1, M", v->add);
+}
+
+/* A factor of sixteen terms, which are there twice, by another in two parts? */
+static bool is_by_parts(const Variant *v) { return v->a.along == SUM && v->b.kind == THERE_BF16 && v->b.along == SUM && v->c.along == OWN; }
+
+/* And is something added to that? */
+static bool is_sum(const Variant *v, const Size *s) { return is_by_parts(v) && !v->add && s->n == 352; }
+
+/* Are terms of several rows added at one time? */
+static bool is_of_rows(const Variant *v)
+{
+    return v->a.along == OWN && !as_it_lies(v->a) && v->a.kind != HELD && v->a.kind != ROUNDED_FP16 && v->c.kind == THERE && v->c.along == OWN;
+}
+
+/* Can its first rows and its last ones be two products? */
+static bool is_two(const Variant *v) { return v->c.along == OWN && !v->add && v->a.kind != ROUNDED_FP16 && !is_narrow(v->a) && v->a.kind != THERE; }
+
+/* Its first (M + 1) / 2 rows and the others as two products by one second factor. */
+static void put_two(Buf *b, const Variant *v, const char *space, const Known *is, bool lines)
+{
+    static const char *const along[] = {"VWN_ALONG_SUM", "VWN_ALONG_OWN", "VWN_APART"};
+    const char *a = along[said(v->a, is)], *fours = lines ? "32" : is->own >= 8 ? "true" : "false";
+    buf_printf(b, "%svwn_two_products_bf16<8, %s, %s, %s, %s, %s>((M + 1) / 2, M / 2, N, K, ", space, a, a, along[said(v->b, is)], fours, fours);
+    for (int lower = 0; lower < 2; lower++) {
+        put_operand(b, v->a, 0, lower ? v->a.along == OWN ? "(M + 1) / 2" : "(M + 1) / 2 * K" : "0", space, true);
+        buf_puts(b, v->a.along == OWN ? ", 1, M, " : ", K, 1, ");
+    }
+    put_operand(b, v->b, 1, "0", space, true);
+    buf_puts(b, v->b.along == OWN ? ", N, 1, " : ", 1, K, ");
+    put_operand(b, v->c, 2, "0", space, true);
+    buf_puts(b, ", N, ");
+    put_operand(b, v->c, 2, "(M + 1) / 2 * N", space, true);
+    buf_puts(b, ", N);\n");
+}
+
+static void put_sum(Buf *b, const Variant *v, const char *space)
+{
+    buf_printf(b, "%svwn_sum_of_products_bf16<8, VWN_ALONG_SUM, VWN_ALONG_SUM>(M, N, 8, ", space);
+    put_operand(b, v->a, 0, "0", space, true);
+    buf_puts(b, ", K, 1, ");
+    put_operand(b, v->b, 1, "0", space, true);
+    buf_puts(b, ", 1, K, ");
+    put_operand(b, v->a, 0, "0", space, true);
+    buf_puts(b, ", K, ");
+    put_operand(b, v->b, 1, "0", space, true);
+    buf_puts(b, ", ");
+    put_operand(b, v->c, 2, "0", space, true);
+    buf_puts(b, ", N);\n");
 }
 
 /* As the compiler cuts it on tensor cores. */
@@ -231,11 +299,13 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
                 {"VWN_MORE_NUMBERS", "more && !turned", 0, "VWN_MORE_EIGHTS", NULL},
                 {"VWN_MORE_NUMBERS", "more && turned", 1, "VWN_MORE_EIGHTS", NULL},
                 {"VWN_FEW_COLUMNS", "!few && !more && N <= 16 && M < 100", -1, NULL, NULL},
-                {"VWN_LONG_COLUMNS", "!few && N <= 16 && M >= 100 && K > 16", -1, NULL, NULL},
-                {"VWN_SHORT_COLUMNS", "!few && N <= 16 && M >= 100 && K <= 16", -1, NULL, "M % 32 == 0"},
+                {"VWN_LONG_COLUMNS", "!few && N <= 16 && M >= 100 && K > 16 && !rows", -1, NULL, NULL},
+                {"VWN_SHORT_COLUMNS", "!few && N <= 16 && M >= 100 && (K <= 16 || rows)", -1, NULL, "M % 32 == 0"},
                 {"VWN_FEW_ROWS", "!few && !more && N > 16 && N < 100 && M <= 16", -1, NULL, NULL},
-                {"VWN_LONG_ROWS", "!few && N >= 100 && M <= 16 && K > 16", -1, NULL, NULL},
-                {"VWN_SHORT_ROWS", "!few && N >= 100 && M <= 16 && K <= 16", -1, NULL, "N % 32 == 0"},
+                {"VWN_LONG_ROWS", "!few && N >= 100 && M <= 16 && K > 16 && !parts && !sum", -1, NULL, NULL},
+                {"VWN_ROWS_BY_PARTS", "parts", -1, NULL, "N % 32 == 0"},
+                {"VWN_SHORT_ROWS", "!few && N >= 100 && M <= 16 && K <= 16 && !two", -1, NULL, "N % 32 == 0"},
+                {NULL, "two", -1, NULL, "N % 32 == 0"},
                 {"VWN_WIDE_PIECES", "N > 16 && M > 16", -1, NULL, NULL}};
     if (!tensor) {
         put_call(b, v, space, function, "VWN_WIDE_PIECES", v->c.along, &known[0], false);
@@ -244,15 +314,26 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
     buf_puts(b, "    const bool few = ((M <= 16 && N <= 8) || (M <= 8 && N <= 16)) && K >= 48;\n");
     buf_puts(b, "    const bool more = !few && ((M <= 32 && N <= 8) || (M <= 8 && N <= 32)) && K >= 48;\n");
     buf_printf(b, "    const bool turned = N > 8%s;\n", v->c.along == OWN ? "" : " || M <= 8");
+    buf_printf(b, "    const bool rows = %d && M %% 32 == 0 && K <= 32;\n", is_of_rows(v));
+    buf_printf(b, "    const bool sum = %d && N == 352, parts = %d && N >= 320 && K == 32 && !sum;\n", is_by_parts(v) && !v->add, is_by_parts(v));
+    if (is_by_parts(v) && !v->add) {
+        buf_puts(b, "    if (sum)\n        ");
+        put_sum(b, v, space);
+    }
+    buf_printf(b, "    const bool two = %d && ((N == 320 && M != 8 && K <= 16 && M <= 16) || (N == 101 && K <= 12));\n", is_two(v));
     buf_printf(b, "    const bool whole = %s %% 4 == 0;\n", v->c.along == OWN ? "N" : "M");
     for (size_t i = 0; i < COUNT_OF(cuts); i++)
         for (size_t k = 1; k < COUNT_OF(known); k++)
             for (int lines = 0; lines < (cuts[i].lines ? 2 : 1); lines++) {
                 const struct Cut *c = &cuts[i];
-                bool in_lines = v->c.kind != HELD || (v->c.along == OWN) == (strcmp(c->name, "VWN_SHORT_ROWS") == 0); /* rows of a tile are 32s */
+                bool short_rows = !c->name || strstr(c->name, "ROWS");
+                bool in_lines = v->c.kind != HELD || (v->c.along == OWN) == short_rows; /* rows of a tile are 32s */
                 bool eights = c->eights && known[k].terms == 32 && v->a.along == SUM && v->b.along == SUM;
                 buf_printf(b, "    if (%s && %s && %s(whole && %s))\n        ", c->when, known[k].when, lines ? "" : "!", c->lines && in_lines ? c->lines : "false");
-                put_call(b, v, space, function, eights ? c->eights : c->name, c->turned < 0 ? v->c.along : c->turned ? APART : OWN, &known[k], lines);
+                if (c->name)
+                    put_call(b, v, space, function, eights ? c->eights : c->name, c->turned < 0 ? v->c.along : c->turned ? APART : OWN, &known[k], lines);
+                else
+                    put_two(b, v, space, &known[k], lines);
             }
 }
 
@@ -345,6 +426,11 @@ static void make_numbers(Numbers *x, const Variant *v, const Size *s)
     memset(x, 0xff, sizeof *x);
     fill(x->a, x->a16, s->m * s->k, half_of(v->a), &state);
     fill(x->b, x->b16, s->n * s->k, half_of(v->b), &state);
+    for (int64_t i = 0; v->a.along == SUM && s->n >= 320 && s->k == 32 && i < s->m * s->k; i++)
+        if (i % s->k >= 16) { /* by both parts */
+            x->a[i] = x->a[i - 16];
+            x->a16[i] = x->a16[i - 16];
+        }
     fill(x->c + MARK, x->c16 + MARK, s->m * s->n, HALF_NONE, &state);
 }
 
@@ -358,6 +444,11 @@ static double error_of(const Numbers *x, const Numbers *before, const Variant *v
         for (int64_t k = 0; k < s->k; k++) {
             double a = x->a[v->a.along == OWN ? k * s->m + m : m * s->k + k];
             double b = x->b[v->b.along == OWN ? k * s->n + n : n * s->k + k];
+            want += a * b;
+            size += fabs(a * b);
+        }
+        for (int64_t k = 0; is_sum(v, s) && k < 8; k++) {
+            double a = x->a[m * s->k + k], b = x->b[n * s->k + k];
             want += a * b;
             size += fabs(a * b);
         }

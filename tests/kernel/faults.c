@@ -189,6 +189,7 @@ static const Fault product_faults[] = {
     {"over i2, i3, i4", "over i2, i3, i5", "its own two loops"},
     {"over i2, i3, i4", "over i2, i3", "three loops"},
     {"over i2, i3, i4", "over i2, i2, i4", "different loops"},
+    {"over i2, i3, i4", "over i2, i3, i4 in two parts", "may leave its buffer"},
     {"= b0", "+= b0", "0 of the 64 elements"},
     {"      product b2[", "      loop i5\n      product b2[", "once for each row"},
     {"b2[8*i2 + i3] = b0", "b2[8*i2] = b0", "in one place"},

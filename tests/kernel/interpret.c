@@ -271,9 +271,9 @@ static void run_stmt(Run *r, const KStmt *s)
     }
 }
 
-static double element(Run *r, uint32_t buffer, Ix ix)
+static double element(Run *r, uint32_t buffer, Ix ix, int64_t behind)
 {
-    int64_t i = at(r, ix);
+    int64_t i = at(r, ix) + behind;
     return cells(r, buffer, &i)->real[i];
 }
 
@@ -290,8 +290,8 @@ static void run_product(Run *r, const KProduct *x)
             Cells *c = cells(r, x->c, &to);
             Number sum = {.real = x->add ? c->real[to] : 0};
             for (; *v[2] < end[2]; ++*v[2])
-                fold(r, OP_SUM, &sum, (Number){.real = element(r, x->a, x->a_at) *
-                                                       element(r, x->b, x->b_at)});
+                for (int64_t part = 0; part < (x->parts ? 2 : 1); part++)
+                    fold(r, OP_SUM, &sum, (Number){.real = element(r, x->a, x->a_at, 0) * element(r, x->b, x->b_at, part * end[2])});
             c->real[to] = sum.real;
         }
 }

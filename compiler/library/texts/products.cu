@@ -185,10 +185,11 @@ FN void vwn_product_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am,
     }
 }
 /* How a product is cut: into wide pieces, or narrow ones because it has few columns or few rows, 16 at most; longer ones where there are
- * still enough, those of SHORT sums in a way of their own; or, of few numbers, its sum is cut into shares of warps. The text says it, so it has one
+ * still enough, those of SHORT sums in a way of their own; or, of few numbers, its sum is cut into shares of warps; or the second factor
+ * lies in two parts. The text says it, so it has one
  * way of a product and not all. */
 enum { VWN_WIDE_PIECES, VWN_FEW_COLUMNS, VWN_FEW_ROWS, VWN_LONG_ROWS, VWN_LONG_COLUMNS, VWN_SHORT_ROWS, VWN_SHORT_COLUMNS, VWN_FEW_NUMBERS,
-       VWN_MORE_NUMBERS, VWN_FEW_EIGHTS, VWN_MORE_EIGHTS };
+       VWN_MORE_NUMBERS, VWN_FEW_EIGHTS, VWN_MORE_EIGHTS, VWN_ROWS_BY_PARTS };
 /* c (M, N) = or += a (M, K) b (K, N), by all threads of a block; am: how far a steps with m. Where
  * there is little to do each thread does a row of four. */
 template <int WARPS, int CUT, int A, int B, int C, class F, class G, class H>
@@ -254,6 +255,15 @@ FN void vwn_two_terms(uint32_t (*to)[4], int r, F f, uint32_t at, uint32_t k, ui
         VWN_EVERY(i, 2, x.v[i] = WHOLE || k + i < left ? vwn_number(f, at + (k + i) * deep) : 0.0f)
     }
     vwn_split<PARTS>(to, r, x.v[0], x.v[1], E());
+}
+/* Of a tile of parts: what lies there, apart. */
+template <class E, int PARTS, int HOW, bool WHOLE, int BANK>
+FN void vwn_two_terms(uint32_t (*to)[4], int r, vwn_held_parts<BANK> f, uint32_t at, uint32_t k, uint32_t deep, uint32_t left)
+{
+    uint32_t x[2][PARTS];
+    VWN_EVERY(i, 2, const uint32_t upper = vwn_bank_parts<BANK>(f.first + at + (k + i) * deep);
+              VWN_EVERY(part, PARTS, x[i][part] = WHOLE || k + i < left ? f.at[upper ^ part * 8] : 0))
+    VWN_EVERY(part, PARTS, to[part][r] = x[0][part] | x[1][part] << 16)
 }
 template <bool ALONG_SUM> FN void vwn_load_pieces_at(uint32_t *to, vwn_spot row)
 {
@@ -491,6 +501,9 @@ FN void vwn_mma_eights(real (*x)[1][4], const uint32_t (*u)[PA][4], const uint32
                   vwn_mma(x[i][0], a, v[I % PB] + S, E()))
     }
 }
+/* Where eight rows at most are there the lower parts of a factor are stacked under the upper ones, as eight more: a product by both is one. */
+template <class F, class G> FN bool vwn_is_stacked(uint32_t M) { return vwn_both<F, G>::A == 2 && M <= 8; }
+FN void vwn_add_stacked(real *x) { VWN_EVERY(i, 2, x[i] += x[2 + i]) }
 /* The terms from k on, 32 of them, of rows and columns of 16 TM x 8 numbers that are there or have any others in their place. A sum may have
  * its terms in any order: a thread loads eight that lie next to each other, and both factors have them in the same places. */
 template <int TM, class F, class G> FN void vwn_tensor_eights(real (*x)[1][4], uint32_t M, const F *row, G column, uint32_t k)
@@ -500,6 +513,12 @@ template <int TM, class F, class G> FN void vwn_tensor_eights(real (*x)[1][4], u
     uint32_t u[2 * TM][PA][4] = {}, v[PB][4];
     VWN_EVERY(i, 2 * TM, if (TM > 1 || i * 8 < M) (vwn_eight_terms<E, PA>(u[i], row[i], k)))
     vwn_eight_terms<E, PB>(v, column, k);
+    if (TM == 1 && vwn_is_stacked<F, G>(M)) {
+        VWN_EVERY(r, 4, u[1][0][r] = u[0][PA - 1][r])
+        VWN_EVERY(i, PB, (vwn_mma_eights<E, PB - 1 - i, 0, TM, PA, PB>(x, u, v)))
+        VWN_EVERY(i, PB, (vwn_mma_eights<E, PB - 1 - i, 2, TM, PA, PB>(x, u, v)))
+        return;
+    }
     VWN_EVERY(i, PA * PB, (vwn_mma_eights<E, PA * PB - 1 - i, 0, TM, PA, PB>(x, u, v)))
     VWN_EVERY(i, PA * PB, (vwn_mma_eights<E, PA * PB - 1 - i, 2, TM, PA, PB>(x, u, v)))
 }
@@ -527,6 +546,8 @@ FN void vwn_tensor_shares(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
     real x[TM][1][4] = {};
     if constexpr (EIGHTS) {
         vwn_tensor_shares_of_eights<TM, WARPS>(x, M, N, K, a, am, b, bn);
+        if (TM == 1 && vwn_is_stacked<F, G>(M))
+            vwn_add_stacked(x[0][0]);
     } else {
         vwn_go_on<A>(a, warp * 16 * ak);
         vwn_go_on<B>(b, warp * 16 * bk);
@@ -578,15 +599,30 @@ template <class E, int I, int N, int PA, int PB> FN void vwn_mma_eight_columns(r
         VWN_EVERY(j, 2 * N, vwn_mma_eight(x[j / N][j % N], u[I / PB] + j / N * 2, v[I % PB][j % N * 2], E()))
     }
 }
-/* Sixteen terms at most of 32 rows or columns of a factor that lie next to each other: a thread loads four of them, of which each goes to
- * another eight of a fragment. So every fourth is one of an eight, and of a row of the result a thread has eight numbers, or four rows. */
-template <class E, int PARTS, bool FIRST = false, class G>
-FN void vwn_fragments_of_fours(uint32_t (*to)[PARTS][4], G f, uint32_t i, uint32_t deep, uint32_t K)
+/* Words of four numbers from i on, each with the one that lies there from j on. */
+template <class E, int PARTS, class G> FN void vwn_four_pairs(uint32_t (*to)[4], G f, uint32_t i, uint32_t j)
 {
-    const uint32_t lane = threadIdx.x % 32, own = i + lane / 4 * 4, mine = lane % 4 * 2;
-    VWN_EVERY(h, 2, vec<4> x[2] = {};
-              VWN_EVERY(k, 2, if (mine + h * 8 + k < K) x[k] = vwn_few<4>(f, own + (mine + h * 8 + k) * deep))
-              VWN_EVERY(j, 4, vwn_split<PARTS>(to[j / 2], FIRST ? h * 2 + j % 2 : j % 2 * 2 + h, x[0].v[j], x[1].v[j], E())))
+    const vec<4> x = vwn_few<4>(f, i), y = vwn_few<4>(f, j);
+    VWN_EVERY(r, 4, vwn_split<PARTS>(to, r, x.v[r], y.v[r], E()))
+}
+template <class E, int PARTS> FN void vwn_four_pairs(uint32_t (*to)[4], vwn_there<const bf16> f, uint32_t i, uint32_t j)
+{
+    const vec_pairs<4> x = vwn_many<4>(f.at + i), y = vwn_many<4>(f.at + j);
+    VWN_EVERY(r, 2, to[0][2 * r] = (x.v[r] & 0xffffu) | y.v[r] << 16; to[0][2 * r + 1] = x.v[r] >> 16 | (y.v[r] & 0xffff0000u))
+}
+/* Where the terms of a thread begin, of sixteen from k on: any other in the place of those that are not there. */
+FN void vwn_places_of_terms(uint32_t *to, uint32_t k, uint32_t deep, uint32_t K)
+{
+    VWN_EVERY(i, 4, const uint32_t own = k + threadIdx.x % 4 * 2 + i / 2 * 8 + i % 2; to[i] = (own < K ? own : 0) * deep)
+}
+/* Sixteen terms at most of 32 rows or columns, from i on, of a factor that lie next to each other: a thread loads four of them, of which each
+ * goes to another eight of a fragment. So every fourth is one of an eight, and of a row of the result a thread has eight numbers, or four rows. */
+template <class E, int PARTS, bool FIRST = false, class G>
+FN void vwn_fragments_of_fours(uint32_t (*to)[PARTS][4], G f, uint32_t i, const uint32_t *from, uint32_t left)
+{
+    vwn_go_on<VWN_ALONG_SUM>(f, i + threadIdx.x % 32 / 4 * 4);
+    VWN_EVERY(h, 2, uint32_t x[PARTS][4] = {}; if (h * 8 < left) vwn_four_pairs<E, PARTS>(x, f, from[2 * h], from[2 * h + 1]);
+              VWN_EVERY(j, 4, VWN_EVERY(part, PARTS, to[j / 2][part][FIRST ? h * 2 + j % 2 : j % 2 * 2 + h] = x[part][j])))
 }
 template <int BEGIN, class L> FN void vwn_get_eight(real (*x)[4], L line)
 {
@@ -598,16 +634,30 @@ template <int BEGIN, class L> FN void vwn_put_eight(const real (*x)[4], L line)
 }
 /* 32 columns from n on of a row of at most sixteen, of fragments of fours. */
 template <class E, int PA, int PB, class G, class H>
-FN void vwn_tensor_fours(const uint32_t (*u)[PA][4], uint32_t M, uint32_t n, uint32_t K, G b, uint32_t bk, H c, uint32_t cm, int add)
+FN void vwn_tensor_fours(const uint32_t (*u)[PA][4], uint32_t M, uint32_t n, uint32_t K, G b, const uint32_t *from, H c, uint32_t cm, int add)
 {
     const uint32_t row = threadIdx.x % 32 / 4, own = threadIdx.x % 4 * 8;
     real x[1][4][4] = {};
     uint32_t v[2][PB][4];
     const auto line = vwn_line_of(c, row * cm + n, own);
     VWN_EVERY(i, 2, if (add && row + i * 8 < M) vwn_get_eight<2 * i>(x[0], vwn_line_below(line, i * 8 * cm)))
-    vwn_fragments_of_fours<E, PB>(v, b, n, bk, K);
+    vwn_fragments_of_fours<E, PB>(v, b, n, from, K);
     VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, 1, 4, 0, 4, PA, PB>(x, u, v)))
     VWN_EVERY(i, 2, if (row + i * 8 < M) vwn_put_eight<2 * i>(x[0], vwn_line_below(line, i * 8 * cm)))
+}
+/* 32 columns from n on of a row of at most sixteen, whose factor is held. */
+template <class E, int PA, int PB, int B, int FOURS, class G>
+FN void vwn_tensor_columns_of_held(real (*x)[4][4], const uint32_t (*u)[PA][4], uint32_t n, uint32_t N, uint32_t K, G b, uint32_t bk, uint32_t bn)
+{
+    if (vwn_by_eights<G, B>::YES && K <= 8) {
+        if constexpr (vwn_by_eights<G, B>::YES) {
+            uint32_t v[PB][4];
+            vwn_fragment_eight<FOURS == 32>(v, b, n, N, bk, K);
+            VWN_EVERY(i, PA * PB, (vwn_mma_eight_rows<E, PA * PB - 1 - i, PA, PB>(x[0], u[0], v)))
+        }
+    } else {
+        VWN_EVERY(j, 2, (vwn_tensor_columns<E, j, 1, 1, 4, PA, PB, B, false, false>(x, u, b, n, bn, N, bk, K)))
+    }
 }
 /* Sixteen rows at most: the first factor is held. */
 template <int WARPS, int A, int B, int FOURS, class F, class G, class H>
@@ -617,49 +667,121 @@ FN void vwn_tensor_short_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t 
     typedef typename vwn_both<F, G>::part E;
     enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TN = 4, COLUMNS = 8 * TN };
     const uint32_t lane = threadIdx.x % 32;
-    uint32_t u[1][PA][4];
+    uint32_t u[1][PA][4], from[4];
     vwn_fragment<E, 0, PA, A, false, true>(u[0], a, 0, am, M, ak, K);
+    vwn_places_of_terms(from, 0, bk, K);
     for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
         if constexpr (FOURS == 32 && B == VWN_ALONG_OWN && !vwn_parts<G>::AS_IT_LIES && !vwn_is_narrow<H>::YES) {
-            vwn_tensor_fours<E, PA, PB>(u, M, n, K, b, bk, c, cm, add);
+            vwn_tensor_fours<E, PA, PB>(u, M, n, K, b, from, c, cm, add);
             continue;
         }
         real x[1][TN][4] = {};
         if constexpr (!vwn_is_narrow<H>::YES) {
             VWN_EVERY(i, 2, if (add) vwn_get_row<TN, FOURS>(x[0], lane / 4, n + lane % 4 * 2, M, N, c, cm, i))
         }
-        if (vwn_by_eights<G, B>::YES && K <= 8) {
-            if constexpr (vwn_by_eights<G, B>::YES) {
-                uint32_t v[PB][4];
-                vwn_fragment_eight<FOURS == 32>(v, b, n, N, bk, K);
-                VWN_EVERY(i, PA * PB, (vwn_mma_eight_rows<E, PA * PB - 1 - i, PA, PB>(x[0], u[0], v)))
-            }
-        } else {
-            VWN_EVERY(j, TN / 2, (vwn_tensor_columns<E, j, 1, 1, TN, PA, PB, B, false, false>(x, u, b, n, bn, N, bk, K)))
-        }
+        vwn_tensor_columns_of_held<E, PA, PB, B, FOURS>(x, u, n, N, K, b, bk, bn);
         VWN_EVERY(i, 2, if (i * 8 < M) vwn_put_row<TN, FOURS>(x[0], lane / 4, n + lane % 4 * 2, M, N, c, cm, i))
+    }
+}
+/* Two products of eight rows at most by one second factor: they are the upper and the lower rows of sixteen. */
+template <int WARPS, int A, int A2, int B, int FOURS, int FOURS2, class F, class G, class H, class H2>
+FN void vwn_two_products_bf16(uint32_t M, uint32_t M2, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, F a2, uint32_t am2, uint32_t ak2,
+                              G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, H2 c2, uint32_t cm2)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TN = 4, COLUMNS = 8 * TN };
+    const uint32_t row = threadIdx.x % 32 / 4, own = threadIdx.x % 4 * 2;
+    uint32_t u[1][PA][4], lower[PA][4];
+    vwn_fragment<E, 0, PA, A, false, true>(u[0], a, 0, am, M, ak, K);
+    vwn_fragment<E, 0, PA, A2, false, true>(lower, a2, 0, am2, M2, ak2, K);
+    VWN_EVERY(i, 2 * PA, u[0][i / 2][i % 2 * 2 + 1] = lower[i / 2][i % 2 * 2])
+    for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
+        real x[1][TN][4] = {}, y[TN][4];
+        vwn_tensor_columns_of_held<E, PA, PB, B, FOURS>(x, u, n, N, K, b, bk, bn);
+        VWN_EVERY(i, 2 * TN, y[i / 2][i % 2] = x[0][i / 2][2 + i % 2])
+        vwn_put_row<TN, FOURS>(x[0], row, n + own, M, N, c, cm, 0);
+        vwn_put_row<TN, FOURS2>(y, row, n + own, M2, N, c2, cm2, 0);
     }
 }
 /* Column q of eight n of a fragment, so that a thread has 2 TN columns of the result that lie next to each other. */
 template <int TN> FN uint32_t vwn_column_of(uint32_t n, uint32_t q) { return q / 2 * 2 * TN + n * 2 + q % 2; }
-/* 32 rows at a time of a factor of which fours lie next to each other: a thread adds to 2 TN neighbours of four rows in memory. */
+/* Eight rows at most by both parts of a factor of bf16, of sixteen terms each, which lie one behind the other along the sum: that is then of 32
+ * terms, eight of each thread. The first factor is held, its parts stacked. */
+enum { VWN_PART_TERMS = 16 };
+template <class E, class F, class G> FN void vwn_hold_stacked(uint32_t (*u)[4], uint32_t M, F a, uint32_t am)
+{
+    enum { PA = vwn_both<F, G>::A };
+    const uint32_t row = threadIdx.x % 32 / 4;
+    uint32_t part[2][4] = {};
+    vwn_eight_terms<E, PA>(part, a, (row < M ? row : 0) * am + threadIdx.x % 4 * 8 % VWN_PART_TERMS);
+    VWN_EVERY(r, 4, u[r / 2][r % 2 * 2] = part[0][r]; u[r / 2][r % 2 * 2 + 1] = part[1][r])
+}
+/* x += what is held by column number `column` */
+template <class E, class G> FN void vwn_mma_by_parts(real *x, const uint32_t (*u)[4], G b, uint32_t column)
+{
+    uint32_t v[1][4];
+    vwn_eight_terms<E, 1>(v, b, column * 2 * VWN_PART_TERMS + threadIdx.x % 4 * 8);
+    VWN_EVERY(s, 2, vwn_mma(x, u[s], v[0] + 2 * s, E()))
+}
+/* A thread has eight neighbours of a row of the result. */
+template <int WARPS, class F, class G, class H>
+FN void vwn_tensor_rows_by_parts(uint32_t M, uint32_t N, F a, uint32_t am, G b, H c, uint32_t cm, int add)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { TN = 4, COLUMNS = 8 * TN };
+    const uint32_t row = threadIdx.x % 32 / 4;
+    uint32_t u[2][4];
+    vwn_hold_stacked<E, F, G>(u, M, a, am);
+    for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
+        real x[TN][4] = {};
+        VWN_EVERY(j, TN, (vwn_mma_by_parts<E>(x[j], u, b, n + vwn_column_of<TN>(j, row))))
+        VWN_EVERY(j, TN, vwn_add_stacked(x[j]))
+        const auto line = vwn_line_of(c, row * cm + n, threadIdx.x % 4 * 8);
+        VWN_EVERY(i, 2, if (row < M) vwn_put_few<4>(line, i * 4, vec<4>{{x[2 * i][0], x[2 * i][1], x[2 * i + 1][0], x[2 * i + 1][1]}}, add))
+    }
+}
+/* c = a b + p q, of eight rows at most and lines of 32: a is of few terms, and q in two parts. */
+template <int WARPS, int A, int B, class F, class G, class P, class Q, class H>
+FN void vwn_sum_of_products_bf16(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk, uint32_t bn, P p, uint32_t pm,
+                                 Q q, H c, uint32_t cm)
+{
+    typedef typename vwn_both<F, G>::part E;
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, TN = 4, COLUMNS = 8 * TN };
+    const uint32_t row = threadIdx.x % 32 / 4;
+    uint32_t part[2][4] = {}, u[1][1][4], v[2][4];
+    vwn_fragment<E, 0, PA, A, false, true>(part, a, 0, am, M, ak, K);
+    VWN_EVERY(r, 2, u[0][0][2 * r] = part[0][2 * r]; u[0][0][2 * r + 1] = part[1][2 * r])
+    vwn_hold_stacked<E, P, Q>(v, M, p, pm);
+    for (uint32_t n = vwn_own_warp() * COLUMNS; n < N; n += WARPS * COLUMNS) {
+        real x[1][TN][4] = {};
+        VWN_EVERY(j, TN, (vwn_mma_by_parts<E>(x[0][j], v, q, n + j * 8 + row)))
+        vwn_tensor_columns_of_held<E, 1, PB, B, 32>(x, u, n, N, K, b, bk, bn);
+        VWN_EVERY(j, TN, vwn_add_stacked(x[0][j]))
+        vwn_put_row<TN, 32>(x[0], row, n + threadIdx.x % 4 * 2, M, N, c, cm, 0);
+    }
+}
+/* 32 rows at a time of a factor of which fours lie next to each other, 32 terms at most: a thread adds to 2 TN neighbours of four rows in
+ * memory. */
 template <int TN, int WARPS, int B, class F, class G>
 FN void vwn_tensor_four_rows(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t ak, G b, uint32_t bk, uint32_t bn, vwn_there<real> c, uint32_t cm, int add)
 {
     typedef typename vwn_both<F, G>::part E;
     enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, ROWS = 32, OWN = 2 * TN };
     const uint32_t lane = threadIdx.x % 32, column = lane % 4 * OWN;
-    uint32_t v[1][PB][4] = {};
-    VWN_EVERY(r, 2 * TN, const uint32_t q = vwn_column_of<TN>(r / 2, lane / 4);
-              vwn_two_terms<E, PB, B, false>(v[0], r, b, (q < N ? q : 0) * bn, lane % 4 * 2 + r % 2 * 8, bk, K))
+    uint32_t v[2][PB][4] = {}, from[2][4];
+    VWN_EVERY(h, 2, vwn_places_of_terms(from[h], h * 16, ak, K);
+              if (h * 16 < K) VWN_EVERY(r, 2 * TN, const uint32_t q = vwn_column_of<TN>(r / 2, lane / 4);
+              vwn_two_terms<E, PB, B, false>(v[h], r, b, (q < N ? q : 0) * bn, h * 16 + lane % 4 * 2 + r % 2 * 8, bk, K)))
     for (uint32_t m = vwn_own_warp() * ROWS; m < M; m += WARPS * ROWS) {
         real x[2][TN][4] = {};
-        uint32_t u[2][PA][4];
         real *const to = c.at + (m + lane / 4 * 4) * cm + column;
         vec<OWN> y[4] = {};
         VWN_EVERY(j, 4, if (add && column < N) y[j] = vwn_at<OWN>(to + j * cm))
-        vwn_fragments_of_fours<E, PA, true>(u, a, m, ak, K);
-        VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, 2, TN, 0, TN, PA, PB>(x, u, v)))
+        VWN_EVERY(h, 2, if (h * 16 < K) {
+            uint32_t u[2][PA][4];
+            vwn_fragments_of_fours<E, PA, true>(u, a, m, from[h], K - h * 16);
+            VWN_EVERY(i, PA * PB, (vwn_mma_part<E, PA * PB - 1 - i, 2, TN, 0, TN, PA, PB>(x, u, v + h)))
+        })
         VWN_EVERY(j, 4, VWN_EVERY(k, OWN, y[j].v[k] += x[j / 2][k / 2][j % 2 * 2 + k % 2]) if (column < N) vwn_at<OWN>(to + j * cm) = y[j])
     }
 }
@@ -705,11 +827,16 @@ FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
     constexpr bool LONG = CUT == VWN_LONG_ROWS, ONE = LONG || CUT == VWN_FEW_ROWS;
     constexpr int TM = CUT == VWN_LONG_COLUMNS ? 2 : !WIDE ? 1 : SPLIT_B && !SPLIT_A ? 4 : SPLIT_A && !SPLIT_B ? 1 : 2;
     constexpr int TN = CUT == VWN_FEW_COLUMNS || CUT == VWN_LONG_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 4 ? 1 : 4;
-    constexpr bool EIGHTS = CUT == VWN_FEW_EIGHTS || CUT == VWN_MORE_EIGHTS;
-    if constexpr (CUT == VWN_FEW_NUMBERS || CUT == VWN_FEW_EIGHTS)
+    constexpr bool EIGHTS = CUT == VWN_FEW_EIGHTS || CUT == VWN_MORE_EIGHTS, TURNS = CUT == VWN_FEW_EIGHTS && vwn_both<F, G>::A < vwn_both<F, G>::B;
+    if (TURNS && M <= 8 && N <= 8) { /* what is stacked comes first */
+        if constexpr (TURNS)
+            vwn_tensor_shares<1, true, WARPS, B, A, WHOLE>(N, M, K, b, bn, bk, a, ak, am, c, cn, cm, add);
+    } else if constexpr (CUT == VWN_FEW_NUMBERS || CUT == VWN_FEW_EIGHTS)
         vwn_tensor_shares<1, EIGHTS, WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
     else if constexpr (CUT == VWN_MORE_NUMBERS || CUT == VWN_MORE_EIGHTS)
         vwn_tensor_shares<2, EIGHTS, WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
+    else if constexpr (CUT == VWN_ROWS_BY_PARTS)
+        vwn_tensor_rows_by_parts<WARPS>(M, N, a, am, b, c, cm, add);
     else if constexpr (CUT == VWN_SHORT_ROWS)
         vwn_tensor_short_rows<WARPS, A, B, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
     else if constexpr (CUT == VWN_SHORT_COLUMNS)
@@ -753,11 +880,18 @@ template <class T> FN void vwn_lies(vwn_there<T> x) { __builtin_assume(__isGloba
 #define CALLED_FN FN
 template <class F> FN void vwn_lies(F) {}
 #endif
-/* The same as a function that is called, so that equal products of a kernel are one. */
+/* The same as functions that are called, so that equal products of a kernel are one. */
 template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, int FOURS, class F, class G, class H, class TM, class TN, class TK, class T>
 CALLED_FN void vwn_product_called(TM M, TN N, TK K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk,
                                   uint32_t bn, H c, uint32_t cm, uint32_t cn, T add)
 {
     vwn_lies(a), vwn_lies(b), vwn_lies(c);
     vwn_product_bf16<WARPS, CUT, A, B, C, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
+}
+template <int WARPS, int A, int A2, int B, int FOURS, int FOURS2, class F, class G, class H, class H2, class TM, class TM2, class TN, class TK>
+CALLED_FN void vwn_two_products_called(TM M, TM2 M2, TN N, TK K, F a, uint32_t am, uint32_t ak, F a2, uint32_t am2, uint32_t ak2, G b,
+                                       uint32_t bk, uint32_t bn, H c, uint32_t cm, H2 c2, uint32_t cm2)
+{
+    vwn_lies(a), vwn_lies(a2), vwn_lies(b), vwn_lies(c), vwn_lies(c2);
+    vwn_two_products_bf16<WARPS, A, A2, B, FOURS, FOURS2>(M, M2, N, K, a, am, ak, a2, am2, ak2, b, bk, bn, c, cm, c2, cm2);
 }
