@@ -1,8 +1,8 @@
-/* partitions.c - a sum over rows that takes two of them at a time, whose partitions have any number of rows, in the emulator.
+/* partitions.c - sums over rows that take two or four of them at a time, whose partitions have any number of rows, in the emulator.
  *
- * In:  a kernel with a sum over rows of products of eight terms, for partitions of 1, 2, 3, 5 and all rows.
+ * In:  a kernel with a sum over rows of products of eight terms, whose result lies by rows or by columns, for partitions of few and of all rows.
  * Out: `N passed, N failed`; 77 without a C++ compiler. Each partial sum is what a loop over its rows adds up in float64, to the bits that two
- *      bf16 parts of a factor keep, in the four ways of the emulator; the last row of an odd number is added once and alone.
+ *      bf16 parts of a factor keep, in the four ways of the emulator; rows that are left over at the end are added once and alone.
  */
 #include "backend_emu.h"
 
@@ -21,7 +21,7 @@ enum { ROWS = 32, WIDE = 512, TERMS = 8, FEW = 16, SUMS = WIDE * FEW, X = TERMS 
 
 static const char kernel_text[] =
     "vwn kernels 1 B=2 T=16\n\n"
-    "kernel \"rows, sums over rows\"  # pairs\n"
+    "kernel \"rows, sums over rows\"  # some\n"
     "rows B*T parts %d of %d\n"
     "buffer 0 read write tile real 128 \"c\"\n"
     "buffer 1 read real 4096 \"c\"\n"
@@ -43,7 +43,7 @@ static const char kernel_text[] =
     "        x2 real = mul x1 x1\n"
     "        store 0 b0[i2] = x2\n"
     "      end\n"
-    "      product b3[16*i3 + i4] += b2[{4096}*r + {512}*i5 + i3] * b0[16*i5 + i4] over i3, i4, i5\n"
+    "      product b3[%s] += b2[{4096}*r + {512}*i5 + i3] * b0[16*i5 + i4] over i3, i4, i5\n"
     "      loop i2 simd\n"
     "        x3 real = load b0[i2]\n"
     "        x4 real = mul x3 x3\n"
@@ -54,7 +54,12 @@ static const char kernel_text[] =
 
 /* A factor of two parts has lost 2^-17 of each number at most. */
 static const double BOUND = 2.5 * 0x1p-17;
-static const int chunks[] = {1, 2, 3, 5, ROWS};
+static const int chunks[] = {1, 2, 3, 4, 5, 6, 7, 9, ROWS};
+
+static const struct Form {
+    const char *at; /* of the sum */
+    int rows;       /* at one time */
+} forms[] = {{"16*i3 + i4", 4}, {"i3 + {512}*i4", 2}};
 
 typedef struct Numbers {
     _Alignas(16) float c[ROWS * C];
@@ -73,15 +78,16 @@ static void make_numbers(Numbers *n)
 }
 
 /* The largest error of all partial sums, of the sum of absolute terms. */
-static double error_of(const Numbers *n, int chunk)
+static double error_of(const Numbers *n, int chunk, bool by_rows)
 {
     double worst = 0;
     for (int first = 0; first < ROWS; first += chunk)
         for (int at = 0; at < SUMS; at++) {
             double want = 0, size = 0;
+            int column = by_rows ? at % FEW : at / WIDE, row = by_rows ? at / FEW : at % WIDE;
             for (int r = first; r < first + chunk && r < ROWS; r++)
                 for (int k = 0; k < TERMS; k++) {
-                    double c = n->c[r * C + k * FEW + at % FEW], x = of_half(n->x[r * X + k * WIDE + at / FEW], HALF_BF16);
+                    double c = n->c[r * C + k * FEW + column], x = of_half(n->x[r * X + k * WIDE + row], HALF_BF16);
                     want += x * c * c;
                     size += fabs(x * c * c);
                 }
@@ -94,9 +100,9 @@ static double error_of(const Numbers *n, int chunk)
     return worst;
 }
 
-static Kernel *mapped_kernel(Ctx *ctx, int chunk)
+static Kernel *mapped_kernel(Ctx *ctx, int chunk, const struct Form *form)
 {
-    const char *text = arena_printf(ctx->program, kernel_text, (ROWS + chunk - 1) / chunk, chunk);
+    const char *text = arena_printf(ctx->program, kernel_text, (ROWS + chunk - 1) / chunk, chunk, form->at);
     KernelTexts *all = kernels_read(ctx, ctx->program, source_add(ctx, "test", text, strlen(text)));
     if (!all)
         vwn_bug(ctx, "a kernel that cannot be read");
@@ -137,6 +143,7 @@ static const char *launch(Ctx *ctx, const Kernel *k, const Printed *text, const 
 typedef struct Job {
     Harness *h;
     int chunk;
+    const struct Form *form;
 } Job;
 
 static void run(Ctx *ctx, void *arg)
@@ -144,7 +151,7 @@ static void run(Ctx *ctx, void *arg)
     static Numbers x, first;
     const Job *j = arg;
     Harness *h = j->h;
-    Kernel *k = mapped_kernel(ctx, j->chunk);
+    Kernel *k = mapped_kernel(ctx, j->chunk, j->form);
     Printed text;
     emit_kernel(&text, k, &dialect_cuda, "");
     EmuText of = {.name = text.name, .text = text.text, .length = text.length};
@@ -152,7 +159,7 @@ static void run(Ctx *ctx, void *arg)
     size_t length;
     char why[512];
     const char *prelude = prelude_cuda(ctx->program, &length);
-    if (!CHECK(h, k->product.n == 1 && k->product.v[0].pairs) || !CHECK(h, emu_compile(prelude, length, &of, 1, &call, why))) {
+    if (!CHECK(h, k->product.n == 1 && k->product.v[0].together == j->form->rows) || !CHECK(h, emu_compile(prelude, length, &of, 1, &call, why))) {
         printf("%s\n", text.text);
         return;
     }
@@ -162,8 +169,8 @@ static void run(Ctx *ctx, void *arg)
         const char *said = launch(ctx, k, &text, &call, &x, &how);
         if (!way)
             first = x;
-        double worst = error_of(&x, j->chunk);
-        printf("partitions of %2d rows, %d: %.1e of the sum of absolute terms%s%s\n", j->chunk, way, worst, said ? ", " : "", said ? said : "");
+        double worst = error_of(&x, j->chunk, j->form == &forms[0]);
+        printf("partitions of %2d rows, %d at a time, %d: %.1e of the sum of absolute terms%s%s\n", j->chunk, j->form->rows, way, worst, said ? ", " : "", said ? said : "");
         CHECK(h, !said && worst < BOUND);
         CHECK_CASE(h, memcmp(&x, &first, sizeof x) == 0, "orders differ");
     }
@@ -174,9 +181,9 @@ int main(void)
     Harness h = {0};
     if (emu_missing())
         return EMU_SKIPPED;
-    for (size_t i = 0; i < COUNT_OF(chunks); i++) {
+    for (size_t i = 0; i < COUNT_OF(chunks) * COUNT_OF(forms); i++) {
         Ctx *ctx = ctx_new(NULL);
-        CHECK(&h, guarded(ctx, run, &(Job){&h, chunks[i]}));
+        CHECK(&h, guarded(ctx, run, &(Job){&h, chunks[i / COUNT_OF(forms)], &forms[i % COUNT_OF(forms)]}));
         ctx_free(ctx);
     }
     return harness_end(&h);
