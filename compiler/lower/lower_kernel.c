@@ -906,7 +906,7 @@ static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
  * no longer, and a thread that has room for all values takes no longer than it did without: where sums of a few elements hang on each
- * other a matrix that is half written out, or a loop in which each sum runs again, is many times as long as what it was to relieve. */
+ * other a matrix that is half written out, or a loop in which each sum runs again, is many times as long as what it was to relieve. An eighth of the statements may take half as long again. */
 static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same)
 {
     Lower start = lower_start(arena, splits, f, group, same), kept = {0};
@@ -935,7 +935,7 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
             bool slow = f->target->scattered && scattered(l.k) > f->target->scattered; /* to compile */
             double time, crowded = crowding(&l, &time);
             slow = slow || is_apart(&l);
-            better = !scheduled || (l.k->stmt.n <= 2 * kept.k->stmt.n && (!longest || time <= longest));
+            better = !scheduled || (l.k->stmt.n <= 2 * kept.k->stmt.n && (!longest || time <= longest * (8 * l.k->stmt.n <= kept.k->stmt.n ? 1.5 : 1)));
             if (better && (last || (!slow && crowded <= 1)))
                 return l;
             longest = better ? (slow ? 0 : time) : longest;
