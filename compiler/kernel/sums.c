@@ -111,8 +111,8 @@ static void collect(Sums *s, Ex sum)
 
 static Ex real_op(Kernel *k, Op op, Ex a, Ex b) { return kx_op(k, op, KT_REAL, (Ex[]){a, b}, 2, 0); }
 
-/* Terms of one factor become one, where the first of them stands; so does what is added twice, as in the derivative of a square. Returns whether
- * some did. */
+/* Terms of one factor become one, where the first of them stands; what is added twice, as in the derivative of a square, is no such pair.
+ * Returns whether some did. */
 static bool join_terms(Sums *s)
 {
     Kernel *k = s->k;
@@ -120,7 +120,7 @@ static bool join_terms(Sums *s)
     for (size_t i = 0; i < s->n; i++) {
         Term t = s->term[i];
         size_t to = 0;
-        while (to < n && !(s->term[to].more == t.more && s->term[to].few && t.few))
+        while (to < n && !(s->term[to].more == t.more && s->term[to].few && t.few && s->term[to].few != t.few))
             to++;
         if (to == n) {
             s->term[n++] = t;
@@ -159,7 +159,7 @@ static void order_sum(Sums *s, Ex e, Ex made)
 {
     enum { LONG = 8 };
     Kernel *k = s->k;
-    int alone = 0;
+    int alone = 0, results = 0;
     s->loops = loops_of(k, e);
     s->n = 0;
     s->alone = 0;
@@ -169,8 +169,8 @@ static void order_sum(Sums *s, Ex e, Ex made)
         return;
     bool joined = join_terms(s);
     for (size_t i = 0; i < s->n; i++)
-        alone += !is_product(s, s->term[i].all, made);
-    if (!joined && (s->n > LONG || (alone ? alone - 1 : 0) >= s->alone))
+        alone += !is_product(s, s->term[i].all, made), results += is_result(k, s->term[i].all);
+    if (!joined && (s->n > LONG || (results < 2 && (alone ? alone - 1 : 0) >= s->alone)))
         return;
     Ex term[SUM_TERMS], sum;
     size_t n = 0;
