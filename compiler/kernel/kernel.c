@@ -220,8 +220,6 @@ Ex kx_select(Kernel *k, Ex guard, Ex a, Ex b)
         return a;
     if (is_const(k, guard, 0))
         return b;
-    if (k->target->threads && kx(k, a)->kind == KX_LOAD && kx(k, a)->in[0] == guard && is_const(k, b, 0))
-        return a; /* what is not loaded is 0 */
     return intern(k, (KEx){.kind = KX_SELECT, .type = kx(k, a)->type, .in = {guard, a, b}});
 }
 

@@ -261,7 +261,7 @@ static void order_sum(Sums *s, Ex e, Ex made)
 {
     enum { LONG = 8 };
     Kernel *k = s->k;
-    int alone = 0;
+    int alone = 0, results = 0;
     s->loops = loops_of(k, e);
     s->n = 0;
     s->alone = 0;
@@ -272,8 +272,8 @@ static void order_sum(Sums *s, Ex e, Ex made)
     Ex common = regroup(s, e);
     bool joined = join_terms(s);
     for (size_t i = 0; i < s->n; i++)
-        alone += !is_product(s, s->term[i].all, made);
-    if (!joined && (s->n > LONG || (alone ? alone - 1 : 0) >= s->alone))
+        alone += !is_product(s, s->term[i].all, made), results += is_result(k, s->term[i].all);
+    if (!joined && (s->n > LONG || (results < 2 && (alone ? alone - 1 : 0) >= s->alone)))
         return;
     Ex term[SUM_TERMS], sum;
     size_t n = 0;

@@ -332,7 +332,7 @@ static void put_value_of(Printer *p, Ex e)
         put_dim(p, x->extent);
         break;
     case KX_AND: put_pattern(p, x, "$a & $b"); break;
-    case KX_SELECT: put_pattern(p, x, p->lanes && p->d->threads ? "vwn_choose($a, $b, $c)" : "$a ? $b : $c"); break;
+    case KX_SELECT: put_pattern(p, x, emit_loads_or_0(p, x) ? "$b" : p->lanes && p->d->threads ? "vwn_choose($a, $b, $c)" : "$a ? $b : $c"); break;
     case KX_RAND:
         buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",
                    int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),

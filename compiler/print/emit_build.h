@@ -65,6 +65,7 @@ bool emit_lanes_leave(const EmitLanes *l, Ex total);         /* does anything el
 void emit_lanes(EmitLanes *l);
 
 /* emit_threads.c */
+bool emit_loads_or_0(const Printer *p, const KEx *x); /* is what it chooses a load that leaves 0 where there is none? */
 enum { SUMS_LEAST = 3 }; /* so many totals are a call */
 char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum over rows, or of a sum over a row */
 /* The head of a loop from 0, by one thread or by those that share it. */
