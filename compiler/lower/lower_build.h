@@ -87,6 +87,10 @@ Dim lower_size_of(const Lower *l, Val v);
 Ex lower_concat_at(Lower *l, const Node *n, const Ix *c, Ex guard);
 Ex lower_moved_at(Lower *l, Val v, const Ix *c, Ex guard); /* pad and shift */
 
+/* The kernel of l's group over so many rows, as its splits and its budget say; not scheduled. */
+void lower_build(Lower *l, Dim rows);
+/* Is it more than `most` expressions, or of more loops than there can be? Then it was not built to its end. */
+bool lower_is_beyond(const Lower *l);
 /* split_loops.c: notes the splits that the kernel's loops want, and whether there are new ones; *row_work:
  * something in it is not the same for all rows. */
 bool lower_find_splits(Lower *l, bool *row_work);
