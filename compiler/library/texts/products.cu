@@ -721,7 +721,8 @@ template <class E, class G> FN void vwn_mma_by_parts(real *x, const uint32_t (*u
 {
     uint32_t v[1][4];
     vwn_eight_terms<E, 1>(v, b, column * 2 * VWN_PART_TERMS + threadIdx.x % 4 * 8);
-    VWN_EVERY(s, 2, vwn_mma(x, u[s], v[0] + 2 * s, E()))
+    vwn_mma(x, u[0], v[0], E());
+    vwn_mma(x, u[1], v[0] + 2, E());
 }
 /* A thread has eight neighbours of a row of the result. */
 template <int WARPS, class F, class G, class H>
