@@ -8,6 +8,7 @@
 
 #include "support/half.h"
 #include "support/harness.h"
+#include "support/kernel_text.h"
 #include "support/models.h"
 
 #include "compiler/gpu/device.h"
@@ -19,39 +20,6 @@
 
 enum { ROWS = 32, WIDE = 512, TERMS = 8, FEW = 16, SUMS = WIDE * FEW, X = TERMS * WIDE, C = TERMS * FEW };
 
-static const char kernel_text[] =
-    "vwn kernels 1 B=2 T=16\n\n"
-    "kernel \"rows, sums over rows\"  # some\n"
-    "rows B*T parts %d of %d\n"
-    "buffer 0 read write tile real 128 \"c\"\n"
-    "buffer 1 read real 4096 \"c\"\n"
-    "buffer 2 read bf16 131072 \"x\"\n"
-    "buffer 3 write part real 8192 \"sum\"\n"
-    "buffer 4 write real 4096 \"d\"\n"
-    "var i2 loop 128\n"
-    "var i3 loop 512\n"
-    "var i4 loop 16\n"
-    "var i5 loop 8\n"
-    "var part\n"
-    "root 0 store b0 over i2\n"
-    "root 1 store b4 over i2\n"
-    "begin\n"
-    "  parts\n"
-    "    rows\n"
-    "      loop i2 simd\n"
-    "        x1 real = load b1[{128}*r + i2]\n"
-    "        x2 real = mul x1 x1\n"
-    "        store 0 b0[i2] = x2\n"
-    "      end\n"
-    "      product b3[%s] += b2[{4096}*r + {512}*i5 + i3] * b0[16*i5 + i4] over i3, i4, i5\n"
-    "      loop i2 simd\n"
-    "        x3 real = load b0[i2]\n"
-    "        x4 real = mul x3 x3\n"
-    "        store 1 b4[{128}*r + i2] = x4\n"
-    "      end\n"
-    "    end\n"
-    "  end\n";
-
 /* A factor of two parts has lost 2^-17 of each number at most. */
 static const double BOUND = 2.5 * 0x1p-17;
 static const int chunks[] = {1, 2, 3, 4, 5, 6, 7, 9, ROWS};
@@ -59,7 +27,7 @@ static const int chunks[] = {1, 2, 3, 4, 5, 6, 7, 9, ROWS};
 static const struct Form {
     const char *at; /* of the sum */
     int rows;       /* at one time */
-} forms[] = {{"16*i3 + i4", 4}, {"i3 + {512}*i4", 2}};
+} forms[] = {{"b3[16*i3 + i4]", 4}, {"b3[i3 + {512}*i4]", 2}};
 
 typedef struct Numbers {
     _Alignas(16) float c[ROWS * C];
@@ -102,7 +70,8 @@ static double error_of(const Numbers *n, int chunk, bool by_rows)
 
 static Kernel *mapped_kernel(Ctx *ctx, int chunk, const struct Form *form)
 {
-    const char *text = arena_printf(ctx->program, kernel_text, (ROWS + chunk - 1) / chunk, chunk, form->at);
+    const char *parts = arena_printf(ctx->program, "parts %d of %d", (ROWS + chunk - 1) / chunk, chunk);
+    const char *text = text_with(ctx, text_with(ctx, sum_of_rows, "parts 8 of 4", parts), "b3[16*i3 + i4]", form->at);
     KernelTexts *all = kernels_read(ctx, ctx->program, source_add(ctx, "test", text, strlen(text)));
     if (!all)
         vwn_bug(ctx, "a kernel that cannot be read");
