@@ -514,7 +514,7 @@ static void open_loop(Printer *p, const KStmt *s)
     bool once = s->kind == KS_ROWS && p->k->grid.whole;
     if (s->unroll && !once) {
         begin_line(p);
-        buf_printf(&p->body, "#pragma unroll %u\n", s->unroll);
+        buf_printf(&p->body, s->mapped && s->unroll > 1 ? "#pragma unroll vwn_rounds(%u)\n" : "#pragma unroll %u\n", s->unroll);
     }
     begin_line(p);
     if (once) {

@@ -103,11 +103,11 @@ int64_t nvrtc_shared(const char *arch)
 /* No built-in headers; addresses in 64 bits; no option that trades exactness for speed. */
 static const char *const common_options[] = {"--minimal", "--std=c++17"};
 /* How a kernel is compiled. Of one that spills threads ask for their number wherever it is used (tiles.cu); of what spills with fewer blocks,
- * too, nothing is done that takes registers to save time: compilers have that since 13.0, as far as was seen. */
-typedef enum Thrift { AS_WRITTEN, NUMBER_AGAIN, ALL_THRIFT, THRIFTS } Thrift;
+ * too, nothing is done that takes registers to save time: compilers have that since 13.0, as far as was seen. At last no loop is written out. */
+typedef enum Thrift { AS_WRITTEN, NUMBER_AGAIN, ALL_THRIFT, ONE_ROUND, THRIFTS } Thrift;
 enum { THRIFT_SINCE = 13 };
 static const char *const thrift_option[THRIFTS] = {
-    [NUMBER_AGAIN] = "-DVWN_FEW_REGISTERS", [ALL_THRIFT] = "--ptxas-options=--register-usage-level=0"};
+    [NUMBER_AGAIN] = "-DVWN_FEW_REGISTERS", [ALL_THRIFT] = "--ptxas-options=--register-usage-level=0", [ONE_ROUND] = "-DVWN_ONE_ROUND"};
 enum { OPTIONS = 16 };
 
 static int by_text(const void *a, const void *b)
@@ -350,12 +350,18 @@ static int64_t blocks_to_try(const NvrtcBuild *u, const Missing *m)
 
 /* Is the number of a thread in its row a word of the text? */
 static bool has_number(const CudaText *k) { return memmem(k->text, k->length, "vwn_thread_of_row<", 18); }
+/* Are rounds of a loop of threads written out in it? */
+static bool has_rounds(const CudaText *k) { return memmem(k->text, k->length, "vwn_rounds(", 11); }
 
 /* How a kernel that was compiled is to be compiled again; false: it is what it will be. */
 static bool next_try(const NvrtcBuild *u, Missing *m)
 {
-    if (!spilled(&u->b->code[m->kernel]) || m->thrift == ALL_THRIFT)
+    if (!spilled(&u->b->code[m->kernel]) || m->thrift == ONE_ROUND)
         return false;
+    if (m->thrift == ALL_THRIFT) {
+        m->thrift = ONE_ROUND;
+        return has_rounds(&u->b->kernel[m->kernel]);
+    }
     if (m->thrift == AS_WRITTEN && has_number(&u->b->kernel[m->kernel])) {
         m->thrift = NUMBER_AGAIN;
         return true;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define FAKE_USE "/* a thread has %d values, %d bytes of arrays */"
-enum { OPTIONS = 1024, KERNELS = 256, PATH = 512, SAVED_BY_LEVEL = 4, SAVED_BY_NUMBERS = 8 };
+enum { OPTIONS = 1024, KERNELS = 256, PATH = 512, SAVED_BY_LEVEL = 4, SAVED_BY_NUMBERS = 8, SAVED_BY_ROUNDS = 16 };
 
 typedef struct Program {
     char *text, *name, *log, *cubin;
@@ -226,7 +226,7 @@ static bool read_option(Options *o, const char *option)
             o->saved += is(option, "--ptxas-options=--register-usage-level=0") ? SAVED_BY_LEVEL : 0;
             return true;
         }
-    o->saved += is(option, "-DVWN_FEW_REGISTERS") ? SAVED_BY_NUMBERS : 0;
+    o->saved += is(option, "-DVWN_FEW_REGISTERS") ? SAVED_BY_NUMBERS : is(option, "-DVWN_ONE_ROUND") ? SAVED_BY_ROUNDS : 0;
     size_t n = strlen(o->given);
     if (!is(option, "-D") ||
         option[2 + strspn(option + 2, "_=.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")])

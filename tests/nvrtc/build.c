@@ -237,6 +237,7 @@ static const Spilling spilling[] = {
     {"k_few", CUDA_VALUES("k_few", "256, 2", "31", "144"), 1, 65, 128, true, true, false}, /* few bytes: no block is given up */
     {"k_thrifty", CUDA_VALUES("k_thrifty", "256, 2", "24", "131"), 0, 65, 128, false, false, true},
     {"k_numbers", CUDA_NUMBERED("k_numbers", "256, 3", "86"), 1, 41, 80, false, false, false}, /* no block is given up */
+    {"k_rounds", CUDA_ROUNDS("k_rounds", "256, 2", "144"), 2, 41, 128, false, false, false}, /* few registers in mind are not enough */
     {"k_twice", CUDA_MANY("k_twice", "128, 6"), 3, 129, 255, false, false, false}, /* 5, 4 and 3 */
     {"k_steps", CUDA_MANY("k_steps", "256, 8"), 6, 129, 255, false, false, false}, /* 7 leave the 32 registers of 8 */
     {"k_quarters", CUDA_MANY("k_quarters", "64, 8"), 1, 129, 255, false, false, false}, /* 7 leave a quarter four warps, too */
@@ -261,7 +262,7 @@ static bool as_wanted(const Spilling *s, const CudaCode *code, bool again)
 }
 
 /* What spills is compiled with numbers of threads that are asked for again, where its text has one; for fewer blocks, as long as these
- * leave a thread more registers; and at last with few registers in mind;
+ * leave a thread more registers; with few registers in mind; and at last with no loop written out, where its text has one that is;
  * what is best is kept, and found by the next build. */
 static void test_spills(Harness *h, Ctx *ctx, const Nvrtc *n, const char *folder)
 {
@@ -280,9 +281,9 @@ static void test_spills(Harness *h, Ctx *ctx, const Nvrtc *n, const char *folder
     b.cache = &cache;
     CHECK(h, build_texts(ctx, n, &b, "sm_90a", text, SPILLING, first) == ST_OK);
     CHECK(h, b.compiled == SPILLING && b.again == again && count_files(folder, ".json") == SPILLING);
-    /* Programs of those that need no second one, of k_room with k_better and k_quarters, of k_twice for three blocks, of k_steps for one,
-     * of k_numbers and of k_thrifty. */
-    CHECK(h, count_files(folder, ".cubin") == 5 + is_fake(n));
+    /* Two programs of those that need no second one, as twelve are one; of k_room with k_better and k_quarters, of k_twice for three blocks, of k_steps for one,
+     * of k_numbers, of k_rounds and of k_thrifty. */
+    CHECK(h, count_files(folder, ".cubin") == 7 + is_fake(n));
     CHECK(h, build_texts(ctx, n, &b, "sm_90a", text, SPILLING, second) == ST_OK && !b.compiled && !b.again);
     for (int i = 0; i < SPILLING; i++) {
         CHECK_CASE(h, as_wanted(&spilling[i], &first[i], true), "with others");

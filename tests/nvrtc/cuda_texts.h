@@ -52,6 +52,10 @@ static inline bool open_or_skip(Ctx *ctx, Nvrtc *n)
 #define CUDA_NUMBERED(name, bounds, values)                                                    \
     "/* const vwn_thread_of_row<256> thread */\n#ifdef VWN_FEW_REGISTERS\n"                   \
     "#define FOURS 14\n#else\n#define FOURS 24\n#endif\n" CUDA_VALUES(name, bounds, "FOURS", values)
+/* The same where no round of a loop is written out. */
+#define CUDA_ROUNDS(name, bounds, values)                                                      \
+    "/* #pragma unroll vwn_rounds(2) */\n#ifdef VWN_ONE_ROUND\n"                             \
+    "#define ROUNDS 14\n#else\n#define ROUNDS 31\n#endif\n" CUDA_VALUES(name, bounds, "ROUNDS", values)
 /* An array with computed indices: it has a frame and spills nothing. */
 #define CUDA_FRAME CUDA_ARRAY("k_frame", "")
 #define CUDA_ARRAY(name, bounds)                                                               \

@@ -99,6 +99,12 @@ template <class E> FN void vwn_mma_eight(real *x, const uint32_t *a, uint32_t b,
 }
 FN uint32_t vwn_pair(real x, real y, fp16) { return emu_fp16(x) | (uint32_t)emu_fp16(y) << 16; }
 #endif
+/* How many rounds of a loop are written out. */
+#ifdef VWN_ONE_ROUND
+__device__ constexpr int vwn_rounds(int) { return 1; }
+#else
+__device__ constexpr int vwn_rounds(int n) { return n; }
+#endif
 /* The number of a thread among those of a row. Where a compiler is short of registers each use asks again, so that nothing that is
  * computed from it has one for longer than it is wanted. */
 #ifdef VWN_FEW_REGISTERS
