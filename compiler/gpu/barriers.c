@@ -44,7 +44,7 @@ bool kernel_row_touches(const Kernel *k, size_t i, const Kernel *mapped, const b
     return overwrites;
 }
 
-static bool in_one_place(const Kernel *k, size_t x, size_t y)
+bool kernel_in_one_place(const Kernel *k, size_t x, size_t y)
 {
     const KBuffer *a = &k->buffer.v[x], *b = &k->buffer.v[y];
     return a->tile && b->tile && a->slot >= 0 && a->slot == b->slot;
@@ -59,7 +59,7 @@ bool kernel_row_meets(const Kernel *k, const uint8_t *a, const uint8_t *b)
     for (size_t i = 0; i < k->buffer.n; i++)
         for (size_t j = 0; x[i] && j < k->buffer.n; j++) {
             bool stored = x[i] == WRITES && y[j] == WRITES;
-            if (y[j] && (x[i] | y[j]) & WRITES && !stored && (i == j || in_one_place(k, i, j)))
+            if (y[j] && (x[i] | y[j]) & WRITES && !stored && (i == j || kernel_in_one_place(k, i, j)))
                 return true;
         }
     return x[k->buffer.n] && y[k->buffer.n];

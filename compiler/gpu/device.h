@@ -63,6 +63,7 @@ uint32_t kernel_loops_inside(const Kernel *k, size_t loop); /* map_threads.c: ho
 static inline bool kernel_opens(const KStmt *s) { return s->kind == KS_LOOP || s->kind == KS_ROWS || s->kind == KS_PART; }
 size_t kernel_row_things(const Kernel *k);
 bool kernel_row_touches(const Kernel *k, size_t i, const Kernel *mapped, const bool *own, uint8_t *how);
+bool kernel_in_one_place(const Kernel *k, size_t x, size_t y); /* are these buffers tiles that lie in one? */
 bool kernel_row_meets(const Kernel *k, const uint8_t *a, const uint8_t *b); /* does one touch what the other does, and one of them writes? */
 
 /* structure.c: kernels with equal names differ in sizes alone: with one thread mapping they print one text. Of a

@@ -295,13 +295,6 @@ static void merge_loops(Kernel *k, size_t loop, size_t next)
     k->stmt.n = n;
 }
 
-/* Two tiles that lie in one place. */
-static bool share_a_place(const Kernel *k, const KTouch *u, const KTouch *v)
-{
-    const KBuffer *a = &k->buffer.v[u->number], *b = &k->buffer.v[v->number];
-    return u->number != v->number && a->tile && b->tile && a->slot >= 0 && a->slot == b->slot;
-}
-
 /* Does a round of the loop `next` touch what other rounds of `loop` do, one of them writing? Each element of a tensor is stored once. */
 static bool depend_on_others(const Kernel *k, size_t loop, size_t end, size_t next)
 {
@@ -317,7 +310,7 @@ static bool depend_on_others(const Kernel *k, size_t loop, size_t end, size_t ne
         for (size_t y = 0; y < b.n; y++) {
             const KTouch *u = &a.v[x], *v = &b.v[y];
             bool writes = u->thing == v->thing && (u->how | v->how) & WRITES, same = writes && u->number == v->number;
-            found = found || (writes && u->thing == OF_BUFFER && share_a_place(k, u, v)) || (same && u->thing == OF_ARRAY && !(u->deps & v->deps & round)) ||
+            found = found || (writes && !same && u->thing == OF_BUFFER && kernel_in_one_place(k, u->number, v->number)) || (same && u->thing == OF_ARRAY && !(u->deps & v->deps & round)) ||
                     (same && u->thing == OF_BUFFER && (u->how | v->how) != WRITES) || (same && u->thing == OF_BATCH);
         }
     arena_reset(k->arena, mark);

@@ -95,11 +95,21 @@ static void count(Ctx *ctx, void *arg)
 
 enum { PARTITIONS = 2048, FEW_PARTITIONS = 512 };
 
-static const Plan *plan_of(Ctx *ctx, int64_t sequences, const char *const *set)
+static const Plan *plan_for(Ctx *ctx, const Target *target, int64_t sequences, const char *const *set)
 {
     const Unit *u = load_text(ctx, text, set);
-    PlanOptions how = {.B = sequences, .T = u->train->context, .half = train_half(u->train), .target = &target_gpu};
+    PlanOptions how = {.B = sequences, .T = u->train->context, .half = train_half(u->train), .target = target};
     return plan_build(ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
+}
+
+static const Plan *plan_of(Ctx *ctx, int64_t sequences, const char *const *set) { return plan_for(ctx, &target_gpu, sequences, set); }
+
+static int times_in(const char *all, const char *what)
+{
+    int n = 0;
+    for (const char *at = all; (at = strstr(at, what)); at++)
+        n++;
+    return n;
 }
 
 /* The fewest partitions of the boundaries between sublayers, backward. */
@@ -141,18 +151,16 @@ static void check_loads(Ctx *ctx, void *arg)
 /* Operations of a row of mHC, and barriers of the kernel that has most. */
 static double mhc_operations(Ctx *ctx, const Target *target, int streams, int *barriers)
 {
-    const Unit *u = load_text(ctx, text, (const char *const[]){arena_printf(ctx->program, "conn=mhc(n = %d)", streams), NULL});
-    PlanOptions how = {.B = 4, .T = u->train->context, .half = train_half(u->train), .target = target};
-    const Plan *p = plan_build(ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
+    enum { SEQUENCES = 4, CONTEXT = 256 }; /* of the text */
+    const char *set[] = {arena_printf(ctx->program, "conn=mhc(n = %d)", streams), NULL};
+    const Plan *p = plan_for(ctx, target, SEQUENCES, set);
     int none = 0;
     *barriers = 0;
     for (size_t i = 0; i < p->n_kernel; i++) {
-        int n = 0;
-        for (const char *at = p->kernel[i].text; (at = strstr(at, "__syncthreads()")); at++)
-            n++;
+        int n = times_in(p->kernel[i].text, "__syncthreads()");
         *barriers = n > *barriers ? n : *barriers;
     }
-    return operations(p, streams * (streams + 2), &none) / (double)(how.B * how.T);
+    return operations(p, streams * (streams + 2), &none) / (SEQUENCES * CONTEXT);
 }
 
 /* Twice as many streams, whose matrices have four times as many elements: no more than that is computed, on a CPU either, and
@@ -187,8 +195,7 @@ static uint64_t most_shared(Ctx *ctx, const char *D, int *products)
             continue;
         uint64_t bytes = plan_shared_bytes(&p->kernel[l->kernel].grid, n);
         most = bytes > most ? bytes : most;
-        for (const char *at = p->kernel[l->kernel].text; (at = strstr(at, "vwn_product_bf16<")); at++)
-            ++*products;
+        *products += times_in(p->kernel[l->kernel].text, "vwn_product_bf16<");
     }
     return most;
 }
