@@ -5,7 +5,8 @@
  * The one idea: all that is known is linear. A guard says lo <= form <= hi; a quotient and a remainder say
  * base - by * quotient - remainder = 0. Each such bound narrows the variables in it by what the others can be,
  * until nothing changes; then the index is looked at as it is, and with multiples of bounds taken out of it, since
- * variables that stand in one bound together can do less than each alone.
+ * variables that stand in one bound together can do less than each alone. All of it is computed with whole numbers
+ * below 2^53, of which double has every one, so extents may be of any size: of what is larger nothing is known.
  */
 #include "kernel.h"
 
@@ -18,7 +19,7 @@ enum {
     LOOKS_MAX = 4000    /* at one sum with some taken out */
 };
 
-static const double FRACTION = 0x1p-10; /* of a whole number: more than sums of fractions are off */
+static const double EXACT = 0x1p53;
 
 typedef struct Interval {
     double lo, hi;
@@ -32,7 +33,7 @@ typedef struct Term {
 typedef struct Linear { /* the sum of coef * var, and a constant */
     uint32_t n;
     Term t[TERMS_MAX];
-    double constant; /* NAN: it has too many terms, nothing is known of it */
+    double constant; /* NAN: it has too many terms or too large ones, nothing is known of it */
 } Linear;
 
 typedef struct Bound {
@@ -60,6 +61,10 @@ typedef struct Known {
 static const Interval anything = {-INFINITY, INFINITY};
 
 static double size_of(const Known *g, Dim d) { return (double)ix_dim_at(g->k->ix, d); }
+static double exactly(double x) { return fabs(x) < EXACT ? x : NAN; }
+/* What is known of a lower and of an upper bound. */
+static double lowest(double x) { return x <= -EXACT ? -INFINITY : fmin(x, EXACT - 1); }
+static double highest(double x) { return x >= EXACT ? INFINITY : fmax(x, 1 - EXACT); }
 
 /* ---- sums ---- */
 
@@ -68,11 +73,13 @@ static void add_term(Linear *a, uint32_t v, double coef)
     for (uint32_t i = 0; i < a->n; i++)
         if (a->t[i].var == v) {
             a->t[i].coef += coef;
+            if (fabs(a->t[i].coef) >= EXACT)
+                a->constant = NAN;
             if (a->t[i].coef == 0)
                 a->t[i] = a->t[--a->n];
             return;
         }
-    if (a->n == TERMS_MAX)
+    if (a->n == TERMS_MAX || fabs(coef) >= EXACT)
         a->constant = NAN;
     else
         a->t[a->n++] = (Term){v, coef};
@@ -80,7 +87,7 @@ static void add_term(Linear *a, uint32_t v, double coef)
 
 static void add_linear(Linear *a, const Linear *b, double times)
 {
-    a->constant += times * b->constant;
+    a->constant = exactly(a->constant + exactly(times * b->constant));
     for (uint32_t i = 0; i < b->n; i++)
         add_term(a, b->t[i].var, times * b->t[i].coef);
 }
@@ -96,7 +103,7 @@ static double coef_of(const Linear *a, uint32_t v)
 static Interval plus(Interval a, double times, Interval b)
 {
     double x = times * b.lo, y = times * b.hi;
-    return (Interval){a.lo + fmin(x, y), a.hi + fmax(x, y)};
+    return (Interval){lowest(a.lo + lowest(fmin(x, y))), highest(a.hi + highest(fmax(x, y)))};
 }
 
 static Interval range(const Known *g, const Linear *a)
@@ -152,7 +159,8 @@ static uint32_t variable(Known *g, IVar v)
         return at;
     }
     bool held = info->kind == IV_VALUE;
-    return new_variable(g, v, held ? anything : (Interval){(double)info->lo, (double)info->hi});
+    Interval is = {lowest((double)info->lo), highest((double)info->hi)};
+    return new_variable(g, v, held ? anything : is);
 }
 
 static Linear linear_of(Known *g, Ix ix)
@@ -162,7 +170,7 @@ static Linear linear_of(Known *g, Ix ix)
     for (uint32_t i = 0; i < f->n; i++) {
         double coef = (double)f->t[i].mult * size_of(g, f->t[i].coef);
         if (f->t[i].var == 0)
-            a.constant += coef;
+            a.constant = exactly(a.constant + coef);
         else
             add_term(&a, variable(g, f->t[i].var), coef);
     }
@@ -176,7 +184,7 @@ static void collect(Known *g, Ex e)
         collect(g, x->in[0]);
         collect(g, x->in[1]);
     } else if (x->kind == KX_INSIDE) {
-        Bound b = {linear_of(g, x->ix), {0, size_of(g, x->extent) - 1}};
+        Bound b = {linear_of(g, x->ix), {0, highest(size_of(g, x->extent) - 1)}};
         vec_push(g->arena, &g->bound, b);
     }
 }
@@ -226,23 +234,39 @@ static void cut_all(Known *g, size_t from, size_t to)
 
 /* ---- looking ---- */
 
-/* Every bound that is found holds, so they may be combined: a, with `beside` added, lies in *out. */
-static void look(Known *g, const Linear *a, Interval beside, size_t from, int depth, Interval *out)
+static double divisor(double a, double b)
+{
+    int64_t x = (int64_t)fabs(a), y = (int64_t)fabs(b);
+    while (y) {
+        int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return (double)x;
+}
+
+/* Every bound that is found holds, so they may be combined: `scale` times a whole number that lies in *out is a, with
+ * `beside` added. */
+static void look(Known *g, const Linear *a, Interval beside, double scale, size_t from, int depth, Interval *out)
 {
     Interval is = plus(range(g, a), 1, beside);
-    out->lo = fmax(out->lo, is.lo);
-    out->hi = fmin(out->hi, is.hi);
+    out->lo = fmax(out->lo, ceil(is.lo / scale));
+    out->hi = fmin(out->hi, floor(is.hi / scale));
     if (depth == 0)
         return;
     for (size_t j = from; j < g->bound.n; j++)
         for (uint32_t i = 0; i < g->bound.v[j].form.n; i++) {
             const Bound *b = &g->bound.v[j];
-            double times = coef_of(a, b->form.t[i].var) / b->form.t[i].coef;
+            double of = b->form.t[i].coef, times = coef_of(a, b->form.t[i].var);
             if (times == 0 || g->looks++ > LOOKS_MAX)
                 continue;
-            Linear rest = *a;
-            add_linear(&rest, &b->form, -times);
-            look(g, &rest, plus(beside, times, b->is), j + 1, depth - 1, out);
+            double both = copysign(divisor(times, of), of), by = of / both;
+            Linear rest = {.constant = 0};
+            add_linear(&rest, a, by);
+            add_linear(&rest, &b->form, -times / both);
+            if (scale * by < EXACT)
+                look(g, &rest, plus(plus((Interval){0, 0}, by, beside), times / both, b->is), scale * by, j + 1,
+                     depth - 1, out);
         }
 }
 
@@ -255,9 +279,9 @@ static bool narrow(Known *g, const Bound *b, Term t, int depth)
     Interval of = anything, *is = &g->var.v[t.var];
     add_term(&rest, t.var, -t.coef);
     g->looks = 0;
-    look(g, &rest, (Interval){0, 0}, 0, depth, &of);
-    double x = (b->is.lo - of.hi) / t.coef, y = (b->is.hi - of.lo) / t.coef;
-    double lo = ceil(fmin(x, y) - FRACTION), hi = floor(fmax(x, y) + FRACTION);
+    look(g, &rest, (Interval){0, 0}, 1, 0, depth, &of);
+    Interval left = plus(b->is, -1, of);
+    double lo = ceil(fmin(left.lo / t.coef, left.hi / t.coef)), hi = floor(fmax(left.lo / t.coef, left.hi / t.coef));
     bool better = lo > is->lo || hi < is->hi;
     is->lo = fmax(is->lo, lo);
     is->hi = fmin(is->hi, hi);
@@ -285,8 +309,8 @@ static bool proves(Known *g, const Linear *a, int64_t elements)
         if (depth <= TAKEN_OUT_NARROWING)
             narrow_all(g, depth);
         g->looks = 0;
-        look(g, a, (Interval){0, 0}, 0, depth, &is);
-        good = g->never || (is.lo > -1 + FRACTION && is.hi < (double)elements - FRACTION); /* an index is whole */
+        look(g, a, (Interval){0, 0}, 1, 0, depth, &is);
+        good = g->never || (is.lo >= 0 && is.hi < (double)elements);
     }
     return good;
 }

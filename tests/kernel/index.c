@@ -3,7 +3,7 @@
  * In:  random sums of loop variables, divided by random numbers; places of elements that have moved along two axes.
  * Out: `N passed, N failed`. The forms have the values of what they stand for, at every combination of the loops; what a
  *      sum is made of is divided where the rest of it does not matter. Where guards keep a place inside a tensor that is
- *      proved, and nothing is that is not so.
+ *      proved, however long an axis is, and nothing is that is not so.
  */
 #include "support/models.h"
 #include "support/harness.h"
@@ -103,15 +103,17 @@ typedef struct Moved {
     int64_t rows, loop, size;
 } Moved;
 
-/* The element of a tensor that a kernel over some of its axes, or a part of one, asks for: two axes moved. */
-static void move(Case *c, Ctx *ctx, Moved *m)
+/* The element of a tensor that a kernel over some of its axes, or a part of one, asks for: two axes moved. One axis has
+ * `length` elements, or none is long. */
+static void move(Case *c, Ctx *ctx, Moved *m, int64_t length)
 {
     static const int64_t sizes[] = {1, 2, 2, 3, 4, 6, 8};
     Ix at[MAX_RANK] = {0};
-    m->s.rank = (uint8_t)(2 + some(c, 4));
+    m->s.rank = (uint8_t)(2 + some(c, length ? 2 : 4));
     m->size = m->rows = 1;
+    int far = length ? (int)some(c, m->s.rank) : -1;
     for (int i = 0; i < m->s.rank; i++) {
-        m->s.d[i] = DIM(sizes[some(c, COUNT_OF(sizes))]);
+        m->s.d[i] = DIM(i == far ? length : sizes[some(c, COUNT_OF(sizes))]);
         m->size *= m->s.d[i].n;
     }
     for (int64_t n = some(c, 40) + 1; n > 0; n--) /* a divisor of the size */
@@ -131,34 +133,68 @@ static void move(Case *c, Ctx *ctx, Moved *m)
     m->at = ix_linear(t, &m->s, at);
 }
 
+/* Is a place inside the tensor proved where the guard holds, at every combination of the loops, and only there? */
+static bool moved_is_proved(Case *c, Ctx *ctx, int64_t length)
+{
+    Moved m = {0};
+    int64_t lowest = INT64_MAX, highest = INT64_MIN, at[LOOPS] = {0};
+    bool inside = true;
+    move(c, ctx, &m, length);
+    for (at[0] = 0; at[0] < m.rows; at[0]++)
+        for (at[1] = 0; at[1] < m.loop; at[1]++) {
+            int64_t place = value_of(m.k.ix, m.at, at);
+            bool there = true;
+            for (int i = 0; i < 2; i++) {
+                int64_t x = value_of(m.k.ix, m.test[i], at);
+                there = there && x >= 0 && x < m.extent[i].n;
+            }
+            inside = inside && place >= 0 && place < m.size;
+            lowest = there && place < lowest ? place : lowest;
+            highest = there && place > highest ? place : highest;
+        }
+    bool last = lowest <= highest; /* something is there */
+    CHECK(c->h, !last || kernel_in_bounds(&m.k, m.at, m.guard, m.size) == (lowest >= 0 && highest < m.size));
+    CHECK(c->h, !last || !kernel_in_bounds(&m.k, m.at, m.guard, highest));
+    CHECK(c->h, inside || !kernel_in_bounds(&m.k, m.at, 0, m.size));
+    return m.guard && last && kernel_in_bounds(&m.k, m.at, m.guard, m.size);
+}
+
 static void bounds(Ctx *ctx, void *arg)
 {
-    Case *c = arg;
     int proved = 0;
-    for (int round = 0; round < 2000; round++) {
-        Moved m = {0};
-        int64_t lowest = INT64_MAX, highest = INT64_MIN, at[LOOPS] = {0};
-        bool inside = true;
-        move(c, ctx, &m);
-        for (at[0] = 0; at[0] < m.rows; at[0]++)
-            for (at[1] = 0; at[1] < m.loop; at[1]++) {
-                int64_t place = value_of(m.k.ix, m.at, at);
-                bool there = true;
-                for (int i = 0; i < 2; i++) {
-                    int64_t x = value_of(m.k.ix, m.test[i], at);
-                    there = there && x >= 0 && x < m.extent[i].n;
-                }
-                inside = inside && place >= 0 && place < m.size;
-                lowest = there && place < lowest ? place : lowest;
-                highest = there && place > highest ? place : highest;
-            }
-        bool last = lowest <= highest; /* something is there */
-        proved += m.guard && last && kernel_in_bounds(&m.k, m.at, m.guard, m.size);
-        CHECK(c->h, !last || kernel_in_bounds(&m.k, m.at, m.guard, m.size) == (lowest >= 0 && highest < m.size));
-        CHECK(c->h, !last || !kernel_in_bounds(&m.k, m.at, m.guard, highest));
-        CHECK(c->h, inside || !kernel_in_bounds(&m.k, m.at, 0, m.size));
+    for (int round = 0; round < 2000; round++)
+        proved += moved_is_proved(arg, ctx, 0);
+    CHECK(((Case *)arg)->h, proved > 500);
+}
+
+/* Of lengths at which one element is a small share of all. */
+static void bounds_of_long_axes(Ctx *ctx, void *arg)
+{
+    static const int64_t lengths[] = {1023, 1024, 1056, 2048, 4099};
+    int proved = 0;
+    for (int round = 0; round < 60; round++)
+        proved += moved_is_proved(arg, ctx, lengths[round % COUNT_OF(lengths)]);
+    CHECK(((Case *)arg)->h, proved > 15);
+}
+
+/* A row of 32 elements lies turned in [32, T], its second half in front of the first: where the guard says that it is
+ * the first half, no row T is read. Of every length that memory has, and none longer. */
+static void bounds_of_any_length(Ctx *ctx, void *arg)
+{
+    Case *c = arg;
+    for (int64_t rows = 2; rows < INT64_C(1) << 45; rows += rows % 2 ? rows : 1) {
+        Kernel k;
+        kernel_init(&k, ctx, ctx->program, 1, 1, DIM(rows));
+        Shape s = {.rank = 3, .d = {DIM(2), DIM(rows), DIM(32)}};
+        Ix i = ix_var(k.ix, ix_loop(k.ix, DIM(32), 1)), at[MAX_RANK], half = ix_add(k.ix, i, ix_const(k.ix, 16));
+        ix_unlinear(k.ix, &s, ix_add(k.ix, ix_scale(k.ix, ix_var(k.ix, k.row), DIM(32)), half), at);
+        Ix turned = ix_add(k.ix, at[1], ix_scale(k.ix, at[2], DIM(rows)));
+        Ix place = ix_add(k.ix, turned, ix_scale(k.ix, at[0], DIM(32 * rows)));
+        Ex first = kx_inside(&k, i, DIM(16));
+        CHECK(c->h, kernel_in_bounds(&k, place, first, 32 * rows));
+        CHECK(c->h, !kernel_in_bounds(&k, place, first, 32 * rows - 1));
+        CHECK(c->h, !kernel_in_bounds(&k, place, kx_inside(&k, i, DIM(17)), 32 * rows));
     }
-    CHECK(c->h, proved > 500);
 }
 
 /* A guard over one part of a row tells which rows there are, so another part of the row is there as well. */
@@ -216,6 +252,8 @@ int main(void)
     CHECK(&h, guarded(ctx, divide, &c));
     CHECK(&h, guarded(ctx, divide_high, &c));
     CHECK(&h, guarded(ctx, bounds, &c));
+    CHECK(&h, guarded(ctx, bounds_of_long_axes, &c));
+    CHECK(&h, guarded(ctx, bounds_of_any_length, &c));
     CHECK(&h, guarded(ctx, bounds_of_parts, &c));
     CHECK(&h, guarded(ctx, bounds_of_quotients, &c));
     ctx_free(ctx);

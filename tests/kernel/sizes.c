@@ -1,0 +1,127 @@
+/* sizes.c - every example and every model of models/ is planned at sizes that other tests do not have.
+ *
+ * In:  the examples, made small but for a width of 256 or 384, and all of models/; contexts of 128, 160, 1,024 and
+ *      2,048 (images have their own), three sequences, products in bf16, for a CPU and for a GPU.
+ * Out: `N passed, N failed`. The training step has a plan: every kernel of it is proved while it is lowered
+ *      (kernel_check()), and the plan itself (plan_verify()).
+ * The one idea: what is lowered depends on how long a loop is, and at some sizes on more than that: whether a bound is
+ * known, which loops are split, how much is written out. To plan costs little more for a large size than for a small one.
+ *
+ * Each family is drawn with both targets and every context over the list; VWN_TEST_WHOLE=1 takes every pair of these.
+ */
+#include "support/examples.h"
+
+#include "compiler/plan/plan.h"
+
+static const Source mechanisms[] = {
+    {"rotary.vwn", {"rotary, turned", {NULL}}},
+    {"mamba2.vwn", {"mamba-2", {NULL}}},
+    {"shifts.vwn", {"shifted scores", {NULL}}},
+};
+static const int contexts[] = {128, 160, 1024, 2048};
+static const Target *const targets[] = {&target_cpu, &target_gpu};
+enum {
+    EXAMPLES = COUNT_OF(sources),
+    MECHANISMS = COUNT_OF(mechanisms),
+    SIZES = COUNT_OF(contexts) * COUNT_OF(targets),
+    CASES = (EXAMPLES + MECHANISMS) * SIZES,
+    SEQUENCES = 3,
+    SET_MAX = 16
+};
+
+typedef struct Case {
+    const Source *source;
+    int context;
+    const Target *target;
+    size_t kernels;
+} Case;
+
+static const char *text_of(Ctx *ctx, const Source *s)
+{
+    if (s >= sources && s < sources + EXAMPLES)
+        return example_text(ctx, s);
+    return trained_text(ctx, arena_printf(ctx->program, "%s/tests/kernel/models/%s", VWN_SOURCE_DIR, s->file), true);
+}
+
+/* With another number behind the first of these words, if there is one. */
+static const char *with_number(Ctx *ctx, const char *text, const char *words, int number)
+{
+    const char *at = strstr(text, words);
+    at = at ? at + strlen(words) : text;
+    at += strspn(at, " =");
+    size_t digits = strspn(at, "0123456789_");
+    return digits && at > text ? arena_printf(ctx->program, "%.*s%d%s", (int)(at - text), text, number, at + digits) : text;
+}
+
+/* Contexts of images follow from these. */
+static const char *with_context(Ctx *ctx, const char *text, int context)
+{
+    if (strstr(text, "head classify") || strstr(text, "head noise"))
+        return text;
+    return with_number(ctx, with_number(ctx, text, "  context", context), "embed position { size", context);
+}
+
+/* Widths become 256, or 384 where three heads share them, and what is as wide and wider follows. */
+static const char *wider(Ctx *ctx, const char *const *set, size_t at)
+{
+    int64_t width = 0;
+    for (size_t i = 0; set[i]; i++)
+        if (strncmp(set[i], "D=", 2) == 0 || strncmp(set[i], "d=", 2) == 0)
+            width = atoll(set[i] + 2);
+    const char *value = strchr(set[at], '=') + 1;
+    int64_t number = atoll(value) * (width % 3 ? 256 : 384);
+    return width && atoll(value) >= width
+               ? arena_printf(ctx->program, "%.*s%lld", (int)(value - set[at]), set[at], (long long)(number / width))
+               : set[at];
+}
+
+static void plan_case(Ctx *ctx, void *arg)
+{
+    Case *c = arg;
+    const char *text = with_context(ctx, text_of(ctx, c->source), c->context), *set[SET_MAX] = {NULL};
+    size_t n = 0;
+    for (; c->source->v.set[n]; n++)
+        set[n] = wider(ctx, c->source->v.set, n);
+    if (strstr(text, "\nlet D = 64\n")) /* of models/ */
+        set[n++] = "D=256";
+    set[n++] = "train.precision=mixed(compute = bf16, master = fp32)";
+    set[n++] = "train.batch=768 seqs";
+    Unit *u = load_text(ctx, text, set);
+    const Graph *g = step_gradient(u->model, u->train, true, ctx->program);
+    PlanOptions how = {.B = SEQUENCES, .T = u->train->context, .half = HALF_BF16, .target = c->target};
+    const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
+    plan_verify(ctx, p);
+    c->kernels = p->n_kernel;
+}
+
+static Case case_of(size_t i)
+{
+    size_t of = i / SIZES;
+    return (Case){.source = of < EXAMPLES ? &sources[of] : &mechanisms[of - EXAMPLES],
+                  .context = contexts[i % SIZES / COUNT_OF(targets)],
+                  .target = targets[i % COUNT_OF(targets)]};
+}
+
+static const char *case_name(size_t i)
+{
+    static char name[128];
+    Case c = case_of(i);
+    snprintf(name, sizeof name, "%s, %d, %s", c.source->v.name, c.context, c.target->name);
+    return name;
+}
+
+static bool run_one(size_t i)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Case c = case_of(i);
+    bool ok = guarded(ctx, plan_case, &c) && c.kernels > 0;
+    printf("%-40s %3zu kernels, %5.1f MB%s\n", case_name(i), c.kernels, (double)ctx->peak_bytes / 1e6, ok ? "" : "  FAILED");
+    fflush(stdout);
+    ctx_free(ctx);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    return run_drawn(argc, argv, &(CaseDraw){.one_in = 5, .sanitized = 67, .first = 2}, CASES, case_name, run_one);
+}
