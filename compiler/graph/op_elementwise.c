@@ -357,11 +357,13 @@ GRAD(MAX)
     grad_choice(g, v, d, want, din, true);
 }
 
+/* a - b floor(a / b): 1 and -floor(a / b), also where it jumps */
 GRAD(MOD)
 {
-    (void)g, (void)v;
     if (want[0])
         din[0] = d;
+    if (want[1])
+        din[1] = U1(NEG, U2(MUL, d, U1(FLOOR, U2(DIV, IN(0), IN(1)))));
 }
 
 NO_GRAD(LT)

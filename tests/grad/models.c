@@ -1,6 +1,7 @@
 /* models.c - gradients of whole models: every parameter tensor of every connection, float64 central differences.
  *
- * In:  the small models of models.h with randomised parameters.   Out: `N passed, N failed`.
+ * In:  the small models of models.h with randomised parameters; expressions at places where a function has two slopes.
+ * Out: `N passed, N failed`.
  */
 #include "support/models.h"
 
@@ -69,9 +70,66 @@ static void compare(Ctx *ctx, void *arg)
     c->worst = worst;
 }
 
+/* The table "slopes" of grammar/README.md: x is [2, 2, 1] + where. */
+static const struct Slope {
+    const char *text;
+    double where, slope[3];
+} slopes[] = {
+    {"relu(x)", -2, {0, 0, 0}},
+    {"max(x, 0)", -2, {0.5, 0.5, 0}},
+    {"min(x, 0)", -2, {0.5, 0.5, 1}},
+    {"clamp(x, -1, 2)", 0, {0.5, 0.5, 1}},
+    {"clamp(x, -1, 2)", -3, {0.5, 0.5, 0}},
+    {"max(x, over = -1)", 0, {0.5, 0.5, 0}},
+    {"min(x, over = -1)", -1, {0, 0, 1}},
+    {"abs(x)", -2, {0, 0, -1}},
+    {"sign(x) + floor(x) + ceil(x) + round(x)", -2, {0, 0, 0}},
+    {"where(x > 0, x, 0)", -2, {0, 0, 0}},
+    {"where(x >= 0, x, 0)", -2, {1, 1, 0}},
+    {"x mod 2", 0, {1, 1, 1}},
+    {"7 mod x", 0, {-3, -3, -7}},
+    {"8 mod x", 0, {-4, -4, -8}},
+    {"x ^ 2", -2, {0, 0, -2}},
+    {"sqrt(x)", -1, {0.5, 0.5, INFINITY}},
+};
+
+static bool slope_is(const struct Slope *s)
+{
+    Ctx *ctx = ctx_new(NULL);
+    const char *text = arena_printf(
+        ctx->program,
+        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
+        "block bend()(y: [.., D]) -> [.., D] {\n  param x : [3] = zeros\n  loss.s = sum(%s)\n  return y\n}\n"
+        "model m {\n  context = 2, width = 2, mask = none, connection = residual(), init = zeros, pre_norm = none\n"
+        "  embed tokens { vocab = 256 }\n  bend\n  head lm { norm = none }\n}\n"
+        "train {\n  data = text_file(\"none.txt\"), tokenizer = bytes(), batch = 1 seqs, length = 1 steps, seed = 1, precision = fp32\n"
+        "  optimizer sgd { lr = 1, momentum = 0, weight_decay = 0 }\n}\n",
+        s->text);
+    Unit *u = load_text(ctx, text, NULL);
+    Graph *g = step_gradient(u->model, u->train, true, ctx->program);
+    RefBinding *bind = bind_all(ctx->program, g, u->model, 1, 2, 0.3);
+    RefRun run = {.B = 1, .T = 2, .seed = 1, .bind = bind, .n_bind = g->ext.n};
+    Tensor **r = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
+    Name path = name_str(ctx, "bend.x");
+    Tensor *x = bound(bind, g, EXT_PARAM, path), *d = bound(bind, g, EXT_GRAD, path);
+    for (int k = 0; k < 3; k++)
+        x->real[k] = (k < 2 ? 2 : 1) + s->where;
+    ref_evaluate(g, ctx->program, &run, r);
+    bool good = true;
+    for (int k = 0; k < 3; k++)
+        if (d->real[k] != s->slope[k]) {
+            printf("the slope of %s at %g is %g, not %g  FAILED\n", s->text, x->real[k], d->real[k], s->slope[k]);
+            good = false;
+        }
+    ctx_free(ctx);
+    return good;
+}
+
 int main(void)
 {
     int passed = 0, failed = 0;
+    for (size_t i = 0; i < COUNT_OF(slopes); i++)
+        slope_is(&slopes[i]) ? passed++ : failed++;
     CaseDraw draw = {.one_in = 1, .sanitized = 16};
     for (size_t i = 0; i < MODELS; i++) {
         const Variant *v = model_variant(i);

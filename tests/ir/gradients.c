@@ -1,9 +1,10 @@
-/* gradients.c - every operator's gradient rule against central differences in float64.
+/* gradients.c - every operator's gradient rule against central differences in float64, in every operand.
  *
  * In:  ops.def: for each row a function case_ID, so that a row without a test does not link.
- * Out: the number of checks; a rule that is wrong by more than 1e-6 fails.
+ * Out: the number of checks; a rule that is wrong by more than 1e-6 fails, and so does an operator with a real operand
+ * that no case differentiates.
  * The one idea: sum(op(params) * weights) is differentiated both ways; inputs are spread so
- * that no kink lies within the steps of the differences.
+ * that no kink lies within the steps of the differences. At kinks a table says what the slope is.
  */
 #include "support.h"
 
@@ -31,7 +32,7 @@ typedef Val CaseRule(Case *c);
         (void)c;                                                                        \
         return 0;                                                                       \
     }
-/* no input, an integer or a step function, or without a second gradient */
+/* no real input */
 NO_CASE(EXT)
 NO_CASE(CONST)
 NO_CASE(FILL)
@@ -40,18 +41,11 @@ NO_CASE(DIM)
 NO_CASE(IOTA)
 NO_CASE(RAND)
 NO_CASE(RANDN)
-NO_CASE(SIGN)
-NO_CASE(FLOOR)
-NO_CASE(CEIL)
-NO_CASE(ROUND)
 NO_CASE(TO_REAL)
-NO_CASE(TO_INT)
-NO_CASE(ROUND_TO) /* checked in values.c: the gradient passes the rounding */
-NO_CASE(STOP)     /* checked in values.c */
-NO_CASE(LT)
-NO_CASE(LE)
-NO_CASE(EQ)
-NO_CASE(TOP_K)
+/* whose gradient is none of differences: the rounding is passed, the other ends it; see values.c */
+NO_CASE(ROUND_TO)
+NO_CASE(STOP)
+/* who asks for it is told that there is none: see refused() */
 NO_CASE(DYNAMIC_UPDATE_SLICE)
 NO_CASE(DYNAMIC_SLICE)
 NO_CASE(SDPA_GRAD)
@@ -103,6 +97,23 @@ static void keep_apart(Tensor *t, double by)
         t->real[k] = floor(t->real[k] * 10) / 10 + by;
 }
 
+/* A step function: flat between its jumps, which lie at multiples of a half. */
+static Val steps_case(Case *c, Op op)
+{
+    Shape s;
+    if (!some_shape(c->variant, &s))
+        return 0;
+    Val x = P(s);
+    keep_apart(bench_tensor(c->b, x), 0.05);
+    Val y = ir_unary(c->g, op, x);
+    return op == OP_TO_INT ? ir_cast(c->g, y, DT_REAL) : y;
+}
+static Val case_SIGN(Case *c) { return steps_case(c, OP_SIGN); }
+static Val case_FLOOR(Case *c) { return steps_case(c, OP_FLOOR); }
+static Val case_CEIL(Case *c) { return steps_case(c, OP_CEIL); }
+static Val case_ROUND(Case *c) { return steps_case(c, OP_ROUND); }
+static Val case_TO_INT(Case *c) { return steps_case(c, OP_TO_INT); }
+
 /* variants: equal shapes, then pairs that broadcast */
 static Val binary_case(Case *c, Op op, double lo, double hi, double lo2, double hi2)
 {
@@ -121,7 +132,7 @@ static Val binary_case(Case *c, Op op, double lo, double hi, double lo2, double 
         b = a;
     }
     Val x = bench_param(c->b, &a, lo, hi), y = bench_param(c->b, &b, lo2, hi2);
-    if (op == OP_MIN || op == OP_MAX) {
+    if (op == OP_MIN || op == OP_MAX || op == OP_LT || op == OP_LE || op == OP_EQ) {
         keep_apart(bench_tensor(c->b, x), 0);
         keep_apart(bench_tensor(c->b, y), 0.05);
     }
@@ -148,6 +159,9 @@ BINARY_CASE(ADD, -2, 2, -2, 2)
 BINARY_CASE(SUB, -2, 2, -2, 2)
 BINARY_CASE(MUL, -2, 2, -2, 2)
 BINARY_CASE(DIV, -2, 2, 0.7, 2)
+BINARY_CASE(LT, -2, 2, -2, 2)
+BINARY_CASE(LE, -2, 2, -2, 2)
+BINARY_CASE(EQ, -2, 2, -2, 2)
 
 static Val case_MIN(Case *c) { return choice_case(c, OP_MIN); }
 static Val case_MAX(Case *c) { return choice_case(c, OP_MAX); }
@@ -166,12 +180,19 @@ static Val case_POW(Case *c)
     return ir_binary(c->g, OP_POW, x, ir_fill(c->g, exponents[k]));
 }
 
+/* a = (q + r) b, with whole q and r well inside of 0 to 1, so that no jump is near; b above and below 0. */
 static Val case_MOD(Case *c)
 {
-    Shape s;
-    if (!some_shape(c->variant, &s))
+    Val y = binary_case(c, OP_MOD, -2, 2, -2, 2);
+    if (!y)
         return 0;
-    return ir_binary(c->g, OP_MOD, bench_param(c->b, &s, 0.1, 0.9), ir_fill(c->g, 1.0));
+    int64_t k = 0;
+    for (size_t p = 0; p < 2; p++) {
+        Tensor *t = bench_tensor(c->b, c->b->params.v[p]);
+        for (int64_t i = 0; i < t->size; i++, k++)
+            t->real[i] = p ? (k % 2 ? -1 : 1) * (1 + 0.002 * (double)(k % 5)) : (double)(k % 7 - 3) + 0.5 + 0.01 * (double)(k % 3);
+    }
+    return y;
 }
 
 static Val case_WHERE(Case *c)
@@ -179,7 +200,11 @@ static Val case_WHERE(Case *c)
     Shape s;
     if (!some_shape(c->variant, &s))
         return 0;
-    Val mask = ir_binary(c->g, OP_LT, bench_input(c->b, &s, -1, 1), ir_fill(c->g, 0));
+    Val mask = P(s); /* what is not 0 is true, whatever its size */
+    Tensor *m = bench_tensor(c->b, mask);
+    for (int64_t k = 0; k < m->size; k++)
+        m->real[k] = m->real[k] < 0 ? 0 : 1;
+    mask = ir_binary(c->g, OP_LT, ir_fill(c->g, 0.5), mask);
     return ir_where(c->g, mask, P(s), P(s));
 }
 
@@ -408,6 +433,13 @@ static Val case_PLACE(Case *c)
     return ir_node(c->g, OP_PLACE, in, 2, NULL, &x);
 }
 
+/* The chosen are the same within the steps of the differences. */
+static Val case_TOP_K(Case *c)
+{
+    Shape x = SHAPE(3, DIM_B, DIM_T, DIM(5));
+    return c->variant ? 0 : ir_cast(c->g, ir_top_k(c->g, P(x), 2), DT_REAL);
+}
+
 static Val case_SDPA(Case *c)
 {
     const Sdpa list[] = {
@@ -439,8 +471,31 @@ static Val case_SDPA(Case *c)
     return ir_sdpa(c->g, P(q), P(k), P(v), &list[c->variant % (int)COUNT_OF(list)]);
 }
 
+/* Operands of an operator, as bits: those that are real in some variant, and those that a parameter leads to. */
+typedef struct Operands {
+    uint32_t real, asked;
+} Operands;
+
+static void look_at_operands(const Bench *b, Op op, Operands *o)
+{
+    const Graph *g = b->g;
+    bool *leads = NEW_ARRAY(b->ctx->program, bool, g->node.n);
+    for (size_t i = 0; i < b->params.n; i++)
+        leads[b->params.v[i]] = true;
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        for (size_t k = 0; k < n->n_in; k++) {
+            leads[v] |= leads[n->in[k]];
+            if (n->op == op && node_at(g, n->in[k])->dtype == DT_REAL)
+                o->real |= 1u << k;
+            if (n->op == op && leads[n->in[k]])
+                o->asked |= 1u << k;
+        }
+    }
+}
+
 /* false when there is no such variant */
-static bool run_variant(Tally *t, Op op, CaseRule *rule, int variant, size_t *compared)
+static bool run_variant(Tally *t, Op op, CaseRule *rule, int variant, size_t *compared, Operands *o)
 {
     Bench *b = bench_new();
     b->seed = (uint64_t)op * 1000 + (uint64_t)variant;
@@ -451,6 +506,7 @@ static bool run_variant(Tally *t, Op op, CaseRule *rule, int variant, size_t *co
     if (CTX_TRY(b->ctx, &guard)) {
         Val y = rule(&c);
         there = y != 0;
+        look_at_operands(b, op, o);
         error = y ? bench_gradient_error(b, y, compared) : 0;
         ctx_leave(b->ctx, &guard);
     } else {
@@ -464,10 +520,107 @@ static bool run_variant(Tally *t, Op op, CaseRule *rule, int variant, size_t *co
     return there;
 }
 
+/* Without a case there is no real operand, or the gradient is not of differences. */
+static bool has_no_case(Op op)
+{
+    return op_info(op)->n_in == 0 || op == OP_TO_REAL || op == OP_ROUND_TO || op == OP_STOP || op == OP_SDPA_GRAD ||
+           op == OP_AUX || op == OP_DYNAMIC_UPDATE_SLICE || op == OP_DYNAMIC_SLICE;
+}
+
 static void run_cases(Tally *t, Op op, CaseRule *rule, size_t *compared)
 {
-    for (int variant = 0; run_variant(t, op, rule, variant, compared);)
+    Operands o = {0};
+    int variant = 0;
+    while (run_variant(t, op, rule, variant, compared, &o))
         variant++;
+    check(t, (variant > 0) != has_no_case(op), "%s: no case", op_info(op)->name);
+    check(t, (o.real & ~o.asked) == 0, "%s: no case asks for the gradient in operands %#x", op_info(op)->name,
+          (unsigned)(o.real & ~o.asked));
+}
+
+/* What has no gradient at all says so, and gives no zeros. */
+static void refused(Tally *t)
+{
+    for (int k = 0; k < 3; k++) {
+        Bench *b = bench_new();
+        Graph *g = b->g;
+        Shape s = SHAPE(3, DIM_B, DIM_T, DIM(2)), on = SHAPE(1, DIM_B), all = SHAPE(4, DIM_B, DIM_T, DIM(1), DIM(2));
+        Val x = bench_param(b, k == 2 ? &all : &s, -1, 1), y = 0, d;
+        CtxGuard guard;
+        volatile bool told = true;
+        b->ctx->on_bug = NULL;
+        if (CTX_TRY(b->ctx, &guard)) {
+            if (k == 0)
+                y = ir_put(g, x, x, ir_int(g, 0), bench_index(b, &on, 0, 2));
+            else if (k == 1)
+                y = ir_take(g, x, ir_int(g, 1), DIM(2), 0);
+            else /* attention at a position */
+                y = ir_sdpa(g, x, x, x, &(Sdpa){.causal = true, .scale = 1, .first = ir_int(g, 0)});
+            graph_gradient(g, ir_sum(g, y, (1u << shape_of(g, y)->rank) - 1, false), &x, 1, &d);
+            told = false;
+            ctx_leave(b->ctx, &guard);
+        }
+        check(t, told && strstr(b->ctx->message, "no gradient"), "no gradient %d: `%s`", k, b->ctx->message);
+        bench_free(b);
+    }
+}
+
+/* Slopes where a function has two, or none, as grammar/README.md has them. In the last columns what PyTorch 2.15 has there; (by
+ * `torch.autograd` in float64); where a row has something else, it says why. */
+typedef struct Kink {
+    const char *what;
+    Op op;
+    double a, b, da, db;
+    double torch_a, torch_b;
+} Kink;
+static const Kink kinks[] = {
+    {"relu at 0", OP_RELU, 0, 0, 0, 0, 0, 0},
+    {"relu at -0", OP_RELU, -0.0, 0, 0, 0, 0, 0},
+    {"abs at 0", OP_ABS, 0, 0, 0, 0, 0, 0},
+    {"sign at 0", OP_SIGN, 0, 0, 0, 0, 0, 0},
+    {"floor at 1", OP_FLOOR, 1, 0, 0, 0, 0, 0},
+    {"ceil at 1", OP_CEIL, 1, 0, 0, 0, 0, 0},
+    {"round at 0.5", OP_ROUND, 0.5, 0, 0, 0, 0, 0},
+    {"sqrt at 0", OP_SQRT, 0, 0, INFINITY, 0, INFINITY, 0},
+    {"max of equals", OP_MAX, 2, 2, 0.5, 0.5, 0.5, 0.5},
+    {"min of equals", OP_MIN, 2, 2, 0.5, 0.5, 0.5, 0.5},
+    {"max of 0 and -0", OP_MAX, 0, -0.0, 0.5, 0.5, 0.5, 0.5},
+    {"mod at a multiple", OP_MOD, 6, 2, 1, -3, 1, -3},
+    {"mod below 0", OP_MOD, -7, 2, 1, 4, 1, 4},
+    {"mod of a negative number", OP_MOD, 7, -2, 1, 4, 1, 4},
+    {"0 ^ 0", OP_POW, 0, 0, 0, 0, 0, 0}, /* in b, where log 0 would be */
+    {"0 ^ 2", OP_POW, 0, 2, 0, 0, 0, 0},
+    {"0 ^ 0.5", OP_POW, 0, 0.5, INFINITY, 0, INFINITY, 0},
+    {"(-2) ^ 3", OP_POW, -2, 3, 12, 0, 12, NAN}, /* 0 in b, where log(-2) would be */
+    {"lt of equals", OP_LT, 1, 1, 0, 0, 0, 0},
+    {"eq of equals", OP_EQ, 1, 1, 0, 0, 0, 0},
+};
+
+static void slopes(Tally *t)
+{
+    for (size_t i = 0; i < COUNT_OF(kinks); i++) {
+        const Kink *k = &kinks[i];
+        Bench *b = bench_new();
+        Graph *g = b->g;
+        bool two = op_info(k->op)->class == CLASS_BINARY;
+        Shape s = SHAPE(1, DIM(1));
+        Val x[2] = {bench_param(b, &s, 0, 1), bench_param(b, &s, 0, 1)}, d[2];
+        bench_tensor(b, x[0])->real[0] = k->a;
+        bench_tensor(b, x[1])->real[0] = k->b;
+        Val y = two ? ir_binary(g, k->op, x[0], x[1]) : ir_unary(g, k->op, x[0]);
+        graph_gradient(g, ir_sum(g, y, 1, false), x, 2, d);
+        double got[2] = {0, 0};
+        for (int n = 0; n < 2; n++)
+            if (d[n])
+                ir_output(g, name_printf(b->ctx, "d%d", n), d[n]);
+        Tensor **r = bench_run(b, g);
+        for (int n = 0, at = 0; r && n < 2; n++)
+            if (d[n])
+                got[n] = r[at++]->real[0];
+        check(t, got[0] == k->da && (!two || got[1] == k->db), "%s: the slopes are %g and %g, not %g and %g (PyTorch: %g and %g)",
+              k->what, got[0], got[1], k->da, k->db, k->torch_a, k->torch_b);
+        bench_free(b);
+    }
 }
 
 int main(void)
@@ -477,6 +630,8 @@ int main(void)
 #define OP(id, ...) run_cases(&t, OP_##id, case_##id, &compared);
 #include "compiler/graph/ops.def"
 #undef OP
+    refused(&t);
+    slopes(&t);
     printf("%zu derivatives compared\n", compared);
     return tally_end(&t, "gradients");
 }
