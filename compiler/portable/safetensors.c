@@ -24,8 +24,17 @@ enum { LARGEST_HEADER = 100 << 20, BLOCK = 1 << 20 };
 
 static const struct {
     const char *name;
-    size_t size;
-} types[SAFE_TYPES] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}};
+    int bits;
+} types[SAFE_TYPES] = {{"F64", 64}, {"F32", 32}, {"F16", 16}, {"BF16", 16}, {"I64", 64}, {"I32", 32}, {"I16", 16}, {"I8", 8},
+                       {"U64", 64}, {"U32", 32}, {"U16", 16}, {"U8", 8}, {"BOOL", 8},
+                       /* not read */
+                       {"C64", 64}, {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8},
+                       {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4}};
+
+const char *safe_type_name(SafeType type)
+{
+    return types[type].name;
+}
 
 /* ---- checksum ---- */
 
@@ -115,14 +124,12 @@ static bool read_at(const SafeFile *f, void *to, uint64_t n, uint64_t at, char w
     return true;
 }
 
-static bool read_shape(const SafeFile *f, const Json *shape, SafeTensor *t, char why[WHY])
+static bool read_shape(const Region *m, const SafeFile *f, const Json *shape, SafeTensor *t, char why[WHY])
 {
     if (!shape || shape->kind != JSON_ARRAY)
         return wrong(f, why, shape ? 8 + shape->offset : 8, "tensor `%.80s` has no shape",
                      t->name);
-    if (shape->n > SAFE_RANK)
-        return wrong(f, why, 8 + shape->offset, "tensor `%.80s` has %zu axes, more than %d",
-                     t->name, shape->n, SAFE_RANK);
+    t->d = region_take(m, (shape->n + 1) * sizeof *t->d);
     t->elements = 1;
     for (const Json *k = shape->first; k; k = k->next) {
         if (k->kind != JSON_NUMBER || !k->whole || k->integer < 0)
@@ -136,7 +143,15 @@ static bool read_shape(const SafeFile *f, const Json *shape, SafeTensor *t, char
     return true;
 }
 
-static bool read_entry(const SafeFile *f, const Json *j, SafeTensor *t, char why[WHY])
+/* The bytes of so many numbers; false where they are no whole bytes. */
+static bool bytes_of(SafeType type, int64_t elements, int64_t *bytes)
+{
+    int bits = types[type].bits;
+    int64_t part = elements % 8 * bits; /* of the last numbers */
+    return !__builtin_mul_overflow(elements / 8, bits, bytes) && part % 8 == 0 && !__builtin_add_overflow(*bytes, part / 8, bytes);
+}
+
+static bool read_entry(const Region *m, const SafeFile *f, const Json *j, SafeTensor *t, char why[WHY])
 {
     uint64_t at = 8 + j->offset, room = f->size - 8 - f->header;
     const char *type = json_string(j, "dtype");
@@ -149,7 +164,7 @@ static bool read_entry(const SafeFile *f, const Json *j, SafeTensor *t, char why
     if (t->type == SAFE_TYPES)
         return wrong(f, why, at, "tensor `%.80s` has the unknown type `%.20s`", t->name,
                      type ? type : "");
-    if (!read_shape(f, json_get(j, "shape"), t, why))
+    if (!read_shape(m, f, json_get(j, "shape"), t, why))
         return false;
     const Json *o = json_get(j, "data_offsets");
     if (!o || o->kind != JSON_ARRAY || o->n != 2)
@@ -162,13 +177,9 @@ static bool read_entry(const SafeFile *f, const Json *j, SafeTensor *t, char why
                      "bytes of data",
                      t->name, (unsigned long long)room);
     int64_t bytes;
-    if (__builtin_mul_overflow(t->elements, (int64_t)types[t->type].size, &bytes) ||
-        bytes != hi->integer - lo->integer)
-        return wrong(f, why, 8 + o->offset,
-                     "tensor `%.80s` has %lld numbers of %zu bytes, but %lld "
-                     "bytes of data",
-                     t->name, (long long)t->elements, types[t->type].size,
-                     (long long)(hi->integer - lo->integer));
+    if (!bytes_of(t->type, t->elements, &bytes) || bytes != hi->integer - lo->integer)
+        return wrong(f, why, 8 + o->offset, "tensor `%.80s` has %lld numbers of %d bits, but %lld bytes of data", t->name,
+                     (long long)t->elements, types[t->type].bits, (long long)(hi->integer - lo->integer));
     t->begin = 8 + f->header + (uint64_t)lo->integer;
     t->end = 8 + f->header + (uint64_t)hi->integer;
     return true;
@@ -208,6 +219,8 @@ static bool check_cover(const SafeFile *f, char why[WHY])
 
 static bool check_metadata(const SafeFile *f, const Json *m, char why[WHY])
 {
+    if (m->kind == JSON_NULL) /* there is none */
+        return true;
     if (m->kind != JSON_OBJECT)
         return wrong(f, why, 8 + m->offset, "__metadata__ is not an object");
     for (const Json *k = m->first; k; k = k->next)
@@ -244,8 +257,8 @@ static bool read_header(const Region *m, SafeFile *f, char why[WHY])
         if (k->key_n == 12 && !memcmp(k->key, "__metadata__", 12)) {
             if (!check_metadata(f, k, why))
                 return false;
-            f->metadata = k;
-        } else if (!read_entry(f, k, &f->tensor[f->n++], why)) {
+            f->metadata = k->kind == JSON_OBJECT ? k : NULL;
+        } else if (!read_entry(m, f, k, &f->tensor[f->n++], why)) {
             return false;
         }
     }
@@ -311,13 +324,24 @@ static double from_half(uint16_t h)
     return sign * x;
 }
 
+/* Whole numbers of up to 64 bits, low byte first. */
+static double from_whole(SafeType type, const unsigned char *p, int bits)
+{
+    uint64_t u = 0;
+    for (int i = 0; i < bits; i += 8)
+        u |= (uint64_t)p[i / 8] << i;
+    if (type > SAFE_I8)
+        return (double)u;
+    u <<= 64 - bits;
+    return (double)((int64_t)u >> (64 - bits));
+}
+
 static double from_bytes(SafeType type, const unsigned char *p)
 {
     double f64;
     float f32;
     uint16_t h;
     uint32_t bits;
-    int64_t whole;
     switch (type) {
     case SAFE_F64:
         memcpy(&f64, p, 8);
@@ -334,8 +358,7 @@ static double from_bytes(SafeType type, const unsigned char *p)
         memcpy(&f32, &bits, 4);
         return (double)f32;
     default:
-        memcpy(&whole, p, 8);
-        return (double)whole;
+        return from_whole(type, p, types[type].bits);
     }
 }
 
@@ -343,7 +366,9 @@ bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, do
                char why[WHY])
 {
     unsigned char block[1 << 14];
-    size_t size = types[t->type].size;
+    size_t size = (size_t)types[t->type].bits / 8;
+    if (t->type >= SAFE_NUMBERS)
+        return wrong(f, why, t->begin, "tensor `%.80s` is of type %s, whose numbers are not read", t->name, types[t->type].name);
     if (at < 0 || n < 0 || n > t->elements - at)
         return wrong(f, why, t->begin, "tensor `%.80s` has only %lld numbers", t->name,
                      (long long)t->elements);
@@ -422,7 +447,7 @@ void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank,
                   const int64_t *d)
 {
     JsonText *t = &w->header;
-    uint64_t bytes = types[type].size;
+    uint64_t bytes = (uint64_t)types[type].bits / 8;
     end_metadata(w);
     json_open(t, name, '{');
     json_put_string(t, "dtype", types[type].name);

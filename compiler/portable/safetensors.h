@@ -11,22 +11,31 @@
 #include "json.h"
 
 enum { WHY = 512 }; /* room for a sentence */
-enum { SAFE_RANK = 8 };
 
-typedef enum SafeType {
+typedef enum SafeType { /* in the order of the names in safetensors.c */
     SAFE_F64,
     SAFE_F32,
     SAFE_F16,
     SAFE_BF16,
-    SAFE_I64,
-    SAFE_TYPES
+    SAFE_FLOATS, /* those before it are what weights are stored in */
+    SAFE_I64 = SAFE_FLOATS,
+    SAFE_I32,
+    SAFE_I16,
+    SAFE_I8,
+    SAFE_U64,
+    SAFE_U32,
+    SAFE_U16,
+    SAFE_U8,
+    SAFE_BOOL,
+    SAFE_NUMBERS, /* the rest is not read: of it the size is known */
+    SAFE_TYPES = SAFE_NUMBERS + 9
 } SafeType;
 
 typedef struct SafeTensor {
     const char *name;
     SafeType type;
-    uint8_t rank;
-    int64_t d[SAFE_RANK];
+    int rank;
+    int64_t *d;
     int64_t elements;
     uint64_t begin, end; /* bytes from the start of the file */
 } SafeTensor;
@@ -50,7 +59,8 @@ void safe_close(SafeFile *f);
 const SafeTensor *safe_find(const SafeFile *f, const char *name); /* NULL when absent */
 /* The metadata under a key, NULL where there is none. False with `why` where it holds a NUL: no text does. */
 bool safe_text(const SafeFile *f, const char *key, const char **text, char why[WHY]);
-/* n numbers from `at` on, as float64 (integers too). */
+const char *safe_type_name(SafeType type); /* "BF16" */
+/* n numbers from `at` on, as float64 (integers too). False with `why` where the type is none of SAFE_NUMBERS. */
 bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, double *out,
                char why[WHY]);
 /* Reads the whole file once. True when the checksum fits, or, unless it is `required`, when

@@ -28,13 +28,8 @@ static void open_file(Session *s, SafeFile *f, const char *path)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
 }
 
-static int by_text(const void *x, const void *y)
-{
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 /* {"weight_map": {"name": "model-00001-of-00002.safetensors", ...}} */
-static void open_shards(Session *s, Start *start)
+static const Json *read_map(Session *s, const Start *start)
 {
     Mapped text;
     JsonError e;
@@ -43,20 +38,61 @@ static void open_shards(Session *s, Start *start)
     const Json *map = all && all->kind == JSON_OBJECT ? json_get(all, "weight_map") : NULL;
     if (!map || map->kind != JSON_OBJECT || !map->n)
         ctx_raise(s->ctx, ST_INPUT, "%.300s: %s", start->path, all ? "there is no `weight_map`: it is no index of shards" : e.what);
-    const char *slash = strrchr(start->path, '/');
-    const char *folder = slash ? arena_copy(s->arena, start->path, (size_t)(slash - start->path)) : "";
-    const char **name = NEW_ARRAY(s->arena, const char *, map->n + 1);
-    size_t n = 0;
-    for (const Json *j = map->first; j; j = j->next) {
+    for (const Json *j = map->first; j; j = j->next)
         if (j->kind != JSON_STRING)
             ctx_raise(s->ctx, ST_INPUT, "%.300s: byte %zu: not the name of a file", start->path, j->offset);
-        name[n++] = j->s;
+    return map;
+}
+
+/* Where a name of the map lies that is not in the shard given there: in the one other that has it, or nowhere. */
+static SafeFile *lies_in(const Start *start, const char *name)
+{
+    SafeFile *in = NULL;
+    for (size_t i = 0; i < start->n_file; i++)
+        if (safe_find(&start->file[i], name)) {
+            if (in)
+                return NULL;
+            in = &start->file[i];
+        }
+    return in;
+}
+
+static void warn_misplaced(Session *s, const Start *start, const Json *first, size_t n)
+{
+    const char *more = n > 1 ? arena_printf(s->arena, " (and %zu more)", n - 1) : "";
+    session_warn(s, arena_printf(s->arena, "%.200s: `%.100s`%s is not in the shard that is named for it, %.150s: it is taken from the one "
+                                           "other that has it, if there is one", start->path, first->key, more, first->s));
+}
+
+/* The map decides which shard a name is of: others may hold copies from before. */
+static void open_shards(Session *s, Start *start)
+{
+    const Json *map = read_map(s, start), *astray = NULL;
+    const char *slash = strrchr(start->path, '/');
+    const char *folder = slash ? arena_copy(s->arena, start->path, (size_t)(slash - start->path)) : "";
+    size_t n_astray = 0;
+    Map opened;
+    map_init(&opened, s->arena);
+    start->shard = NEW(s->arena, Map);
+    map_init(start->shard, s->arena);
+    start->file = NEW_ARRAY(s->arena, SafeFile, map->n + 1);
+    for (const Json *j = map->first; j; j = j->next) {
+        Name path = name_str(s->ctx, mapped_path(s->arena, folder, j->s));
+        void **f = map_at(&opened, (uintptr_t)path);
+        if (!*f)
+            open_file(s, *f = &start->file[start->n_file++], path);
+        *map_at(start->shard, (uintptr_t)name_of(s->ctx, j->key, j->key_n)) = *f;
     }
-    qsort(name, n, sizeof *name, by_text);
-    start->file = NEW_ARRAY(s->arena, SafeFile, n + 1);
-    for (size_t i = 0; i < n; i++)
-        if (!i || strcmp(name[i], name[i - 1]))
-            open_file(s, &start->file[start->n_file++], mapped_path(s->arena, folder, name[i]));
+    for (const Json *j = map->first; j; j = j->next) {
+        void **f = map_at(start->shard, (uintptr_t)name_of(s->ctx, j->key, j->key_n));
+        if (safe_find(*f, j->key))
+            continue;
+        *f = lies_in(start, j->key);
+        astray = astray ? astray : j;
+        n_astray++;
+    }
+    if (astray)
+        warn_misplaced(s, start, astray, n_astray);
 }
 
 static void open_source(Session *s, Start *start, const Hooks *hooks)
@@ -90,37 +126,39 @@ typedef struct Pairing {
     const GrowthPlan *plan;  /* of a run: how axes grow */
 } Pairing;
 
-static const SafeTensor *find(const Start *start, const char *name, const SafeFile **file)
+static const SafeTensor *find(Session *s, const Start *start, const char *name, const SafeFile **file)
 {
-    for (size_t i = 0; i < start->n_file; i++) {
-        const SafeTensor *t = safe_find(&start->file[i], name);
-        if (t) {
-            *file = &start->file[i];
-            return t;
-        }
-    }
-    return NULL;
+    const SafeFile *in = start->shard ? map_get(start->shard, (uintptr_t)name_str(s->ctx, name)) : start->file;
+    const SafeTensor *t = in ? safe_find(in, name) : NULL;
+    if (t)
+        *file = in;
+    return t;
 }
 
-/* Under its path, or another name that a table has. What stands beside it is used, too. */
-static void find_tensor(Pairing *p, StartEntry *e, size_t param)
+static bool find_under(Pairing *p, StartEntry *e, Name name)
 {
     const Start *start = p->start;
-    const Model *m = start->model;
-    for (size_t i = 0; i <= m->alias.n && !e->tensor; i++) {
-        const ModelAlias *a = i ? &m->alias.v[i - 1] : NULL;
-        if (a && a->param != param)
+    const SafeTensor *plain = find(p->s, start, name, &e->file);
+    if (!plain)
+        return false;
+    *map_at(&p->used, (uintptr_t)plain) = (void *)(uintptr_t)plain;
+    e->tensor = start->average ? find(p->s, start, name_printf(p->s->ctx, "%s:average", name), &e->file) : NULL;
+    e->tensor = e->tensor ? e->tensor : plain;
+    return true;
+}
+
+/* Under its path, or another name that a table has; a table may also say of the path itself how it lies there. What stands
+ * beside it is used, too. */
+static void find_tensor(Pairing *p, StartEntry *e, size_t param)
+{
+    const Model *m = p->start->model;
+    bool found = find_under(p, e, e->param->path);
+    for (size_t i = 0; i < m->alias.n; i++) {
+        const ModelAlias *a = &m->alias.v[i];
+        if (a->param != param || (found ? a->other != e->param->path : !find_under(p, e, a->other)))
             continue;
-        Name name = a ? a->other : e->param->path;
-        const SafeFile *at = NULL;
-        const SafeTensor *plain = find(start, name, &at);
-        if (!plain)
-            continue;
-        *map_at(&p->used, (uintptr_t)plain) = (void *)(uintptr_t)plain;
-        e->tensor = start->average ? find(start, name_printf(p->s->ctx, "%s:average", name), &at) : NULL;
-        e->tensor = e->tensor ? e->tensor : plain;
-        e->file = at;
-        e->transposed = a && a->transposed;
+        e->transposed = a->transposed;
+        return;
     }
 }
 
@@ -175,7 +213,9 @@ static void pair(Session *s, Start *start)
     for (size_t i = 0; i < start->n_file; i++)
         for (size_t k = 0; k < start->file[i].n; k++) {
             const SafeTensor *t = &start->file[i].tensor[k];
-            if (map_get(&p.used, (uintptr_t)t) || checkpoint_is_state(t->name))
+            const SafeFile *of = NULL;
+            if (map_get(&p.used, (uintptr_t)t) || checkpoint_is_state(t->name) ||
+                find(s, start, t->name, &of) != t) /* a copy that the map does not mean */
                 continue;
             start->entry[start->n++] = (StartEntry){.fate = FATE_LEFT, .file = &start->file[i], .tensor = t};
             start->dropped += t->elements;
@@ -283,6 +323,15 @@ static void refuse_misfit(Session *s, const Start *start, const StartEntry *e, b
         diag_help(s->ctx, d, "say so in a table: `names other { \"%s\" = %s.T }`", e->tensor->name, e->param->path);
 }
 
+/* Whole numbers are those of quantized weights, which mean nothing without what stands elsewhere. */
+static void refuse_type(Session *s, const Start *start, const StartEntry *e)
+{
+    Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "`%s` is stored as %s in %s", e->param->path, safe_type_name(e->tensor->type),
+                         start->path);
+    diag_note(s->ctx, d, "weights are read from F64, F32, F16 and BF16; `%s` there is none of these", e->tensor->name);
+    diag_help(s->ctx, d, "convert the file to one of them");
+}
+
 /* Those of one fate, up to some. */
 static void refuse_fate(Session *s, const Start *start, StartFate fate, bool grows, size_t n, const char *what, const char *word)
 {
@@ -323,10 +372,13 @@ static void refuse(Session *s, const Start *start)
     }
     for (size_t i = 0; i < start->n; i++) {
         const StartEntry *e = &start->entry[i];
-        if (is_misfit(e, &swapped)) {
+        bool unread = e->param && e->tensor && e->tensor->type >= SAFE_FLOATS;
+        if (unread)
+            refuse_type(s, start, e);
+        else if (is_misfit(e, &swapped))
             refuse_misfit(s, start, e, swapped);
+        if (diag_errors(s->ctx) > errors)
             ctx_raise(s->ctx, ST_INPUT, NULL);
-        }
         fresh += e->fate == FATE_NEW && !e->param->buffer; /* a buffer is computed, nothing is drawn for it */
         grown += e->grows;
     }

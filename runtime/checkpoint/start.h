@@ -38,6 +38,7 @@ typedef struct Start {
     bool average;             /* the averages that the run kept */
     SafeFile *file;
     size_t n_file;
+    Map *shard;               /* of a name in an index, the file that has it, or NULL; no index: NULL */
     StartEntry *entry;        /* in the order of the model, then what is left behind */
     size_t n, count[FATES];
     int64_t taken, drawn, dropped; /* numbers */
