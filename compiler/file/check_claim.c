@@ -71,14 +71,26 @@ static bool copies_anything(const GrowthPlan *plan)
     return false;
 }
 
+/* What is proved to change the function, and what is only not shown to keep it, have codes of their own. */
+static const char *code_of_change(const GrowthProof *p, bool copies)
+{
+    bool scaled = p->factor != 0 && fabs(p->factor - 1) > 1e-9;
+    return p->recut                               ? "E0704"
+         : scaled || p->leak || p->in_norm        ? "E0701"
+         : p->constant                            ? (copies ? "E0701" : "E0703")
+                                                  : "E0711";
+}
+
 static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
 {
     const GrowthProof *p = c->proof;
     const Node *at = p->departs ? node_at(c->step->after->graph, p->departs) : NULL;
     bool names_place = at && at->span.hi > at->span.lo;
     bool copies = copies_anything(c->plan);
-    const char *code = p->recut ? "E0704" : at && p->constant && !copies && !p->in_norm && !p->leak ? "E0703" : "E0701";
-    Diag *d = err(ev, code, it->kid[0]->span, "is not so", "this growth step changes the function of the model");
+    const char *code = code_of_change(p, copies);
+    bool open = !strcmp(code, "E0711");
+    Diag *d = open ? err(ev, code, it->kid[0]->span, "is not shown", "it is not shown that this growth step keeps the function of the model")
+                   : err(ev, code, it->kid[0]->span, "is not so", "this growth step changes the function of the model");
     if (p->recut) {
         diag_note(ev->ctx, d, "%s is cut at other places than before, so old numbers come to stand in other parts", p->recut->path);
         diag_help(ev->ctx, d, "let the inner size stay, as `head_dim = 64`, and grow the number of parts; or let both sizes only grow");
@@ -95,14 +107,15 @@ static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
                   "beside `let eps = ...` in the file", (long long)p->mean_of, (long long)p->mean_over);
         diag_help(ev->ctx, d, "or let the norm keep its width, or say that the jump is intended: `check preserves(none)`");
     } else if (at) {
-        diag_note(ev->ctx, d, "in %s the old values are not the old ones any more (%s)", at->name ? at->name : "the model",
-                  op_info((Op)at->op)->name);
+        diag_note(ev->ctx, d, p->constant ? "in %s the same is computed of the old values with another number (%s)"
+                                          : "in %s something is computed of the old values that the old model does not compute (%s)",
+                  at->name ? at->name : "the model", op_info((Op)at->op)->name);
         if (copies)
             diag_help(ev->ctx, d, "what reads a coordinate and its copies is shared out in the order of the copies: `entry = copy, exit = split` or "
                       "`entry = replicate, exit = replicate`; layers that are copies add something unless what they write is zero");
         else if (p->constant)
-            diag_help(ev->ctx, d, "a number there follows from a size that grows: compute it once and store it, `buffer tau : [] = fill(...)`, or "
-                      "write it as a number");
+            diag_help(ev->ctx, d, "let the number stay what it is: leave it out of the step's lets; one that follows from a size that grows is "
+                      "stored, `buffer tau : [] = fill(...)`, or written as a number");
     } else if (p->lost) {
         diag_note(ev->ctx, d, "what becomes of old values is not known behind %s (%s)", node_at(c->step->after->graph, p->lost)->name,
                   op_info((Op)node_at(c->step->after->graph, p->lost)->op)->name);
@@ -113,7 +126,9 @@ static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
     }
     if (names_place)
         diag_label(ev->ctx, d, at->span, "first here");
-    if (!p->in_norm)
+    if (open)
+        diag_help(ev->ctx, d, "with `check preserves(none)` the run measures the change of every output on held-out data, before it keeps anything");
+    else if (!p->in_norm)
         diag_help(ev->ctx, d, "or say that the change is intended: `check preserves(none)`");
 }
 

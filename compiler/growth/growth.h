@@ -110,7 +110,7 @@ typedef struct GrowthProof {
     const Param *leak;     /* new numbers of this weight reach it; or NULL */
     Val departs;           /* of the grown graph: the first value there that is made of old ones alone and that the old
                               model has not; 0: none */
-    bool constant;         /* a number is in it, so that may be what differs */
+    bool constant;         /* the old model has it with another number in it */
     Val lost;              /* of the grown graph: where no rule says what becomes of old values; 0: nowhere */
     bool in_norm;          /* that is a mean over a grown axis to which a constant is added */
     int64_t mean_of, mean_over; /* so many of its coordinates are not zero, of so many */

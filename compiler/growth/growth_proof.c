@@ -190,27 +190,34 @@ static bool in_norm(const Values *x, Val v, GrowthProof *out)
             if (value_block(in, part)->kind != BLOCK_ZERO)
                 out->mean_of += part_end(in, k, part[k]) - in->axis[k].at[part[k]];
         out->mean_over = in->shape.d[k].n;
-        return true;
+        return out->mean_of < out->mean_over;
     }
     return false;
 }
 
-/* Whether an operator has a number among its inputs, or in itself, or reads an old value times a number. */
-static bool has_number(const Values *x, Val v)
+/* Whether two expressions differ in numbers alone. */
+static bool differ_in_number(const TermNode *a, const TermNode *b)
 {
-    const Node *n = node_at(x->g, v);
-    bool some = n->op == OP_SDPA;
-    for (uint16_t i = 0; i < n->n_in; i++) {
-        const GrowthValue *in = x->of[n->in[i]];
-        bool all = true;
-        for (size_t k = 0; k < in->n; k++) {
-            bool table = in->block[k].kind == BLOCK_TERM && term_at(x->terms, in->block[k].term)->op == OP_CONST;
-            some |= in->block[k].kind == BLOCK_TERM && in->block[k].c != 1;
-            all &= table || (in->block[k].kind == BLOCK_TERM && block_is_number(x, &in->block[k]));
-        }
-        some |= all;
+    Attr plain = b->a;
+    plain.x = a->a.x;
+    if (a->op != b->op || a->n_in != b->n_in || !shape_eq(&a->shape, &b->shape) || !attr_same(&a->a, &plain))
+        return false;
+    for (uint16_t i = 0; i < a->n_in; i++)
+        if (a->in[i].t != b->in[i].t)
+            return false;
+    return a->n_in > 0;
+}
+
+/* Whether the old model has what departs at `v`, but for a number in it. */
+static bool has_other_number(const Values *x, Val v, Term last)
+{
+    for (size_t i = 0; i < x->of[v]->n; i++) {
+        const GrowthBlock *b = &x->of[v]->block[i];
+        for (Term old = 1; b->kind == BLOCK_TERM && b->term > last && old <= last; old++)
+            if (differ_in_number(term_at(x->terms, b->term), term_at(x->terms, old)))
+                return true;
     }
-    return some;
+    return false;
 }
 
 /* What a model is for: its outputs; where it has none, its losses. */
@@ -267,7 +274,7 @@ static void prove_preserved(Proof *p, GrowthProof *out)
             out->leak = e ? e->after : NULL;
             out->lost = e ? 0 : why;
             out->departs = now ? find_departure(has, now, last, p->arena) : 0;
-            out->constant = out->departs && has_number(has, out->departs);
+            out->constant = out->departs && has_other_number(has, out->departs, last);
             out->in_norm = out->departs && in_norm(has, out->departs, out);
         }
         out->preserved = false;

@@ -600,9 +600,32 @@ static bool whole_rows(const GrowthValue *v)
     return v->axis[0].n == 1 && v->axis[1].n == 1;
 }
 
+/* Terms of which only some heads are read, as one third of a product that makes queries, keys and values, are cut to these. */
+static const GrowthValue *heads_read(Values *x, const GrowthValue *v)
+{
+    GrowthValue *out = value_refine(x, v, v->axis);
+    for (size_t i = 0; i < v->n; i++) {
+        const GrowthBlock *b = &v->block[i];
+        int64_t lo = INT64_MAX, hi = 0;
+        for (size_t j = 0; block_varies(x, b, 2) && j < v->n; j++) {
+            if (v->block[j].kind != BLOCK_TERM || v->block[j].term != b->term)
+                continue;
+            size_t part = j / v->axis[3].n % v->axis[2].n;
+            int64_t end = v->block[j].from[2] + part_end(v, 2, part) - v->axis[2].at[part];
+            lo = v->block[j].from[2] < lo ? v->block[j].from[2] : lo;
+            hi = end > hi ? end : hi;
+        }
+        if (hi == 0)
+            continue;
+        out->block[i].term = term_slice(x->terms, b->term, 2, lo, hi - lo);
+        out->block[i].from[2] = hi - lo > 1 ? b->from[2] - lo : 0;
+    }
+    return out;
+}
+
 GrowthValue *rule_sdpa(Values *x, const Node *n)
 {
-    const GrowthValue *q = x->of[n->in[0]], *k = x->of[n->in[1]], *v = x->of[n->in[2]];
+    const GrowthValue *q = heads_read(x, x->of[n->in[0]]), *k = heads_read(x, x->of[n->in[1]]), *v = heads_read(x, x->of[n->in[2]]);
     Cuts d = cuts_union(x, q->axis[3], k->axis[3]);
     GrowthValue *out = by_head(x, &n->shape, v->axis[3]);
     int64_t group = q->shape.d[2].n / k->shape.d[2].n;
