@@ -275,16 +275,21 @@ static File *point_file(Sweep *s, const size_t *at)
     return f;
 }
 
+/* Of a sweep that is about to run only whether its rungs fit: what else is wrong with a point its run says. */
 static bool check_point(Sweep *s, File *f)
 {
-    size_t errors = diag_errors(s->ev->ctx);
+    Ctx *ctx = s->ev->ctx;
+    size_t errors = diag_errors(ctx), filed = diag_count(ctx);
     if (!f->model_ast)
         return true;
     Model *m = build_model(s->ev, f);
-    Train *t = m && f->train_ast && diag_errors(s->ev->ctx) == errors ? build_train(s->ev, f, m) : NULL;
-    if (t)
+    Train *t = m && f->train_ast && diag_errors(ctx) == errors ? build_train(s->ev, f, m) : NULL;
+    bool sound = diag_errors(ctx) == errors;
+    if (!s->checks)
+        diag_truncate(ctx, filed);
+    if (t && sound)
         prune_fits(s, t);
-    return diag_errors(s->ev->ctx) == errors && axes_used(s, f, true);
+    return diag_errors(ctx) == errors && (!s->checks || axes_used(s, f, true));
 }
 
 /* False: it is skipped, or a message was filed. */
@@ -311,13 +316,13 @@ static void add_config(Sweep *s, const size_t *at)
 {
     Eval *ev = s->ev;
     enum { MOST_BUILT = 8 }; /* every further point is checked when its run starts */
-    bool first = !s->looked, build = s->checks && s->configs.n < MOST_BUILT;
+    bool first = !s->looked, build = (s->checks || s->plan.n_rungs) && s->configs.n < MOST_BUILT;
     File *f = first || build || s->skip || s->n_lets ? point_file(s, at) : NULL;
     if (first) {
         s->looked = true;
         if (!axes_used(s, f, false))
             return;
-        if (s->n_cli)
+        if (s->n_cli && s->target != s->file)
             check_overrides_used(ev, f, false, false);
     }
     if (diag_errors(ev->ctx) || (f && !wanted(s, f)))
@@ -491,8 +496,8 @@ static void finish(Sweep *s, const Items *items, const SweepAsk *ask)
         vec_push(s->ev->arena, &s->ev->unit->sweep, *p);
 }
 
-/* `it`: the node, NULL: what the command line says alone. */
-static void sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, const char *const *set, size_t n_set)
+/* `it`: the node, NULL: what the command line says alone. Whether the file itself is varied. */
+static bool sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, const char *const *set, size_t n_set)
 {
     const Ast *items = it ? it->kid[2] : NULL;
     Sweep *s = NEW(ev->arena, Sweep);
@@ -503,7 +508,7 @@ static void sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, con
     unknown_items(ev, items, "sweep");
     s->target = file_varied(ev, f, items);
     if (!s->target)
-        return;
+        return true;
     s->plan.file = s->target->path;
     s->plan.hash = sweep_hash(s->target);
     s->axis = NEW_ARRAY(ev->arena, Axis, SWEEP_AXES_MOST);
@@ -517,18 +522,19 @@ static void sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, con
     if (ask && ask->random)
         read.random = vwn_parse_expr(ev->ctx, source_add(ev->ctx, "<command line>", ask->random, strlen(ask->random)));
     if (diag_errors(ev->ctx) || !sweep_draws(s, read.random) || !shared_settings(s, ask, set, n_set) || !vary_axes(s, read.vary ? read.vary->kid[2] : NULL))
-        return;
+        return s->target == f;
     if (!s->n_axis && !(ask && ask->seeds) && !read.seeds) {
         Diag *d = err(ev, "E0104", s->plan.span, "missing `vary`", "`sweep` needs `vary`");
         diag_help(ev->ctx, d, ask && !it ? "for example `--vary D=256,512`" : "for example `vary { D = [256, 512] }`");
-        return;
+        return s->target == f;
     }
     if (!draws_fit(s, read.random, ask && ask->random) || !zip_all(s, read.zip) || !lets_fit(s) || !sweep_bounds(s, read.until, read.prune))
-        return;
+        return s->target == f;
     order_dims(s);
     all_configs(s);
     if (!diag_errors(ev->ctx))
         finish(s, &read, ask);
+    return s->target == f;
 }
 
 void build_sweeps(Eval *ev, File *f)
@@ -537,7 +543,7 @@ void build_sweeps(Eval *ev, File *f)
         sweep_one(ev, f, f->sweeps.v[i], NULL, NULL, 0);
 }
 
-void build_sweep(Eval *ev, File *f, const SweepAsk *ask, const char *const *set, size_t n_set)
+bool build_sweep(Eval *ev, File *f, const SweepAsk *ask, const char *const *set, size_t n_set)
 {
     const Ast *node = f->sweeps.n == 1 || (f->sweeps.n && !ask->name) ? f->sweeps.v[0] : NULL;
     VEC(Name) names = {0};
@@ -550,10 +556,8 @@ void build_sweep(Eval *ev, File *f, const SweepAsk *ask, const char *const *set,
             found = true;
         }
     }
-    if (found) {
-        sweep_one(ev, f, node, ask, set, n_set);
-        return;
-    }
+    if (found)
+        return sweep_one(ev, f, node, ask, set, n_set);
     Buf all = buf_new(ev->arena);
     for (size_t i = 0; i < names.n; i++)
         buf_printf(&all, "%s%s", i ? ", " : "", names.v[i]);

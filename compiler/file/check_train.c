@@ -11,16 +11,17 @@
 
 /* ---- attributes of a node that C knows ---- */
 
+/* `instead`: an override, of the command line, a growth step or a sweep, which takes the place of what the file writes. */
 static void attrs_add(Attrs *a, Name name, Span name_span, const Ast *expr, Env *env, Span span, bool instead)
 {
     for (size_t i = 0; i < a->n; i++)
         if (a->v[i].name == name) {
-            if (a->v[i].span.file == span.file && !a->v[i].overridden && !instead)
+            if (!instead)
                 err(a->ev, "E0108", span, "given twice", "`%s` is given twice", name);
-            a->v[i] = (TrainAttr){name, expr, env, span, name_span, false, true};
+            a->v[i] = (TrainAttr){name, expr, env, span, name_span, false};
             return;
         }
-    a->v[a->n++] = (TrainAttr){name, expr, env, span, name_span, false, false};
+    a->v[a->n++] = (TrainAttr){name, expr, env, span, name_span, false};
 }
 
 void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const char *what, Span at)
@@ -41,7 +42,7 @@ void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const 
         Override *o = override_for(f, path, over[i]);
         Span last = o->path->n ? o->path->kid[o->path->n - 1]->name_span : o->path->name_span;
         last.file = o->span.file; /* the path of `--set` was parsed from a copy of the argument */
-        attrs_add(a, over[i], last, o->expr, o->env, o->span, o->of_step);
+        attrs_add(a, over[i], last, o->expr, o->env, o->span, true);
     }
 }
 
@@ -450,7 +451,7 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
         for (uint32_t k = 0; k < i; k++)
             if (items->kid[k]->kind == AST_NODE && items->kid[k]->kid[0]->name == it->kid[0]->name)
                 err(ev, "E0112", at, "", "a second `%s`", kind);
-        const TrainAttr *every = attrs_need(&a, "every");
+        const TrainAttr *every = kind[0] == 'c' ? attrs_get(&a, "every") : attrs_need(&a, "every");
         int64_t *slot = kind[0] == 'e' ? &t->eval_every : kind[0] == 'c' ? &t->checkpoint_every : &t->log_every;
         if (every)
             to_count(&a, every, t, slot);

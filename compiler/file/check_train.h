@@ -10,7 +10,7 @@ typedef struct TrainAttr {
     const Ast *expr;
     Env *env;
     Span span, name_span; /* the item, the letters of its name */
-    bool used, overridden;
+    bool used;
 } TrainAttr;
 typedef struct Attrs {
     Eval *ev;

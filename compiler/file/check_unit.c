@@ -235,10 +235,7 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     u->ast = f ? f->ast : NULL;
     if (!f || diag_errors(ctx))
         return u;
-    if (how->sweep) {
-        build_sweep(ev, f, how->sweep, how->set, how->n_set);
-        return u;
-    }
+    File *written = f;
     for (size_t i = 0; i < how->n_set; i++)
         add_set(ev, f, how->set[i]);
     if (how->n_set && !diag_errors(ctx)) {
@@ -278,6 +275,12 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     list_lets(ev, f);
     look_up_names(ev);
     bool built = diag_errors(ctx) == 0;
-    check_overrides_used(ev, f, built, built && !how->model_only);
+    bool own = true;
+    if (how->sweep && built) { /* what `vwn check` refuses is not swept */
+        u->sweep.n = 0;
+        own = build_sweep(ev, written, how->sweep, how->set, how->n_set);
+    }
+    if (own)
+        check_overrides_used(ev, f, built, built && !how->model_only);
     return u;
 }

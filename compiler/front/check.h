@@ -465,6 +465,6 @@ void build_aliases(Eval *ev, File *file, Model *model); /* fills Model.alias fro
 File *grown_file(Eval *ev, File *file, size_t n);
 void build_grow(Eval *ev, File *file); /* the steps behind Unit.grown */
 void build_sweeps(Eval *ev, File *file); /* of the file, whose first points are checked */
-/* One sweep with what the command line says; `set`: settings of all its points. */
-void build_sweep(Eval *ev, File *file, const SweepAsk *ask, const char *const *set, size_t n_set);
+/* One sweep with what the command line says; `set`: settings of all its points. Whether the file itself is varied, and no other. */
+bool build_sweep(Eval *ev, File *file, const SweepAsk *ask, const char *const *set, size_t n_set);
 #endif

@@ -385,7 +385,7 @@ static void open_plan(SweepRun *s)
                           .set = how->file.set, .n_set = how->file.n_set, .sweep = &ask};
     const Unit *u = check_file(ctx, &check);
     if (diag_errors(ctx) || !u->sweep.n)
-        ctx_raise(ctx, ST_INPUT, NULL);
+        ctx_raise(ctx, diag_errors(ctx) && diag_only_checks(ctx, 0) ? ST_CHECK : ST_INPUT, NULL);
     s->plan = &u->sweep.v[0];
     double *rungs = NEW_ARRAY(s->session.arena, double, s->plan->n * s->plan->n_rungs + 1);
     s->result = NEW_ARRAY(s->session.arena, PointResult, s->plan->n);

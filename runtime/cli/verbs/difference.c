@@ -20,8 +20,10 @@ static int run(Call *call)
     if (!file && call_flag(call, "--set"))
         return usage_error(call, "`--set` is of files");
     vwn_unit *x = NULL, *y = NULL;
-    if (!call_open(call, &status) || (file && (!call_unit(call, 0, &x, &status) || !call_unit(call, 1, &y, &other))))
-        return status ? status : other;
+    if (!call_open(call, &status) || (file && !call_unit(call, 0, &x, &status)))
+        return status;
+    if (file && !call_unit(call, 1, &y, &other))
+        return other;
     vwn_writer out = ui_stdout(&call->ui);
     vwn_status st = vwn_diff(call->ctx, x, y, &how, &out);
     call_failed(call, st);
