@@ -5,6 +5,7 @@
  */
 #include "check.h"
 
+#include <ctype.h>
 #include <math.h>
 
 /* ---- allow = [lint, ...] ---- */
@@ -475,6 +476,104 @@ static void lint_bodies(Eval *ev, const File *f, const Ast *e)
             lint_bodies(ev, f, e->kid[i]);
 }
 
+/* ---- parameters of blocks that nothing reads ---- */
+
+static bool has_parameter(const Ast *params, Name name)
+{
+    for (uint32_t i = 0; params && i < params->n; i++)
+        if (params->kid[i]->name == name)
+            return true;
+    return false;
+}
+
+/* A word in the braces of a text of a check. */
+static bool text_reads(const char *s, Name name)
+{
+    size_t n = strlen(name);
+    for (const char *at = strchr(s, '{'); at && (at = strstr(at, name)) != NULL; at += n) {
+        char end = at[n];
+        bool begins = !isalnum((unsigned char)at[-1]) && at[-1] != '_';
+        if (begins && !isalnum((unsigned char)end) && end != '_')
+            return true;
+    }
+    return false;
+}
+
+/* Of a block inside that has the name itself, its defaults alone; of what is bound, what it is bound to. */
+static bool reads_name(const Ast *e, Name name)
+{
+    if (e->kind == AST_ID && e->name == name)
+        return true;
+    if (e->kind == AST_STR && text_reads(e->name, name))
+        return true;
+    bool own = e->kind == AST_BLOCK && (has_parameter(e->kid[0], name) || has_parameter(e->kid[1], name));
+    for (uint32_t i = 0; i < (own ? 1 : e->n); i++)
+        if (e->kid[i] && e->kind != AST_OFF && reads_name(e->kid[i], name))
+            return true;
+    return false;
+}
+
+/* Until the body binds the name anew. */
+static bool body_reads(const Ast *body, Name name)
+{
+    for (uint32_t i = 0; i < body->n; i++) {
+        if (reads_name(body->kid[i], name))
+            return true;
+        if (bound_name(body->kid[i]) == name)
+            return false;
+    }
+    return false;
+}
+
+/* The words of a type such as one_of(a, b) are not names, the extents of a shape are. */
+static bool parameters_read(const Ast *params, Name name)
+{
+    for (uint32_t i = 0; params && i < params->n; i++) {
+        const Ast *type = params->kid[i]->kid[0], *value = params->kid[i]->kid[1];
+        if ((type && type->kind == AST_LIST && reads_name(type, name)) || (value && params->kid[i]->name != name && reads_name(value, name)))
+            return true;
+    }
+    return false;
+}
+
+/* `tied(kind, label, NAME)` reads a name of another block. */
+static bool tied_reads(const Ast *e, Name name)
+{
+    bool tied = e->kind == AST_CALL && e->kid[0]->kind == AST_ID && !strcmp(e->kid[0]->name, "tied") && e->kid[1]->n > 2;
+    if (tied && reads_name(e->kid[1]->kid[2], name))
+        return true;
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && tied_reads(e->kid[i], name))
+            return true;
+    return false;
+}
+
+static bool is_method(const Ast *e, const Ast *outer)
+{
+    return outer && outer->kind == AST_BLOCK && (!strcmp(e->name, "open") || !strcmp(e->name, "step") || !strcmp(e->name, "close"));
+}
+
+/* What a place gives a block it need not read: its tensors, the number of a sublayer that `step` may have. A scope attribute is for all
+ * that is applied inside, too. `outer`: the block in whose body the items are, or NULL. */
+static void unused_parameters(Eval *ev, const File *f, const Ast *e, const Ast *outer)
+{
+    bool block = e->kind == AST_BLOCK && !is_method(e, outer);
+    for (uint32_t i = 0; block && i < e->kid[0]->n; i++) {
+        const Ast *par = e->kid[0]->kid[i];
+        Name name = par->name;
+        if (is_scope_name(name) || parameters_read(e->kid[0], name) || parameters_read(e->kid[1], name) ||
+            (e->kid[2] && reads_name(e->kid[2], name)) || body_reads(e->kid[3], name) || tied_reads(f->ast, name))
+            continue;
+        Diag *d = diag_warning(ev->ctx, "W0102", "unused_parameter", par->name_span, "nothing reads it", "`%s` has no use for its parameter `%s`",
+                               e->name, name);
+        diag_note(ev->ctx, d, "whatever it is set to changes nothing");
+        diag_help(ev->ctx, d, "read it in the block, or delete it");
+    }
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && e->kind != AST_OFF)
+            unused_parameters(ev, f, e->kid[i], e->kind == AST_BLOCK ? e : outer);
+}
+
 /* ---- a let of the model that reads as one module ---- */
 
 static void copied(Eval *ev, const Ast *let, Span at)
@@ -537,6 +636,8 @@ static void unused_inside(Eval *ev, const Ast *e)
 void lint_unused(Eval *ev, File *f)
 {
     copied_by_loop(ev, f);
+    if (!lint_allowed(f, "unused_parameter"))
+        unused_parameters(ev, f, f->ast, NULL);
     if (!f->quiet && !reaches_bodies(f->ast))
         lint_bodies(ev, f, f->ast);
     if ((!f->model_ast && !f->train_ast) || lint_allowed(f, "unused_let"))

@@ -329,6 +329,7 @@ static void lints(Test *t)
 {
     static const struct { const char *lint, *pre, *body, *head; } rows[] = {
         {"unused_let", "let spare = 3\n", FFN, LM},
+        {"unused_parameter", "block b(by: float)(x: [.., W]) -> [.., W] { return x }\n", "b { by = 1 }", LM},
         {"head_dim_unaligned", "", "attention { heads = 2, head_dim = 5 }", LM},
         {"vocab_not_padded", "", FFN, "head lm { norm = n, vocab = 5000 }"},
         {"dead_weights", "", "ffn { hidden = 0, activation = gelu }", LM},
