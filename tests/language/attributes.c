@@ -121,6 +121,57 @@ static void everything_is_documented(Test *t, CaseDraw *draw)
     ctx_free(ctx);
 }
 
+/* ---- parameters of the library's blocks ---- */
+
+/* In a node an attribute that is a parameter and a scope attribute sets both, so a parameter may have such a name only where it is that
+ * attribute (`init : init = scope.init`), or where what is applied inside should have it, too. */
+static const struct {
+    const char *block, *parameter, *why;
+} both[] = {
+    {"embed_ngrams", "width", "of a row of its tables, of which it makes the embedding; nothing inside reads scope.width"},
+    {"head_noise", "init", "of all that it applies: zeros, as in the paper"},
+};
+
+static void means_the_scope(Test *t, const Ast *block)
+{
+    for (uint32_t i = 0; i < block->kid[0]->n; i++) {
+        const Ast *par = block->kid[0]->kid[i], *value = par->kid[1];
+        bool scope = value && value->kind == AST_FIELD && value->name == par->name && value->kid[0]->kind == AST_ID &&
+                     !strcmp(value->kid[0]->name, "scope"), listed = false;
+        for (size_t k = 0; k < COUNT_OF(both); k++)
+            listed |= !strcmp(both[k].block, block->name) && !strcmp(both[k].parameter, par->name);
+        if (attribute_find("model", par->name) && scope == listed)
+            printf("the parameter `%s` of the library's block `%s` has the name of a scope attribute%s\n", par->name, block->name,
+                   listed ? ", and is it: leave it out of the list" : " and another meaning");
+        EXPECT(t, block->name, !attribute_find("model", par->name) || scope != listed);
+    }
+}
+
+static void blocks_of(Test *t, const Ast *e)
+{
+    if (e->kind == AST_BLOCK)
+        means_the_scope(t, e);
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i])
+            blocks_of(t, e->kid[i]);
+}
+
+/* The files of the library, as a user's: no parameter has two meanings, none is without a use. */
+static void library_is_clean(Test *t)
+{
+    for (size_t i = 0; i < std_count(); i++) {
+        size_t n;
+        char path[80];
+        const char *text = std_text(std_path(i), &n);
+        snprintf(path, sizeof path, "library/%s", std_path(i));
+        Checked c = check_text(path, text, NULL);
+        if (expect_fine(t, path, &c))
+            blocks_of(t, c.unit->ast);
+        EXPECT(t, path, count_lint(&c, "unused_parameter") == 0);
+        ctx_free(c.ctx);
+    }
+}
+
 int main(void)
 {
     Test t = {0};
@@ -134,6 +185,7 @@ int main(void)
             if (!strcmp(attribute_at(i)->node, nodes[k]) && case_drawn(&draw, i))
                 known_is_taken(&t, attribute_at(i));
     everything_is_documented(&t, &draw);
+    library_is_clean(&t);
     cases_end(&draw);
     return test_end(&t);
 }

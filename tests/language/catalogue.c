@@ -298,7 +298,7 @@ static void test_nexus(Test *t, const NexusRow *r, bool l2, size_t *refused)
     static const char *const weight[] = {"W_M", "W_A", "W_A", "W_A", "W_D"}, *const role[] = {"entry", "entry", "exit", "inner", "exit"};
     static const GrowthRole roles[] = {ROLE_ENTRY, ROLE_ENTRY, ROLE_EXIT, ROLE_INNER, ROLE_EXIT};
     char text[8192];
-    size_t n = put_model(text, sizeof text, l2 ? "map = nexus_rank(M = M, A = A, pre_norm = l2)" : "map = nexus_rank(M = M, A = A)");
+    size_t n = put_model(text, sizeof text, l2 ? "map = nexus_rank(M = M, A = A, normalise = l2)" : "map = nexus_rank(M = M, A = A)");
     n += (size_t)snprintf(text + n, sizeof text - n, "let M = 20\nlet A = 24\ngrow g {\n  when = step >= 1\n  let M = 22\n  let A = 27\n  fill {\n");
     for (int i = 0; i < 5; i++)
         for (const char *qkv = "qkv"; *qkv; qkv++)

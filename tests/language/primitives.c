@@ -12,6 +12,7 @@
 #include "compiler/file/check_train.h"
 #include "support/drawn.h"
 
+#include <ctype.h>
 #include <math.h>
 
 /* Where a call stands, and what of it is compared. */
@@ -503,9 +504,57 @@ static void expect_operators(Test *t)
             }
 }
 
+/* Section 12 of the reference has a row for each primitive that can be called by name, as it is in the table, and no other. */
+static void expect_reference(Test *t)
+{
+    Ctx *ctx = ctx_new(NULL);
+    FILE *f = fopen(VWN_SOURCE_DIR "/grammar/README.md", "r");
+    Buf all = buf_new(ctx->program);
+    char part[4096];
+    for (size_t n; f && (n = fread(part, 1, sizeof part, f)) > 0;)
+        buf_put(&all, part, n);
+    if (f)
+        fclose(f);
+    const char *at = strstr(all.s, "\n## 12. "), *end = at ? strstr(at, "\n## 13. ") : NULL;
+    EXPECT(t, "the reference", end != NULL);
+    if (!end)
+        exit(test_end(t));
+    const char *section = arena_copy(ctx->program, at, (size_t)(end - at));
+    Buf rows_known = buf_new(ctx->program);
+    for (size_t i = 0; i < prim_count(); i++) {
+        const Prim *p = prim_at(i);
+        if (p->hidden)
+            continue;
+        size_t from = rows_known.n;
+        buf_printf(&rows_known, "\n| `%s(", p->name);
+        for (const char *c = p->params; *c; c++) /* what takes any value is written without a type */
+            if (strncmp(c, ": any", 5) != 0 || isalnum((unsigned char)c[5]))
+                buf_putc(&rows_known, *c);
+            else
+                c += 4;
+        buf_puts(&rows_known, ")` | ");
+        for (const char *c = p->doc; *c; c++)
+            buf_printf(&rows_known, "%s%c", *c == '|' ? "\\" : "", *c);
+        buf_puts(&rows_known, " |\n");
+        if (!strstr(section, rows_known.s + from))
+            printf("grammar/README.md, section 12, has no row%s", rows_known.s + from);
+        EXPECT(t, p->name, strstr(section, rows_known.s + from) != NULL);
+    }
+    for (const char *row = section; (row = strstr(row, "\n| `")) != NULL; row++) {
+        const char *line = arena_copy(ctx->program, row, strcspn(row + 1, "\n") + 2);
+        const char *cell = row + 4; /* others are no call, or more than one */
+        bool call = cell[strspn(cell, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '(' && !strncmp(cell + strcspn(cell, "`"), "` | ", 4);
+        if (call && !strstr(rows_known.s, line))
+            printf("grammar/README.md, section 12, has a row of no primitive:%s", line);
+        EXPECT(t, "a row of section 12", !call || strstr(rows_known.s, line) != NULL);
+    }
+    ctx_free(ctx);
+}
+
 int main(void)
 {
     Test t = {0};
+    expect_reference(&t);
     expect_places(&t);
     expect_operators(&t);
     CaseDraw draw = {.one_in = 1, .sanitized = 8};

@@ -51,7 +51,7 @@ static const char *text_of(Arena *arena, uint64_t seed)
         pick(&d, 2);
     int heads = 1 + pick(&d, 3), group = 1 + pick(&d, 2), h = 2 * (1 + pick(&d, 3)), D = 4 * (2 + pick(&d, 3));
     int F = 3 + pick(&d, 9), M = 3 + pick(&d, 5), A = 3 + pick(&d, 5), S = 3 + pick(&d, 4), n = 2 + pick(&d, 2);
-    const char *map = ONE_OF(&d, "linear()", "linear()", "nexus_rank(M = M, A = A)", "nexus_rank(M = M, A = A, pre_norm = l2)",
+    const char *map = ONE_OF(&d, "linear()", "linear()", "nexus_rank(M = M, A = A)", "nexus_rank(M = M, A = A, normalise = l2)",
                              "pattention(slots = S, eps = 0.01)", "pattention(slots = S, normalise = gelu_l2)", "linear(bias = true)");
     const char *norm = ONE_OF(&d, "rms_norm(eps = eps)", "rms_norm(eps = eps)", "layer_norm(eps = eps)", "rms_norm(eps = eps, gain = false)");
     const char *conn = ONE_OF(&d, "residual()", "residual()", "residual()", "hyper(n = n, dynamic = false)", "hyper(n = n, dynamic = true, collapse = mean)",

@@ -216,8 +216,8 @@ static void same(Test *t, const char *what, const Probe *p, const double *y)
 /* D = 4, M = 5, A = 6: 74 weights for an output of 4, here 68 for one of 3. */
 static void nexus_by_hand(Test *t)
 {
-    static const char *const maps[] = {"map=nexus_rank(M = 5, A = 6)", "map=nexus_rank(M = 5, A = 6, pre_norm = l2)",
-                                       "map=nexus_rank(M = 5, A = 6, pre_norm = l2, scale = 2.5)"};
+    static const char *const maps[] = {"map=nexus_rank(M = 5, A = 6)", "map=nexus_rank(M = 5, A = 6, normalise = l2)",
+                                       "map=nexus_rank(M = 5, A = 6, normalise = l2, scale = 2.5)"};
     static const double length[] = {0, 1.7320508075688772, 2.5}; /* sqrt(out), not of the width it stands at */
     for (int k = 0; k < 3; k++) {
         Probe p = probed(maps[k]);

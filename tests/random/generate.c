@@ -289,7 +289,7 @@ static const char *map_text(File *f) /* a projection */
     case 0:
         return TEXT(f, "nexus_rank(M = %d, A = %d, activation = %s%s)", range(&f->w, 1, 6),
                     range(&f->w, 1, 6), activation(f),
-                    one_in(&f->w, 3) ? ", pre_norm = l2" : "");
+                    one_in(&f->w, 3) ? ", normalise = l2" : "");
     case 1:
         return TEXT(f, "pattention(slots = %d, eps = 1e-2%s)", range(&f->w, 1, 6),
                     one_in(&f->w, 3)   ? ", normalise = softmax"
