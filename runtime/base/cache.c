@@ -52,39 +52,70 @@ static bool default_dir(char *dir, size_t size)
     return (size_t)snprintf(dir, size, "%s/.cache/vwn", base) < size;
 }
 
-/* mkdir -p with mode 0700. Returns 0 or errno. */
-static int make_folders(const char *dir)
-{
-    char path[CACHE_PATH];
-    snprintf(path, sizeof path, "%s", dir);
-    for (char *p = path + 1; *p; p++) {
-        if (*p != '/')
-            continue;
-        *p = 0;
-        if (mkdir(path, 0700) != 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
-            return errno;
-        *p = '/';
-    }
-    return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
-}
+/* ---- whose folder it is ---- */
 
-/* Only a folder of ours, closed to all others, may hold code that we run. */
-static bool folder_is_private(Cache *c)
+/* A file that vwn puts first into a folder that it makes or finds empty: only such a folder is a cache. */
+#define TAG "vwn-cache.tag"
+static const char tag_text[] =
+    "vwn keeps compiled kernels in this folder. It may be removed while no vwn runs.\n";
+
+static bool has_tag(const Cache *c)
 {
     struct stat st;
-    if (fstat(c->fd, &st) != 0) {
-        note(c, "the kernel cache %.150s cannot be used: %s", c->dir, strerror(errno));
-        return false;
-    }
-    if (st.st_uid != geteuid()) {
-        note(c, "the kernel cache %.150s is not used: it belongs to another user", c->dir);
-        return false;
-    }
-    if ((st.st_mode & 0077) && fchmod(c->fd, 0700) != 0 && (st.st_mode & 0022)) {
-        note(c, "the kernel cache %.150s is not used: others may write it", c->dir);
-        return false;
-    }
-    return true;
+    return fstatat(c->fd, TAG, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+           st.st_uid == geteuid();
+}
+
+static DIR *list_folder(const Cache *c)
+{
+    int fd = openat(c->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir && fd >= 0)
+        close(fd);
+    return dir;
+}
+
+static bool is_empty(const Cache *c)
+{
+    DIR *dir = list_folder(c);
+    bool empty = dir != NULL;
+    for (struct dirent *e = dir ? readdir(dir) : NULL; e && empty; e = readdir(dir))
+        empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+    if (dir)
+        closedir(dir);
+    return empty;
+}
+
+/* Makes an empty folder a cache. Another process may do so at the same time. */
+static void put_tag(Cache *c)
+{
+    int fd = openat(c->fd, TAG, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    ssize_t put = write(fd, tag_text, sizeof tag_text - 1); /* for people: the name is what counts */
+    (void)put;
+    close(fd);
+}
+
+/* Only a folder that vwn has made, or found empty, which nobody else may write, may hold code that we run.
+ * Its mode is the user's: it is not changed. */
+static bool folder_is_ours(Cache *c)
+{
+    struct stat st;
+    const char *why = "";
+    if (fstat(c->fd, &st) != 0)
+        why = strerror(errno);
+    else if (st.st_uid != geteuid())
+        why = "it belongs to another user";
+    else if (st.st_mode & 0022)
+        why = "others may write it";
+    else if (!has_tag(c) && is_empty(c))
+        put_tag(c);
+    else if (!has_tag(c)) /* a second look: another process may have made it a cache meanwhile */
+        why = "it holds files of others; name a new or an empty folder";
+    if (*why)
+        note(c, "the kernel cache %.150s is not used: %s", c->dir, why);
+    return !*why;
 }
 
 void cache_open(Cache *c, CacheKind kind, const char *asked)
@@ -99,14 +130,12 @@ void cache_open(Cache *c, CacheKind kind, const char *asked)
         return;
     }
     char resolved[CACHE_PATH], why[256];
-    int error = make_folders(c->dir);
-    c->fd = trusted_folder(c->dir, false, resolved, sizeof resolved, why);
+    c->fd = trusted_folder(c->dir, TRUSTED_MAKE, resolved, sizeof resolved, why);
     if (c->fd < 0) {
-        note(c, "the kernel cache %.100s cannot be used: %.120s", c->dir,
-             error ? strerror(error) : why);
+        note(c, "the kernel cache %.100s cannot be used: %.120s", c->dir, why);
         return;
     }
-    if (!folder_is_private(c)) {
+    if (!folder_is_ours(c)) {
         close(c->fd);
         c->fd = -1;
         return;
@@ -343,13 +372,12 @@ static int64_t survey(const Cache *c, int64_t *files, char oldest[256])
     int64_t bytes = 0, oldest_time = INT64_MAX;
     *files = 0;
     oldest[0] = 0;
-    int fd = openat(c->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *dir = list_folder(c);
     struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
         struct stat st;
         if (fstatat(c->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-            !S_ISREG(st.st_mode))
+            !S_ISREG(st.st_mode) || !strcmp(entry->d_name, TAG))
             continue;
         if (strstr(entry->d_name, TEMPORARY) && time(NULL) - st.st_mtime > 3600) {
             unlinkat(c->fd, entry->d_name, 0);
@@ -364,8 +392,6 @@ static int64_t survey(const Cache *c, int64_t *files, char oldest[256])
     }
     if (dir)
         closedir(dir);
-    else if (fd >= 0)
-        close(fd);
     return bytes;
 }
 

@@ -8,9 +8,10 @@
  * renamed, so a reader sees all or nothing; whatever does not verify is a miss and is written
  * again.
  *
- * The folder belongs to the user alone (mode 0700): what lies in it is executed. A folder
- * that belongs to somebody else, or that others may write, is refused, and so is one that others
- * could replace (trusted.h). Everything goes through the descriptor of the folder that was judged.
+ * What lies in the folder is executed. So it is a folder that vwn has made, with mode 0700, or found empty;
+ * a tag in it says so. A folder with files of others is refused, and so is one that belongs to somebody else,
+ * that others may write, or that others could replace (trusted.h); its mode is never changed. Everything
+ * goes through the descriptor of the folder that was judged.
  */
 #ifndef VWN_CACHE_H
 #define VWN_CACHE_H

@@ -424,17 +424,9 @@ static void sweep_folders(const char *parent)
 
 bool build_folder_make(char *path, size_t size, char why[512])
 {
-    char parent[CACHE_PATH], unsafe[256];
-    const char *wanted = getenv("TMPDIR");
-    if (!wanted || wanted[0] != '/')
-        wanted = "/tmp";
-    int fd = trusted_folder(wanted, true, parent, sizeof parent, unsafe);
-    if (fd < 0) {
-        snprintf(why, 512, "no temporary folder can be made in %.150s: %.200s (set TMPDIR)", wanted,
-                 unsafe);
+    char parent[CACHE_PATH];
+    if (!trusted_temporary(parent, sizeof parent, why))
         return false;
-    }
-    close(fd);
     int n = snprintf(path, size, "%s/" FOLDER_NAME "%ld-XXXXXX", parent, (long)getpid());
     if (n < 0 || (size_t)n >= size) {
         snprintf(why, 512, "the name of the temporary folder %.200s is too long", parent);

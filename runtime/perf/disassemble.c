@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "perf.h"
 
+#include "runtime/base/trusted.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -95,8 +97,10 @@ static int run_tool(const char *path, const char *cubin, const char *out)
 
 const char *disassemble(Arena *arena, const char *path, const void *cubin, size_t n, char why[512])
 {
-    const char *tmp = getenv("TMPDIR");
-    char *folder = arena_printf(arena, "%s/vwn-XXXXXX", tmp && tmp[0] == '/' ? tmp : "/tmp");
+    char parent[1024];
+    if (!trusted_temporary(parent, sizeof parent, why))
+        return NULL;
+    char *folder = arena_printf(arena, "%s/vwn-XXXXXX", parent);
     if (!mkdtemp(folder)) {
         snprintf(why, 512, "no folder can be made in %.300s: %s", folder, strerror(errno));
         return NULL;

@@ -154,6 +154,46 @@ static bool note_says(const char *cache, const char *part)
     return ok && strstr(r.note, part);
 }
 
+/* A new folder FOLDER/NAME with this mode, and a file in it where it is not to be empty. */
+static void prepare(char path[400], const char *folder, const char *name, mode_t mode, bool empty)
+{
+    char file[500];
+    snprintf(path, 400, "%s/%s", folder, name);
+    mkdir(path, 0700);
+    chmod(path, mode);
+    snprintf(file, sizeof file, "%s/mine.txt", path);
+    if (!empty)
+        close(open(file, O_CREAT | O_WRONLY, 0600));
+}
+
+static bool has_mode(const char *path, mode_t mode)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && (st.st_mode & 07777) == mode;
+}
+
+/* What vwn has not made keeps its mode and its files. */
+static void test_not_ours(Harness *h, const char *folder)
+{
+    char path[400];
+    prepare(path, folder, "open", 0777, true);
+    CHECK(h, note_says(path, "others may write"));
+    CHECK(h, has_mode(path, 0777) && count_files(path, "") == 0);
+    prepare(path, folder, "sticky", 01777, true);
+    CHECK(h, note_says(path, "others may write"));
+    CHECK(h, has_mode(path, 01777) && count_files(path, "") == 0);
+    prepare(path, folder, "used", 0755, false);
+    CHECK(h, note_says(path, "holds files of others"));
+    CHECK(h, has_mode(path, 0755) && count_files(path, "") == 1);
+    prepare(path, folder, "empty", 0755, true);
+    CHECK(h, counts(path, both, 0, 2) && counts(path, both, 2, 0));
+    CHECK(h, has_mode(path, 0755));
+    prepare(path, folder, "empty", 0755, false); /* a file beside ours: it stays a cache */
+    CHECK(h, counts(path, both, 2, 0));
+    prepare(path, folder, "empty", 0775, true);
+    CHECK(h, note_says(path, "others may write"));
+}
+
 static void test_unusable(Harness *h, const char *folder)
 {
     char path[400];
@@ -163,13 +203,7 @@ static void test_unusable(Harness *h, const char *folder)
     CHECK(h, note_says(path, "cannot be used"));
     snprintf(path, sizeof path, "%s/a-file/below", folder);
     CHECK(h, note_says(path, "cannot be used"));
-    /* A folder that others may write is closed to them; its contents are ours. */
-    struct stat st;
-    snprintf(path, sizeof path, "%s/open", folder);
-    mkdir(path, 0700);
-    chmod(path, 0777);
-    CHECK(h, counts(path, both, 0, 2));
-    CHECK(h, stat(path, &st) == 0 && (st.st_mode & 07777) == 0700);
+    test_not_ours(h, folder);
     /* The note is given once per backend. */
     char why[512];
     Ctx *ctx = ctx_new(NULL);
@@ -288,6 +322,35 @@ static bool foreign_owner(const char *folder)
     if (geteuid() != 0 || chown(folder, NOBODY, NOBODY) != 0)
         return skip_case();
     return note_says(folder, "belongs to another user") && count_files(folder, "") == 0;
+}
+
+/* As root: a link that somebody else has put into a sticky folder is not followed, one of ours is. */
+static bool foreign_link(const char *folder)
+{
+    char sticky[400], target[400], link[500], mine[500];
+    if (geteuid() != 0)
+        return skip_case();
+    prepare(target, folder, "target", 0755, true);
+    prepare(sticky, folder, "sticky", 01777, true);
+    snprintf(link, sizeof link, "%s/link", sticky);
+    snprintf(mine, sizeof mine, "%s/mine", sticky);
+    if (symlink(target, link) != 0 || lchown(link, NOBODY, NOBODY) != 0 ||
+        symlink("../target", mine) != 0)
+        return false;
+    return note_says(link, "the link belongs to another user") && count_files(target, "") == 0 &&
+           has_mode(target, 0755) && counts(mine, both, 0, 2) && counts(target, both, 2, 0);
+}
+
+/* As root with the HOME of somebody else: nothing is made there. */
+static bool foreign_home(const char *folder)
+{
+    char note[300];
+    if (geteuid() != 0 || chown(folder, NOBODY, NOBODY) != 0)
+        return skip_case();
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", folder, 1);
+    snprintf(note, sizeof note, "%s belongs to another user", folder);
+    return note_says(NULL, note) && count_files(folder, "") == 0;
 }
 
 static bool foreign_files(const char *folder)
@@ -583,6 +646,8 @@ int main(void)
     test_prune(&h, PLACE("prune"));
     test_at_once(&h, PLACE("at-once"));
     check_child(&h, foreign_owner, MADE("foreign"), "a folder of another user");
+    check_child(&h, foreign_link, MADE("foreign-link"), "a link of another user");
+    check_child(&h, foreign_home, MADE("foreign-home"), "the home of another user");
     check_child(&h, foreign_files, MADE("foreign-files"), "files of another user");
     check_child(&h, no_execution, MADE("noexec"), "a folder that forbids execution");
     check_child(&h, full_disk, MADE("full"), "a full disk");
