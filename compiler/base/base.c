@@ -2,6 +2,8 @@
 #define _DEFAULT_SOURCE /* madvise */
 #include "base.h"
 
+#include "compiler/portable/utf8.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -648,9 +650,15 @@ void buf_json_number(Buf *b, double x)
 
 void buf_csv_string(Buf *b, const char *s)
 {
+    const char *shown, *end = s + strlen(s);
+    size_t shown_n;
     buf_putc(b, '"');
-    for (; *s; s++)
-        buf_puts(b, *s == '"' ? "\"\"" : (const char[]){*s, 0});
+    while (s < end) {
+        if (*s == '"')
+            buf_putc(b, '"');
+        s += utf8_plain(s, (size_t)(end - s), &shown, &shown_n);
+        buf_put(b, shown, shown_n);
+    }
     buf_putc(b, '"');
 }
 

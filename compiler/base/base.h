@@ -161,7 +161,7 @@ void buf_json_string(Buf *b, const char *s, size_t n); /* quoted and escaped */
 int number_digits(double x);            /* the fewest significant ones that read back as x, which is finite */
 void buf_number(Buf *b, double x);      /* shortest text that reads back; integers without exponent */
 void buf_json_number(Buf *b, double x); /* the same; null when it is not finite */
-void buf_csv_string(Buf *b, const char *s); /* quoted, quotes doubled */
+void buf_csv_string(Buf *b, const char *s); /* quoted, quotes doubled; text for people (utf8_plain) */
 void buf_count(Buf *b, int64_t n);      /* 1,176,764,416 */
 
 /* ---- a map from pointer-sized keys (a Name, an index + 1) to pointers; 0 is not a key ---- */

@@ -7,6 +7,8 @@
  */
 #include "diag.h"
 
+#include "compiler/portable/utf8.h"
+
 #include <stdio.h>
 
 typedef struct SourceText {
@@ -405,20 +407,6 @@ static void put_times(Buf *b, char c, size_t n)
         buf_putc(b, c);
 }
 
-/* What a terminal would act on instead of showing it: controls, and marks that turn the reading
- * direction. */
-static bool acts_on_terminal(const char *text, size_t step)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    if (step == 1)
-        return s[0] < 0x20 || s[0] == 0x7f;
-    if (step == 2)
-        return s[0] == 0xc2 && s[1] < 0xa0;
-    return step == 3 && s[0] == 0xe2 &&
-           ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) ||
-            (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
-}
-
 /* Columns [skip, skip + most) of a text. A tab is one space; what a terminal would act on, or
  * what is not UTF-8, is one replacement character: so every code point or stray byte is one
  * column. */
@@ -426,16 +414,13 @@ static void put_columns(Buf *b, const char *s, size_t n, size_t skip, size_t mos
 {
     size_t col = 0;
     for (size_t i = 0; i < n && col < skip + most; col++) {
-        size_t step = utf8_step(s + i, n - i);
-        if (col >= skip) {
-            if (s[i] == '\t')
-                buf_putc(b, ' ');
-            else if (!step || acts_on_terminal(s + i, step))
-                buf_puts(b, "\xef\xbf\xbd");
-            else
-                buf_put(b, s + i, step);
-        }
-        i += step ? step : 1;
+        const char *shown;
+        size_t shown_n, step = utf8_plain(s + i, n - i, &shown, &shown_n);
+        if (col >= skip && (s[i] == '\t' || s[i] == '\n'))
+            buf_puts(b, s[i] == '\t' ? " " : UTF8_REPLACEMENT);
+        else if (col >= skip)
+            buf_put(b, shown, shown_n);
+        i += step;
     }
 }
 

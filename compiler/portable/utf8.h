@@ -2,6 +2,7 @@
 #ifndef VWN_UTF8_H
 #define VWN_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,39 @@ static inline size_t utf8_read(const char *text, size_t n, uint32_t *code)
         return 0;
     *code = c;
     return len;
+}
+
+/* Whether a text of 1 to 3 bytes is the beginning of a character that is not all there. */
+static inline bool utf8_begins(const char *s, size_t n)
+{
+    char whole[4] = {0, (char)0x80, (char)0x80, (char)0x80};
+    uint32_t code;
+    for (size_t i = 0; i < n && i < 4; i++)
+        whole[i] = s[i];
+    if (n == 1 && ((unsigned char)s[0] == 0xe0 || (unsigned char)s[0] == 0xf0))
+        whole[1] = (char)(s[0] == (char)0xe0 ? 0xa0 : 0x90); /* less would be another form of a shorter one */
+    return n && utf8_read(whole, 4, &code) > n;
+}
+
+/* What a terminal acts on instead of showing it: controls, new lines and tabs among them, and marks that turn
+ * the reading direction. */
+static inline bool utf8_acts(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+#define UTF8_REPLACEMENT "\xef\xbf\xbd"
+
+/* The next piece of a text for people: its length, and in *shown what stands for it. What is no UTF-8, and
+ * what a terminal acts on but for new lines and tabs, is the replacement character. 0 at the end. */
+static inline size_t utf8_plain(const char *s, size_t n, const char **shown, size_t *shown_n)
+{
+    uint32_t code = 0;
+    size_t step = utf8_read(s, n, &code);
+    bool plain = step && (!utf8_acts(code) || code == '\n' || code == '\t');
+    *shown = plain ? s : UTF8_REPLACEMENT;
+    *shown_n = plain ? step : sizeof UTF8_REPLACEMENT - 1;
+    return step ? step : n ? 1 : 0;
 }
 
 /* Bytes written; the code must be valid. */

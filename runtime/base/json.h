@@ -8,6 +8,9 @@
 
 /* json_parse() in an arena. Raises when out of memory. */
 Json *json_read(Arena *a, const char *text, size_t n, JsonError *error);
+/* Makes all strings and keys of a tree text for people (utf8_plain): what others have written may hold what a
+ * terminal acts on. */
+void json_make_plain(Arena *a, Json *tree);
 void json_put_number(JsonText *t, const char *key, double x); /* reads back; NaN, infinity: null */
 
 #endif

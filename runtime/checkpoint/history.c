@@ -129,7 +129,10 @@ Events events_read(Session *s, const char *run, bool (*take)(void *user, const J
         if ((*line)[n - 1] != '\n')
             break; /* it is being written */
         at++;
-        if (!take(user, json_read(s->ctx->scratch, *line, (size_t)n, &error)) && !e.damaged++)
+        Json *event = json_read(s->ctx->scratch, *line, (size_t)n, &error);
+        if (event)
+            json_make_plain(s->ctx->scratch, event);
+        if (!take(user, event) && !e.damaged++)
             e.first_damaged = at;
         arena_reset(s->ctx->scratch, mark);
     }

@@ -4,7 +4,10 @@
  * The one idea: whether stderr is a terminal is asked once; from then on `live` decides, so
  * that the same run writes plain lines into a file and one moving line on a screen.
  */
+#define _GNU_SOURCE /* vasprintf */
 #include "ui.h"
+
+#include "compiler/portable/utf8.h"
 
 #include <errno.h>
 #include <math.h>
@@ -40,6 +43,7 @@ void ui_init(Ui *ui, ColorChoice color, bool quiet)
     const char *term = getenv("TERM");
     *ui = (Ui){.quiet = quiet, .columns = 100};
     ui->color_out = wants_color(color, STDOUT_FILENO);
+    ui->terminal = isatty(STDOUT_FILENO);
     ui->color_err = wants_color(color, STDERR_FILENO);
     ui->live = isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
     ui_resize(ui);
@@ -80,6 +84,19 @@ bool ui_unicode(void)
     return false;
 }
 
+/* Names and texts of others, without what a terminal acts on. False: a write failed. */
+static bool put_plain(FILE *to, const char *s, size_t n)
+{
+    const char *shown, *end = s + n;
+    size_t shown_n;
+    while (s < end) {
+        s += utf8_plain(s, (size_t)(end - s), &shown, &shown_n);
+        if (fwrite(shown, 1, shown_n, to) != shown_n)
+            return false;
+    }
+    return true;
+}
+
 static void say(Ui *ui, const char *sgr, const char *word, const char *after, const char *end,
                 const char *fmt, va_list args)
 {
@@ -88,7 +105,11 @@ static void say(Ui *ui, const char *sgr, const char *word, const char *after, co
         fprintf(stderr, "\033[%sm%s\033[0m%s", sgr, word, after);
     else
         fprintf(stderr, "%s%s", word, after);
-    vfprintf(stderr, fmt, args);
+    char *text = NULL;
+    int n = vasprintf(&text, fmt, args);
+    put_plain(stderr, n < 0 ? "out of memory" : text, n < 0 ? 13 : (size_t)n);
+    if (n >= 0)
+        free(text);
     fputs(end, stderr);
 }
 
@@ -223,9 +244,37 @@ static void output_failed(Ui *ui)
         vwn_interrupt(ui->running);
 }
 
+void ui_control(Ui *ui, const char *sequence)
+{
+    if (!ui->write_error && fputs(sequence, stdout) == EOF)
+        output_failed(ui);
+}
+
+/* Characters may come in pieces: the beginning of one waits for the rest. */
+static bool put_to_terminal(Ui *ui, const char *text, size_t n)
+{
+    bool good = true;
+    while (n && ui->n_held) {
+        ui->held[ui->n_held++] = *text++;
+        n--;
+        if (!utf8_begins(ui->held, ui->n_held)) {
+            good = put_plain(stdout, ui->held, ui->n_held);
+            ui->n_held = 0;
+        }
+    }
+    for (size_t back = n < 3 ? n : 3; back; back--)
+        if (utf8_begins(text + n - back, back)) {
+            memcpy(ui->held, text + n - back, back);
+            ui->n_held = back;
+            n -= back;
+            break;
+        }
+    return good && put_plain(stdout, text, n);
+}
+
 void ui_put(Ui *ui, const char *text, size_t n)
 {
-    if (!ui->write_error && fwrite(text, 1, n, stdout) != n)
+    if (!ui->write_error && (ui->terminal ? !put_to_terminal(ui, text, n) : fwrite(text, 1, n, stdout) != n))
         output_failed(ui);
 }
 
@@ -279,6 +328,8 @@ int ui_finish(Ui *ui, int status)
     ui_progress_end(ui);
     ui->running = NULL;
     errno = 0;
+    if (!ui->write_error && !put_plain(stdout, ui->held, ui->n_held))
+        output_failed(ui);
     ui_flush(ui);
     if (!ui->write_error)
         return status;

@@ -16,10 +16,13 @@ typedef enum ColorChoice { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } ColorChoice;
 typedef struct Ui {
     bool color_out, color_err; /* of stdout and of stderr */
     bool live;                 /* stderr is a terminal that can rewrite a line */
+    bool terminal;             /* stdout is one */
     bool quiet;
     bool line_open;       /* a progress line stands on the terminal without its newline */
     int columns;          /* of the terminal, see ui_resize */
     int write_error;      /* errno of the first failed write to stdout */
+    char held[4];         /* for a terminal: the beginning of a character */
+    size_t n_held;
     vwn_context *running; /* interrupted when stdout can no longer be written; may be NULL */
 } Ui;
 
@@ -59,7 +62,8 @@ void ui_rate(char out[32], double n);
 /* Writers to stdout, and to stderr. */
 vwn_writer ui_stdout(Ui *ui);
 vwn_writer ui_stderr(Ui *ui);
-void ui_put(Ui *ui, const char *text, size_t n); /* to stdout */
+void ui_put(Ui *ui, const char *text, size_t n); /* to stdout; to a terminal as text for people (utf8_plain) */
+void ui_control(Ui *ui, const char *sequence); /* what a terminal on stdout is to act on */
 void ui_print(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Brings what was put to its reader now. False: stdout cannot be written any more; a run under way
  * is stopped, as after a failed ui_put. */

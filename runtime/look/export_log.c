@@ -53,7 +53,11 @@ static bool take_csv(void *user, const Json *event)
         return false;
     const double common[] = {event_number(event, "step"), event_number(event, "tokens"), e->at[BY_SECONDS]};
     buf_csv_string(b, e->run);
-    buf_printf(b, ",%s", kind);
+    buf_putc(b, ',');
+    if (kind[strspn(kind, "abcdefghijklmnopqrstuvwxyz_")])
+        buf_csv_string(b, kind);
+    else
+        buf_puts(b, kind);
     for (size_t i = 0; i < COUNT_OF(common) + e->names.n; i++) {
         double x = i < COUNT_OF(common) ? common[i] : event_number(event, e->names.v[i - COUNT_OF(common)]);
         buf_putc(b, ',');
@@ -77,7 +81,9 @@ static bool take_json(void *user, const Json *event)
         return false;
     buf_puts(b, "{\"v\":1,\"run\":");
     buf_json_string(b, e->run, strlen(e->run));
-    buf_printf(b, ",\"event\":\"%s\",\"step\":%.0f,\"tokens\":%.0f,\"seconds\":", kind, event_number(event, "step"), event_number(event, "tokens"));
+    buf_puts(b, ",\"event\":");
+    buf_json_string(b, kind, strlen(kind));
+    buf_printf(b, ",\"step\":%.0f,\"tokens\":%.0f,\"seconds\":", event_number(event, "step"), event_number(event, "tokens"));
     buf_number(b, e->at[BY_SECONDS]);
     for (size_t i = 0; i < e->names.n; i++) {
         double x = event_number(event, e->names.v[i]);

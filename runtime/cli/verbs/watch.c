@@ -57,7 +57,7 @@ static vwn_status show(Follow *f)
     vwn_status st = vwn_watch(call->ctx, &f->how, &into, &f->seen);
     if (st == VWN_OK && (f->live || changed || !f->there || f->seen.going_on != before.going_on)) {
         if (f->live)
-            ui_print(&call->ui, "\033[H\033[J");
+            ui_control(&call->ui, "\033[H\033[J");
         ui_put(&call->ui, text.s ? text.s : "", text.n);
         ui_flush(&call->ui);
     }
@@ -82,7 +82,7 @@ static void begin(Follow *f)
     const char *term = getenv("TERM");
     f->live = f->how.form == VWN_WATCH_SCREEN && isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
     if (f->live)
-        ui_print(&f->call->ui, "\033[?1049h");
+        ui_control(&f->call->ui, "\033[?1049h");
     else if (f->how.form == VWN_WATCH_SCREEN)
         f->how.form = VWN_WATCH_LINE;
 }
@@ -91,7 +91,7 @@ static void begin(Follow *f)
 static void end(Follow *f)
 {
     if (f->live)
-        ui_print(&f->call->ui, "\033[?1049l");
+        ui_control(&f->call->ui, "\033[?1049l");
     bool again = f->live && f->there;
     f->live = f->there = false; /* so that it is printed, below the prompt */
     if (again)
