@@ -21,16 +21,21 @@ build_folder() {
 }
 
 # CMake and make read `;`, `$`, quotes and the like in a path as something else: such a folder goes by another name, a
-# link that stays.
+# link in a new folder that nobody else can write. It stays, and build/plain_name says where it is.
 plain_name() {
     case $PWD in
     *[!A-Za-z0-9/._+,@~-]*) ;;
     *) return 0 ;;
     esac
-    link=/tmp/vwn-$(id -u)-$(printf %s "$PWD" | cksum | tr ' ' -)
-    [ -L "$link" ] || ln -s "$PWD" "$link" 2> /dev/null || true
-    [ "$(readlink "$link")" = "$PWD" ] || stop "$link cannot be made as another name of $PWD: copy the sources to a folder with a plain name."
-    cd "$link" || exit 5
+    build_folder build
+    place=$(cat build/plain_name 2> /dev/null || true)
+    # Another user may have put a folder of his own where ours was.
+    if [ -z "$place" ] || [ -L "$place" ] || ! [ -O "$place" ] || [ "$(readlink "$place/vwn")" != "$PWD" ]; then
+        if ! { place=$(mktemp -d /tmp/vwn-XXXXXX) && ln -s "$PWD" "$place/vwn" && echo "$place" > build/plain_name; }; then
+            stop "There can be no link in /tmp as another name of $PWD: copy the sources to a folder with a plain name."
+        fi
+    fi
+    cd "$place/vwn" || exit 5
 }
 plain_name
 

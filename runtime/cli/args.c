@@ -123,6 +123,27 @@ static void unknown_flag(const Verb *verb, const char *arg, size_t n, char why[5
              near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
 }
 
+/* A value of "FILE.svg|FILE.json|-" ends in one of these: no model, text or checkpoint is written over by mistake. */
+static bool ends_as_wanted(const Flag *flag, const char *value, char why[512])
+{
+    const char *ends[9];
+    char text[64], list[200] = "";
+    int n = 0;
+    snprintf(text, sizeof text, "%s", flag->value);
+    for (char *kind = strtok(text, "|"); kind && n < 8; kind = strtok(NULL, "|")) {
+        bool named = !strncmp(kind, "FILE.", 5) || !strncmp(kind, "OUT.", 4);
+        ends[n] = named ? strchr(kind, '.') : NULL;
+        if (!ends[n] && (strcmp(kind, "-") || !strcmp(value, "-")))
+            return true; /* anything is taken there, or this is stdout */
+        n += ends[n] != NULL;
+    }
+    ends[n] = NULL;
+    for (int i = 0; i < n; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", ends[i]);
+    snprintf(why, 512, "`%s %.200s`: the name must end in %s", flag->name, value, list);
+    return file_ending(value, ends) >= 0;
+}
+
 /* One argument that starts with '-'; *at moves on when its value is the next argument. */
 static bool parse_flag(Call *call, char **argv, int *at, int argc, char why[512])
 {
@@ -150,6 +171,8 @@ static bool parse_flag(Call *call, char **argv, int *at, int argc, char why[512]
         snprintf(why, 512, "`%s` takes no value", flag->name);
         return false;
     }
+    if (flag->value && !ends_as_wanted(flag, value, why))
+        return false;
     call->given[call->n_given].flag = flag;
     call->given[call->n_given++].value = value ? value : "";
     return true;

@@ -9,6 +9,8 @@
 #define _GNU_SOURCE /* REG_RIP */
 #include "cli.h"
 
+#include "runtime/base/trusted.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -23,6 +25,7 @@
 
 static struct {
     char path[1024], head[4096];
+    char why[512]; /* where it is not known: why there is no report */
     size_t head_size;
     bool known;
 } report;
@@ -92,8 +95,13 @@ static int begin_report(void)
 
 static void end_report(int fd)
 {
-    if (fd < 0)
+    if (fd < 0) {
+        puts_to(STDERR_FILENO, "no report was saved");
+        puts_to(STDERR_FILENO, report.known ? "" : ": ");
+        puts_to(STDERR_FILENO, report.known ? "" : report.why);
+        puts_to(STDERR_FILENO, "\n");
         return;
+    }
     close(fd);
     puts_to(STDERR_FILENO, "a report was saved in ");
     puts_to(STDERR_FILENO, report.path);
@@ -211,13 +219,13 @@ static void watch_crashes(void)
 
 void bug_watch(const Call *call)
 {
-    const char *folder = getenv("TMPDIR");
+    char folder[900];
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    int n = snprintf(report.path, sizeof report.path, "%s/vwn-bug-%ld-%lld%09ld",
-                     folder && *folder ? folder : "/tmp", (long)getpid(), (long long)now.tv_sec,
-                     now.tv_nsec);
-    report.known = n > 0 && (size_t)n < sizeof report.path;
+    report.known = trusted_temporary(folder, sizeof folder, report.why);
+    if (report.known)
+        snprintf(report.path, sizeof report.path, "%s/vwn-bug-%ld-%lld%09ld", folder, (long)getpid(),
+                 (long long)now.tv_sec, now.tv_nsec);
     head("vwn %s (%s)\nverb: %s\n", vwn_version(), vwn_build_id(), call->verb->name);
     for (int i = 0; i < call->n_operands; i++)
         head("operand: %s\n", call->operand[i]);

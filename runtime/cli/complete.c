@@ -155,12 +155,14 @@ static void offer_listed(const Asked *a, vwn_status (*text_of)(vwn_context *, co
 /* Adds what a word in capitals stands for. */
 static void want(Wanted *w, const char *kind, bool of_flag)
 {
-    static const char *const ending[][2] = {{"FILE", ".vwn"}, {"CKPT", ".safetensors"}, {"OUT", ""}, {"OLD.json", ".json"}, {"PATH", ""}, {"TEXT", ""}};
+    static const char *const ending[][2] = {{"FILE", ".vwn"}, {"CKPT", ".safetensors"}, {"OUT.safetensors", ""}, {"OLD.json", ".json"}, {"PATH", ""}, {"TEXT", ""}};
     for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++)
         if (!strcmp(kind, ending[i][0])) {
             w->ending[w->endings++] = of_flag ? "" : ending[i][1]; /* that a flag names is any file */
             w->any = true;
         }
+    w->endings += of_flag && !strncmp(kind, "FILE.", 5);
+    w->any |= of_flag && !strncmp(kind, "FILE.", 5);
     w->runs |= !strcmp(kind, "RUN");
     w->any |= w->runs || !strcmp(kind, "DIR");
 }

@@ -91,8 +91,8 @@ void write_manual(Ui *ui)
         const char *name, *text;
     } variables[] = {{"VWN_THREADS", "threads to use, where --threads does not say it"},
                      {"VWN_COLOR", "auto, always or never, where --color does not say it; NO_COLOR and CLICOLOR_FORCE are heard, too"},
-                     {"VWN_CACHE", "a folder for compiled kernels; empty: none. It must be private: nobody else but root may write it or a folder on\n"
-                                   "the way to it (sticky ones as /tmp are fine); else it is not used, which is said"},
+                     {"VWN_CACHE", "a folder for compiled kernels, which vwn has made or finds empty; empty: none. It must be private: nobody else but\n"
+                                   "root may write it or a folder on the way to it (sticky ones as /tmp are fine); else it is not used, which is said"},
                      {"VWN_COMPILE_SECONDS", "after which a C compiler that hangs is given up, for each file; 600 otherwise"},
                      {"VWN_CUDA_LIBRARIES", "folders, separated by colons, with the libraries of CUDA; empty: none"},
                      {"VWN_CUDA_SYNC", "1: a GPU is waited for after every call, so that one that fails is named"},

@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -151,16 +152,26 @@ static void make_folder(const Emission *e)
             folder);
 }
 
+/* A new file takes the place of what has the name: a link there is replaced, and what it leads to is left alone. */
 static void write_file(const Emission *e, const ExportFile *file)
 {
     const char *path = arena_printf(e->session.arena, "%s/%s", e->how->folder, file->name);
-    const char *why;
-    FILE *f = file_stream(path, "w", &why);
-    if (!f)
-        ctx_raise(e->session.ctx, ST_ENVIRONMENT, "%.300s could not be written: %s", path, why);
-    bool fine = fwrite(file->text, 1, file->length, f) == file->length;
-    if (fclose(f) != 0 || !fine)
+    const char *new = arena_printf(e->session.arena, "%s.vwn-new", path);
+    unlink(new); /* of an emission that was killed */
+    int fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    bool fine = f && fwrite(file->text, 1, file->length, f) == file->length;
+    int error = errno;
+    if (f ? fclose(f) != 0 : fd >= 0 && close(fd) != 0)
+        fine = false;
+    else if (!fine)
+        errno = error;
+    if (!fine || rename(new, path) != 0) {
+        error = errno;
+        unlink(new);
+        errno = error;
         failed(e, file->name, "written");
+    }
 }
 
 /* ---- weights ---- */

@@ -197,7 +197,14 @@ has err 'writes c or cuda, not `fortran`'
 expect 2 "$VWN" emit c nano/model.vwn -o wide
 has err 'has not written'
 has err '--force'
+# a link there, or another name of a file, is replaced, and what it leads to is left alone
+echo mine > mine.txt
+cp mine.txt mine.too
+ln -sf "$PWD/mine.txt" wide/plan.c
+ln -f mine.too wide/README.md
 expect 0 "$VWN" emit c nano/model.vwn -o wide --force
+[ "$(cat mine.txt mine.too)" = "$(printf 'mine\nmine')" ] || fail "a file behind a link was written over"
+[ ! -L wide/plan.c ] && grep -q . wide/plan.c || fail "the link was not replaced"
 expect 2 "$VWN" emit c nano/model.vwn -o small.txt
 has err 'is not a folder'
 expect 5 "$VWN" emit c nano/model.vwn -o no/such/folder

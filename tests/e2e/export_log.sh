@@ -83,4 +83,31 @@ cmp -s out shown || fail "- is stdout"
 expect 0 "$VWN" export-log runs/a -o shown.csv
 cmp -s shown shown.csv || fail "the file is what stdout is"
 has err 'Written shown.csv'
+expect 2 "$VWN" export-log runs/a -o model.vwn
+has err 'must end in .csv, .json or .jsonl'
+
+# what others have written into events: what a terminal acts on is not printed, by no verb and in no form
+mkdir runs/evil
+{
+    cat runs/b/events.jsonl
+    printf '{"v":1,"event":"step\\u001b]0;t\\u0007","step":3,"tokens":9,"seconds":9,"metric.a\\u001b[2J\\u202e\\"":1,"text":"\\u001b[31m\\u009b2J\\r\\u0000x\\ny\\tz"}\n'
+} > runs/evil/events.jsonl
+controls() { # FILE: has anything that a terminal acts on, but for new lines and tabs
+    LC_ALL=C grep -qaP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]' "$1"
+}
+printf '\302\233' > sure
+controls sure || fail "the test itself sees no control character"
+for verb in 'export-log runs/evil' 'export-log runs/evil --json' 'export-log runs/evil -o evil.csv' 'watch runs/evil --once' \
+    'watch runs/evil --once --json' 'compare runs/evil' 'compare runs/evil --csv' 'report runs/evil -o evil.html' \
+    'plot runs/evil' 'plot runs/evil --csv loss'; do
+    # shellcheck disable=SC2086 # words
+    "$VWN" $verb > out 2> err < /dev/null
+    for file in out err evil.csv evil.html; do
+        [ ! -e $file ] || ! controls $file || fail "$verb: a control character in $file"
+    done
+done
+grep -q 'metric.a.*2J' evil.csv || fail "the name is shown without them"
+printf 'x\033[2Jy' > strange
+expect 2 "$VWN" export-log "runs/$(cat strange)"
+! controls err || fail "a control character of a name in a message"
 finish

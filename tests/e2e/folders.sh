@@ -67,5 +67,19 @@ rm -r tree/build
 expect 5 script make_text
 has err 'cannot be written: copy the sources'
 [ "$(wc -l < err)" -eq 1 ] || fail "more than a sentence"
-find /tmp -maxdepth 1 -name 'vwn-*' -lname "$PWD/tree" -delete
+rm tree/build
+# the other name is kept, and what somebody else has put in its place is not taken
+expect 0 script 'pwd'
+place=$(cat tree/build/plain_name)
+has out "$place/vwn"
+expect 0 script 'pwd'
+has out "$place/vwn"
+if [ "$(id -u)" -eq 0 ] && command -v setpriv > tool; then
+    rm -r "$place"
+    setpriv --reuid 2002 --regid 2002 --clear-groups sh -c 'mkdir "$1" && ln -s "$2" "$1/vwn"' sh "$place" "$PWD/tree"
+    expect 0 script 'pwd'
+    lacks out "$place/vwn"
+    rm -r "$place"
+fi
+rm -r "$(cat tree/build/plain_name)"
 finish

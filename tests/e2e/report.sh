@@ -51,6 +51,10 @@ lacks none.html '<svg class="h"'
 lacks none.html 'Connections, measured'
 expect 2 "$VWN" report "$odd" -o none.html --connections some
 expect 0 "$VWN" train nano/ghc.vwn --run wide --set D=768 --set L=2 --set 'train.batch=1 seqs' -q --until '1 steps'
+cp nano/model.vwn kept.vwn
+expect 2 "$VWN" report runs/wide -o kept.vwn
+has err 'the name must end in .html'
+cmp -s nano/model.vwn kept.vwn || fail "a model was written over"
 expect 0 "$VWN" report runs/wide -o wide.html
 grep -q 'not measured, since that takes [0-9]* GFLOP' wide.html || fail "a large model is not measured, and the page says so"
 lacks wide.html '<svg class="h"'

@@ -44,7 +44,7 @@ static const Flag flags[] = {
     {"--by", "step|tokens|flops|time", "at the same what runs are compared (else step)"},
     {"--metric", "NAME", "a number of events.jsonl (else eval_loss, or loss where there is none)"},
     {"--smooth", "N", "points averaged around each (else 1; of `loss` one in fifty)"},
-    {"--svg", "FILE", "also a picture"},
+    {"--svg", "FILE.svg", "also a picture"},
     {"--csv", NULL, "all points instead of the table"},
 };
 const Verb verb_compare = {.name = "compare",

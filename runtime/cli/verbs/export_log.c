@@ -71,6 +71,7 @@ static int write_folder(Call *call, const char *folder)
 
 static int run(Call *call)
 {
+    static const char *const ends[] = {".csv", ".json", ".jsonl", NULL};
     int status;
     bool board = call_flag(call, "--tensorboard"), csv = call_flag(call, "--csv");
     const char *to = call_flag(call, "-o");
@@ -80,6 +81,8 @@ static int run(Call *call)
         to = NULL;
     if (board && !to)
         return usage_error(call, "`--tensorboard` writes a folder: say which with `-o DIR`");
+    if (!board && to && file_ending(to, ends) < 0)
+        return usage_error(call, "`-o %s`: the name must end in .csv, .json or .jsonl", to);
     if (!call_open(call, &status))
         return status;
     if (board)
@@ -98,7 +101,7 @@ static int run(Call *call)
 static const Flag flags[] = {
     {"--csv", NULL, "a row for each event (what is written without a form)"},
     {"--tensorboard", NULL, "an event file for each run, in folders below DIR"},
-    {"-o", "FILE|DIR", "where it goes; else, and with -, stdout"},
+    {"-o", "FILE.csv|FILE.json|FILE.jsonl|DIR|-", "where it goes; else, and with -, stdout"},
 };
 const Verb verb_export_log = {.name = "export-log",
                               .operands = "RUN...",

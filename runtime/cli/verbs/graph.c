@@ -57,8 +57,8 @@ static int run(Call *call)
     static const char *const ends[] = {".svg", ".dot", ".json", NULL};
     int status, end = -1;
     const char *to = call_flag(call, "-o");
-    if (to && (end = file_ending(to, ends)) < 0)
-        return usage_error(call, "`-o %s`: the name must end in .svg, .dot or .json", to);
+    if (to)
+        end = file_ending(to, ends);
     if (to && call->json)
         return usage_error(call, "the ending of `-o %s` says the form: leave out `--json`", to);
     vwn_report_options how = {.json = to ? end == 2 : call->json, .program = call_flag(call, "--layer")};
@@ -81,7 +81,7 @@ static int run(Call *call)
 
 static const Flag flags[] = {
     {"--layer", "N|PATH", "what one layer, or the module of this path, consists of"},
-    {"-o", "FILE", "g.svg (drawn by Graphviz), g.dot or g.json instead of DOT on stdout"},
+    {"-o", "FILE.svg|FILE.dot|FILE.json", "g.svg (drawn by Graphviz), g.dot or g.json instead of DOT on stdout"},
 };
 const Verb verb_graph = {.name = "graph",
                          .operands = "FILE",

@@ -73,7 +73,7 @@ static int run(Call *call)
 static const Flag flags[] = {
     {"--plan", NULL, "print what happens to every tensor; exit status 6: something does"},
     {"--apply", NULL, "measure the step and write a checkpoint of the grown model; RUN stays as it is"},
-    {"-o", "OUT", "with --apply: the file to write"},
+    {"-o", "OUT.safetensors", "with --apply: the file to write"},
 };
 const Verb verb_grow = {.name = "grow",
                         .operands = "[RUN] FILE STEP",

@@ -34,8 +34,6 @@ static int run(Call *call)
         return usage_error(call, "`--by` is of runs; what varies over steps in a file is drawn over steps");
     if (to) {
         int end = file_ending(to, ends);
-        if (end < 0)
-            return usage_error(call, "`-o %s`: the name must end in .svg, .json or .csv", to);
         if (!how.n_paths)
             return usage_error(call, "`-o` needs a path to draw; without one `vwn plot` lists what there is");
         how.form = forms[end];
@@ -55,7 +53,7 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"-o", "FILE", "a picture, p.svg, or the points, p.csv or p.json, into a file"},
+    {"-o", "FILE.svg|FILE.json|FILE.csv", "a picture, p.svg, or the points, p.csv or p.json, into a file"},
     {"--by", "step|tokens|flops|time", "of a run: what is below the curves (else step)"},
     {"--points", "N", "of a schedule over steps at most so many points (else 4,096)"},
     {"--csv", NULL, "the points instead of a drawing"},

@@ -41,7 +41,7 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"-o", "FILE", "the file that is written, in place of what it held; - is stdout"},
+    {"-o", "FILE.html|-", "the file that is written, in place of what it held; - is stdout"},
     {"--connections", "small|all|none", "measure connection matrices: where it takes about a second (else), of all runs, of none"},
 };
 const Verb verb_report = {.name = "report",

@@ -160,7 +160,7 @@ static const Flag flags[] = {
     {"--jobs", "N", "points at a time, each with its share of the threads (else 1)"},
     {"--until", "'1000 steps'", "train each point so far: steps, tokens, s, min or h"},
     {"--csv", NULL, "a line for each point instead of the table"},
-    {"--svg", "FILE", "also a picture of losses"},
+    {"--svg", "FILE.svg", "also a picture of losses"},
     {"--by", "PATH|params|stored|flops", "the axis of the picture"},
 };
 const Verb verb_sweep = {
