@@ -280,8 +280,9 @@ static Name replicated(FillSources *s, const FillRule *r, Name path, bool *first
     return is_old(s, source) ? source : NULL;
 }
 
-/* "": it is new as a whole; its own path: what it was. The last rule that fits holds. */
-static Name source_of(FillSources *s, Name path)
+/* "": it is new as a whole; its own path: what it was. The last rule that fits holds. *itself: it is the old one, under
+ * another number where layers are put between. */
+static Name source_of(FillSources *s, Name path, bool *itself)
 {
     bool moves = false, first = true;
     Name moved = NULL, none = name_str(s->ev->ctx, "");
@@ -292,7 +293,8 @@ static Name source_of(FillSources *s, Name path)
             moves = true;
         }
     }
-    if (moves ? first && moved : is_old(s, path))
+    *itself = moves ? first && moved : is_old(s, path);
+    if (*itself)
         return moves ? moved : path;
     Name from = none;
     for (size_t i = 0; i < s->g->fill.n && !diag_errors(s->ev->ctx); i++) {
@@ -317,9 +319,11 @@ static void find_sources(Eval *ev, File *f, GrowStep *g)
     for (size_t i = 0; i < g->before->param.n; i++)
         *map_at(&s.had, (uintptr_t)g->before->param.v[i].path) = (void *)(uintptr_t)(i + 1);
     Name *source = NEW_ARRAY(ev->arena, Name, g->after->param.n + 1);
+    bool *moved = NEW_ARRAY(ev->arena, bool, g->after->param.n + 1);
     for (size_t i = 0; i < g->after->param.n && !diag_errors(ev->ctx); i++)
-        source[i] = source_of(&s, g->after->param.v[i].path);
+        source[i] = source_of(&s, g->after->param.v[i].path, &moved[i]);
     g->source = source;
+    g->moved = moved;
 }
 
 void fill_models(Eval *ev, File *f, GrowStep *g)

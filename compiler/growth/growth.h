@@ -50,7 +50,8 @@ typedef struct GrowthEntry {
     GrowthKind kind;
     Name path;
     const Param *before, *after; /* NULL on the side that has it not */
-    bool copied;                 /* the whole is a copy, and `before` another tensor than that of this path */
+    bool copied;                 /* `before` is another tensor than that of this path */
+    bool moved;                  /* and no copy: the old tensor itself, under another number */
     GrowthAxis axis[MAX_RANK];   /* of TAKEN and GROWN: after->shape.rank of them */
     int64_t old_elements;        /* how many of `after` are taken from `before` and stand nowhere else */
     /* By role: the values of new blocks; ROLE_OLD: of a tensor that is new as a whole. They are drawn as those of
@@ -81,6 +82,8 @@ double growth_weight(const GrowthEntry *e, const size_t *part);
 double growth_gradient(const GrowthEntry *e, const size_t *part);
 /* Whether all of the tensor is what it was. */
 bool growth_same(const GrowthEntry *e);
+/* Whether all of the tensor is what the step adds: drawn, or a copy. */
+bool growth_added(const GrowthEntry *e);
 /* Whether the block is taken from the old tensor, and whether its moments are. */
 bool growth_taken(const GrowthEntry *e, const size_t *part);
 bool growth_moments(const GrowthEntry *e, const size_t *part);

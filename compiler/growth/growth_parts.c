@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+__extension__ typedef unsigned __int128 Wider; /* holds a product of extents */
+
 typedef struct GrowthParts {
     Arena *arena;
     const Copying *how;
@@ -34,17 +36,30 @@ static void add(GrowthParts *p, int64_t at, int64_t count, Origin o)
 /* Coordinate i of `now` where there were `had`. */
 static Origin origin_of(const Copying *how, int64_t i, int64_t had, int64_t now)
 {
-    if (!how->copies)
+    if (!how->copies || had == now)
         return (Origin){i < had ? i : -1, i >= had, 1};
-    int64_t from = how->beside ? i * had / now : i % had;
-    int64_t first = how->beside ? (from * now + had - 1) / had : from;
-    int64_t copies = how->beside ? ((from + 1) * now + had - 1) / had - first : now / had + (from < now % had);
+    Wider h = (Wider)had, n = (Wider)now;
+    int64_t from = how->beside ? (int64_t)((Wider)i * h / n) : i % had, f = from;
+    int64_t first = how->beside ? (int64_t)(((Wider)f * n + h - 1) / h) : f;
+    int64_t copies = how->beside ? (int64_t)(((Wider)f * n + n + h - 1) / h) - first : now / had + (f < now % had);
     Origin o = {from, i != first, 1};
     if (copies > 1 && how->share == EQUAL_SHARES)
         o.share = 1 / (double)copies;
     else if (copies > 1)
         o.share = o.fresh ? how->share / (double)(copies - 1) : 1 - how->share;
     return o;
+}
+
+/* How many coordinates from i on, of those up to `now`, come from coordinates that follow each other in the same way. */
+static int64_t run_of(const Copying *how, int64_t i, int64_t had, int64_t now)
+{
+    if (!how->copies || had == now)
+        return (i < had ? had : now) - i;
+    if (how->beside)
+        return 1;
+    int64_t from = i % had, more = now % had; /* the first `more` have one copy more than the others */
+    int64_t run = (from < more ? more : had) - from;
+    return run < now - i ? run : now - i;
 }
 
 /* Factors of both sides, outermost first: where each element of the new axis was. */
@@ -56,7 +71,7 @@ static void add_factors(GrowthParts *p, const int64_t *had, const int64_t *now, 
         inner_now *= now[i];
     }
     bool whole = n == 1 || (inner_had == inner_now && memcmp(had + 1, now + 1, (n - 1) * sizeof *had) == 0);
-    for (int64_t i = 0; i < now[0]; i++) {
+    for (int64_t i = 0, run = 1; i < now[0]; i += run) {
         Origin o = origin_of(p->how, i, had[0], now[0]);
         if (o.from < 0) { /* and all behind it */
             add(p, at + i * inner_now, (now[0] - i) * inner_now, o);
@@ -65,8 +80,9 @@ static void add_factors(GrowthParts *p, const int64_t *had, const int64_t *now, 
         o.from = from.from + o.from * inner_had;
         o.fresh |= from.fresh;
         o.share *= from.share;
+        run = whole ? run_of(p->how, i, had[0], now[0]) : 1;
         if (whole)
-            add(p, at + i * inner_now, inner_now, o);
+            add(p, at + i * inner_now, run * inner_now, o);
         else
             add_factors(p, had + 1, now + 1, n - 1, at + i * inner_now, o);
     }
@@ -91,7 +107,7 @@ static const int64_t *factors_of(const AxisShape *was, const AxisShape *is, int6
     int64_t inner = 1;
     for (size_t i = 1; i < is->n_factor; i++)
         inner *= is->factor[i];
-    if (!whole || had % inner)
+    if (!whole || !inner || had % inner)
         return NULL;
     int64_t *f = NEW_ARRAY(arena, int64_t, is->n_factor);
     memcpy(f, is->factor, is->n_factor * sizeof *f);
@@ -123,6 +139,8 @@ GrowthAxis growth_axis(const AxisShape *was, const AxisShape *is, int64_t had, i
         a.recut = is->n_factor || is->n_segment || was->n_factor || was->n_segment;
         add_factors(&p, &had, &now, 1, 0, start);
     }
+    if (!p.part.n) /* of extent 0: an axis has a part */
+        vec_push(arena, &p.part, ((GrowthPart){.weight = 1, .gradient = 1}));
     for (size_t i = 0; i < p.part.n; i++) {
         GrowthPart *q = &p.part.v[i];
         if (!a.reads)

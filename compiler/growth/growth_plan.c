@@ -43,14 +43,22 @@ bool growth_same(const GrowthEntry *e)
 {
     bool same = e->kind == GROWTH_TAKEN && !e->copied;
     for (int k = 0; same && k < e->after->shape.rank; k++)
-        same = e->axis[k].n == 0 || (e->axis[k].n == 1 && e->axis[k].part[0].weight == 1);
+        same = e->axis[k].n == 1 && e->axis[k].part[0].weight == 1;
     return same;
+}
+
+bool growth_added(const GrowthEntry *e)
+{
+    return e->kind == GROWTH_NEW || (e->copied && !e->moved);
 }
 
 bool growth_taken(const GrowthEntry *e, const size_t *part)
 {
     GrowthRole r = growth_role(e, part);
-    return r == ROLE_OLD || e->copies[r];
+    bool taken = r == ROLE_OLD || e->copies[r];
+    for (int k = 0; k < e->after->shape.rank; k++)
+        taken &= e->axis[k].part[part[k]].from >= 0;
+    return taken;
 }
 
 bool growth_moments(const GrowthEntry *e, const size_t *part)
@@ -311,6 +319,7 @@ static void plan_entry(const Planning *p, GrowthPlan *plan, size_t i, const Map 
     if (at) {
         e->before = &a->param.v[at - 1];
         e->copied = from != e->path;
+        e->moved = e->copied && p->step->moved[i];
         compare(p, e, at - 1, i);
         e->old_elements = met[at - 1] || e->kind == GROWTH_CUT ? 0 : e->before->elements;
         met[at - 1] = true;

@@ -334,7 +334,7 @@ static void list_cells(Values *x, const GrowthEntry *e, const GrowthValue *seen,
             c.at[k] = seen->axis[k].at[part[k]];
             c.count[k] = part_end(seen, k, part[k]) - c.at[k];
         }
-        if (!e->copied && e->kind != GROWTH_NEW && e->kind != GROWTH_CUT && (c.role = role_of(e, parts, c.at)) == ROLE_OLD)
+        if (!growth_added(e) && e->kind != GROWTH_CUT && (c.role = role_of(e, parts, c.at)) == ROLE_OLD)
             continue;
         if (block_at(x, ever, c.at).kind == BLOCK_ZERO)
             continue;
@@ -369,7 +369,7 @@ static Graph *gradients(const Proof *p, Val *grad)
 
 static bool learns(const GrowthEntry *e)
 {
-    return e->after && !e->after->buffer && !e->after->frozen;
+    return e->after && !e->after->buffer && !e->after->frozen && e->after->elements > 0;
 }
 
 static void prove_life(Proof *p, GrowthProof *out, Arena *arena)

@@ -269,6 +269,7 @@ typedef struct GrowStep {
     double tolerance;     /* of `check preserves(...)`: how much outputs may change; infinite: any */
     VEC(FillRule) fill; /* in the order of the file: of those that fit a block the last one holds */
     const Name *source;   /* by parameter of `after`: the old one that it is a copy of as a whole; NULL: none */
+    const bool *moved;    /* by parameter of `after`: it is that one itself, under another number; NULL: none is */
     bool fresh_moments;   /* optimizer states of copies begin with zeros */
     const char *refused;  /* what it holds that no run carries out yet, as "`moments`"; NULL: nothing */
     Span refused_at, span;

@@ -36,8 +36,13 @@ static void copy_block(const GrowthEntry *e, const size_t *part, bool old, doubl
 {
     int rank = e->after->shape.rank, rows = rank ? rank - 1 : 0, spread = old ? rank - e->before->shape.rank : 0;
     int64_t at[MAX_RANK] = {0}, count[MAX_RANK] = {0}, run = 1;
-    for (int k = 0; k < rank; k++)
+    bool empty = false;
+    for (int k = 0; k < rank; k++) {
         count[k] = run = e->axis[k].part[part[k]].count;
+        empty |= run == 0;
+    }
+    if (empty)
+        return;
     do {
         int64_t here = 0, there = 0;
         for (int k = 0; k < rank; k++) {
@@ -118,6 +123,12 @@ static double *read_old(const Growing *g, const Shape *s, Name name)
     double *v = NEW_ARRAY(g->s->arena, double, n + 1);
     return safe_read(&g->c->file, t, 0, n, v, g->why) ? v : NULL;
 }
+
+/* Tensors of the grown model that are taken from one tensor. */
+typedef struct Taker {
+    const GrowthEntry *e;
+    const struct Taker *next;
+} Taker;
 
 static bool store_ok(const Growing *g, Status st)
 {
@@ -232,29 +243,47 @@ static bool put_born(const Growing *g, const GrowthEntry *e, int axis)
     return store_ok(g, store_put_f64(s->store, into, 0, into->elements, born));
 }
 
-/* Every tensor of the file is one of the model before the step, and has a place in the model after it. */
+/* Whether some tensor of the grown model takes this one over: a weight, "PATH", or what is kept of one, "PATH:m". */
+static bool has_place(const Growing *g, Map *taken, const char *name)
+{
+    const char *state = strchr(name, ':');
+    Ctx *ctx = g->s->ctx;
+    for (const Taker *t = map_get(taken, (uintptr_t)name_printf(ctx, "%.*s", (int)strcspn(name, ":"), name)); t; t = t->next) {
+        Name kept = state ? name_printf(ctx, "%s%s", t->e->after->path, state) : NULL;
+        if (!state || g->how->weights_only || !strncmp(state, ":born", 5) || store_find(g->s->store, EXT_STATE, kept))
+            return true;
+    }
+    return false;
+}
+
+/* Every tensor of the file is one of the model before the step, and one of the model after it takes it over. */
 static bool all_have_places(const Growing *g)
 {
-    static const ExtKind kinds[] = {EXT_PARAM, EXT_BUFFER, EXT_STATE};
     const char *lost = NULL, *made = NULL;
-    for (size_t i = 0; i < g->c->file.n && !lost; i++) {
-        Name name = name_str(g->s->ctx, g->c->file.tensor[i].name);
-        if (g->how->weights_only && strchr(name, ':'))
+    Map taken;
+    map_init(&taken, g->s->arena);
+    for (size_t i = 0; i < g->plan->n; i++) {
+        const GrowthEntry *e = &g->plan->entry[i];
+        if (!e->before || !e->after)
             continue;
-        lost = name;
-        for (size_t k = 0; k < COUNT_OF(kinds); k++)
-            lost = store_find(g->s->store, kinds[k], name) ? NULL : lost;
+        void **at = map_at(&taken, (uintptr_t)e->before->path);
+        Taker *t = NEW(g->s->arena, Taker);
+        *t = (Taker){e, *at};
+        *at = t;
     }
-    for (size_t i = 0; i < g->plan->n && !lost && !made; i++)
-        if (g->plan->entry[i].kind == GROWTH_NEW && safe_find(&g->c->file, g->plan->entry[i].path))
-            made = g->plan->entry[i].path;
-    if (lost)
-        snprintf(g->why, WHY, "the model behind the growth step `%.80s` has no place for `%.150s` of %.200s",
-                 g->plan->step->name, lost, g->c->file.path);
-    else if (made)
+    for (size_t i = 0; i < g->c->file.n && !lost; i++)
+        if (!has_place(g, &taken, g->c->file.tensor[i].name))
+            lost = g->c->file.tensor[i].name;
+    for (size_t i = 0; i < g->plan->n && lost; i++)
+        if (g->plan->entry[i].kind == GROWTH_NEW && !strcmp(g->plan->entry[i].path, lost))
+            made = lost;
+    if (made)
         snprintf(g->why, WHY, "%.200s has `%.150s` already, which the growth step `%.80s` is to make", g->c->file.path, made,
                  g->plan->step->name);
-    return !lost && !made;
+    else if (lost)
+        snprintf(g->why, WHY, "the model behind the growth step `%.80s` has no place for `%.150s` of %.200s",
+                 g->plan->step->name, lost, g->c->file.path);
+    return !lost;
 }
 
 bool checkpoint_grow(Session *s, const GrowthPlan *plan, const Checkpoint *c, const GrowthCall *how, char why[WHY])

@@ -220,7 +220,7 @@ static double block_norm(const Measuring *m, const NewBlock *b, const double *gr
     const GrowthEntry *e = &m->plan->entry[b->entry];
     int rank = e->after->shape.rank;
     double sum = 0;
-    if (e->kind == GROWTH_NEW) {
+    if (growth_added(e)) {
         for (int64_t i = 0; i < e->after->elements; i++)
             sum += grad[i] * grad[i];
         return sqrt(sum);
@@ -282,11 +282,11 @@ static void find_blocks(Measuring *m)
     m->block = NEW_ARRAY(m->tr->session.arena, NewBlock, m->plan->n * (ROLE_OWN + 1u) + 1);
     for (size_t i = 0; i < m->plan->n; i++) {
         const GrowthEntry *e = &m->plan->entry[i];
-        bool roles[ROLE_OWN + 1] = {e->kind == GROWTH_NEW};
+        bool roles[ROLE_OWN + 1] = {growth_added(e)};
         size_t part[MAX_RANK] = {0};
         if (!e->after || !param_is_trained(m->tr->model, m->tr->train, (size_t)(e->after - after->param.v)) || !e->after->elements)
             continue;
-        for (int k = e->kind == GROWTH_GROWN ? 0 : -1; k >= 0;) {
+        for (int k = e->kind == GROWTH_GROWN && !growth_added(e) ? 0 : -1; k >= 0;) {
             GrowthRole r = growth_role(e, part);
             roles[r] |= r != ROLE_OLD;
             for (k = e->after->shape.rank - 1; k >= 0 && ++part[k] == e->axis[k].n; k--)

@@ -122,10 +122,46 @@ static void test_example(Test *t, const char *path)
     ctx_free(c.ctx);
 }
 
+/* What stays is one part of an axis however long it is, and copies are a part for each round of what they copy. */
+static void test_large(Test *t)
+{
+    static const char text[] =
+        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet V = 1_000_000_000_000\nlet F = 2\n"
+        "model m {\n  context = 8\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = normal(std = 0.02)\n"
+        "  pre_norm = none\n  connection = residual()\n  embed tokens { vocab = V }\n  ffn { hidden = F, activation = gelu }\n"
+        "  head lm { norm = none }\n}\n"
+        "grow g {\n  when = start\n  %s\n  check preserves(none)\n}\n";
+    static const struct {
+        const char *step;
+        size_t table, up; /* parts of the table's rows, of hidden units */
+        int64_t fresh;
+    } step[] = {{"let F = 4", 1, 2, 0},
+                {"let F = 4\n  fill { entry = replicate, exit = replicate }", 1, 4, 0},
+                {"let V = 1_500_000_000_000", 2, 1, 500000000000},
+                {"let V = 2_000_000_000_005\n  fill { entry = copy, exit = split }", 5, 1, 1000000000005}};
+    for (size_t i = 0; i < COUNT_OF(step); i++) {
+        char all[2048];
+        snprintf(all, sizeof all, text, step[i].step);
+        Checked c = check_text("large.vwn", all, NULL);
+        if (expect_fine(t, step[i].step, &c)) {
+            const GrowthPlan *p = growth_plan(&c.unit->grow.v[0], c.ctx->program);
+            const GrowthAxis *rows = &entry_at(p, "embed.tokens.W")->axis[0];
+            int64_t fresh = 0;
+            for (size_t k = 0; k < rows->n; k++)
+                fresh += rows->part[k].fresh ? rows->part[k].count : 0;
+            EXPECT(t, step[i].step, rows->n == step[i].table);
+            EXPECT(t, step[i].step, fresh == step[i].fresh);
+            EXPECT(t, step[i].step, entry_at(p, "ffn.up.W")->axis[1].n == step[i].up);
+        }
+        ctx_free(c.ctx);
+    }
+}
+
 int main(void)
 {
     Test t = {0};
     test_sizes(&t);
+    test_large(&t);
     test_example(&t, VWN_SOURCE_DIR "/examples/09_nexus_growth.vwn");
     test_example(&t, VWN_SOURCE_DIR "/examples/10_tokenformer_growth.vwn");
     test_example(&t, VWN_SOURCE_DIR "/examples/11_residual_to_hyper.vwn");

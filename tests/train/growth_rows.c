@@ -1,0 +1,14 @@
+/* growth_rows.c - the published ways to grow a model, in runs on the reference and on the CPU (tests/support/growth_runs.h).
+ *
+ * In:  [part of a row's name].   Out: counts; what differs.
+ * Of the reference each eighth row is drawn, of the CPU, which compiles kernels, each sixtieth.
+ */
+#define _GNU_SOURCE
+#include "support/growth_runs.h"
+
+int main(int argc, char **argv)
+{
+    CaseDraw reference = {.one_in = 8, .sanitized = 40}, cpu = {.one_in = 60, .sanitized = 120, .first = 4};
+    int failed = growth_runs("reference", "", &reference, 1e-9, argc, argv);
+    return growth_runs("cpu", NULL, &cpu, 1e-5, argc, argv) || failed;
+}
