@@ -74,7 +74,17 @@ typedef struct Tables {
     Map paths;  /* of parameters: index + 1 */
     Map others; /* names of tables: alias index + 1 */
     size_t first; /* alias of the table at hand */
+    const Ast *layout; /* of it: what it says of how matrices lie there; NULL: nothing */
+    bool out_in;       /* it is `out_in` */
+    const uint8_t *summed; /* of parameters: the axes that products sum over */
 } Tables;
+
+/* Of a matrix that a product reads along one axis: 0 or 1, the axis. Else -1. */
+static int summed_axis(const Tables *t, size_t param)
+{
+    int axes = t->model->param.v[param].shape.rank == 2 ? t->summed[param] : 0;
+    return axes == 1 ? 0 : axes == 2 ? 1 : -1;
+}
 
 static void collides(Tables *t, const Ast *it, Name other, const char *with, Span first)
 {
@@ -83,6 +93,30 @@ static void collides(Tables *t, const Ast *it, Name other, const char *with, Spa
     if (first.file)
         diag_label(t->ev->ctx, d, first, "here");
     diag_help(t->ev->ctx, d, "a name that stands for many weights is made of what `[*]` is: `\"stage[{layer}].W\" = layer[*].W`");
+}
+
+/* Whether the table's `layout` swaps the axes of a weight; false in *good after a message. */
+static bool layout_swaps(Tables *t, const Ast *it, size_t param, bool *good)
+{
+    const Param *p = &t->model->param.v[param];
+    int rank = p->shape.rank;
+    uint8_t axes = rank < 2 ? 0 : t->summed[param] & 3 << (rank - 2);
+    if (!axes)
+        return false;
+    if (axes == 3 << (rank - 2)) {
+        Diag *d = err(t->ev, "E0324", it->kid[0]->span, "", "products read `%s` along both axes", p->path);
+        diag_label(t->ev->ctx, d, t->layout->span, "does not say how it lies there");
+        diag_help(t->ev->ctx, d, "put it into a table without `layout`, with `.T` if its axes are swapped there");
+        return *good = false;
+    }
+    bool swaps = axes == (t->out_in ? 1 : 2) << (rank - 2);
+    if (swaps && rank > 2) {
+        Diag *d = err(t->ev, "E0301", it->kid[0]->span, "", "`layout` is of matrices, and `%s` has %d axes", p->path, rank);
+        diag_label(t->ev->ctx, d, t->layout->span, "would swap the last two");
+        diag_help(t->ev->ctx, d, "put it into a table without `layout`, if it lies there as in the model");
+        *good = false;
+    }
+    return swaps;
 }
 
 /* Gives the parameter its other name; false after a message. */
@@ -126,8 +160,17 @@ static bool add_matching(Tables *t, const Ast *it, const char *pattern, bool tra
             err(ev, "E0301", it->kid[0]->span, "", "`.T` swaps the axes of a matrix, and `%s` is none", p->path);
             return false;
         }
+        if (transposed && t->layout && t->summed[i]) {
+            Diag *d = err(ev, "E0108", it->kid[0]->span, "given twice", "how `%s` lies there is given twice", p->path);
+            diag_label(ev->ctx, d, t->layout->span, "first given here, for all matrices of the table");
+            diag_help(ev->ctx, d, "leave `.T` out");
+            return false;
+        }
+        bool good = true, swapped = transposed || (t->layout && layout_swaps(t, it, i, &good));
+        if (!good)
+            return false;
         const char *other = interpolate(ev, it->name, env, NULL, it->name_span);
-        if (diag_errors(ev->ctx) > errors || !add_alias(t, it, i, name_str(ev->ctx, other), transposed))
+        if (diag_errors(ev->ctx) > errors || !add_alias(t, it, i, name_str(ev->ctx, other), swapped))
             return false;
     }
     return true;
@@ -163,6 +206,65 @@ static bool add_entry(Tables *t, const Ast *it)
     return false;
 }
 
+/* `layout = out_in` */
+static void read_layout(Tables *t, const Ast *it)
+{
+    Eval *ev = t->ev;
+    Name key = it->kid[0]->name;
+    if (it->kid[0]->n || strcmp(key, "layout")) {
+        Diag *d = err(ev, "E0110", it->span, "", "`names` holds `\"other name\" = path` and `layout`");
+        suggest(ev, d, key, (Name[]){name_str(ev->ctx, "layout")}, it->kid[0]->n ? 0 : 1, it->kid[0]->span);
+        return;
+    }
+    if (t->layout) {
+        Diag *d = err(ev, "E0108", it->kid[0]->span, "given twice", "`layout` is given twice");
+        diag_label(ev->ctx, d, t->layout->span, "first given here");
+        return;
+    }
+    Value v = eval_word(ev, it->kid[1], t->file->env, NULL);
+    bool out_in = v.kind == V_WORD && !strcmp(v.word, "out_in");
+    if (out_in || (v.kind == V_WORD && !strcmp(v.word, "in_out"))) {
+        t->layout = it;
+        t->out_in = out_in;
+    } else if (v.kind != V_POISON) {
+        err(ev, "E0205", it->kid[1]->span, "", "`layout` is out_in or in_out, got %s", value_text(ev, &v));
+    }
+}
+
+/* In a table that does not say how matrices lie, a square one is taken as it is written: nothing would show that its `.T` was
+ * forgotten. So it lies as most of the table do; of others the shapes tell. */
+static void check_squares(Tables *t)
+{
+    const Model *m = t->model;
+    const ModelAlias *square = NULL, *other = NULL;
+    size_t n[2] = {0}; /* that lie [out, in] there, or not */
+    for (size_t i = t->first; i < m->alias.n; i++)
+        if (summed_axis(t, m->alias.v[i].param) >= 0)
+            n[summed_axis(t, m->alias.v[i].param) ^ (int)m->alias.v[i].transposed]++;
+    for (size_t i = t->first; i < m->alias.n; i++) {
+        const ModelAlias *a = &m->alias.v[i];
+        const Dim *d = m->param.v[a->param].shape.d;
+        int axis = summed_axis(t, a->param), lies = axis ^ (int)a->transposed;
+        if (axis >= 0 && d[0].n == d[1].n && d[0].n > 1 && n[!lies] && n[!lies] >= n[lies] - 1)
+            square = square ? square : a;
+    }
+    for (size_t i = t->first; square && i < m->alias.n && !other; i++) {
+        const ModelAlias *a = &m->alias.v[i];
+        int axis = summed_axis(t, a->param);
+        if (axis >= 0 && (axis ^ (int)a->transposed) != (summed_axis(t, square->param) ^ (int)square->transposed))
+            other = a;
+    }
+    if (!other)
+        return;
+    Ctx *ctx = t->ev->ctx;
+    Diag *d = err(t->ev, "E0324", square->span, square->transposed ? "its axes are swapped there" : "its axes are as in the model",
+                  "`%s` is square and lies otherwise than most of this table", m->param.v[square->param].path);
+    diag_label(ctx, d, other->span, other->transposed ? "the axes of this one are swapped" : "the axes of this one are not");
+    diag_note(ctx, d, "no shape would show a forgotten `.T` of a square matrix");
+    diag_help(ctx, d, "`layout = out_in` in the table, and no `.T`, is for weights as PyTorch's `Linear` has them");
+    diag_help(ctx, d, "what does lie otherwise stands in a table of its own");
+}
+
 void build_aliases(Eval *ev, File *f, Model *m)
 {
     Tables t = {.ev = ev, .file = f, .model = m};
@@ -171,18 +273,23 @@ void build_aliases(Eval *ev, File *f, Model *m)
     for (size_t i = 0; i < m->param.n; i++)
         *map_at(&t.paths, (uintptr_t)m->param.v[i].path) = (void *)(uintptr_t)(i + 1);
     for (uint32_t i = 0; i < f->ast->n; i++) {
-        const Ast *it = f->ast->kid[i];
+        const Ast *it = f->ast->kid[i], *body = it->kind == AST_NODE ? it->kid[2] : NULL;
         if (it->kind != AST_NODE || strcmp(it->kid[0]->name, "names"))
             continue;
         t.first = m->alias.n;
-        for (uint32_t k = 0; it->kid[2] && k < it->kid[2]->n; k++) {
-            const Ast *entry = it->kid[2]->kid[k];
-            if (entry->kind == AST_OFF)
-                continue;
-            if (entry->kind != AST_ENTRY)
-                err(ev, "E0110", entry->span, "", "`names` holds `\"other name\" = path`");
-            else
+        t.layout = NULL;
+        t.summed = t.summed ? t.summed : model_summed(m, ev->arena);
+        for (uint32_t k = 0; body && k < body->n; k++)
+            if (body->kid[k]->kind == AST_SET)
+                read_layout(&t, body->kid[k]);
+        for (uint32_t k = 0; body && k < body->n; k++) {
+            const Ast *entry = body->kid[k];
+            if (entry->kind == AST_ENTRY)
                 add_entry(&t, entry);
+            else if (entry->kind != AST_OFF && entry->kind != AST_SET)
+                err(ev, "E0110", entry->span, "", "`names` holds `\"other name\" = path` and `layout`");
         }
+        if (!t.layout)
+            check_squares(&t);
     }
 }

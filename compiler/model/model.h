@@ -396,6 +396,9 @@ typedef struct ModelCount {
 ModelCount model_count(const Model *m);
 /* Forward matrix products and attention (full square), 2 per multiply-add, per token at T = context. */
 double model_flops_per_token(const Model *m);
+/* ---- summed.c: of each parameter, a bit for every axis that products sum over ---- */
+uint8_t *model_summed(const Model *m, Arena *arena);
+
 /* Fills Param.dead for every parameter (called by check_file). */
 void model_find_dead(Model *m);
 

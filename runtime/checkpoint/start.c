@@ -318,7 +318,7 @@ static void refuse_misfit(Session *s, const Start *start, const StartEntry *e, b
     diag_note(s->ctx, d, "`%s` there is %s%s, the model needs %s", e->tensor->name, there,
               e->transposed ? ", to be read with its axes swapped" : "", here);
     if (swapped && e->transposed)
-        diag_help(s->ctx, d, "leave `.T` out of its entry in `names`");
+        diag_help(s->ctx, d, "leave `.T` out of its entry in `names`, or take it out of a table whose `layout` says so");
     else if (swapped)
         diag_help(s->ctx, d, "say so in a table: `names other { \"%s\" = %s.T }`", e->tensor->name, e->param->path);
 }

@@ -80,6 +80,10 @@ fragment() {
         printf '%s\nblock mlp()(x: [.., D]) -> [.., D] {\n  let wide = linear(out = D)\n  return wide(x)\n}\n' "$imports"
         model '  for stage in 1..3 { mlp { } }'
         echo "$text" ;;
+    'names hf {'*)
+        echo "$imports"
+        model '  for layer in 1..2 { attention { heads = 2 } }'
+        echo "$text" ;;
     'train {'*)
         cat whole1
         echo "$text" ;;

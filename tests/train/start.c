@@ -123,14 +123,30 @@ static void put_model(const char *path, const char *body, const char *start, con
     }
 }
 
-static vwn_status train(const char *path, const char *run, char *said, size_t room)
+typedef struct Said {
+    char text[2000];
+    size_t n;
+} Said;
+
+static void put_said(void *user, const char *text, size_t n)
 {
+    Said *s = user;
+    n = n < sizeof s->text - 1 - s->n ? n : sizeof s->text - 1 - s->n;
+    memcpy(s->text + s->n, text, n);
+    s->text[s->n += n] = '\0';
+}
+
+static vwn_status train(const char *path, const char *run, Said *said)
+{
+    size_t warnings;
     vwn_context *v = vwn_open(&(vwn_options){.threads = 1, .reference = true});
     vwn_unit *unit;
     vwn_status st = vwn_check(v, &(vwn_file_options){.path = path}, &unit);
     if (st == VWN_OK)
         st = vwn_train(unit, &(vwn_train_options){.run = run, .overwrite = true});
-    snprintf(said, room, "%s", vwn_message(v));
+    *said = (Said){0};
+    put_said(said, vwn_message(v), strlen(vwn_message(v)));
+    vwn_diagnostics(v, &(vwn_writer){put_said, said}, false, false, &warnings);
     vwn_close(v);
     return st;
 }
@@ -230,7 +246,8 @@ static void write_files(const Given *g, bool shards)
 static void from_seed(int seed)
 {
     static Given g[PARAMS];
-    char body[2048] = "", table[1024] = "", said[400];
+    char body[2048] = "", table[1024] = "";
+    Said said;
     double got[MOST];
     bool shards = seed % 3 == 2;
     state = (uint64_t)seed * 977 + 5;
@@ -246,8 +263,8 @@ static void from_seed(int seed)
              shards ? "all.index.json" : "0.safetensors");
     snprintf(names, sizeof names, "names old {\n%s}\n", table);
     put_model("m.vwn", body, start, names);
-    vwn_status st = train("m.vwn", "run", said, sizeof said);
-    CHECKF(&tally, st == VWN_OK, "seed %d: status %d: %s", seed, st, said);
+    vwn_status st = train("m.vwn", "run", &said);
+    CHECKF(&tally, st == VWN_OK, "seed %d: status %d: %s", seed, st, said.text);
     for (int i = 0; i < PARAMS && st == VWN_OK; i++) {
         int n = numbers("run", g[i].path, got), wrong = 0;
         for (int k = 0; k < n; k++)
@@ -272,7 +289,7 @@ static const char *inside_body(Arena *a, int heads, int size, int part)
 static void inside(void)
 {
     Ctx *ctx = ctx_new(NULL);
-    char said[400];
+    Said said;
     static Raw raw;
     static Given h = {.path = "head.probe.h", .name = "head.probe.h", .rank = 2, .d = {3, 4}, .there = {3, 4}};
     static Given p = {.path = "head.probe.p", .name = "head.probe.p", .rank = 2, .d = {4, 6}, .there = {4, 6}};
@@ -285,11 +302,11 @@ static void inside(void)
     raw_tensor(&raw, &p, 1, 0);
     raw_write(&raw, "inside.safetensors");
     put_model("m.vwn", inside_body(ctx->program, 2, 2, 3), "start_from = weights(\"inside.safetensors\", new = draw)", "");
-    vwn_status st = train("m.vwn", "base", said, sizeof said);
-    CHECKF(&tally, st == VWN_OK, "%s", said);
+    vwn_status st = train("m.vwn", "base", &said);
+    CHECKF(&tally, st == VWN_OK, "%s", said.text);
     put_model("m.vwn", inside_body(ctx->program, 3, 3, 5), "start_from = run(\"base\", grown = draw)", "");
-    st = train("m.vwn", "run", said, sizeof said);
-    CHECKF(&tally, st == VWN_OK, "%s", said);
+    st = train("m.vwn", "run", &said);
+    CHECKF(&tally, st == VWN_OK, "%s", said.text);
     int wrong = 0, n = numbers("run", h.path, got);
     for (int i = 0; i < n; i++) {
         int row = i / 9, head = i % 9 / 3, at = i % 3;
@@ -306,9 +323,64 @@ static void inside(void)
     ctx_free(ctx);
 }
 
+/* ---- `layout` ---- */
+
+/* Of `x @ W` the axes are swapped, in whatever that is made of W; what is added up along the other axis, looked up or multiplied element by
+ * element lies as it is. */
+static void layouts(void)
+{
+    static const struct {
+        const char *name, *use;
+        int d[2];
+        bool linear;
+    } w[] = {{"q", "z @ q", {4, 4}, true},
+             {"k", "z @ k", {4, 6}, true},
+             {"s", "z @ (2 * s + s ^ 2)", {4, 4}, true},
+             {"t", "z @ t.T", {4, 4}, false},
+             {"u", "t @ u", {4, 4}, true},
+             {"h", "h @ z.T", {4, 4}, false},
+             {"e", "gather(e, arange(2))", {4, 4}, false},
+             {"r", "reshape(z, [1, 4, 4]) @ reshape(r, [1, 4, 4])", {4, 4}, true},
+             {"p", "z @ first(p, 3)", {4, 5}, true},
+             {"m", "z * m", {4, 4}, false}};
+    static Raw raw;
+    static Given g[COUNT_OF(w)];
+    Ctx *ctx = ctx_new(NULL);
+    Buf body = buf_new(ctx->program), table = buf_new(ctx->program);
+    Said said;
+    double got[MOST];
+    buf_puts(&body, "  param z : [4, 4] = eye\n");
+    for (size_t i = 0; i < COUNT_OF(w); i++) {
+        buf_printf(&body, "  param %s : [%d, %d] = fill(-1)\n", w[i].name, w[i].d[0], w[i].d[1]);
+        buf_printf(&table, "  \"%s\" = head.probe.%s\n", w[i].name, w[i].name);
+        g[i] = (Given){.name = w[i].name, .rank = 2, .swapped = w[i].linear};
+        for (int k = 0; k < 2; k++)
+            g[i].d[k] = g[i].there[k] = w[i].d[k];
+        for (int k = 0; k < 20; k++)
+            g[i].value[k] = k + 1 + 20 * (int)i;
+        raw_tensor(&raw, &g[i], 1, 0);
+    }
+    for (size_t i = 0; i < COUNT_OF(w); i++)
+        buf_printf(&body, "  loss.%s = sum((%s) ^ 2)\n", w[i].name, w[i].use);
+    raw_write(&raw, "0.safetensors");
+    for (int out_in = 0; out_in < 2; out_in++) {
+        put_model("m.vwn", body.s, "start_from = weights(\"0.safetensors\", new = draw)",
+                  arena_printf(ctx->program, "names other {\n  layout = %s\n%s}\n", out_in ? "out_in" : "in_out", table.s));
+        vwn_status st = train("m.vwn", "run", &said);
+        CHECKF(&tally, st == (out_in ? VWN_OK : VWN_INPUT), "%s", said.text); /* what is not square does not fit, as it is not swapped */
+        for (size_t i = 0; i < COUNT_OF(w) && st == VWN_OK; i++) {
+            int n = numbers("run", arena_printf(ctx->program, "head.probe.%s", w[i].name), got), wrong = 0;
+            for (int k = 0; k < n; k++)
+                wrong += got[k] != expected(&g[i], k);
+            CHECKF(&tally, n == w[i].d[0] * w[i].d[1] && !wrong, "layout = out_in, %s: %d of %d numbers are at another place", w[i].use, wrong, n);
+        }
+    }
+    ctx_free(ctx);
+}
+
 /* ---- what a map says, and types of quantized weights ---- */
 
-static vwn_status two_shards(const char *map, const char *type, char *said, size_t room)
+static vwn_status two_shards(const char *map, const char *type, Said *said)
 {
     static Raw raw[2];
     static const Given a = {.name = "head.probe.a", .rank = 1, .there = {4}, .value = {1, 2, 3, 4}};
@@ -324,7 +396,7 @@ static vwn_status two_shards(const char *map, const char *type, char *said, size
     raw_write(&raw[1], "1.safetensors");
     write_file("all.index.json", map, strlen(map));
     put_model("m.vwn", "  param a : [4] = fill(-1)\n  loss.a = sum(a * a)\n", "start_from = weights(\"all.index.json\", left = drop)", "");
-    return train("m.vwn", "run", said, room);
+    return train("m.vwn", "run", said);
 }
 
 static void maps(void)
@@ -345,9 +417,9 @@ static void maps(void)
         {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\"}}", "F8_E4M3", false, "a weight in fp8"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char said[400];
+        Said said;
         double got[MOST] = {0};
-        vwn_status st = two_shards(cases[i].map, cases[i].type, said, sizeof said);
+        vwn_status st = two_shards(cases[i].map, cases[i].type, &said);
         CHECKF(&tally, (st == VWN_OK) == cases[i].good && (st == VWN_OK || st == VWN_INPUT), "%s: status %d", cases[i].what, st);
         if (st == VWN_OK)
             CHECKF(&tally, numbers("run", "head.probe.a", got) == 4 && got[0] == 1 && got[3] == 4, "%s: %g", cases[i].what, got[0]);
@@ -365,6 +437,7 @@ int main(void)
     npy_write("zz.npy", 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1), }", zero, sizeof zero);
     inside();
     maps();
+    layouts();
     for (int seed = 0, n = (int)drawn_count(&cases, 300); seed < n; seed++)
         from_seed(seed);
     if (chdir(".."))
