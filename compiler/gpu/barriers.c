@@ -4,8 +4,7 @@
  * Out: for each part of a row what it touches of arrays, tiles and shares of products; whether two of these touch the same, one
  *      of them writing.
  * The one idea: a place in shared memory, and not shared memory, is what threads wait for. Each element of a tile is stored once in
- * a row, and a tile is read before another takes its place, so those that only store touch different elements. kernel_races.c proves
- * what comes of it.
+ * a row, so those that only store one tile touch different elements. kernel_races.c proves what comes of it.
  */
 #include "device.h"
 #include "compiler/kernel/touches.h"
@@ -58,7 +57,7 @@ bool kernel_row_meets(const Kernel *k, const uint8_t *a, const uint8_t *b)
             return true;
     for (size_t i = 0; i < k->buffer.n; i++)
         for (size_t j = 0; x[i] && j < k->buffer.n; j++) {
-            bool stored = x[i] == WRITES && y[j] == WRITES;
+            bool stored = i == j && x[i] == WRITES && y[j] == WRITES;
             if (y[j] && (x[i] | y[j]) & WRITES && !stored && (i == j || kernel_in_one_place(k, i, j)))
                 return true;
         }

@@ -7,13 +7,19 @@
 
 #include "lower_kernel.h"
 
+/* A loop of an axis is known by its extent and by how many elements one of its rounds is: others of the axis may have its extent. */
 typedef struct LoopSplit {
-    Dim extent, inner; /* a loop of this extent becomes extent / inner loops of inner */
+    Dim extent, below;
+    Dim inner; /* it becomes extent / inner loops of inner */
 } LoopSplit;
 typedef struct Segment {
-    Dim extent;
-    int64_t at; /* a loop of this extent is done in two pieces */
+    Dim extent, below;
+    int64_t at; /* it is done in two pieces */
 } Segment;
+typedef struct LoopOwner {
+    uint32_t site; /* and 1, or SEVERAL_SITES; 0: none */
+    Dim below;
+} LoopOwner;
 
 /* One axis, or run of adjacent axes, that something walks through: its own splits. */
 typedef struct LowerSite {
@@ -55,8 +61,8 @@ typedef struct Lower {
     uint32_t arguments; /* IxTable.arguments, of all that has been built of the group */
     bool table;     /* see is_table() */
     bool searching; /* for splits: every site has its own loops, so that a split finds its site */
-    VEC(uint32_t) owner; /* by loop, where they are shared: a site + 1, or SEVERAL_SITES */
-    bool unsure;         /* a loop is to be split that several sites share */
+    VEC(LoopOwner) owner; /* by loop */
+    bool unsure;         /* a loop is to be split that several sites share, or two places in one */
     bool unsplit;          /* loops in pieces were too many: loops stay whole, with tests in them */
     VEC(Memo) memo;
     uint32_t *slot;

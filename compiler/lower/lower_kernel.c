@@ -9,7 +9,7 @@
 
 typedef struct Factors {
     int n;
-    Dim d[FACTORS_MAX];
+    Dim d[FACTORS_MAX], below[FACTORS_MAX]; /* elements of one round: the product of those behind it */
 } Factors;
 
 /* ---- axes ---- */
@@ -23,21 +23,23 @@ static uint32_t site_of(Lower *l, Val v, int run)
     return (uint32_t)l->site.n - 1;
 }
 
-static void factors_of(const Lower *l, uint32_t site, Dim extent, Factors *out)
+static void factors_of(const Lower *l, uint32_t site, Dim extent, Dim below, Factors *out)
 {
     const LowerSite *s = &l->site.v[site];
     for (size_t i = 0; i < s->split.n; i++) {
-        Dim outer;
-        if (dim_eq(s->split.v[i].extent, extent) && dim_div(extent, s->split.v[i].inner, &outer) &&
-            !dim_eq(outer, DIM(1)) && out->n + 2 < FACTORS_MAX) {
-            factors_of(l, site, outer, out);
-            factors_of(l, site, s->split.v[i].inner, out);
+        const LoopSplit *x = &s->split.v[i];
+        Dim outer, round;
+        if (dim_eq(x->extent, extent) && dim_eq(x->below, below) && dim_div(extent, x->inner, &outer) &&
+            !dim_eq(outer, DIM(1)) && dim_mul(x->inner, below, &round) && out->n + 2 < FACTORS_MAX) {
+            factors_of(l, site, outer, round, out);
+            factors_of(l, site, x->inner, below, out);
             return;
         }
     }
     if (out->n == FACTORS_MAX)
         vwn_bug(l->f->ctx, "an axis has too many factors");
-    out->d[out->n++] = extent;
+    out->d[out->n] = extent;
+    out->below[out->n++] = below;
 }
 
 /* Small static factors are unrolled, the last ones first, as long as the text stays short. */
@@ -65,13 +67,14 @@ static int free_ordinal(Lower *l, uint32_t site, int factor, Dim extent, uint64_
     return ordinal;
 }
 
-static IVar loop_of(Lower *l, uint32_t site, int factor, Dim extent, uint64_t used)
+static IVar loop_of(Lower *l, uint32_t site, int factor, Dim extent, Dim below, uint64_t used)
 {
     IVar v = ix_loop(l->k->ix, extent, free_ordinal(l, site, factor, extent, used));
     while (l->owner.n <= v)
-        vec_push(l->arena, &l->owner, 0);
-    uint32_t *owner = &l->owner.v[v];
-    *owner = *owner == 0 || *owner == site + 1 ? site + 1 : SEVERAL_SITES;
+        vec_push(l->arena, &l->owner, (LoopOwner){0});
+    LoopOwner *owner = &l->owner.v[v];
+    bool same = owner->site == site + 1 && dim_eq(owner->below, below);
+    *owner = (LoopOwner){owner->site == 0 || same ? site + 1 : SEVERAL_SITES, below};
     return v;
 }
 
@@ -84,13 +87,15 @@ static uint64_t nest_mask(const IxTable *t, const KNest *n)
 }
 
 /* Where the segment ends that a loop of a site has from here on. */
-static int64_t segment_end(const Lower *l, uint32_t site, Dim d, int64_t from)
+static int64_t segment_end(const Lower *l, uint32_t site, Dim d, Dim below, int64_t from)
 {
     int64_t to = ix_dim_at(l->k->ix, d);
     const LowerSite *of = &l->site.v[site];
-    for (size_t s = 0; s < of->segment.n; s++)
-        if (dim_eq(of->segment.v[s].extent, d) && of->segment.v[s].at > from && of->segment.v[s].at < to)
-            to = of->segment.v[s].at;
+    for (size_t i = 0; i < of->segment.n; i++) {
+        const Segment *s = &of->segment.v[i];
+        if (dim_eq(s->extent, d) && dim_eq(s->below, below) && s->at > from && s->at < to)
+            to = s->at;
+    }
     return to;
 }
 
@@ -111,12 +116,12 @@ static void walk_loop(ValueWalk *w, int i, Inst so_far, Dim d)
     IxTable *t = l->k->ix;
     int64_t from = 0, extent = ix_dim_at(t, d);
     while (from < extent) {
-        int64_t to = segment_end(l, w->site, d, from);
+        int64_t to = segment_end(l, w->site, d, w->f->below[i], from);
         Dim piece = from == 0 && to == extent ? d : DIM(to - from);
         if (!dim_literal(d) && dim_literal(piece)) /* half a head, of whatever size, is one text */
             l->arguments |= 1u << piece.n;
         uint64_t used = l->searching ? 0 : w->used | nest_mask(l->k->ix, &so_far.nest);
-        IVar v = loop_of(l, w->site, i, piece, used);
+        IVar v = loop_of(l, w->site, i, piece, w->f->below[i], used);
         Inst next = so_far;
         Ix here = ix_add(t, ix_var(t, v), ix_dim(t, DIM(from), 1)); /* written like the place at which it is split */
         next.at = ix_add(t, ix_scale(t, so_far.at, d), here);
@@ -152,7 +157,7 @@ Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
     uint32_t site = site_of(l, of, run);
     Factors f = {0};
     Insts out = {0};
-    factors_of(l, site, extent, &f);
+    factors_of(l, site, extent, DIM(1), &f);
     ValueWalk w = {.l = l, .site = site, .f = &f, .used = used, .out = &out};
     unrolled(l, &f, w.literal);
     walk_factor(&w, 0, (Inst){0});
@@ -582,9 +587,9 @@ static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
         Ix c = ix_const(t, x);
         to = x + 1;
         if (!w->literal[i]) {
-            to = l->f->target->threads ? segment_end(l, w->site[i], d, x) : count;
+            to = l->f->target->threads ? segment_end(l, w->site[i], d, w->f->below[i], x) : count;
             Dim piece = x == 0 && to == count ? d : DIM(to - x);
-            IVar v = loop_of(l, w->site[i], w->place[i], piece, used);
+            IVar v = loop_of(l, w->site[i], w->place[i], piece, w->f->below[i], used);
             if (next.n == NEST_MAX)
                 vwn_bug(l->f->ctx, "a kernel nests too many loops");
             next.var[next.n++] = v;
@@ -630,7 +635,7 @@ static void add_sink(Lower *l, Val v)
         if (!(reduced >> i & 1)) {
             int from = f.n;
             uint32_t here = site_of(l, v, 300 + i);
-            factors_of(l, here, view.d[i], &f);
+            factors_of(l, here, view.d[i], DIM(1), &f);
             for (int j = from; j < f.n; j++) {
                 axis[j] = i;
                 site[j] = here;

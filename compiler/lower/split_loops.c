@@ -7,15 +7,14 @@
  */
 #include "lower_build.h"
 
-/* Whose loop it is; NULL: several share it. */
-static LowerSite *site_at(Lower *l, IVar v)
+/* Whose loop it is, and how many elements a round is; NULL: several share it. */
+static LowerSite *site_at(Lower *l, IVar v, Dim *below)
 {
-    if (l->searching)
-        return &l->site.v[ix_info(l->k->ix, v)->ordinal / SITE_LOOPS];
-    uint32_t owner = v < l->owner.n ? l->owner.v[v] : SEVERAL_SITES;
-    bool one = owner && owner != SEVERAL_SITES && !l->k->product.n;
+    LoopOwner of = v < l->owner.n ? l->owner.v[v] : (LoopOwner){.site = SEVERAL_SITES};
+    bool one = of.site && of.site != SEVERAL_SITES && (l->searching || !l->k->product.n);
     l->unsure |= !one;
-    return one ? &l->site.v[owner - 1] : NULL;
+    *below = of.below;
+    return one ? &l->site.v[of.site - 1] : NULL;
 }
 
 static bool is_split_loop(Dim extent, Dim inner)
@@ -35,13 +34,14 @@ static bool add_split(Lower *l, IVar v, Dim inner)
     Dim extent = ix_info(l->k->ix, v)->extent;
     if (!is_split_loop(extent, inner))
         return false;
-    LowerSite *s = site_at(l, v);
+    Dim below;
+    LowerSite *s = site_at(l, v, &below);
     if (!s)
         return false;
     for (size_t i = 0; i < s->split.n; i++)
-        if (dim_eq(s->split.v[i].extent, extent))
+        if (dim_eq(s->split.v[i].extent, extent) && dim_eq(s->split.v[i].below, below))
             return false;
-    vec_push(l->splits, &s->split, (LoopSplit){extent, inner});
+    vec_push(l->splits, &s->split, (LoopSplit){extent, below, inner});
     return true;
 }
 
@@ -49,13 +49,14 @@ static bool add_segment(Lower *l, IVar v, Dim extent, int64_t at)
 {
     if (l->unsplit || !is_segment(extent, at))
         return false;
-    LowerSite *s = site_at(l, v);
+    Dim below;
+    LowerSite *s = site_at(l, v, &below);
     if (!s)
         return false;
     for (size_t i = 0; i < s->segment.n; i++)
-        if (dim_eq(s->segment.v[i].extent, extent) && s->segment.v[i].at == at)
+        if (dim_eq(s->segment.v[i].extent, extent) && dim_eq(s->segment.v[i].below, below) && s->segment.v[i].at == at)
             return false;
-    vec_push(l->splits, &s->segment, (Segment){extent, at});
+    vec_push(l->splits, &s->segment, (Segment){extent, below, at});
     return true;
 }
 

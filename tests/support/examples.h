@@ -33,6 +33,7 @@ static const char *const smaller[][2] = {
     {"vocab = 8192", "vocab = 23"},
 };
 
+#define MECHANISMS "../tests/kernel/models/" /* from the examples */
 #define PLUS(width, head) "D=" width, "L=1", "F=20", "V=23", "head_dim=" head
 static const Source sources[] = {
     {"01_nano.vwn", {"nano", {"D=24", "L=2", NULL}}},
@@ -91,6 +92,12 @@ static const Source sources[] = {
     {"37_sweep_widths.vwn", {"drawn widths", {"d=32", "L=2", NULL}}},
     {"growth_nexus.vwn", {"nexus that grows", {"D=24", "M=26", "A=30", NULL}}},
     {"growth_width.vwn", {"residual that grows", {"D=24", NULL}}},
+    /* mechanisms of others */
+    {MECHANISMS "rotary.vwn", {"rotary, turned", {"D=16", NULL}}},
+    {MECHANISMS "mamba2.vwn", {"mamba-2", {"D=16", "model.context=8", NULL}}},
+    {MECHANISMS "kda.vwn", {"delta attention", {"D=16", "C=4", "model.context=8", NULL}}},
+    {MECHANISMS "ttt.vwn", {"test-time training", {"D=16", "C=4", "model.context=8", NULL}}},
+    {MECHANISMS "shifts.vwn", {"shifted scores", {"D=16", "model.context=8", NULL}}},
     {NULL, {"a state that grows", {"conn=depth_weighted(sublayers = 1)", NULL}}},
     /* products of matrices of one row */
     {NULL, {"ghc (8,16)", {"conn=ghc(m = 8, n = 16, dynamic = true, reduce = linear(out = D))",
