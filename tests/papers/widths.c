@@ -377,6 +377,44 @@ static void last_norm(Test *t)
     s = look_at(TOY "norm = rms_norm(eps = 0, gain = false), expand = missing)", "widths=[6, 2]");
     a = (s.x[0] + 5.5) / n, b = (s.x[1] + 5.5) / n;
     seen(t, "narrow end, mapped", &s, (double[]){a, b, a * s.W3[0][0] + b * s.W3[1][0], a * s.W3[0][1] + b * s.W3[1][1]});
+    static const char zero[] = TOY "norm = rms_norm(eps = 0, gain = false), expand = zero)";
+    s = look_at(zero, "widths=[6, 2]");
+    a = (s.x[0] + 5.5) / n, b = (s.x[1] + 5.5) / n;
+    seen(t, "narrow end, zero", &s, (double[]){a, b, 0, 0});
+}
+
+/* `end = carry`: a coordinate that the last layer lacks is that of the last layer that had it, the embedding being layer 0. Layers keep what
+ * they left in arrays of their own here, as in the released code; what they find beside the one before them `expand` says. */
+static void carried_end(Test *t)
+{
+    static const struct { const char *set; int n, width[3]; } shape[] = {
+        {"widths=[6, 2]", 2, {6, 2}}, {"widths=[3, 2]", 2, {3, 2}}, {"widths=[3, 6, 2]", 3, {3, 6, 2}}, {"widths=[2, 6, 3]", 3, {2, 6, 3}},
+        {"widths=[6, 2, 6]", 3, {6, 2, 6}}, {"widths=[5, 1, 3]", 3, {5, 1, 3}}};
+    for (size_t k = 0; k < COUNT_OF(shape); k++)
+        for (int full = 0; full < 2; full++) {
+            if (full && (shape[k].n != 2 || shape[k].width[0] < 4)) /* maps of layer 1 alone */
+                continue;
+            Seen s = look_at(full ? TOY "norm = rms_norm(eps = 0, gain = false), expand = missing, end = carry)"
+                                  : TOY "norm = rms_norm(eps = 0, gain = false), expand = zero, end = carry)", shape[k].set);
+            double left[4][6] = {{s.x[0], s.x[1], s.x[2], s.x[3]}}, want[4], square = 0;
+            int width[4] = {4, shape[k].width[0], shape[k].width[1], shape[k].width[2]}, last = shape[k].n;
+            for (int l = 1; l <= last; l++)
+                for (int i = 0; i < width[l]; i++) {
+                    double found = i < width[l - 1] ? left[l - 1][i] : 0;
+                    for (int j = 0; full && i >= width[l - 1] && j < width[l - 1]; j++)
+                        found += left[l - 1][j] * s.W1[j][i - width[l - 1]];
+                    left[l][i] = found + 0.5 * pow(10, l - 1);
+                }
+            for (int i = 0; i < width[last]; i++)
+                square += left[last][i] * left[last][i] / width[last];
+            for (int i = 0; i < 4; i++) {
+                int l = last;
+                while (width[l] <= i)
+                    l--;
+                want[i] = left[l][i] / (l == last ? sqrt(square) : 1);
+            }
+            seen(t, shape[k].set, &s, want);
+        }
 }
 
 /* ---- compiled, and what cannot learn ---- */
@@ -463,5 +501,6 @@ int main(void)
     mup(&t);
     expand_modes(&t);
     last_norm(&t);
+    carried_end(&t);
     return test_end(&t);
 }
