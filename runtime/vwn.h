@@ -462,10 +462,13 @@ typedef struct vwn_sample_options {
     size_t n_prompts;    /* 0: one that is empty */
     int64_t tokens;      /* added to each */
     double temperature;  /* 0 = always the most likely */
-    double top_p;        /* 1 = all */
-    uint64_t seed;       /* with the prompt's place in the list it gives the random choices */
+    int64_t top_k;       /* so many of the likeliest; of equals the lower id; 0 = all */
+    double top_p;        /* of these the likeliest whose sum, without the last of them, is below this share; 0 and 1 = all */
+    double min_p;        /* of these those with at least this share of the likeliest one's probability; 0 = all */
+    size_t texts;        /* of each prompt, one behind the other; 0: one */
+    uint64_t seed;       /* with the prompt's place in the list and the text's among its own it gives the random choices */
     bool last;           /* as above */
-    bool json;           /* one object a line: v, event, prompt, text, tokens, step, index */
+    bool json;           /* one object a line: v, event, prompt, text, tokens, step, text_of_prompt (from 0), index */
     bool recompute;      /* predict each token from the whole context, keeping nothing */
 } vwn_sample_options;
 /* Each prompt and its text, a blank line between two, written as they are made. A text does not

@@ -4,19 +4,18 @@
  * made.
  * The one idea: predict.c says what may come next, here it is drawn and written. Draws come
  * from the counter-based generator, keyed by the seed, the place of the prompt in the list and
- * the place of the token, so that a seed gives the same text everywhere. Texts are written in the
+ * the place of the token, so that a seed gives the same text everywhere; further texts of the prompts follow the
+ * first ones there, so that they leave them as they are. Texts are written in the
  * order of their prompts; one that is made ahead of its turn waits.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "choose.h"
 #include "predict.h"
 
-typedef struct Choice {
-    double p;
-    int64_t id;
-} Choice;
+enum { TEXTS_MOST = 1 << 20 };
 
 typedef struct Sampling {
     Session session;
@@ -27,12 +26,12 @@ typedef struct Sampling {
     const Tokenizer *tokenizer;
     Predictor predictor;
     int64_t vocab, usable; /* ids below usable may be drawn */
-    size_t n;              /* prompts */
-    const char *const *prompt;
+    size_t n, each;        /* texts: `each` of every prompt, which are together */
+    const char *const *prompt; /* of each text */
     GrowingText *text;     /* n */
     size_t turn;           /* the text that is written as it is made */
     int64_t written;       /* its tokens that are */
-    Choice *choice;
+    Candidate *choice;
 } Sampling;
 
 /* ---- the prompt ---- */
@@ -105,22 +104,22 @@ static void read_prompts(Sampling *x)
     if (x->how->tokens < 0 || x->how->tokens > 1 << 28)
         ctx_raise(x->session.ctx, ST_USAGE, "%lld tokens cannot be drawn",
                   (long long)x->how->tokens);
-    x->n = x->how->n_prompts ? x->how->n_prompts : 1;
-    x->prompt = x->how->n_prompts ? x->how->prompts : empty;
+    size_t prompts = x->how->n_prompts ? x->how->n_prompts : 1;
+    const char *const *prompt = x->how->n_prompts ? x->how->prompts : empty;
+    x->each = x->how->texts ? x->how->texts : 1;
+    if (x->each > TEXTS_MOST / prompts)
+        ctx_raise(x->session.ctx, ST_USAGE, "%zu texts of %zu prompts are more than %d", x->each, prompts, TEXTS_MOST);
+    x->n = prompts * x->each;
+    const char **of = NEW_ARRAY(x->session.arena, const char *, x->n);
     x->text = NEW_ARRAY(x->session.arena, GrowingText, x->n);
-    for (size_t i = 0; i < x->n; i++)
-        read_prompt(x, x->prompt[i], &x->text[i]);
+    for (size_t i = 0; i < x->n; i++) {
+        of[i] = prompt[i / x->each];
+        read_prompt(x, of[i], &x->text[i]);
+    }
+    x->prompt = of;
 }
 
 /* ---- drawing ---- */
-
-static int likeliest_first(const void *a, const void *b)
-{
-    const Choice *x = a, *y = b;
-    if (x->p != y->p)
-        return x->p > y->p ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
-}
 
 static int64_t draw(Sampling *x, const double *logits, uint64_t number, uint64_t index)
 {
@@ -132,28 +131,10 @@ static int64_t draw(Sampling *x, const double *logits, uint64_t number, uint64_t
         ctx_raise(x->session.ctx, ST_DIVERGED, "the model's logits are not finite");
     if (x->how->temperature <= 0)
         return best;
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double p = exp((logits[i] - logits[best]) / x->how->temperature);
-        x->choice[i] = (Choice){p, i};
-        sum += p;
-    }
-    double most = sum;
-    if (x->how->top_p > 0 && x->how->top_p < 1) {
-        qsort(x->choice, (size_t)n, sizeof *x->choice, likeliest_first);
-        most = 0;
-        int64_t kept = 0;
-        while (kept < n && most < x->how->top_p * sum)
-            most += x->choice[kept++].p;
-        n = kept;
-    }
-    double u = most * philox_uniform(philox_key(x->how->seed, "sample"), number, index);
-    for (int64_t i = 0; i < n; i++) {
-        u -= x->choice[i].p;
-        if (u < 0)
-            return x->choice[i].id;
-    }
-    return x->choice[n - 1].id;
+    const ChooseFilters f = {x->how->temperature, x->how->top_k, x->how->top_p, x->how->min_p};
+    double sum;
+    size_t kept = choose_among(&f, logits, (size_t)n, x->choice, &sum);
+    return choose_at(x->choice, kept, sum, philox_uniform(philox_key(x->how->seed, "sample"), number, index));
 }
 
 /* ---- writing ---- */
@@ -184,6 +165,7 @@ static void write_json(Sampling *x, size_t i)
     json_put_bytes(&json, "text", b.s, b.n);
     json_put_integer(&json, "tokens", t->n - t->n_prompt);
     json_put_integer(&json, "step", x->source.checkpoint->progress.step);
+    json_put_integer(&json, "text_of_prompt", (int64_t)(i % x->each));
     json_put_integer(&json, "index", (int64_t)i);
     json_close(&json, '}');
     write_text(x->out, json.s, json.n);
@@ -214,7 +196,8 @@ static void add_token(void *user, GrowingText *t, const double *logits)
 {
     Sampling *x = user;
     uint64_t number = (uint64_t)(t->n - t->n_prompt);
-    t->id[t->n] = draw(x, logits, number, (uint64_t)(t - x->text));
+    size_t i = (size_t)(t - x->text), place = i % x->each * (x->n / x->each) + i / x->each;
+    t->id[t->n] = draw(x, logits, number, place);
     t->n++;
     t->open = t->n - t->n_prompt < x->how->tokens;
     write_on(x);
@@ -225,8 +208,9 @@ static Status sample_body(void *user)
     Sampling *x = user;
     Session *s = &x->session;
     session_open(s, s->owner);
-    if (x->how->temperature < 0 || !(x->how->top_p >= 0 && x->how->top_p <= 1))
-        ctx_raise(s->ctx, ST_USAGE, "the temperature is 0 or more, top_p between 0 and 1");
+    const vwn_sample_options *how = x->how;
+    if (!(how->temperature >= 0) || !(how->top_p >= 0 && how->top_p <= 1) || !(how->min_p >= 0 && how->min_p <= 1) || how->top_k < 0)
+        ctx_raise(s->ctx, ST_USAGE, "the temperature and top_k are 0 or more, top_p and min_p between 0 and 1");
     x->source = source_open(s, x->how->source, true, x->hooks);
     x->tokenizer = x->source.checkpoint->meta.tokenizer;
     const Graph *g = x->source.unit->model->graph;
@@ -242,7 +226,7 @@ static Status sample_body(void *user)
     x->usable =
         x->tokenizer->size > 0 && x->tokenizer->size < x->vocab ? x->tokenizer->size : x->vocab;
     read_prompts(x);
-    x->choice = NEW_ARRAY(s->arena, Choice, (size_t)x->vocab);
+    x->choice = NEW_ARRAY(s->arena, Candidate, (size_t)x->vocab);
     predictor_open(&x->predictor, s, &x->source, x->how->recompute, x->how->last);
     write_on(x);
     for (size_t i = 0; i < x->n; i += PREDICT_TEXTS) {

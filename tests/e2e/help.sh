@@ -63,6 +63,10 @@ has err 'needs a value'
 expect 2 "$VWN" train --resume --overwrite a.vwn
 expect 2 "$VWN" sample run --temperature nan
 expect 2 "$VWN" sample run --top-p 0
+for wrong in '--top-k 0' '--top-k -1' '--top-k 2.5' '--top-p -0.1' '--top-p 1.1' '--min-p -0.1' '--min-p 1.5' '--min-p nan' '-n 0' '-n 1e3'; do
+    expect 2 "$VWN" sample run $wrong
+    has err "\`$wrong\`"
+done
 expect 2 "$VWN" sample run --threads 0
 expect 2 "$VWN" ir
 expect 2 "$VWN" -q

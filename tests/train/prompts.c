@@ -147,6 +147,23 @@ static void same_text(Tally *t, Ctx *ctx, const char *run)
     o.json = true;
     sample(t, &o, false, &one, warning);
     CHECK(t, strstr(one.s, "\"index\":0}\n{") && strstr(one.s, "\"index\":1}\n"));
+    /* three texts of each prompt: the first are those of one each, all others differ */
+    Text three;
+    o.texts = 3;
+    sample(t, &o, false, &three, warning);
+    char *line[6] = {three.s};
+    for (int k = 1; k < 6; k++) {
+        line[k] = line[k - 1] ? strchr(line[k - 1], '\n') : NULL;
+        line[k] = line[k] ? line[k] + 1 : NULL;
+    }
+    CHECKF(t, line[5] && strstr(line[5], "\"text_of_prompt\":2,\"index\":5}\n"), "%s", three.s);
+    for (int k = 0; k < 6 && line[5]; k++) {
+        size_t n = strcspn(line[k], "}") - strlen("\"text_of_prompt\":0,\"index\":0"); /* without its numbers */
+        const char *first = k % 3 ? NULL : k ? strchr(one.s, '\n') + 1 : one.s;
+        CHECKF(t, !first || !strncmp(first, line[k], n), "the first text of prompt %d: %s\n%s", k / 3, one.s, three.s);
+        for (int i = 0; i < k; i++)
+            CHECKF(t, strncmp(line[i], line[k], n) != 0, "texts %d and %d are the same: %s", i, k, three.s);
+    }
 }
 
 /* ---- bits ---- */

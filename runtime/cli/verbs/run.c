@@ -104,12 +104,16 @@ static int run_sample(Call *call)
                               .last = call_flag(call, "--last") != NULL,
                               .json = call->json,
                               .recompute = call_flag(call, "--recompute") != NULL};
-    int64_t seed = 1;
+    int64_t seed = 1, texts = 1;
     if (!call_whole(call, "--tokens", 1, 1 << 30, &how.tokens) ||
+        !call_whole(call, "-n", 1, 1 << 20, &texts) ||
         !call_whole(call, "--seed", 0, INT64_MAX, &seed) ||
         !call_real(call, "--temperature", 0, 100, &how.temperature) ||
-        !call_real(call, "--top-p", 0, 1, &how.top_p))
+        !call_whole(call, "--top-k", 1, INT64_MAX, &how.top_k) ||
+        !call_real(call, "--top-p", 0, 1, &how.top_p) ||
+        !call_real(call, "--min-p", 0, 1, &how.min_p))
         return VWN_USAGE;
+    how.texts = (size_t)texts;
     if (how.top_p == 0)
         return usage_error(call, "`--top-p 0` leaves no token to choose");
     how.seed = (uint64_t)seed;
@@ -148,8 +152,11 @@ static const Flag sample_flags[] = {
     {"--prompts", "FILE", "more prompts, one on each line; - is the standard input"},
     {"--tokens", "N", "how many tokens to add to each prompt (else 200)"},
     {"--temperature", "X", "0 takes the most likely token; above 1 is wilder (else 0.8)"},
-    {"--top-p", "X", "choose among the likeliest tokens that hold this share (else 0.95)"},
-    {"--seed", "N", "of the random choices (else 1); each prompt has its own"},
+    {"--top-k", "N", "choose among the N likeliest tokens (else all)"},
+    {"--top-p", "X", "of these, among the likeliest that hold this share (else 0.95; 1 is all)"},
+    {"--min-p", "X", "of these, among those at least X times as likely as the likeliest (else all)"},
+    {"-n", "N", "texts of each prompt (else 1)"},
+    {"--seed", "N", "of the random choices (else 1); each text has its own"},
     {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
     {"--recompute", NULL, "predict each token from the whole context, keeping nothing"},
 };
@@ -158,13 +165,15 @@ const Verb verb_sample = {
     .operands = "RUN|CKPT",
     .summary = "Writes text with a trained model",
     .example = {{"vwn sample runs/nano --prompt 'In the beginning'", "200 tokens"},
-                {"vwn sample runs/nano --temperature 0 --tokens 50", "the likeliest text"}},
+                {"vwn sample runs/nano -n 3 --top-k 40 --min-p 0.05", "three texts of fewer surprises"}},
     .text = "A text that outgrows the model's context is continued from its last part, which\n"
             "begins at the text's start, then moves on by half a context at a time. Several\n"
             "texts are made together, are written in order with a blank line between, and do\n"
-            "not depend on each other.\n",
+            "not depend on each other.\n"
+            "The temperature divides the logits, then --top-k, --top-p and --min-p choose, in this\n"
+            "order; what is left is drawn by its probability.\n",
     .flag = sample_flags,
-    .n_flags = 8,
+    .n_flags = sizeof sample_flags / sizeof sample_flags[0],
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
     .least = 1,
     .most = 1,

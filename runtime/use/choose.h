@@ -1,0 +1,30 @@
+/* choose.h - which tokens may come next, and one of them.
+ *
+ * In:  logits, the filters of `vwn sample`, a number in [0, 1).   Out: the id of a token.
+ */
+#ifndef VWN_CHOOSE_H
+#define VWN_CHOOSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct Candidate {
+    double p; /* not yet divided by the sum of all */
+    int64_t id;
+} Candidate;
+
+/* Applied in this order. */
+typedef struct ChooseFilters {
+    double temperature; /* above 0 */
+    int64_t top_k;      /* 0: all */
+    double top_p;       /* 0 or 1: all */
+    double min_p;       /* 0: all */
+} ChooseFilters;
+
+/* The tokens that may come next, into `out`, which has room for n: at least one. Returns how many; *sum is that of their p. */
+size_t choose_among(const ChooseFilters *f, const double *logits, size_t n, Candidate *out, double *sum);
+/* The one that a number u in [0, 1) falls on. */
+int64_t choose_at(const Candidate *choice, size_t n, double sum, double u);
+
+#endif
