@@ -252,7 +252,8 @@ typedef struct Builder {
     Graph *g;
     Map params;             /* path -> Param index + 1 */
     Map instances;          /* path -> Instance* */
-    Map exports;            /* instance path -> Env* after its body: for tied() */
+    Map exports;            /* instance path -> Env* after its body */
+    Map latest;             /* "kind.label" of a node -> that of the last one so called: for tied() */
     Map scopes;             /* path of a node or of an iteration -> Scope* */
     Value embed, state;     /* V_TENSOR or V_NONE */
     Span embed_span;        /* the last `embed` node */
@@ -332,6 +333,7 @@ bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *wha
 bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, const char *what);
 bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out);
 Value to_tensor(Eval *ev, Value v, Span at); /* numbers, lists, host scalars become tensors */
+Value whole_tensor(Eval *ev, Value v, Value beside); /* beside integers a whole number or an extent is one; else v */
 /* A tensor given with every batch; E0312 when the model declared it otherwise before. */
 Value graph_input(Eval *ev, Name name, DType dtype, const Shape *s, Span at);
 Value unknown_name(Eval *ev, Name name, Env *env, Span at); /* files E0102 with a suggestion */

@@ -54,7 +54,6 @@ static const Foreign foreign[] = {
     {"square", NULL, "write `x ^ 2`"},
     {"argmax", NULL, "`top_k(x, 1).index` is the place of the largest entry of the last axis"},
     {"einsum", NULL, "products of axes are written with `@`, `permute` and `sum(a * b, over = ...)`"},
-    {"inf", NULL, "a number is finite; a large one is `1e30`"},
 };
 
 /* The arguments of the call that begins at `at`, in one line: `range(L)`; NULL when it is none. */

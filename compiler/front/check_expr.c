@@ -16,11 +16,13 @@ bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *wha
     if (schedule_for_number(ev, e, env, what))
         return false;
     Value v = eval(ev, e, env, scope);
-    if (v.kind == V_NUM) {
+    if (v.kind == V_NUM && isfinite(v.num)) {
         *out = v.num;
         return true;
     }
-    if (v.kind != V_POISON)
+    if (v.kind == V_NUM)
+        err(ev, "E0208", e->span, "", "`%s` must be a finite number", what);
+    else if (v.kind != V_POISON)
         advise_kind(ev, err(ev, "E0206", e->span, "", "`%s` must be a number, got %s", what, value_kind_name(&v)), &v);
     return false;
 }
@@ -60,6 +62,8 @@ static bool builtin_name(Eval *ev, Name name, Env *env, Span at, Value *out)
         *out = v_num(ev->fan->fan_out);
     else if (!strcmp(name, "none"))
         *out = v_none();
+    else if (!strcmp(name, "inf")) /* an entry of a tensor; whoever needs a finite number says so */
+        *out = v_num(INFINITY);
     else if (prim_find(name))
         *out = (Value){.kind = V_FN, .prim = prim_find(name)};
     else if (ev->build && !strcmp(name, "B"))
@@ -315,20 +319,24 @@ static Value matmul(Eval *ev, const Ast *e, Value a, Value b)
     return v_poison();
 }
 
+Value whole_tensor(Eval *ev, Value v, Value beside)
+{
+    Graph *g = ev->build ? ev->build->g : NULL;
+    if (!g || beside.kind != V_TENSOR || node_at(g, beside.val)->dtype != DT_INT)
+        return v;
+    if (v.kind == V_NUM && is_whole(v.num))
+        return v_tensor(ir_int(g, (int64_t)rint(v.num)));
+    return v.kind == V_DIM ? v_tensor(ir_cast(g, ir_dim(g, v.dim), DT_INT)) : v;
+}
+
 static Value map_tensors(Eval *ev, const Ast *e, const OpRow *row, Value a, Value b)
 {
     Graph *g = ev->build ? ev->build->g : NULL;
-    Value x = a, y = b;
-    bool xi = a.kind == V_TENSOR && g && node_at(g, a.val)->dtype == DT_INT;
-    bool yi = b.kind == V_TENSOR && g && node_at(g, b.val)->dtype == DT_INT;
-    if (xi && y.kind == V_NUM && is_whole(y.num))
-        y = v_tensor(ir_int(g, (int64_t)rint(y.num))), yi = true;
-    if (yi && x.kind == V_NUM && is_whole(x.num))
-        x = v_tensor(ir_int(g, (int64_t)rint(x.num))), xi = true;
-    x = to_tensor(ev, x, e->kid[0]->span);
-    y = to_tensor(ev, y, e->kid[e->n - 1]->span);
+    Value x = to_tensor(ev, whole_tensor(ev, a, b), e->kid[0]->span);
+    Value y = to_tensor(ev, whole_tensor(ev, b, a), e->kid[e->n - 1]->span);
     if (x.kind == V_POISON || y.kind == V_POISON)
         return v_poison();
+    bool xi = node_at(g, x.val)->dtype == DT_INT, yi = node_at(g, y.val)->dtype == DT_INT;
     if (xi != yi) {
         Diag *d = err(ev, "E0310", e->name_span, "", "`%s` mixes a tensor of integers with one of real numbers",
                       row->text);
@@ -410,7 +418,7 @@ static bool quantity_binary(Eval *ev, const OpRow *row, const Value *a, const Va
         *out = number_binary(ev, NULL, row, a->num, b->num);
     else
         return false;
-    return true;
+    return out->kind == V_BOOL || isfinite(out->num);
 }
 
 static bool dim_binary(const OpRow *row, const Value *a, const Value *b, Value *out)

@@ -4,6 +4,7 @@
  * The one idea: a lint looks at the finished graph, so it needs no knowledge of the blocks that made it.
  */
 #include "check.h"
+#include "compiler/model/decode.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -249,6 +250,36 @@ static bool gives_labels(const File *f)
     return false;
 }
 
+/* What `logits` are computed from. */
+static bool *read_by_logits(const Builder *b, Arena *arena)
+{
+    bool *read = NEW_ARRAY(arena, bool, b->g->node.n);
+    for (size_t i = 0; i < b->model->output.n; i++)
+        if (!strcmp(b->model->output.v[i].name, "logits"))
+            read[b->model->output.v[i].value] = true;
+    for (Val v = (Val)b->g->node.n; v-- > 1;)
+        for (size_t k = 0; read[v] && k < node_at(b->g, v)->n_in; k++)
+            read[node_at(b->g, v)->in[k]] = true;
+    return read;
+}
+
+/* Where sums and products run over positions it depends on masks; what moves them to the front or adds up from the end does not. */
+static void moves_back(Eval *ev, Builder *b, const bool *from)
+{
+    const bool *read = read_by_logits(b, ev->arena);
+    for (Val v = 1; v < b->g->node.n; v++) {
+        const Node *n = node_at(b->g, v);
+        const char *how = read[v] && n->n_in && from[n->in[0]] ? decode_moves_back(b->g, n) : NULL;
+        if (!how)
+            continue;
+        Diag *d = diag_warning(ev->ctx, "W0307", "sees_the_answer", place_of(b, n), arena_printf(ev->arena, "`%s` %s", op_info((Op)n->op)->name, how),
+                               "a model that predicts the next token sees it");
+        diag_note(ev->ctx, d, "the label of a position is the token behind it, and `logits` depend on that");
+        diag_help(ev->ctx, d, "silence with `allow = [sees_the_answer]` where that is meant; `vwn sample` refuses such a model");
+        return;
+    }
+}
+
 /* Labels of next-token prediction stand in the sequence itself, one place ahead. An encoder of something else may
  * see all of that. */
 static void sees_the_answer(Eval *ev, Builder *b)
@@ -274,6 +305,7 @@ static void sees_the_answer(Eval *ev, Builder *b)
         diag_help(ev->ctx, d, "write `mask = causal`");
         return;
     }
+    moves_back(ev, b, from);
 }
 
 static void empty_loop(Eval *ev, Builder *b)
@@ -576,13 +608,29 @@ static void unused_parameters(Eval *ev, const File *f, const Ast *e, const Ast *
 
 /* ---- a let of the model that reads as one module ---- */
 
-static void copied(Eval *ev, const Ast *let, Span at)
+static void copied(Eval *ev, const Ast *let, Span at, bool loop)
 {
-    Diag *d = diag_warning(ev->ctx, "W0309", "copied_by_loop", at, "new weights in every iteration",
-                           "each iteration has a `%s` of its own", let->name);
+    Diag *d = diag_warning(ev->ctx, "W0309", "copied_by_loop", at, loop ? "new weights in every iteration" : "new weights again",
+                           "each %s has a `%s` of its own", loop ? "iteration" : "node", let->name);
     diag_label(ev->ctx, d, let->name_span, "this reads as one module");
     diag_note(ev->ctx, d, "every node is a module of its own; a name that is applied twice is one module only inside of a block");
-    diag_help(ev->ctx, d, "if copies are meant, move `let %s = ...` into the loop or to the top of the file", let->name);
+    diag_help(ev->ctx, d, "if copies are meant, move `let %s = ...` %sto the top of the file", let->name, loop ? "into the loop or " : "");
+}
+
+/* Nodes of the model that are the let: the second of them. */
+static const Ast *second_node(const Ast *let, const Ast *items, int *seen)
+{
+    const Ast *found = NULL;
+    for (uint32_t i = 0; items && i < items->n && !found; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_NODE && it->kid[0]->name == let->name && ++*seen == 2)
+            return it;
+        if (it->kind == AST_NODE)
+            found = second_node(let, it->kid[2], seen);
+        for (uint32_t k = 1; it->kind == AST_IF && k < it->n && !found; k++)
+            found = second_node(let, it->kid[k], seen);
+    }
+    return found;
 }
 
 /* Nodes in loops of the model that are the let, or give it to a block. True when one was said. */
@@ -593,7 +641,7 @@ static bool find_copied(Eval *ev, const Ast *let, const Ast *items, bool loop)
         bool node = it->kind == AST_NODE && it->kid[0]->name == let->name;
         bool given = it->kind == AST_SET && it->kid[1]->kind == AST_ID && it->kid[1]->name == let->name && !is_scope_name(it->kid[0]->name);
         if (loop && (node || given)) {
-            copied(ev, let, node ? it->kid[0]->span : it->kid[1]->span);
+            copied(ev, let, node ? it->kid[0]->span : it->kid[1]->span, true);
             return true;
         }
         const Ast *inner = it->kind == AST_FOR ? it->kid[1] : it->kind == AST_NODE ? it->kid[2] : NULL;
@@ -614,8 +662,13 @@ static void copied_by_loop(Eval *ev, const File *f)
         return;
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
-        if (it->kind == AST_LET && it->kid[1]->kind == AST_CALL)
-            find_copied(ev, it, items, false);
+        const Ast *callee = it->kind == AST_LET && it->kid[1]->kind == AST_CALL ? it->kid[1]->kid[0] : NULL;
+        int seen = 0;
+        if (!callee || (callee->kind == AST_ID && prim_find(callee->name)) || find_copied(ev, it, items, false))
+            continue;
+        const Ast *second = second_node(it, items, &seen);
+        if (second)
+            copied(ev, it, second->kid[0]->span, false);
     }
 }
 

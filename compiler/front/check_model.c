@@ -127,11 +127,19 @@ typedef struct Node1 { /* a node with its block, configured */
     ModelWalk *walk;
     Eval *ev;
     const Ast *ast;
+    Name name; /* its kind, or kind.label */
     Name path;
     Scope *scope;
     const BlockValue *block;
     Value layer; /* V_SUB for a nested `layer { }` */
 } Node1;
+
+/* The node was applied: `tied` finds it under its name, and no longer an earlier one of that name. */
+static void latest_is(const Node1 *n)
+{
+    Builder *b = n->ev->build;
+    *map_at(&b->latest, (uintptr_t)n->name) = map_get(&b->exports, (uintptr_t)n->path);
+}
 
 static Span node_span(const Ast *it)
 {
@@ -267,7 +275,7 @@ static Node1 *open_node(ModelWalk *w, const Ast *it, Name block_name)
     Node1 *n = NEW(ev->arena, Node1);
     Name label = it->kid[1] ? it->kid[1]->name : NULL;
     Name last = label ? name_printf(ev->ctx, "%s.%s", it->kid[0]->name, label) : it->kid[0]->name;
-    *n = (Node1){.ev = ev, .ast = it};
+    *n = (Node1){.ev = ev, .ast = it, .name = last};
     n->walk = NEW(ev->arena, ModelWalk);
     *n->walk = *w;
     n->path = *w->scope->path ? name_printf(ev->ctx, "%s.%s", w->scope->path, last) : last;
@@ -368,6 +376,7 @@ static Value run_sublayer(Eval *ev, void *self, Value h, Span at)
     if (x.kind == V_POISON)
         return x;
     Value y = block_apply_path(ev, n->block, &x, 1, n->path, n->scope, node_span(n->ast));
+    latest_is(n);
     if (y.kind == V_POISON)
         return y;
     y = to_tensor(ev, y, node_span(n->ast));
@@ -600,6 +609,7 @@ static void do_embed(ModelWalk *w, const Ast *it)
         return;
     }
     Value e = block_apply_path(ev, n->block, &b->embed, reads ? 1 : 0, n->path, n->scope, node_span(it));
+    latest_is(n);
     e = e.kind == V_POISON ? e : to_tensor(ev, e, node_span(it));
     if (e.kind == V_POISON || b->embed.kind == V_POISON) {
         b->embed = v_poison();
@@ -649,6 +659,7 @@ static void do_head(ModelWalk *w, const Ast *it)
     if (!travels && !b->model->closed)
         b->model->closed = x.val;
     Value y = block_apply_path(ev, n->block, &x, 1, n->path, n->scope, at);
+    latest_is(n);
     if (travels && y.kind == V_TENSOR)
         b->head_state = y;
 }
@@ -933,6 +944,7 @@ Model *build_model(Eval *ev, File *file)
     map_init(&b->params, ev->arena);
     map_init(&b->instances, ev->arena);
     map_init(&b->exports, ev->arena);
+    map_init(&b->latest, ev->arena);
     map_init(&b->scopes, ev->arena);
     map_init(&b->sites, ev->arena);
     b->embed = b->state = b->head_state = v_none();

@@ -45,7 +45,7 @@ static bool is_local(const Look *l, Name name)
 
 static bool is_builtin(Name name)
 {
-    static const char *const words[] = {"none", "fan_in", "fan_out", "B", "T"};
+    static const char *const words[] = {"none", "inf", "fan_in", "fan_out", "B", "T"};
     HostVar var;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (!strcmp(words[i], name))

@@ -100,6 +100,10 @@ static Value typed_value(PrimArgs *a, const Ast *e, const Param1 *p)
         diag_note(ev->ctx, d, "run-time quantities may stand in a learning rate, the weight of a loss and `when`");
         return v_poison();
     }
+    if (t && v.kind == V_NUM && !isfinite(v.num)) {
+        err(ev, "E0208", e->span, "", "`%s` of `%s` must be a finite number", p->name, a->prim->name);
+        return v_poison();
+    }
     return t ? check_type(ev, v, t, e->span, p->name, a->env) : v;
 }
 
@@ -459,6 +463,8 @@ static Value fold_list(PrimArgs *a, char what)
 static Value reduce(PrimArgs *a, char what, size_t over, size_t keep)
 {
     a->v[0] = to_tensor(a->ev, a->v[0], a->span[0]);
+    if (what == 'm' && a->v[0].kind == V_TENSOR) /* of integers it is a real number */
+        a->v[0] = v_tensor(ir_cast(prim_graph(a), a->v[0].val, DT_REAL));
     if (a->v[0].kind == V_POISON || !prim_real(a, 0))
         return v_poison();
     Graph *g = prim_graph(a);
@@ -514,6 +520,64 @@ static Value p_max(PrimArgs *a)
     Ast *kid[2] = {(Ast *)a->ast[0], (Ast *)a->ast[1]};
     Ast both = {.kind = AST_OP, .name = a->prim->name, .span = a->call->span, .name_span = a->call->kid[0]->span, .n = 2, .kid = kid};
     return tensor_binary(a->ev, &both, up ? OP_MAX : OP_MIN, x, y);
+}
+
+/* Whether all of some arguments are numbers that are known; else tensors or numbers of the run are among them. */
+static bool all_static(const PrimArgs *a, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (a->v[i].kind != V_NUM)
+            return false;
+    return true;
+}
+
+static Value p_clamp(PrimArgs *a)
+{
+    double low = a->v[1].num, high = a->v[2].num;
+    if (low > high)
+        return prim_fail(a, "E0208", 1, "`clamp` needs low <= high");
+    if (all_static(a, 0, 1))
+        return v_num(fmin(fmax(a->v[0].num, low), high));
+    Arena *arena = a->ev->arena;
+    if (a->v[0].kind == V_HOST && is_host_number(&a->v[0]))
+        return v_host(host_op(arena, HO_MIN, host_op(arena, HO_MAX, a->v[0].host, host_const(arena, low), NULL), host_const(arena, high), NULL));
+    a->v[0] = to_tensor(a->ev, a->v[0], a->span[0]);
+    if (a->v[0].kind == V_POISON || !prim_real(a, 0))
+        return v_poison();
+    Graph *g = prim_graph(a);
+    return v_tensor(ir_binary(g, OP_MIN, ir_binary(g, OP_MAX, a->v[0].val, ir_fill(g, low)), ir_fill(g, high)));
+}
+
+/* Of a tensor of integers and a whole number both become integers. */
+static bool choices_to_tensors(PrimArgs *a)
+{
+    for (size_t i = 1; i < 3; i++) {
+        const Value *other = &a->v[3 - i];
+        Value whole = other->kind == V_TENSOR ? whole_tensor(a->ev, a->v[i], *other) : v_none();
+        a->v[i] = whole.kind == V_TENSOR ? whole : to_tensor(a->ev, a->v[i], a->span[i]);
+        if (a->v[i].kind == V_POISON)
+            return false;
+    }
+    return true;
+}
+
+static Value p_where(PrimArgs *a)
+{
+    Value m = a->v[0];
+    bool known = m.kind == V_NUM || m.kind == V_BOOL;
+    if (known && all_static(a, 1, 3))
+        return m.num != 0 ? a->v[1] : a->v[2];
+    if (is_host_truth(&m) && m.kind == V_HOST && is_host_number(&a->v[1]) && is_host_number(&a->v[2]))
+        return v_host(host_op(a->ev->arena, HO_IF, m.host, to_host(a->ev, &a->v[1]), to_host(a->ev, &a->v[2])));
+    a->v[0] = to_tensor(a->ev, m, a->span[0]);
+    if (a->v[0].kind == V_POISON || !choices_to_tensors(a) || !prim_real(a, 0))
+        return v_poison();
+    Shape s, t;
+    Graph *g = prim_graph(a);
+    if (!shape_broadcast(prim_shape(a, 1), prim_shape(a, 2), &s) || !shape_broadcast(prim_shape(a, 0), &s, &t) ||
+        node_at(g, a->v[1].val)->dtype != node_at(g, a->v[2].val)->dtype)
+        return prim_fail(a, "E0311", 1, "shapes or kinds do not match in `where`: %s, %s, %s", prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
+    return v_tensor(ir_where(g, a->v[0].val, a->v[1].val, a->v[2].val));
 }
 
 static Value p_softmax(PrimArgs *a)
@@ -728,6 +792,8 @@ static const Prim general[] = {
     {"mean", "x: any, over: any = none, keep: bool = false", p_sum, "mean of a list, or of a tensor over axes", 0, false},
     {"max", "x: any, y: any = none, over: any = none, keep: bool = false", p_max, "the larger of two; of a list; of a tensor over axes", 0, false},
     {"min", "x: any, y: any = none, over: any = none, keep: bool = false", p_max, "the smaller of two; of a list; of a tensor over axes", 0, false},
+    {"where", "mask: any, a: any, b: any", p_where, "a where the mask is not 0, else b", 0, false},
+    {"clamp", "x: any, low: float, high: float", p_clamp, "limited to [low, high]", 0, false},
     {"softmax", "x: tensor, over: int = -1", p_softmax, "exp(x) / sum(exp(x)) along an axis", 0, false},
     {"logsumexp", "x: tensor, over: int = -1, keep: bool = false", p_logsumexp, "log(sum(exp(x))) along an axis", 0, false},
     {"cumsum", "x: tensor, over: int = -1, reverse: bool = false", p_cumsum, "running sum along an axis", 0, false},

@@ -328,7 +328,7 @@ static bool leads_equal(const Shape *x, const Shape *y)
 
 static Value p_pick(PrimArgs *a)
 {
-    if (!prim_real(a, 0) || !prim_integer(a, 1))
+    if (!prim_integer(a, 1))
         return v_poison();
     if (!leads_equal(prim_shape(a, 0), prim_shape(a, 1)))
         return prim_fail(a, "E0311", 1, "`pick` needs equal leading dimensions, got %s and %s", prim_shape_text(a, 0), prim_shape_text(a, 1));
@@ -552,29 +552,6 @@ static Value p_cast(PrimArgs *a)
     return v_tensor(ir_node(g, OP_ROUND_TO, &a->v[0].val, 1, &(Attr){.i = kind}, NULL));
 }
 
-static Value p_where(PrimArgs *a)
-{
-    Shape s, t;
-    Graph *g = prim_graph(a);
-    if (!prim_real(a, 0))
-        return v_poison();
-    if (!shape_broadcast(prim_shape(a, 1), prim_shape(a, 2), &s) || !shape_broadcast(prim_shape(a, 0), &s, &t) ||
-        node_at(g, a->v[1].val)->dtype != node_at(g, a->v[2].val)->dtype)
-        return prim_fail(a, "E0311", 1, "shapes or kinds do not match in `where`: %s, %s, %s", prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
-    return v_tensor(ir_where(g, a->v[0].val, a->v[1].val, a->v[2].val));
-}
-
-static Value p_clamp(PrimArgs *a)
-{
-    Graph *g = prim_graph(a);
-    if (!prim_real(a, 0))
-        return v_poison();
-    if (a->v[1].num > a->v[2].num)
-        return prim_fail(a, "E0208", 1, "`clamp` needs low <= high");
-    Val lo = ir_fill(g, a->v[1].num), hi = ir_fill(g, a->v[2].num);
-    return v_tensor(ir_binary(g, OP_MIN, ir_binary(g, OP_MAX, a->v[0].val, lo), hi));
-}
-
 /* ---- the model around a block ---- */
 
 static Value p_input(PrimArgs *a)
@@ -617,7 +594,7 @@ static Value p_weight(PrimArgs *a)
     if (a->v[0].kind != V_WORD || a->v[1].kind != V_WORD)
         return prim_fail(a, "E0206", 0, "`tied` needs the kind and the label of a node: tied(embed, tokens)");
     Name path = name_printf(a->ev->ctx, "%s.%s", a->v[0].word, a->v[1].word);
-    Env *env = map_get(&b->exports, (uintptr_t)path);
+    Env *env = map_get(&b->latest, (uintptr_t)path);
     Name want = a->v[2].kind == V_WORD ? a->v[2].word : name_str(a->ev->ctx, "W");
     Binding *bd = env ? env_find_local(env, want) : NULL;
     if (!bd)
@@ -694,7 +671,7 @@ const Prim tensor_prims[] = {
     {"shift", "x: tensor, k: int, axis: int = 2, fill: float = 0", p_shift, "moved by k along an axis, `fill` where nothing moved in", 0, false},
     {"roll", "x: tensor, k: int, axis: int = 2", p_shift, "moved by k along an axis, around the end", 0, false},
     {"gather", "table: tensor, index: tensor", p_gather, "rows of table [n, ..] by index [..], counted from 0: [index's extents, the table's others]", 0, false},
-    {"pick", "x: tensor, index: tensor", p_pick, "entries of the last axis of x [.., n] by index [.., k], counted from 0: [.., k]", 0, false},
+    {"pick", "x: tensor, index: tensor", p_pick, "entries of the last axis of x [.., n], real or integers, by index [.., k], counted from 0: [.., k]", 0, false},
     {"one_hot", "index: tensor, n: dim", p_one_hot, "1 at the index, 0 elsewhere", 0, false},
     {"top_k", "x: tensor, k: int", p_top_k, "the k largest of the last axis: .values and .index, ties to the lowest index", 0, false},
     {"arange", "n: dim", p_arange, "the integers 0 to n - 1", 0, false},
@@ -707,10 +684,8 @@ const Prim tensor_prims[] = {
     {"rand", "shape: shape", p_random, "uniform numbers in [0, 1), new in every step", 0, false},
     {"bernoulli", "shape: shape, p: float", p_random, "1 with probability p, else 0, new in every step", 0, false},
     {"cast", "x: tensor, to: word", p_cast, "real, int, or rounded to bf16 or fp16", 0, false},
-    {"where", "mask: tensor, a: tensor, b: tensor", p_where, "a where the mask is not 0, else b", 0, false},
-    {"clamp", "x: tensor, low: float, high: float", p_clamp, "limited to [low, high]", 0, false},
     {"input", "name: word, shape: shape, kind: word = real", p_input, "a tensor given with every batch: real or int", 0, false},
-    {"tied", "kind: word, label: word, name: word = W", p_weight, "a weight or a module of the node `kind label` before this one, shared with it", 0, false},
+    {"tied", "kind: word, label: word, name: word = W", p_weight, "a weight, a tensor or a module of the node `kind label` before this one, in loops of the last one, shared with it", 0, false},
     {"embedding", "", p_embedding, "what the embed nodes made: [B, T, E]", 0, false},
     {"extent", "x: tensor, axis: int", p_extent, "the extent of an axis, as a dimension", 0, false},
     {"flatten", "x: tensor", p_flatten, "[B, T, ...] with all axes after the second merged into one", 0, false},

@@ -1,6 +1,6 @@
 /* op_index.c - reading and adding by index.
  *
- * In:  real tensors and integer indices.     Out: chosen rows or elements, or their sums.
+ * In:  tensors and integer indices.     Out: chosen rows or elements, or their sums. Real ones, but that PICK chooses among integers, too.
  * The one idea: GATHER and SCATTER_ADD, PICK and PLACE are each other's gradients. An index
  * outside its range reads 0 and adds nothing, so that "no label" and "dropped" need no special
  * case.
@@ -58,8 +58,8 @@ const char *shape_PICK(const Ask *q, Shape *out, DType *dtype)
 {
     const char *wrong = same_rows(ask_shape(q, 0), ask_shape(q, 1));
     *out = *ask_shape(q, 1);
-    *dtype = DT_REAL;
-    return wrong ? wrong : indexed(q);
+    *dtype = ask_dtype(q, 0);
+    return wrong ? wrong : ask_dtype(q, 1) == DT_INT ? NULL : "the index must be an integer";
 }
 
 const char *shape_PLACE(const Ask *q, Shape *out, DType *dtype)
@@ -150,7 +150,11 @@ void eval_PICK(const OpEval *e)
     int64_t n = x->d[x->rank - 1], k = index->d[index->rank - 1];
     for (int64_t p = 0; p < index->size; p++) {
         int64_t at = index->integer[p];
-        e->out->real[p] = at >= 0 && at < n ? x->real[p / k * n + at] : 0;
+        bool there = at >= 0 && at < n;
+        if (e->out->dtype == DT_INT)
+            e->out->integer[p] = there ? x->integer[p / k * n + at] : 0;
+        else
+            e->out->real[p] = there ? x->real[p / k * n + at] : 0;
     }
 }
 

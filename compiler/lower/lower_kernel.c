@@ -304,7 +304,7 @@ static Ex indexed_at(Lower *l, Val x, int axis, Ix *c, Ex index, Ex guard)
     Ex inside = kx_inside(l->k, at, extent);
     c[axis] = at;
     Ex value = lower_value_at(l, x, c, kx_and(l->k, guard, inside));
-    return kx_select(l->k, inside, value, kx_number(l->k, KT_REAL, 0, 0));
+    return kx_select(l->k, inside, value, kx_number(l->k, lower_type_of(l, x), 0, 0));
 }
 
 static Ex gather_at(Lower *l, const Node *n, const Ix *c, Ex guard)

@@ -363,15 +363,22 @@ static bool holds_positions(const Graph *g, Val v, int64_t axis)
     return axis >= 0 && axis < s->rank && power(s->d[axis], POSITIONS) > 0;
 }
 
+const char *decode_moves_back(const Graph *g, const Node *n)
+{
+    switch ((Op)n->op) {
+    case OP_SHIFT: return n->a.j < 0 && holds_positions(g, n->in[0], n->a.i) ? "reads later positions" : NULL;
+    case OP_ROLL: return holds_positions(g, n->in[0], n->a.i) ? "moves later positions to the front" : NULL;
+    case OP_CUMSUM: return n->a.j && holds_positions(g, n->in[0], n->a.i) ? "sums later positions" : NULL;
+    default: return NULL;
+    }
+}
+
 /* How the node reads later positions, or NULL. */
 static const char *looks_ahead(const Graph *g, const Node *n)
 {
     switch ((Op)n->op) {
     case OP_SDPA:
         return !(n->a.i & 1) && holds_positions(g, n->in[1], 1) ? "reads later positions (its mask is not causal)" : NULL;
-    case OP_SHIFT: return n->a.j < 0 && holds_positions(g, n->in[0], n->a.i) ? "reads later positions" : NULL;
-    case OP_ROLL: return holds_positions(g, n->in[0], n->a.i) ? "moves later positions to the front" : NULL;
-    case OP_CUMSUM: return n->a.j && holds_positions(g, n->in[0], n->a.i) ? "sums later positions" : NULL;
     case OP_SUM: case OP_AMAX:
         for (int i = 0; i < shape_of(g, n->in[0])->rank; i++)
             if (n->a.axes >> i & 1 && holds_positions(g, n->in[0], i))
@@ -381,7 +388,7 @@ static const char *looks_ahead(const Graph *g, const Node *n)
         int last = shape_of(g, n->in[0])->rank - 1;
         return holds_positions(g, n->in[0], n->a.i & 1 ? last - 1 : last) ? "sums over all positions" : NULL;
     }
-    default: return NULL;
+    default: return decode_moves_back(g, n);
     }
 }
 

@@ -19,6 +19,9 @@ typedef struct DecodeRefusal {
  * does; false when there is none that is known to. */
 bool decode_looks_ahead(const Graph *g, Arena *arena, DecodeRefusal *where);
 
+/* How a node other than attention gives a position what stands behind it, whatever masks are; NULL when it does not. */
+const char *decode_moves_back(const Graph *g, const Node *n);
+
 /* The outputs of `predict` for T positions that follow DECODE_AT earlier ones, which the same
  * graph has seen; DECODE_AT + T is at most `context`. What earlier positions left is kept in
  * EXT_STATE tensors "decode.0", "decode.1", ..; at position 0 they may hold anything. NULL, and

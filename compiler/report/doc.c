@@ -179,6 +179,7 @@ static bool put_run_value(Buf *out, const char *name)
 static const char *const words[][2] = {
     {"B", "sequences of a batch, as an extent: `x: [B, T, D]`"},
     {"T", "positions of a sequence, as an extent; `x.T` is x with its last two axes exchanged"},
+    {"inf", "infinity, an entry of a tensor: `softmax(where(mask, x, -inf))`; a number that is computed with must be finite"},
     {"scope", "`scope.init`: the attribute of this node, or of the nearest one around it that sets it"},
     {"@", "`x @ W`: the product of matrices over the last two axes; leading axes are broadcast"},
     {"units", "steps, tokens, seqs, images and epochs behind a number with a blank, `8 seqs`; k M B T (1000s), Ki Mi Gi"

@@ -11,7 +11,7 @@ last="the lists of words"
 
 # what there is
 sed -n 's/^"\([a-z]*\)" .*/\1/p; s/^"\(true\)"|"\(false\)".*/\1\n\2/p' "$grammar/vwn.l" > keywords
-echo none >> keywords # a value
+printf 'none\ninf\n' >> keywords # values
 sed -n '/^} units\[\] = {/,/^};/p' "$grammar/ast.c" | grep -o '{"[A-Za-z]*"' | tr -d '{"' > units
 sed -n 's/^SUFFIX  *(\(.*\))$/\1/p' "$grammar/vwn.l" | tr '|' '\n' > suffixes
 sed -n 's/^NODE("\([a-z_]*\)".*/\1/p' "$VWN_SOURCE/compiler/front/attributes.def" > nodes

@@ -260,6 +260,7 @@ static void by_index(Suite *s)
     Val p = ir_pick(g, ir_unary(g, OP_EXP, x), k);
     out(s, p);
     Shape xs = *shape_of(g, x);
+    out(s, ir_pick(g, ir_iota(g, &xs, 2), k)); /* of integers */
     Val in2[2] = {p, k};
     out(s, ir_node(g, OP_PLACE, in2, 2, &(Attr){0}, &xs));
     out(s, ir_top_k(g, x, s->n < 2 ? 1 : 3));

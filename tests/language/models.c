@@ -128,6 +128,14 @@ static void sharing(Test *t)
                   "part[\"a\"].linear.x.W [8, 8] matrix\npart[\"b\"].linear.y.pre_norm.g [8] vector\n"
                   "part[\"b\"].linear.y.W [8, 8] matrix\nlinear.pre_norm.g [8] vector\nlinear.W [8, 8] matrix\n"
                   "linear.b [8] vector\nhead.lm.norm.g [8] vector\n");
+    expect_params(t, "tied: the last node of that name, also one of another iteration or of this one",
+                  HEAD "block mark(n: dim)(x: [B, T, D]) -> [B, T, D] {\n param g : [n] = ones\n v = unsqueeze(mean(x, over = -1)) * g\n"
+                       " return x + sum(v, over = -1, keep = true)\n}\n"
+                       "block probe()(x: [.., D]) -> [.., D] {\n let n = extent(tied(mark, a, v), 3)\n param w : [n] = ones\n return x * sum(w)\n}\n"
+                  MODEL("for layer in 1..3 {\n if layer < 3 { mark a { n = layer, pre_norm = none } }\n probe { pre_norm = none }\n}", LM),
+                  NULL,
+                  "embed.tokens.W [32, 8] embedding\nlayer[1].mark.a.g [1] vector\nlayer[1].probe.w [1] vector\n"
+                  "layer[2].mark.a.g [2] vector\nlayer[2].probe.w [2] vector\nlayer[3].probe.w [2] vector\nhead.lm.norm.g [8] vector\n");
     expect_params(t, "buffers and groups",
                   HEAD MODEL("pattention { slots = 4 }", LM), NULL,
                   "embed.tokens.W [32, 8] embedding\npattention.pre_norm.g [8] vector\npattention.K [4, 8] token\n"

@@ -6,7 +6,7 @@ endif
 syn keyword vwnControl  import as return check for in if then else
 syn keyword vwnStorage  let block param buffer
 syn keyword vwnOperator and or not mod
-syn keyword vwnConstant true false none
+syn keyword vwnConstant true false none inf
 
 syn match vwnNode      #^\s*\h\w*\%(\.\h\w*\|\[[^]]*\]\)*\%(\s\+\%(\h\w*\|"[^"]*"\)\)\?\s*\ze{#
       \ contains=vwnControl,vwnStorage,vwnKnownNode,vwnLabel
