@@ -10,49 +10,87 @@
 
 static const char *const role_name[] = {"", "entry", "exit", "inner", "own"};
 
-/* "layer[1].ffn.up.W (entry)" of the first, and how many there are. */
-static void list_dead(Eval *ev, Diag *d, const Claims *c, int within)
+typedef enum Trouble { IS_LATE, IS_DEAD, IS_OPEN, IS_FROZEN, HAS_NO_RATE, HAS_NO_SLOPE, IS_FINE } Trouble;
+
+static Trouble trouble_of(const GrowthLife *l, int role, int within)
+{
+    if (l->after[role] == NO_BLOCK)
+        return IS_FINE;
+    switch (l->bar[role]) {
+    case BAR_FROZEN: return IS_FROZEN;
+    case BAR_RATE: return HAS_NO_RATE;
+    case BAR_SHAPE: return HAS_NO_SLOPE;
+    case BAR_NONE: break;
+    }
+    int after = l->after[role], may = l->may[role];
+    return may == NEVER ? IS_DEAD : may > within || after > within ? IS_LATE : after == NEVER ? IS_OPEN : IS_FINE;
+}
+
+/* "layer[1].ffn.up.W (entry)" of the first with this trouble, and how many there are; NULL: there is none. */
+static const char *list_blocks(Eval *ev, const Claims *c, Trouble of, int within)
 {
     enum { MOST = 6 };
-    size_t n = 0, tensors = 0;
+    size_t n = 0;
     Buf b = buf_new(ev->arena);
     for (size_t i = 0; i < c->plan->n; i++)
         for (int r = ROLE_OLD; r <= ROLE_OWN; r++) {
-            int after = c->proof->life[i].after[r];
-            if (after == NO_BLOCK || (after != NEVER && after <= within))
+            const GrowthLife *l = &c->proof->life[i];
+            if (trouble_of(l, r, within) != of || n++ >= MOST)
                 continue;
-            if (n++ >= MOST)
-                continue;
-            buf_printf(&b, "%s%s", tensors++ ? ", " : "", c->plan->entry[i].path);
+            buf_printf(&b, "%s%s", n > 1 ? ", " : "", c->plan->entry[i].path);
             if (r != ROLE_OLD)
                 buf_printf(&b, " (%s)", role_name[r]);
-            if (after != NEVER)
-                buf_printf(&b, " after %d updates", after);
+            if (of == IS_LATE)
+                buf_printf(&b, " after %d", l->after[r] == NEVER ? l->may[r] : l->after[r]);
         }
-    diag_note(ev->ctx, d, "%s%s", b.s, n > MOST ? arena_printf(ev->arena, " and %zu others", n - MOST) : "");
+    if (n > MOST)
+        buf_printf(&b, " and %zu others", n - MOST);
+    return n ? b.s : NULL;
 }
 
-static void refuse_life(Eval *ev, const Claims *c, Span at, int within)
+/* `all`: blocks that do not move whatever they are filled with are refused, too. */
+static void refuse_life(Eval *ev, const Claims *c, Span at, int within, bool all)
 {
+    static const struct {
+        Trouble of;
+        const char *label, *note, *help;
+    } why[] = {
+        {IS_FROZEN, "is frozen", "the file freezes %s", "let the group learn, or say that it is intended: `check alive(none)`"},
+        {HAS_NO_RATE, "has a learning rate of 0", "the learning rate is 0 of %s",
+         "give what the step adds a rate, `new { lr_scale = 1 }`, or say that it is intended: `check alive(none)`"},
+        {HAS_NO_SLOPE, "has a gradient of zero that stays zero", "no weights give a gradient to %s: the loss does not depend on it, or only through "
+         "what has no slope, as `floor`, the index of `top_k` or a softmax over one entry",
+         "drop what cannot learn, or say that it is intended: `check alive(none)`"},
+    };
     const GrowthProof *p = c->proof;
-    size_t late = 0;
+    size_t never = p->dead + (all ? p->barred : 0), late = 0;
     for (size_t i = 0; i < c->plan->n; i++)
         for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
-            late += p->life[i].after[r] > within;
+            late += trouble_of(&p->life[i], r, within) == IS_LATE;
+    const char *label = p->dead ? why[2].label : "";
+    for (size_t i = 0; !p->dead && never && i < COUNT_OF(why); i++)
+        label = *label || !list_blocks(ev, c, why[i].of, within) ? label : why[i].label;
     Diag *d;
-    if (p->dead)
-        d = err(ev, "E0702", at, "has a gradient of zero that stays zero",
-                "%zu of %zu new blocks can never learn", p->dead, p->blocks);
+    if (never)
+        d = err(ev, "E0702", at, label, "%zu of %zu new blocks can never learn", never, p->blocks);
     else
-        d = err(ev, "E0702", at, "", "%zu of %zu new blocks have no gradient after %d update%s", late,
-                p->blocks, within, within == 1 ? "" : "s");
-    list_dead(ev, d, c, within);
+        d = err(ev, "E0702", at, "", "%zu of %zu new blocks have no gradient after %d update%s", late, p->blocks, within, within == 1 ? "" : "s");
+    for (size_t i = 0; all && i < COUNT_OF(why); i++) {
+        const char *list = list_blocks(ev, c, why[i].of, within);
+        if (!list)
+            continue;
+        diag_note(ev->ctx, d, why[i].note, list);
+        if (!p->dead)
+            diag_help(ev->ctx, d, "%s", why[i].help);
+    }
     if (p->dead) {
+        diag_note(ev->ctx, d, "%s", list_blocks(ev, c, IS_DEAD, within));
         diag_note(ev->ctx, d, "what such a block is multiplied by is zero on both sides, so its gradient is zero, and stays so");
         diag_help(ev->ctx, d, "let one side of every new unit be zero and the other random: `fill { entry = zeros, exit = normal(std = 0.02), "
                   "inner = normal(std = 0.02) }`, or the other way round");
         diag_help(ev->ctx, d, "or say that it is intended: `check alive(none)`");
-    } else {
+    } else if (!never) {
+        diag_note(ev->ctx, d, "%s", list_blocks(ev, c, IS_LATE, within));
         diag_help(ev->ctx, d, "write `alive(steps = %d)`, or fill the other side of the new units with random numbers", p->alive_after);
     }
 }
@@ -152,7 +190,7 @@ static const GrowthProof *proof_of(Eval *ev, Claims *c)
 void refuse_dead(Eval *ev, Claims *c, Span at)
 {
     if (!c->life && proof_of(ev, c)->trained && c->proof->dead)
-        refuse_life(ev, c, at, INT_MAX);
+        refuse_life(ev, c, at, INT_MAX, false);
 }
 
 bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResult *r)
@@ -188,15 +226,22 @@ bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResul
         diag_note(ev->ctx, d, "%s divides by zero, for all it reads there is zero", p->undefined);
         diag_help(ev->ctx, d, "add a small number to its root, or fill what it reads with random numbers");
         return false;
-    } else if (p->alive_after == NEVER || p->alive_after > within) {
-        refuse_life(ev, c, it->kid[0]->span, within);
+    } else if (p->barred || p->alive_after == NEVER || p->alive_after > within) {
+        refuse_life(ev, c, it->kid[0]->span, within, true);
         return false;
     } else {
+        const char *when = p->alive_after == 0   ? "at once"
+                           : p->alive_after == 1 ? "after one update"
+                                                 : arena_printf(ev->arena, "after %d updates", p->alive_after);
         const char *alike = c->plan->alike ? "; copies with equal shares stay copies" : "";
-        r->values = arena_printf(ev->arena, "proved: all %zu new blocks have a gradient %s%s", p->blocks,
-                                 p->alive_after == 0   ? "at once"
-                                 : p->alive_after == 1 ? "after one update"
-                                                       : arena_printf(ev->arena, "after %d updates", p->alive_after), alike);
+        if (p->open) {
+            r->state = CHECK_NOT_DONE;
+            r->values = arena_printf(ev->arena, "not shown for %zu of %zu new blocks, the others have a gradient %s%s: of %s it is a matter of data, as "
+                                     "which tokens choose an expert or which ids occur; the run measures it",
+                                     p->open, p->blocks, when, alike, list_blocks(ev, c, IS_OPEN, within));
+        } else {
+            r->values = arena_printf(ev->arena, "proved: all %zu new blocks have a gradient %s%s", p->blocks, when, alike);
+        }
     }
     return true;
 }

@@ -100,11 +100,21 @@ enum { NEVER = -1, NO_BLOCK = -2 };
 typedef struct GrowthCell {
     GrowthRole role; /* ROLE_OLD: of a tensor that is new as a whole */
     int64_t at[MAX_RANK], count[MAX_RANK];
-    int after; /* how many updates are done before it has a gradient; NEVER: that is zero and stays so */
+    int after; /* so many updates are done, and it has a gradient; NEVER: it has none, or that is a matter of data */
+    int may;   /* before so many it has none; NEVER: it is zero and stays so */
 } GrowthCell;
+/* What keeps a block from moving, whatever it is filled with. */
+typedef enum GrowthBar {
+    BAR_NONE,
+    BAR_FROZEN, /* the file freezes its group */
+    BAR_RATE,   /* its learning rate is 0 */
+    BAR_SHAPE   /* no weights give it a gradient: the loss does not depend on it */
+} GrowthBar;
 typedef struct GrowthLife {
-    VEC(GrowthCell) cell;    /* none for what is not trained, or could not learn with any weights */
+    VEC(GrowthCell) cell;    /* none for what is declared to stay, nor for parts of a block that no weights give a gradient */
     int after[ROLE_OWN + 1]; /* the latest of a role, or NEVER; NO_BLOCK: there is none */
+    int may[ROLE_OWN + 1];   /* so; before it no cell of the latest has one */
+    GrowthBar bar[ROLE_OWN + 1];
 } GrowthLife;
 typedef struct GrowthProof {
     bool preserved;        /* every output is what it was, as real numbers */
@@ -121,13 +131,20 @@ typedef struct GrowthProof {
     bool trained;          /* there is a loss, so `life` says something */
     const char *undefined; /* where something is divided by 0 right after the step, "layer[1].attention"; or NULL */
     GrowthLife *life;      /* by entry of the plan */
-    size_t blocks, dead;   /* of new blocks, by entry and role */
-    int alive_after;       /* updates until all blocks have a gradient; NEVER */
+    size_t blocks;         /* new ones, by entry and role */
+    size_t barred;         /* of them those that do not move, whatever they are filled with; of the others */
+    size_t dead, open;     /* those that never have a gradient; for which it is a matter of data */
+    int alive_after;       /* updates until all that are not barred have a gradient, as far as data lets them; NEVER */
 } GrowthProof;
 /* Preservation and life of a step, in `arena`. Sound: `preserved` is true of all weights and inputs that both models
  * take (ids that the old tables have); a gradient that is zero by this is zero. `alive` holds for weights in general
  * position. The source of the facts: f(0) and f'(0), by the operators' own rules. */
 GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena);
+
+/* Whether a measured norm of a block's gradient, after `pass` updates, contradicts the proof. `most`: the largest norm of a
+ * block right after the step; `moved`: everything that is not barred has moved with each update. */
+typedef enum GrowthContradiction { FITS, HAS_NONE, HAS_ONE } GrowthContradiction;
+GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, double norm, double most, int pass, bool moved);
 
 /* ---- growth_axes.c: how the graph splits axes ---- */
 /* An axis that a graph reshapes into several, [16 * 64] -> [16, 64], has factors, outermost first; one

@@ -96,9 +96,11 @@ GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int ra
 {
     GrowthBlock in[3];
     bool numbers = true, unknown = false;
+    uint16_t open = 0;
     Val why = 0;
     for (size_t k = 0; k < n->n_in; k++) {
         in[k] = given[k];
+        open |= in[k].kind == BLOCK_ANY ? in[k].open : 0;
         numbers &= block_is_number(x, &in[k]);
         if (in[k].kind == BLOCK_ANY) {
             why = unknown ? why : in[k].why;
@@ -126,8 +128,11 @@ GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int ra
         in[1].c = -in[1].c;
         return block_add(x, in[0], in[1], rank);
     }
-    if (unknown || (op == OP_DIV && is_zero(&in[1])))
-        return any(x, why);
+    if (unknown || (op == OP_DIV && is_zero(&in[1]))) {
+        GrowthBlock b = any(x, why);
+        b.open = open;
+        return b;
+    }
     if (op == OP_MUL || op == OP_DIV) { /* by a number */
         if (block_is_number(x, &in[1])) {
             in[0].c = op == OP_MUL ? in[0].c * in[1].c : in[0].c / in[1].c;
@@ -176,6 +181,27 @@ static bool is_balanced(const Values *x, const Node *n, const GrowthBlock *in)
     }
 }
 
+static const Node *behind_views(const Values *x, Val v)
+{
+    const Node *n = node_at(x->g, v);
+    while (n->op == OP_BROADCAST || n->op == OP_RESHAPE)
+        n = node_at(x->g, n->in[0]);
+    return n;
+}
+
+/* Equal to a count along an axis: 1 at one of its places, which data decides. */
+static uint16_t open_one_hot(const Values *x, const Node *n)
+{
+    for (int i = 0; n->op == OP_EQ && i < 2; i++) {
+        const Node *of = behind_views(x, n->in[i]), *other = behind_views(x, n->in[1 - i]);
+        int k = (int)of->a.i + n->shape.rank - of->shape.rank; /* views of a count put axes in front */
+        bool data = op_info((Op)other->op)->class != CLASS_LEAF || other->op == OP_EXT;
+        if (of->op == OP_IOTA && data && k >= 0)
+            return (uint16_t)(1u << k);
+    }
+    return 0;
+}
+
 GrowthValue *rule_map(Values *x, const Node *n)
 {
     Cuts cuts[MAX_RANK] = {{0}};
@@ -192,11 +218,13 @@ GrowthValue *rule_map(Values *x, const Node *n)
         in[i] = same ? v : value_refine(x, v, cuts);
     }
     GrowthValue *out = value_cut(x, &n->shape, cuts);
+    uint16_t one_hot = open_one_hot(x, n);
     for (size_t i = 0; i < out->n; i++) {
         GrowthBlock b[3];
         for (size_t k = 0; k < n->n_in; k++)
             b[k] = in[k]->block[i];
         out->block[i] = block_map(x, n, b, r);
+        out->block[i].open |= out->block[i].kind == BLOCK_ANY ? one_hot : 0;
         out->block[i].balanced = out->block[i].kind == BLOCK_ANY && is_balanced(x, n, b);
     }
     return value_tidy(x, out);
@@ -315,6 +343,14 @@ static GrowthValue *rule_gather(Values *x, const Node *n)
     return value_tidy(x, out);
 }
 
+/* Whether the index of a table counts its rows, so that each is read. */
+static bool counts_rows(const Values *x, const Node *n)
+{
+    const Node *of = behind_views(x, n->in[1]);
+    Dim d = of->op == OP_IOTA ? of->shape.d[of->a.i] : DIM(0);
+    return dim_eq(d, n->shape.d[0]) || (dim_eq(d, DIM_T) && x->positions && n->shape.d[0].n <= x->positions);
+}
+
 /* The rows of a table get what is said of the columns: zero where all of a column is. */
 static GrowthValue *rule_scatter(Values *x, const Node *n)
 {
@@ -327,8 +363,12 @@ static GrowthValue *rule_scatter(Values *x, const Node *n)
     for (size_t i = 0; i < out->n; i++)
         out->block[i].kind = BLOCK_ZERO;
     for (size_t i = 0; i < d->n; i++)
-        if (d->block[i].kind != BLOCK_ZERO)
-            out->block[i % out->n].kind = BLOCK_ANY;
+        if (d->block[i].kind != BLOCK_ZERO) {
+            GrowthBlock row = {.kind = BLOCK_ANY, .why = x->at, .open = d->block[i].open ? 1u << OPEN_FOR_GOOD : 0};
+            out->block[i % out->n] = block_add(x, out->block[i % out->n], row, r);
+        }
+    for (size_t i = 0; i < out->n && !counts_rows(x, n); i++)
+        out->block[i].open |= out->block[i].kind == BLOCK_ANY; /* along axis 0 */
     return out;
 }
 
@@ -409,18 +449,48 @@ static GrowthValue *rule(Values *x, const Node *n)
     }
 }
 
-Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like)
+/* What may be zero as data is, behind operators that do not say it themselves. */
+static void open_others(const Values *x, const Node *n, GrowthValue *v)
+{
+    uint32_t open = 0;
+    if (op_is_map((Op)n->op) || n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_BROADCAST || n->op == OP_SUM ||
+        n->op == OP_MATMUL || n->op == OP_SCATTER_ADD || op_is_expert((Op)n->op))
+        return;
+    bool moves = n->op == OP_SLICE || n->op == OP_PAD || n->op == OP_CONCAT || n->op == OP_SHIFT || n->op == OP_ROLL;
+    for (uint16_t i = 0; i < n->n_in; i++)
+        for (size_t k = 0; k < x->of[n->in[i]]->n; k++)
+            open |= x->of[n->in[i]]->block[k].open;
+    if (!open || v == x->of[n->in[0]])
+        return;
+    for (size_t k = 0; k < v->n; k++)
+        if (v->block[k].kind == BLOCK_ANY && (!moves || v->block[k].open >> n->a.i & 1))
+            v->block[k].open = 1u << OPEN_FOR_GOOD;
+}
+
+static void find_open(Values *x, const Node *n)
+{
+    GrowthValue *by = value_by_expert(x, n, rule);
+    x->of[x->at] = by ? by : x->of[x->at];
+    open_others(x, n, x->of[x->at]);
+    value_find_same(x);
+}
+
+Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like, int64_t positions)
 {
     Values *x = NEW(arena, Values);
-    *x = (Values){.arena = arena, .terms = terms, .g = g, .leaf = leaf, .user = user, .like = like};
+    *x = (Values){.arena = arena, .terms = terms, .g = g, .leaf = leaf, .user = user, .like = like, .positions = positions};
     x->of = NEW_ARRAY(arena, GrowthValue *, g->node.n + 1);
     x->sums = NEW_ARRAY(arena, GrowthValue *, g->node.n + 1);
     x->along = NEW_ARRAY(arena, int8_t, g->node.n + 1);
+    x->by = NEW_ARRAY(arena, const ByExpert *, g->node.n + 1);
+    x->same = NEW_ARRAY(arena, uint8_t, g->node.n + 1);
     for (Val v = 1; v < (Val)g->node.n; v++) {
         x->at = v;
         const Node *n = node_at(g, v);
         int axis = 0;
         x->of[v] = rule(x, n);
+        if (positions)
+            find_open(x, n);
         x->sums[v] = value_shares(x, n, &axis);
         x->along[v] = (int8_t)axis;
         if (!op_is_map((Op)n->op) && n->op != OP_RESHAPE && !(n->op == OP_SLICE && n->a.i != 1) &&

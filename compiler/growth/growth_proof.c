@@ -6,16 +6,8 @@
  * For life the gradient's graph is looked at, in which all that matters is what is zero; blocks with a gradient are
  * anything from the next update on.
  */
-#include "growth.h"
-#include "growth_rules.h"
+#include "growth_proof.h"
 
-typedef struct Proof {
-    const GrowthPlan *plan;
-    Arena *arena;
-    Map entry;      /* path of a parameter -> its entry + 1 */
-    bool old_known; /* old numbers are terms; else they are anything */
-    GrowthValue **now;    /* by entry: what is known of the weight while life is looked at */
-} Proof;
 
 /* The old tensor, with an axis of extent 1 in front where it becomes one of several copies. */
 static GrowthBlock old_block(Values *x, const GrowthEntry *e)
@@ -77,7 +69,7 @@ static GrowthValue *drawn(Values *x, const Param *p, const Init *init)
 }
 
 /* Cuts of roles: where parts of the plan begin. */
-static GrowthValue *role_parts(Values *x, const GrowthEntry *e)
+GrowthValue *growth_role_parts(Values *x, const GrowthEntry *e)
 {
     Cuts cuts[MAX_RANK] = {{0}};
     for (int k = 0; k < e->after->shape.rank && e->kind != GROWTH_NEW && e->kind != GROWTH_CUT; k++) {
@@ -89,14 +81,14 @@ static GrowthValue *role_parts(Values *x, const GrowthEntry *e)
 }
 
 /* What is known of a weight right after the step. */
-static GrowthValue *weight(Values *x, const Proof *p, const GrowthEntry *e)
+GrowthValue *growth_fresh(Values *x, const Proof *p, const GrowthEntry *e)
 {
     if (e->kind == GROWTH_NEW || e->kind == GROWTH_CUT)
         return drawn(x, e->after, e->kind == GROWTH_NEW ? &e->init[ROLE_OLD] : &e->after->init);
     int rank = e->after->shape.rank;
     Cuts cuts[MAX_RANK] = {{0}};
     const GrowthValue *fill[ROLE_OWN + 1] = {0};
-    const GrowthValue *roles = role_parts(x, e);
+    const GrowthValue *roles = growth_role_parts(x, e);
     memcpy(cuts, roles->axis, sizeof cuts);
     for (int r = ROLE_ENTRY; r <= ROLE_OWN; r++) {
         fill[r] = drawn(x, e->after, &e->init[r]);
@@ -127,20 +119,22 @@ static GrowthValue *weight(Values *x, const Proof *p, const GrowthEntry *e)
                     b->from[k] = e->axis[k].part[of[k]].from + at[k] - e->axis[k].part[of[k]].at;
         }
     } while (value_next(out, part));
-    return value_tidy(x, out);
+    out = value_tidy(x, out);
+    out->alike = rank > 0 && e->axis[0].spread;
+    return out;
 }
 
-static const GrowthEntry *entry_of(const Proof *p, Name path)
+const GrowthEntry *growth_entry(const Proof *p, Name path)
 {
     size_t i = (size_t)(uintptr_t)map_get(&p->entry, (uintptr_t)path);
     return i ? &p->plan->entry[i - 1] : NULL;
 }
 
-static GrowthValue *grown_leaf(void *user, Values *x, Val v)
+GrowthValue *growth_leaf(void *user, Values *x, Val v)
 {
     Proof *p = user;
-    const GrowthEntry *e = entry_of(p, x->g->ext.v[node_at(x->g, v)->a.i].name);
-    return p->now ? p->now[e - p->plan->entry] : weight(x, p, e);
+    const GrowthEntry *e = growth_entry(p, x->g->ext.v[node_at(x->g, v)->a.i].name);
+    return p->now ? p->now[e - p->plan->entry] : growth_fresh(x, p, e);
 }
 
 /* ---- preservation ---- */
@@ -249,9 +243,9 @@ static void prove_preserved(Proof *p, GrowthProof *out)
     const Model *a = p->plan->step->before, *b = p->plan->step->after;
     Terms *terms = terms_new(p->arena);
     p->old_known = true;
-    const Values *had = values_find(p->arena, terms, a->graph, old_leaf, NULL, NULL);
+    const Values *had = values_find(p->arena, terms, a->graph, old_leaf, NULL, NULL, 0);
     Term last = (Term)terms->node.n - 1;
-    Values *has = values_find(p->arena, terms, b->graph, grown_leaf, p, had);
+    Values *has = values_find(p->arena, terms, b->graph, growth_leaf, p, had, 0);
     out->preserved = true;
     for (size_t i = 0; i < result_count(a); i++) {
         Name name, other;
@@ -270,7 +264,7 @@ static void prove_preserved(Proof *p, GrowthProof *out)
         if (out->preserved) {
             out->output = name;
             const Node *leaf = why ? node_at(b->graph, why) : NULL;
-            const GrowthEntry *e = leaf && leaf->op == OP_EXT ? entry_of(p, b->graph->ext.v[leaf->a.i].name) : NULL;
+            const GrowthEntry *e = leaf && leaf->op == OP_EXT ? growth_entry(p, b->graph->ext.v[leaf->a.i].name) : NULL;
             out->leak = e ? e->after : NULL;
             out->lost = e ? 0 : why;
             out->departs = now ? find_departure(has, now, last, p->arena) : 0;
@@ -279,146 +273,6 @@ static void prove_preserved(Proof *p, GrowthProof *out)
         }
         out->preserved = false;
     }
-}
-
-/* ---- life ---- */
-
-/* Blocks of *now that have a gradient become anything; true: there are some that were not. */
-static bool let_learn(Values *x, GrowthValue **now, const GrowthValue *grad)
-{
-    Cuts cuts[MAX_RANK];
-    bool some = false;
-    for (int k = 0; k < grad->shape.rank; k++)
-        cuts[k] = cuts_union(x, (*now)->axis[k], grad->axis[k]);
-    GrowthValue *v = value_refine(x, *now, cuts);
-    const GrowthValue *d = value_refine(x, grad, cuts);
-    for (size_t i = 0; i < v->n; i++)
-        if (d->block[i].kind != BLOCK_ZERO && v->block[i].kind != BLOCK_ANY) {
-            v->block[i] = (GrowthBlock){.kind = BLOCK_ANY, .why = x->at};
-            some = true;
-        }
-    *now = value_tidy(x, v);
-    return some;
-}
-
-static GrowthRole role_of(const GrowthEntry *e, const GrowthValue *parts, const int64_t *at)
-{
-    size_t of[MAX_RANK] = {0};
-    for (int k = 0; k < e->after->shape.rank; k++)
-        while (of[k] + 1 < parts->axis[k].n && parts->axis[k].at[of[k] + 1] <= at[k])
-            of[k]++;
-    return growth_role(e, of);
-}
-
-/* Notes the pass in the blocks of *seen that have a gradient now; `why` is 1 more than it. */
-static void note_life(Values *x, GrowthValue **seen, const GrowthValue *grad, int pass)
-{
-    Cuts cuts[MAX_RANK];
-    for (int k = 0; k < grad->shape.rank; k++)
-        cuts[k] = cuts_union(x, (*seen)->axis[k], grad->axis[k]);
-    *seen = value_refine(x, *seen, cuts);
-    const GrowthValue *d = value_refine(x, grad, cuts);
-    for (size_t i = 0; i < d->n; i++)
-        if (d->block[i].kind != BLOCK_ZERO && !(*seen)->block[i].why)
-            (*seen)->block[i].why = (Val)pass + 1;
-}
-
-/* `ever`: what has a gradient when no weight is zero; the rest is dead by its shape, and not for what it is filled with. */
-static void list_cells(Values *x, const GrowthEntry *e, const GrowthValue *seen, const GrowthValue *ever, GrowthLife *life, Arena *arena)
-{
-    const GrowthValue *parts = role_parts(x, e);
-    size_t part[MAX_RANK] = {0};
-    do {
-        GrowthCell c = {.role = ROLE_OLD, .after = (int)value_block(seen, part)->why - 1};
-        for (int k = 0; k < seen->shape.rank; k++) {
-            c.at[k] = seen->axis[k].at[part[k]];
-            c.count[k] = part_end(seen, k, part[k]) - c.at[k];
-        }
-        if (!growth_added(e) && e->kind != GROWTH_CUT && (c.role = role_of(e, parts, c.at)) == ROLE_OLD)
-            continue;
-        if (block_at(x, ever, c.at).kind == BLOCK_ZERO)
-            continue;
-        int *after = &life->after[c.role];
-        *after = *after == NEVER || c.after == NEVER ? NEVER : c.after > *after ? c.after : *after;
-        vec_push(arena, &life->cell, c);
-    } while (value_next(seen, part));
-}
-
-/* The graph of the loss and its gradients; grad[i]: that of entry i, 0: the loss does not depend on it. */
-static Graph *gradients(const Proof *p, Val *grad)
-{
-    const GrowthPlan *plan = p->plan;
-    Graph *g = step_evaluate(plan->step->after, p->arena);
-    Val loss = 0, *leaf = NEW_ARRAY(p->arena, Val, plan->n + 1), *d = NEW_ARRAY(p->arena, Val, plan->n + 1);
-    for (size_t i = 0; i < g->out.n; i++)
-        if (!strcmp(g->out.v[i].name, "loss"))
-            loss = g->out.v[i].value;
-    size_t n = 0, *at = NEW_ARRAY(p->arena, size_t, plan->n + 1);
-    for (Val v = 1; v < (Val)g->node.n; v++) {
-        const Ext *e = node_at(g, v)->op == OP_EXT ? &g->ext.v[node_at(g, v)->a.i] : NULL;
-        if (e && e->kind == EXT_PARAM) {
-            at[n] = (size_t)(entry_of(p, e->name) - plan->entry);
-            leaf[n++] = v;
-        }
-    }
-    graph_gradient(g, loss, leaf, n, d);
-    for (size_t i = 0; i < n; i++)
-        grad[at[i]] = d[i];
-    return g;
-}
-
-static bool learns(const GrowthEntry *e)
-{
-    return e->after && !e->after->buffer && !e->after->frozen && e->after->elements > 0;
-}
-
-static void prove_life(Proof *p, GrowthProof *out, Arena *arena)
-{
-    enum { MOST_PASSES = 64 }; /* each changes a block, or it is the last; chains are short */
-    const GrowthPlan *plan = p->plan;
-    const Model *m = plan->step->after;
-    for (size_t i = 0; i < m->loss.n; i++)
-        out->trained |= m->loss.v[i].trained;
-    if (!out->trained)
-        return;
-    Val *grad = NEW_ARRAY(p->arena, Val, plan->n + 1);
-    const Graph *g = gradients(p, grad);
-    Terms *terms = terms_new(p->arena);
-    Values first = {.arena = p->arena, .terms = terms, .g = g};
-    GrowthValue **seen = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1), **now = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
-    p->old_known = false;
-    p->now = now;
-    for (size_t i = 0; i < plan->n; i++)
-        if (plan->entry[i].after)
-            now[i] = value_uniform(&first, &plan->entry[i].after->shape, (GrowthBlock){.kind = BLOCK_ANY});
-    const Values *ever = values_find(p->arena, terms, g, grown_leaf, p, NULL);
-    for (size_t i = 0; i < plan->n; i++) {
-        const GrowthEntry *e = &plan->entry[i];
-        if (!e->after)
-            continue;
-        now[i] = weight(&first, p, e);
-        seen[i] = role_parts(&first, e); /* at 0: no `why` */
-        Cuts cuts[MAX_RANK];
-        for (int k = 0; k < e->after->shape.rank && grad[i]; k++)
-            cuts[k] = cuts_union(&first, seen[i]->axis[k], ever->of[grad[i]]->axis[k]);
-        if (grad[i])
-            seen[i] = value_refine(&first, seen[i], cuts);
-    }
-    bool changed = true;
-    for (int pass = 0; changed && pass < MOST_PASSES; pass++) {
-        Values *x = values_find(p->arena, terms, g, grown_leaf, p, NULL);
-        if (pass == 0 && x->undefined)
-            out->undefined = node_at(g, x->undefined)->name ? node_at(g, x->undefined)->name : "the model";
-        changed = false;
-        for (size_t i = 0; i < plan->n; i++)
-            if (grad[i]) {
-                note_life(x, &seen[i], x->of[grad[i]], pass);
-                changed |= learns(&plan->entry[i]) && let_learn(x, &now[i], x->of[grad[i]]);
-            }
-    }
-    for (size_t i = 0; i < plan->n; i++)
-        if (grad[i] && learns(&plan->entry[i]))
-            list_cells(&first, &plan->entry[i], seen[i], ever->of[grad[i]], &out->life[i], arena);
 }
 
 GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena)
@@ -432,19 +286,24 @@ GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena)
         const GrowthEntry *e = &plan->entry[i];
         *map_at(&p.entry, (uintptr_t)e->path) = (void *)(uintptr_t)(i + 1);
         for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
-            out->life[i].after[r] = NO_BLOCK;
+            out->life[i].after[r] = out->life[i].may[r] = NO_BLOCK;
         for (int k = 0; e->after && k < e->after->shape.rank; k++)
             out->recut = e->axis[k].recut && !out->recut ? e->after : out->recut;
     }
     prove_preserved(&p, out);
-    prove_life(&p, out, arena);
+    growth_prove_life(&p, out, arena);
     for (size_t i = 0; i < plan->n; i++)
         for (int r = ROLE_OLD; r <= ROLE_OWN; r++) {
-            int after = out->life[i].after[r];
-            if (after == NO_BLOCK)
+            const GrowthLife *life = &out->life[i];
+            if (life->after[r] == NO_BLOCK)
                 continue;
+            int after = life->after[r] == NEVER ? life->may[r] : life->after[r];
             out->blocks++;
+            out->barred += life->bar[r] != BAR_NONE;
+            if (life->bar[r] != BAR_NONE)
+                continue;
             out->dead += after == NEVER;
+            out->open += after != NEVER && life->after[r] == NEVER;
             out->alive_after = after == NEVER || out->alive_after == NEVER ? NEVER
                              : after > out->alive_after                    ? after
                                                                            : out->alive_after;

@@ -27,6 +27,11 @@ GrowthValue *rule_sdpa(Values *x, const Node *n);
 GrowthValue *rule_sdpa_grad(Values *x, const Node *n, int64_t which);
 /* ---- growth_shares.c: of what is not known its sum over *axis; NULL: not known either ---- */
 GrowthValue *value_shares(Values *x, const Node *n, int *axis);
+/* ---- growth_experts.c: what belongs to an expert that data chooses ---- */
+typedef GrowthValue *ValueRule(Values *x, const Node *n);
+/* Of the node x->at: notes what it is for each part of the experts; NULL, or what it is instead. */
+GrowthValue *value_by_expert(Values *x, const Node *n, ValueRule *rule);
+void value_find_same(Values *x);
 /* ---- growth_views.c: what only moves elements ---- */
 GrowthValue *rule_reshape(Values *x, const Node *n);
 GrowthValue *rule_permute(Values *x, const Node *n);

@@ -116,6 +116,15 @@ static GrowthBlock sum_of(Values *x, GrowthBlock b, int k, int64_t lo, int64_t h
     return b;
 }
 
+/* What is added up along an axis of which only some are not zero, whichever they are: their sum is none of data's where
+ * nothing there is zero for sure. `bit`: which of the block's; `zero`: something is. */
+static GrowthBlock close_sum(GrowthBlock sum, int bit, bool zero)
+{
+    if (sum.open >> bit & 1)
+        sum.open = (uint16_t)((sum.open & ~(1u << bit)) | (zero ? 1u << OPEN_FOR_GOOD : 0));
+    return sum;
+}
+
 /* ---- SUM, AMAX ---- */
 
 static GrowthValue *reduced(Values *x, const GrowthValue *v, int k)
@@ -136,10 +145,12 @@ static GrowthValue *sum_axis(Values *x, const GrowthValue *v, int k)
     do {
         Sums s = {.x = x, .rank = v->shape.rank, .sum = {.kind = BLOCK_ZERO}};
         size_t at[MAX_RANK];
+        bool zero = false;
         memcpy(at, part, sizeof at);
         for (at[k] = 0; at[k] < v->axis[k].n; at[k]++) {
             GrowthBlock b = *value_block(v, at);
             int64_t count = part_end(v, k, at[k]) - v->axis[k].at[at[k]];
+            zero |= b.kind == BLOCK_ZERO;
             if (b.kind != BLOCK_TERM) {
                 add_block(&s, b);
             } else if (block_varies(x, &b, k)) {
@@ -163,7 +174,7 @@ static GrowthValue *sum_axis(Values *x, const GrowthValue *v, int k)
             for (int64_t lo = 0, hi; next_run(g, &lo, &hi, &c); lo = hi)
                 add_block(&s, sum_of(x, g->a, k, lo, hi, c));
         }
-        *value_block(out, part) = s.sum;
+        *value_block(out, part) = close_sum(s.sum, k, zero);
     } while (value_next(out, part));
     return out;
 }
@@ -307,6 +318,18 @@ static GrowthBlock product_term(const Product *p, const SumGroup *g, int64_t lo,
     return out;
 }
 
+/* What of a product of two blocks data decides, along the axes of the result. */
+static uint16_t open_product(const Product *p, const GrowthBlock *a, const GrowthBlock *b)
+{
+    uint32_t open = (a->open | b->open) & (1u << OPEN_FOR_GOOD);
+    for (int k = 0; k < p->r - 2; k++)
+        open |= (uint32_t)((a->open | (p->shared ? 0 : b->open)) & (1u << k));
+    open |= a->open >> p->ma & 1 ? 1u << (p->r - 2) : 0;
+    open |= b->open >> p->nb & 1 ? 1u << (p->r - 1) : 0;
+    open |= a->open >> p->ka & 1 || b->open >> p->kb & 1 ? 1u << OPEN_SUMMED : 0;
+    return (uint16_t)open;
+}
+
 /* One pair of blocks, for so many rows of the result: what it adds to the sum, now or as a range. */
 static void add_pair(const Product *p, Sums *s, GrowthBlock a, GrowthBlock b, int64_t count, int64_t rows)
 {
@@ -314,7 +337,9 @@ static void add_pair(const Product *p, Sums *s, GrowthBlock a, GrowthBlock b, in
     if (a.kind == BLOCK_ZERO || b.kind == BLOCK_ZERO)
         return;
     if (a.kind == BLOCK_ANY || b.kind == BLOCK_ANY) {
-        add_block(s, a.kind == BLOCK_ANY ? a : b);
+        GrowthBlock made = a.kind == BLOCK_ANY ? a : b;
+        made.open = open_product(p, &a, &b);
+        add_block(s, made);
         return;
     }
     bool va = block_varies(x, &a, p->ka), vb = block_varies(x, &b, p->kb);
@@ -416,10 +441,12 @@ GrowthValue *rule_matmul(Values *x, const Node *n)
     size_t part[MAX_RANK] = {0};
     do {
         Sums s = {.x = x, .rank = p.r, .sum = {.kind = BLOCK_ZERO}};
+        bool zero = false;
         for (size_t k = 0; k < ca[p.ka].n; k++) {
             size_t at[MAX_RANK] = {0}, bt[MAX_RANK] = {0};
             side_parts(&p, part, k, true, at);
             side_parts(&p, part, k, false, bt);
+            zero |= value_block(a, at)->kind == BLOCK_ZERO || value_block(b, bt)->kind == BLOCK_ZERO;
             int64_t count = part_end(a, p.ka, k) - a->axis[p.ka].at[k];
             if (p.shared && add_selected(&p, &s, *value_block(a, at), value_block(b, bt), count,
                                          part_end(b, p.nb, bt[p.nb]) - b->axis[p.nb].at[bt[p.nb]]))
@@ -433,7 +460,7 @@ GrowthValue *rule_matmul(Values *x, const Node *n)
             for (int64_t lo = 0, hi; next_run(g, &lo, &hi, &c); lo = hi)
                 add_block(&s, product_term(&p, g, lo, hi, c));
         }
-        *value_block(out, part) = s.sum;
+        *value_block(out, part) = close_sum(s.sum, OPEN_SUMMED, zero);
     } while (value_next(out, part));
     return value_tidy(x, out);
 }
@@ -493,10 +520,13 @@ GrowthValue *rule_expert_matmul(Values *x, const Node *n)
                     continue;
                 bool alike = v->kind == BLOCK_TERM && !block_varies(x, v, 0) && (la == 2 || !block_varies(x, u, 2));
                 if (dw || !plain || u->kind == BLOCK_ANY || v->kind == BLOCK_ANY || !block_varies(x, u, la) ||
-                    !block_varies(x, v, kw) || !(alike || (known && block_varies(x, v, 0))))
-                    add_block(&s, u->kind == BLOCK_ANY ? *u : v->kind == BLOCK_ANY ? *v : unknown);
-                else
+                    !block_varies(x, v, kw) || !(alike || (known && block_varies(x, v, 0)))) {
+                    GrowthBlock made = u->kind == BLOCK_ANY ? *u : v->kind == BLOCK_ANY ? *v : unknown;
+                    made.open = u->open || (v->open & (dw ? ~0u : ~1u)) ? 1u << OPEN_FOR_GOOD : 0; /* some expert is chosen */
+                    add_block(&s, made);
+                } else {
                     add_range(&s, *u, *v, la, kw, part_end(a, la, k) - a->axis[la].at[k], u->c * v->c);
+                }
             }
         }
         for (size_t i = 0; i < s.group.n; i++) {

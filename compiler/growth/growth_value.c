@@ -139,7 +139,7 @@ GrowthValue *value_refine(Values *x, const GrowthValue *v, const Cuts axis[MAX_R
 
 static bool continues(const Values *x, const GrowthValue *v, const GrowthBlock *a, const GrowthBlock *b, int axis, int64_t count)
 {
-    if (a->kind != b->kind || a->balanced != b->balanced)
+    if (a->kind != b->kind || a->balanced != b->balanced || a->open != b->open)
         return false;
     if (a->kind != BLOCK_TERM)
         return true;
@@ -250,11 +250,24 @@ GrowthBlock block_of_aligned(const Values *x, const GrowthBlock *b, size_t n, in
     return out;
 }
 
+/* Of two that are added: what one of them has for sure the sum has. */
+static uint16_t open_sum(const GrowthBlock *a, const GrowthBlock *b)
+{
+    if (a->kind == BLOCK_ZERO || b->kind == BLOCK_ZERO)
+        return a->open | b->open;
+    return a->open && b->open ? a->open | b->open : 0;
+}
+
 GrowthBlock block_add(Values *x, GrowthBlock a, GrowthBlock b, int rank)
 {
-    if (a.kind == BLOCK_ZERO || b.kind == BLOCK_ANY)
-        return a.kind == BLOCK_ANY ? a : b;
-    if (b.kind == BLOCK_ZERO || a.kind == BLOCK_ANY)
+    if (a.kind == BLOCK_ANY || b.kind == BLOCK_ANY) {
+        GrowthBlock sum = a.kind == BLOCK_ANY ? a : b;
+        sum.open = open_sum(&a, &b);
+        return sum;
+    }
+    if (a.kind == BLOCK_ZERO)
+        return b;
+    if (b.kind == BLOCK_ZERO)
         return a;
     GrowthBlock in[2] = {a, b};
     if (!blocks_align(x, in, 2, rank))

@@ -15,12 +15,14 @@ typedef enum BlockKind {
     BLOCK_ZERO,
     BLOCK_TERM
 } BlockKind;
+enum { OPEN_FOR_GOOD = 15, OPEN_SUMMED = 14 }; /* bits of GrowthBlock.open; the other: along an axis that is being summed over */
 typedef struct GrowthBlock {
     BlockKind kind;
     Term term;
     double c;
     int64_t from[MAX_RANK]; /* where the window begins in the term; its size is the block's. 0 at extents of 1 */
     Val why;                /* ANY: the leaf, or the node without a rule, that it began at */
+    uint16_t open;          /* ANY, which may be zero as data is: bit k: not all along axis k; OPEN_FOR_GOOD: all of it */
     bool balanced;          /* ANY, whose sums over axis 1 are zero: gradients of keys */
 } GrowthBlock;
 typedef struct Cuts {
@@ -32,9 +34,17 @@ typedef struct GrowthValue {
     Cuts axis[MAX_RANK];
     GrowthBlock *block; /* row-major by parts */
     size_t n;
+    bool alike;    /* of a weight: along axis 0 all is the same, whatever it is */
     bool still;    /* made of weights and numbers alone: the same along every axis of symbolic extent */
 } GrowthValue;
 
+/* What a value is where the expert that `index` chooses for a slot is in each part of them. */
+typedef struct ByExpert {
+    Val index;
+    Cuts parts;
+    GrowthValue **of;
+} ByExpert;
+enum { SAME = 1, SAME_COPIES = 2, SAME_SUMMED = 4 }; /* along axis 2; made of what copies of an expert give; of its sum over axis 2 */
 typedef struct Values Values;
 typedef GrowthValue *KnownLeaf(void *user, Values *x, Val v); /* of weights and buffers */
 struct Values {
@@ -49,9 +59,12 @@ struct Values {
     const Values *like; /* of the old model, or NULL: where its counts along an axis end */
     Val at;             /* the node that is being looked at */
     Val undefined;      /* the first that is no number for sure: 0 / 0 */
+    int64_t positions;  /* of a sequence, T; 0: it is not asked what data decides, and there are none of these: */
+    const ByExpert **by;   /* by node; NULL: experts are not told apart */
+    uint8_t *same;         /* by node: bits of these */
 };
 /* Looks at every node of `g`. */
-Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like);
+Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like, int64_t positions);
 /* A value whose blocks are all as `b`, with one part along each axis. */
 GrowthValue *value_uniform(Values *x, const Shape *s, GrowthBlock b);
 /* The numbers of a small table, each a block of its own where neighbours differ. */

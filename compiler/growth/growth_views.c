@@ -48,8 +48,8 @@ static GrowthValue *merge_kinds(Values *x, const GrowthValue *v, int k, const Sh
             at[i] = i == k ? 0 : part[i < k ? i : i + 1];
         const GrowthBlock *b = value_block(v, part);
         GrowthBlock *made = value_block(out, at);
-        if (b->kind != BLOCK_ZERO && made->kind == BLOCK_ZERO)
-            *made = (GrowthBlock){.kind = BLOCK_ANY, .why = b->kind == BLOCK_ANY ? b->why : x->at};
+        if (b->kind != BLOCK_ZERO)
+            *made = block_add(x, *made, (GrowthBlock){.kind = BLOCK_ANY, .why = b->kind == BLOCK_ANY ? b->why : x->at, .open = b->open}, to->rank);
     } while (value_next(v, part));
     return out;
 }
@@ -308,6 +308,31 @@ static bool reshape_group(Values *x, GrowthValue **v, int *k, const Shape *to)
     return now != NULL;
 }
 
+/* Where axis k of a shape is after a reshape; -1: it is split or part of another. */
+static int axis_after(const Shape *was, const Shape *is, int k)
+{
+    Dim before = DIM(1), at = DIM(1);
+    for (int i = 0; i < k; i++)
+        if (!dim_mul(before, was->d[i], &before))
+            return -1;
+    for (int i = 0; i < is->rank; i++) {
+        if (dim_eq(at, before) && dim_eq(is->d[i], was->d[k]) && !dim_eq(is->d[i], DIM(1)))
+            return i;
+        if (!dim_mul(at, is->d[i], &at))
+            return -1;
+    }
+    return -1;
+}
+
+static uint16_t open_moved(uint16_t open, const int *to, int rank)
+{
+    uint16_t moved = open & (1u << OPEN_FOR_GOOD);
+    for (int k = 0; k < rank; k++)
+        if (open >> k & 1)
+            moved |= (uint16_t)(1u << (to[k] < 0 ? OPEN_FOR_GOOD : to[k]));
+    return moved;
+}
+
 GrowthValue *rule_reshape(Values *x, const Node *n)
 {
     GrowthValue *v = input(x, n, 0);
@@ -322,8 +347,15 @@ GrowthValue *rule_reshape(Values *x, const Node *n)
         if (!shape_eq(&v->shape, &n->shape))
             return unknown(x, &n->shape);
     }
-    for (size_t i = 0; i < v->n && !same_rows && v != input(x, n, 0); i++)
-        v->block[i].balanced = false;
+    if (v == input(x, n, 0))
+        return v;
+    int to[MAX_RANK];
+    for (int k = 0; k < was->rank; k++)
+        to[k] = axis_after(was, &n->shape, k);
+    for (size_t i = 0; i < v->n; i++) {
+        v->block[i].balanced &= same_rows;
+        v->block[i].open = open_moved(v->block[i].open, to, was->rank);
+    }
     return v;
 }
 
@@ -334,8 +366,11 @@ GrowthValue *rule_permute(Values *x, const Node *n)
     const GrowthValue *v = input(x, n, 0);
     Cuts cuts[MAX_RANK] = {{0}};
     int r = n->shape.rank;
-    for (int k = 0; k < r; k++)
+    int to_axis[MAX_RANK];
+    for (int k = 0; k < r; k++) {
         cuts[k] = v->axis[(int)n->a.data[k]];
+        to_axis[(int)n->a.data[k]] = k;
+    }
     GrowthValue *out = value_cut(x, &n->shape, cuts);
     size_t part[MAX_RANK] = {0};
     do {
@@ -344,6 +379,7 @@ GrowthValue *rule_permute(Values *x, const Node *n)
             from[(int)n->a.data[k]] = part[k];
         GrowthBlock b = *value_block(v, from), *made = value_block(out, part);
         *made = b;
+        made->open = open_moved(b.open, to_axis, r);
         if (b.kind != BLOCK_TERM || term_is_one(x->terms, b.term))
             continue;
         Shape s = term_at(x->terms, b.term)->shape, to = s;

@@ -213,20 +213,28 @@ static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
     if (!p->trained || !p->blocks)
         return;
     buf_puts(out, "alive: ");
-    if (!p->dead && p->alive_after == 0)
+    size_t never = p->dead + p->barred;
+    if (!never && !p->open && p->alive_after == 0) {
         buf_printf(out, "all %zu new blocks have a gradient at once\n", p->blocks);
-    else {
-        for (int pass = 0, seen = 0; pass <= 64 && (pass == 0 || seen < (int)(p->blocks - p->dead)); pass++) {
-            int n = 0;
-            for (size_t i = 0; i < plan->n; i++)
-                for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
-                    n += p->life[i].after[r] != NO_BLOCK && p->life[i].after[r] != NEVER && p->life[i].after[r] <= pass;
-            buf_printf(out, "%s%d of %zu new blocks ", pass ? ", " : "", n, p->blocks);
-            buf_printf(out, pass == 0 ? "at once" : pass == 1 ? "after one update" : "after %d", pass);
-            seen = n;
-        }
-        buf_printf(out, p->dead ? "; %zu never\n" : "\n", p->dead);
+        return;
     }
+    size_t sure = p->blocks - never - p->open;
+    for (size_t pass = 0, seen = 0; pass <= 64 && (pass == 0 || seen < sure); pass++) {
+        size_t n = 0;
+        for (size_t i = 0; i < plan->n; i++)
+            for (int r = ROLE_OLD; r <= ROLE_OWN; r++) {
+                const GrowthLife *l = &p->life[i];
+                n += l->bar[r] == BAR_NONE && l->after[r] != NO_BLOCK && l->after[r] != NEVER && l->after[r] <= (int)pass;
+            }
+        buf_printf(out, "%s%zu of %zu new blocks ", pass ? ", " : "", n, p->blocks);
+        buf_printf(out, pass == 0 ? "at once" : pass == 1 ? "after one update" : "after %zu", pass);
+        seen = n;
+    }
+    if (p->open)
+        buf_printf(out, "; %zu as data is", p->open);
+    if (never)
+        buf_printf(out, "; %zu never", never);
+    buf_putc(out, '\n');
 }
 
 void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, bool json)
@@ -244,8 +252,8 @@ void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, b
         (json ? json_entry : text_entry)(out, &plan->entry[i]);
     }
     if (json) {
-        buf_printf(out, "],\"preserved\":%s,\"factor\":%.17g,\"alike\":%lld,\"blocks\":%zu,\"dead\":%zu,\"alive_after\":", proof->preserved ? "true" : "false",
-                   proof->factor, (long long)plan->alike, proof->blocks, proof->dead);
+        buf_printf(out, "],\"preserved\":%s,\"factor\":%.17g,\"alike\":%lld,\"blocks\":%zu,\"dead\":%zu,\"by_data\":%zu,\"alive_after\":", proof->preserved ? "true" : "false",
+                   proof->factor, (long long)plan->alike, proof->blocks, proof->dead + proof->barred, proof->open);
         buf_printf(out, proof->alive_after == NEVER ? "null}\n" : "%d}\n", proof->alive_after);
         return;
     }

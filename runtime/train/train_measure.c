@@ -427,17 +427,6 @@ static void expect_outputs(Measuring *m)
     }
 }
 
-/* How many updates a block needs by the proof: the first of its cells, and the last; NEVER is beyond all. */
-static void proved_life(const Measuring *m, const NewBlock *b, int *first, int *last)
-{
-    const GrowthLife *life = &m->proof->life[b->entry];
-    *first = INT32_MAX;
-    *last = life->after[b->role];
-    for (size_t i = 0; i < life->cell.n; i++)
-        if (life->cell.v[i].role == b->role && life->cell.v[i].after != NEVER && life->cell.v[i].after < *first)
-            *first = life->cell.v[i].after;
-}
-
 static void expect_life(Measuring *m)
 {
     double most = 0;
@@ -448,23 +437,14 @@ static void expect_life(Measuring *m)
         frozen |= !m->tr->model->param.v[i].buffer && !param_is_trained(m->tr->model, m->tr->train, i);
     for (size_t i = 0; m->proof && m->proof->trained && i < m->n_block; i++) {
         const NewBlock *b = &m->block[i];
-        const char *path = m->plan->entry[b->entry].path;
-        int first, last;
-        proved_life(m, b, &first, &last);
-        for (int pass = 0; pass <= UPDATES && last != NO_BLOCK; pass++) {
-            bool moved = pass == 0 || (m->tr->lr > 0 && !frozen);
-            if (b->norm[pass] > 1e-6 * (most + 1e-30) && pass < first) {
-                train_event(m->tr, VWN_EVENT_WARNING, "`%s` has a gradient after %d updates, and vwn proved that it has none: %s", path, pass,
-                            report_it);
-                break;
-            }
-            if (b->norm[pass] == 0 && last != NEVER && pass >= last && moved) {
+        GrowthContradiction what = FITS;
+        for (int pass = 0; pass <= UPDATES && what == FITS; pass++) {
+            what = growth_contradiction(&m->proof->life[b->entry], b->role, b->norm[pass], most, pass, m->tr->lr > 0 && !frozen);
+            if (what != FITS)
                 train_event(m->tr, VWN_EVENT_WARNING,
-                            "`%s` has no gradient after %d updates on these windows, and vwn proved that it has one in general: where "
-                            "they reach it, %s",
-                            path, pass, report_it);
-                break;
-            }
+                            what == HAS_ONE ? "`%s` has a gradient after %d updates, and vwn proved that it has none: %s"
+                                            : "`%s` has no gradient after %d updates on these windows, and vwn proved that it has one: %s",
+                            m->plan->entry[b->entry].path, pass, report_it);
         }
     }
 }

@@ -10,7 +10,7 @@ has out '187,936,512 numbers are old, 37,066,752 new'
 has out 'preserves: proved'
 has out 'alive: 72 of 180 new blocks at once, 180 of 180 new blocks after one update'
 expect 6 "$VWN" grow "$file" to_300m --plan --json
-has out '"preserved":true,"factor":1,"alike":0,"blocks":180,"dead":0,"alive_after":1}'
+has out '"preserved":true,"factor":1,"alike":0,"blocks":180,"dead":0,"by_data":0,"alive_after":1}'
 has out '"parts":[[0,780,0],[780,308,-1]]'
 expect 0 "$VWN" grow "$file" to_300m --plan --set M=1088 --set A=1228
 has out '0 grown, 0 new'

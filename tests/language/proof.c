@@ -337,11 +337,12 @@ static bool measure_life(Arena *arena, const GrowthPlan *p, const GrowthProof *p
             for (size_t i = 0; i < proof->life[k].cell.n; i++) {
                 const GrowthCell *c = &proof->life[k].cell.v[i];
                 met[k][i] |= learns(e, c, d);
-                if (met[k][i] == (c->after != NEVER && c->after <= pass))
+                bool may = c->may != NEVER && c->may <= pass, must = c->after != NEVER && c->after <= pass;
+                if (met[k][i] ? may : !must)
                     continue;
                 *none = !met[k][i];
                 if (good)
-                    snprintf(why, WHY_MOST, "%s of %s: said %d, has %s at %d", role[c->role], e->path, c->after,
+                    snprintf(why, WHY_MOST, "%s of %s: said %d to %d, has %s at %d", role[c->role], e->path, c->may, c->after,
                              *none ? "none" : "one", pass);
                 good = false;
             }

@@ -1,0 +1,257 @@
+/* growth_life.c - whether what a growth step adds can learn.
+ *
+ * In:  a plan.   Out: for each new block after how many updates it has a gradient, whether that is a matter of data, and
+ * what keeps it from moving all the same.
+ * The one idea: of the gradient's graph all that matters is what is zero. It is taken of a graph without what cancels by
+ * algebra, so that what a loss does not depend on has no gradient at all; blocks with a gradient are anything from the next
+ * update on.
+ */
+#include "growth_proof.h"
+
+#include "compiler/model/optimizer.h"
+#include "growth_algebra.h"
+
+#include <math.h>
+
+enum { MOST_PASSES = 64 }; /* each changes a block, or it is the last; chains are short */
+
+/* ---- what never moves ---- */
+
+static bool never_above_zero(const HostExpr *e)
+{
+    HostRange vars[HV_COUNT];
+    for (int k = 0; k < HV_COUNT; k++)
+        vars[k] = (HostRange){0, INFINITY, false};
+    vars[HV_PROGRESS].hi = 1;
+    HostRange r = host_range(e, vars);
+    return !r.nan && r.hi <= 0;
+}
+
+/* What keeps new numbers of a weight from moving, whatever their gradient is. */
+static GrowthBar bar_of(const GrowStep *step, const GrowthEntry *e)
+{
+    const Train *t = step->train;
+    size_t i = (size_t)(e->after - step->after->param.v);
+    double x;
+    if (!t)
+        return BAR_NONE;
+    const Optimizer *o = &t->optimizer;
+    if (o->frozen && o->frozen[i])
+        return BAR_FROZEN;
+    const Optimizer *of = o->second && o->by_second[i] ? o->second : o;
+    bool stays = (step->fresh.said && host_is_const(step->fresh.scale, &x) && x == 0) || (o->lr_scale && o->lr_scale[i] == 0) ||
+                 (of->lr && never_above_zero(of->lr));
+    return stays ? BAR_RATE : BAR_NONE;
+}
+
+/* Numbers that the file itself declares to stay are not asked. */
+static bool is_asked(const GrowthEntry *e)
+{
+    return e->after && !e->after->buffer && !e->after->frozen;
+}
+
+/* ---- blocks ---- */
+
+/* Whether a part of a gradient that may be zero, as data is, lies within one of which some are not. */
+static bool is_open(const GrowthValue *d, size_t i)
+{
+    const GrowthBlock *b = &d->block[i];
+    bool open = b->open >> OPEN_FOR_GOOD & 1;
+    for (int k = d->shape.rank - 1; k >= 0; k--) {
+        open |= (b->open >> k & 1) && d->axis[k].n > 1;
+        i /= d->axis[k].n;
+    }
+    return open;
+}
+
+/* Blocks of *now that have a gradient become anything; true: there are some that were not. */
+static bool let_learn(Values *x, GrowthValue **now, const GrowthValue *grad)
+{
+    Cuts cuts[MAX_RANK];
+    bool some = false, alike = (*now)->alike;
+    for (int k = 0; k < grad->shape.rank; k++)
+        cuts[k] = cuts_union(x, (*now)->axis[k], grad->axis[k]);
+    GrowthValue *v = value_refine(x, *now, cuts);
+    const GrowthValue *d = value_refine(x, grad, cuts);
+    for (size_t i = 0; i < v->n; i++) {
+        GrowthBlock *b = &v->block[i];
+        bool moves = d->block[i].kind != BLOCK_ZERO, open = moves && is_open(d, i);
+        some |= alike && moves;
+        if (!moves || (b->kind == BLOCK_ANY && (open || !b->open)))
+            continue;
+        uint16_t left = open && b->kind == BLOCK_ZERO ? d->block[i].open : 0;
+        *b = (GrowthBlock){.kind = BLOCK_ANY, .why = x->at, .open = left};
+        some = true;
+    }
+    *now = value_tidy(x, v);
+    (*now)->alike = alike && !some;
+    return some;
+}
+
+static GrowthRole role_of(const GrowthEntry *e, const GrowthValue *parts, const int64_t *at)
+{
+    size_t of[MAX_RANK] = {0};
+    for (int k = 0; k < e->after->shape.rank; k++)
+        while (of[k] + 1 < parts->axis[k].n && parts->axis[k].at[of[k] + 1] <= at[k])
+            of[k]++;
+    return growth_role(e, of);
+}
+
+/* Notes the pass in the blocks of *seen that have a gradient now: 1 more than it in `why`, and in `from[0]` where it may. */
+static void note_life(Values *x, GrowthValue **seen, const GrowthValue *grad, int pass)
+{
+    Cuts cuts[MAX_RANK];
+    for (int k = 0; k < grad->shape.rank; k++)
+        cuts[k] = cuts_union(x, (*seen)->axis[k], grad->axis[k]);
+    *seen = value_refine(x, *seen, cuts);
+    const GrowthValue *d = value_refine(x, grad, cuts);
+    for (size_t i = 0; i < d->n; i++) {
+        GrowthBlock *b = &(*seen)->block[i];
+        if (d->block[i].kind == BLOCK_ZERO)
+            continue;
+        if (!b->from[0])
+            b->from[0] = pass + 1;
+        if (!b->why && !is_open(d, i))
+            b->why = (Val)pass + 1;
+    }
+}
+
+static int later(int a, int b)
+{
+    return a == NEVER || b == NEVER ? NEVER : a > b ? a : b;
+}
+
+/* The new cells of a weight. `ever`: the gradient when no weight is zero, NULL: the loss does not depend on it. What is zero
+ * there is zero whatever it is filled with; it counts where that is a whole block. */
+static void list_cells(Values *x, const GrowthEntry *e, const GrowthValue *seen, const GrowthValue *ever, GrowthLife *life, Arena *arena)
+{
+    const GrowthValue *parts = growth_role_parts(x, e);
+    bool some[ROLE_OWN + 1] = {0};
+    for (int barren = 0; barren < 2; barren++) {
+        size_t part[MAX_RANK] = {0};
+        do {
+            const GrowthBlock *b = value_block(seen, part);
+            GrowthCell c = {.role = ROLE_OLD, .after = (int)b->why - 1, .may = (int)b->from[0] - 1};
+            for (int k = 0; k < seen->shape.rank; k++) {
+                c.at[k] = seen->axis[k].at[part[k]];
+                c.count[k] = part_end(seen, k, part[k]) - c.at[k];
+            }
+            if (!growth_added(e) && e->kind != GROWTH_CUT && (c.role = role_of(e, parts, c.at)) == ROLE_OLD)
+                continue;
+            bool never = !ever || block_at(x, ever, c.at).kind == BLOCK_ZERO;
+            if (never != barren || (barren && some[c.role]))
+                continue;
+            some[c.role] |= !barren;
+            life->bar[c.role] = barren && !life->bar[c.role] ? BAR_SHAPE : life->bar[c.role];
+            int *after = &life->after[c.role], *may = &life->may[c.role];
+            *after = *after == NO_BLOCK ? c.after : later(*after, c.after);
+            *may = *may == NO_BLOCK ? c.may : later(*may, c.may);
+            vec_push(arena, &life->cell, c);
+        } while (value_next(seen, part));
+    }
+}
+
+/* ---- passes ---- */
+
+/* The graph of the loss, as it is computed or without what cancels in it, and its gradients; grad[i]: that of entry i, 0:
+ * the loss does not depend on it. */
+static const Graph *gradients(const Proof *p, bool plain, int64_t positions, Val *grad)
+{
+    const GrowthPlan *plan = p->plan;
+    Graph *g = step_evaluate(plan->step->after, p->arena);
+    if (!plain)
+        g = growth_algebra(g, positions == 1, p->arena);
+    Val loss = 0, *leaf = NEW_ARRAY(p->arena, Val, plan->n + 1), *d = NEW_ARRAY(p->arena, Val, plan->n + 1);
+    for (size_t i = 0; i < g->out.n; i++)
+        if (!strcmp(g->out.v[i].name, "loss"))
+            loss = g->out.v[i].value;
+    size_t n = 0, *at = NEW_ARRAY(p->arena, size_t, plan->n + 1);
+    for (Val v = 1; v < (Val)g->node.n; v++) {
+        const Ext *e = node_at(g, v)->op == OP_EXT ? &g->ext.v[node_at(g, v)->a.i] : NULL;
+        if (e && e->kind == EXT_PARAM) {
+            at[n] = (size_t)(growth_entry(p, e->name) - plan->entry);
+            leaf[n++] = v;
+        }
+    }
+    graph_gradient(g, loss, leaf, n, d);
+    for (size_t i = 0; i < n; i++)
+        grad[at[i]] = d[i];
+    return g;
+}
+
+void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
+{
+    const GrowthPlan *plan = p->plan;
+    const Model *m = plan->step->after;
+    for (size_t i = 0; i < m->loss.n; i++)
+        out->trained |= m->loss.v[i].trained;
+    if (!out->trained)
+        return;
+    int64_t positions = plan->step->train ? plan->step->train->context : m->context;
+    Val *grad = NEW_ARRAY(p->arena, Val, plan->n + 1);
+    const Graph *g = gradients(p, true, positions, grad);
+    Terms *terms = terms_new(p->arena);
+    Values first = {.arena = p->arena, .terms = terms, .g = g};
+    GrowthValue **seen = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1), **now = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
+    p->old_known = false;
+    p->now = now;
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->entry[i].after)
+            now[i] = growth_fresh(&first, p, &plan->entry[i]);
+    Val undefined = values_find(p->arena, terms, g, growth_leaf, p, NULL, positions)->undefined;
+    if (undefined)
+        out->undefined = node_at(g, undefined)->name ? node_at(g, undefined)->name : "the model";
+    memset(grad, 0, plan->n * sizeof *grad);
+    first.g = g = gradients(p, false, positions, grad);
+    GrowthValue **fresh = now;
+    p->now = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->entry[i].after)
+            p->now[i] = value_uniform(&first, &plan->entry[i].after->shape, (GrowthBlock){.kind = BLOCK_ANY});
+    const Values *ever = values_find(p->arena, terms, g, growth_leaf, p, NULL, positions);
+    p->now = now = fresh;
+    for (size_t i = 0; i < plan->n; i++) {
+        const GrowthEntry *e = &plan->entry[i];
+        if (!e->after)
+            continue;
+        seen[i] = growth_role_parts(&first, e); /* at 0: no `why` */
+        Cuts cuts[MAX_RANK];
+        for (int k = 0; k < e->after->shape.rank && grad[i]; k++)
+            cuts[k] = cuts_union(&first, seen[i]->axis[k], ever->of[grad[i]]->axis[k]);
+        if (grad[i])
+            seen[i] = value_refine(&first, seen[i], cuts);
+    }
+    bool changed = true;
+    for (int pass = 0; changed && pass < MOST_PASSES; pass++) {
+        Values *x = values_find(p->arena, terms, g, growth_leaf, p, NULL, positions);
+        changed = false;
+        for (size_t i = 0; i < plan->n; i++) {
+            const GrowthEntry *e = &plan->entry[i];
+            if (!grad[i])
+                continue;
+            note_life(x, &seen[i], x->of[grad[i]], pass);
+            changed |= is_asked(e) && bar_of(plan->step, e) == BAR_NONE && let_learn(x, &now[i], x->of[grad[i]]);
+        }
+    }
+    for (size_t i = 0; i < plan->n; i++) {
+        const GrowthEntry *e = &plan->entry[i];
+        if (!is_asked(e) || !e->after->elements)
+            continue;
+        for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
+            out->life[i].bar[r] = bar_of(plan->step, e);
+        list_cells(&first, e, seen[i], grad[i] ? ever->of[grad[i]] : NULL, &out->life[i], arena);
+    }
+}
+
+GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, double norm, double most, int pass, bool moved)
+{
+    int first = INT32_MAX, last = life->after[role];
+    if (last == NO_BLOCK)
+        return FITS;
+    for (size_t i = 0; i < life->cell.n; i++)
+        if (life->cell.v[i].role == role && life->cell.v[i].may != NEVER && life->cell.v[i].may < first)
+            first = life->cell.v[i].may;
+    if (norm > 1e-6 * (most + 1e-30) && pass < first)
+        return HAS_ONE;
+    return norm == 0 && last != NEVER && pass >= last && (moved || pass == 0) ? HAS_NONE : FITS;
+}
