@@ -46,7 +46,8 @@ typedef struct Run {
     char *inputs;      /* the program's own memory: what the next run is given */
     char *tensors;     /* the device's memory of all tensors, inputs first */
     char *arena;       /* the device's memory that programs use while they run */
-    int64_t step;      /* of random numbers */
+    int64_t step;      /* of random numbers, */
+    int64_t first;     /* and where in its batch, or in an evaluation, the sequences begin */
     unsigned rounded;  /* a bit for each program that has rounded the weights which were read from a file */
     double vars[HV_COUNT]; /* what formulas read, before this step */
 } Run;
@@ -75,10 +76,11 @@ typedef struct Model {
     int64_t n_symbols;
     int64_t separator; /* the token that documents begin with, where the model looks at them */
     const Program *eval;
-    const Program *count; /* adds to TOTAL tensors, for all parts of a batch before the first is
-                             computed; NULL: there are none */
+    const Program *eval_count; /* adds to TOTAL tensors, for all parts of an evaluation before the first is
+                                  computed; NULL: there are none */
 
     /* training; `train` is NULL in a folder without it */
+    const Program *count;      /* as eval_count, for a batch of several parts */
     const Program *train;      /* forward and backward; gradients are written */
     const Program *accumulate; /* the same; gradients are added; NULL: one part is a step */
     const Program *update;     /* clipping and optimizer */

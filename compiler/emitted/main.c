@@ -54,13 +54,10 @@ static integer *row_of(Run *run, const char *name, int64_t row)
 }
 
 /* The window as sequence `row` of the inputs; without labels unless `labelled`. */
-static void feed(Run *run, const Text *text, const Order *o, Window w, int64_t row, bool labelled)
+static void feed(Run *run, const Text *text, const Order *o, Window w, int64_t row)
 {
-    integer *labels = row_of(run, "labels", row);
     const Text *from = &text[o->range[w.range].file];
-    tokens_window(&from->tokens, o, w, model.vocab, model.separator, row_of(run, "tokens", row), labels, row_of(run, "document", row));
-    for (int64_t i = 0; labels && !labelled && i < model.context; i++)
-        labels[i] = -1;
+    tokens_window(&from->tokens, o, w, model.vocab, model.separator, row_of(run, "tokens", row), row_of(run, "labels", row), row_of(run, "document", row));
 }
 
 /* What programs run on. */
@@ -110,21 +107,24 @@ static void set_vars(Work *w, int64_t length, bool whole)
 
 /* ---- evaluation ---- */
 
-/* What is left of the rows has no labels. */
+/* What is left of the rows does not count. */
 static int64_t feed_fixed(void *user, int64_t first, int64_t of)
 {
     const Work *w = user;
     int64_t rows = of - first < model.micro ? of - first : model.micro;
     for (int64_t row = 0; row < model.micro; row++)
-        feed(w->run, w->text, w->of, order_fixed(w->of, row < rows ? first + row : 0, of), row, row < rows);
+        feed(w->run, w->text, w->of, order_fixed(w->of, row < rows ? first + row : first, of), row);
     return rows;
 }
 
-static void eval_run(void *user, LoopProgram which, double share)
+static void eval_run(void *user, LoopProgram which, int64_t first, int64_t rows, int64_t of)
 {
     Work *w = user;
-    w->run->vars[HV_SHARE] = which == LOOP_EVAL ? share : 1;
-    run_program(w, which == LOOP_EVAL ? model.eval : model.count);
+    w->run->vars[HV_SHARE] = (double)rows / (double)of;
+    w->run->vars[HV_FILLED] = (double)rows / (double)model.micro;
+    w->run->step = LOOP_NO_STEP;
+    w->run->first = first;
+    run_program(w, which == LOOP_EVAL ? model.eval : model.eval_count);
 }
 
 static void eval_results(void *user, double *out)
@@ -139,7 +139,7 @@ static int64_t evaluate(Work *w, int64_t batches)
     static const EvalCalls calls = {begin_count, feed_fixed, eval_run, eval_results};
     const EvalSize size = {order_fixed_windows(w->of), batches, model.batch, (size_t)model.eval->n_results};
     double part[MOST_RESULTS], all[MOST_RESULTS];
-    int64_t windows = loop_evaluate(&calls, w, &size, model.count, part, all);
+    int64_t windows = loop_evaluate(&calls, w, &size, model.eval_count, part, all);
     memcpy(w->out, all, sizeof w->out);
     return windows;
 }
@@ -176,9 +176,9 @@ static void run_part(void *user, LoopProgram which, int64_t k)
     Work *w = user;
     const Program *program = which == LOOP_COUNT ? model.count : which == LOOP_FRESH ? model.train : model.accumulate;
     for (int64_t row = 0; row < model.micro; row++)
-        feed(w->run, w->text, w->of, order_window(w->of, model.seed, w->progress->sequences + k * model.micro + row), row,
-             true);
-    w->run->step = w->progress->step * (model.batch / model.micro) + k;
+        feed(w->run, w->text, w->of, order_window(w->of, model.seed, w->progress->sequences + k * model.micro + row), row);
+    w->run->step = w->progress->step;
+    w->run->first = k * model.micro;
     run_program(w, program);
     if (which != LOOP_COUNT)
         w->loss += result(w, program, "loss");

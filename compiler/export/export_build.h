@@ -4,6 +4,7 @@
 
 #include "export.h"
 #include "compiler/plan/plan.h"
+#include "compiler/portable/loop.h"
 
 typedef struct ExportTensor { /* an external tensor of any program, or a parameter */
     ExtKind kind;
@@ -21,7 +22,9 @@ typedef struct ExportProgram {
     const Plan *plan;
 } ExportProgram;
 
-enum { EXPORT_PROGRAMS = 5, EXPORT_RESULTS = 4096 };
+enum { EXPORT_PROGRAMS = 6, EXPORT_RESULTS = 4096 };
+
+#define EXPORT_EVAL_COUNT "eval_count"
 
 typedef struct Export {
     Ctx *ctx;

@@ -119,13 +119,16 @@ static void add_programs(Export *x)
     const Model *m = x->how->unit->model;
     const Train *t = x->how->train;
     Arena *a = x->arena;
-    Graph *count = step_count(m, a);
-    add_program(x, "eval", "what a part of a batch adds to its losses",
+    add_program(x, "eval", "what a part of an evaluation adds to its losses",
                 step_held_out(m, x->how->unit->train, a));
+    Graph *count = step_count(m, true, a);
     if (count)
-        add_program(x, "count", "the numbers of targets of a batch, added up", count);
+        add_program(x, EXPORT_EVAL_COUNT, "the numbers of targets of an evaluation, added up", count);
     if (!t)
         return;
+    count = t->batch_seqs > x->how->batch ? step_count(m, false, a) : NULL;
+    if (count)
+        add_program(x, "count", "the numbers of targets of a batch, added up", count);
     add_program(x, "train", "losses, and their gradients written",
                 step_gradient(m, t, true, a));
     if (t->batch_seqs > x->how->batch)
@@ -321,6 +324,8 @@ static void write_model(Buf *b, const Export *x)
                "    .seed = %" PRIu64
                "u,\n    .eval = &eval_program,\n    .eval_batches = %" PRId64 ",\n",
                how->seed, t ? t->eval_batches : 0);
+    if (program_named(x, EXPORT_EVAL_COUNT))
+        buf_puts(b, "    .eval_count = &eval_count_program,\n");
     if (program_named(x, "count"))
         buf_puts(b, "    .count = &count_program,\n");
     bool own = t && (t->eval_data.kind != DATA_NONE || t->data.val_path);

@@ -223,16 +223,21 @@ static void put_buffers(PlanPrinter *q, const Launch *l, const char *end)
 
 /* ---- launches ---- */
 
-/* The step or a key of random numbers. */
-static void put_drawn(PlanPrinter *q, IntKind kind, Name site)
+/* The step, the first one or a key of random numbers. */
+static void put_drawn(PlanPrinter *q, IntKind kind, Name site, int64_t each)
 {
     if (kind == INT_STEP) {
         buf_puts(q->b, "run->step");
         return;
     }
+    if (kind == INT_FIRST) {
+        buf_printf(q->b, "run->first * %" PRId64, each);
+        return;
+    }
     buf_puts(q->b, "/* key of ");
     export_comment(q->b, site);
-    buf_printf(q->b, " */ (int64_t)0x%016" PRIx64 "u", philox_key(q->x->how->seed, site));
+    bool of_eval = !strcmp(q->p->name, "eval") || !strcmp(q->p->name, EXPORT_EVAL_COUNT);
+    buf_printf(q->b, " */ (int64_t)0x%016" PRIx64 "u", philox_key(of_eval ? LOOP_NO_SEED : q->x->how->seed, site));
 }
 
 static void put_ints(PlanPrinter *q, const Launch *l)
@@ -253,7 +258,7 @@ static void put_ints(PlanPrinter *q, const Launch *l)
         if (x->kind == INT_CONST)
             buf_printf(q->b, "%" PRId64, x->value);
         else
-            put_drawn(q, x->kind, x->site);
+            put_drawn(q, x->kind, x->site, x->value);
     }
     buf_puts(q->b, "};\n");
 }
@@ -422,7 +427,7 @@ static void put_numbers(PlanPrinter *q)
         } else if (x->kind == INT_CONST) {
             buf_printf(q->b, "%" PRId64, (int64_t)x->bits);
         } else {
-            put_drawn(q, x->kind, x->site);
+            put_drawn(q, x->kind, x->site, (int64_t)x->bits);
         }
         buf_puts(q->b, "},\n");
     }

@@ -127,6 +127,7 @@ static void put_value(Form *f, Ex e)
         break;
     case KX_RAND:
         put(f, 'r', x->slot);
+        put(f, 'f', f->k->seed.v[x->slot].each.n != 0);
         put_ix(f, x->ix);
         break;
     default: break;

@@ -180,9 +180,49 @@ Val ir_iota(Graph *g, const Shape *s, int axis)
     return ir_node(g, OP_IOTA, NULL, 0, &(Attr){.i = axis}, s);
 }
 
+/* The first axis of more than one element, or the rank. */
+static int first_axis(const Shape *s)
+{
+    int axis = 0;
+    while (axis < s->rank && dim_eq(s->d[axis], DIM(1)))
+        axis++;
+    return axis;
+}
+
+Dim draws_of_sequence(const Graph *g, const Node *n)
+{
+    Dim all;
+    Shape s = n->shape;
+    if ((n->op == OP_SDPA || n->op == OP_SDPA_GRAD) && n->a.z > 0) {
+        const Shape *q = shape_of(g, n->in[0]), *k = shape_of(g, n->in[1]);
+        s = (Shape){4, {q->d[0], q->d[2], q->d[1], k->d[1]}};
+    } else if (n->op != OP_RAND && n->op != OP_RANDN) {
+        return DIM(0);
+    }
+    int axis = first_axis(&s);
+    if (axis == s.rank || s.d[axis].b != 1 || !shape_size(&s, &all) || all.b != 1)
+        return DIM(0);
+    all.b = 0;
+    return all;
+}
+
+/* The numbers lie sequence by sequence: the axis of these is made the first one, and put back. */
 Val ir_random(Graph *g, Op op, const Shape *s, Name site)
 {
-    return ir_node(g, op, NULL, 0, &(Attr){.site = site}, s);
+    const Attr a = {.site = site};
+    int axis = 0, there[MAX_RANK], back[MAX_RANK];
+    while (axis < s->rank && s->d[axis].b != 1)
+        axis++;
+    if (axis == s->rank || axis <= first_axis(s))
+        return ir_node(g, op, NULL, 0, &a, s);
+    Shape moved = *s;
+    for (int k = 0; k < s->rank; k++) {
+        there[k] = k == 0 ? axis : k <= axis ? k - 1 : k;
+        moved.d[k] = s->d[there[k]];
+    }
+    for (int k = 0; k < s->rank; k++)
+        back[there[k]] = k;
+    return ir_permute(g, ir_node(g, op, NULL, 0, &a, &moved), back);
 }
 
 /* ---- elementwise ---- */

@@ -158,7 +158,11 @@ Val ir_int(Graph *g, int64_t value);                      /* integer constant, s
 Val ir_const(Graph *g, const Shape *s, const double *v);  /* static shape; v is copied */
 Val ir_dim(Graph *g, Dim d);                              /* an extent as a real scalar */
 Val ir_iota(Graph *g, const Shape *s, int axis);          /* DT_INT: the index along axis */
-Val ir_random(Graph *g, Op op, const Shape *s, Name site);/* OP_RAND in [0,1) or OP_RANDN */
+/* OP_RAND in [0,1) or OP_RANDN. Each sequence has numbers of its own, where an axis holds them; else all share them. */
+Val ir_random(Graph *g, Op op, const Shape *s, Name site);
+/* How many random numbers a node draws for each sequence. Element i of the sequences from `first` on has number first times this,
+ * plus i, so that B does not matter. 0: none, or the same ones for all. */
+Dim draws_of_sequence(const Graph *g, const Node *n);
 Val ir_unary(Graph *g, Op op, Val x);
 Val ir_binary(Graph *g, Op op, Val a, Val b); /* broadcasts like numpy, by BROADCAST nodes */
 Val ir_where(Graph *g, Val mask, Val a, Val b); /* broadcasts */
@@ -191,7 +195,7 @@ Val ir_take(Graph *g, Val table, Val start, Dim rows, double fill);
 Val ir_expert_matmul(Graph *g, Val x, Val w, Val index);
 /* window: 0 = none; else keys t - window < u <= t (two-sided when full). Dropout: probability
  * (b, h, t, u) is kept, and divided by 1 - rate, when uniform number ((b H + h) T + t) S + u of
- * the site is not below the rate. */
+ * the site is not below the rate; b counts on from the first sequence of the batch. */
 typedef struct Sdpa {
     bool causal;
     double scale, softcap, dropout; /* 0 softcap, 0 dropout = none */
@@ -288,6 +292,7 @@ typedef struct RefRun {
     const double *host_vars;          /* HV_COUNT values, may be NULL */
     RefBinding *bind;                 /* every ext of the graph; stores write into them */
     size_t n_bind;
+    uint64_t first;                   /* of random numbers: where in the batch or the evaluation the B sequences begin */
 } RefRun;
 /* Evaluates all outputs; results[i] (in graph order) lives in `arena`. */
 void ref_evaluate(const Graph *g, Arena *arena, RefRun *run, Tensor **results);

@@ -48,6 +48,7 @@ typedef struct OpEval {
     Tensor *const *in; /* of AUX: the aux result itself */
     Tensor *out;
     Tensor *const *aux;
+    uint64_t drawn; /* the number of the first element's random number */
 } OpEval;
 typedef void EvalRule(const OpEval *e);
 

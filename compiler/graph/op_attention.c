@@ -156,7 +156,7 @@ void grad_AUX(Graph *g, Val v, Val d, const bool *want, Val *din)
 typedef struct Attention {
     int64_t B, T, H, S, K, d, dv; /* extents */
     const Attr *a;
-    uint64_t key, step; /* dropout */
+    uint64_t key, step, drawn; /* dropout */
     int64_t first;      /* position of query 0 among the keys */
     const int64_t *oldest; /* [B, T], the first key that a query sees, or NULL */
 } Attention;
@@ -165,7 +165,7 @@ static Attention attention_of(const OpEval *e)
 {
     const Tensor *q = e->in[0], *k = e->in[1], *v = e->in[2];
     Attention at = {q->d[0], q->d[1], q->d[2], k->d[1], k->d[2], q->d[3], v->d[3], &e->n->a, 0,
-                    e->run->step, 0, NULL};
+                    e->run->step, e->drawn, 0, NULL};
     size_t more = e->n->op == OP_SDPA ? 3 : 6; /* a further input stands there */
     if (e->n->n_in > more && e->in[more]->rank == 2)
         at.oldest = e->in[more]->integer;
@@ -215,7 +215,7 @@ static double kept(const Attention *at, int64_t b, int64_t h, int64_t t, int64_t
 {
     if (at->a->z <= 0)
         return 1;
-    uint64_t index = (uint64_t)(((b * at->H + h) * at->T + t) * at->S + u);
+    uint64_t index = at->drawn + (uint64_t)(((b * at->H + h) * at->T + t) * at->S + u);
     return philox_uniform(at->key, at->step, index) < at->a->z ? 0 : 1 / (1 - at->a->z);
 }
 

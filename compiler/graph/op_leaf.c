@@ -128,11 +128,11 @@ void eval_RAND(const OpEval *e)
 {
     uint64_t key = philox_key(e->run->seed, e->n->a.site);
     for (int64_t i = 0; i < e->out->size; i++)
-        e->out->real[i] = philox_uniform(key, e->run->step, (uint64_t)i);
+        e->out->real[i] = philox_uniform(key, e->run->step, e->drawn + (uint64_t)i);
 }
 
 void eval_RANDN(const OpEval *e)
 {
     uint64_t key = philox_key(e->run->seed, e->n->a.site);
-    philox_normals(key, e->run->step, 0, (size_t)e->out->size, e->out->real);
+    philox_normals(key, e->run->step, e->drawn, (size_t)e->out->size, e->out->real);
 }

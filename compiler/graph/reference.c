@@ -158,7 +158,8 @@ static void compute(ReferenceRun *r, Val v)
             vwn_bug(g->ctx, "%%%u has no further result %d", (unsigned)v, k);
         s->aux[k] = take_for(r, DT_REAL, &aux);
     }
-    OpEval e = {g->ctx, g, r->run, n, in, s->value, s->aux};
+    OpEval e = {g->ctx, g, r->run, n, in, s->value, s->aux, 0};
+    e.drawn = r->run->first * (uint64_t)dim_at(draws_of_sequence(g, n), r->run->B, r->run->T);
     op_rules[n->op].eval(&e);
     for (size_t k = 0; k < n->n_in; k++)
         if (r->slot[n->in[k]].last_use == v)

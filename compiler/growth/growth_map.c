@@ -27,7 +27,7 @@ static GrowthBlock compute(Values *x, const Node *n, const GrowthBlock *in, int 
         t[k] = (Tensor){.dtype = (DType)node_at(x->g, n->in[k])->dtype, .size = 1, .real = &real[k], .integer = &integer[k]};
     }
     t[3] = (Tensor){.dtype = (DType)n->dtype, .size = 1, .real = &real[3], .integer = &integer[3]};
-    op_rules[n->op].eval(&(OpEval){x->g->ctx, x->g, NULL, n, ins, &t[3], NULL});
+    op_rules[n->op].eval(&(OpEval){x->g->ctx, x->g, NULL, n, ins, &t[3], NULL, 0});
     if (n->dtype == DT_REAL && isnan(real[3]) && !x->undefined)
         x->undefined = x->at;
     return block_number(x, rank, n->dtype == DT_REAL ? real[3] : (double)integer[3]);

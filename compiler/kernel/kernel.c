@@ -223,13 +223,13 @@ Ex kx_select(Kernel *k, Ex guard, Ex a, Ex b)
     return intern(k, (KEx){.kind = KX_SELECT, .type = kx(k, a)->type, .in = {guard, a, b}});
 }
 
-Ex kx_rand(Kernel *k, Op op, Name site, Ix ix)
+Ex kx_rand(Kernel *k, Op op, Name site, Dim each, Ix ix)
 {
     size_t s = 0;
-    while (s < k->seed.n && k->seed.v[s] != site)
+    while (s < k->seed.n && (k->seed.v[s].site != site || !dim_eq(k->seed.v[s].each, each)))
         s++;
     if (s == k->seed.n)
-        vec_push(k->arena, &k->seed, site);
+        vec_push(k->arena, &k->seed, (KSeed){site, each});
     return intern(k, (KEx){.kind = KX_RAND, .type = KT_REAL, .op = (uint16_t)op,
                            .slot = (uint32_t)s, .ix = ix});
 }

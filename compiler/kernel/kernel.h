@@ -26,7 +26,7 @@ typedef enum KKind {
     KX_INSIDE, /* 0 <= ix < extent */
     KX_AND,    /* of two guards */
     KX_SELECT, /* in[0] ? in[1] : in[2] */
-    KX_RAND,   /* op RAND or RANDN, slot in Kernel.seed, element number ix */
+    KX_RAND,   /* op RAND or RANDN, slot in Kernel.seed, element number ix of these sequences */
     KX_REDUCE, /* op SUM or AMAX of in[0] over var[0..n_var) */
     KX_COUNT
 } KKind;
@@ -222,6 +222,12 @@ typedef struct KGrid {
     int64_t spilled;
 } KGrid;
 
+/* A stream of random numbers, and how many of them belong to each sequence: those of the first of a launch are counted on. */
+typedef struct KSeed {
+    Name site;
+    Dim each;
+} KSeed;
+
 typedef struct Kernel {
     Ctx *ctx;
     Arena *arena;
@@ -242,7 +248,7 @@ typedef struct Kernel {
     VEC(KEx) ex;
     VEC(KBuffer) buffer;
     VEC(KScalar) scalar;
-    VEC(Name) seed;
+    VEC(KSeed) seed;
     VEC(KRoot) root;
     VEC(KProduct) product; /* in an order in which they can run */
     VEC(KStmt) stmt;
@@ -264,7 +270,7 @@ Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i);
 Ex kx_inside(Kernel *k, Ix ix, Dim extent); /* 0 when always true */
 Ex kx_and(Kernel *k, Ex a, Ex b);           /* 0 = true */
 Ex kx_select(Kernel *k, Ex guard, Ex a, Ex b);
-Ex kx_rand(Kernel *k, Op op, Name site, Ix ix);
+Ex kx_rand(Kernel *k, Op op, Name site, Dim each, Ix ix); /* each: draws_of_sequence() */
 Ex kx_reduce(Kernel *k, Op op, Ex body, const KNest *over);
 Ex kx_fold(Kernel *k, Op op, Ex a, Ex b); /* a + b or max(a, b) by SUM or AMAX; 0 = nothing */
 void kx_find_needs(const Kernel *k, KEx *e); /* deps and stage, from what it is made of */

@@ -439,7 +439,10 @@ static void read_table_line(KernelReader *r)
         read_scalar(r);
     } else if (reader_accept(&r->t, "seed ")) {
         reader_number(&r->t, k->seed.n);
-        vec_push(k->arena, &k->seed, reader_string(&r->t));
+        KSeed seed = {.site = reader_string(&r->t)};
+        reader_expect(&r->t, "each");
+        seed.each = reader_dim(&r->t);
+        vec_push(k->arena, &k->seed, seed);
     } else if (reader_accept(&r->t, "var ")) {
         read_var_line(r);
     } else if (reader_accept(&r->t, "root ")) {

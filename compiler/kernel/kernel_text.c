@@ -231,7 +231,9 @@ static void put_tables(KernelPrinter *p)
     }
     for (size_t i = 0; i < k->seed.n; i++) {
         buf_printf(p->out, "seed %zu ", i);
-        buf_json_string(p->out, k->seed.v[i], strlen(k->seed.v[i]));
+        buf_json_string(p->out, k->seed.v[i].site, strlen(k->seed.v[i].site));
+        buf_puts(p->out, " each ");
+        dim_print(p->out, k->seed.v[i].each);
         buf_putc(p->out, '\n');
     }
     for (size_t v = 1; v < k->ix->var.n; v++)

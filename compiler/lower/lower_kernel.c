@@ -354,7 +354,7 @@ static Ex leaf_at(Lower *l, Val v, const Ix *c)
     case OP_HOST: return kx_scalar(l->k, (int32_t)n->a.i, 0, v);
     case OP_DIM: return kx_scalar(l->k, -1, (double)ix_dim_at(l->k->ix, n->a.dim), v);
     case OP_IOTA: return kx_index(l->k, c[n->a.i]);
-    default: return kx_rand(l->k, (Op)n->op, n->a.site, ix_linear(l->k->ix, &n->shape, c));
+    default: return kx_rand(l->k, (Op)n->op, n->a.site, draws_of_sequence(l->g, n), ix_linear(l->k->ix, &n->shape, c));
     }
 }
 

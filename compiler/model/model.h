@@ -426,17 +426,18 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
  * gradient of the step before was not finite; it is nothing where each HV_SKIPPED_... is the variable itself. */
 typedef enum StepHalt { HALT_NOT, HALT_LOSS, HALT_JUMP, HALT_NORM } StepHalt; /* not finite; above 4 medians, and by 2; not finite */
 Graph *step_update(const Model *m, const Train *t, Arena *arena);
-/* Dropout masks stand in Model.graph as OP_STOP nodes with Attr.site "dropout" (value 0 or 1 / (1 - p));
+/* Dropout masks stand in Model.graph as OP_STOP nodes of the kind STOP_DROPOUT (value 0 or 1 / (1 - p));
  * the two graphs below replace them by ones, and set Attr.z of OP_SDPA to 0. */
 /* Losses without gradients and without dropout: "loss", "loss.NAME". */
 Graph *step_evaluate(const Model *m, Arena *arena);
 /* What evaluations of a run measure: what a part adds to step_evaluate of all windows, by HV_SHARE and
- * the EXT_TOTAL tensors of step_count(); of the averages of the weights where `t` keeps them. NULL:
- * of the weights. */
+ * the EXT_TOTAL tensors of step_count(); HV_FILLED of the part's sequences count. Of the averages of
+ * the weights where `t` keeps them. NULL: of the weights. */
 Graph *step_held_out(const Model *m, const Train *t, Arena *arena);
 /* Adds what a part has of the sums over a batch that follow from its data, as numbers of targets, to
- * EXT_TOTAL tensors, for all parts before the first is computed. NULL: there are none. See parts.h. */
-Graph *step_count(const Model *m, Arena *arena);
+ * EXT_TOTAL tensors, for all parts before the first is computed. NULL: there are none. See parts.h.
+ * held_out: of an evaluation, which has no dropout and reads HV_FILLED; else of training. */
+Graph *step_count(const Model *m, bool held_out, Arena *arena);
 /* Whether the model reads an input: "tokens", "labels", "document", .. */
 bool model_reads(const Model *m, const char *input);
 /* Every output of the model, without dropout, under its name; of several of one name the second is "name#2". */

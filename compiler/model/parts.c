@@ -58,8 +58,8 @@ static Way way_of_leaf(const Graph *g, const Node *n)
     case OP_EXT:
         return g->ext.v[n->a.i].kind != EXT_INPUT ? SAME : axis >= 0 ? ROWS : MIXED;
     case OP_RAND:
-    case OP_RANDN:
-        return axis >= 0 ? ROWS : MIXED;
+    case OP_RANDN: /* the same numbers, or those of the sequences that a part has */
+        return axis == NO_AXIS ? SAME : draws_of_sequence(g, n).n ? ROWS : MIXED;
     case OP_IOTA:
         return axis == NO_AXIS ? SAME : axis >= 0 && axis != n->a.i ? ROWS : MIXED;
     default:
@@ -183,7 +183,6 @@ static bool is_data(const Parts *p, const Graph *g, const Node *n)
 {
     bool data = n->op != OP_EXT || g->ext.v[n->a.i].kind == EXT_INPUT ||
                 g->ext.v[n->a.i].kind == EXT_BUFFER;
-    data = data && !(n->op == OP_STOP && n->a.site) && !(n->op == OP_SDPA && n->a.z > 0);
     data = data && !(n->op == OP_DIM && n->a.dim.b); /* what it counts is not of one part */
     for (size_t k = 0; data && k < n->n_in; k++)
         data = p->data[n->in[k]];
@@ -271,9 +270,42 @@ static bool adds_share(const Parts *p, const Node *n, size_t k)
     return linear && p->way[n->in[k]] == SAME;
 }
 
+/* 1 for the sequences that count, else 0, in the shape of what has them in an axis. */
+static Val mask_of(Graph *g, const Shape *s)
+{
+    const Shape rows = {1, {DIM_B}};
+    Val end = ir_binary(g, OP_SUB, parts_filled_dim(g, DIM_B), ir_fill(g, 0.5)); /* a whole number but for rounding */
+    Val mask = ir_binary(g, OP_LT, ir_cast(g, ir_iota(g, &rows, 0), DT_REAL), end);
+    int axis = row_axis(s);
+    Shape flat = {.rank = s->rank}, each = {2, {DIM_B, s->d[axis]}};
+    each.d[1].b = 0;
+    for (int k = 0; k < s->rank; k++)
+        flat.d[k] = k == axis ? s->d[axis] : DIM(1);
+    mask = ir_reshape(g, mask, &(Shape){2, {DIM_B, DIM(1)}});
+    return ir_broadcast(g, ir_reshape(g, ir_broadcast(g, mask, &each), &flat), s);
+}
+
+Val parts_filled_dim(Graph *g, Dim d)
+{
+    Val x = ir_dim(g, d);
+    for (int k = 0; k < d.b; k++)
+        x = ir_binary(g, OP_MUL, x, ir_host(g, host_var(g->arena, HV_FILLED)));
+    return x;
+}
+
+Val parts_filled(const Parts *p, Graph *g, Val v, Val x)
+{
+    const Node *n = node_at(p->m->graph, v);
+    bool adds = p->way[v] == ADDS || p->total[v];
+    if (!adds || !n->n_in || p->way[n->in[0]] != ROWS)
+        return x;
+    const Shape s = *shape_of(g, x);
+    return ir_where(g, mask_of(g, &s), x, ir_fill(g, 0));
+}
+
 /* Node v of the model where totals and extents are those of the batch. whole[] has what stands
  * before it. */
-static Val whole_of(const Parts *p, Graph *g, Val v, const Val *map, const Val *whole, Val share)
+static Val whole_of(const Parts *p, Graph *g, Val v, const Val *map, const Val *whole, Val share, bool filled)
 {
     const Node *n = node_at(p->m->graph, v);
     if (p->total[v])
@@ -290,12 +322,17 @@ static Val whole_of(const Parts *p, Graph *g, Val v, const Val *map, const Val *
     }
     if (!changed)
         return x;
+    if (filled)
+        in[0] = parts_filled(p, g, v, in[0]);
+    double dropout = node_at(g, x)->a.z; /* of attention; none in an evaluation */
     x = ir_copy(g, p->m->graph, v, whole);
     memcpy(node_at(g, x)->in, in, n->n_in * sizeof *in);
+    if (n->op == OP_SDPA)
+        node_at(g, x)->a.z = dropout;
     return x;
 }
 
-void parts_apply(const Parts *p, Graph *g, Val *map, Val share)
+void parts_apply(const Parts *p, Graph *g, Val *map, Val share, bool filled)
 {
     const Graph *from = p->m->graph;
     Val *whole = NEW_ARRAY(g->arena, Val, from->node.n + 1);
@@ -304,7 +341,7 @@ void parts_apply(const Parts *p, Graph *g, Val *map, Val share)
             continue;
         g->span = node_at(from, v)->span;
         g->name = node_at(from, v)->name;
-        whole[v] = whole_of(p, g, v, map, whole, share);
+        whole[v] = whole_of(p, g, v, map, whole, share, filled);
     }
     for (size_t i = 0; i < p->m->loss.n; i++) {
         Val v = p->m->loss.v[i].value;

@@ -22,9 +22,15 @@ Val parts_total(const Parts *p, size_t i, Name *name);
  * of a loss that multiplies two sums over the batch. */
 bool parts_exact(const Parts *p, size_t i);
 
+/* Of the last part of an evaluation not all sequences count, but HV_FILLED of them, the first ones: what stands in g for
+ * input 0 of node v of the model, whose copy is x. Where v is a sum over sequences the others add 0; else it is x. */
+Val parts_filled(const Parts *p, Graph *g, Val v, Val x);
+/* And for an extent: that of the sequences that count. */
+Val parts_filled_dim(Graph *g, Dim d);
+
 /* map[v] is the copy of node v of the model in `g`. The copies of losses and metrics become what a
  * part adds to them; `share` is the scalar (sequences of the part) / (sequences of the batch). The
- * graph then reads EXT_TOTAL tensors. */
-void parts_apply(const Parts *p, Graph *g, Val *map, Val share);
+ * graph then reads EXT_TOTAL tensors. filled: with parts_filled(), as the copies are. */
+void parts_apply(const Parts *p, Graph *g, Val *map, Val share, bool filled);
 
 #endif

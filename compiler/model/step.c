@@ -17,18 +17,19 @@
 
 /* ---- copying the forward graph ---- */
 
-/* A dropout mask: a STOP node of this site; identity where no dropout is wanted. */
+/* A dropout mask; ones where no dropout is wanted. */
 static bool is_dropout_mask(const Node *n)
 {
     return n->op == OP_STOP && n->a.i == STOP_DROPOUT;
 }
 
 /* How a copy differs from the model: without dropout; with other tensors for its parameters; with
- * attention over everything before. */
+ * attention over everything before; of an evaluation, not all of whose sequences count. */
 typedef struct StepChange {
     bool dropout, one_document;
     int times; /* as many nodes as the model has are to come, so many times; 0: as 1 */
     const Name *state; /* by Val of the model: an EXT_STATE tensor instead, or NULL */
+    const Parts *filled; /* see parts_filled(); NULL: all sequences count */
 } StepChange;
 
 static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, const StepChange *change)
@@ -39,7 +40,12 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, const S
         return ir_ext(g, EXT_STATE, change->state[v], DT_REAL, &n->shape);
     if (!dropout && is_dropout_mask(n))
         return ir_broadcast(g, ir_fill(g, 1.0), &n->shape);
+    if (change->filled && n->op == OP_DIM)
+        return parts_filled_dim(g, n->a.dim);
+    Val counts = change->filled && n->n_in ? parts_filled(change->filled, g, v, map[n->in[0]]) : 0;
     Val copy = ir_copy(g, from, v, map);
+    if (counts)
+        node_at(g, copy)->in[0] = counts;
     if (!dropout && n->op == OP_SDPA)
         node_at(g, copy)->a.z = 0;
     if (change->one_document && n->op == OP_SDPA && sdpa_has_oldest(from, n))
@@ -209,7 +215,7 @@ static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objecti
     Graph *g = copy_losses(m, arena, &(StepChange){.dropout = true, .times = 4}, &map);
     int64_t parts = t->micro_seqs > 0 ? t->batch_seqs / t->micro_seqs : 1;
     if (parts > 1)
-        parts_apply(parts_of(m, arena), g, map, ir_fill(g, 1.0 / (double)parts));
+        parts_apply(parts_of(m, arena), g, map, ir_fill(g, 1.0 / (double)parts), false);
     Val loss = *objective = *loss_of_all = emit_losses(g, m, map);
     if (!loss)
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
@@ -256,9 +262,10 @@ Graph *step_update(const Model *m, const Train *t, Arena *arena)
 static Graph *evaluate_with(const Model *m, const Name *state, bool part, Arena *arena)
 {
     Val *map;
-    Graph *g = copy_losses(m, arena, &(StepChange){.state = state}, &map);
+    const Parts *p = part ? parts_of(m, arena) : NULL;
+    Graph *g = copy_losses(m, arena, &(StepChange){.state = state, .filled = p, .times = 2}, &map);
     if (part)
-        parts_apply(parts_of(m, arena), g, map, ir_host(g, host_var(arena, HV_SHARE)));
+        parts_apply(p, g, map, ir_host(g, host_var(arena, HV_SHARE)), true);
     if (!emit_losses(g, m, map))
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to evaluate", m->name);
     return g;
@@ -280,7 +287,7 @@ Graph *step_held_out(const Model *m, const Train *t, Arena *arena)
     return evaluate_with(m, state, true, arena);
 }
 
-Graph *step_count(const Model *m, Arena *arena)
+Graph *step_count(const Model *m, bool held_out, Arena *arena)
 {
     const Parts *p = parts_of(m, arena);
     size_t n = parts_totals(p);
@@ -290,7 +297,7 @@ Graph *step_count(const Model *m, Arena *arena)
         root[i] = parts_total(p, i, &name);
     if (!n)
         return NULL;
-    Graph *g = copy_forward(m, arena, &(StepChange){0}, root, n, &map);
+    Graph *g = copy_forward(m, arena, &(StepChange){.dropout = !held_out, .filled = held_out ? p : NULL}, root, n, &map);
     for (size_t i = 0; i < n; i++) {
         Val of = parts_total(p, i, &name);
         g->span = node_at(m->graph, of)->span;

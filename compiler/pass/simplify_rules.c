@@ -55,7 +55,7 @@ static Val fold_uniform(Simplifier *s, const Draft *d)
     t[3] = (Tensor){.dtype = d->dtype, .size = 1, .real = &real[3], .integer = &integer[3]};
     Node n = {.op = (uint8_t)d->op, .dtype = (uint8_t)d->dtype, .n_in = (uint16_t)d->n_in,
               .a = d->a};
-    op_rules[d->op].eval(&(OpEval){s->g->ctx, s->g, NULL, &n, in, &t[3], NULL});
+    op_rules[d->op].eval(&(OpEval){s->g->ctx, s->g, NULL, &n, in, &t[3], NULL, 0});
     if (d->dtype == DT_REAL)
         return emit_uniform(s, &d->shape, DT_REAL, real[3]);
     int64_t most = (int64_t)1 << 53;
@@ -576,7 +576,7 @@ static Val fold_table(Simplifier *s, const Draft *d, Arena *memory)
     Tensor *out = tensor_new(memory, DT_REAL, d->shape.rank, extent);
     Node n = {.op = (uint8_t)d->op, .dtype = DT_REAL, .n_in = (uint16_t)d->n_in, .in = NULL,
               .shape = d->shape, .a = d->a};
-    op_rules[d->op].eval(&(OpEval){s->g->ctx, s->g, NULL, &n, in, out, NULL});
+    op_rules[d->op].eval(&(OpEval){s->g->ctx, s->g, NULL, &n, in, out, NULL, 0});
     return emit_table(s, &d->shape, out);
 }
 

@@ -201,9 +201,11 @@ static void rename_made(const Renaming *r, const CacheEntry *k, CachedKernel *ou
         out->low.sink.v[i] = k->made.low.sink.v[i];
         out->low.sink.v[i].v = renamed(r, k->made.low.sink.v[i].v);
     }
-    kernel->seed.v = NEW_ARRAY(r->arena, Name, kernel->seed.n + 1);
-    for (size_t i = 0; i < kernel->seed.n; i++)
-        kernel->seed.v[i] = renamed_site(r, k, k->made.low.kernel->seed.v[i]);
+    kernel->seed.v = NEW_ARRAY(r->arena, KSeed, kernel->seed.n + 1);
+    for (size_t i = 0; i < kernel->seed.n; i++) {
+        const KSeed *seed = &k->made.low.kernel->seed.v[i];
+        kernel->seed.v[i] = (KSeed){renamed_site(r, k, seed->site), seed->each};
+    }
     out->printed.ints.v = NEW_ARRAY(r->arena, PrintedInt, k->made.printed.ints.n + 1);
     for (size_t i = 0; i < k->made.printed.ints.n; i++) {
         PrintedInt x = k->made.printed.ints.v[i];

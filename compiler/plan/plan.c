@@ -178,14 +178,14 @@ static int64_t grain_of(const Launch *x, bool by_part)
 
 static int64_t argument(const Build *b, const Kernel *k, const PrintedInt *s)
 {
-    return s->kind == PI_DIM      ? dim_at(s->dim, b->B, b->T)
+    return s->kind == PI_DIM || s->kind == PI_FIRST ? dim_at(s->dim, b->B, b->T)
            : s->kind == PI_STREAM ? b->stream && k->lines
                                   : s->value;
 }
 
 static IntKind kind_of(const PrintedInt *s)
 {
-    return s->kind == PI_SEED ? INT_SEED : s->kind == PI_STEP ? INT_STEP : INT_CONST;
+    return s->kind == PI_SEED ? INT_SEED : s->kind == PI_STEP ? INT_STEP : s->kind == PI_FIRST ? INT_FIRST : INT_CONST;
 }
 
 /* The constants among the arguments of a launch, and what changes where that lies in memory. */
@@ -203,7 +203,7 @@ static Arguments arguments_of(Build *b, const Kernel *k, const Printed *p)
     for (size_t i = 0; i < p->ints.n; i++) {
         const PrintedInt *s = &p->ints.v[i];
         if (is_number(b, s))
-            a.numbers[a.n_number++] = (PlanNumber){kind_of(s), s->site, -1, 0, 0};
+            a.numbers[a.n_number++] = (PlanNumber){kind_of(s), s->site, -1, 0, (uint64_t)argument(b, k, s)};
         else
             a.ints[a.n_int++] = (LaunchInt){kind_of(s), argument(b, k, s), s->site};
     }

@@ -60,10 +60,15 @@ typedef struct LaunchInfo {
 } LaunchInfo;
 const LaunchInfo *launch_info(LaunchKind kind);
 
-typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP, INT_PLACE } IntKind; /* INT_PLACE: of a PlanNumber alone */
+/* What random numbers of a run depend on, beside their site. */
+typedef struct RandomKey {
+    uint64_t seed, step, first; /* first: where in the batch or the evaluation its sequences begin */
+} RandomKey;
+typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP, INT_FIRST, INT_PLACE } IntKind; /* INT_PLACE: of a PlanNumber alone */
 typedef struct LaunchInt {
-    IntKind kind;  /* INT_SEED: philox_key(run seed, site); INT_STEP: the run's random step */
-    int64_t value; /* INT_CONST */
+    IntKind kind;  /* INT_SEED: philox_key(run seed, site); INT_STEP: the run's random step; INT_FIRST: its first
+                      sequence times `value` */
+    int64_t value; /* INT_CONST, INT_FIRST */
     Name site;     /* INT_SEED */
 } LaunchInt;
 typedef struct LaunchScalar {
@@ -75,8 +80,8 @@ typedef struct LaunchScalar {
  * there, so that a launch is the same in every run: its ints and scalars are constants. So do the arguments of launches
  * that are made as one. */
 typedef struct PlanNumber {
-    IntKind kind; /* as of a LaunchInt; INT_CONST: the value of `host`, or `bits`; INT_PLACE: the address of `buffer`
-                     and `bits` bytes more */
+    IntKind kind; /* as of a LaunchInt; INT_CONST: the value of `host`, or `bits`; INT_FIRST: `bits` times the run's first
+                     sequence; INT_PLACE: the address of `buffer` and `bits` bytes more */
     Name site;
     int32_t host; /* index in Plan.host, or -1 */
     uint32_t buffer;
@@ -194,7 +199,8 @@ void plan_dump_threads(Buf *out, const Plan *p);  /* `--stage threads`: of a dev
 void plan_dump_kernels(Buf *out, const Plan *p);  /* `--stage c`: the text as it is compiled */
 void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of kernels for a device */
 /* The bits of number i in a run; host: values of Plan.host. Of an INT_PLACE they are added to its buffer's address. */
-uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, const double *host);
+uint64_t plan_number(const Plan *p, size_t i, const RandomKey *key, const double *host);
+int64_t plan_int(const LaunchInt *x, const RandomKey *key);
 /* An update writes the copies of the weights that it changes: adds that to its graph. */
 void plan_write_copies(Graph *g, const PlanLayout *layout);
 

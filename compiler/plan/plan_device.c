@@ -46,7 +46,7 @@ void plan_device_kernel(Build *b, Launch *l, const char *library, const char *te
 
 static bool same_number(const PlanNumber *x, const PlanNumber *y)
 {
-    return x->kind == y->kind && x->site == y->site && x->host == y->host;
+    return x->kind == y->kind && x->site == y->site && x->host == y->host && x->bits == y->bits;
 }
 
 uint32_t plan_numbers_buffer(Build *b)
@@ -76,17 +76,26 @@ void plan_numbers(Build *b, Launch *l, size_t i, const PlanNumber *x, size_t n)
     l->bytes -= 8 * (double)(b->number.n - n);
 }
 
-uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, const double *host)
+/* What changes from run to run of a kind of number. */
+static uint64_t drawn(IntKind kind, Name site, uint64_t bits, const RandomKey *key)
+{
+    switch (kind) {
+    case INT_SEED: return philox_key(key->seed, site);
+    case INT_STEP: return key->step;
+    case INT_FIRST: return bits * key->first;
+    default: return bits;
+    }
+}
+
+uint64_t plan_number(const Plan *p, size_t i, const RandomKey *key, const double *host)
 {
     const PlanNumber *x = &p->number[i];
-    uint64_t bits = x->bits;
-    if (x->kind == INT_SEED)
-        bits = philox_key(seed, x->site);
-    else if (x->kind == INT_STEP)
-        bits = step;
-    else if (x->host >= 0)
-        bits = call_number(host[x->host]);
-    return bits;
+    return x->host >= 0 ? call_number(host[x->host]) : drawn(x->kind, x->site, x->bits, key);
+}
+
+int64_t plan_int(const LaunchInt *x, const RandomKey *key)
+{
+    return (int64_t)drawn(x->kind, x->site, (uint64_t)x->value, key);
 }
 
 /* ---- attention ---- */
@@ -180,12 +189,16 @@ static void check_types(const Attention *a, CudaAttentionKernel which, const Lau
             vwn_bug(a->b->ctx, "%%%u: attention has operands of two types", (unsigned)a->of);
 }
 
-/* Argument i: the key and the step of random numbers, which are the last integers. */
+/* Argument i: key, step and first sequence of random numbers, which are the last integers. */
 static void draw_from_memory(Build *b, Launch *l, size_t i)
 {
-    const LaunchInt *key = &l->ints[l->n_int - 2];
-    plan_numbers(b, l, i, (PlanNumber[]){{key->kind, key->site, -1, 0, 0}, {key[1].kind, NULL, -1, 0, 0}}, 2);
-    l->n_int -= 2;
+    PlanNumber number[3];
+    l->n_int -= COUNT_OF(number);
+    for (size_t k = 0; k < COUNT_OF(number); k++) {
+        const LaunchInt *x = &l->ints[l->n_int + k];
+        number[k] = (PlanNumber){x->kind, x->site, -1, 0, (uint64_t)x->value};
+    }
+    plan_numbers(b, l, i, number, COUNT_OF(number));
 }
 
 /* The tensor maps of a launch. Operands that none describes, such as one that is repeated, warpgroups do not compute. */

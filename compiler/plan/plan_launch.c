@@ -388,7 +388,7 @@ uint32_t plan_aux_buffer(Build *b, Val v, int64_t which, int64_t elements)
 void plan_attention_args(Build *b, Launch *l, Val v, const Operand o[3], int grad)
 {
     const Node *n = node_at(b->g, v);
-    LaunchInt *x = NEW_ARRAY(b->arena, LaunchInt, 20);
+    LaunchInt *x = NEW_ARRAY(b->arena, LaunchInt, 21);
     int64_t value[17] = {plan_extent(b, n->in[0], 1), plan_extent(b, n->in[1], 1), plan_extent(b, n->in[0], 2),
                          plan_extent(b, n->in[1], 2), plan_extent(b, n->in[0], 3), plan_extent(b, n->in[2], 3),
                          n->a.i & 1, n->a.j};
@@ -400,14 +400,15 @@ void plan_attention_args(Build *b, Launch *l, Val v, const Operand o[3], int gra
     if (n->a.z > 0) {
         x[17] = (LaunchInt){INT_SEED, 0, n->a.site};
         x[18] = (LaunchInt){INT_STEP, 0, NULL};
+        x[19] = (LaunchInt){INT_FIRST, dim_at(draws_of_sequence(b->g, n), b->B, b->T), NULL};
     }
-    x[19].value = grad;
+    x[20].value = grad;
     LaunchScalar *s = NEW_ARRAY(b->arena, LaunchScalar, 3);
     s[0] = (LaunchScalar){-1, n->a.x};
     s[1] = (LaunchScalar){-1, n->a.y};
     s[2] = (LaunchScalar){-1, n->a.z};
     l->ints = x;
-    l->n_int = grad ? 20 : 19;
+    l->n_int = grad ? 21 : n->a.z > 0 ? 20 : 19;
     l->scalars = s;
 }
 

@@ -66,6 +66,8 @@ static void dump_launch(Buf *out, const Plan *p, const Launch *l)
             buf_printf(out, " seed:%s", l->ints[k].site);
         else if (l->ints[k].kind == INT_STEP)
             buf_puts(out, " step");
+        else if (l->ints[k].kind == INT_FIRST)
+            buf_printf(out, " first*%" PRId64, l->ints[k].value);
         else
             buf_printf(out, " %" PRId64, l->ints[k].value);
     for (uint32_t k = 0; k < l->n_scalar; k++) {
@@ -91,6 +93,8 @@ static void dump_number(Buf *out, const Plan *p, size_t i)
         buf_printf(out, " place b%u+%" PRIu64 "\n", x->buffer, x->bits);
     else if (x->kind == INT_CONST)
         buf_printf(out, " %" PRIu64 "\n", x->bits);
+    else if (x->kind == INT_FIRST)
+        buf_printf(out, " first*%" PRIu64 "\n", x->bits);
     else
         buf_printf(out, x->kind == INT_SEED ? " seed:%s\n" : " step\n", x->site);
 }

@@ -16,7 +16,7 @@ static void pass(const EvalCalls *c, void *user, const EvalSize *size, int64_t o
 {
     for (int64_t first = 0, rows; first < of; first += rows) {
         rows = c->feed(user, first, of);
-        c->run(user, which, (double)rows / (double)of);
+        c->run(user, which, first, rows, of);
         if (which != LOOP_EVAL)
             continue;
         c->results(user, part);

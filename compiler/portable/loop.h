@@ -21,10 +21,14 @@ typedef struct LoopCalls {
 /* Forward and backward over all parts, once the labels of all are counted (`counts`: there is such a program). */
 void loop_gradient(const LoopCalls *c, void *user, int64_t parts, bool counts);
 
+/* Random numbers of an evaluation are keyed by the window's place in it, by no seed and by no step: the same weights give the
+ * same numbers, whatever was trained before, and in however many parts. */
+enum { LOOP_NO_SEED = 0, LOOP_NO_STEP = -1 };
+
 typedef struct EvalCalls {
     void (*begin_count)(void *user);
-    int64_t (*feed)(void *user, int64_t first, int64_t of);   /* windows first .. of `of`; how many there was room for */
-    void (*run)(void *user, LoopProgram which, double share); /* on them, which are a share of all */
+    int64_t (*feed)(void *user, int64_t first, int64_t of); /* windows first .. of `of`; how many there was room for */
+    void (*run)(void *user, LoopProgram which, int64_t first, int64_t rows, int64_t of); /* on these windows of `of` */
     void (*results)(void *user, double *out);                 /* of the eval program */
 } EvalCalls;
 typedef struct EvalSize {

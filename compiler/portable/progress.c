@@ -31,7 +31,7 @@ void progress_vars(const Progress *p, double length, double per_epoch, double va
     vars[HV_EPOCH] = per_epoch > 0 ? tokens / per_epoch : 0;
     vars[HV_PROGRESS] = length > 0 ? step / length : 0;
     vars[HV_LENGTH] = length;
-    vars[HV_SHARE] = 1;
+    vars[HV_SHARE] = vars[HV_FILLED] = 1;
     progress_skipped(p, vars);
     vars[HV_UPDATES] = vars[HV_SKIPPED_UPDATES];
     vars[HV_LOSS_SCALE] = vars[HV_SKIPPED_LOSS_SCALE];

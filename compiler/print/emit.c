@@ -335,8 +335,9 @@ static void put_value_of(Printer *p, Ex e)
     case KX_SELECT: put_pattern(p, x, emit_loads_or_0(p, x) ? "$b" : p->lanes && p->d->threads ? "vwn_choose($a, $b, $c)" : "$a ? $b : $c"); break;
     case KX_RAND:
         buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",
-                   int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),
-                   int_slot(p, (PrintedInt){.kind = PI_STEP}));
+                   int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot].site}), int_slot(p, (PrintedInt){.kind = PI_STEP}));
+        if (p->k->seed.v[x->slot].each.n)
+            buf_printf(&p->body, "n%zu + ", int_slot(p, (PrintedInt){.kind = PI_FIRST, .dim = p->k->seed.v[x->slot].each}));
         put_ix(p, x->ix);
         buf_putc(&p->body, ')');
         break;

@@ -45,8 +45,8 @@ static inline const Dialect *dialect_of(const Target *t)
 
 /* Where an argument of a printed kernel comes from. */
 typedef struct PrintedInt {
-    enum { PI_DIM, PI_VALUE, PI_CHUNK, PI_PART, PI_SEED, PI_STEP, PI_STREAM } kind;
-    Dim dim;
+    enum { PI_DIM, PI_VALUE, PI_CHUNK, PI_PART, PI_SEED, PI_STEP, PI_FIRST, PI_STREAM } kind;
+    Dim dim; /* PI_FIRST: random numbers of a sequence */
     int64_t value;
     uint32_t buffer; /* PI_PART: whose partial sum has this size; another buffer of equal size is another argument */
     Name site;
@@ -54,7 +54,7 @@ typedef struct PrintedInt {
 } PrintedInt;
 static inline bool printed_changes(const PrintedInt *x) /* from run to run */
 {
-    return x->kind == PI_SEED || x->kind == PI_STEP;
+    return x->kind == PI_SEED || x->kind == PI_STEP || x->kind == PI_FIRST;
 }
 
 /* Which uses of sizes in a text are one argument, where it is not those of equal sizes (kernel_cache.c). */

@@ -109,7 +109,8 @@ static Graph *program_graph(Unit *u, const char *program, bool differentiate)
         return step_held_out(m, u->train, arena);
     if (strcmp(program, "predict") == 0)
         return step_predict(m, arena);
-    Graph *count = strcmp(program, "count") == 0 ? step_count(m, arena) : NULL;
+    bool of_eval = strcmp(program, "eval_count") == 0;
+    Graph *count = of_eval || strcmp(program, "count") == 0 ? step_count(m, of_eval, arena) : NULL;
     if (count)
         return count;
     if (!u->train)
@@ -124,7 +125,7 @@ static Graph *program_graph(Unit *u, const char *program, bool differentiate)
     if (strcmp(program, "update") == 0)
         return step_update(m, u->train, arena);
     ctx_raise(u->ctx, ST_USAGE,
-              "there is no program `%s`: train, accumulate, update, eval, count, predict", program);
+              "there is no program `%s`: train, accumulate, update, eval, count, eval_count, predict", program);
 }
 
 static PlanOptions plan_options(const Unit *unit, const char *program, int64_t batch_seqs)

@@ -159,7 +159,6 @@ static int64_t open_array(Session *s, Array *x, const char *path, const Model *m
     InputRange range = model_input_range(m, e->name);
     x->input = e->name;
     x->dtype = e->dtype;
-    x->spared = e->dtype == DT_INT && range.below && range.spared;
     mapped_open(s, &x->file, path);
     if (!npy_read(x->file.map, x->file.bytes, &npy, why))
         mapped_wrong(s, path, "%s", why);

@@ -17,7 +17,6 @@ typedef struct Array {
     const struct Stored *as; /* what its numbers are stored as */
     size_t header;           /* bytes before the first number */
     int64_t numbers;         /* of a row */
-    bool spared;             /* negative integers are left out of a loss */
 } Array;
 typedef struct Arrays {
     Array *v; /* in the order of the model's inputs */

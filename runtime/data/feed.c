@@ -70,21 +70,6 @@ static void read_example(Feed *f, const Split *split, int64_t from, int64_t row)
     }
 }
 
-/* Leaves an example out of every loss; false where no label can be missing. */
-static bool spare_example(Feed *f, const Split *split, int64_t row)
-{
-    bool spared = false;
-    for (size_t i = 0; i < f->n_input; i++) {
-        const FeedInput *x = &f->input[i];
-        if (!x->integer || !array_of(f, split, x)->spared)
-            continue;
-        for (int64_t k = 0; k < x->numbers; k++)
-            x->integer[row * x->numbers + k] = -1;
-        spared = true;
-    }
-    return spared;
-}
-
 static void read_row(Feed *f, const Split *split, Window w, int64_t row)
 {
     char why[WHY];
@@ -131,16 +116,8 @@ int64_t feed_fixed(Feed *f, const Split *split, int64_t first, int64_t of)
 {
     int64_t rows = of - first < f->B ? of - first : f->B;
     f->of = NULL;
-    for (int64_t row = 0; row < f->B; row++) {
-        bool real = row < rows;
-        read_row(f, split, split_fixed(split, real ? first + row : 0, of), row);
-        if (real)
-            continue;
-        for (int64_t i = 0; f->label && i < f->T; i++)
-            f->label[row * f->T + i] = -1;
-        if (split->arrays && !spare_example(f, split, row))
-            read_row(f, split, split_fixed(split, (first + row) % of, of), row);
-    }
+    for (int64_t row = 0; row < f->B; row++)
+        read_row(f, split, split_fixed(split, row < rows ? first + row : first, of), row);
     upload(f);
     return rows;
 }
@@ -189,10 +166,12 @@ void result_put(JsonText *t, const char *key, const double *v, size_t n)
     json_close(t, ']');
 }
 
-Program *count_program(Session *s, const Model *m, const ProgramOptions *how, BuildReport *total)
+Program *count_program(Session *s, const Model *m, bool held_out, const ProgramOptions *how, BuildReport *total)
 {
-    const Graph *g = step_count(m, s->arena);
-    return g ? session_program(s, g, how, total) : NULL;
+    const Graph *g = step_count(m, held_out, s->arena);
+    ProgramOptions named = *how;
+    named.name = held_out ? "eval_count" : "count";
+    return g ? session_program(s, g, &named, total) : NULL;
 }
 
 void count_begin(Session *s)
@@ -209,7 +188,7 @@ typedef struct Evaluating {
     Feed *feed;
     Program *eval, *count;
     const Split *split;
-    const RunArgs *args;
+    const double *vars;
 } Evaluating;
 
 static void eval_begin_count(void *user)
@@ -224,16 +203,14 @@ static int64_t eval_feed(void *user, int64_t first, int64_t of)
     return feed_fixed(e->feed, e->split, first, of);
 }
 
-static void eval_run(void *user, LoopProgram which, double share)
+static void eval_run(void *user, LoopProgram which, int64_t first, int64_t rows, int64_t of)
 {
     const Evaluating *e = user;
     double vars[HV_COUNT];
-    RunArgs args = *e->args;
-    memcpy(vars, args.host_vars, sizeof vars);
-    if (which == LOOP_EVAL) {
-        vars[HV_SHARE] = share;
-        args.host_vars = vars;
-    }
+    memcpy(vars, e->vars, sizeof vars);
+    vars[HV_SHARE] = (double)rows / (double)of;
+    vars[HV_FILLED] = (double)rows / (double)e->feed->B;
+    RunArgs args = run_untrained(vars, first);
     session_run(e->feed->session, which == LOOP_EVAL ? e->eval : e->count, &args);
 }
 
@@ -244,9 +221,9 @@ static void eval_results(void *user, double *out)
 }
 
 int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches,
-                 int64_t batch, const RunArgs *args, double *part, double *all)
+                 int64_t batch, const double *vars, double *part, double *all)
 {
     static const EvalCalls calls = {eval_begin_count, eval_feed, eval_run, eval_results};
     const EvalSize size = {split_fixed_windows(split), batches, batch, results_size(eval)};
-    return loop_evaluate(&calls, &(Evaluating){f, eval, count, split, args}, &size, count, part, all);
+    return loop_evaluate(&calls, &(Evaluating){f, eval, count, split, vars}, &size, count, part, all);
 }

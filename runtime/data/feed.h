@@ -30,8 +30,8 @@ typedef struct Feed {
 Feed feed_open(Session *s, const Split *of, int64_t B, int64_t T);
 /* Uploads windows first .. first + B - 1 of a run under `seed`, unless they are there. Raises ST_ENVIRONMENT. */
 void feed_train(Feed *f, const Split *split, uint64_t seed, int64_t first);
-/* Uploads evaluation windows first .. of `of`; the number of real ones. The rest has no labels;
- * where labels of arrays cannot be missing, windows come a second time. */
+/* Uploads evaluation windows first .. of `of`, and how many these are. The rest of the rows holds the first of them, and
+ * must not count. */
 int64_t feed_fixed(Feed *f, const Split *split, int64_t first, int64_t of);
 
 /* Numbers of all results of a program, one result after the other. */
@@ -42,15 +42,20 @@ void results_read(Session *s, Program *p, double *v);
 int result_index(const Program *p, const char *name);
 /* Puts a result as one number or as an array of them. */
 void result_put(JsonText *t, const char *key, const double *v, size_t n);
+/* What draws random numbers without being a step of training, on evaluation windows from `first` on. */
+static inline RunArgs run_untrained(const double *vars, int64_t first)
+{
+    return (RunArgs){vars, LOOP_NO_SEED, (uint64_t)LOOP_NO_STEP, (uint64_t)first};
+}
 /* The program of step_count(); NULL: nothing of the model is to be counted. */
-Program *count_program(Session *s, const Model *m, const ProgramOptions *how, BuildReport *total);
+Program *count_program(Session *s, const Model *m, bool held_out, const ProgramOptions *how, BuildReport *total);
 /* Before the parts of a batch are counted. */
 void count_begin(Session *s);
 /* Runs `eval` (step_held_out) over `batches` times `batch` windows (0 batches, or fewer windows:
- * all), always the same ones, however many the program takes at a time; `count`: count_program().
+ * all), always the same ones, however many the program takes at a time; `count`: count_program() of what is held out.
  * all[i] is number i of its results over all windows, whose number is returned; `part` is room for
  * as many. */
 int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches,
-                 int64_t batch, const RunArgs *args, double *part, double *all);
+                 int64_t batch, const double *vars, double *part, double *all);
 
 #endif

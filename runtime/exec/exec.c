@@ -172,7 +172,7 @@ static void prepare_calls(Program *p)
     p->changing = NEW_ARRAY(p->arena, size_t, plan->n_number + 1);
     for (size_t i = 0; i < plan->n_number; i++) {
         const PlanNumber *x = &plan->number[i];
-        if (x->host >= 0 || x->kind == INT_SEED || x->kind == INT_STEP)
+        if (x->host >= 0 || x->kind == INT_SEED || x->kind == INT_STEP || x->kind == INT_FIRST)
             p->changing[p->n_changing++] = i;
     }
     for (size_t i = 0; i < plan->n_launch; i++) {
@@ -416,21 +416,20 @@ void program_free(Program *p)
 static void fill_in(Program *p, const RunArgs *args)
 {
     static const double none[HV_COUNT] = {
-        [HV_SHARE] = 1, [HV_LOSS_SCALE] = 1, [HV_TRAIN_LOSS] = NAN, [HV_EVAL_LOSS] = NAN, [HV_GRAD_NORM] = NAN,
+        [HV_SHARE] = 1, [HV_FILLED] = 1, [HV_LOSS_SCALE] = 1, [HV_TRAIN_LOSS] = NAN, [HV_EVAL_LOSS] = NAN, [HV_GRAD_NORM] = NAN,
         [HV_SKIPPED_LOSS_SCALE] = 1};
     const double *vars = args->host_vars ? args->host_vars : none;
+    const RandomKey key = {args->seed, args->step, args->first};
     for (size_t i = 0; i < p->plan->n_host; i++)
         p->host[i] = host_eval(p->plan->host[i], vars);
     for (size_t i = 0; i < p->n_changing; i++)
-        p->number[p->changing[i]] = plan_number(p->plan, p->changing[i], args->seed, args->step, p->host);
+        p->number[p->changing[i]] = plan_number(p->plan, p->changing[i], &key, p->host);
     for (size_t i = 0; i < p->plan->n_launch; i++) {
         PlannedCall *c = &p->call[i];
         const Launch *l = c->launch;
         for (uint32_t k = 0; k < l->n_int; k++)
-            if (l->ints[k].kind == INT_SEED)
-                c->n[k] = (int64_t)philox_key(args->seed, l->ints[k].site);
-            else if (l->ints[k].kind == INT_STEP)
-                c->n[k] = (int64_t)args->step;
+            if (l->ints[k].kind != INT_CONST)
+                c->n[k] = plan_int(&l->ints[k], &key);
         for (uint32_t k = 0; k < l->n_scalar; k++)
             if (l->scalars[k].host >= 0)
                 c->s[k] = p->host[l->scalars[k].host];
@@ -609,6 +608,7 @@ static Status run_reference(Program *p, const RunArgs *args)
                   .T = p->T,
                   .seed = args->seed,
                   .step = args->step,
+                  .first = args->first,
                   .host_vars = args->host_vars,
                   .bind = p->bind,
                   .n_bind = p->graph->ext.n};
@@ -897,6 +897,7 @@ static bool first_bad(Program *p, Arena *arena, const RunArgs *args, Val *bad)
                   .T = p->T,
                   .seed = args->seed,
                   .step = args->step,
+                  .first = args->first,
                   .host_vars = args->host_vars,
                   .bind = bind,
                   .n_bind = g->ext.n};

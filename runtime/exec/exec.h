@@ -68,7 +68,7 @@ void program_free(Program *p);
 Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, BuildReport *report);
 typedef struct RunArgs {
     const double *host_vars; /* HV_COUNT values */
-    uint64_t seed, step;     /* random numbers */
+    uint64_t seed, step, first; /* random numbers: RandomKey */
 } RunArgs;
 Status program_run(Program *p, const RunArgs *args);
 /* From now on each run adds the seconds of launch i of program_plan() to seconds[i]; NULL: no more.

@@ -479,13 +479,14 @@ static void find_all(Findings *f, Program *measure, Program *impulse, size_t imp
     for (size_t i = 0; i < batches; i++) {
         feed_fixed(&feed, f->data.split, (int64_t)i * B, f->windows);
         k.p = measure;
-        session_run(s, measure, &(RunArgs){vars, t->seed, (uint64_t)i});
+        RunArgs args = run_untrained(vars, (int64_t)i * B);
+        session_run(s, measure, &args);
         read_batch(&k);
         k.p = impulse;
         for (size_t first = 0; impulse && first < f->in.u.segments; first += impulses) {
             ArenaMark mark = arena_mark(s->arena);
             select_impulses(f, first, impulses);
-            session_run(s, impulse, &(RunArgs){vars, t->seed, (uint64_t)i});
+            session_run(s, impulse, &args);
             for (size_t r = 0; r < f->in.u.rows; r++)
                 contribution_add(&k, &f->read[r], "read", r, (size_t)f->in.u.read[r].segments, first, impulses);
             for (size_t r = 0; r <= f->in.u.n; r++)

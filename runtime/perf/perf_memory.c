@@ -64,7 +64,7 @@ uint64_t perf_load(void *memory, uint64_t address)
     uint64_t buffer = (address >> PERF_BUFFER_BITS) - 1, at = address & ((1ull << PERF_BUFFER_BITS) - 1);
     if (buffer == p->numbers && p->n_number && at / 8 < p->n_number) {
         const PlanNumber *x = &p->number[at / 8];
-        return x->kind == INT_PLACE ? perf_address(x->buffer) + x->bits : plan_number(p, at / 8, 1, 1, m->host);
+        return x->kind == INT_PLACE ? perf_address(x->buffer) + x->bits : plan_number(p, at / 8, &(RandomKey){1, 1, 0}, m->host);
     }
     if (buffer >= p->n_buffer || p->buffer[buffer].dtype != DT_INT)
         return some_reals(address);

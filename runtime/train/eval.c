@@ -144,19 +144,18 @@ static Status eval_body(void *user)
     session_add_params(s, m);
     BuildReport built = {0};
     e->program = session_program(s, g, &how, &built);
-    e->count = count_program(s, m, &how, &built);
+    e->count = count_program(s, m, true, &how, &built);
     session_warn(s, built.note);
     Feed feed = feed_open(s, split, batch, t->context);
     e->averaged = source_load(s, &e->source, e->how->last);
     double vars[HV_COUNT];
     held_out_vars(&e->source, &e->data, vars);
-    RunArgs args = {vars, t->seed, (uint64_t)e->source.checkpoint->progress.step};
     size_t numbers = results_size(e->program);
     double *part = NEW_ARRAY(s->arena, double, numbers + 1);
     e->mean = NEW_ARRAY(s->arena, double, numbers + 1);
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;
     e->windows =
-        evaluate(&feed, e->program, e->count, split, batches, t->batch_seqs, &args, part, e->mean);
+        evaluate(&feed, e->program, e->count, split, batches, t->batch_seqs, vars, part, e->mean);
     e->tokens = e->windows * t->context;
     report(e);
     return ST_OK;

@@ -42,7 +42,7 @@ static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double valu
     bool found = false;
     train_set_vars(tr, 0);
     for (int64_t k = 0; k < tr->parts && !found; k++) {
-        RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
+        RunArgs args = {tr->vars, tr->train->seed, (uint64_t)tr->now.step, (uint64_t)(k * tr->micro)};
         feed_train(&tr->feed, &tr->data->train, tr->train->seed,
                    tr->now.sequences + k * tr->micro);
         found = program_first_bad(tr->program.fresh, &args, &path, &span);
@@ -123,7 +123,7 @@ static void run_part(void *user, LoopProgram which, int64_t k)
 {
     Trainer *tr = user;
     Program *p = which == LOOP_COUNT ? tr->program.count : which == LOOP_FRESH ? tr->program.fresh : tr->program.more;
-    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(next_step(tr) * tr->parts + k)};
+    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)next_step(tr), (uint64_t)(k * tr->micro)};
     feed_part(tr, k);
     session_run(&tr->session, p, &args);
     if (which == LOOP_COUNT)
@@ -171,7 +171,7 @@ static void queue_step(Trainer *tr)
         double loss = read_losses(tr, q->mail);
         check_loss(tr, loss, !isfinite(loss) ? HALT_LOSS : jump_is(&tr->now, loss) ? HALT_JUMP : HALT_NOT);
     }
-    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)next_step(tr)};
+    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)next_step(tr), 0};
     session_run(&tr->session, tr->program.update, &args);
     mail_post(q->mail, tr->program.update);
     if (!tr->program.count || tr->parts == 1)
@@ -232,9 +232,8 @@ static void report_step(Trainer *tr)
 static double held_out(Trainer *tr, const Train *as)
 {
     train_set_vars(tr, 0);
-    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)tr->now.step};
-    evaluate(&tr->feed, tr->program.eval, tr->program.count, tr->eval_split, as->eval_batches, as->batch_seqs, &args, tr->out.eval_part,
-             tr->out.eval_all);
+    evaluate(&tr->feed, tr->program.eval, tr->program.eval_count, tr->eval_split, as->eval_batches, as->batch_seqs, tr->vars,
+             tr->out.eval_part, tr->out.eval_all);
     return tr->out.eval_all[tr->out.eval_loss];
 }
 

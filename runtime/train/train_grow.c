@@ -88,9 +88,11 @@ static void prepare_programs(Trainer *tr, const Model *m, const Train *t, BuildR
     if (t->eval_every > 0)
         session_prepare(s, step_held_out(m, t, s->arena), &how, total);
     how.half = HALF_NONE;
-    Graph *count = t->batch_seqs > micro || t->eval_every > 0 ? step_count(m, s->arena) : NULL;
-    if (count)
-        session_prepare(s, count, &how, total);
+    Graph *count[2] = {t->batch_seqs > micro ? step_count(m, false, s->arena) : NULL,
+                       t->eval_every > 0 ? step_count(m, true, s->arena) : NULL};
+    for (size_t i = 0; i < COUNT_OF(count); i++)
+        if (count[i])
+            session_prepare(s, count[i], &how, total);
 }
 
 /* `next`: the growth step that ends it, or NULL. */

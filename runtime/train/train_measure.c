@@ -160,9 +160,9 @@ static const double *read_output(Session *s, Session *to, Program *p, const char
     return NULL;
 }
 
-static void run(Measuring *m, Side *side, Program *p, const double vars[HV_COUNT])
+static void run(Side *side, Program *p, const double vars[HV_COUNT])
 {
-    RunArgs args = {vars, m->tr->train->seed, (uint64_t)m->tr->now.step};
+    RunArgs args = run_untrained(vars, 0);
     session_run(&side->session, p, &args);
 }
 
@@ -190,7 +190,7 @@ static Kept *run_old(Measuring *m)
     feed_fixed(&m->was.feed, m->split, 0, m->windows);
     bool known = ids_known(m->before, &m->was.feed);
     if (known)
-        run(m, &m->was, m->was.outputs, m->tr->vars);
+        run(&m->was, m->was.outputs, m->tr->vars);
     for (size_t i = 0; i < m->n_output && known; i++)
         kept[i].v = read_output(s, to, m->was.outputs, m->output[i].name, &kept[i].rank, kept[i].d);
     session_leave(s);
@@ -201,7 +201,7 @@ static void compare_outputs(Measuring *m, const Kept *kept)
 {
     Session *s = &m->is.session;
     feed_fixed(&m->is.feed, m->split, 0, m->windows);
-    run(m, &m->is, m->is.outputs, m->tr->vars);
+    run(&m->is, m->is.outputs, m->tr->vars);
     for (size_t i = 0; i < m->n_output; i++) {
         ArenaMark mark = arena_mark(s->arena);
         uint8_t rank = 0;
@@ -265,10 +265,10 @@ static void probe(Measuring *m)
     memcpy(vars, m->tr->vars, sizeof vars);
     feed_fixed(&m->is.feed, m->split, 0, m->windows);
     for (int pass = 0; pass <= UPDATES; pass++) {
-        run(m, &m->is, m->is.gradient, vars);
+        run(&m->is, m->is.gradient, vars);
         read_norms(m, pass);
         if (pass < UPDATES)
-            run(m, &m->is, m->is.update, vars);
+            run(&m->is, m->is.update, vars);
         vars[HV_STEP]++;
         vars[HV_UPDATES]++;
         vars[HV_SKIPPED_UPDATES]++;

@@ -600,9 +600,11 @@ static void build_programs(Trainer *tr)
     checkpoint_hold(s, m, t);
     if (tr->eval_split)
         tr->program.eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
-    ProgramOptions how = {.name = "count", .B = tr->micro, .T = t->context, .share_arena = true, .kernel_cache = tr->kernel_cache};
-    if (tr->parts > 1 || tr->eval_split)
-        tr->program.count = count_program(s, m, &how, total);
+    ProgramOptions how = {.B = tr->micro, .T = t->context, .share_arena = true, .kernel_cache = tr->kernel_cache};
+    if (tr->parts > 1)
+        tr->program.count = count_program(s, m, false, &how, total);
+    if (tr->eval_split)
+        tr->program.eval_count = count_program(s, m, true, &how, total);
     tr->feed = feed_open(s, &tr->data->train, tr->micro, t->context);
     train_event_room(tr);
     size_t n = results_size(tr->program.fresh), n_eval = tr->program.eval ? results_size(tr->program.eval) : 0;
@@ -656,17 +658,6 @@ static int64_t divisor_below(int64_t batch, int64_t most)
     return best;
 }
 
-/* Whether a step draws random numbers: which ones depends on the micro-batch. */
-static bool draws_numbers(const Model *m)
-{
-    for (size_t i = 1; i < m->graph->node.n; i++) {
-        const Node *n = &m->graph->node.v[i];
-        if (n->op == OP_RAND || n->op == OP_RANDN || (n->op == OP_SDPA && n->a.z > 0))
-            return true;
-    }
-    return false;
-}
-
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
 /* What would make a run fit that needs `n`: the largest micro-batch that does, if one does. */
@@ -691,11 +682,9 @@ static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left
         need = fit > 1 ? session_memory(tr->ctx, tr->model, tr->train, fit, &ask) : least;
     } while (fit > 1 && need.total > left);
     return arena_printf(a,
-                        "`micro_batch = %lld seqs` needs %.2f GiB for the same batch of %lld%s",
+                        "`micro_batch = %lld seqs` needs %.2f GiB for the same batch of %lld",
                         (long long)fit, (double)need.total / GIB,
-                        (long long)tr->train->batch_seqs,
-                        draws_numbers(tr->model) ? "; the model's random numbers are others then"
-                                                 : "");
+                        (long long)tr->train->batch_seqs);
 }
 
 /* A run that would not fit is refused before it takes anything; one that was to be on whatever is best goes to the

@@ -39,7 +39,7 @@ typedef struct TrainByHand {
 
 typedef struct TrainPrograms {
     Program *fresh, *more, *update, *eval; /* more: NULL when a step is one micro-batch */
-    Program *count; /* see count_program(); NULL also where nothing is computed in parts */
+    Program *count, *eval_count; /* see count_program(); NULL also where nothing is computed in parts, or evaluated */
 } TrainPrograms;
 
 /* What programs give, as read. */

@@ -166,7 +166,7 @@ static void run(Predictor *p, Program *program, uint64_t seed)
     const Progress *progress = &p->source->checkpoint->progress;
     double vars[HV_COUNT];
     progress_vars(progress, (double)(progress->step - progress->from_step), 0, vars);
-    RunArgs args = {vars, seed, 0};
+    RunArgs args = {vars, seed, 0, 0};
     session_run(s, program, &args);
     uint8_t rank;
     int64_t d[MAX_RANK];

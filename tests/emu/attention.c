@@ -103,7 +103,7 @@ static const Case cases[] = {
     {1, 130, 700, 1, 1, 128, 128, 0, 0, 0, 0, false, BF, false, GROUPS, 0, false},
     {2, 70, 1200, 1, 1, 64, 48, 0, 0, 0, 0, false, BF, false, GROUPS, 0, false},
 };
-enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
+enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, FIRST = 5, GUARD = 64 };
 
 /* ---- numbers ---- */
 
@@ -259,6 +259,7 @@ static void reference(Work *w)
         .a = {
             .x = scale_of(c), .y = c->cap, .z = c->rate, .i = c->causal, .j = c->window, .site = "at"}};
     RefRun run = {.seed = SEED, .step = STEP};
+    const uint64_t drawn = (uint64_t)(FIRST * c->H * c->T * c->S);
     int64_t of_lse[3] = {c->B, c->T, c->H}, of_oldest[2] = {c->B, c->T};
     w->t_out = w->t_in[3] = tensor_new(arena, DT_REAL, 4, w->t_in[5]->d);
     w->t_lse = w->t_in[4] = tensor_new(arena, DT_REAL, 3, of_lse);
@@ -269,13 +270,13 @@ static void reference(Work *w)
     memcpy(oldest->integer, w->oldest, (size_t)oldest->size * sizeof(int64_t));
     Tensor *in[4] = {w->t_in[0], w->t_in[1], w->t_in[2], oldest}, *aux[2] = {w->t_lse, NULL};
     n.n_in = (uint16_t)(3 + c->oldest);
-    eval_SDPA(&(OpEval){w->ctx, NULL, &run, &n, in, w->t_out, aux});
+    eval_SDPA(&(OpEval){w->ctx, NULL, &run, &n, in, w->t_out, aux, drawn});
     n.op = OP_SDPA_GRAD;
     n.n_in = (uint16_t)(6 + c->oldest);
     w->t_in[6] = oldest;
     aux[0] = w->t_dk;
     aux[1] = w->t_dv;
-    eval_SDPA_GRAD(&(OpEval){w->ctx, NULL, &run, &n, w->t_in, w->t_dq, aux});
+    eval_SDPA_GRAD(&(OpEval){w->ctx, NULL, &run, &n, w->t_in, w->t_dq, aux, drawn});
 }
 
 static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *how)
@@ -298,7 +299,7 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
         p[n] = all[which][n];
     if (c->oldest)
         p[n++] = w->oldest;
-    int64_t drawn[2] = {(int64_t)philox_key(SEED, "at"), STEP};
+    int64_t drawn[3] = {(int64_t)philox_key(SEED, "at"), STEP, FIRST * c->H * c->T * c->S};
     if (w->class.dropped)
         p[n++] = drawn;
     int64_t ints[19] = {c->T, c->S, c->H, c->K, c->d, c->dv, c->causal, c->window};

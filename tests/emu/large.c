@@ -58,7 +58,7 @@ static void make(Large *x)
     x->arena = pages(x->ctx, x->plan->arena_bytes);
     uint64_t *number = x->plan->n_number ? (uint64_t *)(void *)buffer_of(x, x->plan->numbers) : NULL;
     for (size_t i = 0; i < x->plan->n_number; i++)
-        number[i] = plan_number(x->plan, i, 1, 1, NULL);
+        number[i] = plan_number(x->plan, i, &(RandomKey){1, 1, 0}, NULL);
 }
 
 /* The block of the last row, of each launch. Of products by expert the last one that has pairs, which all lie in the last expert:

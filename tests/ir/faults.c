@@ -333,7 +333,7 @@ static void whole_way(Ctx *ctx)
     Graph *g = graph_simplify(b.g, arena_new(ctx));
     Graph *again = bench_read(&b, bench_dump(&b, g));
     Tensor **results = NEW_ARRAY(ctx->program, Tensor *, again->out.n);
-    RefRun run = {b.B, b.T, 1, 1, NULL, b.bind.v, b.bind.n};
+    RefRun run = {b.B, b.T, 1, 1, NULL, b.bind.v, b.bind.n, 0};
     ref_evaluate(again, arena_new(ctx), &run, results);
 }
 

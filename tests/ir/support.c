@@ -159,7 +159,7 @@ Tensor **bench_run(Bench *b, const Graph *g)
     CtxGuard guard;
     Tensor **results = NEW_ARRAY(b->ctx->program, Tensor *, g->out.n + 1);
     double host[HV_COUNT] = {[HV_STEP] = 7, [HV_LENGTH] = 100, [HV_TOKENS] = 1000};
-    RefRun run = {b->B, b->T, 42, 7, host, b->bind.v, b->bind.n};
+    RefRun run = {b->B, b->T, 42, 7, host, b->bind.v, b->bind.n, 0};
     if (!CTX_TRY(b->ctx, &guard)) {
         printf("raised: %s\n", b->ctx->message);
         return NULL;

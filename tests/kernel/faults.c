@@ -32,7 +32,7 @@ static const char sound[] =
     "buffer 3 read int 6 \"index\"\n"
     "buffer 4 write int 6 \"out\"\n"
     "scalar 0 = 0.25 \"s\"\n"
-    "seed 0 \"site\"\n"
+    "seed 0 \"site\" each 20*T\n"
     "var i2 loop 20\n"
     "var i3 loop 5\n"
     "var i4 value x1 below B*T\n"

@@ -101,8 +101,9 @@ static Number load(Run *r, const KEx *x)
 
 static Number random_number(Run *r, const KEx *x)
 {
-    uint64_t key = philox_key(r->call->seed, r->k->seed.v[x->slot]);
-    uint64_t i = (uint64_t)at(r, x->ix);
+    const KSeed *seed = &r->k->seed.v[x->slot];
+    uint64_t key = philox_key(r->call->seed, seed->site);
+    uint64_t i = r->call->first * (uint64_t)ix_dim_at(r->k->ix, seed->each) + (uint64_t)at(r, x->ix);
     return (Number){.real = x->op == OP_RAND ? philox_uniform(key, r->call->step, i)
                                              : philox_normal(key, r->call->step, i)};
 }

@@ -26,7 +26,7 @@ typedef struct KernelCall {
     const Kernel *k;
     Cells **buffer;       /* by number in the kernel; of a part: all partitions one after the other */
     const double *scalar; /* by number */
-    uint64_t seed, step;
+    uint64_t seed, step, first;
     bool single;          /* round every result to float32 */
 } KernelCall;
 

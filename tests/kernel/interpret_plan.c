@@ -90,7 +90,7 @@ static void run_rows(PlanRun *r, const Launch *l)
     emit_kernel(&printed, k, &dialect_c, text->about);
     if (strcmp(printed.text, pk->text) != 0)
         vwn_bug(r->ctx, "%s: its program prints another text", pk->name);
-    KernelCall call = {.k = k, .seed = r->how->seed, .step = r->how->step, .single = r->single};
+    KernelCall call = {.k = k, .seed = r->how->seed, .step = r->how->step, .first = r->how->first, .single = r->single};
     call.buffer = NEW_ARRAY(r->arena, Cells *, k->buffer.n + 1);
     double *s = NEW_ARRAY(r->arena, double, k->scalar.n + 1);
     for (size_t i = 0; i < printed.buffer.n; i++) {
@@ -241,13 +241,13 @@ static int64_t attention_batch(const Launch *l, LibraryKernel which)
         return l->rows / (H * T);
     if (which == LIB_SDPA)
         return l->rows / (H * ((T + block - 1) / block));
-    return l->rows / (n[19].value == GRAD_OF_Q   ? H * ((T + range - 1) / range)
-                      : n[19].value == GRAD_OF_K ? K * ((S + slice - 1) / slice)
+    return l->rows / (n[20].value == GRAD_OF_Q   ? H * ((T + range - 1) / range)
+                      : n[20].value == GRAD_OF_K ? K * ((S + slice - 1) / slice)
                                                  : K);
 }
 
 /* q, k, v, perhaps first, out, lse; gradients: q, k, v, out, lse, dout, dq, dk, dv, of which
- * n[19] says which are meant. Behind them perhaps the first key of each query. */
+ * n[20] says which are meant. Behind them perhaps the first key of each query. */
 static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double **m)
 {
     const LaunchInt *n = l->ints;
@@ -281,11 +281,12 @@ static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double *
                     .y = scalar(r, &l->scalars[1]), .z = scalar(r, &l->scalars[2]),
                     .site = n[17].kind == INT_SEED ? n[17].site : NULL};
     RefRun run = {.B = r->p->B, .T = r->p->T, .seed = r->how->seed, .step = r->how->step};
-    OpEval e = {.ctx = r->ctx, .run = &run, .n = &node, .in = in, .out = out, .aux = aux};
+    OpEval e = {.ctx = r->ctx, .run = &run, .n = &node, .in = in, .out = out, .aux = aux,
+                .drawn = node.a.site ? r->how->first * (uint64_t)n[19].value : 0};
     op_rules[node.op].eval(&e);
     const Tensor *result[3] = {out, back ? aux[0] : lse, aux[1]};
     for (int i = 0; i < (back ? 3 : 2); i++)
-        if (!back || n[19].value & (i ? GRAD_OF_K : GRAD_OF_Q))
+        if (!back || n[20].value & (i ? GRAD_OF_K : GRAD_OF_Q))
             memcpy(m[n_in + i], result[i]->real,
                    (size_t)result[i]->size * sizeof(double));
 }

@@ -309,9 +309,7 @@ static void run_kernel(Host *h, const Plan *p, const Launch *l, const HostRun *h
     if (l->n_int > 1024 || l->n_scalar > 1024)
         die("too many arguments of", p->kernel[l->kernel].name);
     for (uint32_t i = 0; i < l->n_int; i++)
-        n[i] = l->ints[i].kind == INT_SEED   ? (int64_t)philox_key(how->seed, l->ints[i].site)
-               : l->ints[i].kind == INT_STEP ? (int64_t)how->step
-                                             : l->ints[i].value;
+        n[i] = plan_int(&l->ints[i], &(RandomKey){how->seed, how->step, how->first});
     for (uint32_t i = 0; i < l->n_scalar; i++)
         s[i] = l->scalars[i].host < 0 ? l->scalars[i].value
                                       : host_eval(p->host[l->scalars[i].host], how->host_vars);
@@ -364,7 +362,7 @@ double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor
         host[i] = host_eval(p->host[i], how->host_vars);
     for (size_t i = 0; i < p->n_number; i++)
         ((uint64_t *)(void *)m.at[p->numbers])[i] =
-            plan_number(p, i, how->seed, how->step, host) +
+            plan_number(p, i, &(RandomKey){how->seed, how->step, how->first}, host) +
             (p->number[i].kind == INT_PLACE ? (uint64_t)(uintptr_t)m.at[p->number[i].buffer] : 0);
     free(host);
     double start = now();

@@ -12,7 +12,7 @@ typedef struct Host Host;
 typedef enum HostMemory { HOST_APART, HOST_ARENA } HostMemory;
 typedef struct HostRun {
     int64_t B, T;
-    uint64_t seed, step;
+    uint64_t seed, step, first;
     const double *host_vars;
     const RefBinding *bind; /* inputs; not changed */
     size_t n_bind;

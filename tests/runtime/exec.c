@@ -192,7 +192,7 @@ static Status run_bench(Bench *m)
     Name loss = name_str(m->ctx, "loss"), logits = name_str(m->ctx, "logits");
     for (int i = 0; i < STEPS && status == ST_OK; i++) {
         double vars[HV_COUNT] = {[HV_STEP] = i};
-        RunArgs args = {vars, 5, (uint64_t)i};
+        RunArgs args = {vars, 5, (uint64_t)i, 0};
         status = program_run(m->train, &args);
         if (status == ST_OK)
             status = program_scalar(m->train, loss, &m->loss[i]);
@@ -437,7 +437,7 @@ static void test_first_bad(Harness *h, const Way *way)
     Ctx *ctx = ctx_new(NULL);
     CHECK(h, open_bench(m, ctx, way) == ST_OK && fill_store(m) == ST_OK);
     double vars[HV_COUNT] = {0}, bad = NAN, big = 1e38, before[4], after[4];
-    RunArgs args = {vars, 5, 0};
+    RunArgs args = {vars, 5, 0, 0};
     Name path = NULL;
     Span span;
     StoreEntry *up = entry(m, EXT_PARAM, "up"), *router = entry(m, EXT_PARAM, "router");

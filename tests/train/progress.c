@@ -39,9 +39,10 @@ static int64_t feed(void *user, int64_t first, int64_t of)
     return c->rows;
 }
 
-static void run(void *user, LoopProgram which, double share)
+static void run(void *user, LoopProgram which, int64_t first, int64_t rows, int64_t of)
 {
-    add(user, names[which], (int64_t)lround(share * 100));
+    const Calls *c = user;
+    add(user, names[which], first == c->at && rows == c->rows ? (int64_t)lround((double)rows / (double)of * 100) : -1);
 }
 
 /* Result 0 counts windows, result 1 adds up where they begin. */

@@ -129,7 +129,7 @@ int main(void)
     CHECK(&t, sweep(file, run, false) == VWN_OK);
     w = counted(); /* before the first point: all checked and planned; then again, and the text that a run keeps is formatted and proved */
     CHECK(&t, w.checked == 1 + 3 * POINTS && w.parsed <= texts * w.checked + POINTS);
-    CHECK(&t, w.planned == 2 * (PROGRAMS + 1) * POINTS && w.graphs == w.planned); /* and what counts targets */
+    CHECK(&t, w.planned == 2 * (PROGRAMS + 2) * POINTS && w.graphs == w.planned); /* and what counts targets, of a step and of an evaluation */
     scratch_remove(folder);
     ctx_free(ctx);
     return tally_end(&t, "work");

@@ -9,7 +9,7 @@
                         P[j * BQ + i] = cap * vwn_tanh(P[j * BQ + i] * per_cap);
                 }
                 for (int64_t j = 0; DROPPED && j < all; j++) {
-                    const int64_t at = ((b * H + h) * T + t0) * S + u0 + j;
+                    const int64_t at = n[19] + ((b * H + h) * T + t0) * S + u0 + j;
                     #pragma omp simd
                     for (int64_t i = c0; i < c1; i++)
                         kept[j * BQ + i] = vwn_uniform(n[17], n[18], at + i * S) < rate ? 0.0f : keep;

@@ -27,7 +27,9 @@
     enum { R = ROWS / WARPS / 16, AT_ONCE = TEXT_AT_ONCE, PARTS = AT_ONCE / 8 };
     typedef TEXT_ELEMENT elem;
 #if TEXT_DROPPED
-    const int64_t seed = now[0].whole, step = now[1].whole;
+    const int64_t seed = now[0].whole, step = now[1].whole, drawn = now[2].whole;
+#else
+    const int64_t drawn = 0;
 #endif
     enum { PITCH = vwn_laid<elem, D>::PITCH, PITCH_V = vwn_laid<elem, DV>::PITCH };
     enum { PASSING = COLUMNS * (PITCH + PITCH_V), HELD = sizeof(elem) == 4 ? 16 * (COLUMNS + 4) : 0 };

@@ -92,7 +92,7 @@ KERNEL TEXT_NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, 
                 VWN_AT(shrink + i) = less;
             }
             for (int64_t j = 0; DROPPED && j < keys; j++) {
-                const int64_t at = ((b * H + h) * T + t0) * S + u0 + j;
+                const int64_t at = n[19] + ((b * H + h) * T + t0) * S + u0 + j;
                 #pragma omp simd
                 for (int64_t i = c0; i < c1; i++)
                     P[j * BQ + i] *= vwn_uniform(n[17], n[18], at + i * S) < rate ? 0.0f : keep;

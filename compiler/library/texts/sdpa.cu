@@ -31,7 +31,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
 #endif
     /* the number that dropout draws for this thread's first query and key 0 */
-    const int64_t draws = ((b * H + h) * T + t0 + row) * S;
+    const int64_t draws = drawn + ((b * H + h) * T + t0 + row) * S;
     /* A power of 2 is taken of score * per_score less that of the greatest one. A score is a product of rows, turned where the scale is
      * negative; a soft cap has everything in it. */
     const real per_score = CAPPED ? 1.0f : fmaxf(scale < 0 ? -scale * log2_e : scale * log2_e, 1e-30f);

@@ -13,7 +13,7 @@ KERNEL TEXT_NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, 
 #if TEXT_OLDEST
     const integer *const start = p[9];
 #endif
-    const int of_q = n[19] & 1, of_k = n[19] >> 1 & 1;
+    const int of_q = n[20] & 1, of_k = n[20] >> 1 & 1;
     const int64_t part = of_q ? PART : SLICE, share = H / K;
     const int64_t parts = (S + part - 1) / part, ranges = (T + RANGE - 1) / RANGE;
     for (int64_t row = lo; row < hi; row++) {

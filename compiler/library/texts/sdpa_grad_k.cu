@@ -149,7 +149,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         const elem *const Q = passing + stage * PASSING, *const G = Q + COLUMNS * PITCH;
         const int head = h, t0 = t;
         seek(COLUMNS);
-        const int64_t draws = ((b * H + g * share + head) * T + t0) * S + u0 + row;
+        const int64_t draws = drawn + ((b * H + g * share + head) * T + t0) * S + u0 + row;
         /* what lies between this warp's first key and query j0 of the tile, and what is seen there */
         const auto ahead = [&](int j0) { return t0 + j0 - u0 - base; };
         const auto drawn = [&](int r, int j) {

@@ -64,7 +64,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             mean[at] = total[r];
     }
     /* the number that dropout draws for this thread's first query and key 0 */
-    const int64_t draws = ((b * H + h) * T + t0 + row) * S;
+    const int64_t draws = drawn + ((b * H + h) * T + t0 + row) * S;
     const real per_score = scale * log2_e;
     real A[R * D / 8][4];
     vwn_clear<R * D>(A);
