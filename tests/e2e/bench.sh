@@ -27,7 +27,10 @@ has out '"schema":"vwn.bench"'
 has out '"data":"synthetic"'
 [ "$(wc -l < out)" -eq 1 ] || fail "more than one line of JSON"
 cp out old.json
+# a machine that copied faster by far is told of
+sed 's/"copy_gb_s":/&2/' old.json > fast.json && mv fast.json old.json
 expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json --kernels
+has out 'as much of a ratio may be its doing'
 has out 'against    old.json: best step was'
 has out 'ratio'
 expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json --kernels --json

@@ -88,6 +88,8 @@ awk 'function at(v) { k = int((v - lo) / (hi - lo) * 20); return k > 19 ? 19 : k
      }' x y > wanted
 expect 0 "$VWN" inspect runs/grown/ckpt/before_wider.safetensors runs/grown@8 --growth --by tensor --bins 20 --json
 json out
+has out '"before":"runs/grown/ckpt/before_wider.safetensors"'
+has out '"rows":[{"step":8,'
 grep -o "\"path\":\"$path\".*" out | sed 's/^[^{]*{[^}]*"noc":\([0-9.e-]*\).*/\1/' > got
 paste got wanted | awk '{ d = $1 - $2; if (d < 0) d = -d; exit !(d < 1e-6) }' || fail "NOC of $path is $(cat got), wanted $(cat wanted)"
 lacks out '"radius"'

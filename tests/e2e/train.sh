@@ -22,6 +22,8 @@ for kind in nano vwn; do
 done
 expect 2 "$VWN" new nano
 expect 2 "$VWN" new other --from olmo
+expect 5 "$VWN" new nano/model.vwn/below
+has err 'cannot make the folder'
 expect 2 "$VWN" train nano/model.vwn
 has err '--resume'
 expect 0 "$VWN" train nano/model.vwn --resume --until '4 steps' --json

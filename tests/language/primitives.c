@@ -109,6 +109,7 @@ static const Row rows[] = {
     {.name = "reshape", .arg = {"X", "[3, 2]"}, .want = ALL_X, .n = 6},
     {.name = "permute", .arg = {"X", "[2, 1]"}, .want = {-1.5, 3, 0.5, -0.2, 2.5, 1}, .n = 6},
     {.name = "concat", .arg = {"X, X", "1"}, .want = {-1.5, 0.5, 2.5, 3, -0.2, 1, -1.5, 0.5, 2.5, 3, -0.2, 1}, .n = 12},
+    {.name = "concat", .arg = {"X", "2"}, .want = ALL_X, .n = 6},
     {.name = "split", .arg = {"X", "3"}, .want = {0.5, -0.2}, .n = 2, .suffix = "[2]", .any = {NULL, "nl"}},
     {.name = "first", .arg = {"X", "2"}, .want = {-1.5, 0.5, 3, -0.2}, .n = 4},
     {.name = "rest", .arg = {"X", "2"}, .want = {2.5, 1}, .n = 2},

@@ -1,17 +1,21 @@
-# run.sh - draws faults anywhere in compiler, runtime and grammar, plants one at a time, and runs the tests that could find it.
+# run.sh - draws faults anywhere in compiler, runtime and grammar, plants one at a time, and runs what could find it.
 #
-# In:  run.sh BUILD [SEED [N [PLACE...]]]: a build, what is drawn (mutate.c), how many, or the places themselves. known.txt, beside
-#      this file, names places that are not drawn, since their faults change nothing that can be seen, with the reason. map.txt: the tests that a folder's or a file's
-#      faults are looked for with, in this order. Instead of it, in the environment, VWN_REACHED: what reach.sh wrote.
-#          VWN_MUTANT_SECONDS   of processor time that tests may take for a fault (30)
+# In:  run.sh BUILD [SEED [N [PLACE...]]]: a build, what is drawn (mutate.c), how many, or the places themselves.
+#      known.txt names places that are not drawn, with the reason. map.txt has the tests with which a fault of a folder
+#      or a file is looked for, in this order. In the environment:
+#          VWN_REACHED          what reach.sh wrote: the tests that reach the line of a fault, instead of the map's
+#          VWN_MUTANT_TESTS     tests, instead of both
+#          VWN_MUTANT_SECONDS   of processor time for a fault, after which no further test begins (30)
 #          VWN_MUTANT_JOBS      how many faults at a time (2)
 #          VWN_MUTANT_LEAST     of a hundred that must be found (90)
-#          VWN_MUTANT_LOG       a file for lines of: place, line, what became of it, test, processor time; what is in it is not
-#                               tried again; beside it, as .passed, the tests that each place's fault has passed
-# Out: status 0 when enough are found. A test finds a fault by any end but status 0 and 77, and by taking ten times its time.
-#      What does not compile, or compiles to the same code, is drawn again.
-# The one idea: what was mutated is compiled as its build compiles it and linked before the libraries, whose own copy the linker
-#      then leaves out. Nothing of a source is quoted: a place is a file, a function, a kind and a number.
+#          VWN_MUTANT_LEFT      1: places that known.txt names as not found yet are drawn, too
+#          VWN_MUTANT_LOG       a file for lines of: place, line, what became of it, test, hundredths of a second of
+#                               processor time. What is in it is not tried again; beside it, as .passed, stand the
+#                               tests that each place's fault has passed
+# Out: status 0 when enough are found. A test finds a fault by any end but status 0 and 77, and by taking ten times its
+#      time. What does not compile, or compiles to the same code, is drawn again.
+# The one idea: what was mutated is compiled as its build compiles it and linked before the libraries, whose own copy
+#      the linker then leaves out. Nothing of a source is quoted: a place is a file, a function, a kind and a number.
 set -u
 build=$1
 seed=${2:-1}
@@ -120,6 +124,7 @@ link() {
         name=$(basename "$object" | tr + /)
         case " $head " in
         *" $name "*) head=$(echo " $head " | sed "s# $name # $work/$object #") ;;
+        CMakeFiles/vwn.dir/*) ;; # of the program alone
         *) rest=" $work/$object$rest" ;;
         esac
     done
@@ -156,14 +161,14 @@ run_test() {
     mkdir scratch
     # shellcheck disable=SC2086
     (cd scratch && ulimit -t "$seconds" && ulimit -v 33554432 && ulimit -c 0 &&
-        exec env $settings VWN="$work/bin/vwn" $cache timeout -s KILL $((seconds * 6)) "$@") > test.out 2>&1
+        exec env $settings VWN="$work/bin/vwn" VWN_TEST_STOP=1 $cache timeout -s KILL $((seconds * 6)) "$@") > test.out 2>&1
 }
 
 # The tests of a place, those that take least first, each with its seconds: what reaches the block of a function; of a table, a
 # macro, constants, and what became a part of a caller's block, what reaches the file at all; else what the map has.
 tests_of() { # FILE LINE BEGIN
-    : > tests
-    [ -z "$reached" ] ||
+    printf '%s\n' "${VWN_MUTANT_TESTS:-}" | tr ' ' '\n' > tests
+    [ -z "$reached" ] || grep -q . tests ||
         awk -v file="$1" -v line="$2" -v begin="$3" '
             $1 == file { all = all "," $3 }
             $1 == file && begin > 0 && $2 >= begin && $2 <= line && $2 >= at { best = $3; at = $2 }
@@ -207,7 +212,7 @@ try() {
     tests_of "${1%%:*}" "$2" "$3"
     while read -r test usual; do
         grep -qxF "$1 $test" "$log.passed" && continue
-        [ $((spent - begun + ${usual%.*} * 100)) -lt $((limit * 100)) ] || continue
+        [ $((spent - begun)) -lt $((limit * 100)) ] || return
         run_test "$test" $((${usual%.*} * 10 + 10)) < /dev/null
         status=$?
         count_time
@@ -246,6 +251,7 @@ cp "${MUTATE:-$build/tests/mutants/mutate}" mutate
 commands > commands
 sources > files
 ctest --test-dir "$build" --show-only=json-v1 | awk -f "$mutants/tests.awk" > tests
+[ -n "${VWN_MUTANT_LOG:-}" ] || rm -f "$log" "$log.passed"
 touch "$log" "$log.passed"
 ./mutate draw "$root" "$seed" $((wanted * 2 + 50)) < files > drawn
 if [ $# -gt 0 ]; then
@@ -253,7 +259,8 @@ if [ $# -gt 0 ]; then
     wanted=$#
     printf '%s\n' "$@" | awk 'NR == FNR { want[$1] = 1; next } $1 in want' - drawn > places
 else
-    awk '!all { if ($1 == "=") known[$2] = 1; next } !($1 in known)' all=0 "$mutants/known.txt" all=1 drawn > places
+    awk -v left="${VWN_MUTANT_LEFT:-0}" '!all { if ($1 == "=" || (left != 1 && $1 == "-")) known[$2] = 1; next } !($1 in known)' \
+        all=0 "$mutants/known.txt" all=1 drawn > places
 fi
 job=1
 while [ $job -le "$jobs" ]; do

@@ -7,7 +7,7 @@
 #          = kernel.ops                  a test that must not pass then: an e2e script, or a program and its arguments
 #      Of a header, every C file that includes it itself is compiled again; of a text of compiler/library/texts, the table
 #      that the build makes of them.
-#      Every sixtieth fault is planted; with VWN_TEST_WHOLE=1, or when a text of them is asked for, all. The texts of the others
+#      Every 120th fault is planted; with VWN_TEST_WHOLE=1, or when a text of them is asked for, all. The texts of the others
 #      are looked for in their files.
 # Out: status 0 when every fault that was planted was found. A test finds a fault by any end but status 0, and by running for
 #      three minutes. A text that does not stand in its file once, and a mutant that does not compile, are
@@ -146,7 +146,7 @@ judge() {
 
 judge_or_look() {
     faults=$((faults + 1))
-    if [ -n "$only" ] || [ "${VWN_TEST_WHOLE:-0}" = 1 ] || [ $((faults % 60)) -eq 1 ]; then
+    if [ -n "$only" ] || [ "${VWN_TEST_WHOLE:-0}" = 1 ] || [ $((faults % 120)) -eq 1 ]; then
         judge
     else
         left=$((left + 1))
