@@ -373,7 +373,7 @@ File *grown_file(Eval *ev, File *f, size_t n)
         const Ast *items = f->grows.v[i]->kid[2];
         size_t n_lets = 0;
         const char **written = NEW_ARRAY(ev->arena, const char *, (items ? items->n : 0) + 1);
-        File *after = stage_file(ev, f, now, items, &n_lets, written);
+        File *after = stage_file(ev, now, now, items, &n_lets, written);
         if (!after)
             return now;
         now = after;
@@ -402,7 +402,7 @@ void build_grow(Eval *ev, File *f)
                 err(ev, "E0111", it->kid[0]->span, "", "%s has no model to grow", now->path);
             return;
         }
-        File *after = grow_one(ev, f, now, it, before, was);
+        File *after = grow_one(ev, of == f ? now : f, now, it, before, was); /* right sides see the file before the step */
         if (!after)
             return;
         if (ev->unit->grow.n)

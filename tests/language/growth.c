@@ -157,11 +157,41 @@ static void test_large(Test *t)
     }
 }
 
+/* 1 layer, then 2 * 1 + 1, then 2 * 3 + 1: each right side sees the file before its step, in a plan as where steps were
+ * carried out before, and so do `fill` and a check. */
+static void test_steps(Test *t)
+{
+    static const char text[] =
+        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet L = 1\n"
+        "model m {\n  context = 8\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n"
+        "  out_init = normal(std = 0.02)\n  pre_norm = rms_norm(eps = 1e-5)\n  connection = residual()\n"
+        "  embed tokens { vocab = 8 }\n  for layer in 1..L { linear { out = 4 } }\n"
+        "  head lm { norm = rms_norm(eps = 1e-5) }\n}\n"
+        "grow a { when = step >= 10, let L = 2 * L + 1, fill { layers = normal(std = L) }, check L == 1 }\n"
+        "grow b { when = step >= 20, let L = 2 * L + 1, fill { layers = normal(std = L) }, check L == 3 }\n";
+    static const size_t layers[] = {1, 3, 7};
+    for (size_t grown = 0; grown < COUNT_OF(layers); grown++) {
+        Ctx *ctx = ctx_new(NULL);
+        Unit *u = check_file(
+            ctx, &(CheckOptions){.path = "-", .text = text, .text_length = strlen(text), .grown = grown});
+        bool fine = !diag_errors(ctx) && u->model && u->grown == grown && u->grow.n == 2 - grown;
+        EXPECT(t, "steps", fine);
+        EXPECT(t, "the grown file", fine && u->model->sublayer.n == layers[grown]);
+        for (size_t i = 0; fine && i < u->grow.n; i++) {
+            const GrowStep *g = &u->grow.v[i];
+            EXPECT(t, g->name, g->before->sublayer.n == layers[grown + i] && g->after->sublayer.n == layers[grown + i + 1]);
+            EXPECT(t, g->name, g->fill.n == 1 && g->fill.v[0].init.a == (double)layers[grown + i]);
+        }
+        ctx_free(ctx);
+    }
+}
+
 int main(void)
 {
     Test t = {0};
     test_sizes(&t);
     test_large(&t);
+    test_steps(&t);
     test_example(&t, VWN_SOURCE_DIR "/examples/09_nexus_growth.vwn");
     test_example(&t, VWN_SOURCE_DIR "/examples/10_tokenformer_growth.vwn");
     test_example(&t, VWN_SOURCE_DIR "/examples/11_residual_to_hyper.vwn");
