@@ -419,6 +419,26 @@ static size_t *balanced(Sweep *s)
     return order;
 }
 
+/* Seeds are `train.seed` of the points, which nothing else gives. */
+static bool seeds_fit(Sweep *s, Span at)
+{
+    static const char path[] = "train.seed";
+    Span axis = NO_SPAN;
+    bool set = false;
+    for (size_t i = 0; i < s->n_axis; i++)
+        if (!strcmp(s->axis[i].name, path))
+            axis = s->axis[i].path->span, set = true;
+    for (size_t i = 0; i < s->n_all; i++)
+        set |= !strncmp(s->all[i], path, sizeof path - 1) && s->all[i][sizeof path - 1] == '=';
+    if (!set)
+        return true;
+    Diag *d = err(s->ev, "E0108", at, "given twice", "`seeds` gives `%s` to every point, and so does the sweep", path);
+    if (axis.file)
+        diag_label(s->ev->ctx, d, axis, "the axis");
+    diag_help(s->ev->ctx, d, "leave one of them out");
+    return false;
+}
+
 /* Numbers with their text; n: how many. NULL when a message was filed. */
 static int64_t *seeds_of(Sweep *s, const Ast *seeds, const char *given, size_t *n)
 {
@@ -448,7 +468,7 @@ static int64_t *seeds_of(Sweep *s, const Ast *seeds, const char *given, size_t *
             }
     }
     *n = v.list->n;
-    return out;
+    return seeds_fit(s, expr->span) ? out : NULL;
 }
 
 static SweepPoint seeded(Sweep *s, const SweepPoint *config, int64_t seed)
@@ -457,7 +477,8 @@ static SweepPoint seeded(Sweep *s, const SweepPoint *config, int64_t seed)
     SweepPoint p = *config;
     p.set = NEW_ARRAY(a, const char *, p.n_set + 2);
     memcpy(p.set, config->set, p.n_set * sizeof *p.set);
-    p.set[p.n_set++] = arena_printf(a, "train.seed=%lld", (long long)seed);
+    if (s->target->train_ast) /* what has none can be listed */
+        p.set[p.n_set++] = arena_printf(a, "train.seed=%lld", (long long)seed);
     p.name = arena_printf(a, "%s%sseed-%lld", config->name, *config->name ? "_" : "", (long long)seed);
     p.seed = seed;
     return p;

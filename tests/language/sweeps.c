@@ -112,19 +112,41 @@ static int oracle(Arena *a, const Made *m, const char **out)
             if (m->let)
                 buf_printf(&b, "follows=%d ", m->value[0][at[0]] + 100);
             if (m->seeds)
-                buf_printf(&b, "train.seed=%d ", m->seeds == 1 ? 7 : k + 1);
+                buf_printf(&b, "seed %d", m->seeds == 1 ? 7 : k + 1);
             out[n++] = b.s;
         }
     }
     return n;
 }
 
-static const char *settings(Arena *a, const SweepPoint *p)
+static const char *settings(Arena *a, const SweepPlan *of, const SweepPoint *p)
 {
     Buf b = buf_new(a);
     for (size_t i = 0; i < p->n_set; i++)
         buf_printf(&b, "%s ", p->set[i]);
+    if (of->seeded)
+        buf_printf(&b, "seed %d", (int)p->seed);
     return b.s;
+}
+
+/* A seed is a setting of what is trained; a file without `train` is listed. */
+static void seeds_are_settings(Test *t)
+{
+    static const char model[] =
+        "import \"std/transformer\"\nimport \"std/connections\"\nmodel m {\n  context = 8, width = 8, mask = causal\n"
+        "  init = zeros, out_init = zeros, pre_norm = none, connection = residual()\n  embed tokens { vocab = 256 }\n"
+        "  ffn { hidden = 8, activation = gelu }\n  head lm { }\n}\n";
+    static const char train[] = "train {\n  data = text_file(\"t\"), tokenizer = bytes(), batch = 2 seqs, length = 3 steps\n"
+                                "  seed = 1, precision = fp32, optimizer sgd { lr = 1, momentum = 0, weight_decay = 0 }\n}\n";
+    for (int trained = 0; trained < 2; trained++) {
+        char text[2000];
+        snprintf(text, sizeof text, "%s%ssweep s { vary { ffn.hidden = [8] }, seeds = [5] }\n", model, trained ? train : "");
+        Checked c = check_text("-", text, NULL);
+        const SweepPlan *p = c.unit && c.unit->sweep.n ? &c.unit->sweep.v[0] : NULL;
+        EXPECT(t, text, p && p->n == 1 && p->point[0].n_set == 1 + (size_t)trained && p->point[0].seed == 5);
+        EXPECT(t, text, p && (!trained || !strcmp(p->point[0].set[1], "train.seed=5")));
+        ctx_free(c.ctx);
+    }
 }
 
 /* Wherever it stops, two values of an axis of a full product have had almost equally many points. */
@@ -158,7 +180,7 @@ static void one(Test *t, uint64_t seed)
     const SweepPlan *p = c.unit && c.unit->sweep.n ? &c.unit->sweep.v[0] : NULL;
     EXPECT(t, text, (p != NULL) == (n > 0) && (!p || p->n == (size_t)n));
     for (size_t i = 0; p && i < p->n; i++) {
-        const char *got = settings(a, &p->point[i]);
+        const char *got = settings(a, p, &p->point[i]);
         int k = m.interleaved ? 0 : (int)i;
         while (m.interleaved && k < n && (seen[k] || strcmp(got, wanted[k]) != 0))
             k++;
@@ -259,6 +281,7 @@ int main(void)
     Test t = {0};
     halton(&t);
     lists(&t);
+    seeds_are_settings(&t);
     for (uint64_t seed = 1; seed <= 300; seed++)
         one(&t, seed);
     return test_end(&t);
