@@ -555,7 +555,7 @@ static Val same_as(Algebra *s, Val v)
     case OP_CUMSUM: case OP_ROLL: return is_one(in->d[n->a.i]) ? n->in[0] : 0;
     case OP_SHIFT: {
         Shape shape = n->shape;
-        return is_one(in->d[n->a.i]) && n->a.j != 0 ? number(s, n->a.x, &shape, DT_REAL) : 0;
+        return is_one(in->d[n->a.i]) && n->a.j != 0 ? number(s, n->a.x, &shape, (DType)n->dtype) : 0;
     }
     case OP_TOP_K: {
         Shape shape = n->shape;

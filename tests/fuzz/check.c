@@ -3,8 +3,13 @@
  * In:  any bytes as the text of a `.vwn` file.   Out: a crash when something is broken:
  * a broken invariant (ST_BUG), memory above the limit, a formatter that changes the tree or is not
  * idempotent, a diagnostic that cannot be rendered.
+ * The one idea: most files that a person writes are valid, and most faults lie behind the first error; so half of what is
+ * made of a file is edited as a person edits (random/alike.c), the rest byte by byte.
  */
 #include "compiler/model/model.h"
+
+#include "random/generate.h"
+#include "support/fuzz.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +46,26 @@ static void render_all(Ctx *ctx)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+static bool valid;
+
+bool fuzz_valid(void)
+{
+    return valid;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
+{
+    if (seed % 4 == 0 && LLVMFuzzerMutate)
+        return LLVMFuzzerMutate(data, size, most);
+    Ctx *ctx = ctx_new(NULL);
+    if (!ctx)
+        return size;
+    const char *text = edit_alike(ctx->program, seed, arena_copy(ctx->program, (const char *)data, size));
+    size_t n = strlen(text) < most ? strlen(text) : most;
+    memcpy(data, text, n);
+    ctx_free(ctx);
+    return n;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -49,12 +73,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!ctx)
         return 0;
     ctx->byte_limit = (size_t)1 << 30;
+    valid = false;
     CtxGuard guard;
     if (CTX_TRY(ctx, &guard)) {
         format_twice(ctx, (const char *)data, size);
         diag_truncate(ctx, 0);
         CheckOptions how = {.path = "-", .text = (const char *)data, .text_length = size};
         check_file(ctx, &how);
+        valid = !diag_errors(ctx);
         ctx_leave(ctx, &guard);
     } else if (ctx->raised == ST_BUG || ctx->raised == ST_ENVIRONMENT) {
         broken("raised", ctx->message);

@@ -186,9 +186,28 @@ static void test_steps(Test *t)
     }
 }
 
+/* One position: what is shifted is a number, an integer where ids are shifted. */
+static void test_one_position(Test *t)
+{
+    Checked c = check_text("one.vwn",
+                           "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet F = 2\n"
+                           "model m {\n  context = 1\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n"
+                           "  out_init = normal(std = 0.02)\n  pre_norm = none\n  connection = residual()\n"
+                           "  embed tokens { vocab = 8 }\n  embed ngrams { vocab = 8, order = 2, rows = 5, width = 2 }\n"
+                           "  ffn { hidden = F, activation = gelu }\n  head lm { norm = none }\n}\n"
+                           "grow g { when = start, let F = 5, check preserves(none), check alive(steps = 1) }\n",
+                           NULL);
+    if (expect_fine(t, "one position", &c)) {
+        const GrowthProof *p = growth_prove(growth_plan(&c.unit->grow.v[0], c.ctx->program), c.ctx->program);
+        EXPECT(t, "one position", p->dead == 0 && p->blocks == 2);
+    }
+    ctx_free(c.ctx);
+}
+
 int main(void)
 {
     Test t = {0};
+    test_one_position(&t);
     test_sizes(&t);
     test_large(&t);
     test_steps(&t);

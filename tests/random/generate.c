@@ -1,44 +1,13 @@
-/* generate.c - see generate.h: models, connections, training. */
-#include "generate.h"
+/* generate.c - see generate.h: models and their connections. */
+#include "file.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { BLOCKS_MOST = 3, LAYERS_MOST = 4 };
-
-typedef struct Shape {
-    int D, embed, closed;    /* widths: of the backbone, of the embedding, of what heads read */
-    int layers, sublayers;   /* of a layer */
-    int widths[LAYERS_MOST]; /* of each layer, where they differ */
-    bool varies;             /* the width does */
-    bool carried;            /* and so does what sublayers read */
-    bool own_norm;           /* the connection has the last norm */
-    bool by_layer;           /* the connection counts layers */
-    bool in_layer;           /* what is written stands in the loop over layers */
-    bool shares;             /* sublayers of a layer share the connection's weights */
-    bool documents;
-    int vocab, context, streams;
-    const char *mask;
-    const char *block[BLOCKS_MOST]; /* own sublayers */
-    int blocks;
-} Shape;
-
-typedef struct File {
-    Writer w;
-    bool lean;
-    Shape s;
-    const char *connection;
-} File;
-
-#define PUT(f, ...) buf_printf(&(f)->w.b, __VA_ARGS__)
 
 static const char *yes(File *f)
 {
     return one_in(&f->w, 2) ? "true" : "false";
 }
-
-/* One of a few texts, printed into an arena. */
-#define TEXT(f, ...) arena_printf((f)->w.b.arena, __VA_ARGS__)
 
 static const char *norm_text(File *f)
 {
@@ -49,6 +18,12 @@ static const char *norm_text(File *f)
     case 3: return TEXT(f, "layer_norm(eps = %g, bias = %s)", 0.05, yes(f));
     default: return "rms_norm(eps = 1e-3)";
     }
+}
+
+/* Up to `most`, often 1, at times 0. */
+static int extent(File *f, int most)
+{
+    return one_in(&f->w, 24) ? 0 : one_in(&f->w, 8) ? 1 : range(&f->w, 1, most);
 }
 
 static const char *activation(File *f)
@@ -357,7 +332,7 @@ static void ffn_text(File *f, const char *sep)
     if (f->s.varies && f->s.in_layer && one_in(&f->w, 2))
         PUT(f, "hidden = 2 * widths[layer]");
     else
-        PUT(f, "hidden = %d", range(&f->w, 1, 19));
+        PUT(f, "hidden = %d", extent(f, 19));
     PUT(f, "%sactivation = %s", sep, activation(f));
     if (one_in(&f->w, 2))
         PUT(f, "%sgated = true", sep);
@@ -371,10 +346,11 @@ static void ffn_text(File *f, const char *sep)
 
 static void moe_text(File *f, const char *sep)
 {
-    int experts = range(&f->w, 1, 6);
+    int experts = one_in(&f->w, 4) ? 1 : range(&f->w, 1, 6);
+    int active = one_in(&f->w, 3) ? 1 : range(&f->w, 1, experts < 3 ? experts : 3);
     PUT(f, "experts = %d%sactive = %d%shidden = %d%sactivation = %s%sscores = %s", experts, sep,
-        range(&f->w, 1, experts < 3 ? experts : 3), sep, range(&f->w, 1, 9), sep, activation(f),
-        sep, one_in(&f->w, 3) ? "sigmoid" : "softmax");
+        active, sep, extent(f, 9), sep, activation(f), sep,
+        one_in(&f->w, 2) ? "sigmoid" : "softmax");
     PUT(f, "%snormalize = %s%sbalance = %g", sep, yes(f), sep, one_in(&f->w, 4) ? 0.0 : 0.02);
     if (one_in(&f->w, 3))
         PUT(f, "%sz_loss = 0.01", sep);
@@ -476,7 +452,7 @@ static void mtp_heads(File *f, int n)
 static void heads(File *f)
 {
     Shape *s = &f->s;
-    bool tied = s->embed == s->closed && s->embed && one_in(&f->w, 4);
+    bool tied = s->tied = s->embed == s->closed && s->embed && one_in(&f->w, 4);
     PUT(f, "  head lm { ");
     PUT(f, "norm = %s", s->own_norm || one_in(&f->w, 8) ? "none" : norm_text(f));
     if (tied)
@@ -496,143 +472,6 @@ static void heads(File *f)
     PUT(f, " }\n");
     if (!s->by_layer && !s->varies && !tied && one_in(&f->w, 4))
         mtp_heads(f, range(&f->w, 1, f->lean ? 1 : 3));
-}
-
-/* ---- training ---- */
-
-static const char *length_text(File *f, int steps) /* of a warm-up, a decay */
-{
-    switch (roll(&f->w, 3)) {
-    case 0: return "20%";
-    case 1: return TEXT(f, "%d steps", steps);
-    default: return TEXT(f, "%d tokens", steps * 16);
-    }
-}
-
-static const char *rate_text(File *f, double peak)
-{
-    static const char *const run[] = {"if step < 1 then %g else %g * (1 - 0.5 * progress)",
-                                      "%g * min(1, (step + 1) / 3) + 0 * %g",
-                                      "if train.loss > 3 then %g else 0.9 * %g",
-                                      "%g * exp(-progress) + 0 * tokens * %g",
-                                      "if grad_norm < 5 and step > 0 then %g else 0.8 * %g",
-                                      "max(%g, 0.5 * %g) / sqrt(1 + epoch)",
-                                      "%g * cos(step / length) ^ 2 + 0.1 * %g",
-                                      "if step mod 2 == 0 then %g else %g / 2"};
-    double floor = peak / 10;
-    switch (roll(&f->w, 7)) {
-    case 0: return TEXT(f, "constant(peak = %g, warmup = %s)", peak, length_text(f, 2));
-    case 1:
-        return TEXT(f, "linear(peak = %g, floor = %g, warmup = %s)", peak, floor,
-                    length_text(f, 1));
-    case 2:
-        return TEXT(f, "cosine(peak = %g, floor = %g, warmup = %s%s)", peak, floor,
-                    length_text(f, 1), one_in(&f->w, 2) ? ", total = 7 steps" : "");
-    case 3: return TEXT(f, "power(peak = %g, scale = %g, exponent = -0.4)", peak, 3 * peak);
-    case 4:
-        return TEXT(f, "wsd(peak = %g, warmup = %s, decay = %s)", peak, length_text(f, 1),
-                    length_text(f, 2));
-    case 5: return TEXT(f, ANY(&f->w, run), peak, peak);
-    default: return TEXT(f, "%g", peak);
-    }
-}
-
-static void groups(File *f, const char *indent, bool muon)
-{
-    muon = muon && strstr(f->w.b.s, "embed tokens");
-    if (one_in(&f->w, 3))
-        PUT(f, "%sgroup embedding { %s }\n", indent,
-            one_in(&f->w, 4)   ? "frozen = true"
-            : one_in(&f->w, 2) ? "weight_decay = 0"
-                               : "lr_scale = 0.4");
-    if (one_in(&f->w, 3))
-        PUT(f, "%sgroup \"embed.*\" { weight_decay = 0.3, lr_scale = 2 }\n", indent);
-    if (muon && one_in(&f->w, 3))
-        PUT(f, "%sgroup \"embed.tokens.W\" { update = %s }\n", indent,
-            one_in(&f->w, 2) ? "adamw" : "muon");
-}
-
-static void optimizer(File *f)
-{
-    const char *decay = one_in(&f->w, 3) ? "0" : "0.1";
-    switch (roll(&f->w, 4)) {
-    case 0:
-        PUT(f, "  optimizer sgd {\n    lr = %s\n    momentum = %g\n    weight_decay = %s\n",
-            rate_text(f, 0.05), one_in(&f->w, 3) ? 0.0 : 0.8, decay);
-        if (one_in(&f->w, 3))
-            PUT(f, "    nesterov = true\n");
-        groups(f, "    ", false);
-        break;
-    case 1:
-        PUT(f,
-            "  optimizer lion {\n    lr = %s\n    betas = [0.9, 0.97]\n    weight_decay = %s\n",
-            rate_text(f, 0.01), decay);
-        groups(f, "    ", false);
-        break;
-    case 2:
-        PUT(f,
-            "  optimizer muon {\n    lr = %s\n    momentum = 0.9\n    weight_decay = %s\n    "
-            "steps = %d\n",
-            rate_text(f, 0.02), decay, range(&f->w, 1, 5));
-        PUT(f, "    adamw { %sbetas = [0.8, 0.9], eps = 1e-6 }\n",
-            one_in(&f->w, 2) ? TEXT(f, "lr = %s, ", rate_text(f, 0.01)) : "");
-        if (one_in(&f->w, 3))
-            PUT(f, "    rms = 0.2\n");
-        if (one_in(&f->w, 3))
-            PUT(f, "    nesterov = false\n");
-        groups(f, "    ", true);
-        break;
-    default:
-        PUT(f,
-            "  optimizer adamw {\n    lr = %s\n    betas = [0.8, 0.9]\n    eps = 1e-6\n    "
-            "weight_decay = %s\n",
-            rate_text(f, 0.01), decay);
-        groups(f, "    ", false);
-    }
-    PUT(f, "  }\n");
-}
-
-static void training(File *f, const char *data)
-{
-    static const char *const precisions[] = {"fp32", "fp32",
-                                             "mixed(compute = bf16, master = fp32)",
-                                             "mixed(compute = fp16, master = fp32)"};
-    int micro = range(&f->w, 1, 3), parts = one_in(&f->w, 3) ? 2 : 1;
-    PUT(f, "\ntrain {\n  %s\n  batch = %d seqs\n", data, micro * parts);
-    if (parts > 1)
-        PUT(f, "  micro_batch = %d seqs\n", micro);
-    PUT(f, "  length = %d steps\n  seed = %d\n  precision = %s\n", range(&f->w, 4, 9),
-        range(&f->w, 0, 99), ANY(&f->w, precisions));
-    if (one_in(&f->w, 2))
-        PUT(f, "  clip = %g\n", 0.5 * range(&f->w, 1, 4));
-    if (one_in(&f->w, 3))
-        PUT(f, "  average = ema(decay = %s)\n",
-            one_in(&f->w, 2) ? "0.9" : "min(0.9, (step + 1) / (step + 3))");
-    static const char *const again[] = {"attention", "ffn", "layer", "connection",
-                                        "ffn, attention"};
-    if (one_in(&f->w, 5) && f->s.layers > 0 && strstr(f->w.b.s, "    attention n"))
-        PUT(f, "  recompute = [%s]\n", again[roll(&f->w, 3)]);
-    optimizer(f);
-    if (one_in(&f->w, 2))
-        PUT(f, "  eval { every = %d steps, batches = 2 }\n", range(&f->w, 1, 3));
-    if (one_in(&f->w, 3))
-        PUT(f, "  checkpoint { every = 2 steps, keep = 1 }\n");
-    if (one_in(&f->w, 3))
-        PUT(f, "  log { every = 1 steps }\n");
-    PUT(f, "}\n");
-}
-
-static void growth(File *f)
-{
-    static const char *const when[] = {"step >= 3", "plateau(train.loss, window = 1 steps, less_than = 60%)", "progress >= 0.75"};
-    static const char *const training[] = {
-        "", "  old { lr_scale = 0.5, warmup = 2 steps }\n  train { length = 4 steps, clip = 1 }\n",
-        "  new { lr_scale = if step < 5 then 2 else 1 }\n"};
-    int k = one_in(&f->w, 2) ? 0 : one_in(&f->w, 2) ? 1 : 2;
-    PUT(f,
-        "\ngrow larger {\n  when = %s\n  let %s\n  fill { entry = zeros, exit = normal(std = "
-        "0.02) }\n%s  check params > 0\n  check alive(none)\n}\n",
-        when[k], one_in(&f->w, 2) ? "L = L + 1" : "F = 2 * F", training[k]);
 }
 
 /* ---- files ---- */
@@ -680,8 +519,11 @@ static void text_model(File *f)
     s->D = s->embed = s->closed = width_of(f);
     s->layers = range(&f->w, 0, f->lean ? 1 : 2);
     s->sublayers = range(&f->w, 1, f->lean ? 1 : 3);
-    s->vocab = range(&f->w, 2, 24);
-    s->context = range(&f->w, 1, 14);
+    static const int far[] = {160, 1024, 2048};
+    s->vocab = one_in(&f->w, 24) ? 1 : range(&f->w, 2, 24);
+    s->context = one_in(&f->w, 24)  ? ANY(&f->w, far)
+                 : one_in(&f->w, 8) ? 1
+                                    : range(&f->w, 1, 14);
     bool wide = one_in(&f->w, 20); /* products that are rounded */
     if (wide)
         s->D = s->embed = s->closed = s->vocab = 64, s->context = 32;
@@ -701,7 +543,7 @@ static void text_model(File *f)
         write_block(&f->w, s->block[i], s->carried ? 0 : s->D, s->vocab, f->lean ? 6 : 14);
     }
     own_connections(f);
-    PUT(f, "\nlet D = %d\nlet F = %d\n", s->D, wide ? 64 : range(&f->w, 1, 13));
+    PUT(f, "\nlet D = %d\nlet F = %d\n", s->D, wide ? 64 : extent(f, 13));
     if (s->varies) {
         PUT(f, "let widths = [");
         for (int i = 0; i < s->layers; i++)
@@ -726,14 +568,14 @@ static void text_model(File *f)
         return;
     int distinct = s->vocab < 12 ? s->vocab : 12;
     if (one_in(&f->w, 4))
-        training(f, TEXT(f, "data = token_files(\"tokens_%d.bin\", dtype = u16, val = 20%%%s)",
+        write_training(f, TEXT(f, "data = token_files(\"tokens_%d.bin\", dtype = u16, val = 20%%%s)",
                          s->vocab, s->documents ? ", separator = 0" : ""));
     else
-        training(
+        write_training(
             f, TEXT(f, "data = text_file(\"text_%d.txt\", val = 20%%%s)\n  tokenizer = chars()",
                     distinct, s->documents ? ", separator = \"a\"" : ""));
     if (!s->varies && one_in(&f->w, 3))
-        growth(f);
+        write_growth(f);
 }
 
 /* Images, read by a classifier or noised. */
@@ -754,7 +596,7 @@ static void image_model(File *f, bool noise)
     bool class = !noise && one_in(&f->w, 2), adaptive = noise;
     s->context = side * side + class;
     own_connections(f);
-    PUT(f, "\nlet D = %d\nlet F = %d\nlet L = %d\n\nmodel made {\n", s->D, range(&f->w, 1, 13),
+    PUT(f, "\nlet D = %d\nlet F = %d\nlet L = %d\n\nmodel made {\n", s->D, extent(f, 13),
         s->layers);
     scope_attributes(f);
     if (noise)
@@ -796,12 +638,12 @@ static void image_model(File *f, bool noise)
             "}\n}\n",
             norm_text(f), one_in(&f->w, 2) ? "first" : "mean", classes, yes(f),
             one_in(&f->w, 2) ? 0.1 : 0.0);
-    training(f, TEXT(f,
+    write_training(f, TEXT(f,
                      "data = arrays(image = \"image_%d_%d.npy\", labels = \"labels_%d.npy\", "
                      "val = 25%%)",
                      channels, side * patch, classes));
     if (one_in(&f->w, 3))
-        growth(f);
+        write_growth(f);
 }
 
 char *generate_file(Arena *arena, uint64_t seed)
@@ -816,21 +658,4 @@ char *generate_file(Arena *arena, uint64_t seed)
         kind == 0 ? "import \"std/vision\"\n" : "");
     kind < 2 ? image_model(&f, kind == 0) : text_model(&f);
     return f.w.b.s;
-}
-
-char *generate_sweep(Arena *arena, uint64_t seed, const char *text, const char *of)
-{
-    Writer w = {.b = buf_new(arena), .state = seed * 0x9e3779b97f4a7c15u};
-    if (!strstr(text, "let L = "))
-        return NULL;
-    buf_printf(&w.b,
-               "edition = 1\nimport \"%s\" as made\n\nsweep sizes {\n  of = made\n  vary {\n   "
-               " F = [1, %d]\n    L = 1..%d\n  }\n",
-               of, range(&w, 2, 9), range(&w, 1, 2));
-    if (one_in(&w, 2))
-        buf_puts(&w.b, "  skip = F == 1 and L == 1\n");
-    if (one_in(&w, 2))
-        buf_puts(&w.b, "  seeds = [1, 2]\n");
-    buf_puts(&w.b, "}\n");
-    return w.b.s;
 }

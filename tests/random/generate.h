@@ -41,11 +41,11 @@ static inline bool is_lean(uint64_t seed)
 
 /* The file of a seed. */
 char *generate_file(Arena *arena, uint64_t seed);
-/* A file that varies a let of the file `of`, or NULL where that has none. */
-char *generate_sweep(Arena *arena, uint64_t seed, const char *text, const char *of);
 /* The same file after one edit: a token, an attribute, a number or a kind of value is another.
  */
 char *edit_file(Arena *arena, uint64_t seed, const char *text);
+/* alike.c: after one to three edits that leave most files valid. */
+char *edit_alike(Arena *arena, uint64_t seed, const char *text);
 
 /* ---- text.c: pieces of a text ---- */
 /* From after a bracket or separator to the next separator, or the bracket that closes: an item,
@@ -58,6 +58,19 @@ size_t text_pieces(Arena *arena, const char *text, Piece **out);
 size_t text_tokens(Arena *arena, const char *text, Piece **out);
 /* The text with a piece replaced. */
 char *text_replaced(Arena *arena, const char *text, Piece at, const char *by);
+
+/* ---- axes.c ---- */
+/* What `vary` can name: a let, an attribute of a node. */
+typedef struct Axis {
+    const char *path, *node, *name, *value; /* node: in the table of attributes, "let", or "" of a block */
+    Piece at;                               /* of the value */
+} Axis;
+enum { AXES_MOST = 2 };
+size_t text_axes(Arena *arena, const char *text, Axis **out);
+/* A second value of the kind that it has, or NULL. */
+const char *axis_other(Writer *w, Arena *arena, const Axis *a);
+/* A file that varies, in the file `of` whose text this is, a few things, which are told; NULL: there is nothing. */
+char *generate_sweep(Arena *arena, uint64_t seed, const char *text, const char *of, size_t *n, Axis varied[AXES_MOST]);
 
 /* ---- tensors.c ---- */
 /* `block NAME()(x: [B, T, W]) -> [B, T, W]` of up to `most` random operations; width 0: of any

@@ -1,9 +1,9 @@
 /* models.c - whole files made at random, through every verb and every way of computing them.
  *
- * In:  FROM COUNT: seeds (1 100; whole: 1 300); every fourth file is one edit away from a valid one. `--jobs
- * N`; `--stages a,b`: those alone; `--all`: every stage for every model; `--show SEED`: its
+ * In:  FROM COUNT: seeds (1 300; whole: 1 900, both after the files of found/, which failed once; `--found`: those alone);
+ *      every fourth file is edited, so that most are valid. `--jobs N`; `--stages a,b`: those alone; `--all`: every stage for every model; `--show SEED`: its
  * text; `--file FILE`: that text;
- *      `--shrink FILE` or `--shrink SEED`: the smallest text that fails in the same way.
+ *      `--keep`: and what it left in its folder; `--shrink FILE` or `--shrink SEED`: the smallest text that fails in the same way.
  * Out: `N models, ..., N failed`, and the text of what failed as random_SEED.vwn. No file ends
  * a verb by a bug, a signal or after more than ten seconds; a valid one is accepted; what is
  * computed agrees with the reference. The one idea: each file is run in a process of its own,
@@ -14,6 +14,9 @@
 #include "generate.h"
 #include "stages.h"
 
+#include "compiler/front/attribute.h"
+
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -31,7 +34,7 @@ enum { JOBS_MOST = 16, EDITED_EVERY = 4 };
 typedef struct Options {
     uint64_t from, count;
     int jobs;
-    bool all, chosen, first;
+    bool all, chosen, first, keep, found;
     double patience;
     bool take[STAGES];
     char cache[4096];
@@ -41,9 +44,11 @@ typedef struct Options {
 typedef struct Job {
     pid_t pid;
     uint64_t seed;
+    bool found; /* a file that failed once, of the folder found/ */
     const char *text;
     Ctx *ctx;
     char folder[64];
+    bool keep; /* the folder */
     Report *report;
 } Job;
 
@@ -52,10 +57,16 @@ static bool is_edited(uint64_t seed)
     return seed % EDITED_EVERY == EDITED_EVERY - 1;
 }
 
+/* Of those that are edited a third is edited anyhow. */
+static bool is_wild(uint64_t seed)
+{
+    return seed / EDITED_EVERY % 3 == 0;
+}
+
 static char *text_of(Arena *arena, uint64_t seed)
 {
     char *text = generate_file(arena, seed);
-    return is_edited(seed) ? edit_file(arena, seed, text) : text;
+    return !is_edited(seed) ? text : is_wild(seed) ? edit_file(arena, seed, text) : edit_alike(arena, seed, text);
 }
 
 /* ---- one file ---- */
@@ -75,10 +86,9 @@ static void limit(int what, rlim_t most)
     }
 }
 
-static bool start(Job *j, const Options *o, const char *sweep)
+static bool start(Job *j, const Options *o)
 {
     StageOptions how = {.text = j->text,
-                        .sweep = sweep,
                         .cache = o->cache[0] ? o->cache : NULL,
                         .seed = j->seed,
                         .patience = o->patience * (SANITIZED ? 8 : 1)};
@@ -86,7 +96,8 @@ static bool start(Job *j, const Options *o, const char *sweep)
     for (int s = 0; s < STAGES; s++) {
         bool drawn = roll(&w, 1u << 20) % (uint32_t)stage_share[s] == 0 &&
                      (is_lean(j->seed) || !stage_compiles((Stage)s));
-        how.take[s] = o->chosen ? o->take[s] && (o->all || drawn) : o->all || drawn;
+        bool here = o->all || drawn || j->found;
+        how.take[s] = o->chosen ? o->take[s] && here : here && (!j->found || s < STAGE_PROGRAM);
     }
     memset(j->report, 0, sizeof *j->report);
     snprintf(j->folder, sizeof j->folder, "random_%d_%llu", (int)getpid(),
@@ -135,7 +146,8 @@ static bool ended(Job *j, int status)
     }
     if (r->failed && j->pid > 0)
         kill(-j->pid, SIGKILL); /* compilers that it left behind */
-    nftw(j->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    if (!j->keep)
+        nftw(j->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return r->failed;
 }
 
@@ -167,17 +179,28 @@ static Report *shared_report(void)
 
 typedef struct Tally {
     uint64_t models, edited, accepted, accepted_edited, failed;
+    uint64_t sweeps, accepted_sweeps, growth_steps, varied[4];
     uint64_t ran[STAGES], unstable[STAGES];
     double seconds[STAGES], worst[STAGES], slowest[STAGES];
     uint64_t slowest_seed[STAGES];
 } Tally;
 
+static bool changed(const Job *j)
+{
+    return !j->found && is_edited(j->seed);
+}
+
 static void count(Tally *t, const Job *j, bool bad)
 {
     const Report *r = j->report;
     t->models++;
-    t->edited += is_edited(j->seed);
-    *(is_edited(j->seed) ? &t->accepted_edited : &t->accepted) += r->accepted;
+    t->edited += changed(j);
+    *(changed(j) ? &t->accepted_edited : &t->accepted) += r->accepted;
+    t->sweeps += r->swept > 0;
+    t->accepted_sweeps += r->swept == 2;
+    t->growth_steps += (uint64_t)r->grown;
+    for (size_t i = 0; i < sizeof t->varied / sizeof *t->varied; i++)
+        t->varied[i] |= r->varied[i];
     for (int s = 0; s < STAGES; s++) {
         t->ran[s] += r->ran[s];
         t->unstable[s] += r->unstable[s];
@@ -195,14 +218,14 @@ static void count(Tally *t, const Job *j, bool bad)
     snprintf(name, sizeof name, "random_%llu.vwn", (unsigned long long)j->seed);
     keep_text(j->text, name);
     printf("FAIL seed %llu%s, %s: %s\n", (unsigned long long)j->seed,
-           is_edited(j->seed) ? " (edited)" : "", stage_name[r->stage], r->why);
+           changed(j) ? " (edited)" : j->found ? " (found)" : "", stage_name[r->stage], r->why);
     fflush(stdout);
 }
 
 static bool is_bad(Job *j, bool bad)
 {
     Report *r = j->report;
-    if (bad || r->accepted || is_edited(j->seed))
+    if (bad || r->accepted || changed(j))
         return bad;
     r->stage = STAGE_CHECK;
     snprintf(r->why, sizeof r->why, "a valid file is refused: %.1000s", r->refused);
@@ -218,32 +241,93 @@ static void interrupt(int signal_number)
     interrupted = 1;
 }
 
+/* Attributes that `vary` can name, of nodes that every file has or may have; how many of them were varied. */
+static size_t attributes_varied(const Tally *t, size_t *all, bool tell)
+{
+    static const char *const nodes[] = {"model", "train", "adamw", "sgd", "lion", "muon", "group", "eval", "checkpoint", "log"};
+    size_t n = 0;
+    *all = 0;
+    for (size_t i = 0; i < attribute_count(); i++)
+        for (size_t k = 0; k < sizeof nodes / sizeof *nodes; k++)
+            if (strcmp(attribute_at(i)->node, nodes[k]) == 0 && strcmp(attribute_at(i)->name, "allow")) {
+                bool was = t->varied[i / 64] >> i % 64 & 1;
+                n += was;
+                ++*all;
+                if (!was && tell)
+                    printf("not varied: %s of %s\n", attribute_at(i)->name, nodes[k]);
+            }
+    return n;
+}
+
+/* Shares that a long enough run must have; what is missing is told. */
+static bool complete(const Tally *t)
+{
+    enum { ENOUGH = 80, MANY = 300 };
+    size_t all, varied = attributes_varied(t, &all, false);
+    bool good = true;
+    printf("%zu of %zu attributes varied in %llu sweeps, of which %llu are accepted; %llu growth steps carried out\n", varied, all,
+           (unsigned long long)t->sweeps, (unsigned long long)t->accepted_sweeps, (unsigned long long)t->growth_steps);
+    if (t->models >= ENOUGH && t->ran[STAGE_FMT] && 2 * t->accepted_edited < t->edited) {
+        printf("FAIL less than half of the edited files are valid\n");
+        good = false;
+    }
+    if (t->models >= MANY && t->ran[STAGE_VARY] && (2 * varied < all || 3 * t->accepted_sweeps < t->sweeps)) {
+        printf("FAIL half of the attributes no sweep varies, or two thirds of the sweeps are refused\n");
+        attributes_varied(t, &all, true);
+        good = false;
+    }
+    return good;
+}
+
+static const char *file_or_seed(Arena *arena, const char *what, uint64_t *seed)
+{
+    FILE *f = fopen(what, "r");
+    if (!f) {
+        *seed = strtoull(what, NULL, 10);
+        return text_of(arena, *seed);
+    }
+    const char *base = strrchr(what, '/') ? strrchr(what, '/') : what;
+    *seed = strtoull(base + strcspn(base, "0123456789"), NULL, 10); /* what failed stands in random_SEED.vwn */
+    static char text[1 << 20];
+    size_t n = fread(text, 1, sizeof text, f);
+    fclose(f);
+    return arena_copy(arena, text, n);
+}
+
+#define FOUND VWN_SOURCE_DIR "/tests/random/found"
+
+static int is_found(const struct dirent *e)
+{
+    return e->d_name[0] != '.';
+}
+
 static int run_many(const Options *o)
 {
     Job job[JOBS_MOST] = {0};
     Tally t = {0};
     uint64_t next = o->from, end = o->from + o->count;
-    int running = 0;
+    int running = 0, found = 0;
+    struct dirent **file = NULL;
+    const int files = o->found ? scandir(FOUND, &file, is_found, alphasort) : 0;
     signal(SIGINT, interrupt);
     signal(SIGTERM, interrupt);
     for (int i = 0; i < o->jobs; i++)
         if (!(job[i].report = shared_report()))
             return 1;
-    while (next < end || running > 0) {
+    while (next < end || found < files || running > 0) {
         if (interrupted || (o->first && t.failed))
-            next = end;
-        for (int i = 0; i < o->jobs && next < end; i++) {
+            next = end, found = files;
+        for (int i = 0; i < o->jobs && (next < end || found < files); i++) {
             Job *j = &job[i];
             if (j->pid)
                 continue;
             j->ctx = ctx_new(NULL);
-            j->seed = next++;
-            j->text = text_of(j->ctx->program, j->seed);
-            const char *sweep =
-                is_edited(j->seed) || j->seed % 3
-                    ? NULL
-                    : generate_sweep(j->ctx->program, j->seed, j->text, "made.vwn");
-            if (!start(j, o, sweep))
+            j->found = found < files;
+            j->seed = j->found ? 0 : next++;
+            j->text = j->found ? file_or_seed(j->ctx->program,
+                                              arena_printf(j->ctx->program, FOUND "/%s", file[found++]->d_name), &j->seed)
+                               : text_of(j->ctx->program, j->seed);
+            if (!start(j, o))
                 return 1;
             running++;
         }
@@ -266,7 +350,7 @@ static int run_many(const Options *o)
     printf("%llu models, %llu of them edited and %llu of these accepted, %llu failed\n",
            (unsigned long long)t.models, (unsigned long long)t.edited,
            (unsigned long long)t.accepted_edited, (unsigned long long)t.failed);
-    return t.failed != 0;
+    return !complete(&t) || t.failed != 0;
 }
 
 /* ---- one, again and smaller ---- */
@@ -274,7 +358,7 @@ static int run_many(const Options *o)
 static bool fails(const Options *o, Job *j, const char *text)
 {
     j->text = text;
-    if (!start(j, o, NULL))
+    if (!start(j, o))
         exit(1);
     return wait_one(j);
 }
@@ -340,23 +424,10 @@ static const char *shrunk(Arena *arena, const Options *o, Job *j, const char *te
     return text;
 }
 
-static const char *file_or_seed(Arena *arena, const char *what, uint64_t *seed)
-{
-    FILE *f = fopen(what, "r");
-    if (!f) {
-        *seed = strtoull(what, NULL, 10);
-        return text_of(arena, *seed);
-    }
-    static char text[1 << 20];
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
-    return text;
-}
-
 static int run_one(Options *o, const char *what, bool shrink)
 {
     Ctx *ctx = ctx_new(NULL);
-    Job j = {.report = shared_report(), .seed = 0};
+    Job j = {.report = shared_report(), .keep = o->keep && !shrink};
     const char *text = file_or_seed(ctx->program, what, &j.seed);
     o->all = true;
     bool bad = is_bad(&j, fails(o, &j, text));
@@ -396,7 +467,7 @@ static void choose(Options *o, const char *names)
 
 int main(int argc, char **argv)
 {
-    Options o = {.from = 1, .count = drawn_count(&(CaseDraw){.one_in = 9, .sanitized = 15}, 300), .jobs = 1, .patience = 1};
+    Options o = {.from = 1, .jobs = 1, .patience = 1};
     const char *one = NULL;
     bool shrink = false, show = false;
     int place = 0;
@@ -404,6 +475,10 @@ int main(int argc, char **argv)
         const char *next = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--all"))
             o.all = true;
+        else if (!strcmp(argv[i], "--keep"))
+            o.keep = true;
+        else if (!strcmp(argv[i], "--found"))
+            o.found = true, place = 2;
         else if (!strcmp(argv[i], "--first"))
             o.first = true;
         else if (!strcmp(argv[i], "--jobs"))
@@ -427,5 +502,8 @@ int main(int argc, char **argv)
         ctx_free(ctx);
         return 0;
     }
+    o.found = o.found || !place;
+    if (place < 2 && !one)
+        o.count = drawn_count(&(CaseDraw){.one_in = 3, .sanitized = 45}, 900);
     return one ? run_one(&o, one, shrink) : run_many(&o);
 }

@@ -40,7 +40,7 @@ static Value *pick_sequence(Pool *p)
 
 static const char *dim_text(char to[16], int d)
 {
-    if (d > 0)
+    if (d >= 0)
         snprintf(to, 16, "%d", d);
     else
         strcpy(to, d == DIM_BATCH ? "B" : "T");
@@ -60,7 +60,7 @@ static int64_t elements(const Value *v) /* of a position, where T counts 8 */
 {
     int64_t n = 1;
     for (int i = 0; i < v->rank; i++)
-        n *= v->d[i] > 0 ? v->d[i] : v->d[i] == DIM_TIME ? 8 : 1;
+        n *= v->d[i] >= 0 ? v->d[i] : v->d[i] == DIM_TIME ? 8 : 1;
     return n;
 }
 
@@ -191,6 +191,8 @@ static void gain(Pool *p)
                                              " { group = static }",
                                              " { group = vector }",
                                              " { lr_scale = 0.5 }",
+                                             " { lr_scale = 0 }",
+                                             " { group = mine }",
                                              " { decay = 0.01 }",
                                              " { frozen = true }",
                                              " { group = token }"};
@@ -203,7 +205,7 @@ static void gain(Pool *p)
                                        "scope.init"};
     const Value *a = pick(p);
     int from = a->rank;
-    while (from > 0 && a->d[from - 1] > 0 && (from == a->rank || one_in(p->w, 2)))
+    while (from > 0 && a->d[from - 1] >= 0 && (from == a->rank || one_in(p->w, 2)))
         from--;
     Value v = fresh(p, a), g = fresh(p, a);
     bool buffer = one_in(p->w, 10);
@@ -288,7 +290,7 @@ static void along(Pool *p) /* what keeps the shape and looks along an axis */
         k = axis_text(p, a, axis);
     Value v = fresh(p, a);
     Buf *b = &p->w->b;
-    switch (roll(p->w, 6)) {
+    switch (roll(p->w, a->d[axis] == 0 ? 5 : 6)) { /* of nothing there is no mean */
     case 0: buf_printf(b, "  %s = softmax(%s, over = %d)\n", v.name, a->name, k); break;
     case 1:
         buf_printf(b, "  %s = 0.2 * cumsum(%s, over = %d%s)\n", v.name, a->name, k,
@@ -318,7 +320,7 @@ static void reduce(Pool *p)
         return;
     int axis = 1 + (int)roll(p->w, (uint32_t)a->rank - 1);
     bool stays = a->rank < 4 || one_in(p->w, 2);
-    const char *of = ANY(p->w, how);
+    const char *of = a->d[axis] == 0 ? "sum" : ANY(p->w, how);
     Value v = fresh(p, a);
     buf_printf(&p->w->b, "  %s = %s%s(%s, over = %d%s)\n", v.name, *of == 's' ? "0.2 * " : "",
                of, a->name, axis_text(p, a, axis), stays ? ", keep = true" : "");
@@ -337,19 +339,19 @@ static void cut(Pool *p) /* slices, pads, splits */
     int axis = static_axis(p, a);
     if (axis < 0)
         return;
-    int n = a->d[axis], k = axis_text(p, a, axis), m = range(p->w, 1, n);
+    int n = a->d[axis], k = axis_text(p, a, axis), m = one_in(p->w, 16) ? 0 : range(p->w, 1, n);
     Value v = fresh(p, a);
     Buf *b = &p->w->b;
     v.d[axis] = m;
     switch (roll(p->w, 6)) {
     case 0: buf_printf(b, "  %s = first(%s, %d, axis = %d)\n", v.name, a->name, m, k); break;
     case 1:
-        v.d[axis] = n - m + 1;
-        buf_printf(b, "  %s = rest(%s, %d, axis = %d)\n", v.name, a->name, m - 1, k);
+        v.d[axis] = m ? n - m + 1 : 0;
+        buf_printf(b, "  %s = rest(%s, %d, axis = %d)\n", v.name, a->name, n - v.d[axis], k);
         break;
     case 2:
         buf_printf(b, "  %s = slice(%s, from = %d, count = %d, axis = %d)\n", v.name, a->name,
-                   range(p->w, 1, n - m + 1), m, k);
+                   range(p->w, 1, m ? n - m + 1 : n), m, k);
         break;
     case 3:
         v.d[axis] = n + m % 4;
@@ -441,7 +443,7 @@ static void reshape(Pool *p)
         break;
     }
     case 3: {
-        int n = range(p->w, 1, 3);
+        int n = one_in(p->w, 20) ? 0 : range(p->w, 1, 3);
         if (a->rank > 4)
             return;
         memmove(v.d + last + 1, v.d + last, sizeof *v.d);
@@ -514,7 +516,8 @@ static void index(Pool *p) /* tables, choices, masks */
         break;
     default: { /* experts by the largest of a few logits */
         const Value *x = pick_sequence(p);
-        int experts = range(p->w, 1, 4), k = range(p->w, 1, experts), out = range(p->w, 1, 6);
+        int experts = one_in(p->w, 4) ? 1 : range(p->w, 1, 4);
+        int k = one_in(p->w, 3) ? 1 : range(p->w, 1, experts), out = range(p->w, 1, 6);
         if (x->rank != 3)
             return;
         v.rank = 4, v.d[0] = DIM_BATCH, v.d[1] = DIM_TIME, v.d[2] = k, v.d[3] = out;
@@ -526,8 +529,11 @@ static void index(Pool *p) /* tables, choices, masks */
                    "  param %s_w : [%d, %d, %d] = normal(std = 0.4)\n  %s = expert_matmul(%s, "
                    "%s_w, %s_top.index)",
                    t.name, experts, x->d[2], out, v.name, x->name, t.name, t.name);
-        buf_printf(b, one_in(p->w, 2) ? " * unsqueeze(softmax(%s_top.values))\n" : "\n",
-                   t.name);
+        static const char *const gates[] = {
+            "\n", " * unsqueeze(softmax(%s_top.values))\n", " * unsqueeze(sigmoid(%s_top.values))\n",
+            " * unsqueeze(sigmoid(%s_top.values) / sum(sigmoid(%s_top.values), over = -1, keep = "
+            "true))\n"};
+        buf_printf(b, ANY(p->w, gates), t.name, t.name);
     }
     }
     keep(p, &v);
@@ -603,12 +609,70 @@ static void module(Pool *p)
     keep(p, &v);
 }
 
+static bool is_empty(const Value *v)
+{
+    for (int i = 0; i < v->rank; i++)
+        if (v->d[i] == 0)
+            return true;
+    return false;
+}
+
+static void put_filled(Pool *p, const char *text, const Value *a)
+{
+    for (const char *c = text; *c; c++)
+        if (*c == '$')
+            buf_puts(&p->w->b, a->name);
+        else if (*c == '@')
+            put_shape(p->w, a->d, a->rank);
+        else
+            buf_printf(&p->w->b, "%c", *c);
+}
+
+/* Losses and metrics of the block's own: sums over the batch, of which some are divided by others, with
+ * numbers drawn at random in every place, and some that are no sums of what each sequence adds. */
+static void own_loss(Pool *p)
+{
+    static const char *const weights[] = {"sigmoid($)",
+                                          "drop(1 + 0 * $, p = 0.3)",
+                                          "bernoulli(@, p = 0.6)",
+                                          "rand(@)",
+                                          "($ > 0.1171)",
+                                          "(1 + 0 * $)",
+                                          "where($ > 0.217, 1, drop(0.5 + 0 * $, p = 0.4))"};
+    static const char *const how[] = {
+        "0.1 * sum($ ^ 2 * w) / (sum(w) + 0.5)",      "0.1 * sum($ ^ 2 * w / (sum(w) + 0.5))",
+        "0.1 * sum($ * w) / max(sum(w), 1)",          "0.05 * mean(w * $) + 0.01 * mean($ ^ 2)",
+        "0.02 * mean(($ + 0.1 * randn(@)) ^ 2 * w)",  "0.01 * log(1 + sum(w * $ ^ 2))",
+        "0.01 * sqrt(mean($ ^ 2) + 0.1) * mean(w)",   "0.1 * mean(drop($, p = 0.25) ^ 2) - 0.01 * mean(w)",
+        "(0.5 + 0.1 * step) * 0.01 * mean(w * $ ^ 2)"};
+    static const char *const names[] = {"small", "tiny", "own", "other"};
+    const Value *a = pick(p);
+    Buf *b = &p->w->b;
+    int n = p->w->names++;
+    if (is_empty(a) || a->d[0] != DIM_BATCH)
+        return;
+    buf_printf(b, "  w%d = ", n);
+    put_filled(p, ANY(p->w, weights), a);
+    if (one_in(p->w, 6))
+        buf_printf(b, "\n  metric.w%d[%d] = ", n, range(p->w, 1, 3));
+    else
+        buf_printf(b, one_in(p->w, 4) ? "\n  metric.%s = " : "\n  loss.%s = ", ANY(p->w, names));
+    for (const char *c = ANY(p->w, how), *end = c + strlen(c); c < end; c++)
+        if (*c == 'w' && (c[1] == ' ' || c[1] == ')'))
+            buf_printf(b, "w%d", n);
+        else
+            put_filled(p, (char[]){*c, 0}, a);
+    buf_puts(b, "\n");
+}
+
 static void statement(Pool *p) /* what a body has besides tensors */
 {
     const Value *a = pick(p);
     Value v = fresh(p, a);
     Buf *b = &p->w->b;
-    switch (roll(p->w, 7)) {
+    switch (roll(p->w, 9)) {
+    case 7:
+    case 8: own_loss(p); return;
     case 0:
         buf_printf(b, "  %s = %s\n  for i in 1..%d {\n    %s = %s + tanh(%s) / (i + 1)\n  }\n",
                    v.name, a->name, range(p->w, 1, 3), v.name, v.name, v.name);
@@ -619,10 +683,14 @@ static void statement(Pool *p) /* what a body has besides tensors */
             "  %s = %s\n  if %d > 2 {\n    %s = 0.5 * %s\n  } else {\n    %s = %s + 0.1\n  }\n",
             v.name, a->name, range(p->w, 1, 4), v.name, v.name, v.name, v.name);
         break;
-    case 2: buf_printf(b, "  metric.m%d = mean(%s)\n", p->w->names++, a->name); return;
+    case 2:
+        if (!is_empty(a))
+            buf_printf(b, "  metric.m%d = mean(%s)\n", p->w->names++, a->name);
+        return;
     case 3:
-        buf_printf(b, "  loss.%s = 0.01 * mean(%s ^ 2)\n", one_in(p->w, 2) ? "small" : "tiny",
-                   a->name);
+        if (!is_empty(a))
+            buf_printf(b, "  loss.%s = 0.01 * mean(%s ^ 2)\n", one_in(p->w, 2) ? "small" : "tiny",
+                       a->name);
         return;
     case 4:
         buf_printf(b,
@@ -647,7 +715,7 @@ static const Value *last_sequence(const Pool *p)
         const Value *v = &p->v[i];
         bool good = v->rank >= 3 && v->d[0] == DIM_BATCH && v->d[1] == DIM_TIME;
         for (int k = 2; k < v->rank; k++)
-            good = good && v->d[k] > 0;
+            good = good && v->d[k] >= 0;
         if (good)
             return v;
     }

@@ -72,7 +72,7 @@ size_t text_tokens(Arena *arena, const char *s, Piece **out)
         }
         if (to == i)
             while (isalnum((unsigned char)s[to]) || s[to] == '_' ||
-                   (s[to] == '.' && isdigit((unsigned char)s[i])))
+                   (s[to] == '.' && s[to + 1] != '.' && isdigit((unsigned char)s[i])))
                 to++;
         if (to == i)
             to++;
