@@ -41,6 +41,10 @@ tail -n +2 out > got
 windows=$(awk -v n="$(wc -c < text.txt)" 'BEGIN { print int((n - int(n * 0.1)) / 16) - 1 }') # one less than fit: they begin anywhere in the first
 awk -v w=$windows 'BEGIN { for (s = 0; s < 20; s++) printf "%d,%d,0.9,%d,%.12g\n", s + 1, 2 * s + 1, s * 64, s * 64 / (w * 16) }' > wanted
 near got wanted "expressions of the run"
+expect 0 "$VWN" plot model.vwn 'clamp(step / 2, 1, 4)' 'where(step >= 4, clamp(7, 0, 5), step)' --csv
+tail -n +2 out > got
+awk 'BEGIN { for (s = 0; s < 20; s++) { c = s < 2 ? 1 : s < 8 ? s / 2 : 4; w = s < 4 ? s : 5; printf "%d,%.12g,%d\n", s + 1, c, w } }' > wanted
+near got wanted "clamp and where of numbers of the run"
 
 # no more points than asked for, the first and the last among them
 expect 0 "$VWN" plot model.vwn train.optimizer.lr --points 4 --json --set 'train.length=1M steps'

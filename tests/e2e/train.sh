@@ -82,6 +82,13 @@ expect 0 $none --until '5 steps'
 [ "$(ls runs/none/ckpt)" = step_00000005.safetensors ] || fail "stopped before its end: $(ls runs/none/ckpt)"
 expect 0 $none --resume
 [ -z "$(ls runs/none/ckpt)" ] || fail "after its end: $(ls runs/none/ckpt)"
+# without `every` nothing is written on the way; stopped before its end it has one
+sed 's/every = 2 steps, keep = 0/keep = 0/' nano/none.vwn > nano/end.vwn
+expect 0 "$VWN" train nano/end.vwn --run end --set D=16 --set L=1 --until '5 steps' --json
+[ "$(grep -c '"event":"checkpoint"' out)" -eq 1 ] && [ "$(ls runs/end/ckpt)" = step_00000005.safetensors ] || fail "one, where it stopped: $(ls runs/end/ckpt)"
+expect 0 "$VWN" train nano/end.vwn --run end --set D=16 --set L=1 --resume --json
+lacks out '"event":"checkpoint"'
+[ -z "$(ls runs/end/ckpt)" ] || fail "after its end: $(ls runs/end/ckpt)"
 cp runs/none/events.jsonl events
 expect 0 "$VWN" train nano/none.vwn --run none --set D=16 --set L=1 --resume
 has err 'has reached its end, and keeps no checkpoint'

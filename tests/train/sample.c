@@ -122,8 +122,24 @@ static void samples(Tally *t, Ctx *ctx, const char *run)
     prompt = "abz";
     CHECK(t, sample(&o, &b, why) == ST_USAGE && strstr(why, "`z`") && !b.n);
     prompt = "abc";
-    o.temperature = -1;
+    const vwn_sample_options fine = o;
+    for (int k = 0; k < 5; k++) {
+        o = fine;
+        *(double *[]){&o.temperature, &o.top_p, &o.top_p, &o.min_p, &o.min_p}[k] = (double[]){-1, -0.1, 1.1, -0.1, NAN}[k];
+        CHECKF(t, sample(&o, &b, why) == ST_USAGE && !b.n, "%d: %s", k, why);
+    }
+    o = fine;
+    o.top_k = -1;
     CHECK(t, sample(&o, &b, why) == ST_USAGE);
+    o = fine;
+    o.temperature = 4; /* one token is the likeliest, whatever the temperature */
+    o.top_k = 1;
+    CHECK(t, sample(&o, &a, why) == ST_OK);
+    o.top_k = 0;
+    o.top_p = 1;
+    o.min_p = 1;
+    CHECK(t, sample(&o, &b, why) == ST_OK && !strcmp(a.s, b.s));
+    o = fine;
     o.temperature = 1;
     o.source = "absent";
     CHECK(t, sample(&o, &b, why) == ST_ENVIRONMENT && strstr(why, "absent"));
