@@ -76,6 +76,8 @@ static Value run_value(PrimArgs *a, Value v, Span at, const Param1 *p)
     return v_poison();
 }
 
+static bool maps_values(const Prim *p); /* numbers and tensors alike: then infinity may be an entry */
+
 static Value typed_value(PrimArgs *a, const Ast *e, const Param1 *p)
 {
     Eval *ev = a->ev;
@@ -86,6 +88,10 @@ static Value typed_value(PrimArgs *a, const Ast *e, const Param1 *p)
     Value v = eval(ev, e, a->env, a->scope);
     if (!strcmp(p->type, "tensor"))
         return to_tensor(ev, v, e->span);
+    if (v.kind == V_NUM && !isfinite(v.num) && (strcmp(p->type, "any") || !maps_values(a->prim))) {
+        err(ev, "E0208", e->span, "", "`%s` of `%s` must be a finite number", p->name, a->prim->name);
+        return v_poison();
+    }
     if (!strcmp(p->type, "number") || !strcmp(p->type, "length"))
         return run_value(a, v, e->span, p);
     static const Ast int_type = {.kind = AST_ID, .name = "int"}, float_type = {.kind = AST_ID, .name = "float"},
@@ -98,10 +104,6 @@ static Value typed_value(PrimArgs *a, const Ast *e, const Param1 *p)
         Diag *d = err(ev, "E0202", e->span, "known only while training", "`%s` of `%s` must be known when compiling",
                       p->name, a->prim->name);
         diag_note(ev->ctx, d, "run-time quantities may stand in a learning rate, the weight of a loss and `when`");
-        return v_poison();
-    }
-    if (t && v.kind == V_NUM && !isfinite(v.num)) {
-        err(ev, "E0208", e->span, "", "`%s` of `%s` must be a finite number", p->name, a->prim->name);
         return v_poison();
     }
     return t ? check_type(ev, v, t, e->span, p->name, a->env) : v;
@@ -578,6 +580,11 @@ static Value p_where(PrimArgs *a)
         node_at(g, a->v[1].val)->dtype != node_at(g, a->v[2].val)->dtype)
         return prim_fail(a, "E0311", 1, "shapes or kinds do not match in `where`: %s, %s, %s", prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
     return v_tensor(ir_where(g, a->v[0].val, a->v[1].val, a->v[2].val));
+}
+
+static bool maps_values(const Prim *p)
+{
+    return p->op || p->run == p_max || p->run == p_where || p->run == p_clamp;
 }
 
 static Value p_softmax(PrimArgs *a)

@@ -43,18 +43,19 @@ static const Kind kinds[] = {
     {'o', "none", NULL},    {'k', "linear", NULL},     {'q', "3 steps", NULL},     {'d', "0.5d", NULL},
     {'L', "0.5L", NULL},    {'f', "gelu", NULL},       {'z', "normal(std = 1)", NULL}, {'p', "bytes()", NULL},
     {'v', "top_k([1, 2], 1)", NULL}, {'-', "-2", "minus"},  {'.', "0.5", "half"},
+    {'*', "inf", NULL},
 };
 
 /* What a place of a declared type may take, beside `none` where that is its default. */
 static const char *accepted(const char *type, const char *any)
 {
     static const struct { const char *type, *kinds; } rows[] = {
-        {"tensor", "nrcxilbt-."}, {"int", "n-"}, {"float", "n-."}, {"dim", "nt"}, {"number", "nr-."}, {"length", "nrq-."},
-        {"bool", "b"}, {"word", "wsfkzotrx"}, {"list", "lme"}, {"text", "s"}, {"shape", "le"}};
+        {"tensor", "nrcxilbt-.*"}, {"int", "n-"}, {"float", "n-."}, {"dim", "nt"}, {"number", "nr-."}, {"length", "nrq-."},
+        {"bool", "b"}, {"word", "wsfkzotrx*"}, {"list", "lme"}, {"text", "s"}, {"shape", "le"}};
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (!strcmp(type, rows[i].type))
             return rows[i].kinds;
-    return any ? any : "nrxilt-.";
+    return any ? any : "nrxilt-.*";
 }
 
 /* ---- the calls ---- */
@@ -140,8 +141,8 @@ static const Row rows[] = {
     {.name = "bernoulli", .arg = {"[2, 3]", "1"}, .want = {1}, .n = -6},
     {.name = "cast", .arg = {"X", "int"}, .want = {-1, 0, 2, 3, 0, 1}, .n = 6},
     {.name = "where", .arg = {"X > 1", "X", "0"}, .want = {0, 0, 2.5, 3, 0, 0}, .n = 6,
-     .any = {"nrcxilbt-.", "nrcxilbt-.", "nrcxilbt-."}},
-    {.name = "clamp", .arg = {"X", "-1", "2"}, .want = {-1, 0.5, 2, 2, -0.2, 1}, .n = 6, .any = {"nrcxlbt-."}},
+     .any = {"nrcxilbt-.*", "nrcxilbt-.*", "nrcxilbt-.*"}},
+    {.name = "clamp", .arg = {"X", "-1", "2"}, .want = {-1, 0.5, 2, 2, -0.2, 1}, .n = 6, .any = {"nrcxlbt-.*"}},
     {.name = "input", .arg = {"X", "[2, 3]"}, .want = ALL_X, .n = 6},
     {.name = "tied", .arg = {"embed", "tokens"}, .want = {0.5}, .n = -768},
     {.name = "embedding", .want = {0.5}, .n = -6},
