@@ -1,5 +1,6 @@
 /* report.c - see report.h: the check report, losses, origins, and the tables they are made of.
  */
+#include "compiler/model/decode.h"
 #include "report.h"
 
 #include <math.h>
@@ -119,6 +120,26 @@ static void put_files(Buf *out, const Unit *u, bool std, const char **separator)
     }
 }
 
+/* Whether what predicts the next token of a text is not seen to keep to the tokens before it: then masks decide, which are computed. */
+static bool may_look_ahead(const Unit *u, DecodeRefusal *where)
+{
+    const Model *m = u->model;
+    bool text = false;
+    for (size_t i = 0; m && m->vocab > 0 && i < m->graph->ext.n; i++)
+        text |= m->graph->ext.v[i].kind == EXT_INPUT && !strcmp(m->graph->ext.v[i].name, "tokens");
+    return text && diag_only_checks(u->ctx, 0) && decode_looks_ahead(step_predict(m, u->ctx->scratch), u->ctx->scratch, where);
+}
+
+static void put_order(Buf *out, const Unit *u)
+{
+    DecodeRefusal ahead;
+    if (!may_look_ahead(u, &ahead))
+        return;
+    LineCol at = source_position(u->ctx, ahead.span.file, ahead.span.lo);
+    buf_printf(out, "%11s of tokens: at %s:%u:%u (%s), %s; unless a mask hides them, predictions depend on later tokens, and `vwn sample` refuses\n",
+               "order", source_path(u->ctx, ahead.span.file), at.line, at.column, ahead.name ? ahead.name : u->model->name, ahead.why);
+}
+
 static void check_text(Buf *out, const Unit *u, size_t failed)
 {
     static const char *const word[] = {"ok check", "FALSE check", "not checked"};
@@ -165,6 +186,7 @@ static void check_text(Buf *out, const Unit *u, size_t failed)
             buf_printf(out, ", %zu drawn again", p->repeated);
         buf_putc(out, '\n');
     }
+    put_order(out, u);
     for (size_t i = 0; i < u->disabled.n; i++)
         buf_printf(out, "%11s %s\n", "off", u->disabled.v[i]);
     size_t warnings = diag_warnings(u->ctx), errors = diag_errors(u->ctx);
@@ -200,7 +222,10 @@ static void check_json(Buf *out, const Unit *u, size_t failed)
         buf_puts(out, i ? "," : "");
         buf_json_string(out, u->files.v[i], strlen(u->files.v[i]));
     }
-    buf_puts(out, "],\"off\":[");
+    DecodeRefusal ahead;
+    buf_puts(out, "]");
+    json_text(out, "may_read_later", may_look_ahead(u, &ahead) ? ahead.why : NULL);
+    buf_puts(out, ",\"off\":[");
     for (size_t i = 0; i < u->disabled.n; i++) {
         buf_puts(out, i ? "," : "");
         buf_json_string(out, u->disabled.v[i], strlen(u->disabled.v[i]));

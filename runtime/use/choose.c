@@ -7,6 +7,7 @@
 #include "choose.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static int likeliest_first(const void *a, const void *b)

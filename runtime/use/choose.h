@@ -5,7 +5,6 @@
 #ifndef VWN_CHOOSE_H
 #define VWN_CHOOSE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

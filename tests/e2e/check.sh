@@ -35,6 +35,27 @@ expect 1 "$VWN" check good.vwn --set aa=3
 has err 'error[E0105]'
 expect 0 "$VWN" check --set a=3 --set b=2 good.vwn
 
+# what may give a position later ones is told, also where a mask decides, and nothing of what surely does not
+{ small_model 'block own()(x: [B, T, D]) -> [B, T, D] {
+  let map = linear(out = D)
+  a = softmax(where(unsqueeze(arange(T)) >= arange(T), x @ x.T, -inf)) @ x
+  return map(a)
+}' '  embed tokens { vocab = 256 }
+  own
+  head lm { norm = rms_norm(eps = 1e-6) }'; } > mask.vwn
+expect 0 "$VWN" check mask.vwn
+has out '      order of tokens: at mask.vwn:'
+has out '(own), `amax` runs over all positions'
+empty err
+expect 0 "$VWN" check mask.vwn --json
+has out '"may_read_later":"`amax` runs over all positions"'
+expect 0 "$VWN" check "$examples/01_nano.vwn" "$examples/20_mtp_chain.vwn"
+lacks out 'order of tokens'
+sed 's/^  mask *= .*/  mask = full/; s/^  own$/  attention { heads = 2 }/' mask.vwn > full.vwn
+expect 0 "$VWN" check full.vwn
+has err 'warning[W0307]'
+has out 'its mask is not causal'
+
 last="check -"
 "$VWN" check - < good.vwn > out 2> err || fail "check -"
 "$VWN" check - < bad.vwn > out 2> err && fail "check - of a bad file"
