@@ -6,7 +6,7 @@
 # its weights, its graphs without places. The graph of `eval` is the forward half of `train`.
 facts() {
     grep -v 'Checking\|Finished' "$2" |
-        sed -e 's/^ *\(ok check\|FALSE check\|not checked\).*/\1/' -e 's/^ *off [^ ]* /off /'
+        sed -e 's/^ *\(ok check\|FALSE check\|not checked\).*/\1/' -e 's/^ *off [^ ]* /off /' -e 's/^\( *order of tokens: at\) [^ ]*/\1/'
     if grep -q '^model ' "$1"; then
         "$VWN" params "$1" --by tensor 2> /dev/null
         programs=predict
