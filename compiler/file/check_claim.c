@@ -55,12 +55,12 @@ static void refuse_life(Eval *ev, const Claims *c, Span at, int within, bool all
         Trouble of;
         const char *label, *note, *help;
     } why[] = {
-        {IS_FROZEN, "is frozen", "the file freezes %s", "let the group learn, or say that it is intended: `check alive(none)`"},
+        {IS_FROZEN, "is frozen", "the file freezes %s", "let the group learn"},
         {HAS_NO_RATE, "has a learning rate of 0", "the learning rate is 0 of %s",
-         "give what the step adds a rate, `new { lr_scale = 1 }`, or say that it is intended: `check alive(none)`"},
+         "give what the step adds a rate, `new { lr_scale = 1 }`"},
         {HAS_NO_SLOPE, "has a gradient of zero that stays zero", "no weights give a gradient to %s: the loss does not depend on it, or only through "
          "what has no slope, as `floor`, the index of `top_k` or a softmax over one entry",
-         "drop what cannot learn, or say that it is intended: `check alive(none)`"},
+         "drop what cannot learn"},
     };
     const GrowthProof *p = c->proof;
     size_t never = p->dead + (all ? p->barred : 0), late = 0;
@@ -88,8 +88,10 @@ static void refuse_life(Eval *ev, const Claims *c, Span at, int within, bool all
         diag_note(ev->ctx, d, "what such a block is multiplied by is zero on both sides, so its gradient is zero, and stays so");
         diag_help(ev->ctx, d, "let one side of every new unit be zero and the other random: `fill { entry = zeros, exit = normal(std = 0.02), "
                   "inner = normal(std = 0.02) }`, or the other way round");
+    }
+    if (never) {
         diag_help(ev->ctx, d, "or say that it is intended: `check alive(none)`");
-    } else if (!never) {
+    } else {
         diag_note(ev->ctx, d, "%s", list_blocks(ev, c, IS_LATE, within));
         diag_help(ev->ctx, d, "write `alive(steps = %d)`, or fill the other side of the new units with random numbers", p->alive_after);
     }
@@ -122,7 +124,7 @@ static const char *code_of_change(const GrowthProof *p, bool copies)
 static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
 {
     const GrowthProof *p = c->proof;
-    const Node *at = p->departs ? node_at(c->step->after->graph, p->departs) : NULL;
+    const Node *at = p->departs;
     bool names_place = at && at->span.hi > at->span.lo;
     bool copies = copies_anything(c->plan);
     const char *code = code_of_change(p, copies);
@@ -155,8 +157,8 @@ static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
             diag_help(ev->ctx, d, "let the number stay what it is: leave it out of the step's lets; one that follows from a size that grows is "
                       "stored, `buffer tau : [] = fill(...)`, or written as a number");
     } else if (p->lost) {
-        diag_note(ev->ctx, d, "what becomes of old values is not known behind %s (%s)", node_at(c->step->after->graph, p->lost)->name,
-                  op_info((Op)node_at(c->step->after->graph, p->lost)->op)->name);
+        diag_note(ev->ctx, d, "what becomes of old values is not known behind %s (%s)", p->lost->name ? p->lost->name : "the model",
+                  op_info((Op)p->lost->op)->name);
     } else if (p->output) {
         diag_note(ev->ctx, d, "`%s` has another shape, or is not there any more", p->output);
     } else {

@@ -121,10 +121,9 @@ typedef struct GrowthProof {
     double factor;         /* every output is this times what it was; 0: not shown */
     const char *output;    /* the first of which that is not shown */
     const Param *leak;     /* new numbers of this weight reach it; or NULL */
-    Val departs;           /* of the grown graph: the first value there that is made of old ones alone and that the old
-                              model has not; 0: none */
+    const Node *departs;   /* the first value there that is made of old ones alone and that the old model has not; or NULL */
     bool constant;         /* the old model has it with another number in it */
-    Val lost;              /* of the grown graph: where no rule says what becomes of old values; 0: nowhere */
+    const Node *lost;      /* where no rule says what becomes of old values; NULL: nowhere */
     bool in_norm;          /* that is a mean over a grown axis to which a constant is added */
     int64_t mean_of, mean_over; /* so many of its coordinates are not zero, of so many */
     const Param *recut;    /* a weight that is cut in another way than before; or NULL */
@@ -141,8 +140,8 @@ typedef struct GrowthProof {
  * position. The source of the facts: f(0) and f'(0), by the operators' own rules. */
 GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena);
 
-/* Whether a measured norm of a block's gradient, after `pass` updates, contradicts the proof. `most`: the largest norm of a
- * block right after the step; `moved`: everything that is not barred has moved with each update. */
+/* Whether a measured norm of a block's gradient, after `pass` updates, contradicts the proof. `most`: the largest norm of
+ * a gradient around the step, beside which rounding is nothing; `moved`: everything that is not barred has moved with each update. */
 typedef enum GrowthContradiction { FITS, HAS_NONE, HAS_ONE } GrowthContradiction;
 GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, double norm, double most, int pass, bool moved);
 

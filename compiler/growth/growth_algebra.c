@@ -272,6 +272,8 @@ static bool product_of(const Algebra *s, const Node *n, Form *f, int *of)
 
 /* ---- ranges ---- */
 
+#define BELOW_ONE (1 - DBL_EPSILON / 2)
+
 static double value_at(const Algebra *s, Op op, double x)
 {
     return op_of_number(s->g->ctx, op, x);
@@ -312,11 +314,13 @@ static Fact range_of_one(const Algebra *s, const Node *n, Fact a)
         if (!(a.lo > 0) && !(op == OP_SQRT && a.lo >= 0))
             return op == OP_SQRT ? (Fact){0, INFINITY, NULL, NULL} : all;
         return (Fact){value_at(s, op, a.lo), value_at(s, op, a.hi), NULL, NULL};
-    case OP_EXP: case OP_SIGMOID: case OP_SOFTPLUS: { /* above 0, how far down x may go */
-        double least = value_at(s, op, a.lo);
-        return (Fact){least > 0 ? least : DBL_TRUE_MIN, value_at(s, op, a.hi), NULL, NULL};
+    case OP_EXP: case OP_SIGMOID: case OP_SOFTPLUS: { /* above 0, how far down x may go, and below 1 */
+        double least = value_at(s, op, a.lo), most = value_at(s, op, a.hi);
+        return (Fact){least > 0 ? least : DBL_TRUE_MIN, op == OP_SIGMOID ? fmin(most, BELOW_ONE) : most, NULL, NULL};
     }
-    case OP_TANH: case OP_ERF: case OP_RELU: case OP_FLOOR: case OP_CEIL: case OP_ROUND: case OP_SIGN: {
+    case OP_TANH: case OP_ERF:
+        return (Fact){fmax(value_at(s, op, a.lo), -BELOW_ONE), fmin(value_at(s, op, a.hi), BELOW_ONE), NULL, NULL};
+    case OP_RELU: case OP_FLOOR: case OP_CEIL: case OP_ROUND: case OP_SIGN: {
         Fact f = {value_at(s, op, a.lo), value_at(s, op, a.hi), NULL, NULL};
         return isnan(f.lo) || isnan(f.hi) ? all : f;
     }
@@ -328,6 +332,25 @@ static Fact range_of_one(const Algebra *s, const Node *n, Fact a)
     default: return all;
     }
 }
+
+/* Whether a is never below b, for what they are made of. */
+static bool at_least(const Algebra *s, Val a, Val b, int depth)
+{
+    const Node *m = node_at(s->g, a), *n = node_at(s->g, b);
+    if (a == b || fact(s, a)->lo >= fact(s, b)->hi)
+        return true;
+    if (!depth)
+        return false;
+    if (m->op == OP_MAX && (at_least(s, m->in[0], b, depth - 1) || at_least(s, m->in[1], b, depth - 1)))
+        return true;
+    if (n->op == OP_MIN && (at_least(s, a, n->in[0], depth - 1) || at_least(s, a, n->in[1], depth - 1)))
+        return true;
+    if ((m->op == OP_RELU || m->op == OP_ABS) && at_least(s, m->in[0], b, depth - 1))
+        return true;
+    return m->op == OP_MIN && at_least(s, m->in[0], b, depth - 1) && at_least(s, m->in[1], b, depth - 1);
+}
+
+enum { DEEP = 4 };
 
 /* Whether in[1] of a quotient is the sum of in[0] over *axes. */
 static bool by_own_sum(const Algebra *s, const Node *n, uint32_t *axes)
@@ -362,8 +385,10 @@ static Fact range_of_map(const Algebra *s, const Node *n)
         return is_number(s, n->in[1], &c) && fmod(c, 2) == 0 ? (Fact){0, INFINITY, NULL, NULL} : all;
     case OP_MIN: return (Fact){fmin(a.lo, b.lo), fmin(a.hi, b.hi), NULL, NULL};
     case OP_MAX: return (Fact){fmax(a.lo, b.lo), fmax(a.hi, b.hi), NULL, NULL};
-    case OP_LT: return a.hi < b.lo ? (Fact){1, 1, NULL, NULL} : a.lo >= b.hi ? (Fact){0, 0, NULL, NULL} : (Fact){0, 1, NULL, NULL};
-    case OP_LE: return a.hi <= b.lo ? (Fact){1, 1, NULL, NULL} : a.lo > b.hi ? (Fact){0, 0, NULL, NULL} : (Fact){0, 1, NULL, NULL};
+    case OP_LT:
+        return (Fact){a.hi < b.lo, !at_least(s, n->in[0], n->in[1], DEEP), NULL, NULL};
+    case OP_LE:
+        return (Fact){at_least(s, n->in[1], n->in[0], DEEP), !(a.lo > b.hi), NULL, NULL};
     case OP_EQ:
         return n->in[0] == n->in[1]           ? (Fact){1, 1, NULL, NULL}
                : a.hi < b.lo || a.lo > b.hi   ? (Fact){0, 0, NULL, NULL}
@@ -379,7 +404,6 @@ static Fact range_of(const Algebra *s, Val v)
 {
     const Node *n = node_at(s->g, v);
     Fact f = n->n_in ? *fact(s, n->in[0]) : (Fact){-INFINITY, INFINITY, NULL, NULL};
-    f.sum = f.product = NULL;
     if (op_is_map((Op)n->op))
         return range_of_map(s, n);
     switch ((Op)n->op) {
@@ -433,12 +457,12 @@ static Val same_as_map(const Algebra *s, Val v)
 {
     const Node *n = node_at(s->g, v);
     Val a = n->in[0], b = n->n_in > 1 ? n->in[1] : 0;
-    const Fact *fa = fact(s, a), *fb = b ? fact(s, b) : fa;
+    const Fact *fa = fact(s, a);
     const Node *of = node_at(s->g, a);
     switch ((Op)n->op) {
     case OP_RELU: case OP_ABS: return fa->lo >= 0 ? a : 0;
-    case OP_MAX: return a == b || fa->lo >= fb->hi ? a : fb->lo >= fa->hi ? b : 0;
-    case OP_MIN: return a == b || fa->hi <= fb->lo ? a : fb->hi <= fa->lo ? b : 0;
+    case OP_MAX: return at_least(s, a, b, DEEP) ? a : at_least(s, b, a, DEEP) ? b : 0;
+    case OP_MIN: return at_least(s, a, b, DEEP) ? b : at_least(s, b, a, DEEP) ? a : 0;
     case OP_LOG: return of->op == OP_EXP ? of->in[0] : 0;
     case OP_EXP: return of->op == OP_LOG ? of->in[0] : 0;
     case OP_WHERE: {
@@ -584,6 +608,7 @@ static Val settle(Algebra *s, Val v)
     Shape shape = n->shape;
     double c;
     s->fact.v[v] = range_of(s, v);
+    s->fact.v[v].sum = s->fact.v[v].product = NULL;
     if (is_number(s, v, &c) && !(n->op == OP_FILL))
         return number(s, c, &shape, dtype);
     Val other = same_as(s, v);
@@ -627,15 +652,22 @@ static Val rule(Rewrite *r, Val v, void *user)
     return settle(s, made);
 }
 
-Graph *growth_algebra(const Graph *g, bool single, Arena *arena)
+Graph *growth_algebra(const Graph *g, bool single, Arena *arena, const Val **map, const ValueRange **range)
 {
     Arena *memory = arena_new(g->ctx);
-    Rewrite r = rewrite_begin(g, arena, memory, g->node.n);
+    Rewrite r = rewrite_begin(g, arena, map ? arena : memory, g->node.n);
     Algebra s = {.memory = memory, .g = r.to, .single = single};
     map_init(&s.made, memory);
     for (size_t i = 0; i < r.to->ext.n; i++)
         r.to->ext.v[i].shape = shape_as(&s, &r.to->ext.v[i].shape);
     graph_rewrite(&r, NULL, rule, &s);
+    if (map)
+        *map = r.map;
+    ValueRange *of = range ? NEW_ARRAY(arena, ValueRange, r.to->node.n + 1) : NULL;
+    for (Val v = 1; of && v < (Val)r.to->node.n; v++)
+        of[v] = (ValueRange){fact(&s, v)->lo, fact(&s, v)->hi};
+    if (range)
+        *range = of;
     arena_free(memory);
     return r.to;
 }

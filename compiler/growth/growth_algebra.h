@@ -4,9 +4,15 @@
 
 #include "compiler/graph/ir.h"
 
+/* Numbers between which a value lies, whatever the weights are. */
+typedef struct ValueRange {
+    double lo, hi;
+} ValueRange;
+
 /* The same outputs, as real numbers, for every value of what the graph reads: what is the same by algebra is one value, what
  * depends on nothing is a number. Slopes are those of the function that is left, so what it does not depend on has none.
- * `single`: a sequence has one position. */
-Graph *growth_algebra(const Graph *g, bool single, Arena *arena);
+ * `single`: a sequence has one position. *map, unless NULL: what each value has become;
+ * *range, unless NULL: of each value of the result. */
+Graph *growth_algebra(const Graph *g, bool single, Arena *arena, const Val **map, const ValueRange **range);
 
 #endif

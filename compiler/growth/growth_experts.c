@@ -7,8 +7,7 @@
  */
 #include "growth_rules.h"
 
-/* Whether the index chooses all there are, each once. */
-static bool chooses_all(const Values *x, Val index)
+bool value_chooses_all(const Values *x, Val index)
 {
     const Node *n = node_at(x->g, index);
     if (n->op == OP_FILL || n->op == OP_BROADCAST || n->op == OP_RESHAPE) {
@@ -123,7 +122,7 @@ static GrowthValue *gather_parts(Values *x, const Node *n, ValueRule *rule, Val 
     }
     cuts[k] = parts;
     GrowthValue *out = value_cut(x, &n->shape, cuts);
-    uint16_t open = chooses_all(x, index) ? 0 : (uint16_t)(1u << k);
+    uint16_t open = value_chooses_all(x, index) ? 0 : (uint16_t)(1u << k);
     size_t part[MAX_RANK] = {0};
     do {
         int64_t at[MAX_RANK];

@@ -21,8 +21,8 @@ static bool never_above_zero(const HostExpr *e)
 {
     HostRange vars[HV_COUNT];
     for (int k = 0; k < HV_COUNT; k++)
-        vars[k] = (HostRange){0, INFINITY, false};
-    vars[HV_PROGRESS].hi = 1;
+        vars[k] = (HostRange){0, 1e12, false};
+    vars[HV_LENGTH].lo = vars[HV_PROGRESS].hi = 1;
     HostRange r = host_range(e, vars);
     return !r.nan && r.hi <= 0;
 }
@@ -68,7 +68,7 @@ static bool is_open(const GrowthValue *d, size_t i)
 static bool let_learn(Values *x, GrowthValue **now, const GrowthValue *grad)
 {
     Cuts cuts[MAX_RANK];
-    bool some = false, alike = (*now)->alike;
+    bool some = false, alike = (*now)->alike, stays = (*now)->stays_alike;
     for (int k = 0; k < grad->shape.rank; k++)
         cuts[k] = cuts_union(x, (*now)->axis[k], grad->axis[k]);
     GrowthValue *v = value_refine(x, *now, cuts);
@@ -76,7 +76,7 @@ static bool let_learn(Values *x, GrowthValue **now, const GrowthValue *grad)
     for (size_t i = 0; i < v->n; i++) {
         GrowthBlock *b = &v->block[i];
         bool moves = d->block[i].kind != BLOCK_ZERO, open = moves && is_open(d, i);
-        some |= alike && moves;
+        some |= alike && !stays && moves;
         if (!moves || (b->kind == BLOCK_ANY && (open || !b->open)))
             continue;
         uint16_t left = open && b->kind == BLOCK_ZERO ? d->block[i].open : 0;
@@ -84,7 +84,8 @@ static bool let_learn(Values *x, GrowthValue **now, const GrowthValue *grad)
         some = true;
     }
     *now = value_tidy(x, v);
-    (*now)->alike = alike && !some;
+    (*now)->alike = alike && (stays || !some);
+    (*now)->stays_alike = stays;
     return some;
 }
 
@@ -155,12 +156,13 @@ static void list_cells(Values *x, const GrowthEntry *e, const GrowthValue *seen,
 
 /* The graph of the loss, as it is computed or without what cancels in it, and its gradients; grad[i]: that of entry i, 0:
  * the loss does not depend on it. */
-static const Graph *gradients(const Proof *p, bool plain, int64_t positions, Val *grad)
+static const Graph *gradients(const Proof *p, bool plain, DataFacts *data, Val *grad)
 {
     const GrowthPlan *plan = p->plan;
     Graph *g = step_evaluate(plan->step->after, p->arena);
     if (!plain)
-        g = growth_algebra(g, positions == 1, p->arena);
+        g = growth_algebra(g, data->positions == 1, p->arena, NULL, &data->range);
+    data->n_range = plain ? 0 : g->node.n;
     Val loss = 0, *leaf = NEW_ARRAY(p->arena, Val, plan->n + 1), *d = NEW_ARRAY(p->arena, Val, plan->n + 1);
     for (size_t i = 0; i < g->out.n; i++)
         if (!strcmp(g->out.v[i].name, "loss"))
@@ -187,9 +189,9 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
         out->trained |= m->loss.v[i].trained;
     if (!out->trained)
         return;
-    int64_t positions = plan->step->train ? plan->step->train->context : m->context;
+    DataFacts data = {.positions = plan->step->train ? plan->step->train->context : m->context};
     Val *grad = NEW_ARRAY(p->arena, Val, plan->n + 1);
-    const Graph *g = gradients(p, true, positions, grad);
+    const Graph *g = gradients(p, true, &data, grad);
     Terms *terms = terms_new(p->arena);
     Values first = {.arena = p->arena, .terms = terms, .g = g};
     GrowthValue **seen = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1), **now = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
@@ -198,17 +200,17 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
     for (size_t i = 0; i < plan->n; i++)
         if (plan->entry[i].after)
             now[i] = growth_fresh(&first, p, &plan->entry[i]);
-    Val undefined = values_find(p->arena, terms, g, growth_leaf, p, NULL, positions)->undefined;
+    Val undefined = values_find(p->arena, terms, g, growth_leaf, p, NULL, &data)->undefined;
     if (undefined)
         out->undefined = node_at(g, undefined)->name ? node_at(g, undefined)->name : "the model";
     memset(grad, 0, plan->n * sizeof *grad);
-    first.g = g = gradients(p, false, positions, grad);
+    first.g = g = gradients(p, false, &data, grad);
     GrowthValue **fresh = now;
     p->now = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
     for (size_t i = 0; i < plan->n; i++)
         if (plan->entry[i].after)
             p->now[i] = value_uniform(&first, &plan->entry[i].after->shape, (GrowthBlock){.kind = BLOCK_ANY});
-    const Values *ever = values_find(p->arena, terms, g, growth_leaf, p, NULL, positions);
+    const Values *ever = values_find(p->arena, terms, g, growth_leaf, p, NULL, &data);
     p->now = now = fresh;
     for (size_t i = 0; i < plan->n; i++) {
         const GrowthEntry *e = &plan->entry[i];
@@ -223,7 +225,8 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
     }
     bool changed = true;
     for (int pass = 0; changed && pass < MOST_PASSES; pass++) {
-        Values *x = values_find(p->arena, terms, g, growth_leaf, p, NULL, positions);
+        Values *x = values_find(p->arena, terms, g, growth_leaf, p, NULL, &data);
+        data.began = data.began ? data.began : x;
         changed = false;
         for (size_t i = 0; i < plan->n; i++) {
             const GrowthEntry *e = &plan->entry[i];

@@ -92,6 +92,25 @@ static bool is_zero(const GrowthBlock *b)
     return b->kind == BLOCK_ZERO;
 }
 
+/* What lies within a range whatever the weights are, compared with a number: 0 or 1, or -1 where that is open. */
+static double mask_by_range(const Values *x, const Node *n, const GrowthBlock *in)
+{
+    ValueRange r[2];
+    if (!x->data || (n->op != OP_LT && n->op != OP_LE && n->op != OP_EQ))
+        return -1;
+    for (int i = 0; i < 2; i++) {
+        bool number = block_is_number(x, &in[i]);
+        if (!number && n->in[i] >= x->data->n_range)
+            return -1;
+        r[i] = number ? (ValueRange){block_number_of(&in[i]), block_number_of(&in[i])} : x->data->range[n->in[i]];
+    }
+    if (n->op == OP_EQ)
+        return r[0].hi < r[1].lo || r[1].hi < r[0].lo ? 0 : -1;
+    bool yes = n->op == OP_LT ? r[0].hi < r[1].lo : r[0].hi <= r[1].lo;
+    bool no = n->op == OP_LT ? r[0].lo >= r[1].hi : r[0].lo > r[1].hi;
+    return yes ? 1 : no ? 0 : -1;
+}
+
 GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int rank)
 {
     GrowthBlock in[3];
@@ -128,6 +147,9 @@ GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int ra
         in[1].c = -in[1].c;
         return block_add(x, in[0], in[1], rank);
     }
+    double mask = unknown ? mask_by_range(x, n, in) : -1;
+    if (mask >= 0)
+        return block_number(x, rank, mask);
     if (unknown || (op == OP_DIV && is_zero(&in[1]))) {
         GrowthBlock b = any(x, why);
         b.open = open;
@@ -202,13 +224,61 @@ static uint16_t open_one_hot(const Values *x, const Node *n)
     return 0;
 }
 
+/* What is subtracted is the same value, without its gradient perhaps: the sum is zero, and its slope is not. */
+static bool is_nothing(const Values *x, const Node *n)
+{
+    if (n->op != OP_ADD && n->op != OP_SUB)
+        return false;
+    Val a = n->in[0], b = n->in[1];
+    for (int i = 0; i < 2 && n->op == OP_ADD; i++)
+        if (node_at(x->g, n->in[i])->op == OP_NEG) {
+            b = node_at(x->g, n->in[i])->in[0];
+            a = n->in[1 - i];
+        }
+    if (n->op == OP_ADD && a == n->in[0] && b == n->in[1])
+        return false;
+    while (node_at(x->g, a)->op == OP_STOP)
+        a = node_at(x->g, a)->in[0];
+    while (node_at(x->g, b)->op == OP_STOP)
+        b = node_at(x->g, b)->in[0];
+    return a == b;
+}
+
+/* Where a comparison was decided by numbers right after the step, small updates leave it so; whether they do is a matter of
+ * data. NULL: it is none, or was decided by nothing else. */
+static const GrowthValue *decided(const Values *x, const Node *n)
+{
+    bool mask = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ;
+    const Values *began = x->data ? x->data->began : NULL;
+    return !began || (!mask && n->op != OP_WHERE) ? NULL : began->of[mask ? x->at : n->in[0]];
+}
+
+static GrowthBlock block_decided(Values *x, const Node *n, GrowthBlock b, const GrowthBlock *in, const GrowthBlock *was)
+{
+    if (b.kind != BLOCK_ANY || !block_is_number(x, was))
+        return b;
+    if (n->op != OP_WHERE) {
+        b.open |= n->op == OP_EQ || is_zero(was) ? 1u << OPEN_FOR_GOOD : 0;
+    } else if (in[0].kind == BLOCK_ANY) {
+        GrowthBlock sure = in[is_zero(was) ? 2 : 1];
+        b.open = sure.kind == BLOCK_ZERO ? 1u << OPEN_FOR_GOOD : sure.kind == BLOCK_ANY ? sure.open : 0;
+    }
+    return b;
+}
+
 GrowthValue *rule_map(Values *x, const Node *n)
 {
     Cuts cuts[MAX_RANK] = {{0}};
     int r = n->shape.rank;
+    if (is_nothing(x, n))
+        return value_uniform(x, &n->shape, (GrowthBlock){.kind = BLOCK_ZERO});
+    const GrowthValue *was = decided(x, n);
     for (size_t i = 0; i < n->n_in; i++)
         for (int k = 0; k < r; k++)
             cuts[k] = i ? cuts_union(x, cuts[k], x->of[n->in[i]]->axis[k]) : x->of[n->in[i]]->axis[k];
+    for (int k = 0; was && k < r; k++)
+        cuts[k] = cuts_union(x, cuts[k], was->axis[k]);
+    was = was ? value_refine(x, was, cuts) : NULL;
     const GrowthValue *in[3] = {0};
     for (size_t i = 0; i < n->n_in; i++) {
         const GrowthValue *v = x->of[n->in[i]];
@@ -224,6 +294,8 @@ GrowthValue *rule_map(Values *x, const Node *n)
         for (size_t k = 0; k < n->n_in; k++)
             b[k] = in[k]->block[i];
         out->block[i] = block_map(x, n, b, r);
+        if (was)
+            out->block[i] = block_decided(x, n, out->block[i], b, &was->block[i]);
         out->block[i].open |= out->block[i].kind == BLOCK_ANY ? one_hot : 0;
         out->block[i].balanced = out->block[i].kind == BLOCK_ANY && is_balanced(x, n, b);
     }
@@ -348,7 +420,7 @@ static bool counts_rows(const Values *x, const Node *n)
 {
     const Node *of = behind_views(x, n->in[1]);
     Dim d = of->op == OP_IOTA ? of->shape.d[of->a.i] : DIM(0);
-    return dim_eq(d, n->shape.d[0]) || (dim_eq(d, DIM_T) && x->positions && n->shape.d[0].n <= x->positions);
+    return dim_eq(d, n->shape.d[0]) || (dim_eq(d, DIM_T) && x->data && n->shape.d[0].n <= x->data->positions);
 }
 
 /* The rows of a table get what is said of the columns: zero where all of a column is. */
@@ -475,10 +547,10 @@ static void find_open(Values *x, const Node *n)
     value_find_same(x);
 }
 
-Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like, int64_t positions)
+Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like, const DataFacts *data)
 {
     Values *x = NEW(arena, Values);
-    *x = (Values){.arena = arena, .terms = terms, .g = g, .leaf = leaf, .user = user, .like = like, .positions = positions};
+    *x = (Values){.arena = arena, .terms = terms, .g = g, .leaf = leaf, .user = user, .like = like, .data = data};
     x->of = NEW_ARRAY(arena, GrowthValue *, g->node.n + 1);
     x->sums = NEW_ARRAY(arena, GrowthValue *, g->node.n + 1);
     x->along = NEW_ARRAY(arena, int8_t, g->node.n + 1);
@@ -489,7 +561,7 @@ Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf,
         const Node *n = node_at(g, v);
         int axis = 0;
         x->of[v] = rule(x, n);
-        if (positions)
+        if (data)
             find_open(x, n);
         x->sums[v] = value_shares(x, n, &axis);
         x->along[v] = (int8_t)axis;

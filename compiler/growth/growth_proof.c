@@ -8,6 +8,8 @@
  */
 #include "growth_proof.h"
 
+#include "growth_algebra.h"
+
 
 /* The old tensor, with an axis of extent 1 in front where it becomes one of several copies. */
 static GrowthBlock old_block(Values *x, const GrowthEntry *e)
@@ -120,7 +122,10 @@ GrowthValue *growth_fresh(Values *x, const Proof *p, const GrowthEntry *e)
         }
     } while (value_next(out, part));
     out = value_tidy(x, out);
-    out->alike = rank > 0 && e->axis[0].spread;
+    for (size_t i = 0; rank > 0 && i < e->axis[0].n; i++)
+        out->stays_alike |= e->axis[0].part[i].fresh && e->axis[0].part[i].from >= 0;
+    out->alike = rank > 0 && (e->axis[0].spread || out->stays_alike);
+    out->stays_alike &= !e->axis[0].spread;
     return out;
 }
 
@@ -238,24 +243,37 @@ static Val result_named(const Model *m, Name name, size_t i)
     return 0;
 }
 
-static void prove_preserved(Proof *p, GrowthProof *out)
+/* A node as it is told of, when its graph is gone; NULL: of none. */
+static const Node *place(const Graph *g, Val v, Arena *arena)
+{
+    Node *n = NEW(arena, Node);
+    *n = *node_at(g, v);
+    n->in = NULL;
+    n->n_in = 0;
+    return v ? n : NULL;
+}
+
+static void prove_preserved(Proof *p, GrowthProof *out, Arena *arena)
 {
     const Model *a = p->plan->step->before, *b = p->plan->step->after;
     Terms *terms = terms_new(p->arena);
     p->old_known = true;
-    const Values *had = values_find(p->arena, terms, a->graph, old_leaf, NULL, NULL, 0);
+    const Val *was, *is;
+    bool single = a->context == 1 && b->context == 1;
+    const Graph *ga = growth_algebra(a->graph, single, p->arena, &was, NULL), *gb = growth_algebra(b->graph, single, p->arena, &is, NULL);
+    const Values *had = values_find(p->arena, terms, ga, old_leaf, NULL, NULL, NULL);
     Term last = (Term)terms->node.n - 1;
-    Values *has = values_find(p->arena, terms, b->graph, growth_leaf, p, had, 0);
+    Values *has = values_find(p->arena, terms, gb, growth_leaf, p, had, NULL);
     out->preserved = true;
     for (size_t i = 0; i < result_count(a); i++) {
         Name name, other;
-        Val before = result_at(a, i, &name), why = 0;
+        Val before = was[result_at(a, i, &name)], why = 0;
         size_t earlier = 0;
         for (size_t k = 0; k < i; k++) {
             result_at(a, k, &other);
             earlier += other == name;
         }
-        Val now = result_named(b, name, earlier);
+        Val now = is[result_named(b, name, earlier)];
         double factor = 0;
         bool scales = now && value_scales(has, has->of[now], had->of[before], &factor, &why);
         out->factor = scales && (i == 0 || out->factor == factor) ? factor : 0;
@@ -263,13 +281,14 @@ static void prove_preserved(Proof *p, GrowthProof *out)
             continue;
         if (out->preserved) {
             out->output = name;
-            const Node *leaf = why ? node_at(b->graph, why) : NULL;
-            const GrowthEntry *e = leaf && leaf->op == OP_EXT ? growth_entry(p, b->graph->ext.v[leaf->a.i].name) : NULL;
+            const Node *leaf = why ? node_at(gb, why) : NULL;
+            const GrowthEntry *e = leaf && leaf->op == OP_EXT ? growth_entry(p, gb->ext.v[leaf->a.i].name) : NULL;
             out->leak = e ? e->after : NULL;
-            out->lost = e ? 0 : why;
-            out->departs = now ? find_departure(has, now, last, p->arena) : 0;
-            out->constant = out->departs && has_other_number(has, out->departs, last);
-            out->in_norm = out->departs && in_norm(has, out->departs, out);
+            Val departs = now ? find_departure(has, now, last, p->arena) : 0;
+            out->lost = e ? NULL : place(gb, why, arena);
+            out->departs = place(gb, departs, arena);
+            out->constant = departs && has_other_number(has, departs, last);
+            out->in_norm = departs && in_norm(has, departs, out);
         }
         out->preserved = false;
     }
@@ -290,7 +309,7 @@ GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena)
         for (int k = 0; e->after && k < e->after->shape.rank; k++)
             out->recut = e->axis[k].recut && !out->recut ? e->after : out->recut;
     }
-    prove_preserved(&p, out);
+    prove_preserved(&p, out, arena);
     growth_prove_life(&p, out, arena);
     for (size_t i = 0; i < plan->n; i++)
         for (int r = ROLE_OLD; r <= ROLE_OWN; r++) {

@@ -481,6 +481,12 @@ static Term term_alike(Values *x, Term a, Term w, bool transposed)
     return term_reshape(x->terms, product, &s);
 }
 
+static uint64_t expert_bit(const GrowthValue *w, size_t block)
+{
+    size_t part = block / (w->n / w->axis[0].n);
+    return part < 64 ? 1ull << part : 0;
+}
+
 /* x [.., I] or [.., k, I] by w [E, I, O] at index [.., k]; of DW: x, dy [.., k, O] -> [E, I, O]. */
 GrowthValue *rule_expert_matmul(Values *x, const Node *n)
 {
@@ -505,6 +511,7 @@ GrowthValue *rule_expert_matmul(Values *x, const Node *n)
     size_t part[MAX_RANK] = {0};
     do {
         Sums s = {.x = x, .rank = r, .sum = {.kind = BLOCK_ZERO}};
+        uint64_t some = 0; /* parts of the experts of which it is not zero for sure */
         GrowthBlock unknown = {.kind = BLOCK_ANY, .why = x->at};
         for (size_t i = 0; i < a->n; i++) {
             size_t k = i % a->axis[la].n;
@@ -524,7 +531,9 @@ GrowthValue *rule_expert_matmul(Values *x, const Node *n)
                     GrowthBlock made = u->kind == BLOCK_ANY ? *u : v->kind == BLOCK_ANY ? *v : unknown;
                     made.open = u->open || (v->open & (dw ? ~0u : ~1u)) ? 1u << OPEN_FOR_GOOD : 0; /* some expert is chosen */
                     add_block(&s, made);
+                    some |= made.open ? 0 : expert_bit(w, j);
                 } else {
+                    some |= expert_bit(w, j);
                     add_range(&s, *u, *v, la, kw, part_end(a, la, k) - a->axis[la].at[k], u->c * v->c);
                 }
             }
@@ -544,6 +553,9 @@ GrowthValue *rule_expert_matmul(Values *x, const Node *n)
                 add_block(&s, b);
             }
         }
+        bool each = dw || w->axis[0].n > 63 || some == (1ull << w->axis[0].n) - 1 || value_chooses_all(x, n->in[2]);
+        if (s.sum.kind == BLOCK_ANY && x->data && !each)
+            s.sum.open |= 1u << OPEN_FOR_GOOD;
         *value_block(out, part) = s.sum;
     } while (value_next(out, part));
     return value_tidy(x, out);

@@ -8,6 +8,7 @@
 #ifndef VWN_GROWTH_VALUE_H
 #define VWN_GROWTH_VALUE_H
 
+#include "growth_algebra.h"
 #include "growth_term.h"
 
 typedef enum BlockKind {
@@ -34,7 +35,8 @@ typedef struct GrowthValue {
     Cuts axis[MAX_RANK];
     GrowthBlock *block; /* row-major by parts */
     size_t n;
-    bool alike;    /* of a weight: along axis 0 all is the same, whatever it is */
+    bool alike;    /* of a weight: along axis 0 all or some are the same, whatever they are */
+    bool stays_alike; /* with the same gradients */
     bool still;    /* made of weights and numbers alone: the same along every axis of symbolic extent */
 } GrowthValue;
 
@@ -46,6 +48,13 @@ typedef struct ByExpert {
 } ByExpert;
 enum { SAME = 1, SAME_COPIES = 2, SAME_SUMMED = 4 }; /* along axis 2; made of what copies of an expert give; of its sum over axis 2 */
 typedef struct Values Values;
+/* What is asked when it matters whether data decides that something is zero. */
+typedef struct DataFacts {
+    int64_t positions;       /* of a sequence, T */
+    const ValueRange *range; /* of the first values of the graph */
+    size_t n_range;
+    const Values *began;     /* of the same graph right after the step; NULL: these are */
+} DataFacts;
 typedef GrowthValue *KnownLeaf(void *user, Values *x, Val v); /* of weights and buffers */
 struct Values {
     Arena *arena;
@@ -59,12 +68,12 @@ struct Values {
     const Values *like; /* of the old model, or NULL: where its counts along an axis end */
     Val at;             /* the node that is being looked at */
     Val undefined;      /* the first that is no number for sure: 0 / 0 */
-    int64_t positions;  /* of a sequence, T; 0: it is not asked what data decides, and there are none of these: */
+    const DataFacts *data; /* NULL: it is not asked what data decides, and there are none of these: */
     const ByExpert **by;   /* by node; NULL: experts are not told apart */
     uint8_t *same;         /* by node: bits of these */
 };
 /* Looks at every node of `g`. */
-Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like, int64_t positions);
+Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like, const DataFacts *data);
 /* A value whose blocks are all as `b`, with one part along each axis. */
 GrowthValue *value_uniform(Values *x, const Shape *s, GrowthBlock b);
 /* The numbers of a small table, each a block of its own where neighbours differ. */

@@ -429,17 +429,16 @@ static void expect_outputs(Measuring *m)
 
 static void expect_life(Measuring *m)
 {
-    double most = 0;
-    bool frozen = false;
+    const PartRate *fresh = &m->plan->step->fresh;
+    double most = fmax(0, m->tr->now.grad_norm), x; /* what is no number is smaller than all */
+    bool moved = m->tr->lr > 0 && (!fresh->said || host_is_const(fresh->scale, &x)); /* else it may be 0 for a time */
     for (size_t i = 0; i < m->n_block; i++)
         most = fmax(most, m->block[i].norm[0]);
-    for (size_t i = 0; i < m->tr->model->param.n; i++)
-        frozen |= !m->tr->model->param.v[i].buffer && !param_is_trained(m->tr->model, m->tr->train, i);
     for (size_t i = 0; m->proof && m->proof->trained && i < m->n_block; i++) {
         const NewBlock *b = &m->block[i];
         GrowthContradiction what = FITS;
         for (int pass = 0; pass <= UPDATES && what == FITS; pass++) {
-            what = growth_contradiction(&m->proof->life[b->entry], b->role, b->norm[pass], most, pass, m->tr->lr > 0 && !frozen);
+            what = growth_contradiction(&m->proof->life[b->entry], b->role, b->norm[pass], most, pass, moved);
             if (what != FITS)
                 train_event(m->tr, VWN_EVENT_WARNING,
                             what == HAS_ONE ? "`%s` has a gradient after %d updates, and vwn proved that it has none: %s"

@@ -196,6 +196,121 @@ static void test_one_layer(Test *t, size_t *refused)
     test_claim(t, "one layer wider, intended", text, true, "", refused);
 }
 
+/* ---- what a step adds and that does not learn, or learns as data is ---- */
+
+typedef struct LifeRow {
+    const char *name, *set, *lets, *rest; /* of put_growth_row(); `rest`: what else the step says */
+    const char *of;     /* of the optimizer: groups, or its rate */
+    int within;         /* updates that are claimed */
+    CheckState state;
+    const char *says;   /* part of the verdict or of what is said of it */
+} LifeRow;
+
+/* A layer that multiplies by two matrices, with `made` between them: of h = x @ U, y = x @ G. */
+#define BETWEEN(made) "sub = between(f = F)|made = " made
+#define ROUTED(how) "sub = moe(experts = experts, active = 2, hidden = F, activation = silu, scores = softmax, " how ")"
+#define RANDOM3 "  fill { entry = " RANDOM ", exit = " RANDOM ", inner = " RANDOM " }\n"
+#define ONE_KEY "context = 1|learned = false"
+static const LifeRow life[] = {
+    /* rates and what is frozen */
+    {"a rate of 0 of what is new", NULL, "let F = 40", "  new { lr_scale = 0 }\n", NULL, 1, CHECK_FALSE, "the learning rate is 0 of"},
+    {"a rate of 0 of what was there", NULL, "let F = 40", "  old { lr_scale = 0 }\n  new { lr_scale = 1 }\n", NULL, 1, CHECK_TRUE, "at once"},
+    {"a rate of 0 of all", NULL, "let F = 40", "", "lr = 0", 1, CHECK_FALSE, "the learning rate is 0 of"},
+    {"a schedule that stays 0", NULL, "let F = 40", "", "lr = cosine(peak = 0, floor = 0)", 1, CHECK_FALSE, "the learning rate is 0 of"},
+    {"a group with a rate of 0", NULL, "let F = 40", "", "group \"*.sub.*\" { lr_scale = 0 }", 1, CHECK_FALSE, "the learning rate is 0 of"},
+    {"a group that the file freezes", NULL, "let F = 40", "", "group \"*.sub.*\" { frozen = true }", 1, CHECK_FALSE, "the file freezes layer[1].sub.up.W"},
+    {"a group that the file freezes elsewhere", NULL, "let F = 40", "", "group \"*.attention.*\" { frozen = true }", 1, CHECK_TRUE, "at once"},
+    {"copies of layers where the old ones are frozen", NULL, "let L = 4", "  fill { layers = copy, layer[*].attention.o_proj { layers = zeros }, layer[*].sub.down { layers = zeros } }\n"
+     "  old { lr_scale = 0 }\n  new { lr_scale = 1 }\n", NULL, 1, CHECK_TRUE, "after one update"},
+    {"copies of layers with a rate of 0", NULL, "let L = 4", "  fill { layers = copy }\n  new { lr_scale = 0 }\n", NULL, 1, CHECK_FALSE, "the learning rate is 0 of"},
+    /* zeros by shape and by algebra */
+    {"one position", ONE_KEY, "let heads = 3\n  let kv = 3", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].attention.q_proj.W"},
+    {"a window of one", "window = 1", "let heads = 3\n  let kv = 3", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].attention.q_proj.W"},
+    {"a window of two", "window = 2", "let heads = 3\n  let kv = 3", "", NULL, 1, CHECK_TRUE, "at once"},
+    {"h - h", BETWEEN("h - h"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"h - h in three", BETWEEN("(h + y) - y - h"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"h y / y", BETWEEN("h * y / y"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.G (entry), layer[2].sub.G"},
+    {"h / h", BETWEEN("h / h"), "let F = 40", RANDOM3, NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"a sign", BETWEEN("h / sqrt(h * h)"), "let F = 40", RANDOM3, NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"h to the 0", BETWEEN("h ^ 0"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"softmax over one entry", BETWEEN("softmax(unsqueeze(h), over = -1)") "|squeeze = true", "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"softmax over all", BETWEEN("softmax(h, over = -1)"), "let F = 40", RANDOM3, NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.G"},
+    {"divided by a sum of one", BETWEEN("unsqueeze(h) / sum(unsqueeze(h), over = -1, keep = true)") "|squeeze = true", "let F = 40", RANDOM3, NULL, 1, CHECK_FALSE,
+     "no weights give a gradient to layer[1].sub.U"},
+    {"a clamp that always holds", BETWEEN("y * clamp(sigmoid(h), 2, 3)"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U (entry), layer[2].sub.U (entry)"},
+    {"a clamp that never holds", BETWEEN("y * clamp(sigmoid(h), -1, 2)"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
+    {"relu of what is below 0", BETWEEN("y * relu(-exp(h))"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U (entry), layer[1].sub.G"},
+    {"where of what is decided", BETWEEN("where(exp(h) > 0, y, h)"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"the smaller of a value and what is not below it", BETWEEN("min(max(h, y), y)"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    /* no slope */
+    {"floor", BETWEEN("floor(h) + y"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"sign", BETWEEN("sign(h) * y"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"round", BETWEEN("round(h) * y"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"stop_gradient", BETWEEN("stop_gradient(h) * y"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"a comparison", BETWEEN("where(h < 0, 1, 2) * y"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"a straight-through round", BETWEEN("h + stop_gradient(round(h) - h)"), "let F = 40", RANDOM3, NULL, 0, CHECK_FALSE, "no weights give a gradient to layer[1].sub.G"},
+    {"h less itself, with a slope", BETWEEN("h - stop_gradient(h) + 0 * y"), "let F = 40", RANDOM3, NULL, 4, CHECK_FALSE, "never"},
+    /* routers and experts */
+    {"a router of one that is chosen", "sub = moe(experts = experts, active = 1, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0)",
+     "let experts = 5", RANDOM3, NULL, 2, CHECK_FALSE, "no weights give a gradient to layer[1].sub.router (entry), layer[2].sub.router (entry)"},
+    {"of one that is chosen, and balanced", "sub = moe(experts = experts, active = 1, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0.01)",
+     "let experts = 5", RANDOM3, NULL, 2, CHECK_NOT_DONE, "of layer[1].sub.gate (entry)"},
+    {"of the first logit", "sub = moe(experts = experts, active = 1, hidden = F, activation = silu, scores = softmax, normalize = false, balance = 0, order = topk_first)",
+     "let experts = 5", RANDOM3, NULL, 2, CHECK_FALSE, "no weights give a gradient to layer[1].sub.router"},
+    {"more experts that add nothing, at once", ROUTED("normalize = true, balance = 0.05"), "let experts = 6", "  fill { layer[*].sub.down { entry = zeros, exit = zeros, inner = zeros } }\n",
+     NULL, 0, CHECK_FALSE, "layer[1].sub.gate (entry) after 1"},
+    {"more experts that add nothing", ROUTED("normalize = true, balance = 0.05"), "let experts = 6", "  fill { layer[*].sub.down { entry = zeros, exit = zeros, inner = zeros } }\n",
+     NULL, 1, CHECK_NOT_DONE, "not shown for 6 of 8 new blocks"},
+    {"sigmoid scores", "sub = moe(experts = experts, active = 2, hidden = F, activation = silu, scores = sigmoid, normalize = false, balance = 0)", "let experts = 6", RANDOM3, NULL,
+     1, CHECK_NOT_DONE, "not shown for 8 of 8 new blocks"},
+    {"all experts are chosen", "sub = moe(experts = experts, active = experts, hidden = F, activation = silu, scores = sigmoid, normalize = false, balance = 0)", "let experts = 6", RANDOM3,
+     NULL, 0, CHECK_TRUE, "at once"},
+    {"wider experts", ROUTED("normalize = true, balance = 0"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
+    {"ids that may not occur", NULL, "let V = 40", RANDOM3, NULL, 0, CHECK_NOT_DONE, "of embed.tokens.W"},
+    {"positions that all occur", "learned = true", "let context = 16", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
+};
+
+static const char between[] =
+    "block between(f: int)(x: [B, T, D]) -> [B, T, D] {\n  param U : [D, f] = scope.init\n  param G : [D, f] = scope.init\n  param W : [f, D] = scope.init\n"
+    "  h = x @ U\n  y = x @ G\n  return %s @ W\n}\n";
+
+/* `made` and `squeeze` of a row's lets are the text of the block. */
+static void put_life(char *text, size_t most, const LifeRow *r)
+{
+    char set[512] = "", made[256] = "h", body[1024], train[2048], claims[512];
+    const char *at = r->set ? strstr(r->set, "|made = ") : NULL;
+    snprintf(set, sizeof set, "%.*s", at ? (int)(at - r->set) : (int)strlen(r->set ? r->set : ""), r->set ? r->set : "");
+    if (at) {
+        const char *end = strstr(at, "|squeeze");
+        char plain[200];
+        snprintf(plain, sizeof plain, "%.*s", end ? (int)(end - at - 8) : (int)strlen(at + 8), at + 8);
+        snprintf(made, sizeof made, end ? "reshape(%s, [B, T, f])" : "(%s)", plain);
+    }
+    snprintf(body, sizeof body, between, made);
+    bool rate = r->of && !strncmp(r->of, "lr", 2);
+    snprintf(train, sizeof train, "%strain {\n  data = token_files(\"none.bin\", dtype = u16), tokenizer = file(\"none.json\"), batch = 2 seqs, length = 20 steps, seed = 1\n"
+             "  precision = fp32\n  optimizer sgd { %s, momentum = 0, weight_decay = 0\n    %s\n  }\n}\n", body, rate ? r->of : "lr = 0.1", rate || !r->of ? "" : r->of);
+    snprintf(claims, sizeof claims, "%s  check alive(steps = %d)\n", r->rest, r->within);
+    put_growth_row(text, most, &(GrowthRow){.set = *set ? set : NULL, .lets = r->lets, .fill = ""}, train, "step >= 10", claims);
+}
+
+static void test_life(Test *t, const LifeRow *r)
+{
+    char text[8192];
+    put_life(text, sizeof text, r);
+    Checked c = check_text("life.vwn", text, NULL);
+    Buf said = buf_new(c.ctx->program);
+    bool fine = c.unit && !diag_errors(c.ctx) && c.unit->check.n == 1;
+    if (fine)
+        buf_printf(&said, "%s\n", c.unit->check.v[0].values);
+    diag_render_all(c.ctx, &said, false);
+    bool so = r->state == CHECK_FALSE ? !fine && strstr(said.s, "error[E0702]") : fine && c.unit->check.v[0].state == r->state;
+    EXPECT(t, r->name, so && strstr(said.s, r->says));
+    if (!so || !strstr(said.s, r->says))
+        printf("    wanted \"%s\", got %s", r->says, said.s);
+    ctx_free(c.ctx);
+}
+
 int main(void)
 {
     Test t = {0};
@@ -210,6 +325,8 @@ int main(void)
             test_nexus(&t, &nexus[i], false, &refused);
             test_nexus(&t, &nexus[i], true, &refused);
         }
+    for (size_t i = 0; i < COUNT_OF(life); i++)
+        test_life(&t, &life[i]);
     test_nexus_noise(&t, "10%", &refused);
     test_nexus_noise(&t, "20%", &refused);
     test_one_layer(&t, &refused);

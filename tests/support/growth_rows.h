@@ -40,10 +40,10 @@ static const char growth_model[] =
     "let D = 16\nlet F = 24\nlet heads = 2\nlet kv = 2\nlet h = 8\nlet L = 2\nlet V = 32\nlet S = 8\nlet E = D\n"
     "let act = gelu\nlet gated = false\nlet scale = 0.35\nlet conn = residual()\nlet norm = rms_norm(eps = 1e-5)\n"
     "let out = normal(std = 0.02)\nlet turn = none\nlet qk = none\nlet map = linear()\n"
-    "let sub = ffn(hidden = F, activation = act, gated = gated)\nlet experts = 3\nlet tied = false\nlet learned = false\nlet eps = 1e-5\nlet context = 8\nlet e = 8\nlet turned = false\nlet loud = 1\n"
+    "let sub = ffn(hidden = F, activation = act, gated = gated)\nlet experts = 3\nlet tied = false\nlet learned = false\nlet eps = 1e-5\nlet context = 8\nlet e = 8\nlet turned = false\nlet loud = 1\nlet window = 0\n"
     "model m {\n  context = context\n  width = D\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = out\n"
     "  pre_norm = norm\n  connection = conn\n  embed tokens { vocab = V, width = E }\n  if learned { embed position { size = context } }\n"
-    "  for layer in 1..L {\n    attention { heads = heads, kv_heads = kv, head_dim = h, scale = scale, position = turn, qk_norm = qk,\n"
+    "  for layer in 1..L {\n    attention { heads = heads, kv_heads = kv, head_dim = h, scale = scale, position = turn, qk_norm = qk, window = window,\n"
     "      q_proj = map, k_proj = map, v_proj = map }\n    sub\n  }\n  if tied { head lm { norm = norm, tie = tokens } } else { head lm { norm = norm, scale = loud } }\n}\n";
 
 #define UPCYCLED "layer[*].sub.up { layers = copy(of = layer[*].sub.up.W) }, layer[*].sub.gate { layers = copy(of = layer[*].sub.gate.W) }, layer[*].sub.down { layers = copy(of = layer[*].sub.down.W) }"
