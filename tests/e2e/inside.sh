@@ -177,7 +177,11 @@ for name in shown:
     for r in root.iter(svg + "rect"):
         x, y = float(r.get("x", 0)), float(r.get("y", 0))
         assert 0 <= x and x + float(r.get("width")) <= w + 1 and 0 <= y and y + float(r.get("height")) <= h + 1, name
-cells = [float(r[0].text) for r in tree.parse("pictures/connections.svg").getroot().iter(svg + "rect") if len(r)]
+def drawn(name):
+    return [float(r[0].text) for r in tree.parse("pictures/" + name).getroot().iter(svg + "rect") if len(r)]
+cosine = drawn("cosine.svg")
+assert len(cosine) == 4 and all(abs(cosine[i] - 1) < 1e-2 for i in (0, 3)) and cosine[1] == cosine[2], cosine
+cells = drawn("connections.svg")
 want = [x[0][0] for r in d["connections"]["reads"] for x in r["mean"]]
 assert len(cells) == len(want) == 6 and all(abs(a - b) <= 1e-3 * max(1, abs(b)) for a, b in zip(cells, want)), (cells, want)
 EOF

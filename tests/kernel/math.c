@@ -80,6 +80,8 @@ static const char *const exact[][2] = {
     {"vwn_softplus(INFINITE)", "INFINITE"}, {"vwn_softplus(-INFINITE)", "0.0f"},
     {"vwn_sin(0.0f)", "0.0f"}, {"vwn_cos(0.0f)", "1.0f"}, {"vwn_sin(INFINITE)", "NOT_A_NUMBER"},
     {"vwn_cos(NOT_A_NUMBER)", "NOT_A_NUMBER"}, {"vwn_pow(0.0f, 0.0f)", "1.0f"},
+    {"vwn_pow(1e30f, 30.0f)", "INFINITE"}, {"vwn_pow(1e-30f, 30.0f)", "0.0f"},
+    {"vwn_pow(1e30f, -30.0f)", "0.0f"}, {"vwn_pow(1e-30f, -30.0f)", "INFINITE"},
     {"vwn_pow(2.0f, 10.0f)", "1024.0f"}, {"vwn_pow(-2.0f, 3.0f)", "-8.0f"},
     {"vwn_pow(-2.0f, 0.5f)", "NOT_A_NUMBER"}, {"vwn_pow(0.0f, -1.0f)", "INFINITE"},
     {"vwn_pow(0.0f, 2.0f)", "0.0f"}, {"vwn_pow(INFINITE, -1.0f)", "0.0f"},

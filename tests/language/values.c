@@ -8,6 +8,7 @@ static const char text[] =
     "edition = 1\n"
     "# numbers\n"
     "check 1_000 == 1k and 1M == 1e6 and 2B == 2e9 and 1T == 1e12 and 1Ki == 1024 and 1Mi == 1024 ^ 2\n"
+    "check 9_007_199_254_740_994 == 2 ^ 53 + 2\n"
     "check 8% == 0.08 and 1024 / 3 * 3 == 1024\n"
     "check -2 ^ 2 == -4 and 2 ^ 3 ^ 2 == 512 and 2 * 3 + 4 == 10 and 2 + 3 * 4 == 14\n"
     "check -7 mod 3 == 2 and 7 mod -3 == -2 and 7.5 mod 2 == 1.5\n"

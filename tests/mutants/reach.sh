@@ -1,6 +1,7 @@
 # reach.sh - which tests run through which lines of the libraries, for runs of many faults: minutes to an hour.
 #
-# In:  reach.sh BUILD OUT: a build whose tests were built, a folder to write into. VWN_REACH_JOBS, how many at a time (2).
+# In:  reach.sh BUILD OUT [PATTERN]: a build whose tests were built, a folder to write into, the names of tests (all but those
+#      that build, measure or look at sources). VWN_REACH_JOBS, how many at a time (2).
 # Out: OUT/blocks, lines of a file, a line in which a block of code begins, and the tests that reach it with commas between them;
 #      OUT/seconds, each test that passes and its processor time. run.sh reads both, with VWN_REACHED=OUT. What is in OUT/bits is
 #      not run again.
@@ -9,6 +10,7 @@
 set -eu
 build=$1
 out=$2
+pattern=${3:-.}
 root=${VWN_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 mutants=$root/tests/mutants
 mkdir -p "$out/bin" "$out/bits" "$out/times" "$out/said"
@@ -54,7 +56,8 @@ rm -rf "$out/scratch/$name"
 END
 
 ctest --test-dir "$build" --show-only=json-v1 | awk -f "$mutants/tests.awk" |
-    grep -vE '^(mutation|mutants|bench|nvrtc|rooms)\.|^[^ ]* [a-z0-9,]*whole' > order
+    grep -vE '^(mutation|mutants|bench|nvrtc|rooms)\.|^[^ ]* [a-z0-9,]*whole' |
+    awk -v pattern="$pattern" '$1 ~ pattern' > order
 xargs -d '\n' -n 1 -P "${VWN_REACH_JOBS:-2}" sh one.sh < order || true
 
 # Where blocks begin, as addresses behind which the call of reach.c ends; then their lines; then the tests of each line.
@@ -63,7 +66,7 @@ mkdir at
 : > seconds
 for file in times/*; do
     name=${file#times/}
-    grep -q 'status 0$' "$file" && [ -s "bits/$name" ] || continue
+    if ! grep -q 'status 0$' "$file" || [ ! -s "bits/$name" ]; then continue; fi
     sed -n 3p "$file" | tr 'ms' '  ' | awk -v name="$name" '{ printf "%s %.2f\n", name, $1 * 60 + $2 + $3 * 60 + $4 }' >> seconds
     { cmp -l "bits/$name" /dev/zero 2> /dev/null || true; } | awk '{ print ($1 - 1) * 4 - 1 }' > "at/$name"
 done

@@ -1,5 +1,5 @@
 # Of `ctest --show-only=json-v1` a line for each test: its name, its labels with commas, its folder, its environment and command.
-/"command" :/ { if (depth == 0 && at_tests) part = "command"; next_is = part }
+/"command" :/ && at_tests { part = "command" }
 /"tests" :/ { at_tests = 1 }
 at_tests {
     text = $0
