@@ -182,11 +182,25 @@ static const Value *argument(const Value *v, const char *name)
 
 static const GrowthProof *proof_of(Eval *ev, Claims *c)
 {
-    if (!c->proof) {
-        c->plan = growth_plan(c->step, ev->arena);
+    if (!c->proof)
         c->proof = growth_prove(c->plan, ev->arena);
-    }
     return c->proof;
+}
+
+bool plan_step(Eval *ev, Claims *c)
+{
+    const GrowthPlan *p = c->plan = growth_plan(c->step, ev->arena);
+    if (p->crowded) {
+        Diag *d = err(ev, "E0008", c->step->span, "", "limit `parts of an axis` reached: %d", PARTS_MOST);
+        diag_note(ev->ctx, d, "what is new of %s stands in more places", p->crowded->path);
+        diag_help(ev->ctx, d, "`copy` and `split` put copies behind what they copy, in few places, and `replicate` each beside it");
+    } else if (p->nothing) {
+        Diag *d = err(ev, "E0206", p->nothing_rule->span, "", "`%s = %s` has no old numbers to be made of", p->nothing_rule->part,
+                      p->nothing_rule->text);
+        diag_note(ev->ctx, d, "an axis of %s that grows had nothing before the step", p->nothing->path);
+        diag_help(ev->ctx, d, "draw them: `%s { %s = normal(std = 0.02) }`", p->nothing->path, p->nothing_rule->part);
+    }
+    return !p->crowded && !p->nothing;
 }
 
 void refuse_dead(Eval *ev, Claims *c, Span at)

@@ -7,10 +7,12 @@
 
 struct Claims {
     GrowStep *step;         /* gets the tolerance that is claimed */
-    const GrowthPlan *plan; /* these two are made when the first claim asks for them */
-    const GrowthProof *proof;
+    const GrowthPlan *plan;
+    const GrowthProof *proof; /* made when the first claim asks for it */
     bool life; /* `alive(...)` is among them */
 };
+/* Makes the plan. False: a diagnostic says why there is none. */
+bool plan_step(Eval *ev, Claims *c);
 /* Fills *r. False: a diagnostic says why the claim does not hold, or that none can be made here (`c` NULL). */
 bool decide_claim(Eval *ev, Claims *c, const Ast *check, const Value *claim, CheckResult *r);
 

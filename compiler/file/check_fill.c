@@ -20,6 +20,7 @@ static const Word words[] = {
     {"split", FILL_SPLIT, "exit inner"},
     {"replicate", FILL_REPLICATE, "entry exit inner norms layers"},
     {"noise", FILL_NOISE, "entry exit inner"},
+    {"mean", FILL_MEAN, "entry exit inner norms"},
     {"identity", FILL_IDENTITY, "layers"},
     {"rescale", FILL_RESCALE, "norms"},
 };

@@ -353,7 +353,8 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
         step_training(ev, after, items, was, &g);
         Env *env = grown_env(ev, f, after);
         Claims claims = {.step = &g};
-        for (uint32_t i = 0; items && i < items->n; i++)
+        bool planned = plan_step(ev, &claims);
+        for (uint32_t i = 0; items && i < items->n && planned; i++)
             if (items->kid[i]->kind == AST_CHECK)
                 run_check(ev, after, items->kid[i], env, name, &claims);
         if (!diag_errors(ev->ctx) && !g.refused)

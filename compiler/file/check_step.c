@@ -5,6 +5,7 @@
  * it, as `--set` gives them; what a run cannot take along is found by comparing the two trainings.
  */
 #include "check_train.h"
+#include "compiler/growth/growth.h"
 #include "compiler/model/optimizer.h"
 
 #include <math.h>
@@ -123,15 +124,37 @@ static size_t place_of(const Model *m, Name path)
     return i;
 }
 
+/* Copies begin with the moments of what they copy, unless the step says otherwise; false: an error is filed. */
+static bool moments_fit(Eval *ev, const GrowStep *g, const Train *was, size_t from, size_t i)
+{
+    const Train *now = g->train;
+    const Name copy = g->after->param.v[i].path, of = g->before->param.v[from].path;
+    bool learned = param_learns(g->before, was, from);
+    bool other = was->optimizer.by_second && was->optimizer.by_second[from] != now->optimizer.by_second[i];
+    if (learned && !other && optimizer_states(&was->optimizer, from) == optimizer_states(&now->optimizer, i))
+        return true;
+    Diag *d = err(ev, "E0708", g->span, "", "`%s` cannot begin with the moments of `%s`", copy, of);
+    diag_note(ev->ctx, d, !learned ? "the file freezes `%s`, so the optimizer keeps nothing of it"
+                          : other  ? "another optimizer updates `%s`" : "the optimizer keeps other moments of `%s`", of);
+    diag_help(ev->ctx, d, "let copies begin without: `moments = zeros`");
+    return false;
+}
+
 /* A weight whose optimizer states the step would lose, or find none of. */
 static void states_follow(Eval *ev, const GrowStep *g, const Train *was)
 {
     const Train *now = g->train;
     for (size_t i = 0; i < g->after->param.n; i++) {
-        Name path = g->after->param.v[i].path;
-        size_t k = place_of(g->before, path);
-        bool learns = k < g->before->param.n && param_learns(g->after, now, i);
-        if (k < g->before->param.n && learns != param_learns(g->before, was, k)) {
+        Name path = g->after->param.v[i].path, source = g->source ? g->source[i] : path;
+        bool copied = source != path && !(g->moved && g->moved[i]);
+        size_t k = place_of(g->before, source);
+        bool there = k < g->before->param.n, learns = there && param_learns(g->after, now, i);
+        if (copied) {
+            if (learns && !g->fresh_moments && !moments_fit(ev, g, was, k, i))
+                return;
+            continue;
+        }
+        if (there && learns != param_learns(g->before, was, k)) {
             Diag *d = cannot_change(ev, g, was->optimizer.span, now->optimizer.span, "which weights are frozen by the file");
             diag_note(ev->ctx, d, learns ? "`%s` was frozen, and the optimizer knows nothing of it" : "`%s` has learned until here", path);
             diag_help(ev->ctx, d, "weights that learn are frozen, for a time, by `old { lr_scale = 0 }` of a growth step");
@@ -230,6 +253,24 @@ static void frozen_parts(Eval *ev, const GrowStep *g)
     }
 }
 
+/* Of copies of copies it is not known which updates their moments have missed, where what they copy was frozen for a time and
+ * what that had copied was not. */
+static void copied_again(Eval *ev, const GrowStep *g)
+{
+    const GrownParts parts = parts_up_to(ev, g);
+    for (size_t b = 1; b < parts.n && growth_carries(g); b++)
+        for (size_t k = b; k < parts.n && growth_carries(&ev->unit->grow.v[b - 1]); k++)
+            for (size_t c = 0; c < b; c++) {
+                if (part_is_frozen(&parts, b, k) == part_is_frozen(&parts, c, k))
+                    continue;
+                Diag *d = err(ev, "E0708", g->span, "", "copies of copies cannot begin with moments here");
+                diag_note(ev->ctx, d, "weights that `%s` has copied were frozen while what they copied was not, or the other way round, so "
+                          "their moments have seen other updates", ev->unit->grow.v[b - 1].name);
+                diag_help(ev->ctx, d, "let copies begin without: `moments = zeros`");
+                return;
+            }
+}
+
 void step_training(Eval *ev, File *after, const Ast *items, const Train *was, GrowStep *g)
 {
     size_t errors = diag_errors(ev->ctx), said = diag_count(ev->ctx);
@@ -249,6 +290,8 @@ void step_training(Eval *ev, File *after, const Ast *items, const Train *was, Gr
         train_follows(ev, g, was);
     if (diag_errors(ev->ctx) == errors)
         frozen_parts(ev, g);
+    if (diag_errors(ev->ctx) == errors)
+        copied_again(ev, g);
 }
 
 /* ---- plateaus ---- */

@@ -19,6 +19,8 @@ typedef enum GrowthKind {
     GROWTH_LEFT   /* before only: left behind (steps refuse this) */
 } GrowthKind;
 
+enum { PARTS_MOST = 1 << 16 };
+
 /* A range of one axis of the new tensor. What is taken from the old one is multiplied by the product of `weight` over
  * the axes, and its gradient is the old one times the product of `gradient`, as far as the function stays the same. */
 typedef struct GrowthPart {
@@ -34,6 +36,7 @@ typedef struct GrowthAxis {
     bool recut;   /* what the graph splits the axis into before and after does not correspond (24 heads where
                      there were 16 of another size): old elements keep their places, new ones follow */
     bool spread;  /* the old tensor has no such axis: all along it is the same */
+    bool crowded; /* it has more than PARTS_MOST parts, of which the rest is left out */
     bool carried; /* moments of new parts are those of what they copy */
 } GrowthAxis;
 
@@ -59,6 +62,7 @@ typedef struct GrowthEntry {
     Init init[ROLE_OWN + 1];
     bool filled[ROLE_OWN + 1]; /* a rule of `fill` says so */
     double noise[ROLE_OWN + 1]; /* not 0: `init` is normal, with so much of the old tensor's standard deviation */
+    bool means[ROLE_OWN + 1];  /* not drawn: the mean of old numbers along the axes that are new */
     bool copies[ROLE_OWN + 1]; /* not drawn: blocks of this role are taken from where their parts say */
 } GrowthEntry;
 
@@ -68,6 +72,10 @@ typedef struct GrowthPlan {
     size_t n;
     int64_t alike;        /* new coordinates that are copies in all they are written and read by, with equal shares: they get
                              the gradients of what they copy, and stay copies */
+    const GrowthEntry *crowded;  /* one of its axes is; NULL: none is */
+    const GrowthEntry *nothing;  /* a tensor of whose new numbers `nothing_rule` says that they are made of old ones, of which
+                                    there are none; NULL: there is none */
+    const FillRule *nothing_rule;
     int64_t taken, added; /* numbers of `after` that are taken from `before`; that are new; buffers too */
 } GrowthPlan;
 
@@ -82,6 +90,9 @@ double growth_weight(const GrowthEntry *e, const size_t *part);
 double growth_gradient(const GrowthEntry *e, const size_t *part);
 /* Whether all of the tensor is what it was. */
 bool growth_same(const GrowthEntry *e);
+/* Whether the step makes copies; whether these begin with moments of what they copy. */
+bool growth_copies(const GrowStep *step);
+bool growth_carries(const GrowStep *step);
 /* Whether all of the tensor is what the step adds: drawn, or a copy. */
 bool growth_added(const GrowthEntry *e);
 /* Whether the block is taken from the old tensor, and whether its moments are. */

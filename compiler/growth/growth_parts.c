@@ -14,6 +14,7 @@ typedef struct GrowthParts {
     Arena *arena;
     const Copying *how;
     VEC(GrowthPart) part;
+    bool crowded;
 } GrowthParts;
 /* Where a run of coordinates comes from. */
 typedef struct Origin {
@@ -25,8 +26,9 @@ typedef struct Origin {
 static void add(GrowthParts *p, int64_t at, int64_t count, Origin o)
 {
     GrowthPart *last = p->part.n ? &p->part.v[p->part.n - 1] : NULL;
-    if (!count)
+    if (!count || p->crowded)
         return;
+    p->crowded = p->part.n == PARTS_MOST;
     if (last && last->from >= 0 && o.from == last->from + last->count && o.fresh == last->fresh && o.share == last->weight)
         last->count += count;
     else
@@ -71,7 +73,7 @@ static void add_factors(GrowthParts *p, const int64_t *had, const int64_t *now, 
         inner_now *= now[i];
     }
     bool whole = n == 1 || (inner_had == inner_now && memcmp(had + 1, now + 1, (n - 1) * sizeof *had) == 0);
-    for (int64_t i = 0, run = 1; i < now[0]; i += run) {
+    for (int64_t i = 0, run = 1; i < now[0] && !p->crowded; i += run) {
         Origin o = origin_of(p->how, i, had[0], now[0]);
         if (o.from < 0) { /* and all behind it */
             add(p, at + i * inner_now, (now[0] - i) * inner_now, o);
@@ -148,6 +150,7 @@ GrowthAxis growth_axis(const AxisShape *was, const AxisShape *is, int64_t had, i
         if (!a.reads || !shares)
             q->weight = 1;
     }
+    a.crowded = p.crowded;
     a.part = p.part.v;
     a.n = p.part.n;
     return a;

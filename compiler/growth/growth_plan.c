@@ -88,6 +88,19 @@ static bool copying(FillKind kind)
     return kind == FILL_COPY || kind == FILL_SPLIT || kind == FILL_REPLICATE;
 }
 
+bool growth_copies(const GrowStep *step)
+{
+    bool copies = false;
+    for (size_t i = 0; i < step->fill.n; i++)
+        copies |= copying(step->fill.v[i].kind);
+    return copies;
+}
+
+bool growth_carries(const GrowStep *step)
+{
+    return growth_copies(step) && !step->fresh_moments;
+}
+
 typedef struct Planning {
     const GrowStep *step;
     Arena *arena;
@@ -130,10 +143,12 @@ static void find_fill(GrowthEntry *e, const GrowStep *step)
         const FillRule *f = rule_for(step, r, e->path);
         e->init[r] = e->after->init;
         e->copies[r] = f && copying(f->kind);
-        e->filled[r] = f && (f->kind == FILL_INIT || f->kind == FILL_NOISE);
+        e->means[r] = f && f->kind == FILL_MEAN;
+        e->filled[r] = f && (f->kind == FILL_INIT || f->kind == FILL_NOISE || e->means[r]);
         e->noise[r] = e->filled[r] && f->kind == FILL_NOISE ? f->share : 0;
-        if (e->filled[r])
-            e->init[r] = e->noise[r] != 0 ? (Init){.kind = INIT_NORMAL, .a = f->share} : f->init;
+        if (e->filled[r]) /* of a mean it is known only that it is a number */
+            e->init[r] = e->means[r] ? (Init){.kind = INIT_NORMAL, .a = 1}
+                         : e->noise[r] != 0 ? (Init){.kind = INIT_NORMAL, .a = f->share} : f->init;
     }
 }
 
@@ -210,7 +225,22 @@ static void rescale(const Planning *p, GrowthEntry *e, int k, size_t before, siz
     e->axis[k].part = part;
 }
 
-static void compare(const Planning *p, GrowthEntry *e, size_t before, size_t after)
+/* A rule that wants old numbers along axis k, where there are none; or more parts than a plan has room for. */
+static void find_faults(const Planning *p, GrowthPlan *plan, const GrowthEntry *e, int k, int64_t had, bool own)
+{
+    GrowthRole role = own ? ROLE_OWN : e->axis[k].reads ? ROLE_EXIT : ROLE_ENTRY;
+    bool none = false;
+    for (size_t i = 0; i < e->axis[k].n; i++)
+        none |= e->axis[k].part[i].fresh && e->axis[k].part[i].from < 0;
+    if (none && (e->copies[role] || (e->means[role] && !had))) {
+        plan->nothing = e;
+        plan->nothing_rule = rule_for(p->step, role, e->path);
+    }
+    if (e->axis[k].crowded)
+        plan->crowded = e;
+}
+
+static void compare(const Planning *p, GrowthPlan *plan, GrowthEntry *e, size_t before, size_t after)
 {
     static const GrowthPart none = {.weight = 1, .gradient = 1};
     const Shape *s = &e->before->shape, *t = &e->after->shape;
@@ -237,6 +267,7 @@ static void compare(const Planning *p, GrowthEntry *e, size_t before, size_t aft
             e->axis[k] = (GrowthAxis){.part = all, .n = 1, .spread = true};
         } else {
             e->axis[k] = plan_axis(p, e, &was[k - spread], &is[k], s->d[k - spread].n, t->d[k].n, own);
+            find_faults(p, plan, e, k, s->d[k - spread].n, own);
         }
     }
     for (int k = 0; k < t->rank; k++)
@@ -320,7 +351,7 @@ static void plan_entry(const Planning *p, GrowthPlan *plan, size_t i, const Map 
         e->before = &a->param.v[at - 1];
         e->copied = from != e->path;
         e->moved = e->copied && p->step->moved[i];
-        compare(p, e, at - 1, i);
+        compare(p, plan, e, at - 1, i);
         e->old_elements = met[at - 1] || e->kind == GROWTH_CUT ? 0 : e->before->elements;
         met[at - 1] = true;
     }

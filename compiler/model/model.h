@@ -169,12 +169,14 @@ typedef struct PartRate {
     const HostExpr *warmup; /* updates over which it rises; NULL: none */
     Span span, scale_span;
 } PartRate;
-/* Which parts of the weights came with growth steps, and when: Adam's bias correction counts the updates of a part, and
- * steps give rates to parts. Part b came with step b, counted from 1, part 0 with the model. */
+/* Which parts of the weights came with growth steps, and when: steps give rates to parts, and Adam's bias correction counts
+ * the updates that moments have seen. Part b came with step b, counted from 1, part 0 with the model. Moments of copies came
+ * with what they copy, unless the step lets them begin with zeros. */
 typedef struct GrownParts {
     const double *updates; /* that were done before each growth step, in their order */
     size_t n;
     const bool *some;      /* by parameter: parts of it came with a step */
+    bool carried;          /* a step lets copies begin with moments of what they copy */
     const PartRate *old, *fresh; /* by step; both NULL: no step says anything */
 } GrownParts;
 /* The factor of the learning rate of part b: of the last step that says one of it, `new` of step b or `old` of a later one.
@@ -211,6 +213,8 @@ typedef struct Train {
 /* The state "path:born0" says of each index of axis 0 with which growth step it came, counted from 1; 0: with the
  * model. An element came with the last of its indices. A parameter without axes has axis 0 of extent 1. */
 Name born_name(Ctx *ctx, const Param *p, int axis);
+/* "path:since0": the same of the moments; where some are carried, else they came with the weights. */
+Name since_name(Ctx *ctx, const Param *p, int axis);
 /* What operands of its large products are rounded to. */
 static inline Half train_half(const Train *t)
 {
@@ -233,6 +237,7 @@ typedef enum FillKind {
     FILL_SPLIT,     /* so, and what reads a coordinate and its copies is shared out among them */
     FILL_REPLICATE, /* so, but each copy stands beside what it copies; of layers: in turn */
     FILL_NOISE,     /* normal, with `share` of the standard deviation that the old tensor has when it grows */
+    FILL_MEAN,      /* the mean of the old numbers along the axis that is new */
     FILL_IDENTITY,  /* of layers: they add nothing */
     FILL_RESCALE    /* of norms: a gain over an axis that grows from d to d' is multiplied by sqrt(d / d') */
 } FillKind;

@@ -46,12 +46,13 @@ bool part_is_frozen(const GrownParts *g, size_t b, size_t steps)
     return r && host_is_const(r->scale, &x) && x == 0;
 }
 
-/* Updates that part b has missed, before it came or while it was frozen, before the last growth step. */
-static double updates_missed(const GrownParts *g, size_t b)
+/* Updates before the last growth step that moments have missed which came with step c, of a part that came with step b: those
+ * before they came, or while what has them was frozen, which was part c until step b copied it. */
+static double updates_missed(const GrownParts *g, size_t c, size_t b)
 {
-    double missed = b ? g->updates[b - 1] : 0;
-    for (size_t k = b ? b : 1; k < g->n; k++)
-        if (part_is_frozen(g, b, k))
+    double missed = c ? g->updates[c - 1] : 0;
+    for (size_t k = c ? c : 1; k < g->n; k++)
+        if (part_is_frozen(g, k < b ? c : b, k))
             missed += g->updates[k] - g->updates[k - 1];
     return missed;
 }
@@ -91,6 +92,11 @@ Name born_name(Ctx *ctx, const Param *p, int axis)
     return name_printf(ctx, "%s:born%d", p->path, axis);
 }
 
+Name since_name(Ctx *ctx, const Param *p, int axis)
+{
+    return name_printf(ctx, "%s:since%d", p->path, axis);
+}
+
 /* What every parameter's update shares. */
 typedef struct Update {
     Graph *g;
@@ -98,9 +104,9 @@ typedef struct Update {
     Val factor;           /* of clipping, 0 = none */
     Val finite;           /* mask: the gradient's norm is a number, and the run goes on */
     Val unscale;          /* 1 / the scale of the loss, 0 = none */
-    Val unbias1, unbias2; /* 1 / (1 - beta^t), t = updates including this one */
     const GrownParts *births;
-    const Val *later1, *later2; /* the same of what came with each growth step */
+    const Val *unbias1, *unbias2; /* 1 / (1 - beta^t), t = updates including this one: [c * (n + 1) + b] of moments that came
+                                     with step c, of a part that came with step b; the same Val where t is the same */
     const Val *factor_of;       /* of the rate, by part, 0 = 1; NULL: no growth step says any */
     bool holds;                 /* a growth step freezes some part */
     Val old, fresh;       /* shares of the average and of the new weight; 0 = no average */
@@ -167,8 +173,8 @@ static void store_decayed(const Update *u, const Slot *s, Val step)
     store_weight(u, s, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)));
 }
 
-/* The growth step with which each element came: the last of those of its indices. */
-static Val born_of(const Update *u, const Slot *s)
+/* The growth step with which each element came, or its moments: the last of those of its indices. */
+static Val came_of(const Update *u, const Slot *s, Name (*which)(Ctx *, const Param *, int))
 {
     Graph *g = u->g;
     const Shape *all = &s->p->shape;
@@ -177,7 +183,7 @@ static Val born_of(const Update *u, const Slot *s)
         Shape one = {.rank = 1, .d = {all->rank ? all->d[k] : DIM(1)}}, along = {.rank = all->rank};
         for (int i = 0; i < all->rank; i++)
             along.d[i] = i == k ? all->d[i] : DIM(1);
-        Val axis = ir_reshape(g, ir_ext(g, EXT_STATE, born_name(g->ctx, s->p, k), DT_REAL, &one), &along);
+        Val axis = ir_reshape(g, ir_ext(g, EXT_STATE, which(g->ctx, s->p, k), DT_REAL, &one), &along);
         born = born ? ir_binary(g, OP_MAX, born, axis) : axis;
     }
     return born;
@@ -190,15 +196,38 @@ static Val by_part(const Update *u, const Slot *s, Val plain, const Val *later)
     bool differs = false;
     for (size_t i = 0; i < u->births->n && s->born; i++)
         differs |= later[i] != plain;
-    Val by = plain, born = differs ? born_of(u, s) : 0;
+    Val by = plain, born = differs ? came_of(u, s, born_name) : 0;
     for (size_t i = 0; i < u->births->n && differs; i++)
         by = ir_where(g, ir_binary(g, OP_LE, ir_fill(g, (double)i + 1), born), later[i], by);
     return by;
 }
 
-static Val unbiased(const Update *u, const Slot *s, Val x, Val plain, const Val *later)
+/* Where moments are carried they may have come before what has them. */
+static Val unbias_by_part(const Update *u, const Slot *s, const Val *of)
 {
-    return mul(u->g, x, by_part(u, s, plain, later));
+    Graph *g = u->g;
+    size_t n = u->births->n, wide = n + 1;
+    Val *own = NEW_ARRAY(g->arena, Val, wide), *by = NEW_ARRAY(g->arena, Val, wide), born = 0;
+    for (size_t c = 0; c <= n; c++)
+        own[c] = by[c] = of[c * wide + c];
+    if (!u->births->carried || !s->born)
+        return by_part(u, s, own[0], own + 1);
+    for (size_t c = 0; c <= n; c++)
+        for (size_t b = c + 1; b <= n; b++) {
+            if (of[c * wide + b] == of[c * wide + b - 1])
+                continue;
+            born = born ? born : came_of(u, s, born_name);
+            by[c] = ir_where(g, ir_binary(g, OP_LE, ir_fill(g, (double)b), born), of[c * wide + b], by[c]);
+        }
+    Val all = by[0], since = came_of(u, s, since_name);
+    for (size_t c = 1; c <= n; c++)
+        all = ir_where(g, ir_binary(g, OP_LE, ir_fill(g, (double)c), since), by[c], all);
+    return all;
+}
+
+static Val unbiased(const Update *u, const Slot *s, Val x, const Val *of)
+{
+    return mul(u->g, x, unbias_by_part(u, s, of));
 }
 
 /* Whether each part is frozen, as a mask of the elements; 0: none is. */
@@ -237,8 +266,8 @@ static void update_adamw(const Update *u, const Slot *s)
     Val m0 = state(u, s, "m", &m_name), v0 = state(u, s, "v", &v_name);
     Val m1 = add(g, ir_scale(g, m0, b1), ir_scale(g, s->grad, 1 - b1));
     Val v1 = add(g, ir_scale(g, v0, b2), ir_scale(g, mul(g, s->grad, s->grad), 1 - b2));
-    Val root = ir_unary(g, OP_SQRT, unbiased(u, s, v1, u->unbias2, u->later2));
-    Val step = ir_binary(g, OP_DIV, unbiased(u, s, m1, u->unbias1, u->later1), add(g, root, ir_fill(g, eps)));
+    Val root = ir_unary(g, OP_SQRT, unbiased(u, s, v1, u->unbias2));
+    Val step = ir_binary(g, OP_DIV, unbiased(u, s, m1, u->unbias1), add(g, root, ir_fill(g, eps)));
     store_decayed(u, s, step);
     store(u, s->moves, m1, m0, EXT_STATE, m_name);
     store(u, s->moves, v1, v0, EXT_STATE, v_name);
@@ -406,6 +435,20 @@ static Val unbias(const Update *u, double beta, double missed)
     return step_scalar(u->g, u->train, host_op(a, HO_DIV, one, rest, NULL));
 }
 
+/* By what came when: see Update. */
+static const Val *unbias_all(const Update *u, double beta)
+{
+    const GrownParts *g = u->births;
+    size_t wide = g->n + 1;
+    Val *of = NEW_ARRAY(u->g->arena, Val, wide * wide);
+    for (size_t c = 0; c < wide; c++)
+        for (size_t b = c; b < wide && (b == c || g->carried); b++) {
+            bool as_before = b > c && updates_missed(g, c, b) == updates_missed(g, c, b - 1);
+            of[c * wide + b] = as_before ? of[c * wide + b - 1] : unbias(u, beta, updates_missed(g, c, b));
+        }
+    return of;
+}
+
 static Val sum_of_squares(Graph *g, Val x)
 {
     const uint32_t all = (1u << shape_of(g, x)->rank) - 1u;
@@ -530,16 +573,8 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
     const Optimizer *biased = o->second ? o->second : o;
     if (!strcmp(biased->kind, "adamw")) {
         double b1 = constant_of(biased, "beta1", 0.9), b2 = constant_of(biased, "beta2", 0.999);
-        size_t n = u.births->n;
-        Val *later1 = NEW_ARRAY(g->arena, Val, n + 1), *later2 = NEW_ARRAY(g->arena, Val, n + 1);
-        u.unbias1 = unbias(&u, b1, updates_missed(u.births, 0));
-        u.unbias2 = unbias(&u, b2, updates_missed(u.births, 0));
-        for (size_t i = 0; i < n; i++) {
-            later1[i] = unbias(&u, b1, updates_missed(u.births, i + 1));
-            later2[i] = unbias(&u, b2, updates_missed(u.births, i + 1));
-        }
-        u.later1 = later1;
-        u.later2 = later2;
+        u.unbias1 = unbias_all(&u, b1);
+        u.unbias2 = unbias_all(&u, b2);
     }
     for (size_t i = 0; i < m->param.n; i++) {
         const Param *p = &m->param.v[i];

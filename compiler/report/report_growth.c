@@ -25,7 +25,9 @@ static void init_print(Buf *out, const Init *i)
 /* What new blocks of a role are drawn with. */
 static void role_print(Buf *out, const GrowthEntry *e, int role)
 {
-    if (e->noise[role] != 0)
+    if (e->means[role])
+        buf_puts(out, "the mean of the old numbers");
+    else if (e->noise[role] != 0)
         buf_printf(out, "noise(%.6g of the old spread)", e->noise[role]);
     else
         init_print(out, &e->init[role]);
@@ -109,7 +111,7 @@ static void text_entry(Buf *out, const GrowthEntry *e)
     if (e->after)
         shape_print(out, &e->after->shape);
     if (e->copied)
-        buf_printf(out, " = copy of %s", e->before->path);
+        buf_printf(out, e->moved ? " = %s" : " = copy of %s", e->before->path);
     if (e->kind == GROWTH_NEW) {
         buf_puts(out, " = ");
         init_print(out, &e->init[ROLE_OLD]);
@@ -162,7 +164,7 @@ static void json_entry(Buf *out, const GrowthEntry *e)
         shape_print(out, &e->after->shape);
     }
     if (e->copied)
-        buf_printf(out, ",\"copy_of\":\"%s\"", e->before->path);
+        buf_printf(out, ",\"%s\":\"%s\"", e->moved ? "moved_from" : "copy_of", e->before->path);
     if (e->kind == GROWTH_GROWN || (e->kind == GROWTH_TAKEN && !growth_same(e))) {
         buf_puts(out, ",\"axes\":[");
         for (int k = 0; k < e->after->shape.rank; k++) {
@@ -198,6 +200,9 @@ static void json_entry(Buf *out, const GrowthEntry *e)
 
 static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
 {
+    if (growth_copies(plan->step))
+        buf_printf(out, "copies learn at the rates of `new` and begin with %s\n",
+                   growth_carries(plan->step) ? "the moments of what they copy" : "moments of zero");
     if (p->preserved)
         buf_puts(out, "preserves: proved, every output is the same as real numbers\n");
     else if (p->leak)
@@ -252,7 +257,11 @@ void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, b
         (json ? json_entry : text_entry)(out, &plan->entry[i]);
     }
     if (json) {
-        buf_printf(out, "],\"preserved\":%s,\"factor\":%.17g,\"alike\":%lld,\"blocks\":%zu,\"dead\":%zu,\"by_data\":%zu,\"alive_after\":", proof->preserved ? "true" : "false",
+        if (growth_copies(plan->step))
+            buf_printf(out, "],\"moments\":\"%s\"", growth_carries(plan->step) ? "copy" : "zeros");
+        else
+            buf_putc(out, ']');
+        buf_printf(out, ",\"preserved\":%s,\"factor\":%.17g,\"alike\":%lld,\"blocks\":%zu,\"dead\":%zu,\"by_data\":%zu,\"alive_after\":", proof->preserved ? "true" : "false",
                    proof->factor, (long long)plan->alike, proof->blocks, proof->dead + proof->barred, proof->open);
         buf_printf(out, proof->alive_after == NEVER ? "null}\n" : "%d}\n", proof->alive_after);
         return;

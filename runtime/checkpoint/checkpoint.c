@@ -32,6 +32,11 @@ StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis)
     return store_find(s->store, EXT_STATE, born_name(s->ctx, p, axis));
 }
 
+StoreEntry *checkpoint_since(const Session *s, const Param *p, int axis)
+{
+    return store_find(s->store, EXT_STATE, since_name(s->ctx, p, axis));
+}
+
 void checkpoint_hold(Session *s, const Model *m, const Train *t)
 {
     for (size_t i = 0; i < m->param.n; i++) {
@@ -117,9 +122,10 @@ static void list_entries(Session *s, const Model *m, Arena *a, Entries *out)
         vec_push(a, out, checkpoint_entry(s, &m->param.v[i]));
     for (size_t i = 0; i < m->param.n; i++)
         for (int k = 0; k < MAX_RANK; k++) {
-            StoreEntry *e = checkpoint_born(s, &m->param.v[i], k);
-            if (e)
-                vec_push(a, out, e);
+            StoreEntry *came[] = {checkpoint_born(s, &m->param.v[i], k), checkpoint_since(s, &m->param.v[i], k)};
+            for (size_t j = 0; j < COUNT_OF(came); j++)
+                if (came[j])
+                    vec_push(a, out, came[j]);
         }
     for (StateKind k = 0; k < STATE_KINDS; k++)
         for (size_t i = 0; i < m->param.n; i++) {
@@ -350,7 +356,7 @@ bool checkpoint_is_state(const char *name)
     for (size_t k = 0; which && k < COUNT_OF(state_names); k++)
         if (!strcmp(which + 1, state_names[k]))
             return true;
-    return which && !strncmp(which, ":born", 5);
+    return which && (!strncmp(which, ":born", 5) || !strncmp(which, ":since", 6));
 }
 
 /* The tensor of the file that a parameter gets: its average where that is wanted and there. */

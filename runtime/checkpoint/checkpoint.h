@@ -61,9 +61,10 @@ StoreEntry *checkpoint_entry(const Session *s, const Param *p);
 /* States of parameters that a growth step holds still: no program has them, and checkpoints keep them. */
 void checkpoint_hold(Session *s, const Model *m, const Train *t);
 StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis); /* born_name() of it */
+StoreEntry *checkpoint_since(const Session *s, const Param *p, int axis); /* since_name() */
 /* Whether the run kept averages of its weights. */
 bool checkpoint_has_average(const Checkpoint *c);
-/* "layer[1].ffn.up.W:m": what the optimizer keeps, an average, or with which step a part came. */
+/* "layer[1].ffn.up.W:m": what the optimizer keeps, an average, or with which step a part or its moments came. */
 bool checkpoint_is_state(const char *name);
 /* Whether its numbers are of the type that this session computes in (else resuming is not
  * exact). */

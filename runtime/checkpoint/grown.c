@@ -159,12 +159,82 @@ static double spread_of(const Growing *g, const GrowthEntry *e)
     return old ? sqrt(squares / (double)n) : -1;
 }
 
+/* The mean of the old numbers along the axes of the new tensor that `mask` has, laid out as the old tensor with an extent of 1
+ * there. */
+static double *mean_along(const Growing *g, const GrowthEntry *e, unsigned mask, const double *old, int64_t extent[MAX_RANK])
+{
+    const Shape *was = &e->before->shape;
+    int spread = e->after->shape.rank - was->rank;
+    int64_t at[MAX_RANK] = {0}, had[MAX_RANK] = {0}, n = 1, of = 1;
+    for (int k = 0; k < was->rank; k++) {
+        bool along = mask >> (k + spread) & 1;
+        had[k] = was->d[k].n;
+        extent[k] = along ? 1 : had[k];
+        n *= extent[k];
+        of *= along ? had[k] : 1;
+    }
+    double *mean = NEW_ARRAY(g->s->arena, double, n + 1);
+    for (int64_t i = 0; i < e->before->elements; i++) {
+        int64_t to = 0;
+        for (int k = 0; k < was->rank; k++)
+            to = to * extent[k] + (extent[k] == had[k] ? at[k] : 0);
+        mean[to] += old[i] / (double)of;
+        next_index(at, had, was->rank);
+    }
+    return mean;
+}
+
+static unsigned fresh_axes(const GrowthEntry *e, const size_t *part)
+{
+    unsigned mask = 0;
+    for (int k = 0; k < e->after->shape.rank; k++)
+        mask |= (unsigned)e->axis[k].part[part[k]].fresh << k;
+    return mask;
+}
+
+/* Blocks of which a rule says that they are the mean of what is old, from the tensor `name` of the file. */
+static bool fill_means(const Growing *g, const GrowthEntry *e, Name name, double *to)
+{
+    int rank = e->after->shape.rank, spread = e->before ? rank - e->before->shape.rank : 0;
+    size_t part[MAX_RANK] = {0};
+    const double *old = NULL, *mean[1u << MAX_RANK] = {0};
+    int64_t extent[1u << MAX_RANK][MAX_RANK];
+    do {
+        unsigned mask = fresh_axes(e, part);
+        int64_t at[MAX_RANK] = {0}, count[MAX_RANK];
+        if (!e->means[growth_role(e, part)])
+            continue;
+        if (!old && !(old = read_old(g, &e->before->shape, name)))
+            return false;
+        if (!mean[mask])
+            mean[mask] = mean_along(g, e, mask, old, extent[mask]);
+        bool empty = false;
+        for (int k = 0; k < rank; k++) {
+            count[k] = e->axis[k].part[part[k]].count;
+            empty |= !count[k];
+        }
+        if (empty)
+            continue;
+        do {
+            int64_t here = 0, there = 0;
+            for (int k = 0; k < rank; k++) {
+                const GrowthPart *p = &e->axis[k].part[part[k]];
+                here = here * e->after->shape.d[k].n + p->at + at[k];
+                if (k >= spread)
+                    there = there * extent[mask][k - spread] + (mask >> k & 1 ? 0 : p->from + at[k]);
+            }
+            to[here] = mean[mask][there];
+        } while (next_index(at, count, rank));
+    } while (next_block(e, part));
+    return true;
+}
+
 /* New blocks of the parameter: as they were drawn with it, or drawn as a rule of `fill` says. */
 static bool fill_new(const Growing *g, const GrowthEntry *e, double *to)
 {
     double *drawn = NULL;
     for (GrowthRole r = ROLE_ENTRY; r <= ROLE_OWN; r++) {
-        if (!e->filled[r])
+        if (!e->filled[r] || e->means[r])
             continue;
         if (!drawn)
             drawn = NEW_ARRAY(g->s->arena, double, e->after->elements + 1);
@@ -189,15 +259,19 @@ static bool grow_tensor(const Growing *g, const GrowthEntry *e)
     double *value = NEW_ARRAY(s->arena, double, n + 1), *state = NEW_ARRAY(s->arena, double, n + 1);
     if (!store_ok(g, store_get_f64(s->store, own, 0, n, value)))
         return false;
-    if (!fill_new(g, e, value) || !put_grown(g, e, TAKE_WEIGHTS, e->before->path, own, value))
+    if (!fill_new(g, e, value) || !fill_means(g, e, e->before->path, value) || !put_grown(g, e, TAKE_WEIGHTS, e->before->path, own, value))
         return false;
     static const Taking what[STATE_KINDS] = {[STATE_FIRST] = TAKE_FIRST, [STATE_SECOND] = TAKE_SECOND};
     for (StateKind k = 0; k < STATE_KINDS; k++) {
         StoreEntry *into = checkpoint_state(s, e->after, k);
         for (int64_t i = 0; i < n; i++)
             state[i] = k == STATE_AVERAGE ? value[i] : 0;
-        if (into && (k == STATE_AVERAGE || !e->copied || !g->plan->step->fresh_moments) &&
-            !put_grown(g, e, what[k], checkpoint_state_name(s, e->before, k), into, state))
+        Name name = checkpoint_state_name(s, e->before, k);
+        bool average = k == STATE_AVERAGE, none = average && growth_added(e) && !safe_find(&g->c->file, name);
+        if (!into || (!average && growth_added(e) && g->plan->step->fresh_moments))
+            continue;
+        if (none ? !store_ok(g, store_put_f64(s->store, into, 0, n, state))
+                 : (average && !fill_means(g, e, name, state)) || !put_grown(g, e, what[k], name, into, state))
             return false;
     }
     return true;
@@ -219,28 +293,33 @@ static bool fill_tensor(const Growing *g, const GrowthEntry *e)
     return true;
 }
 
-/* With which step each index of an axis came; no file has that of a parameter which has not grown before. What has moments of
- * what it copies came with that. */
-static bool put_born(const Growing *g, const GrowthEntry *e, int axis)
+/* With which step each index of an axis came, or its moments, which copies may have of what they copy. A file has that of no
+ * parameter that has not grown before, and that of moments only where some were carried: else they came with the weights. */
+static bool put_came(const Growing *g, const GrowthEntry *e, int axis, bool moments)
 {
     Session *s = g->s;
-    StoreEntry *into = checkpoint_born(s, e->after, axis);
+    StoreEntry *into = moments ? checkpoint_since(s, e->after, axis) : checkpoint_born(s, e->after, axis);
     if (!into)
         return true;
-    bool fresh = !e->before || (e->copied && g->plan->step->fresh_moments);
+    bool carried = moments && e->copied && !g->plan->step->fresh_moments, fresh = growth_added(e) && !carried;
     int was = axis - (e->before ? e->after->shape.rank - e->before->shape.rank : 0);
-    Name name = e->before && was >= 0 ? born_name(s->ctx, e->before, was) : NULL;
+    Name born = e->before && was >= 0 ? born_name(s->ctx, e->before, was) : NULL;
+    Name since = moments && born ? since_name(s->ctx, e->before, was) : NULL, name = born;
+    if (since && safe_find(&g->c->file, since))
+        name = since;
     bool known = !fresh && name && e->before->shape.rank && safe_find(&g->c->file, name);
-    double *born = NEW_ARRAY(s->arena, double, into->elements + 1), *old = NULL;
+    double *came = NEW_ARRAY(s->arena, double, into->elements + 1), *old = NULL;
     if (known && !(old = read_old(g, &(Shape){.rank = 1, .d = {e->before->shape.d[was]}}, name)))
         return false;
     const GrowthAxis none = {0}, *a = e->before && e->after->shape.rank ? &e->axis[axis] : &none;
     for (int64_t k = 0; k < into->elements; k++)
-        born[k] = fresh ? (double)g->how->number : 0;
+        came[k] = fresh ? (double)g->how->number : 0;
     for (size_t i = 0; i < a->n && !fresh; i++)
-        for (int64_t k = 0; k < a->part[i].count; k++)
-            born[a->part[i].at + k] = a->part[i].fresh && !a->carried ? (double)g->how->number : old ? old[a->part[i].from + k] : 0;
-    return store_ok(g, store_put_f64(s->store, into, 0, into->elements, born));
+        for (int64_t k = 0; k < a->part[i].count; k++) {
+            bool now = a->part[i].fresh && !(moments && a->carried);
+            came[a->part[i].at + k] = now ? (double)g->how->number : old ? old[a->part[i].from + k] : 0;
+        }
+    return store_ok(g, store_put_f64(s->store, into, 0, into->elements, came));
 }
 
 /* Whether some tensor of the grown model takes this one over: a weight, "PATH", or what is kept of one, "PATH:m". */
@@ -250,7 +329,8 @@ static bool has_place(const Growing *g, Map *taken, const char *name)
     Ctx *ctx = g->s->ctx;
     for (const Taker *t = map_get(taken, (uintptr_t)name_printf(ctx, "%.*s", (int)strcspn(name, ":"), name)); t; t = t->next) {
         Name kept = state ? name_printf(ctx, "%s%s", t->e->after->path, state) : NULL;
-        if (!state || g->how->weights_only || !strncmp(state, ":born", 5) || store_find(g->s->store, EXT_STATE, kept))
+        bool part = state && (!strncmp(state, ":born", 5) || !strncmp(state, ":since", 6));
+        if (!state || part || g->how->weights_only || store_find(g->s->store, EXT_STATE, kept))
             return true;
     }
     return false;
@@ -302,7 +382,7 @@ bool checkpoint_grow(Session *s, const GrowthPlan *plan, const Checkpoint *c, co
             ok = false;
         }
         for (int k = 0; e->after && k < MAX_RANK && ok; k++)
-            ok = put_born(&g, e, k);
+            ok = put_came(&g, e, k, false) && put_came(&g, e, k, true);
         arena_reset(s->arena, mark);
     }
     return ok;

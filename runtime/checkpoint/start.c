@@ -197,6 +197,8 @@ static void pair(Session *s, Start *start)
         tensors += start->file[i].n;
     if (start->unit)
         p.plan = growth_plan(&(GrowStep){.before = start->unit->model, .after = m}, s->arena);
+    if (p.plan && p.plan->crowded)
+        ctx_raise(s->ctx, ST_INPUT, "what is new of `%s` stands in more than %d places", p.plan->crowded->path, PARTS_MOST);
     start->entry = NEW_ARRAY(s->arena, StartEntry, m->param.n + tensors + 1);
     for (size_t i = 0; i < m->param.n; i++) {
         StartEntry *e = &start->entry[start->n++];

@@ -372,7 +372,9 @@ static void end_growth(Trainer *tr)
         run_eval(tr);
         double after;
         bool alike = eval_alike(tr, &after);
-        if (alike)
+        if (alike && isnan(before)) /* not measured in this call */
+            buf_printf(&b, "; eval loss %.6f", after);
+        else if (alike)
             buf_printf(&b, "; eval loss %.6f, before %.6f, difference %.3g", after, before, after - before);
         else
             buf_printf(&b, "; eval loss %.6f, that before, %.6f, is of other data", tr->now.eval_loss, before);

@@ -13,7 +13,7 @@ GrownParts train_births(Trainer *tr, const Model *m, size_t n, const double *upd
     const GrowStep *step = tr->file->grow.v;
     const Model *first = n ? step[0].before : NULL;
     Arena *a = tr->session.arena;
-    bool *some = NEW_ARRAY(a, bool, m->param.n + 1), said = false;
+    bool *some = NEW_ARRAY(a, bool, m->param.n + 1), said = false, carried = false;
     PartRate *old = NEW_ARRAY(a, PartRate, n + 1), *fresh = NEW_ARRAY(a, PartRate, n + 1);
     Map had;
     map_init(&had, a);
@@ -33,8 +33,9 @@ GrownParts train_births(Trainer *tr, const Model *m, size_t n, const double *upd
         old[i] = step[i].old;
         fresh[i] = step[i].fresh;
         said |= old[i].said || fresh[i].said;
+        carried |= growth_carries(&step[i]);
     }
-    return (GrownParts){updates, n, some, said ? old : NULL, said ? fresh : NULL};
+    return (GrownParts){updates, n, some, carried, said ? old : NULL, said ? fresh : NULL};
 }
 
 /* Means over windows that follow each other: what is held from step to step is one sum. */

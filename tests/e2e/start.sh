@@ -170,6 +170,7 @@ before=$(ls -lR runs/base)
 expect 6 "$VWN" grow runs/base later.vwn wider --plan
 has out 'all 19 tensors are those of the model before'
 expect 0 "$VWN" grow runs/base later.vwn wider --apply -o wide.safetensors
+lacks err ' nan'
 [ "$(ls -lR runs/base)" = "$before" ] || fail "--apply changes the run"
 expect 0 "$VWN" eval wide.safetensors --json
 grown=$(sed 's/.*"loss":\([0-9.]*\).*/\1/' out)

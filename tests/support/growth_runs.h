@@ -3,13 +3,15 @@
  * In:  a device, which rows.   Out: counts of checks; what differs is printed.
  * The one idea: what is proved of a step has to be seen in a run through it: outputs that are preserved stay within rounding
  * and others do not, new blocks have gradients when the row says so, and a run in pieces is the whole one, bit for bit.
- * Each piece is a process of its own.
+ * Each number of the grown checkpoint is looked up in the one before the step, one at a time. Each piece is a process of
+ * its own.
  */
 #ifndef VWN_TESTS_GROWTH_RUNS_H
 #define VWN_TESTS_GROWTH_RUNS_H
 
 #include "drawn.h"
 #include "growth_rows.h"
+#include "compiler/portable/safetensors.h"
 #include "runtime/vwn.h"
 
 #include <math.h>
@@ -151,6 +153,157 @@ static inline bool growth_same_end(const char *a, const char *b)
     return same;
 }
 
+/* ---- the grown checkpoint, number by number ---- */
+
+/* All numbers of a tensor; NULL: it has none of this name. */
+static inline double *growth_tensor(Ctx *ctx, const SafeFile *f, const char *path, const char *what)
+{
+    char name[300], why[WHY];
+    snprintf(name, sizeof name, "%s%s", path, what);
+    const SafeTensor *t = safe_find(f, name);
+    double *v = t ? NEW_ARRAY(ctx->program, double, t->elements + 1) : NULL;
+    return v && safe_read(f, t, 0, t->elements, v, why) ? v : NULL;
+}
+
+static inline bool growth_near(double a, double b)
+{
+    return fabs(a - b) <= 1e-6 * fabs(a) + 1e-30;
+}
+
+/* An element of a grown tensor. */
+typedef struct GrowthOrigin {
+    int64_t from;            /* where it is taken from in the old tensor; -1: nowhere */
+    double weight, gradient; /* the factors of what is taken, and of its gradient */
+    bool fresh;              /* the step adds it */
+    bool moments;            /* it begins with moments of what it is taken from */
+    bool mean;               /* it is a mean of old numbers */
+} GrowthOrigin;
+
+static inline GrowthOrigin growth_origin(const GrowthEntry *e, const int64_t *at, bool zeros)
+{
+    GrowthOrigin o = {.from = e->before ? 0 : -1, .weight = 1, .gradient = 1, .fresh = growth_added(e)};
+    int spread = e->before ? e->after->shape.rank - e->before->shape.rank : 0;
+    bool reads = false, writes = false, product = false, gone = false;
+    o.moments = !(o.fresh && zeros);
+    for (int k = 0; k < e->after->shape.rank && e->before; k++) {
+        const GrowthPart *p = e->axis[k].part;
+        while (at[k] >= p->at + p->count)
+            p++;
+        o.weight *= p->weight;
+        o.gradient *= p->gradient;
+        *(e->axis[k].reads ? &reads : &writes) |= p->fresh;
+        product |= e->axis[k].reads;
+        o.moments &= !p->fresh || e->axis[k].carried;
+        gone |= p->from < 0;
+        if (k >= spread)
+            o.from = o.from * e->before->shape.d[k - spread].n + p->from + at[k] - p->at;
+    }
+    GrowthRole role = !product && writes ? ROLE_OWN : reads && writes ? ROLE_INNER : reads ? ROLE_EXIT : writes ? ROLE_ENTRY : ROLE_OLD;
+    o.fresh |= role != ROLE_OLD;
+    o.mean = e->means[role];
+    if (gone || (role != ROLE_OLD && !e->copies[role]))
+        o.from = -1;
+    return o;
+}
+
+enum { GROWTH_STATES = 4 };
+
+/* What element i of a tensor or of a state of it has to be; now: as it is, what is drawn may be anything. */
+static inline double growth_wanted(const GrowthOrigin *o, int state, const double *old, const double *const now[GROWTH_STATES], int64_t i)
+{
+    double factor[GROWTH_STATES] = {o->weight, o->weight, o->gradient, o->gradient * o->gradient};
+    bool average = state == 1;
+    if (o->from >= 0 && (state <= 1 || o->moments))
+        return factor[state] * old[o->from];
+    return state == 0 || (average && o->mean) ? now[state][i] : average ? now[0][i] : 0;
+}
+
+static inline void growth_entry_numbers(GrowthRuns *g, const GrowthRow *r, Ctx *ctx, const GrowthEntry *e, bool zeros, const SafeFile files[2])
+{
+    static const char *const states[GROWTH_STATES] = {"", ":average", ":m", ":v"};
+    const double *old[GROWTH_STATES], *now[GROWTH_STATES], *born[MAX_RANK] = {0}, *since[MAX_RANK] = {0};
+    for (int s = 0; s < GROWTH_STATES; s++) {
+        old[s] = e->before ? growth_tensor(ctx, &files[0], e->before->path, states[s]) : NULL;
+        now[s] = growth_tensor(ctx, &files[1], e->path, states[s]);
+    }
+    int rank = e->after->shape.rank;
+    for (int k = 0; k < rank; k++) {
+        char of[2][16];
+        snprintf(of[0], sizeof of[0], ":born%d", k);
+        snprintf(of[1], sizeof of[1], ":since%d", k);
+        born[k] = growth_tensor(ctx, &files[1], e->path, of[0]);
+        since[k] = growth_tensor(ctx, &files[1], e->path, of[1]);
+    }
+    int64_t at[MAX_RANK] = {0}, wrong[GROWTH_STATES] = {0}, came = 0;
+    for (int64_t i = 0; i < e->after->elements; i++) {
+        const GrowthOrigin o = growth_origin(e, at, zeros);
+        for (int s = 0; s < GROWTH_STATES; s++)
+            wrong[s] += now[s] && !growth_near(growth_wanted(&o, s, old[s], now, i), now[s][i]);
+        bool is_born = false, is_since = false;
+        for (int k = 0; k < rank; k++) {
+            is_born |= born[k] && born[k][at[k]] == 1;
+            is_since |= since[k] && since[k][at[k]] == 1;
+        }
+        came += (rank && born[0] && is_born != o.fresh) || (rank && since[0] && is_since != (o.fresh && (o.from < 0 || !o.moments)));
+        for (int k = rank - 1; k >= 0 && ++at[k] == e->after->shape.d[k].n; k--)
+            at[k] = 0;
+    }
+    for (int s = 0; s < GROWTH_STATES; s++)
+        growth_expect(g, wrong[s] == 0, r->name, "%d of %d numbers of %s%s are not what the step makes of them", (int)wrong[s],
+                      (int)e->after->elements, e->path, states[s]);
+    growth_expect(g, came == 0, r->name, "%d of %d numbers of %s came at another time", (int)came, (int)e->after->elements, e->path);
+    growth_expect(g, now[0] && (e->after->buffer || (now[1] && now[2] && now[3])), r->name, "states of %s are missing", e->path);
+}
+
+/* Calls `look` for every tensor of the step, with the checkpoints `first` and `second` of the whole run. */
+typedef void GrowthLook(GrowthRuns *g, const GrowthRow *r, Ctx *ctx, const GrowthEntry *e, bool zeros, const SafeFile files[2]);
+static inline void growth_look(GrowthRuns *g, const GrowthRow *r, const char *text, const char *first, const char *second, GrowthLook *look)
+{
+    Ctx *ctx = ctx_new(NULL);
+    const CheckOptions how = {.path = "row.vwn", .text = text, .text_length = strlen(text)};
+    CtxGuard guard;
+    if (CTX_TRY(ctx, &guard)) {
+        const char *names[] = {first, second};
+        char why[WHY] = "", path[100];
+        const Unit *u = check_file(ctx, &how);
+        SafeFile files[2];
+        bool open[2];
+        for (int i = 0; i < 2; i++) {
+            snprintf(path, sizeof path, "runs/whole/ckpt/%s.safetensors", names[i]);
+            open[i] = safe_open(arena_region(ctx->program), path, &files[i], why);
+        }
+        growth_expect(g, open[0] && open[1] && u->grow.n == 1, r->name, "no checkpoints: %s", why);
+        const GrowthPlan *plan = u->grow.n == 1 ? growth_plan(&u->grow.v[0], ctx->program) : NULL;
+        for (size_t i = 0; plan && open[0] && open[1] && i < plan->n; i++)
+            look(g, r, ctx, &plan->entry[i], plan->step->fresh_moments, files);
+        for (int i = 0; i < 2; i++)
+            if (open[i])
+                safe_close(&files[i]);
+        ctx_leave(ctx, &guard);
+    } else {
+        growth_expect(g, false, r->name, "raised: %s", ctx->message);
+    }
+    ctx_free(ctx);
+}
+
+/* What was there before the step stays as it is, and what the step adds moves. */
+static inline void growth_old_stays(GrowthRuns *g, const GrowthRow *r, Ctx *ctx, const GrowthEntry *e, bool zeros, const SafeFile files[2])
+{
+    const double *then = growth_tensor(ctx, &files[0], e->path, ""), *now = growth_tensor(ctx, &files[1], e->path, "");
+    int64_t at[MAX_RANK] = {0}, moved[2] = {0}, all[2] = {0};
+    for (int64_t i = 0; then && now && i < e->after->elements; i++) {
+        bool fresh = growth_origin(e, at, zeros).fresh;
+        all[fresh]++;
+        moved[fresh] += then[i] != now[i];
+        for (int k = e->after->shape.rank - 1; k >= 0 && ++at[k] == e->after->shape.d[k].n; k--)
+            at[k] = 0;
+    }
+    growth_expect(g, then && now && moved[0] == 0, r->name, "moments = %s: %d of %d old numbers of %s move", zeros ? "zeros" : "copy",
+                  (int)moved[0], (int)all[0], e->path);
+    growth_expect(g, moved[1] > all[1] / 2 || !all[1], r->name, "moments = %s: %d of %d new numbers of %s move", zeros ? "zeros" : "copy",
+                  (int)moved[1], (int)all[1], e->path);
+}
+
 /* What a whole run measured, beside what the row says. */
 static inline void growth_as_proved(GrowthRuns *g, const GrowthRow *r, double rounding)
 {
@@ -171,6 +324,28 @@ static inline void growth_as_proved(GrowthRuns *g, const GrowthRow *r, double ro
     }
 }
 
+static inline void growth_write(char *text, size_t most, const GrowthRow *r, const char *claims)
+{
+    put_growth_row(text, most, r, growth_train, "step >= 3", claims);
+    FILE *f = fopen("row.vwn", "w");
+    if (!f || fputs(text, f) < 0 || fclose(f))
+        abort();
+}
+
+/* Copies are weights that the step adds, whatever they begin with. */
+static inline void growth_frozen_runs(GrowthRuns *g, const GrowthRow *r)
+{
+    char text[8192];
+    for (int zeros = 0; zeros < 2; zeros++) {
+        growth_write(text, sizeof text, r, zeros ? "  moments = zeros\n  old { lr_scale = 0 }\n  check alive(none)\n"
+                                                 : "  moments = copy\n  old { lr_scale = 0 }\n  check alive(none)\n");
+        int st = growth_piece(g, "runs/whole", false, 0, 0, 0);
+        growth_expect(g, st == VWN_OK, r->name, "with old weights frozen it ends with %d: %s", st, g->told->message);
+        if (st == VWN_OK)
+            growth_look(g, r, text, "step_00000003", "step_00000005", growth_old_stays);
+    }
+}
+
 static inline void growth_row_runs(GrowthRuns *g, const GrowthRow *r, double rounding)
 {
     static const struct {
@@ -180,16 +355,14 @@ static inline void growth_row_runs(GrowthRuns *g, const GrowthRow *r, double rou
     char text[8192], claims[128], life[64];
     snprintf(life, sizeof life, r->alive >= 0 ? "  check alive(steps = %d)\n" : "  check alive(none)\n", r->alive);
     snprintf(claims, sizeof claims, "%s%s", r->preserved ? "  check preserves(1e-4)\n" : "", life);
-    put_growth_row(text, sizeof text, r, growth_train, "step >= 3", claims);
-    FILE *f = fopen("row.vwn", "w");
-    if (!f || fputs(text, f) < 0 || fclose(f))
-        abort();
+    growth_write(text, sizeof text, r, claims);
     int st = growth_piece(g, "runs/whole", false, 0, 0, 0);
     growth_expect(g, st == VWN_OK && g->told->steps == GROWTH_LENGTH && g->told->grown == 1, r->name, "a run ends with %d after %d steps: %s", st,
                   g->told->steps, g->told->message);
     if (st != VWN_OK)
         return;
     growth_as_proved(g, r, rounding);
+    growth_look(g, r, text, "before_g", "step_00000003", growth_entry_numbers);
     for (int64_t until = GROWTH_STEP - 1; until <= GROWTH_LENGTH; until++) {
         st = growth_piece(g, "runs/stopped", until >= GROWTH_STEP, until < GROWTH_LENGTH ? until : 0, 0, 0);
         growth_expect(g, st == VWN_OK, r->name, "stopped at step %d, it ends with %d: %s", (int)until, st, g->told->message);
@@ -218,8 +391,8 @@ static inline void growth_tokens(const char *path)
         abort();
 }
 
-/* Runs the rows that are drawn; what the program ends with. */
-static inline int growth_runs(const char *device, const char *cache, CaseDraw *draw, double rounding, int argc, char **argv)
+/* Runs the rows that are drawn, and those whose names stand in `frozen` with old weights frozen; what the program ends with. */
+static inline int growth_runs(const char *device, const char *cache, CaseDraw *draw, double rounding, const char *frozen, int argc, char **argv)
 {
     GrowthRuns g = {.device = device, .cache = cache};
     g.told = mmap(NULL, sizeof *g.told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -229,6 +402,9 @@ static inline int growth_runs(const char *device, const char *cache, CaseDraw *d
     for (size_t i = 0; i < COUNT_OF(growth_rows); i++)
         if (argc > 1 ? strstr(growth_rows[i].name, argv[1]) != NULL : case_drawn(draw, i))
             growth_row_runs(&g, &growth_rows[i], rounding);
+    for (size_t i = 0; i < COUNT_OF(growth_rows); i++)
+        if (strstr(frozen, growth_rows[i].name))
+            growth_frozen_runs(&g, &growth_rows[i]);
     cases_end(draw);
     printf("%s: %d checks, %d failures\n", device, g.checks, g.failures);
     return g.failures > 0 || g.checks == 0;

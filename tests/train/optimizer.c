@@ -25,12 +25,14 @@ typedef struct Setting {
     double rms;     /* of muon, 0 = none */
     int rounds;     /* of muon, 0 = the default */
     bool coupled;   /* decay of sgd */
-    bool grown;     /* by two steps: W and the scalar */
+    int grown;      /* 1: by two steps, W and the scalar; CARRIED: so, and the last row of W and the scalar are copies, which
+                       began with moments of what was there first */
     int rates;      /* what these steps say of rates, 0 = nothing: see factor_at() */
 } Setting;
 
 /* Updates when the two steps of growth were done; where they give rates, BEFORE more were done before the first here. */
 enum { BEFORE = 5, CAME_1 = -3, CAME_2 = -1 };
+enum { CARRIED = 2 };
 enum { RISING = 1, FROZEN, RELEASED, NEW_FROZEN };
 
 /* The factor of a part after `done` updates and `step` steps, written out for each kind.
@@ -240,7 +242,7 @@ static GrownParts births_of(Ctx *ctx, const Setting *o)
     } else if (o->rates == NEW_FROZEN) {
         fresh[1] = rate_of(ctx, 0, 0);
     }
-    return (GrownParts){updates, 2, some, o->rates ? old : NULL, o->rates ? fresh : NULL};
+    return (GrownParts){updates, 2, some, o->grown == CARRIED, o->rates ? old : NULL, o->rates ? fresh : NULL};
 }
 
 static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
@@ -327,17 +329,22 @@ static Tensor *bound(const Graph *g, const RefBinding *b, ExtKind kind, const ch
 static void grow(const Graph *g, RefBinding *b, const Setting *o, Plain *plain)
 {
     static const double rows[3] = {0, 0, 2}, columns[4] = {0, 1, 0, 0};
-    memcpy(bound(g, b, EXT_STATE, "W:born0")->real, rows, sizeof rows);
-    memcpy(bound(g, b, EXT_STATE, "W:born1")->real, columns, sizeof columns);
-    bound(g, b, EXT_STATE, "s:born0")->real[0] = 1;
+    if (bound(g, b, EXT_STATE, "W:born0")) {
+        memcpy(bound(g, b, EXT_STATE, "W:born0")->real, rows, sizeof rows);
+        memcpy(bound(g, b, EXT_STATE, "W:born1")->real, columns, sizeof columns);
+        bound(g, b, EXT_STATE, "s:born0")->real[0] = 1;
+    }
     plain[2].part[0] = 1;
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < 4; k++)
             plain[0].part[i * 4 + k] = (int)fmax(rows[i], columns[k]);
+    if (o->grown == CARRIED)
+        memcpy(bound(g, b, EXT_STATE, "W:since1")->real, columns, sizeof columns); /* "W:since0", "s:since0": zeros */
     for (int i = 0; i < TRAINED; i++)
         for (int k = 0; k < plain[i].n; k++) {
-            int part = plain[i].part[k], missed = o->rates == RELEASED && !part ? CAME_2 - CAME_1 : 0;
-            plain[i].came[k] = missed + (part ? (part == 1 ? CAME_1 : CAME_2) + (o->rates ? BEFORE : 0) : 0);
+            int part = plain[i].part[k], moments = o->grown != CARRIED ? part : i == 0 ? (int)columns[k % 4] : 0;
+            bool froze = o->rates == RELEASED && !moments && part != 1; /* until the second step, what came first */
+            plain[i].came[k] = (froze ? CAME_2 - CAME_1 : 0) + (moments ? (moments == 1 ? CAME_1 : CAME_2) + (o->rates ? BEFORE : 0) : 0);
         }
 }
 
@@ -381,7 +388,9 @@ static void compare(Tally *t, const Setting *o, const char *what)
     CHECKF(t, !bound(g, b, EXT_PARAM, "f") && !bound(g, b, EXT_GRAD, "f"), "%s: frozen", what);
     CHECKF(t, !bound(g, b, EXT_STATE, "W:v") == (strcmp(o->kind, "adamw") != 0), "%s: v", what);
     states(t, g, b, train, what);
-    CHECKF(t, !bound(g, b, EXT_STATE, "W:born0") == !o->grown && !bound(g, b, EXT_STATE, "b:born0"), "%s: born", what);
+    bool born = o->grown && (o->grown != CARRIED || o->rates);
+    CHECKF(t, !bound(g, b, EXT_STATE, "W:since0") == (o->grown != CARRIED), "%s: since", what);
+    CHECKF(t, !bound(g, b, EXT_STATE, "W:born0") == !born && !bound(g, b, EXT_STATE, "b:born0"), "%s: born", what);
     CHECKF(t, !bound(g, b, EXT_GRAD, "X") == (o->rates == FROZEN), "%s: what is frozen as a whole has no gradient", what);
     const int before = o->rates ? BEFORE : 0;
     if (o->grown)
@@ -578,6 +587,8 @@ int main(void)
             compare(&t, &o, o.kind);
     }
     compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, true, 0, 0, 0, true, true, FROZEN}, "sgd, coupled, frozen");
+    for (int said = 0; said <= NEW_FROZEN; said++)
+        compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.05, false, 0, 0, 0, false, CARRIED, said}, "adamw, moments carried");
     for (int clip = 0; clip < 2; clip++) {
         not_finite(&t, "lion", clip, NAN);
         not_finite(&t, "muon", clip, NAN);
