@@ -7,22 +7,17 @@
  */
 #include "growth_rules.h"
 
-bool value_chooses_all(const Values *x, Val index)
+bool value_chooses_all(const Values *x, Val index, Dim experts)
 {
     const Node *n = node_at(x->g, index);
-    if (n->op == OP_FILL || n->op == OP_BROADCAST || n->op == OP_RESHAPE) {
-        while (n->op == OP_BROADCAST || n->op == OP_RESHAPE)
-            n = node_at(x->g, n->in[0]);
-        return n->op == OP_FILL; /* the one expert that there is, or the same for every token */
-    }
+    if (dim_eq(experts, DIM(1)))
+        return true;
     const Shape *of = n->op == OP_TOP_K ? shape_of(x->g, n->in[0]) : NULL;
-    return of && dim_eq(of->d[of->rank - 1], DIM(n->a.j));
+    return of && dim_eq(of->d[of->rank - 1], DIM(n->a.j)) && dim_eq(experts, DIM(n->a.j));
 }
 
-static GrowthValue *in_part(const ByExpert *by, const Values *x, Val v, int64_t expert)
+static GrowthValue *in_part(const ByExpert *by, int64_t expert)
 {
-    if (!by)
-        return x->of[v];
     size_t i = 0;
     while (i + 1 < by->parts.n && by->parts.at[i + 1] <= expert)
         i++;
@@ -89,7 +84,7 @@ static GrowthValue *look(Values *x, const Node *n, ValueRule *rule, Val index, i
         if (i == table)
             x->of[in[i]] = of_expert(x, had[i], n->op == OP_EXPERT_MATMUL ? 0 : had[i]->shape.rank - 1, expert);
         else if (by && by->index == index)
-            x->of[in[i]] = in_part(by, x, in[i], expert);
+            x->of[in[i]] = in_part(by, expert);
     }
     GrowthValue *v = rule(x, n);
     for (uint16_t i = 0; i < n->n_in && i < 4; i++)
@@ -122,7 +117,7 @@ static GrowthValue *gather_parts(Values *x, const Node *n, ValueRule *rule, Val 
     }
     cuts[k] = parts;
     GrowthValue *out = value_cut(x, &n->shape, cuts);
-    uint16_t open = value_chooses_all(x, index) ? 0 : (uint16_t)(1u << k);
+    uint16_t open = value_chooses_all(x, index, n->shape.d[k]) ? 0 : (uint16_t)(1u << k);
     size_t part[MAX_RANK] = {0};
     do {
         int64_t at[MAX_RANK];

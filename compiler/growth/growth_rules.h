@@ -32,7 +32,7 @@ typedef GrowthValue *ValueRule(Values *x, const Node *n);
 /* Of the node x->at: notes what it is for each part of the experts; NULL, or what it is instead. */
 GrowthValue *value_by_expert(Values *x, const Node *n, ValueRule *rule);
 void value_find_same(Values *x);
-bool value_chooses_all(const Values *x, Val index); /* that are there, each once */
+bool value_chooses_all(const Values *x, Val index, Dim experts); /* each once */
 /* ---- growth_views.c: what only moves elements ---- */
 GrowthValue *rule_reshape(Values *x, const Node *n);
 GrowthValue *rule_permute(Values *x, const Node *n);

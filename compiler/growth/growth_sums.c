@@ -553,7 +553,7 @@ GrowthValue *rule_expert_matmul(Values *x, const Node *n)
                 add_block(&s, b);
             }
         }
-        bool each = dw || w->axis[0].n > 63 || some == (1ull << w->axis[0].n) - 1 || value_chooses_all(x, n->in[2]);
+        bool each = dw || w->axis[0].n > 63 || some == (1ull << w->axis[0].n) - 1 || value_chooses_all(x, n->in[2], w->shape.d[0]);
         if (s.sum.kind == BLOCK_ANY && x->data && !each)
             s.sum.open |= 1u << OPEN_FOR_GOOD;
         *value_block(out, part) = s.sum;

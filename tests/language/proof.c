@@ -116,13 +116,13 @@ static RefBinding *bind_grown(Arena *arena, const Graph *g, const Measure *m, ui
     return now;
 }
 
-/* Other old weights. */
+/* Other old weights, larger with each draw: what lies far from 0 is met, too. */
 static void shake(const Graph *g, RefBinding *had, uint64_t draw)
 {
     Draw d = {draw};
     for (size_t i = 0; i < g->ext.n; i++)
         for (int64_t k = 0; had[i].kind == EXT_PARAM && k < had[i].tensor->size; k++)
-            had[i].tensor->real[k] = (pick(&d, 2001) - 1000) * 8e-4;
+            had[i].tensor->real[k] = (pick(&d, 2001) - 1000) * 8e-4 * (1 + 0.25 * (double)(draw - FIRST_DRAW));
 }
 
 static Tensor *evaluate(Arena *arena, const Measure *m, const Graph *g, RefBinding *bind, const char *name)
