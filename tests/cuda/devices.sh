@@ -19,7 +19,7 @@ refused() {
     has out "$1"
 }
 FAKE_CUDA_DEVICE='devices=2'
-refused 'there is no cuda:7: the GPUs here are cuda:0 to cuda:1' cuda:7
+refused 'there is no cuda:9: the GPUs here are cuda:0 to cuda:1' cuda:9
 expect 0 "$VWN" train small.vwn --device cuda:1 --until '1 steps' --overwrite
 has err 'Device cuda:1, Fake GPU'
 FAKE_CUDA_DEVICE=

@@ -27,6 +27,9 @@ both "$examples/15_olmoe_1b_7b.vwn" --set L=2 --set D=512 --set V=1024 --set 'tr
 both "$examples/29_dit.vwn" --set L=6
 both "$examples/quickstart.vwn"
 
+expect 0 "$VWN" cost "$examples/quickstart.vwn" --batch '3 seqs'
+has out 'memory of training, float32, 3 sequences at once'
+
 # What a part adds to gradients is added where it comes about: a step of parts needs no more than one part alone
 part() {
     file=$examples/15_olmoe_1b_7b.vwn

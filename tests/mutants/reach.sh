@@ -25,6 +25,7 @@ cc -shared -o libreach.so -Wl,-Bsymbolic $(find reach/CMakeFiles/vwn.dir -name '
     -Wl,--no-whole-archive reach.o -ldl -lpthread -lm
 cc -o bin/vwn -Wl,--no-as-needed "$PWD/libreach.so" "-Wl,-rpath,$PWD"
 find "$build/tests" -name link.txt -path '*/test_*' | while read -r file; do
+    grep -q ' -o ' "$file" || continue # a library
     name=$(basename "$(dirname "$file")" .dir)
     command=$(sed 's# -o [^ ]*##; s# [./]*libvwn_[a-z]*\.a##g' "$file")
     (cd "${file%/CMakeFiles/*}" && eval "$command -o '$out/bin/$name' '$out/libreach.so' -Wl,-rpath,'$out'") 2> "said/$name.link" || rm -f "bin/$name"
