@@ -266,6 +266,28 @@ static GrowthBlock block_decided(Values *x, const Node *n, GrowthBlock b, const 
     return b;
 }
 
+/* Whether a value has steps and no slope: then it is decided by others, and what it is compared with perhaps by the same. */
+static bool is_flat(const Values *x, Val v, int depth)
+{
+    const Node *n = behind_views(x, v);
+    if (n->op == OP_FLOOR || n->op == OP_CEIL || n->op == OP_ROUND || n->op == OP_SIGN || n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ)
+        return true;
+    bool flat = false, all = depth > 0 && op_is_map((Op)n->op);
+    for (uint16_t i = n->op == OP_WHERE; all && i < n->n_in; i++) {
+        bool here = is_flat(x, n->in[i], depth - 1);
+        flat |= here;
+        all = here || behind_views(x, n->in[i])->op == OP_FILL;
+    }
+    return all && (flat || n->op == OP_WHERE);
+}
+
+static uint16_t open_flat(const Values *x, const Node *n)
+{
+    enum { DEEP = 4 };
+    bool compares = x->data && (n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ) && node_at(x->g, n->in[0])->dtype == DT_REAL;
+    return compares && (is_flat(x, n->in[0], DEEP) || is_flat(x, n->in[1], DEEP)) ? 1u << OPEN_FOR_GOOD : 0;
+}
+
 GrowthValue *rule_map(Values *x, const Node *n)
 {
     Cuts cuts[MAX_RANK] = {{0}};
@@ -288,7 +310,7 @@ GrowthValue *rule_map(Values *x, const Node *n)
         in[i] = same ? v : value_refine(x, v, cuts);
     }
     GrowthValue *out = value_cut(x, &n->shape, cuts);
-    uint16_t one_hot = open_one_hot(x, n);
+    uint16_t open = open_one_hot(x, n) | open_flat(x, n);
     for (size_t i = 0; i < out->n; i++) {
         GrowthBlock b[3];
         for (size_t k = 0; k < n->n_in; k++)
@@ -296,7 +318,7 @@ GrowthValue *rule_map(Values *x, const Node *n)
         out->block[i] = block_map(x, n, b, r);
         if (was)
             out->block[i] = block_decided(x, n, out->block[i], b, &was->block[i]);
-        out->block[i].open |= out->block[i].kind == BLOCK_ANY ? one_hot : 0;
+        out->block[i].open |= out->block[i].kind == BLOCK_ANY ? open : 0;
         out->block[i].balanced = out->block[i].kind == BLOCK_ANY && is_balanced(x, n, b);
     }
     return value_tidy(x, out);

@@ -242,6 +242,8 @@ static const LifeRow life[] = {
     {"relu of what is below 0", BETWEEN("y * relu(-exp(h))"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U (entry), layer[1].sub.G"},
     {"where of what is decided", BETWEEN("where(exp(h) > 0, y, h)"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
     {"the smaller of a value and what is not below it", BETWEEN("min(max(h, y), y)"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
+    {"the smaller of what has steps and what decides them", BETWEEN("min(where(min(h, y) < 0, -0.2, 0.1), exp(y))"), "let F = 40", RANDOM3, NULL, 1, CHECK_FALSE,
+     "no weights give a gradient to layer[1].sub.U"},
     /* no slope */
     {"floor", BETWEEN("floor(h) + y"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
     {"sign", BETWEEN("sign(h) * y"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
