@@ -59,6 +59,9 @@ static Foreign foreign(const Model *m, const char *text, uint32_t seed, size_t i
         else if (other == 1 && f.d[a] > 0 && said(text, "cut = drop"))
             f.d[a]++;
     }
+    int64_t rows = f.rank == 2 ? dim_at(p->shape.d[0], 1, 1) : 0, columns = f.rank == 2 ? dim_at(p->shape.d[1], 1, 1) : 0;
+    if (rows != columns && f.d[0] == columns && f.d[1] == rows) /* that would be one with its axes swapped */
+        f.d[0] = rows, f.d[1] = columns;
     return f;
 }
 
