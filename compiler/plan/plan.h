@@ -190,6 +190,11 @@ Name plan_layout_before(const PlanLayout *layout, ExtKind kind, Name name); /* i
  * with the rounding that `how` asks for. */
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how);
 
+/* Of a graph that plan_graph() gave: how many matrix products it has, those by expert among them, and of how many both operands are
+ * rounded. A product of 16 bits has at least so many rows, columns and terms. */
+enum { PLAN_HALF_LEAST = 64 };
+void plan_count_half(const Graph *g, Half half, size_t *rounded, size_t *products);
+
 /* g: of plan_graph(). Everything lives in `arena`. Symbols that the graph does not use may be 1. */
 Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how);
 void plan_verify(Ctx *ctx, const Plan *p);  /* bounds, overlaps of live buffers, kernel signatures */

@@ -27,7 +27,7 @@
  *     4096 x  64 x 256         184 %  130 %         64 x  64 x 4096 (A^T)    132 %  114 %
  *     4096 x  32 x 256         161 %   94 %         64 x 256 x  256          155 %  148 %
  *     4096 x  16 x 256         140 %   68 %       4096 x 256 x   64          179 %  170 % */
-enum { EXTENT_LEAST = 64 };
+enum { EXTENT_LEAST = PLAN_HALF_LEAST };
 /* Contiguous elements of 16 bits: two accesses of 16 bytes. */
 enum { VECTOR_LEAST = 16 };
 /* Scores of so many choices, as of the words of a vocabulary, are rounded like other results of products, as automatic
@@ -478,4 +478,16 @@ Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
         return simple;
     Graph *rounded = round_products(simple, arena, how);
     return plan_target(how)->half_kernels ? round_between(rounded, arena, how) : rounded;
+}
+
+void plan_count_half(const Graph *g, Half half, size_t *rounded, size_t *products)
+{
+    *rounded = *products = 0;
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        if (n->op != OP_MATMUL && !op_is_expert((Op)n->op))
+            continue;
+        ++*products;
+        *rounded += node_is_rounded(g, base_of(g, n->in[0]), half) && node_is_rounded(g, base_of(g, n->in[1]), half);
+    }
 }

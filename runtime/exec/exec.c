@@ -395,6 +395,11 @@ Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, Buil
     return status;
 }
 
+const Graph *program_graph(const Program *p)
+{
+    return p->graph;
+}
+
 void program_free(Program *p)
 {
     if (!p)

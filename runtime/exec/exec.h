@@ -63,6 +63,7 @@ Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Progra
                      BuildReport *report);
 /* To the graph of an update, built after all programs that read weights in 16 bits: it writes these, too. */
 void program_write_copies(Store *s, Graph *g);
+const Graph *program_graph(const Program *p); /* as it is planned: of plan_graph() */
 void program_free(Program *p);
 /* Finds the kernels of a program that is built later, or compiles them into the cache; nothing else is kept. */
 Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, BuildReport *report);

@@ -53,6 +53,12 @@ static void open_all_data(Trainer *tr)
     split_need_window(&tr->session, tr->eval_split);
 }
 
+int64_t train_length(const Trainer *tr, const Train *t)
+{
+    return t->length_steps >= 0 ? t->length_steps
+                                : order_steps(t->length_epochs, tr->data->train.order.windows, t->batch_seqs);
+}
+
 static void resolve_length(Trainer *tr)
 {
     const Train *t = tr->train;
@@ -62,10 +68,7 @@ static void resolve_length(Trainer *tr)
     if (t->batch_seqs % tr->micro)
         vwn_bug(tr->ctx, "the micro-batch does not divide the batch");
     tr->parts = t->batch_seqs / tr->micro;
-    tr->steps = t->length_steps;
-    if (tr->steps < 0)
-        tr->steps = order_steps(t->length_epochs, tr->data->train.order.windows, t->batch_seqs);
-    tr->steps = progress_end(&tr->now, tr->steps);
+    tr->steps = progress_end(&tr->now, train_length(tr, t));
     tr->stop_at = tr->steps;
     if (tr->how->until_steps > 0 && tr->how->until_steps < tr->steps)
         tr->stop_at = tr->how->until_steps;
@@ -333,7 +336,7 @@ size_t train_steps_behind(Trainer *tr)
 
 /* ---- the run directory ---- */
 
-static const char *run_path(Trainer *tr)
+const char *train_run_path(Trainer *tr)
 {
     return tr->how->run ? tr->how->run
                         : arena_printf(tr->session.arena, "runs/%s", tr->model->name);
@@ -386,7 +389,7 @@ static void find_checkpoint(Trainer *tr, const char *path)
 static void open_run(Trainer *tr)
 {
     Session *s = &tr->session;
-    const char *path = run_path(tr);
+    const char *path = train_run_path(tr);
     bool there = run_exists(s, path);
     if (tr->how->resume && !there)
         ctx_raise(tr->ctx, ST_USAGE, "there is no run in `%s` to resume", path);
@@ -478,81 +481,6 @@ static void describe_run(Trainer *tr)
                          .seed = tr->train->seed};
 }
 
-/* The resolved text of the same file under the overrides that the run was started with. */
-static const char *text_under(Trainer *tr, const Settings *then)
-{
-    Unit *plain = train_check_again(tr, then->v, then->n, tr->unit->grown);
-    return plain ? tr->hooks->resolved_text(plain, tr->session.arena) : "";
-}
-
-/* A run goes on under the overrides it was started with; returns what the file says under them. */
-static const char *compare_settings(Trainer *tr)
-{
-    const Unit *u = tr->unit;
-    Settings then = run_settings(tr->ctx, tr->session.arena, run_path(tr));
-    for (size_t i = 0; i < then.n; i++) {
-        const char *now = setting_for(u->set, u->n_set, then.v[i]);
-        if (!now || strcmp(now, then.v[i]))
-            ctx_raise(tr->ctx, ST_USAGE,
-                      "the run was started with `--set %s`%s%s%s: give it again, or start anew "
-                      "with --overwrite",
-                      then.v[i], now ? " and cannot go on with `--set " : "", now ? now : "",
-                      now ? "`" : "");
-    }
-    bool more = false;
-    for (size_t i = 0; i < u->n_set; i++)
-        if (!setting_for((const char *const *)then.v, then.n, u->set[i])) {
-            more = true;
-            train_event(tr, VWN_EVENT_WARNING,
-                        "the run was started without `--set %s`; it goes on with it",
-                        u->set[i]);
-        }
-    return more ? text_under(tr, &then) : tr->meta.text;
-}
-
-/* A resolved text without its first lines, which say from where it was read. */
-static const char *below_comment(const char *text)
-{
-    while (*text == '#') {
-        text += strcspn(text, "\n");
-        text += *text == '\n';
-    }
-    return text;
-}
-
-/* What the checkpoint says about the run against what the file says now. */
-static void compare_run(Trainer *tr)
-{
-    Arena *a = tr->session.arena;
-    const RunMeta *then = &tr->from->meta;
-    const char *path = tr->from->file.path;
-    const char *difference = data_difference(a, then->data, tr->meta.data);
-    if (difference)
-        ctx_raise(tr->ctx, ST_ENVIRONMENT,
-                  "%s; resuming would not repeat the run: put it back, or "
-                  "start anew with --overwrite",
-                  difference);
-    Buf before = buf_new(a), now = buf_new(a);
-    tokenizer_vocabulary(then->tokenizer, &before);
-    tokenizer_vocabulary(tr->meta.tokenizer, &now);
-    if (then->tokenizer->kind != tr->meta.tokenizer->kind || before.n != now.n ||
-        (now.n && memcmp(before.s, now.s, now.n)))
-        ctx_raise(tr->ctx, ST_ENVIRONMENT,
-                  "the tokenizer's vocabulary is not the one of %s; start "
-                  "anew with --overwrite",
-                  path);
-    if (strcmp(below_comment(then->text), below_comment(compare_settings(tr))))
-        train_event(tr, VWN_EVENT_WARNING,
-                    "the file has changed since %s was written; going on with what "
-                    "it says now",
-                    path);
-    if (then->seed != tr->meta.seed)
-        train_event(tr, VWN_EVENT_WARNING,
-                    "the seed was %llu and is now %llu: the order of the data "
-                    "changes",
-                    (unsigned long long)then->seed, (unsigned long long)tr->meta.seed);
-}
-
 /* ---- programs and state ---- */
 
 static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B,
@@ -577,6 +505,34 @@ static void open_queue(Trainer *tr)
         tr->queue.step[i].mail = mail_open(s, (size_t)tr->parts * results_size(tr->program.fresh) + n);
     if (!tr->queue.decides)
         tr->queue.step[1] = tr->queue.step[0];
+}
+
+/* What is computed in what, where the file asks for more than float32. */
+static void say_precision(Trainer *tr)
+{
+    const Train *t = tr->train;
+    const Backend *b = tr->session.backend;
+    const Half half = session_half(&tr->session, t);
+    bool fp16 = t->compute == HALF_FP16, gpu = b && backend_is_gpu(b);
+    const char *type = fp16 ? "fp16" : "bf16", *rest = b ? "float32" : "float64";
+    size_t rounded = 0, products = 0;
+    if (!t->compute)
+        return;
+    if (half)
+        plan_count_half(program_graph(tr->program.fresh), half, &rounded, &products);
+    Buf said = buf_new(tr->session.arena);
+    if (!half)
+        buf_printf(&said, "products are computed in float32: %s", b->no_bf16);
+    else if (!rounded)
+        buf_printf(&said, "none of the %zu matrix products of a step has %d rows, columns and terms, so nothing is rounded to %s, and all is "
+                          "computed in %s", products, PLAN_HALF_LEAST, type, rest);
+    else
+        buf_printf(&said, "operands of %zu of the %zu matrix products of a step are rounded to %s and %s; %s%s", rounded, products, type,
+                   !b ? "multiplied in float64" : fp16 && !gpu ? "multiplied in float32" : "their products added in float32",
+                   gpu ? "what lies between kernels is of that type, too, and all else is computed in " : "all else is computed in ", rest);
+    if (fp16)
+        buf_printf(&said, "; the loss is scaled, now by %.17g", tr->now.loss_scale);
+    train_event(tr, VWN_EVENT_NOTE, "`%s`: %s", t->precision, said.s);
 }
 
 static void build_programs(Trainer *tr)
@@ -625,6 +581,7 @@ static void build_programs(Trainer *tr)
     else
         train_event(tr, VWN_EVENT_COMPILE,
                     "nothing: running in the float64 reference evaluator");
+    say_precision(tr);
     train_prepare(tr);
 }
 
@@ -761,26 +718,6 @@ static void begin_run(Trainer *tr)
 
 /* ---- all of it ---- */
 
-/* What the file asks for and this machine does not do. */
-static void say_precision(Trainer *tr)
-{
-    const Train *t = tr->train;
-    const Backend *b = tr->session.backend;
-    if (t->compute == HALF_FP16)
-        train_event(tr, VWN_EVENT_NOTE,
-                    "`%s`: operands of large products are rounded to fp16 and %s; "
-                    "the loss is scaled, now by %.17g",
-                    t->precision,
-                    !b        ? "multiplied in float64"
-                    : backend_is_gpu(b) ? "their products added in float32"
-                              : "multiplied in float32",
-                    tr->now.loss_scale);
-    else if (t->compute == HALF_BF16 && b && !b->bf16)
-        train_event(tr, VWN_EVENT_NOTE,
-                    "the file asks for `%s`; products are computed in float32: %s",
-                    t->precision, b->no_bf16);
-}
-
 /* Losses that are not those of the whole batch when it is computed in parts. */
 static void say_parts(Trainer *tr)
 {
@@ -827,7 +764,6 @@ static void say_start(Trainer *tr)
         train_event(tr, VWN_EVENT_WARNING, "%s", tr->session.backend->slow);
     if (t->average && tr->eval_split)
         train_event(tr, VWN_EVENT_NOTE, "evaluations measure the average of the weights");
-    say_precision(tr);
     say_parts(tr);
     if (tr->data->train.order.unused)
         train_event(tr, VWN_EVENT_NOTE,
@@ -867,7 +803,7 @@ static void resume_stage(Trainer *tr)
     tr->now = tr->from->progress;
     if (behind)
         enter_stage(tr, behind);
-    compare_run(tr);
+    train_compare(tr);
     const GrowStep *due = tr->by_hand.step ? train_step_wanted(tr, tr->unit) : tr->how->dry_run ? NULL : train_growth_due(tr, 0);
     bool measured = tr->by_hand.step || tr->train->eval_every <= 0 || tr->now.eval_step == tr->now.step;
     tr->now.due &= due != NULL;

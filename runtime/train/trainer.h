@@ -140,6 +140,10 @@ void train_enter_progress(Progress *p, const GrowStep *g);
 Unit *train_check_again(Trainer *tr, const char *const *set, size_t n_set, size_t grown);
 /* How many growth steps of the file tr->from has behind it; sets tr->growth.born, which has room for one more. */
 size_t train_steps_behind(Trainer *tr);
+const char *train_run_path(Trainer *tr);
+int64_t train_length(const Trainer *tr, const Train *t); /* steps of such a training on this data */
+/* ---- train_resume.c: what the checkpoint says about the run against what the file says now ---- */
+void train_compare(Trainer *tr);
 /* grow.c: the step tr->by_hand.step, which must be the next one of `unit`; raises. */
 const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit);
 

@@ -46,6 +46,7 @@ if grep -q '^bf16 products: none' doctor; then
     has out 'products are computed in float32'
 else
     lacks out 'products are computed in'
+    has out 'matrix products of a step are rounded to bf16 and their products added in float32; all else is computed in float32'
     cmp -s plain mixed && fail "the runs are the same: nothing was computed in bf16"
     expect 0 "$VWN" train nano/model.vwn --run other --until '40 steps' --json --set "$rate" --set "$mixed" --threads 1
     [ "$(last_loss mixed)" = "$(last_loss out)" ] || fail "another number of threads gives another loss"
@@ -57,7 +58,7 @@ expect 0 "$VWN" sample runs/mixed --tokens 4
 
 # fp16: the numbers are, products are of float32, and the loss is scaled
 expect 0 "$VWN" train nano/model.vwn --run half --until '40 steps' --json --set "$rate" --set "$half"
-has out 'operands of large products are rounded to fp16 and multiplied in float32; the loss is scaled'
+has out 'matrix products of a step are rounded to fp16 and multiplied in float32; all else is computed in float32; the loss is scaled'
 cmp -s plain out && fail "the runs are the same: nothing was rounded to fp16"
 near plain out || fail "loss $(last_loss plain) in float32, $(last_loss out) in fp16"
 finish

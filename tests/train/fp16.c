@@ -17,6 +17,8 @@ typedef struct Log {
     int skipped; /* notes of it */
     double scale, first_loss, last_loss, last_lr;
     int64_t skips; /* as steps report them */
+    int notes;     /* of precision */
+    char note[400];
 } Log;
 
 static void on_event(void *user, const vwn_event *e)
@@ -24,6 +26,10 @@ static void on_event(void *user, const vwn_event *e)
     Log *l = user;
     if (e->kind == VWN_EVENT_NOTE && strstr(e->text, "was skipped"))
         l->skipped++;
+    if (e->kind == VWN_EVENT_NOTE && strstr(e->text, "mixed(")) {
+        l->notes++;
+        snprintf(l->note, sizeof l->note, "%s", e->text);
+    }
     if (e->kind != VWN_EVENT_STEP)
         return;
     if (isnan(l->first_loss))
@@ -211,6 +217,41 @@ static void test_underflow(Tally *t, Ctx *ctx)
            distance(scaled, exact));
 }
 
+/* A run says once what is computed in what. The model is tanh(E[tokens] W1 + b) W2: two products forward, and of each the gradients of
+ * both factors; a part has 2 x 32 rows. */
+static void test_said(Tally *t, Ctx *ctx)
+{
+    static const struct {
+        int64_t vocab, width;
+        Half compute;
+        bool reference;
+        const char *says;
+    } cases[] = {
+        {64, 64, HALF_BF16, true, "operands of 6 of the 6 matrix products of a step are rounded to bf16 and multiplied in float64; all else is computed in float64"},
+        {32, 64, HALF_BF16, true, "operands of 3 of the 6 matrix products of a step are rounded to bf16"},
+        {63, 63, HALF_BF16, true, "none of the 6 matrix products of a step has 64 rows, columns and terms, so nothing is rounded to bf16"},
+        {64, 64, HALF_FP16, false, "operands of 6 of the 6 matrix products of a step are rounded to fp16 and multiplied in float32; all else is computed in "
+                                   "float32; the loss is scaled, now by 65536"},
+        {63, 63, HALF_FP16, false, "so nothing is rounded to fp16, and all is computed in float32; the loss is scaled"},
+        {64, 64, HALF_NONE, true, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        TinyOptions how = tiny(1, 0);
+        how.vocab = cases[i].vocab;
+        how.width = cases[i].width;
+        Log log = {.first_loss = NAN};
+        vwn_context *v = tiny_context(cases[i].reference, 1);
+        Unit *u = tiny_unit(v->ctx, &how);
+        u->train->compute = cases[i].compute;
+        u->train->precision = cases[i].compute ? "mixed(...)" : "fp32";
+        vwn_train_options options = {.run = in(ctx, "said"), .overwrite = true, .event = on_event, .user = &log};
+        Status st = train_unit(v, u, &options, &tiny_hooks);
+        CHECKF(t, st == ST_OK && log.notes == (cases[i].says != NULL), "%s: %d notes", v->ctx->message, log.notes);
+        CHECKF(t, !cases[i].says || strstr(log.note, cases[i].says), "said: %s", log.note);
+        tiny_close(v);
+    }
+}
+
 int main(void)
 {
     Tally t = {0};
@@ -224,6 +265,7 @@ int main(void)
         test_correction(&t, ctx);
         test_growth(&t, ctx);
         test_underflow(&t, ctx);
+        test_said(&t, ctx);
         ctx_leave(ctx, &guard);
     } else {
         CHECKF(&t, false, "%s", ctx->message);

@@ -459,9 +459,10 @@ static void other_data(Tally *t)
     c.how.until_steps = 6;
     CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "2000 bytes"), "%s", why);
     write_text_file(path, 2000);
-    c.tiny.steps = 40; /* another text of the file: a note, and on it goes */
-    CHECK(t, go(&c, &log, why) == ST_OK && strstr(log.note, "has changed") && log.steps == 3 &&
-                 log.warnings == 1);
+    c.tiny.steps = 40; /* another text of the file, and another length: a note of each, and on it goes */
+    CHECKF(t, go(&c, &log, why) == ST_OK && strstr(log.note, "has changed") && strstr(log.note, "and now at step 40: schedules") &&
+               log.steps == 3 && log.warnings == 2,
+           "%d warnings, the last: %s", (int)log.warnings, log.note);
     c.tiny.width = 9; /* another model: refused, by the tensor that does not fit */
     CHECKF(t, go(&c, &log, why) == ST_INPUT && strstr(why, "the model needs [8, 9]"), "%s",
            why);
