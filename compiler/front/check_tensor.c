@@ -484,7 +484,7 @@ static Value p_rotary(PrimArgs *a)
     }
     if (2 * (int64_t)n > d)
         return prim_fail(a, "E0305", 3, "%zu frequencies rotate %zu coordinates, the head has %lld", n, 2 * n, (long long)d);
-    return n ? v_tensor(ir_rotary(prim_graph(a), a->v[0].val, freq, n)) : a->v[0];
+    return n ? v_tensor(ir_rotary(prim_graph(a), a->v[0].val, freq, n, a->v[4].num != 0)) : a->v[0];
 }
 
 /* ---- training ---- */
@@ -677,7 +677,7 @@ const Prim tensor_prims[] = {
     {"arange", "n: dim", p_arange, "the integers 0 to n - 1", 0, false},
     {"expert_matmul", "x: tensor, w: tensor, index: tensor", p_expert_matmul, "x [.., I] or [.., k, I] times the matrices of w [experts, I, O] that index [.., k] chooses, counted from 0: [.., k, O]", 0, false},
     {"sdpa", "q: tensor, k: tensor, v: tensor, mask: word, scale: float, window: int = 0, softcap: float = 0, dropout: float = 0", p_sdpa, "softmax attention of q [B, T, heads, d], k [B, S, kv, d] and v [B, S, kv, e], where kv divides heads: [B, T, heads, e]", 0, false},
-    {"rotary", "x: tensor, base: any = none, dims: any = none, freqs: any = none", p_rotary, "rotates the pairs (i, i + dims / 2) by position times frequency", 0, false},
+    {"rotary", "x: tensor, base: any = none, dims: any = none, freqs: any = none, interleaved: bool = false", p_rotary, "rotates the pairs (i, i + dims / 2), or interleaved (2 i, 2 i + 1), by position times frequency", 0, false},
     {"cross_entropy", "logits: tensor, labels: tensor, ignore: int = -1, smoothing: float = 0", p_cross_entropy, "per position; 0 where the label is negative or ignored", 0, false},
     {"drop", "x: tensor, p: float", p_drop, "dropout: zero with probability p, else divided by 1 - p", 0, false},
     {"randn", "shape: shape", p_random, "standard normal numbers, new in every step", 0, false},

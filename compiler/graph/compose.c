@@ -67,33 +67,55 @@ Val ir_logsumexp(Graph *g, Val x, int axis, bool keep)
     return ir_reshape(g, v, &s);
 }
 
-/* x [.., T at axis 1, .., d]: (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin) with the angle
- * position * freq[i]. */
-Val ir_rotary(Graph *g, Val x, const double *freq, size_t n_freq)
+/* (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), where x1 and x2 are n long along an axis, one behind the other, and the angle is
+ * the position along axis 1 times a frequency of the table. */
+static void rotary_turn(Graph *g, Val x, int axis, int64_t n, const Shape *table, const double *freq, Val part[2])
 {
-    Shape s = *shape_of(g, x);
+    Shape positions = {.rank = shape_of(g, x)->rank};
+    for (int k = 0; k < positions.rank; k++)
+        positions.d[k] = k == 1 ? shape_of(g, x)->d[1] : DIM(1);
+    Val p = ir_cast(g, ir_iota(g, &positions, 1), DT_REAL);
+    Val angle = ir_binary(g, OP_MUL, p, ir_const(g, table, freq));
+    Val cos = ir_unary(g, OP_COS, angle), sin = ir_unary(g, OP_SIN, angle);
+    Val x1 = ir_slice(g, x, axis, 0, n), x2 = ir_slice(g, x, axis, n, n);
+    Val c1 = ir_binary(g, OP_MUL, x1, cos), s2 = ir_binary(g, OP_MUL, x2, sin);
+    Val c2 = ir_binary(g, OP_MUL, x2, cos), s1 = ir_binary(g, OP_MUL, x1, sin);
+    part[0] = ir_binary(g, OP_SUB, c1, s2);
+    part[1] = ir_binary(g, OP_ADD, c2, s1);
+}
+
+/* x [.., T at axis 1, .., 2 n], whose pairs are neighbours: [.., n, 2]. */
+static Val rotary_neighbours(Graph *g, Val x, const double *freq, int64_t n)
+{
+    const Shape s = *shape_of(g, x), table = {.rank = 2, .d = {DIM(n), DIM(1)}};
+    Shape pairs = s;
+    Val part[2];
+    pairs.d[s.rank - 1] = DIM(n);
+    pairs.d[pairs.rank++] = DIM(2);
+    rotary_turn(g, ir_reshape(g, x, &pairs), s.rank, 1, &table, freq, part);
+    return ir_reshape(g, ir_concat(g, part, 2, s.rank), &s);
+}
+
+/* x [.., T at axis 1, .., d] */
+Val ir_rotary(Graph *g, Val x, const double *freq, size_t n_freq, bool neighbours)
+{
+    Shape s = *shape_of(g, x), table = {.rank = 1, .d = {DIM((int64_t)n_freq)}};
     int last = s.rank - 1;
     int64_t n = (int64_t)n_freq;
     if (s.rank < 3 || !dim_static(s.d[last]) || s.d[last].n < 2 * n)
         vwn_bug(g->ctx, "rotary of %lld pairs does not fit %%%u", (long long)n, (unsigned)x);
     if (n == 0)
         return x;
-    Shape positions = {.rank = s.rank}, table = {.rank = 1, .d = {DIM(n)}};
-    for (int k = 0; k < s.rank; k++)
-        positions.d[k] = k == 1 ? s.d[1] : DIM(1);
-    Val p = ir_cast(g, ir_iota(g, &positions, 1), DT_REAL);
-    Val angle = ir_binary(g, OP_MUL, p, ir_const(g, &table, freq));
-    Val cos = ir_unary(g, OP_COS, angle), sin = ir_unary(g, OP_SIN, angle);
-    Val x1 = ir_slice(g, x, last, 0, n), x2 = ir_slice(g, x, last, n, n);
-    Val c1 = ir_binary(g, OP_MUL, x1, cos), s2 = ir_binary(g, OP_MUL, x2, sin);
-    Val c2 = ir_binary(g, OP_MUL, x2, cos), s1 = ir_binary(g, OP_MUL, x1, sin);
-    Val part[3] = {0};
-    part[0] = ir_binary(g, OP_SUB, c1, s2);
-    part[1] = ir_binary(g, OP_ADD, c2, s1);
     int64_t rest = s.d[last].n - 2 * n;
+    size_t parts = 0;
+    Val part[3];
+    if (neighbours)
+        part[parts++] = rotary_neighbours(g, rest ? ir_slice(g, x, last, 0, 2 * n) : x, freq, n);
+    else
+        rotary_turn(g, x, last, n, &table, freq, part), parts = 2;
     if (rest)
-        part[2] = ir_slice(g, x, last, 2 * n, rest);
-    return ir_concat(g, part, rest ? 3 : 2, last);
+        part[parts++] = ir_slice(g, x, last, 2 * n, rest);
+    return parts > 1 ? ir_concat(g, part, parts, last) : part[0];
 }
 
 Val ir_cross_entropy(Graph *g, Val logits, Val labels, int64_t ignore, double smoothing)

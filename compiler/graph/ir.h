@@ -220,8 +220,8 @@ void ir_store(Graph *g, Val v, ExtKind kind, Name name);     /* stored into an e
 Val ir_scale(Graph *g, Val x, double factor);
 Val ir_softmax(Graph *g, Val x, int axis);
 Val ir_logsumexp(Graph *g, Val x, int axis, bool keep);
-/* x [B, T, H, d], pairs (i, i + n); rotates the first 2 n coordinates; position = axis 1 */
-Val ir_rotary(Graph *g, Val x, const double *freq, size_t n_freq);
+/* x [B, T, H, d], pairs (i, i + n) or, of neighbours, (2 i, 2 i + 1); rotates the first 2 n coordinates; position = axis 1 */
+Val ir_rotary(Graph *g, Val x, const double *freq, size_t n_freq, bool neighbours);
 /* Per position: logits [.., V], labels [..] -> [..]; 0 where label < 0 or == ignore. */
 Val ir_cross_entropy(Graph *g, Val logits, Val labels, int64_t ignore, double smoothing);
 

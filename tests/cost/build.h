@@ -137,8 +137,8 @@ static inline Val attend(Model *m, Val x, Heads h, int64_t out)
     Val k = split(m, product(m, x, "k.W", h.keys * h.size), h.keys);
     Val v = split(m, product(m, x, "v.W", h.keys * h.size), h.keys);
     static const double freq[] = {1};
-    q = ir_rotary(g, q, freq, h.size > 1);
-    k = ir_rotary(g, k, freq, h.size > 1);
+    q = ir_rotary(g, q, freq, h.size > 1, false);
+    k = ir_rotary(g, k, freq, h.size > 1, false);
     Sdpa how = {.causal = true, .scale = 1 / (double)h.size, .window = h.window};
     return product(m, merge(m, ir_sdpa(g, q, k, v, &how)), "o.W", out);
 }

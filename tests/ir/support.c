@@ -263,8 +263,8 @@ static Val attention(Bench *b, Val x, int64_t width, int64_t heads)
     Val q = heads_of(b, ir_matmul(g, x, matrix(b, width, width)), heads, size);
     Val k = heads_of(b, ir_matmul(g, x, matrix(b, width, width / 2)), heads / 2, size);
     Val v = heads_of(b, ir_matmul(g, x, matrix(b, width, width / 2)), heads / 2, size);
-    q = ir_rotary(g, q, freq, (size_t)(size / 2));
-    k = ir_rotary(g, k, freq, (size_t)(size / 2));
+    q = ir_rotary(g, q, freq, (size_t)(size / 2), false);
+    k = ir_rotary(g, k, freq, (size_t)(size / 2), false);
     Sdpa how = {.causal = true, .scale = 1 / sqrt((double)size)};
     Shape flat = bench_shape(3, DIM_B, DIM_T, DIM(width));
     Val a = ir_reshape(g, ir_sdpa(g, q, k, v, &how), &flat);

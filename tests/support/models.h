@@ -26,6 +26,7 @@ static const char model_text[] =
     "let conn = residual()\n"
     "let map  = linear()\n"
     "let norm = rms_norm(eps = 1e-6)\n"
+    "let turn = rope(base = 100)\n"
     "let sub  = ffn(hidden = 10, activation = silu, gated = true)\n"
     "model small {\n"
     "  context = 8, width = D, mask = causal, connection = conn, pre_norm = norm\n"
@@ -33,7 +34,7 @@ static const char model_text[] =
     "  embed tokens { vocab = 17, width = wide }\n"
     "  for layer in 1..size(widths) {\n"
     "    width = widths[layer]\n"
-    "    attention { heads = parts, q_proj = map, position = rope(base = 100) }\n"
+    "    attention { heads = parts, q_proj = map, position = turn }\n"
     "    sub\n"
     "  }\n"
     "  head lm { norm = norm }\n"
@@ -102,9 +103,11 @@ static const Variant variants[] = {
     {"gpt", {NULL}},
     {"documents", {"model.mask=document", "train.data=text_file(\"none.txt\", separator = \"x\")", NULL}},
     {"recompute", {"train.recompute=[layer]", "conn=hyper(n = 2, dynamic = true)", NULL}},
-    {"layer norm, gelu", {"norm=layer_norm(eps = 1e-5)", "sub=ffn(hidden = 9, activation = gelu, bias = true)", NULL}},
+    {"layer norm, gelu", {"norm=layer_norm(eps = 1e-5)", "turn=rope(base = 100, interleaved = true, fraction = 4 / 6)",
+                          "sub=ffn(hidden = 9, activation = gelu, bias = true)", NULL}},
     {"post norm", {"conn=post_norm(norm = layer_norm(eps = 1e-5))", NULL}},
-    {"hyper 4 static", {"conn=hyper(n = 4, dynamic = false)", NULL}},
+    {"hyper 4 static", {"conn=hyper(n = 4, dynamic = false)", "norm=rms_norm(eps = 1e-6, offset = 1)", "turn=rope(base = 100, interleaved = true)",
+                        NULL}},
     {"hyper 4 dynamic", {"conn=hyper(n = 4, dynamic = true)", NULL}},
     {"hyper 1, mean", {"conn=hyper(n = 1, dynamic = true, collapse = mean)", NULL}},
     {"frac 4", {"conn=frac(m = 4, dynamic = true)", NULL}},
