@@ -308,6 +308,36 @@ static void sees_the_answer(Eval *ev, Builder *b)
     moves_back(ev, b, from);
 }
 
+/* What an index has no row for reads as 0, in silence. */
+static void ids_outside(Eval *ev, Builder *b)
+{
+    if (lint_allowed(b->file, "ids_outside"))
+        return;
+    const IdRange *of = NULL;
+    for (size_t i = 1; i < b->g->node.n; i++) {
+        const Node *n = &b->g->node.v[i];
+        if ((n->op != OP_GATHER && n->op != OP_PICK && n->op != OP_EXPERT_MATMUL) || !n->span.file || in_library(ev, n->span))
+            continue;
+        const Shape *table = shape_of(b->g, n->in[n->op == OP_EXPERT_MATMUL]);
+        const Val index = n->in[n->op == OP_EXPERT_MATMUL ? 2 : 1];
+        const Dim rows = table->d[n->op == OP_PICK ? table->rank - 1 : 0];
+        of = of ? of : model_id_ranges(b->model, ev->arena);
+        const IdRange r = of[index];
+        if (!r.known || !dim_static(rows) || ((r.low >= 0 || n->op == OP_PICK) && r.high < (double)rows.n))
+            continue; /* a negative label is none */
+        Buf ids = buf_new(ev->arena);
+        if (isfinite(r.low) && isfinite(r.high))
+            buf_printf(&ids, "from %.0f to %.0f", r.low, r.high);
+        else
+            buf_printf(&ids, isfinite(r.low) ? "of %.0f and more" : "of any size", r.low);
+        Diag *d = diag_warning(ev->ctx, "W0311", "ids_outside", n->span, arena_printf(ev->arena, "indices are %s", ids.s),
+                               "an index may lie beside what has %lld rows", (long long)rows.n);
+        diag_note(ev->ctx, d, "a row that is not there reads as 0 and learns nothing");
+        diag_help(ev->ctx, d, "`i mod %lld` has no such values; or silence with `allow = [ids_outside]` in the model", (long long)rows.n);
+        return;
+    }
+}
+
 static void empty_loop(Eval *ev, Builder *b)
 {
     if (!b->empty_loop.file || lint_allowed(b->file, "empty_loop"))
@@ -321,6 +351,7 @@ void lint_model(Eval *ev, Builder *b)
     sublayer_unused(ev, b);
     argument_unused(ev, b);
     sees_the_answer(ev, b);
+    ids_outside(ev, b);
     empty_loop(ev, b);
     dead_weights(ev, b);
     head_dim_unaligned(ev, b);

@@ -404,6 +404,14 @@ double model_flops_per_token(const Model *m);
 /* ---- summed.c: of each parameter, a bit for every axis that products sum over ---- */
 uint8_t *model_summed(const Model *m, Arena *arena);
 
+/* ---- ids.c: of each value of a model the numbers between which it lies. `known`: it is made of whole numbers by arithmetic; else
+ * nothing is known of it. ---- */
+typedef struct IdRange {
+    double low, high;
+    bool known;
+} IdRange;
+IdRange *model_id_ranges(const Model *m, Arena *arena);
+
 /* Fills Param.dead for every parameter (called by check_file). */
 void model_find_dead(Model *m);
 
