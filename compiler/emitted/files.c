@@ -198,6 +198,9 @@ static bool write_tensor(SafeWriter *w, const Run *run, const Tensor *t, char wh
     for (int64_t at = 0, n; at < t->elements; at += n) {
         n = t->elements - at < PIECE ? t->elements - at : PIECE;
         device_get(run, numbers, run->tensors + t->offset + (size_t)at * sizeof *numbers, (size_t)n * sizeof *numbers);
+        for (int64_t i = 0; i < n; i++)
+            if (!isfinite(numbers[i]))
+                stop("number %" PRId64 " of `%s` is %s: nothing is written", at + i + 1, t->name, isnan(numbers[i]) ? "not a number" : "infinite");
         if (!safe_put(w, numbers, (size_t)n * sizeof *numbers, why))
             return false;
     }

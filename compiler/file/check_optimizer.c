@@ -6,6 +6,7 @@
  */
 #include "check_train.h"
 
+#include <float.h>
 #include <math.h>
 
 static bool glob(const char *p, const char *s)
@@ -100,6 +101,32 @@ static void list_groups(Eval *ev, Diag *d, const Model *m, Name label)
         diag_help(ev->ctx, d, "biases and the gains of norms are in the group `vector`");
 }
 
+/* Training computes in float32: a number that is 0 or infinite there is another one than the file says. */
+static void check_float(Eval *ev, const TrainAttr *t, double x)
+{
+    bool none = fabs(x) < (double)FLT_MIN;
+    if (!t || x == 0 || !isfinite(x) || (!none && fabs(x) <= (double)FLT_MAX))
+        return;
+    Diag *d = err(ev, "E0208", t->expr->span, "", "`%s` = %.6g is %s in float32", t->name, x, none ? "0" : "infinite");
+    diag_note(ev->ctx, d, "training computes in float32, whose numbers other than 0 lie between 1.18e-38 and 3.4e+38");
+}
+
+/* So is a share that is 1 there. */
+static void check_share(Eval *ev, const TrainAttr *t, double x)
+{
+    check_float(ev, t, x);
+    if (t && x < 1 && (float)x == 1.0f)
+        err(ev, "E0208", t->expr->span, "", "`%s`: %.12g is 1 in float32", t->name, x);
+}
+
+/* A number of the node. */
+static double constant_of(Attrs *a, const char *name)
+{
+    double x = attr_number(a, name);
+    check_float(a->ev, attrs_get(a, name), x);
+    return x;
+}
+
 static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
 {
     if (!it->kid[1]) {
@@ -110,7 +137,7 @@ static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
     bool by_path = strpbrk(label, ".*[") != NULL;
     Attrs a;
     attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.group.%s", label), "group", it->kid[0]->span);
-    double decay = attr_number(&a, "weight_decay"), scale = attr_number(&a, "lr_scale");
+    double decay = constant_of(&a, "weight_decay"), scale = constant_of(&a, "lr_scale");
     bool freezes, frozen = attr_bool(&a, "frozen", &freezes);
     Name update = update_of(&a, o);
     attrs_close(&a);
@@ -208,6 +235,8 @@ static void read_betas(Attrs *a, Optimizer *o)
     for (size_t i = 0; i < 2; i++)
         if (b[i] < 0 || b[i] >= 1)
             err(a->ev, "E0208", betas->expr->span, "", "`betas` must be in [0, 1)");
+        else
+            check_share(a->ev, betas, b[i]);
     add_constant(a->ev, o, "beta1", b[0]);
     add_constant(a->ev, o, "beta2", b[1]);
 }
@@ -219,6 +248,7 @@ static void read_momentum(Attrs *a, Optimizer *o)
     double x = m ? attr_number(a, "momentum") : 0;
     if (m && x >= 1 && diag_errors(a->ev->ctx) == errors)
         err(a->ev, "E0208", m->expr->span, "", "`momentum` must be in [0, 1)");
+    check_share(a->ev, m, x);
     add_constant(a->ev, o, "momentum", x);
     add_constant(a->ev, o, "nesterov", attr_bool(a, "nesterov", NULL));
 }
@@ -239,7 +269,7 @@ static void adamw_constants(Attrs *a, Optimizer *o)
 {
     read_betas(a, o);
     if (attrs_need(a, "eps"))
-        add_constant(a->ev, o, "eps", attr_number(a, "eps"));
+        add_constant(a->ev, o, "eps", constant_of(a, "eps"));
 }
 
 static void muon_constants(Attrs *a, Optimizer *o)
@@ -253,12 +283,14 @@ static void muon_constants(Attrs *a, Optimizer *o)
         err(a->ev, "E0208", steps->expr->span, "", "`steps` must be at most %d", MOST_ROUNDS);
     if (c)
         list_of(a, c, 3, k);
+    for (int i = 0; c && i < 3; i++)
+        check_float(a->ev, c, k[i]);
     add_constant(a->ev, o, "steps", (double)rounds);
     add_constant(a->ev, o, "a", k[0]);
     add_constant(a->ev, o, "b", k[1]);
     add_constant(a->ev, o, "c", k[2]);
     if (attrs_get(a, "rms"))
-        add_constant(a->ev, o, "rms", attr_number(a, "rms"));
+        add_constant(a->ev, o, "rms", constant_of(a, "rms"));
 }
 
 static const struct {
@@ -288,7 +320,7 @@ static void read_rate(Attrs *a, File *f, const TrainAttr *lr, const Train *t, Op
 }
 
 /* `adamw { ... }` in an optimizer of matrices: what updates the rest. */
-static void second_optimizer(Eval *ev, File *f, const Ast *it, const Model *m, const Train *t, Optimizer *o)
+static void second_optimizer(Eval *ev, File *f, const Ast *it, const Train *t, Optimizer *o)
 {
     Optimizer *second = NEW(ev->arena, Optimizer);
     *second = (Optimizer){.kind = it->kid[0]->name, .lr = o->lr, .lr_span = o->lr_span, .span = it->kid[0]->span};
@@ -298,10 +330,7 @@ static void second_optimizer(Eval *ev, File *f, const Ast *it, const Model *m, c
     attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.%s", second->kind), second->kind,
                second->span);
     read_rate(&a, f, attrs_get(&a, "lr"), t, second);
-    double decay = attr_number(&a, "weight_decay");
-    for (size_t i = 0; !isnan(decay) && i < m->param.n; i++)
-        if (o->by_second[i] && isnan(m->param.v[i].decay))
-            o->decay[i] = decay;
+    second->weight_decay = constant_of(&a, "weight_decay");
     adamw_constants(&a, second);
     attrs_close(&a);
     o->second = second;
@@ -315,7 +344,7 @@ static void choose_second(Eval *ev, File *f, const Ast *items, const Model *m, c
         o->by_second[i] = m->param.v[i].shape.rank < 2 || strcmp(m->param.v[i].group, "matrix") != 0;
     for (uint32_t i = 0; items && i < items->n; i++)
         if (items->kid[i]->kind == AST_NODE && !strcmp(items->kid[i]->kid[0]->name, "adamw"))
-            second_optimizer(ev, f, items->kid[i], m, t, o);
+            second_optimizer(ev, f, items->kid[i], t, o);
 }
 
 static void missing_second(Eval *ev, const Model *m, const Optimizer *o)
@@ -331,6 +360,19 @@ static void missing_second(Eval *ev, const Model *m, const Optimizer *o)
                   p->group);
         diag_help(ev->ctx, d, "for example `adamw { lr = 3e-4, betas = [0.9, 0.95], eps = 1e-8 }`");
         return;
+    }
+}
+
+/* Where no group says otherwise a weight has the decay of its declaration, else that of the optimizer that updates it, which
+ * groups have chosen. */
+static void choose_decays(const Model *m, Optimizer *o)
+{
+    for (size_t i = 0; i < m->param.n; i++) {
+        bool second = o->second && o->by_second[i] && !isnan(o->second->weight_decay);
+        if (isnan(o->decay[i]))
+            o->decay[i] = m->param.v[i].decay;
+        if (isnan(o->decay[i]))
+            o->decay[i] = second ? o->second->weight_decay : o->weight_decay;
     }
 }
 
@@ -366,10 +408,10 @@ void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t)
     Attrs a;
     attrs_open(&a, ev, f, items, name_str(ev->ctx, "train.optimizer"), o->kind, o->span);
     read_rate(&a, f, attrs_need(&a, "lr"), t, o);
-    double decay = attr_number(&a, "weight_decay");
+    o->weight_decay = constant_of(&a, "weight_decay");
     for (size_t i = 0; i < n; i++) {
         o->lr_scale[i] = m->param.v[i].lr_scale;
-        o->decay[i] = isnan(m->param.v[i].decay) ? decay : m->param.v[i].decay;
+        o->decay[i] = NAN;
         o->frozen[i] = m->param.v[i].frozen || m->param.v[i].buffer;
     }
     kinds[kind].constants(&a, o);
@@ -385,6 +427,7 @@ void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t)
             err(ev, "E0110", k->span, "", o->by_second ? "`%s` holds attributes, `group` nodes and one `adamw`"
                                                        : "`optimizer` holds attributes and `group` nodes", o->kind);
     }
+    choose_decays(m, o);
     missing_decay(ev, m, o, o->span);
     if (o->by_second && diag_errors(ev->ctx) == errors)
         missing_second(ev, m, o);

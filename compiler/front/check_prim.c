@@ -462,6 +462,19 @@ static Value fold_list(PrimArgs *a, char what)
     return v_num(what == 'm' ? r / (double)l->n : r);
 }
 
+/* A sum over no elements is 0; a mean, a largest one or a share of them is no number. */
+static bool has_elements(PrimArgs *a, uint32_t axes)
+{
+    const Shape *s = prim_shape(a, 0);
+    int axis = 0;
+    while (axis < s->rank && (!(axes >> axis & 1) || s->d[axis].n))
+        axis++;
+    if (axis == s->rank)
+        return true;
+    prim_fail(a, "E0208", 0, "`%s` over axis %d of %s, which has no elements, has no value", a->prim->name, axis + 1, prim_shape_text(a, 0));
+    return false;
+}
+
 static Value reduce(PrimArgs *a, char what, size_t over, size_t keep)
 {
     a->v[0] = to_tensor(a->ev, a->v[0], a->span[0]);
@@ -471,7 +484,7 @@ static Value reduce(PrimArgs *a, char what, size_t over, size_t keep)
         return v_poison();
     Graph *g = prim_graph(a);
     uint32_t mask;
-    if (!axes_of(a, over, prim_shape(a, 0)->rank, &mask))
+    if (!axes_of(a, over, prim_shape(a, 0)->rank, &mask) || (what != '+' && !has_elements(a, mask)))
         return v_poison();
     bool k = a->v[keep].kind == V_BOOL && a->v[keep].num != 0;
     Val x = a->v[0].val;
@@ -590,7 +603,7 @@ static bool maps_values(const Prim *p)
 static Value p_softmax(PrimArgs *a)
 {
     int axis;
-    if (!prim_real(a, 0) || !prim_axis(a, 1, prim_shape(a, 0)->rank, &axis))
+    if (!prim_real(a, 0) || !prim_axis(a, 1, prim_shape(a, 0)->rank, &axis) || !has_elements(a, 1u << axis))
         return v_poison();
     return v_tensor(ir_softmax(prim_graph(a), a->v[0].val, axis));
 }
@@ -598,7 +611,7 @@ static Value p_softmax(PrimArgs *a)
 static Value p_logsumexp(PrimArgs *a)
 {
     int axis;
-    if (!prim_real(a, 0) || !prim_axis(a, 1, prim_shape(a, 0)->rank, &axis))
+    if (!prim_real(a, 0) || !prim_axis(a, 1, prim_shape(a, 0)->rank, &axis) || !has_elements(a, 1u << axis))
         return v_poison();
     return v_tensor(ir_logsumexp(prim_graph(a), a->v[0].val, axis, a->v[2].num != 0));
 }

@@ -6,13 +6,21 @@
  */
 #include "model.h"
 
-/* The input that a value is, but for its shape; -1: another value. */
-static int32_t input_of(const Graph *g, Val v)
+#include "compiler/graph/op.h"
+
+/* The input that a value is, but for its shape, and perhaps for negative numbers, which are 0; -1: another value. */
+static int32_t input_of(const Graph *g, Val v, bool *from_0)
 {
     const Node *n = node_at(g, v);
+    double least;
+    *from_0 = false;
     while (n->op == OP_RESHAPE || n->op == OP_BROADCAST || n->op == OP_PERMUTE ||
-           n->op == OP_SLICE)
+           n->op == OP_SLICE || n->op == OP_MAX) {
+        *from_0 |= n->op == OP_MAX;
+        if (n->op == OP_MAX && (!ir_is_uniform(g, n->in[1], &least) || least != 0))
+            return -1;
         n = node_at(g, n->in[0]);
+    }
     return n->op == OP_EXT && g->ext.v[n->a.i].kind == EXT_INPUT ? (int32_t)n->a.i : -1;
 }
 
@@ -24,13 +32,14 @@ InputRange model_input_range(const Model *m, Name input)
         const Node *n = &g->node.v[i];
         if (n->op != OP_GATHER && n->op != OP_PICK)
             continue;
-        int32_t ext = input_of(g, n->in[1]);
+        bool from_0;
+        int32_t ext = input_of(g, n->in[1], &from_0);
         const Shape *s = shape_of(g, n->in[0]);
         Dim extent = s->d[n->op == OP_GATHER ? 0 : s->rank - 1];
         if (ext < 0 || g->ext.v[ext].name != input || !dim_static(extent))
             continue;
         r.below = r.below && r.below < extent.n ? r.below : extent.n;
-        r.spared = r.spared && n->op == OP_PICK;
+        r.spared = r.spared && (n->op == OP_PICK || from_0);
     }
     return r;
 }

@@ -149,6 +149,7 @@ typedef struct Optimizer {
     Span lr_span; /* of its expression; NO_SPAN when it has no text */
     VEC(OptimizerConstant) constant;
     /* per Model.param: */
+    double weight_decay; /* of its node alone, NaN when not written; decay[] has what holds */
     double *lr_scale, *decay;
     bool *frozen;
     /* Some kinds are made for matrices alone; the rest of the weights has another: its kind, lr and

@@ -3,6 +3,7 @@
 
 #include "compiler/model/optimizer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -94,8 +95,21 @@ static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Pro
     }
 }
 
-static bool put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *piece,
-                       char why[WHY])
+static bool all_finite(const Session *s, const StoreEntry *e, int64_t at, const void *v, int64_t n, char why[WHY])
+{
+    for (int64_t i = 0; i < n; i++) {
+        double x = s->backend ? (double)((const float *)v)[i] : ((const double *)v)[i];
+        if (isfinite(x))
+            continue;
+        snprintf(why, WHY, "number %lld of `%.300s` is %s", (long long)(at + i + 1), e->name, isnan(x) ? "not a number" : "infinite");
+        return false;
+    }
+    return true;
+}
+
+/* Looks at every number, and writes it where there is a writer. */
+static Status put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *piece,
+                         char why[WHY])
 {
     size_t size = s->backend ? sizeof(float) : sizeof(double);
     const float *there = store_floats(s->store, e);
@@ -106,12 +120,15 @@ static bool put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *pie
                                  : store_get_f64(s->store, e, at, n, piece);
         if (st != ST_OK) {
             snprintf(why, WHY, "%.400s", store_why(s->store));
-            return false;
+            return ST_ENVIRONMENT;
         }
-        if (!safe_put(w, there ? (const void *)(there + at) : piece, (size_t)n * size, why))
-            return false;
+        const void *v = there ? (const void *)(there + at) : piece;
+        if (!all_finite(s, e, at, v, n, why))
+            return ST_DIVERGED;
+        if (w && !safe_put(w, v, (size_t)n * size, why))
+            return ST_ENVIRONMENT;
     }
-    return true;
+    return ST_OK;
 }
 
 typedef VEC(StoreEntry *) Entries;
@@ -135,7 +152,21 @@ static void list_entries(Session *s, const Model *m, Arena *a, Entries *out)
         }
 }
 
-bool checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p,
+Status checkpoint_look(Session *s, const Model *m, char why[WHY])
+{
+    Arena *a = s->arena;
+    ArenaMark mark = arena_mark(a);
+    void *piece = arena_alloc(a, PIECE * sizeof(double));
+    Entries entries = {0};
+    list_entries(s, m, a, &entries);
+    Status st = ST_OK;
+    for (size_t i = 0; st == ST_OK && i < entries.n; i++)
+        st = put_tensor(s, NULL, entries.v[i], piece, why);
+    arena_reset(a, mark);
+    return st;
+}
+
+Status checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p,
                       const char *folder, const char *name, char why[WHY])
 {
     Arena *a = s->arena;
@@ -150,13 +181,14 @@ bool checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Pro
         const StoreEntry *e = entries.v[i];
         safe_declare(&w, e->name, s->backend ? SAFE_F32 : SAFE_F64, e->rank, e->d);
     }
-    bool ok = safe_create(&w, folder, name, why);
-    for (size_t i = 0; ok && i < entries.n; i++)
-        ok = put_tensor(s, &w, entries.v[i], piece, why);
-    ok = ok && safe_commit(&w, why);
+    Status st = safe_create(&w, folder, name, why) ? ST_OK : ST_ENVIRONMENT;
+    for (size_t i = 0; st == ST_OK && i < entries.n; i++)
+        st = put_tensor(s, &w, entries.v[i], piece, why);
+    if (st == ST_OK && !safe_commit(&w, why))
+        st = ST_ENVIRONMENT;
     safe_abandon(&w);
     arena_reset(a, mark);
-    return ok;
+    return st;
 }
 
 /* ---- reading ---- */

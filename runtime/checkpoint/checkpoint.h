@@ -23,9 +23,12 @@ typedef struct RunMeta {
     uint64_t seed;
 } RunMeta;
 
-/* Writes folder/NAME: parameters, buffers, optimizer states, metadata. False with `why`; then
- * nothing has changed in the folder. Raises only when out of memory. */
-bool checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p,
+/* Whether every number that a checkpoint would hold is finite: ST_DIVERGED with `why`, or ST_ENVIRONMENT. */
+Status checkpoint_look(Session *s, const Model *m, char why[WHY]);
+/* Writes folder/NAME: parameters, buffers, optimizer states, metadata. ST_ENVIRONMENT with `why`, or ST_DIVERGED where a
+ * number is not finite: no such checkpoint is ever there. Then nothing has changed in the folder. Raises only when out of
+ * memory. */
+Status checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p,
                       const char *folder, const char *name, char why[WHY]);
 
 /* Opens and verifies a checkpoint written by vwn; the file is closed with the session. */

@@ -182,12 +182,18 @@ static double best_of(const RunGroup *g)
     return best;
 }
 
-static double end_of(const RunGroup *g, HistoryAxis by)
+typedef struct Ends {
+    double low, high, mean;
+} Ends;
+
+static Ends ends_of(const RunGroup *g, HistoryAxis by)
 {
-    double sum = 0;
-    for (size_t k = 0; k < g->n; k++)
-        sum += g->run[k].end.x[by] / (double)g->n;
-    return sum;
+    Ends e = {INFINITY, -INFINITY, 0};
+    for (size_t k = 0; k < g->n; k++) {
+        double x = g->run[k].end.x[by];
+        e = (Ends){fmin(e.low, x), fmax(e.high, x), e.mean + x / (double)g->n};
+    }
+    return e;
 }
 
 static const char *quantity(Arena *a, double v)
@@ -199,6 +205,22 @@ static const char *quantity(Arena *a, double v)
     for (; fabs(v) >= 9999.5 && k < 6; k++)
         v /= 1000;
     return arena_printf(a, k || v == floor(v) ? "%.4g%s" : "%.1f%s", v, unit[k]);
+}
+
+/* How far a group went: what its runs differ in is said, but for the seconds, which always differ. */
+static const char *reached(Arena *a, const RunGroup *g, HistoryAxis by)
+{
+    Ends e = ends_of(g, by);
+    if (by == BY_SECONDS || !(e.low < e.high))
+        return quantity(a, e.mean);
+    return arena_printf(a, "%s to %s", quantity(a, e.low), quantity(a, e.high));
+}
+
+static void say_lengths(Arena *a, Buf *b, const RunGroup *g)
+{
+    Ends e = ends_of(g, BY_STEP);
+    if (e.low < e.high)
+        buf_printf(b, "\nthe runs of %s end after %s steps; its means go as far as all of them\n", g->name, reached(a, g, BY_STEP));
 }
 
 static void print_table(RunComparison *c)
@@ -216,7 +238,7 @@ static void print_table(RunComparison *c)
         const RunGroup *g = &c->group[i];
         table_text(&t, g->n > 1 ? arena_printf(a, "%s (%zu)", g->name, g->n) : g->name);
         for (int k = 0; k < HISTORY_AXES; k++)
-            table_right(&t, quantity(a, end_of(g, (HistoryAxis)k)));
+            table_right(&t, reached(a, g, (HistoryAxis)k));
         table_right(&t, arena_printf(a, "%.4f", best_of(g)));
         table_right(&t, arena_printf(a, "%.4f", g->mean[g->points - 1]));
         table_right(&t, arena_printf(a, "%.4f", group_at(g, x)));
@@ -225,6 +247,8 @@ static void print_table(RunComparison *c)
             table_right(&t, g->n > 1 ? arena_printf(a, "%.4f", g->high[g->points - 1] - g->low[g->points - 1]) : "");
     }
     table_print(&b, &t);
+    for (size_t i = 0; i < c->n; i++)
+        say_lengths(a, &b, &c->group[i]);
     write_text(c->out, b.s, b.n);
 }
 
@@ -272,10 +296,11 @@ static void print_json(RunComparison *c)
         buf_puts(&b, i ? ",{\"name\":" : "{\"name\":");
         buf_json_string(&b, g->name, strlen(g->name));
         buf_printf(&b, ",\"runs\":%zu", g->n);
-        json_number(&b, ",\"step\":", end_of(g, BY_STEP));
-        json_number(&b, ",\"tokens\":", end_of(g, BY_TOKENS));
-        json_number(&b, ",\"flops\":", end_of(g, BY_FLOPS));
-        json_number(&b, ",\"seconds\":", end_of(g, BY_SECONDS));
+        json_number(&b, ",\"step\":", ends_of(g, BY_STEP).low); /* all of them went so far */
+        json_number(&b, ",\"tokens\":", ends_of(g, BY_TOKENS).low);
+        json_number(&b, ",\"flops\":", ends_of(g, BY_FLOPS).low);
+        json_number(&b, ",\"seconds\":", ends_of(g, BY_SECONDS).mean);
+        json_number(&b, ",\"step_most\":", ends_of(g, BY_STEP).high);
         json_number(&b, ",\"best\":", best_of(g));
         json_number(&b, ",\"last\":", g->mean[g->points - 1]);
         json_number(&b, ",\"value\":", group_at(g, x));

@@ -33,6 +33,11 @@ static const char *bad_scalar(Trainer *tr)
     return NULL;
 }
 
+static const char *last_checkpoint(const Trainer *tr)
+{
+    return tr->saved_at >= 0 ? arena_printf(tr->session.arena, "; the last checkpoint is step_%08lld", (long long)tr->saved_at) : "";
+}
+
 /* A NaN or an infinity: the module where it begins, from a replay of each micro-batch. The
  * weights are still those before the step. */
 static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double value)
@@ -47,11 +52,7 @@ static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double valu
                    tr->now.sequences + k * tr->micro);
         found = program_first_bad(tr->program.fresh, &args, &path, &span);
     }
-    const char *kept = tr->saved_at >= 0 ? arena_printf(tr->session.arena,
-                                                        "; the last checkpoint is "
-                                                        "step_%08lld",
-                                                        (long long)tr->saved_at)
-                                         : "";
+    const char *kept = last_checkpoint(tr);
     const char *scalar = bad_scalar(tr);
     if (scalar)
         ctx_raise(tr->ctx, ST_DIVERGED,
@@ -247,6 +248,16 @@ static void run_eval(Trainer *tr)
     tr->told.reported += clock_seconds() - before; /* the rate is that of training */
 }
 
+/* What a checkpoint would hold is not there, or could not be written. */
+static void check_state(Trainer *tr, Status st, const char *why)
+{
+    if (st == ST_DIVERGED)
+        ctx_raise(tr->ctx, st, "step %lld: its update has left the range of the numbers: %s%s", (long long)tr->now.step, why,
+                  last_checkpoint(tr));
+    if (st != ST_OK)
+        ctx_raise(tr->ctx, st, "%s", why);
+}
+
 static void save(Trainer *tr)
 {
     char why[WHY];
@@ -257,8 +268,7 @@ static void save(Trainer *tr)
     ArenaMark mark = arena_mark(s->arena);
     const char *name = run_checkpoint_name(s->arena, tr->now.step);
     run_sync_files(s, tr->run);
-    if (!checkpoint_write(s, tr->model, &tr->meta, &tr->now, tr->run->ckpt, name, why))
-        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
+    check_state(tr, checkpoint_write(s, tr->model, &tr->meta, &tr->now, tr->run->ckpt, name, why), why);
     tr->saved_at = tr->now.step;
     train_event(tr, VWN_EVENT_CHECKPOINT, "%s/%s", tr->run->ckpt, name);
     arena_reset(s->arena, mark);
@@ -274,6 +284,8 @@ static void save_stop(Trainer *tr)
         save(tr);
         return;
     }
+    char why[WHY];
+    check_state(tr, checkpoint_look(&tr->session, tr->model, why), why);
     run_sync_files(&tr->session, tr->run);
     run_sync_events(&tr->session, tr->run);
     run_prune(&tr->session, tr->run, 0);
@@ -352,8 +364,7 @@ static void save_apart(Trainer *tr)
     char why[WHY];
     const char *to = tr->by_hand.apply_to, *slash = strrchr(to, '/');
     const char *folder = !slash ? "." : slash == to ? "/" : arena_copy(tr->session.arena, to, (size_t)(slash - to));
-    if (!checkpoint_write(&tr->session, tr->model, &tr->meta, &tr->now, folder, slash ? slash + 1 : to, why))
-        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
+    check_state(tr, checkpoint_write(&tr->session, tr->model, &tr->meta, &tr->now, folder, slash ? slash + 1 : to, why), why);
     train_event(tr, VWN_EVENT_CHECKPOINT, "%s", to);
 }
 

@@ -60,6 +60,15 @@ has out 'seeds (2)'
 has out 'at 12'
 has out 'spread'
 
+# runs of a group that end elsewhere: what all have reached, and not the mean of their lengths
+expect 0 "$VWN" compare mixed=runs/wide,runs/b
+has out '12 to 20'
+has out 'the runs of mixed end after 12 to 20 steps'
+lacks out ' 16 '
+expect 0 "$VWN" compare mixed=runs/wide,runs/b --json
+has out '"step":12,'
+has out '"step_most":20,'
+
 # FLOPs of training: three times the forward products, for every token, through the stop
 per=$("$VWN" cost model.vwn --json | grep -o '"flops_per_token":[0-9.e+]*' | head -n 1 | sed 's/.*://')
 expect 0 "$VWN" compare runs/b --by flops --metric loss --smooth 1 --json

@@ -36,6 +36,18 @@ train {
 END
 }
 
+# an update that leaves the numbers in the last step: 0 / 0 where a row of the table has no token. Nothing with such numbers is kept
+model 1e-3 '' '' | sed -e 's/optimizer sgd.*/optimizer adamw { lr = 1e-3, betas = [0.9, 0.95], eps = 0, weight_decay = 0 }/' \
+    -e 's/length    = 8 steps/length    = 1 steps/' -e 's/eval {.*/checkpoint { every = 1 steps, keep = 1 }/' > last.vwn
+for device in cpu reference; do
+    for keep in 1 0; do
+        expect 4 "$VWN" train last.vwn --run runs/last --overwrite --device $device --set "train.checkpoint.keep=$keep"
+        has err 'step 1: its update has left the range of the numbers: number 1 of `embed.tokens.W` is not a number'
+        lacks err 'trained at step'
+        [ -z "$(ls runs/last/ckpt/*.safetensors 2> /dev/null)" ] || fail "a checkpoint without numbers is there"
+    done
+done
+
 # a learning rate that is none: the expression, its place, the step, the value, what it reads
 model 'sqrt(3 - step)' '' '' > rate.vwn
 expect 0 "$VWN" check rate.vwn

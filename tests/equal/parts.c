@@ -290,6 +290,16 @@ static void compare_mixed(const struct Case *c, Tensors *t, const Outcome *parts
     }
 }
 
+/* Of a condition on a class labels are 0 to classes - 1, or negative for none; the row of none is no label. */
+static void labels_of_noise(void)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Unit *u = load_text(ctx, arena_printf(ctx->program, "%s%s", denoise_text, train_images), NULL);
+    InputRange r = model_input_range(u->model, name_str(ctx, "labels"));
+    check(r.below == 16 && r.spared, "labels below %d", (int)r.below);
+    ctx_free(ctx);
+}
+
 static void graphs(const struct Case *c)
 {
     Ctx *ctx = ctx_new(NULL);
@@ -487,6 +497,7 @@ int main(void)
 {
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         graphs(&cases[i]);
+    labels_of_noise();
     write_arrays();
     runs(&cases[0], BATCH);
     runs(&cases[2], 2);

@@ -240,6 +240,46 @@ static void rules(Test *t)
     }
 }
 
+/* ---- decays ---- */
+
+/* Whose decay a weight has: of a group, the last one; else its declaration's; else of the optimizer that updates it, which groups
+ * choose. `embed.tokens.W` is adamw's, `linear.W` muon's, `others.g` adamw's with a decay of its own. */
+static void decays(Test *t)
+{
+    static const struct { const char *optimizer; double embed, linear, g; } cases[] = {
+        {"muon { lr = 1e-2, momentum = 0.9, weight_decay = 0.1, adamw { betas = [0.9, 0.95], eps = 1e-8, weight_decay = 100 } }", 100, 0.1, 0.3},
+        {"muon { lr = 1e-2, momentum = 0.9, weight_decay = 0.1, adamw { betas = [0.9, 0.95], eps = 1e-8 } }", 0.1, 0.1, 0.3},
+        {"muon { lr = 1e-2, momentum = 0.9, weight_decay = 0.1, adamw { betas = [0.9, 0.95], eps = 1e-8, weight_decay = 100 }\n"
+         " group \"linear.W\" { update = adamw } }", 100, 100, 0.3},
+        {"muon { lr = 1e-2, momentum = 0.9, weight_decay = 0.1, group \"embed.tokens.W\" { update = muon }\n"
+         " adamw { betas = [0.9, 0.95], eps = 1e-8, weight_decay = 100 } }", 0.1, 0.1, 0.3},
+        {"muon { lr = 1e-2, momentum = 0.9, weight_decay = 0.1, adamw { betas = [0.9, 0.95], eps = 1e-8, weight_decay = 100 }\n"
+         " group \"linear.W\" { update = adamw, weight_decay = 7 }, group vector { weight_decay = 8 } }", 100, 7, 8},
+        {"adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.2, group vector { lr_scale = 2 } }", 0.2, 0.2, 0.3},
+        {"sgd { lr = 1e-2, momentum = 0, weight_decay = 0.2, group \"others.*\" { weight_decay = 0 } }", 0.2, 0.2, 0},
+        {"lion { lr = 1e-2, betas = [0.9, 0.95], weight_decay = 0.2, group matrix { weight_decay = 5 } }", 0.2, 5, 0.3},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        Buf text = buf_new(ctx_new(NULL)->program);
+        buf_printf(&text,
+                   HEAD "block others()(x: [.., D]) -> [.., D] {\n param g : [D] = ones { decay = 0.3 }\n return x * g\n}\n"
+                   MODEL("linear { out = 8 }\n others", LM)
+                   "train {\n data = token_files(\"x/*.bin\", dtype = u16)\n batch = 4 seqs\n length = 100 steps\n seed = 1\n precision = fp32\n"
+                   " optimizer %s\n}\n", cases[i].optimizer);
+        Checked c = check_text("decays.vwn", text.s, NULL);
+        EXPECT(t, cases[i].optimizer, c.unit && !diag_errors(c.ctx));
+        if (diag_errors(c.ctx))
+            print_diagnostics(&c);
+        const struct { const char *path; double want; } weights[] = {
+            {"embed.tokens.W", cases[i].embed}, {"linear.W", cases[i].linear}, {"others.g", cases[i].g}};
+        for (size_t k = 0; c.unit && c.unit->train && k < COUNT_OF(weights); k++)
+            for (size_t n = 0; n < c.unit->model->param.n; n++)
+                if (!strcmp(c.unit->model->param.v[n].path, weights[k].path))
+                    EXPECT(t, weights[k].path, c.unit->train->optimizer.decay[n] == weights[k].want);
+        ctx_free(c.ctx);
+    }
+}
+
 /* ---- overrides ---- */
 
 static const char trained[] =
@@ -365,6 +405,7 @@ int main(void)
     sharing(&t);
     initialisers(&t);
     rules(&t);
+    decays(&t);
     overrides(&t);
     growth_and_sweeps(&t);
     lints(&t);

@@ -318,6 +318,50 @@ static void padding(Tally *t, Opening *o)
     }
 }
 
+/* Columns first is refused where that is another order, at every rank; and what is in C order is read as it is. */
+static void column_major(Tally *t, vwn_context *v, int rank)
+{
+    enum { ROWS = 2, MOST = 32 };
+    static const char *const extents[] = {"", ", 2", ", 2, 1", ", 2, 1, 2", ", 2, 1, 2, 2"};
+    static const char *const axes[] = {"", "2", "2, 3", "2, 3, 4", "2, 3, 4, 5"};
+    static const int numbers[] = {1, 2, 2, 4, 8};
+    const char *sum = rank > 1 ? arena_printf(v->ctx->program, "sum(x, over = [%s])", axes[rank - 1]) : "x";
+    const char *text = arena_printf(
+        v->ctx->program,
+        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
+        "block embed_it()() -> [B, 1, 1] {\n  x = input(x, [B%s])\n  return reshape(%s, [B, 1, 1])\n}\n"
+        "block head_it()(z: [B, N, D]) -> [B, N, D] {\n  param w : [1] = ones\n  loss.f = mean(z * w)\n  return z\n}\n"
+        "model it {\n  context = 1, width = 1, mask = full, init = zeros, connection = residual()\n  embed it { }\n  head it { }\n}\n",
+        extents[rank - 1], sum);
+    vwn_unit *unit;
+    if (vwn_check(v, &(vwn_file_options){.path = "-", .text = text, .text_length = strlen(text)}, &unit) != VWN_OK) {
+        CHECKF(t, false, "rank %d: %s", rank, vwn_message(v));
+        return;
+    }
+    Opening o = {.s.owner = v, .owner = v, .model = unit->unit->model};
+    o.array[0] = (ArraySpec){name_str(v->ctx, "x"), "x.npy", NO_SPAN};
+    o.spec = (DataSpec){.kind = DATA_ARRAYS, .folder = folder, .n_array = 1, .array = o.array};
+    float stored[MOST], got[MOST];
+    for (int i = 0; i < MOST; i++)
+        stored[i] = (float)(i + 1);
+    const int n = numbers[rank - 1];
+    for (int columns = 0; columns < 2; columns++) {
+        const char *header = arena_printf(v->ctx->program, "{'descr': '<f4', 'fortran_order': %s, 'shape': (%d,%s), }",
+                                          columns ? "True" : "False", ROWS, *extents[rank - 1] ? extents[rank - 1] + 1 : "");
+        char why[WHY];
+        npy_write(arena_printf(v->ctx->program, "%s/x.npy", folder), 1, header, stored, sizeof *stored * (size_t)(ROWS * n));
+        bool other = columns && rank > 1;
+        Status st = reopen(&o);
+        CHECKF(t, st == (other ? ST_ENVIRONMENT : ST_OK), "rank %d, %s: %s", rank, header, v->ctx->message);
+        CHECKF(t, !other || strstr(v->ctx->message, "fortran_order"), "rank %d: %s", rank, v->ctx->message);
+        for (int row = 0; st == ST_OK && row < ROWS; row++) {
+            bool read = array_reals(&o.data->arrays->v[0], row, got, why);
+            CHECKF(t, read && !memcmp(got, stored + row * n, sizeof *got * (size_t)n), "rank %d, row %d of %s", rank, row, header);
+        }
+    }
+    session_close(&o.s);
+}
+
 int main(void)
 {
     Tally t = {0};
@@ -337,6 +381,8 @@ int main(void)
     order(&t, &o);
     padding(&t, &o);
     session_close(&o.s);
+    for (int rank = 1; rank <= 5; rank++)
+        column_major(&t, v, rank);
     scratch_remove(folder);
     vwn_close(v);
     return tally_end(&t, "npy");
