@@ -104,14 +104,20 @@ typedef struct CompileUnit {
     int status;         /* of waitpid; -1 when it could not be known */
     int error;          /* errno of the start, or 0; ETIMEDOUT: it was given up; ECANCELED: it was asked to stop */
     double deadline;    /* on the monotonic clock */
+    int less;           /* how much less is optimised than of others, up to COMPILE_LEAST */
 } CompileUnit;
+enum { COMPILE_LEAST = 2 };
 /* `asked` NULL: $CC, cc, gcc, clang, whichever runs first. false with `why` when none does. A file may
  * take so many seconds; 0: COMPILE_SECONDS. */
 bool compiler_find(Compiler *out, const char *asked, int seconds, char why[512]);
 /* The options of every kernel, one string with spaces: part of the cache's key. */
 const char *compiler_options(void);
-/* Compiles all units, at most `jobs` at a time; true when all objects were made. */
+/* Compiles all units, at most `jobs` at a time; true when all objects were made. Behind one that failed no other is
+ * begun, unless the compiler crashed over it. */
 bool compiler_run(const Compiler *cc, CompileUnit *unit, int n, int jobs);
+bool compiler_made(const CompileUnit *unit);
+bool compiler_crashed(const CompileUnit *unit); /* a fault of its own, and not of the text */
+const char *compiler_level(int less); /* "-O2" */
 /* The first line of a unit's messages that tells of an error, or the way the compiler ended. */
 void compiler_first_error(const CompileUnit *unit, char *text, size_t size);
 

@@ -265,7 +265,6 @@ bool compiler_find(Compiler *out, const char *asked, int seconds, char why[512])
 /* -O2: vectors are printed, or asked for by a line. Arithmetic as written: no -ffast-math, which
  * would also switch the whole process to flush denormals when the object is loaded. */
 static const char *const options[] = {"-std=gnu17",
-                                      "-O2",
 #if defined __x86_64__ || defined __i386__
                                       "-march=native",
 #else
@@ -289,7 +288,13 @@ const char *compiler_options(void)
            "-fopenmp-simd -fvisibility=hidden -fPIC -shared -s -w";
 }
 
-_Static_assert(COUNT_OF(options) + 5 < COMPILER_OPTIONS, "start_child has room for all");
+_Static_assert(COUNT_OF(options) + 6 < COMPILER_OPTIONS, "start_child has room for all");
+
+const char *compiler_level(int less)
+{
+    static const char *const level[COMPILE_LEAST + 1] = {"-O2", "-O1", "-O0"};
+    return level[less];
+}
 
 static void start_unit(const Compiler *cc, CompileUnit *unit)
 {
@@ -297,6 +302,7 @@ static void start_unit(const Compiler *cc, CompileUnit *unit)
     size_t n = 0;
     for (char *const *w = cc->word; *w; w++)
         argv[n++] = *w;
+    argv[n++] = compiler_level(unit->less);
     for (size_t i = 0; i < COUNT_OF(options); i++)
         argv[n++] = options[i];
     argv[n++] = "-o";
@@ -310,13 +316,16 @@ static void start_unit(const Compiler *cc, CompileUnit *unit)
     unit->error = start_child((char *const *)argv, unit->log, &unit->pid);
 }
 
-/* True when the compiler ended well, or nobody knows how and the object is there. */
-static bool finish_unit(const Compiler *cc, CompileUnit *unit)
+static void finish_unit(const Compiler *cc, CompileUnit *unit)
 {
-    if (unit->error)
-        return false;
-    unit->status = wait_child(unit->pid, unit->deadline, cc->stop, &unit->error);
+    if (!unit->error)
+        unit->status = wait_child(unit->pid, unit->deadline, cc->stop, &unit->error);
     unit->pid = 0;
+}
+
+/* It ended well, or nobody knows how and the object is there. */
+bool compiler_made(const CompileUnit *unit)
+{
     if (unit->error)
         return false;
     if (unit->status == -1)
@@ -324,9 +333,22 @@ static bool finish_unit(const Compiler *cc, CompileUnit *unit)
     return WIFEXITED(unit->status) && WEXITSTATUS(unit->status) == 0;
 }
 
+bool compiler_crashed(const CompileUnit *unit)
+{
+    static const char *const words[] = {"internal compiler error", "signal terminated program", "PLEASE submit a bug report"};
+    char log[4096];
+    if (unit->error || unit->status == -1 || compiler_made(unit))
+        return false;
+    read_text(unit->log, log, sizeof log);
+    bool found = WIFSIGNALED(unit->status) || WEXITSTATUS(unit->status) > 128;
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        found = found || strstr(log, words[i]);
+    return found;
+}
+
 bool compiler_run(const Compiler *cc, CompileUnit *unit, int n, int jobs)
 {
-    bool good = true;
+    bool good = true, all = true; /* no failure; all made */
     if (jobs < 1)
         jobs = 1;
     for (int started = 0, done = 0; done < n; done++) {
@@ -338,9 +360,11 @@ bool compiler_run(const Compiler *cc, CompileUnit *unit, int n, int jobs)
         }
         if (!good && !unit[done].error)
             unit[done].deadline = 0; /* nobody wants it now */
-        good &= finish_unit(cc, &unit[done]);
+        finish_unit(cc, &unit[done]);
+        all &= compiler_made(&unit[done]);
+        good &= compiler_made(&unit[done]) || compiler_crashed(&unit[done]);
     }
-    return good;
+    return all;
 }
 
 static bool disk_is_full(const char *path)

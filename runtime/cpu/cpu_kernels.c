@@ -338,9 +338,64 @@ static bool write_unit(CpuBuild *b, int u)
     return false;
 }
 
-static void report_compile_error(CpuBuild *b)
+/* ---- a compiler that crashes ---- */
+
+static int add_unit(CpuBuild *b, int less)
 {
-    for (int u = 0; u < b->n_unit; u++) {
+    b->unit = ctx_resize(b->cpu->base.ctx, b->unit, ((size_t)b->n_unit + 1) * sizeof *b->unit);
+    b->unit[b->n_unit] = (CompileUnit){.less = less};
+    return b->n_unit++;
+}
+
+/* Where the compiler crashed over a file its kernels are tried one by one, and one by itself with less optimisation. False: nothing is
+ * left to try for one of them, or it failed in another way. */
+static bool try_smaller(CpuBuild *b, int from)
+{
+    for (int u = from, end = b->n_unit; u < end; u++) {
+        int kernels = 0;
+        if (compiler_made(&b->unit[u]))
+            continue;
+        for (int i = 0; i < b->n_missing; i++)
+            kernels += b->missing[i].unit == u;
+        if (!compiler_crashed(&b->unit[u]) || (kernels == 1 && b->unit[u].less == COMPILE_LEAST))
+            return false;
+        int less = b->unit[u].less + (kernels == 1);
+        for (int i = 0; i < b->n_missing; i++)
+            if (b->missing[i].unit == u)
+                b->missing[i].unit = add_unit(b, less);
+    }
+    return true;
+}
+
+/* The module that a missing kernel computes for. */
+static const char *module_of(const CpuBuild *b, const Missing *m)
+{
+    for (size_t i = 0; i < b->plan->n_launch; i++)
+        if (b->plan->launch[i].kind == LAUNCH_KERNEL && b->plan->launch[i].kernel == m->kernel)
+            return b->plan->launch[i].name ? b->plan->launch[i].name : "";
+    return "";
+}
+
+static void note_crashes(CpuBuild *b)
+{
+    int n = 0, least = 0;
+    const Missing *first = NULL;
+    for (int i = 0; i < b->n_missing; i++) {
+        int less = b->unit[b->missing[i].unit].less;
+        first = less && !first ? &b->missing[i] : first;
+        least = less > least ? less : least;
+        n += less > 0;
+    }
+    if (first)
+        snprintf(b->report->note, sizeof b->report->note,
+                 "the C compiler %.60s crashed over %d kernel%s (%.30s of %.60s) and made %s with %s: slower than with -O2",
+                 b->cpu->compiler.word[0], n, n > 1 ? "s" : "", b->plan->kernel[first->kernel].name, module_of(b, first),
+                 n > 1 ? "them" : "it", compiler_level(least));
+}
+
+static void report_compile_error(CpuBuild *b, int from)
+{
+    for (int u = from; u < b->n_unit; u++) {
         char line[300];
         if (b->unit[u].error == ECANCELED) {
             b->interrupted = true;
@@ -356,6 +411,13 @@ static void report_compile_error(CpuBuild *b)
         for (int i = 0; i < b->n_missing && !kernel[0]; i++)
             if (b->missing[i].unit == u)
                 kernel = b->plan->kernel[b->missing[i].kernel].name;
+        if (compiler_crashed(&b->unit[u])) {
+            if (b->unit[u].less < COMPILE_LEAST)
+                continue; /* that was not the last try */
+            cpu_fail(&b->cpu->base, ST_ENVIRONMENT, "the C compiler %.80s crashes over the kernel %.40s, with -O0, too: %.200s; "
+                     "another compiler may not: set CC", b->cpu->compiler.word[0], kernel, line);
+            return;
+        }
         if (!strncmp(line, "k_", 2)) /* the message begins with its kernel */
             kernel = "";
         cpu_fail(&b->cpu->base, ST_ENVIRONMENT, "the C compiler %.80s failed%s%.40s: %s",
@@ -411,17 +473,21 @@ static bool compile_missing(CpuBuild *b)
         cpu_fail(&cpu->base, ST_ENVIRONMENT, "%s", why);
         return false;
     }
-    for (int u = 0; u < b->n_unit; u++)
-        if (!write_unit(b, u))
-            return false;
     cpu->compiler.stop = cpu->base.user.stop;
-    if (!compiler_run(&cpu->compiler, b->unit, b->n_unit, jobs)) {
-        report_compile_error(b);
-        return false;
+    for (int from = 0, end; from < b->n_unit; from = end) {
+        end = b->n_unit;
+        for (int u = from; u < end; u++)
+            if (!write_unit(b, u))
+                return false;
+        if (!compiler_run(&cpu->compiler, b->unit + from, end - from, jobs) && !try_smaller(b, from)) {
+            report_compile_error(b, from);
+            return false;
+        }
     }
     for (int u = 0; u < b->n_unit; u++)
-        if (!keep_unit(b, u))
+        if (compiler_made(&b->unit[u]) && !keep_unit(b, u))
             return false;
+    note_crashes(b);
     cache_prune(&cpu->cache);
     /* Kernels of equal text share one function. */
     for (size_t i = 0; i < b->plan->n_kernel; i++)
@@ -556,7 +622,7 @@ Status cpu_build(Backend *backend, const Plan *plan, Module **module, BuildRepor
     Status status = build_guarded(&build);
     build_end(&build);
     report->seconds = seconds_now() - start;
-    if (!cpu->noted && cpu->cache.note[0]) {
+    if (!cpu->noted && cpu->cache.note[0] && !report->note[0]) {
         cpu->noted = true;
         snprintf(report->note, sizeof report->note, "%s", cpu->cache.note);
     }
