@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "fake.h"
 #include "product.h"
+#include "queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -399,7 +400,7 @@ FAKE_API int cublasLtMatmulAlgoGetHeuristic(const void *library, const void *how
                                             FakeHeuristic *out, int *found)
 {
     const void *const layout[4] = {a, b, c, d};
-    FAKE_CALL("cublasLtMatmulAlgoGetHeuristic", BLAS, B_NOT_SUPPORTED,
+    FAKE_CALL("cublasLtMatmulAlgoGetHeuristic", BLAS | UNSAFE, B_NOT_SUPPORTED,
               heuristic(library, how, layout, preference, most, out, found));
 }
 
@@ -535,6 +536,24 @@ static int check_memory(const Asked *q, const void *const at[4], float beta, con
     return B_OK;
 }
 
+/* The machine code of a product comes to the device when the first such product is queued: not while a stream is captured. */
+static bool comes_too_late(const Algo *a, bool captured)
+{
+    static struct {
+        uint32_t types, compute;
+        int32_t id;
+    } here[64];
+    static size_t n;
+    size_t i = 0;
+    while (i < n && (here[i].types != a->types || here[i].compute != a->compute || here[i].id != a->id))
+        i++;
+    if (i == n && n < sizeof here / sizeof *here && !captured) {
+        here[n].types = a->types, here[n].compute = a->compute, here[n].id = a->id;
+        n++;
+    }
+    return captured && i == n;
+}
+
 static int matmul(const void *library, const Asked *q, const void *const at[4], const float *alpha, const float *beta,
                   const FakeAlgo *algo, const void *workspace, size_t bytes, const void *stream)
 {
@@ -556,6 +575,10 @@ static int matmul(const void *library, const Asked *q, const void *const at[4], 
         return fake_refuse(B_VALUE, "%zu bytes of workspace are needed", needed);
     if (fake_stream(stream, &s))
         return B_VALUE;
+    if (comes_too_late(&a, fake_capturing(s))) {
+        fake_capture_invalidate(s);
+        return fake_refuse(B_EXECUTION, "the first product of its kind, while a stream is captured: the library has to load its code");
+    }
     fake_say("%lld x %lld x %lld, %d, type %d, rows of %lld %lld %lld, algorithm %d%s", (long long)q->m, (long long)q->n,
              (long long)q->k, q->matrix[3]->batch, q->matrix[0]->type, (long long)q->matrix[0]->ld,
              (long long)q->matrix[1]->ld, (long long)q->matrix[3]->ld, a.id, *beta != 0 ? ", added" : "");

@@ -397,6 +397,8 @@ static void queued(void)
     f.beta = 1;
     describe(&f);
     choose(found);
+    GOOD(multiply(&f, &a, &b, &d, &found[0].algo)); /* the code comes */
+    upload(&d);
     GOOD(cu.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL));
     GOOD(multiply(&f, &a, &b, &d, &found[0].algo));
     f.alpha = 100; /* it was taken at the call */
@@ -413,6 +415,31 @@ static void queued(void)
     EXPECT(fabs((double)after - (double)before - 2 * sum) < 1e-5);
 }
 
+/* What a library loads or asks when it is used for the first time breaks a capture; another way to multiply is another first time. */
+static void first_use(void)
+{
+    Handle graph;
+    FakeHeuristic found[MOST];
+    start();
+    a = matrix(M, K, R_32F, false, 1, 1);
+    b = matrix(K, N, R_32F, false, 1, 2);
+    d = matrix(M, N, R_32F, false, 1, 3);
+    describe(&plain);
+    choose(found);
+    for (int i = 0; i < 2; i++) {
+        GOOD(cu.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL));
+        GIVES(B_EXECUTION, multiply(&plain, &a, &b, &d, &found[i].algo));
+        GIVES(E_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
+        GOOD(multiply(&plain, &a, &b, &d, &found[i].algo));
+        GOOD(cu.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL));
+        GOOD(multiply(&plain, &a, &b, &d, &found[i].algo));
+        GOOD(cu.cuStreamEndCapture(stream, &graph));
+    }
+    GOOD(cu.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL));
+    GIVES(B_EXECUTION, asked(&a, &b, &d));
+    GIVES(E_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
+}
+
 static const Case cases[] = {
     {"forms", "A=", all_forms, 0},
     {"remember", "A=", remember, 0},
@@ -424,6 +451,7 @@ static const Case cases[] = {
     {"wishes_refused", "A=", wishes_refused, 0},
     {"small_workspace", "A=", small_workspace, 0},
     {"queued", "A=", queued, 0},
+    {"first_use", "A=", first_use, 0},
 };
 
 int main(int argc, char **argv) { return hand_run(argc, argv, cases, COUNT_OF(cases)); }

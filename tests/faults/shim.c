@@ -5,8 +5,9 @@
  *      VWN_FAULT="power N" or "names N": the process ends before operation N, and the files below runs/
  *      are left in a state that POSIX allows then. power: what was not synced is lost, names and removals
  *      are not. names: new names are lost, too, whose folder was not synced, and a name that one of them took
- *      over means the file from before.
- *      VWN_COUNT: a file for the number of calls.
+ *      over means the file from before. "names N KEPT": but for those whose bit is set in KEPT, from the first on.
+ *      VWN_COUNT: a file for the number of calls and, below it, the operations before which several names may be lost;
+ *      at a cut for how many names there are that may be lost.
  * Out: exit status 99 at the cut.
  * The one idea: a disk may keep names and lose bytes, or keep removals and lose names, whatever the order
  * in which they were made; only fsync promises anything.
@@ -33,7 +34,7 @@ enum { FILES = 1024, NAMES = 256, CUT = 99 };
 
 static struct {
     char kind[16];
-    long at, count;
+    long at, count, kept;
     const char *to;
     uintptr_t lo, hi; /* of the program */
 } fault;
@@ -50,6 +51,9 @@ static struct Rename { /* whose folder has not been synced */
     char old[32];            /* another name of the file that `to` meant, "": there was none */
 } renamed[NAMES];
 static int n_renamed, n_old;
+enum { SEVERAL = 64 };
+static long several[SEVERAL]; /* operations before which several names may be lost, the first of each set of names */
+static int n_several;
 
 /* ---- which call ---- */
 
@@ -76,18 +80,22 @@ __attribute__((constructor)) static void begin(void)
     unsetenv("LD_PRELOAD");
     dl_iterate_phdr(on_object, NULL);
     if (asked)
-        sscanf(asked, "%15s %ld", fault.kind, &fault.at);
+        sscanf(asked, "%15s %ld %ld", fault.kind, &fault.at, &fault.kept);
     fault.count = 0;
 }
 
-__attribute__((destructor)) static void end(void)
+static void tell(long number)
 {
-    char text[32];
-    int n = snprintf(text, sizeof text, "%ld\n", fault.count);
+    char text[64 + 32 * SEVERAL];
+    int n = snprintf(text, sizeof text, "%ld\n", number);
+    for (int i = 0; i < n_several; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%ld\n", several[i]);
     int fd = fault.to ? (int)syscall(SYS_openat, AT_FDCWD, fault.to, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
     if (fd >= 0 && syscall(SYS_write, fd, text, n) < 0)
         perror(fault.to);
 }
+
+__attribute__((destructor)) static void end(void) { tell(fault.count); }
 
 static bool is_kind(const char *kind)
 {
@@ -119,10 +127,14 @@ static struct File *file_of(int fd)
     return NULL;
 }
 
+static bool is_lost(int name) { return is_kind("names") && !(fault.kept >> name & 1); }
+
 static void cut(void)
 {
-    for (int i = n_renamed; is_kind("names") && i-- > 0;) {
+    for (int i = n_renamed; i-- > 0;) {
         const struct Rename *r = &renamed[i];
+        if (!is_lost(i))
+            continue;
         if (r->from[0])
             syscall(SYS_rename, r->to, r->from);
         else
@@ -131,19 +143,24 @@ static void cut(void)
             syscall(SYS_rename, r->old, r->to);
     }
     for (int i = 0; i < n_file; i++)
-        for (int k = n_renamed; is_kind("names") && k-- > 0;)
-            if (!strcmp(file[i].path, renamed[k].to))
+        for (int k = n_renamed; k-- > 0;)
+            if (is_lost(k) && !strcmp(file[i].path, renamed[k].to))
                 strcpy(file[i].path, renamed[k].from);
     for (int i = 0; i < n_file; i++)
         if (file[i].dirty)
             syscall(SYS_truncate, file[i].path, file[i].synced);
+    tell(n_renamed);
     syscall(SYS_exit_group, CUT);
 }
 
 static void operation(void)
 {
+    static int before;
     if (++fault.count == fault.at)
         cut();
+    if (n_renamed > 1 && n_renamed != before && n_several < SEVERAL)
+        several[n_several++] = fault.count;
+    before = n_renamed;
 }
 
 static void written(int fd)

@@ -7,6 +7,7 @@
  * of all gradients as well as few of them, for one kernel per gradient.
  */
 #include "cases.h"
+#include "support/drawn.h"
 
 #include <stdio.h>
 
@@ -49,6 +50,12 @@ static const Way ways[] = {
     {16, 200, 0, 2, 2, 48, 48, false, 0, 3, 0},
     {16, 127, 33, 4, 2, 64, 64, true, 20, 0, 0},
     {16, 31, 300, 2, 2, 32, 32, false, 50, 2, 0.2},
+    /* windows that reach one key into the block before, at the first query of a block */
+    {1, 67, 0, 1, 1, 8, 8, true, 2, 0, 0},
+    {1, 99, 0, 1, 1, 8, 8, true, 34, 0, 0},
+    {1, 67, 0, 1, 1, 8, 8, false, 2, 0, 0},
+    {1, 99, 0, 1, 1, 8, 8, false, 34, 0, 0},
+    {32, 99, 0, 1, 1, 8, 8, true, 34, 0, 0},
 };
 
 static Shape shape(Dim a, Dim b, Dim c, Dim d) { return (Shape){.rank = 4, .d = {a, b, c, d}}; }
@@ -98,6 +105,17 @@ static int count_launches(const Cases *cases)
     return bad;
 }
 
+/* Where a window begins in a block of keys, and where its last query stands in one of queries: every place. */
+static void add_windows(Ctx *ctx, Cases *cases)
+{
+    enum { BLOCK = 32 };
+    CaseDraw draw = {.one_in = 2, .sanitized = 8};
+    for (int window = 1; window <= BLOCK; window++)
+        if (case_drawn(&draw, (size_t)window))
+            add(ctx, cases, &(Way){1, 2 * BLOCK + window % 3, 0, 1, 1, 4, 4, true, BLOCK + window, 0, 0});
+    cases_end(&draw);
+}
+
 int main(void)
 {
     Ctx *ctx = ctx_new(NULL);
@@ -108,6 +126,7 @@ int main(void)
         for (size_t i = 0; i < COUNT_OF(ways); i++)
             add(ctx, cases, &ways[i]);
         bad = count_launches(cases);
+        add_windows(ctx, cases);
         bad += cases_run(cases);
         ctx_leave(ctx, &guard);
     } else {

@@ -286,6 +286,41 @@ static void by_index(Suite *s)
     end(s, 5, 1e-5);
 }
 
+/* Products of one row by parts of one weight, and by the whole of others: where they run as one, each has its own matrix. */
+static void parts_of_a_weight(Suite *s)
+{
+    enum { WIDE = 48 };
+    begin(s, "products by parts of a weight");
+    Graph *g = s->g;
+    Val x = input(s, "x", shape(3, DIM_B, DIM_T, DIM(WIDE), DIM(1)));
+    Val w = input(s, "w", shape(3, DIM(3), DIM(WIDE), DIM(WIDE), DIM(1))), sum = 0;
+    for (int i = 0; i < 3; i++) {
+        Val part = ir_slice(g, w, 0, i, 1);
+        Shape flat = shape(2, DIM(WIDE), DIM(WIDE), DIM(1), DIM(1));
+        Val y = ir_matmul(g, x, ir_reshape(g, part, &flat));
+        out(s, y);
+        sum = sum ? ir_binary(g, OP_ADD, sum, ir_unary(g, OP_TANH, y)) : y;
+    }
+    out(s, sum);
+    end(s, 9, 2e-5);
+}
+
+/* Of rows in which most are equal to some other, as the zeros of both signs are, and in which some are not numbers. */
+static void ties(Suite *s)
+{
+    begin(s, "top_k of ties");
+    Graph *g = s->g;
+    Val x = ir_unary(g, OP_FLOOR, ir_scale(g, input(s, "x", btn(s)), 2));
+    Val sign = input(s, "sign", btn(s)), zero = ir_fill(g, 0), one = ir_fill(g, 1), less = ir_fill(g, -1);
+    Val signed_x = ir_binary(g, OP_MUL, x, ir_where(g, ir_binary(g, OP_LT, sign, zero), less, one));
+    Val no_number = ir_unary(g, OP_SQRT, ir_where(g, ir_binary(g, OP_EQ, x, one), less, one));
+    int most = s->n < 8 ? (int)s->n : 8;
+    out(s, ir_top_k(g, x, most));
+    out(s, ir_top_k(g, signed_x, most));
+    out(s, ir_top_k(g, ir_binary(g, OP_MUL, signed_x, no_number), (int)s->n));
+    end(s, 9, 0);
+}
+
 static void attention(Suite *s)
 {
     static const struct { int H, K, d, dv; bool causal; int window; double cap, drop; bool oldest; } way[] = {
@@ -431,6 +466,8 @@ void graphs_add(Ctx *ctx, Cases *cases, int64_t B, int64_t T, int64_t n)
     reductions(&s);
     products(&s);
     by_index(&s);
+    ties(&s);
+    parts_of_a_weight(&s);
     attention(&s);
     attention_at(&s);
     ranges(&s);

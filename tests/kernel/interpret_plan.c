@@ -157,7 +157,7 @@ static void top_k(const Launch *l, const double *x, int64_t *out)
                 bool taken = false;
                 for (int64_t j = 0; j < c; j++)
                     taken |= out[r * k + j] == i;
-                if (!taken && (best < 0 || x[i] > x[best]))
+                if (!taken && (best < 0 || x[i] > x[best] || (isnan(x[best]) && !isnan(x[i]))))
                     best = i;
             }
             out[r * k + c] = best;
