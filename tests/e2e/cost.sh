@@ -26,6 +26,10 @@ both "$examples/quickstart.vwn" --set 'train.micro_batch=4 seqs'
 both "$examples/15_olmoe_1b_7b.vwn" --set L=2 --set D=512 --set V=1024 --set 'train.micro_batch=2 seqs'
 both "$examples/29_dit.vwn" --set L=6
 both "$examples/quickstart.vwn"
+# a petaflop day is 1e15 FLOP in each of 86,400 seconds; 2,000 steps of 16 sequences of 128 positions
+awk -v flop="$(number flop_training)" -v days="$(number run_pf_days)" -v tokens="$(number run_tokens)" 'BEGIN {
+    d = days / (flop * 2000 * 16 * 128 / 86400 / 1e15) - 1
+    exit tokens != 2000 * 16 * 128 || d > 1e-9 || d < -1e-9 }' || fail "the run takes $(number run_pf_days) petaflop days for $(number run_tokens) tokens"
 
 expect 0 "$VWN" cost "$examples/quickstart.vwn" --batch '3 seqs'
 has out 'memory of training, float32, 3 sequences at once'
