@@ -92,7 +92,7 @@ static Val make(Algebra *s, Op op, const Val *in, size_t n, const Attr *a, const
     void **last = map_at(&s->made, hash_of(op, in, n, a, given));
     for (Val v = (Val)(uintptr_t)*last; v; v = s->chain.v[v]) {
         const Node *m = node_at(s->g, v);
-        if (m->op == op && m->n_in == n && !memcmp(m->in, in, n * sizeof *in) && attr_same(&m->a, a) &&
+        if (m->op == op && m->n_in == n && (!n || !memcmp(m->in, in, n * sizeof *in)) && attr_same(&m->a, a) &&
             (!given || shape_eq(&m->shape, given)))
             return v;
     }
