@@ -37,6 +37,26 @@ typedef struct NameTable {
 
 enum { HUGE_PAGE = 2 << 20 };
 
+/* Under AddressSanitizer blocks of an arena lie apart, and nobody may touch what is between or behind them: it sees a read
+ * behind a block as it sees one behind what malloc() gave. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define WATCHED
+#endif
+#elif defined __SANITIZE_ADDRESS__
+#define WATCHED
+#endif
+#ifdef WATCHED
+#include <sanitizer/asan_interface.h>
+enum { APART = 16 };
+static void forbid(void *p, size_t n) { ASAN_POISON_MEMORY_REGION(p, n); }
+static void allow(void *p, size_t n) { ASAN_UNPOISON_MEMORY_REGION(p, n); }
+#else
+enum { APART = 0 };
+static void forbid(void *p, size_t n) { (void)p, (void)n; }
+static void allow(void *p, size_t n) { (void)p, (void)n; }
+#endif
+
 static size_t whole_pages(size_t size)
 {
     return (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
@@ -118,6 +138,7 @@ void ctx_free(Ctx *ctx)
     while (ctx->blocks) {
         HeapBlock *b = ctx->blocks;
         ctx->blocks = b->next;
+        allow(b + 1, b->size);
         ctx->mem.resize(ctx->mem.user, b, sizeof *b + b->size, 0);
     }
     ctx->mem.resize(ctx->mem.user, ctx, sizeof *ctx, 0);
@@ -215,6 +236,7 @@ void ctx_keep_spare(Ctx *ctx, size_t most)
 
 static bool keep(Ctx *ctx, HeapBlock *b)
 {
+    allow(b + 1, b->size); /* it may have been an arena's */
     if (b->size < SPARE_LEAST || ctx->spare_bytes + b->size > ctx->spare_most)
         return false;
     ctx->spare_bytes += b->size;
@@ -343,7 +365,8 @@ void *arena_take(Arena *a, size_t size)
 {
     if (size > SIZE_MAX / 4)
         ctx_raise(a->ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
-    size = (size + 15) & ~(size_t)15;
+    const size_t asked = size;
+    size = ((size + 15) & ~(size_t)15) + APART;
     a->ctx->taken += size;
     Chunk *c = a->chunk;
     if (!c || c->size - c->used < size) {
@@ -356,9 +379,11 @@ void *arena_take(Arena *a, size_t size)
         c = ctx_take(a->ctx, sizeof *c + want);
         *c = (Chunk){.prev = a->chunk, .size = want};
         a->chunk = c;
+        forbid(c + 1, want);
     }
     void *p = (char *)(c + 1) + c->used;
     c->used += size;
+    allow(p, asked);
     return p;
 }
 
@@ -404,8 +429,10 @@ void arena_reset(Arena *a, ArenaMark m)
         a->chunk = c->prev;
         ctx_release(a->ctx, c);
     }
-    if (a->chunk)
-        a->chunk->used = m.used;
+    if (!a->chunk)
+        return;
+    a->chunk->used = m.used;
+    forbid((char *)(a->chunk + 1) + m.used, a->chunk->size - m.used);
 }
 
 Ctx *arena_ctx(const Arena *a)

@@ -165,9 +165,34 @@ static void kept_pages(Test *t)
     EXPECT(t, pages.n == 0 && pages.bytes == 0);
 }
 
+#if defined __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+/* The sanitizer sees what reads behind a block of an arena, and what reads one that was given back. */
+static void blocks_apart(Test *t)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Arena *a = arena_new(ctx);
+    ArenaMark mark = arena_mark(a);
+    for (size_t size = 0; size < 40000; size += size / 2 + 7) {
+        char *p = arena_alloc(a, size), *q = arena_alloc(a, 8);
+        EXPECT(t, size == 0 || (!__asan_address_is_poisoned(p) && !__asan_address_is_poisoned(p + size - 1)));
+        EXPECT(t, __asan_address_is_poisoned(p + size) && !__asan_address_is_poisoned(q + 7) && __asan_address_is_poisoned(q + 8));
+    }
+    char *first = arena_alloc(a, 100);
+    arena_reset(a, mark);
+    char *again = arena_alloc(a, 1);
+    EXPECT(t, first && !__asan_address_is_poisoned(again) && __asan_address_is_poisoned(again + 1));
+    arena_free(a);
+    ctx_free(ctx);
+}
+#else
+static void blocks_apart(Test *t) { (void)t; }
+#endif
+
 int main(void)
 {
     Test t = {0};
+    blocks_apart(&t);
     kept_pages(&t);
     legacy(&t);
     every_allocation(&t, VWN_SOURCE_DIR "/tests/front/corpus/odd_layout.vwn");
