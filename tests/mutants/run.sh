@@ -88,6 +88,7 @@ generate() {
         return 0
         ;;
     esac || return 1
+    # shellcheck disable=SC2034 # the command of the build reads it
     source=$work/generated/$1.c
     object=$(awk -v object="$1" '$2 ~ "/generated/" object "\\.c\\.o$" { print $2 }' "$here/commands")
 }
@@ -123,7 +124,12 @@ link() {
     for object in objects/*; do
         name=$(basename "$object" | tr + /)
         case " $head " in
-        *" $name "*) head=$(echo " $head " | sed "s# $name # $work/$object #") ;;
+        *" $name "*)
+            head=$(echo " $head " | sed "s# $name # $work/$object #")
+            continue
+            ;;
+        esac
+        case $name in
         CMakeFiles/vwn.dir/*) ;; # of the program alone
         *) rest=" $work/$object$rest" ;;
         esac
@@ -133,8 +139,8 @@ link() {
 
 # Processor time of all that this shell has waited for, in hundredths of a second, as spent. (A shell in a pipe has waited for nothing.)
 count_time() {
-    times > times
-    spent=$(sed -n 2p times | tr 'ms' '  ' | awk '{ printf "%d\n", ($1 * 60 + $2 + $3 * 60 + $4) * 100 }')
+    times > spent.txt
+    spent=$(sed -n 2p spent.txt | tr 'ms' '  ' | awk '{ printf "%d\n", ($1 * 60 + $2 + $3 * 60 + $4) * 100 }')
 }
 
 # The status of a test against the mutant; $2 is the processor time that a process of it may take.
