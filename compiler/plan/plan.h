@@ -190,10 +190,14 @@ Name plan_layout_before(const PlanLayout *layout, ExtKind kind, Name name); /* i
  * with the rounding that `how` asks for. */
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how);
 
-/* Of a graph that plan_graph() gave: how many matrix products it has, those by expert among them, and of how many both operands are
- * rounded. A product of 16 bits has at least so many rows, columns and terms. */
+/* Of a graph that plan_graph() gave. A product of 16 bits has at least so many rows, columns and terms. */
 enum { PLAN_HALF_LEAST = 64 };
-void plan_count_half(const Graph *g, Half half, size_t *rounded, size_t *products);
+typedef struct HalfCount {
+    size_t products; /* matrix products, those by expert among them */
+    size_t rounded;  /* those of which both operands are */
+    size_t values;   /* all values that are */
+} HalfCount;
+HalfCount plan_count_half(const Graph *g, Half half);
 
 /* g: of plan_graph(). Everything lives in `arena`. Symbols that the graph does not use may be 1. */
 Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how);

@@ -480,14 +480,16 @@ Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
     return plan_target(how)->half_kernels ? round_between(rounded, arena, how) : rounded;
 }
 
-void plan_count_half(const Graph *g, Half half, size_t *rounded, size_t *products)
+HalfCount plan_count_half(const Graph *g, Half half)
 {
-    *rounded = *products = 0;
+    HalfCount count = {0};
     for (Val v = 1; v < g->node.n; v++) {
         const Node *n = node_at(g, v);
+        count.values += node_is_rounded(g, v, half);
         if (n->op != OP_MATMUL && !op_is_expert((Op)n->op))
             continue;
-        ++*products;
-        *rounded += node_is_rounded(g, base_of(g, n->in[0]), half) && node_is_rounded(g, base_of(g, n->in[1]), half);
+        count.products++;
+        count.rounded += node_is_rounded(g, base_of(g, n->in[0]), half) && node_is_rounded(g, base_of(g, n->in[1]), half);
     }
+    return count;
 }

@@ -515,21 +515,22 @@ static void say_precision(Trainer *tr)
     const Half half = session_half(&tr->session, t);
     bool fp16 = t->compute == HALF_FP16, gpu = b && backend_is_gpu(b);
     const char *type = fp16 ? "fp16" : "bf16", *rest = b ? "float32" : "float64";
-    size_t rounded = 0, products = 0;
+    HalfCount n = {0};
     if (!t->compute)
         return;
     if (half)
-        plan_count_half(program_graph(tr->program.fresh), half, &rounded, &products);
+        n = plan_count_half(program_graph(tr->program.fresh), half);
+    const char *between = gpu && n.values ? "what lies between kernels is of that type, too, and all else is computed in "
+                                          : "all else is computed in ";
     Buf said = buf_new(tr->session.arena);
     if (!half)
         buf_printf(&said, "products are computed in float32: %s", b->no_bf16);
-    else if (!rounded)
+    else if (!n.values)
         buf_printf(&said, "none of the %zu matrix products of a step has %d rows, columns and terms, so nothing is rounded to %s, and all is "
-                          "computed in %s", products, PLAN_HALF_LEAST, type, rest);
+                          "computed in %s", n.products, PLAN_HALF_LEAST, type, rest);
     else
-        buf_printf(&said, "operands of %zu of the %zu matrix products of a step are rounded to %s and %s; %s%s", rounded, products, type,
-                   !b ? "multiplied in float64" : fp16 && !gpu ? "multiplied in float32" : "their products added in float32",
-                   gpu ? "what lies between kernels is of that type, too, and all else is computed in " : "all else is computed in ", rest);
+        buf_printf(&said, "operands of %zu of the %zu matrix products of a step are rounded to %s and %s; %s%s", n.rounded, n.products, type,
+                   !b ? "multiplied in float64" : fp16 && !gpu ? "multiplied in float32" : "their products added in float32", between, rest);
     if (fp16)
         buf_printf(&said, "; the loss is scaled, now by %.17g", tr->now.loss_scale);
     train_event(tr, VWN_EVENT_NOTE, "`%s`: %s", t->precision, said.s);

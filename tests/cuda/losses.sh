@@ -37,7 +37,7 @@ variant widths 1e-5 'widths=[8, 16]' 'conn=carried(widths = widths, head = D, no
 wider='sub=ffn(hidden = 64, activation = silu, gated = true)'
 variant bf16 2e-2 D=64 "$wider" model.context=16 "train.batch=2 seqs" 'train.precision=mixed(compute = bf16, master = fp32)'
 variant fp16 5e-3 D=64 "$wider" model.context=16 "train.batch=2 seqs" 'train.precision=mixed(compute = fp16, master = fp32)'
-has out 'rounded to fp16 and their products added in float32; the loss is scaled'
+has out 'rounded to fp16 and their products added in float32; what lies between kernels is of that type, too, and all else is computed in float32; the loss is scaled'
 # all experts of a token: one that is chosen another time would lead to other losses
 experts='sub=moe(experts = 3, active = 3, hidden = 72, activation = silu, scores = softmax, normalize = true, balance = 0.01)'
 variant moe-bf16 2e-2 D=64 "$experts" model.context=16 "train.batch=2 seqs" 'train.precision=mixed(compute = bf16, master = fp32)'

@@ -11,8 +11,9 @@ command -v cc > /dev/null || exit 77
 near() {
     filled "$1"
     paste "$1" "$2" | awk -v share="$3" '
-        { d = $1 - $2; if (d < 0) d = -d; if (NF != 2 || !(d <= share * $1)) bad = 1 }
-        END { exit bad }' || fail "$last: $(tr '\n' ' ' < "$1") and $(tr '\n' ' ' < "$2") differ"
+        { d = $1 - $2; if (d < 0) d = -d
+          if (NF != 2 || !(d <= share * $1)) { print "number " NR " is " $1 " and " ($2 == "" ? "missing" : $2); exit } }' > unequal
+    [ ! -s unequal ] || fail "$last: $(cat unequal), of $(wc -l < "$1") that the folder and vwn print"
 }
 results() { sed -n 's/^\(loss\|metric\)[a-z._]* *\([0-9.]*\)$/\2/p' "$1"; }
 steps() { sed -n 's/^step.* loss \([0-9.]*\) .* grad_norm \([0-9.]*\)$/\1\n\2/p' "$1"; }

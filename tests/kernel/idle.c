@@ -103,7 +103,8 @@ static void look_at_file(Ctx *ctx, void *arg)
     Unit *u = check_file(ctx, &how);
     CHECK_CASE(x->h, !diag_errors(ctx) && u->model, x->file);
     for (size_t i = 0; u->model && i < COUNT_OF(programs); i++) {
-        const Plan *p = report_device_plan(u, programs[i], 1, &target_gpu, NULL);
+        /* of two sequences: where each counts or not, as in an evaluation, it is a partition of its own */
+        const Plan *p = report_device_plan(u, programs[i], 2, &target_gpu, NULL);
         for (size_t k = 0; k < p->n_kernel; k++)
             look_at(x, p->kernel[k].text);
         for (size_t k = 0; k < p->n_launch; k++)

@@ -260,7 +260,8 @@ static void decays(Test *t)
         {"lion { lr = 1e-2, betas = [0.9, 0.95], weight_decay = 0.2, group matrix { weight_decay = 5 } }", 0.2, 5, 0.3},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        Buf text = buf_new(ctx_new(NULL)->program);
+        Ctx *own = ctx_new(NULL);
+        Buf text = buf_new(own->program);
         buf_printf(&text,
                    HEAD "block others()(x: [.., D]) -> [.., D] {\n param g : [D] = ones { decay = 0.3 }\n return x * g\n}\n"
                    MODEL("linear { out = 8 }\n others", LM)
@@ -277,6 +278,7 @@ static void decays(Test *t)
                 if (!strcmp(c.unit->model->param.v[n].path, weights[k].path))
                     EXPECT(t, weights[k].path, c.unit->train->optimizer.decay[n] == weights[k].want);
         ctx_free(c.ctx);
+        ctx_free(own);
     }
 }
 

@@ -51,8 +51,8 @@ static bool counts(const char *folder, int cached, int compiled)
     Status status = build_two(folder, "sm_80", NULL, &found, &made, note);
     bool good = status == ST_OK && found == cached && made == compiled && !note[0];
     if (!good)
-        fprintf(stderr, "    status %d, cached %d, compiled %d, %s\n", (int)status, found, made,
-                note);
+        fprintf(stderr, "    %d of two kernels came from the cache and %d were compiled, wanted %d and %d; status %d %s\n",
+                found, made, cached, compiled, (int)status, note);
     return good;
 }
 

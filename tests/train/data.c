@@ -139,13 +139,15 @@ static void edges(Tally *t, vwn_context *v, const char *folder)
                    "%s", v->ctx->message);
         } else {
             const Split *s = &o.data->train;
-            CHECK(t, st == ST_OK && s->order.windows >= 1);
+            CHECKF(t, st == ST_OK && s->order.windows >= 1, "%zu tokens have no window: %s", n, v->ctx->message);
             for (int64_t i = 0; i < 3 * s->order.windows; i++) {
                 Window w = split_window(s, 3, i);
-                CHECK(t, w.first >= 0 && (size_t)w.first + 8 <= n);
-                CHECK(t, split_read(s, w, token, label, NULL, why));
-                CHECK(t, label[7] == -1 ? (size_t)w.first + 8 == n : (size_t)w.first + 8 < n);
-                CHECK(t, label[7] >= 0 || n == 8);
+                CHECKF(t, w.first >= 0 && (size_t)w.first + 8 <= n, "window %d of %zu tokens begins at %d", (int)i, n, (int)w.first);
+                CHECKF(t, split_read(s, w, token, label, NULL, why), "window %d cannot be read: %s", (int)i, why);
+                bool last = (size_t)w.first + 8 == n;
+                CHECKF(t, (label[7] == -1) == last, "the last label of the window at %d of %zu tokens is %d", (int)w.first, n,
+                       (int)label[7]);
+                CHECKF(t, label[7] >= 0 || n == 8, "a window of %zu tokens lacks a label though a shorter way has none", n);
             }
         }
         session_close(&o.s);

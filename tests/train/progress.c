@@ -193,10 +193,19 @@ static void texts(Tally *t)
     CHECK(t, has(&x, "step", "12") && has(&x, "eval_loss", "inf") && has(&x, "loss_scale", "1099511627776") &&
                  has(&x, "growth_due", "yes") && has(&x, "recent_losses", "1 0.33333333333333331 nan"));
     CHECK(t, !read_texts(&x, &q, &missing));
-    CHECK(t, q.step == 12 && q.tokens == 1 << 20 && q.sequences == 99 && q.eval_step == 10 && q.good_steps == 7 &&
-                 q.skipped == 2 && q.from_step == 4 && q.from_tokens == 5 && q.due && q.plateau.over);
-    CHECK(t, q.train_loss == 0.1 && isinf(q.eval_loss) && q.grad_norm == 1e-300 && q.best_eval == -3 && q.loss_scale == 0x1p40);
-    CHECK(t, q.plateau.sum == 2.5 && q.plateau.last == 3.5 && q.plateau.n == 6 && q.plateau.steps == 8 && q.n_recent == 3);
+    const struct { const char *name; double got, wanted; } fields[] = {
+        {"step", (double)q.step, 12}, {"tokens", (double)q.tokens, 1 << 20}, {"sequences", (double)q.sequences, 99},
+        {"step of the evaluation", (double)q.eval_step, 10}, {"good steps", (double)q.good_steps, 7},
+        {"skipped steps", (double)q.skipped, 2}, {"step that time begins at", (double)q.from_step, 4},
+        {"tokens that time begins at", (double)q.from_tokens, 5}, {"a growth step is due", q.due, 1},
+        {"training loss", q.train_loss, 0.1}, {"held-out loss", q.eval_loss, INFINITY}, {"gradient norm", q.grad_norm, 1e-300},
+        {"best held-out loss", q.best_eval, -3}, {"loss scale", q.loss_scale, 0x1p40}, {"sum of the plateau", q.plateau.sum, 2.5},
+        {"last value of the plateau", q.plateau.last, 3.5}, {"numbers of the plateau", (double)q.plateau.n, 6},
+        {"steps of the plateau", (double)q.plateau.steps, 8}, {"the plateau is over", q.plateau.over, 1},
+        {"recent losses", (double)q.n_recent, 3}};
+    for (size_t i = 0; i < COUNT_OF(fields); i++)
+        CHECKF(t, fields[i].got == fields[i].wanted, "%s: %.17g was read back, %.17g written", fields[i].name, fields[i].got,
+               fields[i].wanted);
     for (int i = 0; i < 3; i++)
         CHECK(t, same_number(q.recent[i], p.recent[i]));
     for (size_t i = 0; i < COUNT_OF(always); i++) {

@@ -139,11 +139,12 @@ static void same_text(Tally *t, Ctx *ctx, const char *run)
     prompts[0] = "gfe";
     sample(t, &o, false, &one, warning);
     const char *second = strstr(kept.s, prompts[1]), *alone = strstr(one.s, prompts[1]);
-    CHECK(t, second && alone && !strncmp(second, alone, (size_t)(prompt_length[1] + MORE)));
+    CHECKF(t, second && alone && !strncmp(second, alone, (size_t)(prompt_length[1] + MORE)),
+           "the second prompt goes on otherwise behind another first one: %s, alone %s", kept.s, one.s);
     prompts[1] = prompts[0];
     sample(t, &o, false, &one, warning);
     char *half = strstr(one.s, "\n\n"); /* equal prompts, other draws */
-    CHECK(t, half && strncmp(one.s, half + 2, 3 + MORE));
+    CHECKF(t, half && strncmp(one.s, half + 2, 3 + MORE), "two equal prompts get the same draws: %s", one.s);
     o.json = true;
     sample(t, &o, false, &one, warning);
     CHECK(t, strstr(one.s, "\"index\":0}\n{") && strstr(one.s, "\"index\":1}\n"));
