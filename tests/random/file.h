@@ -12,6 +12,7 @@ enum { BLOCKS_MOST = 3, LAYERS_MOST = 4 };
 
 typedef struct Shape {
     int D, embed, closed;    /* widths: of the backbone, of the embedding, of what heads read */
+    int hidden;              /* of the sublayer that every layer ends with: what grows */
     int layers, sublayers;   /* of a layer */
     int widths[LAYERS_MOST]; /* of each layer, where they differ */
     bool varies;             /* the width does */

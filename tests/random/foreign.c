@@ -49,7 +49,7 @@ static Foreign foreign(const Model *m, const char *text, uint32_t seed, size_t i
             f.name = m->alias.v[k].other, f.turned = m->alias.v[k].transposed;
     uint32_t draw = mixed(seed, 1000 + (uint32_t)i);
     f.type = (int)(draw % 4);
-    if (said(text, "new = draw") && draw / 4 % 5 == 0)
+    if (said(text, "new = draw") && draw / 4 % 5 == 0 && i > 0)
         f.there = false;
     for (int a = 0; a < f.rank; a++) {
         uint32_t other = mixed(draw, (uint32_t)a) % 6;

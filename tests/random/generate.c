@@ -543,7 +543,8 @@ static void text_model(File *f)
         write_block(&f->w, s->block[i], s->carried ? 0 : s->D, s->vocab, f->lean ? 6 : 14);
     }
     own_connections(f);
-    PUT(f, "\nlet D = %d\nlet F = %d\n", s->D, wide ? 64 : extent(f, 13));
+    s->hidden = wide ? 64 : extent(f, 13);
+    PUT(f, "\nlet D = %d\nlet F = %d\n", s->D, s->hidden);
     if (s->varies) {
         PUT(f, "let widths = [");
         for (int i = 0; i < s->layers; i++)
@@ -596,8 +597,8 @@ static void image_model(File *f, bool noise)
     bool class = !noise && one_in(&f->w, 2), adaptive = noise;
     s->context = side * side + class;
     own_connections(f);
-    PUT(f, "\nlet D = %d\nlet F = %d\nlet L = %d\n\nmodel made {\n", s->D, extent(f, 13),
-        s->layers);
+    s->hidden = extent(f, 13);
+    PUT(f, "\nlet D = %d\nlet F = %d\nlet L = %d\n\nmodel made {\n", s->D, s->hidden, s->layers);
     scope_attributes(f);
     if (noise)
         PUT(f, "  cond = time_and_class(classes = %d, drop_class = %g, features = %d)\n",

@@ -206,7 +206,7 @@ static void fill(File *f, int layers_before)
                                            {"replicate", "replicate"},
                                            {"noise(share = 10%)", "zeros"},
                                            {"copy", "normal(std = 0.1)"}};
-    const char *const *pair = pairs[roll(&f->w, sizeof pairs / sizeof *pairs)];
+    const char *const *pair = pairs[roll(&f->w, f->s.hidden ? sizeof pairs / sizeof *pairs : 2)]; /* of nothing there are no copies */
     PUT(f, "  fill { entry = %s, exit = %s", pair[0], pair[1]);
     if (one_in(&f->w, 3))
         PUT(f, ", inner = normal(std = 0.1)");
@@ -242,7 +242,7 @@ void write_growth(File *f)
             PUT(f, "%s", rate);
         if (one_in(&f->w, 3))
             PUT(f, "  train { length = 4 steps, clip = 1 }\n");
-        if (one_in(&f->w, 4))
+        if (one_in(&f->w, 4) || i) /* copies of what was frozen have none to begin with */
             PUT(f, "  moments = zeros\n");
         PUT(f, "  check params >= 0\n  check alive(none)\n}\n");
     }
