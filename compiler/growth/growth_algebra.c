@@ -56,6 +56,11 @@ static bool is_one(Dim d)
     return dim_eq(d, DIM(1));
 }
 
+static bool is_none(Dim d)
+{
+    return dim_eq(d, DIM(0));
+}
+
 static const Fact *fact(const Algebra *s, Val v)
 {
     return &s->fact.v[v];
@@ -561,15 +566,23 @@ static Val same_as(Algebra *s, Val v)
         return same_as_map(s, v);
     switch ((Op)n->op) {
     case OP_RESHAPE: case OP_BROADCAST: case OP_SLICE: return shape_eq(in, &n->shape) ? n->in[0] : 0;
+    case OP_MATMUL: { /* of nothing it is 0; i & 1: the first one's axes are swapped */
+        Shape shape = n->shape;
+        return is_none(in->d[in->rank - (n->a.i & 1 ? 2 : 1)]) ? number(s, 0, &shape, DT_REAL) : 0;
+    }
     case OP_SUM: case OP_AMAX: {
-        bool one = true;
-        for (int k = 0; k < in->rank; k++)
+        bool one = true, none = false;
+        for (int k = 0; k < in->rank; k++) {
             one &= !(n->a.axes >> k & 1) || is_one(in->d[k]);
+            none |= (n->a.axes >> k & 1) && is_none(in->d[k]);
+        }
         if (one)
             return n->in[0];
         if (n->op == OP_AMAX)
             return 0;
         Shape shape = n->shape;
+        if (none)
+            return number(s, 0, &shape, DT_REAL);
         if (sums_one(s, n))
             return number(s, 1, &shape, DT_REAL);
         if (counts_all(s, n))

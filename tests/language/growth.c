@@ -186,28 +186,41 @@ static void test_steps(Test *t)
     }
 }
 
-/* One position: what is shifted is a number, an integer where ids are shifted. */
-static void test_one_position(Test *t)
+static const GrowthProof *proof_of(Test *t, const char *what, const char *text, Checked *c)
 {
-    Checked c = check_text("one.vwn",
-                           "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet F = 2\n"
-                           "model m {\n  context = 1\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n"
-                           "  out_init = normal(std = 0.02)\n  pre_norm = none\n  connection = residual()\n"
-                           "  embed tokens { vocab = 8 }\n  embed ngrams { vocab = 8, order = 2, rows = 5, width = 2 }\n"
-                           "  ffn { hidden = F, activation = gelu }\n  head lm { norm = none }\n}\n"
-                           "grow g { when = start, let F = 5, check preserves(none), check alive(steps = 1) }\n",
-                           NULL);
-    if (expect_fine(t, "one position", &c)) {
-        const GrowthProof *p = growth_prove(growth_plan(&c.unit->grow.v[0], c.ctx->program), c.ctx->program);
-        EXPECT(t, "one position", p->dead == 0 && p->blocks == 2);
+    *c = check_text("small.vwn", text, NULL);
+    return expect_fine(t, what, c) ? growth_prove(growth_plan(&c->unit->grow.v[0], c->ctx->program), c->ctx->program) : NULL;
+}
+
+/* One position: what is shifted is a number, an integer where ids are shifted. No hidden coordinates: what they would read and
+ * write is 0, so the norm in front of them has no gradient. */
+static void test_little(Test *t)
+{
+    static const char text[] = "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet F = %d\nlet L = 1\n"
+                               "model m {\n  context = 1\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n"
+                               "  out_init = normal(std = 0.02)\n  pre_norm = rms_norm(eps = 1e-5)\n  connection = residual()\n"
+                               "  embed tokens { vocab = 8 }\n  embed ngrams { vocab = 8, order = 2, rows = 5, width = 2 }\n"
+                               "  for layer in 1..L { ffn { hidden = F, activation = gelu } }\n  head lm { norm = none }\n}\n"
+                               "grow g { when = start, let %s, check preserves(none), check alive(none) }\n";
+    static const struct {
+        int F;
+        const char *let;
+        size_t blocks, barred;
+    } step[] = {{2, "F = 5", 2, 0}, {2, "L = 2", 3, 0}, {0, "L = 2", 1, 1}};
+    for (size_t i = 0; i < COUNT_OF(step); i++) {
+        char all[2048];
+        Checked c;
+        snprintf(all, sizeof all, text, step[i].F, step[i].let);
+        const GrowthProof *p = proof_of(t, step[i].let, all, &c);
+        EXPECT(t, step[i].let, p && p->blocks == step[i].blocks && !p->dead && p->barred == step[i].barred);
+        ctx_free(c.ctx);
     }
-    ctx_free(c.ctx);
 }
 
 int main(void)
 {
     Test t = {0};
-    test_one_position(&t);
+    test_little(&t);
     test_sizes(&t);
     test_large(&t);
     test_steps(&t);

@@ -131,7 +131,7 @@ void stage_foreign(Child *c)
     const char *at = strstr(c->how->text, "\ngrow ");
     const char *text = at ? arena_copy(c->text->program, c->how->text, (size_t)(at - c->how->text)) : c->how->text;
     const char *set[] = {"train.optimizer.lr=0", "train.optimizer.adamw.lr=0", NULL};
-    if (!strstr(text, "    adamw {"))
+    if (!u->train->optimizer.second)
         set[1] = NULL;
     vwn_status st = train(c, text, set, "reference", 1, "run_foreign", &r);
     if (st == VWN_DIVERGED || st == VWN_ENVIRONMENT)
