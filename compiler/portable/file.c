@@ -26,11 +26,16 @@ static const char *wrong_kind(mode_t mode)
                             : "it is a device, not a file";
 }
 
+const char *file_wrong_kind(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? wrong_kind(st.st_mode) : NULL;
+}
+
 int file_open(const char *path, int flags, const char **why)
 {
     struct stat st;
-    bool there = stat(path, &st) == 0;
-    *why = there ? wrong_kind(st.st_mode) : NULL;
+    *why = file_wrong_kind(path);
     if (*why)
         return -1;
     int fd = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);

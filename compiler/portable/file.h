@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Why what has this name, or a link of this name leads to, is no regular file; NULL: it is one, or nothing is there. */
+const char *file_wrong_kind(const char *path);
 /* As open(2), with O_CLOEXEC; a new file gets mode 0666. Only regular files are opened: a pipe without
  * another end would wait for ever, and a device may do something. -1: errno and `why` say why not. */
 int file_open(const char *path, int flags, const char **why);

@@ -157,6 +157,9 @@ static void write_file(const Emission *e, const ExportFile *file)
 {
     const char *path = arena_printf(e->session.arena, "%s/%s", e->how->folder, file->name);
     const char *new = arena_printf(e->session.arena, "%s.vwn-new", path);
+    const char *why = file_wrong_kind(path);
+    if (why)
+        ctx_raise(e->session.ctx, ST_ENVIRONMENT, "%.300s could not be written: %s", path, why);
     unlink(new); /* of an emission that was killed */
     int fd = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
