@@ -17,8 +17,9 @@
 #include "compiler/report/report.h"
 #include "support/examples.h"
 
-/* Bytes of a text: NVRTC takes half a minute over 600 KB. */
-enum { LONGEST = 1, EVERY = 200, LONGEST_OF = 3, AT_ONCE = 16, A100_SHARED = 163 * 1024, TEXT_MAX = 200000 };
+/* Bytes of a text: NVRTC takes half a minute over 600 KB. The longest, 217 KB, is of the evaluation of
+ * 29_dit.vwn: 64 terms of two losses have their lines each, and are left out where their example does not count. */
+enum { LONGEST = 1, EVERY = 200, LONGEST_OF = 3, AT_ONCE = 16, A100_SHARED = 163 * 1024, TEXT_MAX = 220000 };
 
 static const Source variations[] = {
     {"02_olmo_1b.vwn", {"hyper", {"conn=hyper(n = 4, dynamic = true)", "L=2", NULL}}},
