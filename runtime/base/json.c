@@ -15,8 +15,13 @@ static const char *plain(Arena *a, const char *s, size_t *n)
 {
     const char *shown;
     size_t shown_n, step, room = 0;
-    for (size_t i = 0; i < *n; i += step, room += shown_n)
+    bool same = true;
+    for (size_t i = 0; i < *n; i += step, room += shown_n) {
         step = utf8_plain(s + i, *n - i, &shown, &shown_n);
+        same = same && shown == s + i;
+    }
+    if (same) /* nearly always */
+        return s;
     char *out = NEW_ARRAY(a, char, room + 1);
     size_t to = 0;
     for (size_t i = 0; i < *n; i += step, to += shown_n) {
