@@ -48,11 +48,11 @@ enum { HUGE_PAGE = 2 << 20 };
 #endif
 #ifdef WATCHED
 #include <sanitizer/asan_interface.h>
-enum { APART = 16 };
+enum { REDZONE = 16 };
 static void forbid(void *p, size_t n) { ASAN_POISON_MEMORY_REGION(p, n); }
 static void allow(void *p, size_t n) { ASAN_UNPOISON_MEMORY_REGION(p, n); }
 #else
-enum { APART = 0 };
+enum { REDZONE = 0 };
 static void forbid(void *p, size_t n) { (void)p, (void)n; }
 static void allow(void *p, size_t n) { (void)p, (void)n; }
 #endif
@@ -366,7 +366,7 @@ void *arena_take(Arena *a, size_t size)
     if (size > SIZE_MAX / 4)
         ctx_raise(a->ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
     const size_t asked = size;
-    size = ((size + 15) & ~(size_t)15) + APART;
+    size = ((size + 15) & ~(size_t)15) + REDZONE;
     a->ctx->taken += size;
     Chunk *c = a->chunk;
     if (!c || c->size - c->used < size) {
