@@ -8,6 +8,7 @@
 
 #include "compiler/plan/plan.h"
 #include "ahead.h"
+#include "cache.h"
 
 #include <signal.h>
 
@@ -20,7 +21,7 @@ typedef struct BuildReport {
     double seconds;      /* of the backend: finding or compiling them */
     double plan_seconds; /* simplifying and planning, before it */
     char why[512];  /* of a failure: the failed call, the kernel, the compiler's first error line */
-    char note[256]; /* said once per backend: the kernel cache is not used or not written, and why */
+    char note[CACHE_NOTE]; /* said once per backend: the kernel cache is not used or not written, and why */
 } BuildReport;
 
 /* Where in a model the next call is, for messages of a device that fails later. */

@@ -114,7 +114,7 @@ static bool folder_is_ours(Cache *c)
     else if (!has_tag(c)) /* a second look: another process may have made it a cache meanwhile */
         why = "it holds files of others; name a new or an empty folder";
     if (*why)
-        note(c, "the kernel cache %.150s is not used: %s", c->dir, why);
+        note(c, "the kernel cache %.350s is not used: %s", c->dir, why);
     return !*why;
 }
 
@@ -129,10 +129,10 @@ void cache_open(Cache *c, CacheKind kind, const char *asked)
         note(c, "there is no kernel cache: neither XDG_CACHE_HOME nor HOME names a folder");
         return;
     }
-    char resolved[CACHE_PATH], why[256];
+    char resolved[CACHE_PATH], why[TRUSTED_WHY];
     c->fd = trusted_folder(c->dir, TRUSTED_MAKE, resolved, sizeof resolved, why);
     if (c->fd < 0) {
-        note(c, "the kernel cache %.100s cannot be used: %.120s", c->dir, why);
+        note(c, "the kernel cache %.350s cannot be used: %s", c->dir, why);
         return;
     }
     if (!folder_is_ours(c)) {
@@ -143,7 +143,7 @@ void cache_open(Cache *c, CacheKind kind, const char *asked)
     c->readable = true;
     c->writable = faccessat(c->fd, ".", W_OK | X_OK, AT_EACCESS) == 0;
     if (!c->writable)
-        note(c, "the kernel cache %.150s is read-only: new kernels are not kept", c->dir);
+        note(c, "the kernel cache %.350s is read-only: new kernels are not kept", c->dir);
 }
 
 void cache_close(Cache *c)
@@ -309,7 +309,7 @@ static bool put_file(Cache *c, const char *name, const void *bytes, size_t n)
     if (fd >= 0)
         unlinkat(c->fd, temporary, 0);
     c->writable = false;
-    note(c, "the kernel cache %.150s cannot be written: %s", c->dir, strerror(error));
+    note(c, "the kernel cache %.350s cannot be written: %s", c->dir, strerror(error));
     return false;
 }
 

@@ -18,16 +18,16 @@
 
 #include "compiler/base/base.h"
 
-enum { CACHE_PATH = 1024 };
+enum { CACHE_PATH = 1024, CACHE_NOTE = 1024 };
 typedef enum CacheKind { CACHE_SHARED_OBJECTS, CACHE_CUBINS } CacheKind;
 typedef struct Cache {
     CacheKind kind;       /* what it is opened for; the folder holds all kinds */
     char dir[CACHE_PATH]; /* "" when there is none */
     int fd;               /* of the folder, or -1 */
     bool readable, writable;
-    unsigned serial; /* of temporary names */
-    uint64_t limit;  /* bytes kept at most; the oldest files go first */
-    char note[256];  /* why it is not used, or not written; "" when all is well */
+    unsigned serial;       /* of temporary names */
+    uint64_t limit;        /* bytes kept at most; the oldest files go first */
+    char note[CACHE_NOTE]; /* why it is not used, or not written; "" when all is well */
 } Cache;
 
 /* asked NULL: $XDG_CACHE_HOME/vwn, else ~/.cache/vwn; "": none. Never fails: an unusable cache

@@ -35,20 +35,20 @@ static bool belongs_to_us(const struct stat *st)
 
 static bool refuse(Walk *w, const char *name, const char *reason)
 {
-    snprintf(w->why, 256, "%.150s: %.100s", name, reason);
+    snprintf(w->why, TRUSTED_WHY, "%.350s: %.100s", name, reason);
     return false;
 }
 
 /* Whether what lies in this folder stays what it is; `path` is its name, for people. */
-static bool keeps_its_entries(int fd, const char *path, char why[256])
+static bool keeps_its_entries(int fd, const char *path, char why[TRUSTED_WHY])
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        snprintf(why, 256, "%.150s: %s", path, strerror(errno));
+        snprintf(why, TRUSTED_WHY, "%.350s: %s", path, strerror(errno));
     else if (!belongs_to_us(&st))
-        snprintf(why, 256, "%.150s belongs to another user", path);
+        snprintf(why, TRUSTED_WHY, "%.350s belongs to another user", path);
     else if ((st.st_mode & 0022) && !(st.st_mode & S_ISVTX))
-        snprintf(why, 256, "others may write %.150s", path);
+        snprintf(why, TRUSTED_WHY, "others may write %.350s", path);
     else
         return true;
     return false;
@@ -138,7 +138,7 @@ static bool walk(Walk *w, const char *path)
     return good;
 }
 
-int trusted_folder(const char *path, TrustedHow how, char *resolved, size_t size, char why[256])
+int trusted_folder(const char *path, TrustedHow how, char *resolved, size_t size, char why[TRUSTED_WHY])
 {
     Walk w = {.how = how, .fd = -1, .why = why};
     int fd = -1;
@@ -161,13 +161,13 @@ int trusted_folder(const char *path, TrustedHow how, char *resolved, size_t size
 
 bool trusted_temporary(char *resolved, size_t size, char why[512])
 {
-    char unsafe[256];
+    char unsafe[TRUSTED_WHY];
     const char *wanted = getenv("TMPDIR");
     if (!wanted || wanted[0] != '/')
         wanted = "/tmp";
     int fd = trusted_folder(wanted, TRUSTED_INSIDE, resolved, size, unsafe);
     if (fd < 0)
-        snprintf(why, 512, "no temporary folder can be made in %.150s: %.255s (set TMPDIR)", wanted,
+        snprintf(why, 512, "no temporary folder can be made in %.150s: %.300s (set TMPDIR)", wanted,
                  unsafe);
     else
         close(fd);

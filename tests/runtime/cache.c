@@ -324,14 +324,16 @@ static bool foreign_owner(const char *folder)
     return note_says(folder, "belongs to another user") && count_files(folder, "") == 0;
 }
 
-/* As root: a link that somebody else has put into a sticky folder is not followed, one of ours is. */
+/* As root: a link that somebody else has put into a sticky folder is not followed, one of ours is. The
+ * folder's name is long: the sentence is whole wherever a checkout lies. */
 static bool foreign_link(const char *folder)
 {
-    char sticky[400], target[400], link[500], mine[500];
+    char name[151] = "", sticky[400], target[400], link[500], mine[500];
+    memset(name, 's', sizeof name - 1);
     if (geteuid() != 0)
         return skip_case();
     prepare(target, folder, "target", 0755, true);
-    prepare(sticky, folder, "sticky", 01777, true);
+    prepare(sticky, folder, name, 01777, true);
     snprintf(link, sizeof link, "%s/link", sticky);
     snprintf(mine, sizeof mine, "%s/mine", sticky);
     if (symlink(target, link) != 0 || lchown(link, NOBODY, NOBODY) != 0 ||
