@@ -1,5 +1,5 @@
 # kinds.sh - of a small file of each form: every place, and what stands there with its fault; and that a draw stays when other
-# functions change.
+# functions change; and that known.txt and map.txt name places, tests and files that are there.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 mkdir -p root/compiler/texts
@@ -120,4 +120,24 @@ mv changed root/compiler/small.c
 "$MUTATE" draw root 7 20 < files | cut -d ' ' -f 1 | grep -v :added: > after
 [ "$(grep -cxFf before after)" -ge 18 ] || fail "a new function moves what is drawn: $(diff before after)"
 expect 1 "$MUTATE" write root compiler/small.c:within:turn:99 < files
+
+# What known.txt says of a place that is gone is of no fault, and would be read as one.
+(cd "$VWN_SOURCE" && find compiler runtime grammar -name '*.[chly]' -o -name '*.def' -o -name '*.cu' -o -name '*.vwn') > files
+"$MUTATE" draw "$VWN_SOURCE" 1 9999999 < files | cut -d ' ' -f 1 > there
+sed -n 's/^[-=] \([^ ]*\) .*/\1/p' "$VWN_SOURCE/tests/mutants/known.txt" > known
+[ -s known ] || fail "known.txt names no place"
+gone=$(awk 'NR == FNR { there[$1] = 1; next } !($1 in there)' there known)
+[ -z "$gone" ] || fail "places of tests/mutants/known.txt that the sources no longer have: $gone"
+twice=$(sort known | uniq -d)
+[ -z "$twice" ] || fail "places that tests/mutants/known.txt has twice: $twice"
+odd=$(grep -vE '^(#.*|[-=] [^ ]+:[^ ]+:[a-z]+:[0-9]+ +[^ ].*)?$' "$VWN_SOURCE/tests/mutants/known.txt")
+[ -z "$odd" ] || fail "lines of tests/mutants/known.txt that are no place with a reason: $odd"
+while read -r path tests; do
+    [ -e "$VWN_SOURCE/$path" ] || fail "tests/mutants/map.txt has $path, which is not there"
+    for test in $tests; do
+        name=${test#*.}
+        set -- "$VWN_SOURCE/tests/${test%%.*}/$name".*
+        [ -e "$1" ] || fail "tests/mutants/map.txt has the test $test for $path, which is not there"
+    done
+done < "$VWN_SOURCE/tests/mutants/map.txt"
 finish
