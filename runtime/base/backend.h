@@ -63,10 +63,11 @@ typedef struct BackendOps {
     Status (*receive)(Backend *b, Box *box, const char **memory);
     Status (*build)(Backend *b, const Plan *plan, Module **module, BuildReport *report);
     void (*drop)(Backend *b, Module *module);
-    /* Around the calls of a run, which are those of every run while `generation` is the same. *replayed: all are queued,
-     * and none is to be made; else end() follows them, with their status, and returns that of the run. Both may be
-     * NULL: then calls are made each time. Nothing is uploaded, downloaded or waited for between. */
-    Status (*begin)(Backend *b, Module *m, uint64_t generation, bool *replayed);
+    /* Around the calls of a run, which are those of every run while `generation`, that of the memory they are about, is
+     * the same, and `marked`, whether moments lie between them. *replayed: all are queued, and none is to be made; else
+     * end() follows them, with their status, and returns that of the run. Both may be NULL: then calls are made each
+     * time. Nothing is uploaded, downloaded or waited for between. */
+    Status (*begin)(Backend *b, Module *m, uint64_t generation, bool marked, bool *replayed);
     Status (*end)(Backend *b, Module *m, Status status);
     Status (*launch)(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n,
                      const double *s, const LaunchMap *map, int64_t rows, int64_t grain);

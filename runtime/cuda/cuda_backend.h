@@ -49,8 +49,9 @@ struct Module {
     const Plan *plan; /* outlives it */
     CudaLoaded **kernel;
     CudaGraph graph;     /* its calls, once they are recorded */
+    bool marked;         /* with moments between them */
     uint64_t generation; /* of the memory that they are about */
-    bool warm;           /* it has run */
+    bool warm;           /* they have been made one by one */
 };
 
 typedef struct CudaProducts CudaProducts;
@@ -116,7 +117,7 @@ Status cuda_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const
 void cuda_unload(CudaBackend *c);
 
 /* cuda_graph.c: the functions `begin` and `end` of backend.h. */
-Status cuda_begin(Backend *b, Module *m, uint64_t generation, bool *replayed);
+Status cuda_begin(Backend *b, Module *m, uint64_t generation, bool marked, bool *replayed);
 Status cuda_end(Backend *b, Module *m, Status st);
 /* The device has been waited for. */
 void cuda_forget(CudaBackend *c, Module *m);

@@ -3,7 +3,8 @@
  * In:  the calls of a run, between cuda_begin() and cuda_end().     Out: one launch.
  * The one idea: calls are the same in every run, because what changes lies in memory that kernels read (plan.h,
  * PlanNumber). The first run makes them one by one: then libraries have loaded what they need, which they may not while
- * a stream is recorded. The second is recorded; it and all later ones launch the graph, until memory has moved.
+ * a stream is recorded. The second is recorded; it and all later ones launch the graph. Where memory has moved they may
+ * need other things, since addresses are aligned in another way: then both are done again.
  */
 #include "cuda_backend.h"
 
@@ -22,17 +23,30 @@ static Status launch_graph(CudaBackend *c, Module *m)
     return st == ST_OK ? cuda_queued(c, what) : st;
 }
 
-Status cuda_begin(Backend *b, Module *m, uint64_t generation, bool *replayed)
+/* What was recorded, and what libraries have loaded, is good for the memory that it was about. */
+static Status forget_another(CudaBackend *c, Module *m, uint64_t generation, bool marked)
+{
+    bool moved = m->generation != generation;
+    Status st = ST_OK;
+    if (m->graph && (moved || m->marked != marked)) {
+        st = cuda_wait(c, "waiting before calls are recorded anew");
+        cuda_forget(c, m);
+    }
+    m->warm = m->warm && !moved;
+    m->generation = generation;
+    m->marked = marked;
+    return st;
+}
+
+Status cuda_begin(Backend *b, Module *m, uint64_t generation, bool marked, bool *replayed)
 {
     CudaBackend *c = cuda_of(b);
     Status st = cuda_enter(c);
     *replayed = false;
     if (st == ST_OK)
         st = cuda_flush(c);
-    if (st == ST_OK && m->graph && m->generation != generation) {
-        st = cuda_wait(c, "waiting before calls are recorded anew");
-        cuda_forget(c, m);
-    }
+    if (st == ST_OK)
+        st = forget_another(c, m, generation, marked);
     if (st != ST_OK || c->synchronous)
         return st;
     if (m->graph) {
@@ -43,8 +57,6 @@ Status cuda_begin(Backend *b, Module *m, uint64_t generation, bool *replayed)
         st = cuda_must(c, c->api.begin_capture(c->stream, CUDA_CAPTURE_THREAD), "recording calls");
         c->recording = st == ST_OK;
     }
-    m->generation = generation;
-    m->warm = true;
     return st;
 }
 
@@ -52,8 +64,10 @@ Status cuda_end(Backend *b, Module *m, Status st)
 {
     CudaBackend *c = cuda_of(b);
     CudaRecord record = NULL;
-    if (!c->recording)
+    if (!c->recording) {
+        m->warm = st == ST_OK;
         return st;
+    }
     c->recording = false;
     int error = c->api.end_capture(c->stream, &record); /* also of one that a failure has ended already */
     if (st == ST_OK)

@@ -496,8 +496,7 @@ static Status run_calls(Program *p)
 {
     Backend *b = p->store->backend;
     bool replayed = false;
-    uint64_t same = 2 * p->generation + (p->watch != NULL); /* calls with moments are others */
-    Status status = b->ops->begin ? b->ops->begin(b, p->module, same, &replayed) : ST_OK;
+    Status status = b->ops->begin ? b->ops->begin(b, p->module, p->generation, p->watch != NULL, &replayed) : ST_OK;
     if (status != ST_OK || replayed)
         return status;
     status = make_calls(p);

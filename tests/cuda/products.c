@@ -1,7 +1,9 @@
 /* products.c - products by cuBLASLt, as the backend asks for them, against sums in float64.
  *
- * In:  products of every way round, with pitches, of many matrices, with nothing to add.     Out: `N passed, N failed`.
- * The library is the fake one: it refuses what the real one refuses, and more than 65,535 products at once.
+ * In:  products of every way round, with pitches, of many matrices, with nothing to add; calls that are recorded, moved and
+ * recorded again.     Out: `N passed, N failed`.
+ * The library is the fake one: it refuses what the real one refuses, and more than 65,535 products at once; while calls are
+ * recorded it tells nothing and loads nothing.
  */
 #include "support/half.h"
 #include "runtime/base/backend.h"
@@ -149,6 +151,70 @@ static bool run(Backend *b, const Case *c)
     return ok;
 }
 
+/* ---- calls that are recorded ---- */
+
+static const PlanMatmul recorded = {.m = 5, .n = 7, .k = 3, .batch = 1, .lda = 3, .ldb = 7, .ldc = 7};
+
+/* One run of the only call of a program, `by` numbers behind where its matrices begin. False: it failed, or was not `as`. */
+static bool run_moved(Backend *b, Module *m, uint64_t generation, bool marked, const Matrix of[3], int64_t by, bool as)
+{
+    enum { BYTES = sizeof(float) };
+    bool replayed = false;
+    Status st = b->ops->begin(b, m, generation, marked, &replayed);
+    if (st == ST_OK && !replayed) {
+        st = marked ? b->ops->mark(b, 0) : ST_OK;
+        st = st == ST_OK ? b->ops->matmul(b, &recorded, (char *)of[0].memory + by * BYTES, (char *)of[1].memory + by * BYTES,
+                                          (char *)of[2].memory + by * BYTES)
+                         : st;
+        st = b->ops->end(b, m, st);
+    }
+    st = st == ST_OK ? b->ops->sync(b) : st;
+    if (st == ST_OK && replayed == as)
+        return true;
+    printf("generation %d, %d behind: %s%s\n", (int)generation, (int)by, replayed ? "replayed " : "", b->why);
+    return false;
+}
+
+/* A program's memory moves, to where addresses are aligned in another way, which asks the library for another algorithm: no
+ * run is recorded before one has made the calls there. Moments between them change nothing of that. */
+static bool moves(Backend *b)
+{
+    const struct {
+        uint64_t generation;
+        int64_t by;
+        bool marked, replayed;
+    } runs[] = {{1, 0, false, false}, {1, 0, false, false}, {1, 0, false, true}, {2, 1, false, false}, {2, 1, false, false},
+                {2, 1, false, true},  {2, 1, true, false},  {2, 1, true, true},  {3, 2, true, false},  {3, 2, true, false},
+                {4, 3, true, false},  {5, 4, false, false}, {5, 4, false, false}, {5, 4, false, true}};
+    enum { ROOM = 8 };
+    static const Plan none;
+    BuildReport report = {0};
+    Module *m;
+    uint64_t state = 5;
+    Matrix of[3] = {make(b, 15 + ROOM, HALF_NONE, &state), make(b, 21 + ROOM, HALF_NONE, &state), make(b, 35 + ROOM, HALF_NONE, &state)};
+    bool ok = b->ops->build(b, &none, &m, &report) == ST_OK;
+    for (size_t i = 0; i < COUNT_OF(runs) && ok; i++)
+        ok = run_moved(b, m, runs[i].generation, runs[i].marked, of, runs[i].by, runs[i].replayed);
+    const int64_t by = runs[COUNT_OF(runs) - 1].by;
+    float got[35] = {0};
+    ok = ok && b->ops->download(b, got, (float *)of[2].memory + by, sizeof got) == ST_OK;
+    for (int64_t r = 0; r < 5; r++)
+        for (int64_t c = 0; c < 7; c++) {
+            double sum = 0;
+            for (int64_t k = 0; k < 3; k++)
+                sum += at(&of[0], by, 3, false, r, k) * at(&of[1], by, 7, false, k, c);
+            ok = ok && fabs((double)got[r * 7 + c] - sum) < 1e-6;
+        }
+    printf("%-30s %s\n", "memory that moves", ok ? "" : "FAILED");
+    if (m)
+        b->ops->drop(b, m);
+    for (int i = 0; i < 3; i++) {
+        b->ops->free(b, of[i].memory, 0);
+        free(of[i].number);
+    }
+    return ok;
+}
+
 int main(void)
 {
     Ctx *ctx = ctx_new(NULL);
@@ -161,10 +227,11 @@ int main(void)
     }
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         failed += !run(b, &cases[i]);
+    failed += !moves(b);
     b->last_words = last_words;
     b->ops->close(b);
     failed += last_words[0] != 0;
     ctx_free(ctx);
-    printf("%zu passed, %d failed\n", COUNT_OF(cases) - (size_t)failed, failed);
+    printf("%zu passed, %d failed\n", COUNT_OF(cases) + 1 - (size_t)failed, failed);
     return failed != 0;
 }

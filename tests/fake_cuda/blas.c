@@ -424,7 +424,7 @@ FAKE_API int cublasLtMatmulAlgoCheck(const void *library, const void *how, const
                                      const void *d, const FakeAlgo *algo, FakeHeuristic *out)
 {
     const void *const layout[4] = {a, b, c, d};
-    FAKE_CALL("cublasLtMatmulAlgoCheck", BLAS, B_NOT_SUPPORTED, algo_check(library, how, layout, algo, out));
+    FAKE_CALL("cublasLtMatmulAlgoCheck", BLAS | UNSAFE, B_NOT_SUPPORTED, algo_check(library, how, layout, algo, out));
 }
 
 static int algo_init(const void *library, int compute, int scale, const int type[4], int id, FakeAlgo *out)

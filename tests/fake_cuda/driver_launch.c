@@ -27,6 +27,7 @@ typedef struct Function {
     unsigned n;
     int threads_most; /* launch bounds, or 1024 */
     int shared_most;  /* dynamic, that was asked for */
+    bool here;        /* it has been launched: its code is on the device */
     struct Function *next;
 } Function;
 typedef struct Module {
@@ -397,7 +398,7 @@ static int check_shape(const Function *f, const Grid3 *s)
 
 static int launch(const void *handle, const Grid3 *shape, const void *stream, void **each, void **extra)
 {
-    const Function *f = fake_object(KIND_FUNCTION, handle);
+    Function *f = fake_object(KIND_FUNCTION, handle);
     const char *all = NULL;
     size_t size = 0;
     FakeStream *s;
@@ -409,6 +410,11 @@ static int launch(const void *handle, const Grid3 *shape, const void *stream, vo
     error = error ? error : read_extra(extra, &all, &size);
     if (error || (each && extra))
         return error ? error : E_VALUE;
+    if (fake_capturing(s) && !f->here) {
+        fake_capture_invalidate(s);
+        return fake_refuse(E_CAPTURE_UNSUPPORTED, "its first launch, while a stream is captured: its code has to be loaded");
+    }
+    f->here = true;
     Started *l = calloc(1, sizeof *l);
     *l = (Started){.f = f, .shape = *shape};
     error = take_arguments(l, each, all, size);

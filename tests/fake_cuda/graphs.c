@@ -13,13 +13,22 @@ static const char text[] = "#define KERNEL(...) extern \"C\" __global__ void __l
                            "{\n"
                            "    for (int i = threadIdx.x; i < n; i += 64)\n"
                            "        to[i] += from[i];\n"
-                           "}\n";
+                           "}\n"
+                           "KERNEL(64) fresh(float *to, const float *from, int n) { to[0] = from[0]; }\n";
 enum { N = 100, STEPS = 3 };
 
 static Handle step, add, stream, side, fork_event, join_event;
 static uint64_t x, y, by;
 static float *host;
 
+static int launch(Handle f, uint64_t to, uint64_t from, Handle on)
+{
+    int n = N;
+    void *each[] = {&to, &from, &n};
+    return cu.cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, on, each, NULL);
+}
+
+/* Kernels are launched once: a graph cannot load their code. */
 static void start(void)
 {
     hand_start();
@@ -33,16 +42,11 @@ static void start(void)
     y = hand_memory(N * 4);
     by = hand_memory(4);
     host = hand_pinned(1);
+    GOOD(launch(step, x, by, stream));
+    GOOD(launch(add, y, x, stream));
     GOOD(cu.cuMemsetD32Async(x, 0, N, stream));
     GOOD(cu.cuMemsetD32Async(y, 0, N, stream));
     GOOD(cu.cuStreamSynchronize(stream));
-}
-
-static int launch(Handle f, uint64_t to, uint64_t from, Handle on)
-{
-    int n = N;
-    void *each[] = {&to, &from, &n};
-    return cu.cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, on, each, NULL);
 }
 
 /* The factor goes up, x steps here, y steps twice beside it; then y is added to x. */
@@ -161,13 +165,19 @@ static void breaks(int error, int (*call)(void), int mode)
 }
 
 static uint64_t taken;
+static Handle fresh;
+static const void *cubin;
 static int synchronise(void) { return cu.cuStreamSynchronize(stream); }
 static int synchronise_all(void) { return cu.cuCtxSynchronize(); }
 static int synchronise_other(void) { return cu.cuStreamSynchronize(side); }
 static int query(void) { return cu.cuStreamQuery(stream); }
 static int query_event(void) { return cu.cuEventQuery(fork_event); }
 static int take(void) { return cu.cuMemAlloc_v2(&taken, 16); }
+static int take_host(void) { return cu.cuMemHostAlloc(&(void *){NULL}, 16, 0); }
 static int give(void) { return cu.cuMemFree_v2(x); }
+static int load_module(void) { return cu.cuModuleLoadData(&(Handle){NULL}, cubin); }
+static int unload_module(void) { return cu.cuModuleUnload(hand_module); }
+static int first_launch(void) { return launch(fresh, x, by, stream); }
 static int isolated(void) { return cu.cuStreamWaitEvent(stream, fork_event, 0); }
 static int captured_event(void)
 {
@@ -179,6 +189,8 @@ static void refused(void)
 {
     Handle graph;
     start();
+    cubin = hand_cubin(text);
+    GOOD(cu.cuModuleGetFunction(&fresh, hand_module, "fresh"));
     breaks(E_CAPTURE_UNSUPPORTED, synchronise, CAPTURE_GLOBAL);
     breaks(E_CAPTURE_UNSUPPORTED, synchronise, CAPTURE_RELAXED);
     breaks(E_CAPTURE_UNSUPPORTED, synchronise_all, CAPTURE_GLOBAL);
@@ -186,7 +198,13 @@ static void refused(void)
     breaks(E_CAPTURE_UNSUPPORTED, query, CAPTURE_THREAD);
     breaks(E_CAPTURE_UNSUPPORTED, query_event, CAPTURE_GLOBAL);
     breaks(E_CAPTURE_UNSUPPORTED, take, CAPTURE_GLOBAL);
+    breaks(E_CAPTURE_UNSUPPORTED, take_host, CAPTURE_THREAD);
     breaks(E_CAPTURE_UNSUPPORTED, give, CAPTURE_THREAD);
+    breaks(E_CAPTURE_UNSUPPORTED, load_module, CAPTURE_THREAD);
+    breaks(E_CAPTURE_UNSUPPORTED, unload_module, CAPTURE_THREAD);
+    breaks(E_CAPTURE_UNSUPPORTED, first_launch, CAPTURE_THREAD);
+    breaks(E_CAPTURE_UNSUPPORTED, first_launch, CAPTURE_RELAXED);
+    GOOD(first_launch());
     GOOD(cu.cuEventRecord(fork_event, side));
     breaks(E_CAPTURE_ISOLATION, isolated, CAPTURE_RELAXED);
     breaks(E_CAPTURED_EVENT, captured_event, CAPTURE_RELAXED);
