@@ -390,18 +390,30 @@ Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard)
     }
 }
 
-/* A test is needed only where a coordinate may leave the tensor. */
-static bool always_inside(const Lower *l, Val v, const Ix *c)
+/* Of a guard what keeps coordinates inside that change with one of `deps`. */
+static Ex guard_of(Lower *l, Ex guard, uint64_t deps)
+{
+    const KEx *g = kx(l->k, guard);
+    if (g->kind == KX_AND) {
+        Ex a = g->in[0], b = g->in[1];
+        return kx_and(l->k, guard_of(l, a, deps), guard_of(l, b, deps));
+    }
+    return g->deps && !(g->deps & deps) ? 0 : guard;
+}
+
+/* A test is needed only where a coordinate may leave the tensor, and only of what that coordinate changes with: a sum
+ * over the axis that a test is of would be computed again for each of its elements. */
+static Ex guard_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     const Shape *s = shape_of(l->g, v);
+    bool inside = true;
     for (int i = 0; i < s->rank; i++) {
         const IxForm *f = ix_form(l->k->ix, c[i]);
         if (ix_reads_value(l->k->ix, c[i]))
-            return false;
-        if (f->lo < 0 || f->hi >= ix_dim_at(l->k->ix, s->d[i]))
-            return false;
+            return guard;
+        inside = inside && f->lo >= 0 && f->hi < ix_dim_at(l->k->ix, s->d[i]);
     }
-    return true;
+    return inside || !guard ? 0 : guard_of(l, guard, deps_of(l, c, s->rank));
 }
 
 static uint64_t memo_hash(Val v, Ex guard, const Ix *c)
@@ -446,7 +458,7 @@ Ex lower_value_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     if (lower_is_beyond(l)) /* it is dropped */
         return kx_number(l->k, lower_type_of(l, v), 0, v);
-    Memo m = {.v = v, .guard = guard && always_inside(l, v, c) ? 0 : guard};
+    Memo m = {.v = v, .guard = guard_at(l, v, c, guard)};
     Ex held = lower_held_at(l, v, c, m.guard);
     if (held)
         return held;

@@ -22,6 +22,7 @@ typedef struct Case {
     int context, width; /* of mechanisms */
     const Target *target;
     size_t kernels;
+    double operations; /* of all kernels in a step */
 } Case;
 
 /* With another number behind the first of these words, if there is one. */
@@ -78,6 +79,8 @@ static void plan_case(Ctx *ctx, void *arg)
     const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     plan_verify(ctx, p);
     c->kernels = p->n_kernel;
+    for (size_t i = 0; i < p->n_launch; i++)
+        c->operations += p->launch[i].work.lane + p->launch[i].work.single + p->launch[i].work.call;
 }
 
 static Case case_of(size_t i)
@@ -127,9 +130,31 @@ static bool plans_in_time_of_nodes(const Source *s, const Target *target)
     return ok;
 }
 
+static double operations_of(const Source *source, int context)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Case c = {.source = source, .context = context, .width = 64, .target = &target_cpu};
+    bool ok = guarded(ctx, plan_case, &c);
+    ctx_free(ctx);
+    return ok ? c.operations : INFINITY;
+}
+
+/* Moved scores are as many as the pairs of positions. The sum over keys in the gradient of a softmax is one of each query,
+ * whatever key its element is moved to; a sum for each pair would be eight times the work for twice the positions. */
+static bool takes_work_of_pairs(const Source *s)
+{
+    double work = operations_of(s, 128), twice = operations_of(s, 256);
+    bool ok = work > 0 && twice <= 4.2 * work;
+    printf("%s: twice the positions take %.2f times the operations%s\n", s->v.name, twice / work, ok ? "" : "; more than 4.2  FAILED");
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
     int failed = 0;
+    for (size_t i = 0; i < COUNT_OF(sources) && argc < 2; i++)
+        if (is_mechanism(&sources[i]) && strstr(sources[i].file, "shifts"))
+            failed += !takes_work_of_pairs(&sources[i]);
     for (size_t i = 0; i < COUNT_OF(sources) && argc < 2 && !SANITIZED; i++)
         for (size_t t = 0; t < COUNT_OF(targets) && is_recurrence(&sources[i]); t++)
             failed += !plans_in_time_of_nodes(&sources[i], targets[t]);
