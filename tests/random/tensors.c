@@ -290,7 +290,9 @@ static void along(Pool *p) /* what keeps the shape and looks along an axis */
         k = axis_text(p, a, axis);
     Value v = fresh(p, a);
     Buf *b = &p->w->b;
-    switch (roll(p->w, a->d[axis] == 0 ? 5 : 6)) { /* of nothing there is no mean */
+    bool nothing = a->d[axis] == 0; /* there is no mean of it, and no softmax */
+    uint32_t how = roll(p->w, nothing ? 5 : 6);
+    switch (nothing && how == 0 ? 1 : how) {
     case 0: buf_printf(b, "  %s = softmax(%s, over = %d)\n", v.name, a->name, k); break;
     case 1:
         buf_printf(b, "  %s = 0.2 * cumsum(%s, over = %d%s)\n", v.name, a->name, k,
