@@ -406,6 +406,20 @@ bool decode_looks_ahead(const Graph *g, Arena *arena, DecodeRefusal *where)
     return false;
 }
 
+bool model_may_look_ahead(const Model *m, Arena *arena, DecodeRefusal *where)
+{
+    return m->vocab > 0 && model_reads(m, "tokens") && decode_looks_ahead(step_predict(m, arena), arena, where);
+}
+
+const char *decode_place(Ctx *ctx, Arena *arena, const DecodeRefusal *no)
+{
+    const char *name = no->name ? no->name : "the model";
+    if (!no->span.file)
+        return name;
+    LineCol at = source_position(ctx, no->span.file, no->span.lo);
+    return arena_printf(arena, "%.200s:%u:%u (%.100s)", source_path(ctx, no->span.file), at.line, at.column, name);
+}
+
 Graph *decode_graph(const Graph *predict, int64_t context, Arena *arena, DecodeRefusal *no)
 {
     Decode d = {.g = graph_new(predict->ctx, arena), .from = predict, .context = context,

@@ -2,7 +2,7 @@
 #ifndef VWN_DECODE_H
 #define VWN_DECODE_H
 
-#include "compiler/graph/ir.h"
+#include "model.h"
 
 /* Inputs of a decoding graph beside those of the model, all integers. */
 #define DECODE_AT "decode.at" /* []: the position of the first new token */
@@ -18,6 +18,12 @@ typedef struct DecodeRefusal {
 /* The first node of `g` by which a position can read later ones, as an attention without a causal mask
  * does; false when there is none that is known to. */
 bool decode_looks_ahead(const Graph *g, Arena *arena, DecodeRefusal *where);
+
+/* The same of what a model predicts that has a vocabulary and reads `tokens`. Where it holds masks decide, which are computed. */
+bool model_may_look_ahead(const Model *m, Arena *arena, DecodeRefusal *where);
+
+/* "gpt.vwn:12:5 (layers.1.ffn)" */
+const char *decode_place(Ctx *ctx, Arena *arena, const DecodeRefusal *no);
 
 /* How a node other than attention gives a position what stands behind it, whatever masks are; NULL when it does not. */
 const char *decode_moves_back(const Graph *g, const Node *n);

@@ -120,14 +120,9 @@ static void put_files(Buf *out, const Unit *u, bool std, const char **separator)
     }
 }
 
-/* Whether what predicts the next token of a text is not seen to keep to the tokens before it: then masks decide, which are computed. */
 static bool may_look_ahead(const Unit *u, DecodeRefusal *where)
 {
-    const Model *m = u->model;
-    bool text = false;
-    for (size_t i = 0; m && m->vocab > 0 && i < m->graph->ext.n; i++)
-        text |= m->graph->ext.v[i].kind == EXT_INPUT && !strcmp(m->graph->ext.v[i].name, "tokens");
-    return text && diag_only_checks(u->ctx, 0) && decode_looks_ahead(step_predict(m, u->ctx->scratch), u->ctx->scratch, where);
+    return u->model && diag_only_checks(u->ctx, 0) && model_may_look_ahead(u->model, u->ctx->scratch, where);
 }
 
 static void put_order(Buf *out, const Unit *u)
@@ -135,9 +130,8 @@ static void put_order(Buf *out, const Unit *u)
     DecodeRefusal ahead;
     if (!may_look_ahead(u, &ahead))
         return;
-    LineCol at = source_position(u->ctx, ahead.span.file, ahead.span.lo);
-    buf_printf(out, "%11s of tokens: at %s:%u:%u (%s), %s; unless a mask hides them, predictions depend on later tokens, and `vwn sample` refuses\n",
-               "order", source_path(u->ctx, ahead.span.file), at.line, at.column, ahead.name ? ahead.name : u->model->name, ahead.why);
+    buf_printf(out, "%11s of tokens: at %s, %s; unless a mask hides them, predictions depend on later tokens, and `vwn sample` refuses\n",
+               "order", decode_place(u->ctx, u->ctx->scratch, &ahead), ahead.why);
 }
 
 static void check_text(Buf *out, const Unit *u, size_t failed)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "compiler/model/decode.h"
 #include "compiler/model/parts.h"
 #include "runtime/cpu/cpu.h"
 #include "forecast.h"
@@ -739,6 +740,16 @@ static void say_parts(Trainer *tr)
                     b.s, (long long)tr->parts);
 }
 
+/* What is trained to predict the next token and may see it. Labels of files are what they are. */
+static void say_order(Trainer *tr)
+{
+    DecodeRefusal ahead;
+    if (tr->data->arrays || !model_may_look_ahead(tr->model, tr->session.arena, &ahead))
+        return;
+    train_event(tr, VWN_EVENT_NOTE, "at %s, %s: unless a mask hides them, predictions depend on later tokens, the labels among them, and "
+                "`vwn sample` refuses the model", decode_place(tr->ctx, tr->session.arena, &ahead), ahead.why);
+}
+
 static void say_start(Trainer *tr)
 {
     const Train *t = tr->train;
@@ -765,6 +776,7 @@ static void say_start(Trainer *tr)
         train_event(tr, VWN_EVENT_WARNING, "%s", tr->session.backend->slow);
     if (t->average && tr->eval_split)
         train_event(tr, VWN_EVENT_NOTE, "evaluations measure the average of the weights");
+    say_order(tr);
     say_parts(tr);
     if (tr->data->train.order.unused)
         train_event(tr, VWN_EVENT_NOTE,

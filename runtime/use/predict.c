@@ -32,17 +32,6 @@ static void keep_rows(Predictor *p, Graph *g)
     g->out.v[read] = (Output){p->next, row, -1};
 }
 
-/* "gpt.vwn:12:5 (layers.1.ffn)" */
-static const char *place_of(Ctx *ctx, Arena *arena, const DecodeRefusal *no)
-{
-    const char *name = no->name ? no->name : "the model";
-    if (!no->span.file)
-        return name;
-    LineCol at = source_position(ctx, no->span.file, no->span.lo);
-    return arena_printf(arena, "%.200s:%u:%u (%.100s)", source_path(ctx, no->span.file),
-                        (unsigned)at.line, (unsigned)at.column, name);
-}
-
 static void choose_graph(Predictor *p, bool recompute)
 {
     Session *s = p->session;
@@ -56,7 +45,7 @@ static void choose_graph(Predictor *p, bool recompute)
                        ? NULL
                        : arena_printf(s->arena,
                                       "every token is predicted from the whole context: at %s, %s",
-                                      place_of(s->ctx, s->arena, &no), no.why);
+                                      decode_place(s->ctx, s->arena, &no), no.why);
     if (recompute)
         g = NULL;
     p->whole = !g;
@@ -205,7 +194,7 @@ static void check_order(Predictor *p)
             ctx_raise(s->ctx, ST_INPUT,
                       "`vwn sample` continues texts, and what this model predicts at a position "
                       "depends on later tokens: at %s, %s",
-                      place_of(s->ctx, s->arena, &p->ahead), p->ahead.why);
+                      decode_place(s->ctx, s->arena, &p->ahead), p->ahead.why);
     }
 }
 

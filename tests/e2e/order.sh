@@ -1,6 +1,6 @@
 # order.sh - `vwn sample` continues a text only with a model whose predictions do not depend on later tokens: what
 # reads them by a mask, a shift, a sum, a product or in a way of its own is refused with its place; attention that
-# is written out with a causal mask of numbers is not.
+# is written out with a causal mask of numbers is not. A run says at its start where the order of tokens may be lost.
 . "$VWN_SOURCE/tests/support/lib.inc"
 head -c 20000 "$VWN_SOURCE/grammar/README.md" > text.txt
 
@@ -38,8 +38,13 @@ train {
 }
 END
     expect 0 "$VWN" train $1.vwn
+    mv err $1.start
 }
 refused() { # NAME NODE WHY PLACE
+    place=$4
+    [ "$place" != '(text of the model):' ] || place=$1.vwn: # which a run still has as a file
+    has $1.start "$place"
+    has $1.start "\`$2\` $3: unless a mask hides them, predictions depend on later tokens"
     for how in "" --recompute; do
         expect 1 "$VWN" sample runs/$1 --tokens 3 $how
         has err "what this model predicts at a position depends on later tokens"
@@ -59,10 +64,12 @@ refused product matmul 'sums over all positions' '(text of the model):'
 
 # The same product with a mask of numbers sees earlier positions only.
 model masked causal 'return ((x @ permute(x, [1, 3, 2])) * where(unsqueeze(arange(T), 2) >= unsqueeze(arange(T), 1), 1, 0)) @ x'
+has masked.start 'predictions depend on later tokens'
 expect 0 "$VWN" sample runs/masked --tokens 3
 has err 'every token is predicted from the whole context'
 filled out
 model plain causal 'return shift(x, 1) + cumsum(x, over = 2)'
+lacks plain.start 'later tokens'
 for how in "" --recompute; do
     expect 0 "$VWN" sample runs/plain --tokens 3 $how
     lacks err 'later tokens'
