@@ -99,6 +99,8 @@ static void every_limit(Test *t)
             work(ctx, text, sizeof text - 1);
             ctx_leave(ctx, &guard);
             done = true;
+        } else {
+            EXPECT(t, strstr(ctx->message, "limit `memory` reached"));
         }
         ctx_free(ctx);
         EXPECT(t, h.blocks == 0 && h.bytes == 0);
