@@ -20,101 +20,12 @@ enum { TOKENS = 1024, AT_ONCE = 1024 };
 static const double PART_FLOPS = 3e10; /* about a second of two cores */
 static const double IMPULSE_NUMBERS = 1 << 23, SAMPLE_NUMBERS = 1 << 23, GRAM_NUMBERS = 1 << 26;
 
-/* ---- spreads ---- */
-
-/* Some series of numbers over positions, of which every `every`th is kept. */
-typedef struct Series {
-    size_t n;              /* series */
-    double *sum, *squares; /* of each */
-    double *kept;          /* [n, room] */
-    size_t room, n_kept, seen, every;
-} Series;
-
-static Series series_new(Arena *a, size_t n, size_t positions, double numbers)
-{
-    Series s = {.n = n, .sum = NEW_ARRAY(a, double, n + 1), .squares = NEW_ARRAY(a, double, n + 1)};
-    double room = numbers / (double)(n + 1);
-    s.every = room >= (double)positions ? 1 : (size_t)ceil((double)positions / fmax(room, 64));
-    s.room = positions / s.every + 1;
-    s.kept = NEW_ARRAY(a, double, n * s.room + 1);
-    return s;
-}
-
-/* v: [positions, n] */
-static void series_add(Series *s, const double *v, size_t positions)
-{
-    for (size_t t = 0; t < positions; t++, v += s->n, s->seen++) {
-        bool keep = s->seen % s->every == 0 && s->n_kept < s->room;
-        for (size_t i = 0; i < s->n; i++) {
-            s->sum[i] += v[i];
-            s->squares[i] += v[i] * v[i];
-            if (keep)
-                s->kept[i * s->room + s->n_kept] = v[i];
-        }
-        s->n_kept += keep;
-    }
-}
-
-/* Moves v about until v[k] is what it would be in order, with nothing larger before it and nothing smaller behind. */
-static void select_place(double *v, size_t n, size_t k)
-{
-    size_t lo = 0, hi = n - 1;
-    while (lo < hi) {
-        double x = v[lo], y = v[lo + (hi - lo) / 2], z = v[hi];
-        double middle = x < y ? (y < z ? y : x < z ? z : x) : x < z ? x : y < z ? z : y;
-        size_t i = lo, j = hi;
-        for (;;) {
-            while (v[i] < middle)
-                i++;
-            while (v[j] > middle)
-                j--;
-            if (i >= j)
-                break;
-            double t = v[i];
-            v[i++] = v[j];
-            v[j--] = t;
-        }
-        if (k <= j)
-            hi = j;
-        else
-            lo = j + 1;
-    }
-}
-
-/* Between the two numbers around it, in proportion; moves v about. */
-static double quantile(double *v, size_t n, double q)
-{
-    double at = q * (double)(n - 1);
-    size_t i = (size_t)at;
-    select_place(v, n, i);
-    double next = v[i];
-    for (size_t k = i + 1; k < n; k++)
-        next = k == i + 1 || v[k] < next ? v[k] : next;
-    return v[i] + (at - (double)i) * (next - v[i]);
-}
-
-/* Of series `first` to `first + count` as one. */
-static Spread series_spread(const Series *s, size_t first, size_t count, double *room)
-{
-    double sum = 0, squares = 0, all = (double)count * (double)s->seen;
-    size_t n = 0;
-    for (size_t i = first; i < first + count; i++) {
-        sum += s->sum[i] / all;
-        squares += s->squares[i] / all;
-        memcpy(room + n, s->kept + i * s->room, s->n_kept * sizeof *room);
-        n += s->n_kept;
-    }
-    if (!n)
-        return (Spread){NAN, NAN, NAN, NAN, NAN};
-    return (Spread){sum, sqrt(fmax(squares - sum * sum, 0)), quantile(room, n, 0.05), quantile(room, n, 0.5), quantile(room, n, 0.95)};
-}
-
 /* ---- the measuring program ---- */
 
 typedef struct Measuring {
     Findings *f;
     Program *p;
-    Series *factor, next;
+    SeriesSet *factor, next;
     double **gram;   /* by state; NULL: not measured */
     double *v;       /* room for the largest result */
     size_t room;
@@ -253,7 +164,7 @@ static void prepare(Measuring *k)
         f->unexplained = NEW_ARRAY(a, double, in->u.rows + 1);
     if (f->what & INSIDE_WEIGHTS && in->n_factors) {
         f->factor = NEW_ARRAY(a, FactorFound, in->n_factors);
-        k->factor = NEW_ARRAY(a, Series, in->n_factors);
+        k->factor = NEW_ARRAY(a, SeriesSet, in->n_factors);
         for (size_t i = 0; i < in->n_factors; i++)
             entries += f->factor[i].entries = factor_entries(f, &in->factor[i]);
         for (size_t i = 0; i < in->n_factors; i++)
@@ -318,7 +229,7 @@ static void finish_histograms(Measuring *k)
     for (int pass = 0; pass < 2; pass++)
         for (size_t h = 0; h < f->n_histograms; h++) {
             Histogram *x = &f->histogram[h];
-            const Series *s = &k->factor[x->factor];
+            const SeriesSet *s = &k->factor[x->factor];
             x->lo = lo;
             x->hi = hi;
             for (size_t i = 0; i < s->n_kept; i++) {
@@ -335,7 +246,7 @@ static void finish_factors(Measuring *k)
 {
     Findings *f = k->f;
     for (size_t i = 0; i < f->in.n_factors && k->factor; i++) {
-        const Series *s = &k->factor[i];
+        const SeriesSet *s = &k->factor[i];
         double *room = NEW_ARRAY(f->session.arena, double, s->n * s->room + 1);
         f->factor[i].entry = NEW_ARRAY(f->session.arena, Spread, s->n + 1);
         for (size_t e = 0; e < s->n; e++)

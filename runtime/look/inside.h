@@ -4,11 +4,7 @@
 
 #include "compiler/model/inside.h"
 #include "runtime/checkpoint/held_out.h"
-
-/* Mean and spread over positions, and quantiles of a part of them that is spread evenly. */
-typedef struct Spread {
-    double mean, std, low, middle, high; /* 5 %, 50 %, 95 % */
-} Spread;
+#include "series.h"
 
 /* What every source segment gives to the segments of one value: [sources, segments]. */
 typedef struct Contribution {

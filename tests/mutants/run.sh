@@ -13,7 +13,7 @@
 #                               processor time. What is in it is not tried again; beside it, as .passed, stand the
 #                               tests that each place's fault has passed
 # Out: status 0 when enough are found. A test finds a fault by any end but status 0 and 77, and by taking ten times its
-#      time. What does not compile, or compiles to the same code, is drawn again.
+#      time and two seconds. What does not compile, or compiles to the same code, is drawn again.
 # The one idea: what was mutated is compiled as its build compiles it and linked before the libraries, whose own copy
 #      the linker then leaves out. Nothing of a source is quoted: a place is a file, a function, a kind and a number.
 set -u
@@ -167,7 +167,7 @@ run_test() {
     mkdir scratch
     # shellcheck disable=SC2086
     (cd scratch && ulimit -t "$seconds" && ulimit -v 33554432 && ulimit -c 0 &&
-        exec env $settings VWN="$work/bin/vwn" VWN_TEST_STOP=1 $cache timeout -s KILL $((seconds * 6)) "$@") > test.out 2>&1
+        exec env $settings VWN="$work/bin/vwn" VWN_TEST_STOP=1 $cache timeout -s KILL $((seconds * 6 + 60)) "$@") > test.out 2>&1
 }
 
 # The tests of a place, those that take least first, each with its seconds: what reaches the block of a function; of a table, a
@@ -219,7 +219,7 @@ try() {
     while read -r test usual; do
         grep -qxF "$1 $test" "$log.passed" && continue
         [ $((spent - begun)) -lt $((limit * 100)) ] || return
-        run_test "$test" $((${usual%.*} * 10 + 10)) < /dev/null
+        run_test "$test" "$(awk -v usual="$usual" 'BEGIN { print int(usual * 10) + 2 }')" < /dev/null
         status=$?
         count_time
         verdict="survives $test $((spent - begun))"

@@ -2,7 +2,7 @@
  *
  * In:  small models, weights at random, and matrices whose eigenvalues are known.   Out: `N passed, N failed`.
  * 1. Eigenvalues: of a chain's Laplacian, which are known, and of random matrices by Jacobi's rotations.
- * 2. Entropy and participation ratio of cases that can be done by hand.
+ * 2. Entropy and participation ratio of cases that can be done by hand; means and quantiles of numbers in order.
  * 3. Cosines, activations (of experts, too), and the lens: from what sublayers read, from activations and from the last
  *    norm and head written out here.
  * 4. Every variant of models.h can be measured.
@@ -10,6 +10,7 @@
 #include "support/models.h"
 
 #include "compiler/model/inside.h"
+#include "runtime/look/series.h"
 #include "runtime/look/spectrum.h"
 
 enum { B = 2, T = 8, D = 12, V = 17, N = 24 };
@@ -115,6 +116,67 @@ typedef struct Seen {
     Tensor **out;
     RefBinding *bind;
 } Seen;
+
+/* Of v in falling order: between the two numbers around q (n - 1) from below, in proportion. */
+static double in_order(const double *v, size_t n, double q)
+{
+    double at = q * (double)(n - 1), below = floor(at);
+    return v[n - 1 - (size_t)below] + (at - below) * (v[n - 1 - (size_t)ceil(at)] - v[n - 1 - (size_t)below]);
+}
+
+/* n series over some positions, added in batches: those from `first` on as one. Tied numbers, too. */
+static void one_spread(Arena *a, size_t n, size_t positions, double numbers, size_t first, size_t count)
+{
+    enum { MOST = 1000 };
+    static double v[MOST], kept[MOST], room[MOST];
+    SeriesSet s = series_new(a, n, positions, numbers);
+    size_t n_kept = 0, all = 0, each = (positions + s.every - 1) / s.every;
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n * positions; i++) {
+        v[i] = i % 3 ? sin((double)(7 * i)) : floor(4 * cos((double)i));
+        size_t at = i / n, of = i % n;
+        if (of < first || of >= first + count)
+            continue;
+        sum += v[i];
+        all++;
+        if (at % s.every == 0)
+            kept[n_kept++] = v[i];
+    }
+    for (size_t i = 0; i < n * positions; i++)
+        if (i % n >= first && i % n < first + count)
+            squares += (v[i] - sum / (double)all) * (v[i] - sum / (double)all);
+    series_add(&s, v, positions / 3);
+    series_add(&s, v + positions / 3 * n, positions - positions / 3);
+    check("all that was added is seen", (double)s.seen, (double)positions, 0);
+    check("numbers kept of a series", (double)s.n_kept, (double)each, 0);
+    Spread x = series_spread(&s, first, count, room);
+    qsort(kept, n_kept, sizeof *kept, falling);
+    check("mean of a series", x.mean, sum / (double)all, 1e-12);
+    check("deviation of a series", x.std, sqrt(squares / (double)all), 1e-12);
+    check("5 of 100 are below", x.low, in_order(kept, n_kept, 0.05), 1e-12);
+    check("half of them are below", x.middle, in_order(kept, n_kept, 0.5), 1e-12);
+    check("95 of 100 are below", x.high, in_order(kept, n_kept, 0.95), 1e-12);
+}
+
+static void series(void)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Arena *a = arena_new(ctx);
+    for (size_t positions = 1; positions <= 130; positions++) {
+        one_spread(a, 1, positions, 1000, 0, 1);
+        one_spread(a, 4, positions, 1000, 1, 1);
+        one_spread(a, 4, positions, 1000, 2, 2);
+        one_spread(a, 5, positions, 6 * 65, 1, 3); /* 65 of each are kept while there are as many, then every second one */
+        check("every number, or every second one", (double)series_new(a, 5, positions, 6 * 65).every, 1 + (positions > 65), 0);
+        check("64 of a series at least", (double)series_new(a, 5, positions, 1).every, positions > 128 ? 3 : 1 + (positions > 64), 0);
+    }
+    SeriesSet none = series_new(a, 2, 5, 100);
+    double room[2];
+    Spread x = series_spread(&none, 0, 2, room);
+    check("nothing was added", isnan(x.mean) && isnan(x.std) && isnan(x.low) && isnan(x.middle) && isnan(x.high), 1, 0);
+    arena_free(a);
+    ctx_free(ctx);
+}
 
 static const double *numbers(const Seen *s, const char *name)
 {
@@ -327,6 +389,7 @@ int main(void)
         SET("map=nexus_rank(M = 13, A = 14)")};
     eigenvalues();
     spreads();
+    series();
     for (size_t i = 0; i < COUNT_OF(models); i++) {
         Ctx *ctx = ctx_new(NULL);
         if (!guarded(ctx, model, (void *)(uintptr_t)models[i]))
