@@ -52,6 +52,7 @@ struct Sums {
 struct Fenced {
     const void *at;
     int words;
+    uint64_t number; /* later ones have larger numbers */
     uint32_t had[GROUP_N_MAX / 2];
 };
 struct GroupWarp {
@@ -74,6 +75,7 @@ EMU_VAR unsigned char view[SHARED_MAX];
 EMU_VAR uint16_t writer[SHARED_MAX / 16];  /* 1 more than the thread whose copy is not fenced; 0: none */
 EMU_VAR uint16_t readers[SHARED_MAX / 16]; /* products in flight of warps that read a piece */
 EMU_VAR uint64_t view_number;              /* goes up where the view changes */
+EMU_VAR uint64_t fences;                   /* so far: registers that were named */
 EMU_VAR bool groups_used;
 
 EMU_FN bool is_shared(const void *p, uint64_t *offset)
@@ -138,11 +140,14 @@ EMU_FN void start_groups(uint64_t shared)
     memset(writer, 0, (shared + 15) / 16 * sizeof *writer);
     for (int i = 0; i < threads; i++)
         copied[i].n = copied[i].more = 0;
+    for (int i = 0; i < threads && fences; i++)
+        for (Fenced &f : fenced[i])
+            f.at = nullptr;
+    fences = 0;
     if (!groups_used)
         return;
     groups_used = false;
     memset(readers, 0, sizeof readers);
-    memset(fenced, 0, sizeof *fenced * threads);
     for (int w = 0; w * 32 < threads; w++) {
         GroupWarp &g = group_warp[w];
         g.products = g.group = 0;
@@ -239,13 +244,15 @@ EMU_FN const Decoded &decode(uint64_t d, bool turned, bool fp16, int rows)
 
 /* ---- products ---- */
 
+/* Registers as they were named last: what else lay there before, or was named with others, does not count. */
 EMU_FN const Fenced *fenced_at(int thread, const void *p, int words)
 {
+    const Fenced *last = nullptr;
     for (const Fenced &f : fenced[thread])
-        if (f.at && (const char *)p >= (const char *)f.at &&
-            (const char *)p + 4 * words <= (const char *)f.at + 4 * f.words)
-            return &f;
-    return nullptr;
+        if (f.at && (const char *)p >= (const char *)f.at && (const char *)p + 4 * words <= (const char *)f.at + 4 * f.words &&
+            (!last || f.number > last->number))
+            last = &f;
+    return last;
 }
 
 EMU_FN void check_fenced(int thread, const void *p, int words)
@@ -417,15 +424,17 @@ EMU_FN void emu_proxy_fence() { emu::proxy_fence(); }
 EMU_FN void emu_group_registers(const void *at, int words)
 {
     using namespace emu;
-    static int next;
-    Fenced *to = nullptr;
+    Fenced *to = fenced[current];
     if (sums_of(group_warp[current / 32], (const float *)at, current % 32))
         return;
-    for (Fenced &f : fenced[current])
-        to = f.at == at || (!to && !f.at) ? &f : to;
-    if (!to)
-        to = &fenced[current][next++ % FENCED_MAX];
+    for (Fenced &f : fenced[current]) { /* the same, or one that is free, or the one named first */
+        if (to->at == at)
+            break;
+        if (f.at == at || (to->at && (!f.at || f.number < to->number)))
+            to = &f;
+    }
     to->at = at;
+    to->number = ++fences;
     to->words = words;
     memcpy(to->had, at, 4 * words);
 }
