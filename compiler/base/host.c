@@ -175,7 +175,7 @@ void host_print(Buf *out, const HostExpr *e)
         buf_puts(out, info->text);
     buf_putc(out, '(');
     const HostExpr *in[3] = {e->a, e->b, e->c};
-    for (int k = 0; k < info->n_in; k++) {
+    for (size_t k = 0; k < COUNT_OF(in) && in[k]; k++) {
         if (k && info->infix)
             buf_printf(out, " %s ", info->text);
         else if (k)

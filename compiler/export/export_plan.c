@@ -104,8 +104,7 @@ static void put_operand(Formulas *f, const HostExpr *e)
 static void put_formula(Formulas *f, const HostExpr *e)
 {
     const HostExpr *in[] = {e->a, e->b, e->c};
-    void **slot;
-    if (e->op == HO_CONST || e->op == HO_VAR || *(slot = map_at(&f->number, (uintptr_t)e)))
+    if (e->op == HO_CONST || e->op == HO_VAR || map_get(&f->number, (uintptr_t)e))
         return;
     for (size_t i = 0; i < COUNT_OF(in); i++)
         if (in[i])

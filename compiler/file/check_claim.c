@@ -142,7 +142,7 @@ static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
                   "`%s { ... }`", p->leak->path);
     } else if (p->in_norm) {
         diag_note(ev->ctx, d, "a mean of %s is taken over more coordinates than before; the new ones are zero, so it becomes smaller",
-                  at->name ? at->name : "the model");
+                  at && at->name ? at->name : "the model");
         diag_help(ev->ctx, d, "write `norms = rescale` in `fill`, and in the step an `eps` that shrinks as the mean does: `let eps = eps * %lld / %lld` "
                   "beside `let eps = ...` in the file", (long long)p->mean_of, (long long)p->mean_over);
         diag_help(ev->ctx, d, "or let the norm keep its width, or say that the jump is intended: `check preserves(none)`");

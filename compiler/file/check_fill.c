@@ -269,7 +269,7 @@ static Name replicated(FillSources *s, const FillRule *r, Name path, bool *first
     Numbered n;
     int64_t had = number_in(path, &n) ? layers_of(s->g->before, &n) : 0, has = had ? layers_of(s->g->after, &n) : 0;
     *first = true;
-    if (!had)
+    if (!had || !has)
         return path;
     if (has % had) {
         Diag *d = err(s->ev, "E0206", r->span, "", "%lld layers cannot each become as many of %lld", (long long)had, (long long)has);

@@ -491,7 +491,7 @@ void sweep_points(Sweep *s, const Ast *order, const Ast *seeds, const char *give
     size_t n_seeds = 1;
     Value v = order ? eval_word(ev, order, s->file->env, NULL) : v_none();
     bool interleaved = v.kind == V_WORD && !strcmp(v.word, "interleaved");
-    if (v.kind != V_NONE && !interleaved && !(v.kind == V_WORD && !strcmp(v.word, "written"))) {
+    if (order && v.kind != V_NONE && !interleaved && !(v.kind == V_WORD && !strcmp(v.word, "written"))) {
         if (v.kind != V_POISON)
             err(ev, "E0205", order->span, "", "`order` is written or interleaved, got %s", value_text(ev, &v));
         return;

@@ -194,9 +194,9 @@ static void lint_phases(Sched *s, File *f)
     bool known = part_of_run(sched_steps(s, "warmup", none), s->train, &warmup) || !field(s, "warmup");
     known = known && (part_of_run(sched_steps(s, "decay", none), s->train, &decay) || !field(s, "decay"));
     known = known && part_of_run(sched_steps(s, "total", all), s->train, &total);
-    if (!known || warmup + decay <= total * (1 + 1e-9) || lint_allowed(f, "phases_overlap"))
-        return;
     const Field *at = decay > 0 && warmup <= total ? field(s, "decay") : field(s, "warmup");
+    if (!known || !at || warmup + decay <= total * (1 + 1e-9) || lint_allowed(f, "phases_overlap"))
+        return;
     Diag *d = diag_warning(s->ev->ctx, "W0603", "phases_overlap", at->span, "", decay > 0 && warmup <= total
                                ? "the decay starts before the warm-up has ended" : "the warm-up is longer than the run");
     if (steps > 0)

@@ -276,8 +276,7 @@ void step_training(Eval *ev, File *after, const Ast *items, const Train *was, Gr
     size_t errors = diag_errors(ev->ctx), said = diag_count(ev->ctx);
     const Ast *old = node_of(items, "old", NULL), *fresh = node_of(items, "new", NULL);
     g->restarts = node_of(items, "train", NULL) != NULL;
-    if (was)
-        g->train = build_train(ev, after, (Model *)g->after);
+    g->train = was ? build_train(ev, after, (Model *)g->after) : NULL;
     if (was && diag_errors(ev->ctx) == errors)
         diag_truncate(ev->ctx, said); /* warnings that the file's training had before */
     const Train unknown = {.batch_seqs = 1, .context = g->after->context, .length_steps = 1};
@@ -286,7 +285,7 @@ void step_training(Eval *ev, File *after, const Ast *items, const Train *was, Gr
         part_rate(ev, after, old, t, &g->old);
     if (diag_errors(ev->ctx) == errors && fresh)
         part_rate(ev, after, fresh, t, &g->fresh);
-    if (diag_errors(ev->ctx) == errors && g->train)
+    if (diag_errors(ev->ctx) == errors && was && g->train)
         train_follows(ev, g, was);
     if (diag_errors(ev->ctx) == errors)
         frozen_parts(ev, g);

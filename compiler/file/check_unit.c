@@ -130,7 +130,9 @@ static bool no_such_iteration(Eval *ev, File *f, const Override *o)
         }
         const Ast *loop = part->kid[0]->kind == AST_NUM ? loop_over(f->model_ast->kid[2], variable) : NULL;
         size_t before = diag_count(ev->ctx);
-        Value values = loop ? eval(ev, loop->kid[0], f->env, NULL) : v_none();
+        if (!loop)
+            return false;
+        Value values = eval(ev, loop->kid[0], f->env, NULL);
         diag_truncate(ev->ctx, before);
         if (values.kind != V_LIST || !values.list->n)
             return false;
@@ -178,7 +180,7 @@ void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
         size_t n;
         const char *text = source_text(ev->ctx, o->span.file, &n);
         Name best = nearest_name(name_printf(ev->ctx, "%.*s", (int)o->span.hi, text), names.v, names.n);
-        const char *last = strrchr(best ? best : "", '.');
+        const char *last;
         for (size_t k = 0; !best && k < names.n; k++) /* `lr`: an attribute without the way to it */
             best = (last = strrchr(names.v[k], '.')) && !strcmp(last + 1, o->path->name) && !o->path->n ? names.v[k] : NULL;
         if (best)

@@ -334,7 +334,7 @@ static Value map_tensors(Eval *ev, const Ast *e, const OpRow *row, Value a, Valu
     Graph *g = ev->build ? ev->build->g : NULL;
     Value x = to_tensor(ev, whole_tensor(ev, a, b), e->kid[0]->span);
     Value y = to_tensor(ev, whole_tensor(ev, b, a), e->kid[e->n - 1]->span);
-    if (x.kind == V_POISON || y.kind == V_POISON)
+    if (!g || x.kind == V_POISON || y.kind == V_POISON)
         return v_poison();
     bool xi = node_at(g, x.val)->dtype == DT_INT, yi = node_at(g, y.val)->dtype == DT_INT;
     if (xi != yi) {

@@ -220,7 +220,7 @@ static void look_block(Look *l, const Ast *block)
         }
     bound_by(l, n, block->kid[3]);
     l->names = n;
-    for (uint32_t i = 0; i < block->kid[0]->n; i++)
+    for (uint32_t i = 0; block->kid[0] && i < block->kid[0]->n; i++)
         if (block->kid[0]->kid[i]->kid[1])
             look_or_word(l, block->kid[0]->kid[i]->kid[1], takes_words(block->kid[0]->kid[i]->kid[0]));
     items_of(l, block->kid[3], true, NULL);

@@ -74,7 +74,7 @@ static Value unsolved(PrimArgs *a, const WidthAnswer *w, const WidthProblem *p)
 {
     static const char *const names[] = {"layers", "base", "bottleneck", "at", "match", "round", "first"};
     Span at = a->call->span;
-    for (size_t i = 0; w->what && i < COUNT_OF(names); i++)
+    for (size_t i = 0; i < COUNT_OF(names); i++)
         if (!strcmp(names[i], w->what) && a->ast[i])
             at = a->span[i];
     Diag *d = err(a->ev, "E0401", at, "", "no width schedule satisfies these constraints");

@@ -31,7 +31,7 @@ typedef struct WidthAnswer {
     double *width;       /* layers whole numbers */
     double ratio_down, ratio_up;
     const char *why;     /* NULL on success; else one sentence, lower case, no full stop */
-    const char *what;    /* the argument that is wrong: "bottleneck", "at", "round", ... or NULL */
+    const char *what;    /* then the argument that is wrong: "bottleneck", "at", "round", ... */
 } WidthAnswer;
 WidthAnswer solve_widths(Arena *arena, const WidthProblem *p);
 

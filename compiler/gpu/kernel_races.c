@@ -257,7 +257,7 @@ static void find_ends(Races *r)
     for (size_t i = 0; i < k->stmt.n; i++)
         if (is_loop(&k->stmt.v[i]))
             vec_push(k->arena, &open, i);
-        else if (k->stmt.v[i].kind == KS_END)
+        else if (k->stmt.v[i].kind == KS_END && open.n)
             r->end[open.v[--open.n]] = i;
 }
 

@@ -210,7 +210,7 @@ Dim draws_of_sequence(const Graph *g, const Node *n)
 Val ir_random(Graph *g, Op op, const Shape *s, Name site)
 {
     const Attr a = {.site = site};
-    int axis = 0, there[MAX_RANK], back[MAX_RANK];
+    int axis = 0, there[MAX_RANK], back[MAX_RANK] = {0};
     while (axis < s->rank && s->d[axis].b != 1)
         axis++;
     if (axis == s->rank || axis <= first_axis(s))

@@ -145,6 +145,7 @@ typedef struct Graph {
 Graph *graph_new(Ctx *ctx, Arena *arena);
 void graph_reserve(Graph *g, size_t nodes); /* room for so many: a graph that grows is copied */
 static inline Node *node_at(const Graph *g, Val v) { return &g->node.v[v]; }
+static inline Val first_input(const Node *n) { return n->n_in ? n->in[0] : 0; } /* 0, the unused one: it has none */
 static inline const Shape *shape_of(const Graph *g, Val v) { return &g->node.v[v].shape; }
 bool attr_same(const Attr *a, const Attr *b);     /* bit for bit */
 bool node_same_function(const Node *a, const Node *b); /* of whatever they read */

@@ -274,7 +274,7 @@ static void strides_of(const Tensor *t, int64_t *stride)
 
 void eval_PERMUTE(const OpEval *e)
 {
-    int64_t own[MAX_RANK], stride[MAX_RANK];
+    int64_t own[MAX_RANK], stride[MAX_RANK] = {0};
     strides_of(e->in[0], own);
     for (int k = 0; k < e->out->rank; k++)
         stride[k] = own[(int)e->n->a.data[k]];
@@ -283,7 +283,7 @@ void eval_PERMUTE(const OpEval *e)
 
 void eval_BROADCAST(const OpEval *e)
 {
-    int64_t stride[MAX_RANK];
+    int64_t stride[MAX_RANK] = {0};
     strides_of(e->in[0], stride);
     for (int k = 0; k < e->out->rank; k++)
         if (e->in[0]->d[k] == 1)

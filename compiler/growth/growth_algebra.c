@@ -560,7 +560,7 @@ static Val count(Algebra *s, const Node *n, double c, int but)
 static Val same_as(Algebra *s, Val v)
 {
     const Node *n = node_at(s->g, v);
-    const Shape *in = n->n_in ? shape_of(s->g, n->in[0]) : NULL;
+    const Shape *in = shape_of(s->g, first_input(n));
     double c;
     if (op_is_map((Op)n->op))
         return same_as_map(s, v);

@@ -255,7 +255,7 @@ static void find_reads(const Graph *g, Arena *arena, AxisShape **of, const size_
                 seen[v].axis[k] = k;
             continue;
         }
-        const Seen *x = n->n_in ? &seen[n->in[0]] : NULL;
+        const Seen *x = &seen[first_input(n)];
         if (n->op == OP_PERMUTE && x->param) {
             seen[v].param = x->param;
             for (int k = 0; k < n->shape.rank; k++)

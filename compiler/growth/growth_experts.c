@@ -138,9 +138,9 @@ static GrowthValue *gather_parts(Values *x, const Node *n, ValueRule *rule, Val 
 void value_find_same(Values *x)
 {
     const Node *n = node_at(x->g, x->at);
-    const Shape *in = n->n_in ? shape_of(x->g, n->in[0]) : NULL;
-    uint8_t same = 0, had = n->n_in ? x->same[n->in[0]] : 0, *of = x->same;
-    bool slots = in && in->rank > 2 && n->shape.rank > 2 && dim_eq(in->d[2], n->shape.d[2]);
+    const Shape *in = shape_of(x->g, first_input(n));
+    uint8_t same = 0, *of = x->same, had = of[first_input(n)];
+    bool slots = in->rank > 2 && n->shape.rank > 2 && dim_eq(in->d[2], n->shape.d[2]);
     if (n->op == OP_EXPERT_MATMUL) {
         same = x->of[n->in[1]]->alike && (in->rank < n->shape.rank || had & SAME) ? SAME | SAME_COPIES : 0;
     } else if (n->op == OP_BROADCAST) {

@@ -113,7 +113,7 @@ static double mask_by_range(const Values *x, const Node *n, const GrowthBlock *i
 
 GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int rank)
 {
-    GrowthBlock in[3];
+    GrowthBlock in[3] = {{0}};
     bool numbers = true, unknown = false;
     uint16_t open = 0;
     Val why = 0;
@@ -291,18 +291,19 @@ static uint16_t open_flat(const Values *x, const Node *n)
 GrowthValue *rule_map(Values *x, const Node *n)
 {
     Cuts cuts[MAX_RANK] = {{0}};
-    int r = n->shape.rank;
+    const int r = n->shape.rank;
+    const size_t n_in = n->n_in;
     if (is_nothing(x, n))
         return value_uniform(x, &n->shape, (GrowthBlock){.kind = BLOCK_ZERO});
     const GrowthValue *was = decided(x, n);
-    for (size_t i = 0; i < n->n_in; i++)
+    for (size_t i = 0; i < n_in; i++)
         for (int k = 0; k < r; k++)
             cuts[k] = i ? cuts_union(x, cuts[k], x->of[n->in[i]]->axis[k]) : x->of[n->in[i]]->axis[k];
     for (int k = 0; was && k < r; k++)
         cuts[k] = cuts_union(x, cuts[k], was->axis[k]);
     was = was ? value_refine(x, was, cuts) : NULL;
     const GrowthValue *in[3] = {0};
-    for (size_t i = 0; i < n->n_in; i++) {
+    for (size_t i = 0; i < n_in; i++) {
         const GrowthValue *v = x->of[n->in[i]];
         bool same = true;
         for (int k = 0; k < r; k++)
@@ -312,8 +313,8 @@ GrowthValue *rule_map(Values *x, const Node *n)
     GrowthValue *out = value_cut(x, &n->shape, cuts);
     uint16_t open = open_one_hot(x, n) | open_flat(x, n);
     for (size_t i = 0; i < out->n; i++) {
-        GrowthBlock b[3];
-        for (size_t k = 0; k < n->n_in; k++)
+        GrowthBlock b[3] = {{0}};
+        for (size_t k = 0; k < n_in; k++)
             b[k] = in[k]->block[i];
         out->block[i] = block_map(x, n, b, r);
         if (was)

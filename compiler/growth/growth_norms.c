@@ -101,7 +101,7 @@ static Mark of_two(Norms *s, const Node *n)
 static Mark mark_of(Norms *s, Val v)
 {
     const Node *n = node_at(s->g, v);
-    const Mark *a = n->n_in ? &s->mark[n->in[0]] : NULL;
+    const Mark *a = &s->mark[first_input(n)];
     double x;
     switch ((Op)n->op) {
     case OP_BROADCAST: case OP_RESHAPE: case OP_PERMUTE: case OP_ROUND_TO: return through(s, v);

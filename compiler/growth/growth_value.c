@@ -287,7 +287,7 @@ GrowthBlock block_add(Values *x, GrowthBlock a, GrowthBlock b, int rank)
 
 bool value_scales(Values *x, const GrowthValue *a, const GrowthValue *b, double *factor, Val *why)
 {
-    Cuts cuts[MAX_RANK];
+    Cuts cuts[MAX_RANK] = {{0}};
     *factor = 0;
     *why = 0;
     if (!shape_eq(&a->shape, &b->shape))

@@ -366,7 +366,7 @@ GrowthValue *rule_permute(Values *x, const Node *n)
     const GrowthValue *v = input(x, n, 0);
     Cuts cuts[MAX_RANK] = {{0}};
     int r = n->shape.rank;
-    int to_axis[MAX_RANK];
+    int to_axis[MAX_RANK] = {0};
     for (int k = 0; k < r; k++) {
         cuts[k] = v->axis[(int)n->a.data[k]];
         to_axis[(int)n->a.data[k]] = k;

@@ -640,8 +640,8 @@ static void add_sink(Lower *l, Val v)
     view_rows(l, v, &view, &reduced);
     merge_kept(&view, &reduced);
     Factors f = {0};
-    int axis[FACTORS_MAX], place[FACTORS_MAX];
-    uint32_t site[FACTORS_MAX];
+    int axis[FACTORS_MAX] = {0}, place[FACTORS_MAX] = {0};
+    uint32_t site[FACTORS_MAX] = {0};
     bool literal[FACTORS_MAX];
     for (int i = 1; i < view.rank; i++)
         if (!(reduced >> i & 1)) {

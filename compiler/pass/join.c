@@ -321,7 +321,7 @@ static bool find(Join *j)
 
 static Val side_by_side(Rewrite *r, const Val *v, size_t n)
 {
-    Val in[SET_MOST];
+    Val in[SET_MOST] = {0};
     for (size_t i = 0; i < n; i++)
         in[i] = r->map[v[i]];
     return ir_concat(r->to, in, n, shape_of(r->to, in[0])->rank - 1);
@@ -410,7 +410,9 @@ static Val rule(Rewrite *r, Val v, void *user)
 {
     const Join *j = user;
     const Node *n = node_at(r->from, v);
-    Set *s = j->set.n ? &j->set.v[j->of[v]] : NULL;
+    if (!j->set.n)
+        return 0;
+    Set *s = &j->set.v[j->of[v]];
     switch ((Role)j->role[v]) {
     case ROLE_NOTHING: return 0;
     case ROLE_PRODUCT: return make_product(r, s, v);

@@ -479,8 +479,8 @@ static Val matrix_products(Simplifier *s, const Draft *d)
 
 Val simplify_layout(Simplifier *s, const Draft *d)
 {
-    Val x = d->in[0];
-    const Node *n = d->n_in ? made(s, x) : NULL;
+    Val x = d->n_in ? d->in[0] : 0;
+    const Node *n = made(s, x);
     switch (d->op) {
     case OP_RESHAPE:
     case OP_BROADCAST:

@@ -81,7 +81,8 @@ static const char *gathered_text(const Build *b, const PlanKernel *k, bool share
 {
     GatherParts p;
     Buf out = buf_new(b->f->tmp);
-    take_apart(k, &p);
+    if (!take_apart(k, &p))
+        vwn_bug(b->f->ctx, "launches of a kernel whose text cannot be taken apart are gathered");
     buf_put(&out, p.head, (size_t)(p.bounds - p.head));
     buf_puts(&out, "FN void @NAME@_one(const uint32_t of_block, const uint32_t of_blocks,\n    ");
     const char *first = p.parameters + 1 + strspn(p.parameters + 1, " \n");

@@ -453,7 +453,7 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, con
     bool oldest = sdpa_has_oldest(b->g, n);
     size_t n_in = n->n_in - (size_t)oldest; /* the first keys stand behind the results */
     Launch *l = plan_launch(b, LAUNCH_KERNEL, n_in + n_out + (size_t)oldest, v);
-    Operand o[7];
+    Operand o[7] = {{0}};
     for (size_t i = 0; i < n_in; i++)
         plan_read(b, l, i, n->in[i], &o[i]);
     for (size_t i = 0; i < n_out; i++) {

@@ -257,7 +257,7 @@ static uint32_t put_value(EmitLanes *l, const Column *c)
 {
     Printer *p = l->p;
     const Kernel *k = p->k;
-    const KEx *x = kx(k, c->ex[0]);
+    const KEx *x;
     if (is_common(l, c))
         return 0;
     if (lane_of(l, c->ex[0]) >= 0)

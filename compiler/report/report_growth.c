@@ -110,14 +110,14 @@ static void text_entry(Buf *out, const GrowthEntry *e)
     }
     if (e->after)
         shape_print(out, &e->after->shape);
-    if (e->copied)
+    if (e->copied && e->before)
         buf_printf(out, e->moved ? " = %s" : " = copy of %s", e->before->path);
     if (e->kind == GROWTH_NEW) {
         buf_puts(out, " = ");
         init_print(out, &e->init[ROLE_OLD]);
     }
     buf_putc(out, '\n');
-    if (e->kind != GROWTH_GROWN && e->kind != GROWTH_TAKEN)
+    if (!e->after || (e->kind != GROWTH_GROWN && e->kind != GROWTH_TAKEN))
         return;
     for (int k = 0; k < e->after->shape.rank; k++)
         text_axis(out, &e->axis[k], k);
@@ -163,9 +163,9 @@ static void json_entry(Buf *out, const GrowthEntry *e)
         buf_puts(out, ",\"after\":");
         shape_print(out, &e->after->shape);
     }
-    if (e->copied)
+    if (e->copied && e->before)
         buf_printf(out, ",\"%s\":\"%s\"", e->moved ? "moved_from" : "copy_of", e->before->path);
-    if (e->kind == GROWTH_GROWN || (e->kind == GROWTH_TAKEN && !growth_same(e))) {
+    if (e->after && (e->kind == GROWTH_GROWN || (e->kind == GROWTH_TAKEN && !growth_same(e)))) {
         buf_puts(out, ",\"axes\":[");
         for (int k = 0; k < e->after->shape.rank; k++) {
             const GrowthAxis *a = &e->axis[k];

@@ -219,15 +219,15 @@ static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
         return false;
     if (!strcmp(kind, "bytes"))
         c->meta.tokenizer = tokenizer_plain(a, TOKENIZER_BYTES);
-    else if (!strcmp(kind, "chars") && vocabulary)
-        c->meta.tokenizer = tokenizer_from(a, vocabulary->s, vocabulary->n);
+    else if (!strcmp(kind, "chars"))
+        c->meta.tokenizer = vocabulary ? tokenizer_from(a, vocabulary->s, vocabulary->n) : NULL;
     else
         c->meta.tokenizer =
             tokenizer_plain(a, strcmp(kind, "file") ? TOKENIZER_NONE : TOKENIZER_FILE);
     if (!c->meta.tokenizer)
         snprintf(why, WHY,
                  "%.300s: byte %zu: the vocabulary is not a sorted list of characters",
-                 c->file.path, 8 + vocabulary->offset);
+                 c->file.path, 8 + (vocabulary ? vocabulary->offset : 0));
     return c->meta.tokenizer != NULL;
 }
 

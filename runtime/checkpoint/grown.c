@@ -195,7 +195,9 @@ static unsigned fresh_axes(const GrowthEntry *e, const size_t *part)
 /* Blocks of which a rule says that they are the mean of what is old, from the tensor `name` of the file. */
 static bool fill_means(const Growing *g, const GrowthEntry *e, Name name, double *to)
 {
-    int rank = e->after->shape.rank, spread = e->before ? rank - e->before->shape.rank : 0;
+    if (!e->before)
+        return true;
+    int rank = e->after->shape.rank, spread = rank - e->before->shape.rank;
     size_t part[MAX_RANK] = {0};
     const double *old = NULL, *mean[1u << MAX_RANK] = {0};
     int64_t extent[1u << MAX_RANK][MAX_RANK];

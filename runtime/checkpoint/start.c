@@ -381,7 +381,7 @@ static void refuse(Session *s, const Start *start)
             refuse_misfit(s, start, e, swapped);
         if (diag_errors(s->ctx) > errors)
             ctx_raise(s->ctx, ST_INPUT, NULL);
-        fresh += e->fate == FATE_NEW && !e->param->buffer; /* a buffer is computed, nothing is drawn for it */
+        fresh += e->fate == FATE_NEW && e->param && !e->param->buffer; /* a buffer is computed, nothing is drawn for it */
         grown += e->grows;
     }
     if (fresh && !spec->draw_new)

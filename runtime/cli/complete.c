@@ -22,7 +22,7 @@ typedef struct Asked {
     const char **word; /* those behind the verb */
     int n;
     const char *now;   /* the one that is being written */
-    const char *before; /* what stands before its value, "--by=": repeated with each offer */
+    char before[256];   /* what stands before its value, "--by=": repeated with each offer */
 } Asked;
 
 static void offer(const Asked *a, const char *text, const char *what)
@@ -233,7 +233,6 @@ static void offer_operand(const Asked *a, int at)
 
 static void answer(Asked *a)
 {
-    char before[256];
     int operands = 0;
     const Flag *flag = NULL;
     bool only_operands = false;
@@ -257,8 +256,7 @@ static void answer(Asked *a)
         offer_kind(a, flag->value, true);
     } else if (!only_operands && !strncmp(a->now, "--", 2) && equals && equals - a->now < 200 &&
                (flag = valued(a->verb, a->now, (size_t)(equals - a->now)))) {
-        snprintf(before, sizeof before, "%.*s", (int)(equals + 1 - a->now), a->now);
-        a->before = before;
+        snprintf(a->before, sizeof a->before, "%.*s", (int)(equals + 1 - a->now), a->now);
         a->now = equals + 1;
         offer_kind(a, flag->value, true);
     } else if (!only_operands && a->now[0] == '-') {

@@ -434,7 +434,7 @@ static void run_program(const NvrtcBuild *u, Job *job)
     int n_option = u->n_option;
     char *source = source_of(u, job->first, job->n);
     memcpy(option, u->option, sizeof u->option);
-    for (Thrift a = NUMBER_AGAIN; a <= job->thrift; a++)
+    for (Thrift a = NUMBER_AGAIN; a < THRIFTS && a <= job->thrift; a++)
         option[n_option++] = thrift_option[a];
     job->done = true;
     job->failed = job->first;

@@ -59,7 +59,7 @@ void mail_post(Mail *m, Program *p)
         if (x.n > m->room - m->n)
             vwn_bug(m->session->ctx, "%zu numbers in a mail for %zu", m->n + x.n, m->room);
         size_t bytes = bytes_of(m, &x);
-        if (m->box)
+        if (b && m->box)
             ok(m, b->ops->post(b, m->box, 8 * (uint64_t)x.at, from, bytes));
         else if (b)
             ok(m, b->ops->download(b, m->memory + 8 * x.at, from, bytes));

@@ -300,19 +300,23 @@ static Status refit(Store *s, StoreEntry *e, DType dtype, uint8_t rank, const in
     return ST_OK;
 }
 
-/* The bookkeeping of a new entry, which may run out of memory. */
-static Status new_room(Store *s, ExtKind kind, Name name, Room **out, void ***slot)
+/* The bookkeeping of a new entry; NULL: there is no memory, and *status says so. */
+static Room *new_room(Store *s, ExtKind kind, Name name, Status *status, void ***slot)
 {
     CtxGuard guard;
-    if (!CTX_TRY(s->ctx, &guard))
-        return fail(s, s->ctx->raised, "%s", s->ctx->message);
-    *out = NEW(s->arena, Room);
+    *slot = NULL;
+    *status = ST_OK;
+    if (!CTX_TRY(s->ctx, &guard)) {
+        *status = fail(s, s->ctx->raised, "%s", s->ctx->message);
+        return NULL;
+    }
+    Room *room = NEW(s->arena, Room);
     if (s->entry.n == s->entry.cap)
         s->entry.v =
             vec_grow(s->arena, s->entry.v, s->entry.n, &s->entry.cap, sizeof *s->entry.v);
     *slot = map_at(&s->index, key_of(kind, name)); /* stays NULL until the entry is whole */
     ctx_leave(s->ctx, &guard);
-    return ST_OK;
+    return room;
 }
 
 Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d,
@@ -336,10 +340,10 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
         *out = status == ST_OK ? e : NULL;
         return status;
     }
-    Room *room;
     void **slot;
-    Status status = new_room(s, kind, name, &room, &slot);
-    if (status != ST_OK)
+    Status status;
+    Room *room = new_room(s, kind, name, &status, &slot);
+    if (!room)
         return status;
     void *memory = NULL;
     bool in_slab = false;
@@ -403,10 +407,9 @@ static Status new_copies(Store *s, const StoreEntry *const *of, size_t n)
 {
     Status status = ST_OK;
     for (size_t i = 0; i < n && status == ST_OK; i++) {
-        Room *room;
         void **slot;
-        status = new_room(s, EXT_COPY, of[i]->name, &room, &slot);
-        if (status != ST_OK)
+        Room *room = new_room(s, EXT_COPY, of[i]->name, &status, &slot);
+        if (!room)
             return status;
         *room = (Room){.entry = *of[i], .stale = true};
         room->entry.kind = EXT_COPY;

@@ -40,6 +40,7 @@ static size_t result(Measuring *k, const char *name, size_t i, double **v)
     Session *s = &k->f->session;
     char full[64];
     snprintf(full, sizeof full, i == SIZE_MAX ? "%s" : "%s.%zu", name, i);
+    *v = k->v;
     for (size_t r = 0; r < program_results(k->p); r++) {
         Name is = program_result_name(k->p, r);
         uint8_t rank;
@@ -50,7 +51,6 @@ static size_t result(Measuring *k, const char *name, size_t i, double **v)
         Status st = program_tensor(k->p, is, &rank, d, k->v, k->room);
         if (st != ST_OK)
             ctx_raise(s->ctx, st, "%s", program_why(k->p));
-        *v = k->v;
         return n;
     }
     return 0;
@@ -106,7 +106,7 @@ static void read_batch(Measuring *k)
         add_to(f->cosine, v, n, share);
     if (f->next && (n = result(k, "next", SIZE_MAX, &v)))
         series_add(&k->next, v, n / k->next.n);
-    for (size_t i = 0; i < in->n_activations && f->activation; i++) {
+    for (size_t i = 0; i < in->n_activations && k->chosen; i++) {
         n = result(k, "active", i, &v);
         add_to(f->activation[i].density, v, n, share);
         n = result(k, "used", i, &v);
@@ -116,12 +116,12 @@ static void read_batch(Measuring *k)
         if (k->chosen[i] && (n = result(k, "chosen", i, &v)))
             add_to(k->chosen[i], v, n, share);
     }
-    for (size_t i = 0; i <= sublayers && f->at; i++) {
+    for (size_t i = 0; i <= sublayers && k->gram; i++) {
         if (k->gram[i] && (n = result(k, "state", i, &v)))
             gram_add(k->gram[i], v, n / (size_t)f->coordinates, (size_t)f->coordinates);
-        if (k->lens && (n = result(k, "lens", i, &v)))
+        if (k->lens && result(k, "lens", i, &v))
             add_to(k->lens + 4 * i, v, 3, share);
-        if (k->lens && i && (n = result(k, "moved", i, &v)))
+        if (k->lens && i && result(k, "moved", i, &v))
             k->lens[4 * i + 3] += v[0] * share;
     }
 }

@@ -138,7 +138,7 @@ static void print_weights(Page *p)
     for (size_t i = 0; i < f->in.n_factors && i < ROWS_MOST; i++) {
         const FactorFound *x = &f->factor[i];
         double fixed = x->fixed ? 0 : NAN;
-        for (size_t e = 0; e < x->fixed_entries; e++)
+        for (size_t e = 0; x->fixed && e < x->fixed_entries; e++)
             fixed += x->fixed[e] / (double)x->fixed_entries;
         table_text(&t, arena_printf(p->a, "%s%s", f->in.factor[i].name, f->in.factor[i].divides ? " (divides)" : ""));
         table_count(&t, (int64_t)x->entries);

@@ -354,7 +354,7 @@ static void print_list(Plot *p, Buf *b)
     if (p->how->form == VWN_PLOT_JSON) {
         buf_puts(b, "{\"v\":1,\"event\":\"plot\",\"paths\":[");
         for (size_t i = 0; i < paths.n + names.n; i++) {
-            Name path = p->unit ? paths.v[i] : names.v[i];
+            Name path = i < paths.n ? paths.v[i] : names.v[i - paths.n];
             buf_puts(b, i ? "," : "");
             buf_json_string(b, path, strlen(path));
         }

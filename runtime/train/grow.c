@@ -79,7 +79,7 @@ static Status plan_body(void *user)
     tr->from = source_checkpoint(&tr->session, tr->by_hand.source);
     size_t behind = train_steps_behind(tr);
     tr->unit = behind ? train_check_again(tr, tr->file->set, tr->file->n_set, behind) : tr->file;
-    if (!tr->unit)
+    if (behind && !tr->unit)
         ctx_raise(tr->ctx, ST_INPUT, "the file has errors after its growth step `%s`: see `vwn check`", tr->file->grow.v[behind - 1].name);
     const GrowStep *step = train_step_wanted(tr, tr->unit);
     compare_sides(tr, step);

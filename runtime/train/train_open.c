@@ -635,7 +635,7 @@ static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left
     double each = ((double)n->total - (double)least.total) / (double)(tr->micro - 1);
     double more = each > 0 ? ((double)left - (double)least.total) / each : 0;
     int64_t fit = more < (double)(tr->micro - 1) ? 2 + (int64_t)more : tr->micro;
-    MemoryNeed need = least;
+    MemoryNeed need;
     do {
         fit = divisor_below(tr->train->batch_seqs, fit);
         need = fit > 1 ? session_memory(tr->ctx, tr->model, tr->train, fit, &ask) : least;
@@ -791,7 +791,7 @@ static void enter_stage(Trainer *tr, size_t n)
     tr->unit = n ? train_check_again(tr, tr->file->set, tr->file->n_set, n) : tr->file;
     if (tr->unit && tr->unit->grown != n)
         vwn_bug(tr->ctx, "a file with %zu growth steps carried out instead of %zu", tr->unit->grown, n);
-    if (!tr->unit)
+    if (n && !tr->unit)
         ctx_raise(tr->ctx, ST_INPUT, "the file has errors after its growth step `%s`: see `vwn check`",
                   tr->file->grow.v[n - 1].name);
     tr->model = tr->unit->model;

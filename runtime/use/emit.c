@@ -4,7 +4,6 @@
  * The one idea: nothing is written before everything has been printed, and a folder that holds
  * something else is left alone.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "compiler/export/export.h"
 #include "compiler/portable/file.h"
 #include "compiler/model/init.h"
+#include "runtime/base/folder.h"
 #include "runtime/data/data.h"
 
 typedef struct Emission {
@@ -109,31 +109,6 @@ static void print_folder(Emission *e, ExportOptions *x)
 
 /* ---- the folder ---- */
 
-/* Whether an earlier emission has written plan.c there. */
-static bool is_ours(const Emission *e)
-{
-    char first[sizeof EXPORT_MARK] = "";
-    const char *path = arena_printf(e->session.arena, "%s/plan.c", e->how->folder);
-    const char *why;
-    FILE *f = file_stream(path, "r", &why);
-    size_t n = f ? fread(first, 1, sizeof first - 1, f) : 0;
-    if (f)
-        fclose(f);
-    return n == sizeof first - 1 && memcmp(first, EXPORT_MARK, n) == 0;
-}
-
-static bool is_empty(const Emission *e)
-{
-    DIR *dir = opendir(e->how->folder);
-    bool empty = true;
-    if (!dir)
-        failed(e, "", "opened");
-    for (struct dirent *d = readdir(dir); d && empty; d = readdir(dir))
-        empty = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..");
-    closedir(dir);
-    return empty;
-}
-
 static void make_folder(const Emission *e)
 {
     struct stat st;
@@ -144,7 +119,10 @@ static void make_folder(const Emission *e)
         failed(e, "", "made");
     if (stat(folder, &st) || !S_ISDIR(st.st_mode))
         ctx_raise(e->session.ctx, ST_USAGE, "%.300s is not a folder", folder);
-    if (!e->how->force && !is_empty(e) && !is_ours(e))
+    int foreign = e->how->force ? 0 : folder_is_foreign(folder, "plan.c", EXPORT_MARK);
+    if (foreign < 0)
+        failed(e, "", "opened");
+    if (foreign)
         ctx_raise(
             e->session.ctx, ST_USAGE,
             "the folder %.300s holds files that `vwn emit` has not written; name another, or "

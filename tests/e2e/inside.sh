@@ -186,6 +186,18 @@ want = [x[0][0] for r in d["connections"]["reads"] for x in r["mean"]]
 assert len(cells) == len(want) == 6 and all(abs(a - b) <= 1e-3 * max(1, abs(b)) for a, b in zip(cells, want)), (cells, want)
 EOF
 expect 0 python3 pictures.py
+mkdir site
+echo 'a page of mine' > site/index.html
+expect 2 "$VWN" inspect runs/plain --tokens 64 --what inputs -o site $slow
+has err 'the folder site holds files that `vwn inspect` has not written'
+has site/index.html 'a page of mine'
+[ "$(ls site)" = index.html ] || fail "a refused folder was written to: $(ls site)"
+expect 0 "$VWN" inspect runs/plain --tokens 64 --what inputs -o site --force $slow
+expect 0 "$VWN" inspect runs/plain --tokens 64 --what inputs -o site $slow # now it is one of its own
+lacks site/index.html 'a page of mine'
+rm site/index.html # what is left is not told from a user's pictures
+expect 2 "$VWN" inspect runs/plain --tokens 64 --what inputs -o site $slow
+expect 2 "$VWN" inspect runs/plain --stats --force
 expect 0 "$VWN" inspect runs/plain --tokens 256 --what inputs -o cosine.svg $slow
 has cosine.svg 'How alike the inputs of sublayers are'
 

@@ -2,6 +2,7 @@
  *
  * In:  a run, or checkpoints.   Out: a summary or JSON; with -o pictures, JSON and a page that shows them.
  */
+#include "runtime/base/folder.h"
 #include "runtime/cli/cli.h"
 
 #include <errno.h>
@@ -55,23 +56,21 @@ static void put_escaped(Text *t, const char *s)
 
 static void keep(Album *a, const char *name, const char *s, size_t n)
 {
+    if (a->error)
+        return;
     size_t size = strlen(a->folder ? a->folder : "") + strlen(name) + 2;
     char *path = malloc(size);
-    if (path && a->folder)
-        snprintf(path, size, "%s/%s", a->folder, name);
-    else if (path)
-        snprintf(path, size, "%s", name);
-    if (!a->error && a->folder && mkdir(a->folder, 0777) != 0 && errno != EEXIST) {
-        a->error = errno;
-        a->failed = path;
+    if (!path) {
+        a->error = ENOMEM;
         return;
     }
-    if (!a->error && (!path || !replace_file(path, s, n))) {
-        a->error = path ? errno : ENOMEM;
-        a->failed = path;
+    snprintf(path, size, "%s%s%s", a->folder ? a->folder : "", a->folder ? "/" : "", name);
+    if ((!a->folder || mkdir(a->folder, 0777) == 0 || errno == EEXIST) && replace_file(path, s, n)) {
+        free(path);
         return;
     }
-    free(path);
+    a->error = errno;
+    a->failed = path;
 }
 
 static void picture(void *user, const char *name, const char *title, const char *caption, const char *svg, size_t n)
@@ -97,8 +96,9 @@ static void picture(void *user, const char *name, const char *title, const char 
     put(&a->page, "</p></section>\n");
 }
 
+#define PAGE_MARK "<!doctype html>\n<!-- written by `vwn inspect` -->\n"
 static const char page_head[] =
-    "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n"
+    PAGE_MARK "<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n"
     "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}"
     "img{display:block;max-width:100%;height:auto}h1{font-size:1.4rem}h2{font-size:1.1rem;margin:2.5rem 0 .5rem}p{color:#555}"
     "pre{overflow-x:auto;font-size:.8rem}"
@@ -141,6 +141,9 @@ static int inside(Call *call)
         return VWN_USAGE;
     if (to && !ends_with(to, ".svg") && !is_folder(to) && (!strcmp(to, "-") || strchr(strrchr(to, '/') ? strrchr(to, '/') : to, '.')))
         return usage_error(call, "`-o %s`: a picture ends in .svg; anything else is a folder, with a dot in its name written `%s/`", to, to);
+    if (to && !ends_with(to, ".svg") && !call_flag(call, "--force") && folder_is_foreign(to, "index.html", PAGE_MARK) > 0)
+        return usage_error(call, "the folder %s holds files that `vwn inspect` has not written; name another, or write among them with --force",
+                           to);
     if (call->n_operands > 1)
         return usage_error(call, "one run or checkpoint is looked into at a time; several belong to `--growth`");
     Album album = {0};
@@ -221,7 +224,7 @@ enum { OF_INSIDE = 1, OF_STATS = 2, OF_GROWTH = 4 };
 static const struct {
     const char *flag;
     int of;
-} belongs[] = {{"--what", OF_INSIDE}, {"--data", OF_INSIDE}, {"--tokens", OF_INSIDE}, {"--last", OF_INSIDE}, {"-o", OF_INSIDE},
+} belongs[] = {{"--what", OF_INSIDE}, {"--data", OF_INSIDE}, {"--tokens", OF_INSIDE}, {"--last", OF_INSIDE}, {"-o", OF_INSIDE}, {"--force", OF_INSIDE},
                {"--tensors", OF_STATS | OF_GROWTH}, {"--states", OF_STATS}, {"--csv", OF_STATS}, {"--step", OF_GROWTH},
                {"--by", OF_GROWTH}, {"--noc", OF_GROWTH}, {"--bins", OF_GROWTH}, {"--samples", OF_GROWTH}, {"--seed", OF_GROWTH}};
 
@@ -246,6 +249,7 @@ static const Flag flags[] = {
     {"--tokens", "N", "as many of it, in whole windows (else 1,024)"},
     {"--last", NULL, "the weights of the last step, also where the run kept their average"},
     {"-o", "DIR|FILE.svg", "pictures of all with a page and JSON, or one: of connections, or of --what"},
+    {"--force", NULL, "with -o DIR: write into a folder that holds other files"},
     {"--stats", NULL, "mean, deviation, range, norm, zeros and what is not finite, for each tensor"},
     {"--states", NULL, "with --stats: also what the optimizer keeps"},
     {"--csv", NULL, "with --stats: a table for other programs"},

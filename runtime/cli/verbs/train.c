@@ -55,9 +55,11 @@ static void put_numbers(char *out, size_t size, const char *json, const char *ke
         const char *name = at + strlen(key);
         size_t length = strcspn(name, "\"");
         at = name + length;
+        if (strncmp(at, "\":", 2) != 0)
+            continue;
         char *end;
-        double value = strncmp(at, "\":", 2) == 0 ? strtod(at + 2, &end) : 0;
-        if (strncmp(at, "\":", 2) != 0 || end == at + 2)
+        double value = strtod(at + 2, &end);
+        if (end == at + 2)
             continue;
         int put = snprintf(out + n, size - n, "%s%.*s %.4g", n ? "  " : "", (int)length, name, value);
         if (put < 0 || (size_t)put >= size - n) {
