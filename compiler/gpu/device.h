@@ -60,7 +60,6 @@ uint32_t kernel_loops_inside(const Kernel *k, size_t loop); /* map_threads.c: ho
 
 /* barriers.c: what the part of a row that begins at statement i touches that is not its threads' own, READS and WRITES by thing, is added to
  * `how`; the result: whether it stores what other threads may still have to load. mapped: whose arrays of sums are known. */
-static inline bool kernel_opens(const KStmt *s) { return s->kind == KS_LOOP || s->kind == KS_ROWS || s->kind == KS_PART; }
 size_t kernel_row_things(const Kernel *k);
 bool kernel_row_touches(const Kernel *k, size_t i, const Kernel *mapped, const bool *own, uint8_t *how);
 bool kernel_in_one_place(const Kernel *k, size_t x, size_t y); /* are these buffers tiles that lie in one? */

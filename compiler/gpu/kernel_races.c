@@ -40,7 +40,6 @@ typedef struct Races {
     size_t fault;
 } Races;
 
-static bool is_loop(const KStmt *s) { return s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP; }
 
 static bool same_thread(const Touch *a, const Touch *b)
 {
@@ -255,7 +254,7 @@ static void find_ends(Races *r)
     const Kernel *k = r->k;
     VEC(size_t) open = {0};
     for (size_t i = 0; i < k->stmt.n; i++)
-        if (is_loop(&k->stmt.v[i]))
+        if (kernel_opens(&k->stmt.v[i]))
             vec_push(k->arena, &open, i);
         else if (k->stmt.v[i].kind == KS_END && open.n)
             r->end[open.v[--open.n]] = i;

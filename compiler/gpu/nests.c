@@ -153,7 +153,7 @@ static size_t only_fill(const Kernel *k, size_t loop, int array)
     for (size_t i = loop; i-- > 0 && depth >= 0 && adds == 1;) {
         const KStmt *s = &k->stmt.v[i];
         depth += s->kind == KS_END;
-        depth -= s->kind == KS_LOOP || s->kind == KS_ROWS || s->kind == KS_PART;
+        depth -= kernel_opens(s);
         if (depth == 0 && s->kind == KS_ARRAY_FILL && s->array == array)
             fill = i;
     }

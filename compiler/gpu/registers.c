@@ -59,7 +59,7 @@ static void walk(Lives *l)
         }
         l->in[i] = loop;
         want_all(l, s, i + 1, &of);
-        if (s->kind == KS_LOOP || s->kind == KS_ROWS || s->kind == KS_PART)
+        if (kernel_opens(s))
             loop = i + 1;
     }
 }

@@ -152,71 +152,53 @@ static void put_array(Form *f, int array)
         put_var(f, a->nest.var[i]);
 }
 
+/* The field of a statement that has this letter in kstmts.def. */
+static void put_field(Form *f, const KStmt *s, char field)
+{
+    const KEx *x = kx(f->k, s->ex);
+    switch (field) {
+    case 'v': put_var(f, s->var); break;
+    case 's': put(f, 's', s->simd); break;
+    case 'd':
+        define(f, s->ex);
+        if (x->kind == KX_REDUCE)
+            put(f, 'o', x->op);
+        else
+            put_value(f, s->ex);
+        break;
+    case 'x':
+        if (kstmt_info[s->kind].ex == WRITES)
+            define(f, s->ex);
+        else
+            put_ex(f, s->ex);
+        break;
+    case 'b':
+        put(f, 'o', x->op);
+        put_ex(f, x->in[0]);
+        break;
+    case 't': put_array(f, s->array), put_ix(f, kernel_array_at(f->k, s->array)); break;
+    case 'n': put_array(f, s->array); break;
+    case 'q': put(f, 'a', s->array); break;
+    case 'a': put(f, '@', s->at); break;
+    case 'c': put(f, 'n', s->n_acc); break;
+    case 'r': put_root(f, &f->k->root.v[s->root]); break;
+    default: break; /* accumulators are declared above; kernels with products have no variant class */
+    }
+}
+
 static void put_statement(Form *f, const KStmt *s)
 {
-    const Kernel *k = f->k;
-    const KEx *x = kx(k, s->ex);
     buf_putc(&f->out, '\n');
     put(f, 'S', s->kind);
-    switch (s->kind) {
-    case KS_VAR: put_var(f, s->var); break;
-    case KS_LET:
-        define(f, s->ex);
-        put_value(f, s->ex);
-        break;
-    case KS_PART:
-        put_dim(f, k->rows);
-        for (size_t b = 0; b < k->buffer.n; b++)
-            if (k->buffer.v[b].part >= 0)
+    if (s->kind == KS_PART) { /* what it sets, too */
+        put_dim(f, f->k->rows);
+        for (size_t b = 0; b < f->k->buffer.n; b++)
+            if (f->k->buffer.v[b].part >= 0)
                 put_buffer(f, (uint32_t)b);
-        break;
-    case KS_LOOP:
-        put(f, s->simd ? 'l' : 'L', 0);
-        put_var(f, s->var);
-        break;
-    case KS_ACC:
-        define(f, s->ex);
-        put(f, 'o', x->op);
-        break;
-    case KS_ACC_ADD:
-        put_ex(f, s->ex);
-        put(f, 'o', x->op);
-        put_ex(f, x->in[0]);
-        break;
-    case KS_ARRAY: put_array(f, s->array); break;
-    case KS_ARRAY_FILL:
-        put_array(f, s->array);
-        put(f, 'o', x->op);
-        break;
-    case KS_ARRAY_PUT:
-        put_array(f, s->array);
-        put_ix(f, kernel_array_at(f->k, s->array));
-        put_ex(f, s->ex);
-        break;
-    case KS_ARRAY_ADD:
-        put_array(f, s->array);
-        put_ix(f, kernel_array_at(f->k, s->array));
-        put(f, 'o', x->op);
-        put_ex(f, x->in[0]);
-        break;
-    case KS_ARRAY_GET:
-        define(f, s->ex);
-        put_array(f, s->array);
-        put_ix(f, kernel_array_at(f->k, s->array));
-        break;
-    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT:
-        put(f, 'a', s->array);
-        put(f, '@', s->at);
-        put(f, 'n', s->n_acc);
-        put(f, 'o', x->op);
-        if (s->kind == KS_BATCH_IN)
-            put_ex(f, x->in[0]);
-        if (s->kind == KS_BATCH_OUT)
-            define(f, s->ex);
-        break;
-    case KS_STORE: case KS_SINK: put_root(f, &k->root.v[s->root]); break;
-    default: break; /* rows and ends say nothing more; kernels with products have no variant class */
     }
+    for (const char *p = kstmt_info[s->kind].text; *p; p++)
+        if (*p == '%')
+            put_field(f, s, *++p);
 }
 
 Name kernel_structure(const Kernel *k)

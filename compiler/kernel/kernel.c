@@ -3,6 +3,12 @@
 
 #include <math.h>
 
+enum { _ = 0, R = READS, W = WRITES, RW = READS | WRITES, OPENS = 1, DEVICE = 1 };
+const KStmtInfo kstmt_info[KS_COUNT] = {
+#define KSTMT(kind, text, ex, inputs, element, opens, where) [KS_##kind] = {text, ex, inputs, element, opens, where},
+#include "kstmts.def"
+};
+
 void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim rows)
 {
     *k = (Kernel){.ctx = ctx, .arena = arena, .target = &target_cpu, .rows = rows};

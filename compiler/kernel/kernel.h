@@ -109,35 +109,19 @@ typedef struct KProduct {
 } KProduct;
 enum { PRODUCT_LANES = 8 };
 
-typedef enum KStmtKind {
-    KS_VAR,        /* a quotient or remainder: var */
-    KS_LET,        /* ex */
-    KS_PART,       /* the loop over partitions; sets sinks to their neutral element first */
-    KS_ROWS,       /* the loop over rows; simd */
-    KS_LOOP,       /* var; simd; accs */
-    KS_END,        /* of the innermost open loop */
-    KS_ACC,        /* declare the accumulator of ex */
-    KS_ACC_ADD,    /* accumulator of ex (op)= its in[0] */
-    KS_ARRAY,      /* declare scratch array number `array` */
-    KS_ARRAY_FILL, /* with the neutral element of ex */
-    KS_ARRAY_PUT,  /* array[at] = ex */
-    KS_ARRAY_ADD,  /* array[at] (op)= in[0] of ex */
-    KS_ARRAY_GET,  /* ex = array[at] */
-    KS_BATCH_IN,   /* batch `array`: element `at` = in[0] of ex */
-    KS_BATCH_RUN,  /* the operator of ex on its n_acc elements */
-    KS_BATCH_OUT,  /* ex = element `at` */
-    KS_STORE,      /* root */
-    KS_SINK,       /* root */
-    KS_PRODUCT,    /* number `root` */
-    /* only where many threads share a row (map_threads.c) */
-    KS_BARRIER,    /* of all threads of the row */
-    KS_SUM_NEW,    /* declare the accumulator of root, a sum over rows */
-    KS_WARP,       /* the accumulator (of ex, or of root) = its total over 32 threads */
-    KS_WARP_PUT,   /* this total to slot `at` of the block */
-    KS_WARP_TAKE,  /* the accumulator = the total of slot `at` over all warps */
-    KS_SUM_PUT,    /* the accumulator of root to its place in the partial sum of the partition */
-    KS_ARRAY_GIVE, /* of an array of sums: the totals of each warp to slots `at` and those behind it */
-    KS_ARRAY_TAKE, /* array = these, added up */
+/* How a statement touches something; what is added to is both. */
+enum { READS = 1, WRITES = 2 };
+/* A row of kstmts.def. */
+typedef struct KStmtInfo {
+    const char *text;
+    uint8_t ex, inputs, element; /* READS, WRITES */
+    bool opens;  /* it repeats what follows, up to its KS_END */
+    bool device; /* only where many threads share a row */
+} KStmtInfo;
+
+typedef enum KStmtKind { /* kstmts.def says what each is */
+#define KSTMT(kind, ...) KS_##kind,
+#include "kstmts.def"
     KS_COUNT
 } KStmtKind;
 
@@ -164,6 +148,8 @@ typedef struct KStmt {
     uint32_t at;         /* BATCH: the element */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
 } KStmt;
+extern const KStmtInfo kstmt_info[KS_COUNT]; /* kernel.c */
+static inline bool kernel_opens(const KStmt *s) { return kstmt_info[s->kind].opens; }
 static inline bool kernel_of_array(const KStmt *s) /* does it touch elements of KStmt.array? */
 {
     return s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET || s->kind == KS_ARRAY_FILL;

@@ -458,17 +458,8 @@ static void read_table_line(KernelReader *r)
 
 /* ---- statements ---- */
 
-static void put(KernelReader *r, KStmt s)
-{
-    vec_push(r->k->arena, &r->k->stmt, s);
-}
-
-static int read_array_number(KernelReader *r)
-{
-    return (int)read_below(r, (int64_t)r->k->array.n, "scratch array");
-}
-
-static void read_array(KernelReader *r)
+/* "t0 real over i2, i3", a new one */
+static void read_array(KernelReader *r, KStmt *s)
 {
     Kernel *k = r->k;
     KArray a = {.elements = 1};
@@ -489,97 +480,61 @@ static void read_array(KernelReader *r)
             return;
         }
     }
-    put(r, (KStmt){.kind = KS_ARRAY, .array = (int)k->array.n});
+    s->array = (int)k->array.n;
     vec_push(k->arena, &k->array, a);
 }
 
-/* `add x1 x2` or `add t0 x1 x2`: the body of a reduction. */
-static void read_add(KernelReader *r)
+/* The body of the sum or maximum s->ex. */
+static void read_body(KernelReader *r, const KStmt *s)
 {
-    bool array = reader_accept(&r->t, "t");
     const char *at = r->t.p;
-    KStmt s = {.kind = array ? KS_ARRAY_ADD : KS_ACC_ADD};
-    if (array)
-        s.array = read_array_number(r);
-    s.ex = read_ex(r);
     Ex body = read_ex(r);
     if (r->t.failed)
         return;
-    KEx *x = &r->k->ex.v[s.ex];
+    KEx *x = &r->k->ex.v[s->ex];
     if (x->kind != KX_REDUCE || (x->in[0] && x->in[0] != body))
         wrong(r, at, "expected a sum or maximum that has no other body");
     x->in[0] = body;
     kx_find_needs(r->k, x);
-    put(r, s);
 }
 
-static void read_array_move(KernelReader *r, KStmtKind kind)
+static uint32_t read_place(KernelReader *r, const char **at, Ix *ix)
 {
-    KStmt s = {.kind = kind};
-    reader_expect(&r->t, "t");
-    s.array = read_array_number(r);
-    s.ex = kind == KS_ARRAY_FILL ? read_definition(r) : read_ex(r);
-    put(r, s);
-}
-
-static void read_batch(KernelReader *r, KStmtKind kind)
-{
-    KStmt s = {.kind = kind};
-    reader_expect(&r->t, "v");
-    s.array = (int)read_below(r, 1 << 16, "batch");
-    if (kind != KS_BATCH_RUN) {
-        reader_expect(&r->t, "[");
-        s.at = (uint32_t)read_below(r, 1 << 16, "element");
-        reader_expect(&r->t, "]");
-    }
-    if (kind != KS_BATCH_OUT) {
-        reader_expect(&r->t, "of");
-        s.n_acc = (uint32_t)read_below(r, 1 << 16, "element");
-    }
-    s.ex = kind == KS_BATCH_IN ? read_definition(r) : read_ex(r);
-    put(r, s);
-}
-
-static void read_store(KernelReader *r, KStmtKind kind)
-{
-    Kernel *k = r->k;
-    KStmt s = {.kind = kind};
-    s.root = (uint32_t)read_below(r, (int64_t)k->root.n, "result");
     reader_expect(&r->t, "b");
-    const char *at = r->t.p;
-    uint32_t buffer = (uint32_t)read_below(r, (int64_t)k->buffer.n, "buffer");
-    Ix ix = read_ix(r);
+    *at = r->t.p;
+    uint32_t buffer = (uint32_t)read_below(r, (int64_t)r->k->buffer.n, "buffer");
+    *ix = read_ix(r);
+    return buffer;
+}
+
+static void read_root_place(KernelReader *r, KStmt *s)
+{
+    s->root = (uint32_t)read_below(r, (int64_t)r->k->root.n, "result");
+    const char *at;
+    Ix ix;
+    uint32_t buffer = read_place(r, &at, &ix);
     reader_expect(&r->t, "=");
     Ex value = read_ex(r);
     if (r->t.failed)
         return;
-    KRoot *root = &k->root.v[s.root];
+    KRoot *root = &r->k->root.v[s->root];
     if (root->buffer != buffer || root->value)
         wrong(r, at, "this result belongs into another buffer, or is stored above");
     root->at = ix;
     root->value = value;
-    put(r, s);
 }
 
-static uint32_t read_place(KernelReader *r, Ix *at)
-{
-    reader_expect(&r->t, "b");
-    uint32_t buffer = (uint32_t)read_below(r, (int64_t)r->k->buffer.n, "buffer");
-    *at = read_ix(r);
-    return buffer;
-}
-
-static void read_product(KernelReader *r)
+static void read_product(KernelReader *r, KStmt *s)
 {
     KProduct x = {0};
-    const char *at = r->t.p;
-    x.c = read_place(r, &x.c_at);
+    const char *at = r->t.p, *place;
+    x.c = read_place(r, &place, &x.c_at);
     x.add = reader_accept(&r->t, "+=");
     if (!x.add)
         reader_expect(&r->t, "=");
-    x.a = read_place(r, &x.a_at);
+    x.a = read_place(r, &place, &x.a_at);
     reader_expect(&r->t, "*");
-    x.b = read_place(r, &x.b_at);
+    x.b = read_place(r, &place, &x.b_at);
     KNest over = read_over(r, "over");
     if (!r->t.failed && over.n != 3)
         wrong(r, at, "a product runs over three loops");
@@ -587,65 +542,82 @@ static void read_product(KernelReader *r)
     x.n = over.var[1];
     x.k = over.var[2];
     x.parts = reader_accept(&r->t, "in two parts");
-    put(r, (KStmt){.kind = KS_PRODUCT, .root = (uint32_t)r->k->product.n});
+    s->root = (uint32_t)r->k->product.n;
     vec_push(r->k->arena, &r->k->product, x);
 }
 
-static void read_loop(KernelReader *r)
+static void read_accumulators(KernelReader *r, KStmt *s)
 {
-    Kernel *k = r->k;
-    KStmt s = {.kind = KS_LOOP, .acc = (uint32_t)k->acc.n};
-    s.var = read_var(r);
-    s.simd = reader_accept(&r->t, "simd");
+    s->acc = (uint32_t)r->k->acc.n;
     while (reader_spaces(&r->t), !r->t.failed && *r->t.p == 'x') {
-        vec_push(k->arena, &k->acc, read_ex(r));
-        s.n_acc++;
+        vec_push(r->k->arena, &r->k->acc, read_ex(r));
+        s->n_acc++;
     }
-    put(r, s);
+}
+
+/* The field of a statement that has this letter in kstmts.def; those of a device alone are not read. */
+static void read_field(KernelReader *r, KStmt *s, char field)
+{
+    switch (field) {
+    case 'v': s->var = read_var(r); break;
+    case 's': s->simd = reader_accept(&r->t, "simd"); break;
+    case 'd': s->ex = read_definition(r); break;
+    case 'x': s->ex = read_ex(r); break;
+    case 'b': read_body(r, s); break;
+    case 't':
+        reader_expect(&r->t, "t");
+        s->array = (int)read_below(r, (int64_t)r->k->array.n, "scratch array");
+        break;
+    case 'n': read_array(r, s); break;
+    case 'q':
+        reader_expect(&r->t, "v");
+        s->array = (int)read_below(r, 1 << 16, "batch");
+        break;
+    case 'a': s->at = (uint32_t)read_below(r, 1 << 16, "element"); break;
+    case 'c': s->n_acc = (uint32_t)read_below(r, 1 << 16, "element"); break;
+    case 'r': read_root_place(r, s); break;
+    case 'p': read_product(r, s); break;
+    default: read_accumulators(r, s); break; /* 'A' */
+    }
+}
+
+/* How many characters of a row's text stand here, up to its first field, which is to follow; -1: another statement. */
+static int begins(KernelReader *r, const KStmtInfo *info)
+{
+    size_t n = strcspn(info->text, "%");
+    const char *field = info->text + n, *here = r->t.p + n;
+    if (info->device || strncmp(r->t.p, info->text, n) != 0 || (*field && field[1] == 'd' && n == 0 && *here != 'x') ||
+        (*field && field[1] == 't' && *here != 't'))
+        return -1;
+    return (int)n;
 }
 
 static void read_statement(KernelReader *r)
 {
-    Reader *t = &r->t;
-    reader_spaces(t);
-    if (*t->p == 'x')
-        put(r, (KStmt){.kind = KS_LET, .ex = read_definition(r)});
-    else if (reader_accept(t, "let "))
-        put(r, (KStmt){.kind = KS_VAR, .var = read_var(r)});
-    else if (reader_accept(t, "parts"))
-        put(r, (KStmt){.kind = KS_PART});
-    else if (reader_accept(t, "rows"))
-        put(r, (KStmt){.kind = KS_ROWS, .simd = reader_accept(t, "simd")});
-    else if (reader_accept(t, "loop "))
-        read_loop(r);
-    else if (reader_accept(t, "end"))
-        put(r, (KStmt){.kind = KS_END});
-    else if (reader_accept(t, "acc "))
-        put(r, (KStmt){.kind = KS_ACC, .ex = read_definition(r)});
-    else if (reader_accept(t, "add "))
-        read_add(r);
-    else if (reader_accept(t, "array "))
-        read_array(r);
-    else if (reader_accept(t, "fill "))
-        read_array_move(r, KS_ARRAY_FILL);
-    else if (reader_accept(t, "put "))
-        read_array_move(r, KS_ARRAY_PUT);
-    else if (reader_accept(t, "get "))
-        read_array_move(r, KS_ARRAY_GET);
-    else if (reader_accept(t, "give "))
-        read_batch(r, KS_BATCH_IN);
-    else if (reader_accept(t, "run "))
-        read_batch(r, KS_BATCH_RUN);
-    else if (reader_accept(t, "take "))
-        read_batch(r, KS_BATCH_OUT);
-    else if (reader_accept(t, "store "))
-        read_store(r, KS_STORE);
-    else if (reader_accept(t, "sink "))
-        read_store(r, KS_SINK);
-    else if (reader_accept(t, "product "))
-        read_product(r);
-    else
-        reader_expected(t, "a statement of a kernel");
+    int longest = -1;
+    KStmt s = {0};
+    reader_spaces(&r->t);
+    for (int kind = 0; kind < KS_COUNT; kind++) {
+        int n = begins(r, &kstmt_info[kind]);
+        if (n >= longest && n >= 0) { /* of two, the one that names an array comes later */
+            longest = n;
+            s.kind = (KStmtKind)kind;
+        }
+    }
+    if (longest < 0) {
+        reader_expected(&r->t, "a statement of a kernel");
+        return;
+    }
+    r->t.p += longest;
+    for (const char *t = kstmt_info[s.kind].text + longest; *t && !r->t.failed; t++) {
+        char word[2] = {*t};
+        if (*t == '%')
+            read_field(r, &s, *++t);
+        else if (*t != ' ')
+            reader_expect(&r->t, word);
+    }
+    if (!r->t.failed)
+        vec_push(r->k->arena, &r->k->stmt, s);
 }
 
 /* ---- kernels ---- */

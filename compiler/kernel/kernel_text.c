@@ -298,59 +298,28 @@ static void put_definition(KernelPrinter *p, Ex e)
         buf_printf(p->out, " i=%lld", (long long)x->i);
 }
 
-static void put_array(KernelPrinter *p, const KStmt *s)
+/* "t0 real over i2, i3" */
+static void put_array(KernelPrinter *p, int array)
 {
-    const KArray *a = &p->k->array.v[s->array];
-    switch (s->kind) {
-    case KS_ARRAY:
-        buf_printf(p->out, "array t%d %s", s->array, a->dtype == DT_INT ? "int" : "real");
-        put_over(p, &a->nest);
-        break;
-    case KS_ARRAY_FILL:
-        buf_printf(p->out, "fill t%d ", s->array);
-        put_definition(p, s->ex);
-        break;
-    case KS_ARRAY_ADD:
-        buf_printf(p->out, "add t%d ", s->array);
-        put_ex(p, s->ex);
-        buf_putc(p->out, ' ');
-        put_ex(p, kx(p->k, s->ex)->in[0]);
-        break;
-    default:
-        buf_printf(p->out, "%s t%d ", s->kind == KS_ARRAY_PUT ? "put" : "get", s->array);
-        put_ex(p, s->ex);
-        break;
-    }
+    const KArray *a = &p->k->array.v[array];
+    buf_printf(p->out, "t%d %s", array, a->dtype == DT_INT ? "int" : "real");
+    put_over(p, &a->nest);
 }
 
-static void put_batch(KernelPrinter *p, const KStmt *s)
+/* "0 b1[{64}*r + i2] = x4" */
+static void put_root(KernelPrinter *p, uint32_t root)
 {
-    const char *word = s->kind == KS_BATCH_IN ? "give" : s->kind == KS_BATCH_RUN ? "run" : "take";
-    buf_printf(p->out, "%s v%d", word, s->array);
-    if (s->kind != KS_BATCH_RUN)
-        buf_printf(p->out, "[%u]", s->at);
-    if (s->kind != KS_BATCH_OUT)
-        buf_printf(p->out, " of %u", s->n_acc);
-    buf_putc(p->out, ' ');
-    if (s->kind == KS_BATCH_IN)
-        put_definition(p, s->ex);
-    else
-        put_ex(p, s->ex);
-}
-
-static void put_store(KernelPrinter *p, const KStmt *s)
-{
-    const KRoot *r = &p->k->root.v[s->root];
-    buf_printf(p->out, "%s %u b%u", s->kind == KS_STORE ? "store" : "sink", s->root, r->buffer);
+    const KRoot *r = &p->k->root.v[root];
+    buf_printf(p->out, "%u b%u", root, r->buffer);
     put_ix(p, r->at);
     buf_puts(p->out, " = ");
     put_ex(p, r->value);
 }
 
-/* "product b7[{128}*i2 + i3] = b2[{64}*i2 + i4] * b5[{128}*i4 + i3] over i2, i3, i4" */
+/* "b7[{128}*i2 + i3] = b2[{64}*i2 + i4] * b5[{128}*i4 + i3] over i2, i3, i4" */
 static void put_product(KernelPrinter *p, const KProduct *x)
 {
-    buf_printf(p->out, "product b%u", x->c);
+    buf_printf(p->out, "b%u", x->c);
     put_ix(p, x->c_at);
     buf_printf(p->out, " %s b%u", x->add ? "+=" : "=", x->a);
     put_ix(p, x->a_at);
@@ -366,18 +335,6 @@ static void put_product(KernelPrinter *p, const KProduct *x)
     }
     buf_puts(p->out, x->parts ? " in two parts" : "");
     buf_puts(p->out, x->together == 2 ? " of two rows" : x->together ? " of four rows" : "");
-}
-
-static void put_loop(KernelPrinter *p, const KStmt *s)
-{
-    buf_puts(p->out, s->kind == KS_ROWS ? "rows" : "loop ");
-    if (s->kind == KS_LOOP)
-        put_var(p, s->var);
-    buf_puts(p->out, s->simd ? " simd" : "");
-    for (uint32_t i = 0; i < s->n_acc; i++) {
-        buf_putc(p->out, ' ');
-        put_ex(p, p->k->acc.v[s->acc + i]);
-    }
 }
 
 /* ---- what threads of a device do ---- */
@@ -430,54 +387,45 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
         buf_printf(p->out, " unroll %u", s->unroll);
 }
 
-/* Totals of an accumulator, `x3`, or of a sum over rows, `root 0`, over the threads of a row. */
-static void put_together(KernelPrinter *p, const KStmt *s)
+/* The field of a statement that has this letter in kstmts.def. */
+static void put_field(KernelPrinter *p, const KStmt *s, char field)
 {
-    buf_puts(p->out, s->kind == KS_SUM_NEW ? "acc of" : s->kind == KS_SUM_PUT ? "store sum of" :
-                     s->kind == KS_WARP ? "total of warp" : s->kind == KS_WARP_PUT ? "give to warps" : "total of warps");
-    if (s->ex) {
-        buf_putc(p->out, ' ');
-        put_ex(p, s->ex);
-    } else {
-        buf_printf(p->out, " root %u", s->root);
+    switch (field) {
+    case 'v': put_var(p, s->var); break;
+    case 's': buf_puts(p->out, s->simd ? " simd" : ""); break;
+    case 'd': put_definition(p, s->ex); break;
+    case 'x': put_ex(p, s->ex); break;
+    case 'b': put_ex(p, kx(p->k, s->ex)->in[0]); break;
+    case 't': buf_printf(p->out, "t%d", s->array); break;
+    case 'n': put_array(p, s->array); break;
+    case 'q': buf_printf(p->out, "v%d", s->array); break;
+    case 'a': buf_printf(p->out, "%u", s->at); break;
+    case 'c': buf_printf(p->out, "%u", s->n_acc); break;
+    case 'r': put_root(p, s->root); break;
+    case 'p': put_product(p, &p->k->product.v[s->root]); break;
+    case 'A':
+        for (uint32_t i = 0; i < s->n_acc; i++) {
+            buf_putc(p->out, ' ');
+            put_ex(p, p->k->acc.v[s->acc + i]);
+        }
+        break;
+    case 'g':
+        if (s->ex)
+            put_ex(p, s->ex);
+        else
+            buf_printf(p->out, "root %u", s->root);
+        break;
+    default: vwn_bug(p->k->ctx, "kstmts.def names a field `%c` that no text is known for", field);
     }
-    if (s->kind == KS_WARP_PUT || s->kind == KS_WARP_TAKE)
-        buf_printf(p->out, " in slot %u", s->at);
 }
 
 static void put_stmt(KernelPrinter *p, const KStmt *s)
 {
-    switch (s->kind) {
-    case KS_VAR:
-        buf_puts(p->out, "let ");
-        put_var(p, s->var);
-        break;
-    case KS_LET: put_definition(p, s->ex); break;
-    case KS_PART: buf_puts(p->out, "parts"); break;
-    case KS_ROWS: case KS_LOOP: put_loop(p, s); break;
-    case KS_END: buf_puts(p->out, "end"); break;
-    case KS_ACC:
-        buf_puts(p->out, "acc ");
-        put_definition(p, s->ex);
-        break;
-    case KS_ACC_ADD:
-        buf_puts(p->out, "add ");
-        put_ex(p, s->ex);
-        buf_putc(p->out, ' ');
-        put_ex(p, kx(p->k, s->ex)->in[0]);
-        break;
-    case KS_ARRAY: case KS_ARRAY_FILL: case KS_ARRAY_PUT: case KS_ARRAY_ADD: case KS_ARRAY_GET:
-        put_array(p, s);
-        break;
-    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: put_batch(p, s); break;
-    case KS_STORE: case KS_SINK: put_store(p, s); break;
-    case KS_PRODUCT: put_product(p, &p->k->product.v[s->root]); break;
-    case KS_BARRIER: buf_puts(p->out, "barrier"); break;
-    case KS_ARRAY_GIVE: buf_printf(p->out, "give sums of t%d to warps in slot %u", s->array, s->at); break;
-    case KS_ARRAY_TAKE: buf_printf(p->out, "store sums of warps in t%d from slot %u", s->array, s->at); break;
-    case KS_SUM_NEW: case KS_SUM_PUT: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: put_together(p, s); break;
-    default: vwn_bug(p->k->ctx, "a statement of a kernel that no text is known for"); break;
-    }
+    for (const char *t = kstmt_info[s->kind].text; *t; t++)
+        if (*t == '%')
+            put_field(p, s, *++t);
+        else
+            buf_putc(p->out, *t);
     put_sharing(p, s);
 }
 
@@ -499,7 +447,7 @@ void kernel_print(Buf *out, const Kernel *k)
         buf_printf(out, "%*s", depth > 0 ? depth * 2 : 0, "");
         put_stmt(&p, s);
         buf_putc(out, '\n');
-        depth += s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP;
+        depth += kernel_opens(s);
     }
 }
 

@@ -82,34 +82,35 @@ static void touch_product(const Toucher *t, const KProduct *p)
     }
 }
 
+/* What the field of this letter names, but for ex and what it is made of. */
+static void touch_field(const Toucher *t, const KStmt *s, char field, int how)
+{
+    switch (field) {
+    case 'v':
+        touch(t, OF_VAR, (uint32_t)s->var, how, 0);
+        read_place(t, ix_info(t->k->ix, s->var)->base);
+        break;
+    case 't': touch_array(t, s->array, how); break;
+    case 'q': touch(t, OF_BATCH, (uint32_t)s->array, how, 0); break;
+    case 'r': touch_root(t, &t->k->root.v[s->root], how); break;
+    case 'p': touch_product(t, &t->k->product.v[s->root]); break;
+    default: break;
+    }
+}
+
 void kernel_touches(const Kernel *k, const KStmt *s, KTouches *out)
 {
     const Toucher t = {k, out};
-    switch (s->kind) {
-    case KS_VAR:
-        touch(&t, OF_VAR, (uint32_t)s->var, WRITES, 0);
-        read_place(&t, ix_info(k->ix, s->var)->base);
-        return;
-    case KS_LET: read_inputs(&t, s->ex), touch_value(&t, s->ex, WRITES); return;
-    case KS_ACC: touch_value(&t, s->ex, WRITES); return;
-    case KS_ACC_ADD: read_inputs(&t, s->ex), touch_value(&t, s->ex, READS | WRITES); return;
-    case KS_ARRAY_FILL: touch_array(&t, s->array, WRITES); return;
-    case KS_ARRAY_PUT: touch_value(&t, s->ex, READS), touch_array(&t, s->array, WRITES); return;
-    case KS_ARRAY_ADD: read_inputs(&t, s->ex), touch_array(&t, s->array, READS | WRITES); return;
-    case KS_ARRAY_GET: touch_array(&t, s->array, READS), touch_value(&t, s->ex, WRITES); return;
-    case KS_BATCH_IN: read_inputs(&t, s->ex), touch(&t, OF_BATCH, (uint32_t)s->array, WRITES, 0); return;
-    case KS_BATCH_RUN: touch(&t, OF_BATCH, (uint32_t)s->array, READS | WRITES, 0); return;
-    case KS_BATCH_OUT: touch(&t, OF_BATCH, (uint32_t)s->array, READS, 0), touch_value(&t, s->ex, WRITES); return;
-    case KS_STORE: touch_root(&t, &k->root.v[s->root], WRITES); return;
-    case KS_SINK: touch_root(&t, &k->root.v[s->root], READS | WRITES); return;
-    case KS_PRODUCT: touch_product(&t, &k->product.v[s->root]); return;
-    case KS_WARP: case KS_WARP_TAKE: touch_value(&t, s->ex, READS | WRITES); return;
-    case KS_WARP_PUT: touch_value(&t, s->ex, READS); return;
-    case KS_ARRAY_GIVE: touch_array(&t, s->array, READS); return;
-    case KS_ARRAY_TAKE: touch_array(&t, s->array, WRITES); return;
-    case KS_PART: case KS_ROWS: case KS_LOOP: case KS_END: case KS_ARRAY: case KS_BARRIER: case KS_SUM_NEW: case KS_SUM_PUT:
-    case KS_COUNT: return;
-    }
+    const KStmtInfo *info = &kstmt_info[s->kind];
+    if (info->inputs)
+        read_inputs(&t, s->ex);
+    if (info->ex & READS)
+        touch_value(&t, s->ex, info->ex);
+    for (const char *p = info->text; info->element && *p; p++)
+        if (*p == '%')
+            touch_field(&t, s, p[1], info->element);
+    if (info->ex == WRITES)
+        touch_value(&t, s->ex, WRITES);
 }
 
 static bool declares(const Kernel *k, size_t from, size_t to, Ex sum)

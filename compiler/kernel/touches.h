@@ -7,8 +7,6 @@
 /* What can be touched. An accumulator is the value that it becomes. */
 typedef enum KThing { OF_VALUE, OF_VAR, OF_ARRAY, OF_BATCH, OF_BUFFER } KThing;
 
-enum { READS = 1, WRITES = 2 }; /* what is added to is both */
-
 typedef struct KTouch {
     uint8_t thing, how; /* KThing; READS, WRITES */
     uint32_t number;    /* Ex, IVar, array, batch, buffer */

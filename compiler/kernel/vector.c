@@ -83,9 +83,8 @@ size_t kernel_loop_end(const Kernel *k, size_t loop)
 {
     int depth = 0;
     for (size_t i = loop;; i++) {
-        KStmtKind kind = k->stmt.v[i].kind;
-        depth += kind == KS_LOOP || kind == KS_ROWS || kind == KS_PART;
-        depth -= kind == KS_END;
+        depth += kernel_opens(&k->stmt.v[i]);
+        depth -= k->stmt.v[i].kind == KS_END;
         if (depth == 0)
             return i;
     }

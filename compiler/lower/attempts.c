@@ -187,7 +187,7 @@ static int scattered(const Kernel *k)
     IVar lane[NEST_MAX + 3] = {0};
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];
-        if (s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP) {
+        if (kernel_opens(s)) {
             depth++;
             n[depth] = 0;
             lane[depth] = !s->simd || s->vector ? 0 : s->kind == KS_ROWS ? k->row : s->var;

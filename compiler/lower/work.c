@@ -111,7 +111,7 @@ static PlanWork count(Count c)
     double rows = (double)ix_dim_at(k->ix, k->rows);
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];
-        if (s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP)
+        if (kernel_opens(s))
             open_loop(&c, s, rows);
         else if (s->kind == KS_END)
             c.depth--;

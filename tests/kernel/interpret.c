@@ -297,15 +297,10 @@ static void run_product(Run *r, const KProduct *x)
         }
 }
 
-static bool opens(const KStmt *s)
-{
-    return s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP;
-}
-
 static void run_block(Run *r, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) {
-        if (!opens(&r->k->stmt.v[i])) {
+        if (!kernel_opens(&r->k->stmt.v[i])) {
             if (r->k->stmt.v[i].kind == KS_PRODUCT)
                 run_product(r, &r->k->product.v[r->k->stmt.v[i].root]);
             else
@@ -324,7 +319,7 @@ static void find_ends(Run *r)
     size_t open[NEST_MAX + 3], n = 0;
     r->end = NEW_ARRAY(r->arena, size_t, r->k->stmt.n + 1);
     for (size_t i = 0; i < r->k->stmt.n; i++) {
-        if (opens(&r->k->stmt.v[i]))
+        if (kernel_opens(&r->k->stmt.v[i]))
             open[n++] = i;
         else if (r->k->stmt.v[i].kind == KS_END)
             r->end[open[--n]] = i;

@@ -19,7 +19,7 @@ static const CudaText *two(void)
 
 /* Builds two kernels with the cache of a folder; counts what was found and compiled. */
 static Status build_two(const char *folder, const char *arch, const char *prelude, int *cached,
-                        int *compiled, char note[256])
+                        int *compiled, char note[CACHE_NOTE])
 {
     Ctx *ctx = ctx_new(NULL);
     Nvrtc n;
@@ -38,7 +38,7 @@ static Status build_two(const char *folder, const char *arch, const char *prelud
     }
     *compiled = (int)b.compiled;
     if (note)
-        snprintf(note, 256, "%s", cache.note);
+        snprintf(note, CACHE_NOTE, "%s", cache.note);
     cache_close(&cache);
     ctx_free(ctx);
     return status;
@@ -47,7 +47,7 @@ static Status build_two(const char *folder, const char *arch, const char *prelud
 static bool counts(const char *folder, int cached, int compiled)
 {
     int found, made;
-    char note[256];
+    char note[CACHE_NOTE];
     Status status = build_two(folder, "sm_80", NULL, &found, &made, note);
     bool good = status == ST_OK && found == cached && made == compiled && !note[0];
     if (!good)
@@ -100,7 +100,7 @@ static void test_at_once(Harness *h, const char *folder)
 static bool note_says(const char *folder, const char *part)
 {
     int found, made;
-    char note[256];
+    char note[CACHE_NOTE];
     return build_two(folder, "sm_80", NULL, &found, &made, note) == ST_OK && made == 2 &&
            strstr(note, part);
 }
