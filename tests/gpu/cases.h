@@ -3,7 +3,7 @@
  * In:  nothing.     Out: the parts of a case. Behind CASES_MARK a file is entries, each behind its
  *      length: some bytes (CASE_BYTES), or a CaseHead (CASE_LAUNCH) with its regions, its buffers, addresses that
  *      lie in its memory, the integers, the numbers, the tensor maps. A region says where in the file its bytes lie, before the launch and,
- *      when it is written, after it.
+ *      when it is written, after it; and by how much what a GPU writes may differ.
  * The one idea: memory is kept by region, not by argument, so arguments that share memory share it
  * when they are launched again; and what one launch writes and another reads is kept once. Numbers
  * lie as x86-64 has them.
@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define CASES_MARK "vwn cases 5\n"
+#define CASES_MARK "vwn cases 6\n"
 
 typedef enum CaseKind { CASE_BYTES = 1, CASE_LAUNCH = 2 } CaseKind;
 typedef struct CaseEntry {
@@ -24,12 +24,13 @@ typedef struct CaseHead {
     char kernel[64], where[128]; /* its name; the program and module that it was launched for */
     int64_t rows, blocks;
     uint64_t shared; /* bytes */
-    uint32_t n_region, n_buffer, n_place, n_int, n_number, n_map;
+    uint32_t threads, n_region, n_buffer, n_place, n_int, n_number, n_map, unused;
 } CaseHead;
 
 typedef enum CaseType { CASE_REAL, CASE_INTEGER, CASE_BF16, CASE_FP16 } CaseType;
 typedef struct CaseRegion {
     uint64_t bytes, before, after; /* places in the file; after: of a written one */
+    double most;                   /* that a number may differ by; integers must not */
     uint32_t type;                 /* CaseType */
     uint32_t written;
 } CaseRegion;

@@ -1,357 +1,243 @@
-/* make_cases.c - every kernel of the examples, launched by the emulator, as files for run_kernels.c.
+/* make_cases.c - every kernel of the examples, launched by the emulator and compiled by NVRTC, as files for run_kernels.c.
  *
- *     make_cases FOLDER [NAME...]
+ *     make_cases FOLDER [--jobs N] [--cache FOLDER] [--arch ARCH]... [NAME...]
+ *     make_cases --compile FOLDER/NN ARCH        the machine code of what FOLDER/NN/k_*.cu are now
  *
- * In:  sources of tests/support/examples.h, models of tests/support/models.h and wide ones, all or those named; parameters,
- *      gradients and moments at random.
- * Out: FOLDER/NN/cases.bin and FOLDER/NN/kernels.cu for each source that has a kernel which those
- *      before it have not; FOLDER/NN-sm_90a with those that only that architecture takes; a line for each.
- * The one idea: the emulator is a backend; one that stands before it writes down what it is given
- * and what comes of it.
+ * In:  sources of tests/support/examples.h, models of tests/support/models.h and those of wide.h, all or those named; parameters,
+ *      gradients and moments at random. Architectures: sm_80 and sm_90a, or those named.
+ * Out: FOLDER/NN for each source that has a kernel which those before it have not, NN-sm_90a for what only programs of that
+ *      architecture have: cases.bin, the text of each kernel, ARCH/N.cubin and ARCH.list, a line `kernel cubin registers frame
+ *      spilled shared` each; FOLDER/prelude.cu. A line for each on stdout.
+ * The one idea: a folder's key is a hash of all that it is made of, so what has not changed is not made again.
  */
+#define _GNU_SOURCE
 #include "support/examples.h"
 
+#include <ftw.h>
+#include <glob.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "cases.h"
-#include "compiler/export/export_build.h"
-#include "emu/backend_emu.h"
+#include "record.h"
+#include "runtime/cuda/nvrtc.h"
 #include "runtime/exec/exec.h"
+#include "wide.h"
 
-enum { ROWS_B = 3, ROWS_T = 11, WIDE_T = 150, PLANS = 8, SEEN = 8192 };
+enum { ROWS_B = 3, ROWS_T = 11, ITEMS = 256, ARCHS = 4, PROGRAMS = 5, JOBS = 16 };
 enum { SCALE = 256 }; /* gradients of the few positions are numbers of fp16, none near its end */
 
-typedef struct Recorder {
-    Backend base;
-    Backend *emu;
-    Ctx *ctx;
-    const char *program, *folder;
-    FILE *out;   /* NULL: no case yet */
-    uint64_t at; /* bytes written */
-    Map blob;    /* hash of bytes -> where they lie */
+/* Another one where this file fills, runs or writes otherwise: part of every key. */
+#define MADE_AS "1"
+
+/* What takes most of the room, with less of what it has many of. */
+static const struct {
+    const char *name;
+    int64_t B;
+} fewer[] = {{"vwn x8, moe", 1}, {"mamba-2", 1}, {"delta attention", 1}};
+
+typedef struct Item {
+    Source source;
+    int64_t B, T;
+    bool sm_90a, wide; /* wide: numbers of 16 bits alone, since they are many */
+    char name[16], key[65];
+    VEC(Name) kernel; /* that no item before it has */
+} Item;
+
+/* What the processes that make items share. */
+typedef struct Made {
+    atomic_size_t next;
     struct {
-        const Module *module;
-        const Plan *plan;
-        size_t next; /* the launch that comes next */
-    } known[PLANS];
-    size_t n_known;
-    VEC(const PlanKernel *) kernel; /* of this source */
-    const char *prelude;
-    size_t prelude_length;
-} Recorder;
+        bool good, kept;
+        double seconds;
+        int64_t bytes;
+        int loose;
+    } item[ITEMS];
+} Made;
 
-/* The names of all kernels that have a case. */
-static char seen[SEEN][64];
-static size_t n_seen;
+static struct {
+    Ctx *ctx; /* of what lasts */
+    const char *folder, *cache, *arch[ARCHS];
+    size_t n_arch, n_item, jobs, kernels;
+    Item item[ITEMS];
+    Map seen; /* kernels of all items */
+    Made *made;
+} all;
 
-static Recorder *recorder_of(Backend *b)
+/* ---- files ---- */
+
+static const char *in_folder(Ctx *ctx, const Item *x, const char *name)
 {
-    return (Recorder *)b;
+    return arena_printf(ctx->program, "%s/%s.new/%s", all.folder, x->name, name);
 }
 
-static Status passed_on(Backend *b, Status status)
+static void write_file(Ctx *ctx, const char *path, const void *bytes, size_t n)
 {
-    memcpy(b->why, recorder_of(b)->emu->why, sizeof b->why);
-    return status;
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(bytes, 1, n, f) != n || fclose(f) != 0)
+        vwn_bug(ctx, "%s could not be written", path);
 }
 
-/* ---- a case ---- */
-
-typedef struct CallRegion {
-    uint32_t buffer; /* of the plan */
-    const char *at;
-    CaseRegion is;
-} CallRegion;
-
-static bool is_new(const char *name)
+static int64_t bytes_below;
+static int add_bytes(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
-    for (size_t i = 0; i < n_seen; i++)
-        if (!strcmp(seen[i], name))
-            return false;
-    return true;
+    (void)path, (void)kind, (void)at;
+    bytes_below += S_ISREG(st->st_mode) ? st->st_size : 0;
+    return 0;
 }
 
-static CaseType type_of(const PlanBuffer *x)
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
-    if (x->dtype == DT_INT)
-        return CASE_INTEGER;
-    return x->half == HALF_BF16 ? CASE_BF16 : x->half == HALF_FP16 ? CASE_FP16 : CASE_REAL;
+    (void)st, (void)kind, (void)at;
+    return remove(path);
 }
 
-/* The region of buffer k of the launch, which begins at `at`. */
-static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const void *at,
-                        CallRegion *region, size_t *n)
+static void remove_folder(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+
+static void add_file(Sha256 *s, const char *path)
 {
-    const PlanBuffer *x = &plan->buffer[l->buffer[k]];
-    size_t i = 0;
-    while (i < *n && region[i].buffer != l->buffer[k])
-        i++;
-    if (i == *n)
-        region[(*n)++] = (CallRegion){.buffer = l->buffer[k],
-                                  .at = (const char *)at - l->shift[k],
-                                  .is = {.bytes = x->bytes,
-                                         .type = type_of(x)}};
-    region[i].is.written |= l->writes[k];
-    return i;
+    char bytes[4096];
+    FILE *f = fopen(path, "rb");
+    for (size_t n; f && (n = fread(bytes, 1, sizeof bytes, f)) > 0;)
+        sha256_add(s, bytes, n);
+    if (f)
+        fclose(f);
 }
 
-static void put(Recorder *r, const void *bytes, size_t n)
+/* ---- programs of a source ---- */
+
+typedef struct Part {
+    const char *name;
+    Graph *g;
+    Half half;
+} Part;
+
+/* The gradient, of a scaled loss where the step computes in fp16. */
+static Graph *gradient_in(Ctx *ctx, const Unit *u, Half half)
 {
-    if (n && fwrite(bytes, 1, n, r->out) != n)
-        vwn_bug(r->ctx, "a case could not be written");
-    r->at += n;
+    Train t = *u->train;
+    t.compute = half;
+    return step_gradient(u->model, &t, true, ctx->program);
 }
 
-/* Where these bytes lie in the file: once. */
-static uint64_t put_bytes(Recorder *r, const char *bytes, uint64_t n)
+static void find_parts(Ctx *ctx, const Unit *u, const Item *x, Part part[PROGRAMS])
 {
-    uint64_t h = 0xcbf29ce484222325u ^ n;
-    for (uint64_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)bytes[i]) * 0x100000001b3u;
-    void **slot = map_at(&r->blob, (uintptr_t)h);
-    if (*slot)
-        return (uint64_t)(uintptr_t)*slot;
-    put(r, &(CaseEntry){CASE_BYTES, n}, sizeof(CaseEntry));
-    *slot = (void *)(uintptr_t)r->at;
-    put(r, bytes, n);
-    return (uint64_t)(uintptr_t)*slot;
+    const Part is[PROGRAMS] = {{"train", u->train ? gradient_in(ctx, u, HALF_NONE) : NULL, HALF_NONE},
+                               {"train in bf16", u->train ? gradient_in(ctx, u, HALF_NONE) : NULL, HALF_BF16},
+                               {"train in fp16", u->train ? gradient_in(ctx, u, HALF_FP16) : NULL, HALF_FP16},
+                               {"update", u->train ? step_update(u->model, u->train, ctx->program) : NULL, HALF_NONE},
+                               {"eval", step_evaluate(u->model, ctx->program), HALF_NONE}};
+    memcpy(part, is, sizeof is);
+    for (int i = 0; i < PROGRAMS; i++)
+        if (x->wide && !part[i].half)
+            part[i].g = NULL;
 }
 
-static void open_file(Recorder *r)
+/* Pictures are large: one of them has rows enough. */
+static bool reads_pictures(const Graph *g)
 {
-    const char *path = arena_printf(r->ctx->program, "%s/cases.bin", r->folder);
-    mkdir(r->folder, 0777);
-    r->out = fopen(path, "wb");
-    if (!r->out)
-        vwn_bug(r->ctx, "%s could not be written", path);
-    map_init(&r->blob, r->ctx->program);
-    put(r, CASES_MARK, strlen(CASES_MARK));
+    for (size_t i = 0; i < g->ext.n; i++)
+        if (g->ext.v[i].kind == EXT_INPUT && g->ext.v[i].dtype == DT_REAL)
+            return true;
+    return false;
 }
 
-typedef struct Arguments {
-    const int64_t *n;
-    const double *s;
-    CaseBuffer *buffer;
-    CallRegion *region;
-    CasePlace *place;
-    size_t n_region, n_place;
-} Arguments;
-
-static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const Arguments *a)
+static ProgramOptions options_of(const Item *x, const Part *p)
 {
-    const int64_t *n = a->n;
-    const PlanKernel *k = &plan->kernel[l->kernel];
-    CaseMap *map = NEW_ARRAY(r->ctx->program, CaseMap, k->n_map + 1u);
-    for (uint32_t i = 0; i < k->n_map; i++) {
-        map[i] = (CaseMap){.buffer = l->map[i].buffer, .type = type_of(&plan->buffer[l->buffer[l->map[i].buffer]])};
-        memcpy(map[i].extent, l->map[i].extent, sizeof map[i].extent);
-        memcpy(map[i].stride, l->map[i].stride, sizeof map[i].stride);
-        memcpy(map[i].box, l->map[i].box, sizeof map[i].box);
+    return (ProgramOptions){.name = p->name, .B = reads_pictures(p->g) ? 1 : x->B, .T = x->T, .half = p->half};
+}
+
+/* ---- what there is to make ---- */
+
+static Unit *unit_of(Ctx *ctx, const Item *x)
+{
+    return load_text(ctx, example_text(ctx, &x->source), x->source.v.set);
+}
+
+static void add_makers(Ctx *ctx, Sha256 *s, const Item *x)
+{
+    /* Those of sm_90a's own instructions come last. */
+    static const char *const makers[] = {"emu/cuemu.h", "emu/backend_emu.c", "emu/emu_compile.c", "gpu/record.c", "gpu/cases.h",
+                                         "emu/warpgroup.h", "emu/mbarrier.h", "emu/map.h"};
+    const size_t n = COUNT_OF(makers) - (x->sm_90a ? 0 : 3);
+    Nvrtc nvrtc;
+    char why[512];
+    for (size_t i = 0; i < n; i++)
+        add_file(s, arena_printf(ctx->program, "%s/tests/%s", VWN_SOURCE_DIR, makers[i]));
+    sha256_add_string(s, MADE_AS, strlen(MADE_AS));
+    const char *id = nvrtc_open(ctx, &nvrtc, why) ? nvrtc.build_id : why;
+    sha256_add_string(s, id, strlen(id));
+    for (size_t i = 0; i < all.n_arch; i++)
+        sha256_add_string(s, all.arch[i], strlen(all.arch[i]));
+    for (size_t i = 0; i < x->kernel.n; i++)
+        sha256_add_string(s, x->kernel.v[i], strlen(x->kernel.v[i]));
+}
+
+static void look(Ctx *ctx, void *arg)
+{
+    Item *x = arg;
+    Unit *u = unit_of(ctx, x);
+    Part part[PROGRAMS];
+    Recorder r;
+    record_start(&r, ctx, NULL, NULL);
+    r.base.target = x->sm_90a ? &target_sm_90a : &target_gpu;
+    find_parts(ctx, u, x, part);
+    for (size_t i = 0; i < PROGRAMS; i++) {
+        BuildReport report;
+        if (!part[i].g)
+            continue;
+        const ProgramOptions how = options_of(x, &part[i]);
+        Store *s = store_new(ctx, &r.base);
+        if (program_prepare(s, part[i].g, &how, &report) != ST_OK)
+            vwn_bug(ctx, "%s: %s", part[i].name, report.why);
+        store_free(s);
     }
-    CaseHead head = {.rows = l->rows,
-                     .blocks = plan_blocks(&k->grid, l->rows),
-                     .shared = plan_shared_bytes(&k->grid, n),
-                     .n_region = (uint32_t)a->n_region,
-                     .n_buffer = l->n_buffer,
-                     .n_place = (uint32_t)a->n_place,
-                     .n_int = l->n_int,
-                     .n_number = l->n_scalar,
-                     .n_map = k->n_map};
-    CaseEntry entry = {CASE_LAUNCH, sizeof head + a->n_region * sizeof a->region->is + l->n_buffer * sizeof *a->buffer +
-                                        a->n_place * sizeof *a->place + l->n_int * sizeof *n +
-                                        l->n_scalar * sizeof *a->s + k->n_map * sizeof *map};
-    snprintf(head.kernel, sizeof head.kernel, "%s", k->name);
-    snprintf(head.where, sizeof head.where, "%s, %s", r->program, l->name ? l->name : "");
-    put(r, &entry, sizeof entry);
-    put(r, &head, sizeof head);
-    for (size_t i = 0; i < a->n_region; i++)
-        put(r, &a->region[i].is, sizeof a->region[i].is);
-    put(r, a->buffer, l->n_buffer * sizeof *a->buffer);
-    put(r, a->place, a->n_place * sizeof *a->place);
-    put(r, n, l->n_int * sizeof *n);
-    put(r, a->s, l->n_scalar * sizeof *a->s);
-    put(r, map, k->n_map * sizeof *map);
+    for (size_t i = 0; i < r.met.n; i++) {
+        Name name = name_str(all.ctx, r.met.v[i]->name);
+        void **slot = map_at(&all.seen, (uintptr_t)name);
+        if (!*slot)
+            vec_push(all.ctx->program, &x->kernel, name);
+        *slot = x;
+    }
+    add_makers(ctx, &r.hash, x);
+    sha256_hex(&r.hash, x->key);
+    if (r.prelude && x->kernel.n)
+        write_file(ctx, arena_printf(ctx->program, "%s/prelude.cu", all.folder), r.prelude, r.prelude_length);
+    record_end(&r);
 }
 
-/* The plan does not outlive its program. */
-static void keep_kernel(Recorder *r, const Plan *plan, const PlanKernel *k)
+static bool is_made(const Item *x)
 {
-    Arena *a = r->ctx->program;
-    PlanKernel *mine = NEW(a, PlanKernel);
-    *mine = *k;
-    mine->text = arena_copy(a, k->text, k->length);
-    mine->where = k->where ? arena_copy(a, k->where, strlen(k->where)) : NULL;
-    vec_push(a, &r->kernel, mine);
-    r->prelude = arena_copy(a, plan->device_prelude, plan->device_prelude_length);
-    r->prelude_length = plan->device_prelude_length;
+    char path[600], key[65] = "";
+    snprintf(path, sizeof path, "%.500s/%s/key", all.folder, x->name);
+    FILE *f = fopen(path, "rb");
+    bool same = f && fread(key, 1, 64, f) == 64 && !strcmp(key, x->key);
+    if (f)
+        fclose(f);
+    return same;
 }
 
-/* Addresses in memory: those of the launch's buffers, and, in a list that others read too, of what they touch. */
-static void find_places(Recorder *r, const Plan *plan, const Launch *l, Arguments *a)
+static bool add_item(size_t number, Item is)
 {
-    Arena *arena = r->ctx->program;
-    size_t list = 0;
-    a->place = NEW_ARRAY(arena, CasePlace, plan->n_number + 1);
-    while (list < a->n_region && a->region[list].buffer != plan->numbers)
-        list++;
-    if (!l->items || list == a->n_region)
-        return;
-    const uint64_t *address = (const uint64_t *)(const void *)a->region[list].at;
-    for (uint32_t k = l->n_buffer; k < l->n_touched; k++)
-        for (size_t i = 0; i < plan->n_number; i++) {
-            const PlanNumber *x = &plan->number[i];
-            if (x->kind == INT_PLACE && x->buffer == l->buffer[k] && x->bits == l->shift[k])
-                region_of(plan, l, k, (const void *)(uintptr_t)address[i], a->region, &a->n_region);
-        }
-    for (size_t i = 0; i < plan->n_number; i++)
-        for (size_t k = 0; plan->number[i].kind == INT_PLACE && k < a->n_region; k++)
-            if (a->region[k].buffer == plan->number[i].buffer)
-                a->place[a->n_place++] = (CasePlace){list, 8 * i, {k, plan->number[i].bits}};
+    Item *x = &all.item[all.n_item];
+    *x = is;
+    snprintf(x->name, sizeof x->name, "%02zu%s", number, is.sm_90a ? "-sm_90a" : "");
+    Ctx *ctx = ctx_new(NULL);
+    bool ok = guarded(ctx, look, x);
+    ctx_free(ctx);
+    if (!ok)
+        printf("%-10s %-24s FAILED\n", x->name, x->source.v.name);
+    else if (x->kernel.n) {
+        all.made->item[all.n_item].kept = is_made(x);
+        all.kernels += x->kernel.n;
+        all.n_item++;
+    }
+    return ok;
 }
 
-static Status record(Backend *b, Module *m, const Plan *plan, const Launch *l, void *const *p,
-                     const int64_t *n, const double *s)
-{
-    Recorder *r = recorder_of(b);
-    const PlanKernel *k = &plan->kernel[l->kernel];
-    Arguments a = {.n = n, .s = s};
-    if (n_seen == SEEN)
-        vwn_bug(r->ctx, "more kernels than there is room for");
-    if (!r->out)
-        open_file(r);
-    a.region = NEW_ARRAY(r->ctx->program, CallRegion, l->n_touched + 1);
-    a.buffer = NEW_ARRAY(r->ctx->program, CaseBuffer, l->n_buffer + 1);
-    for (uint32_t i = 0; i < l->n_buffer; i++)
-        a.buffer[i] = (CaseBuffer){region_of(plan, l, i, p[i], a.region, &a.n_region), l->shift[i]};
-    find_places(r, plan, l, &a);
-    for (size_t i = 0; i < a.n_region; i++)
-        a.region[i].is.before = put_bytes(r, a.region[i].at, a.region[i].is.bytes);
-    Status status = r->emu->ops->launch(r->emu, m, l->kernel, p, n, s, l->map, l->rows, l->grain);
-    for (size_t i = 0; i < a.n_region; i++)
-        if (a.region[i].is.written)
-            a.region[i].is.after = put_bytes(r, a.region[i].at, a.region[i].is.bytes);
-    put_launch(r, plan, l, &a);
-    snprintf(seen[n_seen++], sizeof seen[0], "%s", k->name);
-    keep_kernel(r, plan, k);
-    return status;
-}
-
-/* ---- the backend before the emulator ---- */
-
-static Status rec_alloc(Backend *b, uint64_t bytes, void **memory)
-{
-    return passed_on(b, recorder_of(b)->emu->ops->alloc(recorder_of(b)->emu, bytes, memory));
-}
-
-static void rec_free(Backend *b, void *memory, uint64_t bytes)
-{
-    recorder_of(b)->emu->ops->free(recorder_of(b)->emu, memory, bytes);
-}
-
-static Status rec_upload(Backend *b, void *to, const void *from, uint64_t bytes)
-{
-    return passed_on(b, recorder_of(b)->emu->ops->upload(recorder_of(b)->emu, to, from, bytes));
-}
-
-static Status rec_download(Backend *b, void *to, const void *from, uint64_t bytes)
-{
-    return passed_on(b,
-                     recorder_of(b)->emu->ops->download(recorder_of(b)->emu, to, from, bytes));
-}
-
-static Status rec_build(Backend *b, const Plan *plan, Module **module, BuildReport *report)
-{
-    Recorder *r = recorder_of(b);
-    Status status = r->emu->ops->build(r->emu, plan, module, report);
-    if (r->n_known == PLANS)
-        vwn_bug(r->ctx, "more plans than there is room for");
-    r->known[r->n_known].module = *module;
-    r->known[r->n_known++].plan = plan;
-    return passed_on(b, status);
-}
-
-static void rec_drop(Backend *b, Module *m)
-{
-    recorder_of(b)->emu->ops->drop(recorder_of(b)->emu, m);
-}
-
-static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
-                         const int64_t *n, const double *s, const LaunchMap *map, int64_t rows, int64_t grain)
-{
-    Recorder *r = recorder_of(b);
-    size_t i = 0;
-    while (i < r->n_known && r->known[i].module != m)
-        i++;
-    if (i == r->n_known)
-        vwn_bug(r->ctx, "a launch of a plan that was not built");
-    const Plan *plan = r->known[i].plan;
-    size_t *at = &r->known[i].next;
-    while (*at < plan->n_launch &&
-           (plan->launch[*at].kind != LAUNCH_KERNEL || plan->launch[*at].rows <= 0))
-        ++*at;
-    const Launch *l = *at < plan->n_launch ? &plan->launch[(*at)++] : NULL;
-    if (!l || l->kernel != kernel || l->rows != rows)
-        vwn_bug(r->ctx, "a launch that is not the next of its plan");
-    const PlanKernel *k = &plan->kernel[kernel];
-    if (k->grid.threads && is_new(k->name))
-        return passed_on(b, record(b, m, plan, l, p, n, s));
-    return passed_on(b, r->emu->ops->launch(r->emu, m, kernel, p, n, s, map, rows, grain));
-}
-
-static Status rec_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y,
-                         void *z)
-{
-    return passed_on(b, recorder_of(b)->emu->ops->matmul(recorder_of(b)->emu, how, x, y, z));
-}
-
-static Status rec_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy,
-                         const int64_t *index, float *out)
-{
-    return passed_on(
-        b, recorder_of(b)->emu->ops->expert(recorder_of(b)->emu, how, x, w_or_dy, index, out));
-}
-
-static Status rec_copy(Backend *b, const PlanCopy *how, int64_t rows, const void *x, void *out)
-{
-    return passed_on(b, recorder_of(b)->emu->ops->copy(recorder_of(b)->emu, how, rows, x, out));
-}
-
-static Status rec_sync(Backend *b)
-{
-    return passed_on(b, recorder_of(b)->emu->ops->sync(recorder_of(b)->emu));
-}
-
-static void rec_close(Backend *b)
-{
-    recorder_of(b)->emu->ops->close(recorder_of(b)->emu);
-}
-
-static const BackendOps rec_ops = {.name = "recorder",
-                                   .alloc = rec_alloc,
-                                   .free = rec_free,
-                                   .upload = rec_upload,
-                                   .download = rec_download,
-                                   .build = rec_build,
-                                   .drop = rec_drop,
-                                   .launch = rec_launch,
-                                   .matmul = rec_matmul,
-                                   .expert = rec_expert,
-                                   .copy = rec_copy,
-                                   .sync = rec_sync,
-                                   .close = rec_close};
-
-/* ---- a source ---- */
-
-/* As large as the warpgroups of sm_90a want it. */
-static const Source wide[] = {{NULL, {"heads of 64", {"D=128", "model.context=150", NULL}}}};
-
-typedef struct Case {
-    const Source *source;
-    const char *folder;
-    const Target *target;
-    int64_t T;
-    size_t kernels;
-} Case;
+/* ---- making ---- */
 
 static void fill_random(RefBinding *bind, const Graph *g)
 {
@@ -366,28 +252,20 @@ static void fill_random(RefBinding *bind, const Graph *g)
         }
 }
 
-/* Pictures are large: one of them has rows enough. */
-static bool reads_pictures(const Graph *g)
-{
-    for (size_t i = 0; i < g->ext.n; i++)
-        if (g->ext.v[i].kind == EXT_INPUT && g->ext.v[i].dtype == DT_REAL)
-            return true;
-    return false;
-}
-
-static void run_program(Recorder *r, const Unit *u, Graph *g, int64_t T, Half half)
+static void run_part(Recorder *r, const Unit *u, const Item *x, const Part *part)
 {
     Ctx *ctx = r->ctx;
-    int64_t B = reads_pictures(g) ? 1 : ROWS_B;
-    RefBinding *bind = bind_all(ctx->program, g, u->model, B, T, 0.3);
+    const Graph *g = part->g;
+    const ProgramOptions how = options_of(x, part);
+    RefBinding *bind = bind_all(ctx->program, g, u->model, how.B, how.T, 0.3);
     double vars[HV_COUNT];
     for (int i = 0; i < HV_COUNT; i++)
         vars[i] = i + 1;
     vars[HV_LOSS_SCALE] = SCALE;
     Program *p;
     BuildReport report;
-    ProgramOptions how = {.name = r->program, .B = B, .T = T, .half = half};
     Store *s = store_new(ctx, &r->base);
+    r->program = part->name;
     fill_random(bind, g);
     if (program_build(s, g, &how, &p, &report) != ST_OK)
         vwn_bug(ctx, "build: %s", report.why);
@@ -406,58 +284,165 @@ static void run_program(Recorder *r, const Unit *u, Graph *g, int64_t T, Half ha
     store_free(s);
 }
 
-static void put_kernels(const Recorder *r)
+/* The machine code that a run would have of these kernels. */
+static void put_cubins(Ctx *ctx, const char *folder, const CudaText *text, size_t n, const char *prelude, size_t length,
+                       const char *arch)
 {
-    Buf b = buf_new(r->ctx->program);
-    ExportKernels k = {r->kernel.v, r->kernel.n};
-    FILE *f = fopen(arena_printf(r->ctx->program, "%s/kernels.cu", r->folder), "wb");
-    export_cuda_kernels(&b, r->prelude, r->prelude_length, &k);
-    if (!f || fwrite(b.s, 1, b.n, f) != b.n || fclose(f) != 0)
-        vwn_bug(r->ctx, "%s/kernels.cu could not be written", r->folder);
-}
-
-/* The gradient, of a scaled loss where the step computes in fp16. */
-static Graph *gradient_in(Ctx *ctx, const Unit *u, Half half)
-{
-    Train t = *u->train;
-    t.compute = half;
-    return step_gradient(u->model, &t, true, ctx->program);
-}
-
-static void run_source(Ctx *ctx, void *arg)
-{
-    Case *c = arg;
-    Recorder r = {.ctx = ctx, .folder = c->folder};
-    Unit *u = load_text(ctx, example_text(ctx, c->source), c->source->v.set);
+    Nvrtc nvrtc;
+    Cache cache;
     char why[512];
-    if (backend_emu_open(ctx, &(EmuOptions){.target = c->target}, &r.emu, why) != ST_OK)
-        vwn_bug(ctx, "no emulator: %s", why);
-    r.base = *r.emu;
-    r.base.ops = &rec_ops;
-    Graph *train = u->train ? gradient_in(ctx, u, HALF_NONE) : NULL;
-    struct {
-        const char *name;
-        Graph *g;
-        Half half;
-    } program[] = {
-        {"train", train, HALF_NONE},
-        {"train in bf16", train, HALF_BF16},
-        {"train in fp16", u->train ? gradient_in(ctx, u, HALF_FP16) : NULL, HALF_FP16},
-        {"update", u->train ? step_update(u->model, u->train, ctx->program) : NULL, HALF_NONE},
-        {"eval", step_evaluate(u->model, ctx->program), HALF_NONE}};
-    for (size_t i = 0; i < COUNT_OF(program); i++) {
-        r.program = program[i].name;
-        if (program[i].g)
-            run_program(&r, u, program[i].g, c->T, program[i].half);
+    CudaCode *code = NEW_ARRAY(ctx->program, CudaCode, n + 1);
+    if (!nvrtc_open(ctx, &nvrtc, why))
+        vwn_bug(ctx, "no cubins: %s", why);
+    cache_open(&cache, CACHE_CUBINS, all.cache);
+    CudaBuild b = {.arch = arch, .prelude = prelude, .prelude_length = length, .kernel = text, .n = n, .jobs = 1,
+                   .cache = cache.readable ? &cache : NULL, .arena = ctx->program, .code = code};
+    Status status = nvrtc_build(&nvrtc, &b);
+    cache_close(&cache);
+    if (status != ST_OK)
+        vwn_bug(ctx, "%s", b.why);
+    Buf list = buf_new(ctx->program);
+    mkdir(arena_printf(ctx->program, "%s/%s", folder, arch), 0777);
+    for (size_t i = 0; i < n; i++) {
+        size_t first = 0;
+        while (code[first].cubin != code[i].cubin)
+            first++;
+        const char *file = arena_printf(ctx->program, "%s/%zu.cubin", arch, first);
+        if (first == i)
+            write_file(ctx, arena_printf(ctx->program, "%s/%s", folder, file), code[i].cubin, code[i].size);
+        const CubinKernel *k = &code[i].facts;
+        buf_printf(&list, "%s %s %d %lld %lld %lld\n", text[i].name, file, k->registers, (long long)k->frame,
+                   (long long)(k->spill_stores + k->spill_loads), (long long)k->shared);
     }
-    r.base.ops->close(&r.base);
-    if (!r.out)
-        return;
-    if (fclose(r.out) != 0)
-        vwn_bug(ctx, "a case could not be written");
-    put_kernels(&r);
-    c->kernels = r.kernel.n;
+    write_file(ctx, arena_printf(ctx->program, "%s/%s.list", folder, arch), list.s, list.n);
 }
+
+static const char *read_text(Ctx *ctx, const char *path, size_t *length)
+{
+    char bytes[4096];
+    Buf b = buf_new(ctx->program);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        vwn_bug(ctx, "no %s", path);
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, f)) > 0;)
+        buf_put(&b, bytes, n);
+    fclose(f);
+    *length = b.n;
+    return b.s;
+}
+
+static void compile_folder(Ctx *ctx, void *arg)
+{
+    char **of = arg;
+    glob_t found;
+    size_t length, n;
+    if (glob(arena_printf(ctx->program, "%s/k_*.cu", of[0]), 0, NULL, &found) != 0)
+        vwn_bug(ctx, "no kernels in %s", of[0]);
+    n = found.gl_pathc;
+    CudaText *text = NEW_ARRAY(ctx->program, CudaText, n);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = strrchr(found.gl_pathv[i], '/') + 1;
+        text[i].name = arena_copy(ctx->program, name, strlen(name) - strlen(".cu"));
+        text[i].text = read_text(ctx, found.gl_pathv[i], &text[i].length);
+        text[i].place = "";
+    }
+    globfree(&found);
+    const char *prelude = read_text(ctx, arena_printf(ctx->program, "%s/../prelude.cu", of[0]), &length);
+    put_cubins(ctx, of[0], text, n, prelude, length, of[1]);
+}
+
+static void make(Ctx *ctx, void *arg)
+{
+    Item *x = arg;
+    Unit *u = unit_of(ctx, x);
+    Part part[PROGRAMS];
+    Backend *emu;
+    Recorder r;
+    char why[512];
+    const char *now = arena_printf(ctx->program, "%s/%s", all.folder, x->name);
+    const char *to = arena_printf(ctx->program, "%s.new", now);
+    remove_folder(to);
+    mkdir(to, 0777);
+    if (backend_emu_open(ctx, &(EmuOptions){.target = x->sm_90a ? &target_sm_90a : &target_gpu}, &emu, why) != ST_OK)
+        vwn_bug(ctx, "no emulator: %s", why);
+    record_start(&r, ctx, emu, to);
+    for (size_t i = 0; i < x->kernel.n; i++)
+        *map_at(&r.wanted, (uintptr_t)name_str(ctx, x->kernel.v[i])) = x;
+    find_parts(ctx, u, x, part);
+    for (size_t i = 0; i < PROGRAMS; i++)
+        if (part[i].g)
+            run_part(&r, u, x, &part[i]);
+    record_end(&r);
+    all.made->item[x - all.item].loose = r.loose;
+    if (r.kernel.n != x->kernel.n)
+        vwn_bug(ctx, "%zu kernels were launched, and %zu should be", r.kernel.n, x->kernel.n);
+    for (size_t i = 0; i < r.kernel.n; i++) {
+        const PlanKernel *k = r.kernel.v[i];
+        Buf b = buf_new(ctx->program);
+        buf_puts(&b, k->where ? k->where : "");
+        buf_put(&b, k->text, k->length);
+        write_file(ctx, in_folder(ctx, x, arena_printf(ctx->program, "%s.cu", k->name)), b.s, b.n);
+    }
+    CudaText *text = NEW_ARRAY(ctx->program, CudaText, r.kernel.n + 1);
+    for (size_t i = 0; i < r.kernel.n; i++)
+        text[i] = (CudaText){r.kernel.v[i]->name, r.kernel.v[i]->text, r.kernel.v[i]->length, ""};
+    for (size_t i = 0; i < all.n_arch; i++)
+        if (!x->sm_90a || !strcmp(all.arch[i], "sm_90a"))
+            put_cubins(ctx, to, text, r.kernel.n, r.prelude, r.prelude_length, all.arch[i]);
+    write_file(ctx, in_folder(ctx, x, "key"), x->key, 64);
+    remove_folder(now);
+    if (rename(to, now) != 0)
+        vwn_bug(ctx, "%s could not be named", now);
+    bytes_below = 0;
+    nftw(now, add_bytes, 16, FTW_PHYS);
+}
+
+static void tell(size_t i)
+{
+    const Item *x = &all.item[i];
+    printf("%-10s %-24s %3zu kernels", x->name, x->source.v.name, x->kernel.n);
+    if (all.made->item[i].kept)
+        printf(", as they were\n");
+    else
+        printf(", %.2f MiB, %d loose, %.0f s%s\n", (double)all.made->item[i].bytes / (1 << 20), all.made->item[i].loose,
+               all.made->item[i].seconds, all.made->item[i].good ? "" : "  FAILED");
+    fflush(stdout);
+}
+
+/* One of the processes that make items: what it compiles for the emulator it keeps. */
+static void work(void)
+{
+    size_t i;
+    while ((i = atomic_fetch_add(&all.made->next, 1)) < all.n_item) {
+        if (all.made->item[i].kept)
+            continue;
+        double start = clock_seconds();
+        Ctx *ctx = ctx_new(NULL);
+        all.made->item[i].good = guarded(ctx, make, &all.item[i]);
+        ctx_free(ctx);
+        all.made->item[i].bytes = bytes_below;
+        all.made->item[i].seconds = clock_seconds() - start;
+        tell(i);
+    }
+}
+
+static void work_all(void)
+{
+    fflush(stdout);
+    for (size_t j = 0; j < all.jobs; j++) {
+        pid_t child = fork();
+        if (child == 0) {
+            work();
+            _exit(0);
+        }
+        if (child < 0)
+            work();
+    }
+    while (wait(NULL) > 0)
+        ;
+}
+
+/* ---- which ---- */
 
 static bool wanted(const char *name, int n, char **names)
 {
@@ -467,38 +452,75 @@ static bool wanted(const char *name, int n, char **names)
     return n == 0;
 }
 
-/* Source i; with what sm_90a has? */
-static bool make(const char *folder, size_t i, const Source *own, int64_t T, bool sm_90a)
+/* False: one of them cannot be planned. */
+static bool find_items(int n, char **names)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%02zu%s", folder, i, sm_90a ? "-sm_90a" : "");
-    Case c = {.source = own, .folder = path, .target = sm_90a ? &target_sm_90a : &target_gpu, .T = T};
-    Ctx *ctx = ctx_new(NULL);
-    bool ok = guarded(ctx, run_source, &c);
-    printf("%02zu %-24s %3zu kernels%s%s\n", i, own->v.name, c.kernels, sm_90a ? " of sm_90a" : "", ok ? "" : "  FAILED");
-    fflush(stdout);
-    ctx_free(ctx);
-    return ok;
+    const size_t models = COUNT_OF(sources), first_wide = models + MODELS;
+    bool good = true;
+    for (size_t i = 0; i < first_wide + COUNT_OF(wide) && all.n_item + 2 <= ITEMS; i++) {
+        const Wide *w = i < first_wide ? NULL : &wide[i - first_wide];
+        Item x = {.B = w ? w->B : ROWS_B, .T = w ? w->T : ROWS_T, .wide = w};
+        x.source = w ? (Source){NULL, w->v} : i < models ? sources[i] : (Source){NULL, *model_variant(i - models)};
+        for (size_t k = 0; k < COUNT_OF(fewer); k++)
+            x.B = !strcmp(fewer[k].name, x.source.v.name) ? fewer[k].B : x.B;
+        if (!wanted(x.source.v.name, n, names))
+            continue;
+        good = add_item(i, x) && good;
+        x.sm_90a = true;
+        good = add_item(i, x) && good;
+    }
+    return good;
+}
+
+/* Reads options; returns the first of the names. */
+static int read_options(int argc, char **argv)
+{
+    int i = 2;
+    for (; i + 1 < argc && !strncmp(argv[i], "--", 2); i += 2) {
+        if (!strcmp(argv[i], "--jobs"))
+            all.jobs = (size_t)strtoul(argv[i + 1], NULL, 10);
+        else if (!strcmp(argv[i], "--cache"))
+            all.cache = argv[i + 1];
+        else if (!strcmp(argv[i], "--arch") && all.n_arch < ARCHS)
+            all.arch[all.n_arch++] = argv[i + 1];
+    }
+    if (!all.n_arch) {
+        all.arch[all.n_arch++] = "sm_80";
+        all.arch[all.n_arch++] = "sm_90a";
+    }
+    all.jobs = all.jobs < 1 ? 1 : all.jobs > JOBS ? JOBS : all.jobs;
+    return i;
 }
 
 int main(int argc, char **argv)
 {
-    const size_t models = COUNT_OF(sources), first_wide = models + MODELS;
-    int failed = 0, made = 0;
     char why[512];
     if (argc < 2 || !emu_possible(why)) {
-        printf("%s\n", argc < 2 ? "use: make_cases FOLDER [NAME...]" : why);
+        printf("%s\n", argc < 2 ? "use: make_cases FOLDER [--jobs N] [--cache FOLDER] [--arch ARCH]... [NAME...]" : why);
         return argc < 2 ? 2 : EMU_SKIPPED;
     }
-    mkdir(argv[1], 0777);
-    for (size_t i = 0; i < first_wide + COUNT_OF(wide); i++) {
-        bool is_wide = i >= first_wide;
-        Source own = is_wide ? wide[i - first_wide] : i < models ? sources[i] : (Source){NULL, *model_variant(i - models)};
-        if (!wanted(own.v.name, argc - 2, argv + 2))
-            continue;
-        bool ok = make(argv[1], i, &own, is_wide ? WIDE_T : ROWS_T, false) && (!is_wide || make(argv[1], i, &own, WIDE_T, true));
-        ok ? made++ : failed++;
+    all.cache = "";
+    all.ctx = ctx_new(NULL);
+    if (argc == 4 && !strcmp(argv[1], "--compile"))
+        return !guarded(all.ctx, compile_folder, argv + 2);
+    all.folder = argv[1];
+    map_init(&all.seen, all.ctx->program);
+    all.made = mmap(NULL, sizeof *all.made, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int first = read_options(argc, argv);
+    mkdir(all.folder, 0777);
+    bool good = find_items(argc - first, argv + first);
+    printf("%zu folders of %zu kernels\n", all.n_item, all.kernels);
+    size_t made = 0, kept = 0;
+    work_all();
+    for (size_t i = 0; i < all.n_item; i++) {
+        bool was = all.made->item[i].kept;
+        good = good && (was || all.made->item[i].good);
+        kept += was;
+        made += !was && all.made->item[i].good;
+        if (was)
+            tell(i);
     }
-    printf("%d made, %d failed, %zu kernels\n", made, failed, n_seen);
-    return failed != 0 || made == 0;
+    printf("%zu made, %zu as they were, %zu failed, %zu kernels\n", made, kept, all.n_item - made - kept, all.kernels);
+    ctx_free(all.ctx);
+    return !good || all.n_item == 0;
 }

@@ -1,125 +1,100 @@
-# rehearsal.sh - all.sh from its first to its last line on the fake driver: every part is ok, and says what it saw.
+# rehearsal.sh - meet.sh's folder and calls on the tests' fake driver, from the first to the last line; and with faults planted: kernels
+# that hang, that lose the device, that are wrong in one element; a driver that is missing, one in an odd place, one of another
+# card; a full disk. Under `whole` with every kernel of every example.
 . "$VWN_SOURCE/tests/support/lib.inc"
-[ "$(uname -m)" = x86_64 ] && command -v bash g++ cc make python3 > /dev/null || exit 77
+[ "$(uname -m)" = x86_64 ] && command -v g++ cc timeout tar > /dev/null || exit 77
 
-# Machine code is predicted for, so the compiler is the real one.
-expect 0 env -u VWN_CUDA_LIBRARIES sh "$VWN_SOURCE/tests/gpu/make.sh" "$BUILD" carried --tiny gpt 'heads of 64'
-cp out made
-export EMULATED="$VWN_SOURCE" SMALL=1 MEASURE='--runs 2 --copy 1 --matrix 64' FAKE_CUDA_DEVICE='sms=1 memory=2000'
-cat > sanitizer << 'END'
-#!/bin/sh
-shift 4
-exec "$@"
-END
-chmod +x sanitizer
-export SANITIZER="$PWD/sanitizer"
-expect 0 bash carried/all.sh carried report.json
-empty err
-python3 - > verdict 2>&1 << 'END' || fail "report.json: $(cat verdict)"
-import json, shutil
-p = json.load(open("report.json"))["parts"]
-assert set(p) == {"losses", "resume", "memory", "bench", "sanitizer", "kernels"}, set(p)
-assert all(x["ok"] for x in p.values()), {k: x.get("said") for k, x in p.items()}
-for name in ("f32", "bf16", "heads64"):
-    x = p["losses"][name]
-    assert x["ok"] and x["steps"] == 20 and x["worst"] < x["bound"] and x["last"] < x["first"], x
-assert "are available on the GPU" in p["memory"]["sentence"]
-assert p["kernels"]["report"]["wrong"] == 0 and p["kernels"]["report"]["kernels"] >= 10
-models = p["kernels"]["report"]["models"]
-assert len(models) == 2, models
-not_predicted = open("made").read().count("not predicted: ")
-assert not_predicted == 0 or not shutil.which("nvdisasm"), open("made").read()
-for m in models if not not_predicted else []:
-    assert m["predicted_for"] == "h100" and all(m["predicted_ms"][x] > 0 and m["ms"][x] > 0 for x in ("train", "update")), m["model"]
-    alone = [g for g in m["kernels"] if g["name"] != "product"]
-    assert len(alone) > 15 and all(g["predicted_ms"] > 0 for g in alone), m["model"] # every kernel that ran was predicted
-print("predicted beside measured:", models[0]["predicted_for"] or "no nvdisasm")
-steps = p["bench"]["steps"]
-assert {s["what"] for s in steps} == {"gpt-f32", "gpt-bf16", "vwn23-f32", "vwn23-bf16"}
-assert all(s["vwn_ms"] > 0 and (s["eager_ms"] and s["sdpa_ms"] and s["compiled_ms"] or s["peer"]) for s in steps), steps
-print("PyTorch:", steps[0].get("peer", "measured"))
-beside = p["bench"]["predicted"]
-assert set(beside) == {s["what"] for s in steps}, set(beside)
-for what, x in beside.items():
-    assert len(x["kernels"]) >= 5 and all(k["measured_ms"] > 0 for k in x["kernels"]), what
-    assert x["skipped"] or any(k["predicted_ms"] for k in x["kernels"]), what
-END
-cat verdict
-
-grep -q 'kernel  *launches  *measured ms  *predicted ms  *ratio' out || fail 'no table of predicted times beside measured ones'
-
-# What is predicted of a kernel is that of its launches in all programs of a step.
-cat > y-vwn.bench << 'END'
-{"kernels": [{"kind": "kernel", "name": "k_1", "path": "a", "launches": 6, "best_ms": 3.0},
-             {"kind": "product", "name": "p", "path": "b", "launches": 1, "best_ms": 9.0},
-             {"kind": "kernel", "name": "k_2", "path": "c", "launches": 1, "best_ms": 5.0}]}
-END
-cat > y.predicted << 'END'
-{"event": "predicted", "kernel": "k_1", "seconds": 1e-4, "times": 2, "runs": 2}
-{"event": "predicted", "kernel": "k_1", "seconds": 4e-4, "times": 2, "runs": 1}
-{"event": "predicted", "kernel": "p", "seconds": 1, "times": 1, "runs": 1}
-END
-expect 0 python3 carried/src/all.py --beside table ./y.predicted
-has out '"measured_ms": 3.0, "predicted_ms": 1.2'
-has out '"ratio": 2.5}'
-has out '"measured_ms": 5.0, "predicted_ms": null, "ratio": null'
-grep -q 'k_1 .* 3.0000 .* 1.2000 .* 2.50  a' table || fail "table: $(cat table)"
-lacks out '"kernel": "p"'
-echo '{"skipped": "no nvdisasm"}' > y.predicted
-expect 0 python3 carried/src/all.py --beside table ./y.predicted
-has table 'no prediction: no nvdisasm'
-
-# A GPU's clock is read from events, and not before the device has passed the second one.
-python3 - > verdict 2>&1 << 'END' || fail "peer.py: $(cat verdict)"
-import sys
-sys.path.insert(0, "carried/src")
-from peer import Clock
-
-class Event:
-    def __init__(self, enable_timing):
-        self.at = self.seen = None
-        events.append(self)
-    def record(self):
-        self.at = next(ticks)
-    def elapsed_time(self, end):
-        assert self.seen and end.seen
-        return end.at - self.at
-
-class torch:
-    class cuda:
-        Event = Event
-        def synchronize():
-            for e in events:
-                e.seen = e.at is not None
-
-events, ticks = [], iter((10, 17, 30, 42))
-clock = Clock(torch, True)
-for expected in (7, 12):
-    clock.start()
-    assert clock.stop() == expected
-END
-
-# PyTorch's model is vwn's, and learns.
-peers() { # WEIGHTS LOSS
-    for how in eager sdpa compiled; do
-        echo "{\"weights\": $1, \"first\": 5.5, \"loss\": $2, \"median_ms\": 1}" > "x-$how.bench"
-    done
-    echo '{"weights": 100, "step": {"median_ms": 2}}' > x-vwn.bench
-    echo '{}' > rates.json
+meet="$VWN_SOURCE/tests/gpu/meet.sh"
+export MEET_SMALL=1 MEET_FOLDER="$PWD/folder" MEET_MADE="$PWD/made" FAKE_CUDA_DEVICE='sms=1 memory=2000' MEET_PATIENCE=9 MEET_EACH=60
+whole || export MEET_NAMES=gpt
+# call N STATUS: lines in back/meet_N.jsonl, all of them JSON.
+call() {
+    rm -rf back
+    expect "$2" sh "$meet" "$1" back
+    json "back/meet_$1.jsonl"
+    lines=back/meet_$1.jsonl
 }
-peers 100 5.4
-expect 0 python3 carried/src/all.py --bench rates.json ./x-*.bench
-peers 101 5.4
-expect 1 python3 carried/src/all.py --bench rates.json ./x-*.bench
-peers 100 5.5
-expect 1 python3 carried/src/all.py --bench rates.json ./x-*.bench
+count() { grep -c "$1" "$lines"; }
 
-# without time, and with a GPU that computes something else
-expect 1 bash carried/all.sh carried report.json 1
-has report.json 'no time was left'
-unset EMULATED
-if [ ! -e /dev/nvidia0 ]; then
-    expect 77 bash carried/all.sh carried
-    has out 'skipped: no GPU'
+# ---- the folder ----
+expect 0 sh "$meet" make "$BUILD"
+has out ', with the tree '
+kernels=$(sed -n 's/.* failed, \([0-9]*\) kernels$/\1/p' out)
+[ "${kernels:-0}" -ge 30 ] || fail "$kernels kernels"
+expect 0 sh "$meet" make "$BUILD"
+has out '0 made, '
+lacks out 'steps on the CPU'
+
+# ---- the first call: all is well ----
+call 1 0
+[ "$(count '"good":true')" -eq "$kernels" ] || fail "$(count '"good":true') kernels of $kernels"
+for part in machine kernels losses again speed; do
+    has "$lines" "{\"part\":\"$part\",\"ok\":true"
+done
+[ "$(count '"losses":.*"steps":10,.*"ok":true')" -eq 2 ] || fail "$(grep losses "$lines")"
+[ "$(count '"same_bits":.*"ok":true')" -eq 2 ] || fail "$(grep same "$lines")"
+[ "$(count '"bench":"[a-z0-9-]*","result":{.*"kernels":\[')" -eq 1 ] || fail "benches: $(grep -c bench "$lines")"
+has "$lines" '"doctor":"vwn: '
+
+# ---- kernels that are wrong ----
+cp -r made/cases spoilt
+wrong=$(grep -l '= vwn_cos(' spoilt/*/k_*.cu | head -n 1)
+sed -i 's/= vwn_cos(\(x[0-9]*\));/= vwn_cos(\1) + (r == 3 \&\& i1 == 1 ? 0.01f : 0.0f);/' "$wrong"
+grep -L '= vwn_cos(' spoilt/*/k_*.cu > others
+hangs=$(sed -n 2p others) loses=$(sed -n 5p others)
+sed -i '/enum { THREADS/a for (volatile int w = 1; w;) ;' "$hangs"
+sed -i '/enum { THREADS/a *(volatile int *)64 = 1;' "$loses"
+name() { basename "$1" .cu; }
+cmp -s "$wrong" "made/cases/${wrong#spoilt/}" || cmp -s "$hangs" "made/cases/${hangs#spoilt/}" || cmp -s "$loses" "made/cases/${loses#spoilt/}" &&
+    fail "a fault is not planted"
+for item in spoilt/*/; do
+    expect 0 "$MAKE_CASES" --compile "${item%/}" sm_90a
+    item=$(basename "$item")
+    (cd spoilt && tar czf "../folder/truth/$item.tgz" "$item")
+done
+cat > sanitizer << 'END_OF_TOOL'
+#!/bin/sh
+echo "checked with $2"
+END_OF_TOOL
+chmod +x sanitizer
+SANITIZER="$PWD/sanitizer" MEET_EACH=5 MEET_PARTS='kernels' call 1 3
+[ "$(count '"good":true')" -eq $((kernels - 3)) ] || fail "$(count '"good":true') good kernels of $kernels"
+grep "\"kernel\":\"$(name "$wrong")\".*\"good\":false.*\"wrong\":1,\"places\":\[{\"region\":.*\"at\":.*\"got\":.*\"want\":" "$lines" > verdict ||
+    fail "the wrong element is not told"
+grep -q "\"kernel\":\"$(name "$hangs")\",\"good\":false,\"ended\":\"it hangs" "$lines" || fail "the kernel that hangs is not told"
+grep -q "\"kernel\":\"$(name "$loses")\",\"good\":false,\"ended\":\".*computing: " "$lines" || fail "the kernel that loses the device is not told"
+has "$lines" '"wrong":1,"ended":2,'
+[ "$(count '"checked":.*checked with')" -eq 6 ] || fail "checkers: $(grep checked "$lines")"
+tar tzf back/wrong.tar.gz > packed
+for file in prelude.cu list; do has packed "wrong/$file"; done
+for kernel in "$wrong" "$hangs" "$loses"; do has packed "wrong/$(name "$kernel").cu"; done
+[ "$(grep -c '\.bin$' packed)" -eq 3 ] || fail "inputs do not come back: $(cat packed)"
+
+# ---- a machine that is not as it should be ----
+sh "$meet" make "$BUILD" > out 2>&1 || fail "the folder cannot be made again"
+mkdir empty
+VWN_CUDA_LIBRARIES="$PWD/empty" call 1 3
+[ "$(count '"part":.*"ok":false.*"said":"[^"]*libcuda')" -ge 3 ] || fail "a missing driver: $(cat "$lines")"
+FAKE_CUDA_DEVICE='sms=1 memory=2000 capability=100' MEET_PARTS='machine kernels' call 1 3
+has "$lines" 'Fake GPU (sm_100) runs neither the code for sm_80 nor that for sm_90a'
+has "$lines" '{"part":"machine","ok":true'
+
+mkdir -p site/nvidia/cu13/lib
+cp "$VWN_CUDA_LIBRARIES"/lib* site/nvidia/cu13/lib
+fakes=$VWN_CUDA_LIBRARIES
+unset VWN_CUDA_LIBRARIES
+if command -v python3 > /dev/null; then
+    PYTHONPATH="$PWD/site" MEET_PARTS='machine kernels' call 1 0
+    has "$lines" "{\"library\":\"libcuda.so.1\",\"path\":\"$PWD/site/nvidia/cu13/lib\"}"
+    [ "$(count '"good":true')" -eq "$kernels" ] || fail "libraries in an odd place"
 fi
+export VWN_CUDA_LIBRARIES="$fakes"
+
+rm -rf back
+mkdir back
+ln -s /dev/full back/meet_1.jsonl
+MEET_PARTS='machine kernels' expect 0 sh "$meet" 1 back
+lines=out
+[ "$(count '"good":true')" -eq "$kernels" ] || fail "a full disk takes lines away"
+MEET_SECONDS=4 MEET_PARTS='losses again' expect 3 sh "$meet" 1 late
 finish

@@ -1,31 +1,39 @@
-/* run_kernels.c - kernels launched again with what they once read, compared with what they once wrote.
+/* run_kernels.c - kernels launched by a GPU's driver with what they once read, compared with what they once wrote.
  *
- *     run_kernels CASES [--worst SHARE] [--from N]
+ *     run_kernels FOLDER [--out FILE] [--wrong FOLDER] [--seconds N] [--each N]
+ *     run_kernels --one FOLDER/NN NUMBER
  *
- * In:  a file of cases.h; linked with the kernels.cu beside it and the calls of emitted folders
- *      (compute_cuda.c), so on a GPU or emulated. --from: without the first N cases.
- * Out: a line of JSON for each case: kernel, where, the largest difference as a share of the largest
- *      number of the region, integers that differ. What is known before the launch is written before
- *      it, so that a launch that ends the program leaves a line without an end. Status 3 when a
- *      difference is beyond what is allowed or an integer differs, 1 when a launch failed.
- *      Allowed are SHARE or 1e-4 of float32; a sum in another order may round the other way, so 2e-2 of
- *      bf16, and 2e-3 of float32 that a kernel with bf16 computes; of fp16 an eighth of both.
+ * In:  a folder of make_cases.c; of CUDA the driver alone. --seconds: nothing is begun when so many are over; --each: that a
+ *      case may take (15). --one: a single case, in this process, for a checker of memory.
+ * Out: lines of JSON, appended to FILE (stdout) after each case: {case, number, kernel, where, good, numbers, worst, most}, of a
+ *      wrong one the first places with what was got and wanted, of one that did not come to its end how it ended; at last
+ *      {part: "kernels", cases, compared, wrong, ended}. In the folder WRONG each such case as a file of cases.h, behind what
+ *      was wanted what was got, and `list`, a line `case number kernel` each. On stdout what is wrong and a sentence at the end.
+ * Status 3: a kernel is wrong or ended, or cases were left out; 4: there is no GPU that they could run on.
+ * The one idea: a process of its own launches; when it hangs or its device is lost, it is ended and the next one goes on behind
+ * the case, which is told.
  */
-#include "blocks.h"
+#define _GNU_SOURCE
 #include "cases.h"
-#include "compute.h"
-#include "device_call.h"
-#include "half_bits.h"
 
-#include <cuda.h>
-#include <cuda_runtime_api.h>
-#include <math.h>
+#include "compiler/portable/device_call.h"
+#include "runtime/cuda/cuda_api.h"
+#include "runtime/cuda/nvrtc.h"
+#include "support/half_bits.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
-static const Program no_program = {.name = "none"};
-const Model model = {.name = "kernels", .eval = &no_program}; /* memory is given by case */
+enum { ITEMS = 512, PATH = 600, LINE = 4096, PLACES = 8, MAPS = 4, START_SECONDS = 60, KEPT_BYTES = 4 << 20, NO_GPU = 4 };
 
 typedef struct Case {
     CaseHead head;
@@ -38,42 +46,76 @@ typedef struct Case {
     char **before, **after; /* by region */
 } Case;
 
+static struct {
+    const char *folder, *out, *wrong;
+    double until, each;
+    char *item[ITEMS];
+    int cases[ITEMS]; /* of each item */
+    int n_item;
+    int compared, bad, ended;
+} all = {.each = 15};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static _Noreturn void stop(int status, const char *format, ...)
+{
+    va_list a;
+    va_start(a, format);
+    vfprintf(stderr, format, a);
+    va_end(a);
+    fputc('\n', stderr);
+    exit(status);
+}
+
+static void *room(uint64_t bytes)
+{
+    void *p = calloc(1, bytes + 1);
+    if (!p)
+        stop(1, "out of memory");
+    return p;
+}
+
+/* ---- a file of cases ---- */
+
 static void *read_some(FILE *f, uint64_t bytes)
 {
     void *p = room(bytes);
-    if (bytes && fread(p, 1, (size_t)bytes, f) != bytes)
-        stop("the file of cases is cut off");
+    if (bytes && fread(p, 1, bytes, f) != bytes)
+        stop(1, "a file of cases is cut off");
     return p;
 }
 
 static char *read_at(FILE *f, uint64_t place, uint64_t bytes)
 {
     if (fseek(f, (long)place, SEEK_SET) != 0)
-        stop("the file of cases is cut off");
+        stop(1, "a file of cases is cut off");
     return read_some(f, bytes);
 }
 
-static bool at_end(FILE *f)
+/* Goes to the next launch; false behind the last. */
+static bool next_launch(FILE *f, CaseEntry *entry)
 {
-    long at = ftell(f);
-    bool end = fseek(f, 0, SEEK_END) == 0 && at == ftell(f);
-    return fseek(f, at, SEEK_SET) == 0 && end;
+    while (fread(entry, sizeof *entry, 1, f) == 1) {
+        if (entry->kind == CASE_LAUNCH)
+            return true;
+        if (entry->kind != CASE_BYTES || fseek(f, (long)entry->bytes, SEEK_CUR) != 0)
+            stop(1, "a file of cases is cut off");
+    }
+    return false;
 }
 
-/* The next launch; false behind the last. */
 static bool read_case(FILE *f, Case *c)
 {
     CaseEntry entry;
-    do {
-        if (at_end(f))
-            return false;
-        if (fread(&entry, sizeof entry, 1, f) != 1)
-            stop("the file of cases is cut off");
-        if (entry.kind == CASE_BYTES && fseek(f, (long)entry.bytes, SEEK_CUR) != 0)
-            stop("the file of cases is cut off");
-    } while (entry.kind == CASE_BYTES);
-    if (entry.kind != CASE_LAUNCH || fread(&c->head, sizeof c->head, 1, f) != 1)
-        stop("the file of cases is cut off");
+    if (!next_launch(f, &entry))
+        return false;
+    if (fread(&c->head, sizeof c->head, 1, f) != 1)
+        stop(1, "a file of cases is cut off");
     const CaseHead *h = &c->head;
     c->region = read_some(f, h->n_region * sizeof *c->region);
     c->buffer = read_some(f, h->n_buffer * sizeof *c->buffer);
@@ -98,49 +140,87 @@ static void forget(Case *c)
         free(c->before[i]);
         free(c->after[i]);
     }
-    free(c->region);
-    free(c->buffer);
-    free(c->place);
-    free(c->n);
-    free(c->s);
-    free(c->map);
-    free(c->before);
-    free(c->after);
+    void *const parts[] = {c->region, c->buffer, c->place, c->n, c->s, c->map, c->before, c->after};
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
+        free(parts[i]);
+}
+
+static FILE *open_cases(const char *item)
+{
+    char path[PATH], mark[sizeof CASES_MARK] = "";
+    snprintf(path, sizeof path, "%.580s/cases.bin", item);
+    FILE *f = fopen(path, "rb");
+    if (!f || fread(mark, 1, sizeof mark - 1, f) != sizeof mark - 1 || strcmp(mark, CASES_MARK) != 0)
+        stop(1, "%s is no file of cases", path);
+    return f;
+}
+
+/* ---- a case as a file of its own ---- */
+
+static uint64_t put_entry(FILE *f, CaseKind kind, const void *bytes, uint64_t n)
+{
+    const CaseEntry entry = {kind, n};
+    fwrite(&entry, sizeof entry, 1, f);
+    uint64_t at = (uint64_t)ftell(f);
+    fwrite(bytes, 1, n, f);
+    return at;
+}
+
+/* got: of each region what was there in the end; NULL: nobody knows. */
+static void keep_case(const Case *c, const char *item, int number, char *const *got)
+{
+    char path[PATH];
+    uint64_t bytes = 0;
+    const CaseHead *h = &c->head;
+    for (uint32_t i = 0; i < h->n_region; i++)
+        bytes += (c->region[i].written ? 3 : 1) * c->region[i].bytes;
+    snprintf(path, sizeof path, "%s/%s-%d.bin", all.wrong ? all.wrong : ".", item, number);
+    FILE *f = all.wrong && bytes <= KEPT_BYTES ? fopen(path, "wb") : NULL;
+    if (!f)
+        return;
+    fwrite(CASES_MARK, 1, strlen(CASES_MARK), f);
+    for (uint32_t i = 0; i < h->n_region; i++) {
+        CaseRegion *r = &c->region[i];
+        r->before = put_entry(f, CASE_BYTES, c->before[i], r->bytes);
+        r->after = r->written ? put_entry(f, CASE_BYTES, c->after[i], r->bytes) : 0;
+        if (r->written && got)
+            put_entry(f, CASE_BYTES, got[i], r->bytes);
+    }
+    const struct {
+        const void *at;
+        size_t n;
+    } part[] = {{h, sizeof *h}, {c->region, h->n_region * sizeof *c->region}, {c->buffer, h->n_buffer * sizeof *c->buffer},
+                {c->place, h->n_place * sizeof *c->place}, {c->n, h->n_int * sizeof *c->n}, {c->s, h->n_number * sizeof *c->s},
+                {c->map, h->n_map * sizeof *c->map}};
+    CaseEntry entry = {CASE_LAUNCH, 0};
+    for (size_t i = 0; i < COUNT_OF(part); i++)
+        entry.bytes += part[i].n;
+    fwrite(&entry, sizeof entry, 1, f);
+    for (size_t i = 0; i < COUNT_OF(part); i++)
+        fwrite(part[i].at, 1, part[i].n, f);
+    fclose(f);
 }
 
 /* ---- comparing ---- */
 
 typedef struct Difference {
-    double worst;
-    int64_t integers, numbers; /* that differ; that were compared */
-    bool good;
+    int64_t numbers, wrong; /* that were compared; that differ by more than they may */
+    double worst, most;     /* where a number is farthest from what was wanted, as a share of what it may be */
+    char places[LINE / 2];
+    int n_places;
 } Difference;
 
-static uint64_t size_of(uint32_t type)
-{
-    return type == CASE_INTEGER ? 8 : type == CASE_REAL ? 4 : 2;
-}
-
-/* Has the kernel such numbers? */
-static bool has(const Case *c, uint32_t type)
-{
-    for (uint32_t i = 0; i < c->head.n_region; i++)
-        if (c->region[i].type == type)
-            return true;
-    return false;
-}
-
-static double allowed(const Case *c, uint32_t type)
-{
-    if (type == CASE_REAL)
-        return has(c, CASE_BF16) ? 2e-3 : has(c, CASE_FP16) ? 2.5e-4 : 1e-4;
-    return type == CASE_FP16 ? 2.5e-3 : 2e-2;
-}
+static uint64_t size_of(uint32_t type) { return type == CASE_INTEGER ? 8 : type == CASE_REAL ? 4 : 2; }
 
 static double number(const char *p, uint32_t type, uint64_t i)
 {
     float x;
     uint16_t two;
+    int64_t whole;
+    if (type == CASE_INTEGER) {
+        memcpy(&whole, p + 8 * i, sizeof whole);
+        return (double)whole;
+    }
     if (type == CASE_REAL) {
         memcpy(&x, p + 4 * i, sizeof x);
         return (double)x;
@@ -149,157 +229,524 @@ static double number(const char *p, uint32_t type, uint64_t i)
     return type == CASE_FP16 ? of_fp16(two) : of_bf16(two);
 }
 
-static void compare(Difference *d, const CaseRegion *r, const char *got, const char *want,
-                    double most)
+/* JSON has no word for what is no number. */
+static void put_number(char *to, size_t size, double x) { snprintf(to, size, isfinite(x) ? "%.9g" : "null", x); }
+
+static void note_place(Difference *d, uint32_t region, uint64_t at, double got, double want)
 {
-    double size = 0, worst = 0;
+    size_t n = strlen(d->places);
+    char g[40], w[40];
+    d->wrong++;
+    if (d->n_places == PLACES)
+        return;
+    put_number(g, sizeof g, got);
+    put_number(w, sizeof w, want);
+    snprintf(d->places + n, sizeof d->places - n, "%s{\"region\":%u,\"at\":%llu,\"got\":%s,\"want\":%s}", d->n_places++ ? "," : "",
+             region, (unsigned long long)at, g, w);
+}
+
+static void compare(Difference *d, uint32_t region, const CaseRegion *r, const char *got, const char *want)
+{
     uint64_t n = r->bytes / size_of(r->type);
     d->numbers += (int64_t)n;
-    if (r->type == CASE_INTEGER) {
-        for (uint64_t i = 0; i < n; i++)
-            d->integers += memcmp(got + 8 * i, want + 8 * i, 8) != 0;
-        d->good = d->good && d->integers == 0;
-        return;
-    }
     for (uint64_t i = 0; i < n; i++) {
         double x = number(got, r->type, i), y = number(want, r->type, i);
-        double e = x == y || (isnan(x) && isnan(y)) ? 0 : fabs(x - y);
-        size = isfinite(y) ? fmax(size, fabs(y)) : size;
-        worst = e >= 0 ? fmax(worst, e) : INFINITY; /* one is a number and the other none */
-    }
-    if (worst > 0) /* what is below the range of fp16 has a unit, and no share */
-        worst /= fmax(size, r->type == CASE_FP16 ? 0x1p-15 : 1e-30);
-    d->worst = fmax(d->worst, worst);
-    d->good = d->good && worst <= most;
-}
-
-/* ---- a launch ---- */
-
-static int kernel_named(const char *name)
-{
-    for (int i = 0; kernel[i].name; i++)
-        if (!strcmp(kernel[i].name, name))
-            return i;
-    stop("there is no kernel %s", name);
-}
-
-/* A launch with tensor maps behind its rows, which folders of `vwn emit cuda` have not. */
-static void launch_by_maps(const Case *c, const Kernel *k, void *const *p)
-{
-    enum { MAPS = 4, RANK = 4 };
-    const CaseHead *h = &c->head;
-    static CUtensorMap map[MAPS];
-    static CallArguments arguments;
-    size_t count = call_arguments(&arguments, p, h->n_buffer, c->n, h->n_int, c->s, h->n_number, &h->rows);
-    if (h->n_map > MAPS || !count || count + h->n_map > CALL_ARGUMENTS)
-        stop("%s: too many arguments", h->kernel);
-    for (uint32_t i = 0; i < h->n_map; i++) {
-        const CaseMap *m = &c->map[i];
-        const cuuint32_t one[RANK] = {1, 1, 1, 1};
-        cuuint64_t extent[RANK], stride[RANK];
-        for (int d = 0; d < RANK; d++) {
-            extent[d] = (cuuint64_t)m->extent[d];
-            stride[d] = d < RANK - 1 ? 2 * (cuuint64_t)m->stride[d + 1] : 0;
+        bool same = r->type == CASE_INTEGER ? !memcmp(got + 8 * i, want + 8 * i, 8) : x == y || (isnan(x) && isnan(y));
+        double e = same ? 0 : fabs(x - y);
+        if (!same && (r->type == CASE_INTEGER || !(e <= r->most))) /* or one is a number and the other none */
+            note_place(d, region, i, x, y);
+        if (isfinite(e) && r->type != CASE_INTEGER && e * d->most > d->worst * r->most) {
+            d->worst = e;
+            d->most = r->most;
         }
-        CUtensorMapDataType type = m->type == CASE_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-        CUresult error = cuTensorMapEncodeTiled(&map[i], type, RANK, p[m->buffer], extent, stride, m->box, one, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-        if (error != CUDA_SUCCESS)
-            stop("%s: a tensor map: error %d", h->kernel, (int)error);
-        arguments.at[count + i] = &map[i];
     }
-    struct dim3 grid = {(unsigned)h->blocks, 1, 1}, block = {k->threads, 1, 1};
-    if (cudaFuncSetAttribute(k->code, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)h->shared) != cudaSuccess ||
-        cudaLaunchKernel(k->code, grid, block, arguments.at, (size_t)h->shared, NULL) != cudaSuccess)
-        stop("%s could not be launched", h->kernel);
 }
 
-/* share: 0, or what may differ whatever the type. */
-static Difference run_case(Run *run, const Case *c, double share)
+/* ---- the device ---- */
+
+static struct {
+    CudaDriver driver;
+    CudaApi api;
+    CudaStream stream;
+    char arch[NVRTC_ARCH_NAME];
+    char name[128];
+    struct {
+        char file[PATH];
+        CudaModule module;
+    } loaded[64];
+    size_t n_loaded;
+} gpu;
+
+static void must(int error, const char *what)
+{
+    char text[160];
+    if (!error)
+        return;
+    cuda_error_text(&gpu.driver, error, text);
+    stop(1, "%s: %s", what, text);
+}
+
+static void open_device(void)
+{
+    char why[512] = "";
+    CudaDevice d;
+    CudaContext context;
+    int handle;
+    if (!cuda_driver_open(&gpu.driver, why) || why[0])
+        stop(NO_GPU, "%s", why);
+    if (!gpu.driver.devices || gpu.driver.device(&handle, 0) || !cuda_device(&gpu.driver, 0, &d))
+        stop(NO_GPU, "the driver has no GPU");
+    if (!cuda_api_open(&gpu.api, why))
+        stop(NO_GPU, "%s", why);
+    /* Machine code runs where the first number of its architecture is the same; what is of sm_90a there alone. */
+    snprintf(gpu.arch, sizeof gpu.arch, "%s", d.capability == 90 ? "sm_90a" : d.capability / 10 == 8 ? "sm_80" : "");
+    snprintf(gpu.name, sizeof gpu.name, "%s", d.name);
+    if (!gpu.arch[0])
+        stop(NO_GPU, "%s (sm_%d) runs neither the code for sm_80 nor that for sm_90a", d.name, d.capability);
+    must(gpu.api.retain(&context, handle), "a context");
+    must(gpu.api.set_current(context), "a context");
+    must(gpu.api.new_stream(&gpu.stream, CUDA_STREAM_NON_BLOCKING), "a stream");
+}
+
+/* The cubin that has the kernel, by the list of the item; false: it is not for this GPU. */
+static bool find_cubin(const char *item, const char *kernel, char file[PATH])
+{
+    char path[PATH], line[256], name[80], cubin[100];
+    snprintf(path, sizeof path, "%s/%s.list", item, gpu.arch);
+    FILE *f = fopen(path, "r");
+    bool found = false;
+    while (f && !found && fgets(line, sizeof line, f))
+        found = sscanf(line, "%79s %99s", name, cubin) == 2 && !strcmp(name, kernel);
+    if (f)
+        fclose(f);
+    snprintf(file, PATH, "%.480s/%.99s", item, found ? cubin : "");
+    return found;
+}
+
+static CudaModule load(const char *file)
+{
+    struct stat st;
+    for (size_t i = 0; i < gpu.n_loaded; i++)
+        if (!strcmp(gpu.loaded[i].file, file))
+            return gpu.loaded[i].module;
+    if (gpu.n_loaded == COUNT_OF(gpu.loaded)) { /* of items before this one */
+        for (size_t i = 0; i < gpu.n_loaded; i++)
+            must(gpu.api.unload(gpu.loaded[i].module), "unloading");
+        gpu.n_loaded = 0;
+    }
+    FILE *f = fopen(file, "rb");
+    if (!f || fstat(fileno(f), &st))
+        stop(1, "no file %s", file);
+    char *bytes = read_some(f, (uint64_t)st.st_size);
+    fclose(f);
+    CudaModule module;
+    must(gpu.api.load(&module, bytes), "loading a cubin");
+    free(bytes);
+    snprintf(gpu.loaded[gpu.n_loaded].file, PATH, "%s", file);
+    gpu.loaded[gpu.n_loaded++].module = module;
+    return module;
+}
+
+static void make_map(const CaseMap *m, CudaAddress memory, CudaMap *out)
+{
+    uint64_t extent[4], stride[3];
+    const uint32_t one[4] = {1, 1, 1, 1};
+    for (int i = 0; i < 4; i++)
+        extent[i] = (uint64_t)m->extent[i];
+    for (int i = 1; i < 4; i++)
+        stride[i - 1] = 2 * (uint64_t)m->stride[i];
+    must(gpu.api.make_map(out, m->type == CASE_FP16 ? CUDA_MAP_FP16 : CUDA_MAP_BF16, 4, (void *)(uintptr_t)memory, extent, stride, m->box,
+                          one, CUDA_MAP_PLAIN, CUDA_MAP_TURNED_128, CUDA_MAP_L2_128, CUDA_MAP_ZEROS), "a tensor map");
+}
+
+/* Memory of each region lies apart, so that a checker sees its bounds. */
+static void put_up(Case *c, CudaAddress *memory)
 {
     const CaseHead *h = &c->head;
-    int which = kernel_named(h->kernel);
-    const Kernel *k = &kernel[which];
-    if (k->buffers != (int)h->n_buffer || k->integers != (int)h->n_int ||
-        k->numbers != (int)h->n_number)
-        stop("%s has other arguments than the case", h->kernel);
-    void **p = room(h->n_buffer * sizeof *p);
-    char **memory = room(h->n_region * sizeof *memory);
-    for (uint32_t i = 0; i < h->n_region; i++) /* apart, so that a checker sees their bounds */
-        memory[i] = device_room(run, c->region[i].bytes);
+    for (uint32_t i = 0; i < h->n_region; i++)
+        must(gpu.api.take(&memory[i], c->region[i].bytes ? c->region[i].bytes : 1), "memory");
     for (uint32_t i = 0; i < h->n_place; i++) {
         const CasePlace *x = &c->place[i];
-        const uint64_t address = (uint64_t)(uintptr_t)(memory[x->to.region] + x->to.shift);
+        const uint64_t address = memory[x->to.region] + x->to.shift;
         memcpy(c->before[x->in] + x->at, &address, sizeof address);
     }
     for (uint32_t i = 0; i < h->n_region; i++)
-        device_put(run, memory[i], c->before[i], c->region[i].bytes);
+        if (c->region[i].bytes)
+            must(gpu.api.up(memory[i], c->before[i], c->region[i].bytes, gpu.stream), "copying to the GPU");
+}
+
+static void launch(const Case *c, CudaKernel function, const CudaAddress *memory)
+{
+    static CallArguments arguments;
+    static CudaMap map[MAPS];
+    const CaseHead *h = &c->head;
+    void **p = room(h->n_buffer * sizeof *p);
     for (uint32_t i = 0; i < h->n_buffer; i++)
-        p[i] = memory[c->buffer[i].region] + c->buffer[i].shift;
-    if (h->n_map)
-        launch_by_maps(c, k, p);
-    else
-        blocks(run, which, h->rows, h->blocks, h->shared, p, c->n, c->s);
-    Difference d = {.good = true};
-    for (uint32_t i = 0; i < h->n_region; i++) {
-        double most = share > 0 ? share : allowed(c, c->region[i].type);
-        char *got = room(c->region[i].bytes);
-        device_get(run, got, memory[i], c->region[i].bytes);
-        if (c->region[i].written)
-            compare(&d, &c->region[i], got, c->after[i], most);
-        else if (memcmp(got, c->before[i], (size_t)c->region[i].bytes) != 0)
-            stop("%s wrote what it only reads", h->kernel);
-        free(got);
-        device_free(run, memory[i]);
+        p[i] = (void *)(uintptr_t)(memory[c->buffer[i].region] + c->buffer[i].shift);
+    size_t count = call_arguments(&arguments, p, h->n_buffer, c->n, h->n_int, c->s, h->n_number, &h->rows);
+    if (!count || count + h->n_map > CALL_ARGUMENTS || h->n_map > MAPS)
+        stop(1, "too many arguments");
+    for (uint32_t i = 0; i < h->n_map; i++) {
+        make_map(&c->map[i], (CudaAddress)(uintptr_t)p[c->map[i].buffer], &map[i]);
+        arguments.at[count + i] = &map[i];
     }
-    free(memory);
+    if (h->shared > CALL_SHARED_UNASKED)
+        must(gpu.api.set_attribute(function, CUDA_SHARED_DYNAMIC, (int)h->shared), "asking for shared memory");
+    must(gpu.api.launch(function, call_blocks(h->blocks), 1, 1, h->threads, 1, 1, (unsigned)h->shared, gpu.stream, arguments.at, NULL),
+         "launching");
+    must(gpu.api.wait_stream(gpu.stream), "computing");
     free(p);
-    return d;
 }
 
-static FILE *open_cases(const char *path)
+static bool run_case(Case *c, const char *item, int number, Difference *d)
 {
-    char mark[sizeof CASES_MARK] = "";
-    FILE *f = fopen(path, "rb");
-    if (!f || fread(mark, 1, sizeof mark - 1, f) != sizeof mark - 1 ||
-        strcmp(mark, CASES_MARK) != 0)
-        stop("%s is no file of cases", path);
-    return f;
+    char file[PATH];
+    const CaseHead *h = &c->head;
+    CudaKernel function;
+    if (!find_cubin(item, h->kernel, file))
+        return false;
+    must(gpu.api.function(&function, load(file), h->kernel), "finding the kernel");
+    CudaAddress *memory = room(h->n_region * sizeof *memory);
+    char **got = room(h->n_region * sizeof *got);
+    put_up(c, memory);
+    launch(c, function, memory);
+    for (uint32_t i = 0; i < h->n_region; i++) {
+        got[i] = room(c->region[i].bytes);
+        if (c->region[i].bytes)
+            must(gpu.api.down(got[i], memory[i], c->region[i].bytes, gpu.stream), "copying from the GPU");
+    }
+    must(gpu.api.wait_stream(gpu.stream), "copying from the GPU");
+    for (uint32_t i = 0; i < h->n_region; i++) {
+        /* What it only reads must stay as it is. */
+        if (c->region[i].written || memcmp(got[i], c->before[i], c->region[i].bytes) != 0)
+            compare(d, i, &c->region[i], got[i], c->region[i].written ? c->after[i] : c->before[i]);
+        must(gpu.api.give(memory[i]), "giving memory back");
+    }
+    if (d->wrong)
+        keep_case(c, strrchr(item, '/') ? strrchr(item, '/') + 1 : item, number, got);
+    for (uint32_t i = 0; i < h->n_region; i++)
+        free(got[i]);
+    free(got);
+    free(memory);
+    return true;
 }
 
-static double option(int argc, char **argv, const char *name)
+static void tell_case(FILE *to, const Case *c, const char *item, int number, const Difference *d)
 {
-    for (int i = 2; i + 1 < argc; i += 2)
-        if (!strcmp(argv[i], name))
-            return strtod(argv[i + 1], NULL);
-    return 0;
+    fprintf(to, "{\"case\":\"%s\",\"number\":%d,\"kernel\":\"%s\",\"where\":\"%s\",\"good\":%s,\"numbers\":%lld,\"worst\":%.3g,\"most\":%.3g",
+            item, number, c->head.kernel, c->head.where, d->wrong ? "false" : "true", (long long)d->numbers, d->worst, d->most);
+    if (d->wrong)
+        fprintf(to, ",\"wrong\":%lld,\"places\":[%s]", (long long)d->wrong, d->places);
+    fprintf(to, "}\n");
+    fflush(to);
+}
+
+/* ---- the process that launches ---- */
+
+/* From a case of an item on; to each a line "@item number kernel", then its JSON, or "-" where it is not for this GPU. */
+static _Noreturn void launch_all(int first, int from, FILE *to)
+{
+    char path[PATH];
+    Case c;
+    open_device();
+    fprintf(to, "{\"device\":\"%s\",\"arch\":\"%s\"}\n", gpu.name, gpu.arch);
+    fflush(to);
+    for (int i = first; i < all.n_item; i++, from = 0) {
+        snprintf(path, sizeof path, "%s/%s", all.folder, all.item[i]);
+        FILE *f = open_cases(path);
+        for (int n = 0; read_case(f, &c); n++, forget(&c)) {
+            Difference d = {0};
+            if (n < from)
+                continue;
+            fprintf(to, "@%d %d %s\n", i, n, c.head.kernel);
+            fflush(to);
+            if (run_case(&c, path, n, &d))
+                tell_case(to, &c, all.item[i], n, &d);
+            else
+                fprintf(to, "-\n");
+        }
+        fclose(f);
+    }
+    fflush(to);
+    _exit(0);
+}
+
+/* ---- the process that watches ---- */
+
+typedef struct Watch {
+    pid_t child;
+    int from;              /* its lines come here */
+    int errors;            /* and its last words */
+    char line[2 * LINE], said[300];
+    size_t length;
+    double since;          /* when it said something last */
+    int item, number;      /* of the case that it is at */
+    char kernel[80];
+    bool at_case, closed;
+} Watch;
+
+/* Written whole, or told on stdout. */
+static void put_line(const char *text)
+{
+    FILE *f = all.out ? fopen(all.out, "a") : NULL;
+    bool good = f && fputs(text, f) >= 0 && fputc('\n', f) != EOF;
+    good = f && fclose(f) == 0 && good;
+    if (!good)
+        printf("%s\n", text);
+    fflush(stdout);
+}
+
+static void note_wrong(const Watch *w)
+{
+    char path[PATH];
+    if (!all.wrong)
+        return;
+    snprintf(path, sizeof path, "%s/list", all.wrong);
+    FILE *f = fopen(path, "a");
+    if (!f)
+        return;
+    fprintf(f, "%s %d %s\n", all.item[w->item], w->number, w->kernel);
+    fclose(f);
+}
+
+static void begin(Watch *w, int item, int number)
+{
+    int lines[2], words[2];
+    if (pipe(lines) || pipe(words))
+        stop(1, "no pipe: %s", strerror(errno));
+    fflush(stdout);
+    *w = (Watch){.item = item, .number = number, .since = now(), .from = lines[0], .errors = words[0]};
+    w->child = fork();
+    if (w->child == 0) {
+        close(lines[0]);
+        dup2(words[1], 2);
+        launch_all(item, number, fdopen(lines[1], "w"));
+    }
+    close(lines[1]);
+    close(words[1]);
+}
+
+static void take_line(Watch *w)
+{
+    int item, number;
+    char kernel[80];
+    if (w->line[0] == '@' && sscanf(w->line, "@%d %d %79s", &item, &number, kernel) == 3) {
+        w->item = item;
+        w->number = number;
+        snprintf(w->kernel, sizeof w->kernel, "%s", kernel);
+        w->at_case = true;
+        return;
+    }
+    bool counted = w->at_case && w->line[0] == '{';
+    w->at_case = false;
+    if (w->line[0] != '{')
+        return;
+    put_line(w->line);
+    all.compared += counted;
+    if (!strstr(w->line, "\"good\":false"))
+        return;
+    all.bad++;
+    note_wrong(w);
+    printf("WRONG %s %d %s: %.200s\n", all.item[w->item], w->number, w->kernel, strstr(w->line, "\"places\""));
+}
+
+static void take_bytes(Watch *w)
+{
+    ssize_t n = read(w->from, w->line + w->length, sizeof w->line - 1 - w->length);
+    w->closed = n <= 0;
+    w->length += n > 0 ? (size_t)n : 0;
+    w->line[w->length] = 0;
+    for (char *end; (end = strchr(w->line, '\n'));) {
+        *end = 0;
+        take_line(w);
+        w->length -= (size_t)(end + 1 - w->line);
+        memmove(w->line, end + 1, w->length + 1);
+        w->since = now();
+    }
+    if (w->length == sizeof w->line - 1)
+        w->length = 0; /* no line of ours */
+}
+
+/* A device that hangs may keep its process for long: nobody waits for it. Returns its status; -1: it is still there. */
+static int end_child(Watch *w, bool kill_it)
+{
+    int status = -1;
+    if (kill_it)
+        kill(w->child, SIGKILL);
+    for (double until = now() + 5; waitpid(w->child, &status, WNOHANG) == 0 && now() < until;)
+        usleep(10000);
+    struct pollfd words = {w->errors, POLLIN, 0};
+    ssize_t n = poll(&words, 1, 0) == 1 ? read(w->errors, w->said, sizeof w->said - 1) : 0;
+    w->said[n > 0 ? n : 0] = 0;
+    for (char *p = w->said; *p; p++)
+        *p = *p == '"' || *p == '\\' || (unsigned char)*p < ' ' ? ' ' : *p;
+    close(w->from);
+    close(w->errors);
+    return status;
+}
+
+static void tell_ended(const Watch *w, const char *how)
+{
+    char text[LINE], path[PATH];
+    Case c;
+    snprintf(text, sizeof text, "{\"case\":\"%s\",\"number\":%d,\"kernel\":\"%s\",\"good\":false,\"ended\":\"%s\"}", all.item[w->item],
+             w->number, w->kernel, how);
+    put_line(text);
+    printf("ENDED %s %d %s: %s\n", all.item[w->item], w->number, w->kernel, how);
+    all.ended++;
+    note_wrong(w);
+    snprintf(path, sizeof path, "%s/%s", all.folder, all.item[w->item]);
+    FILE *f = open_cases(path);
+    for (int n = 0; read_case(f, &c); n++) {
+        if (n == w->number)
+            keep_case(&c, all.item[w->item], n, NULL);
+        forget(&c);
+        if (n == w->number)
+            break;
+    }
+    fclose(f);
+}
+
+/* Watches one process until it ends or has to be ended. True: all is done. */
+static bool watch(Watch *w, double until)
+{
+    bool hangs = false, late = false;
+    char how[400];
+    while (!w->closed && !hangs && !late) {
+        double most = w->at_case ? all.each : START_SECONDS, left = w->since + most - now();
+        struct pollfd lines = {w->from, POLLIN, 0};
+        if (until && until - now() < left)
+            left = until - now();
+        if (poll(&lines, 1, left > 0 ? (int)(1000 * left) + 1 : 0) == 1)
+            take_bytes(w);
+        hangs = now() - w->since > most;
+        late = until && now() > until;
+    }
+    int status = end_child(w, hangs || late);
+    if (w->closed && !hangs && status == 0)
+        return true;
+    if (late && !hangs)
+        return true;
+    if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == NO_GPU)
+        stop(NO_GPU, "no kernel was launched: %s", w->said);
+    if (!w->at_case)
+        stop(NO_GPU, "no kernel was launched: %s", hangs ? "the driver does not answer" : w->said);
+    if (hangs)
+        snprintf(how, sizeof how, "it hangs: more than %.0f s%s", all.each, status < 0 ? ", and its process does not end" : "");
+    else if (status >= 0 && WIFSIGNALED(status))
+        snprintf(how, sizeof how, "signal %d", WTERMSIG(status));
+    else
+        snprintf(how, sizeof how, "%s", w->said[0] ? w->said : "it ended");
+    tell_ended(w, how);
+    return false;
+}
+
+/* ---- what there is ---- */
+
+static int in_order(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    bool of_x = strstr(x, "-sm_90a"), of_y = strstr(y, "-sm_90a");
+    return of_x != of_y ? of_x - of_y : strcmp(x, y);
+}
+
+static int count_cases(const char *item)
+{
+    char path[PATH];
+    CaseEntry entry;
+    int n = 0;
+    snprintf(path, sizeof path, "%s/%s", all.folder, item);
+    FILE *f = open_cases(path);
+    for (; next_launch(f, &entry); n++)
+        if (fseek(f, (long)entry.bytes, SEEK_CUR) != 0)
+            stop(1, "a file of cases is cut off");
+    fclose(f);
+    return n;
+}
+
+static void find_items(void)
+{
+    char path[PATH];
+    struct dirent *e;
+    DIR *d = opendir(all.folder);
+    while (d && (e = readdir(d)) && all.n_item < ITEMS) {
+        snprintf(path, sizeof path, "%s/%.200s/cases.bin", all.folder, e->d_name);
+        if (access(path, R_OK) == 0)
+            all.item[all.n_item++] = strdup(e->d_name);
+    }
+    if (d)
+        closedir(d);
+    if (!all.n_item)
+        stop(1, "no cases in %s", all.folder);
+    qsort(all.item, (size_t)all.n_item, sizeof *all.item, in_order);
+    for (int i = 0; i < all.n_item; i++)
+        all.cases[i] = count_cases(all.item[i]);
+}
+
+static int run_all(double seconds)
+{
+    double start = now(), until = seconds > 0 ? start + seconds : 0;
+    char text[300];
+    int item = 0, number = 0, cases = 0;
+    find_items();
+    for (int i = 0; i < all.n_item; i++)
+        cases += all.cases[i];
+    for (bool done = false; !done && item < all.n_item;) {
+        Watch w;
+        begin(&w, item, number);
+        done = watch(&w, until);
+        item = w.item;
+        number = w.number + 1;
+        if (number == all.cases[item])
+            item++, number = 0;
+    }
+    int seen = all.compared + all.ended;
+    snprintf(text, sizeof text, "{\"part\":\"kernels\",\"cases\":%d,\"compared\":%d,\"wrong\":%d,\"ended\":%d,\"seconds\":%.1f}", cases,
+             all.compared, all.bad, all.ended, now() - start);
+    put_line(text);
+    printf("%d kernels of %d compared, %d wrong, %d ended, in %.0f s\n", all.compared, cases, all.bad, all.ended, now() - start);
+    return all.bad || all.ended || seen == 0 || (until && now() > until) ? 3 : 0;
+}
+
+static int run_one(const char *item, int number)
+{
+    Case c;
+    FILE *f = open_cases(item);
+    open_device();
+    for (int n = 0; read_case(f, &c); n++, forget(&c)) {
+        Difference d = {0};
+        if (n != number)
+            continue;
+        if (!run_case(&c, item, n, &d))
+            stop(NO_GPU, "%s is not for this GPU", c.head.kernel);
+        tell_case(stdout, &c, item, n, &d);
+        return d.wrong ? 3 : 0;
+    }
+    stop(1, "%s has no case %d", item, number);
 }
 
 int main(int argc, char **argv)
 {
-    int failed = 0, done = 0;
-    Run run = {0};
-    Case c;
+    double seconds = 0;
+    if (argc == 4 && !strcmp(argv[1], "--one"))
+        return run_one(argv[2], atoi(argv[3]));
     if (argc < 2 || argc % 2)
-        stop("use: run_kernels CASES [--worst SHARE] [--from N]");
-    double share = option(argc, argv, "--worst"), from = option(argc, argv, "--from");
-    FILE *f = open_cases(argv[1]);
-    device_open(&run, 0);
-    for (; read_case(f, &c); forget(&c)) {
-        if (done++ < from)
-            continue;
-        printf("{\"kernel\":\"%s\",\"where\":\"%s\",", c.head.kernel, c.head.where);
-        fflush(stdout);
-        Difference d = run_case(&run, &c, share);
-        printf("\"numbers\":%lld,\"worst\":%.3g,\"integers\":%lld,\"good\":%s}\n",
-               (long long)d.numbers, isfinite(d.worst) ? d.worst : 1e30, (long long)d.integers,
-               d.good ? "true" : "false");
-        failed += !d.good;
+        stop(2, "use: run_kernels FOLDER [--out FILE] [--wrong FOLDER] [--seconds N] [--each N], or --one FOLDER/NN NUMBER");
+    all.folder = argv[1];
+    for (int i = 2; i + 1 < argc; i += 2) {
+        if (!strcmp(argv[i], "--out"))
+            all.out = argv[i + 1];
+        else if (!strcmp(argv[i], "--wrong"))
+            all.wrong = argv[i + 1];
+        else if (!strcmp(argv[i], "--seconds"))
+            seconds = strtod(argv[i + 1], NULL);
+        else if (!strcmp(argv[i], "--each"))
+            all.each = strtod(argv[i + 1], NULL);
+        else
+            stop(2, "no option %s", argv[i]);
     }
-    fclose(f);
-    device_close(&run);
-    if (!done)
-        stop("%s has no case", argv[1]);
-    return failed ? 3 : 0;
+    if (all.wrong)
+        mkdir(all.wrong, 0777);
+    signal(SIGPIPE, SIG_IGN);
+    return run_all(seconds);
 }

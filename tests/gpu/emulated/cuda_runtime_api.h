@@ -29,22 +29,14 @@ enum cudaDeviceAttr {
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 typedef enum cudaDataType { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 } cudaDataType;
 typedef struct CUstream_st *cudaStream_t;
-typedef struct CUevent_st *cudaEvent_t;
 struct dim3 {
     unsigned x, y, z;
-};
-struct cudaDeviceProp {
-    char name[256];
-    int major, minor;
 };
 
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device);
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
-cudaError_t cudaDriverGetVersion(int *version);
-cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMemset(void *memory, int value, size_t bytes);
@@ -56,9 +48,5 @@ cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttribute what, 
 cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block,
                              void **arguments, size_t shared, cudaStream_t stream);
 cudaError_t cudaDeviceSynchronize(void);
-cudaError_t cudaEventCreate(cudaEvent_t *event);
-cudaError_t cudaEventDestroy(cudaEvent_t event);
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to);
 
 #endif

@@ -7,9 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "cublas_v2.h"
-#include "cuda.h"
 
-#include "emu/map.h"
 #include "support/half.h"
 
 #include <stdint.h>
@@ -17,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 /* A kernel has up to 8 KiB of shared memory of its own, which count. */
 enum { AREAS = 4096, FUNCTIONS = 4096, SHARED_UNASKED = 40 * 1024, SHARED_MOST = 232448 - 1024 };
@@ -41,10 +38,6 @@ static struct {
     int shared;
 } allowed[FUNCTIONS];
 static size_t n_allowed;
-
-struct CUevent_st {
-    struct timespec at;
-};
 
 /* ---- errors ---- */
 
@@ -180,24 +173,6 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int dev
     return cudaSetDevice(device);
 }
 
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
-{
-    *out = (struct cudaDeviceProp){.name = "emulated", .major = 8};
-    return cudaSetDevice(device);
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = 0;
-    return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    *version = 0;
-    return cudaSuccess;
-}
-
 /* ---- kernels ---- */
 
 cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttribute what, int value)
@@ -213,17 +188,6 @@ cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttribute what, 
     allowed[i].code = code;
     allowed[i].shared = value;
     return cudaSuccess;
-}
-
-CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *memory, const cuuint64_t *extent,
-                                const cuuint64_t *stride, const cuuint32_t *box, const cuuint32_t *step, CUtensorMapInterleave interleave,
-                                CUtensorMapSwizzle turned, CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill beyond)
-{
-    const char *why = emu_map_encode(map, (int)type, rank, memory, extent, stride, box, step, (int)interleave, (int)turned, (int)l2, (int)beyond);
-    if (!why)
-        return CUDA_SUCCESS;
-    wrong(why);
-    return CUDA_ERROR_INVALID_VALUE;
 }
 
 static size_t shared_of(const void *code)
@@ -265,34 +229,6 @@ cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 blo
 
 cudaError_t cudaDeviceSynchronize(void)
 {
-    return cudaSuccess;
-}
-
-/* ---- time ---- */
-
-cudaError_t cudaEventCreate(cudaEvent_t *event)
-{
-    *event = calloc(1, sizeof **event);
-    return *event ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    free(event);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    (void)stream;
-    clock_gettime(CLOCK_MONOTONIC, &event->at);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
-{
-    *milliseconds = (float)(1e3 * (double)(to->at.tv_sec - from->at.tv_sec) +
-                            1e-6 * (double)(to->at.tv_nsec - from->at.tv_nsec));
     return cudaSuccess;
 }
 
