@@ -94,7 +94,8 @@ void write_manual(Ui *ui)
                      {"VWN_CACHE", "a folder for compiled kernels, which vwn has made or finds empty; empty: none. It must be private: nobody else but\n"
                                    "root may write it or a folder on the way to it (sticky ones as /tmp are fine); else it is not used, which is said"},
                      {"VWN_COMPILE_SECONDS", "after which a C compiler that hangs is given up, for each file; 600 otherwise"},
-                     {"VWN_CUDA_LIBRARIES", "folders, separated by colons, with the libraries of CUDA; empty: none"},
+                     {"VWN_CUDA_LIBRARIES", "folders, separated by colons, with the libraries of CUDA, instead of where they are looked for (the driver: before that);\n"
+                                            "empty: none"},
                      {"VWN_CUDA_SYNC", "1: a GPU is waited for after every call, so that one that fails is named"},
                      {"CC", "the C compiler for kernels"}},
       statuses[] = {{"0", "fine"}, {"1", "errors in the input"}, {"2", "wrong use"}, {"3", "a check is false"},

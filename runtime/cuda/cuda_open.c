@@ -1,6 +1,6 @@
 /* cuda_open.c - see cuda_open.h. */
 #define _GNU_SOURCE
-#include "cuda_open.h"
+#include "cuda_folders.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -42,38 +42,39 @@ static void *open_in(const char *folder, size_t length, const char *name)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* One of the library's names in one of the folders, separated by colons. */
+/* One of the library's names in a folder. */
+static void *open_in_folder(CudaLibrary which, const char *folder, size_t length)
+{
+    void *library = NULL;
+    for (const char *const *name = libraries[which].names; *name && !library; name++)
+        library = open_in(folder, length, *name);
+    return library;
+}
+
+static void *open_by_loader(CudaLibrary which) { return open_in_folder(which, "", 0); }
+
+/* In one of the folders, separated by colons. */
 static void *open_in_folders(CudaLibrary which, const char *folders)
 {
-    for (size_t n; *folders; folders += n + (folders[n] == ':')) {
+    void *library = NULL;
+    for (size_t n; *folders && !library; folders += n + (folders[n] == ':')) {
         n = strcspn(folders, ":");
-        for (const char *const *name = libraries[which].names; n && *name; name++) {
-            void *library = open_in(folders, n, *name);
-            if (library)
-                return library;
-        }
+        library = n ? open_in_folder(which, folders, n) : NULL;
     }
-    return NULL;
+    return library;
 }
 
 static void *open_anywhere(CudaLibrary which)
 {
-    static const char *const roots[] = {"CUDA_HOME", "CUDA_PATH", NULL};
-    void *library;
-    for (const char *const *name = libraries[which].names; *name; name++)
-        if ((library = open_in("", 0, *name)))
-            return library;
-    for (size_t i = 0; i < COUNT_OF(roots); i++) {
-        const char *root = roots[i] ? getenv(roots[i]) : "/usr/local/cuda";
-        char folders[3 * CUDA_PATH_SIZE];
-        if (!root || root[0] != '/' || strlen(root) + 20 >= CUDA_PATH_SIZE)
-            continue;
-        /* The stub is last: who has nothing else learns that this is what it is. */
-        snprintf(folders, sizeof folders, "%s/lib64:%s/lib:%s/lib64/stubs", root, root, root);
-        if ((library = open_in_folders(which, folders)))
-            return library;
-    }
-    return NULL;
+    void *library = open_by_loader(which);
+    glob_t folders;
+    if (library)
+        return library;
+    cuda_folders(which, &folders);
+    for (size_t i = folders.gl_pathc; i-- > 0 && !library;)
+        library = open_in_folder(which, folders.gl_pathv[i], strlen(folders.gl_pathv[i]));
+    globfree(&folders);
+    return library;
 }
 
 static void library_path(void *library, char path[CUDA_PATH_SIZE])
@@ -84,22 +85,30 @@ static void library_path(void *library, char path[CUDA_PATH_SIZE])
         snprintf(path, CUDA_PATH_SIZE, "%s", map->l_name);
 }
 
+/* A driver is the machine's, whichever libraries are wanted to go with it. */
+static void *find_library(CudaLibrary which, const char *folders)
+{
+    if (!folders)
+        return open_anywhere(which);
+    void *library = open_in_folders(which, folders);
+    return library || which != CUDA_DRIVER || !*folders ? library : open_by_loader(which);
+}
+
 void *cuda_library(CudaLibrary which, char path[CUDA_PATH_SIZE], char why[512])
 {
     const char *folders = getenv(variable);
     path[0] = why[0] = 0;
-    void *library = folders ? open_in_folders(which, folders) : open_anywhere(which);
+    void *library = find_library(which, folders);
     if (library) {
         library_path(library, path);
         return library;
     }
     if (cuda_switched_off())
-        snprintf(why, 512, "%s is not looked for: %s is empty", libraries[which].what,
-                 variable);
+        snprintf(why, 512, "%s is not looked for: %s is empty", libraries[which].what, variable);
     else
-        snprintf(why, 512, "%s (%s) is not %s%.300s; %s", libraries[which].what,
-                 libraries[which].names[0], folders ? "in " : "on this machine",
-                 folders ? folders : "", libraries[which].missing);
+        snprintf(why, 512, "%s (%s) is not %s%.240s%s; %s", libraries[which].what, libraries[which].names[0],
+                 folders ? "in " : "on this machine", folders ? folders : "",
+                 folders && which == CUDA_DRIVER ? ", nor where the system's loader looks" : "", libraries[which].missing);
     return NULL;
 }
 

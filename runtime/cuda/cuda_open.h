@@ -5,9 +5,10 @@
  * The one idea: nothing of CUDA is linked and no header of it is needed, so one binary starts
  * and trains on machines with a GPU, with the toolkit alone, and with neither.
  *
- * Where: in the folders that VWN_CUDA_LIBRARIES names, separated by colons, and nowhere else;
- * where it is empty, CUDA is not looked for. Without it: where the system's loader looks, in
- * lib64 and lib of $CUDA_HOME and $CUDA_PATH, and in /usr/local/cuda/lib64.
+ * Where: in the folders that VWN_CUDA_LIBRARIES names, separated by colons, and nowhere else, but
+ * for the driver, which is also looked for where the system's loader looks; where it is empty, CUDA
+ * is not looked for. Without it: where the system's loader looks, then in the folders of
+ * cuda_folders.h.
  */
 #ifndef VWN_CUDA_OPEN_H
 #define VWN_CUDA_OPEN_H
