@@ -116,12 +116,21 @@ static Diag *cannot_change(Eval *ev, const GrowStep *g, Span was, Span now, cons
     return d;
 }
 
-static size_t place_of(const Model *m, Name path)
+/* By path: the number of a parameter, from 1 on. */
+static Map places_of(const Model *m, Arena *arena)
 {
-    size_t i = 0;
-    while (i < m->param.n && m->param.v[i].path != path)
-        i++;
-    return i;
+    Map places;
+    map_init(&places, arena);
+    for (size_t i = 0; i < m->param.n; i++)
+        *map_at(&places, (uintptr_t)m->param.v[i].path) = (void *)(uintptr_t)(i + 1);
+    return places;
+}
+
+/* The number of a parameter of `m`, or as many as it has. */
+static size_t place_of(const Map *places, const Model *m, Name path)
+{
+    size_t i = (size_t)(uintptr_t)map_get(places, (uintptr_t)path);
+    return i ? i - 1 : m->param.n;
 }
 
 /* Copies begin with the moments of what they copy, unless the step says otherwise; false: an error is filed. */
@@ -144,10 +153,11 @@ static bool moments_fit(Eval *ev, const GrowStep *g, const Train *was, size_t fr
 static void states_follow(Eval *ev, const GrowStep *g, const Train *was)
 {
     const Train *now = g->train;
+    const Map places = places_of(g->before, ev->arena);
     for (size_t i = 0; i < g->after->param.n; i++) {
         Name path = g->after->param.v[i].path, source = g->source ? g->source[i] : path;
         bool copied = source != path && !(g->moved && g->moved[i]);
-        size_t k = place_of(g->before, source);
+        size_t k = place_of(&places, g->before, source);
         bool there = k < g->before->param.n, learns = there && param_learns(g->after, now, i);
         if (copied) {
             if (learns && !g->fresh_moments && !moments_fit(ev, g, was, k, i))
@@ -241,9 +251,10 @@ static void frozen_parts(Eval *ev, const GrowStep *g)
     if (!o || !o->by_second || !frozen)
         return;
     Span at = g->old.said ? g->old.scale_span : g->fresh.said ? g->fresh.scale_span : g->span;
+    const Map places = places_of(first, ev->arena);
     for (size_t i = 0; i < g->after->param.n; i++) {
         const Param *p = &g->after->param.v[i];
-        size_t k = place_of(first, p->path);
+        size_t k = place_of(&places, first, p->path);
         if (o->by_second[i] || k == first->param.n || first->param.v[k].elements == p->elements)
             continue;
         Diag *d = err(ev, "E0708", at, "", "`%s` cannot freeze a part of a matrix", o->kind);

@@ -79,10 +79,10 @@ typedef struct Tables {
     const uint8_t *summed; /* of parameters: the axes that products sum over */
 } Tables;
 
-/* Of a matrix that a product reads along one axis: 0 or 1, the axis. Else -1. */
+/* Of matrices, the last two axes of a weight, that a product reads along one axis: 0 or 1, the axis. Else -1. */
 static int summed_axis(const Tables *t, size_t param)
 {
-    int axes = t->model->param.v[param].shape.rank == 2 ? t->summed[param] : 0;
+    int rank = t->model->param.v[param].shape.rank, axes = rank < 2 ? 0 : t->summed[param] >> (rank - 2) & 3;
     return axes == 1 ? 0 : axes == 2 ? 1 : -1;
 }
 
@@ -109,14 +109,7 @@ static bool layout_swaps(Tables *t, const Ast *it, size_t param, bool *good)
         diag_help(t->ev->ctx, d, "put it into a table without `layout`, with `.T` if its axes are swapped there");
         return *good = false;
     }
-    bool swaps = axes == (t->out_in ? 1 : 2) << (rank - 2);
-    if (swaps && rank > 2) {
-        Diag *d = err(t->ev, "E0301", it->kid[0]->span, "", "`layout` is of matrices, and `%s` has %d axes", p->path, rank);
-        diag_label(t->ev->ctx, d, t->layout->span, "would swap the last two");
-        diag_help(t->ev->ctx, d, "put it into a table without `layout`, if it lies there as in the model");
-        *good = false;
-    }
-    return swaps;
+    return axes == (t->out_in ? 1 : 2) << (rank - 2);
 }
 
 /* Gives the parameter its other name; false after a message. */
@@ -156,8 +149,8 @@ static bool add_matching(Tables *t, const Ast *it, const char *pattern, bool tra
         spend(ev, it->span, 1);
         size_t errors = diag_errors(ev->ctx);
         ++*hits;
-        if (transposed && p->shape.rank != 2) {
-            err(ev, "E0301", it->kid[0]->span, "", "`.T` swaps the axes of a matrix, and `%s` is none", p->path);
+        if (transposed && p->shape.rank < 2) {
+            err(ev, "E0301", it->kid[0]->span, "", "`.T` swaps the axes of matrices, and `%s` has none", p->path);
             return false;
         }
         if (transposed && t->layout && t->summed[i]) {
@@ -243,7 +236,8 @@ static void check_squares(Tables *t)
             n[summed_axis(t, m->alias.v[i].param) ^ (int)m->alias.v[i].transposed]++;
     for (size_t i = t->first; i < m->alias.n; i++) {
         const ModelAlias *a = &m->alias.v[i];
-        const Dim *d = m->param.v[a->param].shape.d;
+        const Shape *s = &m->param.v[a->param].shape;
+        const Dim *d = &s->d[s->rank < 2 ? 0 : s->rank - 2]; /* of a matrix */
         int axis = summed_axis(t, a->param), lies = axis ^ (int)a->transposed;
         if (axis >= 0 && d[0].n == d[1].n && d[0].n > 1 && n[!lies] && n[!lies] >= n[lies] - 1)
             square = square ? square : a;

@@ -73,13 +73,14 @@ static bool keeps_slots(const Values *x, const Node *n, Val index)
 /* The node's rule, of one part of the experts. */
 static GrowthValue *look(Values *x, const Node *n, ValueRule *rule, Val index, int table, int64_t expert)
 {
-    GrowthValue *had[4];
-    Val in[4];
-    for (uint16_t i = 0; i < n->n_in && i < 4; i++) {
+    GrowthValue *had[4] = {NULL};
+    Val in[4] = {0};
+    const uint16_t n_in = n->n_in < 4 ? n->n_in : 4;
+    for (uint16_t i = 0; i < n_in; i++) {
         in[i] = n->in[i];
         had[i] = x->of[in[i]];
     }
-    for (uint16_t i = 0; i < n->n_in && i < 4; i++) {
+    for (uint16_t i = 0; i < n_in; i++) {
         const ByExpert *by = x->by[in[i]];
         if (i == table)
             x->of[in[i]] = of_expert(x, had[i], n->op == OP_EXPERT_MATMUL ? 0 : had[i]->shape.rank - 1, expert);
@@ -87,7 +88,7 @@ static GrowthValue *look(Values *x, const Node *n, ValueRule *rule, Val index, i
             x->of[in[i]] = in_part(by, expert);
     }
     GrowthValue *v = rule(x, n);
-    for (uint16_t i = 0; i < n->n_in && i < 4; i++)
+    for (uint16_t i = 0; i < n_in; i++)
         x->of[in[i]] = had[i];
     return v;
 }

@@ -56,7 +56,7 @@ typedef struct ModelOutput {
 typedef struct ModelAlias {
     Name other;
     size_t param;
-    bool transposed; /* a matrix that has its axes swapped there */
+    bool transposed; /* it has its last two axes swapped there */
     Span span;
 } ModelAlias;
 

@@ -43,7 +43,7 @@ void checkpoint_hold(Session *s, const Model *m, const Train *t)
     for (size_t i = 0; i < m->param.n; i++) {
         const Param *p = &m->param.v[i];
         int n = param_learns(m, t, i) && param_is_held(m, t, i) ? optimizer_states(&t->optimizer, i) : 0;
-        int64_t d[MAX_RANK];
+        int64_t d[MAX_RANK] = {0};
         for (int k = 0; k < p->shape.rank; k++)
             d[k] = p->shape.d[k].n;
         for (int k = 0; k < n; k++) {
@@ -321,9 +321,9 @@ static Stored find_stored(Session *s, const Model *m, const Checkpoint *c, Name 
 
 static bool same_extents(const SafeTensor *t, const StoreEntry *e, bool transposed)
 {
-    if (transposed && t->rank == 2 && e->rank == 2)
-        return t->d[0] == e->d[1] && t->d[1] == e->d[0];
-    return t->rank == e->rank && !memcmp(t->d, e->d, e->rank * sizeof *e->d);
+    const int r = e->rank, same = transposed && r >= 2 ? r - 2 : r;
+    return t->rank == r && !memcmp(t->d, e->d, (size_t)same * sizeof *e->d) &&
+           (same == r || (t->d[r - 2] == e->d[r - 1] && t->d[r - 1] == e->d[r - 2]));
 }
 
 static bool put_numbers(Session *s, StoreEntry *e, int64_t at, int64_t n, const double *v,
@@ -335,17 +335,21 @@ static bool put_numbers(Session *s, StoreEntry *e, int64_t at, int64_t n, const 
     return false;
 }
 
+/* Matrix by matrix, whose axes are the last two. */
 static bool load_transposed(Session *s, const Checkpoint *c, const SafeTensor *t, StoreEntry *e,
                             char why[WHY])
 {
-    int64_t rows = e->d[0], columns = e->d[1];
-    double *all = NEW_ARRAY(s->arena, double, e->elements + 1);
+    int64_t rows = e->d[e->rank - 2], columns = e->d[e->rank - 1], each = rows * columns;
+    double *all = NEW_ARRAY(s->arena, double, each + 1);
     double *row = NEW_ARRAY(s->arena, double, columns + 1);
-    bool ok = safe_read(&c->file, t, 0, e->elements, all, why);
-    for (int64_t i = 0; ok && i < rows; i++) {
-        for (int64_t k = 0; k < columns; k++)
-            row[k] = all[k * rows + i];
-        ok = put_numbers(s, e, i * columns, columns, row, why);
+    bool ok = true;
+    for (int64_t at = 0; ok && at < e->elements; at += each) {
+        ok = safe_read(&c->file, t, at, each, all, why);
+        for (int64_t i = 0; ok && i < rows; i++) {
+            for (int64_t k = 0; k < columns; k++)
+                row[k] = all[k * rows + i];
+            ok = put_numbers(s, e, at + i * columns, columns, row, why);
+        }
     }
     return ok;
 }

@@ -162,10 +162,17 @@ static void find_tensor(Pairing *p, StartEntry *e, size_t param)
     }
 }
 
+/* Axis k of the model as an axis of the tensor, and the reverse: the last two may be swapped. */
+static int axis_there(const StartEntry *e, int k)
+{
+    const int rank = e->tensor->rank;
+    return e->transposed && rank >= 2 && k >= rank - 2 ? 2 * rank - 3 - k : k;
+}
+
 /* Extent k of the tensor, in the order of the model's axes. */
 static int64_t extent(const StartEntry *e, int k)
 {
-    return e->tensor->d[e->transposed ? e->tensor->rank - 1 - k : k];
+    return e->tensor->d[axis_there(e, k)];
 }
 
 static void decide(Pairing *p, StartEntry *e)
@@ -306,8 +313,9 @@ static bool is_misfit(const StartEntry *e, bool *swapped)
     if (!e->param || !e->tensor)
         return false;
     const Shape *s = &e->param->shape;
-    *swapped = s->rank == 2 && e->tensor->rank == 2 && s->d[0].n != s->d[1].n && extent(e, 0) == s->d[1].n &&
-               extent(e, 1) == s->d[0].n;
+    const int r = s->rank;
+    *swapped = r >= 2 && e->tensor->rank == r && s->d[r - 2].n != s->d[r - 1].n && extent(e, r - 2) == s->d[r - 1].n &&
+               extent(e, r - 1) == s->d[r - 2].n;
     return *swapped || s->rank != e->tensor->rank;
 }
 
@@ -438,8 +446,8 @@ static void lay(const StartEntry *e, const double *old, double *to)
             rest /= s->d[k].n;
             there &= from[k] >= 0;
         }
-        for (int k = 0; k < rank && there; k++) { /* the tensor's own order, innermost first */
-            int axis = e->transposed ? k : rank - 1 - k;
+        for (int k = rank - 1; k >= 0 && there; k--) { /* the tensor's own order, innermost first */
+            int axis = axis_there(e, k);
             at += from[axis] * step;
             step *= extent(e, axis);
         }

@@ -104,7 +104,7 @@ static void read_batch(Measuring *k)
     }
     if (f->cosine && (n = result(k, "cosine", SIZE_MAX, &v)))
         add_to(f->cosine, v, n, share);
-    if (f->next && (n = result(k, "next", SIZE_MAX, &v)))
+    if (f->next && k->next.n && (n = result(k, "next", SIZE_MAX, &v)))
         series_add(&k->next, v, n / k->next.n);
     for (size_t i = 0; i < in->n_activations && k->chosen; i++) {
         n = result(k, "active", i, &v);
@@ -263,7 +263,7 @@ static void finish_factors(Measuring *k)
 static void finish_activations(Measuring *k)
 {
     Findings *f = k->f;
-    for (size_t i = 0; i < f->in.n_activations && f->activation; i++) {
+    for (size_t i = 0; i < f->in.n_activations && k->chosen; i++) {
         const InsideActivation *x = &f->in.activation[i];
         ActivationFound *a = &f->activation[i];
         size_t n = (size_t)(x->experts * x->dims);
@@ -281,7 +281,7 @@ static void finish_states(Measuring *k)
 {
     Findings *f = k->f;
     size_t d = (size_t)f->coordinates;
-    for (size_t i = 0; i <= f->m->sublayer.n && f->at; i++) {
+    for (size_t i = 0; i <= f->m->sublayer.n && k->gram; i++) {
         StateFound *s = &f->at[i];
         s->target = s->uncertainty = s->moved = NAN;
         if (k->lens) {

@@ -788,12 +788,13 @@ static void say_start(Trainer *tr)
 /* The run is of the file after its first n growth steps. */
 static void enter_stage(Trainer *tr, size_t n)
 {
-    tr->unit = n ? train_check_again(tr, tr->file->set, tr->file->n_set, n) : tr->file;
-    if (tr->unit && tr->unit->grown != n)
-        vwn_bug(tr->ctx, "a file with %zu growth steps carried out instead of %zu", tr->unit->grown, n);
-    if (n && !tr->unit)
+    Unit *unit = n ? train_check_again(tr, tr->file->set, tr->file->n_set, n) : tr->file;
+    if (n && !unit)
         ctx_raise(tr->ctx, ST_INPUT, "the file has errors after its growth step `%s`: see `vwn check`",
                   tr->file->grow.v[n - 1].name);
+    if (unit->grown != n)
+        vwn_bug(tr->ctx, "a file with %zu growth steps carried out instead of %zu", unit->grown, n);
+    tr->unit = unit;
     tr->model = tr->unit->model;
     tr->train = tr->unit->train;
     if (!tr->model)

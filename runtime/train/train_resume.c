@@ -94,7 +94,7 @@ static double rate_in(Trainer *tr, const Train *t, int64_t steps)
 
 static void compare_length(Trainer *tr)
 {
-    if (tr->unit->grown || !strcmp(below_comment(tr->from->meta.text), below_comment(tr->meta.text)))
+    if (!strcmp(below_comment(tr->from->meta.text), below_comment(tr->meta.text)))
         return;
     const Train *then = train_then(tr);
     if (!then)

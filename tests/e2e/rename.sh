@@ -108,4 +108,21 @@ expect 0 "$VWN" train -q named.vwn --run half_turned --resume
 expect 0 "$VWN" eval runs/half_turned
 awk 'NR == FNR { a[$1] = $2; next } $1 == "loss" { ok = (a[$1] - $2) ^ 2 < 1e-8 } END { exit !ok }' was out ||
     fail "another loss with swapped axes"
+
+# so of each of a number of experts, whose matrices are the last two axes
+choice='broadcast(cast(arange(T) mod 2, int), [B, T])'
+for how in 'each_rows V [2,hidden,D] V.T' 'each W [2,D,hidden] W'; do
+    set -- $how
+    model "$1.vwn" layer up
+    sed -i -e "s/^  let up .*/  param $2 : $3 = normal(std = 0.5)/" -e "s/gelu(up(x))/gelu(expert_matmul(x, $4, $choice))/" "$1.vwn"
+done
+echo 'names turned { "layer[{layer}].mlp.V" = layer[*].mlp.W.T }' >> each.vwn
+expect 0 "$VWN" train -q each_rows.vwn --device reference --run each_whole
+expect 0 "$VWN" eval runs/each_whole --device reference
+cp out was
+expect 0 "$VWN" train -q each_rows.vwn --device reference --run each --until '3 steps'
+expect 0 "$VWN" train -q each.vwn --device reference --run each --resume
+expect 0 "$VWN" eval runs/each --device reference
+awk 'NR == FNR { a[$1] = $2; next } $1 == "loss" { ok = (a[$1] - $2) ^ 2 < 1e-8 } END { exit !ok }' was out ||
+    fail "another loss with the axes of each expert swapped"
 finish

@@ -121,4 +121,23 @@ expect 5 env VWN_CACHE="$home/nano/model.vwn" "$VWN" train nano/model.vwn --run 
 has err 'the kernel cache'
 expect 0 env -u CC PATH=/nonexistent "$VWN" sample runs/line --tokens 2 -q
 has err 'warning: no C compiler works here'
+
+# so behind a growth step: 0.01 / 2 (1 + cos(pi 4 / n)) for n = 6, 12 and 10
+squares > text.txt
+{ small_model 'let hidden = 16' '  embed tokens { vocab = 256 }
+  ffn { hidden = hidden, activation = gelu }
+  head lm { norm = rms_norm(eps = 1e-6) }'
+  small_train '  length    = 6 steps
+  optimizer adamw { lr = cosine(peak = 1e-2, floor = 0, warmup = 0 steps), betas = [0.9, 0.99], eps = 1e-8, weight_decay = 0.1 }
+  checkpoint { every = 1 steps, keep = 9 }'
+  echo 'grow wider { when = step >= 2, let hidden = 24, fill { entry = zeros } }'; } > grown.vwn
+expect 0 "$VWN" train grown.vwn --run grown --device reference --until '4 steps'
+cp -r runs/grown runs/written
+expect 0 "$VWN" train grown.vwn --run grown --resume --device reference --set 'train.length=12 steps' --until '5 steps'
+has err 'the run was to end at step 6, and now at step 12: schedules that depend on its length follow the new one from here on, and the rate of step 5 is 0.0075 instead of 0.0025'
+sed 's/length *= 6 steps/length = 10 steps/' grown.vwn > other.vwn
+expect 0 "$VWN" train other.vwn --run written --resume --device reference --until '5 steps'
+has err 'to end at step 6, and now at step 10: schedules that depend on its length follow the new one from here on, and the rate of step 5 is 0.006545 instead of 0.0025'
+expect 0 "$VWN" train other.vwn --run written --resume --device reference --until '6 steps'
+lacks err 'was to end'
 finish

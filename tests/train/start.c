@@ -76,13 +76,19 @@ static int count_of(const Given *g, const int *d)
     return n;
 }
 
+/* Of what is swapped the last two axes have each other's place. */
+static int axis_of(const Given *g, int k)
+{
+    return !g->swapped || k < g->rank - 2 ? k : k == g->rank - 1 ? g->rank - 2 : g->rank - 1;
+}
+
 /* `shift` is added to all numbers: another one than 0 is an old copy. */
 static void raw_tensor(Raw *r, const Given *g, int type, double shift)
 {
     int n = count_of(g, g->there), d[RANK];
     size_t begin = r->n;
     for (int k = 0; k < g->rank; k++)
-        d[k] = g->there[g->swapped ? g->rank - 1 - k : k];
+        d[k] = g->there[axis_of(g, k)];
     for (int i = 0; i < n; i++)
         r->n += put_number(r->data + r->n, type, g->value[i] + shift);
     raw_add(r, g->name, float_types[type], g->rank, d, r->n - begin);
@@ -98,7 +104,7 @@ static double expected(const Given *g, int element)
         if (!g->name || at[k] >= g->there[k])
             return -1;
     for (int k = 0; k < g->rank; k++) {
-        int axis = g->swapped ? g->rank - 1 - k : k;
+        int axis = axis_of(g, k);
         place = place * g->there[axis] + at[axis];
     }
     return g->value[place];
@@ -181,13 +187,14 @@ static void make(Given *g, int i)
     static const char *const others[PARAMS] = {"old.v", "old.a", "old.q", "old.e", "old.w"};
     static const int ranks[PARAMS] = {1, 2, 2, 3, 2};
     *g = (Given){.path = paths[i], .name = below(8) ? below(2) ? paths[i] : others[i] : NULL, .rank = ranks[i], .file = below(FILES)};
-    g->swapped = g->rank == 2 && below(2);
+    g->swapped = g->rank >= 2 && below(2);
     do {
         for (int k = 0; k < g->rank; k++) {
             g->d[k] = i == 2 && k ? g->d[0] : 1 + below(6);
             g->there[k] = below(2) ? g->d[k] : 1 + below(6);
         }
-    } while (g->rank == 2 && g->d[0] != g->d[1] && g->there[0] == g->d[1] && g->there[1] == g->d[0]); /* refused: E0614 */
+    } while (g->rank >= 2 && g->d[g->rank - 2] != g->d[g->rank - 1] && g->there[g->rank - 2] == g->d[g->rank - 1] &&
+             g->there[g->rank - 1] == g->d[g->rank - 2]); /* refused: E0614 */
     for (int n = count_of(g, g->there); n-- > 0;)
         g->value[n] = (double)(below(255) - 127) / 16; /* all four types have these */
 }
@@ -331,9 +338,12 @@ static void layouts(void)
 {
     static const struct {
         const char *name, *use;
-        int d[2];
+        int d[RANK];
         bool linear;
     } w[] = {{"q", "z @ q", {4, 4}, true},
+             {"f", "expert_matmul(z, f, broadcast(cast(arange(4) mod 2, int), [4]))", {2, 4, 3}, true},
+             {"y", "reshape(z, [1, 4, 4]) @ y", {2, 4, 4}, true},
+             {"v", "reshape(z, [1, 4, 4]) @ permute(v, [1, 3, 2])", {2, 3, 4}, false},
              {"k", "z @ k", {4, 6}, true},
              {"s", "z @ (2 * s + s ^ 2)", {4, 4}, true},
              {"t", "z @ t.T", {4, 4}, false},
@@ -351,13 +361,15 @@ static void layouts(void)
     double got[MOST];
     buf_puts(&body, "  param z : [4, 4] = eye\n");
     for (size_t i = 0; i < COUNT_OF(w); i++) {
-        buf_printf(&body, "  param %s : [%d, %d] = fill(-1)\n", w[i].name, w[i].d[0], w[i].d[1]);
+        const int rank = w[i].d[2] ? 3 : 2;
+        buf_printf(&body, rank == 3 ? "  param %s : [%d, %d, %d] = fill(-1)\n" : "  param %s : [%d, %d] = fill(-1)\n", w[i].name, w[i].d[0], w[i].d[1],
+                   w[i].d[2]);
         buf_printf(&table, "  \"%s\" = head.probe.%s\n", w[i].name, w[i].name);
-        g[i] = (Given){.name = w[i].name, .rank = 2, .swapped = w[i].linear};
-        for (int k = 0; k < 2; k++)
+        g[i] = (Given){.name = w[i].name, .rank = rank, .swapped = w[i].linear};
+        for (int k = 0; k < rank; k++)
             g[i].d[k] = g[i].there[k] = w[i].d[k];
-        for (int k = 0; k < 20; k++)
-            g[i].value[k] = k + 1 + 20 * (int)i;
+        for (int k = 0; k < 32; k++)
+            g[i].value[k] = k + 1 + 32 * (int)i;
         raw_tensor(&raw, &g[i], 1, 0);
     }
     for (size_t i = 0; i < COUNT_OF(w); i++)
@@ -372,7 +384,7 @@ static void layouts(void)
             int n = numbers("run", arena_printf(ctx->program, "head.probe.%s", w[i].name), got), wrong = 0;
             for (int k = 0; k < n; k++)
                 wrong += got[k] != expected(&g[i], k);
-            CHECKF(&tally, n == w[i].d[0] * w[i].d[1] && !wrong, "layout = out_in, %s: %d of %d numbers are at another place", w[i].use, wrong, n);
+            CHECKF(&tally, n == count_of(&g[i], g[i].d) && !wrong, "layout = out_in, %s: %d of %d numbers are at another place", w[i].use, wrong, n);
         }
     }
     ctx_free(ctx);
