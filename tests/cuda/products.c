@@ -128,6 +128,23 @@ static double worst(Backend *b, const PlanMatmul *p, const Matrix *x, const Matr
     return most;
 }
 
+static unsigned aligned_to(const void *memory)
+{
+    const uintptr_t at = (uintptr_t)memory;
+    return (unsigned)(at & (~at + 1));
+}
+
+/* What was asked for: C = A B, or C += A B, and how the matrices lie. */
+static void told(const PlanMatmul *p, double bound, const Matrix *x, const Matrix *y, const Matrix *z)
+{
+    printf("    %lld of C[%lld, %lld] %s A%s B%s over %lld in %s%s, within %.1e\n    rows of A %lld apart, of B %lld, of C %lld; matrices %lld, %lld, "
+           "%lld; memory of A aligned to %u bytes, of B to %u, of C to %u\n", (long long)p->batch, (long long)p->m, (long long)p->n,
+           p->accumulate ? "+=" : "=", p->transpose_a ? "^T" : "", p->transpose_b ? "^T" : "", (long long)p->k,
+           p->half == HALF_BF16 ? "bf16" : p->half == HALF_FP16 ? "fp16" : "float32", p->rounded ? ", rounded" : "", bound, (long long)p->lda,
+           (long long)p->ldb, (long long)p->ldc, (long long)p->step_a, (long long)p->step_b, (long long)p->step_c, aligned_to(x->memory),
+           aligned_to(y->memory), aligned_to(z->memory));
+}
+
 static bool run(Backend *b, const Case *c)
 {
     const PlanMatmul *p = &c->how;
@@ -143,6 +160,8 @@ static bool run(Backend *b, const Case *c)
            off = st == ST_OK ? worst(b, p, &x, &y, &z) : 1;
     bool ok = st == ST_OK && off < bound && (!p->rounded || off > 1e-5);
     printf("%-30s off by %.1e%s %s\n", c->name, off, ok ? "" : "  FAILED", b->why);
+    if (!ok)
+        told(p, bound, &x, &y, &z);
     Matrix all[] = {x, y, z};
     for (int i = 0; i < 3; i++) {
         b->ops->free(b, all[i].memory, 0);
@@ -171,7 +190,8 @@ static bool run_moved(Backend *b, Module *m, uint64_t generation, bool marked, c
     st = st == ST_OK ? b->ops->sync(b) : st;
     if (st == ST_OK && replayed == as)
         return true;
-    printf("generation %d, %d behind: %s%s\n", (int)generation, (int)by, replayed ? "replayed " : "", b->why);
+    printf("generation %d, memory %d numbers behind where it was: the calls were %s, and should be %s %s\n", (int)generation, (int)by,
+           replayed ? "replayed" : "made again", as ? "replayed" : "made again", b->why);
     return false;
 }
 
@@ -203,7 +223,11 @@ static bool moves(Backend *b)
             double sum = 0;
             for (int64_t k = 0; k < 3; k++)
                 sum += at(&of[0], by, 3, false, r, k) * at(&of[1], by, 7, false, k, c);
-            ok = ok && fabs((double)got[r * 7 + c] - sum) < 1e-6;
+            if (ok && !(fabs((double)got[r * 7 + c] - sum) < 1e-6)) {
+                printf("row %d, column %d of the product is %.9g where its memory moved last, and should be %.9g\n", (int)r, (int)c,
+                       (double)got[r * 7 + c], sum);
+                ok = false;
+            }
         }
     printf("%-30s %s\n", "memory that moves", ok ? "" : "FAILED");
     if (m)
@@ -230,6 +254,8 @@ int main(void)
     failed += !moves(b);
     b->last_words = last_words;
     b->ops->close(b);
+    if (last_words[0])
+        printf("when the device was closed: %s\n", last_words);
     failed += last_words[0] != 0;
     ctx_free(ctx);
     printf("%zu passed, %d failed\n", COUNT_OF(cases) + 1 - (size_t)failed, failed);

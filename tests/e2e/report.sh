@@ -23,13 +23,14 @@ expect 0 "$VWN" report runs/plain -o - # the same bytes, whoever reads them
 cp out plain.html
 expect 0 "$VWN" report runs/plain -o one.html --json
 json out
-cmp -s plain.html one.html || fail "stdout has another page than the file"
+cmp -s plain.html one.html || fail "stdout has another page than the file: $(cmp plain.html one.html)"
 expect 0 "$VWN" report runs/broken -o broken.html
 has err 'broken/events.jsonl:'
 has err 'resolved.vwn does not check'
 expect 0 "$VWN" report runs/plain "$odd" -o both.html
 empty out
 # connections: as `vwn inspect` has them, or why not
+last='the pages of runs without and with connections'
 has both.html 'each reads the sum of all that was written before it'
 lacks one.html '<svg class="h"'
 expect 0 "$VWN" inspect "$odd" --what connections --tokens 1024 --json
@@ -66,6 +67,7 @@ expect 0 "$VWN" report runs/plain "$odd" -o both.html
 empty out
 
 for page in one both broken; do
+    last="the page $page.html"
     if command -v xmllint > /dev/null; then
         expect 0 xmllint --noout --nonet $page.html
     else
@@ -78,9 +80,11 @@ for page in one both broken; do
     grep -o ' id="[^"]*"' $page.html | sort | uniq -d > twice
     empty twice
 done
+last='the page both.html, of runs/plain and a run whose name is a script'
 has both.html '&lt;script&gt;alert(&quot;1&quot;)&amp;amp;'
 
 # the numbers of the run, of `vwn cost` and of the weights
+last='the page one.html, of runs/plain'
 last() { sed -n "s/.*\"event\":\"$1\".*\"$2\":\([0-9.]*\).*/\1/p" runs/plain/events.jsonl | tail -n 1; }
 has one.html "<td class=\"n\">$(printf %.4f "$(last step loss)")</td><td class=\"n\">$(printf %.4f "$(last eval eval_loss)")</td>"
 has one.html '<td class="n">30 / 600</td>'
@@ -91,10 +95,12 @@ has one.html '<dt>file</dt><dd>nano/model.vwn</dd>'
 commas() { echo "$1" | sed ':a;s/\B[0-9]\{3\}\>/,&/;ta'; }
 expect 0 "$VWN" cost nano/ghc.vwn --set D=48 --set L=2 --json
 for key in stored flops_per_token flop_training; do
+    last="the page both.html beside \`vwn cost\`: $key"
     has both.html "<td class=\"n\">$(commas "$(grep -o "\"$key\":[0-9]*" out | head -n 1 | sed 's/.*://')")</td>"
 done
 expect 0 "$VWN" params nano/ghc.vwn --set D=48 --set L=2 --by tensor
 weights=$(awk '$1 ~ /^layer.*\.connection\./ { gsub(",", "", $2); n += $2 } END { print n }' out)
+last='the page both.html beside `vwn params`: the weights of its connection'
 has both.html "<td>ghc</td><td class=\"n\">4</td><td class=\"n\">48</td><td class=\"n\">72</td><td class=\"n\">$weights</td>"
 # losses of 30 steps and of 3 evaluations: as many points in each of the pictures over steps, tokens, FLOPs and seconds
 awk '/<title>/ { title = $0 } /<path class="c s0"/ { n = (gsub(/ /, " ") - 2) / 2; print title, n }' one.html > points

@@ -144,6 +144,45 @@ static const char quotient_text[] =
     "  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }\n"
     "}\n";
 
+/* Sums of values that have their sequences in every place that an axis may have, alone and in one axis with what stands behind
+ * them: what fills up the last part of an evaluation counts in none. */
+static const char flat_text[] =
+    "edition = 1\n"
+    "import \"std/transformer\"\n"
+    "import \"std/connections\"\n"
+    "let D = 8\n"
+    "block others()(x: [B, T, D]) -> [B, T, D] {\n"
+    "  one    = sum(x, over = [2, 3])\n"
+    "  metric.sequences = sum(one ^ 2)\n"
+    "  metric.first     = sum(exp(sum(x, over = 3)))\n"
+    "  metric.second    = sum(exp(permute(sum(x, over = 3), [2, 1])))\n"
+    "  metric.middle    = sum(permute(x, [2, 1, 3]) ^ 2)\n"
+    "  metric.last      = sum(permute(x, [2, 3, 1]) ^ 2)\n"
+    "  metric.tokens    = sum(exp(reshape(x, [B * T, D])))\n"
+    "  metric.numbers   = sum(exp(reshape(x, [B * T * D])))\n"
+    "  metric.columns   = sum(exp(permute(reshape(x, [B * T, D]), [2, 1])))\n"
+    "  metric.middles   = sum(exp(reshape(permute(reshape(x, [B * T, 2, 4]), [2, 1, 3]), [2, B * T, 4])))\n"
+    "  metric.groups    = sum(exp(reshape(sum(x, over = 2), [B * D])))\n"
+    "  metric.mean      = mean(reshape(x, [B * T, D]) ^ 2) + mean(one)\n"
+    "  flat   = reshape(x, [B * T, D])\n"
+    "  size   = sum(flat ^ 2, over = 2)\n"
+    "  there  = reshape(input.labels >= 0, [B * T])\n"
+    "  loss.flat = sum(size * there) / max(sum(there), 1)\n"
+    "  return x\n"
+    "}\n"
+    "model small {\n"
+    "  context = 8, width = D, mask = causal, connection = residual(), pre_norm = rms_norm(eps = 1e-6)\n"
+    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
+    "  embed tokens { vocab = 17 }\n"
+    "  others\n"
+    "  head lm { norm = rms_norm(eps = 1e-6) }\n"
+    "}\n"
+    "train {\n"
+    "  data = arrays(tokens = \"tokens.npy\", labels = \"labels.npy\"), batch = 8 seqs, length = 3 steps, seed = 1\n"
+    "  precision = fp32\n"
+    "  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }\n"
+    "}\n";
+
 #define MOE "sub=moe(experts = 4, active = 2, hidden = 5, activation = silu, scores = softmax, normalize = true, z_loss = 0.01, balance = "
 
 static const struct Case {
@@ -155,6 +194,7 @@ static const struct Case {
              {"images", classify_text, {NULL}, NULL},
              {"random", random_text, {NULL}, NULL},
              {"noise", denoise_text, {NULL}, NULL},
+             {"flat", flat_text, {NULL}, NULL},
              {"quotient", quotient_text, {NULL}, "loss.q"}};
 
 /* ---- graphs ---- */

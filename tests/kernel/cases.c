@@ -170,6 +170,35 @@ static Outcome run(Cases *c, const Case *x, const double *vars, bool fused, Host
     return o;
 }
 
+/* The k-th result as the operator that made it, or the tensor that was written, with the element that is furthest off. */
+static void told(const Case *x, const char *what, size_t k, bool result, const Tensor *got, const Tensor *want, double off)
+{
+    const Graph *g = x->g;
+    Buf made = buf_new(g->ctx->program);
+    size_t i = 0;
+    for (size_t left = k; result && i < g->out.n && (g->out.v[i].ext >= 0 || left); i++)
+        left -= g->out.v[i].ext < 0;
+    if (result && i < g->out.n) {
+        const Node *n = node_at(g, g->out.v[i].value);
+        buf_printf(&made, "result %zu, `%s` of ", k, op_info((Op)n->op)->name);
+        for (size_t m = 0; m < n->n_in; m++) {
+            buf_puts(&made, m ? ", " : "");
+            shape_print(&made, shape_of(g, n->in[m]));
+        }
+    } else {
+        buf_printf(&made, "stored tensor `%s`", x->bind[k].name);
+    }
+    int64_t at = 0, same = got->size == want->size;
+    for (int64_t e = 0; same && e < want->size; e++)
+        if (want->dtype == DT_INT ? got->integer[e] != want->integer[e] && got->integer[at] == want->integer[at]
+                                  : !(fabs(got->real[e] - want->real[e]) <= fabs(got->real[at] - want->real[at])))
+            at = e;
+    double is = !same || !want->size ? NAN : want->dtype == DT_INT ? (double)got->integer[at] : got->real[at];
+    double was = !same || !want->size ? NAN : want->dtype == DT_INT ? (double)want->integer[at] : want->real[at];
+    printf("FAIL %s: %s: %s is off by %.3g times the bound: element %lld is %.9g and should be %.9g\n", x->name, what, made.s, off,
+           (long long)at, is, was);
+}
+
 static int differences(const Case *x, const Outcome *got, const Outcome *want, size_t n_result,
                        bool bits, const char *what)
 {
@@ -181,8 +210,7 @@ static int differences(const Case *x, const Outcome *got, const Outcome *want, s
             continue;
         double off = bits ? !same_bits(a, b) : distance(a, b, x->tolerance);
         if (off > 0) {
-            printf("FAIL %s: %s: %s %zu is off by %.3g times the bound\n", x->name, what,
-                   i < n_result ? "result" : "stored tensor", i < n_result ? i : i - n_result, off);
+            told(x, what, i < n_result ? i : i - n_result, i < n_result, a, b, off);
             bad++;
         }
     }
