@@ -207,13 +207,8 @@ typedef struct vwn_cubin_options {
     const char *arch;    /* "sm_90a"; NULL = that of the first GPU here, else sm_80 */
     const char *program; /* "train", ...; NULL = all that a run needs, or predict without `train` */
     int64_t batch_seqs;  /* 0 = the file's micro batch */
-    const char *predict; /* "h100", "h200", "a100", "b200": what each launch of a step should take there; NULL: not asked.
-                            `arch` is that GPU's then. Needs nvdisasm of the CUDA toolkit beside the compiler */
     bool json;           /* an object a line: v, event "cubin", arch, kernel, registers, frame, spilled,
-                            shared, threads, code (bytes), path. With `predict`: v, event "predicted", gpu, arch, program,
-                            kernel, path, times (launches alike), runs (of the program in a step), limit, counts of all
-                            blocks of a launch, waves, tail, copy_share, peak_share, seconds, classes (instructions),
-                            limits (seconds); last an event "predicted_step" */
+                            shared, threads, code (bytes), path */
     void (*event)(void *user, const vwn_event *e); /* COMPILE, WARNING */
     void *user;
 } vwn_cubin_options;

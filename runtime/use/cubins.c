@@ -3,15 +3,13 @@
  * In:  a checked file, an architecture.   Out: a line for each kernel: registers, stack, spills, shared
  *      memory, as its cubin says.
  * The one idea: the kernels are those of the plans that a run makes, compiled and kept as a run would,
- * but no GPU is asked for anything. What they should take on one is runtime/perf's.
+ * but no GPU is asked for anything.
  */
+#include "cubins.h"
+
 #include <stdio.h>
 
-#include "compiler/plan/plan.h"
 #include "compiler/report/report.h"
-#include "runtime/cuda/nvrtc.h"
-#include "runtime/exec/session.h"
-#include "runtime/perf/perf_report.h"
 
 typedef struct DeviceKernel {
     const PlanKernel *kernel;
@@ -23,13 +21,12 @@ typedef struct Cubins {
     Unit *unit;
     const vwn_cubin_options *how;
     const vwn_writer *out;
+    const CubinsUse *use; /* NULL: a report is written */
     Cache cache;
     Nvrtc nvrtc;
     VEC(DeviceKernel) kernel;
-    VEC(PerfProgram) program;
+    VEC(CubinsProgram) program;
     PlanLayout layout;
-    const Gpu *gpu;           /* predictions are for; NULL: none are asked for */
-    const char *disassembler;
     const char *prelude;
     size_t prelude_length;
     CudaBuild build;
@@ -58,7 +55,7 @@ static uint64_t shared_bytes(const Cubins *c, const Plan *p, const Launch *l)
 static void add_program(Cubins *c, const char *program, int64_t runs)
 {
     const Plan *p = report_device_plan(c->unit, program, c->how->batch_seqs, target_of_arch(c->build.arch), &c->layout);
-    vec_push(c->session.arena, &c->program, (PerfProgram){program, p, runs, NULL});
+    vec_push(c->session.arena, &c->program, (CubinsProgram){program, p, runs});
     for (size_t i = 0; i < p->n_launch; i++) {
         const Launch *l = &p->launch[i];
         if (l->kind != LAUNCH_KERNEL || !p->kernel[l->kernel].grid.threads)
@@ -86,7 +83,7 @@ static void gather(Cubins *c)
     if (t->batch_seqs > t->micro_seqs)
         add_program(c, "accumulate", t->batch_seqs / t->micro_seqs - 1);
     add_program(c, "update", 1);
-    if (!c->gpu)
+    if (!c->use || !c->use->step)
         add_program(c, "eval", 0);
 }
 
@@ -98,8 +95,6 @@ static const char *architecture(Cubins *c)
     CudaDriver d;
     CudaDevice device;
     char why[512];
-    if (c->gpu)
-        return c->gpu->arch;
     if (c->how->arch)
         return c->how->arch;
     if (cuda_driver_open(&d, why) && !d.state && d.devices && cuda_device(&d, 0, &device) &&
@@ -209,38 +204,29 @@ static void put_json(Buf *out, const Cubins *c)
 
 /* ---- the call ---- */
 
-static void close_cache(void *cache) { cache_close(cache); }
-
-/* What predictions want beside a compiler. */
-static void find_gpu(Cubins *c)
+static void put_report(const Cubins *c)
 {
-    char why[512];
-    if (!c->how->predict)
-        return;
-    c->gpu = gpu_named(c->how->predict);
-    if (!c->gpu)
-        ctx_raise(c->session.ctx, ST_USAGE, "no GPU of the name `%s` is known; known are h100, h200, a100 and b200", c->how->predict);
-    if (!disassembler_find(c->session.arena, &c->disassembler, why))
-        ctx_raise(c->session.ctx, ST_ENVIRONMENT, "%s", why);
+    Buf b = buf_new(c->session.arena);
+    (c->how->json ? put_json : put_text)(&b, c);
+    c->out->put(c->out->user, b.s, b.n);
 }
 
-static void put_predicted(Buf *out, const Cubins *c)
+static void hand_over(const Cubins *c)
 {
-    Arena *arena = c->session.arena;
-    for (size_t i = 0; i < c->program.n; i++)
-        c->program.v[i].memory = perf_memory(arena, c->program.v[i].plan, c->unit->model);
-    PerfCode *code = NEW_ARRAY(arena, PerfCode, c->kernel.n + 1);
+    Name *name = NEW_ARRAY(c->session.arena, Name, c->kernel.n + 1);
     for (size_t i = 0; i < c->kernel.n; i++)
-        code[i] = (PerfCode){c->kernel.v[i].kernel->name, &c->build.code[i]};
-    PerfReport r = {.arena = arena,
-                    .gpu = c->gpu,
-                    .disassembler = c->disassembler,
-                    .program = c->program.v,
-                    .n_program = c->program.n,
-                    .code = code,
-                    .n_code = c->kernel.n};
-    perf_report(&r, out, c->how->json);
+        name[i] = c->kernel.v[i].kernel->name;
+    const CubinsMade made = {.arena = c->session.arena,
+                             .unit = c->unit,
+                             .program = c->program.v,
+                             .n_program = c->program.n,
+                             .kernel = name,
+                             .code = c->build.code,
+                             .n_kernel = c->kernel.n};
+    c->use->call(c->use->user, &made);
 }
+
+static void close_cache(void *cache) { cache_close(cache); }
 
 static Status cubins_body(void *user)
 {
@@ -248,7 +234,6 @@ static Status cubins_body(void *user)
     char why[512];
     session_open(&c->session, c->session.owner);
     Arena *arena = c->session.arena;
-    find_gpu(c);
     plan_layout_init(&c->layout, arena);
     if (!nvrtc_open(c->session.ctx, &c->nvrtc, why))
         ctx_raise(c->session.ctx, ST_ENVIRONMENT, "%s", why);
@@ -265,17 +250,24 @@ static Status cubins_body(void *user)
         arena_printf(arena, "%zu kernels: %zu cached, %zu compiled in %.1f s%s", c->kernel.n,
                      c->kernel.n - c->build.compiled, c->build.compiled, c->build.seconds,
                      c->build.again ? arena_printf(arena, "; again, as they spilled: %zu", c->build.again) : ""));
-    Buf b = buf_new(arena);
-    (c->gpu ? put_predicted : c->how->json ? put_json : put_text)(&b, c);
-    c->out->put(c->out->user, b.s, b.n);
+    (c->use ? hand_over : put_report)(c);
     return ST_OK;
+}
+
+static Status made(Cubins *c)
+{
+    Status st = guarded(c->session.owner->ctx, cubins_body, c);
+    session_close(&c->session);
+    return st;
 }
 
 Status cubins_unit(vwn_context *owner, Unit *unit, const vwn_cubin_options *how,
                    const vwn_writer *out)
 {
-    Cubins c = {.session.owner = owner, .unit = unit, .how = how, .out = out};
-    Status st = guarded(owner->ctx, cubins_body, &c);
-    session_close(&c.session);
-    return st;
+    return made(&(Cubins){.session.owner = owner, .unit = unit, .how = how, .out = out});
+}
+
+Status cubins_make(vwn_context *owner, Unit *unit, const vwn_cubin_options *how, const CubinsUse *use)
+{
+    return made(&(Cubins){.session.owner = owner, .unit = unit, .how = how, .use = use});
 }

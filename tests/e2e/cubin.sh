@@ -5,12 +5,6 @@ expect 0 "$VWN" new nano --from nano
 file=nano/model.vwn
 expect 2 "$VWN" ir $file --stage plan --arch sm_90a
 has err '`--arch` is for `--stage cubin`'
-expect 2 "$VWN" ir $file --stage plan --predict h100
-has err '`--predict` is for `--stage cubin`'
-expect 2 "$VWN" ir $file --stage cubin --predict h100 --arch sm_90a
-has err '`--predict` says the architecture: leave `--arch` out'
-expect 2 "$VWN" ir $file --stage cubin --predict h101
-has err 'h100'
 expect 5 env VWN_CUDA_LIBRARIES= "$VWN" ir $file --stage cubin
 has err 'the CUDA compiler NVRTC is not looked for: VWN_CUDA_LIBRARIES is empty'
 empty out
@@ -48,19 +42,6 @@ for arch in sm_86 sm_80; do
     has err ' of layer[1].attention asks for 102432 bytes of shared memory and a block can have 101376 there'
     has err 'kernels that ask for too much: 1'
 done
-# predictions: without a disassembler a sentence; with one a table, and objects of which each is a launch
-expect 5 env CUDA_HOME=/none CUDA_PATH=/none PATH=/none "$VWN" ir $file --stage cubin --predict h100
-grep -q 'install the CUDA toolkit' err || [ -x /usr/local/cuda/bin/nvdisasm ] || fail "$last: not said"
-if command -v nvdisasm > disassembler || [ -x /usr/local/cuda/bin/nvdisasm ]; then
-    expect 0 "$VWN" ir $file --stage cubin --predict a100
-    has out 'predicted for A100 80GB SXM (sm_80), not measured'
-    grep -Eq '^step: [0-9.]+ ms predicted: products [0-9.]+, kernels [0-9.]+, [0-9]+ launches' out || fail "$last: no step"
-    lacks out 'is not known here'
-    expect 0 "$VWN" ir $file --stage cubin --predict a100 --json --program train
-    json out
-    [ "$(grep -c '"event":"predicted",' out)" -gt 10 ] || fail "$last: few launches"
-    grep -q '"event":"predicted_step"' out || fail "$last: no step"
-fi
 # a cache that cannot be is a warning
 expect 0 env VWN_CACHE=/dev/null/none "$VWN" ir $file --stage cubin --arch sm_90a --program update
 has err 'warning: the kernel cache /dev/null/none cannot be used'

@@ -42,7 +42,7 @@ replace() {
 # compile SOURCE OBJECT: with the command that compiles compiler/x.c, for mutant/compiler/x.c.
 compile() {
     command=$(sed -n 's/^ *"command": "\(.*\)",$/\1/p' "$build/compile_commands.json" |
-        grep -F -- "/$1.o -c " | head -n 1 | sed 's/\\\(.\)/\1/g; s/ -o .*//')
+        grep -- " -c .*/$1\$" | head -n 1 | sed 's/\\\(.\)/\1/g; s/ -o .*//')
     [ -n "$command" ] || return 1
     folder=$VWN_SOURCE/$(dirname "$1")
     (cd "$build" && eval "$command" '-iquote "$here/mutant"' '-iquote "$folder"' '-iquote "$VWN_SOURCE/$(dirname "$file")"' -w \

@@ -15,7 +15,7 @@ predict() { # NAME CONNECTION WIDTH [settings and flags]
     name=$1
     sed "s|CONNECTION|$2|; s|WIDTH|$3|" "$VWN_SOURCE/tests/perf/budget.vwn" > "$name.vwn"
     shift 3
-    "$VWN" ir "$name.vwn" --stage cubin --predict h100 --json "$@" > out 2> err && return
+    "$PREDICT" "$name.vwn" --gpu h100 --json "$@" > out 2> err && return
     grep -qE 'nvdisasm, which is in none|CUDA compiler NVRTC' err && { echo "skipped: $(cat err)"; exit 77; }
     last="$name"
     fail "$name: no prediction"

@@ -10,7 +10,7 @@
 
 #include "nvrtc/cuda_texts.h"
 #include "support/harness.h"
-#include "runtime/perf/perf.h"
+#include "perf/tool/perf.h"
 #include "compiler/pass/simplify.h"
 #include "compiler/model/model.h"
 

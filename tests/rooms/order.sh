@@ -37,7 +37,6 @@ runtime/data
 runtime/checkpoint
 runtime/train
 runtime/measure
-runtime/perf
 runtime/use
 runtime/draw
 runtime/look

@@ -10,7 +10,6 @@
 static const char *const stages[] = {"ast",  "resolved", "tensor", "gradient", "simple",
                                      "fuse", "kernel",   "threads", "c",       "cuda",
                                      "plan", "cubin",    NULL};
-static const char *const predicted[] = {"h100", "h200", "a100", "b200", NULL};
 enum { CUBIN = 11 };
 static const vwn_report reports[] = {
     VWN_REPORT_AST,    VWN_REPORT_RESOLVED, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
@@ -53,7 +52,6 @@ static void on_event(void *user, const vwn_event *e)
 static vwn_status write_cubins(Call *call, vwn_unit *unit, const vwn_report_options *how)
 {
     vwn_cubin_options cubin = {.arch = call_flag(call, "--arch"),
-                               .predict = call_flag(call, "--predict"),
                                .program = how->program,
                                .batch_seqs = how->batch_seqs,
                                .json = call->json,
@@ -80,12 +78,6 @@ static int run(Call *call)
         return usage_error(call, "`--positions` is for `--from`: a file says it by `context`");
     if (call_flag(call, "--arch") && stage != CUBIN)
         return usage_error(call, "`--arch` is for `--stage cubin`");
-    if (call_flag(call, "--predict") && stage != CUBIN)
-        return usage_error(call, "`--predict` is for `--stage cubin`");
-    if (call_flag(call, "--predict") && call_flag(call, "--arch"))
-        return usage_error(call, "`--predict` says the architecture: leave `--arch` out");
-    if (call_flag(call, "--predict") && call_choice(call, "--predict", predicted, 0) < 0)
-        return VWN_USAGE;
     if (!call_whole(call, "--positions", 1, 1 << 30, &how.positions))
         return VWN_USAGE;
     if (!call_open(call, &status))
@@ -122,7 +114,6 @@ static const Flag flags[] = {
     {"--positions", "N",
      "with --from: positions per sequence that plans are made for (else 1)"},
     {"--arch", "sm_90a", "with --stage cubin: the GPUs it is for (else the one here, or sm_80)"},
-    {"--predict", "h100|h200|a100|b200", "with --stage cubin: what a step should take there, from its machine code"},
 };
 const Verb verb_ir = {
     .name = "ir",
@@ -136,12 +127,9 @@ const Verb verb_ir = {
             "go on as the file would, in float32; kernel reads back too, for stages kernel and c.\n"
             "threads has the kernels of a GPU, with who of a block does what; it does not read back.\n"
             "cubin compiles the kernels for GPUs with NVRTC, those of all programs of a run unless\n"
-            "--program says it, and tells what each uses; it needs the CUDA toolkit and no GPU.\n"
-            "--predict walks their machine code, made text by the toolkit's nvdisasm, block by block:\n"
-            "instructions by class, shared-memory cycles, sectors of memory, waves, and from these a\n"
-            "time by a model that the output states. Nothing of it is measured.\n",
+            "--program says it, and tells what each uses; it needs the CUDA toolkit and no GPU.\n",
     .flag = flags,
-    .n_flags = 7,
+    .n_flags = 6,
     .takes = TAKES_SET | TAKES_JSON,
     .least = 0,
     .most = 1,

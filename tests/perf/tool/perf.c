@@ -27,6 +27,23 @@ int perf_resident(const Gpu *gpu, int threads, int registers, int64_t shared)
 
 /* ---- the model ---- */
 
+double perf_norm(const double *x, size_t n, double exponent)
+{
+    double most = 0, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        most = x[i] > most ? x[i] : most;
+    for (size_t i = 0; i < n && most > 0; i++)
+        sum += pow(x[i] / most, exponent);
+    return most > 0 ? most * pow(sum, 1 / exponent) : 0;
+}
+
+/* Cycles in which products of warpgroups are multiplied: at the best rate of the library, unless what they multiply comes slower. */
+static double grouped_cycles(const Gpu *gpu, const GpuCounts *c)
+{
+    const double reached = gpu->reached / 2 / gpu->multiprocessors / gpu->clock;
+    return c->grouped > 0 ? fmax(c->grouped / reached, c->operands) : 0;
+}
+
 /* What `blocks` of a launch take at once, each alone: seconds by what limits. */
 static void wave(const Gpu *gpu, const Perf *p, double blocks, double of[LIMIT_COUNT])
 {
@@ -35,18 +52,41 @@ static void wave(const Gpu *gpu, const Perf *p, double blocks, double of[LIMIT_C
     double busiest = ceil(blocks / gpu->multiprocessors) / (double)p->blocks; /* part of the launch that one has */
     double cycle = busiest / gpu->clock;
     const double *lanes = gpu->lanes;
-    double shared = c->wavefronts + c->class[SASS_SHUFFLE] + c->lines;
-    of[LIMIT_ISSUE] = c->slots / (4 * GPU_ISSUE) * cycle;
-    of[LIMIT_FMA] = (c->unit[UNIT_FMA] / lanes[UNIT_FMA] + c->unit[UNIT_IMAD] / lanes[UNIT_IMAD]) * 32 / GPU_UNIT * cycle;
-    of[LIMIT_INTEGER] = c->unit[UNIT_ALU] / lanes[UNIT_ALU] * 32 / GPU_UNIT * cycle;
-    of[LIMIT_SPECIAL] = c->unit[UNIT_XU] / lanes[UNIT_XU] * 32 / GPU_UNIT * cycle;
-    of[LIMIT_FP64] = c->unit[UNIT_FP64] / lanes[UNIT_FP64] * 32 / GPU_UNIT * cycle;
-    of[LIMIT_SHARED] = shared / GPU_UNIT * cycle;
-    of[LIMIT_TENSOR] = ((c->tensor - c->grouped) / lanes[UNIT_TENSOR] + (c->grouped > 0 ? c->grouped / gpu->grouped : 0)) / GPU_UNIT * cycle;
+    double shared = c->wavefronts - c->operands + c->class[SASS_SHUFFLE] + c->lines;
+    of[LIMIT_ISSUE] = c->slots / gpu->issue * cycle;
+    of[LIMIT_FMA] = (c->unit[UNIT_FMA] / lanes[UNIT_FMA] + c->unit[UNIT_IMAD] / lanes[UNIT_IMAD]) * 32 * cycle;
+    of[LIMIT_INTEGER] = c->unit[UNIT_ALU] / lanes[UNIT_ALU] * 32 * cycle;
+    of[LIMIT_SPECIAL] = c->unit[UNIT_XU] / lanes[UNIT_XU] * 32 * cycle;
+    of[LIMIT_FP64] = c->unit[UNIT_FP64] / lanes[UNIT_FP64] * 32 * cycle;
+    of[LIMIT_SHARED] = shared * cycle;
+    of[LIMIT_TENSOR] = ((c->tensor - c->grouped) / lanes[UNIT_TENSOR] + grouped_cycles(gpu, c)) * cycle;
     of[LIMIT_MEMORY] = p->bytes / gpu->copy * share;
     of[LIMIT_CACHE] = 32 * (c->sectors_missed + c->sectors_written) / gpu->l2 * share;
     of[LIMIT_LATENCY] = c->cycles / gpu->clock;
     of[LIMIT_PRODUCT] = 0;
+}
+
+/* Cycles of a block beyond those of its busiest unit, as the walk counts both. */
+static double waiting(const Gpu *gpu, const Perf *p)
+{
+    const GpuCounts *c = &p->counts;
+    const double *lanes = gpu->lanes;
+    const double busy[] = {c->slots / 4, c->unit[UNIT_FMA] / lanes[UNIT_FMA] * 32, c->unit[UNIT_IMAD] / lanes[UNIT_IMAD] * 32,
+                           c->unit[UNIT_ALU] / lanes[UNIT_ALU] * 32, c->unit[UNIT_XU] / lanes[UNIT_XU] * 32,
+                           c->unit[UNIT_FP64] / lanes[UNIT_FP64] * 32, c->wavefronts,
+                           (c->tensor - c->grouped) / lanes[UNIT_TENSOR] + (c->grouped > 0 ? c->grouped / gpu->grouped : 0)};
+    double most = 0;
+    for (size_t i = 0; i < COUNT_OF(busy); i++)
+        most = fmax(most, busy[i]);
+    return fmax(0, c->cycles - most / (double)p->blocks);
+}
+
+/* Seconds of a wave, of which each limit alone takes of[i]. */
+static double joined(const Gpu *gpu, const Perf *p, double blocks, const double of[LIMIT_COUNT])
+{
+    const double each = ceil(blocks / gpu->multiprocessors);
+    const double beyond[] = {perf_norm(of, LIMIT_MEMORY, gpu->together), of[LIMIT_MEMORY], of[LIMIT_CACHE]};
+    return fmax(perf_norm(beyond, COUNT_OF(beyond), gpu->beyond) + waiting(gpu, p) / gpu->clock / each, of[LIMIT_LATENCY]);
 }
 
 static PerfLimit largest(const double of[LIMIT_COUNT])
@@ -62,21 +102,21 @@ void perf_time(const Gpu *gpu, Perf *p)
     double at_once = (double)gpu->multiprocessors * p->resident, blocks = (double)p->blocks, of[LIMIT_COUNT];
     double full = floor(blocks / at_once), rest = blocks - full * at_once, whole = 0;
     p->waves = blocks / at_once;
-    p->seconds = 0;
+    p->seconds = gpu->ramp;
     memset(p->of, 0, sizeof p->of);
     for (int last = 0; last < 2; last++) {
         double times = last ? rest > 0 : full;
         if (times <= 0)
             continue;
         wave(gpu, p, last ? rest : at_once, of);
-        double seconds = of[largest(of)];
+        double seconds = joined(gpu, p, last ? rest : at_once, of);
         whole = last && full > 0 ? whole : seconds;
         p->seconds += times * seconds;
         for (int i = 0; i < LIMIT_COUNT; i++)
             p->of[i] += times * of[i];
     }
     p->limit = largest(p->of);
-    p->tail = full > 0 ? p->seconds / (whole * p->waves) : 1;
+    p->tail = full > 0 ? (p->seconds - gpu->ramp) / (whole * p->waves) : 1;
     p->copy_share = p->bytes / gpu->copy / p->seconds;
     p->peak_share = 2 * p->counts.tensor / gpu->peak / p->seconds;
 }
@@ -183,13 +223,13 @@ bool perf_launch(Arena *arena, const Gpu *gpu, const SassKernel *sass, const Cub
 
 void perf_library(const Gpu *gpu, const Launch *l, Perf *out)
 {
+    const PlanMatmul *x = &l->matmul;
     *out = (Perf){.bytes = l->bytes, .waves = 1, .tail = 1};
-    double peak = l->matmul.half ? gpu->peak : gpu->peak_fp32;
-    if (l->kind == LAUNCH_MATMUL)
-        out->of[LIMIT_PRODUCT] = l->flops / (peak * GPU_PRODUCT);
     out->of[LIMIT_MEMORY] = l->bytes / gpu->copy;
+    if (l->kind == LAUNCH_MATMUL)
+        out->of[LIMIT_PRODUCT] = perf_product(gpu, (double)x->m, (double)x->n, (double)x->k, (double)x->batch, x->half != HALF_NONE);
     out->limit = largest(out->of);
-    out->seconds = out->of[out->limit];
-    out->copy_share = out->seconds > 0 ? out->of[LIMIT_MEMORY] / out->seconds : 0;
-    out->peak_share = out->seconds > 0 && l->kind == LAUNCH_MATMUL && l->matmul.half ? l->flops / gpu->peak / out->seconds : 0;
+    out->seconds = out->limit == LIMIT_PRODUCT ? out->of[LIMIT_PRODUCT] : out->of[LIMIT_MEMORY] + gpu->ramp;
+    out->copy_share = out->of[LIMIT_MEMORY] / out->seconds;
+    out->peak_share = out->of[LIMIT_PRODUCT] > 0 && x->half != HALF_NONE ? l->flops / gpu->peak / out->seconds : 0;
 }

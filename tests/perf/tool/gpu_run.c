@@ -572,7 +572,9 @@ static void begin_product(Warp *w, const Sass *s)
     double columns = s->tensor / (16 * 16);
     uint64_t *const free = &w->block->unit_free[w->number % SCHEDULERS][UNIT_TENSOR];
     *free = (w->clock > *free ? w->clock : *free) + (uint64_t)(s->tensor / 512);
-    w->block->sum->wavefronts += (s->mode & SG_REGISTERS ? 0 : 16 * 32 / 128.0) + columns * 32 / 128 / 4;
+    const double cycles = (s->mode & SG_REGISTERS ? 0 : 16 * 32 / 128.0) + columns * 32 / 128 / 4;
+    w->block->sum->wavefronts += cycles;
+    w->block->sum->operands += cycles;
     if (s->mode & SG_LAST)
         w->grouped[w->groups++ % COPY_GROUPS] = *free + w->block->l->latency.tensor;
 }

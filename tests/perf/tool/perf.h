@@ -2,14 +2,15 @@
  *
  * In:  a plan for a device, a launch of it, the machine code of its kernel, a GPU of the table.
  * Out: counts of the whole launch, and a time by a model that is stated here.
- * The one idea: a launch is its waves. A multiprocessor has as many blocks at once as registers, shared memory, warps and
- * the device allow; a wave takes as long as the slowest of these: issuing its instructions, each unit's share of them,
- * shared memory, tensor cores, its part of the launch's bytes at the rate of a copy, what it asks of the second-level cache,
- * and what one block takes that has nobody beside it: its warps go on in the order of time, each waits for what it reads, and they
- * share four schedulers and their parts of the units. So groups of warps that compute the same at the same time are seen to
- * wait for each other, and a last wave of a few blocks costs what it costs.
+ * The one idea: a launch is its waves, and a ramp. A multiprocessor has as many blocks at once as registers, shared memory, warps and
+ * the device allow. What a wave asks of a multiprocessor joins by a norm: issuing instructions, each unit's share of them, shared
+ * memory, tensor cores (which a second limit that is nearly as great slows down, since warps wait for both). The result joins by a norm
+ * of a greater exponent with what is asked of memory, at the rate of a copy, and of the second-level cache: these go on by themselves.
+ * To that comes what a block waits for beyond its busiest unit, by the number of blocks of a multiprocessor, each of which has the
+ * others' work meanwhile; and no wave is shorter than a block that has nobody beside it: its warps go on in the order of time, each
+ * waits for what it reads, and they share four schedulers and their parts of the units. A last wave of a few blocks costs what it costs.
  * Groups of warps that give registers to others have together what the block began with, which is what the machine code says: so many
- * blocks fit. Nothing is measured: every figure is a prediction.
+ * blocks fit. The constants are those of gpu.c. Nothing is measured: every figure is a prediction.
  */
 #ifndef VWN_PERF_H
 #define VWN_PERF_H
@@ -69,6 +70,9 @@ bool perf_launch(Arena *arena, const Gpu *gpu, const SassKernel *sass, const Cub
  * more samples are asked for than these, every block of so many is walked. */
 enum { PERF_SAMPLES_MOST = 48 };
 bool perf_walk(Arena *arena, GpuLaunch *g, int64_t samples, GpuCounts *out, char why[256]);
+double perf_norm(const double *x, size_t n, double exponent); /* (sum of x^exponent)^(1 / exponent) */
+/* perf_product.c: seconds of products of the library, m x n by k. half: of 16 bits, else of float32. */
+double perf_product(const Gpu *gpu, double m, double n, double k, double batch, bool half);
 /* A product of the library or a copy, which have no text of ours. */
 void perf_library(const Gpu *gpu, const Launch *l, Perf *out);
 int perf_resident(const Gpu *gpu, int threads, int registers, int64_t shared); /* blocks of a multiprocessor at once */

@@ -70,6 +70,7 @@ typedef struct GpuCounts {
     double unit[UNIT_COUNT];
     double partial;              /* issued for less than all threads of a warp */
     double wavefronts;           /* cycles of shared memory, shuffles not counted */
+    double operands;             /* of these, in which products of warpgroups read what they multiply */
     double conflicts;            /* of these beyond what the widths of the accesses want */
     double lines;                /* requests of 128 bytes to global memory */
     double sectors_read, sectors_written; /* 32 bytes each, of one instruction of a warp */

@@ -208,9 +208,9 @@ static Sum sum_of(const Report *p, bool step, const char *program)
     return s;
 }
 
-static void put_sum(Buf *out, const char *what, Sum s)
+static void put_sum(Buf *out, const Gpu *gpu, const char *what, Sum s)
 {
-    double launching = GPU_LAUNCH * (double)s.launches;
+    double launching = gpu->launch * (double)s.launches;
     buf_printf(out, "%s: %.2f ms predicted: products %.2f, kernels %.2f, %lld launches %.2f\n", what,
                1e3 * (s.products + s.kernels + launching), 1e3 * s.products, 1e3 * s.kernels, (long long)s.launches, 1e3 * launching);
 }
@@ -221,12 +221,14 @@ static void put_model(const Report *p, Buf *out)
 {
     const Gpu *g = p->r->gpu;
     buf_printf(out,
-               "predicted for %s (%s), not measured: %d multiprocessors at %.2f GHz, copies at %.2f TB/s, %.0f TFLOP/s of bf16\n",
-               g->people, g->arch, g->multiprocessors, g->clock / 1e9, g->copy / 1e12, g->peak / 1e12);
+               "predicted for %s (%s), not measured: %d multiprocessors at %.2f GHz, copies at %.2f TB/s, products at most at %.0f TFLOP/s\n",
+               g->people, g->arch, g->multiprocessors, g->clock / 1e9, g->copy / 1e12, g->reached / 1e12);
     buf_printf(out,
-               "assumed: %.1f of 4 instructions issued a cycle, %.0f %% of a unit's rate, products of the library at %.0f %% of the peak, "
-               "%.1f us a launch, %u cycles for memory\n",
-               4 * GPU_ISSUE, 100 * GPU_UNIT, 100 * GPU_PRODUCT, 1e6 * GPU_LAUNCH, g->latency.global);
+               "limits of a multiprocessor join by a norm of exponent %.1f, that with memory and the second cache by one of %.0f; %.1f of 4 "
+               "instructions issued a cycle, %.1f us a kernel, %.1f us from one to the next\n",
+               g->together, g->beyond, g->issue, 1e6 * g->ramp, 1e6 * g->launch);
+    if (!strcmp(g->name, "b200"))
+        buf_puts(out, "times of a B200 are compared with no published kernel\n");
 }
 
 static void put_guesses(const Report *p, Buf *out)
@@ -250,11 +252,11 @@ static void put_text(Report *p, Buf *out)
     put_guesses(p, out);
     bool step = false;
     for (size_t i = 0; i < p->r->n_program; i++) {
-        put_sum(out, p->r->program[i].name, sum_of(p, false, p->r->program[i].name));
+        put_sum(out, p->r->gpu, p->r->program[i].name, sum_of(p, false, p->r->program[i].name));
         step = step || p->r->program[i].runs > 0;
     }
     if (step)
-        put_sum(out, "step", sum_of(p, true, NULL));
+        put_sum(out, p->r->gpu, "step", sum_of(p, true, NULL));
 }
 
 /* ---- JSON ---- */
@@ -280,7 +282,7 @@ static void put_json(Report *p, Buf *out)
                   {"bytes", x->bytes}, {"numbers", x->numbers}, {"instructions", c->slots}, {"partial", c->partial},
                   {"shared_cycles", c->wavefronts}, {"bank_conflicts", c->conflicts}, {"sectors_read", c->sectors_read},
                   {"sectors_written", c->sectors_written}, {"sectors_missed", c->sectors_missed}, {"bytes_read", c->bytes_read}, {"bytes_written", c->bytes_written},
-                  {"multiply_adds", c->tensor}, {"barriers", c->barriers}, {"block_cycles", c->cycles}, {"unknown", c->unknown}, {"cut", c->cut},
+                  {"operand_cycles", c->operands}, {"lines", c->lines}, {"multiply_adds", c->tensor}, {"grouped", c->grouped}, {"barriers", c->barriers}, {"block_cycles", c->cycles}, {"unknown", c->unknown}, {"cut", c->cut},
                   {"copy_share", x->copy_share}, {"peak_share", x->peak_share}, {"seconds", x->seconds}};
         buf_printf(out, "{\"v\":1,\"event\":\"predicted\",\"gpu\":\"%s\",\"arch\":\"%s\",\"program\":\"%s\",\"kernel\":", g->name, g->arch, l->program);
         buf_json_string(out, l->kernel, strlen(l->kernel));
@@ -294,18 +296,29 @@ static void put_json(Report *p, Buf *out)
             buf_printf(out, "%s\"%s\":", k ? "," : "", sass_class_name[k]);
             buf_json_number(out, c->class[k]);
         }
+        buf_puts(out, "},\"units\":{");
+        for (int k = 1; k < UNIT_COUNT; k++) {
+            buf_printf(out, "%s\"%s\":", k > 1 ? "," : "", sass_unit_name[k]);
+            buf_json_number(out, c->unit[k]);
+        }
         buf_puts(out, "},\"limits\":{");
         for (int k = 0; k < LIMIT_COUNT; k++) {
             buf_printf(out, "%s\"%s\":", k ? "," : "", perf_limit_name[k]);
             buf_json_number(out, x->of[k]);
         }
-        buf_puts(out, "}}\n");
+        buf_puts(out, "}");
+        if (l->launch->kind == LAUNCH_MATMUL) {
+            const PlanMatmul *m = &l->launch->matmul;
+            buf_printf(out, ",\"product\":[%lld,%lld,%lld,%lld],\"half\":%s", (long long)m->m, (long long)m->n, (long long)m->k,
+                       (long long)m->batch, m->half != HALF_NONE ? "true" : "false");
+        }
+        buf_puts(out, "}\n");
     }
     Sum s = sum_of(p, true, NULL);
     buf_printf(out, "{\"v\":1,\"event\":\"predicted_step\",\"gpu\":\"%s\",\"launches\":%lld", g->name, (long long)s.launches);
     json_member(out, "products", s.products);
     json_member(out, "kernels", s.kernels);
-    json_member(out, "launching", GPU_LAUNCH * (double)s.launches);
+    json_member(out, "launching", g->launch * (double)s.launches);
     buf_puts(out, "}\n");
 }
 

@@ -8,6 +8,7 @@
 
 const char *const sass_class_name[SASS_CLASSES] = {"fp32",   "fp64",  "integer", "convert", "special", "shuffle", "load",
                                                    "store",  "local", "shared",  "tensor",  "barrier", "control", "unknown"};
+const char *const sass_unit_name[UNIT_COUNT] = {"none", "fma", "imad", "alu", "xu", "fp64", "lsu", "tensor"};
 
 /* ---- operations ---- */
 

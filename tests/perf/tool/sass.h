@@ -33,6 +33,7 @@ extern const char *const sass_class_name[SASS_CLASSES];
 
 /* Who executes it: parts of a multiprocessor that each take so many threads a cycle (gpu.h). */
 typedef enum SassUnit { UNIT_NONE, UNIT_FMA, UNIT_IMAD, UNIT_ALU, UNIT_XU, UNIT_FP64, UNIT_LSU, UNIT_TENSOR, UNIT_COUNT } SassUnit;
+extern const char *const sass_unit_name[UNIT_COUNT];
 
 typedef enum SassOp {
     SO_OTHER,   /* what it leaves is some number; it changes nothing else */
