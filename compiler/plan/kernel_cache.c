@@ -410,13 +410,14 @@ uint64_t kernel_cache_shared(KernelCache *a, const Fusion *f, uint32_t group, co
 static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *about)
 {
     VariantClass *class = k->class;
+    k->made.about = d->threads && class ? class->about : about;
     if (!d->threads) {
-        emit_kernel(&k->made.printed, k->made.low.kernel, d, about);
+        emit_kernel(&k->made.printed, k->made.low.kernel, d, k->made.about);
         return;
     }
     if (class && !class->settled)
         settle(a, class, d);
-    emit_kernel_of_sizes(&k->made.printed, mapped_once(a, k), d, class ? class->about : about, class ? &class->sizes : NULL);
+    emit_kernel_of_sizes(&k->made.printed, mapped_once(a, k), d, k->made.about, class ? &class->sizes : NULL);
 }
 
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,

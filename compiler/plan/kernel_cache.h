@@ -16,13 +16,15 @@ typedef struct KernelCache KernelCache;
 typedef struct CachedKernel {
     Lowered low;
     Printed printed;
+    const char *about; /* the sentence above the text */
     const Kernel *mapped; /* of a device: for its threads, as it was printed; else NULL */
 } CachedKernel;
 
 /* It serves any number of fusions, of any graphs, at one B and T and in one dialect. */
 KernelCache *kernel_cache_new(Ctx *ctx, Arena *arena);
 void kernel_cache_free(KernelCache *a);
-/* The sentence above the text. */
+/* The sentence above the text, of the group that it is printed for: others that it serves may have their members in another
+ * order. */
 typedef const char *(*About)(const Fusion *f, const Group *gr, const Kernel *k, Arena *arena);
 /* Of a device: all groups, before the first of them is made. */
 void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d,

@@ -106,9 +106,9 @@ const char *plan_comment(const Build *b, const Launch *x)
     return text.s;
 }
 
-static void keep_program(Build *b, const CachedKernel *made, const char *above, Launch *x)
+static void keep_program(Build *b, const CachedKernel *made, Launch *x)
 {
-    KernelText program = {.kernel = made->low.kernel, .about = above, .comment = plan_comment(b, x)};
+    KernelText program = {.kernel = made->low.kernel, .about = made->about, .comment = plan_comment(b, x)};
     PlanKernel *kept = &b->kernel.v[x->kernel];
     Buf text = buf_new(b->arena), threads = buf_new(b->arena);
     kernels_put(&text, &program);
@@ -357,7 +357,7 @@ static void plan_rows(Build *b, uint32_t group)
     Val last = gr->store.v[gr->store.n - 1];
     Launch *x = kernel_launch(b, gr, &made.low, &made.printed, last, parts);
     if (b->programs)
-        keep_program(b, &made, about(b->f, gr, k, b->f->tmp), x);
+        keep_program(b, &made, x);
     for (size_t v = 0; v < gr->store.n; v++) /* in the order of a plan without kernels */
         for (size_t i = 0; i < made.low.sink.n; i++)
             if (made.low.sink.v[i].v == gr->store.v[v])

@@ -63,6 +63,10 @@ void chart_tick(Buf *out, double v, double step)
     static const char *const unit[] = {"", "k", "M", "G", "T", "P", "E"};
     double most = fmax(fabs(v), step);
     int k = 0;
+    if (most >= 1e21) {
+        buf_printf(out, "%.3g", v);
+        return;
+    }
     while (most >= (k ? 999.5 : 9999.5) && k < 6) {
         most /= 1000;
         v /= 1000;
@@ -78,11 +82,13 @@ void chart_tick(Buf *out, double v, double step)
 
 /* ---- what is shown ---- */
 
+/* Between numbers that differ by their last digits there is no room for ticks. */
 static void widen(double *lo, double *hi)
 {
-    if (!(*lo < *hi)) {
-        double by = *lo == 0 || !isfinite(*lo) ? 1 : fabs(*lo) * 0.1;
-        double at = isfinite(*lo) ? *lo : 0;
+    static const double NEAR = 1e-12, LEAST = 1e-300;
+    double size = fmax(fabs(*lo), fabs(*hi));
+    if (!(*hi - *lo > fmax(NEAR * size, LEAST))) {
+        double at = chart_shows(*lo) ? *lo : 0, by = fabs(at) > LEAST ? fabs(at) * 0.1 : 1;
         *lo = at - by;
         *hi = at + by;
     }
@@ -93,7 +99,7 @@ ChartRange chart_range(const Chart *c)
     ChartRange r = {INFINITY, -INFINITY, INFINITY, -INFINITY};
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; k < c->series[i].n; k++)
-            if (isfinite(c->series[i].x[k]) && isfinite(c->series[i].y[k])) {
+            if (chart_shows(c->series[i].x[k]) && chart_shows(c->series[i].y[k])) {
                 r.x0 = fmin(r.x0, c->series[i].x[k]);
                 r.x1 = fmax(r.x1, c->series[i].x[k]);
             }
@@ -102,9 +108,9 @@ ChartRange chart_range(const Chart *c)
     for (size_t i = 0; i < c->n; i++) {
         const ChartSeries *s = &c->series[i];
         for (size_t k = 0; k < s->n; k++)
-            if (isfinite(s->x[k]) && isfinite(s->y[k]) && s->x[k] >= from) {
-                r.y0 = fmin(r.y0, s->low && isfinite(s->low[k]) ? s->low[k] : s->y[k]);
-                r.y1 = fmax(r.y1, s->high && isfinite(s->high[k]) ? s->high[k] : s->y[k]);
+            if (chart_shows(s->x[k]) && chart_shows(s->y[k]) && s->x[k] >= from) {
+                r.y0 = fmin(r.y0, s->low && chart_shows(s->low[k]) ? s->low[k] : s->y[k]);
+                r.y1 = fmax(r.y1, s->high && chart_shows(s->high[k]) ? s->high[k] : s->y[k]);
             }
     }
     widen(&r.y0, &r.y1);
@@ -169,7 +175,7 @@ static void axes(const ChartFrame *f)
 
 static bool shown(const ChartSeries *s, size_t k)
 {
-    return isfinite(s->x[k]) && isfinite(s->y[k]);
+    return chart_shows(s->x[k]) && chart_shows(s->y[k]);
 }
 
 /* There and back: along the upper edge, then along the lower one. */
@@ -180,7 +186,7 @@ static void band(const ChartFrame *f, const ChartSeries *s, size_t colour)
     for (size_t i = 0; i < 2 * s->n; i++) {
         size_t k = i < s->n ? i : 2 * s->n - 1 - i;
         double y = i < s->n ? s->high[k] : s->low[k];
-        if (!shown(s, k) || !isfinite(y))
+        if (!shown(s, k) || !chart_shows(y))
             continue;
         buf_printf(f->out, "%c%.1f %.1f", pen, at_x(f, s->x[k]), at_y(f, y));
         pen = 'L';

@@ -33,9 +33,14 @@ typedef struct Chart {
     bool whole; /* what is on the axis of x is counted: no ticks between whole numbers */
     bool falls; /* curves that begin high, as losses do: what lies above all values behind the first twentieth is cut off */
 } Chart;
+/* Whether it is a number, and small enough for differences of two to be numbers. */
+static inline bool chart_shows(double v)
+{
+    return v >= -1e300 && v <= 1e300;
+}
 /* The rules for colours, light and dark, for the pictures of a page. */
 void chart_style(Buf *out);
-/* Appends `<svg ...>...</svg>\n`, the charts below each other; of a part of a page one. Points that are not finite break a curve. */
+/* Appends `<svg ...>...</svg>\n`, the charts below each other; of a part of a page one. Points that chart_shows() says no of break a curve. */
 void chart_svg(Buf *out, const Chart *c, size_t n);
 /* chart_text.c: the same for a terminal, in at most so many columns and rows, of which there is nothing below 16 and 4; what lines
  * upright mean stands in further rows. `unicode`: with signs that ASCII has not, and the first curve that is no `points` in dots of

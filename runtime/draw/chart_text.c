@@ -39,7 +39,7 @@ static double column(const Grid *g, double x)
 static bool place(const Grid *g, double x, double y, double *px, double *py)
 {
     const ChartRange *r = &g->range;
-    if (!isfinite(x) || !isfinite(y) || y < r->y0 || y > r->y1)
+    if (!chart_shows(x) || !chart_shows(y) || y < r->y0 || y > r->y1)
         return false;
     *px = column(g, x);
     *py = (r->y1 - y) / (r->y1 - r->y0) * (g->high * g->dots_y - 1);

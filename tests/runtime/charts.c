@@ -1,0 +1,91 @@
+/* charts.c - pictures of curves whose numbers lie as near together, or as far apart, as float64 allows.
+ *
+ * In:  pairs of numbers, as a curve's values and as its places.   Out: `N passed, N failed`.
+ * The one idea: a picture is small and shows what it is made of, whatever the numbers are: ticks between two neighbours of
+ * float64 never come to an end.
+ */
+#include "runtime/draw/chart.h"
+#include "support/harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double pairs[][2] = {
+    {0, 1},
+    {1, 1},
+    {0, -0.0},
+    {1, 1 + 0x1p-52},
+    {1 - 0x1p-53, 1},
+    {-1, -1 + 0x1p-53},
+    {0, 0x1p-1074},
+    {0x1p-1074, 0x1p-1073},
+    {0, 0x1p-1022},
+    {1e-300, 3e-300},
+    {9e299, 9e299 * (1 + 0x1p-52)},
+    {-9e299, 9e299},
+    {-1.7e308, 1.7e308},
+    {1.7e308, 1.7e308},
+    {1, 1.7e308},
+    {4e9, 4e9 + 1},
+    {1e15, 1e15 + 0.125},
+};
+
+/* Every point of the picture, of which there are n, lies within it: of 760 x 420. */
+static bool points_inside(const char *svg, size_t n)
+{
+    size_t seen = 0;
+    for (const char *s = svg; (s = strstr(s, "cx=\"")); seen++) {
+        double x = strtod(s + 4, (char **)&s), y = strtod(s + 6, (char **)&s);
+        if (!(x >= 0 && x <= 760 && y >= 0 && y <= 420))
+            return false;
+    }
+    return seen == n;
+}
+
+static int lines(const char *s)
+{
+    int n = 0;
+    for (; *s; s++)
+        n += *s == '\n';
+    return n;
+}
+
+static void drawn(Harness *t, Ctx *ctx, const double *x, const double *y, const char *what)
+{
+    const ChartSeries s = {.name = "curve", .x = x, .y = y, .n = 2, .points = true};
+    const Chart c = {.title = "title", .x_label = "x", .y_label = "y", .series = &s, .n = 1};
+    Buf svg = buf_new(ctx->program);
+    chart_svg(&svg, &c, 1);
+    CHECK_CASE(t, svg.n < 20000, arena_printf(ctx->program, "%s: a picture of %zu bytes", what, svg.n));
+    size_t points = (size_t)chart_shows(x[0] + y[0]) + (size_t)chart_shows(x[1] + y[1]);
+    CHECK_CASE(t, points_inside(svg.s, points), arena_printf(ctx->program, "%s: points outside:\n%s", what, svg.s));
+    CHECK_CASE(t, !strstr(svg.s, "nan") && !strstr(svg.s, "inf"), arena_printf(ctx->program, "%s: no numbers:\n%s", what, svg.s));
+    for (int unicode = 0; unicode < 2; unicode++) {
+        Buf text = buf_new(ctx->program);
+        chart_text(&text, &c, 60, 16, unicode);
+        CHECK_CASE(t, text.n < 5000 && lines(text.s) == 16, arena_printf(ctx->program, "%s: %zu bytes:\n%s", what, text.n, text.s));
+    }
+}
+
+int main(void)
+{
+    Harness t = {0};
+    static const double plain[] = {3, 5};
+    for (volatile size_t i = 0; i < 2 * COUNT_OF(pairs); i++) {
+        const double *pair = pairs[i / 2];
+        const bool values = i % 2;
+        char what[100];
+        snprintf(what, sizeof what, "%s %a and %a", values ? "values" : "places", pair[0], pair[1]);
+        Ctx *ctx = ctx_new(NULL);
+        CtxGuard guard;
+        ctx->byte_limit = (size_t)1 << 24;
+        bool ended = CTX_TRY(ctx, &guard);
+        if (ended) {
+            drawn(&t, ctx, values ? plain : pair, values ? pair : plain, what);
+            ctx_leave(ctx, &guard);
+        }
+        CHECK_CASE(&t, ended, what);
+        ctx_free(ctx);
+    }
+    return harness_end(&t);
+}
