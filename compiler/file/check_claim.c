@@ -85,7 +85,7 @@ static void refuse_life(Eval *ev, const Claims *c, Span at, int within, bool all
     }
     if (p->dead) {
         diag_note(ev->ctx, d, "%s", list_blocks(ev, c, IS_DEAD, within));
-        diag_note(ev->ctx, d, "what such a block is multiplied by is zero on both sides, so its gradient is zero, and stays so");
+        diag_note(ev->ctx, d, "what such a block is multiplied by is zero on both sides, or slopes cancel there, so its gradient is zero, and stays so");
         diag_help(ev->ctx, d, "let one side of every new unit be zero and the other random: `fill { entry = zeros, exit = normal(std = 0.02), "
                   "inner = normal(std = 0.02) }`, or the other way round");
     }

@@ -113,6 +113,7 @@ typedef struct GrowthCell {
     int64_t at[MAX_RANK], count[MAX_RANK];
     int after; /* so many updates are done, and it has a gradient; NEVER: it has none, or that is a matter of data */
     int may;   /* before so many it has none; NEVER: it is zero and stays so */
+    uint64_t sure; /* bit i: after i updates it has one, and no comparison of a number decides that; the passes looked at are `passes` */
 } GrowthCell;
 /* What keeps a block from moving, whatever it is filled with. */
 typedef enum GrowthBar {
@@ -126,6 +127,7 @@ typedef struct GrowthLife {
     int after[ROLE_OWN + 1]; /* the latest of a role, or NEVER; NO_BLOCK: there is none */
     int may[ROLE_OWN + 1];   /* so; before it no cell of the latest has one */
     GrowthBar bar[ROLE_OWN + 1];
+    int passes; /* after so many updates nothing changes any more but for what is the same as something else */
 } GrowthLife;
 typedef struct GrowthProof {
     bool preserved;        /* every output is what it was, as real numbers */
@@ -151,10 +153,11 @@ typedef struct GrowthProof {
  * position. The source of the facts: f(0) and f'(0), by the operators' own rules. */
 GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena);
 
-/* Whether a measured norm of a block's gradient, after `pass` updates, contradicts the proof. `most`: the largest norm of
- * a gradient around the step, beside which rounding is nothing; `moved`: everything that is not barred has moved with each update. */
+/* Whether measured norms of a block's gradient, after 0 and more updates, contradict the proof; after *at of them. `most`: the
+ * largest norm of a gradient around the step, beside which rounding is nothing; `moved`: everything that is not barred has moved
+ * with each update. */
 typedef enum GrowthContradiction { FITS, HAS_NONE, HAS_ONE } GrowthContradiction;
-GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, double norm, double most, int pass, bool moved);
+GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, const double *norm, int n, double most, bool moved, int *at);
 
 /* ---- growth_axes.c: how the graph splits axes ---- */
 /* An axis that a graph reshapes into several, [16 * 64] -> [16, 64], has factors, outermost first; one

@@ -556,6 +556,114 @@ static Val count(Algebra *s, const Node *n, double c, int but)
     return times;
 }
 
+static Val settle(Algebra *s, Val v);
+
+/* As make(), and what is known of it. */
+static Val made(Algebra *s, Op op, const Val *in, size_t n, const Shape *given)
+{
+    return settle(s, make(s, op, in, n, NULL, given));
+}
+
+/* An elementwise value whose inputs are all the same along some axes: computed once and repeated. 0: they are not. */
+static Val repeated(Algebra *s, Val v)
+{
+    const Node n = *node_at(s->g, v);
+    Shape small = n.shape;
+    uint32_t same = 0;
+    Val in[3];
+    for (int k = 0; k < n.shape.rank; k++) {
+        bool flat = !is_one(n.shape.d[k]) && n.n_in <= COUNT_OF(in);
+        for (uint16_t i = 0; i < n.n_in && flat; i++) {
+            const Node *of = node_at(s->g, n.in[i]);
+            flat = of->op == OP_BROADCAST && is_one(shape_of(s->g, of->in[0])->d[k]);
+        }
+        same |= flat ? 1u << k : 0;
+        small.d[k] = flat ? DIM(1) : small.d[k];
+    }
+    if (!same)
+        return 0;
+    for (uint16_t i = 0; i < n.n_in; i++) {
+        in[i] = node_at(s->g, n.in[i])->in[0];
+        in[i] = shape_eq(shape_of(s->g, in[i]), &small) ? in[i] : made(s, OP_BROADCAST, &in[i], 1, &small);
+    }
+    Val once = settle(s, make(s, (Op)n.op, in, n.n_in, &n.a, NULL));
+    return made(s, OP_BROADCAST, &once, 1, &n.shape);
+}
+
+/* What is the same along all these axes, without them; 0: it is not. */
+static Val one_of_same(Algebra *s, Val v, uint32_t axes)
+{
+    const Node *of = node_at(s->g, v);
+    if (of->op != OP_BROADCAST)
+        return 0;
+    Val source = of->in[0];
+    Shape shape = of->shape;
+    for (int k = 0; k < shape.rank; k++)
+        if (axes >> k & 1) {
+            if (!is_one(shape_of(s->g, source)->d[k]))
+                return 0;
+            shape.d[k] = DIM(1);
+        }
+    return shape_eq(shape_of(s->g, source), &shape) ? source : made(s, OP_BROADCAST, &source, 1, &shape);
+}
+
+/* The axes of what a reshape reads that are these of its own, where it only puts in and takes out axes of one element; false:
+ * it does more. */
+static bool axes_before(const Shape *was, const Shape *is, uint32_t axes, uint32_t *before)
+{
+    int k = 0;
+    *before = 0;
+    for (int i = 0; i < is->rank; i++) {
+        if (is_one(is->d[i]))
+            continue;
+        while (k < was->rank && is_one(was->d[k]))
+            k++;
+        if (k == was->rank || !dim_eq(was->d[k], is->d[i]))
+            return false;
+        *before |= axes >> i & 1 ? 1u << k : 0;
+        k++;
+    }
+    return true;
+}
+
+static Val sum_over(Algebra *s, Val v, uint32_t axes)
+{
+    return settle(s, make(s, OP_SUM, &v, 1, &(Attr){.axes = axes}, NULL));
+}
+
+/* The sum of v over these axes where it depends on extents alone: shares of one that are added up, once more or in
+ * another order. 0: it may be anything. */
+static Val constant_sum(Algebra *s, Val v, uint32_t axes, int depth)
+{
+    const Node n = *node_at(s->g, v);
+    const Form *f = fact(s, v)->sum;
+    double c;
+    Val of = 0, by = 0;
+    uint32_t before;
+    if (!depth || !n.n_in)
+        return 0;
+    if (is_number(s, v, &c) || (n.op == OP_DIV && by_own_sum(s, &n, &before) && before == axes))
+        return sum_over(s, v, axes);
+    if (f && f->count == 1 && f->c == 0 && f->of[0] != (int64_t)v) {
+        double times = f->n[0];
+        if (!(of = constant_sum(s, (Val)f->of[0], axes, depth - 1)))
+            return 0;
+        Shape shape = *shape_of(s->g, of);
+        return settle(s, make(s, OP_MUL, (Val[]){number(s, times, &shape, DT_REAL), of}, 2, NULL, NULL));
+    }
+    if (n.op == OP_DIV && (by = one_of_same(s, n.in[1], axes)) && (of = constant_sum(s, n.in[0], axes, depth - 1)))
+        return settle(s, make(s, OP_DIV, (Val[]){of, by}, 2, NULL, NULL));
+    if (n.op == OP_SUM && !(n.a.axes & axes) && (of = constant_sum(s, n.in[0], axes, depth - 1)))
+        return sum_over(s, of, n.a.axes);
+    if (n.op != OP_RESHAPE || !axes_before(shape_of(s->g, n.in[0]), &n.shape, axes, &before) ||
+        !(of = constant_sum(s, n.in[0], before, depth - 1)))
+        return 0;
+    Shape shape = n.shape;
+    for (int k = 0; k < shape.rank; k++)
+        shape.d[k] = axes >> k & 1 ? DIM(1) : shape.d[k];
+    return made(s, OP_RESHAPE, &of, 1, &shape);
+}
+
 /* What v is, in other words; 0: nothing shorter. */
 static Val same_as(Algebra *s, Val v)
 {
@@ -578,8 +686,19 @@ static Val same_as(Algebra *s, Val v)
         }
         if (one)
             return n->in[0];
+        Node copy = *n;
+        Val same = none ? 0 : one_of_same(s, copy.in[0], copy.a.axes);
         if (n->op == OP_AMAX)
-            return 0;
+            return same;
+        if (same && !is_number(s, copy.in[0], &c)) {
+            Val times = count(s, &copy, 1, -1);
+            return times ? settle(s, make(s, OP_MUL, (Val[]){times, same}, 2, NULL, NULL)) : 0;
+        }
+        same = none || is_number(s, copy.in[0], &c) || sums_one(s, &copy) ? 0 : constant_sum(s, copy.in[0], copy.a.axes, 2 * DEEP);
+        if (same)
+            return same;
+        n = node_at(s->g, v);
+        in = shape_of(s->g, n->in[0]);
         Shape shape = n->shape;
         if (none)
             return number(s, 0, &shape, DT_REAL);
@@ -613,7 +732,7 @@ static const Form *extents_of(const Algebra *s, const Node *n)
     return f;
 }
 
-/* What is known of a new value; the one that it is instead. */
+/* What is known of a new value, or of one again; the one that it is instead. */
 static Val settle(Algebra *s, Val v)
 {
     const Node *n = node_at(s->g, v);
@@ -625,6 +744,7 @@ static Val settle(Algebra *s, Val v)
     if (is_number(s, v, &c) && !(n->op == OP_FILL))
         return number(s, c, &shape, dtype);
     Val other = same_as(s, v);
+    other = other || !op_is_map((Op)n->op) ? other : repeated(s, v);
     if (other)
         return other;
     n = node_at(s->g, v);

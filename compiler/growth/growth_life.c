@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-enum { MOST_PASSES = 64 }; /* each changes a block, or it is the last; chains are short */
+enum { MOST_PASSES = 60 }; /* each changes a block, or it is the last; chains are short */
 
 /* ---- what never moves ---- */
 
@@ -27,8 +27,14 @@ static bool never_above_zero(const HostExpr *e)
     return !r.nan && r.hi <= 0;
 }
 
-/* What keeps new numbers of a weight from moving, whatever their gradient is. */
-static GrowthBar bar_of(const GrowStep *step, const GrowthEntry *e)
+static const Optimizer *optimizer_of(const Train *t, size_t param)
+{
+    const Optimizer *o = &t->optimizer;
+    return o->second && o->by_second[param] ? o->second : o;
+}
+
+/* What keeps numbers of a weight from moving, whatever their gradient is: those that it has from the step on, or the others. */
+static GrowthBar bar_of(const GrowStep *step, const GrowthEntry *e, bool fresh)
 {
     const Train *t = step->train;
     size_t i = (size_t)(e->after - step->after->param.v);
@@ -38,10 +44,19 @@ static GrowthBar bar_of(const GrowStep *step, const GrowthEntry *e)
     const Optimizer *o = &t->optimizer;
     if (o->frozen && o->frozen[i])
         return BAR_FROZEN;
-    const Optimizer *of = o->second && o->by_second[i] ? o->second : o;
-    bool stays = (step->fresh.said && host_is_const(step->fresh.scale, &x) && x == 0) || (o->lr_scale && o->lr_scale[i] == 0) ||
+    const Optimizer *of = optimizer_of(t, i);
+    const PartRate *part = fresh ? &step->fresh : &step->old;
+    bool stays = (part->said && host_is_const(part->scale, &x) && x == 0) || (o->lr_scale && o->lr_scale[i] == 0) ||
                  (of->lr && never_above_zero(of->lr));
     return stays ? BAR_RATE : BAR_NONE;
+}
+
+/* Whether numbers of it get smaller without a gradient. */
+static bool decays(const GrowStep *step, const GrowthEntry *e)
+{
+    size_t i = (size_t)(e->after - step->after->param.v);
+    const Optimizer *o = step->train ? &step->train->optimizer : NULL;
+    return o && o->decay && o->decay[i] > 0;
 }
 
 /* Numbers that the file itself declares to stay are not asked. */
@@ -64,8 +79,15 @@ static bool is_open(const GrowthValue *d, size_t i)
     return open;
 }
 
-/* Blocks of *now that have a gradient become anything; true: there are some that were not. */
-static bool let_learn(Values *x, GrowthValue **now, const GrowthValue *grad)
+/* How unsure it is that a part of a gradient is not zero: by chance, as data is. */
+typedef enum Doubt { DOUBT_NONE, DOUBT_CHANCE, DOUBT_DATA } Doubt;
+static Doubt doubt_of(const GrowthValue *d, size_t i)
+{
+    return is_open(d, i) ? DOUBT_DATA : d->block[i].open >> OPEN_CHANCE & 1 ? DOUBT_CHANCE : DOUBT_NONE;
+}
+
+/* Blocks of *now that have a gradient, or decay, become anything; true: there are some that were not. */
+static bool let_learn(Values *x, GrowthValue **now, const GrowthValue *grad, bool decays)
 {
     Cuts cuts[MAX_RANK];
     bool some = false, alike = (*now)->alike, stays = (*now)->stays_alike;
@@ -75,11 +97,16 @@ static bool let_learn(Values *x, GrowthValue **now, const GrowthValue *grad)
     const GrowthValue *d = value_refine(x, grad, cuts);
     for (size_t i = 0; i < v->n; i++) {
         GrowthBlock *b = &v->block[i];
-        bool moves = d->block[i].kind != BLOCK_ZERO, open = moves && is_open(d, i);
+        bool moves = d->block[i].kind != BLOCK_ZERO;
+        if (!moves && decays && b->kind == BLOCK_TERM) {
+            *b = (GrowthBlock){.kind = BLOCK_ANY, .why = x->at};
+            some = true;
+        }
         some |= alike && !stays && moves;
-        if (!moves || (b->kind == BLOCK_ANY && (open || !b->open)))
+        Doubt doubt = moves ? doubt_of(d, i) : DOUBT_DATA, had = doubt_of(v, i);
+        if (!moves || (b->kind == BLOCK_ANY && (doubt >= had || !b->open)))
             continue;
-        uint16_t left = open && b->kind == BLOCK_ZERO ? d->block[i].open : 0;
+        uint16_t left = doubt == DOUBT_CHANCE ? 1u << OPEN_CHANCE : doubt == DOUBT_DATA && b->kind == BLOCK_ZERO ? d->block[i].open : 0;
         *b = (GrowthBlock){.kind = BLOCK_ANY, .why = x->at, .open = left};
         some = true;
     }
@@ -98,7 +125,8 @@ static GrowthRole role_of(const GrowthEntry *e, const GrowthValue *parts, const 
     return growth_role(e, of);
 }
 
-/* Notes the pass in the blocks of *seen that have a gradient now: 1 more than it in `why`, and in `from[0]` where it may. */
+/* Notes the pass in the blocks of *seen that have a gradient now: 1 more than it in `why`, and in `from[0]` where it may; a bit in
+ * `from[1]` where not even chance decides. */
 static void note_life(Values *x, GrowthValue **seen, const GrowthValue *grad, int pass)
 {
     Cuts cuts[MAX_RANK];
@@ -112,14 +140,61 @@ static void note_life(Values *x, GrowthValue **seen, const GrowthValue *grad, in
             continue;
         if (!b->from[0])
             b->from[0] = pass + 1;
-        if (!b->why && !is_open(d, i))
+        Doubt doubt = doubt_of(d, i);
+        if (!b->why && doubt != DOUBT_DATA)
             b->why = (Val)pass + 1;
+        b->from[1] |= doubt == DOUBT_NONE ? 1ll << pass : 0;
     }
 }
 
 static int later(int a, int b)
 {
     return a == NEVER || b == NEVER ? NEVER : a > b ? a : b;
+}
+
+/* Whether more is the same within one than within the other, as far as is seen. */
+static bool looks_other(const Values *x, const GrowthValue *a, const GrowthValue *b)
+{
+    if (a->n != b->n)
+        return true;
+    for (size_t i = 0; i < a->n; i++)
+        for (int k = 0; k < a->shape.rank; k++)
+            if (a->block[i].kind != b->block[i].kind || block_varies(x, &a->block[i], k) != block_varies(x, &b->block[i], k))
+                return true;
+    return false;
+}
+
+/* Blocks of *named that have a gradient get new names: of what they were and of their gradient, so that what was the same and
+ * is moved in the same way stays that. true: something is no longer the same as something else. */
+static bool move_named(Values *x, const GrowStep *step, const GrowthEntry *e, GrowthValue **named, Val grad)
+{
+    const Values *exact = x->exact;
+    Cuts cuts[MAX_RANK];
+    const GrowthValue *parts = growth_role_parts(x, e);
+    bool first = false, matrix = step->train && !strcmp(optimizer_of(step->train, (size_t)(e->after - step->after->param.v))->kind, "muon");
+    for (int k = 0; k < (*named)->shape.rank; k++)
+        cuts[k] = cuts_union(x, parts->axis[k], cuts_union(x, (*named)->axis[k], exact->of[grad]->axis[k]));
+    GrowthValue *v = value_refine(x, *named, cuts);
+    const GrowthValue *d = value_refine(x, exact->of[grad], cuts);
+    size_t part[MAX_RANK] = {0};
+    do {
+        int64_t at[MAX_RANK];
+        for (int k = 0; k < v->shape.rank; k++)
+            at[k] = v->axis[k].at[part[k]];
+        GrowthBlock *b = value_block(v, part);
+        bool old = !growth_added(e) && e->kind != GROWTH_CUT && role_of(e, parts, at) == ROLE_OLD;
+        bool moves = value_block(d, part)->kind != BLOCK_ZERO || (decays(step, e) && b->kind != BLOCK_ZERO);
+        if (!moves || bar_of(step, e, !old) != BAR_NONE)
+            continue;
+        first |= b->kind != BLOCK_TERM || !term_is_updated(x->terms, b->term, e->path);
+        GrowthBlock moved = block_updated(x, *b, *value_block(d, part), v->shape.rank, e->path, old);
+        *b = matrix && v->n > 1 ? (GrowthBlock){.kind = BLOCK_ANY, .why = x->at} : moved; /* what moves as a whole stays alike as a whole */
+    } while (value_next(v, part));
+    v = value_tidy(x, v);
+    value_name(x, v);
+    bool other = first || looks_other(x, v, *named);
+    *named = v;
+    return other;
 }
 
 /* The new cells of a weight. `ever`: the gradient when no weight is zero, NULL: the loss does not depend on it. What is zero
@@ -132,7 +207,7 @@ static void list_cells(Values *x, const GrowthEntry *e, const GrowthValue *seen,
         size_t part[MAX_RANK] = {0};
         do {
             const GrowthBlock *b = value_block(seen, part);
-            GrowthCell c = {.role = ROLE_OLD, .after = (int)b->why - 1, .may = (int)b->from[0] - 1};
+            GrowthCell c = {.role = ROLE_OLD, .after = (int)b->why - 1, .may = (int)b->from[0] - 1, .sure = (uint64_t)b->from[1]};
             for (int k = 0; k < seen->shape.rank; k++) {
                 c.at[k] = seen->axis[k].at[part[k]];
                 c.count[k] = part_end(seen, k, part[k]) - c.at[k];
@@ -195,23 +270,30 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
     Terms *terms = terms_new(p->arena);
     Values first = {.arena = p->arena, .terms = terms, .g = g};
     GrowthValue **seen = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1), **now = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
-    p->old_known = false;
+    GrowthValue **named = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
     p->now = now;
+    p->named = named;
     for (size_t i = 0; i < plan->n; i++)
-        if (plan->entry[i].after)
+        if (plan->entry[i].after) {
+            p->old_known = true;
+            named[i] = growth_fresh(&first, p, &plan->entry[i]);
+            value_name(&first, named[i]);
+            p->old_known = false;
             now[i] = growth_fresh(&first, p, &plan->entry[i]);
+        }
     Val undefined = values_find(p->arena, terms, g, growth_leaf, p, NULL, &data)->undefined;
     if (undefined)
         out->undefined = node_at(g, undefined)->name ? node_at(g, undefined)->name : "the model";
     memset(grad, 0, plan->n * sizeof *grad);
     first.g = g = gradients(p, false, &data, grad);
     GrowthValue **fresh = now;
-    p->now = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
+    p->now = p->named = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
     for (size_t i = 0; i < plan->n; i++)
         if (plan->entry[i].after)
             p->now[i] = value_uniform(&first, &plan->entry[i].after->shape, (GrowthBlock){.kind = BLOCK_ANY});
     const Values *ever = values_find(p->arena, terms, g, growth_leaf, p, NULL, &data);
     p->now = now = fresh;
+    p->named = named;
     for (size_t i = 0; i < plan->n; i++) {
         const GrowthEntry *e = &plan->entry[i];
         if (!e->after)
@@ -224,37 +306,70 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
             seen[i] = value_refine(&first, seen[i], cuts);
     }
     bool changed = true;
-    for (int pass = 0; changed && pass < MOST_PASSES; pass++) {
-        Values *x = values_find(p->arena, terms, g, growth_leaf, p, NULL, &data);
-        data.began = data.began ? data.began : x;
+    int pass = 0;
+    for (; changed && pass < MOST_PASSES; pass++) {
+        Arena *work = arena_new(arena_ctx(p->arena));
+        Values *x = values_find(work, terms, g, growth_leaf, p, NULL, &data);
         changed = false;
         for (size_t i = 0; i < plan->n; i++) {
             const GrowthEntry *e = &plan->entry[i];
             if (!grad[i])
                 continue;
             note_life(x, &seen[i], x->of[grad[i]], pass);
-            changed |= is_asked(e) && bar_of(plan->step, e) == BAR_NONE && let_learn(x, &now[i], x->of[grad[i]]);
+            if (!is_asked(e))
+                continue;
+            if (bar_of(plan->step, e, true) == BAR_NONE)
+                changed |= let_learn(x, &now[i], x->of[grad[i]], decays(plan->step, e));
+            changed |= move_named(x, plan->step, e, &named[i], grad[i]);
         }
+        for (size_t i = 0; i < plan->n; i++)
+            if (grad[i]) {
+                seen[i] = value_copy(p->arena, seen[i]);
+                now[i] = value_copy(p->arena, now[i]);
+                named[i] = value_copy(p->arena, named[i]);
+            }
+        if (data.began)
+            arena_free(work);
+        data.began = data.began ? data.began : x;
     }
     for (size_t i = 0; i < plan->n; i++) {
         const GrowthEntry *e = &plan->entry[i];
         if (!is_asked(e) || !e->after->elements)
             continue;
         for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
-            out->life[i].bar[r] = bar_of(plan->step, e);
+            out->life[i].bar[r] = bar_of(plan->step, e, true);
+        out->life[i].passes = pass;
         list_cells(&first, e, seen[i], grad[i] ? ever->of[grad[i]] : NULL, &out->life[i], arena);
     }
+    arena_free(data.began->arena);
 }
 
-GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, double norm, double most, int pass, bool moved)
+/* Whether after so many updates some of a role has a gradient, whatever comparisons give. */
+static bool is_sure(const GrowthLife *life, GrowthRole role, int pass)
 {
-    int first = INT32_MAX, last = life->after[role];
-    if (last == NO_BLOCK)
-        return FITS;
+    int at = pass < life->passes ? pass : life->passes - 1;
+    for (size_t i = 0; at >= 0 && i < life->cell.n; i++)
+        if (life->cell.v[i].role == role && life->cell.v[i].sure >> at & 1)
+            return true;
+    return false;
+}
+
+GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, const double *norm, int n, double most, bool moved, int *at)
+{
+    int first = INT32_MAX;
     for (size_t i = 0; i < life->cell.n; i++)
         if (life->cell.v[i].role == role && life->cell.v[i].may != NEVER && life->cell.v[i].may < first)
             first = life->cell.v[i].may;
-    if (norm > 1e-6 * (most + 1e-30) && pass < first)
-        return HAS_ONE;
-    return norm == 0 && last != NEVER && pass >= last && (moved || pass == 0) ? HAS_NONE : FITS;
+    for (*at = 0; *at < n; ++*at)
+        if (norm[*at] > 1e-6 * (most + 1e-30) && *at < first)
+            return life->after[role] == NO_BLOCK ? FITS : HAS_ONE;
+    for (*at = 0; *at < (moved ? n : 1); ++*at)
+        if (is_sure(life, role, *at)) {
+            bool none = true; /* from here on: updates of one size may once meet 0 */
+            for (int k = *at; k < n && none; k++)
+                none = norm[k] == 0 && is_sure(life, role, k);
+            if (none || (*at == 0 && norm[0] == 0))
+                return HAS_NONE;
+        }
+    return FITS;
 }

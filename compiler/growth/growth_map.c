@@ -64,7 +64,6 @@ static double homogeneous(const Values *x, const Node *n, GrowthBlock *in)
     switch ((Op)n->op) {
     case OP_MUL: in[0].c = in[1].c = 1; return c * d;
     case OP_DIV: in[0].c = in[1].c = 1; return c / d;
-    case OP_NEG: in[0].c = 1; return -c;
     case OP_SQRT:
         in[0].c = c > 0 ? 1 : c;
         return c > 0 ? sqrt(c) : 1;
@@ -155,6 +154,10 @@ GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int ra
         b.open = open;
         return b;
     }
+    if (op == OP_NEG) {
+        in[0].c = -in[0].c;
+        return in[0];
+    }
     if (op == OP_MUL || op == OP_DIV) { /* by a number */
         if (block_is_number(x, &in[1])) {
             in[0].c = op == OP_MUL ? in[0].c * in[1].c : in[0].c / in[1].c;
@@ -171,6 +174,14 @@ GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int ra
         return in[n->n_in - 1];
     double c = homogeneous(x, n, in);
     return as_term(x, n, in, rank, c);
+}
+
+GrowthBlock block_updated(Values *x, GrowthBlock w, GrowthBlock d, int rank, Name site, int64_t which)
+{
+    Val in[2] = {0};
+    const Node n = {.op = OP_MIN, .dtype = DT_REAL, .n_in = 2, .in = in, .a = {.i = which, .site = site}};
+    GrowthBlock both[2] = {w, d};
+    return w.kind == BLOCK_ANY || d.kind == BLOCK_ANY ? any(x, 0) : as_term(x, &n, both, rank, 1);
 }
 
 GrowthBlock block_times(Values *x, GrowthBlock a, GrowthBlock b, int rank)
@@ -244,13 +255,39 @@ static bool is_nothing(const Values *x, const Node *n)
     return a == b;
 }
 
-/* Where a comparison was decided by numbers right after the step, small updates leave it so; whether they do is a matter of
- * data. NULL: it is none, or was decided by nothing else. */
+static bool is_mask(const Node *n)
+{
+    return n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ;
+}
+
+static bool is_step(const Node *n)
+{
+    return n->op == OP_ROUND || n->op == OP_FLOOR || n->op == OP_CEIL || n->op == OP_TO_INT;
+}
+
+/* What is zero over a range of its input: over all that is near 0, or where a comparison with a number falls so. */
+static uint16_t open_level(const Values *x, const Node *n, const GrowthBlock *in)
+{
+    bool ranged = x->data && n->n_in && n->in[0] < x->data->n_range;
+    ValueRange r = ranged ? x->data->range[n->in[0]] : (ValueRange){-1, 1};
+    switch ((Op)n->op) {
+    case OP_ROUND: case OP_TO_INT: return 1u << OPEN_FOR_GOOD;
+    case OP_FLOOR: return 1u << (r.lo >= 0 ? OPEN_FOR_GOOD : OPEN_CHANCE);
+    case OP_CEIL: return 1u << (r.hi <= 0 ? OPEN_FOR_GOOD : OPEN_CHANCE);
+    case OP_RELU: case OP_LT: case OP_LE: return 1u << OPEN_CHANCE;
+    case OP_EQ: return node_at(x->g, n->in[0])->dtype == DT_REAL ? 1u << OPEN_CHANCE : 0;
+    case OP_MIN: case OP_MAX: return is_zero(&in[0]) || is_zero(&in[1]) ? 1u << OPEN_CHANCE : 0;
+    default: return 0;
+    }
+}
+
+/* Where a comparison, or what has steps, was decided by numbers right after the step, small updates leave it so; whether they
+ * do is a matter of data. NULL: it is none, or was decided by nothing else. */
 static const GrowthValue *decided(const Values *x, const Node *n)
 {
-    bool mask = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ;
+    bool itself = is_mask(n) || is_step(n);
     const Values *began = x->data ? x->data->began : NULL;
-    return !began || (!mask && n->op != OP_WHERE) ? NULL : began->of[mask ? x->at : n->in[0]];
+    return !began || (!itself && n->op != OP_WHERE) ? NULL : began->of[itself ? x->at : n->in[0]];
 }
 
 static GrowthBlock block_decided(Values *x, const Node *n, GrowthBlock b, const GrowthBlock *in, const GrowthBlock *was)
@@ -258,7 +295,10 @@ static GrowthBlock block_decided(Values *x, const Node *n, GrowthBlock b, const 
     if (b.kind != BLOCK_ANY || !block_is_number(x, was))
         return b;
     if (n->op != OP_WHERE) {
-        b.open |= n->op == OP_EQ || is_zero(was) ? 1u << OPEN_FOR_GOOD : 0;
+        if (n->op == OP_EQ || is_zero(was))
+            b.open |= 1u << OPEN_FOR_GOOD;
+        else if (n->op != OP_LE)
+            b.open &= (uint16_t)~OPEN_STAYS;
     } else if (in[0].kind == BLOCK_ANY) {
         GrowthBlock sure = in[is_zero(was) ? 2 : 1];
         b.open = sure.kind == BLOCK_ZERO ? 1u << OPEN_FOR_GOOD : sure.kind == BLOCK_ANY ? sure.open : 0;
@@ -317,6 +357,8 @@ GrowthValue *rule_map(Values *x, const Node *n)
         for (size_t k = 0; k < n_in; k++)
             b[k] = in[k]->block[i];
         out->block[i] = block_map(x, n, b, r);
+        if (out->block[i].kind == BLOCK_ANY && x->data)
+            out->block[i].open |= open_level(x, n, b);
         if (was)
             out->block[i] = block_decided(x, n, out->block[i], b, &was->block[i]);
         out->block[i].open |= out->block[i].kind == BLOCK_ANY ? open : 0;
@@ -446,6 +488,12 @@ static bool counts_rows(const Values *x, const Node *n)
     return dim_eq(d, n->shape.d[0]) || (dim_eq(d, DIM_T) && x->data && n->shape.d[0].n <= x->data->positions);
 }
 
+uint16_t open_wholly(uint32_t open)
+{
+    uint32_t chance = open & 1u << OPEN_CHANCE;
+    return (uint16_t)(chance | (open != chance ? 1u << OPEN_FOR_GOOD : 0));
+}
+
 /* The rows of a table get what is said of the columns: zero where all of a column is. */
 static GrowthValue *rule_scatter(Values *x, const Node *n)
 {
@@ -459,7 +507,7 @@ static GrowthValue *rule_scatter(Values *x, const Node *n)
         out->block[i].kind = BLOCK_ZERO;
     for (size_t i = 0; i < d->n; i++)
         if (d->block[i].kind != BLOCK_ZERO) {
-            GrowthBlock row = {.kind = BLOCK_ANY, .why = x->at, .open = d->block[i].open ? 1u << OPEN_FOR_GOOD : 0};
+            GrowthBlock row = {.kind = BLOCK_ANY, .why = x->at, .open = open_wholly(d->block[i].open)};
             out->block[i % out->n] = block_add(x, out->block[i % out->n], row, r);
         }
     for (size_t i = 0; i < out->n && !counts_rows(x, n); i++)
@@ -559,7 +607,7 @@ static void open_others(const Values *x, const Node *n, GrowthValue *v)
         return;
     for (size_t k = 0; k < v->n; k++)
         if (v->block[k].kind == BLOCK_ANY && (!moves || v->block[k].open >> n->a.i & 1))
-            v->block[k].open = 1u << OPEN_FOR_GOOD;
+            v->block[k].open = open_wholly(open);
 }
 
 static void find_open(Values *x, const Node *n)
@@ -570,34 +618,61 @@ static void find_open(Values *x, const Node *n)
     value_find_same(x);
 }
 
-Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like, const DataFacts *data)
+static Values *values_new(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user)
 {
     Values *x = NEW(arena, Values);
-    *x = (Values){.arena = arena, .terms = terms, .g = g, .leaf = leaf, .user = user, .like = like, .data = data};
+    *x = (Values){.arena = arena, .terms = terms, .g = g, .leaf = leaf, .user = user};
     x->of = NEW_ARRAY(arena, GrowthValue *, g->node.n + 1);
     x->sums = NEW_ARRAY(arena, GrowthValue *, g->node.n + 1);
     x->along = NEW_ARRAY(arena, int8_t, g->node.n + 1);
     x->by = NEW_ARRAY(arena, const ByExpert *, g->node.n + 1);
     x->same = NEW_ARRAY(arena, uint8_t, g->node.n + 1);
+    map_init(&x->doubt, arena);
+    return x;
+}
+
+static void find_value(Values *x, Val v)
+{
+    x->at = v;
+    const Node *n = node_at(x->g, v);
+    x->of[v] = rule(x, n);
+    if (x->data)
+        find_open(x, n);
+}
+
+/* What is kept beside a value's blocks. */
+static void find_beside(Values *x, Val v)
+{
+    const Node *n = node_at(x->g, v);
+    int axis = 0;
+    x->sums[v] = value_shares(x, n, &axis);
+    x->along[v] = (int8_t)axis;
+    if (!op_is_map((Op)n->op) && n->op != OP_RESHAPE && !(n->op == OP_SLICE && n->a.i != 1) &&
+        n->op != OP_SDPA_GRAD && n->op != OP_AUX)
+        for (size_t i = 0; i < x->of[v]->n; i++)
+            x->of[v]->block[i].balanced = false;
+    bool still = n->op == OP_FILL || n->op == OP_CONST ||
+                 (n->op == OP_EXT && x->g->ext.v[n->a.i].kind != EXT_INPUT) ||
+                 (n->n_in > 0 && (op_is_map((Op)n->op) || n->op == OP_RESHAPE || n->op == OP_BROADCAST || n->op == OP_PERMUTE));
+    for (uint16_t i = 0; i < n->n_in; i++)
+        still &= x->of[n->in[i]]->still;
+    x->of[v]->still = still;
+}
+
+Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like, const DataFacts *data)
+{
+    Values *x = values_new(arena, terms, g, leaf, user), *exact = data ? values_new(arena, terms, g, leaf, user) : NULL;
+    x->like = like;
+    x->data = data;
+    x->exact = exact;
     for (Val v = 1; v < (Val)g->node.n; v++) {
-        x->at = v;
-        const Node *n = node_at(g, v);
-        int axis = 0;
-        x->of[v] = rule(x, n);
-        if (data)
-            find_open(x, n);
-        x->sums[v] = value_shares(x, n, &axis);
-        x->along[v] = (int8_t)axis;
-        if (!op_is_map((Op)n->op) && n->op != OP_RESHAPE && !(n->op == OP_SLICE && n->a.i != 1) &&
-            n->op != OP_SDPA_GRAD && n->op != OP_AUX)
-            for (size_t i = 0; i < x->of[v]->n; i++)
-                x->of[v]->block[i].balanced = false;
-        bool still = n->op == OP_FILL || n->op == OP_CONST ||
-                     (n->op == OP_EXT && g->ext.v[n->a.i].kind != EXT_INPUT) ||
-                     (n->n_in > 0 && (op_is_map((Op)n->op) || n->op == OP_RESHAPE || n->op == OP_BROADCAST || n->op == OP_PERMUTE));
-        for (uint16_t i = 0; i < n->n_in; i++)
-            still &= x->of[n->in[i]]->still;
-        x->of[v]->still = still;
+        find_value(x, v);
+        if (exact) {
+            find_value(exact, v);
+            values_meet(x, exact, v);
+            find_beside(exact, v);
+        }
+        find_beside(x, v);
     }
     return x;
 }

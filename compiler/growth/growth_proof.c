@@ -139,7 +139,7 @@ GrowthValue *growth_leaf(void *user, Values *x, Val v)
 {
     Proof *p = user;
     const GrowthEntry *e = growth_entry(p, x->g->ext.v[node_at(x->g, v)->a.i].name);
-    return p->now ? p->now[e - p->plan->entry] : growth_fresh(x, p, e);
+    return !p->now ? growth_fresh(x, p, e) : (x->data ? p->now : p->named)[e - p->plan->entry];
 }
 
 /* ---- preservation ---- */

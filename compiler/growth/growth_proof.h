@@ -11,6 +11,7 @@ typedef struct Proof {
     Map entry;         /* path of a parameter -> its entry + 1 */
     bool old_known;    /* old numbers are terms; else they are anything */
     GrowthValue **now; /* by entry: what is known of the weight while life is looked at; NULL: preservation is */
+    GrowthValue **named; /* so, old numbers as terms */
 } Proof;
 
 /* ---- growth_proof.c ---- */

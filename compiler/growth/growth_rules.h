@@ -16,6 +16,9 @@ GrowthBlock block_of_aligned(const Values *x, const GrowthBlock *b, size_t n, in
 
 /* ---- growth_map.c: what one element of each input makes ---- */
 GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *in, int rank);
+/* A new value of old one `w` and its gradient `d`: what both are along an axis it is, too. `site`, `which`: what has its own rate. */
+GrowthBlock block_updated(Values *x, GrowthBlock w, GrowthBlock d, int rank, Name site, int64_t which);
+uint16_t open_wholly(uint32_t open); /* what is a matter of data along an axis is so as a whole */
 GrowthBlock block_times(Values *x, GrowthBlock a, GrowthBlock b, int rank);
 GrowthValue *rule_map(Values *x, const Node *n);
 /* ---- growth_sums.c: what sums over an axis ---- */
@@ -33,6 +36,11 @@ typedef GrowthValue *ValueRule(Values *x, const Node *n);
 GrowthValue *value_by_expert(Values *x, const Node *n, ValueRule *rule);
 void value_find_same(Values *x);
 bool value_chooses_all(const Values *x, Val index, Dim experts); /* each once */
+/* ---- growth_exact.c ---- */
+/* A block of *v that is not known gets a name: a leaf of its own, as large as the block. */
+void value_name(Values *x, GrowthValue *v);
+/* x: with what data decides; `e`: of the same graph, where every block has a name. What one knows of the node `at` the other gets. */
+void values_meet(Values *x, Values *e, Val at);
 /* ---- growth_views.c: what only moves elements ---- */
 GrowthValue *rule_reshape(Values *x, const Node *n);
 GrowthValue *rule_permute(Values *x, const Node *n);

@@ -321,7 +321,7 @@ static GrowthBlock product_term(const Product *p, const SumGroup *g, int64_t lo,
 /* What of a product of two blocks data decides, along the axes of the result. */
 static uint16_t open_product(const Product *p, const GrowthBlock *a, const GrowthBlock *b)
 {
-    uint32_t open = (a->open | b->open) & (1u << OPEN_FOR_GOOD);
+    uint32_t open = (a->open | b->open) & OPEN_STAYS;
     for (int k = 0; k < p->r - 2; k++)
         open |= (uint32_t)((a->open | (p->shared ? 0 : b->open)) & (1u << k));
     open |= a->open >> p->ma & 1 ? 1u << (p->r - 2) : 0;
@@ -529,9 +529,9 @@ GrowthValue *rule_expert_matmul(Values *x, const Node *n)
                 if (dw || !plain || u->kind == BLOCK_ANY || v->kind == BLOCK_ANY || !block_varies(x, u, la) ||
                     !block_varies(x, v, kw) || !(alike || (known && block_varies(x, v, 0)))) {
                     GrowthBlock made = u->kind == BLOCK_ANY ? *u : v->kind == BLOCK_ANY ? *v : unknown;
-                    made.open = u->open || (v->open & (dw ? ~0u : ~1u)) ? 1u << OPEN_FOR_GOOD : 0; /* some expert is chosen */
+                    made.open = open_wholly(u->open | (v->open & (dw ? ~0u : ~1u))); /* some expert is chosen */
                     add_block(&s, made);
-                    some |= made.open ? 0 : expert_bit(w, j);
+                    some |= made.open >> OPEN_FOR_GOOD ? 0 : expert_bit(w, j);
                 } else {
                     some |= expert_bit(w, j);
                     add_range(&s, *u, *v, la, kw, part_end(a, la, k) - a->axis[la].at[k], u->c * v->c);

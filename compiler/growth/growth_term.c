@@ -121,6 +121,12 @@ bool term_is_identity(const Terms *t, Term x)
            dim_eq(n->shape.d[0], n->shape.d[1]);
 }
 
+bool term_is_updated(const Terms *t, Term x, Name site)
+{
+    const TermNode *n = term_at(t, x);
+    return n->op == OP_MIN && n->a.site == site;
+}
+
 Term term_slice(Terms *t, Term x, int axis, int64_t from, int64_t count)
 {
     Shape s = term_at(t, x)->shape;

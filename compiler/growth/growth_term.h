@@ -40,6 +40,7 @@ Term term_one(Terms *t, int rank);       /* the number 1, every extent 1 */
 bool term_is_one(const Terms *t, Term x);
 Term term_identity(Terms *t, int64_t n); /* the matrix with ones on its diagonal; n > 1 */
 bool term_is_identity(const Terms *t, Term x);
+bool term_is_updated(const Terms *t, Term x, Name site); /* as block_updated() makes them */
 Term term_slice(Terms *t, Term x, int axis, int64_t from, int64_t count); /* x itself when it is whole */
 Term term_reshape(Terms *t, Term x, const Shape *to);
 Term term_spread(Terms *t, Term x, int axis, Dim extent); /* extent 1 repeated */

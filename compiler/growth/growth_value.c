@@ -81,6 +81,19 @@ bool block_varies(const Values *x, const GrowthBlock *b, int k)
     return b->kind == BLOCK_TERM && !dim_eq(term_dim(x, b->term, k), DIM(1));
 }
 
+GrowthValue *value_copy(Arena *arena, const GrowthValue *v)
+{
+    GrowthValue *out = NEW(arena, GrowthValue);
+    *out = *v;
+    out->block = NEW_ARRAY(arena, GrowthBlock, v->n + 1);
+    memcpy(out->block, v->block, v->n * sizeof *v->block);
+    for (int k = 0; k < v->shape.rank; k++) {
+        out->axis[k].at = NEW_ARRAY(arena, int64_t, v->axis[k].n);
+        memcpy(out->axis[k].at, v->axis[k].at, v->axis[k].n * sizeof *v->axis[k].at);
+    }
+    return out;
+}
+
 /* ---- cutting ---- */
 
 Cuts cuts_union(Values *x, Cuts a, Cuts b)
@@ -253,9 +266,10 @@ GrowthBlock block_of_aligned(const Values *x, const GrowthBlock *b, size_t n, in
 /* Of two that are added: what one of them has for sure the sum has. */
 static uint16_t open_sum(const GrowthBlock *a, const GrowthBlock *b)
 {
-    if (a->kind == BLOCK_ZERO || b->kind == BLOCK_ZERO)
+    const uint16_t chance = 1u << OPEN_CHANCE, data = (uint16_t)~chance;
+    if (a->kind == BLOCK_ZERO || b->kind == BLOCK_ZERO || (a->open & data && b->open & data))
         return a->open | b->open;
-    return a->open && b->open ? a->open | b->open : 0;
+    return a->open && b->open ? chance : 0;
 }
 
 GrowthBlock block_add(Values *x, GrowthBlock a, GrowthBlock b, int rank)

@@ -16,7 +16,9 @@ typedef enum BlockKind {
     BLOCK_ZERO,
     BLOCK_TERM
 } BlockKind;
-enum { OPEN_FOR_GOOD = 15, OPEN_SUMMED = 14 }; /* bits of GrowthBlock.open; the other: along an axis that is being summed over */
+/* Bits of GrowthBlock.open. SUMMED: along an axis that is being summed over; CHANCE: as comparisons with numbers fall, as of
+ * units of relu, which some weights and inputs make zero: that is no doubt of a gradient, but none is expected of one window. */
+enum { OPEN_FOR_GOOD = 15, OPEN_SUMMED = 14, OPEN_CHANCE = 13, OPEN_STAYS = 1 << OPEN_FOR_GOOD | 1 << OPEN_CHANCE };
 typedef struct GrowthBlock {
     BlockKind kind;
     Term term;
@@ -71,6 +73,8 @@ struct Values {
     const DataFacts *data; /* NULL: it is not asked what data decides, and there are none of these: */
     const ByExpert **by;   /* by node; NULL: experts are not told apart */
     uint8_t *same;         /* by node: bits of these */
+    Values *exact;         /* the same graph, where every block that is not known has a term of its own; NULL: not asked for */
+    Map doubt;             /* of that one: which terms data decides */
 };
 /* Looks at every node of `g`. */
 Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like, const DataFacts *data);
@@ -79,6 +83,7 @@ GrowthValue *value_uniform(Values *x, const Shape *s, GrowthBlock b);
 /* The numbers of a small table, each a block of its own where neighbours differ. */
 GrowthValue *value_table(Values *x, const Shape *s, const double *data, size_t n);
 GrowthValue *value_cut(Values *x, const Shape *s, const Cuts axis[MAX_RANK]); /* all ANY, of those parts */
+GrowthValue *value_copy(Arena *arena, const GrowthValue *v); /* with all that it points to */
 GrowthValue *value_tidy(Values *x, GrowthValue *v); /* with as few parts as its blocks allow */
 static inline int64_t part_end(const GrowthValue *v, int k, size_t i)
 {

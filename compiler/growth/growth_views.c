@@ -326,7 +326,7 @@ static int axis_after(const Shape *was, const Shape *is, int k)
 
 static uint16_t open_moved(uint16_t open, const int *to, int rank)
 {
-    uint16_t moved = open & (1u << OPEN_FOR_GOOD);
+    uint16_t moved = open & OPEN_STAYS;
     for (int k = 0; k < rank; k++)
         if (open >> k & 1)
             moved |= (uint16_t)(1u << (to[k] < 0 ? OPEN_FOR_GOOD : to[k]));

@@ -436,15 +436,14 @@ static void expect_life(Measuring *m)
         most = fmax(most, m->block[i].norm[0]);
     for (size_t i = 0; m->proof && m->proof->trained && i < m->n_block; i++) {
         const NewBlock *b = &m->block[i];
-        GrowthContradiction what = FITS;
-        for (int pass = 0; pass <= UPDATES && what == FITS; pass++) {
-            what = growth_contradiction(&m->proof->life[b->entry], b->role, b->norm[pass], most, pass, moved);
-            if (what != FITS)
-                train_event(m->tr, VWN_EVENT_WARNING,
-                            what == HAS_ONE ? "`%s` has a gradient after %d updates, and vwn proved that it has none: %s"
-                                            : "`%s` has no gradient after %d updates on these windows, and vwn proved that it has one: %s",
-                            m->plan->entry[b->entry].path, pass, report_it);
-        }
+        int at;
+        GrowthContradiction what =
+            growth_contradiction(&m->proof->life[b->entry], b->role, b->norm, UPDATES + 1, most, moved, &at);
+        if (what != FITS)
+            train_event(m->tr, VWN_EVENT_WARNING,
+                        what == HAS_ONE ? "`%s` has a gradient after %d updates, and vwn proved that it has none: %s"
+                                        : "`%s` has no gradient after %d updates on these windows, and vwn proved that it has one: %s",
+                        m->plan->entry[b->entry].path, at, report_it);
     }
 }
 

@@ -210,6 +210,7 @@ typedef struct LifeRow {
 #define BETWEEN(made) "sub = between(f = F)|made = " made
 #define ROUTED(how) "sub = moe(experts = experts, active = 2, hidden = F, activation = silu, scores = softmax, " how ")"
 #define RANDOM3 "  fill { entry = " RANDOM ", exit = " RANDOM ", inner = " RANDOM " }\n"
+#define ZEROS "  fill { entry = zeros, exit = " RANDOM ", inner = " RANDOM " }\n"
 #define ONE_KEY "context = 1|learned = false"
 static const LifeRow life[] = {
     /* rates and what is frozen */
@@ -252,6 +253,13 @@ static const LifeRow life[] = {
     {"a comparison", BETWEEN("where(h < 0, 1, 2) * y"), "let F = 40", "", NULL, 1, CHECK_FALSE, "no weights give a gradient to layer[1].sub.U"},
     {"a straight-through round", BETWEEN("h + stop_gradient(round(h) - h)"), "let F = 40", RANDOM3, NULL, 0, CHECK_FALSE, "no weights give a gradient to layer[1].sub.G"},
     {"h less itself, with a slope", BETWEEN("h - stop_gradient(h) + 0 * y"), "let F = 40", RANDOM3, NULL, 4, CHECK_FALSE, "never"},
+    /* no slope at 0, where what is new begins */
+    {"a slope of 0 at 0", BETWEEN("h - h / (1 + abs(h)) + y - y"), "let F = 40", ZEROS, NULL, 4, CHECK_FALSE, "note: layer[1].sub.U (entry), layer[1].sub.W (exit), layer[2]"},
+    {"a slope of 1 - 1", BETWEEN("y - max(exp(y), -abs(h))"), "let F = 40", ZEROS, NULL, 4, CHECK_FALSE, "note: layer[1].sub.G (entry), layer[2].sub.G (entry)\n"},
+    {"round near 0", BETWEEN("h + y + stop_gradient(round(y) - h - y)"), "let F = 40", ZEROS, NULL, 4, CHECK_NOT_DONE, "of layer[1].sub.W (exit)"},
+    {"round of shares", BETWEEN("h + y + stop_gradient(round(2 * softmax(h, over = -1) ^ 2) - h - y)"), "let F = 40", ZEROS, NULL, 4, CHECK_NOT_DONE, "of layer[1].sub.W (exit)"},
+    {"softmax over what is the same", BETWEEN("softmax(0 * h + mean(y, over = -1, keep = true), over = -1)"), "let F = 40", RANDOM3, NULL, 4, CHECK_FALSE,
+     "no weights give a gradient to layer[1].sub.U (entry), layer[1].sub.G (entry)"},
     /* routers and experts */
     {"a router of one that is chosen", "sub = moe(experts = experts, active = 1, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0)",
      "let experts = 5", RANDOM3, NULL, 2, CHECK_FALSE, "no weights give a gradient to layer[1].sub.router (entry), layer[2].sub.router (entry)"},

@@ -18,6 +18,7 @@ typedef struct Drawn {
     const char *frozen; /* part of the paths of what the file freezes; NULL: nothing */
     const char *rate;   /* part of the paths of what has a rate of 0, "" of all; NULL: nothing */
     bool new_stays, old_stays; /* `new` and `old` have a rate of 0 */
+    bool waits;                /* `new` has one for a time */
     int64_t positions;
 } Drawn;
 
@@ -237,8 +238,11 @@ static Drawn text_of(Arena *arena, uint64_t seed)
     buf_puts(&b, " }\n");
     out.new_stays = *train && !pick(&d, 8);
     out.old_stays = *train && !pick(&d, 6);
+    out.waits = *train && !out.new_stays && !pick(&d, 8);
     if (out.new_stays)
         buf_puts(&b, "  new { lr_scale = 0 }\n");
+    if (out.waits)
+        buf_puts(&b, "  new { lr_scale = if step < 15 then 0 else 1 }\n");
     if (out.old_stays)
         buf_puts(&b, "  old { lr_scale = 0 }\n");
     buf_puts(&b, "  check alive(none)\n}\n");

@@ -29,7 +29,9 @@ typedef struct Measure {
     const Graph *old;
     RefBinding *had;
     int64_t B, T;
-    bool none; /* what is wrong is that there is no gradient: by chance perhaps, as in units of relu that no position reaches */
+    /* By entry and cell, and by entry and role: bit i: said to have a gradient after i updates, and it had none with any of
+     * the weights so far. By chance one has none, as a unit of relu has that no position reaches. */
+    uint8_t **lacks, (*quiet)[ROLE_OWN + 1];
     char why[WHY_MOST]; /* "" : nothing is wrong */
     int alive, shown;
 } Measure;
@@ -205,54 +207,63 @@ static GrowthBar bar_drawn(const Drawn *d, const char *path, bool added)
     return (d->rate && strstr(path, d->rate)) || (added ? d->new_stays : d->old_stays) ? BAR_RATE : BAR_NONE;
 }
 
-static void wrong(Measure *m, bool none, const char *format, ...)
+static void wrong(Measure *m, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (!*m->why) {
+    if (!*m->why)
         vsnprintf(m->why, WHY_MOST, format, args);
-        m->none = none;
-    }
-    m->none &= none;
     va_end(args);
 }
 
-/* The gradient of one weight: each cell has its own when the proof says, none before; what is in no cell has none. */
-static void expect_cells(Measure *m, const GrowthEntry *e, const GrowthLife *life, const size_t *cell, const Tensor *d, bool *met, int pass,
-                         double noise)
+static const char *const role_name[] = {"new", "entry", "exit", "inner", "own"};
+
+/* The gradient of one weight: each cell has its own when the proof says, none before; what is in no cell has none. Where new
+ * numbers wait nothing is said of what it takes that they move. */
+static void expect_cells(Measure *m, size_t k, const size_t *cell, const Tensor *d, bool *met, int pass, double noise, uint8_t *lacks)
 {
-    static const char *const name[] = {"new", "entry", "exit", "inner", "own"};
+    const GrowthEntry *e = &m->p->entry[k];
+    const GrowthLife *life = &m->proof->life[k];
     for (int64_t i = 0; d && i < d->size; i++) {
         bool added, some = !(fabs(d->real[i]) <= noise); /* what is no number is not zero */
         GrowthRole r = role_of(e, i, &added);
         if (some && cell[i])
             met[cell[i] - 1] = true;
         else if (some && added)
-            wrong(m, false, "%s of %s: said not to be asked, has %g at %d", name[r], e->path, d->real[i], pass);
+            wrong(m, "%s of %s: said not to be asked, has %g at %d", role_name[r], e->path, d->real[i], pass);
     }
     for (size_t i = 0; i < life->cell.n; i++) {
         const GrowthCell *c = &life->cell.v[i];
-        if (met[i] ? c->may == NEVER || c->may > pass : c->after != NEVER && c->after <= pass)
-            wrong(m, !met[i], "%s of %s: said %d to %d, has %s at %d", name[c->role], e->path, c->may, c->after, met[i] ? "one" : "none", pass);
+        if (met[i] && (c->may == NEVER || c->may > pass))
+            wrong(m, "%s of %s: said %d to %d, has one at %d", role_name[c->role], e->path, c->may, c->after, pass);
+        if (!met[i] && c->after != NEVER && c->after <= pass && (pass == 0 || !m->drawn->waits))
+            lacks[i] |= (uint8_t)(1u << pass);
         GrowthBar want = bar_drawn(m->drawn, e->path, true), bar = life->bar[c->role];
         if (bar != want && !(want == BAR_NONE && bar == BAR_SHAPE))
-            wrong(m, false, "%s of %s: bar %d, not %d", name[c->role], e->path, bar, want);
+            wrong(m, "%s of %s: bar %d, not %d", role_name[c->role], e->path, bar, want);
     }
 }
 
-/* What a run would say of the norms of the new blocks. */
-static void expect_norms(Measure *m, size_t k, const Tensor *d, int pass, double (*norm)[ROLE_OWN + 1], double most)
+static void add_norms(const GrowthEntry *e, const Tensor *d, int pass, double norm[ROLE_OWN + 1][PASSES])
 {
-    const GrowthEntry *e = &m->p->entry[k];
     for (int64_t i = 0; d && i < d->size; i++) {
         bool added;
         GrowthRole r = role_of(e, i, &added);
-        norm[k][r] += added ? d->real[i] * d->real[i] : 0;
+        norm[r][pass] += added ? d->real[i] * d->real[i] : 0;
     }
-    for (int r = ROLE_OLD; r <= ROLE_OWN && pass >= 0; r++) {
-        GrowthContradiction c = growth_contradiction(&m->proof->life[k], (GrowthRole)r, sqrt(norm[k][r]), most, pass, true);
-        if (c != FITS)
-            wrong(m, c == HAS_NONE, "role %d of %s: a run would say that it contradicts the proof at %d", r, e->path, pass);
+    for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
+        norm[r][pass] = sqrt(norm[r][pass]);
+}
+
+/* What a run would say of the norms of the new blocks. */
+static void expect_norms(Measure *m, size_t k, double norm[ROLE_OWN + 1][PASSES], double most, uint8_t *quiet)
+{
+    for (int r = ROLE_OLD; r <= ROLE_OWN; r++) {
+        int at;
+        GrowthContradiction c = growth_contradiction(&m->proof->life[k], (GrowthRole)r, norm[r], PASSES, most, !m->drawn->waits, &at);
+        if (c == HAS_ONE)
+            wrong(m, "%s of %s: a run would say that it has a gradient at %d", role_name[r], m->p->entry[k].path, at);
+        quiet[r] = c == HAS_NONE ? (uint8_t)(1u << at) : 0;
     }
 }
 
@@ -267,7 +278,7 @@ static bool update(const Measure *m, const GrowthEntry *e, const Tensor *d, Tens
         bool added;
         role_of(e, i, &added);
         numbers &= isfinite(d->real[i]);
-        if (bar_drawn(m->drawn, e->path, added) == BAR_NONE)
+        if (bar_drawn(m->drawn, e->path, added) == BAR_NONE && !(added && m->drawn->waits))
             w->real[i] -= 0.05 * d->real[i] / largest;
     }
     return numbers;
@@ -296,15 +307,15 @@ static void count_blocks(Measure *m, bool **met)
         }
 }
 
-/* A few updates of what learns. */
-static void measure_life(Arena *arena, Measure *m, uint64_t draw)
+/* The gradient's graph; *results: how many of its outputs are none. */
+static Graph *gradients(Arena *arena, const Model *m, size_t *results)
 {
-    const GrowthPlan *p = m->p;
-    Graph *g = step_evaluate(p->step->after, arena);
+    Graph *g = step_evaluate(m, arena);
     Val loss = 0, *wrt = NEW_ARRAY(arena, Val, g->node.n), *grad = NEW_ARRAY(arena, Val, g->node.n);
     for (size_t i = 0; i < g->out.n; i++)
         loss = strcmp(g->out.v[i].name, "loss") ? loss : g->out.v[i].value;
-    size_t n = 0, results = g->out.n;
+    size_t n = 0;
+    *results = g->out.n;
     for (Val v = 1; v < (Val)g->node.n; v++)
         if (node_at(g, v)->op == OP_EXT && g->ext.v[node_at(g, v)->a.i].kind == EXT_PARAM)
             wrt[n++] = v;
@@ -312,44 +323,98 @@ static void measure_life(Arena *arena, Measure *m, uint64_t draw)
     for (size_t i = 0; i < n; i++)
         if (grad[i])
             ir_output(g, g->ext.v[node_at(g, wrt[i])->a.i].name, grad[i]);
+    return g;
+}
+
+/* A few updates of what learns. True: with these weights nothing lacks that did with all before. */
+static bool measure_life(Arena *arena, Measure *m, uint64_t draw)
+{
+    const GrowthPlan *p = m->p;
+    size_t results;
+    Graph *g = gradients(arena, p->step->after, &results);
     RefBinding *bind = bind_grown(arena, g, m, draw);
     Tensor *tokens = bound(bind, g, EXT_INPUT, name_str(g->ctx, "tokens"));
     for (int64_t id = 17; id < p->step->after->vocab; id++) /* those that only the grown model has occur, too */
         tokens->integer[id - 17] = id;
-    bool **met = NEW_ARRAY(arena, bool *, p->n + 1), numbers = true;
+    bool **met = NEW_ARRAY(arena, bool *, p->n + 1), numbers = true, fine = true;
     size_t **cell = NEW_ARRAY(arena, size_t *, p->n + 1);
+    uint8_t **lacks = NEW_ARRAY(arena, uint8_t *, p->n + 1);
+    double(*norm)[ROLE_OWN + 1][PASSES] = (void *)NEW_ARRAY(arena, double, (p->n + 1) * (ROLE_OWN + 1) * PASSES), most = 0;
     for (size_t k = 0; k < p->n; k++) {
         met[k] = NEW_ARRAY(arena, bool, m->proof->life[k].cell.n + 1);
+        lacks[k] = NEW_ARRAY(arena, uint8_t, m->proof->life[k].cell.n + 1);
         cell[k] = p->entry[k].after ? cells_of(arena, &p->entry[k], &m->proof->life[k]) : NULL;
     }
-    m->none = true;
-    *m->why = 0;
-    double most = 0;
     for (int pass = 0; pass < PASSES && numbers; pass++) {
         Tensor **out = NEW_ARRAY(arena, Tensor *, g->out.n + 1);
         RefRun run = {.B = m->B, .T = m->T, .seed = 1, .bind = bind, .n_bind = g->ext.n};
-        double(*norm)[ROLE_OWN + 1] = (void *)NEW_ARRAY(arena, double, (p->n + 1) * (ROLE_OWN + 1)), largest = 0;
+        double largest = 0;
         ref_evaluate(g, arena, &run, out);
         for (size_t i = results; i < g->out.n; i++)
             for (int64_t j = 0; j < out[i]->size; j++)
                 largest = fmax(largest, fabs(out[i]->real[j]));
+        most = pass == 0 ? largest : most;
         for (size_t k = 0; k < p->n; k++) {
-            const Tensor *d = gradient_at(g, out, results, &p->entry[k]);
-            bool asked = p->entry[k].after && !p->entry[k].after->buffer && !p->entry[k].after->frozen;
-            if (asked)
-                expect_cells(m, &p->entry[k], &m->proof->life[k], cell[k], d, met[k], pass, 1e-13 * (1 + largest));
-            if (asked)
-                expect_norms(m, k, d, -1, norm, 0);
-            most = pass == 0 ? fmax(most, largest) : most;
+            const GrowthEntry *e = &p->entry[k];
+            const Tensor *d = gradient_at(g, out, results, e);
+            if (!e->after || e->after->buffer || e->after->frozen)
+                continue;
+            expect_cells(m, k, cell[k], d, met[k], pass, 1e-13 * (1 + largest), lacks[k]);
+            add_norms(e, d, pass, norm[k]);
         }
-        for (size_t k = 0; k < p->n; k++)
-            if (p->entry[k].after && !p->entry[k].after->buffer)
-                expect_norms(m, k, NULL, pass, norm, most);
         for (size_t k = 0; k < p->n; k++)
             if (p->entry[k].after)
                 numbers &= update(m, &p->entry[k], gradient_at(g, out, results, &p->entry[k]), bound(bind, g, EXT_PARAM, p->entry[k].path));
     }
+    for (size_t k = 0; k < p->n; k++) {
+        uint8_t quiet[ROLE_OWN + 1] = {0};
+        if (numbers && p->entry[k].after && !p->entry[k].after->buffer && !p->entry[k].after->frozen)
+            expect_norms(m, k, norm[k], most, quiet);
+        for (size_t i = 0; i < m->proof->life[k].cell.n; i++)
+            fine &= !(m->lacks[k][i] &= lacks[k][i]);
+        for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
+            fine &= !(m->quiet[k][r] &= quiet[r]);
+    }
     count_blocks(m, met);
+    return fine;
+}
+
+static void say_lacks(Measure *m)
+{
+    for (size_t k = 0; k < m->p->n; k++) {
+        const char *path = m->p->entry[k].path;
+        for (size_t i = 0; i < m->proof->life[k].cell.n; i++) {
+            const GrowthCell *c = &m->proof->life[k].cell.v[i];
+            if (m->lacks[k][i])
+                wrong(m, "%s of %s: said %d to %d, has none at these: %#x", role_name[c->role], path, c->may, c->after, m->lacks[k][i]);
+        }
+        for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
+            if (m->quiet[k][r])
+                wrong(m, "%s of %s: a run would say that it has none at these: %#x", role_name[r], path, m->quiet[k][r]);
+    }
+}
+
+/* With other numbers, old ones too, if there is no gradient by chance. */
+static void try_life(Arena *arena, Measure *m)
+{
+    bool fine = false;
+    m->lacks = NEW_ARRAY(arena, uint8_t *, m->p->n + 1);
+    m->quiet = (void *)NEW_ARRAY(arena, uint8_t, (m->p->n + 1) * (ROLE_OWN + 1));
+    memset(m->quiet, 0xff, (m->p->n + 1) * (ROLE_OWN + 1));
+    for (size_t k = 0; k < m->p->n; k++) {
+        m->lacks[k] = NEW_ARRAY(arena, uint8_t, m->proof->life[k].cell.n + 1);
+        memset(m->lacks[k], 0xff, m->proof->life[k].cell.n + 1);
+    }
+    *m->why = 0;
+    for (uint64_t draw = FIRST_DRAW; draw <= LAST_DRAW && !*m->why && !fine; draw++) {
+        if (draw > FIRST_DRAW)
+            shake(m->old, m->had, draw);
+        ArenaMark mark = arena_mark(arena);
+        fine = measure_life(arena, m, draw);
+        arena_reset(arena, mark);
+    }
+    if (!fine)
+        say_lacks(m);
 }
 
 static void say_change(const Measure *m, uint64_t seed, double change)
@@ -383,13 +448,7 @@ static void try_step(const Drawn *drawn, Checked *c, uint64_t seed, Counts *n)
     n->missed += same && !m.proof->preserved;
     if (m.proof->preserved != same)
         say_change(&m, seed, change);
-    m.none = true;
-    *m.why = 1; /* with other numbers, old ones too, if there is none by chance */
-    for (uint64_t draw = FIRST_DRAW; draw <= LAST_DRAW && *m.why && m.none; draw++) {
-        if (draw > FIRST_DRAW)
-            shake(m.old, m.had, draw);
-        measure_life(work, &m, draw);
-    }
+    try_life(work, &m);
     /* Where there are new ids, an l2 norm of a row of zeros has no gradient. */
     if (*m.why && !m.proof->undefined && m.p->step->after->vocab == m.p->step->before->vocab) {
         printf("%sseed %llu: %s\n", drawn->text, (unsigned long long)seed, m.why);
