@@ -139,6 +139,9 @@ typedef struct KStmt {
     bool vector;         /* LOOP: printed as explicit vectors */
     bool mapped;         /* LOOP, ROWS, KS_ARRAY_FILL, BATCH: the threads share its rounds, each does some */
     bool one;            /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
+    bool ahead;          /* of a device (gpu/load_ahead.c): LOOP: some of it is. LET, ARRAY_GET: loaded for all rounds before the
+                          * first of them. SINK: what is added to is loaded before all else of its round, and stored behind it,
+                          * like all that the loop stores */
     uint8_t threads;     /* LOOP that threads share: these (KThreads); what is done by one: one of these */
     uint8_t width;       /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; else 0 */
     uint8_t first;       /* LOOP of threads of a row that are a warp's at most: the warp, so that others do other such loops */

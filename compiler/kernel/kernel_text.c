@@ -375,6 +375,8 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
     static const char *const of[] = {"row", "warp", "warps"};
     if (s->mapped)
         buf_puts(p->out, s->threads == THREADS_OF_ROW ? " by threads" : s->threads == THREADS_OF_WARP ? " by lanes" : " by warps");
+    if (s->ahead)
+        buf_puts(p->out, " ahead");
     if (s->first)
         buf_printf(p->out, " from warp %u", s->first);
     if (s->one)

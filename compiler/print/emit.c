@@ -966,13 +966,8 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
             i = kernel_loop_end(k, i);
             continue;
         }
-        if (d->threads && emit_sums_ahead(k, i)) {
-            emit_sums_then(&p, i);
-            i = kernel_loop_end(k, i);
-            continue;
-        }
-        if (d->threads && emit_loads_ahead(k, i)) {
-            emit_rounds(&p, i);
+        if (k->stmt.v[i].ahead) {
+            emit_ahead(&p, i);
             i = kernel_loop_end(k, i);
             continue;
         }

@@ -52,10 +52,7 @@ char *stored_text(Printer *p, Ex e); /* a value to be stored; one that is the sa
 
 /* emit_pieces.c */
 void emit_pieces(Printer *p, size_t loop); /* a loop, with all that is in it */
-bool emit_loads_ahead(const Kernel *k, size_t loop); /* is it a short loop, of whose rounds the loads come first? */
-void emit_rounds(Printer *p, size_t loop); /* it, with all that is in it */
-bool emit_sums_ahead(const Kernel *k, size_t loop); /* does it add to sums over rows in memory, which are loaded first? */
-void emit_sums_then(Printer *p, size_t loop); /* it, with all that is in it */
+void emit_ahead(Printer *p, size_t loop); /* a loop with KStmt.ahead, with all that is in it */
 
 /* emit_lanes.c */
 typedef struct EmitLanes EmitLanes;

@@ -153,59 +153,10 @@ void emit_pieces(Printer *p, size_t loop)
     put_statement(p, &k->stmt.v[end]);
 }
 
-/* ---- rounds of a short loop, of which one thread does all ---- */
+/* ---- loads that come first (KStmt.ahead) ---- */
 
-/* Does the loop store to this array? any: to any that does not lie in registers. */
-static bool stores_to(const Kernel *k, size_t loop, int array, bool any)
-{
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        if ((s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD) && (any ? !k->array.v[s->array].sums : s->array == array))
-            return true;
-    }
-    return false;
-}
-
-/* And to this buffer, or to any tile? */
-static bool stores_into(const Kernel *k, size_t loop, uint32_t buffer, bool any)
-{
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        uint32_t to = s->kind == KS_STORE || s->kind == KS_SINK ? k->root.v[s->root].buffer : 0;
-        if ((s->kind == KS_STORE || s->kind == KS_SINK) && (any ? k->buffer.v[to].tile : to == buffer))
-            return true;
-    }
-    return false;
-}
-
-static bool is_ahead(const Kernel *k, size_t loop, size_t i)
-{
-    const KStmt *s = &k->stmt.v[i];
-    const KEx *x = kx(k, s->ex);
-    if (s->kind == KS_LET && x->kind == KX_LOAD)
-        return stores_into(k, loop, 0, true) && !x->in[0] && x->deps & ix_bit(k->ix, k->stmt.v[loop].var) && !stores_into(k, loop, x->slot, false);
-    return s->kind == KS_ARRAY_GET && nest_has(&k->array.v[s->array].nest, k->stmt.v[loop].var) && !stores_to(k, loop, s->array, false);
-}
-
-/* A compiler does not know that arrays, and tiles, lie apart: what is loaded behind a store waits for it. So elements are loaded for all
- * rounds first. */
-bool emit_loads_ahead(const Kernel *k, size_t loop)
-{
-    const KStmt *s = &k->stmt.v[loop];
-    size_t end = s->kind == KS_LOOP ? kernel_loop_end(k, loop) : 0;
-    bool some = false;
-    if (s->kind != KS_LOOP || s->mapped || s->unroll < 2 || s->unroll != ix_info(k->ix, s->var)->hi + 1 ||
-        (!stores_to(k, loop, 0, true) && !stores_into(k, loop, 0, true)))
-        return false;
-    for (size_t i = loop + 1; i < end; i++) {
-        if (k->stmt.v[i].kind == KS_LOOP)
-            return false;
-        some = some || is_ahead(k, loop, i);
-    }
-    return some;
-}
-
-void emit_rounds(Printer *p, size_t loop)
+/* Of all rounds of a short loop. */
+static void load_rounds(Printer *p, size_t loop)
 {
     const Kernel *k = p->k;
     const size_t end = kernel_loop_end(k, loop);
@@ -214,14 +165,14 @@ void emit_rounds(Printer *p, size_t loop)
     put_ix(p, ix_var(k->ix, s->var));
     const char *round = end_piece(p, before);
     for (size_t i = loop + 1; i < end; i++)
-        if (is_ahead(k, loop, i)) {
+        if (k->stmt.v[i].ahead) {
             begin_line(p);
             put_statement_lanes(p, &k->stmt.v[i]);
             buf_printf(&p->body, "%s m%zu[%u];\n", type_name(p, kx(k, k->stmt.v[i].ex)), i, s->unroll);
         }
     put_statement(p, s);
     for (size_t i = loop + 1; i < end; i++)
-        if (is_ahead(k, loop, i)) {
+        if (k->stmt.v[i].ahead) {
             const KStmt *x = &k->stmt.v[i];
             put_statement_lanes(p, x);
             char *at = x->kind == KS_LET ? computed_text(p, x->ex) : array_element(p, x->array);
@@ -231,7 +182,7 @@ void emit_rounds(Printer *p, size_t loop)
     close_brace(p);
     put_statement(p, s);
     for (size_t i = loop + 1; i < end; i++) {
-        if (!is_ahead(k, loop, i)) {
+        if (!k->stmt.v[i].ahead) {
             put_statement(p, &k->stmt.v[i]);
             continue;
         }
@@ -242,44 +193,8 @@ void emit_rounds(Printer *p, size_t loop)
     put_statement(p, &k->stmt.v[end]);
 }
 
-/* ---- sums over rows of a row with products ---- */
-
-static bool is_sum_over_rows(const Kernel *k, const KStmt *s) { return s->kind == KS_SINK && k->root.v[s->root].op == OP_SUM; }
-
-/* Does the loop load what it stores? */
-static bool loads_stored(const Kernel *k, size_t loop, uint32_t buffer)
-{
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
-        const KEx *x = kx(k, k->stmt.v[i].ex);
-        if (k->stmt.v[i].kind == KS_LET && x->kind == KX_LOAD && x->slot == buffer)
-            return true;
-    }
-    return false;
-}
-
-/* Nor does it know that tensors lie apart. Where a warp or two add to sums in memory, each of these waits for the one before: so all of them
- * are loaded first, and stored when all is computed. */
-bool emit_sums_ahead(const Kernel *k, size_t loop)
-{
-    bool some = false;
-    if (!k->product.n || k->mapping.holds_sums || k->stmt.v[loop].kind != KS_LOOP || !k->stmt.v[loop].mapped || k->stmt.v[loop].piece)
-        return false;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        switch (s->kind) {
-        case KS_LET: case KS_VAR: case KS_ACC_ADD: case KS_ARRAY_GET: break;
-        case KS_STORE: case KS_SINK:
-            if (s->one || loads_stored(k, loop, k->root.v[s->root].buffer) || (s->kind == KS_SINK && !is_sum_over_rows(k, s)))
-                return false;
-            some = some || s->kind == KS_SINK;
-            break;
-        default: return false;
-        }
-    }
-    return some;
-}
-
-void emit_sums_then(Printer *p, size_t loop)
+/* Of the sums over rows that a round adds to. */
+static void load_sums(Printer *p, size_t loop)
 {
     const Kernel *k = p->k;
     const size_t end = kernel_loop_end(k, loop);
@@ -313,4 +228,12 @@ void emit_sums_then(Printer *p, size_t loop)
         buf_printf(&p->body, "%s = o%zu + %s;\n", at, i, value);
     }
     put_statement(p, &k->stmt.v[end]);
+}
+
+void emit_ahead(Printer *p, size_t loop)
+{
+    if (p->k->stmt.v[loop].mapped)
+        load_sums(p, loop);
+    else
+        load_rounds(p, loop);
 }

@@ -81,7 +81,7 @@ static void file_name(vwn_context *owner, Rates *r, char name[32])
 static bool kept_or_why(const Cache *cache, bool kept, char why[512])
 {
     if (!kept)
-        snprintf(why, 512, "%s", cache->note[0] ? cache->note : "there is no cache folder");
+        snprintf(why, 512, "%.511s", cache->note[0] ? cache->note : "there is no cache folder");
     return kept;
 }
 

@@ -17,7 +17,7 @@ static const char *const names[] = {"olmo hyper", "olmo frac", "vwn (4,8)", "mhc
 
 typedef struct Tally {
     Harness h;
-    int kernels, barriers, needed, widths, caught, ones, all, together, found, between, apart, first, halves, totals, warps, elsewhere;
+    int kernels, barriers, needed, widths, caught, ones, all, together, found, between, apart, first, halves, totals, warps, elsewhere, ahead, stale;
 } Tally;
 
 typedef struct Job {
@@ -86,9 +86,44 @@ static void plant_half(Tally *t, const Kernel *mapped)
     *(k.stmt.v[i].kind == KS_BARRIER ? &t->halves : &t->totals) += kernel_race(&k) == i;
 }
 
+/* Statement `store` stores to where statement `load` loads from, an array or a buffer; false: one is of an array, the other is not. */
+static bool store_there(Kernel *k, size_t load, size_t store)
+{
+    const KStmt *from = &k->stmt.v[load];
+    KStmt *to = &k->stmt.v[store];
+    bool array = to->kind == KS_ARRAY_PUT || to->kind == KS_ARRAY_ADD;
+    if (from->kind == KS_ARRAY_GET && array)
+        to->array = from->array;
+    else if (from->kind == KS_LET && kx(k, from->ex)->kind == KX_LOAD && (to->kind == KS_STORE || to->kind == KS_SINK))
+        k->root.v[to->root].buffer = kx(k, from->ex)->slot;
+    else
+        return false;
+    return true;
+}
+
+/* What is loaded before all that a loop stores, or stored behind all that it loads, is of one place. */
+static void plant_ahead(Tally *t, const Kernel *mapped, size_t loop)
+{
+    for (size_t i = loop + 1, end = kernel_loop_end(mapped, loop); i < end; i++)
+        for (size_t j = loop + 1; j < end; j++) {
+            ArenaMark mark = arena_mark(mapped->arena);
+            Kernel k = *mapped;
+            k.stmt.v = memcpy(NEW_ARRAY(k.arena, KStmt, k.stmt.n), mapped->stmt.v, k.stmt.n * sizeof *k.stmt.v);
+            k.root.v = memcpy(NEW_ARRAY(k.arena, KRoot, k.root.n), mapped->root.v, k.root.n * sizeof *k.root.v);
+            if ((k.stmt.v[i].ahead || k.stmt.v[loop].mapped) && store_there(&k, i, j)) {
+                t->ahead++;
+                t->stale += kernel_race(&k) > loop && kernel_race(&k) < end;
+            }
+            arena_reset(mapped->arena, mark);
+        }
+}
+
 static void plant(Tally *t, const Kernel *mapped)
 {
     plant_half(t, mapped);
+    for (size_t i = 0; i < mapped->stmt.n; i++)
+        if (mapped->stmt.v[i].ahead && mapped->stmt.v[i].kind == KS_LOOP)
+            plant_ahead(t, mapped, i);
     for (size_t i = 0; i < mapped->stmt.n; i++) {
         KStmt s = mapped->stmt.v[i];
         if (s.kind == KS_BARRIER) {
@@ -158,12 +193,13 @@ int main(void)
             }
     printf("%d kernels: %d barriers, %d of them needed; %d loops, %d of them by other threads; %d elements, %d of them by all; "
            "%d things done together, %d found where not all come by; %d barriers between products, %d needed; "
-           "%d rows of half a warp, %d found at a barrier, %d at a total; %d loops of another warp, %d found\n", t.kernels, t.barriers, t.needed,
-           t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between, t.apart, t.first, t.halves, t.totals, t.warps, t.elsewhere);
+           "%d rows of half a warp, %d found at a barrier, %d at a total; %d loops of another warp, %d found; %d loads before what is stored there, %d found\n", t.kernels, t.barriers, t.needed,
+           t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between, t.apart, t.first, t.halves, t.totals, t.warps, t.elsewhere, t.ahead, t.stale);
     CHECK(&t.h, t.kernels > 200 && 2 * t.needed > t.barriers && t.caught > 30 && 5 * t.all > 2 * t.ones);
     CHECK(&t.h, t.together > 500 && t.found == t.together);
     CHECK(&t.h, t.between > 10 && t.apart == t.between);
     CHECK(&t.h, t.elsewhere > 30 && t.elsewhere < t.warps);
     CHECK(&t.h, t.halves > 30 && t.totals > 30 && t.halves + t.totals == t.first);
+    CHECK(&t.h, t.ahead > 10 && t.stale == t.ahead);
     return harness_end(&t.h);
 }
