@@ -39,7 +39,8 @@ typedef struct Inspection {
     Checkpoint *before;
     VEC(Checkpoint *) later; /* the first is the grown model right after the step where `origin` */
     bool origin;
-    const Param **param; /* those that are compared */
+    const Param **param; /* those that are compared, */
+    const Name *now;     /* and what they are called in later checkpoints */
     size_t n_params;
 } Inspection;
 
@@ -93,9 +94,13 @@ static void bin(void *user, const double *v, size_t n)
         b->count[histogram_bin(v[i], b->lo, b->hi, b->bins)]++;
 }
 
-static const SafeTensor *tensor_of(const Inspection *in, const Checkpoint *c, const Param *p)
+static const SafeTensor *tensor_of(const Inspection *in, const Checkpoint *c, const Param *p, Name now)
 {
-    const SafeTensor *t = safe_find(&c->file, p->path);
+    const char *path = c == in->before ? p->path : now;
+    const SafeTensor *t = path ? safe_find(&c->file, path) : NULL;
+    if (!t && path && path != p->path)
+        ctx_raise(in->session.ctx, ST_INPUT, "%.200s has no tensor `%.150s`, which the growth step makes of `%.150s` of %.200s", c->file.path, path,
+                  p->path, in->before->file.path);
     if (!t)
         ctx_raise(in->session.ctx, ST_INPUT, "%.200s has no tensor `%.150s`, as the checkpoint before the growth step, %.200s, has",
                   c->file.path, p->path, in->before->file.path);
@@ -110,7 +115,7 @@ static InspectPool numbers_open(Inspection *in, const Checkpoint *c, const Param
     p.tensor = NEW_ARRAY(s->arena, const SafeTensor *, in->n_params + 1);
     for (size_t i = 0; i < in->n_params; i++)
         if (!only || only == in->param[i]) {
-            p.tensor[p.n] = tensor_of(in, c, in->param[i]);
+            p.tensor[p.n] = tensor_of(in, c, in->param[i], in->now[i]);
             p.elements += p.tensor[p.n++]->elements;
         }
     size_t want = p.elements < (int64_t)in->samples ? (size_t)p.elements : in->samples;
@@ -240,17 +245,63 @@ static bool grew(const SafeTensor *t, const Param *p)
     return !same;
 }
 
+/* By path before a growth step: the path behind it, which is another one where layers are put between or a tensor is made of a part
+ * of another kind. What is left behind is absent. */
+static Map paths_behind(const GrowStep *g, Arena *arena)
+{
+    Map behind;
+    map_init(&behind, arena);
+    for (size_t i = 0; i < g->after->param.n; i++) {
+        Name path = g->after->param.v[i].path, of = g->source && g->source[i] ? g->source[i] : path;
+        void **slot = map_at(&behind, (uintptr_t)of);
+        bool itself = of == path || (g->moved && g->moved[i]);
+        if (!*slot || itself)
+            *slot = (void *)(uintptr_t)path;
+    }
+    return behind;
+}
+
+/* How many of the growth steps that the file had still to take lie between the checkpoint before and the first later one. */
+static size_t steps_between(const Inspection *in, const Unit *u)
+{
+    const char *was = in->before->meta.grown, *at = in->later.v[0]->meta.grown;
+    size_t n = strlen(was), steps = 0;
+    if (strncmp(at, was, n) != 0)
+        return 0;
+    for (at += n; *at && steps < u->grow.n; steps++) {
+        size_t length = strcspn(at, " ");
+        if (strlen(u->grow.v[steps].name) != length || strncmp(at, u->grow.v[steps].name, length) != 0)
+            break;
+        at += length + strspn(at + length, " ");
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    return steps;
+}
+
 /* Weights of the model before: those that are selected, else those of another shape afterwards. */
 static void choose_tensors(Inspection *in)
 {
     Session *s = &in->session;
-    const Model *m = source_unit(s, in->before, true, in->hooks)->model;
+    const Unit *u = source_unit(s, in->before, false, in->hooks);
+    const Model *m = u->model;
     const char *want = in->how->tensors;
+    const size_t steps = steps_between(in, u);
+    Map *behind = NEW_ARRAY(s->arena, Map, steps + 1);
+    Name *now = NEW_ARRAY(s->arena, Name, m->param.n + 1);
+    for (size_t k = 0; k < steps; k++)
+        behind[k] = paths_behind(&u->grow.v[k], s->arena);
     in->param = NEW_ARRAY(s->arena, const Param *, m->param.n + 1);
+    in->now = now;
     for (size_t i = 0; i < m->param.n; i++) {
         const Param *p = &m->param.v[i];
-        if (!p->buffer && (want ? growth_selects(want, p->path) : grew(tensor_of(in, in->later.v[0], p), p)))
-            in->param[in->n_params++] = p;
+        Name path = p->path;
+        for (size_t k = 0; k < steps && path; k++)
+            path = map_get(&behind[k], (uintptr_t)path);
+        if (p->buffer || (want ? !growth_selects(want, p->path) : !path || !grew(tensor_of(in, in->later.v[0], p, path), p)))
+            continue;
+        now[in->n_params] = path;
+        in->param[in->n_params++] = p;
     }
     if (!in->n_params && want)
         ctx_raise(s->ctx, ST_USAGE, "`%.200s` selects no weight of %.200s; `vwn params FILE --by tensor` prints their paths", want,

@@ -114,4 +114,31 @@ has err 'is no run directory'
 head -c 5000 runs/grown/ckpt/step_00000008.safetensors > damaged.safetensors
 expect 5 "$VWN" inspect runs/grown@8 damaged.safetensors --growth
 has err 'damaged.safetensors'
+
+# Layers that are put between have other numbers behind the step, and what becomes experts other paths: at the step each old weight is
+# compared with itself, or with its copies, so nothing has moved (NOC 1, U_P 1).
+renamed() { # NAME SETTINGS-OF-THE-STEP: a run of two layers, grown at step 2
+    { small_model 'let L = 2
+let sub = ffn(hidden = 6, activation = silu, gated = true)' '  embed tokens { vocab = 256 }
+  for layer in 1..L { sub }
+  head lm { norm = rms_norm(eps = 1e-6) }' | sed 's/^import "std\/connections"/&\nimport "std\/growable"/'
+        small_train '  length    = 3 steps
+  optimizer adamw { lr = 1e-2, betas = [0.9, 0.99], eps = 1e-8, weight_decay = 0.1 }
+  checkpoint { every = 1 steps, keep = 9 }'
+        echo "grow $1 { when = step >= 2, $2 }"; } > $1.vwn
+    expect 0 "$VWN" train $1.vwn --run $1 --device reference
+}
+renamed deeper 'let L = 4, fill { layers = replicate }'
+expect 0 "$VWN" inspect runs/deeper --growth --tensors 'layer[2].sub' --by tensor --json
+one='"step":2,"eval_loss":null,"noc":(1|0\.99999[0-9]*|1\.00000[0-9]*),'
+[ "$(tr '{' '\n' < out | grep -Ec "$one\"u_p\":1,")" -eq 5 ] || fail "layer 2 is layer 3 now: $(cat out)"
+expect 2 "$VWN" inspect runs/deeper --growth # no weight has another shape, and it says so
+has err 'choose some with --tensors'
+of='layer[*].sub'
+renamed experts "let sub = moe(experts = 4, active = 2, hidden = 6, activation = silu, scores = softmax, normalize = true, balance = 0.01)
+  fill { $of.up { layers = copy(of = $of.up.W) }, $of.gate { layers = copy(of = $of.gate.W) }, $of.down { layers = copy(of = $of.down.W) } }"
+expect 0 "$VWN" inspect runs/experts --growth --json
+grep -Eq "$one" out || fail "experts are copies: $(cat out)"
+expect 0 "$VWN" inspect runs/experts --growth --tensors 'layer[1].sub.down' --json
+grep -Eq "$one" out || fail "experts are copies: $(cat out)"
 finish
