@@ -203,7 +203,7 @@ static Product product_of(const Graph *g, const Node *n, Val a, Val b)
 static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
 {
     Val in[2] = {p->a, p->b};
-    Attr a = {.i = p->ta | p->tb << 1, .made = PRODUCT_OF_ROW};
+    Attr a = {.i = (p->ta ? 1 : 0) | (p->tb ? 2 : 0), .made = PRODUCT_OF_ROW};
     if (p->shared && p->tb) {
         in[1] = ir_transpose(g, p->b);
         a.i &= ~(int64_t)2;

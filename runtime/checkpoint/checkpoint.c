@@ -46,9 +46,9 @@ void checkpoint_hold(Session *s, const Model *m, const Train *t)
         int64_t d[MAX_RANK] = {0};
         for (int k = 0; k < p->shape.rank; k++)
             d[k] = p->shape.d[k].n;
-        for (int k = 0; k < n; k++) {
+        for (int k = 0; k < n && k < STATE_AVERAGE; k++) {
             StoreEntry *e;
-            Name name = name_printf(s->ctx, "%s:%s", p->path, state_names[k]);
+            Name name = checkpoint_state_name(s, p, (StateKind)k);
             session_store_ok(s, store_add(s->store, EXT_STATE, name, DT_REAL, p->shape.rank, d, &e));
         }
     }

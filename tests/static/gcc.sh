@@ -14,5 +14,5 @@ with_gcc() {
         -Wno-analyzer-possible-null-argument -Wno-analyzer-use-of-uninitialized-value "$@" -c -o "$here/object" "$file"
 }
 planted with_gcc 'Wanalyzer-malloc-leak'
-analyse gcc with_gcc 1
+analyse gcc with_gcc 48 1
 finish

@@ -292,6 +292,35 @@ static void without_data(Tally *t, const char *file)
     vwn_close(ctx);
 }
 
+/* ---- labels ---- */
+
+/* Of two classes the labels are 0 and 1; none is negative. A run that has another one does not begin, and says where that is. */
+static void labels_in(Tally *t, const char *file, int64_t wrong)
+{
+    enum { AT = 77 };
+    static int64_t label[EXAMPLES];
+    char path[400], header[200], data[900], want[200];
+    Case c = small(file, "labels", HYPER);
+    for (int i = 0; i < EXAMPLES; i++)
+        label[i] = i == AT ? wrong : i % 5 ? i % 2 : -1;
+    snprintf(path, sizeof path, "%s/other.npy", folder);
+    snprintf(header, sizeof header, "{'descr': '<i8', 'fortran_order': False, 'shape': (%d,), }", EXAMPLES);
+    npy_write(path, 1, header, label, sizeof label);
+    snprintf(data, sizeof data, "train.data=arrays(image = \"%s/images.npy\", labels = \"%s\", val = 10%%)", folder, path);
+    for (size_t i = 0; c.set[i]; i++)
+        if (!strncmp(c.set[i], "train.data", 10))
+            c.set[i] = data;
+    vwn_context *ctx = vwn_open(&(vwn_options){.threads = 2, .reference = true});
+    vwn_unit *unit;
+    CHECK(t, open_case(&c, ctx, &unit) == VWN_OK);
+    vwn_status st = vwn_train(unit, &(vwn_train_options){.run = c.run, .overwrite = true, .until_steps = 1});
+    snprintf(want, sizeof want, "row %d: `labels` is %lld, and the model knows 0 to 1; negative ones are left out", AT, (long long)wrong);
+    CHECKF(t, wrong < 2 ? st == VWN_OK : st == VWN_ENVIRONMENT && strstr(vwn_message(ctx), want), "a label of %lld in %s: status %d, %s",
+           (long long)wrong, file, st, vwn_message(ctx));
+    CHECK(t, wrong < 2 || !file_exists(c.run));
+    vwn_close(ctx);
+}
+
 int main(void)
 {
     Tally t = {0};
@@ -310,6 +339,11 @@ int main(void)
     killed_and_resumed(&t, VIT);
     if (!SANITIZED || test_whole())
         killed_and_resumed(&t, DIT);
+    labels_in(&t, DIT, INT64_MAX);
+    for (int64_t wrong = 2; wrong >= (SANITIZED ? 2 : 1); wrong--) {
+        labels_in(&t, DIT, wrong);
+        labels_in(&t, VIT, wrong);
+    }
     without_data(&t, VIT);
     without_data(&t, DIT);
     scratch_remove(scratch);
