@@ -1,6 +1,8 @@
-/* cubins.h - the machine code of a file's kernels, for whoever does something else with it than `vwn ir --stage cubin`.
+/* cubins.h - the machine code of a file's kernels, for whoever does something else with it than
+ * `vwn ir --stage cubin`.
  *
- * In:  a checked file, an architecture.   Out: the plans of its programs and the code of their kernels, while a function runs.
+ * In:  a checked file, an architecture.   Out: the plans of its programs and the code of their
+ * kernels, while a function runs.
  */
 #ifndef VWN_CUBINS_H
 #define VWN_CUBINS_H
@@ -24,11 +26,12 @@ typedef struct CubinsMade {
     size_t n_kernel;
 } CubinsMade;
 typedef struct CubinsUse {
-    bool step; /* programs of a training step alone */
+    bool step;                                        /* programs of a training step alone */
     void (*call)(void *user, const CubinsMade *made); /* may raise */
     void *user;
 } CubinsUse;
 
-Status cubins_make(vwn_context *owner, Unit *unit, const vwn_cubin_options *how, const CubinsUse *use);
+Status cubins_make(vwn_context *owner, Unit *unit, const vwn_cubin_options *how,
+                   const CubinsUse *use);
 
 #endif

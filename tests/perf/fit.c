@@ -1,8 +1,10 @@
-/* fit.c - measurements that are made from known constants, with noise: the fit finds these constants again.
+/* fit.c - measurements that are made from known constants, with noise: the fit finds these
+ * constants again.
  *
  * In:  nothing; or `lines`: then they are printed as `predict --fit` reads them.
- * Out: `N passed, N failed`. The oracle: the constants that made the times. Each is found within three of its standard errors, which
- *      are small where kernels say anything of it, and what is left of each kernel is the noise.
+ * Out: `N passed, N failed`. The oracle: the constants that made the times. Each is found within
+ * three of its standard errors, which are small where kernels say anything of it, and what is left
+ * of each kernel is the noise.
  */
 #include "perf/tool/fit.h"
 #include "support/harness.h"
@@ -13,7 +15,10 @@ enum { KERNELS = 120, PRODUCTS = 60, ALL = KERNELS + PRODUCTS };
 #define NOISE 0.02
 
 static uint64_t state = 11;
-static double between(double least, double most) { return least * pow(most / least, 0.5 + 0.5 * harness_random(&state)); }
+static double between(double least, double most)
+{
+    return least * pow(most / least, 0.5 + 0.5 * harness_random(&state));
+}
 static double normal(void)
 {
     double sum = 0;
@@ -22,13 +27,18 @@ static double normal(void)
     return sum;
 }
 
-/* A kernel of some size, bound by memory, the second cache, instructions, tensor cores, its blocks' waiting, or several. */
+/* A kernel of some size, bound by memory, the second cache, instructions, tensor cores, its blocks'
+ * waiting, or several. */
 static FitKernel kernel(const Gpu *g, int i)
 {
-    FitKernel k = {.program = "train", .kernel = "", .perf = {.blocks = (int64_t)between(40, 20000), .resident = 1 + i % 8}};
+    FitKernel k = {.program = "train",
+                   .kernel = "",
+                   .perf = {.blocks = (int64_t)between(40, 20000), .resident = 1 + i % 8}};
     GpuCounts *c = &k.perf.counts;
-    const double all = (double)k.perf.blocks, cycles = between(3e3, 1e5); /* of a block's busiest unit */
-    const double share[] = {i % 4 == 0 ? 1 : between(0.05, 1), i % 4 == 1 ? 1 : between(0.05, 1), i % 4 == 2 ? 1 : between(0.05, 1)};
+    const double all = (double)k.perf.blocks,
+                 cycles = between(3e3, 1e5); /* of a block's busiest unit */
+    const double share[] = {i % 4 == 0 ? 1 : between(0.05, 1), i % 4 == 1 ? 1 : between(0.05, 1),
+                            i % 4 == 2 ? 1 : between(0.05, 1)};
     c->slots = share[0] * cycles * g->issue * all;
     c->unit[UNIT_FMA] = c->slots * between(0.1, 0.5);
     c->unit[UNIT_ALU] = c->slots * between(0.1, 0.5);
@@ -48,7 +58,13 @@ static FitKernel product(void)
     double at[3];
     for (int i = 0; i < 3; i++)
         at[i] = sizes[(int)(4 + 3.999 * harness_random(&state))];
-    return (FitKernel){.program = "train", .kernel = "", .m = at[0], .n = at[1], .k = at[2], .batch = 1, .half = true};
+    return (FitKernel){.program = "train",
+                       .kernel = "",
+                       .m = at[0],
+                       .n = at[1],
+                       .k = at[2],
+                       .batch = 1,
+                       .half = true};
 }
 
 static Gpu true_one(void)
@@ -84,16 +100,20 @@ static void print_lines(void)
         const FitKernel *k = &all[i];
         const GpuCounts *c = &k->perf.counts;
         if (k->m > 0) {
-            printf("{\"event\":\"measured\",\"kernel\":\"product_%d\",\"product\":[%.0f,%.0f,%.0f,1],\"half\":true,\"seconds\":%.17g}\n", i, k->m, k->n,
-                   k->k, k->seconds);
+            printf("{\"event\":\"measured\",\"kernel\":\"product_%d\",\"product\":[%.0f,%.0f,%.0f,"
+                   "1],\"half\":true,\"seconds\":%.17g}\n",
+                   i, k->m, k->n, k->k, k->seconds);
             continue;
         }
         printf("{\"event\":\"measured\",\"kernel\":\"k_%d\",\"seconds\":%.17g}\n", i, k->seconds);
-        printf("{\"event\":\"predicted\",\"program\":\"train\",\"kernel\":\"k_%d\",\"blocks\":%lld,\"resident\":%d,\"bytes\":%.17g,\"instructions\":%.17g,"
-               "\"shared_cycles\":%.17g,\"sectors_missed\":%.17g,\"multiply_adds\":%.17g,\"grouped\":%.17g,\"block_cycles\":%.17g,"
+        printf("{\"event\":\"predicted\",\"program\":\"train\",\"kernel\":\"k_%d\",\"blocks\":%lld,"
+               "\"resident\":%d,\"bytes\":%.17g,\"instructions\":%.17g,"
+               "\"shared_cycles\":%.17g,\"sectors_missed\":%.17g,\"multiply_adds\":%.17g,"
+               "\"grouped\":%.17g,\"block_cycles\":%.17g,"
                "\"units\":{\"fma\":%.17g,\"alu\":%.17g,\"xu\":%.17g}}\n",
-               i, (long long)k->perf.blocks, k->perf.resident, k->perf.bytes, c->slots, c->wavefronts, c->sectors_missed, c->tensor, c->grouped,
-               c->cycles, c->unit[UNIT_FMA], c->unit[UNIT_ALU], c->unit[UNIT_XU]);
+               i, (long long)k->perf.blocks, k->perf.resident, k->perf.bytes, c->slots,
+               c->wavefronts, c->sectors_missed, c->tensor, c->grouped, c->cycles,
+               c->unit[UNIT_FMA], c->unit[UNIT_ALU], c->unit[UNIT_XU]);
     }
     printf("{\"event\":\"measured\",\"kernel\":\"k_nobody\",\"seconds\":1}\n");
 }
@@ -102,7 +122,8 @@ static void print_lines(void)
 static void truths(double of[FIT_CONSTANTS])
 {
     const Gpu g = true_one();
-    const double t[] = {g.copy, g.l2, g.reached, g.issue, g.together, g.beyond, g.ramp, g.product_rate, g.product_half, g.product_end};
+    const double t[] = {g.copy,   g.l2,   g.reached,      g.issue,        g.together,
+                        g.beyond, g.ramp, g.product_rate, g.product_half, g.product_end};
     memcpy(of, t, sizeof t);
 }
 
@@ -121,10 +142,12 @@ static void check(Harness *h, const char *what, double noise, double most)
     for (int i = 0; i < FIT_CONSTANTS; i++) {
         const FitConstant *c = &f.constant[i];
         const double off = fabs(log(c->value / of[i]));
-        snprintf(text, sizeof text, "%s: %s is %g, not %g (of %g), error %.1f %%", what, c->name, c->value, of[i], c->before, 100 * c->error);
+        snprintf(text, sizeof text, "%s: %s is %g, not %g (of %g), error %.1f %%", what, c->name,
+                 c->value, of[i], c->before, 100 * c->error);
         CHECK_CASE(h, off < 3 * c->error + most && c->error < (most > 0 ? 0.2 : 0.15), text);
     }
-    snprintf(text, sizeof text, "%s: %.1f %% are left of %.1f", what, 100 * f.rms, 100 * f.rms_before);
+    snprintf(text, sizeof text, "%s: %.1f %% are left of %.1f", what, 100 * f.rms,
+             100 * f.rms_before);
     CHECK_CASE(h, f.rms < f.rms_before && (most > 0 || f.rms < fmax(1.1 * noise, 1e-3)), text);
 }
 
@@ -145,7 +168,8 @@ static void check_copies(Harness *h)
         const FitConstant *c = &f.constant[i];
         const bool said = !strcmp(c->name, "copy") || !strcmp(c->name, "ramp");
         const double want = !said ? c->before : !strcmp(c->name, "copy") ? truth.copy : truth.ramp;
-        CHECK_CASE(h, fabs(c->value / want - 1) < 0.01 && (said ? c->error < 0.05 : c->error > 0.3), c->name);
+        CHECK_CASE(h, fabs(c->value / want - 1) < 0.01 && (said ? c->error < 0.05 : c->error > 0.3),
+                   c->name);
     }
 }
 

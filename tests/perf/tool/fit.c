@@ -7,19 +7,29 @@
 static const struct {
     const char *name;
     size_t at;
-} constants[FIT_CONSTANTS] = {
-    {"copy", offsetof(Gpu, copy)},         {"l2", offsetof(Gpu, l2)},
-    {"reached", offsetof(Gpu, reached)},   {"issue", offsetof(Gpu, issue)},
-    {"together", offsetof(Gpu, together)}, {"beyond", offsetof(Gpu, beyond)},
-    {"ramp", offsetof(Gpu, ramp)},         {"product_rate", offsetof(Gpu, product_rate)},
-    {"product_half", offsetof(Gpu, product_half)}, {"product_end", offsetof(Gpu, product_end)}};
-#define FAR 0.15       /* a kernel that is further off counts less */
-#define PRIOR 0.5      /* how far constants are taken to be from the table's, in logarithms */
-#define NOISE 0.01     /* of a measurement, at least */
+} constants[FIT_CONSTANTS] = {{"copy", offsetof(Gpu, copy)},
+                              {"l2", offsetof(Gpu, l2)},
+                              {"reached", offsetof(Gpu, reached)},
+                              {"issue", offsetof(Gpu, issue)},
+                              {"together", offsetof(Gpu, together)},
+                              {"beyond", offsetof(Gpu, beyond)},
+                              {"ramp", offsetof(Gpu, ramp)},
+                              {"product_rate", offsetof(Gpu, product_rate)},
+                              {"product_half", offsetof(Gpu, product_half)},
+                              {"product_end", offsetof(Gpu, product_end)}};
+#define FAR   0.15 /* a kernel that is further off counts less */
+#define PRIOR 0.5  /* how far constants are taken to be from the table's, in logarithms */
+#define NOISE 0.01 /* of a measurement, at least */
 enum { STEPS = 60, N = FIT_CONSTANTS };
 
-static double *constant(Gpu *g, int i) { return (double *)((char *)g + constants[i].at); }
-static double value(const Gpu *g, int i) { return *(const double *)((const char *)g + constants[i].at); }
+static double *constant(Gpu *g, int i)
+{
+    return (double *)((char *)g + constants[i].at);
+}
+static double value(const Gpu *g, int i)
+{
+    return *(const double *)((const char *)g + constants[i].at);
+}
 
 double fit_seconds(const Gpu *gpu, const FitKernel *k)
 {
@@ -32,9 +42,15 @@ double fit_seconds(const Gpu *gpu, const FitKernel *k)
     return p.seconds;
 }
 
-static double residual(const Gpu *g, const FitKernel *k) { return log(fit_seconds(g, k) / k->seconds); }
+static double residual(const Gpu *g, const FitKernel *k)
+{
+    return log(fit_seconds(g, k) / k->seconds);
+}
 
-static double weight(double r) { return fabs(r) <= FAR ? 1 : FAR / fabs(r); }
+static double weight(double r)
+{
+    return fabs(r) <= FAR ? 1 : FAR / fabs(r);
+}
 
 static Gpu moved(const Gpu *table, const double x[N])
 {
@@ -44,7 +60,8 @@ static Gpu moved(const Gpu *table, const double x[N])
     return g;
 }
 
-/* What is made small: squares of what is left, of far ones its size, and how far constants have moved. */
+/* What is made small: squares of what is left, of far ones its size, and how far constants have
+ * moved. */
 static double loss(const Gpu *table, const FitKernel *k, size_t n, double noise, const double x[N])
 {
     const Gpu g = moved(table, x);
@@ -58,7 +75,8 @@ static double loss(const Gpu *table, const FitKernel *k, size_t n, double noise,
     return sum;
 }
 
-/* Of the system a y = b, where a is symmetric and positive: y, or with `b` NULL the diagonal of the inverse. */
+/* Of the system a y = b, where a is symmetric and positive: y, or with `b` NULL the diagonal of the
+ * inverse. */
 static void solve(double a[N][N], const double *b, double y[N])
 {
     double l[N][N] = {{0}};
@@ -91,7 +109,8 @@ static void solve(double a[N][N], const double *b, double y[N])
 }
 
 /* a = J'J and b = -J'r, with weights and what keeps constants near the table's. */
-static void system_of(const Gpu *table, const FitKernel *k, size_t n, double noise, const double x[N], double a[N][N], double b[N])
+static void system_of(const Gpu *table, const FitKernel *k, size_t n, double noise,
+                      const double x[N], double a[N][N], double b[N])
 {
     const double step = 1e-3, near = noise * noise / PRIOR / PRIOR;
     const Gpu here = moved(table, x);
@@ -152,7 +171,8 @@ static double rms(const Gpu *g, const FitKernel *k, size_t n)
     return n ? sqrt(sum / (double)n) : 0;
 }
 
-/* Of what is left the size that half of the kernels keep to, as that of normal noise; whatever a few far ones do. */
+/* Of what is left the size that half of the kernels keep to, as that of normal noise; whatever a
+ * few far ones do. */
 static double noise_of(const Gpu *g, FitKernel *k, size_t n)
 {
     double least = 0, most = 2;

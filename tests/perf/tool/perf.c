@@ -37,7 +37,8 @@ double perf_norm(const double *x, size_t n, double exponent)
     return most > 0 ? most * pow(sum, 1 / exponent) : 0;
 }
 
-/* Cycles in which products of warpgroups are multiplied: at the best rate of the library, unless what they multiply comes slower. */
+/* Cycles in which products of warpgroups are multiplied: at the best rate of the library, unless
+ * what they multiply comes slower. */
 static double grouped_cycles(const Gpu *gpu, const GpuCounts *c)
 {
     const double reached = gpu->reached / 2 / gpu->multiprocessors / gpu->clock;
@@ -49,17 +50,20 @@ static void wave(const Gpu *gpu, const Perf *p, double blocks, double of[LIMIT_C
 {
     const GpuCounts *c = &p->counts;
     double share = blocks / (double)p->blocks;
-    double busiest = ceil(blocks / gpu->multiprocessors) / (double)p->blocks; /* part of the launch that one has */
+    double busiest = ceil(blocks / gpu->multiprocessors) /
+                     (double)p->blocks; /* part of the launch that one has */
     double cycle = busiest / gpu->clock;
     const double *lanes = gpu->lanes;
     double shared = c->wavefronts - c->operands + c->class[SASS_SHUFFLE] + c->lines;
     of[LIMIT_ISSUE] = c->slots / gpu->issue * cycle;
-    of[LIMIT_FMA] = (c->unit[UNIT_FMA] / lanes[UNIT_FMA] + c->unit[UNIT_IMAD] / lanes[UNIT_IMAD]) * 32 * cycle;
+    of[LIMIT_FMA] =
+        (c->unit[UNIT_FMA] / lanes[UNIT_FMA] + c->unit[UNIT_IMAD] / lanes[UNIT_IMAD]) * 32 * cycle;
     of[LIMIT_INTEGER] = c->unit[UNIT_ALU] / lanes[UNIT_ALU] * 32 * cycle;
     of[LIMIT_SPECIAL] = c->unit[UNIT_XU] / lanes[UNIT_XU] * 32 * cycle;
     of[LIMIT_FP64] = c->unit[UNIT_FP64] / lanes[UNIT_FP64] * 32 * cycle;
     of[LIMIT_SHARED] = shared * cycle;
-    of[LIMIT_TENSOR] = ((c->tensor - c->grouped) / lanes[UNIT_TENSOR] + grouped_cycles(gpu, c)) * cycle;
+    of[LIMIT_TENSOR] =
+        ((c->tensor - c->grouped) / lanes[UNIT_TENSOR] + grouped_cycles(gpu, c)) * cycle;
     of[LIMIT_MEMORY] = p->bytes / gpu->copy * share;
     of[LIMIT_CACHE] = 32 * (c->sectors_missed + c->sectors_written) / gpu->l2 * share;
     of[LIMIT_LATENCY] = c->cycles / gpu->clock;
@@ -71,10 +75,15 @@ static double waiting(const Gpu *gpu, const Perf *p)
 {
     const GpuCounts *c = &p->counts;
     const double *lanes = gpu->lanes;
-    const double busy[] = {c->slots / 4, c->unit[UNIT_FMA] / lanes[UNIT_FMA] * 32, c->unit[UNIT_IMAD] / lanes[UNIT_IMAD] * 32,
-                           c->unit[UNIT_ALU] / lanes[UNIT_ALU] * 32, c->unit[UNIT_XU] / lanes[UNIT_XU] * 32,
-                           c->unit[UNIT_FP64] / lanes[UNIT_FP64] * 32, c->wavefronts,
-                           (c->tensor - c->grouped) / lanes[UNIT_TENSOR] + (c->grouped > 0 ? c->grouped / gpu->grouped : 0)};
+    const double busy[] = {c->slots / 4,
+                           c->unit[UNIT_FMA] / lanes[UNIT_FMA] * 32,
+                           c->unit[UNIT_IMAD] / lanes[UNIT_IMAD] * 32,
+                           c->unit[UNIT_ALU] / lanes[UNIT_ALU] * 32,
+                           c->unit[UNIT_XU] / lanes[UNIT_XU] * 32,
+                           c->unit[UNIT_FP64] / lanes[UNIT_FP64] * 32,
+                           c->wavefronts,
+                           (c->tensor - c->grouped) / lanes[UNIT_TENSOR] +
+                               (c->grouped > 0 ? c->grouped / gpu->grouped : 0)};
     double most = 0;
     for (size_t i = 0; i < COUNT_OF(busy); i++)
         most = fmax(most, busy[i]);
@@ -85,8 +94,11 @@ static double waiting(const Gpu *gpu, const Perf *p)
 static double joined(const Gpu *gpu, const Perf *p, double blocks, const double of[LIMIT_COUNT])
 {
     const double each = ceil(blocks / gpu->multiprocessors);
-    const double beyond[] = {perf_norm(of, LIMIT_MEMORY, gpu->together), of[LIMIT_MEMORY], of[LIMIT_CACHE]};
-    return fmax(perf_norm(beyond, COUNT_OF(beyond), gpu->beyond) + waiting(gpu, p) / gpu->clock / each, of[LIMIT_LATENCY]);
+    const double beyond[] = {perf_norm(of, LIMIT_MEMORY, gpu->together), of[LIMIT_MEMORY],
+                             of[LIMIT_CACHE]};
+    return fmax(perf_norm(beyond, COUNT_OF(beyond), gpu->beyond) +
+                    waiting(gpu, p) / gpu->clock / each,
+                of[LIMIT_LATENCY]);
 }
 
 static PerfLimit largest(const double of[LIMIT_COUNT])

@@ -2,14 +2,17 @@
  *
  * In:  a plan for a device, a launch of it, the machine code of its kernel, a GPU of the table.
  * Out: counts of the whole launch, and a time by a model that is stated here.
- * The one idea: a launch is its waves, and a ramp. A multiprocessor has as many blocks at once as registers, shared memory, warps and
- * the device allow. What a wave asks of a multiprocessor joins by a norm: issuing instructions, each unit's share of them, shared
- * memory, tensor cores (which a second limit that is nearly as great slows down, since warps wait for both). The result joins by a norm
- * of a greater exponent with what is asked of memory, at the rate of a copy, and of the second-level cache: these go on by themselves.
- * To that comes what a block waits for beyond its busiest unit, by the number of blocks of a multiprocessor, each of which has the
- * others' work meanwhile; and no wave is shorter than a block that has nobody beside it: its warps go on in the order of time, each
- * waits for what it reads, and they share four schedulers and their parts of the units. A last wave of a few blocks costs what it costs.
- * Groups of warps that give registers to others have together what the block began with, which is what the machine code says: so many
+ * The one idea: a launch is its waves, and a ramp. A multiprocessor has as many blocks at once as
+ * registers, shared memory, warps and the device allow. What a wave asks of a multiprocessor joins
+ * by a norm: issuing instructions, each unit's share of them, shared memory, tensor cores (which a
+ * second limit that is nearly as great slows down, since warps wait for both). The result joins by
+ * a norm of a greater exponent with what is asked of memory, at the rate of a copy, and of the
+ * second-level cache: these go on by themselves. To that comes what a block waits for beyond its
+ * busiest unit, by the number of blocks of a multiprocessor, each of which has the others' work
+ * meanwhile; and no wave is shorter than a block that has nobody beside it: its warps go on in the
+ * order of time, each waits for what it reads, and they share four schedulers and their parts of
+ * the units. A last wave of a few blocks costs what it costs. Groups of warps that give registers
+ * to others have together what the block began with, which is what the machine code says: so many
  * blocks fit. The constants are those of gpu.c. Nothing is measured: every figure is a prediction.
  */
 #ifndef VWN_PERF_H
@@ -21,7 +24,16 @@
 #include "runtime/cuda/cubin.h"
 
 typedef enum PerfLimit {
-    LIMIT_ISSUE, LIMIT_FMA, LIMIT_INTEGER, LIMIT_SPECIAL, LIMIT_FP64, LIMIT_SHARED, LIMIT_TENSOR, LIMIT_MEMORY, LIMIT_CACHE, LIMIT_LATENCY,
+    LIMIT_ISSUE,
+    LIMIT_FMA,
+    LIMIT_INTEGER,
+    LIMIT_SPECIAL,
+    LIMIT_FP64,
+    LIMIT_SHARED,
+    LIMIT_TENSOR,
+    LIMIT_MEMORY,
+    LIMIT_CACHE,
+    LIMIT_LATENCY,
     LIMIT_PRODUCT, /* the library's */
     LIMIT_COUNT
 } PerfLimit;

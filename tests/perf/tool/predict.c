@@ -1,13 +1,16 @@
-/* predict.c - what every launch of a step should take on a GPU that nobody has here, from its machine code.
+/* predict.c - what every launch of a step should take on a GPU that nobody has here, from its
+ * machine code.
  *
- *     predict FILE [--gpu h100|h200|a100|b200] [--program NAME] [--batch '8 seqs'] [--set PATH=EXPR]... [--json]
- *     predict --fit LINES [--gpu ...] [--json]     constants of the model from kernels that were measured (fit.h)
+ *     predict FILE [--gpu h100|h200|a100|b200] [--program NAME] [--batch '8 seqs']
+ *             [--set PATH=EXPR]... [--json]
+ *     predict --fit LINES [--gpu ...] [--json]
  *
- * In:  a file, NVRTC and nvdisasm of the CUDA toolkit; no GPU. LINES: what the first call prints with --json, and an object
- *      {"event":"measured","kernel":NAME,"seconds":X} for each kernel that was measured.
- * Out: a table, or an object a line: "predicted" for launches that are alike (counts, limits, seconds), last "predicted_step"; of a
- *      fit "fitted" and a "residual" for each kernel.
- *      Status: as `vwn` (2: wrong arguments, 5: the toolkit is not there).
+ * In:  a file, NVRTC and nvdisasm of the CUDA toolkit; no GPU. LINES: what the first call prints
+ *      with --json, and an object {"event":"measured","kernel":NAME,"seconds":X} for each kernel
+ *      that was measured.
+ * Out: a table, or an object a line: "predicted" for launches that are alike (counts, limits,
+ *      seconds), last "predicted_step"; of a fit the constants of the model ("fitted") and a
+ *      "residual" for each kernel. Status: as `vwn` (2: wrong arguments, 5: no toolkit).
  */
 #include "fit.h"
 #include "perf_report.h"
@@ -28,7 +31,10 @@ typedef struct Predict {
     Ctx *ctx; /* of a fit */
 } Predict;
 
-static void put_stream(void *stream, const char *text, size_t n) { fwrite(text, 1, n, stream); }
+static void put_stream(void *stream, const char *text, size_t n)
+{
+    fwrite(text, 1, n, stream);
+}
 
 static void on_event(void *user, const vwn_event *e)
 {
@@ -48,8 +54,9 @@ static void put_predicted(void *user, const CubinsMade *made)
     PerfProgram *program = NEW_ARRAY(a, PerfProgram, made->n_program + 1);
     PerfCode *code = NEW_ARRAY(a, PerfCode, made->n_kernel + 1);
     for (size_t i = 0; i < made->n_program; i++)
-        program[i] = (PerfProgram){made->program[i].name, made->program[i].plan, made->program[i].runs,
-                                   perf_memory(a, made->program[i].plan, made->unit->model)};
+        program[i] =
+            (PerfProgram){made->program[i].name, made->program[i].plan, made->program[i].runs,
+                          perf_memory(a, made->program[i].plan, made->unit->model)};
     for (size_t i = 0; i < made->n_kernel; i++)
         code[i] = (PerfCode){made->kernel[i], &made->code[i]};
     PerfReport r = {.arena = a,
@@ -74,7 +81,8 @@ static Status body(void *user)
 static int usage(const char *why)
 {
     fprintf(stderr,
-            "error: %s\nuse: predict FILE [--gpu h100|h200|a100|b200] [--program NAME] [--batch '8 seqs'] [--set PATH=EXPR]... [--json]\n"
+            "error: %s\nuse: predict FILE [--gpu h100|h200|a100|b200] [--program NAME] [--batch '8 "
+            "seqs'] [--set PATH=EXPR]... [--json]\n"
             "     predict --fit LINES [--gpu ...] [--json]\n",
             why);
     return ST_USAGE;
@@ -118,7 +126,9 @@ static const char *arguments(Predict *p, int argc, char **argv)
     p->how.arch = p->of ? p->of->arch : NULL;
     if (p->fit && (p->file || p->n_set || p->how.program || p->how.batch_seqs))
         return "`--fit` reads what was measured, and no file";
-    return !p->file && !p->fit ? "there is no file" : !p->of ? "known GPUs are h100, h200, a100 and b200" : NULL;
+    return !p->file && !p->fit ? "there is no file"
+           : !p->of            ? "known GPUs are h100, h200, a100 and b200"
+                               : NULL;
 }
 
 /* ---- fitting ---- */
@@ -173,7 +183,8 @@ int main(int argc, char **argv)
         free(p.set);
         return fit(&p);
     }
-    const vwn_file_options file = {.path = p.file, .set = p.set, .n_set = p.n_set, .no_sweeps = true};
+    const vwn_file_options file = {
+        .path = p.file, .set = p.set, .n_set = p.n_set, .no_sweeps = true};
     const vwn_writer err = {put_stream, stderr};
     vwn_context *ctx = vwn_open(NULL);
     vwn_status st = ctx ? vwn_check(ctx, &file, &p.unit) : VWN_ENVIRONMENT;
