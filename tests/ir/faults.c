@@ -90,6 +90,13 @@ FAULT(unused_dim, first(g, OP_EXP)->a.dim = DIM_B)
 FAULT(heads, first(g, OP_SDPA)->in[0] = first(g, OP_SDPA)->in[1])
 FAULT(rate, first(g, OP_SDPA)->a.z = 1)
 FAULT(window, first(g, OP_SDPA)->a.j = -1)
+FAULT(causal_word, first(g, OP_SDPA)->a.i = 2)
+FAULT(causal_negative, first(g, OP_SDPA)->a.i = -1)
+FAULT(rate_negative, first(g, OP_SDPA)->a.z = -0.1; first(g, OP_SDPA)->a.site = "drop")
+FAULT(rate_nan, first(g, OP_SDPA)->a.z = NAN; first(g, OP_SDPA)->a.site = "drop")
+FAULT(rate_site, first(g, OP_SDPA)->a.z = 0.1)
+FAULT(softcap_negative, first(g, OP_SDPA)->a.y = -1)
+FAULT(softcap_nan, first(g, OP_SDPA)->a.y = NAN)
 FAULT(put_start, first(g, OP_DYNAMIC_UPDATE_SLICE)->in[2] = find_op(g, OP_EXP))
 FAULT(put_marks, first(g, OP_DYNAMIC_UPDATE_SLICE)->in[3] = first(g, OP_DYNAMIC_UPDATE_SLICE)->in[2])
 FAULT(put_rows, first(g, OP_DYNAMIC_UPDATE_SLICE)->in[1] = find_op(g, OP_EXP))
@@ -126,7 +133,8 @@ static const struct {
     F(rate),         F(window),         F(aux_outside),    F(aux_of_none),   F(top_k_many),
     F(pick_real),    F(round_type),     F(out_zero),       F(out_outside),   F(out_nameless),
     F(store_outside), F(store_shape),   F(put_start),      F(put_marks),     F(put_rows),
-    F(take_start),   F(take_shape),     F(query_position), F(query_dropout), F(query_inputs),
+    F(causal_word), F(causal_negative), F(rate_negative),  F(rate_nan),      F(rate_site),
+    F(softcap_negative), F(softcap_nan), F(take_start),   F(take_shape),     F(query_position), F(query_dropout), F(query_inputs),
 };
 
 /* A graph with at least one node of every operator that a fault is planted in. */
@@ -191,6 +199,41 @@ static void planted_faults(Tally *t)
               faults[k].name);
         bench_free(b);
     }
+}
+
+/* A number that an operator has no use for is refused, in every node of the sound graph, of every field by itself. */
+static void unused_fields(Tally *t)
+{
+    static double one = 1;
+    static const struct {
+        char letter; /* of ops.def */
+        Attr more;
+    } fields[] = {{'x', {.x = 1}},       {'y', {.y = 1}},     {'z', {.z = 1}},     {'i', {.i = 1}},         {'j', {.j = 1}},
+                  {'A', {.axes = 1}},    {'K', {.site = "s"}}, {'T', {.n = 1}},     {'T', {.data = &one}},   {'D', {.dim = {.n = 1}}},
+                  {'D', {.dim = {.b = 1}}}, {'D', {.dim = {.t = 1}}}};
+    size_t tried = 0;
+    for (size_t k = 0; k < COUNT_OF(fields); k++) {
+        Bench *b = bench_new();
+        b->ctx->on_bug = silent;
+        sound_graph(b);
+        for (Val v = 1; v < b->g->node.n; v++) {
+            Node *n = node_at(b->g, v);
+            const Attr was = n->a, *more = &fields[k].more;
+            if (op_uses((Op)n->op, fields[k].letter))
+                continue;
+            n->a.x += more->x, n->a.y += more->y, n->a.z += more->z;
+            n->a.i += more->i, n->a.j += more->j, n->a.axes |= more->axes;
+            n->a.site = more->site ? more->site : was.site;
+            n->a.n += more->n, n->a.data = more->data ? more->data : was.data;
+            n->a.dim.n += more->dim.n, n->a.dim.b += more->dim.b, n->a.dim.t += more->dim.t;
+            tried++;
+            check(t, !verifies(b, b->g), "%%%u: %s takes field %zu, a %c", (unsigned)v, op_info((Op)n->op)->name, k, fields[k].letter);
+            n->a = was;
+        }
+        check(t, verifies(b, b->g), "the sound graph is refused: %s", b->ctx->message);
+        bench_free(b);
+    }
+    check(t, tried > 200, "only %zu fields are not used", tried);
 }
 
 /* ---- damaged text ---- */
@@ -372,6 +415,7 @@ int main(int argc, char **argv)
 {
     Tally t = {0};
     planted_faults(&t);
+    unused_fields(&t);
     wrong_lines(&t);
     damaged_text(&t, argc > 1 ? atoi(argv[1]) : 5000);
     failing_allocations(&t);

@@ -280,12 +280,46 @@ static void expect_vector(Tally *t, Op op, const Attr *a, const double *x, const
 
 static void roundings(Tally *t)
 {
-    double x[] = {1, 1.00390625, 1.01171875, -3.14159265, 3.4e38, 1e-40, 0, 1e30};
-    double bf16[] = {1, 1, 1.015625, -3.140625, INFINITY, 0x1.16p-133, 0, 0x1.94p99};
-    expect_vector(t, OP_ROUND_TO, &(Attr){.i = 16}, x, bf16, 8);
-    double y[] = {1, 1.00048828125, 65504, 65519, 65520, 5.9604644775390625e-8, 2e-8, -0.1};
-    double f16[] = {1, 1, 65504, 65504, INFINITY, 5.9604644775390625e-8, 0, -0.0999755859375};
-    expect_vector(t, OP_ROUND_TO, &(Attr){.i = 17}, y, f16, 8);
+    double x[] = {1, 1.00390625, 1.01171875, -3.14159265, 3.4e38, 1e-40, 0, 1e30, -3.4e38, -INFINITY, NAN};
+    double bf16[] = {1, 1, 1.015625, -3.140625, INFINITY, 0x1.16p-133, 0, 0x1.94p99, -INFINITY, -INFINITY, NAN};
+    expect_vector(t, OP_ROUND_TO, &(Attr){.i = 16}, x, bf16, COUNT_OF(x));
+    double y[] = {1, 1.00048828125, 65504, 65519, 65520, 5.9604644775390625e-8, 2e-8, -0.1, -65519, -65520};
+    double f16[] = {1, 1, 65504, 65504, INFINITY, 5.9604644775390625e-8, 0, -0.0999755859375, -65504, -INFINITY};
+    expect_vector(t, OP_ROUND_TO, &(Attr){.i = 17}, y, f16, COUNT_OF(y));
+}
+
+/* Rows of tables from `start` on, wherever that is: written where a mark is on, and read. */
+static void table_rows(Tally *t, int64_t start)
+{
+    enum { TABLES = 3, ROWS = 5, NEW = 2, SIZE = 4 };
+    Bench *b = bench_new();
+    Graph *g = b->g;
+    Shape tables = bench_shape(3, DIM(TABLES), DIM(ROWS), DIM(SIZE)), more = bench_shape(3, DIM(TABLES), DIM(NEW), DIM(SIZE));
+    Shape each = bench_shape(1, DIM(TABLES));
+    Val table = bench_param(b, &tables, -1, 1), x = bench_param(b, &more, -1, 1), on = bench_index(b, &each, 0, 2);
+    Val from = ir_int(g, start), put = ir_put(g, table, x, from, on);
+    ir_output(g, bench_name(b, "put"), put);
+    ir_output(g, bench_name(b, "taken"), ir_take(g, table, from, DIM(NEW), 7));
+    Val whole = ir_iota(g, &tables, 1);
+    ir_output(g, bench_name(b, "row numbers"), ir_take(g, whole, from, DIM(NEW), -3));
+    for (int i = 0; i < TABLES; i++)
+        bench_tensor(b, on)->integer[i] = i != 1;
+    Tensor **r = bench_run(b, g);
+    const double *was = bench_tensor(b, table)->real, *rows = bench_tensor(b, x)->real;
+    size_t wrong = 0;
+    for (int64_t i = 0; r && i < TABLES * ROWS * SIZE; i++) {
+        int64_t row = i / SIZE % ROWS - start, of = i / SIZE / ROWS;
+        bool is_new = of != 1 && row >= 0 && row < NEW;
+        wrong += r[0]->real[i] != (is_new ? rows[(of * NEW + row) * SIZE + i % SIZE] : was[i]);
+    }
+    for (int64_t i = 0; r && i < TABLES * NEW * SIZE; i++) {
+        int64_t row = start + i / SIZE % NEW, of = i / SIZE / NEW;
+        bool inside = row >= 0 && row < ROWS;
+        wrong += r[1]->real[i] != (inside ? was[(of * ROWS + row) * SIZE + i % SIZE] : 7);
+        wrong += r[2]->integer[i] != (inside ? row : -3);
+    }
+    check(t, r && !wrong, "rows of tables from %d on: %zu numbers are wrong", (int)start, wrong);
+    bench_free(b);
 }
 
 static void extremes(Tally *t)
@@ -523,6 +557,10 @@ int main(void)
     all_attention(&t);
     roundings(&t);
     extremes(&t);
+    for (int64_t start = -3; start <= 6; start++)
+        table_rows(&t, start);
+    for (int64_t start = -3; start <= 6; start++)
+        table_rows(&t, start);
     integers(&t);
     ties(&t);
     facts_at_zero(&t);
