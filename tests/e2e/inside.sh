@@ -198,6 +198,56 @@ lacks site/index.html 'a page of mine'
 rm site/index.html # what is left is not told from a user's pictures
 expect 2 "$VWN" inspect runs/plain --tokens 64 --what inputs -o site $slow
 expect 2 "$VWN" inspect runs/plain --stats --force
+
+# What stands in pictures: of matrices their size, cells, and lines between the segments of sources; the words of all.
+words() {
+    for f in "$@"; do
+        cells=$(grep -o '<rect class="[pn][0-9]*"[^>]*><title>' "$f" | wc -l)
+        printf '%s' "${f##*/}"
+        [ "$cells" -eq 0 ] || printf ' %s, %s cells, %s lines' "$(sed -n 's/.*viewBox="0 0 \([0-9]*\) \([0-9]*\)".*/\1 x \2/p' "$f" | head -n 1)" \
+            "$cells" "$(grep -o '<path class="l"' "$f" | wc -l)"
+        sed 's/<title>[^<]*<\/title>//g' "$f" | grep -o '>[^<>]*[A-Za-z][^<>]*</text>' | sed 's/^>/; /; s/<.text>//' | tr -d '\n'
+        echo
+    done
+}
+sed 's/vocab = 256 }/vocab = 256, width = 24 }/' model.vwn > ghc.vwn
+expect 0 "$VWN" train ghc.vwn --run ghc -q --set 'conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))' --until '1 steps' $slow
+expect 0 "$VWN" inspect runs/ghc --what connections --tokens 64 -o ghc $slow
+expect 0 "$VWN" inspect runs/plain --tokens 64 -o plain $slow
+{ words ghc/*.svg && echo && words plain/*.svg && echo && words pictures/*.svg; } > shown
+cat > wanted <<'EOF'
+connections.svg 663 x 396, 30 cells, 4 lines; What each sublayer reads of what earlier ones wrote; C(0); attention  1; ffn  2; head; columns: what wrote it, 0 the embedding; what reads
+streams.svg 999 x 209, 24 cells, 6 lines; What the streams of the state hold of what earlier sublayers wrote; C(1); C(2); C(3); columns: what wrote it, 0 the embedding; behind the mixing of sublayer
+
+activations_density.svg; Density of activations; log10 of the threshold; share above it; ffn
+activations_used.svg 711 x 157, 24 cells, 0 lines; How often dimensions of activations are used; ffn; columns: dimensions, the most used first
+connections.svg 663 x 264, 6 cells, 0 lines; What each sublayer reads of what earlier ones wrote; C(0); attention  1; ffn  2; head; columns: what wrote it, 0 the embedding; what reads
+cosine.svg 509 x 220, 4 cells, 0 lines; How alike the inputs of sublayers are; cosine; attention  1; ffn  2; columns: sublayer; sublayer
+cosine_next.svg; Cosine of consecutive inputs; sublayer; cosine with the next one's input; median, 5 to 95 %
+lens_divergence.svg; How much a sublayer changes the prediction; sublayers behind the embedding; nats; small
+lens_entropy.svg; Entropy of the prediction, from each state; sublayers behind the embedding; nats; small
+lens_target.svg; Log probability of the target, from each state; sublayers behind the embedding; nats; small
+participation.svg; Participation ratio of activations; activation; dimensions; dimensions
+participation_share.svg; Participation ratio of activations, by width; activation; share of dimensions; share
+state_entropy.svg; Normalized matrix entropy of the state; sublayers behind the embedding; entropy; small
+
+activations_density.svg; Density of activations; log10 of the threshold; share above it; ffn
+activations_used.svg 711 x 157, 24 cells, 0 lines; How often dimensions of activations are used; ffn; columns: dimensions, the most used first
+connections.svg 663 x 264, 6 cells, 0 lines; What each sublayer reads of what earlier ones wrote; C(0); attention  1; ffn  2; head; columns: what wrote it, 0 the embedding; what reads
+connections_deviation.svg 663 x 264, 6 cells, 0 lines; How much that varies from token to token; deviation; attention  1; ffn  2; head; columns: what wrote it, 0 the embedding; what reads
+cosine.svg 509 x 220, 4 cells, 0 lines; How alike the inputs of sublayers are; cosine; attention  1; ffn  2; columns: sublayer; sublayer
+cosine_next.svg; Cosine of consecutive inputs; sublayer; cosine with the next one's input; median, 5 to 95 %
+lens_divergence.svg; How much a sublayer changes the prediction; sublayers behind the embedding; nats; small
+lens_entropy.svg; Entropy of the prediction, from each state; sublayers behind the embedding; nats; small
+lens_target.svg; Log probability of the target, from each state; sublayers behind the embedding; nats; small
+participation.svg; Participation ratio of activations; activation; dimensions; dimensions
+participation_share.svg; Participation ratio of activations, by width; activation; share of dimensions; share
+state_entropy.svg; Normalized matrix entropy of the state; sublayers behind the embedding; entropy; small
+streams.svg 622 x 220, 6 cells, 0 lines; What the streams of the state hold of what earlier sublayers wrote; C(1); C(2); columns: what wrote it, 0 the embedding; behind the mixing of sublayer
+weights.svg; Weights of connections; sublayer; value; A_m; B; A_r
+weights_distribution.svg; Distribution of weights in the last sublayer; value; share of tokens; A_m[1,1]; A_m[2,1]; B[1,1]; B[1,2]; A_r[1,1]; A_r[1,2]; A_r[2,1]; A_r[2,2]
+EOF
+cmp -s wanted shown || fail "what stands in pictures (< wanted, > found): $(diff wanted shown)"
 expect 0 "$VWN" inspect runs/plain --tokens 256 --what inputs -o cosine.svg $slow
 has cosine.svg 'How alike the inputs of sublayers are'
 
