@@ -276,12 +276,52 @@ static void lists(Test *t)
     ctx_free(ctx);
 }
 
+/* Points are folders: letters that a shell takes as they are, at most 189, each point its own, the same in every run. What a name
+ * loses of a value, or of its end, stands in it as a number. */
+static void names(Test *t)
+{
+    static const char *const wanted[] = {"a-x_y_c-1", "a-x_y_c-2", "a-x_y_c-1-", "a-x_y_c-2-", "a-x_y_c-1-", "a-x_y_c-2-", "a-..b+c-d_c-1", "a-..b+c-d_c-2"};
+    Buf text = buf_new(ctx_new(NULL)->program);
+    buf_puts(&text, "let a = \"\"\nlet c = 0\nsweep s { vary { a = [\"x y\", \"x/y\", \" x:: y\", \"..b+c-d\"], c = [1, 2] } }\n");
+    Checked c = check_text("-", text.s, NULL), again = check_text("-", text.s, NULL);
+    const SweepPlan *p = c.unit && c.unit->sweep.n ? &c.unit->sweep.v[0] : NULL;
+    EXPECT(t, "names", p && p->n == COUNT_OF(wanted));
+    for (size_t i = 0; p && i < p->n; i++) {
+        const char *name = p->point[i].name, *w = wanted[i];
+        EXPECT(t, "names", name && (w[strlen(w) - 1] == '-' ? strncmp(name, w, strlen(w)) == 0 : strcmp(name, w) == 0));
+        EXPECT(t, "names", name && strcmp(name, again.unit->sweep.v[0].point[i].name) == 0);
+        for (size_t k = 0; name && k < i; k++)
+            EXPECT(t, "names", strcmp(name, p->point[k].name) != 0);
+    }
+    ctx_free(c.ctx);
+    ctx_free(again.ctx);
+    text.n = 0; /* values of 45 letters on six axes: what tells two points is behind the 180th */
+    for (int i = 0; i < 6; i++)
+        buf_printf(&text, "let a%d = \"\"\n", i);
+    buf_puts(&text, "sweep s { vary { ");
+    for (int i = 0; i < 6; i++)
+        buf_printf(&text, "a%d = [\"%045d\"%s], ", i, i, i == 5 ? ", \"other\"" : "");
+    buf_puts(&text, "} }\n");
+    c = check_text("-", text.s, NULL);
+    p = c.unit && c.unit->sweep.n ? &c.unit->sweep.v[0] : NULL;
+    EXPECT(t, "long names", p && p->n == 2);
+    for (size_t i = 0; p && i < p->n; i++) {
+        const char *name = p->point[i].name, *safe = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_";
+        EXPECT(t, "long names", name && strlen(name) == 180 + 1 + 8 && strspn(name, safe) == strlen(name) && name[180] == '-');
+        EXPECT(t, "long names", name && strncmp(name, "a0-000", 6) == 0 && strncmp(name, p->point[0].name, 180) == 0);
+    }
+    EXPECT(t, "long names", p && p->point[0].name && p->point[1].name && strcmp(p->point[0].name, p->point[1].name) != 0);
+    ctx_free(c.ctx);
+    ctx_free(arena_ctx(text.arena));
+}
+
 int main(void)
 {
     Test t = {0};
     halton(&t);
     lists(&t);
     seeds_are_settings(&t);
+    names(&t);
     for (uint64_t seed = 1; seed <= 300; seed++)
         one(&t, seed);
     return test_end(&t);
