@@ -45,6 +45,20 @@ expect 0 "$VWN" plot model.vwn 'clamp(step / 2, 1, 4)' 'where(step >= 4, clamp(7
 tail -n +2 out > got
 awk 'BEGIN { for (s = 0; s < 20; s++) { c = s < 2 ? 1 : s < 8 ? s / 2 : 4; w = s < 4 ? s : 5; printf "%d,%.12g,%d\n", s + 1, c, w } }' > wanted
 near got wanted "clamp and where of numbers of the run"
+# a constant on either side of a number of the run, in every function and operator of two
+expect 0 "$VWN" plot model.vwn 'max(7, step)' 'max(step, 7)' 'min(7, step)' 'min(step, 7)' 'step mod 7' '50 mod (step + 1)' '2 ^ step' 'step ^ 2' \
+    '7 - step' 'step - 7' '7 / (step + 1)' 'step / 7' --csv
+tail -n +2 out > got
+awk 'BEGIN { for (s = 0; s < 20; s++) { a = s > 7 ? s : 7; b = s < 7 ? s : 7
+    printf "%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.12g,%.12g\n", s + 1, a, a, b, b, s % 7, 50 % (s + 1), 2 ^ s, s ^ 2, 7 - s, s - 7, 7 / (s + 1), s / 7 } }' > wanted
+near got wanted "functions of a constant and a number of the run"
+expect 0 "$VWN" plot model.vwn '7 > step' 'step > 7' '7 >= step' 'step >= 7' '7 < step' 'step < 7' '7 <= step' 'step <= 7' '7 == step' 'step != 7' \
+    'not step < 7' 'step > 3 and step < 7' 'step < 3 or step > 7' 'where(step > 7, 1, step)' 'where(step > 7, step, 1)' --csv
+tail -n +2 out > got
+awk 'BEGIN { for (s = 0; s < 20; s++)
+    printf("%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d\n", s + 1, 7 > s, s > 7, 7 >= s, s >= 7, 7 < s, s < 7, 7 <= s, s <= 7, 7 == s, s != 7,
+        s >= 7, s > 3 && s < 7, s < 3 || s > 7, s > 7 ? 1 : s, s > 7 ? s : 1) }' > wanted
+near got wanted "comparisons of a constant and a number of the run"
 
 # no more points than asked for, the first and the last among them
 expect 0 "$VWN" plot model.vwn train.optimizer.lr --points 4 --json --set 'train.length=1M steps'
