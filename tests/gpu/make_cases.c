@@ -4,7 +4,7 @@
  *     make_cases --compile FOLDER/NN ARCH        the machine code of what FOLDER/NN/k_*.cu are now
  *
  * In:  sources of tests/support/examples.h, models of tests/support/models.h and those of wide.h, all or those named; parameters,
- *      gradients and moments at random. Architectures: sm_80 and sm_90a, or those named.
+ *      gradients and moments at random. Architecture: sm_90a, or those named.
  * Out: FOLDER/NN for each source that has a kernel which those before it have not, NN-sm_90a for what only programs of that
  *      architecture have: cases.bin, the text of each kernel, ARCH/N.cubin and ARCH.list, a line `kernel cubin registers frame
  *      spilled shared` each; FOLDER/prelude.cu. A line for each on stdout.
@@ -26,7 +26,7 @@
 #include "runtime/exec/exec.h"
 #include "wide.h"
 
-enum { ROWS_B = 3, ROWS_T = 11, ITEMS = 256, ARCHS = 4, PROGRAMS = 5, JOBS = 16 };
+enum { ROWS_B = 2, ROWS_T = 11, ITEMS = 256, ARCHS = 4, PROGRAMS = 5, JOBS = 16 };
 enum { SCALE = 256 }; /* gradients of the few positions are numbers of fp16, none near its end */
 
 /* Another one where this file fills, runs or writes otherwise: part of every key. */
@@ -35,13 +35,13 @@ enum { SCALE = 256 }; /* gradients of the few positions are numbers of fp16, non
 /* What takes most of the room, with less of what it has many of. */
 static const struct {
     const char *name;
-    int64_t B;
-} fewer[] = {{"vwn x8, moe", 1}, {"mamba-2", 1}, {"delta attention", 1}};
+    int64_t B, T;
+} fewer[] = {{"vwn x8, moe", 1, 5}, {"mamba-2", 1, ROWS_T}, {"delta attention", 1, ROWS_T}};
 
 typedef struct Item {
     Source source;
     int64_t B, T;
-    bool sm_90a, wide; /* wide: numbers of 16 bits alone, since they are many */
+    bool sm_90a, wide; /* wide: kernels of the library on numbers of 16 bits alone, since theirs are many */
     char name[16], key[65];
     VEC(Name) kernel; /* that no item before it has */
 } Item;
@@ -196,8 +196,8 @@ static void look(Ctx *ctx, void *arg)
     }
     for (size_t i = 0; i < r.met.n; i++) {
         Name name = name_str(all.ctx, r.met.v[i]->name);
-        void **slot = map_at(&all.seen, (uintptr_t)name);
-        if (!*slot)
+        void **slot = map_at(&all.seen, (uintptr_t)name); /* of the item that has it, or leaves it to nobody */
+        if (!*slot && (!x->wide || r.met.v[i]->library))
             vec_push(all.ctx->program, &x->kernel, name);
         *slot = x;
     }
@@ -462,7 +462,10 @@ static bool find_items(int n, char **names)
         Item x = {.B = w ? w->B : ROWS_B, .T = w ? w->T : ROWS_T, .wide = w};
         x.source = w ? (Source){NULL, w->v} : i < models ? sources[i] : (Source){NULL, *model_variant(i - models)};
         for (size_t k = 0; k < COUNT_OF(fewer); k++)
-            x.B = !strcmp(fewer[k].name, x.source.v.name) ? fewer[k].B : x.B;
+            if (!strcmp(fewer[k].name, x.source.v.name)) {
+                x.B = fewer[k].B;
+                x.T = fewer[k].T;
+            }
         if (!wanted(x.source.v.name, n, names))
             continue;
         good = add_item(i, x) && good;
@@ -484,10 +487,8 @@ static int read_options(int argc, char **argv)
         else if (!strcmp(argv[i], "--arch") && all.n_arch < ARCHS)
             all.arch[all.n_arch++] = argv[i + 1];
     }
-    if (!all.n_arch) {
-        all.arch[all.n_arch++] = "sm_80";
+    if (!all.n_arch)
         all.arch[all.n_arch++] = "sm_90a";
-    }
     all.jobs = all.jobs < 1 ? 1 : all.jobs > JOBS ? JOBS : all.jobs;
     return i;
 }

@@ -70,6 +70,15 @@ part() {
         status=3
     fi
 }
+# pack FOLDER FILE, unpack FILE FOLDER: as small as may be; what is packed with xz Python unpacks, too.
+pack() { tar cf - -C "$(dirname "$1")" "$(basename "$1")" | if has xz; then xz -6; else gzip -9n; fi > "$2"; }
+unpack() {
+    case $(head -c 6 "$1" | od -An -c | tr -d ' ') in
+    375*) if has xz; then xz -dc "$1"; else
+        python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1"; fi ;;
+    *) gzip -dc "$1" ;;
+    esac | tar xf - -C "$2"
+}
 # Something that this machine has not.
 missing() { line "{\"missing\":\"$1\",\"for\":\"$2\"}"; echo "missing: $1 ($2)"; }
 has() { command -v "$1" > /dev/null 2>&1; }
@@ -153,6 +162,8 @@ make) shift && . "$here/call_make.inc" ;;
     [ $# -eq 2 ] || { echo "use: meet.sh $1 OUT" >&2 && exit 2; }
     . "$here/call_$1.inc" ;;
 facts) shift && . "$here/call_facts.inc" ;;
+pack) pack "$2" "$3" ;; # for its test, and for a pool of processes
+unpack) unpack "$2" "$3" ;;
 *) echo "use: meet.sh make [BUILD] | 1 OUT | 2 OUT | facts OUT..." >&2 && exit 2 ;;
 esac
 exit $status

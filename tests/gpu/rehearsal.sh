@@ -36,6 +36,34 @@ done
 [ "$(count '"bench":"[a-z0-9-]*","result":{.*"kernels":\[')" -eq 1 ] || fail "benches: $(grep -c bench "$lines")"
 has "$lines" '"doctor":"vwn: '
 
+# ---- the second call; what comes back becomes tables ----
+mv back first
+export MEET_RESULTS="$PWD/results" MEET_README="$PWD/readme"
+printf 'before\n<!-- gpu -->\nold\n<!-- /gpu -->\nbehind\n' > readme
+cat > ncu << 'END_OF_TOOL'
+#!/bin/sh
+for kernel in $(echo "$*" | grep -o 'k_[0-9a-f]*'); do echo "\"$kernel\",\"1.5\""; done
+END_OF_TOOL
+chmod +x ncu
+if whole; then
+    PATH="$PATH:$PWD" MEET_PARTS='benches peers profiled rates models' call 2 0
+    [ "$(count '"bench":"[a-z0-9-]*",.*"kernels":\[')" -eq 5 ] || fail "benches: $(grep -c bench "$lines")"
+    has "$lines" '{"profiled":"gpt-bf16","kernels":10,'
+    has "$lines" '{"peer": "'
+else
+    MEET_PARTS=rates call 2 0
+fi
+[ "$(count '"copy_mib":.*"gb_s":[1-9]')" -eq 2 ] && [ "$(count '"graph_nodes":')" -eq 3 ] || fail "rates: $(cat "$lines")"
+expect 0 sh "$meet" facts first back
+has readme '| gpt-bf16 | '
+lacks readme old
+has readme behind
+tr -d '\n' < "$(echo results/*-fake-gpu.json)" > facts
+json facts
+json "$(echo results/*-kernels.jsonl)"
+[ "$(grep -c '"event":"measured","kernel":"k_[0-9a-f]*","seconds":[0-9.e-]*,"launches":[1-9]' results/*-kernels.jsonl)" -ge 10 ] || fail 'kernels that were measured'
+has "$(echo results/*.md)" "$kernels kernels as they should be, 0 not."
+
 # ---- kernels that are wrong ----
 cp -r made/cases spoilt
 wrong=$(grep -l '= vwn_cos(' spoilt/*/k_*.cu | head -n 1)
@@ -49,8 +77,7 @@ cmp -s "$wrong" "made/cases/${wrong#spoilt/}" || cmp -s "$hangs" "made/cases/${h
     fail "a fault is not planted"
 for item in spoilt/*/; do
     expect 0 "$MAKE_CASES" --compile "${item%/}" sm_90a
-    item=$(basename "$item")
-    (cd spoilt && tar czf "../folder/truth/$item.tgz" "$item")
+    sh "$meet" pack "${item%/}" "folder/truth/$(basename "$item").pack"
 done
 cat > sanitizer << 'END_OF_TOOL'
 #!/bin/sh
@@ -65,6 +92,8 @@ grep -q "\"kernel\":\"$(name "$hangs")\",\"good\":false,\"ended\":\"it hangs" "$
 grep -q "\"kernel\":\"$(name "$loses")\",\"good\":false,\"ended\":\".*computing: " "$lines" || fail "the kernel that loses the device is not told"
 has "$lines" '"wrong":1,"ended":2,'
 [ "$(count '"checked":.*checked with')" -eq 6 ] || fail "checkers: $(grep checked "$lines")"
+expect 3 sh "$meet" facts back
+[ "$(grep -c "^[0-9]* [0-9]* k_.* numbers, \|^53 [0-9]* k_.* ended: " results/*-wrong.txt)" -eq 3 ] || fail "$(cat results/*-wrong.txt)"
 tar tzf back/wrong.tar.gz > packed
 for file in prelude.cu list; do has packed "wrong/$file"; done
 for kernel in "$wrong" "$hangs" "$loses"; do has packed "wrong/$(name "$kernel").cu"; done
