@@ -104,6 +104,8 @@ fi
 # the manual: whole, and without a warning
 man=prefix/share/man/man1/vwn.1
 for verb in $(grep -v '^help$' verbs); do sed 's|\\-|-|g' $man | grep -q "^\.SS $verb\$" || fail "the manual has no $verb"; done
+statuses=$(sed -n '/^\.SH EXIT STATUS/,$s/^\\fB\([0-9]*\)\\fR$/\1/p' $man | tr '\n' ' ')
+[ "$statuses" = '0 1 2 3 4 5 6 70 130 ' ] || fail "exit statuses of the manual: $statuses"
 sed -n 's/^\\fB\(\\-.*\)/\1/p' $man | sed 's/\\fR.*//; s/\\//g' | sort -u > told
 for verb in $(grep -v '^help$' verbs); do "$VWN" $verb --help | sed -n '/^Flags:/,$ s/^  \(--*[A-Za-z][a-z-]*\).*/\1/p'; done | sort -u | diff - told > differ ||
     fail "flags of the manual: $(cat differ)"

@@ -15,6 +15,9 @@ while [ $i -lt 30 ]; do echo "let a$i = nobody$i"; i=$((i + 1)); done > runs/bro
 
 expect 2 "$VWN" report runs/plain
 has err 'needs `-o FILE.html`'
+expect 2 "$VWN" report runs/plain --json -o -
+has err 'exclude each other'
+empty out
 expect 2 "$VWN" report runs/none -o page.html
 has err '`runs/none` is no run directory'
 [ ! -e page.html ] || fail "a report of nothing was written"

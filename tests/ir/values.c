@@ -11,7 +11,7 @@
 
 static bool near(double a, double b)
 {
-    return a == b || fabs(a - b) <= 1e-12 * fmax(1, fabs(b));
+    return a == b || (isfinite(b) && fabs(a - b) <= 1e-12 * fmax(1, fabs(b))); /* of what is infinite anything would be near */
 }
 
 /* ---- random numbers ---- */

@@ -327,7 +327,7 @@ static bool same_numbers(const Outcome *a, const Outcome *b)
 {
     bool same = a->n == b->n;
     for (int k = 0; same && k < a->n; k++)
-        same = a->v[k] == b->v[k] || fabs(a->v[k] - b->v[k]) <= 1e-12 * fmax(1, fabs(b->v[k])) ||
+        same = a->v[k] == b->v[k] || (isfinite(b->v[k]) && fabs(a->v[k] - b->v[k]) <= 1e-12 * fmax(1, fabs(b->v[k]))) ||
                (isnan(a->v[k]) && isnan(b->v[k]));
     return same;
 }

@@ -1,7 +1,8 @@
-# reach.sh - which tests run through which lines of the libraries, for runs of many faults: minutes to an hour.
+# reach.sh - which tests run through which lines of the libraries, for runs of many faults: minutes, or an hour for all tests.
 #
 # In:  reach.sh BUILD OUT [PATTERN]: a build whose tests were built, a folder to write into, the names of tests (all but those
-#      that build, measure or look at sources). VWN_REACH_JOBS, how many at a time (2).
+#      that build, measure or look at sources). VWN_REACH_JOBS, how many at a time (2); VWN_REACH_SECONDS, of processor time that a
+#      process of a test may take (60): with 5, tests that take longer are left out, and 150 that stay take four minutes.
 # Out: OUT/blocks, lines of a file, a line in which a block of code begins, and the tests that reach it with commas between them;
 #      OUT/seconds, each test that passes and its processor time. run.sh reads both, with VWN_REACHED=OUT. What is in OUT/bits is
 #      not run again.
@@ -48,7 +49,7 @@ done
 case $1 in */test_*) set -- "$out/bin/$(basename "$1")" ;; esac
 mkdir -p "scratch/$name"
 cd "scratch/$name"
-ulimit -t 60
+ulimit -t "${VWN_REACH_SECONDS:-60}"
 # shellcheck disable=SC2086
 env $settings VWN="$out/bin/vwn" VWN_REACH="$out/bits/$name" timeout -s KILL 240 "$@" > "$out/said/$name" 2>&1 < /dev/null
 { echo "status $?" && times; } > ended

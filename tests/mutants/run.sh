@@ -103,7 +103,8 @@ compile() {
         command=$(awk -v object="$object" '$2 == object { $1 = $2 = ""; print }' "$here/commands" |
             sed "s# -I$root # -I$tree #; s# -I$root/grammar # -I$tree/grammar #; s# -I$build/generated # -I$work/generated -I$build/generated #")
         target=objects/$(echo "$object" | tr / +)
-        eval "$command" -w -Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration \
+        # What a compiler calls wrong is no fault for tests to find; -w would keep it from that.
+        eval "$command" -Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration \
             -o '"$target"' -c '"$source"' 2> compile.err || return 1
         cmp -s "$target" "$build/$object" || same=0
     done
