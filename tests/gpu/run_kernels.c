@@ -245,6 +245,8 @@ static void note_place(Difference *d, uint32_t region, uint64_t at, double got, 
              region, (unsigned long long)at, g, w);
 }
 
+#define COARSE 0x1p-16 /* what is wanted in float32 was rounded to 16 digits, to be carried (record.c) */
+
 static void compare(Difference *d, uint32_t region, const CaseRegion *r, const char *got, const char *want)
 {
     uint64_t n = r->bytes / size_of(r->type);
@@ -252,10 +254,13 @@ static void compare(Difference *d, uint32_t region, const CaseRegion *r, const c
     for (uint64_t i = 0; i < n; i++) {
         double x = number(got, r->type, i), y = number(want, r->type, i);
         bool same = r->type == CASE_INTEGER ? !memcmp(got + 8 * i, want + 8 * i, 8) : x == y || (isnan(x) && isnan(y));
-        double e = same ? 0 : fabs(x - y);
-        if (!same && (r->type == CASE_INTEGER || !(e <= r->most))) /* or one is a number and the other none */
+        bool finite = isfinite(x) && isfinite(y);
+        double e = same || !finite ? 0 : fabs(x - y);
+        if (r->type == CASE_REAL && finite)
+            e = fmax(0, e - COARSE * fabs(y));
+        if (!same && (r->type == CASE_INTEGER || !finite || e > r->most))
             note_place(d, region, i, x, y);
-        if (isfinite(e) && r->type != CASE_INTEGER && e * d->most > d->worst * r->most) {
+        if (r->type != CASE_INTEGER && e > 0 && (d->worst <= 0 || e * d->most > d->worst * r->most)) {
             d->worst = e;
             d->most = r->most;
         }
