@@ -68,13 +68,15 @@ static Status ptx_build(Backend *b, const Plan *plan, Module **module, BuildRepo
         if (plan->kernel[i].grid.threads)
             buf_put(&text, plan->kernel[i].text, plan->kernel[i].length);
     *report = (BuildReport){.kernels = (int)plan->n_kernel};
-    char *ptx = nvrtc_ptx(text.s, arch, why);
-    if (ptx && of(b)->how.edit)
-        ptx = of(b)->how.edit(of(b)->how.user, ptx);
+    const PtxOptions *how = &of(b)->how;
+    char *ptx = how->instead ? strdup(how->instead) : nvrtc_ptx(text.s, arch, why);
     Module *m = NEW(b->ctx->program, Module);
     m->plan = plan;
     m->ptx = ptx ? ptx_module(ptx, why) : NULL;
-    free(ptx);
+    if (how->made)
+        *how->made = ptx;
+    else
+        free(ptx);
     snprintf(report->why, sizeof report->why, "%s", why);
     *module = m;
     return m->ptx ? ST_OK : failed(b, why);

@@ -15,9 +15,10 @@ bool ptx_possible(char why[512]);
 
 typedef struct PtxOptions {
     const Target *target;
-    /* The PTX of a module, for tests that change it: of malloc, what it is given is freed. NULL: nobody does. */
-    char *(*edit)(void *user, char *text);
-    void *user;
+    /* For tests that change the PTX of the one plan that is built: what is run instead of what NVRTC makes; and where that is left,
+     * of malloc. Each may be NULL. */
+    const char *instead;
+    char **made;
 } PtxOptions;
 Status backend_ptx_open(Ctx *ctx, const PtxOptions *how, Backend **out, char why[512]);
 void backend_ptx_seed(Backend *b, uint64_t seed); /* of the orders of what follows */

@@ -11,7 +11,8 @@
 
 #include "ptx.h"
 
-enum { LANES = 32, OPERANDS = 8, BARRIERS = 16, MAX_WARPS = 32 };
+/* Who touches shared memory: warps, and the boxes that each barrier counts. */
+enum { LANES = 32, OPERANDS = 8, BARRIERS = 16, MAX_WARPS = 32, MBARRIERS = 64, AGENTS = MAX_WARPS + MBARRIERS };
 #define ALL_LANES 0xffffffffu
 
 typedef struct Inst Inst;
@@ -108,7 +109,7 @@ typedef struct Box {
     int32_t at[PTX_RANK];
     uint32_t to, barrier;
     const Inst *by;
-    uint16_t warp;
+    uint16_t warp, agent;
 } Box;
 
 /* A product of a warpgroup that was begun, this warp's part. */
@@ -148,7 +149,7 @@ struct Warp {
     char *local;
     const PtxMemory *last; /* that was found */
     /* order (order.c): by warp, the last time of it that this one knows, and its last fence for copies */
-    uint32_t known[MAX_WARPS + 1], known_fence[MAX_WARPS + 1];
+    uint32_t known[AGENTS], known_fence[AGENTS];
     uint32_t synced; /* the last time when its threads met */
 };
 
@@ -156,17 +157,17 @@ typedef struct MBarrier {
     uint32_t at, count, pending;
     int64_t bytes;
     uint32_t phase;
-    uint32_t known[MAX_WARPS + 1], known_fence[MAX_WARPS + 1];
+    uint32_t known[AGENTS], known_fence[AGENTS];
     uint32_t made_by, made; /* warp; its time */
 } MBarrier;
 
 typedef struct Barrier {
     uint32_t arrived;  /* warps */
     int expected;      /* threads; 0: nobody is there */
-    uint32_t known[MAX_WARPS + 1], known_fence[MAX_WARPS + 1];
+    uint32_t known[AGENTS], known_fence[AGENTS];
 } Barrier;
 
-enum { MBARRIERS = 64, BOXES = 256 };
+enum { BOXES = 256 };
 struct Block {
     const Function *f;
     const PtxLaunch *launch;
@@ -182,7 +183,7 @@ struct Block {
     size_t n_mbarrier;
     Box box[BOXES];
     size_t n_box;
-    uint64_t random;
+    uint64_t random, steps;
     int late;  /* how copies and products are delayed */
     int apart; /* which of threads that went apart go on first */
     uint32_t free_registers;

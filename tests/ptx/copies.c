@@ -222,6 +222,7 @@ void box_begin(Warp *w, const Inst *i)
             x.at[d] = ((const int32_t *)(const void *)(w->file + b->f->list[i->at[OPERANDS - 1] + (uint32_t)d]))[lane];
         const uint32_t bytes = box_bytes(x.map);
         const MBarrier *m = barrier_at(w, i, barrier);
+        x.agent = (uint16_t)(MAX_WARPS + (m - b->mbarrier));
         barrier_known(w, i, m);
         if (m->made >= w->known_fence[m->made_by])
             fault(w, i, "a copy is told of a barrier that was made without a fence behind it");
@@ -273,7 +274,7 @@ void box_finish(Block *b, size_t which)
                 }
     memset(b->state + x.to, WRITTEN, box_bytes(m));
     barrier->bytes -= box_bytes(m);
-    barrier->known[MAX_WARPS] = b->now++;
+    barrier->known[x.agent] = b->now++;
     complete(b, barrier);
 }
 

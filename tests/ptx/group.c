@@ -80,42 +80,52 @@ static uint32_t place(const Matrix *m, bool turned, uint32_t own, uint32_t k)
     return at ^ (at >> 7 & 7) << 4;
 }
 
-/* Numbers first ... first + n - 1, sixteen terms of each; what is read is told, piece by piece. */
-static void gather(Warp *w, const Product *p, uint64_t descriptor, bool turned, uint32_t first, uint32_t n, Of *of, float (*to)[TERMS])
+/* The 16 bytes with these numbers: they have come when the product is asked for, and nobody writes them until it is done. */
+static void piece(Warp *w, const Product *p, uint32_t at, bool asked)
 {
     const Inst *i = p->inst;
-    Block *b = w->block;
-    const Matrix m = matrix_of(w, i, descriptor);
+    const uint8_t *state = w->block->state;
+    shared_check(w, i, at, 16, 16);
+    for (uint32_t q = at; q < at + 16; q++)
+        if (state[q] != WRITTEN)
+            fault(w, i, "byte %u of shared memory is multiplied, %s", q,
+                  state[q] == UNWRITTEN ? "which nobody wrote" : "to which a copy is under way");
+    order_product(w, i, at, 16, asked ? 0 : p->since);
+}
+
+/* Numbers first ... first + n - 1, sixteen terms of each. to: NULL when the product is asked for. */
+static void gather(Warp *w, const Product *p, uint64_t descriptor, bool turned, uint32_t first, uint32_t n, float (*to)[TERMS])
+{
+    Of *of = p->inst->bf16 ? number_brain : number_half;
+    const Matrix m = matrix_of(w, p->inst, descriptor);
     for (uint32_t r = 0; r < n; r++)
         for (uint32_t k = 0; k < TERMS; k++) {
             const uint32_t at = place(&m, turned, first + r, k);
             uint16_t x;
-            if (at % 16 == 0) {
-                shared_check(w, i, at, 16, 16);
-                for (uint32_t q = 0; q < 16; q++)
-                    if (b->state[at + q] != WRITTEN)
-                        fault(w, i, "byte %u of shared memory is multiplied, %s", at + q,
-                              b->state[at + q] == UNWRITTEN ? "which nobody wrote" : "to which a copy is under way");
-                order_product(w, i, at, 16, p->since);
-            }
-            memcpy(&x, b->shared + at, sizeof x);
+            if (at % 16 == 0)
+                piece(w, p, at, !to);
+            if (!to)
+                continue;
+            memcpy(&x, w->block->shared + at, sizeof x);
             to[r][k] = of(x);
         }
+}
+
+static void factors(Warp *w, const Product *p, float (*a)[TERMS], float (*b)[TERMS])
+{
+    const Inst *i = p->inst;
+    if (!i->held)
+        gather(w, p, p->a, i->at[6], ROWS * ((uint32_t)w->index % 4), ROWS, a);
+    gather(w, p, p->b, i->held ? i->at[6] : i->at[7], 0, i->n * 2, b);
 }
 
 static void product_finish(Warp *w, Product *p)
 {
     const Inst *i = p->inst;
-    const uint32_t *list = w->block->f->list;
-    Of *of = i->bf16 ? number_brain : number_half;
-    const uint32_t columns = i->n * 2, warp = (uint32_t)w->index % 4;
-    const bool turned_a = !i->held && i->at[6], turned_b = i->held ? i->at[6] : i->at[7];
     float a[ROWS][TERMS], b[MOST_COLUMNS][TERMS];
+    factors(w, p, a, b);
     if (i->held)
-        gather_a(w, list + i->at[1], of, TERMS, a);
-    else
-        gather(w, p, p->a, turned_a, ROWS * warp, ROWS, of, a);
-    gather(w, p, p->b, turned_b, 0, columns, of, b);
+        gather_a(w, w->block->f->list + i->at[1], i->bf16 ? number_brain : number_half, TERMS, a);
     for (uint32_t k = 0; k < i->n; k++)
         for (uint32_t l = 0; l < LANES; l++) {
             const float *x = a[l / 4 + k % 4 / 2 * 8], *y = b[k / 4 * 8 + l % 4 * 2 + k % 2];
@@ -175,7 +185,8 @@ void group_product(Warp *w, const Inst *i)
         fault(w, i, "a product of negated factors");
     same_for_all(w, i, x, y);
     Product *p = &w->product[w->n_product++];
-    *p = (Product){.inst = i, .a = x, .b = y, .more = *AT(uint32_t, 3) & 1, .group = w->groups, .since = b->now};
+    *p = (Product){.inst = i, .a = x, .b = y, .more = *AT(uint32_t, 3) & 1, .group = w->groups, .since = b->now++};
+    factors(w, p, NULL, NULL);
     if (b->late == AT_ONCE || (b->late == BY_CHANCE && chance(b, 2)))
         for (size_t k = 0; k < w->n_product; k++) /* in their order */
             if (!w->product[k].done)

@@ -3,8 +3,8 @@
  * In:  accesses, barriers.   Out: a fault where two accesses, one of which writes, have nothing between them that orders them.
  * The one idea: time goes on whenever somebody tells others what he did (a barrier, an arrival). Each cell of shared memory
  *      remembers the time of its last write and, by warp, of the last read; a warp knows of another what was before the
- *      last time that it learnt of. Copies by maps are one more, of whom warps learn by the barrier that counts their
- *      bytes; copies and products read only what was fenced for them.
+ *      last time that it learnt of. Copies by maps are others, one for each barrier, by which warps learn of
+ *      them; copies and products read only what was fenced for them.
  */
 #include "code.h"
 
@@ -38,7 +38,7 @@ void order_begin(Block *b)
     b->now++;
     for (int v = 0; v < b->n_warp; v++) {
         Warp *w = &b->warp[v];
-        for (int k = 0; k <= MAX_WARPS; k++)
+        for (int k = 0; k < AGENTS; k++)
             w->known[k] = b->now;
         memset(w->known_fence, 0, sizeof w->known_fence);
         w->synced = b->now;
@@ -50,7 +50,7 @@ void order_begin(Block *b)
 static void conflict(Warp *w, const Inst *i, uint32_t cell, const char *what, uint32_t warp, uint32_t lane)
 {
     const uint32_t grain = w->block->f->grain;
-    if (warp == MAX_WARPS)
+    if (warp >= MAX_WARPS)
         fault(w, i, "byte %u of shared memory %s by a map, and nothing is between", cell * grain, what);
     if (lane == MANY)
         fault(w, i, "byte %u of shared memory %s by warp %u, and nothing is between", cell * grain, what, warp);
@@ -93,9 +93,9 @@ void order_touch(Warp *w, const Inst *i, int lane, uint32_t at, uint32_t bytes, 
 static void read_for(Warp *w, const Inst *i, uint32_t c)
 {
     const Cell *x = &w->block->cell[c];
-    if (!x->written || x->warp == MAX_WARPS) {
-        if (x->written > w->known[MAX_WARPS])
-            conflict(w, i, c, "was written", MAX_WARPS, MANY);
+    if (!x->written || x->warp >= MAX_WARPS) {
+        if (x->written > w->known[x->warp])
+            conflict(w, i, c, "was written", x->warp, MANY);
         return;
     }
     if (!before(w, -1, x->written, x->warp, x->lane) && x->warp != w->index)
@@ -105,6 +105,7 @@ static void read_for(Warp *w, const Inst *i, uint32_t c)
               c * w->block->f->grain, x->warp * LANES + x->lane);
 }
 
+/* Asked for (since 0), or done: then nobody wrote it since. */
 void order_product(Warp *w, const Inst *i, uint32_t at, uint32_t bytes, uint32_t since)
 {
     Block *b = w->block;
@@ -112,9 +113,10 @@ void order_product(Warp *w, const Inst *i, uint32_t at, uint32_t bytes, uint32_t
     for (uint32_t c = at / grain; c <= (at + bytes - 1) / grain; c++) {
         Cell *x = &b->cell[c];
         uint32_t *reader = b->reader + (size_t)c * warps;
-        if (x->warp == w->index && x->written > since)
+        if (since && x->written > since)
             fault(w, i, "byte %u of shared memory was written while a product may read it", c * grain);
-        read_for(w, i, c);
+        if (!since)
+            read_for(w, i, c);
         if (!x->readers)
             memset(reader, 0, warps * sizeof *reader);
         x->readers = true;
@@ -135,7 +137,7 @@ void order_box(Block *b, const Box *x, uint32_t at, uint32_t bytes)
         for (uint32_t v = 0; cell->readers && v < warps; v++)
             if (reader[v] && v != x->warp && reader[v] >> TIME > w->known[v])
                 conflict(w, x->by, c, "was read", v, reader[v] & MANY);
-        *cell = (Cell){b->now, MAX_WARPS, MANY, false};
+        *cell = (Cell){b->now, (uint8_t)x->agent, MANY, false};
     }
 }
 
@@ -143,7 +145,7 @@ void order_leave(Warp *w, uint32_t *known, uint32_t *known_fence)
 {
     Block *b = w->block;
     w->known[w->index] = b->now++;
-    for (int k = 0; k <= MAX_WARPS; k++) {
+    for (int k = 0; k < AGENTS; k++) {
         known[k] = w->known[k] > known[k] ? w->known[k] : known[k];
         known_fence[k] = w->known_fence[k] > known_fence[k] ? w->known_fence[k] : known_fence[k];
     }
@@ -151,7 +153,7 @@ void order_leave(Warp *w, uint32_t *known, uint32_t *known_fence)
 
 void order_learn(Warp *w, const uint32_t *known, const uint32_t *known_fence)
 {
-    for (int k = 0; k <= MAX_WARPS; k++) {
+    for (int k = 0; k < AGENTS; k++) {
         w->known[k] = w->known[k] > known[k] ? w->known[k] : known[k];
         w->known_fence[k] = w->known_fence[k] > known_fence[k] ? w->known_fence[k] : known_fence[k];
     }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum SymbolKind { SYM_REGISTERS, SYM_PARAMETER, SYM_SHARED, SYM_LOCAL } SymbolKind;
+typedef enum SymbolKind { SYM_REGISTERS, SYM_PARAMETER, SYM_SHARED, SYM_LOCAL, SYM_PASSED } SymbolKind;
 typedef struct Symbol {
     const char *name;
     uint32_t length, at, bytes, align, n; /* n: registers name0 ...; 0: one, of this name */
@@ -19,8 +19,17 @@ typedef struct Label {
     uint32_t length, at;
 } Label;
 
+/* A function that is called: its body is read again at every call, in the place of the call. */
+enum { PASSED = 48 };
+typedef struct Called {
+    const char *name, *body;
+    uint32_t length, line, n;
+    Symbol passed[PASSED]; /* the result first, when there is one */
+    bool result;
+} Called;
+
 typedef struct Parser {
-    const char *p, *begin;
+    const char *p;
     uint32_t line;
     char *why;
     jmp_buf out;
@@ -30,6 +39,9 @@ typedef struct Parser {
     Label *label, *branch; /* of the scopes that are open; branches without a place yet */
     Arg *arg;
     Opcode *opcode;
+    Called *called;
+    uint32_t depth; /* of calls */
+    size_t n_called, room_called;
     size_t n_symbol, n_label, n_branch, n_arg, n_opcode;
     size_t room_symbol, room_label, room_branch, room_arg, room_opcode;
     size_t room_code, room_list, room_constant, room_function, room_parameter;
@@ -206,6 +218,7 @@ static Arg named(Parser *p, const char *name, uint32_t n)
     }
     a.kind = ARG_NUMBER;
     a.number = s->at;
+    a.passed = s->kind == SYM_PASSED;
     if (s->kind == SYM_SHARED && s->outside) { /* behind the block's own, aligned as it asks for and no better */
         if (!p->f->dynamic) {
             p->f->dynamic = (p->f->shared + s->align - 1) / s->align * s->align;
@@ -377,6 +390,8 @@ static void place(Parser *p, Inst *i, const Row *row, int k, const Arg *a)
         i->shift = row->form[k] == 'M' || (int64_t)a->number ? (int64_t)a->number : i->shift;
         if (a->based && a->bytes == 4)
             i->mods |= 1ull << 63;
+        if (a->passed) /* what is passed to a function lies in the thread's own memory */
+            i->mods = (i->mods & ~(1ull << MOD_param)) | 1ull << MOD_local;
         break;
     case 'i':
         if (a->kind != ARG_NUMBER)
@@ -424,6 +439,11 @@ static void instruction(Parser *p, const char *text, uint32_t n, int32_t guard, 
     *i = (Inst){.run = row->run, .mods = o->mods, .kind = (uint8_t)row->kind, .guard = guard, .negated = negated,
                 .line = line, .name = row->name, .bytes = (uint8_t)ptx_type_bytes(row->type),
                 .bf16 = !strncmp(row->type, "bf16", 4), .sign = row->type[0] == 's'};
+    if (row->kind == EXIT && p->depth && row->name[0] == 'r') { /* back to behind the call */
+        i->kind = BRANCH;
+        *PUSH(p->branch, p->n_branch, p->room_branch) = (Label){" back", 5, (uint32_t)p->f->n_code - 1};
+        return;
+    }
     if (row->kind == BRANCH) {
         Label *b = PUSH(p->branch, p->n_branch, p->room_branch);
         if (a[0].kind != ARG_NAME)
@@ -535,6 +555,71 @@ static void resolve(Parser *p, size_t labels, size_t branches)
     p->n_label = labels;
 }
 
+/* One of the lists of a call: names of what is passed. */
+static void pass(Parser *p, const Called *c, uint32_t *k)
+{
+    while (!is(p, ")")) {
+        uint32_t n, number;
+        const char *name = word(p, &n);
+        const Symbol *from = find(p, name, n, &number);
+        if (!from || from->kind != SYM_PASSED || *k == c->n || from->bytes != c->passed[*k].bytes)
+            wrong(p, "something else is passed than `%.*s` takes", (int)c->length, c->name);
+        const uint32_t at = from->at;
+        Symbol *s = PUSH(p->symbol, p->n_symbol, p->room_symbol);
+        *s = c->passed[(*k)++];
+        s->at = at;
+        is(p, ",");
+    }
+}
+
+/* The name of a function stands between what it gives and what it takes. */
+static const Called *called(Parser *p)
+{
+    uint32_t n;
+    const char *at = p->p, *name;
+    if (is(p, "("))
+        p->p += strcspn(p->p, ")") + 1;
+    is(p, ",");
+    name = word(p, &n);
+    p->p = at;
+    for (size_t i = 0; i < p->n_called; i++)
+        if (p->called[i].length == n && !memcmp(p->called[i].name, name, n))
+            return &p->called[i];
+    wrong(p, "a call of `%.*s`", (int)n, name);
+}
+
+static void call(Parser *p)
+{
+    enum { DEEP = 8 };
+    const size_t symbols = p->n_symbol, labels = p->n_label, branches = p->n_branch;
+    const Called *c = called(p);
+    uint32_t n, k = 0;
+    if (c->result) {
+        want(p, "(");
+        pass(p, c, &k);
+        want(p, ",");
+    }
+    word(p, &n);
+    if (is(p, ",")) {
+        want(p, "(");
+        pass(p, c, &k);
+    }
+    want(p, ";");
+    if (k != c->n || ++p->depth > DEEP)
+        wrong(p, "a call of `%.*s` passes %u, or calls itself", (int)c->length, c->name, k);
+    const char *behind = p->p;
+    const uint32_t line = p->line;
+    p->p = c->body;
+    p->line = c->line;
+    body(p);
+    *PUSH(p->label, p->n_label, p->room_label) = (Label){" back", 5, (uint32_t)p->f->n_code};
+    resolve(p, labels, branches);
+    p->depth--;
+    p->n_symbol = symbols;
+    p->p = behind;
+    p->line = line;
+}
+
 static void guarded(Parser *p)
 {
     uint32_t n;
@@ -560,10 +645,15 @@ static void statement(Parser *p)
     } else if (same(name, n, ".shared") || same(name, n, ".local")) {
         const bool shared = name[1] == 's';
         Symbol *s = variable(p, shared ? SYM_SHARED : SYM_LOCAL);
-        if (s->outside || (shared && p->f->dynamic))
-            wrong(p, "a variable without a size, or behind the first use of what has none");
+        if (s->outside || (shared && (p->f->dynamic || p->depth)))
+            wrong(p, "a variable without a size, behind the first use of what has none, or a called function's");
         set_apart(s, shared ? &p->f->shared : &p->f->local);
         want(p, ";");
+    } else if (same(name, n, ".param")) {
+        set_apart(variable(p, SYM_PASSED), &p->f->local);
+        want(p, ";");
+    } else if (same(name, n, "call.uni") || same(name, n, "call")) {
+        call(p);
     } else if (same(name, n, ".pragma")) {
         p->p += strcspn(p->p, ";");
         want(p, ";");
@@ -626,14 +716,69 @@ static void entry(Parser *p)
     p->n_symbol = symbols;
 }
 
+/* The head of a function; its body is skipped. */
+static void function(Parser *p, bool keep)
+{
+    Called c = {0};
+    const size_t symbols = p->n_symbol;
+    c.result = is(p, "(");
+    if (c.result) {
+        want(p, ".param");
+        c.passed[c.n++] = *variable(p, SYM_PASSED);
+        want(p, ")");
+    }
+    c.name = word(p, &c.length);
+    if (is(p, "(") && !is(p, ")")) {
+        do {
+            want(p, ".param");
+            if (c.n == PASSED)
+                wrong(p, "a function takes too much");
+            c.passed[c.n++] = *variable(p, SYM_PASSED);
+        } while (is(p, ","));
+        want(p, ")");
+    }
+    p->n_symbol = symbols;
+    if (is(p, ";")) /* it comes later */
+        return;
+    want(p, "{");
+    c.body = p->p;
+    c.line = p->line;
+    if (keep)
+        *PUSH(p->called, p->n_called, p->room_called) = c;
+    for (int open = 1; open > 0; p->p++) {
+        if (!*p->p)
+            wrong(p, "the text is cut off");
+        open += (*p->p == '{') - (*p->p == '}');
+        p->line += *p->p == '\n';
+    }
+}
+
+/* Functions may stand behind what calls them. */
+static void functions(Parser *p)
+{
+    const char *begin = p->p;
+    for (const char *at = begin; (at = strstr(at, "\n.func ")); at++) {
+        p->line = 2;
+        for (const char *q = begin; q < at; q++)
+            p->line += *q == '\n';
+        p->p = at + 7;
+        function(p, true);
+    }
+    p->p = begin;
+    p->line = 1;
+}
+
 static void module(Parser *p)
 {
+    functions(p);
     for (skip(p); *p->p; skip(p)) {
         if (is(p, ".version") || is(p, ".target") || is(p, ".address_size")) {
             p->p += strcspn(p->p, "\n");
         } else if (is(p, ".extern .shared")) {
             variable(p, SYM_SHARED);
             want(p, ";");
+        } else if (is(p, ".func")) {
+            function(p, false);
         } else if (is(p, ".visible .entry")) {
             entry(p);
         } else {
@@ -647,7 +792,7 @@ PtxModule *ptx_module(const char *text, char why[PTX_WHY])
     Parser p = {.line = 1, .why = why};
     p.m = calloc(1, sizeof *p.m);
     p.m->text = strdup(text);
-    p.p = p.begin = p.m->text;
+    p.p = p.m->text;
     PtxModule *volatile m = p.m;
     if (setjmp(p.out)) {
         ptx_free(m);
@@ -660,6 +805,7 @@ PtxModule *ptx_module(const char *text, char why[PTX_WHY])
     free(p.branch);
     free(p.arg);
     free(p.opcode);
+    free(p.called);
     return m;
 }
 

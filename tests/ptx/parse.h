@@ -11,6 +11,7 @@ typedef enum ArgKind { ARG_REGISTER, ARG_NUMBER, ARG_ADDRESS, ARG_LIST, ARG_NAME
 typedef struct Arg {
     ArgKind kind;
     uint32_t at, bytes;   /* of a register or the base of an address: offset, bytes of a lane (0: a predicate) */
+    bool passed;          /* an address of what is passed to a function */
     bool based;           /* an address with a register */
     uint64_t number;      /* or the shift of an address */
     uint32_t first, n;    /* of a list, in Parser.arg */

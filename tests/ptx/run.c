@@ -355,7 +355,9 @@ static void stuck(Block *b)
 
 static void run_block(Block *b)
 {
+    enum { MOST_STEPS = 1 << 24 }; /* of all its warps: some hundred times what the longest takes */
     begin(b);
+    b->steps = 0;
     for (;;) {
         int able[MAX_WARPS], n = 0, left = 0;
         for (int v = 0; v < b->n_warp; v++) {
@@ -375,7 +377,10 @@ static void run_block(Block *b)
             continue;
         }
         Warp *w = &b->warp[able[chance(b, (uint32_t)n)]];
-        turn(w, choose(w), 64 + (int)chance(b, 1024));
+        const int steps = 64 + (int)chance(b, 1024);
+        if ((b->steps += (uint64_t)steps) > MOST_STEPS)
+            fault(w, &b->f->code[w->piece[0].at], "the block does not come to an end");
+        turn(w, choose(w), steps);
     }
 }
 
