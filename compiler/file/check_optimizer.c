@@ -9,21 +9,27 @@
 #include <float.h>
 #include <math.h>
 
+/* `*` is any text. What stood before the last star is settled: no text of which it could stand later fits better. */
 static bool glob(const char *p, const char *s)
 {
-    for (; *p; p++, s++) {
+    const char *star = NULL, *from = NULL;
+    while (*s) {
         if (*p == '*') {
-            for (;; s++) {
-                if (glob(p + 1, s))
-                    return true;
-                if (!*s)
-                    return false;
-            }
-        }
-        if (*p != *s)
+            star = ++p;
+            from = s;
+        } else if (*p == *s) {
+            p++;
+            s++;
+        } else if (star) {
+            p = star;
+            s = ++from;
+        } else {
             return false;
+        }
     }
-    return !*s;
+    while (*p == '*')
+        p++;
+    return !*p;
 }
 
 /* Whether some file puts weights into a group of that name: `group = NAME` or `group : name = NAME`. */

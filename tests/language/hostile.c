@@ -8,8 +8,13 @@
     "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet n = rms_norm(eps = 1e-6)\n"
 #define MODEL(width, body)                                                                                    \
     "model m {\n context = 16\n width = " width "\n mask = causal\n init = normal(std = 0.02)\n"             \
-    " out_init = zeros\n pre_norm = n\n connection = residual()\n embed tokens { vocab = 32 }\n" body         \
+    " out_init = zeros\n pre_norm = n\n connection = residual()\n embed tokens { vocab = 256 }\n" body         \
     "\n head lm { norm = n }\n}\n"
+#define TRAIN(rules)                                                                                          \
+    "train {\n data = text_file(\"t.txt\")\n tokenizer = bytes()\n batch = 1 seqs\n length = 1 steps\n seed = 1\n"   \
+    " precision = fp32\n optimizer sgd {\n lr = 0.1\n momentum = 0\n weight_decay = 0\n" rules "\n }\n}\n"
+#define GROW(let) "grow g {\n when = step >= 1\n let F = " let "\n fill { entry = copy, exit = split }\n check alive(none)\n}\n"
+#define TEN(text) text text text text text text text text text text
 #define BLOCK(body) HEAD "block b()(x: [.., D]) -> [.., D] {\n" body "\n}\n" MODEL("64", "b")
 
 typedef struct Case {
@@ -47,6 +52,24 @@ static const Case cases[] = {
     {"a let of itself", HEAD "let a = a + 1\n" MODEL("a", "linear { out = 4 }"), "E0109"},
     {"a circle of lets", HEAD "let a = c\nlet c = d\nlet d = a\n" MODEL("a", "linear { out = 4 }"), "E0109"},
     {"an empty file", "", NULL},
+    {"10^12 rows of nothing", BLOCK("param W : [0, 1e12] = zeros\nreturn x + sum(W)"), NULL},
+    {"nothing, 10^12 times", BLOCK("return x + sum(repeat(slice(x, from = 1, count = 0, axis = -1), 1e12))"), NULL},
+    {"nothing, 10^18 times", BLOCK("y = slice(x, from = 1, count = 0, axis = -1)\nreturn x + sum(repeat(repeat(y, 1e9), 1e9))"), "E0008"},
+    {"10^12 classes of nothing", BLOCK("return x + sum(one_hot(arange(0), 1e12))"), NULL},
+    {"products over nothing", BLOCK("param W : [64, 0] = zeros\nparam V : [0, 64] = zeros\nfor i in 1..9000 { x = x + (x @ W) @ V }\nreturn x"), NULL},
+    {"coordinates one by one", BLOCK("param W : [64, 1] = zeros\nfor i in 1..9000 { x = x + x @ W }\nreturn x"), NULL},
+    {"experts that are alone",
+     HEAD MODEL("8", "for a in 1..300 { moe { experts = 1, active = 1, hidden = 4, activation = gelu, scores = softmax, normalize = true, balance = 0 } }"),
+     NULL},
+    {"stars that freeze, behind each other",
+     HEAD MODEL("8", "for aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa in 1..9 { ffn { hidden = 4, activation = gelu } }")
+         TRAIN(" group \"*" TEN("a*") TEN("a*") TEN("a*") "down.W\" { frozen = true }\n group \"" TEN("*") TEN("*") TEN("*") "f" TEN("*") "W\" { frozen = true }"),
+     NULL},
+    {"growth out of nothing, frozen",
+     HEAD "let F = 0\n" MODEL("8", "for a in 1..100 { ffn { hidden = F, activation = gelu } }") TRAIN(" group \"*\" { frozen = true }")
+         "grow g {\n when = step >= 1\n let F = 4\n fill { entry = normal(std = 1), exit = zeros }\n check alive(none)\n}\n",
+     NULL},
+    {"copies of one coordinate, 10^5 of them", HEAD "let F = 1\n" MODEL("8", "ffn { hidden = F, activation = gelu }") TRAIN("") GROW("100_000"), "E0008"},
 };
 
 /* Work is what arenas gave out, which no machine changes: half a gigabyte is a second of it. */

@@ -5,6 +5,8 @@
  */
 #include "generate.h"
 
+#include "compiler/front/attribute.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,25 +156,60 @@ const char *axis_other(Writer *w, Arena *arena, const Axis *a)
 
 /* ---- sweeps ---- */
 
+static bool is_let(const Axis *a)
+{
+    return strcmp(a->node, "let") == 0;
+}
+
+/* Whether a value names a let of its file, which the file of a sweep does not see. */
+static bool names_let(const char *value, const Axis *axis, size_t n)
+{
+    for (const char *at = value; *at;) {
+        size_t size = 0;
+        while (isalnum((unsigned char)at[size]) || at[size] == '_')
+            size++;
+        for (size_t i = 0; i < n && size; i++)
+            if (is_let(&axis[i]) && strlen(axis[i].name) == size && !strncmp(axis[i].name, at, size))
+                return true;
+        at += size + !size;
+    }
+    return false;
+}
+
+/* The first row of the table of attributes, from this one on, that the text has: each row has its turn. */
+static const Axis *of_table(const Axis *axis, size_t n, size_t from)
+{
+    for (size_t r = 0; r < attribute_count(); r++) {
+        const AttributeRow *row = attribute_at((from + r) % attribute_count());
+        for (size_t i = 0; i < n; i++)
+            if (!strcmp(axis[i].node, row->node) && !strcmp(axis[i].name, row->name))
+                return &axis[i];
+    }
+    return &axis[0];
+}
+
 char *generate_sweep(Arena *arena, uint64_t seed, const char *text, const char *of, size_t *n, Axis varied[AXES_MOST])
 {
     Writer w = {.b = buf_new(arena), .state = (seed + 3) * 0x9e3779b97f4a7c15u};
     Axis *axis;
-    size_t all = text_axes(arena, text, &axis), most = one_in(&w, 3) ? 2 : 1, points = 1;
-    roll(&w, 2);
+    size_t all = text_axes(arena, text, &axis), most = 1 + roll(&w, AXES_MOST), points = 1;
+    size_t row = roll(&w, (uint32_t)attribute_count());
     *n = 0;
-    buf_printf(&w.b, "edition = 1\nimport \"%s\" as made\n\nsweep sizes {\n  of = made\n  vary {\n", of);
+    buf_printf(&w.b, "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nimport \"std/growable\"\n"
+                    "import \"std/vision\"\nimport \"%s\" as made\n\nsweep sizes {\n  of = made\n  vary {\n", of);
     for (size_t k = 0; k < 90 && *n < most && all; k++) {
-        const Axis *a = &axis[roll(&w, (uint32_t)all)];
-        bool taken = k < 60 && (*a->node == 0 || *a->node == 'l') != (k % 20 > 15); /* rows of the table of attributes first */
+        bool next = k < 2; /* the table's; then mostly others of it */
+        const Axis *a = next ? of_table(axis, all, row + k * attribute_count() / 2) : &axis[roll(&w, (uint32_t)all)];
+        bool taken = !next && k < 60 && (*a->node == 0 || is_let(a)) != (k % 20 > 15);
         for (size_t i = 0; i < *n; i++)
             taken = taken || strcmp(varied[i].path, a->path) == 0;
-        const char *other = taken ? NULL : axis_other(&w, arena, a);
-        if (taken || (a->node[0] == 'l' && !other))
+        const char *other = taken || points > 2 ? NULL : axis_other(&w, arena, a);
+        bool alone = names_let(a->value, axis, all);
+        if (taken || ((is_let(a) || alone) && !other))
             continue;
         varied[(*n)++] = *a;
-        points *= other ? 2 : 1;
-        buf_printf(&w.b, other ? "    %s = [%s, %s]\n" : "    %s = [%s]\n", a->path, a->value, other);
+        points *= other && !alone ? 2 : 1;
+        buf_printf(&w.b, "    %s = [%s%s%s]\n", a->path, alone ? "" : a->value, other && !alone ? ", " : "", other ? other : "");
     }
     if (*n == 0)
         return NULL;

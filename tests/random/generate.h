@@ -65,7 +65,7 @@ typedef struct Axis {
     const char *path, *node, *name, *value; /* node: in the table of attributes, "let", or "" of a block */
     Piece at;                               /* of the value */
 } Axis;
-enum { AXES_MOST = 2 };
+enum { AXES_MOST = 4 };
 size_t text_axes(Arena *arena, const char *text, Axis **out);
 /* A second value of the kind that it has, or NULL. */
 const char *axis_other(Writer *w, Arena *arena, const Axis *a);
