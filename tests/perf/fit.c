@@ -76,6 +76,7 @@ static Gpu true_one(void)
     g.issue = 2.9;
     g.together = 2.9;
     g.beyond = 3.5;
+    g.uncovered = 0.8;
     g.ramp = 3.1e-6;
     g.product_rate = 1.15;
     g.product_half = 22;
@@ -123,7 +124,7 @@ static void truths(double of[FIT_CONSTANTS])
 {
     const Gpu g = true_one();
     const double t[] = {g.copy,   g.l2,   g.reached,      g.issue,        g.together,
-                        g.beyond, g.ramp, g.product_rate, g.product_half, g.product_end};
+                        g.beyond, g.uncovered, g.ramp, g.product_rate, g.product_half, g.product_end};
     memcpy(of, t, sizeof t);
 }
 

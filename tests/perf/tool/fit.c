@@ -13,6 +13,7 @@ static const struct {
                               {"issue", offsetof(Gpu, issue)},
                               {"together", offsetof(Gpu, together)},
                               {"beyond", offsetof(Gpu, beyond)},
+                              {"uncovered", offsetof(Gpu, uncovered)},
                               {"ramp", offsetof(Gpu, ramp)},
                               {"product_rate", offsetof(Gpu, product_rate)},
                               {"product_half", offsetof(Gpu, product_half)},

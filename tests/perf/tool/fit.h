@@ -21,7 +21,7 @@ typedef struct FitKernel {
         after; /* predicted with the constants of the table, and with those that were fitted */
 } FitKernel;
 
-enum { FIT_CONSTANTS = 10 };
+enum { FIT_CONSTANTS = 11 };
 typedef struct FitConstant {
     const char *name;
     double before, value;

@@ -21,8 +21,8 @@
  *     recorded graph saves of it nobody has measured here.
  * l2: gpu-l2-cache of github.com/te42kyfo/gpu-benches, results for 10 to 30 MB: 5.4 TB/s of A100
  *     80GB, 6.9 of H100 PCIe with 114 multiprocessors; of H100 SXM and H200 as many each.
- * issue: assumed, 2.4 of 4. together, beyond: fitted to FlashAttention-2 and 3 with it, product_*:
- *     to cuBLAS on an H100, as published (tests/perf/published.c).
+ * issue: assumed, 2.4 of 4. together, beyond, uncovered: fitted to FlashAttention-2 and 3 with it,
+ *     product_*: to cuBLAS on an H100, as published (tests/perf/published.c).
  * latency: Luo et al.; global, what no block of a kernel has read before, is assumed to take 560 to
  *     700 cycles under load (478 measured without).
  * Assumed besides: clocks under load (below those of datasheets), and of a B200 all but the above:
@@ -31,8 +31,8 @@
 #include "gpu.h"
 
 #define FITTED                                                                                     \
-    .issue = 2.4, .together = 2.6, .beyond = 5, .product_rate = 1.08, .product_half = 30,          \
-    .product_end = 1.5e-6, .launch = 2.1e-6
+    .issue = 2.4, .together = 2.6, .beyond = 4, .uncovered = 0.7, .product_rate = 1.08,              \
+    .product_half = 30, .product_end = 1.5e-6, .launch = 2.1e-6
 #define UNITS(fma, fp64, tensor)                                                                   \
     .lanes = {[UNIT_FMA] = fma,   [UNIT_IMAD] = 64, [UNIT_ALU] = 64,       [UNIT_XU] = 16,         \
               [UNIT_FP64] = fp64, [UNIT_LSU] = 32,  [UNIT_TENSOR] = tensor}

@@ -29,6 +29,8 @@ typedef struct Gpu {
                                      predicted to do more */
     double issue;                 /* instructions of a multiprocessor in a cycle, of 4 */
     double together, beyond;      /* exponents of the two norms by which limits join: perf.h */
+    double uncovered;             /* part of a block's waiting that others' work does not cover,
+                                     by their number */
     double ramp;                  /* seconds in which a kernel begins and ends, whatever it does */
     double launch; /* seconds from the end of a kernel to the beginning of the next */
     /* of the library's products (perf_product.c): the rate of a tile of 128 x 256 by `reached`;

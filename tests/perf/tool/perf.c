@@ -97,7 +97,7 @@ static double joined(const Gpu *gpu, const Perf *p, double blocks, const double 
     const double beyond[] = {perf_norm(of, LIMIT_MEMORY, gpu->together), of[LIMIT_MEMORY],
                              of[LIMIT_CACHE]};
     return fmax(perf_norm(beyond, COUNT_OF(beyond), gpu->beyond) +
-                    waiting(gpu, p) / gpu->clock / each,
+                    gpu->uncovered * waiting(gpu, p) / gpu->clock / each,
                 of[LIMIT_LATENCY]);
 }
 

@@ -8,8 +8,8 @@
  * second limit that is nearly as great slows down, since warps wait for both). The result joins by
  * a norm of a greater exponent with what is asked of memory, at the rate of a copy, and of the
  * second-level cache: these go on by themselves. To that comes what a block waits for beyond its
- * busiest unit, by the number of blocks of a multiprocessor, each of which has the others' work
- * meanwhile; and no wave is shorter than a block that has nobody beside it: its warps go on in the
+ * busiest unit, by the number of blocks of a multiprocessor, as far as the others' work does not
+ * cover it; and no wave is shorter than a block that has nobody beside it: its warps go on in the
  * order of time, each waits for what it reads, and they share four schedulers and their parts of
  * the units. A last wave of a few blocks costs what it costs. Groups of warps that give registers
  * to others have together what the block began with, which is what the machine code says: so many
