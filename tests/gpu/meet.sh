@@ -21,6 +21,7 @@ root=$(cd "$here/../.." && pwd)
 folder=${MEET_FOLDER:-$root/scratch_gpu}
 small=${MEET_SMALL:-}
 patience=${MEET_PATIENCE:-1}
+processes=0
 status=0
 LC_ALL=C
 export LC_ALL
@@ -40,6 +41,7 @@ limited() {
     left=$((part_until - $(now)))
     [ "$left" -ge 1 ] || return 124
     [ "$most" -le "$left" ] || most=$left
+    processes=$((processes + 1))
     timeout -k 5 "$most" "$@"
 }
 
@@ -55,6 +57,7 @@ part() {
         [ $status -ne 0 ] || status=1
         return
     fi
+    processes=0
     said=$work/said.$1
     : > "$said"
     "$3" 2> "$said"
@@ -62,8 +65,8 @@ part() {
     { echo "==== $1: what was said" && tail -c 200000 "$said"; } 2> /dev/null >> "$log"
     seconds=$(($(now) - part_began))
     if [ $got -eq 0 ]; then
-        line "{\"part\":\"$1\",\"ok\":true,\"seconds\":$seconds}"
-        echo "$1: ok, $seconds s"
+        line "{\"part\":\"$1\",\"ok\":true,\"seconds\":$seconds,\"processes\":$processes}"
+        echo "$1: ok, $seconds s, $processes processes"
     else
         line "{\"part\":\"$1\",\"ok\":false,\"seconds\":$seconds,\"status\":$got,\"said\":\"$(text "$said")\"}"
         echo "$1: NOT OK ($got), $seconds s: $(text "$said" 200)"
@@ -114,7 +117,9 @@ begin() {
     work=$(mktemp -d "${TMPDIR:-/tmp}/vwn_meet.XXXXXX") || exit 2
     trap 'rm -rf "$work"' EXIT
     trap 'exit 130' INT TERM
-    PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:/usr/local/cuda/bin:/opt/nvidia/nsight-compute
+    for at in "${CUDA_HOME:-/usr/local/cuda}/bin" /usr/local/cuda/bin /usr/local/cuda/compute-sanitizer /opt/nvidia/nsight-compute/*; do
+        [ ! -d "$at" ] || PATH=$PATH:$at
+    done
     VWN_CACHE=$work/cache
     export PATH VWN_CACHE
     cp "$folder"/vwn "$folder"/run_kernels "$folder"/rates "$work" 2> /dev/null

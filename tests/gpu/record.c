@@ -193,14 +193,15 @@ static double farthest(const CaseRegion *r, const char *x, const char *y)
     return most;
 }
 
-/* Of the largest number of a region: a number of 16 bits may be the next one; what is computed of such a number inside
- * of a kernel may differ by as much; of float32 the 16th digit, which is the last that is carried. */
+/* Of the largest number of a region: one of 16 bits may be the next one or that behind it, since what it is made of may have been;
+ * what is computed of such a number inside of a kernel may differ by half of that; of float32 a unit of the 16 digits that are
+ * carried. */
 static double share_of(const PlanKernel *k, uint32_t type)
 {
-    if (type == CASE_REAL && !strstr(k->text, "bf16") && !strstr(k->text, "fp16"))
-        return 0x1p-16;
-    bool fp16 = type == CASE_FP16 || (type == CASE_REAL && !strstr(k->text, "bf16"));
-    return fp16 ? 0x1p-10 : 0x1p-7;
+    bool bf16 = type == CASE_BF16 || (type == CASE_REAL && strstr(k->text, "bf16"));
+    bool fp16 = type == CASE_FP16 || (type == CASE_REAL && strstr(k->text, "fp16"));
+    double next = bf16 ? 0x1p-7 : fp16 ? 0x1p-10 : 0x1p-16;
+    return type == CASE_REAL ? next : 2 * next;
 }
 
 enum { NOISES = 8 }; /* of what last bits were seen to change */

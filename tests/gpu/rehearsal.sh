@@ -35,6 +35,8 @@ done
 [ "$(count '"same_bits":.*"ok":true')" -eq 2 ] || fail "$(grep same "$lines")"
 [ "$(count '"bench":"[a-z0-9-]*","result":{.*"kernels":\[')" -eq 1 ] || fail "benches: $(grep -c bench "$lines")"
 has "$lines" '"doctor":"vwn: '
+has "$lines" "\"wrong\":0,\"ended\":0,"
+grep -q "\"processes\":1,\"launches\":$kernels,\"bytes\":[1-9]" "$lines" || fail "launches are not counted"
 
 # ---- the second call; what comes back becomes tables ----
 mv back first
@@ -91,6 +93,7 @@ grep "\"kernel\":\"$(name "$wrong")\".*\"good\":false.*\"wrong\":1,\"places\":\[
 grep -q "\"kernel\":\"$(name "$hangs")\",\"good\":false,\"ended\":\"it hangs" "$lines" || fail "the kernel that hangs is not told"
 grep -q "\"kernel\":\"$(name "$loses")\",\"good\":false,\"ended\":\".*computing: " "$lines" || fail "the kernel that loses the device is not told"
 has "$lines" '"wrong":1,"ended":2,'
+grep -q "\"processes\":3,\"launches\":$kernels," "$lines" || fail "one process for each kernel that ends one, and one more"
 [ "$(count '"checked":.*checked with')" -eq 6 ] || fail "checkers: $(grep checked "$lines")"
 expect 3 sh "$meet" facts back
 [ "$(grep -c "^[0-9]* [0-9]* k_.* numbers, \|^53 [0-9]* k_.* ended: " results/*-wrong.txt)" -eq 3 ] || fail "$(cat results/*-wrong.txt)"

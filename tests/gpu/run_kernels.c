@@ -7,7 +7,8 @@
  *      case may take (15). --one: a single case, in this process, for a checker of memory.
  * Out: lines of JSON, appended to FILE (stdout) after each case: {case, number, kernel, where, good, numbers, worst, most}, of a
  *      wrong one the first places with what was got and wanted, of one that did not come to its end how it ended; at last
- *      {part: "kernels", cases, compared, wrong, ended}. In the folder WRONG each such case as a file of cases.h, behind what
+ *      {part: "kernels", cases, compared, wrong, ended,
+ *      seconds, processes, launches, bytes that were copied}. In the folder WRONG each such case as a file of cases.h, behind what
  *      was wanted what was got, and `list`, a line `case number kernel` each. On stdout what is wrong and a sentence at the end.
  * Status 3: a kernel is wrong or ended, or cases were left out; 4: there is no GPU that they could run on.
  * The one idea: a process of its own launches; when it hangs or its device is lost, it is ended and the next one goes on behind
@@ -52,7 +53,8 @@ static struct {
     char *item[ITEMS];
     int cases[ITEMS]; /* of each item */
     int n_item;
-    int compared, bad, ended;
+    int compared, bad, ended, processes;
+    double bytes; /* up and down */
 } all = {.each = 15};
 
 static double now(void)
@@ -205,6 +207,7 @@ static void keep_case(const Case *c, const char *item, int number, char *const *
 
 typedef struct Difference {
     int64_t numbers, wrong; /* that were compared; that differ by more than they may */
+    uint64_t bytes;         /* that were copied, up and down */
     double worst, most;     /* where a number is farthest from what was wanted, as a share of what it may be */
     char places[LINE / 2];
     int n_places;
@@ -416,6 +419,7 @@ static bool run_case(Case *c, const char *item, int number, Difference *d)
     put_up(c, memory);
     launch(c, function, memory);
     for (uint32_t i = 0; i < h->n_region; i++) {
+        d->bytes += 2 * c->region[i].bytes;
         got[i] = room(c->region[i].bytes);
         if (c->region[i].bytes)
             must(gpu.api.down(got[i], memory[i], c->region[i].bytes, gpu.stream), "copying from the GPU");
@@ -438,8 +442,10 @@ static bool run_case(Case *c, const char *item, int number, Difference *d)
 
 static void tell_case(FILE *to, const Case *c, const char *item, int number, const Difference *d)
 {
-    fprintf(to, "{\"case\":\"%s\",\"number\":%d,\"kernel\":\"%s\",\"where\":\"%s\",\"good\":%s,\"numbers\":%lld,\"worst\":%.3g,\"most\":%.3g",
-            item, number, c->head.kernel, c->head.where, d->wrong ? "false" : "true", (long long)d->numbers, d->worst, d->most);
+    fprintf(to, "{\"case\":\"%s\",\"number\":%d,\"kernel\":\"%s\",\"where\":\"%s\",\"good\":%s,\"numbers\":%lld,\"bytes\":%llu,"
+            "\"worst\":%.3g,\"most\":%.3g",
+            item, number, c->head.kernel, c->head.where, d->wrong ? "false" : "true", (long long)d->numbers,
+            (unsigned long long)d->bytes, d->worst, d->most);
     if (d->wrong)
         fprintf(to, ",\"wrong\":%lld,\"places\":[%s]", (long long)d->wrong, d->places);
     fprintf(to, "}\n");
@@ -521,6 +527,7 @@ static void begin(Watch *w, int item, int number)
         stop(1, "no pipe: %s", strerror(errno));
     fflush(stdout);
     *w = (Watch){.item = item, .number = number, .since = now(), .from = lines[0], .errors = words[0]};
+    all.processes++;
     w->child = fork();
     if (w->child == 0) {
         close(lines[0]);
@@ -547,7 +554,9 @@ static void take_line(Watch *w)
     if (w->line[0] != '{')
         return;
     put_line(w->line);
+    const char *bytes = strstr(w->line, "\"bytes\":");
     all.compared += counted;
+    all.bytes += bytes ? strtod(bytes + 8, NULL) : 0;
     if (!strstr(w->line, "\"good\":false"))
         return;
     all.bad++;
@@ -706,10 +715,13 @@ static int run_all(double seconds)
             item++, number = 0;
     }
     int seen = all.compared + all.ended;
-    snprintf(text, sizeof text, "{\"part\":\"kernels\",\"cases\":%d,\"compared\":%d,\"wrong\":%d,\"ended\":%d,\"seconds\":%.1f}", cases,
-             all.compared, all.bad, all.ended, now() - start);
+    snprintf(text, sizeof text,
+             "{\"part\":\"kernels\",\"cases\":%d,\"compared\":%d,\"wrong\":%d,\"ended\":%d,\"seconds\":%.1f,\"processes\":%d,"
+             "\"launches\":%d,\"bytes\":%.0f}",
+             cases, all.compared, all.bad, all.ended, now() - start, all.processes, seen, all.bytes);
     put_line(text);
-    printf("%d kernels of %d compared, %d wrong, %d ended, in %.0f s\n", all.compared, cases, all.bad, all.ended, now() - start);
+    printf("%d kernels of %d compared, %d wrong, %d ended, in %.0f s: %d processes, %d launches, %.1f MiB copied\n", all.compared, cases,
+           all.bad, all.ended, now() - start, all.processes, seen, all.bytes / (1 << 20));
     return all.bad || all.ended || seen == 0 || (until && now() > until) ? 3 : 0;
 }
 
