@@ -607,7 +607,7 @@ static void open_others(const Values *x, const Node *n, GrowthValue *v)
         return;
     for (size_t k = 0; k < v->n; k++)
         if (v->block[k].kind == BLOCK_ANY && (!moves || v->block[k].open >> n->a.i & 1))
-            v->block[k].open = open_wholly(open);
+            v->block[k].open |= open_wholly(open);
 }
 
 static void find_open(Values *x, const Node *n)
