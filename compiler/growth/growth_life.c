@@ -33,22 +33,28 @@ static const Optimizer *optimizer_of(const Train *t, size_t param)
     return o->second && o->by_second[param] ? o->second : o;
 }
 
-/* What keeps numbers of a weight from moving, whatever their gradient is: those that it has from the step on, or the others. */
-static GrowthBar bar_of(const GrowStep *step, const GrowthEntry *e, bool fresh)
+/* What keeps all numbers of a weight from moving, in the whole run. */
+static GrowthBar bar_always(const GrowStep *step, const GrowthEntry *e)
 {
     const Train *t = step->train;
     size_t i = (size_t)(e->after - step->after->param.v);
-    double x;
     if (!t)
         return BAR_NONE;
-    const Optimizer *o = &t->optimizer;
+    const Optimizer *o = &t->optimizer, *of = optimizer_of(t, i);
     if (o->frozen && o->frozen[i])
         return BAR_FROZEN;
-    const Optimizer *of = optimizer_of(t, i);
-    const PartRate *part = fresh ? &step->fresh : &step->old;
-    bool stays = (part->said && host_is_const(part->scale, &x) && x == 0) || (o->lr_scale && o->lr_scale[i] == 0) ||
+    bool stays = (o->lr_scale && o->lr_scale[i] == 0) ||
                  (of->lr && never_above_zero(of->lr));
     return stays ? BAR_RATE : BAR_NONE;
+}
+
+/* What keeps numbers of a weight from moving, whatever their gradient is: those that it has from the step on, or the others. */
+static GrowthBar bar_of(const GrowStep *step, const GrowthEntry *e, bool fresh)
+{
+    double x;
+    const PartRate *part = fresh ? &step->fresh : &step->old;
+    GrowthBar bar = bar_always(step, e);
+    return bar == BAR_NONE && part->said && host_is_const(part->scale, &x) && x == 0 ? BAR_RATE : bar;
 }
 
 /* Whether numbers of it get smaller without a gradient. */
@@ -280,6 +286,9 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
             value_name(&first, named[i]);
             p->old_known = false;
             now[i] = growth_fresh(&first, p, &plan->entry[i]);
+            bool declared = bar_always(plan->step, &plan->entry[i]) != BAR_NONE; /* what is old may be as it was declared: 0 */
+            for (size_t k = 0; k < now[i]->n && declared; k++)
+                now[i]->block[k].open |= now[i]->block[k].kind == BLOCK_ANY ? 1u << OPEN_CHANCE : 0;
         }
     Val undefined = values_find(p->arena, terms, g, growth_leaf, p, NULL, &data)->undefined;
     if (undefined)

@@ -427,11 +427,28 @@ static void expect_outputs(Measuring *m)
     }
 }
 
+/* Whether a part has its rate from the first update on: else that may be 0 for a time. */
+static bool moves_at_once(const PartRate *r)
+{
+    double x;
+    return !r->said || (host_is_const(r->scale, &x) && !r->warmup);
+}
+
+/* Whether what the proof says of updates holds of these: each has moved everything that is not barred, and by amounts that depend on
+ * the gradient's size, for numbers that move by one amount, as those of lion, are back where they were after two. */
+static bool all_moved(const Measuring *m)
+{
+    const Optimizer *o = &m->tr->train->optimizer;
+    bool sizes = strcmp(o->kind, "lion") && (!o->second || strcmp(o->second->kind, "lion"));
+    double x = 1;
+    bool second = !o->second || !o->second->lr || (host_is_const(o->second->lr, &x) && x > 0);
+    return sizes && second && m->tr->lr > 0 && moves_at_once(&m->plan->step->fresh) && moves_at_once(&m->plan->step->old);
+}
+
 static void expect_life(Measuring *m)
 {
-    const PartRate *fresh = &m->plan->step->fresh;
-    double most = fmax(0, m->tr->now.grad_norm), x; /* what is no number is smaller than all */
-    bool moved = m->tr->lr > 0 && (!fresh->said || host_is_const(fresh->scale, &x)); /* else it may be 0 for a time */
+    double most = fmax(0, m->tr->now.grad_norm); /* what is no number is smaller than all */
+    bool moved = all_moved(m);
     for (size_t i = 0; i < m->n_block; i++)
         most = fmax(most, m->block[i].norm[0]);
     for (size_t i = 0; m->proof && m->proof->trained && i < m->n_block; i++) {
