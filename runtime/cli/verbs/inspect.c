@@ -69,7 +69,8 @@ static void keep(Album *a, const char *name, const char *s, size_t n)
         free(path);
         return;
     }
-    a->error = errno;
+    const int why = errno;
+    a->error = why ? why : EIO;
     a->failed = path;
 }
 
