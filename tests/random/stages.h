@@ -29,7 +29,8 @@
     X(FOREIGN, "foreign", 1, 10, "weights of another file are where its names say")            \
     X(INTERPRET, "interpret", 5, 10,                                                           \
       "kernels interpreted in float64 are the reference to 1e-9")                              \
-    X(PROGRAM, "program", 70, 60, "every verb of the program refuses what `check` refuses")    \
+    X(PROGRAM, "program", 70, 60,                                                              \
+      "every verb, of the file and of a run of it, refuses what `check` refuses")              \
     X(COMPILED, "compiled", 6, 60,                                                            \
       "three training steps with compiled kernels against the reference")                      \
     X(EMULATED, "emulated", 16, 60,                                                            \

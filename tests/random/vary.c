@@ -123,10 +123,10 @@ static const Verb verbs[] = {
     {1, "0", {"resolve", "made.vwn"}},
     {1, "0", {"ir", "made.vwn", "--stage", "plan"}},
     {1, "0", {"ir", "made.vwn", "--stage", "cuda"}},
-    {5, "05", {"ir", "made.vwn", "--stage", "cubin", "--arch", "sm_80"}}, /* 5: no NVRTC */
+    {5, "05", {"ir", "made.vwn", "--stage", "cubin", "--arch", "sm_80", "--program", "eval"}}, /* 5: no NVRTC */
     {1, "0", {"emit", "c", "made.vwn", "-o", "emitted_c"}},
     {1, "0", {"emit", "cuda", "made.vwn", "-o", "emitted_cuda"}},
-    {5, "0", {"bench", "made.vwn", "--steps", "1", "--device", "cpu", "--threads", "1"}},
+    {9, "0", {"bench", "made.vwn", "--steps", "1", "--device", "cpu", "--threads", "1"}},
     {1, "0", {"sweep", "made.vwn", "--vary", "train.seed=1,2", "--list"}},
     {1, "06", {"grow", "made.vwn", "larger0", "--plan"}},
     {1, "06", {"diff", "made.vwn", "made.vwn"}},
