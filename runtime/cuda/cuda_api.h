@@ -113,7 +113,8 @@ typedef struct LtFound { /* cublasLtMatmulHeuristicResult_t */
 enum { LT_FLOAT32 = 0, LT_FP16 = 2, LT_BF16 = 14 }; /* types of elements */
 enum { LT_COMPUTE_FLOAT32 = 68 };                   /* products are added in float32, without TF32 */
 enum { LT_TRANSPOSE_LEFT = 3, LT_TRANSPOSE_RIGHT = 4, LT_TRANSPOSED = 1 };
-enum { LT_BATCH = 5, LT_STEP = 6 }; /* attributes of a layout */
+enum { LT_ORDER = 1, LT_BATCH = 5, LT_STEP = 6 }; /* attributes of a layout */
+enum { LT_ORDER_ROWS = 1 };
 enum { LT_MOST_WORKSPACE = 1, LT_REDUCTIONS = 3, LT_ALIGNMENT = 5 /* of left, right, C, D: 5 to 8 */ };
 enum { LT_REDUCTION_IN_COMPUTE_TYPE = 2 }; /* bits of a mask; without any: one sum in order */
 

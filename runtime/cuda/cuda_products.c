@@ -19,9 +19,10 @@ enum {
     CHOICES = 8,  /* that the library is asked for */
     ALIGNED = 64, /* at most what buffers of a plan are */
     BUCKETS = 256,
-    KEYS = 18,
+    KEYS = 19,
+    BY_ROWS = 5, /* of the keys: how matrices are told */
     KEPT_TEXT = 1 << 19,
-    KEPT_FORMAT = 1
+    KEPT_FORMAT = 2
 };
 
 /* Everything that an algorithm is chosen by. */
@@ -35,6 +36,7 @@ typedef struct Kept { /* a choice, from the disk or made now */
 } Kept;
 typedef struct Product {
     ProductKey key;
+    bool by_rows; /* left is the first factor; else everything is transposed, and left the second one */
     LtProduct product;
     LtLayout left, right, out;
     LtAlgorithm algorithm;
@@ -201,12 +203,15 @@ Status cuda_products_open(CudaBackend *c)
 static void end_product(CudaBackend *c, Product *p)
 {
     const LtApi *lt = &c->found.lt;
-    LtLayout layouts[] = {p->out, p->right, p->left};
-    for (size_t i = 0; i < COUNT_OF(layouts); i++)
-        if (layouts[i])
-            must_lt(c, lt->end_layout(layouts[i]), "forgetting a matrix");
+    LtLayout *const layouts[] = {&p->out, &p->right, &p->left};
+    for (size_t i = 0; i < COUNT_OF(layouts); i++) {
+        if (*layouts[i])
+            must_lt(c, lt->end_layout(*layouts[i]), "forgetting a matrix");
+        *layouts[i] = NULL;
+    }
     if (p->product)
         must_lt(c, lt->end_product(p->product), "forgetting a product");
+    p->product = NULL;
 }
 
 void cuda_products_close(CudaBackend *c)
@@ -236,8 +241,8 @@ static int64_t alignment(const void *at)
 
 static ProductKey key_of(const PlanMatmul *m, const void *x, const void *y, const void *z)
 {
-    return (ProductKey){{m->transpose_a, m->transpose_b, m->accumulate, m->half, m->rounded, m->m, m->n, m->k, m->batch,
-                         m->lda, m->ldb, m->ldc, m->step_a, m->step_b, m->step_c, alignment(x), alignment(y),
+    return (ProductKey){{m->transpose_a, m->transpose_b, m->accumulate, m->half, m->rounded, false, m->m, m->n, m->k,
+                         m->batch, m->lda, m->ldb, m->ldc, m->step_a, m->step_b, m->step_c, alignment(x), alignment(y),
                          alignment(z)}};
 }
 
@@ -246,17 +251,30 @@ static int type_of(Half half)
     return half == HALF_BF16 ? LT_BF16 : half ? LT_FP16 : LT_FLOAT32;
 }
 
-static Status new_layout(CudaBackend *c, const ColumnMatrix *m, int type, int64_t batch, LtLayout *out)
+static Status new_layout(CudaBackend *c, const ColumnMatrix *m, int type, bool by_rows, int64_t batch, LtLayout *out)
 {
     const LtApi *lt = &c->found.lt;
-    int32_t many = (int32_t)batch;
+    const int32_t many = (int32_t)batch, order = LT_ORDER_ROWS;
     Status st =
         must_lt(c, lt->new_layout(out, type, (uint64_t)m->rows, (uint64_t)m->columns, m->ld), "describing a matrix");
+    if (st == ST_OK && by_rows)
+        st = must_lt(c, lt->set_layout(*out, LT_ORDER, &order, sizeof order), "describing a matrix");
     if (st == ST_OK && batch > 1)
         st = must_lt(c, lt->set_layout(*out, LT_BATCH, &many, sizeof many), "describing a matrix");
     if (st == ST_OK && batch > 1)
         st = must_lt(c, lt->set_layout(*out, LT_STEP, &m->step, sizeof m->step), "describing a matrix");
     return st;
+}
+
+/* The same matrices as they lie: rows and columns change places, and so do the factors. */
+static ColumnProduct by_rows(const ColumnProduct *by)
+{
+    const ColumnMatrix *const from[] = {&by->right, &by->left, &by->out};
+    ColumnProduct p;
+    ColumnMatrix *const to[] = {&p.left, &p.right, &p.out};
+    for (int i = 0; i < 3; i++)
+        *to[i] = (ColumnMatrix){from[i]->transposed, from[i]->columns, from[i]->rows, from[i]->ld, from[i]->step};
+    return p;
 }
 
 static Status describe(CudaBackend *c, const PlanMatmul *m, Product *p)
@@ -265,7 +283,7 @@ static Status describe(CudaBackend *c, const PlanMatmul *m, Product *p)
     const int32_t transposed = LT_TRANSPOSED;
     const RowProduct rows = {m->transpose_a, m->transpose_b, m->m,   m->n,      m->k,      m->batch,
                              m->lda,         m->ldb,         m->ldc, m->step_a, m->step_b, m->step_c};
-    const ColumnProduct by = call_by_columns(&rows);
+    const ColumnProduct columns = call_by_columns(&rows), by = p->by_rows ? by_rows(&columns) : columns;
     int type = type_of(m->half);
     Status st = must_lt(c, lt->new_product(&p->product, LT_COMPUTE_FLOAT32, LT_FLOAT32), "describing a product");
     if (st == ST_OK && by.left.transposed)
@@ -275,16 +293,16 @@ static Status describe(CudaBackend *c, const PlanMatmul *m, Product *p)
         st = must_lt(c, lt->set_product(p->product, LT_TRANSPOSE_RIGHT, &transposed, sizeof transposed),
                      "describing a product");
     if (st == ST_OK)
-        st = new_layout(c, &by.left, type, m->batch, &p->left);
+        st = new_layout(c, &by.left, type, p->by_rows, m->batch, &p->left);
     if (st == ST_OK)
-        st = new_layout(c, &by.right, type, m->batch, &p->right);
-    return st == ST_OK ? new_layout(c, &by.out, m->rounded ? type : LT_FLOAT32, m->batch, &p->out) : st;
+        st = new_layout(c, &by.right, type, p->by_rows, m->batch, &p->right);
+    return st == ST_OK ? new_layout(c, &by.out, m->rounded ? type : LT_FLOAT32, p->by_rows, m->batch, &p->out) : st;
 }
 
 static Status set_alignments(CudaBackend *c, const ProductKey *key)
 {
-    /* of left, right, C and D: those of y, x, z and z */
-    const int64_t of[4] = {key->v[KEYS - 2], key->v[KEYS - 3], key->v[KEYS - 1], key->v[KEYS - 1]};
+    const int64_t x = key->v[KEYS - 3], y = key->v[KEYS - 2], z = key->v[KEYS - 1];
+    const int64_t of[4] = {key->v[BY_ROWS] ? x : y, key->v[BY_ROWS] ? y : x, z, z}; /* left, right, C and D */
     Status st = ST_OK;
     for (int i = 0; i < 4 && st == ST_OK; i++) {
         uint32_t bytes = (uint32_t)of[i];
@@ -303,30 +321,51 @@ static bool still_good(CudaBackend *c, const Product *p, const Kept *k)
            found.state == 0 && found.workspace <= WORKSPACE;
 }
 
-static Status choose(CudaBackend *c, const PlanMatmul *m, Product *p)
+/* An algorithm for the matrices as they are described, where the library has one. */
+static Status ask(CudaBackend *c, Product *p, bool *has, int *status)
 {
     LtFound found[CHOICES];
     int n = 0;
-    const Kept *k = find_kept(c->products, &p->key);
-    if (still_good(c, p, k)) {
+    ProductKey key = p->key;
+    key.v[BY_ROWS] = p->by_rows;
+    const Kept *k = find_kept(c->products, &key);
+    *has = still_good(c, p, k);
+    if (*has) {
         p->algorithm = k->algorithm;
         return ST_OK;
     }
-    Status st = set_alignments(c, &p->key);
+    Status st = set_alignments(c, &key);
     if (st != ST_OK)
         return st;
-    int status = c->found.lt.choose(c->products->handle, p->product, p->left, p->right, p->out, p->out,
-                                    c->products->wish, CHOICES, found, &n);
-    for (int i = 0; !status && i < n; i++) {
+    *status = c->found.lt.choose(c->products->handle, p->product, p->left, p->right, p->out, p->out,
+                                 c->products->wish, CHOICES, found, &n);
+    for (int i = 0; !*status && i < n && !*has; i++) {
         if (found[i].state != 0 || found[i].workspace > WORKSPACE)
             continue;
         p->algorithm = found[i].algorithm;
-        keep(c, &p->key, &p->algorithm);
-        c->products->changed = true;
-        return ST_OK;
+        keep(c, &key, &p->algorithm);
+        *has = c->products->changed = true;
+    }
+    return ST_OK;
+}
+
+/* Where the library has none for matrices told by columns, as it counts, it may have one for the same told by rows. */
+static Status choose(CudaBackend *c, const PlanMatmul *m, Product *p)
+{
+    int status = 0;
+    bool has = false;
+    for (int i = 0; i < 2; i++) {
+        end_product(c, p);
+        p->by_rows = i == 1;
+        Status st = describe(c, m, p);
+        if (st == ST_OK)
+            st = ask(c, p, &has, &status);
+        if (st != ST_OK || has)
+            return st;
     }
     return cuda_fail(c, ST_ENVIRONMENT,
-                     "cuBLASLt has no algorithm for %lld products of %lld x %lld x %lld, summed in float32: %s",
+                     "cuBLASLt has no algorithm for %lld products of %lld x %lld x %lld, summed in float32: %s; another version "
+                     "of it may have one: `vwn doctor` says which file it is",
                      (long long)m->batch, (long long)m->m, (long long)m->n, (long long)m->k,
                      status ? c->found.lt.status_text(status) : "none that it knows is allowed");
 }
@@ -339,9 +378,7 @@ static Status make(CudaBackend *c, const PlanMatmul *m, const ProductKey *key, P
     size_t i = bucket_of(key);
     Product *p = NEW(c->arena, Product);
     *p = (Product){.key = *key, .next = c->products->product[i]};
-    Status st = describe(c, m, p);
-    if (st == ST_OK)
-        st = choose(c, m, p);
+    Status st = choose(c, m, p);
     if (st == ST_OK)
         c->products->product[i] = p;
     else
@@ -371,9 +408,9 @@ static Status multiply(CudaBackend *c, const PlanMatmul *m, const void *x, const
     Status st = find(c, m, &key, &how);
     if (st != ST_OK)
         return st;
-    CudaAddress a = (uintptr_t)x, b = (uintptr_t)y, out = (uintptr_t)z;
+    CudaAddress left = (uintptr_t)(how->by_rows ? x : y), right = (uintptr_t)(how->by_rows ? y : x), out = (uintptr_t)z;
     st = must_lt(c,
-                 c->found.lt.multiply(p->handle, how->product, &one, b, how->left, a, how->right, &beta, out, how->out,
+                 c->found.lt.multiply(p->handle, how->product, &one, left, how->left, right, how->right, &beta, out, how->out,
                                       out, how->out, &how->algorithm, p->workspace, WORKSPACE, c->stream),
                  "a product");
     return st == ST_OK ? cuda_queued(c, "a product") : st;

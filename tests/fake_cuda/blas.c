@@ -380,6 +380,9 @@ static int heuristic(const void *library, const void *how, const void *const lay
         fake_mistake("algorithms are asked for that may sum in 16 bits");
         return fake_refuse(B_NOT_SUPPORTED, "the mask of reductions allows sums in 16 bits");
     }
+    FakeAlgorithms has = fake_settings()->algorithms;
+    if (has == ALGORITHMS_NONE || (has == ALGORITHMS_ROWS && q.matrix[3]->order != ORDER_ROW))
+        return B_OK; /* which is no error: there are 0 */
     types_asked(&q, type);
     fake_say("%lld x %lld x %lld, %d", (long long)q.m, (long long)q.n, (long long)q.k, q.matrix[3]->batch);
     for (int i = 0; i < SUMS && at < most; i++) {

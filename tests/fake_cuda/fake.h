@@ -17,10 +17,12 @@
 /* ---- settings.c ---- */
 
 typedef enum FakeOrder { ORDER_LATE, ORDER_ISSUED, ORDER_EAGER, ORDER_SHUFFLED } FakeOrder;
+typedef enum FakeAlgorithms { ALGORITHMS_ALL, ALGORITHMS_ROWS, ALGORITHMS_NONE } FakeAlgorithms;
 typedef enum FakeBlocks { BLOCKS_ASCENDING, BLOCKS_DESCENDING, BLOCKS_SHUFFLED } FakeBlocks;
 typedef struct FakeSettings {
     FakeOrder order;
     FakeBlocks blocks;
+    FakeAlgorithms algorithms; /* of which matrices there are any */
     char name[64];
     long memory, taken; /* MiB: all, and what other processes have */
     long capability, sms, driver, compiler, devices, heuristic;
