@@ -691,6 +691,9 @@ static void entry(Parser *p)
     *f = (Function){.file = 64, .shared = OWN, .grain = 4, .blocks = 1};
     const char *name = word(p, &n);
     f->name = strndup(name, n);
+    for (size_t i = 0; i < symbols; i++)
+        if (p->symbol[i].kind == SYM_SHARED && !p->symbol[i].outside)
+            set_apart(&p->symbol[i], &f->shared);
     parameters(p);
     while (!is(p, "{")) {
         name = word(p, &n);
@@ -775,6 +778,9 @@ static void module(Parser *p)
         if (is(p, ".version") || is(p, ".target") || is(p, ".address_size")) {
             p->p += strcspn(p->p, "\n");
         } else if (is(p, ".extern .shared")) {
+            variable(p, SYM_SHARED);
+            want(p, ";");
+        } else if (is(p, ".shared")) { /* of every kernel of the module */
             variable(p, SYM_SHARED);
             want(p, ";");
         } else if (is(p, ".func")) {

@@ -22,6 +22,7 @@ enum { THREADS = 64, SEEDS = 9 };
     "mul.wide.u32 %rd4, %r1, 4;\nadd.s64 %rd1, %rd2, %rd4;\nadd.s64 %rd3, %rd3, %rd4;\n"       \
     "mov.u32 %r2, room;\nshl.b32 %r3, %r1, 2;\nadd.s32 %r4, %r2, %r3;\n"
 #define FUNCTIONS                                                                              \
+    ".shared .align 4 .b8 common[256];\n"                                                      \
     "\n.func (.param .b32 given_back) twice(\n.param .b32 taken\n)\n{\n.reg .b32 %r<3>;\n.reg .pred %p<2>;\n" \
     "ld.param.u32 %r1, [taken];\nsetp.gt.u32 %p1, %r1, 40;\n@%p1 bra $L;\nadd.s32 %r1, %r1, %r1;\n" \
     "st.param.b32 [given_back+0], %r1;\nret;\n$L:\nst.param.b32 [given_back+0], %r1;\nret;\n}\n"
@@ -55,6 +56,7 @@ static uint32_t rounded(uint32_t i)
 static const Case cases[] = {
     {"what is given", BEGIN "ld.global.u32 %r5, [%rd3];\n" END, given, NULL},
     {"of the other warp", BEGIN SHARED "bar.sync 0;\n" OTHER END, neighbour, NULL},
+    {"of the module", BEGIN "mov.u32 %r2, common;\nadd.s32 %r4, %r2, %r3;\n" SHARED "bar.sync 0;\n" OTHER END, neighbour, NULL},
     {"without a barrier", BEGIN SHARED OTHER END, NULL, "shared memory"},
     {"of the same warp", BEGIN SHARED "bar.warp.sync -1;\nxor.b32 %r6, %r3, 4;\nadd.s32 %r6, %r2, %r6;\nld.shared.u32 %r5, [%r6];\n" END,
      partner, NULL},
