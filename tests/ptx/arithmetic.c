@@ -71,7 +71,7 @@ void move_parts(Warp *w, const Inst *i)
         if (wide && i->n == 1)
             EACH_LANE(LIST(u64, 0, 0)[l] = whole[l]);
         else
-            EACH_LANE(LIST(u32, 0, k)[l] = (u32)(bits == 16 ? (u16)(whole[l] >> k * 16) : whole[l] >> k * bits));
+            EACH_LANE(LIST(u32, 0, k)[l] = (u32)(bits == 16 && i->n > 1 ? (u16)(whole[l] >> k * 16) : whole[l] >> k * bits));
 }
 
 #define OP_PRED(name, ...)                                                                     \

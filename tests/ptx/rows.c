@@ -42,6 +42,7 @@ static uint32_t apart(uint32_t i) { return i % 2 ? 7 : 9; }
 static uint32_t counted(uint32_t i) { return i * (i + 1) / 2; }
 static uint32_t copied(uint32_t i) { return given(i); }
 static uint32_t signs(uint32_t i) { return (uint32_t)((int32_t)(i - 20) >> 2) & 0xfffu; }
+static uint32_t halves(uint32_t i) { return i << 16 | i; }
 static uint32_t lanes(uint32_t i) { return i / 32 ? 0xffffffffu : 0x0000ffffu; }
 /* 1 + 2^-8 and 1 + 3 2^-8 lie in the middle. */
 static uint32_t rounded(uint32_t i)
@@ -57,6 +58,7 @@ static const Case cases[] = {
     {"what is given", BEGIN "ld.global.u32 %r5, [%rd3];\n" END, given, NULL},
     {"of the other warp", BEGIN SHARED "bar.sync 0;\n" OTHER END, neighbour, NULL},
     {"of the module", BEGIN "mov.u32 %r2, common;\nadd.s32 %r4, %r2, %r3;\n" SHARED "bar.sync 0;\n" OTHER END, neighbour, NULL},
+    {"two halves", BEGIN "cvt.u16.u32 %rs1, %r1;\nmov.b32 %r5, {%rs1, %rs1};\n" END, halves, NULL},
     {"without a barrier", BEGIN SHARED OTHER END, NULL, "shared memory"},
     {"of the same warp", BEGIN SHARED "bar.warp.sync -1;\nxor.b32 %r6, %r3, 4;\nadd.s32 %r6, %r2, %r6;\nld.shared.u32 %r5, [%r6];\n" END,
      partner, NULL},
