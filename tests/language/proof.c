@@ -471,9 +471,12 @@ static void try_one(uint64_t seed, Counts *n)
     ctx_free(own);
 }
 
+/* Of these it was once said that what has no gradient has one. */
+static const uint64_t found[] = {201048, 201504, 401567, 501277, 503108, 503703, 503830, 505655, 600081, 600756, 604924};
+
 int main(int argc, char **argv)
 {
-    Counts n = {0};
+    Counts n = {0}, again = {0};
     if (argc == 3 && !strcmp(argv[1], "--show")) {
         Ctx *ctx = ctx_new(NULL);
         printf("%s", text_of(arena_new(ctx), strtoull(argv[2], NULL, 10)).text);
@@ -481,6 +484,8 @@ int main(int argc, char **argv)
         return 0;
     }
     uint64_t from = argc > 2 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : 300;
+    for (size_t i = 0; argc < 3 && i < COUNT_OF(found); i++)
+        try_one(found[i], &again);
     for (uint64_t s = from; s < from + count; s++)
         try_one(s, &n);
     printf("%d steps (%d texts refused): %d lossless, of them %d proved; %d lossy; %d with dead blocks, %d with barred ones, %d as data is; "
@@ -490,5 +495,5 @@ int main(int argc, char **argv)
                  n.open * 50 >= n.steps && n.steps * 10 >= (n.steps + n.refused) * 7;
     if (!mixed)
         printf("too few of a kind\n");
-    return n.steps == 0 || n.unsound || n.wrong_life || n.missed * 20 > n.lossless || n.shown * 20 < n.alive * 19 || !mixed;
+    return n.steps == 0 || n.unsound || n.wrong_life || again.unsound || again.wrong_life || n.missed * 20 > n.lossless || n.shown * 20 < n.alive * 19 || !mixed;
 }
