@@ -44,7 +44,7 @@ export MEET_RESULTS="$PWD/results" MEET_README="$PWD/readme"
 printf 'before\n<!-- gpu -->\nold\n<!-- /gpu -->\nbehind\n' > readme
 cat > ncu << 'END_OF_TOOL'
 #!/bin/sh
-for kernel in $(echo "$*" | grep -o 'k_[0-9a-f]*'); do echo "\"$kernel\",\"1.5\""; done
+for kernel in $(echo "$*" | grep -o 'k_[0-9a-f]\{8,\}'); do echo "\"$kernel\",\"1.5\""; done
 END_OF_TOOL
 chmod +x ncu
 if whole; then
