@@ -75,7 +75,7 @@ EMU_VAR unsigned char view[SHARED_MAX];
 EMU_VAR uint16_t writer[SHARED_MAX / 16];  /* 1 more than the thread whose copy is not fenced; 0: none */
 EMU_VAR uint16_t readers[SHARED_MAX / 16]; /* products in flight of warps that read a piece */
 EMU_VAR uint64_t view_number;              /* goes up where the view changes */
-EMU_VAR uint64_t fences;                   /* so far: registers that were named */
+EMU_VAR uint64_t fences, fences_before;    /* registers that were named so far; before this block */
 EMU_VAR bool groups_used;
 
 EMU_FN bool is_shared(const void *p, uint64_t *offset)
@@ -140,16 +140,12 @@ EMU_FN void start_groups(uint64_t shared)
     memset(writer, 0, (shared + 15) / 16 * sizeof *writer);
     for (int i = 0; i < threads; i++)
         copied[i].n = copied[i].more = 0;
-    for (int i = 0; i < threads && fences; i++)
-        for (Fenced &f : fenced[i])
-            f.at = nullptr;
-    fences = 0;
+    fences_before = fences;
     if (!groups_used)
         return;
     groups_used = false;
     memset(readers, 0, sizeof readers);
-    for (int w = 0; w * 32 < threads; w++) {
-        GroupWarp &g = group_warp[w];
+    for (GroupWarp &g : group_warp) { /* also of threads that this block has not */
         g.products = g.group = 0;
         g.said = 0;
         for (Sums &s : g.sums)
@@ -249,7 +245,7 @@ EMU_FN const Fenced *fenced_at(int thread, const void *p, int words)
 {
     const Fenced *last = nullptr;
     for (const Fenced &f : fenced[thread])
-        if (f.at && (const char *)p >= (const char *)f.at && (const char *)p + 4 * words <= (const char *)f.at + 4 * f.words &&
+        if (f.at && f.number > fences_before && (const char *)p >= (const char *)f.at && (const char *)p + 4 * words <= (const char *)f.at + 4 * f.words &&
             (!last || f.number > last->number))
             last = &f;
     return last;
@@ -427,7 +423,7 @@ EMU_FN void emu_group_registers(const void *at, int words)
     Fenced *to = fenced[current];
     if (sums_of(group_warp[current / 32], (const float *)at, current % 32))
         return;
-    for (Fenced &f : fenced[current]) { /* the same, or one that is free, or the one named first */
+    for (Fenced &f : fenced[current]) { /* the same, or one that is free, or the one named first, in another block maybe */
         if (to->at == at)
             break;
         if (f.at == at || (to->at && (!f.at || f.number < to->number)))
