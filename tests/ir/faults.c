@@ -97,6 +97,13 @@ FAULT(rate_nan, first(g, OP_SDPA)->a.z = NAN; first(g, OP_SDPA)->a.site = "drop"
 FAULT(rate_site, first(g, OP_SDPA)->a.z = 0.1)
 FAULT(softcap_negative, first(g, OP_SDPA)->a.y = -1)
 FAULT(softcap_nan, first(g, OP_SDPA)->a.y = NAN)
+FAULT(grad_rate, first(g, OP_SDPA_GRAD)->a.z = 1)
+FAULT(grad_window, first(g, OP_SDPA_GRAD)->a.j = -1)
+FAULT(grad_softcap, first(g, OP_SDPA_GRAD)->a.y = -1)
+FAULT(grad_inputs, first(g, OP_SDPA_GRAD)->n_in = 5)
+FAULT(grad_out, first(g, OP_SDPA_GRAD)->in[3] = first(g, OP_SDPA_GRAD)->in[4])
+FAULT(grad_lse, first(g, OP_SDPA_GRAD)->in[4] = first(g, OP_SDPA_GRAD)->in[3])
+FAULT(grad_dout, first(g, OP_SDPA_GRAD)->in[5] = first(g, OP_SDPA_GRAD)->in[4])
 FAULT(put_start, first(g, OP_DYNAMIC_UPDATE_SLICE)->in[2] = find_op(g, OP_EXP))
 FAULT(put_marks, first(g, OP_DYNAMIC_UPDATE_SLICE)->in[3] = first(g, OP_DYNAMIC_UPDATE_SLICE)->in[2])
 FAULT(put_rows, first(g, OP_DYNAMIC_UPDATE_SLICE)->in[1] = find_op(g, OP_EXP))
@@ -134,7 +141,8 @@ static const struct {
     F(pick_real),    F(round_type),     F(out_zero),       F(out_outside),   F(out_nameless),
     F(store_outside), F(store_shape),   F(put_start),      F(put_marks),     F(put_rows),
     F(causal_word), F(causal_negative), F(rate_negative),  F(rate_nan),      F(rate_site),
-    F(softcap_negative), F(softcap_nan), F(take_start),   F(take_shape),     F(query_position), F(query_dropout), F(query_inputs),
+    F(grad_rate),    F(grad_window),    F(grad_softcap),   F(grad_inputs),   F(grad_out),
+    F(grad_lse),     F(grad_dout),      F(softcap_negative), F(softcap_nan), F(take_start),   F(take_shape),     F(query_position), F(query_dropout), F(query_inputs),
 };
 
 /* A graph with at least one node of every operator that a fault is planted in. */
@@ -164,6 +172,8 @@ static void sound_graph(Bench *b)
     Val loss = ir_sum(g, turned, 3, false);
     loss = ir_binary(g, OP_ADD, loss, ir_sum(g, ir_reshape(g, a, &flat), 1, false));
     loss = ir_binary(g, OP_ADD, loss, ir_sum(g, lse, 7, false));
+    Val dq = ir_node(g, OP_SDPA_GRAD, (Val[]){q, k, k, a, lse, a}, 6, &node_at(g, a)->a, NULL);
+    loss = ir_binary(g, OP_ADD, loss, ir_sum(g, ir_reshape(g, dq, &flat), 1, false));
     ir_output(g, bench_name(b, "loss"), loss);
     ir_store(g, ir_scale(g, x, 0.5), EXT_PARAM, g->ext.v[0].name);
     Shape table = bench_shape(3, DIM(1), DIM(3), DIM(4)), one = bench_shape(1, DIM(1));
@@ -199,6 +209,30 @@ static void planted_faults(Tally *t)
               faults[k].name);
         bench_free(b);
     }
+}
+
+static bool makes(Bench *b, bool pad, Val x, int axis)
+{
+    CtxGuard guard;
+    if (!CTX_TRY(b->ctx, &guard))
+        return false;
+    (void)(pad ? ir_pad(b->g, x, axis, 1, 1) : ir_slice(b->g, x, axis, 1, 1));
+    ctx_leave(b->ctx, &guard);
+    return true;
+}
+
+/* Functions that make nodes along an axis refuse one that is not there, on both sides. */
+static void axes_of_makers(Tally *t)
+{
+    for (int pad = 0; pad < 2; pad++)
+        for (int axis = -1; axis <= 2; axis++) {
+            Bench *b = bench_new();
+            b->ctx->on_bug = silent;
+            Shape s = bench_shape(2, DIM(3), DIM(4));
+            bool made = makes(b, pad, bench_param(b, &s, 0.5, 2), axis), there = axis == 0 || axis == 1;
+            check(t, made == there && (there || b->ctx->raised == ST_BUG), "%s along axis %d of two", pad ? "pad" : "slice", axis);
+            bench_free(b);
+        }
 }
 
 /* A number that an operator has no use for is refused, in every node of the sound graph, of every field by itself. */
@@ -416,6 +450,7 @@ int main(int argc, char **argv)
     Tally t = {0};
     planted_faults(&t);
     unused_fields(&t);
+    axes_of_makers(&t);
     wrong_lines(&t);
     damaged_text(&t, argc > 1 ? atoi(argv[1]) : 5000);
     failing_allocations(&t);
