@@ -111,6 +111,7 @@ typedef struct LtFound { /* cublasLtMatmulHeuristicResult_t */
 } LtFound;
 
 enum { LT_FLOAT32 = 0, LT_FP16 = 2, LT_BF16 = 14 }; /* types of elements */
+enum { LT_NOT_SUPPORTED = 15 }; /* a status: there is no algorithm */
 enum { LT_COMPUTE_FLOAT32 = 68 };                   /* products are added in float32, without TF32 */
 enum { LT_TRANSPOSE_LEFT = 3, LT_TRANSPOSE_RIGHT = 4, LT_TRANSPOSED = 1 };
 enum { LT_ORDER = 1, LT_BATCH = 5, LT_STEP = 6 }; /* attributes of a layout */

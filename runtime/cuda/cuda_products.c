@@ -362,6 +362,8 @@ static Status choose(CudaBackend *c, const PlanMatmul *m, Product *p)
             st = ask(c, p, &has, &status);
         if (st != ST_OK || has)
             return st;
+        if (status && status != LT_NOT_SUPPORTED)
+            break;
     }
     return cuda_fail(c, ST_ENVIRONMENT,
                      "cuBLASLt has no algorithm for %lld products of %lld x %lld x %lld, summed in float32: %s; another version "

@@ -403,7 +403,7 @@ FAKE_API int cublasLtMatmulAlgoGetHeuristic(const void *library, const void *how
                                             FakeHeuristic *out, int *found)
 {
     const void *const layout[4] = {a, b, c, d};
-    FAKE_CALL("cublasLtMatmulAlgoGetHeuristic", BLAS | UNSAFE, B_NOT_SUPPORTED,
+    FAKE_CALL("cublasLtMatmulAlgoGetHeuristic", BLAS | UNSAFE, B_INTERNAL,
               heuristic(library, how, layout, preference, most, out, found));
 }
 
