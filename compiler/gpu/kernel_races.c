@@ -41,7 +41,6 @@ typedef struct Races {
     size_t fault;
 } Races;
 
-
 static bool same_thread(const Touch *a, const Touch *b)
 {
     if (a->warp != b->warp)
@@ -332,9 +331,11 @@ static size_t passes(const Kernel *k, size_t loop)
 
 size_t kernel_race(const Kernel *k)
 {
-    for (size_t i = 0; i < k->stmt.n; i++)
-        if (k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].ahead && passes(k, i) != SIZE_MAX)
-            return passes(k, i);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        size_t fault = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].ahead ? passes(k, i) : SIZE_MAX;
+        if (fault != SIZE_MAX)
+            return fault;
+    }
     if (!k->mapping.row_threads || k->mapping.by_row) /* one thread has all of a row */
         return SIZE_MAX;
     ArenaMark mark = arena_mark(k->arena);

@@ -17,6 +17,9 @@ static bool is_plain(const Kernel *k, size_t loop)
     return true;
 }
 
+/* Are these one buffer, or tiles that lie in one place? */
+static bool is_one_place(const Kernel *k, uint32_t a, uint32_t b) { return a == b || kernel_in_one_place(k, a, b); }
+
 /* Does a statement of the loop write this? */
 static bool writes(const Kernel *k, size_t loop, KThing thing, uint32_t number)
 {
@@ -27,7 +30,7 @@ static bool writes(const Kernel *k, size_t loop, KThing thing, uint32_t number)
         kernel_touches(k, &k->stmt.v[i], &all);
     for (size_t i = 0; i < all.n && !found; i++)
         found = all.v[i].how & WRITES && all.v[i].thing == thing &&
-                (all.v[i].number == number || (thing == OF_BUFFER && kernel_in_one_place(k, all.v[i].number, number)));
+                (thing == OF_BUFFER ? is_one_place(k, all.v[i].number, number) : all.v[i].number == number);
     arena_reset(k->arena, mark);
     return found;
 }
@@ -87,7 +90,7 @@ static bool is_loaded(const Kernel *k, size_t loop, size_t i)
     uint32_t buffer = k->root.v[k->stmt.v[i].root].buffer;
     for (size_t j = loop + 1, end = kernel_loop_end(k, loop); j < end; j++) {
         const KEx *x = kx(k, k->stmt.v[j].ex);
-        if (k->stmt.v[j].kind == KS_LET && x->kind == KX_LOAD && (x->slot == buffer || kernel_in_one_place(k, x->slot, buffer)))
+        if (k->stmt.v[j].kind == KS_LET && x->kind == KX_LOAD && is_one_place(k, x->slot, buffer))
             return true;
     }
     return false;

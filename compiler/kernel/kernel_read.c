@@ -577,7 +577,8 @@ static void read_field(KernelReader *r, KStmt *s, char field)
     case 'c': s->n_acc = (uint32_t)read_below(r, 1 << 16, "element"); break;
     case 'r': read_root_place(r, s); break;
     case 'p': read_product(r, s); break;
-    default: read_accumulators(r, s); break; /* 'A' */
+    case 'A': read_accumulators(r, s); break;
+    default: vwn_bug(r->k->ctx, "kstmts.def names a field `%c` that nothing reads", field);
     }
 }
 

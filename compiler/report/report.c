@@ -13,6 +13,12 @@ void table_text(Table *t, const char *text)
     vec_push(t->arena, &t->cell, (Cell){text, false});
 }
 
+void table_texts(Table *t, const char *const *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        table_text(t, text[i]);
+}
+
 void table_right(Table *t, const char *text)
 {
     vec_push(t->arena, &t->cell, (Cell){text, true});

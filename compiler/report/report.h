@@ -89,6 +89,7 @@ typedef struct Table {
 } Table;
 /* Adds a cell; rows are filled from left to right. */
 void table_text(Table *t, const char *text);
+void table_texts(Table *t, const char *const *text, size_t n); /* so many */
 void table_right(Table *t, const char *text); /* a number that is a text already */
 void table_count(Table *t, int64_t n);
 void table_print(Buf *out, const Table *t);         /* two spaces before and between columns */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cache.h"
 
+#include "folder.h"
 #include "sha256.h"
 #include "trusted.h"
 
@@ -78,9 +79,7 @@ static DIR *list_folder(const Cache *c)
 static bool is_empty(const Cache *c)
 {
     DIR *dir = list_folder(c);
-    bool empty = dir != NULL;
-    for (struct dirent *e = dir ? readdir(dir) : NULL; e && empty; e = readdir(dir))
-        empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+    bool empty = dir && folder_is_empty(dir);
     if (dir)
         closedir(dir);
     return empty;

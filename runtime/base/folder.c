@@ -2,9 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,14 +21,20 @@ static bool begins_with(int folder, const char *file, const char *mark)
     return got == (ssize_t)n && memcmp(first, mark, n) == 0;
 }
 
+bool folder_is_empty(DIR *dir)
+{
+    bool empty = true;
+    for (struct dirent *d = readdir(dir); d && empty; d = readdir(dir))
+        empty = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..");
+    return empty;
+}
+
 int folder_is_foreign(const char *folder, const char *file, const char *mark)
 {
     DIR *dir = opendir(folder);
-    bool empty = true;
     if (!dir)
         return -1;
-    for (struct dirent *d = readdir(dir); d && empty; d = readdir(dir))
-        empty = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..");
+    const bool empty = folder_is_empty(dir);
     const bool ours = !empty && begins_with(dirfd(dir), file, mark);
     closedir(dir);
     return !empty && !ours;

@@ -166,8 +166,7 @@ static void put_text(Buf *out, const Cubins *c)
     static const char *const head[] = {"kernel", "registers", "frame",   "spilled",
                                        "shared", "threads",   "computes"};
     Table t = {.arena = c->session.arena, .columns = COUNT_OF(head)};
-    for (size_t i = 0; i < COUNT_OF(head); i++)
-        table_text(&t, head[i]);
+    table_texts(&t, head, COUNT_OF(head));
     for (size_t i = 0; i < c->kernel.n; i++) {
         const DeviceKernel *k = &c->kernel.v[i];
         const CubinKernel *f = &c->build.code[i].facts;

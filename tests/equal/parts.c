@@ -118,6 +118,21 @@ static const char random_text[] =
     "  eval { every = 1 steps, batches = 100 }\n"
     "}\n";
 
+/* A model of the block `others` alone, and its training. */
+#define PLAIN_MODEL \
+    "model small {\n" \
+    "  context = 8, width = D, mask = causal, connection = residual(), pre_norm = rms_norm(eps = 1e-6)\n" \
+    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n" \
+    "  embed tokens { vocab = 17 }\n" \
+    "  others\n" \
+    "  head lm { norm = rms_norm(eps = 1e-6) }\n" \
+    "}\n" \
+    "train {\n" \
+    "  data = arrays(tokens = \"tokens.npy\", labels = \"labels.npy\"), batch = 8 seqs, length = 3 steps, seed = 1\n" \
+    "  precision = fp32\n" \
+    "  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }\n" \
+    "}\n"
+
 /* Two sums over the batch that weights decide: the quotient of the parts' sums is none of them. */
 static const char quotient_text[] =
     "edition = 1\n"
@@ -131,18 +146,7 @@ static const char quotient_text[] =
     "  loss.q = sum(ce * gate) / sum(gate)\n"
     "  return x\n"
     "}\n"
-    "model small {\n"
-    "  context = 8, width = D, mask = causal, connection = residual(), pre_norm = rms_norm(eps = 1e-6)\n"
-    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
-    "  embed tokens { vocab = 17 }\n"
-    "  others\n"
-    "  head lm { norm = rms_norm(eps = 1e-6) }\n"
-    "}\n"
-    "train {\n"
-    "  data = arrays(tokens = \"tokens.npy\", labels = \"labels.npy\"), batch = 8 seqs, length = 3 steps, seed = 1\n"
-    "  precision = fp32\n"
-    "  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }\n"
-    "}\n";
+    PLAIN_MODEL;
 
 /* Sums of values that have their sequences in every place that an axis may have, alone and in one axis with what stands behind
  * them: what fills up the last part of an evaluation counts in none. */
@@ -170,18 +174,7 @@ static const char flat_text[] =
     "  loss.flat = sum(size * there) / max(sum(there), 1)\n"
     "  return x\n"
     "}\n"
-    "model small {\n"
-    "  context = 8, width = D, mask = causal, connection = residual(), pre_norm = rms_norm(eps = 1e-6)\n"
-    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
-    "  embed tokens { vocab = 17 }\n"
-    "  others\n"
-    "  head lm { norm = rms_norm(eps = 1e-6) }\n"
-    "}\n"
-    "train {\n"
-    "  data = arrays(tokens = \"tokens.npy\", labels = \"labels.npy\"), batch = 8 seqs, length = 3 steps, seed = 1\n"
-    "  precision = fp32\n"
-    "  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }\n"
-    "}\n";
+    PLAIN_MODEL;
 
 #define MOE "sub=moe(experts = 4, active = 2, hidden = 5, activation = silu, scores = softmax, normalize = true, z_loss = 0.01, balance = "
 

@@ -103,16 +103,24 @@ static void real(const Warp *w, const SassOperand *o, float out[LANES])
     }
 }
 
-static void exact(const Warp *w, const SassOperand *o, double out[LANES])
+/* Two registers, the upper one in front. */
+static void pairs(const Warp *w, const SassOperand *o, uint64_t out[LANES])
 {
     uint32_t low[LANES], high[LANES];
     gpu_fetch(w, o, 0, low);
     gpu_fetch(w, o, 1, high);
+    for (int i = 0; i < LANES; i++)
+        out[i] = (uint64_t)high[i] << 32 | low[i];
+}
+
+static void exact(const Warp *w, const SassOperand *o, double out[LANES])
+{
+    uint64_t bits[LANES];
+    pairs(w, o, bits);
     for (int i = 0; i < LANES; i++) {
-        uint64_t bits = (uint64_t)high[i] << 32 | low[i];
         double x = o->number;
         if (o->kind != SA_FLOAT)
-            memcpy(&x, &bits, sizeof x);
+            memcpy(&x, &bits[i], sizeof x);
         x = o->absolute ? fabs(x) : x;
         out[i] = o->negated ? -x : x;
     }
@@ -120,13 +128,9 @@ static void exact(const Warp *w, const SassOperand *o, double out[LANES])
 
 static void wide(const Warp *w, const SassOperand *o, uint64_t out[LANES])
 {
-    uint32_t low[LANES], high[LANES];
-    gpu_fetch(w, o, 0, low);
-    gpu_fetch(w, o, 1, high);
-    for (int i = 0; i < LANES; i++) {
-        uint64_t x = (uint64_t)high[i] << 32 | low[i];
-        out[i] = o->inverted ? ~x : o->negated ? 0 - x : x;
-    }
+    pairs(w, o, out);
+    for (int i = 0; i < LANES; i++)
+        out[i] = o->inverted ? ~out[i] : o->negated ? 0 - out[i] : out[i];
 }
 
 uint32_t gpu_predicate(const Warp *w, const SassOperand *o)

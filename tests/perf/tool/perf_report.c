@@ -129,8 +129,7 @@ static void put_kernels(Report *p, Buf *out)
     static const char *const head[] = {"kernel", "times", "us", "ms", "limit", "copy", "peak", "blocks", "at once", "waves", "tail", "registers", "shared", "program", "computes"};
     Arena *a = p->r->arena;
     Table t = {.arena = a, .columns = COUNT_OF(head)};
-    for (size_t i = 0; i < COUNT_OF(head); i++)
-        table_text(&t, head[i]);
+    table_texts(&t, head, COUNT_OF(head));
     for (size_t i = 0; i < p->line.n; i++) {
         const PerfLine *l = &p->line.v[i];
         const Perf *x = &l->perf;
@@ -163,8 +162,7 @@ static void put_counts(Report *p, Buf *out)
                                 SASS_TENSOR, SASS_BARRIER, SASS_CONTROL};
     Arena *a = p->r->arena;
     Table t = {.arena = a, .columns = COUNT_OF(head)};
-    for (size_t i = 0; i < COUNT_OF(head); i++)
-        table_text(&t, head[i]);
+    table_texts(&t, head, COUNT_OF(head));
     for (size_t i = 0; i < p->line.n; i++) {
         const PerfLine *l = &p->line.v[i];
         const Perf *x = &l->perf;
