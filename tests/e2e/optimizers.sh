@@ -116,4 +116,42 @@ has out 'lr    = cosine(peak = 1e-3, floor = 0, warmup = 0'
 expect 0 "$VWN" ir muon.vwn --stage plan --program update --set 'train.precision=mixed(compute = bf16, master = fp32)'
 has out matmul
 lacks out bf16
+
+# A weight that a group moves to the other optimizer has the decay of that one: the run is as if it were written there, and another one
+# than with the decay of the optimizer that it left. On both devices.
+moved() { # weight, the optimizer that it moves to, that one's decay, the other one's
+    for device in cpu reference; do
+        for decay in none "$3" "$4"; do
+            with=
+            [ "$decay" = none ] || with=", weight_decay = $decay"
+            cat > moved.vwn <<EOF
+edition = 1
+import "std/transformer"
+import "std/connections"
+model moved {
+  context = 8, width = 16, mask = none, init = normal(std = 0.1), connection = residual(), pre_norm = none
+  embed tokens { vocab = 256 }
+  linear { out = 16 }
+  head lm { norm = none, tie = tokens }
+}
+train {
+  data = text_file("text.txt"), tokenizer = bytes(), batch = 4 seqs, length = 4 steps, seed = 1, precision = fp32
+  optimizer muon {
+    lr = 0.02, momentum = 0.95, weight_decay = 20
+    adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 5 }
+    group "$1" { update = $2$with }
+  }
+  log { every = 1 steps }
+}
+EOF
+            expect 0 "$VWN" train moved.vwn --run moved --device $device --overwrite --json
+            losses out > "moved.$decay"
+        done
+        [ "$(wc -l < moved.none)" = 4 ] || fail "$2 for $1, $device: $(wc -l < moved.none) losses, not 4"
+        cmp -s moved.none "moved.$3" || fail "$2 for $1, $device: its decay is not the $3 of $2: $(paste moved.none "moved.$3")"
+        if cmp -s moved.none "moved.$4"; then fail "$2 for $1, $device: a decay of $3 and one of $4 are one run"; fi
+    done
+}
+moved linear.W adamw 5 20
+moved embed.tokens.W muon 20 5
 finish

@@ -321,6 +321,35 @@ static void ties(Suite *s)
     end(s, 9, 0);
 }
 
+/* Slopes where a function has two: of whole numbers from -2 to 1, most of which are equal to some other. What they are
+ * tests/grad/models.c says. */
+static void slopes_of_ties(Suite *s)
+{
+    begin(s, "slopes of ties");
+    Graph *g = s->g;
+    Val x = ir_unary(g, OP_FLOOR, ir_scale(g, input(s, "x", btn(s)), 2));
+    Val y = ir_unary(g, OP_FLOOR, ir_scale(g, input(s, "y", shape(2, DIM_T, DIM(s->n), DIM(1), DIM(1))), 2));
+    Val at[] = {x, y}, d[2], low = ir_fill(g, -1), loss = 0;
+    Val value[] = {ir_binary(g, OP_MAX, x, y), ir_binary(g, OP_MIN, x, y), ir_binary(g, OP_MOD, x, ir_fill(g, 2)),
+                   ir_max(g, x, 4, true), ir_max(g, y, 1, true), ir_unary(g, OP_NEG, ir_max(g, ir_unary(g, OP_NEG, x), 6, true)),
+                   ir_unary(g, OP_RELU, x), ir_unary(g, OP_ABS, y), ir_binary(g, OP_MIN, ir_binary(g, OP_MAX, x, low), ir_fill(g, 0)),
+                   ir_where(g, ir_binary(g, OP_LE, x, y), x, y), ir_pick(g, x, ir_top_k(g, x, 5)), ir_pick(g, y, ir_top_k(g, y, 1))};
+    for (size_t i = 0; i < COUNT_OF(value); i++) {
+        out(s, value[i]);
+        /* each with a factor of its own, a power of two, so that no slope hides behind another and all sums are exact */
+        Val all = ir_scale(g, ir_sum(g, value[i], shape_of(g, value[i])->rank == 3 ? 7 : 3, false), (double)(1 << i));
+        loss = loss ? ir_binary(g, OP_ADD, loss, all) : all;
+        graph_gradient(g, all, at, 2, d);
+        for (int k = 0; k < 2; k++)
+            if (d[k])
+                out(s, d[k]);
+    }
+    graph_gradient(g, loss, at, 2, d);
+    out(s, d[0]);
+    out(s, d[1]);
+    end(s, 9, 1e-6);
+}
+
 static void attention(Suite *s)
 {
     static const struct { int H, K, d, dv; bool causal; int window; double cap, drop; bool oldest; } way[] = {
@@ -467,6 +496,8 @@ void graphs_add(Ctx *ctx, Cases *cases, int64_t B, int64_t T, int64_t n)
     products(&s);
     by_index(&s);
     ties(&s);
+    if (n == 33)
+        slopes_of_ties(&s);
     parts_of_a_weight(&s);
     attention(&s);
     attention_at(&s);

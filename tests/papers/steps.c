@@ -65,6 +65,10 @@ static const struct Case {
     {"mhc(n = 4, norm = rms_norm(eps = 1e-5), start = sigmoid, iterations = 2, collapse = mean, "
      "replicate = [1, 2, 3, 4])",
      MHC, 4, RMS_GAIN, .collapse = MEAN, .start = SIGMOID, .iterations = 2, .post = 2, .replicate = {1, 2, 3, 4}},
+    {"mhc(n = 1, norm = rms_norm(eps = 1e-5, gain = false), collapse = predicted)", MHC, 1, RMS, .collapse = PREDICTED,
+     .iterations = 20, .post = 2},
+    {"mhc(n = 1, norm = rms_norm(eps = 1e-5), start = sigmoid, eps = 1e-2, iterations = 0, transposed = true, post = 1)", MHC, 1,
+     RMS_GAIN, .start = SIGMOID, .eps = 1e-2, .post = 1, .transposed = true},
     {"residual_dual(norm = rms_norm(eps = 1e-5))", DUAL, 2, .norm = RMS_GAIN},
     {"depth_weighted(sublayers = 1)", WEIGHTED, 1, .norm = NO_NORM},
     {"depth_weighted()", WEIGHTED, 2, .norm = NO_NORM},
