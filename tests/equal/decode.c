@@ -37,6 +37,9 @@ static const char other_text[] =
     "  param w : [D] = ones\n"
     "  return w * shift(x, k, axis = 2, fill = 0.5) + shift(x, 1, axis = 2) * shift(roll(x, 0), 0)\n"
     "}\n"
+    "block beside()(x: [B, T, D]) -> [B, T, D] {\n"
+    "  return shift(x, -2, axis = 3) + 2 * shift(x, 1, axis = 3) + roll(x, 1, axis = 3) + cumsum(x, over = 3) / D\n"
+    "}\n"
     "block slots(n: int)(x: [B, T, D]) -> [B, T, D] {\n"
     "  param k : [1, n, 2, 6] = normal(std = 0.3)\n"
     "  param v : [1, n, 2, 6] = normal(std = 0.3)\n"
@@ -70,6 +73,7 @@ static const Variant others[] = {
     {"n-grams, positions", {NULL}},
     {"running sums", {"look=running()", NULL}},
     {"shifts", {"look=before(k = 3)", NULL}},
+    {"shifts along channels", {"look=beside()", NULL}},
     {"shifts past the start", {"look=before(k = 9)", NULL}},
     {"grouped queries", {"attn=attention(heads = 4, kv_heads = 2, head_dim = 6, position = rope(base = 100))", NULL}},
     {"window", {"attn=attention(heads = 4, kv_heads = 1, window = 3)", NULL}},

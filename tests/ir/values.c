@@ -251,6 +251,27 @@ static void all_attention(Tally *t)
     attention(t, (Sdpa){.scale = 1, .window = 2}, 2, 1, 3); /* queries without any key */
 }
 
+/* What a query does not see does not matter, be it far larger or no number: a softmax over the others is the definition. */
+static void hidden_keys(Tally *t)
+{
+    static const double keys[3] = {1, 2000, NAN}, values[3] = {3, 5, NAN};
+    Bench *b = bench_new();
+    Shape s = bench_shape(4, DIM(1), DIM(3), DIM(1), DIM(1));
+    Val q = bench_param(b, &s, 1, 1), k = bench_param(b, &s, 1, 1), v = bench_param(b, &s, 1, 1);
+    for (int i = 0; i < 3; i++)
+        bench_tensor(b, q)->real[i] = 1, bench_tensor(b, k)->real[i] = keys[i], bench_tensor(b, v)->real[i] = values[i];
+    Val y = ir_sdpa(b->g, q, k, v, &(Sdpa){.causal = true, .scale = 1});
+    ir_output(b->g, bench_name(b, "y"), y);
+    ir_output(b->g, bench_name(b, "lse"), ir_op(b->g, OP_AUX, y, 0, 0, (Attr){0}, NULL));
+    Tensor **r = bench_run(b, b->g);
+    check(t, r && r[0]->real[0] == 3 && r[1]->real[0] == 1, "the first query sees %g, lse %g", r ? r[0]->real[0] : NAN,
+          r ? r[1]->real[0] : NAN);
+    check(t, r && r[0]->real[1] == 5 && r[1]->real[1] == 2000, "the second query sees %g, lse %g", r ? r[0]->real[1] : NAN,
+          r ? r[1]->real[1] : NAN);
+    check(t, r && isnan(r[0]->real[2]) && isnan(r[1]->real[2]), "the third query sees no NaN");
+    bench_free(b);
+}
+
 /* ---- single operators ---- */
 
 /* Evaluates op on a vector; the result lives until the bench is freed. */
@@ -365,6 +386,28 @@ static void integers(Tally *t)
               (int)cases[k][1], r ? (int)r[0]->integer[0] : -99);
     }
     bench_free(b);
+}
+
+/* An integer beside a real number becomes one, on either side, and nothing else does. */
+static void mixed_types(Tally *t)
+{
+    for (int k = 0; k < 8; k++) {
+        Bench *b = bench_new();
+        Graph *g = b->g;
+        bool whole_a = k & 1, whole_b = k & 2, first = k & 4;
+        Val a = whole_a ? ir_int(g, 7) : ir_fill(g, 7.5), c = whole_b ? ir_int(g, 2) : ir_fill(g, 2.5);
+        Val mask = ir_binary(g, OP_LT, ir_int(g, first ? 0 : 1), ir_int(g, 1)), where = ir_where(g, mask, a, c);
+        Val sum = ir_binary(g, OP_ADD, a, c);
+        bool whole = whole_a && whole_b;
+        double want = first ? whole_a ? 7 : 7.5 : whole_b ? 2 : 2.5, added = (whole_a ? 7 : 7.5) + (whole_b ? 2 : 2.5);
+        check(t, (node_at(g, where)->dtype == DT_INT) == whole && (node_at(g, sum)->dtype == DT_INT) == whole, "types %d", k);
+        ir_output(g, bench_name(b, "where"), where);
+        ir_output(g, bench_name(b, "sum"), sum);
+        Tensor **r = bench_run(b, g);
+        check(t, r && (whole ? (double)r[0]->integer[0] : r[0]->real[0]) == want, "where of types %d", k);
+        check(t, r && (whole ? (double)r[1]->integer[0] : r[1]->real[0]) == added, "sum of types %d", k);
+        bench_free(b);
+    }
 }
 
 /* Ties share a gradient: 1 / ties each for amax, half each for min and max. */
@@ -555,6 +598,7 @@ int main(void)
     cross_entropy(&t, 0.1, 3, 30);
     stable_cross_entropy(&t);
     all_attention(&t);
+    hidden_keys(&t);
     roundings(&t);
     extremes(&t);
     for (int64_t start = -3; start <= 6; start++)
@@ -562,6 +606,7 @@ int main(void)
     for (int64_t start = -3; start <= 6; start++)
         table_rows(&t, start);
     integers(&t);
+    mixed_types(&t);
     ties(&t);
     facts_at_zero(&t);
     extents(&t);

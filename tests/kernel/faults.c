@@ -130,6 +130,7 @@ static const Fault faults[] = {
      "        store 0 b1[{20}*r + i2] = x17\n        x18 real = load b1[{20}*r + i2]\n", "overwritten"},
     {"store 0 b1[{20}*r + i2]", "store 0 b1[r + 6*i2]", "another row or element"},
     {"store 2 b4[r]", "store 2 b4[0]", "in one place"},
+    {"store 2 b4[r] = x1", "store 2 b 7[r]", "store 2 b 7[r]\n   |                 ^\n"},
     {"store 2 b4[r]", "store 2 b4[1 + r]", "may leave"},
     {"store 2 b4[r] = x1", "store 2 b4[r] = x9", "wrong type"},
     {"      store 2 b4[r] = x1\n", "", "never stored"},
@@ -202,6 +203,11 @@ static const Fault product_faults[] = {
     {"        store 0 b3[i5] = x2\n",
      "        store 0 b3[i5] = x2\n        x3 real = load b3[i5]\n", "read before all of it"},
     {"        x1 real = load b2[i5]\n", "        x1 real = load b3[i5]\n", "read before all of it"},
+    {"      product b2[8*i2 + i3] = b0[128*r + 16*i2 + i4] * b1[8*i4 + i3] over i2, i3, i4\n      loop i5 simd\n"
+     "        x1 real = load b2[i5]\n        x2 real = mul x1 x1\n        store 0 b3[i5] = x2\n      end\n",
+     "      loop i5 simd\n        x1 real = load b2[i5]\n        x2 real = mul x1 x1\n        store 0 b3[i5] = x2\n      end\n"
+     "      product b2[8*i2 + i3] = b0[128*r + 16*i2 + i4] * b1[8*i4 + i3] over i2, i3, i4\n", "read before all of it"},
+    {"over i2, i3, i4", "over i2, r, i4", "different loops"},
     {"tile real 64 \"aw\"", "tile real 65 \"aw\"", "are stored"},
     {"tile real 64 \"square\"", "real 64 \"square\"", "in one place"},
     {"      loop i5 simd\n        x3", "      loop i2\n      loop i5 simd\n        x3",
@@ -348,8 +354,29 @@ static void inside(Ctx *ctx, void *arg)
     *(bool *)arg = false;
 }
 
+/* Texts cannot say that a product is over anything but loops; a pass could. */
+static void other_loops(Ctx *ctx, void *arg)
+{
+    KernelTexts *k = read_again(ctx, products);
+    if (!k)
+        return;
+    Kernel kernel = *k->kernel.v[0].kernel;
+    KProduct *x = kernel.product.v;
+    *(int *)arg == 0 ? (x->m = kernel.row) : *(int *)arg == 1 ? (x->n = kernel.row) : (x->k = kernel.row);
+    kernel_verify(&kernel);
+    expect(false, "a product along rows", "no bug is raised");
+}
+
 static void verifier(void)
 {
+    for (int i = 0; i < 3; i++) {
+        Ctx *other = ctx_new(NULL);
+        other->on_bug = listen;
+        times = 0;
+        expect(!guarded(other, other_loops, &i) && strstr(heard[1], "not over three loops"), "a product along rows", heard[1]);
+        ctx_free(other);
+    }
+    times = 0;
     Ctx *ctx = ctx_new(NULL);
     bool raised = false;
     ctx->on_bug = listen;

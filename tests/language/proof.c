@@ -474,6 +474,25 @@ static void try_one(uint64_t seed, Counts *n)
 /* Of these it was once said that what has no gradient has one. */
 static const uint64_t found[] = {201048, 201504, 401567, 501277, 503108, 503703, 503830, 505655, 600081, 600756, 604924};
 
+/* So many of the first 300 seeds' were proved, and so many of their steps have each verdict. A rule that is lost takes nothing
+ * that is proved wrongly with it, and is seen here alone. What proves more writes more here. */
+static bool proves_less(const Counts *n)
+{
+    static const struct {
+        const char *what;
+        int had;
+        size_t at;
+    } had[] = {{"lossless steps proved", 122, offsetof(Counts, proved)}, {"living blocks proved", 1554, offsetof(Counts, shown)}};
+    bool less = false;
+    for (size_t i = 0; i < COUNT_OF(had); i++) {
+        int is = *(const int *)((const char *)n + had[i].at);
+        less |= is < had[i].had;
+        if (is < had[i].had)
+            printf("%s: %d, it were %d\n", had[i].what, is, had[i].had);
+    }
+    return less;
+}
+
 int main(int argc, char **argv)
 {
     Counts n = {0}, again = {0};
@@ -495,5 +514,5 @@ int main(int argc, char **argv)
                  n.open * 50 >= n.steps && n.steps * 10 >= (n.steps + n.refused) * 7;
     if (!mixed)
         printf("too few of a kind\n");
-    return n.steps == 0 || n.unsound || n.wrong_life || again.unsound || again.wrong_life || n.missed * 20 > n.lossless || n.shown * 20 < n.alive * 19 || !mixed;
+    return n.steps == 0 || (argc < 3 && proves_less(&n)) || n.unsound || n.wrong_life || again.unsound || again.wrong_life || n.missed * 20 > n.lossless || n.shown * 20 < n.alive * 19 || !mixed;
 }
