@@ -37,22 +37,23 @@ fed() {
         END { print n + 0 }' "$1.log"
 }
 
-# 20 and 40 steps, and 20 whose numbers are read first
+# 10 and 20 steps, and 10 whose numbers are read first
 once='train.eval.every=1000 steps'
 rate='train.optimizer.lr=1e-2'
-counted short --set "$once" --set "$rate"
-counted long --set "$once" --set "$rate" --set 'train.length=40 steps'
-counted asks --set "$once" --set "$rate + $waits"
+few='train.length=10 steps'
+counted short --set "$once" --set "$rate" --set "$few"
+counted long --set "$once" --set "$rate"
+counted asks --set "$once" --set "$rate + $waits" --set "$few"
 [ "$(syncs short)" -gt 0 ] && [ "$(syncs short)" -eq "$(syncs long)" ] ||
-    fail "20 more steps wait $(($(syncs long) - $(syncs short))) times for all that is queued"
+    fail "10 more steps wait $(($(syncs long) - $(syncs short))) times for all that is queued"
 [ "$(behind long)" = "0 1
-2 39" ] || fail "programs behind the numbers that are waited for, and how often: $(behind long)"
+2 19" ] || fail "programs behind the numbers that are waited for, and how often: $(behind long)"
 behind asks | grep -q '^[1-9]' && fail "the host decides, and steps are queued: $(behind asks)"
-[ "$(fed long)" -ge 38 ] && [ "$(fed asks)" -ge 19 ] || fail "next batches that come up meanwhile: $(fed long) of 39, $(fed asks) of 19"
-near short asks 20 1e-30
-train cuda parts --set 'train.micro_batch=1 seqs' --set "$rate"
-train cuda asks --set 'train.micro_batch=1 seqs' --set "$rate + $waits"
-near parts asks 20 1e-30
+[ "$(fed long)" -ge 18 ] && [ "$(fed asks)" -ge 9 ] || fail "next batches that come up meanwhile: $(fed long) of 19, $(fed asks) of 9"
+near short asks 10 1e-30
+train cuda parts --set 'train.micro_batch=1 seqs' --set "$rate" --set "$few" --set 'train.eval.every=5 steps'
+train cuda asks --set 'train.micro_batch=1 seqs' --set "$rate + $waits" --set "$few" --set 'train.eval.every=5 steps'
+near parts asks 10 1e-30
 for run in parts asks; do
     sed -n 's/.*"event":"eval".*"eval_loss":\([-0-9.e+]*\),.*/\1/p' "$run.json" > "$run.evals"
 done

@@ -1,9 +1,9 @@
-# models.sh - 20 steps of models beyond plain ones on a GPU have the losses of 20 steps on the CPU: chains of multi-token heads,
+# models.sh - 8 steps of models beyond plain ones on a GPU have the losses of 8 steps on the CPU: chains of multi-token heads,
 # projections that are not linear, (8,64) connections, images; a part of them in two bytes. What they sample is the CPU's text.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 command -v python3 > /dev/null || { echo "skipped: no python3"; exit 77; }
 
-steps=20
+steps=8
 # both NAME BOUND LOSS FILE PATH=EXPR...: LOSS is the result whose steps are compared.
 both() {
     name=$1 bound=$2 loss=$3 file=$4
@@ -13,7 +13,7 @@ both() {
         set -- "$@" --set "$set"
     done
     for device in cpu cuda; do
-        expect 0 "$VWN" train "$file" --device $device --run "$name-$device" --json "$@"
+        expect 0 "$VWN" train "$file" --device $device --run "$name-$device" --json --set "train.length=$steps steps" "$@"
         lacks err mistake
         sed -n 's/.*"event":"step".*"'"$loss"'":\([-0-9.e+]*\).*/\1/p' out > "$name-$device.losses"
         [ "$(wc -l < "$name-$device.losses")" -eq $steps ] || fail "$name on $device: no $steps losses"
@@ -40,8 +40,8 @@ both mtp 1e-5 loss.mtp mtp.vwn
 text mtp
 if draw 3; then both nexus 1e-5 loss.next small.vwn 'map=nexus_rank(M = 14, A = 16)'; fi
 whole || steps=3 # a step of it takes the fake a second and more
-both wide 1e-5 loss.next small.vwn "train.length=$steps steps" D=16 wide=128 'conn=ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))'
-steps=20
+both wide 1e-5 loss.next small.vwn D=16 wide=128 'conn=ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))'
+steps=8
 text wide
 
 cat > vit.vwn << 'END'
@@ -63,7 +63,7 @@ model vit {
 }
 
 train {
-  data = arrays(image = "image.npy", labels = "label.npy"), batch = 4 images, length = 20 steps, seed = 1
+  data = arrays(image = "image.npy", labels = "label.npy"), batch = 4 images, length = 8 steps, seed = 1
   precision = fp32, clip = 1
   optimizer adamw { lr = 1e-2, betas = [0.9, 0.999], eps = 1e-8, weight_decay = 0.1 }
 }
@@ -93,7 +93,7 @@ half() {
         shift
         set -- "$@" --set "$set"
     done
-    expect 0 "$VWN" train "$file" --device cpu --run "$name" --json "$@"
+    expect 0 "$VWN" train "$file" --device cpu --run "$name" --json --set "train.length=$steps steps" "$@"
     sed -n 's/.*"event":"step".*"'"$loss"'":\([-0-9.e+]*\).*/\1/p' out > "$name.losses"
     cmp -s "$name.losses" "$name-$type-cpu.losses" && fail "$name: nothing was rounded"
 }

@@ -534,7 +534,7 @@ int main(void)
     EmuText text[MOST];
     EmuKernel kernel[MOST];
     size_t variant[MOST] = {0}, planted[MOST] = {0}, plain, n = 0; /* the fault that is in each text: 0 is none */
-    CaseDraw some = {.one_in = 2, .sanitized = 2}, few = {.one_in = 9, .sanitized = 9};
+    CaseDraw some = {.one_in = 3, .sanitized = 3}, few = {.one_in = 9, .sanitized = 9};
     char why[512];
     const char *said;
     Harness h = {0};

@@ -109,7 +109,7 @@ static int count_launches(const Cases *cases)
 static void add_windows(Ctx *ctx, Cases *cases)
 {
     enum { BLOCK = 32 };
-    CaseDraw draw = {.one_in = 2, .sanitized = 8};
+    CaseDraw draw = {.one_in = 3, .sanitized = 8};
     for (int window = 1; window <= BLOCK; window++)
         if (case_drawn(&draw, (size_t)window))
             add(ctx, cases, &(Way){1, 2 * BLOCK + window % 3, 0, 1, 1, 4, 4, true, BLOCK + window, 0, 0});
