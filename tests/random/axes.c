@@ -176,6 +176,15 @@ static bool names_let(const char *value, const Axis *axis, size_t n)
     return false;
 }
 
+/* Of a value that is the name of a let, as `width = D`: the number that this let is, or NULL. */
+static const char *number_of_let(const char *value, const Axis *axis, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_let(&axis[i]) && !strcmp(axis[i].name, value) && isdigit((unsigned char)*axis[i].value))
+            return axis[i].value;
+    return NULL;
+}
+
 /* The first row of the table of attributes, from this one on, that the text has: each row has its turn. */
 static const Axis *of_table(const Axis *axis, size_t n, size_t from)
 {
@@ -205,6 +214,8 @@ char *generate_sweep(Arena *arena, uint64_t seed, const char *text, const char *
             taken = taken || strcmp(varied[i].path, a->path) == 0;
         const char *other = taken || points > 2 ? NULL : axis_other(&w, arena, a);
         bool alone = names_let(a->value, axis, all);
+        if (alone && !taken && !other)
+            other = number_of_let(a->value, axis, all);
         if (taken || ((is_let(a) || alone) && !other))
             continue;
         varied[(*n)++] = *a;
