@@ -1,9 +1,10 @@
 #!/bin/sh
-# meet.sh - a GPU is met in two calls that tell the truth and the speed.
+# meet.sh - a GPU is met in three calls: is it right, how fast is it, what pays?
 #
 #     sh tests/gpu/meet.sh make [BUILD]      fills scratch_gpu/: what the calls need beside the tree (call_make.inc)
 #     sh tests/gpu/meet.sh 1 OUT             there: does it compute what it should? at most 300 s (call_1.inc)
 #     sh tests/gpu/meet.sh 2 OUT             there: how fast? at most 480 s (call_2.inc)
+#     sh tests/gpu/meet.sh 3 OUT             there: does a connection pay? at most 480 s (call_3.inc)
 #     sh tests/gpu/meet.sh facts OUT...      here: what came back as files and tables of the repository (call_facts.inc)
 #
 # In:  the tree and scratch_gpu/ ($MEET_FOLDER), a machine with a GPU's driver; what else is missing there is told and left out.
@@ -75,10 +76,13 @@ part() {
 }
 # pack FOLDER FILE, unpack FILE FOLDER: as small as may be; what is packed with xz Python unpacks, too.
 pack() { tar cf - -C "$(dirname "$1")" "$(basename "$1")" | if has xz; then xz -6; else gzip -9n; fi > "$2"; }
+xz_of() {
+    if has xz; then xz -dc "$1"; else
+        python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1"; fi
+}
 unpack() {
     case $(head -c 6 "$1" | od -An -c | tr -d ' ') in
-    375*) if has xz; then xz -dc "$1"; else
-        python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1"; fi ;;
+    375*) xz_of "$1" ;;
     *) gzip -dc "$1" ;;
     esac | tar xf - -C "$2"
 }
@@ -123,7 +127,7 @@ begin() {
     VWN_CACHE=$work/cache
     export PATH VWN_CACHE
     cp "$folder"/vwn "$folder"/run_kernels "$folder"/rates "$work" 2> /dev/null
-    cp "$root"/tests/bench/gpt.vwn "$root"/tests/bench/vwn23.vwn "$folder/kjv.txt" "$work"
+    cp "$root"/tests/bench/gpt.vwn "$root"/tests/bench/vwn23.vwn "$folder/kjv.txt" "$work" 2> /dev/null
     vwn=$work/vwn
     cd "$work" || exit 2
     line "{\"call\":$1,\"v\":1,\"date\":\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\",\"folder\":\"$(cat "$folder/made" 2> /dev/null)\"}"
@@ -163,12 +167,12 @@ loss_lines() { sed -n 's/.*"event":"step".*"loss":\([-0-9.e+]*\).*/\1/p' "$1"; }
 
 case "${1:-}" in
 make) shift && . "$here/call_make.inc" ;;
-1 | 2)
+1 | 2 | 3)
     [ $# -eq 2 ] || { echo "use: meet.sh $1 OUT" >&2 && exit 2; }
     . "$here/call_$1.inc" ;;
 facts) shift && . "$here/call_facts.inc" ;;
 pack) pack "$2" "$3" ;; # for its test, and for a pool of processes
 unpack) unpack "$2" "$3" ;;
-*) echo "use: meet.sh make [BUILD] | 1 OUT | 2 OUT | facts OUT..." >&2 && exit 2 ;;
+*) echo "use: meet.sh make [BUILD] | 1 OUT | 2 OUT | 3 OUT | facts OUT..." >&2 && exit 2 ;;
 esac
 exit $status

@@ -1,4 +1,4 @@
-# rehearsal.sh - meet.sh's folder and calls on the tests' fake driver, from the first to the last line; and with faults planted: kernels
+# rehearsal.sh - meet.sh's folder and three calls on the tests' fake driver, from the first to the last line; and with faults planted: kernels
 # that hang, that lose the device, that are wrong in one element; a driver that is missing, one in an odd place, one of another
 # card; a full disk. Under `whole` with every kernel of every example.
 . "$VWN_SOURCE/tests/support/lib.inc"
@@ -15,6 +15,13 @@ call() {
     lines=back/meet_$1.jsonl
 }
 count() { grep -c "$1" "$lines"; }
+
+# ---- the parts of a call fit into its time, with three seconds for its beginning ----
+for n in 1 2 3; do
+    awk -v call=$n '$1 == "begin" { most = $4 } $1 == "part" { sum += $3 } END { if (sum + 3 > most || !sum) print "call", call, sum, "s of", most }' \
+        "$VWN_SOURCE/tests/gpu/call_$n.inc"
+done > out
+empty out
 
 # ---- the folder ----
 expect 0 sh "$meet" make "$BUILD"
@@ -56,7 +63,18 @@ else
     MEET_PARTS=rates call 2 0
 fi
 [ "$(count '"copy_mib":.*"gb_s":[1-9]')" -eq 2 ] && [ "$(count '"graph_nodes":')" -eq 3 ] || fail "rates: $(cat "$lines")"
+cp back/* first
+# the third: each connection for the plain one's steps, then for its seconds
+head -c 20000 "$VWN_DATA/kjv.txt" > corpus.txt
+MEET_CALL=3 MEET_CORPUS=corpus.txt MEET_FOLDER="$PWD/pays" expect 0 sh "$meet" make "$BUILD"
+whole || export MEET_PAYS=residual
+MEET_SEEDS=$(if whole; then echo 1 2; else echo 1; fi) MEET_FOLDER="$PWD/pays" call 3 0
+each=$(if whole; then echo 4; else echo 1; fi) runs=$(if whole; then echo 14; else echo 1; fi)
+[ "$(count '"pays":"[a-z0-9_]*","ms":[0-9]')" -eq $each ] && [ "$(count '"held":.*"status":0,"tokens":160,"seconds":[0-9.]*,"eval_loss":[0-9]')" -eq $runs ] ||
+    fail "connections: $(cat "$lines")"
+[ "$(grep -o '\[[0-9]*,[0-9.]*\]' "$lines" | wc -l)" -eq $((10 * runs)) ] || fail "ten losses of each run: $(grep curve "$lines")"
 expect 0 sh "$meet" facts first back
+[ "$(grep -c '^| [a-z0-9_]* | st*e[a-z]* | 10 | 160 | ' results/*-fake-gpu.md)" -eq $((2 * each - 1)) ] || fail "$(cat results/*-fake-gpu.md)"
 has readme '| gpt-bf16 | '
 lacks readme old
 has readme behind
