@@ -321,12 +321,43 @@ static void test_life(Test *t, const LifeRow *r)
     ctx_free(c.ctx);
 }
 
+/* Copies of what does not move, which nothing but their decay tells from it: it is that of the optimizer which updates them. */
+static void test_decays(Test *t)
+{
+    static const struct { const char *group; double of_muon, of_adamw; bool dead; } rows[] = {
+        {"", 0.1, 0, false}, {"", 0, 0.1, true}, {"group \"apart.U\" { update = adamw }", 0.1, 0, true},
+        {"group \"apart.U\" { update = adamw }", 0, 0.1, false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char text[4096];
+        snprintf(text, sizeof text,
+                 "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet n = 4\n"
+                 "block apart(n: int)(x: [.., D]) -> [.., D] {\n  param U : [n, D, D] = scope.init\n  param W : [D, D] = scope.init\n"
+                 "  d = first(U, n - 4, axis = 1) - rest(U, 4, axis = 1)\n  return sum(d * d) * (x @ W)\n}\n"
+                 "model m {\n  context = 8, width = 6, mask = none, connection = residual(), init = normal(std = 0.02), pre_norm = none\n"
+                 "  allow = [dead_weights]\n  embed tokens { vocab = 32 }\n  apart { n = n }\n  head lm { norm = none }\n}\n"
+                 "train {\n  data = token_files(\"none.bin\", dtype = u16), tokenizer = file(\"none.json\"), batch = 2 seqs, length = 20 steps\n"
+                 "  seed = 1, precision = fp32\n  optimizer muon { lr = 0.1, momentum = 0, weight_decay = %g\n"
+                 "    adamw { betas = [0.9, 0.95], eps = 1e-8, weight_decay = %g }\n    %s\n  }\n}\n"
+                 "grow g {\n  when = step >= 10\n  let n = 8\n  fill { entry = copy, exit = copy }\n  old { lr_scale = 0 }\n  new { lr_scale = 1 }\n"
+                 "  check preserves(none)\n  check alive(steps = 1)\n}\n",
+                 rows[i].of_muon, rows[i].of_adamw, rows[i].group);
+        Checked c = check_text("decays.vwn", text, NULL);
+        Buf said = buf_new(c.ctx->program);
+        diag_render_all(c.ctx, &said, false);
+        /* muon makes steps of whole matrices: that a part stays is refused there, besides what is said of life */
+        EXPECT(t, text, c.unit && (strstr(said.s, "1 of 1 new blocks can never learn") != NULL) == rows[i].dead &&
+                            diag_errors(c.ctx) == (size_t)rows[i].dead + !*rows[i].group);
+        ctx_free(c.ctx);
+    }
+}
+
 int main(void)
 {
     Test t = {0};
     size_t refused = 0;
     CaseDraw draw = {.one_in = 1, .sanitized = 8};
     test_alike(&t);
+    test_decays(&t);
     for (size_t i = 0; i < COUNT_OF(growth_rows); i++)
         if (case_drawn(&draw, i))
             test_row(&t, &growth_rows[i], &refused);
