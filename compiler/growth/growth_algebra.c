@@ -1,7 +1,7 @@
 /* growth_algebra.c - see growth_algebra.h.
  *
- * In:  the graph of a forward pass.   Out: an equal one, in which x - x is 0, a softmax over one entry 1, and a clamp of
- * what never leaves its borders nothing.
+ * In:  the graph of a forward pass.   Out: an equal one, in which x - x is 0, a softmax over one entry 1, the cross-entropy of
+ * one class 0, and a clamp of what never leaves its borders nothing.
  * The one idea: of every value three things are kept, a range of numbers that holds it, a sum and a product of other values
  * that it is. Where terms cancel the value is made again of what is left. No rule looks at a weight's number.
  */
@@ -33,7 +33,7 @@ typedef struct Algebra {
     VEC(Fact) fact; /* by value of g */
     VEC(Val) chain; /* the value before it with the same hash */
     Map made;       /* hash -> the last value that has it */
-    bool single;
+    bool single, drops;
 } Algebra;
 
 static Dim dim_of(const Algebra *s, Dim d)
@@ -420,7 +420,7 @@ static Fact range_of(const Algebra *s, Val v)
             widen(&f, n->a.data[i]);
         return f;
     case OP_IOTA: return dim_static(n->shape.d[n->a.i]) ? (Fact){0, (double)n->shape.d[n->a.i].n - 1, NULL, NULL} : (Fact){0, INFINITY, NULL, NULL};
-    case OP_RAND: return (Fact){0, 1, NULL, NULL};
+    case OP_RAND: return (Fact){0, BELOW_ONE, NULL, NULL};
     case OP_RESHAPE: case OP_PERMUTE: case OP_BROADCAST: case OP_SLICE: case OP_AMAX: case OP_ROLL: return f;
     case OP_PAD: case OP_GATHER: case OP_PICK: widen(&f, 0); return f;
     case OP_SHIFT: widen(&f, n->a.x); return f;
@@ -491,8 +491,8 @@ static Val one_key(Algebra *s, const Node *n)
 {
     const Shape *k = shape_of(s->g, n->in[1]);
     Shape v = *shape_of(s->g, n->in[2]), five = {.rank = 5}, out = n->shape;
-    bool itself = n->a.j == 1 && dim_eq(k->d[1], out.d[1]);
-    if (!is_one(k->d[1]) && !itself)
+    bool itself = n->a.j == 1 && dim_eq(k->d[1], out.d[1]), drops = s->drops && n->a.z > 0;
+    if ((!is_one(k->d[1]) && !itself) || drops)
         return 0;
     if (dim_eq(v.d[2], out.d[2]) && dim_eq(v.d[1], out.d[1]))
         return n->in[2];
@@ -505,12 +505,86 @@ static Val one_key(Algebra *s, const Node *n)
     return make(s, OP_RESHAPE, &all, 1, NULL, &out);
 }
 
+static Val settle(Algebra *s, Val v);
+
+/* As make(), and what is known of it. */
+static Val made(Algebra *s, Op op, const Val *in, size_t n, const Shape *given)
+{
+    return settle(s, make(s, op, in, n, NULL, given));
+}
+
 static const Node *behind_views(const Algebra *s, Val v)
 {
     const Node *n = node_at(s->g, v);
     while (n->op == OP_BROADCAST || n->op == OP_RESHAPE)
         n = node_at(s->g, n->in[0]);
     return n;
+}
+
+/* The only entry there is, where the index is one: ids of files that a table has not are refused when they are read, and those
+ * below 0 are no ids. 0: there are more, or the index is computed. */
+static Val only_entry(Algebra *s, const Node *n)
+{
+    const Node *index = behind_views(s, n->in[1]);
+    Shape shape = n->shape;
+    bool ids = index->op == OP_EXT && s->g->ext.v[index->a.i].kind == EXT_INPUT;
+    if (!ids || !is_one(shape_of(s->g, n->in[0])->d[shape.rank - 1]) || !shape_eq(shape_of(s->g, n->in[0]), &shape))
+        return 0;
+    Val there = made(s, OP_LE, (Val[]){number(s, 0, &shape, DT_INT), n->in[1]}, 2, NULL);
+    return made(s, OP_WHERE, (Val[]){there, n->in[0], number(s, 0, &shape, (DType)n->dtype)}, 3, NULL);
+}
+
+/* A choice, or a comparison, of what has one element along its last axis, without that axis: of values without it. 0: it is
+ * another, or another reshape. */
+static Val chosen_without(Algebra *s, const Node *n)
+{
+    const Node of = *node_at(s->g, n->in[0]);
+    Shape shape = n->shape;
+    Val in[3];
+    bool compares = of.op == OP_LE && behind_views(s, of.in[1])->op == OP_EXT;
+    if ((of.op != OP_WHERE && !compares) || of.shape.rank != shape.rank + 1 || !is_one(of.shape.d[shape.rank]))
+        return 0;
+    for (int k = 0; k < shape.rank; k++)
+        if (!dim_eq(shape.d[k], of.shape.d[k]))
+            return 0;
+    for (uint16_t i = 0; i < of.n_in; i++) {
+        const Node *was = node_at(s->g, of.in[i]);
+        bool back = compares && was->op == OP_RESHAPE && shape_eq(shape_of(s->g, was->in[0]), &shape);
+        in[i] = back ? was->in[0] : made(s, OP_RESHAPE, &of.in[i], 1, &shape);
+    }
+    return made(s, (Op)of.op, in, of.n_in, NULL);
+}
+
+/* The value where `mask` is not 0. */
+static Val where_true(Algebra *s, Val v, Val mask, int depth)
+{
+    const Node n = *node_at(s->g, v);
+    Val in[3];
+    bool other = false;
+    if (n.op == OP_WHERE && n.in[0] == mask)
+        return n.in[1];
+    if (!depth || !op_is_map((Op)n.op) || n.n_in > COUNT_OF(in))
+        return v;
+    for (uint16_t i = 0; i < n.n_in; i++) {
+        in[i] = where_true(s, n.in[i], mask, depth - 1);
+        other |= in[i] != n.in[i];
+    }
+    return other ? settle(s, make(s, (Op)n.op, in, n.n_in, &n.a, NULL)) : v;
+}
+
+/* A choice, or a product with a mask, of what only matters where that is not 0. 0: it is none, or that says nothing. */
+static Val masked(Algebra *s, const Node *n)
+{
+    for (uint16_t i = 0; i < 2; i++) {
+        Op mask = (Op)node_at(s->g, n->in[i])->op;
+        if ((n->op == OP_MUL ? mask != OP_LE && mask != OP_LT && mask != OP_EQ : n->op != OP_WHERE || i))
+            continue;
+        Val in[3] = {n->in[0], n->in[1], n->n_in > 2 ? n->in[2] : 0};
+        in[1 - i] = where_true(s, n->in[1 - i], n->in[i], DEEP);
+        if (in[1 - i] != n->in[1 - i])
+            return made(s, (Op)n->op, in, n->n_in, NULL);
+    }
+    return 0;
 }
 
 /* How often each index is among all of them: once for each row that was looked at. */
@@ -554,14 +628,6 @@ static Val count(Algebra *s, const Node *n, double c, int but)
     f.c *= c;
     s->fact.v[times].product = keep(s, &f);
     return times;
-}
-
-static Val settle(Algebra *s, Val v);
-
-/* As make(), and what is known of it. */
-static Val made(Algebra *s, Op op, const Val *in, size_t n, const Shape *given)
-{
-    return settle(s, make(s, op, in, n, NULL, given));
 }
 
 /* An elementwise value whose inputs are all the same along some axes: computed once and repeated. 0: they are not. */
@@ -670,10 +736,15 @@ static Val same_as(Algebra *s, Val v)
     const Node *n = node_at(s->g, v);
     const Shape *in = shape_of(s->g, first_input(n));
     double c;
-    if (op_is_map((Op)n->op))
-        return same_as_map(s, v);
+    const Node as_it_is = *n;
+    if (op_is_map((Op)n->op)) {
+        Val same = same_as_map(s, v);
+        return same || n->n_in < 2 ? same : masked(s, &as_it_is);
+    }
     switch ((Op)n->op) {
-    case OP_RESHAPE: case OP_BROADCAST: case OP_SLICE: return shape_eq(in, &n->shape) ? n->in[0] : 0;
+    case OP_PICK: return only_entry(s, &as_it_is);
+    case OP_RESHAPE: return shape_eq(in, &n->shape) ? n->in[0] : chosen_without(s, &as_it_is);
+    case OP_BROADCAST: case OP_SLICE: return shape_eq(in, &n->shape) ? n->in[0] : 0;
     case OP_MATMUL: { /* of nothing it is 0; i & 1: the first one's axes are swapped */
         Shape shape = n->shape;
         return is_none(in->d[in->rank - (n->a.i & 1 ? 2 : 1)]) ? number(s, 0, &shape, DT_REAL) : 0;
@@ -686,7 +757,7 @@ static Val same_as(Algebra *s, Val v)
         }
         if (one)
             return n->in[0];
-        Node copy = *n;
+        const Node copy = as_it_is;
         Val same = none ? 0 : one_of_same(s, copy.in[0], copy.a.axes);
         if (n->op == OP_AMAX)
             return same;
@@ -717,7 +788,7 @@ static Val same_as(Algebra *s, Val v)
         Shape shape = n->shape;
         return is_one(in->d[in->rank - 1]) ? number(s, 0, &shape, DT_INT) : 0;
     }
-    case OP_SDPA: { Node copy = *n; return one_key(s, &copy); }
+    case OP_SDPA: return one_key(s, &as_it_is);
     default: return 0;
     }
 }
@@ -785,11 +856,11 @@ static Val rule(Rewrite *r, Val v, void *user)
     return settle(s, made);
 }
 
-Graph *growth_algebra(const Graph *g, bool single, Arena *arena, const Val **map, const ValueRange **range)
+Graph *growth_algebra(const Graph *g, bool single, bool drops, Arena *arena, const Val **map, const ValueRange **range)
 {
     Arena *memory = arena_new(g->ctx);
     Rewrite r = rewrite_begin(g, arena, map ? arena : memory, g->node.n);
-    Algebra s = {.memory = memory, .g = r.to, .single = single};
+    Algebra s = {.memory = memory, .g = r.to, .single = single, .drops = drops};
     map_init(&s.made, memory);
     for (size_t i = 0; i < r.to->ext.n; i++)
         r.to->ext.v[i].shape = shape_as(&s, &r.to->ext.v[i].shape);

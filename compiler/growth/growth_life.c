@@ -235,14 +235,14 @@ static void list_cells(Values *x, const GrowthEntry *e, const GrowthValue *seen,
 
 /* ---- passes ---- */
 
-/* The graph of the loss, as it is computed or without what cancels in it, and its gradients; grad[i]: that of entry i, 0:
+/* The graph of the loss, as it is computed in training or without what cancels in it, and its gradients; grad[i]: that of entry i, 0:
  * the loss does not depend on it. */
 static const Graph *gradients(const Proof *p, bool plain, DataFacts *data, Val *grad)
 {
     const GrowthPlan *plan = p->plan;
-    Graph *g = step_evaluate(plan->step->after, p->arena);
+    Graph *g = step_trained(plan->step->after, p->arena);
     if (!plain)
-        g = growth_algebra(g, data->positions == 1, p->arena, NULL, &data->range);
+        g = growth_algebra(g, data->positions == 1, true, p->arena, NULL, &data->range);
     data->n_range = plain ? 0 : g->node.n;
     Val loss = 0, *leaf = NEW_ARRAY(p->arena, Val, plan->n + 1), *d = NEW_ARRAY(p->arena, Val, plan->n + 1);
     for (size_t i = 0; i < g->out.n; i++)

@@ -127,7 +127,7 @@ GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int ra
     }
     Op op = (Op)n->op;
     if (op == OP_STOP)
-        return n->a.i == STOP_DROPOUT ? block_number(x, rank, 1) : in[0];
+        return n->a.i == STOP_DROPOUT && !x->drops ? block_number(x, rank, 1) : in[0];
     if (numbers)
         return compute(x, n, in, rank);
     if (op == OP_DIV && is_zero(&in[1]) && !x->undefined)
@@ -547,6 +547,8 @@ static GrowthValue *rule_leaf(Values *x, const Node *n)
         if (dim_static(n->a.dim))
             return value_uniform(x, &n->shape, block_number(x, 0, (double)n->a.dim.n));
         return rule_whole(x, n);
+    case OP_RAND: case OP_RANDN:
+        return x->data ? value_uniform(x, &n->shape, any(x, 0)) : rule_whole(x, n);
     case OP_CONST: return value_table(x, &n->shape, n->a.data, n->a.n);
     case OP_IOTA: return rule_iota(x, n);
     case OP_HOST: {
@@ -592,6 +594,13 @@ static GrowthValue *rule(Values *x, const Node *n)
     }
 }
 
+/* Whether attention drops some of its shares, or this is a gradient of such. */
+static bool drops_shares(const Values *x, const Node *n)
+{
+    const Node *of = n->op == OP_AUX ? node_at(x->g, n->in[0]) : n;
+    return (of->op == OP_SDPA || of->op == OP_SDPA_GRAD) && of->a.z > 0;
+}
+
 /* What may be zero as data is, behind operators that do not say it themselves. */
 static void open_others(const Values *x, const Node *n, GrowthValue *v)
 {
@@ -603,6 +612,7 @@ static void open_others(const Values *x, const Node *n, GrowthValue *v)
     for (uint16_t i = 0; i < n->n_in; i++)
         for (size_t k = 0; k < x->of[n->in[i]]->n; k++)
             open |= x->of[n->in[i]]->block[k].open;
+    open |= drops_shares(x, n) ? 1u << OPEN_CHANCE : 0;
     if (!open || v == x->of[n->in[0]])
         return;
     for (size_t k = 0; k < v->n; k++)
@@ -665,6 +675,9 @@ Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf,
     x->like = like;
     x->data = data;
     x->exact = exact;
+    x->drops = data != NULL;
+    if (exact)
+        exact->drops = true;
     for (Val v = 1; v < (Val)g->node.n; v++) {
         find_value(x, v);
         if (exact) {

@@ -703,8 +703,11 @@ GrowthValue *rule_sdpa(Values *x, const Node *n)
             in[1] = (TermIn){1, oldest};
             for (size_t j = 2; j < n_in; j += 2)
                 in[j].c *= a.x;
-            a.x = a.z = 0;
-            a.site = NULL;
+            a.x = 0;
+            if (!x->drops) {
+                a.z = 0;
+                a.site = NULL;
+            }
             *made = (GrowthBlock){.kind = BLOCK_TERM, .c = value.c};
             made->from[2] = score.query.from[2];
             made->from[3] = value.from[3];

@@ -71,6 +71,7 @@ struct Values {
     Val at;             /* the node that is being looked at */
     Val undefined;      /* the first that is no number for sure: 0 / 0 */
     const DataFacts *data; /* NULL: it is not asked what data decides, and there are none of these: */
+    bool drops;          /* masks of dropout are as they are drawn; else ones */
     const ByExpert **by;   /* by node; NULL: experts are not told apart */
     uint8_t *same;         /* by node: bits of these */
     Values *exact;         /* the same graph, where every block that is not known has a term of its own; NULL: not asked for */

@@ -440,6 +440,8 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
  * gradient of the step before was not finite; it is nothing where each HV_SKIPPED_... is the variable itself. */
 typedef enum StepHalt { HALT_NOT, HALT_LOSS, HALT_JUMP, HALT_NORM } StepHalt; /* not finite; above 4 medians, and by 2; not finite */
 Graph *step_update(const Model *m, const Train *t, Arena *arena);
+/* Losses without gradients, of a batch in one part: "loss", "loss.NAME". */
+Graph *step_trained(const Model *m, Arena *arena);
 /* Dropout masks stand in Model.graph as OP_STOP nodes of the kind STOP_DROPOUT (value 0 or 1 / (1 - p));
  * the two graphs below replace them by ones, and set Attr.z of OP_SDPA to 0. */
 /* Losses without gradients and without dropout: "loss", "loss.NAME". */

@@ -259,13 +259,13 @@ Graph *step_update(const Model *m, const Train *t, Arena *arena)
     return g;
 }
 
-static Graph *evaluate_with(const Model *m, const Name *state, bool part, Arena *arena)
+/* Losses; change->filled: of a part. */
+static Graph *evaluate_with(const Model *m, const StepChange *change, Arena *arena)
 {
     Val *map;
-    const Parts *p = part ? parts_of(m, arena) : NULL;
-    Graph *g = copy_losses(m, arena, &(StepChange){.state = state, .filled = p, .times = 2}, &map);
-    if (part)
-        parts_apply(p, g, map, ir_host(g, host_var(arena, HV_SHARE)), true);
+    Graph *g = copy_losses(m, arena, change, &map);
+    if (change->filled)
+        parts_apply(change->filled, g, map, ir_host(g, host_var(arena, HV_SHARE)), true);
     if (!emit_losses(g, m, map))
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to evaluate", m->name);
     return g;
@@ -273,18 +273,25 @@ static Graph *evaluate_with(const Model *m, const Name *state, bool part, Arena 
 
 Graph *step_evaluate(const Model *m, Arena *arena)
 {
-    return evaluate_with(m, NULL, false, arena);
+    return evaluate_with(m, &(StepChange){.times = 2}, arena);
+}
+
+Graph *step_trained(const Model *m, Arena *arena)
+{
+    return evaluate_with(m, &(StepChange){.dropout = true, .times = 4}, arena);
 }
 
 Graph *step_held_out(const Model *m, const Train *t, Arena *arena)
 {
+    StepChange part = {.filled = parts_of(m, arena), .times = 2};
     if (!t || !t->average)
-        return evaluate_with(m, NULL, true, arena);
+        return evaluate_with(m, &part, arena);
     Name *state = NEW_ARRAY(arena, Name, m->graph->node.n + 1);
     for (size_t i = 0; i < m->param.n; i++)
         if (param_learns(m, t, i))
             state[m->param.v[i].value] = average_name(m->graph->ctx, &m->param.v[i]);
-    return evaluate_with(m, state, true, arena);
+    part.state = state;
+    return evaluate_with(m, &part, arena);
 }
 
 Graph *step_count(const Model *m, bool held_out, Arena *arena)

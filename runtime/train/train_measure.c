@@ -15,7 +15,7 @@
 #include "compiler/model/optimizer.h" /* param_is_trained */
 #include "trainer.h"
 
-enum { UPDATES = 2, ROW_BLOCKS = 32, MOST_NUMBERS = 1 << 24 };
+enum { UPDATES = 2, OTHERS = 3, ROW_BLOCKS = 32, MOST_NUMBERS = 1 << 24 };
 
 typedef struct Side {
     Session session;
@@ -31,10 +31,15 @@ typedef struct Compared {
     int64_t numbers;        /* that both have; 0: they cannot be compared */
 } Compared;
 
+typedef double Norms[UPDATES + 1]; /* of a gradient after so many updates */
+
 typedef struct NewBlock {
     size_t entry;
     GrowthRole role;
-    double norm[UPDATES + 1];
+    Norms norm;
+    GrowthContradiction contradicts; /* what these say of the proof, */
+    int at;                          /* after so many updates; */
+    bool excused;                    /* with other weights it has a gradient */
 } NewBlock;
 
 /* Blocks that differ in their layers alone, up to some. */
@@ -215,10 +220,23 @@ static void compare_outputs(Measuring *m, const Kept *kept)
 
 /* ---- gradients of new blocks ---- */
 
+/* From one element of a tensor that is taken or grown to the next: where it is, and in which part, along each axis. */
+static void next_element(const GrowthEntry *e, size_t *part, int64_t *at)
+{
+    for (int k = e->after->shape.rank - 1; k >= 0; k--) {
+        const GrowthPart *p = &e->axis[k].part[part[k]];
+        if (++at[k] < p->at + p->count)
+            break;
+        if (++part[k] < e->axis[k].n)
+            break;
+        part[k] = 0;
+        at[k] = 0;
+    }
+}
+
 static double block_norm(const Measuring *m, const NewBlock *b, const double *grad)
 {
     const GrowthEntry *e = &m->plan->entry[b->entry];
-    int rank = e->after->shape.rank;
     double sum = 0;
     if (growth_added(e)) {
         for (int64_t i = 0; i < e->after->elements; i++)
@@ -227,52 +245,141 @@ static double block_norm(const Measuring *m, const NewBlock *b, const double *gr
     }
     size_t part[MAX_RANK] = {0};
     int64_t at[MAX_RANK] = {0};
-    for (int64_t i = 0; i < e->after->elements; i++) {
+    for (int64_t i = 0; i < e->after->elements; i++, next_element(e, part, at))
         if (growth_role(e, part) == b->role)
             sum += grad[i] * grad[i];
-        for (int k = rank - 1; k >= 0; k--) {
-            const GrowthPart *p = &e->axis[k].part[part[k]];
-            if (++at[k] < p->at + p->count)
-                break;
-            if (++part[k] < e->axis[k].n)
-                break;
-            part[k] = 0;
-            at[k] = 0;
-        }
-    }
     return sqrt(sum);
 }
 
-static void read_norms(Measuring *m, int pass)
+static void read_norms(Measuring *m, Norms *norm, int pass)
 {
     Session *s = &m->is.session;
     double scale = m->tr->now.loss_scale > 0 ? m->tr->now.loss_scale : 1;
     for (size_t i = 0; i < m->n_block; i++) {
-        NewBlock *b = &m->block[i];
+        const NewBlock *b = &m->block[i];
         const Param *p = m->plan->entry[b->entry].after;
         const StoreEntry *e = store_find(s->store, EXT_GRAD, p->path);
         ArenaMark mark = arena_mark(s->arena);
         double *grad = NEW_ARRAY(s->arena, double, p->elements + 1);
         session_store_ok(s, store_get_f64(s->store, e, 0, p->elements, grad));
-        b->norm[pass] = block_norm(m, b, grad) / scale;
+        norm[i][pass] = block_norm(m, b, grad) / scale;
         arena_reset(s->arena, mark);
     }
 }
 
-static void probe(Measuring *m)
+/* norm[i]: of block i. */
+static void probe(Measuring *m, Norms *norm)
 {
     double vars[HV_COUNT];
     memcpy(vars, m->tr->vars, sizeof vars);
     feed_fixed(&m->is.feed, m->split, 0, m->windows);
     for (int pass = 0; pass <= UPDATES; pass++) {
         run(&m->is, m->is.gradient, vars);
-        read_norms(m, pass);
+        read_norms(m, norm, pass);
         if (pass < UPDATES)
             run(&m->is, m->is.update, vars);
         vars[HV_STEP]++;
         vars[HV_UPDATES]++;
         vars[HV_SKIPPED_UPDATES]++;
     }
+}
+
+/* ---- a proof holds for weights in general position ---- */
+
+/* How far numbers of this size are apart, drawn as weights are. */
+static double usual_size(const Param *p)
+{
+    int r = p->shape.rank;
+    return r < 2 || p->shape.d[r - 2].n < 1 ? 0.5 : 1 / sqrt((double)p->shape.d[r - 2].n);
+}
+
+/* Old numbers, and copies of them, become others: first near what they are, then as they might have been. */
+static void put_others(Measuring *m, int draw)
+{
+    Session *s = &m->is.session;
+    for (size_t i = 0; i < m->plan->n; i++) {
+        const GrowthEntry *e = &m->plan->entry[i];
+        if ((e->kind != GROWTH_TAKEN && e->kind != GROWTH_GROWN) || !e->after->elements)
+            continue;
+        StoreEntry *to = store_find(s->store, EXT_PARAM, e->path);
+        ArenaMark mark = arena_mark(s->arena);
+        int64_t n = e->after->elements, at[MAX_RANK] = {0};
+        size_t part[MAX_RANK] = {0};
+        double *w = NEW_ARRAY(s->arena, double, n + 1), *by = NEW_ARRAY(s->arena, double, n + 1), sum = 0;
+        Param drawn = *e->after;
+        drawn.init = (Init){.kind = INIT_UNIFORM, .a = -1, .b = 1};
+        param_init(&drawn, (uint64_t)draw + 1, by);
+        session_store_ok(s, store_get_f64(s->store, to, 0, n, w));
+        for (int64_t k = 0; k < n; k++)
+            sum += w[k] * w[k] / (double)n;
+        double size = draw ? usual_size(e->after) / draw : fmax(sqrt(sum), 1e-2);
+        for (int64_t k = 0; k < n; k++, next_element(e, part, at))
+            if (growth_taken(e, part))
+                w[k] = (draw ? e->after->shape.rank < 2 : w[k]) + size * by[k];
+        session_store_ok(s, store_put_f64(s->store, to, 0, n, w));
+        arena_reset(s->arena, mark);
+    }
+}
+
+/* Whether a part has its rate from the first update on: else that may be 0 for a time. */
+static bool moves_at_once(const PartRate *r)
+{
+    double x;
+    return !r->said || (host_is_const(r->scale, &x) && !r->warmup);
+}
+
+/* Whether what the proof says of updates holds of these: each has moved everything that is not barred, and by amounts that depend on
+ * the gradient's size, for numbers that move by one amount, as those of lion, are back where they were after two. */
+static bool all_moved(const Measuring *m)
+{
+    const Optimizer *o = &m->tr->train->optimizer;
+    bool sizes = strcmp(o->kind, "lion") && (!o->second || strcmp(o->second->kind, "lion"));
+    double x = 1;
+    bool second = !o->second || !o->second->lr || (host_is_const(o->second->lr, &x) && x > 0);
+    return sizes && second && m->tr->lr > 0 && moves_at_once(&m->plan->step->fresh) && moves_at_once(&m->plan->step->old);
+}
+
+static double largest_norm(const Measuring *m)
+{
+    double most = fmax(0, m->tr->now.grad_norm); /* what is no number is smaller than all */
+    for (size_t i = 0; i < m->n_block; i++)
+        most = fmax(most, m->block[i].norm[0]);
+    return most;
+}
+
+/* What the norms say of the proof. A block that has no gradient has one with other old weights where the proof is right, which
+ * speaks of weights in general position: streams that are still the same, or what is still 0, are not. `norm`: room. */
+static void compare_life(Measuring *m, Norms *norm)
+{
+    double most = largest_norm(m);
+    bool moved = all_moved(m), open = false;
+    int at;
+    for (size_t i = 0; i < m->n_block; i++) {
+        NewBlock *b = &m->block[i];
+        b->contradicts = growth_contradiction(&m->proof->life[b->entry], b->role, b->norm, UPDATES + 1, most, moved, &b->at);
+        open |= b->contradicts == HAS_NONE;
+    }
+    for (int draw = 0; open && draw < OTHERS; draw++) {
+        put_others(m, draw);
+        probe(m, norm);
+        open = false;
+        for (size_t i = 0; i < m->n_block; i++) {
+            NewBlock *b = &m->block[i];
+            const GrowthLife *life = &m->proof->life[b->entry];
+            b->excused |= growth_contradiction(life, b->role, norm[i], UPDATES + 1, most, moved, &at) != HAS_NONE;
+            open |= b->contradicts == HAS_NONE && !b->excused;
+        }
+    }
+}
+
+static void probe_all(Measuring *m)
+{
+    Norms *norm = NEW_ARRAY(m->tr->session.arena, Norms, m->n_block + 1);
+    probe(m, norm);
+    for (size_t i = 0; i < m->n_block; i++)
+        memcpy(m->block[i].norm, norm[i], sizeof norm[i]);
+    if (m->proof && m->proof->trained)
+        compare_life(m, norm);
 }
 
 /* The new blocks that are trained. */
@@ -427,41 +534,28 @@ static void expect_outputs(Measuring *m)
     }
 }
 
-/* Whether a part has its rate from the first update on: else that may be 0 for a time. */
-static bool moves_at_once(const PartRate *r)
-{
-    double x;
-    return !r->said || (host_is_const(r->scale, &x) && !r->warmup);
-}
-
-/* Whether what the proof says of updates holds of these: each has moved everything that is not barred, and by amounts that depend on
- * the gradient's size, for numbers that move by one amount, as those of lion, are back where they were after two. */
-static bool all_moved(const Measuring *m)
-{
-    const Optimizer *o = &m->tr->train->optimizer;
-    bool sizes = strcmp(o->kind, "lion") && (!o->second || strcmp(o->second->kind, "lion"));
-    double x = 1;
-    bool second = !o->second || !o->second->lr || (host_is_const(o->second->lr, &x) && x > 0);
-    return sizes && second && m->tr->lr > 0 && moves_at_once(&m->plan->step->fresh) && moves_at_once(&m->plan->step->old);
-}
-
 static void expect_life(Measuring *m)
 {
-    double most = fmax(0, m->tr->now.grad_norm); /* what is no number is smaller than all */
-    bool moved = all_moved(m);
-    for (size_t i = 0; i < m->n_block; i++)
-        most = fmax(most, m->block[i].norm[0]);
-    for (size_t i = 0; m->proof && m->proof->trained && i < m->n_block; i++) {
+    const NewBlock *first = NULL;
+    size_t excused = 0;
+    for (size_t i = 0; i < m->n_block; i++) {
         const NewBlock *b = &m->block[i];
-        int at;
-        GrowthContradiction what =
-            growth_contradiction(&m->proof->life[b->entry], b->role, b->norm, UPDATES + 1, most, moved, &at);
-        if (what != FITS)
+        if (b->contradicts == HAS_NONE && b->excused) {
+            first = first ? first : b;
+            excused++;
+        } else if (b->contradicts != FITS) {
             train_event(m->tr, VWN_EVENT_WARNING,
-                        what == HAS_ONE ? "`%s` has a gradient after %d updates, and vwn proved that it has none: %s"
-                                        : "`%s` has no gradient after %d updates on these windows, and vwn proved that it has one: %s",
-                        m->plan->entry[b->entry].path, at, report_it);
+                        b->contradicts == HAS_ONE ? "`%s` has a gradient after %d updates, and vwn proved that it has none: %s"
+                                                  : "`%s` has no gradient after %d updates on these windows, and vwn proved that it has one: %s",
+                        m->plan->entry[b->entry].path, b->at, report_it);
+        }
     }
+    const char *others = excused < 2 ? "" : arena_printf(m->tr->session.arena, " and %zu more", excused - 1);
+    if (excused)
+        train_event(m->tr, VWN_EVENT_NOTE,
+                    "`%s`%s: no gradient after %d updates with these weights, and one with others: streams or copies that are the same "
+                    "stay so, and what is zero may",
+                    m->plan->entry[first->entry].path, others, first->at);
 }
 
 /* ---- what is measured ---- */
@@ -556,7 +650,7 @@ void train_measure(Trainer *tr)
     if (kept)
         compare_outputs(m, kept);
     if (m->n_block)
-        probe(m);
+        probe_all(m);
     session_leave(&m->is.session);
     for (size_t i = 0; i < m->n_output; i++)
         say_output(m, &m->output[i]);

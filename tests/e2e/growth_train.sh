@@ -193,4 +193,11 @@ sed 's/optimizer adamw.*/optimizer muon { lr = 0.02, momentum = 0.9, weight_deca
     s/lr_scale = 0 /lr_scale = 0.01 /' sizes.vwn > kind.vwn
 same kind 16 5
 
+# streams that are the same stay so: what mixes them has no gradient, and would have one with other weights
+sed '/^grow/,$d; s/16 steps/4 steps/; s/residual()/mhc(n = 2, iterations = 2, collapse = learned)/' base.vwn > streams.vwn
+echo 'grow deeper { when = step >= 2, let layers = 3, check alive(none) }' >> streams.vwn
+expect 0 "$VWN" train streams.vwn --device reference --run streams --overwrite
+has out 'no gradient after 0 updates with these weights, and one with others'
+lacks out 'bug of vwn'
+
 finish

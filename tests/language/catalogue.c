@@ -260,6 +260,20 @@ static const LifeRow life[] = {
     {"round of shares", BETWEEN("h + y + stop_gradient(round(2 * softmax(h, over = -1) ^ 2) - h - y)"), "let F = 40", ZEROS, NULL, 4, CHECK_NOT_DONE, "of layer[1].sub.W (exit)"},
     {"softmax over what is the same", BETWEEN("softmax(0 * h + mean(y, over = -1, keep = true), over = -1)"), "let F = 40", RANDOM3, NULL, 4, CHECK_FALSE,
      "no weights give a gradient to layer[1].sub.U (entry), layer[1].sub.G (entry)"},
+    /* draws: what is dropped in training is alive there, whatever an evaluation makes of it */
+    {"what is dropped less itself", BETWEEN("y - y + drop(h, p = 0.5) - h"), "let F = 40", RANDOM3, NULL, 0, CHECK_FALSE,
+     "no weights give a gradient to layer[1].sub.G (entry), layer[2].sub.G (entry): the loss"},
+    {"what is dropped, by itself", BETWEEN("y - y + drop(h, p = 0.5)"), "let F = 40", RANDOM3, NULL, 0, CHECK_FALSE,
+     "no weights give a gradient to layer[1].sub.G (entry), layer[2].sub.G (entry): the loss"},
+    {"a draw that is always below 1", BETWEEN("y + h * (1 - bernoulli([B, T, f], p = 1))"), "let F = 40", RANDOM3, NULL, 0, CHECK_FALSE,
+     "no weights give a gradient to layer[1].sub.U (entry), layer[2].sub.U (entry): the loss"},
+    {"a draw that is never below 0", BETWEEN("y + h * bernoulli([B, T, f], p = 0)"), "let F = 40", RANDOM3, NULL, 0, CHECK_FALSE,
+     "no weights give a gradient to layer[1].sub.U (entry), layer[2].sub.U (entry): the loss"},
+    {"a draw that may be below", BETWEEN("y + h * bernoulli([B, T, f], p = 0.5)"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
+    /* one class: its share is 1, and the loss is 0 where there is a target */
+    {"one class", "V = 1", "let F = 40", RANDOM3, NULL, 4, CHECK_FALSE,
+     "no weights give a gradient to layer[1].sub.up.W"},
+    {"two classes", "V = 2", "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
     /* routers and experts */
     {"a router of one that is chosen", "sub = moe(experts = experts, active = 1, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0)",
      "let experts = 5", RANDOM3, NULL, 2, CHECK_FALSE, "no weights give a gradient to layer[1].sub.router (entry), layer[2].sub.router (entry)"},
