@@ -197,7 +197,7 @@ same kind 16 5
 sed '/^grow/,$d; s/16 steps/4 steps/; s/residual()/mhc(n = 2, iterations = 2, collapse = learned)/' base.vwn > streams.vwn
 echo 'grow deeper { when = step >= 2, let layers = 3, check alive(none) }' >> streams.vwn
 expect 0 "$VWN" train streams.vwn --device reference --run streams --overwrite
-has out 'no gradient after 0 updates with these weights, and one with others'
-lacks out 'bug of vwn'
+has err 'no gradient after 0 updates with these weights, and one with others'
+lacks err 'bug of vwn'
 
 finish
