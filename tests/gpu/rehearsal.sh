@@ -120,6 +120,19 @@ for file in prelude.cu list; do has packed "wrong/$file"; done
 for kernel in "$wrong" "$hangs" "$loses"; do has packed "wrong/$(name "$kernel").cu"; done
 [ "$(grep -c '\.bin$' packed)" -eq 3 ] || fail "inputs do not come back: $(cat packed)"
 
+# ---- the same launches by the interpreter of PTX, where the real NVRTC is: what is good, and the three that are not ----
+fakes=$VWN_CUDA_LIBRARIES
+unset VWN_CUDA_LIBRARIES
+if "$VWN" doctor 2> /dev/null | grep -q '^CUDA compiler (NVRTC): [1-9]'; then
+    expect 0 "$PTX_RUN_KERNELS" made/cases --out ptx.jsonl --each 120
+    has out "$kernels kernels of $kernels compared, 0 wrong, 0 ended"
+    rm ptx.jsonl
+    expect 3 "$PTX_RUN_KERNELS" spoilt --out ptx.jsonl --each 120
+    has out "$((kernels - 2)) kernels of $kernels compared, 1 wrong, 2 ended"
+    grep "\"kernel\":\"$(name "$wrong")\".*\"wrong\":1," ptx.jsonl > out || fail "the wrong element is not told: $(cat ptx.jsonl)"
+fi
+export VWN_CUDA_LIBRARIES="$fakes"
+
 # ---- a machine that is not as it should be ----
 sh "$meet" make "$BUILD" > out 2>&1 || fail "the folder cannot be made again"
 mkdir empty
@@ -131,7 +144,6 @@ has "$lines" '{"part":"machine","ok":true'
 
 mkdir -p site/nvidia/cu13/lib
 cp "$VWN_CUDA_LIBRARIES"/lib* site/nvidia/cu13/lib
-fakes=$VWN_CUDA_LIBRARIES
 unset VWN_CUDA_LIBRARIES
 if command -v python3 > /dev/null; then
     PYTHONPATH="$PWD/site" MEET_PARTS='machine kernels' call 1 0

@@ -3,7 +3,7 @@
  *     run_kernels FOLDER [--out FILE] [--wrong FOLDER] [--seconds N] [--each N]
  *     run_kernels --one FOLDER/NN NUMBER
  *
- * In:  a folder of make_cases.c; of CUDA the driver alone. --seconds: nothing is begun when so many are over; --each: that a
+ * In:  a folder of make_cases.c; a device (case_device.h): of CUDA the driver alone, or an interpreter of PTX. --seconds: nothing is begun when so many are over; --each: that a
  *      case may take (15). --one: a single case, in this process, for a checker of memory.
  * Out: lines of JSON, appended to FILE (stdout) after each case: {case, number, kernel, where, good, numbers, worst, most}, of a
  *      wrong one the first places with what was got and wanted, of one that did not come to its end how it ended; at last
@@ -15,11 +15,9 @@
  * the case, which is told.
  */
 #define _GNU_SOURCE
-#include "cases.h"
+#include "case_device.h"
 
-#include "compiler/portable/device_call.h"
-#include "runtime/cuda/cuda_api.h"
-#include "runtime/cuda/nvrtc.h"
+#include "compiler/base/base.h"
 #include "support/half_bits.h"
 
 #include <dirent.h>
@@ -34,18 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ITEMS = 512, PATH = 600, LINE = 4096, PLACES = 8, MAPS = 4, START_SECONDS = 60, KEPT_BYTES = 4 << 20, NO_GPU = 4 };
-
-typedef struct Case {
-    CaseHead head;
-    CaseRegion *region;
-    CaseBuffer *buffer;
-    CasePlace *place;
-    int64_t *n;
-    double *s;
-    CaseMap *map;
-    char **before, **after; /* by region */
-} Case;
+enum { ITEMS = 512, LINE = 4096, PLACES = 8, START_SECONDS = 60, KEPT_BYTES = 4 << 20 };
 
 static struct {
     const char *folder, *out, *wrong;
@@ -64,7 +51,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static _Noreturn void stop(int status, const char *format, ...)
+_Noreturn void stop(int status, const char *format, ...)
 {
     va_list a;
     va_start(a, format);
@@ -74,15 +61,13 @@ static _Noreturn void stop(int status, const char *format, ...)
     exit(status);
 }
 
-static void *room(uint64_t bytes)
+void *room(uint64_t bytes)
 {
     void *p = calloc(1, bytes + 1);
     if (!p)
         stop(1, "out of memory");
     return p;
 }
-
-/* ---- a file of cases ---- */
 
 static void *read_some(FILE *f, uint64_t bytes)
 {
@@ -91,6 +76,29 @@ static void *read_some(FILE *f, uint64_t bytes)
         stop(1, "a file of cases is cut off");
     return p;
 }
+
+char *read_file(const char *path, uint64_t *bytes)
+{
+    struct stat st;
+    FILE *f = fopen(path, "rb");
+    if (!f || fstat(fileno(f), &st))
+        stop(1, "no file %s", path);
+    *bytes = (uint64_t)st.st_size;
+    char *text = read_some(f, *bytes);
+    fclose(f);
+    return text;
+}
+
+void put_places(const Case *c, const uint64_t *begin)
+{
+    for (uint32_t i = 0; i < c->head.n_place; i++) {
+        const CasePlace *x = &c->place[i];
+        const uint64_t address = begin[x->to.region] + x->to.shift;
+        memcpy(c->before[x->in] + x->at, &address, sizeof address);
+    }
+}
+
+/* ---- a file of cases ---- */
 
 static char *read_at(FILE *f, uint64_t place, uint64_t bytes)
 {
@@ -270,174 +278,25 @@ static void compare(Difference *d, uint32_t region, const CaseRegion *r, const c
     }
 }
 
-/* ---- the device ---- */
-
-static struct {
-    CudaDriver driver;
-    CudaApi api;
-    CudaStream stream;
-    char arch[NVRTC_ARCH_NAME];
-    char name[128];
-    struct {
-        char file[PATH];
-        CudaModule module;
-    } loaded[64];
-    size_t n_loaded;
-} gpu;
-
-static void must(int error, const char *what)
-{
-    char text[160];
-    if (!error)
-        return;
-    cuda_error_text(&gpu.driver, error, text);
-    stop(1, "%s: %s", what, text);
-}
-
-static void open_device(void)
-{
-    char why[512] = "";
-    CudaDevice d;
-    CudaContext context;
-    int handle;
-    if (!cuda_driver_open(&gpu.driver, why) || why[0])
-        stop(NO_GPU, "%s", why);
-    if (!gpu.driver.devices || gpu.driver.device(&handle, 0) || !cuda_device(&gpu.driver, 0, &d))
-        stop(NO_GPU, "the driver has no GPU");
-    if (!cuda_api_open(&gpu.api, why))
-        stop(NO_GPU, "%s", why);
-    /* Machine code runs where the first number of its architecture is the same; what is of sm_90a there alone. */
-    snprintf(gpu.arch, sizeof gpu.arch, "%s", d.capability == 90 ? "sm_90a" : d.capability / 10 == 8 ? "sm_80" : "");
-    snprintf(gpu.name, sizeof gpu.name, "%s", d.name);
-    if (!gpu.arch[0])
-        stop(NO_GPU, "%s (sm_%d) runs neither the code for sm_80 nor that for sm_90a", d.name, d.capability);
-    must(gpu.api.retain(&context, handle), "a context");
-    must(gpu.api.set_current(context), "a context");
-    must(gpu.api.new_stream(&gpu.stream, CUDA_STREAM_NON_BLOCKING), "a stream");
-}
-
-/* The cubin that has the kernel, by the list of the item; false: it is not for this GPU. */
-static bool find_cubin(const char *item, const char *kernel, char file[PATH])
-{
-    char path[PATH], line[256], name[80], cubin[100];
-    snprintf(path, sizeof path, "%s/%s.list", item, gpu.arch);
-    FILE *f = fopen(path, "r");
-    bool found = false;
-    while (f && !found && fgets(line, sizeof line, f))
-        found = sscanf(line, "%79s %99s", name, cubin) == 2 && !strcmp(name, kernel);
-    if (f)
-        fclose(f);
-    snprintf(file, PATH, "%.480s/%.99s", item, found ? cubin : "");
-    return found;
-}
-
-static CudaModule load(const char *file)
-{
-    struct stat st;
-    for (size_t i = 0; i < gpu.n_loaded; i++)
-        if (!strcmp(gpu.loaded[i].file, file))
-            return gpu.loaded[i].module;
-    if (gpu.n_loaded == COUNT_OF(gpu.loaded)) { /* of items before this one */
-        for (size_t i = 0; i < gpu.n_loaded; i++)
-            must(gpu.api.unload(gpu.loaded[i].module), "unloading");
-        gpu.n_loaded = 0;
-    }
-    FILE *f = fopen(file, "rb");
-    if (!f || fstat(fileno(f), &st))
-        stop(1, "no file %s", file);
-    char *bytes = read_some(f, (uint64_t)st.st_size);
-    fclose(f);
-    CudaModule module;
-    must(gpu.api.load(&module, bytes), "loading a cubin");
-    free(bytes);
-    snprintf(gpu.loaded[gpu.n_loaded].file, PATH, "%s", file);
-    gpu.loaded[gpu.n_loaded++].module = module;
-    return module;
-}
-
-static void make_map(const CaseMap *m, CudaAddress memory, CudaMap *out)
-{
-    uint64_t extent[4], stride[3];
-    const uint32_t one[4] = {1, 1, 1, 1};
-    for (int i = 0; i < 4; i++)
-        extent[i] = (uint64_t)m->extent[i];
-    for (int i = 1; i < 4; i++)
-        stride[i - 1] = 2 * (uint64_t)m->stride[i];
-    must(gpu.api.make_map(out, m->type == CASE_FP16 ? CUDA_MAP_FP16 : CUDA_MAP_BF16, 4, (void *)(uintptr_t)memory, extent, stride, m->box,
-                          one, CUDA_MAP_PLAIN, CUDA_MAP_TURNED_128, CUDA_MAP_L2_128, CUDA_MAP_ZEROS), "a tensor map");
-}
-
-/* Memory of each region lies apart, so that a checker sees its bounds. */
-static void put_up(Case *c, CudaAddress *memory)
-{
-    const CaseHead *h = &c->head;
-    for (uint32_t i = 0; i < h->n_region; i++)
-        must(gpu.api.take(&memory[i], c->region[i].bytes ? c->region[i].bytes : 1), "memory");
-    for (uint32_t i = 0; i < h->n_place; i++) {
-        const CasePlace *x = &c->place[i];
-        const uint64_t address = memory[x->to.region] + x->to.shift;
-        memcpy(c->before[x->in] + x->at, &address, sizeof address);
-    }
-    for (uint32_t i = 0; i < h->n_region; i++)
-        if (c->region[i].bytes)
-            must(gpu.api.up(memory[i], c->before[i], c->region[i].bytes, gpu.stream), "copying to the GPU");
-}
-
-static void launch(const Case *c, CudaKernel function, const CudaAddress *memory)
-{
-    static CallArguments arguments;
-    static CudaMap map[MAPS];
-    const CaseHead *h = &c->head;
-    void **p = room(h->n_buffer * sizeof *p);
-    for (uint32_t i = 0; i < h->n_buffer; i++)
-        p[i] = (void *)(uintptr_t)(memory[c->buffer[i].region] + c->buffer[i].shift);
-    size_t count = call_arguments(&arguments, p, h->n_buffer, c->n, h->n_int, c->s, h->n_number, &h->rows);
-    if (!count || count + h->n_map > CALL_ARGUMENTS || h->n_map > MAPS)
-        stop(1, "too many arguments");
-    for (uint32_t i = 0; i < h->n_map; i++) {
-        make_map(&c->map[i], (CudaAddress)(uintptr_t)p[c->map[i].buffer], &map[i]);
-        arguments.at[count + i] = &map[i];
-    }
-    if (h->shared > CALL_SHARED_UNASKED)
-        must(gpu.api.set_attribute(function, CUDA_SHARED_DYNAMIC, (int)h->shared), "asking for shared memory");
-    must(gpu.api.launch(function, call_blocks(h->blocks), 1, 1, h->threads, 1, 1, (unsigned)h->shared, gpu.stream, arguments.at, NULL),
-         "launching");
-    must(gpu.api.wait_stream(gpu.stream), "computing");
-    free(p);
-}
-
 static bool run_case(Case *c, const char *item, int number, Difference *d)
 {
-    char file[PATH];
     const CaseHead *h = &c->head;
-    CudaKernel function;
-    if (!find_cubin(item, h->kernel, file))
-        return false;
-    must(gpu.api.function(&function, load(file), h->kernel), "finding the kernel");
-    CudaAddress *memory = room(h->n_region * sizeof *memory);
     char **got = room(h->n_region * sizeof *got);
-    put_up(c, memory);
-    launch(c, function, memory);
-    for (uint32_t i = 0; i < h->n_region; i++) {
-        d->bytes += 2 * c->region[i].bytes;
+    for (uint32_t i = 0; i < h->n_region; i++)
         got[i] = room(c->region[i].bytes);
-        if (c->region[i].bytes)
-            must(gpu.api.down(got[i], memory[i], c->region[i].bytes, gpu.stream), "copying from the GPU");
-    }
-    must(gpu.api.wait_stream(gpu.stream), "copying from the GPU");
-    for (uint32_t i = 0; i < h->n_region; i++) {
+    bool ran = device_run(c, item, got);
+    for (uint32_t i = 0; ran && i < h->n_region; i++) {
+        d->bytes += 2 * c->region[i].bytes;
         /* What it only reads must stay as it is. */
         if (c->region[i].written || memcmp(got[i], c->before[i], c->region[i].bytes) != 0)
             compare(d, i, &c->region[i], got[i], c->region[i].written ? c->after[i] : c->before[i]);
-        must(gpu.api.give(memory[i]), "giving memory back");
     }
     if (d->wrong)
         keep_case(c, strrchr(item, '/') ? strrchr(item, '/') + 1 : item, number, got);
     for (uint32_t i = 0; i < h->n_region; i++)
         free(got[i]);
     free(got);
-    free(memory);
-    return true;
+    return ran;
 }
 
 static void tell_case(FILE *to, const Case *c, const char *item, int number, const Difference *d)
@@ -459,8 +318,8 @@ static _Noreturn void launch_all(int first, int from, FILE *to)
 {
     char path[PATH];
     Case c;
-    open_device();
-    fprintf(to, "{\"device\":\"%s\",\"arch\":\"%s\"}\n", gpu.name, gpu.arch);
+    device_open();
+    fprintf(to, "{\"device\":\"%s\",\"arch\":\"%s\"}\n", device_name(), device_arch());
     fflush(to);
     for (int i = first; i < all.n_item; i++, from = 0) {
         snprintf(path, sizeof path, "%s/%s", all.folder, all.item[i]);
@@ -729,7 +588,7 @@ static int run_one(const char *item, int number)
 {
     Case c;
     FILE *f = open_cases(item);
-    open_device();
+    device_open();
     for (int n = 0; read_case(f, &c); n++, forget(&c)) {
         Difference d = {0};
         if (n != number)
