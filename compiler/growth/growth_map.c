@@ -116,9 +116,10 @@ GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int ra
     bool numbers = true, unknown = false;
     uint16_t open = 0;
     Val why = 0;
+    bool either = n->op == OP_WHERE && given[1].kind != BLOCK_ZERO && given[2].kind != BLOCK_ZERO; /* whatever is decided */
     for (size_t k = 0; k < n->n_in; k++) {
         in[k] = given[k];
-        open |= in[k].kind == BLOCK_ANY ? in[k].open : 0;
+        open |= in[k].kind == BLOCK_ANY && !(either && k == 0) ? in[k].open : 0;
         numbers &= block_is_number(x, &in[k]);
         if (in[k].kind == BLOCK_ANY) {
             why = unknown ? why : in[k].why;
@@ -321,11 +322,49 @@ static bool is_flat(const Values *x, Val v, int depth)
     return all && (flat || n->op == OP_WHERE);
 }
 
-static uint16_t open_flat(const Values *x, const Node *n)
+enum { DEEP = 6, MOST_ROOTS = 8 };
+typedef struct Roots {
+    Val of[MOST_ROOTS];
+    size_t n; /* MOST_ROOTS: and others */
+    bool bent; /* it is more than their sum with factors */
+} Roots;
+
+/* The values of which one is computed element by element, without numbers. */
+static void find_roots(const Values *x, Val v, int depth, Roots *r)
 {
-    enum { DEEP = 4 };
-    bool compares = x->data && (n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ) && node_at(x->g, n->in[0])->dtype == DT_REAL;
-    return compares && (is_flat(x, n->in[0], DEEP) || is_flat(x, n->in[1], DEEP)) ? 1u << OPEN_FOR_GOOD : 0;
+    const Node *n = behind_views(x, v);
+    if (n->op == OP_FILL || r->n == MOST_ROOTS)
+        return;
+    bool map = depth > 0 && op_is_map((Op)n->op);
+    int factors = 0;
+    for (uint16_t i = 0; map && i < n->n_in; i++) {
+        factors += behind_views(x, n->in[i])->op != OP_FILL;
+        find_roots(x, n->in[i], depth - 1, r);
+    }
+    bool scales = (n->op == OP_MUL || n->op == OP_DIV) && factors == 1;
+    r->bent |= map && !scales && n->op != OP_NEG && n->op != OP_ADD && n->op != OP_SUB;
+    if (!map)
+        r->of[r->n++] = (Val)(n - node_at(x->g, 0));
+}
+
+/* Whether both are functions of one and the same value and of nothing else: which of them is larger, as of a value and its
+ * exponential, is perhaps always the same. */
+static bool of_one_value(const Values *x, Val a, Val b)
+{
+    Roots r = {.n = 0};
+    find_roots(x, a, DEEP, &r);
+    find_roots(x, b, DEEP, &r);
+    for (size_t i = 1; i < r.n; i++)
+        if (r.of[i] != r.of[0])
+            return false;
+    return r.n > 1 && r.bent;
+}
+
+static uint16_t open_compared(const Values *x, const Node *n)
+{
+    bool compares = x->data && is_mask(n) && node_at(x->g, n->in[0])->dtype == DT_REAL;
+    bool known = compares && (is_flat(x, n->in[0], DEEP) || is_flat(x, n->in[1], DEEP) || of_one_value(x, n->in[0], n->in[1]));
+    return known ? 1u << OPEN_FOR_GOOD : 0;
 }
 
 GrowthValue *rule_map(Values *x, const Node *n)
@@ -351,7 +390,7 @@ GrowthValue *rule_map(Values *x, const Node *n)
         in[i] = same ? v : value_refine(x, v, cuts);
     }
     GrowthValue *out = value_cut(x, &n->shape, cuts);
-    uint16_t open = open_one_hot(x, n) | open_flat(x, n);
+    uint16_t open = open_one_hot(x, n) | open_compared(x, n);
     for (size_t i = 0; i < out->n; i++) {
         GrowthBlock b[3] = {{0}};
         for (size_t k = 0; k < n_in; k++)

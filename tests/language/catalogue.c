@@ -260,6 +260,11 @@ static const LifeRow life[] = {
     {"round of shares", BETWEEN("h + y + stop_gradient(round(2 * softmax(h, over = -1) ^ 2) - h - y)"), "let F = 40", ZEROS, NULL, 4, CHECK_NOT_DONE, "of layer[1].sub.W (exit)"},
     {"softmax over what is the same", BETWEEN("softmax(0 * h + mean(y, over = -1, keep = true), over = -1)"), "let F = 40", RANDOM3, NULL, 4, CHECK_FALSE,
      "no weights give a gradient to layer[1].sub.U (entry), layer[1].sub.G (entry)"},
+    /* which of two functions of one value is larger is perhaps always the same */
+    {"an exponential and what it is of", BETWEEN("where(exp(exp(y)) < y, h, y)"), "let F = 40", RANDOM3, NULL, 0, CHECK_NOT_DONE,
+     "of layer[1].sub.U (entry), layer[1].sub.G (entry), layer[2].sub.U"},
+    {"the larger of a value and a part of it", BETWEEN("y + max(0.1 * h, h)"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
+    {"the larger of two values", BETWEEN("max(y * y, h)"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
     /* draws: what is dropped in training is alive there, whatever an evaluation makes of it */
     {"what is dropped less itself", BETWEEN("y - y + drop(h, p = 0.5) - h"), "let F = 40", RANDOM3, NULL, 0, CHECK_FALSE,
      "no weights give a gradient to layer[1].sub.G (entry), layer[2].sub.G (entry): the loss"},
