@@ -187,6 +187,7 @@ void vwn_bug(Ctx *ctx, const char *fmt, ...)
 
 static void *raw_resize(Ctx *ctx, void *p, size_t old_size, size_t new_size)
 {
+    ctx->at_limit |= ctx->byte_limit && ctx->bytes - old_size + new_size > ctx->byte_limit;
     if (ctx->byte_limit && ctx->bytes - old_size + new_size > ctx->byte_limit)
         ctx_raise(ctx, ST_ENVIRONMENT, "limit `memory` reached: the compiler's own data take more than %zu MiB; a model of fewer "
                   "layers, positions or rounds of loops takes less", ctx->byte_limit >> 20);

@@ -70,6 +70,7 @@ struct Ctx {
     Diags *diags;
     jmp_buf *unwind; /* set by CTX_TRY */
     Status raised;
+    bool at_limit; /* since byte_limit was reached; whoever asks clears it before */
     char message[512]; /* why ctx_raise was called; empty if a diagnostic says it */
     void (*on_bug)(Ctx *, const char *text); /* may be NULL */
 };

@@ -180,11 +180,37 @@ static const Value *argument(const Value *v, const char *name)
     return NULL;
 }
 
-static const GrowthProof *proof_of(Eval *ev, Claims *c)
+/* The tensor that is in most parts, of which the proof looks at each; *n: how many along one axis. */
+static const GrowthEntry *most_parts(const GrowthPlan *p, size_t *n)
+{
+    const GrowthEntry *most = NULL;
+    *n = 1;
+    for (size_t i = 0; i < p->n; i++)
+        for (int k = 0; p->entry[i].after && k < p->entry[i].after->shape.rank; k++)
+            if (p->entry[i].axis[k].n > *n) {
+                *n = p->entry[i].axis[k].n;
+                most = &p->entry[i];
+            }
+    return most;
+}
+
+/* NULL: there is none, which is an error at `at`. */
+static const GrowthProof *proof_of(Eval *ev, Claims *c, Span at)
 {
     if (!c->proof)
         c->proof = growth_prove(c->plan, ev->arena);
-    return c->proof;
+    if (!c->proof->too_large)
+        return c->proof;
+    enum { MANY = 256 };
+    size_t n;
+    const GrowthEntry *most = most_parts(c->plan, &n);
+    Diag *d = err(ev, "E0008", at, "", "limit `memory of a proof` reached: %d MiB", PROOF_MIB);
+    if (n >= MANY)
+        diag_note(ev->ctx, d, "it looks at each part of the weights, and %s has %zu along one axis", most->path, n);
+    else
+        diag_note(ev->ctx, d, "it looks at each value of the models, and at each head of attention");
+    diag_help(ev->ctx, d, "say that neither is to be proved: `check preserves(none)` and `check alive(none)`; the run measures both");
+    return NULL;
 }
 
 bool plan_step(Eval *ev, Claims *c)
@@ -205,7 +231,7 @@ bool plan_step(Eval *ev, Claims *c)
 
 void refuse_dead(Eval *ev, Claims *c, Span at)
 {
-    if (!c->life && proof_of(ev, c)->trained && c->proof->dead)
+    if (!c->life && proof_of(ev, c, at) && c->proof->trained && c->proof->dead)
         refuse_life(ev, c, at, INT_MAX, false);
 }
 
@@ -222,7 +248,9 @@ bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResul
         *r = (CheckResult){.state = CHECK_TRUE, .text = r->text, .where = r->where, .span = r->span, .values = "a change is intended"};
         return true;
     }
-    const GrowthProof *p = proof_of(ev, c);
+    const GrowthProof *p = proof_of(ev, c, it->kid[0]->span);
+    if (!p)
+        return false;
     r->state = CHECK_TRUE;
     if (!strcmp(v->record->name, "preserves")) {
         c->step->tolerance = fmin(c->step->tolerance, limit ? limit->num : INFINITY);

@@ -19,7 +19,7 @@ typedef enum GrowthKind {
     GROWTH_LEFT   /* before only: left behind (steps refuse this) */
 } GrowthKind;
 
-enum { PARTS_MOST = 1 << 16 };
+enum { PARTS_MOST = 1 << 16, PROOF_MIB = 640 };
 
 /* A range of one axis of the new tensor. What is taken from the old one is multiplied by the product of `weight` over
  * the axes, and its gradient is the old one times the product of `gradient`, as far as the function stays the same. */
@@ -130,6 +130,7 @@ typedef struct GrowthLife {
     int passes; /* after so many updates nothing changes any more but for what is the same as something else */
 } GrowthLife;
 typedef struct GrowthProof {
+    bool too_large;        /* it takes more than PROOF_MIB, or than the context has: nothing is known */
     bool preserved;        /* every output is what it was, as real numbers */
     double factor;         /* every output is this times what it was; 0: not shown */
     const char *output;    /* the first of which that is not shown */

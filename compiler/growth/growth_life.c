@@ -317,8 +317,8 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
     bool changed = true;
     int pass = 0;
     for (; changed && pass < MOST_PASSES; pass++) {
-        Arena *work = arena_new(arena_ctx(p->arena));
-        Values *x = values_find(work, terms, g, growth_leaf, p, NULL, &data);
+        p->pass = arena_new(arena_ctx(p->arena));
+        Values *x = values_find(p->pass, terms, g, growth_leaf, p, NULL, &data);
         changed = false;
         for (size_t i = 0; i < plan->n; i++) {
             const GrowthEntry *e = &plan->entry[i];
@@ -338,7 +338,10 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
                 named[i] = value_copy(p->arena, named[i]);
             }
         if (data.began)
-            arena_free(work);
+            arena_free(p->pass);
+        else
+            p->began = p->pass;
+        p->pass = NULL;
         data.began = data.began ? data.began : x;
     }
     for (size_t i = 0; i < plan->n; i++) {
@@ -350,7 +353,8 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
         out->life[i].passes = pass;
         list_cells(&first, e, seen[i], grad[i] ? ever->of[grad[i]] : NULL, &out->life[i], arena);
     }
-    arena_free(data.began->arena);
+    arena_free(p->began);
+    p->began = NULL;
 }
 
 /* Whether after so many updates some of a role has a gradient, whatever comparisons give. */

@@ -294,23 +294,22 @@ static void prove_preserved(Proof *p, GrowthProof *out, Arena *arena)
     }
 }
 
-GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena)
+static GrowthProof *prove(Proof *p, Arena *arena)
 {
+    const GrowthPlan *plan = p->plan;
     GrowthProof *out = NEW(arena, GrowthProof);
-    Arena *work = arena_new(arena_ctx(arena));
-    Proof p = {.plan = plan, .arena = work};
-    map_init(&p.entry, work);
+    map_init(&p->entry, p->arena);
     out->life = NEW_ARRAY(arena, GrowthLife, plan->n + 1);
     for (size_t i = 0; i < plan->n; i++) {
         const GrowthEntry *e = &plan->entry[i];
-        *map_at(&p.entry, (uintptr_t)e->path) = (void *)(uintptr_t)(i + 1);
+        *map_at(&p->entry, (uintptr_t)e->path) = (void *)(uintptr_t)(i + 1);
         for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
             out->life[i].after[r] = out->life[i].may[r] = NO_BLOCK;
         for (int k = 0; e->after && k < e->after->shape.rank; k++)
             out->recut = e->axis[k].recut && !out->recut ? e->after : out->recut;
     }
-    prove_preserved(&p, out, arena);
-    growth_prove_life(&p, out, arena);
+    prove_preserved(p, out, arena);
+    growth_prove_life(p, out, arena);
     for (size_t i = 0; i < plan->n; i++)
         for (int r = ROLE_OLD; r <= ROLE_OWN; r++) {
             const GrowthLife *life = &out->life[i];
@@ -327,6 +326,36 @@ GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena)
                              : after > out->alive_after                    ? after
                                                                            : out->alive_after;
         }
-    arena_free(work);
     return out;
+}
+
+/* A look keeps the blocks of all values, so that many parts of an axis take much memory. */
+GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena)
+{
+    Ctx *ctx = arena_ctx(arena);
+    Proof *p = NEW(arena, Proof);
+    *p = (Proof){.plan = plan, .arena = arena_new(ctx)};
+    GrowthProof **out = NEW(arena, GrowthProof *);
+    const size_t limit = ctx->byte_limit, most = ctx->bytes + ((size_t)PROOF_MIB << 20);
+    CtxGuard guard;
+    ctx->at_limit = false;
+    ctx->byte_limit = limit && limit < most ? limit : most;
+    bool whole = CTX_TRY(ctx, &guard);
+    if (whole) {
+        *out = prove(p, arena);
+        ctx_leave(ctx, &guard);
+    }
+    ctx->byte_limit = limit;
+    arena_free(p->arena);
+    if (whole)
+        return *out;
+    if (p->pass)
+        arena_free(p->pass);
+    if (p->began)
+        arena_free(p->began);
+    if (!ctx->at_limit)
+        ctx_raise(ctx, ctx->raised, *ctx->message ? "%s" : NULL, ctx->message);
+    *out = NEW(arena, GrowthProof);
+    (*out)->too_large = true;
+    return *out;
 }

@@ -12,6 +12,7 @@ typedef struct Proof {
     bool old_known;    /* old numbers are terms; else they are anything */
     GrowthValue **now; /* by entry: what is known of the weight while life is looked at; NULL: preservation is */
     GrowthValue **named; /* so, old numbers as terms */
+    Arena *pass, *began; /* of the looks at what can learn: this one's and the first one's; NULL: there is none */
 } Proof;
 
 /* ---- growth_proof.c ---- */

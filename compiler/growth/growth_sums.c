@@ -645,22 +645,29 @@ static bool whole_rows(const GrowthValue *v)
 /* Terms of which only some heads are read, as one third of a product that makes queries, keys and values, are cut to these. */
 static const GrowthValue *heads_read(Values *x, const GrowthValue *v)
 {
+    typedef struct Heads {
+        int64_t lo, hi;
+    } Heads;
     GrowthValue *out = value_refine(x, v, v->axis);
+    Map read; /* term -> its Heads */
+    map_init(&read, x->arena);
     for (size_t i = 0; i < v->n; i++) {
         const GrowthBlock *b = &v->block[i];
-        int64_t lo = INT64_MAX, hi = 0;
-        for (size_t j = 0; block_varies(x, b, 2) && j < v->n; j++) {
-            if (v->block[j].kind != BLOCK_TERM || v->block[j].term != b->term)
-                continue;
-            size_t part = j / v->axis[3].n % v->axis[2].n;
-            int64_t end = v->block[j].from[2] + part_end(v, 2, part) - v->axis[2].at[part];
-            lo = v->block[j].from[2] < lo ? v->block[j].from[2] : lo;
-            hi = end > hi ? end : hi;
-        }
-        if (hi == 0)
+        if (!block_varies(x, b, 2))
             continue;
-        out->block[i].term = term_slice(x->terms, b->term, 2, lo, hi - lo);
-        out->block[i].from[2] = hi - lo > 1 ? b->from[2] - lo : 0;
+        size_t part = i / v->axis[3].n % v->axis[2].n;
+        int64_t lo = b->from[2], hi = lo + part_end(v, 2, part) - v->axis[2].at[part];
+        void **at = map_at(&read, b->term);
+        Heads *h = *at ? *at : (*at = NEW(x->arena, Heads));
+        *h = (Heads){h->hi && h->lo < lo ? h->lo : lo, h->hi > hi ? h->hi : hi};
+    }
+    for (size_t i = 0; i < v->n; i++) {
+        const GrowthBlock *b = &v->block[i];
+        const Heads *h = block_varies(x, b, 2) ? map_get(&read, b->term) : NULL;
+        if (!h)
+            continue;
+        out->block[i].term = term_slice(x->terms, b->term, 2, h->lo, h->hi - h->lo);
+        out->block[i].from[2] = h->hi - h->lo > 1 ? b->from[2] - h->lo : 0;
     }
     return out;
 }

@@ -210,7 +210,7 @@ static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
     else if (p->factor != 0)
         buf_printf(out, "preserves: no, `%s` becomes %.6g times what it was\n", p->output, p->factor);
     else
-        buf_puts(out, "preserves: not shown\n");
+        buf_puts(out, p->too_large ? "preserves and alive: not looked at, the proof takes too much memory\n" : "preserves: not shown\n");
     if (plan->alike) {
         buf_count(out, plan->alike);
         buf_puts(out, " new coordinates get the same gradients as what they copy: another share, as `split(share = 0.4)`, tells them apart\n");

@@ -609,6 +609,11 @@ static void prepare(Measuring *m)
     for (size_t i = 0; i < m->plan->n; i++)
         grows &= m->plan->entry[i].kind != GROWTH_CUT && m->plan->entry[i].kind != GROWTH_LEFT;
     m->proof = grows ? growth_prove(m->plan, a) : NULL;
+    if (m->proof && m->proof->too_large) {
+        train_event(tr, VWN_EVENT_NOTE, "%s: nothing is proved of it, that takes more than %d MiB; what it does is measured all the same", m->what,
+                    PROOF_MIB);
+        m->proof = NULL;
+    }
     m->T = m->before->context < tr->train->context ? m->before->context : tr->train->context;
     m->split = held_out(m);
     int64_t numbers = 1, all = split_fixed_windows(m->split);

@@ -157,6 +157,33 @@ static void test_large(Test *t)
     }
 }
 
+/* A proof that takes more memory than there is is none, gives back what it took, and is an error at the claim. */
+static void test_too_large(Test *t)
+{
+    static const char text[] =
+        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet F = 2\n"
+        "model m {\n  context = 8\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = normal(std = 0.02)\n"
+        "  pre_norm = none\n  connection = residual()\n  embed tokens { vocab = 8 }\n  ffn { hidden = F, activation = gelu }\n"
+        "  head lm { norm = none }\n}\n"
+        "grow g { when = start, let F = %d, fill { entry = copy, exit = split }, check preserves(%s), check alive(%s) }\n";
+    static const struct {
+        int units;
+        bool large;
+    } steps[] = {{200, false}, {8000, true}};
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        char all[2048];
+        snprintf(all, sizeof all, text, steps[i].units, "none", "none");
+        Checked c = check_text("large.vwn", all, NULL);
+        const GrowthPlan *p = growth_plan(&c.unit->grow.v[0], c.ctx->program);
+        size_t before = c.ctx->bytes;
+        c.ctx->byte_limit = before + (32 << 20);
+        const GrowthProof *proof = growth_prove(p, c.ctx->program);
+        EXPECT(t, "too large", proof->too_large == steps[i].large && proof->preserved == !steps[i].large);
+        EXPECT(t, "too large", c.ctx->bytes - before < 1 << 20 && c.ctx->byte_limit == before + (32 << 20));
+        ctx_free(c.ctx);
+    }
+}
+
 /* 1 layer, then 2 * 1 + 1, then 2 * 3 + 1: each right side sees the file before its step, in a plan as where steps were
  * carried out before, and so do `fill` and a check. */
 static void test_steps(Test *t)
@@ -223,6 +250,7 @@ int main(void)
     test_little(&t);
     test_sizes(&t);
     test_large(&t);
+    test_too_large(&t);
     test_steps(&t);
     test_example(&t, VWN_SOURCE_DIR "/examples/09_nexus_growth.vwn");
     test_example(&t, VWN_SOURCE_DIR "/examples/10_tokenformer_growth.vwn");
