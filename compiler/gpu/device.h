@@ -56,7 +56,7 @@ uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bo
 bool kernel_has_pieces(const Kernel *k, size_t loop);
 enum { PIECE = 2 }; /* elements of a piece: a word of 16-bit numbers */
 enum { VALUES_LEAST = 256 }; /* of the statements of a loop, in vectors: there are always registers for so many */
-void kernel_load_ahead(Kernel *k); /* load_ahead.c: KStmt.ahead */
+void kernel_hold(Kernel *k); /* hold.c: KStmt.step */
 uint32_t kernel_loops_inside(const Kernel *k, size_t loop); /* map_threads.c: how many loops are in it */
 
 /* barriers.c: what the part of a row that begins at statement i touches that is not its threads' own, READS and WRITES by thing, is added to

@@ -9,7 +9,7 @@
  * statements. What threads do together, a barrier, a total of a warp, a product on tensor cores, whose instructions all
  * threads of a warp must meet at, stands in no loop of which each of them has its own rounds. Functions of the prelude and
  * written kernels have conditions of their own, which are not walked here but in their text (tests/kernel/meet.h).
- * What the text does in another order than the program (KStmt.ahead) passes nothing that it depends on.
+ * Steps of a statement (KStmt.step) touch memory where they stand; that they are one statement is kernel_held.c's.
  */
 #include "device.h"
 
@@ -91,7 +91,7 @@ static void touch_array(Races *r, size_t i, const KStmt *s)
     const KNest *nest = &r->k->array.v[s->array].nest;
     if (r->k->array.v[s->array].sums && (s->kind == KS_ARRAY_FILL || s->kind == KS_ARRAY_ADD))
         return; /* in registers */
-    Touch t = touch_here(r, s->kind != KS_ARRAY_GET);
+    Touch t = touch_here(r, s->step ? s->step & STEP_STORE : s->kind != KS_ARRAY_GET);
     bool of_warp = !t.warp, of_lane = false;
     for (uint32_t d = 0; d < nest->n; d++) {
         of_warp = of_warp || nest->var[d] == t.warp;
@@ -132,7 +132,7 @@ static void touch_load(Races *r, size_t i, const KEx *x)
 static void touch_store(Races *r, size_t i, const KStmt *s)
 {
     const KRoot *root = &r->k->root.v[s->root];
-    Touch t = touch_here(r, true);
+    Touch t = touch_here(r, !s->step || s->step & STEP_STORE);
     t.at = root->at;
     t.one = s->one;
     t.result = root->buffer + 1;
@@ -229,6 +229,8 @@ static void walk(Races *r, size_t from, size_t to)
             r->fault = i;
             return;
         }
+        if (s->step && !(s->step & (STEP_LOAD | STEP_STORE))) /* in registers */
+            continue;
         switch (s->kind) {
         case KS_PART: case KS_ROWS: case KS_LOOP:
             walk_loop(r, i, s);
@@ -260,82 +262,8 @@ static void find_ends(Races *r)
             r->end[open.v[--open.n]] = i;
 }
 
-/* ---- loads that come first ---- */
-
-static bool in_one_place(const Kernel *k, uint32_t a, uint32_t b)
-{
-    const KBuffer *x = &k->buffer.v[a], *y = &k->buffer.v[b];
-    return a == b || (x->tile && y->tile && x->slot >= 0 && x->slot == y->slot);
-}
-
-/* Does s write an element of an array, or of a buffer, or of one that lies in its place? */
-static bool writes_into(const Kernel *k, const KStmt *s, int array, uint32_t buffer)
-{
-    switch (s->kind) {
-    case KS_ARRAY_FILL: case KS_ARRAY_PUT: case KS_ARRAY_ADD: case KS_ARRAY_TAKE: return s->array == array;
-    case KS_STORE: case KS_SINK: return array < 0 && in_one_place(k, k->root.v[s->root].buffer, buffer);
-    case KS_PRODUCT: return array < 0 && in_one_place(k, k->product.v[s->root].c, buffer);
-    default: return false;
-    }
-}
-
-static bool makes_place(const Kernel *k, const KStmt *s, Ix at)
-{
-    const IxForm *f = ix_form(k->ix, at);
-    for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(k->ix, f->t[i].var);
-        if ((s->kind == KS_VAR && s->var == f->t[i].var) || (v->kind == IV_VALUE && v->value == s->ex && s->kind != KS_ACC))
-            return true;
-        if ((v->kind == IV_DIV || v->kind == IV_MOD) && makes_place(k, s, v->base))
-            return true;
-    }
-    return false;
-}
-
-/* May `s`, which the text has in another place of its loop, not pass `other`? */
-static bool must_keep_order(const Kernel *k, const KStmt *s, const KStmt *other)
-{
-    const KEx *x = kx(k, s->ex), *y = kx(k, other->ex);
-    if (other->kind == KS_BARRIER)
-        return true;
-    if (s->kind == KS_ARRAY_GET)
-        return writes_into(k, other, s->array, 0);
-    if (s->kind == KS_LET)
-        return x->in[0] || writes_into(k, other, -1, x->slot) || makes_place(k, other, x->ix);
-    uint32_t buffer = k->root.v[s->root].buffer;
-    bool result = (other->kind == KS_STORE || other->kind == KS_SINK) && k->root.v[other->root].buffer == buffer; /* its other elements */
-    return (!result && writes_into(k, other, -1, buffer)) || (other->kind == KS_LET && y->kind == KX_LOAD && in_one_place(k, y->slot, buffer));
-}
-
-/* The first statement that passes another which it must not pass. */
-static size_t passes(const Kernel *k, size_t loop)
-{
-    bool stores = k->stmt.v[loop].mapped;
-    size_t end = kernel_loop_end(k, loop);
-    if (!stores && k->stmt.v[loop].unroll != ix_info(k->ix, k->stmt.v[loop].var)->hi + 1) /* the text has places for so many rounds */
-        return loop;
-    for (size_t i = loop + 1; i < end; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        bool load = s->kind == KS_ARRAY_GET || (s->kind == KS_LET && kx(k, s->ex)->kind == KX_LOAD);
-        bool store = s->kind == KS_STORE || s->kind == KS_SINK;
-        if (!s->ahead && !(store && stores))
-            continue;
-        if (stores ? !store : !load)
-            return i;
-        for (size_t j = loop + 1; j < end; j++)
-            if (j != i && must_keep_order(k, s, &k->stmt.v[j]))
-                return i;
-    }
-    return SIZE_MAX;
-}
-
 size_t kernel_race(const Kernel *k)
 {
-    for (size_t i = 0; i < k->stmt.n; i++) {
-        size_t fault = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].ahead ? passes(k, i) : SIZE_MAX;
-        if (fault != SIZE_MAX)
-            return fault;
-    }
     if (!k->mapping.row_threads || k->mapping.by_row) /* one thread has all of a row */
         return SIZE_MAX;
     ArenaMark mark = arena_mark(k->arena);

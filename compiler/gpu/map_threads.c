@@ -966,12 +966,12 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     place_slots(&s);
     kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
     find_turned(to);
-    kernel_load_ahead(to);
     to->mapping.index = kernel_index(to);
     to->mapping.index = to->mapping.index < how->index ? to->mapping.index : how->index;
     to->mapping.pressure = kernel_register_pressure(to);
     to->mapping.in_flight = kernel_loads_in_flight(to);
     kernel_choose_grid(to);
+    kernel_hold(to);
 }
 
 void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how)

@@ -125,6 +125,10 @@ typedef enum KStmtKind { /* kstmts.def says what each is */
     KS_COUNT
 } KStmtKind;
 
+/* What a step of a load, of a store or of an addition does: it makes room in registers, loads elements into them, takes its value
+ * from them or puts it into them, or stores them. A load ends with its value, a store begins with it. */
+enum { STEP_NEW = 1, STEP_LOAD = 2, STEP_VALUE = 4, STEP_STORE = 8 };
+
 /* Who shares the rounds of a loop. Of two loops, one in the other, the warps of a row (KMapping.lanes threads each) can share the
  * outer one, and the threads of each warp the inner one. */
 typedef enum KThreads { THREADS_OF_ROW, THREADS_OF_WARP, WARPS_OF_ROW } KThreads;
@@ -139,13 +143,13 @@ typedef struct KStmt {
     bool vector;         /* LOOP: printed as explicit vectors */
     bool mapped;         /* LOOP, ROWS, KS_ARRAY_FILL, BATCH: the threads share its rounds, each does some */
     bool one;            /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
-    bool ahead;          /* of a device (gpu/load_ahead.c): LOOP: some of it is. LET, ARRAY_GET: loaded for all rounds before the
-                          * first of them. SINK: what is added to is loaded before all else of its round, and stored behind it,
-                          * like all that the loop stores */
+    uint8_t step;        /* STEP_*, where a thread holds elements in registers before it computes, or before it stores; 0: all of it */
+    uint32_t held;       /* their number; statements of one number are the steps of one */
     uint8_t threads;     /* LOOP that threads share: these (KThreads); what is done by one: one of these */
     uint8_t width;       /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; else 0 */
     uint8_t first;       /* LOOP of threads of a row that are a warp's at most: the warp, so that others do other such loops */
-    uint8_t piece;       /* of a width: so many of these elements are computed at one time; 0: all */
+    uint8_t piece;       /* PIECES, and steps of what it has: so many of `width` elements are computed at one time. LOOP: the same,
+                          * for gpu/hold.c; 0: all */
     uint8_t unroll;      /* LOOP, ROWS of many threads: how often it is written out, so that loads are
                           * under way together; 0: as the compiler likes */
     uint32_t at;         /* BATCH: the element */
@@ -274,6 +278,7 @@ void kernel_schedule(Kernel *k); /* schedule.c */
 /* What is wrong with a scheduled kernel, or NULL; *at: the statement, or SIZE_MAX. Order, types,
  * loops, bounds at the kernel's B and T, stores (kernel_verify.c). */
 const char *kernel_check(const Kernel *k, size_t *at);
+const char *kernel_check_held(const Kernel *k, size_t *at); /* of steps alone (kernel_held.c); kernel_check() asks it, too */
 void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to on_bug first */
 void kernel_verify_mapping(const Kernel *k); /* the same by kernel_race() */
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved

@@ -22,6 +22,8 @@
  *           store 0 b1[{192}*r + i2] = x4
  *         end
  *       end
+ * Of threads it says behind each statement who does it, and of a step what that does with which registers: "new h3" makes room in
+ * them, "fetch h3" loads into them, "value h3" takes the value from them or puts it there, "write h3" stores them.
  * The one idea: expressions are numbered as they appear, index variables in their own order
  * without those that nothing uses; both are the same again for what was read. {192} is an
  * extent, which the emitted text takes as an argument; a plain factor is part of it.
@@ -372,21 +374,25 @@ static void put_mapping(KernelPrinter *p)
 /* How a statement is shared: behind it. */
 static void put_sharing(KernelPrinter *p, const KStmt *s)
 {
-    static const char *const of[] = {"row", "warp", "warps"};
+    static const char *const of[] = {"row", "warp", "warps"}, *const step[] = {" new", " fetch", " value", " write"};
     if (s->mapped)
         buf_puts(p->out, s->threads == THREADS_OF_ROW ? " by threads" : s->threads == THREADS_OF_WARP ? " by lanes" : " by warps");
-    if (s->ahead)
-        buf_puts(p->out, " ahead");
     if (s->first)
         buf_printf(p->out, " from warp %u", s->first);
     if (s->one)
         buf_printf(p->out, " by one of %s", of[s->threads]);
-    if (s->width > 1)
+    if (s->kind == KS_PIECES)
+        buf_printf(p->out, " of %u", s->piece);
+    else if (s->width > 1)
         buf_printf(p->out, " width %u", s->width);
-    if (s->piece)
-        buf_printf(p->out, " pieces of %u", s->piece);
-    if (s->unroll > 1)
+    if (s->unroll > 1 && !s->step)
         buf_printf(p->out, " unroll %u", s->unroll);
+    for (int i = 0; i < 4; i++)
+        buf_puts(p->out, s->step >> i & 1 ? step[i] : "");
+    if (s->step)
+        buf_printf(p->out, " h%u", s->held);
+    if (s->step == STEP_NEW && s->unroll)
+        buf_printf(p->out, " of %u", s->unroll);
 }
 
 /* The field of a statement that has this letter in kstmts.def. */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { OPEN_EX, OPEN_VAR, OPEN_SCOPE };
+enum { OPEN_EX, OPEN_VAR, OPEN_SCOPE, OPEN_PIECES };
 typedef struct Open { /* what ends with the innermost scope */
     int what;
     uint32_t number;
@@ -38,6 +38,7 @@ typedef struct Check {
     const char *why; /* the first fault */
     bool *have, *have_var, *stored, *multiplied;
     bool *filling;    /* by buffer: a tile that the open loops store into */
+    bool *loaded;     /* by buffer: something has read it */
     uint64_t *varies; /* by expression: bits of the loops that it changes with */
     Acc *acc;
     ArrayState *array;
@@ -243,6 +244,7 @@ static void check_load(Check *c, const KEx *x)
         fault(c, "a load from a partition's part");
     if (c->why)
         return;
+    c->loaded[x->slot] = true;
     if (!kernel_in_bounds(k, x->ix, x->in[0], b->elements))
         fault(c, "an index may leave its buffer of %lld elements", (long long)b->elements);
     if (b->tile && !tile_ready(c, x->slot, false))
@@ -293,6 +295,11 @@ static void check_value(Check *c, const KEx *x)
     }
 }
 
+/* ---- steps ---- */
+
+/* Does the statement do this of itself? Without steps it does all but make room. */
+static bool does(const KStmt *s, int step) { return s->step ? s->step & step : step != STEP_NEW; }
+
 /* ---- scopes ---- */
 
 static void open_scope(Check *c, IVar v)
@@ -319,7 +326,7 @@ static void end_loop(Check *c)
 
 static void close_scope(Check *c)
 {
-    while (c->open.n && c->open.v[c->open.n - 1].what != OPEN_SCOPE) {
+    while (c->open.n && c->open.v[c->open.n - 1].what < OPEN_SCOPE) {
         Open o = c->open.v[--c->open.n];
         if (o.what == OPEN_VAR) {
             c->have_var[o.number] = false;
@@ -334,7 +341,8 @@ static void close_scope(Check *c)
         fault(c, "an `end` without its loop");
         return;
     }
-    c->open.n--;
+    if (c->open.v[--c->open.n].what == OPEN_PIECES)
+        return;
     if (c->loop.n)
         end_loop(c);
     else if (c->in_rows)
@@ -368,7 +376,7 @@ static void check_loop(Check *c, const KStmt *s)
     c->simd_n = s->n_acc;
     for (uint32_t i = 0; i < s->n_acc; i++) {
         Ex e = c->k->acc.v[s->acc + i];
-        if (!s->simd || !ex_exists(c, e) || !c->acc[e].live || c->acc[e].whole)
+        if ((!s->simd && !c->k->mapping.row_threads) || !ex_exists(c, e) || !c->acc[e].live || c->acc[e].whole)
             fault(c, "a loop carries what is no accumulator around it");
     }
 }
@@ -491,9 +499,13 @@ static void array_type(Check *c, const KStmt *s)
 
 static void array_get(Check *c, const KStmt *s, ArrayState *state)
 {
-    array_index(c, &c->k->array.v[s->array]);
-    if (state->holds != s->ex || !state->whole)
-        fault(c, "a scratch array is read before it holds this");
+    if (does(s, STEP_LOAD)) {
+        array_index(c, &c->k->array.v[s->array]);
+        if (state->holds != s->ex || !state->whole)
+            fault(c, "a scratch array is read before it holds this");
+    }
+    if (!does(s, STEP_VALUE))
+        return;
     define(c, s->ex);
     if (!c->why)
         c->varies[s->ex] = nest_bits(c, &c->k->array.v[s->array].nest);
@@ -503,7 +515,10 @@ static void array_put(Check *c, const KStmt *s, ArrayState *state)
 {
     const KArray *a = &c->k->array.v[s->array];
     array_index(c, a);
-    use(c, s->ex);
+    if (does(s, STEP_VALUE))
+        use(c, s->ex);
+    if (!does(s, STEP_STORE))
+        return;
     if (state->holds && state->holds != s->ex)
         fault(c, "a scratch array holds two things");
     if (c->why)
@@ -524,8 +539,9 @@ static void array_add(Check *c, const KStmt *s, ArrayState *state)
     if (!is_reduce(c, s->ex))
         return;
     array_index(c, a);
-    use(c, kx(c->k, s->ex)->in[0]);
-    if (state->holds != s->ex || state->whole || state->writes++)
+    if (does(s, STEP_VALUE))
+        use(c, kx(c->k, s->ex)->in[0]);
+    if (state->holds != s->ex || state->whole || (does(s, STEP_STORE) && state->writes++))
         fault(c, "an addition to a scratch array that was not set to begin with");
     else if (!loops_are(c, state->depth, &a->nest, &kx(c->k, s->ex)->over))
         fault(c, "a sum does not run over its own loops");
@@ -662,15 +678,18 @@ static void check_store(Check *c, const KStmt *s)
     const KRoot *r = &k->root.v[s->root];
     const KBuffer *b = &k->buffer.v[r->buffer];
     bool sink = s->kind == KS_SINK;
+    if (does(s, STEP_VALUE))
+        use(c, r->value);
+    if (!does(s, STEP_STORE | STEP_LOAD))
+        return;
     if (c->stored[s->root])
         fault(c, "a result is stored twice");
-    c->stored[s->root] = true;
+    c->stored[s->root] = does(s, STEP_STORE);
     if (sink != (r->kind == KR_SINK) || sink != (b->part >= 0) || !b->written ||
         (sink && b->half))
         fault(c, "a result is stored in the wrong way");
     if (!c->in_rows || (sink && !c->in_part) || !loops_are(c, 0, &r->nest, NULL))
         fault(c, "a result is not stored in its own loops");
-    use(c, r->value);
     use_ix(c, r->at);
     if (c->why)
         return;
@@ -705,6 +724,7 @@ static void check_factor(Check *c, uint32_t buffer, Ix at, IVar v, IVar w)
         return;
     }
     const KBuffer *b = &c->k->buffer.v[buffer];
+    c->loaded[buffer] = true;
     if (b->dtype != DT_REAL || (b->half && !c->k->target->threads) || b->part >= 0 || !b->read)
         fault(c, "a product of what it cannot read");
     else if (b->tile ? !tile_ready(c, buffer, false) : b->written)
@@ -716,6 +736,13 @@ static void check_factor(Check *c, uint32_t buffer, Ix at, IVar v, IVar w)
         fault(c, "a factor may leave its buffer of %lld elements", (long long)b->elements);
 }
 
+/* On a device a product goes to memory where nothing else wants it (gpu/tile.c). */
+static bool is_result(const Kernel *k, const KProduct *x)
+{
+    const KBuffer *b = &k->buffer.v[x->c];
+    return k->mapping.row_threads && !x->add && !b->tile && !b->read && b->part < 0;
+}
+
 static void check_result(Check *c, const KProduct *x)
 {
     const Kernel *k = c->k;
@@ -724,12 +751,13 @@ static void check_result(Check *c, const KProduct *x)
         return;
     }
     const KBuffer *b = &k->buffer.v[x->c];
-    IVar v[2] = {x->m, x->n};
-    if (b->dtype != DT_REAL || !b->written || !(b->tile || (b->part >= 0 && x->add)))
+    const bool memory = is_result(k, x);
+    IVar v[3] = {x->m, x->n, k->row};
+    if (b->dtype != DT_REAL || !b->written || !(b->tile || memory || (b->part >= 0 && x->add)))
         fault(c, "a product is stored in the wrong way");
     else if (x->add && b->tile && !tile_ready(c, x->c, true))
         fault(c, "a product is added to a tile before all of it is there");
-    else if (!form_is_of(c, x->c_at, false, x->m, x->n) || !injective(k, x->c_at, v, 2))
+    else if (!form_is_of(c, x->c_at, memory, x->m, x->n) || !injective(k, x->c_at, v, memory ? 3 : 2))
         fault(c, "two elements are stored in one place");
     else if (!kernel_in_bounds(k, x->c_at, 0, b->elements))
         fault(c, "a product may leave its buffer of %lld elements", (long long)b->elements);
@@ -750,6 +778,13 @@ static void check_layout(Check *c, const KProduct *x)
         fault(c, "a product of other sizes than multiples of %d", (int)PRODUCT_LANES);
 }
 
+static void check_factors(Check *c, const KProduct *x)
+{
+    Dim depth = ix_info(c->k->ix, x->k)->extent;
+    check_factor(c, x->a, x->a_at, x->m, x->k);
+    check_factor(c, x->b, x->parts ? ix_add(c->k->ix, x->b_at, ix_dim(c->k->ix, depth, 1)) : x->b_at, x->k, x->n);
+}
+
 static void check_product(Check *c, const KStmt *s)
 {
     const Kernel *k = c->k;
@@ -767,12 +802,37 @@ static void check_product(Check *c, const KStmt *s)
         fault(c, "a product that is not over three loops");
         return;
     }
-    check_factor(c, x->a, x->a_at, x->m, x->k);
-    check_factor(c, x->b, x->parts ? ix_add(k->ix, x->b_at, ix_dim(k->ix, ix_info(k->ix, x->k)->extent, 1)) : x->b_at, x->k, x->n);
+    check_factors(c, x);
     check_result(c, x);
     if (!c->why)
         check_layout(c, x);
     c->multiplied[s->root] = true;
+    if (!x->also)
+        return;
+    if (x->also > k->product.n || c->multiplied[x->also - 1]) {
+        fault(c, "a product is added to another one twice");
+        return;
+    }
+    check_factors(c, &k->product.v[x->also - 1]);
+    c->multiplied[x->also - 1] = true;
+}
+
+/* Is a result what a product stores? */
+static bool is_product(const Kernel *k, uint32_t buffer)
+{
+    for (size_t i = 0; i < k->product.n; i++)
+        if (k->product.v[i].c == buffer && is_result(k, &k->product.v[i]))
+            return true;
+    return false;
+}
+
+/* Is it computed with another one? */
+static bool is_also(const Kernel *k, size_t product)
+{
+    for (size_t i = 0; i < k->product.n; i++)
+        if (k->product.v[i].also == product + 1)
+            return true;
+    return false;
 }
 
 /* All of a buffer is stored: as many elements as it has, each root's in places of their own; or what one root
@@ -786,6 +846,8 @@ static void check_whole(Check *c)
         const KRoot *r = &k->root.v[i];
         bool each_row = r->kind == KR_STORE && !k->buffer.v[r->buffer].tile;
         double count = each_row ? (double)ix_dim_at(k->ix, k->rows) : 1;
+        if (!c->stored[i] && is_product(k, r->buffer))
+            continue;
         if (!c->stored[i]) {
             fault(c, "result %zu is never stored", i);
             return;
@@ -797,14 +859,18 @@ static void check_whole(Check *c)
     }
     for (size_t i = 0; i < k->product.n; i++) {
         const KProduct *x = &k->product.v[i];
+        if (is_also(k, i))
+            continue;
         if (!c->multiplied[i])
             fault(c, "a product is never computed");
         else if (!x->add || k->buffer.v[x->c].part >= 0)
-            n[x->c] += ((double)ix_info(k->ix, x->m)->hi + 1) *
-                       ((double)ix_info(k->ix, x->n)->hi + 1);
+            n[x->c] += ((double)ix_info(k->ix, x->m)->hi + 1) * ((double)ix_info(k->ix, x->n)->hi + 1) *
+                       (is_result(k, x) ? (double)ix_dim_at(k->ix, k->rows) : 1);
     }
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].partly ? roots[b] != 1 : k->buffer.v[b].written && n[b] != (double)k->buffer.v[b].elements)
+        if (k->mapping.row_threads && k->buffer.v[b].tile && n[b] == 0 && !c->loaded[b])
+            continue; /* another one is in its place */
+        else if (k->buffer.v[b].partly ? roots[b] != 1 : k->buffer.v[b].written && n[b] != (double)k->buffer.v[b].elements)
             fault(c, "%.0f of the %lld elements of buffer %zu are stored", n[b],
                   (long long)k->buffer.v[b].elements, b);
 }
@@ -829,10 +895,12 @@ static void check_stmt(Check *c, const KStmt *s)
     switch (s->kind) {
     case KS_VAR: check_var(c, s->var); break;
     case KS_LET:
-        if (ex_exists(c, s->ex)) {
+        if (!ex_exists(c, s->ex))
+            break;
+        if (does(s, STEP_LOAD))
             check_value(c, kx(c->k, s->ex));
+        if (does(s, STEP_VALUE))
             define(c, s->ex);
-        }
         break;
     case KS_PART: case KS_ROWS: check_rows(c, s); break;
     case KS_LOOP: check_loop(c, s); break;
@@ -845,6 +913,9 @@ static void check_stmt(Check *c, const KStmt *s)
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: check_batch(c, s); break;
     case KS_STORE: case KS_SINK: check_store(c, s); break;
     case KS_PRODUCT: check_product(c, s); break;
+    case KS_PIECES: vec_push(c->arena, &c->open, (Open){OPEN_PIECES, 0}); break;
+    case KS_BARRIER: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: case KS_SUM_NEW: case KS_SUM_PUT: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE:
+        break;
     default: fault(c, "a statement of no kind"); break;
     }
 }
@@ -868,6 +939,7 @@ const char *kernel_check(const Kernel *k, size_t *at)
     c.stored = NEW_ARRAY(arena, bool, k->root.n + 1);
     c.multiplied = NEW_ARRAY(arena, bool, k->product.n + 1);
     c.filling = NEW_ARRAY(arena, bool, k->buffer.n + 1);
+    c.loaded = NEW_ARRAY(arena, bool, k->buffer.n + 1);
     c.acc = NEW_ARRAY(arena, Acc, k->ex.n);
     c.array = NEW_ARRAY(arena, ArrayState, k->array.n + 1);
     *at = SIZE_MAX;
@@ -878,12 +950,12 @@ const char *kernel_check(const Kernel *k, size_t *at)
             *at = i;
     }
     for (size_t i = 0; i < c.open.n; i++)
-        if (c.open.v[i].what == OPEN_SCOPE)
+        if (c.open.v[i].what >= OPEN_SCOPE)
             fault(&c, "a loop that does not end");
     if (!c.had_rows)
         fault(&c, "no loop over rows");
     check_whole(&c);
-    return c.why;
+    return c.why ? c.why : kernel_check_held(k, at);
 }
 
 static _Noreturn void broken(const Kernel *k, size_t at, const char *why)
@@ -906,6 +978,7 @@ void kernel_verify(const Kernel *k)
 
 void kernel_verify_mapping(const Kernel *k)
 {
+    kernel_verify(k);
     size_t at = kernel_race(k);
     if (at != SIZE_MAX)
         broken(k, at, "a thread touches what another may still be at, or waits where not all of them come by");

@@ -65,7 +65,6 @@ static void touch_array(const Toucher *t, int array, int how)
 
 static void touch_root(const Toucher *t, const KRoot *r, int how)
 {
-    touch_value(t, r->value, READS);
     read_place(t, r->at);
     touch_buffer(t, r->buffer, r->at, how);
 }
@@ -98,19 +97,34 @@ static void touch_field(const Toucher *t, const KStmt *s, char field, int how)
     }
 }
 
+/* What is held is written where it is loaded, or put together, and read from then on. */
+static void touch_held(const Toucher *t, const KStmt *s, bool load)
+{
+    int how = s->step & (STEP_NEW | STEP_LOAD) ? WRITES : s->step == STEP_VALUE && !load ? READS | WRITES : READS;
+    touch(t, OF_HELD, s->held, how, 0);
+}
+
+/* What is touched by one step, or by all of them: a load takes its inputs where it loads, all else where it has its value. */
 void kernel_touches(const Kernel *k, const KStmt *s, KTouches *out)
 {
     const Toucher t = {k, out};
     const KStmtInfo *info = &kstmt_info[s->kind];
-    if (info->inputs)
+    const int step = s->step ? s->step : STEP_LOAD | STEP_VALUE | STEP_STORE;
+    const bool load = info->ex == WRITES;
+    const int element = info->element & ((step & STEP_LOAD ? READS : 0) | (step & STEP_STORE ? WRITES : 0));
+    if (info->inputs && step & (load ? STEP_LOAD : STEP_VALUE))
         read_inputs(&t, s->ex);
-    if (info->ex & READS)
+    if (info->ex & READS && step & STEP_VALUE)
         touch_value(&t, s->ex, info->ex);
-    for (const char *p = info->text; info->element && *p; p++)
+    if ((s->kind == KS_STORE || s->kind == KS_SINK) && step & STEP_VALUE)
+        touch_value(&t, k->root.v[s->root].value, READS);
+    for (const char *p = info->text; element && *p; p++)
         if (*p == '%')
-            touch_field(&t, s, p[1], info->element);
-    if (info->ex == WRITES)
+            touch_field(&t, s, p[1], element);
+    if (load && step & STEP_VALUE)
         touch_value(&t, s->ex, WRITES);
+    if (s->step)
+        touch_held(&t, s, load);
 }
 
 static bool declares(const Kernel *k, size_t from, size_t to, Ex sum)

@@ -764,6 +764,10 @@ void put_statement(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
     put_statement_lanes(p, s);
+    if (s->step) {
+        emit_step(p, s);
+        return;
+    }
     switch (s->kind) {
     case KS_VAR: stmt_var(p, s->var); break;
     case KS_LET:
@@ -783,6 +787,8 @@ void put_statement(Printer *p, const KStmt *s)
         close_brace(p);
         if (p->d->threads && p->depth == p->lane_depth)
             p->lane = 0;
+        if (p->width_around && p->depth == p->piece_depth)
+            emit_pieces_end(p);
         break;
     case KS_ACC:
         if (!p->number[s->ex])
@@ -816,6 +822,7 @@ void put_statement(Printer *p, const KStmt *s)
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: stmt_batch(p, s); break;
     case KS_STORE: stmt_store(p, s); break;
     case KS_SINK: stmt_sink(p, s); break;
+    case KS_PIECES: emit_pieces(p, s); break;
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
     case KS_SUM_PUT: emit_thread(p, s); break;
     case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: emit_array_sums(p, s); break;
@@ -959,16 +966,6 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
         if (sums >= SUMS_LEAST) {
             emit_sums(&p, i, sums);
             i += sums - 1;
-            continue;
-        }
-        if (k->stmt.v[i].piece) {
-            emit_pieces(&p, i);
-            i = kernel_loop_end(k, i);
-            continue;
-        }
-        if (k->stmt.v[i].ahead) {
-            emit_ahead(&p, i);
-            i = kernel_loop_end(k, i);
             continue;
         }
         if (!k->stmt.v[i].vector || !d->vector) {

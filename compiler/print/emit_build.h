@@ -1,4 +1,4 @@
-/* emit_build.h - private to emit.c, emit_lanes.c, emit_pieces.c, emit_product.c and emit_threads.c: a text in the making.
+/* emit_build.h - private to emit.c, emit_held.c, emit_lanes.c, emit_product.c and emit_threads.c: a text in the making.
  *
  * In:  a kernel and a dialect.     Out: Printer.body; what a launch must bring, in Printer.out.
  */
@@ -20,6 +20,8 @@ typedef struct Printer {
     uint32_t width; /* of a device's vectors */
     uint64_t lane; /* the bit of the loop they run over; of a device: 0 outside of it */
     int lane_depth; /* of a device: where that loop stands */
+    int piece_depth; /* and where the loop over its pieces stands; */
+    uint32_t width_around; /* the width outside of it; 0: there is none */
     bool next_row; /* indices are those of the row after */
     Prefetches prefetch;
     bool *gone;    /* by statement: it is printed elsewhere, or nothing wants it; NULL: none */
@@ -50,9 +52,10 @@ char *array_place(Printer *p, char letter, int array); /* its element at the var
 char *root_text(Printer *p, const KRoot *r); /* its element, or those of all lanes */
 char *stored_text(Printer *p, Ex e); /* a value to be stored; one that is the same in all lanes becomes a vector */
 
-/* emit_pieces.c */
-void emit_pieces(Printer *p, size_t loop); /* a loop, with all that is in it */
-void emit_ahead(Printer *p, size_t loop); /* a loop with KStmt.ahead, with all that is in it */
+/* emit_held.c */
+void emit_step(Printer *p, const KStmt *s);   /* of a statement with a step */
+void emit_pieces(Printer *p, const KStmt *s); /* the head of a loop over pieces */
+void emit_pieces_end(Printer *p);
 
 /* emit_lanes.c */
 typedef struct EmitLanes EmitLanes;

@@ -14,7 +14,12 @@ typedef struct Run {
     const KernelCall *call;
     const Kernel *k;
     Arena *arena;
-    Number *value;    /* by expression */
+    Number *value;    /* by expression and lane */
+    Number **held;    /* by KStmt.held: by round and lane */
+    IVar along;       /* the loop of which a thread takes contiguous elements; 0: none */
+    uint64_t lanes;   /* its bit */
+    int64_t base;     /* the first of them, */
+    uint32_t lane, from, to; /* the one that runs; those that a statement runs for */
     int64_t *var;     /* by index variable */
     const int64_t **coef; /* by form: of each of its terms */
     size_t *end;      /* by statement that opens a scope: its end */
@@ -24,11 +29,19 @@ typedef struct Run {
     int64_t part, lo, hi;
 } Run;
 
+enum { LANES = 8 }; /* the most elements that a thread takes at one time */
+
+/* The place of a value: one for all lanes, or one for each. */
+static Number *value_of(Run *r, Ex e)
+{
+    return &r->value[(size_t)e * LANES + (kx(r->k, e)->deps & r->lanes ? r->lane : 0)];
+}
+
 static Number get(Run *r, Ex e)
 {
     const KEx *x = kx(r->k, e);
     if (x->kind != KX_CONST)
-        return r->value[e];
+        return *value_of(r, e);
     return (Number){x->value, x->type == KT_REAL ? 0 : (int64_t)x->value};
 }
 
@@ -36,7 +49,7 @@ static void set(Run *r, Ex e, Number x)
 {
     if (r->call->single)
         x.real = (double)(float)x.real;
-    r->value[e] = x;
+    *value_of(r, e) = x;
 }
 
 static int64_t at(Run *r, Ix ix)
@@ -45,7 +58,7 @@ static int64_t at(Run *r, Ix ix)
     int64_t sum = 0;
     for (uint32_t i = 0; i < f->n; i++) {
         const IVarInfo *v = ix_info(r->k->ix, f->t[i].var);
-        int64_t n = v->kind == IV_VALUE ? r->value[v->value].integer : r->var[f->t[i].var];
+        int64_t n = v->kind == IV_VALUE ? value_of(r, v->value)->integer : r->var[f->t[i].var];
         sum += r->coef[ix][i] * n;
     }
     return sum;
@@ -177,6 +190,19 @@ static void begin_part(Run *r, int64_t part)
     }
 }
 
+static void store_number(Run *r, const KRoot *root, Number x)
+{
+    int64_t i = at(r, root->at);
+    Cells *c = cells(r, root->buffer, &i);
+    if (c->dtype == DT_INT)
+        c->integer[i] = x.integer;
+    else
+        c->real[i] = x.real;
+    if (c->stores && c->stores[i]++ && root->kind == KR_STORE)
+        vwn_bug(r->k->ctx, "element %lld of buffer %u is stored twice", (long long)i,
+                root->buffer);
+}
+
 static void store(Run *r, const KStmt *s)
 {
     const KRoot *root = &r->k->root.v[s->root];
@@ -189,18 +215,93 @@ static void store(Run *r, const KStmt *s)
         c->real[i] = sum.real;
         return;
     }
-    if (c->dtype == DT_INT)
-        c->integer[i] = x.integer;
+    store_number(r, root, x);
+}
+
+/* ---- steps ---- */
+
+/* What a statement keeps between two of its steps: for each round of a loop that is written out, and each lane. */
+static Number *held_of(Run *r, const KStmt *s)
+{
+    bool round = !s->piece && s->step != STEP_NEW && (s->kind == KS_LET || s->kind == KS_ARRAY_GET);
+    return r->held[s->held] + (round ? (size_t)r->var[s->var] * LANES : 0) + r->lane;
+}
+
+static Number *cell_of(Run *r, const KStmt *s, Number *copy)
+{
+    if (kernel_of_array(s))
+        return array_element(r, s->array);
+    int64_t i = at(r, r->k->root.v[s->root].at);
+    copy->real = cells(r, r->k->root.v[s->root].buffer, &i)->real[i];
+    return copy;
+}
+
+/* A step of a store. What is there is loaded by sums; of others nothing is known. */
+static void run_store_step(Run *r, const KStmt *s)
+{
+    Number *held = held_of(r, s), copy;
+    bool array = kernel_of_array(s), sum = s->kind == KS_ARRAY_ADD || s->kind == KS_SINK;
+    const KEx *x = kx(r->k, s->ex);
+    Number value = s->step & STEP_VALUE ? get(r, s->kind == KS_ARRAY_PUT ? s->ex : array ? x->in[0] : r->k->root.v[s->root].value) : (Number){0};
+    if (s->step & (STEP_NEW | STEP_LOAD))
+        *held = s->step & STEP_LOAD ? *cell_of(r, s, &copy) : (Number){.real = NAN};
+    if (s->step & STEP_VALUE && sum)
+        fold(r, OP_SUM, held, value);
+    else if (s->step & STEP_VALUE)
+        *held = value;
+    if (s->step & STEP_STORE && array)
+        *array_element(r, s->array) = *held;
+    else if (s->step & STEP_STORE)
+        store_number(r, &r->k->root.v[s->root], *held);
+}
+
+static void run_step(Run *r, const KStmt *s)
+{
+    if (s->kind != KS_LET && s->kind != KS_ARRAY_GET) {
+        run_store_step(r, s);
+        return;
+    }
+    Number *held = held_of(r, s);
+    if (s->step == STEP_NEW)
+        *held = (Number){.real = NAN};
+    else if (s->step == STEP_LOAD)
+        *held = s->kind == KS_LET ? compute(r, kx(r->k, s->ex)) : *array_element(r, s->array);
     else
-        c->real[i] = x.real;
-    if (c->stores && c->stores[i]++)
-        vwn_bug(r->k->ctx, "element %lld of buffer %u is stored twice", (long long)i,
-                root->buffer);
+        set(r, s->ex, *held);
 }
 
 /* ---- statements ---- */
 
 static void run_block(Run *r, size_t from, size_t to);
+
+/* Each statement for all of a thread's elements, then the next one. */
+static void run_wide_loop(Run *r, size_t i, int64_t extent)
+{
+    const KStmt *s = &r->k->stmt.v[i];
+    if (r->along || extent % s->width)
+        vwn_bug(r->k->ctx, "a loop of %u elements at one time that cannot be", s->width);
+    r->along = s->var;
+    r->lanes = ix_bit(r->k->ix, s->var);
+    r->to = s->width;
+    for (r->base = 0; r->base < extent; r->base += s->width)
+        run_block(r, i + 1, r->end[i]);
+    r->along = 0;
+    r->lanes = r->lane = r->from = 0;
+    r->to = 1;
+}
+
+/* A few of these elements at a time. */
+static void run_pieces(Run *r, size_t i)
+{
+    const KStmt *s = &r->k->stmt.v[i];
+    for (uint32_t z = 0; z < s->width; z += s->piece) {
+        r->from = z;
+        r->to = z + s->piece;
+        run_block(r, i + 1, r->end[i]);
+    }
+    r->from = 0;
+    r->to = s->width;
+}
 
 static void run_loop(Run *r, size_t i)
 {
@@ -211,6 +312,10 @@ static void run_loop(Run *r, size_t i)
         hi = ix_dim_at(r->k->ix, ix_info(r->k->ix, v)->extent);
     else
         lo = r->lo, hi = r->hi;
+    if (s->kind == KS_LOOP && s->width) {
+        run_wide_loop(r, i, hi);
+        return;
+    }
     for (int64_t n = lo; n < hi; n++) {
         r->var[v] = n;
         if (s->kind == KS_PART)
@@ -232,13 +337,13 @@ static void run_var(Run *r, IVar v)
 static void run_batch(Run *r, const KStmt *s)
 {
     const KEx *x = kx(r->k, s->ex);
-    Number own = r->value[x->in[0]];
+    Number own = *value_of(r, x->in[0]);
     for (uint32_t i = 0; i < s->n_acc; i++) {
-        r->value[x->in[0]] = r->batch[s->array][i];
+        *value_of(r, x->in[0]) = r->batch[s->array][i];
         set(r, s->ex, apply(r, x));
-        r->batch[s->array][i] = r->value[s->ex];
+        r->batch[s->array][i] = *value_of(r, s->ex);
     }
-    r->value[x->in[0]] = own;
+    *value_of(r, x->in[0]) = own;
 }
 
 static void run_stmt(Run *r, const KStmt *s)
@@ -248,8 +353,8 @@ static void run_stmt(Run *r, const KStmt *s)
     switch (s->kind) {
     case KS_VAR: run_var(r, s->var); break;
     case KS_LET: set(r, s->ex, compute(r, x)); break;
-    case KS_ACC: r->value[s->ex] = neutral(op); break;
-    case KS_ACC_ADD: fold(r, op, &r->value[s->ex], get(r, x->in[0])); break;
+    case KS_ACC: *value_of(r, s->ex) = neutral(op); break;
+    case KS_ACC_ADD: fold(r, op, value_of(r, s->ex), get(r, x->in[0])); break;
     case KS_ARRAY: break;
     case KS_ARRAY_FILL:
         for (int64_t i = 0; i < r->k->array.v[s->array].elements; i++)
@@ -257,7 +362,7 @@ static void run_stmt(Run *r, const KStmt *s)
         break;
     case KS_ARRAY_PUT: *array_element(r, s->array) = get(r, s->ex); break;
     case KS_ARRAY_ADD: fold(r, op, array_element(r, s->array), get(r, x->in[0])); break;
-    case KS_ARRAY_GET: r->value[s->ex] = *array_element(r, s->array); break;
+    case KS_ARRAY_GET: *value_of(r, s->ex) = *array_element(r, s->array); break;
     case KS_BATCH_IN:
         if (s->array >= 64)
             vwn_bug(r->k->ctx, "too many batches");
@@ -266,8 +371,10 @@ static void run_stmt(Run *r, const KStmt *s)
         r->batch[s->array][s->at] = get(r, x->in[0]);
         break;
     case KS_BATCH_RUN: run_batch(r, s); break;
-    case KS_BATCH_OUT: r->value[s->ex] = r->batch[s->array][s->at]; break;
+    case KS_BATCH_OUT: *value_of(r, s->ex) = r->batch[s->array][s->at]; break;
     case KS_STORE: case KS_SINK: store(r, s); break;
+    case KS_BARRIER: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: case KS_SUM_NEW: case KS_SUM_PUT: case KS_ARRAY_GIVE:
+    case KS_ARRAY_TAKE: break; /* here one thread does what all of them do */
     default: vwn_bug(r->k->ctx, "a statement of kind %d cannot be run", (int)s->kind);
     }
 }
@@ -278,7 +385,8 @@ static double element(Run *r, uint32_t buffer, Ix ix, int64_t behind)
     return cells(r, buffer, &i)->real[i];
 }
 
-static void run_product(Run *r, const KProduct *x)
+/* One that is done with another one adds to what that has stored. */
+static void run_product(Run *r, const KProduct *x, bool add)
 {
     int64_t end[3], *v[3] = {&r->var[x->m], &r->var[x->n], &r->var[x->k]};
     IVar var[3] = {x->m, x->n, x->k};
@@ -289,26 +397,44 @@ static void run_product(Run *r, const KProduct *x)
             *v[2] = 0;
             int64_t to = at(r, x->c_at);
             Cells *c = cells(r, x->c, &to);
-            Number sum = {.real = x->add ? c->real[to] : 0};
+            Number sum = {.real = add ? c->real[to] : 0};
             for (; *v[2] < end[2]; ++*v[2])
                 for (int64_t part = 0; part < (x->parts ? 2 : 1); part++)
                     fold(r, OP_SUM, &sum, (Number){.real = element(r, x->a, x->a_at, 0) * element(r, x->b, x->b_at, part * end[2])});
             c->real[to] = sum.real;
         }
+    if (x->also)
+        run_product(r, &r->k->product.v[x->also - 1], true);
+}
+
+static void run_plain(Run *r, const KStmt *s)
+{
+    if (s->kind == KS_PRODUCT) {
+        run_product(r, &r->k->product.v[s->root], r->k->product.v[s->root].add);
+        return;
+    }
+    for (r->lane = r->from; r->lane < r->to; r->lane++) {
+        r->var[r->along] = r->along ? r->base + r->lane : 1; /* the constant's is 1 */
+        if (s->step)
+            run_step(r, s);
+        else
+            run_stmt(r, s);
+    }
+    r->lane = r->from;
 }
 
 static void run_block(Run *r, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) {
         if (!kernel_opens(&r->k->stmt.v[i])) {
-            if (r->k->stmt.v[i].kind == KS_PRODUCT)
-                run_product(r, &r->k->product.v[r->k->stmt.v[i].root]);
-            else
-                run_stmt(r, &r->k->stmt.v[i]);
+            run_plain(r, &r->k->stmt.v[i]);
             continue;
         }
         ArenaMark mark = arena_mark(r->arena);
-        run_loop(r, i);
+        if (r->k->stmt.v[i].kind == KS_PIECES)
+            run_pieces(r, i);
+        else
+            run_loop(r, i);
         arena_reset(r->arena, mark);
         i = r->end[i];
     }
@@ -331,8 +457,12 @@ void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi)
     const Kernel *k = call->k;
     Arena *arena = k->ctx->scratch;
     ArenaMark mark = arena_mark(arena);
-    Run r = {.call = call, .k = k, .arena = arena, .lo = lo, .hi = hi};
-    r.value = NEW_ARRAY(arena, Number, k->ex.n);
+    Run r = {.call = call, .k = k, .arena = arena, .lo = lo, .hi = hi, .to = 1};
+    r.value = NEW_ARRAY(arena, Number, (size_t)LANES * k->ex.n);
+    r.held = NEW_ARRAY(arena, Number *, k->stmt.n + 1);
+    for (size_t i = 0; i < k->stmt.n; i++)
+        if (k->stmt.v[i].step)
+            r.held[k->stmt.v[i].held] = NEW_ARRAY(arena, Number, LANES * (k->stmt.v[i].unroll + 1u));
     r.var = NEW_ARRAY(arena, int64_t, k->ix->var.n);
     r.var[0] = 1;
     r.coef = NEW_ARRAY(arena, const int64_t *, k->ix->form.n);

@@ -1,0 +1,238 @@
+/* steps.c - see steps.h. */
+#include "steps.h"
+
+#include "interpret.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- the numbers ---- */
+
+enum { ELEMENTS_MOST = 1 << 18, WORK_MOST = 1 << 18, ROWS = 3 };
+
+/* Elements that the loops of a row run over, statement by statement. */
+static double work_of(const Kernel *k)
+{
+    double work = 0, times[NEST_MAX + 4] = {1};
+    size_t depth = 0;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        depth -= s->kind == KS_END;
+        if (s->kind == KS_PRODUCT) {
+            const KProduct *x = &k->product.v[s->root];
+            work += ((double)ix_info(k->ix, x->m)->hi + 1) * ((double)ix_info(k->ix, x->n)->hi + 1) * ((double)ix_info(k->ix, x->k)->hi + 1);
+        }
+        work += times[depth];
+        if (kernel_opens(s)) {
+            times[depth + 1] = times[depth] * (s->kind == KS_LOOP ? (double)ix_info(k->ix, s->var)->hi + 1 : 1);
+            depth++;
+        }
+    }
+    return work;
+}
+
+/* Numbers between 1/2 and 3/2, which every function of kernels takes; places 0 and 1 of tables. */
+static void fill(Cells *c, uint64_t key)
+{
+    for (int64_t i = 0; i < c->n; i++)
+        if (c->dtype == DT_INT)
+            c->integer[i] = i % 2;
+        else
+            c->real[i] = 0.5 + philox_uniform(key, 0, (uint64_t)i);
+}
+
+static Cells **cells_of(const Kernel *k)
+{
+    Cells **all = NEW_ARRAY(k->arena, Cells *, k->buffer.n + 1);
+    for (size_t b = 0; b < k->buffer.n; b++) {
+        const KBuffer *x = &k->buffer.v[b];
+        int64_t n = x->elements * (x->part >= 0 ? k->partitions : 1);
+        all[b] = NEW(k->arena, Cells);
+        *all[b] = (Cells){.dtype = x->dtype, .n = x->tile ? 0 : n};
+        all[b]->real = NEW_ARRAY(k->arena, double, (size_t)all[b]->n + 1);
+        all[b]->integer = NEW_ARRAY(k->arena, int64_t, (size_t)all[b]->n + 1);
+        fill(all[b], b);
+    }
+    return all;
+}
+
+static bool is_small(const Kernel *k)
+{
+    double elements = 0;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        elements += (double)k->buffer.v[b].elements * (double)(k->buffer.v[b].part >= 0 ? k->partitions : 1);
+    return elements < ELEMENTS_MOST && work_of(k) < WORK_MOST;
+}
+
+static Cells **run(const Kernel *k)
+{
+    Cells **cells = cells_of(k);
+    double *scalar = NEW_ARRAY(k->arena, double, k->scalar.n + 1);
+    for (size_t i = 0; i < k->scalar.n; i++)
+        scalar[i] = k->scalar.v[i].host < 0 ? k->scalar.v[i].value : 0.75;
+    KernelCall call = {.k = k, .buffer = cells, .scalar = scalar, .seed = 1, .step = 2};
+    int64_t rows = k->part ? k->partitions : ix_dim_at(k->ix, k->rows);
+    interpret_kernel(&call, 0, rows < ROWS ? rows : ROWS);
+    return cells;
+}
+
+/* In float64, whatever the order of their sums. */
+static bool same_numbers(const Cells *a, const Cells *b)
+{
+    for (int64_t i = 0; i < a->n; i++)
+        if (a->dtype == DT_INT ? a->integer[i] != b->integer[i]
+                               : !(fabs(a->real[i] - b->real[i]) <= 1e-9 * (1 + fabs(a->real[i]))) && !(isnan(a->real[i]) && isnan(b->real[i])))
+            return false;
+    return true;
+}
+
+static bool same_results(const Kernel *k, Cells **a, Cells **b)
+{
+    for (size_t i = 0; i < k->buffer.n; i++)
+        if (k->buffer.v[i].written && !k->buffer.v[i].tile && !same_numbers(a[i], b[i]))
+            return false;
+    return true;
+}
+
+/* ---- the faults ---- */
+
+static Kernel copy_of(const Kernel *mapped)
+{
+    Kernel k = *mapped;
+    k.stmt.v = memcpy(NEW_ARRAY(k.arena, KStmt, k.stmt.n), mapped->stmt.v, k.stmt.n * sizeof *k.stmt.v);
+    k.root.v = NEW_ARRAY(k.arena, KRoot, k.root.n + 1);
+    for (size_t i = 0; i < k.root.n; i++)
+        k.root.v[i] = mapped->root.v[i];
+    return k;
+}
+
+static void expect_fault(StepTally *t, const Kernel *k, const char *what, size_t i)
+{
+    size_t at;
+    bool found = kernel_check(k, &at) != NULL;
+    t->faults++;
+    t->found += found;
+    if (!found && !t->missed[0])
+        snprintf(t->missed, sizeof t->missed, "%s, statement %zu", what, i);
+}
+
+static void without(StepTally *t, const Kernel *mapped, size_t i)
+{
+    Kernel k = copy_of(mapped);
+    memmove(&k.stmt.v[i], &k.stmt.v[i + 1], (k.stmt.n - i - 1) * sizeof *k.stmt.v);
+    k.stmt.n--;
+    expect_fault(t, &k, "a step that is left out", i);
+}
+
+/* The statement comes behind statement j. */
+static void behind(StepTally *t, const Kernel *mapped, size_t i, size_t j, const char *what)
+{
+    Kernel k = copy_of(mapped);
+    memmove(&k.stmt.v[i], &k.stmt.v[i + 1], (j - i) * sizeof *k.stmt.v);
+    k.stmt.v[j] = mapped->stmt.v[i];
+    expect_fault(t, &k, what, i);
+}
+
+static void with(StepTally *t, const Kernel *mapped, size_t i, KStmt s, const char *what)
+{
+    Kernel k = copy_of(mapped);
+    k.stmt.v[i] = s;
+    expect_fault(t, &k, what, i);
+}
+
+static bool is_load(const KStmt *s) { return s->kind == KS_LET || s->kind == KS_ARRAY_GET; }
+
+/* All steps of statement `store` store to where statement `load` loads from, an array or a buffer; false: one is of an array, the
+ * other is not. */
+static bool store_there(Kernel *k, size_t load, size_t store)
+{
+    const KStmt from = k->stmt.v[load], to = k->stmt.v[store];
+    bool array = to.kind == KS_ARRAY_PUT || to.kind == KS_ARRAY_ADD;
+    if (from.kind == KS_ARRAY_GET && array) {
+        for (size_t i = 0; i < k->stmt.n; i++)
+            if (i == store || (to.step && k->stmt.v[i].step && k->stmt.v[i].held == to.held))
+                k->stmt.v[i].array = from.array;
+    } else if (from.kind == KS_LET && kx(k, from.ex)->kind == KX_LOAD && (to.kind == KS_STORE || to.kind == KS_SINK)) {
+        k->root.v[to.root].buffer = kx(k, from.ex)->slot;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* What stands between the loads of a loop and its stores stores to where it loads from. */
+static void one_place(StepTally *t, const Kernel *mapped, size_t i)
+{
+    size_t end = mapped->stmt.n;
+    for (size_t j = i + 1; j < end && mapped->stmt.v[j].kind != KS_ROWS; j++) {
+        const KStmt *s = &mapped->stmt.v[j];
+        if (s->kind == KS_BARRIER || s->kind == KS_PRODUCT)
+            return;
+        Kernel k = copy_of(mapped);
+        size_t at;
+        if (s->step != STEP_VALUE || !store_there(&k, i, j))
+            continue;
+        t->faults++;
+        t->found += kernel_check(&k, &at) || kernel_race(&k) != SIZE_MAX;
+        return;
+    }
+}
+
+static void plant(StepTally *t, const Kernel *mapped, size_t i)
+{
+    const KStmt *all = mapped->stmt.v;
+    KStmt s = all[i];
+    ArenaMark mark = arena_mark(mapped->arena);
+    without(t, mapped, i);
+    for (size_t j = i + 1; j < mapped->stmt.n; j++) {
+        if (!all[j].step)
+            continue;
+        if (all[j].held == s.held) {
+            behind(t, mapped, i, j, "a step behind the next one");
+            break;
+        }
+    }
+    for (size_t j = 0; j < mapped->stmt.n; j++)
+        if (all[j].step && all[j].step == s.step && all[j].held != s.held) {
+            s.held = all[j].held;
+            with(t, mapped, i, s, "a step of another statement");
+            break;
+        }
+    s = all[i];
+    s.step = STEP_VALUE;
+    if (all[i].step != STEP_VALUE)
+        with(t, mapped, i, s, "another step");
+    s = all[i];
+    s.piece ^= 4;
+    with(t, mapped, i, s, "pieces of another width");
+    if (is_load(&all[i]) && all[i].step == STEP_LOAD)
+        one_place(t, mapped, i);
+    arena_reset(mapped->arena, mark);
+}
+
+void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped, const char *name)
+{
+    size_t at;
+    bool pieces = false, rounds = false, sums = false;
+    const char *why = kernel_check(mapped, &at);
+    if (!CHECK_CASE(h, !why, name))
+        printf("statement %zu: %s\n", at, why);
+    t->checked++;
+    for (size_t i = 0; i < mapped->stmt.n; i++) {
+        const KStmt *s = &mapped->stmt.v[i];
+        pieces = pieces || s->kind == KS_PIECES;
+        rounds = rounds || (s->step == STEP_NEW && !s->piece);
+        sums = sums || s->step == (STEP_VALUE | STEP_STORE);
+        if (s->step)
+            plant(t, mapped, i);
+    }
+    t->pieces += pieces;
+    t->rounds += rounds;
+    t->sums += sums;
+    if (!is_small(k))
+        return;
+    ArenaMark mark = arena_mark(k->arena);
+    CHECK_CASE(h, same_results(k, run(k), run(mapped)), name);
+    t->run++;
+    arena_reset(k->arena, mark);
+}

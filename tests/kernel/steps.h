@@ -1,0 +1,22 @@
+/* steps.h - a kernel for the threads of a device is checked, run, and run against faults in the steps of its statements.
+ *
+ * In:  a scheduled kernel, and the same mapped to threads.
+ * Out: the mapped one is a sound program and gives, run as it stands, the numbers of the scheduled one; without one of its
+ *      steps, or with one in another place or of another statement, it is not sound.
+ */
+#ifndef VWN_STEPS_H
+#define VWN_STEPS_H
+
+#include "support/harness.h"
+
+#include "compiler/kernel/kernel.h"
+
+typedef struct StepTally {
+    int checked, run, faults, found;
+    int pieces, rounds, sums; /* kernels with steps of each kind */
+    char missed[200];         /* the first fault that was not found */
+} StepTally;
+
+void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped, const char *name);
+
+#endif
