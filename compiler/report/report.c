@@ -105,23 +105,13 @@ static bool is_std_path(const char *path)
     return strncmp(path, "std/", 4) == 0;
 }
 
-/* Other files than the one checked, each once, with how often it was read; `std` chooses which.
- */
+/* Other files than the one checked; `std` chooses which. */
 static void put_files(Buf *out, const Unit *u, bool std, const char **separator)
 {
     for (size_t i = 0; i < u->files.n; i++) {
-        const char *path = u->files.v[i];
-        size_t times = 0, before = 0;
-        for (size_t k = 0; k < u->files.n; k++) {
-            bool same = strcmp(path, u->files.v[k]) == 0;
-            times += same;
-            before += same && k < i;
-        }
-        if (before || strcmp(path, u->path) == 0 || is_std_path(path) != std)
+        if (is_std_path(u->files.v[i]) != std)
             continue;
-        buf_printf(out, "%s%s", *separator, path);
-        if (times > 1)
-            buf_printf(out, " x%zu", times);
+        buf_printf(out, "%s%s", *separator, u->files.v[i]);
         *separator = ", ";
     }
 }

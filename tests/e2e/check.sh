@@ -16,6 +16,7 @@ has out 'Checking good.vwn'
 has out 'ok check a + b == 5'
 has out 'Finished 1 check, 0 warnings'
 empty err
+[ "$(wc -l < out)" -eq 3 ] || fail "$last: not said once"
 expect 3 "$VWN" check false.vwn
 has out 'FALSE check'
 has err 'error[E0801]'
@@ -63,6 +64,10 @@ has err '<stdin>:3:13'
 mkdir folder
 cp good.vwn folder/inside.vwn
 expect 0 "$VWN" check -C folder inside.vwn
+# what was read beside it, a file once whatever it is imported as, the library last
+printf 'edition = 1\nimport "std/transformer"\nimport "good.vwn" as g\nimport "good.vwn" as h (a = 3)\ncheck g.a + h.b == 6\n' > two.vwn
+expect 0 "$VWN" check two.vwn
+has out 'Checking two.vwn (+ good.vwn, std/transformer.vwn)'
 
 for file in good.vwn false.vwn bad.vwn "$examples/08_xformer_500m.vwn"; do
     "$VWN" check --json "$file" > out 2> err

@@ -96,8 +96,21 @@ a, = d["activations"]
 assert a["path"] == "ffn" and len(a["used"]) == 24 and abs(sum(a["used"]) / 24 - a["density"][3]) < 1e-6
 en = a["energy"]
 assert abs(sum(en) ** 2 / sum(x * x for x in en) - a["participation"]) < 1e-3
+assert all(0 < s["entropy"] < 1 and 1 <= s["rank"] <= 16 and 1 <= s["participation"] <= 16 for s in d["states"])
 EOF
 expect 0 python3 plain.py
+
+# ---- one sublayer, with biases behind it and no activation; units that nothing uses ----
+sed '/^  ffn/d' model.vwn > alone.vwn
+expect 0 "$VWN" train alone.vwn --run alone -q --set 'conn=post_norm(norm = layer_norm(eps = 1e-6))' $slow
+expect 0 "$VWN" inspect runs/alone --tokens 256 $slow
+has out 'of the square of what head reads comes from no source'
+has err 'nothing of `activations`: no product with weights reads what an activation function returns'
+lacks out 'Cosine'
+lacks out 'Activations'
+expect 0 "$VWN" train model.vwn --run dead -q --set 'ffn.init=zeros' --set 'train.optimizer.lr=constant(peak = 1e-4)' --until '1 steps' $slow
+expect 0 "$VWN" inspect runs/dead --what activations --tokens 256 --json $slow
+has out '"unused":24'
 
 # ---- more impulses than are sent at once ----
 sed 's/context    = 16/context    = 1024/; s/^  attention.*/  for layer in 1..9 { ffn { hidden = 8, activation = gelu } }/; s/^  ffn.*/  for part in 1..9 { ffn { hidden = 8, activation = gelu } }/; s/batch     = 8/batch     = 1/' model.vwn > deep.vwn

@@ -68,7 +68,14 @@ timeless() { cut -d, -f1-15 "$1"; }
 expect 0 "$VWN" check sizes.vwn
 has out 'sweep sizes: 10 points over 3 axes, 5 settings, 1 skipped'
 expect 0 "$VWN" sweep sizes.vwn --list --csv
+empty err
 mv out list.csv
+if script -qec true typed > out 2> err < /dev/null; then # a terminal sees how far it is, in one line
+    expect 0 env TERM=xterm script -qec "$VWN sweep sizes.vwn --list --csv > typed.csv" typed
+    [ "$(grep -c ' counted' out)" -eq 1 ] || fail "what is counted is more than one line"
+    has out '5 of 5 counted'
+    cmp -s typed.csv list.csv || fail "a list at a terminal is another list"
+fi
 awk 'BEGIN { n = split("8 12 16", d); split("0.01 0.02 0.03", r); m = split("16 32", h)
              for (i = 1; i <= n; i++) for (k = 1; k <= m; k++) if (!(d[i] == 12 && h[k] == 32)) print "D-" d[i] "_H-" h[k] "_rate-" r[i] }' > wanted
 column point list.csv | cmp -s - wanted || fail "points: $(column point list.csv)"
@@ -251,6 +258,11 @@ done | sort -g | head -n "$2" | sed 's/.* //' | sort -g | tr '\n' ' '; }
 sed 's/rate = \[/rate = [2e-4, /' prune.vwn > wider.vwn
 expect 2 "$VWN" sweep wider.vwn --run prune --resume
 has err 'a sweep that is pruned, of 6 points; with 7 others would go on'
+for other in 's/keep = 50%/keep = 25%/' 's/8 steps/10 steps/'; do
+    sed "$other" prune.vwn > wider.vwn
+    expect 2 "$VWN" sweep wider.vwn --run prune --resume
+    has err 'a sweep '
+done
 more=
 for seconds in 0.2 0.4 0.3; do
     timeout -s KILL $seconds "$VWN" sweep prune.vwn -q --run pruned $more --jobs 2 > /dev/null 2>&1

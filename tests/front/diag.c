@@ -114,6 +114,12 @@ static void json(Test *t, Ctx *ctx)
         "`kv_heads`?\",\"replace\":{\"line\":3,\"column\":29,\"end_column\":36,\"with\":"
         "\"kv_heads\"},\"applicability\":\"maybe_incorrect\"}]}\n");
     diag_truncate(ctx, 0);
+    b.n = 0; /* of no file, as an input that is missing */
+    diag_render_json(ctx, &b, diag_error(ctx, "E0106", NO_SPAN, "", "no place"));
+    test_same(t, "json", b.s,
+              "{\"v\":1,\"event\":\"diagnostic\",\"level\":\"error\",\"code\":\"E0106\",\"lint\":null,\"message\":\"no place\",\"spans\":[],"
+              "\"notes\":[],\"help\":[]}\n");
+    diag_truncate(ctx, 0);
 }
 
 static void hard_lines(Test *t, Ctx *ctx)
@@ -178,6 +184,25 @@ static void hard_lines(Test *t, Ctx *ctx)
     diag_truncate(ctx, 0);
 }
 
+/* Edits by which one word becomes another; what is longer than 64 letters is not compared. */
+static void distances(Test *t, Ctx *ctx)
+{
+    enum { LONG = 70 };
+    char word[2][LONG + 1];
+    (void)ctx;
+    EXPECT(t, edit_distance("hidden", "hiden", 2) == 1 && edit_distance("abcd", "abdc", 2) == 1);
+    EXPECT(t, edit_distance("kitten", "sitting", 3) == 3 && edit_distance("kitten", "sitting", 2) == 3);
+    for (int n = 64; n <= LONG; n++)
+        for (int k = 0; k < 2; k++) {
+            for (int i = 0; i < 2; i++) {
+                size_t length = i == k ? (size_t)n : 60;
+                memset(word[i], 'a', length);
+                word[i][length] = 0;
+            }
+            EXPECT(t, edit_distance(word[0], word[1], 20) == (n == 64 ? 4 : 21));
+        }
+}
+
 static void filing(Test *t, Ctx *ctx)
 {
     uint32_t file = source_add(ctx, "f.vwn", "a b c\n", 6);
@@ -217,7 +242,7 @@ int main(void)
 {
     Test t = {0};
     reference(&t);
-    void (*const tests[])(Test *, Ctx *) = {json, hard_lines, filing};
+    void (*const tests[])(Test *, Ctx *) = {json, hard_lines, distances, filing};
     for (size_t i = 0; i < COUNT_OF(tests); i++) {
         Ctx *ctx = ctx_new(NULL);
         CtxGuard guard;

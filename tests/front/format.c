@@ -89,6 +89,7 @@ static const Case cases[] = {
     {"a = b[1,\n2]\n", "a = b[1,\n      2]\n"},
     {"a = b[\n1,\n2]\n", "a = b[\n  1,\n  2\n]\n"},
     {"a = [\n  x\n  for x in y\n  if x > 1\n]\n", NULL},
+    {"a = [  # why\n  x           # one\n  for x in y  # each\n]\n", NULL},
     {"\"a.b\" = c.T\n\"long.name\" = d\n", "\"a.b\"       = c.T\n\"long.name\" = d\n"},
 
     /* comments */

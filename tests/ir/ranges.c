@@ -3,6 +3,7 @@
  * In:  expressions made at random, and schedules.   Out: every value of every step inside the range of its stretch.
  */
 #include "compiler/base/host.h"
+#include "runtime/train/forecast.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -60,6 +61,33 @@ static bool holds(const HostExpr *e, double from, double to, HostRange r)
     return true;
 }
 
+/* How often a forecast has asked for a step. */
+static void vars_at(void *user, int64_t step, double vars[HV_COUNT])
+{
+    ++*(int64_t *)user;
+    vars_of((double)step, vars);
+}
+
+/* The first step outside is the one that a walk over all steps finds; with few evaluations, that or none. */
+static int wrong_forecasts(const HostExpr *e, int64_t from, int64_t end)
+{
+    int64_t first = from, asked = 0;
+    double vars[HV_COUNT];
+    for (; first < end; first++) {
+        vars_of((double)first, vars);
+        double x = host_eval(e, vars);
+        if (!(isfinite(x) && x >= 0 && x <= 5))
+            break;
+    }
+    Forecast all = {.e = e, .vars_at = vars_at, .user = &asked, .most = 5, .left = 1000}, few = all;
+    int wrong = forecast_outside(&all, from, end) != first;
+    wrong += all.left < 1000 - 2 * (end - from);
+    asked = 0;
+    few.left = 3;
+    int64_t found = forecast_outside(&few, from, end);
+    return wrong + (found != first && found != end) + (asked > 2 * 3);
+}
+
 int main(void)
 {
     enum { TRIALS = 40000 };
@@ -79,6 +107,10 @@ int main(void)
             printf("%s: a value of steps %.0f to %.0f is outside %.17g .. %.17g\n", b.s, from, to, r.lo, r.hi);
             failures++;
         }
+        int wrong = i % 8 ? 0 : wrong_forecasts(e, (int64_t)from, (int64_t)to);
+        if (wrong)
+            printf("%d forecasts of steps %.0f to %.0f are wrong\n", wrong, from, to);
+        failures += wrong;
         arena_reset(ctx->program, mark);
     }
     /* half a cosine from 1 to 0.1 over a whole run, and what follows a step */

@@ -273,6 +273,16 @@ static void lists(Test *t)
     h = check_text("-", "let a = [1]\nsweep s { vary { a = between(1, 2, round = 1, n = 2) }\n random = 100 }\n", NULL);
     EXPECT(t, "equal lists", h.unit && h.unit->sweep.n == 1 && h.unit->sweep.v[0].n == 4 && h.unit->sweep.v[0].repeated == 96);
     ctx_free(h.ctx);
+    /* a range whose ends are no multiples has those between them */
+    h = check_text("-", "let a = [1]\nsweep s { vary { a = between(0.35, 1.15, round = 0.25, n = 4) }\n random = 30 }\n", NULL);
+    made = h.unit && h.unit->sweep.n == 1 && h.unit->sweep.v[0].n > 20;
+    EXPECT(t, "multiples in a range", made);
+    for (size_t i = 0; made && i < h.unit->sweep.v[0].n; i++)
+        for (int k = 0; k < 4; k++) {
+            entry(h.unit->sweep.v[0].axis, i, k, a);
+            EXPECT(t, "multiples in a range", !strcmp(a, "0.5") || !strcmp(a, "0.75") || !strcmp(a, "1"));
+        }
+    ctx_free(h.ctx);
     ctx_free(ctx);
 }
 

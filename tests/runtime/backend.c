@@ -266,6 +266,15 @@ static void test_memory(Harness *h)
     b->ops->free(b, p, 0);
     b->ops->free(b, NULL, 10);
     CHECK(h, ctx->bytes == before);
+    b->kept = true; /* what it keeps is given back when more is asked for than there is, and is not its own any more */
+    ctx->byte_limit = 0;
+    for (int round = 0; round < 2; round++) {
+        CHECK(h, b->ops->alloc(b, 6 << 20, &p) == ST_OK && p);
+        memset(p, round, 6 << 20);
+        b->ops->free(b, p, 6 << 20);
+        CHECK(h, b->spare >= 6 << 20 && ctx->bytes == before);
+        CHECK(h, b->ops->alloc(b, (uint64_t)1 << 50, &p) == ST_ENVIRONMENT && !p && !b->spare);
+    }
     b->ops->close(b);
     ctx_free(ctx);
 }

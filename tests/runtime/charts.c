@@ -67,9 +67,30 @@ static void drawn(Harness *t, Ctx *ctx, const double *x, const double *y, const 
     }
 }
 
+/* A mark is a line and a word at its place: not beside the curve, and not twice in one place. */
+static void test_marks(Harness *t)
+{
+    static const double x[] = {10, 20}, y[] = {1, 2};
+    static const ChartMark mark[] = {{9.99, "before", 0}, {10, "first", 0}, {15, "word", 0}, {15, "word", 0}, {15, "other", 0}, {20.01, "behind", 0}};
+    const ChartSeries s = {.name = "curve", .x = x, .y = y, .n = 2};
+    const Chart c = {.title = "title", .x_label = "x", .y_label = "y", .series = &s, .n = 1, .mark = mark, .n_marks = COUNT_OF(mark)};
+    Ctx *ctx = ctx_new(NULL);
+    Buf svg = buf_new(ctx->program);
+    chart_svg(&svg, &c, 1);
+    static const int times[] = {0, 1, 1, 1, 1, 0};
+    for (size_t i = 0; i < COUNT_OF(mark); i++) {
+        int seen = 0;
+        for (const char *at = svg.s; (at = strstr(at, arena_printf(ctx->program, ">%s</text>", mark[i].text))); at++)
+            seen++;
+        CHECK_CASE(t, seen == times[i], arena_printf(ctx->program, "the mark %s is there %d times", mark[i].text, seen));
+    }
+    ctx_free(ctx);
+}
+
 int main(void)
 {
     Harness t = {0};
+    test_marks(&t);
     static const double plain[] = {3, 5};
     for (volatile size_t i = 0; i < 2 * COUNT_OF(pairs); i++) {
         const double *pair = pairs[i / 2];
