@@ -184,6 +184,32 @@ static void test_too_large(Test *t)
     }
 }
 
+/* Each layer exchanges the halves of its rows: a wider row has new columns behind those of each half, however many layers
+ * there are, before and after. */
+static void test_halves(Test *t)
+{
+    static const char text[] =
+        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet L = %d\nlet D = 8\n"
+        "block halves()(x: [B, T, n]) -> [B, T, n] {\n  param W : [n, n] = scope.init\n  y = x @ W\n"
+        "  return concat(slice(y, D / 2 + 1, D / 2), slice(y, 1, D / 2))\n}\n"
+        "model m {\n  context = 8\n  width = D\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = normal(std = 0.02)\n"
+        "  pre_norm = none\n  connection = residual()\n  embed tokens { vocab = 8 }\n  for layer in 1..L { halves }\n"
+        "  head lm { norm = none }\n}\n"
+        "grow g {\n  when = start\n  let D = 12\n  let L = %d\n  check alive(none)\n}\n";
+    static const int layers[][2] = {{1, 1}, {3, 3}, {1, 2}, {2, 4}};
+    for (size_t i = 0; i < COUNT_OF(layers); i++) {
+        char all[2048];
+        snprintf(all, sizeof all, text, layers[i][0], layers[i][1]);
+        Checked c = check_text("halves.vwn", all, NULL);
+        if (expect_fine(t, "halves", &c)) {
+            const GrowthPlan *p = growth_plan(&c.unit->grow.v[0], c.ctx->program);
+            test_heads(t, p, "layer[1].halves.W", 1, 2, 4, 2, 6);
+            test_heads(t, p, "head.lm.W", 0, 2, 4, 2, 6);
+        }
+        ctx_free(c.ctx);
+    }
+}
+
 /* 1 layer, then 2 * 1 + 1, then 2 * 3 + 1: each right side sees the file before its step, in a plan as where steps were
  * carried out before, and so do `fill` and a check. */
 static void test_steps(Test *t)
@@ -251,6 +277,7 @@ int main(void)
     test_sizes(&t);
     test_large(&t);
     test_too_large(&t);
+    test_halves(&t);
     test_steps(&t);
     test_example(&t, VWN_SOURCE_DIR "/examples/09_nexus_growth.vwn");
     test_example(&t, VWN_SOURCE_DIR "/examples/10_tokenformer_growth.vwn");
