@@ -43,6 +43,15 @@ expect 0 "$VWN" cost model.vwn --json
 [ "$(awk '{ n += $4 * $5 } END { printf "%d", n }' boxes)" = "$(key stored out)" ] || fail "weights of boxes: $(awk '{ n += $4 * $5 } END { print n }' boxes)"
 [ "$(awk '{ n += $4 * $6 } END { printf "%d", n }' boxes)" = "$(key flops_per_token out)" ] || fail "FLOPs of boxes: $(awk '{ n += $4 * $6 } END { print n }' boxes)"
 [ "$(grep -c 'true$' edges)" -eq 2 ] || fail "two groups of equal layers follow themselves"
+has out '"dead":0,"live":'
+grep -o '"ops":\[[^]]*\]' graph.json | sed 's/.*\[//; s/\]//' |
+    awk -F, '{ split("", seen); for (i = 1; i <= NF; i++) if (seen[$i]++) bad = 1 } END { exit bad || NR < 5 }' || fail "an operator stands twice in a box"
+for by in layer tensor; do
+    expect 0 "$VWN" params model.vwn --by $by --json
+    json out
+    [ "$(sed 's/.*"rows"/"rows"/; s/"groups".*//' out | grep -o '"stored":[0-9]*' | awk -F: '{ n += $2 } END { print n }')" = "$(key stored out)" ] ||
+        fail "the rows by $by are not the whole"
+done
 
 # one layer, and one module; what stands around it is there, too
 expect 0 "$VWN" graph model.vwn --layer 3 --json

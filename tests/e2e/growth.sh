@@ -149,6 +149,11 @@ odd runs/wide/ckpt/step_00000004.safetensors '`layer[1].ffn.up.W` has the shape 
 sed 's/activation = gelu/activation = gelu, bias = true/' first.vwn > biased.vwn
 expect 0 "$VWN" train biased.vwn --run biased --until '4 steps' -q
 odd runs/biased/ckpt/step_00000004.safetensors 'the model behind the growth step `wider` has no place for `layer[1].ffn.up.b`'
+sed 's/activation = gelu/activation = gelu, bias = biased/; s/^let hidden = 24/&\nlet biased = false/; s/let hidden = 48/&\n  let biased = true/' model.vwn > making.vwn
+expect 0 "$VWN" train making.vwn --run making --until '4 steps' -q
+cp runs/biased/ckpt/step_00000004.safetensors runs/making/ckpt
+expect 1 "$VWN" train making.vwn --run making --resume
+has err 'has `layer[1].ffn.up.b` already, which the growth step `wider` is to make'
 sed 's/^let layers = 2/let layers = 1/' first.vwn > short.vwn
 expect 0 "$VWN" train short.vwn --run short --until '4 steps' -q
 odd runs/short/ckpt/step_00000004.safetensors 'has no tensor `layer[2].'

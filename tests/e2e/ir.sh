@@ -8,6 +8,18 @@ for stage in ast resolved tensor; do
     expect 0 "$VWN" ir $file --stage $stage
     filled out
 done
+# every place that draws numbers has its own, also the second one of a line, in each layer
+{ small_model 'block noise()(x: [B, T, D]) -> [B, T, D] { return x * bernoulli([B, T, D], 0.5) + x * bernoulli([B, T, D], 0.5) + drop(x, 0.5) }' \
+    '  embed tokens { vocab = 256 }
+  for layer in 1..2 {
+    noise
+    attention { heads = 2, dropout = 0.1 }
+  }
+  head lm { norm = rms_norm(eps = 1e-6) }'
+small_train 'length = 1 steps
+  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }'; } > noise.vwn
+expect 0 "$VWN" ir noise.vwn --stage tensor --program train
+[ "$(grep -o 'site="[^"]*"' out | sort -u | wc -l)" -eq 8 ] || fail "2 x 4 places draw: $(grep -o 'site="[^"]*"' out | sort | uniq -c)"
 # sizes that no machine has are a limit, whichever stage meets them
 for stage in fuse kernel cuda plan; do
     for batch in 9007199254740991 90071992547409 9223372036854775807; do

@@ -36,6 +36,7 @@ empty out
 last='the pages of runs without and with connections'
 has both.html 'each reads the sum of all that was written before it'
 lacks one.html '<svg class="h"'
+has both.html '<figcaption>What each sublayer reads of what earlier ones wrote. The unfolded connection matrix C(0): '
 expect 0 "$VWN" inspect "$odd" --what connections --tokens 1024 --json
 grep -q '"path":"layer\[1\].attention"' out || fail "no connections"
 python3 - out both.html <<'EOP' || fail "the page has another C(0)"

@@ -273,6 +273,12 @@ static void lists(Test *t)
     h = check_text("-", "let a = [1]\nsweep s { vary { a = between(1, 2, round = 1, n = 2) }\n random = 100 }\n", NULL);
     EXPECT(t, "equal lists", h.unit && h.unit->sweep.n == 1 && h.unit->sweep.v[0].n == 4 && h.unit->sweep.v[0].repeated == 96);
     ctx_free(h.ctx);
+    for (int over = 0; over < 2; over++) {
+        Checked most = check_text("-", over ? "let a = 1\nsweep s { vary { a = between(0, 1) }\n random = 20001 }\n"
+                                            : "let a = 1\nsweep s { vary { a = between(0, 1) }\n random = 20000 }\n", NULL);
+        EXPECT(t, "as many points as there may be", diag_errors(most.ctx) == (size_t)over);
+        ctx_free(most.ctx);
+    }
     /* a range whose ends are no multiples has those between them */
     h = check_text("-", "let a = [1]\nsweep s { vary { a = between(0.35, 1.15, round = 0.25, n = 4) }\n random = 30 }\n", NULL);
     made = h.unit && h.unit->sweep.n == 1 && h.unit->sweep.v[0].n > 20;
