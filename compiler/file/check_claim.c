@@ -206,10 +206,12 @@ static const GrowthProof *proof_of(Eval *ev, Claims *c, Span at)
     const GrowthEntry *most = most_parts(c->plan, &n);
     Diag *d = err(ev, "E0008", at, "", "limit `memory of a proof` reached: %d MiB", PROOF_MIB);
     if (n >= MANY)
-        diag_note(ev->ctx, d, "it looks at each part of the weights, and %s has %zu along one axis", most->path, n);
+        diag_note(ev->ctx, d, "it looks at each part of the weights, and %s has %zu along one axis",
+                  most->path, n);
     else
         diag_note(ev->ctx, d, "it looks at each value of the models, and at each head of attention");
-    diag_help(ev->ctx, d, "say that neither is to be proved: `check preserves(none)` and `check alive(none)`; the run measures both");
+    diag_help(ev->ctx, d, "say that neither is to be proved: `check preserves(none)` and `check alive(none)`; "
+              "the run measures both");
     return NULL;
 }
 

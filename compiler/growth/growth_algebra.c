@@ -521,35 +521,39 @@ static const Node *behind_views(const Algebra *s, Val v)
     return n;
 }
 
-/* The only entry there is, where the index is one: ids of files that a table has not are refused when they are read, and those
- * below 0 are no ids. 0: there are more, or the index is computed. */
+/* The only entry there is, where the index is one: ids of files that a table has not are refused
+ * when they are read, and those below 0 are no ids. 0: there are more, or the index is computed. */
 static Val only_entry(Algebra *s, const Node *n)
 {
     const Node *index = behind_views(s, n->in[1]);
     Shape shape = n->shape;
     bool ids = index->op == OP_EXT && s->g->ext.v[index->a.i].kind == EXT_INPUT;
-    if (!ids || !is_one(shape_of(s->g, n->in[0])->d[shape.rank - 1]) || !shape_eq(shape_of(s->g, n->in[0]), &shape))
+    const Shape *of = shape_of(s->g, n->in[0]);
+    if (!ids || !is_one(of->d[shape.rank - 1]) || !shape_eq(of, &shape))
         return 0;
     Val there = made(s, OP_LE, (Val[]){number(s, 0, &shape, DT_INT), n->in[1]}, 2, NULL);
-    return made(s, OP_WHERE, (Val[]){there, n->in[0], number(s, 0, &shape, (DType)n->dtype)}, 3, NULL);
+    Val none = number(s, 0, &shape, (DType)n->dtype);
+    return made(s, OP_WHERE, (Val[]){there, n->in[0], none}, 3, NULL);
 }
 
-/* A choice, or a comparison, of what has one element along its last axis, without that axis: of values without it. 0: it is
- * another, or another reshape. */
+/* A choice, or a comparison, of what has one element along its last axis, without that axis: of
+ * values without it. 0: it is another, or another reshape. */
 static Val chosen_without(Algebra *s, const Node *n)
 {
     const Node of = *node_at(s->g, n->in[0]);
     Shape shape = n->shape;
     Val in[3];
     bool compares = of.op == OP_LE && behind_views(s, of.in[1])->op == OP_EXT;
-    if ((of.op != OP_WHERE && !compares) || of.shape.rank != shape.rank + 1 || !is_one(of.shape.d[shape.rank]))
+    bool more = of.shape.rank == shape.rank + 1 && is_one(of.shape.d[shape.rank]);
+    if ((of.op != OP_WHERE && !compares) || !more)
         return 0;
     for (int k = 0; k < shape.rank; k++)
         if (!dim_eq(shape.d[k], of.shape.d[k]))
             return 0;
     for (uint16_t i = 0; i < of.n_in; i++) {
         const Node *was = node_at(s->g, of.in[i]);
-        bool back = compares && was->op == OP_RESHAPE && shape_eq(shape_of(s->g, was->in[0]), &shape);
+        bool back = compares && was->op == OP_RESHAPE &&
+                    shape_eq(shape_of(s->g, was->in[0]), &shape);
         in[i] = back ? was->in[0] : made(s, OP_RESHAPE, &of.in[i], 1, &shape);
     }
     return made(s, (Op)of.op, in, of.n_in, NULL);
@@ -572,12 +576,14 @@ static Val where_true(Algebra *s, Val v, Val mask, int depth)
     return other ? settle(s, make(s, (Op)n.op, in, n.n_in, &n.a, NULL)) : v;
 }
 
-/* A choice, or a product with a mask, of what only matters where that is not 0. 0: it is none, or that says nothing. */
+/* A choice, or a product with a mask, of what only matters where that is not 0. 0: it is none, or
+ * that says nothing. */
 static Val masked(Algebra *s, const Node *n)
 {
     for (uint16_t i = 0; i < 2; i++) {
         Op mask = (Op)node_at(s->g, n->in[i])->op;
-        if ((n->op == OP_MUL ? mask != OP_LE && mask != OP_LT && mask != OP_EQ : n->op != OP_WHERE || i))
+        bool is_mask = mask == OP_LE || mask == OP_LT || mask == OP_EQ;
+        if (n->op == OP_MUL ? !is_mask : n->op != OP_WHERE || i)
             continue;
         Val in[3] = {n->in[0], n->in[1], n->n_in > 2 ? n->in[2] : 0};
         in[1 - i] = where_true(s, n->in[1 - i], n->in[i], DEEP);

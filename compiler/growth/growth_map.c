@@ -116,7 +116,7 @@ GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int ra
     bool numbers = true, unknown = false;
     uint16_t open = 0;
     Val why = 0;
-    bool either = n->op == OP_WHERE && given[1].kind != BLOCK_ZERO && given[2].kind != BLOCK_ZERO; /* whatever is decided */
+    bool either = n->op == OP_WHERE && !is_zero(&given[1]) && !is_zero(&given[2]); /* as is decided */
     for (size_t k = 0; k < n->n_in; k++) {
         in[k] = given[k];
         open |= in[k].kind == BLOCK_ANY && !(either && k == 0) ? in[k].open : 0;
@@ -347,8 +347,8 @@ static void find_roots(const Values *x, Val v, int depth, Roots *r)
         r->of[r->n++] = (Val)(n - node_at(x->g, 0));
 }
 
-/* Whether both are functions of one and the same value and of nothing else: which of them is larger, as of a value and its
- * exponential, is perhaps always the same. */
+/* Whether both are functions of one and the same value and of nothing else: which of them is larger,
+ * as of a value and its exponential, is perhaps always the same. */
 static bool of_one_value(const Values *x, Val a, Val b)
 {
     Roots r = {.n = 0};
@@ -363,8 +363,8 @@ static bool of_one_value(const Values *x, Val a, Val b)
 static uint16_t open_compared(const Values *x, const Node *n)
 {
     bool compares = x->data && is_mask(n) && node_at(x->g, n->in[0])->dtype == DT_REAL;
-    bool known = compares && (is_flat(x, n->in[0], DEEP) || is_flat(x, n->in[1], DEEP) || of_one_value(x, n->in[0], n->in[1]));
-    return known ? 1u << OPEN_FOR_GOOD : 0;
+    bool flat = compares && (is_flat(x, n->in[0], DEEP) || is_flat(x, n->in[1], DEEP));
+    return flat || (compares && of_one_value(x, n->in[0], n->in[1])) ? 1u << OPEN_FOR_GOOD : 0;
 }
 
 GrowthValue *rule_map(Values *x, const Node *n)

@@ -220,7 +220,8 @@ static void compare_outputs(Measuring *m, const Kept *kept)
 
 /* ---- gradients of new blocks ---- */
 
-/* From one element of a tensor that is taken or grown to the next: where it is, and in which part, along each axis. */
+/* From one element of a tensor that is taken or grown to the next: where it is, and in which part,
+ * along each axis. */
 static void next_element(const GrowthEntry *e, size_t *part, int64_t *at)
 {
     for (int k = e->after->shape.rank - 1; k >= 0; k--) {
@@ -293,7 +294,8 @@ static double usual_size(const Param *p)
     return r < 2 || p->shape.d[r - 2].n < 1 ? 0.5 : 1 / sqrt((double)p->shape.d[r - 2].n);
 }
 
-/* Old numbers, and copies of them, become others: first near what they are, then as they might have been. */
+/* Old numbers, and copies of them, become others: first near what they are, then as they might have
+ * been. */
 static void put_others(Measuring *m, int draw)
 {
     Session *s = &m->is.session;
@@ -305,7 +307,8 @@ static void put_others(Measuring *m, int draw)
         ArenaMark mark = arena_mark(s->arena);
         int64_t n = e->after->elements, at[MAX_RANK] = {0};
         size_t part[MAX_RANK] = {0};
-        double *w = NEW_ARRAY(s->arena, double, n + 1), *by = NEW_ARRAY(s->arena, double, n + 1), sum = 0;
+        double *w = NEW_ARRAY(s->arena, double, n + 1), *by = NEW_ARRAY(s->arena, double, n + 1);
+        double sum = 0;
         Param drawn = *e->after;
         drawn.init = (Init){.kind = INIT_UNIFORM, .a = -1, .b = 1};
         param_init(&drawn, (uint64_t)draw + 1, by);
@@ -347,16 +350,22 @@ static double largest_norm(const Measuring *m)
     return most;
 }
 
-/* What the norms say of the proof. A block that has no gradient has one with other old weights where the proof is right, which
- * speaks of weights in general position: streams that are still the same, or what is still 0, are not. `norm`: room. */
+static GrowthContradiction contradiction(const Measuring *m, const NewBlock *b, const double *norm, int *at)
+{
+    return growth_contradiction(&m->proof->life[b->entry], b->role, norm, UPDATES + 1, largest_norm(m),
+                                all_moved(m), at);
+}
+
+/* What the norms say of the proof. A block that has no gradient has one with other old weights where
+ * the proof is right, which speaks of weights in general position: streams that are still the same,
+ * or what is still 0, are not. `norm`: room. */
 static void compare_life(Measuring *m, Norms *norm)
 {
-    double most = largest_norm(m);
-    bool moved = all_moved(m), open = false;
+    bool open = false;
     int at;
     for (size_t i = 0; i < m->n_block; i++) {
         NewBlock *b = &m->block[i];
-        b->contradicts = growth_contradiction(&m->proof->life[b->entry], b->role, b->norm, UPDATES + 1, most, moved, &b->at);
+        b->contradicts = contradiction(m, b, b->norm, &b->at);
         open |= b->contradicts == HAS_NONE;
     }
     for (int draw = 0; open && draw < OTHERS; draw++) {
@@ -365,8 +374,7 @@ static void compare_life(Measuring *m, Norms *norm)
         open = false;
         for (size_t i = 0; i < m->n_block; i++) {
             NewBlock *b = &m->block[i];
-            const GrowthLife *life = &m->proof->life[b->entry];
-            b->excused |= growth_contradiction(life, b->role, norm[i], UPDATES + 1, most, moved, &at) != HAS_NONE;
+            b->excused |= contradiction(m, b, norm[i], &at) != HAS_NONE;
             open |= b->contradicts == HAS_NONE && !b->excused;
         }
     }
@@ -550,12 +558,12 @@ static void expect_life(Measuring *m)
                         m->plan->entry[b->entry].path, b->at, report_it);
         }
     }
-    const char *others = excused < 2 ? "" : arena_printf(m->tr->session.arena, " and %zu more", excused - 1);
+    const char *more = arena_printf(m->tr->session.arena, " and %zu more", excused - 1);
     if (excused)
         train_event(m->tr, VWN_EVENT_NOTE,
-                    "`%s`%s: no gradient after %d updates with these weights, and one with others: streams or copies that are the same "
-                    "stay so, and what is zero may",
-                    m->plan->entry[first->entry].path, others, first->at);
+                    "`%s`%s: no gradient after %d updates with these weights, and one with others: streams or "
+                    "copies that are the same stay so, and what is zero may",
+                    m->plan->entry[first->entry].path, excused > 1 ? more : "", first->at);
 }
 
 /* ---- what is measured ---- */
@@ -610,8 +618,10 @@ static void prepare(Measuring *m)
         grows &= m->plan->entry[i].kind != GROWTH_CUT && m->plan->entry[i].kind != GROWTH_LEFT;
     m->proof = grows ? growth_prove(m->plan, a) : NULL;
     if (m->proof && m->proof->too_large) {
-        train_event(tr, VWN_EVENT_NOTE, "%s: nothing is proved of it, that takes more than %d MiB; what it does is measured all the same", m->what,
-                    PROOF_MIB);
+        train_event(tr, VWN_EVENT_NOTE,
+                    "%s: nothing is proved of it, that takes more than %d MiB; what it does is measured all "
+                    "the same",
+                    m->what, PROOF_MIB);
         m->proof = NULL;
     }
     m->T = m->before->context < tr->train->context ? m->before->context : tr->train->context;
