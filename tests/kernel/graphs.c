@@ -496,7 +496,7 @@ void graphs_add(Ctx *ctx, Cases *cases, int64_t B, int64_t T, int64_t n)
     products(&s);
     by_index(&s);
     ties(&s);
-    if (n == 33)
+    if (n > 17) /* of the sizes that a part is drawn of, too */
         slopes_of_ties(&s);
     parts_of_a_weight(&s);
     attention(&s);
