@@ -289,7 +289,10 @@ static void order_sum(Sums *s, Ex e, Ex made)
         sum = last ? real_op(k, OP_ADD, sum, last) : sum;
         last = common;
     }
-    k->ex.v[e].op = n > 1 && !common ? OP_ADD : OP_MUL; /* of one term only products are left */
+    /* one term is left: a product, or the sum of two that all of the loops change together only */
+    if (!last && !is_op(k, sum, OP_MUL) && !is_op(k, sum, OP_ADD))
+        return;
+    k->ex.v[e].op = !last ? kx(k, sum)->op : common ? OP_MUL : OP_ADD;
     k->ex.v[e].in[0] = last ? sum : kx(k, sum)->in[0];
     k->ex.v[e].in[1] = last ? last : kx(k, sum)->in[1];
 }

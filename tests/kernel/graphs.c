@@ -84,6 +84,22 @@ static void elementwise(Suite *s)
     end(s, 9, 2e-6);
 }
 
+/* Sums of terms of which none changes with all loops of a row. */
+static void outer_sums(Suite *s)
+{
+    begin(s, "outer sums");
+    Graph *g = s->g;
+    Val x = input(s, "x", shape(4, DIM_B, DIM_T, DIM(s->n), DIM(1))), y = input(s, "y", shape(4, DIM_B, DIM_T, DIM(1), DIM(5)));
+    Val z = input(s, "z", shape(4, DIM_B, DIM_T, DIM(s->n), DIM(5))), a = input(s, "a", shape(2, DIM(s->n), DIM(1), DIM(1), DIM(1)));
+    Val both = ir_binary(g, OP_ADD, x, y);
+    out(s, both);
+    out(s, ir_binary(g, OP_ADD, both, ir_binary(g, OP_ADD, a, y)));
+    out(s, ir_sum(g, ir_binary(g, OP_MUL, z, ir_binary(g, OP_ADD, a, y)), 4, true));
+    out(s, ir_binary(g, OP_ADD, ir_binary(g, OP_ADD, a, y), ir_binary(g, OP_MUL, x, z)));
+    out(s, ir_binary(g, OP_SUB, ir_binary(g, OP_MUL, x, x), y));
+    end(s, 9, 2e-6);
+}
+
 static void leaves(Suite *s)
 {
     begin(s, "leaves");
@@ -490,6 +506,7 @@ void graphs_add(Ctx *ctx, Cases *cases, int64_t B, int64_t T, int64_t n)
 {
     Suite s = {.ctx = ctx, .cases = cases, .B = B, .T = T, .n = n};
     elementwise(&s);
+    outer_sums(&s);
     leaves(&s);
     views(&s);
     reductions(&s);
