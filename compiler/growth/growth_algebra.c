@@ -775,7 +775,6 @@ static Val same_as(Algebra *s, Val v)
         if (same)
             return same;
         n = node_at(s->g, v);
-        in = shape_of(s->g, n->in[0]);
         Shape shape = n->shape;
         if (none)
             return number(s, 0, &shape, DT_REAL);

@@ -24,6 +24,8 @@ _Noreturn void failed(Child *c, const char *fmt, ...) __attribute__((format(prin
 vwn_writer child_writer(Buf *b);
 vwn_context *child_context(Child *c, const char *device);
 const char *child_diagnostics(Child *c, vwn_context *v, size_t *errors);
+/* An edit has made hundreds of sublayers of a few: what a proof or a plan of them may take has a limit, which is told. */
+bool child_is_full(const Child *c, vwn_context *v, vwn_status st);
 /* A file says that it is wrong, with at least one error. */
 const char *child_expect(Child *c, vwn_context *v, vwn_status st, const char *what);
 vwn_status child_check(vwn_context *v, const char *text, vwn_unit **unit);

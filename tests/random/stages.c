@@ -68,8 +68,7 @@ const char *child_diagnostics(Child *c, vwn_context *v, size_t *errors)
     return b.s;
 }
 
-/* An edit has made hundreds of sublayers of a few: what a proof or a plan of them may take has a limit, which is told. */
-static bool is_full(const Child *c, vwn_context *v, vwn_status st)
+bool child_is_full(const Child *c, vwn_context *v, vwn_status st)
 {
     enum { MANY_WEIGHTS = 1000 };
     size_t most = 0;
@@ -84,7 +83,7 @@ const char *child_expect(Child *c, vwn_context *v, vwn_status st, const char *wh
     const char *said = child_diagnostics(c, v, &errors);
     if (st == VWN_INPUT && errors == 0)
         failed(c, "%s: refused without an error: %s", what, vwn_message(v));
-    if (st != VWN_OK && st != VWN_INPUT && st != VWN_CHECK && !is_full(c, v, st))
+    if (st != VWN_OK && st != VWN_INPUT && st != VWN_CHECK && !child_is_full(c, v, st))
         failed(c, "%s: status %d: %.800s%.200s", what, (int)st, vwn_message(v), said);
     return said;
 }
