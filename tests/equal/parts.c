@@ -204,6 +204,7 @@ typedef struct Tensors {
     const Model *m;
     Map at[EXT_KINDS];
     int64_t first, rows, there; /* so many rows, of which so many count */
+    bool trains;
 } Tensors;
 
 static int64_t label_of(int64_t sequence, int64_t position)
@@ -242,7 +243,8 @@ static Tensor *tensor_for(Tensors *t, const Ext *e)
 static void evaluate_part(Tensors *t, Graph *g, int64_t first, int64_t rows, int64_t of, Outcome *o)
 {
     t->there = rows < of - first ? rows : of - first;
-    const double vars[HV_COUNT] = {[HV_SHARE] = (double)t->there / (double)of, [HV_FILLED] = (double)t->there / (double)rows};
+    /* How many sequences of a part count is known of evaluations; in training all do, and nobody says so. */
+    const double vars[HV_COUNT] = {[HV_SHARE] = (double)t->there / (double)of, [HV_FILLED] = t->trains ? NAN : (double)t->there / (double)rows};
     Tensor **result = NEW_ARRAY(t->ctx->program, Tensor *, g->out.n + 1);
     RefBinding *bind = NEW_ARRAY(t->ctx->program, RefBinding, g->ext.n + 1);
     t->first = first;
@@ -284,6 +286,7 @@ static Outcome in_parts(Tensors *t, const Unit *u, int64_t micro, int64_t of, bo
                                                            : step_held_out(u->model, &how, a);
     Graph *more = train ? step_gradient(u->model, &how, false, a) : first;
     Outcome o = {0}, none = {0};
+    t->trains = train;
     map_init(&t->at[EXT_TOTAL], a); /* zeros */
     for (int64_t k = 0; count && k < of; k += micro)
         evaluate_part(t, count, k, micro, of, &none);
