@@ -201,6 +201,21 @@ bool kernel_product_by_rows(const Kernel *k, const KProduct *x)
 /* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more
  * registers. One with sums over rows and only some products does not: what it keeps in registers across a
  * call would cost it its second block. */
+Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v)
+{
+    const IxForm *f = ix_form(k->ix, ix);
+    IxTerm t[TERMS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        IVar of = f->t[i].var;
+        if (v ? of == v : of != x->m && of != x->n && of != x->k) {
+            t[n] = f->t[i];
+            t[n++].var = v ? 0 : of;
+        }
+    }
+    return ix_of_terms(k->ix, t, n); /* the table only grows */
+}
+
 bool kernel_calls_products(const Kernel *k)
 {
     enum { SEVERAL = 2, MANY = 12 };

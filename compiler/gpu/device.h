@@ -29,6 +29,9 @@ typedef enum ProductCut { CUT_WIDE_PIECES, CUT_FEW_COLUMNS, CUT_FEW_ROWS, CUT_LO
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x);
 bool kernel_product_shares(const Kernel *k, const KProduct *x); /* do warps have shares of its sum, in shared memory of its own? */
 bool kernel_product_by_rows(const Kernel *k, const KProduct *x); /* else its turned factors are multiplied in the other order */
+/* Of a place of a product: the terms with v alone, as if v were 1; or, v = 0, those with none of its three loops. */
+Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v);
+void kernel_pair_products(Kernel *k); /* pair_products.c: KProduct.beside */
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 
 /* nests.c */

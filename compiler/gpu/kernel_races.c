@@ -160,6 +160,8 @@ static void touch_product(Races *r, size_t i, const KProduct *p)
     touch_buffer(r, i, p->c, t);
     if (kernel_product_shares(r->k, p))
         touch(r, i, &r->shares, (Touch){.write = true});
+    if (p->beside)
+        touch_product(r, i, &r->k->product.v[p->beside - 1]);
 }
 
 static void touch_slot(Races *r, size_t i, const KStmt *s)

@@ -972,6 +972,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     to->mapping.in_flight = kernel_loads_in_flight(to);
     kernel_choose_grid(to);
     kernel_hold(to);
+    kernel_pair_products(to);
 }
 
 void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how)

@@ -104,6 +104,7 @@ typedef struct KProduct {
     bool add;
     bool parts; /* b lies in two parts, the second as many terms behind the first as there are: the sum is by both of them */
     uint32_t also; /* on a device: the number, and 1, of a product whose terms are added up with its own; it is no statement; 0: none */
+    uint32_t beside; /* on a device: the number, and 1, of a product that is computed at the same time; it is no statement; 0: none */
     uint8_t together; /* on a device: of so many rows at one time, or of those that a partition ends with (gpu/tile.c); 0: of each */
     int stage; /* sweeps that must be over before it */
 } KProduct;
@@ -284,6 +285,7 @@ void kernel_verify_mapping(const Kernel *k); /* the same by kernel_race() */
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
+bool kernel_injective(const Kernel *k, Ix at, const IVar *v, uint32_t n); /* do n variables never give one place twice? The same file */
 /* How threads share a nest of loops: the innermost ones; or each round of this loop, with the loops in it, is for one thread,
  * whose sums go on when the round is over (SHARE_SUMS) or do not, or for one warp. */
 typedef enum KShare { SHARE_INSIDE, SHARE_WHOLE, SHARE_SUMS, SHARE_WARPS } KShare;

@@ -11,6 +11,7 @@
 #include "kernel.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum {
     ROUNDS = 24,        /* of narrowing: far more than chains of quotients are long */
@@ -337,4 +338,34 @@ bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements)
     }
     arena_reset(k->arena, mark);
     return good;
+}
+
+/* ---- places of their own ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Does every combination of the variables name its own element? Sorted by what they step over,
+ * each must step over all that the smaller ones reach. */
+bool kernel_injective(const Kernel *k, Ix at, const IVar *v, uint32_t n)
+{
+    struct { double step, span; } s[NEST_MAX + 1];
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t slope;
+        if (!ix_slope(k->ix, at, v[i], &slope))
+            return false;
+        s[i].step = slope < 0 ? -(double)slope : (double)slope;
+        s[i].span = (double)(ix_info(k->ix, v[i])->hi);
+    }
+    qsort(s, n, sizeof s[0], by_size);
+    double reach = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (s[i].span > 0 && s[i].step <= reach)
+            return false;
+        reach += s[i].step * s[i].span;
+    }
+    return true;
 }

@@ -211,7 +211,8 @@ static void put_tables(KernelPrinter *p)
     for (int n = 0; n <= LITERAL_MAX; n++)
         if (k->ix->arguments >> n & 1)
             buf_printf(p->out, " argument %d", n);
-    buf_puts(p->out, k->flat ? " flat\n" : "\n");
+    buf_puts(p->out, k->flat ? " flat" : "");
+    buf_puts(p->out, k->tensor && k->product.n ? " tensor\n" : "\n");
     for (size_t i = 0; i < k->buffer.n; i++) {
         const KBuffer *b = &k->buffer.v[i];
         buf_printf(p->out, "buffer %zu%s%s%s%s %s %lld", i, b->read ? " read" : "",
@@ -337,6 +338,10 @@ static void put_product(KernelPrinter *p, const KProduct *x)
     }
     buf_puts(p->out, x->parts ? " in two parts" : "");
     buf_puts(p->out, x->together == 2 ? " of two rows" : x->together ? " of four rows" : "");
+    if (x->beside) {
+        buf_puts(p->out, " beside ");
+        put_product(p, &p->k->product.v[x->beside - 1]);
+    }
 }
 
 /* ---- what threads of a device do ---- */

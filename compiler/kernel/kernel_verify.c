@@ -9,7 +9,6 @@
 #include "kernel_text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { OPEN_EX, OPEN_VAR, OPEN_SCOPE, OPEN_PIECES };
 typedef struct Open { /* what ends with the innermost scope */
@@ -624,34 +623,6 @@ static void check_batch(Check *c, const KStmt *s)
 
 /* ---- stores ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Does every combination of the variables name its own element? Sorted by what they step over,
- * each must step over all that the smaller ones reach. */
-static bool injective(const Kernel *k, Ix at, const IVar *v, uint32_t n)
-{
-    struct { double step, span; } s[NEST_MAX + 1];
-    for (uint32_t i = 0; i < n; i++) {
-        int64_t slope;
-        if (!ix_slope(k->ix, at, v[i], &slope))
-            return false;
-        s[i].step = slope < 0 ? -(double)slope : (double)slope;
-        s[i].span = (double)(ix_info(k->ix, v[i])->hi);
-    }
-    qsort(s, n, sizeof s[0], by_size);
-    double reach = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (s[i].span > 0 && s[i].step <= reach)
-            return false;
-        reach += s[i].step * s[i].span;
-    }
-    return true;
-}
-
 static void root_places(Check *c, const KRoot *r)
 {
     const Kernel *k = c->k;
@@ -661,7 +632,7 @@ static void root_places(Check *c, const KRoot *r)
         v[n] = r->nest.var[n];
     if (r->kind == KR_STORE && !k->buffer.v[r->buffer].tile)
         v[n++] = k->row;
-    if (!injective(k, r->at, v, n))
+    if (!kernel_injective(k, r->at, v, n))
         fault(c, "two elements are stored in one place");
     if (!kernel_in_bounds(k, r->at, 0, k->buffer.v[r->buffer].elements))
         fault(c, "a store may leave its buffer of %lld elements",
@@ -757,7 +728,7 @@ static void check_result(Check *c, const KProduct *x)
         fault(c, "a product is stored in the wrong way");
     else if (x->add && b->tile && !tile_ready(c, x->c, true))
         fault(c, "a product is added to a tile before all of it is there");
-    else if (!form_is_of(c, x->c_at, memory, x->m, x->n) || !injective(k, x->c_at, v, memory ? 3 : 2))
+    else if (!form_is_of(c, x->c_at, memory, x->m, x->n) || !kernel_injective(k, x->c_at, v, memory ? 3 : 2))
         fault(c, "two elements are stored in one place");
     else if (!kernel_in_bounds(k, x->c_at, 0, b->elements))
         fault(c, "a product may leave its buffer of %lld elements", (long long)b->elements);
@@ -785,15 +756,46 @@ static void check_factors(Check *c, const KProduct *x)
     check_factor(c, x->b, x->parts ? ix_add(c->k->ix, x->b_at, ix_dim(c->k->ix, depth, 1)) : x->b_at, x->k, x->n);
 }
 
-static void check_product(Check *c, const KStmt *s)
+/* Its terms are added up with those of another product, whose result they are. */
+static void check_also(Check *c, uint32_t product)
+{
+    if (product >= c->k->product.n || c->multiplied[product]) {
+        fault(c, "a product is added to another one twice");
+        return;
+    }
+    check_factors(c, &c->k->product.v[product]);
+    c->multiplied[product] = true;
+}
+
+/* Where the right factor of a row begins. */
+static Ix factor_begin(const Kernel *k, const KProduct *x)
+{
+    const IxForm *f = ix_form(k->ix, x->b_at);
+    IxTerm t[TERMS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->t[i].var != x->k && f->t[i].var != x->n)
+            t[n++] = f->t[i];
+    return ix_of_terms(k->ix, t, n);
+}
+
+static bool have_one_factor(const Kernel *k, const KProduct *x, const KProduct *y)
+{
+    ProductSteps s, u;
+    return x->b == y->b && product_steps(k, x, &s) && product_steps(k, y, &u) && s.bk == u.bk && s.bn == u.bn &&
+           ix_info(k->ix, x->k)->hi == ix_info(k->ix, y->k)->hi && ix_info(k->ix, x->n)->hi == ix_info(k->ix, y->n)->hi &&
+           factor_begin(k, x) == factor_begin(k, y);
+}
+
+static void check_product(Check *c, uint32_t product)
 {
     const Kernel *k = c->k;
-    if (s->root >= k->product.n) {
+    if (product >= k->product.n) {
         fault(c, "a product that does not exist");
         return;
     }
-    const KProduct *x = &k->product.v[s->root];
-    if (!c->in_rows || c->loop.n || c->multiplied[s->root]) {
+    const KProduct *x = &k->product.v[product];
+    if (!c->in_rows || c->loop.n || c->multiplied[product]) {
         fault(c, "a product is not computed once for each row");
         return;
     }
@@ -806,15 +808,13 @@ static void check_product(Check *c, const KStmt *s)
     check_result(c, x);
     if (!c->why)
         check_layout(c, x);
-    c->multiplied[s->root] = true;
-    if (!x->also)
-        return;
-    if (x->also > k->product.n || c->multiplied[x->also - 1]) {
-        fault(c, "a product is added to another one twice");
-        return;
-    }
-    check_factors(c, &k->product.v[x->also - 1]);
-    c->multiplied[x->also - 1] = true;
+    c->multiplied[product] = true;
+    if (x->also)
+        check_also(c, x->also - 1);
+    if (x->beside)
+        check_product(c, x->beside - 1);
+    if (x->beside && !c->why && !have_one_factor(k, x, &k->product.v[x->beside - 1]))
+        fault(c, "products at one time by two factors");
 }
 
 /* Is a result what a product stores? */
@@ -912,7 +912,7 @@ static void check_stmt(Check *c, const KStmt *s)
         break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: check_batch(c, s); break;
     case KS_STORE: case KS_SINK: check_store(c, s); break;
-    case KS_PRODUCT: check_product(c, s); break;
+    case KS_PRODUCT: check_product(c, s->root); break;
     case KS_PIECES: vec_push(c->arena, &c->open, (Open){OPEN_PIECES, 0}); break;
     case KS_BARRIER: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: case KS_SUM_NEW: case KS_SUM_PUT: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE:
         break;

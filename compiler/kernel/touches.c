@@ -79,6 +79,8 @@ static void touch_product(const Toucher *t, const KProduct *p)
         touch_buffer(t, also->a, also->a_at, READS);
         touch_buffer(t, also->b, also->b_at, READS);
     }
+    if (p->beside)
+        touch_product(t, &t->k->product.v[p->beside - 1]);
 }
 
 /* What the field of this letter names, but for ex and what it is made of. */

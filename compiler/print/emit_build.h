@@ -25,7 +25,6 @@ typedef struct Printer {
     bool next_row; /* indices are those of the row after */
     Prefetches prefetch;
     bool *gone;    /* by statement: it is printed elsewhere, or nothing wants it; NULL: none */
-    const KStmt *done; /* a product that was printed with the one before it */
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
 } Printer;
 

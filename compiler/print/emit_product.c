@@ -10,31 +10,15 @@
 
 #include <inttypes.h>
 
-/* The terms of a form with v alone, as if v were 1; or those with none of the three loops. */
-static Ix terms_of(const Printer *p, const KProduct *x, Ix ix, IVar v)
-{
-    const IxForm *f = ix_form(p->k->ix, ix);
-    IxTerm t[TERMS_MAX];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < f->n; i++) {
-        IVar of = f->t[i].var;
-        if (v ? of == v : of != x->m && of != x->n && of != x->k) {
-            t[n] = f->t[i];
-            t[n++].var = v ? 0 : of;
-        }
-    }
-    return ix_of_terms(p->k->ix, t, n); /* the table only grows */
-}
-
 static void put_factor_of(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
 {
-    buf_printf(&p->body, ", &%s", element_text(p, buffer, terms_of(p, x, at, 0)));
+    buf_printf(&p->body, ", &%s", element_text(p, buffer, kernel_product_place(p->k, x, at, 0)));
 }
 
 static void put_step(Printer *p, const KProduct *x, Ix at, IVar v)
 {
     buf_puts(&p->body, ", ");
-    put_ix(p, terms_of(p, x, at, v));
+    put_ix(p, kernel_product_place(p->k, x, at, v));
 }
 
 /* Does the text count on fours, or eights, of an operand, which steps with `own` and `deep`? Then it does on the
@@ -95,7 +79,7 @@ void emit_row_places(Printer *p)
 static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
 {
     const KBuffer *b = &p->k->buffer.v[buffer];
-    Ix first = terms_of(p, x, at, 0);
+    Ix first = kernel_product_place(p->k, x, at, 0);
     if (x->together && b->together) {
         buf_printf(&p->body, ", vwn_held_rows<%d>{rows%d, (uint32_t)(", b->bank, b->slot);
         put_ix(p, first);
@@ -105,7 +89,7 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
     if (x->together && buffer != x->c) {
         buf_printf(&p->body, ", vwn_there<const %s>{&%s - nth * %" PRId64 " * (", half_word(b->half), element_text(p, buffer, first),
                    ix_info(p->k->ix, x->k)->extent.n);
-        put_ix(p, terms_of(p, x, at, x->k));
+        put_ix(p, kernel_product_place(p->k, x, at, x->k));
         buf_puts(&p->body, ")}");
         return;
     }
@@ -194,30 +178,6 @@ static const char *fours_of(Printer *p, const KProduct *x, const ProductSteps *s
 }
 
 /* ---- two products as one ---- */
-
-/* Is it one of eight rows at most, of a short sum, which nothing is added to? Tensor cores multiply sixteen. */
-static bool is_half(const Kernel *k, const KProduct *x)
-{
-    enum { ROWS = 8 };
-    return k->tensor && !x->add && !x->together && !x->parts && !x->also && kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
-           ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
-}
-
-/* Are both, which no barrier parts, halves of one by the same right factor? */
-static bool are_halves(Printer *p, const KStmt *s, const KStmt *then)
-{
-    const Kernel *k = p->k;
-    ProductSteps u, v;
-    if (s->kind != KS_PRODUCT || then->kind != KS_PRODUCT)
-        return false;
-    const KProduct *x = &k->product.v[s->root], *y = &k->product.v[then->root];
-    const KBuffer *a = &k->buffer.v[x->a], *b = &k->buffer.v[y->a];
-    return is_half(k, x) && is_half(k, y) && x->b == y->b && terms_of(p, x, x->b_at, 0) == terms_of(p, y, y->b_at, 0) &&
-           dim_eq(ix_info(k->ix, x->n)->extent, ix_info(k->ix, y->n)->extent) &&
-           dim_eq(ix_info(k->ix, x->k)->extent, ix_info(k->ix, y->k)->extent) && product_steps(k, x, &u) && product_steps(k, y, &v) &&
-           u.bk == v.bk && u.bn == v.bn && a->tile && b->tile && a->half == b->half && a->parts == b->parts && a->bank == b->bank &&
-           a->rounded == b->rounded;
-}
 
 /* An operand and how it steps with two loops. */
 static void put_stepped(Printer *p, const KProduct *x, uint32_t buffer, Ix at, IVar v, IVar w)
@@ -338,11 +298,8 @@ static void emit_product_of_threads(Printer *p, const KStmt *st)
 {
     const KProduct *x = &p->k->product.v[st->root];
     ProductSteps s;
-    if (p->done == st) /* with the one before */
-        return;
-    if (are_halves(p, st, st + 1)) {
-        two_products(p, x, &p->k->product.v[st[1].root]);
-        p->done = st + 1;
+    if (x->beside) {
+        two_products(p, x, &p->k->product.v[x->beside - 1]);
         return;
     }
     if (!product_steps(p->k, x, &s))

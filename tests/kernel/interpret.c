@@ -385,6 +385,19 @@ static double element(Run *r, uint32_t buffer, Ix ix, int64_t behind)
     return cells(r, buffer, &i)->real[i];
 }
 
+/* Memory of 16 bits rounds what a product stores there; of all else rounding is a statement. */
+static double stored_in(Run *r, uint32_t buffer, double sum)
+{
+    const KBuffer *b = &r->k->buffer.v[buffer];
+    double result = 0;
+    Tensor in = {.size = 1, .real = &sum}, out = {.size = 1, .real = &result}, *from[1] = {&in};
+    Node node = {.op = OP_ROUND_TO, .n_in = 1, .a = {.i = b->half}};
+    if (b->tile || !b->half)
+        return sum;
+    op_rules[OP_ROUND_TO].eval(&(OpEval){.ctx = r->k->ctx, .n = &node, .in = from, .out = &out});
+    return result;
+}
+
 /* One that is done with another one adds to what that has stored. */
 static void run_product(Run *r, const KProduct *x, bool add)
 {
@@ -401,10 +414,12 @@ static void run_product(Run *r, const KProduct *x, bool add)
             for (; *v[2] < end[2]; ++*v[2])
                 for (int64_t part = 0; part < (x->parts ? 2 : 1); part++)
                     fold(r, OP_SUM, &sum, (Number){.real = element(r, x->a, x->a_at, 0) * element(r, x->b, x->b_at, part * end[2])});
-            c->real[to] = sum.real;
+            c->real[to] = stored_in(r, x->c, sum.real);
         }
     if (x->also)
         run_product(r, &r->k->product.v[x->also - 1], true);
+    if (x->beside)
+        run_product(r, &r->k->product.v[x->beside - 1], r->k->product.v[x->beside - 1].add);
 }
 
 static void run_plain(Run *r, const KStmt *s)

@@ -100,6 +100,9 @@ static Kernel copy_of(const Kernel *mapped)
 {
     Kernel k = *mapped;
     k.stmt.v = memcpy(NEW_ARRAY(k.arena, KStmt, k.stmt.n), mapped->stmt.v, k.stmt.n * sizeof *k.stmt.v);
+    k.product.v = NEW_ARRAY(k.arena, KProduct, k.product.n + 1);
+    for (size_t i = 0; i < k.product.n; i++)
+        k.product.v[i] = mapped->product.v[i];
     k.root.v = NEW_ARRAY(k.arena, KRoot, k.root.n + 1);
     for (size_t i = 0; i < k.root.n; i++)
         k.root.v[i] = mapped->root.v[i];
@@ -109,7 +112,7 @@ static Kernel copy_of(const Kernel *mapped)
 static void expect_fault(StepTally *t, const Kernel *k, const char *what, size_t i)
 {
     size_t at;
-    bool found = kernel_check(k, &at) != NULL;
+    bool found = kernel_check(k, &at) || kernel_race(k) != SIZE_MAX;
     t->faults++;
     t->found += found;
     if (!found && !t->missed[0])
@@ -169,11 +172,9 @@ static void one_place(StepTally *t, const Kernel *mapped, size_t i)
         if (s->kind == KS_BARRIER || s->kind == KS_PRODUCT)
             return;
         Kernel k = copy_of(mapped);
-        size_t at;
         if (s->step != STEP_VALUE || !store_there(&k, i, j))
             continue;
-        t->faults++;
-        t->found += kernel_check(&k, &at) || kernel_race(&k) != SIZE_MAX;
+        expect_fault(t, &k, "a store to where a load is held", i);
         return;
     }
 }
@@ -210,6 +211,32 @@ static void plant(StepTally *t, const Kernel *mapped, size_t i)
     arena_reset(mapped->arena, mark);
 }
 
+/* Two products at one time: without the second, with one that is there already, of what the other gives, by another factor. */
+static void plant_pair(StepTally *t, const Kernel *mapped, size_t i)
+{
+    uint32_t first = mapped->stmt.v[i].root;
+    ArenaMark mark = arena_mark(mapped->arena);
+    for (int fault = 0; fault < 6; fault++) {
+        Kernel k = copy_of(mapped);
+        KProduct *x = &k.product.v[first], *y = &k.product.v[x->beside - 1];
+        if (fault == 0)
+            x->beside = 0;
+        else if (fault == 1)
+            x->beside = first + 1;
+        else if (fault == 2)
+            y->a = x->c;
+        else if (fault == 3)
+            y->c = x->a;
+        else if (fault == 4)
+            y->b = y->a;
+        else
+            y->b_at = ix_add(k.ix, y->b_at, ix_var(k.ix, y->k));
+        expect_fault(t, &k, "products at one time", i);
+    }
+    t->pairs++;
+    arena_reset(mapped->arena, mark);
+}
+
 void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped, const char *name)
 {
     size_t at;
@@ -225,6 +252,8 @@ void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped
         sums = sums || s->step == (STEP_VALUE | STEP_STORE);
         if (s->step)
             plant(t, mapped, i);
+        if (s->kind == KS_PRODUCT && mapped->product.v[s->root].beside)
+            plant_pair(t, mapped, i);
     }
     t->pieces += pieces;
     t->rounds += rounds;

@@ -1,8 +1,9 @@
-/* steps.h - a kernel for the threads of a device is checked, run, and run against faults in the steps of its statements.
+/* steps.h - a kernel for the threads of a device is checked, run, and given faults in what the last passes make of it.
  *
  * In:  a scheduled kernel, and the same mapped to threads.
  * Out: the mapped one is a sound program and gives, run as it stands, the numbers of the scheduled one; without one of its
- *      steps, or with one in another place or of another statement, it is not sound.
+ *      steps, or with one in another place or of another statement, it is not sound; nor is it where of two products that are
+ *      computed at one time one is left out, is computed twice, or takes what the other one gives.
  */
 #ifndef VWN_STEPS_H
 #define VWN_STEPS_H
@@ -14,6 +15,7 @@
 typedef struct StepTally {
     int checked, run, faults, found;
     int pieces, rounds, sums; /* kernels with steps of each kind */
+    int pairs;                /* products that are computed beside another one */
     char missed[200];         /* the first fault that was not found */
 } StepTally;
 
