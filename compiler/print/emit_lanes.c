@@ -52,6 +52,7 @@ struct EmitLanes {
     const KStmt *total; /* the step, */
     size_t n;           /* of so many */
     bool *defined;      /* by expression: it has a value in front of the step */
+    VEC(IVar) places;   /* quotients and remainders that have one there */
     bool *wanted;       /* by expression: by a statement that is printed */
     VEC(LaneStatement) statement; /* of the row, behind the step, outside of its loops */
     VEC(size_t) batched; /* statements of batches of which lanes do all */
@@ -232,6 +233,22 @@ static void indices_of(const Kernel *k, const Column *c, Ix *ix)
         ix[j] = kx(k, c->ex[j])->ix;
 }
 
+/* Are the quotients and remainders in it known in front of the step? */
+static bool is_placed(const EmitLanes *l, Ix ix)
+{
+    const Kernel *k = l->p->k;
+    const IxForm *f = ix_form(k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(k->ix, f->t[i].var);
+        bool known = v->kind != IV_DIV && v->kind != IV_MOD;
+        for (size_t j = 0; j < l->places.n && !known; j++)
+            known = l->places.v[j] == f->t[i].var;
+        if (!known)
+            return false;
+    }
+    return true;
+}
+
 /* Are all places forms of the lane? */
 static bool has_places(const EmitLanes *l, const Column *c)
 {
@@ -243,7 +260,7 @@ static bool has_places(const EmitLanes *l, const Column *c)
         return true;
     indices_of(k, c, ix);
     if (x->kind == KX_LOAD)
-        return places_of(k, ix, c->n, &at);
+        return is_placed(l, x->ix) && places_of(k, ix, c->n, &at);
     for (int i = 0; i < 3; i++) {
         Column in = inputs_of(k, c, i);
         if (x->in[i] && !has_places(l, &in))
@@ -354,7 +371,8 @@ static void put_column(EmitLanes *l, const Likeness *like, const bool *good, siz
         c.ex[c.n] = value_of(k, s);
         c.at[c.n] = is_value(k, s) ? 0 : k->root.v[s->root].at;
     }
-    if (n < COLUMN_LEAST || !has_places(l, &c) || (l->statement.v[from].root && !places_of(k, c.at, n, &places)))
+    if (n < COLUMN_LEAST || !has_places(l, &c) ||
+        (l->statement.v[from].root && !(is_placed(l, c.at[0]) && places_of(k, c.at, n, &places))))
         return;
     for (size_t j = 0; j < n; j++)
         l->statement.v[of[c.first + j] - 1].of = c;
@@ -436,6 +454,8 @@ static void find_defined(EmitLanes *l, size_t step)
         const KStmt *s = &k->stmt.v[i];
         if (s->kind == KS_LOOP && kernel_loop_end(k, i) < step)
             i = kernel_loop_end(k, i);
+        else if (s->kind == KS_VAR)
+            vec_push(k->arena, &l->places, s->var);
         else if (completes(k, s) && !l->p->gone[i])
             l->defined[s->ex] = true;
     }
