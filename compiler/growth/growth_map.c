@@ -680,11 +680,22 @@ static Values *values_new(Arena *arena, Terms *terms, const Graph *g, KnownLeaf 
     return x;
 }
 
+/* A factor that numbers can hardly hold says nothing: what is added to it would be lost. */
+static void drop_extreme(Values *x, GrowthValue *v)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        double size = fabs(v->block[i].c);
+        if (v->block[i].kind == BLOCK_TERM && !(size > 1e-100 && size < 1e100))
+            v->block[i] = any(x, 0);
+    }
+}
+
 static void find_value(Values *x, Val v)
 {
     x->at = v;
     const Node *n = node_at(x->g, v);
     x->of[v] = rule(x, n);
+    drop_extreme(x, x->of[v]);
     if (x->data)
         find_open(x, n);
 }

@@ -225,8 +225,8 @@ Term term_spread(Terms *t, Term x, int axis, Dim extent)
 
 typedef struct Addends {
     TermIn v[2 * MOST_SUMMED];
+    double largest[2 * MOST_SUMMED]; /* of what was added up to v[i].c: a part of it that is smaller is rounding */
     size_t n;
-    double largest;
 } Addends;
 
 static void add_one(Addends *a, TermIn x)
@@ -234,13 +234,15 @@ static void add_one(Addends *a, TermIn x)
     size_t i = 0;
     while (i < a->n && a->v[i].t < x.t)
         i++;
-    a->largest = fmax(a->largest, fabs(x.c));
     if (i < a->n && a->v[i].t == x.t) {
         a->v[i].c += x.c;
+        a->largest[i] = fmax(a->largest[i], fabs(x.c));
         return;
     }
     memmove(a->v + i + 1, a->v + i, (a->n - i) * sizeof *a->v);
+    memmove(a->largest + i + 1, a->largest + i, (a->n - i) * sizeof *a->largest);
     a->v[i] = x;
+    a->largest[i] = fabs(x.c);
     a->n++;
 }
 
@@ -261,7 +263,7 @@ TermIn term_sum(Terms *t, TermIn x, TermIn y)
     add_all(t, &a, y);
     size_t n = 0;
     for (size_t i = 0; i < a.n; i++)
-        if (fabs(a.v[i].c) > 1e-12 * a.largest)
+        if (fabs(a.v[i].c) > 1e-12 * a.largest[i])
             a.v[n++] = a.v[i];
     if (n == 0)
         return (TermIn){0, 0};

@@ -269,6 +269,7 @@ static const LifeRow life[] = {
      "of layer[1].sub.U (entry), layer[1].sub.G (entry), layer[2].sub.U"},
     {"the larger of a value and a part of it", BETWEEN("y + max(0.1 * h, h)"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
     {"the larger of two values", BETWEEN("max(y * y, h)"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
+    {"factors that no number holds", BETWEEN("h + (1e99 * y) ^ 4"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
     /* draws: what is dropped in training is alive there, whatever an evaluation makes of it */
     {"what is dropped less itself", BETWEEN("y - y + drop(h, p = 0.5) - h"), "let F = 40", RANDOM3, NULL, 0, CHECK_FALSE,
      "no weights give a gradient to layer[1].sub.G (entry), layer[2].sub.G (entry): the loss"},
