@@ -124,13 +124,13 @@ expect 1 "$MUTATE" write root compiler/small.c:within:turn:99 < files
 # What known.txt says of a place that is gone is of no fault, and would be read as one.
 (cd "$VWN_SOURCE" && find compiler runtime grammar -name '*.[chly]' -o -name '*.def' -o -name '*.cu' -o -name '*.vwn') > files
 "$MUTATE" draw "$VWN_SOURCE" 1 9999999 < files | cut -d ' ' -f 1 > there
-sed -n 's/^[-=] \([^ ]*\) .*/\1/p' "$VWN_SOURCE/tests/mutants/known.txt" > known
+sed -n 's/^[-+=] \([^ ]*\) .*/\1/p' "$VWN_SOURCE/tests/mutants/known.txt" > known
 [ -s known ] || fail "known.txt names no place"
 gone=$(awk 'NR == FNR { there[$1] = 1; next } !($1 in there)' there known)
 [ -z "$gone" ] || fail "places of tests/mutants/known.txt that the sources no longer have: $gone"
 twice=$(sort known | uniq -d)
 [ -z "$twice" ] || fail "places that tests/mutants/known.txt has twice: $twice"
-odd=$(grep -vE '^(#.*|[-=] [^ ]+:[^ ]+:[a-z]+:[0-9]+ +[^ ].*)?$' "$VWN_SOURCE/tests/mutants/known.txt")
+odd=$(grep -vE '^(#.*|[-+=] [^ ]+:[^ ]+:[a-z]+:[0-9]+ +[^ ].*)?$' "$VWN_SOURCE/tests/mutants/known.txt")
 [ -z "$odd" ] || fail "lines of tests/mutants/known.txt that are no place with a reason: $odd"
 while read -r path tests; do
     [ -e "$VWN_SOURCE/$path" ] || fail "tests/mutants/map.txt has $path, which is not there"

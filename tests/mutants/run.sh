@@ -9,7 +9,7 @@
 #          VWN_MUTANT_SECONDS   of processor time for a fault, after which no further test begins (30)
 #          VWN_MUTANT_JOBS      how many faults at a time (2)
 #          VWN_MUTANT_LEAST     of a hundred that must be found (90)
-#          VWN_MUTANT_LEFT      1: places that known.txt names as not found yet are drawn, too
+#          VWN_MUTANT_LEFT      1: places that known.txt names as not found yet, or late, are drawn, too
 #          VWN_MUTANT_LOG       a file for lines of: place, line, what became of it, test, hundredths of a second of
 #                               processor time. What is in it is not tried again; beside it, as .passed, stand the
 #                               tests that each place's fault has passed
@@ -273,7 +273,7 @@ if [ $# -gt 0 ]; then
     wanted=$#
     printf '%s\n' "$@" | awk 'NR == FNR { want[$1] = 1; next } $1 in want' - drawn > places
 else
-    awk -v left="${VWN_MUTANT_LEFT:-0}" '!all { if ($1 == "=" || (left != 1 && $1 == "-")) known[$2] = 1; next } !($1 in known)' \
+    awk -v left="${VWN_MUTANT_LEFT:-0}" '!all { if ($1 == "=" || (left != 1 && $1 ~ /^[-+]$/)) known[$2] = 1; next } !($1 in known)' \
         all=0 "$mutants/known.txt" all=1 drawn > places
 fi
 job=1
