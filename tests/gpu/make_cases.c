@@ -468,7 +468,11 @@ static bool find_items(int n, char **names)
             }
         if (!wanted(x.source.v.name, n, names))
             continue;
+        const int64_t T = x.T;
+        if (w && T > POSITIONS)
+            x.T = POSITIONS;
         good = add_item(i, x) && good;
+        x.T = T;
         x.sm_90a = true;
         good = add_item(i, x) && good;
     }

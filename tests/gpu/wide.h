@@ -1,6 +1,7 @@
 /* wide.h - models as large as the kernels of sm_90a want them, for make_cases.c: a row each.
  *
- * In:  a variant of tests/support/models.h, sequences, positions.     Out: cases of both kinds of GPU.
+ * In:  a variant of tests/support/models.h, sequences, positions.     Out: cases of both kinds of GPU; what is for any GPU has at most
+ *      POSITIONS positions.
  * Where to add: a row. A case is carried to a GPU, so it is as small as it may be; what is made of it, its size and the seconds
  * that it took make_cases prints.
  */
@@ -9,6 +10,7 @@
 
 #include "support/models.h"
 
+enum { POSITIONS = 300 };
 typedef struct Wide {
     Variant v;
     int64_t B, T;
@@ -17,7 +19,8 @@ typedef struct Wide {
 #define ATTENTION(positions, ...) "D=64", "parts=1", "widths=[D]", "model.context=" #positions, "sub=attention(heads = 1, " __VA_ARGS__ ")"
 static const Wide wide[] = {
     {{"heads of 64", {"D=128", "model.context=150", NULL}}, 1, 150},
-    {{"heads of 128", {ATTENTION(300, "head_dim = 128"), NULL}}, 1, 300},
+    {{"heads of 128", {ATTENTION(520, "head_dim = 128"), NULL}}, 1, 520},
+    {{"heads of 96", {ATTENTION(300, "head_dim = 96"), NULL}}, 1, 300},
     {{"heads of 80", {ATTENTION(300, "head_dim = 80"), NULL}}, 1, 300},
     {{"heads of 256", {ATTENTION(300, "head_dim = 256"), NULL}}, 1, 300},
     {{"soft cap", {ATTENTION(300, "head_dim = 128, window = 100, softcap = 20"), NULL}}, 1, 300},
