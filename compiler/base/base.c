@@ -174,6 +174,8 @@ void ctx_raise(Ctx *ctx, Status status, const char *fmt, ...)
     unwind(ctx, status);
 }
 
+void ctx_raise_again(Ctx *ctx) { unwind(ctx, ctx->raised); }
+
 void vwn_bug(Ctx *ctx, const char *fmt, ...)
 {
     va_list ap;

@@ -103,6 +103,8 @@ void ctx_leave(Ctx *ctx, CtxGuard *guard);
 /* Leave to the innermost CTX_TRY; `fmt` may be NULL when a diagnostic has been filed. */
 _Noreturn void ctx_raise(Ctx *ctx, Status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* What landed here goes on to the next one, with its message. */
+_Noreturn void ctx_raise_again(Ctx *ctx);
 /* A broken invariant: message, then ctx_raise(ST_BUG). */
 _Noreturn void vwn_bug(Ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -27,7 +27,7 @@ static const char *read_file(Eval *ev, const char *path, size_t *n, const char *
     CtxGuard guard;
     if (!CTX_TRY(ev->ctx, &guard)) {
         fclose(f);
-        ctx_raise(ev->ctx, ev->ctx->raised, "%s", arena_copy(ev->arena, ev->ctx->message, strlen(ev->ctx->message)));
+        ctx_raise_again(ev->ctx);
     }
     while ((got = fread(text + len, 1, cap - len, f)) > 0) {
         len += got;

@@ -354,7 +354,7 @@ GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena)
     if (p->began)
         arena_free(p->began);
     if (!ctx->at_limit)
-        ctx_raise(ctx, ctx->raised, *ctx->message ? "%s" : NULL, ctx->message);
+        ctx_raise_again(ctx);
     *out = NEW(arena, GrowthProof);
     (*out)->too_large = true;
     return *out;

@@ -24,6 +24,7 @@ typedef struct ArrayState {
     bool declared, whole;
     Ex holds;             /* the expression in it, 0: none yet */
     size_t depth, writes; /* loops that were open around the whole of its writing */
+    size_t open;          /* loops that have been open since the last write */
 } ArrayState;
 typedef struct BatchState {
     uint32_t n, in; /* elements, how many are given */
@@ -318,6 +319,7 @@ static void end_loop(Check *c)
     for (size_t i = 0; i < c->k->array.n; i++) {
         ArrayState *a = &c->array[i];
         a->whole = a->whole || (a->writes && a->depth >= c->loop.n);
+        a->open = a->open < c->loop.n ? a->open : c->loop.n;
     }
     if (c->loop.n == 0)
         memset(c->filling, 0, c->k->buffer.n);
@@ -496,11 +498,20 @@ static void array_type(Check *c, const KStmt *s)
         fault(c, "a scratch array of another type than what it holds");
 }
 
+/* Is the element there that the open loops name? Either all are, or the loops that are still open are the array's own. */
+static bool is_there(const Check *c, const KArray *a, const ArrayState *state)
+{
+    bool there = state->writes > 0;
+    for (size_t i = state->depth; i < state->open && !state->whole; i++)
+        there = there && in_list(a->nest.var, a->nest.n, c->loop.v[i]);
+    return state->whole || there;
+}
+
 static void array_get(Check *c, const KStmt *s, ArrayState *state)
 {
     if (does(s, STEP_LOAD)) {
         array_index(c, &c->k->array.v[s->array]);
-        if (state->holds != s->ex || !state->whole)
+        if (state->holds != s->ex || !is_there(c, &c->k->array.v[s->array], state))
             fault(c, "a scratch array is read before it holds this");
     }
     if (!does(s, STEP_VALUE))
@@ -528,6 +539,7 @@ static void array_put(Check *c, const KStmt *s, ArrayState *state)
     state->whole = false;
     state->depth = 0;
     state->writes++;
+    state->open = c->loop.n;
     while (state->depth < c->loop.n && !in_list(a->nest.var, a->nest.n, c->loop.v[state->depth]))
         state->depth++;
 }
@@ -540,12 +552,13 @@ static void array_add(Check *c, const KStmt *s, ArrayState *state)
     array_index(c, a);
     if (does(s, STEP_VALUE))
         use(c, kx(c->k, s->ex)->in[0]);
+    if (does(s, STEP_STORE))
+        state->open = c->loop.n;
     if (state->holds != s->ex || state->whole || (does(s, STEP_STORE) && state->writes++))
         fault(c, "an addition to a scratch array that was not set to begin with");
     else if (!loops_are(c, state->depth, &a->nest, &kx(c->k, s->ex)->over))
         fault(c, "a sum does not run over its own loops");
-    else if (c->simd.v[c->simd.n - 1] &&
-             !in_list(a->nest.var, a->nest.n, c->loop.v[c->loop.n - 1]))
+    else if (c->simd.v[c->simd.n - 1] && !in_list(a->nest.var, a->nest.n, c->loop.v[c->loop.n - 1]))
         fault(c, "a loop of vectors adds to one element");
 }
 
@@ -656,8 +669,7 @@ static void check_store(Check *c, const KStmt *s)
     if (c->stored[s->root])
         fault(c, "a result is stored twice");
     c->stored[s->root] = does(s, STEP_STORE);
-    if (sink != (r->kind == KR_SINK) || sink != (b->part >= 0) || !b->written ||
-        (sink && b->half))
+    if (sink != (r->kind == KR_SINK) || sink != (b->part >= 0) || !b->written || (sink && b->half))
         fault(c, "a result is stored in the wrong way");
     if (!c->in_rows || (sink && !c->in_part) || !loops_are(c, 0, &r->nest, NULL))
         fault(c, "a result is not stored in its own loops");
