@@ -189,10 +189,11 @@ void vwn_bug(Ctx *ctx, const char *fmt, ...)
 
 static void *raw_resize(Ctx *ctx, void *p, size_t old_size, size_t new_size)
 {
-    ctx->at_limit |= ctx->byte_limit && ctx->bytes - old_size + new_size > ctx->byte_limit;
-    if (ctx->byte_limit && ctx->bytes - old_size + new_size > ctx->byte_limit)
+    if (ctx->byte_limit && ctx->bytes - old_size + new_size > ctx->byte_limit) {
+        ctx->at_limit = true;
         ctx_raise(ctx, ST_ENVIRONMENT, "limit `memory` reached: the compiler's own data take more than %zu MiB; a model of fewer "
                   "layers, positions or rounds of loops takes less", ctx->byte_limit >> 20);
+    }
     void *q = ctx->mem.resize(ctx->mem.user, p, old_size, new_size);
     if (!q)
         ctx_raise(ctx, ST_ENVIRONMENT, "out of memory: %zu bytes more than the %zu in use", new_size,

@@ -198,9 +198,6 @@ bool kernel_product_by_rows(const Kernel *k, const KProduct *x)
     return ix_dim_at(t, ix_info(t, x->n)->extent) <= LESS && (by_rows || ix_dim_at(t, ix_info(t, x->m)->extent) > LESS);
 }
 
-/* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more
- * registers. One with sums over rows and only some products does not: what it keeps in registers across a
- * call would cost it its second block. */
 Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v)
 {
     const IxForm *f = ix_form(k->ix, ix);
@@ -216,6 +213,9 @@ Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v)
     return ix_of_terms(k->ix, t, n); /* the table only grows */
 }
 
+/* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more
+ * registers. One with sums over rows and only some products does not: what it keeps in registers across a
+ * call would cost it its second block. */
 bool kernel_calls_products(const Kernel *k)
 {
     enum { SEVERAL = 2, MANY = 12 };

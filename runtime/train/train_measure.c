@@ -558,12 +558,11 @@ static void expect_life(Measuring *m)
                         m->plan->entry[b->entry].path, b->at, report_it);
         }
     }
-    const char *more = arena_printf(m->tr->session.arena, " and %zu more", excused - 1);
     if (excused)
         train_event(m->tr, VWN_EVENT_NOTE,
                     "`%s`%s: no gradient after %d updates with these weights, and one with others: streams or "
                     "copies that are the same stay so, and what is zero may",
-                    m->plan->entry[first->entry].path, excused > 1 ? more : "", first->at);
+                    m->plan->entry[first->entry].path, excused > 1 ? arena_printf(m->tr->session.arena, " and %zu more", excused - 1) : "", first->at);
 }
 
 /* ---- what is measured ---- */
