@@ -122,14 +122,18 @@ static void test_example(Test *t, const char *path)
     ctx_free(c.ctx);
 }
 
+/* A model of V words and F hidden units. */
+#define SMALL(V) \
+    "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet V = " V "\nlet F = 2\n" \
+    "model m {\n  context = 8\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n" \
+    "  out_init = normal(std = 0.02)\n  pre_norm = none\n  connection = residual()\n" \
+    "  embed tokens { vocab = V }\n  ffn { hidden = F, activation = gelu }\n  head lm { norm = none }\n}\n"
+
 /* What stays is one part of an axis however long it is, and copies are a part for each round of what they copy. */
 static void test_large(Test *t)
 {
     static const char text[] =
-        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet V = 1_000_000_000_000\nlet F = 2\n"
-        "model m {\n  context = 8\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = normal(std = 0.02)\n"
-        "  pre_norm = none\n  connection = residual()\n  embed tokens { vocab = V }\n  ffn { hidden = F, activation = gelu }\n"
-        "  head lm { norm = none }\n}\n"
+        SMALL("1_000_000_000_000")
         "grow g {\n  when = start\n  %s\n  check preserves(none)\n}\n";
     static const struct {
         const char *step;
@@ -161,10 +165,7 @@ static void test_large(Test *t)
 static void test_too_large(Test *t)
 {
     static const char text[] =
-        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet F = 2\n"
-        "model m {\n  context = 8\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = normal(std = 0.02)\n"
-        "  pre_norm = none\n  connection = residual()\n  embed tokens { vocab = 8 }\n  ffn { hidden = F, activation = gelu }\n"
-        "  head lm { norm = none }\n}\n"
+        SMALL("8")
         "grow g { when = start, let F = %d, fill { entry = copy, exit = split }, check preserves(%s), check alive(%s) }\n";
     static const struct {
         int units;
