@@ -151,18 +151,6 @@ const HostExpr *schedule_expr(Eval *ev, const Value *v, Span at, const Train *tr
     return NULL;
 }
 
-const Prim *schedule_prim(const char *name)
-{
-    static const Prim rows[] = {
-        {"linear", "peak: number, floor: number, warmup: length = 0, total: length = none", prim_spec,
-         "schedule: linear warm-up, then a straight line to floor", 0, false},
-        {"constant", "peak: number, warmup: length = 0", prim_spec, "schedule: linear warm-up, then peak", 0, false}};
-    for (size_t i = 0; i < COUNT_OF(rows); i++)
-        if (!strcmp(rows[i].name, name))
-            return &rows[i];
-    return NULL;
-}
-
 /* `lr = linear(...)` means the schedule here, although `linear` is a block elsewhere; `constant(1e-3)`
  * gives its peak by position. */
 static Value schedule_call(Attrs *a, const TrainAttr *t)

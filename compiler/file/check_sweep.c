@@ -243,15 +243,14 @@ static void order_dims(Sweep *s)
 /* ---- points ---- */
 
 /* What the path names is known for lets at once, for attributes of nodes once they were built. */
-static bool axes_used(Sweep *s, const File *f, bool built)
+static bool axes_used(Sweep *s, File *f, bool built)
 {
     for (size_t i = 0; i < f->overrides.n; i++) {
-        const Override *o = &f->overrides.v[i];
+        Override *o = &f->overrides.v[i];
         bool let = map_get(&f->names, (uintptr_t)o->path->name) != NULL;
         if (o->used || o->origin != s->vary || !(let || built))
             continue;
-        Diag *d = err(s->ev, "E0105", o->span, "", "`vary` names nothing in %s", f->path);
-        diag_note(s->ev->ctx, d, "an axis is a let, an argument of the call a let is, or an attribute such as `train.batch`");
+        override_unknown(s->ev, f, o);
         return false;
     }
     return true;

@@ -24,11 +24,18 @@ static void attrs_add(Attrs *a, Name name, Span name_span, const Ast *expr, Env 
     a->v[a->n++] = (TrainAttr){name, expr, env, span, name_span, false};
 }
 
+static const Ast *attrs_written(const Attrs *a, Name name)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->v[i].name == name)
+            return a->v[i].expr;
+    return NULL;
+}
+
 void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const char *what, Span at)
 {
     Name *over;
-    size_t n_over;
-    override_attrs(ev, f, path, &over, &n_over);
+    size_t n_over = override_attrs(ev, f, path, &over);
     *a = (Attrs){.ev = ev, .what = what, .at = at};
     a->v = NEW_ARRAY(ev->arena, TrainAttr, (items ? items->n : 0) + n_over + 1);
     for (uint32_t i = 0; items && i < items->n; i++) {
@@ -39,10 +46,15 @@ void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const 
             err(ev, "E0110", it->span, "", "`%s` has no attribute of this form", what);
     }
     for (size_t i = 0; i < n_over; i++) {
-        Override *o = override_for(f, path, over[i]);
+        OverridePlace place = {.ev = ev, .file = f, .node = path, .env = f->env, .known = attribute_find(what, over[i]),
+                               .prim = strcmp(over[i], "lr") ? NULL : schedule_prim};
+        const Ast *expr = attrs_written(a, over[i]);
+        Override *o = override_attribute(&place, over[i], &expr);
+        if (!o)
+            continue;
         Span last = o->path->n ? o->path->kid[o->path->n - 1]->name_span : o->path->name_span;
         last.file = o->span.file; /* the path of `--set` was parsed from a copy of the argument */
-        attrs_add(a, over[i], last, o->expr, o->env, o->span, true);
+        attrs_add(a, over[i], last, expr, f->env, o->span, true);
     }
 }
 

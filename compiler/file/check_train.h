@@ -4,6 +4,7 @@
 
 #include "compiler/front/attribute.h"
 #include "compiler/front/check_prim.h"
+#include "compiler/front/override.h"
 
 typedef struct TrainAttr {
     Name name;
@@ -63,7 +64,5 @@ const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, co
 const HostExpr *schedule_of(Attrs *a, File *f, const TrainAttr *lr, const Train *t);
 /* A value that can be one; NULL when a message was filed. */
 const HostExpr *schedule_expr(Eval *ev, const Value *v, Span at, const Train *train);
-/* The schedules that are blocks or width solvers elsewhere: `lr = linear(...)`; NULL for other names. */
-const Prim *schedule_prim(const char *name);
 
 #endif

@@ -2,8 +2,6 @@
  *
  * In:  a text, --set, what is wanted of it.     Out: the Unit; diagnostics.
  */
-#include <math.h>
-
 #include "check_claim.h"
 #include "check_train.h"
 
@@ -59,135 +57,13 @@ static void add_set(Eval *ev, File *f, const char *text)
     vec_push(ev->arena, &f->overrides, o);
 }
 
-/* An override without effect: one that comes later has its path. */
-static bool set_twice(Eval *ev, File *f, size_t i)
-{
-    size_t n, m;
-    Span a = f->overrides.v[i].span;
-    const char *path = source_text(ev->ctx, a.file, &n);
-    for (size_t k = i + 1; k < f->overrides.n; k++) {
-        Span b = f->overrides.v[k].span;
-        const char *other = source_text(ev->ctx, b.file, &m);
-        if (a.hi != b.hi || memcmp(path, other, a.hi) != 0)
-            continue;
-        diag_error(ev->ctx, "E0108", a, "given twice", "`--set %.*s` is given twice", (int)a.hi, path);
-        return true;
-    }
-    return false;
-}
-
-typedef VEC(Name) NameList;
-
-/* The paths of attributes as they are written in the file, candidates for a misspelt one: those of `items` behind
- * `own`, those of the nodes among them behind `inner`. */
-static void written_paths(Eval *ev, const Ast *items, const char *own, const char *inner, NameList *out)
-{
-    for (uint32_t i = 0; items && i < items->n; i++) {
-        const Ast *it = items->kid[i];
-        if (it->kind == AST_SET && *own)
-            vec_push(ev->arena, out, name_printf(ev->ctx, "%s%s", own, it->kid[0]->name));
-        if (it->kind == AST_FOR) {
-            const char *path = arena_printf(ev->arena, "%s%s[*].", inner, it->name);
-            written_paths(ev, it->kid[1], path, path, out);
-        }
-        if (it->kind == AST_IF)
-            for (uint32_t k = 1; k < it->n; k++)
-                written_paths(ev, it->kid[k], own, inner, out);
-        if (it->kind != AST_NODE)
-            continue;
-        Name type = it->kid[0]->name, label = it->kid[1] ? it->kid[1]->name : NULL;
-        bool model = !strcmp(type, "model"), plain = !label || model || !strcmp(type, "optimizer");
-        const char *path = arena_printf(ev->arena, "%s%s%s%s.", inner, type, plain ? "" : ".", plain ? "" : label);
-        written_paths(ev, it->kid[2], path, model ? "" : path, out);
-    }
-}
-
-/* The loop of a model over `variable`. */
-static const Ast *loop_over(const Ast *items, Name variable)
-{
-    const Ast *found = NULL;
-    for (uint32_t i = 0; items && i < items->n && !found; i++) {
-        const Ast *it = items->kid[i];
-        if (it->kind == AST_FOR && it->name == variable)
-            return it;
-        if (it->kind == AST_FOR)
-            found = loop_over(it->kid[1], variable);
-        for (uint32_t k = 1; it->kind == AST_IF && k < it->n && !found; k++)
-            found = loop_over(it->kid[k], variable);
-    }
-    return found;
-}
-
-/* `layer[9]` where layers are 1 to 8: says so and names the nearest one. */
-static bool no_such_iteration(Eval *ev, File *f, const Override *o)
-{
-    Name variable = o->path->name;
-    for (uint32_t i = 0; f->model_ast && i < o->path->n; i++) {
-        const Ast *part = o->path->kid[i];
-        if (part->kind != AST_AT) {
-            variable = part->name;
-            continue;
-        }
-        const Ast *loop = part->kid[0]->kind == AST_NUM ? loop_over(f->model_ast->kid[2], variable) : NULL;
-        size_t before = diag_count(ev->ctx);
-        if (!loop)
-            return false;
-        Value values = eval(ev, loop->kid[0], f->env, NULL);
-        diag_truncate(ev->ctx, before);
-        if (values.kind != V_LIST || !values.list->n)
-            return false;
-        double want = ast_number(ev->ctx, part->kid[0]).value, near = values.list->v[0].num;
-        bool there = false;
-        for (size_t k = 0; k < values.list->n; k++) {
-            double x = values.list->v[k].kind == V_NUM ? values.list->v[k].num : NAN;
-            there |= x == want;
-            near = fabs(x - want) < fabs(near - want) ? x : near;
-        }
-        if (there)
-            continue;
-        size_t n;
-        const char *text = source_text(ev->ctx, o->span.file, &n);
-        Diag *d = diag_error(ev->ctx, "E0105", o->span, "", "there is no `%s[%.6g]` in %s", variable, want, f->path);
-        bool range = loop->kid[0]->kind == AST_RANGE;
-        if (range)
-            diag_note(ev->ctx, d, "`for %s in %s` runs from %.6g to %.6g", variable, expr_text(ev, loop->kid[0]), values.list->v[0].num,
-                      values.list->v[values.list->n - 1].num);
-        else
-            diag_note(ev->ctx, d, "`for %s in %s` has the values %s", variable, expr_text(ev, loop->kid[0]), value_text(ev, &values));
-        Span at = part->kid[0]->span;
-        diag_help(ev->ctx, d, "the nearest is `--set %.*s%.6g%.*s=%s`", (int)at.lo, text, near, (int)(o->span.hi - at.hi), text + at.hi,
-                  expr_text(ev, o->expr));
-        return true;
-    }
-    return false;
-}
-
 void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
 {
     for (size_t i = 0; i < f->overrides.n; i++) {
         Override *o = &f->overrides.v[i];
         bool train = !strcmp(o->path->name, "train");
-        if (o->used || (o->path->n && !(train ? trained : built)) || set_twice(ev, f, i))
-            continue;
-        if (no_such_iteration(ev, f, o))
-            continue;
-        Diag *d = diag_error(ev->ctx, "E0105", o->span, "nothing has this path", "`--set` names nothing in %s", f->path);
-        NameList names = {0};
-        for (size_t k = 0; k < f->lets.n; k++)
-            if (f->lets.v[k]->is_let)
-                vec_push(ev->arena, &names, f->lets.v[k]->name);
-        written_paths(ev, f->ast, "", "", &names);
-        size_t n;
-        const char *text = source_text(ev->ctx, o->span.file, &n);
-        Name best = nearest_name(name_printf(ev->ctx, "%.*s", (int)o->span.hi, text), names.v, names.n);
-        const char *last;
-        for (size_t k = 0; !best && k < names.n; k++) /* `lr`: an attribute without the way to it */
-            best = (last = strrchr(names.v[k], '.')) && !strcmp(last + 1, o->path->name) && !o->path->n ? names.v[k] : NULL;
-        if (best)
-            diag_help(ev->ctx, d, "did you mean `--set %s=%s`?", best, expr_text(ev, o->expr));
-        else
-            diag_help(ev->ctx, d, "paths are lets (`D`), arguments of a let's call (`width.at`), or attributes of a node"
-                                  " (`model.width`, `layer[*].attention.heads`, `train.seed`)");
+        if (!o->used && (!o->path->n || (train ? trained : built)))
+            override_unknown(ev, f, o);
     }
 }
 

@@ -189,6 +189,9 @@ typedef struct Override { /* --set, import arguments, lets of a grow step */
     Name origin;
     Span span;
     Value value; /* when expr is NULL */
+    bool said;      /* a message about it was filed */
+    uint32_t unwritten; /* parts of the path up to an attribute that the file does not write, behind which it goes on */
+    const char **beginning; /* the path up to each part (override.c) */
 } Override;
 typedef struct Import {
     Name as; /* NULL: unqualified */
@@ -417,9 +420,6 @@ Model *build_model(Eval *ev, File *file); /* NULL when it could not be built */
 bool is_scope_name(Name name); /* width, init, ... */
 /* The tensor that the block of `cond = ...` in the scope `where` makes; the block is applied once. */
 Value scope_tensor(Eval *ev, Attribute *a, Scope *where);
-/* A --set whose path is `node_path`.`attr`; NULL when there is none. Several: the last wins. */
-Override *override_for(File *f, Name node_path, Name attr);
-void override_attrs(Eval *ev, File *f, Name node_path, Name **attrs, size_t *n);
 
 /* ---- warnings (check_lint.c) ---- */
 void lint_model(Eval *ev, Builder *b);

@@ -1,4 +1,4 @@
-/* check_file.c - files: lets, imports, overrides, checks.
+/* check_file.c - files: lets, imports, checks.
  *
  * In:  a text and overrides.   Out: a File: what its names are.
  * The one idea: a file is a function of its lets. Importing with arguments, `--set` and growth are the
@@ -6,6 +6,7 @@
  */
 #include "attribute.h"
 #include "check.h"
+#include "override.h"
 #include "compiler/portable/file.h"
 #include "compiler/model/cost.h"
 
@@ -75,97 +76,7 @@ static const char *tidy_path(Eval *ev, const char *folder, const char *path)
     return b.s;
 }
 
-/* ---- lets and their overrides ---- */
-
-static const Ast *with_argument(Eval *ev, const Ast *call, Name arg, const Ast *value)
-{
-    Ast *out = NEW(ev->arena, Ast), *args = NEW(ev->arena, Ast), *named = NEW(ev->arena, Ast);
-    *out = *call;
-    *args = *call->kid[1];
-    *named = (Ast){.kind = AST_NAMED, .name = arg, .span = value->span, .name_span = value->span, .n = 1};
-    named->kid = NEW_ARRAY(ev->arena, Ast *, 1);
-    named->kid[0] = (Ast *)value;
-    args->kid = NEW_ARRAY(ev->arena, Ast *, args->n + 1);
-    args->n = 0;
-    for (uint32_t i = 0; i < call->kid[1]->n; i++)
-        if (call->kid[1]->kid[i]->kind != AST_NAMED || call->kid[1]->kid[i]->name != arg)
-            args->kid[args->n++] = call->kid[1]->kid[i];
-    args->kid[args->n++] = named;
-    out->kid = NEW_ARRAY(ev->arena, Ast *, 2);
-    out->kid[0] = call->kid[0];
-    out->kid[1] = args;
-    return out;
-}
-
-/* The names a call takes; false when its callee is not known statically. */
-static bool call_takes(Eval *ev, File *f, const Ast *call, Name arg, const char **signature)
-{
-    const Ast *callee = call->kid[0];
-    if (callee->kind != AST_ID)
-        return true;
-    Buf b = buf_new(ev->arena);
-    Binding *bd = env_find(f->env, callee->name);
-    bool found = false;
-    if (bd && bd->state == BIND_READY && bd->value.kind == V_BLOCK) {
-        const Ast *params = bd->value.block->def->ast->kid[0];
-        for (uint32_t i = 0; i < params->n; i++) {
-            buf_printf(&b, "%s%s", i ? ", " : "", params->kid[i]->name);
-            found |= params->kid[i]->name == arg;
-        }
-    } else if (!bd && prim_find(callee->name)) {
-        const char *p = prim_find(callee->name)->params;
-        for (bool first = true; *p; first = false) {
-            size_t n = strcspn(p, ":");
-            buf_printf(&b, "%s%.*s", first ? "" : ", ", (int)n, p);
-            found |= (strlen(arg) == n && !strncmp(p, arg, n)) || *p == '*';
-            p += strcspn(p, ",");
-            p += strspn(p, ", ");
-        }
-    } else {
-        return true;
-    }
-    *signature = arena_printf(ev->arena, "%s(%s)", callee->name, b.s);
-    return found;
-}
-
-static void override_let(Eval *ev, File *f, Binding *b, Override *o)
-{
-    if (o->path->n == 0) {
-        b->expr = o->expr;
-        b->env = o->env ? o->env : f->env;
-        b->origin = o->origin;
-        b->arg_span = o->span;
-        if (!o->expr) {
-            b->state = BIND_READY;
-            b->value = o->value;
-        }
-        o->used = true;
-        return;
-    }
-    const Ast *last = o->path->kid[0];
-    if (o->path->n != 1 || last->kind != AST_DOT || !b->expr || b->expr->kind != AST_CALL)
-        return;
-    const char *signature = "";
-    o->used = true;
-    if (call_takes(ev, f, b->expr, last->name, &signature)) {
-        b->expr = with_argument(ev, b->expr, last->name, o->expr);
-        b->origin = o->origin;
-        return;
-    }
-    Diag *d = err(ev, "E0105", o->span, "", "`%s` names nothing in %s", o->origin, f->path);
-    if (d->labels.n)
-        d->labels.v[0].text = arena_printf(ev->arena, "`%s` has no argument `%s`", b->name, last->name);
-    LineCol at = source_position(ev->ctx, b->expr->span.file, b->expr->span.lo);
-    diag_note(ev->ctx, d, "`%s` is %s, set at %s:%u:%u", b->name, signature, f->path, at.line, at.column);
-    VEC(Name) names = {0};
-    char *copy = arena_copy(ev->arena, strchr(signature, '(') + 1, strlen(strchr(signature, '(') + 1)), *save;
-    for (char *p = strtok_r(copy, ",) ", &save); p; p = strtok_r(NULL, ",) ", &save))
-        vec_push(ev->arena, &names, name_str(ev->ctx, p));
-    Name best = nearest_name(last->name, names.v, names.n);
-    if (best)
-        diag_help(ev->ctx, d, strcmp(o->origin, "--set") ? "did you mean `%s.%s = %s`?" : "did you mean `--set %s.%s=%s`?",
-                  b->name, best, expr_text(ev, o->expr));
-}
+/* ---- lets, imports, nodes ---- */
 
 static Binding *declare(Eval *ev, File *f, Name name, Span span)
 {
@@ -356,6 +267,7 @@ static void collect(Eval *ev, File *f)
     own_and_imported(ev, f);
     for (size_t i = 0; i < f->overrides.n; i++) {
         Override *o = &f->overrides.v[i];
+        override_settle(f, o);
         Binding *b = map_get(&f->names, (uintptr_t)o->path->name);
         if (b && b->is_let)
             override_let(ev, f, b, o);

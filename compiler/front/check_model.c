@@ -7,6 +7,7 @@
  */
 #include "attribute.h"
 #include "check.h"
+#include "override.h"
 
 #include <math.h>
 
@@ -24,59 +25,6 @@ typedef struct ModelWalk {
 } ModelWalk;
 
 static void walk(ModelWalk *w, const Ast *items);
-
-/* ---- overrides ---- */
-
-static const char *override_text(Eval *ev, const Ast *path)
-{
-    Buf b = buf_new(ev->arena);
-    buf_puts(&b, path->name);
-    for (uint32_t i = 0; i < path->n; i++) {
-        const Ast *k = path->kid[i];
-        if (k->kind == AST_DOT) {
-            buf_printf(&b, ".%s", k->name);
-        } else {
-            buf_putc(&b, '[');
-            if (k->kid[0]->kind == AST_STAR)
-                buf_putc(&b, '*');
-            else
-                ast_print_expr(&b, k->kid[0]);
-            buf_putc(&b, ']');
-        }
-    }
-    return b.s;
-}
-
-Override *override_for(File *f, Name node_path, Name attr)
-{
-    Override *found = NULL;
-    for (size_t i = 0; i < f->overrides.n; i++) {
-        Override *o = &f->overrides.v[i];
-        const char *full = arena_printf(f->ev->arena, "%s%s%s", node_path, *node_path ? "." : "", attr);
-        if (!o->path->n || !path_matches(override_text(f->ev, o->path), full))
-            continue;
-        if (found && o->of_step)
-            found->used = true; /* it held until the step */
-        found = o;
-    }
-    if (found)
-        found->used = true;
-    return found;
-}
-
-/* The last components of all overrides of this very node. */
-void override_attrs(Eval *ev, File *f, Name node_path, Name **attrs, size_t *n)
-{
-    VEC(Name) v = {0};
-    for (size_t i = 0; i < f->overrides.n; i++) {
-        const Ast *p = f->overrides.v[i].path;
-        const Ast *last = p->n ? p->kid[p->n - 1] : NULL;
-        if (last && last->kind == AST_DOT && override_for(f, node_path, last->name))
-            vec_push(ev->arena, &v, last->name);
-    }
-    *attrs = v.v;
-    *n = v.n;
-}
 
 /* ---- tensors of a scope ---- */
 
@@ -194,27 +142,32 @@ static const BlockValue *find_block(ModelWalk *w, const Ast *it, Name name)
     return NULL;
 }
 
-/* What `--set` says about this very node. */
+/* What settings say about this very node. */
 static void node_overrides(Node1 *n, Arg *args, size_t *n_args)
 {
     Eval *ev = n->ev;
     Name *names;
-    size_t count;
-    override_attrs(ev, ev->build->file, n->path, &names, &count);
+    OverridePlace place = {.ev = ev, .file = ev->build->file, .node = n->path, .env = n->walk->env, .known = true};
+    size_t count = override_attrs(ev, place.file, n->path, &names);
     for (size_t i = 0; i < count; i++) {
-        Override *o = override_for(ev->build->file, n->path, names[i]);
-        if (n->block && block_param(n->block->def, names[i])) {
-            Arg a = {.name = names[i], .expr = o->expr, .env = o->env, .span = o->span};
-            size_t k = 0;
-            while (k < *n_args && args[k].name != names[i])
-                k++;
-            args[k] = a;
+        bool config = n->block && block_param(n->block->def, names[i]), scoped = is_scope_name(names[i]);
+        const Ast *expr = NULL;
+        size_t k = 0;
+        while (k < *n_args && args[k].name != names[i])
+            k++;
+        if (k < *n_args)
+            expr = args[k].expr;
+        for (size_t j = 0; !expr && scoped && j < n->scope->n_attr; j++)
+            expr = n->scope->attr[j].name == names[i] ? n->scope->attr[j].expr : NULL;
+        const Override *o = config || scoped ? override_attribute(&place, names[i], &expr) : NULL;
+        if (!o)
+            continue;
+        if (config) {
+            args[k] = (Arg){.name = names[i], .expr = expr, .env = place.env, .span = o->span};
             *n_args = k == *n_args ? k + 1 : *n_args;
-        } else if (!is_scope_name(names[i])) {
-            o->used = false;
         }
-        if (is_scope_name(names[i]))
-            scope_set(ev, n->scope, names[i], o->expr, o->env, o->span);
+        if (scoped)
+            scope_set(ev, n->scope, names[i], expr, place.env, o->span);
     }
 }
 
@@ -676,6 +629,13 @@ static void model_allow(ModelWalk *w, const Ast *it)
     w->ev->build->file->allow = it->kid[1]->kind == AST_LIST ? it->kid[1] : NULL;
 }
 
+/* The model itself, or an iteration of a loop. */
+static OverridePlace scope_place(ModelWalk *w)
+{
+    Name path = *w->scope->path ? w->scope->path : name_str(w->ev->ctx, "model");
+    return (OverridePlace){.ev = w->ev, .file = w->ev->build->file, .node = path, .env = w->env, .known = true};
+}
+
 static void do_attribute(ModelWalk *w, const Ast *it)
 {
     Eval *ev = w->ev;
@@ -689,8 +649,10 @@ static void do_attribute(ModelWalk *w, const Ast *it)
             }
         if (!strcmp(key, "allow"))
             model_allow(w, it);
-        Override *o = override_for(ev->build->file, *w->scope->path ? w->scope->path : name_str(ev->ctx, "model"), key);
-        scope_set(ev, w->scope, key, o ? o->expr : it->kid[1], o ? o->env : w->env, it->span);
+        const Ast *expr = it->kid[1];
+        OverridePlace place = scope_place(w);
+        override_attribute(&place, key, &expr);
+        scope_set(ev, w->scope, key, expr, w->env, it->span);
         return;
     }
     Diag *d = err(ev, "E0101", it->kid[0]->span, "unknown attribute", "a model has no attribute `%s`", key);
@@ -782,6 +744,23 @@ static void do_let(ModelWalk *w, const Ast *it)
     w->env = env_new(w->ev, w->env, b);
 }
 
+/* Attributes that only settings give. */
+static void scope_settings(ModelWalk *w)
+{
+    Name *names;
+    OverridePlace place = scope_place(w);
+    size_t n = override_attrs(w->ev, place.file, place.node, &names);
+    for (size_t i = 0; i < n; i++) {
+        bool known = !is_scope_name(names[i]);
+        for (size_t k = 0; k < w->scope->n_attr; k++)
+            known |= w->scope->attr[k].name == names[i];
+        const Ast *expr = NULL;
+        const Override *o = known ? NULL : override_attribute(&place, names[i], &expr);
+        if (o)
+            scope_set(w->ev, w->scope, names[i], expr, w->env, o->span);
+    }
+}
+
 /* The attributes of a scope are seen by everything inside, wherever they stand; they see the lets before them. */
 static void scope_attributes(ModelWalk *w, const Ast *items)
 {
@@ -801,6 +780,7 @@ static void scope_attributes(ModelWalk *w, const Ast *items)
             seen.env = env_new(w->ev, seen.env, b);
         }
     }
+    scope_settings(&seen);
 }
 
 static void walk(ModelWalk *w, const Ast *items)

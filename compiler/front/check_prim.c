@@ -873,6 +873,18 @@ const Prim *prim_find(const char *name)
     return p;
 }
 
+const Prim *schedule_prim(const char *name)
+{
+    static const Prim rows[] = {
+        {"linear", "peak: number, floor: number, warmup: length = 0, total: length = none", prim_spec,
+         "schedule: linear warm-up, then a straight line to floor", 0, false},
+        {"constant", "peak: number, warmup: length = 0", prim_spec, "schedule: linear warm-up, then peak", 0, false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (!strcmp(rows[i].name, name))
+            return &rows[i];
+    return NULL;
+}
+
 size_t prim_count(void)
 {
     return COUNT_OF(general) + COUNT_OF(elementwise) + tensor_prim_count + width_prim_count;

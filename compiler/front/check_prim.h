@@ -22,6 +22,9 @@ bool prim_integer(PrimArgs *a, size_t i);
 /* Keeps the arguments as a V_SPEC record. */
 Value prim_spec(PrimArgs *a);
 
+/* The schedules that are blocks or width solvers elsewhere: `lr = linear(...)`; NULL for other names. */
+const Prim *schedule_prim(const char *name);
+
 bool prim_has_argument(const Prim *p, Name name);
 void prim_unknown_argument(Eval *ev, const Prim *p, const Ast *named); /* files E0101 */
 /* Whether an argument, by name or else by position, takes a bare word. */

@@ -138,38 +138,41 @@ static size_t edit_tree(Resolver *r, Edits *edits, const Ast *e, File *home, boo
 
 /* ---- overrides of attributes ---- */
 
-/* Whether the override names attribute `attr` of the node where the printer stands; `condition`
- * gets what the loop variables must be, "" when nothing. */
-static bool override_hits(ResolvePrinter *p, const Override *o, Name attr, Buf *condition)
+/* Which part of the override's path is an attribute of the node where the printer stands; -1: the path leads elsewhere.
+ * `condition` gets what the loop variables must be, "" when nothing. */
+static int attribute_here(ResolvePrinter *p, const Override *o, Buf *condition)
 {
     const Ast *path = o->path;
-    Name model = name_str(p->ctx, "model");
     Name name[MOST_PARTS + 1];
     const Ast *index[MOST_PARTS + 1];
-    int n = 0;
+    int part[MOST_PARTS + 1], n = 0;
     name[n] = path->name;
+    part[n] = -1;
     index[n++] = NULL;
     for (uint32_t i = 0; i < path->n && n <= MOST_PARTS; i++) {
-        if (path->kid[i]->kind == AST_AT) {
-            index[n - 1] = path->kid[i]->kid[0];
+        const Ast *kid = path->kid[i];
+        bool quoted = p->training && kid->kind == AST_AT && kid->kid[0]->kind == AST_STR; /* `group["layer[*].ffn.*"]` */
+        if (kid->kind == AST_AT && !quoted) {
+            index[n - 1] = kid->kid[0];
         } else {
-            name[n] = path->kid[i]->name;
+            name[n] = quoted ? kid->kid[0]->name : kid->name;
+            part[n] = (int)i;
             index[n++] = NULL;
         }
     }
-    if (n == 2 && p->depth == 0 && !p->training)
-        return name[0] == model && name[1] == attr;
-    if (n != p->depth + 1 || name[n - 1] != attr)
-        return false;
+    bool whole = p->depth == 0 && !p->training;
+    int at = whole ? 1 : p->depth;
+    if (n <= at || (whole && strcmp(name[0], "model") != 0))
+        return -1;
     for (int i = 0; i < p->depth; i++) {
         if (name[i] != p->part[i].name || (index[i] != NULL) != (p->part[i].variable != NULL))
-            return false;
+            return -1;
         if (!index[i] || index[i]->kind == AST_STAR)
             continue;
         buf_printf(condition, "%s%s == ", condition->n ? " and " : "", p->part[i].variable);
         ast_print_expr(condition, index[i]);
     }
-    return true;
+    return part[at];
 }
 
 /* Whether the attribute is a learning rate, whose calls are schedules. */
@@ -179,26 +182,42 @@ static bool is_rate(const ResolvePrinter *p, Name attr)
            strcmp(p->part[1].name, "optimizer") == 0;
 }
 
+static const Ast *parsed(ResolvePrinter *p, const char *text)
+{
+    return vwn_parse_expr(p->ctx, source_add(p->ctx, "<resolved>", text, strlen(text)));
+}
+
+/* `if layer == 3 then a else b` */
+static const Ast *chosen(ResolvePrinter *p, const char *condition, const Ast *a, const Ast *b)
+{
+    Ast *out = NEW(p->arena, Ast);
+    *out = (Ast){.kind = AST_COND, .span = a->span, .name_span = a->span, .n = 3};
+    out->kid = NEW_ARRAY(p->arena, Ast *, 3);
+    out->kid[0] = (Ast *)parsed(p, condition);
+    out->kid[1] = (Ast *)a;
+    out->kid[2] = (Ast *)(b ? b : parsed(p, "none"));
+    return out;
+}
+
 /* The value of an attribute after all overrides; *from tells of the last one. NULL: there is
  * none. */
-static const char *overridden(ResolvePrinter *p, Name attr, const char *written, const char **from)
+static const char *overridden(ResolvePrinter *p, Name attr, const Ast *written, const char **from)
 {
-    const char *value = written;
+    const Ast *value = written;
+    OverridePlace place = {.ev = p->file->ev, .file = p->file, .env = p->file->env, .prim = is_rate(p, attr) ? schedule_prim : NULL};
     for (size_t i = 0; i < p->file->overrides.n; i++) {
         const Override *o = &p->file->overrides.v[i];
         Buf condition = buf_new(p->arena);
-        if (!o->expr || o->path->n == 0 || !override_hits(p, o, attr, &condition))
+        int k = o->expr && o->path->n ? attribute_here(p, o, &condition) : -1;
+        const Ast *next = k < 0 || o->path->kid[k]->name != attr ? NULL : override_inside(&place, o, value, (uint32_t)k + 1);
+        if (!next)
             continue;
-        if (is_rate(p, attr))
-            p->r.rate = o->expr;
-        const char *text = resolve_text(&p->r, o->expr, p->file);
-        if (condition.n)
-            text = arena_printf(p->arena, "if %s then %s else %s", condition.s, text,
-                                value ? value : "none");
-        value = text;
+        value = condition.n ? chosen(p, condition.s, next, value) : next;
         *from = o->origin ? o->origin : "override";
     }
-    return value;
+    if (is_rate(p, attr))
+        p->r.rate = value;
+    return value ? resolve_text(&p->r, value, p->file) : NULL;
 }
 
 /* Attributes of this node that only overrides give. */
@@ -206,20 +225,20 @@ static size_t added_attributes(ResolvePrinter *p, const Ast *items, Name names[6
 {
     size_t n = 0;
     for (size_t i = 0; i < p->file->overrides.n; i++) {
-        const Ast *path = p->file->overrides.v[i].path;
-        const Ast *last = path->n ? path->kid[path->n - 1] : NULL;
+        const Override *o = &p->file->overrides.v[i];
         Buf unused = buf_new(p->arena);
-        if (!last || last->kind != AST_DOT || n == 64 ||
-            !override_hits(p, &p->file->overrides.v[i], last->name, &unused))
+        int part = attribute_here(p, o, &unused);
+        if (part < 0 || (uint32_t)part + 1 != o->path->n || n == 64)
             continue;
+        Name last = o->path->kid[part]->name;
         bool known = false;
         for (uint32_t k = 0; items && k < items->n; k++)
             known |=
-                items->kid[k]->kind == AST_SET && items->kid[k]->kid[0]->name == last->name;
+                items->kid[k]->kind == AST_SET && items->kid[k]->kid[0]->name == last;
         for (size_t k = 0; k < n; k++)
-            known |= names[k] == last->name;
+            known |= names[k] == last;
         if (!known)
-            names[n++] = last->name;
+            names[n++] = last;
     }
     return n;
 }
@@ -242,10 +261,7 @@ static void print_set(ResolvePrinter *p, const Ast *it)
 {
     const char *from = NULL;
     Name attr = it->kid[0]->name;
-    if (it->kid[0]->n == 0 && is_rate(p, attr))
-        p->r.rate = it->kid[1];
-    const char *written = resolve_text(&p->r, it->kid[1], p->file);
-    const char *value = it->kid[0]->n ? NULL : overridden(p, attr, written, &from);
+    const char *value = it->kid[0]->n ? NULL : overridden(p, attr, it->kid[1], &from);
     if (!from) {
         print_value(p, it->kid[1]);
         return;

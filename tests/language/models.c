@@ -327,6 +327,11 @@ static void overrides(Test *t)
         {"train.optimizer.lr=wsd(peak = 1, decay = 20%)", NULL, "lr", 1},
         {"train.optimizer.group.vector.weight_decay=0.2", NULL, "head.lm.norm.g", 1 + 10 * 0.2},
         {"train.seed=1", NULL, "layer[1].ffn.up.W", 0.5 + 10 * 0.1},
+        /* cosine from 0.5 to 0 after a tenth: at half of the run 4 of 9 parts are over */
+        {"train.optimizer.lr.peak=0.5", NULL, "lr", 0.25 * (1 + 0.17364817766693034885)},
+        {"train.optimizer.group[\"layer[*].ffn.*\"].lr_scale=0.25", NULL, "layer[1].ffn.up.W", 0.25 + 10 * 0.1},
+        {"model.layer[2].ffn.hidden=2 * layer", NULL, "params", 2 * (8 + 4 * 64 + 8) + 2 * 8 * 16 + 2 * 8 * 4 + 32 * 8 + 8},
+        {"model.context=D", NULL, "params", 2 * (8 + 4 * 64 + 8 + 2 * 8 * 16) + 32 * 8 + 8},
         {"train.seed=1", NULL, "layer[1].ffn.pre_norm.g", 0.5},
         {"w.frist=4", "E0105", NULL, 0},
         {"hiden=4", "E0105", NULL, 0},
@@ -348,6 +353,28 @@ static void overrides(Test *t)
             EXPECT(t, cases[i].set, off < 1e-9 && off > -1e-9);
             if (off > 1e-9 || off < -1e-9)
                 printf("  %s is %g, wanted %g\n", cases[i].what, got, cases[i].value);
+        }
+        ctx_free(c.ctx);
+    }
+}
+
+/* Of two settings of one place the later one wins, and one that leads inside finds what an earlier one left. */
+static void later_overrides(Test *t)
+{
+    static const struct { const char *set[2], *what; double value; } cases[] = {
+        {{"train.seed=1", "train.seed=2"}, "seed", 2},
+        {{"D=4", "D=16"}, "params", 2 * (16 + 4 * 256 + 16 + 2 * 16 * 16) + 32 * 16 + 16},
+        {{"train.optimizer.lr.peak=1", "train.optimizer.lr=0.25"}, "lr", 0.25},
+        {{"train.optimizer.lr=linear(peak = 1, floor = 0)", "train.optimizer.lr.peak=0.5"}, "lr", 0.25},
+        {{"train.optimizer.lr=if D > 4 then wsd(peak = 1, decay = 20%) else cosine(peak = 9, floor = 0)", "train.optimizer.lr.peak=0.5"}, "lr", 0.5},
+        {{"layer[*].ffn.hidden=9", "layer[2].ffn.hidden=4"}, "params", 2 * (8 + 4 * 64 + 8) + 2 * 8 * (9 + 4) + 32 * 8 + 8},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *sets[] = {cases[i].set[0], cases[i].set[1], NULL};
+        Checked c = check_text("-", trained, sets);
+        if (expect_fine(t, cases[i].set[1], &c)) {
+            double off = number_of(c.unit, cases[i].what) - cases[i].value;
+            EXPECT(t, cases[i].set[1], off < 1e-9 && off > -1e-9);
         }
         ctx_free(c.ctx);
     }
@@ -409,6 +436,7 @@ int main(void)
     rules(&t);
     decays(&t);
     overrides(&t);
+    later_overrides(&t);
     growth_and_sweeps(&t);
     lints(&t);
     return test_end(&t);

@@ -1,0 +1,331 @@
+/* override_paths.c - the paths that settings can have, and which of them somebody meant.
+ *
+ * In:  a file, a path that leads nowhere.   Out: E0105 with the nearest paths, as flags that can be copied.
+ * The one idea: all paths of a file are listed: lets, attributes that nodes have or may have, arguments of the calls in them.
+ * A wrong path is compared with each by what people leave out (indices, the way to an attribute) or misspell.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "attribute.h"
+#include "check_prim.h"
+#include "override.h"
+
+/* ---- all paths ---- */
+
+typedef struct Paths {
+    Eval *ev;
+    File *file;
+    VEC(Name) path;
+    VEC(const Ast *) expr; /* what is written there, or NULL */
+} Paths;
+
+static void add(Paths *p, const char *path, const Ast *expr, int depth)
+{
+    spend(p->ev, expr ? expr->span : NO_SPAN, 1);
+    vec_push(p->ev->arena, &p->path, name_str(p->ev->ctx, path));
+    vec_push(p->ev->arena, &p->expr, expr);
+    while (expr && expr->kind == AST_PAREN)
+        expr = expr->kid[0];
+    if (!expr || depth > 8)
+        return;
+    for (int i = 1; i < 3 && expr->kind == AST_COND; i++) {
+        size_t had = p->path.n;
+        add(p, path, expr->kid[i], depth + 1);
+        p->expr.v[had] = NULL;
+    }
+    if (expr->kind != AST_CALL)
+        return;
+    bool rate = !depth && strlen(path) > 3 && !strncmp(path, "train.", 6) && !strcmp(path + strlen(path) - 3, ".lr");
+    NameList names = {0};
+    if (!call_signature(p->ev, p->file, expr, rate ? schedule_prim : NULL, &names))
+        return;
+    const Ast *args = expr->kid[1];
+    for (size_t i = 0; i < names.n; i++) {
+        const Ast *written = i < args->n && args->kid[i]->kind != AST_NAMED && args->kid[i]->kind != AST_OFF ? args->kid[i] : NULL;
+        for (uint32_t k = 0; k < args->n; k++)
+            if (args->kid[k]->kind == AST_NAMED && args->kid[k]->name == names.v[i])
+                written = args->kid[k]->kid[0];
+        if (strcmp(names.v[i], "*") != 0)
+            add(p, arena_printf(p->ev->arena, "%s.%s", path, names.v[i]), written, depth + 1);
+    }
+}
+
+static bool gives(const Ast *items, const char *attr)
+{
+    for (uint32_t i = 0; items && i < items->n; i++)
+        if (items->kid[i]->kind == AST_SET && !items->kid[i]->kid[0]->n && !strcmp(items->kid[i]->kid[0]->name, attr))
+            return true;
+    return false;
+}
+
+/* What the node may have and does not write: `own` is its path with a dot. */
+static void unwritten(Paths *p, const Ast *it, const char *own)
+{
+    Name type = it->kid[0]->name, label = it->kid[1] ? it->kid[1]->name : NULL;
+    const char *kind = !strcmp(type, "optimizer") && label ? label : type;
+    bool known = false;
+    for (size_t i = 0; i < attribute_count(); i++) {
+        const AttributeRow *a = attribute_at(i);
+        if (strcmp(a->node, kind) != 0)
+            continue;
+        known = true;
+        if (!gives(it->kid[2], a->name))
+            add(p, arena_printf(p->ev->arena, "%s%s", own, a->name), NULL, 0);
+    }
+    bool two = label && (!strcmp(type, "embed") || !strcmp(type, "head"));
+    Binding *b = known ? NULL : env_find(p->file->env, two ? name_printf(p->ev->ctx, "%s_%s", type, label) : type);
+    if (!b || b->state != BIND_READY || b->value.kind != V_BLOCK)
+        return;
+    const Ast *params = b->value.block->def->ast->kid[0];
+    for (uint32_t i = 0; i < params->n; i++)
+        if (!gives(it->kid[2], params->kid[i]->name))
+            add(p, arena_printf(p->ev->arena, "%s%s", own, params->kid[i]->name), NULL, 0);
+}
+
+/* Those of `items` behind `own`, those of the nodes among them behind `inner`. */
+static void written(Paths *p, const Ast *items, const char *own, const char *inner)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_SET && *own && !it->kid[0]->n)
+            add(p, arena_printf(p->ev->arena, "%s%s", own, it->kid[0]->name), it->kid[1], 0);
+        if (it->kind == AST_FOR) {
+            const char *path = arena_printf(p->ev->arena, "%s%s[*].", inner, it->name);
+            written(p, it->kid[1], path, path);
+        }
+        if (it->kind == AST_IF)
+            for (uint32_t k = 1; k < it->n; k++)
+                written(p, it->kid[k], own, inner);
+        if (it->kind != AST_NODE || it->kid[0]->n)
+            continue;
+        Name type = it->kid[0]->name, label = it->kid[1] ? it->kid[1]->name : NULL;
+        bool top = !*own && !*inner, model = top && !strcmp(type, "model");
+        if (top && !model && strcmp(type, "train") != 0)
+            continue;
+        bool plain = !label || model || !strcmp(type, "optimizer"), quoted = label && strpbrk(label, ".*[");
+        const char *path = arena_printf(p->ev->arena, quoted ? "%s%s[\"%s\"]." : plain ? "%s%s." : "%s%s.%s.", inner, type, label);
+        written(p, it->kid[2], path, model ? "" : path);
+        unwritten(p, it, path);
+    }
+}
+
+static Paths all_paths(Eval *ev, File *f)
+{
+    Paths p = {.ev = ev, .file = f};
+    for (size_t i = 0; i < f->lets.n; i++)
+        if (f->lets.v[i]->is_let)
+            add(&p, f->lets.v[i]->name, f->lets.v[i]->expr, 0);
+    written(&p, f->ast, "", "");
+    return p;
+}
+
+/* ---- which one was meant ---- */
+
+/* Without indices, and without the word `model`. */
+static const char *bare(Eval *ev, const char *path)
+{
+    Buf b = buf_new(ev->arena);
+    path += strncmp(path, "model.", 6) ? 0 : 6;
+    for (; *path; path++) {
+        const char *end = *path == '[' ? strchr(path, ']') : NULL;
+        if (end)
+            path = end;
+        else
+            buf_putc(&b, *path);
+    }
+    return b.n ? b.s : "";
+}
+
+static const char *last_part(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
+static size_t parts(const char *path)
+{
+    size_t n = 1;
+    for (; *path; path++)
+        n += *path == '.';
+    return n;
+}
+
+enum { FAR = 1000, ENDS_SO = 1, MISSPELT = 2, MORE_BEFORE = 90, PARTS_MOST = 16, SAME_LAST = 100, NEAR_LAST = 200 };
+
+/* How far `path` is from what was written, `word`; both bare. */
+static size_t distance(const char *word, const char *path)
+{
+    size_t n = strlen(word), m = strlen(path), limit = n < 6 ? 1 : n < 9 ? n / 3 : 3;
+    if (m >= n && !strcmp(path + m - n, word) && (m == n || path[m - n - 1] == '.'))
+        return m == n ? 0 : ENDS_SO;
+    if (n > m && !strcmp(word + n - m, path) && word[n - m - 1] == '.')
+        return MORE_BEFORE - (parts(path) < PARTS_MOST ? parts(path) : PARTS_MOST);
+    size_t d = edit_distance(word, path, limit);
+    if (d <= limit)
+        return MISSPELT + d;
+    const char *a = last_part(word), *b = last_part(path);
+    size_t shape = parts(word) > parts(path) ? parts(word) - parts(path) : parts(path) - parts(word);
+    bool begins = strcspn(word, ".") == strcspn(path, ".") && !strncmp(word, path, strcspn(word, "."));
+    shape = 4 * shape + (begins ? 0 : 2);
+    if (!strcmp(a, b))
+        return SAME_LAST + shape;
+    limit = strlen(a) / 3;
+    d = edit_distance(a, b, limit);
+    return limit && d <= limit && strlen(a) > 2 ? NEAR_LAST + 10 * d + shape : FAR;
+}
+
+/* The places of the nearest paths in `at`; how many there are. */
+static size_t nearest(Paths *p, const char *word, size_t at[4])
+{
+    size_t best = FAR, n = 0;
+    word = bare(p->ev, word);
+    for (size_t i = 0; i < p->path.n; i++) {
+        size_t d = distance(word, bare(p->ev, p->path.v[i]));
+        bool again = false;
+        if (d < best) {
+            best = d;
+            n = 0;
+        }
+        for (size_t k = 0; k < n; k++)
+            again |= p->path.v[at[k]] == p->path.v[i];
+        if (d == best && d < FAR && n < 4 && !again)
+            at[n++] = i;
+    }
+    return n;
+}
+
+const char *override_nearest(Eval *ev, File *f, const char *path)
+{
+    Paths p = all_paths(ev, f);
+    size_t at[4];
+    return nearest(&p, path, at) ? p.path.v[at[0]] : NULL;
+}
+
+/* ---- messages ---- */
+
+/* Quoted where a shell would read more into it. */
+static const char *flag_text(Eval *ev, const Override *o, const char *path)
+{
+    const char *text = arena_printf(ev->arena, "%s=%s", path, expr_text(ev, o->expr));
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:=+-/%";
+    if (!text[strspn(text, plain)])
+        return arena_printf(ev->arena, "--set %s", text);
+    const char *quote = strchr(text, '\'') ? "\"" : "'";
+    return arena_printf(ev->arena, "--set %s%s%s", quote, text, quote);
+}
+
+void override_meant(Eval *ev, Diag *d, const Override *o, const char *path)
+{
+    if (!strcmp(o->origin, "--set"))
+        diag_help(ev->ctx, d, "did you mean `%s`?", flag_text(ev, o, path));
+    else
+        diag_help(ev->ctx, d, "did you mean `%s`?", path);
+}
+
+/* The loop of a model over `variable`. */
+static const Ast *loop_over(const Ast *items, Name variable)
+{
+    const Ast *found = NULL;
+    for (uint32_t i = 0; items && i < items->n && !found; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_FOR && it->name == variable)
+            return it;
+        if (it->kind == AST_FOR)
+            found = loop_over(it->kid[1], variable);
+        for (uint32_t k = 1; it->kind == AST_IF && k < it->n && !found; k++)
+            found = loop_over(it->kid[k], variable);
+    }
+    return found;
+}
+
+/* `layer[9]` where layers are 1 to 8: says so and names the nearest one. */
+static bool no_such_iteration(Eval *ev, File *f, const Override *o)
+{
+    Name variable = o->path->name;
+    for (uint32_t i = 0; f->model_ast && i < o->path->n; i++) {
+        const Ast *part = o->path->kid[i];
+        if (part->kind != AST_AT) {
+            variable = part->name;
+            continue;
+        }
+        const Ast *loop = part->kid[0]->kind == AST_NUM ? loop_over(f->model_ast->kid[2], variable) : NULL;
+        size_t before = diag_count(ev->ctx);
+        if (!loop)
+            return false;
+        Value values = eval(ev, loop->kid[0], f->env, NULL);
+        diag_truncate(ev->ctx, before);
+        if (values.kind != V_LIST || !values.list->n)
+            return false;
+        double want = ast_number(ev->ctx, part->kid[0]).value, near = values.list->v[0].num;
+        bool there = false;
+        for (size_t k = 0; k < values.list->n; k++) {
+            double x = values.list->v[k].kind == V_NUM ? values.list->v[k].num : NAN;
+            there |= x == want;
+            near = fabs(x - want) < fabs(near - want) ? x : near;
+        }
+        if (there)
+            continue;
+        size_t n;
+        const char *text = source_text(ev->ctx, o->span.file, &n);
+        Diag *d = diag_error(ev->ctx, "E0105", o->span, "", "there is no `%s[%.6g]` in %s", variable, want, f->path);
+        bool range = loop->kid[0]->kind == AST_RANGE;
+        if (range)
+            diag_note(ev->ctx, d, "`for %s in %s` runs from %.6g to %.6g", variable, expr_text(ev, loop->kid[0]), values.list->v[0].num,
+                      values.list->v[values.list->n - 1].num);
+        else
+            diag_note(ev->ctx, d, "`for %s in %s` has the values %s", variable, expr_text(ev, loop->kid[0]), value_text(ev, &values));
+        Span at = part->kid[0]->span;
+        const char *path = arena_printf(ev->arena, "%.*s%.6g%.*s", (int)(at.lo - o->span.lo), text + o->span.lo, near,
+                                        (int)(o->span.hi - at.hi), text + at.hi);
+        override_meant(ev, d, o, path);
+        return true;
+    }
+    return false;
+}
+
+/* `lr=1e-3` where a schedule stands: a number would take its place. */
+static void note_call(Eval *ev, Diag *d, const Override *o, Paths *p, size_t at)
+{
+    const Ast *call = p->expr.v[at], *value = o->expr;
+    const char *path = p->path.v[at];
+    if (!call || call->kind != AST_CALL || !value || value->kind != AST_NUM || at + 1 == p->path.n)
+        return;
+    const char *inner = p->path.v[at + 1]; /* its first argument */
+    if (strncmp(inner, path, strlen(path)) != 0 || inner[strlen(path)] != '.')
+        return;
+    diag_note(ev->ctx, d, "`%s` is %s, whose place the number would take", path, expr_text(ev, call));
+    override_meant(ev, d, o, inner);
+}
+
+void override_unknown(Eval *ev, File *f, Override *o)
+{
+    if (o->said || no_such_iteration(ev, f, o))
+        return;
+    o->said = true;
+    Paths p = all_paths(ev, f);
+    size_t at[4];
+    const char *path = arena_copy(ev->arena, span_text(ev, o->span), strlen(span_text(ev, o->span)));
+    Diag *d = diag_error(ev->ctx, "E0105", o->span, "nothing has this path", "`%s` names nothing in %s", o->origin, f->path);
+    size_t n = nearest(&p, path, at);
+    if (o->unwritten) {
+        d->labels.v[0].text = "the attribute is not written there, so it has no arguments";
+    }
+    size_t far = n ? distance(bare(ev, path), bare(ev, p.path.v[at[0]])) : FAR;
+    if (o->unwritten && (far < MORE_BEFORE - PARTS_MOST || far > MORE_BEFORE)) {
+        diag_help(ev->ctx, d, "set all of the attribute, `%s`; `vwn doc %s` says what it takes", o->beginning[o->unwritten],
+                  o->path->kid[o->unwritten - 1]->name);
+    } else if (n) {
+        override_meant(ev, d, o, p.path.v[at[0]]);
+        note_call(ev, d, o, &p, at[0]);
+    }
+    if (n > 1 && !o->unwritten) {
+        Buf b = buf_new(ev->arena);
+        for (size_t i = 1; i < n; i++)
+            buf_printf(&b, "%s`%s`", i == 1 ? "" : i + 1 < n ? ", " : " and ", p.path.v[at[i]]);
+        diag_note(ev->ctx, d, "as near %s %s", n == 2 ? "is" : "are", b.s);
+    }
+    if (!n && !o->unwritten)
+        diag_help(ev->ctx, d, "paths are lets (`D`), attributes of nodes (`model.width`, `layer[*].attention.heads`, `train.seed`), and arguments"
+                              " of the calls in them (`conn.n`, `train.optimizer.lr.peak`)");
+}
