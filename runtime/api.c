@@ -284,7 +284,7 @@ size_t vwn_diagnostics(vwn_context *context, const vwn_writer *out, bool json, b
 
 typedef struct FixCall {
     vwn_unit *unit;
-    const vwn_writer *out;
+    const vwn_writer *out, *changes;
     size_t fixes;
 } FixCall;
 
@@ -292,6 +292,20 @@ static int by_place(const void *a, const void *b)
 {
     const DiagHelp *x = *(const DiagHelp *const *)a, *y = *(const DiagHelp *const *)b;
     return (x->replace.lo > y->replace.lo) - (x->replace.lo < y->replace.lo);
+}
+
+/* A piece of text between quotes, in one line. */
+static void put_piece(Buf *b, const char *text, size_t n)
+{
+    enum { SHOWN = 60 };
+    size_t line = 0, shown;
+    while (line < n && text[line] != '\n')
+        line++;
+    shown = line <= SHOWN ? line : SHOWN;
+    while (shown < line && shown > 0 && ((unsigned char)text[shown] & 0xc0) == 0x80)
+        shown--;
+    if (n)
+        buf_printf(b, "`%.*s%s`", (int)shown, text, shown < n ? "..." : "");
 }
 
 static Status fix_body(void *user)
@@ -315,23 +329,31 @@ static Status fix_body(void *user)
     qsort(fix.v, fix.n, sizeof *fix.v, by_place);
     size_t n, at = 0;
     const char *text = source_text(ctx, ast->span.file, &n);
-    Buf b = buf_new(ctx->scratch);
+    Buf b = buf_new(ctx->scratch), lines = buf_new(ctx->scratch);
     for (size_t i = 0; i < fix.n; i++) {
-        if (fix.v[i]->replace.lo < at) /* overlaps the one before: left for the next round */
+        Span s = fix.v[i]->replace;
+        if (s.lo < at) /* overlaps the one before: left for the next round */
             continue;
-        buf_put(&b, text + at, fix.v[i]->replace.lo - at);
+        LineCol place = source_position(ctx, s.file, s.lo);
+        buf_printf(&lines, "%s:%u:%u: ", source_path(ctx, s.file), place.line, place.column);
+        put_piece(&lines, text + s.lo, s.hi - s.lo);
+        buf_puts(&lines, s.hi > s.lo ? " -> " : "");
+        put_piece(&lines, fix.v[i]->with, strlen(fix.v[i]->with));
+        buf_puts(&lines, s.hi > s.lo ? "\n" : " added\n");
+        buf_put(&b, text + at, s.lo - at);
         buf_puts(&b, fix.v[i]->with);
-        at = fix.v[i]->replace.hi;
+        at = s.hi;
         c->fixes++;
     }
     buf_put(&b, text + at, n - at);
     put(c->out, &b);
+    put(c->changes, &lines);
     return ST_OK;
 }
 
-size_t vwn_fixed_text(vwn_unit *unit, const vwn_writer *out)
+size_t vwn_fixed_text(vwn_unit *unit, const vwn_writer *out, const vwn_writer *changes)
 {
-    FixCall c = {.unit = unit, .out = out};
+    FixCall c = {.unit = unit, .out = out, .changes = changes};
     return api_run(unit->context, fix_body, &c) == VWN_OK ? c.fixes : 0;
 }
 

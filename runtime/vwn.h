@@ -117,9 +117,10 @@ vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_op
  * KERNEL prints it, the stages KERNEL and C. */
 vwn_status vwn_graph_report(vwn_context *ctx, const vwn_file_options *graph, vwn_report what,
                             const vwn_report_options *how, const vwn_writer *out);
-/* The text of the unit's own file with every certain fix of its diagnostics applied; to be called
- * before vwn_diagnostics forgets them. Returns the number of fixes; 0 writes nothing. */
-size_t vwn_fixed_text(vwn_unit *unit, const vwn_writer *out);
+/* The text of the unit's own file with every certain fix of its diagnostics applied, and a line for each, such as
+ * "model.vwn:3:9: `True` -> `true`"; to be called before vwn_diagnostics forgets them. Returns the number of fixes; 0 writes
+ * nothing. */
+size_t vwn_fixed_text(vwn_unit *unit, const vwn_writer *out, const vwn_writer *changes);
 /* Canonical text of a file (or of `text` for "-"). */
 vwn_status vwn_format_file(vwn_context *ctx, const vwn_file_options *file, const vwn_writer *out);
 /* NULL: the list of codes. */

@@ -794,3 +794,34 @@ Name nearest_name(Name word, const Name *candidates, size_t n)
     }
     return best;
 }
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Whether the two differ by one slip of the fingers inside a word of some length: a letter too many, one too few, another one or
+ * two exchanged, and not the first. A digit or a short part, as the q of q_proj, says which of several things is meant. */
+static bool is_slip(const char *word, const char *name)
+{
+    enum { LEAST = 4, LEAST_CHANGED = 5 };
+    size_t n = strlen(word), m = strlen(name), at = 0, lo, hi;
+    while (word[at] && word[at] == name[at])
+        at++;
+    for (lo = at; lo > 0 && name[lo - 1] != '_';)
+        lo--;
+    for (hi = at; hi < m && name[hi] != '_';)
+        hi++;
+    bool letters = (!word[at] || is_letter(word[at])) && (!name[at] || is_letter(name[at]));
+    bool changed = n == m && strcmp(word + at + 1, name + at + 1) == 0;
+    return letters && at > lo && hi - lo >= (changed ? LEAST_CHANGED : LEAST);
+}
+
+Name meant_name(Name word, const Name *candidates, size_t n, bool *sure)
+{
+    Name best = nearest_name(word, candidates, n);
+    *sure = best && edit_distance(word, best, 1) == 1 && is_slip(word, best);
+    for (size_t i = 0; *sure && i < n; i++)
+        *sure = !strcmp(candidates[i], best) || edit_distance(word, candidates[i], 2) > 2;
+    return best;
+}

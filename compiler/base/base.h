@@ -185,6 +185,8 @@ uint64_t hash_bytes(const void *p, size_t n, uint64_t seed);
 size_t edit_distance(const char *a, const char *b, size_t limit);
 /* The candidate nearest to `word` within max(1, length / 3), or NULL. */
 Name nearest_name(Name word, const Name *candidates, size_t n);
+/* The same; `sure`: it is one slip away and no other is near, so that nothing else can be meant. */
+Name meant_name(Name word, const Name *candidates, size_t n, bool *sure);
 /* a * b and a + b, false on overflow of int64_t. */
 static inline bool mul_i64(int64_t a, int64_t b, int64_t *out)
 {

@@ -95,7 +95,7 @@ void unknown_items(Eval *ev, const Ast *items, const char *what)
             continue;
         Diag *d = err(ev, "E0101", it->kid[0]->span, "unknown attribute", "`%s` has no attribute `%s`", what, key);
         diag_note(ev->ctx, d, "it holds let, check and %s", known);
-        suggest(ev, d, key, names, n, it->kid[0]->span);
+        suggest_attribute(ev, d, key, names, n, it->kid[0]->span);
     }
 }
 

@@ -84,7 +84,7 @@ const TrainAttr *attrs_need(Attrs *a, const char *name)
     if (t)
         return t;
     for (size_t i = 0; i < a->n; i++) /* a misspelt one is reported by attrs_close() */
-        if (!a->v[i].used && nearest_name(a->v[i].name, &(Name){name}, 1))
+        if (!a->v[i].used && (nearest_name(a->v[i].name, &(Name){name}, 1) || attribute_means(a->v[i].name, name)))
             return NULL;
     Diag *d = err(a->ev, "E0104", a->at, "", "`%s` needs `%s`", a->what, name);
     if (d->labels.n)
@@ -103,8 +103,6 @@ static bool inner_attribute(Attrs *a, const TrainAttr *t, Diag *d)
     if (!inner && !strcmp(a->what, "train") && attribute_find("adamw", t->name))
         inner = "optimizer";
     size_t n;
-    if (!inner && !strcmp(a->what, "train") && source_text(a->ev->ctx, t->expr->span.file, &n))
-        return advise_attribute(a->ev, d, t->name, expr_text(a->ev, t->expr));
     if (!inner)
         return false;
     const char *source = t->name_span.file ? source_path(a->ev->ctx, t->name_span.file) : "";
@@ -128,7 +126,7 @@ void attrs_close(Attrs *a)
         Diag *d = err(a->ev, "E0101", at, "unknown attribute", "`%s` has no attribute `%s`", a->what, a->v[i].name);
         diag_note(a->ev->ctx, d, "its attributes are %s", known);
         if (!inner_attribute(a, &a->v[i], d))
-            suggest(a->ev, d, a->v[i].name, names, n, at);
+            suggest_attribute(a->ev, d, a->v[i].name, names, n, at);
     }
 }
 

@@ -321,6 +321,8 @@ Diag *err(Eval *ev, const char *code, Span at, const char *label, const char *fm
     __attribute__((format(printf, 5, 6)));
 bool in_library(Eval *ev, Span s); /* in a file of the standard library */
 void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at);
+/* The same for attributes and arguments; those of other programs are known. */
+void suggest_attribute(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at);
 void limit(Eval *ev, Span at, const char *name, long long value); /* raises */
 void spend(Eval *ev, Span at, int64_t work);
 
@@ -432,14 +434,21 @@ void check_names(Eval *ev, File *f);
 
 /* ---- words for what is written in other languages (check_advice.c) ---- */
 bool advise_name(Eval *ev, Diag *d, Name name, Span at); /* true when it knew the name */
-void advise_argument(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at);
 void advise_extents(Eval *ev, Diag *d, const Ast *call, size_t at); /* `reshape(x, B, T)`: from the argument `at` on */
-bool advise_attribute(Eval *ev, Diag *d, Name given, const char *value); /* of `train`; true when it knew it */
+bool advise_node(Eval *ev, Diag *d, Name name, Env *env, Span at);
+void advise_method(Eval *ev, Diag *d, const Ast *field); /* `x.view` */
+/* Another program's name of an attribute, at `at`, where those of `names` can stand. */
+bool advise_attribute(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at);
+bool given_beside(Eval *ev, Span name, const char *word); /* the brackets around a name hold `word = ...` */
+bool tell_attribute(Eval *ev, Diag *d, Name given); /* a sentence about one that has no name here */
+bool attribute_is(Name given, const char *ours);    /* `n_embd` is `width` */
+bool attribute_means(Name given, const char *ours); /* `max_iters` means `length` */
 void advise_range(Eval *ev, Diag *d, Span at); /* `range(8)`, called at `at` */
 void advise_kind(Eval *ev, Diag *d, const Value *v); /* of a value where a number was wanted */
 void advise_symbols(Eval *ev, Diag *d, const char *op); /* arithmetic of B and T that has no result */
 /* These file the message: `train.lr` in an expression; `for i in 8`; `rope(10_000)`; `weight_decay = cosine(...)`. False when it is something else. */
 bool no_run_quantity(Eval *ev, Name node, Name full, Span at);
+bool no_module(Eval *ev, const Ast *field); /* `nn.GELU`, `self.up` */
 void no_list(Eval *ev, const Ast *list, const Value *v);
 bool configured_by_position(Eval *ev, const BlockValue *b, const Ast *call, const Value *x, size_t n);
 bool schedule_for_number(Eval *ev, const Ast *e, Env *env, const char *what);

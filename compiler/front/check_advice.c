@@ -5,56 +5,12 @@
  */
 #include "check.h"
 
+#include "grammar/foreign.h"
+
 #include <math.h>
+#include <stdio.h>
 
 /* ---- names ---- */
-
-typedef struct Foreign {
-    const char *name, *here; /* a name of ours in its place, or */
-    const char *help;        /* a sentence */
-} Foreign;
-static const Foreign foreign[] = {
-    {"True", "true", NULL},
-    {"False", "false", NULL},
-    {"None", "none", NULL},
-    {"null", "none", NULL},
-    {"nil", "none", NULL},
-    {"swish", "silu", NULL},
-    {"SiLU", "silu", NULL},
-    {"GELU", "gelu", NULL},
-    {"ReLU", "relu", NULL},
-    {"gelu_new", "gelu_tanh", NULL},
-    {"Linear", "linear", NULL},
-    {"Dense", "linear", NULL},
-    {"RMSNorm", "rms_norm", NULL},
-    {"LayerNorm", "layer_norm", NULL},
-    {"cat", "concat", NULL},
-    {"concatenate", "concat", NULL},
-    {"view", "reshape", NULL},
-    {"transpose", "permute", NULL},
-    {"dropout", "drop", NULL},
-    {"len", "size", NULL},
-    {"expand", "broadcast", NULL},
-    {"detach", "stop_gradient", NULL},
-    {"topk", "top_k", NULL},
-    {"pi", "3.141592653589793", NULL},
-    {"iteration", "step", NULL},
-    {"epochs", "epoch", NULL},
-    {"loss", "train.loss", NULL},
-    {"train_loss", "train.loss", NULL},
-    {"val_loss", "eval.loss", NULL},
-    {"swiglu", NULL, "SwiGLU is `activation = silu, gated = true`"},
-    {"geglu", NULL, "GeGLU is `activation = gelu, gated = true`"},
-    {"reglu", NULL, "ReGLU is `activation = relu, gated = true`"},
-    {"glu", NULL, "a gated layer is `activation = sigmoid, gated = true`"},
-    {"matmul", NULL, "the matrix product is an operator: `a @ b`"},
-    {"bmm", NULL, "the matrix product is an operator: `a @ b`"},
-    {"pow", NULL, "a power is an operator: `a ^ b`"},
-    {"rsqrt", NULL, "write `1 / sqrt(x)`"},
-    {"square", NULL, "write `x ^ 2`"},
-    {"argmax", NULL, "`top_k(x, 1).index` is the place of the largest entry of the last axis"},
-    {"einsum", NULL, "products of axes are written with `@`, `permute` and `sum(a * b, over = ...)`"},
-};
 
 /* The arguments of the call that begins at `at`, in one line: `range(L)`; NULL when it is none. */
 static const char *call_arguments(Eval *ev, Span at)
@@ -87,18 +43,207 @@ void advise_range(Eval *ev, Diag *d, Span at)
         diag_help(ev->ctx, d, "write `1..%s`", args);
 }
 
-bool advise_name(Eval *ev, Diag *d, Name name, Span at)
+/* Where the text of a value begins in that of a file, and its end; empty when none follows: `= 4 * D` of `n_head = 4 * D, ...`. */
+static Span value_behind(Eval *ev, Span name)
 {
-    for (size_t i = 0; i < COUNT_OF(foreign); i++) {
-        if (strcmp(foreign[i].name, name) != 0)
+    size_t n;
+    const char *text = source_text(ev->ctx, name.file, &n);
+    uint32_t lo = name.hi;
+    if (!text)
+        return NO_SPAN;
+    while (lo < n && text[lo] == ' ')
+        lo++;
+    if (lo >= n || text[lo] != '=')
+        return NO_SPAN;
+    lo++;
+    while (lo < n && text[lo] == ' ')
+        lo++;
+    uint32_t hi = lo;
+    for (int depth = 0; hi < n && !strchr("\n\r#\"", text[hi]); hi++) {
+        depth += strchr("([{", text[hi]) != NULL;
+        depth -= strchr(")]}", text[hi]) != NULL;
+        if (depth < 0 || (!depth && strchr(",;", text[hi])))
+            break;
+    }
+    while (hi > lo && text[hi - 1] == ' ')
+        hi--;
+    return (Span){name.file, lo, hi};
+}
+
+static bool is_letter(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
+
+/* Whether the brackets around a name hold `word = ...` as well. */
+bool given_beside(Eval *ev, Span name, const char *word)
+{
+    size_t n, m = strlen(word);
+    const char *text = source_text(ev->ctx, name.file, &n);
+    uint32_t lo = name.lo;
+    for (int depth = 0; text && lo > 0 && depth >= 0; lo--) {
+        depth += strchr(")]}", text[lo - 1]) != NULL;
+        depth -= strchr("([{", text[lo - 1]) != NULL;
+    }
+    for (int depth = lo ? -1 : 0; text && lo < n; lo++) {
+        depth += strchr("([{", text[lo]) != NULL;
+        depth -= strchr(")]}", text[lo]) != NULL;
+        if (depth < 0 && lo > name.hi)
+            return false;
+        if (depth > 0 || n - lo <= m || memcmp(text + lo, word, m) != 0 || (lo && is_letter(text[lo - 1])) || is_letter(text[lo + m]))
             continue;
-        if (foreign[i].here)
-            diag_fix(ev->ctx, d, at, foreign[i].here, FIX_MAYBE, "write `%s`", foreign[i].here);
+        uint32_t at = lo + (uint32_t)m;
+        while (at < n && text[at] == ' ')
+            at++;
+        if (at < n && text[at] == '=' && text[at + 1] != '=')
+            return true;
+    }
+    return false;
+}
+
+static bool among(const char *word, size_t length, const Name *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(names[i]) == length && !memcmp(names[i], word, length))
+            return true;
+    return false;
+}
+
+/* `steps = 500` as `length = 500 steps`. */
+static void propose_attribute(Eval *ev, Diag *d, const Foreign *f, Span at)
+{
+    Span value = value_behind(ev, at), whole = {at.file, at.lo, value.hi};
+    const char *mark = strstr(f->ours, "%s"), *unit = mark + 2;
+    if (value.hi <= value.lo) {
+        diag_help(ev->ctx, d, "it is written `%.*s...%s` here", (int)(mark - f->ours), f->ours, unit);
+        return;
+    }
+    size_t n;
+    const char *text = source_text(ev->ctx, value.file, &n) + value.lo;
+    int length = (int)(value.hi - value.lo);
+    bool number = strspn(text, "0123456789_.") == (size_t)length, alone = *unit != ' ';
+    bool name = strcspn(text, " +-*/^@<>=([") >= (size_t)length;
+    const char *form = number || alone ? "%.*s%.*s%s" : name ? "%.*s%.*s * 1%s" : "%.*s(%.*s) * 1%s";
+    const char *with = arena_printf(ev->arena, form, (int)(mark - f->ours), f->ours, length, text, unit);
+    Name ours = name_printf(ev->ctx, "%.*s", (int)strcspn(f->ours, " "), f->ours);
+    bool sure = f->same && (number || alone) && !given_beside(ev, at, ours);
+    diag_fix(ev->ctx, d, whole, with, sure ? FIX_CERTAIN : FIX_MAYBE, "write `%s`", with);
+}
+
+bool advise_attribute(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at)
+{
+    for (const Foreign *f = NULL; (f = foreign_next(FOREIGN_ATTRIBUTE, given, f));) {
+        if (!f->ours || !among(f->ours, strcspn(f->ours, " "), names, n))
+            continue;
+        if (strchr(f->ours, '%'))
+            propose_attribute(ev, d, f, at);
         else
-            diag_help(ev->ctx, d, "%s", foreign[i].help);
+            diag_fix(ev->ctx, d, at, f->ours, f->same && !given_beside(ev, at, f->ours) ? FIX_CERTAIN : FIX_MAYBE,
+                     "it is called `%s` here", f->ours);
+        if (f->text)
+            diag_help(ev->ctx, d, "%s", f->text);
         return true;
     }
     return false;
+}
+
+bool tell_attribute(Eval *ev, Diag *d, Name given)
+{
+    for (const Foreign *f = NULL; (f = foreign_next(FOREIGN_ATTRIBUTE, given, f));)
+        if (f->text) {
+            diag_help(ev->ctx, d, "%s", f->text);
+            return true;
+        }
+    return false;
+}
+
+bool attribute_is(Name given, const char *ours)
+{
+    for (const Foreign *f = NULL; (f = foreign_next(FOREIGN_ATTRIBUTE, given, f));)
+        if (f->ours && !strcmp(f->ours, ours))
+            return true;
+    return false;
+}
+
+bool attribute_means(Name given, const char *ours)
+{
+    size_t n = strlen(ours);
+    char quoted[64]; /* "write `data = ...`" */
+    snprintf(quoted, sizeof quoted, "`%s = ", ours);
+    for (const Foreign *f = NULL; (f = foreign_next(FOREIGN_ATTRIBUTE, given, f));)
+        if ((f->ours && !strncmp(f->ours, ours, n) && (!f->ours[n] || f->ours[n] == ' ')) || (f->text && strstr(f->text, quoted)))
+            return true;
+    return false;
+}
+
+/* What a row says about a name that stands at `at`; `with` is NULL where only the sentence is told. */
+static void tell(Eval *ev, Diag *d, const Foreign *f, Span at, const char *with)
+{
+    if (with)
+        diag_fix(ev->ctx, d, at, with, f->same ? FIX_CERTAIN : FIX_MAYBE, "write `%s`", with);
+    if (f->text)
+        diag_help(ev->ctx, d, "%s", f->text);
+}
+
+bool advise_name(Eval *ev, Diag *d, Name name, Span at)
+{
+    const Foreign *f = foreign_next(FOREIGN_VALUE, name, NULL);
+    if (f)
+        tell(ev, d, f, at, f->ours);
+    return f != NULL;
+}
+
+bool advise_node(Eval *ev, Diag *d, Name name, Env *env, Span at)
+{
+    const Foreign *f = foreign_next(FOREIGN_NODE, name, NULL);
+    size_t label = f && f->ours ? strcspn(f->ours, " ") : 0;
+    if (!f)
+        return false;
+    Name block = label && f->ours[label] ? name_printf(ev->ctx, "%.*s_%s", (int)label, f->ours, f->ours + label + 1) : NULL;
+    if (f->ours && !env_find(env, block ? block : name_str(ev->ctx, f->ours)))
+        return false; /* its file is not imported: that is said */
+    tell(ev, d, f, at, f->ours);
+    return true;
+}
+
+void advise_method(Eval *ev, Diag *d, const Ast *e)
+{
+    const Foreign *f = foreign_next(FOREIGN_METHOD, e->name, NULL);
+    if (f)
+        tell(ev, d, f, e->span, NULL);
+    else if (prim_find(e->name))
+        diag_help(ev->ctx, d, "functions are not methods: write `%s(%s)`", e->name, expr_text(ev, e->kid[0]));
+}
+
+bool no_module(Eval *ev, const Ast *field)
+{
+    const Ast *root = field->kid[0];
+    while (root->kind == AST_FIELD)
+        root = root->kid[0];
+    const Foreign *module = root->kind == AST_ID ? foreign_next(FOREIGN_MODULE, root->name, NULL) : NULL;
+    if (!module)
+        return false;
+    Diag *d = err(ev, "E0102", field->span, "not found in this file or its imports", "no name `%s` here", root->name);
+    char last[64];
+    snprintf(last, sizeof last, "%s", field->name);
+    size_t n = strlen(last);
+    if (n && last[n - 1] == '_') /* normal_() */
+        last[n - 1] = 0;
+    const Foreign *f = foreign_next(FOREIGN_VALUE, last, NULL);
+    if (!f && !prim_find(name_str(ev->ctx, last))) {
+        diag_help(ev->ctx, d, "%s", module->text);
+        return true;
+    }
+    const char *ours = f ? f->ours : last;
+    Span at = field->span;
+    size_t size;
+    const char *text = source_text(ev->ctx, at.file, &size);
+    const Prim *prim = ours ? prim_find(name_str(ev->ctx, ours)) : NULL;
+    if (prim && !strcmp(prim->params, "x: any") && at.hi + 2 <= size && !memcmp(text + at.hi, "()", 2))
+        at.hi += 2; /* nn.GELU() is the function */
+    Foreign row = f ? *f : (Foreign){.same = true};
+    tell(ev, d, &row, at, ours);
+    return true;
 }
 
 bool no_run_quantity(Eval *ev, Name node, Name full, Span at)
@@ -122,35 +267,6 @@ bool no_run_quantity(Eval *ev, Name node, Name full, Span at)
 }
 
 /* ---- arguments and attributes ---- */
-
-/* `steps = 500` in `train`. True when it was known. */
-bool advise_attribute(Eval *ev, Diag *d, Name given, const char *value)
-{
-    static const char *const same[][2] = {{"steps", "length = %s steps"}, {"max_steps", "length = %s steps"}, {"epochs", "length = %s epochs"},
-                                          {"tokens", "length = %s tokens"}, {"batch_size", "batch = %s seqs"},
-                                          {"gradient_clip", "clip = %s"}, {"grad_clip", "clip = %s"}, {"dtype", "precision = %s"}};
-    for (size_t i = 0; i < COUNT_OF(same); i++)
-        if (!strcmp(same[i][0], given)) {
-            const char *mark = strstr(same[i][1], "%s");
-            diag_help(ev->ctx, d, "write `%.*s%s%s`", (int)(mark - same[i][1]), same[i][1], value, mark + 2);
-            return true;
-        }
-    return false;
-}
-
-void advise_argument(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at)
-{
-    static const char *const same[][2] = {{"axis", "over"}, {"axes", "over"}, {"dim", "over"}, {"dims", "over"}, {"dim", "axis"},
-                                          {"keepdim", "keep"}, {"keepdims", "keep"}, {"shape", "to"}, {"size", "to"},
-                                          {"rate", "p"}, {"prob", "p"}, {"num", "n"}, {"theta", "base"}, {"mean", "std"}};
-    for (size_t i = 0; i < COUNT_OF(same); i++)
-        for (size_t k = 0; !strcmp(same[i][0], given) && k < n; k++)
-            if (!strcmp(names[k], same[i][1])) {
-                diag_fix(ev->ctx, d, at, names[k], FIX_MAYBE, "it is called `%s` here", names[k]);
-                return;
-            }
-    suggest(ev, d, given, names, n, at);
-}
 
 /* `reshape(x, B, T, D)`: the extents of a shape are one argument. */
 void advise_extents(Eval *ev, Diag *d, const Ast *call, size_t at)
@@ -287,8 +403,6 @@ void advise_kind(Eval *ev, Diag *d, const Value *v)
     else if (v->kind == V_REL)
         diag_note(ev->ctx, d, "`%.6g%c` is %.6g times the %s of a width solver: only `bottleneck`, `at` and `first` take it",
                   v->num, v->rel, v->num, v->rel == 'L' ? "number of layers" : "base width");
-    else if (v->kind == V_STR && prim_find(v->word))
-        diag_help(ev->ctx, d, "names are written without quotes: `%s`", v->word);
     else if (v->kind == V_RECORD && !strcmp(v->record->name, "top_k"))
         diag_help(ev->ctx, d, "its tensors are `.values` and `.index`");
     if (v->kind == V_REL)

@@ -66,7 +66,7 @@ void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at)
         diag_note(ev->ctx, diag, "its attributes are %s", list.s);
     else
         diag_note(ev->ctx, diag, "it has none");
-    suggest(ev, diag, name, names.v, names.n, at);
+    suggest_attribute(ev, diag, name, names.v, names.n, at);
 }
 
 Value block_with(Eval *ev, const BlockValue *b, const Arg *extra, size_t n, Span at)
@@ -301,7 +301,7 @@ static void param_options(Body *b, const Ast *it, Param *p)
             Name *names = attribute_names(b->ev->ctx, b->ev->arena, "param", false, &n, &known);
             diag_note(b->ev->ctx, d, "its attributes are %s", known);
             if (key)
-                suggest(b->ev, d, key, names, n, at);
+                suggest_attribute(b->ev, d, key, names, n, at);
         }
     }
 }

@@ -750,6 +750,11 @@ static Value eval_field(Eval *ev, const Ast *e, Env *env, Scope *scope)
         if (no_run_quantity(ev, o->name, full, e->span))
             return v_poison();
     }
+    const Ast *root = o;
+    while (root->kind == AST_FIELD)
+        root = root->kid[0];
+    if (root->kind == AST_ID && !env_find(env, root->name) && no_module(ev, e))
+        return v_poison();
     bool found;
     Value v = argument_of(ev, e, env, scope, &found);
     if (found)
@@ -778,8 +783,8 @@ static Value eval_field(Eval *ev, const Ast *e, Env *env, Scope *scope)
         return v_poison();
     }
     Diag *d = err(ev, "E0206", e->span, "", "%s has no field `%s`", value_kind_name(&v), e->name);
-    if (v.kind == V_TENSOR && prim_find(e->name))
-        diag_help(ev->ctx, d, "functions are not methods: write `%s(%s)`", e->name, expr_text(ev, o));
+    if (v.kind == V_TENSOR)
+        advise_method(ev, d, e);
     return v_poison();
 }
 

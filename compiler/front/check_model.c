@@ -116,12 +116,19 @@ static void unknown_node(ModelWalk *w, const Ast *it, Name block_name)
 {
     Eval *ev = w->ev;
     Diag *d = err(ev, "E0102", node_span(it), "not found in this file or its imports", "no block `%s` here", block_name);
-    if (help_import(ev, d, block_name))
+    if (help_import(ev, d, block_name) || (!it->kid[1] && advise_node(ev, d, block_name, w->env, node_span(it))))
         return;
     Name *names;
+    bool sure;
     size_t n = env_names(ev, w->env, &names);
-    Name best = nearest_name(block_name, names, n);
-    if (best)
+    Name best = meant_name(block_name, names, n, &sure);
+    size_t kind = it->kid[1] && block_name != it->kid[0]->name ? strlen(it->kid[0]->name) : 0;
+    bool place = best && kind && !strncmp(best, block_name, kind + 1); /* embed_token: the label is misspelt */
+    if (best && (place || !it->kid[1]))
+        diag_fix(ev->ctx, d, node_span(it), place ? name_printf(ev->ctx, "%s %s", it->kid[0]->name, best + kind + 1) : best,
+                 sure ? FIX_CERTAIN : FIX_MAYBE, place ? "did you mean `%.*s %s`?" : "did you mean `%.*s%s`?",
+                 place ? (int)kind : (int)strlen(best), best, place ? best + kind + 1 : "");
+    else if (best)
         diag_help(ev->ctx, d, "did you mean `%s`?", best);
     else
         diag_help(ev->ctx, d, "the usual blocks come with `import \"std/transformer\"`");
@@ -660,7 +667,10 @@ static void do_attribute(ModelWalk *w, const Ast *it)
     size_t n;
     Name *names = attribute_names(ev->ctx, ev->arena, "model", false, &n, &known);
     diag_note(ev->ctx, d, "its attributes are %s", known);
-    suggest(ev, d, key, names, n, it->kid[0]->span);
+    suggest_attribute(ev, d, key, names, n, it->kid[0]->span);
+    for (size_t i = 0; i < n; i++) /* what is meant is no longer missing */
+        if (is_scope_name(names[i]) && attribute_is(key, names[i]) && !given_beside(ev, it->kid[0]->span, names[i]))
+            scope_set(ev, w->scope, names[i], it->kid[1], w->env, it->span);
 }
 
 /* `for layer in 1..L` with L = 0 is a model without layers, with L below 0 a mistake. */

@@ -137,6 +137,11 @@ static void look_field(Look *l, const Ast *e)
             no_run_quantity(l->ev, o->name, full, e->span))
             return;
     }
+    const Ast *root = o;
+    while (root->kind == AST_FIELD)
+        root = root->kid[0];
+    if (root->kind == AST_ID && !is_local(l, root->name) && !env_find(l->file->env, root->name) && no_module(l->ev, e))
+        return;
     look(l, o);
 }
 

@@ -146,7 +146,7 @@ void prim_unknown_argument(Eval *ev, const Prim *prim, const Ast *arg)
         vec_push(ev->arena, &names, name_str(ev->ctx, p.name));
     Diag *d = err(ev, "E0101", arg->name_span, "unknown argument", "`%s` has no argument `%s`", prim->name, arg->name);
     diag_note(ev->ctx, d, "it is %s(%s)", prim->name, prim->params);
-    advise_argument(ev, d, arg->name, names.v, names.n, arg->name_span);
+    suggest_attribute(ev, d, arg->name, names.v, names.n, arg->name_span);
 }
 
 static bool given_twice(PrimArgs *a, const Ast *arg)

@@ -223,7 +223,7 @@ static void attributes_known(Eval *ev, const Ast *items)
         Diag *d = err(ev, "E0101", s->span, "unknown attribute", "a `check` has no such attribute");
         diag_note(ev->ctx, d, "its attributes are %s: strings, and `at`: caller, a parameter or an entry of one", known);
         if (key && !attribute_find("check", key))
-            suggest(ev, d, key, names, n, s->kid[0]->span);
+            suggest_attribute(ev, d, key, names, n, s->kid[0]->span);
     }
 }
 

@@ -41,7 +41,22 @@ static Value to_init(Eval *ev, Value v, Span at)
     return v_poison();
 }
 
-static Value type_error(Eval *ev, Value v, const char *want, Span at, const char *what)
+/* `activation = "gelu"`, `heads = "4"`: what a string says where it is no string. */
+static void unquote(Eval *ev, Diag *d, const Value *v, const char *want, Span at, Env *env)
+{
+    bool number = strstr(want, "number") || strstr(want, "dimension");
+    const char *end = v->word + strspn(v->word, "0123456789_.");
+    Binding *b = env ? env_find(env, v->word) : NULL;
+    bool block = b && (b->is_let || (b->state == BIND_READY && b->value.kind == V_BLOCK));
+    if (number && end > v->word && !*end)
+        diag_fix(ev->ctx, d, at, v->word, FIX_CERTAIN, "numbers are written without quotes: `%s`", v->word);
+    else if (!number && (prim_find(v->word) || block))
+        diag_fix(ev->ctx, d, at, v->word, FIX_CERTAIN, "names are written without quotes: `%s`", v->word);
+    else if (!number)
+        advise_name(ev, d, v->word, at);
+}
+
+static Value type_error(Eval *ev, Value v, const char *want, Span at, const char *what, Env *env)
 {
     if (v.kind == V_HOST && (!strcmp(want, "a dimension") || !strcmp(want, "a whole number"))) {
         Diag *d = err(ev, "E0202", at, "known only while training",
@@ -59,6 +74,8 @@ static Value type_error(Eval *ev, Value v, const char *want, Span at, const char
         d = err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_text(ev, &v));
     else
         d = err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_kind_name(&v));
+    if (v.kind == V_STR)
+        unquote(ev, d, &v, want, at, env);
     advise_kind(ev, d, &v);
     return v_poison();
 }
@@ -77,7 +94,7 @@ static const Ast *find_host(Eval *ev, const Ast *e, Env *env)
     return NULL;
 }
 
-static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const char *what)
+static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const char *what, Env *env)
 {
     if (v.kind == V_POISON || v.kind == V_NONE)
         return v;
@@ -98,34 +115,34 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
                 what, v.num);
             return v_poison();
         }
-        return type_error(ev, v, "a dimension", at, what);
+        return type_error(ev, v, "a dimension", at, what, env);
     }
     if (!strcmp(t, "int")) {
         if (v.kind == V_NUM && is_whole(v.num))
             return v_num(rint(v.num));
-        return type_error(ev, v, "a whole number", at, what);
+        return type_error(ev, v, "a whole number", at, what, env);
     }
     if (!strcmp(t, "float"))
-        return is_host_number(&v) ? v : type_error(ev, v, "a number", at, what);
+        return is_host_number(&v) ? v : type_error(ev, v, "a number", at, what, env);
     if (!strcmp(t, "rel"))
         return v.kind == V_NUM || v.kind == V_REL ? v
-                                                  : type_error(ev, v, "a number or a relative length", at, what);
+                                                  : type_error(ev, v, "a number or a relative length", at, what, env);
     if (!strcmp(t, "bool"))
-        return v.kind == V_BOOL ? v : type_error(ev, v, "true or false", at, what);
+        return v.kind == V_BOOL ? v : type_error(ev, v, "true or false", at, what, env);
     if (!strcmp(t, "string"))
-        return v.kind == V_STR ? v : type_error(ev, v, "a string", at, what);
+        return v.kind == V_STR ? v : type_error(ev, v, "a string", at, what, env);
     if (!strcmp(t, "list"))
-        return v.kind == V_LIST ? v : type_error(ev, v, "a list", at, what);
+        return v.kind == V_LIST ? v : type_error(ev, v, "a list", at, what, env);
     if (!strcmp(t, "fn"))
-        return v.kind == V_FN || v.kind == V_BLOCK ? v : type_error(ev, v, "a function such as `gelu`", at, what);
+        return v.kind == V_FN || v.kind == V_BLOCK ? v : type_error(ev, v, "a function such as `gelu`", at, what, env);
     if (!strcmp(t, "block"))
         return v.kind == V_BLOCK || v.kind == V_SUB || v.kind == V_FN
                    ? v
-                   : type_error(ev, v, "a block such as `linear()`", at, what);
+                   : type_error(ev, v, "a block such as `linear()`", at, what, env);
     if (!strcmp(t, "tensor"))
-        return v.kind == V_TENSOR ? v : ev->build ? to_tensor(ev, v, at) : type_error(ev, v, "a tensor", at, what);
+        return v.kind == V_TENSOR ? v : ev->build ? to_tensor(ev, v, at) : type_error(ev, v, "a tensor", at, what, env);
     if (!strcmp(t, "name"))
-        return v.kind == V_WORD ? v : type_error(ev, v, "a name", at, what);
+        return v.kind == V_WORD ? v : type_error(ev, v, "a name", at, what, env);
     err(ev, "E0102", at, "", "there is no type `%s` for `%s`", t, what);
     return v_poison();
 }
@@ -172,11 +189,10 @@ static bool literal_shape_fits(Eval *ev, const Value *v, const Ast *type)
 
 Value check_type(Eval *ev, Value v, const Ast *type, Span at, const char *what, Env *env)
 {
-    (void)env;
     if (type->kind == AST_ID) {
         if (!strcmp(type->name, "init"))
             return v.kind == V_NONE ? v : to_init(ev, v, at);
-        return check_named_type(ev, v, type->name, at, what);
+        return check_named_type(ev, v, type->name, at, what, env);
     }
     if (is_one_of(type))
         return check_one_of(ev, v, type, at, what);
@@ -239,7 +255,7 @@ bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out)
         err(ev, "E0302", at, "not a whole number", "dimension %s = %.6g is not a whole number",
             what ? what : "here", v->num);
     else if (v->kind != V_POISON)
-        type_error(ev, *v, "a dimension", at, what ? what : "shape");
+        type_error(ev, *v, "a dimension", at, what ? what : "shape", NULL);
     return false;
 }
 

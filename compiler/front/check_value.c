@@ -556,9 +556,22 @@ Diag *err(Eval *ev, const char *code, Span at, const char *label, const char *fm
 
 void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at)
 {
-    Name best = nearest_name(word, names, n);
+    bool sure;
+    Name best = meant_name(word, names, n, &sure);
+    size_t end = best ? strlen(best) : 0, given = strlen(word);
+    bool plural = end + 1 == given ? word[given - 1] == 's' : given + 1 == end && best[end - 1] == 's';
     if (best)
-        diag_fix(ev->ctx, d, at, best, FIX_MAYBE, "did you mean `%s`?", best);
+        diag_fix(ev->ctx, d, at, best, sure && !plural ? FIX_CERTAIN : FIX_MAYBE, "did you mean `%s`?", best);
+}
+
+void suggest_attribute(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at)
+{
+    bool sure;
+    Name best = meant_name(word, names, n, &sure);
+    if (advise_attribute(ev, d, word, names, n, at) || (!sure && tell_attribute(ev, d, word)) || !best)
+        return;
+    sure = sure && !given_beside(ev, at, best);
+    diag_fix(ev->ctx, d, at, best, sure ? FIX_CERTAIN : FIX_MAYBE, "did you mean `%s`?", best);
 }
 
 void limit(Eval *ev, Span at, const char *name, long long value)

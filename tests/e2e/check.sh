@@ -132,5 +132,24 @@ expect 0 "$VWN" check --deny dead_weights unused.vwn
 # fixes: whatever is certain is applied, and the file checks as before or better
 cp unused.vwn fix.vwn
 expect 0 "$VWN" check --fix fix.vwn
+cmp -s unused.vwn fix.vwn || fail "$last: a file without a mistake was changed"
+{ small_model '' '  embed tokens { vocab_size = 256 } # kept
+  ffn { hidden = 64, activation = nn.GELU(), bias = True }
+  head lm { norm = None }'; } > wrong.vwn
+sed 's/vocab_size/vocab/; s/nn.GELU()/gelu/; s/True/true/; s/None/none/' wrong.vwn > right.vwn
+cp wrong.vwn fix.vwn && chmod 640 fix.vwn
+expect 0 "$VWN" check --fix fix.vwn
+cmp right.vwn fix.vwn || fail "$last: not the text that was meant"
+[ "$(stat -c %a fix.vwn)" = 640 ] || fail "$last: another mode"
+has err '`vocab_size` -> `vocab`'
+has err '`nn.GELU()` -> `gelu`'
+has err '`True` -> `true`'
+[ "$(grep -c Fixed err)" -eq 4 ] || fail "$last: not each change is told once"
+expect 0 "$VWN" check --fix fix.vwn
+lacks err Fixed
+cmp right.vwn fix.vwn || fail "$last: the second time something was changed"
+cp wrong.vwn fix.vwn
+expect 1 "$VWN" check fix.vwn
+cmp wrong.vwn fix.vwn || fail "$last: changed without --fix"
 expect 2 "$VWN" check --fix -
 finish

@@ -22,17 +22,18 @@ static int worse(int a, int b)
 /* Applies the certain fixes of the diagnostics filed for this unit; returns how many. */
 static size_t apply_fixes(Call *call, vwn_unit *unit, const char *path, int *status)
 {
-    Text text = {0};
-    vwn_writer out = text_writer(&text);
-    size_t fixes = vwn_fixed_text(unit, &out);
+    Text text = {0}, changes = {0};
+    vwn_writer out = text_writer(&text), lines = text_writer(&changes);
+    size_t fixes = vwn_fixed_text(unit, &out, &lines);
     if (fixes && (text.failed || !replace_file(path, text.s, text.n))) {
         ui_error(&call->ui, "cannot write %s: %s", path, strerror(errno));
         *status = VWN_ENVIRONMENT;
         fixes = 0;
     }
     text_free(&text);
-    if (fixes)
-        ui_say(&call->ui, "Fixed", "%s: %zu %s", path, fixes, fixes == 1 ? "fix" : "fixes");
+    for (const char *line = changes.s; fixes && line && *line; line += strcspn(line, "\n") + 1)
+        ui_say(&call->ui, "Fixed", "%.*s", (int)strcspn(line, "\n"), line);
+    text_free(&changes);
     return fixes;
 }
 
@@ -72,6 +73,7 @@ static int check_once(Call *call, int i, bool fix, bool *again)
 
 static int run(Call *call)
 {
+    enum { MOST_ROUNDS = 100 };
     bool fix = call_flag(call, "--fix") != NULL;
     int status = VWN_OK;
     for (int i = 0; i < call->n_operands && !call->ui.write_error; i++) {
@@ -80,11 +82,10 @@ static int run(Call *call)
             return usage_error(call,
                                "`--fix` writes files and cannot write the standard input");
         int one = check_once(call, i, fix, &again);
-        /* a fix can uncover what stood behind it: a few rounds, then whatever is left is shown
-         */
-        for (int round = 0; again && round < 8; round++) {
+        /* a fix can uncover what stood behind it, and a round tells 20 errors: after so many whatever is left is shown */
+        for (int round = 1; again && round <= MOST_ROUNDS; round++) {
             again = false;
-            one = worse(one, check_once(call, i, round < 7, &again));
+            one = worse(one, check_once(call, i, round < MOST_ROUNDS, &again));
         }
         status = worse(status, one);
     }
@@ -92,7 +93,7 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"--fix", NULL, "apply the fixes that are certain, in place"},
+    {"--fix", NULL, "write what has one answer into the file, and say each change"},
     {"--deny", "LINT|warnings", "a warning of this lint (or any) is an error; repeatable"},
 };
 const Verb verb_check = {
