@@ -141,6 +141,8 @@ static void walk_group(GroupWalk *w, Arena *arena, const Fusion *f, uint32_t gro
     const Group *gr = &f->group.v[group];
     *w = (GroupWalk){.f = f, .group = group, .same = same, .arena = arena, .text = buf_new(arena)};
     map_init(&w->number, arena);
+    put_int(w, f->B); /* lowering asks what extents are: of another length, sums have other parts */
+    put_int(w, f->T);
     put_dim(w, gr->rows);
     for (size_t i = 0; i < gr->member.n; i++) /* they are named above the text */
         put_int(w, node_at(f->g, gr->member.v[i])->op);

@@ -87,12 +87,14 @@ __attribute__((noinline)) static int start_child(char *const argv[], const char 
         all[n++] = *argv++;
     sigset_t none;
     sigemptyset(&none);
-    pid_t parent = getpid(), child = vfork();
+    pid_t parent = getpid();
+    pid_t child = vfork();
     if (child < 0)
         return errno;
-    *pid = (int)child;
-    if (child)
+    if (child) {
+        *pid = (int)child;
         return 0;
+    }
     for (size_t i = 0; i < COUNT_OF(restored); i++)
         signal(restored[i], SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -211,7 +213,7 @@ static bool try_compiler(Compiler *cc, const char *command, int seconds, const c
     if (!command || !split_words(cc, command))
         return false;
     char *argv[COMPILER_WORDS + 1], option[] = "--version", text[512];
-    int n = 0, pid;
+    int n = 0, pid = 0;
     for (; cc->word[n]; n++)
         argv[n] = cc->word[n];
     argv[n++] = option;

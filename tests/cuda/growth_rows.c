@@ -12,5 +12,5 @@ int main(int argc, char **argv)
     printf("skipped: no emulator here\n");
     return 77;
 #endif
-    return growth_runs("cuda", NULL, &draw, 1e-5, "", argc, argv);
+    return growth_runs("cuda", NULL, &draw, 1e-5, "", "", argc, argv);
 }

@@ -111,6 +111,7 @@ static bool start(Job *j, const Options *o)
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     limit(RLIMIT_CORE, 0);
+    signal(SIGXFSZ, SIG_IGN); /* a file that is too long is told as a full disk is */
     limit(RLIMIT_FSIZE, (rlim_t)1 << 28);
     if (!SANITIZED)
         limit(RLIMIT_AS, (rlim_t)6 << 30);

@@ -71,6 +71,8 @@ const char *child_diagnostics(Child *c, vwn_context *v, size_t *errors)
 bool child_is_full(const Child *c, vwn_context *v, vwn_status st)
 {
     enum { MANY_WEIGHTS = 1000 };
+    if (st == VWN_ENVIRONMENT && strstr(vwn_message(v), "File too large")) /* than what models.c lets it write */
+        return true;
     size_t most = 0;
     for (size_t i = 0; c->unit && i < c->unit->unit->grow.n; i++)
         most = c->unit->unit->grow.v[i].after->param.n > most ? c->unit->unit->grow.v[i].after->param.n : most;

@@ -391,8 +391,10 @@ static inline void growth_tokens(const char *path)
         abort();
 }
 
-/* Runs the rows that are drawn, and those whose names stand in `frozen` with old weights frozen; what the program ends with. */
-static inline int growth_runs(const char *device, const char *cache, CaseDraw *draw, double rounding, const char *frozen, int argc, char **argv)
+/* Runs the rows that are drawn and those that are always, and those whose names stand in `frozen` with old weights frozen; what the
+ * program ends with. */
+static inline int growth_runs(const char *device, const char *cache, CaseDraw *draw, double rounding, const char *always,
+                              const char *frozen, int argc, char **argv)
 {
     GrowthRuns g = {.device = device, .cache = cache};
     g.told = mmap(NULL, sizeof *g.told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -400,7 +402,7 @@ static inline int growth_runs(const char *device, const char *cache, CaseDraw *d
         abort();
     growth_tokens("tokens.bin");
     for (size_t i = 0; i < COUNT_OF(growth_rows); i++)
-        if (argc > 1 ? strstr(growth_rows[i].name, argv[1]) != NULL : case_drawn(draw, i))
+        if (argc > 1 ? strstr(growth_rows[i].name, argv[1]) != NULL : case_drawn(draw, i) | !strcmp(growth_rows[i].name, always))
             growth_row_runs(&g, &growth_rows[i], rounding);
     for (size_t i = 0; i < COUNT_OF(growth_rows); i++)
         if (strstr(frozen, growth_rows[i].name))
