@@ -233,6 +233,31 @@ vwn_status vwn_check(vwn_context *context, const vwn_file_options *file, vwn_uni
     return st == VWN_OK || st == VWN_INPUT ? (vwn_status)status_of(context->ctx, from) : st;
 }
 
+typedef struct MeantCall {
+    CheckCall check;
+    const char *word, *path, *inner;
+} MeantCall;
+
+static Status meant_body(void *user)
+{
+    MeantCall *m = user;
+    Ctx *ctx = m->check.context->ctx;
+    const vwn_file_options *file = m->check.file;
+    size_t before = diag_count(ctx);
+    CheckOptions how = {.path = file->path, .text = file->text, .text_length = file->text_length, .model_only = true};
+    m->path = setting_meant(check_file(ctx, &how), m->word, &m->inner);
+    diag_truncate(ctx, before);
+    return ST_OK;
+}
+
+const char *vwn_setting_meant(vwn_context *context, const vwn_file_options *file, const char *word, const char **inner)
+{
+    MeantCall m = {.check = {.context = context, .file = file}, .word = word};
+    bool fine = api_run(context, meant_body, &m) == VWN_OK;
+    *inner = fine ? m.inner : NULL;
+    return fine ? m.path : NULL;
+}
+
 /* ---- diagnostics ---- */
 
 typedef struct DiagCall {

@@ -81,7 +81,7 @@ static bool list_axis(Sweep *s, const Ast *path, const Ast *expr, const Value *v
     return true;
 }
 
-/* An axis is a let of the target, an argument of the call that a let is, or an attribute of a node. */
+/* An axis of one word is a let of the target; where another path leads the first point tells. */
 static bool axis_fits(Sweep *s, const Ast *path)
 {
     Eval *ev = s->ev;
@@ -94,11 +94,10 @@ static bool axis_fits(Sweep *s, const Ast *path)
         }
     if (s->n_axis == SWEEP_AXES_MOST)
         limit(ev, path->span, "sweep axes", SWEEP_AXES_MOST);
-    VEC(Name) names = {0};
-    for (size_t i = 0; i < s->target->lets.n; i++)
-        vec_push(ev->arena, &names, s->target->lets.v[i]->name);
-    bool let = map_get(&s->target->names, (uintptr_t)path->name), meant = nearest_name(path->name, names.v, names.n) != NULL;
-    return let || (path->n && !meant) || let_exists(ev, s->target, path);
+    if (path->n || map_get(&s->target->names, (uintptr_t)path->name))
+        return true;
+    override_unknown(ev, s->target, &(Override){.path = path, .span = path->span, .origin = s->vary});
+    return false;
 }
 
 static bool add_axis(Sweep *s, const Ast *path, const Ast *expr, bool given)
@@ -256,6 +255,24 @@ static bool axes_used(Sweep *s, File *f, bool built)
     return true;
 }
 
+/* Whether all axes of a sweep that is about to run lead somewhere. What else is wrong with its first point the run of it says. */
+static bool axes_lead(Sweep *s, File *f)
+{
+    Ctx *ctx = s->ev->ctx;
+    size_t errors = diag_errors(ctx), filed = diag_count(ctx);
+    Model *m = f->model_ast ? build_model(s->ev, f) : NULL;
+    bool built = m && diag_errors(ctx) == errors, said = false;
+    if (built && f->train_ast)
+        build_train(s->ev, f, m);
+    for (size_t i = 0; i < f->overrides.n; i++)
+        said |= f->overrides.v[i].said && f->overrides.v[i].origin == s->vary;
+    if (said)
+        return false;
+    built &= diag_errors(ctx) == errors;
+    diag_truncate(ctx, filed);
+    return axes_used(s, f, built);
+}
+
 /* The file of a point. Right sides of settings are read where the lets of the target stand. */
 static File *point_file(Sweep *s, const size_t *at)
 {
@@ -319,7 +336,7 @@ static void add_config(Sweep *s, const size_t *at)
     File *f = first || build || s->skip || s->n_lets ? point_file(s, at) : NULL;
     if (first) {
         s->looked = true;
-        if (!axes_used(s, f, false))
+        if (s->checks ? !axes_used(s, f, false) : !axes_lead(s, f))
             return;
         if (s->n_cli && s->target != s->file)
             check_overrides_used(ev, f, false, false);
@@ -428,6 +445,32 @@ static bool lets_fit(Sweep *s)
     return true;
 }
 
+/* Whether the whole of what `inner` leads into is `outer`'s. */
+static bool holds(const char *outer, const char *inner)
+{
+    size_t n = strlen(outer);
+    return !strncmp(outer, inner, n) && (inner[n] == '.' || inner[n] == '[');
+}
+
+/* An axis whose values take the place of what was set before, which would be without effect. */
+static bool axes_keep(Sweep *s)
+{
+    Eval *ev = s->ev;
+    for (size_t k = 0; k < s->n_axis; k++)
+        for (size_t i = 0; i < s->n_set + k; i++) {
+            bool set = i < s->n_set;
+            const Ast *path = set ? s->set[i].path : s->axis[i - s->n_set].path;
+            const char *inner = span_text(ev, path->span);
+            if (!holds(s->axis[k].name, inner))
+                continue;
+            Diag *d = err(ev, "E0108", s->axis[k].path->span, "", "values of the axis `%s` take the place of `%s`", s->axis[k].name, inner);
+            diag_label(ev->ctx, d, path->span, set ? "set for all points" : "an axis before it");
+            diag_help(ev->ctx, d, set ? "write it into the values" : "let `%s` come first", s->axis[k].name);
+            return false;
+        }
+    return true;
+}
+
 /* The settings that all points share: arguments of the import, then those of the command line. */
 static bool shared_settings(Sweep *s, const SweepAsk *ask, const char *const *set, size_t n_set)
 {
@@ -527,7 +570,7 @@ static bool sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, con
         diag_help(ev->ctx, d, ask && !it ? "for example `--vary D=256,512`" : "for example `vary { D = [256, 512] }`");
         return s->target == f;
     }
-    if (!draws_fit(s, read.random, ask && ask->random) || !zip_all(s, read.zip) || !lets_fit(s) || !sweep_bounds(s, read.until, read.prune))
+    if (!draws_fit(s, read.random, ask && ask->random) || !zip_all(s, read.zip) || !lets_fit(s) || !axes_keep(s) || !sweep_bounds(s, read.until, read.prune))
         return s->target == f;
     order_dims(s);
     all_configs(s);

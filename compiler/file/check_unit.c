@@ -162,3 +162,9 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
         check_overrides_used(ev, f, built, built && !how->model_only);
     return u;
 }
+
+const char *setting_meant(const Unit *u, const char *word, const char **inner)
+{
+    *inner = NULL;
+    return u->ast ? override_nearest(u->file->ev, u->file, word, inner) : NULL;
+}

@@ -30,6 +30,6 @@ const char *call_signature(Eval *ev, File *f, const Ast *call, const Prim *(*pri
 /* ---- override_paths.c ---- */
 void override_unknown(Eval *ev, File *f, Override *o); /* files E0105 with the nearest paths */
 void override_meant(Eval *ev, Diag *d, const Override *o, const char *path); /* a help: the setting with this path */
-/* The nearest path of a file to what somebody wrote; NULL: none is near. */
-const char *override_nearest(Eval *ev, File *f, const char *path);
+/* The nearest path of a file to what somebody wrote; NULL: none is near. *inner: that of the first argument of a call there, or NULL. */
+const char *override_nearest(Eval *ev, File *f, const char *path, const char **inner);
 #endif

@@ -195,11 +195,21 @@ static size_t nearest(Paths *p, const char *word, size_t at[4])
     return n;
 }
 
-const char *override_nearest(Eval *ev, File *f, const char *path)
+/* The path of the first argument of the call that is written at the path, NULL: there is no call. */
+static const char *first_argument(const Paths *p, size_t at)
+{
+    const Ast *e = p->expr.v[at];
+    bool call = e && e->kind == AST_CALL && at + 1 < p->path.n;
+    size_t n = strlen(p->path.v[at]);
+    return call && !strncmp(p->path.v[at + 1], p->path.v[at], n) && p->path.v[at + 1][n] == '.' ? p->path.v[at + 1] : NULL;
+}
+
+const char *override_nearest(Eval *ev, File *f, const char *path, const char **inner)
 {
     Paths p = all_paths(ev, f);
-    size_t at[4];
-    return nearest(&p, path, at) ? p.path.v[at[0]] : NULL;
+    size_t at[4], n = nearest(&p, path, at);
+    *inner = n ? first_argument(&p, at[0]) : NULL;
+    return n ? p.path.v[at[0]] : NULL;
 }
 
 /* ---- messages ---- */
@@ -287,14 +297,10 @@ static bool no_such_iteration(Eval *ev, File *f, const Override *o)
 /* `lr=1e-3` where a schedule stands: a number would take its place. */
 static void note_call(Eval *ev, Diag *d, const Override *o, Paths *p, size_t at)
 {
-    const Ast *call = p->expr.v[at], *value = o->expr;
-    const char *path = p->path.v[at];
-    if (!call || call->kind != AST_CALL || !value || value->kind != AST_NUM || at + 1 == p->path.n)
+    const char *inner = first_argument(p, at);
+    if (!inner || (o->expr && o->expr->kind != AST_NUM))
         return;
-    const char *inner = p->path.v[at + 1]; /* its first argument */
-    if (strncmp(inner, path, strlen(path)) != 0 || inner[strlen(path)] != '.')
-        return;
-    diag_note(ev->ctx, d, "`%s` is %s, whose place the number would take", path, expr_text(ev, call));
+    diag_note(ev->ctx, d, "`%s` is %s, whose place the number would take", p->path.v[at], expr_text(ev, p->expr.v[at]));
     override_meant(ev, d, o, inner);
 }
 

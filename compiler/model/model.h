@@ -373,6 +373,8 @@ typedef struct CheckOptions {
  * NULL, but its parts may be missing when diag_errors(ctx) > 0. False checks file E0801. Raises on
  * limits, memory and bugs (see base.h). An unreadable file is E0106. */
 Unit *check_file(Ctx *ctx, const CheckOptions *how);
+/* The path of a setting that is nearest to a word; NULL: none is near. *inner: that of the first argument of a call there, or NULL. */
+const char *setting_meant(const Unit *u, const char *word, const char **inner);
 
 /* Draws the initial value in float64: element i of parameter `path` under `seed`. The same on every
  * backend (source of randomness: philox_key(seed, path)). */

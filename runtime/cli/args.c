@@ -106,7 +106,8 @@ static const Flag *find_flag(const Verb *verb, const char *name, size_t n)
     return NULL;
 }
 
-static void unknown_flag(const Verb *verb, const char *arg, size_t n, char why[512])
+/* Whether the flag that it means is beyond doubt. */
+static bool unknown_flag(const Verb *verb, const char *arg, size_t n, char why[512])
 {
     const char *names[64];
     int count = 0;
@@ -121,6 +122,7 @@ static void unknown_flag(const Verb *verb, const char *arg, size_t n, char why[5
     near = near ? near : nearest_word(word, names, count);
     snprintf(why, 512, "`vwn %s` has no flag `%s`%s%s%s", verb->name, word,
              near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+    return near && n > 4 && (distance(word, near) == 1 || only_longer(word, names, count));
 }
 
 /* A value of "FILE.svg|FILE.json|-" ends in one of these: no model, text or checkpoint is written over by mistake. */
@@ -156,9 +158,12 @@ static bool parse_flag(Call *call, char **argv, int *at, int argc, char why[512]
     if (!flag && strcmp(arg, "-h") == 0)
         flag = find_flag(call->verb, "--help", 6);
     if (!flag) {
-        unknown_flag(call->verb, arg, n, why);
+        if (!unknown_flag(call->verb, arg, n, why))
+            setting_typed_otherwise(call, argc, argv, *at, why);
         return false;
     }
+    if ((!strcmp(flag->name, "--set") || !strcmp(flag->name, "--vary")) && !equals && setting_typed_otherwise(call, argc, argv, *at, why))
+        return false;
     if (equals)
         value = equals + 1;
     else if (flag->value && *at + 1 < argc)
@@ -185,6 +190,8 @@ bool call_parse(Call *call, int argc, char **argv, char why[512])
     for (int i = 0; i < argc; i++) {
         if (!only_operands && strcmp(argv[i], "--") == 0)
             only_operands = true;
+        else if (argv[i][0] != '-' && setting_typed_otherwise(call, argc, argv, i, why))
+            return false;
         else if (only_operands || argv[i][0] != '-' || !argv[i][1])
             call->operand[call->n_operands++] = argv[i];
         else if (!parse_flag(call, argv, &i, argc, why))

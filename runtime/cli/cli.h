@@ -81,6 +81,10 @@ extern const Flag common_flags[];
 bool verb_has(const Verb *verb, const Flag *flag);
 extern const int n_common_flags;
 
+/* ---- meant.c ---- */
+/* argv[i] cannot stand there, and is a setting that was typed as something else: the sentence is in `why`. */
+bool setting_typed_otherwise(Call *call, int argc, char **argv, int i, char why[512]);
+
 /* ---- main.c ---- */
 int usage_error(Call *call, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Opens call->ctx as the flags and the environment say; false: the exit status is in *status.

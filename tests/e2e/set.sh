@@ -83,4 +83,38 @@ done
 expect 0 "$VWN" diff model.vwn model.vwn --set train.optimizer.lr.peak=1e-3
 expect 1 "$VWN" diff model.vwn model.vwn --set train.optimizer.lr.peek=1e-3
 has err 'did you mean `--set train.optimizer.lr.peak=1e-3`?'
+
+# what is typed by mistake gets the right command
+meant() { # the flag that is proposed, then a command
+    command=$1
+    shift
+    expect 2 "$VWN" "$@"
+    has err "did you mean \`$command\`"
+}
+meant '--set D=256' check model.vwn --set D 256
+meant '--set D=256' train model.vwn --set D = 256
+meant '--set D=256' params model.vwn --set D= 256
+meant '--set D=256' cost model.vwn D=256
+meant '--set D=256' check model.vwn 'D = 256'
+meant '--set D=256' ir model.vwn --D 256
+meant '--set train.optimizer.lr.peak=1e-3' train model.vwn lr=1e-3
+has err 'or `--set train.optimizer.lr=1e-3`?'
+meant '--set train.optimizer.lr.peak=1e-3' train --lr 1e-3 model.vwn
+meant "--set 'layer[*].attention.heads=2'" bench model.vwn --heads=2
+meant "--set 'train.batch=8 seqs'" train model.vwn --batch '8 seqs'
+meant '--vary train.optimizer.lr.peak=1e-3,3e-3' sweep model.vwn lr=1e-3,3e-3
+meant '--vary D=64,128' sweep model.vwn --vary D 64,128
+meant '--threads' train model.vwn --thread 1
+expect 2 "$VWN" train model.vwn --unheard-of 1
+lacks err 'did you mean'
+
+# axes are the same paths; a point is named by the last word, and one that leads nowhere is one message and no row of failures
+expect 0 "$VWN" sweep model.vwn --vary train.optimizer.lr.peak=1e-3,3e-3 --vary 'layer[*].attention.position.base=100,200' --list --csv
+has out 'peak-0.001_base-100'
+[ "$(grep -c '^"peak-' out)" -eq 4 ] || fail "no four points: $(cat out)"
+expect 1 "$VWN" sweep model.vwn --vary conn.nn=3,4 --list
+has err 'did you mean `conn.n`?'
+[ "$(grep -c '^error' err)" -eq 1 ] || fail "a wrong axis is said more than once"
+expect 1 "$VWN" sweep model.vwn --set train.optimizer.lr.peak=1 --vary train.optimizer.lr=1e-3,3e-3 --list
+has err 'values of the axis `train.optimizer.lr` take the place of `train.optimizer.lr.peak`'
 finish

@@ -1,0 +1,96 @@
+/* meant.c - settings that were typed as something else: `--set D 256`, `lr=1e-3`, `--lr 1e-3`.
+ *
+ * In:  the words of a command line that is wrong.   Out: the sentence with the flag that was meant.
+ * The one idea: a name and a value beside each other, and a file: the file says which path the name is nearest to.
+ */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:=+-/%";
+
+static bool is_path(const char *word, size_t n)
+{
+    bool first = n && ((word[0] >= 'a' && word[0] <= 'z') || (word[0] >= 'A' && word[0] <= 'Z') || word[0] == '_');
+    for (size_t i = 0; i < n && first; i++)
+        first = strchr("[]*\"", word[i]) || (word[i] != '-' && strchr(plain, word[i]));
+    return first;
+}
+
+static bool is_file(const char *word)
+{
+    return ends_with(word, ".vwn") && access(word, R_OK) == 0;
+}
+
+/* "--set train.seed=1", quoted where a shell would read more into it. */
+static void put_flag(char *out, size_t size, bool vary, const char *path, const char *value)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%s=%s", path, value);
+    const char *quote = text[strspn(text, plain)] ? strchr(text, '\'') ? "\"" : "'" : "";
+    snprintf(out, size, "--%s %s%s%s", vary ? "vary" : "set", quote, text, quote);
+}
+
+/* False: the file has nothing of that name. */
+static bool say(Call *call, const char *file, const char *name, const char *value, const char *typed, bool vary, char why[512])
+{
+    char flag[300] = "", first[300] = "";
+    const char *inner = NULL, *path = NULL;
+    vwn_options options = {.device = "cpu"};
+    vwn_context *ctx = file ? vwn_open(&options) : NULL;
+    if (ctx)
+        path = vwn_setting_meant(ctx, &(vwn_file_options){.path = file}, name, &inner);
+    bool found = path || !file;
+    vary |= !strcmp(call->verb->name, "sweep") && (strchr(value, ',') || !strncmp(value, "range(", 6));
+    if (inner && value[strspn(value, "0123456789.eE+-_,")] == '\0') /* numbers take the place of an argument rather than that of the call */
+        put_flag(first, sizeof first, vary, inner, value);
+    put_flag(flag, sizeof flag, vary, path ? path : name, value);
+    vwn_close(ctx);
+    if (!found)
+        return false;
+    int n = snprintf(why, 512, "%.120s: did you mean `%.150s`", typed, *first ? first : flag);
+    if (*first)
+        snprintf(why + n, 512 - (size_t)n, ", or `%.150s`", flag);
+    strcat(why, "?");
+    return true;
+}
+
+/* The words behind argv[i], until one is a flag or a file. */
+static const char *value_behind(int argc, char **argv, int i)
+{
+    bool sign = i + 1 < argc && !strcmp(argv[i + 1], "=");
+    i += sign ? 2 : 1;
+    bool flag = i < argc && argv[i][0] == '-' && (argv[i][1] < '0' || argv[i][1] > '9') && argv[i][1] != '.';
+    return i < argc && !flag && !is_file(argv[i]) ? argv[i] : NULL;
+}
+
+bool setting_typed_otherwise(Call *call, int argc, char **argv, int i, char why[512])
+{
+    const char *word = argv[i], *file = NULL, *value = NULL;
+    char name[128], typed[128];
+    for (int k = 0; k < argc && !file; k++)
+        file = is_file(argv[k]) ? argv[k] : NULL;
+    bool vary = !strcmp(word, "--vary"), set = vary || !strcmp(word, "--set"), dashes = word[0] == '-' && !set;
+    if (!(call->verb->takes & TAKES_SET) || (set && ++i >= argc))
+        return false;
+    word = argv[i] + (dashes ? strspn(word, "-") : 0);
+    const char *equals = strchr(word, '=');
+    size_t n = equals ? (size_t)(equals - word) : strlen(word);
+    while (equals && n && word[n - 1] == ' ')
+        n--;
+    if (n >= sizeof name || !is_path(word, n) || (set && equals && equals[1]) || (!dashes && !set && (!equals || access(word, F_OK) == 0)))
+        return false;
+    value = equals && equals[1] ? equals + 1 + strspn(equals + 1, " ") : value_behind(argc, argv, i);
+    snprintf(name, sizeof name, "%.*s", (int)n, word);
+    if (!value || !*value || (!dashes && !set && !file))
+        return false;
+    if (set)
+        snprintf(typed, sizeof typed, "`%s %.60s` lacks %s", vary ? "--vary" : "--set", word, equals ? "a value" : "`=` and a value");
+    else
+        snprintf(typed, sizeof typed, dashes ? "`vwn %s` has no flag `%.60s`" : "`vwn %s` has no use for `%.60s`", call->verb->name,
+                 dashes ? argv[i] : word);
+    return say(call, file, name, value, typed, vary, why);
+}
