@@ -517,6 +517,9 @@ static void cost_body(Buf *b, ReportCall *c)
     report_cost(b, u, &memory, u->train ? &time : NULL, how->json);
 }
 
+/* AST is the first; RESOLVED, which is no stage of a graph, stands before it. */
+static Stage stage_of(vwn_report what) { return (Stage)(what - VWN_REPORT_AST); }
+
 static Status report_body(void *user)
 {
     ReportCall *c = user;
@@ -547,8 +550,9 @@ static Status report_body(void *user)
     case VWN_REPORT_C:
     case VWN_REPORT_CUDA:
     case VWN_REPORT_PLAN:
-        report_stage(&b, u, (Stage)(c->what - VWN_REPORT_AST), c->how->program,
-                     c->how->batch_seqs);
+    case VWN_REPORT_PASSES:
+    case VWN_REPORT_PASS:
+        report_stage(&b, u, stage_of(c->what), &(StageOptions){c->how->program, c->how->pass, c->how->gpu, c->how->batch_seqs});
         break;
     }
     put(c->out, &b);
@@ -645,7 +649,7 @@ static Status kernels_body(FileCall *c, uint32_t source)
     if (!kernels)
         return ST_INPUT;
     Buf b = buf_new(ctx->scratch);
-    report_kernels_stage(&b, ctx, kernels, (Stage)(c->what - VWN_REPORT_AST));
+    report_kernels_stage(&b, ctx, kernels, stage_of(c->what));
     put(c->out, &b);
     return ST_OK;
 }
@@ -666,7 +670,7 @@ static Status graph_body(void *user)
     if (c->what >= VWN_REPORT_GRADIENT)
         g = report_add_gradient(g);
     Buf b = buf_new(ctx->scratch);
-    report_graph_stage(&b, ctx, g, (Stage)(c->what - VWN_REPORT_AST),
+    report_graph_stage(&b, ctx, g, stage_of(c->what), &(StageOptions){.pass = c->how->pass, .gpu = c->how->gpu},
                        c->how->batch_seqs > 0 ? c->how->batch_seqs : 1,
                        c->how->positions > 0 ? c->how->positions : 1);
     put(c->out, &b);
@@ -756,6 +760,21 @@ vwn_status vwn_doc(vwn_context *context, const char *name, const vwn_writer *out
 {
     TextCall c = {.context = context, .name = name, .out = out};
     return api_run(context, doc_body, &c);
+}
+
+static Status passes_body(void *user)
+{
+    TextCall *c = user;
+    Buf b = buf_new(c->context->ctx->scratch);
+    report_passes(&b);
+    put(c->out, &b);
+    return ST_OK;
+}
+
+vwn_status vwn_passes(vwn_context *context, const char *name, const vwn_writer *out)
+{
+    TextCall c = {.context = context, .name = name, .out = out};
+    return api_run(context, passes_body, &c);
 }
 
 /* "key: value" lines as one JSON object. */

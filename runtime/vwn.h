@@ -105,12 +105,16 @@ typedef enum vwn_report {
     VWN_REPORT_GRAPH,    /* the model, or with `program` a layer "3" or a module, as DOT; JSON with `json` */
     VWN_REPORT_ORIGINS,  /* where each let's value comes from */
     VWN_REPORT_AST, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT, VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,
-    VWN_REPORT_KERNEL, VWN_REPORT_THREADS, VWN_REPORT_C, VWN_REPORT_CUDA, VWN_REPORT_PLAN /* `vwn ir --stage` */
+    VWN_REPORT_KERNEL, VWN_REPORT_THREADS, VWN_REPORT_C, VWN_REPORT_CUDA, VWN_REPORT_PLAN, /* `vwn ir --stage` */
+    VWN_REPORT_PASSES,   /* the passes of the compiler in their order, and what each did */
+    VWN_REPORT_PASS      /* what `pass` has made */
 } vwn_report;
 typedef struct vwn_report_options {
     bool json;
     int64_t batch_seqs; /* cost and plans: 0 = the file's micro batch */
     int64_t positions;  /* plans of vwn_graph_report: 0 = 1 */
+    const char *pass;   /* ir: of VWN_REPORT_PASS: a name that vwn_passes lists */
+    bool gpu;           /* ir: FUSE, KERNEL, PLAN, PASSES and PASS are of a GPU's plan, not of the CPU's */
     const char *program; /* ir: "train", "update", "eval", "predict"; growth: the step's name; graph: the layer */
 } vwn_report_options;
 vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how,
@@ -129,6 +133,8 @@ vwn_status vwn_format_file(vwn_context *ctx, const vwn_file_options *file, const
 /* NULL: the list of codes. */
 vwn_status vwn_explain(vwn_context *ctx, const char *code, const vwn_writer *out);
 vwn_status vwn_doc(vwn_context *ctx, const char *name, const vwn_writer *out); /* NULL: index */
+/* The passes of the compiler, a line each: name, sentence. `name` is NULL. */
+vwn_status vwn_passes(vwn_context *ctx, const char *name, const vwn_writer *out);
 /* `measure`: also what the machine does a second of all that plans are made of, in about a second; it is
  * kept in the cache folder, and VWN_REPORT_COST says from then on how long a step should take. */
 vwn_status vwn_doctor(vwn_context *ctx, bool json, bool measure, const vwn_writer *out);

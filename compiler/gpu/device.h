@@ -34,6 +34,8 @@ Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v);
 void kernel_pair_products(Kernel *k); /* pair_products.c: KProduct.beside */
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 
+void kernel_find_turned(Kernel *k); /* swizzle.c: KArray.turned, KBuffer.turned */
+
 /* nests.c */
 enum { PRODUCT_THREADS = 256, SUMS_MOST = 32 }; /* of a row with products; that a thread has of a row without */
 void kernel_turn_nests(Kernel *k); /* loops of a row as its threads like them */
@@ -48,6 +50,8 @@ bool kernel_puts_along(const Kernel *k, size_t loop); /* does it put an element 
 /* registers.c: in how many rounds of a loop a thread that takes `width` elements loads 64 bytes; 1 of long ones and of those that compute for
  * longer than they wait for memory. */
 int64_t kernel_rounds_in_flight(const Kernel *k, size_t loop, uint8_t width);
+
+void kernel_count_registers(Kernel *k, KIndex most); /* of a mapped kernel: what KMapping says of them; its indices are as narrow as that */
 
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
@@ -68,6 +72,9 @@ size_t kernel_row_things(const Kernel *k);
 bool kernel_row_touches(const Kernel *k, size_t i, const Kernel *mapped, const bool *own, uint8_t *how);
 bool kernel_in_one_place(const Kernel *k, size_t x, size_t y); /* are these buffers tiles that lie in one? */
 bool kernel_row_meets(const Kernel *k, const uint8_t *a, const uint8_t *b); /* does one touch what the other does, and one of them writes? */
+
+/* kernel_races.c: the accesses that a barrier orders, as a comment: what would race without it. */
+void kernel_put_reasons(Buf *out, const Kernel *k, size_t barrier);
 
 /* structure.c: kernels with equal names differ in sizes alone: with one thread mapping they print one text. Of a
  * scheduled kernel without products. */

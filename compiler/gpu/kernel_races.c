@@ -23,6 +23,7 @@ typedef struct Touch {
     bool write;
     uint32_t result; /* the number of the buffer whose elements are written here, each once; 0: none */
     Ix at;           /* of tensors; arrays are touched at the place of their loops */
+    size_t stmt;     /* the statement */
 } Touch;
 
 typedef struct Touched {
@@ -30,6 +31,12 @@ typedef struct Touched {
     bool of_row;   /* another row's are other elements */
     bool sums;     /* over rows: the partial sum of a partition, which every row adds to */
 } Touched;
+
+/* Two statements of which the second waits for the first. */
+typedef struct Ordered {
+    const Touched *what;
+    size_t first, second;
+} Ordered;
 
 typedef struct Races {
     const Kernel *k;
@@ -39,6 +46,8 @@ typedef struct Races {
     uint8_t width, first;
     size_t *end; /* of the loop that begins at a statement */
     size_t fault;
+    size_t without; /* this barrier: what it orders is collected, and is no fault. SIZE_MAX: none */
+    VEC(Ordered) ordered;
 } Races;
 
 static bool same_thread(const Touch *a, const Touch *b)
@@ -58,10 +67,14 @@ static bool same_touch(const Touch *a, const Touch *b)
 static void touch(Races *r, size_t i, Touched *what, Touch t)
 {
     bool known = false;
+    t.stmt = i;
     for (size_t k = 0; k < what->by.n; k++) {
         const Touch *before = &what->by.v[k];
         bool others = before->result && before->result == t.result; /* elements of it */
-        if ((before->write || t.write) && !others && !same_thread(before, &t) && r->fault == SIZE_MAX)
+        bool waits = (before->write || t.write) && !others && !same_thread(before, &t);
+        if (waits && r->without != SIZE_MAX)
+            vec_push(r->k->arena, &r->ordered, ((Ordered){what, before->stmt, i}));
+        else if (waits && r->fault == SIZE_MAX)
             r->fault = i;
         known = known || same_touch(before, &t);
     }
@@ -238,7 +251,10 @@ static void walk(Races *r, size_t from, size_t to)
             walk_loop(r, i, s);
             i = r->end[i];
             break;
-        case KS_BARRIER: forget(r, false); break;
+        case KS_BARRIER:
+            if (i != r->without)
+                forget(r, false);
+            break;
         case KS_ARRAY_FILL: case KS_ARRAY_PUT: case KS_ARRAY_ADD: case KS_ARRAY_GET: touch_array(r, i, s); break;
         case KS_LET:
             if (kx(k, s->ex)->kind == KX_LOAD)
@@ -264,12 +280,9 @@ static void find_ends(Races *r)
             r->end[open.v[--open.n]] = i;
 }
 
-size_t kernel_race(const Kernel *k)
+static Races races_of(const Kernel *k)
 {
-    if (!k->mapping.row_threads || k->mapping.by_row) /* one thread has all of a row */
-        return SIZE_MAX;
-    ArenaMark mark = arena_mark(k->arena);
-    Races r = {.k = k, .fault = SIZE_MAX};
+    Races r = {.k = k, .fault = SIZE_MAX, .without = SIZE_MAX};
     r.array = NEW_ARRAY(k->arena, Touched, k->array.n + 1);
     r.buffer = NEW_ARRAY(k->arena, Touched, k->buffer.n + 1);
     r.slot = NEW_ARRAY(k->arena, Touched, k->mapping.slots + 1);
@@ -281,7 +294,75 @@ size_t kernel_race(const Kernel *k)
     for (size_t i = 0; i < k->buffer.n; i++)
         r.buffer[i].of_row = !k->buffer.v[i].tile && !r.buffer[i].sums;
     find_ends(&r);
+    return r;
+}
+
+/* Does one thread have all of a row? */
+static bool is_alone(const Kernel *k) { return !k->mapping.row_threads || k->mapping.by_row; }
+
+size_t kernel_race(const Kernel *k)
+{
+    if (is_alone(k))
+        return SIZE_MAX;
+    ArenaMark mark = arena_mark(k->arena);
+    Races r = races_of(k);
     walk(&r, 0, k->stmt.n);
     arena_reset(k->arena, mark);
     return r.fault;
+}
+
+/* ---- what a barrier is for ---- */
+
+/* "put", "load": the first word of a statement. A partition fills its sums when it begins, and stores them when it ends. */
+static const char *word_of(const Kernel *k, size_t i, char word[16])
+{
+    const KStmt *s = &k->stmt.v[i];
+    const char *text = s->kind == KS_LET ? "load" : s->kind == KS_PART ? "fill" : s->kind == KS_END ? "store" : kstmt_info[s->kind].text;
+    size_t n = strcspn(text, " ");
+    n = n < 15 ? n : 15;
+    memcpy(word, text, n);
+    word[n] = 0;
+    return word;
+}
+
+static void put_name(Buf *out, const Races *r, const Touched *what)
+{
+    if (what >= r->array && what < r->array + r->k->array.n)
+        buf_printf(out, "t%zu", (size_t)(what - r->array));
+    else if (what >= r->buffer && what < r->buffer + r->k->buffer.n)
+        buf_printf(out, "b%zu", (size_t)(what - r->buffer));
+    else
+        buf_puts(out, what == &r->shares ? "shares of products" : "totals of warps");
+}
+
+/* What one pair says; the same is said once. */
+static const char *text_of(const Races *r, const Ordered *o)
+{
+    Buf out = buf_new(r->k->arena);
+    char first[16], second[16];
+    put_name(&out, r, o->what);
+    buf_printf(&out, ": %s, then %s", word_of(r->k, o->first, first), word_of(r->k, o->second, second));
+    return out.s;
+}
+
+void kernel_put_reasons(Buf *out, const Kernel *k, size_t barrier)
+{
+    VEC(const char *) said = {0};
+    if (is_alone(k))
+        return;
+    Races r = races_of(k);
+    r.without = barrier;
+    walk(&r, 0, k->stmt.n);
+    for (size_t i = 0; i < r.ordered.n; i++) {
+        const char *text = text_of(&r, &r.ordered.v[i]);
+        size_t known = 0;
+        while (known < said.n && strcmp(said.v[known], text) != 0)
+            known++;
+        if (known < said.n)
+            continue;
+        buf_printf(out, "%s%s", said.n ? "; " : "  # orders ", text);
+        vec_push(k->arena, &said, text);
+    }
+    if (!said.n)
+        buf_puts(out, "  # orders nothing that the proof of races knows");
 }

@@ -459,7 +459,6 @@ static uint8_t written_out(const Kernel *k, size_t loop, uint8_t width)
 
 /* ---- what sizes decide ---- */
 
-static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how);
 
 /* Of sums in registers. */
 static uint8_t all_rounds(const Kernel *k, size_t loop) { return (uint8_t)(ix_info(k->ix, k->stmt.v[loop].var)->hi + 1); }
@@ -481,8 +480,8 @@ static void find_times(KMappingChoice *s, const Kernel *k)
     }
 }
 
-/* Of a kernel whose tiles have places. Accesses are as wide as there are registers for. */
-static void share_by_size(KMappingChoice *s, const Kernel *k)
+/* Accesses are as wide as there are registers for. */
+void kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial)
 {
     enum { VALUES_MOST = 1024, LIVE_MAX = 160, CROWDED = 192 /* lower_kernel.c would write less out */, AHEAD_MAX = 192 };
     uint32_t of_pieces = UINT32_MAX;
@@ -497,7 +496,7 @@ static void share_by_size(KMappingChoice *s, const Kernel *k)
         find_times(s, k);
         if (values == VALUES_LEAST)
             return;
-        map_tiled(&mapped, k, s);
+        trial->run(trial->user, &mapped, k, s);
         bool crowded = mapped.mapping.pressure > CROWDED || (s->pieces && mapped.mapping.in_flight > AHEAD_MAX);
         if (mapped.mapping.pressure <= LIVE_MAX && !crowded)
             return;
@@ -514,15 +513,6 @@ static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
     return kernel_widest(k);
 }
 
-void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
-{
-    Kernel mapped, turned = *k;
-    kernel_turn_nests(&turned);
-    share_by_size(s, &turned);
-    kernel_map_threads(&mapped, k, s);
-    s->index = mapped.mapping.index;
-}
-
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
     return a->row_threads == b->row_threads && a->units == b->units && a->lanes == b->lanes && a->pieces == b->pieces && a->index == b->index &&
@@ -530,10 +520,8 @@ bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
            !memcmp(a->width, b->width, a->n) && !memcmp(a->piece, b->piece, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
 
-void kernel_narrow_mapping(KMappingChoice *s, const Kernel *of, KIndex index)
+void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 {
-    Kernel turned = *of, *k = &turned;
-    kernel_turn_nests(k);
     KMappingChoice most = {.share = s->share, .pieces = s->pieces, .held = s->held};
     find_widths(&most, k, 0, UINT32_MAX, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
@@ -908,28 +896,6 @@ static void find_sums(Kernel *to, const Kernel *k, const KMappingChoice *how)
                 array[k->stmt.v[j].array].sums = true;
 }
 
-/* Arrays, and partial sums in shared memory, of which threads take eight numbers whenever they touch them: 32 threads that take four
- * each, eight apart, would wait for each other. */
-static void find_turned(Kernel *k)
-{
-    IVar along = 0, *of = NEW_ARRAY(k->arena, IVar, k->array.n + k->buffer.n + 1);
-    bool *no = NEW_ARRAY(k->arena, bool, k->array.n + k->buffer.n + 1);
-    for (size_t i = 0; i < k->stmt.n; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        if (s->kind == KS_LOOP || s->kind == KS_END)
-            along = s->kind == KS_LOOP && s->piece && s->width == 8 ? s->var : 0;
-        if (!kernel_of_array(s) && s->kind != KS_SINK)
-            continue;
-        size_t x = kernel_of_array(s) ? (size_t)s->array : k->array.n + k->root.v[s->root].buffer;
-        no[x] = no[x] || !along || s->kind == KS_ARRAY_FILL || (of[x] && of[x] != along);
-        of[x] = along;
-    }
-    for (size_t i = 0; i < k->array.n; i++)
-        k->array.v[i].turned = !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL ? of[i] : 0;
-    for (size_t b = 0; b < k->buffer.n; b++)
-        k->buffer.v[b].turned = k->buffer.v[b].held && !no[k->array.n + b] ? of[k->array.n + b] : 0;
-}
-
 /* Which partial sums lie in shared memory. */
 static void hold_sums(Kernel *to, const Kernel *from, const KMappingChoice *how)
 {
@@ -941,7 +907,7 @@ static void hold_sums(Kernel *to, const Kernel *from, const KMappingChoice *how)
     to->buffer.v = buffer;
 }
 
-static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
+void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how)
 {
     *to = *from;
     to->stmt.v = NULL;
@@ -964,26 +930,4 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     else
         share_statements(&s);
     place_slots(&s);
-    kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
-    find_turned(to);
-    to->mapping.index = kernel_index(to);
-    to->mapping.index = to->mapping.index < how->index ? to->mapping.index : how->index;
-    to->mapping.pressure = kernel_register_pressure(to);
-    to->mapping.in_flight = kernel_loads_in_flight(to);
-    kernel_choose_grid(to);
-    kernel_hold(to);
-    kernel_pair_products(to);
-}
-
-void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how)
-{
-    Kernel tiled;
-    KMappingChoice own;
-    kernel_place_tiles(&tiled, from);
-    kernel_turn_nests(&tiled);
-    if (!how) {
-        share_by_size(&own, &tiled);
-        how = &own;
-    }
-    map_tiled(to, &tiled, how);
 }

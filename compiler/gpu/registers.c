@@ -197,3 +197,11 @@ int64_t kernel_rounds_in_flight(const Kernel *k, size_t loop, uint8_t width)
     int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
     return times < most ? times : most;
 }
+
+void kernel_count_registers(Kernel *k, KIndex most)
+{
+    KIndex index = kernel_index(k);
+    k->mapping.index = index < most ? index : most;
+    k->mapping.pressure = kernel_register_pressure(k);
+    k->mapping.in_flight = kernel_loads_in_flight(k);
+}

@@ -61,6 +61,7 @@ typedef struct PlanOptions {
     int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: Target.shared */
     struct PlanLayout *layout; /* of a device: rounded weights stay from run to run, and weights and gradients lie as batches of
                                   products want them; NULL: each run rounds them, and those lie anywhere */
+    struct PassWatch *watch; /* plan/pipeline.h: somebody who looks at the passes; or NULL */
     struct KernelCache *kernel_cache; /* kernel_cache.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;
 static inline const Target *plan_target(const PlanOptions *how)

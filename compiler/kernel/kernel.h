@@ -250,6 +250,7 @@ typedef struct Kernel {
     VEC(Ex) acc;
     uint32_t *slot;
     size_t slots;
+    const char *shown; /* the dump of the pass that somebody looks at (plan/pipeline.h), or NULL */
 } Kernel;
 
 void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim rows);
@@ -274,7 +275,8 @@ uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elem
 uint32_t kernel_tile(Kernel *k, Val value, int64_t elements); /* a new one */
 
 /* ---- statements ---- */
-void kernel_order_sums(Kernel *k); /* sums.c; of a device, before it is scheduled */
+void kernel_share_reciprocals(Kernel *k); /* schedule.c; of a device, before it is scheduled, */
+void kernel_order_sums(Kernel *k);        /* sums.c; and this, too */
 void kernel_schedule(Kernel *k); /* schedule.c */
 /* What is wrong with a scheduled kernel, or NULL; *at: the statement, or SIZE_MAX. Order, types,
  * loops, bounds at the kernel's B and T, stores (kernel_verify.c). */
@@ -303,10 +305,17 @@ typedef struct KMappingChoice {
     uint8_t *times; /* and how often it is written out */
     uint8_t *share; /* of nests: KShare */
 } KMappingChoice;
-void kernel_choose_mapping(KMappingChoice *s, const Kernel *k);             /* what suits its own sizes */
+/* Somebody who makes a kernel for threads of `from`, to look at; the passes of plan/pipeline.c. */
+typedef struct KTrial {
+    void (*run)(void *user, Kernel *to, const Kernel *from, const KMappingChoice *how);
+    void *user;
+} KTrial;
+/* Of kernels whose tiles and nests are in order. What suits its own sizes; */
+void kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial);
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
-/* `to` is the scheduled kernel `from` for the threads of a device. how: NULL: what suits it */
+/* `to` is such a kernel `from` for the threads of a device: its statements, totals and barriers. What is decided of it
+ * besides are passes of their own (plan/passes.def); pipeline_map() runs all of them. */
 void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how);
 /* The first statement of a mapped kernel that is a race: a thread touches what another may still be at, or waits for
  * others that may never come there. SIZE_MAX: none (kernel_races.c). */

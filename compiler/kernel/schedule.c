@@ -775,7 +775,7 @@ static int *loop_order(Sched *s)
 
 /* Of a device, where a division takes ten times as long as a product: what divides several numbers is divided by once; so is
  * a number that no row changes, and one whose reciprocal is there. */
-static void share_reciprocals(Kernel *k)
+void kernel_share_reciprocals(Kernel *k)
 {
     enum { SEVERAL = 3 };
     Ex n = (Ex)k->ex.n;
@@ -806,10 +806,6 @@ static bool is_once(const Sched *s)
 
 void kernel_schedule(Kernel *k)
 {
-    if (k->target->threads) {
-        share_reciprocals(k);
-        kernel_order_sums(k);
-    }
     Sched s = {.k = k, .now = -1};
     s.seen = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have = NEW_ARRAY(k->arena, bool, k->ex.n);
@@ -852,5 +848,4 @@ void kernel_schedule(Kernel *k)
     close_scope(&s);
     if (k->part)
         close_scope(&s);
-    kernel_find_vectors(k);
 }

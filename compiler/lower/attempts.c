@@ -1,6 +1,6 @@
 /* attempts.c - a group as a kernel: built, and built again until it is one that a compiler should be given.
  *
- * In:  a group of Fusion.     Out: a scheduled, verified Kernel, or that the group is to be made smaller.
+ * In:  a group of Fusion.     Out: a scheduled Kernel, or that the group is to be made smaller.
  * The one idea: whether loops are to be split, and how much may be written out, is only known of a kernel that is there. So kernels are built,
  * looked at, and built anew with less; the best one is kept.
  */
@@ -60,7 +60,7 @@ static void build_shared(Lower *l, Dim rows, ArenaMark mark)
     for (uint32_t before = ~l->arguments; before != l->arguments;) {
         before = l->arguments;
         arena_reset(l->arena, mark);
-        lower_build(l, rows);
+        l->passes->build(l->passes->user, l, rows);
     }
 }
 
@@ -72,7 +72,7 @@ static bool search_splits(Lower *l, Dim rows)
     Lower shared = *l;
     ArenaMark mark = arena_mark(l->arena);
     l->searching = true;
-    lower_build(l, rows);
+    l->passes->build(l->passes->user, l, rows);
     bool found = lower_find_splits(l, &row_work);
     arena_reset(l->arena, mark);
     if (!found)
@@ -134,12 +134,12 @@ static bool is_table(const Fusion *f, uint32_t group)
     return places;
 }
 
-static Lower lower_start(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same)
+static Lower lower_start(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes)
 {
     const uint32_t small = ((uint32_t)2 << LITERAL_MAX) - 4; /* 2 and more */
     bool table = is_table(f, group);
-    return (Lower){.f = f, .g = f->g, .group = group, .same = same, .arena = arena, .splits = splits, .table = table,
-                   .arguments = table ? small : 0};
+    return (Lower){.f = f, .g = f->g, .group = group, .same = same, .passes = passes, .arena = arena, .splits = splits,
+                   .table = table, .arguments = table ? small : 0};
 }
 
 /* what a dump calls them */
@@ -159,7 +159,7 @@ static void schedule(Lower *l)
     name_arguments(l);
     l->k->shared = l->f->shared;
     l->k->tensor = l->f->target->threads && l->f->in_16bit;
-    kernel_schedule(l->k);
+    l->passes->schedule(l->passes->user, l->k);
 }
 
 /* How many times the values that there are registers for does a thread of a device hold? `time`: its operations of one row, as many
@@ -170,7 +170,7 @@ static double crowding(const Lower *l, double *time)
     Kernel mapped;
     if (!l->f->target->threads)
         return *time = 0;
-    kernel_map_threads(&mapped, l->k, NULL);
+    l->passes->map(l->passes->user, &mapped, l->k);
     double times = (double)mapped.mapping.pressure / (mapped.mapping.by_row ? ALONE_MAX : LIVE_MAX);
     *time = kernel_thread_operations(&mapped) * (times > 1 ? times : 1);
     return times;
@@ -220,15 +220,16 @@ static bool is_apart(const Lower *l)
 static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 {
     bool found = l->k && !l->k->ix->overfull && l->k->ex.n <= EXPRESSIONS_MAX && l->k->stmt.n <= STATEMENTS_MAX;
-    return fuse_may_split(f, group) && !(found && !lower_is_clumsy(l->k, f, group));
+    return fuse_may_split(f, group) && !(found && !lower_is_clumsy(l->k, f, group, l->passes));
 }
 
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
  * no longer, and a thread that has room for all values takes no longer than it did without: where sums of a few elements hang on each
  * other a matrix that is half written out, or a loop in which each sum runs again, is many times as long as what it was to relieve. */
-static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same)
+static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes,
+                             size_t *attempts)
 {
-    Lower start = lower_start(arena, splits, f, group, same), kept = {0};
+    Lower start = lower_start(arena, splits, f, group, same, passes), kept = {0};
     bool scheduled = false; /* `kept` is */
     double longest = 0;     /* which may take so long, if it is only crowded; 0: any time */
     bool may_split = fuse_may_split(f, group);
@@ -239,6 +240,7 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
         last = f->target->threads ? start.budget == 1 : start.budget / 6 == 0;
         ArenaMark mark = arena_mark(arena);
         Lower l = start;
+        ++*attempts;
         l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : last && !may_split ? 0 : BUILT_LIMIT;
         l.most = l.most < BUILT_LIMIT ? l.most : BUILT_LIMIT;
         build_all(&l, f->group.v[group].rows);
@@ -272,32 +274,35 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
     return kept;
 }
 
+size_t lower_expressions(const Lower *l) { return l->k->ex.n; }
+
 static int64_t launch_rows(const Kernel *k)
 {
     return k->part ? k->partitions : ix_dim_at(k->ix, k->rows);
 }
 
-void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes)
 {
+    size_t attempts = 0;
     Arena *splits = arena_new(f->ctx);
-    Lower l = lower_scheduled(arena, splits, f, group, same);
+    Lower l = lower_scheduled(arena, splits, f, group, same, passes, &attempts);
     arena_free(splits);
-    *out = (Lowered){.is_long = is_split(f, group, &l)};
+    *out = (Lowered){.is_long = is_split(f, group, &l), .attempts = attempts};
     if (out->is_long)
         return;
     out->rows = launch_rows(l.k);
     for (size_t i = 0; i < l.sink.n; i++)
         vec_push(arena, &out->sink, l.sink.v[i]);
     out->kernel = l.k;
-    kernel_verify(l.k);
     out->work = kernel_work(l.k);
 }
 
-void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes)
 {
+    size_t attempts = 0;
     ArenaMark mark = arena_mark(arena);
     Arena *splits = arena_new(f->ctx);
-    Lower l = lower_scheduled(arena, splits, f, group, same);
+    Lower l = lower_scheduled(arena, splits, f, group, same, passes, &attempts);
     arena_free(splits);
     *out = (Counted){.is_long = is_split(f, group, &l)};
     if (!out->is_long)
@@ -307,7 +312,7 @@ void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, co
 
 bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows)
 {
-    Lower l = lower_start(arena, arena, f, group, NULL);
+    Lower l = lower_start(arena, arena, f, group, NULL, NULL);
     bool row_work;
     l.searching = true;
     l.budget = UNROLL_MAX;

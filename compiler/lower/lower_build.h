@@ -52,6 +52,7 @@ typedef struct Lower {
     const Graph *g;
     uint32_t group;
     const Val *same;
+    const LowerPasses *passes;
     Kernel *k;
     Arena *arena;
     Arena *splits; /* of sites, which outlive the kernels that are built to find them */
@@ -93,8 +94,6 @@ Dim lower_size_of(const Lower *l, Val v);
 Ex lower_concat_at(Lower *l, const Node *n, const Ix *c, Ex guard);
 Ex lower_moved_at(Lower *l, Val v, const Ix *c, Ex guard); /* pad and shift */
 
-/* The kernel of l's group over so many rows, as its splits and its budget say; not scheduled. */
-void lower_build(Lower *l, Dim rows);
 /* Is it more than `most` expressions, or of more loops than there can be? Then it was not built to its end. */
 bool lower_is_beyond(const Lower *l);
 /* split_loops.c: notes the splits that the kernel's loops want, and whether there are new ones; *row_work:

@@ -24,11 +24,12 @@ typedef struct Sink {
 } Sink;
 
 typedef struct Lowered {
-    const Kernel *kernel;
+    Kernel *kernel;
     VEC(Sink) sink;
     int64_t rows;  /* of the launch */
     PlanWork work; /* of the launch */
     bool is_long;  /* more than a compiler should be given; of a group that may split there is no kernel then */
+    size_t attempts; /* that were made */
 } Lowered;
 
 /* What a launch of it computes, without the kernel. */
@@ -39,16 +40,28 @@ typedef struct Counted {
     PlanWork work;
 } Counted;
 
+/* Somebody who runs the passes of an attempt: plan/pipeline.c. */
+struct Lower;
+typedef struct LowerPasses {
+    void *user;
+    void (*build)(void *user, struct Lower *l, Dim rows); /* expressions and results, */
+    void (*schedule)(void *user, Kernel *k);              /* statements, */
+    void (*map)(void *user, Kernel *to, const Kernel *from); /* and the kernel for a device's threads, to look at */
+} LowerPasses;
+/* The kernel of l's group over so many rows, as its splits and its budget say; not scheduled. */
+void lower_build(struct Lower *l, Dim rows);
+size_t lower_expressions(const struct Lower *l); /* of that kernel */
+
 /* same[v]: the value whose memory v's is (an external tensor it is stored into), else v. */
-void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same);
+void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes);
 /* The same group, counted alone: for who does not want its kernel. Nothing of it stays in `arena`. */
-void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same);
+void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes);
 /* Is a launch's row a partition? */
 static inline bool lower_by_part(const Kernel *k) { return k->part && !k->flat; }
 /* What the statements of a scheduled kernel compute over all rows (work.c). */
 PlanWork kernel_work(const Kernel *k);
 /* Does a scheduled kernel compute most of its group's values over and over, or keep the threads of a row waiting for one of them? */
-bool lower_is_clumsy(const Kernel *k, const Fusion *f, uint32_t group);
+bool lower_is_clumsy(const Kernel *k, const Fusion *f, uint32_t group, const LowerPasses *passes);
 /* What a thread of a device does of one row, as if one by one. */
 double kernel_thread_operations(const Kernel *mapped);
 /* Of a sum over so many rows, on a processor. */

@@ -410,6 +410,7 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     graph_reserve(r.to, n + n / 4);
     d->copied = NEW_ARRAY(arena, bool, q.cap);
     d->made = r.map;
+    d->values = n;
     for (Val v = 1; v < n; v++)
         wanted[v] = !q.layout || concat_wants(q.layout, v);
     rewrite_nodes(&r, wanted, decomposed_and_marked, &q);

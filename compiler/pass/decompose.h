@@ -14,6 +14,7 @@ typedef struct Decomposed {
     const bool *to_library; /* given, by value: products of a row that stay the library's; or NULL */
     bool *copied;      /* by value of the new graph: must be transposed, or put together, once and kept */
     Val *made;         /* by value: what it has become */
+    size_t values;     /* of the graph before */
 } Decomposed;
 
 bool product_is_library(const Graph *g, Val v, const PlanOptions *how); /* a MATMUL that stays */

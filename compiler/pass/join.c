@@ -442,7 +442,7 @@ bool product_is_joined(const Graph *g, Val v, const PlanOptions *how)
            product_is_kernels(g, v, columns_of(g, n->in[1]), how);
 }
 
-Graph *graph_join(Graph *g, Arena *arena, const PlanOptions *how)
+const Graph *graph_join(const Graph *g, Arena *arena, const PlanOptions *how)
 {
     if (!plan_has_tensor_cores(how) || how->no_fusion)
         return g;

@@ -9,6 +9,6 @@
 
 /* Is v x [W1 | W2], of a row by a kernel? */
 bool product_is_joined(const Graph *g, Val v, const PlanOptions *how);
-Graph *graph_join(Graph *g, Arena *arena, const PlanOptions *how);
+const Graph *graph_join(const Graph *g, Arena *arena, const PlanOptions *how);
 
 #endif

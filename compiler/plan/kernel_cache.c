@@ -10,6 +10,7 @@
  * than another text costs.
  */
 #include "kernel_cache.h"
+#include "pipeline.h"
 #include "compiler/gpu/device.h"
 
 /* A thread mapping that suits some of a class, and the bytes that these move. */
@@ -19,7 +20,7 @@ typedef struct VariantMapping {
 } VariantMapping;
 
 typedef struct Member {
-    const Kernel *kernel;
+    const Kernel *kernel; /* with its nests in order */
     KIndex index;  /* that suits it */
     Printed own;   /* as printed by itself, with the mapping of the class */
 } Member;
@@ -28,7 +29,7 @@ typedef struct VariantClass {
     const char *about; /* of the first */
     VEC(VariantMapping) mapping;
     VEC(Member) member;
-    bool settled;
+    size_t settled; /* so many of them have `how` */
     KMappingChoice how;
     EmitSizes sizes; /* two uses are one argument where they are in all members */
 } VariantClass;
@@ -44,6 +45,7 @@ typedef struct CacheEntry {
     bool is_long; /* and has no kernel, while it may be split */
     CachedKernel made;     /* when lowered */
     Counted count; /* when counted */
+    const Kernel *arranged; /* of a device: with its tiles and nests in order, when that was asked for */
     VariantClass *class; /* of a device's kernel that was met; else NULL */
     KMappingChoice own;
 } CacheEntry;
@@ -52,6 +54,7 @@ struct KernelCache {
     Ctx *ctx;
     Arena *arena; /* lives as long as what is known */
     Arena *tmp;   /* of the last question */
+    PassWatch *watch; /* or NULL */
     VEC(CacheEntry) known;
     Map class; /* by kernel_structure() */
 };
@@ -79,6 +82,10 @@ void kernel_cache_free(KernelCache *a)
     arena_free(a->tmp);
     arena_free(a->arena);
 }
+
+void kernel_cache_watch(KernelCache *a, PassWatch *watch) { a->watch = watch; }
+
+size_t kernel_cache_classes(const KernelCache *a) { return a->class.n; }
 
 /* ---- the walk ---- */
 
@@ -238,13 +245,13 @@ static bool one_argument(const VariantClass *class, size_t use, size_t other)
 
 /* Sizes that are equal in one layer only, such as those of a state that has not become narrower, are two
  * arguments in all. */
-static void find_sizes(KernelCache *a, VariantClass *class, const Dialect *d)
+size_t kernel_cache_find_sizes(KernelCache *a, VariantClass *class, const Dialect *d)
 {
     size_t n = 0;
     for (size_t i = 0; i < class->member.n; i++) {
         Member *m = &class->member.v[i];
         Kernel mapped;
-        kernel_map_threads(&mapped, m->kernel, &class->how);
+        pipeline_threads(&mapped, m->kernel, &class->how, a->watch, true);
         emit_kernel(&m->own, &mapped, d, "");
         n = m->own.use.n;
         if (n != class->member.v[0].own.use.n)
@@ -259,6 +266,31 @@ static void find_sizes(KernelCache *a, VariantClass *class, const Dialect *d)
             vec_push(a->arena, &first, use);
     }
     class->sizes = (EmitSizes){.n = n, .slot = slot};
+    return first.n;
+}
+
+/* The choice of those that move the most bytes, as far as the others allow it. Of a kernel that comes later: what it needs
+ * besides is a text of its own. */
+size_t kernel_cache_settle(KernelCache *a, VariantClass *class)
+{
+    size_t most = 0;
+    (void)a;
+    for (size_t i = 1; i < class->mapping.n; i++)
+        most = class->mapping.v[i].bytes > class->mapping.v[most].bytes ? i : most;
+    if (!class->settled)
+        class->how = class->mapping.v[most].how;
+    for (; class->settled < class->member.n; class->settled++)
+        kernel_narrow_mapping(&class->how, class->member.v[class->settled].kernel, class->member.v[class->settled].index);
+    return class->member.n;
+}
+
+static const Kernel *arranged(KernelCache *a, CacheEntry *k)
+{
+    if (k->arranged)
+        return k->arranged;
+    Kernel *to = NEW(a->arena, Kernel);
+    pipeline_arrange(to, k->made.low.kernel, a->watch);
+    return k->arranged = to;
 }
 
 /* Products of a row share as their tiles want it. */
@@ -267,30 +299,16 @@ static void join_family(KernelCache *a, CacheEntry *k, const Dialect *d, const c
     const Kernel *kernel = k->made.low.kernel;
     if (kernel->product.n)
         return;
-    kernel_choose_mapping(&k->own, kernel);
+    pipeline_choose(&k->own, arranged(a, k), a->watch);
     void **slot = map_at(&a->class, (uintptr_t)kernel_structure(kernel));
     if (!*slot) {
         *slot = NEW(a->arena, VariantClass);
         *(VariantClass *)*slot = (VariantClass){.about = about};
     }
     k->class = *slot;
-    vec_push(a->arena, &k->class->member, ((Member){.kernel = kernel, .index = k->own.index}));
-    if (k->class->settled) { /* in an earlier plan: what it needs besides is a text of its own */
-        kernel_narrow_mapping(&k->class->how, kernel, k->own.index);
-        find_sizes(a, k->class, d);
-    }
-}
-
-static void settle(KernelCache *a, VariantClass *class, const Dialect *d)
-{
-    size_t most = 0;
-    for (size_t i = 1; i < class->mapping.n; i++)
-        most = class->mapping.v[i].bytes > class->mapping.v[most].bytes ? i : most;
-    class->how = class->mapping.v[most].how;
-    for (size_t i = 0; i < class->member.n; i++)
-        kernel_narrow_mapping(&class->how, class->member.v[i].kernel, class->member.v[i].index);
-    find_sizes(a, class, d);
-    class->settled = true;
+    vec_push(a->arena, &k->class->member, ((Member){.kernel = k->arranged, .index = k->own.index}));
+    if (k->class->settled) /* in an earlier plan */
+        pipeline_class(a, k->class, kernel->target, d, a->watch);
 }
 
 /* ---- the whole ---- */
@@ -327,7 +345,7 @@ static void lower_known(KernelCache *a, CacheEntry *k, const GroupWalk *w)
     }
     k->met = met;
     k->site = site;
-    lower_group(&k->made.low, a->arena, f, w->group, w->same);
+    pipeline_lower(&k->made.low, a->arena, f, w->group, w->same, a->watch);
     k->is_long = k->made.low.is_long;
     k->lowered = !k->is_long;
     if (k->is_long)
@@ -372,7 +390,7 @@ Counted kernel_cache_count(KernelCache *a, const Fusion *f, uint32_t group, cons
     GroupWalk w;
     CacheEntry *k = know(a, &w, f, group, same);
     if (!k->counted)
-        lower_count(&k->count, a->tmp, f, group, same);
+        pipeline_count(&k->count, a->tmp, f, group, same, a->watch);
     k->counted = true;
     return k->count;
 }
@@ -396,8 +414,7 @@ static const Kernel *mapped_once(KernelCache *a, CacheEntry *k)
     if (k->made.mapped)
         return k->made.mapped;
     Kernel *mapped = NEW(a->arena, Kernel);
-    kernel_map_threads(mapped, k->made.low.kernel, k->class ? &k->class->how : NULL);
-    kernel_verify_mapping(mapped);
+    pipeline_threads(mapped, arranged(a, k), k->class ? &k->class->how : NULL, a->watch, false);
     return k->made.mapped = mapped;
 }
 
@@ -414,12 +431,12 @@ static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *a
     VariantClass *class = k->class;
     k->made.about = d->threads && class ? class->about : about;
     if (!d->threads) {
-        emit_kernel(&k->made.printed, k->made.low.kernel, d, k->made.about);
+        pipeline_print(&k->made.printed, k->made.low.kernel, d, k->made.about, NULL, a->watch);
         return;
     }
     if (class && !class->settled)
-        settle(a, class, d);
-    emit_kernel_of_sizes(&k->made.printed, mapped_once(a, k), d, k->made.about, class ? &class->sizes : NULL);
+        pipeline_class(a, class, k->made.low.kernel->target, d, a->watch);
+    pipeline_print(&k->made.printed, mapped_once(a, k), d, k->made.about, class ? &class->sizes : NULL, a->watch);
 }
 
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,

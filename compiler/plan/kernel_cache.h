@@ -23,6 +23,9 @@ typedef struct CachedKernel {
 /* It serves any number of fusions, of any graphs, at one B and T and in one dialect. */
 KernelCache *kernel_cache_new(Ctx *ctx, Arena *arena);
 void kernel_cache_free(KernelCache *a);
+struct PassWatch;
+void kernel_cache_watch(KernelCache *a, struct PassWatch *watch); /* who looks at what it makes from now on; or NULL */
+size_t kernel_cache_classes(const KernelCache *a); /* of a device's kernels that differ in sizes alone */
 /* The sentence above the text, of the group that it is printed for: others that it serves may have their members in another
  * order. */
 typedef const char *(*About)(const Fusion *f, const Group *gr, const Kernel *k, Arena *arena);
@@ -42,5 +45,10 @@ bool kernel_cache_is_long(KernelCache *a, const Fusion *f, uint32_t group, const
 
 /* What a launch of the group computes; the kernel is not kept, nor printed. Not for a device. */
 Counted kernel_cache_count(KernelCache *a, const Fusion *f, uint32_t group, const Val *same);
+
+/* The passes `variants` and `sizes` of a class (pipeline.c): how many kernels it has, and how many arguments for sizes. */
+struct VariantClass;
+size_t kernel_cache_settle(KernelCache *a, struct VariantClass *class);
+size_t kernel_cache_find_sizes(KernelCache *a, struct VariantClass *class, const Dialect *d);
 
 #endif

@@ -123,6 +123,20 @@ static void keep_program(Build *b, const CachedKernel *made, Launch *x)
     kept->threads = threads.s;
 }
 
+/* The dump of the pass that somebody looks at. */
+static void keep_shown(Build *b, const CachedKernel *made, Launch *x)
+{
+    const char *shown = made->mapped && made->mapped->shown ? made->mapped->shown : made->low.kernel->shown;
+    PlanKernel *kept = &b->kernel.v[x->kernel];
+    Buf text = buf_new(b->arena);
+    if (!shown || kept->shown)
+        return;
+    buf_puts(&text, "\nkernel ");
+    buf_json_string(&text, made->about, strlen(made->about));
+    buf_printf(&text, "  # %s\n%s", plan_comment(b, x), shown);
+    kept->shown = text.s;
+}
+
 /* What a kernel for a device was first printed for: where that stands, what its buffers are. Each line is
  * short: a text has one argument a line. */
 static const char *where(const Build *b, const Kernel *k, const Printed *p, const Launch *x)
@@ -358,6 +372,8 @@ static void plan_rows(Build *b, uint32_t group)
     Launch *x = kernel_launch(b, gr, &made.low, &made.printed, last, parts);
     if (b->programs)
         keep_program(b, &made, x);
+    if (b->watch)
+        keep_shown(b, &made, x);
     for (size_t v = 0; v < gr->store.n; v++) /* in the order of a plan without kernels */
         for (size_t i = 0; i < made.low.sink.n; i++)
             if (made.low.sink.v[i].v == gr->store.v[v])
@@ -432,7 +448,10 @@ static double written_bytes(const Fusion *f)
 static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion *f,
                         const PlanOptions *how)
 {
-    *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
+    KernelCache *kernel_cache = b->kernel_cache;
+    bool *to_library = b->to_library;
+    *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T, .kernel_cache = kernel_cache,
+                 .to_library = to_library, .watch = how->watch,
                  .programs = how->programs, .target = f->target, .shared = f->shared,
                  .per_row = how->per_row, .any_order = how->any_order, .arena_only = how->arena_only,
                  .counted = how->counted, .single = how->single};
@@ -471,10 +490,10 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
         b->plan->host[i] = g->host.v[i];
 }
 
-/* Products of a device's kernels that have not the room for their tiles go to the library. */
-static bool leave_large(Build *b, const Val *made_of, size_t values, bool *to_library)
+/* Products of a device's kernels that have not the room for their tiles go to the library. Returns in how many groups. */
+static size_t leave_large(Build *b, const Val *made_of, size_t values)
 {
-    bool any = false;
+    size_t groups = 0;
     for (size_t i = 0; i < b->f->order.n; i++) {
         const Group *gr = &b->f->group.v[b->f->order.v[i]];
         bool products = false;
@@ -483,13 +502,15 @@ static bool leave_large(Build *b, const Val *made_of, size_t values, bool *to_li
         if (!products)
             continue;
         bool large = kernel_cache_shared(b->kernel_cache, b->f, b->f->order.v[i], b->same) > (uint64_t)b->shared;
+        bool left = false;
         for (size_t v = 1; large && v < values; v++) {
             Val product = product_of_row_under(b->g, made_of[v]);
             if (product && b->f->home[product] == (int32_t)b->f->order.v[i])
-                to_library[v] = any = true;
+                b->to_library[v] = left = true;
         }
+        groups += left;
     }
-    return any;
+    return groups;
 }
 
 static bool any_is_long(Build *b)
@@ -501,31 +522,31 @@ static bool any_is_long(Build *b)
     return is_long;
 }
 
-/* Groups, until there is room for the tiles of each and none makes a kernel that is too long. */
-static Fusion *start(Build *b, Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how,
-                     KernelCache *kernel_cache, bool *to_library)
+size_t plan_choose_results(Build *b, Fusion *f, const PlanOptions *how)
 {
-    size_t members = MEMBERS_MAX;
-    for (;;) {
-        Decomposed d = {.to_library = to_library};
-        const Graph *g = decompose(ctx, arena, from, how, &d);
-        Fusion *f = fuse_graph(ctx, arena, g, how, d.copied, members, lower_is_flat);
-        start_build(b, ctx, arena, g, f, how);
-        b->stream = f->target->stream && written_bytes(f) >= (double)f->target->stream;
-        b->kernel_cache = kernel_cache;
-        plan_choose_direct(b);
-        bool is_long = any_is_long(b);
-        if (!is_long && (!f->target->threads || !leave_large(b, d.made, from->node.n, to_library)))
-            return f;
-        members /= is_long ? 4 : 1;
-        fuse_free(f);
+    size_t n = 0;
+    start_build(b, f->ctx, f->arena, f->g, f, how);
+    b->stream = f->target->stream && written_bytes(f) >= (double)f->target->stream;
+    plan_choose_direct(b);
+    for (Val v = 1; v < f->g->node.n; v++)
+        n += b->direct[v] >= 0;
+    return n;
+}
+
+size_t plan_find_large(Build *b, const Decomposed *d, size_t *members)
+{
+    if (any_is_long(b)) {
+        *members /= 4;
+        return 1;
     }
+    return b->target->threads ? leave_large(b, d->made, d->values) : 0;
 }
 
 /* An external tensor that is read as a result or stored into another, and overwritten: its old
  * elements are copied to scratch before anything else runs. */
-static void save_overwritten(Build *b)
+size_t plan_save_overwritten(Build *b)
 {
+    size_t before = b->launch.n;
     for (size_t i = 0; i < b->g->out.n; i++) {
         Val v = plan_strip(b, b->g->out.v[i].value);
         const Node *n = node_at(b->g, v);
@@ -537,6 +558,7 @@ static void save_overwritten(Build *b)
             plan_copy(b, plan_buffer(b, v), 0, (uint32_t)b->buffer_of[v], plan_elements(b, v),
                       (DType)n->dtype, v);
     }
+    return b->launch.n - before;
 }
 
 static uint32_t output_buffer(Build *b, Val v)
@@ -548,7 +570,7 @@ static uint32_t output_buffer(Build *b, Val v)
     return plan_buffer(b, v);
 }
 
-static void finish_outputs(Build *b)
+void plan_finish_outputs(Build *b)
 {
     const Graph *g = b->g;
     b->plan->result = NEW_ARRAY(b->arena, PlanResult, g->out.n + 1);
@@ -590,47 +612,65 @@ static void plan_groups(Build *b, bool casts)
     }
 }
 
+size_t plan_find_classes(Build *b)
+{
+    const Fusion *f = b->f;
+    for (size_t i = 0; i < f->order.n; i++)
+        if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b->added[f->group.v[f->order.v[i]].first])
+            kernel_cache_meet(b->kernel_cache, f, f->order.v[i], b->same, dialect_of(b->target), about);
+    return kernel_cache_classes(b->kernel_cache);
+}
+
+size_t plan_launch_groups(Build *b)
+{
+    if (b->cast)
+        plan_groups(b, true);
+    b->plan->n_cast = b->launch.n;
+    plan_groups(b, false);
+    return b->launch.n;
+}
+
+void plan_gather_and_place(Build *b, const PlanOptions *how)
+{
+    if (b->target->joins_launches && !how->single)
+        plan_gather(b, how->layout);
+    else
+        plan_place(b);
+    if (b->target->joins_launches && how->layout)
+        plan_keep_layout(b, how->layout);
+}
+
+void plan_seal(const Build *b, Plan *p)
+{
+    p->buffer = b->buffer.v;
+    p->n_buffer = b->buffer.n;
+    p->kernel = b->kernel.v;
+    p->n_kernel = b->kernel.n;
+    p->launch = b->launch.v;
+    p->n_launch = b->launch.n;
+    p->number = b->number.v;
+    p->n_number = b->number.n;
+}
+
 Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how)
 {
-    Build b;
-    KernelCache *kernel_cache = how->kernel_cache ? how->kernel_cache : kernel_cache_new(ctx, arena);
-    bool *to_library = NEW_ARRAY(arena, bool, from->node.n);
-    Fusion *f = start(&b, ctx, arena, from, how, kernel_cache, to_library);
-    b.plan->compiler_bytes = arena_size(arena);
-    save_overwritten(&b);
-    const Target *target = b.target;
-    if (target->joins_launches)
-        plan_choose_added(&b);
-    for (size_t i = 0; i < f->order.n && target->joins_launches; i++)
-        if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b.added[f->group.v[f->order.v[i]].first])
-            kernel_cache_meet(kernel_cache, f, f->order.v[i], b.same, dialect_of(target), about);
-    if (target->joins_launches && how->layout)
-        plan_choose_copies(&b, how->layout);
-    if (b.cast)
-        plan_groups(&b, true);
-    b.plan->n_cast = b.launch.n;
-    plan_groups(&b, false);
-    finish_outputs(&b);
-    if (target->joins_launches && !how->single)
-        plan_gather(&b, how->layout);
-    else
-        plan_place(&b);
-    if (target->joins_launches && how->layout)
-        plan_keep_layout(&b, how->layout);
+    Build b = {.kernel_cache = how->kernel_cache ? how->kernel_cache : kernel_cache_new(ctx, arena)};
+    const Target *target = plan_target(how);
+    b.to_library = NEW_ARRAY(arena, bool, from->node.n);
+    PassState s = {.ctx = ctx, .arena = arena, .how = how, .target = target, .watch = how->watch, .facts = IS_GRAPH, .graph = from,
+                   .decomposed = {.to_library = b.to_library}, .members = MEMBERS_MAX, .build = &b};
+    kernel_cache_watch(b.kernel_cache, how->watch);
+    pipeline_groups(&s);
     Plan *p = b.plan;
-    p->buffer = b.buffer.v;
-    p->n_buffer = b.buffer.n;
-    p->kernel = b.kernel.v;
-    p->n_kernel = b.kernel.n;
-    p->launch = b.launch.v;
-    p->n_launch = b.launch.n;
-    p->number = b.number.v;
-    p->n_number = b.number.n;
+    p->compiler_bytes = arena_size(arena);
     p->prelude = prelude_c(arena, &p->prelude_length);
     if (target->threads)
         p->device_prelude = prelude_cuda(arena, &p->device_prelude_length);
+    pipeline_run(&s, LEVEL_PLAN);
+    plan_seal(&b, p);
+    kernel_cache_watch(b.kernel_cache, NULL);
     if (!how->kernel_cache)
         kernel_cache_free(b.kernel_cache);
-    fuse_free(f);
+    fuse_free(s.fusion);
     return p;
 }

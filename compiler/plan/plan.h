@@ -27,6 +27,7 @@ typedef struct PlanKernel {
     const PlanSize *size;    /* of each of n[]; NULL: all may be anything */
     PlanGrid grid;           /* of a kernel for a device */
     const char *threads;     /* of a kernel for a device, with PlanOptions.programs: the program as its threads share it */
+    const char *shown;       /* PlanOptions.watch: what the pass that is looked at has made of it */
     const char *library;     /* and its name in the library; NULL: derived from the graph */
     const char *where;       /* of a kernel for a device: what it was first printed for, names and shapes */
 } PlanKernel;
@@ -186,8 +187,7 @@ void plan_layout_init(PlanLayout *layout, Arena *arena);
 void plan_layout_fix(PlanLayout *layout, ExtKind kind, Name name, Name before);
 Name plan_layout_before(const PlanLayout *layout, ExtKind kind, Name name); /* its own: none */
 
-/* The graph that is planned, and that the reference evaluator compares it with: simplified, and
- * with the rounding that `how` asks for. */
+/* The graph that is planned, and that the reference evaluator compares it with: behind the level GRAPH of passes.def. */
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how);
 
 /* Of a graph that plan_graph() gave. A product of 16 bits has at least so many rows, columns and terms. */
@@ -205,6 +205,7 @@ void plan_verify(Ctx *ctx, const Plan *p);  /* bounds, overlaps of live buffers,
 void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */
 void plan_dump_programs(Buf *out, const Plan *p); /* `--stage kernel`; made with `programs` */
 void plan_dump_threads(Buf *out, const Plan *p);  /* `--stage threads`: of a device, with `programs` */
+void plan_dump_shown(Buf *out, const Plan *p);    /* PlanKernel.shown */
 void plan_dump_kernels(Buf *out, const Plan *p);  /* `--stage c`: the text as it is compiled */
 void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of kernels for a device */
 /* The bits of number i in a run; host: values of Plan.host. Of an INT_PLACE they are added to its buffer's address. */

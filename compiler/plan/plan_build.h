@@ -11,6 +11,7 @@
 #include "compiler/kernel/kernel_text.h"
 #include "compiler/lower/lower_kernel.h"
 #include "plan.h"
+#include "pipeline.h"
 
 typedef struct PlanSorted {
     Val index;
@@ -29,6 +30,8 @@ typedef struct Build {
     int64_t B, T;
     int64_t shared; /* PlanOptions.shared, or what stands for it */
     const Target *target;
+    PassWatch *watch;
+    bool *to_library; /* by value of the graph before decompose(): products of a row that kernels have no room for */
     bool programs, arena_only, counted, single;
     bool stream; /* stores of kernels bypass the cache */
     bool per_row, any_order;
@@ -46,6 +49,21 @@ typedef struct Build {
     VEC(PlanSorted) sorted; /* of a device: pairs by expert, indices by groups of rows */
     VEC(PlanNumber) number; /* and what changes from run to run */
 } Build;
+
+/* ---- precision.c: the operands of products, and what kernels store for each other, in 16 bits ---- */
+Graph *plan_round_operands(const Graph *from, Arena *arena, const PlanOptions *how);
+Graph *plan_round_boundaries(const Graph *from, Arena *arena, const PlanOptions *how);
+
+/* ---- plan.c: passes, in the order of passes.def; each says of how many things it was ---- */
+size_t plan_choose_results(Build *b, Fusion *f, const PlanOptions *how); /* begins a plan of these groups */
+/* Groups that make kernels which are too long, so that `members` is less now, or too large: their products are the library's. */
+size_t plan_find_large(Build *b, const Decomposed *d, size_t *members);
+size_t plan_save_overwritten(Build *b);
+size_t plan_find_classes(Build *b);
+size_t plan_launch_groups(Build *b);
+void plan_finish_outputs(Build *b);
+void plan_gather_and_place(Build *b, const PlanOptions *how);
+void plan_seal(const Build *b, Plan *p); /* what has been added so far, as the plan's */
 
 /* ---- plan_buffer.c: memory ---- */
 uint32_t plan_buffer(Build *b, Val v);             /* of a stored value or an EXT node */

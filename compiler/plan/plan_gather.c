@@ -363,10 +363,11 @@ static void finish(const Gather *g, const GatherRun *r, Launch *l)
     l->scalars = NULL;
     size_t length;
     const char *text = gathered_text(b, &b->kernel.v[of], shared, &length);
-    const char *library = b->kernel.v[of].library, *program = b->kernel.v[of].program, *threads = b->kernel.v[of].threads;
+    const char *library = b->kernel.v[of].library, *program = b->kernel.v[of].program, *threads = b->kernel.v[of].threads, *shown = b->kernel.v[of].shown;
     plan_device_kernel(b, l, library, text, length, &grid, 0);
     b->kernel.v[l->kernel].program = program;
     b->kernel.v[l->kernel].threads = threads;
+    b->kernel.v[l->kernel].shown = shown;
 }
 
 /* ---- the whole ---- */

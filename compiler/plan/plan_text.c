@@ -127,7 +127,8 @@ void plan_dump_programs(Buf *out, const Plan *p)
 {
     kernels_begin(out, p->B, p->T);
     for (size_t i = 0; i < p->n_kernel; i++)
-        buf_puts(out, p->kernel[i].program);
+        if (p->kernel[i].program) /* of a device's library there is none */
+            buf_puts(out, p->kernel[i].program);
 }
 
 void plan_dump_threads(Buf *out, const Plan *p)
@@ -136,6 +137,18 @@ void plan_dump_threads(Buf *out, const Plan *p)
     for (size_t i = 0; i < p->n_kernel; i++)
         if (p->kernel[i].threads || p->kernel[i].program)
             buf_puts(out, p->kernel[i].threads ? p->kernel[i].threads : p->kernel[i].program);
+}
+
+void plan_dump_shown(Buf *out, const Plan *p)
+{
+    kernels_begin(out, p->B, p->T);
+    for (size_t i = 0; i < p->n_kernel; i++) {
+        const PlanKernel *k = &p->kernel[i];
+        if (k->shown)
+            buf_puts(out, k->shown);
+        else if (k->program && !strncmp(k->program, "\nlibrary", 8))
+            buf_puts(out, k->program);
+    }
 }
 
 void plan_dump_kernels(Buf *out, const Plan *p)

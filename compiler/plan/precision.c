@@ -16,8 +16,8 @@
 #include "compiler/graph/op.h"
 #include "compiler/pass/join.h"
 #include "compiler/pass/rewrite.h"
-#include "plan.h"
 #include "compiler/pass/recompute.h"
+#include "plan_build.h"
 
 /* Extents from which on a product gains by bf16 even when it must have its left operand rounded
  * for itself alone. The rate as a share of that in float32, without and with the rounding; by
@@ -257,7 +257,7 @@ static Graph *round_values(const Graph *from, Arena *arena, Half to, const bool 
     return graph_rewrite(&w, NULL, rounded_node, &r);
 }
 
-static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions *how)
+Graph *plan_round_operands(const Graph *from, Arena *arena, const PlanOptions *how)
 {
     size_t n = from->node.n;
     bool *product = NEW_ARRAY(arena, bool, n), *shared = NEW_ARRAY(arena, bool, n);
@@ -437,14 +437,13 @@ static bool *find_parts(const Fusion *f, Arena *arena)
 
 /* Fusion decides what kernels hand to each other; it is asked once without these nodes, and with them when
  * the plan is made. */
-static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *how)
+Graph *plan_round_boundaries(const Graph *from, Arena *arena, const PlanOptions *how)
 {
     size_t n = from->node.n;
     Arena *tmp = arena_new(from->ctx);
     bool *shared = NEW_ARRAY(tmp, bool, n), *none = NEW_ARRAY(tmp, bool, n);
-    Decomposed d = {0};
-    const Graph *g = decompose(from->ctx, tmp, from, how, &d);
-    Fusion *f = fuse_graph(from->ctx, tmp, g, how, d.copied, MEMBERS_MAX, lower_is_flat);
+    Decomposed d;
+    Fusion *f = pipeline_look_at_groups(from, tmp, how, &d);
     const bool *coefficient = find_coefficients(from, tmp, how), *score = find_scores(from, tmp, how);
     Between b = {from, how, NEW_ARRAY(tmp, bool, n), false};
     find_bare(&b);
@@ -468,16 +467,6 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
     Graph *rounded = round_values(from, arena, how->half, none, shared, NULL, plan_target(how));
     arena_free(tmp);
     return rounded;
-}
-
-Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
-{
-    /* while guards keep apart what is computed again: joined products are simplified once more */
-    Graph *simple = graph_release(graph_join(graph_simplify(g, arena), arena, how), arena);
-    if (!how->half || g->exact)
-        return simple;
-    Graph *rounded = round_products(simple, arena, how);
-    return plan_target(how)->half_kernels ? round_between(rounded, arena, how) : rounded;
 }
 
 HalfCount plan_count_half(const Graph *g, Half half)

@@ -54,18 +54,29 @@ typedef enum Stage {
     STAGE_THREADS,
     STAGE_C,
     STAGE_CUDA,
-    STAGE_PLAN
+    STAGE_PLAN,
+    STAGE_PASSES, /* the list of passes, with what each did */
+    STAGE_PASS    /* behind one of them */
 } Stage;
+/* gpu: what STAGE_FUSE, STAGE_KERNEL, STAGE_PLAN and passes are of, instead of the CPU; a pass of GPUs alone is of one anyway.
+ * pass: of STAGE_PASS (plan/passes.def). */
+typedef struct StageOptions {
+    const char *program; /* as below */
+    const char *pass;
+    bool gpu;
+    int64_t batch_seqs;
+} StageOptions;
+void report_passes(Buf *out); /* their names, each with a sentence */
 /* `program` is train, accumulate (train, adding to gradients), update, eval, count (targets of a batch) or predict; NULL: train if
  * the file trains, else predict. */
-void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs);
+void report_stage(Buf *out, Unit *unit, Stage stage, const StageOptions *options);
 struct PlanLayout; /* plan.h */
 /* The plan of a program whose kernels are those of a GPU, `target`, in the scratch arena. layout: how weights, gradients and copies lie,
  * which the programs of a run share, in the order in which it makes their plans; NULL: each program by itself. */
 struct Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs, const struct Target *target,
                                 struct PlanLayout *layout);
 /* Stages SIMPLE to PLAN of any graph; the earlier ones print it as it stands. */
-void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T);
+void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const StageOptions *options, int64_t B, int64_t T);
 /* Stages KERNEL and C of kernels that were read. */
 void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage stage);
 /* Differentiates the output STEP_OBJECTIVE for the EXT_GRAD tensors that the graph declares and nothing

@@ -5,16 +5,57 @@
  * sequences and positions, so a graph read from text takes the same way as one built from a
  * file.
  */
-#include "compiler/fuse/fuse.h"
 #include "compiler/library/library_c.h"
-#include "compiler/lower/lower_kernel.h"
 #include "compiler/pass/recompute.h"
+#include "compiler/plan/pipeline.h"
 #include "compiler/plan/plan.h"
 #include "compiler/print/emit.h"
 #include "report.h"
 
-static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
-                        const PlanOptions *how)
+/* ---- passes ---- */
+
+void report_passes(Buf *out)
+{
+    for (int id = 0; id < PASSES; id++)
+        buf_printf(out, "%-12s %s\n", pass_rows[id].name, pass_rows[id].says);
+}
+
+/* What a pass has left behind: of a graph, of kernels, of all launches. */
+static void put_pass(Buf *out, const Plan *plan, const PassWatch *watch, const Target *target)
+{
+    const PassRow *row = &pass_rows[watch->show];
+    if (row->level == LEVEL_TEXT)
+        target->threads ? plan_dump_device(out, plan) : plan_dump_kernels(out, plan);
+    else if (row->level > LEVEL_GROUPS && row->level < LEVEL_TEXT)
+        plan_dump_shown(out, plan);
+    else if (watch->text)
+        buf_puts(out, watch->text);
+    else
+        buf_printf(out, "# the pass `%s` does not run here\n", row->name);
+}
+
+static PassWatch *new_watch(Ctx *ctx, Stage stage, const char *pass)
+{
+    PassWatch *watch = NEW(ctx->scratch, PassWatch);
+    *watch = (PassWatch){.show = stage == STAGE_PASS ? pass_of_name(pass) : PASSES};
+    if (stage != STAGE_PASS)
+        return watch;
+    if (watch->show == PASSES)
+        ctx_raise(ctx, ST_USAGE, "there is no pass or stage `%s`: `vwn ir FILE --passes` lists all passes", pass);
+    if (!pass_rows[watch->show].dump)
+        ctx_raise(ctx, ST_USAGE, "the pass `%s` has no text of its own: `vwn ir FILE --passes` says what it did", pass);
+    return watch;
+}
+
+/* ---- stages ---- */
+
+static bool is_of_gpu(Stage stage, const StageOptions *options, const PassWatch *watch)
+{
+    PassWhere where = watch && watch->show < PASSES ? pass_rows[watch->show].where : ON_ANY;
+    return options->gpu || stage == STAGE_CUDA || stage == STAGE_THREADS || !(where == ON_ANY || where == ON_HALF);
+}
+
+static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const StageOptions *options, const PlanOptions *how)
 {
     Arena *arena = ctx->scratch;
     if (stage <= STAGE_GRADIENT) {
@@ -26,26 +67,23 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
         return;
     }
     PlanOptions own = *how;
-    own.target = stage == STAGE_CUDA || stage == STAGE_THREADS ? &target_gpu : &target_cpu;
-    g = plan_graph(g, arena, &own);
-    if (stage == STAGE_FUSE) {
-        Decomposed d = {0};
-        Graph *small = decompose(ctx, arena, g, how, &d);
-        fuse_dump(out, fuse_graph(ctx, arena, small, how, d.copied, MEMBERS_MAX, lower_is_flat));
-        return;
-    }
-    Plan *plan = plan_build(ctx, arena, g, &own);
+    PassWatch *watch = stage < STAGE_PASSES && stage != STAGE_FUSE ? NULL : new_watch(ctx, stage, options->pass);
+    own.programs = stage == STAGE_KERNEL || stage == STAGE_THREADS || stage == STAGE_PASS;
+    own.target = is_of_gpu(stage, options, watch) ? &target_gpu : &target_cpu;
+    own.watch = watch;
+    if (stage == STAGE_FUSE)
+        watch->show = PASS_FUSE;
+    Plan *plan = plan_build(ctx, arena, plan_graph(g, arena, &own), &own);
     plan_verify(ctx, plan);
-    if (stage == STAGE_KERNEL)
-        plan_dump_programs(out, plan);
-    else if (stage == STAGE_THREADS)
-        plan_dump_threads(out, plan);
-    else if (stage == STAGE_C)
-        plan_dump_kernels(out, plan);
-    else if (stage == STAGE_CUDA)
-        plan_dump_device(out, plan);
-    else
-        plan_dump(out, plan);
+    switch (stage) {
+    case STAGE_KERNEL: plan_dump_programs(out, plan); break;
+    case STAGE_THREADS: plan_dump_threads(out, plan); break;
+    case STAGE_C: plan_dump_kernels(out, plan); break;
+    case STAGE_CUDA: plan_dump_device(out, plan); break;
+    case STAGE_PASSES: passes_put(out, watch, own.target, own.half, true); break;
+    case STAGE_FUSE: case STAGE_PASS: put_pass(out, plan, watch, own.target); break;
+    default: plan_dump(out, plan); break;
+    }
 }
 
 /* The text of one kernel as it is compiled; NULL when it stands above already. */
@@ -91,10 +129,10 @@ void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage 
     }
 }
 
-void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T)
+void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const StageOptions *options, int64_t B, int64_t T)
 {
-    PlanOptions how = {.B = B, .T = T, .programs = stage == STAGE_KERNEL || stage == STAGE_THREADS};
-    graph_stage(out, ctx, g, stage, &how);
+    PlanOptions how = {.B = B, .T = T};
+    graph_stage(out, ctx, g, stage, options, &how);
 }
 
 /* The graph of a program of this unit, before simplification: that of training with or
@@ -137,16 +175,15 @@ static PlanOptions plan_options(const Unit *unit, const char *program, int64_t b
                          .half = predicts ? HALF_NONE : train_half(t)};
 }
 
-void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs)
+void report_stage(Buf *out, Unit *unit, Stage stage, const StageOptions *options)
 {
     if (stage == STAGE_AST) {
         ast_dump(out, unit->ast, false);
         return;
     }
-    const Graph *g = program_graph(unit, program, stage > STAGE_TENSOR);
-    PlanOptions how = plan_options(unit, program, batch_seqs);
-    how.programs = stage == STAGE_KERNEL || stage == STAGE_THREADS;
-    graph_stage(out, unit->ctx, g, stage, &how);
+    const Graph *g = program_graph(unit, options->program, stage > STAGE_TENSOR);
+    PlanOptions how = plan_options(unit, options->program, options->batch_seqs);
+    graph_stage(out, unit->ctx, g, stage, options, &how);
 }
 
 Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs, const Target *target, PlanLayout *layout)

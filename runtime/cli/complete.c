@@ -188,6 +188,8 @@ static void offer_kind(const Asked *a, const char *kinds, bool of_flag)
             offer_names(a, "let", "=");
         else if (!strcmp(kind, "CODE"))
             offer_listed(a, vwn_explain);
+        else if (!strcmp(kind, "PASS"))
+            offer_listed(a, vwn_passes);
         else if (!strcmp(kind, "NAME") && a->verb->run == verb_doc.run)
             offer_listed(a, vwn_doc);
     }

@@ -29,6 +29,8 @@ offers params --by ''
 [ "$(tr '\n' ' ' < out)" = 'node layer group tensor ' ] || fail "values of a flag"
 offers params --by=la
 [ "$(cat out)" = --by=layer ] || fail "a value behind ="
+offers ir --stage swi
+[ "$(cat out)" = swizzle ] || fail "passes are stages"
 offers emit cu
 [ "$(cat out)" = cuda ] || fail "words that are operands"
 

@@ -56,6 +56,45 @@ for program in train update eval predict; do
         cmp -s out $program.$stage || fail "$program: other bytes of $stage from its kernels"
     done
 done
+# passes: the list is that of either target, every pass with a text prints for either, and ends where a stage of today ends
+expect 0 "$VWN" ir $file --passes --batch '2 seqs'
+sed 's/, [0-9.]* ms$//' out > passes.cpu
+expect 0 "$VWN" ir $file --passes --target gpu --batch '2 seqs'
+sed 's/, [0-9.]* ms$//' out > passes.gpu
+has passes.cpu ' map         does not run here'
+has passes.gpu ' barriers'
+expect 0 "$VWN" ir $file --passes --target gpu --batch '2 seqs'
+sed 's/, [0-9.]* ms$//' out | cmp -s - passes.gpu || fail "other counts in a second run"
+names=$(sed -n 's/^ \{0,1\}[0-9][0-9]* \([a-z]*\) .*/\1/p' passes.gpu)
+[ "$(echo "$names" | wc -l)" -gt 30 ] || fail "hardly any passes: $names"
+for pass in boundaries fuse unroll tiles map races print launch choose; do
+    echo "$names" | grep -qx $pass || fail "no pass $pass in the list"
+    "$VWN" ir $file --stage $pass --target gpu --batch '2 seqs' > of.$pass 2> err || has err 'has no text of its own'
+done
+for same in simplify:simple check:kernel print:c gather:plan; do
+    expect 0 "$VWN" ir $file --stage ${same%:*} --target cpu --batch '2 seqs'
+    grep -v '^ *# removed' out > left
+    cmp -s left train.${same#*:} || fail "the pass ${same%:*} leaves something else than the stage ${same#*:} has"
+done
+sed 's/  # orders .*//' of.races > left
+cmp -s left train.threads || fail "what is proved to have no races is not what threads run"
+cmp -s of.print train.cuda || fail "the pass print of a GPU writes another text than the stage cuda has"
+has of.map '  # orders '
+grep -q '^ *# removed: ' of.map || fail "map removes nothing"
+expect 0 "$VWN" ir $file --stage kernel --target gpu --batch '2 seqs'
+lacks out ' by threads'
+expect 2 "$VWN" ir $file --stage cuda --target gpu
+has err '`--target` is for the stages fuse, kernel and plan'
+expect 2 "$VWN" ir $file --passes --stage map
+expect 2 "$VWN" ir $file --stage nonsense
+has err 'there is no pass or stage `nonsense`'
+expect 2 "$VWN" ir $file --stage choose
+has err 'the pass `choose` has no text of its own'
+expect 0 "$VWN" ir --json $file --stage nests
+json out
+has out '"stage":"nests"'
+expect 0 "$VWN" ir --from train.simple --stage decompose
+filled out
 expect 0 "$VWN" ir --json $file --stage kernel
 json out
 

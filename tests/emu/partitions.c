@@ -15,6 +15,7 @@
 #include "compiler/kernel/kernel_text.h"
 #include "compiler/portable/device_call.h"
 #include "compiler/print/emit.h"
+#include "compiler/plan/pipeline.h"
 
 #include <math.h>
 
@@ -79,7 +80,7 @@ static Kernel *mapped_kernel(Ctx *ctx, int chunk, const struct Form *form)
     k.target = &target_gpu;
     k.shared = target_gpu.shared;
     k.tensor = true;
-    kernel_map_threads(mapped, &k, NULL);
+    pipeline_map(mapped, &k, NULL);
     return mapped;
 }
 

@@ -11,6 +11,7 @@
 #include "compiler/kernel/kernel_text.h"
 #include "compiler/pass/recompute.h"
 #include "compiler/plan/kernel_cache.h"
+#include "compiler/plan/pipeline.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -199,7 +200,7 @@ static void run_lower(Job *j)
             Lowered low;
             if (gr->kind != GROUP_ROWS)
                 continue;
-            lower_group(&low, j->ctx->program, f, f->order.v[i], same);
+            pipeline_lower(&low, j->ctx->program, f, f->order.v[i], same, NULL);
             KernelText text = {.kernel = low.kernel, .about = node_at(g, gr->last)->name};
             kernels_put(j->out, &text);
             buf_printf(j->out, "launch of %lld rows: %.0f operations of neighbours, %.0f alone, %.0f calls\n", (long long)low.rows,
@@ -220,7 +221,7 @@ static void run_products(Job *j)
         Lowered low;
         if (gr->kind != GROUP_ROWS)
             continue;
-        lower_group(&low, j->ctx->program, f, f->order.v[i], own_memory(j, g));
+        pipeline_lower(&low, j->ctx->program, f, f->order.v[i], own_memory(j, g), NULL);
         Kernel placed = {0};
         kernel_place_tiles(&placed, low.kernel);
         KernelText text = {.kernel = &placed, .about = node_at(g, gr->last)->name};
@@ -290,7 +291,7 @@ static const Kernel *mapped(Job *j, const KernelText *x, int64_t shared)
     Kernel k = *x->kernel, *to = NEW(j->ctx->program, Kernel);
     k.target = &target_gpu;
     k.shared = shared;
-    kernel_map_threads(to, &k, NULL);
+    pipeline_map(to, &k, NULL);
     if (kernel_race(to) != SIZE_MAX)
         j->wrong = "a race";
     return to;
@@ -370,7 +371,7 @@ static const Pass passes[] = {
     {"print", run_print, {"map"}},
     {"share", run_share, {"share"}},
 };
-enum { PASSES = sizeof passes / sizeof passes[0] };
+enum { TRIED = sizeof passes / sizeof passes[0] };
 
 /* ---- comparing ---- */
 
@@ -450,7 +451,7 @@ int main(int argc, char **argv)
 {
     bool writing = argc == 2 && !strcmp(argv[1], "--write"), blaming = argc == 3 && !strcmp(argv[1], "--first");
     int tried = 0, failed = 0;
-    for (size_t i = 0; i < PASSES; i++) {
+    for (size_t i = 0; i < TRIED; i++) {
         bool wanted = argc == 1 || writing || blaming;
         for (int a = 1; a < argc && !wanted; a++)
             wanted = !strcmp(argv[a], passes[i].name);

@@ -120,7 +120,7 @@ static void check_case(Tally *t, const Case *c)
     b->T = 3;
     Graph *g = graph_of(b, c);
     PlanOptions how = {.B = b->B, .T = b->T, .target = &target_gpu, .half = HALF_BF16};
-    Graph *joined = graph_join(g, b->ctx->program, &how);
+    const Graph *joined = graph_join(g, b->ctx->program, &how);
     graph_verify(joined);
     Tensor **x = bench_run(b, g), **y = bench_run(b, joined);
     check(t, joined->out.n == g->out.n, "%s: %zu results of %zu", c->name, joined->out.n, g->out.n);

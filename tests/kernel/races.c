@@ -14,6 +14,7 @@
 
 #include "compiler/kernel/kernel_text.h"
 #include "compiler/plan/plan.h"
+#include "compiler/plan/pipeline.h"
 
 static const char *const names[] = {"olmo hyper", "olmo frac", "vwn (4,8)", "mhc", "over-encoding", "own connection", "ghc (8,32)"};
 
@@ -147,7 +148,7 @@ static void look(Ctx *ctx, void *arg)
         k.target = &target_gpu;
         k.shared = target_gpu.shared;
         k.tensor = j->half != HALF_NONE;
-        kernel_map_threads(&mapped, &k, NULL);
+        pipeline_map(&mapped, &k, NULL);
         CHECK_CASE(&j->t->h, kernel_race(&mapped) == SIZE_MAX, j->source->v.name);
         plant_steps(&j->t->h, &j->t->step, &k, &mapped, j->source->v.name);
         j->t->kernels++;

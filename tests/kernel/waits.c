@@ -13,6 +13,7 @@
 
 #include "compiler/gpu/device.h"
 #include "compiler/kernel/kernel_text.h"
+#include "compiler/plan/pipeline.h"
 
 typedef struct Case {
     const char *name, *text, *from, *to; /* what stands in the other form instead; NULL: this is all */
@@ -180,7 +181,7 @@ static void look(Harness *h, Ctx *ctx, const Case *c)
     k.target = &target_gpu;
     k.shared = target_gpu.shared;
     k.tensor = true;
-    kernel_map_threads(&mapped, &k, NULL);
+    pipeline_map(&mapped, &k, NULL);
     int barriers = 0, loops = 0, together = 0, products = 0, depth = 0;
     for (size_t i = 0; i < mapped.stmt.n; i++) {
         const KStmt *s = &mapped.stmt.v[i];

@@ -10,17 +10,18 @@
 static const char *const stages[] = {"ast",  "resolved", "tensor", "gradient", "simple",
                                      "fuse", "kernel",   "threads", "c",       "cuda",
                                      "plan", "cubin",    NULL};
-enum { CUBIN = 11 };
+enum { AST, RESOLVED, TENSOR, FUSE = 5, KERNEL, THREADS, C_TEXT, CUDA, PLAN, CUBIN, PASSES, PASS };
 static const vwn_report reports[] = {
     VWN_REPORT_AST,    VWN_REPORT_RESOLVED, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
     VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_THREADS,
-    VWN_REPORT_C,      VWN_REPORT_CUDA,     VWN_REPORT_PLAN};
+    VWN_REPORT_C,      VWN_REPORT_CUDA,     VWN_REPORT_PLAN,   VWN_REPORT_PLAN,
+    VWN_REPORT_PASSES, VWN_REPORT_PASS};
 static const char *const programs[] = {"train", "accumulate", "update", "eval", "predict", NULL};
 
 static int from_graph(Call *call, const char *path, int stage, const vwn_report_options *how,
                       const vwn_writer *out)
 {
-    if (stage < 2 || stage == CUBIN)
+    if (stage < TENSOR || stage == CUBIN)
         return usage_error(call, "`--from` reads a graph, which has no stage `%s`",
                            stages[stage]);
     if (call_flag(call, "--set") || call_flag(call, "--program"))
@@ -61,12 +62,43 @@ static vwn_status write_cubins(Call *call, vwn_unit *unit, const vwn_report_opti
     return vwn_cubins(unit, &cubin, &out);
 }
 
+/* The stage that is asked for; a word that is none is the name of a pass. */
+static int stage_of(Call *call, vwn_report_options *how)
+{
+    const char *word = call_flag(call, "--stage");
+    int stage = 0;
+    if (call_flag(call, "--passes"))
+        return word ? usage_error(call, "`--passes` lists all passes: `--stage` has no meaning"), -1 : PASSES;
+    while (word && stages[stage] && strcmp(stages[stage], word) != 0)
+        stage++;
+    if (word && !stages[stage]) {
+        how->pass = word;
+        return PASS;
+    }
+    return word ? stage : TENSOR;
+}
+
+/* For which target; false after a usage error. */
+static bool find_target(Call *call, int stage, vwn_report_options *how)
+{
+    static const char *const targets[] = {"cpu", "gpu", NULL};
+    int target = call_choice(call, "--target", targets, 0);
+    how->gpu = target == 1;
+    if (target < 0)
+        return false;
+    if (call_flag(call, "--target") && stage != FUSE && stage != KERNEL && stage != PLAN && stage < PASSES) {
+        usage_error(call, "`--target` is for the stages fuse, kernel and plan, for passes, and for `--passes`");
+        return false;
+    }
+    return true;
+}
+
 static int run(Call *call)
 {
-    int status, stage = call_choice(call, "--stage", stages, 2);
-    int program = call_choice(call, "--program", programs, 0);
     vwn_report_options how = {0};
-    if (stage < 0 || program < 0)
+    int status, stage = stage_of(call, &how);
+    int program = call_choice(call, "--program", programs, 0);
+    if (stage < 0 || program < 0 || !find_target(call, stage, &how))
         return VWN_USAGE;
     how.program = call_flag(call, "--program") ? programs[program] : NULL;
     if (!call_quantity(call, "--batch", "seq", &how.batch_seqs))
@@ -98,7 +130,8 @@ static int run(Call *call)
     }
     if (call->json && text.s) {
         ui_print(&call->ui,
-                 "{\"v\":1,\"event\":\"ir\",\"stage\":\"%s\",\"text\":", stages[stage]);
+                 "{\"v\":1,\"event\":\"ir\",\"stage\":\"%s\",\"text\":",
+                 stage == PASSES ? "passes" : stage == PASS ? how.pass : stages[stage]);
         put_json_string(&call->ui, text.s, text.n);
         ui_print(&call->ui, "}\n");
     }
@@ -107,7 +140,9 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"--stage", "ast|resolved|tensor|gradient|simple|fuse|kernel|threads|c|cuda|plan|cubin", "what is printed (else tensor)"},
+    {"--stage", "ast|resolved|tensor|gradient|simple|fuse|kernel|threads|c|cuda|plan|cubin|PASS", "what is printed (else tensor)"},
+    {"--passes", NULL, "list the passes of the compiler in their order, with what each did"},
+    {"--target", "cpu|gpu", "of fuse, kernel, plan and passes: for what is planned (else cpu)"},
     {"--program", "train|accumulate|update|eval|predict", "whose graph"},
     {"--batch", "'8 seqs'", "sequences that plans are made for (else the file's micro batch)"},
     {"--from", "TEXT", "read a graph or kernels, as printed, instead of a file; `-` is stdin"},
@@ -126,10 +161,13 @@ const Verb verb_ir = {
             "gradient has them as nodes. Stages tensor, gradient and simple read back with --from and\n"
             "go on as the file would, in float32; kernel reads back too, for stages kernel and c.\n"
             "threads has the kernels of a GPU, with who of a block does what; it does not read back.\n"
+            "PASS is any pass that --passes lists: what it has made, of a graph, of every kernel or of\n"
+            "all launches. A comment stands where it has removed a line, and behind each barrier of a\n"
+            "GPU's kernel the accesses that it orders. Passes of GPUs alone need no --target.\n"
             "cubin compiles the kernels for GPUs with NVRTC, those of all programs of a run unless\n"
             "--program says it, and tells what each uses; it needs the CUDA toolkit and no GPU.\n",
     .flag = flags,
-    .n_flags = 6,
+    .n_flags = 8,
     .takes = TAKES_SET | TAKES_JSON,
     .least = 0,
     .most = 1,
