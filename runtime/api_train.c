@@ -6,8 +6,10 @@
 #include "runtime/exec/session.h"
 #include "runtime/measure/rates.h"
 
+extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
+
 static const Hooks hooks = {
-    .resolved_text = unit_resolved_text, .check = check_file, .version = VWN_VERSION};
+    .resolved_text = unit_resolved_text, .check = check_file, .version = VWN_VERSION, .build = vwn_source_hash};
 
 typedef struct RunCall {
     vwn_context *context;
@@ -71,6 +73,31 @@ static Status watch_body(void *user)
 {
     RunCall *c = user;
     return watch_run(c->context, c->how, c->out, c->seen);
+}
+
+static Status runs_body(void *user)
+{
+    RunCall *c = user;
+    return runs_list(c->context, c->how, c->out);
+}
+
+static Status label_body(void *user)
+{
+    RunCall *c = user;
+    return runs_label(c->context, c->how, c->out);
+}
+
+typedef struct RemoveCall {
+    vwn_context *context;
+    const char *folder;
+    bool json;
+    const vwn_writer *out;
+} RemoveCall;
+
+static Status remove_body(void *user)
+{
+    RemoveCall *c = user;
+    return run_remove(c->context, c->folder, c->json, c->out);
 }
 
 static Status page_body(void *user)
@@ -217,6 +244,24 @@ vwn_status vwn_compare(vwn_context *context, const vwn_compare_options *how, con
 {
     RunCall c = {.context = context, .how = how, .out = out};
     return api_run(context, compare_body, &c);
+}
+
+vwn_status vwn_runs(vwn_context *context, const vwn_runs_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .how = how, .out = out};
+    return api_run(context, runs_body, &c);
+}
+
+vwn_status vwn_label(vwn_context *context, const vwn_label_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .how = how, .out = out};
+    return api_run(context, label_body, &c);
+}
+
+vwn_status vwn_remove_run(vwn_context *context, const char *folder, bool json, const vwn_writer *out)
+{
+    RemoveCall c = {context, folder, json, out};
+    return api_run(context, remove_body, &c);
 }
 
 vwn_status vwn_watch(vwn_context *context, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen)

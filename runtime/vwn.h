@@ -381,6 +381,31 @@ typedef struct vwn_watched {
  * damaged are passed over, and vwn_warning says where. */
 vwn_status vwn_watch(vwn_context *ctx, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
 
+typedef struct vwn_runs_options {
+    const char *folder;        /* NULL = "runs" */
+    const char *sort;          /* a column, or a setting by its path; NULL: by folder */
+    bool reverse;              /* the greatest first */
+    const char *const *filter; /* "NAME=VALUE", with = != < <= > >= ~: a column, "tag", "note" or a setting; all of them hold */
+    size_t n_filter;
+    bool json;                 /* an object a line, event "run" or "sweep" */
+} vwn_runs_options;
+/* All runs and sweeps below a folder: state, settings that differ, where they are, losses, weights, time, tags; of a single one
+ * also how it was started each time. */
+vwn_status vwn_runs(vwn_context *ctx, const vwn_runs_options *how, const vwn_writer *out);
+typedef struct vwn_label_options {
+    const char *folder;     /* of a run or a sweep */
+    const char *const *tag; /* are added, or with `remove` taken away; NULL: they stay */
+    size_t n_tags;
+    bool remove;
+    const char *note;       /* takes the place of the one that is there; "": none; NULL: it stays */
+    bool json;
+} vwn_label_options;
+/* Changes the tags and the note of a run, and prints them. */
+vwn_status vwn_label(vwn_context *ctx, const vwn_label_options *how, const vwn_writer *out);
+/* Removes a run, or a sweep with its points: the files that vwn has made, and folders that are empty then. VWN_USAGE, and nothing is removed:
+ * somebody trains there, it is another user's, a link, or no run. What stays is told. */
+vwn_status vwn_remove_run(vwn_context *ctx, const char *folder, bool json, const vwn_writer *out);
+
 typedef enum vwn_page_connections { VWN_PAGE_SMALL, VWN_PAGE_ALL, VWN_PAGE_NONE } vwn_page_connections;
 typedef struct vwn_page_options {
     const char *const *run; /* run directories */

@@ -67,7 +67,28 @@ static const char *tokenizer_name(const Tokenizer *t)
     return names[t ? t->kind : TOKENIZER_NONE];
 }
 
-static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Progress *p)
+/* The way from one folder to another; where one is not there, the other's name as it is. */
+static const char *way(Arena *a, const char *from, const char *to)
+{
+    char *here = realpath(from, NULL), *there = realpath(*to ? to : ".", NULL);
+    size_t same = 0, i = 0;
+    Buf b = buf_new(a);
+    for (; here && there && here[i] == there[i] && here[i]; i++)
+        same = here[i] == '/' ? i : same; /* the last slash of what they share */
+    if (here && there && (!here[i] || here[i] == '/') && (!there[i] || there[i] == '/'))
+        same = i;
+    for (const char *up = here ? here + same : ""; there && *up; up++)
+        if (*up != '/' && (up == here || up[-1] == '/'))
+            buf_puts(&b, b.n ? "/.." : "..");
+    const char *down = here && there ? there + same + (there[same] == '/') : to;
+    if (*down)
+        buf_printf(&b, "%s%s", b.n ? "/" : "", down);
+    free(here);
+    free(there);
+    return b.n ? b.s : ".";
+}
+
+static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Progress *p, const char *folder)
 {
     char seed[24];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)meta->seed);
@@ -77,7 +98,7 @@ static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Pro
     meta_text(w, "model", meta->model);
     meta_text(w, "text", meta->text);
     meta_text(w, "lets", meta->lets);
-    meta_text(w, "folder", meta->folder);
+    meta_text(w, "folder", way(a, folder, meta->folder));
     if (*meta->grown)
         meta_text(w, "grown", meta->grown);
     meta_text(w, "seed", seed);
@@ -176,7 +197,7 @@ Status checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const P
     Entries entries = {0};
     list_entries(s, m, a, &entries);
     safe_begin(&w, arena_region(a));
-    put_metadata(&w, a, meta, p);
+    put_metadata(&w, a, meta, p, folder);
     for (size_t i = 0; i < entries.n; i++) {
         const StoreEntry *e = entries.v[i];
         safe_declare(&w, e->name, s->backend ? SAFE_F32 : SAFE_F64, e->rank, e->d);
@@ -238,6 +259,20 @@ static bool read_progress(Checkpoint *c, char why[WHY])
     return !bad || (missing ? need_text(c, bad, &text, why) : bad_value(c, bad, why));
 }
 
+/* What way() wrote, from the folder of the file on. */
+static const char *folder_behind(Arena *a, const char *file, const char *way)
+{
+    const char *slash = strrchr(file, '/');
+    if (*way == '/')
+        return way;
+    const char *path = arena_printf(a, "%.*s%s", slash ? (int)(slash - file) + 1 : 0, file, way);
+    char *full = realpath(path, NULL);
+    if (full)
+        path = arena_copy(a, full, strlen(full));
+    free(full);
+    return path;
+}
+
 static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
 {
     RunMeta *m = &c->meta;
@@ -253,6 +288,7 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
                  c->file.path, format);
         return false;
     }
+    m->folder = folder_behind(a, c->file.path, m->folder);
     if (!safe_text(&c->file, "grown", &m->grown, why))
         return false;
     if (!m->grown)

@@ -17,7 +17,7 @@
 /* What does not change during a run. Strings are UTF-8. */
 typedef struct RunMeta {
     const char *version, *model, *text, *lets, *data;
-    const char *folder; /* that the paths in `text` are relative to, as it was written */
+    const char *folder; /* that the paths in `text` are relative to; in a file from its own folder on, so that runs may be moved with it */
     const char *grown;  /* growth steps that are carried out: "wider 20 deeper 40 ", with the updates before each */
     const Tokenizer *tokenizer;
     uint64_t seed;

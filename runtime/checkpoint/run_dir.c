@@ -186,6 +186,15 @@ bool run_is_sweep(Session *s, const char *path)
     return exists(arena_printf(s->arena, "%s/" SWEEP_MANIFEST, path));
 }
 
+bool run_is_held(Session *s, const char *path)
+{
+    int fd = open(arena_printf(s->arena, "%s/lock", path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
+    if (fd >= 0)
+        close(fd);
+    return held;
+}
+
 void run_want(Session *s, const char *path)
 {
     if (run_exists(s, path))
@@ -295,7 +304,7 @@ RunDir *run_open_folder(Session *s, const char *path)
     return open_locked(s, path, "");
 }
 
-static const char *const whole_files[] = {"resolved.vwn", "origins.json"};
+static const char *const whole_files[] = {"resolved.vwn", "origins.json", RECORD_FILE};
 
 typedef struct Clearing {
     Session *s;
@@ -313,6 +322,7 @@ void run_clear(Session *s, RunDir *r)
 {
     each_entry(s, r->ckpt, remove_kept, &(Clearing){s, r});
     unlink(arena_printf(s->arena, "%s/events.jsonl", r->path));
+    unlink(arena_printf(s->arena, "%s/" LABELS_FILE, r->path));
     for (size_t i = 0; i < COUNT_OF(whole_files); i++)
         unlink(arena_printf(s->arena, "%s/%s", r->path, whole_files[i]));
     StepList l = run_checkpoints(s, r->path);

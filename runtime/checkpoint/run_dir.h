@@ -1,4 +1,4 @@
-/* run_dir.h - the directory of a run: resolved.vwn, origins.json, events.jsonl, ckpt/, lock.
+/* run_dir.h - the directory of a run: resolved.vwn, origins.json, record.jsonl, events.jsonl, ckpt/, lock.
  *
  * In:  a path.   Out: an exclusive place to write, and what a run left there before.
  * The one idea: everything in it is either appended line by line or put in place by a rename,
@@ -27,9 +27,14 @@ typedef struct StepList {
 bool run_exists(Session *s, const char *path);
 /* Raises ST_USAGE where none has. */
 void run_want(Session *s, const char *path);
+/* What is known of each start of a run, and what somebody has said of it: see record.h. */
+#define RECORD_FILE "record.jsonl"
+#define LABELS_FILE "labels.json"
 /* Whether a folder holds a sweep, whose runs are folders in it, and the file that says so. */
 #define SWEEP_MANIFEST "sweep.json"
 bool run_is_sweep(Session *s, const char *path);
+/* Whether a process trains there. To ask is to share the lock for a moment; who wants it alone asks again. */
+bool run_is_held(Session *s, const char *path);
 /* Makes the directory, takes the lock (released with the session), removes half-written files.
  * Raises ST_USAGE when another process has the lock, ST_ENVIRONMENT when it cannot be made. */
 RunDir *run_open(Session *s, const char *path);

@@ -37,6 +37,7 @@ typedef struct Hooks {
     char *(*resolved_text)(Unit *unit, Arena *arena);
     Unit *(*check)(Ctx *ctx, const CheckOptions *how);
     const char *version; /* of vwn, kept in checkpoints */
+    const char *build;   /* vwn_build_id() */
 } Hooks;
 /* compiler/report/resolve.c: every default, override and import written out; the same model. */
 char *unit_resolved_text(Unit *unit, Arena *arena);
@@ -166,6 +167,9 @@ Status sweep_run(vwn_context *owner, const vwn_sweep_options *how, const vwn_wri
 Status inspect_inside(vwn_context *owner, const vwn_inside_options *how, const vwn_writer *text, const vwn_writer *json,
                       const Hooks *hooks);
 Status compare_runs(vwn_context *owner, const vwn_compare_options *how, const vwn_writer *out);
+Status runs_list(vwn_context *owner, const vwn_runs_options *how, const vwn_writer *out);
+Status runs_label(vwn_context *owner, const vwn_label_options *how, const vwn_writer *out);
+Status run_remove(vwn_context *owner, const char *folder, bool json, const vwn_writer *out);
 Status watch_run(vwn_context *owner, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
 Status page_runs(vwn_context *owner, const vwn_page_options *how, const vwn_writer *out, const Hooks *hooks);
 Status tensor_stats(vwn_context *owner, const vwn_stats_options *how, const vwn_writer *out);

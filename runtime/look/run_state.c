@@ -1,16 +1,13 @@
 /* run_state.c - see run_state.h. */
 #include "run_state.h"
 
-#include <fcntl.h>
 #include <math.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "runtime/checkpoint/run_dir.h"
 
-const char *const run_phase_names[] = {"running", "trained", "stopped", "interrupted", "diverged", "failed", "silent"};
+const char *const run_phase_names[] = {"running", "trained", "stopped", "interrupted", "diverged", "failed", "killed"};
 
 typedef struct Reading {
     Session *s;
@@ -83,6 +80,7 @@ static bool take(void *user, const Json *event)
         r->start = copy;
         r->starts++;
         r->flops_per_token = event_number(event, "train_flops_per_token");
+        r->weights = event_number(event, "weights");
     } else if (!strcmp(kind, "compile")) {
         r->compile = copy;
     } else if (!strcmp(kind, "step")) {
@@ -106,27 +104,17 @@ static bool take(void *user, const Json *event)
     return true;
 }
 
-/* Whether a process trains there. To ask is to share the lock for a moment; who wants it alone asks again. */
-static bool somebody_trains(Session *s, const char *run)
-{
-    int fd = open(arena_printf(s->arena, "%s/lock", run), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
-    if (fd >= 0)
-        close(fd);
-    return held;
-}
-
 RunState run_state_read(Session *s, const char *run)
 {
     static const char *const fixed[FIXED_CURVES] = {"loss", "eval_loss", "lr", "grad_norm", "tok_s"};
     RunState r = {.path = run, .name = run_name(s->arena, run), .start = "", .compile = "", .end = "",
-                  .steps = NAN, .eta = NAN, .memory = NAN, .eval_step = NAN, .flops_per_token = NAN};
+                  .steps = NAN, .eta = NAN, .memory = NAN, .eval_step = NAN, .flops_per_token = NAN, .weights = NAN};
     Reading g = {.s = s, .r = &r, .clock = run_clock()};
     struct stat st;
     map_init(&g.by_name, s->arena);
     for (int i = 0; i < FIXED_CURVES; i++)
         curve_named(&g, name_str(s->ctx, fixed[i]));
-    bool held = run_exists(s, run) && somebody_trains(s, run); /* before the events: a run that ends meanwhile has its end there */
+    bool held = run_exists(s, run) && run_is_held(s, run); /* before the events: a run that ends meanwhile has its end there */
     r.events = events_read(s, run, take, &g);
     if (!g.ended || held)
         r.phase = held ? RUN_GOES_ON : RUN_SILENT;

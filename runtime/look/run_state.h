@@ -10,7 +10,7 @@
 
 #include "runtime/checkpoint/history.h"
 
-/* `silent`: there is no end among its events, and nobody trains there. */
+/* `killed`: there is no end among its events, and nobody trains there. */
 typedef enum RunPhase { RUN_GOES_ON, RUN_TRAINED, RUN_STOPPED, RUN_INTERRUPTED, RUN_DIVERGED, RUN_FAILED, RUN_SILENT } RunPhase;
 extern const char *const run_phase_names[];
 
@@ -32,7 +32,7 @@ typedef struct RunState {
     VEC(RunNote) note;
     const char *start, *compile, *end; /* the last sentences; "": none */
     HistoryPoint last;  /* where it is; the value is not used */
-    double steps, eta, memory, eval_step, flops_per_token; /* NaN: not written */
+    double steps, eta, memory, eval_step, flops_per_token, weights; /* NaN: not written */
     Events events;
 } RunState;
 

@@ -9,6 +9,7 @@
 #include "bench.h"
 
 #include "rates.h"
+#include "runtime/base/machine.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -344,7 +345,7 @@ static void open_run(Bench *b)
         if (all[i])
             b->arena_bytes = larger(b->arena_bytes, program_arena_bytes(all[i]));
     Buf cpu = buf_new(tr->session.arena);
-    peak_processor(&cpu);
+    machine_processor(&cpu);
     b->cpu = cpu.s;
 }
 

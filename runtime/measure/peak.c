@@ -177,24 +177,6 @@ static uint64_t last_level_caches(void)
            (uint64_t)(online > sharing && sharing > 0 ? (online + sharing - 1) / sharing : 1);
 }
 
-void peak_processor(Buf *out)
-{
-    char line[512];
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    size_t before = out->n;
-    while (f && out->n == before && fgets(line, sizeof line, f)) {
-        const char *value = strchr(line, ':');
-        if (value && !strncmp(line, "model name", 10)) {
-            value += 1 + strspn(value + 1, " ");
-            buf_put(out, value, strcspn(value, "\n"));
-        }
-    }
-    if (f)
-        fclose(f);
-    if (out->n == before)
-        buf_puts(out, "unknown");
-}
-
 /* ---- measuring ---- */
 
 typedef struct Yardstick {

@@ -20,7 +20,4 @@ typedef struct Peak {
 bool peak_measure(Backend *b, Arena *arena, Half half, Peak *out, char why[512]);
 bool peak_of_device(Backend *b, Half half, Peak *out, char why[512]); /* peak_device.c, for peak_measure() */
 
-/* The processor's name for people, or "unknown". */
-void peak_processor(Buf *out);
-
 #endif

@@ -12,6 +12,7 @@
 #include "runtime/cpu/cpu.h"
 #include "runtime/cuda/device.h"
 #include "runtime/base/json.h"
+#include "runtime/base/machine.h"
 #include "peak.h"
 #include "runtime/base/sha256.h"
 
@@ -54,7 +55,7 @@ static void processor_key(vwn_context *owner, Rates *r, Buf *key)
     }
     buf_printf(key, "%d %s\n%d threads\n%s\n", RATES_FORMAT, vwn_version(), r->threads,
                r->products);
-    peak_processor(key);
+    machine_processor(key);
     cpu_identity(key);
 }
 

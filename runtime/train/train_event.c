@@ -61,8 +61,10 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
     json_put_integer(&t, "step", e->step);
     json_put_integer(&t, "steps", e->steps);
     json_put_integer(&t, "tokens", e->tokens);
-    if (e->kind == VWN_EVENT_START)
+    if (e->kind == VWN_EVENT_START) {
+        json_put_integer(&t, "weights", train_weights(tr));
         json_put_number(&t, "train_flops_per_token", 3 * model_flops_per_token(tr->model)); /* forward and backward */
+    }
     if (e->kind == VWN_EVENT_STEP) {
         put_losses(&t, tr->program.fresh, tr->out.all, "loss");
         json_put_number(&t, "lr", e->lr);

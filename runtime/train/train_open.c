@@ -398,6 +398,8 @@ static void open_run(Trainer *tr)
         ctx_raise(tr->ctx, ST_USAGE, "`%s` holds a sweep: choose another directory with --run NAME", path);
     if (!tr->how->dry_run)
         tr->run = run_open(s, path);
+    if (tr->run && tr->growth.begins)
+        tr->record = record_begin(s); /* git is asked while kernels are compiled */
     if (there && !tr->how->resume && !tr->how->overwrite && !tr->how->dry_run) {
         StepList l = run_checkpoints(s, path);
         ctx_raise(tr->ctx, ST_USAGE,
@@ -455,17 +457,6 @@ static void write_run_files(Trainer *tr)
     run_write_file(&tr->session, tr->run, "resolved.vwn", tr->meta.text, strlen(tr->meta.text));
 }
 
-/* The folder from the root on, so that the run can be read from everywhere. */
-static const char *absolute(Arena *a, const char *folder)
-{
-    char *full = realpath(folder && *folder ? folder : ".", NULL);
-    if (!full)
-        return folder;
-    const char *copy = arena_copy(a, full, strlen(full));
-    free(full);
-    return copy;
-}
-
 static void describe_run(Trainer *tr)
 {
     Arena *a = tr->session.arena;
@@ -475,7 +466,7 @@ static void describe_run(Trainer *tr)
                          .model = tr->model->name,
                          .text = tr->hooks->resolved_text(tr->unit, a),
                          .lets = lets_text(tr),
-                         .folder = absolute(a, tr->train->data.folder),
+                         .folder = tr->train->data.folder ? tr->train->data.folder : "",
                          .data = data.s,
                          .grown = grown_text(tr, tr->unit->grown),
                          .tokenizer = tr->data->tokenizer,
@@ -712,6 +703,8 @@ static void begin_run(Trainer *tr)
     if (tr->how->overwrite)
         run_clear(&tr->session, tr->run);
     write_run_files(tr);
+    if (tr->record)
+        record_write(&tr->session, tr->run, tr->record, tr->hooks, tr->file, tr->now.step);
     if (tr->from)
         run_sync_files(&tr->session, tr->run); /* its checkpoints are there already */
     run_begin_events(&tr->session, tr->run, tr->now.step);
@@ -750,15 +743,20 @@ static void say_order(Trainer *tr)
                 "`vwn sample` refuses the model", decode_place(tr->ctx, tr->session.arena, &ahead), ahead.why);
 }
 
+int64_t train_weights(const Trainer *tr)
+{
+    int64_t weights = 0;
+    for (size_t i = 0; i < tr->model->param.n; i++)
+        weights += tr->model->param.v[i].buffer ? 0 : tr->model->param.v[i].elements;
+    return weights;
+}
+
 static void say_start(Trainer *tr)
 {
     const Train *t = tr->train;
     Buf b = buf_new(tr->session.arena);
-    int64_t weights = 0;
-    for (size_t i = 0; i < tr->model->param.n; i++)
-        weights += tr->model->param.v[i].buffer ? 0 : tr->model->param.v[i].elements;
     buf_printf(&b, "%s: ", tr->model->name);
-    buf_count(&b, weights);
+    buf_count(&b, train_weights(tr));
     buf_puts(&b, " weights, ");
     buf_count(&b, tr->steps);
     buf_puts(&b, " steps of ");

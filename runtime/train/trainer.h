@@ -9,7 +9,7 @@
 #include "compiler/portable/loss_scale.h"
 #include "compiler/portable/loop.h"
 #include "runtime/exec/mail.h"
-#include "runtime/checkpoint/run_dir.h"
+#include "runtime/checkpoint/record.h"
 #include "runtime/checkpoint/start.h"
 
 
@@ -91,6 +91,7 @@ typedef struct Trainer {
     TrainPrograms program;
     Feed feed;
     RunDir *run;            /* NULL in a dry run */
+    StartRecord *record;         /* of this start; NULL: growth steps open a run again */
     Checkpoint *from;       /* resumed from it, else NULL */
     Drawing *drawing;       /* of the initial values, else */
     int64_t micro, parts;   /* sequences per micro-batch, micro-batches per step */
@@ -141,6 +142,7 @@ Unit *train_check_again(Trainer *tr, const char *const *set, size_t n_set, size_
 /* How many growth steps of the file tr->from has behind it; sets tr->growth.born, which has room for one more. */
 size_t train_steps_behind(Trainer *tr);
 const char *train_run_path(Trainer *tr);
+int64_t train_weights(const Trainer *tr); /* that are stored; buffers are none */
 int64_t train_length(const Trainer *tr, const Train *t); /* steps of such a training on this data */
 /* ---- train_resume.c: what the checkpoint says about the run against what the file says now ---- */
 void train_compare(Trainer *tr);

@@ -23,7 +23,7 @@ look() {
         [ -e "$path" ] || continue
         found=$(echo "$path" | sed 's/.*step_0*\([0-9]*\).*/\1/')
         "$VWN" eval "$path" --batches 1 > out 2> err || fail "$path is damaged"
-        for file in origins.json resolved.vwn; do
+        for file in origins.json resolved.vwn record.jsonl; do
             [ -s runs/cut/$file ] || fail "$path is there, $file is not"
         done
         [ "$(wc -c < "$path")" -le "$small" ] || [ -e $kept ] || fail "$path is the grown model, and the one before has no name"

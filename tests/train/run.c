@@ -212,7 +212,7 @@ static void learns(Tally *t, bool reference, Log *log)
     CHECK(t, checkpoints_in(run) == 2 && events_whole(run, 30));
     CHECK(t, meta_is(run, 30, "\"step\":\"30\"") && meta_is(run, 30, "\"sequences\":\"120\""));
     CHECK(t, meta_is(run, 30, "\"tokens\":\"1920\"") && meta_is(run, 20, "\"step\":\"20\""));
-    static const char *const files[] = {"resolved.vwn", "origins.json", "events.jsonl", "lock"};
+    static const char *const files[] = {"resolved.vwn", "origins.json", "record.jsonl", "events.jsonl", "lock"};
     for (size_t i = 0; i < COUNT_OF(files); i++) {
         char path[400];
         snprintf(path, sizeof path, "%s/%s", run, files[i]);

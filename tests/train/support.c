@@ -290,7 +290,7 @@ static Unit *tiny_check(Ctx *ctx, const CheckOptions *how)
     return tiny_unit(ctx, &o);
 }
 
-const Hooks tiny_hooks = {tiny_text, tiny_check, "test"};
+const Hooks tiny_hooks = {tiny_text, tiny_check, "test", "test"};
 
 vwn_context *tiny_context(bool reference, int threads)
 {

@@ -1,0 +1,26 @@
+/* machine.h - where a run was started, for people who come back to it. */
+#ifndef VWN_MACHINE_H
+#define VWN_MACHINE_H
+
+#include "compiler/base/base.h"
+
+/* The processor's name, or "unknown". */
+void machine_processor(Buf *out);
+/* The words of this process's command line; none where the system does not tell. */
+typedef VEC(const char *) Words;
+Words machine_command(Arena *a);
+
+/* The commit of the working folder, as git tells it while something else goes on. */
+typedef struct GitAsk {
+    int pid, fd; /* 0, -1: nobody is asked */
+    double began;
+} GitAsk;
+typedef struct GitAnswer {
+    char commit[65]; /* "": there is no git, or no commit */
+    bool known, dirty; /* whether files that git knows differ from it; not known: it took too long */
+} GitAnswer;
+GitAsk git_ask(void);
+/* Waits for a moment at most. Called for every GitAsk, also when its answer is not wanted; twice does no harm. */
+GitAnswer git_answer(GitAsk *ask);
+
+#endif
