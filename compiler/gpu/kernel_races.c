@@ -152,6 +152,19 @@ static void touch_store(Races *r, size_t i, const KStmt *s)
     touch_buffer(r, i, root->buffer, t);
 }
 
+/* Each element is another lane's. */
+static void touch_column(Races *r, size_t i, const KColumn *c)
+{
+    for (uint32_t j = 0; j < c->n; j++) {
+        const KEx *x = kx(r->k, c->ex[j]);
+        const KRoot *root = c->root ? &r->k->root.v[c->root[j]] : NULL;
+        if (root)
+            touch_buffer(r, i, root->buffer, (Touch){.write = true, .at = root->at, .result = root->buffer + 1});
+        else if (x->kind == KX_LOAD)
+            touch_load(r, i, x);
+    }
+}
+
 /* Before the first row of a partition all threads fill its partial sums; they store them when it is over. */
 static void touch_parts(Races *r, size_t i, bool write)
 {
@@ -177,8 +190,32 @@ static void touch_product(Races *r, size_t i, const KProduct *p)
         touch_product(r, i, &r->k->product.v[p->beside - 1]);
 }
 
+static void touch_place(Races *r, size_t i, uint32_t slot, bool write, Ix which)
+{
+    touch(r, i, &r->slot[slot], (Touch){.own = write, .write = write, .at = which});
+}
+
+/* Totals that are one step lie as numbers of 4 bytes in the first half of their slots. Each warp has a place behind these into which it
+ * writes totals for its own threads. */
+static void touch_step(Races *r, size_t i, const KStmt *s)
+{
+    const uint32_t n = s->together, room = (n + 3) / 4 * 4;
+    bool own = false;
+    for (uint32_t j = 0; j < n && i + j < r->k->stmt.n; j++)
+        own = own || !s[j].alone;
+    for (uint32_t j = 0; j < (n + 1) / 2; j++)
+        touch_place(r, i, s->at + j, s->kind == KS_WARP_PUT, 2);
+    for (uint32_t j = room / 2; j < room && own && s->kind == KS_WARP_TAKE; j++)
+        touch_place(r, i, s->at + j, true, 1);
+}
+
 static void touch_slot(Races *r, size_t i, const KStmt *s)
 {
+    if (s->together) {
+        if (!s->lane)
+            touch_step(r, i, s);
+        return;
+    }
     Touch t = touch_here(r, s->kind == KS_WARP_PUT);
     t.own = t.write; /* a warp's place */
     t.lane = t.warp = 0;
@@ -230,6 +267,7 @@ static bool all_meet(const Races *r, const KStmt *s)
     switch (s->kind) {
     case KS_BARRIER: return !r->lane && !r->warp && r->k->mapping.row_threads % 32 == 0;
     case KS_PRODUCT: return !r->lane && !r->warp && r->k->mapping.units == 1;
+    case KS_LANES: case KS_LANE_TAKE: case KS_LANE_STORE: return !r->lane && !r->warp && r->k->mapping.row_threads % 32 == 0;
     case KS_WARP: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: return !r->lane && r->k->mapping.row_threads % 32 == 0;
     default: return true;
     }
@@ -261,6 +299,7 @@ static void walk(Races *r, size_t from, size_t to)
                 touch_load(r, i, kx(k, s->ex));
             break;
         case KS_STORE: case KS_SINK: touch_store(r, i, s); break;
+        case KS_LANES: case KS_LANE_STORE: touch_column(r, i, &k->column.v[s->column - 1]); break;
         case KS_PRODUCT: touch_product(r, i, &k->product.v[s->root]); break;
         case KS_WARP_PUT: case KS_WARP_TAKE: touch_slot(r, i, s); break;
         case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: touch_sums(r, i, s); break;

@@ -153,7 +153,11 @@ typedef struct KStmt {
                           * for gpu/hold.c; 0: all */
     uint8_t unroll;      /* LOOP, ROWS of many threads: how often it is written out, so that loads are
                           * under way together; 0: as the compiler likes */
-    uint32_t at;         /* BATCH: the element */
+    uint32_t at;         /* BATCH: the element; what crosses warps: the slot */
+    uint8_t together;    /* WARP, WARP_PUT, WARP_TAKE: so many of them, one behind the other, are one step; 0: it is one alone */
+    uint8_t lane;        /* of a step: its number, which is that of the thread of each warp that has it; LANE_TAKE: of this thread */
+    bool alone;          /* of a step: that thread alone has the total then */
+    uint32_t column;     /* LANES, LANE_TAKE, LANE_STORE: the column, and 1; of a step: in which its totals are, too; 0: none */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
 } KStmt;
 extern const KStmtInfo kstmt_info[KS_COUNT]; /* kernel.c */
@@ -162,6 +166,22 @@ static inline bool kernel_of_array(const KStmt *s) /* does it touch elements of 
 {
     return s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET || s->kind == KS_ARRAY_FILL;
 }
+
+/* What neighbouring threads of each warp have, one number each, and compute alike. Thread `first` has the first. */
+enum { LANES_MOST = 32 };
+typedef struct KPlaces { /* element j is `base` and j % of times `along` and j / of times `across` behind the same place */
+    int64_t base, along, across;
+    uint32_t of;
+} KPlaces;
+typedef struct KColumn {
+    uint32_t first, n;
+    Ex *ex;         /* by element: what it is */
+    uint32_t *root; /* by element: the result that its thread stores; NULL: a column of values */
+    uint32_t in[3]; /* of an operator: columns of its inputs, and 1; 0: all have the same input; of results: in[0], the values */
+    KPlaces place;  /* of loads and results: where they lie */
+    bool here;      /* of loads: no compiler may load it earlier */
+} KColumn;
+static inline int64_t kernel_place_of(const KPlaces *p, uint32_t j) { return p->base + p->along * (j % p->of) + p->across * (j / p->of); }
 
 typedef struct KArray {
     KNest nest; /* one element for each combination */
@@ -247,6 +267,7 @@ typedef struct Kernel {
     VEC(KProduct) product; /* in an order in which they can run */
     VEC(KStmt) stmt;
     VEC(KArray) array;
+    VEC(KColumn) column; /* of lanes (gpu/lanes.c) */
     VEC(Ex) acc;
     uint32_t *slot;
     size_t slots;

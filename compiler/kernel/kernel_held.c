@@ -166,7 +166,7 @@ static void check_order(Holds *h, const HeldSteps *x)
     for (size_t i = from; i <= to; i++) {
         const KStmt *s = &k->stmt.v[i];
         bool own = s->step && s->held == x->of->held;
-        if (s->kind == KS_BARRIER || s->kind == KS_PRODUCT)
+        if (s->kind == KS_BARRIER || s->kind == KS_PRODUCT || s->kind == KS_LANES || s->kind == KS_LANE_STORE || s->kind == KS_LANE_TAKE)
             fault(h, i, "threads wait for each other, or multiply, while one of them holds what it will store");
         else if (!own && has_place(s) && meet(k, x->of, s))
             fault(h, i, "a place is touched between two steps of a statement that touches it");

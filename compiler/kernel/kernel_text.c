@@ -23,7 +23,8 @@
  *         end
  *       end
  * Of threads it says behind each statement who does it, and of a step what that does with which registers: "new h3" makes room in
- * them, "fetch h3" loads into them, "value h3" takes the value from them or puts it there, "write h3" stores them.
+ * them, "fetch h3" loads into them, "value h3" takes the value from them or puts it there, "write h3" stores them. Of several totals
+ * that are one step it says which thread of a warp has which ("in lane 2 of 6 of l0"), and what these threads compute of them alike.
  * The one idea: expressions are numbered as they appear, index variables in their own order
  * without those that nothing uses; both are the same again for what was read. {192} is an
  * extent, which the emitted text takes as an argument; a plain factor is part of it.
@@ -89,6 +90,9 @@ static void use_all(KernelPrinter *p)
         use_ix(p, x->b_at);
         use_ix(p, x->c_at);
     }
+    for (size_t i = 0; i < k->column.n; i++)
+        for (uint32_t j = 0; j < k->column.v[i].n && !k->column.v[i].root; j++)
+            use_ix(p, kx(k, k->column.v[i].ex[j])->ix);
     p->used[0] = false;
     p->used[k->row] = true;
     if (k->part)
@@ -344,6 +348,55 @@ static void put_product(KernelPrinter *p, const KProduct *x)
     }
 }
 
+/* "l2[0 to 5]" */
+static void put_lanes(KernelPrinter *p, uint32_t column, uint32_t first, uint32_t n)
+{
+    buf_printf(p->out, "l%u[%u to %u]", column - 1, first, first + n - 1);
+}
+
+/* "b1[{64}*r + 4] by 1 of 4 by 16" */
+static void put_places(KernelPrinter *p, uint32_t buffer, Ix first, const KColumn *c)
+{
+    buf_printf(p->out, "b%u", buffer);
+    put_ix(p, first);
+    buf_printf(p->out, " by %lld", (long long)c->place.along);
+    if (c->place.of < c->n)
+        buf_printf(p->out, " of %u by %lld", c->place.of, (long long)c->place.across);
+}
+
+/* "l3[0 to 5] = mul l2 x8"; "l4[0 to 5] = load b4[{64}*r] by 1"; "b3[{6}*r] by 1 = l3[0 to 5]" */
+static void put_column(KernelPrinter *p, uint32_t column)
+{
+    const KColumn *c = &p->k->column.v[column - 1];
+    const KEx *x = kx(p->k, c->ex[0]);
+    if (c->root) {
+        for (uint32_t j = 0; j < c->n; j++)
+            buf_printf(p->out, "%s%u", j ? ", " : "", c->root[j]);
+        buf_putc(p->out, ' ');
+        put_places(p, p->k->root.v[c->root[0]].buffer, p->k->root.v[c->root[0]].at, c);
+        buf_puts(p->out, " = ");
+        put_lanes(p, c->in[0], c->first, c->n);
+        return;
+    }
+    put_lanes(p, column, c->first, c->n);
+    buf_printf(p->out, " = %s ", kind_name(x));
+    if (x->kind == KX_LOAD)
+        put_places(p, x->slot, x->ix, c);
+    if (x->kind == KX_SCALAR)
+        buf_printf(p->out, "s%u", x->slot);
+    for (int i = 0; i < 3 && x->kind == KX_OP; i++) {
+        if (!x->in[i])
+            continue;
+        buf_puts(p->out, i ? " " : "");
+        if (c->in[i])
+            buf_printf(p->out, "l%u", c->in[i] - 1);
+        else
+            put_ex(p, x->in[i]);
+    }
+    if (x->kind == KX_OP && x->i)
+        buf_printf(p->out, " i=%lld", (long long)x->i);
+}
+
 /* ---- what threads of a device do ---- */
 
 /* "threads 128 rows 1 width 4 slots 6 index narrow registers 22 loads 16" and places of tiles, one line each */
@@ -392,6 +445,11 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
         buf_printf(p->out, " width %u", s->width);
     if (s->unroll > 1 && !s->step)
         buf_printf(p->out, " unroll %u", s->unroll);
+    if (s->together)
+        buf_printf(p->out, " in lane %u of %u", s->lane, s->together);
+    if (s->together && s->column)
+        buf_printf(p->out, " of l%u", s->column - 1);
+    buf_puts(p->out, s->alone ? " alone" : "");
     for (int i = 0; i < 4; i++)
         buf_puts(p->out, s->step >> i & 1 ? step[i] : "");
     if (s->step)
@@ -416,6 +474,8 @@ static void put_field(KernelPrinter *p, const KStmt *s, char field)
     case 'c': buf_printf(p->out, "%u", s->n_acc); break;
     case 'r': put_root(p, s->root); break;
     case 'p': put_product(p, &p->k->product.v[s->root]); break;
+    case 'l': put_column(p, s->column); break;
+    case 'e': buf_printf(p->out, "l%u[%u]", s->column - 1, s->lane); break;
     case 'A':
         for (uint32_t i = 0; i < s->n_acc; i++) {
             buf_putc(p->out, ' ');

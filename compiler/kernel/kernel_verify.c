@@ -42,6 +42,8 @@ void verify_use(Check *c, Ex e)
         verify_fault(c, "an expression is used before it is computed");
     else if (c->acc[e].live && !c->acc[e].whole)
         verify_fault(c, "an accumulator is read before its loops are done");
+    else if (c->acc[e].live && !verify_has_all(&c->acc[e].share))
+        verify_fault(c, "a thread reads its part of a sum before that is the total");
 }
 
 void verify_use_ix(Check *c, Ix ix)
@@ -110,7 +112,7 @@ static void define_var(Check *c, IVar v)
 
 /* ---- types ---- */
 
-static void check_op(Check *c, const KEx *x)
+void verify_op(Check *c, const KEx *x)
 {
     Op op = (Op)x->op;
     const OpInfo *info = op < OP_COUNT ? op_info(op) : NULL;
@@ -228,7 +230,7 @@ void verify_value(Check *c, const KEx *x)
         break;
     case KX_INDEX: want_type(c, x, KT_INT); break;
     case KX_LOAD: check_load(c, x); break;
-    case KX_OP: check_op(c, x); break;
+    case KX_OP: verify_op(c, x); break;
     case KX_INSIDE: want_type(c, x, KT_BOOL); break;
     case KX_AND:
         want_type(c, x, KT_BOOL);
@@ -264,6 +266,7 @@ static void end_loop(Check *c)
 {
     c->loop.n--;
     c->simd.n--;
+    c->by.n--;
     for (size_t i = 0; i < c->live.n; i++) {
         Acc *a = &c->acc[c->live.v[i]];
         a->whole = a->whole || (a->live && a->adds && a->depth >= c->loop.n);
@@ -324,6 +327,7 @@ static void check_loop(Check *c, const KStmt *s)
         return;
     vec_push(c->arena, &c->loop, s->var);
     vec_push(c->arena, &c->simd, s->simd);
+    vec_push(c->arena, &c->by, s);
     open_scope(c, s->var);
     c->simd_from = s->acc;
     c->simd_n = s->n_acc;
@@ -375,6 +379,10 @@ static void check_var(Check *c, IVar v)
 
 static void check_stmt(Check *c, const KStmt *s)
 {
+    if (s->kind < KS_COUNT && kstmt_info[s->kind].device && !c->k->mapping.row_threads) {
+        verify_fault(c, "a statement of threads where there is one");
+        return;
+    }
     switch (s->kind) {
     case KS_VAR: check_var(c, s->var); break;
     case KS_LET:
@@ -397,8 +405,11 @@ static void check_stmt(Check *c, const KStmt *s)
     case KS_STORE: case KS_SINK: verify_store(c, s); break;
     case KS_PRODUCT: verify_product(c, s->root); break;
     case KS_PIECES: vec_push(c->arena, &c->open, (Open){OPEN_PIECES, 0}); break;
-    case KS_BARRIER: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: case KS_SUM_NEW: case KS_SUM_PUT: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE:
-        break;
+    case KS_BARRIER: break;
+    case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: verify_total(c, s); break;
+    case KS_SUM_NEW: case KS_SUM_PUT: verify_row_sum(c, s); break;
+    case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: verify_array_sums(c, s); break;
+    case KS_LANES: case KS_LANE_TAKE: case KS_LANE_STORE: verify_lanes(c, s); break;
     default: verify_fault(c, "a statement of no kind"); break;
     }
 }
@@ -425,6 +436,10 @@ const char *kernel_check(const Kernel *k, size_t *at)
     c.loaded = NEW_ARRAY(arena, bool, k->buffer.n + 1);
     c.acc = NEW_ARRAY(arena, Acc, k->ex.n);
     c.array = NEW_ARRAY(arena, ArrayState, k->array.n + 1);
+    c.sum = NEW_ARRAY(arena, Share, k->root.n + 1);
+    c.summed = NEW_ARRAY(arena, bool, k->root.n + 1);
+    c.slot = NEW_ARRAY(arena, const KStmt *, k->mapping.slots + 1);
+    c.column = NEW_ARRAY(arena, bool, k->column.n + 1);
     *at = SIZE_MAX;
     check_partitions(&c);
     for (size_t i = 0; i < k->stmt.n && !c.why; i++) {
@@ -438,6 +453,7 @@ const char *kernel_check(const Kernel *k, size_t *at)
     if (!c.had_rows)
         verify_fault(&c, "no loop over rows");
     verify_whole(&c);
+    verify_sums_whole(&c);
     return c.why ? c.why : kernel_check_held(k, at);
 }
 

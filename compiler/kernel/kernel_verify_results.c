@@ -33,16 +33,29 @@ void verify_store(Check *c, const KStmt *s)
         return;
     }
     const KRoot *r = &k->root.v[s->root];
-    const KBuffer *b = &k->buffer.v[r->buffer];
-    bool sink = s->kind == KS_SINK;
+    bool stored = verify_does(s, STEP_STORE);
     if (verify_does(s, STEP_VALUE))
         verify_use(c, r->value);
     if (!verify_does(s, STEP_STORE | STEP_LOAD))
         return;
-    if (c->stored[s->root])
+    if ((s->kind == KS_SINK) != (r->kind == KR_SINK))
+        verify_fault(c, "a result is stored in the wrong way");
+    if (s->kind == KS_SINK && k->mapping.by_row)
+        verify_row_sum(c, s);
+    verify_result(c, s->root);
+    c->stored[s->root] = stored;
+}
+
+void verify_result(Check *c, uint32_t root)
+{
+    const Kernel *k = c->k;
+    const KRoot *r = &k->root.v[root];
+    const KBuffer *b = &k->buffer.v[r->buffer];
+    bool sink = r->kind == KR_SINK;
+    if (c->stored[root])
         verify_fault(c, "a result is stored twice");
-    c->stored[s->root] = verify_does(s, STEP_STORE);
-    if (sink != (r->kind == KR_SINK) || sink != (b->part >= 0) || !b->written || (sink && b->half))
+    c->stored[root] = true;
+    if (sink != (b->part >= 0) || !b->written || (sink && b->half))
         verify_fault(c, "a result is stored in the wrong way");
     if (!c->in_rows || (sink && !c->in_part) || !verify_loops_are(c, 0, &r->nest, NULL))
         verify_fault(c, "a result is not stored in its own loops");

@@ -41,6 +41,7 @@ void verify_acc_add(Check *c, Ex e)
         verify_fault(c, "an addition to what is no open accumulator");
     else if (!verify_loops_are(c, a->depth, &x->over, NULL))
         verify_fault(c, "a sum does not run over its own loops");
+    verify_shared(c, &a->share, a->depth);
     c->varies[e] |= c->varies[x->in[0]] & ~verify_nest_bits(c, &x->over);
     if (c->why)
         return;
@@ -107,6 +108,8 @@ static bool is_there(const Check *c, const KArray *a, const ArrayState *state)
 
 static void array_get(Check *c, const KStmt *s, ArrayState *state)
 {
+    if (verify_does(s, STEP_LOAD) && !verify_has_all(&state->share))
+        verify_fault(c, "a thread reads its part of the sums of an array before these are the totals");
     if (verify_does(s, STEP_LOAD)) {
         array_index(c, &c->k->array.v[s->array]);
         if (state->holds != s->ex || !is_there(c, &c->k->array.v[s->array], state))
@@ -148,6 +151,8 @@ static void array_add(Check *c, const KStmt *s, ArrayState *state)
     if (!is_reduce(c, s->ex))
         return;
     array_index(c, a);
+    if (a->sums)
+        verify_shared(c, &state->share, state->depth);
     if (verify_does(s, STEP_VALUE))
         verify_use(c, kx(c->k, s->ex)->in[0]);
     if (verify_does(s, STEP_STORE))
@@ -181,6 +186,8 @@ void verify_arrays(Check *c, const KStmt *s)
 
 /* ---- batches ---- */
 
+enum { BATCHES_MOST = 1 << 16 };
+
 static void batch_in(Check *c, const KStmt *s)
 {
     const KEx *x = kx(c->k, s->ex);
@@ -194,13 +201,15 @@ static void batch_in(Check *c, const KStmt *s)
         verify_fault(c, "a batch of what is no function of one number");
         return;
     }
-    if (s->array < 0 || (size_t)s->array > c->batch.n || s->n_acc == 0) {
+    if (s->array < 0 || s->array >= BATCHES_MOST || s->n_acc == 0) {
         verify_fault(c, "a batch that does not exist");
         return;
     }
-    if ((size_t)s->array == c->batch.n)
-        vec_push(c->arena, &c->batch, (BatchState){.n = s->n_acc, .op = (Op)x->op});
+    while (c->batch.n <= (size_t)s->array)
+        vec_push(c->arena, &c->batch, (BatchState){0});
     BatchState *b = &c->batch.v[s->array];
+    if (!b->n)
+        *b = (BatchState){.n = s->n_acc, .op = (Op)x->op};
     if (s->at != b->in++ || s->at >= b->n || s->n_acc != b->n || b->op != (Op)x->op || b->ran)
         verify_fault(c, "a batch is not given its elements in order");
 }

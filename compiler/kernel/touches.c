@@ -83,6 +83,27 @@ static void touch_product(const Toucher *t, const KProduct *p)
         touch_product(t, &t->k->product.v[p->beside - 1]);
 }
 
+/* What lanes compute an element of, or store; which element one step gives to all is an element of a column. */
+static void touch_column(const Toucher *t, const KStmt *s, int how)
+{
+    const Kernel *k = t->k;
+    const KColumn *c = &k->column.v[s->column - 1];
+    for (int i = 0; i < 3; i++)
+        if (c->in[i])
+            touch(t, OF_COLUMN, c->in[i], READS, 0);
+    for (uint32_t j = 0; j < c->n; j++) {
+        const KEx *x = kx(k, c->ex[j]);
+        for (int i = 0; i < 3 && !c->root; i++)
+            touch_value(t, c->in[i] ? 0 : x->in[i], READS);
+        if (c->root)
+            touch_root(t, &k->root.v[c->root[j]], k->root.v[c->root[j]].kind == KR_STORE ? WRITES : how);
+        else if (x->kind == KX_LOAD)
+            read_place(t, x->ix), touch_buffer(t, x->slot, x->ix, READS);
+    }
+    if (!c->root)
+        touch(t, OF_COLUMN, s->column, how, 0);
+}
+
 /* What the field of this letter names, but for ex and what it is made of. */
 static void touch_field(const Toucher *t, const KStmt *s, char field, int how)
 {
@@ -94,6 +115,8 @@ static void touch_field(const Toucher *t, const KStmt *s, char field, int how)
     case 't': touch_array(t, s->array, how); break;
     case 'q': touch(t, OF_BATCH, (uint32_t)s->array, how, 0); break;
     case 'r': touch_root(t, &t->k->root.v[s->root], how); break;
+    case 'l': touch_column(t, s, how); break;
+    case 'e': touch(t, OF_COLUMN, s->column, how, 0); break;
     case 'p': touch_product(t, &t->k->product.v[s->root]); break;
     default: break;
     }
@@ -125,6 +148,8 @@ void kernel_touches(const Kernel *k, const KStmt *s, KTouches *out)
             touch_field(&t, s, p[1], element);
     if (load && step & STEP_VALUE)
         touch_value(&t, s->ex, WRITES);
+    if (s->together && s->column)
+        touch(&t, OF_COLUMN, s->column, WRITES, 0);
     if (s->step)
         touch_held(&t, s, load);
 }

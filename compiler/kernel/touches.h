@@ -5,11 +5,11 @@
 #include "kernel.h"
 
 /* What can be touched. An accumulator is the value that it becomes. */
-typedef enum KThing { OF_VALUE, OF_VAR, OF_ARRAY, OF_BATCH, OF_BUFFER, OF_HELD } KThing;
+typedef enum KThing { OF_VALUE, OF_VAR, OF_ARRAY, OF_BATCH, OF_BUFFER, OF_HELD, OF_COLUMN } KThing;
 
 typedef struct KTouch {
     uint8_t thing, how; /* KThing; READS, WRITES */
-    uint32_t number;    /* Ex, IVar, array, batch, buffer, KStmt.held */
+    uint32_t number;    /* Ex, IVar, array, batch, buffer, KStmt.held, column and 1 */
     uint64_t deps;      /* of an array or a buffer: variables that the element changes with (ix_bit()) */
 } KTouch;
 typedef VEC(KTouch) KTouches;

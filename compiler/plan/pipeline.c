@@ -339,6 +339,21 @@ static size_t pass_PAIR(PassState *s)
     return less(before, s->kernel->stmt.n);
 }
 
+static size_t pass_TOTALS(PassState *s)
+{
+    size_t n = 0;
+    kernel_join_totals(s->kernel);
+    for (size_t i = 0; i < s->kernel->stmt.n; i++)
+        n += s->kernel->stmt.v[i].together != 0;
+    return n;
+}
+
+static size_t pass_LANES(PassState *s)
+{
+    kernel_use_lanes(s->kernel);
+    return s->kernel->column.n;
+}
+
 static size_t pass_RACES(PassState *s)
 {
     kernel_verify_mapping(s->kernel);

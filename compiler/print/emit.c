@@ -768,6 +768,11 @@ void put_statement(Printer *p, const KStmt *s)
         emit_step(p, s);
         return;
     }
+    if (s->together) {
+        if (!s->lane) /* with all of its step */
+            emit_step_of_totals(p, s);
+        return;
+    }
     switch (s->kind) {
     case KS_VAR: stmt_var(p, s->var); break;
     case KS_LET:
@@ -826,6 +831,7 @@ void put_statement(Printer *p, const KStmt *s)
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
     case KS_SUM_PUT: emit_thread(p, s); break;
     case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: emit_array_sums(p, s); break;
+    case KS_LANES: case KS_LANE_TAKE: case KS_LANE_STORE: emit_lanes(p, s); break;
     case KS_PRODUCT: emit_product(p, s); break;
     default: break;
     }
@@ -957,17 +963,10 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     Printer p = {.k = k, .d = d, .out = out, .sizes = sizes, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix->var.n + 1);
+    p.column = NEW_ARRAY(k->arena, uint32_t, k->column.n + 1);
     if (d->vector && d->prefetch)
         kernel_find_prefetches(k, &p.prefetch);
     for (size_t i = 0; i < k->stmt.n; i++) {
-        if (p.gone && p.gone[i])
-            continue;
-        size_t sums = emit_sums_together(k, i);
-        if (sums >= SUMS_LEAST) {
-            emit_sums(&p, i, sums);
-            i += sums - 1;
-            continue;
-        }
         if (!k->stmt.v[i].vector || !d->vector) {
             put_statement(&p, &k->stmt.v[i]);
             continue;

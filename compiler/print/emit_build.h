@@ -24,7 +24,7 @@ typedef struct Printer {
     uint32_t width_around; /* the width outside of it; 0: there is none */
     bool next_row; /* indices are those of the row after */
     Prefetches prefetch;
-    bool *gone;    /* by statement: it is printed elsewhere, or nothing wants it; NULL: none */
+    uint32_t *column; /* the number of what a lane has of it, by column, and 1 */
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
 } Printer;
 
@@ -57,15 +57,11 @@ void emit_pieces(Printer *p, const KStmt *s); /* the head of a loop over pieces 
 void emit_pieces_end(Printer *p);
 
 /* emit_lanes.c */
-typedef struct EmitLanes EmitLanes;
-EmitLanes *emit_lanes_of(Printer *p, size_t step, size_t n); /* what is for lanes of n totals, taken from this statement on; NULL: nothing */
-uint32_t emit_lanes_number(const EmitLanes *l);              /* of what each has of them */
-bool emit_lanes_leave(const EmitLanes *l, Ex total);         /* does anything else want that total? */
-void emit_lanes(EmitLanes *l);
+uint32_t emit_column_number(Printer *p, uint32_t column); /* of what a lane has of it */
+void emit_lanes(Printer *p, const KStmt *s);
 
 /* emit_threads.c */
 bool emit_loads_or_0(const Printer *p, const KEx *x); /* is what it chooses a load that leaves 0 where there is none? */
-enum { SUMS_LEAST = 3 }; /* so many totals are a call */
 char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum over rows, or of a sum over a row */
 /* The head of a loop from 0, by one thread or by those that share it. */
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
@@ -75,8 +71,7 @@ const KBuffer *emit_rows_of(const Kernel *k, size_t place); /* emit_product.c: t
 void emit_row_places(Printer *p); /* at the beginning of a row: where it lies in tiles of several rows */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);
-size_t emit_sums_together(const Kernel *k, size_t i); /* how many statements from i on are one step of totals of reals */
-void emit_sums(Printer *p, size_t i, size_t n);       /* these */
+void emit_step_of_totals(Printer *p, const KStmt *s); /* several totals; s is the first */
 char *part_size_text(Printer *p, size_t buffer);      /* elements of a partial sum */
 void emit_held_sums(Printer *p);                      /* declares them in shared memory, */
 bool emit_turned_fill(Printer *p, size_t buffer);     /* sets them to 0, if they are turned */

@@ -1,6 +1,6 @@
 /* emit_threads.c - what the threads of a row do together: totals, sums over rows, barriers.
  *
- * In:  statements that map_threads.c has put into a kernel.     Out: calls of the prelude's functions in the printer's body.
+ * In:  statements that passes of gpu/ have put into a kernel.     Out: calls of the prelude's functions in the printer's body.
  * The one idea: a total of one value is a statement; several that are one step are a call, of which each thread of a
  * warp does a part. What crosses threads does so by the names of threads.cu alone.
  */
@@ -8,8 +8,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-
-enum { SUMS_MOST = 32 }; /* that threads of a warp can have one each of */
 
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
              uint32_t warp)
@@ -172,31 +170,6 @@ void emit_array_sums(Printer *p, const KStmt *s)
 
 /* ---- many sums at once ---- */
 
-static bool is_real_sum(const Kernel *k, const KStmt *s)
-{
-    const KRoot *r = s->ex ? NULL : &k->root.v[s->root];
-    return r ? r->op == OP_SUM && kx(k, r->value)->type == KT_REAL
-             : kx(k, s->ex)->op == OP_SUM && kx(k, s->ex)->type == KT_REAL;
-}
-
-/* From statement i on: totals of so many sums of reals that are one step, all of them put, or all taken. What a warp takes
- * lies in places that a total of another kind in the same step would have, so beside one each is a step of its own. */
-size_t emit_sums_together(const Kernel *k, size_t i)
-{
-    KStmtKind kind = k->stmt.v[i].kind;
-    size_t from = i, n = 0;
-    if (kind != KS_WARP && kind != KS_WARP_PUT && kind != KS_WARP_TAKE)
-        return 0;
-    while (from > 0 && k->stmt.v[from - 1].kind == kind)
-        from--;
-    for (size_t j = from; j < k->stmt.n && k->stmt.v[j].kind == kind; j++) {
-        if (!is_real_sum(k, &k->stmt.v[j]))
-            return 0;
-        n += j >= i && n < SUMS_MOST;
-    }
-    return n;
-}
-
 /* What they are called together: by the first of them. */
 static void put_sums_name(Printer *p, const KStmt *s, bool total)
 {
@@ -207,83 +180,78 @@ static void put_sums_name(Printer *p, const KStmt *s, bool total)
 }
 
 /* Of what the threads of a warp have. */
-static void put_sums_of_warp(Printer *p, const KStmt *s, size_t n)
+static void put_sums_of_warp(Printer *p, const KStmt *s)
 {
+    const uint32_t n = s->together;
     begin_line(p);
     buf_printf(&p->body, "%s ", p->d->real);
     put_sums_name(p, s, false);
-    buf_printf(&p->body, "[%zu] = {", n);
-    for (size_t j = 0; j < n; j++)
+    buf_printf(&p->body, "[%u] = {", n);
+    for (uint32_t j = 0; j < n; j++)
         buf_printf(&p->body, "%s%s", j ? ", " : "", share_name(p, &s[j]));
     buf_puts(&p->body, "};\n");
     begin_line(p);
     buf_printf(&p->body, "const %s ", p->d->real);
     put_sums_name(p, s, true);
-    buf_printf(&p->body, " = vwn_warp_sums<%zu>(", n);
+    buf_printf(&p->body, " = vwn_warp_sums<%u>(", n);
     put_sums_name(p, s, false);
     buf_puts(&p->body, ");\n");
 }
 
 /* What each lane has, and, if others want them, all for each thread. */
-static void put_taken(Printer *p, const KStmt *s, size_t n, const EmitLanes *lanes, bool left)
+static void put_taken(Printer *p, const KStmt *s, bool left)
 {
-    bool alone = s->kind == KS_WARP;
-    if (lanes) {
-        begin_line(p);
-        buf_printf(&p->body, "const %s x%u = ", p->d->real, emit_lanes_number(lanes));
-        if (alone)
+    const uint32_t n = s->together;
+    bool in_warp = s->kind == KS_WARP;
+    begin_line(p);
+    if (s->column) {
+        buf_printf(&p->body, "const %s x%u = ", p->d->real, emit_column_number(p, s->column));
+        if (in_warp) {
             put_sums_name(p, s, true);
-    } else if (!alone) {
-        begin_line(p);
+            buf_puts(&p->body, ";\n");
+        }
     }
-    if (!alone)
-        buf_printf(&p->body, "vwn_take_%s<%zu, WARPS>(warps + %u * WARPS", left ? "sums" : "own", n, s->at);
-    else if (lanes)
-        buf_puts(&p->body, ";\n");
-    if (alone && left) {
+    if (in_warp && !left)
+        return;
+    if (in_warp && s->column)
         begin_line(p);
-        buf_printf(&p->body, "vwn_share_sums<%zu>(", n);
+    if (in_warp) {
+        buf_printf(&p->body, "vwn_share_sums<%u>(", n);
         put_sums_name(p, s, true);
+    } else {
+        buf_printf(&p->body, "vwn_take_%s<%u, WARPS>(warps + %u * WARPS", left ? "sums" : "own", n, s->at);
     }
     if (left) {
         buf_puts(&p->body, ", ");
         put_sums_name(p, s, false);
     }
-    buf_puts(&p->body, alone && !left ? "" : ");\n");
-    for (size_t j = 0; j < n; j++) {
-        if (!emit_lanes_leave(lanes, s[j].ex))
+    buf_puts(&p->body, ");\n");
+    for (uint32_t j = 0; j < n; j++) {
+        if (s[j].alone)
             continue;
         begin_line(p);
         buf_printf(&p->body, "%s = ", share_name(p, &s[j]));
         put_sums_name(p, s, false);
-        buf_printf(&p->body, "[%zu];\n", j);
+        buf_printf(&p->body, "[%u];\n", j);
     }
 }
 
-void emit_sums(Printer *p, size_t i, size_t n)
+void emit_step_of_totals(Printer *p, const KStmt *s)
 {
-    const KStmt *s = &p->k->stmt.v[i];
-    size_t behind = i;
-    while (p->k->stmt.v[behind].kind == KS_WARP)
-        behind++;
+    bool left = false;
+    for (uint32_t j = 0; j < s->together; j++)
+        left = left || !s[j].alone;
     if (s->kind == KS_WARP)
-        put_sums_of_warp(p, s, n);
-    if (s->kind == KS_WARP && p->k->stmt.v[behind].kind == KS_WARP_PUT) /* other warps have a share */
-        return;
-    if (s->kind == KS_WARP_PUT) {
-        begin_line(p);
-        buf_printf(&p->body, "vwn_put_sums<%zu, WARPS>(warps + %u * WARPS, ", n, s->at);
-        put_sums_name(p, s, true);
-        buf_puts(&p->body, ");\n");
+        put_sums_of_warp(p, s);
+    if (s->kind != KS_WARP_PUT) {
+        if (left || s->column)
+            put_taken(p, s, left);
         return;
     }
-    EmitLanes *lanes = emit_lanes_of(p, i, n);
-    bool left = false;
-    for (size_t j = 0; j < n; j++)
-        left = left || emit_lanes_leave(lanes, s[j].ex);
-    put_taken(p, s, n, lanes, left);
-    if (lanes)
-        emit_lanes(lanes);
+    begin_line(p);
+    buf_printf(&p->body, "vwn_put_sums<%u, WARPS>(warps + %u * WARPS, ", s->together, s->at);
+    put_sums_name(p, s, true);
+    buf_puts(&p->body, ");\n");
 }
 
 /* ---- sums over rows in shared memory ---- */

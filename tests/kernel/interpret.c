@@ -25,6 +25,9 @@ typedef struct Run {
     size_t *end;      /* by statement that opens a scope: its end */
     Number **array;
     Number *batch[64];
+    Number *slot;     /* by slot: the total that was put there */
+    Number **column;  /* by column and element: what lanes have */
+    Number *total;    /* by expression: a total that one lane alone has */
     Cells **tile;     /* by buffer: memory of the row */
     int64_t part, lo, hi;
 } Run;
@@ -346,6 +349,77 @@ static void run_batch(Run *r, const KStmt *s)
     *value_of(r, x->in[0]) = own;
 }
 
+/* ---- lanes ---- */
+
+/* Here one thread has all of a sum: a total changes nothing, but that a value which one lane alone has is lost to all others. */
+static void run_total(Run *r, const KStmt *s)
+{
+    if (!s->ex) /* of the sum over rows of each thread */
+        return;
+    Number *x = value_of(r, s->ex), *alone = &r->total[s->ex];
+    if (s->kind == KS_WARP_PUT)
+        r->slot[s->at] = s->together ? *alone : *x;
+    else if (s->kind == KS_WARP_TAKE)
+        *x = r->slot[s->at];
+    if (s->column && s->kind != KS_WARP_PUT)
+        r->column[s->column - 1][s->lane] = *x;
+    if (s->alone && s->kind != KS_WARP_PUT) {
+        *alone = *x;
+        *x = (Number){.real = NAN};
+    }
+}
+
+/* Each lane has the inputs of its own column, and loads from the place that is a form of its number. */
+static void run_column(Run *r, uint32_t column)
+{
+    const KColumn *c = &r->k->column.v[column - 1];
+    const KEx *first = kx(r->k, c->ex[0]);
+    for (uint32_t j = 0; j < c->n; j++) {
+        Number before[3], *to = &r->column[column - 1][j];
+        if (first->kind == KX_LOAD) {
+            int64_t i = at(r, first->ix) - c->place.base + kernel_place_of(&c->place, j);
+            to->real = cells(r, first->slot, &i)->real[i];
+            continue;
+        }
+        for (int i = 0; i < 3; i++) {
+            before[i] = *value_of(r, first->in[i]);
+            if (c->in[i])
+                *value_of(r, first->in[i]) = r->column[c->in[i] - 1][c->first + j - r->k->column.v[c->in[i] - 1].first];
+        }
+        *to = compute(r, first);
+        for (int i = 3; i-- > 0;)
+            *value_of(r, first->in[i]) = before[i];
+    }
+}
+
+static void store_column(Run *r, const KColumn *c)
+{
+    const KRoot *root = &r->k->root.v[c->root[0]];
+    const KColumn *of = &r->k->column.v[c->in[0] - 1];
+    for (uint32_t j = 0; j < c->n; j++) {
+        int64_t i = at(r, root->at) - c->place.base + kernel_place_of(&c->place, j);
+        Number x = r->column[c->in[0] - 1][c->first + j - of->first];
+        Cells *to = cells(r, root->buffer, &i);
+        if (root->kind == KR_SINK) {
+            to->real[i] += x.real;
+            continue;
+        }
+        to->real[i] = x.real;
+        if (to->stores && to->stores[i]++)
+            vwn_bug(r->k->ctx, "element %lld of buffer %u is stored twice", (long long)i, root->buffer);
+    }
+}
+
+static void run_lanes(Run *r, const KStmt *s)
+{
+    if (s->kind == KS_LANES)
+        run_column(r, s->column);
+    else if (s->kind == KS_LANE_STORE)
+        store_column(r, &r->k->column.v[s->column - 1]);
+    else
+        set(r, s->ex, r->column[s->column - 1][s->lane - r->k->column.v[s->column - 1].first]);
+}
+
 static void run_stmt(Run *r, const KStmt *s)
 {
     const KEx *x = kx(r->k, s->ex);
@@ -373,8 +447,9 @@ static void run_stmt(Run *r, const KStmt *s)
     case KS_BATCH_RUN: run_batch(r, s); break;
     case KS_BATCH_OUT: *value_of(r, s->ex) = r->batch[s->array][s->at]; break;
     case KS_STORE: case KS_SINK: store(r, s); break;
-    case KS_BARRIER: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: case KS_SUM_NEW: case KS_SUM_PUT: case KS_ARRAY_GIVE:
-    case KS_ARRAY_TAKE: break; /* here one thread does what all of them do */
+    case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: run_total(r, s); break;
+    case KS_LANES: case KS_LANE_TAKE: case KS_LANE_STORE: run_lanes(r, s); break;
+    case KS_BARRIER: case KS_SUM_NEW: case KS_SUM_PUT: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: break; /* here one thread does what all of them do */
     default: vwn_bug(r->k->ctx, "a statement of kind %d cannot be run", (int)s->kind);
     }
 }
@@ -478,6 +553,11 @@ void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi)
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].step)
             r.held[k->stmt.v[i].held] = NEW_ARRAY(arena, Number, LANES * (k->stmt.v[i].unroll + 1u));
+    r.slot = NEW_ARRAY(arena, Number, k->mapping.slots + 1);
+    r.total = NEW_ARRAY(arena, Number, k->ex.n);
+    r.column = NEW_ARRAY(arena, Number *, k->column.n + 1);
+    for (size_t i = 0; i < k->column.n; i++)
+        r.column[i] = NEW_ARRAY(arena, Number, k->column.v[i].n);
     r.var = NEW_ARRAY(arena, int64_t, k->ix->var.n);
     r.var[0] = 1;
     r.coef = NEW_ARRAY(arena, const int64_t *, k->ix->form.n);

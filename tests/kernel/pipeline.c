@@ -48,7 +48,7 @@ static void check_order(void)
         "simplify", "join",  "operands", "boundaries", "decompose", "fuse",  "unroll",
         "lower",    "sums",  "schedule", "vectors",    "check",     "tiles", "nests",
         "choose",   "map",   "spill",    "registers",  "grid",      "hold",  "pair",
-        "races",    "print", "launch",   "gather"};
+        "totals",   "lanes", "races",    "print",      "launch",    "gather"};
     PassId before = PASSES;
     for (size_t i = 0; i < COUNT_OF(order); i++) {
         PassId id = pass_of_name(order[i]);
@@ -186,12 +186,12 @@ static size_t words(const char *s, const char *word)
     return n;
 }
 
-/* Of every kernel the dump behind `pair`: a barrier that orders something, left out, is a race;
+/* Of every kernel the dump behind `lanes`: a barrier that orders something, left out, is a race;
  * one that orders nothing is none. */
 static void check_barriers(Ctx *ctx)
 {
     Plan *plan;
-    watched(ctx, gradient_of(ctx), &target_gpu, HALF_NONE, PASS_PAIR, &plan);
+    watched(ctx, gradient_of(ctx), &target_gpu, HALF_NONE, PASS_LANES, &plan);
     size_t barriers = 0, reasons = 0;
     for (size_t i = 0; i < plan->n_kernel; i++) {
         barriers += words(plan->kernel[i].shown, "  barrier");

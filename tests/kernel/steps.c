@@ -107,6 +107,14 @@ static Kernel copy_of(const Kernel *mapped)
     k.root.v = NEW_ARRAY(k.arena, KRoot, k.root.n + 1);
     for (size_t i = 0; i < k.root.n; i++)
         k.root.v[i] = mapped->root.v[i];
+    k.column.v = NEW_ARRAY(k.arena, KColumn, k.column.n + 1);
+    for (size_t i = 0; i < k.column.n; i++) {
+        KColumn *c = &k.column.v[i];
+        *c = mapped->column.v[i];
+        c->ex = memcpy(NEW_ARRAY(k.arena, Ex, c->n + 1), c->ex, c->n * sizeof *c->ex);
+        if (c->root)
+            c->root = memcpy(NEW_ARRAY(k.arena, uint32_t, c->n + 1), c->root, c->n * sizeof *c->root);
+    }
     return k;
 }
 
@@ -120,12 +128,12 @@ static void expect_fault(StepTally *t, const Kernel *k, const char *what, size_t
         snprintf(t->missed, sizeof t->missed, "%s, statement %zu", what, i);
 }
 
-static void without(StepTally *t, const Kernel *mapped, size_t i)
+static void without(StepTally *t, const Kernel *mapped, size_t i, const char *what)
 {
     Kernel k = copy_of(mapped);
     memmove(&k.stmt.v[i], &k.stmt.v[i + 1], (k.stmt.n - i - 1) * sizeof *k.stmt.v);
     k.stmt.n--;
-    expect_fault(t, &k, "a step that is left out", i);
+    expect_fault(t, &k, what, i);
 }
 
 /* The statement comes behind statement j. */
@@ -184,7 +192,7 @@ static void plant(StepTally *t, const Kernel *mapped, size_t i)
 {
     const KStmt *all = mapped->stmt.v;
     KStmt s = all[i];
-    without(t, mapped, i);
+    without(t, mapped, i, "a step that is left out");
     for (size_t j = i + 1; j < mapped->stmt.n; j++) {
         if (!all[j].step)
             continue;
@@ -208,6 +216,108 @@ static void plant(StepTally *t, const Kernel *mapped, size_t i)
     with(t, mapped, i, s, "pieces of another width");
     if (is_load(&all[i]) && all[i].step == STEP_LOAD)
         one_place(t, mapped, i);
+}
+
+/* ---- totals and lanes ---- */
+
+static void twice(StepTally *t, const Kernel *mapped, size_t i, const char *what)
+{
+    Kernel k = copy_of(mapped);
+    k.stmt.v = NEW_ARRAY(k.arena, KStmt, k.stmt.n + 1);
+    for (size_t j = 0; j <= k.stmt.n; j++)
+        k.stmt.v[j] = mapped->stmt.v[j <= i ? j : j - 1];
+    k.stmt.n++;
+    expect_fault(t, &k, what, i);
+}
+
+/* What all threads of a row do for a sum of which each has a part. */
+static bool is_total(const KStmt *s)
+{
+    return s->kind == KS_WARP || s->kind == KS_WARP_PUT || s->kind == KS_WARP_TAKE || s->kind == KS_ARRAY_GIVE || s->kind == KS_ARRAY_TAKE ||
+           s->kind == KS_SUM_NEW || s->kind == KS_SUM_PUT;
+}
+
+static bool is_of_lanes(const KStmt *s) { return s->kind == KS_LANES || s->kind == KS_LANE_TAKE || s->kind == KS_LANE_STORE; }
+
+/* Does another statement read this value, so that it is lost if one lane alone has it? */
+static bool is_read(const Kernel *k, size_t total)
+{
+    Ex e = k->stmt.v[total].ex;
+    for (size_t i = total + 1; i < k->stmt.n && k->stmt.v[i].kind != KS_END; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KEx *x = kx(k, s->ex);
+        if ((s->kind == KS_LET && (x->in[0] == e || x->in[1] == e || x->in[2] == e)) || (s->kind == KS_STORE && k->root.v[s->root].value == e))
+            return true;
+    }
+    return false;
+}
+
+static void plant_total(StepTally *t, const Kernel *mapped, size_t i)
+{
+    KStmt s = mapped->stmt.v[i];
+    without(t, mapped, i, "a total that is left out");
+    twice(t, mapped, i, "a total that is taken twice");
+    if (s.kind == KS_ARRAY_GIVE || s.kind == KS_ARRAY_TAKE || s.kind == KS_SUM_NEW || s.kind == KS_SUM_PUT)
+        return;
+    if (s.kind != KS_WARP) {
+        s.at++;
+        with(t, mapped, i, s, "a total of another slot");
+        s.at--;
+    }
+    if (!s.together) {
+        s.alone = true;
+        with(t, mapped, i, s, "a lane of no step");
+        return;
+    }
+    s.lane ^= 1;
+    with(t, mapped, i, s, "the total of another lane");
+    s.lane ^= 1;
+    s.together++;
+    with(t, mapped, i, s, "a step of another size");
+    s.together = 0;
+    with(t, mapped, i, s, "a step without one of its totals");
+}
+
+/* A total that others read is its lane's alone; one that is its lane's alone every thread is said to have. */
+static void plant_alone(StepTally *t, const Kernel *mapped, size_t i)
+{
+    KStmt s = mapped->stmt.v[i];
+    s.alone = !s.alone;
+    if (s.lane == 0 && (s.alone ? is_read(mapped, i) : s.kind == KS_WARP && !s.column))
+        with(t, mapped, i, s, "a total that one lane alone has, or not");
+}
+
+static void plant_lanes(StepTally *t, const Kernel *mapped, size_t i)
+{
+    const KStmt s = mapped->stmt.v[i];
+    without(t, mapped, i, "lanes that are left out");
+    twice(t, mapped, i, "lanes that do it twice");
+    for (int fault = 0; fault < 8; fault++) {
+        Kernel k = copy_of(mapped);
+        KColumn *c = &k.column.v[s.column - 1];
+        KStmt *to = &k.stmt.v[i];
+        if (fault == 0 && s.kind == KS_LANE_TAKE)
+            to->lane = (uint8_t)(c->first + (to->lane - c->first + 1) % c->n);
+        else if (fault == 1 && s.kind != KS_LANE_TAKE)
+            c->first++;
+        else if (fault == 2 && s.kind != KS_LANE_TAKE)
+            c->n++;
+        else if (fault == 3 && s.kind == KS_LANES && c->ex[0] != c->ex[1])
+            c->ex[0] = c->ex[1];
+        else if (fault == 4 && c->root)
+            c->root[0] = c->root[1];
+        else if (fault == 5 && c->place.of && s.kind != KS_LANE_TAKE)
+            c->place.along++;
+        else if (fault == 6 && c->in[0] && s.kind != KS_LANE_TAKE)
+            c->in[0] = 0;
+        else if (fault == 7 && c->in[0] && s.kind != KS_LANE_TAKE)
+            c->in[0] = s.column;
+        else
+            continue;
+        static const char *const what[] = {"another lane's element", "lanes from another one on", "one lane more", "a lane of what the next one has", "a result twice",
+                                           "another place", "an input that is the same for all", "a column of itself"};
+        expect_fault(t, &k, what[fault], i);
+    }
 }
 
 /* Two products at one time: without the second, with one that is there already, of what the other gives, by another factor. */
@@ -249,6 +359,14 @@ void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped
         sums = sums || s->step == (STEP_VALUE | STEP_STORE);
         if (s->step)
             plant(t, mapped, i);
+        t->totals += is_total(s);
+        t->lanes += is_of_lanes(s);
+        if (s->together && s->kind != KS_WARP_PUT)
+            plant_alone(t, mapped, i);
+        if (is_total(s) && case_drawn(&t->of_totals, (size_t)t->totals))
+            plant_total(t, mapped, i);
+        if (is_of_lanes(s) && case_drawn(&t->of_lanes, (size_t)t->lanes))
+            plant_lanes(t, mapped, i);
         if (s->kind == KS_PRODUCT && mapped->product.v[s->root].beside)
             plant_pair(t, mapped, i);
     }

@@ -3,11 +3,13 @@
  * In:  a scheduled kernel, and the same mapped to threads.
  * Out: the mapped one is a sound program and gives, run as it stands, the numbers of the scheduled one; without one of its
  *      steps, or with one in another place or of another statement, it is not sound; nor is it where of two products that are
- *      computed at one time one is left out, is computed twice, or takes what the other one gives.
+ *      computed at one time one is left out, is computed twice, or takes what the other one gives; nor without a total of a sum
+ *      that threads share, with one that is taken twice or by another lane, or where lanes compute, store or give what is not theirs.
  */
 #ifndef VWN_STEPS_H
 #define VWN_STEPS_H
 
+#include "support/drawn.h"
 #include "support/harness.h"
 
 #include "compiler/kernel/kernel.h"
@@ -16,6 +18,8 @@ typedef struct StepTally {
     int checked, run, faults, found;
     int pieces, rounds, sums; /* kernels with steps of each kind */
     int pairs;                /* products that are computed beside another one */
+    int totals, lanes;        /* statements of totals, and of lanes, */
+    CaseDraw of_totals, of_lanes; /* of which these are given faults */
     char missed[200];         /* the first fault that was not found */
 } StepTally;
 
