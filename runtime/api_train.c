@@ -87,6 +87,20 @@ static Status label_body(void *user)
     return runs_label(c->context, c->how, c->out);
 }
 
+typedef struct EachCall {
+    vwn_context *context;
+    const char *const *operand;
+    size_t n;
+    void (*use)(void *user, const char *run);
+    void *user;
+} EachCall;
+
+static Status each_body(void *user)
+{
+    EachCall *c = user;
+    return runs_each(c->context, c->operand, c->n, c->use, c->user);
+}
+
 typedef struct RemoveCall {
     vwn_context *context;
     const char *folder;
@@ -250,6 +264,12 @@ vwn_status vwn_runs(vwn_context *context, const vwn_runs_options *how, const vwn
 {
     RunCall c = {.context = context, .how = how, .out = out};
     return api_run(context, runs_body, &c);
+}
+
+vwn_status vwn_each_run(vwn_context *context, const char *const *operand, size_t n, void (*use)(void *user, const char *run), void *user)
+{
+    EachCall c = {context, operand, n, use, user};
+    return api_run(context, each_body, &c);
 }
 
 vwn_status vwn_label(vwn_context *context, const vwn_label_options *how, const vwn_writer *out)

@@ -392,6 +392,9 @@ typedef struct vwn_runs_options {
 /* All runs and sweeps below a folder: state, settings that differ, where they are, losses, weights, time, tags; of a single one
  * also how it was started each time. */
 vwn_status vwn_runs(vwn_context *ctx, const vwn_runs_options *how, const vwn_writer *out);
+/* The runs that operands of these functions stand for: each folder of a sweep in the place of its runs that have begun. A path lives as
+ * long as the call of `use`. */
+vwn_status vwn_each_run(vwn_context *ctx, const char *const *operand, size_t n, void (*use)(void *user, const char *run), void *user);
 typedef struct vwn_label_options {
     const char *folder;     /* of a run or a sweep */
     const char *const *tag; /* are added, or with `remove` taken away; NULL: they stay */
@@ -434,6 +437,7 @@ typedef struct vwn_sweep_event {
     const char *text;
     const char *json;    /* START, POINT, END, NOTE: as one JSON object */
     bool failed;         /* END */
+    double eta_seconds;  /* END, steps of TRAIN: until all points are done, as those before them were; NaN: nothing tells */
 } vwn_sweep_event;
 typedef enum vwn_sweep_form { VWN_SWEEP_TABLE, VWN_SWEEP_JSON, VWN_SWEEP_CSV } vwn_sweep_form;
 typedef struct vwn_sweep_options {

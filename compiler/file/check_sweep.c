@@ -552,6 +552,7 @@ static bool sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, con
     if (!s->target)
         return true;
     s->plan.file = s->target->path;
+    s->plan.model = s->target->model_ast && s->target->model_ast->kid[1] ? s->target->model_ast->kid[1]->name : NULL;
     s->plan.hash = sweep_hash(s->target);
     s->axis = NEW_ARRAY(ev->arena, Axis, SWEEP_AXES_MOST);
     s->lets = NEW_ARRAY(ev->arena, Override, (items ? items->n : 0) + 1);

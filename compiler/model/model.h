@@ -306,6 +306,7 @@ typedef struct SweepBound {
 } SweepBound;
 typedef struct SweepPlan {
     Name name;
+    Name model;         /* of the file that is varied; NULL: it has no name */
     const char *file;   /* what is varied; its path */
     uint64_t hash;      /* of the texts of that file and of all that it imports */
     SweepAxis *axis;    /* in order */

@@ -45,7 +45,7 @@ static bool is_word(const char *s, size_t n)
 
 /* What of a folder fits. */
 typedef struct Wanted {
-    bool any, runs;
+    bool any, runs, sweeps;
     const char *ending[8]; /* of files */
     int endings;
 } Wanted;
@@ -70,8 +70,10 @@ static void offer_entry(const Asked *a, const Wanted *w, char path[8192], size_t
     }
     snprintf(path + n, 8192 - n, "/events.jsonl");
     bool run = w->runs && stat(path, &st) == 0;
+    snprintf(path + n, 8192 - n, "/sweep.json");
+    bool sweep = w->sweeps && !run && stat(path, &st) == 0;
     snprintf(path + n, 8192 - n, "%s", run ? "" : "/"); /* a run is a whole word, other folders go on */
-    offer(a, path, run ? "run" : "");
+    offer(a, path, run ? "run" : sweep ? "sweep" : "");
 }
 
 static void offer_paths(const Asked *a, const Wanted *w)
@@ -164,6 +166,7 @@ static void want(Wanted *w, const char *kind, bool of_flag)
     w->endings += of_flag && !strncmp(kind, "FILE.", 5);
     w->any |= of_flag && !strncmp(kind, "FILE.", 5);
     w->runs |= !strcmp(kind, "RUN");
+    w->sweeps |= !strcmp(kind, "SWEEP");
     w->any |= w->runs || !strcmp(kind, "DIR");
 }
 

@@ -168,6 +168,7 @@ Status inspect_inside(vwn_context *owner, const vwn_inside_options *how, const v
                       const Hooks *hooks);
 Status compare_runs(vwn_context *owner, const vwn_compare_options *how, const vwn_writer *out);
 Status runs_list(vwn_context *owner, const vwn_runs_options *how, const vwn_writer *out);
+Status runs_each(vwn_context *owner, const char *const *operand, size_t n, void (*use)(void *user, const char *run), void *user);
 Status runs_label(vwn_context *owner, const vwn_label_options *how, const vwn_writer *out);
 Status run_remove(vwn_context *owner, const char *folder, bool json, const vwn_writer *out);
 Status watch_run(vwn_context *owner, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);

@@ -11,7 +11,7 @@
 
 #include "crc32c.h"
 #include "runtime/checkpoint/history.h"
-#include "runtime/checkpoint/run_dir.h"
+#include "runtime/checkpoint/run_list.h"
 #include "runtime/checkpoint/source.h"
 
 /* What every row has anyway, or is none of training. */
@@ -28,6 +28,7 @@ typedef struct LogExport {
     Session session;
     const vwn_export_options *how;
     const vwn_writer *out;
+    RunPaths runs;
     NameVec names;   /* the columns */
     const char *run; /* that is read */
     RunClock clock;
@@ -200,7 +201,7 @@ static void put_tensorboard(LogExport *e)
 {
     Session *s = &e->session;
     struct stat st;
-    if (e->how->n_runs != 1)
+    if (e->runs.n != 1)
         ctx_raise(s->ctx, ST_USAGE, "a TensorBoard file is of one run");
     events_read(s, e->run, take_clock, e);
     if (stat(arena_printf(s->arena, "%s/events.jsonl", e->run), &st) == 0)
@@ -219,10 +220,10 @@ static void columns(LogExport *e)
 {
     Map seen;
     map_init(&seen, e->session.arena);
-    for (size_t i = 0; i < e->how->n_runs; i++) {
+    for (size_t i = 0; i < e->runs.n; i++) {
         NameVec names = {0};
-        Events found = events_names(&e->session, e->how->run[i], &names);
-        events_warn(&e->session, e->how->run[i], &found);
+        Events found = events_names(&e->session, e->runs.v[i], &names);
+        events_warn(&e->session, e->runs.v[i], &found);
         for (size_t k = 0; k < names.n; k++) {
             void **slot = map_at(&seen, (uintptr_t)names.v[k]);
             if (!*slot && !is_common(names.v[k]))
@@ -237,6 +238,7 @@ static Status export_body(void *user)
     LogExport *e = user;
     session_open(&e->session, e->session.owner);
     e->row = buf_new(e->session.arena);
+    e->runs = run_paths(&e->session, e->how->run, e->how->n_runs);
     columns(e);
     if (e->how->form == VWN_EXPORT_CSV) {
         buf_puts(&e->row, "run,event,step,tokens,seconds");
@@ -247,8 +249,8 @@ static Status export_body(void *user)
         buf_puts(&e->row, ",text\n");
         put(e);
     }
-    for (size_t i = 0; i < e->how->n_runs; i++) {
-        e->run = e->how->run[i];
+    for (size_t i = 0; i < e->runs.n; i++) {
+        e->run = e->runs.v[i];
         e->clock = run_clock();
         if (e->how->form == VWN_EXPORT_TENSORBOARD)
             put_tensorboard(e);

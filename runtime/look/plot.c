@@ -14,10 +14,12 @@
 #include "runtime/data/data.h"
 #include "runtime/train/forecast.h"
 #include "runtime/checkpoint/history.h"
-#include "runtime/checkpoint/run_dir.h"
+#include "runtime/checkpoint/run_list.h"
 #include "runtime/checkpoint/source.h"
 
 enum { EVALUATIONS = 4000000, STAGES = 1000 };
+
+enum { CURVES_MOST = 24 }; /* of several runs in a picture */
 
 typedef struct Series {
     const char *name;
@@ -30,6 +32,7 @@ typedef struct Plot {
     const vwn_plot_options *how;
     const vwn_writer *out;
     Unit *unit; /* NULL: of a run */
+    RunPaths runs; /* that one, or the points of a sweep */
     Series *series;
     size_t n;
     const char *over; /* the axis of all */
@@ -200,7 +203,7 @@ static _Noreturn void no_such_number(Plot *p, const char *name)
     Ctx *ctx = p->session.ctx;
     NameVec names = {0};
     Buf b = buf_new(ctx->scratch);
-    events_names(&p->session, p->how->run, &names);
+    events_names(&p->session, p->runs.v[0], &names);
     Name near = nearest_name(name_str(ctx, name), names.v, names.n);
     for (size_t i = 0; i < names.n && b.n < 300; i++)
         buf_printf(&b, "%s%.60s", i ? ", " : "", names.v[i]);
@@ -209,27 +212,45 @@ static _Noreturn void no_such_number(Plot *p, const char *name)
     ctx_raise(ctx, ST_USAGE, "the run %.120s has written no `%.60s`; it has %.310s", p->how->run, name, b.n ? b.s : "no numbers");
 }
 
-static void open_run(Plot *p)
+/* One number of one run. */
+static void open_number(Plot *p, Series *s, const char *run, const char *path, bool first)
 {
     Arena *a = p->session.arena;
     HistoryAxis by = (HistoryAxis)p->how->by;
-    p->over = history_axis_name[by];
-    for (size_t i = 0; i < p->n; i++) {
-        History h = history_read(&p->session, p->how->run, p->how->path[i]);
-        if (!i)
-            events_warn(&p->session, p->how->run, &h.events);
-        if (!h.point.n)
-            no_such_number(p, p->how->path[i]);
+    History h = history_read(&p->session, run, path);
+    if (first)
+        events_warn(&p->session, run, &h.events);
+    if (!h.point.n && p->runs.n == 1)
+        no_such_number(p, path);
+    if (h.point.n)
         history_need(&p->session, &h, by);
-        Series *s = &p->series[i];
-        *s = (Series){p->how->path[i], NEW_ARRAY(a, double, h.point.n), NEW_ARRAY(a, double, h.point.n), h.point.n};
-        for (size_t k = 0; k < s->n; k++) {
-            s->x[k] = h.point.v[k].x[by];
-            s->y[k] = h.point.v[k].value;
-        }
-        for (size_t k = 0; k < h.growth.n && !i; k++)
-            vec_push(a, &p->mark, ((ChartMark){h.growth.v[k].x[by], h.growth.v[k].name, 0}));
+    *s = (Series){path, NEW_ARRAY(a, double, h.point.n + 1), NEW_ARRAY(a, double, h.point.n + 1), h.point.n};
+    if (p->runs.n > 1)
+        s->name = p->how->n_paths == 1 ? run_name(a, run) : arena_printf(a, "%s %s", run_name(a, run), path);
+    for (size_t k = 0; k < s->n; k++) {
+        s->x[k] = h.point.v[k].x[by];
+        s->y[k] = h.point.v[k].value;
     }
+    for (size_t k = 0; k < h.growth.n && first && p->runs.n == 1; k++)
+        vec_push(a, &p->mark, ((ChartMark){h.growth.v[k].x[by], h.growth.v[k].name, 0}));
+}
+
+/* Of a sweep one curve for each of its points that has the number. */
+static void open_runs(Plot *p)
+{
+    size_t n = 0;
+    p->over = history_axis_name[p->how->by];
+    if (p->n > CURVES_MOST && p->runs.n > 1 && (p->how->form == VWN_PLOT_TEXT || p->how->form == VWN_PLOT_SVG))
+        ctx_raise(p->session.ctx, ST_USAGE, "a picture of %zu curves cannot be read: `vwn compare %.200s` shows means, and `vwn plot --csv` all points",
+                  p->n, p->how->run);
+    for (size_t i = 0; i < p->how->n_paths; i++)
+        for (size_t k = 0; k < p->runs.n; k++) {
+            open_number(p, &p->series[n], p->runs.v[k], p->how->path[i], !i);
+            n += p->series[n].n > 0;
+        }
+    if (!n)
+        no_such_number(p, p->how->path[0]);
+    p->n = n;
 }
 
 /* ---- what is printed ---- */
@@ -350,7 +371,7 @@ static void print_list(Plot *p, Buf *b)
     if (p->unit)
         paths = curve_paths(p->unit);
     else
-        events_names(&p->session, p->how->run, &names);
+        events_names(&p->session, p->runs.v[0], &names);
     if (p->how->form == VWN_PLOT_JSON) {
         buf_puts(b, "{\"v\":1,\"event\":\"plot\",\"paths\":[");
         for (size_t i = 0; i < paths.n + names.n; i++) {
@@ -387,11 +408,14 @@ static Status plot_body(void *user)
     session_open(&p->session, p->session.owner);
     Buf b = buf_new(p->session.arena);
     p->n = how->n_paths;
+    if (!p->unit)
+        p->runs = run_paths(&p->session, &how->run, 1);
+    p->n *= p->unit ? 1 : p->runs.n;
     p->series = NEW_ARRAY(p->session.arena, Series, p->n + 1);
     if (p->n && p->unit)
         open_file(p);
     else if (p->n)
-        open_run(p);
+        open_runs(p);
     size_t n = p->n && how->form != VWN_PLOT_JSON && how->form != VWN_PLOT_CSV ? charts_of(p, &charts) : 0;
     if (!p->n)
         print_list(p, &b);

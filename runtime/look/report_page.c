@@ -11,7 +11,7 @@
 #include "runtime/draw/chart.h"
 #include "runtime/draw/heat.h"
 #include "inside.h"
-#include "runtime/checkpoint/run_dir.h"
+#include "runtime/checkpoint/run_list.h"
 #include "run_state.h"
 #include "runtime/checkpoint/source.h"
 
@@ -648,11 +648,12 @@ static Status page_body(void *user)
     session_open(&p->session, p->session.owner);
     Arena *a = p->session.arena;
     p->b = buf_new(a);
-    p->n = p->how->n_runs;
+    RunPaths runs = run_paths(&p->session, p->how->run, p->how->n_runs);
+    p->n = runs.n;
     p->run = NEW_ARRAY(a, PageRun, p->n + 1);
     for (size_t i = 0; i < p->n; i++) {
         p->run[i] = (PageRun){.number = i};
-        read_run(p, &p->run[i], p->how->run[i]);
+        read_run(p, &p->run[i], runs.v[i]);
     }
     page_head(p);
     put(p, "<main><h1>");

@@ -14,8 +14,8 @@
 #include "run_state.h"
 #include "runtime/checkpoint/record.h"
 #include "runtime/checkpoint/run_list.h"
+#include "runtime/checkpoint/settings.h"
 #include "runtime/checkpoint/source.h"
-#include "settings.h"
 
 typedef struct RunRow {
     const char *path, *name, *state, *date; /* name: from the folder on */
@@ -555,6 +555,32 @@ Status runs_list(vwn_context *owner, const vwn_runs_options *how, const vwn_writ
     if (r.arena)
         arena_free(r.arena);
     return st;
+}
+
+/* ---- runs of a sweep ---- */
+
+typedef struct Each {
+    Session session;
+    const char *const *operand;
+    size_t n;
+    void (*use)(void *user, const char *run);
+    void *user;
+} Each;
+
+static Status each_body(void *user)
+{
+    Each *e = user;
+    session_open(&e->session, e->session.owner);
+    RunPaths all = run_paths(&e->session, e->operand, e->n);
+    for (size_t i = 0; i < all.n; i++)
+        e->use(e->user, all.v[i]);
+    return ST_OK;
+}
+
+Status runs_each(vwn_context *owner, const char *const *operand, size_t n, void (*use)(void *user, const char *run), void *user)
+{
+    Each e = {.session.owner = owner, .operand = operand, .n = n, .use = use, .user = user};
+    return session_end(&e.session, guarded(owner->ctx, each_body, &e));
 }
 
 /* ---- tags and notes ---- */

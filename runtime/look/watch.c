@@ -1,6 +1,6 @@
 /* watch.c - `vwn watch`: how a run stands.
  *
- * In:  a run directory.   Out: a screen of text, one line, or JSON.
+ * In:  a run directory, or that of a sweep.   Out: a screen of text, one line, or JSON.
  * The one idea: what is said is made of short pieces that go on the next line where the screen ends, so that at any
  * width nothing is cut; the rows that are left show the curve.
  */
@@ -10,6 +10,7 @@
 #include "compiler/report/report.h"
 #include "runtime/draw/chart.h"
 #include "run_state.h"
+#include "runtime/checkpoint/run_list.h"
 #include "runtime/checkpoint/source.h"
 
 typedef struct Watch {
@@ -188,6 +189,183 @@ static void json(Watch *w, const RunState *r)
     write_text(w->out, b.s, b.n);
 }
 
+/* ---- a sweep ---- */
+
+typedef struct WatchedPoint {
+    const ListedPoint *point;
+    const char *state; /* of the manifest, or of its run, which the manifest does not know of yet */
+    bool on;           /* somebody trains there */
+    RunState run;      /* where it is there */
+} WatchedPoint;
+typedef struct WatchedSweep {
+    const char *path, *state;
+    ListedSweep list;
+    WatchedPoint *point;
+    size_t finished, on;
+    double eta; /* seconds; NaN: nothing tells yet */
+    vwn_status ended;
+} WatchedSweep;
+
+/* As long as the points took that are done, or that are on will take; those that are on go on beside each other. */
+static double eta_of(const WatchedSweep *s)
+{
+    double took = 0, known = 0, own = 0;
+    for (size_t i = 0; i < s->list.point.n; i++) {
+        const WatchedPoint *p = &s->point[i];
+        if (!p->point->there)
+            continue;
+        double seconds = p->run.last.x[BY_SECONDS];
+        bool done = strcmp(p->state, "waiting") && !p->on;
+        if (p->on)
+            own += isfinite(p->run.eta) ? fmax(p->run.eta - p->run.quiet, 0) : 0;
+        if (!done && !(p->on && isfinite(p->run.eta)))
+            continue;
+        took += done ? seconds : seconds + p->run.eta;
+        known++;
+    }
+    double left = (double)(s->list.waiting - (s->on < s->list.waiting ? s->on : s->list.waiting));
+    return s->on && known ? (own + left * took / known) / (double)s->on : NAN;
+}
+
+static WatchedSweep read_sweep(Watch *w)
+{
+    Session *s = &w->session;
+    static const struct {
+        const char *state;
+        vwn_status is;
+    } bad[] = {{"failed", VWN_ENVIRONMENT}, {"diverged", VWN_DIVERGED}, {"wrong", VWN_INPUT}};
+    WatchedSweep all = {.path = w->how->run};
+    bool held = run_is_held(s, all.path); /* before the manifest, which is written last */
+    all.list = sweep_list(s, all.path);
+    all.point = NEW_ARRAY(s->arena, WatchedPoint, all.list.point.n + 1);
+    all.finished = all.list.point.n - all.list.waiting;
+    for (size_t i = 0; i < all.list.point.n; i++) {
+        WatchedPoint *p = &all.point[i];
+        p->point = &all.list.point.v[i];
+        p->state = p->point->state;
+        if (p->point->there)
+            p->run = run_state_read(s, p->point->path);
+        p->on = p->point->there && p->run.phase == RUN_GOES_ON;
+        all.on += p->on;
+    }
+    for (size_t k = 0; k < COUNT_OF(bad); k++)
+        for (size_t i = 0; i < all.list.point.n && all.ended == VWN_OK; i++)
+            all.ended = strcmp(all.point[i].state, bad[k].state) ? VWN_OK : bad[k].is;
+    if (all.list.waiting)
+        all.ended = VWN_INTERRUPTED;
+    all.state = held ? "running" : all.list.waiting ? "stopped" : "done";
+    all.eta = held ? eta_of(&all) : NAN;
+    return all;
+}
+
+static void sweep_line(Flow *f, Arena *a, const WatchedSweep *s)
+{
+    piece(f, arena_printf(a, "%s:", s->path));
+    piece(f, s->state);
+    piece(f, arena_printf(a, "%zu of %zu points finished", s->finished, s->list.point.n));
+    if (isfinite(s->eta))
+        piece(f, arena_printf(a, "about %s left", clock_text(a, s->eta)));
+}
+
+static const char *number_or(Arena *a, double x, const char *none)
+{
+    return isfinite(x) ? arena_printf(a, "%.4f", x) : none;
+}
+
+/* The points that are on and behind them those that fit, the latest ones of what is done. */
+static void sweep_screen(Watch *w, const WatchedSweep *s)
+{
+    static const char *const head[] = {"point", "state", "step", "loss", "eval", "eta"};
+    Arena *a = w->session.arena;
+    Buf b = buf_new(a);
+    Flow f = {.out = &b, .columns = w->how->columns};
+    Table t = {.arena = a, .columns = COUNT_OF(head)};
+    sweep_line(&f, a, s);
+    line_end(&f);
+    size_t room = w->how->rows > f.rows + 4 ? (size_t)(w->how->rows - f.rows - 4) : 1, n = s->list.point.n, skipped = 0;
+    bool all = n <= room;
+    size_t first_on = 0;
+    while (first_on < n && !s->point[first_on].on)
+        first_on++;
+    size_t from = all || first_on == n ? 0 : first_on > room / 2 ? first_on - room / 2 : 0;
+    from = !all && from + room > n ? n - room : from;
+    for (size_t i = 0; i < COUNT_OF(head); i++)
+        i < 2 ? table_text(&t, head[i]) : table_right(&t, head[i]);
+    for (size_t i = 0; i < n; i++) {
+        const WatchedPoint *p = &s->point[i];
+        if (!all && !p->on && (i < from || i >= from + room)) {
+            skipped++;
+            continue;
+        }
+        bool there = p->point->there;
+        table_text(&t, p->point->name);
+        table_text(&t, p->on ? "running" : p->state);
+        table_right(&t, there ? arena_printf(a, "%.0f/%.0f", p->run.last.x[BY_STEP], p->run.steps) : "-");
+        table_right(&t, number_or(a, there ? run_curve_last(&p->run, CURVE_LOSS) : NAN, "-"));
+        table_right(&t, number_or(a, there ? run_curve_last(&p->run, CURVE_EVAL) : NAN, "-"));
+        table_right(&t, p->on && isfinite(p->run.eta) ? clock_text(a, fmax(p->run.eta - p->run.quiet, 0)) : "");
+    }
+    table_print(&b, &t);
+    if (skipped)
+        buf_printf(&b, "  and %zu more\n", skipped);
+    write_text(w->out, b.s, b.n);
+}
+
+static void sweep_text(Watch *w, const WatchedSweep *s)
+{
+    Arena *a = w->session.arena;
+    Buf b = buf_new(a);
+    Flow f = {.out = &b, .columns = 4096};
+    sweep_line(&f, a, s);
+    for (size_t i = 0; i < s->list.point.n; i++)
+        if (s->point[i].on)
+            piece(&f, arena_printf(a, "%s step %.0f/%.0f loss %s", s->point[i].point->name, s->point[i].run.last.x[BY_STEP], s->point[i].run.steps,
+                                   number_or(a, run_curve_last(&s->point[i].run, CURVE_LOSS), "-")));
+    line_end(&f);
+    write_text(w->out, b.s, b.n);
+}
+
+static void sweep_json(Watch *w, const WatchedSweep *s)
+{
+    Buf b = buf_new(w->session.arena);
+    buf_puts(&b, "{\"v\":1,\"event\":\"watch_sweep\",\"sweep\":");
+    buf_json_string(&b, s->path, strlen(s->path));
+    buf_printf(&b, ",\"state\":\"%s\",\"of\":%zu,\"finished\":%zu,\"eta\":", s->state, s->list.point.n, s->finished);
+    buf_json_number(&b, round(s->eta));
+    buf_puts(&b, ",\"points\":[");
+    for (size_t i = 0; i < s->list.point.n; i++) {
+        const WatchedPoint *p = &s->point[i];
+        bool there = p->point->there;
+        const struct {
+            const char *key;
+            double v;
+        } of[] = {{"step", there ? p->run.last.x[BY_STEP] : NAN}, {"steps", there ? p->run.steps : NAN},
+                  {"loss", there ? run_curve_last(&p->run, CURVE_LOSS) : NAN}, {"eval_loss", there ? run_curve_last(&p->run, CURVE_EVAL) : NAN}};
+        buf_puts(&b, i ? ",{\"name\":" : "{\"name\":");
+        buf_json_string(&b, p->point->name, strlen(p->point->name));
+        buf_printf(&b, ",\"state\":\"%s\"", p->on ? "running" : p->state);
+        for (size_t k = 0; k < COUNT_OF(of); k++) {
+            buf_printf(&b, ",\"%s\":", of[k].key);
+            buf_json_number(&b, of[k].v);
+        }
+        buf_putc(&b, '}');
+    }
+    buf_puts(&b, "]}\n");
+    write_text(w->out, b.s, b.n);
+}
+
+static void watch_sweep(Watch *w)
+{
+    static void (*const print[])(Watch *, const WatchedSweep *) = {
+        [VWN_WATCH_SCREEN] = sweep_screen, [VWN_WATCH_LINE] = sweep_text, [VWN_WATCH_JSON] = sweep_json};
+    WatchedSweep s = read_sweep(w);
+    print[w->how->form](w, &s);
+    if (w->seen)
+        *w->seen = (vwn_watched){!strcmp(s.state, "running"), s.ended};
+}
+
+/* ---- the call ---- */
+
 static Status watch_body(void *user)
 {
     static void (*const print[])(Watch *, const RunState *) = {[VWN_WATCH_SCREEN] = screen, [VWN_WATCH_LINE] = line, [VWN_WATCH_JSON] = json};
@@ -195,6 +373,10 @@ static Status watch_body(void *user)
                                        [RUN_DIVERGED] = VWN_DIVERGED, [RUN_FAILED] = VWN_ENVIRONMENT, [RUN_SILENT] = VWN_ENVIRONMENT};
     Watch *w = user;
     session_open(&w->session, w->session.owner);
+    if (!run_exists(&w->session, w->how->run) && run_is_sweep(&w->session, w->how->run)) {
+        watch_sweep(w);
+        return ST_OK;
+    }
     RunState r = run_state_read(&w->session, w->how->run);
     events_warn(&w->session, r.path, &r.events);
     print[w->how->form](w, &r);

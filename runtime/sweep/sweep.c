@@ -19,6 +19,16 @@ enum { JOBS_MOST = 256 };
 
 /* ---- events ---- */
 
+double sweep_eta(SweepRun *s, double point)
+{
+    pthread_mutex_lock(&s->lock);
+    double took = clock_seconds() - s->began, left = (double)s->plan->n - (double)s->finished, ended = (double)s->ended;
+    pthread_mutex_unlock(&s->lock);
+    if (s->workers == 1 && isfinite(point)) /* the one at hand is one of those that are left */
+        return point + (left - 1) * (took + point) / (ended + 1);
+    return ended > 0 ? left * took / ended : NAN;
+}
+
 void sweep_tell(SweepRun *s, const vwn_sweep_event *e)
 {
     if (!s->how->event)
@@ -54,11 +64,14 @@ static void tell(SweepRun *s, vwn_sweep_kind kind, size_t point, const char *tex
         json_put_number(&t, "train_loss", r->train_loss);
         json_put_number(&t, "eval_loss", r->eval_loss);
     }
+    double eta = kind == VWN_SWEEP_END && !s->stopping ? sweep_eta(s, NAN) : NAN;
+    if (kind == VWN_SWEEP_END)
+        json_put_number(&t, "eta", round(eta));
     if (text)
         json_put_string(&t, "text", text);
     json_close(&t, '}');
     sweep_tell(s, &(vwn_sweep_event){.kind = kind, .point = p ? p->name : NULL, .number = point + 1, .of = s->plan->n,
-                                     .finished = s->finished, .text = text, .json = t.full ? NULL : t.s, .failed = failed});
+                                     .finished = s->finished, .text = text, .json = t.full ? NULL : t.s, .failed = failed, .eta_seconds = eta});
 }
 
 static void tell_end(SweepRun *s, size_t point)
@@ -140,6 +153,7 @@ static void run_point(SweepWorker *w)
     pthread_mutex_lock(&s->lock);
     s->result[w->point] = r;
     s->finished += r.state != POINT_WAITING;
+    s->ended += !s->stopping;
     s->dirty = true;
     pthread_cond_signal(&s->changed);
     pthread_mutex_unlock(&s->lock);
@@ -351,6 +365,7 @@ static void prune(SweepRun *s)
 
 static void train_all(SweepRun *s)
 {
+    s->began = clock_seconds();
     for (s->stage = 0; s->stage <= s->plan->n_rungs && !s->stopping; s->stage++) {
         fill_queue(s);
         if (s->queued)

@@ -61,6 +61,8 @@ typedef struct SweepRun {
     char wrong[400];         /* what the last point that does not check was told */
     size_t to_prepare; /* of the queue */
     size_t added;      /* points that a resumed sweep had not */
+    double began;      /* this call, on a clock of seconds */
+    size_t ended;      /* points that this call has brought to an end, or to a rung */
 } SweepRun;
 
 /* One thread with a context of its own, which runs one point after the other. */
@@ -99,6 +101,9 @@ void sweep_print(SweepRun *s);
 void sweep_svg(SweepRun *s);
 void sweep_want_axis(SweepRun *s); /* raises where the picture cannot be over what is asked for; before anything is trained */
 
+/* Seconds until all points are done, as long as those before them took; `point`: until the point at hand ends, NaN: it has not begun.
+ * NaN: nothing tells yet. */
+double sweep_eta(SweepRun *s, double point);
 /* Tells the caller, one thread at a time. */
 void sweep_tell(SweepRun *s, const vwn_sweep_event *e);
 

@@ -267,7 +267,8 @@ void sweep_open_folder(SweepRun *s)
 {
     Arena *a = s->session.arena;
     struct stat st;
-    const char *folder = s->how->run ? s->how->run : arena_printf(a, "runs/%s", s->plan->name);
+    bool beside = s->plan->model == s->plan->name; /* where `vwn train` has its run */
+    const char *folder = s->how->run ? s->how->run : arena_printf(a, "runs/%s%s", s->plan->name, beside ? "-sweep" : "");
     const char *path = arena_printf(a, "%s/%s", folder, manifest);
     bool there = !stat(path, &st), clear = s->how->overwrite;
     if (run_exists(&s->session, folder))

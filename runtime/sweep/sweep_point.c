@@ -110,7 +110,8 @@ static void on_event(void *user, const vwn_event *e)
 {
     SweepWorker *w = user;
     SweepRun *s = w->sweep;
-    sweep_tell(s, &(vwn_sweep_event){.kind = VWN_SWEEP_TRAIN, .point = point_of(w)->name, .number = w->point + 1, .of = s->plan->n, .train = e});
+    sweep_tell(s, &(vwn_sweep_event){.kind = VWN_SWEEP_TRAIN, .point = point_of(w)->name, .number = w->point + 1, .of = s->plan->n, .finished = s->finished, .train = e,
+                                     .eta_seconds = e->kind == VWN_EVENT_STEP ? sweep_eta(s, e->eta_seconds) : NAN});
     if (e->kind == VWN_EVENT_STEP && w->seconds > 0 && w->before + e->seconds >= w->seconds && e->step < e->steps) {
         w->timed_out = true;
         vwn_interrupt(w->context);

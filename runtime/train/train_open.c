@@ -394,7 +394,7 @@ static void open_run(Trainer *tr)
     bool there = run_exists(s, path);
     if (tr->how->resume && !there)
         ctx_raise(tr->ctx, ST_USAGE, "there is no run in `%s` to resume", path);
-    if (!there && run_is_sweep(s, path))
+    if (!there && !tr->how->dry_run && run_is_sweep(s, path))
         ctx_raise(tr->ctx, ST_USAGE, "`%s` holds a sweep: choose another directory with --run NAME", path);
     if (!tr->how->dry_run)
         tr->run = run_open(s, path);

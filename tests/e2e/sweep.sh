@@ -441,10 +441,59 @@ point=$(ls -d runs/lines/*/ | head -n 1)
 expect 2 "$VWN" sweep model.vwn --vary D=8,12 --run "$point" --overwrite
 has err 'holds a run: choose another directory'
 [ ! -e "$point/sweep.json" ] || fail "a sweep in a run"
-for verb in 'watch --once' compare 'report -o page.html' export-log eval inspect 'inspect --stats' plot; do
+for verb in eval inspect 'inspect --stats'; do
     expect 2 "$VWN" $verb runs/lines
     has err '`runs/lines` is no run directory: it holds a sweep, whose runs are the folders in it: `runs/lines/*/`'
 done
+# those that look at several runs take its points, as if they were named
+for verb in 'report -o page.html' export-log; do
+    expect 0 "$VWN" $verb runs/lines/
+    cat out page.html > of_sweep
+    expect 0 "$VWN" $verb runs/lines/D-8 runs/lines/D-12
+    cat out page.html | cmp -s - of_sweep || fail "$verb of a sweep is not that of its points"
+done
+expect 0 "$VWN" plot runs/lines loss --csv
+cp out of_sweep
+[ "$(head -n 1 of_sweep)" = 'step,"D-8","D-12"' ] || fail "curves of two points: $(head -n 5 of_sweep)"
+expect 0 "$VWN" export-log runs/lines --tensorboard -o board
+[ "$(ls board | tr '\n' ' ')" = 'D-12 D-8 ' ] || fail "a folder for each point"
+# a run and measuring have their own place beside a sweep of their file
+expect 0 "$VWN" sweep model.vwn --vary D=8 --until '1 steps' -q
+[ -e runs/small-sweep/sweep.json ] && [ ! -e runs/small ] || fail "a sweep without a name is where the run of its file would be"
+expect 0 "$VWN" train model.vwn -q --until '1 steps'
+expect 0 "$VWN" sweep model.vwn --vary D=8 --until '2 steps' -q --resume
+mkdir -p bench/runs && cp -r runs/small-sweep bench/runs/small && cp model.vwn text.txt bench/
+expect 0 "$VWN" bench -C bench model.vwn --steps 1
+# ---- watched: one is done after 10 s, one has 30 s to go, one has not begun: 30 s and the mean of 10 and 20 + 30 ----
+mkdir -p runs/on/D-12
+sed 's/"seconds":[0-9.e-]*}/"seconds":10}/' runs/lines/D-8/events.jsonl > events.8
+sed '/"event":"end"/d; s/"seconds":[0-9.e-]*}/"seconds":20}/; s/"eta":[0-9]*/"eta":30/' runs/lines/D-12/events.jsonl > events.12
+mkdir -p runs/on/D-8 && cp events.8 runs/on/D-8/events.jsonl && cp events.12 runs/on/D-12/events.jsonl
+touch runs/on/D-12/lock runs/on/lock
+sed '/"name":"D-12"/{ s/"state":"done"/"state":"waiting"/; h; s/D-12/D-16/; s/]}$/,/; s/$/,/; s/,,*$/,/; G; }' runs/lines/sweep.json > runs/on/sweep.json
+tr -d '\n' < runs/on/sweep.json > whole && json whole
+expect 0 "$VWN" watch runs/on --once --json
+json out
+has out '"state":"stopped","of":3,"finished":1,"eta":null'
+expect 130 "$VWN" watch runs/on
+has out 'runs/on:  stopped  1 of 3 points finished'
+flock -F runs/on/lock sleep 20 &
+holders=$!
+flock -F runs/on/D-12/lock sleep 20 &
+holders="$holders $!"
+sleep 0.2
+touch runs/on/D-12/events.jsonl
+expect 0 "$VWN" watch runs/on --once --json
+json out
+has out '"name":"D-12","state":"running","step":2,'
+has out '"name":"D-16","state":"waiting","step":null,'
+eta=$(sed 's/.*"finished":1,"eta":\([0-9]*\),.*/\1/' out)
+[ "$eta" -ge 57 ] && [ "$eta" -le 60 ] || fail "30 s of one and 30 s of another are $eta"
+expect 0 "$VWN" watch runs/on --once
+has out ' left'
+kill $holders
+expect 0 "$VWN" watch runs/lines
+has out 'done  2 of 2 points finished'
 expect 2 "$VWN" compare "$point" runs/lines/lock
 has err '`runs/lines/lock` is no run directory: it is a file of a sweep, whose runs are `runs/lines/*/`'
 finish

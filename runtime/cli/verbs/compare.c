@@ -48,7 +48,7 @@ static const Flag flags[] = {
     {"--csv", NULL, "all points instead of the table"},
 };
 const Verb verb_compare = {.name = "compare",
-                           .operands = "RUN|NAME=RUN,RUN...",
+                           .operands = "RUN|SWEEP|NAME=RUN,RUN...",
                            .summary = "Shows what runs have learned, side by side",
                            .example = {{"vwn compare runs/a runs/b --by flops --svg curves.svg", "a table and a picture"},
                                        {"vwn compare ghc=runs/g1,runs/g2 plain=runs/p1,runs/p2", "means over two seeds"}},

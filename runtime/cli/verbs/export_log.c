@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -22,11 +23,11 @@ static void last_part(const char *path, char out[PATH])
 }
 
 /* DIR/NAME/events.out.tfevents.0.vwn: a folder for each run, as TensorBoard wants it. The same file again when the run has gone on. */
-static int write_one(Call *call, const char *folder, int i)
+static int write_one(Call *call, const char *folder, const char *run)
 {
     char name[PATH], path[2 * PATH];
     Text text = {0};
-    vwn_export_options how = {.run = call->operand + i, .n_runs = 1, .form = VWN_EXPORT_TENSORBOARD};
+    vwn_export_options how = {.run = &run, .n_runs = 1, .form = VWN_EXPORT_TENSORBOARD};
     vwn_writer into = text_writer(&text);
     vwn_status st = vwn_export_log(call->ctx, &how, &into);
     int status = call_failed(call, st);
@@ -34,7 +35,7 @@ static int write_one(Call *call, const char *folder, int i)
         text_free(&text);
         return status;
     }
-    last_part(call->operand[i], name);
+    last_part(run, name);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if ((mkdir(folder, 0777) != 0 && errno != EEXIST) || (mkdir(path, 0777) != 0 && errno != EEXIST)) {
         ui_error(&call->ui, "cannot make %s: %s", path, strerror(errno));
@@ -53,19 +54,46 @@ static int write_one(Call *call, const char *folder, int i)
     return VWN_OK;
 }
 
-static int write_folder(Call *call, const char *folder)
+typedef struct RunNames {
+    char **v;
+    int n;
+} RunNames;
+
+static void keep_name(void *user, const char *run)
+{
+    RunNames *names = user;
+    char **more = realloc(names->v, (size_t)(names->n + 1) * sizeof *more);
+    if (!more)
+        return;
+    names->v = more;
+    names->v[names->n] = strdup(run);
+    names->n += names->v[names->n] != NULL;
+}
+
+static int write_all(Call *call, const char *folder, const RunNames *runs)
 {
     char name[PATH], other[PATH];
     int status = VWN_OK;
-    for (int i = 0; i < call->n_operands; i++)
+    for (int i = 0; i < runs->n; i++)
         for (int k = 0; k < i; k++) {
-            last_part(call->operand[i], name);
-            last_part(call->operand[k], other);
+            last_part(runs->v[i], name);
+            last_part(runs->v[k], other);
             if (!strcmp(name, other))
-                return usage_error(call, "`%s` and `%s` would be one folder `%s`: export them into two", call->operand[k], call->operand[i], name);
+                return usage_error(call, "`%s` and `%s` would be one folder `%s`: export them into two", runs->v[k], runs->v[i], name);
         }
-    for (int i = 0; i < call->n_operands && status == VWN_OK; i++)
-        status = write_one(call, folder, i);
+    for (int i = 0; i < runs->n && status == VWN_OK; i++)
+        status = write_one(call, folder, runs->v[i]);
+    return status;
+}
+
+static int write_folder(Call *call, const char *folder)
+{
+    RunNames runs = {0};
+    vwn_status st = vwn_each_run(call->ctx, call->operand, (size_t)call->n_operands, keep_name, &runs);
+    int status = st == VWN_OK ? write_all(call, folder, &runs) : call_failed(call, st);
+    for (int i = 0; i < runs.n; i++)
+        free(runs.v[i]);
+    free(runs.v);
     return status;
 }
 
@@ -104,7 +132,7 @@ static const Flag flags[] = {
     {"-o", "FILE.csv|FILE.json|FILE.jsonl|DIR|-", "where it goes; else, and with -, stdout"},
 };
 const Verb verb_export_log = {.name = "export-log",
-                              .operands = "RUN...",
+                              .operands = "RUN|SWEEP...",
                               .summary = "Writes the events of runs as CSV, or for TensorBoard",
                               .example = {{"vwn export-log runs/a runs/b -o events.csv", "every number that the runs have written"},
                                           {"vwn export-log runs/* --tensorboard -o board", "then: tensorboard --logdir board"}},

@@ -59,7 +59,7 @@ static const Flag flags[] = {
     {"--csv", NULL, "the points instead of a drawing"},
 };
 const Verb verb_plot = {.name = "plot",
-                        .operands = "FILE|RUN [PATH...]",
+                        .operands = "FILE|RUN|SWEEP [PATH...]",
                         .summary = "Draws schedules of a file, and numbers of a run",
                         .example = {{"vwn plot model.vwn 'layer[*].ffn.hidden'", "hidden sizes over depth"},
                                     {"vwn plot runs/model loss eval_loss -o curves.svg", "what a run has written"}},

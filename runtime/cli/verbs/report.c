@@ -45,7 +45,7 @@ static const Flag flags[] = {
     {"--connections", "small|all|none", "measure connection matrices: where it takes about a second (else), of all runs, of none"},
 };
 const Verb verb_report = {.name = "report",
-                          .operands = "RUN...",
+                          .operands = "RUN|SWEEP...",
                           .summary = "Writes runs as one HTML page: curves, widths, connections, costs, growth",
                           .example = {{"vwn report runs/nano -o nano.html", "one run"},
                                       {"vwn report runs/a runs/b -o both.html", "side by side"}},

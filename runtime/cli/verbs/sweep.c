@@ -5,6 +5,7 @@
  */
 #include "runtime/cli/cli.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +17,18 @@ typedef struct Show {
 
 static void show_step(Show *show, const vwn_sweep_event *e)
 {
-    char line[512], eta[32], rate[32];
+    char line[512], eta[32], rate[32], all[48] = "";
     const vwn_event *t = e->train;
     if (!show->alone || !show->call->ui.live || t->kind != VWN_EVENT_STEP)
         return;
     ui_duration(eta, t->eta_seconds);
     ui_rate(rate, t->tokens_per_second);
-    snprintf(line, sizeof line, "%zu/%zu %s  step %lld/%lld  loss %.4f  %s tok/s  eta %s", e->number, e->of, e->point, (long long)t->step,
-             (long long)t->steps, t->loss, rate, eta);
+    if (isfinite(e->eta_seconds)) {
+        snprintf(all, sizeof all, "  all ");
+        ui_duration(all + strlen(all), e->eta_seconds);
+    }
+    snprintf(line, sizeof line, "%zu/%zu %s  step %lld/%lld  loss %.4f  %s tok/s  eta %s%s", e->finished + 1, e->of, e->point, (long long)t->step,
+             (long long)t->steps, t->loss, rate, eta, all);
     ui_progress(&show->call->ui, line);
 }
 
@@ -37,10 +42,23 @@ static void show_count(Ui *ui, const vwn_sweep_event *e)
     ui_progress(ui, line);
 }
 
+/* "2 of 4 finished, about 0:12 left" */
+static const char *so_far(const vwn_sweep_event *e, char text[96])
+{
+    char eta[32];
+    int n = snprintf(text, 96, "%zu of %zu finished", e->finished, e->of);
+    if (isfinite(e->eta_seconds) && e->finished < e->of) {
+        ui_duration(eta, e->eta_seconds);
+        snprintf(text + n, 96 - (size_t)n, ", about %s left", eta);
+    }
+    return text;
+}
+
 static void on_event(void *user, const vwn_sweep_event *e)
 {
     Show *show = user;
     Ui *ui = &show->call->ui;
+    char done[96];
     if (e->kind == VWN_SWEEP_COUNTED) {
         show_count(ui, e);
         return;
@@ -67,9 +85,9 @@ static void on_event(void *user, const vwn_sweep_event *e)
     case VWN_SWEEP_WRONG: ui_stderr(ui).put(ui_stderr(ui).user, e->text, strlen(e->text)); break;
     case VWN_SWEEP_END:
         if (e->failed)
-            ui_error(ui, "%s: %s", e->point, e->text);
+            ui_error(ui, "%s: %s (%s)", e->point, e->text, so_far(e, done));
         else
-            ui_say(ui, "Point", "%s: %s (%zu of %zu finished)", e->point, e->text, e->finished, e->of);
+            ui_say(ui, "Point", "%s: %s (%s)", e->point, e->text, so_far(e, done));
         break;
     case VWN_SWEEP_NOTE: ui_say(ui, "Note", "%s%s%s", e->point ? e->point : "", e->point ? ": " : "", e->text); break;
     case VWN_SWEEP_TRAIN: case VWN_SWEEP_COUNTED: break;
@@ -154,7 +172,7 @@ static const Flag flags[] = {
     {"--random", "N|draws(N,..)", "how often axes of between(a,b) are drawn"},
     {"--seeds", "1,2,3", "run every point with each of these seeds"},
     {"--list", NULL, "what every point costs; nothing is trained"},
-    {"--run", "NAME", "directory runs/NAME, or a path (else the sweep's name)"},
+    {"--run", "NAME", "directory runs/NAME, or a path (else the sweep's name; without one, or with the model's, MODEL-sweep)"},
     {"--resume", NULL, "go on where a sweep was stopped or killed, or with more points"},
     {"--overwrite", NULL, "start anew in a directory that holds a sweep"},
     {"--jobs", "N", "points at a time, each with its share of the threads (else 1)"},
@@ -169,7 +187,8 @@ const Verb verb_sweep = {
     .summary = "Trains variants of a file, each a run of its own, and compares them",
     .example = {{"vwn sweep model.vwn --vary D=64,128,256 --list", "what three widths cost"},
                 {"vwn sweep examples/12_sweep.vwn bottleneck --jobs 2", "trains every point of a `sweep` node"}},
-    .text = "Each point is a run runs/SWEEP/POINT for `vwn eval`, `sample`, `compare` and `train --resume`. Ctrl-C writes\n"
+    .text = "Each point is a run runs/SWEEP/POINT for `vwn eval`, `sample`, `compare` and `train --resume`; `runs`, `watch`,\n"
+            "`compare`, `plot`, `report` and `export-log` take runs/SWEEP, also while it goes on. Ctrl-C writes\n"
             "checkpoints; --resume goes on, also after a crash. A point that fails is named, and the others run.\n"
             "Exit status: 0 fine, 1 errors in the file or in a point, 3 a `check` of a point is false, 4 a point diverged,\n"
             "5 memory, compiler, files or disk, 130 interrupted.\n",

@@ -19,6 +19,7 @@ typedef struct Follow {
     vwn_watch_options how;
     vwn_watched seen;
     char events[4200]; /* the path of events.jsonl */
+    Text last;         /* of a sweep, which has none: what was printed */
     struct stat at;    /* of it, when it was last read */
     bool live;         /* the screen of a terminal is ours */
     bool there;        /* there is a run */
@@ -32,7 +33,7 @@ static void screen_size(Follow *f)
     f->how.rows = ui_rows();
 }
 
-/* Whether the events are others than the last time. */
+/* Whether the events are others than the last time. A sweep has none. */
 static bool has_changed(Follow *f)
 {
     struct stat now;
@@ -52,16 +53,18 @@ static vwn_status show(Follow *f)
     Text text = {0};
     vwn_writer into = text_writer(&text);
     vwn_watched before = f->seen;
-    bool changed = has_changed(f);
+    bool changed = has_changed(f), sweep = !f->at.st_ino;
     screen_size(f);
     vwn_status st = vwn_watch(call->ctx, &f->how, &into, &f->seen);
+    changed |= sweep && text.s && f->last.s && strcmp(f->last.s, text.s) != 0;
     if (st == VWN_OK && (f->live || changed || !f->there || f->seen.going_on != before.going_on)) {
         if (f->live)
             ui_control(&call->ui, "\033[H\033[J");
         ui_put(&call->ui, text.s ? text.s : "", text.n);
         ui_flush(&call->ui);
     }
-    text_free(&text);
+    text_free(&f->last);
+    f->last = text;
     return st;
 }
 
@@ -152,7 +155,9 @@ static int run(Call *call)
     snprintf(f.events, sizeof f.events, "%s/events.jsonl", f.how.run);
     if (!call_open(call, &status))
         return status;
-    return call_flag(call, "--once") ? once(&f) : follow(&f);
+    status = call_flag(call, "--once") ? once(&f) : follow(&f);
+    text_free(&f.last);
+    return status;
 }
 
 static const Flag flags[] = {
@@ -160,11 +165,11 @@ static const Flag flags[] = {
 };
 const Verb verb_watch = {
     .name = "watch",
-    .operands = "RUN",
+    .operands = "RUN|SWEEP",
     .summary = "Follows a run from another terminal",
     .example = {{"vwn watch runs/nano", "until it ends, or Ctrl-C, which leaves the run alone"},
                 {"vwn watch runs/nano --once", "how it stands now"}},
-    .text = "A run that is not there yet is waited for. Into a file or a pipe it writes a line for each change, with\n"
+    .text = "Of a sweep it shows the points, and about how long they will take. A run that is not there yet is waited for. Into a file or a pipe it writes a line for each change, with\n"
             "--json an object.\n"
             "Exit status: as the run ended: 0 fine, 4 it diverged, 5 it failed or ended without a word,\n"
             "130 it was interrupted, or the watching was. With --once: 0, or 2 when there is no run.\n",

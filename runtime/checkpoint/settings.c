@@ -2,7 +2,7 @@
 #include "settings.h"
 
 #include "grammar/ast.h"
-#include "runtime/checkpoint/run_dir.h"
+#include "run_dir.h"
 
 typedef struct Flattening {
     Ctx *ctx;
