@@ -138,7 +138,7 @@ static void mute(Lex *lx)
 }
 
 /* The same, for what has just been scanned. */
-static bool quiet_here(const Lex *lx)
+bool lex_quiet(const Lex *lx)
 {
     return lx->muted_next || (lx->muted && !(lx->newline && in_braces(lx)));
 }
@@ -224,6 +224,8 @@ int lex_bad_number(Lex *lx, const char *s, size_t n)
     const char *number = name_of(lx->ctx, s, k);
     const char *unit = name_of(lx->ctx, s + k, n - k);
     Span at = raw_span(lx);
+    if (k == 1 && *s == '0' && (s[1] | 32) == 'x' && n > 2 && strspn(s + 2, "0123456789abcdefABCDEF_") == n - 2)
+        return lex_hexadecimal(lx, s, n);
     bool word = ast_unit(unit, n - k) != NULL;
     Diag *d = diag_error(lx->ctx, "E0002", at,
                          word ? "a unit word needs a space before it"
@@ -345,7 +347,7 @@ static Diag *unknown_character(Lex *lx, Span at, const char *s, size_t n, const 
 
 static int odd_ascii(Lex *lx, char c)
 {
-    if (quiet_here(lx))
+    if (lex_quiet(lx))
         return 0;
     Diag *d = unknown_character(lx, raw_span(lx), &c, 1, "");
     if (c == '\'')
@@ -373,16 +375,16 @@ int lex_odd(Lex *lx, const char *s, size_t n, size_t *used)
         if (at) /* the name before it first; the character comes back in the next call */
             return lex_name(lx, s, at);
         const char *plain = lookalikes[i].plain;
-        if (!quiet_here(lx))
+        if (!lex_quiet(lx))
             diag_fix(lx->ctx, unknown_character(lx, place, s, step, ""), place, plain,
-                     FIX_MAYBE, "write `%s`", plain);
+                     lookalikes[i].token ? FIX_CERTAIN : FIX_MAYBE, "write `%s`", plain);
         if (!lookalikes[i].token)
             mute(lx);
         return lookalikes[i].token;
     }
     *used = n;
     const char *word = name_of(lx->ctx, s, n < NAME_LIMIT ? n : NAME_LIMIT);
-    if (!quiet_here(lx)) {
+    if (!lex_quiet(lx)) {
         Diag *d = unknown_character(lx, place, s + at, step, n > step ? " in a name" : "");
         if (n > step)
             diag_note(lx->ctx, d, "names have the letters A to Z, a to z, digits and `_`");
@@ -395,11 +397,18 @@ int lex_odd(Lex *lx, const char *s, size_t n, size_t *used)
     return T_IDENT;
 }
 
-int lex_foreign(Lex *lx, const char *what, const char *help, int token)
+int lex_foreign(Lex *lx, const char *what, const char *help, const char *ours, int token)
 {
-    Diag *d = diag_error(lx->ctx, "E0004", raw_span(lx), "not an operator here",
-                         "unknown operator `%s`", what);
-    diag_help(lx->ctx, d, "%s", help);
+    Span at = raw_span(lx);
+    Diag *d = diag_error(lx->ctx, "E0004", at, "not an operator here", "unknown operator `%s`", what);
+    if (!ours) {
+        diag_help(lx->ctx, d, "%s", help);
+        return token;
+    }
+    bool word = (ours[0] | 32) >= 'a' && (ours[0] | 32) <= 'z'; /* with blanks on both sides */
+    bool before = word && at.lo > 0 && !strchr(" \t\n", lx->text[at.lo - 1]);
+    bool after = word && at.hi < lx->n && !strchr(" \t\n", lx->text[at.hi]);
+    diag_fix(lx->ctx, d, at, name_printf(lx->ctx, "%s%s%s", before ? " " : "", ours, after ? " " : ""), FIX_CERTAIN, "%s", help);
     return token;
 }
 
@@ -430,7 +439,7 @@ static char letter_of(int kind)
                                 : '}';
 }
 
-static uint32_t indent_at(const Lex *lx, uint32_t at, bool *first)
+uint32_t lex_indent(const Lex *lx, uint32_t at, bool *first)
 {
     uint32_t line = at;
     while (line > 0 && at - line < 4096 && lx->text[line - 1] != '\n')
@@ -561,7 +570,7 @@ static bool admit_closer(Lex *lx)
     if (top && (top != T_LBRACE || closes_line(lx))) {
         Span opened = {lx->file, lx->open[lx->depth - 1].at, lx->open[lx->depth - 1].at + 1};
         char right = letter_of(closer_of(top));
-        Diag *d = quiet_here(lx) ? NULL
+        Diag *d = lex_quiet(lx) ? NULL
                                  : diag_error(lx->ctx, "E0001", lx->raw.span, "",
                                               "expected `%c`, found `%c`", right, found);
         if (d)
@@ -570,7 +579,7 @@ static bool admit_closer(Lex *lx)
         lx->muted = true;
         return false;
     }
-    if (!quiet_here(lx))
+    if (!lex_quiet(lx))
         diag_error(lx->ctx, "E0001", lx->raw.span, "nothing is open here that it could close",
                    "stray `%c`", found);
     return true;
@@ -588,7 +597,7 @@ static bool starts_operand(int kind)
     }
 }
 
-static bool ends_operand(int kind)
+bool lex_ends_operand(int kind)
 {
     return starts_operand(kind) || kind == T_RPAREN || kind == T_RBRACKET;
 }
@@ -607,7 +616,7 @@ static void admit_line(Lex *lx)
     case T_CHECK: item = true; break;
     case T_IDENT:
     case T_STRING:
-        item = ends_operand(lx->last.kind) && !ends_line(lx, lx->open[lx->depth - 1].at + 1);
+        item = lex_ends_operand(lx->last.kind) && !ends_line(lx, lx->open[lx->depth - 1].at + 1);
         break;
     default: break;
     }
@@ -615,6 +624,28 @@ static void admit_line(Lex *lx)
         return;
     report_unclosed(lx, lx->depth - 1, lx->raw.span);
     lx->close_to = brace_level(lx);
+}
+
+/* Behind a header that ended with `:` what is indented more is its body, as in Python; so is an `else` of it, and a `}` that
+ * nothing else opened. The token behind them. */
+static int pass_suite(Lex *lx, int kind)
+{
+    uint32_t base = lx->suite - 1;
+    uint32_t outer = lx->depth ? lx->open[lx->depth - 1].indent : UINT32_MAX;
+    lx->suite = 0;
+    for (bool first = true; kind; kind = lex_raw(lx)) {
+        uint32_t indent = lex_indent(lx, lx->lo, &first);
+        bool other = kind == T_ELSE || (kind == T_IDENT && !strcmp(lx->value, "elif"));
+        bool closes = kind == T_RBRACE && (outer == UINT32_MAX || outer < base);
+        if (first && indent <= base && !(indent == base && (other || closes)))
+            break;
+        if (first && indent == base && closes) {
+            kind = lex_raw(lx);
+            break;
+        }
+    }
+    lx->newline = true;
+    return kind;
 }
 
 /* Reads the next raw token and repairs the brackets around it. */
@@ -630,6 +661,8 @@ static void fetch(Lex *lx)
             return;
         }
         int kind = lx->stopped ? 0 : lex_raw(lx);
+        if (lx->suite && lx->newline)
+            kind = pass_suite(lx, kind);
         lx->raw = (Token){kind, raw_span(lx), lx->value};
         bool again = false;
         if (is_opener(kind))
@@ -654,7 +687,7 @@ static void fetch(Lex *lx)
 /* After one of these a newline can end the item (`=` too: a value starts on its line). */
 static bool can_end(int kind)
 {
-    return ends_operand(kind) || kind == T_RBRACE || kind == T_RETURN || kind == T_ASSIGN;
+    return lex_ends_operand(kind) || kind == T_RBRACE || kind == T_RETURN || kind == T_ASSIGN;
 }
 
 /* A line that starts with one of these continues the line before. */
@@ -697,11 +730,11 @@ static bool continues(int kind)
 static Token hand_out(Lex *lx, Token t)
 {
     if (is_opener(t.kind)) {
-        lx->open[lx->depth++] = (Bracket){t.kind, t.span.lo, indent_at(lx, t.span.lo, NULL)};
+        lx->open[lx->depth++] = (Bracket){t.kind, t.span.lo, lex_indent(lx, t.span.lo, NULL)};
     } else if (is_closer(t.kind) && lx->depth) {
         const Bracket *b = &lx->open[--lx->depth];
         bool first;
-        uint32_t indent = indent_at(lx, t.span.lo, &first);
+        uint32_t indent = lex_indent(lx, t.span.lo, &first);
         if (t.kind == T_RBRACE && first && indent != b->indent && !lx->suspect)
             lx->suspect = b->at + 1;
     }
@@ -749,7 +782,7 @@ Token lex_next(Lex *lx)
             lx->by_newline = false;
         }
     }
-    if (kind == T_SLASHDASH && ends_operand(lx->last.kind)) {
+    if (kind == T_SLASHDASH && lex_ends_operand(lx->last.kind)) {
         lx->split = true;
         lx->raw = (Token){T_SLASH, {lx->file, lx->raw.span.lo, lx->raw.span.lo + 1}, NULL};
     }

@@ -116,12 +116,7 @@ ParseNode parse_item(Parser *p, ParseNode list, ParseNode item)
 
 /* ---- syntax errors ---- */
 
-typedef struct Expected {
-    const char *const *name;
-    size_t n;
-} Expected;
-
-static bool expects(Expected e, const char *name)
+bool expects(Expected e, const char *name)
 {
     for (size_t i = 0; i < e.n; i++)
         if (!strcmp(e.name[i], name))
@@ -133,7 +128,7 @@ static bool expects(Expected e, const char *name)
 static void put_expected(Buf *b, Expected e)
 {
     static const char *const minor[] = {
-        "+",  "-",  "*", "/",  "@", "mod",        "^",
+        "+",  "-",  "*", "/",  "//", "@", "mod",   "^",
         "==", "!=", "<", "<=", ">", ">=",         "and",
         "or", "..", "(", "[",  ".", "a quantity", "true or false",
         "/-", "for"};
@@ -472,13 +467,8 @@ static void add_hints(Parser *p, Diag *d, Expected e)
                   "parentheses: `ffn(hidden = 3072)`");
     else if (before.kind == T_IDENT && expects(e, "=") && expects(e, ",") && (t.kind == T_NUMBER || t.kind == T_STRING))
         diag_help(p->ctx, d, t.kind == T_STRING ? "write `%s = \"%s\"`" : "write `%s = %s`", before.text, t.text);
-    else if (t.kind == T_COLON && (before.kind == T_LBRACKET || before.kind == T_COMMA || expects(e, "]")))
-        diag_help(p->ctx, d, "parts of an axis are taken by functions: `slice(x, from, count, axis = 2)`, `first`, `rest`; axes"
-                             " and coordinates count from 1");
     else if (t.kind == T_COLON && expects(e, "="))
         diag_help(p->ctx, d, "a value is set with `=`");
-    else if (t.kind == T_DOT && expects(e, "a number"))
-        diag_help(p->ctx, d, "a number starts with a digit: `0.5`");
     else if (operand && expects(e, "else") && !expects(e, "the end of the item"))
         diag_note(p->ctx, d, "an `if` in an expression always has a `then` and an `else`");
     else if (t.kind == T_ELSE && !operand)
@@ -489,7 +479,7 @@ void parse_error(Parser *p, int token, const char *const *expected, size_t n)
 {
     (void)token;
     Expected e = {expected, n};
-    if (missing_value(p, e) || reserved_word(p, e) || unborn_weight(p, e) || update_in_place(p, e) ||
+    if (parse_foreign(p, e) || missing_value(p, e) || reserved_word(p, e) || unborn_weight(p, e) || update_in_place(p, e) ||
         called_node(p, e))
         return;
     Buf want = buf_new(p->lex.arena), found = buf_new(p->lex.arena);
@@ -498,6 +488,24 @@ void parse_error(Parser *p, int token, const char *const *expected, size_t n)
     put_expected(&want, e);
     Diag *d = diag_error(p->ctx, "E0001", at, label, "expected %s, found %s", want.s, found.s);
     add_hints(p, d, e);
+}
+
+/* ---- a value of another language ---- */
+
+ParseNode parse_floor(Parser *p, Span at, Span op, ParseNode a, ParseNode b)
+{
+    Span l = a.ast->span, r = b.ast->span;
+    const char *text = p->lex.text;
+    const char *with = name_printf(p->ctx, "floor(%.*s / %.*s)", (int)(l.hi - l.lo), text + l.lo, (int)(r.hi - r.lo), text + r.lo);
+    if (!p->lex.muted) {
+        Diag *d = diag_error(p->ctx, "E0004", op, "not an operator here", "unknown operator `//`");
+        diag_note(p->ctx, d, "`/` is exact; a comment starts with `#`");
+        diag_fix(p->ctx, d, at, with, FIX_CERTAIN, "a quotient that is rounded down is `%s`", with);
+    }
+    ParseNode quotient = parse_node(p, AST_OP, name_str(p->ctx, "/"), at, op, 2, (ParseNode[]){a, b});
+    ParseNode args = parse_add(p, parse_node(p, AST_ARGS, NULL, at, at, 0, NULL), quotient);
+    ParseNode floor = parse_node(p, AST_ID, name_str(p->ctx, "floor"), op, op, 0, NULL);
+    return parse_node(p, AST_CALL, NULL, at, at, 2, (ParseNode[]){floor, args});
 }
 
 /* ---- entry points ---- */

@@ -56,6 +56,7 @@ typedef struct Lex {
     bool muted;                   /* an error has been reported in this item */
     bool muted_next;              /* or with the token that comes next */
     bool stopped;                 /* a limit was reached: only the end follows */
+    uint32_t suite; /* indentation + 1 of a header that ended with `:`: what is deeper is passed over */
 } Lex;
 
 void lex_open(Lex *lx, Ctx *ctx, Arena *arena, uint32_t file, Comments *comments);
@@ -72,7 +73,18 @@ int lex_string(Lex *lx, const char *s, size_t n, bool closed);
 /* What to do about bytes no token starts with: the token to use instead, or 0 to go on. `used`
  * says how many bytes are dealt with. */
 int lex_odd(Lex *lx, const char *s, size_t n, size_t *used);
-int lex_foreign(Lex *lx, const char *what, const char *help, int token);
+/* An operator of other languages; `ours` is what a fix writes, NULL where it may mean something else. */
+int lex_foreign(Lex *lx, const char *what, const char *help, const char *ours, int token);
+/* lex_foreign.c: the same for what is longer. */
+bool lex_divides(const Lex *lx);               /* `//` between operands, and no comment */
+bool lex_remark(Lex *lx, size_t open, size_t close); /* a comment or a docstring; true: it is a value */
+int lex_quoted(Lex *lx, size_t quote);         /* 'text' */
+int lex_bare_point(Lex *lx, const char *s, size_t n); /* `1.` */
+int lex_hexadecimal(Lex *lx, const char *s, size_t n);
+/* Something is wrong with the item of what has just been scanned. */
+bool lex_quiet(const Lex *lx);
+bool lex_ends_operand(int kind);
+uint32_t lex_indent(const Lex *lx, uint32_t at, bool *first); /* of the line of `at`; is that its first character? */
 
 /* The scanner's entry points (generated from vwn.l). */
 int raw_init(Lex *lx, char *buffer, size_t size);
@@ -100,6 +112,17 @@ ParseNode parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_sp
 ParseNode parse_add(Parser *p, ParseNode list, ParseNode kid);
 ParseNode parse_item(Parser *p, ParseNode list, ParseNode item); /* parse_add with the item's `##` lines */
 void parse_error(Parser *p, int token, const char *const *expected, size_t n);
+/* `a // b`: files the error; as a value it is floor(a / b). */
+ParseNode parse_floor(Parser *p, Span at, Span op, ParseNode a, ParseNode b);
+
+/* What could have stood at the place of a syntax error. */
+typedef struct Expected {
+    const char *const *name;
+    size_t n;
+} Expected;
+bool expects(Expected e, const char *name);
+/* parse_foreign.c: files the error when it is a sentence of another language. */
+bool parse_foreign(Parser *p, Expected e);
 
 /* The canonical unit word, or NULL. */
 const char *ast_unit(const char *s, size_t n);

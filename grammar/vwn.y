@@ -51,7 +51,7 @@ void grammar_error(Span *span, Parser *p, const char *message);
 %token RETURN "return" CHECK "check" FOR "for" IN "in" IF "if" THEN "then" ELSE "else"
 %token AND "and" OR "or" NOT "not" MOD "mod"
 %token SLASHDASH "/-" ARROW "->" DOTDOT ".." EQ "==" NE "!=" LE "<=" GE ">=" LT "<" GT ">"
-%token ASSIGN "=" PLUS "+" MINUS "-" STAR "*" SLASH "/" AT "@" CARET "^" DOT "." COMMA ","
+%token ASSIGN "=" PLUS "+" MINUS "-" STAR "*" SLASH "/" FLOOR "//" AT "@" CARET "^" DOT "." COMMA ","
 %token COLON ":" SEMICOLON ";" LPAREN "(" RPAREN ")" LBRACKET "[" RBRACKET "]"
 %token LBRACE "{" RBRACE "}"
 %token <name> IDENT "a name" NUMBER "a number" QUANTITY "a quantity" STRING "a string"
@@ -67,7 +67,7 @@ void grammar_error(Span *span, Parser *p, const char *message);
 %nonassoc EQ NE LT GT LE GE
 %nonassoc DOTDOT
 %left PLUS MINUS
-%left STAR SLASH AT MOD
+%left STAR SLASH FLOOR AT MOD
 %precedence NEGATE
 %right CARET
 %%
@@ -227,6 +227,7 @@ expr
     | expr "-" expr                 { $$ = OPERATE("-", @$, @2, $1, $3); }
     | expr "*" expr                 { $$ = OPERATE("*", @$, @2, $1, $3); }
     | expr "/" expr                 { $$ = OPERATE("/", @$, @2, $1, $3); }
+    | expr "//" expr                { $$ = parse_floor(p, @$, @2, $1, $3); }
     | expr "@" expr                 { $$ = OPERATE("@", @$, @2, $1, $3); }
     | expr MOD expr                 { $$ = OPERATE("mod", @$, @2, $1, $3); }
     | "-" expr %prec NEGATE         { $$ = MAKE(NEG, @$, $2); }

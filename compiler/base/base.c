@@ -800,6 +800,13 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+static bool same_but_case(const char *a, const char *b)
+{
+    for (; *a && (*a == *b || (is_letter(*a) && (*a ^ *b) == 32)); a++)
+        b++;
+    return *a == *b;
+}
+
 /* Whether the two differ by one slip of the fingers inside a word of some length: a letter too many, one too few, another one or
  * two exchanged, and not the first. A digit or a short part, as the q of q_proj, says which of several things is meant. */
 static bool is_slip(const char *word, const char *name)
@@ -819,7 +826,17 @@ static bool is_slip(const char *word, const char *name)
 
 Name meant_name(Name word, const Name *candidates, size_t n, bool *sure)
 {
-    Name best = nearest_name(word, candidates, n);
+    size_t alike = 0;
+    Name best = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (same_but_case(word, candidates[i]) && candidates[i] != best) {
+            best = candidates[i];
+            alike++;
+        }
+    *sure = alike == 1;
+    if (best)
+        return best;
+    best = nearest_name(word, candidates, n);
     *sure = best && edit_distance(word, best, 1) == 1 && is_slip(word, best);
     for (size_t i = 0; *sure && i < n; i++)
         *sure = !strcmp(candidates[i], best) || edit_distance(word, candidates[i], 2) > 2;

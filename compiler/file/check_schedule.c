@@ -146,8 +146,11 @@ const HostExpr *schedule_expr(Eval *ev, const Value *v, Span at, const Train *tr
         Sched s = {.ev = ev, .r = v->record, .train = train};
         return spec_schedule(&s);
     }
-    if (v->kind != V_POISON)
-        err(ev, "E0206", at, "", "a learning rate is a number, a run-time expression or a schedule, got %s", value_kind_name(v));
+    Diag *d = v->kind != V_POISON
+                  ? err(ev, "E0206", at, "", "a learning rate is a number, a run-time expression or a schedule, got %s", value_kind_name(v))
+                  : NULL;
+    if (v->kind == V_STR)
+        diag_help(ev->ctx, d, "for example `lr = cosine(peak = 3e-4, floor = 3e-5, warmup = 1%%)`");
     return NULL;
 }
 

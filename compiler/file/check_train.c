@@ -369,7 +369,8 @@ static void data_spec(Eval *ev, File *f, const Value *v, Span at, DataSpec *out)
     if (!text && !tokens && !arrays) {
         if (v->kind != V_POISON) {
             Diag *d = err(ev, "E0206", at, "", "`data` must be text_file(...), token_files(...) or arrays(...)");
-            diag_help(ev->ctx, d, "for example `data = text_file(\"corpus.txt\", val = 5%%)`");
+            const char *path = v->kind == V_STR ? v->word : "corpus.txt";
+            diag_help(ev->ctx, d, "for example `data = text_file(\"%s\", val = 5%%)`", path);
         }
         return;
     }
@@ -411,8 +412,9 @@ static void tokenizer_spec(Eval *ev, const Value *v, Span at, const Model *m, Tr
         if (!strcmp(v->record->name, rows[i].name))
             t->tokenizer.kind = rows[i].kind;
     if (t->tokenizer.kind == TOKENIZER_NONE) {
-        if (v->kind != V_POISON)
-            err(ev, "E0206", at, "", "`tokenizer` must be bytes(), chars() or file(\"...\")");
+        Diag *d = v->kind != V_POISON ? err(ev, "E0206", at, "", "`tokenizer` must be bytes(), chars() or file(\"...\")") : NULL;
+        if (v->kind == V_STR)
+            diag_help(ev->ctx, d, "write `tokenizer = bytes()`; ids of other tokenizers are read by `data = token_files(\"...\", dtype = u16)`");
         return;
     }
     if (t->tokenizer.kind == TOKENIZER_FILE)
@@ -577,6 +579,11 @@ static void train_precision(Eval *ev, const Value *v, Span at, Train *t)
     if (!c || !master || strcmp(master->word, "fp32") || (strcmp(c->word, "bf16") && strcmp(c->word, "fp16") && strcmp(c->word, "fp32"))) {
         Diag *d = err(ev, "E0205", at, "", "`precision` must be `fp32` or `mixed(compute = bf16, master = fp32)`");
         diag_note(ev->ctx, d, "compute may be bf16, fp16 or fp32");
+        const char *word = v->kind == V_STR || v->kind == V_WORD ? v->word : "";
+        bool brain = strstr(word, "bf"), half = strstr(word, "16") || !strcmp(word, "half"), full = strstr(word, "32");
+        const char *with = full ? "fp32" : !half && !brain ? NULL : brain ? "mixed(compute = bf16, master = fp32)" : "mixed(compute = fp16, master = fp32)";
+        if (with)
+            diag_fix(ev->ctx, d, at, with, full ? FIX_CERTAIN : FIX_MAYBE, "write `%s`", with);
         return;
     }
     t->compute = !strcmp(c->word, "bf16")   ? HALF_BF16

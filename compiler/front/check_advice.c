@@ -326,6 +326,25 @@ static const Ast *next_parameter(const BlockValue *b, const Ast *args, Name *tak
     return NULL;
 }
 
+/* How many of n positional arguments are more than the parameters without a default: linear(in, out) of other libraries. */
+static size_t superfluous(const BlockValue *b, const Ast *args, size_t n)
+{
+    Name taken[16];
+    size_t needed = 0;
+    for (const Ast *par; needed < COUNT_OF(taken) && (par = next_parameter(b, args, taken, needed)) && !par->kid[1];)
+        taken[needed++] = par->name;
+    return needed && n > needed ? n - needed : 0;
+}
+
+/* What our table says about a block that others configure by width: `rms_norm(D)`. */
+static const char *sentence_about(const char *ours)
+{
+    for (size_t i = 0; i < foreign_count(); i++)
+        if (foreign_at(i)->kind == FOREIGN_VALUE && foreign_at(i)->ours && foreign_at(i)->text && !strcmp(foreign_at(i)->ours, ours))
+            return foreign_at(i)->text;
+    return NULL;
+}
+
 bool configured_by_position(Eval *ev, const BlockValue *b, const Ast *call, const Value *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -335,11 +354,11 @@ bool configured_by_position(Eval *ev, const BlockValue *b, const Ast *call, cons
     Name *taken = NEW_ARRAY(ev->arena, Name, n + 1);
     Buf out = buf_new(ev->arena);
     buf_printf(&out, "%s(", expr_text(ev, call->kid[0]));
-    size_t k = 0, shown = 0;
+    size_t k = 0, shown = 0, extra = superfluous(b, args, n), passed = 0;
     const Ast *first = NULL, *first_arg = NULL;
     for (uint32_t i = 0; i < args->n; i++) {
         const Ast *a = args->kid[i];
-        if (a->kind == AST_OFF)
+        if (a->kind == AST_OFF || (a->kind != AST_NAMED && passed++ < extra))
             continue;
         buf_puts(&out, shown++ ? ", " : "");
         if (a->kind == AST_NAMED) {
@@ -358,8 +377,15 @@ bool configured_by_position(Eval *ev, const BlockValue *b, const Ast *call, cons
         return false;
     Diag *d = err(ev, "E0209", first_arg->span, "a value without a name", "`%s` is configured by name: `%s = %s`", b->def->ast->name,
                   first->name, expr_text(ev, first_arg));
-    diag_note(ev->ctx, d, "positional arguments are the tensors that a block is applied to");
-    diag_help(ev->ctx, d, "write `%s)`", out.s);
+    diag_note(ev->ctx, d, "positional arguments are the tensors that a block is applied to%s",
+              extra ? "; how wide these are is seen from them" : "");
+    const Ast *type = first->kid[0];
+    bool wide = type->kind == AST_ID && !strcmp(type->name, "float") && x[extra].kind == V_NUM && x[extra].num >= 1;
+    const char *sentence = wide ? sentence_about(b->def->ast->name) : NULL; /* a width where a small number is meant */
+    if (sentence)
+        diag_help(ev->ctx, d, "%s", sentence);
+    else
+        diag_help(ev->ctx, d, "write `%s)`", out.s);
     return true;
 }
 

@@ -8,6 +8,8 @@
 #include "attribute.h"
 #include "check.h"
 
+#include "grammar/foreign.h"
+
 #include <math.h>
 
 BlockValue *block_value(Eval *ev, const Ast *ast, Env *env, File *file)
@@ -502,7 +504,13 @@ static void exec_set(Body *b, const Ast *it)
     if (name || diag_errors(b->ev->ctx) > errors)
         return;
     Diag *d = err(b->ev, "E0110", path->span, "", "a block cannot set this");
-    diag_note(b->ev->ctx, d, "a body binds plain names, `loss.NAME`, `metric.NAME` and `output.NAME`");
+    const Foreign *module = foreign_next(FOREIGN_MODULE, path->name, NULL);
+    if (module)
+        diag_help(b->ev->ctx, d, "%s", module->text);
+    else
+        diag_note(b->ev->ctx, d, "a body binds plain names, `loss.NAME`, `metric.NAME` and `output.NAME`");
+    if (module && path->n == 1 && path->kid[0]->kind == AST_DOT)
+        bind_here(b, path->kid[0]->name, v_poison(), path->span);
 }
 
 static void exec_for(Body *b, const Ast *it)
@@ -541,6 +549,48 @@ static void exec_if(Body *b, const Ast *it)
         exec(b, branch);
 }
 
+static bool comma_behind(Eval *ev, Span at)
+{
+    size_t n;
+    const char *text = source_text(ev->ctx, at.file, &n);
+    return text && text[at.hi + strspn(text + at.hi, " ")] == ',';
+}
+
+/* An item that no body has: mostly `y` for `return y`, `q, k = ...`, or a node. The next one to look at. */
+static uint32_t exec_misplaced(Body *b, const Ast *items, uint32_t i)
+{
+    Eval *ev = b->ev;
+    const Ast *it = items->kid[i];
+    bool word = it->kind == AST_NODE && !it->kid[0]->n && !it->kid[1] && !it->kid[2];
+    Name name = word ? it->kid[0]->name : NULL;
+    bool bound = word && env_find(b->env, name);
+    if (bound && i + 1 == items->n && items == b->def->ast->kid[3]) {
+        Diag *d = err(ev, "E0110", it->span, "", "the last value of a block is given by `return`");
+        diag_fix(ev->ctx, d, it->span, name_printf(ev->ctx, "return %s", name), FIX_CERTAIN, "write `return %s`", name);
+        b->result = v_poison();
+        b->returned = true;
+        return i + 1;
+    }
+    if (word && i + 1 < items->n && comma_behind(ev, it->span)) {
+        Diag *d = err(ev, "E0110", it->span, "", "`=` binds one name");
+        diag_help(ev->ctx, d, "a value of several parts is a list: `let parts = split(x, 3)`, then `parts[1]`, `parts[2]` and `parts[3]`");
+        for (; i < items->n && (word || comma_behind(ev, items->kid[i - 1]->span)); i++) { /* q, k, v = ... */
+            word = false;
+            const Ast *other = items->kid[i];
+            if (other->kind == AST_NODE || other->kind == AST_SET)
+                bind_here(b, other->kid[0]->name, v_poison(), other->span);
+        }
+        return i;
+    }
+    Diag *d = err(ev, "E0110", it->span, "", "a block body cannot hold this item");
+    const Foreign *row = word ? foreign_next(FOREIGN_NODE, name, NULL) : NULL;
+    if (row && row->text)
+        diag_help(ev->ctx, d, "%s", row->text);
+    else
+        diag_note(ev->ctx, d, "nodes stand in a `model`; a body has let, param, buffer, check, for, if, bindings and return");
+    return i + 1;
+}
+
 static void exec(Body *b, const Ast *items)
 {
     for (uint32_t i = 0; i < items->n && !b->returned; i++) {
@@ -563,16 +613,14 @@ static void exec(Body *b, const Ast *items)
             b->returned = true;
             for (uint32_t k = i + 1; k < items->n; k++)
                 if (items->kid[k]->kind != AST_OFF) {
-                    err(b->ev, "E0110", items->kid[k]->span, "", "nothing after `return` is reached");
+                    Diag *d = err(b->ev, "E0110", items->kid[k]->span, "", "nothing after `return` is reached");
+                    if (comma_behind(b->ev, it->span))
+                        diag_note(b->ev->ctx, d, "a block returns one value; a second one is `output.NAME` or another block");
                     break;
                 }
             break;
         case AST_OFF: break;
-        default: {
-            Diag *d = err(b->ev, "E0110", it->span, "", "a block body cannot hold this item");
-            diag_note(b->ev->ctx, d, "nodes stand in a `model`; a body has let, param, buffer, check, for, if, bindings and return");
-            break;
-        }
+        default: i = exec_misplaced(b, items, i) - 1; break;
         }
     }
 }

@@ -137,7 +137,9 @@ Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope)
     if (v.kind == V_FN)
         return v_word(name_str(ev->ctx, v.prim->name));
     if (v.kind != V_WORD && v.kind != V_NONE && v.kind != V_POISON) {
-        err(ev, "E0206", e->span, "", "expected a name here, got %s", value_kind_name(&v));
+        Diag *d = err(ev, "E0206", e->span, "", "expected a name here, got %s", value_kind_name(&v));
+        if (v.kind == V_BOOL && v.num != 0)
+            diag_help(ev->ctx, d, "for example `tie = tokens`, the label of `embed tokens`");
         return v_poison();
     }
     return v;

@@ -668,6 +668,10 @@ static void do_attribute(ModelWalk *w, const Ast *it)
     Name *names = attribute_names(ev->ctx, ev->arena, "model", false, &n, &known);
     diag_note(ev->ctx, d, "its attributes are %s", known);
     suggest_attribute(ev, d, key, names, n, it->kid[0]->span);
+    if (!d->helps.n && it->kid[1]->kind == AST_OP && !strcmp(it->kid[1]->name, "+"))
+        diag_help(ev->ctx, d, "a sublayer is a node, `ffn { ... }`, and `connection = residual()` adds what it gives to the stream");
+    else if (!d->helps.n)
+        diag_help(ev->ctx, d, "a value of your own is a let: `let %s = ...`", key);
     for (size_t i = 0; i < n; i++) /* what is meant is no longer missing */
         if (is_scope_name(names[i]) && attribute_is(key, names[i]) && !given_beside(ev, it->kid[0]->span, names[i]))
             scope_set(ev, w->scope, names[i], it->kid[1], w->env, it->span);

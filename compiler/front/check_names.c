@@ -9,6 +9,8 @@
  */
 #include "check_prim.h"
 
+#include "grammar/foreign.h"
+
 typedef struct Names { /* the names of a body, then those around it */
     struct Names *up;
     Map map;
@@ -195,7 +197,15 @@ static void bound_by(Look *l, Names *n, const Ast *items)
         case AST_PARAM:
         case AST_BUFFER:
         case AST_BLOCK: add(l, n, it->name); break;
-        case AST_SET: add(l, n, it->kid[0]->name); break;
+        case AST_SET:
+            add(l, n, it->kid[0]->name);
+            if (it->kid[0]->n && foreign_next(FOREIGN_MODULE, it->kid[0]->name, NULL)) /* self.up = ... */
+                add(l, n, it->kid[0]->kid[0]->name);
+            break;
+        case AST_NODE: /* q, k = ..., of which something was said */
+            if (!it->kid[1] && !it->kid[2])
+                add(l, n, it->kid[0]->name);
+            break;
         case AST_FOR:
             add(l, n, it->name);
             bound_by(l, n, it->kid[1]);

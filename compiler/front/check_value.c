@@ -559,9 +559,9 @@ void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at)
     bool sure;
     Name best = meant_name(word, names, n, &sure);
     size_t end = best ? strlen(best) : 0, given = strlen(word);
-    bool plural = end + 1 == given ? word[given - 1] == 's' : given + 1 == end && best[end - 1] == 's';
+    bool longer = best && !strncmp(word, best, given < end ? given : end); /* layer and layers, adam and adamw */
     if (best)
-        diag_fix(ev->ctx, d, at, best, sure && !plural ? FIX_CERTAIN : FIX_MAYBE, "did you mean `%s`?", best);
+        diag_fix(ev->ctx, d, at, best, sure && (!longer || end == given) ? FIX_CERTAIN : FIX_MAYBE, "did you mean `%s`?", best);
 }
 
 void suggest_attribute(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at)

@@ -106,6 +106,20 @@ static const Flag *find_flag(const Verb *verb, const char *name, size_t n)
     return NULL;
 }
 
+/* What other programs call a flag, where the verb has ours. */
+static const char *other_name(const char *word, const char *const *names, int n)
+{
+    static const char *const rows[][2] = {
+        {"-o", "--run"}, {"--out", "--run"}, {"--output", "--run"}, {"--output_dir", "--run"}, {"--out_dir", "--run"}, {"--name", "--run"},
+        {"--run_name", "--run"}, {"--out", "-o"}, {"--output", "-o"}, {"--gpu", "--device"}, {"--cuda", "--device"}, {"--quiet", "-q"},
+        {"--verbose", "-v"}, {"--num_workers", "--threads"}, {"-j", "--threads"}, {"--resume_from_checkpoint", "--resume"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (int k = 0; strcmp(word, rows[i][0]) == 0 && k < n; k++)
+            if (strcmp(names[k], rows[i][1]) == 0)
+                return names[k];
+    return NULL;
+}
+
 /* Whether the flag that it means is beyond doubt. */
 static bool unknown_flag(const Verb *verb, const char *arg, size_t n, char why[512])
 {
@@ -118,8 +132,10 @@ static bool unknown_flag(const Verb *verb, const char *arg, size_t n, char why[5
             names[count++] = common_flags[i].name;
     char word[64];
     snprintf(word, sizeof word, "%.*s", n > 63 ? 63 : (int)n, arg);
-    const char *near = only_longer(word, names, count);
-    near = near ? near : nearest_word(word, names, count);
+    const char *near = other_name(word, names, count);
+    near = near ? near : only_longer(word, names, count);
+    if (!near && strlen(word) > 2) /* a letter says nothing */
+        near = nearest_word(word, names, count);
     snprintf(why, 512, "`vwn %s` has no flag `%s`%s%s%s", verb->name, word,
              near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
     return near && n > 4 && (distance(word, near) == 1 || only_longer(word, names, count));

@@ -46,6 +46,10 @@ expect 2 "$VWN" chekc
 has err 'did you mean `check`?'
 expect 2 "$VWN" check --fxi a.vwn
 has err 'did you mean `--fix`?'
+expect 2 "$VWN" train -o out model.vwn
+has err 'did you mean `--run`?'
+expect 2 "$VWN" check -o out model.vwn
+lacks err 'did you mean'
 expect 2 "$VWN" check
 has err 'needs FILE'
 expect 2 "$VWN" params a.vwn b.vwn

@@ -3,15 +3,18 @@
  *
  * In:  mistakes.txt: a good file, then mistakes in it, each with what must be said and with the text that a fix writes.
  * Out: the messages, searched; the text after the fixes, byte for byte; that the fixed text is accepted, or that what is left
- *      is said to be left; that fixing twice is fixing once; that no fix touches the good file.
+ *      is said to be left; that fixing twice is fixing once; that no fix touches the good file. Then the examples, each with
+ *      words of other languages planted in it at drawn places: fixed, they are what they were. A third is drawn.
  * The one idea: a fixed text is the good one with the mistake's right form in the place of the mistake, and nothing else.
  */
+#define _XOPEN_SOURCE 700
 #include "runtime/vwn.h"
 
-#include "grammar/foreign.h"
+#include "support/drawn.h"
 #include "test.h"
 
 #include <ctype.h>
+#include <dirent.h>
 
 typedef struct Text {
     char *s;
@@ -40,13 +43,15 @@ typedef struct Checked {
     size_t errors, fixes;
 } Checked;
 
+static const char *file_path = "m.vwn";
+
 static Checked check(const char *text)
 {
     Checked c = {0};
     vwn_writer said = into(&c.said), fixed = into(&c.fixed), changes = into(&c.changes);
     vwn_context *v = vwn_open(&(vwn_options){.threads = 1, .device = "cpu"});
     vwn_unit *unit = NULL;
-    vwn_check(v, &(vwn_file_options){.path = "m.vwn", .text = text, .text_length = strlen(text)}, &unit);
+    vwn_check(v, &(vwn_file_options){.path = file_path, .text = text, .text_length = strlen(text)}, &unit);
     c.fixes = unit ? vwn_fixed_text(unit, &fixed, &changes) : 0;
     c.errors = vwn_diagnostics(v, &said, false, false, &(size_t){0});
     vwn_close(v);
@@ -183,6 +188,98 @@ static int list(Test *t, char *text, const char *base)
     return n;
 }
 
+/* ---- planted in examples ---- */
+
+static const char *const planted[][2] = {
+    {"true", "True"}, {"false", "False"}, {"none", "None"}, {"mod", "%"}, {"^", "**"}, {"attention { heads", "attention { n_head"}, {"vocab =", "vocab_size ="},
+    {"context ", "block_size "}, {"0 steps", "0 iters"}, {"0 seqs", "0 sequences"}, {"hidden =", "intermediate_size ="}, {"rms_norm", "rms_nrom"}, {"activation", "activaton"}, {"gelu", "nn.GELU"}, {"clip =", "max_grad_norm ="}, {"let ", "const "}};
+
+static bool part_of_word(char c)
+{
+    return c == '_' || isalnum((unsigned char)c);
+}
+
+/* The place of the k-th `word` of a text that is no part of a comment, a string or another word; NULL: there are fewer. */
+static char *place_of(char *text, const char *word, size_t k)
+{
+    size_t n = strlen(word);
+    bool quoted = false, comment = false;
+    for (char *s = text; *s; s++) {
+        comment = *s != '\n' && (comment || (*s == '#' && !quoted) || (s[0] == '/' && s[1] == '-'));
+        quoted ^= *s == '"' && !comment;
+        bool whole = !strncmp(s, word, n) && !(isalpha((unsigned char)*word) && s > text && (part_of_word(s[-1]) || s[-1] == '.')) &&
+                     !(part_of_word(word[n - 1]) && (part_of_word(s[n]) || s[n] == ':'));
+        if (whole && !quoted && !comment && k-- == 0)
+            return s;
+    }
+    return NULL;
+}
+
+static int plant(char **text, uint64_t *random)
+{
+    int n = 0;
+    for (size_t i = 0; i < sizeof planted / sizeof planted[0]; i++) {
+        const char *word = planted[i][0], *other = planted[i][1];
+        size_t count = 0;
+        while (place_of(*text, word, count))
+            count++;
+        *random = *random * 6364136223846793005u + 1442695040888963407u;
+        char *at = count ? place_of(*text, word, (*random >> 33) % count) : NULL, *with;
+        if (!at)
+            continue;
+        with = malloc(strlen(*text) + strlen(other) + 1);
+        if (!with)
+            abort();
+        memcpy(with, *text, (size_t)(at - *text));
+        strcpy(with + (at - *text), other);
+        strcat(with, at + strlen(word));
+        free(*text);
+        *text = with;
+        n++;
+    }
+    return n;
+}
+
+static int is_model(const struct dirent *e)
+{
+    size_t n = strlen(e->d_name);
+    return n > 4 && !strcmp(e->d_name + n - 4, ".vwn");
+}
+
+static void plant_in_examples(Test *t)
+{
+    CaseDraw draw = {.one_in = 3, .sanitized = 20};
+    uint64_t random = 1;
+    int n = 0;
+    struct dirent **files;
+    int found = scandir(VWN_SOURCE_DIR "/examples", &files, is_model, alphasort);
+    for (int i = 0; i < found; i++) {
+        char path[600];
+        snprintf(path, sizeof path, VWN_SOURCE_DIR "/examples/%s", files[i]->d_name);
+        free(files[i]);
+        char *good = case_drawn(&draw, (size_t)i) ? test_read(path, NULL) : NULL;
+        if (!good)
+            continue;
+        char *bad = strdup(good);
+        n += plant(&bad, &random);
+        file_path = path;
+        size_t left;
+        char *fixed = fix(bad, &left), *same = fix(good, &left);
+        test_same(t, path, fixed, good);
+        test_same(t, path, same, good);
+        free(good);
+        free(bad);
+        free(fixed);
+        free(same);
+    }
+    if (found > 0)
+        free(files);
+    file_path = "m.vwn";
+    EXPECT(t, n > 50 || SANITIZED);
+    printf("%d planted\n", n);
+    cases_end(&draw);
+}
+
 int main(void)
 {
     Test t = {0};
@@ -198,6 +295,7 @@ int main(void)
     int n = list(&t, end + 5, base);
     EXPECT(&t, n >= 60);
     printf("%d mistakes\n", n);
+    plant_in_examples(&t);
     free(base);
     free(text);
     return test_end(&t);
