@@ -106,17 +106,21 @@ static const Flag *find_flag(const Verb *verb, const char *name, size_t n)
     return NULL;
 }
 
-/* What other programs call a flag, where the verb has ours. */
-static const char *other_name(const char *word, const char *const *names, int n)
+/* What other programs call a flag, where the verb has ours. `known`: it is one of theirs. */
+static const char *other_name(const char *word, const char *const *names, int n, bool *known)
 {
     static const char *const rows[][2] = {
         {"-o", "--run"}, {"--out", "--run"}, {"--output", "--run"}, {"--output_dir", "--run"}, {"--out_dir", "--run"}, {"--name", "--run"},
         {"--run_name", "--run"}, {"--out", "-o"}, {"--output", "-o"}, {"--gpu", "--device"}, {"--cuda", "--device"}, {"--quiet", "-q"},
         {"--verbose", "-v"}, {"--num_workers", "--threads"}, {"-j", "--threads"}, {"--resume_from_checkpoint", "--resume"}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        for (int k = 0; strcmp(word, rows[i][0]) == 0 && k < n; k++)
+    *known = false;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool meant = strcmp(word, rows[i][0]) == 0;
+        *known = *known || meant;
+        for (int k = 0; meant && k < n; k++)
             if (strcmp(names[k], rows[i][1]) == 0)
                 return names[k];
+    }
     return NULL;
 }
 
@@ -132,13 +136,14 @@ static bool unknown_flag(const Verb *verb, const char *arg, size_t n, char why[5
             names[count++] = common_flags[i].name;
     char word[64];
     snprintf(word, sizeof word, "%.*s", n > 63 ? 63 : (int)n, arg);
-    const char *near = other_name(word, names, count);
+    bool known;
+    const char *near = other_name(word, names, count, &known);
     near = near ? near : only_longer(word, names, count);
     if (!near && strlen(word) > 2) /* a letter says nothing */
         near = nearest_word(word, names, count);
     snprintf(why, 512, "`vwn %s` has no flag `%s`%s%s%s", verb->name, word,
              near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
-    return near && n > 4 && (distance(word, near) == 1 || only_longer(word, names, count));
+    return known || (near && n > 4 && (distance(word, near) == 1 || only_longer(word, names, count)));
 }
 
 /* A value of "FILE.svg|FILE.json|-" ends in one of these: no model, text or checkpoint is written over by mistake. */
