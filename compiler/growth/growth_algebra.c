@@ -12,6 +12,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 enum { MOST = 6 }; /* other values in a sum or a product; of more the value stands for itself */
 enum { SYMBOL_B = -1, SYMBOL_T = -2 }; /* the extents that a graph leaves open, among the factors of a product */
@@ -33,12 +34,13 @@ typedef struct Algebra {
     VEC(Fact) fact; /* by value of g */
     VEC(Val) chain; /* the value before it with the same hash */
     Map made;       /* hash -> the last value that has it */
-    bool single, drops;
+    int64_t positions; /* of every sequence; 0: not known */
+    bool drops;
 } Algebra;
 
 static Dim dim_of(const Algebra *s, Dim d)
 {
-    if (s->single)
+    if (s->positions == 1)
         d.t = 0;
     return d;
 }
@@ -54,6 +56,12 @@ static Shape shape_as(const Algebra *s, const Shape *shape)
 static bool is_one(Dim d)
 {
     return dim_eq(d, DIM(1));
+}
+
+/* 0: not known. */
+static int64_t extent_of(const Algebra *s, Dim d)
+{
+    return dim_static(d) ? d.n : dim_eq(d, DIM_T) ? s->positions : 0;
 }
 
 static bool is_none(Dim d)
@@ -787,7 +795,8 @@ static Val same_as(Algebra *s, Val v)
     case OP_CUMSUM: case OP_ROLL: return is_one(in->d[n->a.i]) ? n->in[0] : 0;
     case OP_SHIFT: {
         Shape shape = n->shape;
-        return is_one(in->d[n->a.i]) && n->a.j != 0 ? number(s, n->a.x, &shape, (DType)n->dtype) : 0;
+        int64_t extent = extent_of(s, in->d[n->a.i]);
+        return extent && llabs(n->a.j) >= extent ? number(s, n->a.x, &shape, (DType)n->dtype) : 0;
     }
     case OP_TOP_K: {
         Shape shape = n->shape;
@@ -861,11 +870,11 @@ static Val rule(Rewrite *r, Val v, void *user)
     return settle(s, made);
 }
 
-Graph *growth_algebra(const Graph *g, bool single, bool drops, Arena *arena, const Val **map, const ValueRange **range)
+Graph *growth_algebra(const Graph *g, int64_t positions, bool drops, Arena *arena, const Val **map, const ValueRange **range)
 {
     Arena *memory = arena_new(g->ctx);
     Rewrite r = rewrite_begin(g, arena, map ? arena : memory, g->node.n);
-    Algebra s = {.memory = memory, .g = r.to, .single = single, .drops = drops};
+    Algebra s = {.memory = memory, .g = r.to, .positions = positions, .drops = drops};
     map_init(&s.made, memory);
     for (size_t i = 0; i < r.to->ext.n; i++)
         r.to->ext.v[i].shape = shape_as(&s, &r.to->ext.v[i].shape);

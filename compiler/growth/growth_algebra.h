@@ -11,8 +11,8 @@ typedef struct ValueRange {
 
 /* The same outputs, as real numbers, for every value of what the graph reads: what is the same by algebra is one value, what
  * depends on nothing is a number. Slopes are those of the function that is left, so what it does not depend on has none.
- * `single`: a sequence has one position; `drops`: masks of dropout are as they are drawn, else ones. *map, unless NULL: what each value has become;
+ * `positions`: of every sequence, 0: not known; `drops`: masks of dropout are as they are drawn, else ones. *map, unless NULL: what each value has become;
  * *range, unless NULL: of each value of the result. */
-Graph *growth_algebra(const Graph *g, bool single, bool drops, Arena *arena, const Val **map, const ValueRange **range);
+Graph *growth_algebra(const Graph *g, int64_t positions, bool drops, Arena *arena, const Val **map, const ValueRange **range);
 
 #endif

@@ -242,7 +242,7 @@ static const Graph *gradients(const Proof *p, bool plain, DataFacts *data, Val *
     const GrowthPlan *plan = p->plan;
     Graph *g = step_trained(plan->step->after, p->arena);
     if (!plain)
-        g = growth_algebra(g, data->positions == 1, true, p->arena, NULL, &data->range);
+        g = growth_algebra(g, data->positions, true, p->arena, NULL, &data->range);
     data->n_range = plain ? 0 : g->node.n;
     Val loss = 0, *leaf = NEW_ARRAY(p->arena, Val, plan->n + 1), *d = NEW_ARRAY(p->arena, Val, plan->n + 1);
     for (size_t i = 0; i < g->out.n; i++)

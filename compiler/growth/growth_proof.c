@@ -260,7 +260,7 @@ static void prove_preserved(Proof *p, GrowthProof *out, Arena *arena)
     p->old_known = true;
     const Val *was, *is;
     bool single = a->context == 1 && b->context == 1;
-    const Graph *ga = growth_algebra(a->graph, single, false, p->arena, &was, NULL), *gb = growth_algebra(b->graph, single, false, p->arena, &is, NULL);
+    const Graph *ga = growth_algebra(a->graph, single ? 1 : 0, false, p->arena, &was, NULL), *gb = growth_algebra(b->graph, single ? 1 : 0, false, p->arena, &is, NULL);
     const Values *had = values_find(p->arena, terms, ga, old_leaf, NULL, NULL, NULL);
     Term last = (Term)terms->node.n - 1;
     Values *has = values_find(p->arena, terms, gb, growth_leaf, p, had, NULL);

@@ -246,7 +246,8 @@ static const GrowthProof *proof_of(Test *t, const char *what, const char *text, 
     return expect_fine(t, what, c) ? growth_prove(growth_plan(&c->unit->grow.v[0], c->ctx->program), c->ctx->program) : NULL;
 }
 
-/* One position: what is shifted is a number, an integer where ids are shifted. No hidden coordinates: what they would read and
+/* What is shifted by all positions that there are is a number, an integer where ids are shifted: of one position, and of two,
+ * where a block reads that alone and its weights have no gradient. No hidden coordinates: what they would read and
  * write is 0, so the norm in front of them has no gradient. */
 static void test_little(Test *t)
 {
@@ -271,10 +272,32 @@ static void test_little(Test *t)
     }
 }
 
+/* Of two positions, what is later by two reads nothing: the weights behind it, and the gain in front of it, have no gradient. */
+static void test_late(Test *t)
+{
+    static const char text[] = "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet L = 1\n"
+                               "block late(by: int)(x: [B, T, D]) -> [B, T, D] {\n  let o = linear(out = D)\n"
+                               "  return o(shift(x, by, axis = -2))\n}\n"
+                               "model m {\n  context = 2\n  width = 4\n  init = normal(std = 0.02)\n  mask = causal\n"
+                               "  pre_norm = rms_norm(eps = 1e-5)\n  connection = residual()\n  embed tokens { vocab = 8 }\n"
+                               "  for layer in 1..L { late { by = %d } }\n  head lm { norm = none }\n}\n"
+                               "grow g { when = start, let L = 2, check preserves(none), check alive(none) }\n";
+    for (int by = -3; by <= 3; by++) {
+        char all[2048], what[32];
+        Checked c;
+        snprintf(all, sizeof all, text, by);
+        snprintf(what, sizeof what, "later by %d", by);
+        const GrowthProof *p = proof_of(t, what, all, &c);
+        EXPECT(t, what, p && p->blocks == 2 && p->barred == (abs(by) < 2 ? 0 : 2));
+        ctx_free(c.ctx);
+    }
+}
+
 int main(void)
 {
     Test t = {0};
     test_little(&t);
+    test_late(&t);
     test_sizes(&t);
     test_large(&t);
     test_too_large(&t);
