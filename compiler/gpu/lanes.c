@@ -48,6 +48,7 @@ typedef struct Lanes {
     size_t step, n, end; /* the first total, of so many; the end of the row */
     const KStmt *total;
     bool *gone;                   /* by statement: of this step and of those before */
+    const bool *given;            /* by expression: all threads have it from lanes of a step before */
     bool *defined;                /* by expression: it has a value in front of the step */
     VEC(IVar) places;             /* quotients and remainders that have one there */
     bool *wanted;                 /* by expression: by a statement that stays */
@@ -458,9 +459,11 @@ static void find_defined(Lanes *l, size_t step)
             i = kernel_loop_end(k, i);
         else if (s->kind == KS_VAR)
             vec_push(k->arena, &l->places, s->var);
-        else if (completes(k, s) && !l->gone[i])
+        else if (completes(k, s) && !l->gone[i] && !s->alone)
             l->defined[s->ex] = true;
     }
+    for (Ex e = 0; e < k->ex.n; e++)
+        l->defined[e] = l->defined[e] || l->given[e];
 }
 
 /* ---- the program ---- */
@@ -540,6 +543,7 @@ void kernel_use_lanes(Kernel *k)
     VEC(KStmt) out = {0};
     size_t rows = 0, next = 0;
     bool *gone = NEW_ARRAY(k->arena, bool, k->stmt.n + 1);
+    bool *given = NEW_ARRAY(k->arena, bool, k->ex.n);
     while (rows < k->stmt.n && k->stmt.v[rows].kind != KS_ROWS)
         rows++;
     if (k->mapping.by_row || k->mapping.lanes != LANES_MOST || rows == k->stmt.n)
@@ -550,7 +554,7 @@ void kernel_use_lanes(Kernel *k)
             i = kernel_loop_end(k, i);
         if (!s->together || s->lane || !completes(k, s))
             continue;
-        Lanes l = {.k = k, .step = i, .n = s->together, .total = s, .gone = gone};
+        Lanes l = {.k = k, .step = i, .n = s->together, .total = s, .gone = gone, .given = given};
         if (!find_lanes(&l, rows))
             continue;
         put_lanes(&l);
@@ -558,6 +562,8 @@ void kernel_use_lanes(Kernel *k)
             s[j].column = l.from + 1;
             s[j].alone = !l.wanted[s[j].ex];
         }
+        for (size_t j = 0; j < l.out.n; j++)
+            given[l.out.v[j].ex] |= l.out.v[j].kind == KS_LANE_TAKE;
         vec_push(k->arena, &all, ((Insertion){i + l.n - 1, l.out.v, l.out.n}));
     }
     for (size_t i = 0; i < k->stmt.n && all.n; i++) {
