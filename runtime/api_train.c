@@ -3,6 +3,7 @@
  * In:  calls of vwn.h.   Out: as api.c.
  */
 #include "runtime/api.h"
+#include "runtime/checkpoint/record.h"
 #include "runtime/exec/session.h"
 #include "runtime/measure/rates.h"
 
@@ -175,6 +176,32 @@ vwn_status vwn_prepare(vwn_context *context, const vwn_prepare_options *how)
 {
     PrepareCall c = {context, how};
     return api_run(context, prepare_body, &c);
+}
+
+typedef struct FileCall {
+    Session session;
+    const char *run, *file;
+} FileCall;
+
+static Status file_body(void *user)
+{
+    FileCall *c = user;
+    Session *s = &c->session;
+    session_open(s, s->owner);
+    run_want(s, c->run);
+    const char *file = record_file(s, c->run);
+    if (!file)
+        ctx_raise(s->ctx, ST_USAGE, "`%.300s` does not say which file it was trained from: `vwn train FILE --run %.300s --resume`", c->run, c->run);
+    c->file = arena_copy(s->ctx->program, file, strlen(file));
+    return ST_OK;
+}
+
+vwn_status vwn_run_file(vwn_context *context, const char *run, const char **file)
+{
+    FileCall c = {.session.owner = context, .run = run};
+    Status st = session_end(&c.session, guarded(context->ctx, file_body, &c));
+    *file = c.file;
+    return (vwn_status)st;
 }
 
 vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how)

@@ -179,6 +179,9 @@ typedef struct vwn_train_options {
     void (*event)(void *user, const vwn_event *e);
     void *user;
 } vwn_train_options;
+/* The file that a run was trained from when it was last started, which may be there no more. VWN_USAGE where there is no run; *file lives
+ * in the context. */
+vwn_status vwn_run_file(vwn_context *ctx, const char *run, const char **file);
 vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how);
 
 typedef struct vwn_prepare_options {

@@ -144,6 +144,18 @@ Records records_read(Session *s, const char *run)
     return all;
 }
 
+const char *record_file(Session *s, const char *run)
+{
+    Records all = records_read(s, run);
+    const Json *last = all.n ? all.v[all.n - 1].json : NULL;
+    const char *file = last ? json_string(last, "file") : NULL, *folder = last ? json_string(last, "folder") : NULL;
+    char here[4096];
+    if (!file || !*file || !strcmp(file, "-"))
+        return NULL;
+    bool same = !folder || (getcwd(here, sizeof here) && !strcmp(here, folder));
+    return *file == '/' || same ? file : arena_printf(s->arena, "%s/%s", folder, file);
+}
+
 /* ---- labels ---- */
 
 Labels labels_read(Session *s, const char *folder)

@@ -24,6 +24,9 @@ typedef struct RecordLine {
 typedef VEC(RecordLine) Records;
 Records records_read(Session *s, const char *run);
 
+/* The file of the newest start, from the folder where it began. NULL: no record names one. */
+const char *record_file(Session *s, const char *run);
+
 /* What somebody has said of a run or a sweep: tags, and a note. */
 typedef struct Labels {
     Words tag;

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "run_dir.h"
+#include "run_list.h"
 
 bool source_is_folder(const char *path)
 {
@@ -37,17 +38,63 @@ static Checkpoint *newest_of(Session *s, const char *folder)
     ctx_raise(s->ctx, ST_ENVIRONMENT, "no checkpoint of the run can be read: %s", why);
 }
 
+/* Raises where the run has no such checkpoint, with those that it has: all of a few, else those around it. */
+static void want_step(Session *s, const char *folder, int64_t step)
+{
+    enum { FEW = 12 };
+    StepList l = run_checkpoints(s, folder);
+    Buf b = buf_new(s->arena);
+    size_t above = 0, n = 0;
+    while (above < l.n && l.step[above] < step)
+        above++;
+    if (above < l.n && l.step[above] == step)
+        return;
+    run_want(s, folder);
+    for (size_t i = 0; i < l.n; i++) {
+        if (l.n > FEW && i && i + 1 < l.n && i + 1 != above && i != above)
+            continue;
+        buf_printf(&b, "%s%lld", !n++ ? "" : i + 1 < l.n ? ", " : " and ", (long long)l.step[i]);
+    }
+    ctx_raise(s->ctx, ST_USAGE, "the run `%.300s` has no checkpoint of step %lld%s%s", folder, (long long)step,
+              !l.n ? ", nor any other" : l.n > FEW ? arena_printf(s->arena, "; of %zu it has those of steps ", l.n)
+                                       : l.n > 1 ? "; it has those of steps " : "; it has that of step ", l.n ? b.s : "");
+}
+
+/* A run that is not there: those that are. */
+static _Noreturn void no_such_run(Session *s, const char *where, const char *why)
+{
+    VEC(Name) names = {0};
+    Buf b = buf_new(s->arena);
+    RunList l = source_is_folder("runs") && !strchr(where, '/') ? run_list(s, "runs") : (RunList){0};
+    for (size_t i = 0; i < l.n; i++)
+        vec_push(s->arena, &names, name_str(s->ctx, l.v[i].path + (strncmp(l.v[i].path, "runs/", 5) ? 0 : 5)));
+    for (size_t i = 0; i < l.n && i < 8; i++)
+        buf_printf(&b, "%s`%s`", i ? ", " : "", names.v[i]);
+    Name near = nearest_name(name_str(s->ctx, where), names.v, names.n);
+    if (near)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "there is no run or checkpoint `%.300s`; did you mean `%s`?", where, near);
+    if (l.n)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "there is no run or checkpoint `%.300s`; runs/ holds %s%s", where, b.s, l.n > 8 ? ", ..." : "");
+    ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+}
+
 /* "runs/nano@1000": the path of that checkpoint, or NULL when it is not written so. */
 static const char *at_step(Session *s, const char *where)
 {
     const char *at = strrchr(where, '@');
     char *end;
-    if (!at || at == where || at[1] < '0' || at[1] > '9')
+    if (!at || at == where)
         return NULL;
     int64_t step = strtoll(at + 1, &end, 10);
     const char *folder = arena_copy(s->arena, where, (size_t)(at - where));
-    if (*end || !source_is_folder(folder))
+    if (!source_is_folder(folder) || access(where, F_OK) == 0)
         return NULL;
+    if (*end || at[1] < '0' || at[1] > '9') {
+        StepList l = run_checkpoints(s, folder);
+        ctx_raise(s->ctx, ST_USAGE, "`%.300s`: behind @ stands the step of a checkpoint, as in `%.200s@%lld`", where, folder,
+                  l.n ? (long long)l.step[l.n - 1] : 1000LL);
+    }
+    want_step(s, folder, step);
     return arena_printf(s->arena, "%s/ckpt/%s", folder, run_checkpoint_name(s->arena, step));
 }
 
@@ -66,6 +113,8 @@ Checkpoint *source_checkpoint(Session *s, const char *where)
         return newest_of(s, where);
     const char *step = at_step(s, where);
     Checkpoint *c = open_file(s, step ? step : where, why);
+    if (!c && !step && access(where, F_OK) != 0)
+        no_such_run(s, where, why);
     if (!c)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
     return c;

@@ -222,6 +222,7 @@ bool call_parse(Call *call, int argc, char **argv, char why[512])
     call->verbose = call_flag(call, "-v") != NULL;
     if (call_flag(call, "--help"))
         return true;
+    runs_by_name(call);
     if (call->n_operands < verb->least) {
         snprintf(why, 512, "`vwn %s` needs %s", verb->name, verb->operands);
         return false;

@@ -47,6 +47,7 @@ struct Call {
     bool json, verbose;
     const char *resume; /* for the files of this call: see vwn_file_options */
     vwn_context *ctx;
+    char **owned; /* operands that are made of others: nano is runs/nano */
     char *input; /* what was read from "-" */
     size_t input_size;
     bool input_read;
@@ -58,7 +59,7 @@ struct Call {
 
 /* ---- main.c: all verbs, in the order of the help ---- */
 const Verb *const *all_verbs(int *n);
-extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit, verb_grow, verb_train, verb_sweep,
+extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit, verb_grow, verb_train, verb_resume, verb_sweep,
     verb_runs, verb_watch, verb_eval, verb_sample, verb_inspect, verb_compare, verb_report, verb_diff, verb_plot, verb_graph, verb_export_log,
     verb_bench, verb_resolve, verb_explain, verb_doc, verb_doctor, verb_completions;
 
@@ -82,6 +83,8 @@ bool verb_has(const Verb *verb, const Flag *flag);
 extern const int n_common_flags;
 
 /* ---- meant.c ---- */
+/* Operands that name a run: `nano`, where no run is, is runs/nano, where one is. */
+void runs_by_name(Call *call);
 /* argv[i] cannot stand there, and is a setting that was typed as something else: the sentence is in `why`. */
 bool setting_typed_otherwise(Call *call, int argc, char **argv, int i, char why[512]);
 

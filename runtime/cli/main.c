@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static const Verb *const verbs[] = {
-    &verb_new,    &verb_check,   &verb_fmt,     &verb_params, &verb_cost, &verb_ir,   &verb_emit,  &verb_grow,       &verb_train,
+    &verb_new,    &verb_check,   &verb_fmt,     &verb_params, &verb_cost, &verb_ir,   &verb_emit,  &verb_grow,       &verb_train, &verb_resume,
     &verb_sweep,  &verb_runs, &verb_watch,   &verb_eval,    &verb_sample, &verb_inspect, &verb_compare, &verb_report, &verb_diff, &verb_plot,
     &verb_graph,  &verb_export_log, &verb_bench, &verb_resolve, &verb_explain, &verb_doc, &verb_doctor, &verb_completions};
 enum { N_VERBS = sizeof verbs / sizeof verbs[0], MOST_THREADS = 4096, MOST_SECONDS = 1000000 };
@@ -115,11 +115,12 @@ static void on_compiling(void *ui, size_t kernels)
 static void on_chosen(void *user, const char *sentence, bool plain)
 {
     Call *call = user;
-    if (call->json && call->verb == &verb_train) {
+    bool trains = call->verb == &verb_train || call->verb == &verb_resume;
+    if (call->json && trains) {
         ui_print(&call->ui, "{\"v\":1,\"event\":\"device\",\"text\":");
         put_json_string(&call->ui, sentence, strlen(sentence));
         ui_print(&call->ui, "}\n");
-    } else if (!plain || call->verbose || call->verb == &verb_train || call->verb == &verb_sweep)
+    } else if (!plain || call->verbose || trains || call->verb == &verb_sweep)
         ui_say(&call->ui, "Device", "%s", sentence);
 }
 
@@ -438,6 +439,9 @@ int main(int argc, char **argv)
     interrupt_stop(&call);
     status = ui_finish(&call.ui, status);
     vwn_close(call.ctx);
+    for (int i = 0; call.owned && i < call.n_operands; i++)
+        free(call.owned[i]);
+    free(call.owned);
     free(call.operand);
     free(call.given);
     free(call.input);

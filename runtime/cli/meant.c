@@ -1,6 +1,7 @@
-/* meant.c - settings that were typed as something else: `--set D 256`, `lr=1e-3`, `--lr 1e-3`.
+/* meant.c - what words of a command line mean: settings that were typed as something else, as `--set D 256`, `lr=1e-3` and `--lr 1e-3`
+ * are; runs by their name.
  *
- * In:  the words of a command line that is wrong.   Out: the sentence with the flag that was meant.
+ * In:  a command line.   Out: the sentence with the flag that was meant; operands that are paths.
  * The one idea: a name and a value beside each other, and a file: the file says which path the name is nearest to.
  */
 #include "cli.h"
@@ -93,4 +94,39 @@ bool setting_typed_otherwise(Call *call, int argc, char **argv, int i, char why[
         snprintf(typed, sizeof typed, dashes ? "`vwn %s` has no flag `%.60s`" : "`vwn %s` has no use for `%.60s`", call->verb->name,
                  dashes ? argv[i] : word);
     return say(call, file, name, value, typed, vary, why);
+}
+
+/* ---- runs ---- */
+
+static bool holds_run(const char *folder, size_t n, const char *before)
+{
+    static const char *const files[] = {"events.jsonl", "ckpt", "sweep.json"};
+    char path[4400];
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s%.*s/%s", before, (int)n, folder, files[i]);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+void runs_by_name(Call *call)
+{
+    bool waits = !strcmp(call->verb->name, "watch"), files = !strcmp(call->verb->name, "diff");
+    if (!files && !strstr(call->verb->operands, "RUN"))
+        return;
+    call->owned = calloc((size_t)call->n_operands + 1, sizeof *call->owned);
+    for (int i = 0; call->owned && i < call->n_operands; i++) {
+        const char *word = call->operand[i], *at = strrchr(word, '@');
+        size_t n = at && at > word ? (size_t)(at - word) : strlen(word), size = strlen(word) + 6;
+        bool name = n && n < 4000 && !strchr(word, '/') && strcspn(word, "=,") >= n;
+        bool here = name && (holds_run(word, n, "") || (access(word, F_OK) == 0 && !is_folder(word)));
+        if (!name || here || !(holds_run(word, n, "runs/") || (waits && access(word, F_OK) != 0)))
+            continue;
+        call->owned[i] = malloc(size);
+        if (!call->owned[i])
+            continue;
+        snprintf(call->owned[i], size, "runs/%s", word);
+        call->operand[i] = call->owned[i];
+    }
 }

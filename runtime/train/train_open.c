@@ -100,30 +100,49 @@ void train_set_vars(Trainer *tr, int64_t ahead)
 
 /* Numbers of the last step: that of an evaluation is known before the next one. In fp16 also what follows from whether that
  * step was skipped. */
-static bool reads_step(const Train *t, const HostExpr *e)
+static bool is_of_step(const Train *t, HostVar var)
 {
-    if (!e)
-        return false;
-    bool asks = e->op == HO_VAR && (e->var == HV_TRAIN_LOSS || e->var == HV_GRAD_NORM ||
-                                    (t->compute == HALF_FP16 && (e->var == HV_UPDATES || e->var == HV_LOSS_SCALE)));
-    return asks || reads_step(t, e->a) || reads_step(t, e->b) || reads_step(t, e->c);
+    return var == HV_TRAIN_LOSS || var == HV_GRAD_NORM || (t->compute == HALF_FP16 && (var == HV_UPDATES || var == HV_LOSS_SCALE));
+}
+
+static bool is_of_length(const Train *t, HostVar var)
+{
+    (void)t;
+    return var == HV_LENGTH || var == HV_PROGRESS;
+}
+
+typedef bool (*IsOf)(const Train *t, HostVar var);
+
+static bool reads(const Train *t, const HostExpr *e, IsOf of)
+{
+    return e && ((e->op == HO_VAR && of(t, e->var)) || reads(t, e->a, of) || reads(t, e->b, of) || reads(t, e->c, of));
+}
+
+/* Whether anything that the run computes as it goes, up to its next growth step, reads such a quantity. */
+static bool run_reads(const Model *m, const Train *t, const GrowStep *next, IsOf of)
+{
+    const Optimizer *o = &t->optimizer;
+    bool any = reads(t, o->lr, of) || (o->second && reads(t, o->second->lr, of)) || reads(t, t->average, of);
+    for (size_t i = 0; i < m->graph->host.n; i++)
+        any |= reads(t, m->graph->host.v[i], of);
+    for (size_t i = 0; t->births.old && i < 2 * t->births.n; i++) {
+        const PartRate *r = i % 2 ? &t->births.old[i / 2] : &t->births.fresh[i / 2];
+        any |= r->said && (reads(t, r->scale, of) || reads(t, r->warmup, of));
+    }
+    const Plateau *window = next ? next->plateau : NULL;
+    any |= next && reads(t, next->when, of);
+    return any || (window && (reads(t, window->value, of) || reads(t, window->window, of)));
 }
 
 bool train_runs_ahead(const Trainer *tr, const Model *m, const Train *t, const GrowStep *next)
 {
     const Backend *b = tr->session.backend;
-    const Optimizer *o = &t->optimizer;
-    bool reads = reads_step(t, o->lr) || (o->second && reads_step(t, o->second->lr)) || reads_step(t, t->average);
-    for (size_t i = 0; i < m->graph->host.n; i++)
-        reads |= reads_step(t, m->graph->host.v[i]);
-    for (size_t i = 0; t->births.old && i < 2 * t->births.n; i++) {
-        const PartRate *r = i % 2 ? &t->births.old[i / 2] : &t->births.fresh[i / 2];
-        reads |= r->said && (reads_step(t, r->scale) || reads_step(t, r->warmup));
-    }
-    const Plateau *window = next ? next->plateau : NULL;
-    reads |= next && reads_step(t, next->when);
-    reads |= window && (reads_step(t, window->value) || reads_step(t, window->window));
-    return b && b->queues && !reads;
+    return b && b->queues && !run_reads(m, t, next, is_of_step);
+}
+
+bool train_reads_length(const Trainer *tr)
+{
+    return run_reads(tr->model, tr->train, tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL, is_of_length);
 }
 
 /* The values of what an expression reads, as "step = 8, train.loss = 2.5". */
@@ -863,6 +882,7 @@ void train_open(Trainer *tr)
     if (tr->session.backend && backend_is_gpu(tr->session.backend))
         check_memory(tr); /* it may yet be another device */
     say_start(tr);
+    train_say_end(tr);
     if (tr->session.backend && !backend_is_gpu(tr->session.backend))
         check_memory(tr);
     if (tr->start)

@@ -104,11 +104,28 @@ static void compare_length(Trainer *tr)
         return;
     double before = rate_in(tr, then, was), now = rate_in(tr, tr->train, tr->steps);
     Buf b = buf_new(tr->session.arena);
-    buf_printf(&b, "the run was to end at step %lld, and now at step %lld: schedules that depend on its length follow the new one from here on",
-               (long long)was, (long long)tr->steps);
-    if (isfinite(before) && isfinite(now) && before != now)
+    bool reads = train_reads_length(tr);
+    buf_printf(&b, "the run was to end at step %lld, and now at step %lld: %s", (long long)was, (long long)tr->steps,
+               reads ? "schedules that depend on its length follow the new one from here on"
+                     : "no schedule depends on its length, so it is the run that it would have been");
+    if (reads && isfinite(before) && isfinite(now) && before != now)
         buf_printf(&b, ", and the rate of step %lld is %.4g instead of %.4g", (long long)tr->now.step + 1, now, before);
     train_event(tr, VWN_EVENT_WARNING, "%s", b.s);
+}
+
+void train_say_end(Trainer *tr)
+{
+    long long now = (long long)tr->now.step, end = (long long)tr->steps, until = (long long)tr->how->until_steps;
+    bool grows = tr->unit->grow.n; /* a step may give the run another length */
+    if (until > end && !grows)
+        train_event(tr, VWN_EVENT_WARNING,
+                    "`--until '%lld steps'` lies beyond the end of the run, which has %lld: `--set train.length='%lld steps'` makes it longer",
+                    until, end, until);
+    else if (tr->from && now >= end && !grows)
+        train_event(tr, VWN_EVENT_NOTE, "nothing is left to train: the run ends at step %lld; `--set train.length='%lld steps'` goes on", end,
+                    2 * end);
+    else if (tr->from && until > 0 && now >= until)
+        train_event(tr, VWN_EVENT_NOTE, "nothing is trained: the run is at step %lld already", now);
 }
 
 /* What the checkpoint says about the run against what the file says now. */

@@ -143,9 +143,11 @@ Unit *train_check_again(Trainer *tr, const char *const *set, size_t n_set, size_
 size_t train_steps_behind(Trainer *tr);
 const char *train_run_path(Trainer *tr);
 int64_t train_weights(const Trainer *tr); /* that are stored; buffers are none */
+bool train_reads_length(const Trainer *tr); /* whether a schedule, or what else follows the run, depends on how long it is */
 int64_t train_length(const Trainer *tr, const Train *t); /* steps of such a training on this data */
 /* ---- train_resume.c: what the checkpoint says about the run against what the file says now ---- */
 void train_compare(Trainer *tr);
+void train_say_end(Trainer *tr); /* where nothing, or less than was asked for, is left to train */
 /* grow.c: the step tr->by_hand.step, which must be the next one of `unit`; raises. */
 const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit);
 

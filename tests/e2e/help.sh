@@ -1,7 +1,7 @@
 # help.sh - help texts list what exists and nothing else; wrong use is told apart and explained.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
-verbs="new check fmt params cost ir emit grow train sweep runs watch eval sample inspect compare report diff plot graph export-log
+verbs="new check fmt params cost ir emit grow train resume sweep runs watch eval sample inspect compare report diff plot graph export-log
 bench resolve explain doc doctor completions"
 
 expect 0 "$VWN"

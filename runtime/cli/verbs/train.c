@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct Show {
     Call *call;
@@ -198,16 +199,38 @@ static void on_event(void *user, const vwn_event *e)
     }
 }
 
-static int run(Call *call)
+/* A run in the place of a file: it goes on with the file that it was trained from. */
+static bool file_of_run(Call *call, vwn_train_options *how, int *status)
+{
+    const char *run = call->operand[0], *file;
+    *status = VWN_USAGE;
+    if (!is_folder(run))
+        return true;
+    if (!how->resume || how->run) {
+        usage_error(call, how->resume ? "`%s` is the run: leave `--run` out" : "`%s` is a folder: `vwn resume %s` goes on with the run in it", run, run);
+        return false;
+    }
+    vwn_status st = vwn_run_file(call->ctx, run, &file);
+    *status = call_failed(call, st);
+    if (st != VWN_OK)
+        return false;
+    how->run = run;
+    call->resume = run;
+    call->operand[0] = file;
+    if (access(file, R_OK) == 0)
+        return true;
+    *status = VWN_ENVIRONMENT;
+    ui_error(&call->ui, "`%s` was trained from %s, which is there no more: put it back, or copy %s/resolved.vwn there", run, file, run);
+    return false;
+}
+
+static int train(Call *call, vwn_train_options how)
 {
     int status;
     char folder[4096];
     Show show = {.call = call, .eval_loss = NAN, .drawn = true};
-    vwn_train_options how = {.resume = call_flag(call, "--resume") != NULL,
-                             .overwrite = call_flag(call, "--overwrite") != NULL,
-                             .dry_run = call_flag(call, "--dry-run") != NULL,
-                             .event = on_event,
-                             .user = &show};
+    how.event = on_event;
+    how.user = &show;
     if (!call_quantity(call, "--until", "step", &how.until_steps) ||
         !run_folder(call, folder, &how.run))
         return VWN_USAGE;
@@ -216,7 +239,7 @@ static int run(Call *call)
     if (how.resume)
         call->resume = how.run ? how.run : "";
     vwn_unit *unit;
-    if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status))
+    if (!call_open(call, &status) || !file_of_run(call, &how, &status) || !call_unit(call, 0, &unit, &status))
         return status;
     if (status != VWN_OK)
         return status; /* a false `check` */
@@ -231,6 +254,21 @@ static int run(Call *call)
     return call_failed(call, st);
 }
 
+static int run(Call *call)
+{
+    return train(call, (vwn_train_options){.resume = call_flag(call, "--resume") != NULL,
+                                           .overwrite = call_flag(call, "--overwrite") != NULL,
+                                           .dry_run = call_flag(call, "--dry-run") != NULL});
+}
+
+static int run_resume(Call *call)
+{
+    if (!is_folder(call->operand[0]))
+        return usage_error(call, "there is no run `%s`%s", call->operand[0],
+                           ends_with(call->operand[0], ".vwn") ? ": `vwn train FILE --resume` goes on with the run of a file" : "");
+    return train(call, (vwn_train_options){.resume = true, .dry_run = call_flag(call, "--dry-run") != NULL});
+}
+
 static const Flag flags[] = {
     {"--run", "NAME", "run directory runs/NAME, or a path (else the model's name)"},
     {"--resume", NULL, "go on from the last checkpoint of the run, with its --set values"},
@@ -240,7 +278,7 @@ static const Flag flags[] = {
 };
 const Verb verb_train = {
     .name = "train",
-    .operands = "FILE",
+    .operands = "FILE|RUN",
     .summary = "Trains the model of a file",
     .example = {{"vwn train model.vwn", "into runs/<name of the model>"},
                 {"vwn train model.vwn --resume", "go on where it stopped"}},
@@ -256,3 +294,22 @@ const Verb verb_train = {
     .least = 1,
     .most = 1,
     .run = run};
+
+static const Flag resume_flags[] = {
+    {"--until", "'1000 steps'", "stop, with a checkpoint, after this step"},
+    {"--dry-run", NULL, "everything up to the first step"},
+};
+const Verb verb_resume = {
+    .name = "resume",
+    .operands = "RUN",
+    .summary = "Goes on with a run where it stopped, or makes it longer",
+    .example = {{"vwn resume nano", "runs/nano, from its last checkpoint, as it was started"},
+                {"vwn resume nano --set train.length='2000 steps'", "further than it was to go"}},
+    .text = "The same as `vwn train FILE --run RUN --resume` with the file that the run was trained from. What was given with\n"
+            "--set then is given again; another value is an error, but for `train.length`.\n",
+    .flag = resume_flags,
+    .n_flags = sizeof resume_flags / sizeof resume_flags[0],
+    .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = 1,
+    .run = run_resume};

@@ -1,0 +1,77 @@
+# resume.sh - going on: a run by its name, longer than it was to be, to a step, from a checkpoint that is there or not.
+. "$VWN_SOURCE/tests/support/lib.inc"
+squares > text.txt
+{ small_model '' '  embed tokens { vocab = 256 }
+  ffn { hidden = 24, activation = gelu }
+  head lm { norm = rms_norm(eps = 1e-6) }'
+  small_train '  length    = 6 steps
+  optimizer adamw { lr = constant(peak = 1e-2, warmup = 3 steps), betas = [0.9, 0.99], eps = 1e-8, weight_decay = 0.1 }
+  checkpoint { every = 2 steps, keep = 20 }
+  eval { every = 3 steps, batches = 1 }'; } > model.vwn
+
+# a run that is made longer has the bits of one that was so long from the start, where no schedule depends on the length
+expect 0 "$VWN" train model.vwn --run whole --device reference "--set=train.length=9 steps"
+expect 0 "$VWN" train model.vwn --run parts --device reference
+expect 0 "$VWN" resume parts --device reference "--set=train.length=9 steps"
+has err 'the run was to end at step 6, and now at step 9: no schedule depends on its length, so it is the run that it would have been'
+for step in 4 8 9; do
+    [ -s runs/whole/ckpt/step_0000000$step.safetensors ] || fail "no checkpoint of step $step"
+done
+cmp runs/whole/ckpt/step_00000009.safetensors runs/parts/ckpt/step_00000009.safetensors > said 2>&1 ||
+    fail "another run than one that was longer from the start: $(cat said)"
+cmp -s runs/whole/ckpt/step_00000009.safetensors runs/whole/ckpt/step_00000008.safetensors && fail "nothing is trained between steps 8 and 9"
+# and of the model of the other kind, whose rate falls to the end, other ones; the run says which rate it is
+sed 's/constant(peak = 1e-2, warmup = 3 steps)/linear(peak = 1e-2, floor = 0)/' model.vwn > falls.vwn
+expect 0 "$VWN" train falls.vwn --run falls --device reference
+expect 0 "$VWN" train runs/falls --resume --device reference "--set=train.length=9 steps"
+has err 'schedules that depend on its length follow the new one from here on, and the rate of step 7 is 0.003333 instead of 0'
+expect 0 "$VWN" train falls.vwn --run fallen --device reference "--set=train.length=9 steps"
+cmp -s runs/falls/ckpt/step_00000009.safetensors runs/fallen/ckpt/step_00000009.safetensors && fail "rates that fall to another end make no difference"
+
+# what is left to train is said
+expect 0 "$VWN" resume parts --device reference
+has err "nothing is left to train: the run ends at step 9; \`--set train.length='18 steps'\` goes on"
+expect 0 "$VWN" resume parts --device reference --until '20 steps'
+has err "\`--until '20 steps'\` lies beyond the end of the run, which has 9: \`--set train.length='20 steps'\` makes it longer"
+expect 0 "$VWN" train model.vwn --run short --device reference --until '4 steps'
+lacks err 'beyond the end'
+expect 0 "$VWN" resume short --device reference --until '2 steps'
+has err 'nothing is trained: the run is at step 4 already'
+expect 0 "$VWN" resume runs/short --device reference
+has out 'trained at step 6 of 6'
+
+# by name, from everywhere, and when the file is gone
+mkdir short elsewhere # a folder of this name is no run
+for verb in 'sample --tokens 2' 'eval' 'plot' 'compare' 'export-log' 'watch --once' 'inspect'; do
+    # shellcheck disable=SC2086
+    set -- $verb
+    word=$1
+    shift
+    expect 0 "$VWN" "$word" short "$@"
+done
+expect 6 "$VWN" diff short@2 short@4
+(cd elsewhere && "$VWN" resume ../runs/short --device reference > ../out 2>&1) || fail "from another folder: $(cat out)"
+expect 2 "$VWN" train short
+has err '`vwn resume runs/short` goes on with the run in it'
+expect 2 "$VWN" resume model.vwn
+has err 'vwn train FILE --resume'
+mv model.vwn gone.vwn
+expect 5 "$VWN" resume short --device reference
+has err 'model.vwn, which is there no more: put it back, or copy runs/short/resolved.vwn there'
+cp runs/short/resolved.vwn model.vwn
+expect 0 "$VWN" resume short --device reference "--set=train.length=7 steps"
+has out 'trained at step 7 of 7'
+
+# a checkpoint that is not there: those that are
+expect 2 "$VWN" sample runs/short@3 --tokens 1
+has err 'the run `runs/short` has no checkpoint of step 3; it has those of steps 2, 4, 6 and 7'
+expect 2 "$VWN" eval short@
+has err 'behind @ stands the step of a checkpoint, as in `runs/short@7`'
+expect 0 "$VWN" train gone.vwn --run many --device reference "--set=train.length=30 steps" -q
+expect 2 "$VWN" sample many@13
+has err 'of 15 it has those of steps 2, 12, 14 and 30'
+expect 5 "$VWN" sample shrt
+has err 'there is no run or checkpoint `shrt`; did you mean `short`?'
+expect 5 "$VWN" sample elsewhere_altogether
+has err 'runs/ holds `fallen`, `falls`'
+finish
