@@ -435,10 +435,12 @@ static bool find_wanted(Lanes *l, size_t from, size_t end)
     return some;
 }
 
-/* Does the statement complete a value? Totals of a block do not have it before they are taken.
- */
+/* Does the statement complete a value, for all threads? Totals of a block do not have it before
+ * they are taken, and what an earlier step has left to its lanes is theirs alone. */
 static bool completes(const Kernel *k, const KStmt *s)
 {
+    if (s->alone)
+        return false;
     switch (s->kind) {
     case KS_LET:
     case KS_ARRAY_GET:
