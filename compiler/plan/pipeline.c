@@ -162,7 +162,8 @@ static PassState of_kernel(Kernel *k, PassWatch *watch, uint32_t facts)
                        .kernel = k};
 }
 
-/* All up to the proof, to see what a choice would cost. */
+/* As far as the cost of an attempt is counted. What lanes do stands outside of loops, and is not
+ * counted. */
 static void map_attempt(void *user, Kernel *to, const Kernel *from)
 {
     const PassState *outer = user;
@@ -679,6 +680,7 @@ void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *
     pipeline_run(&s, LEVEL_CHOOSE);
     pipeline_run(&s, LEVEL_THREADS);
     pipeline_run(&s, LEVEL_FINISH);
+    pipeline_run(&s, LEVEL_TOGETHER);
     if (!trial)
         pipeline_run(&s, LEVEL_PROOF);
 }

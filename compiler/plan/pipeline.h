@@ -31,6 +31,7 @@ typedef enum PassLevel {
     LEVEL_CLASS,
     LEVEL_THREADS,
     LEVEL_FINISH,
+    LEVEL_TOGETHER,
     LEVEL_PROOF,
     LEVEL_TEXT,
     LEVEL_PLAN
