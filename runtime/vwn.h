@@ -268,10 +268,10 @@ typedef struct vwn_bench_options {
  *            blocks_sm (at one time on a multiprocessor), waves, registers (of a thread), shared (bytes of a
  *            block), spills (bytes of a thread)}], the costliest first. A GPU times its kernels itself, in steps of
  *            their own.
- *   against  with `against`: {name, step {was_ms, ratio, change}, kernels [{name, was_ms, ratio,
+ *   against  with `against`: {name, step {was_ms, ratio, noise, change}, kernels [{name, was_ms, ratio, noise,
  *            change}], gone [{name, was_ms}], notes []}: best times, ratio = now / then, change
  *            "slower", "faster", "same" (within the noise of both and what
- *            machine's figures have changed) or "new"
+ *            machine's figures have changed) or "new"; noise: the share that hides a change
  * VWN_USAGE when `against` is no such object, or one of another model. */
 vwn_status vwn_bench(vwn_unit *unit, const vwn_bench_options *how, const vwn_writer *out);
 
@@ -352,14 +352,18 @@ vwn_status vwn_inspect(vwn_context *ctx, const vwn_inside_options *how, const vw
 typedef enum vwn_compare_form { VWN_COMPARE_TABLE, VWN_COMPARE_JSON, VWN_COMPARE_CSV, VWN_COMPARE_SVG } vwn_compare_form;
 typedef enum vwn_compare_axis { VWN_BY_STEP, VWN_BY_TOKENS, VWN_BY_FLOPS, VWN_BY_SECONDS } vwn_compare_axis;
 typedef struct vwn_compare_options {
-    const char *const *run; /* run directories, or "NAME=RUN,RUN": runs that are averaged, as those of several seeds */
+    /* Run directories; "NAME=RUN,RUN": runs that are averaged, as those of several seeds; the folder of a sweep: its points, those that
+     * differ in the seed alone together. */
+    const char *const *run;
     size_t n_runs;
     const char *metric;     /* a name in their events.jsonl; NULL = "eval_loss", or "loss" where a run has evaluated less than twice */
     vwn_compare_axis by;
+    bool group;             /* runs whose files differ in the seed alone are averaged, too */
     int64_t smooth;         /* points that are averaged around each; 0 = 1, of "loss" one in fifty of all */
     vwn_compare_form form;
 } vwn_compare_options;
-/* What runs have learned, at the last step (or ...) that all have reached; runs may be going on. VWN_USAGE: no run, or it
+/* What runs have learned, at the last step (or ...) that all have reached, and at equal tokens, FLOPs and seconds; means over seeds with
+ * their 95 % intervals, and which differences lie within them; runs may be going on. VWN_USAGE: no run, or it
  * has not written such numbers. Lines that are damaged are passed over, and vwn_warning says where. */
 vwn_status vwn_compare(vwn_context *ctx, const vwn_compare_options *how, const vwn_writer *out);
 

@@ -98,6 +98,7 @@ static bool take_event(void *user, const Json *event)
         vec_push(a, &r->h->point, p);
     r->of_step |= isfinite(p.value) && wanted && p.of_step;
     r->h->end = p;
+    r->h->steps = event_number(event, "steps");
     return true;
 }
 
@@ -189,7 +190,7 @@ Events events_names(Session *s, const char *run, NameVec *names)
 
 History history_read(Session *s, const char *run, const char *metric)
 {
-    History h = {.path = run};
+    History h = {.path = run, .steps = NAN};
     Reading r = {.s = s, .h = &h, .metric = metric, .clock = run_clock()};
     if (!strncmp(metric, "eval/", 5)) {
         r.of_eval = true;

@@ -29,6 +29,7 @@ typedef struct History {
     VEC(HistoryPoint) point;
     VEC(HistoryGrowth) growth;
     HistoryPoint end;    /* the last event; its value is not used */
+    double steps;        /* of the whole run, as it says at the end; NaN: it does not */
     Events events;
 } History;
 /* The curve of `metric`, "loss" or "eval_loss" or any name of events.jsonl, in s->arena; where steps and evaluations have the name,

@@ -103,7 +103,7 @@ static void put_file(Session *s, Buf *b, const Unit *unit)
     put_string(b, "sha256", hex);
 }
 
-void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks, const Unit *unit, int64_t step)
+void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks, const Unit *unit, const char *data, int64_t step)
 {
     Buf b = buf_new(s->arena);
     size_t n;
@@ -122,6 +122,7 @@ void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks
     put_string(&b, "build", hooks->build);
     put_git(&b, record);
     put_file(s, &b, unit);
+    put_string(&b, "data", data);
     buf_puts(&b, "}\n");
     run_write_file(s, r, RECORD_FILE, b.s, b.n);
 }

@@ -2,42 +2,25 @@
  *
  * In:  runs, alone or in groups that differ in their seeds.   Out: a table, a picture, or the points.
  * The one idea: curves are compared at the same step, number of tokens, FLOPs or seconds: at the last one that all have
- * reached; the mean of a group stands with its least and greatest run.
+ * reached. A mean of seeds stands with its interval, and what an interval hides is no difference. compare_facts.c tells what
+ * else the runs do not share.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "compare.h"
 #include "compiler/report/report.h"
 #include "runtime/draw/chart.h"
-#include "runtime/checkpoint/history.h"
-#include "runtime/checkpoint/run_dir.h"
+#include "runtime/checkpoint/run_list.h"
 #include "runtime/checkpoint/source.h"
 
 enum { SHOWN = 500 }; /* points of a curve in a picture */
 
-/* One run or several that are averaged. */
-typedef struct RunGroup {
-    const char *name;
-    History *run;
-    size_t n;
-    double *x, *mean, *low, *high; /* the curve at the points of the first run that all have reached */
-    size_t points;
-} RunGroup;
-
-typedef struct RunComparison {
-    Session session;
-    const vwn_compare_options *how;
-    const vwn_writer *out;
-    const char *metric;
-    RunGroup *group;
-    size_t n, runs;
-} RunComparison;
-
 /* ---- curves ---- */
 
 /* The value at x between two points of a run; NaN outside. */
-static double value_at(const History *h, HistoryAxis by, double x)
+double compare_value(const History *h, HistoryAxis by, double x)
 {
     size_t lo = 0, hi = h->point.n;
     while (lo < hi) {
@@ -82,7 +65,7 @@ static void average(RunComparison *c, RunGroup *g)
     for (size_t i = 0; i < n; i++) {
         double x = g->run[0].point.v[i].x[by], sum = 0, low = INFINITY, high = -INFINITY;
         for (size_t k = 0; k < g->n; k++) {
-            double v = k ? value_at(&g->run[k], by, x) : g->run[0].point.v[i].value;
+            double v = k ? compare_value(&g->run[k], by, x) : g->run[0].point.v[i].value;
             sum += v;
             low = fmin(low, v);
             high = fmax(high, v);
@@ -99,23 +82,60 @@ static void average(RunComparison *c, RunGroup *g)
 /* ---- reading ---- */
 
 /* "runs/a", or "name=runs/a,runs/b". */
-static void open_group(RunComparison *c, RunGroup *g, const char *operand)
+static void ask_group(RunComparison *c, const char *operand)
 {
     Session *s = &c->session;
     bool alone = run_exists(s, operand);
     const char *equals = alone ? NULL : strchr(operand, '='), *list = equals ? equals + 1 : operand;
-    size_t n = 1;
-    for (const char *p = list; *p && !alone; p++)
-        n += *p == ',';
-    g->run = NEW_ARRAY(s->arena, History, n);
-    for (const char *p = list; g->n < n; g->n++) {
+    RunGroup g = {.name = equals ? arena_copy(s->arena, operand, (size_t)(equals - operand)) : run_name(s->arena, list), .operand = operand,
+                  .alone = !equals};
+    for (const char *p = list;; p++) {
         size_t length = alone ? strlen(p) : strcspn(p, ",");
-        History h = history_read(s, arena_copy(s->arena, p, length), c->metric);
-        g->run[g->n] = h;
-        p += length + (p[length] == ',');
+        vec_push(s->arena, &g.path, arena_copy(s->arena, p, length));
+        p += length;
+        if (!*p)
+            break;
     }
-    g->name = equals ? arena_copy(s->arena, operand, (size_t)(equals - operand)) : run_name(s->arena, list);
-    c->runs += n;
+    vec_push(s->arena, &c->groups, g);
+}
+
+/* A group for each setting of a sweep that has begun. */
+static void ask_sweep(RunComparison *c, const char *operand)
+{
+    Session *s = &c->session;
+    ListedSweep sweep = sweep_list(s, operand);
+    size_t before = c->groups.n;
+    for (size_t i = 0; i < sweep.point.n; i++) {
+        const ListedPoint *p = &sweep.point.v[i];
+        size_t at = before;
+        const char *name = *p->config ? p->config : sweep.name;
+        if (c->how->n_runs > 1)
+            name = arena_printf(s->arena, "%s/%s", run_name(s->arena, operand), name);
+        while (at < c->groups.n && strcmp(c->groups.v[at].name, name))
+            at++;
+        if (!p->there)
+            continue;
+        if (at == c->groups.n)
+            vec_push(s->arena, &c->groups, ((RunGroup){.name = name, .operand = operand}));
+        vec_push(s->arena, &c->groups.v[at].path, p->path);
+    }
+    if (c->groups.n == before)
+        ctx_raise(s->ctx, ST_USAGE, "no point of the sweep in `%.300s` has begun", operand);
+}
+
+static void ask_groups(RunComparison *c)
+{
+    for (size_t i = 0; i < c->how->n_runs; i++) {
+        const char *operand = c->how->run[i];
+        bool sweep = !run_exists(&c->session, operand) && run_is_sweep(&c->session, operand);
+        sweep ? ask_sweep(c, operand) : ask_group(c, operand);
+    }
+    compare_read_facts(c);
+    c->group = c->groups.v;
+    c->n = c->groups.n;
+    c->runs = 0;
+    for (size_t i = 0; i < c->n; i++)
+        c->runs += c->group[i].path.n;
 }
 
 /* Held-out losses where every run has some, else those of training. */
@@ -130,14 +150,16 @@ static const char *choose_metric(RunComparison *c)
 
 static void open_groups(RunComparison *c)
 {
-    c->runs = 0;
     for (size_t i = 0; i < c->n; i++) {
-        c->group[i] = (RunGroup){0};
-        open_group(c, &c->group[i], c->how->run[i]);
+        RunGroup *g = &c->group[i];
+        g->n = g->path.n;
+        g->run = NEW_ARRAY(c->session.arena, History, g->n);
+        for (size_t k = 0; k < g->n; k++)
+            g->run[k] = history_read(&c->session, g->path.v[k], c->metric);
     }
 }
 
-static void check_points(RunComparison *c, RunGroup *g, const char *operand)
+static void check_points(RunComparison *c, RunGroup *g)
 {
     Ctx *ctx = c->session.ctx;
     for (size_t i = 0; i < g->n; i++)
@@ -151,7 +173,7 @@ static void check_points(RunComparison *c, RunGroup *g, const char *operand)
     }
     average(c, g);
     if (!g->points)
-        ctx_raise(ctx, ST_USAGE, "the runs of %.250s have no point in common", operand);
+        ctx_raise(ctx, ST_USAGE, "the runs of %.250s have no point in common", g->operand);
 }
 
 /* ---- what is printed ---- */
@@ -165,13 +187,22 @@ static double common_end(const RunComparison *c)
     return x;
 }
 
-static double group_at(const RunGroup *g, double x)
+/* The same of any axis, for the runs themselves. */
+static double last_of_all(const RunComparison *c, HistoryAxis by)
 {
-    for (size_t i = 0; i < g->points; i++)
-        if (g->x[i] >= x)
-            return g->x[i] == x || !i ? g->mean[i]
-                                      : g->mean[i - 1] + (g->mean[i] - g->mean[i - 1]) * (x - g->x[i - 1]) / (g->x[i] - g->x[i - 1]);
-    return NAN;
+    double x = INFINITY;
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < c->group[i].n; k++)
+            x = fmin(x, c->group[i].run[k].point.v[c->group[i].run[k].point.n - 1].x[by]);
+    return x;
+}
+
+static SeedMean group_at(const RunComparison *c, const RunGroup *g, HistoryAxis by, double x)
+{
+    double *v = NEW_ARRAY(c->session.arena, double, g->n + 1);
+    for (size_t k = 0; k < g->n; k++)
+        v[k] = compare_value(&g->run[k], by, x);
+    return interval_of(v, g->n);
 }
 
 static double best_of(const RunGroup *g)
@@ -223,32 +254,153 @@ static void say_lengths(Arena *a, Buf *b, const RunGroup *g)
         buf_printf(b, "\nthe runs of %s end after %s steps; its means go as far as all of them\n", g->name, reached(a, g, BY_STEP));
 }
 
-static void print_table(RunComparison *c)
+/* "+0.0123", of seeds "+0.0123 ± 0.0200 =": hidden by its interval. */
+static const char *gap_text(Arena *a, const SeedMean *first, const SeedMean *now)
+{
+    SeedGap gap = interval_gap(first, now);
+    if (!isfinite(gap.by))
+        return "-";
+    if (!isfinite(gap.half))
+        return arena_printf(a, gap.by == 0 ? "%.4f =" : "%+.4f", gap.by);
+    return arena_printf(a, "%+.4f +-%.4f%s", gap.by, gap.half, gap.differ ? "" : " =");
+}
+
+static const char *mean_text(Arena *a, const SeedMean *v)
+{
+    if (!v->n)
+        return "-";
+    return v->n > 1 ? arena_printf(a, "%.4f +-%.4f", v->mean, v->half) : arena_printf(a, "%.4f", v->mean);
+}
+
+static void print_groups(RunComparison *c, Buf *b, double x)
 {
     Arena *a = c->session.arena;
-    double x = common_end(c), first = group_at(&c->group[0], x);
-    Buf b = buf_new(a);
-    Table t = {.arena = a, .columns = 9 + (size_t)(c->runs > c->n)};
-    const char *const head[] = {"", "steps", "tokens", "FLOPs", "seconds", "best", "last", arena_printf(a, "at %s", quantity(a, x)),
+    HistoryAxis by = (HistoryAxis)c->how->by;
+    SeedMean first = group_at(c, &c->group[0], by, x);
+    bool several = c->runs > c->n;
+    const char *const head[] = {"run",  "steps", "tokens", "FLOPs", "seconds", "best", "last", arena_printf(a, "at %s", quantity(a, x)),
                                 "to the first", "spread"};
-    buf_printf(&b, "%s by %s; FLOPs are of training, forward and backward\n\n", c->metric, history_axis_name[c->how->by]);
+    Table t = {.arena = a, .columns = COUNT_OF(head) - !several};
     for (size_t i = 0; i < t.columns; i++)
         i ? table_right(&t, head[i]) : table_text(&t, "run");
     for (size_t i = 0; i < c->n; i++) {
         const RunGroup *g = &c->group[i];
+        SeedMean now = group_at(c, g, by, x);
         table_text(&t, g->n > 1 ? arena_printf(a, "%s (%zu)", g->name, g->n) : g->name);
         for (int k = 0; k < HISTORY_AXES; k++)
             table_right(&t, reached(a, g, (HistoryAxis)k));
         table_right(&t, arena_printf(a, "%.4f", best_of(g)));
         table_right(&t, arena_printf(a, "%.4f", g->mean[g->points - 1]));
-        table_right(&t, arena_printf(a, "%.4f", group_at(g, x)));
-        table_right(&t, i ? arena_printf(a, "%+.4f", group_at(g, x) - first) : "");
-        if (c->runs > c->n)
-            table_right(&t, g->n > 1 ? arena_printf(a, "%.4f", g->high[g->points - 1] - g->low[g->points - 1]) : "");
+        table_right(&t, mean_text(a, &now));
+        table_right(&t, i ? gap_text(a, &first, &now) : "");
+        if (several)
+            table_right(&t, g->n > 1 ? arena_printf(a, "%.4f", now.high - now.low) : "");
     }
-    table_print(&b, &t);
+    table_print(b, &t);
+}
+
+/* ---- which is the lowest ---- */
+
+typedef struct Verdict {
+    size_t lowest, *tied, n_tied; /* groups */
+    bool known;  /* every group has several runs: chance was looked at */
+    bool some;   /* there are two groups with a value */
+} Verdict;
+
+/* Of one run nothing tells how far chance goes; then only what is equal is tied. */
+static Verdict judge(const RunComparison *c, HistoryAxis by, double x)
+{
+    SeedMean *v = NEW_ARRAY(c->session.arena, SeedMean, c->n + 1);
+    Verdict out = {.lowest = c->n, .known = true, .tied = NEW_ARRAY(c->session.arena, size_t, c->n + 1)};
+    size_t valued = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        v[i] = group_at(c, &c->group[i], by, x);
+        valued += v[i].n > 0;
+        out.known &= v[i].n > 1;
+        if (v[i].n && (out.lowest == c->n || v[i].mean < v[out.lowest].mean))
+            out.lowest = i;
+    }
+    out.some = valued > 1;
+    for (size_t i = 0; i < c->n && out.some; i++) {
+        SeedGap gap = interval_gap(&v[out.lowest], &v[i]);
+        if (i != out.lowest && v[i].n && !gap.differ && (isfinite(gap.half) || gap.by == 0))
+            out.tied[out.n_tied++] = i;
+    }
+    return out;
+}
+
+static void say_verdict(RunComparison *c, Buf *b, double x)
+{
+    Verdict v = judge(c, (HistoryAxis)c->how->by, x);
+    if (!v.some)
+        return;
+    buf_printf(b, "\nlowest at %s: %s", quantity(c->session.arena, x), c->group[v.lowest].name);
+    for (size_t i = 0; i < v.n_tied; i++)
+        buf_printf(b, "%s%s", i ? ", " : ", tied with ", c->group[v.tied[i]].name);
+    if (v.n_tied)
+        buf_puts(b, v.known ? ": differences that seeds explain (95 %)" : "");
+    else if (v.known)
+        buf_puts(b, ", the best: its difference to each other is more than seeds explain (95 %)");
+    if (!v.known)
+        buf_puts(b, "; of a single run nobody knows how much is chance: train it with several seeds");
+    buf_putc(b, '\n');
+}
+
+/* ---- at equal amounts ---- */
+
+static void print_equal(RunComparison *c, Buf *b)
+{
+    Arena *a = c->session.arena;
+    static const HistoryAxis axis[] = {BY_TOKENS, BY_FLOPS, BY_SECONDS};
+    double at[COUNT_OF(axis)];
+    Table t = {.arena = a, .columns = 1 + 2 * COUNT_OF(axis)};
+    buf_puts(b, "\nas far as all have gone\n\n");
+    table_text(&t, "run");
+    for (size_t k = 0; k < COUNT_OF(axis); k++) {
+        at[k] = last_of_all(c, axis[k]);
+        const char *name = history_axis_name[axis[k]];
+        table_right(&t, isfinite(at[k]) ? arena_printf(a, "at %s %s", quantity(a, at[k]), name) : name);
+        table_right(&t, "to the first");
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        table_text(&t, c->group[i].name);
+        for (size_t k = 0; k < COUNT_OF(axis); k++) {
+            SeedMean first = group_at(c, &c->group[0], axis[k], at[k]), now = group_at(c, &c->group[i], axis[k], at[k]);
+            table_right(&t, isfinite(at[k]) ? mean_text(a, &now) : "-");
+            table_right(&t, i && isfinite(at[k]) ? gap_text(a, &first, &now) : "");
+        }
+    }
+    table_print(b, &t);
+}
+
+static void take_notes(RunComparison *c, double x)
+{
+    double at[HISTORY_AXES];
+    for (int k = 0; k < HISTORY_AXES; k++)
+        at[k] = k == (int)c->how->by ? x : c->n > 1 && k != BY_STEP ? last_of_all(c, (HistoryAxis)k) : NAN;
+    compare_note(c, at);
+}
+
+static void print_table(RunComparison *c)
+{
+    Arena *a = c->session.arena;
+    double x = common_end(c);
+    Buf b = buf_new(a);
+    buf_printf(&b, "%s by %s; FLOPs are of training, forward and backward\n\n", c->metric, history_axis_name[c->how->by]);
+    print_groups(c, &b, x);
+    say_verdict(c, &b, x);
+    if (c->n > 1)
+        print_equal(c, &b);
+    buf_printf(&b, "\nbest: the lowest of the curve; last: its end; at %s: where all have been, curves are straight between points\n",
+               quantity(a, x));
+    if (c->runs > c->n)
+        buf_puts(&b, "+-: 95 % interval of a mean over seeds, and of a difference of two (Student's and Welch's t); =: it hides the\n"
+                     "difference; spread: the greatest less the least\n");
     for (size_t i = 0; i < c->n; i++)
         say_lengths(a, &b, &c->group[i]);
+    take_notes(c, x);
+    for (size_t i = 0; i < c->note.n; i++)
+        buf_printf(&b, "%s%s\n", i ? "" : "\n", c->note.v[i]);
     write_text(c->out, b.s, b.n);
 }
 
@@ -282,6 +434,60 @@ static void json_number(Buf *b, const char *before, double v)
     buf_json_number(b, v);
 }
 
+/* Seeds, and the value at equal amounts with its gap to the first. */
+static void json_equal(RunComparison *c, Buf *b, const RunGroup *g)
+{
+    static const struct {
+        const char *key;
+        HistoryAxis axis;
+    } of[] = {{"tokens", BY_TOKENS}, {"flops", BY_FLOPS}, {"seconds", BY_SECONDS}};
+    buf_puts(b, ",\"seeds\":[");
+    for (size_t k = 0; k < g->n; k++) {
+        buf_puts(b, k ? "," : "");
+        buf_json_string(b, g->fact[k].seed, strlen(g->fact[k].seed));
+    }
+    buf_puts(b, "],\"equal\":[");
+    for (size_t k = 0; k < COUNT_OF(of); k++) {
+        double x = last_of_all(c, of[k].axis);
+        SeedMean first = {0}, now = {.mean = NAN, .half = NAN};
+        SeedGap gap = {NAN, NAN, false};
+        if (isfinite(x)) {
+            first = group_at(c, &c->group[0], of[k].axis, x);
+            now = group_at(c, g, of[k].axis, x);
+            gap = interval_gap(&first, &now);
+        }
+        buf_printf(b, "%s{\"axis\":\"%s\"", k ? "," : "", of[k].key);
+        json_number(b, ",\"x\":", x);
+        json_number(b, ",\"mean\":", now.mean);
+        json_number(b, ",\"interval\":", now.half);
+        json_number(b, ",\"gap\":", gap.by);
+        json_number(b, ",\"gap_interval\":", gap.half);
+        buf_puts(b, gap.differ ? ",\"differ\":true}" : ",\"differ\":false}");
+    }
+    buf_putc(b, ']');
+}
+
+static void json_verdict(RunComparison *c, Buf *b, double x)
+{
+    Verdict v = judge(c, (HistoryAxis)c->how->by, x);
+    const char *lowest = v.some ? c->group[v.lowest].name : NULL;
+    buf_puts(b, ",\"lowest\":");
+    lowest ? buf_json_string(b, lowest, strlen(lowest)) : buf_puts(b, "null");
+    buf_printf(b, ",\"best\":%s,\"tied\":[", v.some && v.known && !v.n_tied ? "true" : "false");
+    for (size_t i = 0; i < v.n_tied; i++) {
+        const char *name = c->group[v.tied[i]].name;
+        buf_puts(b, i ? "," : "");
+        buf_json_string(b, name, strlen(name));
+    }
+    buf_puts(b, "],\"notes\":[");
+    take_notes(c, x);
+    for (size_t i = 0; i < c->note.n; i++) {
+        buf_puts(b, i ? "," : "");
+        buf_json_string(b, c->note.v[i], strlen(c->note.v[i]));
+    }
+    buf_putc(b, ']');
+}
+
 static void print_json(RunComparison *c)
 {
     Buf b = buf_new(c->session.arena);
@@ -303,9 +509,12 @@ static void print_json(RunComparison *c)
         json_number(&b, ",\"step_most\":", ends_of(g, BY_STEP).high);
         json_number(&b, ",\"best\":", best_of(g));
         json_number(&b, ",\"last\":", g->mean[g->points - 1]);
-        json_number(&b, ",\"value\":", group_at(g, x));
+        SeedMean now = group_at(c, g, (HistoryAxis)c->how->by, x);
+        json_number(&b, ",\"value\":", now.mean);
+        json_number(&b, ",\"interval\":", now.half);
         json_number(&b, ",\"low\":", g->low[g->points - 1]);
         json_number(&b, ",\"high\":", g->high[g->points - 1]);
+        json_equal(c, &b, g);
         buf_puts(&b, ",\"points\":[");
         for (size_t k = 0; k < g->points; k++) {
             json_number(&b, k ? ",[" : "[", g->x[k]);
@@ -314,7 +523,9 @@ static void print_json(RunComparison *c)
         }
         buf_puts(&b, "]}");
     }
-    buf_puts(&b, "]}\n");
+    buf_putc(&b, ']');
+    json_verdict(c, &b, x);
+    buf_puts(&b, "}\n");
     write_text(c->out, b.s, b.n);
 }
 
@@ -369,8 +580,7 @@ static Status compare_body(void *user)
                                                   [VWN_COMPARE_SVG] = print_svg};
     RunComparison *c = user;
     session_open(&c->session, c->session.owner);
-    c->n = c->how->n_runs;
-    c->group = NEW_ARRAY(c->session.arena, RunGroup, c->n + 1);
+    ask_groups(c);
     c->metric = c->how->metric ? c->how->metric : "eval_loss";
     open_groups(c);
     if (!c->how->metric && strcmp(choose_metric(c), c->metric)) {
@@ -378,7 +588,7 @@ static Status compare_body(void *user)
         open_groups(c);
     }
     for (size_t i = 0; i < c->n; i++)
-        check_points(c, &c->group[i], c->how->run[i]);
+        check_points(c, &c->group[i]);
     print[c->how->form](c);
     return ST_OK;
 }

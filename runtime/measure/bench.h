@@ -63,6 +63,8 @@ typedef struct Change {
     const char *name;
     double was, now;  /* was < 0: there was none; now < 0: there is none */
     double ratio;     /* now / was */
+    double noise;     /* the share that a change has to exceed: of these three, and a little */
+    double spread_then, spread_now, drift; /* of the steps, and how much the machine itself has changed */
     const char *word; /* "slower", "faster", "same", "new", "gone" */
 } Change;
 typedef struct Comparison {

@@ -93,9 +93,13 @@ static Change change(Bench *b, const char *name, const Json *then, const Samples
 {
     const double least = 0.03, part = 0.001, whole = b->step.best;
     Change c = {.name = name, .was = 1e-3 * needed(b, then, "best_ms"), .now = now->best};
-    double noise = least + drift + now->spread + needed(b, then, "spread");
+    c.spread_then = needed(b, then, "spread");
+    c.spread_now = now->spread;
+    c.drift = drift;
+    double noise = least + drift + now->spread + c.spread_then;
     c.ratio = c.was > 0 ? c.now / c.was : 1;
     bool counts = fabs(c.now - c.was) > part * whole;
+    c.noise = noise;
     c.word = counts && c.ratio > 1 + noise         ? "slower"
              : counts && c.ratio < 1 / (1 + noise) ? "faster"
                                                    : "same";

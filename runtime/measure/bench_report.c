@@ -181,6 +181,10 @@ static void comparison_lines(Buf *out, const Bench *b, const Comparison *c)
 {
     buf_printf(out, "\n  against    %s: best step was %.2f ms, ratio %.3f: %s\n",
                b->how->against_name, 1e3 * c->step.was, c->step.ratio, c->step.word);
+    buf_printf(out, "             noise hides %s below %.1f %%: steps varied by %.1f %% then and %.1f %% now, the machine by %.1f %%, and 3 %% are\n"
+                    "             never counted%s\n",
+               strcmp(c->step.word, "same") ? "changes" : "a change", 1e2 * c->step.noise, 1e2 * c->step.spread_then, 1e2 * c->step.spread_now,
+               1e2 * c->step.drift, strcmp(c->step.word, "same") ? "" : "; more --steps on an idle machine may tell");
     for (size_t i = 0; i < c->note.n; i++)
         buf_printf(out, "             %s\n", c->note.v[i]);
     for (size_t i = 0; i < c->gone.n; i++)
@@ -343,6 +347,8 @@ static void put_change(JsonText *t, const char *key, const Change *c)
         put(t, "was_ms", 1e3 * c->was);
     if (c->was >= 0 && c->now >= 0)
         put(t, "ratio", c->ratio);
+    if (c->was >= 0 && c->now >= 0)
+        put(t, "noise", c->noise);
     if (c->now >= 0)
         json_put_string(t, "change", c->word);
     json_close(t, '}');

@@ -2,13 +2,14 @@
  *
  * In:  the plan and the results of its points.   Out: text for the caller.
  * The one idea: points that differ in the seed alone are one row, with the mean of their losses and how far the greatest lies
- * from the least. Rows stand in the order of the axes, whatever order they were run in; nothing here depends on time.
+ * from the least, and its interval: the lowest is the best where seeds do not explain its difference to any other. Rows stand in the order of the axes, whatever order they were run in; nothing here depends on time.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "compiler/report/report.h"
+#include "runtime/base/interval.h"
 #include "runtime/draw/chart.h"
 #include "runtime/checkpoint/source.h"
 #include "sweep.h"
@@ -127,6 +128,19 @@ static const char *states_text(Arena *a, const Row *r, bool list)
     return b.s;
 }
 
+/* The judged losses of a row's points. */
+static SeedMean interval_of_row(const Tables *t, size_t config)
+{
+    const SweepPlan *p = t->s->plan;
+    double *v = NEW_ARRAY(t->arena, double, p->n + 1);
+    bool eval = judged(t, &t->row[config]) == &t->row[config].eval;
+    size_t n = 0;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->point[i].config == config && (t->s->result[i].state == POINT_DONE || t->s->result[i].state == POINT_PRUNED))
+            v[n++] = eval ? t->s->result[i].eval_loss : t->s->result[i].train_loss;
+    return interval_of(v, n);
+}
+
 static void put_table(Buf *b, const Tables *t)
 {
     const SweepPlan *p = t->s->plan;
@@ -144,7 +158,7 @@ static void put_table(Buf *b, const Tables *t)
         head[n++] = "train";
         head[n++] = "eval";
         if (p->seeded)
-            head[n++] = "spread";
+            head[n++] = "spread", head[n++] = "+-95%";
     }
     out.columns = n + 2;
     table_text(&out, "point");
@@ -168,8 +182,10 @@ static void put_table(Buf *b, const Tables *t)
             cell_count(&out, spread_mean(&r->step));
             cell_number(&out, "loss", spread_mean(&r->train));
             cell_number(&out, "loss", spread_mean(&r->eval));
-            if (p->seeded)
+            if (p->seeded) {
                 cell_number(&out, "loss", loss->n > 1 ? loss->high - loss->low : NAN);
+                cell_number(&out, "loss", interval_of_row(t, c).half);
+            }
         }
         table_text(&out, list && r->first->state == POINT_DONE ? "" : states_text(t->arena, r, t->s->listing));
     }
@@ -178,17 +194,43 @@ static void put_table(Buf *b, const Tables *t)
         buf_puts(b, "  no time of a step: `vwn doctor --measure` has not measured this machine\n");
 }
 
+/* The lowest of those that are done; it is the best where seeds do not explain its difference to any other. */
 static void put_best(Buf *b, const Tables *t)
 {
-    const Row *best = NULL;
-    for (size_t c = 0; c < t->s->plan->configs; c++) {
+    const SweepPlan *p = t->s->plan;
+    SeedMean *of = NEW_ARRAY(t->arena, SeedMean, p->configs + 1);
+    bool *whole = NEW_ARRAY(t->arena, bool, p->configs + 1), known = true;
+    size_t best = p->configs, n = 0, tied = 0;
+    for (size_t c = 0; c < p->configs; c++) {
         const Row *r = &t->row[c];
-        bool whole = judged(t, r)->n == r->n && r->by_state[POINT_DONE] == r->n;
-        if (whole && (!best || spread_mean(judged(t, r)) < spread_mean(judged(t, best))))
-            best = r;
+        whole[c] = judged(t, r)->n == r->n && r->by_state[POINT_DONE] == r->n;
+        of[c] = interval_of_row(t, c);
+        if (!whole[c])
+            continue;
+        n++;
+        known &= of[c].n > 1;
+        if (best == p->configs || of[c].mean < of[best].mean)
+            best = c;
     }
-    if (best)
-        buf_printf(b, "\nbest: %s, %s %.4f\n", row_name(t, best), judged(t, best) == &best->eval ? "eval" : "train", spread_mean(judged(t, best)));
+    if (!n)
+        return;
+    Buf others = buf_new(t->arena);
+    for (size_t c = 0; c < p->configs; c++) {
+        SeedGap gap = interval_gap(&of[best], &of[c]);
+        if (c != best && whole[c] && !gap.differ && (isfinite(gap.half) || gap.by == 0) && ++tied <= 8)
+            buf_printf(&others, "%s%s", others.n ? ", " : "", row_name(t, &t->row[c]));
+    }
+    buf_printf(b, "\n%s: %s, %s %.4f", known && !tied && n > 1 ? "best" : "lowest", row_name(t, &t->row[best]),
+               judged(t, &t->row[best]) == &t->row[best].eval ? "eval" : "train", of[best].mean);
+    if (isfinite(of[best].half))
+        buf_printf(b, " +-%.4f", of[best].half);
+    if (tied)
+        buf_printf(b, ", tied with %s%s", others.s, tied > 8 ? arena_printf(t->arena, " and %zu more", tied - 8) : "");
+    if (known && n > 1)
+        buf_puts(b, tied ? ": differences that seeds explain (95 %)" : ": its difference to each other is more than seeds explain (95 %)");
+    else if (n > 1)
+        buf_puts(b, "; one seed tells nothing of chance: --seeds 1,2,3");
+    buf_putc(b, '\n');
 }
 
 /* ---- `report`: one axis down, one across ---- */
@@ -405,6 +447,7 @@ static void put_json(Buf *b, const Tables *t)
         json_values(b, p, t->row[c].point);
         json_spread(b, "train_loss", &t->row[c].train);
         json_spread(b, "eval_loss", &t->row[c].eval);
+        sweep_put_number(b, "interval", interval_of_row(t, c).half);
         buf_puts(b, c + 1 < p->configs ? "}" : "}]");
     }
     buf_puts(b, "}\n");

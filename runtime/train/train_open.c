@@ -723,7 +723,7 @@ static void begin_run(Trainer *tr)
         run_clear(&tr->session, tr->run);
     write_run_files(tr);
     if (tr->record)
-        record_write(&tr->session, tr->run, tr->record, tr->hooks, tr->file, tr->now.step);
+        record_write(&tr->session, tr->run, tr->record, tr->hooks, tr->file, tr->meta.data, tr->now.step);
     if (tr->from)
         run_sync_files(&tr->session, tr->run); /* its checkpoints are there already */
     run_begin_events(&tr->session, tr->run, tr->now.step);

@@ -33,6 +33,7 @@ sed 's/"copy_gb_s":/&2/' old.json > fast.json && mv fast.json old.json
 expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json --kernels
 has out 'as much of a ratio may be its doing'
 has out 'against    old.json: best step was'
+has out 'noise hides '
 has out 'ratio'
 expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json --kernels --json
 json out

@@ -60,6 +60,70 @@ has out 'seeds (2)'
 has out 'at 12'
 has out 'spread'
 
+# ---- what differs besides, and what seeds explain ----
+has out 'seeds differ: wide 1; seeds 1, 2'
+has out 'train.length: wide has 12 steps; seeds has 20 steps'
+has out 'lowest at 12: '
+has out 'of a single run nobody knows how much is chance'
+lacks out 'favours' # the rate is constant
+lacks out 'losses of other data'
+# intervals and ties of three runs each against awk: t of 2 degrees is 4.30265, Welch's degrees of 3 and 3 alike numbers are 4 (2.77645)
+hand() { # NAME SEED LOSS: a run whose loss is a line to LOSS at step 10 and on to half of it at 20
+    mkdir -p runs/$1
+    echo "{\"v\":1,\"event\":\"start\",\"step\":0,\"steps\":20,\"tokens\":0,\"train_flops_per_token\":${4:-10},\"seconds\":0}" > runs/$1/events.jsonl
+    for at in 0 10 20; do
+        awk -v at=$at -v loss="$3" -v slow="${5:-1}" 'BEGIN { printf "{\"v\":1,\"event\":\"eval\",\"step\":%d,\"steps\":20,\"tokens\":%d,\"eval_loss\":%.6f,\"seconds\":%g}\n",
+            at, at * 100, at == 0 ? 2 * loss : at == 10 ? loss : loss / 2, at * slow }' >> runs/$1/events.jsonl
+    done
+    sed "s/seed *= 1/seed = $2/; s/constant(peak = 1e-2)/cosine(peak = 1e-2, floor = 0, warmup = 0)/" model.vwn > runs/$1/resolved.vwn
+}
+i=0
+for loss in 1.00 1.02 1.04; do i=$((i + 1)); hand x$i $i $loss; done
+i=0
+for loss in 1.03 1.05 1.07; do i=$((i + 1)); hand y$i $i $loss 20 3; done
+i=0
+for loss in 1.50 1.52 1.54; do i=$((i + 1)); hand z$i $i $loss; done
+expect 0 "$VWN" compare x=runs/x1,runs/x2,runs/x3 y=runs/y1,runs/y2,runs/y3 z=runs/z1,runs/z2,runs/z3
+# at step 20 losses are halves: s = 0.01, se = 0.01 / sqrt(3); of a difference sqrt(2) as much
+half=$(awk 'BEGIN { printf "%.4f", 4.302652730 * 0.01 / sqrt(3) }')
+gap=$(awk 'BEGIN { printf "%.4f", 2.776445105 * 0.01 * sqrt(2 / 3) }')
+has out "0.5100 +-$half"
+has out "+0.0150 +-$gap ="
+has out "+0.2500 +-$gap "
+lacks out "+0.2500 +-$gap ="
+has out 'lowest at 20: x, tied with y: differences that seeds explain (95 %)'
+lacks out 'seeds differ'
+# at equal FLOPs and seconds the runs of y are where they were earlier: 2000 tokens of x and z are 1000 of y's, 20 s are step 6.67
+has out 'at equal FLOPs x has done 100 %, y has done 50 %, z has done 100 % of its steps: a rate that falls'
+expect 0 "$VWN" compare x=runs/x1,runs/x2,runs/x3 y=runs/y1,runs/y2,runs/y3 --json
+json out
+tr '{' '\n' < out | grep '"x":20000,' | sed 's/.*"mean":\([0-9.]*\),.*/\1/' | tail -n 1 > flops_of_y
+same "$(cat flops_of_y)" 1.05 "the mean of y at 20 kFLOP"
+tr '{' '\n' < out | grep '"x":20,' | sed 's/.*"mean":\([0-9.]*\),.*/\1/' | tail -n 1 > seconds_of_y
+same "$(cat seconds_of_y)" "$(awk 'BEGIN { printf "%.12g", 2.1 - 1.05 * 20 / 30 }')" "the mean of y after 20 s"
+has out '"lowest":"x","best":false,"tied":["y"]'
+expect 0 "$VWN" compare x=runs/x1,runs/x2,runs/x3 z=runs/z1,runs/z2,runs/z3
+has out 'lowest at 20: x, the best'
+# runs whose files differ in the seed alone are one on request; a seed that is there twice is told
+expect 0 "$VWN" compare --group runs/x1 runs/z1 runs/x2 runs/x3
+has out 'x (4)' # the files of z and x are the same
+hand x4 3 1.06
+expect 0 "$VWN" compare x=runs/x1,runs/x3,runs/x4
+has out 'x has a seed twice (1, 3, 3)'
+# other data: another text, or the same name with other bytes
+sed 's/text.txt/other.txt/' model.vwn > runs/z3/resolved.vwn
+expect 0 "$VWN" compare runs/x3 runs/z3
+has out 'train.data: x3 has text_file("text.txt", val = 10%); z3 has text_file("other.txt", val = 10%): losses of other data'
+expect 0 "$VWN" train model.vwn --run runs/before -q --until '5 steps'
+echo more >> text.txt
+expect 0 "$VWN" train model.vwn --run runs/after -q --until '5 steps'
+expect 0 "$VWN" compare runs/before runs/after
+has out 'the files have changed between the runs'
+# equal losses are a tie
+cp -r runs/before runs/twin
+expect 0 "$VWN" compare runs/before runs/twin
+has out 'lowest at 5: before, tied with twin'
+
 # runs of a group that end elsewhere: what all have reached, and not the mean of their lengths
 expect 0 "$VWN" compare mixed=runs/wide,runs/b
 has out '12 to 20'

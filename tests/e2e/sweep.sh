@@ -116,7 +116,7 @@ last() { grep '"event":"eval"' "$1/events.jsonl" | tail -n 1 | grep -o '"eval_lo
 got=$(grep 'D-16_H-32_rate-0.03_seed-2' one.csv | tr -d '"' | cut -d, -f15)
 [ "$got" = "$(last runs/alone)" ] || fail "the point has $got, a run of its own $(last runs/alone)"
 expect 0 "$VWN" compare runs/sizes/D-16_H-32_rate-0.03_seed-2 runs/alone
-has out '+0.0000'
+has out '0.0000 ='
 expect 0 "$VWN" train model.vwn -q --run runs/sizes/D-8_H-16_rate-0.01_seed-1 --resume
 
 # means and spreads over seeds, and the table of the file
@@ -127,7 +127,7 @@ has out "$wanted"
 has out 'eval.loss: H down, D across; spread in brackets'
 [ "$(sed -n '/H down/,$p' out | sed -n 4p | grep -o '([0-9.]*)' | wc -l)" -eq 2 ] || fail "what is skipped is empty in the table"
 wanted=$(sed 1d one.csv | awk -F, '{ split($1, p, "_seed"); s[p[1]] += $15 / 2 } END { for (k in s) printf "%.4f %s\n", s[k], k }' | tr -d '"' | sort -n | head -n 1)
-has out "best: ${wanted#* }, eval ${wanted% *}"
+grep -q "^\(best\|lowest\): ${wanted#* }, eval ${wanted% *} +-" out || fail "the lowest is $wanted"
 # interleaved: the first seed first, and at every moment each value of an axis about as often as the others
 grep -o '"name":"D-[^"]*' runs/sizes/sweep.json | sed 's/.*"//' > order
 [ "$(head -n 5 order | grep -c seed-1)" -eq 5 ] || fail "the first seed does not come first"

@@ -23,6 +23,7 @@ static int run(Call *call)
     vwn_compare_options how = {.run = call->operand,
                                .n_runs = (size_t)call->n_operands,
                                .metric = call_flag(call, "--metric"),
+                               .group = call_flag(call, "--group") != NULL,
                                .form = call->json ? VWN_COMPARE_JSON : VWN_COMPARE_TABLE};
     if (by < 0 || !call_whole(call, "--smooth", 1, 1 << 30, &how.smooth))
         return VWN_USAGE;
@@ -42,6 +43,7 @@ static int run(Call *call)
 
 static const Flag flags[] = {
     {"--by", "step|tokens|flops|time", "at the same what runs are compared (else step)"},
+    {"--group", NULL, "runs whose files differ in the seed alone are averaged (points of a sweep always are)"},
     {"--metric", "NAME", "a number of events.jsonl (else eval_loss, or loss where there is none)"},
     {"--smooth", "N", "points averaged around each (else 1; of `loss` one in fifty)"},
     {"--svg", "FILE.svg", "also a picture"},
@@ -52,8 +54,13 @@ const Verb verb_compare = {.name = "compare",
                            .summary = "Shows what runs have learned, side by side",
                            .example = {{"vwn compare runs/a runs/b --by flops --svg curves.svg", "a table and a picture"},
                                        {"vwn compare ghc=runs/g1,runs/g2 plain=runs/p1,runs/p2", "means over two seeds"}},
+                           .text = "A table of how far each run has gone, its loss there and where all have been, and below it the losses at\n"
+                                   "equal tokens, FLOPs and seconds. Means over seeds stand with their 95 % intervals (+-, by Student's t); a\n"
+                                   "difference that its interval (Welch's t) hides has a `=`, and is a tie. Other seeds, data, lengths, machines,\n"
+                                   "and schedules that are not at one place are told. Seconds are of training, evaluations and checkpoints among\n"
+                                   "them.\n",
                            .flag = flags,
-                           .n_flags = 5,
+                           .n_flags = sizeof flags / sizeof flags[0],
                            .takes = TAKES_JSON,
                            .least = 1,
                            .most = -1,
