@@ -777,6 +777,23 @@ vwn_status vwn_passes(vwn_context *context, const char *name, const vwn_writer *
     return api_run(context, passes_body, &c);
 }
 
+static Status search_body(void *user)
+{
+    TextCall *c = user;
+    Ctx *ctx = c->context->ctx;
+    Buf b = buf_new(ctx->scratch);
+    if (!*c->name || !doc_search(ctx, c->name, &b))
+        ctx_raise(ctx, ST_USAGE, "nothing is about `%s`; `vwn doc` lists all names", c->name);
+    put(c->out, &b);
+    return ST_OK;
+}
+
+vwn_status vwn_doc_search(vwn_context *context, const char *word, const vwn_writer *out)
+{
+    TextCall c = {.context = context, .name = word, .out = out};
+    return api_run(context, search_body, &c);
+}
+
 /* "key: value" lines as one JSON object. */
 static void json_of_lines(Buf *out, const char *lines)
 {

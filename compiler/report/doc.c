@@ -7,6 +7,7 @@
  */
 #include "compiler/front/attribute.h"
 #include "compiler/file/check_train.h"
+#include "grammar/foreign.h"
 #include "report.h"
 
 /* Visits every block of the library; stops when `visit` returns true. */
@@ -89,9 +90,26 @@ static bool show_argument(void *user, Ctx *ctx, const char *path, const Ast *blo
     return false;
 }
 
-static void put_prim(Buf *out, const Prim *p)
+static const DocExample examples[] = {
+#define X(name, call, value) {name, call, value},
+#include "examples.def"
+#undef X
+};
+
+const DocExample *doc_example(size_t i)
 {
+    return i < COUNT_OF(examples) ? &examples[i] : NULL;
+}
+
+static void put_prim(Buf *out, const Prim *p, bool schedule)
+{
+    const DocExample *e = NULL; /* of two of one name the schedule's is behind */
+    for (size_t i = 0; i < COUNT_OF(examples); i++)
+        if (!strcmp(examples[i].name, p->name) && (!e || schedule))
+            e = &examples[i];
     buf_printf(out, "%s(%s)\n%s\n", p->name, p->params, p->doc);
+    if (e)
+        buf_printf(out, e->value ? "for example `%s` is %s\n" : "for example `%s`\n", e->call, e->value);
 }
 
 /* ---- nodes, attributes and what a run knows ---- */
@@ -267,6 +285,150 @@ static void list_all(Ctx *ctx, Buf *out)
     table_print(out, &prims);
 }
 
+/* ---- by topic ---- */
+
+/* The sections of grammar/README.md, and what they are about beside their titles. */
+static const char *const sections[][2] = {
+    {"1. Ten minutes", "first model, begin, tutorial, overview"},
+    {"2. Text", "comments, names, numbers, units, strings, newlines, syntax, reserved words"},
+    {"3. Values", "numbers, lists, operators, types, steps, schedules, quantities, initialisers, truth"},
+    {"4. Names, lets and files", "import, let, scope, variables, several files"},
+    {"5. Blocks", "functions, modules, layers, parameters, weights, buffers, loops, for, if, losses, metrics, shapes"},
+    {"6. Models", "layers, loops, embeddings, heads, attributes, nodes, context, width, mask, norm"},
+    {"7. Connections", "residual, hyper-connections, streams, skip, wiring"},
+    {"8. Paths and overrides", "--set, settings, hyperparameters, config, sweeps"},
+    {"9. Training", "data, batch, optimizer, learning rate, warmup, schedules, precision, evaluation, checkpoints, resume, fine-tuning"},
+    {"10. Growth and sweeps", "grow, upcycling, wider, deeper, grid, random, halving, hyperparameter search"},
+    {"11. Checks, messages and lints", "errors, warnings, asserts, lints, fixes"},
+    {"12. Primitives", "functions, tensors, operators, convolution, attention, softmax, random numbers"},
+    {"13. The standard library", "attention, ffn, mlp, moe, experts, rope, norms, connections, vision, diffusion"},
+    {"14. Limits", "sizes, memory, limits"},
+    {"15. Grammar", "syntax, bison"},
+};
+
+const char *doc_section(size_t i)
+{
+    return i < COUNT_OF(sections) ? sections[i][0] : NULL;
+}
+
+/* Whether a word of the text begins so, in small or capital letters. */
+static bool is_about(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *s = text; text && *s; s++) {
+        size_t k = 0;
+        while (k < n && (s[k] == word[k] || ((word[k] | 32) >= 'a' && (word[k] | 32) <= 'z' && (s[k] ^ word[k]) == 32)))
+            k++;
+        char before = s > text ? s[-1] | 32 : 0;
+        if (k == n && !(before >= 'a' && before <= 'z'))
+            return true;
+    }
+    return false;
+}
+
+typedef struct Hits {
+    Ctx *ctx;
+    const char *word, *heading; /* of the entries in the table */
+    Table table;
+    Buf *out;
+    size_t n;
+} Hits;
+
+static void hits_under(Hits *h, const char *heading)
+{
+    if (h->table.cell.n) {
+        buf_printf(h->out, "%s\n", h->heading);
+        table_print(h->out, &h->table);
+        h->table.cell.n = 0;
+    }
+    h->heading = heading;
+}
+
+static void hit(Hits *h, const char *name, const char *text)
+{
+    table_text(&h->table, name);
+    table_text(&h->table, text);
+    h->n++;
+}
+
+static bool find_block(void *user, Ctx *ctx, const char *path, const Ast *block)
+{
+    Hits *h = user;
+    (void)path;
+    if (is_about(block->name, h->word) || is_about(block->doc, h->word))
+        hit(h, block->name, first_sentence(ctx->scratch, block->doc));
+    for (uint32_t i = 0; i < block->kid[0]->n; i++) {
+        const Ast *par = block->kid[0]->kid[i];
+        if (is_about(par->name, h->word) || is_about(par->doc, h->word))
+            hit(h, arena_printf(ctx->scratch, "%s.%s", block->name, par->name), par->doc ? first_sentence(ctx->scratch, par->doc) : "an argument");
+    }
+    return false;
+}
+
+static void find_attributes(Hits *h)
+{
+    for (size_t i = 0; i < node_doc_count(); i++)
+        if (is_about(node_doc_at(i)->name, h->word) || is_about(node_doc_at(i)->text, h->word))
+            hit(h, node_doc_at(i)->name, node_doc_at(i)->text);
+    for (size_t i = 0; i < attribute_count(); i++) {
+        const AttributeRow *a = attribute_at(i);
+        if (is_about(a->name, h->word) || is_about(a->text, h->word) || is_about(a->values, h->word))
+            hit(h, arena_printf(h->ctx->scratch, "%s.%s", a->node, a->name), a->text);
+    }
+}
+
+static void find_words(Hits *h)
+{
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (is_about(words[i][0], h->word) || is_about(words[i][1], h->word))
+            hit(h, words[i][0], words[i][1]);
+    for (int v = 0; v < HV_NAMED; v++)
+        if (is_about(host_var_name((HostVar)v), h->word))
+            hit(h, host_var_name((HostVar)v), "known while training");
+}
+
+static void find_foreign(Hits *h)
+{
+    for (size_t i = 0; i < foreign_count(); i++) {
+        const Foreign *f = foreign_at(i);
+        bool again = i && !strcmp(foreign_at(i - 1)->name, f->name);
+        if (is_about(f->name, h->word) && !again)
+            hit(h, f->name, f->text ? f->text : arena_printf(h->ctx->scratch, "`%s`", f->ours));
+    }
+}
+
+size_t doc_search(Ctx *ctx, const char *word, Buf *out)
+{
+    Hits h = {.ctx = ctx, .word = word, .table = {.arena = ctx->scratch, .columns = 2}, .out = out};
+    hits_under(&h, "blocks: vwn doc NAME");
+    each_block(ctx, find_block, &h);
+    hits_under(&h, "primitives: vwn doc NAME");
+    for (size_t i = 0; i < prim_count(); i++) {
+        const Prim *p = prim_at(i);
+        if (prim_find(p->name) && (is_about(p->name, word) || is_about(p->doc, word) || is_about(p->params, word)))
+            hit(&h, p->name, p->doc);
+    }
+    hits_under(&h, "nodes and attributes: vwn doc NAME");
+    find_attributes(&h);
+    hits_under(&h, "words: vwn doc NAME");
+    find_words(&h);
+    hits_under(&h, "names of other programs");
+    find_foreign(&h);
+    hits_under(&h, "messages: vwn explain CODE");
+    for (size_t i = 0; i < diag_code_count(); i++) {
+        const char *title;
+        diag_explain(diag_code_at(i), &title);
+        if (is_about(title, word))
+            hit(&h, diag_code_at(i), title);
+    }
+    hits_under(&h, "sections of the reference, grammar/README.md");
+    for (size_t i = 0; i < COUNT_OF(sections); i++)
+        if (is_about(sections[i][0], word) || is_about(sections[i][1], word))
+            hit(&h, sections[i][0], sections[i][1]);
+    hits_under(&h, NULL);
+    return h.n;
+}
+
 bool doc_write(Ctx *ctx, const char *name, Buf *out, Name *near)
 {
     *near = NULL;
@@ -284,9 +446,9 @@ bool doc_write(Ctx *ctx, const char *name, Buf *out, Name *near)
     bool found = each_block(ctx, show_block, &s); /* a name may have several meanings: all are shown */
     const Prim *prim = prim_find(name), *schedule = schedule_prim(name);
     if (prim)
-        put_prim(out, prim);
+        put_prim(out, prim, false);
     if (schedule)
-        put_prim(out, schedule);
+        put_prim(out, schedule, true);
     found |= put_node(ctx, out, name);
     found |= put_attribute(ctx, out, name);
     found |= put_run_value(out, name);

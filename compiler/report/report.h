@@ -87,6 +87,14 @@ Graph *report_add_gradient(Graph *g);
 /* What `vwn doc NAME` prints: a block or file of the library, a primitive, a node or statement, an
  * attribute, a quantity of the run; name NULL: the list of all. False: there is no such name, and *near is the nearest one or NULL. */
 bool doc_write(Ctx *ctx, const char *name, Buf *out, Name *near);
+/* What stands under a topic, by names, sentences and the words of other programs; the number of entries. */
+size_t doc_search(Ctx *ctx, const char *word, Buf *out);
+const char *doc_section(size_t i); /* of the reference; NULL behind the last */
+typedef struct DocExample {
+    const char *name, *call;
+    const char *value; /* NULL: no numbers */
+} DocExample;
+const DocExample *doc_example(size_t i); /* of examples.def; NULL behind the last */
 
 /* ---- shared by the reports ---- */
 typedef struct Cell {

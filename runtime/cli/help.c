@@ -9,10 +9,9 @@
 typedef vwn_status (*TextOf)(vwn_context *ctx, const char *name, const vwn_writer *out);
 
 /* Prints the text of one name; with --json {"v":1,"event":EVENT,"name":NAME,"text":TEXT}. */
-static int print_text(Call *call, const char *event, TextOf text_of)
+static int print_text(Call *call, const char *event, const char *name, TextOf text_of)
 {
     int status;
-    const char *name = call->n_operands ? call->operand[0] : NULL;
     Text text = {0};
     if (!call_open(call, &status))
         return status;
@@ -34,12 +33,15 @@ static int print_text(Call *call, const char *event, TextOf text_of)
 
 static int run_explain(Call *call)
 {
-    return print_text(call, "explain", vwn_explain);
+    return print_text(call, "explain", call->n_operands ? call->operand[0] : NULL, vwn_explain);
 }
 
 static int run_doc(Call *call)
 {
-    return print_text(call, "doc", vwn_doc);
+    const char *topic = call_flag(call, "--search"), *name = call->n_operands ? call->operand[0] : NULL;
+    if (topic && name)
+        return usage_error(call, "`--search %s` looks everywhere and has no use for `%s`", topic, name);
+    return print_text(call, "doc", topic ? topic : name, topic ? vwn_doc_search : vwn_doc);
 }
 
 static int run_doctor(Call *call)
@@ -61,12 +63,17 @@ const Verb verb_explain = {
     .most = 1,
     .run = run_explain};
 
+static const Flag doc_flags[] = {
+    {"--search", "WORD", "all that is about a topic: names, sentences, names of other programs, messages, sections"},
+};
 const Verb verb_doc = {.name = "doc",
                        .operands = "[NAME]",
                        .summary =
                            "Shows a block, an argument, a primitive, a node or an attribute; without NAME, lists all",
                        .example = {{"vwn doc attention", "the block's text in the library"},
-                                   {"vwn doc train", "what `train` takes, with its defaults"}},
+                                   {"vwn doc --search warmup", "all that is about a topic"}},
+                       .flag = doc_flags,
+                       .n_flags = 1,
                        .takes = TAKES_JSON,
                        .most = 1,
                        .run = run_doc};

@@ -100,6 +100,28 @@ for word in B T scope @ units; do
     expect 0 "$VWN" doc $word
     has out "$word: "
 done
+expect 0 "$VWN" doc softmax
+has out 'for example `softmax([0, log(3)])` is [0.25, 0.75]'
+while read -r topic name; do
+    expect 0 "$VWN" doc --search "$topic"
+    grep -q "^  $name " out || fail "$last: no $name"
+done << 'END'
+conv Conv1d
+sink mhc
+loop for
+moe moe
+warmup cosine
+n_head n_head
+WARMUP new.warmup
+empty W0308
+END
+expect 2 "$VWN" doc --search zebra
+has err 'nothing is about `zebra`'
+expect 2 "$VWN" doc --search ''
+expect 2 "$VWN" doc --search loop for
+has err 'has no use for `for`'
+expect 0 "$VWN" doc --search loop --json
+json out
 expect 2 "$VWN" doc atention
 has err 'did you mean `attention`?'
 expect 0 "$VWN" doctor

@@ -10,6 +10,7 @@
 
 #include "compiler/front/attribute.h"
 #include "compiler/file/check_train.h"
+#include "compiler/report/report.h"
 #include "support/drawn.h"
 
 #include <ctype.h>
@@ -527,6 +528,12 @@ static void expect_reference(Test *t)
     if (!end)
         exit(test_end(t));
     const char *section = arena_copy(ctx->program, at, (size_t)(end - at));
+    size_t titles = 0, known = 0;
+    for (const char *s = all.s; (s = strstr(s, "\n## ")); s++)
+        titles += isdigit((unsigned char)s[4]) != 0;
+    for (const char *title; (title = doc_section(known)); known++)
+        EXPECT(t, title, strstr(all.s, arena_printf(ctx->program, "\n## %s\n", title)) != NULL);
+    EXPECT(t, "sections that `vwn doc --search` names", titles == known);
     Buf rows_known = buf_new(ctx->program);
     for (size_t i = 0; i < prim_count(); i++) {
         const Prim *p = prim_at(i);
@@ -558,9 +565,63 @@ static void expect_reference(Test *t)
     ctx_free(ctx);
 }
 
+/* ---- the examples of `vwn doc` ---- */
+
+static bool is_value(const Outcome *o, const char *value)
+{
+    int n = 0;
+    bool same = true;
+    for (const char *s = value; *s;) {
+        char *end;
+        double x = !strncmp(s, "true", 4) ? 1 : strtod(s, &end);
+        end = !strncmp(s, "true", 4) ? (char *)s + 4 : end;
+        if (end == s) {
+            s++;
+            continue;
+        }
+        same = same && n < o->n && fabs(o->v[n] - x) <= 5e-5;
+        n++;
+        s = end;
+    }
+    return same && n == o->n;
+}
+
+/* Each is accepted in a place where its primitive stands, and gives what is said; every primitive has one. */
+static void expect_examples(Test *t)
+{
+    static const char names[] = "q = reshape(concat(x, x), [B, T, 1, 6])\n  k = q\n  v = q\n  logits = x\n  v = ";
+    Outcome o;
+    const DocExample *e;
+    for (size_t i = 0; (e = doc_example(i)); i++) {
+        bool known = prim_find(e->name) || schedule_prim(e->name), right = false;
+        for (size_t k = 0; k < COUNT_OF(rows) && !right; k++) {
+            if (strcmp(rows[k].name, e->name) != 0)
+                continue;
+            Ctx *texts = ctx_new(NULL);
+            bool heads = strstr(e->call, "(q") || strstr(e->call, "logits"), let = rows[k].place == LET;
+            const char *call = heads ? arena_printf(texts->program, "0\n  %s%s", names, e->call)
+                               : let && e->value ? arena_printf(texts->program, "0\ncheck %s == %s", e->call, e->value)
+                               : let ? arena_printf(texts->program, "0\nlet D = 1\nlet L = 1\nlet w = %s\ncheck size([w, D, L]) == 3", e->call)
+                                     : e->call;
+            evaluate(&o, rows[k].place, call);
+            right = o.n >= 0 && (!e->value || let || is_value(&o, e->value));
+            ctx_free(o.c.ctx);
+            ctx_free(texts);
+        }
+        EXPECT(t, e->call, known && right);
+    }
+    for (size_t i = 0; i < prim_count(); i++) {
+        bool found = prim_at(i)->hidden;
+        for (size_t k = 0; (e = doc_example(k)); k++)
+            found |= !strcmp(e->name, prim_at(i)->name);
+        EXPECT(t, prim_at(i)->name, found);
+    }
+}
+
 int main(void)
 {
     Test t = {0};
+    expect_examples(&t);
     expect_reference(&t);
     expect_places(&t);
     expect_operators(&t);
