@@ -1,15 +1,21 @@
 #!/bin/sh
-# pays.sh - which connection pays, when all of them may train for the same time: `sh examples/pays.sh`
+# pays.sh - which connection pays, for as many tokens, and for as much time: `sh examples/pays.sh`
 #
 # In:  a Debian 12 (root or sudo where something has to be installed). In the environment BUDGET: seconds of training of a run
-#      (else 90), TURNS: how often a step is timed (else 3), ONLY: names of variants (else all), HELD_OUT: batches of an
-#      evaluation (else 32). All of them take about 40 times the budget: an hour.
-# Out: runs in build/pays, and there table.txt, curves.svg and search.txt.
+#      (else 90), POINTS: shares of it at which all are compared (else 1), SEEDS (else 1 2 3 4 5), TURNS: how often a step is timed
+#      (else 3), ONLY: names of variants (else all; residual first), WIDTHS: widths of the state (else 128 192 256 384 512), HELD_OUT:
+#      batches of an evaluation (else 32). All of it takes about 150 times the budget: four hours.
+# Out: runs in build/pays, and there tokens.txt, time.txt and width.txt, tokens.svg and width.svg, search.txt.
 #
-# Held equal: the backbone (128 wide, 8 layers), text, batches, seeds, schedule, and time. The time of a step is measured
-# for all in turns, the best of each turn, the median of the turns; a run has as many steps as fit into the budget. So what
-# trains on a machine that is busy for a while still gets the steps of its budget. The learning rate is searched for each in the
-# same way: three rates, half the budget, seed 1, the lowest loss on held-out text. Then three seeds at that rate.
+# Held equal: the backbone (128 wide, 8 layers), text, batches, seeds, and in turn tokens and time. The time of a step is measured
+# for all in turns, the best of each turn, the median of the turns. For equal time a run has as many steps as fit into the budget, so what
+# trains on a machine that is busy for a while still gets the steps of its budget; for equal tokens it has the steps of the
+# first variant. Each run's rate decays to its end, where it is compared: another POINT is another run, and no curve is read in
+# its middle, where a schedule that ends early looks better. The learning rate is searched for each in the same way: three rates,
+# half the budget, seed 1, the lowest loss on held-out text. Then all seeds at that rate. Losses are means with their 95 %
+# intervals (Student's t), differences with theirs (of as many degrees of freedom as the smaller group has, which is on the safe side);
+# what an interval hides has a `=`.
+# The width of the state between layers is varied at a constant backbone, as the VWN paper draws it: equal tokens, the rate of vwn2_3.
 # A script that was stopped goes on where it was.
 set -eu
 export LC_ALL=C
@@ -21,7 +27,9 @@ example_folder build/pays pays.vwn
 budget=${BUDGET:-90}
 turns=${TURNS:-3}
 rates="2e-3 4e-3 8e-3"
-seeds="1 2 3"
+points=${POINTS:-1}
+seeds=${SEEDS:-1 2 3 4 5}
+widths=${WIDTHS:-128 192 256 384 512}
 
 # name, then settings of pays.vwn without spaces
 cat > variants.txt << 'END'
@@ -87,36 +95,78 @@ while read -r name ms steps; do
     done
 done < steps.txt | tee search.txt
 
-say "Three seeds of each"
+# What the search has found for a variant.
+rate_of() { awk -v name="$1" '$1 == name && (best == "" || $3 < best) { best = $3; rate = $2 } END { print rate }' search.txt; }
+# A share of a number of steps.
+share() { awk -v steps="$1" -v share="$2" 'BEGIN { n = int(steps * share + 0.5); print n < 1 ? 1 : n }'; }
+# steps_of WHAT POINT STEPS: of a run that is compared at equal tokens or in equal time
+first=$(awk 'NR == 1 { print $3 }' steps.txt)
+steps_of() { if [ "$1" = tokens ]; then share "$first" "$2"; else share "$3" "$2"; fi; }
+
+say "All seeds of each"
 for seed in $seeds; do
-    while read -r name ms steps; do
-        rate=$(awk -v name="$name" '$1 == name && (best == "" || $3 < best) { best = $3; rate = $2 } END { print rate }' search.txt)
-        run "$name" "$steps" "$rate" "$seed" "runs/${name}/$seed" < /dev/null
-    done < steps.txt
+    for what in tokens time; do
+        for point in $points; do
+            while read -r name ms steps; do
+                n=$(steps_of $what "$point" "$steps")
+                run "$name" "$n" "$(rate_of "$name")" "$seed" "runs/$name/$n/$seed" < /dev/null
+            done < steps.txt
+        done
+    done
 done
 
-say "What they have learned in $budget s"
-while read -r name ms steps; do
-    cost=$(with_settings "$name" "$VWN" cost pays.vwn --json)
-    weights=$(with_settings "$name" "$VWN" params pays.vwn --json | field stored)
-    rate=$(awk -v name="$name" '$1 == name && (best == "" || $3 < best) { best = $3; rate = $2 } END { print rate }' search.txt)
-    for seed in $seeds; do
-        grep '"event":"eval"' "runs/$name/$seed/events.jsonl" | field eval_loss | tr '\n' ' '
+# table WHAT POINT: a line for each variant: name, weights, TFLOPs of training, ms, steps, rate, and the losses of its seeds
+results() {
+    while read -r name ms steps; do
+        n=$(steps_of "$1" "$2" "$steps")
+        flops=$(with_settings "$name" "$VWN" cost pays.vwn --json | field flop_training)
+        weights=$(with_settings "$name" "$VWN" params pays.vwn --json | field stored)
+        printf '%s %s %s %s %s %s' "$name" "$weights" "$(awk -v f="$flops" -v n="$n" 'BEGIN { printf "%.10g", f * 2048 * n / 1e12 }')" "$ms" "$n" "$(rate_of "$name")"
+        for seed in $seeds; do printf ' %s' "$(last_loss "runs/$name/$n/$seed")"; done
         echo
-    done | awk -v OFMT=%.10g -v name="$name" -v ms="$ms" -v steps="$steps" -v rate="$rate" -v weights="$weights" \
-        -v flops="$(echo "$cost" | field flop_training)" '
-        { n++; half += $(int(NF / 2)); last += $NF; if (n == 1 || $NF < low) low = $NF; if (n == 1 || $NF > high) high = $NF }
-        END { print name, weights, flops * 2048 * steps, ms, steps, rate, half / n, last / n, high - low }'
-done < steps.txt > results.txt
-awk -v budget="$budget" 'BEGIN {
-        printf "%-9s %9s %9s %8s %6s %6s %9s %9s %8s %9s\n", "", "weights", "FLOPs", "ms/step", "steps", "rate", "half-way", "loss", "spread", "to first" }
-    NR == 1 { first = $8 }
-    { printf "%-9s %8.2fM %8.2fT %8.1f %6d %6s %9.4f %9.4f %8.4f %+9.4f\n", $1, $2 / 1e6, $3 / 1e12, $4, $5, $6, $7, $8, $9, $8 - first }
-    END { printf "\nloss: nats per byte of held-out text, mean of three seeds after %s s of training; spread: highest less lowest of them\n", budget }' \
-    results.txt | tee table.txt
+    done < steps.txt
+}
+# Means with intervals; the first line is what the others are beside.
+table() {
+    awk 'BEGIN {
+            split("12.7062 4.3027 3.1824 2.7764 2.5706 2.4469 2.3646 2.3060 2.2622", t)
+            printf "%-9s %9s %9s %8s %6s %6s %9s %9s  %s\n", "", "weights", "FLOPs", "ms/step", "steps", "rate", "loss", "+-95%", "to the first" }
+        { n = NF - 6; sum = squares = 0
+          for (i = 7; i <= NF; i++) sum += $i
+          mean = sum / n
+          for (i = 7; i <= NF; i++) squares += ($i - mean) ^ 2
+          s = n > 1 ? squares / (n - 1) / n : 0
+          if (NR == 1) { first = mean; s1 = s }
+          gap = NR > 1 ? sprintf("%+.4f", mean - first) : ""
+          if (NR > 1 && n > 1) { half = t[n - 1] * sqrt(s + s1); d = mean - first; if (d < 0) d = -d; gap = gap sprintf(" +-%.4f%s", half, (d <= half ? " =" : "")) }
+          printf "%-9s %8.2fM %8.2fT %8.1f %6d %6s %9.4f %9s  %s\n", $1, $2 / 1e6, $3, $4, $5, $6, mean, (n > 1 ? sprintf("%.4f", t[n - 1] * sqrt(s)) : "-"), gap }'
+}
+
+for what in tokens time; do
+    : > $what.txt
+    for point in $points; do
+        if [ $what = tokens ]; then
+            say "As many tokens: $(share "$first" "$point") steps of 2,048" | tee -a $what.txt
+        else
+            say "As much time: $(awk -v b="$budget" -v p="$point" 'BEGIN { print b * p }') s" | tee -a $what.txt
+        fi
+        results $what "$point" | tee "$what.$point.losses" | table | tee -a $what.txt
+    done
+    echo "loss: nats per byte of held-out text at the end of runs, whose rate has decayed there" | tee -a $what.txt
+done
 set --
 for name in $names; do
-    set -- "$@" "$name=$(echo "$seeds" | sed "s|\([0-9]\)|runs/$name/\1|g; s/ /,/g")"
+    set -- "$@" "$name=$(echo "$seeds" | sed "s|[0-9][0-9]*|runs/$name/$(share "$first" "${points##* }")/&|g; s/ /,/g")"
 done
-"$VWN" compare "$@" --by flops --svg curves.svg
-echo "The picture is $PWD/curves.svg"
+"$VWN" compare "$@" --by tokens --svg tokens.svg > compare.txt
+
+say "The width of the state, at a constant backbone and as many tokens"
+rate=$(rate_of vwn2_3)
+again=
+[ ! -e width/sweep.json ] || again=--resume
+# shellcheck disable=SC2086 # no word, or one
+"$VWN" sweep pays.vwn --vary E="$(echo "$widths" | tr ' ' ',')" --seeds "$(echo "$seeds" | tr ' ' ',')" --run "$PWD/width" $again -q --device cpu \
+    --set 'conn=ghc(m=2,n=2*E/D,dynamic=true,reduce=linear(out=D))' --set steps="$first" --set rate="${rate:-4e-3}" --set held_out="${HELD_OUT:-32}" \
+    --svg width.svg --by E > width.out
+tee width.txt < width.out
+echo "The pictures are $PWD/tokens.svg and $PWD/width.svg"

@@ -19,6 +19,20 @@ static const char *set_to(const RunFacts *f, Ctx *ctx, const char *name)
     return v ? v : "";
 }
 
+/* The setting that holds a value which others pass on: `seed` where the file has `let seed = 1` and `train { seed = seed }`. */
+static Name holder_of(const RunFacts *f, Ctx *ctx, Name name)
+{
+    enum { PASSED_ON_MOST = 8 };
+    for (int i = 0; i < PASSED_ON_MOST; i++) {
+        const char *v = settings_get(&f->setting, name);
+        Name next = v ? name_str(ctx, v) : NULL;
+        if (!next || next == name || !settings_get(&f->setting, next))
+            break;
+        name = next;
+    }
+    return name;
+}
+
 /* "text.txt of 303139 bytes (5a3f11223344)", and how many more files; all of their marks count. */
 static const char *data_text(Arena *a, const char *fingerprint)
 {
@@ -58,8 +72,11 @@ static void read_record(Session *s, const char *run, RunFacts *f)
 }
 
 /* Whether two files say the same but for the seed. */
-static bool same_but_seed(const RunFacts *a, const RunFacts *b, Name seed)
+static bool same_but_seed(Ctx *ctx, const RunFacts *a, const RunFacts *b)
 {
+    Name seed = holder_of(a, ctx, name_str(ctx, "train.seed"));
+    if (seed != holder_of(b, ctx, name_str(ctx, "train.seed")))
+        return false;
     for (size_t i = 0; i < a->setting.n; i++) {
         const char *v = settings_get(&b->setting, a->setting.v[i].name);
         if (a->setting.v[i].name != seed && (!v || strcmp(v, a->setting.v[i].value)))
@@ -86,12 +103,11 @@ static const char *shared_name(Arena *a, const char *x, const char *y)
 /* Runs that were named alone join the first one whose file differs in the seed alone. */
 static void join_seeds(RunComparison *c)
 {
-    Name seed = name_str(c->session.ctx, "train.seed");
     size_t n = 0;
     for (size_t i = 0; i < c->groups.n; i++) {
         RunGroup *g = &c->groups.v[i];
         size_t to = 0;
-        while (to < n && !(g->alone && c->groups.v[to].alone && same_but_seed(&c->groups.v[to].fact[0], &g->fact[0], seed)))
+        while (to < n && !(g->alone && c->groups.v[to].alone && same_but_seed(c->session.ctx, &c->groups.v[to].fact[0], &g->fact[0])))
             to++;
         if (to == n) {
             c->groups.v[n++] = *g;
@@ -118,7 +134,7 @@ void compare_read_facts(RunComparison *c)
         for (size_t k = 0; k < g->path.n; k++) {
             g->fact[k].setting = settings_read(s, s->arena, g->path.v[k]);
             read_record(s, g->path.v[k], &g->fact[k]);
-            g->fact[k].seed = set_to(&g->fact[k], s->ctx, "train.seed");
+            g->fact[k].seed = set_to(&g->fact[k], s->ctx, holder_of(&g->fact[k], s->ctx, name_str(s->ctx, "train.seed")));
         }
     }
     if (c->how->group)
@@ -207,6 +223,30 @@ static const char *of_machine(RunComparison *c, const RunFacts *f, const char *w
     return f->machine;
 }
 
+/* Steps of whole runs, and tokens of a step, as the first run of each group has them. */
+static void note_lengths(RunComparison *c)
+{
+    Arena *a = c->session.arena;
+    Buf steps = buf_new(a), tokens = buf_new(a);
+    bool other_steps = false, other_tokens = false;
+    double was[2] = {NAN, NAN};
+    for (size_t i = 0; i < c->n; i++) {
+        const History *h = &c->group[i].run[0];
+        double of[2] = {h->steps, h->end.x[BY_TOKENS] / h->end.x[BY_STEP]};
+        other_steps |= of[0] != was[0] && isfinite(was[0]) && isfinite(of[0]);
+        other_tokens |= fabs(of[1] - was[1]) > 1e-6 * was[1];
+        for (int k = 0; k < 2; k++) {
+            was[k] = isfinite(of[k]) ? of[k] : was[k];
+            if (isfinite(of[k]))
+                buf_printf(k ? &tokens : &steps, "%s%s has %.0f", i ? "; " : "", c->group[i].name, of[k]);
+        }
+    }
+    if (other_steps)
+        vec_push(a, &c->note, arena_printf(a, "steps of whole runs: %s", steps.s));
+    if (other_tokens)
+        vec_push(a, &c->note, arena_printf(a, "tokens of a step: %s", tokens.s));
+}
+
 /* ---- schedules ---- */
 
 /* The share of its steps that a run has done at x of an axis; NaN: outside. */
@@ -257,13 +297,12 @@ static void note_schedules(RunComparison *c, const double at[HISTORY_AXES])
 void compare_note(RunComparison *c, const double at[HISTORY_AXES])
 {
     static const char *const measured[] = {"train.data", "train.eval.data", "train.tokenizer", "train.eval.batches"};
-    static const char *const lengths[] = {"train.length", "train.batch", "context"};
     note_seeds(c);
     for (size_t i = 0; i < COUNT_OF(measured); i++)
         note_values(c, measured[i], ": losses of other data are not the same measure", of_setting);
     note_values(c, "data", ": the files have changed between the runs", of_data);
-    for (size_t i = 0; i < COUNT_OF(lengths); i++)
-        note_values(c, lengths[i], "", of_setting);
+    note_values(c, "context", "", of_setting);
+    note_lengths(c);
     if (c->n > 1)
         note_values(c, "machines", ": seconds are not the same measure", of_machine);
     note_schedules(c, at);

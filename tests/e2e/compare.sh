@@ -62,7 +62,7 @@ has out 'spread'
 
 # ---- what differs besides, and what seeds explain ----
 has out 'seeds differ: wide 1; seeds 1, 2'
-has out 'train.length: wide has 12 steps; seeds has 20 steps'
+has out 'steps of whole runs: wide has 12; seeds has 20'
 has out 'lowest at 12: '
 has out 'of a single run nobody knows how much is chance'
 lacks out 'favours' # the rate is constant
@@ -110,6 +110,15 @@ has out 'x (4)' # the files of z and x are the same
 hand x4 3 1.06
 expect 0 "$VWN" compare x=runs/x1,runs/x3,runs/x4
 has out 'x has a seed twice (1, 3, 3)'
+# a seed by another name
+for i in 1 2; do
+    sed "s/^let D = 16/let D = 16\nlet s = $i/; s/seed *= 1/seed = s/" model.vwn > runs/x$i/resolved.vwn
+    sed "s/^let D = 16/let D = 24\nlet s = $i/; s/seed *= 1/seed = s/" model.vwn > runs/z$i/resolved.vwn
+done
+expect 0 "$VWN" compare --group runs/x1 runs/z1 runs/x2 runs/z2
+has out 'x (2)'
+has out 'z (2)'
+lacks out twice
 # other data: another text, or the same name with other bytes
 sed 's/text.txt/other.txt/' model.vwn > runs/z3/resolved.vwn
 expect 0 "$VWN" compare runs/x3 runs/z3
