@@ -588,7 +588,7 @@ void buf_put(Buf *b, const char *s, size_t n)
         size_t cap = b->cap ? b->cap : 64;
         while (cap - b->n <= n)
             cap *= 2;
-        char *p = arena_alloc(b->arena, cap);
+        char *p = arena_take(b->arena, cap);
         if (b->n)
             memcpy(p, b->s, b->n);
         b->s = p;
@@ -607,25 +607,107 @@ void buf_puts(Buf *b, const char *s)
 
 void buf_putc(Buf *b, char c)
 {
-    buf_put(b, &c, 1);
+    if (b->cap - b->n <= 1) {
+        buf_put(b, &c, 1);
+        return;
+    }
+    b->s[b->n++] = c;
+    b->s[b->n] = 0;
+}
+
+/* A few characters. */
+static void put_short(Buf *b, const char *s, size_t n)
+{
+    if (n >= 16 || b->cap - b->n <= n) {
+        buf_put(b, s, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        b->s[b->n + i] = s[i];
+    b->s[b->n += n] = 0;
+}
+
+static void put_whole(Buf *b, unsigned long long x, bool negative)
+{
+    char digits[24], *p = digits + sizeof digits;
+    do
+        *--p = (char)('0' + x % 10);
+    while (x /= 10);
+    if (negative)
+        *--p = '-';
+    put_short(b, p, (size_t)(digits + sizeof digits - p));
+}
+
+static void put_signed(Buf *b, long long x)
+{
+    put_whole(b, x < 0 ? 0 - (unsigned long long)x : (unsigned long long)x, x < 0);
+}
+
+static void put_padded(Buf *b, int width, const char *s)
+{
+    for (size_t n = strlen(s); width > 0 && n < (size_t)width; width--)
+        buf_putc(b, ' ');
+    buf_puts(b, s);
+}
+
+/* What texts of kernels are made of: words, whole numbers and margins. False where a format asks for something else. */
+static bool put_plain(Buf *b, const char *fmt, va_list *ap)
+{
+    for (;;) {
+        const char *p = fmt;
+        while (*p && *p != '%')
+            p++;
+        put_short(b, fmt, (size_t)(p - fmt));
+        if (!*p)
+            return true;
+        fmt = p + 2;
+        switch (p[1]) {
+        case 's': buf_puts(b, va_arg(*ap, const char *)); break;
+        case 'c': buf_putc(b, (char)va_arg(*ap, int)); break;
+        case 'd': put_signed(b, va_arg(*ap, int)); break;
+        case 'u': put_whole(b, va_arg(*ap, unsigned), false); break;
+        case '%': buf_putc(b, '%'); break;
+        default:
+            fmt++;
+            if (p[1] == 'z' && p[2] == 'u') {
+                put_whole(b, va_arg(*ap, size_t), false);
+            } else if (p[1] == 'l' && p[2] == 'd') {
+                put_signed(b, va_arg(*ap, long));
+            } else if (p[1] == '*' && p[2] == 's') {
+                int width = va_arg(*ap, int);
+                put_padded(b, width, va_arg(*ap, const char *));
+            } else {
+                return false;
+            }
+        }
+    }
 }
 
 void buf_printf(Buf *b, const char *fmt, ...)
 {
     char small[512];
+    size_t before = b->n;
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);
-    int n = vsnprintf(small, sizeof small, fmt, ap);
+    if (put_plain(b, fmt, &ap)) {
+        va_end(ap);
+        va_end(again);
+        return;
+    }
     va_end(ap);
+    b->s[b->n = before] = 0;
+    va_copy(ap, again);
+    int n = vsnprintf(small, sizeof small, fmt, again);
+    va_end(again);
     if (n > 0 && (size_t)n < sizeof small) {
         buf_put(b, small, (size_t)n);
     } else if (n > 0) {
         size_t len;
-        char *p = arena_vprintf(b->arena, &len, fmt, again);
+        char *p = arena_vprintf(b->arena, &len, fmt, ap);
         buf_put(b, p, len);
     }
-    va_end(again);
+    va_end(ap);
 }
 
 void buf_json_string(Buf *b, const char *s, size_t n)

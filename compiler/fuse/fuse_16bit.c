@@ -76,8 +76,22 @@ static bool give_up(Fusion *f, Val v)
     return was;
 }
 
-/* Takes or gives node v, of a library, everything that may lie in 16 bits so? Else nothing is. */
-static bool settle(Fusion *f, Val v)
+/* The further results of each node, one after the other: the first by its node, the next by itself; 0: none. */
+static Val *find_results(const Fusion *f)
+{
+    const Graph *g = f->g;
+    Val *next = NEW_ARRAY(f->tmp, Val, g->node.n);
+    for (Val v = (Val)g->node.n - 1; v > 0; v--)
+        if (node_at(g, v)->op == OP_AUX) {
+            Val of = node_at(g, v)->in[0];
+            next[v] = next[of];
+            next[of] = v;
+        }
+    return next;
+}
+
+/* Takes or gives node v, of a library, everything that may lie in 16 bits so? Else nothing is. results: of find_results(). */
+static bool settle(Fusion *f, Val v, const Val *results)
 {
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
@@ -88,17 +102,15 @@ static bool settle(Fusion *f, Val v)
     for (size_t k = 0; (product || attention || row) && k < n->n_in; k++)
         if (product ? k < 2 : row || fuse_attention_takes(g, v, k))
             all = all && f->in_16bit[fuse_base(f, n->in[k])];
-    for (Val u = v; attention && u < g->node.n; u++)
-        if (fuse_is_attention_result(g, u) && (u == v || node_at(g, u)->in[0] == v))
-            all = all && f->in_16bit[u];
+    for (Val u = v; attention && u; u = results[u])
+        all = all && (!fuse_is_attention_result(g, u) || f->in_16bit[u]);
     for (size_t k = 0; k < n->n_in; k++) {
         bool takes = (product && k < 2) || copies || (attention && fuse_attention_takes(g, v, k));
         if (takes ? !all : !(row || (f->target->half_kernels && n->op == OP_SCATTER_ADD)))
             changed |= give_up(f, fuse_base(f, n->in[k]));
     }
-    for (Val u = v; !all && u < g->node.n; u++)
-        if (u == v || (node_at(g, u)->op == OP_AUX && node_at(g, u)->in[0] == v))
-            changed |= give_up(f, u);
+    for (Val u = v; !all && u; u = results[u])
+        changed |= give_up(f, u);
     return changed;
 }
 
@@ -107,6 +119,7 @@ static bool settle(Fusion *f, Val v)
 void fuse_choose_16bit(Fusion *f)
 {
     const Graph *g = f->g;
+    const Val *results = find_results(f);
     find_candidates(f);
     for (bool changed = true; changed;) {
         changed = false;
@@ -115,7 +128,7 @@ void fuse_choose_16bit(Fusion *f)
                 changed |= give_up(f, fuse_base(f, g->out.v[i].value));
         for (Val v = 1; v < g->node.n; v++) {
             if (node_is_library(g, v) || concat_stored(g, v))
-                changed |= settle(f, v);
+                changed |= settle(f, v, results);
             for (size_t k = 0; !f->target->half_kernels && !fuse_is_view(f, v) && !node_is_library(g, v) && k < node_at(g, v)->n_in; k++)
                 changed |= give_up(f, fuse_base(f, node_at(g, v)->in[k]));
         }

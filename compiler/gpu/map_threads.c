@@ -481,7 +481,7 @@ static void find_times(KMappingChoice *s, const Kernel *k)
 }
 
 /* Accesses are as wide as there are registers for. */
-void kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial)
+bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial)
 {
     enum { VALUES_MOST = 1024, LIVE_MAX = 160, CROWDED = 192 /* lower_kernel.c would write less out */, AHEAD_MAX = 192 };
     uint32_t of_pieces = UINT32_MAX;
@@ -495,13 +495,14 @@ void kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *tri
         find_widths(s, k, own.row_threads, values, of_pieces);
         find_times(s, k);
         if (values == VALUES_LEAST)
-            return;
+            return false;
         trial->run(trial->user, &mapped, k, s);
         bool crowded = mapped.mapping.pressure > CROWDED || (s->pieces && mapped.mapping.in_flight > AHEAD_MAX);
         if (mapped.mapping.pressure <= LIVE_MAX && !crowded)
-            return;
+            return true;
         of_pieces = crowded ? values : of_pieces;
     }
+    return false;
 }
 
 /* Of its loops, else what its memory allows. */

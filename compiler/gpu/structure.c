@@ -205,7 +205,7 @@ Name kernel_structure(const Kernel *k)
 {
     Form f = {.k = k, .out = buf_new(k->arena)};
     f.ex = NEW_ARRAY(k->arena, uint32_t, k->ex.n + 1);
-    f.var = NEW_ARRAY(k->arena, uint32_t, (size_t)UINT16_MAX + 1);
+    f.var = NEW_ARRAY(k->arena, uint32_t, k->ix->var.n + 1);
     f.buffer = NEW_ARRAY(k->arena, uint32_t, k->buffer.n + 1);
     put(&f, k->part ? 'P' : 'R', k->flat);
     Kernel block = *k;

@@ -146,7 +146,7 @@ static uint32_t canonical(const IxTable *t, IxTerm *x, uint32_t n)
 static bool rejoin(IxTable *t, IxTerm *x, uint32_t n, Ix *whole, IxTerm *scale,
                    uint32_t drop[2])
 {
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && n > 1; i++) {
         const IVarInfo *m = ix_info(t, x[i].var);
         if (m->kind != IV_MOD)
             continue;
@@ -182,7 +182,7 @@ static uint64_t terms_hash(const IxTerm *x, uint32_t n)
 static bool terms_equal(const IxTerm *a, const IxTerm *b, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (term_order(&a[i], &b[i]) != 0 || a[i].mult != b[i].mult)
+        if (a[i].var != b[i].var || a[i].mult != b[i].mult || !dim_eq(a[i].coef, b[i].coef))
             return false;
     return true;
 }

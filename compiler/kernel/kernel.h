@@ -272,6 +272,7 @@ typedef struct Kernel {
     uint32_t *slot;
     size_t slots;
     const char *shown; /* the dump of the pass that somebody looks at (plan/pipeline.h), or NULL */
+    const struct KTried *tried; /* of a scheduled kernel of a device: what has been made of it already, to look at; or NULL */
 } Kernel;
 
 void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim rows);
@@ -326,13 +327,19 @@ typedef struct KMappingChoice {
     uint8_t *times; /* and how often it is written out */
     uint8_t *share; /* of nests: KShare */
 } KMappingChoice;
+/* A kernel of a device, from its tiles to its threads, with the choice that suits it. */
+typedef struct KTried {
+    Kernel arranged, mapped;
+    KMappingChoice choice;
+    size_t *changed; /* by pass, how many things it changed; NULL: nobody looks (plan/pipeline.c) */
+} KTried;
 /* Somebody who makes a kernel for threads of `from`, to look at; the passes of plan/pipeline.c. */
 typedef struct KTrial {
     void (*run)(void *user, Kernel *to, const Kernel *from, const KMappingChoice *how);
     void *user;
 } KTrial;
-/* Of kernels whose tiles and nests are in order. What suits its own sizes; */
-void kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial);
+/* Of kernels whose tiles and nests are in order. What suits its own sizes; was that the last one that `trial` has run? */
+bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial);
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
 /* `to` is such a kernel `from` for the threads of a device: its statements, totals and barriers. What is decided of it

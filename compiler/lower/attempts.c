@@ -167,12 +167,11 @@ static void schedule(Lower *l)
 static double crowding(const Lower *l, double *time)
 {
     enum { LIVE_MAX = 192, ALONE_MAX = 80 }; /* of 255: the rest is what the compiler moves ahead */
-    Kernel mapped;
     if (!l->f->target->threads)
         return *time = 0;
-    l->passes->map(l->passes->user, &mapped, l->k);
-    double times = (double)mapped.mapping.pressure / (mapped.mapping.by_row ? ALONE_MAX : LIVE_MAX);
-    *time = kernel_thread_operations(&mapped) * (times > 1 ? times : 1);
+    const Kernel *mapped = l->passes->map(l->passes->user, l->k);
+    double times = (double)mapped->mapping.pressure / (mapped->mapping.by_row ? ALONE_MAX : LIVE_MAX);
+    *time = kernel_thread_operations(mapped) * (times > 1 ? times : 1);
     return times;
 }
 

@@ -145,17 +145,16 @@ static double least_work(const Fusion *f, const Group *gr)
 
 /* Of a device's kernel: do the other threads of a row wait for one that has much to do? Mostly small loops that hang on each other, which a
  * thread for each row does in less time. */
-static bool waits(const Kernel *k, PlanWork w, const LowerPasses *passes)
+static bool waits(Kernel *k, PlanWork w, const LowerPasses *passes)
 {
     enum { TIMES = 4, MUCH = 5000 }; /* kernels of Sinkhorn's iterations over 4 x 4, 20 times: up to 4,400; over 8 x 8: from 7,900 on */
-    Kernel mapped;
-    passes->map(passes->user, &mapped, k);
-    double each = kernel_thread_operations(&mapped), rows = (double)ix_dim_at(k->ix, k->rows);
+    const Kernel *mapped = passes->map(passes->user, k);
+    double each = kernel_thread_operations(mapped), rows = (double)ix_dim_at(k->ix, k->rows);
     double all = (w.lane + w.single + w.call * CALL + w.product) / rows;
-    return !mapped.mapping.by_row && each > MUCH && each * mapped.mapping.row_threads > TIMES * all;
+    return !mapped->mapping.by_row && each > MUCH && each * mapped->mapping.row_threads > TIMES * all;
 }
 
-bool lower_is_clumsy(const Kernel *k, const Fusion *f, uint32_t group, const LowerPasses *passes)
+bool lower_is_clumsy(Kernel *k, const Fusion *f, uint32_t group, const LowerPasses *passes)
 {
     enum { REPEATS = 16 }; /* boundaries of examples have up to 4 operations for an element, those of many exponentials 11 */
     PlanWork w = kernel_work(k);

@@ -36,6 +36,7 @@ typedef struct VariantClass {
 
 typedef struct CacheEntry {
     uint64_t hash;
+    size_t next; /* the next one whose hash ends alike, and 1; or 0 */
     const char *walk;
     size_t length;
     const Val *met; /* values of the group that it was made from, as the walk met them */
@@ -50,12 +51,23 @@ typedef struct CacheEntry {
     KMappingChoice own;
 } CacheEntry;
 
+/* What is known of a group, from the first question about it on. */
+typedef struct KnownGroup {
+    size_t entry; /* in KernelCache.known, and 1; 0: nobody has asked */
+    Val *met;
+    size_t n_met;
+} KnownGroup;
+
 struct KernelCache {
     Ctx *ctx;
     Arena *arena; /* lives as long as what is known */
     Arena *tmp;   /* of the last question */
     PassWatch *watch; /* or NULL */
     VEC(CacheEntry) known;
+    Map first; /* by hash: the first of `known`, and 1 */
+    const Fusion *of;  /* whose groups these are */
+    KnownGroup *group;
+    Arena *groups;     /* of them */
     Map class; /* by kernel_structure() */
 };
 
@@ -72,18 +84,24 @@ typedef struct GroupWalk {
 KernelCache *kernel_cache_new(Ctx *ctx, Arena *arena)
 {
     KernelCache *a = NEW(arena, KernelCache);
-    *a = (KernelCache){.ctx = ctx, .arena = arena_new(ctx), .tmp = arena_new(ctx)};
+    *a = (KernelCache){.ctx = ctx, .arena = arena_new(ctx), .tmp = arena_new(ctx), .groups = arena_new(ctx)};
     map_init(&a->class, a->arena);
+    map_init(&a->first, a->arena);
     return a;
 }
 
 void kernel_cache_free(KernelCache *a)
 {
     arena_free(a->tmp);
+    arena_free(a->groups);
     arena_free(a->arena);
 }
 
-void kernel_cache_watch(KernelCache *a, PassWatch *watch) { a->watch = watch; }
+void kernel_cache_begin(KernelCache *a, PassWatch *watch)
+{
+    a->watch = watch;
+    a->of = NULL;
+}
 
 size_t kernel_cache_classes(const KernelCache *a) { return a->class.n; }
 
@@ -248,6 +266,8 @@ static bool one_argument(const VariantClass *class, size_t use, size_t other)
 size_t kernel_cache_find_sizes(KernelCache *a, VariantClass *class, const Dialect *d)
 {
     size_t n = 0;
+    if (class->member.n == 1) /* equal ones are one argument */
+        return 0;
     for (size_t i = 0; i < class->member.n; i++) {
         Member *m = &class->member.v[i];
         Kernel mapped;
@@ -269,16 +289,27 @@ size_t kernel_cache_find_sizes(KernelCache *a, VariantClass *class, const Dialec
     return first.n;
 }
 
+/* A choice of its own, which others may narrow. */
+static KMappingChoice copy_of(Arena *arena, const KMappingChoice *from)
+{
+    KMappingChoice to = *from;
+    uint8_t **of[] = {&to.width, &to.piece, &to.times, &to.share};
+    for (size_t i = 0; i < COUNT_OF(of); i++)
+        *of[i] = memcpy(NEW_ARRAY(arena, uint8_t, to.n + 1), *of[i], to.n);
+    to.held = NEW_ARRAY(arena, bool, to.n_buffer + 1);
+    memcpy(to.held, from->held, to.n_buffer * sizeof *to.held);
+    return to;
+}
+
 /* The choice of those that move the most bytes, as far as the others allow it. Of a kernel that comes later: what it needs
  * besides is a text of its own. */
 size_t kernel_cache_settle(KernelCache *a, VariantClass *class)
 {
     size_t most = 0;
-    (void)a;
     for (size_t i = 1; i < class->mapping.n; i++)
         most = class->mapping.v[i].bytes > class->mapping.v[most].bytes ? i : most;
     if (!class->settled)
-        class->how = class->mapping.v[most].how;
+        class->how = copy_of(a->arena, &class->mapping.v[most].how);
     for (; class->settled < class->member.n; class->settled++)
         kernel_narrow_mapping(&class->how, class->member.v[class->settled].kernel, class->member.v[class->settled].index);
     return class->member.n;
@@ -315,10 +346,9 @@ static void join_family(KernelCache *a, CacheEntry *k, const Dialect *d, const c
 
 static CacheEntry *find_known(const KernelCache *a, const GroupWalk *w, uint64_t hash)
 {
-    for (size_t i = 0; i < a->known.n; i++) {
-        CacheEntry *k = &a->known.v[i];
-        if (k->hash == hash && k->length == w->text.n && k->n_met == w->met.n &&
-            memcmp(k->walk, w->text.s, w->text.n) == 0)
+    for (size_t i = (size_t)(uintptr_t)map_get(&a->first, (uintptr_t)hash | 1); i; i = a->known.v[i - 1].next) {
+        CacheEntry *k = &a->known.v[i - 1];
+        if (k->hash == hash && k->length == w->text.n && k->n_met == w->met.n && memcmp(k->walk, w->text.s, w->text.n) == 0)
             return k;
     }
     return NULL;
@@ -326,9 +356,11 @@ static CacheEntry *find_known(const KernelCache *a, const GroupWalk *w, uint64_t
 
 static CacheEntry *add_known(KernelCache *a, const GroupWalk *w, uint64_t hash)
 {
-    CacheEntry k = {.hash = hash, .walk = arena_copy(a->arena, w->text.s, w->text.n),
-               .length = w->text.n, .n_met = w->met.n};
+    void **first = map_at(&a->first, (uintptr_t)hash | 1);
+    CacheEntry k = {.hash = hash, .walk = arena_copy(a->arena, w->text.s, w->text.n), .length = w->text.n, .n_met = w->met.n,
+                    .next = (size_t)(uintptr_t)*first};
     vec_push(a->arena, &a->known, k);
+    *first = (void *)(uintptr_t)a->known.n;
     return &a->known.v[a->known.n - 1];
 }
 
@@ -352,13 +384,34 @@ static void lower_known(KernelCache *a, CacheEntry *k, const GroupWalk *w)
         arena_reset(a->arena, mark);
 }
 
+/* What the groups of this fusion are is asked once for each. */
+static KnownGroup *known_group(KernelCache *a, const Fusion *f, uint32_t group)
+{
+    if (a->of != f) {
+        arena_reset(a->groups, (ArenaMark){0});
+        a->group = NEW_ARRAY(a->groups, KnownGroup, f->group.n + 1);
+        a->of = f;
+    }
+    return &a->group[group];
+}
+
 static CacheEntry *know(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t group, const Val *same)
 {
+    KnownGroup *of = known_group(a, f, group);
     arena_reset(a->tmp, (ArenaMark){0});
+    if (of->entry) {
+        *w = (GroupWalk){.f = f, .group = group, .same = same, .arena = a->tmp};
+        w->met.v = of->met;
+        w->met.n = of->n_met;
+        return &a->known.v[of->entry - 1];
+    }
     walk_group(w, a->tmp, f, group, same);
     uint64_t hash = hash_bytes(w->text.s, w->text.n, 3);
     CacheEntry *known = find_known(a, w, hash);
-    return known ? known : add_known(a, w, hash);
+    known = known ? known : add_known(a, w, hash);
+    *of = (KnownGroup){(size_t)(known - a->known.v) + 1, NEW_ARRAY(a->groups, Val, w->met.n + 1), w->met.n};
+    memcpy(of->met, w->met.v, w->met.n * sizeof *of->met);
+    return known;
 }
 
 /* fresh: it is of this group; else of an earlier one. */
@@ -436,7 +489,7 @@ static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *a
     }
     if (class && !class->settled)
         pipeline_class(a, class, k->made.low.kernel->target, d, a->watch);
-    pipeline_print(&k->made.printed, mapped_once(a, k), d, k->made.about, class ? &class->sizes : NULL, a->watch);
+    pipeline_print(&k->made.printed, mapped_once(a, k), d, k->made.about, class && class->sizes.n ? &class->sizes : NULL, a->watch);
 }
 
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,

@@ -24,7 +24,8 @@ typedef struct CachedKernel {
 KernelCache *kernel_cache_new(Ctx *ctx, Arena *arena);
 void kernel_cache_free(KernelCache *a);
 struct PassWatch;
-void kernel_cache_watch(KernelCache *a, struct PassWatch *watch); /* who looks at what it makes from now on; or NULL */
+/* A plan begins: groups are other ones. watch: who looks at what is made; or NULL. */
+void kernel_cache_begin(KernelCache *a, struct PassWatch *watch);
 size_t kernel_cache_classes(const KernelCache *a); /* of a device's kernels that differ in sizes alone */
 /* The sentence above the text, of the group that it is printed for: others that it serves may have their members in another
  * order. */

@@ -162,18 +162,45 @@ static PassState of_kernel(Kernel *k, PassWatch *watch, uint32_t facts)
                        .kernel = k};
 }
 
+/* What the passes of a level have changed on trial is kept, for when the kernel is. */
+static void note_level(const PassState *s, PassLevel level, KTried *tried)
+{
+    for (int id = 0; id < PASSES && s->watch; id++)
+        if (pass_rows[id].level == level)
+            tried->changed[id] = s->watch->count[id].last;
+}
+
+static void try_level(PassState *s, PassLevel level, KTried *tried)
+{
+    pipeline_run(s, level);
+    note_level(s, level, tried);
+}
+
 /* As far as the cost of an attempt is counted. What lanes do stands outside of loops, and is not
- * counted. */
-static void map_attempt(void *user, Kernel *to, const Kernel *from)
+ * counted. If the attempt is kept nobody makes this again. */
+static const Kernel *map_attempt(void *user, Kernel *k)
 {
     const PassState *outer = user;
-    *to = *from;
-    PassState s = of_kernel(to, outer->watch, IS_CHECKED);
+    if (k->tried)
+        return &k->tried->mapped;
+    KTried *tried = NEW(k->arena, KTried);
+    tried->arranged = *k;
+    tried->changed = outer->watch ? NEW_ARRAY(k->arena, size_t, PASSES) : NULL;
+    PassState s = of_kernel(&tried->arranged, outer->watch, IS_CHECKED);
     s.trial = true;
-    pipeline_run(&s, LEVEL_ARRANGE);
-    pipeline_run(&s, LEVEL_CHOOSE);
-    pipeline_run(&s, LEVEL_THREADS);
-    pipeline_run(&s, LEVEL_FINISH);
+    try_level(&s, LEVEL_ARRANGE, tried);
+    try_level(&s, LEVEL_CHOOSE, tried);
+    tried->mapped = s.looked ? *s.looked : tried->arranged;
+    tried->choice = *s.choice;
+    s.kernel = &tried->mapped;
+    if (s.looked)
+        note_level(&s, LEVEL_THREADS, tried);
+    else
+        try_level(&s, LEVEL_THREADS, tried);
+    s.facts |= IS_MAPPED | IS_SPILLED;
+    try_level(&s, LEVEL_FINISH, tried);
+    k->tried = tried;
+    return &tried->mapped;
 }
 
 static size_t pass_UNROLL(PassState *s)
@@ -252,16 +279,16 @@ static size_t pass_NESTS(PassState *s)
 }
 
 /* The kernel of a choice that is looked at. */
-static void try_threads(void *user, Kernel *to, const Kernel *from,
-                        const KMappingChoice *choice)
+static void try_threads(void *user, Kernel *to, const Kernel *from, const KMappingChoice *choice)
 {
-    const PassState *outer = user;
+    PassState *outer = user;
     KMappingChoice own = *choice;
     *to = *from;
     PassState s = of_kernel(to, outer->watch, outer->facts | IS_CHOICE);
     s.trial = true;
     s.choice = &own;
     pipeline_run(&s, LEVEL_THREADS);
+    outer->looked = memcpy(NEW(s.arena, Kernel), to, sizeof *to);
 }
 
 static size_t pass_CHOOSE(PassState *s)
@@ -271,7 +298,8 @@ static size_t pass_CHOOSE(PassState *s)
     if (s->choice)
         return 0;
     s->choice = NEW(s->arena, KMappingChoice);
-    kernel_choose_threads(s->choice, s->kernel, &trial);
+    if (!kernel_choose_threads(s->choice, s->kernel, &trial))
+        s->looked = NULL;
     for (size_t i = 0; i < s->choice->n; i++)
         wide += s->choice->width[i] > 1;
     return wide;
@@ -552,6 +580,7 @@ static void run_watched(PassState *s, PassId id)
     count->runs++;
     count->trials += s->trial;
     count->changed += s->trial ? 0 : changed;
+    count->last = changed;
     if (row->verify && !s->trial)
         row->verify(s);
     if (shows && !(row->dump == dump_kernel && !s->kernel))
@@ -652,8 +681,30 @@ void pipeline_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group,
     lower_count(out, arena, f, group, same, &passes);
 }
 
+/* What an attempt has left, unless somebody wants to see it made. */
+static const KTried *tried(const Kernel *k, const PassWatch *watch)
+{
+    return watch && watch->show < PASSES ? NULL : k->tried;
+}
+
+/* What was on trial is kept. */
+static void keep_level(const KTried *t, PassWatch *watch, PassLevel level)
+{
+    for (int id = 0; id < PASSES && watch && t->changed; id++)
+        if (pass_rows[id].level == level) {
+            watch->count[id].trials--;
+            watch->count[id].changed += t->changed[id];
+        }
+}
+
 void pipeline_arrange(Kernel *to, const Kernel *from, PassWatch *watch)
 {
+    if (tried(from, watch)) {
+        *to = from->tried->arranged;
+        to->tried = from->tried;
+        keep_level(from->tried, watch, LEVEL_ARRANGE);
+        return;
+    }
     *to = *from;
     PassState s = of_kernel(to, watch, IS_CHECKED);
     pipeline_run(&s, LEVEL_ARRANGE);
@@ -662,6 +713,12 @@ void pipeline_arrange(Kernel *to, const Kernel *from, PassWatch *watch)
 void pipeline_choose(KMappingChoice *to, const Kernel *arranged, PassWatch *watch)
 {
     Kernel k = *arranged, mapped;
+    if (tried(arranged, watch)) {
+        *to = arranged->tried->choice;
+        to->index = arranged->tried->mapped.mapping.index;
+        keep_level(arranged->tried, watch, LEVEL_CHOOSE);
+        return;
+    }
     PassState s = of_kernel(&k, watch, IS_CHECKED | IS_TILES | IS_NESTS);
     pipeline_run(&s, LEVEL_CHOOSE);
     try_threads(&s, &mapped, arranged, s.choice);
@@ -669,17 +726,36 @@ void pipeline_choose(KMappingChoice *to, const Kernel *arranged, PassWatch *watc
     to->index = mapped.mapping.index;
 }
 
+/* Is this the choice that an attempt has mapped it with? */
+static bool is_choice_of(const KTried *t, const KMappingChoice *choice)
+{
+    KMappingChoice own = t->choice;
+    own.index = t->mapped.mapping.index;
+    return !choice || kernel_mapping_same(&own, choice);
+}
+
 void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *choice,
                       PassWatch *watch, bool trial)
 {
+    const KTried *t = tried(arranged, watch);
+    bool done = t && is_choice_of(t, choice);
     KMappingChoice own = choice ? *choice : (KMappingChoice){0};
-    *to = *arranged;
-    PassState s = of_kernel(to, watch, IS_CHECKED | IS_TILES | IS_NESTS);
+    *to = done ? t->mapped : *arranged;
+    PassState s = of_kernel(to, watch, IS_CHECKED | IS_TILES | IS_NESTS | (choice ? IS_CHOICE : 0));
     s.choice = choice ? &own : NULL;
     s.trial = trial;
-    pipeline_run(&s, LEVEL_CHOOSE);
-    pipeline_run(&s, LEVEL_THREADS);
-    pipeline_run(&s, LEVEL_FINISH);
+    if (!choice && done)
+        keep_level(t, watch, LEVEL_CHOOSE);
+    else if (!choice)
+        pipeline_run(&s, LEVEL_CHOOSE);
+    if (done && !trial) {
+        keep_level(t, watch, LEVEL_THREADS);
+        keep_level(t, watch, LEVEL_FINISH);
+    } else if (!done) {
+        pipeline_run(&s, LEVEL_THREADS);
+        pipeline_run(&s, LEVEL_FINISH);
+    }
+    s.facts |= IS_PAIRED;
     pipeline_run(&s, LEVEL_TOGETHER);
     if (!trial)
         pipeline_run(&s, LEVEL_PROOF);

@@ -64,6 +64,7 @@ typedef struct PassCount {
     size_t runs;    /* all of them, */
     size_t trials;  /* and those of which nothing is kept: a choice looked at them */
     size_t changed; /* by the others, in `things` of its row */
+    size_t last;    /* by the last run of all */
     double seconds; /* of all, without the passes that it ran */
 } PassCount;
 
@@ -106,6 +107,7 @@ typedef struct PassState {
     /* SCHEDULE to TEXT */
     Kernel *kernel;
     KMappingChoice *choice; /* NULL: CHOOSE makes one */
+    const Kernel *looked;   /* of CHOOSE: the kernel with that choice behind the level THREADS, if it is there */
     struct KernelCache *cache;
     struct VariantClass *class;
     Printed *printed;

@@ -459,6 +459,7 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
     b->plan->B = how->B;
     b->plan->T = how->T;
     map_init(&b->kernel_at, arena);
+    map_init(&b->text_at, arena);
     b->buffer_of = NEW_ARRAY(arena, int32_t, g->node.n);
     b->direct = NEW_ARRAY(arena, int32_t, g->node.n);
     b->added = NEW_ARRAY(arena, bool, g->node.n);
@@ -659,7 +660,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     b.to_library = NEW_ARRAY(arena, bool, from->node.n);
     PassState s = {.ctx = ctx, .arena = arena, .how = how, .target = target, .watch = how->watch, .facts = IS_GRAPH, .graph = from,
                    .decomposed = {.to_library = b.to_library}, .members = MEMBERS_MAX, .build = &b};
-    kernel_cache_watch(b.kernel_cache, how->watch);
+    kernel_cache_begin(b.kernel_cache, how->watch);
     pipeline_groups(&s);
     Plan *p = b.plan;
     p->compiler_bytes = arena_size(arena);
@@ -668,7 +669,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
         p->device_prelude = prelude_cuda(arena, &p->device_prelude_length);
     pipeline_run(&s, LEVEL_PLAN);
     plan_seal(&b, p);
-    kernel_cache_watch(b.kernel_cache, NULL);
+    kernel_cache_begin(b.kernel_cache, NULL);
     if (!how->kernel_cache)
         kernel_cache_free(b.kernel_cache);
     fuse_free(s.fusion);

@@ -46,6 +46,8 @@ typedef struct Build {
     VEC(PlanKernel) kernel;
     VEC(Launch) launch;
     Map kernel_at; /* name -> number + 1 */
+    Map text_at;   /* of written kernels: the hash of what a text is made of -> number + 1 */
+    uintptr_t text; /* that hash, while one is made */
     VEC(PlanSorted) sorted; /* of a device: pairs by expert, indices by groups of rows */
     VEC(PlanNumber) number; /* and what changes from run to run */
 } Build;
@@ -110,6 +112,11 @@ void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t ele
 /* ---- plan_device.c: those of a device ---- */
 /* Argument i: the address of these entries of Plan.number. */
 void plan_numbers(Build *b, Launch *l, size_t i, const PlanNumber *x, size_t n);
+/* Written kernels: has the text that is made of this key been made already? Then l has its kernel. Else it is made now, and
+ * plan_keep_text() is called when l has it. */
+typedef enum PlanText { TEXT_OF_LIBRARY, TEXT_OF_ATTENTION, TEXT_OF_EXPERT } PlanText;
+bool plan_has_text(Build *b, Launch *l, PlanText of, const void *key, size_t n);
+void plan_keep_text(Build *b, const Launch *l);
 const char *plan_comment(const Build *b, const Launch *x); /* "layer[1].norm gpt.vwn:7:5" */
 void plan_device_kernel(Build *b, Launch *l, const char *library, const char *text,
                         size_t length, const PlanGrid *grid, size_t n_scalar);

@@ -247,11 +247,17 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     CudaAttentionLaunch how = cuda_attention_launch(which, &a->class);
     PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared,
                      .whole = true};
-    size_t length;
-    ArenaMark mark = arena_mark(b->f->tmp);
-    const char *text = cuda_attention(b->f->tmp, which, &a->class, &length);
-    plan_device_kernel(b, l, names[which], text, length, &grid, 3);
-    arena_reset(b->f->tmp, mark);
+    const CudaAttentionClass *c = &a->class;
+    const int64_t key[] = {which, c->d, c->dv, c->half, c->capped, c->dropped, c->oldest, c->width, c->warpgroups};
+    l->n_scalar = 3;
+    if (!plan_has_text(b, l, TEXT_OF_ATTENTION, key, sizeof key)) {
+        size_t length;
+        ArenaMark mark = arena_mark(b->f->tmp);
+        const char *text = cuda_attention(b->f->tmp, which, c, &length);
+        plan_device_kernel(b, l, names[which], text, length, &grid, l->n_scalar);
+        plan_keep_text(b, l);
+        arena_reset(b->f->tmp, mark);
+    }
     PlanKernel *k = &b->kernel.v[l->kernel];
     if (!k->size)
         k->size = attention_sizes(b, &a->class, l->n_int);
@@ -419,11 +425,15 @@ void plan_device_expert(Build *b, Val v)
     CudaExpertLaunch how = cuda_expert_launch(&c);
     plan_ints(b, l, (int64_t[]){e.x_per_pair ? 1 : e.choices, e.experts, e.in, e.out, s.pitch_x, s.pitch_w}, 6);
     PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared};
-    size_t length;
-    ArenaMark mark = arena_mark(b->f->tmp);
-    const char *text = cuda_expert(b->f->tmp, &c, &length);
-    plan_device_kernel(b, l, c.dw ? "expert_dw" : "expert", text, length, &grid, 0);
-    arena_reset(b->f->tmp, mark);
+    const int64_t key[] = {c.dw, c.transposed, c.half, c.x_half, c.w_half, c.y_half, c.x_width, c.w_width, c.warpgroups, c.tile};
+    if (!plan_has_text(b, l, TEXT_OF_EXPERT, key, sizeof key)) {
+        size_t length;
+        ArenaMark mark = arena_mark(b->f->tmp);
+        const char *text = cuda_expert(b->f->tmp, &c, &length);
+        plan_device_kernel(b, l, c.dw ? "expert_dw" : "expert", text, length, &grid, 0);
+        plan_keep_text(b, l);
+        arena_reset(b->f->tmp, mark);
+    }
     PlanKernel *k = &b->kernel.v[l->kernel];
     if (!k->size)
         k->size = expert_sizes(b, &c);

@@ -61,8 +61,12 @@ static bool take_apart(const PlanKernel *k, GatherParts *p)
 static void put_body(Buf *out, const char *from)
 {
     static const char *const names[][2] = {{"blockIdx.x", "of_block"}, {"vwn_block()", "of_block"}, {"gridDim.x", "of_blocks"}};
-    while (*from) {
-        size_t i = 0;
+    for (;;) {
+        size_t i = 0, n = strcspn(from, "bvg"); /* the letters that they begin with */
+        buf_put(out, from, n);
+        from += n;
+        if (!*from)
+            return;
         while (i < COUNT_OF(names) && strncmp(from, names[i][0], strlen(names[i][0])) != 0)
             i++;
         if (i < COUNT_OF(names)) {

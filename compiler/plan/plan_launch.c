@@ -22,6 +22,16 @@ uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_
     return (uint32_t)((uintptr_t)*slot - 1);
 }
 
+bool plan_has_text(Build *b, Launch *l, PlanText of, const void *key, size_t n)
+{
+    b->text = (uintptr_t)hash_bytes(key, n, of) | 1;
+    uintptr_t known = (uintptr_t)map_get(&b->text_at, b->text);
+    l->kernel = known ? (uint32_t)(known - 1) : 0;
+    return known != 0;
+}
+
+void plan_keep_text(Build *b, const Launch *l) { *map_at(&b->text_at, b->text) = (void *)(uintptr_t)(l->kernel + 1); }
+
 Launch *plan_launch(Build *b, LaunchKind kind, size_t n_buffer, Val of)
 {
     Launch l = {.kind = kind, .n_buffer = (uint32_t)n_buffer, .n_touched = (uint32_t)n_buffer, .grain = 1};
@@ -68,19 +78,25 @@ void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const Attenti
     size_t length;
     if (b->arena_only)
         return;
+    const AttentionClass of = a ? *a : (AttentionClass){0};
+    Half half = b->target->own_library ? b->buffer.v[l->buffer[0]].half : HALF_NONE;
+    const int64_t key[] = {which, half, of.d, of.dv, of.capped, of.dropped, of.oldest};
+    l->n_scalar = (uint32_t)n_scalar;
+    if (plan_has_text(b, l, TEXT_OF_LIBRARY, key, sizeof key))
+        return;
     ArenaMark mark = arena_mark(b->f->tmp);
     if (b->target->own_library) {
         PlanGrid grid;
-        Half half = b->buffer.v[l->buffer[0]].half;
         const char *text = library_cuda(b->f->tmp, which, a, half, &grid, &length);
         plan_device_kernel(b, l, library_name(which), text, length, &grid, n_scalar);
+        plan_keep_text(b, l);
         arena_reset(b->f->tmp, mark);
         return;
     }
     const char *text = library_c(b->f->tmp, which, a, &length);
     Name name = emit_name(b->ctx, b->f->tmp, &text, &length);
     l->kernel = plan_kernel(b, name, text, length, l->n_buffer, l->n_int, n_scalar);
-    l->n_scalar = (uint32_t)n_scalar;
+    plan_keep_text(b, l);
     arena_reset(b->f->tmp, mark);
     PlanKernel *k = &b->kernel.v[l->kernel];
     if (a && !k->size)
