@@ -25,6 +25,7 @@ typedef struct OwnFile {
 static const OwnFile others[] = {{"resolved.vwn", "# Resolved from "}, {"origins.json", "{\"v\": 1,\n \"set\": ["}, {LABELS_FILE, "{\"v\":1,\"event\":\"labels\""}};
 static const OwnFile telling[] = {{"events.jsonl", "{\"v\":1,\"event\":\""}, {RECORD_FILE, "{\"v\":1,\"event\":\"record\""},
                                   {SWEEP_MANIFEST, "{\"v\":1,\"event\":\"sweep\""}};
+enum { TELLS_SWEEP = 2 }; /* its place there */
 static const OwnFile lock_file = {"lock", "pid "};
 static const char checkpoint_mark[] = "\"format\":\"vwn checkpoint 1\"";
 
@@ -219,7 +220,7 @@ static void remove_folder(Removal *r, const char *path)
     *folder = open_judged(r, path);
     lock(r, path, *folder);
     struct stat st;
-    if (is_own(*folder, &telling[2], &st))
+    if (is_own(*folder, &telling[TELLS_SWEEP], &st))
         remove_points(r, path);
     remove_checkpoints(r, *folder, path);
     Entries all = entries_of(s, *folder);

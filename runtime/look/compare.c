@@ -87,8 +87,7 @@ static void ask_group(RunComparison *c, const char *operand)
     Session *s = &c->session;
     bool alone = run_exists(s, operand);
     const char *equals = alone ? NULL : strchr(operand, '='), *list = equals ? equals + 1 : operand;
-    RunGroup g = {.name = equals ? arena_copy(s->arena, operand, (size_t)(equals - operand)) : run_name(s->arena, list), .operand = operand,
-                  .alone = !equals};
+    RunGroup g = {.name = equals ? arena_copy(s->arena, operand, (size_t)(equals - operand)) : run_name(s->arena, list), .operand = operand};
     for (const char *p = list;; p++) {
         size_t length = alone ? strlen(p) : strcspn(p, ",");
         vec_push(s->arena, &g.path, arena_copy(s->arena, p, length));
@@ -96,6 +95,7 @@ static void ask_group(RunComparison *c, const char *operand)
         if (!*p)
             break;
     }
+    g.alone = !equals && g.path.n == 1;
     vec_push(s->arena, &c->groups, g);
 }
 

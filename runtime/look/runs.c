@@ -344,6 +344,8 @@ static void sort(Runs *r)
     size_t n = r->row.n, known = 0;
     if (!by || !n)
         return;
+    if (*by == '-')
+        ctx_raise(r->ctx, ST_USAGE, "`--sort %.60s`: the greatest first is `--sort %.60s --reverse`", by, by + 1);
     if (!known_name(r, by) || !strcmp(by, "tag"))
         ctx_raise(r->ctx, ST_USAGE, "`--sort %.60s`: no run has such a setting, and it is no column with an order: %s%s", by, column_names, meant(r, by));
     Keyed *key = NEW_ARRAY(r->arena, Keyed, n);

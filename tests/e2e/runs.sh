@@ -102,7 +102,10 @@ has err 'did you mean `ffn.hidden`'
 expect 2 "$VWN" runs --filter D
 expect 2 "$VWN" runs --sort nothing
 has err 'eval_loss'
+expect 2 "$VWN" runs --sort=-loss
+has err '`--sort loss --reverse`'
 expect 2 "$VWN" runs nowhere
+has err '`vwn runs` alone lists'
 expect 0 "$VWN" runs runs/b
 [ "$(grep -c "    in $PWD: " out)" -eq 2 ] || fail "one run does not tell of its two starts"
 
@@ -142,6 +145,10 @@ for folder in runs/link mine . runs /; do
     has err 'is not removed'
 done
 rm -r mine runs/link
+# a list of points that names what is no point of it
+mkdir runs/b/evil
+echo '{"v":1,"event":"sweep","points":[{"name":"..","state":"done"},{"name":"","state":"done"},{"name":"../../a","state":"done"},{"name":".","state":"done"}]}' > runs/b/evil/sweep.json
+expect 0 "$VWN" runs rm runs/b/evil
 everything > now
 cmp -s all now || fail "what was refused is gone"
 kill $holder
