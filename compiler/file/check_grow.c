@@ -153,12 +153,12 @@ static const Param *shrinks(const GrowStep *g, const Param **now)
     return NULL;
 }
 
-/* Points at the let that got smaller, if there is one. */
-static void only_adds(Eval *ev, const Ast *it, const GrowStep *g, File *was, File *after)
+/* Points at the let that got smaller, if there is one: then nothing is claimed of the step. */
+static bool only_adds(Eval *ev, const Ast *it, const GrowStep *g, File *was, File *after)
 {
     const Param *now = NULL, *p = shrinks(g, &now);
     if (!p)
-        return;
+        return true;
     Diag *d = NULL;
     for (uint32_t i = 0; !d && i < it->kid[2]->n; i++) {
         const Ast *let = it->kid[2]->kid[i];
@@ -179,6 +179,7 @@ static void only_adds(Eval *ev, const Ast *it, const GrowStep *g, File *was, Fil
         shape_print(&b, &now->shape);
     diag_note(ev->ctx, d, "%s", b.s);
     diag_help(ev->ctx, d, "for a smaller model start a new run");
+    return false;
 }
 
 /* The lets of a step; `written` gets them as they stand there. */
@@ -345,15 +346,13 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     g.file = after;
     if (g.after)
         fill_models(ev, f, &g);
-    bool filled = g.after && !diag_errors(ev->ctx);
-    if (filled)
-        only_adds(ev, it, &g, target, after);
+    bool filled = g.after && !diag_errors(ev->ctx), adds = filled && only_adds(ev, it, &g, target, after);
     if (filled) {
         trigger_fires(ev, &g, was, when_span(items, it->kid[0]->span));
         step_training(ev, after, items, was, &g);
         Env *env = grown_env(ev, f, after);
         Claims claims = {.step = &g};
-        bool planned = plan_step(ev, &claims);
+        bool planned = adds && plan_step(ev, &claims);
         for (uint32_t i = 0; items && i < items->n && planned; i++)
             if (items->kid[i]->kind == AST_CHECK)
                 run_check(ev, after, items->kid[i], env, name, &claims);

@@ -118,8 +118,12 @@ static Value eval_name(Eval *ev, const Ast *e, Env *env, Scope *scope)
 
 Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope)
 {
-    while (e->kind == AST_PAREN)
-        e = e->kid[0];
+    while (e->kind == AST_PAREN || e->kind == AST_COND) {
+        Value c = e->kind == AST_COND ? eval(ev, e->kid[0], env, scope) : v_bool(true);
+        if (c.kind != V_BOOL)
+            return c.kind == V_POISON ? c : eval(ev, e, env, scope); /* says what is wrong with it */
+        e = e->kid[e->kind == AST_PAREN ? 0 : c.num != 0 ? 1 : 2];
+    }
     if (e->kind == AST_STR)
         return v_word(e->name);
     if (e->kind == AST_ID) {

@@ -65,8 +65,13 @@ static bool is_bare(const Ast *e)
 /* A value where a bare word may be meant: only what is inside of something larger is looked up. */
 static void look_or_word(Look *l, const Ast *e, bool word)
 {
-    if (!word || !is_bare(e))
+    if (word && e->kind == AST_COND) {
+        look(l, e->kid[0]);
+        look_or_word(l, e->kid[1], true);
+        look_or_word(l, e->kid[2], true);
+    } else if (!word || !is_bare(e)) {
         look(l, e);
+    }
 }
 
 /* Whether a place of this declared type takes words. */

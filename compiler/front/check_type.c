@@ -278,7 +278,9 @@ bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, cons
         if (e->kind == AST_LIST && el->kind == AST_DOTS) {
             const ValueList *dots = env_dots(env);
             if (!dots) {
-                err(ev, "E0308", el->span, "", "`..` stands for nothing here: no tensor of this block has leading dimensions");
+                Diag *d = err(ev, "E0308", el->span, "", "`..` stands for nothing here: no tensor of this block has leading dimensions");
+                diag_note(ev->ctx, d, "`..` are the leading extents of a tensor that the block reads, and the same in all its shapes");
+                diag_help(ev->ctx, d, "write `(x: [.., D])` in the header of the block, or the extents that are meant, as in `[B, T, D]`");
                 return false;
             }
             for (size_t k = 0; k < dots->n; k++) {

@@ -143,6 +143,13 @@ bool cuda_is_here(void)
     return cuda_driver_open(&d, why) && !d.state && d.devices > 0;
 }
 
+bool cuda_is_stub(void)
+{
+    CudaDriver d;
+    char why[512];
+    return cuda_driver_open(&d, why) && d.state == CUDA_IS_STUB;
+}
+
 bool cuda_find(Ctx *ctx, int ordinal, CudaFound *f, char why[512])
 {
     char path[CUDA_PATH_SIZE];

@@ -33,6 +33,7 @@ typedef struct CudaFound {
     int64_t shared_most; /* bytes that a block can have */
     char arch[NVRTC_ARCH_NAME]; /* that kernels are compiled for */
 } CudaFound;
+bool cuda_is_stub(void); /* a library to link with in the place of a driver */
 bool cuda_is_here(void); /* a driver and a GPU, whether it can be used or not */
 /* ordinal -1: the first GPU that the kernels are for. false with `why`, which says what to do about it. */
 bool cuda_find(Ctx *ctx, int ordinal, CudaFound *out, char why[512]);

@@ -210,7 +210,10 @@ void session_open_backend(Session *s)
             ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
         if (asked.kind == DEVICE_CUDA)
             ctx_raise(s->ctx, ST_ENVIRONMENT, "%.440s; `--device cpu` runs on the processor", why);
-        say_device(s, !cuda_is_here(), "the CPU: %s", why);
+        if (cuda_is_stub()) /* to link with, where no GPU is: `vwn doctor` says so */
+            say_device(s, true, "the CPU");
+        else
+            say_device(s, !cuda_is_here(), "the CPU: %s", why);
         cuda = false;
     }
     s->may_change = asked.kind == DEVICE_AUTO && cuda;

@@ -129,6 +129,19 @@ has err 'error[W0101]'
 expect 1 "$VWN" check --deny warnings unused.vwn
 expect 0 "$VWN" check --deny dead_weights unused.vwn
 
+# a connection with its defaults, and one message for a step that shrinks and claims
+{ small_model '' '  embed tokens { vocab = 256 }
+  ffn { hidden = 64, activation = gelu }
+  head lm { norm = rms_norm(eps = 1e-6) }'; } | sed 's/^  connection *= .*/  connection = carried(head = 16)/' > carried.vwn
+expect 0 "$VWN" check carried.vwn
+empty err
+{ sed 's/hidden = 64/hidden = H/' unused.vwn && echo 'let H = 64
+grow g { when = step >= 5, let H = 32, fill { entry = normal(std = 0.1) }
+  check preserves(1e-5) }'; } > shrinks.vwn
+expect 1 "$VWN" check shrinks.vwn
+has err 'error[E0705]'
+lacks err 'E0701'
+
 # fixes: whatever is certain is applied, and the file checks as before or better
 cp unused.vwn fix.vwn
 expect 0 "$VWN" check --fix fix.vwn

@@ -94,5 +94,6 @@ expect 0 "$VWN" new nano --from nano
 for folders in "" "$PWD/empty" "$PWD/stub" $real "$PWD/broken" "$PWD/good"; do
     rm -rf runs
     expect 0 env VWN_CUDA_LIBRARIES="$folders" "$VWN" train nano/model.vwn --until '1 steps'
+    lacks err stub # what a toolkit links with is no news to a run
 done
 finish
