@@ -32,6 +32,7 @@ bool kernel_product_by_rows(const Kernel *k, const KProduct *x); /* else its tur
 /* Of a place of a product: the terms with v alone, as if v were 1; or, v = 0, those with none of its three loops. */
 Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v);
 void kernel_pair_products(Kernel *k); /* pair_products.c: KProduct.beside */
+void kernel_begin_rows(Kernel *k); /* begin_rows.c: KPrefetch, ROW_TILES */
 void kernel_join_totals(Kernel *k); /* join_totals.c: KStmt.together */
 void kernel_use_lanes(Kernel *k); /* lanes.c: KColumn */
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */

@@ -142,6 +142,7 @@ typedef struct KStmt {
     int array;
     bool simd;
     bool vector;         /* LOOP: printed as explicit vectors */
+    bool singly;         /* LOOP, ROWS, on a CPU: a compiler would make wrong vectors of it */
     bool mapped;         /* LOOP, ROWS, KS_ARRAY_FILL, BATCH: the threads share its rounds, each does some */
     bool one;            /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
     uint8_t step;        /* STEP_*, where a thread holds elements in registers before it computes, or before it stores; 0: all of it */
@@ -166,6 +167,14 @@ static inline bool kernel_of_array(const KStmt *s) /* does it touch elements of 
 {
     return s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET || s->kind == KS_ARRAY_FILL;
 }
+
+/* What the next row will load. */
+typedef struct KPrefetch {
+    uint32_t buffer;
+    Ix at;       /* where this row has it */
+    Ix length;   /* PREFETCH_ROW: so many elements from there on */
+    uint8_t warp; /* and which warp of a block does it */
+} KPrefetch;
 
 /* What neighbouring threads of each warp have, one number each, and compute alike. Thread `first` has the first. */
 enum { LANES_MOST = 32 };
@@ -267,6 +276,7 @@ typedef struct Kernel {
     VEC(KProduct) product; /* in an order in which they can run */
     VEC(KStmt) stmt;
     VEC(KArray) array;
+    VEC(KPrefetch) prefetch; /* of PREFETCH and PREFETCH_ROW */
     VEC(KColumn) column; /* of lanes (gpu/lanes.c) */
     VEC(Ex) acc;
     uint32_t *slot;
@@ -370,14 +380,7 @@ bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s);
 static inline bool product_along_n(const ProductSteps *s) { return s->cn == 1; }
 enum { VECTOR_LANES = 16 };      /* the most elements that a vector holds */
 void kernel_find_vectors(Kernel *k);                    /* vector.c; after kernel_schedule() */
-/* A load of the next row, prefetched in a sweep of this one. */
-typedef struct Prefetch {
-    Ex load;
-    uint32_t sweep; /* number of its statement */
-    IVar var;       /* what that sweep runs over; -1: the prefetch stays with its load */
-} Prefetch;
-typedef VEC(Prefetch) Prefetches;
-void kernel_find_prefetches(const Kernel *k, Prefetches *out); /* prefetch.c */
+void kernel_put_prefetches(Kernel *k); /* prefetch.c; of a CPU, after kernel_find_vectors() */
 size_t kernel_loop_end(const Kernel *k, size_t loop);   /* the statement that ends it */
 Ix kernel_array_at(const Kernel *k, int array);             /* the element of a scratch array */
 Dim kernel_array_size(const Kernel *k, const KArray *a); /* elements */

@@ -525,6 +525,15 @@ static void read_root_place(KernelReader *r, KStmt *s)
     root->value = value;
 }
 
+static void read_prefetch(KernelReader *r, KStmt *s)
+{
+    KPrefetch x = {0};
+    const char *at;
+    x.buffer = read_place(r, &at, &x.at);
+    s->root = (uint32_t)r->k->prefetch.n;
+    vec_push(r->k->arena, &r->k->prefetch, x);
+}
+
 static void read_product(KernelReader *r, KStmt *s)
 {
     KProduct x = {0};
@@ -561,7 +570,10 @@ static void read_field(KernelReader *r, KStmt *s, char field)
 {
     switch (field) {
     case 'v': s->var = read_var(r); break;
-    case 's': s->simd = reader_accept(&r->t, "simd"); break;
+    case 's':
+        s->simd = reader_accept(&r->t, "simd");
+        reader_accept(&r->t, "singly"); /* kernel_find_vectors() finds it again */
+        break;
     case 'd': s->ex = read_definition(r); break;
     case 'x': s->ex = read_ex(r); break;
     case 'b': read_body(r, s); break;
@@ -578,6 +590,7 @@ static void read_field(KernelReader *r, KStmt *s, char field)
     case 'c': s->n_acc = (uint32_t)read_below(r, 1 << 16, "element"); break;
     case 'r': read_root_place(r, s); break;
     case 'p': read_product(r, s); break;
+    case 'f': read_prefetch(r, s); break;
     case 'A': read_accumulators(r, s); break;
     default: vwn_bug(r->k->ctx, "kstmts.def names a field `%c` that nothing reads", field);
     }

@@ -93,6 +93,8 @@ static void use_all(KernelPrinter *p)
     for (size_t i = 0; i < k->column.n; i++)
         for (uint32_t j = 0; j < k->column.v[i].n && !k->column.v[i].root; j++)
             use_ix(p, kx(k, k->column.v[i].ex[j])->ix);
+    for (size_t i = 0; i < k->prefetch.n; i++)
+        use_ix(p, k->prefetch.v[i].at);
     p->used[0] = false;
     p->used[k->row] = true;
     if (k->part)
@@ -397,6 +399,18 @@ static void put_column(KernelPrinter *p, uint32_t column)
         buf_printf(p->out, " i=%lld", (long long)x->i);
 }
 
+/* "b0[{64}*r] of [{64}] by warp 2" */
+static void put_prefetch(KernelPrinter *p, const KStmt *s, const KPrefetch *x)
+{
+    buf_printf(p->out, "b%u", x->buffer);
+    put_ix(p, x->at);
+    if (s->kind == KS_PREFETCH)
+        return;
+    buf_puts(p->out, " of ");
+    put_ix(p, x->length);
+    buf_printf(p->out, " by warp %u", x->warp);
+}
+
 /* ---- what threads of a device do ---- */
 
 /* "threads 128 rows 1 width 4 slots 6 index narrow registers 22 loads 16" and places of tiles, one line each */
@@ -463,7 +477,10 @@ static void put_field(KernelPrinter *p, const KStmt *s, char field)
 {
     switch (field) {
     case 'v': put_var(p, s->var); break;
-    case 's': buf_puts(p->out, s->simd ? " simd" : ""); break;
+    case 's':
+        buf_puts(p->out, s->simd ? " simd" : "");
+        buf_puts(p->out, s->singly ? " singly" : "");
+        break;
     case 'd': put_definition(p, s->ex); break;
     case 'x': put_ex(p, s->ex); break;
     case 'b': put_ex(p, kx(p->k, s->ex)->in[0]); break;
@@ -474,6 +491,7 @@ static void put_field(KernelPrinter *p, const KStmt *s, char field)
     case 'c': buf_printf(p->out, "%u", s->n_acc); break;
     case 'r': put_root(p, s->root); break;
     case 'p': put_product(p, &p->k->product.v[s->root]); break;
+    case 'f': put_prefetch(p, s, &p->k->prefetch.v[s->root]); break;
     case 'l': put_column(p, s->column); break;
     case 'e': buf_printf(p->out, "l%u[%u]", s->column - 1, s->lane); break;
     case 'A':

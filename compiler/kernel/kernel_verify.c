@@ -175,6 +175,12 @@ static void check_in_place(Check *c, uint32_t buffer, Ix ix)
     verify_fault(c, "a load of what another row or element stores");
 }
 
+void verify_row_known(Check *c, uint32_t buffer)
+{
+    if (c->k->mapping.row_threads && c->k->buffer.v[buffer].together && !c->row_tiles)
+        verify_fault(c, "a tile of several rows is touched before it is known which row this is");
+}
+
 bool verify_tile_ready(const Check *c, uint32_t buffer, bool but_additions)
 {
     const Kernel *k = c->k;
@@ -204,6 +210,7 @@ static void check_load(Check *c, const KEx *x)
     if (c->why)
         return;
     c->loaded[x->slot] = true;
+    verify_row_known(c, x->slot);
     if (!kernel_in_bounds(k, x->ix, x->in[0], b->elements))
         verify_fault(c, "an index may leave its buffer of %lld elements", (long long)b->elements);
     if (b->tile && !verify_tile_ready(c, x->slot, false))
@@ -406,6 +413,8 @@ static void check_stmt(Check *c, const KStmt *s)
     case KS_PRODUCT: verify_product(c, s->root); break;
     case KS_PIECES: vec_push(c->arena, &c->open, (Open){OPEN_PIECES, 0}); break;
     case KS_BARRIER: break;
+    case KS_PREFETCH: case KS_PREFETCH_ROW: verify_prefetch(c, s); break;
+    case KS_ROW_TILES: verify_row_tiles(c); break;
     case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: verify_total(c, s); break;
     case KS_SUM_NEW: case KS_SUM_PUT: verify_row_sum(c, s); break;
     case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: verify_array_sums(c, s); break;

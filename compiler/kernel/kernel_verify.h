@@ -62,6 +62,7 @@ typedef struct Check {
     VEC(BatchState) batch; /* by number; n is 0: it has not begun */
     Share *sum;            /* by root: of a sum over rows that threads hold */
     bool *summed;          /* by root: it is declared */
+    bool row_tiles;     /* tiles of several rows know which one this is */
     const KStmt **slot; /* by slot: the total of a warp that was put there and not taken yet */
     bool *column;       /* by column: lanes have it */
     VEC(Open) open;
@@ -89,6 +90,7 @@ bool verify_in_list(const IVar *v, size_t n, IVar want);
 bool verify_is_loop(const Check *c, IVar v);
 /* Are the loops opened since `depth` exactly those of one or two nests? */
 bool verify_loops_are(const Check *c, size_t depth, const KNest *a, const KNest *b);
+void verify_row_known(Check *c, uint32_t buffer); /* of a tile of several rows, which one this is */
 bool verify_tile_ready(const Check *c, uint32_t buffer,
                        bool but_additions); /* is all of a tile there? */
 static inline KType verify_type(const Check *c, Ex e)
@@ -123,6 +125,8 @@ void verify_sums_whole(Check *c);            /* when all is walked */
 void verify_store(Check *c, const KStmt *s);
 void verify_result(
     Check *c, uint32_t root); /* is it stored in its own loops, once, at a place of its own? */
+void verify_prefetch(Check *c, const KStmt *s);
+void verify_row_tiles(Check *c);
 void verify_product(Check *c, uint32_t product);
 void verify_whole(Check *c); /* when all is walked: is all of each buffer stored? */
 

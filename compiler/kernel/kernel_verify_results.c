@@ -52,6 +52,7 @@ void verify_result(Check *c, uint32_t root)
     const KRoot *r = &k->root.v[root];
     const KBuffer *b = &k->buffer.v[r->buffer];
     bool sink = r->kind == KR_SINK;
+    verify_row_known(c, r->buffer);
     if (c->stored[root])
         verify_fault(c, "a result is stored twice");
     c->stored[root] = true;
@@ -68,6 +69,54 @@ void verify_result(Check *c, uint32_t root)
         verify_fault(c, "a sum over rows of no operator");
     c->filling[r->buffer] = c->loop.n > 0;
     root_places(c, r);
+}
+
+/* ---- what the next row loads ---- */
+
+/* Its place in the next row is that of this one with another row: quotients and remainders of the
+ * row are not known there. */
+static bool is_known_in_next_row(const Kernel *k, Ix ix)
+{
+    const IxForm *f = ix_form(k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(k->ix, f->t[i].var);
+        if ((v->kind == IV_DIV || v->kind == IV_MOD) && v->deps & ix_bit(k->ix, k->row))
+            return false;
+    }
+    return true;
+}
+
+void verify_prefetch(Check *c, const KStmt *s)
+{
+    const Kernel *k = c->k;
+    const KPrefetch *x = s->root < k->prefetch.n ? &k->prefetch.v[s->root] : NULL;
+    if (!x || x->buffer >= k->buffer.n || x->at >= k->ix->form.n || x->length >= k->ix->form.n) {
+        verify_fault(c, "a prefetch that does not exist");
+        return;
+    }
+    const KBuffer *b = &k->buffer.v[x->buffer];
+    bool row = s->kind == KS_PREFETCH_ROW;
+    verify_use_ix(c, x->at);
+    if (c->why)
+        return;
+    if (!c->in_rows || !b->read || b->tile || b->part >= 0)
+        verify_fault(c, "a prefetch of what no row loads");
+    else if (!(ix_form(k->ix, x->at)->deps & ix_bit(k->ix, k->row)) || !is_known_in_next_row(k, x->at))
+        verify_fault(c, "a prefetch of what lies where this row has it");
+    else if (!kernel_in_bounds(k, x->at, 0, b->elements))
+        verify_fault(c, "a prefetch may leave its buffer of %lld elements", (long long)b->elements);
+    else if (row && (c->loop.n || !c->in_part || b->written || x->warp >= k->mapping.row_threads / 32))
+        verify_fault(c, "a row is prefetched by no warp of its block");
+    else if (row && !kernel_in_bounds(k, ix_add(k->ix, x->at, ix_add(k->ix, x->length, ix_const(k->ix, -1))), 0, b->elements))
+        verify_fault(c, "a prefetch of more than a row");
+}
+
+/* Before anything of the row touches such a tile. */
+void verify_row_tiles(Check *c)
+{
+    if (!c->in_rows || !c->in_part || c->loop.n || c->row_tiles)
+        verify_fault(c, "tiles of several rows that do not know which one it is");
+    c->row_tiles = true;
 }
 
 /* ---- products ---- */
@@ -94,6 +143,7 @@ static void check_factor(Check *c, uint32_t buffer, Ix at, IVar v, IVar w)
     }
     const KBuffer *b = &c->k->buffer.v[buffer];
     c->loaded[buffer] = true;
+    verify_row_known(c, buffer);
     if (b->dtype != DT_REAL || (b->half && !c->k->target->threads) || b->part >= 0 || !b->read)
         verify_fault(c, "a product of what it cannot read");
     else if (b->tile ? !verify_tile_ready(c, buffer, false) : b->written)
@@ -121,6 +171,7 @@ static void check_result(Check *c, const KProduct *x)
     }
     const KBuffer *b = &k->buffer.v[x->c];
     const bool memory = is_result(k, x);
+    verify_row_known(c, x->c);
     IVar v[3] = {x->m, x->n, k->row};
     if (b->dtype != DT_REAL || !b->written || !(b->tile || memory || (b->part >= 0 && x->add)))
         verify_fault(c, "a product is stored in the wrong way");

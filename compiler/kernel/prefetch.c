@@ -1,9 +1,18 @@
 /* prefetch.c - in which sweeps a row prefetches what the next one will load.
  *
- * In:  a scheduled kernel.     Out: loads, each with the sweep that prefetches it.
+ * In:  a scheduled kernel of a CPU.
+ * Out: the same with KS_PREFETCH, of loads, at the beginning of the sweep that prefetches each.
  * The one idea: memory answers so many requests at a time, so all sweeps of a row share in them.
  */
 #include "kernel.h"
+
+/* A load of the next row, prefetched in a sweep of this one. */
+typedef struct Prefetch {
+    Ex load;
+    uint32_t sweep; /* number of its statement */
+    IVar var;       /* what that sweep runs over; -1: the prefetch stays with its load */
+} Prefetch;
+typedef VEC(Prefetch) Prefetches;
 
 /* Does an index hold a quotient or a remainder of the row? Most often the next row loads the same
  * then, and where it is prefetched the quotient may not be computed yet. */
@@ -67,7 +76,7 @@ static void distribute_prefetches(const Kernel *k, Prefetches *out, const uint32
     }
 }
 
-void kernel_find_prefetches(const Kernel *k, Prefetches *out)
+static void find_prefetches(const Kernel *k, Prefetches *out)
 {
     VEC(uint32_t) sweep = {0};
     bool *seen = NEW_ARRAY(k->arena, bool, k->ex.n);
@@ -92,5 +101,24 @@ void kernel_find_prefetches(const Kernel *k, Prefetches *out)
             first = first && k->stmt.v[sweep.v[b]].var != var;
         if (first)
             distribute_prefetches(k, out, sweep.v, sweep.n, var);
+    }
+}
+
+void kernel_put_prefetches(Kernel *k)
+{
+    const Kernel from = *k;
+    Prefetches all = {0};
+    find_prefetches(&from, &all);
+    k->stmt.v = NULL;
+    k->stmt.n = k->stmt.cap = 0;
+    for (uint32_t i = 0; i < from.stmt.n; i++) {
+        vec_push(k->arena, &k->stmt, from.stmt.v[i]);
+        for (size_t j = 0; j < all.n; j++) {
+            const KEx *x = kx(k, all.v[j].load);
+            if (all.v[j].sweep != i)
+                continue;
+            vec_push(k->arena, &k->stmt, (KStmt){.kind = KS_PREFETCH, .root = (uint32_t)k->prefetch.n});
+            vec_push(k->arena, &k->prefetch, (KPrefetch){.buffer = x->slot, .at = x->ix});
+        }
     }
 }

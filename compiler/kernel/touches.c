@@ -115,6 +115,7 @@ static void touch_field(const Toucher *t, const KStmt *s, char field, int how)
     case 't': touch_array(t, s->array, how); break;
     case 'q': touch(t, OF_BATCH, (uint32_t)s->array, how, 0); break;
     case 'r': touch_root(t, &t->k->root.v[s->root], how); break;
+    case 'f': read_place(t, t->k->prefetch.v[s->root].at); break;
     case 'l': touch_column(t, s, how); break;
     case 'e': touch(t, OF_COLUMN, s->column, how, 0); break;
     case 'p': touch_product(t, &t->k->product.v[s->root]); break;
@@ -143,7 +144,7 @@ void kernel_touches(const Kernel *k, const KStmt *s, KTouches *out)
         touch_value(&t, s->ex, info->ex);
     if ((s->kind == KS_STORE || s->kind == KS_SINK) && step & STEP_VALUE)
         touch_value(&t, k->root.v[s->root].value, READS);
-    for (const char *p = info->text; element && *p; p++)
+    for (const char *p = info->text; (element || s->kind == KS_PREFETCH) && *p; p++)
         if (*p == '%')
             touch_field(&t, s, p[1], element);
     if (load && step & STEP_VALUE)

@@ -1,7 +1,7 @@
 /* vector.c - which loops of a scheduled kernel can be printed as explicit vectors.
  *
- * In:  statements of a Kernel.     Out: KStmt.vector of its innermost loops; Kernel.whole,
- *      Kernel.lines (both at this B and T).
+ * In:  statements of a Kernel.     Out: KStmt.vector of its innermost loops, KStmt.singly of those
+ *      which a compiler may make no vectors of; Kernel.whole, Kernel.lines (both at this B and T).
  * The one idea: where everything in a loop is arithmetic on contiguous elements, a statement
  * means the same for one element and for a vector of them. Such text compiles in a third of the
  * time that a compiler needs to find the vectors itself, and needs no remainder where all
@@ -61,6 +61,7 @@ static bool plain_statement(Kernel *k, const KStmt *s, IVar v)
         return k->buffer.v[r->buffer].dtype == DT_REAL && contiguous(k, r->at, v) &&
                kx(k, r->value)->type == KT_REAL && (s->kind == KS_STORE || r->op == OP_SUM);
     }
+    case KS_PREFETCH: return true;
     default: return false;
     }
 }
@@ -95,8 +96,40 @@ static bool is_tile(const Kernel *k, const KStmt *s)
     return k->buffer.v[k->root.v[s->root].buffer].tile;
 }
 
+/* The load of a statement that a guard of the loop over v leaves out in places, and that steps over elements; or
+ * NULL. */
+static const KEx *partial_load(const Kernel *k, const KStmt *s, IVar v)
+{
+    const KEx *x = s->kind == KS_LET ? kx(k, s->ex) : NULL;
+    int64_t slope;
+    if (!x || x->kind != KX_LOAD || !x->in[0] || !(kx(k, x->in[0])->deps & ix_bit(k->ix, v)))
+        return NULL;
+    return ix_slope(k->ix, x->ix, v, &slope) && slope > 1 ? x : NULL;
+}
+
+/* GCC 12 makes wrong vectors of two loads like p[2 * i] and p[2 * i + 1] under one guard that changes with i: some
+ * elements are 0 that are not. Is there such a pair in the loop at s? */
+static bool has_partial_pair(const Kernel *k, const KStmt *s)
+{
+    IVar v = s->kind == KS_ROWS ? k->row : s->var;
+    const KStmt *all = k->stmt.v;
+    size_t from = (size_t)(s - all) + 1, end = kernel_loop_end(k, from - 1);
+    for (size_t i = from; i < end; i++) {
+        const KEx *x = partial_load(k, &all[i], v);
+        for (size_t j = i + 1; x && j < end; j++) {
+            const KEx *y = partial_load(k, &all[j], v);
+            if (y && y->slot == x->slot && y->in[0] == x->in[0])
+                return true;
+        }
+    }
+    return false;
+}
+
 void kernel_find_vectors(Kernel *k)
 {
+    for (size_t i = 0; i < k->stmt.n && !k->target->threads; i++)
+        if (k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS)
+            k->stmt.v[i].singly = has_partial_pair(k, &k->stmt.v[i]);
     k->whole = k->lines = true;
     for (size_t i = 0; i < k->stmt.n; i++) {
         KStmt *s = &k->stmt.v[i];

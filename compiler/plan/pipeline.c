@@ -250,6 +250,12 @@ static size_t pass_VECTORS(PassState *s)
     return n;
 }
 
+static size_t pass_PREFETCH(PassState *s)
+{
+    kernel_put_prefetches(s->kernel);
+    return s->kernel->prefetch.n;
+}
+
 static size_t pass_CHECK(PassState *s)
 {
     kernel_verify(s->kernel);
@@ -366,6 +372,12 @@ static size_t pass_PAIR(PassState *s)
     size_t before = s->kernel->stmt.n;
     kernel_pair_products(s->kernel);
     return less(before, s->kernel->stmt.n);
+}
+
+static size_t pass_ROWS(PassState *s)
+{
+    kernel_begin_rows(s->kernel);
+    return s->kernel->prefetch.n;
 }
 
 static size_t pass_TOTALS(PassState *s)
@@ -517,6 +529,7 @@ bool pass_applies(PassId id, const PassState *s)
     bool half = how && how->half && !(s->graph && s->graph->exact);
     switch (pass_rows[id].where) {
     case ON_THREADS: return s->target->threads;
+    case ON_VECTORS: return !s->target->threads;
     case ON_HALF: return half;
     case ON_HALF_THREADS: return half && s->target->half_kernels;
     case ON_JOINS: return s->target->joins_launches;

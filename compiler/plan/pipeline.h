@@ -39,6 +39,7 @@ typedef enum PassLevel {
 typedef enum PassWhere {
     ON_ANY,
     ON_THREADS,
+    ON_VECTORS,
     ON_HALF,
     ON_HALF_THREADS,
     ON_JOINS,

@@ -477,39 +477,10 @@ const char *emit_index_type(const Kernel *k, IVar v)
     return kernel_var_is_wide(k, v) ? "int64_t" : "int32_t";
 }
 
-/* The load of a statement that a guard of the loop over v leaves out in places, and that steps over elements; or
- * NULL. */
-static const KEx *partial_load(const Kernel *k, const KStmt *s, IVar v)
-{
-    const KEx *x = s->kind == KS_LET ? kx(k, s->ex) : NULL;
-    int64_t slope;
-    if (!x || x->kind != KX_LOAD || !x->in[0] || !(kx(k, x->in[0])->deps & ix_bit(k->ix, v)))
-        return NULL;
-    return ix_slope(k->ix, x->ix, v, &slope) && slope > 1 ? x : NULL;
-}
-
-/* GCC 12 makes wrong vectors of two loads like p[2 * i] and p[2 * i + 1] under one guard that changes with i: some
- * elements are 0 that are not. Is there such a pair in the loop at s? */
-static bool has_partial_pair(const Kernel *k, const KStmt *s)
-{
-    IVar v = s->kind == KS_ROWS ? k->row : s->var;
-    const KStmt *all = k->stmt.v;
-    size_t from = (size_t)(s - all) + 1, end = kernel_loop_end(k, from - 1);
-    for (size_t i = from; i < end; i++) {
-        const KEx *x = partial_load(k, &all[i], v);
-        for (size_t j = i + 1; x && j < end; j++) {
-            const KEx *y = partial_load(k, &all[j], v);
-            if (y && y->slot == x->slot && y->in[0] == x->in[0])
-                return true;
-        }
-    }
-    return false;
-}
-
 static void open_loop(Printer *p, const KStmt *s)
 {
     const char *index = emit_index_type(p->k, p->k->row);
-    bool singly = p->d->singly && has_partial_pair(p->k, s);
+    bool singly = p->d->singly && s->singly;
     if (s->simd && p->d->simd && !singly)
         simd_line(p, s);
     bool once = s->kind == KS_ROWS && p->k->grid.whole;
@@ -760,6 +731,19 @@ void put_statement_lanes(Printer *p, const KStmt *s)
         p->lanes = is_in_lanes(p, s);
 }
 
+/* Of one vector a line; a text without the word has none. */
+static void put_prefetch(Printer *p, const KPrefetch *x)
+{
+    if (!p->d->prefetch)
+        return;
+    p->next_row = true;
+    char *element = element_text(p, x->buffer, x->at);
+    p->next_row = false;
+    begin_line(p);
+    buf_printf(&p->body, p->d->prefetch, element);
+    buf_puts(&p->body, ";\n");
+}
+
 void put_statement(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
@@ -783,8 +767,6 @@ void put_statement(Printer *p, const KStmt *s)
     case KS_PART: open_parts(p); break;
     case KS_ROWS: case KS_LOOP:
         open_loop(p, s);
-        if (p->d->threads && s->kind == KS_ROWS)
-            emit_row_begin(p, (size_t)(s - p->k->stmt.v));
         break;
     case KS_END:
         if (p->k->mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
@@ -831,25 +813,13 @@ void put_statement(Printer *p, const KStmt *s)
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
     case KS_SUM_PUT: emit_thread(p, s); break;
     case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: emit_array_sums(p, s); break;
+    case KS_PREFETCH: put_prefetch(p, &p->k->prefetch.v[s->root]); break;
+    case KS_PREFETCH_ROW: emit_row_prefetch(p, s); break;
+    case KS_ROW_TILES: emit_row_places(p); break;
     case KS_LANES: case KS_LANE_TAKE: case KS_LANE_STORE: emit_lanes(p, s); break;
     case KS_PRODUCT: emit_product(p, s); break;
     default: break;
     }
-}
-
-/* What the next row will load: prefetch.c says in which sweep that is prefetched. */
-static void put_prefetches(Printer *p, size_t sweep)
-{
-    p->next_row = true;
-    for (size_t i = 0; i < p->prefetch.n; i++) {
-        const KEx *x = kx(p->k, p->prefetch.v[i].load);
-        if (p->prefetch.v[i].sweep != sweep)
-            continue;
-        begin_line(p);
-        buf_printf(&p->body, p->d->prefetch, element_text(p, x->slot, x->ix));
-        buf_puts(&p->body, ";\n");
-    }
-    p->next_row = false;
 }
 
 /* ---- loops of explicit vectors ---- */
@@ -889,10 +859,9 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
         open_steps(p, s, vectors);
         p->lanes = vectors;
         p->lane = ix_bit(k->ix, s->var);
-        if (vectors)
-            put_prefetches(p, loop);
         for (size_t i = loop + 1; i < end; i++)
-            put_statement(p, &k->stmt.v[i]);
+            if (vectors || k->stmt.v[i].kind != KS_PREFETCH)
+                put_statement(p, &k->stmt.v[i]);
         p->lanes = false;
         close_brace(p);
     }
@@ -964,8 +933,6 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix->var.n + 1);
     p.column = NEW_ARRAY(k->arena, uint32_t, k->column.n + 1);
-    if (d->vector && d->prefetch)
-        kernel_find_prefetches(k, &p.prefetch);
     for (size_t i = 0; i < k->stmt.n; i++) {
         if (!k->stmt.v[i].vector || !d->vector) {
             put_statement(&p, &k->stmt.v[i]);

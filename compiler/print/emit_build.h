@@ -23,7 +23,6 @@ typedef struct Printer {
     int piece_depth; /* and where the loop over its pieces stands; */
     uint32_t width_around; /* the width outside of it; 0: there is none */
     bool next_row; /* indices are those of the row after */
-    Prefetches prefetch;
     uint32_t *column; /* the number of what a lane has of it, by column, and 1 */
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
 } Printer;
@@ -66,9 +65,9 @@ char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum ov
 /* The head of a loop from 0, by one thread or by those that share it. */
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
              uint32_t warp); /* from which on */
-void emit_row_begin(Printer *p, size_t rows); /* of this loop over rows */
+void emit_row_prefetch(Printer *p, const KStmt *s);
 const KBuffer *emit_rows_of(const Kernel *k, size_t place); /* emit_product.c: the tile of several rows that lies there, or NULL */
-void emit_row_places(Printer *p); /* at the beginning of a row: where it lies in tiles of several rows */
+void emit_row_places(Printer *p); /* where this row lies in tiles of several rows */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);
 void emit_step_of_totals(Printer *p, const KStmt *s); /* several totals; s is the first */

@@ -31,79 +31,28 @@ void put_for(Printer *p, const char *type, const char *name, const char *extent,
 
 /* ---- the next row ---- */
 
-/* Of a place in memory the part that moves with the row alone: where its row begins. 0: it does not move with it. */
-static Ix row_of(const Kernel *k, Ix at)
+/* Each row of a tensor has a warp; those of one warp stand together. */
+static bool is_of_warp(const Printer *p, const KStmt *s, const KPrefetch *x)
 {
-    const IxForm *f = ix_form(k->ix, at);
-    for (uint32_t i = 0; i < f->n; i++)
-        if (f->t[i].var == k->row)
-            return ix_of_terms(k->ix, &f->t[i], 1);
-    return 0;
+    return s->kind == KS_PREFETCH_ROW && p->k->prefetch.v[s->root].warp == x->warp;
 }
 
-/* How long such a row is. */
-static Ix length_of(const Kernel *k, Ix row)
+void emit_row_prefetch(Printer *p, const KStmt *s)
 {
-    IxTerm one = ix_form(k->ix, row)->t[0];
-    one.var = 0;
-    return ix_of_terms(k->ix, &one, 1);
-}
-
-/* The threads of a block load a longer one with many loads at one time. */
-static void find_row_of(const Kernel *k, Ix *row, uint32_t buffer, Ix at)
-{
-    enum { LONG = 8 * 1024 }; /* bytes */
-    const KBuffer *b = &k->buffer.v[buffer];
-    Ix of = row_of(k, at);
-    if (!b->tile && !b->written && of && ix_form(k->ix, length_of(k, of))->hi * (b->half ? 2 : 4) <= LONG)
-        row[buffer] = of;
-}
-
-/* Rows of a partition with products come one after another, and each waits for memory many times over: so the next one is on its way to the
- * second-level cache. Each row of a tensor has a warp. */
-static void row_prefetches(Printer *p, size_t rows)
-{
-    const Kernel *k = p->k;
-    uint32_t warps = k->mapping.row_threads / 32;
-    if (!k->part || !k->product.n)
-        return;
-    Ix *row = NEW_ARRAY(k->arena, Ix, k->buffer.n + 1);
-    for (size_t i = rows, end = kernel_loop_end(k, rows); i < end; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        const KEx *x = kx(k, s->ex);
-        if (s->kind == KS_LET && x->kind == KX_LOAD)
-            find_row_of(k, row, x->slot, x->ix);
-        if (s->kind == KS_PRODUCT) {
-            find_row_of(k, row, k->product.v[s->root].a, k->product.v[s->root].a_at);
-            find_row_of(k, row, k->product.v[s->root].b, k->product.v[s->root].b_at);
-        }
+    const KPrefetch *x = &p->k->prefetch.v[s->root];
+    begin_line(p);
+    if (!is_of_warp(p, s - 1, x)) {
+        buf_printf(&p->body, "if (thread / 32 == %u && r + 1 < last) {\n", x->warp);
+        p->depth++;
+        begin_line(p);
     }
-    for (uint32_t warp = 0; warp < warps; warp++) {
-        uint32_t n = 0, here = 0;
-        for (uint32_t b = 0; b < k->buffer.n; b++) {
-            if (!row[b] || n++ % warps != warp)
-                continue;
-            begin_line(p);
-            if (!here++) {
-                buf_printf(&p->body, "if (thread / 32 == %u && r + 1 < last) {\n", warp);
-                p->depth++;
-                begin_line(p);
-            }
-            p->next_row = true;
-            buf_printf(&p->body, "vwn_prefetch_row(&%s, ", element_text(p, b, row[b]));
-            p->next_row = false;
-            put_ix(p, length_of(k, row[b]));
-            buf_puts(&p->body, ");\n");
-        }
-        if (here)
-            close_brace(p);
-    }
-}
-
-void emit_row_begin(Printer *p, size_t rows)
-{
-    row_prefetches(p, rows);
-    emit_row_places(p);
+    p->next_row = true;
+    buf_printf(&p->body, "vwn_prefetch_row(&%s, ", element_text(p, x->buffer, x->at));
+    p->next_row = false;
+    put_ix(p, x->length);
+    buf_puts(&p->body, ");\n");
+    if (!is_of_warp(p, s + 1, x))
+        close_brace(p);
 }
 
 bool emit_loads_or_0(const Printer *p, const KEx *x)

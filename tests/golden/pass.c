@@ -349,7 +349,10 @@ static void run_print(Job *j)
         for (size_t i = 0; i < all->kernel.n; i++) {
             const KernelText *x = &all->kernel.v[i];
             Printed p;
-            emit_kernel(&p, cuda ? mapped(j, x, target_gpu.shared) : x->kernel, cuda ? &dialect_cuda : &dialect_c, x->about);
+            Kernel cpu = *x->kernel;
+            if (!cuda)
+                kernel_put_prefetches(&cpu);
+            emit_kernel(&p, cuda ? mapped(j, x, target_gpu.shared) : &cpu, cuda ? &dialect_cuda : &dialect_c, x->about);
             buf_put(j->out, p.text, p.length);
             buf_putc(j->out, '\n');
         }

@@ -71,6 +71,7 @@ static const char sound[] =
     "        end\n"
     "      end\n"
     "      loop i2 simd\n"
+    "        prefetch b0[{20}*r + i2]\n"
     "        x14 real = load b1[{20}*r + i2]\n"
     "        x15 real = mul x14 x10\n"
     "        get t0 x12\n"
@@ -143,6 +144,11 @@ static const Fault faults[] = {
     {"parts 2 of 3", "parts 3 of 3", "partitions"},
     {"  parts\n    rows\n", "  rows\n    parts\n", "outside of all others"},
     {"      loop i3\n", "      loop i3 simd\n", "inside a loop of vectors"},
+    {"prefetch b0[{20}*r + i2]", "prefetch b0[i2]", "where this row has it"},
+    {"prefetch b0[{20}*r + i2]", "prefetch b0[20*i5 + i2]", "where this row has it"},
+    {"prefetch b0[{20}*r + i2]", "prefetch b0[20 + {20}*r + i2]", "may leave"},
+    {"prefetch b0[{20}*r + i2]", "prefetch b0[{20}*r + i3]", "outside its loop"},
+    {"prefetch b0[{20}*r + i2]", "prefetch b2[r + i2]", "no row loads"},
     {"    end\n  end\n", "    end\n", "does not end"},
     {"    end\n  end\n", "    end\n  end\n  end\n", "without its loop"},
 };

@@ -449,7 +449,7 @@ static void run_stmt(Run *r, const KStmt *s)
     case KS_STORE: case KS_SINK: store(r, s); break;
     case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: run_total(r, s); break;
     case KS_LANES: case KS_LANE_TAKE: case KS_LANE_STORE: run_lanes(r, s); break;
-    case KS_BARRIER: case KS_SUM_NEW: case KS_SUM_PUT: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: break; /* here one thread does what all of them do */
+    case KS_PREFETCH: case KS_PREFETCH_ROW: case KS_ROW_TILES: case KS_BARRIER: case KS_SUM_NEW: case KS_SUM_PUT: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: break; /* here one thread does what all of them do */
     default: vwn_bug(r->k->ctx, "a statement of kind %d cannot be run", (int)s->kind);
     }
 }

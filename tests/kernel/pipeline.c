@@ -46,9 +46,9 @@ static void check_order(void)
 {
     static const char *const order[] = {
         "simplify", "join",  "operands", "boundaries", "decompose", "fuse",  "unroll",
-        "lower",    "sums",  "schedule", "vectors",    "check",     "tiles", "nests",
+        "lower",    "sums",  "schedule", "vectors",    "prefetch",  "check", "tiles", "nests",
         "choose",   "map",   "spill",    "registers",  "grid",      "hold",  "pair",
-        "totals",   "lanes", "races",    "print",      "launch",    "gather"};
+        "rows",     "totals",   "lanes", "races",    "print",      "launch",    "gather"};
     PassId before = PASSES;
     for (size_t i = 0; i < COUNT_OF(order); i++) {
         PassId id = pass_of_name(order[i]);
@@ -99,8 +99,11 @@ static void check_counts(Ctx *ctx)
                    d.count[id].runs == same.count[id].runs &&
                        d.count[id].changed == same.count[id].changed,
                    pass_rows[id].name);
-        CHECK_CASE(&h, pass_rows[id].where == ON_ANY || !c.count[id].runs,
-                   pass_rows[id].name); /* a CPU's plan runs no others */
+        /* a CPU's plan runs no others, and a device's none of a CPU */
+        CHECK_CASE(&h,
+                   pass_rows[id].where == ON_VECTORS ? c.count[id].runs && !d.count[id].runs
+                                                     : pass_rows[id].where == ON_ANY || !c.count[id].runs,
+                   pass_rows[id].name);
     }
     /* by what came out */
     const Graph *simple = graph_simplify(g, ctx->program);

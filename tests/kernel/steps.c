@@ -320,6 +320,35 @@ static void plant_lanes(StepTally *t, const Kernel *mapped, size_t i)
     }
 }
 
+/* ---- what the next row loads ---- */
+
+/* Of another row of threads, of no buffer, outside of it, where this row has it; a tile of several rows that does not know which. */
+static void plant_row(StepTally *t, const Kernel *mapped, size_t i)
+{
+    t->begins++;
+    if (mapped->stmt.v[i].kind == KS_ROW_TILES) {
+        without(t, mapped, i, "tiles that do not know their row");
+        twice(t, mapped, i, "tiles that ask for their row twice");
+        return;
+    }
+    for (int fault = 0; fault < 5; fault++) {
+        Kernel k = copy_of(mapped);
+        k.prefetch.v = memcpy(NEW_ARRAY(k.arena, KPrefetch, k.prefetch.n), mapped->prefetch.v, k.prefetch.n * sizeof *k.prefetch.v);
+        KPrefetch *x = &k.prefetch.v[k.stmt.v[i].root];
+        if (fault == 0)
+            x->warp = (uint8_t)(k.mapping.row_threads / 32);
+        else if (fault == 1)
+            x->buffer = (uint32_t)k.buffer.n;
+        else if (fault == 2)
+            x->at = ix_add(k.ix, x->at, ix_const(k.ix, k.buffer.v[x->buffer].elements));
+        else if (fault == 3)
+            x->length = ix_add(k.ix, x->length, ix_const(k.ix, k.buffer.v[x->buffer].elements));
+        else
+            x->at = ix_const(k.ix, 0);
+        expect_fault(t, &k, "a prefetch of something else", i);
+    }
+}
+
 /* Two products at one time: without the second, with one that is there already, of what the other gives, by another factor. */
 static void plant_pair(StepTally *t, const Kernel *mapped, size_t i)
 {
@@ -359,6 +388,8 @@ void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped
         sums = sums || s->step == (STEP_VALUE | STEP_STORE);
         if (s->step)
             plant(t, mapped, i);
+        if (s->kind == KS_PREFETCH_ROW || s->kind == KS_ROW_TILES)
+            plant_row(t, mapped, i);
         t->totals += is_total(s);
         t->lanes += is_of_lanes(s);
         if (s->together && s->kind != KS_WARP_PUT)

@@ -19,6 +19,7 @@ typedef struct StepTally {
     int pieces, rounds, sums; /* kernels with steps of each kind */
     int pairs;                /* products that are computed beside another one */
     int totals, lanes;        /* statements of totals, and of lanes, */
+    int begins;               /* statements of what a row begins with */
     CaseDraw of_totals, of_lanes; /* of which these are given faults */
     char missed[200];         /* the first fault that was not found */
 } StepTally;

@@ -1,0 +1,102 @@
+/* begin_rows.c - what a row of a partition begins with.
+ *
+ * In:  a kernel that is mapped to threads.
+ * Out: the same with KS_PREFETCH_ROW, of rows of tensors that the next row loads, and with
+ *      KS_ROW_TILES, where tiles are of several rows.
+ * Requires: places of tiles are final.     Proved by: kernel_check().
+ * The one idea: rows of a partition with products come one after another, and each waits for
+ * memory many times over. So the next one is on its way to the second-level cache. Each row of
+ * a tensor has a warp.
+ */
+#include "device.h"
+
+/* Of a place in memory the part that moves with the row alone: where its row begins. 0: it does
+ * not move with it. */
+static Ix row_of(const Kernel *k, Ix at)
+{
+    const IxForm *f = ix_form(k->ix, at);
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->t[i].var == k->row)
+            return ix_of_terms(k->ix, &f->t[i], 1);
+    return 0;
+}
+
+/* How long such a row is. */
+static Ix length_of(const Kernel *k, Ix row)
+{
+    IxTerm one = ix_form(k->ix, row)->t[0];
+    one.var = 0;
+    return ix_of_terms(k->ix, &one, 1);
+}
+
+/* The threads of a block load a longer one with many loads at one time. */
+static void find_row_of(const Kernel *k, Ix *row, uint32_t buffer, Ix at)
+{
+    enum { LONG = 8 * 1024 }; /* bytes */
+    const KBuffer *b = &k->buffer.v[buffer];
+    Ix of = row_of(k, at);
+    if (!b->tile && !b->written && of &&
+        ix_form(k->ix, length_of(k, of))->hi * (b->half ? 2 : 4) <= LONG)
+        row[buffer] = of;
+}
+
+/* The rows of tensors that statements from..to load, by buffer; 0: none. */
+static Ix *find_rows(const Kernel *k, size_t from, size_t to)
+{
+    Ix *row = NEW_ARRAY(k->arena, Ix, k->buffer.n + 1);
+    for (size_t i = from; i < to; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KEx *x = kx(k, s->ex);
+        if (s->kind == KS_LET && x->kind == KX_LOAD)
+            find_row_of(k, row, x->slot, x->ix);
+        if (s->kind == KS_PRODUCT) {
+            find_row_of(k, row, k->product.v[s->root].a, k->product.v[s->root].a_at);
+            find_row_of(k, row, k->product.v[s->root].b, k->product.v[s->root].b_at);
+        }
+    }
+    return row;
+}
+
+static void put_prefetches(Kernel *k, const Ix *row)
+{
+    const uint32_t warps = k->mapping.row_threads / 32;
+    for (uint32_t warp = 0; warp < warps; warp++) {
+        uint32_t n = 0;
+        for (uint32_t b = 0; b < k->buffer.n; b++) {
+            if (!row[b] || n++ % warps != warp)
+                continue;
+            KPrefetch x = {.buffer = b,
+                           .at = row[b],
+                           .length = length_of(k, row[b]),
+                           .warp = (uint8_t)warp};
+            vec_push(k->arena, &k->stmt,
+                     (KStmt){.kind = KS_PREFETCH_ROW, .root = (uint32_t)k->prefetch.n});
+            vec_push(k->arena, &k->prefetch, x);
+        }
+    }
+}
+
+static bool has_row_tiles(const Kernel *k)
+{
+    for (size_t b = 0; b < k->buffer.n; b++)
+        if (k->buffer.v[b].together && k->buffer.v[b].slot >= 0)
+            return true;
+    return false;
+}
+
+void kernel_begin_rows(Kernel *k)
+{
+    const Kernel from = *k;
+    if (!k->part || !k->product.n)
+        return;
+    k->stmt.v = NULL;
+    k->stmt.n = k->stmt.cap = 0;
+    for (size_t i = 0; i < from.stmt.n; i++) {
+        vec_push(k->arena, &k->stmt, from.stmt.v[i]);
+        if (from.stmt.v[i].kind != KS_ROWS)
+            continue;
+        put_prefetches(k, find_rows(&from, i, kernel_loop_end(&from, i)));
+        if (has_row_tiles(k))
+            vec_push(k->arena, &k->stmt, (KStmt){.kind = KS_ROW_TILES});
+    }
+}
