@@ -148,6 +148,7 @@ static void schedule_attempt(void *user, Kernel *k)
 {
     PassState s = *(const PassState *)user;
     s.kernel = k;
+    k->tried = NULL; /* if anything was mapped it was a kernel without statements */
     s.facts |= IS_BUILT;
     pipeline_run(&s, LEVEL_SCHEDULE);
 }
@@ -176,8 +177,8 @@ static void try_level(PassState *s, PassLevel level, KTried *tried)
     note_level(s, level, tried);
 }
 
-/* As far as the cost of an attempt is counted. What lanes do stands outside of loops, and is not
- * counted. If the attempt is kept nobody makes this again. */
+/* As far as the cost of an attempt is counted. What lanes do stands outside of loops, and is
+ * not counted. If the attempt is kept nobody makes this again. */
 static const Kernel *map_attempt(void *user, Kernel *k)
 {
     const PassState *outer = user;
@@ -285,7 +286,8 @@ static size_t pass_NESTS(PassState *s)
 }
 
 /* The kernel of a choice that is looked at. */
-static void try_threads(void *user, Kernel *to, const Kernel *from, const KMappingChoice *choice)
+static void try_threads(void *user, Kernel *to, const Kernel *from,
+                        const KMappingChoice *choice)
 {
     PassState *outer = user;
     KMappingChoice own = *choice;
@@ -754,7 +756,8 @@ void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *
     bool done = t && is_choice_of(t, choice);
     KMappingChoice own = choice ? *choice : (KMappingChoice){0};
     *to = done ? t->mapped : *arranged;
-    PassState s = of_kernel(to, watch, IS_CHECKED | IS_TILES | IS_NESTS | (choice ? IS_CHOICE : 0));
+    PassState s =
+        of_kernel(to, watch, IS_CHECKED | IS_TILES | IS_NESTS | (choice ? IS_CHOICE : 0));
     s.choice = choice ? &own : NULL;
     s.trial = trial;
     if (!choice && done)

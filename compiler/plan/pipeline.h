@@ -108,7 +108,8 @@ typedef struct PassState {
     /* SCHEDULE to TEXT */
     Kernel *kernel;
     KMappingChoice *choice; /* NULL: CHOOSE makes one */
-    const Kernel *looked;   /* of CHOOSE: the kernel with that choice behind the level THREADS, if it is there */
+    const Kernel *looked; /* of CHOOSE: the kernel with that choice behind the level THREADS, if
+                             it is there */
     struct KernelCache *cache;
     struct VariantClass *class;
     Printed *printed;

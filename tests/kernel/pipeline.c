@@ -120,9 +120,12 @@ static void check_counts(Ctx *ctx)
                   kept(&c, PASS_CHECK) == kept(&c, PASS_UNROLL));
     CHECK(&h, c.count[PASS_LOWER].runs > kept(&c, PASS_UNROLL)); /* attempts */
     CHECK(&h, d.count[PASS_OPERANDS].changed > 0 && d.count[PASS_BOUNDARIES].changed > 0);
-    /* what an attempt has mapped to see what it costs is not made again: as many as are proved are kept */
-    CHECK(&h, kept(&d, PASS_RACES) == d.count[PASS_RACES].runs && d.count[PASS_MAP].changed > 0);
-    CHECK(&h, kept(&d, PASS_TILES) == kept(&d, PASS_RACES) && kept(&d, PASS_MAP) == kept(&d, PASS_RACES));
+    /* what an attempt has mapped to see what it costs is not made again: as many as are proved
+     * are kept */
+    CHECK(&h,
+          kept(&d, PASS_RACES) == d.count[PASS_RACES].runs && d.count[PASS_MAP].changed > 0);
+    CHECK(&h, kept(&d, PASS_TILES) == kept(&d, PASS_RACES) &&
+                  kept(&d, PASS_MAP) == kept(&d, PASS_RACES));
     CHECK(&h, d.count[PASS_TILES].runs <= kept(&d, PASS_UNROLL) + d.count[PASS_UNROLL].changed);
 }
 
@@ -189,8 +192,8 @@ static size_t words(const char *s, const char *word)
     return n;
 }
 
-/* Of every kernel the dump behind `lanes`: a barrier that orders something, left out, is a race;
- * one that orders nothing is none. */
+/* Of every kernel the dump behind `lanes`: a barrier that orders something, left out, is a
+ * race; one that orders nothing is none. */
 static void check_barriers(Ctx *ctx)
 {
     Plan *plan;
