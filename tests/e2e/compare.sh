@@ -119,6 +119,16 @@ expect 0 "$VWN" compare --group runs/x1 runs/z1 runs/x2 runs/z2
 has out 'x (2)'
 has out 'z (2)'
 lacks out twice
+# another machine, by the last start of each
+for i in 1 2; do
+    echo '{"v":1,"event":"record","host":"one","processor":"P","device":"cpu","threads":2}' > runs/x$i/record.jsonl
+    cp runs/x$i/record.jsonl runs/z$i/
+done
+expect 0 "$VWN" compare runs/x1 runs/z1
+lacks out machines
+echo '{"v":1,"event":"record","host":"two","processor":"P","device":"cpu","threads":2}' >> runs/z1/record.jsonl
+expect 0 "$VWN" compare runs/x1 runs/z1
+has out 'machines: x1 has one, P, cpu, 2 threads; z1 has two, P, cpu, 2 threads: seconds are not the same measure'
 # other data: another text, or the same name with other bytes
 sed 's/text.txt/other.txt/' model.vwn > runs/z3/resolved.vwn
 expect 0 "$VWN" compare runs/x3 runs/z3

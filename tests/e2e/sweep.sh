@@ -128,6 +128,17 @@ has out 'eval.loss: H down, D across; spread in brackets'
 [ "$(sed -n '/H down/,$p' out | sed -n 4p | grep -o '([0-9.]*)' | wc -l)" -eq 2 ] || fail "what is skipped is empty in the table"
 wanted=$(sed 1d one.csv | awk -F, '{ split($1, p, "_seed"); s[p[1]] += $15 / 2 } END { for (k in s) printf "%.4f %s\n", s[k], k }' | tr -d '"' | sort -n | head -n 1)
 grep -q "^\(best\|lowest\): ${wanted#* }, eval ${wanted% *} +-" out || fail "the lowest is $wanted"
+# with intervals, and the word best, as `vwn compare` of its folder has them
+expect 0 "$VWN" compare runs/sizes --json
+cp out compared
+sed 's/.*"best":\(true\|false\),"tied":\[\([^]]*\)\].*/\1 \2/; s/"//g; s/,/, /g' compared > verdict_of
+case $(cat verdict_of) in
+'true '*) grep -q '^best: .*: its difference to each other is more than seeds explain' table.txt || fail "compare says best: $(tail -n 1 table.txt)" ;;
+*) grep -q "^lowest: .*, tied with $(sed 's/^false //' verdict_of): differences" table.txt || fail "compare says $(cat verdict_of): $(tail -n 1 table.txt)" ;;
+esac
+tr '{' '\n' < compared | sed -n 's/.*"name":"\([^"]*\)","runs":2,.*"interval":\([0-9.e-]*\),.*/\1 \2/p' | awk '{ printf "%s %.4f\n", $1, $2 }' | sort > wanted
+awk '$1 ~ /^D-/ && NF > 10 { print $1, $NF }' table.txt | sort | cmp -s wanted - || fail "other intervals: $(cat wanted)"
+[ "$(wc -l < wanted)" -eq 5 ] || fail "five settings"
 # interleaved: the first seed first, and at every moment each value of an axis about as often as the others
 grep -o '"name":"D-[^"]*' runs/sizes/sweep.json | sed 's/.*"//' > order
 [ "$(head -n 5 order | grep -c seed-1)" -eq 5 ] || fail "the first seed does not come first"
