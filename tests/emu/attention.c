@@ -543,14 +543,14 @@ static const char *plant(Ctx *ctx, const char *text, const struct Fault *f)
 /* Each fault fits its text; a part of them is compiled. */
 static bool fault_drawn(size_t i)
 {
-    static const CaseDraw draw = {.one_in = 9, .sanitized = 9};
+    static const CaseDraw draw = {.one_in = 13, .sanitized = 13};
     return i % drawn_share(&draw) == 0;
 }
 
 /* Of the cases that are behind those which are always taken. */
 static bool is_taken(size_t i)
 {
-    static const CaseDraw draw = {.one_in = 13, .sanitized = 18};
+    static const CaseDraw draw = {.one_in = 17, .sanitized = 23};
     return i < DRAWN || (i - DRAWN) % drawn_share(&draw) == 0;
 }
 
