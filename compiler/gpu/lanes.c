@@ -461,7 +461,7 @@ static void find_defined(Lanes *l, size_t step)
             i = kernel_loop_end(k, i);
         else if (s->kind == KS_VAR)
             vec_push(k->arena, &l->places, s->var);
-        else if (completes(k, s) && !l->gone[i] && !s->alone)
+        else if (completes(k, s) && !l->gone[i])
             l->defined[s->ex] = true;
     }
     for (Ex e = 0; e < k->ex.n; e++)
