@@ -291,6 +291,9 @@ static void note_schedules(RunComparison *c, const double at[HISTORY_AXES])
         if (most - least > 0.05)
             vec_push(a, &c->note, arena_printf(a, "at equal %s %s of its steps: a rate that falls to the end favours who is nearer to it",
                                                by == BY_STEP ? "steps" : history_axis_name[by], b.s));
+        else if (most < 0.95 && by == (int)c->how->by)
+            vec_push(a, &c->note, arena_printf(a, "all are at %.0f %% of their steps, where rates have not fallen to their ends: schedules that end there may "
+                                                  "bring another order", 100 * most));
     }
 }
 

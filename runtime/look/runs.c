@@ -373,10 +373,8 @@ static void choose_settings(Runs *r)
 {
     Map seen;
     map_init(&seen, r->arena);
-    size_t runs = 0;
     for (size_t i = 0; i < r->row.n; i++) {
         const SettingList *l = &r->row.v[i].setting;
-        runs += l->n > 0;
         for (size_t k = 0; k < l->n; k++) {
             void **at = map_at(&seen, (uintptr_t)l->v[k].name);
             if (*at)

@@ -104,6 +104,10 @@ same "$(cat seconds_of_y)" "$(awk 'BEGIN { printf "%.12g", 2.1 - 1.05 * 20 / 30 
 has out '"lowest":"x","best":false,"tied":["y"]'
 expect 0 "$VWN" compare x=runs/x1,runs/x2,runs/x3 z=runs/z1,runs/z2,runs/z3
 has out 'lowest at 20: x, the best'
+lacks out 'another order'
+for name in p q; do cp -r runs/x1 runs/$name && head -n 3 runs/x1/events.jsonl > runs/$name/events.jsonl; done
+expect 0 "$VWN" compare runs/p runs/q
+has out 'all are at 50 % of their steps'
 # runs whose files differ in the seed alone are one on request; a seed that is there twice is told
 expect 0 "$VWN" compare --group runs/x1 runs/z1 runs/x2 runs/x3
 has out 'x (4)' # the files of z and x are the same

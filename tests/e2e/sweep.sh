@@ -439,6 +439,8 @@ expect 0 "$VWN" sweep sizes.vwn --overwrite -q --until '2 steps' --csv
 expect 0 "$VWN" sweep model.vwn --vary D=8,12 --run lines --json --until '2 steps'
 json out
 [ "$(grep -c '"event":"point_end"' out)" -eq 2 ] || fail "two points end"
+[ "$(grep '"event":"point_end"' out | grep -c '"eta":[0-9]')" -eq 2 ] && grep -q '"finished":2,.*"event":"point_end".*"eta":0,\|"event":"point_end".*"finished":2,.*"eta":0,' out ||
+    fail "how long the others take is not told"
 tail -n 1 out | grep -q '"event":"sweep","name":"small"' || fail "the table comes last"
 # what the picture is over is known before anything is trained
 expect 2 "$VWN" sweep sizes.vwn --run early --svg early.svg --by nothing
