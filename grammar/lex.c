@@ -352,6 +352,8 @@ static int odd_ascii(Lex *lx, char c)
     Diag *d = unknown_character(lx, raw_span(lx), &c, 1, "");
     if (c == '\'')
         diag_help(lx->ctx, d, "strings are written with `\"`");
+    if (c == '?')
+        diag_help(lx->ctx, d, "a choice is `if condition then a else b`");
     if (c == '`' || c == '\\' || c == '$' || c == '?' || c == '~')
         diag_note(lx->ctx, d, "the language does not use this character outside strings");
     mute(lx);
@@ -403,6 +405,17 @@ int lex_foreign(Lex *lx, const char *what, const char *help, const char *ours, i
     Diag *d = diag_error(lx->ctx, "E0004", at, "not an operator here", "unknown operator `%s`", what);
     if (!ours) {
         diag_help(lx->ctx, d, "%s", help);
+        return token;
+    }
+    uint32_t next = at.hi, end = at.lo;
+    while (next < lx->n && lx->text[next] == ' ')
+        next++;
+    while (end > 0 && lx->text[end - 1] == ' ')
+        end--;
+    if (token == T_MOD && (next >= lx->n || strchr(",;)]}\n\r#", lx->text[next]))) { /* 10 % */
+        diag_fix(lx->ctx, d, (Span){at.file, end, at.hi}, "%", lx->last.kind == T_NUMBER ? FIX_CERTAIN : FIX_MAYBE,
+                 "a share is written without a blank, as in `10%%`");
+        lx->muted = true;
         return token;
     }
     bool word = (ours[0] | 32) >= 'a' && (ours[0] | 32) <= 'z'; /* with blanks on both sides */

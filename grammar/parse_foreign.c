@@ -199,7 +199,7 @@ static bool foreign_word(Parser *p)
 static bool import_of_name(Parser *p)
 {
     Lex *lx = &p->lex;
-    if (lx->item[0].kind != T_IMPORT || lx->item_before != 1 || p->token.kind != T_IDENT)
+    if (lx->item[0].kind != T_IMPORT || lx->item_before != 1 || (p->token.kind != T_IDENT && p->token.kind != T_STAR))
         return false;
     Span module = piece(lx, p->token.span.lo, "\n;", "as");
     Name name = text_of(p, module);
@@ -291,7 +291,7 @@ static bool node_with_equals(Parser *p)
 {
     static const char *const nodes[] = {"optimizer", "embed", "head"};
     Lex *lx = &p->lex;
-    if (p->token.kind != T_LBRACE || lx->item[0].kind != T_IDENT || lx->item[1].kind != T_ASSIGN || lx->before_last.kind != T_IDENT)
+    if (p->token.kind != T_LBRACE || lx->item[0].kind != T_IDENT || lx->item[1].kind != T_ASSIGN || !lx->before_last.text)
         return false;
     for (size_t i = 0; i < COUNT_OF(nodes); i++)
         if (!strcmp(lx->item[0].text, nodes[i])) {
@@ -512,16 +512,77 @@ static bool subscripts(Parser *p)
     return true;
 }
 
-/* The text of `assert condition, "text"`, of which something was said. */
-static bool said_of_assert(const Parser *p)
+/* The text behind `check condition,`, and that of `assert condition, "text"`, of which something was said. */
+static bool text_of_check(Parser *p)
 {
-    const Lex *lx = &p->lex;
+    Lex *lx = &p->lex;
     uint32_t at = lx->item[0].span.lo;
     if (lx->item[0].kind != T_STRING || lx->item_before != 1 || p->token.kind != T_SEP)
         return false;
     while (at > 0 && lx->text[at - 1] != '\n')
         at--;
-    return starts(lx, skip_blanks(lx, at), "assert");
+    if (starts(lx, skip_blanks(lx, at), "assert"))
+        return true;
+    uint32_t comma = lx->item[0].span.lo;
+    while (comma > at && lx->text[comma - 1] != ',')
+        comma--;
+    if (!starts(lx, skip_blanks(lx, at), "check") || comma == at)
+        return false;
+    Span gap = {lx->file, comma - 1, lx->item[0].span.lo};
+    Diag *d = not_here(p, gap, "not here", "the text of a check follows its condition without a comma", NULL);
+    diag_fix(p->ctx, d, gap, " ", FIX_CERTAIN, "write `check condition \"text\"`");
+    return true;
+}
+
+/* `betas = 0.9, 0.95`: a number that begins an item. */
+static bool loose_number(Parser *p)
+{
+    Lex *lx = &p->lex;
+    if (p->token.kind != T_NUMBER || lx->item_before != 0 || lx->before_last.kind != T_SEP)
+        return false;
+    uint32_t at = p->token.span.lo;
+    while (at > 0 && lx->text[at - 1] == ' ')
+        at--;
+    if (!at || lx->text[at - 1] != ',')
+        return false;
+    Diag *d = not_here(p, p->token.span, "the comma ended the item before it", "a number is no item", NULL);
+    diag_help(p->ctx, d, "a list is written `[0.9, 0.95]`; the decimal point is `.`");
+    return true;
+}
+
+/* `block f(x) -> ...`, `block f(n: dim)(x: [.., I]): [.., I] {`, `for (i in 1..4) {`, `w = param([4])`, `(x) => x`. */
+static bool odd_header(Parser *p, Expected e)
+{
+    Lex *lx = &p->lex;
+    Token t = p->token, first = lx->item[0];
+    if (first.kind == T_BLOCK && t.kind == T_COLON && expects(e, "->")) {
+        diag_fix(p->ctx, not_here(p, t.span, "", "the shape of a result follows `->`", NULL), t.span, lx->text[t.span.lo - 1] == ' ' ? "->" : " ->", FIX_CERTAIN, "write `-> [.., D]`");
+    } else if (first.kind == T_BLOCK && expects(e, ":") && (t.kind == T_RPAREN || t.kind == T_COMMA || t.kind == T_ASSIGN)) {
+        Diag *d = not_here(p, lx->before_last.span, "of which type?", "`%s` has no type", lx->before_last.text ? lx->before_last.text : "it");
+        diag_help(p->ctx, d, "a parameter has its type, `hidden: dim`, and a tensor its shape, `x: [.., I]`");
+    } else if (first.kind == T_FOR && t.kind == T_LPAREN && lx->item_before == 1) {
+        Diag *d = not_here(p, t.span, "no parentheses", "`for` takes a name and a list", NULL);
+        diag_help(p->ctx, d, "write `for layer in 1..8 { ... }`");
+    } else if ((t.kind == T_PARAM || t.kind == T_BUFFER) && expects(e, "a number")) {
+        Diag *d = not_here(p, t.span, "declares a name", "weights are no value", NULL);
+        diag_help(p->ctx, d, "write `%s w : [64] = zeros`, and then use `w`", t.kind == T_PARAM ? "param" : "buffer");
+    } else if (t.kind == T_ASSIGN && lx->text[t.span.hi] == '>') {
+        Diag *d = not_here(p, (Span){lx->file, t.span.lo, t.span.hi + 1}, "", "there are no functions without a name", NULL);
+        diag_help(p->ctx, d, "%s", foreign_next(FOREIGN_VALUE, "lambda", NULL)->text);
+    } else if (t.kind == T_LBRACE && expects(e, "a number")) {
+        Diag *d = not_here(p, t.span, "", "`{` begins no value", NULL);
+        diag_help(p->ctx, d, "a list is `[1, 2]`; values with names are lets of the file");
+    } else if (t.kind == T_LBRACE && expects(e, "then")) {
+        Diag *d = not_here(p, t.span, "no braces", "a choice of values is `if condition then a else b`", NULL);
+        diag_note(p->ctx, d, "braces hold the items of a statement");
+    } else if (first.kind == T_LET && lx->before_last.span.lo == lx->item[1].span.lo && expects(e, "=") && (t.kind == T_NUMBER || t.kind == T_QUANTITY || t.kind == T_STRING)) {
+        Span gap = {lx->file, lx->item[1].span.hi, lx->item[1].span.hi};
+        diag_fix(p->ctx, not_here(p, t.span, "", "`%s` has no `=`", lx->item[1].text), gap, " =", FIX_CERTAIN, "write `let %s = ...`",
+                 lx->item[1].text);
+    } else {
+        return false;
+    }
+    return true;
 }
 
 /* ---- numbers, units, marks ---- */
@@ -587,7 +648,11 @@ static bool colon_for_equals(Parser *p, Expected e)
     if (typed)
         value = piece(lx, whole.hi, ",;", NULL);
     Name with = name_printf(p->ctx, "%s =", first.text);
-    diag_fix(p->ctx, d, whole, with, FIX_CERTAIN, "write `%s %s`", with, text_of(p, value));
+    uint32_t brace = lx->depth ? lx->open[lx->depth - 1].at : 0; /* that of a dictionary belongs to no node */
+    while (brace > 0 && lx->text[brace - 1] == ' ')
+        brace--;
+    bool value_of = brace > 0 && strchr("=(,[", lx->text[brace - 1]);
+    diag_fix(p->ctx, d, whole, with, value_of ? FIX_MAYBE : FIX_CERTAIN, "write `%s %s`", with, text_of(p, value));
     return true;
 }
 
@@ -614,7 +679,8 @@ static bool single_slip(Parser *p, Expected e)
 {
     Lex *lx = &p->lex;
     Token t = p->token;
-    if (t.kind == T_ASSIGN && lx->item[0].kind == T_IF && expects(e, "{") && expects(e, "+")) {
+    bool compares = lx->item[0].kind == T_IF || lx->item[0].kind == T_CHECK;
+    if (t.kind == T_ASSIGN && compares && expects(e, "{") && expects(e, "+") && lx->text[t.span.hi] != '>') {
         diag_fix(p->ctx, not_here(p, t.span, "sets a value", "equality is written `==`", NULL), t.span, "==", FIX_CERTAIN, "write `==`");
         return true;
     }
@@ -629,5 +695,5 @@ bool parse_foreign(Parser *p, Expected e)
 {
     return foreign_word(p) || import_of_name(p) || misspelt_keyword(p) || colon_body(p, e) || ternary(p, e) || python_operator(p, e) || prefixed_string(p) ||
            tuple(p, e) || subscripts(p) || foreign_unit(p) || bad_number(p, e) || node_with_equals(p) || single_slip(p, e) ||
-           missing_comma(p) || last_value(p, e) || said_of_assert(p) || colon_for_equals(p, e);
+           missing_comma(p) || last_value(p, e) || text_of_check(p) || loose_number(p) || odd_header(p, e) || colon_for_equals(p, e);
 }

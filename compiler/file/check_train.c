@@ -5,6 +5,8 @@
  * the batch are known; lengths that depend on the data stay expressions of the run's length.
  */
 #include "check_train.h"
+
+#include "grammar/foreign.h"
 #include "compiler/pass/recompute.h"
 
 #include <math.h>
@@ -455,7 +457,11 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
             Diag *d = err(ev, "E0110", at, "", "`train` cannot hold this item");
             diag_note(ev->ctx, d, "it holds attributes, optimizer, eval, checkpoint and log");
             static const char *const kinds[] = {"optimizer", "eval", "checkpoint", "log"};
-            suggest(ev, d, kind, kinds, COUNT_OF(kinds), at);
+            const Foreign *row = foreign_next(FOREIGN_NODE, kind, NULL);
+            if (row && row->text)
+                diag_help(ev->ctx, d, "%s", row->text);
+            else
+                suggest(ev, d, kind, kinds, COUNT_OF(kinds), at);
             strange = true;
             continue;
         }

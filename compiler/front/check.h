@@ -435,7 +435,7 @@ void check_names(Eval *ev, File *f);
 /* ---- words for what is written in other languages (check_advice.c) ---- */
 bool advise_name(Eval *ev, Diag *d, Name name, Span at); /* true when it knew the name */
 void advise_extents(Eval *ev, Diag *d, const Ast *call, size_t at); /* `reshape(x, B, T)`: from the argument `at` on */
-bool advise_node(Eval *ev, Diag *d, Name name, Env *env, Span at);
+bool advise_node(Eval *ev, Diag *d, const Ast *node, Env *env, Span at);
 void advise_method(Eval *ev, Diag *d, const Ast *field); /* `x.view` */
 /* Another program's name of an attribute, at `at`, where those of `names` can stand. */
 bool advise_attribute(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at);

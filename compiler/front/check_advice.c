@@ -193,11 +193,11 @@ bool advise_name(Eval *ev, Diag *d, Name name, Span at)
     return f != NULL;
 }
 
-bool advise_node(Eval *ev, Diag *d, Name name, Env *env, Span at)
+bool advise_node(Eval *ev, Diag *d, const Ast *node, Env *env, Span at)
 {
-    const Foreign *f = foreign_next(FOREIGN_NODE, name, NULL);
+    const Foreign *f = foreign_next(FOREIGN_NODE, node->kid[0]->name, NULL);
     size_t label = f && f->ours ? strcspn(f->ours, " ") : 0;
-    if (!f)
+    if (!f || (f->ours && node->kid[1]))
         return false;
     Name block = label && f->ours[label] ? name_printf(ev->ctx, "%.*s_%s", (int)label, f->ours, f->ours + label + 1) : NULL;
     if (f->ours && !env_find(env, block ? block : name_str(ev->ctx, f->ours)))

@@ -189,7 +189,12 @@ static Value made_tensor(Eval *ev, Value v, Span at)
         size_t n = 0;
         if (total && total <= 1000000 && flatten(&v, &s, 0, data, &n, total) && n == total)
             return v_tensor(ir_const(g, &s, data));
-        err(ev, "E0309", at, "", "only a rectangular list of numbers can be a tensor");
+        Diag *d = err(ev, "E0309", at, "", "only a rectangular list of numbers can be a tensor");
+        for (size_t i = 0; v.kind == V_LIST && i < v.list->n; i++)
+            if (v.list->v[i].kind == V_TENSOR) {
+                diag_help(ev->ctx, d, "tensors are joined by `concat(a, b, axis = 1)`, each of them an argument of its own");
+                break;
+            }
         return v_poison();
     }
     Diag *d = err(ev, "E0206", at, "", "expected a tensor, got %s", value_kind_name(&v));
@@ -713,7 +718,8 @@ static Value input_field(Eval *ev, const Ast *e)
 {
     Shape s = {.rank = 2, .d = {DIM_B, DIM_T}};
     if (!ev->build) {
-        err(ev, "E0206", e->span, "", "`input.%s` exists only inside a model", e->name);
+        Diag *d = err(ev, "E0206", e->span, "", "`input.%s` exists only inside a model", e->name);
+        diag_help(ev->ctx, d, "the name of a file stands in quotes: `\"input.%s\"`", e->name);
         return v_poison();
     }
     if (strcmp(e->name, "tokens") && strcmp(e->name, "labels") && strcmp(e->name, "document")) {

@@ -116,7 +116,7 @@ static void unknown_node(ModelWalk *w, const Ast *it, Name block_name)
 {
     Eval *ev = w->ev;
     Diag *d = err(ev, "E0102", node_span(it), "not found in this file or its imports", "no block `%s` here", block_name);
-    if (help_import(ev, d, block_name) || (!it->kid[1] && advise_node(ev, d, block_name, w->env, node_span(it))))
+    if (help_import(ev, d, block_name) || advise_node(ev, d, it, w->env, node_span(it)))
         return;
     Name *names;
     bool sure;

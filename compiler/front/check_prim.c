@@ -254,6 +254,8 @@ static bool fill_defaults(PrimArgs *a)
             if (d->labels.n)
                 d->labels.v[0].text = arena_printf(a->ev->arena, "missing `%s`", p.name);
             diag_note(a->ev->ctx, d, "it is %s(%s)", a->prim->name, a->prim->params);
+            if (!a->call->kid[1]->n && !strcmp(a->prim->params, "x: any"))
+                diag_fix(a->ev->ctx, d, a->call->span, a->prim->name, FIX_CERTAIN, "as a function it has no parentheses: `%s`", a->prim->name);
             return false;
         }
         a->v[i] = default_value(a->ev, p.def);

@@ -6,6 +6,8 @@
  */
 #include "check.h"
 
+#include "grammar/foreign.h"
+
 #include <math.h>
 
 /* ---- declared types ---- */
@@ -163,7 +165,13 @@ static Value check_one_of(Eval *ev, Value v, const Ast *type, Span at, const cha
     if (v.kind == V_POISON)
         return v;
     Diag *d = err(ev, "E0205", at, "", "`%s` must be %s", what, list.s);
-    if (v.kind == V_WORD)
+    const Foreign *f = v.kind == V_WORD ? foreign_next(FOREIGN_VALUE, v.word, NULL) : NULL;
+    bool meant = false;
+    for (size_t i = 0; f && f->ours && i < names.n; i++)
+        meant = meant || !strcmp(names.v[i], f->ours);
+    if (meant)
+        advise_name(ev, d, v.word, at);
+    else if (v.kind == V_WORD)
         suggest(ev, d, v.word, names.v, names.n, at);
     return v_poison();
 }
