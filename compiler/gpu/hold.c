@@ -151,33 +151,32 @@ static bool is_load_of_round(const Kernel *k, size_t loop, size_t i)
 static bool has_rounds(const Kernel *k, size_t loop)
 {
     const KStmt *s = &k->stmt.v[loop];
-    if (s->mapped || s->unroll < 2 || s->unroll != ix_info(k->ix, s->var)->hi + 1 || !is_plain(k, loop) ||
-        (!stores_to_shared(k, loop, false) && !stores_to_shared(k, loop, true)))
-        return false;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
-        if (is_load_of_round(k, loop, i))
-            return true;
-    return false;
+    return !s->mapped && s->unroll >= 2 && s->unroll == ix_info(k->ix, s->var)->hi + 1 && is_plain(k, loop) &&
+           (stores_to_shared(k, loop, false) || stores_to_shared(k, loop, true));
 }
 
-/* Two loops in the place of one: over the loads, and over all else. */
+/* Two loops in the place of one: over the loads, and over all else. Without loads: the loop itself. */
 static void put_rounds(Hold *h, size_t loop)
 {
     const Kernel *k = h->from;
     const size_t end = kernel_loop_end(k, loop);
     const KStmt *s = &k->stmt.v[loop];
+    VEC(size_t) load = {0}; /* statements that are loads of a round, in their order */
     for (size_t i = loop + 1; i < end; i++)
         if (is_load_of_round(k, loop, i))
-            put_step(h, i, STEP_NEW, 0, s);
+            vec_push(k->arena, &load, i);
+    for (size_t i = 0; i < load.n; i++)
+        put_step(h, load.v[i], STEP_NEW, 0, s);
+    if (load.n)
+        put(h, *s);
+    for (size_t i = 0; i < load.n; i++)
+        put_step(h, load.v[i], STEP_LOAD, 0, s);
+    if (load.n)
+        put(h, k->stmt.v[end]);
     put(h, *s);
-    for (size_t i = loop + 1; i < end; i++)
-        if (is_load_of_round(k, loop, i))
-            put_step(h, i, STEP_LOAD, 0, s);
-    put(h, k->stmt.v[end]);
-    put(h, *s);
-    for (size_t i = loop + 1; i < end; i++)
-        if (is_load_of_round(k, loop, i))
-            put_step(h, i, STEP_VALUE, 0, s);
+    for (size_t i = loop + 1, next = 0; i < end; i++)
+        if (next < load.n && load.v[next] == i)
+            put_step(h, load.v[next++], STEP_VALUE, 0, s);
         else
             put(h, k->stmt.v[i]);
     put(h, k->stmt.v[end]);
