@@ -188,8 +188,10 @@ static void prepare_points(SweepWorker *w)
         vwn_prepare(w->context, &(vwn_prepare_options){.next = next_file, .user = s, .event = on_prepared, .event_user = s});
     pthread_mutex_lock(&s->lock);
     s->prepared |= mine;
-    if (mine)
+    if (mine) {
+        s->began = clock_seconds();
         pthread_cond_broadcast(&s->ready);
+    }
     while (!s->prepared)
         pthread_cond_wait(&s->ready, &s->lock);
     pthread_mutex_unlock(&s->lock);
@@ -365,7 +367,6 @@ static void prune(SweepRun *s)
 
 static void train_all(SweepRun *s)
 {
-    s->began = clock_seconds();
     for (s->stage = 0; s->stage <= s->plan->n_rungs && !s->stopping; s->stage++) {
         fill_queue(s);
         if (s->queued)

@@ -61,7 +61,7 @@ typedef struct SweepRun {
     char wrong[400];         /* what the last point that does not check was told */
     size_t to_prepare; /* of the queue */
     size_t added;      /* points that a resumed sweep had not */
-    double began;      /* this call, on a clock of seconds */
+    double began;      /* the first point of this call, on a clock of seconds */
     size_t ended;      /* points that this call has brought to an end, or to a rung */
 } SweepRun;
 
