@@ -178,6 +178,10 @@ import xml.etree.ElementTree as tree
 page = open("pictures/index.html").read()
 shown = re.findall(r'src="([a-z_]+\.svg)"', page)
 assert sorted(shown + ["index.html", "inspect.json"]) == sorted(os.listdir("pictures")), os.listdir("pictures")
+headings = re.findall("<h2([^>]*)>([^<]*)</h2><img src=\"([^\"]*)\"", page)
+assert len(headings) == len(shown), headings
+for mark, title, name in headings: # a picture that says its title is not headed by it a second time
+    assert ("drawn" in mark) == (">" + title + "<" in open("pictures/" + name).read().split("</title>")[1]), (mark, title)
 assert {"connections.svg", "streams.svg", "weights.svg", "weights_distribution.svg", "cosine.svg", "activations_used.svg", "participation.svg",
         "state_entropy.svg", "lens_target.svg"} <= set(shown)
 d = json.load(open("pictures/inspect.json"))

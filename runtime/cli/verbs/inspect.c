@@ -86,7 +86,7 @@ static void picture(void *user, const char *name, const char *title, const char 
     a->drawn++;
     snprintf(file, sizeof file, "%s.svg", name);
     keep(a, file, svg, n);
-    put(&a->page, "<section><h2>");
+    put(&a->page, "<section><h2 class=\"drawn\">"); /* the picture has it as well: this one is read aloud */
     put_escaped(&a->page, title);
     put(&a->page, "</h2><img src=\"");
     put_escaped(&a->page, file);
@@ -102,6 +102,7 @@ static const char page_head[] =
     PAGE_MARK "<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n"
     "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}"
     "img{display:block;max-width:100%;height:auto}h1{font-size:1.4rem}h2{font-size:1.1rem;margin:2.5rem 0 .5rem}p{color:#555}"
+    "section{position:relative;margin-top:2.5rem}.drawn{position:absolute;width:1px;height:1px;margin:0;overflow:hidden;clip-path:inset(50%)}"
     "pre{overflow-x:auto;font-size:.8rem}"
     "@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181d}p{color:#aaa}}</style>\n";
 
