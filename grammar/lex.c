@@ -298,9 +298,8 @@ int lex_string(Lex *lx, const char *s, size_t n, bool closed)
            (s[end - 1] == '\r' || s[end - 1] == ' ' || s[end - 1] == '\t'))
         end--;
     if (!closed) {
-        lx->hi = lx->lo + (uint32_t)end;
-        Diag *d = diag_error(lx->ctx, "E0003", raw_span(lx), "no closing quote on this line",
-                             "string is not closed");
+        Span at = {lx->file, lx->lo, lx->lo + (uint32_t)end}; /* without blanks at its end, which the scanner has passed, too */
+        Diag *d = diag_error(lx->ctx, "E0003", at, "no closing quote on this line", "string is not closed");
         diag_help(lx->ctx, d,
                   "strings end on the line they start; a line break is written `\\n`");
     }
@@ -410,10 +409,11 @@ int lex_foreign(Lex *lx, const char *what, const char *help, const char *ours, i
     uint32_t next = at.hi, end = at.lo;
     while (next < lx->n && lx->text[next] == ' ')
         next++;
-    while (end > 0 && lx->text[end - 1] == ' ')
+    while (end > 0 && strchr(" \t", lx->text[end - 1]))
         end--;
     if (token == T_MOD && (next >= lx->n || strchr(",;)]}\n\r#", lx->text[next]))) { /* 10 % */
-        diag_fix(lx->ctx, d, (Span){at.file, end, at.hi}, "%", lx->last.kind == T_NUMBER ? FIX_CERTAIN : FIX_MAYBE,
+        diag_fix(lx->ctx, d, (Span){at.file, end, at.hi}, "%",
+                 lx->last.kind == T_NUMBER && lx->last.span.hi == end && end < at.lo ? FIX_CERTAIN : FIX_MAYBE,
                  "a share is written without a blank, as in `10%%`");
         lx->muted = true;
         return token;
