@@ -36,7 +36,7 @@ head -c 4000 nano/text.txt > small.txt
 for kind in nano wide grows; do
     cp small.txt $kind/text.txt
     sed -i 's/let D = 96/let D = 16/; s/let L = 3/let L = 1/; s/context *= 64/context = 12/
-        s/32 seqs/4 seqs\n  micro_batch = 2 seqs/; s/600 steps/3 steps/; s/heads = [0-9]*/heads = 2/
+        s/32 seqs/4 seqs\n  micro_batch = 2 seqs/; s/400 steps/3 steps/; s/heads = [0-9]*/heads = 2/
         s/every = 100 steps, batches = 4/every = 2 steps, batches = 1/' $kind/model.vwn
     expect 0 "$VWN" emit cuda $kind/model.vwn -o $kind.cuda
     for file in README.md CMakeLists.txt plan.c plan.h kernels.cu compute_cuda.c weights.safetensors; do

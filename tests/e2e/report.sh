@@ -91,7 +91,7 @@ has both.html '&lt;script&gt;alert(&quot;1&quot;)&amp;amp;'
 last='the page one.html, of runs/plain'
 last() { sed -n "s/.*\"event\":\"$1\".*\"$2\":\([0-9.]*\).*/\1/p" runs/plain/events.jsonl | tail -n 1; }
 has one.html "<td class=\"n\">$(printf %.4f "$(last step loss)")</td><td class=\"n\">$(printf %.4f "$(last eval eval_loss)")</td>"
-has one.html '<td class="n">30 / 600</td>'
+has one.html '<td class="n">30 / 400</td>'
 has one.html "$(sed -n 's/.*"event":"compile".*"text":"\([^"]*\)".*/\1/p' runs/plain/events.jsonl)"
 has one.html '<dt>settings</dt><dd>D=48'
 has one.html '<dt>device</dt><dd>cpu</dd>'

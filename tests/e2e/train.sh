@@ -8,7 +8,7 @@ for kind in nano vwn; do
     expect 0 "$VWN" fmt --check $kind/model.vwn
     expect 0 "$VWN" train $kind/model.vwn --dry-run
     expect 0 "$VWN" train $kind/model.vwn --until '2 steps' --set 'train.log.every=1 steps'
-    has err 'step      2/600'
+    has err 'step      2/400'
     has err '[>                   ]'
     filled out
     expect 0 "$VWN" eval runs/$kind --batches 1

@@ -90,7 +90,7 @@ expect 0 "$VWN" train nano/model.vwn --run late --set D=48 --set L=1 --until '40
 wait $watcher || fail "watch: status $?"
 wait $second || fail "watch --json: status $?"
 has said 'Waiting there is no run runs/late yet'
-grep -q '^runs/late:  stopped  step 40/600  loss' late || fail "the end is not shown: $(cat late)"
+grep -q '^runs/late:  stopped  step 40/400  loss' late || fail "the end is not shown: $(cat late)"
 cp late.json out
 json out
 grep -q '"state":"stopped","step":40,' late.json || fail "the end is no object"

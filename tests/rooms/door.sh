@@ -53,6 +53,14 @@ find . -path ./build -prune -o -name '*.md' -print | while IFS= read -r md; do
 done > "$here/missing"
 [ ! -s "$here/missing" ] || fail "$(cat "$here/missing")"
 
+# Each example that trains says what its data is and where it comes from, in a comment that begins with the folder or the file of it.
+for example in examples/*.vwn; do
+    grep -q '^train {' "$example" || continue
+    data=$(sed -n 's/^ *\(let corpus\|data\) *= [^"]*"\([^"/]*\).*/\2/p' "$example" | head -n 1)
+    [ -n "$data" ] || fail "$example has no data"
+    grep -q "^ *# ${data}[^:]*: .\{20\}" "$example" || fail "$example does not say what $data is"
+done
+
 # Each verb of the program is in the page.
 cd "$here"
 "$VWN" --help | sed -n 's/^  vwn \([a-z][a-z-]*\) .*/\1/p' | sort -u > verbs
