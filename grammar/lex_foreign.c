@@ -6,8 +6,6 @@
 #include "parse.h"
 #include "vwn_parser.h"
 
-#include <stdlib.h>
-
 static Span scanned(const Lex *lx)
 {
     return (Span){lx->file, lx->lo, lx->hi};
