@@ -115,8 +115,9 @@ void runs_by_name(Call *call)
     bool waits = !strcmp(call->verb->name, "watch"), files = !strcmp(call->verb->name, "diff");
     if (!files && !strstr(call->verb->operands, "RUN"))
         return;
+    bool all = files || ends_with(call->verb->operands, "..."); /* else the first alone: what follows is no run */
     call->owned = calloc((size_t)call->n_operands + 1, sizeof *call->owned);
-    for (int i = 0; call->owned && i < call->n_operands; i++) {
+    for (int i = !strcmp(call->verb->name, "runs"); call->owned && i < (all ? call->n_operands : 1) && i < call->n_operands; i++) {
         const char *word = call->operand[i], *at = strrchr(word, '@');
         size_t n = at && at > word ? (size_t)(at - word) : strlen(word), size = strlen(word) + 6;
         bool name = n && n < 4000 && !strchr(word, '/') && strcspn(word, "=,") >= n;

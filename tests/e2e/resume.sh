@@ -50,6 +50,10 @@ for verb in 'sample --tokens 2' 'eval' 'plot' 'compare' 'export-log' 'watch --on
     expect 0 "$VWN" "$word" short "$@"
 done
 expect 6 "$VWN" diff short@2 short@4
+cp -r runs/short runs/loss # what is plotted is no run
+expect 0 "$VWN" plot short loss
+expect 0 "$VWN" compare short loss
+rm -r runs/loss
 (cd elsewhere && "$VWN" resume ../runs/short --device reference > ../out 2>&1) || fail "from another folder: $(cat out)"
 expect 2 "$VWN" train short
 has err '`vwn resume runs/short` goes on with the run in it'
