@@ -28,7 +28,7 @@ head -c 20000 nano/text.txt > small.txt
 mkdir again
 for kind in nano wide; do
     cp small.txt $kind/text.txt
-    sed -i 's/let D = 96/let D = 32/; s/let L = 3/let L = 2/; s/32 seqs/8 seqs/; s/100 steps/2 steps/' \
+    sed -i 's/let D = 96/let D = 32/; s/32 seqs/8 seqs/; s/100 steps/2 steps/' \
         $kind/model.vwn
 done
 

@@ -6,7 +6,7 @@ emulated="$VWN_SOURCE/tests/gpu/emulated"
 
 expect 0 "$VWN" new wide --from vwn
 head -c 4000 wide/text.txt > text && mv text wide/text.txt
-sed -i 's/let D = 96/let D = 64/; s/let L = 3/let L = 1/; s/context *= 64/context = 32/
+sed -i 's/let D = 96/let D = 64/; s/let L = 2/let L = 1/; s/context *= 64/context = 32/
     s/32 seqs/4 seqs\n  micro_batch = 2 seqs/; s/400 steps/3 steps/; s/heads = [0-9]*/heads = 2/
     s/every = 100 steps, batches = 4/every = 2 steps, batches = 1/' wide/model.vwn
 expect 0 "$VWN" emit cuda wide/model.vwn -o plain

@@ -31,11 +31,11 @@ sed -i 's/ffn  *{.*/moe { experts = 5, active = 2, hidden = 24, activation = sil
 # widths that vary: older parts of a state are copied
 expect 0 "$VWN" new grows
 sed -i 's/model nano/model grows/; s/residual()/carried(widths = widths, head = D, final = after_slice)/
-    s/^let L = 3/let widths = [68, 20, 44, 68]\nlet L = 4/; s/^    attention/    width = widths[layer]\n&/' grows/model.vwn
+    s/^let L = 2/let widths = [68, 20, 44, 68]\nlet L = 4/; s/^    attention/    width = widths[layer]\n&/' grows/model.vwn
 head -c 4000 nano/text.txt > small.txt
 for kind in nano wide grows; do
     cp small.txt $kind/text.txt
-    sed -i 's/let D = 96/let D = 16/; s/let L = 3/let L = 1/; s/context *= 64/context = 12/
+    sed -i 's/let D = 96/let D = 16/; s/let L = 2/let L = 1/; s/context *= 64/context = 12/
         s/32 seqs/4 seqs\n  micro_batch = 2 seqs/; s/400 steps/3 steps/; s/heads = [0-9]*/heads = 2/
         s/every = 100 steps, batches = 4/every = 2 steps, batches = 1/' $kind/model.vwn
     expect 0 "$VWN" emit cuda $kind/model.vwn -o $kind.cuda

@@ -6,7 +6,7 @@
 odd="a b;\$(touch oops)'c\"d"
 mkdir "$odd" && cd "$odd" || exit 1
 expect 0 "$VWN" new nano
-sed -i 's/let D = 96/let D = 16/; s/let L = 3/let L = 1/; s/32 seqs/2 seqs/' nano/model.vwn
+sed -i 's/let D = 96/let D = 16/; s/let L = 2/let L = 1/; s/32 seqs/2 seqs/' nano/model.vwn
 head -c 20000 nano/text.txt > text && mv text nano/text.txt
 mkdir cache "$odd" # what the C compiler reads and writes has such paths, too
 expect 0 env XDG_CACHE_HOME="$PWD/cache" TMPDIR="$PWD/$odd" "$VWN" train nano/model.vwn --run "$odd/run" --until '1 steps'
