@@ -144,7 +144,7 @@ static void samples(Tally *t, Ctx *ctx, const char *run)
     o.source = "absent";
     CHECK(t, sample(&o, &b, why) == ST_ENVIRONMENT && strstr(why, "absent"));
     o.source = arena_printf(ctx->program, "%s@7", run);
-    CHECK(t, sample(&o, &b, why) == ST_ENVIRONMENT && strstr(why, "step_00000007"));
+    CHECK(t, sample(&o, &b, why) == ST_USAGE && strstr(why, "no checkpoint of step 7"));
     o.source = arena_printf(ctx->program, "%s/events.jsonl", run);
     CHECK(t, sample(&o, &b, why) == ST_ENVIRONMENT && strstr(why, "byte"));
 }
