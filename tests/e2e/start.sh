@@ -5,7 +5,7 @@
 squares > text.txt
 for name in 33_fine_tune 34_lora 35_convert; do
     sed 's|"kjv.txt"|"text.txt"|' "$VWN_SOURCE/examples/$name.vwn" > $name.vwn
-    lacks $name.vwn kjv
+    lacks $name.vwn '"kjv'
 done
 small='--set updates=4'
 
