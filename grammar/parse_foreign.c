@@ -464,8 +464,8 @@ static bool subscripts(Parser *p)
     if (!lx->depth || lx->open[lx->depth - 1].kind != T_LBRACKET || !(dots || t.kind == T_COLON))
         return false;
     uint32_t open = lx->open[lx->depth - 1].at, at = open + 1;
-    int axes = 0, from = 0, count = 0;
-    bool tail = false, many = false;
+    int axes = 0, axis = 0, from = 0, count = 0;
+    bool tail = false;
     Span part = NO_SPAN;
     for (;; at++) {
         Span s = piece(lx, at, ",", NULL);
@@ -475,9 +475,9 @@ static bool subscripts(Parser *p)
             tail = true;
             from = axes;
         } else if (strcmp(text, ":") != 0) {
-            many |= count++ > 0;
+            count++;
             part = s;
-            part.file = (uint32_t)axes; /* the axis, for now */
+            axis = axes;
         }
         at = skip_blanks(lx, s.hi);
         if (at >= lx->n || lx->text[at] != ',')
@@ -486,11 +486,9 @@ static bool subscripts(Parser *p)
     Span object = piece_before(lx, open), whole = {lx->file, open, at < lx->n ? at + 1 : lx->n};
     Diag *d = not_here(p, whole, "", "parts of a tensor are not taken with `[` and `]`", NULL);
     diag_note(p->ctx, d, "parts of an axis are taken by functions; axes and coordinates count from 1, both from the front");
-    int axis = (int)part.file;
-    part.file = lx->file;
     Name x = text_of(p, object), s = text_of(p, part);
-    const char *colon = count == 1 && !many ? strchr(s, ':') : NULL;
-    if (count != 1 || many || strlen(s) > SHOWN || strlen(x) > SHOWN || (colon && strchr(colon + 1, ':')) || strpbrk(x, "=<>+*/@")) {
+    const char *colon = count == 1 ? strchr(s, ':') : NULL;
+    if (count != 1 || strlen(s) > SHOWN || strlen(x) > SHOWN || (colon && strchr(colon + 1, ':')) || strpbrk(x, "=<>+*/@")) {
         diag_help(p->ctx, d, "`first(x, n)`, `rest(x, n)` and `slice(x, from, count)`, with `axis = 2` for another axis than the last");
         return true;
     }

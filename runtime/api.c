@@ -771,9 +771,9 @@ static Status passes_body(void *user)
     return ST_OK;
 }
 
-vwn_status vwn_passes(vwn_context *context, const char *name, const vwn_writer *out)
+vwn_status vwn_passes(vwn_context *context, const vwn_writer *out)
 {
-    TextCall c = {.context = context, .name = name, .out = out};
+    TextCall c = {.context = context, .out = out};
     return api_run(context, passes_body, &c);
 }
 

@@ -135,8 +135,8 @@ vwn_status vwn_explain(vwn_context *ctx, const char *code, const vwn_writer *out
 vwn_status vwn_doc(vwn_context *ctx, const char *name, const vwn_writer *out); /* NULL: index */
 /* Everything about a topic: names, sentences, names of other programs, messages, sections of the reference. */
 vwn_status vwn_doc_search(vwn_context *ctx, const char *word, const vwn_writer *out);
-/* The passes of the compiler, a line each: name, sentence. `name` is NULL. */
-vwn_status vwn_passes(vwn_context *ctx, const char *name, const vwn_writer *out);
+/* The passes of the compiler, a line each: name, sentence. */
+vwn_status vwn_passes(vwn_context *ctx, const vwn_writer *out);
 /* `measure`: also what the machine does a second of all that plans are made of, in about a second; it is
  * kept in the cache folder, and VWN_REPORT_COST says from then on how long a step should take. */
 vwn_status vwn_doctor(vwn_context *ctx, bool json, bool measure, const vwn_writer *out);

@@ -20,11 +20,11 @@
 enum { COLUMN_LEAST = 3, OPS_LEAST = 2, NODES_MAX = 48 };
 
 /* How an expression of one total is computed. */
-typedef struct Likeness {
+typedef struct Pattern {
     Buf text; /* the same for all of a column */
     int lane; /* number of the total, or -1: of none yet */
     int nodes, ops;
-} Likeness;
+} Pattern;
 
 /* Expressions that are computed alike, of totals `first` and those behind it; of results their
  * values. */
@@ -109,26 +109,26 @@ static bool is_plain_load(const Kernel *k, const KEx *x)
            !b->written && is_of_row(k, x->ix);
 }
 
-static bool put_likeness(const Lanes *l, Ex e, Likeness *s);
+static bool put_pattern(const Lanes *l, Ex e, Pattern *s);
 
-static bool put_likeness_of_op(const Lanes *l, const KEx *x, Likeness *s)
+static bool put_pattern_of_op(const Lanes *l, const KEx *x, Pattern *s)
 {
     if (x->kind != KX_OP || x->type != KT_REAL)
         return false;
     buf_printf(&s->text, "%u,%" PRId64 "(", x->op, x->i);
     s->ops++;
     for (int i = 0; i < 3; i++)
-        if (x->in[i] && (kx(l->k, x->in[i])->type != KT_REAL || !put_likeness(l, x->in[i], s)))
+        if (x->in[i] && (kx(l->k, x->in[i])->type != KT_REAL || !put_pattern(l, x->in[i], s)))
             return false;
     buf_putc(&s->text, ')');
     return true;
 }
 
-static bool put_likeness(const Lanes *l, Ex e, Likeness *s)
+static bool put_pattern(const Lanes *l, Ex e, Pattern *s)
 {
     const Kernel *k = l->k;
     const KEx *x = kx(k, e);
-    const Likeness before = *s;
+    const Pattern before = *s;
     int lane = lane_of(l, e);
     if (++s->nodes > NODES_MAX || (lane >= 0 && s->lane >= 0 && lane != s->lane))
         return false;
@@ -141,7 +141,7 @@ static bool put_likeness(const Lanes *l, Ex e, Likeness *s)
         buf_printf(&s->text, "p%u[%u]", x->slot, without_constant(k, x->ix));
         return true;
     }
-    if (put_likeness_of_op(l, x, s))
+    if (put_pattern_of_op(l, x, s))
         return true;
     *s = before; /* the text only grew */
     buf_printf(&s->text, "x%u", e);
@@ -323,24 +323,24 @@ static Ex value_of(const Kernel *k, const KStmt *s)
 }
 
 /* What a statement computes, and how. */
-static bool likeness_of(const Lanes *l, const LaneStatement *x, Likeness *s)
+static bool pattern_of(const Lanes *l, const LaneStatement *x, Pattern *s)
 {
     const Kernel *k = l->k;
     const KStmt *st = &k->stmt.v[x->at];
-    *s = (Likeness){.text = buf_new(k->arena), .lane = -1};
+    *s = (Pattern){.text = buf_new(k->arena), .lane = -1};
     if (x->root)
         buf_printf(&s->text, "%d:%u[%u]", st->kind, k->root.v[st->root].buffer,
                    without_constant(k, k->root.v[st->root].at));
     else
         buf_puts(&s->text, "let ");
-    if (!put_likeness(l, value_of(k, st), s) || s->lane < 0)
+    if (!put_pattern(l, value_of(k, st), s) || s->lane < 0)
         return false;
     buf_putc(&s->text, 0);
     return true;
 }
 
 /* Statements that are alike, if they are of totals that follow each other. */
-static void put_column(Lanes *l, const Likeness *like, const bool *good, size_t from)
+static void put_column(Lanes *l, const Pattern *like, const bool *good, size_t from)
 {
     const Kernel *k = l->k;
     size_t of[LANES_MOST] = {0};
@@ -376,10 +376,10 @@ static void put_column(Lanes *l, const Likeness *like, const bool *good, size_t 
 static void find_columns(Lanes *l)
 {
     const Kernel *k = l->k;
-    Likeness *like = NEW_ARRAY(k->arena, Likeness, l->statement.n + 1);
+    Pattern *like = NEW_ARRAY(k->arena, Pattern, l->statement.n + 1);
     bool *good = NEW_ARRAY(k->arena, bool, l->statement.n + 1);
     for (size_t i = 0; i < l->statement.n; i++)
-        good[i] = likeness_of(l, &l->statement.v[i], &like[i]);
+        good[i] = pattern_of(l, &l->statement.v[i], &like[i]);
     for (size_t i = 0; i < l->statement.n; i++) {
         l->statement.v[i].ops = like[i].ops;
         bool seen = !good[i];

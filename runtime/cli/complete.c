@@ -127,13 +127,17 @@ static void offer_names(const Asked *a, const char *key, const char *behind)
     text_free(&text);
 }
 
+static vwn_status all_codes(vwn_context *ctx, const vwn_writer *out) { return vwn_explain(ctx, NULL, out); }
+
+static vwn_status all_names(vwn_context *ctx, const vwn_writer *out) { return vwn_doc(ctx, NULL, out); }
+
 /* The first word of each line of a text of the library: codes, or names that `vwn doc` knows. */
-static void offer_listed(const Asked *a, vwn_status (*text_of)(vwn_context *, const char *, const vwn_writer *))
+static void offer_listed(const Asked *a, vwn_status (*text_of)(vwn_context *, const vwn_writer *))
 {
     Text text = {0};
     int status;
     vwn_writer out = text_writer(&text);
-    if (!call_open(a->call, &status) || text_of(a->call->ctx, NULL, &out) != VWN_OK) {
+    if (!call_open(a->call, &status) || text_of(a->call->ctx, &out) != VWN_OK) {
         text_free(&text);
         return;
     }
@@ -190,11 +194,11 @@ static void offer_kind(const Asked *a, const char *kinds, bool of_flag)
         else if (!strcmp(kind, "PATH=EXPR"))
             offer_names(a, "let", "=");
         else if (!strcmp(kind, "CODE"))
-            offer_listed(a, vwn_explain);
+            offer_listed(a, all_codes);
         else if (!strcmp(kind, "PASS"))
             offer_listed(a, vwn_passes);
         else if (!strcmp(kind, "NAME") && a->verb->run == verb_doc.run)
-            offer_listed(a, vwn_doc);
+            offer_listed(a, all_names);
     }
     if (w.any)
         offer_paths(a, &w);

@@ -357,7 +357,7 @@ static GrowthContradiction contradiction(const Measuring *m, const NewBlock *b, 
 }
 
 /* Whether every position that was read is a document of its own: none sees another, so nothing chooses among positions. */
-static bool all_apart(const Measuring *m)
+static bool single_positions(const Measuring *m)
 {
     const Feed *f = &m->is.feed;
     for (int64_t i = 1; f->document && i < f->B * f->T; i++)
@@ -371,12 +371,12 @@ static bool all_apart(const Measuring *m)
  * or what is still 0, are not. `norm`: room. */
 static void compare_life(Measuring *m, Norms *norm)
 {
-    bool open = false;
+    bool open = false, single = single_positions(m);
     int at;
     for (size_t i = 0; i < m->n_block; i++) {
         NewBlock *b = &m->block[i];
         b->contradicts = contradiction(m, b, b->norm, &b->at);
-        b->excused = all_apart(m);
+        b->excused = single;
         open |= b->contradicts == HAS_NONE && !b->excused;
     }
     for (int draw = 0; open && draw < OTHERS; draw++) {
