@@ -201,6 +201,14 @@ static const Form *keep(Algebra *s, const Form *f)
     return own;
 }
 
+static Val settle(Algebra *s, Val v);
+
+/* As make(), and what is known of it. */
+static Val made(Algebra *s, Op op, const Val *in, size_t n, const Shape *given)
+{
+    return settle(s, make(s, op, in, n, NULL, given));
+}
+
 /* What a sum or a product is when it is one number, or one value as it is, or a sum of fewer than it was made of; 0: none. */
 static Val remade(Algebra *s, const Form *f, int made_of, bool product, Val old)
 {
@@ -219,15 +227,15 @@ static Val remade(Algebra *s, const Form *f, int made_of, bool product, Val old)
             return 0;
     Val sum = (Val)f->of[0];
     if (first != 1)
-        sum = make(s, OP_MUL, (Val[]){number(s, first, &shape, DT_REAL), sum}, 2, NULL, NULL);
+        sum = made(s, OP_MUL, (Val[]){number(s, first, &shape, DT_REAL), sum}, 2, NULL);
     for (int k = 1; k < f->count; k++) {
         Val next = (Val)f->of[k];
         if (!product && f->n[k] != 1)
-            next = make(s, OP_MUL, (Val[]){number(s, f->n[k], &shape, DT_REAL), next}, 2, NULL, NULL);
-        sum = make(s, product ? OP_MUL : OP_ADD, (Val[]){sum, next}, 2, NULL, NULL);
+            next = made(s, OP_MUL, (Val[]){number(s, f->n[k], &shape, DT_REAL), next}, 2, NULL);
+        sum = made(s, product ? OP_MUL : OP_ADD, (Val[]){sum, next}, 2, NULL);
     }
     if (!product && f->c != 0)
-        sum = make(s, OP_ADD, (Val[]){sum, number(s, f->c, &shape, DT_REAL)}, 2, NULL, NULL);
+        sum = made(s, OP_ADD, (Val[]){sum, number(s, f->c, &shape, DT_REAL)}, 2, NULL);
     if (!itself)
         *(product ? &s->fact.v[sum].product : &s->fact.v[sum].sum) = keep(s, f);
     return sum == old ? 0 : sum;
@@ -513,14 +521,6 @@ static Val one_key(Algebra *s, const Node *n)
     return make(s, OP_RESHAPE, &all, 1, NULL, &out);
 }
 
-static Val settle(Algebra *s, Val v);
-
-/* As make(), and what is known of it. */
-static Val made(Algebra *s, Op op, const Val *in, size_t n, const Shape *given)
-{
-    return settle(s, make(s, op, in, n, NULL, given));
-}
-
 static const Node *behind_views(const Algebra *s, Val v)
 {
     const Node *n = node_at(s->g, v);
@@ -599,6 +599,21 @@ static Val masked(Algebra *s, const Node *n)
             return made(s, (Op)n->op, in, n->n_in, NULL);
     }
     return 0;
+}
+
+/* A comparison of two sums of which some values cancel, as one of 0 with what is left. 0: nothing cancels. */
+static Val compared(Algebra *s, const Node *n)
+{
+    bool compares = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ;
+    if (!compares || node_at(s->g, n->in[0])->dtype != DT_REAL)
+        return 0;
+    Form rest = form_of(s, n->in[1], false), less = form_of(s, n->in[0], false);
+    int of = rest.count + less.count;
+    Shape shape = n->shape;
+    if (!join(&rest, &less, -1, false) || rest.count > of - 2)
+        return 0;
+    Val left = remade(s, &rest, of, false, n->in[0]);
+    return left ? made(s, (Op)n->op, (Val[]){number(s, 0, &shape, DT_REAL), left}, 2, NULL) : 0;
 }
 
 /* How often each index is among all of them: once for each row that was looked at. */
@@ -753,6 +768,7 @@ static Val same_as(Algebra *s, Val v)
     const Node as_it_is = *n;
     if (op_is_map((Op)n->op)) {
         Val same = same_as_map(s, v);
+        same = same ? same : compared(s, &as_it_is);
         return same || n->n_in < 2 ? same : masked(s, &as_it_is);
     }
     switch ((Op)n->op) {

@@ -367,6 +367,24 @@ static uint16_t open_compared(const Values *x, const Node *n)
     return flat || (compares && of_one_value(x, n->in[0], n->in[1])) ? 1u << OPEN_FOR_GOOD : 0;
 }
 
+/* Where one side of a comparison is never beyond the other, as 0 and a square, one answer is given where they are equal alone.
+ * What is not zero for that answer alone is then a matter of data. */
+static uint16_t open_tie(const Values *x, const Node *n, const GrowthBlock *in)
+{
+    if (!x->data || (n->op != OP_WHERE && n->op != OP_MUL))
+        return 0;
+    for (uint16_t i = 0; i < (n->op == OP_MUL ? 2 : 1); i++) {
+        const Node *mask = behind_views(x, n->in[i]);
+        bool where_false = n->op == OP_WHERE && is_zero(&in[1]), where_true = n->op == OP_MUL || is_zero(&in[2]);
+        if ((mask->op != OP_LT && mask->op != OP_LE) || mask->in[0] >= x->data->n_range || mask->in[1] >= x->data->n_range)
+            continue;
+        ValueRange a = x->data->range[mask->in[0]], b = x->data->range[mask->in[1]];
+        if (mask->op == OP_LT ? where_false && a.hi <= b.lo : where_true && a.lo >= b.hi)
+            return 1u << OPEN_FOR_GOOD;
+    }
+    return 0;
+}
+
 GrowthValue *rule_map(Values *x, const Node *n)
 {
     Cuts cuts[MAX_RANK] = {{0}};
@@ -397,7 +415,7 @@ GrowthValue *rule_map(Values *x, const Node *n)
             b[k] = in[k]->block[i];
         out->block[i] = block_map(x, n, b, r);
         if (out->block[i].kind == BLOCK_ANY && x->data)
-            out->block[i].open |= open_level(x, n, b);
+            out->block[i].open |= open_level(x, n, b) | open_tie(x, n, b);
         if (was)
             out->block[i] = block_decided(x, n, out->block[i], b, &was->block[i]);
         out->block[i].open |= out->block[i].kind == BLOCK_ANY ? open : 0;

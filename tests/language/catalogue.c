@@ -267,6 +267,14 @@ static const LifeRow life[] = {
     /* which of two functions of one value is larger is perhaps always the same */
     {"an exponential and what it is of", BETWEEN("where(exp(exp(y)) < y, h, y)"), "let F = 40", RANDOM3, NULL, 0, CHECK_NOT_DONE,
      "of layer[1].sub.U (entry), layer[1].sub.G (entry), layer[2].sub.U"},
+    /* sums of which a part cancels: what is left says what ties alone choose, and what nothing does */
+    {"chosen at ties alone", BETWEEN("where(h < h + y ^ 2, h, y)"), "let F = 40", RANDOM3, NULL, 0, CHECK_NOT_DONE,
+     "of layer[1].sub.G (entry), layer[2].sub.G (entry)"},
+    {"chosen where not above", BETWEEN("where(h + y ^ 2 <= h, y, h)"), "let F = 40", RANDOM3, NULL, 0, CHECK_NOT_DONE,
+     "of layer[1].sub.G (entry), layer[2].sub.G (entry)"},
+    {"chosen never", BETWEEN("where(h + exp(y) < h, y, h)"), "let F = 40", RANDOM3, NULL, 0, CHECK_FALSE,
+     "no weights give a gradient to layer[1].sub.G (entry), layer[2].sub.G (entry)"},
+    {"chosen by what is left of sums", BETWEEN("where(h + y < h + y + y, h, y)"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
     {"the larger of a value and a part of it", BETWEEN("y + max(0.1 * h, h)"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
     {"the larger of two values", BETWEEN("max(y * y, h)"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
     {"factors that no number holds", BETWEEN("h + (1e99 * y) ^ 4"), "let F = 40", RANDOM3, NULL, 0, CHECK_TRUE, "at once"},
