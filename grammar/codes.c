@@ -3,7 +3,11 @@
  * In:  a code.   Out: its title and its explanation. The one idea: one table, searched in
  * order.
  */
-#include "compiler/base/diag.h"
+#include "codes.h"
+
+#include <string.h>
+
+#include "compiler/base/base.h"
 
 static const struct {
     const char *code, *title, *text;

@@ -8,17 +8,24 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "compiler/file/check_unit.h"
 #include "compiler/portable/file.h"
 #include "compiler/growth/growth.h"
 #include "compiler/report/report.h"
 #include "compiler/report/resolve.h"
+#include "grammar/codes.h"
 #include "runtime/api.h"
+#include "runtime/base/machine.h"
+#include "runtime/cpu/backend_cpu.h"
 #include "runtime/exec/session.h"
 #include "runtime/measure/rates.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/exec/workbench.h"
 
 extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
+
+vwn_workbench *vwn_workbench_open(void) { return workbench_open(); }
+void vwn_workbench_close(vwn_workbench *bench) { workbench_close(bench); }
 
 const char *vwn_version(void)
 {

@@ -2,10 +2,18 @@
  *
  * In:  calls of vwn.h.   Out: as api.c.
  */
+#include "compiler/file/check_unit.h"
+#include "compiler/report/resolve.h"
 #include "runtime/api.h"
 #include "runtime/checkpoint/record.h"
+#include "runtime/checkpoint/run_dir.h"
 #include "runtime/exec/session.h"
+#include "runtime/look/look.h"
+#include "runtime/measure/bench.h"
 #include "runtime/measure/rates.h"
+#include "runtime/sweep/sweep.h"
+#include "runtime/train/train.h"
+#include "runtime/use/use.h"
 
 extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
 

@@ -94,9 +94,4 @@ void diag_render(Ctx *ctx, Buf *out, const Diag *d, bool color);
 void diag_render_all(Ctx *ctx, Buf *out, bool color);
 void diag_render_json(Ctx *ctx, Buf *out, const Diag *d); /* one line with its newline */
 
-/* codes.def: every code with a title and the text of `vwn explain`. NULL when unknown. */
-const char *diag_explain(const char *code, const char **title);
-size_t diag_code_count(void);
-const char *diag_code_at(size_t i); /* in order */
-
 #endif

@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 
+#include "compiler/plan/plan.h"
 #include "export_build.h"
 
 /* ---- what a GPU has no kernel for ---- */

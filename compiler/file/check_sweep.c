@@ -5,6 +5,7 @@
  * move together, by `zip` or because they are drawn, are one dimension; points are the product of the dimensions.
  */
 #include "check_fill.h"
+#include "check_unit.h"
 #include "check_sweep.h"
 
 #include <math.h>

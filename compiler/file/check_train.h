@@ -5,6 +5,7 @@
 #include "compiler/front/attribute.h"
 #include "compiler/front/check_prim.h"
 #include "compiler/front/override.h"
+#include "check_unit.h"
 
 typedef struct TrainAttr {
     Name name;
@@ -64,5 +65,17 @@ const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, co
 const HostExpr *schedule_of(Attrs *a, File *f, const TrainAttr *lr, const Train *t);
 /* A value that can be one; NULL when a message was filed. */
 const HostExpr *schedule_expr(Eval *ev, const Value *v, Span at, const Train *train);
+/* ---- the nodes of a file (check_train.c, check_grow.c, check_sweep.c) and settings (check_unit.c) ---- */
+Train *build_train(Eval *ev, File *file, Model *model);
+/* The file with the lets of its first n growth steps, or of all when it has fewer. */
+File *grown_file(Eval *ev, File *file, size_t n);
+void build_grow(Eval *ev, File *file); /* the steps behind Unit.grown */
+void build_sweeps(Eval *ev, File *file); /* of the file, whose first points are checked */
+/* One sweep with what the command line says; `set`: settings of all its points. Whether the file itself is varied, and no other. */
+bool build_sweep(Eval *ev, File *file, const SweepAsk *ask, const char *const *set, size_t n_set);
+/* "PATH=EXPR" of `flag`, into *o, without an environment. False: a message was filed. */
+bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o);
+/* Files E0105 for those that nothing used. What nodes have is known only once they were built. */
+void check_overrides_used(Eval *ev, File *f, bool built, bool trained);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "check_claim.h"
 #include "check_train.h"
+#include "check_unit.h"
 
 /* ---- overrides from the command line ---- */
 

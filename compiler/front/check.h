@@ -462,20 +462,9 @@ File *file_again(Eval *ev, const File *of, const Override *extra, size_t n);
 Value file_field(Eval *ev, File *f, Name field, Span at);
 bool is_file_field(Name name); /* params, flops_per_token, ... */
 Value params_of(Eval *ev, File *f, const Ast *label_call, Env *env);
-/* "PATH=EXPR" of `flag`, into *o, without an environment. False: a message was filed. */
-bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o);
-/* Files E0105 for those that nothing used. What nodes have is known only once they were built. */
-void check_overrides_used(Eval *ev, File *f, bool built, bool trained);
 const char *span_text(Eval *ev, Span s);
 void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where, Claims *claims);
 
-/* ---- train, grow, sweep (check_train.c, check_grow.c, check_sweep.c) ---- */
-Train *build_train(Eval *ev, File *file, Model *model);
 void build_aliases(Eval *ev, File *file, Model *model); /* fills Model.alias from the `names` tables */
-/* The file with the lets of its first n growth steps, or of all when it has fewer. */
-File *grown_file(Eval *ev, File *file, size_t n);
-void build_grow(Eval *ev, File *file); /* the steps behind Unit.grown */
-void build_sweeps(Eval *ev, File *file); /* of the file, whose first points are checked */
-/* One sweep with what the command line says; `set`: settings of all its points. Whether the file itself is varied, and no other. */
-bool build_sweep(Eval *ev, File *file, const SweepAsk *ask, const char *const *set, size_t n_set);
+
 #endif

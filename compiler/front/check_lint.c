@@ -3,6 +3,7 @@
  * In:  a built model, a file.   Out: warnings W03xx, W05xx and W0101, unless `allow = [...]` names the lint.
  * The one idea: a lint looks at the finished graph, so it needs no knowledge of the blocks that made it.
  */
+#include "grammar/codes.h"
 #include "check.h"
 #include "compiler/model/decode.h"
 

@@ -854,29 +854,6 @@ static void find_vocabulary(Builder *b)
     }
 }
 
-int64_t model_ids(const Model *m)
-{
-    return m->table_rows && (!m->vocab || m->table_rows < m->vocab) ? m->table_rows : m->vocab;
-}
-
-bool model_check_vocabulary(Ctx *ctx, const Model *m, int64_t entries, Span tokenizer)
-{
-    long long last = (long long)entries - 1, rows = (long long)m->table_rows, columns = (long long)m->vocab;
-    bool table = rows && rows < entries;
-    if (!table && !(columns && columns < entries))
-        return true;
-    const char *label = arena_printf(ctx->program, table ? "ids %lld to %lld have no row" : "ids %lld to %lld are never predicted",
-                                     table ? rows : columns, last);
-    Diag *d = table ? diag_error(ctx, "E0601", m->table_at, label,
-                                 "the tokenizer produces ids up to %lld but the embedding has %lld rows", last, rows)
-                    : diag_error(ctx, "E0601", m->vocab_at, label,
-                                 "the tokenizer produces ids up to %lld but the head has %lld columns", last, columns);
-    int64_t round = entries > 1024 ? (entries + 127) / 128 * 128 : entries;
-    diag_label(ctx, d, tokenizer, "%lld entries", (long long)entries);
-    diag_help(ctx, d, "write `vocab = %lld`", (long long)round);
-    return false;
-}
-
 /* Embeddings of images have as many positions as patches, whatever `context` says: work is counted by `context`. */
 static void check_context(Eval *ev, Builder *b)
 {

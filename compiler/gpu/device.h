@@ -6,7 +6,7 @@
 #ifndef VWN_DEVICE_H
 #define VWN_DEVICE_H
 
-#include "compiler/kernel/kernel.h"
+#include "map_threads.h"
 
 enum { BLOCK_THREADS = 128 }; /* threads of a block that works on one row */
 enum { ROW_SUMS_MAX = 64 };    /* sums over rows that a thread holds at one time */
@@ -17,6 +17,10 @@ int64_t kernel_sum_bytes(const KBuffer *b); /* of one partial sum, in shared mem
 int64_t kernel_sums_bytes(const Kernel *k, const bool *held); /* of the partial sums of a partition; held: by buffer, of these; NULL: of all */
 /* Arrays for which a block of so many threads has no room lie in memory, the largest first. */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units);
+int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
+/* Rows of a block of a device's kernel without loops: half of the most where few blocks would have something to do, fewer where a row
+ * has many results. */
+int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows);
 void kernel_choose_grid(Kernel *k); /* of a mapped kernel */
 uint64_t kernel_shared_bytes(const Kernel *k); /* of a block, dynamic, when the grid is chosen; at its B and T */
 bool kernel_has_small_tiles(const Kernel *k); /* of rows: so small that a multiprocessor has many blocks; when tiles have places */

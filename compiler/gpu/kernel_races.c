@@ -405,3 +405,14 @@ void kernel_put_reasons(Buf *out, const Kernel *k, size_t barrier)
     if (!said.n)
         buf_puts(out, "  # orders nothing that the proof of races knows");
 }
+
+void kernel_verify_mapping(const Kernel *k)
+{
+    kernel_verify(k);
+    size_t at = kernel_race(k);
+    if (at != SIZE_MAX)
+        kernel_broken(k, at, "a thread touches what another may still be at, or waits where not all of them come by");
+    uint64_t warps = k->mapping.row_threads / 32;
+    if (k->mapping.slots * warps * sizeof(int64_t) > KERNEL_SLOTS_ROOM)
+        kernel_broken(k, SIZE_MAX, "totals of warps have more shared memory than is kept for them");
+}

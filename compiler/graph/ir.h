@@ -231,10 +231,6 @@ void graph_verify(const Graph *g); /* every rule of ops.def; vwn_bug() with the 
 /* d loss / d wrt[i] as new nodes of g; `loss` is a scalar. out[i] = 0 where there is no
  * path. */
 void graph_gradient(Graph *g, Val loss, const Val *wrt, size_t n, Val *out);
-/* CSE, constant folding, algebraic identities, permute into matmul flags, dead code. Outputs,
- * ext and host tables keep their order. STOP nodes go when the graph was differentiated. Lives
- * in `arena`. */
-Graph *graph_simplify(const Graph *g, Arena *arena);
 
 /* ---- text: byte-stable, reads back to an equal graph ---- */
 void graph_dump(Buf *out, const Graph *g);

@@ -98,13 +98,6 @@ bool growth_added(const GrowthEntry *e);
 /* Whether the block is taken from the old tensor, and whether its moments are. */
 bool growth_taken(const GrowthEntry *e, const size_t *part);
 bool growth_moments(const GrowthEntry *e, const size_t *part);
-/* The plan as a difference, for people, or as one JSON object (schema "vwn.growth"). */
-struct GrowthProof;
-void report_growth(Buf *out, const GrowthPlan *plan, const struct GrowthProof *proof, bool json);
-
-/* The plan and the proof of a step, printed; whether it changes anything. */
-bool report_growth_step(Buf *out, const GrowStep *step, Arena *arena, bool json);
-
 /* ---- growth_proof.c: what is known of a step before anything runs ---- */
 enum { NEVER = -1, NO_BLOCK = -2 };
 /* A new block of a tensor, or what differs in one. */

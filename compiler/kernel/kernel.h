@@ -315,61 +315,11 @@ void kernel_schedule(Kernel *k); /* schedule.c */
 const char *kernel_check(const Kernel *k, size_t *at);
 const char *kernel_check_held(const Kernel *k, size_t *at); /* of steps alone (kernel_held.c); kernel_check() asks it, too */
 void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to on_bug first */
-void kernel_verify_mapping(const Kernel *k); /* the same by kernel_race() */
+_Noreturn void kernel_broken(const Kernel *k, size_t at, const char *why); /* so: statement `at`, or SIZE_MAX, is wrong */
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
 bool kernel_injective(const Kernel *k, Ix at, const IVar *v, uint32_t n); /* do n variables never give one place twice? The same file */
-/* How threads share a nest of loops: the innermost ones; or each round of this loop, with the loops in it, is for one thread,
- * whose sums go on when the round is over (SHARE_SUMS) or do not, or for one warp. */
-typedef enum KShare { SHARE_INSIDE, SHARE_WHOLE, SHARE_SUMS, SHARE_WARPS } KShare;
-/* map_threads.c. What sizes decide of how threads share a kernel: of kernels that differ in sizes alone one is
- * taken for all (kernel_cache.c). */
-typedef struct KMappingChoice {
-    uint32_t row_threads, units, lanes;
-    KIndex index;
-    bool pieces, holds_sums;
-    size_t n_buffer;
-    bool *held;     /* by buffer: partial sums that lie in shared memory */
-    size_t n;       /* statements */
-    uint8_t *width; /* by statement, of loops: vector width, or 1 */
-    uint8_t *piece; /* and how many elements of it are computed at one time, or 0 */
-    uint8_t *times; /* and how often it is written out */
-    uint8_t *share; /* of nests: KShare */
-} KMappingChoice;
-/* A kernel of a device, from its tiles to its threads, with the choice that suits it. */
-typedef struct KTried {
-    Kernel arranged, mapped;
-    KMappingChoice choice;
-    size_t *changed; /* by pass, how many things it changed; NULL: nobody looks (plan/pipeline.c) */
-} KTried;
-/* Somebody who makes a kernel for threads of `from`, to look at; the passes of plan/pipeline.c. */
-typedef struct KTrial {
-    void (*run)(void *user, Kernel *to, const Kernel *from, const KMappingChoice *how);
-    void *user;
-} KTrial;
-/* Of kernels whose tiles and nests are in order. What suits its own sizes; was that the last one that `trial` has run? */
-bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial);
-bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);
-void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
-/* `to` is such a kernel `from` for the threads of a device: its statements, totals and barriers. What is decided of it
- * besides are passes of their own (plan/passes.def); pipeline_map() runs all of them. */
-void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how);
-/* The first statement of a mapped kernel that is a race: a thread touches what another may still be at, or waits for
- * others that may never come there. SIZE_MAX: none (kernel_races.c). */
-size_t kernel_race(const Kernel *k);
-/* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */
-void kernel_place_tiles(Kernel *to, const Kernel *from);
-/* registers.c: registers that its values take at one time, at most and about; that all loads and places of one
- * loop take; how narrow its indices can be; whether the variable has 64 bits. */
-uint32_t kernel_register_pressure(const Kernel *k);
-uint32_t kernel_loads_in_flight(const Kernel *k); /* of a mapped kernel */
-KIndex kernel_index(const Kernel *k);
-bool kernel_var_is_wide(const Kernel *k, IVar v);
-int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
-/* Rows of a block of a device's kernel without loops: half of the most where few blocks would have something to do, fewer where a row
- * has many results. */
-int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows);
 /* By how many elements each operand steps with each loop. */
 typedef struct ProductSteps {
     int64_t am, ak, bk, bn, cm, cn;

@@ -466,7 +466,7 @@ const char *kernel_check(const Kernel *k, size_t *at)
     return c.why ? c.why : kernel_check_held(k, at);
 }
 
-static _Noreturn void broken(const Kernel *k, size_t at, const char *why)
+_Noreturn void kernel_broken(const Kernel *k, size_t at, const char *why)
 {
     if (k->ctx->on_bug) {
         Buf dump = buf_new(k->arena);
@@ -481,16 +481,5 @@ void kernel_verify(const Kernel *k)
     size_t at;
     const char *why = kernel_check(k, &at);
     if (why)
-        broken(k, at, why);
-}
-
-void kernel_verify_mapping(const Kernel *k)
-{
-    kernel_verify(k);
-    size_t at = kernel_race(k);
-    if (at != SIZE_MAX)
-        broken(k, at, "a thread touches what another may still be at, or waits where not all of them come by");
-    uint64_t warps = k->mapping.row_threads / 32;
-    if (k->mapping.slots * warps * sizeof(int64_t) > KERNEL_SLOTS_ROOM)
-        broken(k, SIZE_MAX, "totals of warps have more shared memory than is kept for them");
+        kernel_broken(k, at, why);
 }

@@ -41,8 +41,6 @@ typedef struct LaunchMap {
     int64_t stride[MAP_RANK]; /* elements from one to the next; of columns 1 */
     uint32_t box[MAP_RANK];   /* one line of 128 bytes of each row, whose 16-byte pieces lie in turned order */
 } LaunchMap;
-/* Does the hardware take it? Strides have their multiples and lead past what they are strides of, as nothing does that is repeated. */
-bool launch_map_fits(const LaunchMap *m);
 
 /* What a text relies on about a size. */
 typedef struct PlanSize {
@@ -65,8 +63,5 @@ typedef struct PlanWork {
     double expert;       /* of products by expert, where they are a device's kernels, in float32 */
     double expert_half;  /* and of bf16 or fp16 */
 } PlanWork;
-
-/* Bytes of dynamic shared memory of a launch. */
-uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n);
 
 #endif

@@ -4,6 +4,7 @@
  * The one idea: whether loops are to be split, and how much may be written out, is only known of a kernel that is there. So kernels are built,
  * looked at, and built anew with less; the best one is kept.
  */
+#include "compiler/gpu/device.h"
 #include "lower_build.h"
 
 enum { ROUNDS_MAX = 12 };

@@ -19,6 +19,7 @@
 #include "compiler/graph/op.h"
 #include "decompose.h"
 #include "rewrite.h"
+#include "simplify.h"
 
 enum {
     SET_MOST = 8,     /* products of one set */

@@ -5,6 +5,7 @@
  * rules and then the table of nodes already made. What no output needs is left out at the end.
  * Nodes with a random stream are equal when site and shape are, because the numbers then are.
  */
+#include "simplify_build.h"
 #include "simplify.h"
 
 static uint64_t hash_draft(Op op, const Val *in, size_t n_in, const Attr *a, const Shape *shape)

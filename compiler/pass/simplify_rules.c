@@ -6,7 +6,7 @@
  * the constant is a power of two.
  */
 #include "recompute.h"
-#include "simplify.h"
+#include "simplify_build.h"
 
 #include <math.h>
 

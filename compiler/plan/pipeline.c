@@ -9,6 +9,7 @@
 #include "compiler/gpu/device.h"
 #include "compiler/pass/join.h"
 #include "compiler/pass/recompute.h"
+#include "compiler/pass/simplify.h"
 #include "plan_build.h"
 
 #include <time.h>

@@ -7,6 +7,7 @@
 #ifndef VWN_PIPELINE_H
 #define VWN_PIPELINE_H
 
+#include "compiler/gpu/map_threads.h"
 #include "compiler/print/emit.h"
 #include "compiler/lower/lower_kernel.h"
 #include "compiler/pass/decompose.h"

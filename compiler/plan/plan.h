@@ -213,5 +213,9 @@ uint64_t plan_number(const Plan *p, size_t i, const RandomKey *key, const double
 int64_t plan_int(const LaunchInt *x, const RandomKey *key);
 /* An update writes the copies of the weights that it changes: adds that to its graph. */
 void plan_write_copies(Graph *g, const PlanLayout *layout);
+/* plan_launch.c: does the hardware take it? Strides have their multiples and lead past what they are strides of, as nothing does
+ * that is repeated. */
+bool launch_map_fits(const LaunchMap *m);
+uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n); /* of dynamic shared memory of a launch */
 
 #endif

@@ -1,4 +1,5 @@
 /* emit.c - see emit.h: the printer, for any dialect. */
+#include "compiler/gpu/map_threads.h"
 #include "emit_build.h"
 
 #include <inttypes.h>

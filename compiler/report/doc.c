@@ -7,6 +7,7 @@
  */
 #include "compiler/front/attribute.h"
 #include "compiler/file/check_train.h"
+#include "grammar/codes.h"
 #include "grammar/foreign.h"
 #include "report.h"
 

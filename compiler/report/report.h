@@ -39,6 +39,9 @@ void report_losses(Buf *out, const Unit *unit, bool json);
 /* `time`: NULL when the file does not train. */
 void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time,
                  bool json);
+/* The plan and the proof of a growth step, as a difference, for people, or as one JSON object (schema "vwn.growth"). Whether it changes
+ * anything. */
+bool report_growth_step(Buf *out, const GrowStep *step, Arena *arena, bool json);
 /* `layer`: "3", or a path of the model; NULL: all of it. DOT, or JSON. */
 void report_graph(Buf *out, Unit *unit, const char *layer, bool json);
 void report_origins(Buf *out, const Unit *unit, bool json);

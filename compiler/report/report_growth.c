@@ -4,6 +4,7 @@
  * The one idea: `+` is new, `~` grows, `-` is left behind, `!` is cut; what is taken as it is is counted.
  */
 #include "compiler/growth/growth.h"
+#include "report.h"
 
 #include <math.h>
 
@@ -242,7 +243,7 @@ static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
     buf_putc(out, '\n');
 }
 
-void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, bool json)
+static void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, bool json)
 {
     size_t kinds[GROWTH_LEFT + 1] = {0};
     if (json)

@@ -7,6 +7,7 @@
  */
 #include "compiler/library/library_c.h"
 #include "compiler/pass/recompute.h"
+#include "compiler/pass/simplify.h"
 #include "compiler/plan/pipeline.h"
 #include "compiler/plan/plan.h"
 #include "compiler/print/emit.h"

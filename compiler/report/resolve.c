@@ -9,6 +9,7 @@
  */
 #include "resolve.h"
 
+#include "compiler/file/check_unit.h"
 #include "compiler/front/attribute.h"
 #include "compiler/file/check_train.h"
 #include "resolve_expr.h"

@@ -107,40 +107,4 @@ struct Backend {
 };
 static inline bool backend_is_gpu(const Backend *b) { return target_is_gpu(b->target); }
 
-double clock_seconds(void); /* monotonic */
-
-typedef struct CpuOptions {
-    int threads;            /* 0 = as many as the process may use; at most 1024 */
-    const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
-    const char *compiler;   /* NULL = $CC if it is set, else cc, gcc or clang */
-    int compile_seconds;    /* that a C file may take; 0 = 600 */
-    const char *products;   /* NULL = the best there is of "onednn", "openblas", "plain" */
-    BackendUser user;
-} CpuOptions;
-/* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. Raises when
- * there is no memory. */
-Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why[512]);
-
-typedef struct CudaOptions {
-    int ordinal;           /* -1: the first GPU that can be used */
-    int threads;           /* that compile kernels; 0 = as many as the process may use */
-    const char *cache_dir; /* as above */
-    BackendUser user;      /* asked to stop between the compiler's programs */
-} CudaOptions;
-/* ST_ENVIRONMENT with `why`, which says what to do about it, when the GPU cannot be used. Raises when there is no
- * memory. Environment: VWN_CUDA_LIBRARIES (cuda_open.h); VWN_CUDA_SYNC=1 waits for every call, so that what fails is
- * named exactly. */
-Status backend_cuda_open(Ctx *ctx, const CudaOptions *how, Backend **out, char why[512]);
-/* A GPU failed in such a way that this process gets none again, says the driver: backends are no longer opened. Threads: any. */
-bool backend_cuda_lost(void);
-/* "cuda:0, NVIDIA H100, 78.2 of 79.6 GiB free" */
-void backend_cuda_name(Backend *b, char text[256]);
-const char *cuda_cache_trouble(const Backend *b); /* as cpu_cache_trouble() */
-
-/* Why the kernel cache of a CPU backend is not used, or NULL; "": none was wanted. */
-const char *cpu_cache_trouble(const Backend *b);
-
-/* What `vwn doctor` shows of the CPU, one "key: value" line each. Libraries that it finds stay mapped. */
-void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out);
-
 #endif

@@ -22,5 +22,6 @@ typedef struct GitAnswer {
 GitAsk git_ask(void);
 /* Waits for a moment at most. Called for every GitAsk, also when its answer is not wanted; twice does no harm. */
 GitAnswer git_answer(GitAsk *ask);
+double clock_seconds(void); /* monotonic */
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/base/sha256.h"
+#include "runtime/cuda/backend_cuda.h"
 
 struct StartRecord {
     GitAsk git;

@@ -82,5 +82,7 @@ const char *setting_for(const char *const *set, size_t n, const char *like);
 
 /* Removes all but the newest `keep`, 0 or more. */
 void run_prune(Session *s, const RunDir *r, int64_t keep);
+/* run_remove.c: removes a run or a sweep: the work behind vwn_remove_run. Raises. */
+Status run_remove(vwn_context *owner, const char *folder, bool json, const vwn_writer *out);
 
 #endif

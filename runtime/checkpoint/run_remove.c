@@ -17,6 +17,7 @@
 #include "record.h"
 #include "run_list.h"
 #include "source.h"
+#include "run_dir.h"
 
 /* Files of a run, of a sweep, and how each begins. */
 typedef struct OwnFile {

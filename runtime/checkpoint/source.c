@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "compiler/file/check_unit.h"
 #include "run_list.h"
 
 bool source_is_folder(const char *path)

@@ -168,37 +168,6 @@ void call_close(Call *call)
     call->ctx = NULL;
 }
 
-bool save_text(Call *call, const char *path, Text *text)
-{
-    bool fine = !text->failed && replace_file(path, text->s ? text->s : "", text->n);
-    if (!fine)
-        ui_error(&call->ui, "cannot write %s: %s", path, text->failed ? "out of memory" : strerror(errno));
-    else if (!call->json)
-        ui_say(&call->ui, "Written", "%s, %zu bytes", path, text->n);
-    text_free(text);
-    return fine;
-}
-
-bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcmp(s + n - m, end);
-}
-
-int file_ending(const char *name, const char *const *ends)
-{
-    for (int i = 0; ends[i]; i++)
-        if (ends_with(name, ends[i]) && strcmp(name, ends[i]))
-            return i;
-    return -1;
-}
-
-bool is_folder(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* A regular file, since a pipe without another end would wait for ever. */
 static FILE *open_regular(const char *path, const char **why)
 {

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "cpu_backend.h"
+#include "backend_cpu.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "runtime/base/cache.h"
 #include "cpu.h"
+#include "backend_cpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>

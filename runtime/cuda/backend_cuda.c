@@ -8,12 +8,14 @@
  * into a box, not for what is queued behind them.
  */
 #define _GNU_SOURCE
+#include "runtime/base/machine.h"
 #include "cuda_backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "compiler/base/diag.h"
+#include "backend_cuda.h"
 
 enum {
     SPARE_ROOM = 192 << 20, /* of the device: workspace, staging, and what the driver takes for itself */

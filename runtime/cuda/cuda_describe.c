@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "runtime/base/backend.h"
 #include "device.h"
+#include "backend_cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>

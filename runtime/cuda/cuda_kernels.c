@@ -4,6 +4,7 @@
  * The one idea: a kernel's name is a hash of its text, so a program takes those that an earlier one has loaded. What
  * a launch would be refused for is known before the first one: sizes of arguments and of shared memory are data.
  */
+#include "compiler/plan/plan.h"
 #include "cuda_backend.h"
 
 #include <stdio.h>

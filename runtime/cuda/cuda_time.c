@@ -4,6 +4,7 @@
  * The one idea: the device notes the time itself, in events, so the host disturbs nothing. In calls that are recorded
  * they are recorded, too, and so lie between the kernels of a graph, where no kernel waits for the host.
  */
+#include "compiler/plan/plan.h"
 #include "cuda_backend.h"
 
 /* Events are kept: a moment of the same number takes the same one. */

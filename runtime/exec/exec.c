@@ -8,6 +8,7 @@
  * list; it allocates nothing. Addresses are looked up again only after the store has moved
  * something.
  */
+#include "runtime/base/machine.h"
 #include "store.h"
 
 #include <float.h>
@@ -651,13 +652,6 @@ bool program_shape(Program *p, size_t i, LaunchShape *out)
         return false;
     const PlannedCall *c = &p->call[i];
     return b->ops->shape(b, p->module, c->launch->kernel, c->n, c->launch->rows, out) == ST_OK;
-}
-
-double clock_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- results ---- */

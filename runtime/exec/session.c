@@ -7,6 +7,8 @@
 #include "compiler/plan/kernel_cache.h"
 #include "compiler/model/init.h"
 #include "compiler/model/optimizer.h" /* average_name */
+#include "runtime/cpu/backend_cpu.h"
+#include "runtime/cuda/backend_cuda.h"
 #include "runtime/cuda/device.h"
 #include "compiler/portable/threads.h"
 #include "workbench.h"

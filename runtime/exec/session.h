@@ -11,6 +11,7 @@
 
 #include <signal.h>
 
+#include "compiler/file/check_unit.h"
 #include "compiler/model/model.h"
 #include "exec.h"
 #include "runtime/vwn.h"
@@ -39,8 +40,6 @@ typedef struct Hooks {
     const char *version; /* of vwn, kept in checkpoints */
     const char *build;   /* vwn_build_id() */
 } Hooks;
-/* compiler/report/resolve.c: every default, override and import written out; the same model. */
-char *unit_resolved_text(Unit *unit, Arena *arena);
 
 /* Something to give back when the session closes, last in first out. */
 typedef struct Cleanup {
@@ -148,38 +147,5 @@ uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *
 /* The part of MemoryAsk.both that takes long: the arena of a step of training with the choice of
  * `recompute` that the file has not made. */
 uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
-
-/* ---- the work behind vwn_train, vwn_emit, vwn_cubins, vwn_eval, ...; they raise ---- */
-Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
-                  const Hooks *hooks);
-Status prepare_files(vwn_context *owner, const vwn_prepare_options *how, const Hooks *hooks);
-Status grow_unit(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const vwn_writer *out, const Hooks *hooks);
-Status grow_apply(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const Hooks *hooks); /* train.c */
-Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how,
-                 const vwn_writer *out);
-Status cubins_unit(vwn_context *owner, Unit *unit, const vwn_cubin_options *how,
-                   const vwn_writer *out);
-Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out,
-                   const Hooks *hooks);
-Status inspect_growth(vwn_context *owner, const vwn_inspect_options *how, const vwn_writer *out,
-                      const Hooks *hooks);
-Status sweep_run(vwn_context *owner, const vwn_sweep_options *how, const vwn_writer *out);
-Status inspect_inside(vwn_context *owner, const vwn_inside_options *how, const vwn_writer *text, const vwn_writer *json,
-                      const Hooks *hooks);
-Status compare_runs(vwn_context *owner, const vwn_compare_options *how, const vwn_writer *out);
-Status runs_list(vwn_context *owner, const vwn_runs_options *how, const vwn_writer *out);
-Status runs_each(vwn_context *owner, const char *const *operand, size_t n, void (*use)(void *user, const char *run), void *user);
-Status runs_label(vwn_context *owner, const vwn_label_options *how, const vwn_writer *out);
-Status run_remove(vwn_context *owner, const char *folder, bool json, const vwn_writer *out);
-Status watch_run(vwn_context *owner, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
-Status page_runs(vwn_context *owner, const vwn_page_options *how, const vwn_writer *out, const Hooks *hooks);
-Status tensor_stats(vwn_context *owner, const vwn_stats_options *how, const vwn_writer *out);
-Status difference_of(vwn_context *owner, Unit *a, Unit *b, const vwn_diff_options *how, const vwn_writer *out, const Hooks *hooks);
-Status export_events(vwn_context *owner, const vwn_export_options *how, const vwn_writer *out);
-Status plot_curves(vwn_context *owner, Unit *unit, const vwn_plot_options *how, const vwn_writer *out);
-Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
-                  const vwn_bench_options *how, const vwn_writer *out, const Hooks *hooks);
-Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vwn_writer *out,
-                     const Hooks *hooks);
 
 #endif

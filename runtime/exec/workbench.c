@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-vwn_workbench *vwn_workbench_open(void)
+vwn_workbench *workbench_open(void)
 {
     Ctx *ctx = ctx_new(NULL);
     CtxGuard guard;
@@ -26,7 +26,7 @@ static void close_idle(vwn_workbench *w)
     w->idle = NULL;
 }
 
-void vwn_workbench_close(vwn_workbench *w)
+void workbench_close(vwn_workbench *w)
 {
     if (!w)
         return;

@@ -21,6 +21,8 @@ struct vwn_workbench {
     char asked[BENCH_ASKED]; /* what it was opened for */
 };
 
+vwn_workbench *workbench_open(void); /* NULL: no memory */
+void workbench_close(vwn_workbench *w); /* NULL is fine */
 /* The backend that lies there for these options and this device; NULL: there is none. Another one is closed. */
 Backend *bench_take(vwn_workbench *w, const vwn_options *o, const DeviceAsked *asked);
 /* A backend of w->ctx, when all that was taken from it is given back; `asked` as it was at bench_take(). False: it could

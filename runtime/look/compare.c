@@ -14,6 +14,7 @@
 #include "runtime/draw/chart.h"
 #include "runtime/checkpoint/run_list.h"
 #include "runtime/checkpoint/source.h"
+#include "look.h"
 
 enum { SHOWN = 500 }; /* points of a curve in a picture */
 

@@ -9,12 +9,14 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "compiler/file/check_unit.h"
 #include "compiler/file/curve.h"
 #include "compiler/report/report.h"
 #include "compiler/report/resolve.h"
 #include "runtime/checkpoint/history.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/checkpoint/source.h"
+#include "look.h"
 
 void difference_put(Difference *d, const char *kind, const char *name, const char *a, const char *b)
 {

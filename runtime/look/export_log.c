@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "crc32c.h"
+#include "runtime/base/crc32c.h"
 #include "runtime/checkpoint/history.h"
 #include "runtime/checkpoint/run_list.h"
 #include "runtime/checkpoint/source.h"
+#include "look.h"
 
 /* What every row has anyway, or is none of training. */
 static bool is_common(const char *name)

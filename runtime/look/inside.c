@@ -15,6 +15,7 @@
 #include "compiler/model/decode.h"
 #include "growth_metrics.h"
 #include "spectrum.h"
+#include "look.h"
 
 enum { TOKENS = 1024, AT_ONCE = 1024 };
 static const double PART_FLOPS = 3e10; /* about a second of two cores */

@@ -14,6 +14,7 @@
 #include "growth_metrics.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/checkpoint/source.h"
+#include "look.h"
 
 enum { BLOCK = 1 << 14 };
 

@@ -16,6 +16,7 @@
 #include "runtime/checkpoint/history.h"
 #include "runtime/checkpoint/run_list.h"
 #include "runtime/checkpoint/source.h"
+#include "look.h"
 
 enum { EVALUATIONS = 4000000, STAGES = 1000 };
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "compiler/file/check_unit.h"
 #include "compiler/report/report.h"
 #include "runtime/draw/chart.h"
 #include "runtime/draw/heat.h"
@@ -14,6 +15,7 @@
 #include "runtime/checkpoint/run_list.h"
 #include "run_state.h"
 #include "runtime/checkpoint/source.h"
+#include "look.h"
 
 enum { SHOWN = 400, PICTURE_WIDE = 400, PICTURE_HIGH = 260 };
 

@@ -16,6 +16,7 @@
 #include "runtime/checkpoint/run_list.h"
 #include "runtime/checkpoint/settings.h"
 #include "runtime/checkpoint/source.h"
+#include "look.h"
 
 typedef struct RunRow {
     const char *path, *name, *state, *date; /* name: from the folder on */

@@ -11,6 +11,7 @@
 #include "compiler/report/report.h"
 #include "difference.h"
 #include "runtime/checkpoint/source.h"
+#include "look.h"
 
 enum { BLOCK = 1 << 14 };
 

@@ -12,6 +12,7 @@
 #include "run_state.h"
 #include "runtime/checkpoint/run_list.h"
 #include "runtime/checkpoint/source.h"
+#include "look.h"
 
 typedef struct Watch {
     Session session;

@@ -8,6 +8,7 @@
  */
 #include "bench.h"
 
+#include "runtime/cuda/backend_cuda.h"
 #include "rates.h"
 #include "runtime/base/machine.h"
 

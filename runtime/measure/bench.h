@@ -78,6 +78,10 @@ typedef struct Comparison {
 const Json *bench_earlier(Bench *b);
 Comparison *bench_compare(Bench *b, const Json *then);
 
+/* bench.c: the work behind vwn_bench; it raises */
+Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
+                  const vwn_bench_options *how, const vwn_writer *out, const Hooks *hooks);
+
 /* ---- bench_report.c ---- */
 void bench_text(Buf *out, const Bench *b, const Comparison *c);
 void bench_json(Buf *out, const Bench *b, const Comparison *c);

@@ -7,6 +7,7 @@
  */
 #include "peak.h"
 
+#include "runtime/base/machine.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/exec/exec.h"
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/base/machine.h"
 #include "runtime/cpu/cpu.h"
 #include "rates.h"
 

@@ -11,9 +11,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "compiler/file/check_unit.h"
 #include "compiler/report/report.h"
 #include "sweep.h"
 #include "compiler/portable/threads.h"
+#include "runtime/base/machine.h"
+#include "runtime/exec/workbench.h"
 
 enum { JOBS_MOST = 256 };
 
@@ -119,7 +122,7 @@ static bool fresh_context(SweepWorker *w)
     o.chosen_user = s;
     o.compiling = NULL;
     if (!w->bench && !s->listing)
-        w->bench = vwn_workbench_open();
+        w->bench = workbench_open();
     o.workbench = w->bench;
     if (s->listing && !o.resize) {
         o.resize = pages_resize;
@@ -418,7 +421,7 @@ static void close_workers(void *what)
     for (int i = 0; i < s->workers; i++) {
         vwn_close(s->worker[i].context);
         pages_free(&s->worker[i].pages);
-        vwn_workbench_close(s->worker[i].bench);
+        workbench_close(s->worker[i].bench);
     }
 }
 

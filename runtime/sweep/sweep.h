@@ -96,6 +96,9 @@ void sweep_write_manifest(SweepRun *s, bool clearing);
 void sweep_put_number(Buf *b, const char *key, double x); /* `,"key":x`; null where it is not finite */
 void sweep_put_string(Buf *b, const char *key, const char *text);
 
+/* sweep.c: the work behind vwn_sweep; it raises */
+Status sweep_run(vwn_context *owner, const vwn_sweep_options *how, const vwn_writer *out);
+
 /* ---- sweep_table.c ---- */
 void sweep_print(SweepRun *s);
 void sweep_svg(SweepRun *s);

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "runtime/checkpoint/held_out.h"
+#include "train.h"
 
 typedef struct Evaluation {
     Session session;

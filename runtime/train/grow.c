@@ -5,7 +5,9 @@
  */
 #include <stdio.h>
 
+#include "compiler/report/report.h"
 #include "trainer.h"
+#include "train.h"
 
 const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit)
 {

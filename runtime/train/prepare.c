@@ -7,9 +7,11 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "compiler/file/check_unit.h"
 #include "compiler/portable/threads.h"
 #include "trainer.h"
 #include "runtime/exec/workbench.h"
+#include "train.h"
 
 typedef struct Prepare {
     Session session; /* with the backend that is to have the kernels */

@@ -8,8 +8,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/base/machine.h"
 #include "jump.h"
 #include "trainer.h"
+#include "train.h"
 
 /* ---- stopping ---- */
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/base/machine.h"
 #include "trainer.h"
 
 static const char *const kind_names[] = {

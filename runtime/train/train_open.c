@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "compiler/file/check_unit.h"
 #include "compiler/model/decode.h"
 #include "compiler/model/parts.h"
 #include "runtime/cpu/cpu.h"

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "compiler/file/check_unit.h"
 #include "trainer.h"
 
 /* The resolved text of the same file under the overrides that the run was started with. */

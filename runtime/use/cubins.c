@@ -9,7 +9,9 @@
 
 #include <stdio.h>
 
+#include "compiler/plan/plan.h"
 #include "compiler/report/report.h"
+#include "use.h"
 
 typedef struct DeviceKernel {
     const PlanKernel *kernel;

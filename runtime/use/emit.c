@@ -15,6 +15,7 @@
 #include "compiler/model/init.h"
 #include "runtime/base/folder.h"
 #include "runtime/data/data.h"
+#include "use.h"
 
 typedef struct Emission {
     Session session;

@@ -14,6 +14,7 @@
 
 #include "choose.h"
 #include "predict.h"
+#include "use.h"
 
 enum { TEXTS_MOST = 1 << 20 };
 

@@ -7,6 +7,7 @@
  *      builds something for each pair of nodes, or structures that are counted again for each layer, ask for more than
  *      is left to them. What visits nodes and asks for nothing is not seen here, but by kernel.chains.
  */
+#include "compiler/file/check_unit.h"
 #include "harness.h"
 
 #include "compiler/model/model.h"

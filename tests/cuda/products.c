@@ -6,6 +6,7 @@
  * The library is the fake one: it refuses what the real one refuses, and more than 65,535 products at once; while calls are
  * recorded it tells nothing and loads nothing.
  */
+#include "runtime/cuda/backend_cuda.h"
 #include "support/half.h"
 #include "runtime/base/backend.h"
 

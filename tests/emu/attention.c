@@ -7,6 +7,7 @@
  * watched, and behind what is read there is none.
  */
 #define _GNU_SOURCE
+#include "compiler/plan/plan.h"
 #include "backend_emu.h"
 
 #include "support/drawn.h"

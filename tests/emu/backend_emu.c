@@ -1,7 +1,9 @@
 /* backend_emu.c - see backend_emu.h. */
 #include "backend_emu.h"
 
+#include "compiler/plan/plan.h"
 #include "compiler/portable/device_call.h"
+#include "runtime/cpu/backend_cpu.h"
 #include "support/half.h"
 
 #include <stdio.h>

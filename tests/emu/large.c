@@ -9,6 +9,7 @@
 #include <math.h>
 #include <sys/mman.h>
 
+#include "compiler/plan/plan.h"
 #include "backend_emu.h"
 #include "compiler/portable/device_call.h"
 #include "support/harness.h"

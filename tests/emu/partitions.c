@@ -4,6 +4,7 @@
  * Out: `N passed, N failed`; 77 without a C++ compiler. Each partial sum is what a loop over its rows adds up in float64, to the bits that two
  *      bf16 parts of a factor keep, in the four ways of the emulator; rows that are left over at the end are added once and alone.
  */
+#include "compiler/plan/plan.h"
 #include "backend_emu.h"
 
 #include "support/half.h"

@@ -8,6 +8,7 @@
  * seen (bf16.c looks closer). Weights are smaller there, so that no layer makes the rounding of those before it
  * larger. Nothing but large products is the host's.
  */
+#include "runtime/cpu/backend_cpu.h"
 #include "emulated.h"
 
 enum { STEPS = 3 };

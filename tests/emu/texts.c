@@ -3,6 +3,7 @@
  * In:  the examples, each made small: gradients, by turns in float32, bf16 and fp16, and the update.
  * Out: `N passed, N failed`. Nothing is compiled.
  */
+#include "compiler/file/check_unit.h"
 #include "support/examples.h"
 
 #include "compiler/plan/plan.h"

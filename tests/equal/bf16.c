@@ -6,6 +6,7 @@
  * float64 twin, so the bound is wider than that of float32; that it means something is seen from
  * the same program in float32, which lies farther off by a factor.
  */
+#include "runtime/cpu/backend_cpu.h"
 #include "support/models.h"
 
 #include "runtime/exec/exec.h"

@@ -7,6 +7,7 @@
  * with compiled kernels. What the other sequences hold, and tables that are switched off, must not change a
  * bit. Models that cannot be computed in this order are refused with the operator's place.
  */
+#include "runtime/cpu/backend_cpu.h"
 #include "support/models.h"
 
 #include "compiler/model/decode.h"

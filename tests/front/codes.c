@@ -2,6 +2,7 @@
  *
  * In:  grammar/codes.def.   Out: whether it is sorted, complete and in form.
  */
+#include "grammar/codes.h"
 #include "test.h"
 
 int main(void)

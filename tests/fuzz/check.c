@@ -6,6 +6,7 @@
  * The one idea: most files that a person writes are valid, and most faults lie behind the first error; so half of what is
  * made of a file is edited as a person edits (random/alike.c), the rest byte by byte.
  */
+#include "compiler/file/check_unit.h"
 #include "compiler/model/model.h"
 
 #include "random/generate.h"

@@ -8,8 +8,10 @@
  * checked without a golden dump is checked too: a graph computes the same numbers behind a pass, a mapped kernel has no race.
  */
 #include "compiler/fuse/fuse.h"
+#include "compiler/gpu/map_threads.h"
 #include "compiler/kernel/kernel_text.h"
 #include "compiler/pass/recompute.h"
+#include "compiler/pass/simplify.h"
 #include "compiler/plan/kernel_cache.h"
 #include "compiler/plan/pipeline.h"
 

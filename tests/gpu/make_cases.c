@@ -11,6 +11,7 @@
  * The one idea: a folder's key is a hash of all that it is made of, so what has not changed is not made again.
  */
 #define _GNU_SOURCE
+#include "runtime/base/machine.h"
 #include "support/examples.h"
 
 #include <ftw.h>

@@ -1,6 +1,7 @@
 /* record.c - see record.h. */
 #include "record.h"
 
+#include "compiler/plan/plan.h"
 #include "support/half_bits.h"
 
 #include <math.h>

@@ -6,6 +6,7 @@
  * The one idea: a fault is one changed field or byte; whatever accepts it must be able to say
  * why.
  */
+#include "compiler/pass/simplify.h"
 #include "support.h"
 
 #include <math.h>

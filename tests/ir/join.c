@@ -5,6 +5,7 @@
  *      lies; that where something else reads what they read, or where they do not fit beside each other, less is done.
  */
 #include "compiler/pass/join.h"
+#include "compiler/pass/simplify.h"
 #include "support.h"
 
 #include <math.h>

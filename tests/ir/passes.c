@@ -6,6 +6,7 @@
  *      once, that the text reads back to the same text, and that each identity does what it
  * says.
  */
+#include "compiler/pass/simplify.h"
 #include "support.h"
 
 #include <math.h>

@@ -8,6 +8,7 @@
  * before and after; the better counts. The one idea: the whole training step runs, so every
  * kernel finds the caches as it would.
  */
+#include "runtime/cpu/backend_cpu.h"
 #include "support/models.h"
 
 #include "boundary.h"

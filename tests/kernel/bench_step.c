@@ -4,6 +4,8 @@
  * Out: JSON: milliseconds, bytes and GB/s of each kernel, summed over its launches; milliseconds of
  *      planning; how many kernels and launches there are. Products are left to the backend's own bench.
  */
+#include "compiler/file/check_unit.h"
+#include "compiler/pass/simplify.h"
 #include "support/models.h"
 
 #include "plan_host.h"

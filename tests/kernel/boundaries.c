@@ -6,6 +6,7 @@
  *      same distinct kernels for more layers and for the other width. In a plan for a device in
  *      bf16 too, where the products of these kernels are done on tensor cores.
  */
+#include "compiler/pass/simplify.h"
 #include "support/models.h"
 
 #include "boundary.h"

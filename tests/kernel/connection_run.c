@@ -1,4 +1,5 @@
 /* connection_run.c - see connections.h: what must hold of a connection. */
+#include "compiler/pass/simplify.h"
 #include "connections.h"
 
 #include "support/models.h"

@@ -5,6 +5,7 @@
  *      anywhere gives a diagnostic with a place, or kernels that are sound.
  * The one idea: a fault is one changed line; whatever accepts it must be able to say why.
  */
+#include "compiler/pass/simplify.h"
 #include "support/models.h"
 
 #include "compiler/kernel/kernel_text.h"

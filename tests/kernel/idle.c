@@ -6,6 +6,7 @@
  *      3 numbers, 1,024 times, took 28 times as long as 128 at 1,024, three times, in a (2,3) connection of D = 2,048 (predicted).
  * The one idea: texts are read as they are printed, loops by their indentation; nothing is asked of the lowering.
  */
+#include "compiler/file/check_unit.h"
 #include "support/examples.h"
 #include "support/harness.h"
 

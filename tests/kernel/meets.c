@@ -6,6 +6,7 @@
  *      in each kind of function, is found.
  * The one idea: meet.h reads what the compiler of a GPU gets, behind the preprocessor; nothing is asked of the lowering.
  */
+#include "compiler/file/check_unit.h"
 #include "meet.h"
 
 #include "support/drawn.h"

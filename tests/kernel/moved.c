@@ -6,6 +6,7 @@
  * for rows, and what it counts in loops, differs from one end of a chain of moves to the other.
  */
 #include "moved.h"
+#include "compiler/pass/simplify.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,8 @@
  * without what it needs is found; lines that a pass removes stand in its dump; a barrier of a
  * dump orders what races without it.
  */
+#include "compiler/file/check_unit.h"
+#include "compiler/pass/simplify.h"
 #include "support/harness.h"
 #include "support/models.h"
 

@@ -1,6 +1,7 @@
 /* plan_host.c - see plan_host.h. */
 #include "plan_host.h"
 
+#include "compiler/plan/plan.h"
 #include "compiler/portable/device_call.h"
 
 #include <dlfcn.h>

@@ -7,6 +7,7 @@
  * The one idea: matrices of 8, 24, 32 and 40 columns, so that whole vectors, halves of them and
  * both occur, and factors that lie as they are and transposed.
  */
+#include "compiler/pass/simplify.h"
 #include "support/gradients.h"
 
 #include "compiler/plan/plan.h"

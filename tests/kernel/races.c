@@ -8,6 +8,7 @@
  *      barrier or total of a warp in a row of half a warp, of which another has the other half. Each mapped kernel is a sound
  *      program and gives the numbers of the scheduled one; with a fault in the steps of a statement it is not sound (steps.h).
  */
+#include "compiler/gpu/map_threads.h"
 #include "steps.h"
 #include "support/examples.h"
 #include "support/harness.h"

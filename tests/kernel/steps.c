@@ -1,6 +1,7 @@
 /* steps.c - see steps.h. */
 #include "steps.h"
 
+#include "compiler/gpu/map_threads.h"
 #include "interpret.h"
 
 #include <math.h>

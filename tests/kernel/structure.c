@@ -5,6 +5,8 @@
  *      that are the hashes of the texts; buffers that overlap found by plan_verify(); a scheduled forward boundary between sublayers is one kernel; an
  *      update that keeps no copy of the weights, with and without clipping.
  */
+#include "compiler/file/check_unit.h"
+#include "compiler/pass/simplify.h"
 #include "support/models.h"
 
 #include "boundary.h"

@@ -7,6 +7,7 @@
  * The one idea: without rounding and without a compiler between them nothing is left that a tolerance
  * could hide.
  */
+#include "compiler/pass/simplify.h"
 #include "support/examples.h"
 
 #include "interpret.h"

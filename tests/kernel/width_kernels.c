@@ -6,6 +6,7 @@
  * more widths need more. A boundary that gets narrower or wider is the kernel of one that does not; attention has
  * its kernels for each class of head sizes, products by expert have theirs for each way of multiplying and each tile.
  */
+#include "compiler/file/check_unit.h"
 #include "support/examples.h"
 #include "support/harness.h"
 

@@ -4,6 +4,7 @@
  * stands where the loops put it.
  * The one idea: an element of a grown axis has a place for a person, head 2 and column 5, that both models agree on.
  */
+#include "compiler/file/check_unit.h"
 #include "support.h"
 
 #include "compiler/growth/growth.h"

@@ -6,6 +6,7 @@
 #ifndef LANGUAGE_SUPPORT_H
 #define LANGUAGE_SUPPORT_H
 
+#include "compiler/file/check_unit.h"
 #include "compiler/model/model.h"
 
 #include <stdio.h>

@@ -7,6 +7,7 @@
  * as long as attention, in few loops two and a half. A megabyte of machine code takes some ten seconds: what would be
  * more than eight seconds of two cores is too much.
  */
+#include "compiler/file/check_unit.h"
 #include "cuda_texts.h"
 
 #include "compiler/plan/plan.h"

@@ -11,6 +11,7 @@
  * longest, of these every ninety-sixth. The architectures take turns; the longest of all is compiled for each, and one for the
  * architecture that spills it as it is written.
  */
+#include "compiler/file/check_unit.h"
 #include "budget.h"
 
 #include "compiler/plan/plan.h"

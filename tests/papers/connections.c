@@ -6,6 +6,7 @@
  *      Compiling is what takes time here: systems whose kernels tests/support/examples.h has compared elsewhere, and those
  *      that differ from another one by a plain operator, are trained by the reference.
  */
+#include "compiler/file/check_unit.h"
 #include "support/gradients.h"
 
 #include "runtime/vwn.h"

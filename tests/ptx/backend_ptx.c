@@ -1,6 +1,7 @@
 /* backend_ptx.c - see backend_ptx.h. */
 #include "backend_ptx.h"
 
+#include "compiler/plan/plan.h"
 #include "compiler/portable/device_call.h"
 #include "compiler/graph/target.h"
 #include "number.h"

@@ -1,4 +1,6 @@
 /* stages.c - see stages.h: what is printed, formatted, emitted, computed. */
+#include "compiler/file/check_unit.h"
+#include "runtime/cpu/backend_cpu.h"
 #include "child.h"
 
 #include "compiler/model/inside.h"

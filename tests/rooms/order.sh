@@ -1,7 +1,8 @@
-# order.sh - the folders of the sources stand in an order, and nothing includes what comes later.
+# order.sh - the folders of the sources stand in an order, and nothing includes or calls what comes later.
 #
-# In:  the sources.     Out: status 0 when every include of a header runs to its own folder or an earlier one, no folder
-#      has more than 25 files of C, no file more than 1,000 lines, and every folder is in the list.
+# In:  the sources.     Out: status 0 when every include of a header and every call runs to its own folder or an earlier one, every
+#      function is declared in the folder that defines it (functions.awk), no folder has more than 25 files of C, no file more than
+#      1,000 lines, and every folder is in the list.
 # The one idea: the list below is the order in which data passes through the program. A header that everybody needs
 # belongs further up; a decision that needs what comes later is handed down as a function (fuse.h: IsFlat).
 # runtime/vwn.h, the public interface, stands before the runtime; what is behind it (api.c) comes last.
@@ -79,7 +80,14 @@ twice() {
         awk '{ n[$1]++; where[$1] = where[$1] " " $2; if ($2 ~ /[.]h$/) header[$1] = 1 }
              END { for (t in n) if (n[t] > 1 && header[t]) print "type " t " is declared in" where[t] }'
 }
-(cd "$VWN_SOURCE" && faults && twice) > found.txt
+
+# $1: so many functions there are at least.
+functions() {
+    # shellcheck disable=SC2046 # names of sources are words
+    awk -v order="$here/order.txt" -v least="$1" -f "$VWN_SOURCE/tests/rooms/functions.awk" \
+        $(find compiler runtime grammar -name '*.[ch]' ! -path '*/emitted/*' ! -path '*/texts/*' | sort)
+}
+(cd "$VWN_SOURCE" && faults && twice && functions 1500) > found.txt
 cat found.txt
 [ ! -s found.txt ] || exit 1
 [ "$(wc -l < files.txt)" -gt 300 ] || { echo "hardly any files were looked at"; exit 1; }
@@ -110,6 +118,28 @@ rm compiler/new/new.c
 echo 'typedef struct Walk {' > compiler/graph/ir.h
 echo 'typedef enum Walk {' > compiler/plan/plan.c
 [ "$(twice)" = "type Walk is declared in compiler/graph/ir.h compiler/plan/plan.c" ] || { twice; echo "a type of two meanings is not found"; exit 1; }
+# $1: the line that it must say, of what lies in ir.h, ir.c, plan.h and plan.c.
+speaks() {
+    [ "$(functions 0)" = "$1" ] || { echo "wanted: $1"; functions 0; exit 1; }
+}
+echo 'int add(int a, int b); /* int no(void); */' > compiler/graph/ir.h
+printf 'int add(int a,\n        int b)\n{\n    return a + b;\n}\nstatic int own(void) { return add(1, 2); }\n' > compiler/graph/ir.c
+printf '#define TWICE(x) \\\n    plan(x)\nint plan(int x);\nint run(int (*f)(void));\n' > compiler/plan/plan.h
+printf 'int plan(int x)\n{\n    return add(x, own("compute(")); /* compute( */\n}\n%s\n' \
+    'int run(int (*f)(void)) { return f() + p->later() + (x.later(0)); }' > compiler/plan/plan.c
+speaks ""
+echo 'int add(int a, int b);' >> compiler/plan/plan.h
+speaks "compiler/plan/plan.h declares add() of compiler/graph/ir.c"
+printf 'int plan(int x);\nint run(int (*f)(void));\n' > compiler/plan/plan.h
+printf 'static int other(void)\n{\n    return plan(1);\n}\n' >> compiler/graph/ir.c
+speaks "compiler/graph/ir.c calls plan() of compiler/plan/plan.c, which comes later"
+printf 'int add(int a, int b) { return a + b; }\nint plan(int x);\n' > compiler/graph/ir.c
+speaks "compiler/graph/ir.c declares plan(), which a header should"
+printf 'int add(int a, int b) { return a + b; }\nint more(void) { return 0; }\n' > compiler/graph/ir.c
+speaks "compiler/graph/ir.c defines more(), which no header declares"
+rm compiler/graph/ir.c
+echo > compiler/graph/ir.h
+echo > compiler/plan/plan.h
 echo > compiler/plan/plan.c
 yes '/* */' | head -n 1001 > compiler/plan/plan.c
 expect "compiler/plan/plan.c has 1001 lines"

@@ -4,6 +4,7 @@
  * In:  nothing (a C compiler must be there).   Out: `N passed, N failed`.
  */
 #define _GNU_SOURCE
+#include "runtime/cpu/backend_cpu.h"
 #include "plans.h"
 
 #include "support/harness.h"

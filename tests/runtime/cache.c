@@ -5,6 +5,7 @@
  * Out: `N passed, N failed`.
  */
 #define _GNU_SOURCE
+#include "runtime/cpu/backend_cpu.h"
 #include "plans.h"
 
 #include "runtime/base/cache.h"

@@ -6,6 +6,8 @@
  * training steps in each way of running it.
  */
 #define _GNU_SOURCE
+#include "runtime/base/machine.h"
+#include "runtime/cpu/backend_cpu.h"
 #include "runtime/exec/exec.h"
 #include "support/harness.h"
 #include "plans.h"

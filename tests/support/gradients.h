@@ -7,6 +7,7 @@
 #ifndef TEST_GRADIENTS_H
 #define TEST_GRADIENTS_H
 
+#include "runtime/cpu/backend_cpu.h"
 #include "models.h"
 
 #include "runtime/exec/exec.h"

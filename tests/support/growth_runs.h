@@ -9,6 +9,7 @@
 #ifndef VWN_TESTS_GROWTH_RUNS_H
 #define VWN_TESTS_GROWTH_RUNS_H
 
+#include "compiler/file/check_unit.h"
 #include "drawn.h"
 #include "growth_rows.h"
 #include "compiler/portable/safetensors.h"

@@ -6,6 +6,7 @@
 #ifndef TEST_MODELS_H
 #define TEST_MODELS_H
 
+#include "compiler/file/check_unit.h"
 #include "drawn.h"
 
 #include "compiler/model/model.h"

@@ -5,6 +5,7 @@
  * The one idea: what lies between the last step of a run and the first of the next, without that step: the last
  * evaluation and checkpoint, checking, planning, memory, initial weights.
  */
+#include "runtime/base/machine.h"
 #include "schedules.h"
 #include "support.h"
 

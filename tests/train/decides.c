@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "compiler/model/optimizer.h"
+#include "compiler/pass/simplify.h"
 #include "runtime/train/jump.h"
 #include "support.h"
 

@@ -8,6 +8,7 @@
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "compiler/portable/safetensors.h"
+#include "runtime/train/train.h"
 #include "runtime/train/trainer.h"
 #include "support.h"
 

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "compiler/model/optimizer.h"
+#include "compiler/pass/simplify.h"
 #include "support.h"
 
 /* W is a matrix, X two tall ones, the last parameter is frozen. */

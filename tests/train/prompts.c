@@ -8,7 +8,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "compiler/file/check_unit.h"
+#include "compiler/report/resolve.h"
+#include "runtime/train/train.h"
 #include "runtime/use/predict.h"
+#include "runtime/use/use.h"
 #include "support.h"
 
 enum { CONTEXT = 72, VOCAB = 8, MORE = 90, TEXTS = 5 };

@@ -11,6 +11,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/checkpoint/run_dir.h"
+#include "runtime/train/train.h"
 #include "support.h"
 
 enum { MOST = 600 };

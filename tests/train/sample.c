@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "runtime/base/json.h"
+#include "runtime/train/train.h"
+#include "runtime/use/use.h"
 #include "support.h"
 
 typedef struct Text {

@@ -1,6 +1,7 @@
 /* steps.c - the graphs made of a model: losses, dropout, gradients over micro-batches. */
 #include <math.h>
 
+#include "compiler/pass/simplify.h"
 #include "support.h"
 
 enum { V = 7, W = 5, T = 6, B = 4 };

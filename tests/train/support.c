@@ -1,5 +1,6 @@
 /* support.c - see support.h. */
 #include "support.h"
+#include "compiler/file/check_unit.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -13,46 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool replace_file(const char *path, const char *text, size_t n)
-{
-    int made = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
-    if (made >= 0)
-        close(made);
-    char *real = realpath(path, NULL);
-    if (!real)
-        return false;
-    size_t size = strlen(real) + 16;
-    char *temporary = malloc(size);
-    struct stat before;
-    bool ok = temporary && stat(real, &before) == 0;
-    int fd = -1;
-    if (ok) {
-        snprintf(temporary, size, "%s.XXXXXX", real);
-        fd = mkstemp(temporary);
-        ok = fd >= 0 && fchmod(fd, before.st_mode & 07777) == 0;
-    }
-    for (size_t at = 0; ok && at < n;) {
-        ssize_t put = write(fd, text + at, n - at);
-        if (put > 0)
-            at += (size_t)put;
-        else if (errno != EINTR)
-            ok = false;
-    }
-    ok = ok && fsync(fd) == 0;
-    if (fd >= 0 && close(fd) != 0)
-        ok = false;
-    ok = ok && rename(temporary, real) == 0;
-    int why = errno;
-    if (!ok && fd >= 0)
-        unlink(temporary);
-    if (!ok && made >= 0)
-        unlink(real);
-    free(temporary);
-    free(real);
-    errno = why;
-    return ok;
-}
-
 /* What is to be done with one file whose text and canonical text are known. */
 static int show_or_write(Call *call, const char *path, const Text *before, const Text *after)
 {

@@ -1,6 +1,7 @@
 /* perf.c - see perf.h. */
 #include "perf.h"
 
+#include "compiler/plan/plan.h"
 #include "compiler/portable/device_call.h"
 
 #include <math.h>
