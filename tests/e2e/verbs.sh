@@ -3,8 +3,7 @@
 # file and a verb are drawn. Verbs come from the program's help: a new one fails until it stands here.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
-cp -R "$VWN_SOURCE/tests/errors/." .
-ln -s ../run.sh lib/link.vwn
+"$ERROR_CASES" --unpack .
 { small_model '' '  embed tokens { vocab = 256 }
   ffn { hidden = 16, activation = gelu }
   head lm { norm = rms_norm(eps = 1e-6) }'; } > good.vwn

@@ -199,8 +199,8 @@ int main(void)
     legacy(&t);
     every_allocation(&t, VWN_SOURCE_DIR "/tests/front/corpus/odd_layout.vwn");
     every_allocation(&t, VWN_SOURCE_DIR "/tests/front/corpus/comments.vwn");
-    every_allocation(&t, VWN_SOURCE_DIR "/tests/errors/E0001_expected.vwn");
-    every_allocation(&t, VWN_SOURCE_DIR "/tests/errors/E0004_character.vwn");
+    every_allocation(&t, VWN_SOURCE_DIR "/tests/front/wrong/expected.vwn");
+    every_allocation(&t, VWN_SOURCE_DIR "/tests/front/wrong/character.vwn");
     every_limit(&t);
     return test_end(&t);
 }

@@ -50,10 +50,10 @@ has 03_qwen3_0_6b.resolved.vwn 'names hf {'
 has 04_hyper_x4.resolved.vwn 'check 1176765184 - 1176764416 == 768'
 
 number=0
-mkdir cases
-cp -r "$VWN_SOURCE"/tests/errors/lib "$VWN_SOURCE"/tests/errors/*.vwn "$VWN_SOURCE"/tests/front/corpus/*.vwn cases
+"$ERROR_CASES" --unpack cases
+cp "$VWN_SOURCE"/tests/front/corpus/*.vwn cases
 cd cases || exit 1
-refused=$(cd "$VWN_SOURCE/tests/errors" && grep -l '^error' ./*.err | grep -vxF "$(grep -lx 'error\[E0801\].*' ./*.err)" | sed 's/err$/vwn/')
+refused=$(grep -l '^error' ./*.err | grep -vxF "$(grep -lx 'error\[E0801\].*' ./*.err)" | sed 's/err$/vwn/')
 for file in $(printf '%s\n' ./*.vwn | grep -vxF "$refused"); do
     file=${file#./}
     status=0
