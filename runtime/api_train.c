@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/exec/session.h"
 #include "runtime/look/look.h"
+#include "runtime/report/pages.h"
 #include "runtime/measure/bench.h"
 #include "runtime/measure/rates.h"
 #include "runtime/sweep/sweep.h"

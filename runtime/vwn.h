@@ -420,12 +420,14 @@ vwn_status vwn_remove_run(vwn_context *ctx, const char *folder, bool json, const
 
 typedef enum vwn_page_connections { VWN_PAGE_SMALL, VWN_PAGE_ALL, VWN_PAGE_NONE } vwn_page_connections;
 typedef struct vwn_page_options {
-    const char *const *run; /* run directories */
+    const char *const *run; /* run directories, folders of sweeps, folders with runs */
     size_t n_runs;
-    vwn_page_connections connections; /* of which runs their matrices are measured: where that takes about a second, of all, of none */
+    vwn_page_connections connections; /* of which models their matrices are measured: where that takes about a second, of all, of none */
+    size_t *shown;                    /* becomes the number of runs on the page; may be NULL */
 } vwn_page_options;
-/* Runs, which may be going on, as one page of HTML that needs no network and no script: what was run, curves, widths,
- * connections as `vwn inspect` measures them, costs, growth. VWN_USAGE: one is no run. What cannot be read is left out, and vwn_warning says so. */
+/* Runs, which may be going on, as one page of HTML that needs no network: what was run, curves, widths, connections as `vwn inspect`
+ * measures them, costs, growth; what runs share stands there once. VWN_USAGE: one is no run. What cannot be read is left out, and
+ * vwn_warning says so. */
 vwn_status vwn_page(vwn_context *ctx, const vwn_page_options *how, const vwn_writer *out);
 /* ---- sweeps ---- */
 typedef enum vwn_sweep_kind {

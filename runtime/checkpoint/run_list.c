@@ -131,12 +131,28 @@ RunList run_list(Session *s, const char *folder)
     return out;
 }
 
+/* All runs of a folder that is none itself; false: it is no folder, or has none. */
+static bool take_folder(Session *s, const char *folder, RunPaths *out)
+{
+    struct stat st;
+    size_t before = out->n;
+    if (stat(folder, &st) || !S_ISDIR(st.st_mode))
+        return false;
+    RunList all = run_list(s, folder);
+    for (size_t i = 0; i < all.n; i++)
+        if (!all.v[i].sweep)
+            vec_push(s->arena, out, all.v[i].path);
+    return out->n > before;
+}
+
 RunPaths run_paths(Session *s, const char *const *operand, size_t n)
 {
     RunPaths out = {0};
     for (size_t i = 0; i < n; i++) {
-        if (run_exists(s, operand[i]) || !run_is_sweep(s, operand[i])) {
-            vec_push(s->arena, &out, operand[i]);
+        bool run = run_exists(s, operand[i]);
+        if (run || !run_is_sweep(s, operand[i])) {
+            if (run || !take_folder(s, operand[i], &out))
+                vec_push(s->arena, &out, operand[i]);
             continue;
         }
         ListedSweep sweep = sweep_list(s, without_slash(s->arena, operand[i]));

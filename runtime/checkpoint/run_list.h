@@ -33,7 +33,8 @@ typedef VEC(ListedRun) RunList;
  * cannot be read are warned of. Raises ST_USAGE where there is no such folder. */
 RunList run_list(Session *s, const char *folder);
 
-/* Operands of a verb for runs: each folder of a sweep in the place of its runs that have begun. Raises ST_USAGE where none has. */
+/* Operands of a verb for runs: each folder of a sweep in the place of its runs that have begun, any other folder in that of all runs
+ * below it. Raises ST_USAGE where no point of a sweep has begun; what has no runs stays as it is. */
 typedef VEC(const char *) RunPaths;
 RunPaths run_paths(Session *s, const char *const *operand, size_t n);
 

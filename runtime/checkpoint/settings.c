@@ -1,6 +1,8 @@
 /* settings.c - see settings.h. */
 #include "settings.h"
 
+#include <stdlib.h>
+
 #include "grammar/ast.h"
 #include "run_dir.h"
 
@@ -97,4 +99,117 @@ const char *settings_get(const SettingList *l, Name name)
         if (l->v[i].name == name)
             return l->v[i].value;
     return NULL;
+}
+
+/* ---- what differs ---- */
+
+static int by_text(const void *x, const void *y)
+{
+    return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+static bool differs(const SettingList *const *l, size_t n, const Setting *s)
+{
+    for (size_t j = 0; j < n; j++) {
+        const char *v = settings_get(l[j], s->name);
+        if (l[j]->n && (!v || strcmp(v, s->value)))
+            return true;
+    }
+    return false;
+}
+
+SettingNames settings_differing(Arena *a, const SettingList *const *l, size_t n)
+{
+    SettingNames out = {0};
+    Map seen;
+    map_init(&seen, a);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < l[i]->n; k++) {
+            const Setting *s = &l[i]->v[k];
+            void **at = map_at(&seen, (uintptr_t)s->name);
+            if (!*at && differs(l, n, s))
+                vec_push(a, &out, s->name);
+            *at = (void *)s;
+        }
+    if (out.n)
+        qsort(out.v, out.n, sizeof *out.v, by_text);
+    return out;
+}
+
+Name settings_holder(const SettingList *l, Ctx *ctx, Name name)
+{
+    enum { PASSED_ON_MOST = 8 };
+    for (int i = 0; i < PASSED_ON_MOST; i++) {
+        const char *v = settings_get(l, name);
+        Name next = v ? name_str(ctx, v) : NULL;
+        if (!next || next == name || !settings_get(l, next))
+            break;
+        name = next;
+    }
+    return name;
+}
+
+bool settings_same_but_seed(const SettingList *x, const SettingList *y, Ctx *ctx)
+{
+    Name seed = settings_holder(x, ctx, name_str(ctx, "train.seed"));
+    if (seed != settings_holder(y, ctx, name_str(ctx, "train.seed")))
+        return false;
+    for (size_t i = 0; i < x->n; i++) {
+        const char *v = settings_get(y, x->v[i].name);
+        if (x->v[i].name != seed && (!v || strcmp(v, x->v[i].value)))
+            return false;
+    }
+    return x->n && x->n == y->n;
+}
+
+static bool is_of_training(const char *name)
+{
+    return !strncmp(name, "train.", 6);
+}
+
+static bool in_word(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Whether an expression has the word. */
+static bool reads(const char *value, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = strstr(value, word); at; at = strstr(at + 1, word))
+        if ((at == value || !in_word(at[-1])) && !in_word(at[n]))
+            return true;
+    return false;
+}
+
+/* A `let` of the file that nothing but training reads, not even through another `let`. */
+static bool only_trains(const SettingList *l, const char *name)
+{
+    bool read = false;
+    if (strchr(name, '.'))
+        return false;
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->v[i].name == name || !reads(l->v[i].value, name))
+            continue;
+        if (!is_of_training(l->v[i].name))
+            return false;
+        read = true;
+    }
+    return read;
+}
+
+bool settings_same_model(const SettingList *x, const SettingList *y)
+{
+    if (!x->n || !y->n)
+        return false;
+    for (int turn = 0; turn < 2; turn++) {
+        const SettingList *a = turn ? y : x, *b = turn ? x : y;
+        for (size_t i = 0; i < a->n; i++) {
+            const char *v = settings_get(b, a->v[i].name);
+            bool same = v && !strcmp(v, a->v[i].value);
+            if (!same && !is_of_training(a->v[i].name) && !only_trains(a, a->v[i].name))
+                return false;
+        }
+    }
+    return true;
 }

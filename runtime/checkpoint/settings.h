@@ -18,5 +18,14 @@ typedef VEC(Setting) SettingList;
 SettingList settings_read(Session *s, Arena *a, const char *run);
 /* The value, or NULL. */
 const char *settings_get(const SettingList *l, Name name);
+/* Names whose values differ between the lists, or that one lacks, in order; lists without settings are left out. */
+typedef VEC(Name) SettingNames;
+SettingNames settings_differing(Arena *a, const SettingList *const *l, size_t n);
+/* The setting that holds a value which others pass on: `seed` where the file has `let seed = 1` and `train { seed = seed }`. */
+Name settings_holder(const SettingList *l, Ctx *ctx, Name name);
+/* Whether two files say the same but for the seed. */
+bool settings_same_but_seed(const SettingList *x, const SettingList *y, Ctx *ctx);
+/* Whether two files say the same but for how they train: for `train.` and for what is read there alone. */
+bool settings_same_model(const SettingList *x, const SettingList *y);
 
 #endif

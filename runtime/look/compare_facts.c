@@ -19,20 +19,6 @@ static const char *set_to(const RunFacts *f, Ctx *ctx, const char *name)
     return v ? v : "";
 }
 
-/* The setting that holds a value which others pass on: `seed` where the file has `let seed = 1` and `train { seed = seed }`. */
-static Name holder_of(const RunFacts *f, Ctx *ctx, Name name)
-{
-    enum { PASSED_ON_MOST = 8 };
-    for (int i = 0; i < PASSED_ON_MOST; i++) {
-        const char *v = settings_get(&f->setting, name);
-        Name next = v ? name_str(ctx, v) : NULL;
-        if (!next || next == name || !settings_get(&f->setting, next))
-            break;
-        name = next;
-    }
-    return name;
-}
-
 /* "text.txt of 303139 bytes (5a3f11223344)", and how many more files; all of their marks count. */
 static const char *data_text(Arena *a, const char *fingerprint)
 {
@@ -71,20 +57,6 @@ static void read_record(Session *s, const char *run, RunFacts *f)
         f->machine = arena_printf(s->arena, "%s, %s, %s, %.0f threads", host, processor, device, threads ? threads->number : NAN);
 }
 
-/* Whether two files say the same but for the seed. */
-static bool same_but_seed(Ctx *ctx, const RunFacts *a, const RunFacts *b)
-{
-    Name seed = holder_of(a, ctx, name_str(ctx, "train.seed"));
-    if (seed != holder_of(b, ctx, name_str(ctx, "train.seed")))
-        return false;
-    for (size_t i = 0; i < a->setting.n; i++) {
-        const char *v = settings_get(&b->setting, a->setting.v[i].name);
-        if (a->setting.v[i].name != seed && (!v || strcmp(v, a->setting.v[i].value)))
-            return false;
-    }
-    return a->setting.n && a->setting.n == b->setting.n;
-}
-
 /* What the names of two runs begin with, without "-seed" and what joins it: "wide" of "wide-seed1" and "wide-seed2". */
 static const char *shared_name(Arena *a, const char *x, const char *y)
 {
@@ -107,7 +79,7 @@ static void join_seeds(RunComparison *c)
     for (size_t i = 0; i < c->groups.n; i++) {
         RunGroup *g = &c->groups.v[i];
         size_t to = 0;
-        while (to < n && !(g->alone && c->groups.v[to].alone && same_but_seed(c->session.ctx, &c->groups.v[to].fact[0], &g->fact[0])))
+        while (to < n && !(g->alone && c->groups.v[to].alone && settings_same_but_seed(&c->groups.v[to].fact[0].setting, &g->fact[0].setting, c->session.ctx)))
             to++;
         if (to == n) {
             c->groups.v[n++] = *g;
@@ -134,7 +106,7 @@ void compare_read_facts(RunComparison *c)
         for (size_t k = 0; k < g->path.n; k++) {
             g->fact[k].setting = settings_read(s, s->arena, g->path.v[k]);
             read_record(s, g->path.v[k], &g->fact[k]);
-            g->fact[k].seed = set_to(&g->fact[k], s->ctx, holder_of(&g->fact[k], s->ctx, name_str(s->ctx, "train.seed")));
+            g->fact[k].seed = set_to(&g->fact[k], s->ctx, settings_holder(&g->fact[k].setting, s->ctx, name_str(s->ctx, "train.seed")));
         }
     }
     if (c->how->group)

@@ -1,6 +1,6 @@
-/* look.h - the work behind vwn_inspect, vwn_compare, vwn_runs, vwn_watch, vwn_page, vwn_diff, vwn_plot and others.
+/* look.h - the work behind vwn_inspect, vwn_compare, vwn_runs, vwn_watch, vwn_diff, vwn_plot and others.
  *
- * In:  runs, checkpoints, files.   Out: what they hold, as a text, JSON or a page. Each raises.
+ * In:  runs, checkpoints, files.   Out: what they hold, as a text or JSON. Each raises.
  */
 #ifndef VWN_LOOK_H
 #define VWN_LOOK_H
@@ -18,7 +18,6 @@ Status runs_list(vwn_context *owner, const vwn_runs_options *how, const vwn_writ
 Status runs_each(vwn_context *owner, const char *const *operand, size_t n, void (*use)(void *user, const char *run), void *user);
 Status runs_label(vwn_context *owner, const vwn_label_options *how, const vwn_writer *out);
 Status watch_run(vwn_context *owner, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
-Status page_runs(vwn_context *owner, const vwn_page_options *how, const vwn_writer *out, const Hooks *hooks);
 Status export_events(vwn_context *owner, const vwn_export_options *how, const vwn_writer *out);
 Status plot_curves(vwn_context *owner, Unit *unit, const vwn_plot_options *how, const vwn_writer *out);
 

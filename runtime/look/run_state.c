@@ -43,13 +43,16 @@ static bool is_curve(const char *key)
 static void take_curves(Reading *g, const Json *event, bool eval)
 {
     for (const Json *v = event->first; v; v = v->next) {
-        if (v->kind != JSON_NUMBER || !is_curve(v->key))
+        if ((v->kind != JSON_NUMBER && v->kind != JSON_NULL) || !is_curve(v->key))
             continue;
         bool shared = eval && strcmp(v->key, "eval_loss");
         RunCurve *c = curve_named(g, shared ? name_printf(g->s->ctx, "eval %s", v->key) : name_str(g->s->ctx, v->key));
         HistoryPoint p = g->r->last;
-        p.value = v->number;
-        vec_push(g->s->arena, &c->point, p);
+        p.value = v->kind == JSON_NUMBER ? v->number : NAN;
+        if (isfinite(p.value))
+            vec_push(g->s->arena, &c->point, p);
+        else
+            vec_push(g->s->arena, &c->odd, p);
     }
 }
 
@@ -127,6 +130,11 @@ double run_curve_last(const RunState *r, size_t curve)
 {
     const RunCurve *c = &r->curve.v[curve];
     return c->point.n ? c->point.v[c->point.n - 1].value : NAN;
+}
+
+bool run_curve_odd(const RunCurve *c)
+{
+    return c->odd.n && (!c->point.n || c->odd.v[c->odd.n - 1].x[BY_STEP] >= c->point.v[c->point.n - 1].x[BY_STEP]);
 }
 
 const char *duration_text(Arena *a, double seconds)

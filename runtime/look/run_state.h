@@ -17,6 +17,7 @@ extern const char *const run_phase_names[];
 typedef struct RunCurve {
     Name name; /* "loss", "eval_loss", "lr", "grad_norm", "tok_s", "loss.next", "metric.ppl", "eval loss.next" */
     VEC(HistoryPoint) point;
+    VEC(HistoryPoint) odd; /* where it was NaN or infinite, which events tell as null */
 } RunCurve;
 typedef struct RunNote {
     double step;
@@ -42,6 +43,8 @@ enum { CURVE_LOSS, CURVE_EVAL, CURVE_LR, CURVE_NORM, CURVE_RATE, FIXED_CURVES };
 RunState run_state_read(Session *s, const char *run);
 /* The last value of a curve; NaN: it has none. */
 double run_curve_last(const RunState *r, size_t curve);
+/* Whether it has ended in what is no finite number. */
+bool run_curve_odd(const RunCurve *c);
 /* What `vwn watch` says of it: "running", "trained", "ended without a word 3 min ago" ... */
 const char *run_phase_text(Arena *a, const RunState *r);
 const char *duration_text(Arena *a, double seconds); /* "38 s", "4 min", "3.2 h", "12 days" */

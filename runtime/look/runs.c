@@ -38,7 +38,7 @@ typedef struct Runs {
     const vwn_writer *out;
     VEC(RunRow) row;
     size_t at;       /* the row that is read */
-    VEC(Name) shown; /* settings that differ */
+    SettingNames shown; /* settings that differ */
 } Runs;
 
 /* ---- reading ---- */
@@ -365,33 +365,12 @@ static void sort(Runs *r)
 
 /* ---- settings that differ ---- */
 
-static int by_text(const void *x, const void *y)
-{
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 static void choose_settings(Runs *r)
 {
-    Map seen;
-    map_init(&seen, r->arena);
-    for (size_t i = 0; i < r->row.n; i++) {
-        const SettingList *l = &r->row.v[i].setting;
-        for (size_t k = 0; k < l->n; k++) {
-            void **at = map_at(&seen, (uintptr_t)l->v[k].name);
-            if (*at)
-                continue;
-            *at = r;
-            bool differs = false;
-            for (size_t j = 0; j < r->row.n && !differs; j++) {
-                const char *v = settings_get(&r->row.v[j].setting, l->v[k].name);
-                differs = r->row.v[j].setting.n && (!v || strcmp(v, l->v[k].value));
-            }
-            if (differs)
-                vec_push(r->arena, &r->shown, l->v[k].name);
-        }
-    }
-    if (r->shown.n)
-        qsort(r->shown.v, r->shown.n, sizeof *r->shown.v, by_text);
+    const SettingList **l = NEW_ARRAY(r->arena, const SettingList *, r->row.n + 1);
+    for (size_t i = 0; i < r->row.n; i++)
+        l[i] = &r->row.v[i].setting;
+    r->shown = settings_differing(r->arena, l, r->row.n);
 }
 
 /* ---- what is printed ---- */

@@ -1,5 +1,5 @@
-# report.sh - `vwn report`: the page is XML, loads nothing and runs nothing, escapes what users wrote, and has the run's own
-# numbers. Where Chromium is installed: 360 pixels are wide enough, and all text stands out, light and dark.
+# report.sh - `vwn report`: the page loads nothing, escapes what users wrote, has the run's own numbers, and models and connections
+# once. What a browser makes of it: report_seen.sh; of a hundred runs: report_many.sh.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 expect 0 "$VWN" new nano
@@ -72,20 +72,23 @@ empty out
 
 for page in one both broken; do
     last="the page $page.html"
-    if command -v xmllint > /dev/null; then
-        expect 0 xmllint --noout --nonet $page.html
-    else
-        expect 0 python3 -c "import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])" $page.html
-    fi
-    for bad in '<script' ' src=' ' href=' '@import' 'url(h' 'url(/' '<link' '<iframe' ' on'; do
-        if sed 's/<pre>.*//; s/ on [a-z]//g; s/>[^<]*</></g' $page.html | grep -qF -e "$bad"; then fail "$page.html: $bad"; fi
+    has $page.html "default-src 'none'"
+    # without its own scripts and style sheets: nothing that is fetched, nothing that is run
+    sed '/^<script>$/,/<\/script>$/d; /^<style>$/,/<\/style>$/d; s/<pre>.*//; s/ on [a-z]//g; s/>[^<]*</></g' $page.html > bare
+    for bad in '<script>' ' src=' ' href=' '@import' 'url(h' 'url(/' '<link' '<iframe' ' on' '<img'; do
+        if grep -qF -e "$bad" bare; then fail "$page.html: $bad"; fi
     done
+    [ "$(grep -c '<script>$' $page.html)" -eq 6 ] || fail "six scripts: a library and five of its own"
+    [ "$(grep -o '</script>' $page.html | wc -l)" -eq 7 ] || fail "a script or the data ends early"
     # an id stands once
-    grep -o ' id="[^"]*"' $page.html | sort | uniq -d > twice
+    grep -o ' id="[^"]*"' bare | sort | uniq -d > twice
     empty twice
 done
 last='the page both.html, of runs/plain and a run whose name is a script'
 has both.html '&lt;script&gt;alert(&quot;1&quot;)&amp;amp;'
+has both.html '"name":"\u003cscript>alert(\"1\")&amp;"'
+# the library says where it is from, and its licence goes with it
+for said in 'https://github.com/leeoniya/uPlot (v1.6.' 'The MIT License (MIT)' 'Permission is hereby granted, free of charge'; do has one.html "$said"; done
 
 # the numbers of the run, of `vwn cost` and of the weights
 last='the page one.html, of runs/plain'
@@ -106,57 +109,41 @@ expect 0 "$VWN" params nano/ghc.vwn --set D=48 --set L=2 --by tensor
 weights=$(awk '$1 ~ /^layer.*\.connection\./ { gsub(",", "", $2); n += $2 } END { print n }' out)
 last='the page both.html beside `vwn params`: the weights of its connection'
 has both.html "<td>ghc</td><td class=\"n\">4</td><td class=\"n\">48</td><td class=\"n\">72</td><td class=\"n\">$weights</td>"
-# losses of 30 steps and of 3 evaluations: as many points in each of the pictures over steps, tokens, FLOPs and seconds
-awk '/<title>/ { title = $0 } /<path class="c s0"/ { n = (gsub(/ /, " ") - 2) / 2; print title, n }' one.html > points
-[ "$(grep -c '<title>loss</title> 30$' points)" -eq 4 ] || fail "30 losses: $(cat points)"
-[ "$(grep -c '<title>eval_loss</title> 3$' points)" -eq 4 ] || fail "3 evaluations: $(cat points)"
+# losses of 30 steps and of 3 evaluations, all of them, as the events have them
+values() { grep -o "\"name\":\"$1\",\"axis\":[0-9]*,\"mean\":\[[^]]*" one.html | sed 's/.*\[//' | tr ',' '\n'; }
+values loss > got
+losses runs/plain/events.jsonl | awk '{ printf "%.7g\n", $1 }' > wanted
+[ "$(wc -l < wanted)" -eq 30 ] || fail "30 losses"
+cmp -s got wanted || fail "losses of the page: $(head -n 3 got), wanted $(head -n 3 wanted)"
+values eval_loss > got
+evals runs/plain/events.jsonl | awk '{ printf "%.7g\n", $1 }' > wanted
+[ "$(wc -l < wanted)" -eq 3 ] || fail "3 evaluations"
+cmp -s got wanted || fail "evaluations of the page: $(head -n 3 got), wanted $(head -n 3 wanted)"
 
-command -v chromium > /dev/null || {
-    echo "Chromium is not installed: nobody has looked at the page."
-    finish
-}
-# The page in a frame of 360 pixels tells the one around it how wide it is, with everything opened, and the least contrast
-# of its texts, after WCAG 2.
-cat > measure.js <<'EOF'
-function light(c) {
-    return c.map(function (v) { v /= 255; return v <= 0.03928 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4); })
-        .reduce(function (s, v, i) { return s + v * [0.2126, 0.7152, 0.0722][i]; }, 0);
-}
-function rgb(s) { return s.match(/[0-9.]+/g).slice(0, 3).map(Number); }
-function contrast(a, b) { a = light(a); b = light(b); return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); }
-window.onload = function () {
-    document.querySelectorAll('details').forEach(function (d) { d.open = true; });
-    var back = rgb(getComputedStyle(document.body).backgroundColor), least = 99, texts = 0, smallest = 99;
-    document.querySelectorAll('h1,h2,td,th,dt,dd,p,pre,label,summary,figcaption,text').forEach(function (e) {
-        var s = getComputedStyle(e), r = e.getBoundingClientRect();
-        if (!r.width) return;
-        texts++;
-        var cell = /^([pn][0-9]+)t/.exec(e.getAttribute('class')); // a number on a cell of a matrix
-        var on = cell ? rgb(getComputedStyle(e.ownerSVGElement.querySelector('.' + cell[1])).fill) : back;
-        least = Math.min(least, contrast(rgb(e.tagName.toLowerCase() == 'text' ? s.fill : s.color), on));
-        var scale = e.ownerSVGElement ? e.ownerSVGElement.getBoundingClientRect().width / e.ownerSVGElement.viewBox.baseVal.width : 1;
-        smallest = Math.min(smallest, parseFloat(s.fontSize) * scale);
-    });
-    parent.postMessage('width ' + document.documentElement.scrollWidth + ' of ' + innerWidth + ', back ' + back.join(' ') +
-        ', contrast ' + least.toFixed(2) + ', texts ' + texts + ', smallest ' + smallest.toFixed(1), '*');
-};
-EOF
-for page in one both; do
-    { sed 's/<\/body><\/html>//' $page.html; echo '<script>'; sed "s/'width '/'$page: width '/" measure.js; echo '</script></body></html>'; } > measured_$page.html
+# what is no number is not hidden: events have null for it
+mkdir runs/odd
+cp runs/plain/resolved.vwn runs/odd/
+sed '/"step":2[5-9],/s/"loss":[0-9.]*/"loss":null/; /"step":30,/s/"loss":[0-9.]*/"loss":null/' runs/plain/events.jsonl > runs/odd/events.jsonl
+expect 0 "$VWN" report runs/odd -o odd.html
+has odd.html '<td class="n">nan or inf</td>'
+has odd.html '"loss":null,'
+has odd.html '"odd":6,"oddFrom":25,'
+# runs that differ in how they train alone share a model, which stands there once, and connections of one of them
+for seed in 2 3; do
+    cp -r "$odd" runs/seed$seed
+    sed -i "s/seed *= 1/seed = $seed/; s/0.004/0.00$seed/" runs/seed$seed/resolved.vwn
 done
-cat > frame.html <<'EOF'
-<!DOCTYPE html><script>onmessage = function (e) { document.getElementById("said").append("measured " + e.data + "\n"); };</script>
-<body><pre id="said"></pre><iframe src="measured_one.html" style="border:0;width:360px;height:3000px"></iframe>
-<iframe src="measured_both.html" style="border:0;width:360px;height:3000px"></iframe></body>
-EOF
-for scheme in 1 0; do # light, dark
-    timeout 120 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" --blink-settings=preferredColorScheme=$scheme \
-        --virtual-time-budget=5000 --dump-dom "file://$PWD/frame.html" > dom 2> err
-    grep -o 'measured [a-z]*: width.*' dom > said
-    last="scheme $scheme"
-    [ "$(grep -c . said)" -eq 2 ] || { cp dom out; fail "Chromium has not measured both pages"; }
-    cat said
-    awk -v dark=$((1 - scheme)) '{ gsub(",", ""); if (!($4 <= $6 && $6 == 360 && $12 >= 4.5 && $14 > 50 && $16 >= 9 && ($8 < 60) == dark)) exit 1 }' said ||
-        fail "$(cat said)"
-done
+expect 0 "$VWN" report "$odd" runs/seed2 runs/seed3 -o shared.html
+last='the page of three runs of one model'
+[ "$(grep -c '<h2>Model' shared.html)" -eq 1 ] || fail "$(grep -c '<h2>Model' shared.html) models"
+has shared.html 'the lowest loss of 3 runs'
+[ "$(grep -o '>C(0)<' shared.html | wc -l)" -eq 1 ] || fail "connections of one run"
+expect 0 "$VWN" report "$odd" runs/plain -o shared.html
+[ "$(grep -c '<h2>Model' shared.html)" -eq 2 ] || fail "other connections are another model"
+# a folder of runs is all of them
+mkdir folder
+cp -r runs/plain folder/x
+cp -r runs/plain folder/y
+expect 0 "$VWN" report folder -o folder.html --json
+has out '"runs":2'
 finish

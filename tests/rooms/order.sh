@@ -41,6 +41,7 @@ runtime/measure
 runtime/use
 runtime/draw
 runtime/look
+runtime/report
 runtime/sweep
 runtime/api.h
 runtime/api.c

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-static void print_written(Call *call, const char *path, size_t bytes)
+static void print_written(Call *call, const char *path, size_t bytes, size_t runs)
 {
     ui_print(&call->ui, "{\"v\":1,\"event\":\"report\",\"file\":");
     put_json_string(&call->ui, path, strlen(path));
-    ui_print(&call->ui, ",\"bytes\":%zu,\"runs\":%d}\n", bytes, call->n_operands);
+    ui_print(&call->ui, ",\"bytes\":%zu,\"runs\":%zu}\n", bytes, runs);
 }
 
 static int run(Call *call)
@@ -16,7 +16,9 @@ static int run(Call *call)
     static const char *const words[] = {"small", "all", "none", NULL};
     const char *path = call_flag(call, "-o");
     int connections = call_choice(call, "--connections", words, 0);
-    vwn_page_options how = {.run = call->operand, .n_runs = (size_t)call->n_operands, .connections = (vwn_page_connections)connections};
+    size_t runs = 0;
+    vwn_page_options how = {.run = call->operand, .n_runs = (size_t)call->n_operands, .connections = (vwn_page_connections)connections,
+                            .shown = &runs};
     if (connections < 0)
         return VWN_USAGE;
     if (!path)
@@ -34,7 +36,7 @@ static int run(Call *call)
         size_t n = page.n;
         status = save_text(call, path, &page) ? VWN_OK : VWN_ENVIRONMENT;
         if (status == VWN_OK && call->json)
-            print_written(call, path, n);
+            print_written(call, path, n, runs);
     }
     text_free(&page);
     return status;
@@ -42,15 +44,16 @@ static int run(Call *call)
 
 static const Flag flags[] = {
     {"-o", "FILE.html|-", "the file that is written, in place of what it held; - is stdout"},
-    {"--connections", "small|all|none", "measure connection matrices: where it takes about a second (else), of all runs, of none"},
+    {"--connections", "small|all|none", "measure connection matrices: where it takes about a second (else), of all models, of none"},
 };
 const Verb verb_report = {.name = "report",
-                          .operands = "RUN|SWEEP...",
-                          .summary = "Writes runs as one HTML page: curves, widths, connections, costs, growth",
+                          .operands = "RUN|SWEEP|FOLDER...",
+                          .summary = "Writes runs as one HTML page: table, curves, widths, connections, costs, growth",
                           .example = {{"vwn report runs/nano -o nano.html", "one run"},
-                                      {"vwn report runs/a runs/b -o both.html", "side by side"}},
-                          .text = "The page needs no network and no script, and is light or dark as its reader has it. Runs may be\n"
-                                  "going on.\n",
+                                      {"vwn report runs/sizes -o sizes.html", "all runs of a sweep, or below a folder"}},
+                          .text = "The page needs no network and no other file; charts are drawn by a script in it. Curves are zoomed,\n"
+                                  "smoothed and read by mouse or keys, runs sorted and chosen by their settings. A hundred runs are less\n"
+                                  "than 3 MB: long curves are handed over in bins that keep every extreme. Runs may be going on.\n",
                           .flag = flags,
                           .n_flags = sizeof flags / sizeof *flags,
                           .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,

@@ -1,0 +1,60 @@
+# report_many.sh - `vwn report` of a hundred runs: below 3 MB, each run's own last numbers, every extreme of curves that are handed
+# over in bins, right means of them, and one model. (report_seen.sh looks at pages in a browser.)
+. "$VWN_SOURCE/tests/support/lib.inc"
+. "$VWN_SOURCE/tests/support/runs.inc"
+
+runs=100
+steps=1500
+if sanitized; then runs=24; fi
+tiny_run $steps
+many_runs $runs many
+expect 0 "$VWN" report many -o many.html --json
+json out
+has out "\"runs\":$runs}"
+last="the page of $runs runs of $steps steps"
+size=$(wc -c < many.html)
+echo "$runs runs of $steps steps are $size bytes"
+[ "$size" -lt 3000000 ] || fail "$size bytes"
+[ "$(grep -c '<h2>Model' many.html)" -eq 1 ] || fail "one model is shown $(grep -c '<h2>Model' many.html) times"
+[ "$(grep -c '^<tr data-run=' many.html)" -eq $runs ] || fail "rows of the table"
+
+# a line of the data for each run: its last losses are those of its events, to the last digit
+sed -n '/id="data"/,$p' many.html | grep -o '{"name":"p[0-9]*","state".*' > data
+[ "$(wc -l < data)" -eq $runs ] || fail "lines of data"
+for file in many/p*/events.jsonl; do
+    name=${file%/*}
+    sed -n '/"event":"step"/s/.*"loss":\([0-9.e+-]*\),.*/\1/p' "$file" | tail -n 1 > loss
+    sed -n '/"event":"eval"/s/.*"eval_loss":\([0-9.e+-]*\),.*/\1/p' "$file" | tail -n 1 > eval
+    echo "${name##*/} $(cat loss) $(cat eval)"
+done | sort > wanted
+sed 's/{"name":"\(p[0-9]*\)".*"loss":\([0-9.e+-]*\),"eval_loss":\([0-9.e+-]*\),.*/\1 \2 \3/' data | sort > got
+cmp -s got wanted || fail "last losses: $(diff got wanted | head -n 4)"
+# and so the table has them
+while read -r name loss eval; do
+    grep -F "</svg> $name</td>" many.html | grep -qF "<td class=\"n\">$(printf %.4f "$loss")</td><td class=\"n\">$(printf %.4f "$eval")</td>" ||
+        fail "the row of $name has not $loss and $eval"
+done < wanted
+
+# curves in bins, of three runs: the extremes of each bin are those of its steps, and the means are right
+bins=$(sed -n 's/.*id="data">{"v":1,"bins":\([0-9]*\),.*/\1/p' many.html)
+[ "$bins" -lt $steps ] || fail "nothing was put together: the test needs longer runs"
+for run in 0 7 23; do
+    line=$(grep "^{\"name\":\"p$run\"," data)
+    echo "$line" | sed 's/"curves".*//; s/.*"axes":\[{[^}]*"each":\([0-9]*\),.*/\1/' > each
+    echo "$line" | grep -o '"name":"loss","axis":0,.*' | sed 's/},{.*//' > curve
+    for what in mean least most; do sed "s/.*\"$what\":\[//; s/\].*//" curve | tr ',' '\n' > $what; done
+    paste mean least most > got
+    losses many/p$run/events.jsonl | awk -v each="$(cat each)" '
+        function end() { printf "%.5g\t%.5g\t%.5g\n", sum / n, least, most; n = sum = 0 }
+        { least = !n || $1 < least ? $1 : least; most = !n || $1 > most ? $1 : most; sum += $1; if (++n == each) end() }
+        END { if (n) end() }' > wanted
+    [ "$(wc -l < got)" -gt 20 ] || fail "p$run has $(wc -l < got) bins"
+    paste got wanted | awk '{ for (i = 1; i <= 3; i++) { d = $i - $(i + 3); if (d > 2e-5 * $i || -d > 2e-5 * $i) exit 1 } } END { exit !NR }' ||
+        fail "bins of p$run: $(paste got wanted | head -n 3)"
+    cmp -s got wanted || [ "$(diff got wanted | grep -c '^<')" -le 2 ] || fail "bins of p$run: $(diff got wanted | head -n 6)"
+done
+
+# settings that differ are columns, seeds stand together in the comparison
+has many.html '<th scope="col">lr</th><th scope="col">train.seed</th>'
+grep -q '^  p[0-9]*  *(4)' many.html || grep -q '^  [a-z0-9]* (4) ' many.html || fail "runs that differ in their seeds are not one row"
+finish
