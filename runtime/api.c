@@ -16,7 +16,7 @@
 #include "grammar/codes.h"
 #include "runtime/api.h"
 #include "runtime/base/machine.h"
-#include "runtime/cpu/backend_cpu.h"
+#include "runtime/exec/backends.h"
 #include "runtime/exec/session.h"
 #include "runtime/measure/rates.h"
 #include "runtime/checkpoint/run_dir.h"
@@ -843,12 +843,10 @@ static Status doctor_body(void *user)
     TextCall *c = user;
     Ctx *ctx = c->context->ctx;
     const vwn_options *o = &c->context->options;
-    CpuOptions cpu = {
-        .threads = o->threads, .cache_dir = o->cache_dir, .compiler = o->compiler};
+    const BackendOptions how = {.threads = o->threads, .cache_dir = o->cache_dir, .compiler = o->compiler};
     Buf lines = buf_new(ctx->scratch), json = buf_new(ctx->scratch);
     buf_printf(&lines, "vwn: %s (%s)\n", vwn_version(), vwn_build_id());
-    backend_cpu_describe(ctx, &cpu, &lines);
-    cuda_describe(ctx, &lines);
+    backend_describe(ctx, &how, &lines);
     buf_printf(&lines, "library: %zu files\n", std_count());
     describe_rates(c, &lines);
     if (c->json)

@@ -33,7 +33,10 @@ const Target target_cpu = {
     .few = 16, /* a thread has a sum of so many by itself; of more a warp would share each, and most of its threads be idle */ \
     .product_unroll = 7, /* rounds of a loop of eight and more beside products of a row are for its warps (map_threads.c) */ \
     .half_kernels = true,                                                                                              \
-    .half_fp16 = true
+    .half_fp16 = true,                                                                                                 \
+    .layout = true,                                                                                                    \
+    .whole_plans = true,                                                                                               \
+    .beside = 64 << 20
 
 /* Any NVIDIA GPU from sm_80 on; and those of sm_90a, for which the texts of one architecture alone pay. */
 const Target target_gpu = {.name = "GPU", ANY_GPU};

@@ -37,10 +37,13 @@ typedef struct Target {
     bool half_kernels;   /* kernels and libraries but products read and write it too, so it is chosen before fusing */
     bool half_fp16;      /* products take fp16 */
     bool warpgroups;     /* four warps together multiply matrices of shared memory (wgmma); else each warp what it has in registers */
+    /* Memory of a run. */
+    bool layout;         /* weights and gradients lie as launches want them, and copies of weights stay: programs of a run share a PlanLayout */
+    bool whole_plans;    /* what a plan needs is known when its kernels are there: they bring memory of their own */
+    uint64_t beside;     /* bytes that it takes of its own memory beside tensors: machine code, and what pages leave unused */
     int64_t stream;      /* bytes; of programs that write more, stores go past the cache. 0: never */
 } Target;
 extern const Target target_cpu, target_gpu, target_sm_90a;
-static inline bool target_is_gpu(const Target *t) { return t && t->threads; } /* for a sentence, or a runtime */
 /* Of "sm_80", "sm_90a": the one place that knows which architecture has what. */
 const Target *target_of_arch(const char *arch);
 

@@ -39,6 +39,48 @@ typedef struct BackendUser {
     const volatile sig_atomic_t *stop; /* once not 0 compiling ends with ST_INTERRUPTED; NULL: nobody asks */
 } BackendUser;
 
+/* A row of backends.def. */
+typedef struct BackendKind {
+    const char *word;  /* of `--device` */
+    bool numbered;     /* there may be several: "cuda:1" is the second one */
+    bool host;         /* the processor: its memory is the host's, which reads it in place */
+    bool fails;        /* it may fail under a run, which then goes on from its last checkpoint */
+    const char *where; /* its memory is, behind "2.00 GiB are available" */
+} BackendKind;
+typedef enum BackendId {
+#define BACKEND(id, ...) BACKEND_##id,
+#include "backends.def"
+#undef BACKEND
+    BACKEND_COUNT
+} BackendId;
+extern const BackendKind backend_kinds[BACKEND_COUNT];
+
+/* What `--device` asks for. */
+typedef enum DeviceHow { DEVICE_NAMED, DEVICE_REFERENCE, DEVICE_AUTO } DeviceHow;
+typedef struct DeviceAsked {
+    DeviceHow how;
+    BackendId id; /* of DEVICE_NAMED */
+    int ordinal;  /* of a numbered one; -1: the first that can be used */
+} DeviceAsked;
+bool device_read(const char *text, DeviceAsked *out); /* NULL is the processor. False when it is none of the words */
+void device_words(Buf *out); /* "cpu, ... and reference" */
+
+typedef struct BackendOptions {
+    int ordinal;            /* of a numbered one; -1: the first that can be used */
+    int threads;            /* that compute, or compile kernels; 0 = as many as the process may use; at most 1024 */
+    const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
+    const char *compiler;   /* of C; NULL = $CC if it is set, else cc, gcc or clang */
+    int compile_seconds;    /* that a C file may take; 0 = 600 */
+    const char *products;   /* of the processor; NULL = the best there is of "onednn", "openblas", "plain" */
+    BackendUser user;       /* asked to stop while kernels are compiled */
+} BackendOptions;
+/* Why a backend is not there: it cannot be used; there is no such device; there is a library to link with in the place of a driver, and
+ * no device; it failed, and this process gets none again, says the driver. */
+typedef enum BackendAbsence { ABSENT_UNUSABLE, ABSENT_DEVICE, ABSENT_STUB, ABSENT_LOST } BackendAbsence;
+typedef Status BackendOpen(Ctx *ctx, const BackendOptions *how, Backend **out, char why[512]); /* exec/backends.h */
+typedef BackendAbsence BackendWhy(void);
+typedef void BackendDescribe(Ctx *ctx, const BackendOptions *how, Buf *out);
+
 /* How a launch lies on a device. */
 typedef struct LaunchShape {
     int64_t blocks;
@@ -82,12 +124,15 @@ typedef struct BackendOps {
     Status (*mark)(Backend *b, size_t i);
     Status (*between)(Backend *b, size_t i, double *seconds);
     Status (*shape)(Backend *b, Module *m, uint32_t kernel, const int64_t *n, int64_t rows, LaunchShape *out);
+    void (*say)(Backend *b, char text[256]); /* "cuda:0, NVIDIA H100, 78.2 of 79.6 GiB free"; NULL: its row's word says enough */
+    const char *(*cache_trouble)(const Backend *b); /* why its kernel cache is not used, or NULL; "": none was wanted */
     void (*rest)(Backend *b); /* between runs: another backend may use the device meanwhile; may be NULL */
     void (*close)(Backend *b);
 } BackendOps;
 
 struct Backend {
     const BackendOps *ops;
+    const BackendKind *kind;
     Ctx *ctx;
     int threads;
     Ahead *ahead;  /* helpers may write its memory as they write the host's; NULL: only upload() may */
@@ -105,6 +150,5 @@ struct Backend {
     uint64_t spare;    /* so many bytes now */
     char *last_words;  /* [512], where a device that fails in the end, or while it is closed, says so; or NULL */
 };
-static inline bool backend_is_gpu(const Backend *b) { return target_is_gpu(b->target); }
 
 #endif

@@ -12,7 +12,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +24,57 @@ double clock_seconds(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A number of bytes from a file of one number, -1 when there is none ("max"). */
+static int64_t number_in(const char *path)
+{
+    char text[64];
+    FILE *f = fopen(path, "re");
+    bool ok = f && fgets(text, sizeof text, f);
+    if (f)
+        fclose(f);
+    return ok && text[0] >= '0' && text[0] <= '9' ? (int64_t)strtoull(text, NULL, 10) : -1;
+}
+
+/* What `ulimit -v` leaves; -1 without such a limit. */
+static int64_t address_space_left(void)
+{
+    struct rlimit limit;
+    int64_t pages = number_in("/proc/self/statm");
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || pages < 0)
+        return -1;
+    uint64_t used = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return limit.rlim_cur > used ? (int64_t)(limit.rlim_cur - used) : 0;
+}
+
+int64_t memory_available(int64_t *total)
+{
+    int64_t free_bytes = -1, swap = 0, value;
+    char line[256];
+    FILE *f = fopen("/proc/meminfo", "re");
+    *total = -1;
+    while (f && fgets(line, sizeof line, f)) {
+        long long kib;
+        if (sscanf(line, "MemTotal: %lld", &kib) == 1)
+            *total = kib << 10;
+        else if (sscanf(line, "MemAvailable: %lld", &kib) == 1)
+            free_bytes = kib << 10;
+        else if (sscanf(line, "SwapFree: %lld", &kib) == 1)
+            swap = kib << 10;
+    }
+    if (f)
+        fclose(f);
+    if (free_bytes >= 0)
+        free_bytes += swap;
+    int64_t most = number_in("/sys/fs/cgroup/memory.max");
+    if (most >= 0 && (value = number_in("/sys/fs/cgroup/memory.current")) >= 0 &&
+        (free_bytes < 0 || most - value < free_bytes))
+        free_bytes = most > value ? most - value : 0;
+    int64_t space = address_space_left();
+    if (space >= 0 && (free_bytes < 0 || space < free_bytes))
+        free_bytes = space;
+    return free_bytes;
 }
 
 void machine_processor(Buf *out)

@@ -1,4 +1,4 @@
-/* machine.h - where a run was started, for people who come back to it. */
+/* machine.h - the machine that a run is on: its clock, its memory, and what people who come back to the run want to know. */
 #ifndef VWN_MACHINE_H
 #define VWN_MACHINE_H
 
@@ -23,5 +23,8 @@ GitAsk git_ask(void);
 /* Waits for a moment at most. Called for every GitAsk, also when its answer is not wanted; twice does no harm. */
 GitAnswer git_answer(GitAsk *ask);
 double clock_seconds(void); /* monotonic */
+/* Bytes that can still be had, by the system, the control group and `ulimit -v`, and all there are; -1
+ * where that is not known. */
+int64_t memory_available(int64_t *total);
 
 #endif

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "runtime/base/sha256.h"
-#include "runtime/cuda/backend_cuda.h"
 
 struct StartRecord {
     GitAsk git;
@@ -54,14 +53,14 @@ static void put_device(Session *s, Buf *b)
     machine_processor(&processor);
     put_string(b, "host", host);
     put_string(b, "processor", processor.s);
-    if (s->backend && backend_is_gpu(s->backend)) {
-        backend_cuda_name(s->backend, name);
+    if (s->backend && s->backend->ops->say) {
+        s->backend->ops->say(s->backend, name);
         char *free_memory = strrchr(name, ',');
         if (free_memory) /* "cuda:0, NVIDIA H100, 78.2 of 79.6 GiB free" */
             *free_memory = 0;
         put_string(b, "device", name);
     } else {
-        put_string(b, "device", s->backend ? "cpu" : "reference");
+        put_string(b, "device", s->backend ? s->backend->kind->word : "reference");
     }
     buf_printf(b, ",\"threads\":%d", s->backend ? s->backend->threads : 1);
 }

@@ -7,6 +7,7 @@
  * why the results do not depend on threads.
  */
 #define _GNU_SOURCE
+#include "runtime/base/machine.h"
 #include "cpu_backend.h"
 #include "backend_cpu.h"
 
@@ -325,6 +326,12 @@ static Status cpu_copy_parts(Backend *b, const PlanCopy *how, int64_t rows, cons
     return ST_OK;
 }
 
+static const char *cpu_cache_trouble(const Backend *b)
+{
+    const Cache *c = &((const CpuBackend *)b)->cache;
+    return c->readable ? NULL : c->note;
+}
+
 static const BackendOps cpu_ops = {
     .name = "cpu",
     .alloc = cpu_alloc,
@@ -338,6 +345,7 @@ static const BackendOps cpu_ops = {
     .expert = cpu_expert,
     .copy = cpu_copy_parts,
     .sync = cpu_sync,
+    .cache_trouble = cpu_cache_trouble,
     .close = cpu_close,
 };
 
@@ -357,15 +365,11 @@ static char *copy_identity(Ctx *ctx)
     return copy;
 }
 
-const char *cpu_cache_trouble(const Backend *b)
-{
-    const Cache *c = &((const CpuBackend *)b)->cache;
-    return c->readable ? NULL : c->note;
-}
+BackendAbsence backend_cpu_absence(void) { return ABSENT_UNUSABLE; }
 
-Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why[512])
+Status backend_cpu_open(Ctx *ctx, const BackendOptions *how, Backend **out, char why[512])
 {
-    static const CpuOptions defaults;
+    static const BackendOptions defaults;
     if (!how)
         how = &defaults;
     *out = NULL;
@@ -373,7 +377,7 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
     CpuBackend *cpu = ctx_alloc(ctx, sizeof *cpu);
     cpu->arena = arena_new(ctx);
     map_init(&cpu->by_key, cpu->arena);
-    cpu->base = (Backend){.ops = &cpu_ops, .target = &target_cpu, .ctx = ctx, .threads = how->threads};
+    cpu->base = (Backend){.ops = &cpu_ops, .kind = &backend_kinds[BACKEND_cpu], .target = &target_cpu, .ctx = ctx, .threads = how->threads};
     cpu->base.user = how->user;
     cpu->cache.fd = -1;
     if (cpu->base.threads < 1)

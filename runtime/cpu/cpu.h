@@ -126,10 +126,6 @@ void compiler_first_error(const CompileUnit *unit, char *text, size_t size);
 bool build_folder_make(char *path, size_t size, char why[512]);
 void build_folder_remove(const char *path); /* with the files in it */
 
-/* Bytes that can still be had, by the system, the control group and `ulimit -v`, and all there are; -1
- * where that is not known. */
-int64_t memory_available(int64_t *total);
-
 /* Short facts about the processor for the cache's key and for people. */
 void cpu_identity(Buf *out);
 const char *cpu_simd_level(void);

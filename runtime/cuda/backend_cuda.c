@@ -78,7 +78,7 @@ static bool loses_process(int error)
            error == TENSOR_MEMORY || error == CLIENT;
 }
 
-bool backend_cuda_lost(void) { return __atomic_load_n(&process_lost, __ATOMIC_ACQUIRE); }
+static bool is_lost(void) { return __atomic_load_n(&process_lost, __ATOMIC_ACQUIRE); }
 
 Status cuda_must(CudaBackend *c, int error, const char *what)
 {
@@ -489,7 +489,7 @@ static Status open_device(CudaBackend *c)
     return st == ST_OK ? cuda_products_open(c) : st;
 }
 
-void backend_cuda_name(Backend *b, char text[256])
+static void cuda_say(Backend *b, char text[256])
 {
     CudaBackend *c = cuda_of(b);
     uint64_t left = 0, all = 0;
@@ -498,7 +498,7 @@ void backend_cuda_name(Backend *b, char text[256])
              (double)left / (1 << 30), (double)all / (1 << 30));
 }
 
-const char *cuda_cache_trouble(const Backend *b)
+static const char *cuda_cache_trouble(const Backend *b)
 {
     const Cache *c = &((const CudaBackend *)b)->cache;
     return c->readable ? NULL : c->note;
@@ -532,23 +532,36 @@ static const BackendOps cuda_ops = {
     .mark = cuda_mark,
     .between = cuda_between,
     .shape = cuda_shape,
+    .say = cuda_say,
+    .cache_trouble = cuda_cache_trouble,
     .rest = cuda_rest,
     .close = cuda_close,
 };
 
-Status backend_cuda_open(Ctx *ctx, const CudaOptions *how, Backend **out, char why[512])
+BackendAbsence backend_cuda_absence(void)
+{
+    CudaDriver d;
+    char why[512];
+    if (is_lost())
+        return ABSENT_LOST;
+    if (!cuda_driver_open(&d, why))
+        return ABSENT_DEVICE;
+    return d.state == CUDA_IS_STUB ? ABSENT_STUB : d.state || d.devices < 1 ? ABSENT_DEVICE : ABSENT_UNUSABLE;
+}
+
+Status backend_cuda_open(Ctx *ctx, const BackendOptions *how, Backend **out, char why[512])
 {
     const char *wait_always = getenv("VWN_CUDA_SYNC");
     *out = NULL;
     CudaFound found;
-    if (backend_cuda_lost()) {
+    if (is_lost()) {
         snprintf(why, 512, "a GPU failed before in this process, which gets none again: start vwn once more");
         return ST_ENVIRONMENT;
     }
     if (!cuda_find(ctx, how->ordinal, &found, why))
         return ST_ENVIRONMENT;
     CudaBackend *c = ctx_alloc(ctx, sizeof *c);
-    c->base = (Backend){.ops = &cuda_ops, .ctx = ctx, .threads = 1, .queues = true, .target = target_of_arch(found.arch),
+    c->base = (Backend){.ops = &cuda_ops, .kind = &backend_kinds[BACKEND_cuda], .ctx = ctx, .threads = 1, .queues = true, .target = target_of_arch(found.arch),
                         .bf16 = true};
     c->base.multiprocessors = found.multiprocessors;
     c->found = found;

@@ -81,15 +81,16 @@ static void describe_products(Buf *out)
                v % 100, path);
 }
 
-void cuda_describe(Ctx *ctx, Buf *out)
+void backend_cuda_describe(Ctx *ctx, const BackendOptions *how, Buf *out)
 {
+    (void)how;
     char why[512];
     CudaFound found;
     describe_driver(out);
     describe_compiler(ctx, out);
     describe_products(out);
     Backend *b = NULL; /* opened as by a run: others may have its memory */
-    bool opens = cuda_find(ctx, -1, &found, why) && backend_cuda_open(ctx, &(CudaOptions){.ordinal = found.ordinal}, &b, why) == ST_OK;
+    bool opens = cuda_find(ctx, -1, &found, why) && backend_cuda_open(ctx, &(BackendOptions){.ordinal = found.ordinal}, &b, why) == ST_OK;
     if (opens)
         buf_printf(out, "training runs on: cuda:%d (%s); `--device cpu` takes the CPU\n", found.ordinal,
                    found.device.name);

@@ -61,8 +61,4 @@ typedef struct CudaDevice {
 bool cuda_driver_open(CudaDriver *d, char why[512]);
 bool cuda_device(const CudaDriver *d, int ordinal, CudaDevice *out);
 
-/* "key: value" lines of `vwn doctor`: driver, devices, compiler, products, and what follows. In
- * cuda_describe.c. */
-void cuda_describe(Ctx *ctx, Buf *out);
-
 #endif

@@ -6,27 +6,6 @@
 
 enum { LEAST_DRIVER = 12000 };
 
-bool device_read(const char *text, DeviceAsked *out)
-{
-    static const struct {
-        const char *word;
-        DeviceKind kind;
-    } words[] = {{"cpu", DEVICE_CPU}, {"reference", DEVICE_REFERENCE}, {"auto", DEVICE_AUTO}, {"cuda", DEVICE_CUDA}};
-    *out = (DeviceAsked){DEVICE_CPU, -1};
-    for (size_t i = 0; text && i < COUNT_OF(words); i++)
-        if (!strcmp(text, words[i].word)) {
-            out->kind = words[i].kind;
-            return true;
-        }
-    if (!text)
-        return true;
-    if (strncmp(text, "cuda:", 5) != 0 || text[5] < '0' || text[5] > '9' || strlen(text) > 5 + 4)
-        return false;
-    char *end;
-    *out = (DeviceAsked){DEVICE_CUDA, (int)strtol(text + 5, &end, 10)};
-    return !*end;
-}
-
 static bool find_driver(CudaFound *f, char why[512])
 {
     if (!cuda_driver_open(&f->driver, why) || f->driver.state)
@@ -134,20 +113,6 @@ static bool suits_driver(const CudaFound *f, const char *what, int major, const 
              "of libraries of CUDA %d in VWN_CUDA_LIBRARIES",
              what, path, major, f->driver_version / 1000, f->driver_version % 1000 / 10, f->driver_version / 1000);
     return false;
-}
-
-bool cuda_is_here(void)
-{
-    CudaDriver d;
-    char why[512];
-    return cuda_driver_open(&d, why) && !d.state && d.devices > 0;
-}
-
-bool cuda_is_stub(void)
-{
-    CudaDriver d;
-    char why[512];
-    return cuda_driver_open(&d, why) && d.state == CUDA_IS_STUB;
 }
 
 bool cuda_find(Ctx *ctx, int ordinal, CudaFound *f, char why[512])

@@ -4,14 +4,12 @@
  * The one idea: it plans the very programs that a run would run, one after the other, and keeps
  * of each what its arena takes; groups that programs have in common are lowered once.
  */
-#include "runtime/cpu/cpu.h"
+#include "runtime/base/machine.h"
 #include "session.h"
 
 #include "compiler/plan/kernel_cache.h"
 #include "compiler/model/optimizer.h"
 #include "compiler/pass/recompute.h"
-
-enum { DEVICE = 64 << 20 }; /* of a GPU: machine code, and what pages leave unused */
 
 typedef enum Which { FRESH, MORE, UPDATE, HELD_OUT, PREDICT } Which;
 
@@ -66,8 +64,8 @@ static uint64_t arena_of(Planning *p, const Train *t, Which which, int64_t runs,
     how.layout = p->layout;
     if (how.layout && which == UPDATE)
         plan_write_copies(g, how.layout);
-    how.arena_only = !target_is_gpu(p->target);
-    how.counted = watched && !target_is_gpu(p->target);
+    how.arena_only = !plan_target(&how)->whole_plans;
+    how.counted = watched && how.arena_only;
     const Plan *plan = plan_build(p->ctx, a, plan_graph(g, a, &how), &how);
     uint64_t bytes = plan->arena_bytes;
     count_copies(p, plan);
@@ -197,8 +195,8 @@ uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *
                         .per_row = how->per_row,
                         .half = how->half,
                         .target = s->backend->target,
-                        .arena_only = !backend_is_gpu(s->backend)};
-    if (target_is_gpu(plan.target)) {
+                        .arena_only = !s->backend->target->whole_plans};
+    if (plan.target->layout) {
         plan.layout = NEW(a, PlanLayout);
         plan_layout_init(plan.layout, a);
     }
@@ -214,7 +212,7 @@ uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *
         bytes += size;
     }
     arena_free(a);
-    return bytes + (backend_is_gpu(s->backend) ? DEVICE : 0);
+    return bytes + s->backend->target->beside;
 }
 
 /* Sets how many sequences a step has, and returns how many of them a plan has at once. */
@@ -257,9 +255,10 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     if (!keeps)
         ctx_keep_spare(ctx, SPARE);
     Arena *own = arena_new(ctx);
-    Planning p = {.ctx = ctx, .m = m, .batch = batch, .watch = ask->watch, .target = ask->target};
-    p.kernel_cache = target_is_gpu(ask->target) ? NULL : kernel_cache_new(ctx, own);
-    p.layout = target_is_gpu(ask->target) ? NEW(own, PlanLayout) : NULL;
+    const Target *on = ask->target ? ask->target : &target_cpu;
+    Planning p = {.ctx = ctx, .m = m, .batch = batch, .watch = ask->watch, .target = on};
+    p.kernel_cache = on->layout ? NULL : kernel_cache_new(ctx, own);
+    p.layout = on->layout ? NEW(own, PlanLayout) : NULL;
     map_init(&p.counted, own);
     if (p.layout)
         plan_layout_init(p.layout, own);
@@ -280,7 +279,7 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     n.copies = p.copy_bytes;
     if (!keeps)
         ctx_keep_spare(ctx, 0);
-    n.program = target_is_gpu(ask->target) ? DEVICE : n.program;
+    n.program = on->beside ? on->beside : n.program;
     n.total = n.weights + n.copies + n.buffers + n.gradients + n.optimizer + n.average + n.inputs +
               n.arena + n.program;
     return n;

@@ -7,10 +7,8 @@
 #include "compiler/plan/kernel_cache.h"
 #include "compiler/model/init.h"
 #include "compiler/model/optimizer.h" /* average_name */
-#include "runtime/cpu/backend_cpu.h"
-#include "runtime/cuda/backend_cuda.h"
-#include "runtime/cuda/device.h"
 #include "compiler/portable/threads.h"
+#include "backends.h"
 #include "workbench.h"
 
 Status guarded(Ctx *ctx, Status (*body)(void *user), void *user)
@@ -110,64 +108,87 @@ static BackendUser user_of(Session *s)
     return (BackendUser){s->ctx, o->compiling, o->compiling_user, &s->owner->interrupted};
 }
 
-/* A backend's memory is that of the workbench, where it outlives the session; one of both options is NULL. */
-static Status open_at(Session *s, const CpuOptions *cpu, const CudaOptions *cuda, char why[512])
+/* A backend's memory is that of `home`: of the workbench, where it outlives the session. */
+static Status open_in(Session *s, Ctx *home, BackendId id, const BackendOptions *how, char why[512])
 {
-    Ctx *home = s->bench ? s->bench->ctx : s->ctx;
     CtxGuard guard;
     if (home != s->ctx && !CTX_TRY(home, &guard))
         ctx_raise(s->ctx, home->raised, "%s", home->message);
-    Status st = cpu ? backend_cpu_open(home, cpu, &s->backend, why) : backend_cuda_open(home, cuda, &s->backend, why);
+    Status st = backend_open(id, home, how, &s->backend, why);
     if (home != s->ctx)
         ctx_leave(home, &guard);
-    if (st == ST_OK)
-        s->backend->kept = s->bench != NULL;
     return st;
 }
 
-static void say_cuda(Session *s)
-{
-    char name[256];
-    backend_cuda_name(s->backend, name);
-    say_device(s, false, "%s", name);
-}
-
-/* false with `why`. */
-static bool open_cuda(Session *s, int ordinal, char why[512])
+/* False with `why`. */
+static bool open_at(Session *s, BackendId id, int ordinal, char why[512])
 {
     const vwn_options *o = &s->owner->options;
-    CudaOptions cuda = {.ordinal = ordinal, .threads = o->threads, .cache_dir = o->cache_dir, .user = user_of(s)};
-    if (open_at(s, NULL, &cuda, why) != ST_OK)
+    const BackendOptions how = {.ordinal = ordinal,
+                                .threads = o->threads,
+                                .cache_dir = o->cache_dir,
+                                .compiler = o->compiler,
+                                .compile_seconds = o->compile_seconds,
+                                .user = user_of(s)};
+    if (open_in(s, s->bench ? s->bench->ctx : s->ctx, id, &how, why) != ST_OK) {
+        s->backend = NULL;
         return false;
-    if (o->cache_dir && *o->cache_dir && cuda_cache_trouble(s->backend))
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", cuda_cache_trouble(s->backend));
-    say_cuda(s);
+    }
+    s->backend->kept = s->bench != NULL;
+    const char *trouble = s->backend->ops->cache_trouble(s->backend);
+    if (o->cache_dir && *o->cache_dir && trouble)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", trouble);
     return true;
 }
 
-static void open_cpu(Session *s)
+static void say_backend(Session *s)
 {
-    const vwn_options *o = &s->owner->options;
-    CpuOptions cpu = {.threads = o->threads,
-                      .cache_dir = o->cache_dir,
-                      .compiler = o->compiler,
-                      .compile_seconds = o->compile_seconds,
-                      .user = user_of(s)};
-    char why[512] = "";
-    Status st = open_at(s, &cpu, NULL, why);
-    const char *named = o->compiler ? o->compiler : getenv("CC");
-    if (st != ST_OK && named && *named)
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why); /* asked for: no other is taken */
-    if (st == ST_OK && o->cache_dir && *o->cache_dir && cpu_cache_trouble(s->backend))
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", cpu_cache_trouble(s->backend));
-    if (st == ST_OK)
+    char text[256];
+    if (!s->backend->ops->say)
         return;
-    s->backend = NULL;
+    s->backend->ops->say(s->backend, text);
+    say_device(s, false, "%s", text);
+}
+
+static void use_reference(Session *s, const char *why)
+{
+    const char *compiler = s->owner->options.compiler, *named = compiler ? compiler : getenv("CC");
+    if (named && *named)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why); /* asked for: no other is taken */
     snprintf(s->note, sizeof s->note,
              "no C compiler works here (%.400s); running in the "
              "float64 reference evaluator, which is much slower: install gcc or clang, or "
              "name one in CC",
              why);
+}
+
+/* The processor stands in for a device, unless that was asked for. */
+static void use_processor(Session *s, BackendAbsence absence, const DeviceAsked *asked, const char *why)
+{
+    if (absence == ABSENT_LOST) /* what began on a device does not go on elsewhere */
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    if (asked->how == DEVICE_NAMED)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%.440s; `--device cpu` runs on the processor", why);
+    if (absence == ABSENT_STUB) /* `vwn doctor` says so */
+        say_device(s, true, "the CPU");
+    else
+        say_device(s, absence == ABSENT_DEVICE, "the CPU: %s", why);
+}
+
+static void open_backend(Session *s, const DeviceAsked *asked)
+{
+    char why[512] = "";
+    for (int id = BACKEND_COUNT - 1; id >= 0 && !s->backend; id--) {
+        if (asked->how == DEVICE_NAMED && asked->id != (BackendId)id)
+            continue;
+        if (open_at(s, (BackendId)id, asked->ordinal, why))
+            say_backend(s);
+        else if (backend_kinds[id].host)
+            use_reference(s, why);
+        else
+            use_processor(s, backend_absence((BackendId)id), asked, why);
+    }
+    s->may_change = asked->how == DEVICE_AUTO && s->backend && !s->backend->kind->host;
 }
 
 /* The tensors of a run are not the compiler's own data, which the limit is for. */
@@ -185,9 +206,8 @@ static void take_up(Session *s, const DeviceAsked *asked)
 {
     s->backend->user = user_of(s);
     s->backend->why[0] = 0;
-    s->may_change = asked->kind == DEVICE_AUTO && backend_is_gpu(s->backend);
-    if (backend_is_gpu(s->backend))
-        say_cuda(s);
+    s->may_change = asked->how == DEVICE_AUTO && !s->backend->kind->host;
+    say_backend(s);
     open_store(s);
 }
 
@@ -195,32 +215,21 @@ void session_open_backend(Session *s)
 {
     const vwn_options *o = &s->owner->options;
     DeviceAsked asked;
-    char why[512];
-    if (!device_read(o->device, &asked))
-        ctx_raise(s->ctx, ST_USAGE, "`%.40s` is no device: cpu, cuda, cuda:0, auto and reference are", o->device);
+    if (!device_read(o->device, &asked)) {
+        Buf words = buf_new(s->arena);
+        device_words(&words);
+        ctx_raise(s->ctx, ST_USAGE, "`%.40s` is no device: %s are", o->device, words.s);
+    }
     if (o->reference)
-        asked.kind = DEVICE_REFERENCE;
+        asked.how = DEVICE_REFERENCE;
     s->bench = s->owner->options.workbench;
     s->backend = s->bench ? bench_take(s->bench, o, &asked) : NULL;
     if (s->backend) {
         take_up(s, &asked);
         return;
     }
-    bool cuda = asked.kind == DEVICE_CUDA || asked.kind == DEVICE_AUTO;
-    if (cuda && !open_cuda(s, asked.ordinal, why)) {
-        if (backend_cuda_lost()) /* what began on a GPU does not go on elsewhere */
-            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
-        if (asked.kind == DEVICE_CUDA)
-            ctx_raise(s->ctx, ST_ENVIRONMENT, "%.440s; `--device cpu` runs on the processor", why);
-        if (cuda_is_stub()) /* to link with, where no GPU is: `vwn doctor` says so */
-            say_device(s, true, "the CPU");
-        else
-            say_device(s, !cuda_is_here(), "the CPU: %s", why);
-        cuda = false;
-    }
-    s->may_change = asked.kind == DEVICE_AUTO && cuda;
-    if (!cuda && asked.kind != DEVICE_REFERENCE)
-        open_cpu(s);
+    if (asked.how != DEVICE_REFERENCE)
+        open_backend(s, &asked);
     open_store(s);
 }
 
@@ -235,7 +244,7 @@ bool session_use_cpu(Session *s, const char *why)
     s->backend->ops->close(s->backend);
     s->backend = NULL;
     say_device(s, false, "the CPU: %s", why);
-    open_cpu(s);
+    open_backend(s, &(DeviceAsked){DEVICE_NAMED, BACKEND_cpu, -1});
     open_store(s);
     return true;
 }
@@ -282,7 +291,7 @@ static void free_kernel_cache(void *kernel_cache) { kernel_cache_free(kernel_cac
 
 struct KernelCache *session_kernel_cache(Session *s)
 {
-    if (!s->backend || backend_is_gpu(s->backend))
+    if (!s->backend || s->backend->target->layout)
         return NULL;
     KernelCache *a = kernel_cache_new(s->ctx, s->arena);
     session_defer(s, free_kernel_cache, a);

@@ -573,5 +573,5 @@ Status store_get_f32(Store *s, const StoreEntry *e, int64_t at, int64_t n, float
 
 const float *store_floats(const Store *s, const StoreEntry *e)
 {
-    return s->backend && !backend_is_gpu(s->backend) && e->dtype == DT_REAL && e->kind != EXT_COPY ? e->memory : NULL;
+    return s->backend && s->backend->kind->host && e->dtype == DT_REAL && e->kind != EXT_COPY ? e->memory : NULL;
 }

@@ -8,7 +8,6 @@
 #ifndef VWN_WORKBENCH_H
 #define VWN_WORKBENCH_H
 
-#include "runtime/cuda/device.h"
 #include "session.h"
 
 enum {

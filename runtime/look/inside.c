@@ -519,7 +519,7 @@ static void check_room(Findings *f, const Graph *measure, const Graph *impulse, 
     if (!session_room(s, &left) || f->bytes <= left)
         return;
     const char *why = arena_printf(s->arena, "looking inside needs %.2f GiB and %.2f are available%s; %s", (double)f->bytes / GIB,
-                                   (double)left / GIB, backend_is_gpu(s->backend) ? " on the GPU" : "",
+                                   (double)left / GIB, s->backend->kind->where,
                                    f->how->what ? "fewer `--tokens` may need less" : "one thing at a time, such as `--what lens`, may need less");
     if (!session_use_cpu(s, why))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);

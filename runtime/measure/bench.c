@@ -8,7 +8,6 @@
  */
 #include "bench.h"
 
-#include "runtime/cuda/backend_cuda.h"
 #include "rates.h"
 #include "runtime/base/machine.h"
 
@@ -329,9 +328,9 @@ static void open_run(Bench *b)
         ctx_raise(tr->ctx, ST_ENVIRONMENT,
                   "there is nothing to measure without compiled kernels: %s",
                   tr->session.note[0] ? tr->session.note : "the reference evaluator was asked for");
-    if (tr->session.backend->ops->mark) {
+    if (tr->session.backend->ops->say) {
         char name[256];
-        backend_cuda_name(tr->session.backend, name);
+        tr->session.backend->ops->say(tr->session.backend, name);
         *strrchr(name, ',') = 0; /* how much is free is of this moment */
         b->device = arena_copy(tr->session.arena, name, strlen(name));
     }

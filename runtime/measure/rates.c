@@ -24,10 +24,10 @@ static bool on_device(vwn_context *owner, CudaFound *found)
     char why[512];
     DeviceAsked asked;
     if (owner->options.reference || !device_read(owner->options.device, &asked) ||
-        (asked.kind != DEVICE_CUDA && asked.kind != DEVICE_AUTO))
+        (asked.how == DEVICE_NAMED ? asked.id != BACKEND_cuda : asked.how != DEVICE_AUTO))
         return false;
     bool there = cuda_find(owner->ctx, asked.ordinal, found, why);
-    if (!there && asked.kind == DEVICE_CUDA)
+    if (!there && asked.how == DEVICE_NAMED)
         ctx_raise(owner->ctx, ST_ENVIRONMENT, "%.440s; `--device cpu` takes the processor", why);
     return there;
 }

@@ -120,7 +120,7 @@ static ProgramOptions fit(Evaluation *e, const Graph *g, int64_t batch)
                                    (double)then / GIB);
     const char *why = arena_printf(
         s->arena, "evaluating %lld sequences at once needs %.2f GiB and %.2f are available%s; %s", (long long)batch,
-        (double)need / GIB, (double)left / GIB, backend_is_gpu(s->backend) ? " on the GPU" : "", advice);
+        (double)need / GIB, (double)left / GIB, s->backend->kind->where, advice);
     if (!session_use_cpu(s, why))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
     how.half = session_half(s, t);

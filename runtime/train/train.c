@@ -439,12 +439,12 @@ static Status open_body(void *user)
     return ST_OK;
 }
 
-/* A GPU that fails leaves what was written before. */
+/* A device that fails leaves what was written before. */
 static void name_checkpoint(Trainer *tr)
 {
     char *said = tr->ctx->message;
     size_t n = strlen(said), room = sizeof tr->ctx->message;
-    if (!tr->session.backend || !backend_is_gpu(tr->session.backend) || tr->saved_at < 0 || !n)
+    if (!tr->session.backend || !tr->session.backend->kind->fails || tr->saved_at < 0 || !n)
         return;
     n = n < room - 64 ? n : room - 64;
     snprintf(said + n, room - n, "; `--resume` goes on from step %lld", (long long)tr->saved_at);

@@ -14,7 +14,6 @@
 #include "compiler/file/check_unit.h"
 #include "compiler/model/decode.h"
 #include "compiler/model/parts.h"
-#include "runtime/cpu/cpu.h"
 #include "forecast.h"
 #include "runtime/checkpoint/history.h"
 #include "trainer.h"
@@ -525,14 +524,14 @@ static void say_precision(Trainer *tr)
     const Train *t = tr->train;
     const Backend *b = tr->session.backend;
     const Half half = session_half(&tr->session, t);
-    bool fp16 = t->compute == HALF_FP16, gpu = b && backend_is_gpu(b);
+    bool fp16 = t->compute == HALF_FP16, everywhere = b && b->target->half_kernels;
     const char *type = fp16 ? "fp16" : "bf16", *rest = b ? "float32" : "float64";
     HalfCount n = {0};
     if (!t->compute)
         return;
     if (half)
         n = plan_count_half(program_graph(tr->program.fresh), half);
-    const char *between = gpu && n.values ? "what lies between kernels is of that type, too, and all else is computed in "
+    const char *between = everywhere && n.values ? "what lies between kernels is of that type, too, and all else is computed in "
                                           : "all else is computed in ";
     Buf said = buf_new(tr->session.arena);
     if (!half)
@@ -542,7 +541,7 @@ static void say_precision(Trainer *tr)
                           "computed in %s", n.products, PLAN_HALF_LEAST, type, rest);
     else
         buf_printf(&said, "operands of %zu of the %zu matrix products of a step are rounded to %s and %s; %s%s", n.rounded, n.products, type,
-                   !b ? "multiplied in float64" : fp16 && !gpu ? "multiplied in float32" : "their products added in float32", between, rest);
+                   !b ? "multiplied in float64" : fp16 && !b->target->half_fp16 ? "multiplied in float32" : "their products added in float32", between, rest);
     if (fp16)
         buf_printf(&said, "; the loss is scaled, now by %.17g", tr->now.loss_scale);
     train_event(tr, VWN_EVENT_NOTE, "`%s`: %s", t->precision, said.s);
@@ -669,7 +668,6 @@ static void check_memory(Trainer *tr)
         t.compute = HALF_NONE;
     if (session_memory_most(tr->model, &t) <= left)
         return;
-    bool cuda = backend_is_gpu(tr->session.backend);
     MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0, &(MemoryAsk){.target = tr->session.backend->target});
     if (n.total <= left)
         return;
@@ -678,7 +676,7 @@ static void check_memory(Trainer *tr)
         tr->session.arena,
         "training needs %.2f GiB and %.2f are available%s: weights %.2f, gradients %.2f, "
         "optimizer %.2f, activations of %lld sequences %.2f; %s",
-        (double)n.total / GIB, (double)left / GIB, cuda ? " on the GPU" : "", (double)(n.weights + n.copies + n.buffers) / GIB,
+        (double)n.total / GIB, (double)left / GIB, tr->session.backend->kind->where, (double)(n.weights + n.copies + n.buffers) / GIB,
         (double)n.gradients / GIB, (double)(n.optimizer + n.average) / GIB, (long long)tr->micro,
         (double)n.arena / GIB, advice);
     if (!session_use_cpu(&tr->session, why))
@@ -880,11 +878,11 @@ void train_open(Trainer *tr)
         refuse_values(tr, &fresh);
     }
     session_open_backend(&tr->session);
-    if (tr->session.backend && backend_is_gpu(tr->session.backend))
+    if (tr->session.backend && !tr->session.backend->kind->host)
         check_memory(tr); /* it may yet be another device */
     say_start(tr);
     train_say_end(tr);
-    if (tr->session.backend && !backend_is_gpu(tr->session.backend))
+    if (tr->session.backend && tr->session.backend->kind->host)
         check_memory(tr);
     if (tr->start)
         train_start_say(tr, tr->start);

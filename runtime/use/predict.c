@@ -106,7 +106,7 @@ static void fit(Predictor *p)
                               : "`--device cpu` takes the processor";
     const char *why = arena_printf(
         s->arena, "sampling needs %.2f GiB and %.2f are available%s: weights, %s, activations; %s",
-        (double)need / GIB, (double)left / GIB, backend_is_gpu(s->backend) ? " on the GPU" : "",
+        (double)need / GIB, (double)left / GIB, s->backend->kind->where,
         p->whole ? "the whole context" : "keys and values of several texts", advice);
     if (!session_use_cpu(s, why))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);

@@ -267,7 +267,7 @@ static int run_all(const char *algorithms)
     char why[512], last_words[512] = "";
     int failed = 0;
     setenv("FAKE_CUDA_ALGORITHMS", algorithms, 1); /* read when the library is opened, in each child once */
-    if (backend_cuda_open(ctx, &(CudaOptions){.ordinal = -1, .cache_dir = ""}, &b, why) != ST_OK) {
+    if (backend_cuda_open(ctx, &(BackendOptions){.ordinal = -1, .cache_dir = ""}, &b, why) != ST_OK) {
         printf("no device: %s\n", why);
         return 1;
     }

@@ -311,12 +311,12 @@ Status backend_emu_open(Ctx *ctx, const EmuOptions *how, Backend **out, char why
     if (!emu_possible(why))
         return ST_ENVIRONMENT;
     EmuBackend *e = calloc(1, sizeof *e);
-    Status status = backend_cpu_open(ctx, &(CpuOptions){.threads = 1}, &e->cpu, why);
+    Status status = backend_cpu_open(ctx, &(BackendOptions){.threads = 1}, &e->cpu, why);
     if (status != ST_OK) {
         free(e);
         return status;
     }
-    e->base = (Backend){.ops = &emu_ops, .ctx = ctx, .threads = 1, .target = how->target ? how->target : &target_gpu, .bf16 = true};
+    e->base = (Backend){.ops = &emu_ops, .kind = &backend_kinds[BACKEND_cuda], .ctx = ctx, .threads = 1, .target = how->target ? how->target : &target_gpu, .bf16 = true};
     e->how = *how;
     *out = &e->base;
     return ST_OK;

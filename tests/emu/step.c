@@ -81,7 +81,7 @@ static Program *build(Ctx *ctx, Store *s, const Graph *g, const Case *c, Half ha
 static void run_steps(Ctx *ctx, Backend *b, const Case *c, const Graph *const g[2], RefBinding *const bind[2],
                       double **out, double loss[STEPS])
 {
-    Half half = backend_is_gpu(b) ? c->half : HALF_NONE;
+    Half half = b->target->half_kernels ? c->half : HALF_NONE;
     Store *s = store_new(ctx, b);
     Program *p[2] = {build(ctx, s, g[0], c, half, "train"), build(ctx, s, g[1], c, half, "update")};
     fill_store(ctx, s, g[0], bind[0]);
@@ -150,7 +150,7 @@ static void run(Ctx *ctx, void *arg)
         char why[512];
         Backend *b;
         EmuOptions how = {.descending = true};
-        Status st = k ? backend_cpu_open(ctx, &(CpuOptions){.threads = 1}, &b, why)
+        Status st = k ? backend_cpu_open(ctx, &(BackendOptions){.threads = 1}, &b, why)
                       : backend_emu_open(ctx, &how, &b, why);
         if (st != ST_OK)
             vwn_bug(ctx, "no backend: %s", why);

@@ -120,7 +120,7 @@ static Backend *open_cpu(Ctx *ctx, int threads)
 {
     char why[512];
     Backend *b;
-    if (backend_cpu_open(ctx, &(CpuOptions){.threads = threads}, &b, why) != ST_OK)
+    if (backend_cpu_open(ctx, &(BackendOptions){.threads = threads}, &b, why) != ST_OK)
         vwn_bug(ctx, "no backend: %s", why);
     return b;
 }

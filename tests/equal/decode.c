@@ -165,7 +165,7 @@ static void open_bench(Bench *b, bool kernels)
 {
     char why[512];
     b->backend = NULL;
-    if (kernels && backend_cpu_open(b->ctx, &(CpuOptions){.threads = 2}, &b->backend, why) != ST_OK)
+    if (kernels && backend_cpu_open(b->ctx, &(BackendOptions){.threads = 2}, &b->backend, why) != ST_OK)
         vwn_bug(b->ctx, "no backend: %s", why);
     b->store = store_new(b->ctx, b->backend);
     b->one = build(b, 1);

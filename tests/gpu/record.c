@@ -439,7 +439,7 @@ static const BackendOps rec_ops = {.name = "recorder",
 void record_start(Recorder *r, Ctx *ctx, Backend *emu, const char *folder)
 {
     *r = (Recorder){.emu = emu, .ctx = ctx, .folder = folder};
-    r->base = emu ? *emu : (Backend){.ctx = ctx, .threads = 1, .bf16 = true};
+    r->base = emu ? *emu : (Backend){.kind = &backend_kinds[BACKEND_cuda], .ctx = ctx, .threads = 1, .bf16 = true};
     r->base.ops = &rec_ops;
     map_init(&r->wanted, ctx->program);
     sha256_start(&r->hash);

@@ -214,7 +214,7 @@ Status backend_ptx_open(Ctx *ctx, const PtxOptions *how, Backend **out, char why
         return ST_ENVIRONMENT;
     PtxBackend *b = NEW(ctx->program, PtxBackend);
     b->how = *how;
-    b->base = (Backend){.ops = &ptx_ops, .ctx = ctx, .threads = 1, .target = how->target, .bf16 = true, .multiprocessors = 1};
+    b->base = (Backend){.ops = &ptx_ops, .kind = &backend_kinds[BACKEND_cuda], .ctx = ctx, .threads = 1, .target = how->target, .bf16 = true, .multiprocessors = 1};
     *out = &b->base;
     return ST_OK;
 }

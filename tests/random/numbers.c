@@ -467,9 +467,9 @@ void compare_steps(Ctx *ctx, const Unit *u, Backend *b, void (*again)(Backend *b
     static const double ROUNDING = 6e-8, FACTOR = 40;
     *c = (Compared){.name = ""};
     Half half = train_half(u->train);
-    if (half == HALF_BF16 && !backend_is_gpu(b) && !b->bf16)
+    if (half == HALF_BF16 && !b->bf16)
         half = HALF_NONE;
-    const double floor = !half ? 1e-4 : backend_is_gpu(b) ? 6e-2 : 2e-2, far = half ? 3e-2 : 1e-4;
+    const double floor = !half ? 1e-4 : b->target->half_kernels ? 6e-2 : 2e-2, far = half ? 3e-2 : 1e-4;
     const Graph *g[2] = {step_gradient(u->model, u->train, true, ctx->program),
                          step_update(u->model, u->train, ctx->program)};
     Steps got = take_steps(ctx, b, half, g[0], g, u, 0, again, 0);

@@ -358,7 +358,7 @@ static void numbers(Ctx *ctx, void *arg)
         return;
     if (n->stage == STAGE_EMULATED
             ? backend_emu_open(ctx, &(EmuOptions){0}, &b, why) != ST_OK
-            : backend_cpu_open(ctx, &(CpuOptions){.threads = 1, .cache_dir = how->cache}, &b,
+            : backend_cpu_open(ctx, &(BackendOptions){.threads = 1, .cache_dir = how->cache}, &b,
                                why) != ST_OK)
         vwn_bug(ctx, "no backend: %s", why);
     compare_steps(ctx, u, b, n->stage == STAGE_EMULATED ? backend_emu_way : NULL, &n->is);

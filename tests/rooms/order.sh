@@ -70,6 +70,10 @@ faults() {
         $2 !~ /\// { if ($2 !~ /^vwn_parser/ && system("test -f " folder($1) "/" $2)) print $1 " includes " $2 " of another folder without its name"; next }
         system("test -f " $2) { print $1 " includes " $2 ", which is not there from the root"; next }
         !place($2) { print $1 " includes " $2 ", which lies in no folder of the list"; next }
+        $2 ~ /^runtime\/(cpu|cuda)\// && $1 !~ /^runtime\/(cpu|cuda|measure|use)\// && $1 != "runtime/exec/backends.c" {
+            print $1 " includes " $2 ": backends are open by their rows"
+            next
+        }
         place($2) > place($1) { print $1 " includes " $2 ", which comes later" }'
 }
 
@@ -110,6 +114,11 @@ expect "compiler/graph/ir.c includes compiler/plan/plan.h, which comes later"
 echo '#include "plan.h"' > compiler/graph/ir.c
 expect "compiler/graph/ir.c includes plan.h of another folder without its name"
 rm compiler/graph/ir.c
+mkdir -p runtime/cpu runtime/train
+echo > runtime/cpu/cpu.h
+echo '#include "runtime/cpu/cpu.h"' > runtime/train/train.c
+expect "runtime/train/train.c includes runtime/cpu/cpu.h: backends are open by their rows"
+rm -r runtime
 echo '#include "compiler/graph/ir.h"' > compiler/portable/order.c
 expect "compiler/portable/order.c includes compiler/graph/ir.h, which does not travel with it"
 rm compiler/portable/order.c

@@ -18,9 +18,9 @@
 
 static const char *const both[] = {"k_scale", HAND_SCALE, "k_twice", HAND_TWICE, NULL};
 
-static Status open_plain(Ctx *ctx, const CpuOptions *how, Backend **b, char why[512])
+static Status open_plain(Ctx *ctx, const BackendOptions *how, Backend **b, char why[512])
 {
-    CpuOptions o = *how;
+    BackendOptions o = *how;
     if (!o.products)
         o.products = "plain";
     return backend_cpu_open(ctx, &o, b, why);
@@ -61,7 +61,7 @@ static void test_kernels(Harness *h)
         Backend *b;
         Module *m, *again;
         BuildReport r;
-        CpuOptions how = {.threads = threads, .cache_dir = ""};
+        BackendOptions how = {.threads = threads, .cache_dir = ""};
         if (!CHECK(h, open_plain(ctx, &how, &b, why) == ST_OK))
             continue;
         CHECK(h, b->ops->build(b, &plan.plan, &m, &r) == ST_OK);
@@ -94,7 +94,7 @@ static void test_kernels(Harness *h)
     hand_plan(&none, ctx, (const char *const[]){NULL});
     Backend *b;
     Module *m;
-    CHECK(h, open_plain(ctx, &(CpuOptions){.cache_dir = ""}, &b, why) == ST_OK);
+    CHECK(h, open_plain(ctx, &(BackendOptions){.cache_dir = ""}, &b, why) == ST_OK);
     CHECK(h, b->ops->build(b, &none.plan, &m, NULL) == ST_OK);
     b->ops->drop(b, m);
     b->ops->close(b);
@@ -102,7 +102,7 @@ static void test_kernels(Harness *h)
 }
 
 /* Builds one plan that must fail, and checks the sentence and that nothing is left behind. */
-static void expect_failure(Harness *h, const CpuOptions *how, const char *const *texts,
+static void expect_failure(Harness *h, const BackendOptions *how, const char *const *texts,
                            const char *sentence, const char *also)
 {
     Ctx *ctx = ctx_new(NULL);
@@ -142,7 +142,7 @@ static void write_script(const char *path, const char *text)
 static void test_failures(Harness *h, const char *folder)
 {
     char script[400], command[500];
-    CpuOptions none = {.cache_dir = ""};
+    BackendOptions none = {.cache_dir = ""};
     const char *const wrong[] = {"k_scale", HAND_SCALE, "k_wrong",
                                  HAND_SIGNATURE("k_wrong") "{\n    not_declared(lo + );\n}\n",
                                  NULL};
@@ -158,7 +158,7 @@ static void test_failures(Harness *h, const char *folder)
     snprintf(script, sizeof script, "%s/cc-dies", folder);
     write_script(script, "#!/bin/sh\ncase \"$1\" in --version) echo dying 1.0; exit 0;; esac\n"
                          "kill -9 $$\n");
-    CpuOptions how = {.cache_dir = "", .compiler = script};
+    BackendOptions how = {.cache_dir = "", .compiler = script};
     expect_failure(h, &how, both, "signal 9", "k_");
     snprintf(script, sizeof script, "%s/cc-silent", folder);
     write_script(script, "#!/bin/sh\ncase \"$1\" in --version) echo silent 1.0; exit 0;; esac\n"
@@ -189,7 +189,7 @@ static void test_no_compiler(Harness *h)
     Ctx *ctx = ctx_new(NULL);
     char why[512];
     Backend *b;
-    CpuOptions how = {.cache_dir = "", .compiler = "/nowhere/cc"};
+    BackendOptions how = {.cache_dir = "", .compiler = "/nowhere/cc"};
     CHECK(h, open_plain(ctx, &how, &b, why) == ST_ENVIRONMENT && !b);
     CHECK(h, strstr(why, "/nowhere/cc") && strstr(why, "set CC"));
     how.compiler = "   ";
@@ -225,7 +225,7 @@ static void test_temporary(Harness *h, const char *folder)
     char why[512], stale[400], file[420], young[400];
     Backend *b;
     setenv("TMPDIR", "/nowhere/at/all", 1);
-    CHECK(h, open_plain(ctx, &(CpuOptions){.cache_dir = ""}, &b, why) == ST_ENVIRONMENT);
+    CHECK(h, open_plain(ctx, &(BackendOptions){.cache_dir = ""}, &b, why) == ST_ENVIRONMENT);
     CHECK(h, strstr(why, "/nowhere/at/all") && strstr(why, "TMPDIR"));
     setenv("TMPDIR", folder, 1);
     /* What a killed build left behind goes; what may still be in use stays. */
@@ -237,7 +237,7 @@ static void test_temporary(Harness *h, const char *folder)
     write_script(file, "");
     struct timespec old[2] = {{1000000, 0}, {1000000, 0}};
     utimensat(AT_FDCWD, stale, old, 0);
-    CHECK(h, open_plain(ctx, &(CpuOptions){.cache_dir = ""}, &b, why) == ST_OK);
+    CHECK(h, open_plain(ctx, &(BackendOptions){.cache_dir = ""}, &b, why) == ST_OK);
     CHECK(h, access(stale, F_OK) != 0 && access(young, F_OK) == 0);
     rmdir(young);
     b->ops->close(b);
@@ -250,7 +250,7 @@ static void test_memory(Harness *h)
     char why[512];
     Backend *b;
     void *p = &p;
-    CHECK(h, open_plain(ctx, &(CpuOptions){.cache_dir = ""}, &b, why) == ST_OK);
+    CHECK(h, open_plain(ctx, &(BackendOptions){.cache_dir = ""}, &b, why) == ST_OK);
     CHECK(h, b->ops->alloc(b, (uint64_t)1 << 50, &p) == ST_ENVIRONMENT && !p);
     CHECK(h, strstr(b->why, "out of memory") && strstr(b->why, "available"));
     b->why[0] = 0;
@@ -315,7 +315,7 @@ static bool build_rationed(Harness *h, Ctx *ctx, const char *cache)
         return false;
     }
     Backend *b = NULL;
-    CHECK(h, open_plain(ctx, &(CpuOptions){.cache_dir = cache}, &b, why) == ST_OK && b);
+    CHECK(h, open_plain(ctx, &(BackendOptions){.cache_dir = cache}, &b, why) == ST_OK && b);
     opened = b;
     hand_plan(&plan, ctx, both);
     ctx_leave(ctx, &guard);
@@ -360,7 +360,7 @@ static bool child_builds(const char *cache)
         HandPlan plan;
         alarm(60);
         hand_plan(&plan, ctx, both);
-        bool ok = open_plain(ctx, &(CpuOptions){.cache_dir = cache, .threads = 2}, &b, why) ==
+        bool ok = open_plain(ctx, &(BackendOptions){.cache_dir = cache, .threads = 2}, &b, why) ==
                       ST_OK &&
                   b->ops->build(b, &plan.plan, &m, NULL) == ST_OK && run_both(b, m, 10007, 100);
         _exit(ok ? 0 : 1);
@@ -381,7 +381,7 @@ static void test_processes(Harness *h)
     Module *m = NULL;
     HandPlan plan;
     hand_plan(&plan, ctx, both);
-    CHECK(h, open_plain(ctx, &(CpuOptions){.cache_dir = ""}, &b, why) == ST_OK);
+    CHECK(h, open_plain(ctx, &(BackendOptions){.cache_dir = ""}, &b, why) == ST_OK);
     CHECK(h, b && b->ops->build(b, &plan.plan, &m, NULL) == ST_OK && run_both(b, m, 99, 5));
     b->ops->drop(b, m);
     b->ops->close(b);
@@ -407,7 +407,7 @@ static void test_signals(Harness *h)
     hand_plan(&plan, ctx, both);
     sigaction(SIGALRM, &act, &before);
     setitimer(ITIMER_REAL, &often, NULL);
-    CHECK(h, open_plain(ctx, &(CpuOptions){.cache_dir = "", .threads = 3}, &b, why) == ST_OK);
+    CHECK(h, open_plain(ctx, &(BackendOptions){.cache_dir = "", .threads = 3}, &b, why) == ST_OK);
     CHECK(h, b && b->ops->build(b, &plan.plan, &m, NULL) == ST_OK && run_both(b, m, 9999, 5));
     setitimer(ITIMER_REAL, &never, NULL);
     sigaction(SIGALRM, &before, NULL);
@@ -420,7 +420,7 @@ static void test_describe(Harness *h)
 {
     Ctx *ctx = ctx_new(NULL);
     Buf out = buf_new(ctx->program);
-    backend_cpu_describe(ctx, &(CpuOptions){.threads = 3, .cache_dir = ""}, &out);
+    backend_cpu_describe(ctx, &(BackendOptions){.threads = 3, .cache_dir = ""}, &out);
     static const char *const keys[] = {
         "C compiler: ", "products: ",         "threads: 3 of ", "processor: ",
         "memory: ",     "kernel cache: none", "bf16 products: "};
@@ -432,11 +432,30 @@ static void test_describe(Harness *h)
             break;
     }
     out = buf_new(ctx->program);
-    backend_cpu_describe(ctx, &(CpuOptions){.compiler = "/nowhere/cc", .products = "plain"},
+    backend_cpu_describe(ctx, &(BackendOptions){.compiler = "/nowhere/cc", .products = "plain"},
                          &out);
     CHECK(h, strstr(out.s, "/nowhere/cc") && strstr(out.s, "plain loops"));
     CHECK(h, strstr(out.s, "bf16 products: none, float32 instead: "));
     ctx_free(ctx);
+}
+
+/* What `--device` may be. */
+static void test_words(Harness *h)
+{
+    static const struct {
+        const char *text;
+        DeviceAsked is;
+    } good[] = {{"cpu", {DEVICE_NAMED, BACKEND_cpu, -1}},      {"cuda", {DEVICE_NAMED, BACKEND_cuda, -1}},
+                {"cuda:0", {DEVICE_NAMED, BACKEND_cuda, 0}},   {"cuda:1234", {DEVICE_NAMED, BACKEND_cuda, 1234}},
+                {"auto", {DEVICE_AUTO, BACKEND_cpu, -1}},      {"reference", {DEVICE_REFERENCE, BACKEND_cpu, -1}},
+                {NULL, {DEVICE_NAMED, BACKEND_cpu, -1}}};
+    static const char *const bad[] = {"", "cp", "cpu:0", "cuda:", "cuda:x", "cuda:1x", "cuda:12345", "cuda1", "auto:0", "CPU"};
+    DeviceAsked a;
+    for (size_t i = 0; i < COUNT_OF(good); i++)
+        CHECK_CASE(h, device_read(good[i].text, &a) && a.how == good[i].is.how && a.id == good[i].is.id && a.ordinal == good[i].is.ordinal,
+                   good[i].text ? good[i].text : "none");
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        CHECK_CASE(h, !device_read(bad[i], &a), bad[i]);
 }
 
 int main(void)
@@ -456,6 +475,7 @@ int main(void)
     test_processes(&h);
     test_signals(&h);
     test_describe(&h);
+    test_words(&h);
     CHECK(&h, count_files(temporary, "") == 0);
     test_temporary(&h, temporary);
     CHECK(&h, count_files(temporary, "") == 0);

@@ -44,14 +44,14 @@ static bool mapped_from(const char *part)
 }
 
 /* Opens a backend with this cache, builds, runs when the first kernel is HAND_SCALE, closes. */
-static Status build(const CpuOptions *how, const char *const *texts, BuildReport *r)
+static Status build(const BackendOptions *how, const char *const *texts, BuildReport *r)
 {
     char why[512];
     Ctx *ctx = ctx_new(NULL);
     Backend *b;
     Module *m = NULL;
     HandPlan plan;
-    CpuOptions o = *how;
+    BackendOptions o = *how;
     o.products = "plain";
     hand_plan(&plan, ctx, texts);
     Status status = backend_cpu_open(ctx, &o, &b, why);
@@ -80,7 +80,7 @@ static Status build(const CpuOptions *how, const char *const *texts, BuildReport
 static bool counts(const char *cache, const char *const *texts, int cached, int compiled)
 {
     BuildReport r = {0};
-    Status status = build(&(CpuOptions){.cache_dir = cache}, texts, &r);
+    Status status = build(&(BackendOptions){.cache_dir = cache}, texts, &r);
     if (status != ST_OK || r.cached != cached || r.compiled != compiled)
         fprintf(stderr, "    status %d, cached %d, compiled %d: %s %s\n", (int)status, r.cached,
                 r.compiled, r.why, r.note);
@@ -126,7 +126,7 @@ static void test_hits(Harness *h, const char *cache)
     CHECK(h, counts("", both, 0, 2));
     /* Another compiler is another key. */
     BuildReport r = {0};
-    CHECK(h, build(&(CpuOptions){.cache_dir = cache, .compiler = "env cc"}, both, &r) == ST_OK);
+    CHECK(h, build(&(BackendOptions){.cache_dir = cache, .compiler = "env cc"}, both, &r) == ST_OK);
     CHECK(h, r.compiled == 2);
     CHECK(h, count_files(cache, ".tmp-") == 0);
 }
@@ -149,7 +149,7 @@ static void test_damage(Harness *h, const char *cache)
 static bool note_says(const char *cache, const char *part)
 {
     BuildReport r = {0};
-    bool ok = build(&(CpuOptions){.cache_dir = cache}, both, &r) == ST_OK && r.compiled == 2;
+    bool ok = build(&(BackendOptions){.cache_dir = cache}, both, &r) == ST_OK && r.compiled == 2;
     if (!ok || !strstr(r.note, part))
         fprintf(stderr, "    compiled %d, why: %s, note: %s\n", r.compiled, r.why, r.note);
     return ok && strstr(r.note, part);
@@ -214,7 +214,7 @@ static void test_unusable(Harness *h, const char *folder)
     BuildReport r;
     hand_plan(&plan, ctx, both);
     snprintf(path, sizeof path, "%s/a-file", folder);
-    CHECK(h, backend_cpu_open(ctx, &(CpuOptions){.cache_dir = path}, &b, why) == ST_OK);
+    CHECK(h, backend_cpu_open(ctx, &(BackendOptions){.cache_dir = path}, &b, why) == ST_OK);
     CHECK(h, b->ops->build(b, &plan.plan, &m, &r) == ST_OK && r.note[0]);
     b->ops->drop(b, m);
     CHECK(h, b->ops->build(b, &plan.plan, &m, &r) == ST_OK && !r.note[0]);
@@ -300,7 +300,7 @@ static void test_prune(Harness *h, const char *dir)
 static bool builds_well(const char *folder)
 {
     BuildReport r = {0};
-    return build(&(CpuOptions){.cache_dir = folder}, both, &r) == ST_OK && !r.note[0] &&
+    return build(&(BackendOptions){.cache_dir = folder}, both, &r) == ST_OK && !r.note[0] &&
            r.cached + r.compiled == 2;
 }
 
@@ -386,12 +386,12 @@ static bool read_only(const char *folder)
     BuildReport r = {0};
     if (access(folder, X_OK) != 0) /* the way to it is closed to others */
         return skip_case();
-    if (build(&(CpuOptions){.cache_dir = folder}, one, &r) != ST_OK || r.compiled != 1 ||
+    if (build(&(BackendOptions){.cache_dir = folder}, one, &r) != ST_OK || r.compiled != 1 ||
         r.note[0])
         return false;
     chmod(folder, 0500);
     r = (BuildReport){0};
-    bool ok = build(&(CpuOptions){.cache_dir = folder}, both, &r) == ST_OK && r.cached == 1 &&
+    bool ok = build(&(BackendOptions){.cache_dir = folder}, both, &r) == ST_OK && r.cached == 1 &&
               r.compiled == 1 && strstr(r.note, "read-only");
     chmod(folder, 0700);
     return ok;
@@ -407,7 +407,7 @@ static bool no_execution(const char *folder)
         return false;
     setenv("TMPDIR", folder, 1); /* the temporary folder too */
     r = (BuildReport){0};
-    return build(&(CpuOptions){.cache_dir = ""}, both, &r) == ST_OK && r.compiled == 2;
+    return build(&(BackendOptions){.cache_dir = ""}, both, &r) == ST_OK && r.compiled == 2;
 }
 
 /* ---- a folder that is swapped while kernels are loaded ---- */
@@ -456,7 +456,7 @@ static bool make_pair(const char *folder)
     snprintf(text, sizeof text, "%s/other", folder);
     BuildReport r = {0};
     bool made = counts(cache, one, 0, 1) && counts(text, changed, 0, 1) &&
-                build(&(CpuOptions){.cache_dir = evil}, one, &r) == ST_OK;
+                build(&(BackendOptions){.cache_dir = evil}, one, &r) == ST_OK;
     return made && poison(folder);
 }
 
@@ -473,7 +473,7 @@ static bool race_of_one(const char *folder)
     bool right = true;
     for (int i = 0; right && i < 20 && cached < 8; i++) {
         BuildReport r = {0};
-        right = build(&(CpuOptions){.cache_dir = cache}, one, &r) == ST_OK;
+        right = build(&(BackendOptions){.cache_dir = cache}, one, &r) == ST_OK;
         cached += r.cached;
         right = right && (!r.compiled || poison(folder));
     }
@@ -551,7 +551,7 @@ static bool race_of_two_in(const char *folder, int how)
     bool right = true;
     for (int i = 0; right && i < 3; i++) {
         BuildReport r = {0};
-        right = build(&(CpuOptions){.cache_dir = cache}, one, &r) == ST_OK && r.cached == 0 &&
+        right = build(&(BackendOptions){.cache_dir = cache}, one, &r) == ST_OK && r.cached == 0 &&
                 r.compiled == 1 &&
                 strstr(r.note, how == 0 ? "belongs to another user" : "others may write");
         if (!right)
@@ -579,17 +579,17 @@ static bool open_temporary(const char *folder)
     snprintf(inner, sizeof inner, "%s/inner", folder);
     mkdir(inner, 0700);
     setenv("TMPDIR", inner, 1);
-    if (build(&(CpuOptions){.cache_dir = ""}, one, &r) != ST_OK)
+    if (build(&(BackendOptions){.cache_dir = ""}, one, &r) != ST_OK)
         return false;
     chmod(folder, 0777);
-    bool refused = build(&(CpuOptions){.cache_dir = ""}, one, &r) == ST_ENVIRONMENT;
+    bool refused = build(&(BackendOptions){.cache_dir = ""}, one, &r) == ST_ENVIRONMENT;
     chmod(folder, 01777);
-    bool sticky = build(&(CpuOptions){.cache_dir = ""}, one, &r) == ST_OK;
+    bool sticky = build(&(BackendOptions){.cache_dir = ""}, one, &r) == ST_OK;
     chmod(folder, 0700);
     chmod(inner, 0777);
-    bool itself = build(&(CpuOptions){.cache_dir = ""}, one, &r) == ST_ENVIRONMENT;
+    bool itself = build(&(BackendOptions){.cache_dir = ""}, one, &r) == ST_ENVIRONMENT;
     chmod(inner, 01777);
-    return refused && sticky && itself && build(&(CpuOptions){.cache_dir = ""}, one, &r) == ST_OK;
+    return refused && sticky && itself && build(&(BackendOptions){.cache_dir = ""}, one, &r) == ST_OK;
 }
 
 /* Sticky folders on the way are fine, as /tmp is; open ones are not; links are followed once. */
@@ -602,10 +602,10 @@ static bool chain(const char *folder)
         return false;
     chmod(folder, 0777);
     BuildReport r = {0};
-    bool open = build(&(CpuOptions){.cache_dir = inner}, one, &r) == ST_OK && r.compiled == 1 &&
+    bool open = build(&(BackendOptions){.cache_dir = inner}, one, &r) == ST_OK && r.compiled == 1 &&
                 strstr(r.note, "others may write");
     chmod(folder, 0720);
-    bool group = build(&(CpuOptions){.cache_dir = link}, one, &r) == ST_OK && r.compiled == 1 &&
+    bool group = build(&(BackendOptions){.cache_dir = link}, one, &r) == ST_OK && r.compiled == 1 &&
                  strstr(r.note, "others may write");
     chmod(folder, 01777);
     return open && group && counts(inner, one, 1, 0);
@@ -625,7 +625,7 @@ static bool full_temporary(const char *folder)
     if (!mounted(folder, 0, "size=8k"))
         return skip_case();
     setenv("TMPDIR", folder, 1);
-    Status status = build(&(CpuOptions){.cache_dir = ""}, both, &r);
+    Status status = build(&(BackendOptions){.cache_dir = ""}, both, &r);
     return status == ST_ENVIRONMENT && strstr(r.why, "o space left") &&
            count_files(folder, "vwn-build") == 0;
 }

@@ -129,7 +129,7 @@ static Status open_bench(Bench *m, Ctx *ctx, const Way *way)
     char why[512];
     memset(m, 0, sizeof *m);
     m->ctx = ctx;
-    CpuOptions how = {
+    BackendOptions how = {
         .threads = way->threads, .products = way->products, .cache_dir = "exec-cache"};
     if (!way->reference) {
         Status status = backend_cpu_open(ctx, &how, &m->backend, why);
@@ -276,7 +276,7 @@ static void test_ways(Harness *h)
             Ctx *ctx = ctx_new(NULL);
             Backend *b;
             Status status = backend_cpu_open(
-                ctx, &(CpuOptions){.products = "openblas", .cache_dir = ""}, &b, why);
+                ctx, &(BackendOptions){.products = "openblas", .cache_dir = ""}, &b, why);
             if (b)
                 b->ops->close(b);
             ctx_free(ctx);
@@ -548,7 +548,7 @@ int main(void)
     Ctx *ctx = ctx_new(NULL);
     Backend *b;
     test_store(&h, ctx, NULL);
-    if (CHECK(&h, backend_cpu_open(ctx, &(CpuOptions){.cache_dir = ""}, &b, why) == ST_OK)) {
+    if (CHECK(&h, backend_cpu_open(ctx, &(BackendOptions){.cache_dir = ""}, &b, why) == ST_OK)) {
         test_store(&h, ctx, b);
         b->ops->close(b);
     }

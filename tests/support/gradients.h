@@ -102,7 +102,7 @@ static inline void run_on_cpus(Ctx *ctx, const Graph *g, Agreement *c, RefBindin
     for (int k = 0; k < CPU_RUNS; k++) {
         char why[512];
         Backend *b;
-        if (backend_cpu_open(ctx, &(CpuOptions){.threads = 1 << k}, &b, why) != ST_OK)
+        if (backend_cpu_open(ctx, &(BackendOptions){.threads = 1 << k}, &b, why) != ST_OK)
             vwn_bug(ctx, "no backend: %s", why);
         run_on(ctx, b, g, c, bind, 1, out + k, loss + k);
         b->ops->close(b);
