@@ -1,0 +1,106 @@
+# report_seen.sh - pages of `vwn report` in Chromium, without its window: nothing is wider than a phone or a screen, all text stands out,
+# light and dark; what is pointed at, or reached by keys, is what the events say; lines are painted where values are; filters, order,
+# smoothing, means of seeds; a name that is a script does nothing. Two pictures of a page are the same. Skipped where there is no Chromium:
+# it takes 120 MB and a minute to install, so `sh tests/run.sh` does not.
+command -v chromium > /dev/null || {
+    echo "Chromium is not installed: nobody looks at the pages (apt-get install chromium)"
+    exit 77
+}
+. "$VWN_SOURCE/tests/support/lib.inc"
+. "$VWN_SOURCE/tests/support/runs.inc"
+
+odd='<img src=none onerror="document.title=1">'
+script='a</script><script>document.title=2</script>'
+tiny_run 40
+expect 0 "$VWN" train tiny.vwn --run runs/second -q --set train.seed=2
+mkdir -p "${script%/*}"
+cp text.txt "$script"
+sed "s|text_file(\"text.txt\"|text_file(\"$script\"|" tiny.vwn > odd.vwn
+expect 0 "$VWN" train odd.vwn --run "runs/$odd" -q --set D=24
+expect 0 "$VWN" report runs/base runs/second "runs/$odd" -o few.html
+has few.html '\u003c/script>'
+many_runs 40 many
+expect 0 "$VWN" report many -o many.html
+
+for page in few many; do # errors of scripts are told, too
+    sed "s|<head>|<head><script>addEventListener(\"error\", (e) => parent.postMessage(\"$page ERROR \" + e.message, \"*\"))</script>|; s|</main>.*||" $page.html > ${page}_used.html
+    { echo '<script>'; cat "$VWN_SOURCE/tests/e2e/page.js"; echo '</script></main></body></html>'; } >> ${page}_used.html
+done
+# the last one is on top: frames that are covered are seldom drawn
+frames='few_used.html#phone 375
+many_used.html#many 1280
+many_used.html#manyagain 1280
+many_used.html#manyphone 375
+few_used.html#few:use 1280'
+{
+    cat << 'EOT'
+<!DOCTYPE html><meta charset="utf-8"><script>onmessage = (e) => document.getElementById("said").append("said " + e.data + "\n");</script>
+<body style="margin:0"><pre id="said" style="position:absolute;z-index:-1"></pre>
+EOT
+    echo "$frames" | while read -r page width; do
+        echo "<iframe src=\"$page\" style=\"border:0;position:absolute;left:0;top:0;width:${width}px;height:2400px\"></iframe>"
+    done
+} > frame.html
+for scheme in 1 0; do # light, dark
+    last="scheme $scheme"
+    timeout 300 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD/profile" --window-size=1300,2400 \
+        --blink-settings=preferredColorScheme=$scheme --virtual-time-budget=30000 --dump-dom "file://$PWD/frame.html" > dom 2> chromium.log
+    sed -n 's/.*said \(\(few\|phone\|many\|manyagain\|manyphone\) .*\)/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' > said.$scheme
+    cp said.$scheme out
+    [ "$(grep -c ' done$' said.$scheme)" -eq 5 ] || fail "five pages are looked at"
+    if grep -q ERROR said.$scheme; then fail "$(grep ERROR said.$scheme | head -n 3)"; fi
+    # NAME width SCROLLED INNER back RED contrast RATIO texts N smallest SIZE
+    awk -v dark=$((1 - scheme)) '$2 == "width" { n++; if ($3 > $4 || $8 < 4.5 || $10 < 50 || $12 < 9 || ($6 < 60) != dark) { print; bad = 1 } }
+        END { exit bad || n != 5 }' said.$scheme > wrong || fail "how it looks: $(cat wrong)"
+    sed -n 's/^[a-z]* width [0-9]* \([0-9]*\) .*/\1/p' said.$scheme | sort -n | tr '\n' ' ' > widths
+    [ "$(cat widths)" = '375 375 1280 1280 1280 ' ] || fail "as wide as they were asked to be: $(cat widths)"
+    sed -n 's/^many places/places/p' said.$scheme > once
+    sed -n 's/^manyagain places/places/p' said.$scheme > again
+    cmp -s once again || fail "two pictures of one page: $(cat once again)"
+    grep -q 'of [1-9]' once || fail "no chart is drawn: $(cat once)"
+done
+
+# what was read, against the events
+last='the page of three runs'
+cp said.1 out
+event() { # RUN KIND KEY STEP, as the page writes numbers: five digits that count
+    grep "\"event\":\"$2\",\"step\":$4," "$1/events.jsonl" | sed "s/.*\"$3\":\([0-9.e+-]*\).*/\1/" | awk '{ printf "%.5g\n", $1 }'
+}
+run_of() { case $1 in 0) echo runs/base ;; 1) echo runs/second ;; 2) echo "runs/$odd" ;; esac; }
+for run in 0 1 2; do
+    for step in 3 20 37; do
+        got=$(sed -n "s/^few hover $run $step = .* \([0-9.]*\)$/\1/p" out)
+        [ "$got" = "$(event "$(run_of $run)" step loss $step)" ] || fail "run $run pointed at, step $step: $got, wanted $(event "$(run_of $run)" step loss $step)"
+    done
+    [ "$(sed -n "s/^few painted $run //p" out)" -ge 3 ] || fail "the line of run $run is not where its values are"
+done
+line() { sed -n "s/^few $1 //p" out; }
+is() { [ "$2" = "$3" ] || fail "$1: $2, wanted $3"; }
+of() { event "$(run_of "$1")" step loss "$2"; }
+is 'evaluations pointed at' "$(line held)" "second $(event runs/second eval eval_loss 40)"
+# keys go on where the pointer was: End, one back, ten back
+is 'keys' "$(line key | tr '\n' ' ')" "second $(of 1 40) second $(of 1 39) second $(of 1 29) "
+is 'half as wide, around step 29, within what there is' "$(line zoomed)" '19.50 of 39.00' # 15 to 34.5
+is 'all of it' "$(line whole)" 39.00
+is 'log y' "$(line log)" 'other y 3'
+is 'and back, the same picture' "$(line again)" same
+is 'tokens of step 20, in front of the loss' "$(line by | cut -d' ' -f1)" $((20 * 64))
+# 20 % of 40 points: three on both sides
+is 'smoothed' "$(line smooth)" "base $(losses runs/base/events.jsonl | awk 'NR >= 17 && NR <= 23 { s += $1 / 7 } END { printf "%.5g", s }')"
+# Student's t of one degree of freedom, and the spread of two seeds
+{ losses runs/base/events.jsonl | sed -n 20p; losses runs/second/events.jsonl | sed -n 20p; } |
+    awk '{ v[NR] = $1 } END { m = (v[1] + v[2]) / 2; d = v[1] - v[2]; printf "%.5g \302\261%s (2 seeds)\n", m, sprintf("%.3g", 12.706204736 * (d < 0 ? -d : d) / 2) + 0 }' > wanted
+is 'means of seeds' "$(line seeds)" "2 base and 1 more seed $(cat wanted)"
+is 'the table behind a chart' "$(line table)" "3 $(of 0 40) $(of 1 40) $(of 2 40)"
+is 'one seed' "$(line filter)" '1 1 1 of 3 runs are shown.'
+for run in 0 1 2; do echo "$(of $run 40) $run"; done | sort -g | cut -d' ' -f2 | tr -d '\n' > order
+is 'in order' "$(line sorted | head -n 1)" "$(cat order) ascending"
+is 'the other way' "$(line sorted | tail -n 1)" "$(rev order) descending"
+is 'without one' "$(line ticked)" '2 2 of 3 runs are shown.'
+for run in 0 1 2; do echo "$run $(event "$(run_of $run)" eval eval_loss 40)"; done |
+    awk '{ v[$1] = $2; if (NR == 1 || $2 < lo) lo = $2; if (NR == 1 || $2 > hi) hi = $2 }
+         END { for (i = 0; i < 3; i++) if (v[i] <= (lo + hi) / 2) { s = s i; n++ } print s, n, "of 3 runs are shown." }' > wanted
+is 'the lower half of held-out losses' "$(line brushed)" "$(cat wanted)"
+is 'the range taken away' "$(line all)" 3
+is 'names for who does not see' "$(line nameless)" '0 images 0 title 3 runs' # no name has become an element, no script has run
+finish
