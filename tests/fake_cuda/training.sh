@@ -1,5 +1,5 @@
 # training.sh - a few steps of a model on the fake GPU: the CPU's losses, the same bits in every order of work, no mistake and
-# nothing left on the device. It is short, so that faults can be planted in the CUDA backend (tests/mutation/cuda.txt).
+# nothing left on the device. It is short, so that faults that are drawn in the CUDA backend are looked for with it.
 #
 # In:  VWN, VWN_SOURCE, VWN_CUDA_LIBRARIES, FAKE_CUDA_CACHE.     Out: 0, 1, or 77 without a C++ compiler.
 . "$VWN_SOURCE/tests/support/lib.inc"

@@ -2,8 +2,7 @@
  *
  * In:  NAME.in, the text of a graph or of kernels, as `vwn ir` prints and reads it.
  * Out: compared with NAME.out. `pass NAME...` tries these passes, `pass` all; status 1 when one prints something else, with the
- *      lines that differ. `pass --write` writes the .out files. `pass --first NAME` ends with 1 when NAME is the first pass, in
- *      the order of the data, that prints something else: for planted faults, which a golden dump has to call by their pass.
+ *      lines that differ. `pass --write` writes the .out files.
  * The one idea: a pass gets its input from a file and not from the pass before, so a failure names the pass. What can be
  * checked without a golden dump is checked too: a graph computes the same numbers behind a pass, a mapped kernel has no race.
  */
@@ -454,20 +453,16 @@ static bool try_pass(const Pass *p, bool writing)
 
 int main(int argc, char **argv)
 {
-    bool writing = argc == 2 && !strcmp(argv[1], "--write"), blaming = argc == 3 && !strcmp(argv[1], "--first");
+    bool writing = argc == 2 && !strcmp(argv[1], "--write");
     int tried = 0, failed = 0;
     for (size_t i = 0; i < TRIED; i++) {
-        bool wanted = argc == 1 || writing || blaming;
+        bool wanted = argc == 1 || writing;
         for (int a = 1; a < argc && !wanted; a++)
             wanted = !strcmp(argv[a], passes[i].name);
         if (!wanted)
             continue;
         tried++;
-        if (try_pass(&passes[i], writing))
-            continue;
-        failed++;
-        if (blaming)
-            return strcmp(argv[2], passes[i].name) == 0;
+        failed += !try_pass(&passes[i], writing);
     }
     printf("%d passes, %d failed\n", tried, failed);
     return failed != 0 || tried == 0;

@@ -1,17 +1,20 @@
 /* mutate.c - faults of small kinds, anywhere in sources.
  *
- * In:  a root, and files below it on stdin, one a line: C (also CUDA), .def, .vwn, and the rules of
- * flex and bison. mutate draw ROOT SEED N        N of all places, in order mutate write ROOT PLACE
- * the file of a place with the fault in it mutate count ROOT              how many places there are
- * of each kind Out: lines of `draw`: the place, its line, the line that its function begins in. A
- * place is FILE:FUNCTION:KIND:NUMBER, the NUMBER-th place of its kind in that function. The one
- * idea: a place is drawn by a hash of the seed and its own name. What is drawn stays when other
- * functions change.
+ * In:  a root, and files below it on stdin, one a line: C (also CUDA), .def, .vwn, and the
+ *      rules of flex and bison.
+ *          mutate draw ROOT SEED N       N of all places, in order
+ *          mutate write ROOT PLACE       the file of a place with the fault in it
+ *          mutate count ROOT             how many places there are of each kind
+ * Out: lines of `draw`: the place, its line, the line that its function begins in. A place is
+ *      FILE:FUNCTION:KIND:NUMBER, the NUMBER-th place of its kind in that function.
+ * The one idea: a place is drawn by a hash of the seed and its name. What is drawn stays when
+ *      other functions change.
  *
  * Kinds: turn (a comparison turned), edge (off by one: < and <=), constant, sign, call and store (a
  * call, an assignment left out), args (two arguments exchanged), return (another value), leave
- * (return, break, continue left out), negate (a condition), logic (&& and ||). Folders get places
- * by their size, each at least one of many; within a folder the kinds take turns.
+ * (return, break, continue left out), negate (a condition), logic (&& and ||), choice (of a ?: one
+ * side always). Folders get places by their size, each at least one of many; within a folder the
+ * kinds take turns.
  */
 #include "text.h"
 
@@ -21,10 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TURN, EDGE, CONSTANT, SIGN, CALL, STORE, ARGS, RETURN, LEAVE, NEGATE, LOGIC, KINDS };
+enum { TURN, EDGE, CONSTANT, SIGN, CALL, STORE, ARGS, RETURN, LEAVE, NEGATE, LOGIC, CHOICE, KINDS };
 static const char *const kind_names[KINDS] = {"turn",  "edge",   "constant", "sign",
                                               "call",  "store",  "args",     "return",
-                                              "leave", "negate", "logic"};
+                                              "leave", "negate", "logic",    "choice"};
 
 typedef struct Place {
     int file, kind, number, line, begin;
@@ -337,6 +340,10 @@ static void try_condition(Found *f, const Text *t, size_t i)
         replace(f, t, LOGIC, i, token_is(t, i, "&&") ? "||" : "&&");
     if (t->form == FORM_VWN && (token_is(t, i, "and") || token_is(t, i, "or")))
         replace(f, t, LOGIC, i, token_is(t, i, "and") ? "or" : "and");
+    if (token_is(t, i, "?") && t->form != FORM_VWN) { /* before it: || binds less than all else */
+        found(f, t, CHOICE, i, tok(t, i)->at, tok(t, i)->at, strdup("|| 1 "));
+        found(f, t, CHOICE, i, tok(t, i)->at, tok(t, i)->at, strdup("&& 0 "));
+    }
     bool condition = token_is(t, i, "if") || token_is(t, i, "while");
     if (!condition || !token_is(t, i + 1, "(") || t->form == FORM_VWN)
         return;

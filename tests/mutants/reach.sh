@@ -58,7 +58,7 @@ rm -rf "$out/scratch/$name"
 END
 
 ctest --test-dir "$build" --show-only=json-v1 | awk -f "$mutants/tests.awk" |
-    grep -vE '^(mutation|mutants|bench|nvrtc|rooms)\.|^[^ ]* [a-z0-9,]*whole' |
+    grep -vE '^(mutants|bench|nvrtc|rooms)\.|^[^ ]* [a-z0-9,]*whole' |
     awk -v pattern="$pattern" '$1 ~ pattern' > order
 xargs -d '\n' -n 1 -P "${VWN_REACH_JOBS:-2}" sh one.sh < order || true
 

@@ -1,4 +1,4 @@
-# run.sh - draws faults anywhere in compiler, runtime and grammar, plants one at a time, and runs what could find it.
+# run.sh - draws faults anywhere in compiler, runtime, grammar and tests/perf/tool, plants one at a time, and runs what could find it.
 #
 # In:  run.sh BUILD [SEED [N [PLACE...]]]: a build, what is drawn (mutate.c), how many, or the places themselves. A build with
 #      sanitizers sees what is read behind an end, too, and has not all tests.
@@ -37,17 +37,18 @@ mutants=$root/tests/mutants
 
 # ---- what was built, as lines ----
 
-# Sources, objects and commands of the libraries and the program.
+# Sources, objects and commands of the libraries, the program and what predicts.
 commands() {
     sed -n 's/^ *"command": "\(.*\)",$/\1/p' "$build/compile_commands.json" | sed 's/\\\(.\)/\1/g' |
-        sed -n 's/^\(.*\) -o \(CMakeFiles\/vwn[a-z_]*\.dir\/[^ ]*\) -c \([^ ]*\)$/\3 \2 \1/p' | sed "s#^$root/##"
+        sed -n 's/^\(.*\) -o \(CMakeFiles\/vwn[a-z_]*\.dir\/[^ ]*\) -c \([^ ]*\)$/\3 \2 \1/p' |
+        sed "s#^$root/##; s#^\(tests/perf/\)\([^ ]* \)#\1\2\1#"
 }
 
 # The objects whose sources read a file, which is not C itself: the compiler wrote down what it read.
 readers() {
     # (of ../compiler/graph/ops.def, say, which stands between blanks)
     grep -rlF --include='*.o.d' -e "../$1 " -e "../$1
-" "$build"/CMakeFiles/vwn*.dir | sed "s#^$build/##; s#\.d\$##"
+" "$build"/CMakeFiles/vwn*.dir "$build"/tests/perf/CMakeFiles/vwn*.dir | sed "s#^$build/##; s#\.d\$##"
 }
 
 # What has to be compiled again for a file: objects.
@@ -243,7 +244,9 @@ work_on() {
     rm -rf "$work"
     mkdir -p "$tree"
     cd "$work" || exit 1
+    mkdir -p "$tree/tests/perf"
     cp -rs "$root/compiler" "$root/runtime" "$root/grammar" "$tree/"
+    cp -rs "$root/tests/perf/tool" "$tree/tests/perf/"
     share=$(((wanted - $1 + jobs) / jobs))
     awk -v at="$1" -v jobs="$jobs" 'NR % jobs == at % jobs' "$here/places" > places
     judged=0
@@ -256,7 +259,7 @@ work_on() {
 
 # ---- all of them ----
 
-sources() { (cd "$root" && find compiler runtime grammar -name '*.[chly]' -o -name '*.def' -o -name '*.cu' -o -name '*.vwn') | LC_ALL=C sort; }
+sources() { (cd "$root" && find compiler runtime grammar tests/perf/tool -name '*.[chly]' -o -name '*.def' -o -name '*.cu' -o -name '*.vwn') | LC_ALL=C sort; }
 
 cp "${MUTATE:-$build/tests/mutants/mutate}" mutate
 commands > commands

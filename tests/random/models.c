@@ -34,7 +34,7 @@ enum { JOBS_MOST = 16, EDITED_EVERY = 4 };
 typedef struct Options {
     uint64_t from, count;
     int jobs;
-    bool all, chosen, first, keep, found;
+    bool all, chosen, keep, found;
     double patience;
     bool take[STAGES];
     char cache[4096];
@@ -317,7 +317,7 @@ static int run_many(const Options *o)
         if (!(job[i].report = shared_report()))
             return 1;
     while (next < end || found < files || running > 0) {
-        if (interrupted || (o->first && t.failed))
+        if (interrupted)
             next = end, found = files;
         for (int i = 0; i < o->jobs && (next < end || found < files); i++) {
             Job *j = &job[i];
@@ -481,8 +481,6 @@ int main(int argc, char **argv)
             o.keep = true;
         else if (!strcmp(argv[i], "--found"))
             o.found = true, place = 2;
-        else if (!strcmp(argv[i], "--first"))
-            o.first = true;
         else if (!strcmp(argv[i], "--jobs"))
             o.jobs = atoi(next), i++;
         else if (!strcmp(argv[i], "--stages"))
