@@ -211,6 +211,28 @@ static void halton(Test *t)
     ctx_free(c.ctx);
 }
 
+/* With a seed all points of an axis are moved by one number, around the end of its range. */
+static void halton_seeded(Test *t)
+{
+    static const double two[] = {1 / 2., 1 / 4., 3 / 4., 1 / 8., 5 / 8., 3 / 8., 7 / 8., 1 / 16.};
+    Checked c = check_text("-",
+                           "let a = 0\nsweep s { vary { a = between(0, 1) }\n"
+                           " random = draws(8, seed = 5, sequence = halton) }\n",
+                           NULL);
+    bool made = c.unit && c.unit->sweep.n == 1 && c.unit->sweep.v[0].n == 8;
+    EXPECT(t, "halton, seeded", made);
+    int around = 0;
+    const double *x = made ? c.unit->sweep.v[0].axis[0].number : NULL;
+    for (int i = 0; made && i < 8; i++) {
+        double moved = x[i] - two[i] - (x[0] - two[0]);
+        EXPECT(t, "halton, seeded", x[i] >= 0 && x[i] <= 1);
+        EXPECT(t, "halton, seeded", fabs(moved - round(moved)) < 1e-5);
+        around += x[i] < two[i];
+    }
+    EXPECT(t, "halton, seeded", !made || (around > 0 && around < 8 && x[0] != two[0]));
+    ctx_free(c.ctx);
+}
+
 /* A sweep whose axis `a` is drawn `n` times as lists. */
 static Checked check_lists(Arena *a, int n, int entries, const char *sequence)
 {
@@ -335,6 +357,7 @@ int main(void)
 {
     Test t = {0};
     halton(&t);
+    halton_seeded(&t);
     lists(&t);
     seeds_are_settings(&t);
     names(&t);
