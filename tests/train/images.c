@@ -152,20 +152,6 @@ static vwn_status go(const Case *c, Log *log)
 
 /* ---- trained models ---- */
 
-typedef struct Text {
-    char s[40000];
-    size_t n;
-} Text;
-
-static void take(void *user, const char *text, size_t n)
-{
-    Text *t = user;
-    n = n < sizeof t->s - 1 - t->n ? n : sizeof t->s - 1 - t->n;
-    memcpy(t->s + t->n, text, n);
-    t->n += n;
-    t->s[t->n] = 0;
-}
-
 /* The numbers of the last evaluation of training, from the checkpoint alone; no text is asked
  * of a model of images. */
 static void evaluated(Tally *t, const Case *c, const Log *log)
@@ -173,15 +159,15 @@ static void evaluated(Tally *t, const Case *c, const Log *log)
     Text out = {.n = 0};
     vwn_context *ctx = vwn_open(&(vwn_options){.threads = 1});
     vwn_eval_options how = {.source = c->run, .json = true};
-    CHECKF(t, vwn_eval(ctx, &how, &(vwn_writer){take, &out}) == VWN_OK, "%s", vwn_message(ctx));
+    CHECKF(t, vwn_eval(ctx, &how, &(vwn_writer){text_take, &out}) == VWN_OK, "%s", vwn_message(ctx));
     CHECKF(t, of_line(out.s, "loss") == log->eval, "%s", out.s);
     CHECK(t, isnan(of_line(out.s, "perplexity")));
     if (!isnan(log->accuracy))
         CHECKF(t, of_line(out.s, "metric.accuracy") == log->accuracy, "%s", out.s);
     how.data = "text.txt";
-    CHECK(t, vwn_eval(ctx, &how, &(vwn_writer){take, &out}) == VWN_USAGE);
+    CHECK(t, vwn_eval(ctx, &how, &(vwn_writer){text_take, &out}) == VWN_USAGE);
     vwn_sample_options sample = {.source = c->run, .tokens = 3, .top_p = 1};
-    CHECK(t, vwn_sample(ctx, &sample, &(vwn_writer){take, &out}) == VWN_INPUT);
+    CHECK(t, vwn_sample(ctx, &sample, &(vwn_writer){text_take, &out}) == VWN_INPUT);
     CHECKF(t,
            strstr(vwn_message(ctx), "continues texts") && strstr(vwn_message(ctx), "`image`"),
            "%s", vwn_message(ctx));
@@ -279,7 +265,7 @@ static void without_data(Tally *t, const char *file)
     vwn_context *ctx = vwn_open(&(vwn_options){.threads = 2});
     vwn_unit *unit;
     CHECK(t, open_case(&c, ctx, &unit) == VWN_OK);
-    vwn_writer to = {take, &out};
+    vwn_writer to = {text_take, &out};
     CHECKF(t, vwn_bench(unit, &(vwn_bench_options){.steps = 2}, &to) == VWN_OK, "%s",
            vwn_message(ctx));
     CHECK(t, strstr(out.s, "random data"));

@@ -83,20 +83,6 @@ static const char *train(Tally *t, Ctx *ctx, const char *folder, const char *nam
 
 /* ---- sampled text ---- */
 
-typedef struct Text {
-    char s[8000];
-    size_t n;
-} Text;
-
-static void take(void *user, const char *text, size_t n)
-{
-    Text *t = user;
-    n = n < sizeof t->s - 1 - t->n ? n : sizeof t->s - 1 - t->n;
-    memcpy(t->s + t->n, text, n);
-    t->n += n;
-    t->s[t->n] = 0;
-}
-
 /* Prompts shorter than a block, of some blocks, at the edge of the context and beyond it. */
 static const int prompt_length[TEXTS] = {3, 40, 72, 171, 64};
 
@@ -113,7 +99,7 @@ static void sample(Tally *t, const vwn_sample_options *how, bool reference, Text
 {
     *out = (Text){.n = 0};
     vwn_context *v = tiny_context(reference, 2);
-    vwn_writer w = {take, out};
+    vwn_writer w = {text_take, out};
     CHECKF(t, sample_source(v, how, &w, &hooks) == ST_OK, "%s", v->ctx->message);
     memcpy(warning, v->warning, sizeof v->warning);
     tiny_close(v);

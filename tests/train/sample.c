@@ -7,22 +7,6 @@
 #include "runtime/use/use.h"
 #include "support.h"
 
-typedef struct Text {
-    char s[4000];
-    size_t n;
-    int pieces;
-} Text;
-
-static void take(void *user, const char *text, size_t n)
-{
-    Text *t = user;
-    n = n < sizeof t->s - 1 - t->n ? n : sizeof t->s - 1 - t->n;
-    memcpy(t->s + t->n, text, n);
-    t->n += n;
-    t->s[t->n] = 0;
-    t->pieces++;
-}
-
 static double last_eval, last_train;
 
 static void on_event(void *user, const vwn_event *e)
@@ -40,7 +24,7 @@ static Status sample(const vwn_sample_options *how, Text *out, char why[512])
 {
     *out = (Text){.n = 0};
     vwn_context *v = tiny_context(reference, 2);
-    vwn_writer w = {take, out};
+    vwn_writer w = {text_take, out};
     Status st = sample_source(v, how, &w, &tiny_hooks);
     snprintf(why, 512, "%s", v->ctx->message);
     tiny_close(v);
@@ -51,7 +35,7 @@ static Status eval(const vwn_eval_options *how, Text *out, char why[512])
 {
     *out = (Text){.n = 0};
     vwn_context *v = tiny_context(reference, 2);
-    vwn_writer w = {take, out};
+    vwn_writer w = {text_take, out};
     Status st = eval_source(v, how, &w, &tiny_hooks);
     snprintf(why, 512, "%s", v->ctx->message);
     tiny_close(v);

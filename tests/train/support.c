@@ -306,3 +306,13 @@ void tiny_close(vwn_context *v)
 {
     ctx_free(v->ctx);
 }
+
+void text_take(void *text, const char *s, size_t n)
+{
+    Text *t = text;
+    n = n < sizeof t->s - 1 - t->n ? n : sizeof t->s - 1 - t->n;
+    memcpy(t->s + t->n, s, n);
+    t->n += n;
+    t->s[t->n] = 0;
+    t->pieces++;
+}

@@ -45,6 +45,14 @@ extern int64_t tiny_batch; /* not 0: the batch of what `check` makes */
 /* resolved_text gives "tiny V W T ..", from which check makes the unit again. */
 extern const Hooks tiny_hooks;
 
+/* What a function of vwn.h writes: text_take(&text, ...), a vwn_writer, behind what is there. */
+typedef struct Text {
+    char s[40000]; /* ends with a 0; what is longer is cut */
+    size_t n;
+    int pieces;
+} Text;
+void text_take(void *text, const char *s, size_t n);
+
 /* A text of n bytes over a few letters with some structure. */
 void write_text_file(const char *path, size_t n);
 
