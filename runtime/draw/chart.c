@@ -5,7 +5,8 @@
 
 #include "runtime/base/json.h"
 
-enum { LEFT = 62, TOP = 40, BOTTOM = 50, COLOURS = 8, LINE = 15 };
+/* RIGHT: the least room for names; NAMED: they begin so far behind the plot. LED: with more curves than colours, lines lead to names. */
+enum { LEFT = 62, TOP = 40, BOTTOM = 50, COLOURS = 8, LINE = 15, RIGHT = 150, NAMED = 27, LED = COLOURS };
 
 typedef struct ChartFrame {
     Buf *out;
@@ -80,6 +81,24 @@ void chart_tick(Buf *out, double v, double step)
         buf_printf(out, "%.*f%s", digits, v == 0 ? 0.0 : v, v == 0 ? "" : unit[k]);
 }
 
+/* How wide a text is at 12 px, about, and rather more. */
+static double text_wide(const char *s)
+{
+    uint32_t code;
+    double wide = 0;
+    for (size_t n = strlen(s), k; n; s += k, n -= k) {
+        size_t good = utf8_read(s, n, &code);
+        k = good ? good : 1;
+        if (!good || code >= 0x1100)
+            wide += 12.5;
+        else if (strchr("ijlfrtI.,:;'|!()[] ", (int)code) && code < 0x80)
+            wide += 5;
+        else
+            wide += code < 0x80 && strchr("mwMW@%", (int)code) ? 12 : code >= 'A' && code <= 'Z' ? 9 : 7.6;
+    }
+    return wide;
+}
+
 /* ---- what is shown ---- */
 
 /* Between numbers that differ by their last digits there is no room for ticks. */
@@ -136,7 +155,7 @@ void chart_style(Buf *out)
     static const char *const light[COLOURS] = {"#0072b2", "#d55e00", "#009e73", "#a3529a", "#8a6d00", "#2f9fd0", "#555555", "#b0003a"};
     static const char *const dark[COLOURS] = {"#56b4e9", "#ff8c42", "#2fd6a3", "#e09fd6", "#f0e442", "#9ad9ff", "#bbbbbb", "#ff6f91"};
     buf_puts(out, "text{font:12px system-ui,sans-serif;fill:#222}.b{fill:#fff}.g{stroke:#e2e2e2}.a{stroke:#666}"
-                  ".t{font-size:14px;font-weight:600}.m{stroke-dasharray:4 4}.c{fill:none;stroke-width:1.8;stroke-linejoin:round}");
+                  ".t{font-size:14px;font-weight:600}.m{stroke-dasharray:4 4}.d{stroke-width:.7;stroke-opacity:.6}.c{fill:none;stroke-width:1.8;stroke-linejoin:round}");
     for (int i = 0; i < COLOURS; i++)
         buf_printf(out, ".s%d{stroke:%s}.f%d{fill:%s}", i, light[i], i, light[i]);
     buf_puts(out, ".r{fill-opacity:.18}@media(prefers-color-scheme:dark){text{fill:#e6e6e6}.b{fill:#16181d}.g{stroke:#32363f}.a{stroke:#9a9a9a}");
@@ -210,6 +229,18 @@ static void curve(const ChartFrame *f, const ChartSeries *s, size_t colour)
     buf_puts(f->out, s->points ? "\n" : "");
 }
 
+/* From the last point of a curve to where its name stands. */
+static void lead(const ChartFrame *f, size_t i, double to)
+{
+    const ChartSeries *s = &f->c->series[i];
+    size_t k = s->n;
+    while (k && !shown(s, k - 1))
+        k--;
+    if (k)
+        buf_printf(f->out, "<path class=\"d s%zu\" d=\"M%.1f %.1fL%d %.1f\"/>", i % COLOURS, at_x(f, s->x[k - 1]),
+                   fmin(fmax(at_y(f, s->y[k - 1]), TOP), f->high - BOTTOM), f->wide - f->right + 8, to);
+}
+
 /* The last point of each series has its name beside it; names that would cover each other move apart, in order. */
 static void names(const ChartFrame *f)
 {
@@ -234,8 +265,10 @@ static void names(const ChartFrame *f)
         y[order[i]] = fmin(y[order[i]], most);
     }
     for (size_t i = 0; i < n; i++) {
+        if (n > LED)
+            lead(f, i, y[i]);
         buf_printf(f->out, "<path class=\"s%zu\" stroke-width=\"3\" d=\"M%d %.1fh14\"/><text x=\"%d\" y=\"%.1f\">", i % COLOURS,
-                   f->wide - f->right + 8, y[i], f->wide - f->right + 27, y[i] + 4);
+                   f->wide - f->right + 8, y[i], f->wide - f->right + NAMED, y[i] + 4);
         xml_text(f->out, f->c->series[i].name);
         buf_puts(f->out, "</text>\n");
     }
@@ -250,29 +283,45 @@ static void marks(const ChartFrame *f)
             again |= !strcmp(m->text, f->c->mark[k].text) && fabs(at_x(f, m->x) - at_x(f, f->c->mark[k].x)) < 1;
         if (again)
             continue;
-        buf_printf(f->out, "<path class=\"m s%zu\" d=\"M%.1f %dV%d\"/><text x=\"%.1f\" y=\"%d\">", m->series % COLOURS, at_x(f, m->x),
-                   TOP, f->high - BOTTOM, at_x(f, m->x) + 4, TOP + 10 + (int)(i % 4) * LINE);
+        double x = at_x(f, m->x);
+        bool left = x + 4 + text_wide(m->text) > f->wide - (f->c->id || f->c->n > 1 ? f->right : 0) && x - 4 - text_wide(m->text) > 0;
+        buf_printf(f->out, "<path class=\"m s%zu\" d=\"M%.1f %dV%d\"/><text x=\"%.1f\" y=\"%d\"%s>", m->series % COLOURS, x,
+                   TOP, f->high - BOTTOM, left ? x - 4 : x + 4, TOP + 10 + (int)(i % 4) * LINE, left ? " text-anchor=\"end\"" : "");
         xml_text(f->out, m->text);
         buf_puts(f->out, "</text>\n");
     }
 }
 
+/* The room for names: as much as the longest takes. In a page they are short. */
+static int right_of(const Chart *c)
+{
+    double most = RIGHT;
+    if (c->id)
+        return c->n > 1 ? 50 : 16;
+    for (size_t i = 0; i < c->n; i++)
+        most = fmax(most, NAMED + text_wide(c->series[i].name) + 6);
+    return (int)ceil(most);
+}
+
 static int wide_of(const Chart *c)
 {
-    return c->wide ? c->wide : 760;
+    int wide = c->wide ? c->wide : 760;
+    return c->id ? wide : wide - RIGHT + right_of(c);
 }
 
+/* Each name has a line of its own. */
 static int high_of(const Chart *c)
 {
-    return c->high ? c->high : 420;
+    int high = c->high ? c->high : 420, least = TOP + BOTTOM + (int)c->n * LINE;
+    return c->id || high > least ? high : least;
 }
 
-static void draw(Buf *out, const Chart *c, size_t place)
+static void draw(Buf *out, const Chart *c, size_t place, size_t top)
 {
     const char *id = c->id ? c->id : arena_printf(out->arena, "area%zu", place);
     ChartFrame frame = {.out = out, .c = c, .range = chart_range(c), .wide = wide_of(c), .high = high_of(c)}, *f = &frame;
-    f->right = !c->id ? 150 : c->n > 1 ? 50 : 16;
-    buf_printf(out, "<g transform=\"translate(0 %zu)\">\n", place * (size_t)f->high);
+    f->right = right_of(c);
+    buf_printf(out, "<g transform=\"translate(0 %zu)\">\n", top);
     axes(f);
     buf_printf(out, "<clipPath id=\"%s\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n<g clip-path=\"url(#%s)\">\n",
                id, LEFT, TOP, f->wide - LEFT - f->right + 3, f->high - TOP - BOTTOM, id);
@@ -290,8 +339,12 @@ static void draw(Buf *out, const Chart *c, size_t place)
 
 void chart_svg(Buf *out, const Chart *c, size_t n)
 {
-    int wide = wide_of(c);
-    size_t high = n * (size_t)high_of(c);
+    int wide = 0;
+    size_t high = 0;
+    for (size_t i = 0; i < n; i++) {
+        wide = wide_of(&c[i]) > wide ? wide_of(&c[i]) : wide;
+        high += (size_t)high_of(&c[i]);
+    }
     buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" role=\"img\">\n<title>", wide, high);
     xml_text(out, c->title);
     buf_puts(out, "</title>\n");
@@ -301,7 +354,7 @@ void chart_svg(Buf *out, const Chart *c, size_t n)
         buf_puts(out, "</style>\n");
     }
     buf_printf(out, "<rect class=\"b\" width=\"%d\" height=\"%zu\"/>\n", wide, high);
-    for (size_t i = 0; i < n; i++)
-        draw(out, &c[i], i);
+    for (size_t i = 0, top = 0; i < n; top += (size_t)high_of(&c[i]), i++)
+        draw(out, &c[i], i, top);
     buf_puts(out, "</svg>\n");
 }

@@ -530,20 +530,28 @@ static void print_json(RunComparison *c)
     write_text(c->out, b.s, b.n);
 }
 
-/* Every so many points, and the last. */
+/* Of many points the least and the greatest of each so many, and the last: no extreme is lost. */
 static ChartSeries series_of(Arena *a, const RunGroup *g)
 {
-    size_t stride = (g->points + SHOWN - 1) / SHOWN, n = 0;
+    size_t each = g->points > SHOWN ? (2 * g->points + SHOWN - 1) / SHOWN : 1, n = 0;
     double *v[4];
     const double *from[4] = {g->x, g->mean, g->low, g->high};
     for (int j = 0; j < 4; j++)
-        v[j] = NEW_ARRAY(a, double, g->points / stride + 2);
-    for (size_t i = 0; i < g->points; i++)
-        if (i % stride == 0 || i + 1 == g->points) {
-            for (int j = 0; j < 4; j++)
-                v[j][n] = from[j][i];
-            n++;
+        v[j] = NEW_ARRAY(a, double, 2 * (g->points / each) + 4);
+    for (size_t i = 0; i < g->points; i += each) {
+        size_t least = i, most = i, end = i + each < g->points ? i + each : g->points;
+        for (size_t k = i; k < end; k++) {
+            least = g->mean[k] < g->mean[least] ? k : least;
+            most = g->mean[k] > g->mean[most] ? k : most;
         }
+        size_t take[3] = {least < most ? least : most, least < most ? most : least, end - 1};
+        for (int t = 0; t < 3; t++)
+            if ((t < 2 || end == g->points) && (!t || take[t] > take[t - 1])) {
+                for (int j = 0; j < 4; j++)
+                    v[j][n] = from[j][take[t]];
+                n++;
+            }
+    }
     bool spread = g->n > 1;
     return (ChartSeries){g->name, v[0], v[1], spread ? v[2] : NULL, spread ? v[3] : NULL, n, n <= 40};
 }

@@ -12,6 +12,7 @@
 #include "runtime/base/crc32c.h"
 #include "runtime/checkpoint/history.h"
 #include "runtime/checkpoint/run_list.h"
+#include "runtime/checkpoint/settings.h"
 #include "runtime/checkpoint/source.h"
 #include "look.h"
 
@@ -36,6 +37,7 @@ typedef struct LogExport {
     double at[HISTORY_AXES]; /* of the last event */
     Buf row;
     double begins;   /* TensorBoard: when the seconds of the run began, since 1970 */
+    int ended;       /* the same: how it has ended, 0: it has not */
 } LogExport;
 
 static void put(LogExport *e)
@@ -160,19 +162,36 @@ static void record(LogExport *e, const Buf *message)
     put(e);
 }
 
-/* Event: wall_time = 1, step = 2, file_version = 3, summary = 5. Summary: value = 1. Value: tag = 1, simple_value = 2. */
+/* What a curve is of: numbers of steps, evaluations and rows of their kind, but none that only counts time. */
+static bool is_curve(const char *kind, const char *name)
+{
+    return strcmp(kind, "end") && strcmp(kind, "start") && strcmp(name, "eta"); /* the end says losses again */
+}
+
+/* Event: wall_time = 1, step = 2, file_version = 3, summary = 5. Summary: value = 1. */
+static void put_event(LogExport *e, double wall, double step, const Buf *summary)
+{
+    Buf message = buf_new(e->session.ctx->scratch);
+    field_double(&message, 1, wall);
+    field(&message, 2, 0);
+    varint(&message, (uint64_t)(int64_t)step);
+    field_bytes(&message, 5, summary->s, summary->n);
+    record(e, &message);
+}
+
+/* Value: tag = 1, simple_value = 2. */
 static bool take_event(void *user, const Json *event)
 {
     LogExport *e = user;
     Arena *a = e->session.ctx->scratch;
     const char *kind = json_string(event, "event");
-    Buf summary = buf_new(a), message = buf_new(a);
+    Buf summary = buf_new(a);
     if (!kind || !run_clock_take(&e->clock, event, e->at))
         return false;
-    for (size_t i = 0; i < e->names.n && strcmp(kind, "end"); i++) { /* the end says losses again */
+    for (size_t i = 0; i < e->names.n; i++) {
         double x = event_number(event, e->names.v[i]);
         Buf value = buf_new(a);
-        if (!isfinite(x))
+        if (!isfinite(x) || !is_curve(kind, e->names.v[i]))
             continue;
         const char *tag = e->names.v[i]; /* evaluations and steps have losses of one name */
         if (strcmp(kind, "step") && strcmp(tag, "eval_loss"))
@@ -181,19 +200,67 @@ static bool take_event(void *user, const Json *event)
         field_float(&value, 2, x);
         field_bytes(&summary, 1, value.s, value.n);
     }
-    if (!summary.n)
-        return true;
-    field_double(&message, 1, e->begins + e->at[BY_SECONDS]);
-    field(&message, 2, 0);
-    varint(&message, (uint64_t)(int64_t)event_number(event, "step"));
-    field_bytes(&message, 5, summary.s, summary.n);
-    record(e, &message);
+    if (summary.n)
+        put_event(e, e->begins + e->at[BY_SECONDS], event_number(event, "step"), &summary);
     return true;
+}
+
+/* What the plugin for settings reads. Value: tag = 1, metadata = 9. SummaryMetadata: plugin_data = 1. PluginData: plugin_name = 1,
+ * content = 2. HParamsPluginData: session_start_info = 3, session_end_info = 4. */
+static void put_session(LogExport *e, double wall, const char *tag, int number, const Buf *info)
+{
+    Arena *a = e->session.ctx->scratch;
+    Buf data = buf_new(a), plugin = buf_new(a), metadata = buf_new(a), value = buf_new(a), summary = buf_new(a);
+    field_bytes(&data, number, info->s, info->n);
+    field_bytes(&plugin, 1, "hparams", 7);
+    field_bytes(&plugin, 2, data.s, data.n);
+    field_bytes(&metadata, 1, plugin.s, plugin.n);
+    field_bytes(&value, 1, tag, strlen(tag));
+    field_bytes(&value, 9, metadata.s, metadata.n);
+    field_bytes(&summary, 1, value.s, value.n);
+    put_event(e, wall, 0, &summary);
+}
+
+/* SessionStartInfo: hparams = 1, of which each has key = 1, value = 2: number_value = 2 or string_value = 3; start_time_secs = 5. */
+static void put_settings(LogExport *e)
+{
+    Arena *a = e->session.ctx->scratch;
+    SettingList all = settings_read(&e->session, e->session.arena, e->run);
+    Buf info = buf_new(a);
+    for (size_t i = 0; i < all.n; i++) {
+        const char *text = all.v[i].value;
+        char *end;
+        double x = strtod(text, &end);
+        Buf value = buf_new(a), entry = buf_new(a);
+        if (*text && !*end && isfinite(x))
+            field_double(&value, 2, x);
+        else
+            field_bytes(&value, 3, text, strlen(text));
+        field_bytes(&entry, 1, all.v[i].name, strlen(all.v[i].name));
+        field_bytes(&entry, 2, value.s, value.n);
+        field_bytes(&info, 1, entry.s, entry.n);
+    }
+    field_double(&info, 5, e->begins);
+    if (all.n)
+        put_session(e, e->begins, "_hparams_/session_start_info", 3, &info);
+}
+
+/* SessionEndInfo: status = 1 (0 unknown, 1 success, 2 failure), end_time_secs = 2. */
+static void put_ending(LogExport *e)
+{
+    Buf info = buf_new(e->session.ctx->scratch);
+    double wall = e->begins + e->at[BY_SECONDS];
+    field(&info, 1, 0);
+    varint(&info, (uint64_t)e->ended);
+    field_double(&info, 2, wall);
+    put_session(e, wall, "_hparams_/session_end_info", 4, &info);
 }
 
 static bool take_clock(void *user, const Json *event)
 {
     LogExport *e = user;
+    const char *status = json_string(event, "status");
+    e->ended = !status ? 0 : !strcmp(status, "ok") ? 1 : 2;
     return run_clock_take(&e->clock, event, e->at);
 }
 
@@ -212,7 +279,10 @@ static void put_tensorboard(LogExport *e)
     field_double(&first, 1, e->begins);
     field_bytes(&first, 3, "brain.Event:2", 13);
     record(e, &first);
+    put_settings(e);
     events_read(s, e->run, take_event, e);
+    if (e->ended)
+        put_ending(e);
 }
 
 /* ---- the call ---- */

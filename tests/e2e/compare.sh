@@ -182,6 +182,22 @@ expect 0 "$VWN" compare seeds=runs/a,runs/b runs/wide --svg 'curves & "more".svg
 grep -o 'class="c s[0-9]" d="[^"]*"' 'curves & "more".svg' | sed 's/.*d="//; s/"//' | tr 'ML' '  ' | tr ' ' '\n' | grep . |
     awk 'NR % 2 { if ($1 < 62 || $1 > 610) exit 1; n++ } END { exit n < 30 }' || fail "points lie outside"
 tail -n 1 'curves & "more".svg' | grep -q '^</svg>$' || fail "the picture does not end"
+# thirty names, longer than there was room for: each has a line of its own, inside (report_seen.sh measures them as a browser draws them)
+for i in $(seq 30); do cp -r runs/a "runs/a-run-whose-name-says-all-that-was-changed_D-$i"; done
+expect 0 "$VWN" compare runs/a-run-whose-name-* --svg long.svg
+sed -n 's/.*viewBox="0 0 \([0-9]*\) \([0-9]*\)".*/\1 \2/p' long.svg > box
+sed -n 's/.*<text x="\([0-9]*\)" y="\([0-9.]*\)">\(a-run-whose-name[^<]*\)<.*/\1 \2 \3/p' long.svg | sort -g -k2 > names
+[ "$(wc -l < names)" -eq 30 ] || fail "thirty names"
+awk 'NR == FNR { wide = $1; high = $2; next } { if ($1 + 7 * length($3) > wide || $2 < 40 || $2 > high - 40 || ($2 - was < 14.9 && was)) { print; bad = 1 } was = $2 }
+    END { exit bad }' box names > clipped || fail "clipped, or one above the other: $(cat clipped)"
+# no extreme of a long curve is left out: the highest loss of 3,000 is at step 1,234
+mkdir runs/long
+awk 'BEGIN { print "{\"v\":1,\"event\":\"start\",\"step\":0,\"steps\":3000,\"tokens\":0,\"train_flops_per_token\":10,\"seconds\":0}"
+    for (i = 1; i <= 3000; i++) printf "{\"v\":1,\"event\":\"step\",\"step\":%d,\"steps\":3000,\"tokens\":%d,\"loss\":%s,\"seconds\":%d}\n", i, i, i == 1234 ? 3 : 2, i }' > runs/long/events.jsonl
+cp runs/a/resolved.vwn runs/long/
+expect 0 "$VWN" compare runs/long --metric loss --smooth 1 --svg long.svg
+grep -o 'class="c s0" d="[^"]*"' long.svg | tr 'ML' '  ' | tr ' ' '\n' | sed -n '4,$p' | awk 'NR % 2 == 0 { y[$1 + 0] = 1; n++ } END { for (v in y) k++; exit !(k == 2 && n > 200 && n < 1200) }' ||
+    fail "one loss of 3,000 is not drawn"
 expect 5 "$VWN" compare runs/a --svg nowhere/curves.svg
 has err 'cannot write nowhere/curves.svg'
 

@@ -1,9 +1,11 @@
 /* event_file.c - reads a TensorBoard event file and prints what is in it, or says what is wrong with it.
  *
- * In:  the path of an event file.   Out: a line "WALL STEP TAG VALUE" for each scalar; exit status 1 with a sentence when a length, a
- * checksum or a field is wrong. Written from the formats' descriptions (TFRecord, event.proto, summary.proto, RFC 3720 for the
- * checksum, by its table) and not from vwn's sources.
+ * In:  the path of an event file.   Out: a line "WALL STEP TAG VALUE" for each scalar, "WALL STEP hparam NAME VALUE"
+ * for each setting that the plugin for hyperparameters would read, "WALL STEP ended STATUS SECONDS" for the end that it would; exit status 1 with a sentence when a length, a
+ * checksum or a field is wrong. Written from the formats' descriptions (TFRecord, event.proto, summary.proto, the
+ * plugin's plugin_data.proto and api.proto, struct.proto, RFC 3720 for the checksum, by its table) and not from vwn's sources.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +96,77 @@ static Field next(size_t *at, size_t end)
     return f;
 }
 
+static double real_of(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, 8);
+    return x;
+}
+
+/* One entry of SessionStartInfo.hparams: a name and a google.protobuf.Value. */
+static void hparam(double wall, uint64_t step, size_t at, size_t end)
+{
+    Field name = {0}, value = {0}, f;
+    while (at < end) {
+        f = next(&at, end);
+        if (f.number == 1 && f.wire == 2)
+            name = f;
+        else if (f.number == 2 && f.wire == 2)
+            value = f;
+        else
+            wrong("a setting has a field that is not known", at);
+    }
+    at = value.at;
+    f = next(&at, value.at + value.n);
+    printf("%.6f %llu hparam %.*s ", wall, (unsigned long long)step, (int)name.n, (const char *)data + name.at);
+    if (f.number == 2 && f.wire == 1)
+        printf("%.9g\n", real_of(f.value));
+    else if (f.number == 3 && f.wire == 2)
+        printf("\"%.*s\"\n", (int)f.n, (const char *)data + f.at);
+    else
+        wrong("a setting is neither a number nor a text", at);
+}
+
+/* HParamsPluginData, with the tag that each of its kinds has. */
+static void session(double wall, uint64_t step, const char *tag, size_t at, size_t end)
+{
+    Field f = next(&at, end);
+    bool start = f.number == 3;
+    if (at != end || f.wire != 2 || (!start && f.number != 4))
+        wrong("the plugin's data are neither a start nor an end", at);
+    if (strcmp(tag, start ? "_hparams_/session_start_info" : "_hparams_/session_end_info"))
+        wrong("the tag is another one's", at);
+    uint64_t status = 0;
+    double seconds = 0;
+    for (size_t in = f.at, stop = f.at + f.n; in < stop;) {
+        Field v = next(&in, stop);
+        if (start && v.number == 1 && v.wire == 2)
+            hparam(wall, step, v.at, v.at + v.n);
+        else if (!start && v.number == 1 && v.wire == 0)
+            status = v.value;
+        else if (v.number == (start ? 5 : 2) && v.wire == 1)
+            seconds = real_of(v.value);
+        else
+            wrong("a session has a field that is not known", in);
+    }
+    if (!start)
+        printf("%.6f %llu ended %llu %.6f\n", wall, (unsigned long long)step, (unsigned long long)status, seconds);
+}
+
+/* SummaryMetadata. */
+static void metadata(double wall, uint64_t step, const char *tag, size_t at, size_t end)
+{
+    Field plugin = next(&at, end);
+    if (at != end || plugin.number != 1 || plugin.wire != 2)
+        wrong("the metadata are of no plugin", at);
+    at = plugin.at;
+    end = plugin.at + plugin.n;
+    Field name = next(&at, end), content = next(&at, end);
+    if (name.number != 1 || name.n != 7 || memcmp(data + name.at, "hparams", 7) || content.number != 2 || content.wire != 2)
+        wrong("a plugin that is not known", at);
+    session(wall, step, tag, content.at, content.at + content.n);
+}
+
 static void scalar(double wall, uint64_t step, size_t at, size_t end)
 {
     char tag[256] = "";
@@ -106,6 +179,9 @@ static void scalar(double wall, uint64_t step, size_t at, size_t end)
         } else if (f.number == 2 && f.wire == 5) {
             uint32_t bits = (uint32_t)f.value;
             memcpy(&x, &bits, 4);
+        } else if (f.number == 9 && f.wire == 2) {
+            metadata(wall, step, tag, f.at, f.at + f.n);
+            return;
         } else
             wrong("a value has a field that is not known", at);
     }

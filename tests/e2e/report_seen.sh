@@ -26,8 +26,29 @@ for page in few many; do # errors of scripts are told, too
     sed "s|<head>|<head><script>addEventListener(\"error\", (e) => parent.postMessage(\"$page ERROR \" + e.message, \"*\"))</script>|; s|</main>.*||" $page.html > ${page}_used.html
     { echo '<script>'; cat "$VWN_SOURCE/tests/e2e/page.js"; echo '</script></main></body></html>'; } >> ${page}_used.html
 done
+# a picture of `vwn compare --svg`: no text is outside of it, none covers another one
+for i in 0 9 18 27 36 39; do cp -r many/p$i "many/WWWWWWWWWWWW with a long name, mostly of wide letters MMMMMMMM $i"; done
+mkdir named
+mv many/WWW* named/
+for i in $(seq 30); do cp -r many/p$i named/run-$i; done
+expect 0 "$VWN" compare named/* --svg named.svg
+{
+    echo '<!DOCTYPE html><meta charset="utf-8"><body>'
+    cat named.svg
+    cat << 'EOT'
+<script>
+const inside = document.querySelector("svg").getBoundingClientRect(), texts = [...document.querySelectorAll("svg text")].map((one) => one.getBoundingClientRect());
+const out = texts.filter((one) => one.left < inside.left || one.right > inside.right || one.top < inside.top || one.bottom > inside.bottom).length;
+const scale = inside.width / document.querySelector("svg").viewBox.baseVal.width;
+const covered = texts.filter((one, i) => texts.some((two, k) => k < i && Math.min(one.right, two.right) - Math.max(one.left, two.left) > 1 &&
+    Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top) > 3 * scale)).length;
+onload = () => parent.postMessage("picture " + texts.length + " texts, outside " + out + ", covered " + covered, "*");
+</script>
+EOT
+} > picture.html
 # the last one is on top: frames that are covered are seldom drawn
-frames='few_used.html#phone 375
+frames='picture.html 1280
+few_used.html#phone 375
 many_used.html#many 1280
 many_used.html#manyagain 1280
 many_used.html#manyphone 375
@@ -45,8 +66,9 @@ for scheme in 1 0; do # light, dark
     last="scheme $scheme"
     timeout 300 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD/profile" --window-size=1300,2400 \
         --blink-settings=preferredColorScheme=$scheme --virtual-time-budget=30000 --dump-dom "file://$PWD/frame.html" > dom 2> chromium.log
-    sed -n 's/.*said \(\(few\|phone\|many\|manyagain\|manyphone\) .*\)/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' > said.$scheme
+    sed -n 's/.*said \(\(few\|picture\|phone\|many\|manyagain\|manyphone\) .*\)/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' > said.$scheme
     cp said.$scheme out
+    grep -q '^picture [4-9][0-9] texts, outside 0, covered 0$' said.$scheme || fail "$(grep '^picture' said.$scheme)"
     [ "$(grep -c ' done$' said.$scheme)" -eq 5 ] || fail "five pages are looked at"
     if grep -q ERROR said.$scheme; then fail "$(grep ERROR said.$scheme | head -n 3)"; fi
     # NAME width SCROLLED INNER back RED contrast RATIO texts N smallest SIZE

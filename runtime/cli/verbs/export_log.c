@@ -132,11 +132,13 @@ static const Flag flags[] = {
     {"-o", "FILE.csv|FILE.json|FILE.jsonl|DIR|-", "where it goes; else, and with -, stdout"},
 };
 const Verb verb_export_log = {.name = "export-log",
-                              .operands = "RUN|SWEEP...",
+                              .operands = "RUN|SWEEP|FOLDER...",
                               .summary = "Writes the events of runs as CSV, or for TensorBoard",
                               .example = {{"vwn export-log runs/a runs/b -o events.csv", "every number that the runs have written"},
                                           {"vwn export-log runs/* --tensorboard -o board", "then: tensorboard --logdir board"}},
-                              .text = "Events have the seconds of training and no date: for TensorBoard the last one is dated by its file.\n",
+                              .text = "For TensorBoard the settings of a run are its hyperparameters, and curves are of what training does: no clocks\n"
+                                      "among them. Events have the seconds of training and no date: there the last one is dated by its file. There is\n"
+                                      "no Parquet, for which Debian 12 has no library: other programs read the CSV as it is.\n",
                               .flag = flags,
                               .n_flags = 3,
                               .takes = TAKES_JSON,
