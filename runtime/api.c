@@ -18,6 +18,7 @@
 #include "runtime/base/machine.h"
 #include "runtime/exec/backends.h"
 #include "runtime/exec/session.h"
+#include "runtime/lsp/lsp.h"
 #include "runtime/measure/rates.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/exec/workbench.h"
@@ -859,4 +860,26 @@ vwn_status vwn_doctor(vwn_context *context, bool json, bool measure, const vwn_w
 {
     TextCall c = {.context = context, .json = json, .measure = measure, .out = out};
     return api_run(context, doctor_body, &c);
+}
+
+/* ---- a language server ---- */
+
+vwn_server *vwn_server_open(const vwn_server_options *options)
+{
+    return server_open(options);
+}
+
+bool vwn_server_take(vwn_server *server, const char *bytes, size_t n, const vwn_writer *out)
+{
+    return server_take(server, bytes, n, out);
+}
+
+vwn_server_counts vwn_server_counted(const vwn_server *server)
+{
+    return server->counts;
+}
+
+void vwn_server_close(vwn_server *server)
+{
+    server_close(server);
 }

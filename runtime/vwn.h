@@ -128,6 +128,26 @@ vwn_status vwn_graph_report(vwn_context *ctx, const vwn_file_options *graph, vwn
  * "model.vwn:3:9: `True` -> `true`"; to be called before vwn_diagnostics forgets them. Returns the number of fixes; 0 writes
  * nothing. */
 size_t vwn_fixed_text(vwn_unit *unit, const vwn_writer *out, const vwn_writer *changes);
+/* What editors ask: a language server of LSP 3.17, fed with the bytes of an editor. It opens no file but those that documents
+ * import, and writes none. */
+typedef struct vwn_server vwn_server;
+typedef struct vwn_server_options {
+    void *(*resize)(void *user, void *p, size_t old_size, size_t new_size); /* NULL: malloc */
+    void *user;
+    /* Whether more has come: a check that is under way is then given up, and done again later. NULL: nothing is given up. */
+    bool (*waiting)(void *waiting_user);
+    void *waiting_user;
+} vwn_server_options;
+typedef struct vwn_server_counts {
+    size_t messages, changes; /* of the editor; of texts */
+    size_t checks, given_up;  /* that were begun; that something came in between */
+    bool well;                /* `exit` came behind `shutdown` */
+} vwn_server_counts;
+vwn_server *vwn_server_open(const vwn_server_options *options); /* NULL: no memory */
+/* Takes what has come, in pieces of any size; each message for the editor is put in one piece. False: `exit` has come. */
+bool vwn_server_take(vwn_server *server, const char *bytes, size_t n, const vwn_writer *out);
+vwn_server_counts vwn_server_counted(const vwn_server *server);
+void vwn_server_close(vwn_server *server); /* NULL is fine */
 /* Canonical text of a file (or of `text` for "-"). */
 vwn_status vwn_format_file(vwn_context *ctx, const vwn_file_options *file, const vwn_writer *out);
 /* NULL: the list of codes. */

@@ -81,6 +81,7 @@ static void list_lets(Eval *ev, File *f)
         Value v = binding_get(ev, b, NULL);
         b->used = used;
         diag_truncate(ev->ctx, before);
+        remember(ev, b->span, &v);
         LineCol at = source_position(ev->ctx, b->span.file, b->span.lo);
         LetInfo info = {.name = b->name, .text = value_text(ev, &v), .span = b->span,
                         .origin = b->origin ? b->origin
@@ -105,10 +106,13 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     Eval *ev = NEW(ctx->program, Eval);
     u->ctx = ctx;
     u->path = how->path;
+    u->remembers = how->remember;
     u->set = NEW_ARRAY(ctx->program, const char *, how->n_set + 1);
     for (; u->n_set < how->n_set; u->n_set++)
         u->set[u->n_set] = arena_copy(ctx->program, how->set[u->n_set], strlen(how->set[u->n_set]));
-    *ev = (Eval){.ctx = ctx, .decide_claim = decide_claim, .arena = ctx->program, .unit = u, .bytes_before = ctx->bytes};
+    *ev = (Eval){.ctx = ctx, .decide_claim = decide_claim, .arena = ctx->program, .unit = u, .bytes_before = ctx->bytes,
+                 .text_of = how->text_of, .text_user = how->user};
+    map_init(&ev->seen, ctx->program);
     File *f = file_load(ev, how->path, how->text, how->text_length, NO_SPAN, NULL);
     u->file = f;
     u->ast = f ? f->ast : NULL;

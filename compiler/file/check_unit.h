@@ -26,6 +26,10 @@ typedef struct CheckOptions {
     const struct SweepAsk *sweep; /* a sweep of the file is elaborated and nothing else; its points are not checked */
     bool no_sweeps;         /* `sweep` nodes are passed over */
     bool model_only;        /* skip train, grow, sweep and checks (resume, sample) */
+    bool remember;          /* fills Unit.seen */
+    /* The text of an imported file in the place of what the disk has; NULL: what the disk has. NULL: of all. */
+    const char *(*text_of)(void *user, const char *path, size_t *n);
+    void *user;
 } CheckOptions;
 /* Parses and evaluates a file and everything it imports. Diagnostics are in ctx; the Unit is never
  * NULL, but its parts may be missing when diag_errors(ctx) > 0. False checks file E0801. Raises on

@@ -246,6 +246,9 @@ struct Eval {
     int64_t steps;          /* work done, against limits */
     Span at;                /* where it was done last */
     size_t bytes_before;    /* that the context had when it began: other files may have been checked in it */
+    const char *(*text_of)(void *user, const char *path, size_t *n); /* CheckOptions */
+    void *text_user;
+    Map seen;               /* offset + 1 of a place of the file -> number + 1 in Unit.seen */
 };
 
 /* The model under construction (check_model.c). */
@@ -291,6 +294,8 @@ Value v_record(Eval *ev, Name name, const Field *f, size_t n);
 const char *value_kind_name(const Value *v); /* "a number", "a tensor", ... */
 void value_print(Buf *out, const Value *v);   /* as .vwn text where possible */
 const char *value_text(Eval *ev, const Value *v);
+/* For Unit.seen: what the text at `at` came to; one of other files, or poison, is nothing. */
+void remember(Eval *ev, Span at, const Value *v);
 /* The component of a path that an iteration gives: layer[3], group["a"]; its number for other values. */
 Name iteration_path(Eval *ev, Name up, Name variable, const Value *v, size_t index);
 bool value_equal(const Value *a, const Value *b);

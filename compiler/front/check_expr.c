@@ -847,7 +847,11 @@ Value eval(Eval *ev, const Ast *e, Env *env, Scope *scope)
     case AST_QTY: return eval_number_token(ev, e);
     case AST_STR: return v_str(e->name);
     case AST_BOOL: return v_bool(e->name[0] == 't');
-    case AST_ID: return eval_name(ev, e, env, scope);
+    case AST_ID: {
+        Value v = eval_name(ev, e, env, scope);
+        remember(ev, e->span, &v);
+        return v;
+    }
     case AST_LIST: return eval_list(ev, e, env, scope);
     case AST_RANGE: return eval_range(ev, e, env, scope);
     case AST_COMP: {

@@ -381,6 +381,8 @@ File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span fro
     if (is_std) {
         text = std_text(path, &n);
         why = text ? NULL : "the standard library has no such file";
+    } else if (parent && ev->text_of && (text = ev->text_of(ev->text_user, path, &n)) != NULL) {
+        why = NULL;
     } else if ((why = file_not_vwn(path, parent != NULL))) {
         text = NULL;
     } else if (!text) {

@@ -341,6 +341,7 @@ static Value run_sublayer(Eval *ev, void *self, Value h, Span at)
         return y;
     y = to_tensor(ev, y, node_span(n->ast));
     y = y.kind == V_POISON ? y : scope_norm(n, "out_norm", y);
+    remember(ev, node_span(n->ast), &y);
     if (y.kind != V_TENSOR)
         return y;
     const Shape *s = shape_of(ev->build->g, h.val), *t = shape_of(ev->build->g, y.val);
@@ -571,6 +572,7 @@ static void do_embed(ModelWalk *w, const Ast *it)
     Value e = block_apply_path(ev, n->block, &b->embed, reads ? 1 : 0, n->path, n->scope, node_span(it));
     latest_is(n);
     e = e.kind == V_POISON ? e : to_tensor(ev, e, node_span(it));
+    remember(ev, node_span(it), &e);
     if (e.kind == V_POISON || b->embed.kind == V_POISON) {
         b->embed = v_poison();
         return;
@@ -619,6 +621,7 @@ static void do_head(ModelWalk *w, const Ast *it)
     if (!travels && !b->model->closed)
         b->model->closed = x.val;
     Value y = block_apply_path(ev, n->block, &x, 1, n->path, n->scope, at);
+    remember(ev, at, &y);
     latest_is(n);
     if (travels && y.kind == V_TENSOR)
         b->head_state = y;

@@ -215,6 +215,39 @@ const char *value_text(Eval *ev, const Value *v)
     return b.s;
 }
 
+/* What changes from one evaluation to the next, and is short. */
+static bool is_short(const Value *v)
+{
+    return v->kind == V_NUM || v->kind == V_BOOL || v->kind == V_QTY || v->kind == V_DIM || v->kind == V_TENSOR || v->kind == V_WORD;
+}
+
+void remember(Eval *ev, Span at, const Value *v)
+{
+    Unit *u = ev->unit;
+    enum { MOST = 100000, LONGEST = 200, LIST = 32 };
+    if (!u->remembers || v->kind == V_POISON || !ev->files.n || at.file != ev->files.v[0]->source || (v->kind == V_TENSOR && !ev->build))
+        return;
+    void **had = map_at(&ev->seen, (uintptr_t)at.lo + 1);
+    if (u->seen.n >= MOST || (*had && !is_short(v)))
+        return;
+    ArenaMark mark = arena_mark(ev->ctx->scratch);
+    Buf b = buf_new(ev->ctx->scratch);
+    if (v->kind == V_TENSOR)
+        shape_print(&b, shape_of(ev->build->g, v->val));
+    else if (v->kind == V_LIST && v->list->total > LIST)
+        buf_printf(&b, "a list of %zu", v->list->n);
+    else
+        value_print(&b, v);
+    if (*had) {
+        u->seen.v[(uintptr_t)*had - 1].others |= strncmp(u->seen.v[(uintptr_t)*had - 1].text, b.s, LONGEST) != 0;
+    } else {
+        const char *text = arena_copy(ev->arena, b.s, b.n < LONGEST ? b.n : LONGEST);
+        vec_push(ev->arena, &u->seen, (SeenValue){.span = at, .text = text});
+        *had = (void *)(uintptr_t)u->seen.n;
+    }
+    arena_reset(ev->ctx->scratch, mark);
+}
+
 Name iteration_path(Eval *ev, Name up, Name variable, const Value *v, size_t index)
 {
     bool plain = v->kind == V_NUM || v->kind == V_STR || v->kind == V_WORD;
@@ -282,6 +315,7 @@ Binding *binding_new(Eval *ev, Name name, Span span)
 
 Binding *binding_value(Eval *ev, Name name, Value v, Span span)
 {
+    remember(ev, span, &v);
     Binding *b = binding_new(ev, name, span);
     b->value = v;
     return b;

@@ -332,6 +332,12 @@ typedef struct LetInfo { /* for resolve, origins and run directories */
     Span span;
 } LetInfo;
 
+typedef struct SeenValue { /* what a name, a declaration or a node of the file's own text came to */
+    Span span;
+    const char *text; /* the first time */
+    bool others;      /* and another thing at another time */
+} SeenValue;
+
 typedef struct Unit {
     Ctx *ctx;
     const char *path;
@@ -347,6 +353,8 @@ typedef struct Unit {
     VEC(const char *) disabled; /* items switched off by /- : "gpt.vwn:12:5 attention local" */
     const char **set;           /* the overrides it was checked with, "PATH=EXPR" */
     size_t n_set;
+    bool remembers;
+    VEC(SeenValue) seen;        /* with CheckOptions.remember: once for each place */
     struct File *file;          /* the evaluator's own state (check.h) */
 } Unit;
 

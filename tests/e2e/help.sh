@@ -2,7 +2,7 @@
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 verbs="new check fmt params cost ir emit grow train resume sweep runs watch eval sample inspect compare report diff plot graph export-log
-bench resolve explain doc doctor completions"
+bench resolve explain doc doctor lsp completions"
 
 expect 0 "$VWN"
 for verb in $verbs; do has out "vwn $verb "; done
@@ -37,7 +37,7 @@ for verb in $verbs; do
     has err "\`vwn $verb\` has no flag \`--no-such-flag\`"
     empty out
 done
-for absent in import export lsp; do
+for absent in import export server; do
     expect 2 "$VWN" $absent
     has err "no verb \`$absent\`"
 done

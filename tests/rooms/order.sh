@@ -43,6 +43,7 @@ runtime/draw
 runtime/look
 runtime/report
 runtime/sweep
+runtime/lsp
 runtime/api.h
 runtime/api.c
 runtime/api_train.c
