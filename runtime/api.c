@@ -171,14 +171,9 @@ static Name model_name(Ctx *ctx, const CheckOptions *how)
     size_t before = diag_count(ctx);
     CheckOptions plain = *how;
     plain.model_only = true;
-    const Ast *ast = check_file(ctx, &plain)->ast;
+    Name name = unit_model_name(check_file(ctx, &plain));
     diag_truncate(ctx, before);
-    for (uint32_t i = 0; ast && i < ast->n; i++) {
-        const Ast *it = ast->kid[i];
-        if (it->kind == AST_NODE && !strcmp(it->kid[0]->name, "model") && it->kid[1])
-            return it->kid[1]->name;
-    }
-    return NULL;
+    return name;
 }
 
 /* Puts the overrides of the run that is resumed before those that are given. */

@@ -563,20 +563,26 @@ void sweep_report(Sweep *s, const Ast *report)
         err(ev, "E0205", arg[3]->span, "", "`spread` is over seeds, got %s", expr_text(ev, arg[3]));
 }
 
-/* Without its sweeps: what they say of a point is in its settings. */
-uint64_t sweep_hash(const File *f)
+/* The text of one file without its sweeps: what they say of a point is in its settings. */
+static uint64_t text_hash(Ctx *ctx, const Ast *items, uint64_t hash)
 {
     size_t n, from = 0;
-    const char *text = source_text(f->ev->ctx, f->source, &n);
-    uint64_t hash = 0;
-    for (uint32_t i = 0; i < f->ast->n; i++) {
-        const Ast *it = f->ast->kid[i];
+    const char *text = source_text(ctx, items->span.file, &n);
+    for (uint32_t i = 0; i < items->n; i++) {
+        const Ast *it = items->kid[i];
         if (it->kind != AST_NODE || it->kid[0]->n || strcmp(it->kid[0]->name, "sweep") || it->span.lo < from)
             continue;
         hash = hash_bytes(text + from, it->span.lo - from, hash);
         from = it->span.hi;
     }
-    hash = hash_bytes(text + from, n - from, hash);
+    return hash_bytes(text + from, n - from, hash);
+}
+
+uint64_t sweep_hash(const File *f)
+{
+    uint64_t hash = f->base ? 0 : text_hash(f->ev->ctx, f->ast, 0);
+    for (const Base *b = f->base; b; b = b->next)
+        hash = text_hash(f->ev->ctx, b->ast, hash);
     for (size_t i = 0; i < f->imports.n; i++)
         if (f->imports.v[i].file && !f->imports.v[i].file->is_std)
             hash = hash_bytes(&(uint64_t){sweep_hash(f->imports.v[i].file)}, sizeof hash, hash);

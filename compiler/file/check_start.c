@@ -48,7 +48,7 @@ StartSpec start_spec(Eval *ev, File *f, const Value *v, Span at, const char *wha
     if (v->kind == V_NONE || v->kind == V_POISON)
         return s;
     if (v->kind == V_STR)
-        s.path = v->word;
+        s.path = variant_path(ev, at, v->word);
     bool run = r && !strcmp(r->name, "run");
     if (v->kind != V_STR && !run && !(r && !strcmp(r->name, "weights"))) {
         Diag *d = err(ev, "E0206", at, "", "`%s` must be run(...), weights(...) or the name of a safetensors file, got %s", what,

@@ -481,6 +481,8 @@ static bool shared_settings(Sweep *s, const SweepAsk *ask, const char *const *se
     s->set = NEW_ARRAY(ev->arena, Override, n_set + s->n_fixed + 1);
     for (size_t i = 0; i < t->overrides.n; i++) {
         const Override *o = &t->overrides.v[i];
+        if (o->of_variant) /* it stands in the file that each point is a run of */
+            continue;
         Value v = o->expr ? eval(ev, o->expr, o->env ? o->env : t->env, NULL) : o->value;
         s->all[s->n_all++] = arena_printf(ev->arena, "%s=%s", o->path->name, setting_text(ev, &v, o->expr));
     }

@@ -85,7 +85,7 @@ static void list_lets(Eval *ev, File *f)
         LineCol at = source_position(ev->ctx, b->span.file, b->span.lo);
         LetInfo info = {.name = b->name, .text = value_text(ev, &v), .span = b->span,
                         .origin = b->origin ? b->origin
-                                            : arena_printf(ev->arena, "%s:%u:%u", f->path, at.line, at.column)};
+                                            : arena_printf(ev->arena, "%s:%u:%u", source_path(ev->ctx, b->span.file), at.line, at.column)};
         vec_push(ev->arena, &ev->unit->let, info);
     }
 }
@@ -97,6 +97,8 @@ static void look_up_names(Eval *ev)
         File *f = ev->files.v[i];
         if (f->ast && !f->is_std && !f->quiet)
             check_names(ev, f);
+        if (f->base && f->parent && !f->quiet) /* of a variant that is imported what was built of it */
+            check_overrides_used(ev, f, f->model_state == 2, false);
     }
 }
 
@@ -113,9 +115,10 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     *ev = (Eval){.ctx = ctx, .decide_claim = decide_claim, .arena = ctx->program, .unit = u, .bytes_before = ctx->bytes,
                  .text_of = how->text_of, .text_user = how->user};
     map_init(&ev->seen, ctx->program);
+    map_init(&ev->moved, ctx->program);
     File *f = file_load(ev, how->path, how->text, how->text_length, NO_SPAN, NULL);
     u->file = f;
-    u->ast = f ? f->ast : NULL;
+    u->ast = f && f->base ? f->base->ast : f ? f->ast : NULL;
     if (!f || diag_errors(ctx))
         return u;
     File *written = f;
@@ -166,6 +169,17 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     if (own)
         check_overrides_used(ev, f, built, built && !how->model_only);
     return u;
+}
+
+Name unit_model_name(const Unit *u)
+{
+    const Ast *ast = u->file ? u->file->ast : NULL;
+    for (uint32_t i = 0; ast && i < ast->n; i++) {
+        const Ast *it = ast->kid[i];
+        if (it->kind == AST_NODE && !strcmp(it->kid[0]->name, "model") && it->kid[1])
+            return it->kid[1]->name;
+    }
+    return NULL;
 }
 
 const char *setting_meant(const Unit *u, const char *word, const char **inner)

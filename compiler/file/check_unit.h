@@ -35,6 +35,7 @@ typedef struct CheckOptions {
  * NULL, but its parts may be missing when diag_errors(ctx) > 0. False checks file E0801. Raises on
  * limits, memory and bugs (see base.h). An unreadable file is E0106. */
 Unit *check_file(Ctx *ctx, const CheckOptions *how);
+Name unit_model_name(const Unit *u); /* also where something in the file is wrong; NULL: it has none */
 /* The path of a setting that is nearest to a word; NULL: none is near. *inner: that of the first argument of a call there, or NULL. */
 const char *setting_meant(const Unit *u, const char *word, const char **inner);
 

@@ -186,6 +186,7 @@ typedef struct Override { /* --set, import arguments, lets of a grow step */
     Env *env;
     bool used;
     bool of_step; /* of the `train` of a growth step: it is evaluated in the grown file */
+    bool of_variant; /* what a file changes in its base */
     Name origin;
     Span span;
     Value value; /* when expr is NULL */
@@ -198,6 +199,7 @@ typedef struct Import {
     File *file;
     Span span;
     bool used;
+    bool with; /* arguments */
 } Import;
 
 struct File {
@@ -205,7 +207,8 @@ struct File {
     const char *path, *folder, *text;
     uint32_t source;
     bool is_std;
-    Ast *ast;
+    Ast *ast;               /* of a variant: the items of its base, then its own */
+    const struct Base *base; /* of a variant (variant.c); NULL: of none */
     Env *env;
     Map names;              /* Name -> Binding */
     VEC(Binding *) lets;    /* in order */
@@ -236,6 +239,7 @@ struct Eval {
     Arena *arena;
     Unit *unit;
     VEC(File *) files;      /* std files are shared; others once per import */
+    Map moved;              /* texts that are paths written in other folders, by place: what they are from the file's (variant.c) */
     Frame *frame;
     int depth;
     Fan *fan;               /* inside an init expression */
@@ -462,6 +466,11 @@ bool schedule_for_number(Eval *ev, const Ast *e, Env *env, const char *what);
 const char *file_field_at(size_t i); /* "params", ...; NULL behind the last */
 bool help_import(Eval *ev, Diag *d, Name block); /* says which file of the library has it, if one does */
 File *file_load(Eval *ev, const char *path, const char *text, size_t n, Span from, File *parent);
+/* The tree of a text, or of the file at `path` where it is NULL; `from`: what asks for it. NULL: E0106 was filed. */
+Ast *file_parse(Eval *ev, const char *path, const char *name, const char *text, size_t n, Span from);
+const char *folder_of(Eval *ev, const char *path);
+const char *folder_at(Eval *ev, const File *f, Span at); /* of the file that is written at the place */
+const char *tidy_path(Eval *ev, const char *folder, const char *path);
 /* A second evaluation of the same file with more overrides (imports with arguments, growth). */
 File *file_again(Eval *ev, const File *of, const Override *extra, size_t n);
 Value file_field(Eval *ev, File *f, Name field, Span at);
@@ -469,6 +478,19 @@ bool is_file_field(Name name); /* params, flops_per_token, ... */
 Value params_of(Eval *ev, File *f, const Ast *label_call, Env *env);
 const char *span_text(Eval *ev, Span s);
 void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where, Claims *claims);
+
+/* ---- files that are others with changes (variant.c) ---- */
+typedef struct Base { /* the nearest first */
+    const struct Base *next;
+    Ast *ast;              /* its own items */
+    const Ast *node;       /* the `variant` among them; NULL: it is none */
+    Ast **gone;            /* of the nearest: items of bases that are not the variant's */
+    size_t n_gone;
+} Base;
+/* Where the file is a variant its tree becomes that of base and file, its settings overrides. False: a message was filed. */
+bool variant_merge(Eval *ev, File *f);
+/* `path`, written at the place, from the folder of the file that everything is about. */
+const char *variant_path(Eval *ev, Span at, const char *path);
 
 void build_aliases(Eval *ev, File *file, Model *model); /* fills Model.alias from the `names` tables */
 

@@ -46,14 +46,14 @@ static const char *read_file(Eval *ev, const char *path, size_t *n, const char *
     return copy;
 }
 
-static const char *folder_of(Eval *ev, const char *path)
+const char *folder_of(Eval *ev, const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? arena_copy(ev->arena, path, (size_t)(slash - path)) : ".";
 }
 
 /* "a/b/../c" -> "a/c", so that one file has one path. */
-static const char *tidy_path(Eval *ev, const char *folder, const char *path)
+const char *tidy_path(Eval *ev, const char *folder, const char *path)
 {
     char *full = path[0] == '/' || !strcmp(folder, ".") ? arena_copy(ev->arena, path, strlen(path))
                                                         : arena_printf(ev->arena, "%s/%s", folder, path);
@@ -76,7 +76,73 @@ static const char *tidy_path(Eval *ev, const char *folder, const char *path)
     return b.s;
 }
 
+const char *folder_at(Eval *ev, const File *f, Span at)
+{
+    const char *path = source_path(ev->ctx, at.file);
+    return !at.file || path[0] == '<' ? f->folder : folder_of(ev, path);
+}
+
+/* The file of the library that is meant, or all of them. */
+static void help_library(Eval *ev, Diag *d, const char *name)
+{
+    VEC(Name) names = {0};
+    Buf all = buf_new(ev->arena);
+    for (size_t i = 0; i < std_count(); i++) {
+        const char *path = std_path(i);
+        vec_push(ev->arena, &names, name_printf(ev->ctx, "%.*s", (int)(strrchr(path, '.') - path), path));
+        buf_printf(&all, "%s%s", i ? ", " : "", names.v[i]);
+    }
+    Name best = nearest_name(name_str(ev->ctx, name), names.v, names.n);
+    if (best)
+        diag_help(ev->ctx, d, "did you mean `%s`?", best);
+    else
+        diag_help(ev->ctx, d, "the standard library is %s", all.s);
+}
+
+static bool is_library(const char *name)
+{
+    return !strncmp(name, "std/", 4);
+}
+
+Ast *file_parse(Eval *ev, const char *path, const char *name, const char *text, size_t n, Span from)
+{
+    const char *why = NULL;
+    bool inner = from.file != 0;
+    if (inner && is_library(name)) {
+        text = std_text(path, &n);
+        why = text ? NULL : "the standard library has no such file";
+    } else if (inner && ev->text_of && (text = ev->text_of(ev->text_user, path, &n)) != NULL) {
+        why = NULL;
+    } else if ((why = file_not_vwn(path, inner))) {
+        text = NULL;
+    } else if (!text) {
+        text = read_file(ev, path, &n, &why);
+    }
+    if (!text) {
+        Diag *d = err(ev, "E0106", from, "", "cannot read %s: %s", path, why);
+        if (inner && (is_library(name) || !strncmp(name, "std", 3)))
+            help_library(ev, d, name);
+        else if (inner && path[0] != '/')
+            diag_help(ev->ctx, d, "the path is relative to the folder of %s", source_path(ev->ctx, from.file));
+        return NULL;
+    }
+    bool known = !inner;
+    for (size_t i = 0; i < ev->unit->files.n; i++)
+        known |= !strcmp(ev->unit->files.v[i], path);
+    if (!known)
+        vec_push(ev->arena, &ev->unit->files, path);
+    return vwn_parse(ev->ctx, source_add(ev->ctx, path, text, n));
+}
+
 /* ---- lets, imports, nodes ---- */
+
+/* What a variant has twice, as its base has it already. */
+static void help_braces(Eval *ev, const File *f, Diag *d, Span had, Span again, const char *setting)
+{
+    if (f->base && had.file != again.file)
+        diag_help(ev->ctx, d, "a variant changes what its base has in the braces: `variant \"%s\" { %s = ... }`",
+                  f->base->node->kid[1]->name, setting);
+}
 
 static Binding *declare(Eval *ev, File *f, Name name, Span span)
 {
@@ -84,6 +150,7 @@ static Binding *declare(Eval *ev, File *f, Name name, Span span)
     if (*slot) {
         Diag *d = err(ev, "E0112", span, "defined again", "`%s` is defined twice", name);
         diag_label(ev->ctx, d, ((Binding *)*slot)->span, "first defined here");
+        help_braces(ev, f, d, ((Binding *)*slot)->span, span, name);
         return NULL;
     }
     Binding *b = binding_new(ev, name, span);
@@ -95,7 +162,7 @@ static Binding *declare(Eval *ev, File *f, Name name, Span span)
 static void do_import(Eval *ev, File *f, const Ast *it)
 {
     File *target = file_load(ev, it->name, NULL, 0, it->name_span, f);
-    Import im = {.as = it->kid[0] ? it->kid[0]->name : NULL, .file = target, .span = it->name_span};
+    Import im = {.as = it->kid[0] ? it->kid[0]->name : NULL, .file = target, .span = it->name_span, .with = it->kid[1] != NULL};
     if (!target)
         return;
     if (it->kid[1] && it->kid[1]->n) {
@@ -129,7 +196,8 @@ static void do_import(Eval *ev, File *f, const Ast *it)
             *path = (Ast){.kind = AST_PATH, .name = a->name, .span = a->name_span, .name_span = a->name_span};
             LineCol at = source_position(ev->ctx, a->span.file, a->span.lo);
             o[n++] = (Override){.path = path, .expr = a->kid[0], .env = f->env, .span = a->span,
-                                .origin = name_printf(ev->ctx, "import argument at %s:%u:%u", f->path, at.line, at.column)};
+                                .origin = name_printf(ev->ctx, "import argument at %s:%u:%u", source_path(ev->ctx, a->span.file), at.line,
+                                                    at.column)};
         }
         im.file = target = file_again(ev, target, o, n);
     }
@@ -144,7 +212,8 @@ static void do_import(Eval *ev, File *f, const Ast *it)
             Name name = target->lets.v[k]->name;
             for (size_t i = 0; i < f->imports.n; i++) {
                 Import *other = &f->imports.v[i];
-                if (other->as || !other->file || other->file == target || !map_get(&other->file->names, (uintptr_t)name))
+                if (other->as || !other->file || other->file == target || !map_get(&other->file->names, (uintptr_t)name) ||
+                    (!it->kid[1] && !other->with && !strcmp(other->file->path, target->path)))
                     continue;
                 Diag *d = err(ev, "E0113", it->name_span, "", "`%s` comes from two imports", name);
                 diag_label(ev->ctx, d, other->span, "the other one");
@@ -186,6 +255,7 @@ static void do_top_node(Eval *ev, File *f, const Ast *it)
         if (*slot) {
             Diag *d = err(ev, "E0112", it->kid[0]->span, "", "a second `%s` in one file", kind);
             diag_label(ev->ctx, d, (*slot)->kid[0]->span, "the first one");
+            help_braces(ev, f, d, (*slot)->span, it->span, kind[0] == 'm' ? "model.width" : "train.length");
         } else {
             *slot = it;
         }
@@ -197,7 +267,7 @@ static void do_top_node(Eval *ev, File *f, const Ast *it)
         vec_push(ev->arena, &f->sweeps, it);
     } else if (strcmp(kind, "names")) {
         Diag *d = err(ev, "E0110", it->kid[0]->span, "", "no node `%s` at the top of a file", kind);
-        diag_note(ev->ctx, d, "a file holds import, let, block, check, model, train, grow, sweep and names");
+        diag_note(ev->ctx, d, "a file holds import, let, block, check, model, train, grow, sweep, names and variant");
         const char *text;
         size_t n;
         Name *known = attribute_names(ev->ctx, ev->arena, "file", true, &n, &text);
@@ -215,18 +285,23 @@ static void do_edition(Eval *ev, const Ast *it)
     }
 }
 
+/* An item that is switched off, for the list of them. */
+static void say_off(Eval *ev, const Ast *it, Span at)
+{
+    LineCol place = source_position(ev->ctx, at.file, at.lo);
+    Span s = it->kind == AST_NODE ? it->kid[0]->span : it->name_span;
+    size_t n;
+    const char *text = source_text(ev->ctx, s.file, &n);
+    const Ast *label = it->kind == AST_NODE ? it->kid[1] : NULL;
+    vec_push(ev->arena, &ev->unit->disabled,
+             arena_printf(ev->arena, "%s:%u:%u %.*s%s%s", source_path(ev->ctx, s.file), place.line, place.column, (int)(s.hi - s.lo),
+                          text + s.lo, label ? " " : "", label ? label->name : ""));
+}
+
 static void disabled(Eval *ev, File *f, const Ast *ast)
 {
-    if (ast->kind == AST_OFF && ast->n && !f->is_std) {
-        LineCol at = source_position(ev->ctx, ast->span.file, ast->span.lo);
-        Span s = ast->kid[0]->kind == AST_NODE ? ast->kid[0]->kid[0]->span : ast->kid[0]->name_span;
-        size_t n;
-        const char *text = source_text(ev->ctx, s.file, &n);
-        const Ast *label = ast->kid[0]->kind == AST_NODE ? ast->kid[0]->kid[1] : NULL;
-        vec_push(ev->arena, &ev->unit->disabled,
-                 arena_printf(ev->arena, "%s:%u:%u %.*s%s%s", f->path, at.line, at.column, (int)(s.hi - s.lo), text + s.lo,
-                              label ? " " : "", label ? label->name : ""));
-    }
+    if (ast->kind == AST_OFF && ast->n && !f->is_std)
+        say_off(ev, ast->kid[0], ast->span);
     for (uint32_t i = 0; i < ast->n; i++)
         if (ast->kid[i])
             disabled(ev, f, ast->kid[i]);
@@ -279,7 +354,7 @@ static File *new_file(Eval *ev, const File *like)
     File *f = NEW(ev->arena, File);
     if (like)
         *f = (File){.path = like->path, .folder = like->folder, .text = like->text, .source = like->source,
-                    .is_std = like->is_std, .ast = like->ast, .from = like->from, .parent = like->parent};
+                    .is_std = like->is_std, .ast = like->ast, .base = like->base, .from = like->from, .parent = like->parent};
     f->ev = ev;
     f->env = NEW(ev->arena, Env);
     f->env->file = f;
@@ -317,32 +392,15 @@ static bool cycle(Eval *ev, File *parent, const char *path, Span from)
         Span first = chain.n >= 2 ? chain.v[chain.n - 2]->from : from;
         Diag *d = err(ev, "E0103", first, "", "import cycle");
         if (d->labels.n)
-            d->labels.v[0].text = arena_printf(ev->arena, "%s imports %s ...", p->path,
+            d->labels.v[0].text = arena_printf(ev->arena, "%s imports %s ...", source_path(ev->ctx, first.file),
                                                chain.n >= 2 ? chain.v[chain.n - 2]->path : path);
         diag_note(ev->ctx, d, "%s", b.s);
         diag_help(ev->ctx, d, "move the shared `let`s into a fourth file that imports none of these");
         if (chain.n >= 2)
-            diag_related(ev->ctx, d, from, "... and %s imports %s again", parent->path, path);
+            diag_related(ev->ctx, d, from, "... and %s imports %s again", source_path(ev->ctx, from.file), path);
         return true;
     }
     return false;
-}
-
-/* The file of the library that is meant, or all of them. */
-static void help_library(Eval *ev, Diag *d, const char *name)
-{
-    VEC(Name) names = {0};
-    Buf all = buf_new(ev->arena);
-    for (size_t i = 0; i < std_count(); i++) {
-        const char *path = std_path(i);
-        vec_push(ev->arena, &names, name_printf(ev->ctx, "%.*s", (int)(strrchr(path, '.') - path), path));
-        buf_printf(&all, "%s%s", i ? ", " : "", names.v[i]);
-    }
-    Name best = nearest_name(name_str(ev->ctx, name), names.v, names.n);
-    if (best)
-        diag_help(ev->ctx, d, "did you mean `%s`?", best);
-    else
-        diag_help(ev->ctx, d, "the standard library is %s", all.s);
 }
 
 bool help_import(Eval *ev, Diag *d, Name block)
@@ -361,9 +419,9 @@ bool help_import(Eval *ev, Diag *d, Name block)
 
 File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span from, File *parent)
 {
-    bool is_std = !strncmp(name, "std/", 4) && parent;
+    bool is_std = is_library(name) && parent;
     const char *path = is_std ? (strstr(name, ".vwn") ? name : arena_printf(ev->arena, "%s.vwn", name))
-                              : tidy_path(ev, parent ? parent->folder : ".", name);
+                              : tidy_path(ev, parent ? folder_at(ev, parent, from) : ".", name);
     if (!parent && name[0] == '-' && !name[1])
         path = "<stdin>";
     if (parent && cycle(ev, parent, path, from))
@@ -377,38 +435,24 @@ File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span fro
     enum { MOST = 64 };
     if (ev->files.n > MOST)
         limit(ev, from, "imported files", MOST);
-    const char *why = NULL;
-    if (is_std) {
-        text = std_text(path, &n);
-        why = text ? NULL : "the standard library has no such file";
-    } else if (parent && ev->text_of && (text = ev->text_of(ev->text_user, path, &n)) != NULL) {
-        why = NULL;
-    } else if ((why = file_not_vwn(path, parent != NULL))) {
-        text = NULL;
-    } else if (!text) {
-        text = read_file(ev, path, &n, &why);
-    }
-    if (!text) {
-        Diag *d = err(ev, "E0106", from, "", "cannot read %s: %s", path, why);
-        if (is_std || !strncmp(name, "std", 3))
-            help_library(ev, d, name);
+    size_t errors = diag_errors(ev->ctx);
+    Ast *ast = file_parse(ev, path, name, text, n, from);
+    if (!ast)
         return NULL;
-    }
     File *f = new_file(ev, NULL);
     f->path = path;
     f->folder = folder_of(ev, path);
     f->is_std = is_std;
     f->from = from;
     f->parent = parent;
-    f->source = source_add(ev->ctx, path, text, n);
+    f->source = ast->span.file;
     f->text = source_text(ev->ctx, f->source, &n);
+    f->ast = ast;
     vec_push(ev->arena, &ev->files, f);
-    if (parent)
-        vec_push(ev->arena, &ev->unit->files, path);
-    size_t errors = diag_errors(ev->ctx);
-    f->ast = vwn_parse(ev->ctx, f->source);
-    if (diag_errors(ev->ctx) == errors) {
+    if (diag_errors(ev->ctx) == errors && variant_merge(ev, f)) {
         disabled(ev, f, f->ast);
+        for (size_t i = 0; f->base && i < f->base->n_gone; i++)
+            say_off(ev, f->base->gone[i], f->base->gone[i]->span);
         collect(ev, f);
     }
     return f;

@@ -410,13 +410,16 @@ static bool is_let(const Ast *it)
     return it->kind == AST_LET || it->kind == AST_BLOCK;
 }
 
-/* Lets and blocks among `items` that no other of them names. */
-static void unused_among(Eval *ev, const Ast *items)
+/* Lets and blocks among `items` that neither another of them names nor a setting of the file `whole`, NULL: of a part of one. */
+static void unused_among(Eval *ev, const Ast *items, const File *whole)
 {
     Map names;
     map_init(&names, ev->arena);
     for (uint32_t i = 0; items && i < items->n; i++)
         names_used(ev->ctx, &names, items->kid[i], i);
+    for (size_t i = 0; whole && i < whole->overrides.n; i++)
+        if (whole->overrides.v[i].expr)
+            names_used(ev->ctx, &names, whole->overrides.v[i].expr, items->n);
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         const Naming *u = is_let(it) ? map_get(&names, (uintptr_t)it->name) : NULL;
@@ -712,7 +715,7 @@ static void unused_inside(Eval *ev, const Ast *e)
     for (uint32_t i = 0; body && i < body->n; i++) /* open, step and close are called by name from outside */
         methods |= body->kid[i]->kind == AST_BLOCK && !strcmp(body->kid[i]->name, "step");
     if (body && !methods)
-        unused_among(ev, body);
+        unused_among(ev, body, NULL);
     for (uint32_t i = 0; i < e->n; i++)
         if (e->kid[i] && e->kind != AST_OFF)
             unused_inside(ev, e->kid[i]);
@@ -727,7 +730,7 @@ void lint_unused(Eval *ev, File *f)
         lint_bodies(ev, f, f->ast);
     if ((!f->model_ast && !f->train_ast) || lint_allowed(f, "unused_let"))
         return;
-    unused_among(ev, f->ast);
+    unused_among(ev, f->ast, f);
     for (uint32_t i = 0; i < f->ast->n; i++)
         if (f->ast->kid[i]->kind == AST_BLOCK || f->ast->kid[i] == f->model_ast)
             unused_inside(ev, f->ast->kid[i]);

@@ -113,6 +113,8 @@ static Value typed_value(PrimArgs *a, const Ast *e, const Param1 *p)
 static Value arg_value(PrimArgs *a, const Ast *e, const Param1 *p)
 {
     Value v = typed_value(a, e, p);
+    if (v.kind == V_STR && !strcmp(p->type, "text"))
+        v.word = name_str(a->ev->ctx, variant_path(a->ev, e->span, v.word));
     if (v.kind != V_NONE || !strcmp(p->def, "none") || !strcmp(p->type, "shape") || !strcmp(p->type, "any"))
         return v;
     err(a->ev, "E0206", e->span, "", "`%s` of `%s` cannot be none", p->name, a->prim->name);

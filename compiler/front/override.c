@@ -260,6 +260,17 @@ static const Ast *into(Into *in, const Ast *e, uint32_t k)
     return nothing_inside(in, e, k);
 }
 
+/* A setting that leads nowhere; of a variant by its path and its base. */
+Diag *override_error(Eval *ev, File *f, const Override *o, const char *label)
+{
+    const Base *b = f->base;
+    while (b && b->ast->span.file != o->span.file)
+        b = b->next;
+    return o->of_variant && b ? diag_error(ev->ctx, "E0105", o->span, label, "`%s` names nothing in %s", expr_text(ev, o->path),
+                                           source_path(ev->ctx, b->next->ast->span.file))
+                              : err(ev, "E0105", o->span, label, "`%s` names nothing in %s", o->origin, f->path);
+}
+
 static void say_stop(Into *in, Override *o)
 {
     Eval *ev = in->ev;
@@ -269,7 +280,7 @@ static void say_stop(Into *in, Override *o)
     o->said = true;
     const char *upto = beginning(ev, o, in->part), *rest = beginning(ev, o, o->path->n) + strlen(beginning(ev, o, in->part + 1));
     Name last = in->path->kid[in->part]->name;
-    Diag *d = err(ev, "E0105", o->span, "", "`%s` names nothing in %s", o->origin, in->file->path);
+    Diag *d = override_error(ev, in->file, o, "");
     if (d->labels.n)
         d->labels.v[0].text = in->why ? in->why : arena_printf(ev->arena, "`%s` has no argument `%s`", upto, last);
     if (in->why)

@@ -23,6 +23,7 @@ size_t override_attrs(Eval *ev, File *f, Name node, Name **attrs); /* the attrib
 Override *override_attribute(const OverridePlace *at, Name attr, const Ast **expr);
 /* One setting: `expr` with the value at what the parts of its path from the kth on lead to; NULL: nowhere. */
 const Ast *override_inside(const OverridePlace *at, const Override *o, const Ast *expr, uint32_t k);
+Diag *override_error(Eval *ev, File *f, const Override *o, const char *label); /* files E0105 */
 void override_let(Eval *ev, File *f, Binding *b, Override *o);
 /* "rope(base, fraction)", and the names; NULL: not known before it is evaluated. */
 const char *call_signature(Eval *ev, File *f, const Ast *call, const Prim *(*prim)(const char *), NameList *names);

@@ -311,8 +311,8 @@ void override_unknown(Eval *ev, File *f, Override *o)
     o->said = true;
     Paths p = all_paths(ev, f);
     size_t at[4];
-    const char *path = arena_copy(ev->arena, span_text(ev, o->span), strlen(span_text(ev, o->span)));
-    Diag *d = diag_error(ev->ctx, "E0105", o->span, "nothing has this path", "`%s` names nothing in %s", o->origin, f->path);
+    const char *path = o->of_variant ? expr_text(ev, o->path) : span_text(ev, o->span);
+    Diag *d = override_error(ev, f, o, "nothing has this path");
     size_t n = nearest(&p, path, at);
     if (o->unwritten) {
         d->labels.v[0].text = "the attribute is not written there, so it has no arguments";

@@ -16,8 +16,8 @@
 
 #include <stdio.h>
 
-typedef struct Edit { /* bytes [lo, hi) of a source text become `text` */
-    uint32_t lo, hi;
+typedef struct Edit { /* these bytes of a source text become `text` */
+    Span at;
     const char *text;
 } Edit;
 typedef VEC(Edit) Edits;
@@ -36,7 +36,7 @@ typedef struct ResolvePrinter {
     const Train *train;
     size_t grown; /* growth steps that are carried out */
     bool alone;   /* the text of a run: sweeps are switched off */
-    Edits edits; /* of the text of `file` */
+    Edits edits; /* of the text of `file`, and of its base's */
     ResolvePart part[MOST_PARTS];
     int depth;
     bool training; /* inside `train` */
@@ -66,38 +66,43 @@ static const char *file_text(Ctx *ctx, uint32_t source)
 
 /* ---- edits ---- */
 
-static void edit(Resolver *r, Edits *edits, uint32_t lo, uint32_t hi, const char *text)
+static void edit(Resolver *r, Edits *edits, Span at, const char *text)
 {
-    vec_push(r->arena, edits, ((Edit){lo, hi, text}));
+    vec_push(r->arena, edits, ((Edit){at, text}));
+}
+
+static void put_in(Resolver *r, Edits *edits, uint32_t source, uint32_t at, const char *text)
+{
+    edit(r, edits, (Span){source, at, at}, text);
 }
 
 /* What is put in at a place comes before what is replaced from there on. */
 static bool edit_before(const Edit *a, const Edit *b)
 {
-    return a->lo < b->lo || (a->lo == b->lo && a->hi < b->hi);
+    return a->at.lo < b->at.lo || (a->at.lo == b->at.lo && a->at.hi < b->at.hi);
 }
 
 /* Bytes [lo, hi) of the text with the edits inside of them, which do not overlap. */
-static void put_edited(Resolver *r, Buf *out, uint32_t source, uint32_t lo, uint32_t hi,
-                       const Edits *edits)
+static void put_edited(Resolver *r, Buf *out, Span at, const Edits *edits)
 {
-    const char *text = file_text(r->ctx, source);
+    const char *text = file_text(r->ctx, at.file);
+    uint32_t lo = at.lo;
     Edit *sorted = NEW_ARRAY(r->arena, Edit, edits->n + 1);
     size_t n = 0;
     for (size_t i = 0; i < edits->n; i++) {
-        size_t at = n++;
-        for (; at > 0 && edit_before(&edits->v[i], &sorted[at - 1]); at--)
-            sorted[at] = sorted[at - 1];
-        sorted[at] = edits->v[i];
+        size_t k = n++;
+        for (; k > 0 && edit_before(&edits->v[i], &sorted[k - 1]); k--)
+            sorted[k] = sorted[k - 1];
+        sorted[k] = edits->v[i];
     }
     for (size_t i = 0; i < n; i++) {
-        if (sorted[i].lo < lo || sorted[i].hi > hi)
+        if (sorted[i].at.file != at.file || sorted[i].at.lo < lo || sorted[i].at.hi > at.hi)
             continue;
-        buf_put(out, text + lo, sorted[i].lo - lo);
+        buf_put(out, text + lo, sorted[i].at.lo - lo);
         buf_puts(out, sorted[i].text);
-        lo = sorted[i].hi;
+        lo = sorted[i].at.hi;
     }
-    buf_put(out, text + lo, hi - lo);
+    buf_put(out, text + lo, at.hi - lo);
 }
 
 /* A comment behind what ends at `at`; what follows on the line goes to the next one. */
@@ -107,7 +112,7 @@ static void edit_comment(Resolver *r, Edits *edits, uint32_t source, uint32_t at
     const char *text = file_text(r->ctx, source) + at;
     text += strspn(text, " \t\r");
     bool last = *text == '\n' || *text == '\0' || *text == '#';
-    edit(r, edits, at, at, arena_printf(r->arena, "  # %s%s", comment, last ? "" : "\n"));
+    put_in(r, edits, source, at, arena_printf(r->arena, "  # %s%s", comment, last ? "" : "\n"));
 }
 
 /* Names of other files inside any tree; with `defaults`, those of its calls too. Returns the
@@ -116,9 +121,9 @@ static size_t edit_tree(Resolver *r, Edits *edits, const Ast *e, File *home, boo
 {
     if (!e || e->kind == AST_OFF)
         return 0;
-    const Ast *foreign = e->kind == AST_ID ? NULL : resolve_foreign(r, e, home), **more;
+    const Ast *foreign = e->kind == AST_ID ? resolve_moved(r, e) : resolve_foreign(r, e, home), **more;
     if (foreign) {
-        edit(r, edits, e->span.lo, e->span.hi, one_line(r->arena, foreign));
+        edit(r, edits, e->span, one_line(r->arena, foreign));
         return 1;
     }
     size_t count = 0;
@@ -133,7 +138,7 @@ static size_t edit_tree(Resolver *r, Edits *edits, const Ast *e, File *home, boo
         buf_printf(&b, "%s%s = %s", i || args->n ? ", " : "", more[i]->name,
                    one_line(r->arena, more[i]->kid[0]));
     uint32_t at = args->n ? args->kid[args->n - 1]->span.hi : e->span.hi - 1;
-    edit(r, edits, at, at, b.s);
+    put_in(r, edits, e->span.file, at, b.s);
     return count;
 }
 
@@ -246,7 +251,7 @@ static size_t added_attributes(ResolvePrinter *p, const Ast *items, Name names[6
 
 /* ---- items of a model or of train ---- */
 
-static void print_items(ResolvePrinter *p, const Ast *items);
+static void print_items(ResolvePrinter *p, const Ast *items, Buf *more);
 
 static void put_set(Buf *out, Name attr, const char *value, const char *from)
 {
@@ -267,7 +272,7 @@ static void print_set(ResolvePrinter *p, const Ast *it)
         print_value(p, it->kid[1]);
         return;
     }
-    edit(&p->r, &p->edits, it->kid[1]->span.lo, it->kid[1]->span.hi, value);
+    edit(&p->r, &p->edits, it->kid[1]->span, value);
     edit_comment(&p->r, &p->edits, it->span.file, it->span.hi,
                  arena_printf(p->arena, "%s; was %s", from, one_line(p->arena, it->kid[1])));
 }
@@ -371,8 +376,8 @@ static void print_node(ResolvePrinter *p, const Ast *it)
         p->part[p->depth++] = (ResolvePart){kind, NULL};
     if (label && !is_model && !optimizer)
         p->part[p->depth++] = (ResolvePart){label, NULL};
-    print_items(p, it->kid[2]);
     Buf more = buf_new(p->arena);
+    print_items(p, it->kid[2], &more);
     Name added[64];
     size_t n = added_attributes(p, it->kid[2], added);
     for (size_t i = 0; i < n; i++) {
@@ -386,11 +391,9 @@ static void print_node(ResolvePrinter *p, const Ast *it)
     if (p->training)
         put_train_defaults(p, &more, it);
     if (more.n && it->kid[2])
-        edit(&p->r, &p->edits, it->span.hi - 1, it->span.hi - 1,
-             arena_printf(p->arena, "\n%s", more.s));
+        put_in(&p->r, &p->edits, it->span.file, it->span.hi - 1, arena_printf(p->arena, "\n%s", more.s));
     else if (more.n)
-        edit(&p->r, &p->edits, it->span.hi, it->span.hi,
-             arena_printf(p->arena, " {\n%s}", more.s));
+        put_in(&p->r, &p->edits, it->span.file, it->span.hi, arena_printf(p->arena, " {\n%s}", more.s));
     p->depth = depth;
 }
 
@@ -400,27 +403,40 @@ static void print_for(ResolvePrinter *p, const Ast *it)
         ctx_raise(p->ctx, ST_INPUT, "loops are nested too deeply to be written out");
     print_value(p, it->kid[0]);
     p->part[p->depth++] = (ResolvePart){it->name, it->name};
-    print_items(p, it->kid[1]);
+    print_items(p, it->kid[1], NULL);
     p->depth--;
 }
 
 static void print_if(ResolvePrinter *p, const Ast *it)
 {
     print_value(p, it->kid[0]);
-    print_items(p, it->kid[1]);
+    print_items(p, it->kid[1], NULL);
     if (it->kid[2] && it->kid[2]->kind == AST_IF)
         print_if(p, it->kid[2]);
     else
-        print_items(p, it->kid[2]);
+        print_items(p, it->kid[2], NULL);
 }
 
-static void print_items(ResolvePrinter *p, const Ast *items)
+/* A node that a variant puts into one of its base. */
+static void put_added(ResolvePrinter *p, const Ast *it, Buf *more)
+{
+    put_edited(&p->r, more, it->span, &p->edits);
+    LineCol at = source_position(p->ctx, it->span.file, it->span.lo);
+    buf_printf(more, "  # %s:%u:%u\n", source_path(p->ctx, it->span.file), at.line, at.column);
+}
+
+/* Those of other files go to `more`. */
+static void print_items(ResolvePrinter *p, const Ast *items, Buf *more)
 {
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         switch (it->kind) {
         case AST_SET: print_set(p, it); break;
-        case AST_NODE: print_node(p, it); break;
+        case AST_NODE:
+            print_node(p, it);
+            if (more && it->span.file != items->span.file)
+                put_added(p, it, more);
+            break;
         case AST_FOR: print_for(p, it); break;
         case AST_IF: print_if(p, it); break;
         default: print_value(p, it); break;
@@ -453,7 +469,7 @@ static void print_let(ResolvePrinter *p, const Ast *it)
     const char *origin, *value = changed_let(&p->r, p->file, it, &origin);
     const char *comment = NULL;
     if (value) {
-        edit(&p->r, &p->edits, it->kid[1]->span.lo, it->kid[1]->span.hi, value);
+        edit(&p->r, &p->edits, it->kid[1]->span, value);
         comment = arena_printf(p->arena, "%s; %s", origin, was_text(&p->r, it->kid[1]));
     } else if (edit_tree(&p->r, &p->edits, it->kid[1], p->file, true)) {
         comment = was_text(&p->r, it->kid[1]);
@@ -536,7 +552,7 @@ void resolve_take_in(Resolver *r, File *from, bool lets)
         if (it->kind == AST_BLOCK && !seen(r, name_printf(r->ctx, "block %s", it->name))) {
             edit_tree(r, &edits, it, from, false);
             put_doc(&r->taken, it);
-            put_edited(r, &r->taken, it->span.file, it->span.lo, it->span.hi, &edits);
+            put_edited(r, &r->taken, it->span, &edits);
             buf_puts(&r->taken, "\n\n");
         }
         if (it->kind == AST_LET && lets) {
@@ -579,37 +595,42 @@ static void keep_imports(ResolvePrinter *p, bool alone)
             ctx_raise(p->ctx, ST_INPUT,
                       "%s:%u: this `%s` is of the imported file `%s`, which a run cannot keep in its"
                       " own text: move it to a file without `train`",
-                      p->file->path, source_position(p->ctx, it->span.file, it->span.lo).line,
+                      source_path(p->ctx, it->span.file), source_position(p->ctx, it->span.file, it->span.lo).line,
                       it->kid[0]->name, target);
         if (target)
             vec_push(p->arena, &p->r.stays, target);
     }
 }
 
-static void print_import(ResolvePrinter *p, const Ast *it, uint32_t *first)
+static void print_import(ResolvePrinter *p, const Ast *it, Span *first)
 {
     Name as = it->kid[0] ? it->kid[0]->name : NULL;
     bool stays = is_library(it->name);
     for (size_t i = 0; i < p->r.stays.n; i++)
         stays |= as && p->r.stays.v[i] == as;
     if (stays) {
+        const char *path = is_library(it->name) ? it->name : variant_path(p->r.ev, it->name_span, it->name);
+        if (strcmp(path, it->name) != 0)
+            edit(&p->r, &p->edits, it->name_span, arena_printf(p->arena, "\"%s\"", path));
         edit_tree(&p->r, &p->edits, it->kid[1], p->file, true);
         return;
     }
-    *first = *first < it->span.lo ? *first : it->span.lo;
-    edit(&p->r, &p->edits, it->span.lo, it->span.hi, "");
+    if (first->file != it->span.file || it->span.lo < first->lo)
+        *first = it->span;
+    edit(&p->r, &p->edits, it->span, "");
     take_in_import(&p->r, p->file, it);
 }
 
-static void print_top(ResolvePrinter *p, const Ast *it, uint32_t *first)
+static void print_top(ResolvePrinter *p, const Ast *it, Span *first)
 {
     Name kind = it->kind == AST_NODE ? it->kid[0]->name : "";
     p->training = strcmp(kind, "train") == 0;
-    bool sweep = p->alone && !strcmp(kind, "sweep"), off = sweep;
+    bool claim = p->grown && it->kind == AST_CHECK; /* of the model before the steps */
+    bool sweep = p->alone && !strcmp(kind, "sweep"), off = sweep || claim;
     for (size_t i = 0; i < p->grown; i++)
         off |= p->file->grows.v[i] == it;
     if (off)
-        edit(&p->r, &p->edits, it->span.lo, it->span.lo, "/-");
+        put_in(&p->r, &p->edits, it->span.file, it->span.lo, "/-");
     if (it->kind == AST_IMPORT)
         print_import(p, it, first);
     else if (it->kind == AST_LET)
@@ -618,37 +639,81 @@ static void print_top(ResolvePrinter *p, const Ast *it, uint32_t *first)
         edit_tree(&p->r, &p->edits, it, p->file, false);
     else if (p->training || strcmp(kind, "model") == 0)
         print_node(p, it);
-    else if (!sweep && edit_tree(&p->r, &p->edits, it, p->file, true) && it->kind == AST_CHECK)
+    else if (!sweep && !claim && edit_tree(&p->r, &p->edits, it, p->file, true) && it->kind == AST_CHECK)
         edit_comment(&p->r, &p->edits, it->span.file, it->span.hi, was_text(&p->r, it->kid[0]));
+}
+
+/* What stands around an item of the file: a variant may give a model another name. */
+static void print_name(ResolvePrinter *p, const Ast *it)
+{
+    const Ast *name = it->kind == AST_NODE && !strcmp(it->kid[0]->name, "model") ? it->kid[1] : NULL;
+    if (name && name->span.file != it->span.file)
+        edit(&p->r, &p->edits, (Span){it->span.file, it->kid[0]->span.hi, it->kid[2]->span.lo},
+             arena_printf(p->arena, " %s ", name->name));
+}
+
+/* The text of one file: of a variant without the node that names its base, but with what stands for its own in there. */
+static void put_text(ResolvePrinter *p, Buf *out, const Ast *own, const Ast *node)
+{
+    size_t n;
+    const char *text = source_text(p->ctx, own->span.file, &n);
+    uint32_t start = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* a mark of UTF-8 */
+    Span all = {own->span.file, start, (uint32_t)n};
+    if (!node) {
+        put_edited(&p->r, out, all, &p->edits);
+        return;
+    }
+    put_edited(&p->r, out, (Span){all.file, start, node->span.lo}, &p->edits);
+    for (uint32_t i = 0; i < p->file->ast->n; i++) {
+        Span at = p->file->ast->kid[i]->span;
+        if (at.file == all.file && at.lo > node->span.lo && at.hi < node->span.hi)
+            put_edited(&p->r, out, at, &p->edits);
+    }
+    put_edited(&p->r, out, (Span){all.file, node->span.hi, all.hi}, &p->edits);
+}
+
+/* The base comes first. */
+static void put_texts(ResolvePrinter *p, Buf *out, const Base *b)
+{
+    if (b->next)
+        put_texts(p, out, b->next);
+    buf_puts(out, b->next ? "\n" : "");
+    put_text(p, out, b->ast, b->node);
 }
 
 static const char *edited_text(ResolvePrinter *p, const char *path)
 {
     const Ast *ast = p->file->ast;
-    uint32_t first = UINT32_MAX;
-    bool edition = false;
+    const Base *base = p->file->base;
+    Span first = {0};
+    uint32_t edition = 0;
     for (uint32_t i = 0; i < ast->n; i++) {
         const Ast *it = ast->kid[i];
-        edition |= it->kind == AST_SET;
+        if (it->kind == AST_SET && edition && it->span.file != edition)
+            edit(&p->r, &p->edits, it->span, "");
+        else if (it->kind == AST_SET)
+            edition = it->span.file;
         if (it->kind == AST_IMPORT && is_library(it->name) && !it->kid[0])
             seen(&p->r, library_name(&p->r, it->name));
         if (it->kind == AST_BLOCK)
             seen(&p->r, name_printf(p->ctx, "block %s", it->name));
     }
-    for (uint32_t i = 0; i < ast->n; i++)
+    for (size_t i = 0; base && i < base->n_gone; i++)
+        put_in(&p->r, &p->edits, base->gone[i]->span.file, base->gone[i]->span.lo, "/-");
+    for (uint32_t i = 0; i < ast->n; i++) {
+        print_name(p, ast->kid[i]);
         print_top(p, ast->kid[i], &first);
+    }
     if (p->r.taken.n)
-        edit(&p->r, &p->edits, first, first, arena_printf(p->arena, "\n%s", p->r.taken.s));
+        put_in(&p->r, &p->edits, first.file, first.lo, arena_printf(p->arena, "\n%s", p->r.taken.s));
     static const char header[] = "# Resolved from ";
-    size_t n;
-    const char *text = source_text(p->ctx, p->file->source, &n);
-    uint32_t start = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* a mark of UTF-8 */
+    const char *text = file_text(p->ctx, p->file->source);
     Buf out = buf_new(p->arena);
-    if (strncmp(text + start, header, sizeof header - 1) != 0)
+    if (base || strncmp(text + (memcmp(text, "\xef\xbb\xbf", 3) ? 0 : 3), header, sizeof header - 1) != 0)
         buf_printf(&out, "%s%s.\n", header, path);
     if (!edition)
         buf_puts(&out, "edition = 1\n");
-    put_edited(&p->r, &out, p->file->source, start, (uint32_t)n, &p->edits);
+    put_texts(p, &out, base ? base : &(Base){.ast = p->file->ast});
     return out.s;
 }
 

@@ -116,8 +116,17 @@ static const Ast *root_of(const Ast *e)
     return e;
 }
 
+const Ast *resolve_moved(Resolver *r, const Ast *e)
+{
+    const char *path = map_get(&r->ev->moved, (uintptr_t)e->span.file << 32 | e->span.lo);
+    return path && e->kind != AST_NAMED ? ast_new(r, AST_STR, path, e->span, 0) : NULL;
+}
+
 const Ast *resolve_foreign(Resolver *r, const Ast *e, File *home)
 {
+    const Ast *moved = resolve_moved(r, e);
+    if (moved)
+        return moved;
     if (e->kind == AST_FIELD || (e->kind == AST_CALL && e->kid[0]->kind == AST_FIELD)) {
         const Ast *root = root_of(e);
         File *other = root->kind == AST_ID ? resolve_file(home, root->name) : NULL;

@@ -19,6 +19,8 @@ typedef struct Resolver {
 /* What stands for `e`, written in file `home`, when it is a name of a file that is not imported
  * any more: its value as a literal, else its expression; NULL: `e` stays. */
 const Ast *resolve_foreign(Resolver *r, const Ast *e, File *home);
+/* A path that is written in another folder than the file's, as it is from there; NULL: `e` is none. */
+const Ast *resolve_moved(Resolver *r, const Ast *e);
 /* The arguments that a call leaves to plain defaults, as NAMED nodes; the number of them. */
 size_t resolve_defaults(Resolver *r, const Ast *call, File *home, const Ast ***named);
 /* `e` on one line, with both applied everywhere inside. */

@@ -50,6 +50,8 @@ same() { # setting, s-command of sed
     cp out resolved.vwn
     expect 0 "$VWN" diff resolved.vwn edited.vwn
     expect 6 "$VWN" diff model.vwn edited.vwn
+    printf 'edition = 1\nvariant "model.vwn" { %s }\n' "$1" > variant.vwn # as a variant has it
+    expect 0 "$VWN" diff variant.vwn edited.vwn
 }
 same train.optimizer.lr.peak=1e-3 's/peak = 3e-3/peak = 1e-3/'
 same train.optimizer.lr.total='20 steps' 's/warmup = 2 steps/warmup = 2 steps, total = 20 steps/'

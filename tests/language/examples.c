@@ -42,6 +42,7 @@ static const struct Want {
     {"32_nexus_sizes.vwn", 0, 0, 0, 0},
     {"36_sweep_bottleneck.vwn", 544312, 559120, 88, 0},
     {"37_sweep_widths.vwn", 1083456, 1083456, 64, 0},
+    {"38_variant.vwn", 10773048, 10773048, 1536, 0},
     {"quickstart.vwn", 1955856, 1955856, 288, 0},
 };
 

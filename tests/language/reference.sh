@@ -107,6 +107,13 @@ fragment() {
           model '  for layer in 1..L { attention { heads = 2, head_dim = width[layer] / 2 } }'
           train '' 'optimizer adamw { lr = lr, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }'; } >xformer.vwn
         printf 'edition = 1\nimport "xformer.vwn" as xformer\n%s\n' "$text" ;;
+    'variant "base.vwn" {'*)
+        { printf '%s\nlet D = 16\nlet hidden = D\n' "$imports"
+          model "  for layer in 1..2 {
+$layers
+  }"
+          train '' "$adamw" | sed '/eval {/d'; } >base.vwn
+        printf 'edition = 1\n%s\n' "$text" ;;
     'check n >= m "'*)
         printf '%s\nblock held(n: int, m: int)(x: [.., D]) -> [.., D] {\n%s\n  return x\n}\n' "$imports" "$text"
         model '  held { n = 3, m = 2 }' ;;

@@ -2,15 +2,15 @@
 # is dropped. Over the examples, every file under tests that checks, and cases of its own.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
-# facts FILE CHECK: what a file is to a user: its checks (as `vwn check` printed them), growth and sweeps,
+# facts FILE CHECK RESOLVED: what a file is to a user: its checks (as `vwn check` printed them), growth and sweeps,
 # its weights, its graphs without places. The graph of `eval` is the forward half of `train`.
 facts() {
     grep -v 'Checking\|Finished' "$2" |
         sed -e 's/^ *\(ok check\|FALSE check\|not checked\).*/\1/' -e 's/^ *off [^ ]* /off /' -e 's/^\( *order of tokens: at\) [^ ]*/\1/'
-    if grep -q '^model ' "$1"; then
+    if grep -q '^model ' "$3"; then
         "$VWN" params "$1" --by tensor 2> /dev/null
         programs=predict
-        if grep -q '^train ' "$1"; then programs="train update"; fi
+        if grep -q '^train ' "$3"; then programs="train update"; fi
         for program in $programs; do
             "$VWN" ir "$1" --stage tensor --program $program 2> /dev/null | sed 's/  # .*//'
         done
@@ -29,9 +29,9 @@ proof() {
     expect $status "$VWN" resolve -q "$name.resolved.vwn"
     cmp -s out "$name.resolved.vwn" || fail "$name: resolved twice is another text"
     if [ $# -eq 0 ]; then
-        facts "$name.vwn" checked > before
+        facts "$name.vwn" checked "$name.resolved.vwn" > before
         "$VWN" check "$name.resolved.vwn" > checked 2> /dev/null
-        facts "$name.resolved.vwn" checked > after
+        facts "$name.resolved.vwn" checked "$name.resolved.vwn" > after
         cmp -s before after || fail "$name: the resolved text is another model"
     fi
 }

@@ -15,7 +15,7 @@ syn match vwnAttribute "\<\h\w*\%(\.\h\w*\)*\ze\s*==\@!" contains=vwnKnownAttrib
 syn match vwnFunction  "\<\h\w*\ze("
 " Words of the language itself: nodes, attributes, and what is called without a library.
 syn keyword vwnKnownNode contained edition loss metric output model embed parallel head layer train
-      \ optimizer adamw sgd lion muon group eval checkpoint log grow old new fill sweep vary names
+      \ optimizer adamw sgd lion muon group eval checkpoint log grow old new fill sweep vary names variant
 syn keyword vwnKnownAttribute contained allow also at average batch batches betas clip code
       \ coefficients cond connection connection_per context data decay edition entry eps every exit
       \ from frozen group help init inner keep label layers layout length lr lr_scale mask micro_batch

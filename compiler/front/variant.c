@@ -1,0 +1,373 @@
+/* variant.c - a file that is another one with changes.
+ *
+ * In:  the tree of a file with `variant "base.vwn" { PATH = EXPR }`.   Out: one tree, and
+ * settings. The one idea: a variant is decided before anything is evaluated. The tree becomes
+ * that of the base with the file's own items behind it; what the braces set are overrides, as
+ * `--set` gives them, and nodes in them go into the `train` of the base. So all that evaluates,
+ * writes out or compares files sees a file like any other.
+ */
+#include "check.h"
+
+typedef VEC(Ast *) ItemList;
+
+typedef struct Chain { /* the variants on the way to a base */
+    const struct Chain *up;
+    const char *path;
+    int n;
+} Chain;
+
+typedef struct Merge {
+    Eval *ev;
+    File *f;
+    ItemList items;
+    ItemList gone; /* items of the base that are not the variant's */
+    size_t from;   /* the first setting of these braces */
+} Merge;
+
+/* ---- paths of files ---- */
+
+static size_t same_folders(const char *a, const char *b)
+{
+    size_t same = 0;
+    for (size_t i = 0;; i++) {
+        bool end_a = !a[i] || a[i] == '/', end_b = !b[i] || b[i] == '/';
+        if (end_a && end_b)
+            same = i + (a[i] && b[i]);
+        if (!a[i] || a[i] != b[i])
+            return same;
+    }
+}
+
+const char *variant_path(Eval *ev, Span at, const char *path)
+{
+    const char *source = source_path(ev->ctx, at.file);
+    if (!at.file || source[0] == '<' || path[0] == '/' || !*path)
+        return path;
+    const char *here = folder_of(ev, source);
+    const char *root = folder_of(ev, tidy_path(ev, ".", ev->unit->path));
+    if (!strcmp(here, root))
+        return path;
+    const char *full = tidy_path(ev, here, path);
+    root = strcmp(root, ".") ? root : "";
+    size_t same = same_folders(root, full);
+    if (full[0] == '/' && root[0] != '/')
+        return full;
+    Buf b = buf_new(ev->arena);
+    for (const char *p = root + same; *p; p += strcspn(p, "/"), p += *p == '/')
+        buf_puts(&b, "../");
+    buf_puts(&b, full + same);
+    void **moved = map_at(&ev->moved, (uintptr_t)at.file << 32 | at.lo);
+    *moved = b.s;
+    return b.s;
+}
+
+/* ---- settings ---- */
+
+static bool is_node(const Ast *it, const char *kind)
+{
+    return it->kind == AST_NODE && !it->kid[0]->n && !strcmp(it->kid[0]->name, kind);
+}
+
+static Ast *copy(Eval *ev, const Ast *e, uint32_t n)
+{
+    Ast *out = NEW(ev->arena, Ast);
+    *out = *e;
+    out->n = n;
+    out->kid = NEW_ARRAY(ev->arena, Ast *, n + 1);
+    for (uint32_t i = 0; i < n && i < e->n; i++)
+        out->kid[i] = e->kid[i];
+    return out;
+}
+
+/* `inner` behind `outer`, which may be NULL. */
+static const Ast *joined(Eval *ev, const Ast *outer, const Ast *inner)
+{
+    if (!outer)
+        return inner;
+    Ast *out = copy(ev, outer, outer->n + 1 + inner->n), *dot = NEW(ev->arena, Ast);
+    *dot = *inner;
+    dot->kind = AST_DOT;
+    dot->span = inner->name_span;
+    dot->n = 0;
+    out->kid[outer->n] = dot;
+    for (uint32_t i = 0; i < inner->n; i++)
+        out->kid[outer->n + 1 + i] = inner->kid[i];
+    out->span = inner->span;
+    return out;
+}
+
+/* The path of what stands in the braces of a node. */
+static const Ast *path_of_node(Eval *ev, const Ast *outer, const Ast *node)
+{
+    const Ast *path = joined(ev, outer, node->kid[0]), *label = node->kid[1];
+    Name kind = path->n ? path->kid[path->n - 1]->name : path->name;
+    if (!label || !kind || !strcmp(kind, "model") || !strcmp(kind, "optimizer"))
+        return path;
+    Ast *part = NEW(ev->arena, Ast), *out = copy(ev, path, path->n + 1);
+    *part = *label;
+    part->kind = AST_DOT;
+    if (strpbrk(label->name, ".*[")) { /* a group that is named by a path */
+        Ast *text = NEW(ev->arena, Ast);
+        *text = *part;
+        text->kind = AST_STR;
+        *part = (Ast){.kind = AST_AT, .span = label->span, .name_span = label->span, .n = 1};
+        part->kid = NEW_ARRAY(ev->arena, Ast *, 1);
+        part->kid[0] = text;
+    }
+    out->kid[path->n] = part;
+    return out;
+}
+
+static bool same_path(Eval *ev, const Ast *a, const Ast *b)
+{
+    bool same = a->name == b->name && a->n == b->n;
+    for (uint32_t i = 0; i < a->n && same; i++) {
+        const Ast *x = a->kid[i], *y = b->kid[i];
+        same = x->kind == y->kind && x->name == y->name;
+        if (same && x->kind == AST_AT)
+            same = !strcmp(expr_text(ev, x->kid[0]), expr_text(ev, y->kid[0]));
+    }
+    return same;
+}
+
+static void setting(Merge *m, const Ast *outer, const Ast *it)
+{
+    Eval *ev = m->ev;
+    const Ast *path = joined(ev, outer, it->kid[0]);
+    Span at = it->kid[0]->span;
+    for (size_t i = m->from; i < m->f->overrides.n; i++)
+        if (same_path(ev, m->f->overrides.v[i].path, path)) {
+            const char *text = expr_text(ev, path);
+            Diag *d = err(ev, "E0108", at, "given twice", "`%s` is given twice", text);
+            diag_label(ev->ctx, d, m->f->overrides.v[i].span, "first given here");
+            return;
+        }
+    LineCol place = source_position(ev->ctx, at.file, at.lo);
+    Override o = {.path = path, .expr = it->kid[1], .span = at, .of_variant = true};
+    const char *file = source_path(ev->ctx, at.file);
+    o.origin = name_printf(ev->ctx, "%s:%u:%u", file, place.line, place.column);
+    vec_push(ev->arena, &m->f->overrides, o);
+}
+
+static void misplaced(Merge *m, const Ast *it)
+{
+    Eval *ev = m->ev;
+    bool let = it->kind == AST_LET;
+    Span at = let ? (Span){it->span.file, it->span.lo, it->name_span.hi} : it->span;
+    Diag *d =
+        err(ev, "E0110", at, "", "the braces of `variant` hold what it changes, `PATH = EXPR`");
+    if (let)
+        diag_help(ev->ctx, d,
+                  "write `%s = %s`; a let that the base does not have stands behind the braces",
+                  it->name, expr_text(ev, it->kid[1]));
+    else
+        diag_help(ev->ctx, d, "what the base does not have stands behind the braces");
+}
+
+/* Nodes in which order counts, and those that a file may have several of, are no settings. */
+static bool stands_outside(const Ast *node)
+{
+    static const char *const kinds[] = {"grow", "sweep", "names", "variant"};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (is_node(node, kinds[i]))
+            return true;
+    return false;
+}
+
+static void settings(Merge *m, const Ast *outer, const Ast *items)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_SET)
+            setting(m, outer, it);
+        else if (it->kind == AST_NODE && it->kid[2] && !stands_outside(it))
+            settings(m, path_of_node(m->ev, outer, it), it->kid[2]);
+        else if (it->kind != AST_OFF)
+            misplaced(m, it);
+    }
+}
+
+/* ---- train ---- */
+
+/* Which of the items is this node; n: none. */
+static uint32_t place_of(const Ast *items, const Ast *node)
+{
+    uint32_t i = 0;
+    Name label = node->kid[1] ? node->kid[1]->name : NULL;
+    bool one = is_node(node, "optimizer"); /* whatever its kind */
+    for (; i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        Name its = it->kind == AST_NODE && it->kid[1] ? it->kid[1]->name : NULL;
+        if (is_node(it, node->kid[0]->name) && (one || its == label))
+            break;
+    }
+    return i;
+}
+
+/* The items of a node of `train` with those that a variant has for it. */
+static Ast *merged(Merge *m, const Ast *base, const Ast *path, const Ast *items)
+{
+    Eval *ev = m->ev;
+    Ast *out = copy(ev, base, base->n);
+    for (uint32_t i = 0; i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind != AST_NODE || it->kid[0]->n || !it->kid[2]) {
+            settings(m, path, &(Ast){.n = 1, .kid = (Ast *[]){(Ast *)it}});
+            continue;
+        }
+        uint32_t at = place_of(out, it);
+        const Ast *had = at < out->n ? out->kid[at] : NULL;
+        bool other = had && is_node(it, "optimizer") &&
+                     (!it->kid[1] || !had->kid[1] || it->kid[1]->name != had->kid[1]->name);
+        if (!had)
+            out = copy(ev, out, out->n + 1);
+        if (other)
+            vec_push(ev->arena, &m->gone, (Ast *)had);
+        if (!had || other || !had->kid[2]) {
+            out->kid[at] = (Ast *)it;
+        } else {
+            out->kid[at] = copy(ev, had, 3);
+            out->kid[at]->kid[2] =
+                merged(m, had->kid[2], path_of_node(ev, path, it), it->kid[2]);
+        }
+    }
+    return out;
+}
+
+/* ---- braces ---- */
+
+static Ast **item(Merge *m, const char *kind)
+{
+    for (size_t i = 0; i < m->items.n; i++)
+        if (is_node(m->items.v[i], kind))
+            return &m->items.v[i];
+    return NULL;
+}
+
+static void braces(Merge *m, const Ast *items)
+{
+    Eval *ev = m->ev;
+    m->from = m->f->overrides.n;
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        bool model = is_node(it, "model"), train = is_node(it, "train") && it->kid[2];
+        Ast **base = model ? item(m, "model") : train ? item(m, "train") : NULL;
+        if (model && base && it->kid[1]) { /* another name */
+            *base = copy(ev, *base, 3);
+            (*base)->kid[1] = it->kid[1];
+        }
+        if (train && !base) {
+            vec_push(ev->arena, &m->items, (Ast *)it);
+        } else if (train) {
+            Ast *node = copy(ev, *base, 3);
+            const Ast *had = node->kid[2] ? node->kid[2] : &(Ast){.kind = AST_ITEMS};
+            node->kid[2] = merged(m, had, path_of_node(ev, NULL, it), it->kid[2]);
+            *base = node;
+        } else if (!(model && base && !it->kid[2])) {
+            settings(m, NULL, &(Ast){.n = 1, .kid = (Ast *[]){(Ast *)it}});
+        }
+    }
+}
+
+/* ---- bases ---- */
+
+/* The item that makes a file a variant; NULL: it is none. */
+static const Ast *variant_node(Eval *ev, const Ast *items)
+{
+    const Ast *found = NULL;
+    for (uint32_t i = 0; i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (!is_node(it, "variant"))
+            continue;
+        if (found) {
+            Diag *d = err(ev, "E0112", it->kid[0]->span, "", "a second `variant` in one file");
+            diag_label(ev->ctx, d, found->kid[0]->span, "the first one");
+            diag_help(ev->ctx, d, "a base may be a variant: let one be a variant of the other");
+            continue;
+        }
+        found = it;
+        size_t n;
+        const Ast *label = it->kid[1];
+        if (label && source_text(ev->ctx, label->span.file, &n)[label->span.lo] == '"')
+            continue;
+        Diag *d = label ? err(ev, "E0206", label->span, "",
+                              "`variant` takes the name of a file between quotes")
+                        : err(ev, "E0104", it->kid[0]->span, "of which file?",
+                              "`variant` needs the file that it changes");
+        diag_help(ev->ctx, d, "write `variant \"%s.vwn\" { ... }`",
+                  label ? label->name : "base");
+    }
+    return found;
+}
+
+static bool circle(Eval *ev, const Chain *way, const char *path, Span at)
+{
+    Buf b = buf_new(ev->arena);
+    for (const Chain *c = way; c; c = c->up) {
+        const char *rest = b.n ? arena_copy(ev->arena, b.s, b.n) : "";
+        b = buf_new(ev->arena);
+        buf_printf(&b, "%s -> %s", c->path, rest);
+        if (strcmp(c->path, path))
+            continue;
+        Diag *d = err(ev, "E0103", at, "", "%s is a variant of itself", path);
+        diag_note(ev->ctx, d, "%s%s", b.s, path);
+        diag_help(ev->ctx, d,
+                  "one of them has to be no variant: `vwn resolve` writes one out whole");
+        return true;
+    }
+    return false;
+}
+
+/* The items of the file with this tree, its base's first; its `Base`, NULL where a message was
+ * filed. */
+static Base *add_items(Merge *m, Ast *ast, const Chain *way)
+{
+    enum { MOST = 64 };
+    Eval *ev = m->ev;
+    size_t errors = diag_errors(ev->ctx);
+    const Ast *node = variant_node(ev, ast);
+    Base *b = NEW(ev->arena, Base);
+    *b = (Base){.ast = ast, .node = node};
+    if (diag_errors(ev->ctx) > errors)
+        return NULL;
+    if (node) {
+        Span at = node->kid[1]->span;
+        const char *path = tidy_path(ev, folder_of(ev, way->path), node->kid[1]->name);
+        if (circle(ev, way, path, at))
+            return NULL;
+        if (way->n == MOST)
+            limit(ev, at, "variants of variants", MOST);
+        Ast *base = file_parse(ev, path, "", NULL, 0, at);
+        const Chain longer = {.up = way, .path = path, .n = way->n + 1};
+        b->next = base && diag_errors(ev->ctx) == errors ? add_items(m, base, &longer) : NULL;
+        if (!b->next)
+            return NULL;
+        braces(m, node->kid[2]);
+    }
+    for (uint32_t i = 0; i < ast->n; i++) {
+        bool claim = way->up && ast->kid[i]->kind == AST_CHECK; /* of the base's own counts */
+        if (ast->kid[i] != node)
+            vec_push(ev->arena, claim ? &m->gone : &m->items, ast->kid[i]);
+    }
+    return diag_errors(ev->ctx) == errors ? b : NULL;
+}
+
+bool variant_merge(Eval *ev, File *f)
+{
+    bool variant = false;
+    for (uint32_t i = 0; i < f->ast->n; i++)
+        variant |= is_node(f->ast->kid[i], "variant");
+    if (!variant)
+        return true;
+    Merge m = {.ev = ev, .f = f};
+    Base *b = add_items(&m, f->ast, &(Chain){.path = f->path});
+    if (!b)
+        return false;
+    b->gone = m.gone.v;
+    b->n_gone = m.gone.n;
+    f->base = b;
+    f->ast = copy(ev, f->ast, 0);
+    f->ast->kid = m.items.v;
+    f->ast->n = (uint32_t)m.items.n;
+    return true;
+}

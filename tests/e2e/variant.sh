@@ -1,0 +1,120 @@
+# variant.sh - a file that is another one with changes: what it is, is what the text with the changes written in it is, in every verb;
+# its base may lie in another folder and be a variant, too; a run of it needs no base to be sampled, and says when one has changed.
+. "$VWN_SOURCE/tests/support/lib.inc"
+mkdir -p base/inner data
+squares > data/text.txt
+head -n 200 data/text.txt > base/inner/held.txt
+items() {
+    printf '  embed tokens { vocab = 256 }\n  for layer in 1..2 { ffn { hidden = hidden, activation = %s } }\n  head lm { norm = none }\n' "$1"
+}
+small_model 'import "blocks.vwn" as my
+let hidden = 24' "$(items gelu)" > base/small.vwn
+small_train '  length = 8 steps
+  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }' | sed 's/"text.txt"/"..\/data\/text.txt"/' >> base/small.vwn
+echo 'check params < 10k "of the base alone"' >> base/small.vwn
+echo 'let twice = 2' > base/blocks.vwn
+cat > base/inner/mid.vwn << 'END'
+edition = 1
+# what the middle says
+variant "../small.vwn" {
+  model middle { init = normal(std = 0.1 * my.twice) }
+  train {
+    eval { every = 4 steps, batches = 2, data = text_file("held.txt") }
+    optimizer sgd { lr = rate, momentum = 0, weight_decay = 0 }
+  }
+}
+let rate = 0.05
+sweep rates { vary { rate = [0.1, 0.2] } }
+END
+cat > top.vwn << 'END'
+edition = 1
+import "std/vision"
+variant "base/inner/mid.vwn" {
+  D      = 32
+  hidden = D + 8
+  rate   = 0.2
+  layer[2].ffn.activation = silu
+  train {
+    clip = 1.0
+    eval { batches = 1 }
+    checkpoint { every = 4 steps }
+  }
+}
+check params > 10k
+grow wider { when = step >= 6, let hidden = 48 }
+END
+# the same by hand
+small_model 'import "std/vision"
+let hidden = D + 8
+let rate = 0.2' "$(items 'if layer == 2 then silu else gelu')" |
+    sed 's/^let D = .*/let D = 32/; s/^model small/model middle/; s/^  init .*/  init = normal(std = 0.1 * 2)/' > flat.vwn
+small_train '  length = 8 steps
+  optimizer sgd { lr = rate, momentum = 0, weight_decay = 0 }
+  clip = 1.0
+  eval { every = 4 steps, batches = 1, data = text_file("base/inner/held.txt") }
+  checkpoint { every = 4 steps }' | sed 's/"text.txt"/"data\/text.txt"/' >> flat.vwn
+cat >> flat.vwn << 'END'
+check params > 10k
+grow wider { when = step >= 6, let hidden = 48 }
+sweep rates { vary { rate = [0.1, 0.2] } }
+END
+expect 0 "$VWN" check flat.vwn
+expect 0 "$VWN" check top.vwn
+has out "base/inner/mid.vwn, base/small.vwn"
+has out "ok check params > 10k"
+has out "off base/small.vwn:33:1 check params < 10k"
+lacks out "check failed"
+expect 0 "$VWN" diff top.vwn flat.vwn
+expect 6 "$VWN" diff base/small.vwn top.vwn
+expect 0 "$VWN" fmt base/inner/mid.vwn
+
+# one file of it, which needs no other, says where its values are from, and resolves to itself
+expect 0 "$VWN" resolve top.vwn
+cp out resolved.vwn
+has resolved.vwn 'text_file("base/inner/held.txt"'
+has resolved.vwn 'text_file("data/text.txt"'
+has resolved.vwn '# top.vwn:6:3; was 0.05'
+has resolved.vwn '# what the middle says'
+lacks resolved.vwn variant
+expect 0 "$VWN" diff resolved.vwn flat.vwn
+expect 0 "$VWN" resolve resolved.vwn
+cmp -s out resolved.vwn || fail "a resolved variant does not resolve to itself"
+
+# settings and sweeps come behind what the variant changes
+expect 0 "$VWN" resolve top.vwn --set rate=0.3
+has out 'let rate = 0.3'
+expect 0 "$VWN" sweep top.vwn --list
+has out rate-0.1
+expect 1 "$VWN" check top.vwn --set model.widht=3
+has err 'did you mean `--set model.width=3`?'
+
+# a file may import a variant
+cat > both.vwn << 'END'
+import "top.vwn" as t
+import "top.vwn" as small (D = 16)
+import "base/inner/mid.vwn" as m
+check t.D == 32 and small.D == 16 and m.D == 16
+check t.params > small.params
+check m.rate == 0.05
+END
+expect 0 "$VWN" check both.vwn
+
+# the run is that of the text, bit for bit; it goes on, and says when a base has changed; what is made of it needs no base
+expect 0 "$VWN" train top.vwn --device reference --run a
+expect 0 "$VWN" train flat.vwn --device reference --run b
+losses runs/a/events.jsonl > losses.a
+losses runs/b/events.jsonl > losses.b
+{ [ "$(wc -l < losses.a)" -eq 8 ] && cmp -s losses.a losses.b; } || fail "other losses than those of the text"
+expect 0 "$VWN" train top.vwn --device reference --run c --until '4 steps'
+expect 0 "$VWN" train top.vwn --device reference --run c --resume
+losses runs/c/events.jsonl | cmp -s losses.a - || fail "a variant that is resumed is another run"
+sed -i 's/= gelu/= relu/' base/small.vwn
+expect 0 "$VWN" train top.vwn --device reference --run c --resume --set train.length='10 steps'
+has err "the file has changed since runs/c/ckpt/step_00000008.safetensors was written"
+mv base/small.vwn away.vwn
+expect 1 "$VWN" train top.vwn --device reference --run c --resume
+has err "base/inner/mid.vwn:3:9"
+has err "the path is relative to the folder of base/inner/mid.vwn"
+expect 0 "$VWN" eval runs/a
+expect 0 "$VWN" sample runs/a -n 8
+finish
