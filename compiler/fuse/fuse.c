@@ -35,7 +35,10 @@ static int by_value(const void *a, const void *b)
 
 void fuse_sort(Val *v, size_t n)
 {
-    if (n > 1)
+    size_t sorted = 1;
+    while (sorted < n && v[sorted - 1] <= v[sorted])
+        sorted++;
+    if (sorted < n)
         qsort(v, n, sizeof *v, by_value);
 }
 
@@ -78,14 +81,6 @@ Val fuse_base(const Fusion *f, Val v)
     while (fuse_is_view(f, v))
         v = node_at(f->g, v)->in[0];
     return v;
-}
-
-static Dim size_of(const Graph *g, Val v)
-{
-    Dim n;
-    if (!shape_size(shape_of(g, v), &n))
-        vwn_bug(g->ctx, "the size of a tensor overflows");
-    return n;
 }
 
 /* ---- coordinates ---- */
@@ -157,315 +152,7 @@ bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k,
     }
 }
 
-/* ---- rows ---- */
-
-/* Do the leading axes of a shape make up `rows`, an axis being split if need be? *axis: the first
- * axis that is not wholly rows; *cut: a part of it is. */
-static bool rows_fit(const Shape *s, Dim rows, int *axis, bool *cut)
-{
-    Dim rest = rows, q;
-    *cut = false;
-    for (*axis = 0; *axis < s->rank; ++*axis) {
-        if (dim_eq(rest, DIM(1)))
-            return true;
-        if (dim_div(rest, s->d[*axis], &q)) {
-            rest = q;
-            continue;
-        }
-        *cut = true;
-        return dim_div(s->d[*axis], rest, &q);
-    }
-    return dim_eq(rest, DIM(1));
-}
-
-/* The only row count of a product of one row each, or of one that is summed over rows. */
-static Dim product_rows(const Graph *g, Val v, RowPart *part)
-{
-    const Shape *s = &node_at(g, v)->shape;
-    Dim rows = DIM(1), K = product_depth(g, v);
-    *part = s->rank > 2 ? ROWS_KEPT : ROWS_SUMMED;
-    for (int i = 0; i < s->rank - 2; i++)
-        if (!dim_mul(rows, s->d[i], &rows))
-            vwn_bug(g->ctx, "the size of a tensor overflows");
-    return s->rank > 2 ? rows : (Dim){1, K.b, K.t};
-}
-
-RowPart fuse_rows(const Graph *g, Val v, Dim rows)
-{
-    const Node *n = node_at(g, v);
-    int axis;
-    bool cut;
-    if (n->op == OP_MATMUL) {
-        RowPart part;
-        return dim_eq(product_rows(g, v, &part), rows) ? part : ROWS_BAD;
-    }
-    if (op_info((Op)n->op)->class != CLASS_REDUCE)
-        return rows_fit(&n->shape, rows, &axis, &cut) ? ROWS_KEPT : ROWS_BAD;
-    const Shape *s = shape_of(g, n->in[0]);
-    if (!rows_fit(s, rows, &axis, &cut))
-        return ROWS_BAD;
-    bool kept = true, summed = true;
-    for (int i = 0; i < axis + cut; i++) {
-        bool r = (n->a.axes >> i & 1) && !dim_eq(s->d[i], DIM(1));
-        kept = kept && !r;
-        summed = summed && (r || dim_eq(s->d[i], DIM(1)));
-    }
-    if (axis + cut == 0 || dim_eq(rows, DIM(1)))
-        return ROWS_KEPT;
-    return kept ? ROWS_KEPT : summed ? ROWS_SUMMED : ROWS_BAD;
-}
-
-enum { SINK_BYTES_MAX = 64 * 1024 };
-
-/* One row only for single elements, so that what is small does not all end up in one kernel that
- * grows with the model, nor a long sum in one thread. */
-static bool single(const Graph *g, Val v)
-{
-    const Node *n = node_at(g, v);
-    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
-    return dim_eq(size_of(g, reduce ? n->in[0] : v), DIM(1));
-}
-
-enum { ROW_ELEMENTS_MAX = 512, LANES_WANTED = 16 };
-
-/* A whole sequence as a row, where its positions could be rows and still be vectors. A kernel would
- * have to keep all of it, or compute it again for every sum of it. */
-static bool whole_sequence(const Fusion *f, Val v, Dim rows)
-{
-    const Node *n = node_at(f->g, v);
-    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
-    const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
-    Dim size, finer = DIM(1), left;
-    if (!dim_eq(rows, DIM_B) || !shape_size(s, &size) || !dim_div(size, rows, &left) ||
-        dim_at(left, f->B, f->T) <= ROW_ELEMENTS_MAX)
-        return false;
-    for (int i = 0; i < s->rank; i++) {
-        if (!dim_mul(finer, s->d[i], &finer) || dim_eq(finer, rows) || !dim_div(size, finer, &left))
-            continue;
-        if (dim_at(left, f->B, f->T) >= LANES_WANTED && fuse_rows(f->g, v, finer) == ROWS_KEPT)
-            return true;
-    }
-    return false;
-}
-
-static bool rows_ok(const Fusion *f, Val v, Dim rows)
-{
-    if (dim_eq(rows, DIM(1)))
-        return single(f->g, v);
-    if (whole_sequence(f, v, rows))
-        return false;
-    RowPart p = fuse_rows(f->g, v, rows);
-    if (p == ROWS_SUMMED)
-        return dim_at(size_of(f->g, v), f->B, f->T) * 4 <= SINK_BYTES_MAX;
-    return p == ROWS_KEPT;
-}
-
-typedef VEC(Dim) Dims;
-
-static void add_choice(Dims *d, Arena *arena, Dim x)
-{
-    for (size_t i = 0; i < d->n; i++)
-        if (dim_eq(d->v[i], x))
-            return;
-    vec_push(arena, d, x);
-}
-
-/* Row counts that v alone could have. */
-static void own_choices(const Fusion *f, Val v, Dims *out)
-{
-    const Node *n = node_at(f->g, v);
-    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
-    const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
-    Dim prod = DIM(1);
-    RowPart part;
-    if (n->op == OP_MATMUL) {
-        add_choice(out, f->arena, product_rows(f->g, v, &part));
-        return;
-    }
-    if (single(f->g, v))
-        add_choice(out, f->arena, DIM(1));
-    for (int i = 0; i < s->rank; i++) {
-        if (!dim_mul(prod, s->d[i], &prod))
-            vwn_bug(f->ctx, "the size of a tensor overflows");
-        if (!dim_eq(prod, DIM(1)) && rows_ok(f, v, prod))
-            add_choice(out, f->arena, prod);
-    }
-}
-
-/* ---- alignment ---- */
-
-typedef struct Aligned {
-    const Fusion *f;
-    Arena *arena;
-    IxTable t;
-    Dim rows;
-    Ix row;
-    bool ok;
-    int depth;
-    int32_t group; /* whose members must be met at the same row */
-    bool check;    /* else: collect the groups that v reads from */
-    VEC(int32_t) met;
-} Aligned;
-
-static void meet(Aligned *a, Val u, const Ix *c);
-
-/* u is stored or a member: is it asked for at the row itself? */
-static void meet_home(Aligned *a, Val u, const Ix *c)
-{
-    const Graph *g = a->f->g;
-    if (!a->check) {
-        for (size_t i = 0; i < a->met.n; i++)
-            if (a->met.v[i] == a->f->home[u])
-                return;
-        vec_push(a->arena, &a->met, a->f->home[u]);
-        return;
-    }
-    if (a->f->home[u] != a->group)
-        return;
-    Dim inner;
-    RowPart part = fuse_rows(g, u, a->rows);
-    if (part != ROWS_KEPT || !dim_div(size_of(g, u), a->rows, &inner) || inner.n == 0) {
-        a->ok = false;
-        return;
-    }
-    Ix lin = ix_linear(&a->t, shape_of(g, u), c);
-    if (ix_div(&a->t, lin, inner) != a->row)
-        a->ok = false;
-}
-
-static void meet(Aligned *a, Val u, const Ix *c)
-{
-    const Graph *g = a->f->g;
-    if (!a->ok || fuse_empty(a->f, u))
-        return;
-    if (a->f->home[u] >= 0) {
-        meet_home(a, u, c);
-        return;
-    }
-    const Node *n = node_at(g, u);
-    if (++a->depth > 500)
-        a->ok = false;
-    for (size_t k = 0; k < n->n_in && a->ok; k++) {
-        Ix in[MAX_RANK] = {0};
-        bool known = true;
-        if (a->check)
-            known = fuse_input_coords(&a->t, g, u, c, k, 8 + a->depth * 8, in);
-        if (!known) { /* read by what another tensor holds: all of it must be there */
-            bool check = a->check;
-            size_t before = a->met.n;
-            a->check = false;
-            meet(a, n->in[k], in);
-            a->check = check;
-            for (size_t i = before; i < a->met.n; i++)
-                a->ok = a->ok && a->met.v[i] != a->group;
-            a->met.n = before;
-        } else {
-            meet(a, n->in[k], in);
-        }
-    }
-    a->depth--;
-}
-
-/* Does v read a member of the group, behind views? Said yes to when the way is too long to tell. */
-static bool reads_group(const Fusion *f, Val v, int32_t group, int depth)
-{
-    const Node *n = node_at(f->g, v);
-    for (size_t k = 0; k < n->n_in; k++) {
-        Val u = n->in[k];
-        if (fuse_empty(f, u))
-            continue;
-        if (f->home[u] >= 0 ? f->home[u] == group
-                            : depth > 100 || reads_group(f, u, group, depth + 1))
-            return true;
-    }
-    return false;
-}
-
-/* The factors of a product that is summed over rows, at the terms of one row. */
-static void meet_summed(Aligned *a, Val v, Dim inner)
-{
-    const Node *n = node_at(a->f->g, v);
-    Ix k = ix_add(&a->t, ix_scale(&a->t, a->row, inner), ix_var(&a->t, ix_loop(&a->t, inner, 0)));
-    for (int i = 0; i < 2; i++) {
-        bool first = (i == 0) == (n->a.i >> i & 1); /* is K the first axis? */
-        Dim other = shape_of(a->f->g, n->in[i])->d[first];
-        Ix in[MAX_RANK] = {0};
-        in[!first] = k;
-        in[first] = ix_var(&a->t, ix_loop(&a->t, other, 1));
-        meet(a, n->in[i], in);
-    }
-}
-
-/* The inputs of v at all elements of a row of v or, when v is a sum, of what it sums. */
-static void meet_inputs(Aligned *a, Val v, Dim inner)
-{
-    const Graph *g = a->f->g;
-    const Node *n = node_at(g, v);
-    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
-    const Shape *s = reduce ? shape_of(g, n->in[0]) : &n->shape;
-    Ix c[MAX_RANK] = {0};
-    Ix inside = ix_var(&a->t, ix_loop(&a->t, inner, 0));
-    Ix lin = ix_add(&a->t, ix_scale(&a->t, a->row, inner), inside);
-    ix_unlinear(&a->t, s, lin, c);
-    for (size_t k = 0; k < n->n_in && a->ok; k++) {
-        Ix in[MAX_RANK] = {0};
-        if (reduce)
-            memcpy(in, c, sizeof in);
-        else if (!fuse_input_coords(&a->t, g, v, c, k, 2, in))
-            continue;
-        meet(a, n->in[k], in);
-    }
-}
-
-/* Most pairs are answered here, without indices: v reads no member of the group, or elements of one
- * of its own shape. */
-static bool plainly_aligned(const Fusion *f, Val v, int32_t group, Dim rows)
-{
-    const Graph *g = f->g;
-    const Node *n = node_at(g, v);
-    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE, map = op_is_map((Op)n->op);
-    for (size_t k = 0; k < n->n_in; k++) {
-        Val u = n->in[k];
-        if (fuse_empty(f, u) || (f->home[u] >= 0 && f->home[u] != group))
-            continue;
-        if (f->home[u] < 0 ? reads_group(f, u, group, 1)
-                           : !(map || reduce) ||
-                                 !(reduce || shape_eq(shape_of(g, u), &n->shape)) ||
-                                 fuse_rows(g, u, rows) != ROWS_KEPT)
-            return false;
-    }
-    return true;
-}
-
-/* Is every member of `group` that v reads read at v's own row? */
-static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
-{
-    const Graph *g = f->g;
-    const Node *n = node_at(g, v);
-    bool summed = n->op == OP_MATMUL && fuse_rows(g, v, rows) == ROWS_SUMMED;
-    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
-    Dim size, inner;
-    if (summed)
-        size = product_depth(g, v);
-    else if (!shape_size(reduce ? shape_of(g, n->in[0]) : &n->shape, &size))
-        return false;
-    if (!dim_div(size, rows, &inner) || inner.n == 0)
-        return false;
-    if (plainly_aligned(f, v, group, rows))
-        return true;
-    ArenaMark mark = arena_mark(f->tmp);
-    Aligned a = {.f = f, .arena = f->tmp, .rows = rows, .ok = true, .group = group,
-                 .check = true};
-    ix_init(&a.t, f->ctx, a.arena, f->B, f->T);
-    a.t.loose = true;
-    a.row = ix_var(&a.t, ix_row(&a.t, rows));
-    if (summed)
-        meet_summed(&a, v, inner);
-    else
-        meet_inputs(&a, v, inner);
-    arena_reset(f->tmp, mark);
-    return a.ok;
-}
+/* ---- groups ---- */
 
 /* Values of groups a and b, which are one or shall be, that v is computed from, one from the other. */
 static int depth_in(const Fusion *f, Val v, int32_t a, int32_t b)
@@ -481,14 +168,22 @@ static int depth_in(const Fusion *f, Val v, int32_t a, int32_t b)
     return depth + 1;
 }
 
-/* ---- groups ---- */
+typedef VEC(int32_t) Groups;
 
-static void producers(Fusion *f, Val v, Aligned *a)
+/* The groups of what v reads, behind what is computed wherever it is wanted. */
+static void find_producers(Fusion *f, Val v, Groups *out)
 {
     const Node *n = node_at(f->g, v);
-    *a = (Aligned){.f = f, .arena = f->arena, .ok = true};
-    for (size_t k = 0; k < n->n_in; k++)
-        meet(a, n->in[k], (Ix[MAX_RANK]){0});
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = n->in[k];
+        bool known = fuse_empty(f, u);
+        if (!known && f->home[u] < 0)
+            find_producers(f, u, out);
+        for (size_t i = 0; i < out->n; i++)
+            known = known || out->v[i] == f->home[u];
+        if (!known && f->home[u] >= 0)
+            vec_push(f->arena, out, f->home[u]);
+    }
 }
 
 /* Would `group` wait for itself if v, which reads from `met`, were in it? */
@@ -510,22 +205,21 @@ static uint32_t new_group(Fusion *f, GroupKind kind, Val v)
     return id;
 }
 
-/* Row counts that suit v and all members, with every edge between them at the same row. */
-static Dims joint(Fusion *f, Val v, uint32_t group)
+/* Row counts that suit v, which alone could have `mine`, and all members, with every edge between them at the same row. */
+static Dims joint(Fusion *f, Val v, const Dims *mine, uint32_t group)
 {
     Group *gr = &f->group.v[group];
-    Dims mine = {0}, all = {0}, out = {0};
-    own_choices(f, v, &mine);
+    Dims all = {0}, out = {0};
     for (size_t i = 0; i < gr->choice.n; i++)
-        add_choice(&all, f->arena, gr->choice.v[i]);
-    for (size_t i = 0; i < mine.n; i++)
-        add_choice(&all, f->arena, mine.v[i]);
+        fuse_add_rows(&all, f->arena, gr->choice.v[i]);
+    for (size_t i = 0; i < mine->n; i++)
+        fuse_add_rows(&all, f->arena, mine->v[i]);
     for (size_t i = 0; i < all.n; i++) {
-        bool old = i < gr->choice.n, ok = rows_ok(f, v, all.v[i]);
+        bool old = i < gr->choice.n, ok = fuse_rows_suit(f, v, all.v[i]);
         for (size_t m = 0; ok && !old && m < gr->member.n; m++)
-            ok = rows_ok(f, gr->member.v[m], all.v[i]) &&
-                 aligned(f, gr->member.v[m], (int32_t)group, all.v[i]);
-        if (ok && aligned(f, v, (int32_t)group, all.v[i]))
+            ok = fuse_rows_suit(f, gr->member.v[m], all.v[i]) &&
+                 fuse_reads_own_row(f, gr->member.v[m], (int32_t)group, all.v[i]);
+        if (ok && fuse_reads_own_row(f, v, (int32_t)group, all.v[i]))
             vec_push(f->arena, &out, all.v[i]);
     }
     return out;
@@ -552,8 +246,8 @@ static bool group_aligned(Fusion *f, uint32_t group, uint32_t other, Dim rows, b
 {
     const Group *gr = &f->group.v[group];
     for (size_t m = 0; m < gr->member.n; m++)
-        if ((new && !rows_ok(f, gr->member.v[m], rows)) ||
-            !aligned(f, gr->member.v[m], (int32_t)other, rows))
+        if ((new && !fuse_rows_suit(f, gr->member.v[m], rows)) ||
+            !fuse_reads_own_row(f, gr->member.v[m], (int32_t)other, rows))
             return false;
     return true;
 }
@@ -564,9 +258,9 @@ static Dims shared_choices(Fusion *f, uint32_t a, uint32_t b)
     const Group *x = &f->group.v[a], *y = &f->group.v[b];
     Dims all = {0}, out = {0};
     for (size_t i = 0; i < x->choice.n; i++)
-        add_choice(&all, f->arena, x->choice.v[i]);
+        fuse_add_rows(&all, f->arena, x->choice.v[i]);
     for (size_t i = 0; i < y->choice.n; i++)
-        add_choice(&all, f->arena, y->choice.v[i]);
+        fuse_add_rows(&all, f->arena, y->choice.v[i]);
     for (size_t i = 0; i < all.n; i++)
         if ((has_choice(x, all.v[i]) || group_aligned(f, a, a, all.v[i], true)) &&
             (has_choice(y, all.v[i]) || group_aligned(f, b, b, all.v[i], true)) &&
@@ -669,42 +363,41 @@ static int64_t unroll_weight(const Graph *g, Val v)
     return w;
 }
 
-/* The largest number below `below` among the groups that were met, or -1. */
-static int32_t newest(const Aligned *a, int32_t below)
+/* The largest number below `below` among these groups, or -1. */
+static int32_t newest(const Groups *of, int32_t below)
 {
     int32_t most = -1;
-    for (size_t i = 0; i < a->met.n; i++)
-        most = a->met.v[i] < below && a->met.v[i] > most ? a->met.v[i] : most;
+    for (size_t i = 0; i < of->n; i++)
+        most = of->v[i] < below && of->v[i] > most ? of->v[i] : most;
     return most;
 }
 
 static void place_compute(Fusion *f, Val v)
 {
-    Aligned a;
-    producers(f, v, &a);
+    Groups from = {0};
+    find_producers(f, v, &from);
     int32_t best = -1;
     bool moves = fuse_reads_moved(f, v);
     int64_t weight = unroll_weight(f->g, v), scratch = scratch_of(f->g, v);
     size_t parts = concat_of_parts(f->g, v) ? node_at(f->g, v)->n_in : 0;
-    Dims choice = {0};
-    for (int32_t id = newest(&a, INT32_MAX); id >= 0 && best < 0 && !f->unfused;
-         id = newest(&a, id)) {
+    Dims own = {0}, choice = {0};
+    fuse_own_rows(f, v, &own);
+    for (int32_t id = newest(&from, INT32_MAX); id >= 0 && best < 0 && !f->unfused;
+         id = newest(&from, id)) {
         Group *gr = &f->group.v[id];
         if (gr->kind != GROUP_ROWS || gr->member.n >= f->members ||
             gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > f->target->row_scratch ||
             gr->parts + parts > PARTS_MAX || too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) ||
-            waits(f, (uint32_t)id, a.met.v, a.met.n) ||
+            waits(f, (uint32_t)id, from.v, from.n) ||
             depth_in(f, v, id, id) > DEPTH_MAX || ((moves || gr->moves) && !fuse_few_places(f, gr, NULL, v)))
             continue;
-        choice = joint(f, v, (uint32_t)id);
+        choice = joint(f, v, &own, (uint32_t)id);
         best = choice.n ? id : -1;
     }
     if (best < 0) {
         best = (int32_t)new_group(f, GROUP_ROWS, v);
-        Dims d = {0};
-        own_choices(f, v, &d);
-        memcpy(&f->group.v[best].choice, &d, sizeof d);
-        f->group.v[best].alone = d.n == 0;
+        memcpy(&f->group.v[best].choice, &own, sizeof own);
+        f->group.v[best].alone = own.n == 0;
         f->group.v[best].weight = weight;
         f->group.v[best].scratch = scratch;
         f->group.v[best].parts = parts;
@@ -722,11 +415,11 @@ static void place_compute(Fusion *f, Val v)
     f->depth[v] = depth_in(f, v, best, best);
     f->group.v[best].moves = f->group.v[best].moves || moves;
     f->group.v[best].pins = f->group.v[best].pins || f->pinned[v];
-    for (size_t i = 0; i < a.met.n; i++)
-        fuse_add_pred(f, (uint32_t)best, a.met.v[i]);
-    for (size_t i = 0; i < a.met.n && !f->unfused; i++)
-        if (a.met.v[i] != best && f->home[v] == best)
-            fuse_merge(f, (uint32_t)best, (uint32_t)a.met.v[i]);
+    for (size_t i = 0; i < from.n; i++)
+        fuse_add_pred(f, (uint32_t)best, from.v[i]);
+    for (size_t i = 0; i < from.n && !f->unfused; i++)
+        if (from.v[i] != best && f->home[v] == best)
+            fuse_merge(f, (uint32_t)best, (uint32_t)from.v[i]);
     if (f->target->threads && !f->unfused)
         fuse_meet_sums(f, v);
 }
@@ -742,10 +435,10 @@ static void place_node(Fusion *f, Val v)
         f->home[v] = f->home[n->in[0]];
     } else if (n->op == OP_CONST || node_is_library(f->g, v)) {
         uint32_t id = new_group(f, n->op == OP_CONST ? GROUP_TABLE : GROUP_LIBRARY, v);
-        Aligned a;
-        producers(f, v, &a);
-        for (size_t i = 0; i < a.met.n; i++)
-            fuse_add_pred(f, id, a.met.v[i]);
+        Groups from = {0};
+        find_producers(f, v, &from);
+        for (size_t i = 0; i < from.n; i++)
+            fuse_add_pred(f, id, from.v[i]);
     } else if (fuse_is_compute(f->g, v) || f->copied[v]) {
         place_compute(f, v);
     }
@@ -876,9 +569,10 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     f->depth = NEW_ARRAY(arena, int, g->node.n);
     f->readers = NEW_ARRAY(arena, FuseReaders, g->node.n);
     f->places = fuse_new_places(arena, g->node.n);
+    f->by_rows = fuse_new_by_rows(arena, g->node.n);
     int64_t all = 0;
     for (Val v = 0; v < g->node.n; v++) {
-        f->elements[v] = dim_at(size_of(g, v), how->B, how->T);
+        f->elements[v] = dim_at(fuse_size(g, v), how->B, how->T);
         if (f->elements[v] < 0 || f->elements[v] > MOST_ELEMENTS - all)
             ctx_raise(ctx, ST_INPUT, "limit `tensor size` reached: with %lld sequences of %lld positions the tensors of a step have"
                                      " more than 2^53 elements", (long long)how->B, (long long)how->T);

@@ -77,6 +77,7 @@ struct Fusion {
     int64_t *elements; /* of each value, at B and T */
     int *depth;        /* of a member: values of its group that it is computed from, one from the other */
     FuseReaders *readers; /* of each result of a library */
+    struct ByRows *by_rows; /* fuse_align.c: of each value */
     struct Places *places; /* fuse_count_places(); else none */
     struct WantedPart *part; /* fuse_loads.c: of each value, once that was asked */
     uint32_t *seen; /* by a walk, when equal to stamp */
@@ -154,6 +155,21 @@ void fuse_find_loads(Fusion *f, uint32_t group, Vals *loads);
  * them. */
 typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;
 RowPart fuse_rows(const Graph *g, Val v, Dim rows);
+/* fuse_align.c */
+typedef VEC(Dim) Dims;
+void fuse_add_rows(Dims *d, Arena *arena, Dim rows); /* once */
+void fuse_own_rows(const Fusion *f, Val v, Dims *out); /* numbers of rows that v alone could have */
+bool fuse_rows_suit(const Fusion *f, Val v, Dim rows); /* may v be computed over so many? */
+/* Is every member of the group that v reads read at v's own row? Asked once that is placed which v reads. */
+bool fuse_reads_own_row(Fusion *f, Val v, int32_t group, Dim rows);
+struct ByRows *fuse_new_by_rows(Arena *arena, size_t values); /* for Fusion.by_rows */
+static inline Dim fuse_size(const Graph *g, Val v)
+{
+    Dim n;
+    if (!shape_size(shape_of(g, v), &n))
+        vwn_bug(g->ctx, "the size of a tensor overflows");
+    return n;
+}
 
 /* Does v move no element, and is not copied either? */
 bool fuse_is_view(const Fusion *f, Val v);

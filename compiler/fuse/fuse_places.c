@@ -50,7 +50,7 @@ int64_t fuse_places(const Fusion *f, Val v) { return f->places[v].n ? f->places[
 static void add_places(Fusion *f, Val v, const Places *from, int64_t by)
 {
     Places old = f->places[v];
-    int64_t *away = NEW_ARRAY(f->tmp, int64_t, PLACES_MOST);
+    int64_t *away = arena_take(f->tmp, PLACES_MOST * sizeof *away);
     int i = 0, j = 0, n = 0;
     while (n < PLACES_MOST && (i < old.n || j < from->n)) {
         bool first = j == from->n || (i < old.n && old.away[i] <= from->away[j] + by);

@@ -8,8 +8,6 @@
  */
 #include "device.h"
 
-#include <inttypes.h>
-
 typedef struct Form {
     const Kernel *k;
     Buf out;
@@ -17,7 +15,17 @@ typedef struct Form {
     uint32_t n_ex, n_var, n_buffer;
 } Form;
 
-static void put(Form *f, char tag, int64_t x) { buf_printf(&f->out, "%c%" PRId64 " ", tag, x); }
+/* The tag and the number, in digits of 64 from the lowest on, and a blank. */
+static void put(Form *f, char tag, int64_t x)
+{
+    char s[16];
+    size_t n = 0;
+    s[n++] = tag;
+    for (uint64_t left = (uint64_t)x << 1 ^ (x < 0 ? UINT64_MAX : 0); left || n == 1; left >>= 6)
+        s[n++] = (char)('0' + (left & 63));
+    s[n++] = ' ';
+    buf_put(&f->out, s, n);
+}
 
 static void put_dim(Form *f, Dim d)
 {

@@ -131,32 +131,19 @@ uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bo
 
 /* ---- pieces ---- */
 
-/* Is it stored before in this loop? Loads come first where elements are taken in pieces. */
-static bool is_stored_before(const Kernel *k, size_t loop, size_t at)
-{
-    const KStmt *of = &k->stmt.v[at];
-    for (size_t i = loop + 1; i < at; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        bool array = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD, root = s->kind == KS_STORE || s->kind == KS_SINK;
-        if (of->kind == KS_ARRAY_GET ? array && s->array == of->array : root && k->root.v[s->root].buffer == kx(k, of->ex)->slot)
-            return true;
-    }
-    return false;
-}
-
-bool kernel_has_pieces(const Kernel *k, size_t loop)
+/* `stored`, by array and then by buffer: what is stored before in this loop. Loads come first where elements are taken in pieces. */
+static bool takes_pieces(const Kernel *k, size_t loop, bool *stored)
 {
     IVar lane = k->stmt.v[loop].var;
     uint64_t bit = ix_bit(k->ix, lane);
-    if (kernel_loops_inside(k, loop))
-        return false;
+    bool *buffer = stored + k->array.n;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *s = &k->stmt.v[i];
         const KEx *x = kx(k, s->ex);
         bool along = x->deps & bit;
         switch (s->kind) {
         case KS_LET:
-            if (along && (!is_value_of_reals(k, x, bit) || (x->kind == KX_LOAD && is_stored_before(k, loop, i))))
+            if (along && (!is_value_of_reals(k, x, bit) || (x->kind == KX_LOAD && buffer[x->slot])))
                 return false;
             break;
         case KS_ACC_ADD:
@@ -164,16 +151,27 @@ bool kernel_has_pieces(const Kernel *k, size_t loop)
                 return false;
             break;
         case KS_ARRAY_GET:
-            if (!along || is_stored_before(k, loop, i))
+            if (!along || stored[s->array])
                 return false;
             break;
         case KS_ARRAY_PUT: case KS_ARRAY_ADD:
             if (!nest_has(&k->array.v[s->array].nest, lane))
                 return false;
+            stored[s->array] = true;
             break;
-        case KS_STORE: case KS_SINK: break;
+        case KS_STORE: case KS_SINK: buffer[k->root.v[s->root].buffer] = true; break;
         default: return false;
         }
     }
     return true;
+}
+
+bool kernel_has_pieces(const Kernel *k, size_t loop)
+{
+    if (kernel_loops_inside(k, loop))
+        return false;
+    ArenaMark mark = arena_mark(k->arena);
+    bool takes = takes_pieces(k, loop, NEW_ARRAY(k->arena, bool, k->array.n + k->buffer.n + 1));
+    arena_reset(k->arena, mark);
+    return takes;
 }

@@ -225,9 +225,7 @@ static Ix intern_sorted(IxTable *t, const IxTerm *x, uint32_t n)
             return t->slot[at];
     }
     IxForm f = {.n = n, .hash = h};
-    IxTerm *copy = NEW_ARRAY(t->arena, IxTerm, n);
-    memcpy(copy, x, n * sizeof *x);
-    f.t = copy;
+    f.t = memcpy(arena_take(t->arena, n * sizeof *x), x, n * sizeof *x);
     range_of(t, &f);
     vec_push(t->arena, &t->form, f);
     t->slot[at] = (uint32_t)(t->form.n - 1);

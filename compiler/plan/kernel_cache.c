@@ -109,7 +109,16 @@ size_t kernel_cache_classes(const KernelCache *a) { return a->class.n; }
 
 static void put(GroupWalk *w, const void *p, size_t n) { buf_put(&w->text, p, n); }
 
-static void put_int(GroupWalk *w, int64_t x) { put(w, &x, sizeof x); }
+static void put_int(GroupWalk *w, int64_t x)
+{
+    Buf *b = &w->text;
+    if (b->cap - b->n <= sizeof x) {
+        put(w, &x, sizeof x);
+        return;
+    }
+    memcpy(b->s + b->n, &x, sizeof x); /* bytes, and no text: none ends them */
+    b->n += sizeof x;
+}
 
 static void put_dim(GroupWalk *w, Dim d)
 {

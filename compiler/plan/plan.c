@@ -495,6 +495,10 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
 static size_t leave_large(Build *b, const Val *made_of, size_t values)
 {
     size_t groups = 0;
+    VEC(Val) of_row = {0}; /* values of the graph that are such products now */
+    for (Val v = 1; v < values; v++)
+        if (product_of_row_under(b->g, made_of[v]))
+            vec_push(b->f->tmp, &of_row, v);
     for (size_t i = 0; i < b->f->order.n; i++) {
         const Group *gr = &b->f->group.v[b->f->order.v[i]];
         bool products = false;
@@ -504,11 +508,9 @@ static size_t leave_large(Build *b, const Val *made_of, size_t values)
             continue;
         bool large = kernel_cache_shared(b->kernel_cache, b->f, b->f->order.v[i], b->same) > (uint64_t)b->shared;
         bool left = false;
-        for (size_t v = 1; large && v < values; v++) {
-            Val product = product_of_row_under(b->g, made_of[v]);
-            if (product && b->f->home[product] == (int32_t)b->f->order.v[i])
-                b->to_library[v] = left = true;
-        }
+        for (size_t k = 0; large && k < of_row.n; k++)
+            if (b->f->home[product_of_row_under(b->g, made_of[of_row.v[k]])] == (int32_t)b->f->order.v[i])
+                b->to_library[of_row.v[k]] = left = true;
         groups += left;
     }
     return groups;

@@ -279,35 +279,60 @@ static void sort_buffers(const uint64_t *bytes, uint32_t *v, uint32_t *tmp, size
  * alone are asked where they lie. */
 typedef struct Placed {
     size_t n;
+    uint64_t *when; /* in which of 64 parts of all launches it lives; AT_ONCE more, that live never */
     Life *life;
     uint64_t *offset, *end;
+    uint32_t part; /* launches of a part */
 } Placed;
+
+enum { PARTS = 64, AT_ONCE = 4 };
+
+/* The bits of the parts in which x lives. */
+static uint64_t when(const Placed *p, Life x)
+{
+    uint32_t first = x.first / p->part, last = x.last / p->part;
+    if (x.first > x.last)
+        return 0;
+    return (last < PARTS - 1 ? ((uint64_t)2 << last) - 1 : UINT64_MAX) & ~(((uint64_t)1 << first) - 1);
+}
 
 static uint64_t lowest_gap(const Placed *p, Life x, uint64_t bytes)
 {
-    uint64_t at = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        if ((p->life[i].last < x.first) | (x.last < p->life[i].first))
+    uint64_t at = 0, bits = when(p, x);
+    for (size_t from = 0; from < p->n; from += AT_ONCE) {
+        const uint64_t *w = p->when + from;
+        if (!((w[0] | w[1] | w[2] | w[3]) & bits))
             continue;
-        if (p->offset[i] >= at + bytes)
-            break;
-        at = p->end[i] > at ? p->end[i] : at;
+        for (size_t i = from; i < from + AT_ONCE; i++) {
+            if (!(p->when[i] & bits) || p->life[i].last < x.first || x.last < p->life[i].first)
+                continue;
+            if (p->offset[i] >= at + bytes)
+                return at;
+            at = p->end[i] > at ? p->end[i] : at;
+        }
     }
     return at;
 }
 
 static void place(Placed *p, Life x, uint64_t offset, uint64_t bytes)
 {
-    size_t at = p->n, behind;
-    while (at > 0 && p->offset[at - 1] > offset)
-        at--;
-    behind = p->n++ - at;
-    memmove(p->life + at + 1, p->life + at, behind * sizeof *p->life);
-    memmove(p->offset + at + 1, p->offset + at, behind * sizeof *p->offset);
-    memmove(p->end + at + 1, p->end + at, behind * sizeof *p->end);
-    p->life[at] = x;
-    p->offset[at] = offset;
-    p->end[at] = offset + bytes;
+    size_t low = 0, high = p->n, behind;
+    while (low < high) { /* behind those of the same offset */
+        size_t middle = (low + high) / 2;
+        if (p->offset[middle] > offset)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    behind = p->n++ - low;
+    memmove(p->when + low + 1, p->when + low, behind * sizeof *p->when);
+    memmove(p->life + low + 1, p->life + low, behind * sizeof *p->life);
+    memmove(p->offset + low + 1, p->offset + low, behind * sizeof *p->offset);
+    memmove(p->end + low + 1, p->end + low, behind * sizeof *p->end);
+    p->when[low] = when(p, x);
+    p->life[low] = x;
+    p->offset[low] = offset;
+    p->end[low] = offset + bytes;
 }
 
 /* By buffer; results live to the end. */
@@ -363,8 +388,8 @@ void plan_place(Build *b)
     Life *life = lives_of(b);
     const uint64_t *bytes = join_chains(b, life);
     uint32_t *order = NEW_ARRAY(tmp, uint32_t, most);
-    Placed placed = {0, NEW_ARRAY(tmp, Life, most), NEW_ARRAY(tmp, uint64_t, most),
-                     NEW_ARRAY(tmp, uint64_t, most)};
+    Placed placed = {0, NEW_ARRAY(tmp, uint64_t, most + AT_ONCE), NEW_ARRAY(tmp, Life, most), NEW_ARRAY(tmp, uint64_t, most),
+                     NEW_ARRAY(tmp, uint64_t, most), (uint32_t)(b->launch.n / PARTS + 1)};
     b->plan->arena_bytes = 0;
     for (uint32_t i = 0; i < b->buffer.n; i++)
         if (bytes[i])

@@ -153,9 +153,9 @@ static bool is_mixed(const Attention *a, Half half)
     const Build *b = a->b;
     bool whole = false, other = false;
     int size = half ? 2 : 4;
-    for (Val v = 1; v < b->g->node.n; v++) {
-        const Node *n = node_at(b->g, v);
-        if (n->op != OP_SDPA)
+    for (size_t i = 0; i < b->f->group.n; i++) {
+        const Node *n = node_at(b->g, b->f->group.v[i].anchor);
+        if (b->f->group.v[i].kind != GROUP_LIBRARY || n->op != OP_SDPA)
             continue;
         int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);
         if (cuda_attention_pad(d) != a->class.d || cuda_attention_pad(dv) != a->class.dv)

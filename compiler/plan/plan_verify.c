@@ -169,12 +169,53 @@ static int by_first(const void *a, const void *b)
     return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
-/* Buffers that are there at one time do not overlap. By their first launches: those that are over then are compared no more. */
+/* Those that were there at one time do not overlap: so of all with lower places the last one ends last. */
+typedef struct There {
+    const Stay *stay;
+    const Plan *p;
+    uint32_t *at; /* of stay, by place */
+    size_t n;
+} There;
+
+static const PlanBuffer *there_at(const There *t, size_t i) { return &t->p->buffer[t->stay[t->at[i]].buffer]; }
+
+static void take_away(There *t, size_t i)
+{
+    memmove(t->at + i, t->at + i + 1, (--t->n - i) * sizeof *t->at);
+}
+
+/* Stay i is there from now on. Of its neighbours those that are over go, until one is there that is not. Returns the stay that overlaps
+ * it, or i. */
+static size_t put_there(There *t, size_t i)
+{
+    const PlanBuffer *x = &t->p->buffer[t->stay[i].buffer];
+    size_t low = 0, high = t->n;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (there_at(t, middle)->offset < x->offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low < t->n && t->stay[t->at[low]].last < t->stay[i].first)
+        take_away(t, low);
+    if (low < t->n && there_at(t, low)->offset < x->offset + x->bytes)
+        return t->at[low];
+    while (low > 0 && t->stay[t->at[low - 1]].last < t->stay[i].first)
+        take_away(t, --low);
+    if (low > 0 && x->offset < there_at(t, low - 1)->offset + there_at(t, low - 1)->bytes)
+        return t->at[low - 1];
+    memmove(t->at + low + 1, t->at + low, (t->n++ - low) * sizeof *t->at);
+    t->at[low] = (uint32_t)i;
+    return i;
+}
+
+/* Buffers that are there at one time do not overlap. */
 static void verify_places(Ctx *ctx, const Plan *p, const size_t *first, const size_t *last)
 {
     Stay *stay = NEW_ARRAY(ctx->scratch, Stay, p->n_buffer + 1);
-    Stay *there = NEW_ARRAY(ctx->scratch, Stay, p->n_buffer + 1);
-    size_t n = 0, n_there = 0;
+    There there = {.stay = stay, .p = p, .at = NEW_ARRAY(ctx->scratch, uint32_t, p->n_buffer + 1)};
+    size_t n = 0;
     for (size_t i = 0; i < p->n_buffer; i++) {
         const PlanBuffer *x = &p->buffer[i];
         if (x->behind && !may_lie(p, x, &p->buffer[x->behind - 1]))
@@ -190,18 +231,9 @@ static void verify_places(Ctx *ctx, const Plan *p, const size_t *first, const si
     }
     qsort(stay, n, sizeof *stay, by_first);
     for (size_t i = 0; i < n; i++) {
-        const PlanBuffer *x = &p->buffer[stay[i].buffer];
-        size_t stays = 0;
-        for (size_t k = 0; k < n_there; k++) {
-            const PlanBuffer *y = &p->buffer[there[k].buffer];
-            if (there[k].last < stay[i].first)
-                continue;
-            if (x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes)
-                vwn_bug(ctx, "plan: buffers %u and %u overlap", (unsigned)there[k].buffer, (unsigned)stay[i].buffer);
-            there[stays++] = there[k];
-        }
-        there[stays] = stay[i];
-        n_there = stays + 1;
+        size_t other = put_there(&there, i);
+        if (other != i)
+            vwn_bug(ctx, "plan: buffers %u and %u overlap", (unsigned)stay[other].buffer, (unsigned)stay[i].buffer);
     }
 }
 

@@ -94,7 +94,7 @@ static bool refused(Ctx *ctx, const Plan *p)
     return false;
 }
 
-/* Of buffers that are there together each is moved to where another is, one at a time. */
+/* Of buffers that are there together each is moved to where another begins, or ends, one at a time. */
 static void check_overlaps(Ctx *ctx)
 {
     Plan *p = plan_of(ctx, NULL, 2, 16);
@@ -102,14 +102,15 @@ static void check_overlaps(Ctx *ctx)
     for (uint32_t x = 0; x < p->n_buffer; x++)
         for (uint32_t y = 0; y < p->n_buffer; y += 7) {
             PlanBuffer *a = &p->buffer[x], *b = &p->buffer[y];
-            uint64_t was = a->offset;
+            uint64_t was = a->offset, end = b->bytes ? (b->bytes - 1) / PLAN_ALIGN * PLAN_ALIGN : 0;
+            uint64_t to = b->offset + (y % 2 ? end : 0);
             bool free_to_move = x != y && a->ext < 0 && b->ext < 0 && a->bytes && b->bytes && !a->behind && !b->behind &&
-                                b->offset + a->bytes <= p->arena_bytes;
+                                to + a->bytes <= p->arena_bytes;
             for (uint32_t k = 0; k < p->n_buffer; k++)
                 free_to_move = free_to_move && p->buffer[k].behind != x + 1;
             if (!free_to_move || !there_together(p, x, y))
                 continue;
-            a->offset = b->offset;
+            a->offset = to;
             moved++;
             found += refused(ctx, p);
             a->offset = was;
