@@ -60,7 +60,7 @@ static IVar new_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps)
 {
     int64_t n = ix_dim_at(t, extent);
     return new_var(t, (IVarInfo){.kind = IV_VALUE, .extent = extent, .hi = n > 0 ? n - 1 : 0,
-                                 .value = value, .deps = deps});
+                                 .value = value, .reads = true, .deps = deps});
 }
 
 IVar ix_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps)
@@ -209,6 +209,7 @@ static void range_of(const IxTable *t, IxForm *f)
         f->lo += k < 0 ? k * v->hi : k * v->lo;
         f->hi += k < 0 ? k * v->lo : k * v->hi;
         f->deps |= v->deps;
+        f->reads = f->reads || v->reads;
     }
 }
 
@@ -342,7 +343,7 @@ static IVar new_derived(IxTable *t, IVarKind kind, Ix base, Dim by)
 {
     const IxForm *f = ix_form(t, base);
     int64_t d = ix_dim_at(t, by);
-    IVarInfo v = {.kind = kind, .base = base, .by = by, .next = f->derived, .deps = f->deps};
+    IVarInfo v = {.kind = kind, .base = base, .by = by, .next = f->derived, .reads = f->reads, .deps = f->deps};
     v.lo = kind == IV_DIV ? floor_div(f->lo, d) : 0;
     v.hi = kind == IV_DIV ? floor_div(f->hi, d) : d - 1;
     return t->form.v[base].derived = new_var(t, v);
@@ -486,18 +487,6 @@ Ix ix_mod(IxTable *t, Ix a, Dim d)
 }
 
 /* ---- questions ---- */
-
-bool ix_reads_value(const IxTable *t, Ix a)
-{
-    const IxForm *f = ix_form(t, a);
-    for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(t, f->t[i].var);
-        if (v->kind == IV_VALUE ||
-            ((v->kind == IV_DIV || v->kind == IV_MOD) && ix_reads_value(t, v->base)))
-            return true;
-    }
-    return false;
-}
 
 bool ix_is_var(const IxTable *t, Ix a, IVar *v, int64_t *c)
 {

@@ -35,6 +35,7 @@ typedef struct IVarInfo {
     IVar next;      /* DIV, MOD: another of the same base, or 0 */
     uint32_t value; /* VALUE: the expression */
     uint8_t bit;    /* ROW, PART, LOOP: its place in `deps` */
+    bool reads;     /* VALUE, or made of one */
     uint64_t deps;  /* changes with the ROW, PART or LOOP of this bit */
 } IVarInfo;
 
@@ -46,6 +47,7 @@ typedef struct IxTerm {
 
 typedef struct IxForm {
     uint32_t n;
+    bool reads; /* what an expression holds */
     const IxTerm *t;
     uint64_t deps;
     int64_t lo, hi; /* inclusive */
@@ -115,7 +117,7 @@ IVar ix_append(IxTable *t, const IVarInfo *v);
 Ix ix_of_terms(IxTable *t, const IxTerm *term, uint32_t n);
 int64_t ix_dim_at(const IxTable *t, Dim d);
 /* Does it hold what a tensor holds, itself or in a quotient? Then it may be anything. */
-bool ix_reads_value(const IxTable *t, Ix a);
+static inline bool ix_reads_value(const IxTable *t, Ix a) { return ix_form(t, a)->reads; } /* what an expression holds */
 /* The form as one variable and a constant: a = var + c. */
 bool ix_is_var(const IxTable *t, Ix a, IVar *v, int64_t *c);
 /* What a grows by when v grows by 1, as a number; false when v stands inside a quotient. */

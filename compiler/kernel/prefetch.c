@@ -109,14 +109,18 @@ void kernel_put_prefetches(Kernel *k)
     const Kernel from = *k;
     Prefetches all = {0};
     find_prefetches(&from, &all);
+    uint32_t *first = NEW_ARRAY(k->arena, uint32_t, from.stmt.n); /* of a sweep, counted from 1 */
+    uint32_t *next = NEW_ARRAY(k->arena, uint32_t, all.n + 1);
+    for (size_t j = all.n; j-- > 0;) {
+        next[j] = first[all.v[j].sweep];
+        first[all.v[j].sweep] = (uint32_t)j + 1;
+    }
     k->stmt.v = NULL;
     k->stmt.n = k->stmt.cap = 0;
     for (uint32_t i = 0; i < from.stmt.n; i++) {
         vec_push(k->arena, &k->stmt, from.stmt.v[i]);
-        for (size_t j = 0; j < all.n; j++) {
-            const KEx *x = kx(k, all.v[j].load);
-            if (all.v[j].sweep != i)
-                continue;
+        for (uint32_t j = first[i]; j; j = next[j - 1]) {
+            const KEx *x = kx(k, all.v[j - 1].load);
             vec_push(k->arena, &k->stmt, (KStmt){.kind = KS_PREFETCH, .root = (uint32_t)k->prefetch.n});
             vec_push(k->arena, &k->prefetch, (KPrefetch){.buffer = x->slot, .at = x->ix});
         }

@@ -390,9 +390,9 @@ static void place_ix(Sched *s, Ix ix, uint64_t scope)
 /* Computes e if everything it changes with is in scope, else the parts of it that can be. */
 static void place(Sched *s, Ex e, uint64_t scope)
 {
-    KEx x = *kx(s->k, e);
-    if (!e || s->have[e] || x.kind == KX_CONST || s->tried[e] == s->round)
+    if (!e || s->have[e] || s->tried[e] == s->round || kx(s->k, e)->kind == KX_CONST)
         return;
+    const KEx x = *kx(s->k, e);
     s->tried[e] = s->round;
     bool here = !(x.deps & ~scope);
     if (x.array >= 0 && (x.kind == KX_REDUCE || x.home != s->now)) {

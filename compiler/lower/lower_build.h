@@ -33,6 +33,7 @@ enum { SITE_LOOPS = 16 }; /* of a site, in a search */
 static const uint32_t SEVERAL_SITES = UINT32_MAX;
 
 typedef struct Memo {
+    uint64_t hash;
     Val v;
     Ex guard, value;
     Ix c[MAX_RANK];

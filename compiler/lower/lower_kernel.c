@@ -416,9 +416,9 @@ static Ex guard_at(Lower *l, Val v, const Ix *c, Ex guard)
     return inside || !guard ? 0 : guard_of(l, guard, deps_of(l, c, s->rank));
 }
 
-static uint64_t memo_hash(Val v, Ex guard, const Ix *c)
+static uint64_t memo_hash(Val v, Ex guard, const Ix *c, int rank)
 {
-    return hash_bytes(c, MAX_RANK * sizeof *c, (uint64_t)v << 32 | guard);
+    return hash_bytes(c, (size_t)rank * sizeof *c, (uint64_t)v << 32 | guard);
 }
 
 static void memo_put(Lower *l, const Memo *m)
@@ -428,13 +428,13 @@ static void memo_put(Lower *l, const Memo *m)
         l->slot = NEW_ARRAY(l->arena, uint32_t, l->slots);
         for (size_t i = 0; i < l->memo.n; i++) {
             const Memo *x = &l->memo.v[i];
-            size_t at = memo_hash(x->v, x->guard, x->c) & (l->slots - 1);
+            size_t at = x->hash & (l->slots - 1);
             while (l->slot[at])
                 at = (at + 1) & (l->slots - 1);
             l->slot[at] = (uint32_t)i + 1;
         }
     }
-    size_t at = memo_hash(m->v, m->guard, m->c) & (l->slots - 1);
+    size_t at = m->hash & (l->slots - 1);
     while (l->slot[at])
         at = (at + 1) & (l->slots - 1);
     vec_push(l->arena, &l->memo, *m);
@@ -445,10 +445,10 @@ static Ex memo_get(const Lower *l, const Memo *m)
 {
     if (!l->slots)
         return 0;
-    size_t at = memo_hash(m->v, m->guard, m->c) & (l->slots - 1);
+    size_t at = m->hash & (l->slots - 1);
     for (; l->slot[at]; at = (at + 1) & (l->slots - 1)) {
         const Memo *x = &l->memo.v[l->slot[at] - 1];
-        if (x->v == m->v && x->guard == m->guard && memcmp(x->c, m->c, sizeof x->c) == 0)
+        if (x->hash == m->hash && x->v == m->v && x->guard == m->guard && memcmp(x->c, m->c, sizeof x->c) == 0)
             return x->value;
     }
     return 0;
@@ -462,7 +462,9 @@ Ex lower_value_at(Lower *l, Val v, const Ix *c, Ex guard)
     Ex held = lower_held_at(l, v, c, m.guard);
     if (held)
         return held;
-    memcpy(m.c, c, shape_of(l->g, v)->rank * sizeof *c);
+    int rank = shape_of(l->g, v)->rank;
+    memcpy(m.c, c, (size_t)rank * sizeof *c);
+    m.hash = memo_hash(v, m.guard, c, rank);
     m.value = memo_get(l, &m);
     if (m.value)
         return m.value;

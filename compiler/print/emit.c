@@ -40,15 +40,26 @@ static bool same_int(const PrintedInt *x, const PrintedInt *y)
            x->site == y->site && x->buffer == y->buffer;
 }
 
+/* Where it is among the integers, or behind the last. Most are asked for again and again. */
+static size_t find_int(Printer *p, const PrintedInt *want)
+{
+    const Printed *out = p->out;
+    size_t hash = (size_t)want->kind + 5 * (size_t)want->dim.n + 3 * want->dim.b + 7 * want->dim.t + 11 * (size_t)want->value;
+    uint32_t *last = &p->last_int[hash % COUNT_OF(p->last_int)];
+    if (*last < out->ints.n && same_int(&out->ints.v[*last], want))
+        return *last;
+    size_t slot = 0;
+    while (slot < out->ints.n && !same_int(&out->ints.v[slot], want))
+        slot++;
+    *last = (uint32_t)slot;
+    return slot;
+}
+
 static size_t int_slot(Printer *p, PrintedInt want)
 {
     Printed *out = p->out;
-    size_t use = out->use.n, slot = 0;
-    if (p->sizes && use < p->sizes->n)
-        slot = p->sizes->slot[use];
-    else
-        while (slot < out->ints.n && !same_int(&out->ints.v[slot], &want))
-            slot++;
+    size_t use = out->use.n;
+    size_t slot = p->sizes && use < p->sizes->n ? p->sizes->slot[use] : find_int(p, &want);
     if (slot == out->ints.n)
         vec_push(p->k->arena, &out->ints, want);
     else if (slot > out->ints.n || !same_int(&out->ints.v[slot], &want))

@@ -16,6 +16,7 @@ typedef struct Printer {
     int depth;
     uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
     uint32_t next, next_var;
+    uint32_t last_int[64]; /* where integers of a hash were found last */
     bool lanes;    /* what is printed stands for a vector of elements */
     uint32_t width; /* of a device's vectors */
     uint64_t lane; /* the bit of the loop they run over; of a device: 0 outside of it */
