@@ -356,7 +356,10 @@ typedef struct vwn_inside_options {
     /* Is given each picture: a name for a file, what it shows, how to read it, SVG; NULL: nothing is drawn. */
     void (*picture)(void *user, const char *name, const char *title, const char *caption, const char *svg, size_t n);
     void *picture_user;
+    const vwn_writer *page; /* with `picture`: a page of HTML that shows them as NAME.svg beside it, and inspect.json; or NULL */
 } vwn_inside_options;
+/* The first bytes of that page. */
+#define VWN_INSIDE_PAGE "<!doctype html>\n<!-- written by `vwn inspect` -->\n"
 /* What a trained model does inside, on held-out data: what connections hand from each sublayer to later ones (unfolded
  * matrices, Hyper-Connections section 4.5, by segments as of Virtual Width Networks), their weights that depend on the data,
  * how alike layer inputs are, how much of MLP activations is used, the spread of states and what they predict (Variable-Width
@@ -502,7 +505,7 @@ typedef struct vwn_export_options {
     vwn_export_form form;
 } vwn_export_options;
 /* All events of runs, which may be going on, seconds counted through resumes: a table with a column for each number, an object a
- * line, or the bytes of an event file of TensorBoard, which holds scalars. vwn_warning says where lines are damaged. */
+ * line, or the bytes of an event file of TensorBoard, which holds scalars and the settings. vwn_warning says where lines are damaged. */
 vwn_status vwn_export_log(vwn_context *ctx, const vwn_export_options *how, const vwn_writer *out);
 
 typedef enum vwn_plot_form { VWN_PLOT_TEXT, VWN_PLOT_JSON, VWN_PLOT_CSV, VWN_PLOT_SVG } vwn_plot_form;

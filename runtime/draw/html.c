@@ -49,13 +49,13 @@ void html_json(Buf *out, const char *id, const Buf *json)
     put(out, "</script>\n");
 }
 
-void html_begin(Buf *out, const char *title, const char *const *sheets, size_t n_sheets)
+void html_begin(Buf *out, HtmlKind kind, const char *writer, const char *title, const char *const *sheets, size_t n_sheets)
 {
-    put(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src 'self' data:; "
-             "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\n"
-             "<title>");
+    static const char *const allowed[] = {[HTML_SCRIPTS] = "script-src 'unsafe-inline'", [HTML_PICTURES] = "img-src 'self' file:"};
+    buf_printf(out, "<!doctype html>\n<!-- written by `%s` -->\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; %s\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\n"
+                    "<title>", writer, allowed[kind]);
     xml_text(out, title);
     put(out, "</title>\n");
     html_style(out, "page.css", NULL);
@@ -72,6 +72,19 @@ void html_end(Buf *out, const char *version)
     put(out, "<footer class=\"small\">vwn ");
     xml_text(out, version);
     put(out, "</footer></main></body></html>\n");
+}
+
+void html_picture(Buf *out, const char *file, const char *title, const char *caption)
+{
+    put(out, "<section><h2 class=\"drawn\">"); /* the picture has it as well: this one is read aloud */
+    xml_text(out, title);
+    put(out, "</h2><img src=\"");
+    xml_text(out, file);
+    put(out, "\" alt=\"");
+    xml_text(out, title);
+    put(out, "\"><p class=\"small\">");
+    xml_text(out, caption);
+    put(out, "</p></section>\n");
 }
 
 void html_element(Buf *out, const char *tag, const char *text)

@@ -8,10 +8,14 @@
 
 #include "chart.h"
 
-/* Up to <body>: the title, page.css and further style sheets by the names of their files, then <main>. */
-void html_begin(Buf *out, const char *title, const char *const *sheets, size_t n_sheets);
+/* Whether a page runs its own scripts, or shows pictures that lie beside it; neither more. */
+typedef enum HtmlKind { HTML_SCRIPTS, HTML_PICTURES } HtmlKind;
+/* Up to <body>: a comment on what wrote it, the title, page.css and further style sheets by the names of their files, then <main>. */
+void html_begin(Buf *out, HtmlKind kind, const char *writer, const char *title, const char *const *sheets, size_t n_sheets);
 /* </main>, what made the page, </html>. */
 void html_end(Buf *out, const char *version);
+/* A picture in a file beside the page, what it is called for those who do not see it, and how it is read. */
+void html_picture(Buf *out, const char *file, const char *title, const char *caption);
 /* <tag>text</tag>, the text escaped. The tag may have attributes. */
 void html_element(Buf *out, const char *tag, const char *text);
 /* Tables lie in a box of their own that scrolls, named for those who do not see it. Heads of columns of numbers begin with a >. */

@@ -590,12 +590,15 @@ static Status inside_body(void *user)
     }
     session_warn(s, built.note);
     find_all(f, measure, impulse, impulses, B);
+    Buf summary = f->text || f->how->page ? findings_text(f) : (Buf){0};
     if (f->text)
-        findings_text(f);
+        write_text(f->text, summary.s, summary.n);
     if (f->json)
         findings_json(f);
     if (f->how->picture)
         findings_draw(f);
+    if (f->how->page)
+        findings_page(f, &summary);
     return ST_OK;
 }
 

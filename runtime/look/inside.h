@@ -39,6 +39,7 @@ typedef struct Findings {
     const vwn_inside_options *how;
     const vwn_writer *text, *json;
     const Hooks *hooks;
+    Buf page;        /* of the pictures so far, where a page is asked for */
     Source source;
     HeldOut data;
     Inside in;
@@ -84,8 +85,11 @@ typedef struct InsidePart {
 } InsidePart;
 Status inside_part(vwn_context *owner, InsidePart *part, const Hooks *hooks);
 
-void findings_text(const Findings *f);
+Buf findings_text(const Findings *f); /* the summary */
 void findings_json(const Findings *f);
-void findings_draw(const Findings *f);
+/* Hands over each picture, which the page shows. */
+void findings_draw(Findings *f);
+/* Writes the page of these pictures, which lie beside it as NAME.svg, and of the summary. */
+void findings_page(Findings *f, const Buf *summary);
 
 #endif

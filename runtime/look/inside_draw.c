@@ -4,14 +4,22 @@
 
 #include "runtime/draw/chart.h"
 #include "runtime/draw/heat.h"
+#include "runtime/draw/html.h"
 #include "inside.h"
 
 enum { STREAMS_MOST = 12, DIMENSIONS_MOST = 120, SERIES_MOST = 8, PART_SEGMENTS = 96, PART_STREAMS = 4 };
 
 typedef struct Pen {
-    const Findings *f;
+    Findings *f;
     Arena *a;
 } Pen;
+
+static void hand_over(const Pen *p, const char *name, const char *title, const char *caption, const Buf *svg)
+{
+    p->f->how->picture(p->f->how->picture_user, name, title, caption, svg->s, svg->n);
+    if (p->f->page.arena)
+        html_picture(&p->f->page, arena_printf(p->a, "%s.svg", name), title, caption);
+}
 
 static void show(const Pen *p, const char *name, const char *caption, const Heat *h)
 {
@@ -19,14 +27,14 @@ static void show(const Pen *p, const char *name, const char *caption, const Heat
     Heat own = *h;
     own.part = p->f->part;
     heat_svg(&b, &own);
-    p->f->how->picture(p->f->how->picture_user, name, h->title, caption, b.s, b.n);
+    hand_over(p, name, h->title, caption, &b);
 }
 
 static void show_chart(const Pen *p, const char *name, const char *caption, const Chart *c)
 {
     Buf b = buf_new(p->a);
     chart_svg(&b, c, 1);
-    p->f->how->picture(p->f->how->picture_user, name, c->title, caption, b.s, b.n);
+    hand_over(p, name, c->title, caption, &b);
 }
 
 /* ---- connections ---- */
@@ -339,8 +347,10 @@ static double target_of(const StateFound *s) { return s->target; }
 static double uncertainty_of(const StateFound *s) { return s->uncertainty; }
 static double moved_of(const StateFound *s) { return s->moved; }
 
-void findings_draw(const Findings *f)
+void findings_draw(Findings *f)
 {
+    if (f->how->page)
+        f->page = buf_new(f->session.arena);
     Pen p = {f, f->session.arena};
     if (f->what & INSIDE_CONNECTIONS) {
         draw_connections(&p);
@@ -364,4 +374,19 @@ void findings_draw(const Findings *f)
                    "The mean of both Kullback-Leibler divergences between the predictions before and behind it.", moved_of);
         draw_state(&p, "lens_entropy", "Entropy of the prediction, from each state", "nats", "Of the same predictions.", uncertainty_of);
     }
+}
+
+void findings_page(Findings *f, const Buf *summary)
+{
+    Buf b = buf_new(f->session.arena);
+    const char *title = arena_printf(f->session.arena, "Inside %s", f->how->source);
+    html_begin(&b, HTML_PICTURES, "vwn inspect", title, NULL, 0);
+    html_element(&b, "h1", title);
+    buf_puts(&b, "<p>Every number: <a href=\"inspect.json\">inspect.json</a></p>\n");
+    buf_put(&b, f->page.s, f->page.n);
+    buf_puts(&b, "<section><h2>Summary</h2><div class=\"box\" tabindex=\"0\" role=\"region\" aria-label=\"summary\"><pre>");
+    xml_text(&b, summary->s);
+    buf_puts(&b, "</pre></div></section>\n");
+    html_end(&b, f->hooks->version);
+    write_text(f->how->page, b.s, b.n);
 }

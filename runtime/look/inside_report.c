@@ -223,7 +223,7 @@ static void print_states(Page *p)
     more(p, f->m->sublayer.n);
 }
 
-void findings_text(const Findings *f)
+Buf findings_text(const Findings *f)
 {
     Page p = {f, f->session.arena, buf_new(f->session.arena)};
     buf_printf(&p.b, "%s, after step %lld%s, on ", f->how->source, (long long)f->source.checkpoint->progress.step,
@@ -243,7 +243,7 @@ void findings_text(const Findings *f)
         print_activations(&p);
     if (f->what & (INSIDE_STATES | INSIDE_LENS))
         print_states(&p);
-    write_text(f->text, p.b.s, p.b.n);
+    return p.b;
 }
 
 /* ---- JSON ---- */

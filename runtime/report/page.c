@@ -179,7 +179,7 @@ static Status page_body(void *user)
     p->b = buf_new(a);
     read_runs(p);
     const char *title = p->n == 1 ? p->run[0].state.name : arena_printf(a, "%zu runs", p->n);
-    html_begin(&p->b, title, sheets, COUNT_OF(sheets));
+    html_begin(&p->b, HTML_SCRIPTS, "vwn report", title, sheets, COUNT_OF(sheets));
     html_element(&p->b, "h1", title);
     page_table(p);
     buf_puts(&p->b, "<section id=\"curves\"><h2>Curves</h2><noscript><p>Curves are drawn by the script in this page, which your browser does not "

@@ -1,6 +1,7 @@
 # report_seen.sh - pages of `vwn report` in Chromium, without its window: nothing is wider than a phone or a screen, all text stands out,
 # light and dark; what is pointed at, or reached by keys, is what the events say; lines are painted where values are; filters, order,
-# smoothing, means of seeds; a name that is a script does nothing. Two pictures of a page are the same. Skipped where there is no Chromium:
+# smoothing, means of seeds; a name that is a script does nothing. Two renderings of a page have everything in the same place. Pictures of
+# `vwn compare --svg` and the page of `vwn inspect` are looked at as well. Skipped where there is no Chromium:
 # it takes 120 MB and a minute to install, so `sh tests/run.sh` does not.
 command -v chromium > /dev/null || {
     echo "Chromium is not installed: nobody looks at the pages (apt-get install chromium)"
@@ -46,8 +47,21 @@ onload = () => parent.postMessage("picture " + texts.length + " texts, outside "
 </script>
 EOT
 } > picture.html
+# the page of `vwn inspect` shows the pictures beside it; it runs no script but the one put here
+expect 0 "$VWN" inspect runs/base --tokens 64 -o inside
+{
+    sed "s/default-src 'none';/& script-src 'unsafe-inline';/; s|</main>.*||" inside/index.html
+    cat << 'EOT'
+<script>
+onload = () => parent.postMessage("inside " + document.images.length + " pictures, seen " + [...document.images].filter((one) => one.naturalWidth > 100).length +
+    ", as wide as " + (document.documentElement.scrollWidth <= innerWidth ? "it may be" : document.documentElement.scrollWidth), "*");
+</script></main></body></html>
+EOT
+} > inside/used.html
+shown=$(find inside -name '*.svg' | wc -l)
 # the last one is on top: frames that are covered are seldom drawn
 frames='picture.html 1280
+inside/used.html 375
 few_used.html#phone 375
 many_used.html#many 1280
 many_used.html#manyagain 1280
@@ -66,9 +80,10 @@ for scheme in 1 0; do # light, dark
     last="scheme $scheme"
     timeout 300 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD/profile" --window-size=1300,2400 \
         --blink-settings=preferredColorScheme=$scheme --virtual-time-budget=30000 --dump-dom "file://$PWD/frame.html" > dom 2> chromium.log
-    sed -n 's/.*said \(\(few\|picture\|phone\|many\|manyagain\|manyphone\) .*\)/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' > said.$scheme
+    sed -n 's/.*said \(\(few\|picture\|inside\|phone\|many\|manyagain\|manyphone\) .*\)/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' > said.$scheme
     cp said.$scheme out
     grep -q '^picture [4-9][0-9] texts, outside 0, covered 0$' said.$scheme || fail "$(grep '^picture' said.$scheme)"
+    grep -q "^inside $shown pictures, seen $shown, as wide as it may be$" said.$scheme || fail "$shown pictures: $(grep '^inside' said.$scheme)"
     [ "$(grep -c ' done$' said.$scheme)" -eq 5 ] || fail "five pages are looked at"
     if grep -q ERROR said.$scheme; then fail "$(grep ERROR said.$scheme | head -n 3)"; fi
     # NAME width SCROLLED INNER back RED contrast RATIO texts N smallest SIZE

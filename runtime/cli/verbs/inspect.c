@@ -33,26 +33,9 @@ static int stats(Call *call)
 /* Where pictures go: a folder with a page that shows them, or one file for the first of them. */
 typedef struct Album {
     const char *folder, *file;
-    Text page;
     int drawn, error; /* error: errno of the first failure */
     char *failed;     /* the path of it; owned */
 } Album;
-
-static void put(Text *t, const char *s)
-{
-    text_put(t, s, strlen(s));
-}
-
-static void put_escaped(Text *t, const char *s)
-{
-    for (; *s; s++)
-        if (*s == '&')
-            put(t, "&amp;");
-        else if (*s == '<')
-            put(t, "&lt;");
-        else
-            text_put(t, s, 1);
-}
 
 static void keep(Album *a, const char *name, const char *s, size_t n)
 {
@@ -77,6 +60,7 @@ static void keep(Album *a, const char *name, const char *s, size_t n)
 static void picture(void *user, const char *name, const char *title, const char *caption, const char *svg, size_t n)
 {
     Album *a = user;
+    (void)title, (void)caption;
     char file[128];
     if (a->file) {
         if (!a->drawn++)
@@ -86,48 +70,6 @@ static void picture(void *user, const char *name, const char *title, const char 
     a->drawn++;
     snprintf(file, sizeof file, "%s.svg", name);
     keep(a, file, svg, n);
-    put(&a->page, "<section><h2 class=\"drawn\">"); /* the picture has it as well: this one is read aloud */
-    put_escaped(&a->page, title);
-    put(&a->page, "</h2><img src=\"");
-    put_escaped(&a->page, file);
-    put(&a->page, "\" alt=\"");
-    put_escaped(&a->page, title);
-    put(&a->page, "\"><p>");
-    put_escaped(&a->page, caption);
-    put(&a->page, "</p></section>\n");
-}
-
-#define PAGE_MARK "<!doctype html>\n<!-- written by `vwn inspect` -->\n"
-static const char page_head[] =
-    PAGE_MARK "<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n"
-    "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}"
-    "img{display:block;max-width:100%;height:auto}h1{font-size:1.4rem}h2{font-size:1.1rem;margin:2.5rem 0 .5rem}p{color:#555}"
-    "section{position:relative;margin-top:2.5rem}.drawn{position:absolute;width:1px;height:1px;margin:0;overflow:hidden;clip-path:inset(50%)}"
-    "pre{overflow-x:auto;font-size:.8rem}"
-    "@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#16181d}p{color:#aaa}}</style>\n";
-
-/* The page, and beside the pictures what they were made of. */
-static void keep_page(Album *a, const char *source, const Text *text, const Text *json)
-{
-    Text page = {0};
-    put(&page, page_head);
-    put(&page, "<title>");
-    put_escaped(&page, source);
-    put(&page, "</title><h1>Inside ");
-    put_escaped(&page, source);
-    put(&page, "</h1><p>Every number: <a href=\"inspect.json\">inspect.json</a></p>\n");
-    text_put(&page, a->page.s ? a->page.s : "", a->page.n);
-    put(&page, "<section><h2>Summary</h2><pre>");
-    for (size_t i = 0; i < text->n; i++) {
-        char one[2] = {text->s[i], 0};
-        put_escaped(&page, one);
-    }
-    put(&page, "</pre></section></html>\n");
-    if (page.failed && !a->error)
-        a->error = ENOMEM;
-    keep(a, "index.html", page.s, page.n);
-    keep(a, "inspect.json", json->s, json->n);
-    text_free(&page);
 }
 
 static int inside(Call *call)
@@ -143,7 +85,7 @@ static int inside(Call *call)
         return VWN_USAGE;
     if (to && !ends_with(to, ".svg") && !is_folder(to) && (!strcmp(to, "-") || strchr(strrchr(to, '/') ? strrchr(to, '/') : to, '.')))
         return usage_error(call, "`-o %s`: a picture ends in .svg; anything else is a folder, with a dot in its name written `%s/`", to, to);
-    if (to && !ends_with(to, ".svg") && !call_flag(call, "--force") && folder_is_foreign(to, "index.html", PAGE_MARK) > 0)
+    if (to && !ends_with(to, ".svg") && !call_flag(call, "--force") && folder_is_foreign(to, "index.html", VWN_INSIDE_PAGE) > 0)
         return usage_error(call, "the folder %s holds files that `vwn inspect` has not written; name another, or write among them with --force",
                            to);
     if (call->n_operands > 1)
@@ -158,17 +100,19 @@ static int inside(Call *call)
     }
     if (!call_open(call, &status))
         return status;
-    Text text = {0}, json = {0};
-    vwn_writer into_text = text_writer(&text), into_json = text_writer(&json), out = ui_stdout(&call->ui);
-    bool page = album.folder != NULL; /* it has both */
-    vwn_status st = vwn_inspect(call->ctx, &how, page || !call->json ? &into_text : NULL, page || call->json ? &into_json : NULL);
+    Text text = {0}, json = {0}, page = {0};
+    vwn_writer into_text = text_writer(&text), into_json = text_writer(&json), into_page = text_writer(&page), out = ui_stdout(&call->ui);
+    how.page = album.folder ? &into_page : NULL; /* which has the numbers as JSON beside it */
+    vwn_status st = vwn_inspect(call->ctx, &how, call->json ? NULL : &into_text, how.page || call->json ? &into_json : NULL);
     const char *warning = vwn_warning(call->ctx);
     if (st == VWN_OK && *warning)
         ui_warning(&call->ui, "%s", warning);
-    if (st == VWN_OK && album.folder)
-        keep_page(&album, call->operand[0], &text, &json);
-    if (st == VWN_OK && (text.failed || json.failed) && !album.error)
+    if (st == VWN_OK && (text.failed || json.failed || page.failed) && !album.error)
         album.error = ENOMEM;
+    if (st == VWN_OK && album.folder) {
+        keep(&album, "index.html", page.s, page.n);
+        keep(&album, "inspect.json", json.s, json.n);
+    }
     if (st == VWN_OK && !album.error && to && !call->json && album.drawn)
         ui_say(&call->ui, "Written", "%s, %d picture%s", to, album.file ? 1 : album.drawn, album.file || album.drawn == 1 ? "" : "s");
     if (st == VWN_OK && !album.error)
@@ -181,7 +125,7 @@ static int inside(Call *call)
     if (st == VWN_OK && album.file && !album.drawn)
         status = usage_error(call, "%s has nothing of %s that could be drawn: %s is not written", call->operand[0], how.what, to);
     free(album.failed);
-    text_free(&album.page);
+    text_free(&page);
     text_free(&text);
     text_free(&json);
     call_diagnostics(call, false, NULL);

@@ -76,7 +76,12 @@ const report = (function () {
     }
 
     /* The values that runs have of a name, in order. */
+    const known = new Map();
     function values(name) {
+        if (!known.has(name)) known.set(name, sorted(name));
+        return known.get(name);
+    }
+    function sorted(name) {
         const all = [...new Set(data.runs.map((run) => value(run, name)))];
         const numbers = all.every((v) => !Number.isNaN(numeric(v)));
         return all.sort(numbers ? (a, b) => numeric(a) - numeric(b) : (a, b) => String(a).localeCompare(String(b)));
@@ -111,10 +116,10 @@ const report = (function () {
         return "hsl(" + (250 - (220 * at) / (all.length - 1)).toFixed(1) + " 75% " + palette.light + "%)";
     }
 
-    /* The marks of runs, wherever they stand in the page. */
+    /* The marks of runs, wherever they stand in the page: of class k and the run's number. */
+    const marks = [...document.querySelectorAll("svg.k path")].map((path) => [path, data.runs[/ k([0-9]+)/.exec(path.getAttribute("class"))[1]]]);
     function colourMarks() {
-        for (const run of data.runs)
-            for (const path of document.querySelectorAll("path.k" + run.number)) path.style.stroke = colour(run);
+        for (const [path, run] of marks) path.style.stroke = colour(run);
     }
 
     /* ---- what is shown ---- */
