@@ -120,8 +120,8 @@ double integer_at(const Run *run, const char *numbers, int64_t i);
 typedef struct Product {
     bool transpose_a, transpose_b; /* op: the matrix lies in memory the other way round */
     bool accumulate;               /* C is added to */
-    bool bf16, fp16;               /* A and B have elements of 16 bits; only on a GPU */
-    bool rounded;                  /* and so has C */
+    int bytes, type;               /* of an element of A and B, and its cudaDataType; bytes 0: they are real. Only on a GPU */
+    bool rounded;                  /* C is of that type, too */
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc;          /* elements from row to row */
     int64_t step_a, step_b, step_c; /* elements from one product of the batch to the next */

@@ -1,7 +1,7 @@
 /* compute_cuda.c - see compute.h and blocks.h: a GPU, its memory, kernels, products of matrices.
  *
  * Kernels and products follow each other in one stream; copies wait for what stands before them.
- * Products are those of cuBLAS, in float32 unless operands or results are bf16 or fp16; sums are
+ * Products are those of cuBLAS, in float32 unless operands or results are of another type; sums are
  * float32.
  */
 #include "blocks.h"
@@ -141,7 +141,7 @@ void copy_parts(Run *run, int64_t rows, int64_t bytes, int64_t from, int64_t to,
 
 static void empty_sums(const Product *how, char *c)
 {
-    const size_t item = how->rounded ? 2 : sizeof(real);
+    const size_t item = how->rounded ? (size_t)how->bytes : sizeof(real);
     for (int64_t i = 0; i < how->batch; i++)
         must(cudaMemset2D(c + (size_t)(i * how->step_c) * item, (size_t)how->ldc * item, 0,
                           (size_t)how->n * item, (size_t)how->m),
@@ -157,7 +157,7 @@ static cublasOperation_t operation(const ColumnMatrix *m)
 static void multiply(Run *run, const Product *how, int64_t batch, const char *a, const char *b, char *c)
 {
     const float one = 1, beta = how->accumulate ? 1 : 0;
-    const cudaDataType type = how->bf16 ? CUDA_R_16BF : how->fp16 ? CUDA_R_16F : CUDA_R_32F;
+    const cudaDataType type = how->bytes ? (cudaDataType)how->type : CUDA_R_32F;
     const RowProduct rows = {how->transpose_a, how->transpose_b, how->m,   how->n,      how->k,      batch,
                              how->lda,         how->ldb,         how->ldc, how->step_a, how->step_b, how->step_c};
     const ColumnProduct by = call_by_columns(&rows);
@@ -171,7 +171,7 @@ static void multiply(Run *run, const Product *how, int64_t batch, const char *a,
 
 void product(Run *run, const Product *how, const void *a, const void *b, void *c)
 {
-    const int64_t item = how->bf16 || how->fp16 ? 2 : sizeof(real), item_out = how->rounded ? 2 : sizeof(real);
+    const int64_t real_bytes = sizeof(real), item = how->bytes ? how->bytes : real_bytes, item_out = how->rounded ? item : real_bytes;
     if (how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return;
     if (how->k <= 0) {

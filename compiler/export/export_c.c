@@ -40,13 +40,18 @@ static void add_tensor(Export *x, ExtKind kind, Name name, const Shape *shape, i
     *map_at(&x->tensor_at[kind], (uintptr_t)name) = (void *)(uintptr_t)x->tensor.n;
 }
 
+static Half half_of(const Export *x)
+{
+    return x->how->cuda ? train_half(x->how->unit->train) : HALF_NONE;
+}
+
 static void add_tensors_of_kind(Export *x, ExtKind kind)
 {
     for (size_t i = 0; i < x->n_programs; i++)
         for (size_t k = 0; k < x->program[i].plan->n_ext; k++) {
             const Ext *e = &x->program[i].plan->ext[k].ext;
             if (e->kind == kind)
-                add_tensor(x, kind, e->name, &e->shape, e->dtype == DT_INT ? 8 : kind == EXT_COPY ? 2 : 4);
+                add_tensor(x, kind, e->name, &e->shape, e->dtype == DT_INT ? 8 : half_bytes(kind == EXT_COPY ? half_of(x) : HALF_NONE));
         }
 }
 
@@ -97,11 +102,6 @@ static void list_tensors(Export *x)
 }
 
 /* Operands of large products are rounded as training asks for, where the products can take them. */
-static Half half_of(const Export *x)
-{
-    return x->how->cuda ? train_half(x->how->unit->train) : HALF_NONE;
-}
-
 static void add_program(Export *x, const char *name, const char *about, const Graph *g)
 {
     PlanOptions how = {.B = x->how->batch, .T = x->how->context, .target = x->how->cuda ? &target_gpu : &target_cpu,
@@ -286,7 +286,7 @@ static void write_training(Buf *b, const Export *x)
     buf_puts(b, "    .update = &update_program,\n    .rate = learning_rate,\n");
     if (t->average)
         buf_puts(b, "    .decay = decay_of_average,\n");
-    if (t->compute == HALF_FP16)
+    if (half_info(t->compute)->scaled)
         buf_puts(b, "    .scaled = true,\n");
     buf_printf(b, "    .eval_every = %" PRId64 ",\n    .steps = %" PRId64 ",\n",
                own ? 0 : t->eval_every, t->length_steps < 0 ? -1 : t->length_steps);
@@ -428,12 +428,13 @@ static void write_readme(Buf *b, const Export *x, size_t n_kernels)
     buf_printf(b, " bytes of memory%s, and nothing of vwn. Numbers are float32%s.\n\n",
                x->how->cuda ? " on the GPU" : "",
                half_of(x) ? arena_printf(x->arena, ", but operands of large products %s", half_word(half_of(x))) : "");
-    if (half_of(x) == HALF_FP16 && x->how->train)
-        buf_puts(b, "The loss is scaled before it is differentiated. A step whose gradient leaves the range of fp16 "
-                    "changes no\nweight, and the scale is halved; after many good steps it is doubled.\n\n");
-    else if (!x->how->cuda && train_half(x->how->unit->train) == HALF_FP16)
-        buf_puts(b, "The file asks for products in fp16, with a scale of the loss; this program has neither "
-                    "and computes in\nfloat32.\n\n");
+    const HalfInfo *asked = half_info(train_half(x->how->unit->train));
+    if (half_info(half_of(x))->scaled && x->how->train)
+        buf_printf(b, "The loss is scaled before it is differentiated. A step whose gradient leaves the range of %s "
+                      "changes no\nweight, and the scale is halved; after many good steps it is doubled.\n\n", asked->word);
+    else if (!x->how->cuda && asked->scaled)
+        buf_printf(b, "The file asks for products in %s, with a scale of the loss; this program has neither "
+                      "and computes in\nfloat32.\n\n", asked->word);
     if (x->how->fast)
         buf_puts(b, "Gradients of embedding tables are added up in any order (`--fast`): the last bits of "
                     "their sums, and\nof what is learned from them, may be others in each run.\n\n");

@@ -313,8 +313,8 @@ static void put_matmul(PlanPrinter *q, const Launch *l)
     put_flag(q, "transpose_a", m->transpose_a);
     put_flag(q, "transpose_b", m->transpose_b);
     put_flag(q, "accumulate", m->accumulate);
-    put_flag(q, "bf16", m->half == HALF_BF16);
-    put_flag(q, "fp16", m->half == HALF_FP16);
+    if (m->half)
+        buf_printf(q->b, ".bytes = %d, .type = %d /* %s */, ", half_bytes(m->half), half_info(m->half)->blas, half_word(m->half));
     put_flag(q, "rounded", m->rounded);
     buf_printf(q->b, ".m = %" PRId64 ", .n = %" PRId64 ", .k = %" PRId64 ",", m->m, m->n, m->k);
     buf_printf(q->b,

@@ -582,19 +582,15 @@ static void train_precision(Eval *ev, const Value *v, Span at, Train *t)
         return;
     const Value *c = v->kind == V_SPEC && !strcmp(v->record->name, "mixed") ? record_field(v->record, "compute") : NULL;
     const Value *master = c ? record_field(v->record, "master") : NULL;
-    if (!c || !master || strcmp(master->word, "fp32") || (strcmp(c->word, "bf16") && strcmp(c->word, "fp16") && strcmp(c->word, "fp32"))) {
+    if (!c || !master || strcmp(master->word, "fp32") || (!half_read(c->word, &t->compute) && strcmp(c->word, "fp32"))) {
         Diag *d = err(ev, "E0205", at, "", "`precision` must be `fp32` or `mixed(compute = bf16, master = fp32)`");
-        diag_note(ev->ctx, d, "compute may be bf16, fp16 or fp32");
+        diag_note(ev->ctx, d, "compute may be %s or fp32", half_words(ev->arena, ", "));
         const char *word = v->kind == V_STR || v->kind == V_WORD ? v->word : "";
         bool brain = strstr(word, "bf"), half = strstr(word, "16") || !strcmp(word, "half"), full = strstr(word, "32");
         const char *with = full ? "fp32" : !half && !brain ? NULL : brain ? "mixed(compute = bf16, master = fp32)" : "mixed(compute = fp16, master = fp32)";
         if (with)
             diag_fix(ev->ctx, d, at, with, full ? FIX_CERTAIN : FIX_MAYBE, "write `%s`", with);
-        return;
     }
-    t->compute = !strcmp(c->word, "bf16")   ? HALF_BF16
-                 : !strcmp(c->word, "fp16") ? HALF_FP16
-                                            : HALF_NONE;
 }
 
 /* `recompute = [ffn, connection]`: segments of paths in this model. */

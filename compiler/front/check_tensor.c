@@ -544,9 +544,9 @@ static Value p_cast(PrimArgs *a)
         return v_tensor(ir_cast(g, a->v[0].val, to[0] == 'r' ? DT_REAL : DT_INT));
     if (!strcmp(to, "fp32"))
         return prim_real(a, 0) ? a->v[0] : v_poison();
-    int64_t kind = !strcmp(to, "bf16") ? HALF_BF16 : !strcmp(to, "fp16") ? HALF_FP16 : HALF_NONE;
-    if (!kind)
-        return prim_fail(a, "E0205", 1, "`cast` knows real, int, fp32, bf16 and fp16");
+    Half kind;
+    if (!half_read(to, &kind))
+        return prim_fail(a, "E0205", 1, "`cast` knows real, int, fp32, %s", half_words(a->ev->arena, " and "));
     if (!prim_real(a, 0))
         return v_poison();
     return v_tensor(ir_node(g, OP_ROUND_TO, &a->v[0].val, 1, &(Attr){.i = kind}, NULL));

@@ -596,7 +596,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     collect_stores(f);
     fuse_choose_rows(f);
     fuse_order(f);
-    if (!f->target->half_kernels && (how->half == HALF_BF16 || (how->half && f->target->half_fp16)))
+    if (!f->target->half_kernels && target_multiplies(f->target, how->half))
         fuse_choose_16bit(f);
     for (Val v = 1; v < g->node.n && f->in_16bit; v++)
         f->in_16bit[v] = f->in_16bit[v] && f->stored[v] && f->home[v] >= 0;

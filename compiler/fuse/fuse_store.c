@@ -214,7 +214,7 @@ typedef struct Choice {
 
 static int64_t item_bytes(const Fusion *f, Val v)
 {
-    return node_at(f->g, v)->dtype == DT_INT ? 8 : f->in_16bit && f->in_16bit[v] ? 2 : 4;
+    return node_at(f->g, v)->dtype == DT_INT ? 8 : half_bytes(f->in_16bit && f->in_16bit[v] ? f->half : HALF_NONE);
 }
 
 static bool is_memory(const Fusion *f, Val v)

@@ -107,7 +107,7 @@ static void store_at_once(Tiling *t, KProduct *p)
     const KBuffer *b = &k->buffer.v[r->buffer];
     const KEx *x = kx(k, k->stmt.v[load].ex);
     Ix apart = ix_add(k->ix, r->at, ix_times(k->ix, x->ix, -1));
-    bool rounded = round != store, fits = b->half == HALF_FP16 || (b->half == HALF_BF16) == rounded;
+    bool rounded = round != store, fits = half_info(b->half)->store_rounds || (b->half != HALF_NONE) == rounded;
     if (b->dtype != DT_REAL || !fits || b->tile || b->read || x->in[0] || !of_row(k, apart))
         return;
     p->c = r->buffer;
@@ -620,8 +620,8 @@ static void find_halves(Kernel *k)
             k->buffer.v[x->slot].parts = false;
     }
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].tile && k->tensor && k->buffer.v[b].rounded == HALF_BF16)
-            k->buffer.v[b].half = HALF_BF16;
+        if (k->buffer.v[b].tile && k->tensor && half_info(k->buffer.v[b].rounded)->in_tiles)
+            k->buffer.v[b].half = k->buffer.v[b].rounded;
     for (size_t i = 0; i < k->product.n; i++) {
         KBuffer *c = &k->buffer.v[k->product.v[i].c];
         c->parts = false;

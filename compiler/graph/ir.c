@@ -7,6 +7,42 @@
  */
 #include "op.h"
 
+/* ---- types of stored numbers ---- */
+
+static const HalfInfo halves[] = {
+#define DTYPE(id, code, lt, of_map, ...) {.half = HALF_##id, .blas = lt, .map = of_map, __VA_ARGS__},
+#include "dtype.def"
+#undef DTYPE
+};
+
+const HalfInfo *half_at(size_t i) { return i < COUNT_OF(halves) ? &halves[i] : NULL; }
+
+const HalfInfo *half_info(Half h)
+{
+    for (size_t i = 0; i < COUNT_OF(halves); i++)
+        if (halves[i].half == h)
+            return &halves[i];
+    return NULL;
+}
+
+bool half_read(const char *word, Half *out)
+{
+    for (size_t i = 1; i < COUNT_OF(halves); i++)
+        if (!strcmp(word, halves[i].word)) {
+            *out = halves[i].half;
+            return true;
+        }
+    return false;
+}
+
+const char *half_words(Arena *a, const char *between)
+{
+    const char *all = halves[1].word;
+    for (size_t i = 2; i < COUNT_OF(halves); i++)
+        all = arena_printf(a, "%s%s%s", all, between, halves[i].word);
+    return all;
+}
+
 Graph *graph_new(Ctx *ctx, Arena *arena)
 {
     Graph *g = NEW(arena, Graph);

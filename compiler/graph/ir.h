@@ -48,12 +48,34 @@ typedef enum DType {
     DT_REAL, /* float32 in backends, float64 in the reference; masks are 0.0 and 1.0 */
     DT_INT   /* int64 everywhere */
 } DType;
-/* The type of 16-bit storage, and what OP_ROUND_TO rounds to: its attribute. */
-typedef enum Half { HALF_NONE, HALF_BF16 = 16, HALF_FP16 = 17 } Half;
-static inline const char *half_word(Half h)
-{
-    return h == HALF_BF16 ? "bf16" : h == HALF_FP16 ? "fp16" : "real";
-}
+/* What numbers are stored in, and what OP_ROUND_TO rounds to: its attribute. HALF_NONE: float32. */
+typedef enum Half {
+#define DTYPE(id, code, ...) HALF_##id = code,
+#include "dtype.def"
+#undef DTYPE
+} Half;
+/* A row of dtype.def. */
+typedef struct HalfInfo {
+    Half half;
+    const char *word;
+    int bytes;
+    int digits, least; /* what is rounded to it */
+    double largest;
+    int blas, map;
+    const char *vector; /* in CUDA, the type of some contiguous numbers, whose count and `>` follow */
+    bool c_vector;      /* in C, vectors are rounded to it at once */
+    bool in_tiles;      /* products of tiles on tensor cores take it as it lies there; else it is rounded as they load it */
+    bool splits;        /* two of them hold a number of float32 well enough for products */
+    bool store_rounds;  /* vwn_WORD() rounds; else it drops low bits, which are 0 by then */
+    bool scaled;        /* its range is so small that a loss is scaled before it is differentiated */
+} HalfInfo;
+const HalfInfo *half_at(size_t i); /* each row, float32 first; NULL behind the last */
+const HalfInfo *half_info(Half h); /* NULL: there is none of that code */
+bool half_read(const char *word, Half *out); /* "bf16"; false: none, or float32 */
+const char *half_words(Arena *a, const char *between); /* of all but float32, joined */
+static inline const char *half_word(Half h) { return half_info(h)->word; }
+static inline int half_bytes(Half h) { return half_info(h)->bytes; }
+enum { HALF_BYTES = 2 }; /* room for one of any type but float32 */
 
 /* What a graph reads from outside and may write back: weights, moments, tokens, ... */
 typedef enum ExtKind {

@@ -62,8 +62,8 @@ const char *shape_TO_INT(const Ask *q, Shape *out, DType *dtype)
 
 const char *shape_ROUND_TO(const Ask *q, Shape *out, DType *dtype)
 {
-    if (q->a->i != HALF_BF16 && q->a->i != HALF_FP16)
-        return "the storage type is neither 16 (bf16) nor 17 (f16)";
+    if (!q->a->i || !half_info((Half)q->a->i))
+        return "there is no such storage type";
     return real_unary(q, out, dtype);
 }
 
@@ -396,17 +396,16 @@ static double softplus(double x)
     return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
-/* To `digits` significant bits, ties to even; below 2^least the spacing stays
- * 2^(least-digits+1). */
-static double round_bits(double x, int digits, int least, double largest)
+/* To so many significant bits, ties to even; below 2^least the spacing stays 2^(least-digits+1). */
+static double round_to(double x, const HalfInfo *to)
 {
     if (x == 0 || !isfinite(x))
         return x;
     int e;
     frexp(x, &e); /* |x| = m 2^e with m in [0.5, 1) */
-    int unit = (e - 1 < least ? least : e - 1) - digits + 1;
+    int unit = (e - 1 < to->least ? to->least : e - 1) - to->digits + 1;
     double r = ldexp(nearbyint(ldexp(x, -unit)), unit);
-    return fabs(r) > largest ? copysign(INFINITY, x) : r;
+    return fabs(r) > to->largest ? copysign(INFINITY, x) : r;
 }
 
 #define EVAL_UNARY(id, expr)                              \
@@ -439,8 +438,13 @@ EVAL_UNARY(GELU_SLOPE, 0.5 * (1 + erf(x * sqrt(0.5))) + x * exp(-0.5 * x * x) / 
 EVAL_UNARY(GELU_TANH, gelu_tanh(x))
 EVAL_UNARY(SILU, x * sigmoid(x))
 EVAL_UNARY(SOFTPLUS, softplus(x))
-EVAL_UNARY(ROUND_TO, e->n->a.i == 16 ? round_bits(x, 8, -126, 3.3895313892515355e38)
-                                     : round_bits(x, 11, -14, 65504))
+
+void eval_ROUND_TO(const OpEval *e)
+{
+    const HalfInfo *to = half_info((Half)e->n->a.i);
+    for (int64_t k = 0; k < e->out->size; k++)
+        e->out->real[k] = round_to(e->in[0]->real[k], to);
+}
 
 void eval_NEG(const OpEval *e)
 {

@@ -1,8 +1,11 @@
 /* target.c - see target.h: a row for each kind of machine. */
 #include "target.h"
 
+#define TAKES(half) (1ull << (half))
+
 const Target target_cpu = {
     .name = "CPU",
+    .multiplies = TAKES(HALF_BF16),
     .at_once = 4,
     .fused_add = true,
     .tests_are_slow = true,
@@ -33,7 +36,7 @@ const Target target_cpu = {
     .few = 16, /* a thread has a sum of so many by itself; of more a warp would share each, and most of its threads be idle */ \
     .product_unroll = 7, /* rounds of a loop of eight and more beside products of a row are for its warps (map_threads.c) */ \
     .half_kernels = true,                                                                                              \
-    .half_fp16 = true,                                                                                                 \
+    .multiplies = TAKES(HALF_BF16) | TAKES(HALF_FP16),                                                                 \
     .layout = true,                                                                                                    \
     .whole_plans = true,                                                                                               \
     .beside = 64 << 20

@@ -35,7 +35,7 @@ typedef struct Target {
     int product_unroll;  /* rounds of a small product that are written out; 0: as many as of other loops */
     /* 16-bit storage. */
     bool half_kernels;   /* kernels and libraries but products read and write it too, so it is chosen before fusing */
-    bool half_fp16;      /* products take fp16 */
+    uint64_t multiplies; /* types of stored numbers that products take: a bit for each Half */
     bool warpgroups;     /* four warps together multiply matrices of shared memory (wgmma); else each warp what it has in registers */
     /* Memory of a run. */
     bool layout;         /* weights and gradients lie as launches want them, and copies of weights stay: programs of a run share a PlanLayout */
@@ -44,6 +44,7 @@ typedef struct Target {
     int64_t stream;      /* bytes; of programs that write more, stores go past the cache. 0: never */
 } Target;
 extern const Target target_cpu, target_gpu, target_sm_90a;
+static inline bool target_multiplies(const Target *t, Half half) { return half && (t->multiplies >> half & 1); }
 /* Of "sm_80", "sm_90a": the one place that knows which architecture has what. */
 const Target *target_of_arch(const char *arch);
 

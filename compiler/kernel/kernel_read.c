@@ -342,8 +342,11 @@ static void read_rows(KernelReader *r)
 
 static void read_buffer(KernelReader *r)
 {
-    static const char *const types[] = {"real", "int", "bf16", "fp16"};
-    static const Half halves[COUNT_OF(types)] = {[2] = HALF_BF16, [3] = HALF_FP16};
+    enum { TYPES = 16 };
+    const char *types[TYPES] = {"int"};
+    size_t n = 1;
+    for (const HalfInfo *h; n < TYPES && (h = half_at(n - 1)); n++)
+        types[n] = h->word;
     Kernel *k = r->k;
     KBuffer b = {.value = (Val)k->buffer.n + 1, .part = -1};
     reader_number(&r->t, k->buffer.n);
@@ -353,9 +356,9 @@ static void read_buffer(KernelReader *r)
     b.partly = b.written && reader_accept(&r->t, "partly");
     b.part = reader_accept(&r->t, "part") ? 0 : -1;
     b.tile = b.part < 0 && reader_accept(&r->t, "tile");
-    int type = (int)reader_choice(&r->t, types, COUNT_OF(types), "type");
-    b.half = halves[type];
-    b.dtype = type == 1 ? DT_INT : DT_REAL;
+    int type = (int)reader_choice(&r->t, types, n, "type");
+    b.half = type > 0 ? half_at((size_t)type - 1)->half : HALF_NONE;
+    b.dtype = type == 0 ? DT_INT : DT_REAL;
     b.elements = read_size(r);
     if (reader_accept(&r->t, "\""))
         r->t.p--, b.name = reader_string(&r->t);

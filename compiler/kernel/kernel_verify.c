@@ -137,7 +137,7 @@ void verify_op(Check *c, const KEx *x)
         out = KT_REAL;
     if (!fits || x->type != out)
         verify_fault(c, "%s of the wrong types", info->name);
-    if (op == OP_ROUND_TO && x->i != 16 && x->i != 17)
+    if (op == OP_ROUND_TO && (!x->i || !half_info((Half)x->i)))
         verify_fault(c, "rounding to a type that does not exist");
 }
 

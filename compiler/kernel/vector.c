@@ -42,7 +42,7 @@ static bool plain_value(Kernel *k, Ex e, IVar v)
     for (int i = 0; i < 3; i++)
         if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
             return false;
-    return op_info((Op)x->op)->c_vector && (x->op != OP_ROUND_TO || x->i == HALF_BF16);
+    return op_info((Op)x->op)->c_vector && (x->op != OP_ROUND_TO || half_info((Half)x->i)->c_vector);
 }
 
 static bool plain_statement(Kernel *k, const KStmt *s, IVar v)

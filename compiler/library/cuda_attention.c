@@ -6,7 +6,7 @@
 
 int cuda_attention_width(Half half, const int64_t *sizes, size_t n)
 {
-    int width = half ? 8 : 4;
+    int width = 16 / half_bytes(half);
     for (size_t i = 0; i < n; i++)
         while (width > 1 && sizes[i] % width != 0)
             width /= half ? 4 : 2; /* 4 bytes are the least that is copied */
@@ -96,7 +96,7 @@ static int stages(CudaAttentionKernel which, const CudaAttentionClass *c)
 /* Numbers from one row of a tile to the next: vwn_laid of attention_tiles.cu. */
 static int64_t pitch(const CudaAttentionClass *c, int d)
 {
-    return c->half && d % 64 == 0 ? d : d + (c->half ? 8 : 4);
+    return c->half && d % 64 == 0 ? d : d + 16 / half_bytes(c->half);
 }
 
 /* As many columns as warpgroups have registers for, beside their sums. */
@@ -140,7 +140,7 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
     if (by_groups(c))
         l = (CudaAttentionLaunch){.rows = 64 * groups(which, c), .columns = group_columns(which, c)};
     int warps = l.rows / (16 * tall);
-    int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
+    int64_t size = half_bytes(c->half), q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
     l.threads = 32 * warps * halves + (cuda_attention_maps(which, c) ? 128 : 0);
     if (is_kept(which, c)) /* but for v where it is half of it */

@@ -23,8 +23,8 @@ static int64_t tiles_of(int64_t n, int64_t tile)
 void cuda_expert_choose(CudaExpertClass *c, const CudaExpertSizes *s, int64_t x_at, int64_t w_at)
 {
     c->half = c->x_half == c->w_half ? c->x_half : HALF_NONE;
-    c->x_width = width_of(width_of(c->x_half ? 8 : 4, s->pitch_x), x_at);
-    c->w_width = width_of(width_of(c->w_half ? 8 : 4, s->pitch_w), w_at);
+    c->x_width = width_of(width_of(16 / half_bytes(c->x_half), s->pitch_x), x_at);
+    c->w_width = width_of(width_of(16 / half_bytes(c->w_half), s->pitch_w), w_at);
     if (!c->half) { /* what is behind a row may be anything, and only copies of 16 bits leave it out */
         c->x_width = width_of(c->x_width, s->in);
         c->w_width = width_of(c->w_width, c->transposed ? s->in : s->out);

@@ -487,12 +487,12 @@ static Dim inner_size(Lower *l, Val v)
     return inner;
 }
 
-/* What is stored as fp16 is rounded by the store; of a value that becomes bf16 the low bits are only dropped. */
+/* The store of some types rounds. */
 static Ex unrounded(const Kernel *k, uint32_t buffer, Ex e)
 {
     const KEx *x = kx(k, e);
-    bool once = k->buffer.v[buffer].half == HALF_FP16 && x->kind == KX_OP && x->op == OP_ROUND_TO &&
-                x->i == HALF_FP16;
+    bool once = x->kind == KX_OP && x->op == OP_ROUND_TO && x->i == (int64_t)k->buffer.v[buffer].half &&
+                half_info(k->buffer.v[buffer].half)->store_rounds;
     return once ? x->in[0] : e;
 }
 

@@ -413,7 +413,7 @@ static Val step_number(Graph *g, const char *name, int i)
 /* Whether a step may be skipped without a word of the host. */
 static bool may_skip(const Train *t)
 {
-    return t->decides && t->compute == HALF_FP16;
+    return t->decides && half_info(t->compute)->scaled;
 }
 
 Val step_scalar(Graph *g, const Train *t, const HostExpr *e)
@@ -556,7 +556,7 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
         ctx_raise(g->ctx, ST_INPUT, "the optimizer `%s` is not known", o->kind);
     const double most = 3e38; /* below the largest float32, so a NaN or an infinity is not */
     Update u = {.g = g, .train = t, .births = &t->births};
-    if (t->compute == HALF_FP16)
+    if (half_info(t->compute)->scaled)
         u.unscale = step_scalar(g, t, host_op(g->arena, HO_DIV, host_const(g->arena, 1), host_var(g->arena, HV_LOSS_SCALE), NULL));
     read_parts(&u);
     Val norm = gradient_norm(&u, m, t);

@@ -219,7 +219,7 @@ static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objecti
     Val loss = *objective = *loss_of_all = emit_losses(g, m, map);
     if (!loss)
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
-    if (t->compute == HALF_FP16) /* so that small gradients are none that fp16 has not */
+    if (half_info(t->compute)->scaled) /* so that small gradients are none that the type has not */
         *objective = ir_binary(g, OP_MUL, *objective, step_scalar(g, t, host_var(arena, HV_LOSS_SCALE)));
     return g;
 }

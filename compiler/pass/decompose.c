@@ -220,7 +220,7 @@ static Val rounded(Graph *g, Val x, Half to) { return ir_op(g, OP_ROUND_TO, x, 0
 static bool is_split(const Graph *g, const Product *p, const PlanOptions *how)
 {
     enum { ROWS = 8, COLUMNS = 16 };
-    return p->shared && !p->ta && !p->tb && plan_has_tensor_cores(how) && how->half == HALF_BF16 && p->M.n <= ROWS && p->N.n <= COLUMNS &&
+    return p->shared && !p->ta && !p->tb && plan_has_tensor_cores(how) && half_info(how->half)->splits && p->M.n <= ROWS && p->N.n <= COLUMNS &&
            !node_is_rounded(g, p->b, how->half);
 }
 
@@ -250,7 +250,7 @@ Val product_of_row_under(const Graph *g, Val v)
 static bool is_split_turned(const Graph *g, const Product *p, const PlanOptions *how)
 {
     enum { ROWS = 8, TERMS = 16, LONG = 256, LINE = 32 };
-    return p->shared && !p->ta && p->tb && plan_has_tensor_cores(how) && how->half == HALF_BF16 && p->M.n <= ROWS && p->K.n == TERMS &&
+    return p->shared && !p->ta && p->tb && plan_has_tensor_cores(how) && half_info(how->half)->splits && p->M.n <= ROWS && p->K.n == TERMS &&
            p->N.n >= LONG && p->N.n % LINE == 0 && p->lead.rank + 3 <= MAX_RANK &&
            !node_is_rounded(g, p->b, how->half);
 }

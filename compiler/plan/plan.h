@@ -45,7 +45,7 @@ typedef struct PlanBuffer {
 /* Bytes of an element. */
 static inline uint64_t plan_item_bytes(const PlanBuffer *b)
 {
-    return b->dtype == DT_INT ? 8 : b->half ? 2 : 4;
+    return b->dtype == DT_INT ? 8 : (uint64_t)half_bytes(b->half);
 }
 
 typedef enum LaunchKind {

@@ -28,7 +28,7 @@ uint32_t plan_ext_buffer(Build *b, int32_t ext)
         const PlanExt *x = &b->plan->ext[ext];
         Half half = x->ext.kind == EXT_COPY ? b->f->half : HALF_NONE;
         b->ext_buffer[ext] = (int32_t)new_buffer(b, (PlanBuffer){
-            .ext = ext, .bytes = bytes_of(x->ext.dtype, x->elements) / (half ? 2 : 1), .dtype = x->ext.dtype,
+            .ext = ext, .bytes = half ? (uint64_t)x->elements * (uint64_t)half_bytes(half) : bytes_of(x->ext.dtype, x->elements), .dtype = x->ext.dtype,
             .half = half, .name = x->ext.name, .shape = &x->ext.shape});
     }
     return (uint32_t)b->ext_buffer[ext];

@@ -132,9 +132,9 @@ static int width_of(const Attention *a, CudaAttentionKernel which, const Launch 
     const Node *n = node_at(a->b->g, a->of);
     int64_t size[16] = {plan_extent(a->b, n->in[0], 3), plan_extent(a->b, n->in[2], 3)};
     for (int i = 0; i < 2 && which != CUDA_SDPA; i++)
-        size[14 + i] = (int64_t)l->shift[3 + 2 * i] / (half ? 2 : 4);
+        size[14 + i] = (int64_t)l->shift[3 + 2 * i] / half_bytes(half);
     for (int i = 0; i < 3; i++) {
-        size[2 + i] = (int64_t)l->shift[i] / (half ? 2 : 4);
+        size[2 + i] = (int64_t)l->shift[i] / half_bytes(half);
         for (int k = 0; k < 3; k++)
             size[5 + 3 * i + k] = o[i].stride[k];
     }
@@ -152,7 +152,7 @@ static bool is_mixed(const Attention *a, Half half)
 {
     const Build *b = a->b;
     bool whole = false, other = false;
-    int size = half ? 2 : 4;
+    int size = half_bytes(half);
     for (size_t i = 0; i < b->f->group.n; i++) {
         const Node *n = node_at(b->g, b->f->group.v[i].anchor);
         if (b->f->group.v[i].kind != GROUP_LIBRARY || n->op != OP_SDPA)
@@ -421,7 +421,7 @@ void plan_device_expert(Build *b, Val v)
     c.x_half = b->buffer.v[l->buffer[0]].half;
     c.w_half = b->buffer.v[l->buffer[1]].half;
     c.y_half = b->buffer.v[l->buffer[4]].half;
-    cuda_expert_choose(&c, &s, (int64_t)l->shift[0] / (c.x_half ? 2 : 4), (int64_t)l->shift[1] / (c.w_half ? 2 : 4));
+    cuda_expert_choose(&c, &s, (int64_t)l->shift[0] / half_bytes(c.x_half), (int64_t)l->shift[1] / half_bytes(c.w_half));
     CudaExpertLaunch how = cuda_expert_launch(&c);
     plan_ints(b, l, (int64_t[]){e.x_per_pair ? 1 : e.choices, e.experts, e.in, e.out, s.pitch_x, s.pitch_w}, 6);
     PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared};

@@ -11,8 +11,8 @@ static void dump_matmul(Buf *out, const Plan *p, const Launch *l)
 {
     const PlanMatmul *m = &l->matmul;
     (void)p;
-    buf_printf(out, "matmul%s%s%s%s m %" PRId64 " n %" PRId64 " k %" PRId64 " batch %" PRId64,
-               m->rounded ? " rounded" : "", m->half == HALF_BF16 ? " bf16" : m->half ? " fp16" : "",
+    buf_printf(out, "matmul%s%s%s%s%s m %" PRId64 " n %" PRId64 " k %" PRId64 " batch %" PRId64,
+               m->rounded ? " rounded" : "", m->half ? " " : "", m->half ? half_word(m->half) : "",
                m->transpose_a ? " ta" : "", m->transpose_b ? " tb" : "", m->m, m->n, m->k, m->batch);
     buf_printf(out, " ld %" PRId64 " %" PRId64 " %" PRId64 " step %" PRId64 " %" PRId64 " %" PRId64 "%s", m->lda,
                m->ldb, m->ldc, m->step_a, m->step_b, m->step_c, m->accumulate ? " accumulate" : "");
@@ -22,7 +22,7 @@ static void dump_expert(Buf *out, const Plan *p, const Launch *l)
 {
     const PlanExpert *e = &l->expert;
     (void)p;
-    buf_printf(out, "expert %s%s", e->what == EXPERT_DW ? "dw" : "y", e->half == HALF_BF16 ? " bf16" : e->half ? " fp16" : "");
+    buf_printf(out, "expert %s%s%s", e->what == EXPERT_DW ? "dw" : "y", e->half ? " " : "", e->half ? half_word(e->half) : "");
     buf_printf(out, " tokens %" PRId64 " choices %" PRId64 " experts %" PRId64 " in %" PRId64 " out %" PRId64, e->tokens, e->choices,
                e->experts, e->in, e->out);
 }

@@ -49,7 +49,7 @@ static char *turned(Printer *p, const KStmt *s)
 /* All elements of a thread, as memory has them. */
 static void put_type(Printer *p, Half half)
 {
-    buf_printf(&p->body, half == HALF_NONE ? "vec<%u>" : half == HALF_BF16 ? "vec_pairs<%u>" : "vec_half<fp16, %u>", p->width);
+    buf_printf(&p->body, "%s%u>", half_info(half)->vector, p->width);
 }
 
 static void begin_elements(Printer *p, const KStmt *s)

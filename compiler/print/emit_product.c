@@ -94,17 +94,17 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
         return;
     }
     if (b->tile) {
-        bool fp16 = p->k->tensor && b->rounded == HALF_FP16;
+        bool loose = p->k->tensor && b->rounded && !half_info(b->rounded)->in_tiles;
         if (b->half || b->parts)
-            buf_printf(&p->body, ", vwn_held_%s<%d>{vwn_bf16_tile(u%d), (uint32_t)(", b->half ? "bf16" : "parts", b->bank, b->slot);
-        else if (fp16)
-            buf_printf(&p->body, ", vwn_rounded_fp16<%d>{vwn_held_rows<%d>{u%d, (uint32_t)(", b->bank, b->bank, b->slot);
+            buf_printf(&p->body, ", vwn_held_%s<%d>{vwn_bf16_tile(u%d), (uint32_t)(", b->half ? half_word(b->half) : "parts", b->bank, b->slot);
+        else if (loose)
+            buf_printf(&p->body, ", vwn_rounded_%s<%d>{vwn_held_rows<%d>{u%d, (uint32_t)(", half_word(b->rounded), b->bank, b->bank, b->slot);
         else if (p->k->tensor)
             buf_printf(&p->body, ", vwn_held_rows<%d>{u%d, (uint32_t)(", b->bank, b->slot);
         else
             buf_printf(&p->body, ", vwn_held{u%d, (uint32_t)(", b->slot);
         put_ix(p, first);
-        buf_puts(&p->body, fp16 ? ")}}" : ")}");
+        buf_puts(&p->body, loose ? ")}}" : ")}");
     } else {
         buf_printf(&p->body, ", vwn_there<%s%s>{&%s}", b->written ? "" : "const ",
                    half_word(b->half), element_text(p, buffer, first));

@@ -45,7 +45,11 @@ typedef struct CudaCopy2D {
 typedef struct CudaMap {
     _Alignas(128) uint64_t word[16];
 } CudaMap;
-enum { CUDA_MAP_FP16 = 6, CUDA_MAP_BF16 = 9 };                                    /* types of elements */
+enum {
+#define DTYPE(id, code, lt, of_map, ...) LT_##id = lt, CUDA_MAP_##id = of_map, /* types of elements, in products and in maps */
+#include "compiler/graph/dtype.def"
+#undef DTYPE
+};
 enum { CUDA_MAP_PLAIN = 0, CUDA_MAP_TURNED_128 = 3, CUDA_MAP_L2_128 = 2, CUDA_MAP_ZEROS = 0 };
 
 typedef struct CudaApi {
@@ -110,7 +114,6 @@ typedef struct LtFound { /* cublasLtMatmulHeuristicResult_t */
     int reserved[4];
 } LtFound;
 
-enum { LT_FLOAT32 = 0, LT_FP16 = 2, LT_BF16 = 14 }; /* types of elements */
 enum { LT_NOT_SUPPORTED = 15 }; /* a status: there is no algorithm */
 enum { LT_COMPUTE_FLOAT32 = 68 };                   /* products are added in float32, without TF32 */
 enum { LT_TRANSPOSE_LEFT = 3, LT_TRANSPOSE_RIGHT = 4, LT_TRANSPOSED = 1 };

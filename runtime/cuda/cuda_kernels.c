@@ -215,9 +215,9 @@ static Status make_map(CudaBackend *c, const LaunchMap *m, void *memory, CudaMap
         one[i] = 1;
     }
     for (int i = 1; i < MAP_RANK; i++)
-        stride[i - 1] = 2 * (uint64_t)m->stride[i];
+        stride[i - 1] = (uint64_t)half_bytes(m->half) * (uint64_t)m->stride[i];
     return cuda_must(c,
-                     c->api.make_map(out, m->half == HALF_FP16 ? CUDA_MAP_FP16 : CUDA_MAP_BF16, MAP_RANK, memory, extent, stride, m->box, one,
+                     c->api.make_map(out, half_info(m->half)->map, MAP_RANK, memory, extent, stride, m->box, one,
                                      CUDA_MAP_PLAIN, CUDA_MAP_TURNED_128, CUDA_MAP_L2_128, CUDA_MAP_ZEROS),
                      "making a tensor map");
 }

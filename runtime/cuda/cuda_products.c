@@ -248,7 +248,7 @@ static ProductKey key_of(const PlanMatmul *m, const void *x, const void *y, cons
 
 static int type_of(Half half)
 {
-    return half == HALF_BF16 ? LT_BF16 : half ? LT_FP16 : LT_FLOAT32;
+    return half_info(half)->blas;
 }
 
 static Status new_layout(CudaBackend *c, const ColumnMatrix *m, int type, bool by_rows, int64_t batch, LtLayout *out)
@@ -285,7 +285,7 @@ static Status describe(CudaBackend *c, const PlanMatmul *m, Product *p)
                              m->lda,         m->ldb,         m->ldc, m->step_a, m->step_b, m->step_c};
     const ColumnProduct columns = call_by_columns(&rows), by = p->by_rows ? by_rows(&columns) : columns;
     int type = type_of(m->half);
-    Status st = must_lt(c, lt->new_product(&p->product, LT_COMPUTE_FLOAT32, LT_FLOAT32), "describing a product");
+    Status st = must_lt(c, lt->new_product(&p->product, LT_COMPUTE_FLOAT32, LT_NONE), "describing a product");
     if (st == ST_OK && by.left.transposed)
         st = must_lt(c, lt->set_product(p->product, LT_TRANSPOSE_LEFT, &transposed, sizeof transposed),
                      "describing a product");
@@ -296,7 +296,7 @@ static Status describe(CudaBackend *c, const PlanMatmul *m, Product *p)
         st = new_layout(c, &by.left, type, p->by_rows, m->batch, &p->left);
     if (st == ST_OK)
         st = new_layout(c, &by.right, type, p->by_rows, m->batch, &p->right);
-    return st == ST_OK ? new_layout(c, &by.out, m->rounded ? type : LT_FLOAT32, p->by_rows, m->batch, &p->out) : st;
+    return st == ST_OK ? new_layout(c, &by.out, m->rounded ? type : LT_NONE, p->by_rows, m->batch, &p->out) : st;
 }
 
 static Status set_alignments(CudaBackend *c, const ProductKey *key)

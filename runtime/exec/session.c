@@ -319,7 +319,7 @@ void session_prepare(Session *s, const Graph *g, const ProgramOptions *how, Buil
 Half session_half(const Session *s, const Train *t)
 {
     Half half = train_half(t);
-    return half == HALF_BF16 && s->backend && !s->backend->bf16 ? HALF_NONE : half;
+    return s->backend && !s->backend->bf16 && target_multiplies(s->backend->target, half) ? HALF_NONE : half;
 }
 
 void session_run(Session *s, Program *p, const RunArgs *args)

@@ -37,7 +37,7 @@ __attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status
 
 static size_t item_size(const Store *s, ExtKind kind, DType dtype)
 {
-    return dtype == DT_INT || !s->backend ? 8 : kind == EXT_COPY ? 2 : sizeof(float);
+    return dtype == DT_INT || !s->backend ? 8 : kind == EXT_COPY ? HALF_BYTES : sizeof(float);
 }
 
 /* Zeroed memory where the tensors live. */

@@ -55,7 +55,7 @@ typedef struct Bench {
 /* What the machine can do of a kernel's operations. */
 static inline double bench_peak(const Bench *b, Half half)
 {
-    return half == HALF_BF16 ? b->peak.bf16 : half ? b->peak.fp16 : b->peak.fma;
+    return half ? (half == b->peak.half ? b->peak.of_half : 0) : b->peak.fma;
 }
 
 /* ---- bench_compare.c: an earlier object ---- */

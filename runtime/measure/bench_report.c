@@ -80,10 +80,8 @@ static void step_lines(Buf *out, const Bench *b)
     else
         buf_puts(out, "multiply-add ");
     buf_printf(out, "%.1f GFLOP/s", 1e-9 * b->peak.fma);
-    if (b->peak.bf16 > 0)
-        buf_printf(out, ", in bf16 %.1f", 1e-9 * b->peak.bf16);
-    if (b->peak.fp16 > 0)
-        buf_printf(out, ", in fp16 %.1f", 1e-9 * b->peak.fp16);
+    if (b->peak.of_half > 0)
+        buf_printf(out, ", in %s %.1f", half_word(b->peak.half), 1e-9 * b->peak.of_half);
     buf_printf(out, "\n  memory     arena %s, with all tensors %s; resident at most %s\n",
                bytes_text(a, (double)b->arena_bytes), bytes_text(a, (double)tr->bytes),
                bytes_text(a, (double)b->resident_peak));
@@ -240,10 +238,8 @@ static void put_step(JsonText *t, const Bench *b)
     put(t, "copy_gb_s", 1e-9 * b->peak.copy);
     json_put_integer(t, "copy_bytes", (int64_t)b->peak.copy_bytes);
     put(t, "fma_gflop_s", 1e-9 * b->peak.fma);
-    if (b->peak.bf16 > 0)
-        put(t, "bf16_gflop_s", 1e-9 * b->peak.bf16);
-    if (b->peak.fp16 > 0)
-        put(t, "fp16_gflop_s", 1e-9 * b->peak.fp16);
+    if (b->peak.of_half > 0)
+        put(t, arena_printf(b->tr->session.arena, "%s_gflop_s", half_word(b->peak.half)), 1e-9 * b->peak.of_half);
     if (b->device)
         json_put_integer(t, "multiprocessors", b->tr->session.backend->multiprocessors);
     json_close(t, '}');

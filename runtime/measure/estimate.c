@@ -89,7 +89,7 @@ double estimate_plan_bytes(const Plan *plan)
 {
     double bytes = (double)plan->arena_bytes;
     for (size_t i = 0; i < plan->n_ext; i++)
-        bytes += (double)plan->ext[i].elements * (plan->ext[i].ext.dtype == DT_INT ? 8 : plan->ext[i].ext.kind == EXT_COPY ? 2 : 4);
+        bytes += (double)plan->ext[i].elements * (plan->ext[i].ext.dtype == DT_INT ? 8 : plan->ext[i].ext.kind == EXT_COPY ? HALF_BYTES : 4);
     return bytes;
 }
 

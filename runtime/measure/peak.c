@@ -281,7 +281,8 @@ bool peak_measure(Backend *b, Arena *arena, Half half, Peak *out, char why[512])
         return false;
     }
     bool ok = measure_copy(y, out) && measure_chains(y, FMA, 2, &out->fma) &&
-              (!bf16 || measure_chains(y, BF16, 4, &out->bf16));
+              (!bf16 || measure_chains(y, BF16, 4, &out->of_half));
+    out->half = bf16 ? half : HALF_NONE;
     b->ops->drop(b, y.module);
     if (!ok)
         snprintf(why, 512, "%s", b->why);

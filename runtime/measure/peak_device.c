@@ -159,9 +159,9 @@ bool peak_of_device(Backend *b, Half half, Peak *out, char why[512])
         out->copy = copy_rate(&d, bytes);
         out->fma = d.status == ST_OK ? product_rate(&d, out->size, HALF_NONE) : 0;
         if (half && d.status == ST_OK)
-            *(half == HALF_BF16 ? &out->bf16 : &out->fp16) = product_rate(&d, out->size, half);
+            out->of_half = product_rate(&d, out->size, out->half = half);
     }
-    if (out->copy > 0 && out->fma > 0 && (!half || out->bf16 + out->fp16 > 0))
+    if (out->copy > 0 && out->fma > 0 && (!half || out->of_half > 0))
         return true;
     snprintf(why, 512, "%s", b->why[0] ? b->why : "the GPU has no memory left for it");
     return false;

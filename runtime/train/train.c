@@ -199,9 +199,9 @@ static void settle_step(Trainer *tr)
         stop_not_finite(tr, "the gradient's norm", norm);
     if (end == STEP_SKIPPED)
         train_event(tr, VWN_EVENT_NOTE,
-                    "step %lld was skipped: its gradient left the range of fp16; the loss is now "
+                    "step %lld was skipped: its gradient left the range of %s; the loss is now "
                     "scaled by %.17g",
-                    (long long)p->step + 1, p->loss_scale);
+                    (long long)p->step + 1, half_word(tr->train->compute), p->loss_scale);
     progress_step(p, loss, tr->train->batch_seqs, tr->train->context);
     tr->queue.ahead--;
 }

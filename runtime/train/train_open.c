@@ -102,7 +102,7 @@ void train_set_vars(Trainer *tr, int64_t ahead)
  * step was skipped. */
 static bool is_of_step(const Train *t, HostVar var)
 {
-    return var == HV_TRAIN_LOSS || var == HV_GRAD_NORM || (t->compute == HALF_FP16 && (var == HV_UPDATES || var == HV_LOSS_SCALE));
+    return var == HV_TRAIN_LOSS || var == HV_GRAD_NORM || (half_info(t->compute)->scaled && (var == HV_UPDATES || var == HV_LOSS_SCALE));
 }
 
 static bool is_of_length(const Train *t, HostVar var)
@@ -524,8 +524,8 @@ static void say_precision(Trainer *tr)
     const Train *t = tr->train;
     const Backend *b = tr->session.backend;
     const Half half = session_half(&tr->session, t);
-    bool fp16 = t->compute == HALF_FP16, everywhere = b && b->target->half_kernels;
-    const char *type = fp16 ? "fp16" : "bf16", *rest = b ? "float32" : "float64";
+    bool everywhere = b && b->target->half_kernels;
+    const char *type = half_word(t->compute), *rest = b ? "float32" : "float64";
     HalfCount n = {0};
     if (!t->compute)
         return;
@@ -541,8 +541,8 @@ static void say_precision(Trainer *tr)
                           "computed in %s", n.products, PLAN_HALF_LEAST, type, rest);
     else
         buf_printf(&said, "operands of %zu of the %zu matrix products of a step are rounded to %s and %s; %s%s", n.rounded, n.products, type,
-                   !b ? "multiplied in float64" : fp16 && !b->target->half_fp16 ? "multiplied in float32" : "their products added in float32", between, rest);
-    if (fp16)
+                   !b ? "multiplied in float64" : !target_multiplies(b->target, half) ? "multiplied in float32" : "their products added in float32", between, rest);
+    if (half_info(t->compute)->scaled)
         buf_printf(&said, "; the loss is scaled, now by %.17g", tr->now.loss_scale);
     train_event(tr, VWN_EVENT_NOTE, "`%s`: %s", t->precision, said.s);
 }
@@ -862,7 +862,7 @@ void train_open(Trainer *tr)
         resume_stage(tr);
     else
         tr->start = train_start_open(tr);
-    if (tr->train->compute != HALF_FP16)
+    if (!half_info(tr->train->compute)->scaled)
         tr->now.loss_scale = 0;
     else if (tr->now.loss_scale == 0)
         tr->now.loss_scale = LOSS_SCALE_FIRST;

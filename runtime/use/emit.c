@@ -80,7 +80,7 @@ static void print_folder(Emission *e, ExportOptions *x)
         ctx_raise(
             s->ctx, ST_INPUT,
             "the file has no `train`, so there is no training to emit; leave out --train");
-    if (t->compute == HALF_FP16 && !e->how->cuda) /* a folder of C computes in float32 */
+    if (half_info(t->compute)->scaled && !e->how->cuda) /* a folder of C computes in float32 */
         t->compute = HALF_NONE;
     *x = (ExportOptions){.unit = u,
                          .train = from && !e->how->infer ? t : NULL,

@@ -5,6 +5,8 @@
  */
 #include "support.h"
 
+#include "support/half_bits.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,6 +301,33 @@ static void expect_vector(Tally *t, Op op, const Attr *a, const double *x, const
     bench_free(b);
 }
 
+/* Each number of a type is itself, what lies between two goes to the nearer one, and what lies in the middle to the one whose last bit is 0:
+ * of all numbers that 16 bits can be. */
+static void rounded_between(Tally *t, Half type, double (*of)(uint16_t))
+{
+    enum { CODES = 1 << 15, POINTS = 4 };
+    double *x = malloc(POINTS * CODES * sizeof *x), *want = malloc(POINTS * CODES * sizeof *want);
+    int64_t n = 0, wrong = 0;
+    for (unsigned c = 0; isfinite(of((uint16_t)c)); c++) {
+        double low = of((uint16_t)c), high = of((uint16_t)(c + 1)), step = low - (c ? of((uint16_t)(c - 1)) : 0);
+        double middle = low + (isfinite(high) ? high - low : step) / 2;
+        const double at[POINTS] = {low, nextafter(middle, low), middle, nextafter(middle, INFINITY)};
+        const double to[POINTS] = {low, low, c & 1 ? high : low, high};
+        for (int i = 0; i < POINTS; i++, n++) {
+            x[n] = n & 4 ? -at[i] : at[i];
+            want[n] = n & 4 ? -to[i] : to[i];
+        }
+    }
+    Bench *b = bench_new();
+    const Tensor *y = on_vector(b, &(Attr){.i = type}, OP_ROUND_TO, x, n);
+    for (int64_t i = 0; i < n; i++)
+        wrong += y->real[i] != want[i];
+    check(t, n > 3 * CODES && !wrong, "%lld of %lld roundings to %s are wrong", (long long)wrong, (long long)n, half_word(type));
+    bench_free(b);
+    free(x);
+    free(want);
+}
+
 static void roundings(Tally *t)
 {
     double x[] = {1, 1.00390625, 1.01171875, -3.14159265, 3.4e38, 1e-40, 0, 1e30, -3.4e38, -INFINITY, NAN};
@@ -307,6 +336,8 @@ static void roundings(Tally *t)
     double y[] = {1, 1.00048828125, 65504, 65519, 65520, 5.9604644775390625e-8, 2e-8, -0.1, -65519, -65520};
     double f16[] = {1, 1, 65504, 65504, INFINITY, 5.9604644775390625e-8, 0, -0.0999755859375, -65504, -INFINITY};
     expect_vector(t, OP_ROUND_TO, &(Attr){.i = 17}, y, f16, COUNT_OF(y));
+    rounded_between(t, HALF_BF16, of_bf16);
+    rounded_between(t, HALF_FP16, of_fp16);
 }
 
 /* Rows of tables from `start` on, wherever that is: written where a mark is on, and read. */

@@ -21,9 +21,9 @@ static void describe(Harness *h, const LtApi *lt)
     const int64_t step = 1 << 30;
     const uint64_t workspace = 32 << 20;
     const uint32_t reductions = LT_REDUCTION_IN_COMPUTE_TYPE, aligned = 64;
-    const int types[] = {LT_FLOAT32, LT_FP16, LT_BF16};
+    const int types[] = {LT_NONE, LT_FP16, LT_BF16};
     CHECK(h, lt->version() >= 120000 && lt->version() < 1000000); /* by which it is told whether it suits a driver */
-    if (!CHECK(h, !lt->new_product(&product, LT_COMPUTE_FLOAT32, LT_FLOAT32) && !lt->new_wish(&wish)))
+    if (!CHECK(h, !lt->new_product(&product, LT_COMPUTE_FLOAT32, LT_NONE) && !lt->new_wish(&wish)))
         return;
     CHECK(h, !lt->set_product(product, LT_TRANSPOSE_LEFT, &transposed, sizeof transposed));
     CHECK(h, !lt->set_product(product, LT_TRANSPOSE_RIGHT, &transposed, sizeof transposed));

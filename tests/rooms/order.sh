@@ -87,13 +87,22 @@ twice() {
              END { for (t in n) if (n[t] > 1 && header[t]) print "type " t " is declared in" where[t] }'
 }
 
+# A type of stored numbers is a row of dtype.def: no other file asks for one by its name, but for which machine multiplies which, and what
+# is measured on this one.
+named() {
+    # shellcheck disable=SC2046 # names of sources are words
+    grep -HE 'HALF_[A-MO-Z]+[0-9]|"(bf16|fp16)"' $(find compiler runtime -name '*.[ch]' ! -path '*/library/texts/*' | sort) |
+        grep -vE '^(compiler/graph/target\.c|runtime/measure/)|vwn_two_products_' | sed 's|/\*.*\*/||' |
+        sed -nE '/HALF_[A-MO-Z]+[0-9]|"(bf16|fp16)"/s/^([^:]*): */\1 names a type: /p'
+}
+
 # $1: so many functions there are at least.
 functions() {
     # shellcheck disable=SC2046 # names of sources are words
     awk -v order="$here/order.txt" -v least="$1" -f "$VWN_SOURCE/tests/rooms/functions.awk" \
         $(find compiler runtime grammar -name '*.[ch]' ! -path '*/emitted/*' ! -path '*/texts/*' | sort)
 }
-(cd "$VWN_SOURCE" && faults && twice && functions 1500) > found.txt
+(cd "$VWN_SOURCE" && faults && twice && named && functions 1500) > found.txt
 cat found.txt
 [ ! -s found.txt ] || exit 1
 [ "$(wc -l < files.txt)" -gt 300 ] || { echo "hardly any files were looked at"; exit 1; }
@@ -129,6 +138,10 @@ rm compiler/new/new.c
 echo 'typedef struct Walk {' > compiler/graph/ir.h
 echo 'typedef enum Walk {' > compiler/plan/plan.c
 [ "$(twice)" = "type Walk is declared in compiler/graph/ir.h compiler/plan/plan.c" ] || { twice; echo "a type of two meanings is not found"; exit 1; }
+echo '    return h == HALF_BF16 ? "bf16" : "real";' > compiler/graph/ir.c
+[ "$(named)" = 'compiler/graph/ir.c names a type: return h == HALF_BF16 ? "bf16" : "real";' ] || { named; echo "a type by its name is not found"; exit 1; }
+rm compiler/graph/ir.c
+mkdir -p runtime
 # $1: the line that it must say, of what lies in ir.h, ir.c, plan.h and plan.c.
 speaks() {
     [ "$(functions 0)" = "$1" ] || { echo "wanted: $1"; functions 0; exit 1; }
