@@ -24,8 +24,8 @@ sed -n '/id="data"/,$p' many.html | grep -o '{"name":"p[0-9]*","state".*' > data
 for file in many/p*/events.jsonl; do
     name=${file%/*}
     sed -n '/"event":"step"/s/.*"loss":\([0-9.e+-]*\),.*/\1/p' "$file" | tail -n 1 > loss
-    sed -n '/"event":"eval"/s/.*"eval_loss":\([0-9.e+-]*\),.*/\1/p' "$file" | tail -n 1 > eval
-    echo "${name##*/} $(cat loss) $(cat eval)"
+    sed -n '/"event":"eval"/s/.*"eval_loss":\([0-9.e+-]*\),.*/\1/p' "$file" | tail -n 1 > held_out
+    echo "${name##*/} $(cat loss) $(cat held_out)"
 done | sort > wanted
 sed 's/{"name":"\(p[0-9]*\)".*"loss":\([0-9.e+-]*\),"eval_loss":\([0-9.e+-]*\),.*/\1 \2 \3/' data | sort > got
 cmp -s got wanted || fail "last losses: $(diff got wanted | head -n 4)"
