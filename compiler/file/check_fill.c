@@ -5,6 +5,7 @@
  * a layer is the same path with another number.
  */
 #include "check_fill.h"
+#include "check_items.h"
 #include "compiler/front/check_prim.h"
 #include "compiler/growth/growth.h"
 
@@ -118,11 +119,13 @@ void fill_rules(Eval *ev, File *f, const Ast *items, const char *selector, GrowS
 {
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
+        if (it->kind == AST_NODE && it->kid[0]->n && *selector)
+            err(ev, "E0110", it->kid[0]->span, "", "a selector in `%s`, which chooses weights already", selector);
         if (it->kind == AST_NODE && it->kid[0]->n && !*selector) {
             size_t n;
             const char *text = source_text(ev->ctx, it->kid[0]->span.file, &n);
             Span s = it->kid[0]->span;
-            unknown_items(ev, it->kid[2], "fill");
+            attributes_fit(ev, it->kid[2], "fill");
             fill_rules(ev, f, it->kid[2], arena_copy(ev->arena, text + s.lo, s.hi - s.lo), g);
         }
         if (it->kind != AST_SET || it->kid[0]->n)

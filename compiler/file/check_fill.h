@@ -13,7 +13,5 @@ const Param *fill_taker(const GrowStep *g, Name path);
 /* `moments = ...` of a step. */
 void fill_moments(Eval *ev, const Ast *items, GrowStep *g);
 
-/* check_grow.c: files E0101 and E0110 for what a node of a step cannot hold. */
-void unknown_items(Eval *ev, const Ast *items, const char *what);
 
 #endif

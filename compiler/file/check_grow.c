@@ -6,6 +6,7 @@
  */
 #include "check_claim.h"
 #include "check_fill.h"
+#include "check_items.h"
 #include "compiler/front/check_prim.h"
 #include "check_train.h"
 
@@ -72,40 +73,13 @@ static void trigger(Eval *ev, File *f, const Ast *items, const Train *was, GrowS
     diag_help(ev->ctx, d, "for example `%s`", attribute_find("grow", "when")->example);
 }
 
-void unknown_items(Eval *ev, const Ast *items, const char *what)
-{
-    const char *known;
-    size_t n;
-    Name *names = attribute_names(ev->ctx, ev->arena, what, true, &n, &known);
-    for (uint32_t i = 0; items && i < items->n; i++) {
-        const Ast *it = items->kid[i];
-        if (it->kind == AST_LET || it->kind == AST_CHECK || it->kind == AST_OFF)
-            continue;
-        if (it->kind != AST_SET && it->kind != AST_NODE) {
-            err(ev, "E0110", it->span, "", "`%s` cannot hold this item", what);
-            continue;
-        }
-        if (it->kid[0]->n)
-            continue; /* a selector: layer[*].ffn.up */
-        Name key = it->kid[0]->name;
-        bool ok = false;
-        for (size_t k = 0; k < n; k++)
-            ok |= names[k] == key;
-        if (ok)
-            continue;
-        Diag *d = err(ev, "E0101", it->kid[0]->span, "unknown attribute", "`%s` has no attribute `%s`", what, key);
-        diag_note(ev->ctx, d, "it holds let, check and %s", known);
-        suggest_attribute(ev, d, key, names, n, it->kid[0]->span);
-    }
-}
-
 static void inner_nodes(Eval *ev, const Ast *items)
 {
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
-        const NodeDoc *node = it->kind == AST_NODE ? node_doc_find(it->kid[0]->name) : NULL;
-        if (node && node_stands_in(node, "grow"))
-            unknown_items(ev, it->kid[2], node->name);
+        const NodeDoc *node = it->kind == AST_NODE && !it->kid[0]->n ? node_doc_find(it->kid[0]->name) : NULL;
+        if (node && node_stands_in(node, "grow") && strcmp(node->name, "train") != 0)
+            attributes_fit(ev, it->kid[2], node->name);
     }
 }
 
@@ -212,21 +186,64 @@ static void find_refused(Eval *ev, const Ast *items, GrowStep *g)
     }
 }
 
+/* When the steps before one have happened, at the earliest: they are taken one after the other, in the order of the file. */
+typedef struct Since {
+    double step, tokens;
+    Name last;     /* of the step that decides it; NULL: none does */
+    Span at;
+    bool restarts; /* one of them has a `train`, and perhaps another length */
+} Since;
+
 /* What the run can say while the training before the step goes on. */
-static void reachable(const Train *t, HostRange vars[HV_COUNT])
+static void reachable(const Train *t, const Since *since, HostRange vars[HV_COUNT])
 {
     double length = (double)t->length_steps, tokens = length * (double)t->batch_seqs * (double)t->context;
     for (int i = 0; i < HV_COUNT; i++)
         vars[i] = (HostRange){-INFINITY, INFINITY, true};
-    vars[HV_STEP] = (HostRange){0, length, false};
-    vars[HV_TOKENS] = (HostRange){0, tokens, false};
+    vars[HV_STEP] = (HostRange){fmin(since->step, length), length, false};
+    vars[HV_TOKENS] = (HostRange){fmin(since->tokens, tokens), tokens, false};
     vars[HV_EPOCH] = (HostRange){0, t->length_epochs > 0 ? t->length_epochs + 1 : INFINITY, false};
-    vars[HV_PROGRESS] = (HostRange){0, 1, false};
+    vars[HV_PROGRESS] = (HostRange){since->restarts ? 0 : fmin(since->step / length, 1), 1, false};
     vars[HV_LENGTH] = (HostRange){length, length, false};
-    if (t->length_steps < 0) /* known with the data */
-        vars[HV_STEP] = vars[HV_TOKENS] = vars[HV_LENGTH] = (HostRange){0, INFINITY, false};
+    if (t->length_steps < 0) { /* known with the data */
+        vars[HV_STEP] = (HostRange){since->step, INFINITY, false};
+        vars[HV_TOKENS] = (HostRange){since->tokens, INFINITY, false};
+        vars[HV_LENGTH] = (HostRange){0, INFINITY, false};
+        vars[HV_PROGRESS].lo = 0;
+    }
     if (t->eval_every <= 0)
         vars[HV_EVAL_LOSS] = (HostRange){INFINITY, INFINITY, false};
+}
+
+static bool never(const HostExpr *when, const HostRange vars[HV_COUNT])
+{
+    HostRange r = host_range(when, vars);
+    return !r.nan && r.lo == 0 && r.hi == 0;
+}
+
+/* The step itself has happened, too: as early as its condition may be true. */
+static void happens(const GrowStep *g, const Train *t, Since *since)
+{
+    HostRange vars[HV_COUNT];
+    double lo = since->step, hi = t && t->length_steps > 0 ? (double)t->length_steps : lo;
+    while (t && g->when && lo < hi) {
+        double middle = floor((lo + hi) / 2), per_step = (double)t->batch_seqs * (double)t->context;
+        reachable(t, since, vars);
+        vars[HV_STEP].hi = middle;
+        vars[HV_TOKENS].hi = fmax(since->tokens + (middle - since->step) * per_step, vars[HV_TOKENS].lo);
+        vars[HV_PROGRESS].hi = since->restarts ? 1 : fmax(middle / (double)t->length_steps, vars[HV_PROGRESS].lo);
+        if (never(g->when, vars))
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    if (lo > since->step) {
+        since->tokens += (lo - since->step) * (double)t->batch_seqs * (double)t->context;
+        since->step = lo;
+        since->last = g->name;
+        since->at = g->span;
+    }
+    since->restarts |= g->restarts;
 }
 
 static bool reads(const HostExpr *e, HostVar var)
@@ -234,32 +251,9 @@ static bool reads(const HostExpr *e, HostVar var)
     return e && ((e->op == HO_VAR && e->var == var) || reads(e->a, var) || reads(e->b, var) || reads(e->c, var));
 }
 
-/* A trigger that no training step makes true. `t`: the training before the step. */
-static void trigger_fires(Eval *ev, const GrowStep *g, const Train *t, Span at)
+static void note_end(Eval *ev, Diag *d, const Train *t)
 {
-    HostRange vars[HV_COUNT];
-    if (!t || (!g->when && !g->plateau))
-        return;
-    reachable(t, vars);
-    bool silent = t->eval_every <= 0 && reads(g->plateau ? g->plateau->value : g->when, HV_EVAL_LOSS);
-    bool never, short_of = false;
-    if (g->plateau) {
-        HostRange w = host_range(g->plateau->window, vars);
-        short_of = t->length_steps > 0 && 2 * ceil(w.lo) > (double)t->length_steps;
-        never = silent || short_of;
-    } else {
-        HostRange r = host_range(g->when, vars);
-        never = !r.nan && r.lo == 0 && r.hi == 0;
-    }
-    if (!never)
-        return;
-    Diag *d = err(ev, "E0706", at, "never true", "the growth step `%s` never happens", g->name);
     Buf b = buf_new(ev->arena);
-    if (silent) {
-        diag_note(ev->ctx, d, "`eval.loss` is never measured: `train` has no `eval`");
-        diag_help(ev->ctx, d, "for example `eval { every = 250 steps }` in `train`");
-        return;
-    }
     buf_puts(&b, "training ends after ");
     if (t->length_steps > 0) {
         buf_count(&b, t->length_steps);
@@ -271,6 +265,37 @@ static void trigger_fires(Eval *ev, const GrowStep *g, const Train *t, Span at)
         buf_puts(&b, " epochs");
     }
     diag_note(ev->ctx, d, "%s", b.s);
+}
+
+/* A trigger that no training step makes true. `t`: the training before the step. */
+static void trigger_fires(Eval *ev, const GrowStep *g, const Train *t, const Since *since, Span at)
+{
+    static const Since start;
+    HostRange vars[HV_COUNT], alone[HV_COUNT];
+    if (!t || (!g->when && !g->plateau))
+        return;
+    reachable(t, since, vars);
+    reachable(t, &start, alone);
+    bool silent = t->eval_every <= 0 && reads(g->plateau ? g->plateau->value : g->when, HV_EVAL_LOSS), short_of = false;
+    if (g->plateau) {
+        HostRange w = host_range(g->plateau->window, vars);
+        short_of = t->length_steps > 0 && 2 * ceil(w.lo) > (double)t->length_steps;
+    }
+    if (g->plateau ? !silent && !short_of : !never(g->when, vars))
+        return;
+    Diag *d = err(ev, "E0706", at, "never true", "the growth step `%s` never happens", g->name);
+    if (silent) {
+        diag_note(ev->ctx, d, "`eval.loss` is never measured: `train` has no `eval`");
+        diag_help(ev->ctx, d, "for example `eval { every = 250 steps }` in `train`");
+        return;
+    }
+    if (!g->plateau && since->last && !never(g->when, alone)) {
+        diag_label(ev->ctx, d, since->at, "not before step %.0f", since->step);
+        diag_note(ev->ctx, d, "growth steps happen in the order of the file: this one waits for `%s`", since->last);
+        diag_help(ev->ctx, d, "write the steps in the order in which they are to happen");
+        return;
+    }
+    note_end(ev, d, t);
     if (short_of)
         diag_note(ev->ctx, d, "a plateau is seen when two windows have passed");
     diag_help(ev->ctx, d, "to train for a shorter time than the file says, write `--until '100 steps'`; or switch the step off with `/-`");
@@ -320,13 +345,30 @@ static File *stage_file(Eval *ev, File *f, File *target, const Ast *items, size_
     return diag_errors(ev->ctx) ? NULL : file_again(ev, target, all.v, all.n);
 }
 
+/* Whether a let has another value after the step; *same: one that has not, or NULL. */
+static bool changes(Eval *ev, const Ast *items, File *was, File *after, const Ast **same)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *let = items->kid[i];
+        Binding *a = let->kind == AST_LET ? map_get(&was->names, (uintptr_t)let->name) : NULL;
+        Binding *b = a ? map_get(&after->names, (uintptr_t)let->name) : NULL;
+        if (!b)
+            continue;
+        Value x = binding_get(ev, a, NULL), y = binding_get(ev, b, NULL);
+        if (!value_equal(&x, &y))
+            return true;
+        *same = let;
+    }
+    return false;
+}
+
 /* `was`: the training before the step, NULL where the file has none of its own. */
-static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before, const Train *was)
+static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before, const Train *was, Since *since)
 {
     const Ast *items = it->kid[2];
     Name name = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "grow");
     GrowStep g = {.name = name, .before = before, .tolerance = INFINITY, .span = it->kid[0]->span};
-    unknown_items(ev, items, "grow");
+    attributes_fit(ev, items, "grow");
     inner_nodes(ev, items);
     for (uint32_t i = 0; items && i < items->n; i++)
         if (items->kid[i]->kind == AST_NODE && !items->kid[i]->kid[0]->n && !strcmp(items->kid[i]->kid[0]->name, "fill"))
@@ -348,8 +390,9 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
         fill_models(ev, f, &g);
     bool filled = g.after && !diag_errors(ev->ctx), adds = filled && only_adds(ev, it, &g, target, after);
     if (filled) {
-        trigger_fires(ev, &g, was, when_span(items, it->kid[0]->span));
+        trigger_fires(ev, &g, was, since, when_span(items, it->kid[0]->span));
         step_training(ev, after, items, was, &g);
+        happens(&g, was, since);
         Env *env = grown_env(ev, f, after);
         Claims claims = {.step = &g};
         bool planned = adds && plan_step(ev, &claims);
@@ -359,8 +402,11 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
         if (!diag_errors(ev->ctx) && !g.refused)
             refuse_dead(ev, &claims, g.span);
     }
-    if (!n && !g.fill.n && !g.refused && !g.old.said && !g.fresh.said && !g.restarts && g.after)
-        diag_help(ev->ctx, err(ev, "E0707", it->kid[0]->span, "", "the growth step `%s` changes nothing", name),
+    const Ast *same = NULL;
+    bool others = g.refused || g.old.said || g.fresh.said || g.restarts;
+    if (g.after && !others && !diag_errors(ev->ctx) && !changes(ev, items, target, after, &same))
+        diag_help(ev->ctx, err(ev, "E0707", same ? same->span : it->kid[0]->span, same ? "the value that it has already" : "",
+                               "the growth step `%s` changes nothing", name),
                   "give a `let` of the file another value, as `let hidden = 4096`");
     vec_push(ev->arena, &ev->unit->grow, g);
     return after;
@@ -387,6 +433,7 @@ void build_grow(Eval *ev, File *f)
 {
     File *now = NULL, *target = NULL;
     const Train *was = NULL;
+    Since since = {0};
     for (size_t i = ev->unit->grown; i < f->grows.n && !diag_errors(ev->ctx); i++) {
         const Ast *it = f->grows.v[i];
         File *of = file_varied(ev, f, it->kid[2]);
@@ -395,6 +442,7 @@ void build_grow(Eval *ev, File *f)
         if (of != target) {
             target = now = of;
             was = of == f ? ev->unit->train : NULL;
+            since = (Since){0};
         }
         const Model *before = build_model(ev, now);
         if (!before) {
@@ -402,7 +450,7 @@ void build_grow(Eval *ev, File *f)
                 err(ev, "E0111", it->kid[0]->span, "", "%s has no model to grow", now->path);
             return;
         }
-        File *after = grow_one(ev, of == f ? now : f, now, it, before, was); /* right sides see the file before the step */
+        File *after = grow_one(ev, of == f ? now : f, now, it, before, was, &since); /* right sides see the file before the step */
         if (!after)
             return;
         if (ev->unit->grow.n)

@@ -330,8 +330,10 @@ static void second_optimizer(Eval *ev, File *f, const Ast *it, const Train *t, O
 {
     Optimizer *second = NEW(ev->arena, Optimizer);
     *second = (Optimizer){.kind = it->kid[0]->name, .lr = o->lr, .lr_span = o->lr_span, .span = it->kid[0]->span};
-    if (o->second)
-        err(ev, "E0112", second->span, "", "a second `%s`", second->kind);
+    for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++)
+        if (it->kid[2]->kid[i]->kind == AST_NODE && !strcmp(it->kid[2]->kid[i]->kid[0]->name, "group"))
+            diag_help(ev->ctx, err(ev, "E0110", it->kid[2]->kid[i]->kid[0]->span, "", "groups stand in `optimizer` itself"),
+                      "a group has the weights of both optimizers");
     Attrs a;
     attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.%s", second->kind), second->kind,
                second->span);
@@ -429,9 +431,6 @@ void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t)
         Name node = k->kind == AST_NODE ? k->kid[0]->name : "";
         if (!strcmp(node, "group"))
             group_rule(ev, f, k, m, o);
-        else if (k->kind != AST_SET && k->kind != AST_OFF && !(o->by_second && !strcmp(node, "adamw")))
-            err(ev, "E0110", k->span, "", o->by_second ? "`%s` holds attributes, `group` nodes and one `adamw`"
-                                                       : "`optimizer` holds attributes and `group` nodes", o->kind);
     }
     choose_decays(m, o);
     missing_decay(ev, m, o, o->span);

@@ -5,6 +5,7 @@
  * move together, by `zip` or because they are drawn, are one dimension; points are the product of the dimensions.
  */
 #include "check_fill.h"
+#include "check_items.h"
 #include "check_unit.h"
 #include "check_sweep.h"
 
@@ -550,7 +551,7 @@ static bool sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, con
     s->plan.span = it ? it->kid[0]->span : f->model_ast ? f->model_ast->kid[0]->span : NO_SPAN;
     const Ast *label = it ? it->kid[1] : f->model_ast ? f->model_ast->kid[1] : NULL;
     s->plan.name = label ? label->name : name_str(ev->ctx, "sweep");
-    unknown_items(ev, items, "sweep");
+    attributes_fit(ev, items, "sweep");
     s->target = file_varied(ev, f, items);
     if (!s->target)
         return true;

@@ -4,9 +4,9 @@
  * The one idea: everything that has a unit is turned into sequences and steps here, where the context and
  * the batch are known; lengths that depend on the data stay expressions of the run's length.
  */
+#include "check_items.h"
 #include "check_train.h"
 
-#include "grammar/foreign.h"
 #include "compiler/pass/recompute.h"
 
 #include <math.h>
@@ -40,12 +40,11 @@ void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const 
     size_t n_over = override_attrs(ev, f, path, &over);
     *a = (Attrs){.ev = ev, .what = what, .at = at};
     a->v = NEW_ARRAY(ev->arena, TrainAttr, (items ? items->n : 0) + n_over + 1);
+    items_fit(ev, items, what);
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         if (it->kind == AST_SET && it->kid[0]->n == 0)
             attrs_add(a, it->kid[0]->name, it->kid[0]->span, it->kid[1], f->env, it->span, false);
-        else if (it->kind == AST_SET)
-            err(ev, "E0110", it->span, "", "`%s` has no attribute of this form", what);
     }
     for (size_t i = 0; i < n_over; i++) {
         OverridePlace place = {.ev = ev, .file = f, .node = path, .env = f->env, .known = attribute_find(what, over[i]),
@@ -447,28 +446,16 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
         Attrs a;
         Span at = it->kind == AST_NODE ? it->kid[0]->span : it->span;
         if (!strcmp(kind, "optimizer")) {
-            if (optimizer)
-                err(ev, "E0112", at, "", "a second `optimizer`");
+            if (!optimizer)
+                build_optimizer(ev, f, it, m, t);
             optimizer = it;
-            build_optimizer(ev, f, it, m, t);
             continue;
         }
         if (strcmp(kind, "eval") && strcmp(kind, "checkpoint") && strcmp(kind, "log")) {
-            Diag *d = err(ev, "E0110", at, "", "`train` cannot hold this item");
-            diag_note(ev->ctx, d, "it holds attributes, optimizer, eval, checkpoint and log");
-            static const char *const kinds[] = {"optimizer", "eval", "checkpoint", "log"};
-            const Foreign *row = foreign_next(FOREIGN_NODE, kind, NULL);
-            if (row && row->text)
-                diag_help(ev->ctx, d, "%s", row->text);
-            else
-                suggest(ev, d, kind, kinds, COUNT_OF(kinds), at);
-            strange = true;
+            strange = true; /* items_fit() has said so */
             continue;
         }
         attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.%s", kind), kind, at);
-        for (uint32_t k = 0; k < i; k++)
-            if (items->kid[k]->kind == AST_NODE && items->kid[k]->kid[0]->name == it->kid[0]->name)
-                err(ev, "E0112", at, "", "a second `%s`", kind);
         const TrainAttr *every = kind[0] == 'c' ? attrs_get(&a, "every") : attrs_need(&a, "every");
         int64_t *slot = kind[0] == 'e' ? &t->eval_every : kind[0] == 'c' ? &t->checkpoint_every : &t->log_every;
         if (every)

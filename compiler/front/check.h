@@ -332,6 +332,7 @@ bool in_library(Eval *ev, Span s); /* in a file of the standard library */
 void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at);
 /* The same for attributes and arguments; those of other programs are known. */
 void suggest_attribute(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at);
+void set_before(Eval *ev, const Ast *items, uint32_t i); /* files E0108 where items[i] sets an attribute again */
 void limit(Eval *ev, Span at, const char *name, long long value); /* raises */
 void spend(Eval *ev, Span at, int64_t work);
 

@@ -281,7 +281,9 @@ static void param_options(Body *b, const Ast *it, Param *p)
         const Ast *s = it->kid[2]->kid[i];
         if (s->kind == AST_OFF)
             continue;
-        Name key = s->kind == AST_SET ? s->kid[0]->name : NULL;
+        Name key = s->kind == AST_SET && !s->kid[0]->n ? s->kid[0]->name : NULL;
+        if (key)
+            set_before(b->ev, it->kid[2], i);
         if (key && !strcmp(key, "group")) {
             Value v = eval_word(b->ev, s->kid[1], b->env, b->scope);
             if (v.kind == V_WORD)

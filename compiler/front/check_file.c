@@ -247,6 +247,23 @@ static void own_and_imported(Eval *ev, File *f)
     }
 }
 
+/* Runs keep a checkpoint for each step, and a folder for each sweep, by its name. */
+static void name_again(Eval *ev, File *f, const Ast *it)
+{
+    for (uint32_t i = 0; f->ast->kid[i] != it; i++) {
+        const Ast *had = f->ast->kid[i];
+        if (f->quiet || had->kind != AST_NODE || had->kid[0]->name != it->kid[0]->name ||
+            (had->kid[1] ? had->kid[1]->name : NULL) != (it->kid[1] ? it->kid[1]->name : NULL))
+            continue;
+        Name kind = it->kid[0]->name, label = it->kid[1] ? it->kid[1]->name : NULL;
+        Diag *d = err(ev, "E0107", label ? it->kid[1]->span : it->kid[0]->span, "", label ? "two `%s` nodes have the name `%s`"
+                                                                                        : "two `%s` nodes have no name", kind, label);
+        diag_label(ev->ctx, d, label ? had->kid[1]->span : had->kid[0]->span, "the first one");
+        diag_help(ev->ctx, d, "give each a name of its own: `%s %s { ... }`", kind, label ? name_printf(ev->ctx, "%s_2", label) : "second");
+        return;
+    }
+}
+
 static void do_top_node(Eval *ev, File *f, const Ast *it)
 {
     Name kind = it->kid[0]->name;
@@ -261,10 +278,12 @@ static void do_top_node(Eval *ev, File *f, const Ast *it)
         }
         if (kind[0] == 't' && it->kid[1])
             err(ev, "E0110", it->kid[1]->span, "", "`train` has no label");
-    } else if (!strcmp(kind, "grow")) {
-        vec_push(ev->arena, &f->grows, it);
-    } else if (!strcmp(kind, "sweep")) {
-        vec_push(ev->arena, &f->sweeps, it);
+    } else if (!strcmp(kind, "grow") || !strcmp(kind, "sweep")) {
+        name_again(ev, f, it);
+        if (kind[0] == 'g')
+            vec_push(ev->arena, &f->grows, it);
+        else
+            vec_push(ev->arena, &f->sweeps, it);
     } else if (strcmp(kind, "names")) {
         Diag *d = err(ev, "E0110", it->kid[0]->span, "", "no node `%s` at the top of a file", kind);
         diag_note(ev->ctx, d, "a file holds import, let, block, check, model, train, grow, sweep, names and variant");
@@ -613,6 +632,8 @@ static bool is_claim(const Value *v)
 void run_check(Eval *ev, File *f, const Ast *it, Env *env, const char *where, Claims *claims)
 {
     CheckResult r = {.text = expr_text(ev, it->kid[0]), .where = where, .span = it->span, .values = ""};
+    if (it->kid[2] && it->kid[2]->n)
+        err(ev, "E0110", it->kid[2]->kid[0]->span, "", "only a `check` in a block has attributes");
     Value v = eval(ev, it->kid[0], env, NULL);
     if (v.kind == V_POISON)
         return;

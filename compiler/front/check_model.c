@@ -523,6 +523,8 @@ static void do_parallel(ModelWalk *w, const Ast *it)
     inner.scope = scope;
     size_t errors = diag_errors(ev->ctx);
     const Ast *items = it->kid[2];
+    if (it->kid[1])
+        err(ev, "E0110", it->kid[1]->span, "", "`parallel` has no label");
     Parallel *p = NEW(ev->arena, Parallel);
     p->node = NEW_ARRAY(ev->arena, Node1 *, (items ? items->n : 0) + 1);
     for (uint32_t i = 0; items && i < items->n; i++) {

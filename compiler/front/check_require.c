@@ -218,6 +218,8 @@ static void attributes_known(Eval *ev, const Ast *items)
         Name key = s->kind == AST_SET && !s->kid[0]->n ? s->kid[0]->name : NULL;
         bool at = key && !strcmp(key, "at");
         bool fits = at ? s->kid[1]->kind == AST_ID || s->kid[1]->kind == AST_INDEX : key && s->kid[1]->kind == AST_STR;
+        if (key && strcmp(key, "note") != 0 && strcmp(key, "help") != 0)
+            set_before(ev, items, i);
         if (s->kind == AST_OFF || (fits && attribute_find("check", key)))
             continue;
         Diag *d = err(ev, "E0101", s->span, "unknown attribute", "a `check` has no such attribute");

@@ -608,6 +608,19 @@ void suggest_attribute(Eval *ev, Diag *d, Name word, const Name *names, size_t n
     diag_fix(ev->ctx, d, at, best, sure ? FIX_CERTAIN : FIX_MAYBE, "did you mean `%s`?", best);
 }
 
+void set_before(Eval *ev, const Ast *items, uint32_t i)
+{
+    const Ast *it = items->kid[i];
+    for (uint32_t k = 0; k < i; k++) {
+        const Ast *had = items->kid[k];
+        if (had->kind != AST_SET || had->kid[0]->n || had->kid[0]->name != it->kid[0]->name)
+            continue;
+        Diag *d = err(ev, "E0108", it->kid[0]->span, "given twice", "`%s` is given twice", it->kid[0]->name);
+        diag_label(ev->ctx, d, had->kid[0]->span, "first given here");
+        return;
+    }
+}
+
 void limit(Eval *ev, Span at, const char *name, long long value)
 {
     for (Frame *f = ev->frame; f && !at.file; f = f->up)
