@@ -3,40 +3,13 @@
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt
-cat > model.vwn <<EOF
-edition = 1
-import "std/transformer"
-import "std/connections"
-
-let D = 16
-
-model small {
-  context    = 16
-  width      = D
-  mask       = causal
-  init       = normal(std = 0.1)
-  out_init   = normal(std = 0.1)
-  connection = residual()
-  pre_norm   = rms_norm(eps = 1e-6)
-
-  embed tokens { vocab = 256 }
+{ small_model '' '  embed tokens { vocab = 256 }
   ffn { hidden = 24, activation = gelu }
-  head lm { norm = rms_norm(eps = 1e-6) }
-}
-
-train {
-  data      = text_file("text.txt", val = 10%)
-  tokenizer = bytes()
-  batch     = 4 seqs
-  length    = 20 steps
-  seed      = 1
-  precision = fp32
+  head lm { norm = rms_norm(eps = 1e-6) }'
+small_train '  length    = 20 steps
   optimizer adamw { lr = constant(peak = 1e-2), betas = [0.9, 0.999], eps = 1e-8, weight_decay = 0.1 }
   eval       { every = 5 steps, batches = 2 }
-  checkpoint { every = 5 steps, keep = 9 }
-  log        { every = 1 steps }
-}
-EOF
+  checkpoint { every = 5 steps, keep = 9 }'; } > model.vwn
 expect 0 "$VWN" train model.vwn --run runs/a -q
 expect 0 "$VWN" train model.vwn --run runs/b -q --set train.seed=2 --until '10 steps'
 expect 0 "$VWN" train model.vwn --run runs/b -q --resume

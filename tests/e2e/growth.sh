@@ -4,45 +4,20 @@
 
 squares > text.txt
 
-cat > model.vwn <<EOF
-edition = 1
-import "std/transformer"
-import "std/connections"
-
-let hidden = 24
+{ small_model 'let hidden = 24
 let heads  = 2
-let layers = 2
-
-model small {
-  context    = 16
-  width      = 16
-  mask       = causal
-  init       = normal(std = 0.1)
-  out_init   = normal(std = 0.1)
-  connection = residual()
-  pre_norm   = rms_norm(eps = 1e-6)
-
-  embed tokens { vocab = 256 }
+let layers = 2' '  embed tokens { vocab = 256 }
   for layer in 1..layers {
     attention { heads = heads, head_dim = 8, position = rope(base = 10_000) }
     ffn       { hidden = hidden, activation = gelu }
   }
-  head lm { norm = rms_norm(eps = 1e-6) }
-}
-
-train {
-  data      = text_file("text.txt", val = 10%)
-  tokenizer = bytes()
-  batch     = 4 seqs
-  length    = 12 steps
-  seed      = 1
-  precision = fp32
+  head lm { norm = rms_norm(eps = 1e-6) }'
+small_train '  length    = 12 steps
   average   = ema(decay = 0.9)
   optimizer adamw { lr = constant(peak = 1e-2), betas = [0.9, 0.999], eps = 1e-8, weight_decay = 0.1 }
   eval       { every = 4 steps, batches = 2 }
-  checkpoint { every = 4 steps, keep = 9 }
-  log        { every = 1 steps }
-}
+  checkpoint { every = 4 steps, keep = 9 }'
+    cat <<EOF
 
 grow wider {
   when = step >= 4
@@ -60,6 +35,7 @@ grow deeper {
   check alive(steps = 2)
 }
 EOF
+} > model.vwn
 
 final=ckpt/step_00000012.safetensors
 

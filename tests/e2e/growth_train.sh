@@ -5,50 +5,24 @@
 
 squares > text.txt
 
-cat > base.vwn <<EOF
-edition = 1
-import "std/transformer"
-import "std/connections"
-import "std/growable"
+{ small_model 'import "std/growable"
 
 let hidden = 24
 let heads  = 2
 let layers = 2
 let rank   = 12
-let peak   = 1e-2
-
-model small {
-  context    = 16
-  width      = 16
-  mask       = causal
-  init       = normal(std = 0.1)
-  out_init   = normal(std = 0.1)
-  connection = residual()
-  pre_norm   = rms_norm(eps = 1e-6)
-
-  embed tokens { vocab = 256 }
+let peak   = 1e-2' '  embed tokens { vocab = 256 }
   for layer in 1..layers {
     attention { heads = heads, head_dim = 8, position = rope(base = 10_000), q_proj = nexus_rank(M = rank, A = 2 * rank) }
     ffn       { hidden = hidden, activation = gelu }
   }
-  head lm { norm = rms_norm(eps = 1e-6) }
-}
-
-train {
-  data      = text_file("text.txt", val = 10%)
-  tokenizer = bytes()
-  batch     = 4 seqs
-  length    = 16 steps
-  seed      = 1
-  precision = fp32
+  head lm { norm = rms_norm(eps = 1e-6) }'
+small_train '  length    = 16 steps
   clip      = 1
   average   = ema(decay = 0.9)
   optimizer adamw { lr = constant(peak = peak), betas = [0.9, 0.999], eps = 1e-8, weight_decay = 0.1 }
   eval       { every = 5 steps, batches = 2 }
-  checkpoint { every = 8 steps, keep = 9 }
-  log        { every = 1 steps }
-}
-EOF
+  checkpoint { every = 8 steps, keep = 9 }'; } > base.vwn
 
 # sizes that no kernel depends on, all at once: nothing is compiled in mid-run
 cat > cold.vwn <<EOF

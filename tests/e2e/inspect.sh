@@ -3,40 +3,17 @@
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt
-cat > model.vwn <<EOF
-edition = 1
-import "std/transformer"
-import "std/connections"
-import "std/growable"
+{ small_model 'import "std/growable"
 
 let M = 20
-let A = 24
-
-model small {
-  context    = 16
-  width      = 16
-  mask       = causal
-  init       = normal(std = 0.1)
-  out_init   = normal(std = 0.1)
-  connection = residual()
-  pre_norm   = rms_norm(eps = 1e-6)
-
-  embed tokens { vocab = 256 }
+let A = 24' '  embed tokens { vocab = 256 }
   attention { heads = 2, head_dim = 8, position = rope(base = 10_000), q_proj = nexus_rank(M = M, A = A) }
-  head lm { norm = rms_norm(eps = 1e-6) }
-}
-
-train {
-  data      = text_file("text.txt", val = 10%)
-  tokenizer = bytes()
-  batch     = 4 seqs
-  length    = 16 steps
-  seed      = 1
-  precision = fp32
+  head lm { norm = rms_norm(eps = 1e-6) }'
+small_train '  length    = 16 steps
   optimizer adamw { lr = constant(peak = 1e-2), betas = [0.9, 0.999], eps = 1e-8, weight_decay = 0.1 }
   eval       { every = 4 steps, batches = 2 }
-  checkpoint { every = 4 steps, keep = 9 }
-}
+  checkpoint { every = 4 steps, keep = 9 }'
+    cat <<EOF
 
 grow wider {
   when = step >= 4
@@ -50,6 +27,7 @@ grow widest {
   fill { entry = zeros }
 }
 EOF
+} > model.vwn
 
 expect 0 "$VWN" train model.vwn --run grown -q
 expect 0 "$VWN" inspect runs/grown --growth

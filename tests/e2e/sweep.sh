@@ -3,44 +3,16 @@
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt
-cat > model.vwn <<EOF
-edition = 1
-import "std/transformer"
-import "std/connections"
-
-let D    = 16
-let H    = 24
+{ small_model 'let H    = 24
 let rate = 1e-2
-let act  = gelu
-
-model small {
-  context    = 16
-  width      = D
-  mask       = causal
-  init       = normal(std = 0.1)
-  out_init   = normal(std = 0.1)
-  connection = residual()
-  pre_norm   = rms_norm(eps = 1e-6)
-
-  embed tokens { vocab = 256 }
+let act  = gelu' '  embed tokens { vocab = 256 }
   attention { heads = 2 }
   ffn { hidden = H, activation = act }
-  head lm { norm = rms_norm(eps = 1e-6) }
-}
-
-train {
-  data      = text_file("text.txt", val = 10%)
-  tokenizer = bytes()
-  batch     = 4 seqs
-  length    = 12 steps
-  seed      = 1
-  precision = fp32
+  head lm { norm = rms_norm(eps = 1e-6) }'
+small_train '  length    = 12 steps
   optimizer adamw { lr = constant(peak = rate), betas = [0.9, 0.999], eps = 1e-8, weight_decay = 0.1 }
   eval       { every = 2 steps, batches = 2 }
-  checkpoint { every = 2 steps, keep = 9 }
-  log        { every = 1 steps }
-}
-EOF
+  checkpoint { every = 2 steps, keep = 9 }'; } > model.vwn
 cat > sizes.vwn <<EOF
 edition = 1
 import "model.vwn" as m
@@ -346,7 +318,7 @@ grep '^error' err > a
 expect 1 "$VWN" sweep model.vwn --vary D=8,12,16 --set train.seed=-1 --run none_of_it
 grep '^error' err | cmp -s - a || fail "other messages than of check: $(cat err)"
 [ ! -e runs/none_of_it ] || fail "a folder for a file that is wrong"
-sed 's/^let D    = 16/let D    = 16\ncheck D > 16/' model.vwn > false.vwn
+sed 's/^let D = 16/let D = 16\ncheck D > 16/' model.vwn > false.vwn
 expect 3 "$VWN" sweep false.vwn --vary D=24,32 --list
 has err 'check failed: D > 16'
 expect 0 "$VWN" sweep false.vwn --vary H=24,32 --set D=24 --list

@@ -2,6 +2,9 @@
  *
  * In:  arguments of 8 bytes each.     Out: what known.c computes again.
  */
+#ifndef ONCE
+#define ONCE /* known.sass has loops that are not unrolled: -DONCE='_Pragma("unroll 1")' */
+#endif
 typedef long long whole;
 typedef unsigned long long natural;
 
@@ -16,6 +19,7 @@ extern "C" __global__ void __launch_bounds__(128) k_copy(const float *__restrict
 /* The same, four at once. */
 extern "C" __global__ void __launch_bounds__(128) k_four(const float4 *__restrict__ x, float4 *__restrict__ y, whole n)
 {
+    ONCE
     for (whole i = (whole)blockIdx.x * 128 + threadIdx.x; i < n; i += (whole)gridDim.x * 128)
         y[i] = x[i];
 }
@@ -24,6 +28,7 @@ extern "C" __global__ void __launch_bounds__(128) k_four(const float4 *__restric
 extern "C" __global__ void __launch_bounds__(128) k_fma(float *y, whole n)
 {
     float a = (float)threadIdx.x, b = y[0], c = y[1];
+    ONCE
     for (int i = 0; i < (int)n; i++)
         a = fmaf(a, b, c);
     y[threadIdx.x] = a;
@@ -52,6 +57,7 @@ extern "C" __global__ void __launch_bounds__(32) k_mma(float *y, whole n)
 {
     float c[4] = {y[0], y[1], y[2], y[3]};
     unsigned a = threadIdx.x, b = threadIdx.x * 3;
+    ONCE
     for (int i = 0; i < (int)n; i++)
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%5,%5}, {%0,%1,%2,%3};"
                      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -70,6 +76,7 @@ extern "C" __global__ void __launch_bounds__(128) k_groups(float *y, whole n)
     #define FOUR(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
     #define SUMS FOUR(0), FOUR(4), FOUR(8), FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28)
     #define NAMES "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
+    ONCE
     for (int i = 0; i < (int)n; i++) {
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
         asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " NAMES ", {%32,%32,%32,%32}, %33, 1, 1, 1, 0;"
@@ -98,12 +105,15 @@ extern "C" __global__ void __launch_bounds__(64) k_turns(float *y, whole n)
         most = (int)n;
     __syncthreads();
     if (lane % 3 == 0)
+        ONCE
         for (int i = 0; i < lane % (most + 1); i++, rounds++)
             y[lane * 1000 + rounds] = 1;
     else
+        ONCE
         for (int i = lane; i > 0; i /= 2, rounds++)
             y[lane * 1000 + rounds] = 2;
     __syncwarp();
+    ONCE
     for (int i = 0; i < most; i++)
         y[lane * 1000 + 100 + i] = 3;
 }
@@ -136,6 +146,7 @@ extern "C" __global__ void __launch_bounds__(64) k_integers(char *y, whole a, wh
     r[17] = ((u & v) | (u & ~v & 0xff00ff)) ^ (v | t);
     r[18] = (natural)(t < 40 && (x > z || w > 7) ? abs(x - t) : -abs(z + t));
     r[19] = (natural)(min(p, q) + max((natural)t, q % 1000));
+    ONCE
     for (int i = 0; i < 20; i++)
         y[(r[i] ^ r[i] >> 31) % 1000003 * 64 + threadIdx.x + (natural)i * 100000000] = 1;
 }
