@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -420,6 +421,20 @@ def measure_all(b, parts, base):
     return out
 
 
+def rows(x, indent=""):
+    """JSON in lines of 100 characters: what fits stands in one, numbers of a list stand in rows."""
+    line = json.dumps(x)
+    if len(indent) + len(line) < 100 or not isinstance(x, (dict, list, tuple)):
+        return line
+    inner = indent + " "
+    if isinstance(x, dict):
+        items = [json.dumps(k) + ": " + rows(v, inner) for k, v in x.items()]
+        return "{\n" + ",\n".join(inner + i for i in items) + "\n" + indent + "}"
+    if all(isinstance(v, (int, float)) for v in x):
+        return textwrap.fill(line, 100, subsequent_indent=inner)
+    return "[\n" + ",\n".join(inner + rows(v, inner) for v in x) + "\n" + indent + "]"
+
+
 def main():
     parser = argparse.ArgumentParser(description="measures vwn, beside PyTorch where it is there")
     parser.add_argument("--vwn", help="the program")
@@ -460,8 +475,7 @@ def main():
         shutil.rmtree(b.work, ignore_errors=True)
     head["load_after"] = os.getloadavg()
     with open(base + ".json", "w") as f:
-        json.dump(head, f, indent=1)
-        f.write("\n")
+        f.write(rows(head) + "\n")
     say(f"\nAll figures are in {base}.json")
     return None
 
