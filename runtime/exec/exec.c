@@ -605,18 +605,23 @@ static Status run_on_backend(Program *p, const RunArgs *args)
     return status == ST_OK ? ST_OK : fail(p, status, "%s program: %s", p->name, b->why);
 }
 
+static RefRun reference_of(const Program *p, const RunArgs *args, RefBinding *bind, size_t n)
+{
+    return (RefRun){.B = p->B,
+                    .T = p->T,
+                    .seed = args->seed,
+                    .step = args->step,
+                    .first = args->first,
+                    .host_vars = args->host_vars,
+                    .bind = bind,
+                    .n_bind = n};
+}
+
 static Status run_reference(Program *p, const RunArgs *args)
 {
     Ctx *ctx = p->store->ctx;
     CtxGuard guard;
-    RefRun run = {.B = p->B,
-                  .T = p->T,
-                  .seed = args->seed,
-                  .step = args->step,
-                  .first = args->first,
-                  .host_vars = args->host_vars,
-                  .bind = p->bind,
-                  .n_bind = p->graph->ext.n};
+    RefRun run = reference_of(p, args, p->bind, p->graph->ext.n);
     for (size_t i = 0; i < p->graph->ext.n; i++) {
         p->bind[i].tensor->real = p->ext[i]->dtype == DT_REAL ? p->ext[i]->memory : NULL;
         p->bind[i].tensor->integer = p->ext[i]->dtype == DT_INT ? p->ext[i]->memory : NULL;
@@ -891,14 +896,7 @@ static bool first_bad(Program *p, Arena *arena, const RunArgs *args, Val *bad)
     bool *meant = NEW_ARRAY(arena, bool, g->node.n);
     if (!copy_values(p, arena, bind))
         return false;
-    RefRun run = {.B = p->B,
-                  .T = p->T,
-                  .seed = args->seed,
-                  .step = args->step,
-                  .first = args->first,
-                  .host_vars = args->host_vars,
-                  .bind = bind,
-                  .n_bind = g->ext.n};
+    RefRun run = reference_of(p, args, bind, g->ext.n);
     ref_evaluate(g, arena, &run, result);
     /* Backends count in float32: there a finite number beyond its range is an infinity. */
     double most = p->store->backend ? (double)FLT_MAX : DBL_MAX;

@@ -48,80 +48,50 @@ static const char copy_text[] =
     "#undef STORE\n";
 
 /* Twelve chains cover the latency of two units and leave room for the constants in 16
- * registers. */
-static const char fma_text[] =
-    "/* multiplies and adds in registers */\n"
-    "#ifdef __AVX512F__\n"
-    "#define LANES 16\n"
-    "#elif defined __AVX__\n"
-    "#define LANES 8\n"
-    "#else\n"
-    "#define LANES 4\n"
-    "#endif\n"
-    "typedef float fma_vec __attribute__((vector_size(4 * LANES)));\n"
-    "#define EACH(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)\n"
-    "#define BEGIN(i) fma_vec x##i = b + i;\n"
-    "#define STEP(i) x##i = x##i * a + b;\n"
-    "#define ADD(i) sum += x##i;\n"
-    "void vwn_peak_fma(void *const *p, const __INT64_TYPE__ *n, const double *s,\n"
-    "                  __INT64_TYPE__ lo, __INT64_TYPE__ hi)\n"
-    "{\n"
-    "    fma_vec a = (fma_vec){} + (float)s[0], b = (fma_vec){} + (float)s[1];\n"
-    "    for (__INT64_TYPE__ row = lo; row < hi; row++) {\n"
-    "        EACH(BEGIN)\n"
-    "        for (__INT64_TYPE__ i = 0; i < n[0] / LANES; i++) {\n"
-    "            EACH(STEP)\n"
-    "        }\n"
-    "        fma_vec sum = (fma_vec){};\n"
-    "        EACH(ADD)\n"
-    "        ((float *)p[0])[row] = sum[0] + sum[LANES - 1];\n"
-    "    }\n"
-    "}\n"
-    "#undef LANES\n"
-    "#undef EACH\n"
-    "#undef BEGIN\n"
-    "#undef STEP\n"
-    "#undef ADD\n";
+ * registers. `step` defines STEP(i): what is done to chain i. */
+#define CHAINS_TEXT(name, step)                                                                \
+    "#ifdef __AVX512F__\n"                                                                     \
+    "#define LANES 16\n"                                                                       \
+    "#elif defined __AVX__\n"                                                                  \
+    "#define LANES 8\n"                                                                        \
+    "#else\n"                                                                                  \
+    "#define LANES 4\n"                                                                        \
+    "#endif\n"                                                                                 \
+    "typedef float " name "_vec __attribute__((vector_size(4 * LANES)));\n"                    \
+    "#define EACH(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)\n"          \
+    "#define BEGIN(i) " name "_vec x##i = b + i;\n" step                                       \
+    "#define ADD(i) sum += x##i;\n"                                                            \
+    "void vwn_peak_" name "(void *const *p, const __INT64_TYPE__ *n, const double *s,\n"       \
+    "                   __INT64_TYPE__ lo, __INT64_TYPE__ hi)\n"                               \
+    "{\n"                                                                                      \
+    "    " name "_vec a = (" name "_vec){} + (float)s[0], b = (" name "_vec){} + (float)s[1];\n" \
+    "    for (__INT64_TYPE__ row = lo; row < hi; row++) {\n"                                   \
+    "        EACH(BEGIN)\n"                                                                    \
+    "        for (__INT64_TYPE__ i = 0; i < n[0] / LANES; i++) {\n"                            \
+    "            EACH(STEP)\n"                                                                 \
+    "        }\n"                                                                              \
+    "        " name "_vec sum = (" name "_vec){};\n"                                           \
+    "        EACH(ADD)\n"                                                                      \
+    "        ((float *)p[0])[row] = sum[0] + sum[LANES - 1];\n"                                \
+    "    }\n"                                                                                  \
+    "}\n"                                                                                      \
+    "#undef LANES\n"                                                                           \
+    "#undef EACH\n"                                                                            \
+    "#undef BEGIN\n"                                                                           \
+    "#undef STEP\n"                                                                            \
+    "#undef ADD\n"
 
-/* As above with two multiply-adds a lane: of pairs in bf16 where the processor has them, else
- * one after the other in float32. Matrix units beside the vectors can be faster still. */
-static const char bf16_text[] =
-    "/* multiplies pairs in bf16 and adds them in float32 */\n"
-    "#ifdef __AVX512F__\n"
-    "#define LANES 16\n"
-    "#elif defined __AVX__\n"
-    "#define LANES 8\n"
-    "#else\n"
-    "#define LANES 4\n"
-    "#endif\n"
-    "typedef float bf16_vec __attribute__((vector_size(4 * LANES)));\n"
-    "#define EACH(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)\n"
-    "#define BEGIN(i) bf16_vec x##i = b + i;\n"
-    "#ifdef __AVX512BF16__\n"
-    "#define STEP(i) __asm__(\"vdpbf16ps %2, %1, %0\" : \"+v\"(x##i) : \"v\"(a), \"v\"(b));\n"
-    "#else\n"
-    "#define STEP(i) x##i = x##i * a + b; x##i = x##i * a + b;\n"
-    "#endif\n"
-    "#define ADD(i) sum += x##i;\n"
-    "void vwn_peak_bf16(void *const *p, const __INT64_TYPE__ *n, const double *s,\n"
-    "                   __INT64_TYPE__ lo, __INT64_TYPE__ hi)\n"
-    "{\n"
-    "    bf16_vec a = (bf16_vec){} + (float)s[0], b = (bf16_vec){} + (float)s[1];\n"
-    "    for (__INT64_TYPE__ row = lo; row < hi; row++) {\n"
-    "        EACH(BEGIN)\n"
-    "        for (__INT64_TYPE__ i = 0; i < n[0] / LANES; i++) {\n"
-    "            EACH(STEP)\n"
-    "        }\n"
-    "        bf16_vec sum = (bf16_vec){};\n"
-    "        EACH(ADD)\n"
-    "        ((float *)p[0])[row] = sum[0] + sum[LANES - 1];\n"
-    "    }\n"
-    "}\n"
-    "#undef LANES\n"
-    "#undef EACH\n"
-    "#undef BEGIN\n"
-    "#undef STEP\n"
-    "#undef ADD\n";
+static const char fma_text[] = "/* multiplies and adds in registers */\n" CHAINS_TEXT(
+    "fma", "#define STEP(i) x##i = x##i * a + b;\n");
+
+/* Two multiply-adds a lane: of pairs in bf16 where the processor has them, else one after the
+ * other in float32. Matrix units beside the vectors can be faster still. */
+static const char bf16_text[] = "/* multiplies pairs in bf16 and adds them in float32 */\n" CHAINS_TEXT(
+    "bf16", "#ifdef __AVX512BF16__\n"
+            "#define STEP(i) __asm__(\"vdpbf16ps %2, %1, %0\" : \"+v\"(x##i) : \"v\"(a), \"v\"(b));\n"
+            "#else\n"
+            "#define STEP(i) x##i = x##i * a + b; x##i = x##i * a + b;\n"
+            "#endif\n");
 
 enum { COPY, FMA, BF16, YARDSTICKS };
 enum { COPY_ROW = 1 << 16 };                             /* floats: 256 KiB */
