@@ -466,7 +466,9 @@ static Status growth_body(Buf *out, ReportCall *c)
     Buf names = buf_new(u->ctx->scratch);
     for (size_t i = 0; i < u->grow.n; i++)
         buf_printf(&names, "%s%s", i ? ", " : "", u->grow.v[i].name);
-    ctx_raise(u->ctx, ST_INPUT, "%s has no growth step `%s`%s%s", u->path, name,
+    if (!*name && u->grow.n)
+        ctx_raise(u->ctx, ST_USAGE, "say which growth step of %s: %s", u->path, names.s);
+    ctx_raise(u->ctx, ST_INPUT, *name ? "%s has no growth step `%s`%s%s" : "%s has no growth step%s%s%s", u->path, name,
               u->grow.n ? "; it has " : "", names.n ? names.s : "");
 }
 

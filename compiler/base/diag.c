@@ -13,6 +13,7 @@
 
 typedef struct SourceText {
     const char *path, *text;
+    const char *shown; /* for people, byte for byte in its place; NULL: the text itself */
     size_t n;
     uint32_t
         *line; /* offset of each line's first byte; made when a position is first asked for */
@@ -65,6 +66,12 @@ const char *source_text(Ctx *ctx, uint32_t file, size_t *n)
     if (n)
         *n = s ? s->n : 0;
     return s ? s->text : "";
+}
+
+void source_show(Ctx *ctx, uint32_t file, const char *text)
+{
+    SourceText *s = source_get(ctx, file);
+    s->shown = arena_copy(ctx->program, text, strlen(text));
 }
 
 const char *source_path(Ctx *ctx, uint32_t file)
@@ -500,7 +507,8 @@ static void put_source_line(Render *r, const SourceText *s, size_t line, Mark *r
         buf_putc(r->out, ' ');
     if (skip)
         buf_puts(r->out, "...");
-    put_columns(r->out, s->text + lo, hi - lo, skip, most);
+    hi = s->shown && strlen(s->shown) < hi ? strlen(s->shown) : hi;
+    put_columns(r->out, (s->shown ? s->shown : s->text) + lo, hi - lo, skip, most);
     if (total > skip && total - skip > most)
         buf_puts(r->out, "...");
     buf_putc(r->out, '\n');

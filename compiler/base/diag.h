@@ -20,6 +20,8 @@ typedef struct Span {
  * "<command line>". Returns its number, from 1. */
 uint32_t source_add(Ctx *ctx, const char *path, const char *text, size_t n);
 const char *source_text(Ctx *ctx, uint32_t file, size_t *n); /* NUL-terminated */
+/* What excerpts of it show in its place, byte for byte: what was typed, where the text is made of it. */
+void source_show(Ctx *ctx, uint32_t file, const char *text);
 const char *source_path(Ctx *ctx, uint32_t file);
 /* A path without folders, for texts that are the same wherever a file lies; std/ is kept. */
 const char *source_base_name(const char *path);

@@ -473,6 +473,20 @@ static bool axes_keep(Sweep *s)
     return true;
 }
 
+/* Whether no `--set` gives one value to what `--vary` gives several. */
+static bool is_free(Sweep *s, const Ast *path)
+{
+    const char *name = span_text(s->ev, path->span);
+    for (size_t i = 0; i < s->n_cli; i++)
+        if (!strcmp(name, span_text(s->ev, s->set[i].path->span))) {
+            Diag *d = err(s->ev, "E0108", path->span, "given twice", "`%s` is set and varied", name);
+            diag_label(s->ev->ctx, d, s->set[i].path->span, "one value for all points");
+            diag_help(s->ev->ctx, d, "leave one of the two out");
+            return false;
+        }
+    return true;
+}
+
 /* The settings that all points share: arguments of the import, then those of the command line. */
 static bool shared_settings(Sweep *s, const SweepAsk *ask, const char *const *set, size_t n_set)
 {
@@ -496,7 +510,7 @@ static bool shared_settings(Sweep *s, const SweepAsk *ask, const char *const *se
     s->n_cli = s->n_set;
     for (size_t i = 0; ask && i < ask->n_vary; i++) {
         Override o;
-        if (!parse_setting(ev, ask->vary[i], "--vary", &o) || !add_axis(s, o.path, o.expr, true))
+        if (!parse_setting(ev, ask->vary[i], "--vary", &o) || !is_free(s, o.path) || !add_axis(s, o.path, o.expr, true))
             return false;
     }
     s->n_given = s->n_axis;
@@ -571,7 +585,7 @@ static bool sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, con
     if (diag_errors(ev->ctx) || !sweep_draws(s, read.random) || !shared_settings(s, ask, set, n_set) || !vary_axes(s, read.vary ? read.vary->kid[2] : NULL))
         return s->target == f;
     if (!s->n_axis && !(ask && ask->seeds) && !read.seeds) {
-        Diag *d = err(ev, "E0104", s->plan.span, "missing `vary`", "`sweep` needs `vary`");
+        Diag *d = err(ev, "E0104", it ? s->plan.span : NO_SPAN, "missing `vary`", it ? "`sweep` needs `vary`" : "%s has no `sweep`, and no `--vary` is given", f->path);
         diag_help(ev->ctx, d, ask && !it ? "for example `--vary D=256,512`" : "for example `vary { D = [256, 512] }`");
         return s->target == f;
     }

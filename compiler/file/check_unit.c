@@ -36,14 +36,17 @@ bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o)
                                    : "for example `--set D=768` or `--set conn='residual()'`");
         return false;
     }
-    /* Both halves are parsed in place (padded with blanks), so that carets point into the argument. */
+    /* Both halves are parsed in place (padded with blanks), so that carets point into the argument, which excerpts show. */
     size_t n = strlen(text), at = (size_t)(eq - text);
-    char *left = arena_copy(ev->arena, text, at);
+    char *left = arena_copy(ev->arena, text, n);
+    memset(left + at, ' ', n - at);
     char *right = arena_printf(ev->arena, "%s%s", text, list && has_comma(eq + 1) ? "]" : "");
     memset(right, ' ', at + 1);
     if (strlen(right) > n)
         right[at] = '[';
-    uint32_t l = source_add(ev->ctx, "<command line>", left, at), r = source_add(ev->ctx, "<command line>", right, strlen(right));
+    uint32_t l = source_add(ev->ctx, "<command line>", left, n), r = source_add(ev->ctx, "<command line>", right, strlen(right));
+    source_show(ev->ctx, l, text);
+    source_show(ev->ctx, r, text);
     *o = (Override){.path = vwn_parse_path(ev->ctx, l), .expr = vwn_parse_expr(ev->ctx, r), .origin = name_str(ev->ctx, flag)};
     o->span = (Span){source, 0, (uint32_t)at};
     return o->path && o->expr;

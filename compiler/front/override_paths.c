@@ -304,6 +304,16 @@ static void note_call(Eval *ev, Diag *d, const Override *o, Paths *p, size_t at)
     override_meant(ev, d, o, inner);
 }
 
+/* `connection.n=4` where `connection = residual()`: the argument that the call has not; NULL: it is no such path. */
+static const char *missing_argument(const Paths *p, size_t at, const char *path)
+{
+    const char *dot = strrchr(path, '.'), *whole = p->path.v[at];
+    size_t n = dot ? (size_t)(dot - path) : 0, m = strlen(whole);
+    bool call = p->expr.v[at] && p->expr.v[at]->kind == AST_CALL;
+    bool same = n && n <= m && !memcmp(whole + m - n, path, n) && (n == m || whole[m - n - 1] == '.');
+    return call && same ? dot + 1 : NULL;
+}
+
 void override_unknown(Eval *ev, File *f, Override *o)
 {
     if (o->said || no_such_iteration(ev, f, o))
@@ -321,6 +331,13 @@ void override_unknown(Eval *ev, File *f, Override *o)
     if (o->unwritten && (far < MORE_BEFORE - PARTS_MOST || far > MORE_BEFORE)) {
         diag_help(ev->ctx, d, "set all of the attribute, `%s`; `vwn doc %s` says what it takes", o->beginning[o->unwritten],
                   o->path->kid[o->unwritten - 1]->name);
+    } else if (n && missing_argument(&p, at[0], path)) {
+        const char *call = expr_text(ev, p.expr.v[at[0]]), *name = missing_argument(&p, at[0], path);
+        diag_note(ev->ctx, d, "`%s` is %s, which has no `%s`", p.path.v[at[0]], call, name);
+        const char *attribute = strrchr(p.path.v[at[0]], '.') ? strrchr(p.path.v[at[0]], '.') + 1 : p.path.v[at[0]];
+        diag_help(ev->ctx, d, "give a call that has it, such as `%s = BLOCK(%s = %s)`; `vwn doc --search %s` finds blocks", attribute, name,
+                  expr_text(ev, o->expr), attribute);
+        return;
     } else if (n) {
         override_meant(ev, d, o, p.path.v[at[0]]);
         note_call(ev, d, o, &p, at[0]);

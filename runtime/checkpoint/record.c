@@ -88,19 +88,26 @@ static void put_git(Buf *b, StartRecord *record)
         buf_printf(b, ",\"dirty\":%s", git.dirty ? "true" : "false");
 }
 
-static void put_file(Session *s, Buf *b, const Unit *unit)
+/* Of the file's text, without what it imports. False: there is none. */
+static bool file_hash(Session *s, const Unit *unit, char hex[65])
 {
     size_t n;
-    char hex[65];
     Sha256 sha;
     const char *text = unit->ast ? source_text(s->ctx, unit->ast->span.file, &n) : NULL;
-    put_string(b, "file", unit->path ? unit->path : "");
     if (!text)
-        return;
+        return false;
     sha256_start(&sha);
     sha256_add(&sha, text, n);
     sha256_hex(&sha, hex);
-    put_string(b, "sha256", hex);
+    return true;
+}
+
+static void put_file(Session *s, Buf *b, const Unit *unit)
+{
+    char hex[65];
+    put_string(b, "file", unit->path ? unit->path : "");
+    if (file_hash(s, unit, hex))
+        put_string(b, "sha256", hex);
 }
 
 void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks, const Unit *unit, const char *data, int64_t step)
@@ -145,10 +152,24 @@ Records records_read(Session *s, const char *run)
     return all;
 }
 
-const char *record_file(Session *s, const char *run)
+/* Of the newest start. NULL: none is recorded. */
+static const Json *newest(Session *s, const char *run)
 {
     Records all = records_read(s, run);
-    const Json *last = all.n ? all.v[all.n - 1].json : NULL;
+    return all.n ? all.v[all.n - 1].json : NULL;
+}
+
+bool record_same_file(Session *s, const char *run, const Unit *unit)
+{
+    char hex[65];
+    const Json *last = newest(s, run);
+    const char *then = last ? json_string(last, "sha256") : NULL;
+    return then && file_hash(s, unit, hex) && !strcmp(then, hex);
+}
+
+const char *record_file(Session *s, const char *run)
+{
+    const Json *last = newest(s, run);
     const char *file = last ? json_string(last, "file") : NULL, *folder = last ? json_string(last, "folder") : NULL;
     char here[4096];
     if (!file || !*file || !strcmp(file, "-"))

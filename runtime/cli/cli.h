@@ -85,6 +85,7 @@ extern const int n_common_flags;
 /* ---- meant.c ---- */
 /* Operands that name a run: `nano`, where no run is, is runs/nano, where one is. */
 void runs_by_name(Call *call);
+bool is_run_folder(const char *path); /* whether a run or a sweep is in it */
 /* argv[i] cannot stand there, and is a setting that was typed as something else: the sentence is in `why`. */
 bool setting_typed_otherwise(Call *call, int argc, char **argv, int i, char why[512]);
 

@@ -59,6 +59,19 @@ static bool say(Call *call, const char *file, const char *name, const char *valu
     return true;
 }
 
+/* What the words name: a file, or a run, whose settings stand in its resolved.vwn. False: neither. */
+static bool file_named(char **argv, int argc, char path[4200])
+{
+    static const char *const around[][2] = {{"", ""}, {"", "/resolved.vwn"}, {"runs/", "/resolved.vwn"}};
+    for (size_t f = 0; f < sizeof around / sizeof around[0]; f++)
+        for (int k = 0; k < argc; k++) {
+            snprintf(path, 4200, "%s%.4000s%s", around[f][0], argv[k], around[f][1]);
+            if (argv[k][0] != '-' && is_file(path))
+                return true;
+        }
+    return false;
+}
+
 /* The words behind argv[i], until one is a flag or a file. */
 static const char *value_behind(int argc, char **argv, int i)
 {
@@ -70,10 +83,9 @@ static const char *value_behind(int argc, char **argv, int i)
 
 bool setting_typed_otherwise(Call *call, int argc, char **argv, int i, char why[512])
 {
-    const char *word = argv[i], *file = NULL, *value = NULL;
-    char name[128], typed[128];
-    for (int k = 0; k < argc && !file; k++)
-        file = is_file(argv[k]) ? argv[k] : NULL;
+    const char *word = argv[i], *value = NULL;
+    char name[128], typed[128], path[4200];
+    const char *file = file_named(argv, argc, path) ? path : NULL;
     bool vary = !strcmp(word, "--vary"), set = vary || !strcmp(word, "--set"), dashes = word[0] == '-' && !set;
     if (!(call->verb->takes & TAKES_SET) || (set && ++i >= argc))
         return false;
@@ -110,24 +122,61 @@ static bool holds_run(const char *folder, size_t n, const char *before)
     return false;
 }
 
+bool is_run_folder(const char *path)
+{
+    return holds_run(path, strlen(path), "");
+}
+
+/* Whether a word of n letters is the name of a run, or of a point of a sweep, below runs/ and no path that is there. */
+static bool names_run(const char *word, size_t n, bool waits)
+{
+    char path[4096];
+    if (!n || n >= sizeof path || word[0] == '/' || word[0] == '.' || strcspn(word, "=,") < n)
+        return false;
+    snprintf(path, sizeof path, "%.*s", (int)n, word);
+    bool there = access(path, F_OK) == 0, here = holds_run(word, n, "") || (there && !is_folder(path));
+    return !here && (holds_run(word, n, "runs/") || (waits && !there && !strchr(path, '/')));
+}
+
+/* The operand with runs/ in front of each name of a run in it: it is RUN, RUN@STEP or, behind a label, NAME=RUN,RUN. NULL: there is
+ * none. The caller frees it. */
+static char *with_folders(const char *operand, bool labels, bool waits)
+{
+    const char *equals = labels ? strchr(operand, '=') : NULL, *word = equals ? equals + 1 : operand;
+    size_t parts = 1, n = (size_t)(word - operand);
+    for (const char *c = word; *c; c++)
+        parts += *c == ',';
+    char *out = malloc(strlen(operand) + parts * strlen("runs/") + 1);
+    bool found = false;
+    if (!out)
+        return NULL;
+    memcpy(out, operand, n);
+    while (parts--) {
+        size_t length = equals ? strcspn(word, ",") : strlen(word), name = length;
+        for (size_t i = 1; i < length; i++)
+            name = word[i] == '@' ? i : name;
+        bool named = names_run(word, name, waits);
+        found |= named;
+        n += (size_t)sprintf(out + n, "%s%.*s%s", named ? "runs/" : "", (int)length, word, parts ? "," : "");
+        word += length + (parts > 0);
+    }
+    if (found)
+        return out;
+    free(out);
+    return NULL;
+}
+
 void runs_by_name(Call *call)
 {
-    bool waits = !strcmp(call->verb->name, "watch"), files = !strcmp(call->verb->name, "diff");
+    bool waits = !strcmp(call->verb->name, "watch"), files = !strcmp(call->verb->name, "diff"), lists = !strcmp(call->verb->name, "runs");
     if (!files && !strstr(call->verb->operands, "RUN"))
         return;
     bool all = files || ends_with(call->verb->operands, "..."); /* else the first alone: what follows is no run */
     call->owned = calloc((size_t)call->n_operands + 1, sizeof *call->owned);
-    for (int i = !strcmp(call->verb->name, "runs"); call->owned && i < (all ? call->n_operands : 1) && i < call->n_operands; i++) {
-        const char *word = call->operand[i], *at = strrchr(word, '@');
-        size_t n = at && at > word ? (size_t)(at - word) : strlen(word), size = strlen(word) + 6;
-        bool name = n && n < 4000 && !strchr(word, '/') && strcspn(word, "=,") >= n;
-        bool here = name && (holds_run(word, n, "") || (access(word, F_OK) == 0 && !is_folder(word)));
-        if (!name || here || !(holds_run(word, n, "runs/") || (waits && access(word, F_OK) != 0)))
-            continue;
-        call->owned[i] = malloc(size);
-        if (!call->owned[i])
-            continue;
-        snprintf(call->owned[i], size, "runs/%s", word);
-        call->operand[i] = call->owned[i];
+    bool changes = lists && call->n_operands > 1; /* `runs rm`, `tag` and `note`: the first word is the change */
+    for (int i = changes; call->owned && i < call->n_operands && (all || i < 1); i++) {
+        call->owned[i] = with_folders(call->operand[i], strstr(call->verb->operands, "=RUN") != NULL, waits);
+        if (call->owned[i])
+            call->operand[i] = call->owned[i];
     }
 }

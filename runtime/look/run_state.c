@@ -7,7 +7,7 @@
 
 #include "runtime/checkpoint/run_dir.h"
 
-const char *const run_phase_names[] = {"running", "trained", "stopped", "interrupted", "diverged", "failed", "killed"};
+const char *const run_phase_names[RUN_PHASES] = {"running", "trained", "stopped", "interrupted", "diverged", "failed", "killed"};
 
 typedef struct Reading {
     Session *s;

@@ -11,8 +11,8 @@
 #include "runtime/checkpoint/history.h"
 
 /* `killed`: there is no end among its events, and nobody trains there. */
-typedef enum RunPhase { RUN_GOES_ON, RUN_TRAINED, RUN_STOPPED, RUN_INTERRUPTED, RUN_DIVERGED, RUN_FAILED, RUN_SILENT } RunPhase;
-extern const char *const run_phase_names[];
+typedef enum RunPhase { RUN_GOES_ON, RUN_TRAINED, RUN_STOPPED, RUN_INTERRUPTED, RUN_DIVERGED, RUN_FAILED, RUN_SILENT, RUN_PHASES } RunPhase;
+extern const char *const run_phase_names[RUN_PHASES];
 
 typedef struct RunCurve {
     Name name; /* "loss", "eval_loss", "lr", "grad_norm", "tok_s", "loss.next", "metric.ppl", "eval loss.next" */

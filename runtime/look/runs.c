@@ -25,6 +25,7 @@ typedef struct RunRow {
     bool sweep;
     Labels labels;
     SettingList setting;
+    SettingNames shown;       /* settings that differ between runs of its model */
     VEC(const char *) record; /* lines of JSON */
     const char *about;        /* the last record in words, or "" */
 } RunRow;
@@ -38,7 +39,8 @@ typedef struct Runs {
     const vwn_writer *out;
     VEC(RunRow) row;
     size_t at;       /* the row that is read */
-    SettingNames shown; /* settings that differ */
+    Name model;      /* "model" */
+    bool models;     /* they are of several */
 } Runs;
 
 /* ---- reading ---- */
@@ -260,6 +262,26 @@ typedef struct Condition {
     Relation is;
 } Condition;
 
+/* A word where a column has numbers, and a state that no run has and none could have. */
+static void refuse_value(Runs *r, const Condition *c, const char *text)
+{
+    char *end;
+    strtod(c->value, &end);
+    bool number = *c->value && !*end, known = strcmp(c->name, "state") != 0 || c->is == HAS || !r->row.n;
+    for (size_t i = 0; i < COUNT_OF(columns); i++)
+        if (!strcmp(columns[i].name, c->name) && columns[i].number && !number && c->is != HAS)
+            ctx_raise(r->ctx, ST_USAGE, "`--filter %.100s`: `%s` is a number, as in `--filter '%s<2'`", text, c->name, c->name);
+    Buf all = buf_new(r->arena);
+    for (int k = 0; k < RUN_PHASES; k++) {
+        known |= !strcmp(run_phase_names[k], c->value);
+        buf_printf(&all, "%s%s", k ? ", " : "", run_phase_names[k]);
+    }
+    for (size_t i = 0; i < r->row.n; i++)
+        known |= !strcmp(r->row.v[i].state, c->value);
+    if (!known)
+        ctx_raise(r->ctx, ST_USAGE, "`--filter %.100s`: a state is one of %s", text, all.s);
+}
+
 static Condition condition_of(Runs *r, const char *text)
 {
     size_t n = strcspn(text, "=<>!~");
@@ -272,6 +294,7 @@ static Condition condition_of(Runs *r, const char *text)
     if (!known_name(r, c.name) && r->row.n)
         ctx_raise(r->ctx, ST_USAGE, "`--filter %.100s`: no run has a setting `%.60s`, and it is none of %s%s", text, c.name, column_names,
                   meant(r, c.name));
+    refuse_value(r, &c, text);
     return c;
 }
 
@@ -365,12 +388,29 @@ static void sort(Runs *r)
 
 /* ---- settings that differ ---- */
 
+static bool same_model(const Runs *r, size_t i, size_t j)
+{
+    const char *x = settings_get(&r->row.v[i].setting, r->model), *y = settings_get(&r->row.v[j].setting, r->model);
+    return x && y ? !strcmp(x, y) : x == y;
+}
+
+/* Of each row those that differ between runs of its model: another model's say nothing about it. */
 static void choose_settings(Runs *r)
 {
     const SettingList **l = NEW_ARRAY(r->arena, const SettingList *, r->row.n + 1);
-    for (size_t i = 0; i < r->row.n; i++)
-        l[i] = &r->row.v[i].setting;
-    r->shown = settings_differing(r->arena, l, r->row.n);
+    r->model = name_str(r->ctx, "model");
+    for (size_t i = 0; i < r->row.n; i++) {
+        size_t first = 0, n = 0, models = 0;
+        while (!same_model(r, first, i))
+            first++;
+        for (size_t j = i; first == i && j < r->row.n; j++) {
+            if (same_model(r, i, j))
+                l[n++] = &r->row.v[j].setting;
+            models += r->row.v[j].setting.n && r->row.v[i].setting.n && !same_model(r, i, j);
+        }
+        r->models |= models > 0;
+        r->row.v[i].shown = first == i ? settings_differing(r->arena, l, n) : r->row.v[first].shown;
+    }
 }
 
 /* ---- what is printed ---- */
@@ -383,14 +423,24 @@ static const char *cut(Arena *a, const char *text, size_t most)
     return n <= most ? text : arena_printf(a, "%.*s...", (int)most, text);
 }
 
+/* As many as a line has room for. */
 static const char *settings_text(Runs *r, const RunRow *row)
 {
+    enum { ROOM = 120, VALUE = 24 };
     Buf b = buf_new(r->arena);
-    for (size_t i = 0; i < r->shown.n; i++) {
-        const char *v = settings_get(&row->setting, r->shown.v[i]);
-        if (v)
-            buf_printf(&b, "%s%s=%s", b.n ? " " : "", r->shown.v[i], cut(r->arena, v, 24));
+    const char *model = r->models ? settings_get(&row->setting, r->model) : NULL;
+    size_t left = 0;
+    if (model)
+        buf_printf(&b, "model=%s", model);
+    for (size_t i = 0; i < row->shown.n; i++) {
+        const char *v = settings_get(&row->setting, row->shown.v[i]);
+        if (v && b.n < ROOM)
+            buf_printf(&b, "%s%s=%s", b.n ? " " : "", row->shown.v[i], cut(r->arena, v, VALUE));
+        else
+            left += v != NULL;
     }
+    if (left)
+        buf_printf(&b, " and %zu more", left);
     return b.s;
 }
 
@@ -439,16 +489,18 @@ static void print_row(Runs *r, Table *t, const RunRow *row, bool labelled)
 static void print_table(Runs *r, Buf *b)
 {
     static const char *const head[] = {"run", "state", "started (UTC)", "step", "loss", "eval", "weights", "time", "settings that differ", "tags, note"};
-    bool labelled = false;
-    for (size_t i = 0; i < r->row.n; i++)
+    bool labelled = false, differ = r->models;
+    for (size_t i = 0; i < r->row.n; i++) {
         labelled |= r->row.v[i].labels.tag.n || *r->row.v[i].labels.note;
+        differ |= r->row.v[i].shown.n > 0;
+    }
     Table t = {.arena = r->arena, .columns = labelled ? 10 : 9};
     if (!r->row.n) {
         buf_printf(b, "no runs%s in %s\n", r->how->n_filter ? " that pass" : "", r->how->folder ? r->how->folder : "runs");
         return;
     }
     for (size_t i = 0; i < t.columns; i++)
-        i >= 3 && i <= 7 ? table_right(&t, head[i]) : table_text(&t, i == 8 && !r->shown.n ? "" : head[i]);
+        i >= 3 && i <= 7 ? table_right(&t, head[i]) : table_text(&t, i == 8 && !differ ? "" : head[i]);
     for (size_t i = 0; i < r->row.n; i++)
         print_row(r, &t, &r->row.v[i], labelled);
     table_print(b, &t);
@@ -462,6 +514,19 @@ static void put_text(Buf *b, const char *key, const char *text)
 {
     buf_printf(b, ",\"%s\":", key);
     buf_json_string(b, text, strlen(text));
+}
+
+/* The n-th of a row's settings; how many more there are: 1, or 0 where the row has none of that name. */
+static size_t put_setting(Buf *b, const RunRow *row, Name name, size_t n)
+{
+    const char *v = settings_get(&row->setting, name);
+    if (!v)
+        return 0;
+    buf_puts(b, n ? "," : "");
+    buf_json_string(b, name, strlen(name));
+    buf_putc(b, ':');
+    buf_json_string(b, v, strlen(v));
+    return 1;
 }
 
 static void print_json(Runs *r, Buf *b)
@@ -493,15 +558,11 @@ static void print_json(Runs *r, Buf *b)
         buf_putc(b, ']');
         put_text(b, "note", row->labels.note);
         buf_puts(b, ",\"settings\":{");
-        for (size_t k = 0, n = 0; k < r->shown.n; k++) {
-            const char *v = settings_get(&row->setting, r->shown.v[k]);
-            if (!v)
-                continue;
-            buf_puts(b, n++ ? "," : "");
-            buf_json_string(b, r->shown.v[k], strlen(r->shown.v[k]));
-            buf_putc(b, ':');
-            buf_json_string(b, v, strlen(v));
-        }
+        size_t n = 0;
+        if (r->models)
+            n += put_setting(b, row, r->model, n);
+        for (size_t k = 0; k < row->shown.n; k++)
+            n += put_setting(b, row, row->shown.v[k], n);
         buf_puts(b, "},\"records\":[");
         for (size_t k = 0; k < row->record.n; k++)
             buf_printf(b, "%s%s", k ? "," : "", row->record.v[k]);

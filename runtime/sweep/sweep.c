@@ -67,7 +67,7 @@ static void tell(SweepRun *s, vwn_sweep_kind kind, size_t point, const char *tex
         json_put_number(&t, "train_loss", r->train_loss);
         json_put_number(&t, "eval_loss", r->eval_loss);
     }
-    double eta = kind == VWN_SWEEP_END && !s->stopping ? sweep_eta(s, NAN) : NAN;
+    double eta = kind == VWN_SWEEP_END && !s->stopping && !s->listing ? sweep_eta(s, NAN) : NAN;
     if (kind == VWN_SWEEP_END)
         json_put_number(&t, "eta", round(eta));
     if (text)
@@ -441,11 +441,28 @@ static void open_workers(SweepRun *s)
     session_defer(&s->session, close_workers, s);
 }
 
+/* A single number was perhaps meant as how many there shall be. */
+static void say_seeds(SweepRun *s)
+{
+    enum { MOST = 9 };
+    char *end;
+    long n = s->how->seeds ? strtol(s->how->seeds, &end, 10) : 0;
+    if (n < 2 || n > MOST || *end)
+        return;
+    Buf b = buf_new(s->session.arena);
+    buf_printf(&b, "`--seeds %ld` is one seed, %ld; %ld of them are `--seeds 1", n, n, n);
+    for (long i = 2; i <= n; i++)
+        buf_printf(&b, ",%ld", i);
+    buf_puts(&b, "`");
+    tell(s, VWN_SWEEP_NOTE, 0, b.s, false);
+}
+
 static Status sweep_body(void *user)
 {
     SweepRun *s = user;
     session_open(&s->session, s->owner);
     open_plan(s);
+    say_seeds(s);
     open_workers(s);
     if (s->listing) {
         queue_configs(s);

@@ -141,6 +141,17 @@ static SeedMean interval_of_row(const Tables *t, size_t config)
     return interval_of(v, n);
 }
 
+/* "  each with the seeds 1, 2, 3: 6 runs" */
+static void put_seeds(Buf *b, const SweepPlan *p)
+{
+    size_t each = p->configs ? p->n / p->configs : 0, named = 0;
+    buf_puts(b, each == 1 ? "  each with the seed " : "  each with the seeds ");
+    for (size_t i = 0; i < p->n; i++)
+        if (p->point[i].config == p->point[0].config)
+            buf_printf(b, "%s%lld", named++ ? ", " : "", (long long)p->point[i].seed);
+    buf_printf(b, ": %zu runs\n", p->n);
+}
+
 static void put_table(Buf *b, const Tables *t)
 {
     const SweepPlan *p = t->s->plan;
@@ -190,6 +201,8 @@ static void put_table(Buf *b, const Tables *t)
         table_text(&out, list && r->first->state == POINT_DONE ? "" : states_text(t->arena, r, t->s->listing));
     }
     table_print(b, &out);
+    if (list && p->seeded)
+        put_seeds(b, p);
     if (list && !times)
         buf_puts(b, "  no time of a step: `vwn doctor --measure` has not measured this machine\n");
 }

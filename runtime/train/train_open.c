@@ -720,8 +720,10 @@ static void begin_run(Trainer *tr)
         return;
     if (tr->how->overwrite)
         run_clear(&tr->session, tr->run);
-    write_run_files(tr);
-    if (tr->record)
+    bool over = train_is_over(tr); /* then settings that nothing was trained under are not those of the run */
+    if (!over)
+        write_run_files(tr);
+    if (tr->record && !over)
         record_write(&tr->session, tr->run, tr->record, tr->hooks, tr->file, tr->meta.data, tr->now.step);
     if (tr->from)
         run_sync_files(&tr->session, tr->run); /* its checkpoints are there already */

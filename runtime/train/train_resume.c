@@ -61,14 +61,19 @@ static const char *below_comment(const char *text)
 
 static void compare_text(Trainer *tr)
 {
-    Settings then = run_settings(tr->ctx, tr->session.arena, train_run_path(tr));
+    const char *run = train_run_path(tr), *path = tr->from->file.path;
+    Settings then = run_settings(tr->ctx, tr->session.arena, run);
     if (!strcmp(below_comment(tr->from->meta.text), below_comment(compare_settings(tr, &then))))
         return;
+    if (record_same_file(&tr->session, run, tr->file)) {
+        train_event(tr, VWN_EVENT_WARNING, "%s was written under other settings; going on with those of now", path);
+        return;
+    }
     Buf set = buf_new(tr->session.arena);
     for (size_t i = 0; i < tr->unit->n_set; i++)
         buf_printf(&set, "%s`--set %s`", i ? ", " : ", but for ", tr->unit->set[i]);
     train_event(tr, VWN_EVENT_WARNING, "the file has changed since %s was written; going on with what it says now%s",
-                tr->from->file.path, set.n ? set.s : "");
+                path, set.n ? set.s : "");
 }
 
 /* The `train` of the text in the checkpoint, NULL where that does not check any more. */
@@ -114,6 +119,12 @@ static void compare_length(Trainer *tr)
     train_event(tr, VWN_EVENT_WARNING, "%s", b.s);
 }
 
+/* A growth step may give the run another length, so none is over before it. */
+bool train_is_over(const Trainer *tr)
+{
+    return tr->from && !tr->unit->grow.n && tr->now.step >= tr->stop_at;
+}
+
 void train_say_end(Trainer *tr)
 {
     long long now = (long long)tr->now.step, end = (long long)tr->steps, until = (long long)tr->how->until_steps;
@@ -122,7 +133,7 @@ void train_say_end(Trainer *tr)
         train_event(tr, VWN_EVENT_WARNING,
                     "`--until '%lld steps'` lies beyond the end of the run, which has %lld: `--set train.length='%lld steps'` makes it longer",
                     until, end, until);
-    else if (tr->from && now >= end && !grows)
+    else if (tr->from && now == end && !grows)
         train_event(tr, VWN_EVENT_NOTE, "nothing is left to train: the run ends at step %lld; `--set train.length='%lld steps'` goes on", end,
                     2 * end);
     else if (tr->from && until > 0 && now >= until)

@@ -147,6 +147,7 @@ bool train_reads_length(const Trainer *tr); /* whether a schedule, or what else 
 int64_t train_length(const Trainer *tr, const Train *t); /* steps of such a training on this data */
 /* ---- train_resume.c: what the checkpoint says about the run against what the file says now ---- */
 void train_compare(Trainer *tr);
+bool train_is_over(const Trainer *tr); /* of a run that goes on: nothing is left to train, as far as the call goes */
 void train_say_end(Trainer *tr); /* where nothing, or less than was asked for, is left to train */
 /* grow.c: the step tr->by_hand.step, which must be the next one of `unit`; raises. */
 const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit);

@@ -130,4 +130,24 @@ for verb in explain doc doctor; do
     expect 0 "$VWN" $verb --json
     json out
 done
+
+# what other programs have a flag for stands in the file, or has another name
+printf 'edition = 1\n' > model.vwn
+told() { # SENTENCE WORD...
+    sentence=$1
+    shift
+    expect 2 "$VWN" "$@"
+    has err "$sentence"
+}
+told "\`--set train.length='3 epochs'\`" train model.vwn --epochs 3
+told "\`--set train.length='600 steps'\`" train model.vwn --max-steps=600
+told "\`--set train.batch='8 seqs'\`" sweep model.vwn --batch_size 3
+told 'compute = fp16' train model.vwn --fp16
+told 'did you mean `--tokens`?' sample run --max_new_tokens 30
+told 'did you mean `-n`?' sample run --num-return-sequences 3
+mkdir folder
+told '`folder` is a folder and holds no run: name a file' train folder
+told 'is the name of a file' export-log folder --tensorboard -o log.csv
+expect 1 "$VWN" grow model.vwn --plan
+has err 'model.vwn has no growth step'
 finish

@@ -40,6 +40,24 @@ has err 'nothing is trained: the run is at step 4 already'
 expect 0 "$VWN" resume runs/short --device reference
 has out 'trained at step 6 of 6'
 
+# what trains nothing leaves no settings behind, which a later start would go on with
+cp -r runs/parts before
+expect 0 "$VWN" resume parts --device reference --set train.optimizer.lr.peak=1
+has err 'nothing is left to train'
+for file in origins.json record.jsonl resolved.vwn; do
+    cmp -s before/$file runs/parts/$file || fail "a start that trains nothing changes $file"
+done
+expect 1 "$VWN" resume parts --device reference "--set=train.length=5 steps"
+has err 'is at step 9, but the run has only 5 steps'
+lacks err 'nothing is left'
+expect 2 "$VWN" resume parts --until '+5 steps'
+has err "a count is needed, such as \`--until '8 steps'\`"
+# a start that is killed before its first checkpoint has left its settings: the file is as it was
+sed '/"set"/s/\[/["train.optimizer.lr.peak=0.02", /' runs/parts/origins.json > origins && mv origins runs/parts/origins.json
+expect 0 "$VWN" resume parts --device reference "--set=train.length=10 steps"
+has err 'step_00000009.safetensors was written under other settings; going on with those of now'
+lacks err 'the file has changed'
+
 # by name, from everywhere, and when the file is gone
 mkdir short elsewhere # a folder of this name is no run
 for verb in 'sample --tokens 2' 'eval' 'plot' 'compare' 'export-log' 'watch --once' 'inspect'; do

@@ -68,7 +68,7 @@ cmp -s out wanted || fail "it is another loss there"
 mv away.txt text.txt
 # a record that is damaged is kept, and one that was cut off ends where it ends
 printf '{"v":1,"ev' >> runs/a/record.jsonl
-expect 0 "$VWN" train model.vwn --run a --resume -q
+expect 0 "$VWN" train model.vwn --run a --resume -q "--set=train.length=7 steps"
 [ "$(wc -l < runs/a/record.jsonl)" -eq 3 ] || fail "a cut line has taken the next one"
 expect 0 "$VWN" train model.vwn --run a --overwrite -q
 [ "$(wc -l < runs/a/record.jsonl)" -eq 1 ] || fail "a new run has the old one's record"
@@ -113,10 +113,31 @@ expect 2 "$VWN" runs --sort nothing
 has err 'eval_loss'
 expect 2 "$VWN" runs --sort=-loss
 has err '`--sort loss --reverse`'
+expect 2 "$VWN" runs --filter loss=low
+has err "\`loss\` is a number, as in \`--filter 'loss<2'\`"
+expect 2 "$VWN" runs --filter state=done,
+has err 'a state is one of running, trained, stopped, interrupted, diverged, failed, killed'
+expect 0 "$VWN" runs --filter state=done --filter name~sizes
+has out 'sizes/'
 expect 2 "$VWN" runs nowhere
 has err '`vwn runs` alone lists'
 expect 0 "$VWN" runs runs/b
 [ "$(grep -c "    in $PWD: " out)" -eq 2 ] || fail "one run does not tell of its two starts"
+
+# ---- by name: a run, a point of a sweep, several behind a label ----
+expect 0 "$VWN" runs b
+grep -q '^  b  ' out || fail "a run is not listed by its name"
+expect 0 "$VWN" runs tag sizes/D-8_seed-1 small
+expect 0 "$VWN" runs tag sizes/D-8_seed-1 small --remove
+expect 0 "$VWN" compare x=a,sizes/D-8_seed-1 y=b
+has out 'x (2)'
+expect 2 "$VWN" compare x=a,nowhere
+# another model's settings say nothing of a run
+sed 's/^model [a-z]*/model other/' model.vwn > other.vwn
+expect 0 "$VWN" train other.vwn --run zz -q --until '1 steps'
+expect 0 "$VWN" runs --json
+grep '"path":"runs/zz"' out | grep -q '"settings":{"model":"other"}' || fail "of the only run of its model settings are shown: $(grep runs/zz out)"
+expect 0 "$VWN" runs rm zz
 
 # ---- tags and notes, which stay when the run goes on ----
 expect 0 "$VWN" runs tag runs/b good 'first!'

@@ -161,6 +161,16 @@ expect 0 $none --run cut_off $more
 cut -d, -f1-13 out | cmp -s - a || fail "without checkpoints and killed: $(cat out)"
 
 # ---- the command line ----
+expect 0 "$VWN" sweep model.vwn --vary D=8,12 --seeds 3 --list
+has err '`--seeds 3` is one seed, 3; 3 of them are `--seeds 1,2,3`'
+has out 'each with the seed 3: 2 runs'
+expect 0 "$VWN" sweep model.vwn --vary D=8,12 --seeds 1,4 --list
+lacks err 'one seed'
+has out 'each with the seeds 1, 4: 4 runs'
+expect 1 "$VWN" sweep model.vwn --vary D=8,12 --set D=16 --list
+has err '`D` is set and varied'
+expect 1 "$VWN" sweep model.vwn
+has err 'model.vwn has no `sweep`, and no `--vary` is given'
 expect 0 "$VWN" sweep model.vwn --vary D=8,12 --vary 'rate=range(1e-3, 1e-1, 3, scale = log)' --set H=16 --list --csv
 column rate out | sort -u | tr '\n' ' ' | grep -qx '0.001 0.01 0.1 ' || fail "rates: $(column rate out)"
 [ "$(wc -l < out)" -eq 7 ] || fail "six points and a head"

@@ -109,6 +109,8 @@ static int run(Call *call)
         to = NULL;
     if (board && !to)
         return usage_error(call, "`--tensorboard` writes a folder: say which with `-o DIR`");
+    if (board && (ends_with(to, ".csv") || ends_with(to, ".json")))
+        return usage_error(call, "`--tensorboard` writes a folder, and `%s` is the name of a file", to);
     if (!board && to && file_ending(to, ends) < 0)
         return usage_error(call, "`-o %s`: the name must end in .csv, .json or .jsonl", to);
     if (!call_open(call, &status))

@@ -43,7 +43,7 @@ static int run(Call *call)
     char folder[4096];
     vwn_unit *unit;
     bool apply = call_flag(call, "--apply"), plan = call_flag(call, "--plan"), from = call->n_operands == 3;
-    const char *to = call_flag(call, "-o");
+    const char *to = call_flag(call, "-o"), *step = call->n_operands > 1 ? call->operand[call->n_operands - 1] : "";
     if (apply == plan)
         return usage_error(call, "say what to do: `vwn grow FILE STEP --plan` prints the step, `vwn grow RUN FILE STEP --apply -o OUT` does it");
     if (apply && (!from || !to || !*to))
@@ -57,12 +57,12 @@ static int run(Call *call)
     vwn_writer out = ui_stdout(&call->ui);
     vwn_status st;
     if (from) {
-        vwn_grow_options how = {.source = call->operand[0], .step = call->operand[2], .apply_to = apply ? to : NULL,
+        vwn_grow_options how = {.source = call->operand[0], .step = step, .apply_to = apply ? to : NULL,
                                 .json = call->json, .event = on_event, .user = call};
         st = vwn_grow(unit, &how, &out);
         call_diagnostics(call, call->json, NULL);
     } else {
-        vwn_report_options how = {.json = call->json, .program = call->operand[1]};
+        vwn_report_options how = {.json = call->json, .program = step};
         st = vwn_write_report(unit, VWN_REPORT_GROWTH, &how, &out);
     }
     if (st == VWN_OK || st == VWN_CHANGES)
@@ -84,6 +84,6 @@ const Verb verb_grow = {.name = "grow",
                         .flag = flags,
                         .n_flags = 3,
                         .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
-                        .least = 2,
+                        .least = 1,
                         .most = 3,
                         .run = run};

@@ -15,6 +15,7 @@
 
 typedef struct Show {
     Call *call;
+    int64_t eval_step; /* where it was measured */
     double eval_loss;  /* of the last evaluation, while it is new, else NaN */
     double eval_seen;  /* seconds, when it was first drawn; 0: not yet */
     double last_drawn; /* seconds, to draw at most ten times per second */
@@ -107,8 +108,10 @@ static void progress_line(Show *show, const vwn_event *e)
     ui_duration(eta, e->eta_seconds);
     snprintf(piece[0].text, sizeof piece[0].text, "step %6lld/%lld", (long long)e->step, (long long)e->steps);
     snprintf(piece[1].text, sizeof piece[1].text, "loss %.4f", e->loss);
-    if (!isnan(show->eval_loss))
+    if (!isnan(show->eval_loss) && show->eval_step == e->step)
         snprintf(piece[2].text, sizeof piece[2].text, "eval %.4f", show->eval_loss);
+    else if (!isnan(show->eval_loss))
+        snprintf(piece[2].text, sizeof piece[2].text, "eval %.4f (step %lld)", show->eval_loss, (long long)show->eval_step);
     snprintf(piece[3].text, sizeof piece[3].text, "%s tok/s", rate);
     snprintf(piece[4].text, sizeof piece[4].text, "eta %s", eta);
     if (count(json, "\"loss.") > 1) /* a single one is the loss itself */
@@ -166,6 +169,7 @@ static void on_event(void *user, const vwn_event *e)
     case VWN_EVENT_STEP: show_step(show, e); break;
     case VWN_EVENT_EVAL:
         show->eval_loss = e->eval_loss;
+        show->eval_step = e->step;
         show->eval_seen = 0;
         break;
     case VWN_EVENT_CHECKPOINT:
@@ -207,7 +211,11 @@ static bool file_of_run(Call *call, vwn_train_options *how, int *status)
     if (!is_folder(run))
         return true;
     if (!how->resume || how->run) {
-        usage_error(call, how->resume ? "`%s` is the run: leave `--run` out" : "`%s` is a folder: `vwn resume %s` goes on with the run in it", run, run);
+        usage_error(call,
+                    how->resume          ? "`%s` is the run: leave `--run` out"
+                    : is_run_folder(run) ? "`%s` is a folder: `vwn resume %s` goes on with the run in it"
+                                         : "`%s` is a folder and holds no run: name a file, such as `%s/model.vwn`",
+                    run, run);
         return false;
     }
     vwn_status st = vwn_run_file(call->ctx, run, &file);
