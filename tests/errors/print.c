@@ -8,7 +8,8 @@
  *           = help: use an m that divides 1024, or another width
  *          note: required here
  *           - std/connections.vwn:526:3 [check scope.width mod m == 0]
- *      A mark has its line and column, what it marks, and what is said of that.
+ *      A mark has its line and column, what it marks, and what is said of that; those of one line
+ *      stand in the order of their columns.
  * The one idea: two outputs that differ are never the same in short.
  */
 #define _XOPEN_SOURCE 700
@@ -93,34 +94,79 @@ static size_t letters(const char *from, const char *to)
     return n;
 }
 
-/* A line of the text and the line of marks below it. */
-static int marked(Print *p, Excerpt *e)
+typedef struct Mark {
+    size_t column, length;
+    const char *label; /* behind the last mark of a line; of others on lines of their own */
+} Mark;
+
+enum { MARKS_MOST = 8 };
+
+static size_t marks_of(const char *line, Mark mark[MARKS_MOST])
 {
-    size_t line = strtoul(line_at(p, p->at), NULL, 10);
-    const char *text = shown(p, e, p->at, line), *marks = line_at(p, p->at + 1);
-    char *margin = text_format("%*s | ", e->margin, "");
-    if (!text || strncmp(marks, margin, strlen(margin)) != 0)
-        return 0;
-    marks += strlen(margin);
-    size_t column = strspn(marks, " ");
-    char mark[2] = {marks[column], 0};
-    size_t length = strspn(marks + column, mark);
-    const char *label = marks + column + length, *from = letters_on(text, column);
-    const char *to = letters_on(from, length);
+    size_t n = 0;
+    for (size_t at = strspn(line, " "); n < MARKS_MOST; at += strspn(line + at, " ")) {
+        size_t length = strspn(line + at, line[at] == '^' ? "^" : "-");
+        if (!length || (line[at + length] && line[at + length] != ' '))
+            break;
+        mark[n++] = (Mark){at, length, ""};
+        at += length;
+    }
+    if (n > 0)
+        mark[n - 1].label = line + mark[n - 1].column + mark[n - 1].length;
+    return n;
+}
+
+/* The label of a mark, where the line i has one. */
+static const char *label_line(const Print *p, const Excerpt *e, const Mark *m, size_t i)
+{
+    const char *line = line_at(p, i);
+    char *before = text_format("%*s | %*s", e->margin, "", (int)m->column, "");
+    size_t n = strlen(before);
+    int is = !strncmp(line, before, n) && line[n] && line[n] != ' ';
+    free(before);
+    return is ? line + n - 1 : NULL; /* a blank stands in front of it */
+}
+
+static int put_mark(Print *p, Excerpt *e, const char *text, size_t line, const Mark *m,
+                    char kind)
+{
+    const char *from = letters_on(text, m->column), *to = letters_on(from, m->length);
     size_t there = letters(from, to);
-    if ((mark[0] != '^' && mark[0] != '-') || (label[0] && label[0] != ' ') ||
-        length != (there ? there : 1))
+    if (m->length != (there ? there : 1))
         return 0;
-    char *place = text_format("%zu:%zu", line, column + 1),
+    char *place = text_format("%zu:%zu", line, m->column + 1),
          *own = text_format("%s.vwn", p->c->name);
     e->placed |= !strcmp(place, e->place);
     lines_add(&e->out,
-              text_format(" %s %s%s%s [%.*s]%s", mark, strcmp(e->file, own) ? e->file : "",
+              text_format(" %c %s%s%s [%.*s]%s", kind, strcmp(e->file, own) ? e->file : "",
                           strcmp(e->file, own) ? ":" : "", place, (int)(to - from), from,
-                          label));
-    e->line = line;
-    p->at += 2;
+                          m->label));
     return 1;
+}
+
+/* A line of the text, the line of marks below it, and lines of their labels, the last first. */
+static int marked(Print *p, Excerpt *e)
+{
+    size_t line = strtoul(line_at(p, p->at), NULL, 10), next = p->at + 2;
+    const char *text = shown(p, e, p->at, line), *marks = line_at(p, p->at + 1);
+    size_t margin = (size_t)e->margin + 3;
+    Mark mark[MARKS_MOST];
+    if (!text || strlen(marks) < margin || strncmp(marks + e->margin, " | ", 3) != 0 ||
+        strspn(marks, " ") != (size_t)e->margin + 1)
+        return 0;
+    size_t n = marks_of(marks + margin, mark);
+    for (size_t i = n; i-- > 1;) {
+        const char *label = label_line(p, e, &mark[i - 1], next);
+        mark[i - 1].label = label ? label : "";
+        next += label != NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!put_mark(p, e, text, line, &mark[i], marks[margin + mark[i].column]))
+            return 0;
+    if (n > 0)
+        p->at = next;
+    e->line = line;
+    return n > 0;
 }
 
 /* Two marks with a line between them show it, with more of them dots. */
