@@ -1,6 +1,7 @@
 /* run_dir.c - see run_dir.h. */
 #define _DEFAULT_SOURCE
 #include "run_dir.h"
+#include "run_list.h"
 
 #include "compiler/portable/file.h"
 
@@ -206,9 +207,10 @@ void run_want(Session *s, const char *path)
     if (run_is_sweep(s, path))
         ctx_raise(s->ctx, ST_USAGE, "`%.300s` is no run directory: it holds a sweep, whose runs are the folders in it: `%.*s/*/`", path,
                   (int)(n < 300 ? n : 300), path);
+    bool file = exists(path) && !exists(arena_printf(s->arena, "%s/.", path));
     ctx_raise(s->ctx, ST_USAGE, "`%.300s` is no run directory%s", path,
-              !exists(arena_printf(s->arena, "%s/.", path)) && run_is_sweep(s, above)
-                  ? arena_printf(s->arena, ": it is a file of a sweep, whose runs are `%.200s/*/`", above) : "");
+              file && run_is_sweep(s, above)
+                  ? arena_printf(s->arena, ": it is a file of a sweep, whose runs are `%.200s/*/`", above) : run_meant(s, path));
 }
 
 static void make_folders(Session *s, const char *path)

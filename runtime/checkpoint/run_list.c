@@ -131,6 +131,29 @@ RunList run_list(Session *s, const char *folder)
     return out;
 }
 
+const char *run_meant(Session *s, const char *where)
+{
+    enum { SHOWN = 8 };
+    const char *path = without_slash(s->arena, where), *slash = strrchr(path, '/');
+    const char *folder = slash > path ? arena_copy(s->arena, path, (size_t)(slash - path)) : "runs";
+    VEC(Name) names = {0};
+    Buf b = buf_new(s->arena);
+    struct stat st;
+    if (slash == path || stat(path, &st) == 0 || stat(folder, &st) || !S_ISDIR(st.st_mode))
+        return "";
+    RunList l = run_list(s, folder);
+    for (size_t i = 0; i < l.n; i++) {
+        const char *name = l.v[i].path + (slash || strncmp(l.v[i].path, "runs/", 5) ? 0 : 5);
+        vec_push(s->arena, &names, name_str(s->ctx, name));
+        if (i < SHOWN)
+            buf_printf(&b, "%s`%s`", i ? ", " : "", name);
+    }
+    Name near = nearest_name(name_str(s->ctx, path), names.v, names.n);
+    if (near)
+        return arena_printf(s->arena, "; did you mean `%.300s`?", near);
+    return l.n ? arena_printf(s->arena, "; %.200s/ holds %.1500s%s", folder, b.s, l.n > SHOWN ? ", ..." : "") : "";
+}
+
 /* All runs of a folder that is none itself; false: it is no folder, or has none. */
 static bool take_folder(Session *s, const char *folder, RunPaths *out)
 {

@@ -33,6 +33,9 @@ typedef VEC(ListedRun) RunList;
  * cannot be read are warned of. Raises ST_USAGE where there is no such folder. */
 RunList run_list(Session *s, const char *folder);
 
+/* Behind a sentence that says of `where` that there is no such run: "; did you mean `nano`?", those that stand there, or "". */
+const char *run_meant(Session *s, const char *where);
+
 /* Operands of a verb for runs: each folder of a sweep in the place of its runs that have begun, any other folder in that of all runs
  * below it. Raises ST_USAGE where no point of a sweep has begun; what has no runs stays as it is. */
 typedef VEC(const char *) RunPaths;

@@ -95,9 +95,11 @@ static int open_judged(Removal *r, const char *path)
     Session *s = &r->session;
     struct stat st;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        ctx_raise(s->ctx, ST_USAGE, "`%.300s` is not removed: %s", path,
-                  errno == ELOOP || errno == ENOTDIR ? "it is a link or no folder: name the folder itself" : strerror(errno));
+    int why = fd < 0 ? errno : 0;
+    if (why)
+        ctx_raise(s->ctx, ST_USAGE, "`%.300s` is not removed: %s%s", path,
+                  why == ELOOP || why == ENOTDIR ? "it is a link or no folder: name the folder itself" : strerror(why),
+                  why == ENOENT ? run_meant(s, path) : "");
     bool known = false, others_too = fstat(fd, &st) || st.st_uid != geteuid();
     for (size_t i = 0; i < COUNT_OF(telling) && !known; i++)
         known = is_own(fd, &telling[i], &st);

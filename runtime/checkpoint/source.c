@@ -64,18 +64,9 @@ static void want_step(Session *s, const char *folder, int64_t step)
 /* A run that is not there: those that are. */
 static _Noreturn void no_such_run(Session *s, const char *where, const char *why)
 {
-    VEC(Name) names = {0};
-    Buf b = buf_new(s->arena);
-    RunList l = source_is_folder("runs") && !strchr(where, '/') ? run_list(s, "runs") : (RunList){0};
-    for (size_t i = 0; i < l.n; i++)
-        vec_push(s->arena, &names, name_str(s->ctx, l.v[i].path + (strncmp(l.v[i].path, "runs/", 5) ? 0 : 5)));
-    for (size_t i = 0; i < l.n && i < 8; i++)
-        buf_printf(&b, "%s`%s`", i ? ", " : "", names.v[i]);
-    Name near = nearest_name(name_str(s->ctx, where), names.v, names.n);
-    if (near)
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "there is no run or checkpoint `%.300s`; did you mean `%s`?", where, near);
-    if (l.n)
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "there is no run or checkpoint `%.300s`; runs/ holds %s%s", where, b.s, l.n > 8 ? ", ..." : "");
+    const char *meant = run_meant(s, where);
+    if (*meant)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "there is no run or checkpoint `%.300s`%s", where, meant);
     ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
 }
 

@@ -94,6 +94,17 @@ expect 2 "$VWN" sample many@13
 has err 'of 15 it has those of steps 2, 12, 14 and 30'
 expect 5 "$VWN" sample shrt
 has err 'there is no run or checkpoint `shrt`; did you mean `short`?'
+for verb in 'resume' 'resume --dry-run' 'compare short' 'runs rm' 'runs tag' 'export-log'; do # all verbs that take a run
+    for run in shrt runs/shrt; do
+        words=
+        [ "$verb" != 'runs tag' ] || words=one
+        # shellcheck disable=SC2086
+        expect 2 "$VWN" $verb $run $words
+        has err "; did you mean \`${run%shrt}short\`?"
+    done
+done
+expect 2 "$VWN" resume elsewhere_altogether
+has err 'runs/ holds `fallen`, `falls`'
 expect 5 "$VWN" sample elsewhere_altogether
 has err 'runs/ holds `fallen`, `falls`'
 finish

@@ -207,8 +207,9 @@ static void on_event(void *user, const vwn_event *e)
 static bool file_of_run(Call *call, vwn_train_options *how, int *status)
 {
     const char *run = call->operand[0], *file;
+    bool resume = !strcmp(call->verb->name, "resume");
     *status = VWN_USAGE;
-    if (!is_folder(run))
+    if (!is_folder(run) && !resume)
         return true;
     if (!how->resume || how->run) {
         usage_error(call,
@@ -271,9 +272,8 @@ static int run(Call *call)
 
 static int run_resume(Call *call)
 {
-    if (!is_folder(call->operand[0]))
-        return usage_error(call, "there is no run `%s`%s", call->operand[0],
-                           ends_with(call->operand[0], ".vwn") ? ": `vwn train FILE --resume` goes on with the run of a file" : "");
+    if (!is_folder(call->operand[0]) && ends_with(call->operand[0], ".vwn"))
+        return usage_error(call, "`%s` is no run: `vwn train FILE --resume` goes on with the run of a file", call->operand[0]);
     return train(call, (vwn_train_options){.resume = true, .dry_run = call_flag(call, "--dry-run") != NULL});
 }
 
