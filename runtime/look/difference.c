@@ -40,7 +40,9 @@ void difference_same(Difference *d, const char *kind, int64_t n)
 typedef struct Named {
     const char *kind;
     Name name;
+    const char *path; /* as it is shown and as --set takes it: without the branches on its way */
     const char *value;
+    const Ast *expr;  /* NULL: the value alone is compared */
 } Named;
 typedef struct Names {
     Arena *a;
@@ -54,19 +56,38 @@ static Name key_of(const Names *n, const char *kind, const char *name)
     return name_printf(n->ctx, "%s %s", kind, name);
 }
 
-static void add(Names *n, const char *kind, const char *name, const char *value)
+/* Without `if#1.` and `else.`: a setting leads into both branches. */
+static const char *without_branches(Names *n, const char *name)
+{
+    Buf b = buf_new(n->a);
+    for (const char *at = name; *at;) {
+        size_t part = strcspn(at, "."), whole = part + (at[part] == '.');
+        if (strncmp(at, "if#", 3) != 0 && strncmp(at, "else.", 5) != 0)
+            buf_put(&b, at, whole);
+        at += whole;
+    }
+    return b.n ? b.s : name;
+}
+
+static void add_expr(Names *n, const char *kind, const char *name, const char *value, const Ast *expr)
 {
     void **slot = map_at(&n->by_name, (uintptr_t)key_of(n, kind, name));
     if (*slot)
         return;
-    vec_push(n->a, &n->v, ((Named){kind, name_str(n->ctx, name), value}));
+    bool branch = expr && strstr(name, "if#");
+    vec_push(n->a, &n->v, ((Named){kind, name_str(n->ctx, name), branch ? without_branches(n, name) : name, value, expr}));
     *slot = (void *)(uintptr_t)n->v.n;
 }
 
-static const char *value_of(const Names *n, const Named *of)
+static void add(Names *n, const char *kind, const char *name, const char *value)
+{
+    add_expr(n, kind, name, value, NULL);
+}
+
+static const Named *same_named(const Names *n, const Named *of)
 {
     size_t at = (size_t)(uintptr_t)map_get(&n->by_name, (uintptr_t)key_of(n, of->kind, of->name));
-    return at ? n->v.v[at - 1].value : NULL;
+    return at ? &n->v.v[at - 1] : NULL;
 }
 
 static Names names_new(Session *s)
@@ -76,23 +97,83 @@ static Names names_new(Session *s)
     return n;
 }
 
+static const char *expr(Arena *a, const Ast *e)
+{
+    Buf b = buf_new(a);
+    if (e)
+        ast_print_expr(&b, e);
+    return e ? b.s : NULL;
+}
+
+static const Ast *argument(const Ast *args, Name name)
+{
+    for (uint32_t i = 0; i < args->n; i++)
+        if (args->kid[i]->kind == AST_NAMED && args->kid[i]->name == name)
+            return args->kid[i]->kid[0];
+    return NULL;
+}
+
+/* Whether all that two calls have without a name is the same. */
+static bool same_unnamed(Arena *a, const Ast *x, const Ast *y)
+{
+    uint32_t i = 0, k = 0;
+    for (;; i++, k++) {
+        while (i < x->n && (x->kid[i]->kind == AST_NAMED || x->kid[i]->kind == AST_OFF))
+            i++;
+        while (k < y->n && (y->kid[k]->kind == AST_NAMED || y->kid[k]->kind == AST_OFF))
+            k++;
+        if (i == x->n || k == y->n)
+            return i == x->n && k == y->n;
+        if (strcmp(expr(a, x->kid[i]), expr(a, y->kid[k])) != 0)
+            return false;
+    }
+}
+
+static void compare_exprs(Difference *d, const char *kind, const char *path, const Ast *x, const Ast *y);
+
+/* Arguments that two calls of one name have differently, and entries of two lists; false: they are no such pair. */
+static bool compare_inside(Difference *d, const char *kind, const char *path, const Ast *x, const Ast *y)
+{
+    Arena *a = d->session->arena;
+    bool lists = x->kind == AST_LIST && y->kind == AST_LIST && x->n == y->n;
+    bool calls = x->kind == AST_CALL && y->kind == AST_CALL && !strcmp(expr(a, x->kid[0]), expr(a, y->kid[0]));
+    for (uint32_t i = 0; lists && i < x->n; i++)
+        compare_exprs(d, kind, arena_printf(a, "%s[%u]", path, i + 1), x->kid[i], y->kid[i]);
+    if (!calls || !same_unnamed(a, x->kid[1], y->kid[1]))
+        return lists;
+    for (uint32_t i = 0; i < x->kid[1]->n; i++) {
+        const Ast *arg = x->kid[1]->kid[i];
+        if (arg->kind == AST_NAMED)
+            compare_exprs(d, kind, arena_printf(a, "%s.%s", path, arg->name), arg->kid[0], argument(y->kid[1], arg->name));
+    }
+    for (uint32_t i = 0; i < y->kid[1]->n; i++) {
+        const Ast *arg = y->kid[1]->kid[i];
+        if (arg->kind == AST_NAMED && !argument(x->kid[1], arg->name))
+            compare_exprs(d, kind, arena_printf(a, "%s.%s", path, arg->name), NULL, arg->kid[0]);
+    }
+    return true;
+}
+
+static void compare_exprs(Difference *d, const char *kind, const char *path, const Ast *x, const Ast *y)
+{
+    Arena *a = d->session->arena;
+    if (!x || !y || !compare_inside(d, kind, path, x, y))
+        difference_put(d, kind, path, expr(a, x), expr(a, y));
+}
+
 static void compare_names(Difference *d, const Names *a, const Names *b)
 {
-    for (size_t i = 0; i < a->v.n; i++)
-        difference_put(d, a->v.v[i].kind, a->v.v[i].name, a->v.v[i].value, value_of(b, &a->v.v[i]));
+    for (size_t i = 0; i < a->v.n; i++) {
+        const Named *x = &a->v.v[i], *y = same_named(b, x);
+        if (!y || !x->expr || !y->expr || !compare_inside(d, x->kind, x->path, x->expr, y->expr))
+            difference_put(d, x->kind, x->path, x->value, y ? y->value : NULL);
+    }
     for (size_t i = 0; i < b->v.n; i++)
-        if (!value_of(a, &b->v.v[i]))
-            difference_put(d, b->v.v[i].kind, b->v.v[i].name, NULL, b->v.v[i].value);
+        if (!same_named(a, &b->v.v[i]))
+            difference_put(d, b->v.v[i].kind, b->v.v[i].path, NULL, b->v.v[i].value);
 }
 
 /* ---- files ---- */
-
-static const char *expr(Names *n, const Ast *e)
-{
-    Buf b = buf_new(n->a);
-    ast_print_expr(&b, e);
-    return b.s;
-}
 
 static const char *joined(Names *n, const char *path, const char *name)
 {
@@ -107,7 +188,7 @@ static const char *path_text(Names *n, const Ast *path)
         if (path->kid[i]->kind == AST_DOT)
             buf_printf(&b, ".%s", path->kid[i]->name);
         else
-            buf_printf(&b, "[%s]", path->kid[i]->kid[0]->kind == AST_STAR ? "*" : expr(n, path->kid[i]->kid[0]));
+            buf_printf(&b, "[%s]", path->kid[i]->kid[0]->kind == AST_STAR ? "*" : expr(n->a, path->kid[i]->kid[0]));
     return b.s;
 }
 
@@ -117,7 +198,8 @@ static void add_let(Names *n, const Unit *u, const Ast *let)
     const char *value = NULL;
     for (size_t i = 0; i < u->let.n && !value; i++)
         value = u->let.v[i].name == let->name ? u->let.v[i].text : NULL;
-    add(n, "let", let->name, value && !strchr(value, '(') ? value : expr(n, let->kid[1]));
+    bool plain = value && !strchr(value, '(');
+    add_expr(n, "let", let->name, plain ? value : expr(n->a, let->kid[1]), plain ? NULL : let->kid[1]);
 }
 
 static void add_items(Names *n, const Unit *u, const char *path, const Ast *items)
@@ -131,34 +213,34 @@ static void add_items(Names *n, const Unit *u, const char *path, const Ast *item
         switch (it->kind) {
         case AST_LET:
             if (*path)
-                add(n, "let", joined(n, path, it->name), expr(n, it->kid[1]));
+                add(n, "let", joined(n, path, it->name), expr(n->a, it->kid[1]));
             else
                 add_let(n, u, it);
             break;
         case AST_SET:
-            add(n, "attribute", joined(n, path, path_text(n, it->kid[0])), expr(n, it->kid[1]));
+            add_expr(n, "attribute", joined(n, path, path_text(n, it->kid[0])), expr(n->a, it->kid[1]), it->kid[1]);
             break;
         case AST_NODE:
             below = joined(n, path, path_text(n, it->kid[0]));
             named = !strcmp(it->kid[0]->name, "model") || !strcmp(it->kid[0]->name, "optimizer"); /* paths go without the name */
             if (it->kid[1] && !named)
-                below = arena_printf(n->a, "%s.%s", below, it->kid[1]->name);
+                below = arena_printf(n->a, strpbrk(it->kid[1]->name, ".*[") ? "%s[\"%s\"]" : "%s.%s", below, it->kid[1]->name);
             add(n, "node", below, it->kid[1] && named ? it->kid[1]->name : "{ }");
             add_items(n, u, below, it->kid[2]);
             break;
         case AST_FOR:
             below = joined(n, path, arena_printf(n->a, "%s[*]", it->name));
-            add(n, "loop", below, expr(n, it->kid[0]));
+            add(n, "loop", below, expr(n->a, it->kid[0]));
             add_items(n, u, below, it->kid[1]);
             break;
         case AST_IF:
             below = joined(n, path, arena_printf(n->a, "if#%d", ++branches));
-            add(n, "condition", below, expr(n, it->kid[0]));
+            add(n, "condition", below, expr(n->a, it->kid[0]));
             add_items(n, u, below, it->kid[1]);
             if (it->kid[2])
                 add_items(n, u, joined(n, below, "else"), it->kid[2]->kind == AST_IF ? it->kid[2]->kid[1] : it->kid[2]);
             break;
-        case AST_CHECK: add(n, "check", joined(n, path, expr(n, it->kid[0])), ""); break;
+        case AST_CHECK: add(n, "check", joined(n, path, expr(n->a, it->kid[0])), ""); break;
         case AST_IMPORT: add(n, "import", it->name, ""); break;
         case AST_BLOCK:
         case AST_ENTRY:

@@ -44,13 +44,24 @@ squares > text.txt
 
 # PATH=VALUE, and the same by hand. The text that `resolve` writes and the edited one are the same model and training.
 same() { # setting, s-command of sed
+    setting=$1
     sed "$2" model.vwn > edited.vwn
     cmp -s model.vwn edited.vwn && fail "nothing is edited by $2"
     expect 0 "$VWN" resolve model.vwn --set "$1"
     cp out resolved.vwn
     expect 0 "$VWN" diff resolved.vwn edited.vwn
-    expect 6 "$VWN" diff model.vwn edited.vwn
-    printf 'edition = 1\nvariant "model.vwn" { %s }\n' "$1" > variant.vwn # as a variant has it
+    expect 6 "$VWN" diff model.vwn edited.vwn --json
+    # what differs, put behind `--set`, makes the one file the other
+    sed 's/{"kind"/\n&/g' out | sed -n 's/^{"kind":"\(let\|attribute\)","name":"\(.*\)","a":.*,"b":"\(.*\)"}.*/\2=\3/p' | sed 's/\\"/"/g' > pasted
+    set --
+    while IFS= read -r line; do
+        set -- "$@" --set "$line"
+    done < pasted
+    filled pasted
+    expect 0 "$VWN" resolve model.vwn "$@"
+    cp out pasted.vwn
+    expect 0 "$VWN" diff pasted.vwn edited.vwn
+    printf 'edition = 1\nvariant "model.vwn" { %s }\n' "$setting" > variant.vwn # as a variant has it
     expect 0 "$VWN" diff variant.vwn edited.vwn
 }
 same train.optimizer.lr.peak=1e-3 's/peak = 3e-3/peak = 1e-3/'

@@ -41,7 +41,8 @@ const Verb verb_diff = {.name = "diff",
                         .summary = "Compares two files, two runs or two checkpoints",
                         .example = {{"vwn diff small.vwn large.vwn", "lets, nodes, attributes, weights, FLOPs"},
                                     {"vwn diff runs/a@1000 runs/a@2000", "how far each tensor has moved"}},
-                        .text = "Files are compared as they are resolved, so neither order nor form of the text counts. Exit status:\n"
+                        .text = "Files are compared as they are resolved, so neither order nor form of the text counts.\n"
+                                "A let or an attribute is named as `--set` takes it. Exit status:\n"
                                 "0 no difference, 6 there is one.\n",
                         .flag = flags,
                         .n_flags = sizeof flags / sizeof flags[0],
