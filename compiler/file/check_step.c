@@ -36,15 +36,27 @@ static Ast *path_in(Eval *ev, const Ast *path, Name name, Span at)
     return longer;
 }
 
+/* path.lr.peak */
+static const Ast *path_behind(Eval *ev, const Ast *path, const Ast *inner)
+{
+    Ast *all = path_in(ev, path, inner->name, inner->span);
+    Ast **kid = NEW_ARRAY(ev->arena, Ast *, all->n + inner->n);
+    memcpy(kid, all->kid, all->n * sizeof *kid);
+    for (uint32_t i = 0; i < inner->n; i++)
+        kid[all->n++] = inner->kid[i];
+    all->kid = kid;
+    return all;
+}
+
 static bool said_before(Eval *ev, const Ast *items, uint32_t n)
 {
     const Ast *it = items->kid[n];
     for (uint32_t i = 0; i < n; i++) {
         const Ast *had = items->kid[i];
-        if (had->kind != it->kind || had->kid[0]->name != it->kid[0]->name ||
+        if (had->kind != it->kind || strcmp(expr_text(ev, had->kid[0]), expr_text(ev, it->kid[0])) != 0 ||
             (it->kind == AST_NODE && (it->kid[1] ? it->kid[1]->name : NULL) != (had->kid[1] ? had->kid[1]->name : NULL)))
             continue;
-        Diag *d = err(ev, "E0108", it->kid[0]->span, "given twice", "`%s` is given twice", it->kid[0]->name);
+        Diag *d = err(ev, "E0108", it->kid[0]->span, "given twice", "`%s` is given twice", expr_text(ev, it->kid[0]));
         diag_label(ev->ctx, d, had->kid[0]->span, "first given here");
         return true;
     }
@@ -73,7 +85,7 @@ static void train_items(Eval *ev, const Ast *items, const Ast *base, const Ast *
 {
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
-        bool fits = (it->kind == AST_SET || it->kind == AST_NODE) && !it->kid[0]->n;
+        bool fits = it->kind == AST_SET || (it->kind == AST_NODE && !it->kid[0]->n);
         if (it->kind == AST_OFF || (fits && said_before(ev, items, i)))
             continue;
         Name key = fits ? it->kid[0]->name : NULL, label = fits && it->kind == AST_NODE && it->kid[1] ? it->kid[1]->name : NULL;
@@ -82,8 +94,8 @@ static void train_items(Eval *ev, const Ast *items, const Ast *base, const Ast *
                                                  : "the `train` of a growth step cannot hold this item");
         } else if (it->kind == AST_SET) {
             LineCol at = source_position(ev->ctx, it->span.file, it->span.lo);
-            Override o = {.path = path_in(ev, path, key, it->kid[0]->span), .expr = it->kid[1], .of_step = true,
-                          .span = it->span};
+            Override o = {.path = path_behind(ev, path, it->kid[0]), .expr = it->kid[1], .of_step = true,
+                          .span = it->kid[0]->n ? it->kid[0]->span : it->span};
             o.origin = name_printf(ev->ctx, "grow at %s:%u:%u", source_path(ev->ctx, it->span.file), at.line, at.column);
             vec_push(ev->arena, out, o);
         } else if (!node_of(base, key, label)) {
@@ -288,6 +300,9 @@ void step_training(Eval *ev, File *after, const Ast *items, const Train *was, Gr
     const Ast *old = node_of(items, "old", NULL), *fresh = node_of(items, "new", NULL);
     g->restarts = node_of(items, "train", NULL) != NULL;
     g->train = was ? build_train(ev, after, (Model *)g->after) : NULL;
+    for (size_t i = 0; i < after->overrides.n && diag_errors(ev->ctx) == errors; i++)
+        if (after->overrides.v[i].of_step && !after->overrides.v[i].used)
+            override_unknown(ev, after, &after->overrides.v[i]);
     if (was && diag_errors(ev->ctx) == errors)
         diag_truncate(ev->ctx, said); /* warnings that the file's training had before */
     const Train unknown = {.batch_seqs = 1, .context = g->after->context, .length_steps = 1};

@@ -158,6 +158,15 @@ static void count_flow(Unit *u, Places *at, int what)
             cross(&c, place_of(&c, m->output.v[i].value), m->output.v[i].value);
 }
 
+/* A sublayer reads what its connection gives it, which may be a part of the state that travels by. */
+static void count_read(const Model *m, Places *at)
+{
+    for (size_t i = 0; i < at->n; i++)
+        for (size_t k = 0; k < m->step.n; k++)
+            if (!strcmp(m->step.v[k].path, at->v[i].path))
+                at->v[i].value = (double)m->step.v[k].reads;
+}
+
 /* Fills the places' values. How many are numbers. */
 static size_t value_places(Unit *u, Places *at, const char *attr)
 {
@@ -169,6 +178,8 @@ static size_t value_places(Unit *u, Places *at, const char *attr)
     for (size_t k = 0; k < COUNT_OF(flows) && !n; k++)
         if (!strcmp(attr, flows[k]) && u->model) {
             count_flow(u, at, (int)k);
+            if (k == READS)
+                count_read(u->model, at);
             n = at->n;
         }
     return n;

@@ -260,12 +260,14 @@ static const Ast *into(Into *in, const Ast *e, uint32_t k)
     return nothing_inside(in, e, k);
 }
 
-/* A setting that leads nowhere; of a variant by its path and its base. */
+/* A setting that leads nowhere; of a variant and of a growth step by its path, as these are not from outside. */
 Diag *override_error(Eval *ev, File *f, const Override *o, const char *label)
 {
     const Base *b = f->base;
     while (b && b->ast->span.file != o->span.file)
         b = b->next;
+    if (o->of_step)
+        return diag_error(ev->ctx, "E0105", o->span, label, "`%s` names nothing in %s", expr_text(ev, o->path), f->path);
     return o->of_variant && b ? diag_error(ev->ctx, "E0105", o->span, label, "`%s` names nothing in %s", expr_text(ev, o->path),
                                            source_path(ev->ctx, b->next->ast->span.file))
                               : err(ev, "E0105", o->span, label, "`%s` names nothing in %s", o->origin, f->path);

@@ -321,7 +321,7 @@ void override_unknown(Eval *ev, File *f, Override *o)
     o->said = true;
     Paths p = all_paths(ev, f);
     size_t at[4];
-    const char *path = o->of_variant ? expr_text(ev, o->path) : span_text(ev, o->span);
+    const char *path = o->of_variant || o->of_step ? expr_text(ev, o->path) : span_text(ev, o->span);
     Diag *d = override_error(ev, f, o, "nothing has this path");
     size_t n = nearest(&p, path, at);
     if (o->unwritten) {

@@ -13,6 +13,7 @@ let rate  = cosine(peak = 1e-2, floor = 1e-3, warmup = 4 steps)' '  embed tokens
 small_train '  length = 20 steps
   optimizer adamw { lr = rate, betas = [0.9, 0.999], eps = 1e-8, weight_decay = 0.1 }
   eval { every = 5 steps, batches = 2 }' >> model.vwn
+cp model.vwn plain.vwn
 # near FILE FILE: rows of numbers that agree
 near() {
     paste -d, "$1" "$2" | awk -F, '{ n = NF / 2; for (i = 1; i <= n; i++) { d = $i - $(n + i); if (d < 0) d = -d
@@ -198,4 +199,19 @@ cmp -s hurt/events.jsonl events || fail "a damaged file is changed"
 mkdir empty
 expect 2 "$VWN" plot empty loss
 has err 'is no run directory'
+# where a sublayer reads a part of the state it reads what its norm, which sees all of it, is as wide as; the state is as wide as the widest
+widths="$VWN_SOURCE/examples/08_xformer_500m.vwn"
+expect 0 "$VWN" plot "$widths" 'layer[*].ffn.reads' 'layer[*].ffn.pre_norm.D' --csv
+[ "$(tail -n +2 out | awk -F, '$2 == $3' | wc -l)" -eq 24 ] || fail "other widths than those of the norms"
+[ "$(tail -n +2 out | cut -d, -f2 | sort -n -u | sed -n '1p;$p' | tr '\n' ' ')" = '288 1760 ' ] || fail "not from 288 to 1760"
+# a growth step gives an argument of what stands in `train` another value, as the whole expression with it does
+stage() {
+    { cat plain.vwn; printf 'grow later {\n  when = step >= 10\n  let wide = 48\n  train { length = 8 steps, optimizer adamw { %s } }\n}\n' "$1"; } > stage.vwn
+    expect 0 "$VWN" plot stage.vwn train.optimizer.lr train.optimizer.beta2 --csv
+}
+stage 'lr = cosine(peak = 5e-3, floor = 1e-3, warmup = 2 steps), betas = [0.9, 0.99]'
+cp out whole
+[ "$(tail -n 6 out | head -n 1 | cut -d, -f2,3)" = '0.005,0.99' ] || fail "no peak behind the step"
+stage 'lr.peak = 5e-3, lr.warmup = 2 steps, betas[2] = 0.99'
+cmp -s out whole || fail "other rates than those of the whole expression"
 finish
