@@ -74,6 +74,12 @@ static Span place_of(Builder *b, const Node *n)
     return n->span;
 }
 
+/* Where a node was written, when that is the user's text. */
+static Span written_at(Builder *b, const Node *n)
+{
+    return n->span.file && !in_library(b->file->ev, n->span) ? n->span : place_of(b, n);
+}
+
 /* ---- the lints of a model ---- */
 
 static void dead_weights(Eval *ev, Builder *b)
@@ -104,6 +110,36 @@ static void dead_weights(Eval *ev, Builder *b)
     diag_note(ev->ctx, d, "%s", list.s);
     diag_note(ev->ctx, d, "`params` does not count them");
     diag_help(ev->ctx, d, "silence with `allow = [dead_weights]` in the model");
+}
+
+/* Both factors of a product begin at zero: each waits for the other. */
+static void stays_zero(Eval *ev, Builder *b)
+{
+    enum { MOST = 4 };
+    const Model *m = b->model;
+    const bool *stays = lint_allowed(b->file, "stays_zero") ? NULL : model_stays_zero(m, ev->arena);
+    const Param *first = NULL;
+    size_t n = 0;
+    Buf all = buf_new(ev->arena);
+    for (size_t i = 0; stays && i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        if (!stays[i] || p->buffer || p->frozen || p->dead == p->elements)
+            continue;
+        first = first ? first : p;
+        if (n++ < MOST)
+            buf_printf(&all, "%s`%s`", n > 1 ? ", " : "", p->path);
+    }
+    if (!first)
+        return;
+    bool own = first->declared.file && !in_library(ev, first->declared);
+    Diag *d = diag_warning(ev->ctx, "W0313", "stays_zero", own ? first->declared : first->used, "begins at zero and never learns",
+                           "a gradient can never reach weights that begin at zero");
+    if (n > MOST)
+        buf_printf(&all, " and %zu more", n - MOST);
+    diag_note(ev->ctx, d, "%s", all.s);
+    diag_note(ev->ctx, d, "the gradient of a factor of a product has the other factor in it, and that begins at zero and stays so, too");
+    diag_help(ev->ctx, d, "let one of them begin with other numbers, as `normal(std = 0.02)`");
+    diag_help(ev->ctx, d, "silence with `allow = [stays_zero]` where that is meant");
 }
 
 static void head_dim_unaligned(Eval *ev, Builder *b)
@@ -251,12 +287,12 @@ static bool gives_labels(const File *f)
     return false;
 }
 
-/* What `logits` are computed from. */
-static bool *read_by_logits(const Builder *b, Arena *arena)
+/* What the output is computed from; NULL: what any is. */
+static bool *read_by_output(const Builder *b, const char *name, Arena *arena)
 {
     bool *read = NEW_ARRAY(arena, bool, b->g->node.n);
     for (size_t i = 0; i < b->model->output.n; i++)
-        if (!strcmp(b->model->output.v[i].name, "logits"))
+        if (!name || !strcmp(b->model->output.v[i].name, name))
             read[b->model->output.v[i].value] = true;
     for (Val v = (Val)b->g->node.n; v-- > 1;)
         for (size_t k = 0; read[v] && k < node_at(b->g, v)->n_in; k++)
@@ -264,19 +300,98 @@ static bool *read_by_logits(const Builder *b, Arena *arena)
     return read;
 }
 
-/* Where sums and products run over positions it depends on masks; what moves them to the front or adds up from the end does not. */
-static void moves_back(Eval *ev, Builder *b, const bool *from)
+/* By value: whether a mask may have hidden some of its positions, in what it is made of element by element. */
+static bool *perhaps_masked(const Graph *g, Arena *arena)
 {
-    const bool *read = read_by_logits(b, ev->arena);
+    bool *masked = NEW_ARRAY(arena, bool, g->node.n);
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        OpClass class = op_info((Op)n->op)->class;
+        bool by_element = class == CLASS_UNARY || class == CLASS_BINARY || class == CLASS_TERNARY || class == CLASS_VIEW ||
+                          class == CLASS_MOVE || class == CLASS_REDUCE;
+        for (size_t k = 0; by_element && k < n->n_in; k++)
+            masked[v] |= masked[n->in[k]];
+        switch ((Op)n->op) {
+        case OP_LT: case OP_LE: case OP_EQ: /* of numbers that are drawn: dropout */
+            masked[v] = node_at(g, n->in[0])->op != OP_RAND && node_at(g, n->in[1])->op != OP_RAND;
+            break;
+        case OP_WHERE: masked[v] = masked[n->in[0]]; break;
+        case OP_SIGN: case OP_MIN: case OP_MAX: case OP_CONST: masked[v] = true; break;
+        case OP_EXT: {
+            const Ext *x = &g->ext.v[n->a.i];
+            masked[v] = x->kind == EXT_BUFFER || (x->kind == EXT_INPUT && strcmp(x->name, "tokens") != 0);
+            break;
+        }
+        default: break;
+        }
+    }
+    return masked;
+}
+
+/* The first axis, from 1 on, whose extent has B, or T, in it; 0: none. */
+static int axis_with(const Shape *s, bool batch)
+{
+    for (int i = 0; i < s->rank; i++)
+        if (batch ? s->d[i].b > 0 : s->d[i].t > 0)
+            return i + 1;
+    return 0;
+}
+
+/* The axis along which the node mixes the sequences of a batch, from 1 on; 0: it does not. */
+static int mixing_axis(const Graph *g, const Node *n)
+{
+    const Shape *s = n->n_in ? shape_of(g, n->in[0]) : &n->shape;
+    int axis = axis_with(s, true), last = s->rank - 1;
+    switch ((Op)n->op) {
+    case OP_SHIFT: return n->a.i == axis - 1 && n->a.j ? axis : 0;
+    case OP_ROLL: case OP_CUMSUM: return n->a.i == axis - 1 ? axis : 0;
+    case OP_SUM: case OP_AMAX: return axis && n->a.axes >> (axis - 1) & 1 ? axis : 0;
+    case OP_MATMUL: return axis && axis - 1 == (n->a.i & 1 ? last - 1 : last) ? axis : 0;
+    default: return 0;
+    }
+}
+
+/* What moves later positions to the front is no matter of masks; where sums and products run over all of them a mask may hide those. */
+static void looks_ahead(Eval *ev, Builder *b, const bool *from)
+{
+    const bool mixing = !lint_allowed(b->file, "mixes_sequences"); /* that is said then */
+    const bool *read = read_by_output(b, "logits", ev->arena), *masked = perhaps_masked(b->g, ev->arena);
     for (Val v = 1; v < b->g->node.n; v++) {
         const Node *n = node_at(b->g, v);
-        const char *how = read[v] && n->n_in && from[n->in[0]] ? decode_moves_back(b->g, n) : NULL;
-        if (!how)
+        bool hidden = false;
+        for (size_t k = 0; k < n->n_in; k++)
+            hidden |= masked[n->in[k]];
+        const char *how = read[v] && n->n_in && from[v] && n->op != OP_SDPA ? decode_looks(b->g, n) : NULL;
+        if (!how || (hidden && !decode_moves_back(b->g, n)) || (mixing && mixing_axis(b->g, n)))
             continue;
-        Diag *d = diag_warning(ev->ctx, "W0307", "sees_the_answer", place_of(b, n), arena_printf(ev->arena, "`%s` %s", op_info((Op)n->op)->name, how),
+        Diag *d = diag_warning(ev->ctx, "W0307", "sees_the_answer", written_at(b, n),
+                               arena_printf(ev->arena, "`%s` %s", decode_written(b->g, n, ev->arena), how),
                                "a model that predicts the next token sees it");
         diag_note(ev->ctx, d, "the label of a position is the token behind it, and `logits` depend on that");
         diag_help(ev->ctx, d, "silence with `allow = [sees_the_answer]` where that is meant; `vwn sample` refuses such a model");
+        return;
+    }
+}
+
+static void mixes_sequences(Eval *ev, Builder *b)
+{
+    if (lint_allowed(b->file, "mixes_sequences"))
+        return;
+    const bool *read = read_by_output(b, NULL, ev->arena);
+    for (Val v = 1; v < b->g->node.n; v++) {
+        const Node *n = node_at(b->g, v);
+        int axis = read[v] ? mixing_axis(b->g, n) : 0, positions = axis ? axis_with(shape_of(b->g, n->in[0]), false) : 0;
+        if (!axis)
+            continue;
+        const char *what = decode_written(b->g, n, ev->arena);
+        Diag *d = diag_warning(ev->ctx, "W0312", "mixes_sequences", written_at(b, n),
+                               arena_printf(ev->arena, "`%s` goes along axis %d", what, axis), "this mixes the sequences of a batch");
+        if (positions && positions != axis)
+            diag_note(ev->ctx, d, "axes count from 1: B is %d, T is %d", axis, positions);
+        else
+            diag_note(ev->ctx, d, "axes count from 1: B is %d", axis);
+        diag_note(ev->ctx, d, "what is predicted of a sequence depends on the others that happen to be in its batch");
+        diag_help(ev->ctx, d, "silence with `allow = [mixes_sequences]` where that is meant");
         return;
     }
 }
@@ -306,7 +421,7 @@ static void sees_the_answer(Eval *ev, Builder *b)
         diag_help(ev->ctx, d, "write `mask = causal`");
         return;
     }
-    moves_back(ev, b, from);
+    looks_ahead(ev, b, from);
 }
 
 /* What an index has no row for reads as 0, in silence. */
@@ -352,9 +467,11 @@ void lint_model(Eval *ev, Builder *b)
     sublayer_unused(ev, b);
     argument_unused(ev, b);
     sees_the_answer(ev, b);
+    mixes_sequences(ev, b);
     ids_outside(ev, b);
     empty_loop(ev, b);
     dead_weights(ev, b);
+    stays_zero(ev, b);
     head_dim_unaligned(ev, b);
     vocab_not_padded(ev, b);
     no_norm(ev, b);

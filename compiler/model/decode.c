@@ -11,6 +11,7 @@
 #include "decode.h"
 #include "compiler/graph/op.h"
 
+#include <ctype.h>
 #include <stdio.h>
 
 enum { SEQUENCES, POSITIONS, SYMBOLS };
@@ -373,8 +374,19 @@ const char *decode_moves_back(const Graph *g, const Node *n)
     }
 }
 
-/* How the node reads later positions, or NULL. */
-static const char *looks_ahead(const Graph *g, const Node *n)
+const char *decode_written(const Graph *g, const Node *n, Arena *arena)
+{
+    size_t size = 0, k = 0;
+    const char *text = n->span.file ? source_text(g->ctx, n->span.file, &size) : "";
+    const char *at = n->span.lo < size ? text + n->span.lo : "";
+    while (isalnum((unsigned char)at[k]) || at[k] == '_')
+        k++;
+    if (k && at[k] == '(')
+        return arena_copy(arena, at, k);
+    return n->op == OP_MATMUL ? "@" : op_info((Op)n->op)->name;
+}
+
+const char *decode_looks(const Graph *g, const Node *n)
 {
     switch ((Op)n->op) {
     case OP_SDPA:
@@ -397,10 +409,10 @@ bool decode_looks_ahead(const Graph *g, Arena *arena, DecodeRefusal *where)
     const bool *needed = needed_nodes(g, arena);
     for (Val v = 1; v < g->node.n; v++) {
         const Node *n = node_at(g, v);
-        const char *why = needed[v] ? looks_ahead(g, n) : NULL;
+        const char *why = needed[v] ? decode_looks(g, n) : NULL;
         if (!why)
             continue;
-        *where = (DecodeRefusal){arena_printf(arena, "`%s` %s", op_info((Op)n->op)->name, why), n->name, n->span};
+        *where = (DecodeRefusal){arena_printf(arena, "`%s` %s", decode_written(g, n, arena), why), n->name, n->span};
         return true;
     }
     return false;

@@ -25,6 +25,12 @@ bool model_may_look_ahead(const Model *m, Arena *arena, DecodeRefusal *where);
 /* "gpt.vwn:12:5 (layers.1.ffn)" */
 const char *decode_place(Ctx *ctx, Arena *arena, const DecodeRefusal *no);
 
+/* How a node reads later positions, as "runs over all positions"; NULL when it does not. Masks may hide them. */
+const char *decode_looks(const Graph *g, const Node *n);
+
+/* What was written for it: `mean` of `mean(x, over = 2)`; else the operator's name. */
+const char *decode_written(const Graph *g, const Node *n, Arena *arena);
+
 /* How a node other than attention gives a position what stands behind it, whatever masks are; NULL when it does not. */
 const char *decode_moves_back(const Graph *g, const Node *n);
 

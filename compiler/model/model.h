@@ -367,6 +367,9 @@ int64_t model_ids(const Model *m);
 /* Files E0601, at the table or the head, when a tokenizer of so many entries has more; true: it has not. */
 bool model_check_vocabulary(Ctx *ctx, const Model *m, int64_t entries, Span tokenizer);
 
+/* By parameter: whether it begins at zero and no gradient can ever reach it (zero_init.c), or is kept there. */
+bool *model_stays_zero(const Model *m, Arena *arena);
+
 /* ---- inputs.c: what a model reads besides its weights ---- */
 /* What an integer input is an index of: values from 0 to below - 1 (0: it is none); `spared`: negative
  * ones are left out, as labels of a loss are. */

@@ -292,30 +292,46 @@ static void fill_tensor(Tensor *x, uint64_t *state, int64_t vocab)
     }
 }
 
-/* Weights with a gradient of exactly 0 at random values. */
-static int64_t zero_gradients(Model *m, int64_t B, int64_t T, int64_t vocab, uint64_t seed)
+/* The gradients of all parameters, as outputs of the graph; NULL: a parameter has none. */
+static Val *gradients(Model *m)
 {
     Graph *g = m->graph;
-    Arena *arena = g->arena;
-    size_t n = m->param.n, n_ext = g->ext.n;
-    Val *wrt = NEW_ARRAY(arena, Val, n), *grad = NEW_ARRAY(arena, Val, n);
+    size_t n = m->param.n;
+    Val *wrt = NEW_ARRAY(g->arena, Val, n), *grad = NEW_ARRAY(g->arena, Val, n);
     for (size_t i = 0; i < n; i++)
         wrt[i] = m->param.v[i].value;
     graph_gradient(g, m->loss.v[0].value, wrt, n, grad);
     for (size_t i = 0; i < n; i++)
         if (grad[i])
             ir_output(g, m->param.v[i].path, grad[i]);
-    RefRun run = {.B = B, .T = T, .bind = NEW_ARRAY(arena, RefBinding, n_ext), .n_bind = n_ext};
+    return grad;
+}
+
+static RefRun random_inputs(Model *m, int64_t B, int64_t T, int64_t vocab, uint64_t seed)
+{
+    Graph *g = m->graph;
+    size_t n_ext = g->ext.n;
+    RefRun run = {.B = B, .T = T, .bind = NEW_ARRAY(g->arena, RefBinding, n_ext), .n_bind = n_ext};
     for (size_t i = 0; i < n_ext; i++) {
         int64_t d[MAX_RANK];
         for (int k = 0; k < g->ext.v[i].shape.rank; k++)
             d[k] = dim_at(g->ext.v[i].shape.d[k], B, T);
-        Tensor *x = tensor_new(arena, g->ext.v[i].dtype, g->ext.v[i].shape.rank, d);
+        Tensor *x = tensor_new(g->arena, g->ext.v[i].dtype, g->ext.v[i].shape.rank, d);
         fill_tensor(x, &seed, vocab);
         run.bind[i] = (RefBinding){g->ext.v[i].kind, g->ext.v[i].name, x};
     }
-    Tensor **result = NEW_ARRAY(arena, Tensor *, g->out.n);
-    ref_evaluate(g, arena, &run, result);
+    return run;
+}
+
+/* Weights with a gradient of exactly 0 at random values. */
+static int64_t zero_gradients(Model *m, int64_t B, int64_t T, int64_t vocab, uint64_t seed)
+{
+    Graph *g = m->graph;
+    size_t n = m->param.n;
+    Val *grad = gradients(m);
+    RefRun run = random_inputs(m, B, T, vocab, seed);
+    Tensor **result = NEW_ARRAY(g->arena, Tensor *, g->out.n);
+    ref_evaluate(g, g->arena, &run, result);
     int64_t zeros = 0;
     for (size_t i = 0, o = 0; i < n; i++) {
         if (!grad[i]) {
@@ -397,6 +413,69 @@ static void check_random(Tally *t, Ctx *ctx)
     CHECK(t, with_dead >= CASES / 5, "only %d of %d have dead weights", with_dead, CASES);
 }
 
+/* ---- weights that begin at zero ---- */
+
+/* A sum of products of two or three factors, some of which begin at zero; a factor may stand in two of them. */
+static Model *sum_of_products(Ctx *ctx, uint64_t *state)
+{
+    static const Op between[] = {OP_SILU, OP_TANH, OP_NEG, OP_SIGMOID};
+    Val x, y = 0, factor[3] = {0};
+    Model *m = padded(ctx, &x);
+    m->param.v[0].init.a = 1;
+    for (int k = 0; k < 3; k++) {
+        Val h = x;
+        for (int f = 0; f < (noise(state) < 0 ? 2 : 3); f++) {
+            char name[16];
+            snprintf(name, sizeof name, "w%d%d", k, f);
+            Val w = factor[f] && noise(state) < -0.1 ? factor[f] : (factor[f] = matrix(m, name, 6, 6));
+            h = ir_matmul(m->graph, h, w);
+            if (noise(state) < 0)
+                h = ir_unary(m->graph, between[(int)(4 * (noise(state) + 0.5))], h);
+        }
+        y = y ? ir_binary(m->graph, noise(state) < 0.2 ? OP_ADD : OP_MUL, y, h) : h;
+    }
+    for (size_t i = 1; i < m->param.n; i++)
+        m->param.v[i].init.a = noise(state) < 0 ? 0 : 1;
+    finish_model(m, y);
+    return m;
+}
+
+/* Some steps downhill in float64, from the declared values: what is zero then is what is said to stay so. */
+static void check_zeros(Tally *t, Ctx *ctx)
+{
+    uint64_t state = 7;
+    int stay = 0, leave = 0;
+    for (int k = 0; k < 60; k++) {
+        Model *m = sum_of_products(ctx, &state);
+        const bool *stays = model_stays_zero(m, m->graph->arena);
+        Val *grad = gradients(m);
+        RefRun run = random_inputs(m, 2, 3, 5, (uint64_t)k);
+        Tensor **result = NEW_ARRAY(m->graph->arena, Tensor *, m->graph->out.n), **weight = NEW_ARRAY(m->graph->arena, Tensor *, m->param.n);
+        for (size_t i = 0; i < m->param.n; i++)
+            for (size_t e = 0; e < run.n_bind; e++)
+                if (run.bind[e].name == m->param.v[i].path)
+                    weight[i] = run.bind[e].tensor;
+        for (size_t i = 0; i < m->param.n; i++)
+            for (int64_t j = 0; j < weight[i]->size; j++)
+                weight[i]->real[j] *= m->param.v[i].init.a;
+        for (int step = 0; step < 6; step++) {
+            ref_evaluate(m->graph, m->graph->arena, &run, result);
+            for (size_t i = 0, o = 0; i < m->param.n; o += grad[i++] != 0)
+                for (int64_t j = 0; grad[i] && j < weight[i]->size; j++)
+                    weight[i]->real[j] -= 0.1 * result[o]->real[j];
+        }
+        for (size_t i = 0; i < m->param.n; i++) {
+            bool zero = true;
+            for (int64_t j = 0; j < weight[i]->size; j++)
+                zero &= weight[i]->real[j] == 0;
+            CHECK(t, zero == stays[i], "model %d, %s", k, m->param.v[i].path);
+            stay += zero;
+            leave += !zero && m->param.v[i].init.a == 0;
+        }
+    }
+    CHECK(t, stay > 20 && leave > 20, "%d stay, %d leave", stay, leave);
+}
+
 int main(void)
 {
     Tally t = {0};
@@ -414,6 +493,7 @@ int main(void)
         check_attention(&t, ctx);
         check_gradients(&t, ctx);
         check_random(&t, ctx);
+        check_zeros(&t, ctx);
         ctx_leave(ctx, &guard);
     } else {
         CHECK(&t, false, "raised %d: %s", (int)ctx->raised, ctx->message);

@@ -46,10 +46,10 @@ expect 0 "$VWN" check --set a=3 --set b=2 good.vwn
   head lm { norm = rms_norm(eps = 1e-6) }'; } > mask.vwn
 expect 0 "$VWN" check mask.vwn
 has out '      order of tokens: at mask.vwn:'
-has out '(own), `amax` runs over all positions'
+has out '(own), `softmax` runs over all positions'
 empty err
 expect 0 "$VWN" check mask.vwn --json
-has out '"may_read_later":"`amax` runs over all positions"'
+has out '"may_read_later":"`softmax` runs over all positions"'
 expect 0 "$VWN" check "$examples/01_nano.vwn" "$examples/20_mtp_chain.vwn"
 lacks out 'order of tokens'
 sed 's/^  mask *= .*/  mask = full/; s/^  own$/  attention { heads = 2 }/' mask.vwn > full.vwn

@@ -58,9 +58,9 @@ refused encoder sdpa 'reads later positions (its mask is not causal)' 'std/trans
 model shifted causal 'return shift(x, -1)'
 refused shifted shift 'reads later positions' '(text of the model):'
 model mixed causal 'return x + mean(x, over = 2, keep = true)'
-refused mixed sum 'runs over all positions' '(text of the model):'
+refused mixed mean 'runs over all positions' '(text of the model):'
 model product causal 'return (x @ permute(x, [1, 3, 2])) @ x'
-refused product matmul 'sums over all positions' '(text of the model):'
+refused product @ 'sums over all positions' '(text of the model):'
 
 # The same product with a mask of numbers sees earlier positions only.
 model masked causal 'return ((x @ permute(x, [1, 3, 2])) * where(unsqueeze(arange(T), 2) >= unsqueeze(arange(T), 1), 1, 0)) @ x'
