@@ -142,13 +142,8 @@ void fill_moments(Eval *ev, const Ast *items, GrowStep *g)
         const Ast *it = items->kid[i], *v = it->kind == AST_SET ? it->kid[1] : NULL;
         if (!v || it->kid[0]->n || strcmp(it->kid[0]->name, "moments") != 0)
             continue;
-        bool zeros = v->kind == AST_ID && !strcmp(v->name, "zeros"), copy = v->kind == AST_ID && !strcmp(v->name, "copy");
-        if (!zeros && !copy) {
-            Diag *d = err(ev, "E0206", v->span, "", "`moments` is `zeros` or `copy`");
-            diag_help(ev->ctx, d, "`copy`: weights that are copies begin with the optimizer states of what they copy; `zeros`: all new "
-                      "ones begin with none");
-        }
-        g->fresh_moments = zeros;
+        Name word = attribute_word(ev, attribute_find("grow", "moments"), v, ev->unit->file->env);
+        g->fresh_moments = word && !strcmp(word, "zeros");
     }
 }
 

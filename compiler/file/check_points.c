@@ -489,13 +489,11 @@ void sweep_points(Sweep *s, const Ast *order, const Ast *seeds, const char *give
     Eval *ev = s->ev;
     SweepPlan *p = &s->plan;
     size_t n_seeds = 1;
-    Value v = order ? eval_word(ev, order, s->file->env, NULL) : v_none();
-    bool interleaved = v.kind == V_WORD && !strcmp(v.word, "interleaved");
-    if (order && v.kind != V_NONE && !interleaved && !(v.kind == V_WORD && !strcmp(v.word, "written"))) {
-        if (v.kind != V_POISON)
-            err(ev, "E0205", order->span, "", "`order` is written or interleaved, got %s", value_text(ev, &v));
+    const AttributeRow *row = attribute_find("sweep", "order");
+    Name word = order ? attribute_word(ev, row, order, s->file->env) : row->fallback;
+    if (!word)
         return;
-    }
+    bool interleaved = !strcmp(word, "interleaved");
     p->seeded = seeds || given;
     int64_t *seed = p->seeded ? seeds_of(s, seeds, given, &n_seeds) : NULL;
     if (p->seeded && !seed)

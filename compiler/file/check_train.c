@@ -136,40 +136,67 @@ Value attr_value(Attrs *a, const TrainAttr *t)
     return t ? eval(a->ev, t->expr, t->env, NULL) : v_none();
 }
 
-double attr_number(Attrs *a, const char *name)
+static const AttributeRow *attrs_row_of(Attrs *a, const char *name, AttributeType type)
 {
-    const TrainAttr *t = attrs_get(a, name);
-    double x = attribute_number(attrs_row(a, name));
-    if (t && !eval_number(a->ev, t->expr, t->env, NULL, name, &x))
-        return 1; /* the error is filed, nothing shall follow from it */
-    if (t && x < 0) {
-        err(a->ev, "E0208", t->expr->span, "", "`%s` must not be negative", name);
-        return 1;
-    }
+    const AttributeRow *row = attrs_row(a, name);
+    if (row->type != type)
+        vwn_bug(a->ev->ctx, "`%s` of `%s` is not read as attributes.def has it", name, a->what);
+    return row;
+}
+
+/* A number of a row that has a range; *outside: it is not in that, which is said. */
+static double number_in(Attrs *a, const AttributeRow *row, bool *outside)
+{
+    const TrainAttr *t = attrs_get(a, row->name);
+    double x = attribute_number(row);
+    *outside = t && !eval_number(a->ev, t->expr, t->env, NULL, row->name, &x);
+    if (!t || *outside || (x >= row->least && x < row->below))
+        return x;
+    *outside = true;
+    bool whole = row->type == TAKES_WHOLE, low = x < row->least;
+    if (low && row->least == 0)
+        err(a->ev, "E0208", t->expr->span, "", "`%s` must not be negative", row->name);
+    else if (low || isnan(x))
+        err(a->ev, whole ? "E0206" : "E0208", t->expr->span, "", "`%s` must be %s, got %.6g", row->name, row->values, x);
+    else if (whole)
+        err(a->ev, "E0208", t->expr->span, "", "`%s` must be at most %.16g", row->name, row->below - 1);
+    else
+        err(a->ev, "E0208", t->expr->span, "", "`%s` must be in [%g, %g)", row->name, row->least, row->below);
     return x;
 }
 
-/* A whole number from `least` on; after an error that. */
-static int64_t attr_whole(Attrs *a, const char *name, int64_t least)
+double attr_number(Attrs *a, const char *name)
 {
-    const TrainAttr *t = attrs_get(a, name);
-    double x = attr_number(a, name);
-    if (is_whole(x) && x >= (double)least)
-        return (int64_t)rint(x);
-    err(a->ev, "E0206", t->expr->span, "", "`%s` must be a whole number from %lld, got %.6g", name, (long long)least, x);
-    return least;
+    bool outside;
+    double x = number_in(a, attrs_row_of(a, name, TAKES_NUMBER), &outside);
+    return outside ? 1 : x; /* the error is filed, nothing shall follow from it */
 }
 
-int64_t attr_count(Attrs *a, const char *name)
+int64_t attr_whole(Attrs *a, const char *name)
 {
-    return attr_whole(a, name, 1);
+    bool outside;
+    const AttributeRow *row = attrs_row_of(a, name, TAKES_WHOLE);
+    double x = number_in(a, row, &outside);
+    if (!outside && is_whole(x))
+        return (int64_t)rint(x);
+    if (!outside)
+        err(a->ev, "E0206", attrs_get(a, name)->expr->span, "", "`%s` must be %s, got %.6g", name, row->values, x);
+    return (int64_t)fmax(row->least, 1);
+}
+
+Name attr_word(Attrs *a, const char *name)
+{
+    const AttributeRow *row = attrs_row_of(a, name, TAKES_WORD);
+    const TrainAttr *t = attrs_get(a, name);
+    Name word = t ? attribute_word(a->ev, row, t->expr, t->env) : NULL;
+    return word ? word : row->fallback;
 }
 
 bool attr_bool(Attrs *a, const char *name, bool *given)
 {
     static const Ast type = {.kind = AST_ID, .name = "bool"};
     const TrainAttr *t = attrs_get(a, name);
-    const char *fallback = attrs_row(a, name)->fallback;
+    const char *fallback = attrs_row_of(a, name, TAKES_BOOL)->fallback;
     if (given)
         *given = t != NULL;
     if (!t)
@@ -252,6 +279,16 @@ static bool written_share(Eval *ev, Span at)
     return at.hi > at.lo && text[at.hi - 1] == '%';
 }
 
+/* The attribute, where it is there and can be read. */
+static bool attr_seqs(Attrs *a, const TrainAttr *at, const Train *t, int64_t *seqs)
+{
+    if (!at)
+        return false;
+    attrs_row_of(a, at->name, TAKES_SEQS);
+    Value v = attr_value(a, at);
+    return to_seqs(a->ev, &v, at->expr->span, at->name, t, seqs);
+}
+
 /* A length of time as steps: an expression, since epochs are known only with the data. */
 const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, const Train *t)
 {
@@ -291,8 +328,9 @@ const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, co
     return NULL;
 }
 
-static bool to_count(Attrs *a, const TrainAttr *at, const Train *t, int64_t *steps)
+static bool attr_steps(Attrs *a, const TrainAttr *at, const Train *t, int64_t *steps)
 {
+    attrs_row_of(a, at->name, TAKES_STEPS);
     Value v = attr_value(a, at);
     const HostExpr *e = v.kind == V_NUM ? NULL : steps_of(a->ev, &v, at->expr->span, at->name, t);
     double x = 0;
@@ -459,20 +497,20 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
         const TrainAttr *every = kind[0] == 'c' ? attrs_get(&a, "every") : attrs_need(&a, "every");
         int64_t *slot = kind[0] == 'e' ? &t->eval_every : kind[0] == 'c' ? &t->checkpoint_every : &t->log_every;
         if (every)
-            to_count(&a, every, t, slot);
+            attr_steps(&a, every, t, slot);
         bool never = every && t->length_steps > 0 && *slot > t->length_steps;
         if (never && kind[0] == 'e' && !lint_allowed(f, "eval_never")) {
             Diag *d = diag_warning(ev->ctx, "W0604", "eval_never", every->expr->span, "", "the run ends before its first evaluation");
             diag_note(ev->ctx, d, "it has %lld steps, `every` is %lld", (long long)t->length_steps, (long long)*slot);
         }
         if (kind[0] == 'e') {
-            t->eval_batches = attr_count(&a, "batches");
+            t->eval_batches = attr_whole(&a, "batches");
             const TrainAttr *d = attrs_get(&a, "data");
             Value v = attr_value(&a, d);
             if (v.kind != V_NONE)
                 data_spec(ev, f, &v, d->expr->span, &t->eval_data);
         } else if (kind[0] == 'c') {
-            t->checkpoint_keep = attr_whole(&a, "keep", 0);
+            t->checkpoint_keep = attr_whole(&a, "keep");
         }
         attrs_close(&a);
     }
@@ -633,28 +671,14 @@ static void train_average(Eval *ev, const Value *v, Span at, Train *t)
     t->average_span = f->span;
 }
 
-static void train_seed(Attrs *a, const TrainAttr *seed, Train *t)
-{
-    double x = 0;
-    if (!seed || !eval_number(a->ev, seed->expr, seed->env, NULL, "seed", &x))
-        return;
-    if (!is_whole(x) || x < 0 || x > 9e15)
-        err(a->ev, "E0206", seed->expr->span, "", "`seed` must be a whole number from 0");
-    else
-        t->seed = (uint64_t)x;
-}
-
 static void train_batch(Attrs *a, Train *t)
 {
     const TrainAttr *batch = attrs_need(a, "batch");
-    Value v = attr_value(a, batch);
     t->batch_seqs = 1;
-    if (batch)
-        to_seqs(a->ev, &v, batch->expr->span, "batch", t, &t->batch_seqs);
+    attr_seqs(a, batch, t, &t->batch_seqs);
     t->micro_seqs = t->batch_seqs;
     const TrainAttr *micro = attrs_get(a, "micro_batch");
-    v = attr_value(a, micro);
-    if (micro && to_seqs(a->ev, &v, micro->expr->span, "micro_batch", t, &t->micro_seqs) && t->batch_seqs % t->micro_seqs) {
+    if (attr_seqs(a, micro, t, &t->micro_seqs) && t->batch_seqs % t->micro_seqs) {
         Diag *d = err(a->ev, "E0606", micro->expr->span, "", "a batch of %lld sequences is not a whole number of micro-batches of %lld",
                       (long long)t->batch_seqs, (long long)t->micro_seqs);
         diag_label(a->ev->ctx, d, batch ? batch->expr->span : micro->expr->span, "the batch");
@@ -691,7 +715,8 @@ Train *build_train(Eval *ev, File *f, Model *m)
     v = attr_value(&a, length);
     if (length)
         train_length(ev, &v, length->expr->span, t);
-    train_seed(&a, attrs_need(&a, "seed"), t);
+    if (attrs_need(&a, "seed"))
+        t->seed = (uint64_t)attr_whole(&a, "seed");
     const TrainAttr *precision = attrs_need(&a, "precision");
     if (precision) {
         bool word = precision->expr->kind == AST_ID;

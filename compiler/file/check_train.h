@@ -28,9 +28,11 @@ const TrainAttr *attrs_get(Attrs *a, const char *name);
 const TrainAttr *attrs_need(Attrs *a, const char *name); /* files E0104 */
 Value attr_value(Attrs *a, const TrainAttr *t);                            /* V_NONE for NULL */
 void attrs_close(Attrs *a); /* files E0101 for what nothing asked for */
-/* The value or the default. NaN when there is neither; 1, and a message, when it is not a number from 0. */
-double attr_number(Attrs *a, const char *name);
-int64_t attr_count(Attrs *a, const char *name);            /* a whole number from 1 */
+/* Each reads an attribute of its type in attributes.def: the value or the fallback. What is of another type or out of range is said, and
+ * something that is in it comes back. */
+double attr_number(Attrs *a, const char *name);            /* NaN when there is neither */
+int64_t attr_whole(Attrs *a, const char *name);
+Name attr_word(Attrs *a, const char *name);
 bool attr_bool(Attrs *a, const char *name, bool *given);   /* *given may be NULL */
 
 /* The node `optimizer` (check_optimizer.c): fills Train.optimizer. */

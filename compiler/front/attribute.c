@@ -10,15 +10,23 @@
 
 static const NodeDoc nodes[] = {
 #define NODE(name, where, text) {name, where, text},
-#define ATTRIBUTE(node, name, values, fallback, example, text)
+#define ATTRIBUTE(...)
 #include "attributes.def"
 #undef NODE
 #undef ATTRIBUTE
 };
 static const AttributeRow attributes[] = {
 #define NODE(name, where, text)
-#define ATTRIBUTE(node, name, values, fallback, example, text) \
-    {node, name, values, fallback, example, text},
+#define ATTRIBUTE(node, name, takes, fallback, example, text) {node, name, {takes}, fallback, example, text},
+#define OWN(values) values, TAKES_OWN, 0, 0
+#define BOOL "true, false", TAKES_BOOL, 0, 0
+#define WORDS(words) words, TAKES_WORD, 0, 0
+#define NUMBER(least) "a number from " #least, TAKES_NUMBER, least, INFINITY
+#define SHARE "a number in [0, 1)", TAKES_NUMBER, 0, 1
+#define WHOLE(least) "a whole number from " #least, TAKES_WHOLE, least, 9e15
+#define WHOLE_TO(least, most) "a whole number from " #least " to " #most, TAKES_WHOLE, least, most + 1
+#define STEPS(values) values, TAKES_STEPS, 0, 0
+#define SEQS(values) values, TAKES_SEQS, 0, 0
 #include "attributes.def"
 #undef NODE
 #undef ATTRIBUTE

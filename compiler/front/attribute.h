@@ -7,8 +7,15 @@
 typedef struct NodeDoc {
     const char *name, *where, *text; /* where: "file grow" */
 } NodeDoc;
+typedef enum AttributeType { TAKES_OWN, TAKES_BOOL, TAKES_WORD, TAKES_NUMBER, TAKES_WHOLE, TAKES_STEPS, TAKES_SEQS } AttributeType;
 typedef struct AttributeRow {
-    const char *node, *name, *values, *fallback, *example, *text;
+    const char *node, *name;
+    struct {
+        const char *values; /* for people; of TAKES_WORD the words */
+        AttributeType type;
+        double least, below; /* of numbers; whole ones are below the next whole number */
+    };
+    const char *fallback, *example, *text;
 } AttributeRow;
 
 size_t node_doc_count(void);

@@ -9,6 +9,7 @@
 #define VWN_CHECK_H
 
 #include "compiler/model/model.h"
+#include "attribute.h"
 
 typedef struct Value Value;
 typedef struct Env Env;
@@ -342,6 +343,8 @@ Value eval(Eval *ev, const Ast *e, Env *env, Scope *scope);
 /* As `eval`, for a place of the declared type: words for name, closures for init, lists for list ... */
 Value eval_as(Eval *ev, const Ast *e, Env *env, Scope *scope, const Ast *type, const char *what);
 Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope); /* a bare name or string */
+/* One of the words of an attribute's row; NULL: a message was filed. */
+Name attribute_word(Eval *ev, const AttributeRow *row, const Ast *e, Env *env);
 Value check_type(Eval *ev, Value v, const Ast *type, Span at, const char *what, Env *env);
 bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *what, double *out);
 /* A dimension list; expands `..`. False when poisoned. what: its name, for messages. */

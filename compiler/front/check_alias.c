@@ -214,14 +214,9 @@ static void read_layout(Tables *t, const Ast *it)
         diag_label(ev->ctx, d, t->layout->span, "first given here");
         return;
     }
-    Value v = eval_word(ev, it->kid[1], t->file->env, NULL);
-    bool out_in = v.kind == V_WORD && !strcmp(v.word, "out_in");
-    if (out_in || (v.kind == V_WORD && !strcmp(v.word, "in_out"))) {
-        t->layout = it;
-        t->out_in = out_in;
-    } else if (v.kind != V_POISON) {
-        err(ev, "E0205", it->kid[1]->span, "", "`layout` is out_in or in_out, got %s", value_text(ev, &v));
-    }
+    Name word = attribute_word(ev, attribute_find("names", "layout"), it->kid[1], t->file->env);
+    t->layout = word ? it : NULL;
+    t->out_in = word && !strcmp(word, "out_in");
 }
 
 /* In a table that does not say how matrices lie, a square one is taken as it is written: nothing would show that its `.T` was

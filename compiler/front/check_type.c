@@ -149,31 +149,38 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
     return v_poison();
 }
 
+/* False when the value is none of these words, which is said: *d, or NULL where it was said before. */
+static bool is_word_of(Eval *ev, const Value *v, const Name *names, size_t n, Span at, const char *what, Diag **d)
+{
+    Buf list = buf_new(ev->arena);
+    *d = NULL;
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&list, "%s`%s`", i == 0 ? "" : i + 1 == n ? " or " : ", ", names[i]);
+        if ((v->kind == V_WORD && !strcmp(v->word, names[i])) || (v->kind == V_NONE && !strcmp("none", names[i])))
+            return true;
+    }
+    if (v->kind == V_POISON)
+        return false;
+    *d = err(ev, "E0205", at, "", "`%s` must be %s", what, list.s);
+    const Foreign *f = v->kind == V_WORD ? foreign_next(FOREIGN_VALUE, v->word, NULL) : NULL;
+    bool meant = false;
+    for (size_t i = 0; f && f->ours && i < n; i++)
+        meant = meant || !strcmp(names[i], f->ours);
+    if (meant)
+        advise_name(ev, *d, v->word, at);
+    else if (v->kind == V_WORD)
+        suggest(ev, *d, v->word, names, n, at);
+    return false;
+}
+
 static Value check_one_of(Eval *ev, Value v, const Ast *type, Span at, const char *what)
 {
     const Ast *args = type->kid[1];
     VEC(Name) names = {0};
-    Buf list = buf_new(ev->arena);
-    for (uint32_t i = 0; i < args->n; i++) {
+    Diag *d;
+    for (uint32_t i = 0; i < args->n; i++)
         vec_push(ev->arena, &names, args->kid[i]->name);
-        buf_printf(&list, "%s`%s`", i == 0 ? "" : i + 1 == args->n ? " or " : ", ", args->kid[i]->name);
-        if (v.kind == V_WORD && !strcmp(v.word, args->kid[i]->name))
-            return v;
-        if (v.kind == V_NONE && !strcmp("none", args->kid[i]->name))
-            return v;
-    }
-    if (v.kind == V_POISON)
-        return v;
-    Diag *d = err(ev, "E0205", at, "", "`%s` must be %s", what, list.s);
-    const Foreign *f = v.kind == V_WORD ? foreign_next(FOREIGN_VALUE, v.word, NULL) : NULL;
-    bool meant = false;
-    for (size_t i = 0; f && f->ours && i < names.n; i++)
-        meant = meant || !strcmp(names.v[i], f->ours);
-    if (meant)
-        advise_name(ev, d, v.word, at);
-    else if (v.kind == V_WORD)
-        suggest(ev, d, v.word, names.v, names.n, at);
-    return v_poison();
+    return v.kind == V_POISON || is_word_of(ev, &v, names.v, names.n, at, what, &d) ? v : v_poison();
 }
 
 static bool is_one_of(const Ast *type)
@@ -391,4 +398,17 @@ void block_check_signature(Eval *ev, const Ast *block)
     for (uint32_t i = 0; i < block->kid[3]->n; i++)
         if (block->kid[3]->kid[i]->kind == AST_BLOCK)
             block_check_signature(ev, block->kid[3]->kid[i]);
+}
+
+Name attribute_word(Eval *ev, const AttributeRow *row, const Ast *e, Env *env)
+{
+    VEC(Name) names = {0};
+    for (const char *p = row->values; *p; p += strcspn(p, ","), p += strspn(p, ", "))
+        vec_push(ev->arena, &names, name_of(ev->ctx, p, strcspn(p, ",")));
+    Value v = eval_word(ev, e, env, NULL);
+    Diag *d;
+    bool good = is_word_of(ev, &v, names.v, names.n, e->span, row->name, &d);
+    if (d)
+        diag_note(ev->ctx, d, "%s", row->text);
+    return good ? v.word : NULL;
 }

@@ -5,6 +5,8 @@
 #include "support.h"
 #include "support/drawn.h"
 
+#include <math.h>
+
 static const char model[] = "import \"std/transformer\"\nimport \"std/connections\"\n"
                             "model m {\n  context = 8\n  width = 8\n  mask = causal\n"
                             "  init = normal(std = 0.02)\n  out_init = normal(std = 0.02)\n  pre_norm = none\n"
@@ -82,6 +84,78 @@ static void known_is_taken(Test *t, const AttributeRow *a)
         refused |= !strcmp(diag_get(c.ctx, i)->code, "E0101") && strcmp(a->name, "at") != 0;
     EXPECT(t, a->name, !refused);
     ctx_free(c.ctx);
+}
+
+/* Whether a file with this value of an attribute gets an error that names the attribute. */
+static bool refuses(const AttributeRow *a, const char *value)
+{
+    char text[4000], item[200], name[100];
+    snprintf(item, sizeof item, "%s = %s", a->name, value);
+    snprintf(name, sizeof name, "`%s`", a->name);
+    write_file(text, sizeof text, a->node, item);
+    Checked c = check_text("a.vwn", text, NULL);
+    bool refused = false;
+    for (size_t i = 0; i < diag_count(c.ctx); i++) {
+        const Diag *d = diag_get(c.ctx, i);
+        bool twice = !strcmp(d->code, "E0108"); /* the file had one already; the later one counts */
+        refused |= d->code[0] == 'E' && !twice && strstr(d->message, name);
+    }
+    ctx_free(c.ctx);
+    return refused;
+}
+
+static void expect_value(Test *t, const AttributeRow *a, const char *value, bool good)
+{
+    char name[200];
+    snprintf(name, sizeof name, "%s.%s = %s is %s", a->node, a->name, value, good ? "taken" : "refused");
+    EXPECT(t, name, refuses(a, value) == !good);
+}
+
+static void expect_number(Test *t, const AttributeRow *a, double x, bool good)
+{
+    char value[60];
+    snprintf(value, sizeof value, "%.16g", x);
+    expect_value(t, a, value, good);
+}
+
+/* What the row of an attribute says of its values is what is taken: both ends of a range, what is just outside, other types. */
+static void range_is_kept(Test *t, const AttributeRow *a)
+{
+    static const char *const other[] = {[TAKES_BOOL] = "1", [TAKES_WORD] = "zzz", [TAKES_NUMBER] = "true", [TAKES_WHOLE] = "true",
+                                        [TAKES_STEPS] = "7", [TAKES_SEQS] = "7"};
+    bool whole = a->type == TAKES_WHOLE;
+    if (a->type == TAKES_OWN)
+        return;
+    expect_value(t, a, other[a->type], false);
+    if (a->type == TAKES_BOOL) {
+        expect_value(t, a, "true", true);
+        expect_value(t, a, "false", true);
+    }
+    for (const char *p = a->values; a->type == TAKES_WORD && *p; p += strcspn(p, ","), p += strspn(p, ", ")) {
+        char word[60];
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(p, ","), p);
+        expect_value(t, a, word, true);
+    }
+    if (a->type == TAKES_STEPS) {
+        expect_value(t, a, "7 steps", true);
+        expect_value(t, a, "0 steps", false);
+        expect_value(t, a, "10%", false);
+    }
+    if (a->type == TAKES_SEQS) {
+        expect_value(t, a, "2 seqs", true);
+        expect_value(t, a, "1.5 seqs", false);
+        expect_value(t, a, "0 seqs", false);
+        expect_value(t, a, "2 steps", false);
+    }
+    if (a->type != TAKES_NUMBER && !whole)
+        return;
+    expect_number(t, a, a->least, true);
+    expect_number(t, a, a->least - (whole ? 1 : 0.25), false);
+    expect_number(t, a, a->least + 0.5, !whole);
+    if (isfinite(a->below)) {
+        expect_number(t, a, whole ? a->below - 1 : 0.875, true);
+        expect_number(t, a, a->below, false);
+    }
 }
 
 static bool documented(Ctx *ctx, const char *name, const char *sentence)
@@ -182,8 +256,10 @@ int main(void)
     CaseDraw draw = {.one_in = 1, .sanitized = 8};
     for (size_t i = 0; i < attribute_count(); i++)
         for (size_t k = 0; k < COUNT_OF(nodes); k++)
-            if (!strcmp(attribute_at(i)->node, nodes[k]) && case_drawn(&draw, i))
+            if (!strcmp(attribute_at(i)->node, nodes[k]) && case_drawn(&draw, i)) {
                 known_is_taken(&t, attribute_at(i));
+                range_is_kept(&t, attribute_at(i));
+            }
     everything_is_documented(&t, &draw);
     library_is_clean(&t);
     cases_end(&draw);
