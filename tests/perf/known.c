@@ -2,7 +2,7 @@
  *
  * In:  known.cu; the compiler and the disassembler where they are, for three architectures (one, under the sanitizers); else what they gave once
  * (known.sass, of sm_90a with loops as they are: nvcc -cubin -arch=sm_90a -DONCE='_Pragma("unroll 1")' known.cu, then nvdisasm -c,
- * without directives).
+ * without directives and padding).
  * Out: `N passed, N failed`. The oracles: the source (so many multiply-adds, shuffles, stores, bytes), rules of banks and sectors,
  * and C, which computes the same integers.
  */
