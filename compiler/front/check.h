@@ -468,13 +468,14 @@ bool schedule_for_number(Eval *ev, const Ast *e, Env *env, const char *what);
 
 /* ---- files (check_file.c) ---- */
 const char *file_field_at(size_t i); /* "params", ...; NULL behind the last */
+/* Of a file that one in the folder imports: "a/b/../c" -> "a/c", so that one file has one path. */
+char *import_path(Arena *a, const char *folder, const char *path);
 bool help_import(Eval *ev, Diag *d, Name block); /* says which file of the library has it, if one does */
 File *file_load(Eval *ev, const char *path, const char *text, size_t n, Span from, File *parent);
 /* The tree of a text, or of the file at `path` where it is NULL; `from`: what asks for it. NULL: E0106 was filed. */
 Ast *file_parse(Eval *ev, const char *path, const char *name, const char *text, size_t n, Span from);
 const char *folder_of(Eval *ev, const char *path);
 const char *folder_at(Eval *ev, const File *f, Span at); /* of the file that is written at the place */
-const char *tidy_path(Eval *ev, const char *folder, const char *path);
 /* A second evaluation of the same file with more overrides (imports with arguments, growth). */
 File *file_again(Eval *ev, const File *of, const Override *extra, size_t n);
 Value file_field(Eval *ev, File *f, Name field, Span at);

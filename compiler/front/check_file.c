@@ -52,11 +52,9 @@ const char *folder_of(Eval *ev, const char *path)
     return slash ? arena_copy(ev->arena, path, (size_t)(slash - path)) : ".";
 }
 
-/* "a/b/../c" -> "a/c", so that one file has one path. */
-const char *tidy_path(Eval *ev, const char *folder, const char *path)
+char *import_path(Arena *a, const char *folder, const char *path)
 {
-    char *full = path[0] == '/' || !strcmp(folder, ".") ? arena_copy(ev->arena, path, strlen(path))
-                                                        : arena_printf(ev->arena, "%s/%s", folder, path);
+    char *full = path[0] == '/' || !strcmp(folder, ".") ? arena_copy(a, path, strlen(path)) : arena_printf(a, "%s/%s", folder, path);
     char *out = full;
     VEC(char *) parts = {0};
     bool absolute = full[0] == '/';
@@ -66,9 +64,9 @@ const char *tidy_path(Eval *ev, const char *folder, const char *path)
         if (!strcmp(p, "..") && parts.n && strcmp(parts.v[parts.n - 1], ".."))
             parts.n--;
         else
-            vec_push(ev->arena, &parts, p);
+            vec_push(a, &parts, p);
     }
-    Buf b = buf_new(ev->arena);
+    Buf b = buf_new(a);
     if (!parts.n)
         buf_puts(&b, absolute ? "/" : ".");
     for (size_t i = 0; i < parts.n; i++)
@@ -440,7 +438,7 @@ File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span fro
 {
     bool is_std = is_library(name) && parent;
     const char *path = is_std ? (strstr(name, ".vwn") ? name : arena_printf(ev->arena, "%s.vwn", name))
-                              : tidy_path(ev, parent ? folder_at(ev, parent, from) : ".", name);
+                              : import_path(ev->arena, parent ? folder_at(ev, parent, from) : ".", name);
     if (!parent && name[0] == '-' && !name[1])
         path = "<stdin>";
     if (parent && cycle(ev, parent, path, from))

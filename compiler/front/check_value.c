@@ -242,7 +242,7 @@ void remember(Eval *ev, Span at, const Value *v)
         u->seen.v[(uintptr_t)*had - 1].others |= strncmp(u->seen.v[(uintptr_t)*had - 1].text, b.s, LONGEST) != 0;
     } else {
         const char *text = arena_copy(ev->arena, b.s, b.n < LONGEST ? b.n : LONGEST);
-        vec_push(ev->arena, &u->seen, (SeenValue){.span = at, .text = text});
+        vec_push(ev->arena, &u->seen, (SeenValue){.span = at, .text = text, .tensor = v->kind == V_TENSOR});
         *had = (void *)(uintptr_t)u->seen.n;
     }
     arena_reset(ev->ctx->scratch, mark);

@@ -44,10 +44,10 @@ const char *variant_path(Eval *ev, Span at, const char *path)
     if (!at.file || source[0] == '<' || path[0] == '/' || !*path)
         return path;
     const char *here = folder_of(ev, source);
-    const char *root = folder_of(ev, tidy_path(ev, ".", ev->unit->path));
+    const char *root = folder_of(ev, import_path(ev->arena, ".", ev->unit->path));
     if (!strcmp(here, root))
         return path;
-    const char *full = tidy_path(ev, here, path);
+    const char *full = import_path(ev->arena, here, path);
     root = strcmp(root, ".") ? root : "";
     size_t same = same_folders(root, full);
     if (full[0] == '/' && root[0] != '/')
@@ -332,7 +332,7 @@ static Base *add_items(Merge *m, Ast *ast, const Chain *way)
         return NULL;
     if (node) {
         Span at = node->kid[1]->span;
-        const char *path = tidy_path(ev, folder_of(ev, way->path), node->kid[1]->name);
+        const char *path = import_path(ev->arena, folder_of(ev, way->path), node->kid[1]->name);
         if (circle(ev, way, path, at))
             return NULL;
         if (way->n == MOST)

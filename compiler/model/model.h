@@ -335,7 +335,8 @@ typedef struct LetInfo { /* for resolve, origins and run directories */
 typedef struct SeenValue { /* what a name, a declaration or a node of the file's own text came to */
     Span span;
     const char *text; /* the first time */
-    bool others;      /* and another thing at another time */
+    bool tensor;      /* `text` is its shape */
+    bool others;      /* it was another thing at another time */
 } SeenValue;
 
 typedef struct Unit {

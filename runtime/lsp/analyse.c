@@ -15,7 +15,7 @@ typedef struct DocumentCheck {
     Unit *unit;
     uint32_t source; /* of the document's own text */
     TextLines lines;
-    VEC(const char *) file; /* that it wanted to import */
+    OpenTexts texts;
 } DocumentCheck;
 
 static void *check_resize(void *user, void *p, size_t old_size, size_t new_size)
@@ -28,12 +28,11 @@ static void *check_resize(void *user, void *p, size_t old_size, size_t new_size)
     return s->mem.resize(s->mem.user, p, old_size, new_size);
 }
 
-/* What the editor shows is newer than what the disk has. */
-static const char *text_of_open(void *user, const char *path, size_t *n)
+const char *text_of_open(void *user, const char *path, size_t *n)
 {
-    DocumentCheck *c = user;
-    const Document *d = document_of_path(c->server, path);
-    vec_push(c->ctx->program, &c->file, path);
+    OpenTexts *texts = user;
+    const Document *d = document_of_path(texts->server, path);
+    vec_push(texts->arena, &texts->wanted, path);
     if (!d)
         return NULL;
     *n = d->n;
@@ -44,10 +43,13 @@ static const char *text_of_open(void *user, const char *path, size_t *n)
 
 static bool in_document(const DocumentCheck *c, Span s) { return s.file && s.file == c->source; }
 
-/* Where the document imports the file of `source`, directly or not; NO_SPAN: it does not. */
+/* Where the document imports the file of `source`, directly or not, or is a variant of it; NO_SPAN: it does and is not. */
 static Span import_of(const File *f, uint32_t source, int depth)
 {
     enum { DEEPEST = 64 };
+    for (const Base *b = f ? f->base : NULL; b && b->next; b = b->next)
+        if (b->next->ast->span.file == source)
+            return f->base->node->kid[1]->span;
     for (size_t i = 0; f && depth < DEEPEST && i < f->imports.n; i++)
         if (f->imports.v[i].file->source == source || import_of(f->imports.v[i].file, source, depth + 1).file)
             return f->imports.v[i].span;
@@ -227,8 +229,8 @@ static Facts *facts_new(Ctx *ctx, const DocumentCheck *c)
         s.text = kept(f, s.text);
         vec_push(ctx->program, &f->seen, s);
     }
-    for (size_t i = 0; i < c->file.n; i++)
-        vec_push(ctx->program, &f->file, kept(f, c->file.v[i]));
+    for (size_t i = 0; i < c->texts.wanted.n; i++)
+        vec_push(ctx->program, &f->file, kept(f, c->texts.wanted.v[i]));
     return f;
 }
 
@@ -253,7 +255,7 @@ static Status run_checks(DocumentCheck *c)
 {
     const Document *d = c->document;
     CheckOptions how = {.path = d->path, .text = d->text, .text_length = d->n, .remember = true,
-                        .text_of = text_of_open, .user = c};
+                        .text_of = text_of_open, .user = &c->texts};
     CtxGuard guard;
     Status st = ST_OK;
     if (CTX_TRY(c->ctx, &guard)) {
@@ -287,6 +289,7 @@ static void check(Server *s, Document *d)
     d->stale = false;
     s->counts.checks++;
     if (c.ctx) {
+        c.texts = (OpenTexts){.server = s, .arena = c.ctx->program};
         c.ctx->byte_limit = (size_t)1 << 30;
         Status status = run_checks(&c);
         if (!s->given_up)

@@ -6,8 +6,17 @@
 
 const Ast *request_parse(Request *r, uint32_t *source)
 {
+    static const Ast nothing = {.kind = AST_ITEMS};
+    CtxGuard guard;
     *source = source_add(r->ctx, r->document->path, r->document->text, r->document->n);
-    return vwn_parse(r->ctx, *source);
+    if (!CTX_TRY(r->ctx, &guard)) {
+        if (r->ctx->raised != ST_INPUT)
+            ctx_raise_again(r->ctx);
+        return &nothing;
+    }
+    const Ast *ast = vwn_parse(r->ctx, *source);
+    ctx_leave(r->ctx, &guard);
+    return ast;
 }
 
 /* ---- formatting ---- */
@@ -38,22 +47,14 @@ static void put_edits(Request *r, const char *after, size_t n)
 void answer_format(Request *r)
 {
     uint32_t source;
-    CtxGuard guard;
-    if (!CTX_TRY(r->ctx, &guard)) {
-        if (r->ctx->raised != ST_INPUT)
-            ctx_raise_again(r->ctx);
+    const Ast *ast = request_parse(r, &source);
+    if (diag_errors(r->ctx)) {
         json_put_raw(&r->t, "result", "null"); /* its errors are in the diagnostics */
         return;
     }
-    const Ast *ast = request_parse(r, &source);
-    if (diag_errors(r->ctx)) {
-        json_put_raw(&r->t, "result", "null");
-    } else {
-        Buf b = buf_new(r->arena);
-        vwn_format(r->ctx, source, ast, &b);
-        put_edits(r, b.s, b.n);
-    }
-    ctx_leave(r->ctx, &guard);
+    Buf b = buf_new(r->arena);
+    vwn_format(r->ctx, source, ast, &b);
+    put_edits(r, b.s, b.n);
 }
 
 /* ---- symbols ---- */

@@ -138,9 +138,27 @@ void server_idle(Server *s); /* checks what is stale, until something comes */
 void publish_none(Request *r, const char *uri);
 void answer_actions(Request *r);
 
+/* What the editor shows is newer than what the disk has: CheckOptions.text_of, with OpenTexts, which notes all that a check asks for. */
+typedef struct OpenTexts {
+    Server *server;
+    Arena *arena;
+    VEC(const char *) wanted;
+} OpenTexts;
+const char *text_of_open(void *user, const char *path, size_t *n);
+
 /* answer.c */
-const Ast *request_parse(Request *r, uint32_t *source); /* of the document's text; errors of it are in r->ctx */
+/* Of the document's text, without items when it has too many errors; errors are in r->ctx. */
+const Ast *request_parse(Request *r, uint32_t *source);
 void answer_format(Request *r);
 void answer_symbols(Request *r);
+/* navigate.c */
+void answer_definition(Request *r);
+void answer_references(Request *r);
+void answer_highlight(Request *r);
+void answer_rename(Request *r);
+void answer_prepare_rename(Request *r);
+/* hover.c, offer.c */
+void answer_hover(Request *r);
+void answer_complete(Request *r);
 
 #endif

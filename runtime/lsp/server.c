@@ -65,8 +65,16 @@ static void initialize(Request *r)
     json_put_integer(t, "change", 2);
     json_put_bool(t, "save", true);
     json_close(t, '}');
-    json_put_bool(t, "documentFormattingProvider", true);
-    json_put_bool(t, "documentSymbolProvider", true);
+    static const char *const able[] = {"hoverProvider", "definitionProvider", "referencesProvider", "documentHighlightProvider",
+                                       "documentFormattingProvider", "documentSymbolProvider"}, *const points[] = {".", NULL};
+    for (size_t i = 0; i < COUNT_OF(able); i++)
+        json_put_bool(t, able[i], true);
+    json_open(t, "completionProvider", '{');
+    put_words(t, "triggerCharacters", points);
+    json_close(t, '}');
+    json_open(t, "renameProvider", '{');
+    json_put_bool(t, "prepareProvider", true);
+    json_close(t, '}');
     json_open(t, "codeActionProvider", '{');
     put_words(t, "codeActionKinds", kinds);
     json_close(t, '}');
@@ -95,6 +103,13 @@ static const Method methods[] = {
     {"textDocument/didSave", document_save, false, true},
     {"textDocument/didClose", document_close, false, true},
     {"workspace/didChangeWatchedFiles", documents_of_disk, false, false},
+    {"textDocument/hover", answer_hover, true, true},
+    {"textDocument/completion", answer_complete, true, true},
+    {"textDocument/definition", answer_definition, true, true},
+    {"textDocument/references", answer_references, true, true},
+    {"textDocument/documentHighlight", answer_highlight, true, true},
+    {"textDocument/prepareRename", answer_prepare_rename, true, true},
+    {"textDocument/rename", answer_rename, true, true},
     {"textDocument/codeAction", answer_actions, true, true},
     {"textDocument/formatting", answer_format, true, true},
     {"textDocument/documentSymbol", answer_symbols, true, true},

@@ -1,5 +1,5 @@
 /* edits.c - a file that is edited at random is, for the language server, the file that was edited: the same text, and the same
- * messages at the same places as those of `vwn check --json`.
+ * messages at the same places as those of `vwn check --json`; every question about it has an answer.
  *
  * In:  examples and edits from a seed: characters of one to four bytes, both ends of lines, pieces of the text, brackets. Positions
  *      in UTF-16 or UTF-8, at times beyond the end.
@@ -148,6 +148,21 @@ static void compare(Typing *t)
     vwn_close(context);
 }
 
+/* Every request, anywhere in the text. */
+static void ask(Typing *t)
+{
+    static const char *const methods[] = {"hover", "completion", "definition", "references", "documentHighlight", "prepareRename", "rename",
+                                          "documentSymbol", "formatting"};
+    for (size_t i = 0; i < COUNT_OF(methods); i++) {
+        char method[64];
+        int64_t line, character, error;
+        snprintf(method, sizeof method, "textDocument/%s", methods[i]);
+        position(t, whole_character(t, draw(t, t->n + 1)), &line, &character);
+        const Json *r = client_at(&t->client, method, uri, (int)line, (int)character, ",\"newName\":\"zz\"", &error);
+        CHECK_CASE(t->h, r ? !error : error == -32803, methods[i]);
+    }
+}
+
 static void start(Typing *t, const char *text, size_t n)
 {
     memcpy(t->text, text, n);
@@ -167,14 +182,55 @@ static void typing(Typing *t, const char *text, size_t n, size_t rounds)
             edit(t, i + 2);
             CHECK(t->h, t->client.server->document->n == t->n && !memcmp(t->client.server->document->text, t->text, t->n));
             compare(t);
+            ask(t);
         }
     }
     client_close(&t->client);
 }
 
+/* Each let and block of a file gets another name, and its own again. */
+static void rename_all(Typing *t, const char *text, size_t n)
+{
+    client_open(&t->client, t->h, "{}");
+    client_text(&t->client, uri, text, n);
+    size_t said = client_diagnostics(&t->client, uri)->n, renamed = 0;
+    for (const char *s = text; s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL) {
+        if (strncmp(s, "let ", 4) != 0 && strncmp(s, "block ", 6) != 0)
+            continue;
+        char more[200];
+        const char *names[2] = {"zz_1", more};
+        int64_t error, line = 0, at = strchr(s, ' ') - s + 1;
+        for (const char *c = text; c < s; c++)
+            line += *c == '\n';
+        char own[100];
+        snprintf(own, sizeof own, "%.*s", (int)strspn(s + at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"), s + at);
+        names[1] = own;
+        for (int back = 0; back < 2; back++) {
+            snprintf(more, sizeof more, ",\"newName\":\"%s\"", names[back]);
+            const Json *r = client_at(&t->client, "textDocument/rename", uri, (int)line, (int)at, more, &error);
+            const Json *edits = r ? json_get(json_get(r, "changes"), uri) : NULL;
+            if (!CHECK_CASE(t->h, edits && edits->n, own))
+                break;
+            size_t before = vwn_server_counted(t->client.server).checks;
+            Change change[100];
+            size_t k = 0;
+            for (const Json *e = edits->first; e && k < 100; e = e->next)
+                change[99 - k++] = (Change){json_whole(e, "range.start.line"), json_whole(e, "range.start.character"), json_whole(e, "range.end.line"),
+                                            json_whole(e, "range.end.character"), names[back], strlen(names[back])};
+            client_change(&t->client, uri, 3, change + 100 - k, k);
+            CHECK_CASE(t->h, vwn_server_counted(t->client.server).checks == before + 1, own);
+            CHECK_CASE(t->h, client_diagnostics(&t->client, uri)->n == said, own);
+        }
+        renamed++;
+        CHECK_CASE(t->h, t->client.server->document->n == n && !memcmp(t->client.server->document->text, text, n), own);
+    }
+    CHECK(t->h, renamed > 0);
+    client_close(&t->client);
+}
+
 int main(void)
 {
-    static const char *const files[] = {"examples/quickstart.vwn", "examples/01_nano.vwn", "tests/rooms/tiny.vwn", "examples/12_sweep.vwn"};
+    static const char *const files[] = {"examples/quickstart.vwn", "examples/01_nano.vwn", "tests/rooms/tiny.vwn", "examples/growth_nexus.vwn"};
     Harness h = {0};
     static Typing t;
     CaseDraw rounds = {.one_in = 20, .sanitized = 100};
@@ -189,7 +245,10 @@ int main(void)
         size_t n = fread(text, 1, sizeof text - 1, f);
         fclose(f);
         t.utf8 = i % 2;
+        text[n] = 0;
         typing(&t, text, n, each);
+        if (strstr(text, "\nlet "))
+            rename_all(&t, text, n);
     }
     CHECK(&h, t.said > 2 * each * COUNT_OF(files));
     return harness_end(&h);
