@@ -66,6 +66,29 @@ same "VS Code, attributes" attributes code_attributes
 same "VS Code, primitives" primitives code_primitives
 same "VS Code, units and suffixes" numbers code_numbers
 
+# The extension of VS Code, with stand-ins for what it needs, where node is: it starts `vwn lsp`, and without its library it says so.
+if command -v node > /dev/null; then
+    mkdir -p node_modules/vscode node_modules/vscode-languageclient
+    cp "$grammar/editors/vscode/extension.js" .
+    cat > node_modules/vscode/index.js <<'EOF'
+exports.window = { showInformationMessage: (text) => console.log("said: " + text) };
+exports.workspace = { getConfiguration: (of) => ({ get: (name) => "/bin/" + of + "-" + name }) };
+EOF
+    expect 0 node -e 'require("./extension").activate()'
+    has out 'said: vwn: colours only'
+    cat > node_modules/vscode-languageclient/node.js <<'EOF'
+exports.LanguageClient = class {
+  constructor(id, name, server, client) { console.log(id, JSON.stringify(server), JSON.stringify(client.documentSelector)); }
+  start() { console.log("started"); }
+  stop() { console.log("stopped"); }
+};
+EOF
+    expect 0 node -e 'const e = require("./extension"); e.activate(); e.deactivate()'
+    has out 'vwn {"command":"/bin/vwn-program","args":["lsp"]} [{"language":"vwn"}]'
+    has out started
+    has out stopped
+fi
+
 command -v vim > /dev/null && vim -es -u NONE -c 'if !has("syntax") | cquit | endif' -c 'qa!' || {
     echo "vim is not installed: nobody has looked at a file in it."
     finish

@@ -43,4 +43,25 @@ got=$?
 expect 2 "$VWN" lsp file.vwn
 expect 0 "$VWN" lsp --help
 
+# ---- neovim, with the package of grammar/editors ----
+command -v nvim > /dev/null || {
+    echo "neovim is not installed: nobody has asked the server as a user does."
+    [ $failures -gt 0 ] || exit 77
+    finish
+}
+cat > model.vwn <<'EOT'
+edition = 1
+import "std/transformer"
+import "other.vwn" as other
+let D = 4 * other.E
+let f = ffn(hidde = D, activation = gelu)
+EOT
+echo 'let E = 8' > other.vwn
+ln -s "$VWN" vwn
+last="neovim"
+PATH=$PWD:$PATH HOME=$PWD XDG_STATE_HOME=$PWD/state XDG_DATA_HOME=$PWD/data timeout 200 nvim --headless -u NONE -i NONE -n \
+    --cmd "set runtimepath^=$VWN_SOURCE/grammar/editors/vim" -c 'filetype plugin on' -c "luafile $VWN_SOURCE/tests/e2e/lsp.lua" > out 2>&1 < /dev/null ||
+    fail "neovim ends with $?"
+has out 'neovim was answered'
+
 finish

@@ -12,3 +12,7 @@ if executable("vwn")
   setlocal errorformat=%Eerror[%t%n]:\ %m,%Wwarning[%t%n]:\ %m,%C\ %#-->\ %f:%l:%c,%-G%.%#
 endif
 let b:undo_ftplugin = "setl cms< com< sw< sts< et< tw< fo< sua< mp< ep< efm<"
+" In neovim `vwn lsp` is started for the file, where it is on the path; `let g:vwn_lsp = 0` keeps it from that.
+if has("nvim") && get(g:, "vwn_lsp", 1) && executable("vwn")
+  lua require("vwn_lsp").start()
+endif
