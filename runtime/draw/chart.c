@@ -158,7 +158,7 @@ void chart_style(Buf *out)
                   ".t{font-size:14px;font-weight:600}.m{stroke-dasharray:4 4}.d{stroke-width:.7;stroke-opacity:.6}.c{fill:none;stroke-width:1.8;stroke-linejoin:round}");
     for (int i = 0; i < COLOURS; i++)
         buf_printf(out, ".s%d{stroke:%s}.f%d{fill:%s}", i, light[i], i, light[i]);
-    buf_puts(out, ".r{fill-opacity:.18}@media(prefers-color-scheme:dark){text{fill:#e6e6e6}.b{fill:#16181d}.g{stroke:#32363f}.a{stroke:#9a9a9a}");
+    buf_puts(out, ".r{fill-opacity:.18}.w{stroke-width:2;stroke-opacity:.45}@media(prefers-color-scheme:dark){text{fill:#e6e6e6}.b{fill:#16181d}.g{stroke:#32363f}.a{stroke:#9a9a9a}");
     for (int i = 0; i < COLOURS; i++)
         buf_printf(out, ".s%d{stroke:%s}.f%d{fill:%s}", i, dark[i], i, dark[i]);
     buf_puts(out, "}");
@@ -197,6 +197,42 @@ static bool shown(const ChartSeries *s, size_t k)
     return chart_shows(s->x[k]) && chart_shows(s->y[k]);
 }
 
+/* Ranges of points, as opposed to those along a curve, stand beside each other where there are several: areas would cover each other. */
+static bool is_beside(const Chart *c, const ChartSeries *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        n += c->series[i].points && c->series[i].low && c->series[i].high;
+    return n > 1 && s->points && s->low && s->high;
+}
+
+/* Where point k stands: of several series with ranges each a little aside, in their order. */
+static double point_x(const ChartFrame *f, const ChartSeries *s, size_t k)
+{
+    enum { APART = 5 };
+    double x = at_x(f, s->x[k]), gap = INFINITY;
+    size_t before = 0, n = 0;
+    if (!is_beside(f->c, s))
+        return x;
+    for (size_t i = 0; i < f->c->n; i++) {
+        const ChartSeries *one = &f->c->series[i];
+        before += one < s && is_beside(f->c, one);
+        n += is_beside(f->c, one);
+        for (size_t j = 1; j < one->n; j++)
+            if (one->x[j] > one->x[j - 1])
+                gap = fmin(gap, at_x(f, one->x[j]) - at_x(f, one->x[j - 1]));
+    }
+    return x + ((double)before - (double)(n - 1) / 2) * fmin(APART, 0.6 * gap / (double)n);
+}
+
+static void ranges(const ChartFrame *f, const ChartSeries *s, size_t colour)
+{
+    for (size_t k = 0; k < s->n; k++)
+        if (shown(s, k) && chart_shows(s->low[k]) && chart_shows(s->high[k]))
+            buf_printf(f->out, "<path class=\"w s%zu\" d=\"M%.1f %.1fV%.1f\"/>\n", colour, point_x(f, s, k), at_y(f, s->high[k]),
+                       at_y(f, s->low[k]));
+}
+
 /* There and back: along the upper edge, then along the lower one. */
 static void band(const ChartFrame *f, const ChartSeries *s, size_t colour)
 {
@@ -219,13 +255,13 @@ static void curve(const ChartFrame *f, const ChartSeries *s, size_t colour)
     buf_printf(f->out, "<path class=\"c s%zu\" d=\"", colour);
     for (size_t k = 0; k < s->n; k++) {
         if (shown(s, k))
-            buf_printf(f->out, "%s%.1f %.1f", pen ? " " : "M", at_x(f, s->x[k]), at_y(f, s->y[k]));
+            buf_printf(f->out, "%s%.1f %.1f", pen ? " " : "M", point_x(f, s, k), at_y(f, s->y[k]));
         pen = shown(s, k);
     }
     buf_puts(f->out, "\"/>\n");
     for (size_t k = 0; k < s->n && s->points; k++)
         if (shown(s, k))
-            buf_printf(f->out, "<circle class=\"f%zu\" r=\"2.6\" cx=\"%.1f\" cy=\"%.1f\"/>", colour, at_x(f, s->x[k]), at_y(f, s->y[k]));
+            buf_printf(f->out, "<circle class=\"f%zu\" r=\"2.6\" cx=\"%.1f\" cy=\"%.1f\"/>", colour, point_x(f, s, k), at_y(f, s->y[k]));
     buf_puts(f->out, s->points ? "\n" : "");
 }
 
@@ -237,7 +273,7 @@ static void lead(const ChartFrame *f, size_t i, double to)
     while (k && !shown(s, k - 1))
         k--;
     if (k)
-        buf_printf(f->out, "<path class=\"d s%zu\" d=\"M%.1f %.1fL%d %.1f\"/>", i % COLOURS, at_x(f, s->x[k - 1]),
+        buf_printf(f->out, "<path class=\"d s%zu\" d=\"M%.1f %.1fL%d %.1f\"/>", i % COLOURS, point_x(f, s, k - 1),
                    fmin(fmax(at_y(f, s->y[k - 1]), TOP), f->high - BOTTOM), f->wide - f->right + 8, to);
 }
 
@@ -326,7 +362,9 @@ static void draw(Buf *out, const Chart *c, size_t place, size_t top)
     buf_printf(out, "<clipPath id=\"%s\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n<g clip-path=\"url(#%s)\">\n",
                id, LEFT, TOP, f->wide - LEFT - f->right + 3, f->high - TOP - BOTTOM, id);
     for (size_t i = 0; i < c->n; i++)
-        if (c->series[i].low && c->series[i].high)
+        if (is_beside(c, &c->series[i]))
+            ranges(f, &c->series[i], i % COLOURS);
+        else if (c->series[i].low && c->series[i].high)
             band(f, &c->series[i], i % COLOURS);
     for (size_t i = 0; i < c->n; i++)
         curve(f, &c->series[i], i % COLOURS);

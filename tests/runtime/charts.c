@@ -87,10 +87,38 @@ static void test_marks(Harness *t)
     ctx_free(ctx);
 }
 
+/* Ranges of several series of points are lines beside each other at every place, none in another's; of one it is an area. */
+static void test_ranges(Harness *t)
+{
+    enum { SERIES = 5, POINTS = 3 };
+    static const double x[] = {1, 2, 3}, y[] = {1, 2, 1}, low[] = {0, 1, 0}, high[] = {2, 3, 2};
+    static const char *const name[SERIES] = {"a", "b", "c", "d", "e"};
+    for (size_t n = 1; n <= SERIES; n++) {
+        ChartSeries s[SERIES];
+        for (size_t i = 0; i < n; i++)
+            s[i] = (ChartSeries){.name = name[i], .x = x, .y = y, .low = low, .high = high, .n = POINTS, .points = true};
+        const Chart c = {.title = "title", .x_label = "x", .y_label = "y", .series = s, .n = n};
+        Ctx *ctx = ctx_new(NULL);
+        Buf svg = buf_new(ctx->program);
+        chart_svg(&svg, &c, 1);
+        double at[SERIES * POINTS], nearest = INFINITY;
+        size_t seen = 0;
+        for (const char *p = svg.s; (p = strstr(p, "<path class=\"w ")) && seen < COUNT_OF(at); p++)
+            at[seen++] = strtod(strstr(p, "d=\"M") + 4, NULL);
+        for (size_t i = 0; i < seen; i++)
+            for (size_t k = 0; k < i; k++)
+                nearest = fmin(nearest, fabs(at[i] - at[k]));
+        CHECK_CASE(t, seen == (n > 1 ? n * POINTS : 0) && nearest >= 3, arena_printf(ctx->program, "%zu ranges of %zu series, %g apart", seen, n, nearest));
+        CHECK_CASE(t, !strstr(svg.s, "class=\"r ") == (n > 1), arena_printf(ctx->program, "an area of %zu series", n));
+        ctx_free(ctx);
+    }
+}
+
 int main(void)
 {
     Harness t = {0};
     test_marks(&t);
+    test_ranges(&t);
     static const double plain[] = {3, 5};
     for (volatile size_t i = 0; i < 2 * COUNT_OF(pairs); i++) {
         const double *pair = pairs[i / 2];
