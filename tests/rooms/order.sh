@@ -72,7 +72,7 @@ faults() {
         system("test -f " $2) { print $1 " includes " $2 ", which is not there from the root"; next }
         !place($2) { print $1 " includes " $2 ", which lies in no folder of the list"; next }
         $2 ~ /^runtime\/(cpu|cuda)\// && $1 !~ /^runtime\/(cpu|cuda|measure|use)\// && $1 != "runtime/exec/backends.c" {
-            print $1 " includes " $2 ": backends are open by their rows"
+            print $1 " includes " $2 ": backends are opened by their rows"
             next
         }
         place($2) > place($1) { print $1 " includes " $2 ", which comes later" }'
@@ -127,7 +127,7 @@ rm compiler/graph/ir.c
 mkdir -p runtime/cpu runtime/train
 echo > runtime/cpu/cpu.h
 echo '#include "runtime/cpu/cpu.h"' > runtime/train/train.c
-expect "runtime/train/train.c includes runtime/cpu/cpu.h: backends are open by their rows"
+expect "runtime/train/train.c includes runtime/cpu/cpu.h: backends are opened by their rows"
 rm -r runtime
 echo '#include "compiler/graph/ir.h"' > compiler/portable/order.c
 expect "compiler/portable/order.c includes compiler/graph/ir.h, which does not travel with it"
