@@ -205,7 +205,8 @@ static uint32_t new_group(Fusion *f, GroupKind kind, Val v)
     return id;
 }
 
-/* Row counts that suit v, which alone could have `mine`, and all members, with every edge between them at the same row. */
+/* Row counts that suit v, which alone could have `mine`, and all members, with every edge between
+ * them at the same row. */
 static Dims joint(Fusion *f, Val v, const Dims *mine, uint32_t group)
 {
     Group *gr = &f->group.v[group];

@@ -160,7 +160,8 @@ typedef VEC(Dim) Dims;
 void fuse_add_rows(Dims *d, Arena *arena, Dim rows); /* once */
 void fuse_own_rows(const Fusion *f, Val v, Dims *out); /* numbers of rows that v alone could have */
 bool fuse_rows_suit(const Fusion *f, Val v, Dim rows); /* may v be computed over so many? */
-/* Is every member of the group that v reads read at v's own row? Asked once that is placed which v reads. */
+/* Is every member of the group that v reads read at v's own row? Asked when all that v reads is
+ * placed. */
 bool fuse_reads_own_row(Fusion *f, Val v, int32_t group, Dim rows);
 struct ByRows *fuse_new_by_rows(Arena *arena, size_t values); /* for Fusion.by_rows */
 static inline Dim fuse_size(const Graph *g, Val v)

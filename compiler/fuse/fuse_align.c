@@ -1,9 +1,11 @@
-/* fuse_align.c - over how many rows a value may be computed, and what it reads at rows that are not its own.
+/* fuse_align.c - over how many rows a value may be computed, and what it reads at rows that are
+ * not its own.
  *
- * In:  a value, a number of rows.     Out: whether the one fits the other; the members of groups that the value reads elsewhere.
- * The one idea: what a value reads, through views and all else that is computed where it is wanted, does not change any more when
- * it is placed; only whose members these are does. So each value is looked at once for each number of rows, and groups
- * are compared by the few values that are read at other rows.
+ * In:  a value, a number of rows.     Out: whether the one fits the other; the members of
+ * groups that the value reads elsewhere. The one idea: what a value reads, through views and
+ * all else that is computed where it is wanted, does not change any more when it is placed;
+ * only whose members these are does. So each value is looked at once for each number of rows,
+ * and groups are compared by the few values that are read at other rows.
  */
 #include "fuse.h"
 
@@ -12,9 +14,10 @@ typedef struct RowFacts {
     struct RowFacts *next;
     Dim rows;
     bool suit, suit_known;
-    bool looked; /* at what it reads */
-    bool never;  /* it cannot be told that it reads anything at its own row */
-    Vals elsewhere; /* members of groups that it reads at other rows, or at rows that cannot be told */
+    bool looked;    /* at what it reads */
+    bool never;     /* it cannot be told that it reads anything at its own row */
+    Vals elsewhere; /* members of groups that it reads at other rows, or at rows that cannot be
+                       told */
 } RowFacts;
 
 /* What a value reads, written down; layers repeat, so most of it was read before. */
@@ -52,8 +55,8 @@ static RowFacts *facts_of(const Fusion *f, Val v, Dim rows)
 
 /* ---- rows ---- */
 
-/* Do the leading axes of a shape make up `rows`, an axis being split if need be? *axis: the first
- * axis that is not wholly rows; *cut: a part of it is. */
+/* Do the leading axes of a shape make up `rows`, an axis being split if need be? *axis: the
+ * first axis that is not wholly rows; *cut: a part of it is. */
 static bool rows_fit(const Shape *s, Dim rows, int *axis, bool *cut)
 {
     Dim rest = rows, q;
@@ -110,8 +113,8 @@ RowPart fuse_rows(const Graph *g, Val v, Dim rows)
 
 enum { SINK_BYTES_MAX = 64 * 1024 };
 
-/* One row only for single elements, so that what is small does not all end up in one kernel that
- * grows with the model, nor a long sum in one thread. */
+/* One row only for single elements, so that what is small does not all end up in one kernel
+ * that grows with the model, nor a long sum in one thread. */
 static bool single(const Graph *g, Val v)
 {
     const Node *n = node_at(g, v);
@@ -121,8 +124,8 @@ static bool single(const Graph *g, Val v)
 
 enum { ROW_ELEMENTS_MAX = 512, LANES_WANTED = 16 };
 
-/* A whole sequence as a row, where its positions could be rows and still be vectors. A kernel would
- * have to keep all of it, or compute it again for every sum of it. */
+/* A whole sequence as a row, where its positions could be rows and still be vectors. A kernel
+ * would have to keep all of it, or compute it again for every sum of it. */
 static bool whole_sequence(const Fusion *f, Val v, Dim rows)
 {
     const Node *n = node_at(f->g, v);
@@ -133,7 +136,8 @@ static bool whole_sequence(const Fusion *f, Val v, Dim rows)
         dim_at(left, f->B, f->T) <= ROW_ELEMENTS_MAX)
         return false;
     for (int i = 0; i < s->rank; i++) {
-        if (!dim_mul(finer, s->d[i], &finer) || dim_eq(finer, rows) || !dim_div(size, finer, &left))
+        if (!dim_mul(finer, s->d[i], &finer) || dim_eq(finer, rows) ||
+            !dim_div(size, finer, &left))
             continue;
         if (dim_at(left, f->B, f->T) >= LANES_WANTED && fuse_rows(f->g, v, finer) == ROWS_KEPT)
             return true;
@@ -217,14 +221,16 @@ static bool may_be_member(const Fusion *f, Val u)
     return f->home[u] >= 0 && f->group.v[f->home[u]].kind == GROUP_ROWS;
 }
 
-/* Does v read a value that may be a member, through what is computed where it is wanted? Said yes to when the way is too long to tell. */
+/* Does v read a value that may be a member, through what is computed where it is wanted? Said
+ * yes to when the way is too long to tell. */
 static bool reads_members(const Fusion *f, Val v, int depth)
 {
     const Node *n = node_at(f->g, v);
     for (size_t k = 0; k < n->n_in; k++) {
         Val u = n->in[k];
         if (!fuse_empty(f, u) &&
-            (f->home[u] >= 0 ? may_be_member(f, u) : depth > 100 || reads_members(f, u, depth + 1)))
+            (f->home[u] >= 0 ? may_be_member(f, u)
+                             : depth > 100 || reads_members(f, u, depth + 1)))
             return true;
     }
     return false;
@@ -253,8 +259,8 @@ static void look_at_member(Look *l, Val u, const Ix *c)
     Dim rows = l->facts->rows, inner;
     if (!may_be_member(l->f, u))
         return;
-    if (fuse_rows(g, u, rows) != ROWS_KEPT || !dim_div(fuse_size(g, u), rows, &inner) || inner.n == 0 ||
-        ix_div(&l->t, ix_linear(&l->t, shape_of(g, u), c), inner) != l->row)
+    if (fuse_rows(g, u, rows) != ROWS_KEPT || !dim_div(fuse_size(g, u), rows, &inner) ||
+        inner.n == 0 || ix_div(&l->t, ix_linear(&l->t, shape_of(g, u), c), inner) != l->row)
         add_elsewhere(l, u);
 }
 
@@ -283,7 +289,8 @@ static void look_at(Look *l, Val u, const Ix *c)
 static void look_at_factors(Look *l, Val v, Dim inner)
 {
     const Node *n = node_at(l->f->g, v);
-    Ix k = ix_add(&l->t, ix_scale(&l->t, l->row, inner), ix_var(&l->t, ix_loop(&l->t, inner, 0)));
+    Ix k =
+        ix_add(&l->t, ix_scale(&l->t, l->row, inner), ix_var(&l->t, ix_loop(&l->t, inner, 0)));
     for (int i = 0; i < 2; i++) {
         bool first = (i == 0) == (n->a.i >> i & 1); /* is K the first axis? */
         Dim other = shape_of(l->f->g, n->in[i])->d[first];
@@ -294,7 +301,8 @@ static void look_at_factors(Look *l, Val v, Dim inner)
     }
 }
 
-/* Most inputs are answered here, without indices: none that is a member, or elements of one of v's own shape. */
+/* Most inputs are answered here, without indices: none that is a member, or elements of one of
+ * v's own shape. */
 static bool is_plain(const Fusion *f, Val v, Val u, Dim rows)
 {
     const Graph *g = f->g;
@@ -440,7 +448,8 @@ static Seen *add_seen(const Fusion *f, const Written *w, const RowFacts *facts)
     for (size_t i = 0; i < w->member.n; i++)
         for (size_t k = 0; k < facts->elsewhere.n; k++)
             elsewhere[i] = elsewhere[i] || facts->elsewhere.v[k] == w->member.v[i];
-    const uint64_t *word = memcpy(NEW_ARRAY(f->arena, uint64_t, w->n), w->word, w->n * sizeof *w->word);
+    const uint64_t *word =
+        memcpy(NEW_ARRAY(f->arena, uint64_t, w->n), w->word, w->n * sizeof *w->word);
     *x = (Seen){NULL, word, w->n, facts->never, elsewhere};
     return x;
 }
@@ -458,7 +467,8 @@ static void look_or_know(Fusion *f, Val v, RowFacts *facts, bool summed, Dim inn
     if (w.n == WORDS_MAX) {
         look_closely(f, v, facts, summed, inner);
     } else {
-        void **first = map_at(&f->by_rows->seen, (uintptr_t)hash_bytes(w.word, w.n * sizeof *w.word, 5) | 1);
+        void **first = map_at(&f->by_rows->seen,
+                              (uintptr_t)hash_bytes(w.word, w.n * sizeof *w.word, 5) | 1);
         const Seen *same = find_seen(&w, *first);
         for (size_t i = 0; same && i < w.member.n; i++)
             if (same->elsewhere[i])

@@ -131,7 +131,8 @@ uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bo
 
 /* ---- pieces ---- */
 
-/* `stored`, by array and then by buffer: what is stored before in this loop. Loads come first where elements are taken in pieces. */
+/* `stored`, by array and then by buffer: what is stored before in this loop. Loads come first
+ * where elements are taken in pieces. */
 static bool takes_pieces(const Kernel *k, size_t loop, bool *stored)
 {
     IVar lane = k->stmt.v[loop].var;

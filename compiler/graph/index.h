@@ -117,7 +117,8 @@ IVar ix_append(IxTable *t, const IVarInfo *v);
 Ix ix_of_terms(IxTable *t, const IxTerm *term, uint32_t n);
 int64_t ix_dim_at(const IxTable *t, Dim d);
 /* Does it hold what a tensor holds, itself or in a quotient? Then it may be anything. */
-static inline bool ix_reads_value(const IxTable *t, Ix a) { return ix_form(t, a)->reads; } /* what an expression holds */
+/* Does it depend on what an expression holds? */
+static inline bool ix_reads_value(const IxTable *t, Ix a) { return ix_form(t, a)->reads; }
 /* The form as one variable and a constant: a = var + c. */
 bool ix_is_var(const IxTable *t, Ix a, IVar *v, int64_t *c);
 /* What a grows by when v grows by 1, as a number; false when v stands inside a quotient. */

@@ -343,6 +343,7 @@ static void check_loop(Check *c, const KStmt *s)
         if ((!s->simd && !c->k->mapping.row_threads) || !verify_exists(c, e) || !c->acc[e].live || c->acc[e].whole)
             verify_fault(c, "a loop carries what is no accumulator around it");
     }
+    verify_vector_loop(c, s);
 }
 
 static void check_rows(Check *c, const KStmt *s)
@@ -453,6 +454,7 @@ const char *kernel_check(const Kernel *k, size_t *at)
     check_partitions(&c);
     for (size_t i = 0; i < k->stmt.n && !c.why; i++) {
         check_stmt(&c, &k->stmt.v[i]);
+        verify_vector(&c, &k->stmt.v[i]);
         if (c.why)
             *at = i;
     }

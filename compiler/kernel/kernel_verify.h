@@ -109,6 +109,10 @@ void verify_acc_add(Check *c, Ex e);
 void verify_arrays(Check *c, const KStmt *s);
 void verify_batch(Check *c, const KStmt *s);
 
+/* kernel_verify_vectors.c: loops of explicit vectors */
+void verify_vector(Check *c, const KStmt *s);
+void verify_vector_loop(Check *c, const KStmt *s);
+
 /* kernel_verify_threads.c: what the threads of a row do together */
 bool verify_has_all(const Share *s); /* a thread has the total itself */
 void verify_shared(

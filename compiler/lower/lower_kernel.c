@@ -448,7 +448,8 @@ static Ex memo_get(const Lower *l, const Memo *m)
     size_t at = m->hash & (l->slots - 1);
     for (; l->slot[at]; at = (at + 1) & (l->slots - 1)) {
         const Memo *x = &l->memo.v[l->slot[at] - 1];
-        if (x->hash == m->hash && x->v == m->v && x->guard == m->guard && memcmp(x->c, m->c, sizeof x->c) == 0)
+        if (x->hash == m->hash && x->v == m->v && x->guard == m->guard &&
+            memcmp(x->c, m->c, sizeof x->c) == 0)
             return x->value;
     }
     return 0;

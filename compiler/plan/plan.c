@@ -508,9 +508,11 @@ static size_t leave_large(Build *b, const Val *made_of, size_t values)
             continue;
         bool large = kernel_cache_shared(b->kernel_cache, b->f, b->f->order.v[i], b->same) > (uint64_t)b->shared;
         bool left = false;
-        for (size_t k = 0; large && k < of_row.n; k++)
-            if (b->f->home[product_of_row_under(b->g, made_of[of_row.v[k]])] == (int32_t)b->f->order.v[i])
+        for (size_t k = 0; large && k < of_row.n; k++) {
+            Val product = product_of_row_under(b->g, made_of[of_row.v[k]]);
+            if (b->f->home[product] == (int32_t)b->f->order.v[i])
                 b->to_library[of_row.v[k]] = left = true;
+        }
         groups += left;
     }
     return groups;

@@ -279,7 +279,7 @@ static void sort_buffers(const uint64_t *bytes, uint32_t *v, uint32_t *tmp, size
  * alone are asked where they lie. */
 typedef struct Placed {
     size_t n;
-    uint64_t *when; /* in which of 64 parts of all launches it lives; AT_ONCE more, that live never */
+    uint64_t *when; /* bits of the parts of all launches in which it lives; AT_ONCE more: never */
     Life *life;
     uint64_t *offset, *end;
     uint32_t part; /* launches of a part */
@@ -293,7 +293,8 @@ static uint64_t when(const Placed *p, Life x)
     uint32_t first = x.first / p->part, last = x.last / p->part;
     if (x.first > x.last)
         return 0;
-    return (last < PARTS - 1 ? ((uint64_t)2 << last) - 1 : UINT64_MAX) & ~(((uint64_t)1 << first) - 1);
+    uint64_t to = last < PARTS - 1 ? ((uint64_t)2 << last) - 1 : UINT64_MAX;
+    return to & ~(((uint64_t)1 << first) - 1);
 }
 
 static uint64_t lowest_gap(const Placed *p, Life x, uint64_t bytes)
@@ -388,8 +389,11 @@ void plan_place(Build *b)
     Life *life = lives_of(b);
     const uint64_t *bytes = join_chains(b, life);
     uint32_t *order = NEW_ARRAY(tmp, uint32_t, most);
-    Placed placed = {0, NEW_ARRAY(tmp, uint64_t, most + AT_ONCE), NEW_ARRAY(tmp, Life, most), NEW_ARRAY(tmp, uint64_t, most),
-                     NEW_ARRAY(tmp, uint64_t, most), (uint32_t)(b->launch.n / PARTS + 1)};
+    Placed placed = {.when = NEW_ARRAY(tmp, uint64_t, most + AT_ONCE),
+                     .life = NEW_ARRAY(tmp, Life, most),
+                     .offset = NEW_ARRAY(tmp, uint64_t, most),
+                     .end = NEW_ARRAY(tmp, uint64_t, most),
+                     .part = (uint32_t)(b->launch.n / PARTS + 1)};
     b->plan->arena_bytes = 0;
     for (uint32_t i = 0; i < b->buffer.n; i++)
         if (bytes[i])

@@ -169,7 +169,8 @@ static int by_first(const void *a, const void *b)
     return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
-/* Those that were there at one time do not overlap: so of all with lower places the last one ends last. */
+/* Those that were there at one time do not overlap: of all with lower places the last one ends
+ * last. */
 typedef struct There {
     const Stay *stay;
     const Plan *p;
@@ -177,15 +178,18 @@ typedef struct There {
     size_t n;
 } There;
 
-static const PlanBuffer *there_at(const There *t, size_t i) { return &t->p->buffer[t->stay[t->at[i]].buffer]; }
+static const PlanBuffer *there_at(const There *t, size_t i)
+{
+    return &t->p->buffer[t->stay[t->at[i]].buffer];
+}
 
 static void take_away(There *t, size_t i)
 {
     memmove(t->at + i, t->at + i + 1, (--t->n - i) * sizeof *t->at);
 }
 
-/* Stay i is there from now on. Of its neighbours those that are over go, until one is there that is not. Returns the stay that overlaps
- * it, or i. */
+/* Stay i is there from now on. Of its neighbours those that are over go, until one is there that is
+ * not. Returns the stay that overlaps it, or i. */
 static size_t put_there(There *t, size_t i)
 {
     const PlanBuffer *x = &t->p->buffer[t->stay[i].buffer];
@@ -233,7 +237,8 @@ static void verify_places(Ctx *ctx, const Plan *p, const size_t *first, const si
     for (size_t i = 0; i < n; i++) {
         size_t other = put_there(&there, i);
         if (other != i)
-            vwn_bug(ctx, "plan: buffers %u and %u overlap", (unsigned)stay[other].buffer, (unsigned)stay[i].buffer);
+            vwn_bug(ctx, "plan: buffers %u and %u overlap", (unsigned)stay[other].buffer,
+                    (unsigned)stay[i].buffer);
     }
 }
 

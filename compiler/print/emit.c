@@ -44,7 +44,8 @@ static bool same_int(const PrintedInt *x, const PrintedInt *y)
 static size_t find_int(Printer *p, const PrintedInt *want)
 {
     const Printed *out = p->out;
-    size_t hash = (size_t)want->kind + 5 * (size_t)want->dim.n + 3 * want->dim.b + 7 * want->dim.t + 11 * (size_t)want->value;
+    size_t hash = (size_t)want->kind + 5 * (size_t)want->dim.n + 3 * want->dim.b +
+                  7 * want->dim.t + 11 * (size_t)want->value;
     uint32_t *last = &p->last_int[hash % COUNT_OF(p->last_int)];
     if (*last < out->ints.n && same_int(&out->ints.v[*last], want))
         return *last;

@@ -394,6 +394,69 @@ static void verifier(void)
     ctx_free(ctx);
 }
 
+/* ---- vectors ---- */
+
+/* Texts do not say which loops are explicit vectors; a pass does. The loop that is the n-th. */
+static KStmt *loop_at(Kernel *k, int n)
+{
+    for (size_t i = 0; i < k->stmt.n; i++)
+        if (k->stmt.v[i].kind == KS_LOOP && n-- == 0)
+            return &k->stmt.v[i];
+    return NULL;
+}
+
+static void mark_guarded(Kernel *k) { loop_at(k, 0)->vector = true; }
+static void mark_random(Kernel *k) { loop_at(k, 2)->vector = true; }
+static void mark_plain(Kernel *k) { loop_at(k, 3)->simd = false; }
+static void mark_whole(Kernel *k) { k->whole = true; }
+static void mark_lines(Kernel *k) { k->lines = true; }
+
+static void vectors(Ctx *ctx, void *arg)
+{
+    static const struct {
+        void (*plant)(Kernel *k);
+        const char *why;
+    } faults_of[] = {
+        {mark_guarded, "a load that is no vector"}, {mark_random, "an operation that has no vector"},
+        {mark_plain, "loop's of elements"},         {mark_whole, "a rest of a vector"},
+        {mark_lines, "across lines"},
+    };
+    (void)arg;
+    for (size_t i = 0; i < COUNT_OF(faults_of); i++) {
+        KernelTexts *k = read(ctx, sound);
+        size_t at;
+        Kernel kernel = *k->kernel.v[0].kernel;
+        expect(!kernel_check(&kernel, &at) && loop_at(&kernel, 3)->vector, "a loop of vectors",
+               "is refused");
+        faults_of[i].plant(&kernel);
+        const char *why = kernel_check(&kernel, &at);
+        expect(why && strstr(why, faults_of[i].why), faults_of[i].why, why ? why : "was accepted");
+    }
+}
+
+/* Of a model each loop over elements that is no loop of vectors is made one: none can be. */
+static void all_vectors(Ctx *ctx, void *arg)
+{
+    size_t marked = 0, refused = 0, are = 0, at;
+    KernelTexts *k = read(ctx, arg);
+    for (size_t i = 0; k && i < k->kernel.n; i++) {
+        const Kernel *of = k->kernel.v[i].kernel;
+        for (size_t s = 0; of && s < of->stmt.n; s++) {
+            bool was = of->stmt.v[s].vector;
+            are += was;
+            if (of->stmt.v[s].kind != KS_LOOP || !of->stmt.v[s].simd || was)
+                continue;
+            of->stmt.v[s].vector = true;
+            marked++;
+            refused += kernel_check(of, &at) != NULL;
+            of->stmt.v[s].vector = was;
+        }
+        expect(!of || !kernel_check(of, &at), "a kernel of a model", "is refused");
+    }
+    printf("%zu loops of vectors, %zu others made such ones, %zu refused\n", are, marked, refused);
+    expect(are > 2 && marked > 3 && refused == marked, "loops that have no vectors", "are accepted");
+}
+
 /* ---- damage ---- */
 
 typedef struct Damage {
@@ -472,6 +535,8 @@ int main(void)
     char *whole = NULL;
     Ctx *ctx = ctx_new(NULL);
     guarded(ctx, programs_of, &whole);
+    expect(guarded(ctx, vectors, NULL), "vectors", "raises");
+    expect(guarded(ctx, all_vectors, whole), "vectors of a model", "raises");
     ctx_free(ctx);
     damage(whole, 60);
     free(whole);

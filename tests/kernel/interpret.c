@@ -18,6 +18,7 @@ typedef struct Run {
     Number **held;    /* by KStmt.held: by round and lane */
     IVar along;       /* the loop of which a thread takes contiguous elements; 0: none */
     uint64_t lanes;   /* its bit */
+    bool vector;      /* they are one vector: what lies behind the place of the first one */
     int64_t base;     /* the first of them, */
     uint32_t lane, from, to; /* the one that runs; those that a statement runs for */
     int64_t *var;     /* by index variable */
@@ -67,6 +68,18 @@ static int64_t at(Run *r, Ix ix)
     return sum;
 }
 
+/* The place of what is loaded or stored: of a vector as many elements behind that of its first. */
+static int64_t place(Run *r, Ix ix)
+{
+    int64_t own = r->var[r->along], first;
+    if (!r->vector)
+        return at(r, ix);
+    r->var[r->along] = r->base;
+    first = at(r, ix);
+    r->var[r->along] = own;
+    return first + r->lane;
+}
+
 /* ---- expressions ---- */
 
 static Number apply(Run *r, const KEx *x)
@@ -108,7 +121,7 @@ static Number load(Run *r, const KEx *x)
 {
     if (x->in[0] && !get(r, x->in[0]).integer)
         return (Number){0};
-    int64_t i = at(r, x->ix);
+    int64_t i = place(r, x->ix);
     Cells *c = cells(r, x->slot, &i);
     if (c->stores && c->stores[i])
         vwn_bug(r->k->ctx, "a load of what the launch has stored");
@@ -168,7 +181,8 @@ static Number *array_element(Run *r, int array)
     int64_t i = 0;
     for (uint32_t j = 0; j < a->nest.n; j++)
         i = i * ix_dim_at(r->k->ix, ix_info(r->k->ix, a->nest.var[j])->extent) +
-            r->var[a->nest.var[j]];
+            (r->vector && a->nest.var[j] == r->along ? r->base : r->var[a->nest.var[j]]);
+    i += r->vector ? r->lane : 0;
     if (i < 0 || i >= a->elements)
         vwn_bug(r->k->ctx, "element %lld of scratch array %d", (long long)i, array);
     return &r->array[array][i];
@@ -195,7 +209,7 @@ static void begin_part(Run *r, int64_t part)
 
 static void store_number(Run *r, const KRoot *root, Number x)
 {
-    int64_t i = at(r, root->at);
+    int64_t i = place(r, root->at);
     Cells *c = cells(r, root->buffer, &i);
     if (c->dtype == DT_INT)
         c->integer[i] = x.integer;
@@ -209,7 +223,7 @@ static void store_number(Run *r, const KRoot *root, Number x)
 static void store(Run *r, const KStmt *s)
 {
     const KRoot *root = &r->k->root.v[s->root];
-    int64_t i = at(r, root->at);
+    int64_t i = place(r, root->at);
     Cells *c = cells(r, root->buffer, &i);
     Number x = get(r, root->value);
     if (s->kind == KS_SINK) {
@@ -277,18 +291,22 @@ static void run_step(Run *r, const KStmt *s)
 
 static void run_block(Run *r, size_t from, size_t to);
 
-/* Each statement for all of a thread's elements, then the next one. */
+/* Each statement for all of a thread's elements, or of a vector, then the next one. */
 static void run_wide_loop(Run *r, size_t i, int64_t extent)
 {
     const KStmt *s = &r->k->stmt.v[i];
-    if (r->along || extent % s->width)
-        vwn_bug(r->k->ctx, "a loop of %u elements at one time that cannot be", s->width);
+    const uint32_t width = s->width ? s->width : LANES;
+    if (r->along || (s->width && extent % s->width))
+        vwn_bug(r->k->ctx, "a loop of %u elements at one time that cannot be", width);
     r->along = s->var;
     r->lanes = ix_bit(r->k->ix, s->var);
-    r->to = s->width;
-    for (r->base = 0; r->base < extent; r->base += s->width)
+    r->vector = !s->width;
+    for (r->base = 0; r->base < extent; r->base += width) {
+        r->to = extent - r->base < width ? (uint32_t)(extent - r->base) : width;
         run_block(r, i + 1, r->end[i]);
+    }
     r->along = 0;
+    r->vector = false;
     r->lanes = r->lane = r->from = 0;
     r->to = 1;
 }
@@ -315,7 +333,7 @@ static void run_loop(Run *r, size_t i)
         hi = ix_dim_at(r->k->ix, ix_info(r->k->ix, v)->extent);
     else
         lo = r->lo, hi = r->hi;
-    if (s->kind == KS_LOOP && s->width) {
+    if (s->kind == KS_LOOP && (s->width || s->vector)) {
         run_wide_loop(r, i, hi);
         return;
     }
