@@ -72,6 +72,22 @@ static const char *shared_name(Arena *a, const char *x, const char *y)
     return n ? arena_copy(a, x, n) : x;
 }
 
+/* Groups whose runs begin alike, "p1" to "p4" and "p5" to "p8", are called after their first runs. */
+static void name_apart(RunComparison *c)
+{
+    size_t n = c->groups.n;
+    const char **name = NEW_ARRAY(c->session.arena, const char *, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const RunGroup *g = &c->groups.v[i];
+        name[i] = g->name;
+        for (size_t k = 0; k < n; k++)
+            if (k != i && g->path.n > 1 && g->alone && !strcmp(g->name, c->groups.v[k].name))
+                name[i] = run_name(c->session.arena, g->path.v[0]);
+    }
+    for (size_t i = 0; i < n; i++)
+        c->groups.v[i].name = name[i];
+}
+
 /* Runs that were named alone join the first one whose file differs in the seed alone. */
 static void join_seeds(RunComparison *c)
 {
@@ -95,6 +111,7 @@ static void join_seeds(RunComparison *c)
         vec_push(c->session.arena, &first->path, g->path.v[0]);
     }
     c->groups.n = n;
+    name_apart(c);
 }
 
 void compare_read_facts(RunComparison *c)

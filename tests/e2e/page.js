@@ -135,6 +135,11 @@ addEventListener("load", async function () {
         say("seeds", chart("loss").lines.length, await point("loss", 0, 20));
         tick("means of seeds");
 
+        await pause();
+        // a curve whose means are equal but for how they are rounded is flat
+        const rate = chart("lr").plot;
+        say("flat", (rate.scales.y.max / rate.scales.y.min).toFixed(2));
+
         chart("loss").details.open = true;
         chart("loss").details.dispatchEvent(new Event("toggle"));
         await pause();

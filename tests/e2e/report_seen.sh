@@ -128,6 +128,7 @@ is 'smoothed' "$(line smooth)" "base $(losses runs/base/events.jsonl | awk 'NR >
 { losses runs/base/events.jsonl | sed -n 20p; losses runs/second/events.jsonl | sed -n 20p; } |
     awk '{ v[NR] = $1 } END { m = (v[1] + v[2]) / 2; d = v[1] - v[2]; printf "%.5g \302\261%s (2 seeds)\n", m, sprintf("%.3g", 12.706204736 * (d < 0 ? -d : d) / 2) + 0 }' > wanted
 is 'means of seeds' "$(line seeds)" "2 base and 1 more seed $(cat wanted)"
+is 'a constant rate' "$(line flat)" 1.22 # a tenth above and below
 is 'the table behind a chart' "$(line table)" "3 $(of 0 40) $(of 1 40) $(of 2 40)"
 is 'one seed' "$(line filter)" '1 1 1 of 3 runs are shown.'
 for run in 0 1 2; do echo "$(of $run 40) $run"; done | sort -g | cut -d' ' -f2 | tr -d '\n' > order

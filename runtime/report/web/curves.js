@@ -11,6 +11,7 @@ const curves = (function () {
     const section = document.getElementById("curves");
     const charts = [];
     const READ_MOST = 6; // lines in a readout
+    const NAMED_MOST = 8; // lines beside whose growth steps stand their names
     const TABLE_PLACES = 10;
     const POINTS_MOST = 40; // of a line that has a dot at each, and of which none is cut off
 
@@ -84,8 +85,9 @@ const curves = (function () {
                 least = later[0];
             }
         }
-        if (state.logY) return least < most ? [least / 1.05, most * 1.05] : [least / 2, most * 2];
-        const room = most > least ? (most - least) * 0.04 : Math.abs(most) * 0.1 || 1;
+        const flat = most - least <= 1e-9 * Math.abs(most); // but for how means are rounded
+        if (state.logY) return flat ? [least / 2, most * 2] : [least / 1.05, most * 1.05];
+        const room = !flat ? (most - least) * 0.04 : Math.abs(most) * 0.1 || 1;
         return [least - room, most + room];
     }
 
@@ -135,20 +137,28 @@ const curves = (function () {
             }
     }
 
-    function drawGrowth(u, line) {
+    /* Dashed lines where runs have grown, with the names of the steps, of a few runs. */
+    function drawGrowth(u, lines) {
         const { ctx, bbox } = u;
-        for (const step of line.run.growth) {
-            const at = u.valToPos(step[state.by], "x", true);
-            if (!(at >= bbox.left && at <= bbox.left + bbox.width)) continue;
-            ctx.strokeStyle = report.colour(line.run);
-            ctx.lineWidth = devicePixelRatio;
-            ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
-            ctx.beginPath();
-            ctx.moveTo(at, bbox.top);
-            ctx.lineTo(at, bbox.top + bbox.height);
-            ctx.stroke();
-            ctx.setLineDash([]);
-        }
+        let named = 0;
+        ctx.font = 12 * devicePixelRatio + "px system-ui, sans-serif";
+        ctx.lineWidth = devicePixelRatio;
+        for (const line of lines)
+            for (const step of line.run.growth) {
+                const at = u.valToPos(step[state.by], "x", true);
+                if (!(at >= bbox.left && at <= bbox.left + bbox.width)) continue;
+                ctx.strokeStyle = ctx.fillStyle = report.colour(line.run);
+                ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
+                ctx.beginPath();
+                ctx.moveTo(at, bbox.top);
+                ctx.lineTo(at, bbox.top + bbox.height);
+                ctx.stroke();
+                ctx.setLineDash([]);
+                if (lines.length > NAMED_MOST) continue;
+                const left = at + ctx.measureText(step.name).width + 8 * devicePixelRatio > bbox.left + bbox.width;
+                ctx.textAlign = left ? "right" : "left";
+                ctx.fillText(step.name, at + (left ? -4 : 4) * devicePixelRatio, bbox.top + (12 + 15 * (named++ % 4)) * devicePixelRatio);
+            }
     }
 
     function draw(chart, u) {
@@ -158,7 +168,7 @@ const curves = (function () {
         ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
         ctx.clip();
         const many = chart.lines.length > 20;
-        for (const line of chart.lines) drawGrowth(u, line);
+        drawGrowth(u, chart.lines);
         for (const line of chart.lines) if (line.run !== state.focus) drawLine(u, line, many ? 1 : 1.6);
         for (const line of chart.lines) if (line.run === state.focus) drawLine(u, line, 3);
         ctx.restore();
@@ -320,6 +330,7 @@ const curves = (function () {
             (chart.lines.length === 1 ? " line" : " lines") + ". Left and right arrows read its points, up and down go to other lines, plus and minus zoom, 0 shows all.");
         chart.hint = chart.lines.length + (chart.lines.length === 1 ? " line" : " lines");
         chart.said.replaceChildren(chart.hint);
+        chart.said.style.minHeight = chart.lines.length > 3 ? "9em" : "4.5em"; // so that nothing moves while lines are read
         if (chart.seen && chart.lines.length) plot(chart);
         tell(chart);
         if (chart.details.open) fillTable(chart);
