@@ -144,7 +144,7 @@ static char *with_folders(const char *operand, bool labels, bool waits)
 {
     const char *equals = labels ? strchr(operand, '=') : NULL, *word = equals ? equals + 1 : operand;
     size_t parts = 1, n = (size_t)(word - operand);
-    for (const char *c = word; *c; c++)
+    for (const char *c = word; *c && equals; c++) /* a path alone may have commas */
         parts += *c == ',';
     char *out = malloc(strlen(operand) + parts * strlen("runs/") + 1);
     bool found = false;

@@ -163,6 +163,10 @@ sed -n 's/.*<text x="\([0-9]*\)" y="\([0-9.]*\)">\(a-run-whose-name[^<]*\)<.*/\1
 [ "$(wc -l < names)" -eq 30 ] || fail "thirty names"
 awk 'NR == FNR { wide = $1; high = $2; next } { if ($1 + 7 * length($3) > wide || $2 < 40 || $2 > high - 40 || ($2 - was < 14.9 && was)) { print; bad = 1 } was = $2 }
     END { exit bad }' box names > clipped || fail "clipped, or one above the other: $(cat clipped)"
+# a path alone may have commas
+cp -r runs/a 'runs/a, as it was, and more'
+expect 0 "$VWN" compare 'runs/a, as it was, and more' runs/b
+has out 'a, as it was, and more'
 # no extreme of a long curve is left out: the highest loss of 3,000 is at step 1,234
 mkdir runs/long
 awk 'BEGIN { print "{\"v\":1,\"event\":\"start\",\"step\":0,\"steps\":3000,\"tokens\":0,\"train_flops_per_token\":10,\"seconds\":0}"
