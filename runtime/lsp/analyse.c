@@ -218,7 +218,6 @@ static void keep_mends(Facts *f, const DocumentCheck *c)
     }
 }
 
-/* The last things first: what is seen while a body is evaluated comes before what contains it. */
 static Facts *facts_new(Ctx *ctx, const DocumentCheck *c)
 {
     Facts *f = NEW(ctx->program, Facts);
@@ -267,14 +266,13 @@ static Status run_checks(DocumentCheck *c)
     return st;
 }
 
-/* The number of the document's text: it is the first that a check reads. */
 static void tell(Server *s, DocumentCheck *c, Status status)
 {
     CtxGuard guard;
     if (!CTX_TRY(c->ctx, &guard))
         return;
     size_t n;
-    c->source = source_text(c->ctx, 1, &n) ? 1 : 0;
+    c->source = source_text(c->ctx, 1, &n) ? 1 : 0; /* the document's text is the first that a check reads */
     c->lines = lines_of(c->ctx->program, c->document->text, c->document->n, s->encoding);
     publish(s, c, status);
     keep_facts(s, c);

@@ -26,7 +26,7 @@ typedef struct Mend {
 typedef struct Facts {
     Ctx *ctx;
     VEC(Mend) mend;
-    VEC(SeenValue) seen;         /* by place */
+    VEC(SeenValue) seen;    /* in the order of the evaluation */
     VEC(const char *) file; /* what it imported, directly or not, or wanted to */
 } Facts;
 

@@ -284,14 +284,12 @@ static void renames(Harness *h)
             backwards[k] = change[n - 1 - k];
         if (!cases[i].after)
             continue;
-        char *names = NULL;
         Ctx *kept = c.ctx; /* the edits' texts live in what came last */
         c.ctx = NULL;
         client_change(&c, uri, 2, backwards, n);
         if (!CHECK_CASE(h, !strcmp(c.server->document->text, cases[i].after) || !strcmp(document_find(c.server, uri)->text, cases[i].after), cases[i].after))
             fprintf(stderr, "--- instead\n%s\n", document_find(c.server, uri)->text);
         CHECK_CASE(h, client_diagnostics(&c, uri)->n == had, cases[i].after);
-        free(names);
         ctx_free(kept);
     }
     client_close(&c);
