@@ -7,6 +7,10 @@
 #include "parse.h"
 #include "vwn_parser.h"
 
+#include "foreign.h"
+
+#include <ctype.h>
+
 /* ---- nodes ---- */
 
 static ParseNode sized(Parser *p, Ast *ast, uint32_t depth)
@@ -269,7 +273,10 @@ static bool reserved_word(Parser *p, Expected e)
     diag_note(p->ctx, d,
               "reserved are import as let block param buffer return check for in if then "
               "else and or not mod true false");
-    diag_help(p->ctx, d, "choose another name, for example `%.*s_`", n, s);
+    if (word.kind == T_CHECK && (next == '=' || p->token.kind == T_ASSIGN))
+        diag_help(p->ctx, d, "a check has no `=`: `check preserves(1e-5)`, `check params <= 300M`");
+    else
+        diag_help(p->ctx, d, "choose another name, for example `%.*s_`", n, s);
     return true;
 }
 
@@ -420,6 +427,86 @@ static uint32_t closing(const Lex *lx, uint32_t at)
     return 0;
 }
 
+/* `pre_norm { rms_norm(eps = 1e-6) }`, `= init { normal(std = 0.02) }`: the value of an attribute in braces. */
+static bool called_value(Parser *p, Diag *d, uint32_t lo, const char *name, int n, uint32_t close)
+{
+    static const char *const values[] = {"init", "out_init", "pre_norm", "out_norm", "norm", "connection", "cond", "lr", "data", "tokenizer", "position"};
+    const char *text = p->lex.text;
+    uint32_t at = lo;
+    while (at && strchr(" \n", text[at - 1]))
+        at--;
+    if (!at || text[at - 1] != '{' || !close)
+        return false;
+    for (at--; at && text[at - 1] == ' ';)
+        at--;
+    uint32_t end = at;
+    while (at && (text[at - 1] == '_' || isalnum((unsigned char)text[at - 1])))
+        at--;
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        if (strlen(values[i]) != end - at || memcmp(values[i], text + at, end - at))
+            continue;
+        uint32_t k = at;
+        while (k && text[k - 1] == ' ')
+            k--;
+        int whole = (int)(close - lo) + 1;
+        if (k && text[k - 1] == '=')
+            diag_help(p->ctx, d, "write `= %.*s`", whole, name);
+        else
+            diag_help(p->ctx, d, "an attribute has one value: `%s = %.*s`", values[i], whole, name);
+        (void)n;
+        return true;
+    }
+    return false;
+}
+
+/* `F.scaled_dot_product_attention(q, k, v)`: of a module that is none here. */
+static bool called_module(Parser *p, Diag *d, const char *name, int n)
+{
+    const char *dot = memchr(name, '.', (size_t)n), *last = name + n;
+    if (!dot)
+        return false;
+    while (last[-1] != '.')
+        last--;
+    Name word = name_of(p->ctx, last, (size_t)(name + n - last));
+    const Foreign *row = foreign_next(FOREIGN_NODE, word, NULL);
+    row = row ? row : foreign_next(FOREIGN_VALUE, word, NULL);
+    if (row && row->text)
+        diag_help(p->ctx, d, "%s", row->text);
+    else if (row && row->ours)
+        diag_help(p->ctx, d, "here it is `%s`", row->ours);
+    else
+        diag_help(p->ctx, d, "a node has one word for a name, that of a block: `ffn { hidden = 256, activation = gelu }`");
+    return true;
+}
+
+/* `my_attn(n_head, n_embd)` in a model: a node names what it sets. */
+static bool called_in_model(Parser *p, Diag *d, uint32_t lo, const char *name, int n, const char *args, int inside)
+{
+    const char *text = p->lex.text;
+    uint32_t at = lo;
+    do {
+        while (at && text[at - 1] != '\n')
+            at--;
+        if (!strncmp(text + at, "model", 5) || !strncmp(text + at, "block", 5) || !at)
+            break;
+        at--;
+    } while (at);
+    if (strncmp(text + at, "model", 5) != 0)
+        return false;
+    Buf b = buf_new(p->ctx->program);
+    for (const char *s = args; s < args + inside;) {
+        size_t word = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+        bool plain = word && isalpha((unsigned char)*s) && strchr(", )", s[word]);
+        buf_printf(&b, "%s%.*s = %.*s", b.n ? ", " : "", plain ? (int)word : 4, plain ? s : "NAME", (int)(word ? word : strcspn(s, ",)")), s);
+        s += strcspn(s, ",)");
+        s += strspn(s, ", ");
+        if (*s == ')')
+            break;
+    }
+    diag_help(p->ctx, d, "a node of a model has braces and names what it sets: `%.*s { %s }`", n, name, b.s);
+    return true;
+}
+
 /* `attention(heads = 4)` as an item: a call that stands alone makes no node and binds nothing. */
 static bool called_node(Parser *p, Expected e)
 {
@@ -438,6 +525,8 @@ static bool called_node(Parser *p, Expected e)
     if (configures)
         diag_note(p->ctx, d, "braces compose: `ffn { ... }` is a node of a model; parentheses configure: `ffn(...)` is a value");
     bool line = inside && inside < SHOWN && !memchr(args, '\n', (size_t)inside);
+    if (called_value(p, d, lo, name, n, close) || called_module(p, d, name, n) || (!configures && line && called_in_model(p, d, lo, name, n, args, inside)))
+        return true;
     if (configures && line)
         diag_help(p->ctx, d, "write `%.*s { %.*s }`", n, name, inside, args);
     else if (configures)
@@ -447,6 +536,15 @@ static bool called_node(Parser *p, Expected e)
     return true;
 }
 
+static bool is_schedule(const char *word)
+{
+    static const char *const words[] = {"constant", "cosine", "linear", "wsd", "power"};
+    bool found = false;
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        found |= !strcmp(words[i], word);
+    return found;
+}
+
 static void add_hints(Parser *p, Diag *d, Expected e)
 {
     const Lex *lx = &p->lex;
@@ -454,11 +552,15 @@ static void add_hints(Parser *p, Diag *d, Expected e)
     bool operand = expects(e, "+");
     if (before.kind == T_NUMBER && before.text[strlen(before.text) - 1] == '%')
         diag_help(p->ctx, d, "`%%` is percent; the remainder is written `a mod b`");
+    else if (before.kind == T_NUMBER && t.kind == T_IDENT && is_schedule(t.text))
+        diag_help(p->ctx, d, "a schedule is called with its highest rate: `%s(peak = %s, ...)`", t.text, before.text);
     else if (before.kind == T_NUMBER && t.kind == T_IDENT)
         diag_help(p->ctx, d, "to multiply, write `%s * %s`", before.text, t.text);
     else if (operand && (t.kind == T_LT || t.kind == T_GT || t.kind == T_LE || t.kind == T_GE ||
                          t.kind == T_EQ || t.kind == T_NE))
         diag_help(p->ctx, d, "comparisons do not chain: write `a < b and b < c`");
+    else if (operand && t.kind == T_ASSIGN && before.kind == T_RPAREN)
+        diag_help(p->ctx, d, "`=` binds one name; what has several results has fields: `top = top_k(x, 2)`, then `top.values` and `top.index`");
     else if (operand && t.kind == T_ASSIGN)
         diag_help(p->ctx, d, "equality is written `==`");
     else if (operand && t.kind == T_LBRACE)

@@ -333,6 +333,7 @@ bool in_library(Eval *ev, Span s); /* in a file of the standard library */
 void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at);
 /* The same for attributes and arguments; those of other programs are known. */
 void suggest_attribute(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at);
+bool said_at(Eval *ev, Span at); /* whether an error about exactly this text is filed */
 void set_before(Eval *ev, const Ast *items, uint32_t i); /* files E0108 where items[i] sets an attribute again */
 void limit(Eval *ev, Span at, const char *name, long long value); /* raises */
 void spend(Eval *ev, Span at, int64_t work);
@@ -449,6 +450,11 @@ void check_names(Eval *ev, File *f);
 bool advise_name(Eval *ev, Diag *d, Name name, Span at); /* true when it knew the name */
 void advise_extents(Eval *ev, Diag *d, const Ast *call, size_t at); /* `reshape(x, B, T)`: from the argument `at` on */
 bool advise_node(Eval *ev, Diag *d, const Ast *node, Env *env, Span at);
+void advise_label(Eval *ev, Diag *d, const Ast *node, Env *env); /* two nodes of one path */
+void advise_path(Eval *ev, Diag *d, const Ast *path, const Ast *value); /* `train.seed = 8` in a model */
+bool advise_placed(Eval *ev, Diag *d, Env *env, Name key, const Ast *call); /* `tokens = embed(256)` in a model */
+void odd_item(Eval *ev, Name node, const BlockValue *block, const Ast *it); /* files what such a node cannot hold, once */
+bool advise_words(Eval *ev, Diag *d, Span at); /* what an attribute of a model can be, whose value stands at `at` */
 void advise_method(Eval *ev, Diag *d, const Ast *field); /* `x.view` */
 /* Another program's name of an attribute, at `at`, where those of `names` can stand. */
 bool advise_attribute(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at);

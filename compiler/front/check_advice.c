@@ -3,12 +3,14 @@
  * In:  a diagnostic that was filed, and the text it is about.   Out: notes and helps whose text works when pasted.
  * The one idea: nothing here decides what is right; every function only adds words to a message.
  */
+#include "attribute.h"
 #include "check.h"
-
 #include "grammar/foreign.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <strings.h>
 
 /* ---- names ---- */
 
@@ -197,13 +199,110 @@ bool advise_node(Eval *ev, Diag *d, const Ast *node, Env *env, Span at)
 {
     const Foreign *f = foreign_next(FOREIGN_NODE, node->kid[0]->name, NULL);
     size_t label = f && f->ours ? strcspn(f->ours, " ") : 0;
-    if (!f || (f->ours && node->kid[1]))
+    if (!f)
         return false;
+    if (f->ours && node->kid[1]) {
+        if (label && f->ours[label])
+            diag_help(ev->ctx, d, "write `%s { ... }`", f->ours);
+        return label && f->ours[label];
+    }
     Name block = label && f->ours[label] ? name_printf(ev->ctx, "%.*s_%s", (int)label, f->ours, f->ours + label + 1) : NULL;
     if (f->ours && !env_find(env, block ? block : name_str(ev->ctx, f->ours)))
         return false; /* its file is not imported: that is said */
     tell(ev, d, f, at, f->ours);
     return true;
+}
+
+/* Two nodes of one path: what else the second one can be called. An `embed` or a `head` is a block of its own. */
+void advise_label(Eval *ev, Diag *d, const Ast *it, Env *env)
+{
+    Ctx *ctx = ev->ctx;
+    Name kind = it->kid[0]->name, *names;
+    size_t n = env_names(ev, env, &names), length = strlen(kind);
+    Buf all = buf_new(ev->arena);
+    if (strcmp(kind, "embed") && strcmp(kind, "head")) {
+        diag_help(ctx, d, "give one of them a label: `%s second { ... }`", kind);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!strncmp(names[i], kind, length) && names[i][length] == '_' && strcmp(names[i] + length + 1, it->kid[1]->name))
+            buf_printf(&all, "%s`%s %s`", all.n ? ", " : "", kind, names[i] + length + 1);
+    diag_help(ctx, d, "the label says which block it is: one `%s %s` is all, and others are %s", kind, it->kid[1]->name,
+              all.n ? all.s : "blocks of your own");
+}
+
+/* `q_proj.bias = true`, `let x = 3` in a node that has a block. */
+void odd_item(Eval *ev, Name node, const BlockValue *block, const Ast *it)
+{
+    if (said_at(ev, it->span))
+        return;
+    Diag *d = err(ev, "E0110", it->span, "", "`%s` cannot hold this item", node);
+    if (it->kind != AST_SET)
+        return;
+    const Ast *path = it->kid[0], *par = block ? block_param(block->def, path->name) : NULL;
+    const char *last = path->kid[path->n - 1]->name, *value = expr_text(ev, it->kid[1]);
+    const Ast *given = par ? par->kid[1] : NULL;
+    if (par && given && given->kind == AST_CALL)
+        diag_help(ev->ctx, d, "a block is configured where it is given: `%s = %s(%s = %s)`", path->name, expr_text(ev, given->kid[0]), last, value);
+    else if (par)
+        diag_help(ev->ctx, d, "a block is configured where it is given: `%s = BLOCK(%s = %s)`", path->name, last, value);
+    else if (!strcmp(path->name, "loss") || !strcmp(path->name, "metric"))
+        diag_help(ev->ctx, d, "`%s.%s` is given in the body of a block", path->name, last);
+    else
+        diag_help(ev->ctx, d, "an initial value is `init = %s` for all weights of the node; what else weights have stands at their `param`",
+                  !strcmp(last, "init") ? value : "normal(std = 0.02)");
+}
+
+/* `train.seed = 8`, `attention.heads = 8`, `loss.z = 3` in a model. */
+void advise_path(Eval *ev, Diag *d, const Ast *path, const Ast *value)
+{
+    const Ast *last = path->kid[path->n - 1];
+    const char *text = expr_text(ev, value);
+    if (!strcmp(path->name, "loss") || !strcmp(path->name, "metric") || !strcmp(path->name, "output"))
+        diag_help(ev->ctx, d, "`%s` is given in the body of a block: `%s = ...`", path->name, span_text(ev, path->span));
+    else if (!strcmp(path->name, "train"))
+        diag_help(ev->ctx, d, "it stands in `train { ... }`, at the top of the file");
+    else if (!strcmp(path->name, "model") && last->kind == AST_DOT)
+        diag_help(ev->ctx, d, "write `%s = %s`", last->name, text);
+    else if (last->kind == AST_DOT)
+        diag_help(ev->ctx, d, "a node has its attributes in its braces: `%s = %s` inside of `%s { ... }`", last->name, text,
+                  path->n > 1 && path->kid[path->n - 2]->kind == AST_DOT ? path->kid[path->n - 2]->name : path->name);
+}
+
+/* `tokens = embed(256)`, `a = attention(heads = 4)`: a node is placed, and nothing holds its result. */
+bool advise_placed(Eval *ev, Diag *d, Env *env, Name key, const Ast *call)
+{
+    Name name = call->kid[0]->name;
+    bool embed = !strcasecmp(name, "embed") || !strcasecmp(name, "embedding"), head = !strcmp(name, "head");
+    if (embed)
+        diag_help(ev->ctx, d, "an embedding is a node: `embed tokens { vocab = 256 }`");
+    else if (head)
+        diag_help(ev->ctx, d, "a head is a node: `head lm { norm = rms_norm(eps = 1e-6) }`");
+    else if (env_find(env, name) && !foreign_next(FOREIGN_ATTRIBUTE, key, NULL))
+        diag_help(ev->ctx, d, "a sublayer is a node, with braces: `%s { ... }`", name);
+    else
+        return false;
+    if (embed && ev->build->embed.kind == V_NONE)
+        ev->build->embed = v_poison(); /* it is said already */
+    return true;
+}
+
+bool advise_words(Eval *ev, Diag *d, Span at)
+{
+    size_t n = 0, length = 0;
+    const char *text = source_text(ev->ctx, at.file, &n), *p = text ? text + (at.lo < n ? at.lo : 0) : NULL;
+    while (p > text && p[-1] == ' ')
+        p--;
+    if (!p || p == text || *--p != '=')
+        return false;
+    while (p > text && p[-1] == ' ')
+        p--;
+    for (; p > text && (isalnum((unsigned char)p[-1]) || p[-1] == '_'); p--)
+        length++;
+    const AttributeRow *row = attribute_find("model", name_of(ev->ctx, p, length));
+    if (row)
+        diag_help(ev->ctx, d, "`%s` is one of: %s", row->name, row->values);
+    return row != NULL;
 }
 
 void advise_method(Eval *ev, Diag *d, const Ast *e)

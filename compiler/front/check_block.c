@@ -538,8 +538,12 @@ static void exec_if(Body *b, const Ast *it)
 {
     Value c = eval(b->ev, it->kid[0], b->env, b->scope);
     if (c.kind != V_BOOL) {
-        if (c.kind != V_POISON)
-            err(b->ev, "E0206", it->kid[0]->span, "", "a condition must be true or false, got %s", value_kind_name(&c));
+        Diag *d = c.kind == V_POISON ? NULL : err(b->ev, "E0206", it->kid[0]->span, "", "a condition must be true or false, got %s",
+                                                  value_kind_name(&c));
+        if (c.kind == V_TENSOR)
+            diag_help(b->ev->ctx, d, "to choose element by element use `where(mask, a, b)`");
+        b->returned = true; /* a branch might have, so nothing more is said */
+        b->result = v_poison();
         return;
     }
     const Ast *branch = c.num != 0 ? it->kid[1] : it->kid[2];

@@ -142,7 +142,7 @@ Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope)
         return v_word(name_str(ev->ctx, v.prim->name));
     if (v.kind != V_WORD && v.kind != V_NONE && v.kind != V_POISON) {
         Diag *d = err(ev, "E0206", e->span, "", "expected a name here, got %s", value_kind_name(&v));
-        if (v.kind == V_BOOL && v.num != 0)
+        if (!advise_words(ev, d, e->span) && v.kind == V_BOOL && v.num != 0)
             diag_help(ev->ctx, d, "for example `tie = tokens`, the label of `embed tokens`");
         return v_poison();
     }

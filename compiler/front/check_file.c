@@ -120,6 +120,8 @@ Ast *file_parse(Eval *ev, const char *path, const char *name, const char *text, 
         Diag *d = err(ev, "E0106", from, "", "cannot read %s: %s", path, why);
         if (inner && (is_library(name) || !strncmp(name, "std", 3)))
             help_library(ev, d, name);
+        else if (inner && std_text(name_printf(ev->ctx, "std/%s.vwn", name), &n))
+            diag_fix(ev->ctx, d, from, name_printf(ev->ctx, "\"std/%s\"", name), FIX_MAYBE, "write `\"std/%s\"`", name);
         else if (inner && path[0] != '/')
             diag_help(ev->ctx, d, "the path is relative to the folder of %s", source_path(ev->ctx, from.file));
         return NULL;
@@ -296,7 +298,15 @@ static void do_edition(Eval *ev, const Ast *it)
 {
     if (it->kid[0]->n || strcmp(it->kid[0]->name, "edition")) {
         Diag *d = err(ev, "E0110", it->kid[0]->span, "", "`%s` cannot be set at the top of a file", it->kid[0]->name);
-        diag_help(ev->ctx, d, "write `let %s = ...`", it->kid[0]->name);
+        const Ast *path = it->kid[0], *last = path->n ? path->kid[path->n - 1] : NULL;
+        const char *value = expr_text(ev, it->kid[1]);
+        if (last && last->kind == AST_DOT && (!strcmp(path->name, "model") || !strcmp(path->name, "train")))
+            diag_help(ev->ctx, d, "write `%s = %s` inside of `%s { ... }`", last->name, value,
+                      path->n > 1 && path->kid[path->n - 2]->kind == AST_DOT ? path->kid[path->n - 2]->name : path->name);
+        else if (last)
+            diag_help(ev->ctx, d, "attributes of a node stand in its braces; from outside it is `--set %s=%s`", span_text(ev, path->span), value);
+        else
+            diag_help(ev->ctx, d, "write `let %s = ...`", it->kid[0]->name);
     } else if (it->kid[1]->kind != AST_NUM || strcmp(it->kid[1]->name, "1")) {
         err(ev, "E0114", it->kid[1]->span, "", "this vwn knows edition 1 only");
     }

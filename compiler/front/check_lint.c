@@ -628,7 +628,9 @@ static void unused_items(BodyNames *b, const Ast *items, bool inner)
             continue;
         Span at = tensor ? it->kid[0]->span : it->name_span;
         Diag *d = diag_warning(ctx, "W0101", "unused_let", at, "nothing reads it", "`%s` is never used", own);
-        diag_help(ctx, d, "delete it, or put `/-` in front of it");
+        bool option = tensor && it->kid[1]->kind == AST_BOOL; /* `requires_grad = false` */
+        if (!option || !tell_attribute(b->ev, d, own))
+            diag_help(ctx, d, "delete it, or put `/-` in front of it");
         name_used(ctx, &b->reads, own, 0); /* said once */
     }
 }

@@ -7,6 +7,7 @@
  */
 #include "attribute.h"
 #include "check.h"
+#include "grammar/foreign.h"
 #include "override.h"
 
 #include <math.h>
@@ -112,12 +113,46 @@ static Value run_nested(Eval *ev, void *self, Value x, Span at)
     return x;
 }
 
+/* `connection residual { }`; nothing is missing then. */
+static void attribute_as_node(ModelWalk *w, Diag *d, const Ast *it)
+{
+    Eval *ev = w->ev;
+    Name key = it->kid[0]->name;
+    if (!it->kid[1]) {
+        diag_help(ev->ctx, d, "an attribute: `%s = ...`", key);
+        return;
+    }
+    diag_help(ev->ctx, d, "an attribute: `%s = %s()`", key, it->kid[1]->name);
+    Ast *id = NEW(ev->arena, Ast), *args = NEW(ev->arena, Ast), *call = NEW(ev->arena, Ast);
+    *id = (Ast){.kind = AST_ID, .name = it->kid[1]->name, .span = it->kid[1]->span, .name_span = it->kid[1]->span};
+    *args = (Ast){.kind = AST_ARGS, .span = it->span};
+    *call = (Ast){.kind = AST_CALL, .span = it->span, .n = 2, .kid = NEW_ARRAY(ev->arena, Ast *, 2)};
+    call->kid[0] = id;
+    call->kid[1] = args;
+    scope_set(ev, w->scope, key, call, w->env, it->span);
+}
+
 static void unknown_node(ModelWalk *w, const Ast *it, Name block_name)
 {
     Eval *ev = w->ev;
-    Diag *d = err(ev, "E0102", node_span(it), "not found in this file or its imports", "no block `%s` here", block_name);
-    if (help_import(ev, d, block_name) || advise_node(ev, d, it, w->env, node_span(it)))
+    const NodeDoc *doc = node_doc_find(it->kid[0]->name);
+    if (doc && node_stands_in(doc, "file") && !node_stands_in(doc, "model")) {
+        err(ev, "E0110", node_span(it), "", "`%s` stands at the top of a file", doc->name);
         return;
+    }
+    Diag *d = err(ev, "E0102", node_span(it), "not found in this file or its imports", "no block `%s` here", block_name);
+    if (is_scope_name(it->kid[0]->name)) {
+        attribute_as_node(w, d, it);
+        return;
+    }
+    if (help_import(ev, d, block_name))
+        return;
+    if (advise_node(ev, d, it, w->env, node_span(it))) {
+        const Foreign *row = foreign_next(FOREIGN_NODE, it->kid[0]->name, NULL);
+        if (row->ours && !strncmp(row->ours, "embed", 5) && ev->build->embed.kind == V_NONE)
+            ev->build->embed = v_poison(); /* that none stands here is said */
+        return;
+    }
     Name *names;
     bool sure;
     size_t n = env_names(ev, w->env, &names);
@@ -130,7 +165,7 @@ static void unknown_node(ModelWalk *w, const Ast *it, Name block_name)
                  place ? (int)kind : (int)strlen(best), best, place ? best + kind + 1 : "");
     else if (best)
         diag_help(ev->ctx, d, "did you mean `%s`?", best);
-    else
+    else if (!env_find(w->env, name_str(ev->ctx, "head_lm")))
         diag_help(ev->ctx, d, "the usual blocks come with `import \"std/transformer\"`");
 }
 
@@ -199,7 +234,7 @@ static bool node_attributes(Node1 *n, Arg *args, size_t *n_args)
             continue;
         }
         if (it->kind != AST_SET || it->kid[0]->n) {
-            err(ev, "E0110", it->span, "", "`%s` cannot hold this item", n->path);
+            odd_item(ev, n->ast->kid[0]->name, n->block, it);
             ok = false;
             continue;
         }
@@ -258,7 +293,7 @@ static Node1 *open_node(ModelWalk *w, const Ast *it, Name block_name)
         Instance *had = map_get(&ev->build->instances, (uintptr_t)n->path);
         Diag *d = err(ev, "E0107", node_span(it), "", "two nodes have the path `%s`", n->path);
         diag_related(ev->ctx, d, had->at, "the first one");
-        diag_help(ev->ctx, d, "give one of them a label: `%s second { ... }`", it->kid[0]->name);
+        advise_label(ev, d, it, w->env);
         return NULL;
     }
     return n;
@@ -312,6 +347,16 @@ static bool reads_width(Node1 *n, const Value *h)
     Buf b = buf_new(ev->arena);
     shape_print(&b, s);
     Attribute *a = scope_find(n->scope, name_str(ev->ctx, "width"), NULL);
+    const Shape *e = ev->build->embed.kind == V_TENSOR ? shape_of(ev->build->g, ev->build->embed.val) : NULL;
+    if (ev->build->applied == 1 && e && e->rank && s->rank && dim_eq(e->d[e->rank - 1], s->d[s->rank - 1])) {
+        Buf wide = buf_new(ev->arena);
+        dim_print(&wide, e->d[e->rank - 1]);
+        Diag *first = err(ev, "E0505", ev->build->embed_span, "", "the embedding is %s wide, and the layers read width = %s", wide.s, value_text(ev, &w));
+        if (a)
+            diag_label(ev->ctx, first, a->span, "width of this scope");
+        diag_help(ev->ctx, first, "leave the `width` of the embedding out, or take a connection that cuts or widens it");
+        return false;
+    }
     Diag *diag = err(ev, "E0505", at, "", "`%s` reads %s, but its scope says width = %s", n->path, b.s, value_text(ev, &w));
     if (a)
         diag_label(ev->ctx, diag, a->span, "width of this scope");
@@ -667,9 +712,17 @@ static void do_attribute(ModelWalk *w, const Ast *it)
         scope_set(ev, w->scope, key, expr, w->env, it->span);
         return;
     }
-    Diag *d = err(ev, "E0101", it->kid[0]->span, "unknown attribute", "a model has no attribute `%s`", key);
+    const Ast *path = it->kid[0], *value = it->kid[1];
+    const char *full = span_text(ev, path->span);
+    Diag *d = err(ev, "E0101", path->span, "unknown attribute", "a model has no attribute `%s`", full);
     const char *known;
     size_t n;
+    if (path->n) {
+        advise_path(ev, d, path, value);
+        return;
+    }
+    if (value->kind == AST_CALL && value->kid[0]->kind == AST_ID && advise_placed(ev, d, w->env, key, value))
+        return;
     Name *names = attribute_names(ev->ctx, ev->arena, "model", false, &n, &known);
     diag_note(ev->ctx, d, "its attributes are %s", known);
     suggest_attribute(ev, d, key, names, n, it->kid[0]->span);

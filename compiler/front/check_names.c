@@ -7,6 +7,7 @@
  * nothing, and a body's names are taken together, in whatever order they are bound: what it reports is wrong
  * in every evaluation.
  */
+#include "attribute.h"
 #include "check_prim.h"
 
 #include "grammar/foreign.h"
@@ -152,23 +153,10 @@ static void look_field(Look *l, const Ast *e)
     look(l, o);
 }
 
-/* Whether evaluation has filed an error about exactly this text: what stands in it was meant otherwise. */
-static bool said_already(const Look *l, const Ast *e)
-{
-    size_t n = diag_errors(l->ev->ctx) ? diag_count(l->ev->ctx) : 0;
-    for (size_t i = 0; i < n; i++) {
-        const Diag *d = diag_get(l->ev->ctx, i);
-        Span s = d->labels.v[0].span;
-        if (d->level == LEVEL_ERROR && s.file == e->span.file && s.lo == e->span.lo && s.hi == e->span.hi)
-            return true;
-    }
-    return false;
-}
-
 static void look(Look *l, const Ast *e)
 {
-    if (said_already(l, e))
-        return;
+    if (said_at(l->ev, e->span))
+        return; /* what stands in it was meant otherwise */
     switch (e->kind) {
     case AST_ID:
         if (!is_local(l, e->name) && !env_find(l->file->env, e->name) && !is_builtin(e->name))
@@ -278,6 +266,8 @@ static void look_set(Look *l, const Ast *it, bool body, const BlockDef *node)
 {
     Name name = it->kid[0]->name;
     const Ast *v = it->kid[1];
+    if (v->kind == AST_CALL && v->kid[0]->kind == AST_ID && node_doc_find(v->kid[0]->name) && said_at(l->ev, it->kid[0]->span))
+        return; /* `tokens = embed(256)` */
     if (!body && !strcmp(name, "lr") && v->kind == AST_CALL && v->kid[0]->kind == AST_ID && block_named(l, v->kid[0]->name))
         return; /* there `linear(...)` is a schedule */
     if (!body && (!strcmp(name, "pre_norm") || !strcmp(name, "out_norm") || !strcmp(name, "connection")))

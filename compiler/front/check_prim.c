@@ -256,6 +256,8 @@ static bool fill_defaults(PrimArgs *a)
             if (d->labels.n)
                 d->labels.v[0].text = arena_printf(a->ev->arena, "missing `%s`", p.name);
             diag_note(a->ev->ctx, d, "it is %s(%s)", a->prim->name, a->prim->params);
+            if (a->ev->fan && !strncmp(a->prim->name, "rand", 4))
+                diag_help(a->ev->ctx, d, "an initialiser is drawn once, in the shape of its tensor: `normal(std = 0.02)`, `uniform(low = -0.1, high = 0.1)`");
             if (!a->call->kid[1]->n && !strcmp(a->prim->params, "x: any"))
                 diag_fix(a->ev->ctx, d, a->call->span, a->prim->name, FIX_CERTAIN, "as a function it has no parentheses: `%s`", a->prim->name);
             return false;

@@ -608,6 +608,17 @@ void suggest_attribute(Eval *ev, Diag *d, Name word, const Name *names, size_t n
     diag_fix(ev->ctx, d, at, best, sure ? FIX_CERTAIN : FIX_MAYBE, "did you mean `%s`?", best);
 }
 
+bool said_at(Eval *ev, Span at)
+{
+    for (size_t i = diag_errors(ev->ctx) ? diag_count(ev->ctx) : 0; i-- > 0;) {
+        const Diag *d = diag_get(ev->ctx, i);
+        Span s = d->labels.n ? d->labels.v[0].span : NO_SPAN;
+        if (d->level == LEVEL_ERROR && s.file == at.file && s.lo == at.lo && s.hi == at.hi)
+            return true;
+    }
+    return false;
+}
+
 void set_before(Eval *ev, const Ast *items, uint32_t i)
 {
     const Ast *it = items->kid[i];

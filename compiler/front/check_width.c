@@ -90,6 +90,15 @@ static Value unsolved(PrimArgs *a, const WidthAnswer *w, const WidthProblem *p)
     return v_poison();
 }
 
+/* A bottleneck alone says nothing of the ends. */
+static Value no_end(PrimArgs *a)
+{
+    Diag *d = err(a->ev, "E0104", a->call->span, "missing `match` or `first`", "`%s` needs `match` or `first`", a->prim->name);
+    diag_help(a->ev->ctx, d, "`first = 1.0d`: the width of layer 1");
+    diag_help(a->ev->ctx, d, "`match = dense(mlp_matrices = 2, expansion = 4)`: as many weights as that many layers of one width");
+    return v_poison();
+}
+
 static Value p_widths(PrimArgs *a)
 {
     WidthProblem p = {.shape = a->prim->name[0] == 'g' ? WIDTH_GEOMETRIC : WIDTH_ARITHMETIC};
@@ -105,7 +114,7 @@ static Value p_widths(PrimArgs *a)
     if (a->v[6].kind != V_NONE && !relative(a, 6, 'd', p.base, &p.first))
         return v_poison();
     if (p.match == MATCH_NONE && a->v[6].kind == V_NONE)
-        return prim_fail(a, "E0104", 2, "give `match` (a parameter budget) or `first` (the width of layer 1)");
+        return no_end(a);
     Name order = a->v[7].kind == V_WORD ? a->v[7].word : "";
     p.round_early = !strcmp(order, "early");
     if (!p.round_early && strcmp(order, "late"))
