@@ -524,6 +524,8 @@ static void skip_braces(Lex *lx)
         if (lx->last.kind == T_IDENT)
             diag_help(lx->ctx, d, "a configured block is written with parentheses: `%s(...)`",
                       lx->last.text);
+        else if (lx->item[0].kind == T_IDENT && !strcmp(lx->item[0].text, "param_groups"))
+            diag_help(lx->ctx, d, "groups are nodes in the optimizer: `group \"*norm*\" { weight_decay = 0 }`");
         else
             diag_help(lx->ctx, d, "lists are written with `[` and `]`");
     }

@@ -639,6 +639,15 @@ static bool colon_for_equals(Parser *p, Expected e)
     for (const char *s = first.text; !word && *s; s++) /* "heads" of JSON; "layer.1" of a table of names stays in quotes */
         if (!word_char(*s))
             return false;
+    uint32_t behind = t.span.hi;
+    while (lx->text[behind] == ' ')
+        behind++;
+    if (word && lx->text[behind] == '\n') { /* YAML */
+        Diag *d = not_here(p, t.span, "its items stand in braces", "a body begins with `{`, not with `:`", NULL);
+        diag_help(p->ctx, d, "write `%s { ... }`, and attributes in it as `NAME = VALUE`", first.text);
+        pass_over_suite(p);
+        return true;
+    }
     Span value = piece(lx, t.span.hi, ",;", NULL), more = piece(lx, t.span.hi, ",;=", NULL);
     bool typed = !assigns && more.hi < value.hi && more.hi > more.lo && next_char(lx, more.hi) == '=';
     Span whole = {lx->file, first.span.lo, typed ? skip_blanks(lx, more.hi) + 1 : t.span.hi + assigns};

@@ -71,6 +71,11 @@ static bool list_axis(Sweep *s, const Ast *path, const Ast *expr, const Value *v
             diag_help(ev->ctx, d, "write them out: `[a, b]`");
             return false;
         }
+        if (k && (is_number(x) ? v->list->v[0].kind == V_STR : x->kind == V_STR && is_number(&v->list->v[0]))) {
+            err(ev, "E0206", literal ? expr->kid[k]->span : expr->span, "", "values of the axis `%s` are of one kind, got %s and %s", a->name,
+                value_kind_name(&v->list->v[0]), value_kind_name(x));
+            return false;
+        }
         axis_value(s, a, k, x, literal ? expr->kid[k] : NULL);
         for (size_t i = 0; i < k; i++)
             if (!strcmp(a->out.text[i], a->out.text[k])) {
