@@ -1,7 +1,7 @@
 /* check_names.c - names in what was never evaluated: lets that nothing reads, blocks that nothing places.
  *
  * In:  the tree of a file whose names are collected.   Out: E0102 for names that mean nothing, E0101 and E0104 for
- * arguments that do not exist or are missing.
+ * arguments and attributes that do not exist or are missing.
  * The one idea: evaluation is lazy, so it meets only what is used, and stops behind the first error of a
  * model. This walk looks names up without evaluating anything. Where a bare word may be meant it says
  * nothing, and a body's names are taken together, in whatever order they are bound: what it reports is wrong
@@ -266,6 +266,8 @@ static void look_set(Look *l, const Ast *it, bool body, const BlockDef *node)
 {
     Name name = it->kid[0]->name;
     const Ast *v = it->kid[1];
+    if (node && !body && !it->kid[0]->n && !block_param(node, name) && !is_scope_name(name) && !said_at(l->ev, it->kid[0]->span))
+        unknown_parameter(l->ev, node, name, it->kid[0]->span); /* in a branch that is not taken */
     if (v->kind == AST_CALL && v->kid[0]->kind == AST_ID && node_doc_find(v->kid[0]->name) && said_at(l->ev, it->kid[0]->span))
         return; /* `tokens = embed(256)` */
     if (!body && !strcmp(name, "lr") && v->kind == AST_CALL && v->kid[0]->kind == AST_ID && block_named(l, v->kid[0]->name))
