@@ -37,7 +37,8 @@ enum { SCALE = 256 }; /* gradients of the few positions are numbers of fp16, non
 static const struct {
     const char *name;
     int64_t B, T;
-} fewer[] = {{"vwn x8, moe", 1, 5}, {"mamba-2", 1, ROWS_T}, {"delta attention", 1, ROWS_T}};
+} fewer[] = {{"vwn x8, moe", 1, 5}, {"ghc (8,32)", 1, 5}, {"ghc (8,16)", 1, ROWS_T}, {"xformer", 1, ROWS_T}, {"mamba-2", 1, ROWS_T},
+             {"delta attention", 1, ROWS_T}};
 
 typedef struct Item {
     Source source;
