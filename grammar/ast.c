@@ -14,17 +14,14 @@ static const char *const kind_names[] = {
 #undef X
 };
 
-const char *ast_kind_name(AstKind kind)
-{
-    return (unsigned)kind < AST_KIND_COUNT ? kind_names[kind] : "?";
-}
+const char *ast_kind_name(AstKind kind) { return (unsigned)kind < AST_KIND_COUNT ? kind_names[kind] : "?"; }
 
 /* ---- dump ---- */
 
 static bool is_text(const Ast *a)
 {
-    return a->kind == AST_STR || a->kind == AST_IMPORT || a->kind == AST_ENTRY ||
-           a->kind == AST_LABEL || a->kind == AST_QTY;
+    return a->kind == AST_STR || a->kind == AST_IMPORT || a->kind == AST_ENTRY || a->kind == AST_LABEL ||
+           a->kind == AST_QTY;
 }
 
 static void dump(Buf *out, const Ast *a, bool spans, int level)
@@ -56,10 +53,7 @@ static void dump(Buf *out, const Ast *a, bool spans, int level)
         dump(out, a->kid[i], spans, level + 1);
 }
 
-void ast_dump(Buf *out, const Ast *ast, bool spans)
-{
-    dump(out, ast, spans, 0);
-}
+void ast_dump(Buf *out, const Ast *ast, bool spans) { dump(out, ast, spans, 0); }
 
 /* ---- equality ---- */
 
@@ -86,11 +80,10 @@ bool ast_equal(const Ast *a, const Ast *b)
 static const struct {
     const char *word, *canonical;
 } units[] = {
-    {"steps", "step"},  {"step", "step"},    {"tokens", "token"}, {"token", "token"},
-    {"tok", "token"},   {"seqs", "seq"},     {"seq", "seq"},      {"images", "image"},
-    {"image", "image"}, {"epochs", "epoch"}, {"epoch", "epoch"},  {"h", "h"},
-    {"min", "min"},     {"s", "s"},          {"ms", "ms"},        {"KiB", "KiB"},
-    {"MiB", "MiB"},     {"GiB", "GiB"},
+    {"steps", "step"},  {"step", "step"}, {"tokens", "token"}, {"token", "token"}, {"tok", "token"},
+    {"seqs", "seq"},    {"seq", "seq"},   {"images", "image"}, {"image", "image"}, {"epochs", "epoch"},
+    {"epoch", "epoch"}, {"h", "h"},       {"min", "min"},      {"s", "s"},         {"ms", "ms"},
+    {"KiB", "KiB"},     {"MiB", "MiB"},   {"GiB", "GiB"},
 };
 
 const char *ast_unit(const char *s, size_t n)
@@ -124,9 +117,7 @@ AstNumber ast_number(Ctx *ctx, const Ast *number)
         char digits[NUMBER_LIMIT + 1];
         size_t k = 0;
         out.fraction = true;
-        for (s++; k < NUMBER_LIMIT &&
-                  ((*s >= '0' && *s <= '9') || *s == '-' || *s == '+' || *s == '_');
-             s++)
+        for (s++; k < NUMBER_LIMIT && ((*s >= '0' && *s <= '9') || *s == '-' || *s == '+' || *s == '_'); s++)
             if (*s != '_')
                 digits[k++] = *s;
         digits[k] = 0;

@@ -11,50 +11,50 @@
 #include "compiler/base/diag.h"
 
 /* X(KIND, "name in dumps", what `name` holds, children in order; NULL child = absent) */
-#define AST_KINDS(X)                                                                              \
-    /* structure */                                                                               \
-    X(ITEMS, "items", "-", "item...")                                                             \
-    X(IMPORT, "import", "path without quotes", "as (ID) | NULL, ARGS | NULL")                     \
-    X(LET, "let", "name", "type | NULL, value")                                                   \
-    X(CHECK, "check", "-", "condition, message (STR) | NULL, ITEMS | NULL")                       \
-    X(BLOCK, "block", "name", "PARAMS, tensor PARAMS | NULL, result type | NULL, ITEMS")          \
-    X(PARAM, "param", "name", "shape, init, ITEMS | NULL")                                        \
-    X(BUFFER, "buffer", "name", "shape, init, ITEMS | NULL")                                      \
-    X(RETURN, "return", "-", "value")                                                             \
-    X(FOR, "for", "variable", "range, ITEMS")                                                     \
-    X(IF, "if", "-", "condition, ITEMS, ITEMS | IF | NULL")                                       \
-    X(NODE, "node", "-", "PATH, LABEL | NULL, ITEMS | NULL (written without braces)")             \
-    X(SET, "set", "-", "PATH, value")                                                             \
-    X(ENTRY, "entry", "foreign name", "value (of a names table)")                                 \
-    X(OFF, "off", "-", "the item or argument switched off by /-")                                 \
-    X(PARAMS, "params", "-", "PAR...")                                                            \
-    X(PAR, "par", "name", "type, default | NULL")                                                 \
-    X(LABEL, "label", "text", "-")                                                                \
-    X(PATH, "path", "first name", "DOT | AT...")                                                  \
-    X(DOT, "dot", "name", "-")                                                                    \
-    X(AT, "at", "-", "expr | STAR")                                                               \
-    /* expressions */                                                                             \
-    X(NUM, "num", "text", "-")                                                                    \
-    X(QTY, "qty", "text", "-")                                                                    \
-    X(STR, "str", "decoded text", "-")                                                            \
-    X(BOOL, "bool", "true or false", "-")                                                         \
-    X(ID, "id", "name", "-")                                                                      \
-    X(LIST, "list", "-", "expr | DOTS | STAR ...")                                                \
-    X(DOTS, "dots", "-", "-")                                                                     \
-    X(STAR, "star", "-", "-")                                                                     \
-    X(COMP, "comp", "-", "value, ITERS, filter | NULL")                                           \
-    X(ITERS, "iters", "-", "ITER...")                                                             \
-    X(ITER, "iter", "variable", "range")                                                          \
-    X(COND, "cond", "-", "condition, then, else")                                                 \
-    X(OP, "op", "the operator: or and == != < <= > >= + - * / @ mod ^", "left, right")            \
-    X(RANGE, "range", "-", "low, high")                                                           \
-    X(NOT, "not", "-", "operand")                                                                 \
-    X(NEG, "neg", "-", "operand")                                                                 \
-    X(PAREN, "paren", "-", "expr (kept for the formatter)")                                       \
-    X(CALL, "call", "-", "callee, ARGS")                                                          \
-    X(INDEX, "index", "-", "operand, LIST")                                                       \
-    X(FIELD, "field", "field name", "operand")                                                    \
-    X(ARGS, "args", "-", "expr | NAMED | OFF ...")                                                \
+#define AST_KINDS(X)                                                                                                   \
+    /* structure */                                                                                                    \
+    X(ITEMS, "items", "-", "item...")                                                                                  \
+    X(IMPORT, "import", "path without quotes", "as (ID) | NULL, ARGS | NULL")                                          \
+    X(LET, "let", "name", "type | NULL, value")                                                                        \
+    X(CHECK, "check", "-", "condition, message (STR) | NULL, ITEMS | NULL")                                            \
+    X(BLOCK, "block", "name", "PARAMS, tensor PARAMS | NULL, result type | NULL, ITEMS")                               \
+    X(PARAM, "param", "name", "shape, init, ITEMS | NULL")                                                             \
+    X(BUFFER, "buffer", "name", "shape, init, ITEMS | NULL")                                                           \
+    X(RETURN, "return", "-", "value")                                                                                  \
+    X(FOR, "for", "variable", "range, ITEMS")                                                                          \
+    X(IF, "if", "-", "condition, ITEMS, ITEMS | IF | NULL")                                                            \
+    X(NODE, "node", "-", "PATH, LABEL | NULL, ITEMS | NULL (written without braces)")                                  \
+    X(SET, "set", "-", "PATH, value")                                                                                  \
+    X(ENTRY, "entry", "foreign name", "value (of a names table)")                                                      \
+    X(OFF, "off", "-", "the item or argument switched off by /-")                                                      \
+    X(PARAMS, "params", "-", "PAR...")                                                                                 \
+    X(PAR, "par", "name", "type, default | NULL")                                                                      \
+    X(LABEL, "label", "text", "-")                                                                                     \
+    X(PATH, "path", "first name", "DOT | AT...")                                                                       \
+    X(DOT, "dot", "name", "-")                                                                                         \
+    X(AT, "at", "-", "expr | STAR")                                                                                    \
+    /* expressions */                                                                                                  \
+    X(NUM, "num", "text", "-")                                                                                         \
+    X(QTY, "qty", "text", "-")                                                                                         \
+    X(STR, "str", "decoded text", "-")                                                                                 \
+    X(BOOL, "bool", "true or false", "-")                                                                              \
+    X(ID, "id", "name", "-")                                                                                           \
+    X(LIST, "list", "-", "expr | DOTS | STAR ...")                                                                     \
+    X(DOTS, "dots", "-", "-")                                                                                          \
+    X(STAR, "star", "-", "-")                                                                                          \
+    X(COMP, "comp", "-", "value, ITERS, filter | NULL")                                                                \
+    X(ITERS, "iters", "-", "ITER...")                                                                                  \
+    X(ITER, "iter", "variable", "range")                                                                               \
+    X(COND, "cond", "-", "condition, then, else")                                                                      \
+    X(OP, "op", "the operator: or and == != < <= > >= + - * / @ mod ^", "left, right")                                 \
+    X(RANGE, "range", "-", "low, high")                                                                                \
+    X(NOT, "not", "-", "operand")                                                                                      \
+    X(NEG, "neg", "-", "operand")                                                                                      \
+    X(PAREN, "paren", "-", "expr (kept for the formatter)")                                                            \
+    X(CALL, "call", "-", "callee, ARGS")                                                                               \
+    X(INDEX, "index", "-", "operand, LIST")                                                                            \
+    X(FIELD, "field", "field name", "operand")                                                                         \
+    X(ARGS, "args", "-", "expr | NAMED | OFF ...")                                                                     \
     X(NAMED, "named", "name", "value")
 
 typedef enum AstKind {

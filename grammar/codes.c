@@ -28,12 +28,6 @@ const char *diag_explain(const char *code, const char **title)
     return NULL;
 }
 
-size_t diag_code_count(void)
-{
-    return COUNT_OF(codes);
-}
+size_t diag_code_count(void) { return COUNT_OF(codes); }
 
-const char *diag_code_at(size_t i)
-{
-    return i < COUNT_OF(codes) ? codes[i].code : NULL;
-}
+const char *diag_code_at(size_t i) { return i < COUNT_OF(codes) ? codes[i].code : NULL; }

@@ -7,9 +7,9 @@
 #include <string.h>
 
 static const Foreign rows[] = {
-#define SAME(kind, name, ours) {FOREIGN_##kind, name, ours, NULL, true},
+#define SAME(kind, name, ours)       {FOREIGN_##kind, name, ours, NULL, true},
 #define LIKE(kind, name, ours, text) {FOREIGN_##kind, name, ours, text, false},
-#define SAY(kind, name, text) {FOREIGN_##kind, name, NULL, text, false},
+#define SAY(kind, name, text)        {FOREIGN_##kind, name, NULL, text, false},
 #include "foreign.def"
 #undef SAME
 #undef LIKE
@@ -24,12 +24,6 @@ const Foreign *foreign_next(ForeignKind kind, const char *name, const Foreign *a
     return NULL;
 }
 
-size_t foreign_count(void)
-{
-    return COUNT_OF(rows);
-}
+size_t foreign_count(void) { return COUNT_OF(rows); }
 
-const Foreign *foreign_at(size_t i)
-{
-    return &rows[i];
-}
+const Foreign *foreign_at(size_t i) { return &rows[i]; }

@@ -29,10 +29,7 @@ static const Ast *body_of(const Ast *item)
     }
 }
 
-static const Ast *inner_item(const Ast *item)
-{
-    return item->kind == AST_OFF ? inner_item(item->kid[0]) : item;
-}
+static const Ast *inner_item(const Ast *item) { return item->kind == AST_OFF ? inner_item(item->kid[0]) : item; }
 
 /* Whether everything from the first `{` on may stay on one line, as far as the source tells. */
 static bool can_be_flat(const Format *f, const Ast *item)
@@ -126,10 +123,7 @@ static void put_body(Format *f, const Ast *body)
 
 /* ---- items ---- */
 
-static void put_word(Format *f, const char *word)
-{
-    fmt_put(f, word, strlen(word));
-}
+static void put_word(Format *f, const char *word) { fmt_put(f, word, strlen(word)); }
 
 /* ` = value`; a comment in front of the value has to come before the `=`, because the line that
  * ends behind an `=` is an item without a value. */
@@ -140,10 +134,7 @@ static void put_value(Format *f, const Ast *value)
     fmt_expr(f, value);
 }
 
-static void put_name(Format *f, const Ast *item)
-{
-    fmt_token(f, item->name_span.lo, true, item->name);
-}
+static void put_name(Format *f, const Ast *item) { fmt_token(f, item->name_span.lo, true, item->name); }
 
 static void put_quoted(Format *f, Span at)
 {

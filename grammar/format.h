@@ -34,8 +34,7 @@ typedef struct Line {
 
 typedef struct Format {
     Arena *arena;
-    const char
-        *text; /* the source, or NULL: then nothing breaks and strings are escaped anew */
+    const char *text; /* the source, or NULL: then nothing breaks and strings are escaped anew */
     uint32_t file;
     Buf code;
     VEC(Line) lines;
@@ -43,12 +42,11 @@ typedef struct Format {
     size_t next;     /* the first comment not printed */
     size_t line_lo;  /* the current line */
     uint32_t indent; /* its indentation */
-    uint32_t
-        base; /* of the item or element being printed: what continues it stands two further */
-    Run run;  /* for the current line */
-    bool one_line; /* the body that comes is to stay on one line ... */
-    int flat;      /* ... and this is inside of one */
-    bool tight;    /* operators without blanks: the ends of a range */
+    uint32_t base;   /* of the item or element being printed: what continues it stands two further */
+    Run run;         /* for the current line */
+    bool one_line;   /* the body that comes is to stay on one line ... */
+    int flat;        /* ... and this is inside of one */
+    bool tight;      /* operators without blanks: the ends of a range */
 } Format;
 
 /* format_lines.c */
@@ -65,10 +63,9 @@ void fmt_flush(Format *f, uint32_t offset);
 bool fmt_trailing(Format *f, uint32_t after, uint32_t before);
 /* The comments before `offset` and a blank line where the source has one since `prev_end`. */
 void fmt_own_lines(Format *f, uint32_t offset, uint32_t *prev_end, bool first);
-bool fmt_broken(const Format *f, uint32_t lo, uint32_t hi); /* a newline in between */
-bool fmt_comment_in(const Format *f, uint32_t lo,
-                    uint32_t hi);     /* an unprinted comment in between */
-uint32_t fmt_column(const Format *f); /* where the current line ends */
+bool fmt_broken(const Format *f, uint32_t lo, uint32_t hi);     /* a newline in between */
+bool fmt_comment_in(const Format *f, uint32_t lo, uint32_t hi); /* an unprinted comment in between */
+uint32_t fmt_column(const Format *f);                           /* where the current line ends */
 uint32_t fmt_width(const char *s, size_t n);
 void fmt_render(Format *f, Buf *out);
 

@@ -135,14 +135,12 @@ static uint32_t atom_width(const Ast *e)
  * line; else NULL. */
 static uint32_t *matrix_columns(Format *f, const Ast *list)
 {
-    if (list->kind != AST_LIST || list->n < 2 || !list->kid[0] ||
-        list->kid[0]->kind != AST_LIST)
+    if (list->kind != AST_LIST || list->n < 2 || !list->kid[0] || list->kid[0]->kind != AST_LIST)
         return NULL;
     uint32_t n = list->kid[0]->n;
     for (uint32_t i = 0; i < list->n; i++) {
         const Ast *row = list->kid[i];
-        if (row->kind != AST_LIST || row->n != n || n == 0 ||
-            fmt_broken(f, row->span.lo, row->span.hi) ||
+        if (row->kind != AST_LIST || row->n != n || n == 0 || fmt_broken(f, row->span.lo, row->span.hi) ||
             (i && !fmt_broken(f, list->kid[i - 1]->span.hi, row->span.lo)))
             return NULL;
         for (uint32_t k = 0; k < n; k++)
@@ -220,8 +218,7 @@ static Run run_of(const Ast *e)
  * one (but not behind the last subscript). */
 static void put_block(Format *f, const Ast *group, const uint32_t *width, bool comma)
 {
-    uint32_t indent = f->indent, base = f->base, prev = group->span.lo + 1,
-             end = group->span.hi - 1;
+    uint32_t indent = f->indent, base = f->base, prev = group->span.lo + 1, end = group->span.hi - 1;
     f->base = indent + 2;
     if (fmt_trailing(f, prev, group->n ? group->kid[0]->span.lo : end))
         prev = f->comments.v[f->next - 1].hi;
@@ -377,9 +374,7 @@ void fmt_expr(Format *f, const Ast *e)
         fmt_token(f, e->name_span.lo, false, ".");
         fmt_token(f, e->name_span.lo, false, e->name);
         return;
-    default: /* NUM, QTY, BOOL, ID */
-        fmt_token(f, e->span.lo, false, e->name ? e->name : "");
-        return;
+    default: /* NUM, QTY, BOOL, ID */ fmt_token(f, e->span.lo, false, e->name ? e->name : ""); return;
     }
 }
 

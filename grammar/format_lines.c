@@ -6,10 +6,7 @@
  */
 #include "format.h"
 
-void fmt_put(Format *f, const char *s, size_t n)
-{
-    buf_put(&f->code, s, n);
-}
+void fmt_put(Format *f, const char *s, size_t n) { buf_put(&f->code, s, n); }
 
 void fmt_cell(Format *f)
 {
@@ -17,21 +14,14 @@ void fmt_cell(Format *f)
         buf_putc(&f->code, CELL);
 }
 
-static bool line_empty(const Format *f)
-{
-    return f->code.n == f->line_lo;
-}
+static bool line_empty(const Format *f) { return f->code.n == f->line_lo; }
 
 static void push_line(Format *f, Span comment, uint32_t wanted)
 {
     while (f->code.n > f->line_lo && f->code.s[f->code.n - 1] == ' ')
         f->code.n--;
-    Line line = {.lo = f->line_lo,
-                 .hi = f->code.n,
-                 .indent = f->indent,
-                 .run = f->run,
-                 .comment = comment,
-                 .wanted = wanted};
+    Line line = {
+        .lo = f->line_lo, .hi = f->code.n, .indent = f->indent, .run = f->run, .comment = comment, .wanted = wanted};
     vec_push(f->arena, &f->lines, line);
     f->line_lo = f->code.n;
     f->run = RUN_NONE;
@@ -151,10 +141,7 @@ uint32_t fmt_width(const char *s, size_t n)
     return width;
 }
 
-uint32_t fmt_column(const Format *f)
-{
-    return f->indent + fmt_width(f->code.s + f->line_lo, f->code.n - f->line_lo);
-}
+uint32_t fmt_column(const Format *f) { return f->indent + fmt_width(f->code.s + f->line_lo, f->code.n - f->line_lo); }
 
 /* ---- alignment ---- */
 
@@ -196,9 +183,8 @@ static void align_run(const Format *f, uint8_t (*pad)[MOST_CELLS], size_t lo, si
             uint32_t widest = 0;
             size_t a, b;
             end = i;
-            while (end < hi &&
-                   (f->lines.v[i].run != RUN_TENSOR || k < 3 ||
-                    (cells(f, &f->lines.v[end]) > k) == (cells(f, &f->lines.v[i]) > k)))
+            while (end < hi && (f->lines.v[i].run != RUN_TENSOR || k < 3 ||
+                                (cells(f, &f->lines.v[end]) > k) == (cells(f, &f->lines.v[i]) > k)))
                 end++;
             for (size_t j = i; j < end; j++)
                 if (cells(f, &f->lines.v[j]) > k && piece(f, &f->lines.v[j], k, &a, &b)) {
@@ -264,8 +250,8 @@ void fmt_render(Format *f, Buf *out)
     uint32_t *column = NEW_ARRAY(f->arena, uint32_t, n + 1);
     for (size_t i = 0, end; i < n; i = end) {
         const Line *a = &f->lines.v[i];
-        for (end = i + 1; end < n && a->run != RUN_NONE && f->lines.v[end].run == a->run &&
-                          f->lines.v[end].indent == a->indent;)
+        for (end = i + 1;
+             end < n && a->run != RUN_NONE && f->lines.v[end].run == a->run && f->lines.v[end].indent == a->indent;)
             end++;
         if (a->run != RUN_NONE)
             align_run(f, pad, i, end);

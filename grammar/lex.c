@@ -11,18 +11,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-static Span raw_span(const Lex *lx)
-{
-    return (Span){lx->file, lx->lo, lx->hi};
-}
+static Span raw_span(const Lex *lx) { return (Span){lx->file, lx->lo, lx->hi}; }
 
 void lex_limit(Lex *lx, Span at, const char *name, unsigned most)
 {
     if (lx->stopped)
         return;
     lx->stopped = lx->muted = true;
-    Diag *d = diag_error(lx->ctx, "E0008", at, "reached here",
-                         "limit reached: `%s` is at most %u", name, most);
+    Diag *d = diag_error(lx->ctx, "E0008", at, "reached here", "limit reached: `%s` is at most %u", name, most);
     diag_note(lx->ctx, d, "nothing after this place was read");
 }
 
@@ -37,9 +33,7 @@ static const char *forbidden(const char *s, size_t n, size_t *step)
     if (c >= 0x20 && c < 0x7f)
         return NULL;
     if (c < 0x20 || c == 0x7f)
-        return c == '\n' || c == '\t' || c == '\r' ? NULL
-               : c                                 ? "control character"
-                                                   : "NUL byte";
+        return c == '\n' || c == '\t' || c == '\r' ? NULL : c ? "control character" : "NUL byte";
     *step = utf8_step(s, n);
     if (!*step) {
         *step = 1;
@@ -68,8 +62,8 @@ static void check_bytes(Lex *lx)
     if (!what)
         return;
     Span span = {lx->file, (uint32_t)at, (uint32_t)at + 1};
-    Diag *d = diag_error(lx->ctx, "E0004", span, "here", "%s at offset %zu (0x%02x)", what, at,
-                         (unsigned char)lx->text[at]);
+    Diag *d =
+        diag_error(lx->ctx, "E0004", span, "here", "%s at offset %zu (0x%02x)", what, at, (unsigned char)lx->text[at]);
     if (more)
         diag_note(lx->ctx, d, "and %zu more such bytes", more);
     if (strstr(what, "UTF-8") || strstr(what, "NUL"))
@@ -117,16 +111,10 @@ int lex_raw(Lex *lx)
 }
 
 /* Something is wrong with this item already. */
-static bool quiet(const Lex *lx)
-{
-    return lx->muted || lx->muted_next;
-}
+static bool quiet(const Lex *lx) { return lx->muted || lx->muted_next; }
 
 /* Newlines separate items here. */
-static bool in_braces(const Lex *lx)
-{
-    return lx->depth == 0 || lx->open[lx->depth - 1].kind == T_LBRACE;
-}
+static bool in_braces(const Lex *lx) { return lx->depth == 0 || lx->open[lx->depth - 1].kind == T_LBRACE; }
 
 /* A piece of text is passed over: no further complaint about the item it belongs to. */
 static void mute(Lex *lx)
@@ -138,10 +126,7 @@ static void mute(Lex *lx)
 }
 
 /* The same, for what has just been scanned. */
-bool lex_quiet(const Lex *lx)
-{
-    return lx->muted_next || (lx->muted && !(lx->newline && in_braces(lx)));
-}
+bool lex_quiet(const Lex *lx) { return lx->muted_next || (lx->muted && !(lx->newline && in_braces(lx))); }
 
 /* ---- the scanner's longer actions ---- */
 
@@ -165,8 +150,7 @@ int lex_number(Lex *lx, const char *s, size_t n)
 {
     Span at = {lx->file, lx->lo, lx->lo + (uint32_t)n};
     if (n > NUMBER_LIMIT) {
-        diag_error(lx->ctx, "E0007", at, "too long", "a number has at most %d characters",
-                   NUMBER_LIMIT);
+        diag_error(lx->ctx, "E0007", at, "too long", "a number has at most %d characters", NUMBER_LIMIT);
         s = "1";
         n = 1;
     }
@@ -191,8 +175,8 @@ static size_t digits_of(const char *s)
 {
     char plain[NUMBER_LIMIT + 1];
     size_t k = 0, n;
-    while (k < NUMBER_LIMIT && ((s[k] >= '0' && s[k] <= '9') || s[k] == '.' || s[k] == '_' ||
-                                s[k] == 'e' || s[k] == 'E'))
+    while (k < NUMBER_LIMIT &&
+           ((s[k] >= '0' && s[k] <= '9') || s[k] == '.' || s[k] == '_' || s[k] == 'e' || s[k] == 'E'))
         k++;
     for (n = 0; n < k; n++)
         plain[n] = s[n] == '_' ? '0' : s[n];
@@ -207,9 +191,8 @@ static size_t digits_of(const char *s)
 
 static const char *meant_suffix(const char *suffix)
 {
-    static const char *const pairs[][2] = {
-        {"K", "k"},   {"m", "M"},  {"b", "B"},   {"t", "T"},   {"G", "B"},
-        {"ki", "Ki"}, {"KB", "k"}, {"mi", "Mi"}, {"gi", "Gi"}, {"l", "L"}};
+    static const char *const pairs[][2] = {{"K", "k"},   {"m", "M"},  {"b", "B"},   {"t", "T"},   {"G", "B"},
+                                           {"ki", "Ki"}, {"KB", "k"}, {"mi", "Mi"}, {"gi", "Gi"}, {"l", "L"}};
     for (size_t i = 0; i < COUNT_OF(pairs); i++)
         if (!strcmp(suffix, pairs[i][0]))
             return pairs[i][1];
@@ -228,20 +211,19 @@ int lex_bad_number(Lex *lx, const char *s, size_t n)
         return lex_hexadecimal(lx, s, n);
     bool word = ast_unit(unit, n - k) != NULL;
     Diag *d = diag_error(lx->ctx, "E0002", at,
-                         word ? "a unit word needs a space before it"
-                              : "a number and a name without an operator",
+                         word ? "a unit word needs a space before it" : "a number and a name without an operator",
                          "unknown unit `%s` in `%s%s`", unit, number, unit);
     if (word) {
-        diag_fix(lx->ctx, d, at, name_printf(lx->ctx, "%s %s", number, unit), FIX_CERTAIN,
-                 "write `%s %s`", number, unit);
+        diag_fix(lx->ctx, d, at, name_printf(lx->ctx, "%s %s", number, unit), FIX_CERTAIN, "write `%s %s`", number,
+                 unit);
     } else {
         diag_note(lx->ctx, d,
                   "units are k M B T, Ki Mi Gi, %%, d (times the base width) and L (times the "
                   "number of layers)");
         const char *meant = unit[strspn(unit, "_")] ? meant_suffix(unit) : "";
         if (meant)
-            diag_fix(lx->ctx, d, at, name_printf(lx->ctx, "%s%s", number, meant), FIX_MAYBE,
-                     "did you mean `%s%s`?", number, meant);
+            diag_fix(lx->ctx, d, at, name_printf(lx->ctx, "%s%s", number, meant), FIX_MAYBE, "did you mean `%s%s`?",
+                     number, meant);
         else
             diag_fix(lx->ctx, d, at, name_printf(lx->ctx, "%s * %s", number, unit), FIX_MAYBE,
                      "to multiply, write `%s * %s`", number, unit);
@@ -253,8 +235,7 @@ int lex_bad_number(Lex *lx, const char *s, size_t n)
 int lex_name(Lex *lx, const char *s, size_t n)
 {
     if (n > NAME_LIMIT) {
-        diag_error(lx->ctx, "E0007", raw_span(lx), "too long", "a name has at most %d bytes",
-                   NAME_LIMIT);
+        diag_error(lx->ctx, "E0007", raw_span(lx), "too long", "a name has at most %d bytes", NAME_LIMIT);
         n = NAME_LIMIT;
     }
     lx->value = name_of(lx->ctx, s, n);
@@ -285,8 +266,8 @@ static void bad_escape(Lex *lx, uint32_t at, const char *s, size_t n)
 {
     size_t step = utf8_step(s, n);
     Span span = {lx->file, at, at + 1 + (uint32_t)(step ? step : 1)};
-    Diag *d = diag_error(lx->ctx, "E0005", span, "unknown escape",
-                         "unknown escape `\\%.*s` in a string", (int)(step ? step : 1), s);
+    Diag *d = diag_error(lx->ctx, "E0005", span, "unknown escape", "unknown escape `\\%.*s` in a string",
+                         (int)(step ? step : 1), s);
     diag_note(lx->ctx, d, "a string knows \\\" \\\\ \\n and \\t");
     diag_help(lx->ctx, d, "to write a backslash, double it: `\\\\`");
 }
@@ -294,14 +275,13 @@ static void bad_escape(Lex *lx, uint32_t at, const char *s, size_t n)
 int lex_string(Lex *lx, const char *s, size_t n, bool closed)
 {
     size_t end = closed ? n - 1 : n;
-    while (!closed && end > 1 &&
-           (s[end - 1] == '\r' || s[end - 1] == ' ' || s[end - 1] == '\t'))
+    while (!closed && end > 1 && (s[end - 1] == '\r' || s[end - 1] == ' ' || s[end - 1] == '\t'))
         end--;
     if (!closed) {
-        Span at = {lx->file, lx->lo, lx->lo + (uint32_t)end}; /* without blanks at its end, which the scanner has passed, too */
+        Span at = {lx->file, lx->lo,
+                   lx->lo + (uint32_t)end}; /* without blanks at its end, which the scanner has passed, too */
         Diag *d = diag_error(lx->ctx, "E0003", at, "no closing quote on this line", "string is not closed");
-        diag_help(lx->ctx, d,
-                  "strings end on the line they start; a line break is written `\\n`");
+        diag_help(lx->ctx, d, "strings end on the line they start; a line break is written `\\n`");
     }
     Buf b = buf_new(lx->arena);
     for (size_t i = 1; i < end; i++) {
@@ -340,8 +320,7 @@ static const struct {
 
 static Diag *unknown_character(Lex *lx, Span at, const char *s, size_t n, const char *rest)
 {
-    return diag_error(lx->ctx, "E0004", at, "no token starts with it",
-                      "unknown character `%.*s`%s", (int)n, s, rest);
+    return diag_error(lx->ctx, "E0004", at, "no token starts with it", "unknown character `%.*s`%s", (int)n, s, rest);
 }
 
 static int odd_ascii(Lex *lx, char c)
@@ -421,21 +400,16 @@ int lex_foreign(Lex *lx, const char *what, const char *help, const char *ours, i
     bool word = (ours[0] | 32) >= 'a' && (ours[0] | 32) <= 'z'; /* with blanks on both sides */
     bool before = word && at.lo > 0 && !strchr(" \t\n", lx->text[at.lo - 1]);
     bool after = word && at.hi < lx->n && !strchr(" \t\n", lx->text[at.hi]);
-    diag_fix(lx->ctx, d, at, name_printf(lx->ctx, "%s%s%s", before ? " " : "", ours, after ? " " : ""), FIX_CERTAIN, "%s", help);
+    diag_fix(lx->ctx, d, at, name_printf(lx->ctx, "%s%s%s", before ? " " : "", ours, after ? " " : ""), FIX_CERTAIN,
+             "%s", help);
     return token;
 }
 
 /* ---- brackets ---- */
 
-static bool is_opener(int kind)
-{
-    return kind == T_LPAREN || kind == T_LBRACKET || kind == T_LBRACE;
-}
+static bool is_opener(int kind) { return kind == T_LPAREN || kind == T_LBRACKET || kind == T_LBRACE; }
 
-static bool is_closer(int kind)
-{
-    return kind == T_RPAREN || kind == T_RBRACKET || kind == T_RBRACE;
-}
+static bool is_closer(int kind) { return kind == T_RPAREN || kind == T_RBRACKET || kind == T_RBRACE; }
 
 static int closer_of(int opener)
 {
@@ -481,11 +455,9 @@ static void report_unclosed(Lex *lx, uint32_t index, Span found)
     lx->muted = true;
     if (muted)
         return;
-    Diag *d = diag_error(lx->ctx, "E0001", at, "opened here", "`%c` is never closed",
-                         letter_of(b->kind));
+    Diag *d = diag_error(lx->ctx, "E0001", at, "opened here", "`%c` is never closed", letter_of(b->kind));
     if (found.file && found.lo < lx->n)
-        diag_label(lx->ctx, d, found, "`%c` is missing before this",
-                   letter_of(closer_of(b->kind)));
+        diag_label(lx->ctx, d, found, "`%c` is missing before this", letter_of(closer_of(b->kind)));
 }
 
 /* The end of the file with brackets open. A `{` whose `}` has another indentation is the
@@ -519,11 +491,9 @@ static void skip_braces(Lex *lx)
 {
     Span at = raw_span(lx);
     if (!quiet(lx)) {
-        Diag *d = diag_error(lx->ctx, "E0001", at, "braces belong to nodes",
-                             "`{` cannot stand inside an expression");
+        Diag *d = diag_error(lx->ctx, "E0001", at, "braces belong to nodes", "`{` cannot stand inside an expression");
         if (lx->last.kind == T_IDENT)
-            diag_help(lx->ctx, d, "a configured block is written with parentheses: `%s(...)`",
-                      lx->last.text);
+            diag_help(lx->ctx, d, "a configured block is written with parentheses: `%s(...)`", lx->last.text);
         else if (lx->item[0].kind == T_IDENT && !strcmp(lx->item[0].text, "param_groups"))
             diag_help(lx->ctx, d, "groups are nodes in the optimizer: `group \"*norm*\" { weight_decay = 0 }`");
         else
@@ -561,8 +531,7 @@ static bool admit_opener(Lex *lx)
 static bool closes_line(const Lex *lx)
 {
     uint32_t at = lx->open[lx->depth - 1].at;
-    return lx->hi - at < 4096 && !memchr(lx->text + at, '\n', lx->hi - at) &&
-           ends_line(lx, lx->hi);
+    return lx->hi - at < 4096 && !memchr(lx->text + at, '\n', lx->hi - at) && ends_line(lx, lx->hi);
 }
 
 static bool admit_closer(Lex *lx)
@@ -585,9 +554,9 @@ static bool admit_closer(Lex *lx)
     if (top && (top != T_LBRACE || closes_line(lx))) {
         Span opened = {lx->file, lx->open[lx->depth - 1].at, lx->open[lx->depth - 1].at + 1};
         char right = letter_of(closer_of(top));
-        Diag *d = lex_quiet(lx) ? NULL
-                                 : diag_error(lx->ctx, "E0001", lx->raw.span, "",
-                                              "expected `%c`, found `%c`", right, found);
+        Diag *d = lex_quiet(lx)
+                      ? NULL
+                      : diag_error(lx->ctx, "E0001", lx->raw.span, "", "expected `%c`, found `%c`", right, found);
         if (d)
             diag_label(lx->ctx, d, opened, "opened here");
         lx->raw.kind = closer_of(top);
@@ -595,8 +564,7 @@ static bool admit_closer(Lex *lx)
         return false;
     }
     if (!lex_quiet(lx))
-        diag_error(lx->ctx, "E0001", lx->raw.span, "nothing is open here that it could close",
-                   "stray `%c`", found);
+        diag_error(lx->ctx, "E0001", lx->raw.span, "nothing is open here that it could close", "stray `%c`", found);
     return true;
 }
 
@@ -612,10 +580,7 @@ static bool starts_operand(int kind)
     }
 }
 
-bool lex_ends_operand(int kind)
-{
-    return starts_operand(kind) || kind == T_RPAREN || kind == T_RBRACKET;
-}
+bool lex_ends_operand(int kind) { return starts_operand(kind) || kind == T_RPAREN || kind == T_RBRACKET; }
 
 /* A line inside ( or [ that can only be the start of an item: the bracket above was forgotten.
  */
@@ -630,9 +595,7 @@ static void admit_line(Lex *lx)
     case T_RETURN:
     case T_CHECK: item = true; break;
     case T_IDENT:
-    case T_STRING:
-        item = lex_ends_operand(lx->last.kind) && !ends_line(lx, lx->open[lx->depth - 1].at + 1);
-        break;
+    case T_STRING: item = lex_ends_operand(lx->last.kind) && !ends_line(lx, lx->open[lx->depth - 1].at + 1); break;
     default: break;
     }
     if (!item)

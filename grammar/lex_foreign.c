@@ -6,15 +6,9 @@
 #include "parse.h"
 #include "vwn_parser.h"
 
-static Span scanned(const Lex *lx)
-{
-    return (Span){lx->file, lx->lo, lx->hi};
-}
+static Span scanned(const Lex *lx) { return (Span){lx->file, lx->lo, lx->hi}; }
 
-static bool is_word_char(char c)
-{
-    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
-}
+static bool is_word_char(char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
 
 static bool is_operator_word(const char *s, size_t n)
 {
@@ -52,7 +46,7 @@ bool lex_divides(const Lex *lx)
         size_t n = 0;
         while (at + n < lx->n && is_word_char(lx->text[at + n]))
             n++;
-        bool operator = is_operator_word(lx->text + at, n);
+        bool operator= is_operator_word(lx->text + at, n);
         if (adjacent && !operator)
             return false;
         adjacent = !operator;
@@ -101,9 +95,11 @@ bool lex_remark(Lex *lx, size_t open, size_t close)
     if (lex_quiet(lx))
         return value;
     Diag *d = text ? diag_error(lx->ctx, "E0004", mark, "not a quote", "a text in three quotes")
-                   : diag_error(lx->ctx, "E0004", mark, "not an operator here", "unknown operator `%.*s`", (int)open, lx->text + lx->lo);
+                   : diag_error(lx->ctx, "E0004", mark, "not an operator here", "unknown operator `%.*s`", (int)open,
+                                lx->text + lx->lo);
     const char *with = value ? NULL : as_comment(lx, open, close);
-    const char *help = text ? "a comment starts with `#`, and `##` above a block is what `vwn doc` prints" : "a comment starts with `#`";
+    const char *help = text ? "a comment starts with `#`, and `##` above a block is what `vwn doc` prints"
+                            : "a comment starts with `#`";
     if (value)
         diag_help(lx->ctx, d, "a string is `\"...\"` on one line; a line break in it is written `\\n`");
     else if (with)
@@ -121,8 +117,8 @@ int lex_quoted(Lex *lx, size_t quote)
     lx->value = name_of(lx->ctx, text, (size_t)n);
     if (lex_quiet(lx))
         return T_STRING;
-    Diag *d = diag_error(lx->ctx, "E0004", (Span){at.file, at.lo, at.lo + (uint32_t)quote}, "no token starts with it", "unknown character `%.*s`",
-                         (int)quote, lx->text + at.lo);
+    Diag *d = diag_error(lx->ctx, "E0004", (Span){at.file, at.lo, at.lo + (uint32_t)quote}, "no token starts with it",
+                         "unknown character `%.*s`", (int)quote, lx->text + at.lo);
     diag_fix(lx->ctx, d, at, name_printf(lx->ctx, "\"%.*s\"", n, text), FIX_CERTAIN, "strings are written with `\"`");
     return T_STRING;
 }
@@ -132,8 +128,8 @@ int lex_bare_point(Lex *lx, const char *s, size_t n)
     Span at = scanned(lx);
     lx->value = name_of(lx->ctx, s, n - 1);
     if (!lex_quiet(lx))
-        diag_fix(lx->ctx, diag_error(lx->ctx, "E0002", at, "no digit behind the point", "a number ends with a digit"), at,
-                 name_printf(lx->ctx, "%s.0", lx->value), FIX_CERTAIN, "write `%s.0`", lx->value);
+        diag_fix(lx->ctx, diag_error(lx->ctx, "E0002", at, "no digit behind the point", "a number ends with a digit"),
+                 at, name_printf(lx->ctx, "%s.0", lx->value), FIX_CERTAIN, "write `%s.0`", lx->value);
     return T_NUMBER;
 }
 

@@ -20,8 +20,7 @@ static ParseNode sized(Parser *p, Ast *ast, uint32_t depth)
     return (ParseNode){ast, depth};
 }
 
-ParseNode parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, size_t n,
-                const ParseNode *kids)
+ParseNode parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, size_t n, const ParseNode *kids)
 {
     if (++p->nodes > NODE_LIMIT)
         lex_limit(&p->lex, span, "nodes", NODE_LIMIT);
@@ -132,10 +131,8 @@ bool expects(Expected e, const char *name)
 static void put_expected(Buf *b, Expected e)
 {
     static const char *const minor[] = {
-        "+",  "-",  "*", "/",  "//", "@", "mod",   "^",
-        "==", "!=", "<", "<=", ">", ">=",         "and",
-        "or", "..", "(", "[",  ".", "a quantity", "true or false",
-        "/-", "for"};
+        "+",  "-",  "*", "/", "//", "@",          "mod",           "^",  "==", "!=", "<", "<=", ">", ">=", "and",
+        "or", "..", "(", "[", ".",  "a quantity", "true or false", "/-", "for"};
     const char *pick[8];
     size_t n = 0;
     if (expects(e, "a number")) {
@@ -185,8 +182,7 @@ static const char *put_found(Parser *p, Buf *b, Span *at)
     if (kind == T_STRING)
         buf_puts(b, "a string");
     else
-        buf_printf(b, n > 40 ? "`%.*s...`" : "`%.*s`", (int)(n > 40 ? 40 : n),
-                   lx->text + at->lo);
+        buf_printf(b, n > 40 ? "`%.*s...`" : "`%.*s`", (int)(n > 40 ? 40 : n), lx->text + at->lo);
     return "not expected here";
 }
 
@@ -268,8 +264,7 @@ static bool reserved_word(Parser *p, Expected e)
         return false;
     int n = (int)(word.span.hi - word.span.lo);
     const char *s = lx->text + word.span.lo;
-    Diag *d =
-        diag_error(p->ctx, "E0006", word.span, "not a name", "`%.*s` is a reserved word", n, s);
+    Diag *d = diag_error(p->ctx, "E0006", word.span, "not a name", "`%.*s` is a reserved word", n, s);
     diag_note(p->ctx, d,
               "reserved are import as let block param buffer return check for in if then "
               "else and or not mod true false");
@@ -306,8 +301,7 @@ static Span name_before(const Lex *lx, uint32_t end, Span *whole)
     if (lo > 0 && lx->text[lo - 1] == '"') {
         lo = lx->item[0].span.lo;
     } else {
-        while (lo > 0 && (strchr("_.*[]", lx->text[lo - 1]) ||
-                          (lx->text[lo - 1] >= '0' && lx->text[lo - 1] <= '9') ||
+        while (lo > 0 && (strchr("_.*[]", lx->text[lo - 1]) || (lx->text[lo - 1] >= '0' && lx->text[lo - 1] <= '9') ||
                           ((lx->text[lo - 1] | 32) >= 'a' && (lx->text[lo - 1] | 32) <= 'z')))
             lo--;
     }
@@ -325,22 +319,19 @@ static bool missing_value(Parser *p, Expected e)
         return false;
     Span whole, name = name_before(lx, lx->before_last.span.hi, &whole);
     int first = lx->item[0].kind;
-    if (p->token.kind == T_SEP && lx->item_before == 2 &&
-        (first == T_LET || first == T_PARAM || first == T_BUFFER)) {
+    if (p->token.kind == T_SEP && lx->item_before == 2 && (first == T_LET || first == T_PARAM || first == T_BUFFER)) {
         name = lx->item[1].span;
         whole.lo = name.lo;
     }
     if (name.lo >= name.hi) /* not the beginning of its item */
         return false;
     const char *text = name_of(p->ctx, lx->text + name.lo, name.hi - name.lo);
-    Diag *d = diag_error(p->ctx, "E0001", whole, "expected an expression after `=`",
-                         "`%s` has no value", text);
+    Diag *d = diag_error(p->ctx, "E0001", whole, "expected an expression after `=`", "`%s` has no value", text);
     if (p->token.kind == T_SEP && lx->by_newline)
         diag_note(p->ctx, d, "the next line starts a new item, so the value cannot be there");
     for (size_t i = 0; i < COUNT_OF(samples); i++)
         if (!strcmp(text, samples[i][0])) {
-            diag_help(p->ctx, d, "write %s, for example `%s = %s`", samples[i][1], text,
-                      samples[i][2]);
+            diag_help(p->ctx, d, "write %s, for example `%s = %s`", samples[i][1], text, samples[i][2]);
             return true;
         }
     diag_help(p->ctx, d, "write a value behind the `=`, or delete it");
@@ -359,7 +350,8 @@ static bool unborn_weight(Parser *p, Expected e)
     bool shaped = lx->before_last.span.lo > lx->item[1].span.lo;
     if (ends && shaped && expects(e, "=")) {
         Span shape = {lx->file, lx->item[1].span.lo, lx->before_last.span.hi};
-        Diag *d = diag_error(p->ctx, "E0001", shape, "expected `= ...` behind the shape", "`%s` has no initial value", name);
+        Diag *d =
+            diag_error(p->ctx, "E0001", shape, "expected `= ...` behind the shape", "`%s` has no initial value", name);
         diag_note(p->ctx, d, "there is no default initialiser: every %s says which numbers it begins with", kind);
         uint32_t lo = lx->item[0].span.lo;
         int n = (int)(shape.hi - lo);
@@ -367,8 +359,10 @@ static bool unborn_weight(Parser *p, Expected e)
         return true;
     }
     if (!shaped && (ends || p->token.kind == T_ASSIGN)) {
-        Diag *d = diag_error(p->ctx, "E0001", lx->item[1].span, "expected `: [...]` behind the name", "`%s` has no shape", name);
-        diag_note(p->ctx, d, "a %s gives its extents and its initial values; `[]` is the shape of a single number", kind);
+        Diag *d = diag_error(p->ctx, "E0001", lx->item[1].span, "expected `: [...]` behind the name",
+                             "`%s` has no shape", name);
+        diag_note(p->ctx, d, "a %s gives its extents and its initial values; `[]` is the shape of a single number",
+                  kind);
         diag_help(p->ctx, d, "for example `%s %s : [64] = zeros`", kind, name);
         return true;
     }
@@ -410,7 +404,8 @@ static bool update_in_place(Parser *p, Expected e)
     if (twice)
         diag_help(p->ctx, d, "write `%s = %s %c 1`", name.text, name.text, op);
     else if (n)
-        diag_help(p->ctx, d, group ? "write `%s = %s %c (%.*s)`" : "write `%s = %s %c %.*s`", name.text, name.text, op, n, text);
+        diag_help(p->ctx, d, group ? "write `%s = %s %c (%.*s)`" : "write `%s = %s %c %.*s`", name.text, name.text, op,
+                  n, text);
     return true;
 }
 
@@ -430,7 +425,8 @@ static uint32_t closing(const Lex *lx, uint32_t at)
 /* `pre_norm { rms_norm(eps = 1e-6) }`, `= init { normal(std = 0.02) }`: the value of an attribute in braces. */
 static bool called_value(Parser *p, Diag *d, uint32_t lo, const char *name, int n, uint32_t close)
 {
-    static const char *const values[] = {"init", "out_init", "pre_norm", "out_norm", "norm", "connection", "cond", "lr", "data", "tokenizer", "position"};
+    static const char *const values[] = {"init", "out_init", "pre_norm", "out_norm",  "norm",    "connection",
+                                         "cond", "lr",       "data",     "tokenizer", "position"};
     const char *text = p->lex.text;
     uint32_t at = lo;
     while (at && strchr(" \n", text[at - 1]))
@@ -475,7 +471,8 @@ static bool called_module(Parser *p, Diag *d, const char *name, int n)
     else if (row && row->ours)
         diag_help(p->ctx, d, "here it is `%s`", row->ours);
     else
-        diag_help(p->ctx, d, "a node has one word for a name, that of a block: `ffn { hidden = 256, activation = gelu }`");
+        diag_help(p->ctx, d,
+                  "a node has one word for a name, that of a block: `ffn { hidden = 256, activation = gelu }`");
     return true;
 }
 
@@ -497,7 +494,8 @@ static bool called_in_model(Parser *p, Diag *d, uint32_t lo, const char *name, i
     for (const char *s = args; s < args + inside;) {
         size_t word = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
         bool plain = word && isalpha((unsigned char)*s) && strchr(", )", s[word]);
-        buf_printf(&b, "%s%.*s = %.*s", b.n ? ", " : "", plain ? (int)word : 4, plain ? s : "NAME", (int)(word ? word : strcspn(s, ",)")), s);
+        buf_printf(&b, "%s%.*s = %.*s", b.n ? ", " : "", plain ? (int)word : 4, plain ? s : "NAME",
+                   (int)(word ? word : strcspn(s, ",)")), s);
         s += strcspn(s, ",)");
         s += strspn(s, ", ");
         if (*s == ')')
@@ -520,12 +518,16 @@ static bool called_node(Parser *p, Expected e)
         n--;
     const char *name = lx->text + lo, *args = lx->text + open + 1;
     bool configures = !inside || memchr(args, '=', (size_t)inside);
-    Diag *d = diag_error(p->ctx, "E0001", p->token.span, configures ? "parentheses make a value" : "a value that nothing takes",
-                         configures ? "`%.*s` is placed with braces, not with parentheses" : "the result of `%.*s` is not used", n, name);
+    Diag *d = diag_error(
+        p->ctx, "E0001", p->token.span, configures ? "parentheses make a value" : "a value that nothing takes",
+        configures ? "`%.*s` is placed with braces, not with parentheses" : "the result of `%.*s` is not used", n,
+        name);
     if (configures)
-        diag_note(p->ctx, d, "braces compose: `ffn { ... }` is a node of a model; parentheses configure: `ffn(...)` is a value");
+        diag_note(p->ctx, d,
+                  "braces compose: `ffn { ... }` is a node of a model; parentheses configure: `ffn(...)` is a value");
     bool line = inside && inside < SHOWN && !memchr(args, '\n', (size_t)inside);
-    if (called_value(p, d, lo, name, n, close) || called_module(p, d, name, n) || (!configures && line && called_in_model(p, d, lo, name, n, args, inside)))
+    if (called_value(p, d, lo, name, n, close) || called_module(p, d, name, n) ||
+        (!configures && line && called_in_model(p, d, lo, name, n, args, inside)))
         return true;
     if (configures && line)
         diag_help(p->ctx, d, "write `%.*s { %.*s }`", n, name, inside, args);
@@ -556,11 +558,13 @@ static void add_hints(Parser *p, Diag *d, Expected e)
         diag_help(p->ctx, d, "a schedule is called with its highest rate: `%s(peak = %s, ...)`", t.text, before.text);
     else if (before.kind == T_NUMBER && t.kind == T_IDENT)
         diag_help(p->ctx, d, "to multiply, write `%s * %s`", before.text, t.text);
-    else if (operand && (t.kind == T_LT || t.kind == T_GT || t.kind == T_LE || t.kind == T_GE ||
-                         t.kind == T_EQ || t.kind == T_NE))
+    else if (operand &&
+             (t.kind == T_LT || t.kind == T_GT || t.kind == T_LE || t.kind == T_GE || t.kind == T_EQ || t.kind == T_NE))
         diag_help(p->ctx, d, "comparisons do not chain: write `a < b and b < c`");
     else if (operand && t.kind == T_ASSIGN && before.kind == T_RPAREN)
-        diag_help(p->ctx, d, "`=` binds one name; what has several results has fields: `top = top_k(x, 2)`, then `top.values` and `top.index`");
+        diag_help(p->ctx, d,
+                  "`=` binds one name; what has several results has fields: `top = top_k(x, 2)`, then `top.values` and "
+                  "`top.index`");
     else if (operand && t.kind == T_ASSIGN)
         diag_help(p->ctx, d, "equality is written `==`");
     else if (operand && t.kind == T_LBRACE)
@@ -581,8 +585,8 @@ void parse_error(Parser *p, int token, const char *const *expected, size_t n)
 {
     (void)token;
     Expected e = {expected, n};
-    if (parse_foreign(p, e) || missing_value(p, e) || reserved_word(p, e) || unborn_weight(p, e) || update_in_place(p, e) ||
-        called_node(p, e))
+    if (parse_foreign(p, e) || missing_value(p, e) || reserved_word(p, e) || unborn_weight(p, e) ||
+        update_in_place(p, e) || called_node(p, e))
         return;
     Buf want = buf_new(p->lex.arena), found = buf_new(p->lex.arena);
     Span at;
@@ -598,7 +602,8 @@ ParseNode parse_floor(Parser *p, Span at, Span op, ParseNode a, ParseNode b)
 {
     Span l = a.ast->span, r = b.ast->span;
     const char *text = p->lex.text;
-    const char *with = name_printf(p->ctx, "floor(%.*s / %.*s)", (int)(l.hi - l.lo), text + l.lo, (int)(r.hi - r.lo), text + r.lo);
+    const char *with =
+        name_printf(p->ctx, "floor(%.*s / %.*s)", (int)(l.hi - l.lo), text + l.lo, (int)(r.hi - r.lo), text + r.lo);
     if (!p->lex.muted) {
         Diag *d = diag_error(p->ctx, "E0004", op, "not an operator here", "unknown operator `//`");
         diag_note(p->ctx, d, "`/` is exact; a comment starts with `#`");

@@ -48,14 +48,14 @@ typedef struct Lex {
     bool split; /* `/-` was a division: the `-` comes next */
     Bracket open[NESTING_LIMIT];
     uint32_t depth, close_to, close_next; /* brackets above close_to are closed by themselves */
-    uint32_t suspect;        /* offset + 1 of a `{` closed by a `}` of another indentation */
-    Token last, before_last; /* handed out */
-    Token item[2];           /* the first two tokens of the current item */
-    int item_tokens, item_before; /* how many are known; before the last token was handed out */
-    bool by_newline;              /* the last SEP stands for the end of a line */
-    bool muted;                   /* an error has been reported in this item */
-    bool muted_next;              /* or with the token that comes next */
-    bool stopped;                 /* a limit was reached: only the end follows */
+    uint32_t suspect;                     /* offset + 1 of a `{` closed by a `}` of another indentation */
+    Token last, before_last;              /* handed out */
+    Token item[2];                        /* the first two tokens of the current item */
+    int item_tokens, item_before;         /* how many are known; before the last token was handed out */
+    bool by_newline;                      /* the last SEP stands for the end of a line */
+    bool muted;                           /* an error has been reported in this item */
+    bool muted_next;                      /* or with the token that comes next */
+    bool stopped;                         /* a limit was reached: only the end follows */
     uint32_t suite; /* indentation + 1 of a header that ended with `:`: what is deeper is passed over */
 } Lex;
 
@@ -76,9 +76,9 @@ int lex_odd(Lex *lx, const char *s, size_t n, size_t *used);
 /* An operator of other languages; `ours` is what a fix writes, NULL where it may mean something else. */
 int lex_foreign(Lex *lx, const char *what, const char *help, const char *ours, int token);
 /* lex_foreign.c: the same for what is longer. */
-bool lex_divides(const Lex *lx);               /* `//` between operands, and no comment */
-bool lex_remark(Lex *lx, size_t open, size_t close); /* a comment or a docstring; true: it is a value */
-int lex_quoted(Lex *lx, size_t quote);         /* 'text' */
+bool lex_divides(const Lex *lx);                      /* `//` between operands, and no comment */
+bool lex_remark(Lex *lx, size_t open, size_t close);  /* a comment or a docstring; true: it is a value */
+int lex_quoted(Lex *lx, size_t quote);                /* 'text' */
 int lex_bare_point(Lex *lx, const char *s, size_t n); /* `1.` */
 int lex_hexadecimal(Lex *lx, const char *s, size_t n);
 /* Something is wrong with the item of what has just been scanned. */
@@ -107,8 +107,7 @@ typedef struct Parser {
 } Parser;
 
 /* Builders, called by the actions of vwn.y. Absent children are (Node){0}. */
-ParseNode parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, size_t n,
-                const ParseNode *kids);
+ParseNode parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, size_t n, const ParseNode *kids);
 ParseNode parse_add(Parser *p, ParseNode list, ParseNode kid);
 ParseNode parse_item(Parser *p, ParseNode list, ParseNode item); /* parse_add with the item's `##` lines */
 void parse_error(Parser *p, int token, const char *const *expected, size_t n);

@@ -13,10 +13,7 @@
 
 /* ---- the text around a token ---- */
 
-static bool word_char(char c)
-{
-    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
-}
+static bool word_char(char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
 
 static uint32_t skip_blanks(const Lex *lx, uint32_t at)
 {
@@ -34,7 +31,8 @@ static char next_char(const Lex *lx, uint32_t at)
 static bool starts(const Lex *lx, uint32_t at, const char *word)
 {
     size_t n = strlen(word);
-    return at + n <= lx->n && !memcmp(lx->text + at, word, n) && !(word_char(word[n - 1]) && word_char(lx->text[at + n]));
+    return at + n <= lx->n && !memcmp(lx->text + at, word, n) &&
+           !(word_char(word[n - 1]) && word_char(lx->text[at + n]));
 }
 
 /* From `at` to before a word or a character of `stop` outside of brackets, without blanks at its ends. */
@@ -71,7 +69,8 @@ static Span piece_before(const Lex *lx, uint32_t at)
         bool word = false;
         for (size_t i = 0; !depth && c == ' ' && i < COUNT_OF(words); i++) {
             size_t n = strlen(words[i]);
-            word |= lo > n && starts(lx, lo - 1 - (uint32_t)n, words[i]) && (lo - 1 == n || !word_char(lx->text[lo - 2 - n]));
+            word |= lo > n && starts(lx, lo - 1 - (uint32_t)n, words[i]) &&
+                    (lo - 1 == n || !word_char(lx->text[lo - 2 - n]));
         }
         if (word)
             break;
@@ -83,10 +82,7 @@ static Span piece_before(const Lex *lx, uint32_t at)
     return (Span){lx->file, lo, hi};
 }
 
-static Name text_of(const Parser *p, Span s)
-{
-    return name_of(p->ctx, p->lex.text + s.lo, s.hi - s.lo);
-}
+static Name text_of(const Parser *p, Span s) { return name_of(p->ctx, p->lex.text + s.lo, s.hi - s.lo); }
 
 static Diag *not_here(Parser *p, Span at, const char *label, const char *fmt, const char *a)
 {
@@ -291,7 +287,8 @@ static bool node_with_equals(Parser *p)
 {
     static const char *const nodes[] = {"optimizer", "embed", "head"};
     Lex *lx = &p->lex;
-    if (p->token.kind != T_LBRACE || lx->item[0].kind != T_IDENT || lx->item[1].kind != T_ASSIGN || !lx->before_last.text)
+    if (p->token.kind != T_LBRACE || lx->item[0].kind != T_IDENT || lx->item[1].kind != T_ASSIGN ||
+        !lx->before_last.text)
         return false;
     for (size_t i = 0; i < COUNT_OF(nodes); i++)
         if (!strcmp(lx->item[0].text, nodes[i])) {
@@ -334,7 +331,8 @@ static bool last_value(Parser *p, Expected e)
     if (value.hi <= value.lo || at >= lx->n || lx->text[at] != '}' || (p->token.kind != T_LPAREN && !expects(e, "=")))
         return false;
     int kind = p->token.kind;
-    if (kind != T_LPAREN && kind != T_PLUS && kind != T_MINUS && kind != T_STAR && kind != T_SLASH && kind != T_AT && kind != T_CARET)
+    if (kind != T_LPAREN && kind != T_PLUS && kind != T_MINUS && kind != T_STAR && kind != T_SLASH && kind != T_AT &&
+        kind != T_CARET)
         return false;
     if (kind != T_LPAREN && lx->text[p->token.span.hi] == '=')
         return false; /* y += x */
@@ -395,8 +393,8 @@ static bool python_operator(Parser *p, Expected e)
     bool negated = starts(lx, at, "not");
     const char *with = negated ? "!=" : "==";
     Span whole = {lx->file, t.span.lo, negated ? at + 3 : t.span.hi};
-    diag_fix(p->ctx, not_here(p, whole, "not an operator", "`%s` does not exist here", negated ? "is not" : "is"), whole, with, FIX_CERTAIN,
-             "write `%s`", with);
+    diag_fix(p->ctx, not_here(p, whole, "not an operator", "`%s` does not exist here", negated ? "is not" : "is"),
+             whole, with, FIX_CERTAIN, "write `%s`", with);
     return true;
 }
 
@@ -485,28 +483,38 @@ static bool subscripts(Parser *p)
     }
     Span object = piece_before(lx, open), whole = {lx->file, open, at < lx->n ? at + 1 : lx->n};
     Diag *d = not_here(p, whole, "", "parts of a tensor are not taken with `[` and `]`", NULL);
-    diag_note(p->ctx, d, "parts of an axis are taken by functions; axes and coordinates count from 1, both from the front");
+    diag_note(p->ctx, d,
+              "parts of an axis are taken by functions; axes and coordinates count from 1, both from the front");
     Name x = text_of(p, object), s = text_of(p, part);
     const char *colon = count == 1 ? strchr(s, ':') : NULL;
-    if (count != 1 || strlen(s) > SHOWN || strlen(x) > SHOWN || (colon && strchr(colon + 1, ':')) || strpbrk(x, "=<>+*/@")) {
-        diag_help(p->ctx, d, "`first(x, n)`, `rest(x, n)` and `slice(x, from, count)`, with `axis = 2` for another axis than the last");
+    if (count != 1 || strlen(s) > SHOWN || strlen(x) > SHOWN || (colon && strchr(colon + 1, ':')) ||
+        strpbrk(x, "=<>+*/@")) {
+        diag_help(
+            p->ctx, d,
+            "`first(x, n)`, `rest(x, n)` and `slice(x, from, count)`, with `axis = 2` for another axis than the last");
         return true;
     }
-    const char *place = tail && axis == axes && from < axis ? "" : name_printf(p->ctx, ", axis = %d", tail && from < axis ? axis - axes - 1 : axis);
+    const char *place = tail && axis == axes && from < axis
+                            ? ""
+                            : name_printf(p->ctx, ", axis = %d", tail && from < axis ? axis - axes - 1 : axis);
     int low = colon ? (int)(colon - s) : 0;
     const char *high = colon ? colon + 1 : "";
     if (colon && low && *high)
-        diag_help(p->ctx, d, "write `slice(%s, %s, %s - %.*s%s)`", x, counted_from_one(p, name_of(p->ctx, s, (size_t)low)), high, low, s, place);
+        diag_help(p->ctx, d, "write `slice(%s, %s, %s - %.*s%s)`", x,
+                  counted_from_one(p, name_of(p->ctx, s, (size_t)low)), high, low, s, place);
     else if (colon && *high == '-')
-        diag_help(p->ctx, d, "all but the last are `first(%s, n - %s%s)`, n being the extent of the axis", x, high + 1, place);
+        diag_help(p->ctx, d, "all but the last are `first(%s, n - %s%s)`, n being the extent of the axis", x, high + 1,
+                  place);
     else if (colon && *s == '-')
-        diag_help(p->ctx, d, "the last are `rest(%s, n - %.*s%s)`, n being the extent of the axis", x, low - 1, s + 1, place);
+        diag_help(p->ctx, d, "the last are `rest(%s, n - %.*s%s)`, n being the extent of the axis", x, low - 1, s + 1,
+                  place);
     else if (colon)
         diag_help(p->ctx, d, "write `%s(%s, %.*s%s%s)`", *high ? "first" : "rest", x, low, s, high, place);
     else if (*s == '-')
         diag_help(p->ctx, d, "the last is `rest(%s, n - 1%s)`, n being the extent of the axis", x, place);
     else
-        diag_help(p->ctx, d, "write `slice(%s, %s, 1%s)`, and `squeeze(...)` to drop the axis", x, counted_from_one(p, s), place);
+        diag_help(p->ctx, d, "write `slice(%s, %s, 1%s)`, and `squeeze(...)` to drop the axis", x,
+                  counted_from_one(p, s), place);
     return true;
 }
 
@@ -554,9 +562,12 @@ static bool odd_header(Parser *p, Expected e)
     Lex *lx = &p->lex;
     Token t = p->token, first = lx->item[0];
     if (first.kind == T_BLOCK && t.kind == T_COLON && expects(e, "->")) {
-        diag_fix(p->ctx, not_here(p, t.span, "", "the shape of a result follows `->`", NULL), t.span, lx->text[t.span.lo - 1] == ' ' ? "->" : " ->", FIX_CERTAIN, "write `-> [.., D]`");
-    } else if (first.kind == T_BLOCK && expects(e, ":") && (t.kind == T_RPAREN || t.kind == T_COMMA || t.kind == T_ASSIGN)) {
-        Diag *d = not_here(p, lx->before_last.span, "of which type?", "`%s` has no type", lx->before_last.text ? lx->before_last.text : "it");
+        diag_fix(p->ctx, not_here(p, t.span, "", "the shape of a result follows `->`", NULL), t.span,
+                 lx->text[t.span.lo - 1] == ' ' ? "->" : " ->", FIX_CERTAIN, "write `-> [.., D]`");
+    } else if (first.kind == T_BLOCK && expects(e, ":") &&
+               (t.kind == T_RPAREN || t.kind == T_COMMA || t.kind == T_ASSIGN)) {
+        Diag *d = not_here(p, lx->before_last.span, "of which type?", "`%s` has no type",
+                           lx->before_last.text ? lx->before_last.text : "it");
         diag_help(p->ctx, d, "a parameter has its type, `hidden: dim`, and a tensor its shape, `x: [.., I]`");
     } else if (first.kind == T_FOR && t.kind == T_LPAREN && lx->item_before == 1) {
         Diag *d = not_here(p, t.span, "no parentheses", "`for` takes a name and a list", NULL);
@@ -565,7 +576,8 @@ static bool odd_header(Parser *p, Expected e)
         Diag *d = not_here(p, t.span, "declares a name", "weights are no value", NULL);
         diag_help(p->ctx, d, "write `%s w : [64] = zeros`, and then use `w`", t.kind == T_PARAM ? "param" : "buffer");
     } else if (t.kind == T_ASSIGN && lx->text[t.span.hi] == '>') {
-        Diag *d = not_here(p, (Span){lx->file, t.span.lo, t.span.hi + 1}, "", "there are no functions without a name", NULL);
+        Diag *d =
+            not_here(p, (Span){lx->file, t.span.lo, t.span.hi + 1}, "", "there are no functions without a name", NULL);
         diag_help(p->ctx, d, "%s", foreign_next(FOREIGN_VALUE, "lambda", NULL)->text);
     } else if (t.kind == T_LBRACE && expects(e, "a number")) {
         Diag *d = not_here(p, t.span, "", "`{` begins no value", NULL);
@@ -573,10 +585,11 @@ static bool odd_header(Parser *p, Expected e)
     } else if (t.kind == T_LBRACE && expects(e, "then")) {
         Diag *d = not_here(p, t.span, "no braces", "a choice of values is `if condition then a else b`", NULL);
         diag_note(p->ctx, d, "braces hold the items of a statement");
-    } else if (first.kind == T_LET && lx->before_last.span.lo == lx->item[1].span.lo && expects(e, "=") && (t.kind == T_NUMBER || t.kind == T_QUANTITY || t.kind == T_STRING)) {
+    } else if (first.kind == T_LET && lx->before_last.span.lo == lx->item[1].span.lo && expects(e, "=") &&
+               (t.kind == T_NUMBER || t.kind == T_QUANTITY || t.kind == T_STRING)) {
         Span gap = {lx->file, lx->item[1].span.hi, lx->item[1].span.hi};
-        diag_fix(p->ctx, not_here(p, t.span, "", "`%s` has no `=`", lx->item[1].text), gap, " =", FIX_CERTAIN, "write `let %s = ...`",
-                 lx->item[1].text);
+        diag_fix(p->ctx, not_here(p, t.span, "", "`%s` has no `=`", lx->item[1].text), gap, " =", FIX_CERTAIN,
+                 "write `let %s = ...`", lx->item[1].text);
     } else {
         return false;
     }
@@ -605,13 +618,14 @@ static bool bad_number(Parser *p, Expected e)
 {
     Lex *lx = &p->lex;
     Token t = p->token;
-    if (t.kind == T_DOT && expects(e, "a number") && t.span.hi < lx->n && lx->text[t.span.hi] >= '0' && lx->text[t.span.hi] <= '9') {
+    if (t.kind == T_DOT && expects(e, "a number") && t.span.hi < lx->n && lx->text[t.span.hi] >= '0' &&
+        lx->text[t.span.hi] <= '9') {
         uint32_t hi = t.span.hi;
         while (hi < lx->n && (word_char(lx->text[hi]) || lx->text[hi] == '%'))
             hi++;
         Name with = name_printf(p->ctx, "0%s", text_of(p, (Span){lx->file, t.span.lo, hi}));
-        diag_fix(p->ctx, not_here(p, t.span, "no digit before the point", "a number starts with a digit", NULL), t.span, "0.", FIX_CERTAIN,
-                 "write `%s`", with);
+        diag_fix(p->ctx, not_here(p, t.span, "no digit before the point", "a number starts with a digit", NULL), t.span,
+                 "0.", FIX_CERTAIN, "write `%s`", with);
         return true;
     }
     uint32_t at = t.span.lo;
@@ -624,7 +638,8 @@ static bool bad_number(Parser *p, Expected e)
         return false;
     Span whole = {lx->file, lo, t.span.hi};
     Name with = name_printf(p->ctx, "%.*s_%s", (int)(at - 1 - lo), lx->text + lo, t.text);
-    diag_fix(p->ctx, not_here(p, whole, "a comma ends an item", "digits are grouped with `_`", NULL), whole, with, FIX_CERTAIN, "write `%s`", with);
+    diag_fix(p->ctx, not_here(p, whole, "a comma ends an item", "digits are grouped with `_`", NULL), whole, with,
+             FIX_CERTAIN, "write `%s`", with);
     return true;
 }
 
@@ -633,10 +648,12 @@ static bool colon_for_equals(Parser *p, Expected e)
 {
     Lex *lx = &p->lex;
     Token t = p->token, first = lx->item[0];
-    if (t.kind != T_COLON || lx->item_before != 1 || !expects(e, "=") || (first.kind != T_IDENT && first.kind != T_STRING))
+    if (t.kind != T_COLON || lx->item_before != 1 || !expects(e, "=") ||
+        (first.kind != T_IDENT && first.kind != T_STRING))
         return false;
     bool word = first.kind == T_IDENT, assigns = lx->text[t.span.hi] == '=';
-    for (const char *s = first.text; !word && *s; s++) /* "heads" of JSON; "layer.1" of a table of names stays in quotes */
+    for (const char *s = first.text; !word && *s;
+         s++) /* "heads" of JSON; "layer.1" of a table of names stays in quotes */
         if (!word_char(*s))
             return false;
     uint32_t behind = t.span.hi;
@@ -669,7 +686,8 @@ static bool missing_comma(Parser *p)
     Lex *lx = &p->lex;
     Token before = lx->before_last, t = p->token;
     uint32_t at = skip_blanks(lx, t.span.hi);
-    if (!lx->depth || !lex_ends_operand(before.kind) || t.kind != T_IDENT || lx->text[at] != '=' || lx->text[at + 1] == '=')
+    if (!lx->depth || !lex_ends_operand(before.kind) || t.kind != T_IDENT || lx->text[at] != '=' ||
+        lx->text[at + 1] == '=')
         return false;
     if (lx->item_before < 2 && lx->open[lx->depth - 1].kind == T_LBRACE)
         return false; /* `int heads = 4` */
@@ -677,7 +695,8 @@ static bool missing_comma(Parser *p)
         return false;
     Span gap = {lx->file, before.span.hi, before.span.hi};
     Diag *d = not_here(p, t.span, "the next one begins here", "a comma is missing in front of `%s`", t.text);
-    diag_fix(p->ctx, d, gap, ",", FIX_CERTAIN, "write `%s, %s = ...`", before.kind == T_RPAREN || before.kind == T_RBRACKET ? "..." : before.text, t.text);
+    diag_fix(p->ctx, d, gap, ",", FIX_CERTAIN, "write `%s, %s = ...`",
+             before.kind == T_RPAREN || before.kind == T_RBRACKET ? "..." : before.text, t.text);
     return true;
 }
 
@@ -688,19 +707,22 @@ static bool single_slip(Parser *p, Expected e)
     Token t = p->token;
     bool compares = lx->item[0].kind == T_IF || lx->item[0].kind == T_CHECK;
     if (t.kind == T_ASSIGN && compares && expects(e, "{") && expects(e, "+") && lx->text[t.span.hi] != '>') {
-        diag_fix(p->ctx, not_here(p, t.span, "sets a value", "equality is written `==`", NULL), t.span, "==", FIX_CERTAIN, "write `==`");
+        diag_fix(p->ctx, not_here(p, t.span, "sets a value", "equality is written `==`", NULL), t.span,
+                 "==", FIX_CERTAIN, "write `==`");
         return true;
     }
     if (t.kind != T_IDENT || lx->item[0].kind != T_LET || lx->item_before != 2 || strcmp(lx->item[1].text, "mut") != 0)
         return false;
     Span word = {lx->file, lx->item[1].span.lo, t.span.lo};
-    diag_fix(p->ctx, not_here(p, lx->item[1].span, "", "`mut` does not exist here", NULL), word, "", FIX_CERTAIN, "write `let %s = ...`", t.text);
+    diag_fix(p->ctx, not_here(p, lx->item[1].span, "", "`mut` does not exist here", NULL), word, "", FIX_CERTAIN,
+             "write `let %s = ...`", t.text);
     return true;
 }
 
 bool parse_foreign(Parser *p, Expected e)
 {
-    return foreign_word(p) || import_of_name(p) || misspelt_keyword(p) || colon_body(p, e) || ternary(p, e) || python_operator(p, e) || prefixed_string(p) ||
-           tuple(p, e) || subscripts(p) || foreign_unit(p) || bad_number(p, e) || node_with_equals(p) || single_slip(p, e) ||
-           missing_comma(p) || last_value(p, e) || text_of_check(p) || loose_number(p) || odd_header(p, e) || colon_for_equals(p, e);
+    return foreign_word(p) || import_of_name(p) || misspelt_keyword(p) || colon_body(p, e) || ternary(p, e) ||
+           python_operator(p, e) || prefixed_string(p) || tuple(p, e) || subscripts(p) || foreign_unit(p) ||
+           bad_number(p, e) || node_with_equals(p) || single_slip(p, e) || missing_comma(p) || last_value(p, e) ||
+           text_of_check(p) || loose_number(p) || odd_header(p, e) || colon_for_equals(p, e);
 }

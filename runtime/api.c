@@ -28,15 +28,9 @@ extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
 vwn_workbench *vwn_workbench_open(void) { return workbench_open(); }
 void vwn_workbench_close(vwn_workbench *bench) { workbench_close(bench); }
 
-const char *vwn_version(void)
-{
-    return VWN_VERSION;
-}
+const char *vwn_version(void) { return VWN_VERSION; }
 
-const char *vwn_build_id(void)
-{
-    return vwn_source_hash;
-}
+const char *vwn_build_id(void) { return vwn_source_hash; }
 
 /* ---- contexts ---- */
 
@@ -82,20 +76,11 @@ void vwn_close(vwn_context *context)
         ctx_free(context->ctx);
 }
 
-const char *vwn_message(const vwn_context *context)
-{
-    return context->ctx->message;
-}
+const char *vwn_message(const vwn_context *context) { return context->ctx->message; }
 
-const char *vwn_warning(const vwn_context *context)
-{
-    return context->warning;
-}
+const char *vwn_warning(const vwn_context *context) { return context->warning; }
 
-void vwn_interrupt(vwn_context *context)
-{
-    context->interrupted = 1;
-}
+void vwn_interrupt(vwn_context *context) { context->interrupted = 1; }
 
 vwn_status api_run(vwn_context *context, Status (*body)(void *user), void *user)
 {
@@ -128,8 +113,8 @@ static bool is_lint(const char *word)
     for (size_t i = 0; i < diag_code_count(); i++) {
         const char *title;
         size_t n = strlen(word);
-        if (diag_code_at(i)[0] == 'W' && diag_explain(diag_code_at(i), &title) &&
-            strncmp(title, word, n) == 0 && title[n] == ':')
+        if (diag_code_at(i)[0] == 'W' && diag_explain(diag_code_at(i), &title) && strncmp(title, word, n) == 0 &&
+            title[n] == ':')
             return true;
     }
     return false;
@@ -148,8 +133,7 @@ static void deny(Ctx *ctx, const vwn_file_options *file, size_t from)
     for (size_t i = from; i < diag_count(ctx); i++) {
         Diag *d = (Diag *)diag_get(ctx, i);
         for (size_t k = 0; k < file->n_deny && d->level == LEVEL_WARNING; k++)
-            if (strcmp(file->deny[k], "warnings") == 0 ||
-                (d->lint && strcmp(file->deny[k], d->lint) == 0))
+            if (strcmp(file->deny[k], "warnings") == 0 || (d->lint && strcmp(file->deny[k], d->lint) == 0))
                 d->level = LEVEL_ERROR;
     }
 }
@@ -281,8 +265,7 @@ static Status render_body(void *user)
     return ST_OK;
 }
 
-size_t vwn_diagnostics(vwn_context *context, const vwn_writer *out, bool json, bool color,
-                       size_t *warnings)
+size_t vwn_diagnostics(vwn_context *context, const vwn_writer *out, bool json, bool color, size_t *warnings)
 {
     Ctx *ctx = context->ctx;
     DiagCall c = {.ctx = ctx, .out = out, .json = json, .color = color};
@@ -344,10 +327,9 @@ static Status fix_body(void *user)
     VEC(const DiagHelp *) fix = {0};
     for (size_t i = 0; ast && i < diag_count(ctx); i++) {
         const Diag *d = diag_get(ctx, i);
-        for (size_t k = 0; k < d->helps.n;
-             k++) /* at most one: two could contradict each other */
-            if (d->helps.v[k].applicability == FIX_CERTAIN &&
-                d->helps.v[k].replace.file == ast->span.file && d->helps.v[k].with) {
+        for (size_t k = 0; k < d->helps.n; k++) /* at most one: two could contradict each other */
+            if (d->helps.v[k].applicability == FIX_CERTAIN && d->helps.v[k].replace.file == ast->span.file &&
+                d->helps.v[k].with) {
                 vec_push(ctx->scratch, &fix, &d->helps.v[k]);
                 break;
             }
@@ -495,7 +477,8 @@ static void cost_body(Buf *b, ReportCall *c)
     PlanWatch watch = {estimate_plan, &estimating};
     bool known = u->train && rates_find(context, &estimating.rates, why);
     bool cuda = u->train && estimating.rates.device[0];
-    MemoryAsk ask = {.both = cuda ? NULL : u->ctx->scratch, .target = cuda ? &target_gpu : NULL, .watch = known ? &watch : NULL};
+    MemoryAsk ask = {
+        .both = cuda ? NULL : u->ctx->scratch, .target = cuda ? &target_gpu : NULL, .watch = known ? &watch : NULL};
     if (c->beside.ahead && !cuda)
         ask.other = other_arena, ask.other_user = &c->beside;
     MemoryNeed n = session_memory(u->ctx, m, u->train, how->batch_seqs, &ask);
@@ -557,15 +540,15 @@ static Status report_body(void *user)
     case VWN_REPORT_PLAN:
     case VWN_REPORT_PASSES:
     case VWN_REPORT_PASS:
-        report_stage(&b, u, stage_of(c->what), &(StageOptions){c->how->program, c->how->pass, c->how->gpu, c->how->batch_seqs});
+        report_stage(&b, u, stage_of(c->what),
+                     &(StageOptions){c->how->program, c->how->pass, c->how->gpu, c->how->batch_seqs});
         break;
     }
     put(c->out, &b);
     return st;
 }
 
-vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how,
-                            const vwn_writer *out)
+vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how, const vwn_writer *out)
 {
     vwn_report_options plain = {0};
     ReportCall c = {.unit = unit, .what = what, .how = how ? how : &plain, .out = out};
@@ -595,8 +578,7 @@ static uint32_t open_source(Ctx *ctx, const vwn_file_options *file)
     if (reason)
         ctx_raise(ctx, ST_INPUT, "cannot read %s: %s", file->path, reason);
     if (file->text || standard)
-        return source_add(ctx, standard ? "<stdin>" : file->path, file->text ? file->text : "",
-                          file->text_length);
+        return source_add(ctx, standard ? "<stdin>" : file->path, file->text ? file->text : "", file->text_length);
     FILE *f = file_stream(file->path, "r", &reason);
     if (!f)
         ctx_raise(ctx, ST_INPUT, "cannot read %s: %s", file->path, reason);
@@ -634,8 +616,7 @@ static Status format_body(void *user)
     return ST_OK;
 }
 
-vwn_status vwn_format_file(vwn_context *context, const vwn_file_options *file,
-                           const vwn_writer *out)
+vwn_status vwn_format_file(vwn_context *context, const vwn_file_options *file, const vwn_writer *out)
 {
     FileCall c = {.context = context, .file = file, .out = out};
     return api_run(context, format_body, &c);
@@ -645,11 +626,12 @@ static Status kernels_body(FileCall *c, uint32_t source)
 {
     Ctx *ctx = c->context->ctx;
     if (c->what != VWN_REPORT_KERNEL && c->what != VWN_REPORT_C)
-        ctx_raise(ctx, ST_USAGE, "%s holds kernels: `--stage` can be kernel or c",
-                  c->file->path);
+        ctx_raise(ctx, ST_USAGE, "%s holds kernels: `--stage` can be kernel or c", c->file->path);
     if (c->how->batch_seqs > 0 || c->how->positions > 0)
-        ctx_raise(ctx, ST_USAGE, "the kernels of %s have their sizes: give neither `--batch` "
-                  "nor `--positions`", c->file->path);
+        ctx_raise(ctx, ST_USAGE,
+                  "the kernels of %s have their sizes: give neither `--batch` "
+                  "nor `--positions`",
+                  c->file->path);
     const KernelTexts *kernels = kernels_read(ctx, ctx->scratch, source);
     if (!kernels)
         return ST_INPUT;
@@ -676,19 +658,16 @@ static Status graph_body(void *user)
         g = report_add_gradient(g);
     Buf b = buf_new(ctx->scratch);
     report_graph_stage(&b, ctx, g, stage_of(c->what), &(StageOptions){.pass = c->how->pass, .gpu = c->how->gpu},
-                       c->how->batch_seqs > 0 ? c->how->batch_seqs : 1,
-                       c->how->positions > 0 ? c->how->positions : 1);
+                       c->how->batch_seqs > 0 ? c->how->batch_seqs : 1, c->how->positions > 0 ? c->how->positions : 1);
     put(c->out, &b);
     return ST_OK;
 }
 
-vwn_status vwn_graph_report(vwn_context *context, const vwn_file_options *graph,
-                            vwn_report what, const vwn_report_options *how,
-                            const vwn_writer *out)
+vwn_status vwn_graph_report(vwn_context *context, const vwn_file_options *graph, vwn_report what,
+                            const vwn_report_options *how, const vwn_writer *out)
 {
     vwn_report_options plain = {0};
-    FileCall c = {
-        .context = context, .file = graph, .what = what, .how = how ? how : &plain, .out = out};
+    FileCall c = {.context = context, .file = graph, .what = what, .how = how ? how : &plain, .out = out};
     return api_run(context, graph_body, &c);
 }
 
@@ -723,8 +702,7 @@ static Status explain_body(void *user)
         if (!c->name) {
             table_text(&t, code);
             table_text(&t, title);
-        } else if (same_letters(code, c->name) ||
-                   (lint && strlen(c->name) == lint && !strncmp(title, c->name, lint))) {
+        } else if (same_letters(code, c->name) || (lint && strlen(c->name) == lint && !strncmp(title, c->name, lint))) {
             buf_printf(&b, "%s: %s\n\n%s", code, title, text);
             put(c->out, &b);
             return ST_OK;
@@ -733,8 +711,7 @@ static Status explain_body(void *user)
     if (c->name) {
         Name near = nearest_name(name_str(ctx, c->name), codes.v, codes.n);
         ctx_raise(ctx, ST_USAGE, "there is no code `%s`; %s%s%s", c->name,
-                  near ? "did you mean `" : "`vwn explain` lists all", near ? near : "",
-                  near ? "`?" : "");
+                  near ? "did you mean `" : "`vwn explain` lists all", near ? near : "", near ? "`?" : "");
     }
     table_print(&b, &t);
     put(c->out, &b);
@@ -755,8 +732,7 @@ static Status doc_body(void *user)
     Name near;
     if (!doc_write(ctx, c->name, &b, &near))
         ctx_raise(ctx, ST_USAGE, "nothing is called `%s`; %s%s%s", c->name,
-                  near ? "did you mean `" : "`vwn doc` lists all names", near ? near : "",
-                  near ? "`?" : "");
+                  near ? "did you mean `" : "`vwn doc` lists all names", near ? near : "", near ? "`?" : "");
     put(c->out, &b);
     return ST_OK;
 }
@@ -861,22 +837,13 @@ vwn_status vwn_doctor(vwn_context *context, bool json, bool measure, const vwn_w
 
 /* ---- a language server ---- */
 
-vwn_server *vwn_server_open(const vwn_server_options *options)
-{
-    return server_open(options);
-}
+vwn_server *vwn_server_open(const vwn_server_options *options) { return server_open(options); }
 
 bool vwn_server_take(vwn_server *server, const char *bytes, size_t n, const vwn_writer *out)
 {
     return server_take(server, bytes, n, out);
 }
 
-vwn_server_counts vwn_server_counted(const vwn_server *server)
-{
-    return server->counts;
-}
+vwn_server_counts vwn_server_counted(const vwn_server *server) { return server->counts; }
 
-void vwn_server_close(vwn_server *server)
-{
-    server_close(server);
-}
+void vwn_server_close(vwn_server *server) { server_close(server); }

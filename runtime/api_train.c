@@ -30,30 +30,30 @@ typedef struct RunCall {
 } RunCall;
 
 /* What name() does, behind api_run(): `work` reads the call c. */
-#define BODY(name, work)                                                                       \
-    static Status name##_body(void *user)                                                      \
-    {                                                                                          \
-        RunCall *c = user;                                                                     \
-        return work;                                                                           \
+#define BODY(name, work)                                                                                               \
+    static Status name##_body(void *user)                                                                              \
+    {                                                                                                                  \
+        RunCall *c = user;                                                                                             \
+        return work;                                                                                                   \
     }
 
 /* A public function that takes options and a writer. */
-#define CALL(name, Options, work)                                                              \
-    BODY(name, work)                                                                           \
-    vwn_status name(vwn_context *context, const Options *how, const vwn_writer *out)           \
-    {                                                                                          \
-        RunCall c = {.context = context, .how = how, .out = out};                              \
-        return api_run(context, name##_body, &c);                                              \
+#define CALL(name, Options, work)                                                                                      \
+    BODY(name, work)                                                                                                   \
+    vwn_status name(vwn_context *context, const Options *how, const vwn_writer *out)                                   \
+    {                                                                                                                  \
+        RunCall c = {.context = context, .how = how, .out = out};                                                      \
+        return api_run(context, name##_body, &c);                                                                      \
     }
 
 /* One of a unit, which does nothing where that has errors. Without options each is 0. */
-#define CALL_UNIT(name, Options, work)                                                         \
-    BODY(name, !c->unit->unit ? ST_INPUT : work)                                               \
-    vwn_status name(vwn_unit *unit, const Options *how, const vwn_writer *out)                 \
-    {                                                                                          \
-        static const Options plain;                                                            \
-        RunCall c = {.context = unit->context, .unit = unit, .how = how ? how : &plain, .out = out}; \
-        return api_run(unit->context, name##_body, &c);                                        \
+#define CALL_UNIT(name, Options, work)                                                                                 \
+    BODY(name, !c->unit->unit ? ST_INPUT : work)                                                                       \
+    vwn_status name(vwn_unit *unit, const Options *how, const vwn_writer *out)                                         \
+    {                                                                                                                  \
+        static const Options plain;                                                                                    \
+        RunCall c = {.context = unit->context, .unit = unit, .how = how ? how : &plain, .out = out};                   \
+        return api_run(unit->context, name##_body, &c);                                                                \
     }
 
 CALL_UNIT(vwn_grow, vwn_grow_options, grow_unit(c->context, c->unit->unit, c->how, c->out, &hooks))
@@ -88,13 +88,15 @@ vwn_status vwn_watch(vwn_context *context, const vwn_watch_options *how, const v
 }
 
 BODY(vwn_inspect, inspect_inside(c->context, c->how, c->out, c->json, &hooks))
-vwn_status vwn_inspect(vwn_context *context, const vwn_inside_options *how, const vwn_writer *text, const vwn_writer *json)
+vwn_status vwn_inspect(vwn_context *context, const vwn_inside_options *how, const vwn_writer *text,
+                       const vwn_writer *json)
 {
     RunCall c = {.context = context, .how = how, .out = text, .json = json};
     return api_run(context, vwn_inspect_body, &c);
 }
 
-BODY(vwn_plot, c->unit && !c->unit->unit ? ST_INPUT : plot_curves(c->context, c->unit ? c->unit->unit : NULL, c->how, c->out))
+BODY(vwn_plot,
+     c->unit && !c->unit->unit ? ST_INPUT : plot_curves(c->context, c->unit ? c->unit->unit : NULL, c->how, c->out))
 vwn_status vwn_plot(vwn_context *context, vwn_unit *unit, const vwn_plot_options *how, const vwn_writer *out)
 {
     RunCall c = {.context = context, .unit = unit, .how = how, .out = out};
@@ -106,7 +108,8 @@ static Status diff_body(void *user)
     RunCall *c = user;
     if (c->unit && (!c->unit->unit || !c->other->unit))
         return ST_INPUT;
-    return difference_of(c->context, c->unit ? c->unit->unit : NULL, c->unit ? c->other->unit : NULL, c->how, c->out, &hooks);
+    return difference_of(c->context, c->unit ? c->unit->unit : NULL, c->unit ? c->other->unit : NULL, c->how, c->out,
+                         &hooks);
 }
 
 vwn_status vwn_diff(vwn_context *context, vwn_unit *x, vwn_unit *y, const vwn_diff_options *how, const vwn_writer *out)
@@ -136,7 +139,8 @@ static Status each_body(void *user)
     return runs_each(c->context, c->operand, c->n, c->use, c->user);
 }
 
-vwn_status vwn_each_run(vwn_context *context, const char *const *operand, size_t n, void (*use)(void *user, const char *run), void *user)
+vwn_status vwn_each_run(vwn_context *context, const char *const *operand, size_t n,
+                        void (*use)(void *user, const char *run), void *user)
 {
     EachCall c = {context, operand, n, use, user};
     return api_run(context, each_body, &c);
@@ -174,7 +178,9 @@ static Status file_body(void *user)
     run_want(s, c->run);
     const char *file = record_file(s, c->run);
     if (!file)
-        ctx_raise(s->ctx, ST_USAGE, "`%.300s` does not say which file it was trained from: `vwn train FILE --run %.300s --resume`", c->run, c->run);
+        ctx_raise(s->ctx, ST_USAGE,
+                  "`%.300s` does not say which file it was trained from: `vwn train FILE --run %.300s --resume`",
+                  c->run, c->run);
     c->file = arena_copy(s->ctx->program, file, strlen(file));
     return ST_OK;
 }

@@ -26,7 +26,7 @@ typedef enum vwn_status {
 
 typedef struct vwn_context vwn_context;
 typedef struct vwn_workbench vwn_workbench; /* what runs leave open for those after them */
-typedef struct vwn_unit vwn_unit; /* a checked file */
+typedef struct vwn_unit vwn_unit;           /* a checked file */
 
 typedef struct vwn_writer {
     void (*put)(void *user, const char *text, size_t length);
@@ -67,21 +67,21 @@ const char *vwn_build_id(void); /* hash of the sources it was built from */
 
 /* NULL when there is not even memory for a context. `options` may be NULL. */
 vwn_context *vwn_open(const vwn_options *options);
-void vwn_close(vwn_context *ctx); /* NULL is fine */
+void vwn_close(vwn_context *ctx);                /* NULL is fine */
 const char *vwn_message(const vwn_context *ctx); /* sentence of the last failure, or "" */
 /* What the last vwn_eval or vwn_sample passed over, as a sentence, or "". */
 const char *vwn_warning(const vwn_context *ctx);
 
 /* ---- files ---- */
 typedef struct vwn_file_options {
-    const char *path;       /* "-": take `text` */
-    const char *text;       /* content of "-", or NULL */
+    const char *path; /* "-": take `text` */
+    const char *text; /* content of "-", or NULL */
     size_t text_length;
     const char *const *set; /* "PATH=EXPR" overrides */
     size_t n_set;
-    bool model_only;        /* no train, grow, sweep, checks */
-    bool no_sweeps;         /* its `sweep` nodes are passed over */
-    const char *resume;     /* also the overrides that this run was started with, unless `set` has
+    bool model_only;         /* no train, grow, sweep, checks */
+    bool no_sweeps;          /* its `sweep` nodes are passed over */
+    const char *resume;      /* also the overrides that this run was started with, unless `set` has
                                their paths; "" = runs/<model name>, NULL = none */
     const char *const *deny; /* lints that count as errors; "warnings" = all */
     size_t n_deny;
@@ -92,33 +92,43 @@ vwn_status vwn_check(vwn_context *ctx, const vwn_file_options *file, vwn_unit **
  * first argument of the call that stands there, or NULL. Both live in the context. */
 const char *vwn_setting_meant(vwn_context *ctx, const vwn_file_options *file, const char *word, const char **inner);
 /* Diagnostics filed so far, rendered as text (or JSON lines) and then forgotten. Returns errors. */
-size_t vwn_diagnostics(vwn_context *ctx, const vwn_writer *out, bool json, bool color,
-                       size_t *warnings);
+size_t vwn_diagnostics(vwn_context *ctx, const vwn_writer *out, bool json, bool color, size_t *warnings);
 
 typedef enum vwn_report {
-    VWN_REPORT_CHECK,    /* "ok check ..." lines and "Finished ..." */
-    VWN_REPORT_PARAMS, VWN_REPORT_PARAMS_BY_LAYER, VWN_REPORT_PARAMS_BY_NODE,
-    VWN_REPORT_PARAMS_BY_GROUP, VWN_REPORT_PARAMS_BY_TENSOR, VWN_REPORT_LOSSES,
+    VWN_REPORT_CHECK, /* "ok check ..." lines and "Finished ..." */
+    VWN_REPORT_PARAMS,
+    VWN_REPORT_PARAMS_BY_LAYER,
+    VWN_REPORT_PARAMS_BY_NODE,
+    VWN_REPORT_PARAMS_BY_GROUP,
+    VWN_REPORT_PARAMS_BY_TENSOR,
+    VWN_REPORT_LOSSES,
     VWN_REPORT_COST,     /* parameters, FLOPs, bytes; peak memory of training as planned */
     VWN_REPORT_GROWTH,   /* what the growth step `program` does to every tensor; VWN_CHANGES when it does something */
     VWN_REPORT_RESOLVED, /* the file with every default and override written out */
     VWN_REPORT_GRAPH,    /* the model, or with `program` a layer "3" or a module, as DOT; JSON with `json` */
     VWN_REPORT_ORIGINS,  /* where each let's value comes from */
-    VWN_REPORT_AST, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT, VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,
-    VWN_REPORT_KERNEL, VWN_REPORT_THREADS, VWN_REPORT_C, VWN_REPORT_CUDA, VWN_REPORT_PLAN, /* `vwn ir --stage` */
-    VWN_REPORT_PASSES,   /* the passes of the compiler in their order, and what each did */
-    VWN_REPORT_PASS      /* what `pass` has made */
+    VWN_REPORT_AST,
+    VWN_REPORT_TENSOR,
+    VWN_REPORT_GRADIENT,
+    VWN_REPORT_SIMPLE,
+    VWN_REPORT_FUSE,
+    VWN_REPORT_KERNEL,
+    VWN_REPORT_THREADS,
+    VWN_REPORT_C,
+    VWN_REPORT_CUDA,
+    VWN_REPORT_PLAN,   /* `vwn ir --stage` */
+    VWN_REPORT_PASSES, /* the passes of the compiler in their order, and what each did */
+    VWN_REPORT_PASS    /* what `pass` has made */
 } vwn_report;
 typedef struct vwn_report_options {
     bool json;
-    int64_t batch_seqs; /* cost and plans: 0 = the file's micro batch */
-    int64_t positions;  /* plans of vwn_graph_report: 0 = 1 */
-    const char *pass;   /* ir: of VWN_REPORT_PASS: a name that vwn_passes lists */
-    bool gpu;           /* ir: FUSE, KERNEL, PLAN, PASSES and PASS are of a GPU's plan, not of the CPU's */
+    int64_t batch_seqs;  /* cost and plans: 0 = the file's micro batch */
+    int64_t positions;   /* plans of vwn_graph_report: 0 = 1 */
+    const char *pass;    /* ir: of VWN_REPORT_PASS: a name that vwn_passes lists */
+    bool gpu;            /* ir: FUSE, KERNEL, PLAN, PASSES and PASS are of a GPU's plan, not of the CPU's */
     const char *program; /* ir: "train", "update", "eval", "predict"; growth: the step's name; graph: the layer */
 } vwn_report_options;
-vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how,
-                            const vwn_writer *out);
+vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how, const vwn_writer *out);
 /* The stages of `vwn ir` (TENSOR to PLAN) from a graph's text, as TENSOR, GRADIENT and SIMPLE print
  * it. GRADIENT adds what the output "loss" gives for every parameter. From the text of kernels, as
  * KERNEL prints it, the stages KERNEL and C. */
@@ -177,13 +187,20 @@ vwn_status vwn_emit(vwn_unit *unit, const vwn_emit_options *how, const vwn_write
 
 /* ---- training ---- */
 typedef enum vwn_event_kind {
-    VWN_EVENT_START, VWN_EVENT_COMPILE, VWN_EVENT_STEP, VWN_EVENT_EVAL, VWN_EVENT_CHECKPOINT,
-    VWN_EVENT_NOTE, VWN_EVENT_END,
+    VWN_EVENT_START,
+    VWN_EVENT_COMPILE,
+    VWN_EVENT_STEP,
+    VWN_EVENT_EVAL,
+    VWN_EVENT_CHECKPOINT,
+    VWN_EVENT_NOTE,
+    VWN_EVENT_END,
     VWN_EVENT_WARNING, /* a note that nobody should miss */
     VWN_EVENT_GROWTH,  /* a growth step was carried out */
     /* Measured before the first step of a grown model, or of one that begins with the weights of a run: an output beside
      * the old model's, the gradients of new blocks. What became of tensors, of a run that begins with other weights. */
-    VWN_EVENT_OUTPUT, VWN_EVENT_BLOCK, VWN_EVENT_TENSOR
+    VWN_EVENT_OUTPUT,
+    VWN_EVENT_BLOCK,
+    VWN_EVENT_TENSOR
 } vwn_event_kind;
 typedef struct vwn_event {
     vwn_event_kind kind;
@@ -193,11 +210,11 @@ typedef struct vwn_event {
     const char *json; /* the same event as one JSON object, as written to events.jsonl */
 } vwn_event;
 typedef struct vwn_train_options {
-    const char *run;          /* run directory; NULL = runs/<model name> */
-    bool resume;              /* go on from the last checkpoint of the run; see file.resume */
-    bool overwrite;           /* start anew in a directory that has a run */
-    bool dry_run;             /* everything up to the first step */
-    int64_t until_steps;      /* stop (with a checkpoint) after this many steps; 0 = to the end */
+    const char *run;     /* run directory; NULL = runs/<model name> */
+    bool resume;         /* go on from the last checkpoint of the run; see file.resume */
+    bool overwrite;      /* start anew in a directory that has a run */
+    bool dry_run;        /* everything up to the first step */
+    int64_t until_steps; /* stop (with a checkpoint) after this many steps; 0 = to the end */
     void (*event)(void *user, const vwn_event *e);
     void *user;
 } vwn_train_options;
@@ -225,9 +242,10 @@ void vwn_interrupt(vwn_context *ctx);
 
 /* ---- a growth step of a trained model ---- */
 typedef struct vwn_grow_options {
-    const char *source;   /* run directory, "DIRECTORY@STEP" or checkpoint file: the model before the step */
-    const char *step;     /* its name; the next one of the file */
-    const char *apply_to; /* the checkpoint of the grown model that is written, after the step was measured; NULL: the plan
+    const char *source; /* run directory, "DIRECTORY@STEP" or checkpoint file: the model before the step */
+    const char *step;   /* its name; the next one of the file */
+    const char
+        *apply_to; /* the checkpoint of the grown model that is written, after the step was measured; NULL: the plan
                              goes to `out`, and nothing is computed */
     bool json;
     void (*event)(void *user, const vwn_event *e);
@@ -254,12 +272,12 @@ vwn_status vwn_cubins(vwn_unit *unit, const vwn_cubin_options *how, const vwn_wr
 
 /* ---- measuring ---- */
 typedef struct vwn_bench_options {
-    int64_t steps;        /* timed, after the first and two to warm up; 0 = 10 */
-    bool kernels;         /* also every kernel and every product */
-    bool json;            /* one object, below, instead of text */
-    const char *against;  /* content of an earlier object to compare with, or NULL */
+    int64_t steps;       /* timed, after the first and two to warm up; 0 = 10 */
+    bool kernels;        /* also every kernel and every product */
+    bool json;           /* one object, below, instead of text */
+    const char *against; /* content of an earlier object to compare with, or NULL */
     size_t against_length;
-    const char *against_name; /* what messages call it */
+    const char *against_name;                      /* what messages call it */
     void (*event)(void *user, const vwn_event *e); /* COMPILE, NOTE, WARNING */
     void *user;
 } vwn_bench_options;
@@ -298,11 +316,11 @@ typedef struct vwn_bench_options {
 vwn_status vwn_bench(vwn_unit *unit, const vwn_bench_options *how, const vwn_writer *out);
 
 typedef struct vwn_eval_options {
-    const char *source;  /* run directory or checkpoint file */
-    const char *data;    /* path replacing the file's data; NULL = the validation split */
-    int64_t batches;     /* 0 = as the file says */
-    int64_t batch_seqs;  /* sequences in memory at once; 0 = the file's micro batch */
-    bool last;           /* the weights of the last step, also where the run kept their average */
+    const char *source; /* run directory or checkpoint file */
+    const char *data;   /* path replacing the file's data; NULL = the validation split */
+    int64_t batches;    /* 0 = as the file says */
+    int64_t batch_seqs; /* sequences in memory at once; 0 = the file's micro batch */
+    bool last;          /* the weights of the last step, also where the run kept their average */
     bool json;
 } vwn_eval_options;
 vwn_status vwn_eval(vwn_context *ctx, const vwn_eval_options *how, const vwn_writer *out);
@@ -337,10 +355,10 @@ typedef struct vwn_stats_options {
 vwn_status vwn_tensor_stats(vwn_context *ctx, const vwn_stats_options *how, const vwn_writer *out);
 
 typedef struct vwn_diff_options {
-    const char *a, *b; /* run directories, or as the source of vwn_stats_options; of files how they are called */
-    bool checkpoints;  /* of two runs: the tensors of their newest checkpoints; so it is with `tensors` */
+    const char *a, *b;   /* run directories, or as the source of vwn_stats_options; of files how they are called */
+    bool checkpoints;    /* of two runs: the tensors of their newest checkpoints; so it is with `tensors` */
     const char *tensors; /* a selector, or NULL: all */
-    bool states;       /* of checkpoints: also what the optimizer keeps */
+    bool states;         /* of checkpoints: also what the optimizer keeps */
     bool json;
 } vwn_diff_options;
 /* What two checked files (`x` and `y`, else NULL), runs or checkpoints have not in common: VWN_CHANGES when there is something. The
@@ -356,7 +374,8 @@ typedef struct vwn_inside_options {
     /* Is given each picture: a name for a file, what it shows, how to read it, SVG; NULL: nothing is drawn. */
     void (*picture)(void *user, const char *name, const char *title, const char *caption, const char *svg, size_t n);
     void *picture_user;
-    const vwn_writer *page; /* with `picture`: a page of HTML that shows them as NAME.svg beside it, and inspect.json; or NULL */
+    const vwn_writer
+        *page; /* with `picture`: a page of HTML that shows them as NAME.svg beside it, and inspect.json; or NULL */
 } vwn_inside_options;
 /* The first bytes of that page. */
 #define VWN_INSIDE_PAGE "<!doctype html>\n<!-- written by `vwn inspect` -->\n"
@@ -374,17 +393,23 @@ typedef struct vwn_inside_options {
  *   states       [{behind, entropy, rank, participation, target_log_probability, prediction_entropy, divergence}] */
 vwn_status vwn_inspect(vwn_context *ctx, const vwn_inside_options *how, const vwn_writer *text, const vwn_writer *json);
 
-typedef enum vwn_compare_form { VWN_COMPARE_TABLE, VWN_COMPARE_JSON, VWN_COMPARE_CSV, VWN_COMPARE_SVG } vwn_compare_form;
+typedef enum vwn_compare_form {
+    VWN_COMPARE_TABLE,
+    VWN_COMPARE_JSON,
+    VWN_COMPARE_CSV,
+    VWN_COMPARE_SVG
+} vwn_compare_form;
 typedef enum vwn_compare_axis { VWN_BY_STEP, VWN_BY_TOKENS, VWN_BY_FLOPS, VWN_BY_SECONDS } vwn_compare_axis;
 typedef struct vwn_compare_options {
     /* Run directories; "NAME=RUN,RUN": runs that are averaged, as those of several seeds; the folder of a sweep: its points, those that
      * differ in the seed alone together. */
     const char *const *run;
     size_t n_runs;
-    const char *metric;     /* a name in their events.jsonl; NULL = "eval_loss", or "loss" where a run has evaluated less than twice */
+    const char *
+        metric; /* a name in their events.jsonl; NULL = "eval_loss", or "loss" where a run has evaluated less than twice */
     vwn_compare_axis by;
-    bool group;             /* runs whose files differ in the seed alone are averaged, too */
-    int64_t smooth;         /* points that are averaged around each; 0 = 1, of "loss" one in fifty of all */
+    bool group;     /* runs whose files differ in the seed alone are averaged, too */
+    int64_t smooth; /* points that are averaged around each; 0 = 1, of "loss" one in fifty of all */
     vwn_compare_form form;
 } vwn_compare_options;
 /* What runs have learned, at the last step (or ...) that all have reached, and at equal tokens, FLOPs and seconds; means over seeds with
@@ -414,25 +439,27 @@ typedef struct vwn_watched {
 vwn_status vwn_watch(vwn_context *ctx, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
 
 typedef struct vwn_runs_options {
-    const char *folder;        /* NULL = "runs" */
-    const char *sort;          /* a column, or a setting by its path; NULL: by folder */
-    bool reverse;              /* the greatest first */
-    const char *const *filter; /* "NAME=VALUE", with = != < <= > >= ~: a column, "tag", "note" or a setting; all of them hold */
+    const char *folder; /* NULL = "runs" */
+    const char *sort;   /* a column, or a setting by its path; NULL: by folder */
+    bool reverse;       /* the greatest first */
+    const char *const
+        *filter; /* "NAME=VALUE", with = != < <= > >= ~: a column, "tag", "note" or a setting; all of them hold */
     size_t n_filter;
-    bool json;                 /* an object a line, event "run" or "sweep" */
+    bool json; /* an object a line, event "run" or "sweep" */
 } vwn_runs_options;
 /* All runs and sweeps below a folder: state, settings that differ, where they are, losses, weights, time, tags; of a single one
  * also how it was started each time. */
 vwn_status vwn_runs(vwn_context *ctx, const vwn_runs_options *how, const vwn_writer *out);
 /* The runs that operands of these functions stand for: each folder of a sweep in the place of its runs that have begun. A path lives as
  * long as the call of `use`. */
-vwn_status vwn_each_run(vwn_context *ctx, const char *const *operand, size_t n, void (*use)(void *user, const char *run), void *user);
+vwn_status vwn_each_run(vwn_context *ctx, const char *const *operand, size_t n,
+                        void (*use)(void *user, const char *run), void *user);
 typedef struct vwn_label_options {
     const char *folder;     /* of a run or a sweep */
     const char *const *tag; /* are added, or with `remove` taken away; NULL: they stay */
     size_t n_tags;
     bool remove;
-    const char *note;       /* takes the place of the one that is there; "": none; NULL: it stays */
+    const char *note; /* takes the place of the one that is there; "": none; NULL: it stays */
     bool json;
 } vwn_label_options;
 /* Changes the tags and the note of a run, and prints them. */
@@ -445,8 +472,9 @@ typedef enum vwn_page_connections { VWN_PAGE_SMALL, VWN_PAGE_ALL, VWN_PAGE_NONE 
 typedef struct vwn_page_options {
     const char *const *run; /* run directories, folders of sweeps, folders with runs */
     size_t n_runs;
-    vwn_page_connections connections; /* of which models their matrices are measured: where that takes about a second, of all, of none */
-    size_t *shown;                    /* becomes the number of runs on the page; may be NULL */
+    vwn_page_connections
+        connections; /* of which models their matrices are measured: where that takes about a second, of all, of none */
+    size_t *shown;   /* becomes the number of runs on the page; may be NULL */
 } vwn_page_options;
 /* Runs, which may be going on, as one page of HTML that needs no network: what was run, curves, widths, connections as `vwn inspect`
  * measures them, costs, growth; what runs share stands there once. VWN_USAGE: one is no run. What cannot be read is left out, and
@@ -454,42 +482,46 @@ typedef struct vwn_page_options {
 vwn_status vwn_page(vwn_context *ctx, const vwn_page_options *how, const vwn_writer *out);
 /* ---- sweeps ---- */
 typedef enum vwn_sweep_kind {
-    VWN_SWEEP_START, /* all points are known: text */
-    VWN_SWEEP_POINT, /* one begins or goes on */
-    VWN_SWEEP_TRAIN, /* of its training: `train` */
-    VWN_SWEEP_WRONG, /* its diagnostics: text, several lines */
-    VWN_SWEEP_END,   /* it is done, or failed: text */
-    VWN_SWEEP_NOTE,  /* between points: text */
+    VWN_SWEEP_START,  /* all points are known: text */
+    VWN_SWEEP_POINT,  /* one begins or goes on */
+    VWN_SWEEP_TRAIN,  /* of its training: `train` */
+    VWN_SWEEP_WRONG,  /* its diagnostics: text, several lines */
+    VWN_SWEEP_END,    /* it is done, or failed: text */
+    VWN_SWEEP_NOTE,   /* between points: text */
     VWN_SWEEP_COUNTED /* one of a list: `finished` of `of`, points that differ in the seed alone being one */
 } vwn_sweep_kind;
 typedef struct vwn_sweep_event {
     vwn_sweep_kind kind;
-    const char *point;   /* its name, or NULL */
-    size_t number, of;   /* place of the point, from 1; all points */
-    size_t finished;     /* points that need no more work */
+    const char *point; /* its name, or NULL */
+    size_t number, of; /* place of the point, from 1; all points */
+    size_t finished;   /* points that need no more work */
     const vwn_event *train;
     const char *text;
-    const char *json;    /* START, POINT, END, NOTE: as one JSON object */
-    bool failed;         /* END */
-    double eta_seconds;  /* END, steps of TRAIN: until all points are done, as those before them were; NaN: nothing tells */
+    const char *json; /* START, POINT, END, NOTE: as one JSON object */
+    bool failed;      /* END */
+    double
+        eta_seconds; /* END, steps of TRAIN: until all points are done, as those before them were; NaN: nothing tells */
 } vwn_sweep_event;
 typedef enum vwn_sweep_form { VWN_SWEEP_TABLE, VWN_SWEEP_JSON, VWN_SWEEP_CSV } vwn_sweep_form;
 typedef struct vwn_sweep_options {
-    vwn_file_options file;   /* `set`: of all points */
-    const char *name;        /* which `sweep`; NULL = the only one, or none: `vary` alone */
-    const char *const *vary; /* axes besides those of the file, or in their place: "PATH=V1,V2", "PATH=range(a, b, n)", "PATH=between(a, b)" */
+    vwn_file_options file; /* `set`: of all points */
+    const char *name;      /* which `sweep`; NULL = the only one, or none: `vary` alone */
+    const char *const *
+        vary; /* axes besides those of the file, or in their place: "PATH=V1,V2", "PATH=range(a, b, n)", "PATH=between(a, b)" */
     size_t n_vary;
-    const char *seeds;       /* "1,2,3"; NULL = as the file says */
-    const char *until;       /* "500 steps", "10M tokens", "30 min"; NULL = as the file says */
-    const char *random;      /* how often axes of `between` are drawn: "20", "draws(20, seed = 7)"; NULL = as the file says */
-    const char *run;         /* directory; NULL = runs/<name of the sweep> */
-    bool list;               /* what points cost; nothing is trained */
+    const char *seeds; /* "1,2,3"; NULL = as the file says */
+    const char *until; /* "500 steps", "10M tokens", "30 min"; NULL = as the file says */
+    const char
+        *random;     /* how often axes of `between` are drawn: "20", "draws(20, seed = 7)"; NULL = as the file says */
+    const char *run; /* directory; NULL = runs/<name of the sweep> */
+    bool list;       /* what points cost; nothing is trained */
     bool resume, overwrite;
-    int jobs;                /* points at a time, each with its share of the threads; 0 = 1 */
+    int jobs; /* points at a time, each with its share of the threads; 0 = 1 */
     vwn_sweep_form form;
-    const vwn_writer *svg;   /* also a picture, or NULL */
-    const char *by;          /* its axis: a path, "params", "stored" or "flops"; NULL = the columns of `report`, or the first numbers */
-    bool color;              /* of diagnostics */
+    const vwn_writer *svg; /* also a picture, or NULL */
+    const char
+        *by; /* its axis: a path, "params", "stored" or "flops"; NULL = the columns of `report`, or the first numbers */
+    bool color;                                          /* of diagnostics */
     void (*event)(void *user, const vwn_sweep_event *e); /* one at a time, on several threads */
     void *user;
 } vwn_sweep_options;
@@ -510,34 +542,35 @@ vwn_status vwn_export_log(vwn_context *ctx, const vwn_export_options *how, const
 
 typedef enum vwn_plot_form { VWN_PLOT_TEXT, VWN_PLOT_JSON, VWN_PLOT_CSV, VWN_PLOT_SVG } vwn_plot_form;
 typedef struct vwn_plot_options {
-    const char *run;         /* a run directory, where no file is given */
-    const char *const *path; /* of a file: "layer[*].ffn.hidden", a list, "train.optimizer.lr", an expression of the step; of a
+    const char *run; /* a run directory, where no file is given */
+    const char *const
+        *path; /* of a file: "layer[*].ffn.hidden", a list, "train.optimizer.lr", an expression of the step; of a
                                 run: names in its events.jsonl. None: the list of what there is */
     size_t n_paths;
-    vwn_compare_axis by;     /* of a run */
-    int64_t points;          /* of what is over the steps of a file: at most about so many; at least 2 */
+    vwn_compare_axis by; /* of a run */
+    int64_t points;      /* of what is over the steps of a file: at most about so many; at least 2 */
     vwn_plot_form form;
-    int columns;             /* of a text */
-    bool unicode;            /* a text may have signs that ASCII has not */
+    int columns;  /* of a text */
+    bool unicode; /* a text may have signs that ASCII has not */
 } vwn_plot_options;
 /* Curves of a checked file (`unit`, else NULL) before anything is trained, or of a run. VWN_USAGE: there is no such path, or
  * paths are over different axes; vwn_message says what there is. vwn_warning: what only the run will decide. */
 vwn_status vwn_plot(vwn_context *ctx, vwn_unit *unit, const vwn_plot_options *how, const vwn_writer *out);
 
 typedef struct vwn_sample_options {
-    const char *source;  /* run directory or checkpoint file */
+    const char *source; /* run directory or checkpoint file */
     const char *const *prompts;
-    size_t n_prompts;    /* 0: one that is empty */
-    int64_t tokens;      /* added to each */
-    double temperature;  /* 0 = always the most likely */
-    int64_t top_k;       /* so many of the likeliest; of equals the lower id; 0 = all */
-    double top_p;        /* of these the likeliest whose sum, without the last of them, is below this share; 0 and 1 = all */
-    double min_p;        /* of these those with at least this share of the likeliest one's probability; 0 = all */
-    size_t texts;        /* of each prompt, one behind the other; 0: one */
-    uint64_t seed;       /* with the prompt's place in the list and the text's among its own it gives the random choices */
-    bool last;           /* as above */
-    bool json;           /* one object a line: v, event, prompt, text, tokens, step, text_of_prompt (from 0), index */
-    bool recompute;      /* predict each token from the whole context, keeping nothing */
+    size_t n_prompts;   /* 0: one that is empty */
+    int64_t tokens;     /* added to each */
+    double temperature; /* 0 = always the most likely */
+    int64_t top_k;      /* so many of the likeliest; of equals the lower id; 0 = all */
+    double top_p;   /* of these the likeliest whose sum, without the last of them, is below this share; 0 and 1 = all */
+    double min_p;   /* of these those with at least this share of the likeliest one's probability; 0 = all */
+    size_t texts;   /* of each prompt, one behind the other; 0: one */
+    uint64_t seed;  /* with the prompt's place in the list and the text's among its own it gives the random choices */
+    bool last;      /* as above */
+    bool json;      /* one object a line: v, event, prompt, text, tokens, step, text_of_prompt (from 0), index */
+    bool recompute; /* predict each token from the whole context, keeping nothing */
 } vwn_sample_options;
 /* Each prompt and its text, a blank line between two, written as they are made. A text does not
  * depend on the other prompts. What is behind token n of a text is predicted from tokens

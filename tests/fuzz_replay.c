@@ -50,8 +50,7 @@ static void run_edited(const uint8_t *data, size_t size, unsigned seed)
 
 static void run_file(const char *path)
 {
-    static const uint8_t bytes[] = {0,   '\n', '{', '}', '(',  ')',
-                                    '=', '"',  '/', '9', 0x80, 0xff};
+    static const uint8_t bytes[] = {0, '\n', '{', '}', '(', ')', '=', '"', '/', '9', 0x80, 0xff};
     FILE *f = fopen(path, "rb");
     if (!f)
         return;

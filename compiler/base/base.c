@@ -57,10 +57,7 @@ static void forbid(void *p, size_t n) { (void)p, (void)n; }
 static void allow(void *p, size_t n) { (void)p, (void)n; }
 #endif
 
-static size_t whole_pages(size_t size)
-{
-    return (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-}
+static size_t whole_pages(size_t size) { return (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE; }
 
 /* Large blocks lie in huge pages where the system has them: a graph is written once and soon freed,
  * so a page fault for each 4 KiB would be a fifth of the time. */
@@ -144,10 +141,7 @@ void ctx_free(Ctx *ctx)
     ctx->mem.resize(ctx->mem.user, ctx, sizeof *ctx, 0);
 }
 
-void ctx_leave(Ctx *ctx, CtxGuard *guard)
-{
-    ctx->unwind = guard->outer;
-}
+void ctx_leave(Ctx *ctx, CtxGuard *guard) { ctx->unwind = guard->outer; }
 
 static _Noreturn void unwind(Ctx *ctx, Status status)
 {
@@ -191,13 +185,14 @@ static void *raw_resize(Ctx *ctx, void *p, size_t old_size, size_t new_size)
 {
     if (ctx->byte_limit && ctx->bytes - old_size + new_size > ctx->byte_limit) {
         ctx->at_limit = true;
-        ctx_raise(ctx, ST_ENVIRONMENT, "limit `memory` reached: the compiler's own data take more than %zu MiB; a model of fewer "
-                  "layers, positions or rounds of loops takes less", ctx->byte_limit >> 20);
+        ctx_raise(ctx, ST_ENVIRONMENT,
+                  "limit `memory` reached: the compiler's own data take more than %zu MiB; a model of fewer "
+                  "layers, positions or rounds of loops takes less",
+                  ctx->byte_limit >> 20);
     }
     void *q = ctx->mem.resize(ctx->mem.user, p, old_size, new_size);
     if (!q)
-        ctx_raise(ctx, ST_ENVIRONMENT, "out of memory: %zu bytes more than the %zu in use", new_size,
-                  ctx->bytes);
+        ctx_raise(ctx, ST_ENVIRONMENT, "out of memory: %zu bytes more than the %zu in use", new_size, ctx->bytes);
     ctx->bytes += new_size - old_size;
     if (ctx->bytes > ctx->peak_bytes)
         ctx->peak_bytes = ctx->bytes;
@@ -311,10 +306,7 @@ static void *ctx_take(Ctx *ctx, size_t size)
     return b + 1;
 }
 
-void *ctx_alloc(Ctx *ctx, size_t size)
-{
-    return memset(ctx_take(ctx, size), 0, size);
-}
+void *ctx_alloc(Ctx *ctx, size_t size) { return memset(ctx_take(ctx, size), 0, size); }
 
 void *ctx_resize(Ctx *ctx, void *p, size_t size)
 {
@@ -397,15 +389,9 @@ void *arena_alloc(Arena *a, size_t size)
     return memset(arena_take(a, size), 0, size); /* here: pages nobody uses are never touched */
 }
 
-static void *take_zeros(void *user, size_t size)
-{
-    return arena_alloc(user, size);
-}
+static void *take_zeros(void *user, size_t size) { return arena_alloc(user, size); }
 
-Region arena_region(Arena *a)
-{
-    return (Region){take_zeros, a};
-}
+Region arena_region(Arena *a) { return (Region){take_zeros, a}; }
 
 void *arena_alloc_array(Arena *a, size_t count, size_t size)
 {
@@ -414,10 +400,7 @@ void *arena_alloc_array(Arena *a, size_t count, size_t size)
     return arena_alloc(a, count * size);
 }
 
-ArenaMark arena_mark(const Arena *a)
-{
-    return (ArenaMark){a->chunk, a->chunk ? a->chunk->used : 0};
-}
+ArenaMark arena_mark(const Arena *a) { return (ArenaMark){a->chunk, a->chunk ? a->chunk->used : 0}; }
 
 size_t arena_size(const Arena *a)
 {
@@ -440,10 +423,7 @@ void arena_reset(Arena *a, ArenaMark m)
     forbid((char *)(a->chunk + 1) + m.used, a->chunk->size - m.used);
 }
 
-Ctx *arena_ctx(const Arena *a)
-{
-    return a->ctx;
-}
+Ctx *arena_ctx(const Arena *a) { return a->ctx; }
 
 char *arena_copy(Arena *a, const char *s, size_t n)
 {
@@ -543,10 +523,7 @@ Name name_of(Ctx *ctx, const char *s, size_t n)
     return t->slot[i];
 }
 
-Name name_str(Ctx *ctx, const char *s)
-{
-    return name_of(ctx, s, strlen(s));
-}
+Name name_str(Ctx *ctx, const char *s) { return name_of(ctx, s, strlen(s)); }
 
 Name name_printf(Ctx *ctx, const char *fmt, ...)
 {
@@ -600,10 +577,7 @@ void buf_put(Buf *b, const char *s, size_t n)
     b->s[b->n] = 0;
 }
 
-void buf_puts(Buf *b, const char *s)
-{
-    buf_put(b, s, strlen(s));
-}
+void buf_puts(Buf *b, const char *s) { buf_put(b, s, strlen(s)); }
 
 void buf_putc(Buf *b, char c)
 {
@@ -788,10 +762,7 @@ void buf_count(Buf *b, int64_t n)
     }
 }
 
-void map_init(Map *m, Arena *a)
-{
-    *m = (Map){.arena = a};
-}
+void map_init(Map *m, Arena *a) { *m = (Map){.arena = a}; }
 
 static size_t map_slot(const Map *m, uintptr_t key)
 {
@@ -825,10 +796,7 @@ void **map_at(Map *m, uintptr_t key)
     return &m->value[i];
 }
 
-void *map_get(const Map *m, uintptr_t key)
-{
-    return m->cap ? m->value[map_slot(m, key)] : NULL;
-}
+void *map_get(const Map *m, uintptr_t key) { return m->cap ? m->value[map_slot(m, key)] : NULL; }
 
 /* ---- small things ---- */
 
@@ -850,8 +818,7 @@ size_t edit_distance(const char *a, const char *b, size_t limit)
                 best = up[j] + 1;
             if (now[j - 1] + 1 < best)
                 best = now[j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                up2[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
                 best = up2[j - 2] + 1;
             now[j] = best;
         }
@@ -877,10 +844,7 @@ Name nearest_name(Name word, const Name *candidates, size_t n)
     return best;
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 static bool same_but_case(const char *a, const char *b)
 {

@@ -70,8 +70,8 @@ struct Ctx {
     Diags *diags;
     jmp_buf *unwind; /* set by CTX_TRY */
     Status raised;
-    bool at_limit; /* since byte_limit was reached; whoever asks clears it before */
-    char message[512]; /* why ctx_raise was called; empty if a diagnostic says it */
+    bool at_limit;                           /* since byte_limit was reached; whoever asks clears it before */
+    char message[512];                       /* why ctx_raise was called; empty if a diagnostic says it */
     void (*on_bug)(Ctx *, const char *text); /* may be NULL */
 };
 
@@ -96,13 +96,11 @@ typedef struct CtxGuard {
     jmp_buf env;
     jmp_buf *outer;
 } CtxGuard;
-#define CTX_TRY(ctx, guard) \
-    ((guard)->outer = (ctx)->unwind, (ctx)->unwind = &(guard)->env, setjmp((guard)->env) == 0)
+#define CTX_TRY(ctx, guard) ((guard)->outer = (ctx)->unwind, (ctx)->unwind = &(guard)->env, setjmp((guard)->env) == 0)
 void ctx_leave(Ctx *ctx, CtxGuard *guard);
 
 /* Leave to the innermost CTX_TRY; `fmt` may be NULL when a diagnostic has been filed. */
-_Noreturn void ctx_raise(Ctx *ctx, Status status, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+_Noreturn void ctx_raise(Ctx *ctx, Status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* What landed here goes on to the next one, with its message. */
 _Noreturn void ctx_raise_again(Ctx *ctx);
 /* A broken invariant: message, then ctx_raise(ST_BUG). */
@@ -125,12 +123,12 @@ void *arena_alloc(Arena *a, size_t size); /* zeros */
 void *arena_take(Arena *a, size_t size);  /* bytes of any value */
 Region arena_region(Arena *a);            /* for code that travels; raises */
 ArenaMark arena_mark(const Arena *a);
-size_t arena_size(const Arena *a); /* of its chunks, used or not */
+size_t arena_size(const Arena *a);       /* of its chunks, used or not */
 void arena_reset(Arena *a, ArenaMark m); /* frees what was allocated after the mark */
 Ctx *arena_ctx(const Arena *a);
 char *arena_copy(Arena *a, const char *s, size_t n); /* n bytes and a NUL */
 char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-#define NEW(arena, T) ((T *)arena_alloc((arena), sizeof(T)))
+#define NEW(arena, T)          ((T *)arena_alloc((arena), sizeof(T)))
 #define NEW_ARRAY(arena, T, n) ((T *)arena_alloc_array((arena), (n), sizeof(T)))
 void *arena_alloc_array(Arena *a, size_t count, size_t size); /* raises when count * size overflows */
 
@@ -140,12 +138,16 @@ Name name_str(Ctx *ctx, const char *s);
 Name name_printf(Ctx *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- growing arrays in an arena: VEC(T) v = {0}; vec_push(arena, &v, x); v.v[i], v.n ---- */
-#define VEC(T) struct { T *v; size_t n, cap; }
-#define vec_push(arena, vec, ...)                                                                  \
-    do {                                                                                           \
-        if ((vec)->n == (vec)->cap)                                                                \
-            (vec)->v = vec_grow((arena), (vec)->v, (vec)->n, &(vec)->cap, sizeof *(vec)->v);       \
-        (vec)->v[(vec)->n++] = (__VA_ARGS__);                                                      \
+#define VEC(T)                                                                                                         \
+    struct {                                                                                                           \
+        T *v;                                                                                                          \
+        size_t n, cap;                                                                                                 \
+    }
+#define vec_push(arena, vec, ...)                                                                                      \
+    do {                                                                                                               \
+        if ((vec)->n == (vec)->cap)                                                                                    \
+            (vec)->v = vec_grow((arena), (vec)->v, (vec)->n, &(vec)->cap, sizeof *(vec)->v);                           \
+        (vec)->v[(vec)->n++] = (__VA_ARGS__);                                                                          \
     } while (0)
 void *vec_grow(Arena *a, void *v, size_t n, size_t *cap, size_t item);
 
@@ -161,11 +163,11 @@ void buf_puts(Buf *b, const char *s);
 void buf_putc(Buf *b, char c);
 void buf_printf(Buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_json_string(Buf *b, const char *s, size_t n); /* quoted and escaped */
-int number_digits(double x);            /* the fewest significant ones that read back as x, which is finite */
-void buf_number(Buf *b, double x);      /* shortest text that reads back; integers without exponent */
-void buf_json_number(Buf *b, double x); /* the same; null when it is not finite */
+int number_digits(double x);                /* the fewest significant ones that read back as x, which is finite */
+void buf_number(Buf *b, double x);          /* shortest text that reads back; integers without exponent */
+void buf_json_number(Buf *b, double x);     /* the same; null when it is not finite */
 void buf_csv_string(Buf *b, const char *s); /* quoted, quotes doubled; text for people (utf8_plain) */
-void buf_count(Buf *b, int64_t n);      /* 1,176,764,416 */
+void buf_count(Buf *b, int64_t n);          /* 1,176,764,416 */
 
 /* ---- a map from pointer-sized keys (a Name, an index + 1) to pointers; 0 is not a key ---- */
 typedef struct Map {
@@ -175,8 +177,8 @@ typedef struct Map {
     size_t n, cap;
 } Map;
 void map_init(Map *m, Arena *a);
-void **map_at(Map *m, uintptr_t key);        /* finds or makes the slot */
-void *map_get(const Map *m, uintptr_t key);  /* NULL when absent */
+void **map_at(Map *m, uintptr_t key);       /* finds or makes the slot */
+void *map_get(const Map *m, uintptr_t key); /* NULL when absent */
 
 /* ---- small things ---- */
 #define COUNT_OF(a) (sizeof(a) / sizeof(a)[0])
@@ -188,13 +190,7 @@ Name nearest_name(Name word, const Name *candidates, size_t n);
 /* The same; `sure`: it is one slip away and no other is near, so that nothing else can be meant. */
 Name meant_name(Name word, const Name *candidates, size_t n, bool *sure);
 /* a * b and a + b, false on overflow of int64_t. */
-static inline bool mul_i64(int64_t a, int64_t b, int64_t *out)
-{
-    return !__builtin_mul_overflow(a, b, out);
-}
-static inline bool add_i64(int64_t a, int64_t b, int64_t *out)
-{
-    return !__builtin_add_overflow(a, b, out);
-}
+static inline bool mul_i64(int64_t a, int64_t b, int64_t *out) { return !__builtin_mul_overflow(a, b, out); }
+static inline bool add_i64(int64_t a, int64_t b, int64_t *out) { return !__builtin_add_overflow(a, b, out); }
 
 #endif

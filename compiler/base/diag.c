@@ -15,8 +15,7 @@ typedef struct SourceText {
     const char *path, *text;
     const char *shown; /* for people, byte for byte in its place; NULL: the text itself */
     size_t n;
-    uint32_t
-        *line; /* offset of each line's first byte; made when a position is first asked for */
+    uint32_t *line; /* offset of each line's first byte; made when a position is first asked for */
     size_t lines;
     VEC(LineCol) place; /* of a source known by places only: see source_place() */
     bool only_places;
@@ -33,7 +32,7 @@ typedef struct Filed {
 struct Diags {
     VEC(Diag *) list;
     size_t errors, warnings;
-    size_t mistakes; /* errors, with the duplicates that were not filed */
+    size_t mistakes;  /* errors, with the duplicates that were not filed */
     VEC(Filed) filed; /* by list index */
     Map by_place;     /* of a file and an offset: 1 + the list index of the last there */
 };
@@ -46,9 +45,8 @@ uint32_t source_add(Ctx *ctx, const char *path, const char *text, size_t n)
         ctx_raise(ctx, ST_ENVIRONMENT, "%s: a source text of %zu bytes is too large", path, n);
     if (!ctx->sources)
         ctx->sources = NEW(ctx->program, Sources);
-    SourceText s = {.path = arena_copy(ctx->program, path, strlen(path)),
-                .text = arena_copy(ctx->program, text, n),
-                .n = n};
+    SourceText s = {
+        .path = arena_copy(ctx->program, path, strlen(path)), .text = arena_copy(ctx->program, text, n), .n = n};
     vec_push(ctx->program, &ctx->sources->list, s);
     return (uint32_t)ctx->sources->list.n;
 }
@@ -175,8 +173,8 @@ size_t utf8_step(const char *text, size_t n)
         if ((s[i] & 0xc0) != 0x80)
             return 0;
     /* overlong forms, surrogates, beyond U+10FFFF */
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+        (s[0] == 0xf4 && s[1] > 0x8f))
         return 0;
     return len;
 }
@@ -209,10 +207,7 @@ static char *text_of(Ctx *ctx, const char *fmt, va_list ap)
     return s;
 }
 
-static bool same_span(Span a, Span b)
-{
-    return a.file == b.file && a.lo == b.lo && a.hi == b.hi;
-}
+static bool same_span(Span a, Span b) { return a.file == b.file && a.lo == b.lo && a.hi == b.hi; }
 
 /* A key of by_place, never 0. */
 static uintptr_t place_of(Span at) { return ((uintptr_t)at.file << 32 | (uintptr_t)at.lo) + 1; }
@@ -229,8 +224,8 @@ static bool already_filed(const Diags *all, const char *code, Span at, const cha
     return false;
 }
 
-static Diag *file_diag(Ctx *ctx, Level level, const char *code, const char *lint, Span at,
-                       const char *label, const char *fmt, va_list ap)
+static Diag *file_diag(Ctx *ctx, Level level, const char *code, const char *lint, Span at, const char *label,
+                       const char *fmt, va_list ap)
 {
     Diags *all = diags_of(ctx);
     Diag *d = NEW(ctx->program, Diag);
@@ -267,8 +262,7 @@ Diag *diag_error(Ctx *ctx, const char *code, Span at, const char *label, const c
     return d;
 }
 
-Diag *diag_warning(Ctx *ctx, const char *code, const char *lint, Span at, const char *label,
-                   const char *fmt, ...)
+Diag *diag_warning(Ctx *ctx, const char *code, const char *lint, Span at, const char *label, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -309,8 +303,7 @@ void diag_help(Ctx *ctx, Diag *d, const char *fmt, ...)
     vec_push(ctx->program, &d->helps, help);
 }
 
-void diag_fix(Ctx *ctx, Diag *d, Span replace, const char *with, Applicability how,
-              const char *fmt, ...)
+void diag_fix(Ctx *ctx, Diag *d, Span replace, const char *with, Applicability how, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -329,15 +322,9 @@ void diag_related(Ctx *ctx, Diag *d, Span at, const char *fmt, ...)
     vec_push(ctx->program, &d->related, label);
 }
 
-size_t diag_errors(const Ctx *ctx)
-{
-    return ctx->diags ? ctx->diags->errors : 0;
-}
+size_t diag_errors(const Ctx *ctx) { return ctx->diags ? ctx->diags->errors : 0; }
 
-size_t diag_mistakes(const Ctx *ctx)
-{
-    return ctx->diags ? ctx->diags->mistakes : 0;
-}
+size_t diag_mistakes(const Ctx *ctx) { return ctx->diags ? ctx->diags->mistakes : 0; }
 
 bool diag_only_checks(const Ctx *ctx, size_t from)
 {
@@ -349,20 +336,11 @@ bool diag_only_checks(const Ctx *ctx, size_t from)
     return true;
 }
 
-size_t diag_warnings(const Ctx *ctx)
-{
-    return ctx->diags ? ctx->diags->warnings : 0;
-}
+size_t diag_warnings(const Ctx *ctx) { return ctx->diags ? ctx->diags->warnings : 0; }
 
-size_t diag_count(const Ctx *ctx)
-{
-    return ctx->diags ? ctx->diags->list.n : 0;
-}
+size_t diag_count(const Ctx *ctx) { return ctx->diags ? ctx->diags->list.n : 0; }
 
-const Diag *diag_get(const Ctx *ctx, size_t i)
-{
-    return i < diag_count(ctx) ? ctx->diags->list.v[i] : NULL;
-}
+const Diag *diag_get(const Ctx *ctx, size_t i) { return i < diag_count(ctx) ? ctx->diags->list.v[i] : NULL; }
 
 void diag_truncate(Ctx *ctx, size_t from)
 {
@@ -492,8 +470,7 @@ static void put_place(Render *r, Span span)
 
 /* One source line; a very long one is cut to a window around `focus`. The marks are moved
  * along. */
-static void put_source_line(Render *r, const SourceText *s, size_t line, Mark *row, size_t n,
-                            size_t focus)
+static void put_source_line(Render *r, const SourceText *s, size_t line, Mark *row, size_t n, size_t focus)
 {
     size_t lo, hi, skip = 0, most = SIZE_MAX / 2;
     line_bounds(s, line, &lo, &hi);
@@ -581,9 +558,8 @@ static void put_row(Render *r, const SourceText *s, Mark *row, size_t n)
 static void sort_marks(Mark *m, size_t n)
 {
     for (size_t i = 1; i < n; i++)
-        for (size_t j = i; j > 0 && (m[j].line < m[j - 1].line ||
-                                     (m[j].line == m[j - 1].line && m[j].col < m[j - 1].col));
-             j--) {
+        for (size_t j = i;
+             j > 0 && (m[j].line < m[j - 1].line || (m[j].line == m[j - 1].line && m[j].col < m[j - 1].col)); j--) {
             Mark t = m[j];
             m[j] = m[j - 1];
             m[j - 1] = t;
@@ -732,8 +708,7 @@ static void json_span(Ctx *ctx, Buf *out, const DiagLabel *l)
     LineCol b = source_position(ctx, l->span.file, l->span.hi);
     buf_puts(out, "{\"file\":");
     json_text(out, source_path(ctx, l->span.file));
-    buf_printf(out, ",\"line\":%u,\"column\":%u,\"end_line\":%u,\"end_column\":%u", a.line,
-               a.column, b.line, b.column);
+    buf_printf(out, ",\"line\":%u,\"column\":%u,\"end_line\":%u,\"end_column\":%u", a.line, a.column, b.line, b.column);
     buf_printf(out, ",\"primary\":%s,\"label\":", l->primary ? "true" : "false");
     json_text(out, l->text);
     buf_putc(out, '}');
@@ -760,8 +735,7 @@ static void json_help(Ctx *ctx, Buf *out, const DiagHelp *h)
 
 void diag_render_json(Ctx *ctx, Buf *out, const Diag *d)
 {
-    buf_printf(out, "{\"v\":1,\"event\":\"diagnostic\",\"level\":\"%s\",\"code\":",
-               level_word(d->level));
+    buf_printf(out, "{\"v\":1,\"event\":\"diagnostic\",\"level\":\"%s\",\"code\":", level_word(d->level));
     json_text(out, d->code);
     buf_puts(out, ",\"lint\":");
     if (d->lint)

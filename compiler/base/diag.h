@@ -53,8 +53,8 @@ typedef struct DiagHelp {
 
 typedef struct Diag {
     Level level;
-    const char *code;  /* "E0101", "W0304"; "" only for plain notes */
-    const char *lint;  /* "dead_weights" for warnings, else NULL */
+    const char *code; /* "E0101", "W0304"; "" only for plain notes */
+    const char *lint; /* "dead_weights" for warnings, else NULL */
     const char *message;
     VEC(DiagLabel) labels; /* labels[0] is the primary one; those of other files become notes */
     VEC(const char *) notes;
@@ -68,17 +68,15 @@ typedef struct Diag {
 enum { DIAG_LIMIT = 20 };
 Diag *diag_error(Ctx *ctx, const char *code, Span at, const char *label, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-Diag *diag_warning(Ctx *ctx, const char *code, const char *lint, Span at, const char *label,
-                   const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-void diag_label(Ctx *ctx, Diag *d, Span at, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+Diag *diag_warning(Ctx *ctx, const char *code, const char *lint, Span at, const char *label, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
+void diag_label(Ctx *ctx, Diag *d, Span at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void diag_note(Ctx *ctx, Diag *d, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void diag_help(Ctx *ctx, Diag *d, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A help that `check --fix` can apply. */
-void diag_fix(Ctx *ctx, Diag *d, Span replace, const char *with, Applicability how, const char *fmt,
-              ...) __attribute__((format(printf, 6, 7)));
-void diag_related(Ctx *ctx, Diag *d, Span at, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+void diag_fix(Ctx *ctx, Diag *d, Span replace, const char *with, Applicability how, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
+void diag_related(Ctx *ctx, Diag *d, Span at, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 size_t diag_errors(const Ctx *ctx);
 size_t diag_mistakes(const Ctx *ctx); /* the same, each time one was found: duplicates count */

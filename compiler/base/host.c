@@ -39,20 +39,11 @@ static const struct {
 #undef OP
 #undef VAR
 
-const char *host_var_name(HostVar var)
-{
-    return (unsigned)var < HV_COUNT ? var_infos[var].name : "?";
-}
+const char *host_var_name(HostVar var) { return (unsigned)var < HV_COUNT ? var_infos[var].name : "?"; }
 
-const char *host_var_c(HostVar var)
-{
-    return var_infos[var].c;
-}
+const char *host_var_c(HostVar var) { return var_infos[var].c; }
 
-const char *host_op_c(HostOp op)
-{
-    return op_infos[op].c;
-}
+const char *host_op_c(HostOp op) { return op_infos[op].c; }
 
 HostOp host_op_called(const char *name)
 {
@@ -85,8 +76,7 @@ bool host_is_const(const HostExpr *e, double *value)
     return true;
 }
 
-const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostExpr *b,
-                        const HostExpr *c)
+const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostExpr *b, const HostExpr *c)
 {
     int n = op_infos[op].n_in;
     if ((n > 0 && !a) || (n > 1 && !b) || (n > 2 && !c))
@@ -97,8 +87,7 @@ const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostEx
     HostExpr *e = NEW(arena, HostExpr);
     *e = (HostExpr){.op = op, .a = a, .b = n > 1 ? b : NULL, .c = n > 2 ? c : NULL};
     double unused;
-    if (host_is_const(a, &unused) && (n < 2 || host_is_const(b, &unused)) &&
-        (n < 3 || host_is_const(c, &unused))) {
+    if (host_is_const(a, &unused) && (n < 2 || host_is_const(b, &unused)) && (n < 3 || host_is_const(c, &unused))) {
         const double none[HV_COUNT] = {0};
         return host_const(arena, host_eval(e, none));
     }
@@ -109,7 +98,9 @@ double host_value(HostOp op, double a, double b, double c)
 {
     switch (op) {
 #define VAR(id, name)
-#define OP(id, text, operands, infix, value) case HO_##id: return value;
+#define OP(id, text, operands, infix, value)                                                                           \
+    case HO_##id:                                                                                                      \
+        return value;
 #include "compiler/portable/host.def"
 #undef VAR
 #undef OP
@@ -138,7 +129,8 @@ const HostExpr *host_if_skipped(Arena *arena, const HostExpr *e)
         case HV_MAY_SKIP: return host_var(arena, HV_SKIPPED_MAY_SKIP);
         default: return e;
         }
-    const HostExpr *a = host_if_skipped(arena, e->a), *b = host_if_skipped(arena, e->b), *c = host_if_skipped(arena, e->c);
+    const HostExpr *a = host_if_skipped(arena, e->a), *b = host_if_skipped(arena, e->b),
+                   *c = host_if_skipped(arena, e->c);
     return a == e->a && b == e->b && c == e->c ? e : host_op(arena, e->op, a, b, c);
 }
 
@@ -213,8 +205,7 @@ static bool skip_char(const char **s, char c)
 static int op_with_text(const char *start, size_t n, bool infix)
 {
     for (int op = HO_ADD; op < HO_COUNT; op++)
-        if (op_infos[op].infix == infix && strlen(op_infos[op].text) == n &&
-            !memcmp(op_infos[op].text, start, n))
+        if (op_infos[op].infix == infix && strlen(op_infos[op].text) == n && !memcmp(op_infos[op].text, start, n))
             return op;
     return -1;
 }
@@ -261,7 +252,4 @@ static const HostExpr *parse(Arena *arena, const char **s, int depth)
     return n && op >= 0 && skip_char(s, '(') ? parse_call(arena, s, op, depth + 1) : NULL;
 }
 
-const HostExpr *host_read(Arena *arena, const char **text)
-{
-    return parse(arena, text, 0);
-}
+const HostExpr *host_read(Arena *arena, const char **text) { return parse(arena, text, 0); }

@@ -32,8 +32,7 @@ struct HostExpr {
 const HostExpr *host_const(Arena *arena, double value);
 const HostExpr *host_var(Arena *arena, HostVar var);
 /* Folds constants. Unused operands are NULL. */
-const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostExpr *b,
-                        const HostExpr *c);
+const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostExpr *b, const HostExpr *c);
 double host_value(HostOp op, double a, double b, double c); /* of an operator of host.def */
 double host_eval(const HostExpr *e, const double vars[HV_COUNT]);
 bool host_is_const(const HostExpr *e, double *value);
@@ -48,11 +47,11 @@ typedef struct HostRange {
 /* A range that holds every value while each variable is in its own; it may be too large. */
 HostRange host_range(const HostExpr *e, const HostRange vars[HV_COUNT]);
 void host_print(Buf *out, const HostExpr *e); /* fully parenthesised, reads back */
-void host_print_number(Buf *out, double x); /* like buf_number, and exact for -0, inf and nan */
+void host_print_number(Buf *out, double x);   /* like buf_number, and exact for -0, inf and nan */
 /* Moves *text past the expression; NULL when it is malformed. */
 const HostExpr *host_read(Arena *arena, const char **text);
-const char *host_var_name(HostVar var);       /* "step", "train.loss", ... */
-HostOp host_op_called(const char *name);      /* "exp"; HO_CONST: there is none */
+const char *host_var_name(HostVar var);  /* "step", "train.loss", ... */
+HostOp host_op_called(const char *name); /* "exp"; HO_CONST: there is none */
 /* As C: "HV_STEP"; "pow(a, b)" of operands a, b and c. */
 const char *host_var_c(HostVar var);
 const char *host_op_c(HostOp op);

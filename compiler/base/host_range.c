@@ -15,10 +15,7 @@ static HostRange range(double lo, double hi, bool nan)
     return (HostRange){lo, hi, nan};
 }
 
-static HostRange anything(void)
-{
-    return range(-INFINITY, INFINITY, true);
-}
+static HostRange anything(void) { return range(-INFINITY, INFINITY, true); }
 
 static bool has(HostRange a, double x) { return a.lo <= x && x <= a.hi; }
 static bool endless(HostRange a) { return isinf(a.lo) || isinf(a.hi); }
@@ -83,7 +80,8 @@ static HostRange wave(HostRange a, double turn, double (*f)(double))
     double slack = 1e-12 * fmax(1, fmax(fabs(a.lo), fabs(a.hi))), lo = a.lo - turn - slack, hi = a.hi - turn + slack;
     if (hi - lo >= 2 * pi)
         return range(-1, 1, false);
-    bool top = floor(hi / (2 * pi)) != floor(lo / (2 * pi)), bottom = floor(hi / (2 * pi) - 0.5) != floor(lo / (2 * pi) - 0.5);
+    bool top = floor(hi / (2 * pi)) != floor(lo / (2 * pi)),
+         bottom = floor(hi / (2 * pi) - 0.5) != floor(lo / (2 * pi) - 0.5);
     double x = f(a.lo), y = f(a.hi);
     return range(bottom ? -1 : fmax(-1, fmin(x, y) - 1e-14), top ? 1 : fmin(1, fmax(x, y) + 1e-14), false);
 }
@@ -134,8 +132,13 @@ static HostRange of_operator(HostOp op, HostRange a, HostRange b)
     case HO_MAX: return range(fmax(a.lo, b.lo), fmax(a.hi, b.hi), nan);
     case HO_AND: return truth(may_be_true(a) && may_be_true(b), may_be_false(a) || may_be_false(b));
     case HO_OR: return truth(may_be_true(a) || may_be_true(b), may_be_false(a) && may_be_false(b));
-    case HO_LT: case HO_LE: case HO_EQ: return compared(op, a, b);
-    case HO_CONST: case HO_VAR: case HO_IF: case HO_COUNT: break; /* of other operands */
+    case HO_LT:
+    case HO_LE:
+    case HO_EQ: return compared(op, a, b);
+    case HO_CONST:
+    case HO_VAR:
+    case HO_IF:
+    case HO_COUNT: break; /* of other operands */
     }
     return anything();
 }

@@ -29,11 +29,10 @@ typedef union Number {
 /* The kernel on rows 0 .. rows - 1 by so many blocks, each with `shared` bytes of dynamic shared
  * memory; p: buffers, n: sizes, s: numbers. The call returns before it is done. */
 struct Run;
-void blocks(struct Run *run, int which, int64_t rows, int64_t blocks, uint64_t shared,
-            void *const *p, const int64_t *n, const double *s);
+void blocks(struct Run *run, int which, int64_t rows, int64_t blocks, uint64_t shared, void *const *p, const int64_t *n,
+            const double *s);
 /* Rows of so many bytes; from, to: bytes from one row to the next. */
-void copy_parts(struct Run *run, int64_t rows, int64_t bytes, int64_t from, int64_t to, const void *x,
-               void *out);
+void copy_parts(struct Run *run, int64_t rows, int64_t bytes, int64_t from, int64_t to, const void *x, void *out);
 
 #ifdef __cplusplus
 }

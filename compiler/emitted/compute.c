@@ -13,10 +13,7 @@
 #include <cblas.h>
 #endif
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- threads, and memory that is theirs ---- */
 
@@ -88,8 +85,7 @@ static void some_rows(void *user, int64_t lo, int64_t hi, int worker)
     loop->kernel(loop->p, loop->n, loop->s, lo, hi);
 }
 
-void rows(Run *run, Kernel *kernel, int64_t rows, int64_t grain, void *const *p,
-          const int64_t *n, const double *s)
+void rows(Run *run, Kernel *kernel, int64_t rows, int64_t grain, void *const *p, const int64_t *n, const double *s)
 {
     RowLoop loop = {kernel, p, n, s};
     if (rows > 0)
@@ -103,12 +99,11 @@ void rows(Run *run, Kernel *kernel, int64_t rows, int64_t grain, void *const *p,
 static void multiply(const Product *how, const real *a, const real *b, real *c)
 {
     if (((how->m | how->n | how->k | how->lda | how->ldb | how->ldc) >> 31) != 0)
-        stop("a product of %lld x %lld x %lld is too large for this BLAS", (long long)how->m,
-             (long long)how->n, (long long)how->k);
+        stop("a product of %lld x %lld x %lld is too large for this BLAS", (long long)how->m, (long long)how->n,
+             (long long)how->k);
     cblas_sgemm(CblasRowMajor, how->transpose_a ? CblasTrans : CblasNoTrans,
-                how->transpose_b ? CblasTrans : CblasNoTrans, (int)how->m, (int)how->n,
-                (int)how->k, 1, a, (int)how->lda, b, (int)how->ldb, how->accumulate ? 1 : 0, c,
-                (int)how->ldc);
+                how->transpose_b ? CblasTrans : CblasNoTrans, (int)how->m, (int)how->n, (int)how->k, 1, a,
+                (int)how->lda, b, (int)how->ldb, how->accumulate ? 1 : 0, c, (int)how->ldc);
 }
 
 #else
@@ -116,8 +111,8 @@ static void multiply(const Product *how, const real *a, const real *b, real *c)
 enum { BLOCK_N = 64, BLOCK_K = 128 };
 
 /* c[0 .. width) (+)= a[0 .. depth) times the rows of a packed block of B */
-static void multiply_row(const real *a, int64_t step, real block[BLOCK_K][BLOCK_N],
-                         int64_t depth, int64_t width, bool add, real *c)
+static void multiply_row(const real *a, int64_t step, real block[BLOCK_K][BLOCK_N], int64_t depth, int64_t width,
+                         bool add, real *c)
 {
     real sum[BLOCK_N] = {0};
     for (int64_t l = 0; l < depth; l++) {
@@ -140,11 +135,10 @@ static void multiply(const Product *how, const real *a, const real *b, real *c)
             int64_t depth = least(how->k - l, BLOCK_K);
             for (int64_t y = 0; y < depth; y++)
                 for (int64_t x = 0; x < width; x++)
-                    block[y][x] = how->transpose_b ? b[(j + x) * how->ldb + l + y]
-                                                   : b[(l + y) * how->ldb + j + x];
+                    block[y][x] = how->transpose_b ? b[(j + x) * how->ldb + l + y] : b[(l + y) * how->ldb + j + x];
             for (int64_t i = 0; i < how->m; i++)
-                multiply_row(a + i * row + l * step, step, block, depth, width,
-                             how->accumulate || l > 0, c + i * how->ldc + j);
+                multiply_row(a + i * row + l * step, step, block, depth, width, how->accumulate || l > 0,
+                             c + i * how->ldc + j);
         }
     }
 }
@@ -172,8 +166,7 @@ static void some_products(void *user, int64_t lo, int64_t hi, int worker)
         int64_t batch = i / all->parts, first = i % all->parts * PART_ROWS;
         Product part = *how;
         part.m = least(how->m - first, PART_ROWS);
-        multiply(&part,
-                 all->a + batch * how->step_a + first * (how->transpose_a ? 1 : how->lda),
+        multiply(&part, all->a + batch * how->step_a + first * (how->transpose_a ? 1 : how->lda),
                  all->b + batch * how->step_b, all->c + batch * how->step_c + first * how->ldc);
     }
 }
@@ -188,8 +181,7 @@ void product(Run *run, const Product *how, const void *a, const void *b, void *c
         return;
     }
     for (int64_t i = 0; i < how->batch * how->m && !how->accumulate; i++) /* empty sums */
-        memset(all.c + i / how->m * how->step_c + i % how->m * how->ldc, 0,
-               (size_t)how->n * sizeof(real));
+        memset(all.c + i / how->m * how->step_c + i % how->m * how->ldc, 0, (size_t)how->n * sizeof(real));
 }
 
 /* ---- products by expert ---- */
@@ -219,29 +211,16 @@ static const real *row_of_x(const Experts *all, int64_t pair)
     return all->x + row * all->how->in;
 }
 
-static void copy_row(real *to, const real *from, int64_t n)
-{
-    memcpy(to, from, (size_t)n * sizeof *to);
-}
+static void copy_row(real *to, const real *from, int64_t n) { memcpy(to, from, (size_t)n * sizeof *to); }
 
 /* All pairs of expert e; xs and ys have room for GATHERED rows. */
 static void one_expert(const Experts *all, int64_t e, real *xs, real *ys)
 {
     const ExpertProduct *how = all->how;
     int64_t in = how->in, out = how->out, at = 0, n, pair[GATHERED];
-    Product forward = {.transpose_b = how->transpose_w,
-                       .n = out,
-                       .k = in,
-                       .lda = in,
-                       .ldb = how->transpose_w ? in : out,
-                       .ldc = out};
-    Product weights = {.transpose_a = true,
-                       .accumulate = true,
-                       .m = in,
-                       .n = out,
-                       .lda = in,
-                       .ldb = out,
-                       .ldc = out};
+    Product forward = {
+        .transpose_b = how->transpose_w, .n = out, .k = in, .lda = in, .ldb = how->transpose_w ? in : out, .ldc = out};
+    Product weights = {.transpose_a = true, .accumulate = true, .m = in, .n = out, .lda = in, .ldb = out, .ldc = out};
     real *dw = all->y + e * in * out;
     if (how->weights)
         memset(dw, 0, (size_t)(in * out) * sizeof *dw);
@@ -272,8 +251,7 @@ static void some_experts(void *user, int64_t lo, int64_t hi, int worker)
     free(xs);
 }
 
-void expert_product(Run *run, const ExpertProduct *how, const void *x, const void *w,
-                    const void *index, void *y)
+void expert_product(Run *run, const ExpertProduct *how, const void *x, const void *w, const void *index, void *y)
 {
     Experts all = {how, x, w, index, y};
     for (int64_t i = 0; !how->weights && i < how->tokens * how->choices; i++)

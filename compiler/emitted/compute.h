@@ -43,12 +43,12 @@ typedef struct Device Device; /* what computes: threads, or a GPU */
 
 typedef struct Run {
     Device *device;
-    char *inputs;      /* the program's own memory: what the next run is given */
-    char *tensors;     /* the device's memory of all tensors, inputs first */
-    char *arena;       /* the device's memory that programs use while they run */
-    int64_t step;      /* of random numbers, */
-    int64_t first;     /* and where in its batch, or in an evaluation, the sequences begin */
-    unsigned rounded;  /* a bit for each program that has rounded the weights which were read from a file */
+    char *inputs;          /* the program's own memory: what the next run is given */
+    char *tensors;         /* the device's memory of all tensors, inputs first */
+    char *arena;           /* the device's memory that programs use while they run */
+    int64_t step;          /* of random numbers, */
+    int64_t first;         /* and where in its batch, or in an evaluation, the sequences begin */
+    unsigned rounded;      /* a bit for each program that has rounded the weights which were read from a file */
     double vars[HV_COUNT]; /* what formulas read, before this step */
 } Run;
 
@@ -66,13 +66,12 @@ typedef struct Model {
     const Tensor *tensor;
     int n_tensors;
     uint64_t input_bytes, tensor_bytes, arena_bytes;
-    int64_t context;   /* positions of a sequence */
-    int64_t micro;     /* sequences of one run of a program */
-    int64_t vocab;     /* ids are below it; 0: unknown */
-    int id_bits;       /* of a token in a data file: 8, 16 or 32 */
-    int64_t id_header; /* bytes before the first token of a data file */
-    const uint32_t
-        *symbol; /* the characters that ids stand for, ascending; NULL: ids as they are */
+    int64_t context;        /* positions of a sequence */
+    int64_t micro;          /* sequences of one run of a program */
+    int64_t vocab;          /* ids are below it; 0: unknown */
+    int id_bits;            /* of a token in a data file: 8, 16 or 32 */
+    int64_t id_header;      /* bytes before the first token of a data file */
+    const uint32_t *symbol; /* the characters that ids stand for, ascending; NULL: ids as they are */
     int64_t n_symbols;
     int64_t separator; /* the token that documents begin with, where the model looks at them */
     const Program *eval;
@@ -86,15 +85,15 @@ typedef struct Model {
     const Program *update;     /* clipping and optimizer */
     double (*rate)(const double *vars);
     double (*decay)(const double *vars); /* of the average of the weights; NULL: none */
-    bool scaled;          /* gradients are of HV_LOSS_SCALE times the loss */
-    int64_t batch;        /* sequences of one step */
-    int64_t eval_batches; /* batches of an evaluation; 0: all windows */
-    int64_t eval_every;   /* steps; 0: no evaluation during training */
-    int64_t steps;        /* length of training, from where its time began; -1: `epochs` instead */
+    bool scaled;                         /* gradients are of HV_LOSS_SCALE times the loss */
+    int64_t batch;                       /* sequences of one step */
+    int64_t eval_batches;                /* batches of an evaluation; 0: all windows */
+    int64_t eval_every;                  /* steps; 0: no evaluation during training */
+    int64_t steps;                       /* length of training, from where its time began; -1: `epochs` instead */
     double epochs;
-    double val;    /* share of the text that is kept for evaluation */
+    double val;      /* share of the text that is kept for evaluation */
     double held_out; /* the share that `eval` measures; 0: all of the text */
-    uint64_t seed; /* of the order of the text */
+    uint64_t seed;   /* of the order of the text */
 } Model;
 extern const Model model;
 
@@ -120,8 +119,8 @@ double integer_at(const Run *run, const char *numbers, int64_t i);
 typedef struct Product {
     bool transpose_a, transpose_b; /* op: the matrix lies in memory the other way round */
     bool accumulate;               /* C is added to */
-    int bytes, type;               /* of an element of A and B, and its cudaDataType; bytes 0: they are real. Only on a GPU */
-    bool rounded;                  /* C is of that type, too */
+    int bytes, type; /* of an element of A and B, and its cudaDataType; bytes 0: they are real. Only on a GPU */
+    bool rounded;    /* C is of that type, too */
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc;          /* elements from row to row */
     int64_t step_a, step_b, step_c; /* elements from one product of the batch to the next */

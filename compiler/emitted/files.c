@@ -72,11 +72,12 @@ Text read_text(const char *path)
     if (n < model.id_header || (n - model.id_header) % width != 0)
         stop("%s: not a whole number of tokens of %d bits%s", path, model.id_bits,
              model.id_header ? " behind a header" : "");
-    text.tokens = (Tokens){(unsigned char *)text.bytes + model.id_header, (int)width, NULL, (n - model.id_header) / width};
+    text.tokens =
+        (Tokens){(unsigned char *)text.bytes + model.id_header, (int)width, NULL, (n - model.id_header) / width};
     for (int64_t i = 0; model.vocab > 0 && i < text.tokens.count; i++) /* at once, and not when it is met */
         if (token_at(&text.tokens, i) >= model.vocab)
-            stop("%s: byte %" PRId64 ": token %" PRId64 " is not below the vocabulary of %" PRId64, path, model.id_header + i * width,
-                 token_at(&text.tokens, i), model.vocab);
+            stop("%s: byte %" PRId64 ": token %" PRId64 " is not below the vocabulary of %" PRId64, path,
+                 model.id_header + i * width, token_at(&text.tokens, i), model.vocab);
     return text;
 }
 
@@ -120,10 +121,7 @@ static int averaged_by(int i)
     return -1;
 }
 
-static bool is_kept(const Tensor *t)
-{
-    return t->kind == WEIGHT || t->kind == CONSTANT || t->kind == STATE;
-}
+static bool is_kept(const Tensor *t) { return t->kind == WEIGHT || t->kind == CONSTANT || t->kind == STATE; }
 
 static void read_tensor(const SafeFile *f, const SafeTensor *from, const Tensor *to, Run *run)
 {
@@ -200,7 +198,8 @@ static bool write_tensor(SafeWriter *w, const Run *run, const Tensor *t, char wh
         device_get(run, numbers, run->tensors + t->offset + (size_t)at * sizeof *numbers, (size_t)n * sizeof *numbers);
         for (int64_t i = 0; i < n; i++)
             if (!isfinite(numbers[i]))
-                stop("number %" PRId64 " of `%s` is %s: nothing is written", at + i + 1, t->name, isnan(numbers[i]) ? "not a number" : "infinite");
+                stop("number %" PRId64 " of `%s` is %s: nothing is written", at + i + 1, t->name,
+                     isnan(numbers[i]) ? "not a number" : "infinite");
         if (!safe_put(w, numbers, (size_t)n * sizeof *numbers, why))
             return false;
     }

@@ -57,7 +57,8 @@ static integer *row_of(Run *run, const char *name, int64_t row)
 static void feed(Run *run, const Text *text, const Order *o, Window w, int64_t row)
 {
     const Text *from = &text[o->range[w.range].file];
-    tokens_window(&from->tokens, o, w, model.vocab, model.separator, row_of(run, "tokens", row), row_of(run, "labels", row), row_of(run, "document", row));
+    tokens_window(&from->tokens, o, w, model.vocab, model.separator, row_of(run, "tokens", row),
+                  row_of(run, "labels", row), row_of(run, "document", row));
 }
 
 /* What programs run on. */
@@ -102,7 +103,8 @@ static void begin_count(void *user)
 static void set_vars(Work *w, int64_t length, bool whole)
 {
     w->run->step = w->progress->step;
-    progress_vars(w->progress, (double)length, whole ? 0 : (double)w->of->windows * (double)model.context, w->run->vars);
+    progress_vars(w->progress, (double)length, whole ? 0 : (double)w->of->windows * (double)model.context,
+                  w->run->vars);
 }
 
 /* ---- evaluation ---- */
@@ -158,13 +160,11 @@ static void run_eval(Run *run, const Options *o, const Text *text, Progress *p)
     w.of = whole ? &train : &kept;
     if (!w.of->windows)
         stop("%s is shorter than the context of %" PRId64 " tokens",
-             whole ? "the text" : "the part of the text that is held out (--all takes all of it)",
-             model.context);
+             whole ? "the text" : "the part of the text that is held out (--all takes all of it)", model.context);
     int64_t windows = evaluate(&w, o->batches ? o->batches : model.eval_batches);
     for (int i = 0; i < model.eval->n_results; i++)
         printf("%-16s %.6f\n", model.eval->result[i], w.out[i]);
-    printf("on               %" PRId64 " tokens, after step %" PRId64 "\n",
-           windows * model.context, p->step);
+    printf("on               %" PRId64 " tokens, after step %" PRId64 "\n", windows * model.context, p->step);
     free(train.range);
     free(kept.range);
 }
@@ -176,7 +176,8 @@ static void run_part(void *user, LoopProgram which, int64_t k)
     Work *w = user;
     const Program *program = which == LOOP_COUNT ? model.count : which == LOOP_FRESH ? model.train : model.accumulate;
     for (int64_t row = 0; row < model.micro; row++)
-        feed(w->run, w->text, w->of, order_window(w->of, model.seed, w->progress->sequences + k * model.micro + row), row);
+        feed(w->run, w->text, w->of, order_window(w->of, model.seed, w->progress->sequences + k * model.micro + row),
+             row);
     w->run->step = w->progress->step;
     w->run->first = k * model.micro;
     run_program(w, program);
@@ -219,7 +220,8 @@ static void run_train(Run *run, const Options *o, const Text *text, Progress *p)
 {
     Order train = {0}, kept = {0};
     divide(text, o->n_paths, model.val, &train, &kept);
-    Work w = {.run = run, .text = text, .of = &train, .progress = p}, held_out = {.run = run, .text = text, .of = &kept, .progress = p};
+    Work w = {.run = run, .text = text, .of = &train, .progress = p},
+         held_out = {.run = run, .text = text, .of = &kept, .progress = p};
     if (!train.windows)
         stop("the text is shorter than the context of %" PRId64 " tokens", model.context);
     int64_t length = model.steps < 0 ? order_steps(model.epochs, train.windows, model.batch) : model.steps;

@@ -11,8 +11,7 @@
 typedef void Kernel(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi);
 
 /* The kernel on rows 0 .. rows - 1, `grain` of them at a time, by all threads. */
-void rows(Run *run, Kernel *kernel, int64_t rows, int64_t grain, void *const *p,
-          const int64_t *n, const double *s);
+void rows(Run *run, Kernel *kernel, int64_t rows, int64_t grain, void *const *p, const int64_t *n, const double *s);
 
 /* Rows of x are multiplied by the matrix of their expert. A pair is a token and one of its
  * choices, index[pair] its expert; an index that is no expert gives zeros.
@@ -23,7 +22,6 @@ typedef struct ExpertProduct {
     bool x_per_pair; /* x has a row for each pair, else for each token */
     int64_t tokens, choices, experts, in, out;
 } ExpertProduct;
-void expert_product(Run *run, const ExpertProduct *how, const void *x, const void *w,
-                    const void *index, void *y);
+void expert_product(Run *run, const ExpertProduct *how, const void *x, const void *w, const void *index, void *y);
 
 #endif

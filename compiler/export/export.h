@@ -17,14 +17,13 @@ typedef struct ExportOptions {
     const Train *train; /* NULL: evaluation only, see `data` */
     int64_t batch;      /* sequences of one run of a program */
     int64_t context;
-    const DataSpec *data; /* NULL: a text of bytes */
-    const uint32_t
-        *symbol; /* the characters of a chars() tokenizer, ascending; NULL: bytes or ids */
+    const DataSpec *data;   /* NULL: a text of bytes */
+    const uint32_t *symbol; /* the characters of a chars() tokenizer, ascending; NULL: bytes or ids */
     int64_t n_symbols;
     int64_t separator; /* the token that documents begin with, -1: none */
-    uint64_t seed; /* of the order of the data and of dropout */
-    bool cuda;     /* for a GPU */
-    bool fast;     /* where it is faster, sums are added up in any order */
+    uint64_t seed;     /* of the order of the data and of dropout */
+    bool cuda;         /* for a GPU */
+    bool fast;         /* where it is faster, sums are added up in any order */
 } ExportOptions;
 
 typedef struct ExportFile {

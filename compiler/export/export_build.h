@@ -12,7 +12,7 @@ typedef struct ExportTensor { /* an external tensor of any program, or a paramet
     uint8_t rank;
     int64_t d[MAX_RANK];
     int64_t elements;
-    int item; /* bytes of one */
+    int item;           /* bytes of one */
     const Shape *shape; /* symbolic */
     uint64_t offset;
 } ExportTensor;

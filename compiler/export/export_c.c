@@ -7,10 +7,7 @@
 
 #include "export_build.h"
 
-const ExportTarget *export_target(const Export *x)
-{
-    return x->how->cuda ? &export_gpu : &export_cpu;
-}
+const ExportTarget *export_target(const Export *x) { return x->how->cuda ? &export_gpu : &export_cpu; }
 
 /* ---- programs and tensors ---- */
 
@@ -40,10 +37,7 @@ static void add_tensor(Export *x, ExtKind kind, Name name, const Shape *shape, i
     *map_at(&x->tensor_at[kind], (uintptr_t)name) = (void *)(uintptr_t)x->tensor.n;
 }
 
-static Half half_of(const Export *x)
-{
-    return x->how->cuda ? train_half(x->how->unit->train) : HALF_NONE;
-}
+static Half half_of(const Export *x) { return x->how->cuda ? train_half(x->how->unit->train) : HALF_NONE; }
 
 static void add_tensors_of_kind(Export *x, ExtKind kind)
 {
@@ -51,7 +45,8 @@ static void add_tensors_of_kind(Export *x, ExtKind kind)
         for (size_t k = 0; k < x->program[i].plan->n_ext; k++) {
             const Ext *e = &x->program[i].plan->ext[k].ext;
             if (e->kind == kind)
-                add_tensor(x, kind, e->name, &e->shape, e->dtype == DT_INT ? 8 : half_bytes(kind == EXT_COPY ? half_of(x) : HALF_NONE));
+                add_tensor(x, kind, e->name, &e->shape,
+                           e->dtype == DT_INT ? 8 : half_bytes(kind == EXT_COPY ? half_of(x) : HALF_NONE));
         }
 }
 
@@ -94,8 +89,7 @@ static void list_tensors(Export *x)
                       m->graph->ext.v[i].name);
     add_tensors_of_kind(x, EXT_INPUT);
     for (size_t i = 0; i < m->param.n; i++)
-        add_tensor(x, m->param.v[i].buffer ? EXT_BUFFER : EXT_PARAM, m->param.v[i].path,
-                   &m->param.v[i].shape, 4);
+        add_tensor(x, m->param.v[i].buffer ? EXT_BUFFER : EXT_PARAM, m->param.v[i].path, &m->param.v[i].shape, 4);
     for (int k = EXT_PARAM; k < EXT_KINDS; k++)
         add_tensors_of_kind(x, (ExtKind)k);
     place_tensors(x);
@@ -104,8 +98,12 @@ static void list_tensors(Export *x)
 /* Operands of large products are rounded as training asks for, where the products can take them. */
 static void add_program(Export *x, const char *name, const char *about, const Graph *g)
 {
-    PlanOptions how = {.B = x->how->batch, .T = x->how->context, .target = x->how->cuda ? &target_gpu : &target_cpu,
-                       .half = half_of(x), .any_order = x->how->fast, .layout = x->how->cuda ? &x->layout : NULL};
+    PlanOptions how = {.B = x->how->batch,
+                       .T = x->how->context,
+                       .target = x->how->cuda ? &target_gpu : &target_cpu,
+                       .half = half_of(x),
+                       .any_order = x->how->fast,
+                       .layout = x->how->cuda ? &x->layout : NULL};
     Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);
     export_target(x)->check(x, plan);
@@ -119,8 +117,7 @@ static void add_programs(Export *x)
     const Model *m = x->how->unit->model;
     const Train *t = x->how->train;
     Arena *a = x->arena;
-    add_program(x, "eval", "what a part of an evaluation adds to its losses",
-                step_held_out(m, x->how->unit->train, a));
+    add_program(x, "eval", "what a part of an evaluation adds to its losses", step_held_out(m, x->how->unit->train, a));
     Graph *count = step_count(m, true, a);
     if (count)
         add_program(x, EXPORT_EVAL_COUNT, "the numbers of targets of an evaluation, added up", count);
@@ -129,11 +126,9 @@ static void add_programs(Export *x)
     count = t->batch_seqs > x->how->batch ? step_count(m, false, a) : NULL;
     if (count)
         add_program(x, "count", "the numbers of targets of a batch, added up", count);
-    add_program(x, "train", "losses, and their gradients written",
-                step_gradient(m, t, true, a));
+    add_program(x, "train", "losses, and their gradients written", step_gradient(m, t, true, a));
     if (t->batch_seqs > x->how->batch)
-        add_program(x, "accumulate", "losses, and their gradients added",
-                    step_gradient(m, t, false, a));
+        add_program(x, "accumulate", "losses, and their gradients added", step_gradient(m, t, false, a));
     Graph *update = step_update(m, t, a);
     plan_write_copies(update, &x->layout); /* of those that the programs before read */
     add_program(x, "update", "new weights from gradients", update);
@@ -181,14 +176,13 @@ static void write_plan_header(Buf *b, const Export *x, const ExportKernels *k)
 static void put_kernels(Buf *b, const Export *x, const ExportKernels *k)
 {
     const Plan *any = x->program[0].plan;
-    buf_printf(
-        b,
-        "/* kernels.c - the %zu kernels of the model `%s`, each a function over rows.\n"
-        " *\n"
-        " * In:  buffers p, sizes n, numbers s, a range of rows lo <= row < hi.\n"
-        " * Out: these rows computed. A kernel's name is a hash of its text. No header is\n"
-        " * needed; plan.c calls them. */\n\n",
-        k->n, x->how->unit->model->name);
+    buf_printf(b,
+               "/* kernels.c - the %zu kernels of the model `%s`, each a function over rows.\n"
+               " *\n"
+               " * In:  buffers p, sizes n, numbers s, a range of rows lo <= row < hi.\n"
+               " * Out: these rows computed. A kernel's name is a hash of its text. No header is\n"
+               " * needed; plan.c calls them. */\n\n",
+               k->n, x->how->unit->model->name);
     buf_put(b, any->prelude, any->prelude_length);
     for (size_t i = 0; i < k->n; i++) {
         buf_putc(b, '\n');
@@ -241,14 +235,9 @@ const ExportTarget export_cpu = {
 
 static void write_tensors(Buf *b, const Export *x)
 {
-    static const char *const kinds[] = {[EXT_INPUT] = "INPUT",
-                                        [EXT_PARAM] = "WEIGHT",
-                                        [EXT_BUFFER] = "CONSTANT",
-                                        [EXT_GRAD] = "GRADIENT",
-                                        [EXT_STATE] = "STATE",
-                                        [EXT_TOTAL] = "TOTAL",
-                                        [EXT_STEP] = "STEP",
-                                        [EXT_COPY] = "COPY"};
+    static const char *const kinds[] = {
+        [EXT_INPUT] = "INPUT", [EXT_PARAM] = "WEIGHT", [EXT_BUFFER] = "CONSTANT", [EXT_GRAD] = "GRADIENT",
+        [EXT_STATE] = "STATE", [EXT_TOTAL] = "TOTAL",  [EXT_STEP] = "STEP",       [EXT_COPY] = "COPY"};
     buf_puts(b, "/* ---- what outlives a run of a program ----\n * ");
     buf_count(b, (int64_t)x->tensor_bytes);
     buf_puts(b, " bytes. kind, name, rank, shape, elements, offset in bytes */\n"
@@ -288,8 +277,8 @@ static void write_training(Buf *b, const Export *x)
         buf_puts(b, "    .decay = decay_of_average,\n");
     if (half_info(t->compute)->scaled)
         buf_puts(b, "    .scaled = true,\n");
-    buf_printf(b, "    .eval_every = %" PRId64 ",\n    .steps = %" PRId64 ",\n",
-               own ? 0 : t->eval_every, t->length_steps < 0 ? -1 : t->length_steps);
+    buf_printf(b, "    .eval_every = %" PRId64 ",\n    .steps = %" PRId64 ",\n", own ? 0 : t->eval_every,
+               t->length_steps < 0 ? -1 : t->length_steps);
     buf_puts(b, "    .epochs = ");
     export_real(b, t->length_steps < 0 ? t->length_epochs : 0);
     buf_puts(b, ",\n    .val = ");
@@ -320,9 +309,7 @@ static void write_model(Buf *b, const Export *x)
         buf_printf(b, "    .separator = %" PRId64 ",\n", how->separator);
     if (how->symbol)
         buf_printf(b, "    .symbol = symbol,\n    .n_symbols = %" PRId64 ",\n", how->n_symbols);
-    buf_printf(b,
-               "    .seed = %" PRIu64
-               "u,\n    .eval = &eval_program,\n    .eval_batches = %" PRId64 ",\n",
+    buf_printf(b, "    .seed = %" PRIu64 "u,\n    .eval = &eval_program,\n    .eval_batches = %" PRId64 ",\n",
                how->seed, t ? t->eval_batches : 0);
     if (program_named(x, EXPORT_EVAL_COUNT))
         buf_puts(b, "    .eval_count = &eval_count_program,\n");
@@ -343,16 +330,14 @@ static void write_plan(Buf *b, const Export *x)
     export_comment(b, x->how->unit->model->name);
     buf_puts(b, "` of ");
     export_comment(b, source_base_name(x->how->unit->path));
-    buf_puts(
-        b,
-        " as calls.\n *\n"
-        " * In:  a Run: memory for tensors and for what lives between two calls.\n"
-        " * Out: programs, and `model`, which names them with the sizes they were made for.\n"
-        " * Every call says where in the file it comes from and what each argument is:\n"
-        " * T(i) is tensor i, V(i) a value in the arena; `to` marks what a call writes. */\n"
-        "#include <math.h>\n\n#include \"plan.h\"\n\n"
-        "#define T(i) (run->tensors + tensor[i].offset)\n"
-        "#define V(i) (run->arena + place[i])\n\n");
+    buf_puts(b, " as calls.\n *\n"
+                " * In:  a Run: memory for tensors and for what lives between two calls.\n"
+                " * Out: programs, and `model`, which names them with the sizes they were made for.\n"
+                " * Every call says where in the file it comes from and what each argument is:\n"
+                " * T(i) is tensor i, V(i) a value in the arena; `to` marks what a call writes. */\n"
+                "#include <math.h>\n\n#include \"plan.h\"\n\n"
+                "#define T(i) (run->tensors + tensor[i].offset)\n"
+                "#define V(i) (run->arena + place[i])\n\n");
     write_tensors(b, x);
     write_symbols(b, x->how);
     for (size_t i = 0; i < x->n_programs; i++)
@@ -393,13 +378,11 @@ static void write_use(Buf *b, const Export *x)
                     "    ./model eval TEXT --weights trained.safetensors\n");
     buf_puts(b, "\nTEXT is ");
     write_data_words(b, x->how);
-    buf_puts(b,
-             ". `--weights` takes any safetensors file\nwith these names and shapes, so also a "
-             "checkpoint of `vwn train`.\n");
+    buf_puts(b, ". `--weights` takes any safetensors file\nwith these names and shapes, so also a "
+                "checkpoint of `vwn train`.\n");
     if (!t)
         return;
-    buf_puts(b,
-             "Training takes the windows of the text in the order in which `vwn train` does");
+    buf_puts(b, "Training takes the windows of the text in the order in which `vwn train` does");
     if (t->data.val > 0 && !t->data.val_path) {
         buf_puts(b, ";\nthe last ");
         buf_number(b, 100 * t->data.val);
@@ -430,37 +413,41 @@ static void write_readme(Buf *b, const Export *x, size_t n_kernels)
                half_of(x) ? arena_printf(x->arena, ", but operands of large products %s", half_word(half_of(x))) : "");
     const HalfInfo *asked = half_info(train_half(x->how->unit->train));
     if (half_info(half_of(x))->scaled && x->how->train)
-        buf_printf(b, "The loss is scaled before it is differentiated. A step whose gradient leaves the range of %s "
-                      "changes no\nweight, and the scale is halved; after many good steps it is doubled.\n\n", asked->word);
+        buf_printf(b,
+                   "The loss is scaled before it is differentiated. A step whose gradient leaves the range of %s "
+                   "changes no\nweight, and the scale is halved; after many good steps it is doubled.\n\n",
+                   asked->word);
     else if (!x->how->cuda && asked->scaled)
-        buf_printf(b, "The file asks for products in %s, with a scale of the loss; this program has neither "
-                      "and computes in\nfloat32.\n\n", asked->word);
+        buf_printf(b,
+                   "The file asks for products in %s, with a scale of the loss; this program has neither "
+                   "and computes in\nfloat32.\n\n",
+                   asked->word);
     if (x->how->fast)
         buf_puts(b, "Gradients of embedding tables are added up in any order (`--fast`): the last bits of "
                     "their sums, and\nof what is learned from them, may be others in each run.\n\n");
     write_use(b, x);
-    buf_printf(
-        b,
-        "\n## Files\n\n"
-        "| file | what |\n| --- | --- |\n"
-        "| `plan.c` | the model: tensors, where values lie in memory, one commented call "
-        "per computation, in order |\n"
-        "| `plan.h` | the names of the kernels |\n"
-        "| `%s` | %zu kernels, generated: functions over rows |\n%s"
-        "| `main.c` | reads texts and weights, evaluates%s |\n"
-        "| `common.c` | memory, the end of the program, small functions |\n"
-        "| `files.c`, `files.h` | texts and weights |\n"
-        "| `loop.c`, `loop.h`, `progress.c`, `progress.h` | the order of work in a step and an evaluation; what is carried from step "
-        "to step |\n"
-        "| `safetensors.c`, `safetensors.h`, `json.c`, `json.h`, `utf8.h`, `file.c`, `file.h`, `region.h` | the format of "
-        "weights |\n"
-        "| `host_value.h`, `host.def` | what formulas read and are computed with |\n"
-        "| `tokens.c`, `tokens.h`, `order.c`, `order.h` | tokens of a text, and which part of it comes when |\n"
-        "| `loss_scale.h` | the scale of the loss, of programs in fp16 |\n"
-        "| `" EXPORT_WEIGHTS "` | the initial weights, drawn under seed %" PRIu64 " |\n"
-        "\nPrograms in `plan.c`:\n\n",
-        target->kernels, n_kernels, target->files, x->how->train ? ", trains" : "",
-        x->how->seed);
+    buf_printf(b,
+               "\n## Files\n\n"
+               "| file | what |\n| --- | --- |\n"
+               "| `plan.c` | the model: tensors, where values lie in memory, one commented call "
+               "per computation, in order |\n"
+               "| `plan.h` | the names of the kernels |\n"
+               "| `%s` | %zu kernels, generated: functions over rows |\n%s"
+               "| `main.c` | reads texts and weights, evaluates%s |\n"
+               "| `common.c` | memory, the end of the program, small functions |\n"
+               "| `files.c`, `files.h` | texts and weights |\n"
+               "| `loop.c`, `loop.h`, `progress.c`, `progress.h` | the order of work in a step and an evaluation; what "
+               "is carried from step "
+               "to step |\n"
+               "| `safetensors.c`, `safetensors.h`, `json.c`, `json.h`, `utf8.h`, `file.c`, `file.h`, `region.h` | the "
+               "format of "
+               "weights |\n"
+               "| `host_value.h`, `host.def` | what formulas read and are computed with |\n"
+               "| `tokens.c`, `tokens.h`, `order.c`, `order.h` | tokens of a text, and which part of it comes when |\n"
+               "| `loss_scale.h` | the scale of the loss, of programs in fp16 |\n"
+               "| `" EXPORT_WEIGHTS "` | the initial weights, drawn under seed %" PRIu64 " |\n"
+               "\nPrograms in `plan.c`:\n\n",
+               target->kernels, n_kernels, target->files, x->how->train ? ", trains" : "", x->how->seed);
     for (size_t i = 0; i < x->n_programs; i++)
         buf_printf(b, "- `%s`: %s (%zu calls)\n", x->program[i].name, x->program[i].about,
                    x->program[i].plan->n_launch);
@@ -489,8 +476,7 @@ void export_folder(ExportFolder *out, Ctx *ctx, Arena *arena, const ExportOption
     add_programs(&x);
     list_tensors(&x);
     ExportKernels k = list_kernels(&x);
-    Buf plan = buf_new(arena), header = buf_new(arena), kernels = buf_new(arena),
-        readme = buf_new(arena);
+    Buf plan = buf_new(arena), header = buf_new(arena), kernels = buf_new(arena), readme = buf_new(arena);
     write_plan(&plan, &x);
     write_plan_header(&header, &x, &k);
     target->put_kernels(&kernels, &x, &k);

@@ -18,8 +18,7 @@ static _Noreturn void refuse(const Export *x, const Launch *l, const char *what)
     ctx_raise(x->ctx, ST_INPUT,
               "there is no CUDA kernel yet for %s, which %s%s%s computes: `vwn emit c` has all "
               "kernels",
-              what, l->name && *l->name ? l->name : "the model", placed ? " at " : "",
-              placed ? b.s : "");
+              what, l->name && *l->name ? l->name : "the model", placed ? " at " : "", placed ? b.s : "");
 }
 
 /* The first comment of a text, which says what the kernel computes. */
@@ -42,7 +41,8 @@ static void check_plan(const Export *x, const Plan *plan)
             refuse(x, l, about(x, k));
         if (k && k->grid.whole && plan_blocks(&k->grid, l->rows) > INT32_MAX)
             ctx_raise(x->ctx, ST_INPUT,
-                      "%s has %lld parts of a result for a block of threads each, and a GPU starts %d blocks at once: fewer sequences "
+                      "%s has %lld parts of a result for a block of threads each, and a GPU starts %d blocks at once: "
+                      "fewer sequences "
                       "(`--batch`) have fewer",
                       about(x, k), (long long)plan_blocks(&k->grid, l->rows), (int)INT32_MAX);
     }
@@ -78,25 +78,23 @@ void export_cuda_kernels(Buf *b, const char *prelude, size_t length, const Expor
                 "extern \"C\" const Kernel kernel[] = {\n");
     for (size_t i = 0; i < k->n; i++) {
         const PlanKernel *e = k->kernel[i];
-        buf_printf(b, "    {\"%s\", CODE(%s), %u, %u, %u, %u},\n", e->name, e->name,
-                   (unsigned)e->grid.threads, (unsigned)e->n_buffer, (unsigned)e->n_int,
-                   (unsigned)e->n_scalar);
+        buf_printf(b, "    {\"%s\", CODE(%s), %u, %u, %u, %u},\n", e->name, e->name, (unsigned)e->grid.threads,
+                   (unsigned)e->n_buffer, (unsigned)e->n_int, (unsigned)e->n_scalar);
     }
     buf_puts(b, "    {0, 0, 0, 0, 0, 0}};\n");
 }
 
 static void put_kernels(Buf *b, const Export *x, const ExportKernels *k)
 {
-    buf_printf(
-        b,
-        "/* kernels.cu - the %zu kernels of the model `%s`, each a function over rows.\n"
-        " *\n"
-        " * In:  buffers p0 ..., sizes n0 ..., numbers s0 ..., how many rows there are.\n"
-        " * Out: these rows computed, by the blocks that plan.c says. A kernel's name is a "
-        "hash of\n"
-        " * its text. Kernels need no header; the table behind them is what launches "
-        "read. */\n\n",
-        k->n, x->how->unit->model->name);
+    buf_printf(b,
+               "/* kernels.cu - the %zu kernels of the model `%s`, each a function over rows.\n"
+               " *\n"
+               " * In:  buffers p0 ..., sizes n0 ..., numbers s0 ..., how many rows there are.\n"
+               " * Out: these rows computed, by the blocks that plan.c says. A kernel's name is a "
+               "hash of\n"
+               " * its text. Kernels need no header; the table behind them is what launches "
+               "read. */\n\n",
+               k->n, x->how->unit->model->name);
     const Plan *most = prelude_of(x);
     export_cuda_kernels(b, most->device_prelude, most->device_prelude_length, k);
 }
@@ -128,8 +126,7 @@ static void put_use(Buf *b, const Export *x)
     buf_puts(b, "    cmake -S . -B build && cmake --build build && cp build/model .\n");
 }
 
-static const char *const cpu_files[] = {"Makefile",  "compute.c", "rows.h",
-                                        "threads.c", "threads.h", NULL};
+static const char *const cpu_files[] = {"Makefile", "compute.c", "rows.h", "threads.c", "threads.h", NULL};
 const ExportTarget export_gpu = {
     .calls = "blocks.h",
     .kernels = "kernels.cu",

@@ -112,7 +112,8 @@ static void put_formula(Formulas *f, const HostExpr *e)
     *map_at(&f->number, (uintptr_t)e) = (void *)++f->n;
     buf_printf(f->out, "    const double h%zu = ", (size_t)f->n);
     for (const char *c = host_op_c(e->op); *c;) {
-        size_t word = strspn(c, "abcdefghijklmnopqrstuvwxyz_"), other = strcspn(c + word, "abcdefghijklmnopqrstuvwxyz_");
+        size_t word = strspn(c, "abcdefghijklmnopqrstuvwxyz_"),
+               other = strcspn(c + word, "abcdefghijklmnopqrstuvwxyz_");
         if (word == 1)
             put_operand(f, in[*c - 'a']);
         else
@@ -212,8 +213,7 @@ static void put_buffers(PlanPrinter *q, const Launch *l, const char *end)
         const PlanBuffer *x = &q->plan->buffer[l->buffer[k]];
         buf_puts(q->b, "            ");
         put_buffer(q, l->buffer[k], l->shift[k]);
-        buf_printf(q->b, "%s /* %s", k + 1 < l->n_buffer ? "," : end,
-                   l->writes[k] ? "to " : "");
+        buf_printf(q->b, "%s /* %s", k + 1 < l->n_buffer ? "," : end, l->writes[k] ? "to " : "");
         put_kind(q, x);
         put_value_name(q, x);
         buf_puts(q->b, " */\n");
@@ -314,17 +314,17 @@ static void put_matmul(PlanPrinter *q, const Launch *l)
     put_flag(q, "transpose_b", m->transpose_b);
     put_flag(q, "accumulate", m->accumulate);
     if (m->half)
-        buf_printf(q->b, ".bytes = %d, .type = %d /* %s */, ", half_bytes(m->half), half_info(m->half)->blas, half_word(m->half));
+        buf_printf(q->b, ".bytes = %d, .type = %d /* %s */, ", half_bytes(m->half), half_info(m->half)->blas,
+                   half_word(m->half));
     put_flag(q, "rounded", m->rounded);
     buf_printf(q->b, ".m = %" PRId64 ", .n = %" PRId64 ", .k = %" PRId64 ",", m->m, m->n, m->k);
     buf_printf(q->b,
-               "\n                             .lda = %" PRId64 ", .ldb = %" PRId64
-               ", .ldc = %" PRId64 ", .batch = %" PRId64,
+               "\n                             .lda = %" PRId64 ", .ldb = %" PRId64 ", .ldc = %" PRId64
+               ", .batch = %" PRId64,
                m->lda, m->ldb, m->ldc, m->batch);
     if (m->batch > 1)
         buf_printf(q->b,
-                   ",\n                             .step_a = %" PRId64 ", .step_b = %" PRId64
-                   ", .step_c = %" PRId64,
+                   ",\n                             .step_a = %" PRId64 ", .step_b = %" PRId64 ", .step_c = %" PRId64,
                    m->step_a, m->step_b, m->step_c);
     buf_puts(q->b, "};\n        product(run, &how,\n");
     put_buffers(q, l, ");");
@@ -338,8 +338,8 @@ static void put_expert(PlanPrinter *q, const Launch *l)
     put_flag(q, "transpose_w", e->transpose_w);
     put_flag(q, "x_per_pair", e->x_per_pair);
     buf_printf(q->b,
-               "\n            .tokens = %" PRId64 ", .choices = %" PRId64
-               ", .experts = %" PRId64 ", .in = %" PRId64 ", .out = %" PRId64,
+               "\n            .tokens = %" PRId64 ", .choices = %" PRId64 ", .experts = %" PRId64 ", .in = %" PRId64
+               ", .out = %" PRId64,
                e->tokens, e->choices, e->experts, e->in, e->out);
     buf_puts(q->b, "};\n        expert_product(run, &how,\n");
     put_buffers(q, l, ");");
@@ -461,17 +461,15 @@ static void put_run(PlanPrinter *q)
     put_formulas(q);
     put_numbers(q);
     if (q->plan->n_cast)
-        buf_printf(b, "    if (!(run->rounded & %uu))\n        %s_round(run);\n    run->rounded |= %uu;\n", bit, q->p->name, bit);
+        buf_printf(b, "    if (!(run->rounded & %uu))\n        %s_round(run);\n    run->rounded |= %uu;\n", bit,
+                   q->p->name, bit);
     for (size_t i = q->plan->n_cast; i < q->plan->n_launch; i++)
         put_launch(q, i);
     buf_puts(b, "}\n\n");
 }
 
 /* A tensor, such as logits, is read where it lies. */
-static int64_t numbers_of(const PlanResult *r)
-{
-    return r->rank == 1 ? r->d[0] : 1;
-}
+static int64_t numbers_of(const PlanResult *r) { return r->rank == 1 ? r->d[0] : 1; }
 
 /* Every number is a result of its own; those of a vector are called NAME[1], NAME[2], ... */
 static void put_results(PlanPrinter *q)
@@ -490,13 +488,11 @@ static void put_results(PlanPrinter *q)
     if (!all)
         buf_puts(b, "    (void)run;\n    (void)out;\n");
     else if (q->n_places)
-        buf_printf(b, "    const uint64_t *const place = %s_place;\n    (void)place;\n",
-                   q->p->name);
+        buf_printf(b, "    const uint64_t *const place = %s_place;\n    (void)place;\n", q->p->name);
     for (size_t i = 0; i < plan->n_result; i++) {
         const PlanResult *r = &plan->result[i];
         for (int64_t k = 0; k < numbers_of(r); k++) {
-            buf_printf(b, "    out[%lld] = %s_at(run, ", (long long)at++,
-                       r->dtype == DT_INT ? "integer" : "real");
+            buf_printf(b, "    out[%lld] = %s_at(run, ", (long long)at++, r->dtype == DT_INT ? "integer" : "real");
             put_buffer(q, r->buffer, 0);
             buf_printf(b, ", %lld); /* ", (long long)k);
             export_comment(b, r->name);
@@ -511,12 +507,14 @@ static void put_results(PlanPrinter *q)
         const PlanResult *r = &plan->result[i];
         for (int64_t k = 0; k < numbers_of(r); k++) {
             buf_puts(b, at++ ? ", " : "");
-            export_string(b, numbers_of(r) == 1 ? r->name
-                                                : name_printf(q->x->ctx, "%s[%lld]", r->name, (long long)k + 1));
+            export_string(b,
+                          numbers_of(r) == 1 ? r->name : name_printf(q->x->ctx, "%s[%lld]", r->name, (long long)k + 1));
         }
     }
-    buf_printf(b, "%sstatic const Program %s_program = {\n    .name = \"%s\",\n    .run = %s_run,\n    .results = %s_results,\n",
-               all ? "};\n" : "", q->p->name, q->p->name, q->p->name, q->p->name);
+    buf_printf(
+        b,
+        "%sstatic const Program %s_program = {\n    .name = \"%s\",\n    .run = %s_run,\n    .results = %s_results,\n",
+        all ? "};\n" : "", q->p->name, q->p->name, q->p->name, q->p->name);
     if (all)
         buf_printf(b, "    .result = %s_names,\n", q->p->name);
     buf_printf(b, "    .n_results = %lld};\n\n", (long long)all);

@@ -58,7 +58,8 @@ static void refuse_life(Eval *ev, const Claims *c, Span at, int within, bool all
         {IS_FROZEN, "is frozen", "the file freezes %s", "let the group learn"},
         {HAS_NO_RATE, "has a learning rate of 0", "the learning rate is 0 of %s",
          "give what the step adds a rate, `new { lr_scale = 1 }`"},
-        {HAS_NO_SLOPE, "has a gradient of zero that stays zero", "no weights give a gradient to %s: the loss does not depend on it, or only through "
+        {HAS_NO_SLOPE, "has a gradient of zero that stays zero",
+         "no weights give a gradient to %s: the loss does not depend on it, or only through "
          "what has no slope, as `floor`, the index of `top_k` or a softmax over one entry",
          "drop what cannot learn"},
     };
@@ -74,7 +75,8 @@ static void refuse_life(Eval *ev, const Claims *c, Span at, int within, bool all
     if (never)
         d = err(ev, "E0702", at, label, "%zu of %zu new blocks can never learn", never, p->blocks);
     else
-        d = err(ev, "E0702", at, "", "%zu of %zu new blocks have no gradient after %d update%s", late, p->blocks, within, within == 1 ? "" : "s");
+        d = err(ev, "E0702", at, "", "%zu of %zu new blocks have no gradient after %d update%s", late, p->blocks,
+                within, within == 1 ? "" : "s");
     for (size_t i = 0; all && i < COUNT_OF(why); i++) {
         const char *list = list_blocks(ev, c, why[i].of, within);
         if (!list)
@@ -85,15 +87,20 @@ static void refuse_life(Eval *ev, const Claims *c, Span at, int within, bool all
     }
     if (p->dead) {
         diag_note(ev->ctx, d, "%s", list_blocks(ev, c, IS_DEAD, within));
-        diag_note(ev->ctx, d, "what such a block is multiplied by is zero on both sides, or slopes cancel there, so its gradient is zero, and stays so");
-        diag_help(ev->ctx, d, "let one side of every new unit be zero and the other random: `fill { entry = zeros, exit = normal(std = 0.02), "
+        diag_note(ev->ctx, d,
+                  "what such a block is multiplied by is zero on both sides, or slopes cancel there, so its gradient "
+                  "is zero, and stays so");
+        diag_help(ev->ctx, d,
+                  "let one side of every new unit be zero and the other random: `fill { entry = zeros, exit = "
+                  "normal(std = 0.02), "
                   "inner = normal(std = 0.02) }`, or the other way round");
     }
     if (never) {
         diag_help(ev->ctx, d, "or say that it is intended: `check alive(none)`");
     } else {
         diag_note(ev->ctx, d, "%s", list_blocks(ev, c, IS_LATE, within));
-        diag_help(ev->ctx, d, "write `alive(steps = %d)`, or fill the other side of the new units with random numbers", p->alive_after);
+        diag_help(ev->ctx, d, "write `alive(steps = %d)`, or fill the other side of the new units with random numbers",
+                  p->alive_after);
     }
 }
 
@@ -115,10 +122,10 @@ static bool copies_anything(const GrowthPlan *plan)
 static const char *code_of_change(const GrowthProof *p, bool copies)
 {
     bool scaled = p->factor != 0 && fabs(p->factor - 1) > 1e-9;
-    return p->recut                               ? "E0704"
-         : scaled || p->leak || p->in_norm        ? "E0701"
-         : p->constant                            ? (copies ? "E0701" : "E0703")
-                                                  : "E0711";
+    return p->recut                          ? "E0704"
+           : scaled || p->leak || p->in_norm ? "E0701"
+           : p->constant                     ? (copies ? "E0701" : "E0703")
+                                             : "E0711";
 }
 
 static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
@@ -129,36 +136,57 @@ static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
     bool copies = copies_anything(c->plan);
     const char *code = code_of_change(p, copies);
     bool open = !strcmp(code, "E0711");
-    Diag *d = open ? err(ev, code, it->kid[0]->span, "is not shown", "it is not shown that this growth step keeps the function of the model")
+    Diag *d = open ? err(ev, code, it->kid[0]->span, "is not shown",
+                         "it is not shown that this growth step keeps the function of the model")
                    : err(ev, code, it->kid[0]->span, "is not so", "this growth step changes the function of the model");
     if (p->recut) {
-        diag_note(ev->ctx, d, "%s is cut at other places than before, so old numbers come to stand in other parts", p->recut->path);
-        diag_help(ev->ctx, d, "let the inner size stay, as `head_dim = 64`, and grow the number of parts; or let both sizes only grow");
+        diag_note(ev->ctx, d, "%s is cut at other places than before, so old numbers come to stand in other parts",
+                  p->recut->path);
+        diag_help(
+            ev->ctx, d,
+            "let the inner size stay, as `head_dim = 64`, and grow the number of parts; or let both sizes only grow");
     } else if (p->factor != 0 && fabs(p->factor - 1) > 1e-9) {
         diag_note(ev->ctx, d, "`%s` becomes %.6g times what it was", p->output, p->factor);
     } else if (p->leak) {
-        diag_note(ev->ctx, d, "new numbers of %s reach `%s`: neither they nor what they are multiplied by is zero", p->leak->path, p->output);
-        diag_help(ev->ctx, d, "let one side of the new units be zero: `entry = zeros` or `exit = zeros` in `fill`, for all weights or for "
-                  "`%s { ... }`", p->leak->path);
+        diag_note(ev->ctx, d, "new numbers of %s reach `%s`: neither they nor what they are multiplied by is zero",
+                  p->leak->path, p->output);
+        diag_help(ev->ctx, d,
+                  "let one side of the new units be zero: `entry = zeros` or `exit = zeros` in `fill`, for all weights "
+                  "or for "
+                  "`%s { ... }`",
+                  p->leak->path);
     } else if (p->in_norm) {
-        diag_note(ev->ctx, d, "a mean of %s is taken over more coordinates than before; the new ones are zero, so it becomes smaller",
-                  at && at->name ? at->name : "the model");
-        diag_help(ev->ctx, d, "write `norms = rescale` in `fill`, and in the step an `eps` that shrinks as the mean does: `let eps = eps * %lld / %lld` "
-                  "beside `let eps = ...` in the file", (long long)p->mean_of, (long long)p->mean_over);
-        diag_help(ev->ctx, d, "or let the norm keep its width, or say that the jump is intended: `check preserves(none)`");
+        diag_note(
+            ev->ctx, d,
+            "a mean of %s is taken over more coordinates than before; the new ones are zero, so it becomes smaller",
+            at && at->name ? at->name : "the model");
+        diag_help(ev->ctx, d,
+                  "write `norms = rescale` in `fill`, and in the step an `eps` that shrinks as the mean does: `let eps "
+                  "= eps * %lld / %lld` "
+                  "beside `let eps = ...` in the file",
+                  (long long)p->mean_of, (long long)p->mean_over);
+        diag_help(ev->ctx, d,
+                  "or let the norm keep its width, or say that the jump is intended: `check preserves(none)`");
     } else if (at) {
-        diag_note(ev->ctx, d, p->constant ? "in %s the same is computed of the old values with another number (%s)"
-                                          : "in %s something is computed of the old values that the old model does not compute (%s)",
+        diag_note(ev->ctx, d,
+                  p->constant
+                      ? "in %s the same is computed of the old values with another number (%s)"
+                      : "in %s something is computed of the old values that the old model does not compute (%s)",
                   at->name ? at->name : "the model", op_info((Op)at->op)->name);
         if (copies)
-            diag_help(ev->ctx, d, "what reads a coordinate and its copies is shared out in the order of the copies: `entry = copy, exit = split` or "
-                      "`entry = replicate, exit = replicate`; layers that are copies add something unless what they write is zero");
+            diag_help(ev->ctx, d,
+                      "what reads a coordinate and its copies is shared out in the order of the copies: `entry = copy, "
+                      "exit = split` or "
+                      "`entry = replicate, exit = replicate`; layers that are copies add something unless what they "
+                      "write is zero");
         else if (p->constant)
-            diag_help(ev->ctx, d, "let the number stay what it is: leave it out of the step's lets; one that follows from a size that grows is "
+            diag_help(ev->ctx, d,
+                      "let the number stay what it is: leave it out of the step's lets; one that follows from a size "
+                      "that grows is "
                       "stored, `buffer tau : [] = fill(...)`, or written as a number");
     } else if (p->lost) {
-        diag_note(ev->ctx, d, "what becomes of old values is not known behind %s (%s)", p->lost->name ? p->lost->name : "the model",
-                  op_info((Op)p->lost->op)->name);
+        diag_note(ev->ctx, d, "what becomes of old values is not known behind %s (%s)",
+                  p->lost->name ? p->lost->name : "the model", op_info((Op)p->lost->op)->name);
     } else if (p->output) {
         diag_note(ev->ctx, d, "`%s` has another shape, or is not there any more", p->output);
     } else {
@@ -167,7 +195,9 @@ static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
     if (names_place)
         diag_label(ev->ctx, d, at->span, "first here");
     if (open)
-        diag_help(ev->ctx, d, "with `check preserves(none)` the run measures the change of every output on held-out data, before it keeps anything");
+        diag_help(ev->ctx, d,
+                  "with `check preserves(none)` the run measures the change of every output on held-out data, before "
+                  "it keeps anything");
     else if (!p->in_norm)
         diag_help(ev->ctx, d, "or say that the change is intended: `check preserves(none)`");
 }
@@ -206,11 +236,11 @@ static const GrowthProof *proof_of(Eval *ev, Claims *c, Span at)
     const GrowthEntry *most = most_parts(c->plan, &n);
     Diag *d = err(ev, "E0008", at, "", "limit `memory of a proof` reached: %d MiB", PROOF_MIB);
     if (n >= MANY)
-        diag_note(ev->ctx, d, "it looks at each part of the weights, and %s has %zu along one axis",
-                  most->path, n);
+        diag_note(ev->ctx, d, "it looks at each part of the weights, and %s has %zu along one axis", most->path, n);
     else
         diag_note(ev->ctx, d, "it looks at each value of the models, and at each head of attention");
-    diag_help(ev->ctx, d, "say that neither is to be proved: `check preserves(none)` and `check alive(none)`; "
+    diag_help(ev->ctx, d,
+              "say that neither is to be proved: `check preserves(none)` and `check alive(none)`; "
               "the run measures both");
     return NULL;
 }
@@ -221,10 +251,11 @@ bool plan_step(Eval *ev, Claims *c)
     if (p->crowded) {
         Diag *d = err(ev, "E0008", c->step->span, "", "limit `parts of an axis` reached: %d", PARTS_MOST);
         diag_note(ev->ctx, d, "what is new of %s stands in more places", p->crowded->path);
-        diag_help(ev->ctx, d, "`copy` and `split` put copies behind what they copy, in few places, and `replicate` each beside it");
+        diag_help(ev->ctx, d,
+                  "`copy` and `split` put copies behind what they copy, in few places, and `replicate` each beside it");
     } else if (p->nothing) {
-        Diag *d = err(ev, "E0206", p->nothing_rule->span, "", "`%s = %s` has no old numbers to be made of", p->nothing_rule->part,
-                      p->nothing_rule->text);
+        Diag *d = err(ev, "E0206", p->nothing_rule->span, "", "`%s = %s` has no old numbers to be made of",
+                      p->nothing_rule->part, p->nothing_rule->text);
         diag_note(ev->ctx, d, "an axis of %s that grows had nothing before the step", p->nothing->path);
         diag_help(ev->ctx, d, "draw them: `%s { %s = normal(std = 0.02) }`", p->nothing->path, p->nothing_rule->part);
     }
@@ -247,7 +278,8 @@ bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResul
     c->life |= !strcmp(v->record->name, "alive");
     const Value *limit = argument(v, strcmp(v->record->name, "alive") ? "tolerance" : "steps");
     if (limit && limit->kind == V_NONE) {
-        *r = (CheckResult){.state = CHECK_TRUE, .text = r->text, .where = r->where, .span = r->span, .values = "a change is intended"};
+        *r = (CheckResult){
+            .state = CHECK_TRUE, .text = r->text, .where = r->where, .span = r->span, .values = "a change is intended"};
         return true;
     }
     const GrowthProof *p = proof_of(ev, c, it->kid[0]->span);
@@ -282,11 +314,14 @@ bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResul
         const char *alike = c->plan->alike ? "; copies with equal shares stay copies" : "";
         if (p->open) {
             r->state = CHECK_NOT_DONE;
-            r->values = arena_printf(ev->arena, "not shown for %zu of %zu new blocks, the others have a gradient %s%s: of %s it is a matter of data, as "
+            r->values = arena_printf(ev->arena,
+                                     "not shown for %zu of %zu new blocks, the others have a gradient %s%s: of %s it "
+                                     "is a matter of data, as "
                                      "which tokens choose an expert or which ids occur; the run measures it",
                                      p->open, p->blocks, when, alike, list_blocks(ev, c, IS_OPEN, within));
         } else {
-            r->values = arena_printf(ev->arena, "proved: all %zu new blocks have a gradient %s%s", p->blocks, when, alike);
+            r->values =
+                arena_printf(ev->arena, "proved: all %zu new blocks have a gradient %s%s", p->blocks, when, alike);
         }
     }
     return true;

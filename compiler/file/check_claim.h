@@ -6,10 +6,10 @@
 #include "compiler/growth/growth.h"
 
 struct Claims {
-    GrowStep *step;         /* gets the tolerance that is claimed */
+    GrowStep *step; /* gets the tolerance that is claimed */
     const GrowthPlan *plan;
     const GrowthProof *proof; /* made when the first claim asks for it */
-    bool life; /* `alive(...)` is among them */
+    bool life;                /* `alive(...)` is among them */
 };
 /* Makes the plan. False: a diagnostic says why there is none. */
 bool plan_step(Eval *ev, Claims *c);

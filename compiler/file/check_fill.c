@@ -79,7 +79,9 @@ static bool read_word(Eval *ev, File *f, const Word *w, const Ast *args, const A
         r->of = arg;
     if (!arg && w->kind == FILL_NOISE) {
         Diag *d = err(ev, "E0104", it->kid[1]->span, "missing `share`", "`noise` needs `share`");
-        diag_help(ev->ctx, d, "for example `%s = noise(share = 10%%)`: a tenth of the standard deviation of the old numbers", r->part);
+        diag_help(ev->ctx, d,
+                  "for example `%s = noise(share = 10%%)`: a tenth of the standard deviation of the old numbers",
+                  r->part);
         return false;
     }
     if (!arg || !shares)
@@ -92,7 +94,8 @@ static bool read_word(Eval *ev, File *f, const Word *w, const Ast *args, const A
                       w->kind == FILL_NOISE ? "the share of `noise` is more than 0" : "a share lies between 0 and 1",
                       v.kind == V_NUM ? value_text(ev, &v) : value_kind_name(&v));
         if (w->kind == FILL_SPLIT)
-            diag_help(ev->ctx, d, "`split(share = 0.4)` leaves 0.6 to what is copied; without a share all get the same");
+            diag_help(ev->ctx, d,
+                      "`split(share = 0.4)` leaves 0.6 to what is copied; without a share all get the same");
         return false;
     }
     r->share = v.num;
@@ -130,7 +133,8 @@ void fill_rules(Eval *ev, File *f, const Ast *items, const char *selector, GrowS
         }
         if (it->kind != AST_SET || it->kid[0]->n)
             continue;
-        FillRule r = {.selector = selector, .part = it->kid[0]->name, .text = expr_text(ev, it->kid[1]), .span = it->span};
+        FillRule r = {
+            .selector = selector, .part = it->kid[0]->name, .text = expr_text(ev, it->kid[1]), .span = it->span};
         if (read_value(ev, f, it, &r))
             vec_push(ev->arena, &g->fill, r);
     }
@@ -185,10 +189,7 @@ static Name renumbered(Eval *ev, const Numbered *n, int64_t number)
 }
 
 /* A path of the model and not a number: `layer[*].ffn.up`. */
-static bool is_path(const Ast *e)
-{
-    return e->kind == AST_FIELD || e->kind == AST_INDEX;
-}
+static bool is_path(const Ast *e) { return e->kind == AST_FIELD || e->kind == AST_INDEX; }
 
 /* The path as it is written, with the numbers of `path` for its stars; what stands behind the selector may follow. */
 static Name starred(Eval *ev, const char *text, const char *selector, const char *path, bool with_rest)
@@ -223,10 +224,7 @@ typedef struct FillSources {
     Map had; /* paths of the model before the step */
 } FillSources;
 
-static bool is_old(const FillSources *s, Name path)
-{
-    return map_get(&s->had, (uintptr_t)path) != NULL;
-}
+static bool is_old(const FillSources *s, Name path) { return map_get(&s->had, (uintptr_t)path) != NULL; }
 
 /* What `copy(...)` says of a new weight; NULL: an error is filed, or there is nothing of that kind to copy. */
 static Name copied_from(FillSources *s, const FillRule *r, Name path)
@@ -235,13 +233,16 @@ static Name copied_from(FillSources *s, const FillRule *r, Name path)
     Numbered n;
     if (r->of && is_path(r->of)) {
         const char *text = expr_text(ev, r->of);
-        Name from = starred(ev, text, r->selector, path, false), below = starred(ev, text, r->selector, path, *r->selector);
+        Name from = starred(ev, text, r->selector, path, false),
+             below = starred(ev, text, r->selector, path, *r->selector);
         if (is_old(s, from) || is_old(s, below))
             return is_old(s, from) ? from : below;
-        err(ev, "E0105", r->of->span, "", "the model before the step has no weight `%s`, which `%s` would copy", below, path);
+        err(ev, "E0105", r->of->span, "", "the model before the step has no weight `%s`, which `%s` would copy", below,
+            path);
         return NULL;
     }
-    int64_t layers = number_in(path, &n) ? layers_of(s->g->before, &n) : 0, from = layers ? (n.number - 1) % layers + 1 : 0;
+    int64_t layers = number_in(path, &n) ? layers_of(s->g->before, &n) : 0,
+            from = layers ? (n.number - 1) % layers + 1 : 0;
     if (!layers)
         return NULL;
     if (r->of) {
@@ -250,8 +251,8 @@ static Name copied_from(FillSources *s, const FillRule *r, Name path)
         if (v.kind == V_POISON)
             return NULL;
         if (v.kind != V_NUM || v.num < 1 || v.num > (double)layers || v.num != (double)(int64_t)v.num) {
-            Diag *d = err(ev, "E0206", r->of->span, "", "%s[%lld] would be a copy of %s[%s]", name, (long long)n.number, name,
-                          v.kind == V_NUM ? value_text(ev, &v) : "?");
+            Diag *d = err(ev, "E0206", r->of->span, "", "%s[%lld] would be a copy of %s[%s]", name, (long long)n.number,
+                          name, v.kind == V_NUM ? value_text(ev, &v) : "?");
             diag_note(ev->ctx, d, "the model before the step has %s 1 to %lld", name, (long long)layers);
             return NULL;
         }
@@ -270,8 +271,11 @@ static Name replicated(FillSources *s, const FillRule *r, Name path, bool *first
     if (!had || !has)
         return path;
     if (has % had) {
-        Diag *d = err(s->ev, "E0206", r->span, "", "%lld layers cannot each become as many of %lld", (long long)had, (long long)has);
-        diag_help(s->ev->ctx, d, "`layers = replicate` takes a multiple of %lld; `layers = copy` puts copies behind them", (long long)had);
+        Diag *d = err(s->ev, "E0206", r->span, "", "%lld layers cannot each become as many of %lld", (long long)had,
+                      (long long)has);
+        diag_help(s->ev->ctx, d,
+                  "`layers = replicate` takes a multiple of %lld; `layers = copy` puts copies behind them",
+                  (long long)had);
         return NULL;
     }
     *first = (n.number - 1) % (has / had) == 0;
@@ -287,7 +291,8 @@ static Name source_of(FillSources *s, Name path, bool *itself)
     Name moved = NULL, none = name_str(s->ev->ctx, "");
     for (size_t i = 0; i < s->g->fill.n; i++) {
         const FillRule *r = &s->g->fill.v[i];
-        if (r->kind == FILL_REPLICATE && !strcmp(r->part, "layers") && (!*r->selector || growth_selects(r->selector, path))) {
+        if (r->kind == FILL_REPLICATE && !strcmp(r->part, "layers") &&
+            (!*r->selector || growth_selects(r->selector, path))) {
             moved = replicated(s, r, path, &first);
             moves = true;
         }
@@ -310,7 +315,8 @@ static void find_sources(Eval *ev, File *f, GrowStep *g)
 {
     bool any = false;
     for (size_t i = 0; i < g->fill.n; i++)
-        any |= !strcmp(g->fill.v[i].part, "layers") && (g->fill.v[i].kind == FILL_COPY || g->fill.v[i].kind == FILL_REPLICATE);
+        any |= !strcmp(g->fill.v[i].part, "layers") &&
+               (g->fill.v[i].kind == FILL_COPY || g->fill.v[i].kind == FILL_REPLICATE);
     if (!any)
         return;
     FillSources s = {.ev = ev, .file = f, .g = g};

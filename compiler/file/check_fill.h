@@ -13,5 +13,4 @@ const Param *fill_taker(const GrowStep *g, Name path);
 /* `moments = ...` of a step. */
 void fill_moments(Eval *ev, const Ast *items, GrowStep *g);
 
-
 #endif

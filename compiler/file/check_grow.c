@@ -33,7 +33,10 @@ Override let_override(Eval *ev, File *f, const Ast *let, const char *what)
     Ast *path = NEW(ev->arena, Ast);
     *path = (Ast){.kind = AST_PATH, .name = let->name, .span = let->name_span, .name_span = let->name_span};
     LineCol at = source_position(ev->ctx, let->span.file, let->span.lo);
-    return (Override){.path = path, .expr = let->kid[1], .env = f->env, .span = let->name_span,
+    return (Override){.path = path,
+                      .expr = let->kid[1],
+                      .env = f->env,
+                      .span = let->name_span,
                       .origin = name_printf(ev->ctx, "%s at %s:%u:%u", what, f->path, at.line, at.column)};
 }
 
@@ -64,7 +67,8 @@ static void trigger(Eval *ev, File *f, const Ast *items, const Train *was, GrowS
         } else if (v.kind == V_SPEC && !strcmp(v.record->name, "plateau")) {
             g->plateau = plateau_of(ev, &v, it->kid[1]->span, was);
         } else if (v.kind != V_POISON) {
-            Diag *d = err(ev, "E0206", it->kid[1]->span, "", "`when` must be a condition on the run, got %s", value_kind_name(&v));
+            Diag *d = err(ev, "E0206", it->kid[1]->span, "", "`when` must be a condition on the run, got %s",
+                          value_kind_name(&v));
             diag_help(ev->ctx, d, "for example `when = step >= 10k`, `when = tokens >= 1B` or `when = start`");
         }
         return;
@@ -98,8 +102,8 @@ bool let_again(Eval *ev, const Override *o, size_t n, const Ast *let)
 /* The names a check inside the step sees: what a file can be asked means the grown model. */
 static Env *grown_env(Eval *ev, File *f, File *after)
 {
-    static const char *const fields[] = {"params", "stored_params", "active_params", "dead_params", "flops_per_token",
-                                         "state_width"};
+    static const char *const fields[] = {"params",      "stored_params",   "active_params",
+                                         "dead_params", "flops_per_token", "state_width"};
     Env *env = f->env;
     for (size_t i = 0; i < COUNT_OF(fields); i++) {
         Name name = name_str(ev->ctx, fields[i]);
@@ -189,7 +193,7 @@ static void find_refused(Eval *ev, const Ast *items, GrowStep *g)
 /* When the steps before one have happened, at the earliest: they are taken one after the other, in the order of the file. */
 typedef struct Since {
     double step, tokens;
-    Name last;     /* of the step that decides it; NULL: none does */
+    Name last; /* of the step that decides it; NULL: none does */
     Span at;
     bool restarts; /* one of them has a `train`, and perhaps another length */
 } Since;
@@ -298,7 +302,9 @@ static void trigger_fires(Eval *ev, const GrowStep *g, const Train *t, const Sin
     note_end(ev, d, t);
     if (short_of)
         diag_note(ev->ctx, d, "a plateau is seen when two windows have passed");
-    diag_help(ev->ctx, d, "to train for a shorter time than the file says, write `--until '100 steps'`; or switch the step off with `/-`");
+    diag_help(ev->ctx, d,
+              "to train for a shorter time than the file says, write `--until '100 steps'`; or switch the step off "
+              "with `/-`");
 }
 
 static Span when_span(const Ast *items, Span otherwise)
@@ -363,7 +369,8 @@ static bool changes(Eval *ev, const Ast *items, File *was, File *after, const As
 }
 
 /* `was`: the training before the step, NULL where the file has none of its own. */
-static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before, const Train *was, Since *since)
+static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before, const Train *was,
+                      Since *since)
 {
     const Ast *items = it->kid[2];
     Name name = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "grow");
@@ -371,7 +378,8 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     attributes_fit(ev, items, "grow");
     inner_nodes(ev, items);
     for (uint32_t i = 0; items && i < items->n; i++)
-        if (items->kid[i]->kind == AST_NODE && !items->kid[i]->kid[0]->n && !strcmp(items->kid[i]->kid[0]->name, "fill"))
+        if (items->kid[i]->kind == AST_NODE && !items->kid[i]->kid[0]->n &&
+            !strcmp(items->kid[i]->kid[0]->name, "fill"))
             fill_rules(ev, f, items->kid[i]->kid[2], "", &g);
     fill_moments(ev, items, &g);
     trigger(ev, f, items, was, &g);
@@ -405,8 +413,9 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     const Ast *same = NULL;
     bool others = g.refused || g.old.said || g.fresh.said || g.restarts;
     if (g.after && !others && !diag_errors(ev->ctx) && !changes(ev, items, target, after, &same))
-        diag_help(ev->ctx, err(ev, "E0707", same ? same->span : it->kid[0]->span, same ? "the value that it has already" : "",
-                               "the growth step `%s` changes nothing", name),
+        diag_help(ev->ctx,
+                  err(ev, "E0707", same ? same->span : it->kid[0]->span, same ? "the value that it has already" : "",
+                      "the growth step `%s` changes nothing", name),
                   "give a `let` of the file another value, as `let hidden = 4096`");
     vec_push(ev->arena, &ev->unit->grow, g);
     return after;
@@ -450,7 +459,8 @@ void build_grow(Eval *ev, File *f)
                 err(ev, "E0111", it->kid[0]->span, "", "%s has no model to grow", now->path);
             return;
         }
-        File *after = grow_one(ev, of == f ? now : f, now, it, before, was, &since); /* right sides see the file before the step */
+        File *after = grow_one(ev, of == f ? now : f, now, it, before, was,
+                               &since); /* right sides see the file before the step */
         if (!after)
             return;
         if (ev->unit->grow.n)

@@ -84,7 +84,8 @@ void check_inputs(Eval *ev, const Model *m, const DataSpec *data)
         if (data->kind == DATA_ARRAYS && !has_rows(&x->shape)) {
             Buf b = buf_new(ev->arena);
             shape_print(&b, &x->shape);
-            Diag *d = err(ev, "E0612", data->span, "", "the input `%s` is %s, and arrays give a row for each sequence", x->name, b.s);
+            Diag *d = err(ev, "E0612", data->span, "", "the input `%s` is %s, and arrays give a row for each sequence",
+                          x->name, b.s);
             diag_help(ev->ctx, d, "let its first extent be B, and no other");
         }
     }

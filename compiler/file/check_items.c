@@ -38,10 +38,14 @@ static void no_path(Eval *ev, const Ast *it, const char *what)
     Diag *d = err(ev, "E0110", path->span, "", "`%s` sets nothing by a path", what);
     const char *last = path->kid[path->n - 1]->name, *value = set ? expr_text(ev, it->kid[1]) : NULL;
     if (step && !strcmp(path->name, "train"))
-        diag_help(ev->ctx, d, "what training has from the step on stands in its `train`: `train { optimizer adamw { lr = 1e-3 } }`");
+        diag_help(
+            ev->ctx, d,
+            "what training has from the step on stands in its `train`: `train { optimizer adamw { lr = 1e-3 } }`");
     else if (step && !stands_in(path->name, what))
-        diag_help(ev->ctx, d, "a step gives lets of the file other values: name this one, `let D = ...`, and write `let D = %s` here",
-                  value ? value : "64");
+        diag_help(
+            ev->ctx, d,
+            "a step gives lets of the file other values: name this one, `let D = ...`, and write `let D = %s` here",
+            value ? value : "64");
     else if (set && fill)
         diag_help(ev->ctx, d, "a path chooses weights: `%s { entry = %s }`", span_text(ev, path->span), value);
     else if (set && last && stands_in(path->name, what))
@@ -71,10 +75,7 @@ static void unknown_node(Eval *ev, const Ast *it, const char *what)
         suggest_attribute(ev, d, kind, names, n, it->kid[0]->span);
 }
 
-static bool has_label(Name kind)
-{
-    return !strcmp(kind, "optimizer") || !strcmp(kind, "group");
-}
+static bool has_label(Name kind) { return !strcmp(kind, "optimizer") || !strcmp(kind, "group"); }
 
 static void no_label(Eval *ev, const Ast *it)
 {
@@ -95,7 +96,8 @@ static void node_fits(Eval *ev, const Ast *items, uint32_t i, const char *what)
         const Ast *had = items->kid[k];
         if (had->kind != AST_NODE || had->kid[0]->n || had->kid[0]->name != kind)
             continue;
-        diag_label(ev->ctx, err(ev, "E0112", it->kid[0]->span, "", "a second `%s`", kind), had->kid[0]->span, "the first one");
+        diag_label(ev->ctx, err(ev, "E0112", it->kid[0]->span, "", "a second `%s`", kind), had->kid[0]->span,
+                   "the first one");
         return;
     }
 }

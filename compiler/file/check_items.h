@@ -9,6 +9,7 @@
 
 /* Files what cannot stand in the node `what`: items of another form, unknown nodes, labels that nothing reads, second nodes. */
 void items_fit(Eval *ev, const Ast *items, const char *what);
-void attributes_fit(Eval *ev, const Ast *items, const char *what); /* the same, and unknown attributes and second ones */
+void attributes_fit(Eval *ev, const Ast *items,
+                    const char *what); /* the same, and unknown attributes and second ones */
 
 #endif

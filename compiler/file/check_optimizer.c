@@ -65,8 +65,8 @@ static Name update_of(Attrs *a, const Optimizer *o)
     Name word = t->expr->kind == AST_ID ? t->expr->name : "";
     if (!strcmp(word, o->kind) || (o->by_second && !strcmp(word, "adamw")))
         return word;
-    Diag *d = err(a->ev, "E0205", t->expr->span, "", o->by_second ? "`update` must be `%s` or `adamw`" : "`update` can only be `%s` here",
-                  o->kind);
+    Diag *d = err(a->ev, "E0205", t->expr->span, "",
+                  o->by_second ? "`update` must be `%s` or `adamw`" : "`update` can only be `%s` here", o->kind);
     if (!o->by_second)
         diag_note(a->ev->ctx, d, "two optimizers in one run: `optimizer muon { ..., adamw { ... } }`");
     return NULL;
@@ -142,7 +142,8 @@ static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
     Name label = it->kid[1]->name;
     bool by_path = strpbrk(label, ".*[") != NULL;
     Attrs a;
-    attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.group.%s", label), "group", it->kid[0]->span);
+    attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.group.%s", label), "group",
+               it->kid[0]->span);
     double decay = constant_of(&a, "weight_decay"), scale = constant_of(&a, "lr_scale");
     bool freezes, frozen = attr_bool(&a, "frozen", &freezes);
     Name update = update_of(&a, o);
@@ -165,7 +166,8 @@ static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
     }
     Name near = hits ? NULL : nearest_name(label, groups.v, groups.n);
     if (!hits && (by_path || !group_known(ev, label))) {
-        Diag *d = err(ev, "E0607", it->kid[1]->span, "", by_path ? "no weight has a path like `%s`" : "no weights in a group `%s`", label);
+        Diag *d = err(ev, "E0607", it->kid[1]->span, "",
+                      by_path ? "no weight has a path like `%s`" : "no weights in a group `%s`", label);
         if (by_path && m->param.n)
             diag_note(ev->ctx, d, "paths look like `%s`; `*` stands for any text", m->param.v[0].path);
         else if (!by_path)
@@ -319,7 +321,8 @@ static void second_optimizer(Eval *ev, File *f, const Ast *it, const Train *t, O
     *second = (Optimizer){.kind = it->kid[0]->name, .lr = o->lr, .lr_span = o->lr_span, .span = it->kid[0]->span};
     for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++)
         if (it->kid[2]->kid[i]->kind == AST_NODE && !strcmp(it->kid[2]->kid[i]->kid[0]->name, "group"))
-            diag_help(ev->ctx, err(ev, "E0110", it->kid[2]->kid[i]->kid[0]->span, "", "groups stand in `optimizer` itself"),
+            diag_help(ev->ctx,
+                      err(ev, "E0110", it->kid[2]->kid[i]->kid[0]->span, "", "groups stand in `optimizer` itself"),
                       "a group has the weights of both optimizers");
     Attrs a;
     attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.%s", second->kind), second->kind,
@@ -350,7 +353,8 @@ static void missing_second(Eval *ev, const Model *m, const Optimizer *o)
         const Param *p = &m->param.v[i];
         Buf shape = buf_new(ev->arena);
         shape_print(&shape, &p->shape);
-        Diag *d = err(ev, "E0104", o->span, "missing `adamw`", "`%s` needs an `adamw` node for what it does not update", o->kind);
+        Diag *d = err(ev, "E0104", o->span, "missing `adamw`", "`%s` needs an `adamw` node for what it does not update",
+                      o->kind);
         diag_note(ev->ctx, d, "it updates matrices of the group `matrix`; `%s`, %s, is of group `%s`", p->path, shape.s,
                   p->group);
         diag_help(ev->ctx, d, "for example `adamw { lr = 3e-4, betas = [0.9, 0.95], eps = 1e-8 }`");

@@ -54,11 +54,13 @@ bool sweep_draws(Sweep *s, const Ast *random)
         word = field(&v, "sequence");
         key = field(&v, "seed");
     }
-    if (!whole(ev, points, random->span, "random", 1, &n) || (key && key->kind != V_NONE && !whole(ev, key, field_span(&v, "seed"), "seed", 0, &seed)))
+    if (!whole(ev, points, random->span, "random", 1, &n) ||
+        (key && key->kind != V_NONE && !whole(ev, key, field_span(&v, "seed"), "seed", 0, &seed)))
         return false;
     if (n > SWEEP_POINTS_MOST)
         limit(ev, random->span, "points of a sweep", SWEEP_POINTS_MOST);
-    s->draws = (Draws){.n = (size_t)n, .seed = (uint64_t)seed, .seeded = key && key->kind == V_NUM, .span = random->span};
+    s->draws =
+        (Draws){.n = (size_t)n, .seed = (uint64_t)seed, .seeded = key && key->kind == V_NUM, .span = random->span};
     if (!word)
         return true;
     s->draws.halton = !strcmp(word->word, "halton");
@@ -79,8 +81,8 @@ static double mirrored(uint64_t i, uint64_t base)
 /* Number i of the sequence of an axis, or of an entry of lists, which is the `number`th that is drawn; in [0, 1). */
 static double drawn(const Sweep *s, const char *axis, size_t number, size_t i)
 {
-    static const uint8_t prime[HALTON_MOST] = {2,  3,  5,  7,  11, 13, 17, 19, 23, 29, 31,  37,  41,  43,  47,  53,
-                                                   59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131};
+    static const uint8_t prime[HALTON_MOST] = {2,  3,  5,  7,  11, 13, 17, 19, 23, 29,  31,  37,  41,  43,  47,  53,
+                                               59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131};
     uint64_t key = philox_key(s->draws.seed, axis);
     if (!s->draws.halton)
         return philox_uniform(key, 0, i);
@@ -94,7 +96,9 @@ static double tidy(double x, double low, double high, double round)
     char text[40];
     if (round > 0) {
         x = round * rint(x / round);
-        x = x < low - 1e-9 * round ? round * ceil(low / round) : x > high + 1e-9 * round ? round * floor(high / round) : x;
+        x = x < low - 1e-9 * round    ? round * ceil(low / round)
+            : x > high + 1e-9 * round ? round * floor(high / round)
+                                      : x;
     }
     snprintf(text, sizeof text, round > 0 ? "%.12g" : "%.6g", x);
     return strtod(text, NULL);
@@ -125,7 +129,8 @@ static bool list_of(Sweep *s, const Value *spec, Range *r)
 
 static bool range_of(Eval *ev, const Value *spec, Range *r)
 {
-    const Value *low = field(spec, "low"), *high = field(spec, "high"), *scale = field(spec, "scale"), *round = field(spec, "round");
+    const Value *low = field(spec, "low"), *high = field(spec, "high"), *scale = field(spec, "scale"),
+                *round = field(spec, "round");
     bool same = low->kind == high->kind && (low->kind == V_NUM || (low->kind == V_REL && low->rel == high->rel));
     r->low = low->num;
     r->high = high->num;
@@ -133,7 +138,8 @@ static bool range_of(Eval *ev, const Value *spec, Range *r)
     if (low->kind == V_POISON || high->kind == V_POISON || (round && round->kind == V_POISON))
         return false;
     if (!same) {
-        err(ev, "E0206", spec->record->span, "", "`between` needs two numbers, got %s and %s", value_kind_name(low), value_kind_name(high));
+        err(ev, "E0206", spec->record->span, "", "`between` needs two numbers, got %s and %s", value_kind_name(low),
+            value_kind_name(high));
         return false;
     }
     r->log = scale && !strcmp(scale->word, "log");
@@ -146,7 +152,8 @@ static bool range_of(Eval *ev, const Value *spec, Range *r)
         }
     }
     if (!(r->low < r->high) || (r->log && r->low <= 0)) {
-        Diag *d = err(ev, "E0208", spec->record->span, "", r->low < r->high ? "a logarithmic range begins above 0" : "`between` begins below its end");
+        Diag *d = err(ev, "E0208", spec->record->span, "",
+                      r->low < r->high ? "a logarithmic range begins above 0" : "`between` begins below its end");
         diag_note(ev->ctx, d, "it goes from %s to %s", value_text(ev, low), value_text(ev, high));
         return false;
     }
@@ -161,7 +168,8 @@ static bool range_of(Eval *ev, const Value *spec, Range *r)
 static double put_drawn(Sweep *s, const Range *r, const char *axis, size_t number, size_t i, Buf *out)
 {
     double u = drawn(s, axis, number, i);
-    double x = tidy(r->log ? exp(log(r->low) + u * log(r->high / r->low)) : r->low + u * (r->high - r->low), r->low, r->high, r->round);
+    double x = tidy(r->log ? exp(log(r->low) + u * log(r->high / r->low)) : r->low + u * (r->high - r->low), r->low,
+                    r->high, r->round);
     buf_number(out, x);
     if (r->rel)
         buf_putc(out, r->rel);
@@ -221,8 +229,11 @@ bool draws_fit(Sweep *s, const Ast *random, bool asked)
     for (size_t i = 0; i < s->n_axis && !a; i++)
         a = s->axis[i].out.drawn ? &s->axis[i] : NULL;
     if (a && !random) {
-        Diag *d = err(s->ev, "E0104", a->expr->span, "drawn how often?", "the axis `%s` is drawn, and the sweep does not say how many points", a->name);
-        diag_help(s->ev->ctx, d, "for example `random = 20` or `random = draws(20, sequence = halton)` in the sweep, or `vwn sweep --random 20`");
+        Diag *d = err(s->ev, "E0104", a->expr->span, "drawn how often?",
+                      "the axis `%s` is drawn, and the sweep does not say how many points", a->name);
+        diag_help(s->ev->ctx, d,
+                  "for example `random = 20` or `random = draws(20, sequence = halton)` in the sweep, or `vwn sweep "
+                  "--random 20`");
         return false;
     }
     if (random && !a && (asked || (!s->n_given && !s->n_cli))) { /* what the command line fixes is not drawn any more */
@@ -246,7 +257,11 @@ static bool bound_of(Eval *ev, const Value *v, Span at, const char *what, bool t
         const char *word;
         SweepUnit unit;
         double times;
-    } known[] = {{"step", SWEEP_STEPS, 1}, {"token", SWEEP_TOKENS, 1}, {"s", SWEEP_SECONDS, 1}, {"min", SWEEP_SECONDS, 60}, {"h", SWEEP_SECONDS, 3600}};
+    } known[] = {{"step", SWEEP_STEPS, 1},
+                 {"token", SWEEP_TOKENS, 1},
+                 {"s", SWEEP_SECONDS, 1},
+                 {"min", SWEEP_SECONDS, 60},
+                 {"h", SWEEP_SECONDS, 3600}};
     for (size_t i = 0; i < COUNT_OF(known) && v->kind == V_QTY; i++)
         if (!strcmp(known[i].word, v->word) && (time || known[i].unit != SWEEP_SECONDS) && v->num > 0) {
             *out = (SweepBound){known[i].unit, v->num * known[i].times};
@@ -254,8 +269,8 @@ static bool bound_of(Eval *ev, const Value *v, Span at, const char *what, bool t
         }
     if (v->kind == V_POISON)
         return false;
-    Diag *d = err(ev, v->kind == V_QTY && v->num > 0 ? "E0201" : "E0206", at, "", "`%s` is counted in steps%s, got %s", what,
-                  time ? ", tokens, s, min or h" : " or tokens", what_it_is(ev, v));
+    Diag *d = err(ev, v->kind == V_QTY && v->num > 0 ? "E0201" : "E0206", at, "", "`%s` is counted in steps%s, got %s",
+                  what, time ? ", tokens, s, min or h" : " or tokens", what_it_is(ev, v));
     diag_help(ev->ctx, d, "for example `%s`", time ? "until = 2000 steps" : "rungs = [500 steps, 1500 steps]");
     return false;
 }
@@ -284,7 +299,8 @@ static bool rungs_of(Sweep *s, const Value *prune)
     }
     p->n_rungs = n;
     if (keep->kind != V_NUM || !(keep->num > 0 && keep->num < 1)) {
-        Diag *d = err(ev, "E0208", field_span(prune, "keep"), "", "`keep` is a share between 0 and 1, got %s", what_it_is(ev, keep));
+        Diag *d = err(ev, "E0208", field_span(prune, "keep"), "", "`keep` is a share between 0 and 1, got %s",
+                      what_it_is(ev, keep));
         diag_help(ev->ctx, d, "for example `keep = 1 / 3`");
         return false;
     }
@@ -317,7 +333,8 @@ bool sweep_bounds(Sweep *s, const Ast *until, const Ast *prune)
     if (v.kind == V_SPEC && !strcmp(v.record->name, "halving"))
         return rungs_of(s, &v);
     if (v.kind != V_POISON)
-        diag_help(ev->ctx, err(ev, "E0206", prune->span, "", "`prune` must be halving(...), got %s", value_kind_name(&v)),
+        diag_help(ev->ctx,
+                  err(ev, "E0206", prune->span, "", "`prune` must be halving(...), got %s", value_kind_name(&v)),
                   "for example `prune = halving(rungs = [500 steps, 1500 steps], keep = 1 / 3)`");
     return false;
 }
@@ -327,11 +344,14 @@ void prune_fits(Sweep *s, const Train *t)
     const SweepPlan *p = &s->plan;
     if (!p->n_rungs || p->by_train_loss)
         return;
-    double per = p->rung[0].unit == SWEEP_TOKENS ? (double)t->batch_seqs * (double)t->context : 1, first = ceil(p->rung[0].amount / per);
+    double per = p->rung[0].unit == SWEEP_TOKENS ? (double)t->batch_seqs * (double)t->context : 1,
+           first = ceil(p->rung[0].amount / per);
     if (t->eval_every > 0 && (double)t->eval_every <= first)
         return;
-    Diag *d = err(s->ev, "E0208", p->span, "", "points are compared after %.0f steps, before anything is evaluated", first);
-    diag_note(s->ev->ctx, d, t->eval_every > 0 ? "`eval` measures every %lld steps" : "`train` has no `eval`", (long long)t->eval_every);
+    Diag *d =
+        err(s->ev, "E0208", p->span, "", "points are compared after %.0f steps, before anything is evaluated", first);
+    diag_note(s->ev->ctx, d, t->eval_every > 0 ? "`eval` measures every %lld steps" : "`train` has no `eval`",
+              (long long)t->eval_every);
     diag_help(s->ev->ctx, d, "let the first rung be later, evaluate more often, or compare by `train.loss`");
 }
 
@@ -344,8 +364,8 @@ static void put_safe(Buf *b, const char *text)
     size_t from = b->n;
     bool gap = false;
     for (; *text && b->n - from < LONGEST; text++) {
-        bool safe = (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') || *text == '.' ||
-                    *text == '-' || *text == '+';
+        bool safe = (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'z') ||
+                    (*text >= 'A' && *text <= 'Z') || *text == '.' || *text == '-' || *text == '+';
         if (safe && gap && b->n > from)
             buf_putc(b, '_');
         if (safe)
@@ -451,7 +471,8 @@ static int64_t *seeds_of(Sweep *s, const Ast *seeds, const char *given, size_t *
     if (v.kind == V_POISON)
         return NULL;
     if (v.kind != V_LIST || !v.list->n) {
-        Diag *d = err(ev, "E0206", expr->span, "", "`seeds` is a list of whole numbers, got %s", v.kind == V_LIST ? "an empty one" : value_kind_name(&v));
+        Diag *d = err(ev, "E0206", expr->span, "", "`seeds` is a list of whole numbers, got %s",
+                      v.kind == V_LIST ? "an empty one" : value_kind_name(&v));
         diag_help(ev->ctx, d, "for example `seeds = [1, 2, 3]`");
         return NULL;
     }
@@ -541,7 +562,9 @@ void sweep_report(Sweep *s, const Ast *report)
     }
     if (!arg[0] || !arg[1] || !arg[2]) {
         Diag *d = err(ev, "E0206", report->span, "", "`report` must be table(rows = ..., columns = ..., value = ...)");
-        diag_help(ev->ctx, d, "for example `report = table(rows = width.at, columns = width.bottleneck, value = eval.loss, spread = seeds)`");
+        diag_help(ev->ctx, d,
+                  "for example `report = table(rows = width.at, columns = width.bottleneck, value = eval.loss, spread "
+                  "= seeds)`");
         return;
     }
     if (is_fixed(s, arg[0]) || is_fixed(s, arg[1]))

@@ -147,7 +147,8 @@ const HostExpr *schedule_expr(Eval *ev, const Value *v, Span at, const Train *tr
         return spec_schedule(&s);
     }
     Diag *d = v->kind != V_POISON
-                  ? err(ev, "E0206", at, "", "a learning rate is a number, a run-time expression or a schedule, got %s", value_kind_name(v))
+                  ? err(ev, "E0206", at, "", "a learning rate is a number, a run-time expression or a schedule, got %s",
+                        value_kind_name(v))
                   : NULL;
     if (v->kind == V_STR)
         diag_help(ev->ctx, d, "for example `lr = cosine(peak = 3e-4, floor = 3e-5, warmup = 1%%)`");
@@ -188,10 +189,12 @@ static void lint_phases(Sched *s, File *f)
     const Field *at = decay > 0 && warmup <= total ? field(s, "decay") : field(s, "warmup");
     if (!known || !at || warmup + decay <= total * (1 + 1e-9) || lint_allowed(f, "phases_overlap"))
         return;
-    Diag *d = diag_warning(s->ev->ctx, "W0603", "phases_overlap", at->span, "", decay > 0 && warmup <= total
-                               ? "the decay starts before the warm-up has ended" : "the warm-up is longer than the run");
+    Diag *d = diag_warning(s->ev->ctx, "W0603", "phases_overlap", at->span, "",
+                           decay > 0 && warmup <= total ? "the decay starts before the warm-up has ended"
+                                                        : "the warm-up is longer than the run");
     if (steps > 0)
-        diag_note(s->ev->ctx, d, "warm-up %.6g steps, decay %.6g, of %.6g", warmup * steps, decay * steps, total * steps);
+        diag_note(s->ev->ctx, d, "warm-up %.6g steps, decay %.6g, of %.6g", warmup * steps, decay * steps,
+                  total * steps);
     else
         diag_note(s->ev->ctx, d, "warm-up %.6g %%, decay %.6g %% of the run", 100 * warmup, 100 * decay);
     diag_help(s->ev->ctx, d, "shares of the run keep their proportion whatever its length: `warmup = 1%%`");
@@ -210,8 +213,9 @@ static void lint_schedule(Attrs *a, File *f, const Value *v, const TrainAttr *t,
     const HostExpr *e = total ? sched_steps(&s, "total", NULL) : NULL;
     if (!e || !host_is_const(e, &x) || train->length_steps < 0 || x <= (double)train->length_steps + 0.5)
         return;
-    Diag *d = diag_warning(a->ev->ctx, "W0601", "lr_never_decays", t->expr->span, "", "the schedule is longer than the run: %.0f of %lld steps",
-                           x, (long long)train->length_steps);
+    Diag *d =
+        diag_warning(a->ev->ctx, "W0601", "lr_never_decays", t->expr->span, "",
+                     "the schedule is longer than the run: %.0f of %lld steps", x, (long long)train->length_steps);
     diag_help(a->ev->ctx, d, "write `total = length`, or leave `total` out");
 }
 

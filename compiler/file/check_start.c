@@ -51,8 +51,9 @@ StartSpec start_spec(Eval *ev, File *f, const Value *v, Span at, const char *wha
         s.path = variant_path(ev, at, v->word);
     bool run = r && !strcmp(r->name, "run");
     if (v->kind != V_STR && !run && !(r && !strcmp(r->name, "weights"))) {
-        Diag *d = err(ev, "E0206", at, "", "`%s` must be run(...), weights(...) or the name of a safetensors file, got %s", what,
-                      value_kind_name(v));
+        Diag *d =
+            err(ev, "E0206", at, "", "`%s` must be run(...), weights(...) or the name of a safetensors file, got %s",
+                what, value_kind_name(v));
         diag_help(ev->ctx, d, "for example `%s = run(\"runs/base\")`", what);
         return s;
     }

@@ -54,7 +54,8 @@ static bool said_before(Eval *ev, const Ast *items, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const Ast *had = items->kid[i];
         if (had->kind != it->kind || strcmp(expr_text(ev, had->kid[0]), expr_text(ev, it->kid[0])) != 0 ||
-            (it->kind == AST_NODE && (it->kid[1] ? it->kid[1]->name : NULL) != (had->kid[1] ? had->kid[1]->name : NULL)))
+            (it->kind == AST_NODE &&
+             (it->kid[1] ? it->kid[1]->name : NULL) != (had->kid[1] ? had->kid[1]->name : NULL)))
             continue;
         Diag *d = err(ev, "E0108", it->kid[0]->span, "given twice", "`%s` is given twice", expr_text(ev, it->kid[0]));
         diag_label(ev->ctx, d, had->kid[0]->span, "first given here");
@@ -70,9 +71,10 @@ static void no_such_node(Eval *ev, const Ast *it, const Ast *base)
     const Ast *other = node_of(base, kind, NULL);
     Span at = it->kid[1] ? span_join(it->kid[0]->span, it->kid[1]->span) : it->kid[0]->span;
     bool optimizer = !strcmp(kind, "optimizer");
-    Diag *d = err(ev, "E0708", at, "", optimizer && other ? "a growth step cannot change the optimizer"
-                                       : "the `train` of the file has no `%s%s%s` that the step could change", kind,
-                  label ? " " : "", label ? label : "");
+    Diag *d = err(ev, "E0708", at, "",
+                  optimizer && other ? "a growth step cannot change the optimizer"
+                                     : "the `train` of the file has no `%s%s%s` that the step could change",
+                  kind, label ? " " : "", label ? label : "");
     if (optimizer && other) {
         diag_label(ev->ctx, d, other->kid[0]->span, "the optimizer of the run");
         diag_note(ev->ctx, d, "its moments mean something else in another one");
@@ -88,15 +90,20 @@ static void train_items(Eval *ev, const Ast *items, const Ast *base, const Ast *
         bool fits = it->kind == AST_SET || (it->kind == AST_NODE && !it->kid[0]->n);
         if (it->kind == AST_OFF || (fits && said_before(ev, items, i)))
             continue;
-        Name key = fits ? it->kid[0]->name : NULL, label = fits && it->kind == AST_NODE && it->kid[1] ? it->kid[1]->name : NULL;
+        Name key = fits ? it->kid[0]->name : NULL,
+             label = fits && it->kind == AST_NODE && it->kid[1] ? it->kid[1]->name : NULL;
         if (!fits || (label && strpbrk(label, ".*["))) {
-            err(ev, "E0110", it->span, "", label ? "a growth step changes groups by their name, not by paths"
-                                                 : "the `train` of a growth step cannot hold this item");
+            err(ev, "E0110", it->span, "",
+                label ? "a growth step changes groups by their name, not by paths"
+                      : "the `train` of a growth step cannot hold this item");
         } else if (it->kind == AST_SET) {
             LineCol at = source_position(ev->ctx, it->span.file, it->span.lo);
-            Override o = {.path = path_behind(ev, path, it->kid[0]), .expr = it->kid[1], .of_step = true,
+            Override o = {.path = path_behind(ev, path, it->kid[0]),
+                          .expr = it->kid[1],
+                          .of_step = true,
                           .span = it->kid[0]->n ? it->kid[0]->span : it->span};
-            o.origin = name_printf(ev->ctx, "grow at %s:%u:%u", source_path(ev->ctx, it->span.file), at.line, at.column);
+            o.origin =
+                name_printf(ev->ctx, "grow at %s:%u:%u", source_path(ev->ctx, it->span.file), at.line, at.column);
             vec_push(ev->arena, out, o);
         } else if (!node_of(base, key, label)) {
             no_such_node(ev, it, base);
@@ -113,7 +120,8 @@ void step_train(Eval *ev, File *f, const Ast *items, OverrideList *out)
 {
     const Ast *it = node_of(items, "train", NULL), path = {.kind = AST_PATH, .name = name_str(ev->ctx, "train")};
     if (it && !f->train_ast)
-        diag_help(ev->ctx, err(ev, "E0708", it->kid[0]->span, "", "%s has no `train` that the step could change", f->path),
+        diag_help(ev->ctx,
+                  err(ev, "E0708", it->kid[0]->span, "", "%s has no `train` that the step could change", f->path),
                   "the `train` of a growth step gives attributes of the file's `train` other values");
     else if (it)
         train_items(ev, it->kid[2], f->train_ast->kid[2], &path, out);
@@ -155,8 +163,11 @@ static bool moments_fit(Eval *ev, const GrowStep *g, const Train *was, size_t fr
     if (learned && !other && optimizer_states(&was->optimizer, from) == optimizer_states(&now->optimizer, i))
         return true;
     Diag *d = err(ev, "E0708", g->span, "", "`%s` cannot begin with the moments of `%s`", copy, of);
-    diag_note(ev->ctx, d, !learned ? "the file freezes `%s`, so the optimizer keeps nothing of it"
-                          : other  ? "another optimizer updates `%s`" : "the optimizer keeps other moments of `%s`", of);
+    diag_note(ev->ctx, d,
+              !learned ? "the file freezes `%s`, so the optimizer keeps nothing of it"
+              : other  ? "another optimizer updates `%s`"
+                       : "the optimizer keeps other moments of `%s`",
+              of);
     diag_help(ev->ctx, d, "let copies begin without: `moments = zeros`");
     return false;
 }
@@ -177,9 +188,13 @@ static void states_follow(Eval *ev, const GrowStep *g, const Train *was)
             continue;
         }
         if (there && learns != param_learns(g->before, was, k)) {
-            Diag *d = cannot_change(ev, g, was->optimizer.span, now->optimizer.span, "which weights are frozen by the file");
-            diag_note(ev->ctx, d, learns ? "`%s` was frozen, and the optimizer knows nothing of it" : "`%s` has learned until here", path);
-            diag_help(ev->ctx, d, "weights that learn are frozen, for a time, by `old { lr_scale = 0 }` of a growth step");
+            Diag *d =
+                cannot_change(ev, g, was->optimizer.span, now->optimizer.span, "which weights are frozen by the file");
+            diag_note(ev->ctx, d,
+                      learns ? "`%s` was frozen, and the optimizer knows nothing of it" : "`%s` has learned until here",
+                      path);
+            diag_help(ev->ctx, d,
+                      "weights that learn are frozen, for a time, by `old { lr_scale = 0 }` of a growth step");
             return;
         }
         if (!learns)
@@ -188,7 +203,10 @@ static void states_follow(Eval *ev, const GrowStep *g, const Train *was)
         if (!moved && optimizer_states(&was->optimizer, k) == optimizer_states(&now->optimizer, i))
             continue;
         Diag *d = cannot_change(ev, g, was->optimizer.span, now->optimizer.span, "what the optimizer keeps of weights");
-        diag_note(ev->ctx, d, moved ? "`%s` is updated by the other optimizer after the step" : "`%s` has other moments after the step", path);
+        diag_note(ev->ctx, d,
+                  moved ? "`%s` is updated by the other optimizer after the step"
+                        : "`%s` has other moments after the step",
+                  path);
         return;
     }
 }
@@ -197,14 +215,17 @@ static void states_follow(Eval *ev, const GrowStep *g, const Train *was)
 static void train_follows(Eval *ev, const GrowStep *g, const Train *was)
 {
     const Train *now = g->train;
-    const char *old_file = was->tokenizer.path ? was->tokenizer.path : "", *file = now->tokenizer.path ? now->tokenizer.path : "";
+    const char *old_file = was->tokenizer.path ? was->tokenizer.path : "",
+               *file = now->tokenizer.path ? now->tokenizer.path : "";
     if (was->tokenizer.kind != now->tokenizer.kind || strcmp(old_file, file))
         diag_note(ev->ctx, cannot_change(ev, g, was->tokenizer.span, now->tokenizer.span, "the tokenizer"),
                   "the embeddings would mean other tokens");
     else if (!was->average != !now->average)
-        diag_help(ev->ctx, cannot_change(ev, g, was->average ? was->average_span : was->span,
-                                         now->average ? now->average_span : g->span, "whether weights are averaged"),
-                  "a decay of 0 is an average that is the weight itself: `ema(decay = if step < 1000 then 0 else 0.999)`");
+        diag_help(
+            ev->ctx,
+            cannot_change(ev, g, was->average ? was->average_span : was->span,
+                          now->average ? now->average_span : g->span, "whether weights are averaged"),
+            "a decay of 0 is an average that is the weight itself: `ema(decay = if step < 1000 then 0 else 0.999)`");
     else
         states_follow(ev, g, was);
 }
@@ -219,7 +240,8 @@ static void part_rate(Eval *ev, File *after, const Ast *it, const Train *t, Part
     attrs_open(&a, ev, after, it->kid[2], name_str(ev->ctx, ""), it->kid[0]->name, it->kid[0]->span);
     const TrainAttr *scale = attrs_get(&a, "lr_scale"), *warmup = attrs_get(&a, "warmup");
     Value v = attr_value(&a, scale);
-    *out = (PartRate){.said = true, .scale = host_const(arena, 1), .span = it->kid[0]->span, .scale_span = it->kid[0]->span};
+    *out = (PartRate){
+        .said = true, .scale = host_const(arena, 1), .span = it->kid[0]->span, .scale_span = it->kid[0]->span};
     if (scale) {
         const HostExpr *e = to_host(ev, &v);
         out->scale_span = scale->expr->span;
@@ -287,8 +309,11 @@ static void copied_again(Eval *ev, const GrowStep *g)
                 if (part_is_frozen(&parts, b, k) == part_is_frozen(&parts, c, k))
                     continue;
                 Diag *d = err(ev, "E0708", g->span, "", "copies of copies cannot begin with moments here");
-                diag_note(ev->ctx, d, "weights that `%s` has copied were frozen while what they copied was not, or the other way round, so "
-                          "their moments have seen other updates", ev->unit->grow.v[b - 1].name);
+                diag_note(ev->ctx, d,
+                          "weights that `%s` has copied were frozen while what they copied was not, or the other way "
+                          "round, so "
+                          "their moments have seen other updates",
+                          ev->unit->grow.v[b - 1].name);
                 diag_help(ev->ctx, d, "let copies begin without: `moments = zeros`");
                 return;
             }

@@ -24,10 +24,7 @@ static bool is_plain(const Value *v)
            v->kind == V_QTY || v->kind == V_NONE;
 }
 
-static bool is_number(const Value *v)
-{
-    return v->kind == V_NUM || v->kind == V_REL || v->kind == V_QTY;
-}
+static bool is_number(const Value *v) { return v->kind == V_NUM || v->kind == V_REL || v->kind == V_QTY; }
 
 static const char *setting_text(Eval *ev, const Value *v, const Ast *written)
 {
@@ -53,7 +50,8 @@ static void axis_value(Sweep *s, Axis *a, size_t k, const Value *v, const Ast *w
     Ctx *ctx = s->ev->ctx;
     a->out.text[k] = setting_text(s->ev, v, written);
     a->out.number[k] = is_number(v) ? v->num : NAN;
-    a->value[k] = is_plain(v) ? vwn_parse_expr(ctx, source_add(ctx, "<sweep>", a->out.text[k], strlen(a->out.text[k]))) : written;
+    a->value[k] =
+        is_plain(v) ? vwn_parse_expr(ctx, source_add(ctx, "<sweep>", a->out.text[k], strlen(a->out.text[k]))) : written;
 }
 
 /* `[a, b]`, `1..8`, `range(...)`, a comprehension. */
@@ -67,20 +65,22 @@ static bool list_axis(Sweep *s, const Ast *path, const Ast *expr, const Value *v
         if (x->kind == V_POISON)
             return false;
         if (!literal && !is_plain(x)) {
-            Diag *d = err(ev, "E0206", expr->span, "", "an axis of a sweep is a list of values, got %s in it", value_kind_name(x));
+            Diag *d = err(ev, "E0206", expr->span, "", "an axis of a sweep is a list of values, got %s in it",
+                          value_kind_name(x));
             diag_help(ev->ctx, d, "write them out: `[a, b]`");
             return false;
         }
         if (k && (is_number(x) ? v->list->v[0].kind == V_STR : x->kind == V_STR && is_number(&v->list->v[0]))) {
-            err(ev, "E0206", literal ? expr->kid[k]->span : expr->span, "", "values of the axis `%s` are of one kind, got %s and %s", a->name,
-                value_kind_name(&v->list->v[0]), value_kind_name(x));
+            err(ev, "E0206", literal ? expr->kid[k]->span : expr->span, "",
+                "values of the axis `%s` are of one kind, got %s and %s", a->name, value_kind_name(&v->list->v[0]),
+                value_kind_name(x));
             return false;
         }
         axis_value(s, a, k, x, literal ? expr->kid[k] : NULL);
         for (size_t i = 0; i < k; i++)
             if (!strcmp(a->out.text[i], a->out.text[k])) {
-                Diag *d = err(ev, "E0108", literal ? expr->kid[k]->span : expr->span, "given twice", "the axis `%s` has the value %s twice",
-                              a->name, a->out.text[k]);
+                Diag *d = err(ev, "E0108", literal ? expr->kid[k]->span : expr->span, "given twice",
+                              "the axis `%s` has the value %s twice", a->name, a->out.text[k]);
                 diag_help(ev->ctx, d, "to run a point several times, give seeds: `seeds = [1, 2, 3]`");
                 return false;
             }
@@ -123,12 +123,16 @@ static bool add_axis(Sweep *s, const Ast *path, const Ast *expr, bool given)
         return true;
     }
     if (v.kind != V_LIST) {
-        Diag *d = err(ev, "E0206", expr->span, "", "an axis of a sweep is a list of values, got %s", value_kind_name(&v));
-        diag_help(ev->ctx, d, "for example `[256, 512]`, `range(1e-4, 1e-2, 5, scale = log)` or `between(1e-4, 1e-2, scale = log)`");
+        Diag *d =
+            err(ev, "E0206", expr->span, "", "an axis of a sweep is a list of values, got %s", value_kind_name(&v));
+        diag_help(
+            ev->ctx, d,
+            "for example `[256, 512]`, `range(1e-4, 1e-2, 5, scale = log)` or `between(1e-4, 1e-2, scale = log)`");
         return false;
     }
     if (!v.list->n) {
-        Diag *d = err(ev, "E0709", expr->span, "an empty list", "the axis `%s` has no value", span_text(ev, path->span));
+        Diag *d =
+            err(ev, "E0709", expr->span, "an empty list", "the axis `%s` has no value", span_text(ev, path->span));
         diag_note(ev->ctx, d, "a sweep has a point for each combination of values, so this one has none");
         return false;
     }
@@ -180,15 +184,18 @@ static bool zip_axes(Sweep *s, const Ast *list)
         if (!a)
             return false;
         if (a->dim >= 0 || a->out.drawn) {
-            Diag *d = err(ev, "E0710", list->kid[i]->span, "", a->out.drawn ? "the axis `%s` is drawn and cannot be zipped" : "the axis `%s` is zipped twice",
-                          a->name);
+            Diag *d =
+                err(ev, "E0710", list->kid[i]->span, "",
+                    a->out.drawn ? "the axis `%s` is drawn and cannot be zipped" : "the axis `%s` is zipped twice",
+                    a->name);
             if (a->out.drawn)
                 diag_note(ev->ctx, d, "all axes that are drawn move together already");
             return false;
         }
         if (first && first->out.n != a->out.n) {
-            Diag *d = err(ev, "E0710", list->kid[i]->span, "", "zipped axes need equally many values: `%s` has %zu, `%s` has %zu", first->name,
-                          first->out.n, a->name, a->out.n);
+            Diag *d = err(ev, "E0710", list->kid[i]->span, "",
+                          "zipped axes need equally many values: `%s` has %zu, `%s` has %zu", first->name, first->out.n,
+                          a->name, a->out.n);
             diag_label(ev->ctx, d, first->expr->span, "%zu values", first->out.n);
             diag_label(ev->ctx, d, a->expr->span, "%zu values", a->out.n);
             diag_help(ev->ctx, d, "for all combinations leave `zip` out");
@@ -288,7 +295,8 @@ static File *point_file(Sweep *s, const size_t *at)
     for (size_t i = 0; i < s->n_set; i++)
         o[n++] = s->set[i];
     for (size_t i = 0; i < s->n_axis; i++)
-        o[n++] = (Override){.path = s->axis[i].path, .expr = s->axis[i].value[at[i]], .span = s->axis[i].path->span, .origin = s->vary};
+        o[n++] = (Override){
+            .path = s->axis[i].path, .expr = s->axis[i].value[at[i]], .span = s->axis[i].path->span, .origin = s->vary};
     for (size_t i = 0; i < s->n_lets; i++)
         o[n++] = s->lets[i];
     File *f = file_again(s->ev, s->target, o, n);
@@ -390,7 +398,8 @@ static void all_configs(Sweep *s)
     }
     if (s->configs.n || diag_errors(s->ev->ctx))
         return;
-    Diag *d = err(s->ev, "E0709", s->skip->span, "true for all of them", "all %lld points of the sweep `%s` are skipped", (long long)n, s->plan.name);
+    Diag *d = err(s->ev, "E0709", s->skip->span, "true for all of them",
+                  "all %lld points of the sweep `%s` are skipped", (long long)n, s->plan.name);
     diag_help(s->ev->ctx, d, "`skip` is true for the points that are left out");
 }
 
@@ -410,7 +419,8 @@ static void fix_setting(Sweep *s, const Ast *it)
             diag_label(s->ev->ctx, d, s->fixed[i].span, "first given here");
             return;
         }
-    s->fixed[s->n_fixed++] = (Override){.path = it->kid[0], .expr = it->kid[1], .span = it->kid[0]->span, .origin = s->vary};
+    s->fixed[s->n_fixed++] =
+        (Override){.path = it->kid[0], .expr = it->kid[1], .span = it->kid[0]->span, .origin = s->vary};
 }
 
 static void read_items(Sweep *s, const Ast *items, Items *out)
@@ -418,8 +428,8 @@ static void read_items(Sweep *s, const Ast *items, Items *out)
     const struct {
         const char *name;
         const Ast **where;
-    } slot[] = {{"zip", &out->zip}, {"random", &out->random}, {"order", &out->order}, {"seeds", &out->seeds}, {"until", &out->until},
-                {"prune", &out->prune}, {"report", &out->report}, {"skip", &s->skip}};
+    } slot[] = {{"zip", &out->zip},     {"random", &out->random}, {"order", &out->order},   {"seeds", &out->seeds},
+                {"until", &out->until}, {"prune", &out->prune},   {"report", &out->report}, {"skip", &s->skip}};
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *k = items->kid[i];
         if (k->kind == AST_NODE && !strcmp(k->kid[0]->name, "vary"))
@@ -444,7 +454,8 @@ static bool lets_fit(Sweep *s)
         const Override *o = i < s->n_lets ? &s->lets[i] : &s->fixed[i - s->n_lets];
         for (size_t k = s->n_given; k < s->n_axis; k++) /* those of the command line take its place */
             if (!strcmp(s->axis[k].name, span_text(s->ev, o->path->span))) {
-                Diag *d = err(s->ev, "E0108", o->span, "given twice", "`%s` is an axis and set for all points", s->axis[k].name);
+                Diag *d = err(s->ev, "E0108", o->span, "given twice", "`%s` is an axis and set for all points",
+                              s->axis[k].name);
                 diag_label(s->ev->ctx, d, s->axis[k].path->span, "the axis");
                 return false;
             }
@@ -470,7 +481,8 @@ static bool axes_keep(Sweep *s)
             const char *inner = span_text(ev, path->span);
             if (!holds(s->axis[k].name, inner))
                 continue;
-            Diag *d = err(ev, "E0108", s->axis[k].path->span, "", "values of the axis `%s` take the place of `%s`", s->axis[k].name, inner);
+            Diag *d = err(ev, "E0108", s->axis[k].path->span, "", "values of the axis `%s` take the place of `%s`",
+                          s->axis[k].name, inner);
             diag_label(ev->ctx, d, path->span, set ? "set for all points" : "an axis before it");
             diag_help(ev->ctx, d, set ? "write it into the values" : "let `%s` come first", s->axis[k].name);
             return false;
@@ -587,14 +599,17 @@ static bool sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, con
         read.until = vwn_parse_expr(ev->ctx, source_add(ev->ctx, "<command line>", ask->until, strlen(ask->until)));
     if (ask && ask->random)
         read.random = vwn_parse_expr(ev->ctx, source_add(ev->ctx, "<command line>", ask->random, strlen(ask->random)));
-    if (diag_errors(ev->ctx) || !sweep_draws(s, read.random) || !shared_settings(s, ask, set, n_set) || !vary_axes(s, read.vary ? read.vary->kid[2] : NULL))
+    if (diag_errors(ev->ctx) || !sweep_draws(s, read.random) || !shared_settings(s, ask, set, n_set) ||
+        !vary_axes(s, read.vary ? read.vary->kid[2] : NULL))
         return s->target == f;
     if (!s->n_axis && !(ask && ask->seeds) && !read.seeds) {
-        Diag *d = err(ev, "E0104", it ? s->plan.span : NO_SPAN, "missing `vary`", it ? "`sweep` needs `vary`" : "%s has no `sweep`, and no `--vary` is given", f->path);
+        Diag *d = err(ev, "E0104", it ? s->plan.span : NO_SPAN, "missing `vary`",
+                      it ? "`sweep` needs `vary`" : "%s has no `sweep`, and no `--vary` is given", f->path);
         diag_help(ev->ctx, d, ask && !it ? "for example `--vary D=256,512`" : "for example `vary { D = [256, 512] }`");
         return s->target == f;
     }
-    if (!draws_fit(s, read.random, ask && ask->random) || !zip_all(s, read.zip) || !lets_fit(s) || !axes_keep(s) || !sweep_bounds(s, read.until, read.prune))
+    if (!draws_fit(s, read.random, ask && ask->random) || !zip_all(s, read.zip) || !lets_fit(s) || !axes_keep(s) ||
+        !sweep_bounds(s, read.until, read.prune))
         return s->target == f;
     order_dims(s);
     all_configs(s);
@@ -630,6 +645,9 @@ bool build_sweep(Eval *ev, File *f, const SweepAsk *ask, const char *const *set,
     if (!ask->name)
         ctx_raise(ev->ctx, ST_USAGE, "%s has %zu sweeps; say which: %s", f->path, names.n, all.s);
     Name near = nearest_name(name_str(ev->ctx, ask->name), names.v, names.n);
-    ctx_raise(ev->ctx, ST_USAGE, "%s has no sweep `%s`%s%s%s", f->path, ask->name, near ? "; did you mean `" : names.n ? "; it has " : "",
+    ctx_raise(ev->ctx, ST_USAGE, "%s has no sweep `%s`%s%s%s", f->path, ask->name,
+              near      ? "; did you mean `"
+              : names.n ? "; it has "
+                        : "",
               near ? near : all.s, near ? "`?" : "");
 }

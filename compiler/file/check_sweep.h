@@ -8,10 +8,10 @@ enum { HALTON_MOST = 32, SWEEP_NUMBERS_MOST = 1 << 20 }; /* axes and entries of 
 
 typedef struct Axis {
     const Ast *path, *expr;
-    const char *name;  /* the path, as written */
-    const Ast **value; /* each, to be read in the file of the point */
+    const char *name;   /* the path, as written */
+    const Ast **value;  /* each, to be read in the file of the point */
     const char **label; /* of each, in names of points, where that is not its text; NULL: it is everywhere */
-    int dim;           /* which dimension it moves with; -1: not decided */
+    int dim;            /* which dimension it moves with; -1: not decided */
     SweepAxis out;
 } Axis;
 /* Axes that move together. */
@@ -35,9 +35,10 @@ typedef struct Sweep {
     size_t n_axis, n_given; /* n_given: those of the command line, which come first */
     Dimension dim[SWEEP_AXES_MOST];
     size_t n_dim;
-    Override *set, *lets, *fixed; /* of all points: of the command line, then of the sweep; lets that follow; as written */
+    Override *set, *lets,
+        *fixed; /* of all points: of the command line, then of the sweep; lets that follow; as written */
     size_t n_set, n_cli, n_lets, n_fixed; /* n_cli: those of n_set that the command line gives */
-    const char **all; /* settings of all points */
+    const char **all;                     /* settings of all points */
     size_t n_all;
     const Ast *skip;
     Draws draws;
@@ -54,7 +55,8 @@ bool is_given(const Sweep *s, const char *path);
 /* ---- check_points.c; those that are false have filed a message ---- */
 bool sweep_draws(Sweep *s, const Ast *random);
 bool draw_axis(Sweep *s, const Ast *path, const Ast *expr, const Value *between);
-bool draws_fit(Sweep *s, const Ast *random, bool asked); /* `random` and axes that are drawn need each other; asked: on the command line */
+bool draws_fit(Sweep *s, const Ast *random,
+               bool asked); /* `random` and axes that are drawn need each other; asked: on the command line */
 bool sweep_bounds(Sweep *s, const Ast *until, const Ast *prune);
 void prune_fits(Sweep *s, const Train *t);
 const char *sweep_point_name(Sweep *s, const size_t *at);

@@ -47,7 +47,11 @@ void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const 
             attrs_add(a, it->kid[0]->name, it->kid[0]->span, it->kid[1], f->env, it->span, false);
     }
     for (size_t i = 0; i < n_over; i++) {
-        OverridePlace place = {.ev = ev, .file = f, .node = path, .env = f->env, .known = attribute_find(what, over[i]),
+        OverridePlace place = {.ev = ev,
+                               .file = f,
+                               .node = path,
+                               .env = f->env,
+                               .known = attribute_find(what, over[i]),
                                .prim = strcmp(over[i], "lr") ? NULL : schedule_prim};
         const Ast *expr = attrs_written(a, over[i]);
         Override *o = override_attribute(&place, over[i], &expr);
@@ -111,7 +115,8 @@ static bool inner_attribute(Attrs *a, const TrainAttr *t, Diag *d)
     if (!strcmp(source, "<command line>"))
         diag_help(a->ev->ctx, d, "write `--set %s.%s.%s=%s`", a->what, inner, t->name, value);
     else
-        diag_help(a->ev->ctx, d, "it belongs to `%s { ... }` inside of `%s`: write `%s = %s` there", inner, a->what, t->name, value);
+        diag_help(a->ev->ctx, d, "it belongs to `%s { ... }` inside of `%s`: write `%s = %s` there", inner, a->what,
+                  t->name, value);
     return true;
 }
 
@@ -131,10 +136,7 @@ void attrs_close(Attrs *a)
     }
 }
 
-Value attr_value(Attrs *a, const TrainAttr *t)
-{
-    return t ? eval(a->ev, t->expr, t->env, NULL) : v_none();
-}
+Value attr_value(Attrs *a, const TrainAttr *t) { return t ? eval(a->ev, t->expr, t->env, NULL) : v_none(); }
 
 static const AttributeRow *attrs_row_of(Attrs *a, const char *name, AttributeType type)
 {
@@ -157,7 +159,8 @@ static double number_in(Attrs *a, const AttributeRow *row, bool *outside)
     if (low && row->least == 0)
         err(a->ev, "E0208", t->expr->span, "", "`%s` must not be negative", row->name);
     else if (low || isnan(x))
-        err(a->ev, whole ? "E0206" : "E0208", t->expr->span, "", "`%s` must be %s, got %.6g", row->name, row->values, x);
+        err(a->ev, whole ? "E0206" : "E0208", t->expr->span, "", "`%s` must be %s, got %.6g", row->name, row->values,
+            x);
     else if (whole)
         err(a->ev, "E0208", t->expr->span, "", "`%s` must be at most %.16g", row->name, row->below - 1);
     else
@@ -226,10 +229,7 @@ void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, cons
 }
 
 /* An image is a sequence of the batch. */
-static bool is_seq(const char *unit)
-{
-    return !strcmp(unit, "seq") || !strcmp(unit, "image");
-}
+static bool is_seq(const char *unit) { return !strcmp(unit, "seq") || !strcmp(unit, "image"); }
 
 /* seqs, images or tokens as whole sequences. */
 static bool to_seqs(Eval *ev, const Value *v, Span at, const char *what, const Train *t, int64_t *out)
@@ -252,8 +252,8 @@ static bool to_seqs(Eval *ev, const Value *v, Span at, const char *what, const T
             Diag *d = err(ev, "E0605", at, "", "%.0f tokens are not a whole number of sequences of %lld", v->num,
                           (long long)t->context);
             double down = floor(seqs), up = ceil(seqs);
-            diag_help(ev->ctx, d, "write %.0f or %.0f tokens, that is %.0f or %.0f seqs; `1Mi tokens` is 2^20", down * (double)t->context,
-                      up * (double)t->context, down, up);
+            diag_help(ev->ctx, d, "write %.0f or %.0f tokens, that is %.0f or %.0f seqs; `1Mi tokens` is 2^20",
+                      down * (double)t->context, up * (double)t->context, down, up);
             return false;
         }
     } else {
@@ -335,7 +335,8 @@ static bool attr_steps(Attrs *a, const TrainAttr *at, const Train *t, int64_t *s
     const HostExpr *e = v.kind == V_NUM ? NULL : steps_of(a->ev, &v, at->expr->span, at->name, t);
     double x = 0;
     if (v.kind == V_NUM && written_share(a->ev, at->expr->span)) {
-        Diag *d = err(a->ev, "E0201", at->expr->span, "", "`%s` is a number of steps, not a share of the run", at->name);
+        Diag *d =
+            err(a->ev, "E0201", at->expr->span, "", "`%s` is a number of steps, not a share of the run", at->name);
         if (t->length_steps > 0)
             diag_help(a->ev->ctx, d, "of %lld steps that is `%.0f steps`", (long long)t->length_steps,
                       fmax(1, rint(v.num * (double)t->length_steps)));
@@ -349,7 +350,8 @@ static bool attr_steps(Attrs *a, const TrainAttr *at, const Train *t, int64_t *s
         return false;
     }
     if (x < 1 || x > MOST_STEPS) {
-        err(a->ev, "E0208", at->expr->span, "", "`%s` must be at least one step and at most %.0e, got %.6g", at->name, MOST_STEPS, x);
+        err(a->ev, "E0208", at->expr->span, "", "`%s` must be at least one step and at most %.0e, got %.6g", at->name,
+            MOST_STEPS, x);
         return false;
     }
     *steps = (int64_t)fmax(1, rint(x));
@@ -388,7 +390,9 @@ static void separator_of(Eval *ev, const Record *r, bool text, DataSpec *out)
     bool one = v->kind == V_STR && one_character(v->word);
     bool id = v->kind == V_NUM && is_whole(v->num) && v->num >= 0 && v->num <= UINT32_MAX;
     if (text ? !one : !id) {
-        Diag *d = err(ev, "E0206", at, "", text ? "the `separator` of a text is one character" : "the `separator` of token files is a token id");
+        Diag *d =
+            err(ev, "E0206", at, "",
+                text ? "the `separator` of a text is one character" : "the `separator` of token files is a token id");
         diag_help(ev->ctx, d, text ? "for example `separator = \"\\n\"`" : "for example `separator = 50_256`");
         return;
     }
@@ -427,7 +431,8 @@ static void data_spec(Eval *ev, File *f, const Value *v, Span at, DataSpec *out)
     separator_of(ev, r, text, out);
     if (text)
         return;
-    const Value *dtype = record_field(r, "dtype"), *header = record_field(r, "header"), *vp = record_field(r, "val_path");
+    const Value *dtype = record_field(r, "dtype"), *header = record_field(r, "header"),
+                *vp = record_field(r, "val_path");
     out->bits = !strcmp(dtype->word, "u16") ? 16 : !strcmp(dtype->word, "u32") ? 32 : 0;
     if (!out->bits)
         err(ev, "E0205", at, "", "`dtype` must be `u16` or `u32`");
@@ -439,8 +444,10 @@ static void data_spec(Eval *ev, File *f, const Value *v, Span at, DataSpec *out)
 
 static void tokenizer_spec(Eval *ev, const Value *v, Span at, const Model *m, Train *t)
 {
-    static const struct { const char *name; TokenizerKind kind; } rows[] = {
-        {"bytes", TOKENIZER_BYTES}, {"chars", TOKENIZER_CHARS}, {"file", TOKENIZER_FILE}};
+    static const struct {
+        const char *name;
+        TokenizerKind kind;
+    } rows[] = {{"bytes", TOKENIZER_BYTES}, {"chars", TOKENIZER_CHARS}, {"file", TOKENIZER_FILE}};
     t->tokenizer.span = at;
     if (t->data.kind == DATA_ARRAYS) {
         Diag *d = err(ev, "E0612", at, "nothing to do", "arrays hold numbers, which no tokenizer makes");
@@ -451,9 +458,13 @@ static void tokenizer_spec(Eval *ev, const Value *v, Span at, const Model *m, Tr
         if (!strcmp(v->record->name, rows[i].name))
             t->tokenizer.kind = rows[i].kind;
     if (t->tokenizer.kind == TOKENIZER_NONE) {
-        Diag *d = v->kind != V_POISON ? err(ev, "E0206", at, "", "`tokenizer` must be bytes(), chars() or file(\"...\")") : NULL;
+        Diag *d = v->kind != V_POISON
+                      ? err(ev, "E0206", at, "", "`tokenizer` must be bytes(), chars() or file(\"...\")")
+                      : NULL;
         if (v->kind == V_STR)
-            diag_help(ev->ctx, d, "write `tokenizer = bytes()`; ids of other tokenizers are read by `data = token_files(\"...\", dtype = u16)`");
+            diag_help(ev->ctx, d,
+                      "write `tokenizer = bytes()`; ids of other tokenizers are read by `data = token_files(\"...\", "
+                      "dtype = u16)`");
         return;
     }
     if (t->tokenizer.kind == TOKENIZER_FILE)
@@ -500,7 +511,8 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
             attr_steps(&a, every, t, slot);
         bool never = every && t->length_steps > 0 && *slot > t->length_steps;
         if (never && kind[0] == 'e' && !lint_allowed(f, "eval_never")) {
-            Diag *d = diag_warning(ev->ctx, "W0604", "eval_never", every->expr->span, "", "the run ends before its first evaluation");
+            Diag *d = diag_warning(ev->ctx, "W0604", "eval_never", every->expr->span, "",
+                                   "the run ends before its first evaluation");
             diag_note(ev->ctx, d, "it has %lld steps, `every` is %lld", (long long)t->length_steps, (long long)*slot);
         }
         if (kind[0] == 'e') {
@@ -516,15 +528,16 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
     }
     if (!optimizer && !strange) {
         Diag *d = err(ev, "E0104", t->span, "missing `optimizer`", "`train` needs an `optimizer`");
-        diag_help(ev->ctx, d, "for example `optimizer adamw { lr = 3e-4, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }`");
+        diag_help(ev->ctx, d,
+                  "for example `optimizer adamw { lr = 3e-4, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }`");
     }
 }
 
 /* `eval` reads the held-out part of the data, or data of its own. */
 static void check_eval_data(Eval *ev, const Ast *items, const Model *m, const Train *t)
 {
-    if (t->eval_every <= 0 || t->eval_data.kind != DATA_NONE || t->data.kind == DATA_NONE ||
-        t->data.val > 0 || t->data.val_path)
+    if (t->eval_every <= 0 || t->eval_data.kind != DATA_NONE || t->data.kind == DATA_NONE || t->data.val > 0 ||
+        t->data.val_path)
         return;
     Span at = t->span;
     for (uint32_t i = 0; items && i < items->n; i++)
@@ -545,19 +558,23 @@ static void check_documents(Eval *ev, const Model *m, const Train *t, const Data
     if (data->kind == DATA_NONE || data->kind == DATA_ARRAYS)
         return;
     if (reads && !data->separated) {
-        Diag *d = err(ev, "E0610", data->span, "no `separator`", "the model looks at documents, which the data does not separate");
+        Diag *d = err(ev, "E0610", data->span, "no `separator`",
+                      "the model looks at documents, which the data does not separate");
         diag_note(ev->ctx, d, "attention with `mask = document` sees its own document only");
-        diag_help(ev->ctx, d, data->kind == DATA_TEXT_FILE ? "name the character that documents begin with: `separator = \"\\n\"`"
-                                                           : "name the token that documents begin with: `separator = 50_256`");
+        diag_help(ev->ctx, d,
+                  data->kind == DATA_TEXT_FILE ? "name the character that documents begin with: `separator = \"\\n\"`"
+                                               : "name the token that documents begin with: `separator = 50_256`");
     } else if (!reads && data->separated) {
-        Diag *d = err(ev, "E0610", data->separator_span, "nothing reads it", "the data separates documents, which the model does not look at");
+        Diag *d = err(ev, "E0610", data->separator_span, "nothing reads it",
+                      "the data separates documents, which the model does not look at");
         diag_help(ev->ctx, d, "keep attention within a document: `mask = document`");
     } else if (data->separated && letters && strlen(data->separator_text) != 1) {
-        err(ev, "E0206", data->separator_span, "", "with `tokenizer = bytes()` the separator is one byte, `%s` has %zu", data->separator_text,
-            strlen(data->separator_text));
+        err(ev, "E0206", data->separator_span, "", "with `tokenizer = bytes()` the separator is one byte, `%s` has %zu",
+            data->separator_text, strlen(data->separator_text));
     } else if (data->separated && m->table_rows && data->kind == DATA_TOKEN_FILES && data->separator >= m->table_rows) {
-        Diag *d = err(ev, "E0601", data->separator_span, "", "the separator %lld is not a token: the embedding has %lld rows",
-                      (long long)data->separator, (long long)m->table_rows);
+        Diag *d =
+            err(ev, "E0601", data->separator_span, "", "the separator %lld is not a token: the embedding has %lld rows",
+                (long long)data->separator, (long long)m->table_rows);
         diag_label(ev->ctx, d, m->table_at, "ids from 0 to %lld", (long long)m->table_rows - 1);
     }
 }
@@ -586,7 +603,9 @@ static void train_length(Eval *ev, const Value *v, Span at, Train *t)
             err(ev, "E0208", at, "", "`length` is too large");
             return;
         }
-        double steps = v->word[0] == 't' ? v->num / per_step : is_seq(v->word) ? v->num / (double)t->batch_seqs : v->num;
+        double steps = v->word[0] == 't' ? v->num / per_step
+                       : is_seq(v->word) ? v->num / (double)t->batch_seqs
+                                         : v->num;
         t->length_steps = (int64_t)ceil(steps - 1e-9);
     } else {
         err(ev, "E0201", at, "", "`length` is counted in steps, tokens, seqs or epochs, not in %s", v->word);
@@ -595,7 +614,8 @@ static void train_length(Eval *ev, const Value *v, Span at, Train *t)
     if (t->length_steps == 0 || v->num <= 0)
         err(ev, "E0206", at, "", "`length` must be at least one step");
     else if ((double)t->length_steps * per_step > MOST_TOKENS)
-        err(ev, "E0208", at, "", "`length` is too large: a run has at most 2^53 tokens, this one %.6g", (double)t->length_steps * per_step);
+        err(ev, "E0208", at, "", "`length` is too large: a run has at most 2^53 tokens, this one %.6g",
+            (double)t->length_steps * per_step);
 }
 
 static void train_precision(Eval *ev, const Value *v, Span at, Train *t)
@@ -607,12 +627,16 @@ static void train_precision(Eval *ev, const Value *v, Span at, Train *t)
         return;
     const Value *c = v->kind == V_SPEC && !strcmp(v->record->name, "mixed") ? record_field(v->record, "compute") : NULL;
     const Value *master = c ? record_field(v->record, "master") : NULL;
-    if (!c || !master || strcmp(master->word, "fp32") || (!half_read(c->word, &t->compute) && strcmp(c->word, "fp32"))) {
+    if (!c || !master || strcmp(master->word, "fp32") ||
+        (!half_read(c->word, &t->compute) && strcmp(c->word, "fp32"))) {
         Diag *d = err(ev, "E0205", at, "", "`precision` must be `fp32` or `mixed(compute = bf16, master = fp32)`");
         diag_note(ev->ctx, d, "compute may be %s or fp32", half_words(ev->arena, ", "));
         const char *word = v->kind == V_STR || v->kind == V_WORD ? v->word : "";
         bool brain = strstr(word, "bf"), half = strstr(word, "16") || !strcmp(word, "half"), full = strstr(word, "32");
-        const char *with = full ? "fp32" : !half && !brain ? NULL : brain ? "mixed(compute = bf16, master = fp32)" : "mixed(compute = fp16, master = fp32)";
+        const char *with = full              ? "fp32"
+                           : !half && !brain ? NULL
+                           : brain           ? "mixed(compute = bf16, master = fp32)"
+                                             : "mixed(compute = fp16, master = fp32)";
         if (with)
             diag_fix(ev->ctx, d, at, with, full ? FIX_CERTAIN : FIX_MAYBE, "write `%s`", with);
     }
@@ -641,7 +665,8 @@ static void train_recompute(Eval *ev, const TrainAttr *at, const Model *m, Train
         }
         size_t n;
         const Name *known = recompute_words(m->graph, ev->arena, &n);
-        Diag *d = err(ev, "E0611", word->span, "", "`recompute` names `%s`, and no module of the model is called so", expr_text(ev, word));
+        Diag *d = err(ev, "E0611", word->span, "", "`recompute` names `%s`, and no module of the model is called so",
+                      expr_text(ev, word));
         diag_note(ev->ctx, d, "names are segments of paths: `layer[1].ffn.up` is in layer, in ffn and in up");
         if (is_name)
             suggest(ev, d, word->name, known, n, word->span);
@@ -679,7 +704,8 @@ static void train_batch(Attrs *a, Train *t)
     t->micro_seqs = t->batch_seqs;
     const TrainAttr *micro = attrs_get(a, "micro_batch");
     if (attr_seqs(a, micro, t, &t->micro_seqs) && t->batch_seqs % t->micro_seqs) {
-        Diag *d = err(a->ev, "E0606", micro->expr->span, "", "a batch of %lld sequences is not a whole number of micro-batches of %lld",
+        Diag *d = err(a->ev, "E0606", micro->expr->span, "",
+                      "a batch of %lld sequences is not a whole number of micro-batches of %lld",
                       (long long)t->batch_seqs, (long long)t->micro_seqs);
         diag_label(a->ev->ctx, d, batch ? batch->expr->span : micro->expr->span, "the batch");
         diag_help(a->ev->ctx, d, "choose a divisor of %lld", (long long)t->batch_seqs);
@@ -705,8 +731,7 @@ Train *build_train(Eval *ev, File *f, Model *m)
     Value v = attr_value(&a, data);
     if (data)
         data_spec(ev, f, &v, data->expr->span, &t->data);
-    const TrainAttr *tok = t->data.kind == DATA_TEXT_FILE ? attrs_need(&a, "tokenizer")
-                                                          : attrs_get(&a, "tokenizer");
+    const TrainAttr *tok = t->data.kind == DATA_TEXT_FILE ? attrs_need(&a, "tokenizer") : attrs_get(&a, "tokenizer");
     v = attr_value(&a, tok);
     if (tok)
         tokenizer_spec(ev, &v, tok->expr->span, m, t);

@@ -26,14 +26,14 @@ typedef struct Attrs {
 void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const char *what, Span at);
 const TrainAttr *attrs_get(Attrs *a, const char *name);
 const TrainAttr *attrs_need(Attrs *a, const char *name); /* files E0104 */
-Value attr_value(Attrs *a, const TrainAttr *t);                            /* V_NONE for NULL */
-void attrs_close(Attrs *a); /* files E0101 for what nothing asked for */
+Value attr_value(Attrs *a, const TrainAttr *t);          /* V_NONE for NULL */
+void attrs_close(Attrs *a);                              /* files E0101 for what nothing asked for */
 /* Each reads an attribute of its type in attributes.def: the value or the fallback. What is of another type or out of range is said, and
  * something that is in it comes back. */
-double attr_number(Attrs *a, const char *name);            /* NaN when there is neither */
+double attr_number(Attrs *a, const char *name); /* NaN when there is neither */
 int64_t attr_whole(Attrs *a, const char *name);
 Name attr_word(Attrs *a, const char *name);
-bool attr_bool(Attrs *a, const char *name, bool *given);   /* *given may be NULL */
+bool attr_bool(Attrs *a, const char *name, bool *given); /* *given may be NULL */
 
 /* The node `optimizer` (check_optimizer.c): fills Train.optimizer. */
 void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t);
@@ -56,7 +56,7 @@ const Plateau *plateau_of(Eval *ev, const Value *spec, Span at, const Train *was
 /* check_grow.c: of a growth step and a sweep. The file that `of` names, or `f`; NULL when a message was filed. */
 File *file_varied(Eval *ev, File *f, const Ast *items);
 Override let_override(Eval *ev, File *f, const Ast *let, const char *what);
-bool let_exists(Eval *ev, File *target, const Ast *let); /* files E0115 */
+bool let_exists(Eval *ev, File *target, const Ast *let);               /* files E0115 */
 bool let_again(Eval *ev, const Override *o, size_t n, const Ast *let); /* files E0108 for a let that is given twice */
 
 /* E0201: a number where a quantity is needed. */
@@ -71,7 +71,7 @@ const HostExpr *schedule_expr(Eval *ev, const Value *v, Span at, const Train *tr
 Train *build_train(Eval *ev, File *file, Model *model);
 /* The file with the lets of its first n growth steps, or of all when it has fewer. */
 File *grown_file(Eval *ev, File *file, size_t n);
-void build_grow(Eval *ev, File *file); /* the steps behind Unit.grown */
+void build_grow(Eval *ev, File *file);   /* the steps behind Unit.grown */
 void build_sweeps(Eval *ev, File *file); /* of the file, whose first points are checked */
 /* One sweep with what the command line says; `set`: settings of all its points. Whether the file itself is varied, and no other. */
 bool build_sweep(Eval *ev, File *file, const SweepAsk *ask, const char *const *set, size_t n_set);

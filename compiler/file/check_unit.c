@@ -32,8 +32,9 @@ bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o)
     bool list = !strcmp(flag, "--vary");
     if (!eq || eq == text || !eq[1]) {
         Diag *d = err(ev, "E0105", all, "", list ? "`%s` needs PATH=VALUES" : "`%s` needs PATH=EXPR", flag);
-        diag_help(ev->ctx, d, list ? "for example `--vary D=256,512` or `--vary 'lr=range(1e-4, 1e-2, 5, scale = log)'`"
-                                   : "for example `--set D=768` or `--set conn='residual()'`");
+        diag_help(ev->ctx, d,
+                  list ? "for example `--vary D=256,512` or `--vary 'lr=range(1e-4, 1e-2, 5, scale = log)'`"
+                       : "for example `--set D=768` or `--set conn='residual()'`");
         return false;
     }
     /* Both halves are parsed in place (padded with blanks), so that carets point into the argument, which excerpts show. */
@@ -44,10 +45,12 @@ bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o)
     memset(right, ' ', at + 1);
     if (strlen(right) > n)
         right[at] = '[';
-    uint32_t l = source_add(ev->ctx, "<command line>", left, n), r = source_add(ev->ctx, "<command line>", right, strlen(right));
+    uint32_t l = source_add(ev->ctx, "<command line>", left, n),
+             r = source_add(ev->ctx, "<command line>", right, strlen(right));
     source_show(ev->ctx, l, text);
     source_show(ev->ctx, r, text);
-    *o = (Override){.path = vwn_parse_path(ev->ctx, l), .expr = vwn_parse_expr(ev->ctx, r), .origin = name_str(ev->ctx, flag)};
+    *o = (Override){
+        .path = vwn_parse_path(ev->ctx, l), .expr = vwn_parse_expr(ev->ctx, r), .origin = name_str(ev->ctx, flag)};
     o->span = (Span){source, 0, (uint32_t)at};
     return o->path && o->expr;
 }
@@ -86,9 +89,12 @@ static void list_lets(Eval *ev, File *f)
         diag_truncate(ev->ctx, before);
         remember(ev, b->span, &v);
         LineCol at = source_position(ev->ctx, b->span.file, b->span.lo);
-        LetInfo info = {.name = b->name, .text = value_text(ev, &v), .span = b->span,
+        LetInfo info = {.name = b->name,
+                        .text = value_text(ev, &v),
+                        .span = b->span,
                         .origin = b->origin ? b->origin
-                                            : arena_printf(ev->arena, "%s:%u:%u", source_path(ev->ctx, b->span.file), at.line, at.column)};
+                                            : arena_printf(ev->arena, "%s:%u:%u", source_path(ev->ctx, b->span.file),
+                                                           at.line, at.column)};
         vec_push(ev->arena, &ev->unit->let, info);
     }
 }
@@ -115,8 +121,13 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     u->set = NEW_ARRAY(ctx->program, const char *, how->n_set + 1);
     for (; u->n_set < how->n_set; u->n_set++)
         u->set[u->n_set] = arena_copy(ctx->program, how->set[u->n_set], strlen(how->set[u->n_set]));
-    *ev = (Eval){.ctx = ctx, .decide_claim = decide_claim, .arena = ctx->program, .unit = u, .bytes_before = ctx->bytes,
-                 .text_of = how->text_of, .text_user = how->user};
+    *ev = (Eval){.ctx = ctx,
+                 .decide_claim = decide_claim,
+                 .arena = ctx->program,
+                 .unit = u,
+                 .bytes_before = ctx->bytes,
+                 .text_of = how->text_of,
+                 .text_user = how->user};
     map_init(&ev->seen, ctx->program);
     map_init(&ev->moved, ctx->program);
     File *f = file_load(ev, how->path, how->text, how->text_length, NO_SPAN, NULL);

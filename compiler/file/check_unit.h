@@ -12,21 +12,21 @@ typedef struct SweepAsk {
     const char *name;        /* NULL: the only one, or one of the file itself when it has none */
     const char *const *vary; /* "PATH=V1,V2", "PATH=range(a, b, n)" */
     size_t n_vary;
-    const char *seeds;       /* "1,2,3"; NULL: as the file says */
-    const char *until;       /* "500 steps"; NULL: as the file says */
-    const char *random;      /* "20", "draws(20, seed = 7)"; NULL: as the file says */
+    const char *seeds;  /* "1,2,3"; NULL: as the file says */
+    const char *until;  /* "500 steps"; NULL: as the file says */
+    const char *random; /* "20", "draws(20, seed = 7)"; NULL: as the file says */
 } SweepAsk;
 typedef struct CheckOptions {
-    const char *path;       /* "-" reads `text` */
-    const char *text;       /* with path "-", or to override the file's content; else NULL */
+    const char *path; /* "-" reads `text` */
+    const char *text; /* with path "-", or to override the file's content; else NULL */
     size_t text_length;
     const char *const *set; /* "PATH=EXPR" */
     size_t n_set;
-    size_t grown;           /* growth steps that are carried out, of those that the file has: see Unit */
+    size_t grown;                 /* growth steps that are carried out, of those that the file has: see Unit */
     const struct SweepAsk *sweep; /* a sweep of the file is elaborated and nothing else; its points are not checked */
-    bool no_sweeps;         /* `sweep` nodes are passed over */
-    bool model_only;        /* skip train, grow, sweep and checks (resume, sample) */
-    bool remember;          /* fills Unit.seen */
+    bool no_sweeps;               /* `sweep` nodes are passed over */
+    bool model_only;              /* skip train, grow, sweep and checks (resume, sample) */
+    bool remember;                /* fills Unit.seen */
     /* The text of an imported file in the place of what the disk has; NULL: what the disk has. NULL: of all. */
     const char *(*text_of)(void *user, const char *path, size_t *n);
     void *user;

@@ -206,10 +206,12 @@ static bool over_depth(Unit *u, const char *path, Curve *out)
     if (!value_places(u, &at, dot + 1))
         return false;
     if (!strstr(pattern, "[*]"))
-        ctx_raise(u->ctx, ST_USAGE, "`%.200s` is one number, %.6g; a curve goes over a loop: `%.200s.%.100s`", path, at.v[0].value,
-                  path_starred(u->ctx, pattern), dot + 1);
+        ctx_raise(u->ctx, ST_USAGE, "`%.200s` is one number, %.6g; a curve goes over a loop: `%.200s.%.100s`", path,
+                  at.v[0].value, path_starred(u->ctx, pattern), dot + 1);
     bool nested = strstr(strstr(pattern, "[*]") + 1, "[*]") != NULL;
-    *out = (Curve){.over = nested ? "place" : loop_word(a, pattern), .x = NEW_ARRAY(a, double, at.n + 1), .y = NEW_ARRAY(a, double, at.n + 1)};
+    *out = (Curve){.over = nested ? "place" : loop_word(a, pattern),
+                   .x = NEW_ARRAY(a, double, at.n + 1),
+                   .y = NEW_ARRAY(a, double, at.n + 1)};
     for (size_t i = 0; i < at.n; i++)
         if (!isnan(at.v[i].value)) {
             int which = 0; /* the index that varies */
@@ -223,10 +225,7 @@ static bool over_depth(Unit *u, const char *path, Curve *out)
 
 /* ---- over the steps of the run ---- */
 
-static const HostExpr *constant(Unit *u, double x)
-{
-    return isnan(x) ? NULL : host_const(u->ctx->scratch, x);
-}
+static const HostExpr *constant(Unit *u, double x) { return isnan(x) ? NULL : host_const(u->ctx->scratch, x); }
 
 static double constant_of(const Optimizer *o, const char *name)
 {
@@ -277,7 +276,9 @@ static const HostExpr *of_optimizer(Unit *u, const Model *m, const Optimizer *o,
     const char *dot = strrchr(name, '.');
     if (!strncmp(name, "group.", 6) && dot > name + 6) {
         const char *group = arena_copy(u->ctx->scratch, name + 6, (size_t)(dot - name - 6));
-        return !strcmp(dot, ".lr") ? group_rate(u, m, o, group) : !strcmp(dot, ".weight_decay") ? constant(u, of_weights(m, o, group, true)) : NULL;
+        return !strcmp(dot, ".lr")             ? group_rate(u, m, o, group)
+               : !strcmp(dot, ".weight_decay") ? constant(u, of_weights(m, o, group, true))
+                                               : NULL;
     }
     if (!strcmp(name, "weight_decay"))
         return constant(u, of_weights(m, o, NULL, true));
@@ -314,9 +315,10 @@ static Value evaluated(File *f, const char *text)
 static const HostExpr *host_of(Eval *ev, const Value *v, const Train *t)
 {
     size_t before = diag_count(ev->ctx);
-    const HostExpr *e = v->kind == V_HOST ? v->host
-                        : v->kind == V_NUM ? to_host(ev, v)
-                        : v->kind == V_SPEC ? schedule_expr(ev, v, NO_SPAN, t) : NULL;
+    const HostExpr *e = v->kind == V_HOST   ? v->host
+                        : v->kind == V_NUM  ? to_host(ev, v)
+                        : v->kind == V_SPEC ? schedule_expr(ev, v, NO_SPAN, t)
+                                            : NULL;
     diag_truncate(ev->ctx, before);
     return e;
 }
@@ -349,7 +351,8 @@ static bool over_part(Unit *u, const char *path, Curve *out)
         return false;
     for (size_t i = 0; i < u->grow.n && u->train; i++) {
         size_t n = strlen(u->grow.v[i].name);
-        if ((size_t)(dot - path) != n + 5 || memcmp(path + 5, u->grow.v[i].name, n) || !over_steps(u, "train.optimizer.lr", out))
+        if ((size_t)(dot - path) != n + 5 || memcmp(path + 5, u->grow.v[i].name, n) ||
+            !over_steps(u, "train.optimizer.lr", out))
             continue;
         out->of_part = true;
         out->part = dot[1] == 'n' ? i + 1 : i;
@@ -450,7 +453,8 @@ static void depth_paths(Unit *u, CurvePaths *out, Map *seen, bool all)
         }
         for (size_t k = 0; k < COUNT_OF(flows); k++) {
             Name path = name_printf(u->ctx, "%s.%s", pattern, flows[k]);
-            if (all || (map_get(&b->scopes, (uintptr_t)at.v[i].path) && varies(u, path))) /* of nodes; their parts have them, too */
+            if (all || (map_get(&b->scopes, (uintptr_t)at.v[i].path) &&
+                        varies(u, path))) /* of nodes; their parts have them, too */
                 add_path(u, out, seen, path);
         }
     }
@@ -463,7 +467,8 @@ static void add_steps(Unit *u, CurvePaths *out, Map *seen, Name path)
     bool known = u->train && (over_part(u, path, &c) || over_steps(u, path, &c));
     for (size_t i = 0; known && i <= u->grow.n; i++) {
         const GrowStep *g = i ? &u->grow.v[i - 1] : NULL;
-        known = !reads_losses(c.stage[i]) && !(c.of_part && g && (reads_losses(g->old.scale) || reads_losses(g->fresh.scale)));
+        known = !reads_losses(c.stage[i]) &&
+                !(c.of_part && g && (reads_losses(g->old.scale) || reads_losses(g->fresh.scale)));
     }
     if (known)
         add_path(u, out, seen, path);
@@ -523,10 +528,7 @@ static CurvePaths all_paths(Unit *u, bool all)
     return out;
 }
 
-CurvePaths curve_paths(Unit *u)
-{
-    return all_paths(u, false);
-}
+CurvePaths curve_paths(Unit *u) { return all_paths(u, false); }
 
 Curve curve_of(Unit *u, const char *path)
 {
@@ -545,7 +547,8 @@ Curve curve_of(Unit *u, const char *path)
         near = dot && !strcmp(dot + 1, last) ? all.v[i] : NULL;
     }
     if (near)
-        ctx_raise(ctx, ST_USAGE, "%.150s has nothing to draw called `%.100s`; did you mean `%.150s`?", u->path, path, near);
+        ctx_raise(ctx, ST_USAGE, "%.150s has nothing to draw called `%.100s`; did you mean `%.150s`?", u->path, path,
+                  near);
     CurvePaths some = all_paths(u, false);
     Buf b = buf_new(ctx->scratch);
     for (size_t i = 0; i < some.n && i < SHOWN; i++)

@@ -11,10 +11,10 @@
 #include "compiler/model/model.h"
 
 typedef struct Curve {
-    const char *over;       /* "step", the variable of a loop, or "index" of a list, from 1 */
-    double *x, *y;          /* of what is over no steps */
+    const char *over; /* "step", the variable of a loop, or "index" of a list, from 1 */
+    double *x, *y;    /* of what is over no steps */
     size_t n;
-    bool of_part;           /* the rate of the weights that came with growth step `part`, 0: with the model */
+    bool of_part; /* the rate of the weights that came with growth step `part`, 0: with the model */
     size_t part;
     const HostExpr **stage; /* of what is over steps: in the file as it is, and after each growth step of Unit.grow */
 } Curve;

@@ -18,29 +18,23 @@ static const NodeDoc nodes[] = {
 static const AttributeRow attributes[] = {
 #define NODE(name, where, text)
 #define ATTRIBUTE(node, name, takes, fallback, example, text) {node, name, {takes}, fallback, example, text},
-#define OWN(values) values, TAKES_OWN, 0, 0
-#define BOOL "true, false", TAKES_BOOL, 0, 0
-#define WORDS(words) words, TAKES_WORD, 0, 0
-#define NUMBER(least) "a number from " #least, TAKES_NUMBER, least, INFINITY
-#define SHARE "a number in [0, 1)", TAKES_NUMBER, 0, 1
-#define WHOLE(least) "a whole number from " #least, TAKES_WHOLE, least, 9e15
-#define WHOLE_TO(least, most) "a whole number from " #least " to " #most, TAKES_WHOLE, least, most + 1
-#define STEPS(values) values, TAKES_STEPS, 0, 0
-#define SEQS(values) values, TAKES_SEQS, 0, 0
+#define OWN(values)                                           values, TAKES_OWN, 0, 0
+#define BOOL                                                  "true, false", TAKES_BOOL, 0, 0
+#define WORDS(words)                                          words, TAKES_WORD, 0, 0
+#define NUMBER(least)                                         "a number from " #least, TAKES_NUMBER, least, INFINITY
+#define SHARE                                                 "a number in [0, 1)", TAKES_NUMBER, 0, 1
+#define WHOLE(least)                                          "a whole number from " #least, TAKES_WHOLE, least, 9e15
+#define WHOLE_TO(least, most)                                 "a whole number from " #least " to " #most, TAKES_WHOLE, least, most + 1
+#define STEPS(values)                                         values, TAKES_STEPS, 0, 0
+#define SEQS(values)                                          values, TAKES_SEQS, 0, 0
 #include "attributes.def"
 #undef NODE
 #undef ATTRIBUTE
 };
 
-size_t node_doc_count(void)
-{
-    return COUNT_OF(nodes);
-}
+size_t node_doc_count(void) { return COUNT_OF(nodes); }
 
-const NodeDoc *node_doc_at(size_t i)
-{
-    return &nodes[i];
-}
+const NodeDoc *node_doc_at(size_t i) { return &nodes[i]; }
 
 const NodeDoc *node_doc_find(const char *name)
 {
@@ -62,15 +56,9 @@ bool node_stands_in(const NodeDoc *node, const char *inside)
     return false;
 }
 
-size_t attribute_count(void)
-{
-    return COUNT_OF(attributes);
-}
+size_t attribute_count(void) { return COUNT_OF(attributes); }
 
-const AttributeRow *attribute_at(size_t i)
-{
-    return &attributes[i];
-}
+const AttributeRow *attribute_at(size_t i) { return &attributes[i]; }
 
 const AttributeRow *attribute_find(const char *node, const char *name)
 {
@@ -87,8 +75,7 @@ double attribute_number(const AttributeRow *a)
     return a && a->fallback && end != a->fallback ? x : NAN;
 }
 
-Name *attribute_names(Ctx *ctx, Arena *arena, const char *node, bool with_nodes, size_t *n,
-                      const char **text)
+Name *attribute_names(Ctx *ctx, Arena *arena, const char *node, bool with_nodes, size_t *n, const char **text)
 {
     Name *out = NEW_ARRAY(arena, Name, COUNT_OF(attributes) + COUNT_OF(nodes));
     Buf b = buf_new(arena);

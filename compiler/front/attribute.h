@@ -7,7 +7,15 @@
 typedef struct NodeDoc {
     const char *name, *where, *text; /* where: "file grow" */
 } NodeDoc;
-typedef enum AttributeType { TAKES_OWN, TAKES_BOOL, TAKES_WORD, TAKES_NUMBER, TAKES_WHOLE, TAKES_STEPS, TAKES_SEQS } AttributeType;
+typedef enum AttributeType {
+    TAKES_OWN,
+    TAKES_BOOL,
+    TAKES_WORD,
+    TAKES_NUMBER,
+    TAKES_WHOLE,
+    TAKES_STEPS,
+    TAKES_SEQS
+} AttributeType;
 typedef struct AttributeRow {
     const char *node, *name;
     struct {
@@ -30,7 +38,6 @@ const AttributeRow *attribute_find(const char *node, const char *name); /* NULL:
 double attribute_number(const AttributeRow *a); /* the number its fallback begins with; NaN without one */
 /* Names of a node's attributes, and of the nodes in it if wanted, in a list that lives in the
  * arena; `text` gets them as "data, batch". */
-Name *attribute_names(Ctx *ctx, Arena *arena, const char *node, bool with_nodes, size_t *n,
-                      const char **text);
+Name *attribute_names(Ctx *ctx, Arena *arena, const char *node, bool with_nodes, size_t *n, const char **text);
 
 #endif

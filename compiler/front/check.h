@@ -25,14 +25,14 @@ typedef enum ValueKind {
     V_POISON, /* an error was already filed; everything made of it is poison too */
     V_NONE,
     V_NUM,
-    V_QTY,    /* num, word = unit */
-    V_REL,    /* num, rel = 'd' or 'L' */
-    V_BOOL,   /* num = 0 or 1 */
-    V_STR,    /* word = text */
-    V_WORD,   /* a bare word where one is accepted: causal, bf16 */
+    V_QTY,  /* num, word = unit */
+    V_REL,  /* num, rel = 'd' or 'L' */
+    V_BOOL, /* num = 0 or 1 */
+    V_STR,  /* word = text */
+    V_WORD, /* a bare word where one is accepted: causal, bf16 */
     V_LIST,
-    V_DOTS,   /* `..` in a shape */
-    V_DIM,    /* an extent with B or T in it */
+    V_DOTS, /* `..` in a shape */
+    V_DIM,  /* an extent with B or T in it */
     V_TENSOR,
     V_INIT,
     V_FN,     /* a primitive used as a value: gelu */
@@ -91,17 +91,17 @@ struct Binding {
     Name name;
     Value value;
     BindState state;
-    bool by_name;      /* never remembered: inits depend on the tensor they are for */
+    bool by_name; /* never remembered: inits depend on the tensor they are for */
     bool used, is_let, is_param_of_block, is_dim;
-    const Ast *expr;   /* BIND_LAZY */
+    const Ast *expr; /* BIND_LAZY */
     Env *env;
     Scope *scope;
-    const Ast *type;   /* declared type, or NULL */
-    Span span;         /* where it was defined */
-    Span arg_span;     /* the argument that gave it a value, or NO_SPAN for a default */
-    Name prefix;       /* path of the instance in which it was declared: names its modules */
-    Name origin;       /* for resolve: how it got its value; NULL = as written */
-    uint32_t serial;   /* identifies the declaration for shared modules */
+    const Ast *type; /* declared type, or NULL */
+    Span span;       /* where it was defined */
+    Span arg_span;   /* the argument that gave it a value, or NO_SPAN for a default */
+    Name prefix;     /* path of the instance in which it was declared: names its modules */
+    Name origin;     /* for resolve: how it got its value; NULL = as written */
+    uint32_t serial; /* identifies the declaration for shared modules */
 };
 /* What the nodes behind a node bind, so that a chain of a million names is not walked: the nearest of each name. */
 typedef struct EnvIndex {
@@ -111,12 +111,12 @@ typedef struct EnvIndex {
 } EnvIndex;
 struct Env {
     Env *up;
-    Binding *binding;  /* one name, or */
-    File *file;        /* all names of a file: the end of the chain */
+    Binding *binding;      /* one name, or */
+    File *file;            /* all names of a file: the end of the chain */
     const ValueList *dots; /* or: what `..` stands for in this block */
-    bool block_edge;   /* dimension names are not looked up past this */
+    bool block_edge;       /* dimension names are not looked up past this */
     const EnvIndex *index; /* of the nodes behind this one; few nodes have it */
-    int run;           /* nodes since the one before that has one, or since the block's edge */
+    int run;               /* nodes since the one before that has one, or since the block's edge */
 };
 
 typedef struct Attribute {
@@ -155,7 +155,7 @@ struct BlockValue {
     const BlockDef *def;
     Arg *arg;
     size_t n_arg;
-    Span span; /* of the call or node that configured it last */
+    Span span;       /* of the call or node that configured it last */
     bool configured; /* by a call: a further call without arguments applies it */
 };
 
@@ -166,7 +166,7 @@ struct Instance { /* one module: a block applied under one name in one place */
     uint32_t serial; /* of the binding it was applied through */
     Span site;       /* where that binding stands */
     bool inline_call;
-    bool reused;     /* applied again: params must exist already */
+    bool reused; /* applied again: params must exist already */
     Span at;
 };
 
@@ -182,16 +182,16 @@ typedef struct Frame {
 } Frame;
 
 typedef struct Override { /* --set, import arguments, lets of a grow step */
-    const Ast *path; /* AST_PATH */
+    const Ast *path;      /* AST_PATH */
     const Ast *expr;
     Env *env;
     bool used;
-    bool of_step; /* of the `train` of a growth step: it is evaluated in the grown file */
+    bool of_step;    /* of the `train` of a growth step: it is evaluated in the grown file */
     bool of_variant; /* what a file changes in its base */
     Name origin;
     Span span;
-    Value value; /* when expr is NULL */
-    bool said;      /* a message about it was filed */
+    Value value;        /* when expr is NULL */
+    bool said;          /* a message about it was filed */
     uint32_t unwritten; /* parts of the path up to an attribute that the file does not write, behind which it goes on */
     const char **beginning; /* the path up to each part (override.c) */
 } Override;
@@ -208,23 +208,23 @@ struct File {
     const char *path, *folder, *text;
     uint32_t source;
     bool is_std;
-    Ast *ast;               /* of a variant: the items of its base, then its own */
+    Ast *ast;                /* of a variant: the items of its base, then its own */
     const struct Base *base; /* of a variant (variant.c); NULL: of none */
     Env *env;
-    Map names;              /* Name -> Binding */
-    VEC(Binding *) lets;    /* in order */
+    Map names;           /* Name -> Binding */
+    VEC(Binding *) lets; /* in order */
     VEC(Import) imports;
     VEC(Override) overrides;
-    bool quiet;             /* its lints were reported by the first evaluation already */
+    bool quiet; /* its lints were reported by the first evaluation already */
     const Ast *model_ast, *train_ast;
     VEC(const Ast *) checks, grows, sweeps;
     Model *model;
-    int model_state;        /* 0 not yet, 1 building, 2 done */
-    struct Builder *built;  /* what its model was built with, for those who look at it afterwards */
+    int model_state;       /* 0 not yet, 1 building, 2 done */
+    struct Builder *built; /* what its model was built with, for those who look at it afterwards */
     Train *train;
-    Span from;              /* the import that read it */
-    File *parent;           /* who imported it, for cycles */
-    const Ast *allow;       /* the list of lints that its model allows; NULL when none */
+    Span from;        /* the import that read it */
+    File *parent;     /* who imported it, for cycles */
+    const Ast *allow; /* the list of lints that its model allows; NULL when none */
 };
 
 /* Values that exist only while one tensor is being initialised. */
@@ -239,21 +239,21 @@ struct Eval {
     bool (*decide_claim)(Eval *ev, Claims *c, const Ast *check, const Value *claim, CheckResult *r); /* the same */
     Arena *arena;
     Unit *unit;
-    VEC(File *) files;      /* std files are shared; others once per import */
-    Map moved;              /* texts that are paths written in other folders, by place: what they are from the file's (variant.c) */
+    VEC(File *) files; /* std files are shared; others once per import */
+    Map moved; /* texts that are paths written in other folders, by place: what they are from the file's (variant.c) */
     Frame *frame;
     int depth;
-    Fan *fan;               /* inside an init expression */
-    bool host_allowed;      /* run-time quantities may be named */
+    Fan *fan;          /* inside an init expression */
+    bool host_allowed; /* run-time quantities may be named */
     uint32_t serial;
     /* the model being built */
     struct Builder *build;
-    int64_t steps;          /* work done, against limits */
-    Span at;                /* where it was done last */
-    size_t bytes_before;    /* that the context had when it began: other files may have been checked in it */
+    int64_t steps;       /* work done, against limits */
+    Span at;             /* where it was done last */
+    size_t bytes_before; /* that the context had when it began: other files may have been checked in it */
     const char *(*text_of)(void *user, const char *path, size_t *n); /* CheckOptions */
     void *text_user;
-    Map seen;               /* offset + 1 of a place of the file -> number + 1 in Unit.seen */
+    Map seen; /* offset + 1 of a place of the file -> number + 1 in Unit.seen */
 };
 
 /* The model under construction (check_model.c). */
@@ -261,24 +261,24 @@ typedef struct Builder {
     File *file;
     Model *model;
     Graph *g;
-    Map params;             /* path -> Param index + 1 */
-    Map instances;          /* path -> Instance* */
-    Map exports;            /* instance path -> Env* after its body */
-    Map latest;             /* "kind.label" of a node -> that of the last one so called: for tied() */
-    Map scopes;             /* path of a node or of an iteration -> Scope* */
-    Value embed, state;     /* V_TENSOR or V_NONE */
-    Span embed_span;        /* the last `embed` node */
-    Span no_norm;           /* the first sublayer in no scope with a norm */
-    int64_t applied;        /* sublayers that a connection ran */
-    Span unapplied;         /* the first one that it did not run */
-    Span empty_loop;        /* the range of the first `for` that runs over nothing */
-    VEC(Binding *) given;   /* parameters of type block to which the user gave a block */
-    Value head_state;       /* what the last head that travels on returned; V_NONE before */
+    Map params;           /* path -> Param index + 1 */
+    Map instances;        /* path -> Instance* */
+    Map exports;          /* instance path -> Env* after its body */
+    Map latest;           /* "kind.label" of a node -> that of the last one so called: for tied() */
+    Map scopes;           /* path of a node or of an iteration -> Scope* */
+    Value embed, state;   /* V_TENSOR or V_NONE */
+    Span embed_span;      /* the last `embed` node */
+    Span no_norm;         /* the first sublayer in no scope with a norm */
+    int64_t applied;      /* sublayers that a connection ran */
+    Span unapplied;       /* the first one that it did not run */
+    Span empty_loop;      /* the range of the first `for` that runs over nothing */
+    VEC(Binding *) given; /* parameters of type block to which the user gave a block */
+    Value head_state;     /* what the last head that travels on returned; V_NONE before */
     bool opened;
     int64_t sublayers;
     int64_t reads, widest_read; /* coordinates that sublayers of this step read: of all, at most */
     Scope *root;
-    Map sites;              /* scope path -> number of random streams so far */
+    Map sites; /* scope path -> number of random streams so far */
 } Builder;
 
 /* ---- values (check_value.c) ---- */
@@ -297,7 +297,7 @@ bool is_host_truth(const Value *v);    /* true or false, static or of the run */
 Value v_list(Eval *ev, const Value *v, size_t n);
 Value v_record(Eval *ev, Name name, const Field *f, size_t n);
 const char *value_kind_name(const Value *v); /* "a number", "a tensor", ... */
-void value_print(Buf *out, const Value *v);   /* as .vwn text where possible */
+void value_print(Buf *out, const Value *v);  /* as .vwn text where possible */
 const char *value_text(Eval *ev, const Value *v);
 /* For Unit.seen: what the text at `at` came to; one of other files, or poison, is nothing. */
 void remember(Eval *ev, Span at, const Value *v);
@@ -311,10 +311,10 @@ Env *env_edge(Eval *ev, Env *up);
 Binding *binding_new(Eval *ev, Name name, Span span);
 Binding *binding_value(Eval *ev, Name name, Value v, Span span);
 Env *env_bind(Eval *ev, Env *up, Name name, Value v, Span span);
-Binding *env_find(Env *env, Name name);            /* NULL when unbound */
-Binding *env_find_local(Env *env, Name name);      /* stops at the block's edge */
+Binding *env_find(Env *env, Name name);       /* NULL when unbound */
+Binding *env_find_local(Env *env, Name name); /* stops at the block's edge */
 const ValueList *env_dots(Env *env);
-size_t env_names(Eval *ev, Env *env, Name **out);  /* for suggestions */
+size_t env_names(Eval *ev, Env *env, Name **out); /* for suggestions */
 Value binding_get(Eval *ev, Binding *b, Scope *placement);
 
 Scope *scope_new(Eval *ev, Scope *up, Name path, Span span);
@@ -333,7 +333,7 @@ bool in_library(Eval *ev, Span s); /* in a file of the standard library */
 void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at);
 /* The same for attributes and arguments; those of other programs are known. */
 void suggest_attribute(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at);
-bool said_at(Eval *ev, Span at); /* whether an error about exactly this text is filed */
+bool said_at(Eval *ev, Span at);                         /* whether an error about exactly this text is filed */
 void set_before(Eval *ev, const Ast *items, uint32_t i); /* files E0108 where items[i] sets an attribute again */
 void limit(Eval *ev, Span at, const char *name, long long value); /* raises */
 void spend(Eval *ev, Span at, int64_t work);
@@ -351,19 +351,20 @@ bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *wha
 /* A dimension list; expands `..`. False when poisoned. what: its name, for messages. */
 bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, const char *what);
 bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out);
-Value to_tensor(Eval *ev, Value v, Span at); /* numbers, lists, host scalars become tensors */
+Value to_tensor(Eval *ev, Value v, Span at);         /* numbers, lists, host scalars become tensors */
 Value whole_tensor(Eval *ev, Value v, Value beside); /* beside integers a whole number or an extent is one; else v */
 /* A tensor given with every batch; E0312 when the model declared it otherwise before. */
 Value graph_input(Eval *ev, Name name, DType dtype, const Shape *s, Span at);
 Value unknown_name(Eval *ev, Name name, Env *env, Span at); /* files E0102 with a suggestion */
-bool host_name(Name name, HostVar *var);             /* `step`, `train.loss`, ... */
-const char *shape_words(Eval *ev, const Value *v);   /* "[B, T, 64] ([.., D])" */
+bool host_name(Name name, HostVar *var);                    /* `step`, `train.loss`, ... */
+const char *shape_words(Eval *ev, const Value *v);          /* "[B, T, 64] ([.., D])" */
 Value binary(Eval *ev, const Ast *e, Value a, Value b);
 /* An operator of two tensors (or what becomes one) that has no sign: `e` has its name and its operands. */
 Value tensor_binary(Eval *ev, const Ast *e, Op op, Value a, Value b);
-const HostExpr *to_host(Eval *ev, const Value *v); /* NULL unless is_host_number() */
+const HostExpr *to_host(Eval *ev, const Value *v);       /* NULL unless is_host_number() */
 const HostExpr *to_host_truth(Eval *ev, const Value *v); /* NULL unless is_host_truth() */
 const char *expr_text(Eval *ev, const Ast *e);
+bool is_comparison(const Ast *e);
 /* The expression with names replaced by what they are: "1,177,158,464 - 1,176,764,416". */
 const char *expr_values(Eval *ev, const Ast *e, Env *env, Scope *scope);
 /* The same for a comparison that is false: what both sides are. */
@@ -377,21 +378,21 @@ typedef struct PrimArgs {
     const Ast *call;
     Env *env;
     Scope *scope;
-    Value v[12];        /* by position of the signature; V_NONE when left out */
+    Value v[12]; /* by position of the signature; V_NONE when left out */
     Span span[12];
     const Ast *ast[12]; /* NULL when left out */
     size_t n;           /* parameters of the signature */
     Value *rest;        /* further positional arguments */
     size_t n_rest;
-    VEC(Field) open;    /* those of any name, where the signature has "*" */
+    VEC(Field) open; /* those of any name, where the signature has "*" */
 } PrimArgs;
 struct Prim {
     const char *name;
     const char *params; /* "x: tensor, to: shape, over: int = -1"; "*: text" at the end: any name */
     Value (*run)(PrimArgs *a);
     const char *doc;
-    int op;             /* elementwise Op, else 0 */
-    bool hidden;        /* in the table of operators but not callable by name */
+    int op;      /* elementwise Op, else 0 */
+    bool hidden; /* in the table of operators but not callable by name */
 };
 const Prim *prim_find(const char *name);
 size_t prim_count(void);
@@ -402,15 +403,15 @@ Value prim_call(Eval *ev, const Prim *p, const Ast *call, Env *env, Scope *scope
 Value block_configure(Eval *ev, const BlockValue *b, const Ast *args, Env *env, Span at);
 Value block_with(Eval *ev, const BlockValue *b, const Arg *extra, size_t n, Span at);
 /* Applies to tensors. `name`: the name applied (NULL: inline call); `via`: its binding. */
-Value block_apply(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name name, Binding *via,
-                  Scope *scope, Span at);
+Value block_apply(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name name, Binding *via, Scope *scope,
+                  Span at);
 /* The same at an explicit path below `scope`. */
 Value block_apply_path(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name path, Scope *scope, Span at);
 /* Calls method `open`, `step` or `close` of a connection with a fresh instance at `path`. */
-Value block_method(Eval *ev, const BlockValue *b, Name method, const Value *x, size_t n, Name path,
-                   Scope *scope, Span at);
-const Ast *block_param(const BlockDef *d, Name name); /* AST_PAR or NULL */
-void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at);            /* files E0101 */
+Value block_method(Eval *ev, const BlockValue *b, Name method, const Value *x, size_t n, Name path, Scope *scope,
+                   Span at);
+const Ast *block_param(const BlockDef *d, Name name);                            /* AST_PAR or NULL */
+void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at);         /* files E0101 */
 void missing_parameter(Eval *ev, const BlockDef *d, const Ast *par, Span where); /* files E0104 */
 /* check_shapes.c: tensors x, and a result, against the declaration; false with a diagnostic at `at`. */
 bool block_bind_tensors(Eval *ev, const BlockDef *d, const Value *x, size_t n, Env **env, Scope *scope, Span at);
@@ -433,38 +434,39 @@ bool block_require(Eval *ev, const Site *s, const Ast *check);
 
 /* ---- models (check_model.c) ---- */
 Model *build_model(Eval *ev, File *file); /* NULL when it could not be built */
-bool is_scope_name(Name name); /* width, init, ... */
+bool is_scope_name(Name name);            /* width, init, ... */
 /* The tensor that the block of `cond = ...` in the scope `where` makes; the block is applied once. */
 Value scope_tensor(Eval *ev, Attribute *a, Scope *where);
 
 /* ---- warnings (check_lint.c) ---- */
 void lint_model(Eval *ev, Builder *b);
 void lint_unused(Eval *ev, File *f);
-void lint_check_allow(Eval *ev, const Ast *list);      /* files E0205 for what is no lint */
-bool lint_allowed(const File *f, const char *lint);   /* or reported by the file's first evaluation */
+void lint_check_allow(Eval *ev, const Ast *list);   /* files E0205 for what is no lint */
+bool lint_allowed(const File *f, const char *lint); /* or reported by the file's first evaluation */
 
 /* ---- names of what was not evaluated (check_names.c) ---- */
 void check_names(Eval *ev, File *f);
 
 /* ---- words for what is written in other languages (check_advice.c) ---- */
-bool advise_name(Eval *ev, Diag *d, Name name, Span at); /* true when it knew the name */
+bool advise_name(Eval *ev, Diag *d, Name name, Span at);            /* true when it knew the name */
 void advise_extents(Eval *ev, Diag *d, const Ast *call, size_t at); /* `reshape(x, B, T)`: from the argument `at` on */
 bool advise_node(Eval *ev, Diag *d, const Ast *node, Env *env, Span at);
-void advise_label(Eval *ev, Diag *d, const Ast *node, Env *env); /* two nodes of one path */
-void advise_path(Eval *ev, Diag *d, const Ast *path, const Ast *value); /* `train.seed = 8` in a model */
+void advise_label(Eval *ev, Diag *d, const Ast *node, Env *env);            /* two nodes of one path */
+void advise_path(Eval *ev, Diag *d, const Ast *path, const Ast *value);     /* `train.seed = 8` in a model */
 bool advise_placed(Eval *ev, Diag *d, Env *env, Name key, const Ast *call); /* `tokens = embed(256)` in a model */
-void odd_item(Eval *ev, Name node, const BlockValue *block, const Ast *it); /* files what such a node cannot hold, once */
+void odd_item(Eval *ev, Name node, const BlockValue *block,
+              const Ast *it);                  /* files what such a node cannot hold, once */
 bool advise_words(Eval *ev, Diag *d, Span at); /* what an attribute of a model can be, whose value stands at `at` */
 void advise_method(Eval *ev, Diag *d, const Ast *field); /* `x.view` */
 /* Another program's name of an attribute, at `at`, where those of `names` can stand. */
 bool advise_attribute(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at);
 bool given_beside(Eval *ev, Span name, const char *word); /* the brackets around a name hold `word = ...` */
-bool tell_attribute(Eval *ev, Diag *d, Name given); /* a sentence about one that has no name here */
-bool attribute_is(Name given, const char *ours);    /* `n_embd` is `width` */
-bool attribute_means(Name given, const char *ours); /* `max_iters` means `length` */
-void advise_range(Eval *ev, Diag *d, Span at); /* `range(8)`, called at `at` */
-void advise_kind(Eval *ev, Diag *d, const Value *v); /* of a value where a number was wanted */
-void advise_symbols(Eval *ev, Diag *d, const char *op); /* arithmetic of B and T that has no result */
+bool tell_attribute(Eval *ev, Diag *d, Name given);       /* a sentence about one that has no name here */
+bool attribute_is(Name given, const char *ours);          /* `n_embd` is `width` */
+bool attribute_means(Name given, const char *ours);       /* `max_iters` means `length` */
+void advise_range(Eval *ev, Diag *d, Span at);            /* `range(8)`, called at `at` */
+void advise_kind(Eval *ev, Diag *d, const Value *v);      /* of a value where a number was wanted */
+void advise_symbols(Eval *ev, Diag *d, const char *op);   /* arithmetic of B and T that has no result */
 /* These file the message: `train.lr` in an expression; `for i in 8`; `rope(10_000)`; `weight_decay = cosine(...)`. False when it is something else. */
 bool no_run_quantity(Eval *ev, Name node, Name full, Span at);
 bool no_module(Eval *ev, const Ast *field); /* `nn.GELU`, `self.up` */
@@ -493,9 +495,9 @@ void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where,
 /* ---- files that are others with changes (variant.c) ---- */
 typedef struct Base { /* the nearest first */
     const struct Base *next;
-    Ast *ast;              /* its own items */
-    const Ast *node;       /* the `variant` among them; NULL: it is none */
-    Ast **gone;            /* of the nearest: items of bases that are not the variant's */
+    Ast *ast;        /* its own items */
+    const Ast *node; /* the `variant` among them; NULL: it is none */
+    Ast **gone;      /* of the nearest: items of bases that are not the variant's */
     size_t n_gone;
 } Base;
 /* Where the file is a variant its tree becomes that of base and file, its settings overrides. False: a message was filed. */

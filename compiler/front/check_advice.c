@@ -72,10 +72,7 @@ static Span value_behind(Eval *ev, Span name)
     return (Span){name.file, lo, hi};
 }
 
-static bool is_letter(char c)
-{
-    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
-}
+static bool is_letter(char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
 
 /* Whether the brackets around a name hold `word = ...` as well. */
 bool given_beside(Eval *ev, Span name, const char *word)
@@ -92,7 +89,8 @@ bool given_beside(Eval *ev, Span name, const char *word)
         depth -= strchr(")]}", text[lo]) != NULL;
         if (depth < 0 && lo > name.hi)
             return false;
-        if (depth > 0 || n - lo <= m || memcmp(text + lo, word, m) != 0 || (lo && is_letter(text[lo - 1])) || is_letter(text[lo + m]))
+        if (depth > 0 || n - lo <= m || memcmp(text + lo, word, m) != 0 || (lo && is_letter(text[lo - 1])) ||
+            is_letter(text[lo + m]))
             continue;
         uint32_t at = lo + (uint32_t)m;
         while (at < n && text[at] == ' ')
@@ -173,7 +171,8 @@ bool attribute_means(Name given, const char *ours)
     char quoted[64]; /* "write `data = ...`" */
     snprintf(quoted, sizeof quoted, "`%s = ", ours);
     for (const Foreign *f = NULL; (f = foreign_next(FOREIGN_ATTRIBUTE, given, f));)
-        if ((f->ours && !strncmp(f->ours, ours, n) && (!f->ours[n] || f->ours[n] == ' ')) || (f->text && strstr(f->text, quoted)))
+        if ((f->ours && !strncmp(f->ours, ours, n) && (!f->ours[n] || f->ours[n] == ' ')) ||
+            (f->text && strstr(f->text, quoted)))
             return true;
     return false;
 }
@@ -206,7 +205,8 @@ bool advise_node(Eval *ev, Diag *d, const Ast *node, Env *env, Span at)
             diag_help(ev->ctx, d, "write `%s { ... }`", f->ours);
         return label && f->ours[label];
     }
-    Name block = label && f->ours[label] ? name_printf(ev->ctx, "%.*s_%s", (int)label, f->ours, f->ours + label + 1) : NULL;
+    Name block =
+        label && f->ours[label] ? name_printf(ev->ctx, "%.*s_%s", (int)label, f->ours, f->ours + label + 1) : NULL;
     if (f->ours && !env_find(env, block ? block : name_str(ev->ctx, f->ours)))
         return false; /* its file is not imported: that is said */
     tell(ev, d, f, at, f->ours);
@@ -225,7 +225,8 @@ void advise_label(Eval *ev, Diag *d, const Ast *it, Env *env)
         return;
     }
     for (size_t i = 0; i < n; i++)
-        if (!strncmp(names[i], kind, length) && names[i][length] == '_' && strcmp(names[i] + length + 1, it->kid[1]->name))
+        if (!strncmp(names[i], kind, length) && names[i][length] == '_' &&
+            strcmp(names[i] + length + 1, it->kid[1]->name))
             buf_printf(&all, "%s`%s %s`", all.n ? ", " : "", kind, names[i] + length + 1);
     diag_help(ctx, d, "the label says which block it is: one `%s %s` is all, and others are %s", kind, it->kid[1]->name,
               all.n ? all.s : "blocks of your own");
@@ -243,13 +244,17 @@ void odd_item(Eval *ev, Name node, const BlockValue *block, const Ast *it)
     const char *last = path->kid[path->n - 1]->name, *value = expr_text(ev, it->kid[1]);
     const Ast *given = par ? par->kid[1] : NULL;
     if (par && given && given->kind == AST_CALL)
-        diag_help(ev->ctx, d, "a block is configured where it is given: `%s = %s(%s = %s)`", path->name, expr_text(ev, given->kid[0]), last, value);
+        diag_help(ev->ctx, d, "a block is configured where it is given: `%s = %s(%s = %s)`", path->name,
+                  expr_text(ev, given->kid[0]), last, value);
     else if (par)
-        diag_help(ev->ctx, d, "a block is configured where it is given: `%s = BLOCK(%s = %s)`", path->name, last, value);
+        diag_help(ev->ctx, d, "a block is configured where it is given: `%s = BLOCK(%s = %s)`", path->name, last,
+                  value);
     else if (!strcmp(path->name, "loss") || !strcmp(path->name, "metric"))
         diag_help(ev->ctx, d, "`%s.%s` is given in the body of a block", path->name, last);
     else
-        diag_help(ev->ctx, d, "an initial value is `init = %s` for all weights of the node; what else weights have stands at their `param`",
+        diag_help(ev->ctx, d,
+                  "an initial value is `init = %s` for all weights of the node; what else weights have stands at their "
+                  "`param`",
                   !strcmp(last, "init") ? value : "normal(std = 0.02)");
 }
 
@@ -259,13 +264,15 @@ void advise_path(Eval *ev, Diag *d, const Ast *path, const Ast *value)
     const Ast *last = path->kid[path->n - 1];
     const char *text = expr_text(ev, value);
     if (!strcmp(path->name, "loss") || !strcmp(path->name, "metric") || !strcmp(path->name, "output"))
-        diag_help(ev->ctx, d, "`%s` is given in the body of a block: `%s = ...`", path->name, span_text(ev, path->span));
+        diag_help(ev->ctx, d, "`%s` is given in the body of a block: `%s = ...`", path->name,
+                  span_text(ev, path->span));
     else if (!strcmp(path->name, "train"))
         diag_help(ev->ctx, d, "it stands in `train { ... }`, at the top of the file");
     else if (!strcmp(path->name, "model") && last->kind == AST_DOT)
         diag_help(ev->ctx, d, "write `%s = %s`", last->name, text);
     else if (last->kind == AST_DOT)
-        diag_help(ev->ctx, d, "a node has its attributes in its braces: `%s = %s` inside of `%s { ... }`", last->name, text,
+        diag_help(ev->ctx, d, "a node has its attributes in its braces: `%s = %s` inside of `%s { ... }`", last->name,
+                  text,
                   path->n > 1 && path->kid[path->n - 2]->kind == AST_DOT ? path->kid[path->n - 2]->name : path->name);
 }
 
@@ -361,7 +368,8 @@ bool no_run_quantity(Eval *ev, Name node, Name full, Span at)
     if (near)
         diag_help(ev->ctx, d, "did you mean `%s`?", near);
     else
-        diag_help(ev->ctx, d, "a value that two places share is a let of the file: `let rate = 3e-4`, then `rate` in both");
+        diag_help(ev->ctx, d,
+                  "a value that two places share is a let of the file: `let rate = 3e-4`, then `rate` in both");
     return true;
 }
 
@@ -439,7 +447,8 @@ static size_t superfluous(const BlockValue *b, const Ast *args, size_t n)
 static const char *sentence_about(const char *ours)
 {
     for (size_t i = 0; i < foreign_count(); i++)
-        if (foreign_at(i)->kind == FOREIGN_VALUE && foreign_at(i)->ours && foreign_at(i)->text && !strcmp(foreign_at(i)->ours, ours))
+        if (foreign_at(i)->kind == FOREIGN_VALUE && foreign_at(i)->ours && foreign_at(i)->text &&
+            !strcmp(foreign_at(i)->ours, ours))
             return foreign_at(i)->text;
     return NULL;
 }
@@ -474,8 +483,8 @@ bool configured_by_position(Eval *ev, const BlockValue *b, const Ast *call, cons
     }
     if (!first || (first->kid[1] && b->def->ast->kid[1])) /* it has all it needs: a number can be a tensor, too */
         return false;
-    Diag *d = err(ev, "E0209", first_arg->span, "a value without a name", "`%s` is configured by name: `%s = %s`", b->def->ast->name,
-                  first->name, expr_text(ev, first_arg));
+    Diag *d = err(ev, "E0209", first_arg->span, "a value without a name", "`%s` is configured by name: `%s = %s`",
+                  b->def->ast->name, first->name, expr_text(ev, first_arg));
     diag_note(ev->ctx, d, "positional arguments are the tensors that a block is applied to%s",
               extra ? "; how wide these are is seen from them" : "");
     const Ast *type = first->kid[0];
@@ -501,7 +510,8 @@ static bool names_schedule(const Ast *e, Env *env)
     const Ast *args = e->kid[1];
     bool peak = false;
     for (uint32_t i = 0; i < args->n; i++)
-        peak |= args->kid[i]->kind == AST_NAMED && (!strcmp(args->kid[i]->name, "peak") || !strcmp(args->kid[i]->name, "floor"));
+        peak |= args->kid[i]->kind == AST_NAMED &&
+                (!strcmp(args->kid[i]->name, "peak") || !strcmp(args->kid[i]->name, "floor"));
     return known && (peak || !env_find(env, e->kid[0]->name));
 }
 
@@ -521,12 +531,14 @@ bool schedule_for_number(Eval *ev, const Ast *e, Env *env, const char *what)
 void advise_kind(Eval *ev, Diag *d, const Value *v)
 {
     if (v->kind == V_DIM)
-        diag_note(ev->ctx, d, "B (sequences) and T (positions) get their values when training; here a number must be known"
-                              " when compiling, such as `scope.context`");
+        diag_note(ev->ctx, d,
+                  "B (sequences) and T (positions) get their values when training; here a number must be known"
+                  " when compiling, such as `scope.context`");
     else if (v->kind == V_HOST)
         diag_note(ev->ctx, d, "run-time quantities may stand in a learning rate, the weight of a loss and `when`");
     else if (v->kind == V_REL)
-        diag_note(ev->ctx, d, "`%.6g%c` is %.6g times the %s of a width solver: only `bottleneck`, `at` and `first` take it",
+        diag_note(ev->ctx, d,
+                  "`%.6g%c` is %.6g times the %s of a width solver: only `bottleneck`, `at` and `first` take it",
                   v->num, v->rel, v->num, v->rel == 'L' ? "number of layers" : "base width");
     else if (v->kind == V_RECORD && !strcmp(v->record->name, "top_k"))
         diag_help(ev->ctx, d, "its tensors are `.values` and `.index`");
@@ -544,7 +556,130 @@ void no_list(Eval *ev, const Ast *list, const Value *v)
 /* `T / 16`, `8 + T`. */
 void advise_symbols(Eval *ev, Diag *d, const char *op)
 {
-    diag_note(ev->ctx, d, "B (sequences) and T (positions) get their values when training; until then an extent is a number,"
-                          " B, T, or a product of these%s", strcmp(op, "/") ? "" : ": whether another number divides T is not known");
+    diag_note(ev->ctx, d,
+              "B (sequences) and T (positions) get their values when training; until then an extent is a number,"
+              " B, T, or a product of these%s",
+              strcmp(op, "/") ? "" : ": whether another number divides T is not known");
     diag_help(ev->ctx, d, "the positions of a training sequence as a number are `scope.context`");
+}
+
+/* ---- showing what an expression is made of ---- */
+
+/* Thousands are grouped; 17 digits are enough for any number. */
+static void number_text(Buf *out, double x, int digits)
+{
+    if (x == rint(x) && fabs(x) < 9e15)
+        buf_count(out, (int64_t)x);
+    else if (digits < 17)
+        buf_printf(out, "%.*g", digits, x);
+    else
+        buf_number(out, x);
+}
+
+static void values_text(Eval *ev, Buf *out, const Ast *e, Env *env, Scope *scope)
+{
+    switch (e->kind) {
+    case AST_OP:
+        values_text(ev, out, e->kid[0], env, scope);
+        buf_printf(out, " %s ", e->name);
+        values_text(ev, out, e->kid[1], env, scope);
+        return;
+    case AST_PAREN:
+        buf_putc(out, '(');
+        values_text(ev, out, e->kid[0], env, scope);
+        buf_putc(out, ')');
+        return;
+    case AST_NUM: buf_puts(out, e->name); return;
+    default: break;
+    }
+    size_t before = diag_count(ev->ctx);
+    Value v = eval(ev, e, env, scope);
+    diag_truncate(ev->ctx, before);
+    if (v.kind == V_POISON && e->kind == AST_ID)
+        v = v_word(e->name); /* compared with a word */
+    if (v.kind == V_NUM)
+        number_text(out, v.num, 6);
+    else
+        value_print(out, &v);
+}
+
+/* One side of a comparison: its parts, and what they make. */
+static const char *side_text(Eval *ev, const Ast *e, Env *env, Scope *scope, int digits)
+{
+    Buf b = buf_new(ev->arena), value = buf_new(ev->arena);
+    values_text(ev, &b, e, env, scope);
+    size_t before = diag_count(ev->ctx);
+    Value v = eval(ev, e, env, scope);
+    diag_truncate(ev->ctx, before);
+    if (v.kind == V_NUM)
+        number_text(&value, v.num, digits);
+    else
+        value_print(&value, &v);
+    bool literal = e->kind == AST_NUM || e->kind == AST_QTY || v.kind == V_POISON;
+    bool parts = e->kind == AST_OP || e->kind == AST_PAREN;
+    return literal ? b.s : parts && strcmp(b.s, value.s) ? arena_printf(ev->arena, "%s = %s", b.s, value.s) : value.s;
+}
+
+/* "0.1 + 0.2 = 0.30000000000000004, not 0.3": both sides, with as many digits as they need to differ. */
+const char *expr_sides(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    while (e->kind == AST_PAREN)
+        e = e->kid[0];
+    if (e->kind != AST_OP || (strcmp(e->name, "==") && strcmp(e->name, "!=")))
+        return expr_values(ev, e, env, scope);
+    enum { FEW = 6, ALL = 17 };
+    Buf a = buf_new(ev->arena), b = buf_new(ev->arena);
+    double x = 0, y = 0;
+    size_t before = diag_count(ev->ctx);
+    bool numbers = eval_number(ev, e->kid[0], env, scope, "", &x) && eval_number(ev, e->kid[1], env, scope, "", &y);
+    diag_truncate(ev->ctx, before);
+    number_text(&a, x, FEW);
+    number_text(&b, y, FEW);
+    int digits = numbers && x != y && !strcmp(a.s, b.s) ? ALL : FEW;
+    const char *left = side_text(ev, e->kid[0], env, scope, digits),
+               *right = side_text(ev, e->kid[1], env, scope, digits);
+    return arena_printf(ev->arena, e->name[0] == '!' ? "%s on both sides" : "%s, not %s", left, right);
+}
+
+const char *expr_values(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    Buf b = buf_new(ev->arena);
+    if (is_comparison(e)) {
+        values_text(ev, &b, e->kid[0], env, scope);
+        if (strcmp(e->name, "==")) {
+            buf_printf(&b, " %s ", e->name);
+            values_text(ev, &b, e->kid[1], env, scope);
+        }
+    } else if (e->kind == AST_CALL && e->kid[1]->n) {
+        const Ast *first = e->kid[1]->kid[0];
+        if (first->kind != AST_NUM)
+            buf_printf(&b, "%s = ", expr_text(ev, first));
+        values_text(ev, &b, first, env, scope);
+    } else {
+        values_text(ev, &b, e, env, scope);
+    }
+    return b.s;
+}
+
+const char *interpolate(Eval *ev, const char *text, Env *env, Scope *scope, Span at)
+{
+    Buf out = buf_new(ev->arena);
+    for (const char *p = text; *p;) {
+        const char *close = *p == '{' ? strchr(p, '}') : NULL;
+        if (!close) {
+            buf_putc(&out, *p++);
+            continue;
+        }
+        uint32_t file = source_add(ev->ctx, source_path(ev->ctx, at.file), p + 1, (size_t)(close - p - 1));
+        const Ast *e = vwn_parse_expr(ev->ctx, file);
+        Value v = e ? eval(ev, e, env, scope) : v_poison();
+        if (v.kind == V_NUM && !is_whole(v.num))
+            buf_printf(&out, "%.6g", v.num);
+        else if (v.kind == V_STR)
+            buf_puts(&out, v.word);
+        else
+            value_print(&out, &v);
+        p = close + 1;
+    }
+    return out.s;
 }

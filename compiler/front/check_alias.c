@@ -71,11 +71,11 @@ typedef struct Tables {
     Eval *ev;
     File *file;
     Model *model;
-    Map paths;  /* of parameters: index + 1 */
-    Map others; /* names of tables: alias index + 1 */
-    size_t first; /* alias of the table at hand */
-    const Ast *layout; /* of it: what it says of how matrices lie there; NULL: nothing */
-    bool out_in;       /* it is `out_in` */
+    Map paths;             /* of parameters: index + 1 */
+    Map others;            /* names of tables: alias index + 1 */
+    size_t first;          /* alias of the table at hand */
+    const Ast *layout;     /* of it: what it says of how matrices lie there; NULL: nothing */
+    bool out_in;           /* it is `out_in` */
     const uint8_t *summed; /* of parameters: the axes that products sum over */
 } Tables;
 
@@ -92,7 +92,8 @@ static void collides(Tables *t, const Ast *it, Name other, const char *with, Spa
     diag_note(t->ev->ctx, d, "it is the name of `%s` too", with);
     if (first.file)
         diag_label(t->ev->ctx, d, first, "here");
-    diag_help(t->ev->ctx, d, "a name that stands for many weights is made of what `[*]` is: `\"stage[{layer}].W\" = layer[*].W`");
+    diag_help(t->ev->ctx, d,
+              "a name that stands for many weights is made of what `[*]` is: `\"stage[{layer}].W\" = layer[*].W`");
 }
 
 /* Whether the table's `layout` swaps the axes of a weight; false in *good after a message. */
@@ -246,9 +247,11 @@ static void check_squares(Tables *t)
     if (!other)
         return;
     Ctx *ctx = t->ev->ctx;
-    Diag *d = err(t->ev, "E0324", square->span, square->transposed ? "its axes are swapped there" : "its axes are as in the model",
+    Diag *d = err(t->ev, "E0324", square->span,
+                  square->transposed ? "its axes are swapped there" : "its axes are as in the model",
                   "`%s` is square and lies otherwise than most of this table", m->param.v[square->param].path);
-    diag_label(ctx, d, other->span, other->transposed ? "the axes of this one are swapped" : "the axes of this one are not");
+    diag_label(ctx, d, other->span,
+               other->transposed ? "the axes of this one are swapped" : "the axes of this one are not");
     diag_note(ctx, d, "no shape would show a forgotten `.T` of a square matrix");
     diag_help(ctx, d, "`layout = out_in` in the table, and no `.T`, is for weights as PyTorch's `Linear` has them");
     diag_help(ctx, d, "what does lie otherwise stands in a table of its own");

@@ -62,8 +62,8 @@ void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at)
     Name best = nearest_name(name, names.v, names.n);
     const Ast *near = best ? block_param(d, best) : NULL;
     if (near && near->kid[1])
-        diag_note(ev->ctx, diag, "a misspelt attribute is never ignored: the run would silently use `%s = %s`",
-                  best, expr_text(ev, near->kid[1]));
+        diag_note(ev->ctx, diag, "a misspelt attribute is never ignored: the run would silently use `%s = %s`", best,
+                  expr_text(ev, near->kid[1]));
     else if (names.n)
         diag_note(ev->ctx, diag, "its attributes are %s", list.s);
     else
@@ -343,8 +343,8 @@ static bool param_init_value(Body *b, const Ast *it, Param *p)
     if (p->init.kind == INIT_EYE && n && (s->d[s->rank - 2].n != n || s->d[s->rank - 1].n != n)) {
         Buf is = buf_new(b->ev->arena);
         shape_print(&is, s);
-        err(b->ev, "E0315", it->kid[1]->span, "", "`eye` is %lld x %lld here, `%s` is %s", (long long)n,
-            (long long)n, it->name, is.s);
+        err(b->ev, "E0315", it->kid[1]->span, "", "`eye` is %lld x %lld here, `%s` is %s", (long long)n, (long long)n,
+            it->name, is.s);
         return false;
     }
     if (p->init.kind == INIT_LIST && (int64_t)p->init.n != p->elements) {
@@ -363,7 +363,8 @@ static bool param_shape(Body *b, const Ast *it, Shape *shape, int64_t *elements)
     for (uint8_t k = 0; k < shape->rank; k++)
         if (!dim_static(shape->d[k])) {
             Diag *d = err(b->ev, "E0202", it->kid[0]->span, "", "the shape of `%s` cannot depend on B or T", it->name);
-            diag_note(b->ev->ctx, d, "weights are made before training, which decides how many sequences and positions there are");
+            diag_note(b->ev->ctx, d,
+                      "weights are made before training, which decides how many sequences and positions there are");
             diag_help(b->ev->ctx, d, "for a row per position write `scope.context` in the place of `T`");
             return false;
         }
@@ -396,12 +397,17 @@ static void exec_param(Body *b, const Ast *it)
         Diag *d = err(b->ev, "E0107", it->name_span, "", "two parameters have the path `%s`", path);
         diag_related(b->ev->ctx, d, build->model->param.v[had - 1].declared, "the first one");
     } else if (ok) {
-        Param p = {.path = path, .shape = shape, .elements = elements, .active = 1,
-                   .buffer = it->kind == AST_BUFFER, .declared = it->name_span, .used = b->at};
+        Param p = {.path = path,
+                   .shape = shape,
+                   .elements = elements,
+                   .active = 1,
+                   .buffer = it->kind == AST_BUFFER,
+                   .declared = it->name_span,
+                   .used = b->at};
         param_options(b, it, &p);
         for (uint8_t k = 0; k < shape.rank; k++)
-            p.dims[k] = it->kid[0]->kind == AST_LIST && it->kid[0]->n == shape.rank
-                            ? expr_text(b->ev, it->kid[0]->kid[k]) : "";
+            p.dims[k] =
+                it->kid[0]->kind == AST_LIST && it->kid[0]->n == shape.rank ? expr_text(b->ev, it->kid[0]->kid[k]) : "";
         if (param_init_value(b, it, &p)) {
             build->g->span = it->span;
             build->g->name = path;
@@ -446,7 +452,8 @@ static void record_number(Body *b, const Ast *it, const char *kind, Name name, V
         const ModelLoss *l = &m->loss.v[i];
         if (l->name != name || l->trained != trained || shape_eq(shape_of(g, l->value), s))
             continue;
-        Diag *d = err(b->ev, "E0317", it->kid[1]->span, "", "`%s.%s` is %s here and something else before", kind, name, got.s);
+        Diag *d = err(b->ev, "E0317", it->kid[1]->span, "", "`%s.%s` is %s here and something else before", kind, name,
+                      got.s);
         diag_related(ctx, d, l->span, "the first one");
         return;
     }
@@ -471,7 +478,8 @@ static void exec_record(Body *b, const Ast *it, const char *kind, Name name)
         return;
     }
     if (node_at(b->ev->build->g, v.val)->dtype == DT_INT)
-        err(b->ev, "E0310", it->kid[1]->span, "", "`%s.%s` must be a real number; convert with cast(x, real)", kind, name);
+        err(b->ev, "E0310", it->kid[1]->span, "", "`%s.%s` must be a real number; convert with cast(x, real)", kind,
+            name);
     else
         record_number(b, it, kind, name, v.val);
 }
@@ -538,8 +546,9 @@ static void exec_if(Body *b, const Ast *it)
 {
     Value c = eval(b->ev, it->kid[0], b->env, b->scope);
     if (c.kind != V_BOOL) {
-        Diag *d = c.kind == V_POISON ? NULL : err(b->ev, "E0206", it->kid[0]->span, "", "a condition must be true or false, got %s",
-                                                  value_kind_name(&c));
+        Diag *d = c.kind == V_POISON ? NULL
+                                     : err(b->ev, "E0206", it->kid[0]->span, "",
+                                           "a condition must be true or false, got %s", value_kind_name(&c));
         if (c.kind == V_TENSOR)
             diag_help(b->ev->ctx, d, "to choose element by element use `where(mask, a, b)`");
         b->returned = true; /* a branch might have, so nothing more is said */
@@ -579,7 +588,9 @@ static uint32_t exec_misplaced(Body *b, const Ast *items, uint32_t i)
     }
     if (word && i + 1 < items->n && comma_behind(ev, it->span)) {
         Diag *d = err(ev, "E0110", it->span, "", "`=` binds one name");
-        diag_help(ev->ctx, d, "a value of several parts is a list: `let parts = split(x, 3)`, then `parts[1]`, `parts[2]` and `parts[3]`");
+        diag_help(ev->ctx, d,
+                  "a value of several parts is a list: `let parts = split(x, 3)`, then `parts[1]`, `parts[2]` and "
+                  "`parts[3]`");
         for (; i < items->n && (word || comma_behind(ev, items->kid[i - 1]->span)); i++) { /* q, k, v = ... */
             word = false;
             const Ast *other = items->kid[i];
@@ -593,7 +604,8 @@ static uint32_t exec_misplaced(Body *b, const Ast *items, uint32_t i)
     if (row && row->text)
         diag_help(ev->ctx, d, "%s", row->text);
     else
-        diag_note(ev->ctx, d, "nodes stand in a `model`; a body has let, param, buffer, check, for, if, bindings and return");
+        diag_note(ev->ctx, d,
+                  "nodes stand in a `model`; a body has let, param, buffer, check, for, if, bindings and return");
     return i + 1;
 }
 
@@ -611,8 +623,8 @@ static void exec(Body *b, const Ast *items)
         case AST_FOR: exec_for(b, it); break;
         case AST_IF: exec_if(b, it); break;
         case AST_BLOCK:
-            bind_here(b, it->name,
-                      (Value){.kind = V_BLOCK, .block = block_value(b->ev, it, b->env, b->def->file)}, it->name_span);
+            bind_here(b, it->name, (Value){.kind = V_BLOCK, .block = block_value(b->ev, it, b->env, b->def->file)},
+                      it->name_span);
             break;
         case AST_RETURN:
             b->result = eval(b->ev, it->kid[0], b->env, b->scope);
@@ -621,7 +633,8 @@ static void exec(Body *b, const Ast *items)
                 if (items->kid[k]->kind != AST_OFF) {
                     Diag *d = err(b->ev, "E0110", items->kid[k]->span, "", "nothing after `return` is reached");
                     if (comma_behind(b->ev, it->span))
-                        diag_note(b->ev->ctx, d, "a block returns one value; a second one is `output.NAME` or another block");
+                        diag_note(b->ev->ctx, d,
+                                  "a block returns one value; a second one is `output.NAME` or another block");
                     break;
                 }
             break;
@@ -645,7 +658,8 @@ static void unused_params(Body *b, Env *until)
         buf_count(&t, n.n);
         Buf shape = buf_new(b->ev->arena);
         shape_print(&shape, shape_of(b->ev->build->g, bd->value.val));
-        diag_note(b->ev->ctx, d, "it would add %s weights per use (%s = %s)", t.s, expr_text(b->ev, bd->type->kid[0]), shape.s);
+        diag_note(b->ev->ctx, d, "it would add %s weights per use (%s = %s)", t.s, expr_text(b->ev, bd->type->kid[0]),
+                  shape.s);
         diag_help(b->ev->ctx, d, "use it, or delete the line; to keep it for later put `/-` in front");
     }
 }
@@ -656,8 +670,13 @@ static Instance *instance_at(Eval *ev, const BlockDef *d, Name path, const Bindi
 {
     Instance *inst = NEW(ev->arena, Instance);
     uint32_t serial = via ? via->serial : 0;
-    *inst = (Instance){.path = path, .up = ev->frame ? ev->frame->inst : NULL, .def = d, .serial = serial,
-                       .site = via ? via->span : NO_SPAN, .inline_call = inline_call, .at = at};
+    *inst = (Instance){.path = path,
+                       .up = ev->frame ? ev->frame->inst : NULL,
+                       .def = d,
+                       .serial = serial,
+                       .site = via ? via->span : NO_SPAN,
+                       .inline_call = inline_call,
+                       .at = at};
     if (inline_call)
         return inst;
     Instance *had = map_get(&ev->build->instances, (uintptr_t)path);
@@ -708,7 +727,14 @@ static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, N
         ok = ok && config_check(ev, b, first, scope);
     }
     if (ok) {
-        Body body = {.ev = ev, .env = env, .scope = scope, .inst = inst, .def = b->def, .at = at, .configured = b->span, .result = v_none()};
+        Body body = {.ev = ev,
+                     .env = env,
+                     .scope = scope,
+                     .inst = inst,
+                     .def = b->def,
+                     .at = at,
+                     .configured = b->span,
+                     .result = v_none()};
         frame.env = &body.env;
         size_t before = diag_errors(ev->ctx);
         exec(&body, b->def->ast->kid[3]);
@@ -751,7 +777,8 @@ Value block_method(Eval *ev, const BlockValue *b, Name method, const Value *x, s
 {
     const Ast *m = find_method(b->def, method);
     if (!m) {
-        Diag *d = err(ev, "E0506", at, "", "`%s` is not a connection: it has no method `%s`", b->def->ast->name, method);
+        Diag *d =
+            err(ev, "E0506", at, "", "`%s` is not a connection: it has no method `%s`", b->def->ast->name, method);
         diag_note(ev->ctx, d, "a connection is a block with the methods open, step and close");
         diag_help(ev->ctx, d, "declare `block %s` in it", method);
         diag_related(ev->ctx, d, b->def->ast->name_span, "`%s` is declared here", b->def->ast->name);
@@ -803,7 +830,14 @@ static Value static_function(Eval *ev, const BlockValue *b, Scope *placement, Sp
     Value result = v_poison();
     if (ok && config_check(ev, b, first, scope)) {
         Instance inst = {.path = scope->path, .def = b->def, .inline_call = true, .at = at};
-        Body body = {.ev = ev, .env = env, .scope = scope, .inst = &inst, .def = b->def, .at = at, .configured = b->span, .result = v_none()};
+        Body body = {.ev = ev,
+                     .env = env,
+                     .scope = scope,
+                     .inst = &inst,
+                     .def = b->def,
+                     .at = at,
+                     .configured = b->span,
+                     .result = v_none()};
         exec(&body, b->def->ast->kid[3]);
         result = body.result;
     }
@@ -843,13 +877,14 @@ static Value call_block(Eval *ev, const BlockValue *b, const Ast *e, Env *env, S
         Buf named = buf_new(ev->arena), tensors = buf_new(ev->arena);
         for (uint32_t i = 0; i < args->n; i++)
             if (args->kid[i]->kind == AST_NAMED)
-                buf_printf(&named, "%s%s = %s", named.n ? ", " : "", args->kid[i]->name, expr_text(ev, args->kid[i]->kid[0]));
+                buf_printf(&named, "%s%s = %s", named.n ? ", " : "", args->kid[i]->name,
+                           expr_text(ev, args->kid[i]->kid[0]));
             else if (args->kid[i]->kind != AST_OFF)
                 buf_printf(&tensors, "%s%s", tensors.n ? ", " : "", expr_text(ev, args->kid[i]));
         diag_note(ev->ctx, d, "named arguments configure a block, positional ones are what it is applied to");
         const char *block = expr_text(ev, callee), *name = strcmp(block, "f") ? "f" : "g";
-        diag_help(ev->ctx, d, "configure it under a name, then apply that: `let %s = %s(%s)`, then `%s(%s)`", name, block, named.s,
-                  name, tensors.s);
+        diag_help(ev->ctx, d, "configure it under a name, then apply that: `let %s = %s(%s)`, then `%s(%s)`", name,
+                  block, named.s, name, tensors.s);
         return v_poison();
     }
     bool applies = n || (b->configured && !args->n && b->def->ast->kid[1] && !b->def->ast->kid[1]->n);

@@ -192,7 +192,8 @@ static Value made_tensor(Eval *ev, Value v, Span at)
         Diag *d = err(ev, "E0309", at, "", "only a rectangular list of numbers can be a tensor");
         for (size_t i = 0; v.kind == V_LIST && i < v.list->n; i++)
             if (v.list->v[i].kind == V_TENSOR) {
-                diag_help(ev->ctx, d, "tensors are joined by `concat(a, b, axis = 1)`, each of them an argument of its own");
+                diag_help(ev->ctx, d,
+                          "tensors are joined by `concat(a, b, axis = 1)`, each of them an argument of its own");
                 break;
             }
         return v_poison();
@@ -272,6 +273,8 @@ static const OpRow *op_row(Name text)
     return NULL;
 }
 
+bool is_comparison(const Ast *e) { return e->kind == AST_OP && op_row(e->name) && op_row(e->name)->compares; }
+
 const char *shape_words(Eval *ev, const Value *v)
 {
     Buf b = buf_new(ev->arena);
@@ -290,7 +293,8 @@ static Value matmul(Eval *ev, const Ast *e, Value a, Value b)
     Graph *g = ev->build->g;
     for (int i = 0; i < 2; i++)
         if (node_at(g, (i ? b : a).val)->dtype != DT_REAL) {
-            err(ev, "E0310", e->kid[i]->span, "", "`@` needs real numbers, got a tensor of integers; convert with cast(x, real)");
+            err(ev, "E0310", e->kid[i]->span, "",
+                "`@` needs real numbers, got a tensor of integers; convert with cast(x, real)");
             return v_poison();
         }
     const Shape *s = shape_of(g, a.val), *t = shape_of(g, b.val);
@@ -349,8 +353,8 @@ static Value map_tensors(Eval *ev, const Ast *e, const OpRow *row, Value a, Valu
         return v_poison();
     bool xi = node_at(g, x.val)->dtype == DT_INT, yi = node_at(g, y.val)->dtype == DT_INT;
     if (xi != yi) {
-        Diag *d = err(ev, "E0310", e->name_span, "", "`%s` mixes a tensor of integers with one of real numbers",
-                      row->text);
+        Diag *d =
+            err(ev, "E0310", e->name_span, "", "`%s` mixes a tensor of integers with one of real numbers", row->text);
         diag_help(ev->ctx, d, "convert the integers: `cast(x, real)`");
         return v_poison();
     }
@@ -393,8 +397,8 @@ static Value host_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Valu
     enum { MOST = 1000 };
     if (host_nodes(x, MOST) + host_nodes(y, MOST) >= MOST)
         limit(ev, e->span, "terms of a run-time expression", MOST);
-    const HostExpr *r = row->swap ? host_op(ev->arena, row->host, y, x, NULL)
-                                  : host_op(ev->arena, row->host, x, y, NULL);
+    const HostExpr *r =
+        row->swap ? host_op(ev->arena, row->host, y, x, NULL) : host_op(ev->arena, row->host, x, y, NULL);
     if (!row->compares)
         return v_host(r);
     return v_host_truth(row->negate ? host_op(ev->arena, HO_NOT, r, NULL, NULL) : r);
@@ -603,7 +607,8 @@ static Value eval_cond(Eval *ev, const Ast *e, Env *env, Scope *scope)
             return v_host(host_op(ev->arena, HO_IF, c.host, to_host(ev, &a), to_host(ev, &b)));
         if (is_host_truth(&a) && is_host_truth(&b))
             return v_host_truth(host_op(ev->arena, HO_IF, c.host, to_host_truth(ev, &a), to_host_truth(ev, &b)));
-        err(ev, "E0206", e->span, "", "a run-time condition chooses between two numbers, or between two conditions, not %s and %s",
+        err(ev, "E0206", e->span, "",
+            "a run-time condition chooses between two numbers, or between two conditions, not %s and %s",
             value_kind_name(&a), value_kind_name(&b));
         return v_poison();
     }
@@ -615,8 +620,8 @@ static Value eval_cond(Eval *ev, const Ast *e, Env *env, Scope *scope)
 
 static const char *ordinal(Eval *ev, double n)
 {
-    static const char *const words[] = {"zeroth", "first", "second", "third", "fourth", "fifth", "sixth",
-                                        "seventh", "eighth", "ninth", "tenth"};
+    static const char *const words[] = {"zeroth", "first",   "second", "third", "fourth", "fifth",
+                                        "sixth",  "seventh", "eighth", "ninth", "tenth"};
     if (n >= 0 && n <= 10)
         return words[(int)n];
     static const char *const ends[] = {"th", "st", "nd", "rd"};
@@ -632,8 +637,8 @@ static void no_entry(Eval *ev, const Ast *e, const Ast *index, double k, size_t 
     bool beyond = is_whole(k) && k > (double)n;
     Diag *d = beyond ? err(ev, "E0402", e->span, label, "`%s` has %zu entr%s but %s asks for a %s", list, n,
                            n == 1 ? "y" : "ies", which, ordinal(ev, k))
-                     : err(ev, "E0402", e->span, label, "`%s` has the entries 1 to %zu, and %s is none of them", list, n,
-                           which);
+                     : err(ev, "E0402", e->span, label, "`%s` has the entries 1 to %zu, and %s is none of them", list,
+                           n, which);
     Binding *b = e->kid[0]->kind == AST_ID ? env_find(env, e->kid[0]->name) : NULL;
     if (b && b->expr)
         diag_label(ev->ctx, d, b->expr->span, "%zu entr%s", n, n == 1 ? "y" : "ies");
@@ -644,7 +649,8 @@ static void no_entry(Eval *ev, const Ast *e, const Ast *index, double k, size_t 
     if (k == 0 && !name && n)
         diag_help(ev->ctx, d, "write `%s[1]` for the first entry", list);
     else if (k < 0 && !name && n)
-        diag_help(ev->ctx, d, "write `%s[%.0f]`: entries are not counted from the end", list, -k <= (double)n ? (double)n + 1 + k : (double)n);
+        diag_help(ev->ctx, d, "write `%s[%.0f]`: entries are not counted from the end", list,
+                  -k <= (double)n ? (double)n + 1 + k : (double)n);
 }
 
 static Value eval_index(Eval *ev, const Ast *e, Env *env, Scope *scope)
@@ -656,9 +662,11 @@ static Value eval_index(Eval *ev, const Ast *e, Env *env, Scope *scope)
         if (v.kind != V_LIST) {
             Diag *d = err(ev, "E0206", e->kid[0]->span, "", "only lists have entries, this is %s", value_kind_name(&v));
             if (v.kind == V_TENSOR)
-                diag_help(ev->ctx, d, "parts of an axis are taken by functions: `slice(%s, from, count, axis = 1)`, `first`, `rest`,"
-                                      " `split`, by other tensors `gather` and `pick`; coordinates count from 1",
-                          expr_text(ev, e->kid[0]));
+                diag_help(
+                    ev->ctx, d,
+                    "parts of an axis are taken by functions: `slice(%s, from, count, axis = 1)`, `first`, `rest`,"
+                    " `split`, by other tensors `gather` and `pick`; coordinates count from 1",
+                    expr_text(ev, e->kid[0]));
             return v_poison();
         }
         if (!eval_number(ev, list->kid[i], env, scope, "index", &k))
@@ -690,8 +698,10 @@ static Value scope_field(Eval *ev, const Ast *e, Scope *scope)
         size_t n;
         attribute_names(ev->ctx, ev->arena, "model", false, &n, &known);
         diag_note(ev->ctx, d, "a model sets %s; a node also what its block has as parameters", known);
-        diag_help(ev->ctx, d, "make it a parameter of the block, `%s(%s: float)`, read it by its name, and write `{ %s = ... }`"
-                              " at the node", ev->frame ? ev->frame->def->ast->name : "NAME", e->name, e->name);
+        diag_help(ev->ctx, d,
+                  "make it a parameter of the block, `%s(%s: float)`, read it by its name, and write `{ %s = ... }`"
+                  " at the node",
+                  ev->frame ? ev->frame->def->ast->name : "NAME", e->name, e->name);
     }
     return v_poison();
 }
@@ -724,8 +734,9 @@ static Value input_field(Eval *ev, const Ast *e)
     }
     if (strcmp(e->name, "tokens") && strcmp(e->name, "labels") && strcmp(e->name, "document")) {
         Diag *d = err(ev, "E0102", e->name_span, "", "no input `%s`", e->name);
-        diag_help(ev->ctx, d, "inputs are `input.tokens`, `input.labels` and `input.document` ([B, T] integers); others are"
-                              " declared with `input(name, [shape])`");
+        diag_help(ev->ctx, d,
+                  "inputs are `input.tokens`, `input.labels` and `input.document` ([B, T] integers); others are"
+                  " declared with `input(name, [shape])`");
         return v_poison();
     }
     return graph_input(ev, e->name, DT_INT, &s, e->span);
@@ -874,125 +885,4 @@ Value eval(Eval *ev, const Ast *e, Env *env, Scope *scope)
         return v_poison();
     default: vwn_bug(ev->ctx, "eval of a %s", ast_kind_name(e->kind));
     }
-}
-
-/* ---- showing what an expression is made of ---- */
-
-/* Thousands are grouped; 17 digits are enough for any number. */
-static void number_text(Buf *out, double x, int digits)
-{
-    if (x == rint(x) && fabs(x) < 9e15)
-        buf_count(out, (int64_t)x);
-    else if (digits < 17)
-        buf_printf(out, "%.*g", digits, x);
-    else
-        buf_number(out, x);
-}
-
-static void values_text(Eval *ev, Buf *out, const Ast *e, Env *env, Scope *scope)
-{
-    switch (e->kind) {
-    case AST_OP:
-        values_text(ev, out, e->kid[0], env, scope);
-        buf_printf(out, " %s ", e->name);
-        values_text(ev, out, e->kid[1], env, scope);
-        return;
-    case AST_PAREN:
-        buf_putc(out, '(');
-        values_text(ev, out, e->kid[0], env, scope);
-        buf_putc(out, ')');
-        return;
-    case AST_NUM: buf_puts(out, e->name); return;
-    default: break;
-    }
-    size_t before = diag_count(ev->ctx);
-    Value v = eval(ev, e, env, scope);
-    diag_truncate(ev->ctx, before);
-    if (v.kind == V_POISON && e->kind == AST_ID)
-        v = v_word(e->name); /* compared with a word */
-    if (v.kind == V_NUM)
-        number_text(out, v.num, 6);
-    else
-        value_print(out, &v);
-}
-
-/* One side of a comparison: its parts, and what they make. */
-static const char *side_text(Eval *ev, const Ast *e, Env *env, Scope *scope, int digits)
-{
-    Buf b = buf_new(ev->arena), value = buf_new(ev->arena);
-    values_text(ev, &b, e, env, scope);
-    size_t before = diag_count(ev->ctx);
-    Value v = eval(ev, e, env, scope);
-    diag_truncate(ev->ctx, before);
-    if (v.kind == V_NUM)
-        number_text(&value, v.num, digits);
-    else
-        value_print(&value, &v);
-    bool literal = e->kind == AST_NUM || e->kind == AST_QTY || v.kind == V_POISON;
-    bool parts = e->kind == AST_OP || e->kind == AST_PAREN;
-    return literal ? b.s : parts && strcmp(b.s, value.s) ? arena_printf(ev->arena, "%s = %s", b.s, value.s) : value.s;
-}
-
-/* "0.1 + 0.2 = 0.30000000000000004, not 0.3": both sides, with as many digits as they need to differ. */
-const char *expr_sides(Eval *ev, const Ast *e, Env *env, Scope *scope)
-{
-    while (e->kind == AST_PAREN)
-        e = e->kid[0];
-    if (e->kind != AST_OP || (strcmp(e->name, "==") && strcmp(e->name, "!=")))
-        return expr_values(ev, e, env, scope);
-    enum { FEW = 6, ALL = 17 };
-    Buf a = buf_new(ev->arena), b = buf_new(ev->arena);
-    double x = 0, y = 0;
-    size_t before = diag_count(ev->ctx);
-    bool numbers = eval_number(ev, e->kid[0], env, scope, "", &x) && eval_number(ev, e->kid[1], env, scope, "", &y);
-    diag_truncate(ev->ctx, before);
-    number_text(&a, x, FEW);
-    number_text(&b, y, FEW);
-    int digits = numbers && x != y && !strcmp(a.s, b.s) ? ALL : FEW;
-    const char *left = side_text(ev, e->kid[0], env, scope, digits), *right = side_text(ev, e->kid[1], env, scope, digits);
-    return arena_printf(ev->arena, e->name[0] == '!' ? "%s on both sides" : "%s, not %s", left, right);
-}
-
-const char *expr_values(Eval *ev, const Ast *e, Env *env, Scope *scope)
-{
-    Buf b = buf_new(ev->arena);
-    bool compare = e->kind == AST_OP && op_row(e->name) && op_row(e->name)->compares;
-    if (compare) {
-        values_text(ev, &b, e->kid[0], env, scope);
-        if (strcmp(e->name, "==")) {
-            buf_printf(&b, " %s ", e->name);
-            values_text(ev, &b, e->kid[1], env, scope);
-        }
-    } else if (e->kind == AST_CALL && e->kid[1]->n) {
-        const Ast *first = e->kid[1]->kid[0];
-        if (first->kind != AST_NUM)
-            buf_printf(&b, "%s = ", expr_text(ev, first));
-        values_text(ev, &b, first, env, scope);
-    } else {
-        values_text(ev, &b, e, env, scope);
-    }
-    return b.s;
-}
-
-const char *interpolate(Eval *ev, const char *text, Env *env, Scope *scope, Span at)
-{
-    Buf out = buf_new(ev->arena);
-    for (const char *p = text; *p;) {
-        const char *close = *p == '{' ? strchr(p, '}') : NULL;
-        if (!close) {
-            buf_putc(&out, *p++);
-            continue;
-        }
-        uint32_t file = source_add(ev->ctx, source_path(ev->ctx, at.file), p + 1, (size_t)(close - p - 1));
-        const Ast *e = vwn_parse_expr(ev->ctx, file);
-        Value v = e ? eval(ev, e, env, scope) : v_poison();
-        if (v.kind == V_NUM && !is_whole(v.num))
-            buf_printf(&out, "%.6g", v.num);
-        else if (v.kind == V_STR)
-            buf_puts(&out, v.word);
-        else
-            value_print(&out, &v);
-        p = close + 1;
-    }
-    return out.s;
 }

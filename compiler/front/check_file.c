@@ -54,7 +54,8 @@ const char *folder_of(Eval *ev, const char *path)
 
 char *import_path(Arena *a, const char *folder, const char *path)
 {
-    char *full = path[0] == '/' || !strcmp(folder, ".") ? arena_copy(a, path, strlen(path)) : arena_printf(a, "%s/%s", folder, path);
+    char *full = path[0] == '/' || !strcmp(folder, ".") ? arena_copy(a, path, strlen(path))
+                                                        : arena_printf(a, "%s/%s", folder, path);
     char *out = full;
     VEC(char *) parts = {0};
     bool absolute = full[0] == '/';
@@ -97,10 +98,7 @@ static void help_library(Eval *ev, Diag *d, const char *name)
         diag_help(ev->ctx, d, "the standard library is %s", all.s);
 }
 
-static bool is_library(const char *name)
-{
-    return !strncmp(name, "std/", 4);
-}
+static bool is_library(const char *name) { return !strncmp(name, "std/", 4); }
 
 Ast *file_parse(Eval *ev, const char *path, const char *name, const char *text, size_t n, Span from)
 {
@@ -162,7 +160,8 @@ static Binding *declare(Eval *ev, File *f, Name name, Span span)
 static void do_import(Eval *ev, File *f, const Ast *it)
 {
     File *target = file_load(ev, it->name, NULL, 0, it->name_span, f);
-    Import im = {.as = it->kid[0] ? it->kid[0]->name : NULL, .file = target, .span = it->name_span, .with = it->kid[1] != NULL};
+    Import im = {
+        .as = it->kid[0] ? it->kid[0]->name : NULL, .file = target, .span = it->name_span, .with = it->kid[1] != NULL};
     if (!target)
         return;
     if (it->kid[1] && it->kid[1]->n) {
@@ -195,9 +194,12 @@ static void do_import(Eval *ev, File *f, const Ast *it)
             Ast *path = NEW(ev->arena, Ast);
             *path = (Ast){.kind = AST_PATH, .name = a->name, .span = a->name_span, .name_span = a->name_span};
             LineCol at = source_position(ev->ctx, a->span.file, a->span.lo);
-            o[n++] = (Override){.path = path, .expr = a->kid[0], .env = f->env, .span = a->span,
-                                .origin = name_printf(ev->ctx, "import argument at %s:%u:%u", source_path(ev->ctx, a->span.file), at.line,
-                                                    at.column)};
+            o[n++] = (Override){.path = path,
+                                .expr = a->kid[0],
+                                .env = f->env,
+                                .span = a->span,
+                                .origin = name_printf(ev->ctx, "import argument at %s:%u:%u",
+                                                      source_path(ev->ctx, a->span.file), at.line, at.column)};
         }
         im.file = target = file_again(ev, target, o, n);
     }
@@ -212,7 +214,8 @@ static void do_import(Eval *ev, File *f, const Ast *it)
             Name name = target->lets.v[k]->name;
             for (size_t i = 0; i < f->imports.n; i++) {
                 Import *other = &f->imports.v[i];
-                if (other->as || !other->file || other->file == target || !map_get(&other->file->names, (uintptr_t)name) ||
+                if (other->as || !other->file || other->file == target ||
+                    !map_get(&other->file->names, (uintptr_t)name) ||
                     (!it->kid[1] && !other->with && !strcmp(other->file->path, target->path)))
                     continue;
                 Diag *d = err(ev, "E0113", it->name_span, "", "`%s` comes from two imports", name);
@@ -241,8 +244,10 @@ static void own_and_imported(Eval *ev, File *f)
                 continue;
             Diag *d = err(ev, "E0113", own->span, "", "`%s` is defined here and comes from an import", own->name);
             diag_label(ev->ctx, d, im->span, "this file has a `%s` too", own->name);
-            diag_help(ev->ctx, d, "give this one another name, or name the import: with `import %s as x`"
-                                  " the imported one is `x.%s`", span_text(ev, im->span), own->name);
+            diag_help(ev->ctx, d,
+                      "give this one another name, or name the import: with `import %s as x`"
+                      " the imported one is `x.%s`",
+                      span_text(ev, im->span), own->name);
         }
     }
 }
@@ -256,10 +261,11 @@ static void name_again(Eval *ev, File *f, const Ast *it)
             (had->kid[1] ? had->kid[1]->name : NULL) != (it->kid[1] ? it->kid[1]->name : NULL))
             continue;
         Name kind = it->kid[0]->name, label = it->kid[1] ? it->kid[1]->name : NULL;
-        Diag *d = err(ev, "E0107", label ? it->kid[1]->span : it->kid[0]->span, "", label ? "two `%s` nodes have the name `%s`"
-                                                                                        : "two `%s` nodes have no name", kind, label);
+        Diag *d = err(ev, "E0107", label ? it->kid[1]->span : it->kid[0]->span, "",
+                      label ? "two `%s` nodes have the name `%s`" : "two `%s` nodes have no name", kind, label);
         diag_label(ev->ctx, d, label ? had->kid[1]->span : had->kid[0]->span, "the first one");
-        diag_help(ev->ctx, d, "give each a name of its own: `%s %s { ... }`", kind, label ? name_printf(ev->ctx, "%s_2", label) : "second");
+        diag_help(ev->ctx, d, "give each a name of its own: `%s %s { ... }`", kind,
+                  label ? name_printf(ev->ctx, "%s_2", label) : "second");
         return;
     }
 }
@@ -302,9 +308,11 @@ static void do_edition(Eval *ev, const Ast *it)
         const char *value = expr_text(ev, it->kid[1]);
         if (last && last->kind == AST_DOT && (!strcmp(path->name, "model") || !strcmp(path->name, "train")))
             diag_help(ev->ctx, d, "write `%s = %s` inside of `%s { ... }`", last->name, value,
-                      path->n > 1 && path->kid[path->n - 2]->kind == AST_DOT ? path->kid[path->n - 2]->name : path->name);
+                      path->n > 1 && path->kid[path->n - 2]->kind == AST_DOT ? path->kid[path->n - 2]->name
+                                                                             : path->name);
         else if (last)
-            diag_help(ev->ctx, d, "attributes of a node stand in its braces; from outside it is `--set %s=%s`", span_text(ev, path->span), value);
+            diag_help(ev->ctx, d, "attributes of a node stand in its braces; from outside it is `--set %s=%s`",
+                      span_text(ev, path->span), value);
         else
             diag_help(ev->ctx, d, "write `let %s = ...`", it->kid[0]->name);
     } else if (it->kid[1]->kind != AST_NUM || strcmp(it->kid[1]->name, "1")) {
@@ -321,8 +329,8 @@ static void say_off(Eval *ev, const Ast *it, Span at)
     const char *text = source_text(ev->ctx, s.file, &n);
     const Ast *label = it->kind == AST_NODE ? it->kid[1] : NULL;
     vec_push(ev->arena, &ev->unit->disabled,
-             arena_printf(ev->arena, "%s:%u:%u %.*s%s%s", source_path(ev->ctx, s.file), place.line, place.column, (int)(s.hi - s.lo),
-                          text + s.lo, label ? " " : "", label ? label->name : ""));
+             arena_printf(ev->arena, "%s:%u:%u %.*s%s%s", source_path(ev->ctx, s.file), place.line, place.column,
+                          (int)(s.hi - s.lo), text + s.lo, label ? " " : "", label ? label->name : ""));
 }
 
 static void disabled(Eval *ev, File *f, const Ast *ast)
@@ -380,8 +388,15 @@ static File *new_file(Eval *ev, const File *like)
 {
     File *f = NEW(ev->arena, File);
     if (like)
-        *f = (File){.path = like->path, .folder = like->folder, .text = like->text, .source = like->source,
-                    .is_std = like->is_std, .ast = like->ast, .base = like->base, .from = like->from, .parent = like->parent};
+        *f = (File){.path = like->path,
+                    .folder = like->folder,
+                    .text = like->text,
+                    .source = like->source,
+                    .is_std = like->is_std,
+                    .ast = like->ast,
+                    .base = like->base,
+                    .from = like->from,
+                    .parent = like->parent};
     f->ev = ev;
     f->env = NEW(ev->arena, Env);
     f->env->file = f;
@@ -438,7 +453,8 @@ bool help_import(Eval *ev, Diag *d, Name block)
         const char *at = strstr(text, arena_printf(ev->arena, "\nblock %s(", block));
         if (!at)
             continue;
-        diag_help(ev->ctx, d, "`%s` is in the library: `import \"%.*s\"`", block, (int)(strrchr(path, '.') - path), path);
+        diag_help(ev->ctx, d, "`%s` is in the library: `import \"%.*s\"`", block, (int)(strrchr(path, '.') - path),
+                  path);
         return true;
     }
     return false;
@@ -489,8 +505,8 @@ File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span fro
 
 const char *file_field_at(size_t i)
 {
-    static const char *const fields[] = {"params", "stored_params", "active_params", "dead_params", "flops_per_token",
-                                         "state_width"};
+    static const char *const fields[] = {"params",      "stored_params",   "active_params",
+                                         "dead_params", "flops_per_token", "state_width"};
     return i < COUNT_OF(fields) ? fields[i] : NULL;
 }
 
@@ -512,7 +528,8 @@ Value file_field(Eval *ev, File *f, Name field, Span at)
         VEC(Name) names = {0};
         for (size_t i = 0; i < f->lets.n; i++)
             vec_push(ev->arena, &names, f->lets.v[i]->name);
-        diag_note(ev->ctx, d, "a file also has params, stored_params, active_params, dead_params, flops_per_token and state_width");
+        diag_note(ev->ctx, d,
+                  "a file also has params, stored_params, active_params, dead_params, flops_per_token and state_width");
         suggest(ev, d, field, names.v, names.n, at);
         return v_poison();
     }

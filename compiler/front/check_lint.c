@@ -132,12 +132,14 @@ static void stays_zero(Eval *ev, Builder *b)
     if (!first)
         return;
     bool own = first->declared.file && !in_library(ev, first->declared);
-    Diag *d = diag_warning(ev->ctx, "W0313", "stays_zero", own ? first->declared : first->used, "begins at zero and never learns",
-                           "a gradient can never reach weights that begin at zero");
+    Diag *d = diag_warning(ev->ctx, "W0313", "stays_zero", own ? first->declared : first->used,
+                           "begins at zero and never learns", "a gradient can never reach weights that begin at zero");
     if (n > MOST)
         buf_printf(&all, " and %zu more", n - MOST);
     diag_note(ev->ctx, d, "%s", all.s);
-    diag_note(ev->ctx, d, "the gradient of a factor of a product has the other factor in it, and that begins at zero and stays so, too");
+    diag_note(
+        ev->ctx, d,
+        "the gradient of a factor of a product has the other factor in it, and that begins at zero and stays so, too");
     diag_help(ev->ctx, d, "let one of them begin with other numbers, as `normal(std = 0.02)`");
     diag_help(ev->ctx, d, "silence with `allow = [stays_zero]` where that is meant");
 }
@@ -169,8 +171,9 @@ static void vocab_not_padded(Eval *ev, Builder *b)
         return;
     Diag *d = diag_warning(ev->ctx, "W0302", "vocab_not_padded", b->embed_span, "",
                            "a vocabulary of %lld is no multiple of %d", (long long)v, STEP);
-    diag_note(ev->ctx, d, "the product with the output table is faster on a padded one; the further rows are never"
-                          " the target of a token");
+    diag_note(ev->ctx, d,
+              "the product with the output table is faster on a padded one; the further rows are never"
+              " the target of a token");
     diag_help(ev->ctx, d, "write `vocab = %lld`", (long long)((v + STEP - 1) / STEP * STEP));
 }
 
@@ -178,7 +181,8 @@ static void no_norm(Eval *ev, Builder *b)
 {
     if (!b->no_norm.file || lint_allowed(b->file, "no_norm"))
         return;
-    Diag *d = diag_warning(ev->ctx, "W0303", "no_norm", b->no_norm, "", "this sublayer reads the stream without a norm");
+    Diag *d =
+        diag_warning(ev->ctx, "W0303", "no_norm", b->no_norm, "", "this sublayer reads the stream without a norm");
     diag_note(ev->ctx, d, "no enclosing scope sets `pre_norm` or `out_norm`");
     diag_help(ev->ctx, d, "set `pre_norm` in the model; `pre_norm = none` says that this is meant");
 }
@@ -229,7 +233,8 @@ static void sublayer_unused(Eval *ev, Builder *b)
 {
     if (!b->unapplied.file || lint_allowed(b->file, "sublayer_unused"))
         return;
-    Diag *d = diag_warning(ev->ctx, "W0305", "sublayer_unused", b->unapplied, "", "the connection never applies this sublayer");
+    Diag *d = diag_warning(ev->ctx, "W0305", "sublayer_unused", b->unapplied, "",
+                           "the connection never applies this sublayer");
     diag_note(ev->ctx, d, "it has no weights in this model and changes nothing");
     diag_help(ev->ctx, d, "apply `f` in `step` of the connection, or switch the sublayer off with `/-`");
 }
@@ -251,8 +256,8 @@ static void argument_unused(Eval *ev, Builder *b)
         if ((bd->value.kind != V_BLOCK && bd->value.kind != V_SUB) || map_get(&used, PLACE(bd->arg_span)))
             continue;
         *map_at(&used, PLACE(bd->arg_span)) = b;
-        Diag *d = diag_warning(ev->ctx, "W0306", "argument_unused", bd->arg_span, "", "nothing applies this block: `%s` is not looked at here",
-                               bd->name);
+        Diag *d = diag_warning(ev->ctx, "W0306", "argument_unused", bd->arg_span, "",
+                               "nothing applies this block: `%s` is not looked at here", bd->name);
         diag_note(ev->ctx, d, "another argument switches it off, or the block has no use for it");
         diag_help(ev->ctx, d, "leave it out, or set what switches it on");
     }
@@ -280,7 +285,8 @@ static bool gives_labels(const File *f)
 {
     const Ast *items = f->train_ast ? f->train_ast->kid[2] : NULL;
     for (uint32_t i = 0; items && i < items->n; i++) {
-        const Ast *it = items->kid[i], *v = it->kind == AST_SET && !strcmp(it->kid[0]->name, "data") ? it->kid[1] : NULL;
+        const Ast *it = items->kid[i],
+                  *v = it->kind == AST_SET && !strcmp(it->kid[0]->name, "data") ? it->kid[1] : NULL;
         if (v && v->kind == AST_CALL && v->kid[0]->kind == AST_ID && !strcmp(v->kid[0]->name, "arrays"))
             return true;
     }
@@ -307,16 +313,21 @@ static bool *perhaps_masked(const Graph *g, Arena *arena)
     for (Val v = 1; v < g->node.n; v++) {
         const Node *n = node_at(g, v);
         OpClass class = op_info((Op)n->op)->class;
-        bool by_element = class == CLASS_UNARY || class == CLASS_BINARY || class == CLASS_TERNARY || class == CLASS_VIEW ||
-                          class == CLASS_MOVE || class == CLASS_REDUCE;
+        bool by_element = class == CLASS_UNARY || class == CLASS_BINARY || class == CLASS_TERNARY ||
+                          class == CLASS_VIEW || class == CLASS_MOVE || class == CLASS_REDUCE;
         for (size_t k = 0; by_element && k < n->n_in; k++)
             masked[v] |= masked[n->in[k]];
         switch ((Op)n->op) {
-        case OP_LT: case OP_LE: case OP_EQ: /* of numbers that are drawn: dropout */
+        case OP_LT:
+        case OP_LE:
+        case OP_EQ: /* of numbers that are drawn: dropout */
             masked[v] = node_at(g, n->in[0])->op != OP_RAND && node_at(g, n->in[1])->op != OP_RAND;
             break;
         case OP_WHERE: masked[v] = masked[n->in[0]]; break;
-        case OP_SIGN: case OP_MIN: case OP_MAX: case OP_CONST: masked[v] = true; break;
+        case OP_SIGN:
+        case OP_MIN:
+        case OP_MAX:
+        case OP_CONST: masked[v] = true; break;
         case OP_EXT: {
             const Ext *x = &g->ext.v[n->a.i];
             masked[v] = x->kind == EXT_BUFFER || (x->kind == EXT_INPUT && strcmp(x->name, "tokens") != 0);
@@ -344,8 +355,10 @@ static int mixing_axis(const Graph *g, const Node *n)
     int axis = axis_with(s, true), last = s->rank - 1;
     switch ((Op)n->op) {
     case OP_SHIFT: return n->a.i == axis - 1 && n->a.j ? axis : 0;
-    case OP_ROLL: case OP_CUMSUM: return n->a.i == axis - 1 ? axis : 0;
-    case OP_SUM: case OP_AMAX: return axis && n->a.axes >> (axis - 1) & 1 ? axis : 0;
+    case OP_ROLL:
+    case OP_CUMSUM: return n->a.i == axis - 1 ? axis : 0;
+    case OP_SUM:
+    case OP_AMAX: return axis && n->a.axes >> (axis - 1) & 1 ? axis : 0;
     case OP_MATMUL: return axis && axis - 1 == (n->a.i & 1 ? last - 1 : last) ? axis : 0;
     default: return 0;
     }
@@ -368,7 +381,8 @@ static void looks_ahead(Eval *ev, Builder *b, const bool *from)
                                arena_printf(ev->arena, "`%s` %s", decode_written(b->g, n, ev->arena), how),
                                "a model that predicts the next token sees it");
         diag_note(ev->ctx, d, "the label of a position is the token behind it, and `logits` depend on that");
-        diag_help(ev->ctx, d, "silence with `allow = [sees_the_answer]` where that is meant; `vwn sample` refuses such a model");
+        diag_help(ev->ctx, d,
+                  "silence with `allow = [sees_the_answer]` where that is meant; `vwn sample` refuses such a model");
         return;
     }
 }
@@ -380,12 +394,14 @@ static void mixes_sequences(Eval *ev, Builder *b)
     const bool *read = read_by_output(b, NULL, ev->arena);
     for (Val v = 1; v < b->g->node.n; v++) {
         const Node *n = node_at(b->g, v);
-        int axis = read[v] ? mixing_axis(b->g, n) : 0, positions = axis ? axis_with(shape_of(b->g, n->in[0]), false) : 0;
+        int axis = read[v] ? mixing_axis(b->g, n) : 0,
+            positions = axis ? axis_with(shape_of(b->g, n->in[0]), false) : 0;
         if (!axis)
             continue;
         const char *what = decode_written(b->g, n, ev->arena);
         Diag *d = diag_warning(ev->ctx, "W0312", "mixes_sequences", written_at(b, n),
-                               arena_printf(ev->arena, "`%s` goes along axis %d", what, axis), "this mixes the sequences of a batch");
+                               arena_printf(ev->arena, "`%s` goes along axis %d", what, axis),
+                               "this mixes the sequences of a batch");
         if (positions && positions != axis)
             diag_note(ev->ctx, d, "axes count from 1: B is %d, T is %d", axis, positions);
         else
@@ -411,10 +427,12 @@ static void sees_the_answer(Eval *ev, Builder *b)
     const bool *from = from_tokens(b->g, ev->arena);
     for (size_t i = 1; i < b->g->node.n; i++) {
         const Node *n = &b->g->node.v[i];
-        if (n->op != OP_SDPA || (n->a.i & 1) || !shape_of(b->g, n->in[1])->d[1].t || !(from[n->in[1]] || from[n->in[2]]))
+        if (n->op != OP_SDPA || (n->a.i & 1) || !shape_of(b->g, n->in[1])->d[1].t ||
+            !(from[n->in[1]] || from[n->in[2]]))
             continue;
-        Diag *d = diag_warning(ev->ctx, "W0307", "sees_the_answer", place_of(b, n), "every position sees the ones behind it",
-                               "with `mask = full` a model that predicts the next token sees it");
+        Diag *d =
+            diag_warning(ev->ctx, "W0307", "sees_the_answer", place_of(b, n), "every position sees the ones behind it",
+                         "with `mask = full` a model that predicts the next token sees it");
         Attribute *mask = scope_find(b->root, name_str(ev->ctx, "mask"), NULL);
         if (mask && mask->expr->kind == AST_ID && !strcmp(mask->expr->name, "full"))
             diag_label(ev->ctx, d, mask->span, "the mask of the model");
@@ -432,7 +450,8 @@ static void ids_outside(Eval *ev, Builder *b)
     const IdRange *of = NULL;
     for (size_t i = 1; i < b->g->node.n; i++) {
         const Node *n = &b->g->node.v[i];
-        if ((n->op != OP_GATHER && n->op != OP_PICK && n->op != OP_EXPERT_MATMUL) || !n->span.file || in_library(ev, n->span))
+        if ((n->op != OP_GATHER && n->op != OP_PICK && n->op != OP_EXPERT_MATMUL) || !n->span.file ||
+            in_library(ev, n->span))
             continue;
         const Shape *table = shape_of(b->g, n->in[n->op == OP_EXPERT_MATMUL]);
         const Val index = n->in[n->op == OP_EXPERT_MATMUL ? 2 : 1];
@@ -446,10 +465,12 @@ static void ids_outside(Eval *ev, Builder *b)
             buf_printf(&ids, "from %.0f to %.0f", r.low, r.high);
         else
             buf_printf(&ids, isfinite(r.low) ? "of %.0f and more" : "of any size", r.low);
-        Diag *d = diag_warning(ev->ctx, "W0311", "ids_outside", n->span, arena_printf(ev->arena, "indices are %s", ids.s),
-                               "an index may lie beside what has %lld rows", (long long)rows.n);
+        Diag *d =
+            diag_warning(ev->ctx, "W0311", "ids_outside", n->span, arena_printf(ev->arena, "indices are %s", ids.s),
+                         "an index may lie beside what has %lld rows", (long long)rows.n);
         diag_note(ev->ctx, d, "a row that is not there reads as 0 and learns nothing");
-        diag_help(ev->ctx, d, "`i mod %lld` has no such values; or silence with `allow = [ids_outside]` in the model", (long long)rows.n);
+        diag_help(ev->ctx, d, "`i mod %lld` has no such values; or silence with `allow = [ids_outside]` in the model",
+                  (long long)rows.n);
         return;
     }
 }
@@ -458,7 +479,8 @@ static void empty_loop(Eval *ev, Builder *b)
 {
     if (!b->empty_loop.file || lint_allowed(b->file, "empty_loop"))
         return;
-    Diag *d = diag_warning(ev->ctx, "W0308", "empty_loop", b->empty_loop, "no values", "this loop runs over nothing: the model lacks what stands in it");
+    Diag *d = diag_warning(ev->ctx, "W0308", "empty_loop", b->empty_loop, "no values",
+                           "this loop runs over nothing: the model lacks what stands in it");
     diag_help(ev->ctx, d, "a range counts up and includes both ends: `1..4` has four values, `1..0` none");
 }
 
@@ -522,10 +544,7 @@ static void names_used(Ctx *ctx, Map *names, const Ast *e, uint32_t item)
             names_used(ctx, names, e->kid[i], item);
 }
 
-static bool is_let(const Ast *it)
-{
-    return it->kind == AST_LET || it->kind == AST_BLOCK;
-}
+static bool is_let(const Ast *it) { return it->kind == AST_LET || it->kind == AST_BLOCK; }
 
 /* Lets and blocks among `items` that neither another of them names nor a setting of the file `whole`, NULL: of a part of one. */
 static void unused_among(Eval *ev, const Ast *items, const File *whole)
@@ -585,7 +604,8 @@ static void read_items(BodyNames *b, const Ast *items)
             read_names(b, it->kid[0], NULL);
             for (uint32_t k = 1; k < it->n; k++)
                 if (it->kid[k])
-                    read_items(b, it->kid[k]->kind == AST_IF ? &(Ast){.kind = AST_ITEMS, .n = 1, .kid = &it->kid[k]} : it->kid[k]);
+                    read_items(b, it->kid[k]->kind == AST_IF ? &(Ast){.kind = AST_ITEMS, .n = 1, .kid = &it->kid[k]}
+                                                             : it->kid[k]);
         } else if (it->kind == AST_SET && own) {
             read_names(b, it->kid[1], own);
         } else {
@@ -613,7 +633,10 @@ static void unused_items(BodyNames *b, const Ast *items, bool inner)
         if (it->kind == AST_FOR || it->kind == AST_IF)
             for (uint32_t k = 1; k < it->n; k++)
                 if (it->kid[k])
-                    unused_items(b, it->kid[k]->kind == AST_IF ? &(Ast){.kind = AST_ITEMS, .n = 1, .kid = &it->kid[k]} : it->kid[k], true);
+                    unused_items(b,
+                                 it->kid[k]->kind == AST_IF ? &(Ast){.kind = AST_ITEMS, .n = 1, .kid = &it->kid[k]}
+                                                            : it->kid[k],
+                                 true);
         Name own = bound_name(it);
         const Ast *buffer = own && it->kind == AST_SET ? map_get(&b->buffer, (uintptr_t)own) : NULL;
         if (buffer && !lint_allowed(b->file, "buffer_shadowed")) {
@@ -647,7 +670,8 @@ static void lint_body(Eval *ev, const File *f, const Ast *body)
 /* `tied(head, lm, NAME)` reads names of another block's body. */
 static bool reaches_bodies(const Ast *e)
 {
-    bool found = e->kind == AST_CALL && e->kid[0]->kind == AST_ID && !strcmp(e->kid[0]->name, "tied") && e->kid[1]->n > 2;
+    bool found =
+        e->kind == AST_CALL && e->kid[0]->kind == AST_ID && !strcmp(e->kid[0]->name, "tied") && e->kid[1]->n > 2;
     for (uint32_t i = 0; i < e->n && !found; i++)
         found = e->kid[i] && reaches_bodies(e->kid[i]);
     return found;
@@ -658,7 +682,8 @@ static void lint_bodies(Eval *ev, const File *f, const Ast *e)
     if (e->kind == AST_BLOCK)
         lint_body(ev, f, e->kid[3]);
     for (uint32_t i = 0; i < e->n; i++)
-        if (e->kid[i] && e->kind != AST_OFF && (e->kid[i]->kind == AST_BLOCK || e->kid[i]->kind == AST_ITEMS || e->kind == AST_BLOCK))
+        if (e->kid[i] && e->kind != AST_OFF &&
+            (e->kid[i]->kind == AST_BLOCK || e->kid[i]->kind == AST_ITEMS || e->kind == AST_BLOCK))
             lint_bodies(ev, f, e->kid[i]);
 }
 
@@ -716,7 +741,8 @@ static bool parameters_read(const Ast *params, Name name)
 {
     for (uint32_t i = 0; params && i < params->n; i++) {
         const Ast *type = params->kid[i]->kid[0], *value = params->kid[i]->kid[1];
-        if ((type && type->kind == AST_LIST && reads_name(type, name)) || (value && params->kid[i]->name != name && reads_name(value, name)))
+        if ((type && type->kind == AST_LIST && reads_name(type, name)) ||
+            (value && params->kid[i]->name != name && reads_name(value, name)))
             return true;
     }
     return false;
@@ -725,7 +751,8 @@ static bool parameters_read(const Ast *params, Name name)
 /* `tied(kind, label, NAME)` reads a name of another block. */
 static bool tied_reads(const Ast *e, Name name)
 {
-    bool tied = e->kind == AST_CALL && e->kid[0]->kind == AST_ID && !strcmp(e->kid[0]->name, "tied") && e->kid[1]->n > 2;
+    bool tied =
+        e->kind == AST_CALL && e->kid[0]->kind == AST_ID && !strcmp(e->kid[0]->name, "tied") && e->kid[1]->n > 2;
     if (tied && reads_name(e->kid[1]->kid[2], name))
         return true;
     for (uint32_t i = 0; i < e->n; i++)
@@ -736,7 +763,8 @@ static bool tied_reads(const Ast *e, Name name)
 
 static bool is_method(const Ast *e, const Ast *outer)
 {
-    return outer && outer->kind == AST_BLOCK && (!strcmp(e->name, "open") || !strcmp(e->name, "step") || !strcmp(e->name, "close"));
+    return outer && outer->kind == AST_BLOCK &&
+           (!strcmp(e->name, "open") || !strcmp(e->name, "step") || !strcmp(e->name, "close"));
 }
 
 /* What a place gives a block it need not read: its tensors, the number of a sublayer that `step` may have. A scope attribute is for all
@@ -750,8 +778,8 @@ static void unused_parameters(Eval *ev, const File *f, const Ast *e, const Ast *
         if (is_scope_name(name) || parameters_read(e->kid[0], name) || parameters_read(e->kid[1], name) ||
             (e->kid[2] && reads_name(e->kid[2], name)) || body_reads(e->kid[3], name) || tied_reads(f->ast, name))
             continue;
-        Diag *d = diag_warning(ev->ctx, "W0102", "unused_parameter", par->name_span, "nothing reads it", "`%s` has no use for its parameter `%s`",
-                               e->name, name);
+        Diag *d = diag_warning(ev->ctx, "W0102", "unused_parameter", par->name_span, "nothing reads it",
+                               "`%s` has no use for its parameter `%s`", e->name, name);
         diag_note(ev->ctx, d, "whatever it is set to changes nothing");
         diag_help(ev->ctx, d, "read it in the block, or delete it");
     }
@@ -764,11 +792,14 @@ static void unused_parameters(Eval *ev, const File *f, const Ast *e, const Ast *
 
 static void copied(Eval *ev, const Ast *let, Span at, bool loop)
 {
-    Diag *d = diag_warning(ev->ctx, "W0309", "copied_by_loop", at, loop ? "new weights in every iteration" : "new weights again",
+    Diag *d = diag_warning(ev->ctx, "W0309", "copied_by_loop", at,
+                           loop ? "new weights in every iteration" : "new weights again",
                            "each %s has a `%s` of its own", loop ? "iteration" : "node", let->name);
     diag_label(ev->ctx, d, let->name_span, "this reads as one module");
-    diag_note(ev->ctx, d, "every node is a module of its own; a name that is applied twice is one module only inside of a block");
-    diag_help(ev->ctx, d, "if copies are meant, move `let %s = ...` %sto the top of the file", let->name, loop ? "into the loop or " : "");
+    diag_note(ev->ctx, d,
+              "every node is a module of its own; a name that is applied twice is one module only inside of a block");
+    diag_help(ev->ctx, d, "if copies are meant, move `let %s = ...` %sto the top of the file", let->name,
+              loop ? "into the loop or " : "");
 }
 
 /* Nodes of the model that are the let: the second of them. */
@@ -793,7 +824,8 @@ static bool find_copied(Eval *ev, const Ast *let, const Ast *items, bool loop)
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         bool node = it->kind == AST_NODE && it->kid[0]->name == let->name;
-        bool given = it->kind == AST_SET && it->kid[1]->kind == AST_ID && it->kid[1]->name == let->name && !is_scope_name(it->kid[0]->name);
+        bool given = it->kind == AST_SET && it->kid[1]->kind == AST_ID && it->kid[1]->name == let->name &&
+                     !is_scope_name(it->kid[0]->name);
         if (loop && (node || given)) {
             copied(ev, let, node ? it->kid[0]->span : it->kid[1]->span, true);
             return true;

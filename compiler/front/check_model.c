@@ -12,10 +12,7 @@
 
 #include <math.h>
 
-bool is_scope_name(Name name)
-{
-    return attribute_find("model", name) != NULL;
-}
+bool is_scope_name(Name name) { return attribute_find("model", name) != NULL; }
 
 typedef struct ModelWalk {
     Eval *ev;
@@ -26,49 +23,6 @@ typedef struct ModelWalk {
 } ModelWalk;
 
 static void walk(ModelWalk *w, const Ast *items);
-
-/* ---- tensors of a scope ---- */
-
-static Value apply_cond(Eval *ev, const BlockValue *b, const Attribute *a, Scope *where)
-{
-    Graph *g = ev->build->g;
-    Frame *frame = ev->frame;
-    Fan *fan = ev->fan;
-    Span span = g->span;
-    Name name = g->name;
-    ev->frame = NULL; /* it belongs to its scope, not to the block that asks first */
-    ev->fan = NULL;
-    Value v = block_apply_path(ev, b, NULL, 0, name_printf(ev->ctx, "%s%scond", where->path, *where->path ? "." : ""), where,
-                               a->span);
-    v = v.kind == V_POISON ? v : to_tensor(ev, v, a->span);
-    ev->frame = frame;
-    ev->fan = fan;
-    g->span = span;
-    g->name = name;
-    return v;
-}
-
-Value scope_tensor(Eval *ev, Attribute *a, Scope *where)
-{
-    static const Ast type = {.kind = AST_ID, .name = "block"};
-    if (a->made)
-        return a->tensor;
-    if (a->making) {
-        err(ev, "E0109", a->span, "needs its own value", "`cond` is defined by itself");
-        return v_poison();
-    }
-    a->making = true;
-    Value v = eval_as(ev, a->expr, a->env, where->up, &type, "cond");
-    if (v.kind == V_BLOCK && ev->build) {
-        v = apply_cond(ev, v.block, a, where);
-    } else if (v.kind != V_NONE && v.kind != V_POISON) {
-        Diag *d = err(ev, "E0206", a->expr->span, "", "`cond` must be a block without tensors, got %s", value_kind_name(&v));
-        diag_help(ev->ctx, d, "what it returns is `scope.cond` for everything inside");
-        v = v_poison();
-    }
-    a->made = true;
-    return a->tensor = v;
-}
 
 /* ---- nodes ---- */
 
@@ -140,7 +94,8 @@ static void unknown_node(ModelWalk *w, const Ast *it, Name block_name)
         err(ev, "E0110", node_span(it), "", "`%s` stands at the top of a file", doc->name);
         return;
     }
-    Diag *d = err(ev, "E0102", node_span(it), "not found in this file or its imports", "no block `%s` here", block_name);
+    Diag *d =
+        err(ev, "E0102", node_span(it), "not found in this file or its imports", "no block `%s` here", block_name);
     if (is_scope_name(it->kid[0]->name)) {
         attribute_as_node(w, d, it);
         return;
@@ -160,7 +115,8 @@ static void unknown_node(ModelWalk *w, const Ast *it, Name block_name)
     size_t kind = it->kid[1] && block_name != it->kid[0]->name ? strlen(it->kid[0]->name) : 0;
     bool place = best && kind && !strncmp(best, block_name, kind + 1); /* embed_token: the label is misspelt */
     if (best && (place || !it->kid[1]))
-        diag_fix(ev->ctx, d, node_span(it), place ? name_printf(ev->ctx, "%s %s", it->kid[0]->name, best + kind + 1) : best,
+        diag_fix(ev->ctx, d, node_span(it),
+                 place ? name_printf(ev->ctx, "%s %s", it->kid[0]->name, best + kind + 1) : best,
                  sure ? FIX_CERTAIN : FIX_MAYBE, place ? "did you mean `%.*s %s`?" : "did you mean `%.*s%s`?",
                  place ? (int)kind : (int)strlen(best), best, place ? best + kind + 1 : "");
     else if (best)
@@ -230,7 +186,8 @@ static bool node_attributes(Node1 *n, Arg *args, size_t *n_args)
                     err(ev, "E0108", it->kid[0]->span, "given twice", "`layer` is given twice");
             Sub *sub = NEW(ev->arena, Sub);
             *sub = (Sub){run_nested, n};
-            args[(*n_args)++] = (Arg){.name = name_str(ev->ctx, "layer"), .value = {.kind = V_SUB, .sub = sub}, .span = it->span};
+            args[(*n_args)++] =
+                (Arg){.name = name_str(ev->ctx, "layer"), .value = {.kind = V_SUB, .sub = sub}, .span = it->span};
             continue;
         }
         if (it->kind != AST_SET || it->kid[0]->n) {
@@ -338,7 +295,8 @@ static bool reads_width(Node1 *n, const Value *h)
     if (!value_dim(ev, &w, at, "width", &d))
         return false;
     if (dim_static(d) && d.n == 0) {
-        Diag *zero = err(ev, "E0404", scope_find(n->scope, name_str(ev->ctx, "width"), NULL)->span, "", "`width` of `%s` is 0", n->path);
+        Diag *zero = err(ev, "E0404", scope_find(n->scope, name_str(ev->ctx, "width"), NULL)->span, "",
+                         "`width` of `%s` is 0", n->path);
         diag_help(ev->ctx, zero, "write how many coordinates a sublayer reads and writes, 1 or more");
         return false;
     }
@@ -351,18 +309,22 @@ static bool reads_width(Node1 *n, const Value *h)
     if (ev->build->applied == 1 && e && e->rank && s->rank && dim_eq(e->d[e->rank - 1], s->d[s->rank - 1])) {
         Buf wide = buf_new(ev->arena);
         dim_print(&wide, e->d[e->rank - 1]);
-        Diag *first = err(ev, "E0505", ev->build->embed_span, "", "the embedding is %s wide, and the layers read width = %s", wide.s, value_text(ev, &w));
+        Diag *first = err(ev, "E0505", ev->build->embed_span, "",
+                          "the embedding is %s wide, and the layers read width = %s", wide.s, value_text(ev, &w));
         if (a)
             diag_label(ev->ctx, first, a->span, "width of this scope");
-        diag_help(ev->ctx, first, "leave the `width` of the embedding out, or take a connection that cuts or widens it");
+        diag_help(ev->ctx, first,
+                  "leave the `width` of the embedding out, or take a connection that cuts or widens it");
         return false;
     }
-    Diag *diag = err(ev, "E0505", at, "", "`%s` reads %s, but its scope says width = %s", n->path, b.s, value_text(ev, &w));
+    Diag *diag =
+        err(ev, "E0505", at, "", "`%s` reads %s, but its scope says width = %s", n->path, b.s, value_text(ev, &w));
     if (a)
         diag_label(ev->ctx, diag, a->span, "width of this scope");
     diag_note(ev->ctx, diag, "the connection hands every sublayer a tensor of the scope's width");
-    diag_help(ev->ctx, diag, "a width that changes over depth needs a connection that cuts or widens its state, such as\n"
-                             "`connection = carried(head = ..., widths = ...)`");
+    diag_help(ev->ctx, diag,
+              "a width that changes over depth needs a connection that cuts or widens its state, such as\n"
+              "`connection = carried(head = ..., widths = ...)`");
     return false;
 }
 
@@ -399,8 +361,9 @@ static Value run_sublayer(Eval *ev, void *self, Value h, Span at)
     if (d->labels.n)
         d->labels.v[0].text = arena_printf(ev->arena, "reads %s, returns %s", in.s, out.s);
     diag_note(ev->ctx, d, "the connection adds what a sublayer returns to what it read");
-    diag_help(ev->ctx, d, "return to the input width inside the block, or vary the width of whole layers with\n"
-                          "`connection = carried(head = ..., widths = ...)`");
+    diag_help(ev->ctx, d,
+              "return to the input width inside the block, or vary the width of whole layers with\n"
+              "`connection = carried(head = ..., widths = ...)`");
     return v_poison();
 }
 
@@ -487,7 +450,8 @@ static Value apply_sublayer(Eval *ev, void *self, Value h, Span at)
     const Application *a = self;
     Value y = a->call(ev, a->self, h, at);
     if (y.kind == V_TENSOR)
-        vec_push(ev->arena, &ev->build->model->sublayer, (ModelSublayer){.path = a->path, .read = h.val, .wrote = y.val});
+        vec_push(ev->arena, &ev->build->model->sublayer,
+                 (ModelSublayer){.path = a->path, .read = h.val, .wrote = y.val});
     return y;
 }
 
@@ -561,9 +525,10 @@ static Value run_parallel(Eval *ev, void *self, Value h, Span at)
 static void do_parallel(ModelWalk *w, const Ast *it)
 {
     Eval *ev = w->ev;
-    Scope *scope = scope_new(ev, w->scope,
-                             *w->scope->path ? name_printf(ev->ctx, "%s.parallel", w->scope->path) : name_str(ev->ctx, "parallel"),
-                             it->span);
+    Scope *scope =
+        scope_new(ev, w->scope,
+                  *w->scope->path ? name_printf(ev->ctx, "%s.parallel", w->scope->path) : name_str(ev->ctx, "parallel"),
+                  it->span);
     ModelWalk inner = *w;
     inner.scope = scope;
     size_t errors = diag_errors(ev->ctx);
@@ -599,7 +564,8 @@ static void do_embed(ModelWalk *w, const Ast *it)
     Eval *ev = w->ev;
     Builder *b = ev->build;
     if (!it->kid[1] || b->opened || w->in_layer) {
-        Diag *d = err(ev, "E0110", node_span(it), "", b->opened ? "`embed` must stand before the first sublayer" : "`embed` needs a label");
+        Diag *d = err(ev, "E0110", node_span(it), "",
+                      b->opened ? "`embed` must stand before the first sublayer" : "`embed` needs a label");
         diag_help(ev->ctx, d, "for example `embed tokens { vocab = 256 }`");
         return;
     }
@@ -727,7 +693,9 @@ static void do_attribute(ModelWalk *w, const Ast *it)
     diag_note(ev->ctx, d, "its attributes are %s", known);
     suggest_attribute(ev, d, key, names, n, it->kid[0]->span);
     if (!d->helps.n && it->kid[1]->kind == AST_OP && !strcmp(it->kid[1]->name, "+"))
-        diag_help(ev->ctx, d, "a sublayer is a node, `ffn { ... }`, and `connection = residual()` adds what it gives to the stream");
+        diag_help(
+            ev->ctx, d,
+            "a sublayer is a node, `ffn { ... }`, and `connection = residual()` adds what it gives to the stream");
     else if (!d->helps.n)
         diag_help(ev->ctx, d, "a value of your own is a let: `let %s = ...`", key);
     for (size_t i = 0; i < n; i++) /* what is meant is no longer missing */
@@ -770,7 +738,8 @@ static void do_for(ModelWalk *w, const Ast *it)
     for (size_t i = 0; i < range.list->n; i++) {
         ModelWalk inner = *w;
         inner.env = env_bind(ev, w->env, it->name, range.list->v[i], it->name_span);
-        inner.scope = scope_new(ev, w->scope, iteration_path(ev, w->scope->path, it->name, &range.list->v[i], i), it->span);
+        inner.scope =
+            scope_new(ev, w->scope, iteration_path(ev, w->scope->path, it->name, &range.list->v[i], i), it->span);
         *map_at(&ev->build->scopes, (uintptr_t)inner.scope->path) = inner.scope;
         walk(&inner, it->kid[1]);
     }
@@ -869,9 +838,7 @@ static void walk(ModelWalk *w, const Ast *items)
         case AST_NODE: do_node(w, it); break;
         case AST_CHECK: run_check(w->ev, w->ev->build->file, it, w->env, "", NULL); break;
         case AST_OFF: break;
-        default:
-            err(w->ev, "E0110", it->span, "", "a model cannot hold this item");
-            break;
+        default: err(w->ev, "E0110", it->span, "", "a model cannot hold this item"); break;
         }
     }
 }

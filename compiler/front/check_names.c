@@ -33,10 +33,7 @@ static Names *names_new(Look *l)
     return n;
 }
 
-static void add(Look *l, Names *n, Name name)
-{
-    *map_at(&n->map, (uintptr_t)name) = l;
-}
+static void add(Look *l, Names *n, Name name) { *map_at(&n->map, (uintptr_t)name) = l; }
 
 static bool is_local(const Look *l, Name name)
 {
@@ -266,11 +263,14 @@ static void look_set(Look *l, const Ast *it, bool body, const BlockDef *node)
 {
     Name name = it->kid[0]->name;
     const Ast *v = it->kid[1];
-    if (node && !body && !it->kid[0]->n && !block_param(node, name) && !is_scope_name(name) && !said_at(l->ev, it->kid[0]->span))
+    if (node && !body && !it->kid[0]->n && !block_param(node, name) && !is_scope_name(name) &&
+        !said_at(l->ev, it->kid[0]->span))
         unknown_parameter(l->ev, node, name, it->kid[0]->span); /* in a branch that is not taken */
-    if (v->kind == AST_CALL && v->kid[0]->kind == AST_ID && node_doc_find(v->kid[0]->name) && said_at(l->ev, it->kid[0]->span))
+    if (v->kind == AST_CALL && v->kid[0]->kind == AST_ID && node_doc_find(v->kid[0]->name) &&
+        said_at(l->ev, it->kid[0]->span))
         return; /* `tokens = embed(256)` */
-    if (!body && !strcmp(name, "lr") && v->kind == AST_CALL && v->kid[0]->kind == AST_ID && block_named(l, v->kid[0]->name))
+    if (!body && !strcmp(name, "lr") && v->kind == AST_CALL && v->kid[0]->kind == AST_ID &&
+        block_named(l, v->kid[0]->name))
         return; /* there `linear(...)` is a schedule */
     if (!body && (!strcmp(name, "pre_norm") || !strcmp(name, "out_norm") || !strcmp(name, "connection")))
         complete(l, v);

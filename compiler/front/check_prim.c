@@ -97,9 +97,13 @@ static Value typed_value(PrimArgs *a, const Ast *e, const Param1 *p)
     static const Ast int_type = {.kind = AST_ID, .name = "int"}, float_type = {.kind = AST_ID, .name = "float"},
                      dim_type = {.kind = AST_ID, .name = "dim"}, list_type = {.kind = AST_ID, .name = "list"},
                      bool_type = {.kind = AST_ID, .name = "bool"}, text_type = {.kind = AST_ID, .name = "string"};
-    const Ast *t = !strcmp(p->type, "int") ? &int_type : !strcmp(p->type, "float") ? &float_type
-                   : !strcmp(p->type, "dim") ? &dim_type : !strcmp(p->type, "list") ? &list_type
-                   : !strcmp(p->type, "bool") ? &bool_type : !strcmp(p->type, "text") ? &text_type : NULL;
+    const Ast *t = !strcmp(p->type, "int")     ? &int_type
+                   : !strcmp(p->type, "float") ? &float_type
+                   : !strcmp(p->type, "dim")   ? &dim_type
+                   : !strcmp(p->type, "list")  ? &list_type
+                   : !strcmp(p->type, "bool")  ? &bool_type
+                   : !strcmp(p->type, "text")  ? &text_type
+                                               : NULL;
     if (t == &float_type && v.kind == V_HOST) {
         Diag *d = err(ev, "E0202", e->span, "known only while training", "`%s` of `%s` must be known when compiling",
                       p->name, a->prim->name);
@@ -257,9 +261,12 @@ static bool fill_defaults(PrimArgs *a)
                 d->labels.v[0].text = arena_printf(a->ev->arena, "missing `%s`", p.name);
             diag_note(a->ev->ctx, d, "it is %s(%s)", a->prim->name, a->prim->params);
             if (a->ev->fan && !strncmp(a->prim->name, "rand", 4))
-                diag_help(a->ev->ctx, d, "an initialiser is drawn once, in the shape of its tensor: `normal(std = 0.02)`, `uniform(low = -0.1, high = 0.1)`");
+                diag_help(a->ev->ctx, d,
+                          "an initialiser is drawn once, in the shape of its tensor: `normal(std = 0.02)`, "
+                          "`uniform(low = -0.1, high = 0.1)`");
             if (!a->call->kid[1]->n && !strcmp(a->prim->params, "x: any"))
-                diag_fix(a->ev->ctx, d, a->call->span, a->prim->name, FIX_CERTAIN, "as a function it has no parentheses: `%s`", a->prim->name);
+                diag_fix(a->ev->ctx, d, a->call->span, a->prim->name, FIX_CERTAIN,
+                         "as a function it has no parentheses: `%s`", a->prim->name);
             return false;
         }
         a->v[i] = default_value(a->ev, p.def);
@@ -301,15 +308,9 @@ Value prim_call(Eval *ev, const Prim *prim, const Ast *e, Env *env, Scope *scope
 
 /* ---- helpers ---- */
 
-Graph *prim_graph(PrimArgs *a)
-{
-    return a->ev->build->g;
-}
+Graph *prim_graph(PrimArgs *a) { return a->ev->build->g; }
 
-const Shape *prim_shape(PrimArgs *a, size_t i)
-{
-    return shape_of(prim_graph(a), a->v[i].val);
-}
+const Shape *prim_shape(PrimArgs *a, size_t i) { return shape_of(prim_graph(a), a->v[i].val); }
 
 Value prim_fail(PrimArgs *a, const char *code, size_t i, const char *fmt, ...)
 {
@@ -336,11 +337,12 @@ bool prim_axis(PrimArgs *a, size_t i, uint8_t rank, int *axis)
         prim_fail(a, "E0206", i, "an axis is a whole number, got %s", value_kind_name(&a->v[i]));
         return false;
     }
-    if ( !is_whole(k) || k < -rank || k > rank || k == 0) {
+    if (!is_whole(k) || k < -rank || k > rank || k == 0) {
         Diag *d = err(a->ev, "E0318", a->ast[i] ? a->ast[i]->span : a->call->span, "",
                       "axis %s does not exist in a tensor of %d dimensions", value_text(a->ev, &a->v[i]), rank);
         if (rank)
-            diag_note(a->ev->ctx, d, "axes count from 1 to %d, or from the end: -1 is the last, -%d the first", rank, rank);
+            diag_note(a->ev->ctx, d, "axes count from 1 to %d, or from the end: -1 is the last, -%d the first", rank,
+                      rank);
         if (k == 0 && rank)
             diag_help(a->ev->ctx, d, "write `1` for the first axis");
         return false;
@@ -380,7 +382,8 @@ bool prim_real(PrimArgs *a, size_t i)
 {
     if (node_at(prim_graph(a), a->v[i].val)->dtype == DT_REAL)
         return true;
-    prim_fail(a, "E0310", i, "`%s` needs real numbers, got a tensor of integers; convert with cast(x, real)", a->prim->name);
+    prim_fail(a, "E0310", i, "`%s` needs real numbers, got a tensor of integers; convert with cast(x, real)",
+              a->prim->name);
     return false;
 }
 
@@ -413,7 +416,8 @@ static Value number_to_tensor(PrimArgs *a)
     if (is_host_truth(&x))
         return prim_fail(a, "E0206", 0, "`%s` needs a number or a tensor, got %s", a->prim->name, value_kind_name(&x));
     if (x.kind == V_HOST && !a->ev->build)
-        return prim_fail(a, "E0206", 0, "`%s` of a run-time number exists only inside a model, where it is a tensor", a->prim->name);
+        return prim_fail(a, "E0206", 0, "`%s` of a run-time number exists only inside a model, where it is a tensor",
+                         a->prim->name);
     return a->v[0] = to_tensor(a->ev, x, a->span[0]);
 }
 
@@ -477,7 +481,8 @@ static bool has_elements(PrimArgs *a, uint32_t axes)
         axis++;
     if (axis == s->rank)
         return true;
-    prim_fail(a, "E0208", 0, "`%s` over axis %d of %s, which has no elements, has no value", a->prim->name, axis + 1, prim_shape_text(a, 0));
+    prim_fail(a, "E0208", 0, "`%s` over axis %d of %s, which has no elements, has no value", a->prim->name, axis + 1,
+              prim_shape_text(a, 0));
     return false;
 }
 
@@ -509,7 +514,8 @@ static bool no_axes(PrimArgs *a, size_t over, size_t keep, const char *what)
     size_t given = a->v[over].kind != V_NONE ? over : keep;
     if (a->v[over].kind == V_NONE && a->v[keep].num == 0)
         return true;
-    prim_fail(a, "E0206", given, "`%s` of %s has no axes: `%s` means nothing here", a->prim->name, what, given == over ? "over" : "keep");
+    prim_fail(a, "E0206", given, "`%s` of %s has no axes: `%s` means nothing here", a->prim->name, what,
+              given == over ? "over" : "keep");
     return false;
 }
 
@@ -537,9 +543,15 @@ static Value p_max(PrimArgs *a)
         return v_host(host_op(a->ev->arena, up ? HO_MAX : HO_MIN, h, i, NULL));
     for (size_t k = 0; k < 2; k++)
         if (is_host_truth(&a->v[k]))
-            return prim_fail(a, "E0206", k, "`%s` needs numbers or tensors, got %s", a->prim->name, value_kind_name(&a->v[k]));
+            return prim_fail(a, "E0206", k, "`%s` needs numbers or tensors, got %s", a->prim->name,
+                             value_kind_name(&a->v[k]));
     Ast *kid[2] = {(Ast *)a->ast[0], (Ast *)a->ast[1]};
-    Ast both = {.kind = AST_OP, .name = a->prim->name, .span = a->call->span, .name_span = a->call->kid[0]->span, .n = 2, .kid = kid};
+    Ast both = {.kind = AST_OP,
+                .name = a->prim->name,
+                .span = a->call->span,
+                .name_span = a->call->kid[0]->span,
+                .n = 2,
+                .kid = kid};
     return tensor_binary(a->ev, &both, up ? OP_MAX : OP_MIN, x, y);
 }
 
@@ -561,7 +573,8 @@ static Value p_clamp(PrimArgs *a)
         return v_num(fmin(fmax(a->v[0].num, low), high));
     Arena *arena = a->ev->arena;
     if (a->v[0].kind == V_HOST && is_host_number(&a->v[0]))
-        return v_host(host_op(arena, HO_MIN, host_op(arena, HO_MAX, a->v[0].host, host_const(arena, low), NULL), host_const(arena, high), NULL));
+        return v_host(host_op(arena, HO_MIN, host_op(arena, HO_MAX, a->v[0].host, host_const(arena, low), NULL),
+                              host_const(arena, high), NULL));
     a->v[0] = to_tensor(a->ev, a->v[0], a->span[0]);
     if (a->v[0].kind == V_POISON || !prim_real(a, 0))
         return v_poison();
@@ -597,14 +610,12 @@ static Value p_where(PrimArgs *a)
     Graph *g = prim_graph(a);
     if (!shape_broadcast(prim_shape(a, 1), prim_shape(a, 2), &s) || !shape_broadcast(prim_shape(a, 0), &s, &t) ||
         node_at(g, a->v[1].val)->dtype != node_at(g, a->v[2].val)->dtype)
-        return prim_fail(a, "E0311", 1, "shapes or kinds do not match in `where`: %s, %s, %s", prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
+        return prim_fail(a, "E0311", 1, "shapes or kinds do not match in `where`: %s, %s, %s", prim_shape_text(a, 0),
+                         prim_shape_text(a, 1), prim_shape_text(a, 2));
     return v_tensor(ir_where(g, a->v[0].val, a->v[1].val, a->v[2].val));
 }
 
-static bool maps_values(const Prim *p)
-{
-    return p->op || p->run == p_max || p->run == p_where || p->run == p_clamp;
-}
+static bool maps_values(const Prim *p) { return p->op || p->run == p_max || p->run == p_where || p->run == p_clamp; }
 
 static Value p_softmax(PrimArgs *a)
 {
@@ -639,10 +650,7 @@ static Value p_size(PrimArgs *a)
     return prim_fail(a, "E0206", 0, "`size` counts the entries of a list");
 }
 
-static Value p_near(PrimArgs *a)
-{
-    return v_bool(fabs(a->v[0].num - a->v[1].num) <= a->v[2].num * fabs(a->v[1].num));
-}
+static Value p_near(PrimArgs *a) { return v_bool(fabs(a->v[0].num - a->v[1].num) <= a->v[2].num * fabs(a->v[1].num)); }
 
 static Value p_mod_power(PrimArgs *a)
 {
@@ -703,10 +711,7 @@ static Value p_eye(PrimArgs *a)
 
 enum { RANGE_MOST = 100000 };
 
-static Value p_matrix(PrimArgs *a)
-{
-    return to_tensor(a->ev, a->v[0], a->span[0]);
-}
+static Value p_matrix(PrimArgs *a) { return to_tensor(a->ev, a->v[0], a->span[0]); }
 
 /* A description: kept as a record for whoever understands it (train, grow, sweep). */
 Value prim_spec(PrimArgs *a)
@@ -737,10 +742,7 @@ static bool one_of_two(PrimArgs *a, size_t i, const char *what, const char *one,
     return fine;
 }
 
-static Value p_between(PrimArgs *a)
-{
-    return one_of_two(a, 2, "scale", "linear", "log") ? prim_spec(a) : v_poison();
-}
+static Value p_between(PrimArgs *a) { return one_of_two(a, 2, "scale", "linear", "log") ? prim_spec(a) : v_poison(); }
 
 static Value p_draws(PrimArgs *a)
 {
@@ -759,7 +761,8 @@ static Value p_range(PrimArgs *a)
         return v_poison();
     }
     if (!is_whole(n) || n < 1 || n > RANGE_MOST)
-        return prim_fail(a, "E0208", 2, "`n` must be a whole number from 1 to %d, got %s", RANGE_MOST, value_text(ev, &a->v[2]));
+        return prim_fail(a, "E0208", 2, "`n` must be a whole number from 1 to %d, got %s", RANGE_MOST,
+                         value_text(ev, &a->v[2]));
     if (!one_of_two(a, 3, "scale", "linear", "log"))
         return v_poison();
     bool log = !strcmp(a->v[3].word, "log");
@@ -798,64 +801,105 @@ static Value p_alive(PrimArgs *a)
 static const Prim elementwise[] = {
 #define ROW_UNARY(id, text, lang, doc) {text, "x: any", run_unary, doc, OP_##id, !lang},
 #define ROW_LEAF(id, text, lang, doc)
-#define ROW_BINARY ROW_LEAF
-#define ROW_TERNARY ROW_LEAF
-#define ROW_VIEW ROW_LEAF
-#define ROW_MOVE ROW_LEAF
-#define ROW_REDUCE ROW_LEAF
-#define ROW_MATMUL ROW_LEAF
-#define ROW_INDEX ROW_LEAF
+#define ROW_BINARY    ROW_LEAF
+#define ROW_TERNARY   ROW_LEAF
+#define ROW_VIEW      ROW_LEAF
+#define ROW_MOVE      ROW_LEAF
+#define ROW_REDUCE    ROW_LEAF
+#define ROW_MATMUL    ROW_LEAF
+#define ROW_INDEX     ROW_LEAF
 #define ROW_ATTENTION ROW_LEAF
-#define ROW_AUX ROW_LEAF
-#define OP(id, text, class, n, zero, slope, real, integer, vector, cost, lang, doc, ...) ROW_##class(id, text, lang, doc)
+#define ROW_AUX       ROW_LEAF
+#define OP(id, text, class, n, zero, slope, real, integer, vector, cost, lang, doc, ...)                               \
+    ROW_##class(id, text, lang, doc)
 #include "compiler/graph/ops.def"
 #undef OP
 };
 
 static const Prim general[] = {
     {"logit", "x: any", p_logit, "log(x / (1 - x))", 0, false},
-    {"sum", "x: any, over: any = none, keep: bool = false", p_sum, "sum of a list, or of a tensor over axes (all by default)", 0, false},
-    {"mean", "x: any, over: any = none, keep: bool = false", p_sum, "mean of a list, or of a tensor over axes", 0, false},
-    {"max", "x: any, y: any = none, over: any = none, keep: bool = false", p_max, "the larger of two; of a list; of a tensor over axes", 0, false},
-    {"min", "x: any, y: any = none, over: any = none, keep: bool = false", p_max, "the smaller of two; of a list; of a tensor over axes", 0, false},
+    {"sum", "x: any, over: any = none, keep: bool = false", p_sum,
+     "sum of a list, or of a tensor over axes (all by default)", 0, false},
+    {"mean", "x: any, over: any = none, keep: bool = false", p_sum, "mean of a list, or of a tensor over axes", 0,
+     false},
+    {"max", "x: any, y: any = none, over: any = none, keep: bool = false", p_max,
+     "the larger of two; of a list; of a tensor over axes", 0, false},
+    {"min", "x: any, y: any = none, over: any = none, keep: bool = false", p_max,
+     "the smaller of two; of a list; of a tensor over axes", 0, false},
     {"where", "mask: any, a: any, b: any", p_where, "a where the mask is not 0, else b", 0, false},
     {"clamp", "x: any, low: float, high: float", p_clamp, "limited to [low, high]", 0, false},
     {"softmax", "x: tensor, over: int = -1", p_softmax, "exp(x) / sum(exp(x)) along an axis", 0, false},
-    {"logsumexp", "x: tensor, over: int = -1, keep: bool = false", p_logsumexp, "log(sum(exp(x))) along an axis", 0, false},
+    {"logsumexp", "x: tensor, over: int = -1, keep: bool = false", p_logsumexp, "log(sum(exp(x))) along an axis", 0,
+     false},
     {"cumsum", "x: tensor, over: int = -1, reverse: bool = false", p_cumsum, "running sum along an axis", 0, false},
     {"size", "x: any", p_size, "number of entries of a list", 0, false},
     {"near", "a: float, b: float, tol: float", p_near, "|a - b| <= tol |b|", 0, false},
-    {"mod_power", "base: int, exponent: int, modulus: int", p_mod_power, "base^exponent mod modulus, exactly (static)", 0, false},
+    {"mod_power", "base: int, exponent: int, modulus: int", p_mod_power, "base^exponent mod modulus, exactly (static)",
+     0, false},
     {"normal", "std: float", p_normal, "initialiser: normal with mean 0", 0, false},
-    {"trunc_normal", "std: float, cutoff: float", p_trunc_normal, "initialiser: normal cut at cutoff standard deviations", 0, false},
+    {"trunc_normal", "std: float, cutoff: float", p_trunc_normal,
+     "initialiser: normal cut at cutoff standard deviations", 0, false},
     {"uniform", "low: float, high: float", p_uniform, "initialiser: uniform in [low, high)", 0, false},
     {"fill", "value: float", p_fill, "initialiser: one value everywhere", 0, false},
     {"zeros", "", p_zeros, "initialiser: 0 everywhere", 0, false},
     {"ones", "", p_ones, "initialiser: 1 everywhere", 0, false},
     {"eye", "n: dim = none", p_eye, "initialiser: 1 on the diagonal, 0 elsewhere", 0, false},
     {"matrix", "rows: list", p_matrix, "a constant tensor from a nested list", 0, false},
-    {"text_file", "path: text, val: float = 0, separator: any = none", prim_spec, "data: one text file; the last share `val` is held out; documents begin with the character `separator`", 0, false},
-    {"token_files", "path: text, dtype: word, header: word = none, val: float = 0, val_path: text = none, separator: any = none", prim_spec, "data: shards of token ids, u16 or u32, header none or llm_c; documents begin with the id `separator`", 0, false},
-    {"arrays", "val: float = 0, *: text", prim_spec, "data: .npy files by the names of the model's inputs, an example a row; the share `val` of them, drawn once, is held out", 0, false},
+    {"text_file", "path: text, val: float = 0, separator: any = none", prim_spec,
+     "data: one text file; the last share `val` is held out; documents begin with the character `separator`", 0, false},
+    {"token_files",
+     "path: text, dtype: word, header: word = none, val: float = 0, val_path: text = none, separator: any = none",
+     prim_spec, "data: shards of token ids, u16 or u32, header none or llm_c; documents begin with the id `separator`",
+     0, false},
+    {"arrays", "val: float = 0, *: text", prim_spec,
+     "data: .npy files by the names of the model's inputs, an example a row; the share `val` of them, drawn once, is "
+     "held out",
+     0, false},
     {"bytes", "", prim_spec, "tokenizer: one token per byte, 256 of them", 0, false},
     {"chars", "", prim_spec, "tokenizer: one token per distinct character of the text", 0, false},
     {"file", "path: text", prim_spec, "tokenizer: token ids made elsewhere; the file names the vocabulary", 0, false},
-    {"run", "path: text, new: word = none, grown: word = none, cut: word = none, left: word = none, last: bool = false, preserves: any = none", prim_spec, "start: the weights of a run or of its checkpoint; `new = draw`, `grown = draw`, `cut = drop` and `left = drop` allow what else is an error", 0, false},
-    {"weights", "path: text, new: word = none, grown: word = none, cut: word = none, left: word = none", prim_spec, "start: the weights of a safetensors file, or of the shards that a .index.json lists, under the paths of the model or the names of a `names` table", 0, false},
-    {"mixed", "compute: word, master: word", prim_spec, "precision: products in `compute`, weights in `master`", 0, false},
-    {"ema", "decay: number", prim_spec, "average of the weights: after each step, decay times itself plus 1 - decay times the weights", 0, false},
-    {"cosine", "peak: number, floor: number, warmup: length = 0, total: length = none", prim_spec, "schedule: linear warm-up, then half a cosine to floor", 0, false},
-    {"power", "peak: number, exponent: float, scale: number = none, warmup: length = 0", prim_spec, "schedule: min(peak, scale * tokens^exponent) after warm-up", 0, false},
-    {"wsd", "peak: number, warmup: length = 0, decay: length, floor: number = 0, total: length = none", prim_spec, "schedule: warm-up, constant, linear decay over the last `decay`", 0, false},
-    {"dense", "mlp_matrices: float, expansion: float", prim_spec, "match: parameters of a dense model of constant width", 0, false},
-    {"routed", "experts: float, ratio: float", prim_spec, "match: parameters of a mixture of experts; ratio = expert width / d", 0, false},
-    {"plateau", "value: number, window: length, less_than: number", prim_spec, "trigger: the mean of the value over a window is not below that over the window before by this share", 0, false},
+    {"run",
+     "path: text, new: word = none, grown: word = none, cut: word = none, left: word = none, last: bool = false, "
+     "preserves: any = none",
+     prim_spec,
+     "start: the weights of a run or of its checkpoint; `new = draw`, `grown = draw`, `cut = drop` and `left = drop` "
+     "allow what else is an error",
+     0, false},
+    {"weights", "path: text, new: word = none, grown: word = none, cut: word = none, left: word = none", prim_spec,
+     "start: the weights of a safetensors file, or of the shards that a .index.json lists, under the paths of the "
+     "model or the names of a `names` table",
+     0, false},
+    {"mixed", "compute: word, master: word", prim_spec, "precision: products in `compute`, weights in `master`", 0,
+     false},
+    {"ema", "decay: number", prim_spec,
+     "average of the weights: after each step, decay times itself plus 1 - decay times the weights", 0, false},
+    {"cosine", "peak: number, floor: number, warmup: length = 0, total: length = none", prim_spec,
+     "schedule: linear warm-up, then half a cosine to floor", 0, false},
+    {"power", "peak: number, exponent: float, scale: number = none, warmup: length = 0", prim_spec,
+     "schedule: min(peak, scale * tokens^exponent) after warm-up", 0, false},
+    {"wsd", "peak: number, warmup: length = 0, decay: length, floor: number = 0, total: length = none", prim_spec,
+     "schedule: warm-up, constant, linear decay over the last `decay`", 0, false},
+    {"dense", "mlp_matrices: float, expansion: float", prim_spec,
+     "match: parameters of a dense model of constant width", 0, false},
+    {"routed", "experts: float, ratio: float", prim_spec,
+     "match: parameters of a mixture of experts; ratio = expert width / d", 0, false},
+    {"plateau", "value: number, window: length, less_than: number", prim_spec,
+     "trigger: the mean of the value over a window is not below that over the window before by this share", 0, false},
     {"preserves", "tolerance: any", p_preserves, "growth claim: outputs change by at most this (or `none`)", 0, false},
-    {"alive", "steps: any", p_alive, "growth claim: every new weight has a gradient within this many steps (or `none`: some never learn)", 0, false},
-    {"range", "first: float, last: any = none, n: any = none, scale: word = linear, round: any = none", p_range, "a list of n numbers from the first to the last, both included, at equal distances, or with scale = log at equal ratios", 0, false},
-    {"between", "low: any, high: any, scale: word = linear, round: any = none, n: any = none", p_between, "sweep axis: drawn between two numbers, evenly or evenly in the logarithm, as multiples of `round`; with n lists of so many", 0, false},
-    {"draws", "points: any, seed: any = none, sequence: word = random", p_draws, "of `random` in a sweep: so many points, of random numbers or of the Halton sequence", 0, false},
-    {"halving", "rungs: list, keep: any, by: number = none", prim_spec, "of `prune` in a sweep: at each rung the best share of the points goes on", 0, false},
+    {"alive", "steps: any", p_alive,
+     "growth claim: every new weight has a gradient within this many steps (or `none`: some never learn)", 0, false},
+    {"range", "first: float, last: any = none, n: any = none, scale: word = linear, round: any = none", p_range,
+     "a list of n numbers from the first to the last, both included, at equal distances, or with scale = log at equal "
+     "ratios",
+     0, false},
+    {"between", "low: any, high: any, scale: word = linear, round: any = none, n: any = none", p_between,
+     "sweep axis: drawn between two numbers, evenly or evenly in the logarithm, as multiples of `round`; with n lists "
+     "of so many",
+     0, false},
+    {"draws", "points: any, seed: any = none, sequence: word = random", p_draws,
+     "of `random` in a sweep: so many points, of random numbers or of the Halton sequence", 0, false},
+    {"halving", "rungs: list, keep: any, by: number = none", prim_spec,
+     "of `prune` in a sweep: at each rung the best share of the points goes on", 0, false},
     {"table", "rows: any, columns: any, value: any, spread: any = none", prim_spec, "sweep report", 0, false},
 };
 
@@ -891,10 +935,7 @@ const Prim *schedule_prim(const char *name)
     return NULL;
 }
 
-size_t prim_count(void)
-{
-    return COUNT_OF(general) + COUNT_OF(elementwise) + tensor_prim_count + width_prim_count;
-}
+size_t prim_count(void) { return COUNT_OF(general) + COUNT_OF(elementwise) + tensor_prim_count + width_prim_count; }
 
 const Prim *prim_at(size_t i)
 {

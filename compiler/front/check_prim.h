@@ -13,8 +13,7 @@ Graph *prim_graph(PrimArgs *a);
 const Shape *prim_shape(PrimArgs *a, size_t i);
 const char *prim_shape_text(PrimArgs *a, size_t i);
 /* Files the error at argument i and returns poison. */
-Value prim_fail(PrimArgs *a, const char *code, size_t i, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+Value prim_fail(PrimArgs *a, const char *code, size_t i, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Argument i as an axis of a tensor of that rank; 1 is the first, negative counts from the end. */
 bool prim_axis(PrimArgs *a, size_t i, uint8_t rank, int *axis);
 bool prim_real(PrimArgs *a, size_t i);

@@ -223,7 +223,8 @@ static void attributes_known(Eval *ev, const Ast *items)
         if (s->kind == AST_OFF || (fits && attribute_find("check", key)))
             continue;
         Diag *d = err(ev, "E0101", s->span, "unknown attribute", "a `check` has no such attribute");
-        diag_note(ev->ctx, d, "its attributes are %s: strings, and `at`: caller, a parameter or an entry of one", known);
+        diag_note(ev->ctx, d, "its attributes are %s: strings, and `at`: caller, a parameter or an entry of one",
+                  known);
         if (key && !attribute_find("check", key))
             suggest_attribute(ev, d, key, names, n, s->kid[0]->span);
     }
@@ -231,9 +232,11 @@ static void attributes_known(Eval *ev, const Ast *items)
 
 static void fails(Eval *ev, const Site *s, const Ast *it)
 {
-    const char *code = text_of(ev, s, it, "code"), *label = text_of(ev, s, it, "label"), *also = text_of(ev, s, it, "also");
-    const char *text = it->kid[1] ? interpolate(ev, it->kid[1]->name, s->env, s->scope, it->kid[1]->span)
-                                  : arena_printf(ev->arena, "`%s` needs %s", s->def->ast->name, expr_text(ev, it->kid[0]));
+    const char *code = text_of(ev, s, it, "code"), *label = text_of(ev, s, it, "label"),
+               *also = text_of(ev, s, it, "also");
+    const char *text = it->kid[1]
+                           ? interpolate(ev, it->kid[1]->name, s->env, s->scope, it->kid[1]->span)
+                           : arena_printf(ev->arena, "`%s` needs %s", s->def->ast->name, expr_text(ev, it->kid[0]));
     Span round = rounding(ev, s, it->kid[0]);
     if (round.file)
         code = "E0403";

@@ -72,7 +72,9 @@ static bool bind_shape(Eval *ev, const BlockDef *d, const Ast *par, Value *x, En
             for (uint8_t k = 0; same && k < lead; k++)
                 same = value_equal(&had->v[k], &v[k]);
             if (!same) {
-                shape_mismatch(ev, d, par, x, at, "`..` is the same everywhere in a block, and another tensor has other leading dimensions");
+                shape_mismatch(
+                    ev, d, par, x, at,
+                    "`..` is the same everywhere in a block, and another tensor has other leading dimensions");
                 return false;
             }
         } else {
@@ -157,8 +159,8 @@ bool block_check_result(Eval *ev, const BlockDef *d, Value *r, Env *env, Scope *
     if (!fits) {
         Buf got = buf_new(ev->arena);
         shape_print(&got, s);
-        Diag *diag = err(ev, "E0314", type->span, "", "`%s` returns %s, declared %s", d->ast->name, got.s,
-                         expr_text(ev, type));
+        Diag *diag =
+            err(ev, "E0314", type->span, "", "`%s` returns %s, declared %s", d->ast->name, got.s, expr_text(ev, type));
         diag_related(ev->ctx, diag, at, "applied here");
         return false;
     }

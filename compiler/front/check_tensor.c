@@ -33,8 +33,11 @@ static bool reshape_guesses(PrimArgs *a)
     for (uint32_t i = 0; known && i < list->n; i++) {
         if (list->kid[i] == hole)
             continue;
-        Value v = list->kid[i]->kind == AST_DOTS || is_hole(list->kid[i], a->env) ? v_none() : eval(ev, list->kid[i], a->env, a->scope);
-        known = (v.kind == V_NUM || v.kind == V_DIM) && value_dim(ev, &v, list->kid[i]->span, "", &x) && dim_div(size, x, &part);
+        Value v = list->kid[i]->kind == AST_DOTS || is_hole(list->kid[i], a->env)
+                      ? v_none()
+                      : eval(ev, list->kid[i], a->env, a->scope);
+        known = (v.kind == V_NUM || v.kind == V_DIM) && value_dim(ev, &v, list->kid[i]->span, "", &x) &&
+                dim_div(size, x, &part);
         size = part;
     }
     diag_truncate(ev->ctx, before);
@@ -57,7 +60,8 @@ static Value p_reshape(PrimArgs *a)
     if (!dim_eq(had, want)) {
         Buf b = buf_new(a->ev->arena);
         shape_print(&b, &to);
-        return prim_fail(a, "E0319", 1, "cannot reshape %s to %s: the number of elements differs", prim_shape_text(a, 0), b.s);
+        return prim_fail(a, "E0319", 1, "cannot reshape %s to %s: the number of elements differs",
+                         prim_shape_text(a, 0), b.s);
     }
     Value v = v_tensor(ir_reshape(prim_graph(a), a->v[0].val, &to));
     v.shape_text = a->ast[1]->kind == AST_LIST ? expr_text(a->ev, a->ast[1]) : NULL;
@@ -96,8 +100,11 @@ static Value concat_of_symbols(PrimArgs *a, size_t which, int axis)
     }
     shape_print(&shape, shape_of(g, a->rest[which].val));
     Diag *d = err(ev, "E0320", a->call->span, "", "`concat` cannot make an axis of %s coordinates", sum.s);
-    diag_note(ev->ctx, d, "axis %d of %s gets its extent when training, and `concat` joins axes whose extents are numbers: a sum such as"
-                          " 8 + T is no extent, these are products of numbers, B and T", axis + 1, shape.s);
+    diag_note(
+        ev->ctx, d,
+        "axis %d of %s gets its extent when training, and `concat` joins axes whose extents are numbers: a sum such as"
+        " 8 + T is no extent, these are products of numbers, B and T",
+        axis + 1, shape.s);
     diag_help(ev->ctx, d, "tensors with B or T along one axis are put together along another one, and by `+`");
     return v_poison();
 }
@@ -145,7 +152,8 @@ static bool static_extent(PrimArgs *a, size_t axis_arg, int *axis, int64_t *n)
     if (!prim_axis(a, axis_arg, s->rank, axis))
         return false;
     if (!dim_static(s->d[*axis])) {
-        prim_fail(a, "E0318", 0, "`%s` cannot cut an axis whose extent is known only when training (%s)", a->prim->name, prim_shape_text(a, 0));
+        prim_fail(a, "E0318", 0, "`%s` cannot cut an axis whose extent is known only when training (%s)", a->prim->name,
+                  prim_shape_text(a, 0));
         return false;
     }
     *n = s->d[*axis].n;
@@ -176,8 +184,8 @@ static Value p_slice(PrimArgs *a)
         return v_poison();
     double from = a->v[1].num, count = a->v[2].num;
     if (a->v[2].kind != V_NUM || from < 1 || from - 1 + count > (double)n)
-        return prim_fail(a, "E0321", 1, "coordinates %.0f to %.0f are not all within 1..%lld%s", from, from - 1 + count, (long long)n,
-                         from < 1 ? "; coordinates count from 1" : "");
+        return prim_fail(a, "E0321", 1, "coordinates %.0f to %.0f are not all within 1..%lld%s", from, from - 1 + count,
+                         (long long)n, from < 1 ? "; coordinates count from 1" : "");
     if (count == (double)n)
         return a->v[0];
     return v_tensor(ir_slice(prim_graph(a), a->v[0].val, axis, (int64_t)from - 1, (int64_t)count));
@@ -192,16 +200,19 @@ static Value p_split(PrimArgs *a)
     Value sizes = a->v[1];
     Value *part = NULL;
     size_t count = 0;
-    if (sizes.kind == V_NUM && sizes.num >= 1 && is_whole(sizes.num) && n % (int64_t)sizes.num == 0 && sizes.num <= 4096) {
+    if (sizes.kind == V_NUM && sizes.num >= 1 && is_whole(sizes.num) && n % (int64_t)sizes.num == 0 &&
+        sizes.num <= 4096) {
         count = (size_t)sizes.num;
     } else if (sizes.kind == V_LIST) {
         count = sizes.list->n;
     } else {
-        return prim_fail(a, "E0321", 1, "`split` needs a number of equal parts that divides %lld, or a list of sizes", (long long)n);
+        return prim_fail(a, "E0321", 1, "`split` needs a number of equal parts that divides %lld, or a list of sizes",
+                         (long long)n);
     }
     part = NEW_ARRAY(a->ev->arena, Value, count + 1);
     for (size_t i = 0; i < count; i++) {
-        double k = sizes.kind == V_LIST ? (sizes.list->v[i].kind == V_NUM ? sizes.list->v[i].num : -1) : (double)(n / (int64_t)count);
+        double k = sizes.kind == V_LIST ? (sizes.list->v[i].kind == V_NUM ? sizes.list->v[i].num : -1)
+                                        : (double)(n / (int64_t)count);
         if (!is_whole(k) || k < 0 || at + (int64_t)k > n)
             return prim_fail(a, "E0321", 1, "the sizes do not add up to %lld", (long long)n);
         part[i] = v_tensor(ir_slice(prim_graph(a), a->v[0].val, axis, at, (int64_t)k));
@@ -303,7 +314,8 @@ static Value p_shift(PrimArgs *a)
         return v_tensor(ir_roll(prim_graph(a), a->v[0].val, axis, (int64_t)a->v[1].num));
     bool integer = node_at(prim_graph(a), a->v[0].val)->dtype == DT_INT;
     if (integer && (!is_whole(a->v[3].num) || fabs(a->v[3].num) >= 2e9))
-        return prim_fail(a, "E0310", 3, "a tensor of integers is filled with a whole number below 2e9, got %.6g", a->v[3].num);
+        return prim_fail(a, "E0310", 3, "a tensor of integers is filled with a whole number below 2e9, got %.6g",
+                         a->v[3].num);
     return v_tensor(ir_shift(prim_graph(a), a->v[0].val, axis, (int64_t)a->v[1].num, a->v[3].num));
 }
 
@@ -331,7 +343,8 @@ static Value p_pick(PrimArgs *a)
     if (!prim_integer(a, 1))
         return v_poison();
     if (!leads_equal(prim_shape(a, 0), prim_shape(a, 1)))
-        return prim_fail(a, "E0311", 1, "`pick` needs equal leading dimensions, got %s and %s", prim_shape_text(a, 0), prim_shape_text(a, 1));
+        return prim_fail(a, "E0311", 1, "`pick` needs equal leading dimensions, got %s and %s", prim_shape_text(a, 0),
+                         prim_shape_text(a, 1));
     return v_tensor(ir_pick(prim_graph(a), a->v[0].val, a->v[1].val));
 }
 
@@ -358,19 +371,24 @@ static Value p_top_k(PrimArgs *a)
         return v_poison();
     double k = a->v[1].num;
     if (s->rank && !dim_static(s->d[s->rank - 1])) {
-        Diag *d = err(a->ev, "E0321", a->ast[0]->span, "", "`top_k` cannot choose along the last axis of %s", prim_shape_text(a, 0));
-        diag_note(a->ev->ctx, d, "how many entries it has is known only when training, so it may have fewer than %.0f", k);
-        diag_help(a->ev->ctx, d, "`top_k` chooses along an axis with a number of entries, such as experts or the width");
+        Diag *d = err(a->ev, "E0321", a->ast[0]->span, "", "`top_k` cannot choose along the last axis of %s",
+                      prim_shape_text(a, 0));
+        diag_note(a->ev->ctx, d, "how many entries it has is known only when training, so it may have fewer than %.0f",
+                  k);
+        diag_help(a->ev->ctx, d,
+                  "`top_k` chooses along an axis with a number of entries, such as experts or the width");
         return v_poison();
     }
     if (!s->rank || k < 1 || k > (double)s->d[s->rank - 1].n)
-        return prim_fail(a, "E0321", 1, "cannot take the %.0f largest along the last axis of %s", k, prim_shape_text(a, 0));
+        return prim_fail(a, "E0321", 1, "cannot take the %.0f largest along the last axis of %s", k,
+                         prim_shape_text(a, 0));
     Graph *g = prim_graph(a);
     Val index = ir_top_k(g, a->v[0].val, (int64_t)k);
     Value *v = NEW_ARRAY(a->ev->arena, Value, 2);
     v[0] = v_tensor(ir_pick(g, a->v[0].val, index));
     v[1] = v_tensor(index);
-    Field f[2] = {{name_str(a->ev->ctx, "values"), &v[0], a->call->span}, {name_str(a->ev->ctx, "index"), &v[1], a->call->span}};
+    Field f[2] = {{name_str(a->ev->ctx, "values"), &v[0], a->call->span},
+                  {name_str(a->ev->ctx, "index"), &v[1], a->call->span}};
     return v_record(a->ev, "top_k", f, 2);
 }
 
@@ -392,8 +410,10 @@ static Value p_expert_matmul(PrimArgs *a)
     for (int k = 0; ok && k < (per_pair ? i->rank : i->rank - 1); k++)
         ok = dim_eq(x->d[k], i->d[k]);
     if (!ok)
-        return prim_fail(a, "E0301", 1, "`expert_matmul` takes x [.., I] or [.., k, I], w [experts, I, O] and index [.., k]; got %s, %s and %s",
-                         prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
+        return prim_fail(
+            a, "E0301", 1,
+            "`expert_matmul` takes x [.., I] or [.., k, I], w [experts, I, O] and index [.., k]; got %s, %s and %s",
+            prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
     return v_tensor(ir_expert_matmul(prim_graph(a), a->v[0].val, a->v[1].val, a->v[2].val));
 }
 
@@ -418,7 +438,9 @@ static Value p_sdpa(PrimArgs *a)
               dim_eq(q->d[0], k->d[0]) && dim_eq(k->d[0], v->d[0]) && dim_eq(k->d[1], v->d[1]) &&
               dim_eq(k->d[2], v->d[2]) && dim_eq(q->d[3], k->d[3]) && k->d[2].n > 0;
     if (!ok || q->d[2].n % k->d[2].n)
-        return prim_fail(a, "E0323", 0, "`sdpa` takes q [B, T, heads, d], k [B, S, kv, d], v [B, S, kv, e] with kv dividing heads; got %s, %s and %s",
+        return prim_fail(a, "E0323", 0,
+                         "`sdpa` takes q [B, T, heads, d], k [B, S, kv, d], v [B, S, kv, e] with kv dividing heads; "
+                         "got %s, %s and %s",
                          prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
     Value m = a->v[3];
     bool document = m.kind == V_WORD && !strcmp(m.word, "document");
@@ -426,7 +448,8 @@ static Value p_sdpa(PrimArgs *a)
     if (!causal && !(m.kind == V_WORD && !strcmp(m.word, "full")))
         return prim_fail(a, "E0205", 3, "`mask` must be `causal`, `document` or `full`");
     if (document && (!dim_eq(q->d[0], DIM_B) || !dim_eq(q->d[1], DIM_T)))
-        return prim_fail(a, "E0323", 0, "`mask = document` needs the positions of the text, [B, T, ..], got %s", prim_shape_text(a, 0));
+        return prim_fail(a, "E0323", 0, "`mask = document` needs the positions of the text, [B, T, ..], got %s",
+                         prim_shape_text(a, 0));
     if (causal && !dim_eq(q->d[1], k->d[1]))
         return prim_fail(a, "E0323", 1, "a causal mask needs as many keys as queries");
     if (a->v[7].num < 0 || a->v[7].num >= 1)
@@ -435,8 +458,12 @@ static Value p_sdpa(PrimArgs *a)
         return prim_fail(a, "E0208", 5, "`window` must not be negative");
     if (a->v[6].num < 0)
         return prim_fail(a, "E0208", 6, "`softcap` must not be negative");
-    Sdpa how = {.causal = causal, .scale = a->v[4].num, .window = (int64_t)a->v[5].num, .softcap = a->v[6].num,
-                .dropout = a->v[7].num, .site = random_site(a)};
+    Sdpa how = {.causal = causal,
+                .scale = a->v[4].num,
+                .window = (int64_t)a->v[5].num,
+                .softcap = a->v[6].num,
+                .dropout = a->v[7].num,
+                .site = random_site(a)};
     if (document)
         how.oldest = ir_ext(prim_graph(a), EXT_INPUT, name_str(a->ev->ctx, "document"), DT_INT,
                             &(Shape){.rank = 2, .d = {DIM_B, DIM_T}});
@@ -457,7 +484,8 @@ static Value p_rotary(PrimArgs *a)
         return prim_fail(a, "E0206", 3, "`freqs` is a list of numbers, got %s", value_kind_name(&a->v[3]));
     for (size_t k = 1; k < 3 && a->v[3].kind == V_LIST; k++)
         if (a->v[k].kind != V_NONE)
-            return prim_fail(a, "E0206", k, "`freqs` gives every frequency: `%s` means nothing beside it", k == 1 ? "base" : "dims");
+            return prim_fail(a, "E0206", k, "`freqs` gives every frequency: `%s` means nothing beside it",
+                             k == 1 ? "base" : "dims");
     if (a->v[3].kind == V_LIST) {
         n = a->v[3].list->n;
         freq = NEW_ARRAY(a->ev->arena, double, n + 1);
@@ -475,7 +503,9 @@ static Value p_rotary(PrimArgs *a)
             return prim_fail(a, "E0206", 2, "`dims` must be a number, got %s", value_kind_name(&a->v[2]));
         double dims = a->v[2].kind == V_NONE ? (double)d : a->v[2].num;
         if (!is_whole(dims) || fmod(rint(dims), 2) != 0 || dims < 0 || dims > (double)d)
-            return prim_fail(a, "E0305", 0, "rotary embedding rotates pairs: %.6g of %lld coordinates cannot be rotated", dims, (long long)d);
+            return prim_fail(a, "E0305", 0,
+                             "rotary embedding rotates pairs: %.6g of %lld coordinates cannot be rotated", dims,
+                             (long long)d);
         n = (size_t)rint(dims) / 2;
         spend(a->ev, (Span){0}, (int64_t)n);
         freq = NEW_ARRAY(a->ev->arena, double, n + 1);
@@ -483,7 +513,8 @@ static Value p_rotary(PrimArgs *a)
             freq[i] = pow(a->v[1].num, -2.0 * (double)i / rint(dims));
     }
     if (2 * (int64_t)n > d)
-        return prim_fail(a, "E0305", 3, "%zu frequencies rotate %zu coordinates, the head has %lld", n, 2 * n, (long long)d);
+        return prim_fail(a, "E0305", 3, "%zu frequencies rotate %zu coordinates, the head has %lld", n, 2 * n,
+                         (long long)d);
     return n ? v_tensor(ir_rotary(prim_graph(a), a->v[0].val, freq, n, a->v[4].num != 0)) : a->v[0];
 }
 
@@ -497,7 +528,8 @@ static Value p_cross_entropy(PrimArgs *a)
     if (lead.rank)
         lead.rank--;
     if (!shape_eq(&lead, prim_shape(a, 1)))
-        return prim_fail(a, "E0311", 1, "`cross_entropy` needs one label per position: logits %s, labels %s", prim_shape_text(a, 0), prim_shape_text(a, 1));
+        return prim_fail(a, "E0311", 1, "`cross_entropy` needs one label per position: logits %s, labels %s",
+                         prim_shape_text(a, 0), prim_shape_text(a, 1));
     if (a->v[3].num < 0 || a->v[3].num >= 1)
         return prim_fail(a, "E0208", 3, "`smoothing` must be in [0, 1)");
     return v_tensor(ir_cross_entropy(prim_graph(a), a->v[0].val, a->v[1].val, (int64_t)a->v[2].num, a->v[3].num));
@@ -598,7 +630,8 @@ static Value p_weight(PrimArgs *a)
     Name want = a->v[2].kind == V_WORD ? a->v[2].word : name_str(a->ev->ctx, "W");
     Binding *bd = env ? env_find_local(env, want) : NULL;
     if (!bd)
-        return prim_fail(a, "E0102", 1, env ? "`%s` has nothing named `%s`" : "no node `%s` before this one%.0s", path, want);
+        return prim_fail(a, "E0102", 1, env ? "`%s` has nothing named `%s`" : "no node `%s` before this one%.0s", path,
+                         want);
     Value v = binding_get(a->ev, bd, a->scope);
     return v.kind == V_BLOCK ? module_of(a, path, want, bd, v.block) : v;
 }
@@ -632,7 +665,8 @@ static Value p_flatten(PrimArgs *a)
 {
     Shape s = *prim_shape(a, 0);
     if (s.rank < 2)
-        return prim_fail(a, "E0319", 0, "`flatten` keeps two axes and needs at least as many, got %s", prim_shape_text(a, 0));
+        return prim_fail(a, "E0319", 0, "`flatten` keeps two axes and needs at least as many, got %s",
+                         prim_shape_text(a, 0));
     Dim rest = DIM(1);
     for (int k = 2; k < s.rank; k++)
         if (!dim_mul(rest, s.d[k], &rest))
@@ -659,37 +693,59 @@ const Prim tensor_prims[] = {
     {"reshape", "x: tensor, to: shape", p_reshape, "the same elements, row by row, in another shape", 0, false},
     {"permute", "x: tensor, order: list", p_permute, "axes in another order, counted from 1", 0, false},
     {"concat", "x...: tensor, axis: int = -1", p_concat, "tensors one after the other along an axis", 0, false},
-    {"split", "x: tensor, parts: any, axis: int = -1", p_split, "a list of parts: a number of equal ones, or sizes", 0, false},
+    {"split", "x: tensor, parts: any, axis: int = -1", p_split, "a list of parts: a number of equal ones, or sizes", 0,
+     false},
     {"first", "x: tensor, k: dim, axis: int = -1", p_first, "the first k coordinates of an axis", 0, false},
     {"rest", "x: tensor, k: dim, axis: int = -1", p_first, "what follows the first k coordinates", 0, false},
-    {"slice", "x: tensor, from: int, count: dim, axis: int = -1", p_slice, "`count` coordinates starting at the `from`-th", 0, false},
+    {"slice", "x: tensor, from: int, count: dim, axis: int = -1", p_slice,
+     "`count` coordinates starting at the `from`-th", 0, false},
     {"pad", "x: tensor, k: dim, axis: int = -1", p_pad, "zeros behind an axis up to extent k", 0, false},
     {"repeat", "x: tensor, n: dim", p_repeat, "n copies in a new axis before the last", 0, false},
     {"unsqueeze", "x: tensor, axis: int = -1", p_unsqueeze, "a new axis of extent 1", 0, false},
     {"squeeze", "x: tensor, axis: int = -1", p_squeeze, "drops an axis of extent 1", 0, false},
     {"broadcast", "x: tensor, to: shape", p_broadcast, "axes of extent 1 repeated", 0, false},
-    {"shift", "x: tensor, k: int, axis: int = 2, fill: float = 0", p_shift, "moved by k along an axis, `fill` where nothing moved in", 0, false},
+    {"shift", "x: tensor, k: int, axis: int = 2, fill: float = 0", p_shift,
+     "moved by k along an axis, `fill` where nothing moved in", 0, false},
     {"roll", "x: tensor, k: int, axis: int = 2", p_shift, "moved by k along an axis, around the end", 0, false},
-    {"gather", "table: tensor, index: tensor", p_gather, "rows of table [n, ..] by index [..], counted from 0: [index's extents, the table's others]", 0, false},
-    {"pick", "x: tensor, index: tensor", p_pick, "entries of the last axis of x [.., n], real or integers, by index [.., k], counted from 0: [.., k]", 0, false},
+    {"gather", "table: tensor, index: tensor", p_gather,
+     "rows of table [n, ..] by index [..], counted from 0: [index's extents, the table's others]", 0, false},
+    {"pick", "x: tensor, index: tensor", p_pick,
+     "entries of the last axis of x [.., n], real or integers, by index [.., k], counted from 0: [.., k]", 0, false},
     {"one_hot", "index: tensor, n: dim", p_one_hot, "1 at the index, 0 elsewhere", 0, false},
-    {"top_k", "x: tensor, k: int", p_top_k, "the k largest of the last axis: .values and .index, ties to the lowest index", 0, false},
+    {"top_k", "x: tensor, k: int", p_top_k,
+     "the k largest of the last axis: .values and .index, ties to the lowest index", 0, false},
     {"arange", "n: dim", p_arange, "the integers 0 to n - 1", 0, false},
-    {"expert_matmul", "x: tensor, w: tensor, index: tensor", p_expert_matmul, "x [.., I] or [.., k, I] times the matrices of w [experts, I, O] that index [.., k] chooses, counted from 0: [.., k, O]", 0, false},
-    {"sdpa", "q: tensor, k: tensor, v: tensor, mask: word, scale: float, window: int = 0, softcap: float = 0, dropout: float = 0", p_sdpa, "softmax attention of q [B, T, heads, d], k [B, S, kv, d] and v [B, S, kv, e], where kv divides heads: [B, T, heads, e]", 0, false},
-    {"rotary", "x: tensor, base: any = none, dims: any = none, freqs: any = none, interleaved: bool = false", p_rotary, "rotates the pairs (i, i + dims / 2), or interleaved (2 i, 2 i + 1), by position times frequency", 0, false},
-    {"cross_entropy", "logits: tensor, labels: tensor, ignore: int = -1, smoothing: float = 0", p_cross_entropy, "per position; 0 where the label is negative or ignored", 0, false},
+    {"expert_matmul", "x: tensor, w: tensor, index: tensor", p_expert_matmul,
+     "x [.., I] or [.., k, I] times the matrices of w [experts, I, O] that index [.., k] chooses, counted from 0: [.., "
+     "k, O]",
+     0, false},
+    {"sdpa",
+     "q: tensor, k: tensor, v: tensor, mask: word, scale: float, window: int = 0, softcap: float = 0, dropout: float = "
+     "0",
+     p_sdpa,
+     "softmax attention of q [B, T, heads, d], k [B, S, kv, d] and v [B, S, kv, e], where kv divides heads: [B, T, "
+     "heads, e]",
+     0, false},
+    {"rotary", "x: tensor, base: any = none, dims: any = none, freqs: any = none, interleaved: bool = false", p_rotary,
+     "rotates the pairs (i, i + dims / 2), or interleaved (2 i, 2 i + 1), by position times frequency", 0, false},
+    {"cross_entropy", "logits: tensor, labels: tensor, ignore: int = -1, smoothing: float = 0", p_cross_entropy,
+     "per position; 0 where the label is negative or ignored", 0, false},
     {"drop", "x: tensor, p: float", p_drop, "dropout: zero with probability p, else divided by 1 - p", 0, false},
     {"randn", "shape: shape", p_random, "standard normal numbers, new in every step", 0, false},
     {"rand", "shape: shape", p_random, "uniform numbers in [0, 1), new in every step", 0, false},
     {"bernoulli", "shape: shape, p: float", p_random, "1 with probability p, else 0, new in every step", 0, false},
     {"cast", "x: tensor, to: word", p_cast, "real, int, or rounded to bf16 or fp16", 0, false},
-    {"input", "name: word, shape: shape, kind: word = real", p_input, "a tensor given with every batch: real or int", 0, false},
-    {"tied", "kind: word, label: word, name: word = W", p_weight, "a weight, a tensor or a module of the node `kind label` before this one, in loops of the last one, shared with it", 0, false},
+    {"input", "name: word, shape: shape, kind: word = real", p_input, "a tensor given with every batch: real or int", 0,
+     false},
+    {"tied", "kind: word, label: word, name: word = W", p_weight,
+     "a weight, a tensor or a module of the node `kind label` before this one, in loops of the last one, shared with "
+     "it",
+     0, false},
     {"embedding", "", p_embedding, "what the embed nodes made: [B, T, E]", 0, false},
     {"extent", "x: tensor, axis: int", p_extent, "the extent of an axis, as a dimension", 0, false},
     {"flatten", "x: tensor", p_flatten, "[B, T, ...] with all axes after the second merged into one", 0, false},
     {"open_state", "e: tensor", p_open_state, "`open` of the connection in scope", 0, false},
-    {"close_state", "state: tensor, of: word = none", p_close_state, "`close` of the connection in scope; `of = lm`: with the weights of that head", 0, false},
+    {"close_state", "state: tensor, of: word = none", p_close_state,
+     "`close` of the connection in scope; `of = lm`: with the weights of that head", 0, false},
 };
 const size_t tensor_prim_count = COUNT_OF(tensor_prims);

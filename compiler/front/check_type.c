@@ -63,10 +63,12 @@ static Value type_error(Eval *ev, Value v, const char *want, Span at, const char
     if (v.kind == V_HOST && (!strcmp(want, "a dimension") || !strcmp(want, "a whole number"))) {
         Diag *d = err(ev, "E0202", at, "known only while training",
                       "`%s` is a dimension and cannot depend on a run-time quantity", what);
-        diag_note(ev->ctx, d, "shapes are fixed when the model is compiled; `step`, `tokens`, `progress`"
-                              " and `eval.loss` exist at run time");
-        diag_help(ev->ctx, d, "to change a width during training use a growth step:\n"
-                              "grow wider { when = step >= 10k, let hidden = 4096, ... }");
+        diag_note(ev->ctx, d,
+                  "shapes are fixed when the model is compiled; `step`, `tokens`, `progress`"
+                  " and `eval.loss` exist at run time");
+        diag_help(ev->ctx, d,
+                  "to change a width during training use a growth step:\n"
+                  "grow wider { when = step >= 10k, let hidden = 4096, ... }");
         return v_poison();
     }
     Diag *d;
@@ -113,8 +115,7 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
             return v_poison();
         }
         if (v.kind == V_NUM) {
-            err(ev, "E0302", at, "not a whole number", "dimension `%s` = %.6g is not a whole number",
-                what, v.num);
+            err(ev, "E0302", at, "not a whole number", "dimension `%s` = %.6g is not a whole number", what, v.num);
             return v_poison();
         }
         return type_error(ev, v, "a dimension", at, what, env);
@@ -237,10 +238,13 @@ Value eval_as(Eval *ev, const Ast *e, Env *env, Scope *scope, const Ast *type, c
         if (h) {
             Diag *d = err(ev, "E0202", h->span, "known only while training",
                           "`%s` is a dimension and cannot depend on `%s`", what, h->name);
-            diag_note(ev->ctx, d, "shapes are fixed when the model is compiled; `step`, `tokens`, `progress`"
-                                  " and `eval.loss` exist at run time");
-            diag_help(ev->ctx, d, "to change a width during training use a growth step:\n"
-                                  "grow wider { when = step >= 10k, let %s = 4096, ... }", what);
+            diag_note(ev->ctx, d,
+                      "shapes are fixed when the model is compiled; `step`, `tokens`, `progress`"
+                      " and `eval.loss` exist at run time");
+            diag_help(ev->ctx, d,
+                      "to change a width during training use a growth step:\n"
+                      "grow wider { when = step >= 10k, let %s = 4096, ... }",
+                      what);
             return v_poison();
         }
     }
@@ -267,8 +271,8 @@ bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out)
         diag_help(ev->ctx, err(ev, "E0404", at, "", "dimension %s is negative", what ? what : value_text(ev, v)),
                   "a dimension is a whole number of 0 or more");
     else if (v->kind == V_NUM)
-        err(ev, "E0302", at, "not a whole number", "dimension %s = %.6g is not a whole number",
-            what ? what : "here", v->num);
+        err(ev, "E0302", at, "not a whole number", "dimension %s = %.6g is not a whole number", what ? what : "here",
+            v->num);
     else if (v->kind != V_POISON)
         type_error(ev, *v, "a dimension", at, what ? what : "shape", NULL);
     return false;
@@ -293,9 +297,14 @@ bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, cons
         if (e->kind == AST_LIST && el->kind == AST_DOTS) {
             const ValueList *dots = env_dots(env);
             if (!dots) {
-                Diag *d = err(ev, "E0308", el->span, "", "`..` stands for nothing here: no tensor of this block has leading dimensions");
-                diag_note(ev->ctx, d, "`..` are the leading extents of a tensor that the block reads, and the same in all its shapes");
-                diag_help(ev->ctx, d, "write `(x: [.., D])` in the header of the block, or the extents that are meant, as in `[B, T, D]`");
+                Diag *d = err(ev, "E0308", el->span, "",
+                              "`..` stands for nothing here: no tensor of this block has leading dimensions");
+                diag_note(
+                    ev->ctx, d,
+                    "`..` are the leading extents of a tensor that the block reads, and the same in all its shapes");
+                diag_help(ev->ctx, d,
+                          "write `(x: [.., D])` in the header of the block, or the extents that are meant, as in `[B, "
+                          "T, D]`");
                 return false;
             }
             for (size_t k = 0; k < dots->n; k++) {
@@ -329,8 +338,8 @@ bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, cons
 
 static bool known_type(const Ast *type)
 {
-    static const char *const names[] = {"dim", "int", "float", "rel", "bool", "string", "name", "fn", "init", "list",
-                                        "block", "tensor"};
+    static const char *const names[] = {"dim",  "int", "float", "rel",  "bool",  "string",
+                                        "name", "fn",  "init",  "list", "block", "tensor"};
     if (type->kind == AST_CALL && type->kid[0]->kind == AST_ID && !strcmp(type->kid[0]->name, "one_of")) {
         bool words = type->kid[1]->n > 0;
         for (uint32_t i = 0; i < type->kid[1]->n; i++)
@@ -348,8 +357,9 @@ static void check_shape_type(Eval *ev, const Ast *type)
     for (uint32_t i = 0; type->kind == AST_LIST && i < type->n; i++) {
         AstKind kind = type->kid[i]->kind;
         if (kind == AST_STAR || (kind == AST_DOTS && i > 0)) {
-            Diag *d = err(ev, "E0308", type->kid[i]->span, "",
-                          kind == AST_STAR ? "`*` has no meaning in a shape" : "`..` stands first in a shape, and once");
+            Diag *d =
+                err(ev, "E0308", type->kid[i]->span, "",
+                    kind == AST_STAR ? "`*` has no meaning in a shape" : "`..` stands first in a shape, and once");
             diag_help(ev->ctx, d, "`_` stands for any one dimension");
         }
     }
@@ -377,8 +387,9 @@ void block_check_signature(Eval *ev, const Ast *block)
         if (known_type(type))
             continue;
         Diag *d = err(ev, "E0102", type->span, "", "there is no type `%s`", expr_text(ev, type));
-        diag_note(ev->ctx, d, "types are dim, int, float, rel, bool, string, name, fn, init, list, block,"
-                              " one_of(word, ...) and shapes such as [n, m]");
+        diag_note(ev->ctx, d,
+                  "types are dim, int, float, rel, bool, string, name, fn, init, list, block,"
+                  " one_of(word, ...) and shapes such as [n, m]");
     }
     for (uint32_t i = 0; block->kid[1] && i < block->kid[1]->n; i++) {
         const Ast *par = block->kid[1]->kid[i], *type = par->kid[0];

@@ -40,15 +40,9 @@ Value v_host_truth(const HostExpr *e)
     return (Value){.kind = V_HOST, .host = e, .num = 1};
 }
 
-bool is_host_number(const Value *v)
-{
-    return v->kind == V_NUM || (v->kind == V_HOST && v->num == 0);
-}
+bool is_host_number(const Value *v) { return v->kind == V_NUM || (v->kind == V_HOST && v->num == 0); }
 
-bool is_host_truth(const Value *v)
-{
-    return v->kind == V_BOOL || (v->kind == V_HOST && v->num != 0);
-}
+bool is_host_truth(const Value *v) { return v->kind == V_BOOL || (v->kind == V_HOST && v->num != 0); }
 
 Value v_list(Eval *ev, const Value *v, size_t n)
 {
@@ -218,14 +212,16 @@ const char *value_text(Eval *ev, const Value *v)
 /* What changes from one evaluation to the next, and is short. */
 static bool is_short(const Value *v)
 {
-    return v->kind == V_NUM || v->kind == V_BOOL || v->kind == V_QTY || v->kind == V_DIM || v->kind == V_TENSOR || v->kind == V_WORD;
+    return v->kind == V_NUM || v->kind == V_BOOL || v->kind == V_QTY || v->kind == V_DIM || v->kind == V_TENSOR ||
+           v->kind == V_WORD;
 }
 
 void remember(Eval *ev, Span at, const Value *v)
 {
     Unit *u = ev->unit;
     enum { MOST = 100000, LONGEST = 200, LIST = 32 };
-    if (!u->remembers || v->kind == V_POISON || !ev->files.n || at.file != ev->files.v[0]->source || (v->kind == V_TENSOR && !ev->build))
+    if (!u->remembers || v->kind == V_POISON || !ev->files.n || at.file != ev->files.v[0]->source ||
+        (v->kind == V_TENSOR && !ev->build))
         return;
     void **had = map_at(&ev->seen, (uintptr_t)at.lo + 1);
     if (u->seen.n >= MOST || (*had && !is_short(v)))
@@ -405,10 +401,7 @@ static Binding *env_own(const Env *env, Name name)
     return env->index ? map_get(&env->index->names, (uintptr_t)name) : NULL;
 }
 
-static Env *env_behind(const Env *env)
-{
-    return env->index ? env->index->base : env->up;
-}
+static Env *env_behind(const Env *env) { return env->index ? env->index->base : env->up; }
 
 Binding *env_find(Env *env, Name name)
 {
@@ -494,8 +487,7 @@ Value binding_get(Eval *ev, Binding *b, Scope *placement)
     Fan *fan = ev->fan;
     if (!b->by_name)
         ev->fan = NULL; /* a value that is kept cannot depend on the tensor it is for */
-    Value v = b->type ? eval_as(ev, b->expr, b->env, scope, b->type, b->name)
-                      : eval(ev, b->expr, b->env, scope);
+    Value v = b->type ? eval_as(ev, b->expr, b->env, scope, b->type, b->name) : eval(ev, b->expr, b->env, scope);
     ev->fan = fan;
     if (b->state == BIND_BUSY) {
         bool again = b->by_name || (b->env && b->env->file && holds_tensor(&v));
@@ -549,9 +541,11 @@ Value scope_value(Eval *ev, Scope *s, Name name, bool *found)
     if (!a)
         return v_none();
     a->used = true;
-    static const struct { const char *name, *type; } types[] = {
-        {"mask", "name"}, {"width", "dim"}, {"context", "int"}, {"connection", "block"}, {"connection_per", "name"},
-        {"pre_norm", "block"}, {"out_norm", "block"}, {"init", "init"}, {"out_init", "init"}};
+    static const struct {
+        const char *name, *type;
+    } types[] = {{"mask", "name"},        {"width", "dim"},           {"context", "int"},
+                 {"connection", "block"}, {"connection_per", "name"}, {"pre_norm", "block"},
+                 {"out_norm", "block"},   {"init", "init"},           {"out_init", "init"}};
     if (!strcmp(name, "cond"))
         return scope_tensor(ev, a, where);
     for (size_t i = 0; i < COUNT_OF(types); i++)
@@ -564,10 +558,7 @@ Value scope_value(Eval *ev, Scope *s, Name name, bool *found)
 
 /* ---- messages ---- */
 
-bool in_library(Eval *ev, Span s)
-{
-    return s.file && !strncmp(source_path(ev->ctx, s.file), "std/", 4);
-}
+bool in_library(Eval *ev, Span s) { return s.file && !strncmp(source_path(ev->ctx, s.file), "std/", 4); }
 
 Diag *err(Eval *ev, const char *code, Span at, const char *label, const char *fmt, ...)
 {
@@ -595,7 +586,8 @@ void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at)
     size_t end = best ? strlen(best) : 0, given = strlen(word);
     bool longer = best && !strncmp(word, best, given < end ? given : end); /* layer and layers, adam and adamw */
     if (best)
-        diag_fix(ev->ctx, d, at, best, sure && (!longer || end == given) ? FIX_CERTAIN : FIX_MAYBE, "did you mean `%s`?", best);
+        diag_fix(ev->ctx, d, at, best, sure && (!longer || end == given) ? FIX_CERTAIN : FIX_MAYBE,
+                 "did you mean `%s`?", best);
 }
 
 void suggest_attribute(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at)
@@ -651,4 +643,48 @@ void spend(Eval *ev, Span at, int64_t work)
         limit(ev, at, "memory of the evaluation", MEMORY);
     if (ev->steps > MOST || work > MOST)
         limit(ev, at, "evaluation steps", MOST);
+}
+
+/* ---- tensors of a scope ---- */
+
+static Value apply_cond(Eval *ev, const BlockValue *b, const Attribute *a, Scope *where)
+{
+    Graph *g = ev->build->g;
+    Frame *frame = ev->frame;
+    Fan *fan = ev->fan;
+    Span span = g->span;
+    Name name = g->name;
+    ev->frame = NULL; /* it belongs to its scope, not to the block that asks first */
+    ev->fan = NULL;
+    Value v = block_apply_path(ev, b, NULL, 0, name_printf(ev->ctx, "%s%scond", where->path, *where->path ? "." : ""),
+                               where, a->span);
+    v = v.kind == V_POISON ? v : to_tensor(ev, v, a->span);
+    ev->frame = frame;
+    ev->fan = fan;
+    g->span = span;
+    g->name = name;
+    return v;
+}
+
+Value scope_tensor(Eval *ev, Attribute *a, Scope *where)
+{
+    static const Ast type = {.kind = AST_ID, .name = "block"};
+    if (a->made)
+        return a->tensor;
+    if (a->making) {
+        err(ev, "E0109", a->span, "needs its own value", "`cond` is defined by itself");
+        return v_poison();
+    }
+    a->making = true;
+    Value v = eval_as(ev, a->expr, a->env, where->up, &type, "cond");
+    if (v.kind == V_BLOCK && ev->build) {
+        v = apply_cond(ev, v.block, a, where);
+    } else if (v.kind != V_NONE && v.kind != V_POISON) {
+        Diag *d =
+            err(ev, "E0206", a->expr->span, "", "`cond` must be a block without tensors, got %s", value_kind_name(&v));
+        diag_help(ev->ctx, d, "what it returns is `scope.cond` for everything inside");
+        v = v_poison();
+    }
+    a->made = true;
+    return a->tensor = v;
 }

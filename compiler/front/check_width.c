@@ -13,8 +13,9 @@ static bool relative(PrimArgs *a, size_t i, char rel, double unit, double *out)
 {
     Value v = a->v[i];
     if (v.kind == V_REL && v.rel != rel) {
-        prim_fail(a, "E0207", i, rel == 'd' ? "a width is a part of the base width such as `0.3d`, not of the layers"
-                                            : "a layer is a part of the depth such as `0.75L`, not of the width");
+        prim_fail(a, "E0207", i,
+                  rel == 'd' ? "a width is a part of the base width such as `0.3d`, not of the layers"
+                             : "a layer is a part of the depth such as `0.75L`, not of the width");
         return false;
     }
     if (v.kind == V_REL) {
@@ -63,7 +64,8 @@ static void advise(PrimArgs *a, Diag *d, const WidthAnswer *w, const WidthProble
 {
     Ctx *ctx = a->ev->ctx;
     if (!strcmp(w->what, "at"))
-        diag_help(ctx, d, "write a layer from 1 to %lld, or a part of the depth such as `at = 0.75L`", (long long)p->layers);
+        diag_help(ctx, d, "write a layer from 1 to %lld, or a part of the depth such as `at = 0.75L`",
+                  (long long)p->layers);
     else if (!strcmp(w->what, "round") && p->round > 1)
         diag_help(ctx, d, "round to less than twice the width of the narrowest layer, or widen the bottleneck");
     else if (!strcmp(w->what, "round"))
@@ -93,9 +95,11 @@ static Value unsolved(PrimArgs *a, const WidthAnswer *w, const WidthProblem *p)
 /* A bottleneck alone says nothing of the ends. */
 static Value no_end(PrimArgs *a)
 {
-    Diag *d = err(a->ev, "E0104", a->call->span, "missing `match` or `first`", "`%s` needs `match` or `first`", a->prim->name);
+    Diag *d = err(a->ev, "E0104", a->call->span, "missing `match` or `first`", "`%s` needs `match` or `first`",
+                  a->prim->name);
     diag_help(a->ev->ctx, d, "`first = 1.0d`: the width of layer 1");
-    diag_help(a->ev->ctx, d, "`match = dense(mlp_matrices = 2, expansion = 4)`: as many weights as that many layers of one width");
+    diag_help(a->ev->ctx, d,
+              "`match = dense(mlp_matrices = 2, expansion = 4)`: as many weights as that many layers of one width");
     return v_poison();
 }
 
@@ -107,7 +111,8 @@ static Value p_widths(PrimArgs *a)
     p.base = a->v[1].num;
     if (p.layers < 1 || p.layers > 4096)
         return prim_fail(a, "E0401", 0, "`layers` must be from 1 to 4096");
-    if (!relative(a, 2, 'd', p.base, &p.bottleneck) || !relative(a, 3, 'L', (double)p.layers, &at) || !read_match(a, 4, &p))
+    if (!relative(a, 2, 'd', p.base, &p.bottleneck) || !relative(a, 3, 'L', (double)p.layers, &at) ||
+        !read_match(a, 4, &p))
         return v_poison();
     p.at = (int64_t)rint(at);
     p.round = (int64_t)a->v[5].num;
@@ -139,7 +144,8 @@ static Value p_constant(PrimArgs *a)
         return prim_fail(a, "E0401", 0, "`constant` needs layers (1 to 4096) and width");
     for (size_t k = 2; k < 4; k++)
         if (a->ast[k])
-            return prim_fail(a, "E0206", k, "`constant` of layers is a list of widths: it has no `%s`", k == 2 ? "peak" : "warmup");
+            return prim_fail(a, "E0206", k, "`constant` of layers is a list of widths: it has no `%s`",
+                             k == 2 ? "peak" : "warmup");
     Value *v = NEW_ARRAY(a->ev->arena, Value, (size_t)n);
     for (int64_t i = 0; i < n; i++)
         v[i] = a->v[1];
@@ -147,10 +153,14 @@ static Value p_constant(PrimArgs *a)
 }
 
 const Prim width_prims[] = {
-    {"geometric", "layers: int, base: float, bottleneck: any, at: any, match: any = none, round: int = 1, first: any = none, order: word = late", p_widths,
-     "widths that shrink to layer `at` and grow back by constant ratios", 0, false},
-    {"arithmetic", "layers: int, base: float, bottleneck: any, at: any, match: any = none, round: int = 1, first: any = none, order: word = late", p_widths,
-     "widths that shrink to layer `at` and grow back by constant differences", 0, false},
+    {"geometric",
+     "layers: int, base: float, bottleneck: any, at: any, match: any = none, round: int = 1, first: any = none, order: "
+     "word = late",
+     p_widths, "widths that shrink to layer `at` and grow back by constant ratios", 0, false},
+    {"arithmetic",
+     "layers: int, base: float, bottleneck: any, at: any, match: any = none, round: int = 1, first: any = none, order: "
+     "word = late",
+     p_widths, "widths that shrink to layer `at` and grow back by constant differences", 0, false},
     {"constant", "layers: int = none, width: float = none, peak: number = none, warmup: length = none", p_constant,
      "one width for all layers; as a learning rate, constant(peak = ..., warmup = ...)", 0, false},
 };

@@ -12,7 +12,8 @@
 
 static void put_part(Buf *b, const Ast *part, bool train)
 {
-    if (part->kind == AST_DOT || (train && part->kid[0]->kind == AST_STR)) { /* `group["layer[*].ffn.*"]` of an optimizer */
+    if (part->kind == AST_DOT ||
+        (train && part->kid[0]->kind == AST_STR)) { /* `group["layer[*].ffn.*"]` of an optimizer */
         buf_printf(b, ".%s", part->kind == AST_DOT ? part->name : part->kid[0]->name);
         return;
     }
@@ -45,8 +46,8 @@ static const char *beginning(Eval *ev, Override *o, uint32_t k)
 void override_settle(File *f, Override *o)
 {
     const Ast *p = o->path;
-    bool long_form = p->n > 1 && p->kid[0]->kind == AST_DOT && !strcmp(p->name, "model") && !is_scope_name(p->kid[0]->name) &&
-                     !map_get(&f->names, (uintptr_t)p->name);
+    bool long_form = p->n > 1 && p->kid[0]->kind == AST_DOT && !strcmp(p->name, "model") &&
+                     !is_scope_name(p->kid[0]->name) && !map_get(&f->names, (uintptr_t)p->name);
     if (!long_form)
         return;
     Ast *shorter = NEW(f->ev->arena, Ast);
@@ -95,7 +96,7 @@ typedef struct Into {
     const Ast *path;
     const Ast *value;
     const Prim *(*prim)(const char *name); /* what a call is there, before all else; may be NULL */
-    int lets; /* names that were followed */
+    int lets;                              /* names that were followed */
     /* why it went no further: at which part, a label, the call, what it takes */
     uint32_t part;
     const char *why;
@@ -208,7 +209,8 @@ static const Ast *into_list(Into *in, const Ast *e, uint32_t k)
     const Ast *index = in->path->kid[k]->kid[0];
     double i = index->kind == AST_NUM ? ast_number(in->ev->ctx, index).value : 0;
     if (!is_whole(i) || i < 1 || i > e->n)
-        return stop(in, k, arena_printf(in->ev->arena, "the list has %u entr%s, from [1] on", e->n, e->n == 1 ? "y" : "ies"));
+        return stop(in, k,
+                    arena_printf(in->ev->arena, "the list has %u entr%s, from [1] on", e->n, e->n == 1 ? "y" : "ies"));
     uint32_t at = (uint32_t)i - 1;
     const Ast *value = k + 1 == in->path->n ? in->value : into(in, e->kid[at], k + 1);
     return value ? with_kid(in->ev, e, at, value) : NULL;
@@ -248,7 +250,8 @@ static const Ast *into(Into *in, const Ast *e, uint32_t k)
         return inner ? with_kid(in->ev, e, 0, inner) : NULL;
     }
     if (e->kind == AST_COND) { /* in both, or in that which has it */
-        const Ast *no = into(in, e->kid[2], k), *yes = into(in, e->kid[1], k), *out = yes ? with_kid(in->ev, e, 1, yes) : e;
+        const Ast *no = into(in, e->kid[2], k), *yes = into(in, e->kid[1], k),
+                  *out = yes ? with_kid(in->ev, e, 1, yes) : e;
         return no ? with_kid(in->ev, out, 2, no) : yes ? out : NULL;
     }
     if (e->kind == AST_CALL && dot)
@@ -267,9 +270,10 @@ Diag *override_error(Eval *ev, File *f, const Override *o, const char *label)
     while (b && b->ast->span.file != o->span.file)
         b = b->next;
     if (o->of_step)
-        return diag_error(ev->ctx, "E0105", o->span, label, "`%s` names nothing in %s", expr_text(ev, o->path), f->path);
-    return o->of_variant && b ? diag_error(ev->ctx, "E0105", o->span, label, "`%s` names nothing in %s", expr_text(ev, o->path),
-                                           source_path(ev->ctx, b->next->ast->span.file))
+        return diag_error(ev->ctx, "E0105", o->span, label, "`%s` names nothing in %s", expr_text(ev, o->path),
+                          f->path);
+    return o->of_variant && b ? diag_error(ev->ctx, "E0105", o->span, label, "`%s` names nothing in %s",
+                                           expr_text(ev, o->path), source_path(ev->ctx, b->next->ast->span.file))
                               : err(ev, "E0105", o->span, label, "`%s` names nothing in %s", o->origin, f->path);
 }
 
@@ -280,7 +284,8 @@ static void say_stop(Into *in, Override *o)
     if (o->said)
         return;
     o->said = true;
-    const char *upto = beginning(ev, o, in->part), *rest = beginning(ev, o, o->path->n) + strlen(beginning(ev, o, in->part + 1));
+    const char *upto = beginning(ev, o, in->part),
+               *rest = beginning(ev, o, o->path->n) + strlen(beginning(ev, o, in->part + 1));
     Name last = in->path->kid[in->part]->name;
     Diag *d = override_error(ev, in->file, o, "");
     if (d->labels.n)

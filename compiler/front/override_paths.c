@@ -42,7 +42,8 @@ static void add(Paths *p, const char *path, const Ast *expr, int depth)
         return;
     const Ast *args = expr->kid[1];
     for (size_t i = 0; i < names.n; i++) {
-        const Ast *written = i < args->n && args->kid[i]->kind != AST_NAMED && args->kid[i]->kind != AST_OFF ? args->kid[i] : NULL;
+        const Ast *written =
+            i < args->n && args->kid[i]->kind != AST_NAMED && args->kid[i]->kind != AST_OFF ? args->kid[i] : NULL;
         for (uint32_t k = 0; k < args->n; k++)
             if (args->kid[k]->kind == AST_NAMED && args->kid[k]->name == names.v[i])
                 written = args->kid[k]->kid[0];
@@ -104,7 +105,11 @@ static void written(Paths *p, const Ast *items, const char *own, const char *inn
         if (top && !model && strcmp(type, "train") != 0)
             continue;
         bool plain = !label || model || !strcmp(type, "optimizer"), quoted = label && strpbrk(label, ".*[");
-        const char *path = arena_printf(p->ev->arena, quoted ? "%s%s[\"%s\"]." : plain ? "%s%s." : "%s%s.%s.", inner, type, label);
+        const char *path = arena_printf(p->ev->arena,
+                                        quoted  ? "%s%s[\"%s\"]."
+                                        : plain ? "%s%s."
+                                                : "%s%s.%s.",
+                                        inner, type, label);
         written(p, it->kid[2], path, model ? "" : path);
         unwritten(p, it, path);
     }
@@ -201,7 +206,8 @@ static const char *first_argument(const Paths *p, size_t at)
     const Ast *e = p->expr.v[at];
     bool call = e && e->kind == AST_CALL && at + 1 < p->path.n;
     size_t n = strlen(p->path.v[at]);
-    return call && !strncmp(p->path.v[at + 1], p->path.v[at], n) && p->path.v[at + 1][n] == '.' ? p->path.v[at + 1] : NULL;
+    return call && !strncmp(p->path.v[at + 1], p->path.v[at], n) && p->path.v[at + 1][n] == '.' ? p->path.v[at + 1]
+                                                                                                : NULL;
 }
 
 const char *override_nearest(Eval *ev, File *f, const char *path, const char **inner)
@@ -281,10 +287,11 @@ static bool no_such_iteration(Eval *ev, File *f, const Override *o)
         Diag *d = diag_error(ev->ctx, "E0105", o->span, "", "there is no `%s[%.6g]` in %s", variable, want, f->path);
         bool range = loop->kid[0]->kind == AST_RANGE;
         if (range)
-            diag_note(ev->ctx, d, "`for %s in %s` runs from %.6g to %.6g", variable, expr_text(ev, loop->kid[0]), values.list->v[0].num,
-                      values.list->v[values.list->n - 1].num);
+            diag_note(ev->ctx, d, "`for %s in %s` runs from %.6g to %.6g", variable, expr_text(ev, loop->kid[0]),
+                      values.list->v[0].num, values.list->v[values.list->n - 1].num);
         else
-            diag_note(ev->ctx, d, "`for %s in %s` has the values %s", variable, expr_text(ev, loop->kid[0]), value_text(ev, &values));
+            diag_note(ev->ctx, d, "`for %s in %s` has the values %s", variable, expr_text(ev, loop->kid[0]),
+                      value_text(ev, &values));
         Span at = part->kid[0]->span;
         const char *path = arena_printf(ev->arena, "%.*s%.6g%.*s", (int)(at.lo - o->span.lo), text + o->span.lo, near,
                                         (int)(o->span.hi - at.hi), text + at.hi);
@@ -329,14 +336,15 @@ void override_unknown(Eval *ev, File *f, Override *o)
     }
     size_t far = n ? distance(bare(ev, path), bare(ev, p.path.v[at[0]])) : FAR;
     if (o->unwritten && (far < MORE_BEFORE - PARTS_MOST || far > MORE_BEFORE)) {
-        diag_help(ev->ctx, d, "set all of the attribute, `%s`; `vwn doc %s` says what it takes", o->beginning[o->unwritten],
-                  o->path->kid[o->unwritten - 1]->name);
+        diag_help(ev->ctx, d, "set all of the attribute, `%s`; `vwn doc %s` says what it takes",
+                  o->beginning[o->unwritten], o->path->kid[o->unwritten - 1]->name);
     } else if (n && missing_argument(&p, at[0], path)) {
         const char *call = expr_text(ev, p.expr.v[at[0]]), *name = missing_argument(&p, at[0], path);
         diag_note(ev->ctx, d, "`%s` is %s, which has no `%s`", p.path.v[at[0]], call, name);
         const char *attribute = strrchr(p.path.v[at[0]], '.') ? strrchr(p.path.v[at[0]], '.') + 1 : p.path.v[at[0]];
-        diag_help(ev->ctx, d, "give a call that has it, such as `%s = BLOCK(%s = %s)`; `vwn doc --search %s` finds blocks", attribute, name,
-                  expr_text(ev, o->expr), attribute);
+        diag_help(ev->ctx, d,
+                  "give a call that has it, such as `%s = BLOCK(%s = %s)`; `vwn doc --search %s` finds blocks",
+                  attribute, name, expr_text(ev, o->expr), attribute);
         return;
     } else if (n) {
         override_meant(ev, d, o, p.path.v[at[0]]);
@@ -349,6 +357,8 @@ void override_unknown(Eval *ev, File *f, Override *o)
         diag_note(ev->ctx, d, "as near %s %s", n == 2 ? "is" : "are", b.s);
     }
     if (!n && !o->unwritten)
-        diag_help(ev->ctx, d, "paths are lets (`D`), attributes of nodes (`model.width`, `layer[*].attention.heads`, `train.seed`), and arguments"
-                              " of the calls in them (`conn.n`, `train.optimizer.lr.peak`)");
+        diag_help(ev->ctx, d,
+                  "paths are lets (`D`), attributes of nodes (`model.width`, `layer[*].attention.heads`, "
+                  "`train.seed`), and arguments"
+                  " of the calls in them (`conn.n`, `train.optimizer.lr.peak`)");
 }

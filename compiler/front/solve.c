@@ -104,8 +104,7 @@ static double solve_free_end(const WidthProblem *p)
     return high;
 }
 
-static WidthAnswer refuse(Arena *arena, const char *what, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+static WidthAnswer refuse(Arena *arena, const char *what, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static WidthAnswer refuse(Arena *arena, const char *what, const char *fmt, ...)
 {
     char text[200];
@@ -126,8 +125,7 @@ static WidthAnswer check_arguments(Arena *arena, const WidthProblem *p)
     if (p->layers < 1 || p->layers > MOST_LAYERS)
         return refuse(arena, "layers", "%lld is not a number of layers", (long long)p->layers);
     if (p->round < 1)
-        return refuse(arena, "round", "widths cannot be multiples of %lld",
-                      (long long)p->round);
+        return refuse(arena, "round", "widths cannot be multiples of %lld", (long long)p->round);
     bool needs_base = p->shape == WIDTH_CONSTANT || p->match != MATCH_NONE;
     if (needs_base && !is_width(p->base))
         return refuse(arena, "base", not_width, p->base);
@@ -136,8 +134,7 @@ static WidthAnswer check_arguments(Arena *arena, const WidthProblem *p)
     if (!is_width(p->bottleneck))
         return refuse(arena, "bottleneck", not_width, p->bottleneck);
     if (p->at < 1 || p->at > p->layers)
-        return refuse(arena, "at", "layer %lld is not one of 1..%lld", (long long)p->at,
-                      (long long)p->layers);
+        return refuse(arena, "at", "layer %lld is not one of 1..%lld", (long long)p->at, (long long)p->layers);
     if ((p->match == MATCH_NONE || p->first != 0) && !is_width(p->first))
         return refuse(arena, "first", not_width, p->first);
     if (p->match == MATCH_DENSE && !(is_count(p->mlp_matrices) && is_count(p->expansion)))
@@ -152,21 +149,19 @@ static WidthAnswer check_shape(Arena *arena, const WidthProblem *p)
 {
     if (p->match == MATCH_NONE) {
         if (p->at == 1 && p->layers > 1)
-            return refuse(arena, "first", "with the bottleneck at layer 1 it does not say how "
-                                          "wide the last layer is, which takes `match`");
+            return refuse(arena, "first",
+                          "with the bottleneck at layer 1 it does not say how "
+                          "wide the last layer is, which takes `match`");
         if (p->layers == 1 && p->first != p->bottleneck)
-            return refuse(arena, "first", "the only layer is the bottleneck, %.10g wide",
-                          p->bottleneck);
+            return refuse(arena, "first", "the only layer is the bottleneck, %.10g wide", p->bottleneck);
         return (WidthAnswer){0};
     }
     bool two_sided = p->at > 1 && p->at < p->layers;
     bool diamond = p->first > 0 && p->first <= p->base;
     if (two_sided && p->bottleneck > p->base && !diamond)
-        return refuse(arena, "bottleneck", "%.10g is wider than the base width %.10g",
-                      p->bottleneck, p->base);
+        return refuse(arena, "bottleneck", "%.10g is wider than the base width %.10g", p->bottleneck, p->base);
     if (p->layers == 1 && p->bottleneck != p->base)
-        return refuse(arena, "bottleneck", "the only layer must have the base width %.10g",
-                      p->base);
+        return refuse(arena, "bottleneck", "the only layer must have the base width %.10g", p->base);
     return (WidthAnswer){0};
 }
 
@@ -195,8 +190,8 @@ static WidthAnswer round_widths(Arena *arena, const WidthProblem *p, WidthAnswer
     for (int64_t l = 0; l < p->layers; l++) {
         a.width[l] = floor(a.continuous[l] * scale / unit + 0.5) * unit;
         if (a.width[l] <= 0)
-            return refuse(arena, "round", "layer %lld is %.4g wide, which rounds to 0",
-                          (long long)l + 1, a.continuous[l]);
+            return refuse(arena, "round", "layer %lld is %.4g wide, which rounds to 0", (long long)l + 1,
+                          a.continuous[l]);
     }
     return a;
 }
@@ -211,14 +206,18 @@ WidthAnswer solve_widths(Arena *arena, const WidthProblem *p)
         return a;
     double x = matched && p->layers > 1 ? solve_free_end(p) : p->first;
     if (matched && p->layers > 1 && x == 0)
-        return refuse(arena, "bottleneck", "%.10g leaves nothing of the parameter budget to "
-                                           "the other layers", p->bottleneck);
+        return refuse(arena, "bottleneck",
+                      "%.10g leaves nothing of the parameter budget to "
+                      "the other layers",
+                      p->bottleneck);
     a.continuous = NEW_ARRAY(arena, double, (size_t)p->layers);
     for (int64_t l = 1; l <= p->layers; l++)
         a.continuous[l - 1] = constant ? p->base : width_at(p, x, l);
     if (matched && p->first > 0 && a.continuous[0] > p->first * (1 + 1e-9))
-        return refuse(arena, "first", "the parameter budget makes layer 1 %.10g wide, more "
-                                      "than %.10g", a.continuous[0], p->first);
+        return refuse(arena, "first",
+                      "the parameter budget makes layer 1 %.10g wide, more "
+                      "than %.10g",
+                      a.continuous[0], p->first);
     fill_ratios(p, &a);
     return round_widths(arena, p, a);
 }

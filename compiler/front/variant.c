@@ -154,12 +154,10 @@ static void misplaced(Merge *m, const Ast *it)
     Eval *ev = m->ev;
     bool let = it->kind == AST_LET;
     Span at = let ? (Span){it->span.file, it->span.lo, it->name_span.hi} : it->span;
-    Diag *d =
-        err(ev, "E0110", at, "", "the braces of `variant` hold what it changes, `PATH = EXPR`");
+    Diag *d = err(ev, "E0110", at, "", "the braces of `variant` hold what it changes, `PATH = EXPR`");
     if (let)
-        diag_help(ev->ctx, d,
-                  "write `%s = %s`; a let that the base does not have stands behind the braces",
-                  it->name, expr_text(ev, it->kid[1]));
+        diag_help(ev->ctx, d, "write `%s = %s`; a let that the base does not have stands behind the braces", it->name,
+                  expr_text(ev, it->kid[1]));
     else
         diag_help(ev->ctx, d, "what the base does not have stands behind the braces");
 }
@@ -217,8 +215,8 @@ static Ast *merged(Merge *m, const Ast *base, const Ast *path, const Ast *items)
         }
         uint32_t at = place_of(out, it);
         const Ast *had = at < out->n ? out->kid[at] : NULL;
-        bool other = had && is_node(it, "optimizer") &&
-                     (!it->kid[1] || !had->kid[1] || it->kid[1]->name != had->kid[1]->name);
+        bool other =
+            had && is_node(it, "optimizer") && (!it->kid[1] || !had->kid[1] || it->kid[1]->name != had->kid[1]->name);
         if (!had)
             out = copy(ev, out, out->n + 1);
         if (other)
@@ -227,8 +225,7 @@ static Ast *merged(Merge *m, const Ast *base, const Ast *path, const Ast *items)
             out->kid[at] = (Ast *)it;
         } else {
             out->kid[at] = copy(ev, had, 3);
-            out->kid[at]->kid[2] =
-                merged(m, had->kid[2], path_of_node(ev, path, it), it->kid[2]);
+            out->kid[at]->kid[2] = merged(m, had->kid[2], path_of_node(ev, path, it), it->kid[2]);
         }
     }
     return out;
@@ -290,12 +287,10 @@ static const Ast *variant_node(Eval *ev, const Ast *items)
         const Ast *label = it->kid[1];
         if (label && source_text(ev->ctx, label->span.file, &n)[label->span.lo] == '"')
             continue;
-        Diag *d = label ? err(ev, "E0206", label->span, "",
-                              "`variant` takes the name of a file between quotes")
-                        : err(ev, "E0104", it->kid[0]->span, "of which file?",
-                              "`variant` needs the file that it changes");
-        diag_help(ev->ctx, d, "write `variant \"%s.vwn\" { ... }`",
-                  label ? label->name : "base");
+        Diag *d =
+            label ? err(ev, "E0206", label->span, "", "`variant` takes the name of a file between quotes")
+                  : err(ev, "E0104", it->kid[0]->span, "of which file?", "`variant` needs the file that it changes");
+        diag_help(ev->ctx, d, "write `variant \"%s.vwn\" { ... }`", label ? label->name : "base");
     }
     return found;
 }
@@ -311,8 +306,7 @@ static bool circle(Eval *ev, const Chain *way, const char *path, Span at)
             continue;
         Diag *d = err(ev, "E0103", at, "", "%s is a variant of itself", path);
         diag_note(ev->ctx, d, "%s%s", b.s, path);
-        diag_help(ev->ctx, d,
-                  "one of them has to be no variant: `vwn resolve` writes one out whole");
+        diag_help(ev->ctx, d, "one of them has to be no variant: `vwn resolve` writes one out whole");
         return true;
     }
     return false;

@@ -21,7 +21,9 @@ bool fuse_is_compute(const Graph *g, Val v)
 {
     const Node *n = node_at(g, v);
     switch (op_info((Op)n->op)->class) {
-    case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY: return true;
+    case CLASS_UNARY:
+    case CLASS_BINARY:
+    case CLASS_TERNARY: return true;
     case CLASS_REDUCE: return n->op != OP_CUMSUM;
     default: return n->op == OP_RAND || n->op == OP_RANDN || product_is_of_row(g, v);
     }
@@ -42,10 +44,7 @@ void fuse_sort(Val *v, size_t n)
         qsort(v, n, sizeof *v, by_value);
 }
 
-bool fuse_empty(const Fusion *f, Val v)
-{
-    return f->elements[v] == 0;
-}
+bool fuse_empty(const Fusion *f, Val v) { return f->elements[v] == 0; }
 
 bool fuse_rematerializes(const Fusion *f, uint32_t group, Val v)
 {
@@ -96,8 +95,7 @@ static Ix moved(IxTable *t, Ix c, int64_t k, Dim n, int ordinal)
     return ix_var(t, ix_loop(t, n, ordinal));
 }
 
-bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal,
-                       Ix *in)
+bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal, Ix *in)
 {
     const Node *n = node_at(g, v);
     const Shape *s = shape_of(g, n->in[k]);
@@ -114,12 +112,9 @@ bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k,
                 in[i] = 0;
         return true;
     case OP_SLICE: in[n->a.i] = ix_add(t, c[n->a.i], ix_const(t, n->a.j)); return true;
-    case OP_ROLL:
-        in[n->a.i] = ix_mod(t, ix_add(t, c[n->a.i], ix_const(t, -n->a.j)), s->d[n->a.i]);
-        return true;
-    case OP_PAD: case OP_SHIFT:
-        in[n->a.i] = moved(t, c[n->a.i], n->a.j, s->d[n->a.i], ordinal);
-        return true;
+    case OP_ROLL: in[n->a.i] = ix_mod(t, ix_add(t, c[n->a.i], ix_const(t, -n->a.j)), s->d[n->a.i]); return true;
+    case OP_PAD:
+    case OP_SHIFT: in[n->a.i] = moved(t, c[n->a.i], n->a.j, s->d[n->a.i], ordinal); return true;
     case OP_CONCAT: {
         int64_t offset = 0;
         for (size_t i = 0; i < k; i++)
@@ -127,14 +122,13 @@ bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k,
         in[n->a.i] = moved(t, c[n->a.i], offset, s->d[n->a.i], ordinal);
         return true;
     }
-    case OP_SUM: case OP_AMAX:
+    case OP_SUM:
+    case OP_AMAX:
         for (int i = 0; i < s->rank; i++)
             if (n->a.axes >> i & 1)
                 in[i] = ix_var(t, ix_loop(t, s->d[i], ordinal + i));
         return true;
-    case OP_PLACE:
-        in[s->rank - 1] = ix_var(t, ix_loop(t, s->d[s->rank - 1], ordinal));
-        return true;
+    case OP_PLACE: in[s->rank - 1] = ix_var(t, ix_loop(t, s->d[s->rank - 1], ordinal)); return true;
     case OP_MATMUL: {
         bool inner_last = (k == 0) != (n->a.i >> k & 1);
         Dim depth = s->d[s->rank - (inner_last ? 1 : 2)];
@@ -277,9 +271,7 @@ static void take_members(Fusion *f, Group *x, const Group *y)
     for (size_t m = 0; m < j; m++)
         vec_push(f->arena, &x->member, y->member.v[m]);
     for (size_t at = i + j; j > 0; at--)
-        x->member.v[at - 1] = i > 0 && x->member.v[i - 1] > y->member.v[j - 1]
-                                  ? x->member.v[--i]
-                                  : y->member.v[--j];
+        x->member.v[at - 1] = i > 0 && x->member.v[i - 1] > y->member.v[j - 1] ? x->member.v[--i] : y->member.v[--j];
 }
 
 /* Finds the depth of members when both groups are one; false, and all is as before: that is too much. */
@@ -316,10 +308,9 @@ static bool group_reads_pinned(Fusion *f, uint32_t group, uint32_t of)
 bool fuse_merge(Fusion *f, uint32_t a, uint32_t b)
 {
     Group *x = &f->group.v[a], *y = &f->group.v[b];
-    if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS ||
-        x->member.n + y->member.n > f->members || x->weight + y->weight > WEIGHT_MAX ||
-        x->scratch + y->scratch > f->target->row_scratch || x->parts + y->parts > PARTS_MAX ||
-        too_early(f, x->first, y->first) || too_early(f, y->first, x->first) ||
+    if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS || x->member.n + y->member.n > f->members ||
+        x->weight + y->weight > WEIGHT_MAX || x->scratch + y->scratch > f->target->row_scratch ||
+        x->parts + y->parts > PARTS_MAX || too_early(f, x->first, y->first) || too_early(f, y->first, x->first) ||
         !fuse_may_join(f, a, b))
         return false;
     if (group_reads_pinned(f, a, b) || group_reads_pinned(f, b, a))
@@ -383,13 +374,11 @@ static void place_compute(Fusion *f, Val v)
     size_t parts = concat_of_parts(f->g, v) ? node_at(f->g, v)->n_in : 0;
     Dims own = {0}, choice = {0};
     fuse_own_rows(f, v, &own);
-    for (int32_t id = newest(&from, INT32_MAX); id >= 0 && best < 0 && !f->unfused;
-         id = newest(&from, id)) {
+    for (int32_t id = newest(&from, INT32_MAX); id >= 0 && best < 0 && !f->unfused; id = newest(&from, id)) {
         Group *gr = &f->group.v[id];
-        if (gr->kind != GROUP_ROWS || gr->member.n >= f->members ||
-            gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > f->target->row_scratch ||
-            gr->parts + parts > PARTS_MAX || too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) ||
-            waits(f, (uint32_t)id, from.v, from.n) ||
+        if (gr->kind != GROUP_ROWS || gr->member.n >= f->members || gr->weight + weight > WEIGHT_MAX ||
+            gr->scratch + scratch > f->target->row_scratch || gr->parts + parts > PARTS_MAX ||
+            too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) || waits(f, (uint32_t)id, from.v, from.n) ||
             depth_in(f, v, id, id) > DEPTH_MAX || ((moves || gr->moves) && !fuse_few_places(f, gr, NULL, v)))
             continue;
         choice = joint(f, v, &own, (uint32_t)id);
@@ -553,13 +542,22 @@ static void collect_stores(Fusion *f)
 /* Sizes in bytes, and sums of them, are far below 2^63. */
 static const int64_t MOST_ELEMENTS = (int64_t)1 << 53;
 
-Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
-                   const bool *copied, size_t members, IsFlat is_flat)
+Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how, const bool *copied, size_t members,
+                   IsFlat is_flat)
 {
     Fusion *f = NEW(arena, Fusion);
-    *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = how->B, .T = how->T, .members = members,
-                  .unfused = how->no_fusion, .target = plan_target(how), .half = how->half,
-                  .shared = how->shared ? how->shared : plan_target(how)->shared, .is_flat = is_flat};
+    *f = (Fusion){.ctx = ctx,
+                  .arena = arena,
+                  .tmp = arena_new(ctx),
+                  .g = g,
+                  .B = how->B,
+                  .T = how->T,
+                  .members = members,
+                  .unfused = how->no_fusion,
+                  .target = plan_target(how),
+                  .half = how->half,
+                  .shared = how->shared ? how->shared : plan_target(how)->shared,
+                  .is_flat = is_flat};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n && !f->recompute_from; v++)
@@ -575,8 +573,10 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     for (Val v = 0; v < g->node.n; v++) {
         f->elements[v] = dim_at(fuse_size(g, v), how->B, how->T);
         if (f->elements[v] < 0 || f->elements[v] > MOST_ELEMENTS - all)
-            ctx_raise(ctx, ST_INPUT, "limit `tensor size` reached: with %lld sequences of %lld positions the tensors of a step have"
-                                     " more than 2^53 elements", (long long)how->B, (long long)how->T);
+            ctx_raise(ctx, ST_INPUT,
+                      "limit `tensor size` reached: with %lld sequences of %lld positions the tensors of a step have"
+                      " more than 2^53 elements",
+                      (long long)how->B, (long long)how->T);
         all += f->elements[v];
         f->home[v] = -1;
         f->copied[v] = copied && copied[v];
@@ -616,9 +616,8 @@ void fuse_dump(Buf *out, const Fusion *f)
         const Group *gr = &f->group.v[f->order.v[i]];
         buf_printf(out, "group %zu ", i);
         if (gr->kind != GROUP_ROWS) {
-            buf_printf(out, "library %s %%%u bytes %.0f\n",
-                       op_info((Op)node_at(f->g, gr->anchor)->op)->name, (unsigned)gr->anchor,
-                       gr->bytes);
+            buf_printf(out, "library %s %%%u bytes %.0f\n", op_info((Op)node_at(f->g, gr->anchor)->op)->name,
+                       (unsigned)gr->anchor, gr->bytes);
             continue;
         }
         buf_puts(out, "rows ");

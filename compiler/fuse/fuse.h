@@ -26,23 +26,23 @@ typedef struct Unread {
 
 typedef struct Group {
     GroupKind kind;
-    Val anchor;        /* LIBRARY, TABLE */
-    VEC(Val) member;   /* ROWS: nodes computed here, in order */
-    VEC(Val) store;    /* of them, those that others want */
+    Val anchor;              /* LIBRARY, TABLE */
+    VEC(Val) member;         /* ROWS: nodes computed here, in order */
+    VEC(Val) store;          /* of them, those that others want */
     VEC(Val) rematerialized; /* ROWS: members of others that this one computes for itself, ascending */
-    VEC(Dim) choice;   /* ROWS: row counts that fit all members */
-    Dim rows;          /* ROWS: the one taken */
-    bool moves;        /* ROWS: some member reads elements of other places (a shift, a concatenation) */
-    bool pins;         /* ROWS: some member is pinned */
-    bool alone;        /* a reduction over rows of its result: fits no other */
-    int64_t weight;    /* unrolled operations */
-    int64_t scratch;   /* elements of the results of a row's products */
-    size_t parts;      /* inputs of the concatenations of many that it computes */
-    VEC(uint32_t) pred; /* groups that must run before; may repeat */
-    Val first, last;   /* smallest and largest member */
-    bool dead;         /* merged into another */
-    uint32_t awaited;  /* how often it stands in `pred` of groups */
-    double bytes;      /* read and written, each once */
+    VEC(Dim) choice;         /* ROWS: row counts that fit all members */
+    Dim rows;                /* ROWS: the one taken */
+    bool moves;              /* ROWS: some member reads elements of other places (a shift, a concatenation) */
+    bool pins;               /* ROWS: some member is pinned */
+    bool alone;              /* a reduction over rows of its result: fits no other */
+    int64_t weight;          /* unrolled operations */
+    int64_t scratch;         /* elements of the results of a row's products */
+    size_t parts;            /* inputs of the concatenations of many that it computes */
+    VEC(uint32_t) pred;      /* groups that must run before; may repeat */
+    Val first, last;         /* smallest and largest member */
+    bool dead;               /* merged into another */
+    uint32_t awaited;        /* how often it stands in `pred` of groups */
+    double bytes;            /* read and written, each once */
     VEC(Unread) unread;
 } Group;
 
@@ -61,26 +61,27 @@ struct Fusion {
     Arena *arena, *tmp; /* tmp: for what does not outlive a question */
     const Graph *g;
     int64_t B, T;
-    size_t members;    /* of a group, at most */
-    bool unfused;      /* every node its own kernel */
-    int32_t *home;     /* group of a node, -1: a leaf, a view, or computed where it is wanted */
+    size_t members;     /* of a group, at most */
+    bool unfused;       /* every node its own kernel */
+    int32_t *home;      /* group of a node, -1: a leaf, a view, or computed where it is wanted */
     Val recompute_from; /* the first node that computes again what the forward pass has; 0: none */
-    bool *stored;      /* has memory of its own (EXT nodes do not count) */
-    bool *copied;      /* a view that is stored all the same */
-    bool *pinned;      /* computed once, stored, and loaded by all who read it */
-    Val *row_of;       /* the concatenation in whose memory a kernel stores it, as the beginning of each row; 0: it has its own */
-    Half half;         /* what is kept in 16 bits is this */
-    bool *in_16bit;    /* kept in 16 bits each, or NULL: nothing is */
-    bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
-    int64_t shared;    /* bytes of shared memory that a block of a device may have */
+    bool *stored;       /* has memory of its own (EXT nodes do not count) */
+    bool *copied;       /* a view that is stored all the same */
+    bool *pinned;       /* computed once, stored, and loaded by all who read it */
+    Val *
+        row_of; /* the concatenation in whose memory a kernel stores it, as the beginning of each row; 0: it has its own */
+    Half half;       /* what is kept in 16 bits is this */
+    bool *in_16bit;  /* kept in 16 bits each, or NULL: nothing is */
+    bool *as_stored; /* its rounding is what its library stores: a view; or NULL */
+    int64_t shared;  /* bytes of shared memory that a block of a device may have */
     const Target *target;
-    int64_t *elements; /* of each value, at B and T */
-    int *depth;        /* of a member: values of its group that it is computed from, one from the other */
-    FuseReaders *readers; /* of each result of a library */
-    struct ByRows *by_rows; /* fuse_align.c: of each value */
-    struct Places *places; /* fuse_count_places(); else none */
+    int64_t *elements;       /* of each value, at B and T */
+    int *depth;              /* of a member: values of its group that it is computed from, one from the other */
+    FuseReaders *readers;    /* of each result of a library */
+    struct ByRows *by_rows;  /* fuse_align.c: of each value */
+    struct Places *places;   /* fuse_count_places(); else none */
     struct WantedPart *part; /* fuse_loads.c: of each value, once that was asked */
-    uint32_t *seen; /* by a walk, when equal to stamp */
+    uint32_t *seen;          /* by a walk, when equal to stamp */
     VEC(Group) group;
     uint64_t *above; /* fuse_order.c: for each group the bits of those that run before, and its own */
     size_t row_words, rows_most;
@@ -91,27 +92,27 @@ struct Fusion {
 
 enum { MEMBERS_MAX = 400, MEMBERS_LEAST = 25 }; /* of a group */
 /* copied: views that must be stored (by decompose), or NULL. members: of a group, at most. */
-Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
-                   const bool *copied, size_t members, IsFlat is_flat);
+Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how, const bool *copied, size_t members,
+                   IsFlat is_flat);
 /* Of a group that makes a long kernel: would fewer members be several groups? */
 static inline bool fuse_may_split(const Fusion *f, uint32_t group)
 {
     return f->members > MEMBERS_LEAST && f->group.v[group].member.n > MEMBERS_LEAST;
 }
-void fuse_free(Fusion *f);              /* what it needs no more; optional */
-void fuse_choose_stores(Fusion *f);     /* fuse_store.c */
-void fuse_choose_rows(Fusion *f);       /* fuse_rows.c */
+void fuse_free(Fusion *f);          /* what it needs no more; optional */
+void fuse_choose_stores(Fusion *f); /* fuse_store.c */
+void fuse_choose_rows(Fusion *f);   /* fuse_rows.c */
 /* fuse_pinned.c */
 void fuse_find_pinned(Fusion *f);
 bool fuse_reads_pinned(Fusion *f, Val v, int32_t group); /* does v read a pinned member of the group? */
 /* fuse_order.c */
-void fuse_new_row(Fusion *f, uint32_t group); /* after a group was added */
+void fuse_new_row(Fusion *f, uint32_t group);                /* after a group was added */
 void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred); /* -1 and itself are none */
 bool fuse_may_join(const Fusion *f, uint32_t a, uint32_t b); /* would none wait for itself? */
 void fuse_join_edges(Fusion *f, uint32_t a, uint32_t b);     /* b's are a's from now on */
-void fuse_order(Fusion *f);             /* after edges were added: sorts again */
-bool fuse_is_place(const Graph *g, Val v); /* the index of a row, or in it: any kernel can count it */
-Val fuse_base(const Fusion *f, Val v);  /* what v is a view of, or v */
+void fuse_order(Fusion *f);                                  /* after edges were added: sorts again */
+bool fuse_is_place(const Graph *g, Val v);                   /* the index of a row, or in it: any kernel can count it */
+Val fuse_base(const Fusion *f, Val v);                       /* what v is a view of, or v */
 bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);
 
@@ -134,7 +135,7 @@ void fuse_count_places(Fusion *f, Vals *v); /* sorts them */
 int64_t fuse_places(const Fusion *f, Val v);
 void fuse_forget_places(Fusion *f, const Vals *v);
 struct Places *fuse_new_places(Arena *arena, size_t values); /* for Fusion.places */
-bool fuse_reads_moved(Fusion *f, Val v); /* does v read what was moved? */
+bool fuse_reads_moved(Fusion *f, Val v);                     /* does v read what was moved? */
 /* One kernel of the members of both (b may be NULL) and of v (0: none): is what it computes computed at few places? A
  * sum of a member and of itself, moved, doubles the work of all that the member comes from. */
 bool fuse_few_places(Fusion *f, const Group *a, const Group *b, Val v);
@@ -142,10 +143,9 @@ bool fuse_few_places(Fusion *f, const Group *a, const Group *b, Val v);
 /* Coordinates of input k of v where v itself is at c; fresh loops (from `ordinal` on) stand for
  * what a reduction or a choice by index runs over. False when they depend on what a tensor
  * holds. */
-bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal,
-                       Ix *in);
+bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal, Ix *in);
 bool fuse_is_compute(const Graph *g, Val v); /* elementwise, random or a reduction */
-bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
+bool fuse_empty(const Fusion *f, Val v);     /* has an extent of 0 */
 /* Is v, which is no member of the group, computed wherever the group wants it? */
 bool fuse_rematerializes(const Fusion *f, uint32_t group, Val v);
 bool fuse_loads(const Fusion *f, uint32_t group, Val v); /* from memory; EXT nodes always */
@@ -157,7 +157,7 @@ typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;
 RowPart fuse_rows(const Graph *g, Val v, Dim rows);
 /* fuse_align.c */
 typedef VEC(Dim) Dims;
-void fuse_add_rows(Dims *d, Arena *arena, Dim rows); /* once */
+void fuse_add_rows(Dims *d, Arena *arena, Dim rows);   /* once */
 void fuse_own_rows(const Fusion *f, Val v, Dims *out); /* numbers of rows that v alone could have */
 bool fuse_rows_suit(const Fusion *f, Val v, Dim rows); /* may v be computed over so many? */
 /* Is every member of the group that v reads read at v's own row? Asked when all that v reads is

@@ -34,8 +34,8 @@ static bool is_product(const Graph *g, Val v)
 bool fuse_half_product(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
-    return f->in_16bit && is_product(f->g, v) &&
-           f->in_16bit[fuse_base(f, n->in[0])] && f->in_16bit[fuse_base(f, n->in[1])];
+    return f->in_16bit && is_product(f->g, v) && f->in_16bit[fuse_base(f, n->in[0])] &&
+           f->in_16bit[fuse_base(f, n->in[1])];
 }
 
 bool fuse_is_half(const Fusion *f, Val v)
@@ -62,8 +62,9 @@ static void find_candidates(Fusion *f)
     f->as_stored = NEW_ARRAY(f->arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n; v++) {
         bool library = is_product(g, v) || fuse_is_attention_result(g, v);
-        f->in_16bit[v] = node_is_rounded(g, v, f->half) || (f->target->half_kernels && library && read[v] && !other[v]) ||
-                       (f->target->half_kernels && concat_stored(g, v));
+        f->in_16bit[v] = node_is_rounded(g, v, f->half) ||
+                         (f->target->half_kernels && library && read[v] && !other[v]) ||
+                         (f->target->half_kernels && concat_stored(g, v));
         f->as_stored[v] = node_is_rounded(g, v, f->half) && !node_is_rounded(g, node_at(g, v)->in[0], f->half) &&
                           f->in_16bit[node_at(g, v)->in[0]];
     }
@@ -129,7 +130,9 @@ void fuse_choose_16bit(Fusion *f)
         for (Val v = 1; v < g->node.n; v++) {
             if (node_is_library(g, v) || concat_stored(g, v))
                 changed |= settle(f, v, results);
-            for (size_t k = 0; !f->target->half_kernels && !fuse_is_view(f, v) && !node_is_library(g, v) && k < node_at(g, v)->n_in; k++)
+            for (size_t k = 0;
+                 !f->target->half_kernels && !fuse_is_view(f, v) && !node_is_library(g, v) && k < node_at(g, v)->n_in;
+                 k++)
                 changed |= give_up(f, fuse_base(f, node_at(g, v)->in[k]));
         }
         for (Val v = 1; v < g->node.n; v++) /* what its library does not round is rounded behind it */

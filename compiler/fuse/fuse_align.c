@@ -136,8 +136,7 @@ static bool whole_sequence(const Fusion *f, Val v, Dim rows)
         dim_at(left, f->B, f->T) <= ROW_ELEMENTS_MAX)
         return false;
     for (int i = 0; i < s->rank; i++) {
-        if (!dim_mul(finer, s->d[i], &finer) || dim_eq(finer, rows) ||
-            !dim_div(size, finer, &left))
+        if (!dim_mul(finer, s->d[i], &finer) || dim_eq(finer, rows) || !dim_div(size, finer, &left))
             continue;
         if (dim_at(left, f->B, f->T) >= LANES_WANTED && fuse_rows(f->g, v, finer) == ROWS_KEPT)
             return true;
@@ -229,8 +228,7 @@ static bool reads_members(const Fusion *f, Val v, int depth)
     for (size_t k = 0; k < n->n_in; k++) {
         Val u = n->in[k];
         if (!fuse_empty(f, u) &&
-            (f->home[u] >= 0 ? may_be_member(f, u)
-                             : depth > 100 || reads_members(f, u, depth + 1)))
+            (f->home[u] >= 0 ? may_be_member(f, u) : depth > 100 || reads_members(f, u, depth + 1)))
             return true;
     }
     return false;
@@ -259,8 +257,8 @@ static void look_at_member(Look *l, Val u, const Ix *c)
     Dim rows = l->facts->rows, inner;
     if (!may_be_member(l->f, u))
         return;
-    if (fuse_rows(g, u, rows) != ROWS_KEPT || !dim_div(fuse_size(g, u), rows, &inner) ||
-        inner.n == 0 || ix_div(&l->t, ix_linear(&l->t, shape_of(g, u), c), inner) != l->row)
+    if (fuse_rows(g, u, rows) != ROWS_KEPT || !dim_div(fuse_size(g, u), rows, &inner) || inner.n == 0 ||
+        ix_div(&l->t, ix_linear(&l->t, shape_of(g, u), c), inner) != l->row)
         add_elsewhere(l, u);
 }
 
@@ -289,8 +287,7 @@ static void look_at(Look *l, Val u, const Ix *c)
 static void look_at_factors(Look *l, Val v, Dim inner)
 {
     const Node *n = node_at(l->f->g, v);
-    Ix k =
-        ix_add(&l->t, ix_scale(&l->t, l->row, inner), ix_var(&l->t, ix_loop(&l->t, inner, 0)));
+    Ix k = ix_add(&l->t, ix_scale(&l->t, l->row, inner), ix_var(&l->t, ix_loop(&l->t, inner, 0)));
     for (int i = 0; i < 2; i++) {
         bool first = (i == 0) == (n->a.i >> i & 1); /* is K the first axis? */
         Dim other = shape_of(l->f->g, n->in[i])->d[first];
@@ -312,8 +309,8 @@ static bool is_plain(const Fusion *f, Val v, Val u, Dim rows)
         return true;
     if (f->home[u] < 0)
         return !reads_members(f, u, 1);
-    return !may_be_member(f, u) || ((reduce || (map && shape_eq(shape_of(g, u), &n->shape))) &&
-                                    fuse_rows(g, u, rows) == ROWS_KEPT);
+    return !may_be_member(f, u) ||
+           ((reduce || (map && shape_eq(shape_of(g, u), &n->shape))) && fuse_rows(g, u, rows) == ROWS_KEPT);
 }
 
 /* The inputs of v at all elements of a row of v or, when v is a sum, of what it sums. */
@@ -448,8 +445,7 @@ static Seen *add_seen(const Fusion *f, const Written *w, const RowFacts *facts)
     for (size_t i = 0; i < w->member.n; i++)
         for (size_t k = 0; k < facts->elsewhere.n; k++)
             elsewhere[i] = elsewhere[i] || facts->elsewhere.v[k] == w->member.v[i];
-    const uint64_t *word =
-        memcpy(NEW_ARRAY(f->arena, uint64_t, w->n), w->word, w->n * sizeof *w->word);
+    const uint64_t *word = memcpy(NEW_ARRAY(f->arena, uint64_t, w->n), w->word, w->n * sizeof *w->word);
     *x = (Seen){NULL, word, w->n, facts->never, elsewhere};
     return x;
 }
@@ -467,8 +463,7 @@ static void look_or_know(Fusion *f, Val v, RowFacts *facts, bool summed, Dim inn
     if (w.n == WORDS_MAX) {
         look_closely(f, v, facts, summed, inner);
     } else {
-        void **first = map_at(&f->by_rows->seen,
-                              (uintptr_t)hash_bytes(w.word, w.n * sizeof *w.word, 5) | 1);
+        void **first = map_at(&f->by_rows->seen, (uintptr_t)hash_bytes(w.word, w.n * sizeof *w.word, 5) | 1);
         const Seen *same = find_seen(&w, *first);
         for (size_t i = 0; same && i < w.member.n; i++)
             if (same->elsewhere[i])

@@ -44,13 +44,17 @@ static WantedPart input_part(const Fusion *f, Val v, size_t k, const WantedPart 
     int axis = (int)n->a.i;
     int64_t begin = 0;
     switch (op_info((Op)n->op)->class) {
-    case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY: return p;
-    case CLASS_VIEW: case CLASS_MOVE: break;
+    case CLASS_UNARY:
+    case CLASS_BINARY:
+    case CLASS_TERNARY: return p;
+    case CLASS_VIEW:
+    case CLASS_MOVE: break;
     default: return all;
     }
     switch ((Op)n->op) {
     case OP_SLICE: move(&p, axis, n->a.j, all.to[axis]); return p;
-    case OP_PAD: case OP_SHIFT: move(&p, axis, -n->a.j, all.to[axis]); return p;
+    case OP_PAD:
+    case OP_SHIFT: move(&p, axis, -n->a.j, all.to[axis]); return p;
     case OP_CONCAT:
         for (size_t i = 0; i < k; i++)
             begin += dim_at(shape_of(f->g, n->in[i])->d[axis], f->B, f->T);

@@ -12,20 +12,11 @@
 
 enum { WORD = 64 };
 
-static uint64_t *row_of(const Fusion *f, uint32_t group)
-{
-    return f->above + (size_t)group * f->row_words;
-}
+static uint64_t *row_of(const Fusion *f, uint32_t group) { return f->above + (size_t)group * f->row_words; }
 
-static bool has(const uint64_t *row, uint32_t group)
-{
-    return row[group / WORD] >> group % WORD & 1;
-}
+static bool has(const uint64_t *row, uint32_t group) { return row[group / WORD] >> group % WORD & 1; }
 
-static void add(uint64_t *row, uint32_t group)
-{
-    row[group / WORD] |= (uint64_t)1 << group % WORD;
-}
+static void add(uint64_t *row, uint32_t group) { row[group / WORD] |= (uint64_t)1 << group % WORD; }
 
 /* Words [from, to) of a row. */
 typedef struct Words {
@@ -71,10 +62,7 @@ void fuse_new_row(Fusion *f, uint32_t group)
     add(row_of(f, group), group);
 }
 
-bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to)
-{
-    return has(row_of(f, to), from);
-}
+bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to) { return has(row_of(f, to), from); }
 
 /* ---- edges ---- */
 

@@ -6,7 +6,6 @@
  */
 #include "fuse.h"
 
-
 enum {
     PLACES_MAX = 8,  /* at which a kernel computes a member for one element of another */
     PLACES_MOST = 64 /* that are told apart: more is as bad */
@@ -27,7 +26,10 @@ static int64_t moved_by(const Fusion *f, Val v, size_t k)
     int axis = (int)n->a.i;
     int64_t by = n->a.j;
     switch ((Op)n->op) {
-    case OP_SLICE: case OP_PAD: case OP_SHIFT: case OP_ROLL: break;
+    case OP_SLICE:
+    case OP_PAD:
+    case OP_SHIFT:
+    case OP_ROLL: break;
     case OP_CONCAT:
         by = 0;
         for (size_t i = 0; i < k; i++)

@@ -7,10 +7,7 @@
  */
 #include "fuse.h"
 
-static bool is_reduce(const Fusion *f, Val v)
-{
-    return op_info((Op)node_at(f->g, v)->op)->class == CLASS_REDUCE;
-}
+static bool is_reduce(const Fusion *f, Val v) { return op_info((Op)node_at(f->g, v)->op)->class == CLASS_REDUCE; }
 
 /* the largest thing a group walks through */
 static int64_t group_extent(const Fusion *f, const Group *gr)
@@ -132,7 +129,6 @@ void fuse_choose_rows(Fusion *f)
         for (size_t m = 0; m < gr->member.n; m++)
             add_reads(f, gr, i, gr->member.v[m]);
         for (size_t m = 0; m < gr->store.n; m++)
-            gr->bytes += (double)f->elements[gr->store.v[m]] *
-                         (node_at(f->g, gr->store.v[m])->dtype == DT_INT ? 8 : 4);
+            gr->bytes += (double)f->elements[gr->store.v[m]] * (node_at(f->g, gr->store.v[m])->dtype == DT_INT ? 8 : 4);
     }
 }

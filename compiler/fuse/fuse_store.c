@@ -9,7 +9,6 @@
  */
 #include "fuse.h"
 
-
 /* ---- who reads what ---- */
 
 /* Once for each node and stamp: what is computed where it is wanted may be wanted along many
@@ -196,19 +195,19 @@ typedef struct Choice {
     Fusion *f;
     uint32_t group;
     int64_t rows;
-    bool *fixed;       /* stored whatever is chosen */
-    uint32_t *loads;   /* groups that chose to load a value */
-    bool shared;       /* they share the cost of storing it; else only the first one pays */
-    Loads *of;         /* what each group chose to load */
-    StoreCut *last;         /* by group */
-    Arena *kept;       /* of these */
-    Map network;       /* by hash */
+    bool *fixed;     /* stored whatever is chosen */
+    uint32_t *loads; /* groups that chose to load a value */
+    bool shared;     /* they share the cost of storing it; else only the first one pays */
+    Loads *of;       /* what each group chose to load */
+    StoreCut *last;  /* by group */
+    Arena *kept;     /* of these */
+    Map network;     /* by hash */
     Flow flow;
-    uint32_t *in_of;   /* flow node of a value, 0: not seen; its other side is the next */
+    uint32_t *in_of; /* flow node of a value, 0: not seen; its other side is the next */
     Loads seen;
-    VEC(uint32_t) load, work; /* the edges of each, 0: none */
-    Loads wanted;      /* what the group reads from others */
-    Loads between;     /* and what it computes on the way there, whatever is chosen */
+    VEC(uint32_t) load, work;    /* the edges of each, 0: none */
+    Loads wanted;                /* what the group reads from others */
+    Loads between;               /* and what it computes on the way there, whatever is chosen */
     bool *is_wanted, *is_loaded; /* by value, of one group */
 } Choice;
 
@@ -217,20 +216,11 @@ static int64_t item_bytes(const Fusion *f, Val v)
     return node_at(f->g, v)->dtype == DT_INT ? 8 : half_bytes(f->in_16bit && f->in_16bit[v] ? f->half : HALF_NONE);
 }
 
-static bool is_memory(const Fusion *f, Val v)
-{
-    return node_at(f->g, v)->op == OP_EXT || f->home[v] >= 0;
-}
+static bool is_memory(const Fusion *f, Val v) { return node_at(f->g, v)->op == OP_EXT || f->home[v] >= 0; }
 
-static int64_t read_cost(const Fusion *f, Val v)
-{
-    return f->elements[v] * item_bytes(f, v) * READ_COST / 2 + 1;
-}
+static int64_t read_cost(const Fusion *f, Val v) { return f->elements[v] * item_bytes(f, v) * READ_COST / 2 + 1; }
 
-static int64_t store_cost(const Fusion *f, Val v)
-{
-    return f->elements[v] * item_bytes(f, v) * WRITE_COST / 2;
-}
+static int64_t store_cost(const Fusion *f, Val v) { return f->elements[v] * item_bytes(f, v) * WRITE_COST / 2; }
 
 /* To load v, with a share in storing it. */
 static int64_t load_cost(const Choice *c, Val v)
@@ -306,9 +296,11 @@ static bool may_rematerialize(const Fusion *f, Val v)
     const Node *n = node_at(f->g, v);
     OpClass class = op_info((Op)n->op)->class;
     switch (class) {
-    case CLASS_VIEW: case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY: break;
-    case CLASS_LEAF: return n->op == OP_FILL || n->op == OP_HOST || n->op == OP_DIM ||
-                            n->op == OP_IOTA;
+    case CLASS_VIEW:
+    case CLASS_UNARY:
+    case CLASS_BINARY:
+    case CLASS_TERNARY: break;
+    case CLASS_LEAF: return n->op == OP_FILL || n->op == OP_HOST || n->op == OP_DIM || n->op == OP_IOTA;
     case CLASS_MOVE: break;
     case CLASS_REDUCE: {
         const Shape *s = shape_of(f->g, n->in[0]);
@@ -685,8 +677,7 @@ void fuse_choose_stores(Fusion *f)
     for (bool again = true; again;) {
         again = false;
         for (Val v = (Val)n - 1; v > 0; v--)
-            if (f->home[v] >= 0 && f->stored[v] && !c.loads[v] && !c.fixed[v] &&
-                may_rematerialize(f, v)) {
+            if (f->home[v] >= 0 && f->stored[v] && !c.loads[v] && !c.fixed[v] && may_rematerialize(f, v)) {
                 leave_home(f, v);
                 again = true;
             }

@@ -35,8 +35,7 @@ static void find_row_of(const Kernel *k, Ix *row, uint32_t buffer, Ix at)
     enum { LONG = 8 * 1024 }; /* bytes */
     const KBuffer *b = &k->buffer.v[buffer];
     Ix of = row_of(k, at);
-    if (!b->tile && !b->written && of &&
-        ix_form(k->ix, length_of(k, of))->hi * (b->half ? 2 : 4) <= LONG)
+    if (!b->tile && !b->written && of && ix_form(k->ix, length_of(k, of))->hi * (b->half ? 2 : 4) <= LONG)
         row[buffer] = of;
 }
 
@@ -65,12 +64,8 @@ static void put_prefetches(Kernel *k, const Ix *row)
         for (uint32_t b = 0; b < k->buffer.n; b++) {
             if (!row[b] || n++ % warps != warp)
                 continue;
-            KPrefetch x = {.buffer = b,
-                           .at = row[b],
-                           .length = length_of(k, row[b]),
-                           .warp = (uint8_t)warp};
-            vec_push(k->arena, &k->stmt,
-                     (KStmt){.kind = KS_PREFETCH_ROW, .root = (uint32_t)k->prefetch.n});
+            KPrefetch x = {.buffer = b, .at = row[b], .length = length_of(k, row[b]), .warp = (uint8_t)warp};
+            vec_push(k->arena, &k->stmt, (KStmt){.kind = KS_PREFETCH_ROW, .root = (uint32_t)k->prefetch.n});
             vec_push(k->arena, &k->prefetch, x);
         }
     }

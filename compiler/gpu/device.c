@@ -124,8 +124,18 @@ void kernel_choose_grid(Kernel *k)
  * their partial sums costs little. Rows without loops, of no more sums than a thread has, have one for all threads of a block. */
 int64_t kernel_partitions(const Kernel *k, int64_t rows)
 {
-    enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_GOOD = 512, PARTS_MAX = 2048,
-           SUMS_BYTES = 36 << 20, SUMS_GOOD = 16 << 20, ROWS_MANY = 64, SUMS_OF_MANY = 128 << 20 };
+    enum {
+        ROWS_EACH = 4,
+        THREAD_ROWS_EACH = 1024,
+        THREAD_PARTS_MAX = 512,
+        PARTS_LEAST = 256,
+        PARTS_GOOD = 512,
+        PARTS_MAX = 2048,
+        SUMS_BYTES = 36 << 20,
+        SUMS_GOOD = 16 << 20,
+        ROWS_MANY = 64,
+        SUMS_OF_MANY = 128 << 20
+    };
     size_t sums = 0;
     bool loops = k->product.n > 0;
     int64_t bytes = kernel_sums_bytes(k, NULL);
@@ -172,7 +182,8 @@ ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
     int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
     if (!k->tensor)
         return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
-    bool is_few = (m <= FEW && n <= LESS) || (m <= LESS && n <= FEW), is_more = (m <= 2 * FEW && n <= LESS) || (m <= LESS && n <= 2 * FEW);
+    bool is_few = (m <= FEW && n <= LESS) || (m <= LESS && n <= FEW),
+         is_more = (m <= 2 * FEW && n <= LESS) || (m <= LESS && n <= 2 * FEW);
     if (is_more && ix_dim_at(t, depth) >= DEEP)
         return is_few ? CUT_FEW_NUMBERS : CUT_MORE_NUMBERS;
     bool is_short = ix_literal(t, depth) && depth.n <= FEW;
@@ -232,7 +243,8 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
         return 2;
     if ((s->by_row ? n_buffer : s->in_flight) > AHEAD_MAX)
         return 1;
-    uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);
+    uint32_t live =
+        s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);
     live += s->by_row ? n_buffer : 0; /* whose rows are all under way at once */
     for (size_t b = 0; b < k->buffer.n; b++)
         live += k->buffer.v[b].held ? 2 : 0; /* where they lie, and where they go to */

@@ -9,66 +9,84 @@
 #include "map_threads.h"
 
 enum { BLOCK_THREADS = 128 }; /* threads of a block that works on one row */
-enum { ROW_SUMS_MAX = 64 };    /* sums over rows that a thread holds at one time */
+enum { ROW_SUMS_MAX = 64 };   /* sums over rows that a thread holds at one time */
 
 /* device.c */
 int64_t kernel_array_bytes(const Kernel *k); /* of the scratch arrays of a row */
-int64_t kernel_sum_bytes(const KBuffer *b); /* of one partial sum, in shared memory */
-int64_t kernel_sums_bytes(const Kernel *k, const bool *held); /* of the partial sums of a partition; held: by buffer, of these; NULL: of all */
+int64_t kernel_sum_bytes(const KBuffer *b);  /* of one partial sum, in shared memory */
+int64_t
+kernel_sums_bytes(const Kernel *k,
+                  const bool *held); /* of the partial sums of a partition; held: by buffer, of these; NULL: of all */
 /* Arrays for which a block of so many threads has no room lie in memory, the largest first. */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units);
 int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
 /* Rows of a block of a device's kernel without loops: half of the most where few blocks would have something to do, fewer where a row
  * has many results. */
 int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows);
-void kernel_choose_grid(Kernel *k); /* of a mapped kernel */
+void kernel_choose_grid(Kernel *k);            /* of a mapped kernel */
 uint64_t kernel_shared_bytes(const Kernel *k); /* of a block, dynamic, when the grid is chosen; at its B and T */
-bool kernel_has_small_tiles(const Kernel *k); /* of rows: so small that a multiprocessor has many blocks; when tiles have places */
+bool kernel_has_small_tiles(
+    const Kernel *k); /* of rows: so small that a multiprocessor has many blocks; when tiles have places */
 /* Blocks that a multiprocessor is to have at least, of a kernel with so many arguments. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer);
 
 /* Into which pieces the threads of a block split the result of a product of one row; of few numbers its sum. */
-typedef enum ProductCut { CUT_WIDE_PIECES, CUT_FEW_COLUMNS, CUT_FEW_ROWS, CUT_LONG_ROWS, CUT_LONG_COLUMNS, CUT_SHORT_ROWS, CUT_SHORT_COLUMNS,
-                          CUT_FEW_NUMBERS, CUT_MORE_NUMBERS } ProductCut;
+typedef enum ProductCut {
+    CUT_WIDE_PIECES,
+    CUT_FEW_COLUMNS,
+    CUT_FEW_ROWS,
+    CUT_LONG_ROWS,
+    CUT_LONG_COLUMNS,
+    CUT_SHORT_ROWS,
+    CUT_SHORT_COLUMNS,
+    CUT_FEW_NUMBERS,
+    CUT_MORE_NUMBERS
+} ProductCut;
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x);
-bool kernel_product_shares(const Kernel *k, const KProduct *x); /* do warps have shares of its sum, in shared memory of its own? */
-bool kernel_product_by_rows(const Kernel *k, const KProduct *x); /* else its turned factors are multiplied in the other order */
+bool kernel_product_shares(const Kernel *k,
+                           const KProduct *x); /* do warps have shares of its sum, in shared memory of its own? */
+bool kernel_product_by_rows(const Kernel *k,
+                            const KProduct *x); /* else its turned factors are multiplied in the other order */
 /* Of a place of a product: the terms with v alone, as if v were 1; or, v = 0, those with none of its three loops. */
 Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v);
-void kernel_pair_products(Kernel *k); /* pair_products.c: KProduct.beside */
-void kernel_begin_rows(Kernel *k); /* begin_rows.c: KPrefetch, ROW_TILES */
-void kernel_join_totals(Kernel *k); /* join_totals.c: KStmt.together */
-void kernel_use_lanes(Kernel *k); /* lanes.c: KColumn */
+void kernel_pair_products(Kernel *k);        /* pair_products.c: KProduct.beside */
+void kernel_begin_rows(Kernel *k);           /* begin_rows.c: KPrefetch, ROW_TILES */
+void kernel_join_totals(Kernel *k);          /* join_totals.c: KStmt.together */
+void kernel_use_lanes(Kernel *k);            /* lanes.c: KColumn */
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 
 void kernel_find_turned(Kernel *k); /* swizzle.c: KArray.turned, KBuffer.turned */
 
 /* nests.c */
 enum { PRODUCT_THREADS = 256, SUMS_MOST = 32 }; /* of a row with products; that a thread has of a row without */
-void kernel_turn_nests(Kernel *k); /* loops of a row as its threads like them */
+void kernel_turn_nests(Kernel *k);              /* loops of a row as its threads like them */
 int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in a loop */
-bool kernel_has_few_inside(const Kernel *k, size_t loop); /* eight at most in each loop in it: a thread does all of a round */
+bool kernel_has_few_inside(const Kernel *k,
+                           size_t loop); /* eight at most in each loop in it: a thread does all of a round */
 /* Elements of the arrays that a loop adds up over its rounds, where each thread can have them in registers; -1: it does
  * something else. */
 int64_t kernel_sums_of(const Kernel *k, size_t loop);
-bool kernel_fills_along(const Kernel *k, IVar var); /* is an array filled along this loop, by threads from the first on? */
+bool kernel_fills_along(const Kernel *k,
+                        IVar var); /* is an array filled along this loop, by threads from the first on? */
 bool kernel_puts_along(const Kernel *k, size_t loop); /* does it put an element into an array in each round? */
 
 /* registers.c: in how many rounds of a loop a thread that takes `width` elements loads 64 bytes; 1 of long ones and of those that compute for
  * longer than they wait for memory. */
 int64_t kernel_rounds_in_flight(const Kernel *k, size_t loop, uint8_t width);
 
-void kernel_count_registers(Kernel *k, KIndex most); /* of a mapped kernel: what KMapping says of them; its indices are as narrow as that */
+void kernel_count_registers(
+    Kernel *k, KIndex most); /* of a mapped kernel: what KMapping says of them; its indices are as narrow as that */
 
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
 /* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. of_warp: they are a warp, and
  * others have other rounds of a loop around it. values: of all statements of the loop, at most. held: by buffer, partial sums that
  * lie in shared memory. */
-uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bool of_warp, uint32_t values, const bool *held);
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bool of_warp, uint32_t values,
+                              const bool *held);
 /* Can a thread load all of its contiguous elements, compute a few of them at a time, and then store all? */
 bool kernel_has_pieces(const Kernel *k, size_t loop);
-enum { PIECE = 2 }; /* elements of a piece: a word of 16-bit numbers */
+enum { PIECE = 2 };          /* elements of a piece: a word of 16-bit numbers */
 enum { VALUES_LEAST = 256 }; /* of the statements of a loop, in vectors: there are always registers for so many */
 void kernel_hold(Kernel *k); /* hold.c: KStmt.step */
 uint32_t kernel_loops_inside(const Kernel *k, size_t loop); /* map_threads.c: how many loops are in it */
@@ -78,7 +96,8 @@ uint32_t kernel_loops_inside(const Kernel *k, size_t loop); /* map_threads.c: ho
 size_t kernel_row_things(const Kernel *k);
 bool kernel_row_touches(const Kernel *k, size_t i, const Kernel *mapped, const bool *own, uint8_t *how);
 bool kernel_in_one_place(const Kernel *k, size_t x, size_t y); /* are these buffers tiles that lie in one? */
-bool kernel_row_meets(const Kernel *k, const uint8_t *a, const uint8_t *b); /* does one touch what the other does, and one of them writes? */
+bool kernel_row_meets(const Kernel *k, const uint8_t *a,
+                      const uint8_t *b); /* does one touch what the other does, and one of them writes? */
 
 /* kernel_races.c: the accesses that a barrier orders, as a comment: what would race without it. */
 void kernel_put_reasons(Buf *out, const Kernel *k, size_t barrier);

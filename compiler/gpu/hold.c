@@ -61,7 +61,8 @@ static void put_pieces(Hold *h, size_t loop)
     put(h, s);
     for (size_t i = loop + 1; i < end; i++) {
         const KStmt *x = &k->stmt.v[i];
-        if (is_load(k, x, lane) || is_store(x)) /* a sum begins with what there is, so that it is under way with all else */
+        if (is_load(k, x, lane) ||
+            is_store(x)) /* a sum begins with what there is, so that it is under way with all else */
             put_step(h, i, is_store(x) && !is_sum(x) ? STEP_NEW : STEP_LOAD, piece, NULL);
         else if (is_same_for_all(k, x, lane))
             put(h, *x);
@@ -115,7 +116,8 @@ static bool stores_to_shared(const Kernel *k, size_t loop, bool tile)
 {
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *s = &k->stmt.v[i];
-        bool array = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD, root = s->kind == KS_STORE || s->kind == KS_SINK;
+        bool array = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD,
+             root = s->kind == KS_STORE || s->kind == KS_SINK;
         if (tile ? root && k->buffer.v[k->root.v[s->root].buffer].tile : array && !k->array.v[s->array].sums)
             return true;
     }
@@ -206,8 +208,12 @@ static bool has_sums(const Kernel *k, size_t loop)
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *s = &k->stmt.v[i];
         switch (s->kind) {
-        case KS_LET: case KS_VAR: case KS_ACC_ADD: case KS_ARRAY_GET: break;
-        case KS_STORE: case KS_SINK:
+        case KS_LET:
+        case KS_VAR:
+        case KS_ACC_ADD:
+        case KS_ARRAY_GET: break;
+        case KS_STORE:
+        case KS_SINK:
             if (s->one || (s->kind == KS_SINK && k->root.v[s->root].op != OP_SUM) || is_loaded(k, loop, i))
                 return false;
             some = some || s->kind == KS_SINK;

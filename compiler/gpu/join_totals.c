@@ -18,10 +18,7 @@ static bool is_real_sum(const Kernel *k, const KStmt *s)
              : kx(k, s->ex)->op == OP_SUM && kx(k, s->ex)->type == KT_REAL;
 }
 
-static bool is_total(const KStmt *s)
-{
-    return s->kind == KS_WARP || s->kind == KS_WARP_PUT || s->kind == KS_WARP_TAKE;
-}
+static bool is_total(const KStmt *s) { return s->kind == KS_WARP || s->kind == KS_WARP_PUT || s->kind == KS_WARP_TAKE; }
 
 /* Of statements from..to, all of them totals. What a warp takes lies in places that a total of
  * another kind in the same step would have, so beside one each is a step of its own. */

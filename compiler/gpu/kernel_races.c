@@ -54,14 +54,15 @@ static bool same_thread(const Touch *a, const Touch *b)
 {
     if (a->warp != b->warp)
         return false;
-    return (a->one && b->one) || (a->own && b->own && a->lane == b->lane && a->width == b->width && a->first == b->first && a->at == b->at);
+    return (a->one && b->one) ||
+           (a->own && b->own && a->lane == b->lane && a->width == b->width && a->first == b->first && a->at == b->at);
 }
 
 /* Once each, so that what many rounds touch is as short as what one does. */
 static bool same_touch(const Touch *a, const Touch *b)
 {
-    return a->lane == b->lane && a->warp == b->warp && a->width == b->width && a->first == b->first && a->own == b->own && a->one == b->one &&
-           a->write == b->write && a->result == b->result && a->at == b->at;
+    return a->lane == b->lane && a->warp == b->warp && a->width == b->width && a->first == b->first &&
+           a->own == b->own && a->one == b->one && a->write == b->write && a->result == b->result && a->at == b->at;
 }
 
 static void touch(Races *r, size_t i, Touched *what, Touch t)
@@ -127,7 +128,7 @@ static void touch_buffer(Races *r, size_t i, uint32_t buffer, Touch t)
     const KBuffer *b = &r->k->buffer.v[buffer];
     if (!b->tile && !r->buffer[buffer].sums && !(b->read && b->written))
         return;
-    t.own = t.lane != 0; /* at the same place: a result's places are each one thread's */
+    t.own = t.lane != 0;     /* at the same place: a result's places are each one thread's */
     uint32_t first = buffer; /* of the tiles that lie in one place */
     for (uint32_t k = buffer; b->tile && b->slot >= 0 && k-- > 0;)
         if (r->k->buffer.v[k].tile && r->k->buffer.v[k].slot == b->slot)
@@ -267,8 +268,12 @@ static bool all_meet(const Races *r, const KStmt *s)
     switch (s->kind) {
     case KS_BARRIER: return !r->lane && !r->warp && r->k->mapping.row_threads % 32 == 0;
     case KS_PRODUCT: return !r->lane && !r->warp && r->k->mapping.units == 1;
-    case KS_LANES: case KS_LANE_TAKE: case KS_LANE_STORE: return !r->lane && !r->warp && r->k->mapping.row_threads % 32 == 0;
-    case KS_WARP: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: return !r->lane && r->k->mapping.row_threads % 32 == 0;
+    case KS_LANES:
+    case KS_LANE_TAKE:
+    case KS_LANE_STORE: return !r->lane && !r->warp && r->k->mapping.row_threads % 32 == 0;
+    case KS_WARP:
+    case KS_ARRAY_GIVE:
+    case KS_ARRAY_TAKE: return !r->lane && r->k->mapping.row_threads % 32 == 0;
     default: return true;
     }
 }
@@ -285,7 +290,9 @@ static void walk(Races *r, size_t from, size_t to)
         if (s->step && !(s->step & (STEP_LOAD | STEP_STORE))) /* in registers */
             continue;
         switch (s->kind) {
-        case KS_PART: case KS_ROWS: case KS_LOOP:
+        case KS_PART:
+        case KS_ROWS:
+        case KS_LOOP:
             walk_loop(r, i, s);
             i = r->end[i];
             break;
@@ -293,16 +300,23 @@ static void walk(Races *r, size_t from, size_t to)
             if (i != r->without)
                 forget(r, false);
             break;
-        case KS_ARRAY_FILL: case KS_ARRAY_PUT: case KS_ARRAY_ADD: case KS_ARRAY_GET: touch_array(r, i, s); break;
+        case KS_ARRAY_FILL:
+        case KS_ARRAY_PUT:
+        case KS_ARRAY_ADD:
+        case KS_ARRAY_GET: touch_array(r, i, s); break;
         case KS_LET:
             if (kx(k, s->ex)->kind == KX_LOAD)
                 touch_load(r, i, kx(k, s->ex));
             break;
-        case KS_STORE: case KS_SINK: touch_store(r, i, s); break;
-        case KS_LANES: case KS_LANE_STORE: touch_column(r, i, &k->column.v[s->column - 1]); break;
+        case KS_STORE:
+        case KS_SINK: touch_store(r, i, s); break;
+        case KS_LANES:
+        case KS_LANE_STORE: touch_column(r, i, &k->column.v[s->column - 1]); break;
         case KS_PRODUCT: touch_product(r, i, &k->product.v[s->root]); break;
-        case KS_WARP_PUT: case KS_WARP_TAKE: touch_slot(r, i, s); break;
-        case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: touch_sums(r, i, s); break;
+        case KS_WARP_PUT:
+        case KS_WARP_TAKE: touch_slot(r, i, s); break;
+        case KS_ARRAY_GIVE:
+        case KS_ARRAY_TAKE: touch_sums(r, i, s); break;
         default: break;
         }
     }
@@ -356,7 +370,10 @@ size_t kernel_race(const Kernel *k)
 static const char *word_of(const Kernel *k, size_t i, char word[16])
 {
     const KStmt *s = &k->stmt.v[i];
-    const char *text = s->kind == KS_LET ? "load" : s->kind == KS_PART ? "fill" : s->kind == KS_END ? "store" : kstmt_info[s->kind].text;
+    const char *text = s->kind == KS_LET    ? "load"
+                       : s->kind == KS_PART ? "fill"
+                       : s->kind == KS_END  ? "store"
+                                            : kstmt_info[s->kind].text;
     size_t n = strcspn(text, " ");
     n = n < 15 ? n : 15;
     memcpy(word, text, n);

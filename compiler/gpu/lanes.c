@@ -37,7 +37,7 @@ typedef struct Column {
 
 typedef struct LaneStatement {
     size_t at;
-    Column of; /* of the values of all statements of its column; n is 0: it has none */
+    Column of;              /* of the values of all statements of its column; n is 0: it has none */
     bool root, gone, given; /* a store or a sum over rows; done by lanes, or nobody wants it;
                                given to all threads */
     int ops;
@@ -77,8 +77,7 @@ static bool constant_of(const Kernel *k, Ix ix, int64_t *c)
         const IxTerm *t = &f->t[i];
         if (t->var)
             continue;
-        if (!dim_eq(t->coef, DIM(1)) ||
-            kernel_is_argument(k, t, kernel_has_row_offset(k, f), true))
+        if (!dim_eq(t->coef, DIM(1)) || kernel_is_argument(k, t, kernel_has_row_offset(k, f), true))
             return false;
         *c = t->mult;
     }
@@ -97,16 +96,15 @@ static bool is_of_row(const Kernel *k, Ix ix)
 {
     uint64_t row = ix_bit(k->ix, k->row) | (k->part ? ix_bit(k->ix, k->part) : 0);
     int64_t c;
-    return !(ix_form(k->ix, ix)->deps & ~row) && !ix_reads_value(k->ix, ix) &&
-           constant_of(k, ix, &c);
+    return !(ix_form(k->ix, ix)->deps & ~row) && !ix_reads_value(k->ix, ix) && constant_of(k, ix, &c);
 }
 
 /* A load that any thread may do at any time. */
 static bool is_plain_load(const Kernel *k, const KEx *x)
 {
     const KBuffer *b = &k->buffer.v[x->slot];
-    return x->kind == KX_LOAD && x->type == KT_REAL && !x->in[0] && !b->tile && !b->half &&
-           !b->written && is_of_row(k, x->ix);
+    return x->kind == KX_LOAD && x->type == KT_REAL && !x->in[0] && !b->tile && !b->half && !b->written &&
+           is_of_row(k, x->ix);
 }
 
 static bool put_pattern(const Lanes *l, Ex e, Pattern *s);
@@ -153,8 +151,7 @@ static bool put_pattern(const Lanes *l, Ex e, Pattern *s)
 static bool find_places(const int64_t *c, uint32_t n, KPlaces *x)
 {
     for (uint32_t of = n; of > 1; of--) {
-        *x = (KPlaces){
-            .base = c[0], .along = c[1] - c[0], .across = of < n ? c[of] - c[0] : 0, .of = of};
+        *x = (KPlaces){.base = c[0], .along = c[1] - c[0], .across = of < n ? c[of] - c[0] : 0, .of = of};
         uint32_t j = 0;
         while (j < n && c[j] == kernel_place_of(x, j))
             j++;
@@ -188,8 +185,7 @@ static const Column *longest_with(const Lanes *l, const Column *c)
 {
     for (size_t i = 0; i < l->statement.n; i++) {
         const Column *of = &l->statement.v[i].of;
-        if (!l->statement.v[i].root && of->n > c->n && of->first <= c->first &&
-            c->first + c->n <= of->first + of->n &&
+        if (!l->statement.v[i].root && of->n > c->n && of->first <= c->first && c->first + c->n <= of->first + of->n &&
             !memcmp(of->ex + (c->first - of->first), c->ex, c->n * sizeof c->ex[0]))
             return of;
     }
@@ -260,8 +256,7 @@ static uint32_t known_column(const Lanes *l, const Column *c)
 {
     for (size_t i = l->from; i < l->k->column.n; i++) {
         const KColumn *x = &l->k->column.v[i];
-        if (!x->root && x->n == c->n && x->first == c->first &&
-            !memcmp(x->ex, c->ex, c->n * sizeof *x->ex))
+        if (!x->root && x->n == c->n && x->first == c->first && !memcmp(x->ex, c->ex, c->n * sizeof *x->ex))
             return (uint32_t)i + 1;
     }
     return 0;
@@ -292,8 +287,7 @@ static uint32_t put_value(Lanes *l, const Column *c)
         Ix ix[LANES_MOST];
         indices_of(k, c, ix);
         places_of(k, ix, c->n, &to->place);
-        to->here =
-            !k->part; /* rows of a partition have registers for what a compiler loads early */
+        to->here = !k->part; /* rows of a partition have registers for what a compiler loads early */
     }
     vec_push(k->arena, &l->out, ((KStmt){.kind = KS_LANES, .column = made}));
     return made;
@@ -307,20 +301,16 @@ static bool is_root(const Kernel *k, const KStmt *s)
         return false;
     const KRoot *r = &k->root.v[s->root];
     const KBuffer *b = &k->buffer.v[r->buffer];
-    return b->dtype == DT_REAL && !b->tile && !b->half && !b->read &&
-           (s->kind == KS_STORE || r->op == OP_SUM) && is_of_row(k, r->at);
+    return b->dtype == DT_REAL && !b->tile && !b->half && !b->read && (s->kind == KS_STORE || r->op == OP_SUM) &&
+           is_of_row(k, r->at);
 }
 
 static bool is_value(const Kernel *k, const KStmt *s)
 {
-    return !s->step && (s->kind == KS_LET || s->kind == KS_BATCH_OUT) &&
-           kx(k, s->ex)->type == KT_REAL;
+    return !s->step && (s->kind == KS_LET || s->kind == KS_BATCH_OUT) && kx(k, s->ex)->type == KT_REAL;
 }
 
-static Ex value_of(const Kernel *k, const KStmt *s)
-{
-    return is_value(k, s) ? s->ex : k->root.v[s->root].value;
-}
+static Ex value_of(const Kernel *k, const KStmt *s) { return is_value(k, s) ? s->ex : k->root.v[s->root].value; }
 
 /* What a statement computes, and how. */
 static bool pattern_of(const Lanes *l, const LaneStatement *x, Pattern *s)
@@ -366,8 +356,7 @@ static void put_column(Lanes *l, const Pattern *like, const bool *good, size_t f
         c.root[c.n] = s->root;
     }
     if (n < COLUMN_LEAST || !has_places(l, &c) ||
-        (l->statement.v[from].root &&
-         !(is_placed(l, c.at[0]) && places_of(k, c.at, n, &places))))
+        (l->statement.v[from].root && !(is_placed(l, c.at[0]) && places_of(k, c.at, n, &places))))
         return;
     for (uint32_t j = 0; j < n; j++)
         l->statement.v[of[c.first + j] - 1].of = c;
@@ -408,13 +397,10 @@ static bool find_wanted(Lanes *l, size_t from, size_t end)
 {
     const Kernel *k = l->k;
     size_t next = l->statement.n;
-    bool some = false,
-         *kept = NEW_ARRAY(k->arena, bool,
-                           k->stmt.n); /* batches: threads still want a number of it */
+    bool some = false, *kept = NEW_ARRAY(k->arena, bool, k->stmt.n); /* batches: threads still want a number of it */
     for (size_t i = end; i-- > from;) {
         const KStmt *s = &k->stmt.v[i];
-        LaneStatement *x =
-            next && l->statement.v[next - 1].at == i ? &l->statement.v[--next] : NULL;
+        LaneStatement *x = next && l->statement.v[next - 1].at == i ? &l->statement.v[--next] : NULL;
         if (l->gone[i])
             continue;
         if (x) {
@@ -501,10 +487,8 @@ static void put_lanes(Lanes *l)
         if (x->root && x->gone && j == 0) {
             put_root(l, x);
         } else if (x->given) {
-            KStmt take = {.kind = KS_LANE_TAKE,
-                          .ex = s->ex,
-                          .column = put_value(l, &x->of),
-                          .lane = (uint8_t)(x->of.first + j)};
+            KStmt take = {
+                .kind = KS_LANE_TAKE, .ex = s->ex, .column = put_value(l, &x->of), .lane = (uint8_t)(x->of.first + j)};
             vec_push(l->k->arena, &l->out, take);
         }
     }

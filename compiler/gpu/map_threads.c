@@ -14,30 +14,30 @@ typedef struct Mapping {
     const Kernel *from;
     Kernel *k;
     int depth, row_depth;
-    bool in_mapped;       /* inside a loop whose rounds threads share */
-    IVar whole;           /* this one, when a round is one thread's with all loops in it */
-    bool warps;           /* inside a loop whose rounds warps share */
-    VEC(KStmt) loops;     /* what is open */
-    uint8_t *nest;        /* by thing of a row (barriers.c): how the loops of the row that are open touch those of others */
-    VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
+    bool in_mapped;   /* inside a loop whose rounds threads share */
+    IVar whole;       /* this one, when a round is one thread's with all loops in it */
+    bool warps;       /* inside a loop whose rounds warps share */
+    VEC(KStmt) loops; /* what is open */
+    uint8_t *nest;    /* by thing of a row (barriers.c): how the loops of the row that are open touch those of others */
+    VEC(Ex) waiting;  /* accumulators that wait for the end of a loop, */
     VEC(int) waiting_depth; /* and where they were declared */
-    VEC(int) sums;        /* arrays of sums that wait for the end of their loop */
-    bool *own;            /* by array: every element is touched by one thread alone */
+    VEC(int) sums;          /* arrays of sums that wait for the end of their loop */
+    bool *own;              /* by array: every element is touched by one thread alone */
     const KMappingChoice *how;
-    uint8_t *touched;     /* and how threads may have touched them since the last barrier */
+    uint8_t *touched;      /* and how threads may have touched them since the last barrier */
     const uint8_t *before; /* and in the row before, behind its last barrier; NULL: anywhere in it */
-    uint8_t *left;        /* what this row leaves so */
-    uint32_t exchanges;   /* between warps in a row, outside loops */
-    bool taken;           /* totals of one, since the last barrier */
-    bool flip;            /* half of the totals that the next exchange uses */
-    uint32_t exchanged;   /* totals of the largest exchange */
-    uint8_t *first;       /* by variable: of loops that take a warp, which one and 1; 0: none yet */
-    uint8_t warp;         /* that the next such variable takes */
+    uint8_t *left;         /* what this row leaves so */
+    uint32_t exchanges;    /* between warps in a row, outside loops */
+    bool taken;            /* totals of one, since the last barrier */
+    bool flip;             /* half of the totals that the next exchange uses */
+    uint32_t exchanged;    /* totals of the largest exchange */
+    uint8_t *first;        /* by variable: of loops that take a warp, which one and 1; 0: none yet */
+    uint8_t warp;          /* that the next such variable takes */
 } Mapping;
 
 enum {
     WARP = 32,
-    WARP_ROW_MAX = 512,     /* longer loops take a block */
+    WARP_ROW_MAX = 512, /* longer loops take a block */
     FLAT_THREADS = 256,
     WARPS_PER_BLOCK = 4,
     WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block, */
@@ -101,7 +101,8 @@ static size_t left_in_memory(const Kernel *k, const bool *held, int64_t bytes)
 {
     size_t best = SIZE_MAX;
     for (size_t b = 0; b < k->buffer.n; b++) {
-        int64_t of = kernel_sum_bytes(&k->buffer.v[b]), most = best == SIZE_MAX ? 0 : kernel_sum_bytes(&k->buffer.v[best]);
+        int64_t of = kernel_sum_bytes(&k->buffer.v[b]),
+                most = best == SIZE_MAX ? 0 : kernel_sum_bytes(&k->buffer.v[best]);
         if (held[b] && (of > most ? most < bytes : of >= bytes))
             best = b;
     }
@@ -176,7 +177,12 @@ static bool is_of_elements(const Kernel *k)
             return false;
     for (size_t i = 0; i < k->stmt.n; i++)
         switch (k->stmt.v[i].kind) {
-        case KS_VAR: case KS_LET: case KS_ROWS: case KS_LOOP: case KS_END: case KS_STORE: break;
+        case KS_VAR:
+        case KS_LET:
+        case KS_ROWS:
+        case KS_LOOP:
+        case KS_END:
+        case KS_STORE: break;
         default: return false;
         }
     return true;
@@ -210,7 +216,8 @@ static KMapping choose_narrow(const Kernel *k)
     uint32_t lanes = lanes_of(k), threads = lanes;
     for (size_t i = 0; i < k->stmt.n; i++) {
         size_t around = k->stmt.v[i].kind == KS_LOOP ? longest_around(k, i) : SIZE_MAX;
-        while (around != SIZE_MAX && threads < BLOCK_THREADS && threads / lanes <= ix_info(k->ix, k->stmt.v[around].var)->hi)
+        while (around != SIZE_MAX && threads < BLOCK_THREADS &&
+               threads / lanes <= ix_info(k->ix, k->stmt.v[around].var)->hi)
             threads *= 2;
     }
     return (KMapping){.row_threads = threads, .units = BLOCK_THREADS / threads, .lanes = lanes};
@@ -221,8 +228,11 @@ static KMapping choose_wide(const Kernel *k)
     size_t sinks = 0;
     for (size_t r = 0; r < k->root.n; r++)
         sinks += k->root.v[r].kind == KR_SINK;
-    if (k->product.n) /* of several products half as many threads compute fewer addresses, where other blocks fill a multiprocessor */
-        return (KMapping){.row_threads = k->product.n > 1 && kernel_has_small_tiles(k) ? PRODUCT_THREADS / 2 : PRODUCT_THREADS, .units = 1};
+    if (k->product
+            .n) /* of several products half as many threads compute fewer addresses, where other blocks fill a multiprocessor */
+        return (KMapping){.row_threads =
+                              k->product.n > 1 && kernel_has_small_tiles(k) ? PRODUCT_THREADS / 2 : PRODUCT_THREADS,
+                          .units = 1};
     if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
         return (KMapping){.row_threads = k->flat ? FLAT_THREADS : BLOCK_THREADS, .units = 1, .by_row = true};
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
@@ -239,12 +249,15 @@ static KMapping choose_wide(const Kernel *k)
     if (k->part && longest_loop(k) >= BLOCK_THREADS && !is_long(k) && has_pieces(k))
         return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1, .pieces = true, .holds_sums = sums > 0};
     return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * BLOCK_THREADS : BLOCK_THREADS,
-                      .units = 1, .pieces = pieces, .holds_sums = sums > 0};
+                      .units = 1,
+                      .pieces = pieces,
+                      .holds_sums = sums > 0};
 }
 
 static KMapping choose(const Kernel *k)
 {
-    if (is_of_elements(k) && has_loops(k) && lanes_of(k) <= WARP / 4) /* half a warp that is idle costs less than two rows that share it */
+    if (is_of_elements(k) && has_loops(k) &&
+        lanes_of(k) <= WARP / 4) /* half a warp that is idle costs less than two rows that share it */
         return choose_narrow(k);
     KMapping s = choose_wide(k);
     s.lanes = WARP;
@@ -276,7 +289,8 @@ static bool for_warps(const Kernel *k, size_t loop)
     if (s->kind != KS_LOOP || s->simd || !kernel_loops_inside(k, loop))
         return false;
     int64_t rounds = ix_info(k->ix, s->var)->hi + 1, n = kernel_elements_inside(k, loop);
-    return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) && is_of_warps(k, loop);
+    return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) &&
+           is_of_warps(k, loop);
 }
 
 static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SHARE_SUMS; }
@@ -285,10 +299,7 @@ static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SH
 
 /* Can a thread do rounds of this loop, with all that is in it, by itself? Then none touches what another does, and no sum
  * goes on when the loop ends. What is the same in all rounds one thread puts. */
-static bool is_separable(const Kernel *k, size_t loop)
-{
-    return !(kernel_carried(k, loop) & ~CARRIES_SAME);
-}
+static bool is_separable(const Kernel *k, size_t loop) { return !(kernel_carried(k, loop) & ~CARRIES_SAME); }
 
 /* Do threads that have neighbouring rounds of this loop touch neighbours in memory, and in arrays? */
 static bool lies_along(const Kernel *k, size_t loop)
@@ -300,9 +311,12 @@ static bool lies_along(const Kernel *k, size_t loop)
         bool array = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET;
         bool root = s->kind == KS_STORE || s->kind == KS_SINK, load = s->kind == KS_LET && x->kind == KX_LOAD;
         int64_t slope = 0;
-        if ((array || root || load) &&
-            (!ix_slope(k->ix, array ? kernel_array_at(k, s->array) : root ? k->root.v[s->root].at : x->ix, v, &slope) ||
-             slope < 0 || slope > 1))
+        if ((array || root || load) && (!ix_slope(k->ix,
+                                                  array  ? kernel_array_at(k, s->array)
+                                                  : root ? k->root.v[s->root].at
+                                                         : x->ix,
+                                                  v, &slope) ||
+                                        slope < 0 || slope > 1))
             return false;
     }
     return true;
@@ -342,8 +356,10 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
         const KStmt *s = &k->stmt.v[i];
         if (s->kind != KS_LOOP || s->simd)
             continue;
-        int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = kernel_elements_inside(k, i), all = outer * pieces(rounds, threads) * in;
-        if ((all < least || (all == least && best == SIZE_MAX)) && ((k->product.n ? kernel_has_few_inside(k, i) : in <= FEW) || lies_along(k, i)) && is_separable(k, i)) {
+        int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = kernel_elements_inside(k, i),
+                all = outer * pieces(rounds, threads) * in;
+        if ((all < least || (all == least && best == SIZE_MAX)) &&
+            ((k->product.n ? kernel_has_few_inside(k, i) : in <= FEW) || lies_along(k, i)) && is_separable(k, i)) {
             best = i;
             least = all;
         }
@@ -361,8 +377,8 @@ static bool is_of_sums(const Kernel *k, size_t loop, uint32_t threads)
 {
     int64_t sums = kernel_sums_of(k, loop), rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
     bool several = kernel_puts_along(k, loop); /* nothing else would leave each of its rounds to one thread */
-    return !k->stmt.v[loop].simd && rounds >= (several ? threads / 2 : 2 * threads) && kernel_elements_inside(k, loop) <= SUMS_MOST &&
-           sums > 0 && sums <= SUMS_MOST;
+    return !k->stmt.v[loop].simd && rounds >= (several ? threads / 2 : 2 * threads) &&
+           kernel_elements_inside(k, loop) <= SUMS_MOST && sums > 0 && sums <= SUMS_MOST;
 }
 
 /* Are the rounds of a nest's outermost loop for warps, as where that saves a block many waits? */
@@ -382,7 +398,9 @@ static void find_shares(KMappingChoice *s, const Kernel *k)
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
             bool sums = !k->product.n && is_of_sums(k, i, s->row_threads), narrow = s->lanes < WARP;
-            size_t whole = (k->product.n && !kernel_has_few_inside(k, i)) || sums || narrow ? SIZE_MAX : whole_loop(k, i, s->row_threads);
+            size_t whole = (k->product.n && !kernel_has_few_inside(k, i)) || sums || narrow
+                               ? SIZE_MAX
+                               : whole_loop(k, i, s->row_threads);
             size_t around = narrow ? longest_around(k, i) : SIZE_MAX;
             if (around != SIZE_MAX)
                 s->share[around] = SHARE_WARPS;
@@ -425,7 +443,9 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         s->piece[i] = loop && s->pieces && kernel_has_pieces(k, i) ? PIECE : 0;
         uint32_t most = s->piece[i] ? of_pieces : values;
-        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, i < warps && of_warp, most, s->held) : 1;
+        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, i < warps && of_warp,
+                                                           most, s->held)
+                           : 1;
     }
     make_even(s);
 }
@@ -434,10 +454,12 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
 static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop, uint32_t threads)
 {
     enum { TIMES = 4 };
-    bool leaf = !kernel_loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: an interchanged loop */
+    bool leaf = !kernel_loops_inside(k, loop),
+         simd = k->stmt.v[loop].simd; /* a leaf that is not: an interchanged loop */
     int64_t at_once = simd ? (int64_t)threads * s->width[loop] : 1;
     bool rows = k->stmt.v[loop].kind == KS_ROWS && k->flat; /* eight of each thread */
-    if (!leaf || (!rows && (k->stmt.v[loop].kind != KS_LOOP || ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)))
+    if (!leaf ||
+        (!rows && (k->stmt.v[loop].kind != KS_LOOP || ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)))
         return 1;
     if (s->piece[loop])
         return (uint8_t)(kernel_widest(k) / s->width[loop]);
@@ -459,9 +481,11 @@ static uint8_t written_out(const Kernel *k, size_t loop, uint8_t width)
 
 /* ---- what sizes decide ---- */
 
-
 /* Of sums in registers. */
-static uint8_t all_rounds(const Kernel *k, size_t loop) { return (uint8_t)(ix_info(k->ix, k->stmt.v[loop].var)->hi + 1); }
+static uint8_t all_rounds(const Kernel *k, size_t loop)
+{
+    return (uint8_t)(ix_info(k->ix, k->stmt.v[loop].var)->hi + 1);
+}
 
 static void find_times(KMappingChoice *s, const Kernel *k)
 {
@@ -470,7 +494,10 @@ static void find_times(KMappingChoice *s, const Kernel *k)
     s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
-        s->times[i] = !loop ? 1 : i < sums ? all_rounds(k, i) : i < whole ? written_out(k, i, width) : in_flight(s, k, i, i < warps && k->product.n ? WARP : s->row_threads);
+        s->times[i] = !loop       ? 1
+                      : i < sums  ? all_rounds(k, i)
+                      : i < whole ? written_out(k, i, width)
+                                  : in_flight(s, k, i, i < warps && k->product.n ? WARP : s->row_threads);
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         if (is_whole(s->share[i])) {
             whole = kernel_loop_end(k, i);
@@ -483,11 +510,21 @@ static void find_times(KMappingChoice *s, const Kernel *k)
 /* Accesses are as wide as there are registers for. */
 bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial)
 {
-    enum { VALUES_MOST = 1024, LIVE_MAX = 160, CROWDED = 192 /* lower_kernel.c would write less out */, AHEAD_MAX = 192 };
+    enum {
+        VALUES_MOST = 1024,
+        LIVE_MAX = 160,
+        CROWDED = 192 /* lower_kernel.c would write less out */,
+        AHEAD_MAX = 192
+    };
     uint32_t of_pieces = UINT32_MAX;
     KMapping own = choose(k);
-    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .lanes = own.lanes, .index = INDEX_NARROW,
-                          .pieces = own.pieces, .holds_sums = own.holds_sums, .n_buffer = k->buffer.n,
+    *s = (KMappingChoice){.row_threads = own.row_threads,
+                          .units = own.units,
+                          .lanes = own.lanes,
+                          .index = INDEX_NARROW,
+                          .pieces = own.pieces,
+                          .holds_sums = own.holds_sums,
+                          .n_buffer = k->buffer.n,
                           .held = own.holds_sums ? held_sums(k) : NEW_ARRAY(k->arena, bool, k->buffer.n + 1)};
     find_shares(s, k);
     for (uint32_t values = k->product.n ? VALUES_LEAST : VALUES_MOST; values >= VALUES_LEAST; values /= 2) {
@@ -516,9 +553,11 @@ static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
 
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
-    return a->row_threads == b->row_threads && a->units == b->units && a->lanes == b->lanes && a->pieces == b->pieces && a->index == b->index &&
-           a->n_buffer == b->n_buffer && !memcmp(a->held, b->held, a->n_buffer * sizeof *a->held) && a->n == b->n &&
-           !memcmp(a->width, b->width, a->n) && !memcmp(a->piece, b->piece, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
+    return a->row_threads == b->row_threads && a->units == b->units && a->lanes == b->lanes && a->pieces == b->pieces &&
+           a->index == b->index && a->n_buffer == b->n_buffer &&
+           !memcmp(a->held, b->held, a->n_buffer * sizeof *a->held) && a->n == b->n &&
+           !memcmp(a->width, b->width, a->n) && !memcmp(a->piece, b->piece, a->n) &&
+           !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
 
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
@@ -579,7 +618,8 @@ static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
 {
     uint32_t threads = s->k->mapping.row_threads;
     bool block = threads > WARP && !s->warps;
-    uint32_t most = block ? KERNEL_SLOTS_ROOM / (3 * sizeof(int64_t) * (threads / WARP)) / 4 * 4 : n; /* sets are of fours */
+    uint32_t most =
+        block ? KERNEL_SLOTS_ROOM / (3 * sizeof(int64_t) * (threads / WARP)) / 4 * 4 : n; /* sets are of fours */
     for (uint32_t i = 0; i < n; i += most) {
         uint32_t some = n - i < most ? n - i : most;
         for (uint32_t k = 0; k < some; k++) {
@@ -713,7 +753,8 @@ static uint8_t first_warp(Mapping *s, size_t i, const KStmt *st)
 /* Who does a loop: all threads, or the warps and then the threads of each. */
 static void share_loop(Mapping *s, size_t i, KStmt *st)
 {
-    bool whole = is_whole(s->how->share[i]), warps = s->how->share[i] == SHARE_WARPS, lanes = whole || (st->simd && !s->in_mapped);
+    bool whole = is_whole(s->how->share[i]), warps = s->how->share[i] == SHARE_WARPS,
+         lanes = whole || (st->simd && !s->in_mapped);
     st->mapped = lanes || warps;
     st->threads = warps ? WARPS_OF_ROW : s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
     s->warps = s->warps || warps;
@@ -759,11 +800,14 @@ static void share_statement(Mapping *s, size_t i)
         st.one = !s->in_mapped || (s->whole && !nest_has(&s->from->array.v[st.array].nest, s->whole));
         st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
         break;
-    case KS_STORE: case KS_SINK:
+    case KS_STORE:
+    case KS_SINK:
         st.one = !s->in_mapped;
         st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
         break;
-    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: st.mapped = true; break;
+    case KS_BATCH_IN:
+    case KS_BATCH_RUN:
+    case KS_BATCH_OUT: st.mapped = true; break;
     case KS_ROWS: st.unroll = 1; break;
     case KS_LOOP: share_loop(s, i, &st); break;
     case KS_ARRAY_FILL:
@@ -878,7 +922,8 @@ static void place_slots(Mapping *s)
     uint32_t set = s->exchanged < 3 ? s->exchanged : (s->exchanged + 3) / 4 * 4;
     for (size_t i = 0; i < k->stmt.n; i++) {
         KStmt *st = &k->stmt.v[i];
-        if (st->kind == KS_WARP_PUT || st->kind == KS_WARP_TAKE || st->kind == KS_ARRAY_GIVE || st->kind == KS_ARRAY_TAKE)
+        if (st->kind == KS_WARP_PUT || st->kind == KS_WARP_TAKE || st->kind == KS_ARRAY_GIVE ||
+            st->kind == KS_ARRAY_TAKE)
             st->at = st->at % 3 * set + st->at / 3;
     }
     k->mapping.slots = 3 * set;

@@ -39,7 +39,8 @@ typedef struct KTrial {
 /* Of kernels whose tiles and nests are in order. What suits its own sizes; was that the last one that `trial` has run? */
 bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial);
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);
-void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
+void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k,
+                           KIndex index); /* to what this one, of `index`, allows too */
 /* `to` is such a kernel `from` for the threads of a device: its statements, totals and barriers. What is decided of it
  * besides are passes of their own (plan/passes.def); pipeline_map() runs all of them. */
 void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how);

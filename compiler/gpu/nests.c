@@ -46,8 +46,12 @@ bool kernel_has_few_inside(const Kernel *k, size_t loop)
 static bool is_in_registers(const Kernel *k, size_t loop, const KStmt *s)
 {
     switch (s->kind) {
-    case KS_LET: case KS_VAR: case KS_END: case KS_ARRAY_GET: return true;
-    case KS_ACC: case KS_ACC_ADD: return !nest_has(&kx(k, s->ex)->over, k->stmt.v[loop].var);
+    case KS_LET:
+    case KS_VAR:
+    case KS_END:
+    case KS_ARRAY_GET: return true;
+    case KS_ACC:
+    case KS_ACC_ADD: return !nest_has(&kx(k, s->ex)->over, k->stmt.v[loop].var);
     case KS_LOOP: return ix_literal(k->ix, ix_info(k->ix, s->var)->extent);
     default: return false;
     }
@@ -234,8 +238,11 @@ static bool depend(const Kernel *k, size_t from, size_t to, size_t other, size_t
             kernel_touches(k, &k->stmt.v[j], &b);
             for (size_t x = 0; x < a.n; x++)
                 for (size_t y = 0; y < b.n; y++)
-                    found = found || (a.v[x].thing == b.v[y].thing && a.v[x].number == b.v[y].number && (a.v[x].how | b.v[y].how) & WRITES &&
-                                      (sums || a.v[x].thing == OF_ARRAY || a.v[x].thing == OF_BATCH || a.v[x].thing == OF_BUFFER));
+                    found =
+                        found ||
+                        (a.v[x].thing == b.v[y].thing && a.v[x].number == b.v[y].number &&
+                         (a.v[x].how | b.v[y].how) & WRITES &&
+                         (sums || a.v[x].thing == OF_ARRAY || a.v[x].thing == OF_BATCH || a.v[x].thing == OF_BUFFER));
         }
     }
     arena_reset(k->arena, mark);
@@ -247,11 +254,12 @@ static bool depend(const Kernel *k, size_t from, size_t to, size_t other, size_t
 static size_t together_with(const Kernel *k, size_t loop)
 {
     size_t end = kernel_loop_end(k, loop), next = end + 1;
-    while (next < k->stmt.n && k->stmt.v[next].kind != KS_LOOP && k->stmt.v[next].kind != KS_END && k->stmt.v[next].kind != KS_STORE &&
-           k->stmt.v[next].kind != KS_SINK)
+    while (next < k->stmt.n && k->stmt.v[next].kind != KS_LOOP && k->stmt.v[next].kind != KS_END &&
+           k->stmt.v[next].kind != KS_STORE && k->stmt.v[next].kind != KS_SINK)
         next++;
     const KStmt *a = &k->stmt.v[loop], *b = &k->stmt.v[next];
-    if (next >= k->stmt.n || b->kind != KS_LOOP || a->simd || b->simd || a->var != b->var || ix_literal(k->ix, ix_info(k->ix, a->var)->extent))
+    if (next >= k->stmt.n || b->kind != KS_LOOP || a->simd || b->simd || a->var != b->var ||
+        ix_literal(k->ix, ix_info(k->ix, a->var)->extent))
         return 0;
     int64_t sums = kernel_sums_of(k, loop), more = kernel_sums_of(k, next);
     if (sums < 0 || more < 0 || sums + more == 0 || sums + more > SUMS_MOST ||
@@ -271,7 +279,8 @@ static bool is_there(const Kernel *k, size_t loop, const KStmt *s)
         depth -= x->kind == KS_END;
         bool value = s->kind == KS_LET || s->kind == KS_ARRAY_GET;
         bool there = x->kind == KS_LET || x->kind == KS_ARRAY_GET || x->kind == KS_ACC;
-        if (depth == 0 && (s->kind == KS_VAR ? x->kind == KS_VAR && x->var == s->var : value && there && x->ex == s->ex))
+        if (depth == 0 &&
+            (s->kind == KS_VAR ? x->kind == KS_VAR && x->var == s->var : value && there && x->ex == s->ex))
             return true;
     }
     return false;
@@ -310,7 +319,9 @@ static bool depend_on_others(const Kernel *k, size_t loop, size_t end, size_t ne
         for (size_t y = 0; y < b.n; y++) {
             const KTouch *u = &a.v[x], *v = &b.v[y];
             bool writes = u->thing == v->thing && (u->how | v->how) & WRITES, same = writes && u->number == v->number;
-            found = found || (writes && !same && u->thing == OF_BUFFER && kernel_in_one_place(k, u->number, v->number)) || (same && u->thing == OF_ARRAY && !(u->deps & v->deps & round)) ||
+            found = found ||
+                    (writes && !same && u->thing == OF_BUFFER && kernel_in_one_place(k, u->number, v->number)) ||
+                    (same && u->thing == OF_ARRAY && !(u->deps & v->deps & round)) ||
                     (same && u->thing == OF_BUFFER && (u->how | v->how) != WRITES) || (same && u->thing == OF_BATCH);
         }
     arena_reset(k->arena, mark);
@@ -323,8 +334,8 @@ static size_t waits_with(const Kernel *k, size_t loop)
 {
     size_t end = kernel_loop_end(k, loop), next = end + 1;
     const KStmt *a = &k->stmt.v[loop], *b = &k->stmt.v[next];
-    if (b->kind != KS_LOOP || a->simd || b->simd || a->var != b->var || !kernel_has_few_inside(k, loop) || !kernel_has_few_inside(k, next) ||
-        ((kernel_carried(k, loop) | kernel_carried(k, next)) & ~CARRIES_SAME))
+    if (b->kind != KS_LOOP || a->simd || b->simd || a->var != b->var || !kernel_has_few_inside(k, loop) ||
+        !kernel_has_few_inside(k, next) || ((kernel_carried(k, loop) | kernel_carried(k, next)) & ~CARRIES_SAME))
         return 0;
     return depend_on_others(k, loop, end, next) ? 0 : next;
 }

@@ -12,7 +12,8 @@
 static bool is_half(const Kernel *k, const KProduct *x)
 {
     enum { ROWS = 8 };
-    return k->tensor && !x->add && !x->together && !x->parts && !x->also && kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
+    return k->tensor && !x->add && !x->together && !x->parts && !x->also &&
+           kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
            ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
 }
 
@@ -25,15 +26,17 @@ static bool same_extent(const Kernel *k, IVar v, IVar w)
 static bool have_one_factor(const Kernel *k, const KProduct *x, const KProduct *y)
 {
     ProductSteps u, v;
-    return x->b == y->b && kernel_product_place(k, x, x->b_at, 0) == kernel_product_place(k, y, y->b_at, 0) && same_extent(k, x->n, y->n) &&
-           same_extent(k, x->k, y->k) && product_steps(k, x, &u) && product_steps(k, y, &v) && u.bk == v.bk && u.bn == v.bn;
+    return x->b == y->b && kernel_product_place(k, x, x->b_at, 0) == kernel_product_place(k, y, y->b_at, 0) &&
+           same_extent(k, x->n, y->n) && same_extent(k, x->k, y->k) && product_steps(k, x, &u) &&
+           product_steps(k, y, &v) && u.bk == v.bk && u.bn == v.bn;
 }
 
 /* Do their left factors lie in tiles of one kind? */
 static bool have_like_tiles(const Kernel *k, const KProduct *x, const KProduct *y)
 {
     const KBuffer *a = &k->buffer.v[x->a], *b = &k->buffer.v[y->a];
-    return a->tile && b->tile && a->half == b->half && a->parts == b->parts && a->bank == b->bank && a->rounded == b->rounded;
+    return a->tile && b->tile && a->half == b->half && a->parts == b->parts && a->bank == b->bank &&
+           a->rounded == b->rounded;
 }
 
 static bool are_halves(const Kernel *k, const KStmt *s, const KStmt *then)
@@ -49,7 +52,8 @@ void kernel_pair_products(Kernel *k)
     const Kernel from = *k;
     if (!from.product.n)
         return;
-    k->product.v = memcpy(NEW_ARRAY(k->arena, KProduct, from.product.n), from.product.v, from.product.n * sizeof *from.product.v);
+    k->product.v =
+        memcpy(NEW_ARRAY(k->arena, KProduct, from.product.n), from.product.v, from.product.n * sizeof *from.product.v);
     k->stmt.v = NULL;
     k->stmt.n = k->stmt.cap = 0;
     for (size_t i = 0; i < from.stmt.n; i++) {

@@ -68,7 +68,7 @@ static void walk(Lives *l)
 static uint32_t last_wanted(const Lives *l, Life x)
 {
     uint32_t to = x.to;
-    for (uint32_t loop = l->in[x.to - 1]; loop > x.from; loop = l->in[loop - 1])
+    for (uint32_t loop = l->in [x.to - 1]; loop > x.from; loop = l->in[loop - 1])
         to = l->end[loop - 1];
     return to;
 }
@@ -78,10 +78,13 @@ static uint32_t last_wanted(const Lives *l, Life x)
 static int32_t width_of(const Lives *l, Ex e)
 {
     const KEx *x = kx(l->k, e);
-    for (uint32_t loop = l->in[l->life[e].from - 1]; loop; loop = l->in[loop - 1]) {
+    for (uint32_t loop = l->in [l->life[e].from - 1]; loop; loop = l->in[loop - 1]) {
         const KStmt *s = &l->k->stmt.v[loop - 1];
         if (s->width && x->deps & ix_bit(l->k->ix, s->var))
-            return !s->piece ? s->width : x->kind != KX_LOAD ? s->piece : l->k->buffer.v[x->slot].half ? s->width / 2 : s->width;
+            return !s->piece                      ? s->width
+                   : x->kind != KX_LOAD           ? s->piece
+                   : l->k->buffer.v[x->slot].half ? s->width / 2
+                                                  : s->width;
     }
     return x->type == KT_INT ? 2 : 1;
 }

@@ -17,15 +17,12 @@ void kernel_find_turned(Kernel *k)
             along = s->kind == KS_LOOP && s->piece && s->width == 8 ? s->var : 0;
         if (!kernel_of_array(s) && s->kind != KS_SINK)
             continue;
-        size_t x =
-            kernel_of_array(s) ? (size_t)s->array : k->array.n + k->root.v[s->root].buffer;
+        size_t x = kernel_of_array(s) ? (size_t)s->array : k->array.n + k->root.v[s->root].buffer;
         no[x] = no[x] || !along || s->kind == KS_ARRAY_FILL || (of[x] && of[x] != along);
         of[x] = along;
     }
     for (size_t i = 0; i < k->array.n; i++)
-        k->array.v[i].turned =
-            !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL ? of[i] : 0;
+        k->array.v[i].turned = !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL ? of[i] : 0;
     for (size_t b = 0; b < k->buffer.n; b++)
-        k->buffer.v[b].turned =
-            k->buffer.v[b].held && !no[k->array.n + b] ? of[k->array.n + b] : 0;
+        k->buffer.v[b].turned = k->buffer.v[b].held && !no[k->array.n + b] ? of[k->array.n + b] : 0;
 }

@@ -18,19 +18,16 @@ typedef struct TileUnit {
 typedef struct Tiling {
     Kernel *k;
     VEC(TileUnit) unit;
-    size_t first, end;     /* the statements of the row */
-    size_t things;         /* expressions, variables, arrays, batches, buffers: */
+    size_t first, end;           /* the statements of the row */
+    size_t things;               /* expressions, variables, arrays, batches, buffers: */
     size_t begin[OF_BUFFER + 1]; /* where these begin among them */
-    unsigned char *touch;  /* by unit and thing */
-    size_t *order;         /* of units */
-    int *from, *to;        /* by buffer: first and last place in `order`; -1: never */
-    bool *gone;            /* by statement */
+    unsigned char *touch;        /* by unit and thing */
+    size_t *order;               /* of units */
+    int *from, *to;              /* by buffer: first and last place in `order`; -1: never */
+    bool *gone;                  /* by statement */
 } Tiling;
 
-static unsigned char *touch_of(const Tiling *t, size_t unit)
-{
-    return t->touch + unit * t->things;
-}
+static unsigned char *touch_of(const Tiling *t, size_t unit) { return t->touch + unit * t->things; }
 
 /* ---- products that go directly to memory ---- */
 
@@ -38,10 +35,14 @@ static bool uses(const Kernel *k, const KStmt *s, Ex e)
 {
     const KEx *x = kx(k, s->ex);
     switch (s->kind) {
-    case KS_LET: case KS_ACC_ADD: case KS_ARRAY_ADD: case KS_BATCH_IN: case KS_ARRAY_PUT:
-        return x->in[0] == e || x->in[1] == e || x->in[2] == e ||
-               (s->kind == KS_ARRAY_PUT && s->ex == e);
-    case KS_STORE: case KS_SINK: return k->root.v[s->root].value == e;
+    case KS_LET:
+    case KS_ACC_ADD:
+    case KS_ARRAY_ADD:
+    case KS_BATCH_IN:
+    case KS_ARRAY_PUT:
+        return x->in[0] == e || x->in[1] == e || x->in[2] == e || (s->kind == KS_ARRAY_PUT && s->ex == e);
+    case KS_STORE:
+    case KS_SINK: return k->root.v[s->root].value == e;
     default: return false;
     }
 }
@@ -100,8 +101,7 @@ static void store_at_once(Tiling *t, KProduct *p)
 {
     Kernel *k = t->k;
     size_t load = 0, round = 0, store = 0;
-    if (p->add || !k->buffer.v[p->c].tile || !only_wanted(t, p->c, &load, &round) ||
-        !find_store(t, &round, &store))
+    if (p->add || !k->buffer.v[p->c].tile || !only_wanted(t, p->c, &load, &round) || !find_store(t, &round, &store))
         return;
     const KRoot *r = &k->root.v[k->stmt.v[store].root];
     const KBuffer *b = &k->buffer.v[r->buffer];
@@ -127,9 +127,8 @@ static bool loads_of(const Kernel *k, Ex e, uint32_t x, uint32_t y)
 static bool is_sum_of(const Kernel *k, Ex e, uint32_t x, uint32_t y)
 {
     const KEx *s = kx(k, e), *a = kx(k, s->in[0]), *b = kx(k, s->in[1]);
-    return s->kind == KX_OP && s->op == OP_ADD && a->kind == KX_LOAD && b->kind == KX_LOAD &&
-           a->ix == b->ix && !a->in[0] && !b->in[0] &&
-           ((a->slot == x && b->slot == y) || (a->slot == y && b->slot == x));
+    return s->kind == KX_OP && s->op == OP_ADD && a->kind == KX_LOAD && b->kind == KX_LOAD && a->ix == b->ix &&
+           !a->in[0] && !b->in[0] && ((a->slot == x && b->slot == y) || (a->slot == y && b->slot == x));
 }
 
 /* Does the statement want one of them in another way than in such a sum? */
@@ -137,13 +136,16 @@ static bool wants_alone(const Kernel *k, const KStmt *s, uint32_t x, uint32_t y)
 {
     const KEx *e = kx(k, s->ex);
     switch (s->kind) {
-    case KS_LET: case KS_ACC_ADD: case KS_ARRAY_ADD: case KS_BATCH_IN:
+    case KS_LET:
+    case KS_ACC_ADD:
+    case KS_ARRAY_ADD:
+    case KS_BATCH_IN:
         if (s->kind == KS_LET && is_sum_of(k, s->ex, x, y))
             return false;
-        return loads_of(k, e->in[0], x, y) || loads_of(k, e->in[1], x, y) ||
-               loads_of(k, e->in[2], x, y);
+        return loads_of(k, e->in[0], x, y) || loads_of(k, e->in[1], x, y) || loads_of(k, e->in[2], x, y);
     case KS_ARRAY_PUT: return loads_of(k, s->ex, x, y);
-    case KS_STORE: case KS_SINK: return loads_of(k, k->root.v[s->root].value, x, y);
+    case KS_STORE:
+    case KS_SINK: return loads_of(k, k->root.v[s->root].value, x, y);
     case KS_PRODUCT: {
         const KProduct *p = &k->product.v[s->root];
         return p->a == x || p->a == y || p->b == x || p->b == y;
@@ -221,8 +223,9 @@ static bool goes_along(const Kernel *k, const KProduct *p, const KProduct *by_pa
 {
     enum { ROWS = 8 };
     ProductSteps s, u;
-    return !p->parts && k->buffer.v[p->a].tile && k->buffer.v[p->b].tile && kernel_product_cut(k, p) == CUT_SHORT_ROWS &&
-           ix_info(k->ix, p->m)->hi < ROWS && product_steps(k, p, &s) && product_steps(k, by_parts, &u) && s.cm == u.cm && s.cn == u.cn &&
+    return !p->parts && k->buffer.v[p->a].tile && k->buffer.v[p->b].tile &&
+           kernel_product_cut(k, p) == CUT_SHORT_ROWS && ix_info(k->ix, p->m)->hi < ROWS && product_steps(k, p, &s) &&
+           product_steps(k, by_parts, &u) && s.cm == u.cm && s.cn == u.cn &&
            ix_info(k->ix, p->m)->hi == ix_info(k->ix, by_parts->m)->hi;
 }
 
@@ -262,8 +265,7 @@ static void leave_out(Tiling *t)
     VEC(KStmt) kept = {0};
     size_t ends = 0;
     for (size_t i = 0; i < k->stmt.n; i++) {
-        bool empty = k->stmt.v[i].kind == KS_END && kept.n > 0 &&
-                     kept.v[kept.n - 1].kind == KS_LOOP;
+        bool empty = k->stmt.v[i].kind == KS_END && kept.n > 0 && kept.v[kept.n - 1].kind == KS_LOOP;
         if (t->gone[i])
             continue;
         if (i == t->end)
@@ -279,10 +281,7 @@ static void leave_out(Tiling *t)
 
 /* ---- what depends on what ---- */
 
-static bool begins_unit(const KStmt *s)
-{
-    return s->kind == KS_PRODUCT || s->kind == KS_LOOP || s->kind == KS_ACC;
-}
+static bool begins_unit(const KStmt *s) { return s->kind == KS_PRODUCT || s->kind == KS_LOOP || s->kind == KS_ACC; }
 
 static void find_units(Tiling *t)
 {
@@ -312,7 +311,8 @@ static void find_touches_of(Tiling *t, const TileUnit *u, unsigned char *what, K
         for (size_t j = 0; j < of->n; j++) {
             const KTouch *x = &of->v[j];
             bool inside = !alone && (s->kind == KS_LET || s->kind == KS_VAR || s->kind == KS_ARRAY_GET);
-            what[t->begin[x->thing] + x->number] |= (x->thing == OF_VALUE || x->thing == OF_VAR) && inside ? READS : x->how;
+            what[t->begin[x->thing] + x->number] |=
+                (x->thing == OF_VALUE || x->thing == OF_VAR) && inside ? READS : x->how;
         }
     }
 }
@@ -354,7 +354,9 @@ static bool before(const Tiling *t, size_t u, size_t v)
 /* Words of 4 bytes; parts lie in eights. */
 static int64_t size_of(const KBuffer *b)
 {
-    return b->half ? (b->elements + 1) / 2 : b->parts ? (b->elements + 7) / 8 * 8 : (b->together ? b->together : 1) * b->elements;
+    return b->half    ? (b->elements + 1) / 2
+           : b->parts ? (b->elements + 7) / 8 * 8
+                      : (b->together ? b->together : 1) * b->elements;
 }
 
 /* By how many words the tiles that are needed grow, going backwards, when u is done next.
@@ -485,7 +487,8 @@ static bool goes_on(const Kernel *k, const KProduct *p, uint32_t buffer, Ix at, 
     const KBuffer *b = &k->buffer.v[buffer];
     int64_t terms = ix_dim_at(k->ix, ix_info(k->ix, p->k)->extent), row = 0;
     if (b->tile)
-        return !b->half && !b->parts && terms * deep == b->elements && b->elements % ((int64_t)8 << b->bank) == 0; /* whose elements keep their places (vwn_bank_rows) */
+        return !b->half && !b->parts && terms * deep == b->elements &&
+               b->elements % ((int64_t)8 << b->bank) == 0; /* whose elements keep their places (vwn_bank_rows) */
     return !b->written && ix_slope(k->ix, at, k->row, &row) && row == terms * deep;
 }
 
@@ -498,11 +501,12 @@ static uint8_t rows_together(const Kernel *k, const KProduct *p)
     ProductCut cut = kernel_product_cut(k, p);
     const KBuffer *a = &k->buffer.v[p->a], *b = &k->buffer.v[p->b];
     Dim depth = ix_info(k->ix, p->k)->extent;
-    if (!k->part || !p->add || k->buffer.v[p->c].tile || (cut != CUT_SHORT_ROWS && cut != CUT_SHORT_COLUMNS) || a->tile == b->tile ||
-        !ix_literal(k->ix, depth) || depth.n > EIGHT || !product_steps(k, p, &s) || !goes_on(k, p, p->a, p->a_at, s.ak) ||
-        !goes_on(k, p, p->b, p->b_at, s.bk))
+    if (!k->part || !p->add || k->buffer.v[p->c].tile || (cut != CUT_SHORT_ROWS && cut != CUT_SHORT_COLUMNS) ||
+        a->tile == b->tile || !ix_literal(k->ix, depth) || depth.n > EIGHT || !product_steps(k, p, &s) ||
+        !goes_on(k, p, p->a, p->a_at, s.ak) || !goes_on(k, p, p->b, p->b_at, s.bk))
         return 0;
-    bool fours = cut == CUT_SHORT_COLUMNS && s.cn == 1 && s.am == 1 && !a->tile && ix_dim_at(k->ix, ix_info(k->ix, p->m)->extent) % LINE == 0 &&
+    bool fours = cut == CUT_SHORT_COLUMNS && s.cn == 1 && s.am == 1 && !a->tile &&
+                 ix_dim_at(k->ix, ix_info(k->ix, p->m)->extent) % LINE == 0 &&
                  ix_dim_at(k->ix, ix_info(k->ix, p->n)->extent) % FOUR == 0;
     return fours ? 4 : 2;
 }

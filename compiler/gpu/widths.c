@@ -75,10 +75,10 @@ static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
 static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32_t w, bool held)
 {
     const KBuffer *b = &k->buffer.v[r->buffer];
-    if (b->dtype != DT_REAL || kx(k, r->value)->type != KT_REAL ||
-        (r->kind == KR_SINK && r->op != OP_SUM))
+    if (b->dtype != DT_REAL || kx(k, r->value)->type != KT_REAL || (r->kind == KR_SINK && r->op != OP_SUM))
         return 1;
-    while (b->part >= 0 && (b->elements % w || (w > 4 && !held))) /* float32: halves of 32 bytes would be written alone */
+    while (b->part >= 0 &&
+           (b->elements % w || (w > 4 && !held))) /* float32: halves of 32 bytes would be written alone */
         w /= 2;
     return width_at(k, r->at, lane, width_in(b, w));
 }
@@ -90,27 +90,34 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
     const KEx *x = kx(k, s->ex);
     switch (s->kind) {
     case KS_LET: return width_of_value(k, s->ex, lane, w);
-    case KS_LOOP: case KS_END: case KS_ACC: return w;
+    case KS_LOOP:
+    case KS_END:
+    case KS_ACC: return w;
     case KS_ACC_ADD:
         if (x->deps & ix_bit(k->ix, lane)) /* each element has a sum of its own */
             return x->type == KT_REAL && x->op == OP_SUM ? w : 1;
         if (!nest_has(&x->over, lane))
             return w;
         return x->type == KT_REAL && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
-    case KS_ARRAY_ADD: case KS_ARRAY_PUT: case KS_ARRAY_GET:
-        if (s->kind == KS_ARRAY_ADD && !nest_has(&k->array.v[s->array].nest, lane)) /* sums that a thread has (SHARE_SUMS) */
+    case KS_ARRAY_ADD:
+    case KS_ARRAY_PUT:
+    case KS_ARRAY_GET:
+        if (s->kind == KS_ARRAY_ADD &&
+            !nest_has(&k->array.v[s->array].nest, lane)) /* sums that a thread has (SHARE_SUMS) */
             return x->op == OP_SUM && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
         if (s->kind != KS_ARRAY_ADD && !(x->deps & ix_bit(k->ix, lane)))
             return w;
         if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
             return 1;
         return width_at(k, kernel_array_at(k, s->array), lane, w);
-    case KS_STORE: case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w, held[k->root.v[s->root].buffer]);
+    case KS_STORE:
+    case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w, held[k->root.v[s->root].buffer]);
     default: return 1;
     }
 }
 
-uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bool of_warp, uint32_t values, const bool *held)
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bool of_warp, uint32_t values,
+                              const bool *held)
 {
     IVar lane = k->stmt.v[loop].var;
     /* A loop that is long for a thread keeps all of them busy; threads of a warp that are idle issue with the others. */
@@ -155,12 +162,14 @@ static bool takes_pieces(const Kernel *k, size_t loop, bool *stored)
             if (!along || stored[s->array])
                 return false;
             break;
-        case KS_ARRAY_PUT: case KS_ARRAY_ADD:
+        case KS_ARRAY_PUT:
+        case KS_ARRAY_ADD:
             if (!nest_has(&k->array.v[s->array].nest, lane))
                 return false;
             stored[s->array] = true;
             break;
-        case KS_STORE: case KS_SINK: buffer[k->root.v[s->root].buffer] = true; break;
+        case KS_STORE:
+        case KS_SINK: buffer[k->root.v[s->root].buffer] = true; break;
         default: return false;
         }
     }

@@ -29,10 +29,7 @@ Val ir_count(Graph *g, const Shape *s, uint32_t axes)
     return ir_dim(g, n);
 }
 
-Val ir_scale(Graph *g, Val x, double factor)
-{
-    return factor == 1 ? x : ir_binary(g, OP_MUL, x, ir_fill(g, factor));
-}
+Val ir_scale(Graph *g, Val x, double factor) { return factor == 1 ? x : ir_binary(g, OP_MUL, x, ir_fill(g, factor)); }
 
 Val ir_mean(Graph *g, Val x, uint32_t axes, bool keep)
 {
@@ -123,8 +120,7 @@ Val ir_cross_entropy(Graph *g, Val logits, Val labels, int64_t ignore, double sm
     Shape s = *shape_of(g, labels), column = s;
     int last = shape_of(g, logits)->rank - 1;
     if (last != s.rank)
-        vwn_bug(g->ctx, "cross_entropy of logits of rank %d and labels of rank %d", last + 1,
-                s.rank);
+        vwn_bug(g->ctx, "cross_entropy of logits of rank %d and labels of rank %d", last + 1, s.rank);
     column.d[column.rank++] = DIM(1);
     Val lse = ir_logsumexp(g, logits, last, false);
     Val picked = ir_reshape(g, ir_pick(g, logits, ir_reshape(g, labels, &column)), &s);

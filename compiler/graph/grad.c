@@ -16,10 +16,7 @@ typedef struct GradSweep {
     Arena *memory;
 } GradSweep;
 
-static bool has_gradient(const Node *n)
-{
-    return n->dtype == DT_REAL && n->op != OP_STOP;
-}
+static bool has_gradient(const Node *n) { return n->dtype == DT_REAL && n->op != OP_STOP; }
 
 static void mark_leads(GradSweep *s, const Val *wrt, size_t n)
 {
@@ -36,8 +33,8 @@ static void mark_leads(GradSweep *s, const Val *wrt, size_t n)
 static void add_gradient(GradSweep *s, Val v, Val d)
 {
     if (!shape_eq(shape_of(s->g, v), shape_of(s->g, d)))
-        vwn_bug(s->g->ctx, "the gradient %%%u of %%%u (%s) has another shape", (unsigned)d,
-                (unsigned)v, op_info((Op)node_at(s->g, v)->op)->name);
+        vwn_bug(s->g->ctx, "the gradient %%%u of %%%u (%s) has another shape", (unsigned)d, (unsigned)v,
+                op_info((Op)node_at(s->g, v)->op)->name);
     s->d[v] = s->d[v] ? ir_binary(s->g, OP_ADD, s->d[v], d) : d;
 }
 

@@ -16,18 +16,14 @@
 #include "reader.h"
 
 static const char *const kind_names[] = {
-    [EXT_INPUT] = "input", [EXT_PARAM] = "param", [EXT_BUFFER] = "buffer",
-    [EXT_GRAD] = "grad",   [EXT_STATE] = "state", [EXT_TOTAL] = "total",
-    [EXT_STEP] = "step",   [EXT_COPY] = "copy",
+    [EXT_INPUT] = "input", [EXT_PARAM] = "param", [EXT_BUFFER] = "buffer", [EXT_GRAD] = "grad",
+    [EXT_STATE] = "state", [EXT_TOTAL] = "total", [EXT_STEP] = "step",     [EXT_COPY] = "copy",
 };
 static const char *const dtype_names[] = {[DT_REAL] = "real", [DT_INT] = "int"};
 
 /* ---- writing ---- */
 
-static void put_string(Buf *out, const char *s)
-{
-    buf_json_string(out, s, strlen(s));
-}
+static void put_string(Buf *out, const char *s) { buf_json_string(out, s, strlen(s)); }
 
 static void put_real(Buf *out, const char *key, double x)
 {
@@ -50,7 +46,8 @@ static void put_attrs(Buf *out, Op op, const Attr *a)
     if (op_uses(op, 'j') && a->j)
         buf_printf(out, " j=%lld", (long long)a->j);
     static const char *const made[] = {
-        [PRODUCT_OF_ROW] = "row", [PRODUCT_OF_PARTS] = "row_by_parts", [CONCAT_OF_COPIES] = "copies", [CONCAT_OF_KERNEL] = "kernel",
+        [PRODUCT_OF_ROW] = "row",       [PRODUCT_OF_PARTS] = "row_by_parts",
+        [CONCAT_OF_COPIES] = "copies",  [CONCAT_OF_KERNEL] = "kernel",
         [CONCAT_IN_PLACE] = "in_place", [CONCAT_OF_PARTS] = "parts"}; /* a graph that decompose() made: not read back */
     if (a->made)
         buf_printf(out, " made=%s", made[a->made]);
@@ -173,8 +170,7 @@ static void read_ext(Reader *r)
     Ext x = {0};
     reader_number(r, r->g->ext.n);
     const char *at = r->p;
-    x.kind =
-        (ExtKind)reader_choice(r, kind_names, COUNT_OF(kind_names), "kind of tensor");
+    x.kind = (ExtKind)reader_choice(r, kind_names, COUNT_OF(kind_names), "kind of tensor");
     x.dtype = (DType)reader_choice(r, dtype_names, COUNT_OF(dtype_names), "type");
     x.shape = read_shape(r);
     x.name = reader_string(r);
@@ -260,8 +256,7 @@ static void read_attr(Reader *r, Attr *a)
     else if (!strcmp(key, "data"))
         read_data(r, a);
     else
-        reader_fail(r, "E0903", at, "",
-             arena_printf(r->ctx->program, "there is no attribute `%s`", key));
+        reader_fail(r, "E0903", at, "", arena_printf(r->ctx->program, "there is no attribute `%s`", key));
 }
 
 /* The `:7:5` at the end of a comment; its length, 0 without one. */
@@ -272,13 +267,11 @@ static size_t position_at_end(const char *text, size_t n, LineCol *at)
     for (int k = 1; k >= 0; k--) {
         size_t digits = 0;
         uint32_t scale = 1;
-        while (digits < 9 && digits < end && text[end - 1 - digits] >= '0' &&
-               text[end - 1 - digits] <= '9') {
+        while (digits < 9 && digits < end && text[end - 1 - digits] >= '0' && text[end - 1 - digits] <= '9') {
             number[k] += scale * (uint32_t)(text[end - 1 - digits++] - '0');
             scale *= 10;
         }
-        if (digits == 0 || digits == end || text[end - digits - 1] != ':' ||
-            text[end - digits] == '0')
+        if (digits == 0 || digits == end || text[end - digits - 1] != ':' || text[end - digits] == '0')
             return 0;
         end -= digits + 1;
     }
@@ -307,8 +300,7 @@ static void read_comment(Reader *r)
     r->g->name = name ? name_of(r->ctx, start, name) : NULL;
     const char *path = name ? blank + 1 : start;
     if (tail)
-        r->g->span = source_place(
-            r->ctx, arena_copy(r->ctx->scratch, path, (size_t)(start + n - tail - path)), at);
+        r->g->span = source_place(r->ctx, arena_copy(r->ctx->scratch, path, (size_t)(start + n - tail - path)), at);
 }
 
 static void read_node(Reader *r)
@@ -320,8 +312,7 @@ static void read_node(Reader *r)
     const char *word_at = r->p, *word = reader_word(r);
     Op op = op_named(word);
     if (!r->failed && op == OP_NONE)
-        reader_fail(r, "E0903", word_at, "",
-             arena_printf(r->ctx->program, "there is no operator `%s`", word));
+        reader_fail(r, "E0903", word_at, "", arena_printf(r->ctx->program, "there is no operator `%s`", word));
     VEC(Val) in = {0};
     while (reader_spaces(r), !r->failed && *r->p == '%')
         vec_push(r->g->arena, &in, read_val(r));
@@ -364,11 +355,9 @@ static void read_output(Reader *r, bool store)
         if (r->failed)
             return;
         const Node *n = node_at(r->g, o.value);
-        if (ext < 0 || ext >= (int64_t)r->g->ext.n ||
-            !shape_eq(&r->g->ext.v[ext].shape, &n->shape) ||
+        if (ext < 0 || ext >= (int64_t)r->g->ext.n || !shape_eq(&r->g->ext.v[ext].shape, &n->shape) ||
             r->g->ext.v[ext].dtype != (DType)n->dtype)
-            reader_fail(r, "E0904", at, "",
-                        "the value does not fit the tensor that it is stored into");
+            reader_fail(r, "E0904", at, "", "the value does not fit the tensor that it is stored into");
         o.ext = (int32_t)ext;
     }
     if (!r->failed)

@@ -15,8 +15,7 @@ int64_t ix_dim_at(const IxTable *t, Dim d)
 {
     int64_t v = dim_at(d, t->B, t->T);
     if (v < 0)
-        vwn_bug(t->ctx, "an extent overflows at B = %lld, T = %lld", (long long)t->B,
-                (long long)t->T);
+        vwn_bug(t->ctx, "an extent overflows at B = %lld, T = %lld", (long long)t->B, (long long)t->T);
     return v;
 }
 
@@ -33,8 +32,7 @@ static IVar new_var(IxTable *t, IVarInfo info)
 static IVar new_loop(IxTable *t, IVarKind kind, Dim extent, int ordinal)
 {
     int64_t n = ix_dim_at(t, extent);
-    IVar v = new_var(t, (IVarInfo){.kind = kind, .extent = extent, .ordinal = ordinal,
-                                   .hi = n > 0 ? n - 1 : 0});
+    IVar v = new_var(t, (IVarInfo){.kind = kind, .extent = extent, .ordinal = ordinal, .hi = n > 0 ? n - 1 : 0});
     t->overfull = t->overfull || (t->loops >= 64 && !t->loose);
     int bit = t->loops < 64 ? t->loops++ : 63;
     t->loop[bit] = v;
@@ -59,15 +57,16 @@ IVar ix_loop(IxTable *t, Dim extent, int ordinal)
 static IVar new_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps)
 {
     int64_t n = ix_dim_at(t, extent);
-    return new_var(t, (IVarInfo){.kind = IV_VALUE, .extent = extent, .hi = n > 0 ? n - 1 : 0,
-                                 .value = value, .reads = true, .deps = deps});
+    return new_var(
+        t,
+        (IVarInfo){
+            .kind = IV_VALUE, .extent = extent, .hi = n > 0 ? n - 1 : 0, .value = value, .reads = true, .deps = deps});
 }
 
 IVar ix_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps)
 {
     for (size_t k = 1; k < t->var.n; k++)
-        if (t->var.v[k].kind == IV_VALUE && t->var.v[k].value == value &&
-            dim_eq(t->var.v[k].extent, extent))
+        if (t->var.v[k].kind == IV_VALUE && t->var.v[k].value == value && dim_eq(t->var.v[k].extent, extent))
             return (IVar)k;
     return new_value(t, value, extent, deps);
 }
@@ -143,8 +142,7 @@ static uint32_t canonical(const IxTable *t, IxTerm *x, uint32_t n)
 }
 
 /* One pair q * (base / d) + m * (base % d) with q = m * d becomes m * base. */
-static bool rejoin(IxTable *t, IxTerm *x, uint32_t n, Ix *whole, IxTerm *scale,
-                   uint32_t drop[2])
+static bool rejoin(IxTable *t, IxTerm *x, uint32_t n, Ix *whole, IxTerm *scale, uint32_t drop[2])
 {
     for (uint32_t i = 0; i < n && n > 1; i++) {
         const IVarInfo *m = ix_info(t, x[i].var);
@@ -365,7 +363,8 @@ static Ix derived(IxTable *t, IVarKind kind, Ix base, Dim by)
 IVar ix_append(IxTable *t, const IVarInfo *v)
 {
     switch (v->kind) {
-    case IV_DIV: case IV_MOD: return new_derived(t, v->kind, v->base, v->by);
+    case IV_DIV:
+    case IV_MOD: return new_derived(t, v->kind, v->base, v->by);
     case IV_VALUE: return new_value(t, v->value, v->extent, v->deps);
     default: return new_loop(t, v->kind, v->extent, v->ordinal);
     }

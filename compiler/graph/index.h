@@ -17,12 +17,12 @@ typedef uint16_t IVar; /* 0: the constant 1 */
 
 typedef enum IVarKind {
     IV_ONE,
-    IV_ROW,   /* lo <= row < hi of the kernel */
-    IV_PART,  /* the partition of a sum over rows */
-    IV_LOOP,  /* from 0 to the extent */
-    IV_DIV,   /* base / by */
-    IV_MOD,   /* base % by */
-    IV_VALUE  /* what an integer expression of the kernel holds */
+    IV_ROW,  /* lo <= row < hi of the kernel */
+    IV_PART, /* the partition of a sum over rows */
+    IV_LOOP, /* from 0 to the extent */
+    IV_DIV,  /* base / by */
+    IV_MOD,  /* base % by */
+    IV_VALUE /* what an integer expression of the kernel holds */
 } IVarKind;
 
 typedef struct IVarInfo {
@@ -65,10 +65,10 @@ typedef struct IxTable {
     Ctx *ctx;
     Arena *arena;
     int64_t B, T;
-    bool loose; /* more than 64 loops may exist; only the row's part in deps counts */
-    bool overfull; /* more than 64 loops exist, and deps cannot tell them apart: no kernel may be made of it */
+    bool loose;         /* more than 64 loops may exist; only the row's part in deps counts */
+    bool overfull;      /* more than 64 loops exist, and deps cannot tell them apart: no kernel may be made of it */
     uint32_t arguments; /* bit n: an extent of n is an argument, though small */
-    IVar loop[64]; /* by bit */
+    IVar loop[64];      /* by bit */
     int loops;
     VEC(IVarInfo) var;
     VEC(IxForm) form;
@@ -77,7 +77,7 @@ typedef struct IxTable {
     IxSum *sum; /* IX_SUMS of the last, by a and b */
 } IxTable;
 
-enum { TERMS_MAX = 64 }; /* of a form */
+enum { TERMS_MAX = 64 };   /* of a form */
 enum { LITERAL_MAX = 16 }; /* static extents up to this are part of the text */
 static inline bool dim_literal(Dim d) { return dim_static(d) && d.n <= LITERAL_MAX; }
 
@@ -96,10 +96,7 @@ IVar ix_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps); /* 0 <= it
 void ix_value_depends(IxTable *t, uint32_t value, uint64_t deps);
 
 /* The bit of a ROW, PART or LOOP in `deps`. */
-static inline uint64_t ix_bit(const IxTable *t, IVar v)
-{
-    return (uint64_t)1 << t->var.v[v].bit;
-}
+static inline uint64_t ix_bit(const IxTable *t, IVar v) { return (uint64_t)1 << t->var.v[v].bit; }
 
 Ix ix_const(IxTable *t, int64_t c);
 Ix ix_var(IxTable *t, IVar v);

@@ -68,8 +68,8 @@ void graph_reserve(Graph *g, size_t nodes)
 bool attr_same(const Attr *a, const Attr *b)
 {
     return !memcmp(&a->x, &b->x, sizeof a->x) && !memcmp(&a->y, &b->y, sizeof a->y) &&
-           !memcmp(&a->z, &b->z, sizeof a->z) && a->i == b->i && a->j == b->j &&
-           a->axes == b->axes && a->made == b->made && dim_eq(a->dim, b->dim) && a->site == b->site && a->n == b->n &&
+           !memcmp(&a->z, &b->z, sizeof a->z) && a->i == b->i && a->j == b->j && a->axes == b->axes &&
+           a->made == b->made && dim_eq(a->dim, b->dim) && a->site == b->site && a->n == b->n &&
            (a->n == 0 || !memcmp(a->data, b->data, a->n * sizeof *a->data));
 }
 
@@ -100,8 +100,7 @@ Val ir_node(Graph *g, Op op, const Val *in, size_t n_in, const Attr *a, const Sh
 {
     static const Attr none = {0};
     Ask q = {g, op, in, n_in, a ? a : &none, shape};
-    Node n = {.op = (uint8_t)op, .n_in = (uint16_t)n_in, .span = g->span, .name = g->name,
-              .recomputed = g->recomputed};
+    Node n = {.op = (uint8_t)op, .n_in = (uint16_t)n_in, .span = g->span, .name = g->name, .recomputed = g->recomputed};
     DType dtype;
     const char *wrong = n_in > UINT16_MAX ? "too many inputs" : op_infer(&q, &n.shape, &dtype);
     if (wrong)
@@ -154,10 +153,7 @@ static Leaf *leaf_of(Graph *g, const Ext *x)
     return leaf;
 }
 
-int32_t ext_add(Graph *g, const Ext *x)
-{
-    return leaf_of(g, x)->ext;
-}
+int32_t ext_add(Graph *g, const Ext *x) { return leaf_of(g, x)->ext; }
 
 void ext_set_leaf(Graph *g, Val v)
 {
@@ -186,15 +182,9 @@ Val ir_host(Graph *g, const HostExpr *e)
     return ir_node(g, OP_HOST, NULL, 0, &(Attr){.i = (int64_t)g->host.n - 1}, NULL);
 }
 
-Val ir_fill(Graph *g, double value)
-{
-    return ir_node(g, OP_FILL, NULL, 0, &(Attr){.x = value}, NULL);
-}
+Val ir_fill(Graph *g, double value) { return ir_node(g, OP_FILL, NULL, 0, &(Attr){.x = value}, NULL); }
 
-Val ir_int(Graph *g, int64_t value)
-{
-    return ir_node(g, OP_FILL, NULL, 0, &(Attr){.x = (double)value, .j = 1}, NULL);
-}
+Val ir_int(Graph *g, int64_t value) { return ir_node(g, OP_FILL, NULL, 0, &(Attr){.x = (double)value, .j = 1}, NULL); }
 
 Val ir_const(Graph *g, const Shape *s, const double *v)
 {
@@ -211,10 +201,7 @@ Val ir_dim(Graph *g, Dim d)
     return ir_node(g, OP_DIM, NULL, 0, &(Attr){.dim = d}, NULL);
 }
 
-Val ir_iota(Graph *g, const Shape *s, int axis)
-{
-    return ir_node(g, OP_IOTA, NULL, 0, &(Attr){.i = axis}, s);
-}
+Val ir_iota(Graph *g, const Shape *s, int axis) { return ir_node(g, OP_IOTA, NULL, 0, &(Attr){.i = axis}, s); }
 
 /* The first axis of more than one element, or the rank. */
 static int first_axis(const Shape *s)
@@ -263,10 +250,7 @@ Val ir_random(Graph *g, Op op, const Shape *s, Name site)
 
 /* ---- elementwise ---- */
 
-Val ir_unary(Graph *g, Op op, Val x)
-{
-    return ir_node(g, op, &x, 1, NULL, NULL);
-}
+Val ir_unary(Graph *g, Op op, Val x) { return ir_node(g, op, &x, 1, NULL, NULL); }
 
 static Shape common_shape(Graph *g, Op op, Val a, Val b)
 {
@@ -279,10 +263,7 @@ static Shape common_shape(Graph *g, Op op, Val a, Val b)
     return s;
 }
 
-static Val as_real(Graph *g, Val x)
-{
-    return node_at(g, x)->dtype == DT_INT ? ir_unary(g, OP_TO_REAL, x) : x;
-}
+static Val as_real(Graph *g, Val x) { return node_at(g, x)->dtype == DT_INT ? ir_unary(g, OP_TO_REAL, x) : x; }
 
 Val ir_binary(Graph *g, Op op, Val a, Val b)
 {
@@ -372,8 +353,7 @@ Val ir_transpose(Graph *g, Val x)
 static void need_axis(Graph *g, const char *what, Val x, int axis)
 {
     if (axis < 0 || axis >= shape_of(g, x)->rank)
-        vwn_bug(g->ctx, "%s along axis %d of %%%u, which has rank %d", what, axis, (unsigned)x,
-                shape_of(g, x)->rank);
+        vwn_bug(g->ctx, "%s along axis %d of %%%u, which has rank %d", what, axis, (unsigned)x, shape_of(g, x)->rank);
 }
 
 Val ir_slice(Graph *g, Val x, int axis, int64_t start, int64_t count)
@@ -446,15 +426,9 @@ static Val reduce(Graph *g, Op op, Val x, uint32_t axes, bool keep)
     return keep ? v : drop_axes(g, v, axes);
 }
 
-Val ir_sum(Graph *g, Val x, uint32_t axes, bool keep)
-{
-    return reduce(g, OP_SUM, x, axes, keep);
-}
+Val ir_sum(Graph *g, Val x, uint32_t axes, bool keep) { return reduce(g, OP_SUM, x, axes, keep); }
 
-Val ir_max(Graph *g, Val x, uint32_t axes, bool keep)
-{
-    return reduce(g, OP_AMAX, x, axes, keep);
-}
+Val ir_max(Graph *g, Val x, uint32_t axes, bool keep) { return reduce(g, OP_AMAX, x, axes, keep); }
 
 Val ir_cumsum(Graph *g, Val x, int axis, bool reverse)
 {
@@ -476,8 +450,7 @@ static Val broadcast_lead(Graph *g, Val x, const Shape *lead)
 Val ir_matmul(Graph *g, Val a, Val b)
 {
     if (shape_of(g, a)->rank < 2 || shape_of(g, b)->rank < 2)
-        vwn_bug(g->ctx, "a product @ of tensors of ranks %d and %d", shape_of(g, a)->rank,
-                shape_of(g, b)->rank);
+        vwn_bug(g->ctx, "a product @ of tensors of ranks %d and %d", shape_of(g, a)->rank, shape_of(g, b)->rank);
     if (shape_of(g, b)->rank > 2) {
         Shape la = *shape_of(g, a), lb = *shape_of(g, b), lead;
         for (int k = 1; k <= 2; k++)
@@ -493,20 +466,11 @@ Val ir_matmul(Graph *g, Val a, Val b)
     return ir_op(g, OP_MATMUL, a, b, 0, (Attr){0}, NULL);
 }
 
-Val ir_gather(Graph *g, Val table, Val index)
-{
-    return ir_op(g, OP_GATHER, table, index, 0, (Attr){0}, NULL);
-}
+Val ir_gather(Graph *g, Val table, Val index) { return ir_op(g, OP_GATHER, table, index, 0, (Attr){0}, NULL); }
 
-Val ir_pick(Graph *g, Val x, Val index)
-{
-    return ir_op(g, OP_PICK, x, index, 0, (Attr){0}, NULL);
-}
+Val ir_pick(Graph *g, Val x, Val index) { return ir_op(g, OP_PICK, x, index, 0, (Attr){0}, NULL); }
 
-Val ir_top_k(Graph *g, Val x, int64_t k)
-{
-    return ir_op(g, OP_TOP_K, x, 0, 0, (Attr){.j = k}, NULL);
-}
+Val ir_top_k(Graph *g, Val x, int64_t k) { return ir_op(g, OP_TOP_K, x, 0, 0, (Attr){.j = k}, NULL); }
 
 Val ir_one_hot(Graph *g, Val index, int64_t n)
 {
@@ -561,23 +525,17 @@ Val ir_take(Graph *g, Val table, Val start, Dim rows, double fill)
 
 Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how)
 {
-    Attr a = {.x = how->scale, .y = how->softcap, .z = how->dropout, .i = how->causal,
-              .j = how->window, .site = how->site};
+    Attr a = {
+        .x = how->scale, .y = how->softcap, .z = how->dropout, .i = how->causal, .j = how->window, .site = how->site};
     Val in[4] = {q, k, v, how->first ? how->first : how->oldest};
     return ir_node(g, OP_SDPA, in, in[3] ? 4 : 3, &a, NULL);
 }
 
-Val ir_stop(Graph *g, Val x, StopKind kind)
-{
-    return ir_node(g, OP_STOP, &x, 1, &(Attr){.i = kind}, NULL);
-}
+Val ir_stop(Graph *g, Val x, StopKind kind) { return ir_node(g, OP_STOP, &x, 1, &(Attr){.i = kind}, NULL); }
 
 /* ---- results ---- */
 
-void ir_output(Graph *g, Name name, Val v)
-{
-    vec_push(g->arena, &g->out, (Output){name, v, -1});
-}
+void ir_output(Graph *g, Name name, Val v) { vec_push(g->arena, &g->out, (Output){name, v, -1}); }
 
 void ir_store(Graph *g, Val v, ExtKind kind, Name name)
 {

@@ -22,8 +22,8 @@ typedef struct Dim {
     uint8_t b, t;
 } Dim;
 #define DIM(k) ((Dim){(k), 0, 0})
-#define DIM_B ((Dim){1, 1, 0})
-#define DIM_T ((Dim){1, 0, 1})
+#define DIM_B  ((Dim){1, 1, 0})
+#define DIM_T  ((Dim){1, 0, 1})
 static inline bool dim_eq(Dim x, Dim y) { return x.n == y.n && x.b == y.b && x.t == y.t; }
 static inline bool dim_static(Dim x) { return !x.b && !x.t; }
 bool dim_mul(Dim x, Dim y, Dim *out);        /* false on overflow (n > 2^53 or powers > 15) */
@@ -37,12 +37,12 @@ typedef struct Shape {
     Dim d[MAX_RANK];
 } Shape;
 bool shape_eq(const Shape *a, const Shape *b);
-bool shape_size(const Shape *s, Dim *out);   /* product of the extents; false on overflow */
+bool shape_size(const Shape *s, Dim *out); /* product of the extents; false on overflow */
 /* Coordinates per position of [B, T, ..], or of [T, ..]; all elements of what is the same for every batch. */
 int64_t coordinates(const Shape *s);
 /* numpy's rule; false = mismatch */
 bool shape_broadcast(const Shape *a, const Shape *b, Shape *out);
-void shape_print(Buf *out, const Shape *s);  /* "[B, T, 768]" */
+void shape_print(Buf *out, const Shape *s); /* "[B, T, 768]" */
 
 typedef enum DType {
     DT_REAL, /* float32 in backends, float64 in the reference; masks are 0.0 and 1.0 */
@@ -64,14 +64,14 @@ typedef struct HalfInfo {
     int blas, map;
     const char *vector; /* in CUDA, the type of some contiguous numbers, whose count and `>` follow */
     bool c_vector;      /* in C, vectors are rounded to it at once */
-    bool in_tiles;      /* products of tiles on tensor cores take it as it lies there; else it is rounded as they load it */
-    bool splits;        /* two of them hold a number of float32 well enough for products */
-    bool store_rounds;  /* vwn_WORD() rounds; else it drops low bits, which are 0 by then */
-    bool scaled;        /* its range is so small that a loss is scaled before it is differentiated */
+    bool in_tiles; /* products of tiles on tensor cores take it as it lies there; else it is rounded as they load it */
+    bool splits;   /* two of them hold a number of float32 well enough for products */
+    bool store_rounds; /* vwn_WORD() rounds; else it drops low bits, which are 0 by then */
+    bool scaled;       /* its range is so small that a loss is scaled before it is differentiated */
 } HalfInfo;
-const HalfInfo *half_at(size_t i); /* each row, float32 first; NULL behind the last */
-const HalfInfo *half_info(Half h); /* NULL: there is none of that code */
-bool half_read(const char *word, Half *out); /* "bf16"; false: none, or float32 */
+const HalfInfo *half_at(size_t i);                     /* each row, float32 first; NULL behind the last */
+const HalfInfo *half_info(Half h);                     /* NULL: there is none of that code */
+bool half_read(const char *word, Half *out);           /* "bf16"; false: none, or float32 */
 const char *half_words(Arena *a, const char *between); /* of all but float32, joined */
 static inline const char *half_word(Half h) { return half_info(h)->word; }
 static inline int half_bytes(Half h) { return half_info(h)->bytes; }
@@ -126,9 +126,9 @@ typedef enum MadeHow {
 
 /* Attributes; which fields an operator uses is stated in ops.def, the others are zero. */
 typedef struct Attr {
-    double x, y, z;     /* constants: value; scale, softcap, dropout; fill */
-    int64_t i, j;       /* axis, start, count, flags, index of an ext or a host scalar */
-    uint32_t axes;      /* bit k set: axis k */
+    double x, y, z; /* constants: value; scale, softcap, dropout; fill */
+    int64_t i, j;   /* axis, start, count, flags, index of an ext or a host scalar */
+    uint32_t axes;  /* bit k set: axis k */
     MadeHow made;
     Dim dim;            /* DIM */
     Name site;          /* random numbers: key of the stream */
@@ -157,7 +157,7 @@ typedef struct Graph {
     VEC(Output) out;
     Span span; /* stamped on new nodes; the evaluator sets them */
     Name name;
-    bool recomputed; /* stamped on them too: see Node.recomputed */
+    bool recomputed;     /* stamped on them too: see Node.recomputed */
     bool differentiated; /* graph_gradient has run: STOP has done its work and may be dropped */
     bool exact;          /* no product of it is rounded, whatever training asks for */
     Map leaf;            /* private: (kind, name) -> the leaf of an external tensor */
@@ -169,25 +169,25 @@ void graph_reserve(Graph *g, size_t nodes); /* room for so many: a graph that gr
 static inline Node *node_at(const Graph *g, Val v) { return &g->node.v[v]; }
 static inline Val first_input(const Node *n) { return n->n_in ? n->in[0] : 0; } /* 0, the unused one: it has none */
 static inline const Shape *shape_of(const Graph *g, Val v) { return &g->node.v[v].shape; }
-bool attr_same(const Attr *a, const Attr *b);     /* bit for bit */
+bool attr_same(const Attr *a, const Attr *b);          /* bit for bit */
 bool node_same_function(const Node *a, const Node *b); /* of whatever they read */
 /* shape: only for operators whose row says "given" in ops.def, else NULL */
 Val ir_node(Graph *g, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *shape);
 /* one leaf per tensor */
 Val ir_ext(Graph *g, ExtKind kind, Name name, DType dtype, const Shape *shape);
-Val ir_host(Graph *g, const HostExpr *e);                 /* scalar, shape [] */
-Val ir_fill(Graph *g, double value);                      /* scalar constant, shape [] */
-Val ir_int(Graph *g, int64_t value);                      /* integer constant, shape [] */
-Val ir_const(Graph *g, const Shape *s, const double *v);  /* static shape; v is copied */
-Val ir_dim(Graph *g, Dim d);                              /* an extent as a real scalar */
-Val ir_iota(Graph *g, const Shape *s, int axis);          /* DT_INT: the index along axis */
+Val ir_host(Graph *g, const HostExpr *e);                /* scalar, shape [] */
+Val ir_fill(Graph *g, double value);                     /* scalar constant, shape [] */
+Val ir_int(Graph *g, int64_t value);                     /* integer constant, shape [] */
+Val ir_const(Graph *g, const Shape *s, const double *v); /* static shape; v is copied */
+Val ir_dim(Graph *g, Dim d);                             /* an extent as a real scalar */
+Val ir_iota(Graph *g, const Shape *s, int axis);         /* DT_INT: the index along axis */
 /* OP_RAND in [0,1) or OP_RANDN. Each sequence has numbers of its own, where an axis holds them; else all share them. */
 Val ir_random(Graph *g, Op op, const Shape *s, Name site);
 /* How many random numbers a node draws for each sequence. Element i of the sequences from `first` on has number first times this,
  * plus i, so that B does not matter. 0: none, or the same ones for all. */
 Dim draws_of_sequence(const Graph *g, const Node *n);
 Val ir_unary(Graph *g, Op op, Val x);
-Val ir_binary(Graph *g, Op op, Val a, Val b); /* broadcasts like numpy, by BROADCAST nodes */
+Val ir_binary(Graph *g, Op op, Val a, Val b);   /* broadcasts like numpy, by BROADCAST nodes */
 Val ir_where(Graph *g, Val mask, Val a, Val b); /* broadcasts */
 Val ir_cast(Graph *g, Val x, DType to);
 Val ir_broadcast(Graph *g, Val x, const Shape *to); /* numpy's rule; x itself when equal */
@@ -195,7 +195,7 @@ Val ir_reshape(Graph *g, Val x, const Shape *to);
 Val ir_permute(Graph *g, Val x, const int *perm); /* out axis k = in axis perm[k] */
 Val ir_transpose(Graph *g, Val x);                /* last two axes */
 Val ir_slice(Graph *g, Val x, int axis, int64_t start, int64_t count);
-Val ir_pad(Graph *g, Val x, int axis, int64_t before, int64_t after);  /* zeros */
+Val ir_pad(Graph *g, Val x, int axis, int64_t before, int64_t after); /* zeros */
 Val ir_concat(Graph *g, const Val *x, size_t n, int axis);
 /* out[i] = in[i - k], else fill */
 Val ir_shift(Graph *g, Val x, int axis, int64_t k, double fill);
@@ -206,11 +206,11 @@ Val ir_mean(Graph *g, Val x, uint32_t axes, bool keep);
 Val ir_cumsum(Graph *g, Val x, int axis, bool reverse);
 /* last two axes; a rank-2 b is shared by all leading axes of a; else leading axes broadcast */
 Val ir_matmul(Graph *g, Val a, Val b);
-Val ir_gather(Graph *g, Val table, Val index);      /* [V, ..r] by [..i] -> [..i, ..r] */
-Val ir_pick(Graph *g, Val x, Val index);            /* [.., n] by [.., k] -> [.., k] */
+Val ir_gather(Graph *g, Val table, Val index); /* [V, ..r] by [..i] -> [..i, ..r] */
+Val ir_pick(Graph *g, Val x, Val index);       /* [.., n] by [.., k] -> [.., k] */
 /* indices [.., k], largest first, ties: lowest */
 Val ir_top_k(Graph *g, Val x, int64_t k);
-Val ir_one_hot(Graph *g, Val index, int64_t n);     /* [..] -> [.., n] */
+Val ir_one_hot(Graph *g, Val index, int64_t n); /* [..] -> [.., n] */
 /* rows start, start + 1, .. along axis 1; start [] and on [B] are integers; without gradient */
 Val ir_put(Graph *g, Val table, Val x, Val start, Val on); /* written where on[b] != 0 */
 Val ir_take(Graph *g, Val table, Val start, Dim rows, double fill);
@@ -224,20 +224,20 @@ typedef struct Sdpa {
     double scale, softcap, dropout; /* 0 softcap, 0 dropout = none */
     int64_t window;
     Name site;
-    Val first; /* 0, or an integer []: the position of the first query; then no gradient */
+    Val first;  /* 0, or an integer []: the position of the first query; then no gradient */
     Val oldest; /* 0, or an integer [B, T]: the first key that a query sees; not with `first` */
 } Sdpa;
 /* q [B, T, H, d], k v [B, S, K, d or dv] */
 Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how);
 /* Why a value has no gradient: Attr.i of OP_STOP. */
 typedef enum StopKind {
-    STOP_GRADIENT,  /* the file says so */
-    STOP_DROPOUT,   /* it is a mask of dropout, all ones where nothing is dropped */
-    STOP_RECOMPUTE  /* what is behind it is computed again: no pass may make one of both */
+    STOP_GRADIENT, /* the file says so */
+    STOP_DROPOUT,  /* it is a mask of dropout, all ones where nothing is dropped */
+    STOP_RECOMPUTE /* what is behind it is computed again: no pass may make one of both */
 } StopKind;
-Val ir_stop(Graph *g, Val x, StopKind kind);                 /* identity without gradient */
-void ir_output(Graph *g, Name name, Val v);                  /* host-read */
-void ir_store(Graph *g, Val v, ExtKind kind, Name name);     /* stored into an ext tensor */
+Val ir_stop(Graph *g, Val x, StopKind kind);             /* identity without gradient */
+void ir_output(Graph *g, Name name, Val v);              /* host-read */
+void ir_store(Graph *g, Val v, ExtKind kind, Name name); /* stored into an ext tensor */
 
 /* Compositions used by the language and by gradient rules. */
 Val ir_scale(Graph *g, Val x, double factor);
@@ -260,20 +260,30 @@ Graph *graph_read(Ctx *ctx, Arena *arena, uint32_t source_file); /* NULL with di
 
 /* ---- ops.def as data ---- */
 typedef enum OpClass {
-    CLASS_LEAF, CLASS_UNARY, CLASS_BINARY, CLASS_TERNARY, CLASS_VIEW, CLASS_MOVE, CLASS_REDUCE,
-    CLASS_MATMUL, CLASS_INDEX, CLASS_ATTENTION, CLASS_AUX
+    CLASS_LEAF,
+    CLASS_UNARY,
+    CLASS_BINARY,
+    CLASS_TERNARY,
+    CLASS_VIEW,
+    CLASS_MOVE,
+    CLASS_REDUCE,
+    CLASS_MATMUL,
+    CLASS_INDEX,
+    CLASS_ATTENTION,
+    CLASS_AUX
 } OpClass;
 typedef enum AtZero { ZERO_NO, ZERO_YES, ZERO_UNKNOWN } AtZero;
 typedef struct OpInfo {
-    const char *name;     /* "matmul" */
+    const char *name; /* "matmul" */
     OpClass class;
-    int n_in;             /* -1: any number */
-    AtZero zero, slope0;  /* f(0) = 0? f'(0) != 0? (growth proofs) */
-    const char *c_real, *c_integer, *c_vector; /* elementwise: C of reals, integers, vectors, as in ops.def; NULL: none */
-    int cost;             /* of one element, in simple operations; OP_CALL: a function such as exp() */
-    bool in_language;     /* may be called by its name in a .vwn file */
-    const char *doc;      /* one line */
-    const char *attrs;    /* letters of the attributes it uses, as in ops.def */
+    int n_in;            /* -1: any number */
+    AtZero zero, slope0; /* f(0) = 0? f'(0) != 0? (growth proofs) */
+    const char *c_real, *c_integer,
+        *c_vector;     /* elementwise: C of reals, integers, vectors, as in ops.def; NULL: none */
+    int cost;          /* of one element, in simple operations; OP_CALL: a function such as exp() */
+    bool in_language;  /* may be called by its name in a .vwn file */
+    const char *doc;   /* one line */
+    const char *attrs; /* letters of the attributes it uses, as in ops.def */
 } OpInfo;
 const OpInfo *op_info(Op op);
 enum { OP_CALL = 16 };
@@ -297,7 +307,7 @@ typedef struct Tensor {
     uint8_t rank;
     int64_t d[MAX_RANK];
     int64_t size;
-    double *real;   /* DT_REAL */
+    double *real;     /* DT_REAL */
     int64_t *integer; /* DT_INT */
 } Tensor;
 typedef struct RefBinding {
@@ -307,11 +317,11 @@ typedef struct RefBinding {
 } RefBinding;
 typedef struct RefRun {
     int64_t B, T;
-    uint64_t seed, step;              /* random numbers */
-    const double *host_vars;          /* HV_COUNT values, may be NULL */
-    RefBinding *bind;                 /* every ext of the graph; stores write into them */
+    uint64_t seed, step;     /* random numbers */
+    const double *host_vars; /* HV_COUNT values, may be NULL */
+    RefBinding *bind;        /* every ext of the graph; stores write into them */
     size_t n_bind;
-    uint64_t first;                   /* of random numbers: where in the batch or the evaluation the B sequences begin */
+    uint64_t first; /* of random numbers: where in the batch or the evaluation the B sequences begin */
 } RefRun;
 /* Evaluates all outputs; results[i] (in graph order) lives in `arena`. */
 void ref_evaluate(const Graph *g, Arena *arena, RefRun *run, Tensor **results);

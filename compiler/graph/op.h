@@ -18,14 +18,8 @@ typedef struct Ask {
     const Attr *a;
     const Shape *given; /* for operators whose row has the attribute S, else NULL */
 } Ask;
-static inline const Shape *ask_shape(const Ask *q, size_t k)
-{
-    return shape_of(q->g, q->in[k]);
-}
-static inline DType ask_dtype(const Ask *q, size_t k)
-{
-    return (DType)node_at(q->g, q->in[k])->dtype;
-}
+static inline const Shape *ask_shape(const Ask *q, size_t k) { return shape_of(q->g, q->in[k]); }
+static inline DType ask_dtype(const Ask *q, size_t k) { return (DType)node_at(q->g, q->in[k])->dtype; }
 
 /* Whether this attention, or gradient of one, has for each query the first key that it sees. */
 bool sdpa_has_oldest(const Graph *g, const Node *n);
@@ -52,9 +46,9 @@ typedef struct OpEval {
 } OpEval;
 typedef void EvalRule(const OpEval *e);
 
-#define OP(id, ...)      \
-    ShapeRule shape_##id; \
-    GradRule grad_##id;   \
+#define OP(id, ...)                                                                                                    \
+    ShapeRule shape_##id;                                                                                              \
+    GradRule grad_##id;                                                                                                \
     EvalRule eval_##id;
 #include "ops.def"
 #undef OP
@@ -68,16 +62,10 @@ extern const OpRules op_rules[OP_COUNT];
 
 /* The attributes an operator uses are letters in its row: i j x y z, A axes, D dim, K site, T
  * data, S the shape is given. */
-static inline bool op_uses(Op op, char letter)
-{
-    return strchr(op_info(op)->attrs, letter) != NULL;
-}
+static inline bool op_uses(Op op, char letter) { return strchr(op_info(op)->attrs, letter) != NULL; }
 
 /* The shape that ir_node() wants to be given for such a node, or NULL. */
-static inline const Shape *op_given(const Node *n)
-{
-    return op_uses((Op)n->op, 'S') ? &n->shape : NULL;
-}
+static inline const Shape *op_given(const Node *n) { return op_uses((Op)n->op, 'S') ? &n->shape : NULL; }
 
 /* Shape and type of a node that may not exist yet; NULL or what is wrong. Checks everything. */
 const char *op_infer(const Ask *q, Shape *out, DType *dtype);
@@ -85,14 +73,13 @@ int op_aux_count(Op op);
 const char *op_aux_shape(const Graph *g, Val producer, int64_t which, Shape *out);
 
 /* ---- used by gradient rules, compositions and the simplifier ---- */
-Val ir_op(Graph *g, Op op, Val a, Val b, Val c, Attr attr,
-          const Shape *shape);           /* 0 = no input */
+Val ir_op(Graph *g, Op op, Val a, Val b, Val c, Attr attr, const Shape *shape); /* 0 = no input */
 /* Node v of another graph over mapped inputs; external tensors and host scalars become g's. */
 Val ir_copy(Graph *g, const Graph *from, Val v, const Val *map);
-int32_t ext_add(Graph *g, const Ext *x); /* its place in the table, found or made */
-void ext_set_leaf(Graph *g, Val v);      /* v, an EXT node, becomes what ir_ext() returns */
-Val ir_count(Graph *g, const Shape *s, uint32_t axes);  /* product of extents, a real scalar */
-bool ir_is_uniform(const Graph *g, Val v, double *value); /* one number everywhere? */
+int32_t ext_add(Graph *g, const Ext *x);                       /* its place in the table, found or made */
+void ext_set_leaf(Graph *g, Val v);                            /* v, an EXT node, becomes what ir_ext() returns */
+Val ir_count(Graph *g, const Shape *s, uint32_t axes);         /* product of extents, a real scalar */
+bool ir_is_uniform(const Graph *g, Val v, double *value);      /* one number everywhere? */
 bool shape_reduce(const Shape *in, uint32_t axes, Shape *out); /* axes become 1 */
 
 /* A loop over the elements of a tensor seen as [outer, n, inner] around one axis. */
@@ -109,15 +96,12 @@ static inline Around around(const Tensor *t, int axis)
     return a;
 }
 /* Rules of operators that have nothing to say. */
-#define NO_GRAD(id)                                                             \
-    void grad_##id(Graph *g, Val v, Val d, const bool *want, Val *din)          \
-    {                                                                           \
-        (void)g, (void)v, (void)d, (void)want, (void)din;                       \
+#define NO_GRAD(id)                                                                                                    \
+    void grad_##id(Graph *g, Val v, Val d, const bool *want, Val *din)                                                 \
+    {                                                                                                                  \
+        (void)g, (void)v, (void)d, (void)want, (void)din;                                                              \
     }
-#define SAME_SHAPE_RULE(id, rule)                                                              \
-    const char *shape_##id(const Ask *q, Shape *out, DType *dtype)                             \
-    {                                                                                          \
-        return rule(q, out, dtype);                                                            \
-    }
+#define SAME_SHAPE_RULE(id, rule)                                                                                      \
+    const char *shape_##id(const Ask *q, Shape *out, DType *dtype) { return rule(q, out, dtype); }
 
 #endif

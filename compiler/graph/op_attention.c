@@ -24,13 +24,12 @@ static const char *heads_fit(const Ask *q)
     for (size_t k = 0; k < q->n_in; k++)
         if (ask_dtype(q, k) != DT_REAL && k != (q->op == OP_SDPA ? 3 : 6))
             return "the inputs are not real";
-    if (!dim_eq(sq->d[0], sk->d[0]) || !dim_eq(sq->d[0], sv->d[0]) ||
-        !dim_eq(sk->d[1], sv->d[1]) || !dim_eq(sk->d[2], sv->d[2]))
+    if (!dim_eq(sq->d[0], sk->d[0]) || !dim_eq(sq->d[0], sv->d[0]) || !dim_eq(sk->d[1], sv->d[1]) ||
+        !dim_eq(sk->d[2], sv->d[2]))
         return "the batch, the keys or the heads differ";
     if (!dim_eq(sq->d[3], sk->d[3]) || !dim_static(sq->d[3]) || !dim_static(sv->d[3]))
         return "q and k have different or symbolic head sizes";
-    if (!dim_static(sq->d[2]) || !dim_static(sk->d[2]) || sk->d[2].n < 1 ||
-        sq->d[2].n % sk->d[2].n != 0)
+    if (!dim_static(sq->d[2]) || !dim_static(sk->d[2]) || sk->d[2].n < 1 || sq->d[2].n % sk->d[2].n != 0)
         return "the heads of q are not a multiple of those of k";
     const Attr *a = q->a;
     if (a->i < 0 || a->i > 1 || a->j < 0 || !(a->y >= 0) || !(a->z >= 0 && a->z < 1))
@@ -57,8 +56,7 @@ static Shape lse_shape(const Shape *q)
 static bool is_oldest(const Ask *q, size_t k)
 {
     const Shape *s = ask_shape(q, k), *sq = ask_shape(q, 0);
-    return ask_dtype(q, k) == DT_INT && s->rank == 2 && dim_eq(s->d[0], sq->d[0]) &&
-           dim_eq(s->d[1], sq->d[1]);
+    return ask_dtype(q, k) == DT_INT && s->rank == 2 && dim_eq(s->d[0], sq->d[0]) && dim_eq(s->d[1], sq->d[1]);
 }
 
 bool sdpa_has_oldest(const Graph *g, const Node *n)
@@ -93,10 +91,8 @@ const char *shape_SDPA_GRAD(const Ask *q, Shape *out, DType *dtype)
         return wrong;
     if (q->n_in == 7 && !is_oldest(q, 6))
         return "the first keys are not one integer per query";
-    Shape result = output_shape(ask_shape(q, 0), ask_shape(q, 2)),
-          lse = lse_shape(ask_shape(q, 0));
-    if (!shape_eq(ask_shape(q, 3), &result) || !shape_eq(ask_shape(q, 5), &result) ||
-        !shape_eq(ask_shape(q, 4), &lse))
+    Shape result = output_shape(ask_shape(q, 0), ask_shape(q, 2)), lse = lse_shape(ask_shape(q, 0));
+    if (!shape_eq(ask_shape(q, 3), &result) || !shape_eq(ask_shape(q, 5), &result) || !shape_eq(ask_shape(q, 4), &lse))
         return "out, lse or dout has another shape";
     *out = *ask_shape(q, 0);
     return NULL;
@@ -157,15 +153,15 @@ typedef struct Attention {
     int64_t B, T, H, S, K, d, dv; /* extents */
     const Attr *a;
     uint64_t key, step, drawn; /* dropout */
-    int64_t first;      /* position of query 0 among the keys */
-    const int64_t *oldest; /* [B, T], the first key that a query sees, or NULL */
+    int64_t first;             /* position of query 0 among the keys */
+    const int64_t *oldest;     /* [B, T], the first key that a query sees, or NULL */
 } Attention;
 
 static Attention attention_of(const OpEval *e)
 {
     const Tensor *q = e->in[0], *k = e->in[1], *v = e->in[2];
-    Attention at = {q->d[0], q->d[1], q->d[2], k->d[1], k->d[2], q->d[3], v->d[3], &e->n->a, 0,
-                    e->run->step, e->drawn, 0, NULL};
+    Attention at = {q->d[0],  q->d[1], q->d[2],      k->d[1],  k->d[2], q->d[3], v->d[3],
+                    &e->n->a, 0,       e->run->step, e->drawn, 0,       NULL};
     size_t more = e->n->op == OP_SDPA ? 3 : 6; /* a further input stands there */
     if (e->n->n_in > more && e->in[more]->rank == 2)
         at.oldest = e->in[more]->integer;
@@ -177,8 +173,7 @@ static Attention attention_of(const OpEval *e)
 }
 
 /* The row of a [B, rows, heads, size] tensor. */
-static int64_t row_at(int64_t b, int64_t row, int64_t head, int64_t rows, int64_t heads,
-                      int64_t size)
+static int64_t row_at(int64_t b, int64_t row, int64_t head, int64_t rows, int64_t heads, int64_t size)
 {
     return ((b * rows + row) * heads + head) * size;
 }
@@ -220,8 +215,7 @@ static double kept(const Attention *at, int64_t b, int64_t h, int64_t t, int64_t
 }
 
 /* One query: scores into `s`, then out[dv] and the log-sum-exp. */
-static double attend(const Attention *at, const OpEval *e, int64_t b, int64_t t, int64_t h,
-                     double *s, double *out)
+static double attend(const Attention *at, const OpEval *e, int64_t b, int64_t t, int64_t h, double *s, double *out)
 {
     int64_t hk = h / (at->H / at->K);
     const double *q = e->in[0]->real + row_at(b, t, h, at->T, at->H, at->d);

@@ -116,24 +116,18 @@ const char *shape_WHERE(const Ask *q, Shape *out, DType *dtype)
 
 /* ---- gradients ---- */
 
-#define GRAD(id) void grad_##id(Graph *g, Val v, Val d, const bool *want, Val *din)
-#define IN(k) (node_at(g, v)->in[k])
-#define U1(op, a) ir_unary(g, OP_##op, a)
+#define GRAD(id)     void grad_##id(Graph *g, Val v, Val d, const bool *want, Val *din)
+#define IN(k)        (node_at(g, v)->in[k])
+#define U1(op, a)    ir_unary(g, OP_##op, a)
 #define U2(op, a, b) ir_binary(g, OP_##op, a, b)
-#define NUM(value) ir_fill(g, value)
+#define NUM(value)   ir_fill(g, value)
 
 /* C leaves the order in which arguments are computed open. Of the arguments of one call at most
  * one may therefore make nodes, else the graph would depend on the compiler that built this
  * one. */
-static Val plus(Graph *g, Val x, double number)
-{
-    return U2(ADD, x, NUM(number));
-}
+static Val plus(Graph *g, Val x, double number) { return U2(ADD, x, NUM(number)); }
 
-static Val one_minus(Graph *g, Val x)
-{
-    return U2(SUB, NUM(1), x);
-}
+static Val one_minus(Graph *g, Val x) { return U2(SUB, NUM(1), x); }
 
 GRAD(NEG)
 {
@@ -347,15 +341,9 @@ static void grad_choice(Graph *g, Val v, Val d, const bool *want, Val *din, bool
         din[1] = U2(MUL, d, U2(ADD, largest ? U2(LT, a, b) : U2(LT, b, a), tie));
 }
 
-GRAD(MIN)
-{
-    grad_choice(g, v, d, want, din, false);
-}
+GRAD(MIN) { grad_choice(g, v, d, want, din, false); }
 
-GRAD(MAX)
-{
-    grad_choice(g, v, d, want, din, true);
-}
+GRAD(MAX) { grad_choice(g, v, d, want, din, true); }
 
 /* a - b floor(a / b): 1 and -floor(a / b), also where it jumps */
 GRAD(MOD)
@@ -381,20 +369,11 @@ GRAD(WHERE)
 
 /* ---- values ---- */
 
-static double sigmoid(double x)
-{
-    return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x));
-}
+static double sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
 
-static double gelu_tanh(double x)
-{
-    return 0.5 * x * (1 + tanh(GELU_C * (x + GELU_A * x * x * x)));
-}
+static double gelu_tanh(double x) { return 0.5 * x * (1 + tanh(GELU_C * (x + GELU_A * x * x * x))); }
 
-static double softplus(double x)
-{
-    return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
-}
+static double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
 
 /* To so many significant bits, ties to even; below 2^least the spacing stays 2^(least-digits+1). */
 static double round_to(double x, const HalfInfo *to)
@@ -408,15 +387,15 @@ static double round_to(double x, const HalfInfo *to)
     return fabs(r) > to->largest ? copysign(INFINITY, x) : r;
 }
 
-#define EVAL_UNARY(id, expr)                              \
-    void eval_##id(const OpEval *e)                         \
-    {                                                     \
-        const double *in = e->in[0]->real;                \
-        double *out = e->out->real;                       \
-        for (int64_t k = 0; k < e->out->size; k++) {      \
-            double x = in[k];                             \
-            out[k] = (expr);                              \
-        }                                                 \
+#define EVAL_UNARY(id, expr)                                                                                           \
+    void eval_##id(const OpEval *e)                                                                                    \
+    {                                                                                                                  \
+        const double *in = e->in[0]->real;                                                                             \
+        double *out = e->out->real;                                                                                    \
+        for (int64_t k = 0; k < e->out->size; k++) {                                                                   \
+            double x = in[k];                                                                                          \
+            out[k] = (expr);                                                                                           \
+        }                                                                                                              \
     }
 
 EVAL_UNARY(EXP, exp(x))
@@ -436,7 +415,7 @@ EVAL_UNARY(RELU, x < 0 ? 0 : x) /* NaN stays NaN */
 EVAL_UNARY(GELU, 0.5 * x * (1 + erf(x * sqrt(0.5))))
 EVAL_UNARY(GELU_SLOPE, 0.5 * (1 + erf(x * sqrt(0.5))) + x * exp(-0.5 * x * x) / sqrt(2 * PI))
 EVAL_UNARY(GELU_TANH, gelu_tanh(x))
-EVAL_UNARY(SILU, x * sigmoid(x))
+EVAL_UNARY(SILU, x *sigmoid(x))
 EVAL_UNARY(SOFTPLUS, softplus(x))
 
 void eval_ROUND_TO(const OpEval *e)
@@ -486,10 +465,7 @@ void eval_TO_INT(const OpEval *e)
     }
 }
 
-static double mod_real(double a, double b)
-{
-    return a - b * floor(a / b);
-}
+static double mod_real(double a, double b) { return a - b * floor(a / b); }
 
 /* Integers wrap around and a division by 0 gives 0: no input of a graph may stop the
  * process. */
@@ -501,29 +477,29 @@ static int64_t mod_int(int64_t a, int64_t b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-#define EVAL_BINARY(id, real_expr, int_expr)                                           \
-    void eval_##id(const OpEval *e)                                                      \
-    {                                                                                  \
-        if (e->in[0]->dtype == DT_INT) {                                               \
-            for (int64_t k = 0; k < e->out->size; k++) {                               \
-                int64_t a = e->in[0]->integer[k], b = e->in[1]->integer[k];            \
-                int_expr;                                                              \
-            }                                                                          \
-            return;                                                                    \
-        }                                                                              \
-        const double *pa = e->in[0]->real, *pb = e->in[1]->real;                       \
-        double *out = e->out->real;                                                    \
-        for (int64_t k = 0; k < e->out->size; k++) {                                   \
-            double a = pa[k], b = pb[k];                                               \
-            out[k] = (real_expr);                                                      \
-        }                                                                              \
+#define EVAL_BINARY(id, real_expr, int_expr)                                                                           \
+    void eval_##id(const OpEval *e)                                                                                    \
+    {                                                                                                                  \
+        if (e->in[0]->dtype == DT_INT) {                                                                               \
+            for (int64_t k = 0; k < e->out->size; k++) {                                                               \
+                int64_t a = e->in[0]->integer[k], b = e->in[1]->integer[k];                                            \
+                int_expr;                                                                                              \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        const double *pa = e->in[0]->real, *pb = e->in[1]->real;                                                       \
+        double *out = e->out->real;                                                                                    \
+        for (int64_t k = 0; k < e->out->size; k++) {                                                                   \
+            double a = pa[k], b = pb[k];                                                                               \
+            out[k] = (real_expr);                                                                                      \
+        }                                                                                                              \
     }
-#define INT_RESULT(expr) e->out->integer[k] = (int64_t)(expr)
+#define INT_RESULT(expr)  e->out->integer[k] = (int64_t)(expr)
 #define REAL_RESULT(expr) e->out->real[k] = (expr)
 
 EVAL_BINARY(ADD, a + b, INT_RESULT((uint64_t)a + (uint64_t)b))
 EVAL_BINARY(SUB, a - b, INT_RESULT((uint64_t)a - (uint64_t)b))
-EVAL_BINARY(MUL, a * b, INT_RESULT((uint64_t)a * (uint64_t)b))
+EVAL_BINARY(MUL, a *b, INT_RESULT((uint64_t)a *(uint64_t)b))
 EVAL_BINARY(DIV, a / b, REAL_RESULT((double)a / (double)b))
 EVAL_BINARY(POW, pow(a, b), REAL_RESULT(pow((double)a, (double)b)))
 EVAL_BINARY(MIN, b < a || isnan(b) ? b : a, INT_RESULT(b < a ? b : a))

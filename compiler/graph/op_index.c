@@ -183,8 +183,7 @@ void eval_TOP_K(const OpEval *e)
         for (int64_t c = 0; c < k; c++) {
             int64_t best = -1;
             for (int64_t i = 0; i < n; i++)
-                if (!taken[i] &&
-                    (best < 0 || p[i] > p[best] || (isnan(p[best]) && !isnan(p[i]))))
+                if (!taken[i] && (best < 0 || p[i] > p[best] || (isnan(p[best]) && !isnan(p[i]))))
                     best = i;
             taken[best] = true;
             e->out->integer[row * k + c] = best;

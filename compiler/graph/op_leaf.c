@@ -25,10 +25,7 @@ const char *shape_EXT(const Ask *q, Shape *out, DType *dtype)
     return NULL;
 }
 
-void eval_EXT(const OpEval *e)
-{
-    vwn_bug(e->ctx, "external tensors are bound, not computed");
-}
+void eval_EXT(const OpEval *e) { vwn_bug(e->ctx, "external tensors are bound, not computed"); }
 
 const char *shape_CONST(const Ask *q, Shape *out, DType *dtype)
 {
@@ -91,10 +88,7 @@ const char *shape_DIM(const Ask *q, Shape *out, DType *dtype)
     return NULL;
 }
 
-void eval_DIM(const OpEval *e)
-{
-    e->out->real[0] = (double)dim_at(e->n->a.dim, e->run->B, e->run->T);
-}
+void eval_DIM(const OpEval *e) { e->out->real[0] = (double)dim_at(e->n->a.dim, e->run->B, e->run->T); }
 
 const char *shape_IOTA(const Ask *q, Shape *out, DType *dtype)
 {

@@ -94,10 +94,7 @@ const char *shape_EXPERT_MATMUL_DW(const Ask *q, Shape *out, DType *dtype)
 
 /* ---- gradients ---- */
 
-static Val product(Graph *g, Val a, Val b, int flags)
-{
-    return ir_op(g, OP_MATMUL, a, b, 0, (Attr){.i = flags}, NULL);
-}
+static Val product(Graph *g, Val a, Val b, int flags) { return ir_op(g, OP_MATMUL, a, b, 0, (Attr){.i = flags}, NULL); }
 
 /* [L.., M, N] -> [L * M, N] */
 static Val merge_rows(Graph *g, Val x)
@@ -176,8 +173,7 @@ void grad_EXPERT_MATMUL(Graph *g, Val v, Val d, const bool *want, Val *din)
     if (want[1]) {
         Shape s = *shape_of(g, w);
         if (transposed)
-            din[1] = ir_op(g, OP_EXPERT_MATMUL_DW, d, each_choice(g, x, index), index,
-                           (Attr){0}, &s);
+            din[1] = ir_op(g, OP_EXPERT_MATMUL_DW, d, each_choice(g, x, index), index, (Attr){0}, &s);
         else
             din[1] = ir_op(g, OP_EXPERT_MATMUL_DW, x, d, index, (Attr){0}, &s);
     }
@@ -188,8 +184,7 @@ void grad_EXPERT_MATMUL_DW(Graph *g, Val v, Val d, const bool *want, Val *din)
 {
     Val x = node_at(g, v)->in[0], dy = node_at(g, v)->in[1], index = node_at(g, v)->in[2];
     if (want[0])
-        din[0] =
-            sum_choices(g, ir_op(g, OP_EXPERT_MATMUL, dy, d, index, (Attr){.i = 1}, NULL), x);
+        din[0] = sum_choices(g, ir_op(g, OP_EXPERT_MATMUL, dy, d, index, (Attr){.i = 1}, NULL), x);
     if (want[1])
         din[1] = ir_op(g, OP_EXPERT_MATMUL, x, d, index, (Attr){0}, NULL);
 }

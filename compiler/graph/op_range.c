@@ -82,8 +82,8 @@ void eval_DYNAMIC_UPDATE_SLICE(const OpEval *e)
         for (int64_t i = 0; i < in.n; i++) {
             int64_t to = start + i;
             if (e->in[3]->integer[b] && to >= 0 && to < out.n && in.inner)
-                memcpy(element(e->out, (b * out.n + to) * in.inner),
-                       element(x, (b * in.n + i) * in.inner), (size_t)in.inner * 8);
+                memcpy(element(e->out, (b * out.n + to) * in.inner), element(x, (b * in.n + i) * in.inner),
+                       (size_t)in.inner * 8);
         }
 }
 

@@ -76,10 +76,7 @@ static void reduce_with(const OpEval *e, void (*combine)(double *, double))
     }
 }
 
-static void add_to(double *r, double x)
-{
-    *r += x;
-}
+static void add_to(double *r, double x) { *r += x; }
 
 static void raise_to(double *r, double x)
 {
@@ -87,10 +84,7 @@ static void raise_to(double *r, double x)
         *r = x;
 }
 
-void eval_SUM(const OpEval *e)
-{
-    reduce_with(e, add_to);
-}
+void eval_SUM(const OpEval *e) { reduce_with(e, add_to); }
 
 void eval_AMAX(const OpEval *e)
 {

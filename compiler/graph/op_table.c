@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#define OP(id, name, cls, n_in, zero, slope, real, integer, vector, cost, lang, doc, attrs)               \
+#define OP(id, name, cls, n_in, zero, slope, real, integer, vector, cost, lang, doc, attrs)                            \
     [OP_##id] = {name, CLASS_##cls, n_in, ZERO_##zero, ZERO_##slope, real, integer, vector, cost, lang, doc, attrs},
 static const OpInfo op_infos[OP_COUNT] = {
     [OP_NONE] = {"none", CLASS_LEAF, 0, ZERO_UNKNOWN, ZERO_UNKNOWN, NULL, NULL, NULL, 0, false, "", ""},
@@ -22,10 +22,7 @@ const OpRules op_rules[OP_COUNT] = {
 };
 #undef OP
 
-const OpInfo *op_info(Op op)
-{
-    return &op_infos[(unsigned)op < OP_COUNT ? op : OP_NONE];
-}
+const OpInfo *op_info(Op op) { return &op_infos[(unsigned)op < OP_COUNT ? op : OP_NONE]; }
 
 Op op_named(const char *name)
 {
@@ -46,8 +43,7 @@ static const char *attrs_unused(const Ask *q)
     if ((a->i && !op_uses(q->op, 'i')) || (a->j && !op_uses(q->op, 'j')))
         return "it has a number i or j that the operator does not use";
     if ((a->axes && !op_uses(q->op, 'A')) || (a->site && !op_uses(q->op, 'K')) ||
-        ((a->n || a->data) && !op_uses(q->op, 'T')) ||
-        ((a->dim.n || a->dim.b || a->dim.t) && !op_uses(q->op, 'D')))
+        ((a->n || a->data) && !op_uses(q->op, 'T')) || ((a->dim.n || a->dim.b || a->dim.t) && !op_uses(q->op, 'D')))
         return "it has axes, a site, data or an extent that the operator does not use";
     if (a->made && q->op != (a->made <= PRODUCT_OF_PARTS ? OP_MATMUL : OP_CONCAT))
         return "it is made as another operator is";
@@ -95,10 +91,7 @@ const char *op_infer(const Ask *q, Shape *out, DType *dtype)
     return shape_sane(out);
 }
 
-int op_aux_count(Op op)
-{
-    return op == OP_SDPA ? 1 : op == OP_SDPA_GRAD ? 2 : 0;
-}
+int op_aux_count(Op op) { return op == OP_SDPA ? 1 : op == OP_SDPA_GRAD ? 2 : 0; }
 
 /* ---- the verifier ---- */
 
@@ -160,8 +153,7 @@ static void verify_output(const Graph *g, size_t i)
 {
     const Output *o = &g->out.v[i];
     if (o->value == 0 || o->value >= g->node.n)
-        vwn_bug(g->ctx, "output %zu (%s) is not a node of the graph", i,
-                o->name ? o->name : "");
+        vwn_bug(g->ctx, "output %zu (%s) is not a node of the graph", i, o->name ? o->name : "");
     if (o->ext < 0) {
         if (!o->name)
             vwn_bug(g->ctx, "output %zu has no name", i);
@@ -205,8 +197,7 @@ static Dim times(Dim x, Dim y)
  * gradients need; computing the scores again is not counted. */
 static Dim attention_flops(const Graph *g, const Node *n, int64_t each)
 {
-    const Shape *q = shape_of(g, n->in[0]), *k = shape_of(g, n->in[1]),
-                *v = shape_of(g, n->in[2]);
+    const Shape *q = shape_of(g, n->in[0]), *k = shape_of(g, n->in[1]), *v = shape_of(g, n->in[2]);
     Dim square = times(product(q, 0, 3), k->d[1]);
     return times(square, DIM(each * (q->d[3].n + v->d[3].n)));
 }
@@ -229,12 +220,9 @@ Dim op_flops(const Graph *g, Val v)
         const Shape *dy = shape_of(g, n->in[1]);
         return times(times(product(dy, 0, dy->rank), s->d[1]), DIM(2));
     }
-    case OP_SDPA:
-        return attention_flops(g, n, 2);
-    case OP_SDPA_GRAD:
-        return attention_flops(g, n, 4);
-    default:
-        return DIM(0);
+    case OP_SDPA: return attention_flops(g, n, 2);
+    case OP_SDPA_GRAD: return attention_flops(g, n, 4);
+    default: return DIM(0);
     }
 }
 

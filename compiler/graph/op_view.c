@@ -10,10 +10,7 @@
 
 /* ---- shapes ---- */
 
-static bool axis_ok(const Ask *q)
-{
-    return q->a->i >= 0 && q->a->i < ask_shape(q, 0)->rank;
-}
+static bool axis_ok(const Ask *q) { return q->a->i >= 0 && q->a->i < ask_shape(q, 0)->rank; }
 
 const char *shape_RESHAPE(const Ask *q, Shape *out, DType *dtype)
 {
@@ -83,15 +80,9 @@ static const char *range_shape(const Ask *q, Shape *out, DType *dtype, bool slic
     return range_fits(large, small, q->a->j);
 }
 
-const char *shape_SLICE(const Ask *q, Shape *out, DType *dtype)
-{
-    return range_shape(q, out, dtype, true);
-}
+const char *shape_SLICE(const Ask *q, Shape *out, DType *dtype) { return range_shape(q, out, dtype, true); }
 
-const char *shape_PAD(const Ask *q, Shape *out, DType *dtype)
-{
-    return range_shape(q, out, dtype, false);
-}
+const char *shape_PAD(const Ask *q, Shape *out, DType *dtype) { return range_shape(q, out, dtype, false); }
 
 const char *shape_CONCAT(const Ask *q, Shape *out, DType *dtype)
 {
@@ -135,7 +126,7 @@ SAME_SHAPE_RULE(ROLL, along_axis)
 /* ---- gradients ---- */
 
 #define GRAD(id) void grad_##id(Graph *g, Val v, Val d, const bool *want, Val *din)
-#define IN(k) (node_at(g, v)->in[k])
+#define IN(k)    (node_at(g, v)->in[k])
 
 GRAD(RESHAPE)
 {
@@ -237,10 +228,7 @@ static void copy_items(Tensor *to, int64_t at, const Tensor *from, int64_t start
         memcpy(to->real + at, from->real + start, (size_t)n * sizeof *to->real);
 }
 
-void eval_RESHAPE(const OpEval *e)
-{
-    copy_items(e->out, 0, e->in[0], 0, e->out->size);
-}
+void eval_RESHAPE(const OpEval *e) { copy_items(e->out, 0, e->in[0], 0, e->out->size); }
 
 /* out[index] = in[sum of index[k] * stride[k]] in row-major order of out */
 static void gather_strided(const OpEval *e, const int64_t *stride)
@@ -294,9 +282,8 @@ void eval_BROADCAST(const OpEval *e)
 static void need_range(const OpEval *e, int64_t whole, int64_t part)
 {
     if (e->n->a.j + part > whole)
-        ctx_raise(e->ctx, ST_INPUT, "%s: positions %lld to %lld of an axis of %lld",
-                  op_info((Op)e->n->op)->name, (long long)e->n->a.j,
-                  (long long)(e->n->a.j + part), (long long)whole);
+        ctx_raise(e->ctx, ST_INPUT, "%s: positions %lld to %lld of an axis of %lld", op_info((Op)e->n->op)->name,
+                  (long long)e->n->a.j, (long long)(e->n->a.j + part), (long long)whole);
 }
 
 void eval_SLICE(const OpEval *e)
@@ -305,8 +292,7 @@ void eval_SLICE(const OpEval *e)
     Around in = around(e->in[0], axis), out = around(e->out, axis);
     need_range(e, in.n, out.n);
     for (int64_t o = 0; o < out.outer; o++)
-        copy_items(e->out, o * out.n * out.inner, e->in[0],
-                   (o * in.n + e->n->a.j) * in.inner, out.n * out.inner);
+        copy_items(e->out, o * out.n * out.inner, e->in[0], (o * in.n + e->n->a.j) * in.inner, out.n * out.inner);
 }
 
 void eval_PAD(const OpEval *e)
@@ -315,8 +301,7 @@ void eval_PAD(const OpEval *e)
     Around in = around(e->in[0], axis), out = around(e->out, axis);
     need_range(e, out.n, in.n);
     for (int64_t o = 0; o < out.outer; o++)
-        copy_items(e->out, (o * out.n + e->n->a.j) * out.inner, e->in[0], o * in.n * in.inner,
-                   in.n * in.inner);
+        copy_items(e->out, (o * out.n + e->n->a.j) * out.inner, e->in[0], o * in.n * in.inner, in.n * in.inner);
 }
 
 void eval_CONCAT(const OpEval *e)
@@ -327,8 +312,7 @@ void eval_CONCAT(const OpEval *e)
     for (size_t k = 0; k < e->n->n_in; k++) {
         Around in = around(e->in[k], axis);
         for (int64_t o = 0; o < out.outer; o++)
-            copy_items(e->out, (o * out.n + start) * out.inner, e->in[k], o * in.n * in.inner,
-                       in.n * in.inner);
+            copy_items(e->out, (o * out.n + start) * out.inner, e->in[k], o * in.n * in.inner, in.n * in.inner);
         start += in.n;
     }
 }
@@ -361,7 +345,6 @@ void eval_ROLL(const OpEval *e)
     for (int64_t o = 0; o < r.outer; o++)
         for (int64_t p = 0; p < r.n; p++) {
             int64_t from = (p - e->n->a.j % r.n + r.n) % r.n;
-            copy_items(e->out, (o * r.n + p) * r.inner, e->in[0], (o * r.n + from) * r.inner,
-                       r.inner);
+            copy_items(e->out, (o * r.n + p) * r.inner, e->in[0], (o * r.n + from) * r.inner, r.inner);
         }
 }

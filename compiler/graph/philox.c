@@ -51,8 +51,7 @@ uint64_t philox_key(uint64_t seed, const char *site)
 
 static void block_at(uint64_t key, uint64_t step, uint64_t index, uint32_t out[4])
 {
-    uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), (uint32_t)step,
-                           (uint32_t)(step >> 32)};
+    uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), (uint32_t)step, (uint32_t)(step >> 32)};
     uint32_t halves[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
     philox4x32(counter, halves, out);
 }
@@ -70,16 +69,14 @@ WITH_AVX2 static inline void multiply(__m256i x, uint32_t by, __m256i *high, __m
 }
 
 /* Words 0 and 1 of eight blocks, as philox4x32() makes them. */
-WITH_AVX2 static void eight_at(uint64_t key, uint64_t step, uint64_t index, uint32_t *w0,
-                               uint32_t *w1)
+WITH_AVX2 static void eight_at(uint64_t key, uint64_t step, uint64_t index, uint32_t *w0, uint32_t *w1)
 {
     for (uint64_t i = 0; i < 8; i++) {
         w0[i] = (uint32_t)(index + i);
         w1[i] = (uint32_t)((index + i) >> 32);
     }
     __m256i c0 = _mm256_loadu_si256((const __m256i *)w0), c2 = _mm256_set1_epi32((int)step),
-            c1 = _mm256_loadu_si256((const __m256i *)w1),
-            c3 = _mm256_set1_epi32((int)(step >> 32));
+            c1 = _mm256_loadu_si256((const __m256i *)w1), c3 = _mm256_set1_epi32((int)(step >> 32));
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < ROUNDS; round++, k0 += STEP_0, k1 += STEP_1) {
         __m256i high0, low0, high1, low1;
@@ -96,8 +93,7 @@ WITH_AVX2 static void eight_at(uint64_t key, uint64_t step, uint64_t index, uint
 #endif
 
 /* Words 0 and 1 of n blocks. */
-static void words_at(uint64_t key, uint64_t step, uint64_t index, size_t n, uint32_t *w0,
-                     uint32_t *w1)
+static void words_at(uint64_t key, uint64_t step, uint64_t index, size_t n, uint32_t *w0, uint32_t *w1)
 {
     size_t i = 0;
 #if defined __x86_64__
@@ -156,11 +152,11 @@ double philox_normal(uint64_t key, uint64_t step, uint64_t index)
 static const double LOG[] = {6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
                              2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01,
                              1.479819860511658591e-01};
-static const double SIN[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
-                             2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10};
-static const double COS[] = {4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
-                             -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11};
-static const double LN2_HIGH = 6.93147180369123816490e-01, LN2_LOW = 1.90821492927058770002e-10; /* sum: ln 2 */
+static const double SIN[] = {-1.66666666666666324348e-01, 8.33333333332248946124e-03,  -1.98412698298579493134e-04,
+                             2.75573137070700676789e-06,  -2.50507602534068634195e-08, 1.58969099521155010221e-10};
+static const double COS[] = {4.16666666666666019037e-02,  -1.38888888888741095749e-03, 2.48015872894767294178e-05,
+                             -2.75573143513906633035e-07, 2.08757232129817482790e-09,  -1.13596475577881948265e-11};
+static const double LN2_HIGH = 6.93147180369123816490e-01, LN2_LOW = 1.90821492927058770002e-10;         /* sum: ln 2 */
 static const double QUARTER_HIGH = 1.57079632673412561417e+00, QUARTER_LOW = 6.07710050650619224932e-11; /* pi / 2 */
 
 typedef __m256d Four;
@@ -190,7 +186,8 @@ WITH_AVX2 static inline Four logs(__m128i over)
     Four f = minus(_mm256_blendv_pd(x, times(x, all(0.5)), large), all(1));
     Four e = plus(_mm256_cvtepi32_pd(power), _mm256_and_pd(large, all(1)));
     Four s = _mm256_div_pd(f, plus(all(2), f)), z = times(s, s), half = times(all(0.5), times(f, f));
-    Four rest = plus(times(s, plus(half, times(z, plus(all(LOG[0]), times(z, polynomial(z, LOG + 1)))))), times(e, all(LN2_LOW)));
+    Four rest = plus(times(s, plus(half, times(z, plus(all(LOG[0]), times(z, polynomial(z, LOG + 1)))))),
+                     times(e, all(LN2_LOW)));
     return minus(times(e, all(LN2_HIGH)), minus(minus(half, rest), f));
 }
 

@@ -8,12 +8,10 @@ Reader reader_start(Ctx *ctx, Arena *arena, uint32_t source_file)
 {
     size_t n;
     const char *text = source_text(ctx, source_file, &n);
-    return (Reader){.ctx = ctx, .arena = arena, .file = source_file, .text = text,
-                    .end = text + n, .p = text};
+    return (Reader){.ctx = ctx, .arena = arena, .file = source_file, .text = text, .end = text + n, .p = text};
 }
 
-void reader_fail(Reader *r, const char *code, const char *at, const char *label,
-                 const char *what)
+void reader_fail(Reader *r, const char *code, const char *at, const char *label, const char *what)
 {
     if (r->failed)
         return;
@@ -24,8 +22,7 @@ void reader_fail(Reader *r, const char *code, const char *at, const char *label,
 
 void reader_expected(Reader *r, const char *what)
 {
-    reader_fail(r, "E0902", r->p, arena_printf(r->ctx->program, "expected %s", what),
-                "this line cannot be read");
+    reader_fail(r, "E0902", r->p, arena_printf(r->ctx->program, "expected %s", what), "this line cannot be read");
 }
 
 void reader_spaces(Reader *r)
@@ -77,10 +74,7 @@ double reader_real(Reader *r)
     return value;
 }
 
-bool reader_word_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool reader_word_char(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
 
 const char *reader_word(Reader *r)
 {
@@ -98,15 +92,11 @@ int reader_choice(Reader *r, const char *const *names, size_t n, const char *wha
     for (size_t k = 0; k < n; k++)
         if (!strcmp(names[k], word))
             return (int)k;
-    reader_fail(r, "E0903", at, "",
-                arena_printf(r->ctx->program, "there is no %s `%s`", what, word));
+    reader_fail(r, "E0903", at, "", arena_printf(r->ctx->program, "there is no %s `%s`", what, word));
     return 0;
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+static int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
 /* After a backslash: the character meant, or -1. */
 static int read_escape(Reader *r)

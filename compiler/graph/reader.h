@@ -15,14 +15,13 @@ typedef struct Reader {
     Arena *arena; /* of what is being read */
     uint32_t file;
     const char *text, *end, *p;
-    bool failed;  /* a diagnostic has been filed */
-    Graph *g;     /* graph_text.c: the graph that is being read */
+    bool failed; /* a diagnostic has been filed */
+    Graph *g;    /* graph_text.c: the graph that is being read */
 } Reader;
 
 Reader reader_start(Ctx *ctx, Arena *arena, uint32_t source_file);
 /* The diagnostic spans from `at` to where the reader stands. */
-void reader_fail(Reader *r, const char *code, const char *at, const char *label,
-                 const char *what);
+void reader_fail(Reader *r, const char *code, const char *at, const char *label, const char *what);
 void reader_expected(Reader *r, const char *what); /* E0902 here */
 void reader_spaces(Reader *r);
 bool reader_accept(Reader *r, const char *s);

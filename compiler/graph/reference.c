@@ -13,7 +13,7 @@ enum { MAX_AUX = 2 };
 typedef struct Slot {
     Tensor *value;
     Tensor *aux[MAX_AUX];
-    Val last_use; /* 0: never needed */
+    Val last_use;  /* 0: never needed */
     bool borrowed; /* the caller's tensor */
 } Slot;
 

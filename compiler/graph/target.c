@@ -24,30 +24,26 @@ const Target target_cpu = {
 
 /* No GPU has run these kernels: sizes are those of its manual, all else was chosen by predicted times
  * (tests/perf/tool) and is to be measured. */
-#define ANY_GPU                                                                                                        \
-    .threads = true,                                                                                                   \
-    .shared = 96 * 1024, /* what a block of sm_80 and of all that came later can have; of sm_80 and sm_90 two of a multiprocessor */ \
-    .row_scratch = 96 * 1024, /* beyond its shared memory they are spilled */                                          \
-    .spill_blocks = 256, /* two or so of a multiprocessor */                                                           \
-    .flat_rows = 2048, /* eight for each thread: what a block does once is little beside them */                       \
-    .own_library = true,                                                                                               \
-    .fixed_launches = true,                                                                                            \
-    .joins_launches = true,                                                                                            \
-    .at_once = 2, /* what is computed again needs registers and shared memory too */                                   \
-    .fast_exp = true,                                                                                                  \
-    .few = 16, /* a thread has a sum of so many by itself; of more a warp would share each, and most of its threads be idle */ \
-    .product_unroll = 7, /* rounds of a loop of eight and more beside products of a row are for its warps (map_threads.c) */ \
-    .half_kernels = true,                                                                                              \
-    .multiplies = TAKES(HALF_BF16) | TAKES(HALF_FP16),                                                                 \
-    .layout = true,                                                                                                    \
-    .whole_plans = true,                                                                                               \
+#define ANY_GPU                                                                                                             \
+    .threads = true,                                                                                                        \
+    .shared =                                                                                                               \
+        96 *                                                                                                                \
+        1024, /* what a block of sm_80 and of all that came later can have; of sm_80 and sm_90 two of a multiprocessor */   \
+        .row_scratch = 96 * 1024, /* beyond its shared memory they are spilled */                                           \
+        .spill_blocks = 256,      /* two or so of a multiprocessor */                                                       \
+        .flat_rows = 2048,        /* eight for each thread: what a block does once is little beside them */                 \
+        .own_library = true, .fixed_launches = true, .joins_launches = true,                                                \
+    .at_once = 2, /* what is computed again needs registers and shared memory too */                                        \
+        .fast_exp = true,                                                                                                   \
+    .few =                                                                                                                  \
+        16, /* a thread has a sum of so many by itself; of more a warp would share each, and most of its threads be idle */ \
+        .product_unroll =                                                                                                   \
+            7, /* rounds of a loop of eight and more beside products of a row are for its warps (map_threads.c) */          \
+        .half_kernels = true, .multiplies = TAKES(HALF_BF16) | TAKES(HALF_FP16), .layout = true, .whole_plans = true,       \
     .beside = 64 << 20
 
 /* Any NVIDIA GPU from sm_80 on; and those of sm_90a, for which the texts of one architecture alone pay. */
 const Target target_gpu = {.name = "GPU", ANY_GPU};
 const Target target_sm_90a = {.name = "GPU of sm_90a", ANY_GPU, .warpgroups = true};
 
-const Target *target_of_arch(const char *arch)
-{
-    return strcmp(arch, "sm_90a") == 0 ? &target_sm_90a : &target_gpu;
-}
+const Target *target_of_arch(const char *arch) { return strcmp(arch, "sm_90a") == 0 ? &target_sm_90a : &target_gpu; }

@@ -17,12 +17,14 @@ typedef struct Target {
     int64_t shared;      /* bytes of shared memory of a block */
     int64_t flat_rows;   /* rows of a block of a kernel without loops over a row; 0: by how many results a row has */
     int64_t row_scratch; /* elements of small products that a row may keep from one loop to another */
-    uint32_t spill_blocks; /* blocks of a kernel whose arrays lie in memory, each with its own; 0: arrays are the thread's */
-    bool own_library;    /* attention, tables and products by expert are kernels of ours in this dialect, with launches
+    uint32_t
+        spill_blocks; /* blocks of a kernel whose arrays lie in memory, each with its own; 0: arrays are the thread's */
+    bool own_library; /* attention, tables and products by expert are kernels of ours in this dialect, with launches
                             of their own; else those of the CPU */
     bool fixed_launches; /* a launch is the same in each run, so that a graph of them can be replayed: what changes from
                             run to run lies in memory */
-    bool joins_launches; /* launches are dear: sums go to the library, equal kernels run as one, copies of weights stay */
+    bool
+        joins_launches; /* launches are dear: sums go to the library, equal kernels run as one, copies of weights stay */
     /* What arithmetic costs, for the choice of what is computed again. */
     int64_t at_once;     /* simple operations on an element, done in the time in which memory moves a byte */
     bool fast_exp;       /* there is an instruction for it: it costs half */
@@ -36,12 +38,15 @@ typedef struct Target {
     /* 16-bit storage. */
     bool half_kernels;   /* kernels and libraries but products read and write it too, so it is chosen before fusing */
     uint64_t multiplies; /* types of stored numbers that products take: a bit for each Half */
-    bool warpgroups;     /* four warps together multiply matrices of shared memory (wgmma); else each warp what it has in registers */
+    bool
+        warpgroups; /* four warps together multiply matrices of shared memory (wgmma); else each warp what it has in registers */
     /* Memory of a run. */
-    bool layout;         /* weights and gradients lie as launches want them, and copies of weights stay: programs of a run share a PlanLayout */
-    bool whole_plans;    /* what a plan needs is known when its kernels are there: they bring memory of their own */
-    uint64_t beside;     /* bytes that it takes of its own memory beside tensors: machine code, and what pages leave unused */
-    int64_t stream;      /* bytes; of programs that write more, stores go past the cache. 0: never */
+    bool
+        layout; /* weights and gradients lie as launches want them, and copies of weights stay: programs of a run share a PlanLayout */
+    bool whole_plans; /* what a plan needs is known when its kernels are there: they bring memory of their own */
+    uint64_t
+        beside; /* bytes that it takes of its own memory beside tensors: machine code, and what pages leave unused */
+    int64_t stream; /* bytes; of programs that write more, stores go past the cache. 0: never */
 } Target;
 extern const Target target_cpu, target_gpu, target_sm_90a;
 static inline bool target_multiplies(const Target *t, Half half) { return half && (t->multiplies >> half & 1); }
@@ -51,27 +56,25 @@ const Target *target_of_arch(const char *arch);
 typedef struct PlanOptions {
     int64_t B, T;
     const Target *target; /* NULL: target_cpu. Read it by plan_target() */
-    bool no_fusion; /* every node its own kernel: for tests */
-    bool single;    /* of a device: no launches are made as one: for tests */
-    bool programs;  /* keep the text of the kernel programs: for dumps and tests */
-    Half half;      /* operands of large products are rounded to it, and kept so but for fp16 on a CPU,
+    bool no_fusion;       /* every node its own kernel: for tests */
+    bool single;          /* of a device: no launches are made as one: for tests */
+    bool programs;        /* keep the text of the kernel programs: for dumps and tests */
+    Half half;            /* operands of large products are rounded to it, and kept so but for fp16 on a CPU,
                        which multiplies these in float32; on a device what kernels store for each other, too */
-    bool any_order; /* of a device: gradients of tables are added up in any order, by atomic additions */
+    bool any_order;       /* of a device: gradients of tables are added up in any order, by atomic additions */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */
     bool per_row;
     bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; of a CPU */
     bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
     int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: Target.shared */
-    struct PlanLayout *layout; /* of a device: rounded weights stay from run to run, and weights and gradients lie as batches of
+    struct PlanLayout
+        *layout; /* of a device: rounded weights stay from run to run, and weights and gradients lie as batches of
                                   products want them; NULL: each run rounds them, and those lie anywhere */
-    struct PassWatch *watch; /* plan/pipeline.h: somebody who looks at the passes; or NULL */
+    struct PassWatch *watch;          /* plan/pipeline.h: somebody who looks at the passes; or NULL */
     struct KernelCache *kernel_cache; /* kernel_cache.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;
-static inline const Target *plan_target(const PlanOptions *how)
-{
-    return how->target ? how->target : &target_cpu;
-}
+static inline const Target *plan_target(const PlanOptions *how) { return how->target ? how->target : &target_cpu; }
 /* Are small products that kernels compute by tensor cores? */
 static inline bool plan_has_tensor_cores(const PlanOptions *how) { return plan_target(how)->threads && how->half; }
 

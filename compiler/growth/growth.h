@@ -60,20 +60,21 @@ typedef struct GrowthEntry {
     /* By role: the values of new blocks; ROLE_OLD: of a tensor that is new as a whole. They are drawn as those of
      * `after` are, at the same element of the new tensor, with this initialisation. A rule of `fill` or the declared one. */
     Init init[ROLE_OWN + 1];
-    bool filled[ROLE_OWN + 1]; /* a rule of `fill` says so */
+    bool filled[ROLE_OWN + 1];  /* a rule of `fill` says so */
     double noise[ROLE_OWN + 1]; /* not 0: `init` is normal, with so much of the old tensor's standard deviation */
-    bool means[ROLE_OWN + 1];  /* not drawn: the mean of old numbers along the axes that are new */
-    bool copies[ROLE_OWN + 1]; /* not drawn: blocks of this role are taken from where their parts say */
+    bool means[ROLE_OWN + 1];   /* not drawn: the mean of old numbers along the axes that are new */
+    bool copies[ROLE_OWN + 1];  /* not drawn: blocks of this role are taken from where their parts say */
 } GrowthEntry;
 
 typedef struct GrowthPlan {
     const GrowStep *step;
     GrowthEntry *entry; /* in the order of `after`, then what is left behind in that of `before` */
     size_t n;
-    int64_t alike;        /* new coordinates that are copies in all they are written and read by, with equal shares: they get
+    int64_t alike; /* new coordinates that are copies in all they are written and read by, with equal shares: they get
                              the gradients of what they copy, and stay copies */
-    const GrowthEntry *crowded;  /* one of its axes is; NULL: none is */
-    const GrowthEntry *nothing;  /* a tensor of whose new numbers `nothing_rule` says that they are made of old ones, of which
+    const GrowthEntry *crowded; /* one of its axes is; NULL: none is */
+    const GrowthEntry
+        *nothing; /* a tensor of whose new numbers `nothing_rule` says that they are made of old ones, of which
                                     there are none; NULL: there is none */
     const FillRule *nothing_rule;
     int64_t taken, added; /* numbers of `after` that are taken from `before`; that are new; buffers too */
@@ -106,7 +107,8 @@ typedef struct GrowthCell {
     int64_t at[MAX_RANK], count[MAX_RANK];
     int after; /* so many updates are done, and it has a gradient; NEVER: it has none, or that is a matter of data */
     int may;   /* before so many it has none; NEVER: it is zero and stays so */
-    uint64_t sure; /* bit i: after i updates it has one, and no comparison of a number decides that; the passes looked at are `passes` */
+    uint64_t
+        sure; /* bit i: after i updates it has one, and no comparison of a number decides that; the passes looked at are `passes` */
 } GrowthCell;
 /* What keeps a block from moving, whatever it is filled with. */
 typedef enum GrowthBar {
@@ -116,25 +118,27 @@ typedef enum GrowthBar {
     BAR_SHAPE   /* no weights give it a gradient: the loss does not depend on it */
 } GrowthBar;
 typedef struct GrowthLife {
-    VEC(GrowthCell) cell;    /* none for what is declared to stay, nor for parts of a block that no weights give a gradient */
+    VEC(GrowthCell)
+    cell; /* none for what is declared to stay, nor for parts of a block that no weights give a gradient */
     int after[ROLE_OWN + 1]; /* the latest of a role, or NEVER; NO_BLOCK: there is none */
     int may[ROLE_OWN + 1];   /* so; before it no cell of the latest has one */
     GrowthBar bar[ROLE_OWN + 1];
     int passes; /* after so many updates nothing changes any more but for what is the same as something else */
 } GrowthLife;
 typedef struct GrowthProof {
-    bool too_large;        /* it takes more than PROOF_MIB, or than the context has: nothing is known */
-    bool preserved;        /* every output is what it was, as real numbers */
-    double factor;         /* every output is this times what it was; 0: not shown */
-    const char *output;    /* the first of which that is not shown */
-    const Param *leak;     /* new numbers of this weight reach it; or NULL */
-    const Node *departs;   /* the first value there that is made of old ones alone and that the old model has not; or NULL */
-    bool constant;         /* the old model has it with another number in it */
-    const Node *lost;      /* where no rule says what becomes of old values; NULL: nowhere */
-    bool in_norm;          /* that is a mean over a grown axis to which a constant is added */
+    bool too_large;     /* it takes more than PROOF_MIB, or than the context has: nothing is known */
+    bool preserved;     /* every output is what it was, as real numbers */
+    double factor;      /* every output is this times what it was; 0: not shown */
+    const char *output; /* the first of which that is not shown */
+    const Param *leak;  /* new numbers of this weight reach it; or NULL */
+    const Node
+        *departs;     /* the first value there that is made of old ones alone and that the old model has not; or NULL */
+    bool constant;    /* the old model has it with another number in it */
+    const Node *lost; /* where no rule says what becomes of old values; NULL: nowhere */
+    bool in_norm;     /* that is a mean over a grown axis to which a constant is added */
     int64_t mean_of, mean_over; /* so many of its coordinates are not zero, of so many */
-    const Param *recut;    /* a weight that is cut in another way than before; or NULL */
-    bool trained;          /* there is a loss, so `life` says something */
+    const Param *recut;         /* a weight that is cut in another way than before; or NULL */
+    bool trained;               /* there is a loss, so `life` says something */
     const char *undefined; /* where something is divided by 0 right after the step, "layer[1].attention"; or NULL */
     GrowthLife *life;      /* by entry of the plan */
     size_t blocks;         /* new ones, by entry and role */
@@ -151,7 +155,8 @@ GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena);
  * largest norm of a gradient around the step, beside which rounding is nothing; `moved`: everything that is not barred has moved
  * with each update. */
 typedef enum GrowthContradiction { FITS, HAS_NONE, HAS_ONE } GrowthContradiction;
-GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, const double *norm, int n, double most, bool moved, int *at);
+GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, const double *norm, int n,
+                                         double most, bool moved, int *at);
 
 /* ---- growth_axes.c: how the graph splits axes ---- */
 /* An axis that a graph reshapes into several, [16 * 64] -> [16, 64], has factors, outermost first; one

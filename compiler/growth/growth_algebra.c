@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST = 6 }; /* other values in a sum or a product; of more the value stands for itself */
+enum { MOST = 6 };                     /* other values in a sum or a product; of more the value stands for itself */
 enum { SYMBOL_B = -1, SYMBOL_T = -2 }; /* the extents that a graph leaves open, among the factors of a product */
 
 /* of[i] times n[i] added up, and c; or of[i] to the power n[i] multiplied, and c. */
@@ -31,9 +31,9 @@ typedef struct Fact {
 typedef struct Algebra {
     Arena *memory;
     Graph *g;
-    VEC(Fact) fact; /* by value of g */
-    VEC(Val) chain; /* the value before it with the same hash */
-    Map made;       /* hash -> the last value that has it */
+    VEC(Fact) fact;    /* by value of g */
+    VEC(Val) chain;    /* the value before it with the same hash */
+    Map made;          /* hash -> the last value that has it */
     int64_t positions; /* of every sequence; 0: not known */
     bool drops;
 } Algebra;
@@ -53,26 +53,14 @@ static Shape shape_as(const Algebra *s, const Shape *shape)
     return out;
 }
 
-static bool is_one(Dim d)
-{
-    return dim_eq(d, DIM(1));
-}
+static bool is_one(Dim d) { return dim_eq(d, DIM(1)); }
 
 /* 0: not known. */
-static int64_t extent_of(const Algebra *s, Dim d)
-{
-    return dim_static(d) ? d.n : dim_eq(d, DIM_T) ? s->positions : 0;
-}
+static int64_t extent_of(const Algebra *s, Dim d) { return dim_static(d) ? d.n : dim_eq(d, DIM_T) ? s->positions : 0; }
 
-static bool is_none(Dim d)
-{
-    return dim_eq(d, DIM(0));
-}
+static bool is_none(Dim d) { return dim_eq(d, DIM(0)); }
 
-static const Fact *fact(const Algebra *s, Val v)
-{
-    return &s->fact.v[v];
-}
+static const Fact *fact(const Algebra *s, Val v) { return &s->fact.v[v]; }
 
 static bool is_number(const Algebra *s, Val v, double *c)
 {
@@ -249,8 +237,14 @@ static bool sum_of(const Algebra *s, const Node *n, Form *f, int *of)
     *of = f->count;
     Form zero = {0};
     switch ((Op)n->op) {
-    case OP_NEG: *f = zero; { Form a = form_of(s, n->in[0], false); return join(f, &a, -1, false); }
-    case OP_ADD: case OP_SUB: {
+    case OP_NEG:
+        *f = zero;
+        {
+            Form a = form_of(s, n->in[0], false);
+            return join(f, &a, -1, false);
+        }
+    case OP_ADD:
+    case OP_SUB: {
         Form b = form_of(s, n->in[1], false);
         *of += b.count;
         return join(f, &b, n->op == OP_ADD ? 1 : -1, false);
@@ -268,7 +262,10 @@ static bool sum_of(const Algebra *s, const Node *n, Form *f, int *of)
         if (!is_number(s, n->in[1], &c) || c == 0)
             return false;
         *f = zero;
-        { Form a = form_of(s, n->in[0], false); return join(f, &a, 1 / c, false); }
+        {
+            Form a = form_of(s, n->in[0], false);
+            return join(f, &a, 1 / c, false);
+        }
     default: return false;
     }
 }
@@ -280,7 +277,8 @@ static bool product_of(const Algebra *s, const Node *n, Form *f, int *of)
     *of = f->count;
     switch ((Op)n->op) {
     case OP_NEG: f->c = -f->c; return true;
-    case OP_MUL: case OP_DIV: {
+    case OP_MUL:
+    case OP_DIV: {
         Form b = form_of(s, n->in[1], true);
         *of += b.count;
         return (n->op == OP_MUL || b.c != 0) && join(f, &b, n->op == OP_MUL ? 1 : -1, true);
@@ -295,10 +293,7 @@ static bool product_of(const Algebra *s, const Node *n, Form *f, int *of)
 
 #define BELOW_ONE (1 - DBL_EPSILON / 2)
 
-static double value_at(const Algebra *s, Op op, double x)
-{
-    return op_of_number(s->g->ctx, op, x);
-}
+static double value_at(const Algebra *s, Op op, double x) { return op_of_number(s->g->ctx, op, x); }
 
 static void widen(Fact *f, double x)
 {
@@ -331,25 +326,38 @@ static Fact range_of_one(const Algebra *s, const Node *n, Fact a)
     Fact all = {-INFINITY, INFINITY, NULL, NULL};
     switch (op) {
     case OP_NEG: return (Fact){-a.hi, -a.lo, NULL, NULL};
-    case OP_LOG: case OP_SQRT:
+    case OP_LOG:
+    case OP_SQRT:
         if (!(a.lo > 0) && !(op == OP_SQRT && a.lo >= 0))
             return op == OP_SQRT ? (Fact){0, INFINITY, NULL, NULL} : all;
         return (Fact){value_at(s, op, a.lo), value_at(s, op, a.hi), NULL, NULL};
-    case OP_EXP: case OP_SIGMOID: case OP_SOFTPLUS: { /* above 0, how far down x may go, and below 1 */
+    case OP_EXP:
+    case OP_SIGMOID:
+    case OP_SOFTPLUS: { /* above 0, how far down x may go, and below 1 */
         double least = value_at(s, op, a.lo), most = value_at(s, op, a.hi);
         return (Fact){least > 0 ? least : DBL_TRUE_MIN, op == OP_SIGMOID ? fmin(most, BELOW_ONE) : most, NULL, NULL};
     }
-    case OP_TANH: case OP_ERF:
+    case OP_TANH:
+    case OP_ERF:
         return (Fact){fmax(value_at(s, op, a.lo), -BELOW_ONE), fmin(value_at(s, op, a.hi), BELOW_ONE), NULL, NULL};
-    case OP_RELU: case OP_FLOOR: case OP_CEIL: case OP_ROUND: case OP_SIGN: {
+    case OP_RELU:
+    case OP_FLOOR:
+    case OP_CEIL:
+    case OP_ROUND:
+    case OP_SIGN: {
         Fact f = {value_at(s, op, a.lo), value_at(s, op, a.hi), NULL, NULL};
         return isnan(f.lo) || isnan(f.hi) ? all : f;
     }
     case OP_ABS: return a.lo >= 0 ? a : (Fact){a.hi < 0 ? -a.hi : 0, fmax(fabs(a.lo), fabs(a.hi)), NULL, NULL};
-    case OP_SIN: case OP_COS: return (Fact){-1, 1, NULL, NULL};
-    case OP_GELU: case OP_GELU_TANH: case OP_SILU: return (Fact){a.lo >= 0 ? 0 : -0.3, fmax(0, a.hi), NULL, NULL};
+    case OP_SIN:
+    case OP_COS: return (Fact){-1, 1, NULL, NULL};
+    case OP_GELU:
+    case OP_GELU_TANH:
+    case OP_SILU: return (Fact){a.lo >= 0 ? 0 : -0.3, fmax(0, a.hi), NULL, NULL};
     case OP_TO_INT: return (Fact){trunc(a.lo), trunc(a.hi), NULL, NULL};
-    case OP_TO_REAL: case OP_ROUND_TO: case OP_STOP: return a;
+    case OP_TO_REAL:
+    case OP_ROUND_TO:
+    case OP_STOP: return a;
     default: return all;
     }
 }
@@ -391,7 +399,8 @@ static Fact range_of_map(const Algebra *s, const Node *n)
     uint32_t axes;
     double c;
     switch ((Op)n->op) {
-    case OP_ADD: case OP_SUB: return by_ends((Op)n->op, a, b);
+    case OP_ADD:
+    case OP_SUB: return by_ends((Op)n->op, a, b);
     case OP_MUL:
         return n->in[0] == n->in[1] ? (Fact){0, fmax(a.lo * a.lo, a.hi * a.hi), NULL, NULL} : by_ends(OP_MUL, a, b);
     case OP_DIV:
@@ -406,16 +415,18 @@ static Fact range_of_map(const Algebra *s, const Node *n)
         return is_number(s, n->in[1], &c) && fmod(c, 2) == 0 ? (Fact){0, INFINITY, NULL, NULL} : all;
     case OP_MIN: return (Fact){fmin(a.lo, b.lo), fmin(a.hi, b.hi), NULL, NULL};
     case OP_MAX: return (Fact){fmax(a.lo, b.lo), fmax(a.hi, b.hi), NULL, NULL};
-    case OP_LT:
-        return (Fact){a.hi < b.lo, !at_least(s, n->in[0], n->in[1], DEEP), NULL, NULL};
-    case OP_LE:
-        return (Fact){at_least(s, n->in[1], n->in[0], DEEP), !(a.lo > b.hi), NULL, NULL};
+    case OP_LT: return (Fact){a.hi < b.lo, !at_least(s, n->in[0], n->in[1], DEEP), NULL, NULL};
+    case OP_LE: return (Fact){at_least(s, n->in[1], n->in[0], DEEP), !(a.lo > b.hi), NULL, NULL};
     case OP_EQ:
         return n->in[0] == n->in[1]           ? (Fact){1, 1, NULL, NULL}
                : a.hi < b.lo || a.lo > b.hi   ? (Fact){0, 0, NULL, NULL}
                : a.lo == b.hi && a.hi == b.lo ? (Fact){1, 1, NULL, NULL}
                                               : (Fact){0, 1, NULL, NULL};
-    case OP_WHERE: b = *fact(s, n->in[1]); widen(&b, fact(s, n->in[2])->lo); widen(&b, fact(s, n->in[2])->hi); return b;
+    case OP_WHERE:
+        b = *fact(s, n->in[1]);
+        widen(&b, fact(s, n->in[2])->lo);
+        widen(&b, fact(s, n->in[2])->hi);
+        return b;
     case OP_MOD: return all;
     default: return range_of_one(s, n, a);
     }
@@ -429,16 +440,27 @@ static Fact range_of(const Algebra *s, Val v)
         return range_of_map(s, n);
     switch ((Op)n->op) {
     case OP_FILL: return (Fact){n->a.x, n->a.x, NULL, NULL};
-    case OP_DIM: return dim_static(n->a.dim) ? (Fact){(double)n->a.dim.n, (double)n->a.dim.n, NULL, NULL} : (Fact){1, INFINITY, NULL, NULL};
+    case OP_DIM:
+        return dim_static(n->a.dim) ? (Fact){(double)n->a.dim.n, (double)n->a.dim.n, NULL, NULL}
+                                    : (Fact){1, INFINITY, NULL, NULL};
     case OP_CONST:
         f = (Fact){INFINITY, -INFINITY, NULL, NULL};
         for (size_t i = 0; i < n->a.n; i++)
             widen(&f, n->a.data[i]);
         return f;
-    case OP_IOTA: return dim_static(n->shape.d[n->a.i]) ? (Fact){0, (double)n->shape.d[n->a.i].n - 1, NULL, NULL} : (Fact){0, INFINITY, NULL, NULL};
+    case OP_IOTA:
+        return dim_static(n->shape.d[n->a.i]) ? (Fact){0, (double)n->shape.d[n->a.i].n - 1, NULL, NULL}
+                                              : (Fact){0, INFINITY, NULL, NULL};
     case OP_RAND: return (Fact){0, BELOW_ONE, NULL, NULL};
-    case OP_RESHAPE: case OP_PERMUTE: case OP_BROADCAST: case OP_SLICE: case OP_AMAX: case OP_ROLL: return f;
-    case OP_PAD: case OP_GATHER: case OP_PICK: widen(&f, 0); return f;
+    case OP_RESHAPE:
+    case OP_PERMUTE:
+    case OP_BROADCAST:
+    case OP_SLICE:
+    case OP_AMAX:
+    case OP_ROLL: return f;
+    case OP_PAD:
+    case OP_GATHER:
+    case OP_PICK: widen(&f, 0); return f;
     case OP_SHIFT: widen(&f, n->a.x); return f;
     case OP_CONCAT:
         for (uint16_t i = 1; i < n->n_in; i++) {
@@ -446,7 +468,8 @@ static Fact range_of(const Algebra *s, Val v)
             widen(&f, fact(s, n->in[i])->hi);
         }
         return f;
-    case OP_SUM: case OP_CUMSUM: {
+    case OP_SUM:
+    case OP_CUMSUM: {
         double least = 1, most = 1; /* so many are added up */
         for (int k = 0; k < n->shape.rank; k++)
             if (n->op == OP_SUM ? n->a.axes >> k & 1 : n->a.i == k) {
@@ -461,7 +484,8 @@ static Fact range_of(const Algebra *s, Val v)
         f.hi = f.hi == 0 ? 0 : f.hi * (f.hi > 0 ? most : least);
         return f;
     }
-    case OP_MATMUL: case OP_EXPERT_MATMUL: {
+    case OP_MATMUL:
+    case OP_EXPERT_MATMUL: {
         const Fact *b = fact(s, n->in[1]);
         if (is_zero(s, n->in[0]) || is_zero(s, n->in[1]))
             return (Fact){0, 0, NULL, NULL};
@@ -481,7 +505,8 @@ static Val same_as_map(const Algebra *s, Val v)
     const Fact *fa = fact(s, a);
     const Node *of = node_at(s->g, a);
     switch ((Op)n->op) {
-    case OP_RELU: case OP_ABS: return fa->lo >= 0 ? a : 0;
+    case OP_RELU:
+    case OP_ABS: return fa->lo >= 0 ? a : 0;
     case OP_MAX: return at_least(s, a, b, DEEP) ? a : at_least(s, b, a, DEEP) ? b : 0;
     case OP_MIN: return at_least(s, a, b, DEEP) ? b : at_least(s, b, a, DEEP) ? a : 0;
     case OP_LOG: return of->op == OP_EXP ? of->in[0] : 0;
@@ -560,8 +585,7 @@ static Val chosen_without(Algebra *s, const Node *n)
             return 0;
     for (uint16_t i = 0; i < of.n_in; i++) {
         const Node *was = node_at(s->g, of.in[i]);
-        bool back = compares && was->op == OP_RESHAPE &&
-                    shape_eq(shape_of(s->g, was->in[0]), &shape);
+        bool back = compares && was->op == OP_RESHAPE && shape_eq(shape_of(s->g, was->in[0]), &shape);
         in[i] = back ? was->in[0] : made(s, OP_RESHAPE, &of.in[i], 1, &shape);
     }
     return made(s, (Op)of.op, in, of.n_in, NULL);
@@ -626,8 +650,9 @@ static bool counts_all(const Algebra *s, const Node *n)
     for (int i = 0; i < 2; i++) {
         const Node *top = behind_views(s, eq->in[i]), *each = behind_views(s, eq->in[1 - i]);
         Dim d = eq->shape.d[r - 1];
-        if (top->op == OP_TOP_K && each->op == OP_IOTA && each->a.i == each->shape.rank - 1 && dim_eq(d, DIM(top->a.j)) &&
-            dim_eq(shape_of(s->g, top->in[0])->d[top->shape.rank - 1], d) && dim_eq(eq->shape.d[r - 2], d))
+        if (top->op == OP_TOP_K && each->op == OP_IOTA && each->a.i == each->shape.rank - 1 &&
+            dim_eq(d, DIM(top->a.j)) && dim_eq(shape_of(s->g, top->in[0])->d[top->shape.rank - 1], d) &&
+            dim_eq(eq->shape.d[r - 2], d))
             return true;
     }
     return false;
@@ -774,12 +799,14 @@ static Val same_as(Algebra *s, Val v)
     switch ((Op)n->op) {
     case OP_PICK: return only_entry(s, &as_it_is);
     case OP_RESHAPE: return shape_eq(in, &n->shape) ? n->in[0] : chosen_without(s, &as_it_is);
-    case OP_BROADCAST: case OP_SLICE: return shape_eq(in, &n->shape) ? n->in[0] : 0;
+    case OP_BROADCAST:
+    case OP_SLICE: return shape_eq(in, &n->shape) ? n->in[0] : 0;
     case OP_MATMUL: { /* of nothing it is 0; i & 1: the first one's axes are swapped */
         Shape shape = n->shape;
         return is_none(in->d[in->rank - (n->a.i & 1 ? 2 : 1)]) ? number(s, 0, &shape, DT_REAL) : 0;
     }
-    case OP_SUM: case OP_AMAX: {
+    case OP_SUM:
+    case OP_AMAX: {
         bool one = true, none = false;
         for (int k = 0; k < in->rank; k++) {
             one &= !(n->a.axes >> k & 1) || is_one(in->d[k]);
@@ -795,7 +822,9 @@ static Val same_as(Algebra *s, Val v)
             Val times = count(s, &copy, 1, -1);
             return times ? settle(s, make(s, OP_MUL, (Val[]){times, same}, 2, NULL, NULL)) : 0;
         }
-        same = none || is_number(s, copy.in[0], &c) || sums_one(s, &copy) ? 0 : constant_sum(s, copy.in[0], copy.a.axes, 2 * DEEP);
+        same = none || is_number(s, copy.in[0], &c) || sums_one(s, &copy)
+                   ? 0
+                   : constant_sum(s, copy.in[0], copy.a.axes, 2 * DEEP);
         if (same)
             return same;
         n = node_at(s->g, v);
@@ -808,7 +837,8 @@ static Val same_as(Algebra *s, Val v)
             return count(s, n, 1, n->shape.rank - 2);
         return is_number(s, n->in[0], &c) ? count(s, n, c, -1) : 0;
     }
-    case OP_CUMSUM: case OP_ROLL: return is_one(in->d[n->a.i]) ? n->in[0] : 0;
+    case OP_CUMSUM:
+    case OP_ROLL: return is_one(in->d[n->a.i]) ? n->in[0] : 0;
     case OP_SHIFT: {
         Shape shape = n->shape;
         int64_t extent = extent_of(s, in->d[n->a.i]);
@@ -826,7 +856,9 @@ static Val same_as(Algebra *s, Val v)
 /* A product of extents alone is the same in every shape. */
 static const Form *extents_of(const Algebra *s, const Node *n)
 {
-    const Form *f = (n->op == OP_RESHAPE || n->op == OP_BROADCAST || n->op == OP_PERMUTE || n->op == OP_STOP) ? fact(s, n->in[0])->product : NULL;
+    const Form *f = (n->op == OP_RESHAPE || n->op == OP_BROADCAST || n->op == OP_PERMUTE || n->op == OP_STOP)
+                        ? fact(s, n->in[0])->product
+                        : NULL;
     for (int k = 0; f && k < f->count; k++)
         if (f->of[k] >= 0)
             return NULL;
@@ -886,7 +918,8 @@ static Val rule(Rewrite *r, Val v, void *user)
     return settle(s, made);
 }
 
-Graph *growth_algebra(const Graph *g, int64_t positions, bool drops, Arena *arena, const Val **map, const ValueRange **range)
+Graph *growth_algebra(const Graph *g, int64_t positions, bool drops, Arena *arena, const Val **map,
+                      const ValueRange **range)
 {
     Arena *memory = arena_new(g->ctx);
     Rewrite r = rewrite_begin(g, arena, map ? arena : memory, g->node.n);

@@ -13,6 +13,7 @@ typedef struct ValueRange {
  * depends on nothing is a number. Slopes are those of the function that is left, so what it does not depend on has none.
  * `positions`: of every sequence, 0: not known; `drops`: masks of dropout are as they are drawn, else ones. *map, unless NULL: what each value has become;
  * *range, unless NULL: of each value of the result. */
-Graph *growth_algebra(const Graph *g, int64_t positions, bool drops, Arena *arena, const Val **map, const ValueRange **range);
+Graph *growth_algebra(const Graph *g, int64_t positions, bool drops, Arena *arena, const Val **map,
+                      const ValueRange **range);
 
 #endif

@@ -26,10 +26,7 @@ static uint32_t class_of(Axes *a, uint32_t x)
     return x;
 }
 
-static uint32_t axis_of(const Axes *a, Val v, int k)
-{
-    return a->first[v] + (uint32_t)k;
-}
+static uint32_t axis_of(const Axes *a, Val v, int k) { return a->first[v] + (uint32_t)k; }
 
 static void join(Axes *a, Val x, int i, Val y, int j)
 {
@@ -141,10 +138,12 @@ static void join_node(Axes *a, Val v)
         return;
     }
     switch ((Op)n->op) {
-    case OP_BROADCAST: case OP_SHIFT: case OP_ROLL: case OP_CUMSUM:
-        join_all(a, v, n->in[0], -1);
-        break;
-    case OP_SUM: case OP_AMAX:
+    case OP_BROADCAST:
+    case OP_SHIFT:
+    case OP_ROLL:
+    case OP_CUMSUM: join_all(a, v, n->in[0], -1); break;
+    case OP_SUM:
+    case OP_AMAX:
         for (int k = 0; k < r; k++)
             if (!(n->a.axes >> k & 1))
                 join(a, v, k, n->in[0], k);
@@ -154,12 +153,14 @@ static void join_node(Axes *a, Val v)
             join(a, v, k, n->in[0], (int)n->a.data[k]);
         break;
     case OP_RESHAPE: join_reshape(a, n->in[0], v); break;
-    case OP_SLICE: case OP_PAD: join_all(a, v, n->in[0], (int)n->a.i); break;
+    case OP_SLICE:
+    case OP_PAD: join_all(a, v, n->in[0], (int)n->a.i); break;
     case OP_CONCAT:
         for (uint16_t i = 0; i < n->n_in; i++)
             join_all(a, v, n->in[i], (int)n->a.i);
         break;
-    case OP_MATMUL: case OP_EXPERT_MATMUL: join_product(a, v); break;
+    case OP_MATMUL:
+    case OP_EXPERT_MATMUL: join_product(a, v); break;
     case OP_GATHER: {
         int rt = shape_of(a->g, n->in[0])->rank;
         for (int k = 1; k < rt; k++)
@@ -243,7 +244,7 @@ static AxisShape shape_from(Axes *a, Class *c, int64_t extent)
 static void find_reads(const Graph *g, Arena *arena, AxisShape **of, const size_t *param)
 {
     typedef struct Seen { /* a value that is a parameter with its axes in another order */
-        size_t param; /* + 1 */
+        size_t param;     /* + 1 */
         int axis[MAX_RANK];
     } Seen;
     Seen *seen = NEW_ARRAY(arena, Seen, g->node.n);
@@ -298,7 +299,7 @@ AxisShape **growth_axes(const Model *m, Arena *arena)
         of[i] = NEW_ARRAY(arena, AxisShape, p->shape.rank + 1u);
         for (int k = 0; k < p->shape.rank; k++) {
             uint32_t class = class_of(&a, axis_of(&a, p->value, k));
-            of[i][k] = shape_from(&a, &a.class[class], p->shape.d[k].n);
+            of[i][k] = shape_from(&a, &a.class[class], p -> shape.d[k].n);
             of[i][k].class = class;
             of[i][k].within = a.class[class].within ? class_of(&a, a.class[class].within - 1) : class;
         }

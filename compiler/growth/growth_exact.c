@@ -7,7 +7,9 @@
  */
 #include "growth_rules.h"
 
-enum { MOST_NAMES = 8 }; /* of one value; cut into more pieces it is told apart no further than where weights are anything */
+enum {
+    MOST_NAMES = 8
+}; /* of one value; cut into more pieces it is told apart no further than where weights are anything */
 
 void value_name(Values *e, GrowthValue *v)
 {
@@ -50,7 +52,6 @@ static void exchange(Values *x, Values *e, const GrowthValue *of, GrowthBlock *a
         *said = (void *)(uintptr_t)(a->open | 1u << 16);
     a->open |= (uint16_t)((uintptr_t)*said & 0xffff);
 }
-
 
 void values_meet(Values *x, Values *e, Val at)
 {

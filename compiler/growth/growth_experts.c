@@ -40,7 +40,7 @@ static GrowthValue *of_expert(Values *x, const GrowthValue *w, int k, int64_t ex
         GrowthBlock b = *value_block(w, from);
         if (b.kind == BLOCK_TERM && block_varies(x, &b, k))
             b = (GrowthBlock){.kind = BLOCK_ANY, .why = x->at};
-        b.open &= (uint16_t)~(1u << k); /* it is chosen, and was before */
+        b.open &= (uint16_t) ~(1u << k); /* it is chosen, and was before */
         *value_block(out, part) = b;
     } while (value_next(out, part));
     return out;
@@ -157,8 +157,8 @@ void value_find_same(Values *x)
             same = (uint8_t)(((same | of[n->in[i]]) & ~SAME) | (same & of[n->in[i]] & SAME));
     }
     of[x->at] = same;
-    bool difference = (n->op == OP_ADD || n->op == OP_SUB) && (of[n->in[0]] & of[n->in[1]] & SAME) && (same & SAME_SUMMED) &&
-                      (same & SAME_COPIES);
+    bool difference = (n->op == OP_ADD || n->op == OP_SUB) && (of[n->in[0]] & of[n->in[1]] & SAME) &&
+                      (same & SAME_SUMMED) && (same & SAME_COPIES);
     for (size_t i = 0; difference && i < x->of[x->at]->n; i++)
         if (x->of[x->at]->block[i].kind == BLOCK_ANY)
             x->of[x->at]->block[i].open |= 1u << OPEN_FOR_GOOD;

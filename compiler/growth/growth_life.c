@@ -43,8 +43,7 @@ static GrowthBar bar_always(const GrowStep *step, const GrowthEntry *e)
     const Optimizer *o = &t->optimizer, *of = optimizer_of(t, i);
     if (o->frozen && o->frozen[i])
         return BAR_FROZEN;
-    bool stays = (o->lr_scale && o->lr_scale[i] == 0) ||
-                 (of->lr && never_above_zero(of->lr));
+    bool stays = (o->lr_scale && o->lr_scale[i] == 0) || (of->lr && never_above_zero(of->lr));
     return stays ? BAR_RATE : BAR_NONE;
 }
 
@@ -66,10 +65,7 @@ static bool decays(const GrowStep *step, const GrowthEntry *e)
 }
 
 /* Numbers that the file itself declares to stay are not asked. */
-static bool is_asked(const GrowthEntry *e)
-{
-    return e->after && !e->after->buffer && !e->after->frozen;
-}
+static bool is_asked(const GrowthEntry *e) { return e->after && !e->after->buffer && !e->after->frozen; }
 
 /* ---- blocks ---- */
 
@@ -112,7 +108,9 @@ static bool let_learn(Values *x, GrowthValue **now, const GrowthValue *grad, boo
         Doubt doubt = moves ? doubt_of(d, i) : DOUBT_DATA, had = doubt_of(v, i);
         if (!moves || (b->kind == BLOCK_ANY && (doubt >= had || !b->open)))
             continue;
-        uint16_t left = doubt == DOUBT_CHANCE ? 1u << OPEN_CHANCE : doubt == DOUBT_DATA && b->kind == BLOCK_ZERO ? d->block[i].open : 0;
+        uint16_t left = doubt == DOUBT_CHANCE                          ? 1u << OPEN_CHANCE
+                        : doubt == DOUBT_DATA && b->kind == BLOCK_ZERO ? d->block[i].open
+                                                                       : 0;
         *b = (GrowthBlock){.kind = BLOCK_ANY, .why = x->at, .open = left};
         some = true;
     }
@@ -153,10 +151,7 @@ static void note_life(Values *x, GrowthValue **seen, const GrowthValue *grad, in
     }
 }
 
-static int later(int a, int b)
-{
-    return a == NEVER || b == NEVER ? NEVER : a > b ? a : b;
-}
+static int later(int a, int b) { return a == NEVER || b == NEVER ? NEVER : a > b ? a : b; }
 
 /* Whether more is the same within one than within the other, as far as is seen. */
 static bool looks_other(const Values *x, const GrowthValue *a, const GrowthValue *b)
@@ -165,7 +160,8 @@ static bool looks_other(const Values *x, const GrowthValue *a, const GrowthValue
         return true;
     for (size_t i = 0; i < a->n; i++)
         for (int k = 0; k < a->shape.rank; k++)
-            if (a->block[i].kind != b->block[i].kind || block_varies(x, &a->block[i], k) != block_varies(x, &b->block[i], k))
+            if (a->block[i].kind != b->block[i].kind ||
+                block_varies(x, &a->block[i], k) != block_varies(x, &b->block[i], k))
                 return true;
     return false;
 }
@@ -177,7 +173,9 @@ static bool move_named(Values *x, const GrowStep *step, const GrowthEntry *e, Gr
     const Values *exact = x->exact;
     Cuts cuts[MAX_RANK];
     const GrowthValue *parts = growth_role_parts(x, e);
-    bool first = false, matrix = step->train && !strcmp(optimizer_of(step->train, (size_t)(e->after - step->after->param.v))->kind, "muon");
+    bool first = false,
+         matrix =
+             step->train && !strcmp(optimizer_of(step->train, (size_t)(e->after - step->after->param.v))->kind, "muon");
     for (int k = 0; k < (*named)->shape.rank; k++)
         cuts[k] = cuts_union(x, parts->axis[k], cuts_union(x, (*named)->axis[k], exact->of[grad]->axis[k]));
     GrowthValue *v = value_refine(x, *named, cuts);
@@ -194,7 +192,8 @@ static bool move_named(Values *x, const GrowStep *step, const GrowthEntry *e, Gr
             continue;
         first |= b->kind != BLOCK_TERM || !term_is_updated(x->terms, b->term, e->path);
         GrowthBlock moved = block_updated(x, *b, *value_block(d, part), v->shape.rank, e->path, old);
-        *b = matrix && v->n > 1 ? (GrowthBlock){.kind = BLOCK_ANY, .why = x->at} : moved; /* what moves as a whole stays alike as a whole */
+        *b = matrix && v->n > 1 ? (GrowthBlock){.kind = BLOCK_ANY, .why = x->at}
+                                : moved; /* what moves as a whole stays alike as a whole */
     } while (value_next(v, part));
     v = value_tidy(x, v);
     value_name(x, v);
@@ -205,7 +204,8 @@ static bool move_named(Values *x, const GrowStep *step, const GrowthEntry *e, Gr
 
 /* The new cells of a weight. `ever`: the gradient when no weight is zero, NULL: the loss does not depend on it. What is zero
  * there is zero whatever it is filled with; it counts where that is a whole block. */
-static void list_cells(Values *x, const GrowthEntry *e, const GrowthValue *seen, const GrowthValue *ever, GrowthLife *life, Arena *arena)
+static void list_cells(Values *x, const GrowthEntry *e, const GrowthValue *seen, const GrowthValue *ever,
+                       GrowthLife *life, Arena *arena)
 {
     const GrowthValue *parts = growth_role_parts(x, e);
     bool some[ROLE_OWN + 1] = {0};
@@ -213,7 +213,8 @@ static void list_cells(Values *x, const GrowthEntry *e, const GrowthValue *seen,
         size_t part[MAX_RANK] = {0};
         do {
             const GrowthBlock *b = value_block(seen, part);
-            GrowthCell c = {.role = ROLE_OLD, .after = (int)b->why - 1, .may = (int)b->from[0] - 1, .sure = (uint64_t)b->from[1]};
+            GrowthCell c = {
+                .role = ROLE_OLD, .after = (int)b->why - 1, .may = (int)b->from[0] - 1, .sure = (uint64_t)b->from[1]};
             for (int k = 0; k < seen->shape.rank; k++) {
                 c.at[k] = seen->axis[k].at[part[k]];
                 c.count[k] = part_end(seen, k, part[k]) - c.at[k];
@@ -275,7 +276,8 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
     const Graph *g = gradients(p, true, &data, grad);
     Terms *terms = terms_new(p->arena);
     Values first = {.arena = p->arena, .terms = terms, .g = g};
-    GrowthValue **seen = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1), **now = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
+    GrowthValue **seen = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1),
+                **now = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
     GrowthValue **named = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
     p->now = now;
     p->named = named;
@@ -286,7 +288,8 @@ void growth_prove_life(Proof *p, GrowthProof *out, Arena *arena)
             value_name(&first, named[i]);
             p->old_known = false;
             now[i] = growth_fresh(&first, p, &plan->entry[i]);
-            bool declared = bar_always(plan->step, &plan->entry[i]) != BAR_NONE; /* what is old may be as it was declared: 0 */
+            bool declared =
+                bar_always(plan->step, &plan->entry[i]) != BAR_NONE; /* what is old may be as it was declared: 0 */
             for (size_t k = 0; k < now[i]->n && declared; k++)
                 now[i]->block[k].open |= now[i]->block[k].kind == BLOCK_ANY ? 1u << OPEN_CHANCE : 0;
         }
@@ -367,7 +370,8 @@ static bool is_sure(const GrowthLife *life, GrowthRole role, int pass)
     return false;
 }
 
-GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, const double *norm, int n, double most, bool moved, int *at)
+GrowthContradiction growth_contradiction(const GrowthLife *life, GrowthRole role, const double *norm, int n,
+                                         double most, bool moved, int *at)
 {
     int first = INT32_MAX;
     for (size_t i = 0; i < life->cell.n; i++)

@@ -9,10 +9,7 @@
 
 #include <math.h>
 
-static GrowthBlock any(const Values *x, Val why)
-{
-    return (GrowthBlock){.kind = BLOCK_ANY, .why = why ? why : x->at};
-}
+static GrowthBlock any(const Values *x, Val why) { return (GrowthBlock){.kind = BLOCK_ANY, .why = why ? why : x->at}; }
 
 /* All inputs are numbers. */
 static GrowthBlock compute(Values *x, const Node *n, const GrowthBlock *in, int rank)
@@ -24,7 +21,8 @@ static GrowthBlock compute(Values *x, const Node *n, const GrowthBlock *in, int 
     for (size_t k = 0; k < n->n_in && k < 3; k++) {
         real[k] = block_number_of(&in[k]);
         integer[k] = (int64_t)real[k];
-        t[k] = (Tensor){.dtype = (DType)node_at(x->g, n->in[k])->dtype, .size = 1, .real = &real[k], .integer = &integer[k]};
+        t[k] = (Tensor){
+            .dtype = (DType)node_at(x->g, n->in[k])->dtype, .size = 1, .real = &real[k], .integer = &integer[k]};
     }
     t[3] = (Tensor){.dtype = (DType)n->dtype, .size = 1, .real = &real[3], .integer = &integer[3]};
     op_rules[n->op].eval(&(OpEval){x->g->ctx, x->g, NULL, n, ins, &t[3], NULL, 0});
@@ -64,20 +62,17 @@ static double homogeneous(const Values *x, const Node *n, GrowthBlock *in)
     switch ((Op)n->op) {
     case OP_MUL: in[0].c = in[1].c = 1; return c * d;
     case OP_DIV: in[0].c = in[1].c = 1; return c / d;
-    case OP_SQRT:
-        in[0].c = c > 0 ? 1 : c;
-        return c > 0 ? sqrt(c) : 1;
+    case OP_SQRT: in[0].c = c > 0 ? 1 : c; return c > 0 ? sqrt(c) : 1;
     case OP_ABS: in[0].c = 1; return fabs(c);
     case OP_SIGN: in[0].c = 1; return c < 0 ? -1 : 1;
-    case OP_RELU:
-        in[0].c = c > 0 ? 1 : c;
-        return c > 0 ? c : 1;
+    case OP_RELU: in[0].c = c > 0 ? 1 : c; return c > 0 ? c : 1;
     case OP_POW:
         if (!block_is_number(x, &in[1]) || (c <= 0 && d != floor(d)))
             return 1;
         in[0].c = 1;
         return pow(c, d);
-    case OP_MIN: case OP_MAX:
+    case OP_MIN:
+    case OP_MAX:
         if (in[0].kind != BLOCK_TERM || in[1].kind != BLOCK_TERM || c != d || c <= 0)
             return 1;
         in[0].c = in[1].c = 1;
@@ -86,10 +81,7 @@ static double homogeneous(const Values *x, const Node *n, GrowthBlock *in)
     }
 }
 
-static bool is_zero(const GrowthBlock *b)
-{
-    return b->kind == BLOCK_ZERO;
-}
+static bool is_zero(const GrowthBlock *b) { return b->kind == BLOCK_ZERO; }
 
 /* What lies within a range whatever the weights are, compared with a number: 0 or 1, or -1 where that is open. */
 static double mask_by_range(const Values *x, const Node *n, const GrowthBlock *in)
@@ -171,7 +163,8 @@ GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int ra
     }
     if ((op == OP_WHERE || op == OP_MIN || op == OP_MAX) && in[n->n_in - 1].kind == BLOCK_TERM &&
         in[n->n_in - 2].kind == BLOCK_TERM && in[n->n_in - 1].term == in[n->n_in - 2].term &&
-        in[n->n_in - 1].c == in[n->n_in - 2].c && !memcmp(in[n->n_in - 1].from, in[n->n_in - 2].from, sizeof in[0].from))
+        in[n->n_in - 1].c == in[n->n_in - 2].c &&
+        !memcmp(in[n->n_in - 1].from, in[n->n_in - 2].from, sizeof in[0].from))
         return in[n->n_in - 1];
     double c = homogeneous(x, n, in);
     return as_term(x, n, in, rank, c);
@@ -195,10 +188,7 @@ GrowthBlock block_times(Values *x, GrowthBlock a, GrowthBlock b, int rank)
 }
 
 /* Whether a block is the same along axis 1. */
-static bool is_still(const Values *x, Val v, const GrowthBlock *b)
-{
-    return block_is_number(x, b) || x->of[v]->still;
-}
+static bool is_still(const Values *x, Val v, const GrowthBlock *b) { return block_is_number(x, b) || x->of[v]->still; }
 
 /* Whether the sums of the result over axis 1 are zero because those of an input are. */
 static bool is_balanced(const Values *x, const Node *n, const GrowthBlock *in)
@@ -208,7 +198,8 @@ static bool is_balanced(const Values *x, const Node *n, const GrowthBlock *in)
         return false;
     switch ((Op)n->op) {
     case OP_NEG: return a;
-    case OP_ADD: case OP_SUB: return a && (in[1].balanced || in[1].kind == BLOCK_ZERO);
+    case OP_ADD:
+    case OP_SUB: return a && (in[1].balanced || in[1].kind == BLOCK_ZERO);
     case OP_DIV: return a && is_still(x, n->in[1], &in[1]);
     case OP_MUL: return (a && is_still(x, n->in[1], &in[1])) || (in[1].balanced && is_still(x, n->in[0], &in[0]));
     default: return false;
@@ -256,10 +247,7 @@ static bool is_nothing(const Values *x, const Node *n)
     return a == b;
 }
 
-static bool is_mask(const Node *n)
-{
-    return n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ;
-}
+static bool is_mask(const Node *n) { return n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ; }
 
 static bool is_step(const Node *n)
 {
@@ -272,12 +260,16 @@ static uint16_t open_level(const Values *x, const Node *n, const GrowthBlock *in
     bool ranged = x->data && n->n_in && n->in[0] < x->data->n_range;
     ValueRange r = ranged ? x->data->range[n->in[0]] : (ValueRange){-1, 1};
     switch ((Op)n->op) {
-    case OP_ROUND: case OP_TO_INT: return 1u << OPEN_FOR_GOOD;
+    case OP_ROUND:
+    case OP_TO_INT: return 1u << OPEN_FOR_GOOD;
     case OP_FLOOR: return 1u << (r.lo >= 0 ? OPEN_FOR_GOOD : OPEN_CHANCE);
     case OP_CEIL: return 1u << (r.hi <= 0 ? OPEN_FOR_GOOD : OPEN_CHANCE);
-    case OP_RELU: case OP_LT: case OP_LE: return 1u << OPEN_CHANCE;
+    case OP_RELU:
+    case OP_LT:
+    case OP_LE: return 1u << OPEN_CHANCE;
     case OP_EQ: return node_at(x->g, n->in[0])->dtype == DT_REAL ? 1u << OPEN_CHANCE : 0;
-    case OP_MIN: case OP_MAX: return is_zero(&in[0]) || is_zero(&in[1]) ? 1u << OPEN_CHANCE : 0;
+    case OP_MIN:
+    case OP_MAX: return is_zero(&in[0]) || is_zero(&in[1]) ? 1u << OPEN_CHANCE : 0;
     default: return 0;
     }
 }
@@ -311,7 +303,8 @@ static GrowthBlock block_decided(Values *x, const Node *n, GrowthBlock b, const 
 static bool is_flat(const Values *x, Val v, int depth)
 {
     const Node *n = behind_views(x, v);
-    if (n->op == OP_FLOOR || n->op == OP_CEIL || n->op == OP_ROUND || n->op == OP_SIGN || n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ)
+    if (n->op == OP_FLOOR || n->op == OP_CEIL || n->op == OP_ROUND || n->op == OP_SIGN || n->op == OP_LT ||
+        n->op == OP_LE || n->op == OP_EQ)
         return true;
     bool flat = false, all = depth > 0 && op_is_map((Op)n->op);
     for (uint16_t i = n->op == OP_WHERE; all && i < n->n_in; i++) {
@@ -325,7 +318,7 @@ static bool is_flat(const Values *x, Val v, int depth)
 enum { DEEP = 6, MOST_ROOTS = 8 };
 typedef struct Roots {
     Val of[MOST_ROOTS];
-    size_t n; /* MOST_ROOTS: and others */
+    size_t n;  /* MOST_ROOTS: and others */
     bool bent; /* it is more than their sum with factors */
 } Roots;
 
@@ -376,7 +369,8 @@ static uint16_t open_tie(const Values *x, const Node *n, const GrowthBlock *in)
     for (uint16_t i = 0; i < (n->op == OP_MUL ? 2 : 1); i++) {
         const Node *mask = behind_views(x, n->in[i]);
         bool where_false = n->op == OP_WHERE && is_zero(&in[1]), where_true = n->op == OP_MUL || is_zero(&in[2]);
-        if ((mask->op != OP_LT && mask->op != OP_LE) || mask->in[0] >= x->data->n_range || mask->in[1] >= x->data->n_range)
+        if ((mask->op != OP_LT && mask->op != OP_LE) || mask->in[0] >= x->data->n_range ||
+            mask->in[1] >= x->data->n_range)
             continue;
         ValueRange a = x->data->range[mask->in[0]], b = x->data->range[mask->in[1]];
         if (mask->op == OP_LT ? where_false && a.hi <= b.lo : where_true && a.lo >= b.hi)
@@ -453,8 +447,10 @@ static GrowthValue *rule_whole(Values *x, const Node *n)
         }
         in[i] = (TermIn){b->kind == BLOCK_TERM ? b->c : 0, t};
     }
-    if (first_zero && (n->op == OP_PICK || n->op == OP_PLACE || n->op == OP_SHIFT ||
-                       n->op == OP_ROLL || n->op == OP_CUMSUM || n->op == OP_DYNAMIC_SLICE) && n->a.x == 0)
+    if (first_zero &&
+        (n->op == OP_PICK || n->op == OP_PLACE || n->op == OP_SHIFT || n->op == OP_ROLL || n->op == OP_CUMSUM ||
+         n->op == OP_DYNAMIC_SLICE) &&
+        n->a.x == 0)
         return value_uniform(x, &n->shape, (GrowthBlock){.kind = BLOCK_ZERO});
     if (!whole)
         return value_uniform(x, &n->shape, any(x, why));
@@ -532,7 +528,8 @@ static GrowthValue *rule_gather(Values *x, const Node *n)
             s.d[k] = term_dim(x, first.term, k - ri + 1);
             made->from[k] = first.from[k - ri + 1];
         }
-        made->term = term_make(x->terms, OP_GATHER, (DType)n->dtype, (TermIn[]){{1, first.term}, {1, at->term}}, 2, NULL, &s);
+        made->term =
+            term_make(x->terms, OP_GATHER, (DType)n->dtype, (TermIn[]){{1, first.term}, {1, at->term}}, 2, NULL, &s);
     } while (value_next(out, part));
     return value_tidy(x, out);
 }
@@ -604,20 +601,22 @@ static GrowthValue *rule_leaf(Values *x, const Node *n)
         if (dim_static(n->a.dim))
             return value_uniform(x, &n->shape, block_number(x, 0, (double)n->a.dim.n));
         return rule_whole(x, n);
-    case OP_RAND: case OP_RANDN:
-        return x->data ? value_uniform(x, &n->shape, any(x, 0)) : rule_whole(x, n);
+    case OP_RAND:
+    case OP_RANDN: return x->data ? value_uniform(x, &n->shape, any(x, 0)) : rule_whole(x, n);
     case OP_CONST: return value_table(x, &n->shape, n->a.data, n->a.n);
     case OP_IOTA: return rule_iota(x, n);
     case OP_HOST: {
         Buf b = buf_new(x->arena);
         host_print(&b, x->g->host.v[n->a.i]);
-        return value_uniform(x, &n->shape, block_whole(x, OP_HOST, &(Attr){.site = name_str(x->g->ctx, b.s)}, &n->shape, DT_REAL));
+        return value_uniform(x, &n->shape,
+                             block_whole(x, OP_HOST, &(Attr){.site = name_str(x->g->ctx, b.s)}, &n->shape, DT_REAL));
     }
     case OP_EXT: {
         const Ext *e = &x->g->ext.v[n->a.i];
         if (e->kind == EXT_PARAM || e->kind == EXT_BUFFER)
             return x->leaf(x->user, x, x->at);
-        return value_uniform(x, &n->shape, block_whole(x, OP_EXT, &(Attr){.i = e->kind, .site = e->name}, &n->shape, e->dtype));
+        return value_uniform(x, &n->shape,
+                             block_whole(x, OP_EXT, &(Attr){.i = e->kind, .site = e->name}, &n->shape, e->dtype));
     }
     default: return rule_whole(x, n);
     }
@@ -634,11 +633,14 @@ static GrowthValue *rule(Values *x, const Node *n)
     case OP_SLICE: return rule_slice(x, n);
     case OP_PAD: return rule_pad(x, n);
     case OP_CONCAT: return rule_concat(x, n);
-    case OP_SHIFT: case OP_ROLL: case OP_CUMSUM: return rule_along(x, n);
+    case OP_SHIFT:
+    case OP_ROLL:
+    case OP_CUMSUM: return rule_along(x, n);
     case OP_SUM: return rule_sum(x, n);
     case OP_AMAX: return rule_amax(x, n);
     case OP_MATMUL: return rule_matmul(x, n);
-    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: return rule_expert_matmul(x, n);
+    case OP_EXPERT_MATMUL:
+    case OP_EXPERT_MATMUL_DW: return rule_expert_matmul(x, n);
     case OP_GATHER: return rule_gather(x, n);
     case OP_SCATTER_ADD: return rule_scatter(x, n);
     case OP_SDPA: return rule_sdpa(x, n);
@@ -662,8 +664,8 @@ static bool drops_shares(const Values *x, const Node *n)
 static void open_others(const Values *x, const Node *n, GrowthValue *v)
 {
     uint32_t open = 0;
-    if (op_is_map((Op)n->op) || n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_BROADCAST || n->op == OP_SUM ||
-        n->op == OP_MATMUL || n->op == OP_SCATTER_ADD || op_is_expert((Op)n->op))
+    if (op_is_map((Op)n->op) || n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_BROADCAST ||
+        n->op == OP_SUM || n->op == OP_MATMUL || n->op == OP_SCATTER_ADD || op_is_expert((Op)n->op))
         return;
     bool moves = n->op == OP_SLICE || n->op == OP_PAD || n->op == OP_CONCAT || n->op == OP_SHIFT || n->op == OP_ROLL;
     for (uint16_t i = 0; i < n->n_in; i++)
@@ -725,19 +727,20 @@ static void find_beside(Values *x, Val v)
     int axis = 0;
     x->sums[v] = value_shares(x, n, &axis);
     x->along[v] = (int8_t)axis;
-    if (!op_is_map((Op)n->op) && n->op != OP_RESHAPE && !(n->op == OP_SLICE && n->a.i != 1) &&
-        n->op != OP_SDPA_GRAD && n->op != OP_AUX)
+    if (!op_is_map((Op)n->op) && n->op != OP_RESHAPE && !(n->op == OP_SLICE && n->a.i != 1) && n->op != OP_SDPA_GRAD &&
+        n->op != OP_AUX)
         for (size_t i = 0; i < x->of[v]->n; i++)
             x->of[v]->block[i].balanced = false;
-    bool still = n->op == OP_FILL || n->op == OP_CONST ||
-                 (n->op == OP_EXT && x->g->ext.v[n->a.i].kind != EXT_INPUT) ||
-                 (n->n_in > 0 && (op_is_map((Op)n->op) || n->op == OP_RESHAPE || n->op == OP_BROADCAST || n->op == OP_PERMUTE));
+    bool still =
+        n->op == OP_FILL || n->op == OP_CONST || (n->op == OP_EXT && x->g->ext.v[n->a.i].kind != EXT_INPUT) ||
+        (n->n_in > 0 && (op_is_map((Op)n->op) || n->op == OP_RESHAPE || n->op == OP_BROADCAST || n->op == OP_PERMUTE));
     for (uint16_t i = 0; i < n->n_in; i++)
         still &= x->of[n->in[i]]->still;
     x->of[v]->still = still;
 }
 
-Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like, const DataFacts *data)
+Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like,
+                    const DataFacts *data)
 {
     Values *x = values_new(arena, terms, g, leaf, user), *exact = data ? values_new(arena, terms, g, leaf, user) : NULL;
     x->like = like;

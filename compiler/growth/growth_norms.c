@@ -12,8 +12,8 @@
 typedef enum NormStage { NOTHING, SQUARES, MEAN, ROOT, INVERSE, NORMED } NormStage;
 typedef struct Mark {
     NormStage stage;
-    int64_t extent;       /* of the mean */
-    size_t param;         /* + 1: the value is that parameter with its axes in another order */
+    int64_t extent;        /* of the mean */
+    size_t param;          /* + 1: the value is that parameter with its axes in another order */
     int8_t axis[MAX_RANK]; /* its axes; -1: none of them */
 } Mark;
 typedef struct Norms {
@@ -104,7 +104,10 @@ static Mark mark_of(Norms *s, Val v)
     const Mark *a = &s->mark[first_input(n)];
     double x;
     switch ((Op)n->op) {
-    case OP_BROADCAST: case OP_RESHAPE: case OP_PERMUTE: case OP_ROUND_TO: return through(s, v);
+    case OP_BROADCAST:
+    case OP_RESHAPE:
+    case OP_PERMUTE:
+    case OP_ROUND_TO: return through(s, v);
     case OP_SUM: {
         const Node *sq = node_at(s->g, n->in[0]);
         int64_t extent = 1;
@@ -116,20 +119,24 @@ static Mark mark_of(Norms *s, Val v)
             }
         return square && fixed ? (Mark){.stage = SQUARES, .extent = extent} : (Mark){0};
     }
-    case OP_ADD: case OP_MUL: case OP_DIV: return of_two(s, n);
+    case OP_ADD:
+    case OP_MUL:
+    case OP_DIV: return of_two(s, n);
     case OP_SQRT: return a->stage == MEAN ? (Mark){.stage = ROOT, .extent = a->extent} : (Mark){0};
     case OP_POW:
         if (a->stage != MEAN || !number_of(s->g, n->in[1], &x) || fabs(x) != 0.5)
             return (Mark){0};
         return (Mark){.stage = x > 0 ? ROOT : INVERSE, .extent = a->extent};
-    case OP_MATMUL: case OP_EXPERT_MATMUL: return of_product(s, n);
+    case OP_MATMUL:
+    case OP_EXPERT_MATMUL: return of_product(s, n);
     default: return (Mark){0};
     }
 }
 
 int64_t **growth_means(const Model *m, Arena *arena)
 {
-    Norms s = {.g = m->graph, .mark = NEW_ARRAY(arena, Mark, m->graph->node.n + 1),
+    Norms s = {.g = m->graph,
+               .mark = NEW_ARRAY(arena, Mark, m->graph->node.n + 1),
                .extent = NEW_ARRAY(arena, int64_t *, m->param.n + 1)};
     size_t *param = NEW_ARRAY(arena, size_t, m->graph->node.n + 1);
     for (size_t i = 0; i < m->param.n; i++) {

@@ -29,7 +29,8 @@ static void add(GrowthParts *p, int64_t at, int64_t count, Origin o)
     if (!count || p->crowded)
         return;
     p->crowded = p->part.n == PARTS_MOST;
-    if (last && last->from >= 0 && o.from == last->from + last->count && o.fresh == last->fresh && o.share == last->weight)
+    if (last && last->from >= 0 && o.from == last->from + last->count && o.fresh == last->fresh &&
+        o.share == last->weight)
         last->count += count;
     else
         vec_push(p->arena, &p->part, ((GrowthPart){at, count, o.from, o.fresh, o.share, 1}));
@@ -117,8 +118,8 @@ static const int64_t *factors_of(const AxisShape *was, const AxisShape *is, int6
     return f;
 }
 
-GrowthAxis growth_axis(const AxisShape *was, const AxisShape *is, int64_t had, int64_t now, const Copying *how, bool shares,
-                       Arena *arena)
+GrowthAxis growth_axis(const AxisShape *was, const AxisShape *is, int64_t had, int64_t now, const Copying *how,
+                       bool shares, Arena *arena)
 {
     static const Copying none = {0};
     GrowthParts p = {.arena = arena, .how = had > 0 ? how : &none};

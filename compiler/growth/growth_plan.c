@@ -29,15 +29,9 @@ static double product(const GrowthEntry *e, const size_t *part, bool gradient)
     return c;
 }
 
-double growth_weight(const GrowthEntry *e, const size_t *part)
-{
-    return product(e, part, false);
-}
+double growth_weight(const GrowthEntry *e, const size_t *part) { return product(e, part, false); }
 
-double growth_gradient(const GrowthEntry *e, const size_t *part)
-{
-    return product(e, part, true);
-}
+double growth_gradient(const GrowthEntry *e, const size_t *part) { return product(e, part, true); }
 
 bool growth_same(const GrowthEntry *e)
 {
@@ -47,10 +41,7 @@ bool growth_same(const GrowthEntry *e)
     return same;
 }
 
-bool growth_added(const GrowthEntry *e)
-{
-    return e->kind == GROWTH_NEW || (e->copied && !e->moved);
-}
+bool growth_added(const GrowthEntry *e) { return e->kind == GROWTH_NEW || (e->copied && !e->moved); }
 
 bool growth_taken(const GrowthEntry *e, const size_t *part)
 {
@@ -83,10 +74,7 @@ GrowthRole growth_role(const GrowthEntry *e, const size_t *part)
     return read ? (written ? ROLE_INNER : ROLE_EXIT) : written ? ROLE_ENTRY : ROLE_OLD;
 }
 
-static bool copying(FillKind kind)
-{
-    return kind == FILL_COPY || kind == FILL_SPLIT || kind == FILL_REPLICATE;
-}
+static bool copying(FillKind kind) { return kind == FILL_COPY || kind == FILL_SPLIT || kind == FILL_REPLICATE; }
 
 bool growth_copies(const GrowStep *step)
 {
@@ -96,16 +84,13 @@ bool growth_copies(const GrowStep *step)
     return copies;
 }
 
-bool growth_carries(const GrowStep *step)
-{
-    return growth_copies(step) && !step->fresh_moments;
-}
+bool growth_carries(const GrowStep *step) { return growth_copies(step) && !step->fresh_moments; }
 
 typedef struct Planning {
     const GrowStep *step;
     Arena *arena;
-    AxisShape **was, **is; /* by parameter of each model */
-    const size_t *reader;  /* by class of the grown model: a parameter that reads it, + 1 */
+    AxisShape **was, **is;          /* by parameter of each model */
+    const size_t *reader;           /* by class of the grown model: a parameter that reads it, + 1 */
     int64_t **had_mean, **has_mean; /* NULL: nothing is rescaled */
 } Planning;
 
@@ -147,8 +132,9 @@ static void find_fill(GrowthEntry *e, const GrowStep *step)
         e->filled[r] = f && (f->kind == FILL_INIT || f->kind == FILL_NOISE || e->means[r]);
         e->noise[r] = e->filled[r] && f->kind == FILL_NOISE ? f->share : 0;
         if (e->filled[r]) /* of a mean it is known only that it is a number */
-            e->init[r] = e->means[r] ? (Init){.kind = INIT_NORMAL, .a = 1}
-                         : e->noise[r] != 0 ? (Init){.kind = INIT_NORMAL, .a = f->share} : f->init;
+            e->init[r] = e->means[r]        ? (Init){.kind = INIT_NORMAL, .a = 1}
+                         : e->noise[r] != 0 ? (Init){.kind = INIT_NORMAL, .a = f->share}
+                                            : f->init;
     }
 }
 
@@ -179,8 +165,8 @@ static void fill_layers(GrowthEntry *e, const GrowStep *step, const AxisShape *i
 /* How an axis of a tensor gets its new coordinates. What is read is shared out by the tensor's own rule, gradients of what
  * is written by that of the tensor that reads it: where none is known all copies are alike, and where it copies nothing
  * new coordinates have no part in the result. */
-static GrowthAxis plan_axis(const Planning *p, const GrowthEntry *e, const AxisShape *was, const AxisShape *is, int64_t had,
-                            int64_t now, bool own)
+static GrowthAxis plan_axis(const Planning *p, const GrowthEntry *e, const AxisShape *was, const AxisShape *is,
+                            int64_t had, int64_t now, bool own)
 {
     const FillRule *f = rule_for(p->step, own ? ROLE_OWN : is->reads ? ROLE_EXIT : ROLE_ENTRY, e->path);
     const FillRule *inner = rule_for(p->step, ROLE_INNER, e->path);

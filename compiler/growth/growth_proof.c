@@ -10,7 +10,6 @@
 
 #include "growth_algebra.h"
 
-
 /* The old tensor, with an axis of extent 1 in front where it becomes one of several copies. */
 static GrowthBlock old_block(Values *x, const GrowthEntry *e)
 {
@@ -31,7 +30,8 @@ static GrowthValue *old_leaf(void *user, Values *x, Val v)
     (void)user;
     const Node *n = node_at(x->g, v);
     const Ext *e = &x->g->ext.v[n->a.i];
-    return value_uniform(x, &n->shape, block_whole(x, OP_EXT, &(Attr){.i = e->kind, .site = e->name}, &n->shape, DT_REAL));
+    return value_uniform(x, &n->shape,
+                         block_whole(x, OP_EXT, &(Attr){.i = e->kind, .site = e->name}, &n->shape, DT_REAL));
 }
 
 /* Ones on the diagonal; what lies behind it in the longer axis is zero. */
@@ -59,7 +59,8 @@ static GrowthValue *drawn(Values *x, const Param *p, const Init *init)
     bool no_spread = (init->kind == INIT_NORMAL || init->kind == INIT_TRUNC_NORMAL) && init->a == 0;
     if (init->kind == INIT_FILL || no_spread)
         return value_uniform(x, &p->shape, block_number(x, p->shape.rank, no_spread ? 0 : init->a));
-    if (init->kind == INIT_EYE && p->shape.rank == 2 && p->elements > SMALL && p->shape.d[0].n > 1 && p->shape.d[1].n > 1)
+    if (init->kind == INIT_EYE && p->shape.rank == 2 && p->elements > SMALL && p->shape.d[0].n > 1 &&
+        p->shape.d[1].n > 1)
         return identity(x, &p->shape);
     if ((init->kind != INIT_LIST && init->kind != INIT_EYE) || p->elements > SMALL)
         return value_uniform(x, &p->shape, random);
@@ -220,10 +221,7 @@ static bool has_other_number(const Values *x, Val v, Term last)
 }
 
 /* What a model is for: its outputs; where it has none, its losses. */
-static size_t result_count(const Model *m)
-{
-    return m->output.n ? m->output.n : m->loss.n;
-}
+static size_t result_count(const Model *m) { return m->output.n ? m->output.n : m->loss.n; }
 
 static Val result_at(const Model *m, size_t i, Name *name)
 {
@@ -260,7 +258,8 @@ static void prove_preserved(Proof *p, GrowthProof *out, Arena *arena)
     p->old_known = true;
     const Val *was, *is;
     bool single = a->context == 1 && b->context == 1;
-    const Graph *ga = growth_algebra(a->graph, single ? 1 : 0, false, p->arena, &was, NULL), *gb = growth_algebra(b->graph, single ? 1 : 0, false, p->arena, &is, NULL);
+    const Graph *ga = growth_algebra(a->graph, single ? 1 : 0, false, p->arena, &was, NULL),
+                *gb = growth_algebra(b->graph, single ? 1 : 0, false, p->arena, &is, NULL);
     const Values *had = values_find(p->arena, terms, ga, old_leaf, NULL, NULL, NULL);
     Term last = (Term)terms->node.n - 1;
     Values *has = values_find(p->arena, terms, gb, growth_leaf, p, had, NULL);
@@ -323,7 +322,7 @@ static GrowthProof *prove(Proof *p, Arena *arena)
             out->dead += after == NEVER;
             out->open += after != NEVER && life->after[r] == NEVER;
             out->alive_after = after == NEVER || out->alive_after == NEVER ? NEVER
-                             : after > out->alive_after                    ? after
+                               : after > out->alive_after                  ? after
                                                                            : out->alive_after;
         }
     return out;

@@ -69,7 +69,8 @@ GrowthValue *value_shares(Values *x, const Node *n, int *axis)
     }
     case OP_BROADCAST:
         return is_number(x, sums) && dim_eq(shape_of(x->g, a)->d[*axis], n->shape.d[*axis])
-                   ? number(x, &n->shape, *axis, block_number_of(&sums->block[0])) : NULL;
+                   ? number(x, &n->shape, *axis, block_number_of(&sums->block[0]))
+                   : NULL;
     case OP_MUL:
         for (int i = 0; i < 2; i++)
             if (is_number(x, x->sums[n->in[i]])) {

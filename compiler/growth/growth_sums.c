@@ -14,8 +14,8 @@ typedef struct Range {
     double c;
 } Range;
 typedef struct SumGroup {
-    GrowthBlock a, b;    /* b.kind is BLOCK_ZERO where there is one factor only */
-    int64_t delta; /* how much further the window of b begins */
+    GrowthBlock a, b; /* b.kind is BLOCK_ZERO where there is one factor only */
+    int64_t delta;    /* how much further the window of b begins */
     VEC(Range) range;
 } SumGroup;
 typedef struct Sums {
@@ -96,10 +96,7 @@ static bool next_run(const SumGroup *g, int64_t *lo, int64_t *hi, double *c)
     }
 }
 
-static void add_block(Sums *s, GrowthBlock b)
-{
-    s->sum = block_add(s->x, s->sum, b, s->rank);
-}
+static void add_block(Sums *s, GrowthBlock b) { s->sum = block_add(s->x, s->sum, b, s->rank); }
 
 /* c times the sum of a term over a part of axis k, which has extent 1 then. */
 static GrowthBlock sum_of(Values *x, GrowthBlock b, int k, int64_t lo, int64_t hi, double c)
@@ -203,15 +200,18 @@ static GrowthBlock max_of(Values *x, const GrowthValue *v, int k, const size_t *
     size_t at[MAX_RANK];
     memcpy(at, part, sizeof at);
     at[k] = 0;
-    GrowthBlock first = *value_block(v, at), bad = {.kind = BLOCK_ANY, .why = first.kind == BLOCK_ANY ? first.why : x->at};
+    GrowthBlock first = *value_block(v, at),
+                bad = {.kind = BLOCK_ANY, .why = first.kind == BLOCK_ANY ? first.why : x->at};
     bool fixed = dim_static(v->shape.d[k]), same = true;
     for (; at[k] < v->axis[k].n; at[k]++) {
         GrowthBlock b = *value_block(v, at);
         if (b.kind != first.kind || b.kind == BLOCK_ANY)
             return bad;
-        same &= b.kind == BLOCK_ZERO || (same_windows(&b, &first, MAX_RANK, -1) && !block_varies(x, &b, k) && b.c == first.c);
+        same &= b.kind == BLOCK_ZERO ||
+                (same_windows(&b, &first, MAX_RANK, -1) && !block_varies(x, &b, k) && b.c == first.c);
         if (b.kind == BLOCK_TERM && fixed && block_varies(x, &b, k))
-            add_range(&s, b, (GrowthBlock){.kind = BLOCK_ZERO}, k, 0, part_end(v, k, at[k]) - v->axis[k].at[at[k]], b.c);
+            add_range(&s, b, (GrowthBlock){.kind = BLOCK_ZERO}, k, 0, part_end(v, k, at[k]) - v->axis[k].at[at[k]],
+                      b.c);
         if (b.kind == BLOCK_TERM && b.c != first.c)
             return bad;
     }
@@ -314,7 +314,8 @@ static GrowthBlock product_term(const Product *p, const SumGroup *g, int64_t lo,
     s.d[p->r - 1] = term_dim(x, tb, p->nb);
     out.from[p->r - 2] = a.from[p->ma];
     out.from[p->r - 1] = b.from[p->nb];
-    out.term = term_make(x->terms, OP_MATMUL, DT_REAL, (TermIn[]){{1, ta}, {1, tb}}, 2, &(Attr){.i = p->n->a.i & 3}, &s);
+    out.term =
+        term_make(x->terms, OP_MATMUL, DT_REAL, (TermIn[]){{1, ta}, {1, tb}}, 2, &(Attr){.i = p->n->a.i & 3}, &s);
     return out;
 }
 
@@ -452,7 +453,8 @@ GrowthValue *rule_matmul(Values *x, const Node *n)
                                          part_end(b, p.nb, bt[p.nb]) - b->axis[p.nb].at[bt[p.nb]]))
                 continue;
             add_pair(&p, &s, *value_block(a, at), *value_block(b, bt), count,
-                     dim_static(a->shape.d[p.ma]) ? part_end(a, p.ma, part[p.r - 2]) - a->axis[p.ma].at[part[p.r - 2]] : 0);
+                     dim_static(a->shape.d[p.ma]) ? part_end(a, p.ma, part[p.r - 2]) - a->axis[p.ma].at[part[p.r - 2]]
+                                                  : 0);
         }
         for (size_t i = 0; i < s.group.n; i++) {
             const SumGroup *g = &s.group.v[i];
@@ -474,7 +476,8 @@ static Term term_alike(Values *x, Term a, Term w, bool transposed)
     a = term_reshape(x->terms, a, &sa);
     w = term_reshape(x->terms, w, &sw);
     s.d[2] = sw.d[transposed ? 0 : 1];
-    Term product = term_make(x->terms, OP_MATMUL, DT_REAL, (TermIn[]){{1, a}, {1, w}}, 2, &(Attr){.i = transposed ? 2 : 0}, &s);
+    Term product =
+        term_make(x->terms, OP_MATMUL, DT_REAL, (TermIn[]){{1, a}, {1, w}}, 2, &(Attr){.i = transposed ? 2 : 0}, &s);
     s.rank = 4;
     s.d[3] = s.d[2];
     s.d[2] = DIM(1);
@@ -548,12 +551,15 @@ GrowthValue *rule_expert_matmul(Values *x, const Node *n)
                 Shape t = n->shape;
                 t.d[r - 1] = term_dim(x, tw, ow);
                 b.from[r - 1] = g->b.from[ow];
-                b.term = dim_eq(term_dim(x, tw, 0), DIM(1)) ? term_alike(x, ta, tw, transposed) : term_make(x->terms, OP_EXPERT_MATMUL, DT_REAL, (TermIn[]){{1, ta}, {1, tw}, {1, idx->block[0].term}},
-                                   3, &n->a, &t);
+                b.term = dim_eq(term_dim(x, tw, 0), DIM(1))
+                             ? term_alike(x, ta, tw, transposed)
+                             : term_make(x->terms, OP_EXPERT_MATMUL, DT_REAL,
+                                         (TermIn[]){{1, ta}, {1, tw}, {1, idx->block[0].term}}, 3, &n->a, &t);
                 add_block(&s, b);
             }
         }
-        bool each = dw || w->axis[0].n > 63 || some == (1ull << w->axis[0].n) - 1 || value_chooses_all(x, n->in[2], w->shape.d[0]);
+        bool each = dw || w->axis[0].n > 63 || some == (1ull << w->axis[0].n) - 1 ||
+                    value_chooses_all(x, n->in[2], w->shape.d[0]);
         if (s.sum.kind == BLOCK_ANY && x->data && !each)
             s.sum.open |= 1u << OPEN_FOR_GOOD;
         *value_block(out, part) = s.sum;
@@ -637,10 +643,7 @@ static Scores scores(Values *x, const GrowthValue *q, const GrowthValue *k, Cuts
     return out;
 }
 
-static bool whole_rows(const GrowthValue *v)
-{
-    return v->axis[0].n == 1 && v->axis[1].n == 1;
-}
+static bool whole_rows(const GrowthValue *v) { return v->axis[0].n == 1 && v->axis[1].n == 1; }
 
 /* Terms of which only some heads are read, as one third of a product that makes queries, keys and values, are cut to these. */
 static const GrowthValue *heads_read(Values *x, const GrowthValue *v)
@@ -674,7 +677,8 @@ static const GrowthValue *heads_read(Values *x, const GrowthValue *v)
 
 GrowthValue *rule_sdpa(Values *x, const Node *n)
 {
-    const GrowthValue *q = heads_read(x, x->of[n->in[0]]), *k = heads_read(x, x->of[n->in[1]]), *v = heads_read(x, x->of[n->in[2]]);
+    const GrowthValue *q = heads_read(x, x->of[n->in[0]]), *k = heads_read(x, x->of[n->in[1]]),
+                      *v = heads_read(x, x->of[n->in[2]]);
     Cuts d = cuts_union(x, q->axis[3], k->axis[3]);
     GrowthValue *out = by_head(x, &n->shape, v->axis[3]);
     int64_t group = q->shape.d[2].n / k->shape.d[2].n;
@@ -696,7 +700,8 @@ GrowthValue *rule_sdpa(Values *x, const Node *n)
             }
             if (value.kind == BLOCK_ANY || score.kind == BLOCK_ANY)
                 made->why = value.kind == BLOCK_ANY ? value.why : score.why;
-            if (value.kind != BLOCK_TERM || score.kind != BLOCK_TERM || !plain || !reads_head(x, &score.query, &value) ||
+            if (value.kind != BLOCK_TERM || score.kind != BLOCK_TERM || !plain ||
+                !reads_head(x, &score.query, &value) ||
                 !dim_eq(term_dim(x, score.key.term, 2), term_dim(x, value.term, 2)))
                 continue;
             Shape s = term_at(x->terms, score.pair.v[0].t)->shape;

@@ -68,8 +68,8 @@ static void grow_slots(Terms *t)
 
 Term term_make(Terms *t, Op op, DType dtype, const TermIn *in, size_t n_in, const Attr *a, const Shape *shape)
 {
-    TermNode n = {.op = (uint8_t)op, .dtype = (uint8_t)dtype, .n_in = (uint16_t)n_in, .in = (TermIn *)in,
-                  .shape = *shape};
+    TermNode n = {
+        .op = (uint8_t)op, .dtype = (uint8_t)dtype, .n_in = (uint16_t)n_in, .in = (TermIn *)in, .shape = *shape};
     if (a)
         n.a = *a;
     size_t at = hash_of(&n) & (t->n_slot - 1);
@@ -95,10 +95,7 @@ Term term_one(Terms *t, int rank)
     return term_make(t, OP_FILL, DT_REAL, NULL, 0, &(Attr){.x = 1}, &s);
 }
 
-bool term_is_one(const Terms *t, Term x)
-{
-    return x && t->node.v[x].op == OP_FILL;
-}
+bool term_is_one(const Terms *t, Term x) { return x && t->node.v[x].op == OP_FILL; }
 
 /* Where the index along one axis is that along the other. */
 Term term_identity(Terms *t, int64_t n)
@@ -117,8 +114,8 @@ bool term_is_identity(const Terms *t, Term x)
 {
     const TermNode *n = term_at(t, x);
     return x && n->op == OP_EQ && n->shape.rank == 2 && term_at(t, n->in[0].t)->op == OP_IOTA &&
-           term_at(t, n->in[1].t)->op == OP_IOTA && term_at(t, n->in[0].t)->a.i == 0 && term_at(t, n->in[1].t)->a.i == 1 &&
-           dim_eq(n->shape.d[0], n->shape.d[1]);
+           term_at(t, n->in[1].t)->op == OP_IOTA && term_at(t, n->in[0].t)->a.i == 0 &&
+           term_at(t, n->in[1].t)->a.i == 1 && dim_eq(n->shape.d[0], n->shape.d[1]);
 }
 
 bool term_is_updated(const Terms *t, Term x, Name site)

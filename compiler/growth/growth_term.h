@@ -27,7 +27,7 @@ typedef struct Terms {
     VEC(TermNode) node;
     uint32_t *slot; /* by hash */
     size_t n_slot;
-    Map moved;      /* a reshape -> the form that it is brought to */
+    Map moved; /* a reshape -> the form that it is brought to */
 } Terms;
 
 Terms *terms_new(Arena *arena);
@@ -36,11 +36,11 @@ bool factor_same(double a, double b);
 /* Finds or makes; `in` is copied. */
 Term term_make(Terms *t, Op op, DType dtype, const TermIn *in, size_t n_in, const Attr *a, const Shape *shape);
 static inline const TermNode *term_at(const Terms *t, Term x) { return &t->node.v[x]; }
-Term term_one(Terms *t, int rank);       /* the number 1, every extent 1 */
+Term term_one(Terms *t, int rank); /* the number 1, every extent 1 */
 bool term_is_one(const Terms *t, Term x);
 Term term_identity(Terms *t, int64_t n); /* the matrix with ones on its diagonal; n > 1 */
 bool term_is_identity(const Terms *t, Term x);
-bool term_is_updated(const Terms *t, Term x, Name site); /* as block_updated() makes them */
+bool term_is_updated(const Terms *t, Term x, Name site);                  /* as block_updated() makes them */
 Term term_slice(Terms *t, Term x, int axis, int64_t from, int64_t count); /* x itself when it is whole */
 Term term_reshape(Terms *t, Term x, const Shape *to);
 Term term_spread(Terms *t, Term x, int axis, Dim extent); /* extent 1 repeated */

@@ -66,15 +66,9 @@ bool block_is_number(const Values *x, const GrowthBlock *b)
     return b->kind == BLOCK_ZERO || (b->kind == BLOCK_TERM && term_is_one(x->terms, b->term));
 }
 
-double block_number_of(const GrowthBlock *b)
-{
-    return b->kind == BLOCK_ZERO ? 0 : b->c;
-}
+double block_number_of(const GrowthBlock *b) { return b->kind == BLOCK_ZERO ? 0 : b->c; }
 
-Dim term_dim(const Values *x, Term t, int k)
-{
-    return term_at(x->terms, t)->shape.d[k];
-}
+Dim term_dim(const Values *x, Term t, int k) { return term_at(x->terms, t)->shape.d[k]; }
 
 bool block_varies(const Values *x, const GrowthBlock *b, int k)
 {
@@ -150,7 +144,8 @@ GrowthValue *value_refine(Values *x, const GrowthValue *v, const Cuts axis[MAX_R
 
 /* ---- joining ---- */
 
-static bool continues(const Values *x, const GrowthValue *v, const GrowthBlock *a, const GrowthBlock *b, int axis, int64_t count)
+static bool continues(const Values *x, const GrowthValue *v, const GrowthBlock *a, const GrowthBlock *b, int axis,
+                      int64_t count)
 {
     if (a->kind != b->kind || a->balanced != b->balanced || a->open != b->open)
         return false;

@@ -8,10 +8,7 @@
 
 enum { MOST_CELLS = 1 << 16, MOST_SAME = 256 };
 
-static GrowthValue *input(const Values *x, const Node *n, int i)
-{
-    return x->of[n->in[i]];
-}
+static GrowthValue *input(const Values *x, const Node *n, int i) { return x->of[n->in[i]]; }
 
 static GrowthValue *unknown(Values *x, const Shape *s)
 {
@@ -49,7 +46,10 @@ static GrowthValue *merge_kinds(Values *x, const GrowthValue *v, int k, const Sh
         const GrowthBlock *b = value_block(v, part);
         GrowthBlock *made = value_block(out, at);
         if (b->kind != BLOCK_ZERO)
-            *made = block_add(x, *made, (GrowthBlock){.kind = BLOCK_ANY, .why = b->kind == BLOCK_ANY ? b->why : x->at, .open = b->open}, to->rank);
+            *made = block_add(
+                x, *made,
+                (GrowthBlock){.kind = BLOCK_ANY, .why = b->kind == BLOCK_ANY ? b->why : x->at, .open = b->open},
+                to->rank);
     } while (value_next(v, part));
     return out;
 }
@@ -73,7 +73,8 @@ static GrowthValue *merge(Values *x, const GrowthValue *v, int k)
                     (dim_eq(term_dim(x, b->term, k + 1), db) && b->from[k + 1] == 0);
         rows |= !full && (v->axis[k].n > 1 || v->axis[k + 1].n > 1 || block_varies(x, b, k + 1));
         /* rows that are all the same, as several copies of one head, are windows of one row */
-        rows |= b->kind == BLOCK_TERM && fixed && da.n <= MOST_SAME && !block_varies(x, b, k) && block_varies(x, b, k + 1);
+        rows |=
+            b->kind == BLOCK_TERM && fixed && da.n <= MOST_SAME && !block_varies(x, b, k) && block_varies(x, b, k + 1);
     }
     rows |= v->axis[k + 1].n > 1;
     if ((rows || v->axis[k].n > 1) && !fixed)
@@ -337,7 +338,8 @@ GrowthValue *rule_reshape(Values *x, const Node *n)
 {
     GrowthValue *v = input(x, n, 0);
     const Shape *was = &v->shape;
-    bool same_rows = was->rank > 1 && n->shape.rank > 1 && dim_eq(was->d[0], n->shape.d[0]) && dim_eq(was->d[1], n->shape.d[1]);
+    bool same_rows =
+        was->rank > 1 && n->shape.rank > 1 && dim_eq(was->d[0], n->shape.d[0]) && dim_eq(was->d[1], n->shape.d[1]);
     if (v->n == 1 && v->block[0].kind != BLOCK_TERM) {
         v = value_uniform(x, &n->shape, v->block[0]);
     } else {
@@ -472,7 +474,8 @@ GrowthValue *rule_pad(Values *x, const Node *n)
     int k = (int)n->a.i;
     int64_t before = n->a.j, count = v->shape.d[k].n, all = n->shape.d[k].n;
     if (!dim_static(n->shape.d[k]) || !dim_static(v->shape.d[k]))
-        return v->n == 1 && v->block[0].kind == BLOCK_ZERO ? value_uniform(x, &n->shape, v->block[0]) : unknown(x, &n->shape);
+        return v->n == 1 && v->block[0].kind == BLOCK_ZERO ? value_uniform(x, &n->shape, v->block[0])
+                                                           : unknown(x, &n->shape);
     Cuts cuts[MAX_RANK];
     memcpy(cuts, v->axis, sizeof cuts);
     cuts[k] = (Cuts){NEW_ARRAY(x->arena, int64_t, v->axis[k].n + 3), 0};

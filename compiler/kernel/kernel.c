@@ -27,19 +27,21 @@ static uint64_t ex_hash(const KEx *e)
     uint64_t bits;
     memcpy(&bits, &e->value, sizeof bits);
     uint64_t key[7] = {e->kind | e->type << 8 | (uint64_t)e->op << 16 | (uint64_t)e->over.n << 32,
-                       e->in[0] | (uint64_t)e->in[1] << 32, e->in[2] | (uint64_t)e->ix << 32,
-                       (uint64_t)e->extent.n, e->extent.b | (uint64_t)e->extent.t << 8 |
-                       (uint64_t)e->slot << 16, (uint64_t)e->i, bits};
+                       e->in[0] | (uint64_t)e->in[1] << 32,
+                       e->in[2] | (uint64_t)e->ix << 32,
+                       (uint64_t)e->extent.n,
+                       e->extent.b | (uint64_t)e->extent.t << 8 | (uint64_t)e->slot << 16,
+                       (uint64_t)e->i,
+                       bits};
     uint64_t h = hash_bytes(key, sizeof key, 17);
     return e->over.n ? hash_bytes(e->over.var, e->over.n * sizeof e->over.var[0], h) : h;
 }
 
 static bool ex_equal(const KEx *a, const KEx *b)
 {
-    return a->kind == b->kind && a->type == b->type && a->op == b->op && a->in[0] == b->in[0] &&
-           a->in[1] == b->in[1] && a->in[2] == b->in[2] && a->ix == b->ix &&
-           dim_eq(a->extent, b->extent) && a->slot == b->slot && a->i == b->i &&
-           memcmp(&a->value, &b->value, sizeof a->value) == 0 && a->over.n == b->over.n &&
+    return a->kind == b->kind && a->type == b->type && a->op == b->op && a->in[0] == b->in[0] && a->in[1] == b->in[1] &&
+           a->in[2] == b->in[2] && a->ix == b->ix && dim_eq(a->extent, b->extent) && a->slot == b->slot &&
+           a->i == b->i && memcmp(&a->value, &b->value, sizeof a->value) == 0 && a->over.n == b->over.n &&
            memcmp(a->over.var, b->over.var, a->over.n * sizeof a->over.var[0]) == 0;
 }
 
@@ -138,8 +140,7 @@ Ex kx_scalar(Kernel *k, int32_t host, double value, Val origin)
 Ex kx_index(Kernel *k, Ix ix)
 {
     const IxForm *f = ix_form(k->ix, ix);
-    if (f->n == 1 && f->t[0].mult == 1 && dim_eq(f->t[0].coef, DIM(1)) &&
-        ix_info(k->ix, f->t[0].var)->kind == IV_VALUE)
+    if (f->n == 1 && f->t[0].mult == 1 && dim_eq(f->t[0].coef, DIM(1)) && ix_info(k->ix, f->t[0].var)->kind == IV_VALUE)
         return ix_info(k->ix, f->t[0].var)->value;
     return intern(k, (KEx){.kind = KX_INDEX, .type = KT_INT, .ix = ix});
 }
@@ -148,8 +149,9 @@ Ex kx_load(Kernel *k, uint32_t buffer, Ix ix, Ex guard)
 {
     KBuffer *b = &k->buffer.v[buffer];
     b->read = true;
-    return intern(k, (KEx){.kind = KX_LOAD, .type = b->dtype == DT_INT ? KT_INT : KT_REAL,
-                           .slot = buffer, .ix = ix, .in = {guard}});
+    return intern(
+        k,
+        (KEx){.kind = KX_LOAD, .type = b->dtype == DT_INT ? KT_INT : KT_REAL, .slot = buffer, .ix = ix, .in = {guard}});
 }
 
 bool kx_is_number(const Kernel *k, Ex e, double *value)
@@ -164,10 +166,7 @@ static bool is_const(const Kernel *k, Ex e, double want)
     return e && kx_is_number(k, e, &x) && x == want && !(want == 0 && signbit(x));
 }
 
-static uint64_t loops_of(const Kernel *k, Ex e)
-{
-    return kx(k, e)->deps & ~ix_bit(k->ix, k->row);
-}
+static uint64_t loops_of(const Kernel *k, Ex e) { return kx(k, e)->deps & ~ix_bit(k->ix, k->row); }
 
 /* Does b change with fewer loops than a? */
 static bool changes_less(const Kernel *k, Ex a, Ex b)
@@ -236,8 +235,7 @@ Ex kx_rand(Kernel *k, Op op, Name site, Dim each, Ix ix)
         s++;
     if (s == k->seed.n)
         vec_push(k->arena, &k->seed, (KSeed){site, each});
-    return intern(k, (KEx){.kind = KX_RAND, .type = KT_REAL, .op = (uint16_t)op,
-                           .slot = (uint32_t)s, .ix = ix});
+    return intern(k, (KEx){.kind = KX_RAND, .type = KT_REAL, .op = (uint16_t)op, .slot = (uint32_t)s, .ix = ix});
 }
 
 /* The factors of a product that changes with these loops, from the first on; more than FACTORS_MAX: too many to look at. */
@@ -284,10 +282,11 @@ Ex kx_reduce(Kernel *k, Op op, Ex body, const KNest *over)
 {
     if (over->n == 0)
         return body;
-    bool along = k->target->threads && op == OP_SUM && kx(k, body)->type == KT_REAL && !dim_literal(ix_info(k->ix, over->var[over->n - 1])->extent);
+    bool along = k->target->threads && op == OP_SUM && kx(k, body)->type == KT_REAL &&
+                 !dim_literal(ix_info(k->ix, over->var[over->n - 1])->extent);
     Ex factor = along ? late_factor(k, &body, over) : 0;
-    Ex sum = intern(k, (KEx){.kind = KX_REDUCE, .type = kx(k, body)->type, .op = (uint16_t)op,
-                             .in = {body}, .over = *over});
+    Ex sum =
+        intern(k, (KEx){.kind = KX_REDUCE, .type = kx(k, body)->type, .op = (uint16_t)op, .in = {body}, .over = *over});
     return factor ? kx_op(k, OP_MUL, KT_REAL, (Ex[]){sum, factor}, 2, 0) : sum;
 }
 
@@ -300,26 +299,27 @@ Ex kx_fold(Kernel *k, Op op, Ex a, Ex b)
     return kx_op(k, op == OP_SUM ? OP_ADD : OP_MAX, (KType)kx(k, a)->type, (Ex[]){a, b}, 2, 0);
 }
 
-int kx_cost(const KEx *e)
-{
-    return e->kind == KX_RAND ? 40 : e->kind == KX_OP ? op_info((Op)e->op)->cost : 1;
-}
+int kx_cost(const KEx *e) { return e->kind == KX_RAND ? 40 : e->kind == KX_OP ? op_info((Op)e->op)->cost : 1; }
 
 uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elements)
 {
     for (size_t b = 0; b < k->buffer.n; b++)
         if (k->buffer.v[b].value == value && k->buffer.v[b].part == part && !k->buffer.v[b].tile)
             return (uint32_t)b;
-    vec_push(k->arena, &k->buffer,
-             (KBuffer){.value = value, .part = part, .dtype = dtype, .elements = elements});
+    vec_push(k->arena, &k->buffer, (KBuffer){.value = value, .part = part, .dtype = dtype, .elements = elements});
     return (uint32_t)(k->buffer.n - 1);
 }
 
 uint32_t kernel_tile(Kernel *k, Val value, int64_t elements)
 {
     vec_push(k->arena, &k->buffer,
-             (KBuffer){.value = value, .part = -1, .dtype = DT_REAL, .tile = true,
-                       .elements = elements, .read = true, .written = true});
+             (KBuffer){.value = value,
+                       .part = -1,
+                       .dtype = DT_REAL,
+                       .tile = true,
+                       .elements = elements,
+                       .read = true,
+                       .written = true});
     return (uint32_t)(k->buffer.n - 1);
 }
 

@@ -63,32 +63,34 @@ typedef struct KEx {
 } KEx;
 
 typedef struct KBuffer {
-    Val value;        /* whose elements; 0: scratch that the plan gives: the partial sums of root `part` */
-    int part;         /* the root whose partial sums these are, one for each partition; or -1 */
+    Val value; /* whose elements; 0: scratch that the plan gives: the partial sums of root `part` */
+    int part;  /* the root whose partial sums these are, one for each partition; or -1 */
     DType dtype;
     bool read, written;
-    bool partly;      /* one root stores some of it, the rest is not the kernel's */
-    bool held;        /* partial sums, on a device: a block has them in shared memory, and stores them when its rows are over */
-    IVar turned;      /* and rows of them lie there like those of KArray.turned */
-    Half half;        /* 16 bits each: what is stored there has been rounded (of a tile: gpu/tile.c) */
-    bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
-    int stage;        /* TILE: sweeps that must be over before it can be loaded */
-    Half rounded;     /* TILE: every element of it is a value of this type */
-    bool parts;       /* TILE, on a device: each number is the sum of two of bf16, which products alone take */
-    int bank;         /* TILE, on tensor cores: rows lie an odd multiple of 2^bank numbers apart, of parts 2^(bank - 1) */
-    uint8_t together; /* TILE, on a device: of so many rows, one after the other, for a product of all of them; 0: of one */
-    int slot;         /* TILE, on a device: its place in Kernel.tile_slot, -1: none */
+    bool partly; /* one root stores some of it, the rest is not the kernel's */
+    bool
+        held; /* partial sums, on a device: a block has them in shared memory, and stores them when its rows are over */
+    IVar turned;  /* and rows of them lie there like those of KArray.turned */
+    Half half;    /* 16 bits each: what is stored there has been rounded (of a tile: gpu/tile.c) */
+    bool tile;    /* scratch of one row, `elements` for each; loaded when all of it is there */
+    int stage;    /* TILE: sweeps that must be over before it can be loaded */
+    Half rounded; /* TILE: every element of it is a value of this type */
+    bool parts;   /* TILE, on a device: each number is the sum of two of bf16, which products alone take */
+    int bank;     /* TILE, on tensor cores: rows lie an odd multiple of 2^bank numbers apart, of parts 2^(bank - 1) */
+    uint8_t
+        together; /* TILE, on a device: of so many rows, one after the other, for a product of all of them; 0: of one */
+    int slot;     /* TILE, on a device: its place in Kernel.tile_slot, -1: none */
     int64_t elements;
-    Name name;        /* of the value, for people; may be NULL */
+    Name name; /* of the value, for people; may be NULL */
 } KBuffer;
 
 typedef enum KRootKind { KR_STORE, KR_SINK } KRootKind;
 typedef struct KRoot {
     KRootKind kind;
     uint32_t buffer;
-    Ix at;    /* SINK: inside the partial sum of the partition */
+    Ix at; /* SINK: inside the partial sum of the partition */
     Ex value;
-    Op op;    /* SINK: OP_SUM or OP_AMAX */
+    Op op; /* SINK: OP_SUM or OP_AMAX */
     KNest nest;
     int stage;
 } KRoot;
@@ -102,10 +104,14 @@ typedef struct KProduct {
     uint32_t a, b, c;
     Ix a_at, b_at, c_at;
     bool add;
-    bool parts; /* b lies in two parts, the second as many terms behind the first as there are: the sum is by both of them */
-    uint32_t also; /* on a device: the number, and 1, of a product whose terms are added up with its own; it is no statement; 0: none */
-    uint32_t beside; /* on a device: the number, and 1, of a product that is computed at the same time; it is no statement; 0: none */
-    uint8_t together; /* on a device: of so many rows at one time, or of those that a partition ends with (gpu/tile.c); 0: of each */
+    bool
+        parts; /* b lies in two parts, the second as many terms behind the first as there are: the sum is by both of them */
+    uint32_t
+        also; /* on a device: the number, and 1, of a product whose terms are added up with its own; it is no statement; 0: none */
+    uint32_t
+        beside; /* on a device: the number, and 1, of a product that is computed at the same time; it is no statement; 0: none */
+    uint8_t
+        together; /* on a device: of so many rows at one time, or of those that a partition ends with (gpu/tile.c); 0: of each */
     int stage; /* sweeps that must be over before it */
 } KProduct;
 enum { PRODUCT_LANES = 8 };
@@ -116,14 +122,14 @@ enum { READS = 1, WRITES = 2 };
 typedef struct KStmtInfo {
     const char *text;
     uint8_t ex, inputs, element; /* READS, WRITES */
-    bool opens;  /* it repeats what follows, up to its KS_END */
-    bool device; /* only where many threads share a row */
+    bool opens;                  /* it repeats what follows, up to its KS_END */
+    bool device;                 /* only where many threads share a row */
 } KStmtInfo;
 
 typedef enum KStmtKind { /* kstmts.def says what each is */
 #define KSTMT(kind, ...) KS_##kind,
 #include "kstmts.def"
-    KS_COUNT
+                         KS_COUNT
 } KStmtKind;
 
 /* What a step of a load, of a store or of an addition does: it makes room in registers, loads elements into them, takes its value
@@ -141,24 +147,30 @@ typedef struct KStmt {
     uint32_t root;
     int array;
     bool simd;
-    bool vector;         /* LOOP: printed as explicit vectors */
-    bool singly;         /* LOOP, ROWS, on a CPU: a compiler would make wrong vectors of it */
-    bool mapped;         /* LOOP, ROWS, KS_ARRAY_FILL, BATCH: the threads share its rounds, each does some */
-    bool one;            /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
-    uint8_t step;        /* STEP_*, where a thread holds elements in registers before it computes, or before it stores; 0: all of it */
-    uint32_t held;       /* their number; statements of one number are the steps of one */
-    uint8_t threads;     /* LOOP that threads share: these (KThreads); what is done by one: one of these */
-    uint8_t width;       /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; else 0 */
-    uint8_t first;       /* LOOP of threads of a row that are a warp's at most: the warp, so that others do other such loops */
-    uint8_t piece;       /* PIECES, and steps of what it has: so many of `width` elements are computed at one time. LOOP: the same,
+    bool vector; /* LOOP: printed as explicit vectors */
+    bool singly; /* LOOP, ROWS, on a CPU: a compiler would make wrong vectors of it */
+    bool mapped; /* LOOP, ROWS, KS_ARRAY_FILL, BATCH: the threads share its rounds, each does some */
+    bool one;    /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
+    uint8_t
+        step; /* STEP_*, where a thread holds elements in registers before it computes, or before it stores; 0: all of it */
+    uint32_t held;   /* their number; statements of one number are the steps of one */
+    uint8_t threads; /* LOOP that threads share: these (KThreads); what is done by one: one of these */
+    uint8_t width;   /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; else 0 */
+    uint8_t
+        first; /* LOOP of threads of a row that are a warp's at most: the warp, so that others do other such loops */
+    uint8_t
+        piece; /* PIECES, and steps of what it has: so many of `width` elements are computed at one time. LOOP: the same,
                           * for gpu/hold.c; 0: all */
-    uint8_t unroll;      /* LOOP, ROWS of many threads: how often it is written out, so that loads are
+    uint8_t unroll; /* LOOP, ROWS of many threads: how often it is written out, so that loads are
                           * under way together; 0: as the compiler likes */
-    uint32_t at;         /* BATCH: the element; what crosses warps: the slot */
-    uint8_t together;    /* WARP, WARP_PUT, WARP_TAKE: so many of them, one behind the other, are one step; 0: it is one alone */
-    uint8_t lane;        /* of a step: its number, which is that of the thread of each warp that has it; LANE_TAKE: of this thread */
-    bool alone;          /* of a step: that thread alone has the total then */
-    uint32_t column;     /* LANES, LANE_TAKE, LANE_STORE: the column, and 1; of a step: in which its totals are, too; 0: none */
+    uint32_t at;    /* BATCH: the element; what crosses warps: the slot */
+    uint8_t
+        together; /* WARP, WARP_PUT, WARP_TAKE: so many of them, one behind the other, are one step; 0: it is one alone */
+    uint8_t
+        lane; /* of a step: its number, which is that of the thread of each warp that has it; LANE_TAKE: of this thread */
+    bool alone; /* of a step: that thread alone has the total then */
+    uint32_t
+        column; /* LANES, LANE_TAKE, LANE_STORE: the column, and 1; of a step: in which its totals are, too; 0: none */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
 } KStmt;
 extern const KStmtInfo kstmt_info[KS_COUNT]; /* kernel.c */
@@ -171,14 +183,15 @@ static inline bool kernel_of_array(const KStmt *s) /* does it touch elements of 
 /* What the next row will load. */
 typedef struct KPrefetch {
     uint32_t buffer;
-    Ix at;       /* where this row has it */
-    Ix length;   /* PREFETCH_ROW: so many elements from there on */
+    Ix at;        /* where this row has it */
+    Ix length;    /* PREFETCH_ROW: so many elements from there on */
     uint8_t warp; /* and which warp of a block does it */
 } KPrefetch;
 
 /* What neighbouring threads of each warp have, one number each, and compute alike. Thread `first` has the first. */
 enum { LANES_MOST = 32 };
-typedef struct KPlaces { /* element j is `base` and j % of times `along` and j / of times `across` behind the same place */
+typedef struct
+    KPlaces { /* element j is `base` and j % of times `along` and j / of times `across` behind the same place */
     int64_t base, along, across;
     uint32_t of;
 } KPlaces;
@@ -186,26 +199,31 @@ typedef struct KColumn {
     uint32_t first, n;
     Ex *ex;         /* by element: what it is */
     uint32_t *root; /* by element: the result that its thread stores; NULL: a column of values */
-    uint32_t in[3]; /* of an operator: columns of its inputs, and 1; 0: all have the same input; of results: in[0], the values */
-    KPlaces place;  /* of loads and results: where they lie */
-    bool here;      /* of loads: no compiler may load it earlier */
+    uint32_t in
+        [3]; /* of an operator: columns of its inputs, and 1; 0: all have the same input; of results: in[0], the values */
+    KPlaces place; /* of loads and results: where they lie */
+    bool here;     /* of loads: no compiler may load it earlier */
 } KColumn;
-static inline int64_t kernel_place_of(const KPlaces *p, uint32_t j) { return p->base + p->along * (j % p->of) + p->across * (j / p->of); }
+static inline int64_t kernel_place_of(const KPlaces *p, uint32_t j)
+{
+    return p->base + p->along * (j % p->of) + p->across * (j / p->of);
+}
 
 typedef struct KArray {
     KNest nest; /* one element for each combination */
     DType dtype;
     int64_t elements;
     bool spilled; /* on a device: in memory, one for each row in flight; there is no room in a block */
-    IVar turned;  /* on a device: rows of it along this loop lie as threads that take eight elements each like it (vwn_turned()); 0: not so */
-    bool sums;    /* on a device: what is added to it each thread adds up in registers, until the loop ends */
+    IVar
+        turned; /* on a device: rows of it along this loop lie as threads that take eight elements each like it (vwn_turned()); 0: not so */
+    bool sums;  /* on a device: what is added to it each thread adds up in registers, until the loop ends */
 } KArray;
 
 typedef struct KScalar {
     int32_t host; /* index in Graph.host, or -1 */
     double value;
-    Val origin;   /* the node it comes from: two nodes with equal values are still two scalars */
-    Name name;    /* of that node, for people; may be NULL */
+    Val origin; /* the node it comes from: two nodes with equal values are still two scalars */
+    Name name;  /* of that node, for people; may be NULL */
 } KScalar;
 
 /* Which indices have 64 bits: all; rows and what is computed from them; what tensors hold. */
@@ -217,10 +235,11 @@ enum { KERNEL_SLOTS_ROOM = 8 * 1024 };
 /* How the threads of a device share the work. */
 typedef struct KMapping {
     uint32_t row_threads; /* threads of a row, or of a partition; 0: one thread does everything */
-    uint32_t units;  /* rows or partitions that a block has in flight */
-    uint32_t lanes;  /* threads that share a loop when groups of them share the one around it: a warp, fewer of a row without sums */
-    bool by_row;     /* the threads of a partition do a row each */
-    bool pieces;     /* loops compute a few of a thread's contiguous elements at a time: few threads with many registers */
+    uint32_t units;       /* rows or partitions that a block has in flight */
+    uint32_t
+        lanes; /* threads that share a loop when groups of them share the one around it: a warp, fewer of a row without sums */
+    bool by_row; /* the threads of a partition do a row each */
+    bool pieces; /* loops compute a few of a thread's contiguous elements at a time: few threads with many registers */
     bool holds_sums; /* a block has partial sums of its partition in shared memory (KBuffer.held) */
     uint32_t width;  /* elements of the widest access: 1, 2, 4 or 8 */
     uint32_t slots;  /* totals of warps that are kept at one time */
@@ -254,19 +273,19 @@ typedef struct KSeed {
 typedef struct Kernel {
     Ctx *ctx;
     Arena *arena;
-    IxTable *ix;      /* of the indices; copies of the kernel share it, and it only grows */
+    IxTable *ix;    /* of the indices; copies of the kernel share it, and it only grows */
     IVar row, part; /* part: the loop over partitions; 0 when there are no sums over rows */
     Dim rows;
     int64_t partitions, chunk; /* rows per partition */
-    int64_t unrolled; /* elements of the largest nest that is written out: places in it are in the text */
-    bool flat; /* a loop over rows is vector code; partitions are blocks of rows */
-    bool whole;  /* every vector loop runs over whole vectors */
-    bool lines;  /* and every vector that is stored begins at one: at a cache line */
-    bool tensor; /* products on tensor cores: those of a device, in a plan in bf16 or fp16 */
-    const Target *target; /* where it runs */
-    int64_t shared; /* of a device: bytes that a block may have */
+    int64_t unrolled;          /* elements of the largest nest that is written out: places in it are in the text */
+    bool flat;                 /* a loop over rows is vector code; partitions are blocks of rows */
+    bool whole;                /* every vector loop runs over whole vectors */
+    bool lines;                /* and every vector that is stored begins at one: at a cache line */
+    bool tensor;               /* products on tensor cores: those of a device, in a plan in bf16 or fp16 */
+    const Target *target;      /* where it runs */
+    int64_t shared;            /* of a device: bytes that a block may have */
     KMapping mapping;
-    KGrid grid; /* when it is mapped to threads */
+    KGrid grid;             /* when it is mapped to threads */
     VEC(int64_t) tile_slot; /* tile.c: the places that tiles share, in words of 4 bytes */
     VEC(KEx) ex;
     VEC(KBuffer) buffer;
@@ -277,12 +296,13 @@ typedef struct Kernel {
     VEC(KStmt) stmt;
     VEC(KArray) array;
     VEC(KPrefetch) prefetch; /* of PREFETCH and PREFETCH_ROW */
-    VEC(KColumn) column; /* of lanes (gpu/lanes.c) */
+    VEC(KColumn) column;     /* of lanes (gpu/lanes.c) */
     VEC(Ex) acc;
     uint32_t *slot;
     size_t slots;
     const char *shown; /* the dump of the pass that somebody looks at (plan/pipeline.h), or NULL */
-    const struct KTried *tried; /* of a scheduled kernel of a device: what has been made of it already, to look at; or NULL */
+    const struct KTried
+        *tried; /* of a scheduled kernel of a device: what has been made of it already, to look at; or NULL */
 } Kernel;
 
 void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim rows);
@@ -299,27 +319,30 @@ Ex kx_and(Kernel *k, Ex a, Ex b);           /* 0 = true */
 Ex kx_select(Kernel *k, Ex guard, Ex a, Ex b);
 Ex kx_rand(Kernel *k, Op op, Name site, Dim each, Ix ix); /* each: draws_of_sequence() */
 Ex kx_reduce(Kernel *k, Op op, Ex body, const KNest *over);
-Ex kx_fold(Kernel *k, Op op, Ex a, Ex b); /* a + b or max(a, b) by SUM or AMAX; 0 = nothing */
+Ex kx_fold(Kernel *k, Op op, Ex a, Ex b);    /* a + b or max(a, b) by SUM or AMAX; 0 = nothing */
 void kx_find_needs(const Kernel *k, KEx *e); /* deps and stage, from what it is made of */
 bool kx_is_number(const Kernel *k, Ex e, double *value);
-int kx_cost(const KEx *e);  /* of this operation alone */
+int kx_cost(const KEx *e); /* of this operation alone */
 uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elements);
 uint32_t kernel_tile(Kernel *k, Val value, int64_t elements); /* a new one */
 
 /* ---- statements ---- */
 void kernel_share_reciprocals(Kernel *k); /* schedule.c; of a device, before it is scheduled, */
 void kernel_order_sums(Kernel *k);        /* sums.c; and this, too */
-void kernel_schedule(Kernel *k); /* schedule.c */
+void kernel_schedule(Kernel *k);          /* schedule.c */
 /* What is wrong with a scheduled kernel, or NULL; *at: the statement, or SIZE_MAX. Order, types,
  * loops, bounds at the kernel's B and T, stores (kernel_verify.c). */
 const char *kernel_check(const Kernel *k, size_t *at);
-const char *kernel_check_held(const Kernel *k, size_t *at); /* of steps alone (kernel_held.c); kernel_check() asks it, too */
-void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to on_bug first */
-_Noreturn void kernel_broken(const Kernel *k, size_t at, const char *why); /* so: statement `at`, or SIZE_MAX, is wrong */
+const char *kernel_check_held(const Kernel *k,
+                              size_t *at); /* of steps alone (kernel_held.c); kernel_check() asks it, too */
+void kernel_verify(const Kernel *k);       /* vwn_bug() when broken, with the dump to on_bug first */
+_Noreturn void kernel_broken(const Kernel *k, size_t at,
+                             const char *why); /* so: statement `at`, or SIZE_MAX, is wrong */
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
-bool kernel_injective(const Kernel *k, Ix at, const IVar *v, uint32_t n); /* do n variables never give one place twice? The same file */
+bool kernel_injective(const Kernel *k, Ix at, const IVar *v,
+                      uint32_t n); /* do n variables never give one place twice? The same file */
 /* By how many elements each operand steps with each loop. */
 typedef struct ProductSteps {
     int64_t am, ak, bk, bn, cm, cn;
@@ -328,11 +351,11 @@ typedef struct ProductSteps {
 bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s);
 /* Which loop the vectors of a product run over: n, or m where c lies transposed. */
 static inline bool product_along_n(const ProductSteps *s) { return s->cn == 1; }
-enum { VECTOR_LANES = 16 };      /* the most elements that a vector holds */
-void kernel_find_vectors(Kernel *k);                    /* vector.c; after kernel_schedule() */
-void kernel_put_prefetches(Kernel *k); /* prefetch.c; of a CPU, after kernel_find_vectors() */
-size_t kernel_loop_end(const Kernel *k, size_t loop);   /* the statement that ends it */
-Ix kernel_array_at(const Kernel *k, int array);             /* the element of a scratch array */
+enum { VECTOR_LANES = 16 };                              /* the most elements that a vector holds */
+void kernel_find_vectors(Kernel *k);                     /* vector.c; after kernel_schedule() */
+void kernel_put_prefetches(Kernel *k);                   /* prefetch.c; of a CPU, after kernel_find_vectors() */
+size_t kernel_loop_end(const Kernel *k, size_t loop);    /* the statement that ends it */
+Ix kernel_array_at(const Kernel *k, int array);          /* the element of a scratch array */
 Dim kernel_array_size(const Kernel *k, const KArray *a); /* elements */
 
 /* ---- what is part of a text, and what an argument of it (sizes.c) ---- */

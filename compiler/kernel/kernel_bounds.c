@@ -14,10 +14,10 @@
 #include <stdlib.h>
 
 enum {
-    ROUNDS = 24,        /* of narrowing: far more than chains of quotients are long */
-    TAKEN_OUT_MAX = 4,  /* bounds at one time, */
+    ROUNDS = 24,             /* of narrowing: far more than chains of quotients are long */
+    TAKEN_OUT_MAX = 4,       /* bounds at one time, */
     TAKEN_OUT_NARROWING = 2, /* and while variables are narrowed */
-    LOOKS_MAX = 4000    /* at one sum with some taken out */
+    LOOKS_MAX = 4000         /* at one sum with some taken out */
 };
 
 static const double EXACT = 0x1p53;
@@ -352,7 +352,9 @@ static int by_size(const void *a, const void *b)
  * each must step over all that the smaller ones reach. */
 bool kernel_injective(const Kernel *k, Ix at, const IVar *v, uint32_t n)
 {
-    struct { double step, span; } s[NEST_MAX + 1];
+    struct {
+        double step, span;
+    } s[NEST_MAX + 1];
     for (uint32_t i = 0; i < n; i++) {
         int64_t slope;
         if (!ix_slope(k->ix, at, v[i], &slope))

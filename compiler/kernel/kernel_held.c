@@ -9,8 +9,8 @@
 #include "kernel.h"
 
 typedef struct HeldSteps {
-    const KStmt *of;         /* any of its steps */
-    uint8_t done;            /* steps */
+    const KStmt *of;                 /* any of its steps */
+    uint8_t done;                    /* steps */
     size_t room, load, value, store; /* statements that have them, SIZE_MAX: none */
 } HeldSteps;
 
@@ -70,7 +70,8 @@ static void add_step(Holds *h, size_t i)
 static void check_done(Holds *h, const HeldSteps *x)
 {
     const KStmt *s = x->of;
-    int want = STEP_VALUE | (is_load(s) ? STEP_LOAD | (s->piece ? 0 : STEP_NEW) : STEP_STORE | (is_sum(s) ? STEP_LOAD : STEP_NEW));
+    int want = STEP_VALUE |
+               (is_load(s) ? STEP_LOAD | (s->piece ? 0 : STEP_NEW) : STEP_STORE | (is_sum(s) ? STEP_LOAD : STEP_NEW));
     if (x->done != want)
         fault(h, (size_t)(s - h->k->stmt.v), "a statement of which a step is missing");
 }
@@ -82,8 +83,9 @@ static void check_pieces(Holds *h, const HeldSteps *x)
 {
     const Kernel *k = h->k;
     size_t first = x->load != SIZE_MAX ? x->load : x->room, loop = h->scope[first], pieces = h->scope[x->value];
-    if (loop == SIZE_MAX || pieces == SIZE_MAX || k->stmt.v[loop].kind != KS_LOOP || k->stmt.v[pieces].kind != KS_PIECES ||
-        h->scope[pieces] != loop || (x->store != SIZE_MAX && h->scope[x->store] != loop)) {
+    if (loop == SIZE_MAX || pieces == SIZE_MAX || k->stmt.v[loop].kind != KS_LOOP ||
+        k->stmt.v[pieces].kind != KS_PIECES || h->scope[pieces] != loop ||
+        (x->store != SIZE_MAX && h->scope[x->store] != loop)) {
         fault(h, x->value, "a piece that is not one of its loop");
         return;
     }
@@ -102,8 +104,8 @@ static bool is_round_of(const Kernel *k, size_t loop, const KStmt *s)
 static void check_rounds(Holds *h, const HeldSteps *x)
 {
     size_t load = h->scope[x->load], value = h->scope[x->value], around = h->scope[x->room];
-    if (load == SIZE_MAX || value == SIZE_MAX || load == value || h->scope[load] != around || h->scope[value] != around ||
-        !is_round_of(h->k, load, x->of) || !is_round_of(h->k, value, x->of))
+    if (load == SIZE_MAX || value == SIZE_MAX || load == value || h->scope[load] != around ||
+        h->scope[value] != around || !is_round_of(h->k, load, x->of) || !is_round_of(h->k, value, x->of))
         fault(h, x->value, "rounds that are not those which were loaded");
 }
 
@@ -166,7 +168,8 @@ static void check_order(Holds *h, const HeldSteps *x)
     for (size_t i = from; i <= to; i++) {
         const KStmt *s = &k->stmt.v[i];
         bool own = s->step && s->held == x->of->held;
-        if (s->kind == KS_BARRIER || s->kind == KS_PRODUCT || s->kind == KS_LANES || s->kind == KS_LANE_STORE || s->kind == KS_LANE_TAKE)
+        if (s->kind == KS_BARRIER || s->kind == KS_PRODUCT || s->kind == KS_LANES || s->kind == KS_LANE_STORE ||
+            s->kind == KS_LANE_TAKE)
             fault(h, i, "threads wait for each other, or multiply, while one of them holds what it will store");
         else if (!own && has_place(s) && meet(k, x->of, s))
             fault(h, i, "a place is touched between two steps of a statement that touches it");

@@ -9,7 +9,7 @@
 #include "compiler/graph/reader.h"
 
 enum {
-    SIZE_BITS = 50,           /* extents and indices stay below 2^50 */
+    SIZE_BITS = 50, /* extents and indices stay below 2^50 */
     BUFFERS_MAX = 4096,
     EXPRESSIONS_MAX = 1 << 20
 };
@@ -18,16 +18,15 @@ typedef struct KernelReader {
     Reader t;
     KernelTexts *all;
     Kernel *k;
-    bool statements;      /* after `begin` */
-    VEC(Ex) ex;           /* by number - 1 */
+    bool statements; /* after `begin` */
+    VEC(Ex) ex;      /* by number - 1 */
     VEC(Ex) constant;
-    VEC(Span) line;       /* of each statement */
-    Span head;            /* of the kernel's first line */
-    const char *start;    /* of the line that is being read */
+    VEC(Span) line;    /* of each statement */
+    Span head;         /* of the kernel's first line */
+    const char *start; /* of the line that is being read */
 } KernelReader;
 
-static const char *const type_names[] = {
-    [KT_REAL] = "real", [KT_INT] = "int", [KT_BOOL] = "bool"};
+static const char *const type_names[] = {[KT_REAL] = "real", [KT_INT] = "int", [KT_BOOL] = "bool"};
 
 static void wrong(KernelReader *r, const char *at, const char *label)
 {
@@ -42,8 +41,7 @@ static int64_t read_below(KernelReader *r, int64_t below, const char *what)
     const char *at = r->t.p;
     int64_t n = reader_int(&r->t);
     if (!r->t.failed && (n < 0 || n >= below)) {
-        reader_fail(&r->t, "E0905", at, "", arena_printf(r->t.ctx->program, "there is no %s %lld",
-                                                         what, (long long)n));
+        reader_fail(&r->t, "E0905", at, "", arena_printf(r->t.ctx->program, "there is no %s %lld", what, (long long)n));
         return 0;
     }
     return r->t.failed ? 0 : n;
@@ -117,10 +115,8 @@ static bool add_range(const KernelReader *r, const IxTerm *x, int64_t *lo, int64
 {
     const IVarInfo *v = ix_info(r->k->ix, x->var);
     int64_t coef = dim_at(x->coef, r->all->B, r->all->T), a, b, most = (int64_t)1 << SIZE_BITS;
-    bool fits = coef >= 0 && mul_i64(coef, x->mult, &coef) && coef < most && coef > -most &&
-                mul_i64(coef, v->lo, &a) && mul_i64(coef, v->hi, &b) &&
-                add_i64(*lo, a < b ? a : b, lo) &&
-                add_i64(*hi, a < b ? b : a, hi);
+    bool fits = coef >= 0 && mul_i64(coef, x->mult, &coef) && coef < most && coef > -most && mul_i64(coef, v->lo, &a) &&
+                mul_i64(coef, v->hi, &b) && add_i64(*lo, a < b ? a : b, lo) && add_i64(*hi, a < b ? b : a, hi);
     return fits && *lo > -most && *hi < most;
 }
 
@@ -192,8 +188,7 @@ static Ex read_numbered(KernelReader *r)
     const char *at = r->t.p;
     int64_t n = reader_int(&r->t);
     if (!r->t.failed && (n < 1 || n > (int64_t)r->ex.n + 1 || n > EXPRESSIONS_MAX))
-        reader_fail(&r->t, "E0905", at,
-                    arena_printf(r->t.ctx->program, "expected at most %zu", r->ex.n + 1),
+        reader_fail(&r->t, "E0905", at, arena_printf(r->t.ctx->program, "expected at most %zu", r->ex.n + 1),
                     "expressions are numbered in order without gaps");
     if (r->t.failed)
         return 0;
@@ -213,10 +208,12 @@ static Ex read_ex(KernelReader *r)
     double value = reader_real(&r->t);
     if (r->t.failed)
         return 0;
-    KType type = *r->t.p == 'i' ? KT_INT : *r->t.p == 'b' ? KT_BOOL : KT_REAL; /* "0i"; in "0 i=16" it is another word */
+    KType type = *r->t.p == 'i'   ? KT_INT
+                 : *r->t.p == 'b' ? KT_BOOL
+                                  : KT_REAL; /* "0i"; in "0 i=16" it is another word */
     r->t.p += type != KT_REAL;
-    if (type != KT_REAL && !(value >= -9007199254740992.0 && value <= 9007199254740992.0 &&
-                             value == (double)(int64_t)value))
+    if (type != KT_REAL &&
+        !(value >= -9007199254740992.0 && value <= 9007199254740992.0 && value == (double)(int64_t)value))
         wrong(r, at, "not a whole number");
     return r->t.failed ? 0 : constant(r, type, value);
 }
@@ -235,9 +232,7 @@ static bool kind_named(const char *word, KEx *x)
         }
     Op op = op_named(word);
     x->op = (uint16_t)op;
-    x->kind = op == OP_RAND || op == OP_RANDN ? KX_RAND
-              : op == OP_SUM || op == OP_AMAX ? KX_REDUCE
-                                              : KX_OP;
+    x->kind = op == OP_RAND || op == OP_RANDN ? KX_RAND : op == OP_SUM || op == OP_AMAX ? KX_REDUCE : KX_OP;
     return op != OP_NONE;
 }
 
@@ -272,7 +267,8 @@ static void read_kind(KernelReader *r, KEx *x)
         reader_expect(&r->t, "n");
         x->slot = (uint32_t)read_below(r, (int64_t)r->k->seed.n, "seed");
         break;
-    case KX_INDEX: case KX_INSIDE: break;
+    case KX_INDEX:
+    case KX_INSIDE: break;
     default: read_inputs(r, x); return;
     }
     x->ix = read_ix(r);
@@ -296,8 +292,7 @@ static Ex read_definition(KernelReader *r)
     reader_spaces(&r->t);
     const char *word_at = r->t.p, *word = reader_word(&r->t);
     if (!r->t.failed && !kind_named(word, &x))
-        reader_fail(&r->t, "E0903", word_at, "",
-                    arena_printf(r->t.ctx->program, "there is no operator `%s`", word));
+        reader_fail(&r->t, "E0903", word_at, "", arena_printf(r->t.ctx->program, "there is no operator `%s`", word));
     if (r->t.failed)
         return 0;
     read_kind(r, &x);
@@ -312,9 +307,8 @@ static Ex read_definition(KernelReader *r)
     }
     x.in[0] = x.kind == KX_REDUCE ? have->in[0] : x.in[0];
     bool same = have->kind == x.kind && have->type == x.type && have->op == x.op &&
-                memcmp(have->in, x.in, sizeof x.in) == 0 && have->ix == x.ix &&
-                dim_eq(have->extent, x.extent) && have->slot == x.slot && have->i == x.i &&
-                have->over.n == x.over.n &&
+                memcmp(have->in, x.in, sizeof x.in) == 0 && have->ix == x.ix && dim_eq(have->extent, x.extent) &&
+                have->slot == x.slot && have->i == x.i && have->over.n == x.over.n &&
                 memcmp(have->over.var, x.over.var, sizeof x.over.var) == 0;
     if (!same)
         wrong(r, at, "this expression was another one above");
@@ -478,8 +472,7 @@ static void read_array(KernelReader *r, KStmt *s)
     a.nest = read_over(r, NULL);
     for (uint32_t i = 0; i < a.nest.n; i++) {
         const IVarInfo *v = ix_info(k->ix, a.nest.var[i]);
-        if (!mul_i64(a.elements, v->hi + 1, &a.elements) || a.elements >> 30 ||
-            !dim_mul(size, v->extent, &size)) {
+        if (!mul_i64(a.elements, v->hi + 1, &a.elements) || a.elements >> 30 || !dim_mul(size, v->extent, &size)) {
             wrong(r, at, "this scratch array is too large");
             return;
         }
@@ -735,8 +728,8 @@ static void read_library(KernelReader *r)
     while (x.library < LIB_COUNT && strcmp(library_name(x.library), word) != 0)
         x.library++;
     if (!r->t.failed && x.library == LIB_COUNT)
-        reader_fail(&r->t, "E0903", at, "", arena_printf(r->t.ctx->program,
-                    "there is no kernel `%s` in the library", word));
+        reader_fail(&r->t, "E0903", at, "",
+                    arena_printf(r->t.ctx->program, "there is no kernel `%s` in the library", word));
     if (!r->t.failed && library_has_class(x.library)) {
         reader_expect(&r->t, "d=");
         x.attention.d = read_size(r);
@@ -745,8 +738,8 @@ static void read_library(KernelReader *r)
         x.attention.capped = reader_accept(&r->t, "capped");
         x.attention.dropped = reader_accept(&r->t, "dropped");
         x.attention.oldest = reader_accept(&r->t, "oldest");
-        bool fits = x.attention.d % 16 == 0 && x.attention.dv % 16 == 0 &&
-                    x.attention.d <= 4096 && x.attention.dv <= 4096;
+        bool fits =
+            x.attention.d % 16 == 0 && x.attention.dv % 16 == 0 && x.attention.d <= 4096 && x.attention.dv <= 4096;
         if (!r->t.failed && !fits)
             wrong(r, at, "heads are padded to multiples of 16, up to 4096");
     }

@@ -39,8 +39,7 @@ typedef struct KernelPrinter {
     uint32_t *var;
 } KernelPrinter;
 
-static const char *const type_names[] = {
-    [KT_REAL] = "real", [KT_INT] = "int", [KT_BOOL] = "bool"};
+static const char *const type_names[] = {[KT_REAL] = "real", [KT_INT] = "int", [KT_BOOL] = "bool"};
 
 /* ---- which variables there are ---- */
 
@@ -221,10 +220,12 @@ static void put_tables(KernelPrinter *p)
     buf_puts(p->out, k->tensor && k->product.n ? " tensor\n" : "\n");
     for (size_t i = 0; i < k->buffer.n; i++) {
         const KBuffer *b = &k->buffer.v[i];
-        buf_printf(p->out, "buffer %zu%s%s%s%s %s %lld", i, b->read ? " read" : "",
-                   b->written ? " write" : "", b->partly ? " partly" : "", b->part >= 0 ? " part" : b->tile ? " tile" : "",
-                   b->dtype == DT_INT ? "int" : half_word(b->half),
-                   (long long)b->elements);
+        buf_printf(p->out, "buffer %zu%s%s%s%s %s %lld", i, b->read ? " read" : "", b->written ? " write" : "",
+                   b->partly ? " partly" : "",
+                   b->part >= 0 ? " part"
+                   : b->tile    ? " tile"
+                                : "",
+                   b->dtype == DT_INT ? "int" : half_word(b->half), (long long)b->elements);
         put_name(p, b->name);
         buf_putc(p->out, '\n');
     }
@@ -250,8 +251,7 @@ static void put_tables(KernelPrinter *p)
             put_var_line(p, (IVar)v);
     for (size_t i = 0; i < k->root.n; i++) {
         const KRoot *r = &k->root.v[i];
-        buf_printf(p->out, "root %zu %s b%u", i,
-                   r->kind == KR_STORE ? "store" : op_info(r->op)->name, r->buffer);
+        buf_printf(p->out, "root %zu %s b%u", i, r->kind == KR_STORE ? "store" : op_info(r->op)->name, r->buffer);
         put_over(p, &r->nest);
         buf_putc(p->out, '\n');
     }
@@ -421,9 +421,9 @@ static void put_mapping(KernelPrinter *p)
     buf_printf(p->out, "threads %u %s %u", k->mapping.row_threads, k->part ? "parts" : "rows", k->mapping.units);
     if (k->mapping.lanes < 32)
         buf_printf(p->out, " lanes %u", k->mapping.lanes);
-    buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s\n", k->mapping.width, k->mapping.slots, index[k->mapping.index],
-               k->mapping.pressure, k->mapping.in_flight, k->mapping.by_row ? " a row each" : "",
-               k->mapping.holds_sums ? " sums in shared memory" : "");
+    buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s\n", k->mapping.width, k->mapping.slots,
+               index[k->mapping.index], k->mapping.pressure, k->mapping.in_flight,
+               k->mapping.by_row ? " a row each" : "", k->mapping.holds_sums ? " sums in shared memory" : "");
     for (size_t i = 0; i < k->buffer.n && k->mapping.holds_sums; i++)
         if (k->buffer.v[i].part >= 0 && !k->buffer.v[i].held)
             buf_printf(p->out, "sum b%zu in memory\n", i);
@@ -448,7 +448,9 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
 {
     static const char *const of[] = {"row", "warp", "warps"}, *const step[] = {" new", " fetch", " value", " write"};
     if (s->mapped)
-        buf_puts(p->out, s->threads == THREADS_OF_ROW ? " by threads" : s->threads == THREADS_OF_WARP ? " by lanes" : " by warps");
+        buf_puts(p->out, s->threads == THREADS_OF_ROW    ? " by threads"
+                         : s->threads == THREADS_OF_WARP ? " by lanes"
+                                                         : " by warps");
     if (s->first)
         buf_printf(p->out, " from warp %u", s->first);
     if (s->one)
@@ -563,9 +565,8 @@ void kernels_put(Buf *out, const KernelText *x)
     }
     buf_printf(out, "library %s", library_name(x->library));
     if (library_has_class(x->library))
-        buf_printf(out, " d=%lld dv=%lld%s%s%s", (long long)x->attention.d,
-                   (long long)x->attention.dv, x->attention.capped ? " capped" : "",
-                   x->attention.dropped ? " dropped" : "",
+        buf_printf(out, " d=%lld dv=%lld%s%s%s", (long long)x->attention.d, (long long)x->attention.dv,
+                   x->attention.capped ? " capped" : "", x->attention.dropped ? " dropped" : "",
                    x->attention.oldest ? " oldest" : "");
     buf_putc(out, '\n');
 }

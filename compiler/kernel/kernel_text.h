@@ -11,9 +11,9 @@
 #include "library.h"
 
 typedef struct KernelText {
-    const Kernel *kernel;         /* NULL: the library's */
-    const char *about;        /* what stands above the emitted text */
-    const char *comment;      /* path and place of what it computes, or NULL */
+    const Kernel *kernel; /* NULL: the library's */
+    const char *about;    /* what stands above the emitted text */
+    const char *comment;  /* path and place of what it computes, or NULL */
     LibraryKernel library;
     AttentionClass attention; /* of SDPA and its gradients */
 } KernelText;

@@ -314,10 +314,7 @@ static void close_scope(Check *c)
         c->in_part = false;
 }
 
-bool verify_is_loop(const Check *c, IVar v)
-{
-    return v < c->k->ix->var.n && ix_info(c->k->ix, v)->kind == IV_LOOP;
-}
+bool verify_is_loop(const Check *c, IVar v) { return v < c->k->ix->var.n && ix_info(c->k->ix, v)->kind == IV_LOOP; }
 
 static void check_loop(Check *c, const KStmt *s)
 {
@@ -349,8 +346,7 @@ static void check_loop(Check *c, const KStmt *s)
 static void check_rows(Check *c, const KStmt *s)
 {
     bool part = s->kind == KS_PART;
-    if (part ? c->in_part || c->had_rows || !c->k->part
-             : c->had_rows || c->in_part != (c->k->part != 0)) {
+    if (part ? c->in_part || c->had_rows || !c->k->part : c->had_rows || c->in_part != (c->k->part != 0)) {
         verify_fault(c, "the loops over partitions and rows are not once outside of all others");
         return;
     }
@@ -401,25 +397,38 @@ static void check_stmt(Check *c, const KStmt *s)
         if (verify_does(s, STEP_VALUE))
             verify_define(c, s->ex);
         break;
-    case KS_PART: case KS_ROWS: check_rows(c, s); break;
+    case KS_PART:
+    case KS_ROWS: check_rows(c, s); break;
     case KS_LOOP: check_loop(c, s); break;
     case KS_END: close_scope(c); break;
     case KS_ACC: verify_acc(c, s->ex); break;
     case KS_ACC_ADD: verify_acc_add(c, s->ex); break;
-    case KS_ARRAY: case KS_ARRAY_FILL: case KS_ARRAY_PUT: case KS_ARRAY_ADD: case KS_ARRAY_GET:
-        verify_arrays(c, s);
-        break;
-    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: verify_batch(c, s); break;
-    case KS_STORE: case KS_SINK: verify_store(c, s); break;
+    case KS_ARRAY:
+    case KS_ARRAY_FILL:
+    case KS_ARRAY_PUT:
+    case KS_ARRAY_ADD:
+    case KS_ARRAY_GET: verify_arrays(c, s); break;
+    case KS_BATCH_IN:
+    case KS_BATCH_RUN:
+    case KS_BATCH_OUT: verify_batch(c, s); break;
+    case KS_STORE:
+    case KS_SINK: verify_store(c, s); break;
     case KS_PRODUCT: verify_product(c, s->root); break;
     case KS_PIECES: vec_push(c->arena, &c->open, (Open){OPEN_PIECES, 0}); break;
     case KS_BARRIER: break;
-    case KS_PREFETCH: case KS_PREFETCH_ROW: verify_prefetch(c, s); break;
+    case KS_PREFETCH:
+    case KS_PREFETCH_ROW: verify_prefetch(c, s); break;
     case KS_ROW_TILES: verify_row_tiles(c); break;
-    case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: verify_total(c, s); break;
-    case KS_SUM_NEW: case KS_SUM_PUT: verify_row_sum(c, s); break;
-    case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: verify_array_sums(c, s); break;
-    case KS_LANES: case KS_LANE_TAKE: case KS_LANE_STORE: verify_lanes(c, s); break;
+    case KS_WARP:
+    case KS_WARP_PUT:
+    case KS_WARP_TAKE: verify_total(c, s); break;
+    case KS_SUM_NEW:
+    case KS_SUM_PUT: verify_row_sum(c, s); break;
+    case KS_ARRAY_GIVE:
+    case KS_ARRAY_TAKE: verify_array_sums(c, s); break;
+    case KS_LANES:
+    case KS_LANE_TAKE:
+    case KS_LANE_STORE: verify_lanes(c, s); break;
     default: verify_fault(c, "a statement of no kind"); break;
     }
 }
@@ -429,8 +438,8 @@ static void check_partitions(Check *c)
     const Kernel *k = c->k;
     int64_t rows = ix_dim_at(k->ix, k->rows);
     if (k->part && (k->chunk < 1 || k->partitions != (rows + k->chunk - 1) / k->chunk))
-        verify_fault(c, "%lld partitions of %lld rows for %lld rows", (long long)k->partitions,
-              (long long)k->chunk, (long long)rows);
+        verify_fault(c, "%lld partitions of %lld rows for %lld rows", (long long)k->partitions, (long long)k->chunk,
+                     (long long)rows);
 }
 
 const char *kernel_check(const Kernel *k, size_t *at)

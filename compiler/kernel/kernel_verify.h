@@ -22,12 +22,8 @@ typedef struct Share {
         SHARE_OF_WARP,
         SHARE_OF_ROW
     } by; /* who has a part: none, each thread has all; the threads of a warp; all of the row */
-    enum {
-        HAS_PART,
-        HAS_WARP,
-        HAS_ALL
-    } has;      /* what a thread has now: its part, that of its warp, or the total */
-    bool alone; /* and one lane alone has it */
+    enum { HAS_PART, HAS_WARP, HAS_ALL } has; /* what a thread has now: its part, that of its warp, or the total */
+    bool alone;                               /* and one lane alone has it */
 } Share;
 
 typedef struct Acc {    /* by expression: an accumulator */
@@ -62,9 +58,9 @@ typedef struct Check {
     VEC(BatchState) batch; /* by number; n is 0: it has not begun */
     Share *sum;            /* by root: of a sum over rows that threads hold */
     bool *summed;          /* by root: it is declared */
-    bool row_tiles;     /* tiles of several rows know which one this is */
-    const KStmt **slot; /* by slot: the total of a warp that was put there and not taken yet */
-    bool *column;       /* by column: lanes have it */
+    bool row_tiles;        /* tiles of several rows know which one this is */
+    const KStmt **slot;    /* by slot: the total of a warp that was put there and not taken yet */
+    bool *column;          /* by column: lanes have it */
     VEC(Open) open;
     VEC(IVar)
     loop; /* open loops, from the outermost in; the row and the part are not among them */
@@ -91,17 +87,10 @@ bool verify_is_loop(const Check *c, IVar v);
 /* Are the loops opened since `depth` exactly those of one or two nests? */
 bool verify_loops_are(const Check *c, size_t depth, const KNest *a, const KNest *b);
 void verify_row_known(Check *c, uint32_t buffer); /* of a tile of several rows, which one this is */
-bool verify_tile_ready(const Check *c, uint32_t buffer,
-                       bool but_additions); /* is all of a tile there? */
-static inline KType verify_type(const Check *c, Ex e)
-{
-    return (KType)kx(c->k, e)->type;
-}
+bool verify_tile_ready(const Check *c, uint32_t buffer, bool but_additions); /* is all of a tile there? */
+static inline KType verify_type(const Check *c, Ex e) { return (KType)kx(c->k, e)->type; }
 /* Does the statement do this of itself? Without steps it does all but make room. */
-static inline bool verify_does(const KStmt *s, int step)
-{
-    return s->step ? s->step & step : step != STEP_NEW;
-}
+static inline bool verify_does(const KStmt *s, int step) { return s->step ? s->step & step : step != STEP_NEW; }
 
 /* kernel_verify_sums.c: accumulators, scratch arrays, batches */
 void verify_acc(Check *c, Ex e);
@@ -115,20 +104,17 @@ void verify_vector_loop(Check *c, const KStmt *s);
 
 /* kernel_verify_threads.c: what the threads of a row do together */
 bool verify_has_all(const Share *s); /* a thread has the total itself */
-void verify_shared(
-    Check *c, Share *s,
-    size_t depth); /* it is added to, in loops opened since `depth`: who has parts? */
-void verify_total(Check *c, const KStmt *s); /* WARP, WARP_PUT, WARP_TAKE */
-void verify_row_sum(
-    Check *c, const KStmt *s); /* SUM_NEW, SUM_PUT, and SINK where each thread has a row */
+void verify_shared(Check *c, Share *s,
+                   size_t depth);              /* it is added to, in loops opened since `depth`: who has parts? */
+void verify_total(Check *c, const KStmt *s);   /* WARP, WARP_PUT, WARP_TAKE */
+void verify_row_sum(Check *c, const KStmt *s); /* SUM_NEW, SUM_PUT, and SINK where each thread has a row */
 void verify_array_sums(Check *c, const KStmt *s);
 void verify_lanes(Check *c, const KStmt *s); /* LANES, LANE_TAKE, LANE_STORE */
 void verify_sums_whole(Check *c);            /* when all is walked */
 
 /* kernel_verify_results.c: what is stored, and products */
 void verify_store(Check *c, const KStmt *s);
-void verify_result(
-    Check *c, uint32_t root); /* is it stored in its own loops, once, at a place of its own? */
+void verify_result(Check *c, uint32_t root); /* is it stored in its own loops, once, at a place of its own? */
 void verify_prefetch(Check *c, const KStmt *s);
 void verify_row_tiles(Check *c);
 void verify_product(Check *c, uint32_t product);

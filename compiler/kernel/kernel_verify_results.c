@@ -21,8 +21,7 @@ static void root_places(Check *c, const KRoot *r)
     if (!kernel_injective(k, r->at, v, n))
         verify_fault(c, "two elements are stored in one place");
     if (!kernel_in_bounds(k, r->at, 0, k->buffer.v[r->buffer].elements))
-        verify_fault(c, "a store may leave its buffer of %lld elements",
-              (long long)k->buffer.v[r->buffer].elements);
+        verify_fault(c, "a store may leave its buffer of %lld elements", (long long)k->buffer.v[r->buffer].elements);
 }
 
 void verify_store(Check *c, const KStmt *s)
@@ -107,7 +106,8 @@ void verify_prefetch(Check *c, const KStmt *s)
         verify_fault(c, "a prefetch may leave its buffer of %lld elements", (long long)b->elements);
     else if (row && (c->loop.n || !c->in_part || b->written || x->warp >= k->mapping.row_threads / 32))
         verify_fault(c, "a row is prefetched by no warp of its block");
-    else if (row && !kernel_in_bounds(k, ix_add(k->ix, x->at, ix_add(k->ix, x->length, ix_const(k->ix, -1))), 0, b->elements))
+    else if (row &&
+             !kernel_in_bounds(k, ix_add(k->ix, x->at, ix_add(k->ix, x->length, ix_const(k->ix, -1))), 0, b->elements))
         verify_fault(c, "a prefetch of more than a row");
 }
 
@@ -147,8 +147,8 @@ static void check_factor(Check *c, uint32_t buffer, Ix at, IVar v, IVar w)
     if (b->dtype != DT_REAL || (b->half && !c->k->target->threads) || b->part >= 0 || !b->read)
         verify_fault(c, "a product of what it cannot read");
     else if (b->tile ? !verify_tile_ready(c, buffer, false) : b->written)
-        verify_fault(c, b->tile ? "a product of a tile before all of it is there"
-                         : "a product of what the kernel stores");
+        verify_fault(c,
+                     b->tile ? "a product of a tile before all of it is there" : "a product of what the kernel stores");
     else if (!form_is_of(c, at, true, v, w))
         verify_fault(c, "a factor is not placed by the row and its own two loops");
     else if (!kernel_in_bounds(c->k, at, 0, b->elements))
@@ -194,7 +194,8 @@ static void check_layout(Check *c, const KProduct *x)
     bool along_m = steps && s.cm == 1 && (s.am == 1 || s.ak == 1);
     if (!(steps && product_along_n(&s) ? along_n : along_m))
         verify_fault(c, "a product without neighbours to make vectors of");
-    if (!k->tensor && ((ix_info(k->ix, x->m)->hi + 1) % PRODUCT_LANES || (ix_info(k->ix, x->n)->hi + 1) % PRODUCT_LANES))
+    if (!k->tensor &&
+        ((ix_info(k->ix, x->m)->hi + 1) % PRODUCT_LANES || (ix_info(k->ix, x->n)->hi + 1) % PRODUCT_LANES))
         verify_fault(c, "a product of other sizes than multiples of %d", (int)PRODUCT_LANES);
 }
 
@@ -232,8 +233,8 @@ static bool have_one_factor(const Kernel *k, const KProduct *x, const KProduct *
 {
     ProductSteps s, u;
     return x->b == y->b && product_steps(k, x, &s) && product_steps(k, y, &u) && s.bk == u.bk && s.bn == u.bn &&
-           ix_info(k->ix, x->k)->hi == ix_info(k->ix, y->k)->hi && ix_info(k->ix, x->n)->hi == ix_info(k->ix, y->n)->hi &&
-           factor_begin(k, x) == factor_begin(k, y);
+           ix_info(k->ix, x->k)->hi == ix_info(k->ix, y->k)->hi &&
+           ix_info(k->ix, x->n)->hi == ix_info(k->ix, y->n)->hi && factor_begin(k, x) == factor_begin(k, y);
 }
 
 void verify_product(Check *c, uint32_t product)
@@ -319,7 +320,8 @@ void verify_whole(Check *c)
     for (size_t b = 0; b < k->buffer.n; b++)
         if (k->mapping.row_threads && k->buffer.v[b].tile && n[b] == 0 && !c->loaded[b])
             continue; /* another one is in its place */
-        else if (k->buffer.v[b].partly ? roots[b] != 1 : k->buffer.v[b].written && n[b] != (double)k->buffer.v[b].elements)
+        else if (k->buffer.v[b].partly ? roots[b] != 1
+                                       : k->buffer.v[b].written && n[b] != (double)k->buffer.v[b].elements)
             verify_fault(c, "%.0f of the %lld elements of buffer %zu are stored", n[b],
-                  (long long)k->buffer.v[b].elements, b);
+                         (long long)k->buffer.v[b].elements, b);
 }

@@ -14,8 +14,7 @@ static bool is_reduce(Check *c, Ex e)
         return false;
     const KEx *x = kx(c->k, e);
     bool ok = x->kind == KX_REDUCE && (x->op == OP_SUM || x->op == OP_AMAX) && x->over.n &&
-              verify_exists(c, x->in[0]) && x->in[0] && x->type == verify_type(c, x->in[0]) &&
-              x->type != KT_BOOL;
+              verify_exists(c, x->in[0]) && x->in[0] && x->type == verify_type(c, x->in[0]) && x->type != KT_BOOL;
     if (!ok)
         verify_fault(c, "a sum or maximum of nothing that could be one");
     return ok;
@@ -192,8 +191,7 @@ static void batch_in(Check *c, const KStmt *s)
 {
     const KEx *x = kx(c->k, s->ex);
     bool fits = x->kind == KX_OP && x->op < OP_COUNT && x->type == KT_REAL &&
-                op_info((Op)x->op)->class == CLASS_UNARY && op_info((Op)x->op)->c_real &&
-                x->op != OP_ROUND_TO;
+                op_info((Op)x->op)->class == CLASS_UNARY && op_info((Op)x->op)->c_real && x->op != OP_ROUND_TO;
     verify_value(c, x);
     if (c->why)
         return;

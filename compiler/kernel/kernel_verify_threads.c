@@ -12,10 +12,7 @@
 
 enum { WARP = 32, STEP_LEAST = 3 };
 
-bool verify_has_all(const Share *s)
-{
-    return s->by == SHARE_NONE || (s->has == HAS_ALL && !s->alone);
-}
+bool verify_has_all(const Share *s) { return s->by == SHARE_NONE || (s->has == HAS_ALL && !s->alone); }
 
 /* ---- who has a part ---- */
 
@@ -77,16 +74,14 @@ static void check_step(Check *c, const KStmt *s)
     if (s->together < STEP_LEAST || s->together > LANES_MOST || s->lane >= s->together ||
         left < (size_t)(s->together - s->lane) || (s->lane && !before))
         verify_fault(c, "a total that is none of its step");
-    else if (before && (before->kind != s->kind || before->together != s->together ||
-                        before->lane + 1 != s->lane || before->column != s->column ||
-                        (s->kind != KS_WARP && before->at + 1 != s->at)))
+    else if (before && (before->kind != s->kind || before->together != s->together || before->lane + 1 != s->lane ||
+                        before->column != s->column || (s->kind != KS_WARP && before->at + 1 != s->at)))
         verify_fault(c, "totals of a step that do not follow each other");
     else if (s->lane + 1 < s->together && (s[1].kind != s->kind || s[1].lane != s->lane + 1))
         verify_fault(c, "a step of totals that lacks some of them");
     else if (!is_real_sum(c->k, s))
         verify_fault(c, "a step of totals of what is no sum of numbers");
-    else if (s->kind != KS_WARP &&
-             s->at - s->lane + (s->together + 3u) / 4 * 4 > c->k->mapping.slots)
+    else if (s->kind != KS_WARP && s->at - s->lane + (s->together + 3u) / 4 * 4 > c->k->mapping.slots)
         verify_fault(c, "a step of totals that has more than its slots");
 }
 
@@ -117,8 +112,8 @@ static void cross_warps(Check *c, const KStmt *s, Share *of)
         verify_fault(c, "a total is put by threads that do not have it");
     else if (!take && *slot)
         verify_fault(c, "a total is put where another one has not been taken");
-    else if (take && (!*slot || (*slot)->ex != s->ex || (*slot)->root != s->root ||
-                      (*slot)->together != s->together || (*slot)->lane != s->lane))
+    else if (take && (!*slot || (*slot)->ex != s->ex || (*slot)->root != s->root || (*slot)->together != s->together ||
+                      (*slot)->lane != s->lane))
         verify_fault(c, "a total is taken that was not put there");
     if (c->why)
         return;
@@ -153,8 +148,7 @@ void verify_total(Check *c, const KStmt *s)
 void verify_row_sum(Check *c, const KStmt *s)
 {
     const Kernel *k = c->k;
-    if (s->ex || s->root >= k->root.n || k->root.v[s->root].kind != KR_SINK ||
-        !k->mapping.by_row || !c->in_part) {
+    if (s->ex || s->root >= k->root.n || k->root.v[s->root].kind != KR_SINK || !k->mapping.by_row || !c->in_part) {
         verify_fault(c, "a sum over rows that threads do not hold");
         return;
     }
@@ -163,10 +157,8 @@ void verify_row_sum(Check *c, const KStmt *s)
         verify_fault(c, "a sum over rows is not declared once, before its rows");
     else if (s->kind == KS_SUM_NEW)
         *of = (Share){.by = SHARE_OF_ROW};
-    else if (s->kind == KS_SINK ? of->has != HAS_PART
-                                : c->in_rows || of->by != SHARE_OF_ROW || !verify_has_all(of))
-        verify_fault(
-            c, "a sum over rows is stored before it is the total, or added to afterwards");
+    else if (s->kind == KS_SINK ? of->has != HAS_PART : c->in_rows || of->by != SHARE_OF_ROW || !verify_has_all(of))
+        verify_fault(c, "a sum over rows is stored before it is the total, or added to afterwards");
     c->summed[s->root] = s->kind != KS_SUM_PUT;
     if (s->kind == KS_SUM_PUT)
         of->by = SHARE_NONE;
@@ -176,8 +168,7 @@ void verify_sums_whole(Check *c)
 {
     const Kernel *k = c->k;
     for (size_t i = 0; i < k->root.n; i++)
-        if (c->summed[i] ||
-            (k->mapping.by_row && k->root.v[i].kind == KR_SINK && c->sum[i].has != HAS_ALL))
+        if (c->summed[i] || (k->mapping.by_row && k->root.v[i].kind == KR_SINK && c->sum[i].has != HAS_ALL))
             verify_fault(c, "a sum over rows is never stored");
 }
 
@@ -186,8 +177,7 @@ void verify_sums_whole(Check *c)
 void verify_array_sums(Check *c, const KStmt *s)
 {
     const Kernel *k = c->k;
-    ArrayState *state =
-        s->array >= 0 && (size_t)s->array < k->array.n ? &c->array[s->array] : NULL;
+    ArrayState *state = s->array >= 0 && (size_t)s->array < k->array.n ? &c->array[s->array] : NULL;
     if (!state || !k->array.v[s->array].sums || !state->writes || c->loop.n) {
         verify_fault(c, "totals of an array that is none of sums");
         return;
@@ -212,8 +202,7 @@ void verify_array_sums(Check *c, const KStmt *s)
 static const KColumn *values_of(Check *c, uint32_t number, const KColumn *of)
 {
     const KColumn *q = number && number <= c->k->column.n ? &c->k->column.v[number - 1] : NULL;
-    if (q && !q->root && c->column[number - 1] && q->first <= of->first &&
-        of->first + of->n <= q->first + q->n)
+    if (q && !q->root && c->column[number - 1] && q->first <= of->first && of->first + of->n <= q->first + q->n)
         return q;
     verify_fault(c, "lanes use what they have not computed");
     return NULL;
@@ -238,9 +227,8 @@ static void check_place(Check *c, const KColumn *q, Ix first, Ix at, uint32_t j)
 
 static bool are_alike(const KEx *a, const KEx *b)
 {
-    return a->kind == b->kind && a->type == b->type && a->op == b->op && a->i == b->i &&
-           a->slot == b->slot && !a->in[0] == !b->in[0] && !a->in[1] == !b->in[1] &&
-           !a->in[2] == !b->in[2];
+    return a->kind == b->kind && a->type == b->type && a->op == b->op && a->i == b->i && a->slot == b->slot &&
+           !a->in[0] == !b->in[0] && !a->in[1] == !b->in[1] && !a->in[2] == !b->in[2];
 }
 
 /* Input i of all elements of an operator: of lanes, or one that all have. */
@@ -272,8 +260,8 @@ static void check_column(Check *c, const KColumn *q)
             verify_value(c, x);
         else
             verify_fault(c, "an expression that lanes cannot compute");
-        if (x->kind == KX_LOAD && (k->buffer.v[x->slot].tile || k->buffer.v[x->slot].half ||
-                                   k->buffer.v[x->slot].written))
+        if (x->kind == KX_LOAD &&
+            (k->buffer.v[x->slot].tile || k->buffer.v[x->slot].half || k->buffer.v[x->slot].written))
             verify_fault(c, "lanes load what does not lie in memory as it is");
         if (x->kind == KX_LOAD)
             check_place(c, q, kx(k, q->ex[0])->ix, x->ix, j);
@@ -288,10 +276,9 @@ static void store_column(Check *c, const KColumn *q)
     const Kernel *k = c->k;
     const KColumn *values = values_of(c, q->in[0], q);
     for (uint32_t j = 0; j < q->n && !c->why; j++) {
-        const KRoot *r = q->root[j] < k->root.n ? &k->root.v[q->root[j]] : NULL,
-                    *first = &k->root.v[q->root[0]];
-        if (!r || r->buffer >= k->buffer.n || r->kind != first->kind ||
-            r->buffer != first->buffer || r->op != first->op)
+        const KRoot *r = q->root[j] < k->root.n ? &k->root.v[q->root[j]] : NULL, *first = &k->root.v[q->root[0]];
+        if (!r || r->buffer >= k->buffer.n || r->kind != first->kind || r->buffer != first->buffer ||
+            r->op != first->op)
             verify_fault(c, "lanes that do not store alike");
         else if (r->value != value_of_lane(values, q, j))
             verify_fault(c, "a lane stores what is not its own");
@@ -307,8 +294,8 @@ static void store_column(Check *c, const KColumn *q)
 
 static void take_element(Check *c, const KStmt *s, const KColumn *q)
 {
-    if (!verify_exists(c, s->ex) || q->root || !c->column[s->column - 1] ||
-        s->lane < q->first || s->lane - q->first >= q->n)
+    if (!verify_exists(c, s->ex) || q->root || !c->column[s->column - 1] || s->lane < q->first ||
+        s->lane - q->first >= q->n)
         verify_fault(c, "what a lane has not computed is taken from it");
     else if (q->ex[s->lane - q->first] != s->ex)
         verify_fault(c, "a lane gives what is not its own");
@@ -319,13 +306,10 @@ static void take_element(Check *c, const KStmt *s, const KColumn *q)
 void verify_lanes(Check *c, const KStmt *s)
 {
     const Kernel *k = c->k;
-    const KColumn *q =
-        s->column && s->column <= k->column.n ? &k->column.v[s->column - 1] : NULL;
-    if (!q || !q->n || q->first + q->n > LANES_MOST ||
-        (!q->root) != (s->kind != KS_LANE_STORE)) {
+    const KColumn *q = s->column && s->column <= k->column.n ? &k->column.v[s->column - 1] : NULL;
+    if (!q || !q->n || q->first + q->n > LANES_MOST || (!q->root) != (s->kind != KS_LANE_STORE)) {
         verify_fault(c, "a column that does not exist");
-    } else if (!c->in_rows || c->loop.n || k->mapping.lanes != WARP ||
-               k->mapping.row_threads % WARP) {
+    } else if (!c->in_rows || c->loop.n || k->mapping.lanes != WARP || k->mapping.row_threads % WARP) {
         verify_fault(c, "lanes that are not those of a row");
     } else if (s->kind == KS_LANES) {
         if (c->column[s->column - 1])

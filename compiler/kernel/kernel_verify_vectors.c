@@ -20,10 +20,7 @@ static bool moves_by_one(const Kernel *k, Ix at, IVar v)
     return step == 1;
 }
 
-static bool is_real(const Check *c, Ex e)
-{
-    return !e || verify_type(c, e) == KT_REAL;
-}
+static bool is_real(const Check *c, Ex e) { return !e || verify_type(c, e) == KT_REAL; }
 
 static bool changes(const Check *c, Ex e, IVar v)
 {
@@ -39,8 +36,8 @@ static void check_value(Check *c, Ex e, IVar v)
         if (x->in[0] || c->k->buffer.v[x->slot].half || !moves_by_one(c->k, x->ix, v))
             verify_fault(c, "a load that is no vector");
     } else if (x->kind != KX_OP || !op_info((Op)x->op)->c_vector ||
-               (x->op == OP_ROUND_TO && !half_info((Half)x->i)->c_vector) ||
-               !is_real(c, x->in[0]) || !is_real(c, x->in[1]) || !is_real(c, x->in[2])) {
+               (x->op == OP_ROUND_TO && !half_info((Half)x->i)->c_vector) || !is_real(c, x->in[0]) ||
+               !is_real(c, x->in[1]) || !is_real(c, x->in[2])) {
         verify_fault(c, "an operation that has no vector");
     }
 }
@@ -57,8 +54,7 @@ static void check_place(Check *c, const KStmt *s, IVar v)
 static bool lies_along(const Kernel *k, const KArray *a, IVar v)
 {
     int64_t behind = 1; /* elements of the loops within */
-    for (uint32_t i = a->nest.n; i-- > 0;
-         behind *= ix_dim_at(k->ix, ix_info(k->ix, a->nest.var[i])->extent))
+    for (uint32_t i = a->nest.n; i-- > 0; behind *= ix_dim_at(k->ix, ix_info(k->ix, a->nest.var[i])->extent))
         if (a->nest.var[i] == v)
             return behind == 1;
     return false;
@@ -67,8 +63,7 @@ static bool lies_along(const Kernel *k, const KArray *a, IVar v)
 static void check_array(Check *c, const KStmt *s, IVar v)
 {
     const KArray *a = &c->k->array.v[s->array];
-    if (a->dtype != DT_REAL || !lies_along(c->k, a, v) ||
-        (s->kind == KS_ARRAY_ADD && kx(c->k, s->ex)->op != OP_SUM))
+    if (a->dtype != DT_REAL || !lies_along(c->k, a, v) || (s->kind == KS_ARRAY_ADD && kx(c->k, s->ex)->op != OP_SUM))
         verify_fault(c, "elements of an array that are no vector");
 }
 

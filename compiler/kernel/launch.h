@@ -21,7 +21,7 @@ typedef struct PlanGrid {
     uint32_t n_term;         /* and more for each of these */
     const PlanShared *term;
     bool whole;
-    uint32_t blocks;         /* at most so many: each has n[spilled] elements of the last buffer; 0: any number */
+    uint32_t blocks; /* at most so many: each has n[spilled] elements of the last buffer; 0: any number */
     uint32_t spilled;
 } PlanGrid;
 /* The blocks of a launch. */
@@ -33,9 +33,13 @@ static inline int64_t plan_blocks(const PlanGrid *g, int64_t rows)
 
 /* A tensor of 16-bit numbers in a buffer as a device's hardware copies it, box by box, past the registers (a tensor map): columns of heads of
  * rows of sequences. What a box has beyond the tensor is 0. Each is an argument of the launch, behind the rows. */
-enum { MAP_RANK = 4, MAP_PIECE = 16 /* bytes: places and strides are multiples of it */, MAP_BOX = 256 /* the most of an extent */ };
+enum {
+    MAP_RANK = 4,
+    MAP_PIECE = 16 /* bytes: places and strides are multiples of it */,
+    MAP_BOX = 256 /* the most of an extent */
+};
 typedef struct LaunchMap {
-    uint32_t buffer;          /* which of the launch's arguments */
+    uint32_t buffer; /* which of the launch's arguments */
     Half half;
     int64_t extent[MAP_RANK]; /* innermost first */
     int64_t stride[MAP_RANK]; /* elements from one to the next; of columns 1 */
@@ -46,10 +50,7 @@ typedef struct LaunchMap {
 typedef struct PlanSize {
     int64_t multiple, most; /* most 0: any */
 } PlanSize;
-static inline bool plan_size_fits(PlanSize s, int64_t n)
-{
-    return n % s.multiple == 0 && (!s.most || n <= s.most);
-}
+static inline bool plan_size_fits(PlanSize s, int64_t n) { return n % s.multiple == 0 && (!s.most || n <= s.most); }
 
 /* What a kernel computes, by how fast a processor does it. */
 typedef struct PlanWork {

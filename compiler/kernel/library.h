@@ -10,21 +10,21 @@
 #include "compiler/base/base.h"
 
 typedef enum LibraryKernel {
-    LIB_COPY,         /* x, out; n: words of 4 bytes per row */
-    LIB_PART,         /* a slice into a row, on a CPU; x, out; n: bytes of a row, from row to row of x, of out */
-    LIB_TABLE,        /* out; s: its 64 elements */
-    LIB_SUM_PARTS,    /* partial sums, out; n: how many, elements of one */
+    LIB_COPY,      /* x, out; n: words of 4 bytes per row */
+    LIB_PART,      /* a slice into a row, on a CPU; x, out; n: bytes of a row, from row to row of x, of out */
+    LIB_TABLE,     /* out; s: its 64 elements */
+    LIB_SUM_PARTS, /* partial sums, out; n: how many, elements of one */
     LIB_MAX_PARTS,
     LIB_SUM_PARTS_AT, /* the same; n: .., 6 extents, 6 strides */
     LIB_MAX_PARTS_AT,
-    LIB_CUMSUM,       /* x, out; n: count, inner, back */
-    LIB_TOP_K,        /* x, out; n: count, k */
-    LIB_SCATTER_ADD,  /* dy, index, out; n: indices, width */
+    LIB_CUMSUM,               /* x, out; n: count, inner, back */
+    LIB_TOP_K,                /* x, out; n: count, k */
+    LIB_SCATTER_ADD,          /* dy, index, out; n: indices, width */
     LIB_DYNAMIC_UPDATE_SLICE, /* x, start, on, table; n: rows of x and of the table, words of a row */
-    LIB_DYNAMIC_SLICE, /* table, start, out; n: rows out and of the table, words, fill */
-    LIB_SDPA_AT,      /* q, k, v, first, out, lse; n, s: as LIB_SDPA */
-    LIB_SDPA,         /* q, k, v, out, lse; n: 19; s: scale, cap, rate */
-    LIB_SDPA_GRAD,    /* q, k, v, out, lse, dout, dq, dk, dv; n: .., which gradients */
+    LIB_DYNAMIC_SLICE,        /* table, start, out; n: rows out and of the table, words, fill */
+    LIB_SDPA_AT,              /* q, k, v, first, out, lse; n, s: as LIB_SDPA */
+    LIB_SDPA,                 /* q, k, v, out, lse; n: 19; s: scale, cap, rate */
+    LIB_SDPA_GRAD,            /* q, k, v, out, lse, dout, dq, dk, dv; n: .., which gradients */
     LIB_COUNT
 } LibraryKernel;
 
@@ -44,14 +44,14 @@ enum {
     BACK_BLOCK_K = 64,
     ATTENTION_RANGE = 64,
     ATTENTION_SLICE = 64,
-    ATTENTION_D = 4,  /* places in n[] of the sizes of a head: queries and keys, values */
+    ATTENTION_D = 4, /* places in n[] of the sizes of a head: queries and keys, values */
     ATTENTION_DV = 5,
     ATTENTION_STRIDE = 8, /* and of the nine strides of q, k and v */
-    GRAD_OF_Q = 1, /* the last integer of LIB_SDPA_GRAD */
+    GRAD_OF_Q = 1,        /* the last integer of LIB_SDPA_GRAD */
     GRAD_OF_K = 2,
 };
 
-const char *library_name(LibraryKernel which);  /* "sum_parts" */
-bool library_has_class(LibraryKernel which); /* attention */
+const char *library_name(LibraryKernel which); /* "sum_parts" */
+bool library_has_class(LibraryKernel which);   /* attention */
 
 #endif

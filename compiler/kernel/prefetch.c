@@ -29,16 +29,15 @@ static bool shared_by_rows(const Kernel *k, Ix ix)
 
 /* What a row loads the next one will load a row further on: a sweep is too short for the
  * processor to find that out by itself. */
-static void find_prefetches_of(const Kernel *k, Prefetches *out, uint32_t sweep, size_t end, bool *seen,
-                            bool direct)
+static void find_prefetches_of(const Kernel *k, Prefetches *out, uint32_t sweep, size_t end, bool *seen, bool direct)
 {
     IVar var = k->stmt.v[sweep].var;
     uint64_t row = ix_bit(k->ix, k->row), plain = row | ix_bit(k->ix, var);
     for (size_t i = sweep + 1; i < end; i++) {
         const KStmt *s = &k->stmt.v[i];
         const KEx *x = kx(k, s->ex);
-        if (s->kind != KS_LET || x->kind != KX_LOAD || seen[s->ex] || !(x->deps & row) ||
-            k->buffer.v[x->slot].tile || shared_by_rows(k, x->ix))
+        if (s->kind != KS_LET || x->kind != KX_LOAD || seen[s->ex] || !(x->deps & row) || k->buffer.v[x->slot].tile ||
+            shared_by_rows(k, x->ix))
             continue;
         seen[s->ex] = true;
         bool moves = direct && !(x->deps & ~plain);
@@ -46,10 +45,7 @@ static void find_prefetches_of(const Kernel *k, Prefetches *out, uint32_t sweep,
     }
 }
 
-static size_t sweep_size(const Kernel *k, uint32_t sweep)
-{
-    return kernel_loop_end(k, sweep) - sweep;
-}
+static size_t sweep_size(const Kernel *k, uint32_t sweep) { return kernel_loop_end(k, sweep) - sweep; }
 
 /* Memory answers so many requests at a time: all sweeps of a row over one extent share in
  * prefetching, each by its length. */

@@ -175,8 +175,7 @@ static int loads_apart(Sched *s, Ex e, IVar v)
 {
     const KEx *x = kx(s->k, e);
     int64_t slope;
-    if (!e || s->tried[e] == s->round || !(x->deps & ix_bit(s->k->ix, v)) ||
-        x->kind == KX_REDUCE)
+    if (!e || s->tried[e] == s->round || !(x->deps & ix_bit(s->k->ix, v)) || x->kind == KX_REDUCE)
         return 0;
     s->tried[e] = s->round;
     int n = x->kind == KX_LOAD && !(ix_slope(s->k->ix, x->ix, v, &slope) && slope == 1);
@@ -442,10 +441,7 @@ static int weight(const Sched *s, Ex e, int limit)
 }
 
 /* What there is no room for is computed again. A block of a device has its totals beside the arrays. */
-static int64_t room(const Sched *s)
-{
-    return s->k->target->threads ? s->k->shared / 8 * 7 : ARRAY_BYTES_MAX;
-}
+static int64_t room(const Sched *s) { return s->k->target->threads ? s->k->shared / 8 * 7 : ARRAY_BYTES_MAX; }
 
 /* A chain of small matrices, of which each is made of the one before it, would be computed from its beginning in
  * every sweep: a text as long as the square of the chain. So a device keeps them. */
@@ -526,7 +522,8 @@ static void compute_before(Sched *s, Ex e, const KNest *own)
 {
     KEx *x = &s->k->ex.v[e];
     size_t i = 0;
-    while (i < s->loop.n && !(s->loop.v[i].keeps && s->loop.v[i].stage == x->stage && nest_equal(&s->loop.v[i].nest, own)))
+    while (i < s->loop.n &&
+           !(s->loop.v[i].keeps && s->loop.v[i].stage == x->stage && nest_equal(&s->loop.v[i].nest, own)))
         i++;
     if (i == s->loop.n)
         vec_push(s->k->arena, &s->loop, (Loop){.stage = x->stage, .nest = *own, .keeps = true});
@@ -555,7 +552,8 @@ static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
         return;
     s->seen[e] = true;
     KNest own = free_nest(s, x->deps);
-    if (((own.n == 1 || is_matrix(s, &own)) && weight(s, e, COSTLY) >= COSTLY && !is_beside(s, e, &own)) || is_heavy(s, e, &own)) {
+    if (((own.n == 1 || is_matrix(s, &own)) && weight(s, e, COSTLY) >= COSTLY && !is_beside(s, e, &own)) ||
+        is_heavy(s, e, &own)) {
         if (x->home < 0 && wants_before(s, loop, &own) && keep(s, x, &own)) {
             compute_before(s, e, &own);
             return;
@@ -657,8 +655,8 @@ enum { BATCH_MIN = 4 };
 static bool is_call(const Sched *s, Ex e)
 {
     const KEx *x = kx(s->k, e);
-    return s->needed[e] && x->kind == KX_OP && kx_cost(x) >= 16 && !x->in[1] && x->type == KT_REAL &&
-           x->deps && !(x->deps & ~s->base);
+    return s->needed[e] && x->kind == KX_OP && kx_cost(x) >= 16 && !x->in[1] && x->type == KT_REAL && x->deps &&
+           !(x->deps & ~s->base);
 }
 
 static void find_calls(Sched *s)
@@ -711,8 +709,7 @@ static bool batch(Sched *s, Op op, int stage)
     for (size_t i = 0; i < found.n; i++)
         place(s, kx(s->k, found.v[i])->in[0], s->base);
     for (size_t i = 0; i < found.n; i++, n++)
-        put(s, (KStmt){.kind = KS_BATCH_IN, .ex = found.v[i], .array = id, .at = n,
-                       .n_acc = (uint32_t)found.n});
+        put(s, (KStmt){.kind = KS_BATCH_IN, .ex = found.v[i], .array = id, .at = n, .n_acc = (uint32_t)found.n});
     put(s, (KStmt){.kind = KS_BATCH_RUN, .ex = found.v[0], .array = id, .n_acc = n});
     for (size_t i = 0; i < found.n; i++) {
         put(s, (KStmt){.kind = KS_BATCH_OUT, .ex = found.v[i], .array = id, .at = (uint32_t)i});
@@ -784,11 +781,14 @@ void kernel_share_reciprocals(Kernel *k)
         const KEx *x = kx(k, e);
         double one;
         if (x->kind == KX_OP && x->op == OP_DIV && x->type == KT_REAL && x->deps)
-            divides[x->in[1]] += !kx(k, x->in[1])->deps ? SEVERAL : kx_is_number(k, x->in[0], &one) && one == 1 ? SEVERAL - 1 : 1;
+            divides[x->in[1]] += !kx(k, x->in[1])->deps                        ? SEVERAL
+                                 : kx_is_number(k, x->in[0], &one) && one == 1 ? SEVERAL - 1
+                                                                               : 1;
     }
     for (Ex e = 1; e < n; e++) {
         const KEx x = *kx(k, e);
-        if (x.kind != KX_OP || x.op != OP_DIV || x.type != KT_REAL || divides[x.in[1]] < SEVERAL || kx(k, x.in[0])->kind == KX_CONST)
+        if (x.kind != KX_OP || x.op != OP_DIV || x.type != KT_REAL || divides[x.in[1]] < SEVERAL ||
+            kx(k, x.in[0])->kind == KX_CONST)
             continue;
         Ex one[2] = {kx_number(k, KT_REAL, 1, 0), x.in[1]}, once = kx_op(k, OP_DIV, KT_REAL, one, 2, 0);
         k->ex.v[e].op = OP_MUL;

@@ -11,8 +11,8 @@
 
 enum { SUM_TERMS = 32, FACTORS_MAX = 6 };
 typedef struct Term {
-    Ex all;        /* few * more; 0: not made yet */
-    Ex few, more;  /* what fewer loops change, or 0: the number 1; what all loops of the sum change, or 0 */
+    Ex all;       /* few * more; 0: not made yet */
+    Ex few, more; /* what fewer loops change, or 0: the number 1; what all loops of the sum change, or 0 */
 } Term;
 
 /* A product as its factors: what fewer loops change than the sum, and what all of its loops change. */

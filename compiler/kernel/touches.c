@@ -14,7 +14,8 @@ typedef struct Toucher {
 
 static void touch(const Toucher *t, KThing thing, uint32_t number, int how, uint64_t deps)
 {
-    vec_push(t->k->arena, t->out, (KTouch){.thing = (uint8_t)thing, .how = (uint8_t)how, .number = number, .deps = deps});
+    vec_push(t->k->arena, t->out,
+             (KTouch){.thing = (uint8_t)thing, .how = (uint8_t)how, .number = number, .deps = deps});
 }
 
 static void touch_value(const Toucher *t, Ex e, int how)
@@ -180,7 +181,8 @@ unsigned kernel_carried(const Kernel *k, size_t loop)
                 carried |= CARRIES_OTHER;
             else if (element && t->how & WRITES && !(t->deps & round))
                 carried |= s->kind == KS_ARRAY_PUT ? CARRIES_SAME : CARRIES_ELEMENT;
-            else if (s->kind == KS_ACC_ADD && t->thing == OF_VALUE && t->how & WRITES && !declares(k, loop + 1, i, s->ex))
+            else if (s->kind == KS_ACC_ADD && t->thing == OF_VALUE && t->how & WRITES &&
+                     !declares(k, loop + 1, i, s->ex))
                 carried |= CARRIES_SUM;
         }
     }

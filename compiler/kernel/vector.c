@@ -20,15 +20,11 @@ Ix kernel_array_at(const Kernel *k, int array)
     const KNest *nest = &k->array.v[array].nest;
     Ix at = 0;
     for (uint32_t i = 0; i < nest->n; i++)
-        at = ix_add(k->ix, ix_scale(k->ix, at, ix_info(k->ix, nest->var[i])->extent),
-                    ix_var(k->ix, nest->var[i]));
+        at = ix_add(k->ix, ix_scale(k->ix, at, ix_info(k->ix, nest->var[i])->extent), ix_var(k->ix, nest->var[i]));
     return at;
 }
 
-static bool real_array(const Kernel *k, int array)
-{
-    return k->array.v[array].dtype == DT_REAL;
-}
+static bool real_array(const Kernel *k, int array) { return k->array.v[array].dtype == DT_REAL; }
 
 static bool plain_value(Kernel *k, Ex e, IVar v)
 {
@@ -51,15 +47,17 @@ static bool plain_statement(Kernel *k, const KStmt *s, IVar v)
     const KEx *x = kx(k, s->ex);
     switch (s->kind) {
     case KS_LET: return (x->deps & bit) && plain_value(k, s->ex, v);
-    case KS_ACC_ADD:
-        return x->op == OP_SUM && x->type == KT_REAL && (kx(k, x->in[0])->deps & bit);
-    case KS_ARRAY_ADD: if (x->op != OP_SUM) return false; /* fall through */
-    case KS_ARRAY_PUT: case KS_ARRAY_GET:
-        return real_array(k, s->array) && contiguous(k, kernel_array_at(k, s->array), v);
-    case KS_STORE: case KS_SINK: {
+    case KS_ACC_ADD: return x->op == OP_SUM && x->type == KT_REAL && (kx(k, x->in[0])->deps & bit);
+    case KS_ARRAY_ADD:
+        if (x->op != OP_SUM)
+            return false; /* fall through */
+    case KS_ARRAY_PUT:
+    case KS_ARRAY_GET: return real_array(k, s->array) && contiguous(k, kernel_array_at(k, s->array), v);
+    case KS_STORE:
+    case KS_SINK: {
         const KRoot *r = &k->root.v[s->root];
-        return k->buffer.v[r->buffer].dtype == DT_REAL && contiguous(k, r->at, v) &&
-               kx(k, r->value)->type == KT_REAL && (s->kind == KS_STORE || r->op == OP_SUM);
+        return k->buffer.v[r->buffer].dtype == DT_REAL && contiguous(k, r->at, v) && kx(k, r->value)->type == KT_REAL &&
+               (s->kind == KS_STORE || r->op == OP_SUM);
     }
     case KS_PREFETCH: return true;
     default: return false;
@@ -91,10 +89,7 @@ size_t kernel_loop_end(const Kernel *k, size_t loop)
     }
 }
 
-static bool is_tile(const Kernel *k, const KStmt *s)
-{
-    return k->buffer.v[k->root.v[s->root].buffer].tile;
-}
+static bool is_tile(const Kernel *k, const KStmt *s) { return k->buffer.v[k->root.v[s->root].buffer].tile; }
 
 /* The load of a statement that a guard of the loop over v leaves out in places, and that steps over elements; or
  * NULL. */

@@ -19,20 +19,14 @@ int cuda_attention_pad(int64_t d)
     return (int)((d + step - 1) / step * step);
 }
 
-static bool is_large(const CudaAttentionClass *c)
-{
-    return c->d > 128 || c->dv > 128;
-}
+static bool is_large(const CudaAttentionClass *c) { return c->d > 128 || c->dv > 128; }
 
 bool cuda_attention_takes_any(const CudaAttentionClass *c)
 {
     return c->half && !c->capped && !c->dropped && !c->oldest;
 }
 
-static bool is_small(const CudaAttentionClass *c)
-{
-    return c->d <= 64 && c->dv <= 64;
-}
+static bool is_small(const CudaAttentionClass *c) { return c->d <= 64 && c->dv <= 64; }
 
 static bool by_groups(const CudaAttentionClass *c)
 {
@@ -122,8 +116,7 @@ static void group_registers(int groups, int *more, int *fewer)
     *more = (ALL / (groups + 1) / UNIT * UNIT * (groups + 1) - *fewer) / groups / UNIT * UNIT;
 }
 
-CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
-                                          const CudaAttentionClass *c)
+CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
     CudaAttentionLaunch l = {.rows = 64, .columns = 32};
     int tall = is_tall(c) ? 2 : 1, halves = is_split(which, c) ? 2 : 1;
@@ -159,7 +152,8 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
 }
 
 /* Nobody goes from one to the next where there is one: any stride will do. */
-LaunchMap cuda_attention_map(CudaAttentionKernel which, const CudaAttentionClass *c, uint32_t n, int64_t B, const int64_t *ints)
+LaunchMap cuda_attention_map(CudaAttentionKernel which, const CudaAttentionClass *c, uint32_t n, int64_t B,
+                             const int64_t *ints)
 {
     enum { T, S, H, K, D, DV };
     const CudaAttentionLaunch l = cuda_attention_launch(which, c);
@@ -175,14 +169,12 @@ LaunchMap cuda_attention_map(CudaAttentionKernel which, const CudaAttentionClass
     return m;
 }
 
-int64_t cuda_attention_blocks(const CudaAttentionLaunch *l, int64_t B, int64_t rows,
-                              int64_t heads)
+int64_t cuda_attention_blocks(const CudaAttentionLaunch *l, int64_t B, int64_t rows, int64_t heads)
 {
     return B * heads * ((rows + l->rows - 1) / l->rows);
 }
 
-const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAttentionClass *c,
-                           size_t *length)
+const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAttentionClass *c, size_t *length)
 {
     static const char *const file[] = {"sdpa.cu", "sdpa_grad_q.cu", "sdpa_grad_k.cu"};
     CudaAttentionLaunch l = cuda_attention_launch(which, c);

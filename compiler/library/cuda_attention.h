@@ -22,19 +22,15 @@
 
 #include "compiler/kernel/launch.h"
 
-typedef enum CudaAttentionKernel {
-    CUDA_SDPA,
-    CUDA_SDPA_GRAD_Q,
-    CUDA_SDPA_GRAD_K,
-    CUDA_SDPA_COUNT
-} CudaAttentionKernel;
+typedef enum CudaAttentionKernel { CUDA_SDPA, CUDA_SDPA_GRAD_Q, CUDA_SDPA_GRAD_K, CUDA_SDPA_COUNT } CudaAttentionKernel;
 
 typedef struct CudaAttentionClass {
     int d, dv; /* of cuda_attention_pad(), at most CUDA_HEAD_MOST */
     Half half; /* q, k, v, out and their gradients; products on tensor cores */
     bool capped, dropped, oldest;
     int width; /* elements of one access: cuda_attention_width, or CUDA_ACCESS_ANY */
-    bool warpgroups; /* the target has them, and they multiply where there is such a text: 16 bits at 16 bytes an access, heads of
+    bool
+        warpgroups; /* the target has them, and they multiply where there is such a text: 16 bits at 16 bytes an access, heads of
                         up to 64 or 128, without dropout */
 } CudaAttentionClass;
 enum { CUDA_HEAD_MOST = 256, CUDA_ACCESS_ANY = 0 };
@@ -57,15 +53,13 @@ int cuda_attention_pad(int64_t d);
 /* How many of q, k and v come by tensor maps, the last ones of these, which are its last arguments; at most CUDA_ATTENTION_MAPS. */
 enum { CUDA_ATTENTION_MAPS = 3 };
 uint32_t cuda_attention_maps(CudaAttentionKernel which, const CudaAttentionClass *c);
-CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
-                                          const CudaAttentionClass *c);
+CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which, const CudaAttentionClass *c);
 /* The n-th of these of a launch for B sequences with these integers. */
-LaunchMap cuda_attention_map(CudaAttentionKernel which, const CudaAttentionClass *c, uint32_t n, int64_t B, const int64_t *ints);
+LaunchMap cuda_attention_map(CudaAttentionKernel which, const CudaAttentionClass *c, uint32_t n, int64_t B,
+                             const int64_t *ints);
 /* How many blocks for so many sequences, rows (T or S) and heads (H, or K for
  * CUDA_SDPA_GRAD_K). */
-int64_t cuda_attention_blocks(const CudaAttentionLaunch *l, int64_t B, int64_t rows,
-                              int64_t heads);
-const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAttentionClass *c,
-                           size_t *length);
+int64_t cuda_attention_blocks(const CudaAttentionLaunch *l, int64_t B, int64_t rows, int64_t heads);
+const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAttentionClass *c, size_t *length);
 
 #endif

@@ -15,10 +15,7 @@ static int width_of(int most, int64_t n)
     return most;
 }
 
-static int64_t tiles_of(int64_t n, int64_t tile)
-{
-    return (n + tile - 1) / tile;
-}
+static int64_t tiles_of(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
 
 void cuda_expert_choose(CudaExpertClass *c, const CudaExpertSizes *s, int64_t x_at, int64_t w_at)
 {
@@ -30,10 +27,13 @@ void cuda_expert_choose(CudaExpertClass *c, const CudaExpertSizes *s, int64_t x_
         c->w_width = width_of(c->w_width, c->transposed ? s->in : s->out);
     }
     c->tile = CUDA_EXPERT_SMALL;
-    bool whole = c->half && c->x_width > 1 && c->w_width > 1; /* one number at a time passes through registers, which sums want */
+    bool whole = c->half && c->x_width > 1 &&
+                 c->w_width > 1; /* one number at a time passes through registers, which sums want */
     for (int tile = CUDA_EXPERT_SQUARE; whole && tile <= CUDA_EXPERT_WIDE; tile++) {
-        CudaExpertLaunch l = cuda_expert_launch(&(CudaExpertClass){.half = c->half, .tile = (CudaExpertTile)tile, .warpgroups = c->warpgroups});
-        int64_t groups = s->experts < s->pairs ? s->experts : s->pairs; /* of which each has as many, if all goes well */
+        CudaExpertLaunch l = cuda_expert_launch(
+            &(CudaExpertClass){.half = c->half, .tile = (CudaExpertTile)tile, .warpgroups = c->warpgroups});
+        int64_t groups =
+            s->experts < s->pairs ? s->experts : s->pairs; /* of which each has as many, if all goes well */
         int64_t high = c->dw ? s->in : groups ? s->pairs / groups : 0;
         int64_t blocks = groups * tiles_of(high, l.rows) * tiles_of(s->out, l.columns);
         int64_t least = c->warpgroups ? l.rows / 2 : l.rows * 3 / 4; /* groups without rows multiply nothing */
@@ -42,10 +42,7 @@ void cuda_expert_choose(CudaExpertClass *c, const CudaExpertSizes *s, int64_t x_
     }
 }
 
-static bool by_groups(const CudaExpertClass *c)
-{
-    return c->half && c->warpgroups && c->tile != CUDA_EXPERT_SMALL;
-}
+static bool by_groups(const CudaExpertClass *c) { return c->half && c->warpgroups && c->tile != CUDA_EXPERT_SMALL; }
 
 CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
 {
@@ -56,7 +53,11 @@ CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
     };
     static const CudaExpertLaunch of_groups[] = {
         [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 256, .stages = 3, .blocks = 2},
-        [CUDA_EXPERT_WIDE] = {.rows = 192, .columns = 256, .threads = 384, .stages = 4, .blocks = 1}, /* so many rows that caches keep up */
+        [CUDA_EXPERT_WIDE] = {.rows = 192,
+                              .columns = 256,
+                              .threads = 384,
+                              .stages = 4,
+                              .blocks = 1}, /* so many rows that caches keep up */
     };
     CudaExpertLaunch l = by_groups(c) ? of_groups[c->tile] : of[c->half ? c->tile : CUDA_EXPERT_SMALL];
     if (c->half) { /* and numbers of pairs and what a block finds, or lists of where rows begin */
@@ -117,7 +118,11 @@ const char *cuda_expert(Arena *arena, const CudaExpertClass *c, size_t *length)
         {"SHARED", text_number(arena, l.shared)},
     };
     Buf b = buf_new(arena);
-    library_text(&b, !c->half ? "expert.cu" : c->dw ? "expert_16bit_grad.cu" : "expert_16bit.cu", value, COUNT_OF(value));
+    library_text(&b,
+                 !c->half ? "expert.cu"
+                 : c->dw  ? "expert_16bit_grad.cu"
+                          : "expert_16bit.cu",
+                 value, COUNT_OF(value));
     *length = b.n;
     return b.s;
 }

@@ -19,11 +19,11 @@
 /* Rows and columns of a block's result: 64 x 64, and of operands in 16 bits more where there is enough to do. */
 typedef enum CudaExpertTile { CUDA_EXPERT_SMALL, CUDA_EXPERT_SQUARE, CUDA_EXPERT_WIDE } CudaExpertTile;
 typedef struct CudaExpertClass {
-    bool dw;         /* dw [E, in, out] of x and dy; else y of x and w */
-    bool transposed; /* of w: [E, out, in] */
-    Half half;       /* both operands are; else products are float32 */
+    bool dw;                     /* dw [E, in, out] of x and dy; else y of x and w */
+    bool transposed;             /* of w: [E, out, in] */
+    Half half;                   /* both operands are; else products are float32 */
     Half x_half, w_half, y_half; /* what lies in memory: x, w or dy, y or dw */
-    int x_width, w_width; /* elements of one access to x, to w or dy */
+    int x_width, w_width;        /* elements of one access to x, to w or dy */
     bool warpgroups; /* the target has them: tiles but the small ones are multiplied by groups of four warps */
     CudaExpertTile tile;
 } CudaExpertClass;
@@ -32,9 +32,9 @@ typedef struct CudaExpertSizes {
     int64_t pairs, experts, in, out, pitch_x, pitch_w;
 } CudaExpertSizes;
 typedef struct CudaExpertLaunch {
-    int rows, columns; /* of a block's result */
+    int rows, columns;           /* of a block's result */
     int threads, stages, blocks; /* blocks: of a multiprocessor there are registers for, at least */
-    int64_t shared; /* bytes of dynamic shared memory */
+    int64_t shared;              /* bytes of dynamic shared memory */
 } CudaExpertLaunch;
 enum { CUDA_EXPERT_SORT_THREADS = 1024 };
 #define CUDA_EXPERT_PAIRS (((int64_t)1 << 32) - 1) /* at most: a pair's number has 32 bits where its token is found */

@@ -29,8 +29,7 @@ static void put_attention(Buf *b, LibraryKernel which, const AttentionClass *a)
     library_text(b, arena_printf(t, "%s.c", library_name(which)), value, COUNT_OF(value));
 }
 
-const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a,
-                      size_t *length)
+const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a, size_t *length)
 {
     Buf b = buf_new(arena);
     bool max = which == LIB_MAX_PARTS || which == LIB_MAX_PARTS_AT;

@@ -7,7 +7,6 @@
 
 #include "compiler/kernel/library.h"
 
-const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a,
-                      size_t *length);
+const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a, size_t *length);
 
 #endif

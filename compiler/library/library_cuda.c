@@ -20,8 +20,8 @@ static const char *table_choices(Arena *arena)
     return b.s;
 }
 
-const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass *a, Half half,
-                         PlanGrid *grid, size_t *length)
+const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass *a, Half half, PlanGrid *grid,
+                         size_t *length)
 {
     static const struct {
         const char *file;

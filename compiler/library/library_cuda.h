@@ -14,7 +14,7 @@
 
 /* LIB_CUMSUM has a row for each block of lines that are summed along, and two more integers. `a` is for LIB_SDPA_AT, and
  * `half` says what its q, k, v and out are. */
-const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass *a, Half half,
-                         PlanGrid *grid, size_t *length);
+const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass *a, Half half, PlanGrid *grid,
+                         size_t *length);
 
 #endif

@@ -129,7 +129,4 @@ void library_text(Buf *out, const char *file, const TextValue *value, size_t n)
     fill(&(Filler){out, value, n, file});
 }
 
-const char *text_number(Arena *arena, int64_t number)
-{
-    return arena_printf(arena, "%" PRId64, number);
-}
+const char *text_number(Arena *arena, int64_t number) { return arena_printf(arena, "%" PRId64, number); }

@@ -28,7 +28,9 @@ static void set_partitions(Kernel *k, const Target *target)
     k->chunk = (rows + want - 1) / want;
     if (k->flat) {
         int64_t each = FLAT_ELEMENTS / (int64_t)k->root.n / FLAT_ROWS_MIN * FLAT_ROWS_MIN;
-        k->chunk = target->flat_rows ? kernel_flat_rows(k, target->flat_rows, rows) : each > FLAT_ROWS_MIN ? each : FLAT_ROWS_MIN;
+        k->chunk = target->flat_rows      ? kernel_flat_rows(k, target->flat_rows, rows)
+                   : each > FLAT_ROWS_MIN ? each
+                                          : FLAT_ROWS_MIN;
     }
     k->partitions = (rows + k->chunk - 1) / k->chunk;
     k->part = ix_part(k->ix, DIM(k->partitions));
@@ -135,12 +137,20 @@ static bool is_table(const Fusion *f, uint32_t group)
     return places;
 }
 
-static Lower lower_start(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes)
+static Lower lower_start(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same,
+                         const LowerPasses *passes)
 {
     const uint32_t small = ((uint32_t)2 << LITERAL_MAX) - 4; /* 2 and more */
     bool table = is_table(f, group);
-    return (Lower){.f = f, .g = f->g, .group = group, .same = same, .passes = passes, .arena = arena, .splits = splits,
-                   .table = table, .arguments = table ? small : 0};
+    return (Lower){.f = f,
+                   .g = f->g,
+                   .group = group,
+                   .same = same,
+                   .passes = passes,
+                   .arena = arena,
+                   .splits = splits,
+                   .table = table,
+                   .arguments = table ? small : 0};
 }
 
 /* what a dump calls them */
@@ -226,8 +236,8 @@ static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
  * no longer, and a thread that has room for all values takes no longer than it did without: where sums of a few elements hang on each
  * other a matrix that is half written out, or a loop in which each sum runs again, is many times as long as what it was to relieve. */
-static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes,
-                             size_t *attempts)
+static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same,
+                             const LowerPasses *passes, size_t *attempts)
 {
     Lower start = lower_start(arena, splits, f, group, same, passes), kept = {0};
     bool scheduled = false; /* `kept` is */
@@ -241,7 +251,9 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
         ArenaMark mark = arena_mark(arena);
         Lower l = start;
         ++*attempts;
-        l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : last && !may_split ? 0 : BUILT_LIMIT;
+        l.most = kept.k               ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n
+                 : last && !may_split ? 0
+                                      : BUILT_LIMIT;
         l.most = l.most < BUILT_LIMIT ? l.most : BUILT_LIMIT;
         build_all(&l, f->group.v[group].rows);
         if (l.k->ix->overfull && !kept.k) { /* less written out is more loops */
@@ -256,8 +268,10 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
             bool slow = f->target->scattered && scattered(l.k) > f->target->scattered; /* to compile */
             double time, crowded = crowding(&l, &time);
             slow = slow || is_apart(&l);
-            bool far_less = scheduled && 8 * l.k->stmt.n <= kept.k->stmt.n; /* text, which may take half as long again */
-            better = !scheduled || (l.k->stmt.n <= 2 * kept.k->stmt.n && (!longest || time <= longest * (far_less ? 1.5 : 1)));
+            bool far_less =
+                scheduled && 8 * l.k->stmt.n <= kept.k->stmt.n; /* text, which may take half as long again */
+            better = !scheduled ||
+                     (l.k->stmt.n <= 2 * kept.k->stmt.n && (!longest || time <= longest * (far_less ? 1.5 : 1)));
             if (better && (last || (!slow && crowded <= 1)))
                 return l;
             longest = better ? (slow ? 0 : time) : longest;
@@ -276,12 +290,10 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
 
 size_t lower_expressions(const Lower *l) { return l->k->ex.n; }
 
-static int64_t launch_rows(const Kernel *k)
-{
-    return k->part ? k->partitions : ix_dim_at(k->ix, k->rows);
-}
+static int64_t launch_rows(const Kernel *k) { return k->part ? k->partitions : ix_dim_at(k->ix, k->rows); }
 
-void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes)
+void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same,
+                 const LowerPasses *passes)
 {
     size_t attempts = 0;
     Arena *splits = arena_new(f->ctx);
@@ -297,7 +309,8 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
     out->work = kernel_work(l.k);
 }
 
-void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes)
+void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same,
+                 const LowerPasses *passes)
 {
     size_t attempts = 0;
     ArenaMark mark = arena_mark(arena);

@@ -43,9 +43,9 @@ typedef struct Memo {
 typedef struct Held {
     Val v;
     uint32_t buffer;
-    bool rows;     /* of the kernel's rows; else the same for all */
-    bool transposed;   /* a product that lies transposed: its columns are contiguous */
-    bool near;     /* loops read it where it comes from */
+    bool rows;       /* of the kernel's rows; else the same for all */
+    bool transposed; /* a product that lies transposed: its columns are contiguous */
+    bool near;       /* loops read it where it comes from */
 } Held;
 
 typedef struct Lower {
@@ -58,14 +58,14 @@ typedef struct Lower {
     Arena *arena;
     Arena *splits; /* of sites, which outlive the kernels that are built to find them */
     VEC(LowerSite) site;
-    int64_t budget; /* how many copies of a site may be unrolled */
-    size_t most;    /* expressions; what has more is not wanted. 0: any number */
-    uint32_t arguments; /* IxTable.arguments, of all that has been built of the group */
-    bool table;     /* see is_table() */
-    bool searching; /* for splits: every site has its own loops, so that a split finds its site */
+    int64_t budget;       /* how many copies of a site may be unrolled */
+    size_t most;          /* expressions; what has more is not wanted. 0: any number */
+    uint32_t arguments;   /* IxTable.arguments, of all that has been built of the group */
+    bool table;           /* see is_table() */
+    bool searching;       /* for splits: every site has its own loops, so that a split finds its site */
     VEC(LoopOwner) owner; /* by loop */
-    bool unsure;         /* a loop is to be split that several sites share, or two places in one */
-    bool unsplit;          /* loops in pieces were too many: loops stay whole, with tests in them */
+    bool unsure;          /* a loop is to be split that several sites share, or two places in one */
+    bool unsplit;         /* loops in pieces were too many: loops stay whole, with tests in them */
     VEC(Memo) memo;
     uint32_t *slot;
     size_t slots;
@@ -83,7 +83,7 @@ typedef VEC(Inst) Insts;
 
 /* lower_kernel.c: all pieces of an axis of this extent; `used`: loops that are in use already. */
 Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used);
-enum { RUN_OF_ROW = 200 }; /* the run that is all of a value's row */
+enum { RUN_OF_ROW = 200 };                                 /* the run that is all of a value's row */
 Ex lower_value_at(Lower *l, Val v, const Ix *c, Ex guard); /* loaded, from a tile, or computed */
 Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard);
 Ex lower_load_at(Lower *l, Val v, const Ix *c, Ex guard);

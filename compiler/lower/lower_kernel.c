@@ -169,10 +169,7 @@ Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
 /* Is the kernel too long already, or has it too many loops? */
 bool lower_is_beyond(const Lower *l) { return l->k->ix->overfull || (l->most && l->k->ex.n > l->most); }
 
-KType lower_type_of(const Lower *l, Val v)
-{
-    return node_at(l->g, v)->dtype == DT_INT ? KT_INT : KT_REAL;
-}
+KType lower_type_of(const Lower *l, Val v) { return node_at(l->g, v)->dtype == DT_INT ? KT_INT : KT_REAL; }
 
 static uint64_t deps_of(const Lower *l, const Ix *c, int n)
 {
@@ -193,7 +190,8 @@ Dim lower_size_of(const Lower *l, Val v)
 uint32_t lower_memory_of(Lower *l, Val v)
 {
     Val row = l->f->row_of[v], at = row ? row : l->same ? l->same[v] : v;
-    uint32_t b = kernel_buffer(l->k, at, -1, (DType)node_at(l->g, v)->dtype, ix_dim_at(l->k->ix, lower_size_of(l, row ? row : v)));
+    uint32_t b = kernel_buffer(l->k, at, -1, (DType)node_at(l->g, v)->dtype,
+                               ix_dim_at(l->k->ix, lower_size_of(l, row ? row : v)));
     l->k->buffer.v[b].half = l->f->in_16bit && l->f->in_16bit[v] ? l->f->half : HALF_NONE;
     return b;
 }
@@ -213,7 +211,7 @@ typedef struct Partial {
 
 typedef struct Sums {
     Op op;
-    Val v, u; /* the reduction and its input */
+    Val v, u;          /* the reduction and its input */
     const Shape *view; /* the shape the coordinates below are in */
     uint32_t reduced;  /* axes of it */
     Ix c[MAX_RANK + 1];
@@ -272,8 +270,7 @@ static Ex sum_result(Lower *l, Sums *s)
     s->used = deps_of(l, s->c, s->view->rank) | (s->guard ? kx(l->k, s->guard)->deps : 0);
     sum_axes(l, s, 0, &(KNest){0});
     for (size_t i = 0; i < s->part.n; i++)
-        total = kx_fold(l->k, s->op, total,
-                        kx_reduce(l->k, s->op, s->part.v[i].sum, &s->part.v[i].nest));
+        total = kx_fold(l->k, s->op, total, kx_reduce(l->k, s->op, s->part.v[i].sum, &s->part.v[i].nest));
     double neutral = s->op == OP_SUM ? 0 : -1.0 / 0.0;
     return total ? total : kx_number(l->k, KT_REAL, neutral, 0);
 }
@@ -281,8 +278,8 @@ static Ex sum_result(Lower *l, Sums *s)
 static Ex reduce_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     const Node *n = node_at(l->g, v);
-    Sums s = {.op = (Op)n->op, .v = v, .u = n->in[0], .view = shape_of(l->g, n->in[0]),
-              .reduced = n->a.axes, .guard = guard};
+    Sums s = {
+        .op = (Op)n->op, .v = v, .u = n->in[0], .view = shape_of(l->g, n->in[0]), .reduced = n->a.axes, .guard = guard};
     for (int i = 0; i < s.view->rank; i++)
         s.c[i] = s.reduced >> i & 1 ? 0 : c[i];
     return sum_result(l, &s);
@@ -332,8 +329,7 @@ static Ex place_at(Lower *l, const Node *n, const Ix *c, Ex guard)
     int last = n->shape.rank - 1;
     Ix at[MAX_RANK];
     memcpy(at, c, sizeof at);
-    Insts in = lower_instances(l, n->in[0], 100, shape_of(l->g, n->in[0])->d[last],
-                         deps_of(l, c, n->shape.rank));
+    Insts in = lower_instances(l, n->in[0], 100, shape_of(l->g, n->in[0])->d[last], deps_of(l, c, n->shape.rank));
     Ex total = 0, zero = kx_number(l->k, KT_REAL, 0, 0);
     for (size_t i = 0; i < in.n; i++) {
         at[last] = in.v[i].at;
@@ -368,10 +364,10 @@ Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard)
     switch (op_info((Op)n->op)->class) {
     case CLASS_LEAF: return leaf_at(l, v, c);
     case CLASS_REDUCE: return reduce_at(l, v, c, guard);
-    case CLASS_VIEW:
-        fuse_input_coords(l->k->ix, l->g, v, c, 0, 0, at);
-        return lower_value_at(l, n->in[0], at, guard);
-    case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY:
+    case CLASS_VIEW: fuse_input_coords(l->k->ix, l->g, v, c, 0, 0, at); return lower_value_at(l, n->in[0], at, guard);
+    case CLASS_UNARY:
+    case CLASS_BINARY:
+    case CLASS_TERNARY:
         for (int i = 0; i < n->n_in; i++)
             in[i] = lower_value_at(l, n->in[i], c, guard);
         return kx_op(l->k, (Op)n->op, lower_type_of(l, v), in, n->n_in, n->a.i);
@@ -379,10 +375,9 @@ Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard)
     }
     switch ((Op)n->op) {
     case OP_CONCAT: return lower_concat_at(l, n, c, guard);
-    case OP_PAD: case OP_SHIFT: return lower_moved_at(l, v, c, guard);
-    case OP_ROLL:
-        fuse_input_coords(l->k->ix, l->g, v, c, 0, 0, at);
-        return lower_value_at(l, n->in[0], at, guard);
+    case OP_PAD:
+    case OP_SHIFT: return lower_moved_at(l, v, c, guard);
+    case OP_ROLL: fuse_input_coords(l->k->ix, l->g, v, c, 0, 0, at); return lower_value_at(l, n->in[0], at, guard);
     case OP_GATHER: return gather_at(l, n, c, guard);
     case OP_PICK: return pick_at(l, n, c, guard);
     case OP_PLACE: return place_at(l, n, c, guard);
@@ -448,8 +443,7 @@ static Ex memo_get(const Lower *l, const Memo *m)
     size_t at = m->hash & (l->slots - 1);
     for (; l->slot[at]; at = (at + 1) & (l->slots - 1)) {
         const Memo *x = &l->memo.v[l->slot[at] - 1];
-        if (x->hash == m->hash && x->v == m->v && x->guard == m->guard &&
-            memcmp(x->c, m->c, sizeof x->c) == 0)
+        if (x->hash == m->hash && x->v == m->v && x->guard == m->guard && memcmp(x->c, m->c, sizeof x->c) == 0)
             return x->value;
     }
     return 0;
@@ -471,8 +465,7 @@ Ex lower_value_at(Lower *l, Val v, const Ix *c, Ex guard)
         return m.value;
     if (++l->depth > 4000)
         vwn_bug(l->f->ctx, "a kernel is too deep");
-    m.value = fuse_loads(l->f, l->group, v) ? lower_load_at(l, v, m.c, m.guard)
-                                            : lower_compute_at(l, v, m.c, m.guard);
+    m.value = fuse_loads(l->f, l->group, v) ? lower_load_at(l, v, m.c, m.guard) : lower_compute_at(l, v, m.c, m.guard);
     l->depth--;
     memo_put(l, &m);
     return m.value;
@@ -505,7 +498,7 @@ static void add_store(Lower *l, Val v)
     uint64_t row = ix_bit(l->k->ix, l->k->row);
     const Held *held = lower_held(l, v);
     bool again = held && node_at(l->g, v)->op != OP_MATMUL; /* shares the sweep of its tile */
-    bool in_row = l->f->row_of[v] != 0; /* the rest of which is copied */
+    bool in_row = l->f->row_of[v] != 0;                     /* the rest of which is copied */
     Insts in = lower_instances(l, v, RUN_OF_ROW, inner, row);
     uint32_t b = lower_memory_of(l, v);
     for (size_t i = 0; i < in.n; i++) {
@@ -569,9 +562,9 @@ typedef struct SinkWalk {
     Sums sums;
     Sink *sink;
     const Factors *f;
-    const int *axis;       /* of the view, of each factor */
-    const uint32_t *site;  /* of each factor */
-    const int *place;      /* of each factor among those of its site */
+    const int *axis;      /* of the view, of each factor */
+    const uint32_t *site; /* of each factor */
+    const int *place;     /* of each factor among those of its site */
     const bool *literal;
     Ix part_at;
     Dim part_stride[FACTORS_MAX];
@@ -586,8 +579,8 @@ static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
         s.part.n = s.part.cap = 0;
         s.part.v = NULL;
         Ex x = sum_result(l, &s);
-        KRoot root = {.kind = KR_SINK, .buffer = w->sink->buffer, .at = at, .value = x,
-                      .op = w->sink->op, .nest = *nest};
+        KRoot root = {
+            .kind = KR_SINK, .buffer = w->sink->buffer, .at = at, .value = x, .op = w->sink->op, .nest = *nest};
         vec_push(l->arena, &l->k->root, root);
         return;
     }
@@ -624,8 +617,7 @@ static void merge_kept(Shape *view, uint32_t *reduced)
     uint32_t flags = 0;
     for (int i = 1; i < view->rank; i++) {
         bool r = *reduced >> i & 1, last = flags >> (out.rank - 1) & 1;
-        if (out.rank > 1 && r == last && dim_mul(out.d[out.rank - 1], view->d[i],
-                                                 &out.d[out.rank - 1]))
+        if (out.rank > 1 && r == last && dim_mul(out.d[out.rank - 1], view->d[i], &out.d[out.rank - 1]))
             continue;
         flags |= (uint32_t)r << out.rank;
         out.d[out.rank++] = view->d[i];

@@ -26,9 +26,9 @@ typedef struct Sink {
 typedef struct Lowered {
     Kernel *kernel;
     VEC(Sink) sink;
-    int64_t rows;  /* of the launch */
-    PlanWork work; /* of the launch */
-    bool is_long;  /* more than a compiler should be given; of a group that may split there is no kernel then */
+    int64_t rows;    /* of the launch */
+    PlanWork work;   /* of the launch */
+    bool is_long;    /* more than a compiler should be given; of a group that may split there is no kernel then */
     size_t attempts; /* that were made */
 } Lowered;
 
@@ -53,9 +53,11 @@ void lower_build(struct Lower *l, Dim rows);
 size_t lower_expressions(const struct Lower *l); /* of that kernel */
 
 /* same[v]: the value whose memory v's is (an external tensor it is stored into), else v. */
-void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes);
+void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same,
+                 const LowerPasses *passes);
 /* The same group, counted alone: for who does not want its kernel. Nothing of it stays in `arena`. */
-void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, const LowerPasses *passes);
+void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same,
+                 const LowerPasses *passes);
 /* Is a launch's row a partition? */
 static inline bool lower_by_part(const Kernel *k) { return k->part && !k->flat; }
 /* What the statements of a scheduled kernel compute over all rows (work.c). */

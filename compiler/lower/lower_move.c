@@ -11,10 +11,7 @@ typedef struct Begin {
     int64_t numbers, at;
 } Begin;
 
-static Ix begin_form(IxTable *t, const Begin *b)
-{
-    return ix_add(t, b->symbols, ix_dim(t, DIM(b->numbers), 1));
-}
+static Ix begin_form(IxTable *t, const Begin *b) { return ix_add(t, b->symbols, ix_dim(t, DIM(b->numbers), 1)); }
 
 static void begin_behind(IxTable *t, Begin *b, Dim d)
 {

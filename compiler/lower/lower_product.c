@@ -14,10 +14,7 @@ typedef struct Factor {
     int stage; /* sweeps that must be over before it is there */
 } Factor;
 
-static bool is_product(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_MATMUL;
-}
+static bool is_product(const Graph *g, Val v) { return node_at(g, v)->op == OP_MATMUL; }
 
 /* ---- what lies in tiles ---- */
 
@@ -119,8 +116,7 @@ static const Held *fill(Lower *l, Val v)
 /* What a view is a view of, as far as this kernel computes it; c: the coordinates there. */
 static Val behind_views(Lower *l, Val v, Ix *c)
 {
-    while (op_is_view((Op)node_at(l->g, v)->op) &&
-           !fuse_loads(l->f, l->group, v) && !lower_held(l, v)) {
+    while (op_is_view((Op)node_at(l->g, v)->op) && !fuse_loads(l->f, l->group, v) && !lower_held(l, v)) {
         Ix in[MAX_RANK] = {0};
         fuse_input_coords(l->k->ix, l->g, v, c, 0, 0, in);
         memcpy(c, in, sizeof in);
@@ -176,7 +172,7 @@ static Factor factor_at(Lower *l, Val x, const Ix *c, IVar v, IVar w, bool copy)
 
 typedef struct ProductMaking {
     Val v;
-    Dim M, N, K;     /* K: of one row */
+    Dim M, N, K; /* K: of one row */
     IVar m, n, k;
     Ix a[MAX_RANK], b[MAX_RANK];
     Factor fa, fb;
@@ -285,11 +281,22 @@ static void add_product(Lower *l, Val v)
     place_factors(l, &p, summed);
     bool transposed = choose_layout(l, &p);
     int64_t size = p.M.n * p.N.n;
-    KProduct x = {.m = p.m, .n = p.n, .k = p.k, .a = p.fa.buffer, .b = p.fb.buffer, .a_at = p.fa.at, .b_at = p.fb.at,
-                  .c_at = result_place(l, &p, transposed), .add = summed, .parts = n->a.made == PRODUCT_OF_PARTS,
+    KProduct x = {.m = p.m,
+                  .n = p.n,
+                  .k = p.k,
+                  .a = p.fa.buffer,
+                  .b = p.fb.buffer,
+                  .a_at = p.fa.at,
+                  .b_at = p.fb.at,
+                  .c_at = result_place(l, &p, transposed),
+                  .add = summed,
+                  .parts = n->a.made == PRODUCT_OF_PARTS,
                   .stage = p.fa.stage > p.fb.stage ? p.fa.stage : p.fb.stage};
     if (summed) {
-        Sink sink = {.v = v, .op = OP_SUM, .size = size, .n_factor = 2,
+        Sink sink = {.v = v,
+                     .op = OP_SUM,
+                     .size = size,
+                     .n_factor = 2,
                      .extent = {p.M.n, p.N.n},
                      .stride = {transposed ? 1 : p.N.n, transposed ? p.M.n : 1}};
         x.c = sink.buffer = kernel_buffer(l->k, v, 0, DT_REAL, size);
@@ -310,8 +317,7 @@ static void mark_factors(Lower *l, Val v, bool *mark)
         Ix c[MAX_RANK] = {0};
         Dim inner;
         Val u = behind_views(l, k ? node_at(l->g, v)->in[1] : product_left(l->g, v), c);
-        if (!fuse_loads(l->f, l->group, u) && !is_product(l->g, u) &&
-            dim_div(lower_size_of(l, u), l->k->rows, &inner))
+        if (!fuse_loads(l->f, l->group, u) && !is_product(l->g, u) && dim_div(lower_size_of(l, u), l->k->rows, &inner))
             mark[u] = true;
     }
 }

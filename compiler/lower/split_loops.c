@@ -23,10 +23,7 @@ static bool is_split_loop(Dim extent, Dim inner)
     return dim_div(extent, inner, &outer) && !dim_eq(outer, DIM(1)) && !dim_eq(inner, DIM(1));
 }
 
-static bool is_segment(Dim extent, int64_t at)
-{
-    return dim_static(extent) && at > 0 && at < extent.n;
-}
+static bool is_segment(Dim extent, int64_t at) { return dim_static(extent) && at > 0 && at < extent.n; }
 
 /* Where several sites share the loop it is not known for whom it is split, only that it is. */
 static bool add_split(Lower *l, IVar v, Dim inner)

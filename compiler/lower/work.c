@@ -21,10 +21,7 @@ typedef struct Count {
     bool thread; /* counted is what a thread does of one row */
 } Count;
 
-static double length(const Kernel *k, IVar v)
-{
-    return (double)ix_dim_at(k->ix, ix_info(k->ix, v)->extent);
-}
+static double length(const Kernel *k, IVar v) { return (double)ix_dim_at(k->ix, ix_info(k->ix, v)->extent); }
 
 /* Rounds of a loop that fall to a thread. */
 static double rounds(const Kernel *k, const KStmt *s)
@@ -32,7 +29,9 @@ static double rounds(const Kernel *k, const KStmt *s)
     double n = length(k, s->var), width = s->width ? s->width : 1, lanes = k->mapping.lanes;
     if (!s->mapped)
         return n;
-    double threads = s->threads == THREADS_OF_ROW ? k->mapping.row_threads : s->threads == THREADS_OF_WARP ? lanes : k->mapping.row_threads / lanes;
+    double threads = s->threads == THREADS_OF_ROW    ? k->mapping.row_threads
+                     : s->threads == THREADS_OF_WARP ? lanes
+                                                     : k->mapping.row_threads / lanes;
     return ceil(n / (threads * width)) * width;
 }
 
@@ -76,8 +75,7 @@ static void add_ex(Count *c, const KEx *x)
 
 static void add_product(Count *c, const KProduct *p)
 {
-    c->work.product +=
-        2 * c->times[c->depth] * length(c->k, p->m) * length(c->k, p->n) * length(c->k, p->k);
+    c->work.product += 2 * c->times[c->depth] * length(c->k, p->m) * length(c->k, p->n) * length(c->k, p->k);
 }
 
 static void add_statement(Count *c, const KStmt *s)
@@ -93,9 +91,7 @@ static void add_statement(Count *c, const KStmt *s)
     case KS_ARRAY_GET:
     case KS_BATCH_IN:
     case KS_BATCH_OUT: add(c, 1, true); break;
-    case KS_ARRAY_FILL:
-        c->work.lane += c->times[c->depth] * (double)k->array.v[s->array].elements;
-        break;
+    case KS_ARRAY_FILL: c->work.lane += c->times[c->depth] * (double)k->array.v[s->array].elements; break;
     case KS_ARRAY_ADD: add(c, 2, true); break;
     case KS_BATCH_RUN: c->work.call += c->times[c->depth] * s->n_acc; break;
     case KS_STORE: add(c, 1, !lane || together(k, k->root.v[s->root].at, lane)); break;
@@ -147,7 +143,10 @@ static double least_work(const Fusion *f, const Group *gr)
  * thread for each row does in less time. */
 static bool waits(Kernel *k, PlanWork w, const LowerPasses *passes)
 {
-    enum { TIMES = 4, MUCH = 5000 }; /* kernels of Sinkhorn's iterations over 4 x 4, 20 times: up to 4,400; over 8 x 8: from 7,900 on */
+    enum {
+        TIMES = 4,
+        MUCH = 5000
+    }; /* kernels of Sinkhorn's iterations over 4 x 4, 20 times: up to 4,400; over 8 x 8: from 7,900 on */
     const Kernel *mapped = passes->map(passes->user, k);
     double each = kernel_thread_operations(mapped), rows = (double)ix_dim_at(k->ix, k->rows);
     double all = (w.lane + w.single + w.call * CALL + w.product) / rows;
@@ -156,7 +155,10 @@ static bool waits(Kernel *k, PlanWork w, const LowerPasses *passes)
 
 bool lower_is_clumsy(Kernel *k, const Fusion *f, uint32_t group, const LowerPasses *passes)
 {
-    enum { REPEATS = 16 }; /* boundaries of examples have up to 4 operations for an element, those of many exponentials 11 */
+    enum {
+        REPEATS = 16
+    }; /* boundaries of examples have up to 4 operations for an element, those of many exponentials 11 */
     PlanWork w = kernel_work(k);
-    return w.lane + w.single + w.call * CALL > REPEATS * least_work(f, &f->group.v[group]) || (f->target->threads && waits(k, w, passes));
+    return w.lane + w.single + w.call * CALL > REPEATS * least_work(f, &f->group.v[group]) ||
+           (f->target->threads && waits(k, w, passes));
 }

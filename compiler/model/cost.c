@@ -54,8 +54,7 @@ typedef struct Reads {
 
 static bool is_view(const Node *n)
 {
-    return n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_SLICE ||
-           n->op == OP_ROUND_TO;
+    return n->op == OP_RESHAPE || n->op == OP_PERMUTE || n->op == OP_SLICE || n->op == OP_ROUND_TO;
 }
 
 static void add_use(Arena *arena, Reads *r, const Graph *g, const Node *n)
@@ -202,19 +201,14 @@ static void add_node_work(Work *w, const Graph *g, Val v, int64_t tokens)
             w->causal_saving += hidden_work(g, n, tokens);
         break;
     case CLASS_UNARY:
-        if (n->op == OP_STOP || n->op == OP_TO_REAL || n->op == OP_TO_INT ||
-            n->op == OP_ROUND_TO)
+        if (n->op == OP_STOP || n->op == OP_TO_REAL || n->op == OP_TO_INT || n->op == OP_ROUND_TO)
             break;
         w->elementwise += elements_per_token(&n->shape, tokens);
         break;
-    case CLASS_BINARY: case CLASS_TERNARY:
-        w->elementwise += elements_per_token(&n->shape, tokens);
-        break;
-    case CLASS_REDUCE:
-        w->elementwise += elements_per_token(shape_of(g, n->in[0]), tokens);
-        break;
-    default:
-        w->products += flops;
+    case CLASS_BINARY:
+    case CLASS_TERNARY: w->elementwise += elements_per_token(&n->shape, tokens); break;
+    case CLASS_REDUCE: w->elementwise += elements_per_token(shape_of(g, n->in[0]), tokens); break;
+    default: w->products += flops;
     }
 }
 
@@ -346,10 +340,7 @@ static Name cut_path(Ctx *ctx, const char *path, int depth, bool any)
     return name;
 }
 
-Name cost_path(Ctx *ctx, const char *path, int depth)
-{
-    return cut_path(ctx, path, depth, true);
-}
+Name cost_path(Ctx *ctx, const char *path, int depth) { return cut_path(ctx, path, depth, true); }
 
 typedef struct Grouping {
     Ctx *ctx;

@@ -34,8 +34,8 @@ KvCache model_kv_cache(const Model *m, double bytes_per_element);
  * to "". Groups stand in order of first appearance: parameters first, then nodes. */
 typedef struct CostGroup {
     Name path;
-    int64_t instances;    /* different module paths that became this one: 24 layers */
-    int64_t tensors;      /* learnable parameters */
+    int64_t instances; /* different module paths that became this one: 24 layers */
+    int64_t tensors;   /* learnable parameters */
     ModelCount count;
     Work work;
 } CostGroup;

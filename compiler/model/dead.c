@@ -285,8 +285,7 @@ static DeadBox box_carry(DeadBox b, int axis, bool to_end, const Shape *s)
 {
     if (!b.some)
         return b;
-    return to_end ? box_with(b, axis, b.lo[axis], extent(s->d[axis]))
-                  : box_with(b, axis, 0, b.hi[axis]);
+    return to_end ? box_with(b, axis, b.lo[axis], extent(s->d[axis])) : box_with(b, axis, 0, b.hi[axis]);
 }
 
 /* ---- forward: where a node may differ from zero ---- */
@@ -295,16 +294,14 @@ static DeadBox live_elementwise(const Dead *d, const Node *n)
 {
     DeadBox a = d->live[n->in[0]];
     switch (n->op) {
-    case OP_ADD: case OP_SUB: case OP_MIN: case OP_MAX:
-        return box_hull(a, d->live[n->in[1]]);
-    case OP_MUL:
-        return box_cap(a, d->live[n->in[1]]);
-    case OP_DIV: /* 0 / b = 0 */
-        return a;
-    case OP_WHERE:
-        return box_hull(d->live[n->in[1]], d->live[n->in[2]]);
-    default:
-        break;
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MIN:
+    case OP_MAX: return box_hull(a, d->live[n->in[1]]);
+    case OP_MUL: return box_cap(a, d->live[n->in[1]]);
+    case OP_DIV: /* 0 / b = 0 */ return a;
+    case OP_WHERE: return box_hull(d->live[n->in[1]], d->live[n->in[2]]);
+    default: break;
     }
     bool keeps_zero = n->n_in == 1 && op_info((Op)n->op)->zero == ZERO_YES;
     return keeps_zero ? a : box_full(&n->shape);
@@ -317,10 +314,8 @@ static DeadBox live_move(const Dead *d, const Node *n)
     int axis = (int)n->a.i;
     int64_t at = 0;
     switch (n->op) {
-    case OP_RESHAPE:
-        return box_reshape(from, b, to);
-    case OP_PERMUTE:
-        return box_permute(n, b, false);
+    case OP_RESHAPE: return box_reshape(from, b, to);
+    case OP_PERMUTE: return box_permute(n, b, false);
     case OP_BROADCAST: {
         DeadBox full = box_full(to);
         for (int k = 0; k < to->rank; k++)
@@ -328,14 +323,10 @@ static DeadBox live_move(const Dead *d, const Node *n)
                 b = box_with(b, k, 0, full.hi[k]);
         return b;
     }
-    case OP_SLICE:
-        return box_move(b, axis, -n->a.j, from, to);
-    case OP_PAD:
-        return box_move(b, axis, n->a.j, from, to);
-    case OP_SHIFT:
-        return n->a.x == 0 ? box_move(b, axis, n->a.j, from, to) : box_full(to);
-    case OP_ROLL:
-        return box_whole_axes(b, 1u << axis, to);
+    case OP_SLICE: return box_move(b, axis, -n->a.j, from, to);
+    case OP_PAD: return box_move(b, axis, n->a.j, from, to);
+    case OP_SHIFT: return n->a.x == 0 ? box_move(b, axis, n->a.j, from, to) : box_full(to);
+    case OP_ROLL: return box_whole_axes(b, 1u << axis, to);
     case OP_CONCAT:
         b = box_none(to);
         for (size_t k = 0; k < n->n_in; k++) {
@@ -344,8 +335,7 @@ static DeadBox live_move(const Dead *d, const Node *n)
             at += extent(piece->d[axis]);
         }
         return b;
-    default:
-        return box_full(to);
+    default: return box_full(to);
     }
 }
 
@@ -358,8 +348,12 @@ static MatAxes matmul_axes(const Graph *g, const Node *n)
 {
     int ra = shape_of(g, n->in[0])->rank, rb = shape_of(g, n->in[1])->rank;
     bool ta = n->a.i & 1, tb = n->a.i & 2;
-    return (MatAxes){.ai = ra - (ta ? 1 : 2), .ak = ra - (ta ? 2 : 1), .bk = rb - (tb ? 1 : 2),
-                     .bj = rb - (tb ? 2 : 1), .rank = ra, .lead = rb > 2 ? rb - 2 : 0};
+    return (MatAxes){.ai = ra - (ta ? 1 : 2),
+                     .ak = ra - (ta ? 2 : 1),
+                     .bk = rb - (tb ? 1 : 2),
+                     .bj = rb - (tb ? 2 : 1),
+                     .rank = ra,
+                     .lead = rb > 2 ? rb - 2 : 0};
 }
 
 static DeadBox live_matmul(const Dead *d, const Node *n)
@@ -370,8 +364,7 @@ static DeadBox live_matmul(const Dead *d, const Node *n)
     if (a.lo[x.ak] >= b.hi[x.bk] || b.lo[x.bk] >= a.hi[x.ak])
         out.some = false;
     for (int k = 0; k < x.lead; k++)
-        out = box_with(out, k, a.lo[k] > b.lo[k] ? a.lo[k] : b.lo[k],
-                       a.hi[k] < b.hi[k] ? a.hi[k] : b.hi[k]);
+        out = box_with(out, k, a.lo[k] > b.lo[k] ? a.lo[k] : b.lo[k], a.hi[k] < b.hi[k] ? a.hi[k] : b.hi[k]);
     out.lo[x.rank - 2] = a.lo[x.ai];
     out.hi[x.rank - 2] = a.hi[x.ai];
     out.lo[x.rank - 1] = b.lo[x.bj];
@@ -409,22 +402,20 @@ static DeadBox live_of(const Dead *d, Val v)
         return full;
     DeadBox first = d->live[n->in[0]];
     switch (op_info((Op)n->op)->class) {
-    case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY:
-        return live_elementwise(d, n);
-    case CLASS_VIEW: case CLASS_MOVE:
-        return live_move(d, n);
+    case CLASS_UNARY:
+    case CLASS_BINARY:
+    case CLASS_TERNARY: return live_elementwise(d, n);
+    case CLASS_VIEW:
+    case CLASS_MOVE: return live_move(d, n);
     case CLASS_REDUCE:
         if (n->op == OP_CUMSUM)
             return box_carry(first, (int)n->a.i, !n->a.j, &n->shape);
         return box_whole_axes(first, n->a.axes, &n->shape);
-    default:
-        break;
+    default: break;
     }
     switch (n->op) {
-    case OP_MATMUL:
-        return live_matmul(d, n);
-    case OP_EXPERT_MATMUL:
-        return live_experts(d, n);
+    case OP_MATMUL: return live_matmul(d, n);
+    case OP_EXPERT_MATMUL: return live_experts(d, n);
     case OP_SDPA: {
         DeadBox v_live = d->live[n->in[2]];
         full.some = v_live.some;
@@ -437,10 +428,8 @@ static DeadBox live_of(const Dead *d, Val v)
             full = box_with(full, lead + k - 1, first.lo[k], first.hi[k]);
         return full;
     }
-    case OP_PICK:
-        return box_whole_axes(first, 1u << (first.rank - 1), &n->shape);
-    default:
-        return full;
+    case OP_PICK: return box_whole_axes(first, 1u << (first.rank - 1), &n->shape);
+    default: return full;
     }
 }
 
@@ -452,27 +441,18 @@ static void need_move(Dead *d, const Node *n, DeadBox b)
     int axis = (int)n->a.i;
     int64_t at = 0;
     switch (n->op) {
-    case OP_RESHAPE:
-        want(d, n->in[0], box_reshape(from, b, to));
-        break;
-    case OP_PERMUTE:
-        want(d, n->in[0], box_permute(n, b, true));
-        break;
+    case OP_RESHAPE: want(d, n->in[0], box_reshape(from, b, to)); break;
+    case OP_PERMUTE: want(d, n->in[0], box_permute(n, b, true)); break;
     case OP_BROADCAST:
         for (int k = 0; k < to->rank; k++)
             if (!dim_eq(from->d[k], to->d[k]))
                 b = box_with(b, k, 0, extent(to->d[k]));
         want(d, n->in[0], b);
         break;
-    case OP_SLICE:
-        want(d, n->in[0], box_move(b, axis, n->a.j, from, to));
-        break;
-    case OP_PAD: case OP_SHIFT:
-        want(d, n->in[0], box_move(b, axis, -n->a.j, from, to));
-        break;
-    case OP_ROLL:
-        want(d, n->in[0], box_whole_axes(b, 1u << axis, to));
-        break;
+    case OP_SLICE: want(d, n->in[0], box_move(b, axis, n->a.j, from, to)); break;
+    case OP_PAD:
+    case OP_SHIFT: want(d, n->in[0], box_move(b, axis, -n->a.j, from, to)); break;
+    case OP_ROLL: want(d, n->in[0], box_whole_axes(b, 1u << axis, to)); break;
     case OP_CONCAT:
         for (size_t k = 0; k < n->n_in; k++) {
             const Shape *piece = shape_of(d->g, n->in[k]);
@@ -480,8 +460,7 @@ static void need_move(Dead *d, const Node *n, DeadBox b)
             at += extent(piece->d[axis]);
         }
         break;
-    default:
-        want(d, n->in[0], box_full(to));
+    default: want(d, n->in[0], box_full(to));
     }
 }
 
@@ -562,22 +541,21 @@ static void need_inputs(Dead *d, const Node *n, DeadBox b)
         return;
     const Shape *s = shape_of(d->g, n->in[0]);
     switch (op_info((Op)n->op)->class) {
-    case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY:
+    case CLASS_UNARY:
+    case CLASS_BINARY:
+    case CLASS_TERNARY:
         for (size_t k = 0; k < n->n_in; k++)
             want(d, n->in[k], b);
         break;
-    case CLASS_VIEW: case CLASS_MOVE:
-        need_move(d, n, b);
-        break;
+    case CLASS_VIEW:
+    case CLASS_MOVE: need_move(d, n, b); break;
     case CLASS_REDUCE:
         if (n->op == OP_CUMSUM)
             want(d, n->in[0], box_carry(b, (int)n->a.i, n->a.j, s));
         else
             want(d, n->in[0], box_whole_axes(b, n->a.axes, s));
         break;
-    case CLASS_INDEX:
-        need_indexed(d, n, b);
-        break;
+    case CLASS_INDEX: need_indexed(d, n, b); break;
     case CLASS_AUX: /* a side result: everything its node has read */
         need_all_inputs(d, node_at(d->g, n->in[0]));
         break;

@@ -37,10 +37,7 @@ typedef struct Decode {
 
 /* ---- where the symbols lie ---- */
 
-static int power(Dim d, int symbol)
-{
-    return symbol == POSITIONS ? d.t : d.b;
-}
+static int power(Dim d, int symbol) { return symbol == POSITIONS ? d.t : d.b; }
 
 /* The axis that holds the symbol, -1 without one or without elements, -2 when there are
  * several. */
@@ -56,10 +53,7 @@ static int axis_of(const Shape *s, int symbol)
     return axis;
 }
 
-static bool is_symbol(Dim d, int symbol)
-{
-    return d.n == 1 && d.b + d.t == 1 && power(d, symbol) == 1;
-}
+static bool is_symbol(Dim d, int symbol) { return d.n == 1 && d.b + d.t == 1 && power(d, symbol) == 1; }
 
 /* Elements of one step along an axis. */
 static Dim behind(const Shape *s, int axis)
@@ -102,9 +96,14 @@ static int axis_through(const Graph *g, const Node *n, size_t k, int axis)
             if ((int)n->a.data[i] == axis)
                 return i;
         return -1;
-    case OP_SLICE: case OP_PAD: case OP_CONCAT: case OP_SHIFT: case OP_ROLL: case OP_CUMSUM:
-        return axis == n->a.i ? -1 : axis;
-    case OP_SUM: case OP_AMAX: return n->a.axes >> axis & 1 ? -1 : axis;
+    case OP_SLICE:
+    case OP_PAD:
+    case OP_CONCAT:
+    case OP_SHIFT:
+    case OP_ROLL:
+    case OP_CUMSUM: return axis == n->a.i ? -1 : axis;
+    case OP_SUM:
+    case OP_AMAX: return n->a.axes >> axis & 1 ? -1 : axis;
     case OP_MATMUL: {
         bool transposed = n->a.i >> k & 1;
         int row = transposed ? last : last - 1, column = transposed ? last - 1 : last;
@@ -112,13 +111,17 @@ static int axis_through(const Graph *g, const Node *n, size_t k, int axis)
             return -1;
         return axis != row && axis != column ? axis : n->shape.rank - (k ? 1 : 2);
     }
-    case OP_EXPERT_MATMUL:
-        return k == 1 || (k == 0 && axis == last) ? -1 : axis;
+    case OP_EXPERT_MATMUL: return k == 1 || (k == 0 && axis == last) ? -1 : axis;
     case OP_GATHER: return k == 0 ? -1 : axis;
-    case OP_PICK: case OP_PLACE: return k == 0 && axis == last ? -1 : axis;
+    case OP_PICK:
+    case OP_PLACE: return k == 0 && axis == last ? -1 : axis;
     case OP_TOP_K: return axis == last ? -1 : axis;
     case OP_SDPA: return axis == 0 ? 0 : -1;
-    case OP_SCATTER_ADD: case OP_EXPERT_MATMUL_DW: case OP_SDPA_GRAD: case OP_AUX: case OP_DYNAMIC_UPDATE_SLICE:
+    case OP_SCATTER_ADD:
+    case OP_EXPERT_MATMUL_DW:
+    case OP_SDPA_GRAD:
+    case OP_AUX:
+    case OP_DYNAMIC_UPDATE_SLICE:
     case OP_DYNAMIC_SLICE: return -1;
     default: return axis;
     }
@@ -132,8 +135,7 @@ __attribute__((format(printf, 3, 4))) static bool refuse(Decode *d, Val v, const
     char text[200];
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    *d->no = (DecodeRefusal){arena_printf(d->arena, "`%s` %s", op_info((Op)n->op)->name, text),
-                             n->name, n->span};
+    *d->no = (DecodeRefusal){arena_printf(d->arena, "`%s` %s", op_info((Op)n->op)->name, text), n->name, n->span};
     return false;
 }
 
@@ -178,10 +180,7 @@ static bool find_step(Decode *d, Val v, int symbol)
 
 /* ---- nodes that look at other positions ---- */
 
-static Name next_name(Decode *d)
-{
-    return name_printf(d->g->ctx, "decode.%d", d->n_kept++);
-}
+static Name next_name(Decode *d) { return name_printf(d->g->ctx, "decode.%d", d->n_kept++); }
 
 /* Are sequences and positions the first two axes of v, each alone? */
 static bool in_rows(const Decode *d, Val v)
@@ -235,8 +234,7 @@ static bool decode_cumsum(Decode *d, Val v)
     int axis = (int)n->a.i, first = axis_of(&n->shape, SEQUENCES);
     if (n->a.j)
         return refuse(d, v, "sums later positions");
-    if (!is_symbol(n->shape.d[axis], POSITIONS) || first < 0 ||
-        !is_symbol(n->shape.d[first], SEQUENCES))
+    if (!is_symbol(n->shape.d[axis], POSITIONS) || first < 0 || !is_symbol(n->shape.d[first], SEQUENCES))
         return refuse(d, v, "runs over positions that are no axis beside that of sequences");
     Graph *g = d->g;
     Shape one = n->shape, marks = {.rank = n->shape.rank};
@@ -312,8 +310,7 @@ static bool is_open(Decode *d, Val v)
     const Node *n = node_at(d->from, v);
     bool symbolic = axis_of(&n->shape, POSITIONS) != -1 || axis_of(&n->shape, SEQUENCES) != -1;
     if (n->op == OP_DIM && !dim_static(n->a.dim))
-        return refuse(d, v, "reads the number of %s",
-                      symbol_name[n->a.dim.t ? POSITIONS : SEQUENCES]);
+        return refuse(d, v, "reads the number of %s", symbol_name[n->a.dim.t ? POSITIONS : SEQUENCES]);
     if ((n->op == OP_RAND || n->op == OP_RANDN) && symbolic)
         return refuse(d, v, "draws for each position");
     if (n->op == OP_IOTA && n->shape.d[n->a.i].b)
@@ -390,8 +387,10 @@ const char *decode_looks(const Graph *g, const Node *n)
 {
     switch ((Op)n->op) {
     case OP_SDPA:
-        return !(n->a.i & 1) && holds_positions(g, n->in[1], 1) ? "reads later positions (its mask is not causal)" : NULL;
-    case OP_SUM: case OP_AMAX:
+        return !(n->a.i & 1) && holds_positions(g, n->in[1], 1) ? "reads later positions (its mask is not causal)"
+                                                                : NULL;
+    case OP_SUM:
+    case OP_AMAX:
         for (int i = 0; i < shape_of(g, n->in[0])->rank; i++)
             if (n->a.axes >> i & 1 && holds_positions(g, n->in[0], i))
                 return "runs over all positions";
@@ -434,8 +433,7 @@ const char *decode_place(Ctx *ctx, Arena *arena, const DecodeRefusal *no)
 
 Graph *decode_graph(const Graph *predict, int64_t context, Arena *arena, DecodeRefusal *no)
 {
-    Decode d = {.g = graph_new(predict->ctx, arena), .from = predict, .context = context,
-                .arena = arena, .no = no};
+    Decode d = {.g = graph_new(predict->ctx, arena), .from = predict, .context = context, .arena = arena, .no = no};
     size_t n = predict->node.n;
     d.map = NEW_ARRAY(arena, Val, n);
     d.table = NEW_ARRAY(arena, Val, n);

@@ -9,10 +9,7 @@
 
 static const IdRange unknown = {-INFINITY, INFINITY, false};
 
-static double most(Dim d, int64_t context)
-{
-    return d.b ? INFINITY : (double)d.n * (d.t ? (double)context : 1);
-}
+static double most(Dim d, int64_t context) { return d.b ? INFINITY : (double)d.n * (d.t ? (double)context : 1); }
 
 /* Ids of texts have a row in the table and a column in the head; labels may be negative. */
 static IdRange of_input(const Model *m, const Ext *x)
@@ -20,7 +17,8 @@ static IdRange of_input(const Model *m, const Ext *x)
     InputRange in = model_input_range(m, x->name);
     bool labels = !strcmp(x->name, "labels"), text = input_is_text(x) && (labels || !strcmp(x->name, "tokens"));
     int64_t below = text && model_ids(m) ? model_ids(m) : in.below;
-    return (IdRange){!labels && (text || (in.below && !in.spared)) ? 0 : -INFINITY, below ? (double)below - 1 : INFINITY, true};
+    return (IdRange){!labels && (text || (in.below && !in.spared)) ? 0 : -INFINITY,
+                     below ? (double)below - 1 : INFINITY, true};
 }
 
 static IdRange both(IdRange a, IdRange b)
@@ -29,15 +27,13 @@ static IdRange both(IdRange a, IdRange b)
 }
 
 /* 0 * infinity is 0: the factor is the number 0. */
-static double times(double a, double b)
-{
-    return a == 0 || b == 0 ? 0 : a * b;
-}
+static double times(double a, double b) { return a == 0 || b == 0 ? 0 : a * b; }
 
 static IdRange product(IdRange a, IdRange b)
 {
     double p[] = {times(a.low, b.low), times(a.low, b.high), times(a.high, b.low), times(a.high, b.high)};
-    return (IdRange){fmin(fmin(p[0], p[1]), fmin(p[2], p[3])), fmax(fmax(p[0], p[1]), fmax(p[2], p[3])), a.known && b.known};
+    return (IdRange){fmin(fmin(p[0], p[1]), fmin(p[2], p[3])), fmax(fmax(p[0], p[1]), fmax(p[2], p[3])),
+                     a.known && b.known};
 }
 
 /* The sign of the result is that of b. */
@@ -45,7 +41,8 @@ static IdRange rest(IdRange a, IdRange b)
 {
     if (a.low >= 0 && a.high < b.low)
         return (IdRange){a.low, a.high, a.known && b.known};
-    return (IdRange){b.low < 0 ? b.low + 1 : 0, b.high > 0 ? b.high - 1 : 0, b.known && (a.known || (isfinite(b.low) && isfinite(b.high)))};
+    return (IdRange){b.low < 0 ? b.low + 1 : 0, b.high > 0 ? b.high - 1 : 0,
+                     b.known && (a.known || (isfinite(b.low) && isfinite(b.high)))};
 }
 
 static IdRange of_numbers(const Node *n)
@@ -67,9 +64,18 @@ static IdRange range_of(const Model *m, const Node *n, const IdRange *of)
     case OP_FILL: return (IdRange){n->a.x, n->a.x, true};
     case OP_IOTA: return (IdRange){0, most(d[n->a.i], m->context) - 1, true};
     case OP_TOP_K: return (IdRange){0, most(d[shape_of(g, n->in[0])->rank - 1], m->context) - 1, true};
-    case OP_LT: case OP_LE: case OP_EQ: return (IdRange){0, 1, true};
+    case OP_LT:
+    case OP_LE:
+    case OP_EQ: return (IdRange){0, 1, true};
     case OP_TO_INT: return (IdRange){trunc(a.low), trunc(a.high), a.known};
-    case OP_TO_REAL: case OP_STOP: case OP_RESHAPE: case OP_PERMUTE: case OP_BROADCAST: case OP_SLICE: case OP_ROLL: case OP_AMAX: return a;
+    case OP_TO_REAL:
+    case OP_STOP:
+    case OP_RESHAPE:
+    case OP_PERMUTE:
+    case OP_BROADCAST:
+    case OP_SLICE:
+    case OP_ROLL:
+    case OP_AMAX: return a;
     case OP_NEG: return (IdRange){-a.high, -a.low, a.known};
     case OP_FLOOR: return (IdRange){floor(a.low), floor(a.high), a.known};
     case OP_ADD: return (IdRange){a.low + b.low, a.high + b.high, a.known && b.known};
@@ -109,8 +115,9 @@ bool model_check_vocabulary(Ctx *ctx, const Model *m, int64_t entries, Span toke
     bool table = rows && rows < entries;
     if (!table && !(columns && columns < entries))
         return true;
-    const char *label = arena_printf(ctx->program, table ? "ids %lld to %lld have no row" : "ids %lld to %lld are never predicted",
-                                     table ? rows : columns, last);
+    const char *label =
+        arena_printf(ctx->program, table ? "ids %lld to %lld have no row" : "ids %lld to %lld are never predicted",
+                     table ? rows : columns, last);
     Diag *d = table ? diag_error(ctx, "E0601", m->table_at, label,
                                  "the tokenizer produces ids up to %lld but the embedding has %lld rows", last, rows)
                     : diag_error(ctx, "E0601", m->vocab_at, label,

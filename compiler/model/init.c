@@ -36,24 +36,12 @@ void param_init_range(const Param *p, uint64_t seed, int64_t from, int64_t count
     for (int64_t k = 0; k < count; k++) {
         uint64_t i = (uint64_t)(from + k);
         switch (init->kind) {
-        case INIT_FILL:
-            out[k] = init->a;
-            break;
-        case INIT_EYE:
-            out[k] = (int64_t)i % cols == (int64_t)i / cols % rows ? 1.0 : 0.0;
-            break;
-        case INIT_NORMAL:
-            out[k] *= init->a;
-            break;
-        case INIT_TRUNC_NORMAL:
-            out[k] = init->a * cut_normal(out[k], key, i, init->b);
-            break;
-        case INIT_UNIFORM:
-            out[k] = init->a + (init->b - init->a) * philox_uniform(key, 0, i);
-            break;
-        case INIT_LIST:
-            out[k] = i < init->n ? init->list[i] : 0.0;
-            break;
+        case INIT_FILL: out[k] = init->a; break;
+        case INIT_EYE: out[k] = (int64_t)i % cols == (int64_t)i / cols % rows ? 1.0 : 0.0; break;
+        case INIT_NORMAL: out[k] *= init->a; break;
+        case INIT_TRUNC_NORMAL: out[k] = init->a * cut_normal(out[k], key, i, init->b); break;
+        case INIT_UNIFORM: out[k] = init->a + (init->b - init->a) * philox_uniform(key, 0, i); break;
+        case INIT_LIST: out[k] = i < init->n ? init->list[i] : 0.0; break;
         }
     }
 }
@@ -73,7 +61,4 @@ void param_init_floats(const Param *p, uint64_t seed, int64_t from, int64_t coun
     }
 }
 
-void param_init(const Param *p, uint64_t seed, double *out)
-{
-    param_init_range(p, seed, 0, p->elements, out);
-}
+void param_init(const Param *p, uint64_t seed, double *out) { param_init_range(p, seed, 0, p->elements, out); }

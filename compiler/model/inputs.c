@@ -14,8 +14,8 @@ static int32_t input_of(const Graph *g, Val v, bool *from_0)
     const Node *n = node_at(g, v);
     double least;
     *from_0 = false;
-    while (n->op == OP_RESHAPE || n->op == OP_BROADCAST || n->op == OP_PERMUTE ||
-           n->op == OP_SLICE || n->op == OP_MAX) {
+    while (n->op == OP_RESHAPE || n->op == OP_BROADCAST || n->op == OP_PERMUTE || n->op == OP_SLICE ||
+           n->op == OP_MAX) {
         *from_0 |= n->op == OP_MAX;
         if (n->op == OP_MAX && (!ir_is_uniform(g, n->in[1], &least) || least != 0))
             return -1;
@@ -51,6 +51,5 @@ bool input_is_text(const Ext *input)
     bool named = false;
     for (size_t i = 0; i < COUNT_OF(names); i++)
         named = named || !strcmp(input->name, names[i]);
-    return named && input->dtype == DT_INT && s->rank == 2 && dim_eq(s->d[0], DIM_B) &&
-           dim_eq(s->d[1], DIM_T);
+    return named && input->dtype == DT_INT && s->rank == 2 && dim_eq(s->d[0], DIM_B) && dim_eq(s->d[1], DIM_T);
 }

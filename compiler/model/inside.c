@@ -10,11 +10,17 @@ const double inside_threshold[INSIDE_THRESHOLDS] = {0, 0.01, 0.03, 0.1, 0.3, 1, 
 static bool is_activation_function(Op op)
 {
     switch (op) {
-    case OP_RELU: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_SIGMOID: case OP_TANH: case OP_ERF: case OP_SOFTPLUS:
-    case OP_MAX: case OP_MIN:
-        return true;
-    default:
-        return false;
+    case OP_RELU:
+    case OP_GELU:
+    case OP_GELU_TANH:
+    case OP_SILU:
+    case OP_SIGMOID:
+    case OP_TANH:
+    case OP_ERF:
+    case OP_SOFTPLUS:
+    case OP_MAX:
+    case OP_MIN: return true;
+    default: return false;
     }
 }
 
@@ -22,14 +28,11 @@ static bool is_activation_function(Op op)
 typedef struct Search {
     const Graph *g;
     Val first;
-    bool *depends; /* on what it reads, by place behind that */
+    bool *depends;  /* on what it reads, by place behind that */
     uint8_t *known; /* 1: no activation, 2: one */
 } Search;
 
-static bool depends(const Search *s, Val v)
-{
-    return v >= s->first && s->depends[v - s->first];
-}
+static bool depends(const Search *s, Val v) { return v >= s->first && s->depends[v - s->first]; }
 
 /* Whether v is made, element by element, of what an activation function returns. */
 static bool is_activation(const Search *s, Val v)
@@ -62,9 +65,13 @@ static void activation_of_product(const Search *s, Val v, size_t at, size_t firs
     Dim last = x->d[x->rank - 1];
     if (!dim_static(last) || (experts && x->rank != shape_of(s->g, n->in[2])->rank + 1))
         return;
-    vec_push(arena, out, ((InsideActivation){.value = n->in[0], .index = experts ? n->in[2] : 0,
-                                             .experts = experts ? shape_of(s->g, n->in[1])->d[0].n : 1, .dims = last.n,
-                                             .sublayer = at, .path = node_at(s->g, n->in[0])->name}));
+    vec_push(arena, out,
+             ((InsideActivation){.value = n->in[0],
+                                 .index = experts ? n->in[2] : 0,
+                                 .experts = experts ? shape_of(s->g, n->in[1])->d[0].n : 1,
+                                 .dims = last.n,
+                                 .sublayer = at,
+                                 .path = node_at(s->g, n->in[0])->name}));
 }
 
 static void activations_of(const Model *m, size_t at, Activations *out, Arena *arena)
@@ -90,10 +97,7 @@ static void activations_of(const Model *m, size_t at, Activations *out, Arena *a
 
 /* ---- the lens ---- */
 
-static Val final_state(const Model *m)
-{
-    return m->sublayer.n ? m->sublayer.v[m->sublayer.n - 1].after : 0;
-}
+static Val final_state(const Model *m) { return m->sublayer.n ? m->sublayer.v[m->sublayer.n - 1].after : 0; }
 
 static Val labels_of(const Model *m)
 {
@@ -134,7 +138,8 @@ static void find_lens(Inside *in, Arena *arena)
         in->no_lens = "the model reads no `labels`, one for each prediction";
     for (size_t i = 0; i < m->sublayer.n; i++)
         if (!shape_eq(shape_of(g, i ? m->sublayer.v[i - 1].after : m->opened), shape_of(g, final_state(m))))
-            in->no_lens = "its connection changes the shape of the state, so nothing can read an earlier one in place of the last";
+            in->no_lens = "its connection changes the shape of the state, so nothing can read an earlier one in place "
+                          "of the last";
     if (in->no_lens)
         in->logits = 0;
 }
@@ -161,10 +166,7 @@ typedef struct InsideBuild {
     const Val *map;
 } InsideBuild;
 
-static uint32_t all_but(const Shape *s, int last)
-{
-    return (1u << (s->rank - last)) - 1;
-}
+static uint32_t all_but(const Shape *s, int last) { return (1u << (s->rank - last)) - 1; }
 
 static Val flat(Graph *g, Val v)
 {
@@ -284,9 +286,11 @@ static void put_lens(InsideBuild *b)
     uint32_t all = all_but(&one, 1);
     for (size_t i = 0; i <= m->sublayer.n; i++) {
         Val state = b->map[i ? m->sublayer.v[i - 1].after : m->opened];
-        Val logits = i == m->sublayer.n ? b->map[b->in->logits] : step_again(g, m, b->map, final_state(m), b->in->logits, state);
+        Val logits =
+            i == m->sublayer.n ? b->map[b->in->logits] : step_again(g, m, b->map, final_state(m), b->in->logits, state);
         int axis = shape_of(g, logits)->rank - 1;
-        Val log = ir_binary(g, OP_SUB, logits, ir_logsumexp(g, logits, axis, true)), p = ir_unary(g, OP_EXP, log), part[3];
+        Val log = ir_binary(g, OP_SUB, logits, ir_logsumexp(g, logits, axis, true)), p = ir_unary(g, OP_EXP, log),
+            part[3];
         Val said = ir_pick(g, log, ir_reshape(g, labels, &one));
         part[0] = ir_binary(g, OP_MUL, ir_reshape(g, said, shape_of(g, labels)), target);
         part[1] = target;

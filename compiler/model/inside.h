@@ -13,17 +13,17 @@
  * function (ops.def: relu, gelu, gelu_tanh, silu, sigmoid, tanh, erf, softplus, or max and min) of something that depends on
  * what the sublayer reads. So it stands behind the gate of a gated layer, and before the product that writes. */
 typedef struct InsideActivation {
-    Val value;        /* [.., dims], of experts [.., chosen, dims] */
-    Val index;        /* which expert has each row; 0: there are none */
-    int64_t experts;  /* 1 without */
-    int64_t dims;     /* of one expert */
+    Val value;       /* [.., dims], of experts [.., chosen, dims] */
+    Val index;       /* which expert has each row; 0: there are none */
+    int64_t experts; /* 1 without */
+    int64_t dims;    /* of one expert */
     size_t sublayer;
-    Name path;        /* of the module */
+    Name path; /* of the module */
 } InsideActivation;
 
 enum { INSIDE_THRESHOLDS = 7 };
 extern const double inside_threshold[INSIDE_THRESHOLDS]; /* 0, 0.01, .. 3 */
-#define INSIDE_USED 0.1 /* a dimension is used by a token where |a| is above */
+#define INSIDE_USED 0.1                                  /* a dimension is used by a token where |a| is above */
 
 typedef struct Inside {
     const Model *m;
@@ -32,14 +32,19 @@ typedef struct Inside {
     size_t n_factors;
     InsideActivation *activation;
     size_t n_activations;
-    Val logits;           /* of the model's graph; 0: no lens */
-    const char *no_lens;  /* why not */
-    const bool *state;    /* by state: whether it is a result; NULL: all are */
+    Val logits;          /* of the model's graph; 0: no lens */
+    const char *no_lens; /* why not */
+    const bool *state;   /* by state: whether it is a result; NULL: all are */
 } Inside;
 Inside inside_of(const Model *m, Arena *arena);
 
 typedef enum InsideWhat {
-    INSIDE_CONNECTIONS = 1, INSIDE_WEIGHTS = 2, INSIDE_INPUTS = 4, INSIDE_ACTIVATIONS = 8, INSIDE_STATES = 16, INSIDE_LENS = 32,
+    INSIDE_CONNECTIONS = 1,
+    INSIDE_WEIGHTS = 2,
+    INSIDE_INPUTS = 4,
+    INSIDE_ACTIVATIONS = 8,
+    INSIDE_STATES = 16,
+    INSIDE_LENS = 32,
     INSIDE_ALL = 63
 } InsideWhat;
 /* Host results; means are over positions.

@@ -26,24 +26,24 @@ typedef struct Init {
 } Init;
 
 typedef struct Param {
-    Name path;         /* "layer[3].attention.q_proj.W" */
-    Shape shape;       /* all extents static */
+    Name path;              /* "layer[3].attention.q_proj.W" */
+    Shape shape;            /* all extents static */
     int64_t elements, dead; /* dead: weights that can never learn, by shape (see dead.c) */
-    double active;     /* share read per token: active / experts for routed experts, else 1 */
+    double active;          /* share read per token: active / experts for routed experts, else 1 */
     Init init;
-    Name group;        /* matrix, vector, embedding, static, ... */
-    bool buffer;       /* stored, not learned */
+    Name group;  /* matrix, vector, embedding, static, ... */
+    bool buffer; /* stored, not learned */
     bool frozen;
-    double lr_scale;   /* of the declaration, 1 when not written */
-    double decay;      /* of the declaration, NaN when not written */
-    Val value;         /* the EXT leaf in Model.graph (kind EXT_PARAM or EXT_BUFFER, name = path) */
-    Span declared, used; /* the `param` item; the node that placed it */
+    double lr_scale;            /* of the declaration, 1 when not written */
+    double decay;               /* of the declaration, NaN when not written */
+    Val value;                  /* the EXT leaf in Model.graph (kind EXT_PARAM or EXT_BUFFER, name = path) */
+    Span declared, used;        /* the `param` item; the node that placed it */
     const char *dims[MAX_RANK]; /* the text each extent was written as: "heads * head_dim" */
 } Param;
 
 typedef struct ModelLoss {
-    Name name;  /* "next", "balance"; instances of one name are averaged */
-    Val value;  /* scalar, or [n] of a metric; the training loss is the sum of all */
+    Name name;    /* "next", "balance"; instances of one name are averaged */
+    Val value;    /* scalar, or [n] of a metric; the training loss is the sum of all */
     bool trained; /* false for `metric.NAME`: logged only */
     Span span;
 } ModelLoss;
@@ -74,14 +74,15 @@ typedef struct ModelStep {
 
 typedef struct Model {
     Name name;
-    Graph *graph;           /* forward only; reads EXT_INPUT "tokens", "labels" (DT_INT, [B, T]; label
+    Graph *graph;     /* forward only; reads EXT_INPUT "tokens", "labels" (DT_INT, [B, T]; label
                                < 0: position without a target), "document" (DT_INT, [B, T]: the position
                                at which the document of a position begins), or "image", "time", ... */
-    VEC(Param) param;       /* learnable ones and buffers, in order of declaration */
+    VEC(Param) param; /* learnable ones and buffers, in order of declaration */
     VEC(ModelLoss) loss;
     VEC(ModelOutput) output;
     VEC(ModelAlias) alias;
-    VEC(ModelSublayer) sublayer; /* in order, those of heads left out; a step may apply its own several times, or never */
+    VEC(ModelSublayer)
+    sublayer;               /* in order, those of heads left out; a step may apply its own several times, or never */
     Val embedded, opened;   /* what the embed nodes made; the first state */
     Val closed;             /* what the first head that reads a closed state is given; 0: none does */
     int64_t context;        /* largest T */
@@ -90,9 +91,9 @@ typedef struct Model {
     int64_t steps_of_state; /* how often the state travels through a sublayer, heads' own aside */
     VEC(ModelStep) step;    /* in the order of the file: those of heads, too */
     int64_t reads, widest_read; /* coordinates per position that those sublayers read: of all, at most */
-    int64_t vocab;          /* last extent of output "logits"; 0 without one */
-    int64_t table_rows;     /* of the smallest table that input "tokens" is looked up in; 0 without one */
-    Span vocab_at, table_at; /* where these two were written */
+    int64_t vocab;              /* last extent of output "logits"; 0 without one */
+    int64_t table_rows;         /* of the smallest table that input "tokens" is looked up in; 0 without one */
+    Span vocab_at, table_at;    /* where these two were written */
     Span span;
 } Model;
 
@@ -105,14 +106,14 @@ typedef struct ArraySpec {
 } ArraySpec;
 typedef struct DataSpec {
     DataKind kind;
-    const char *path;    /* as written; relative to the folder of the file */
-    const char *folder;  /* that folder */
-    double val;          /* share of the text kept for evaluation, 0..1 */
-    const char *val_path; /* token_files: separate validation shards, or NULL */
-    int bits;            /* token_files: 16 or 32 */
-    bool llmc_header;    /* token_files: 1,024-byte header of llm.c */
-    bool separated;      /* documents begin with a token: */
-    int64_t separator;   /* token_files: its id */
+    const char *path;           /* as written; relative to the folder of the file */
+    const char *folder;         /* that folder */
+    double val;                 /* share of the text kept for evaluation, 0..1 */
+    const char *val_path;       /* token_files: separate validation shards, or NULL */
+    int bits;                   /* token_files: 16 or 32 */
+    bool llmc_header;           /* token_files: 1,024-byte header of llm.c */
+    bool separated;             /* documents begin with a token: */
+    int64_t separator;          /* token_files: its id */
     const char *separator_text; /* text_file: the character, UTF-8 */
     Span separator_span;
     const ArraySpec *array; /* arrays: one for each input */
@@ -130,17 +131,18 @@ typedef struct TokenizerSpec {
 typedef enum StartKind { START_DRAWN, START_RUN, START_FILE } StartKind;
 typedef struct StartSpec {
     StartKind kind;
-    const char *path;   /* as written; relative to `folder`, that of the file */
+    const char *path; /* as written; relative to `folder`, that of the file */
     const char *folder;
     bool draw_new, draw_grown; /* weights, or parts of them, that are not there are drawn as declared, */
     bool drop_cut, drop_left;  /* numbers that have no place are dropped: else each is an error */
-    bool last;          /* of a run: the weights of the last step, also where it kept their average */
-    double preserves;   /* of a run: how much outputs may differ from its own; infinite: any */
+    bool last;                 /* of a run: the weights of the last step, also where it kept their average */
+    double preserves;          /* of a run: how much outputs may differ from its own; infinite: any */
     Span span;
 } StartSpec;
 
 typedef struct OptimizerConstant {
-    Name name; /* "beta1", "beta2", "eps", "momentum", "nesterov"; "coupled" of sgd; "steps", "a", "b", "c", "rms" of muon */
+    Name
+        name; /* "beta1", "beta2", "eps", "momentum", "nesterov"; "coupled" of sgd; "steps", "a", "b", "c", "rms" of muon */
     double value;
 } OptimizerConstant;
 typedef struct Optimizer {
@@ -176,8 +178,8 @@ typedef struct PartRate {
 typedef struct GrownParts {
     const double *updates; /* that were done before each growth step, in their order */
     size_t n;
-    const bool *some;      /* by parameter: parts of it came with a step */
-    bool carried;          /* a step lets copies begin with moments of what they copy */
+    const bool *some;            /* by parameter: parts of it came with a step */
+    bool carried;                /* a step lets copies begin with moments of what they copy */
     const PartRate *old, *fresh; /* by step; both NULL: no step says anything */
 } GrownParts;
 /* The factor of the learning rate of part b: of the last step that says one of it, `new` of step b or `old` of a later one.
@@ -196,19 +198,19 @@ typedef struct Train {
     int64_t context;      /* T of training; model.context unless overridden */
     uint64_t seed;
     const char *precision; /* "fp32", "mixed(compute = bf16, master = fp32)": as written */
-    Half compute;         /* of matrix products; weights and all else are fp32 */
-    double clip;          /* global gradient norm; 0 = none */
+    Half compute;          /* of matrix products; weights and all else are fp32 */
+    double clip;           /* global gradient norm; 0 = none */
     Optimizer optimizer;
     const Name *recompute; /* names of modules that are computed again in the backward pass */
     size_t n_recompute;
     const HostExpr *average; /* decay of the average of the weights; NULL: no average */
     Span average_span;
     int64_t eval_every, eval_batches; /* 0 = no eval node */
-    DataSpec eval_data;   /* kind DATA_NONE: the validation split of `data` */
+    DataSpec eval_data;               /* kind DATA_NONE: the validation split of `data` */
     int64_t checkpoint_every, checkpoint_keep;
-    int64_t log_every;    /* 1 unless written */
-    GrownParts births;        /* of a run that has grown; the runtime's */
-    bool decides;             /* the update looks at the loss itself, and holds from a bad one on; the runtime's */
+    int64_t log_every; /* 1 unless written */
+    GrownParts births; /* of a run that has grown; the runtime's */
+    bool decides;      /* the update looks at the loss itself, and holds from a bad one on; the runtime's */
     Span span;
 } Train;
 /* The state "path:born0" says of each index of axis 0 with which growth step it came, counted from 1; 0: with the
@@ -217,10 +219,7 @@ Name born_name(Ctx *ctx, const Param *p, int axis);
 /* "path:since0": the same of the moments; where some are carried, else they came with the weights. */
 Name since_name(Ctx *ctx, const Param *p, int axis);
 /* What operands of its large products are rounded to. */
-static inline Half train_half(const Train *t)
-{
-    return t ? t->compute : HALF_NONE;
-}
+static inline Half train_half(const Train *t) { return t ? t->compute : HALF_NONE; }
 
 /* ---- the rest of a file ---- */
 typedef enum CheckState { CHECK_TRUE, CHECK_FALSE, CHECK_NOT_DONE } CheckState;
@@ -248,7 +247,7 @@ typedef struct FillRule {
     Name part;            /* entry, exit, inner, norms, layers */
     FillKind kind;
     Init init;
-    double share;         /* of split: of a coordinate's copies together; EQUAL_SHARES: each gets what it gets; of noise */
+    double share; /* of split: of a coordinate's copies together; EQUAL_SHARES: each gets what it gets; of noise */
     const struct Ast *of; /* of copy: which layer, or what, is copied; NULL: those there are, in turn */
     const char *text;     /* as written */
     Span span;
@@ -264,20 +263,20 @@ typedef struct GrowStep {
     Name name;
     const HostExpr *when; /* NULL: at the start, or `plateau` */
     const Plateau *plateau;
-    PartRate old, fresh;  /* rates of what was there and of what comes, from the step on */
-    bool restarts;        /* it has a `train { }`: the schedule's time begins again */
-    const Train *train;   /* of the grown model; NULL when the file has none */
+    PartRate old, fresh;         /* rates of what was there and of what comes, from the step on */
+    bool restarts;               /* it has a `train { }`: the schedule's time begins again */
+    const Train *train;          /* of the grown model; NULL when the file has none */
     const Model *before, *after; /* after: shape-checked and counted */
-    struct File *file;    /* that `after` is of: the evaluator's (check.h) */
-    const char **lets;    /* "M = 1088", as written */
+    struct File *file;           /* that `after` is of: the evaluator's (check.h) */
+    const char **lets;           /* "M = 1088", as written */
     size_t n_lets;
-    StartSpec from;       /* of a step at the start: what the model before it begins with */
-    double tolerance;     /* of `check preserves(...)`: how much outputs may change; infinite: any */
-    VEC(FillRule) fill; /* in the order of the file: of those that fit a block the last one holds */
-    const Name *source;   /* by parameter of `after`: the old one that it is a copy of as a whole; NULL: none */
-    const bool *moved;    /* by parameter of `after`: it is that one itself, under another number; NULL: none is */
-    bool fresh_moments;   /* optimizer states of copies begin with zeros */
-    const char *refused;  /* what it holds that no run carries out yet, as "`moments`"; NULL: nothing */
+    StartSpec from;      /* of a step at the start: what the model before it begins with */
+    double tolerance;    /* of `check preserves(...)`: how much outputs may change; infinite: any */
+    VEC(FillRule) fill;  /* in the order of the file: of those that fit a block the last one holds */
+    const Name *source;  /* by parameter of `after`: the old one that it is a copy of as a whole; NULL: none */
+    const bool *moved;   /* by parameter of `after`: it is that one itself, under another number; NULL: none is */
+    bool fresh_moments;  /* optimizer states of copies begin with zeros */
+    const char *refused; /* what it holds that no run carries out yet, as "`moments`"; NULL: nothing */
     Span refused_at, span;
 } GrowStep;
 /* An axis of a sweep: a path as `--set` takes it, and its values. */
@@ -286,17 +285,17 @@ typedef struct SweepAxis {
     const char **text; /* each as the right side of `--set` */
     double *number;    /* NaN: it is no number */
     size_t n;
-    bool drawn;        /* from `between(...)` */
-    int dim;           /* axes that move together have the same number */
+    bool drawn; /* from `between(...)` */
+    int dim;    /* axes that move together have the same number */
 } SweepAxis;
 /* One run: the settings of its file. */
 typedef struct SweepPoint {
     const char *name; /* and of its folder: "d-640_bottleneck-0.3d_seed-1" */
     const char **set; /* "PATH=EXPR": of all points, of the axes, of the lets that follow, of the seed */
     size_t n_set;
-    size_t *at;       /* by axis: which of its values */
-    size_t config;    /* points that differ in the seed alone have the same number, from 0 */
-    int64_t seed;     /* where SweepPlan.seeded */
+    size_t *at;    /* by axis: which of its values */
+    size_t config; /* points that differ in the seed alone have the same number, from 0 */
+    int64_t seed;  /* where SweepPlan.seeded */
 } SweepPoint;
 /* How far a run goes: a number of what. */
 typedef enum SweepUnit { SWEEP_END, SWEEP_STEPS, SWEEP_TOKENS, SWEEP_SECONDS } SweepUnit;
@@ -306,17 +305,17 @@ typedef struct SweepBound {
 } SweepBound;
 typedef struct SweepPlan {
     Name name;
-    Name model;         /* of the file that is varied; NULL: it has no name */
-    const char *file;   /* what is varied; its path */
-    uint64_t hash;      /* of the texts of that file and of all that it imports */
-    SweepAxis *axis;    /* in order */
+    Name model;       /* of the file that is varied; NULL: it has no name */
+    const char *file; /* what is varied; its path */
+    uint64_t hash;    /* of the texts of that file and of all that it imports */
+    SweepAxis *axis;  /* in order */
     size_t n_axis;
-    SweepPoint *point;  /* after `skip`, in the order in which they are run */
+    SweepPoint *point; /* after `skip`, in the order in which they are run */
     size_t n, configs;
     size_t skipped, repeated; /* configurations that `skip` leaves out; that were drawn twice */
     bool seeded;
     SweepBound until;
-    SweepBound *rung;   /* of `prune`: where points are compared */
+    SweepBound *rung; /* of `prune`: where points are compared */
     size_t n_rungs;
     double keep;        /* the share that goes on */
     bool by_train_loss; /* what they are compared by, instead of eval.loss */
@@ -343,11 +342,11 @@ typedef struct Unit {
     Ctx *ctx;
     const char *path;
     Ast *ast;
-    Model *model;   /* NULL when the file has none (or it could not be built) */
-    Train *train;   /* NULL when the file has none */
+    Model *model; /* NULL when the file has none (or it could not be built) */
+    Train *train; /* NULL when the file has none */
     VEC(CheckResult) check;
-    size_t grown;        /* the first steps of the file that are carried out: the model is the one after them */
-    VEC(GrowStep) grow;  /* those behind them */
+    size_t grown;       /* the first steps of the file that are carried out: the model is the one after them */
+    VEC(GrowStep) grow; /* those behind them */
     VEC(SweepPlan) sweep;
     VEC(LetInfo) let;
     VEC(const char *) files;    /* every file imported, for "Checking a (+ b, c)" */
@@ -355,8 +354,8 @@ typedef struct Unit {
     const char **set;           /* the overrides it was checked with, "PATH=EXPR" */
     size_t n_set;
     bool remembers;
-    VEC(SeenValue) seen;        /* with CheckOptions.remember: once for each place */
-    struct File *file;          /* the evaluator's own state (check.h) */
+    VEC(SeenValue) seen; /* with CheckOptions.remember: once for each place */
+    struct File *file;   /* the evaluator's own state (check.h) */
 } Unit;
 
 /* Draws the initial value in float64: element i of parameter `path` under `seed`. The same on every
@@ -426,7 +425,12 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
  * the step before; "known", 3 numbers: of all losses of the window of a median but the last, sorted, those before, in and
  * behind the middle, infinite: there is no window yet; "halt", zero at first. In fp16 both graphs read "skipped": whether the
  * gradient of the step before was not finite; it is nothing where each HV_SKIPPED_... is the variable itself. */
-typedef enum StepHalt { HALT_NOT, HALT_LOSS, HALT_JUMP, HALT_NORM } StepHalt; /* not finite; above 4 medians, and by 2; not finite */
+typedef enum StepHalt {
+    HALT_NOT,
+    HALT_LOSS,
+    HALT_JUMP,
+    HALT_NORM
+} StepHalt; /* not finite; above 4 medians, and by 2; not finite */
 Graph *step_update(const Model *m, const Train *t, Arena *arena);
 /* Losses without gradients, of a batch in one part: "loss", "loss.NAME". */
 Graph *step_trained(const Model *m, Arena *arena);

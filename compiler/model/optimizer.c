@@ -82,33 +82,25 @@ static double constant_of(const Optimizer *o, const char *name, double otherwise
     return otherwise;
 }
 
-Name average_name(Ctx *ctx, const Param *p)
-{
-    return name_printf(ctx, "%s:average", p->path);
-}
+Name average_name(Ctx *ctx, const Param *p) { return name_printf(ctx, "%s:average", p->path); }
 
-Name born_name(Ctx *ctx, const Param *p, int axis)
-{
-    return name_printf(ctx, "%s:born%d", p->path, axis);
-}
+Name born_name(Ctx *ctx, const Param *p, int axis) { return name_printf(ctx, "%s:born%d", p->path, axis); }
 
-Name since_name(Ctx *ctx, const Param *p, int axis)
-{
-    return name_printf(ctx, "%s:since%d", p->path, axis);
-}
+Name since_name(Ctx *ctx, const Param *p, int axis) { return name_printf(ctx, "%s:since%d", p->path, axis); }
 
 /* What every parameter's update shares. */
 typedef struct Update {
     Graph *g;
     const Train *train;
-    Val factor;           /* of clipping, 0 = none */
-    Val finite;           /* mask: the gradient's norm is a number, and the run goes on */
-    Val unscale;          /* 1 / the scale of the loss, 0 = none */
+    Val factor;  /* of clipping, 0 = none */
+    Val finite;  /* mask: the gradient's norm is a number, and the run goes on */
+    Val unscale; /* 1 / the scale of the loss, 0 = none */
     const GrownParts *births;
-    const Val *unbias1, *unbias2; /* 1 / (1 - beta^t), t = updates including this one: [c * (n + 1) + b] of moments that came
+    const Val *unbias1,
+        *unbias2;         /* 1 / (1 - beta^t), t = updates including this one: [c * (n + 1) + b] of moments that came
                                      with step c, of a part that came with step b; the same Val where t is the same */
-    const Val *factor_of;       /* of the rate, by part, 0 = 1; NULL: no growth step says any */
-    bool holds;                 /* a growth step freezes some part */
+    const Val *factor_of; /* of the rate, by part, 0 = 1; NULL: no growth step says any */
+    bool holds;           /* a growth step freezes some part */
     Val old, fresh;       /* shares of the average and of the new weight; 0 = no average */
 } Update;
 
@@ -117,18 +109,12 @@ typedef struct Slot { /* one parameter */
     const Optimizer *o; /* its own: the constants */
     bool born;          /* parts of it came with growth steps */
     Val w, grad, rate;
-    Val moves;          /* mask: elements that are not frozen; 0 = all */
+    Val moves; /* mask: elements that are not frozen; 0 = all */
     double decay;
 } Slot;
 
-static Val mul(Graph *g, Val a, Val b)
-{
-    return ir_binary(g, OP_MUL, a, b);
-}
-static Val add(Graph *g, Val a, Val b)
-{
-    return ir_binary(g, OP_ADD, a, b);
-}
+static Val mul(Graph *g, Val a, Val b) { return ir_binary(g, OP_MUL, a, b); }
+static Val add(Graph *g, Val a, Val b) { return ir_binary(g, OP_ADD, a, b); }
 
 static Val state(const Update *u, const Slot *s, const char *which, Name *name)
 {
@@ -373,10 +359,7 @@ static const struct {
     const char *name;
     void (*update)(const Update *u, const Slot *s);
     int states; /* besides the one of a momentum that is not 0 */
-} kinds[] = {{"adamw", update_adamw, 2},
-             {"sgd", update_sgd, 0},
-             {"lion", update_lion, 1},
-             {"muon", update_muon, 0}};
+} kinds[] = {{"adamw", update_adamw, 2}, {"sgd", update_sgd, 0}, {"lion", update_lion, 1}, {"muon", update_muon, 0}};
 
 /* COUNT_OF(kinds) when there is none of that name. */
 static size_t kind_of(const Optimizer *o)
@@ -411,10 +394,7 @@ static Val step_number(Graph *g, const char *name, int i)
 }
 
 /* Whether a step may be skipped without a word of the host. */
-static bool may_skip(const Train *t)
-{
-    return t->decides && half_info(t->compute)->scaled;
-}
+static bool may_skip(const Train *t) { return t->decides && half_info(t->compute)->scaled; }
 
 Val step_scalar(Graph *g, const Train *t, const HostExpr *e)
 {
@@ -557,7 +537,8 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
     const double most = 3e38; /* below the largest float32, so a NaN or an infinity is not */
     Update u = {.g = g, .train = t, .births = &t->births};
     if (half_info(t->compute)->scaled)
-        u.unscale = step_scalar(g, t, host_op(g->arena, HO_DIV, host_const(g->arena, 1), host_var(g->arena, HV_LOSS_SCALE), NULL));
+        u.unscale = step_scalar(
+            g, t, host_op(g->arena, HO_DIV, host_const(g->arena, 1), host_var(g->arena, HV_LOSS_SCALE), NULL));
     read_parts(&u);
     Val norm = gradient_norm(&u, m, t);
     u.finite = ir_binary(g, OP_LE, norm, ir_fill(g, most));

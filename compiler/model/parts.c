@@ -10,10 +10,10 @@
 #include "compiler/graph/op.h"
 
 typedef enum Way {
-    SAME,  /* the same in every part, once totals are those of the batch */
-    ROWS,  /* one axis holds the sequences, B-major; each is computed from itself alone */
-    ADDS,  /* the sum of the parts' values is that of the batch */
-    MIXED  /* anything else */
+    SAME, /* the same in every part, once totals are those of the batch */
+    ROWS, /* one axis holds the sequences, B-major; each is computed from itself alone */
+    ADDS, /* the sum of the parts' values is that of the batch */
+    MIXED /* anything else */
 } Way;
 
 struct Parts {
@@ -55,15 +55,12 @@ static Way way_of_leaf(const Graph *g, const Node *n)
 {
     int axis = row_axis(&n->shape);
     switch (n->op) {
-    case OP_EXT:
-        return g->ext.v[n->a.i].kind != EXT_INPUT ? SAME : axis >= 0 ? ROWS : MIXED;
+    case OP_EXT: return g->ext.v[n->a.i].kind != EXT_INPUT ? SAME : axis >= 0 ? ROWS : MIXED;
     case OP_RAND:
     case OP_RANDN: /* the same numbers, or those of the sequences that a part has */
         return axis == NO_AXIS ? SAME : draws_of_sequence(g, n).n ? ROWS : MIXED;
-    case OP_IOTA:
-        return axis == NO_AXIS ? SAME : axis >= 0 && axis != n->a.i ? ROWS : MIXED;
-    default:
-        return SAME;
+    case OP_IOTA: return axis == NO_AXIS ? SAME : axis >= 0 && axis != n->a.i ? ROWS : MIXED;
+    default: return SAME;
     }
 }
 
@@ -94,19 +91,13 @@ static Way way_of_sums(const Parts *p, const Node *n)
     case OP_PAD:
     case OP_ROLL:
     case OP_SUM:
-    case OP_CUMSUM:
-        return reals ? ADDS : MIXED;
-    case OP_SHIFT:
-        return reals && n->a.x == 0 ? ADDS : MIXED;
+    case OP_CUMSUM: return reals ? ADDS : MIXED;
+    case OP_SHIFT: return reals && n->a.x == 0 ? ADDS : MIXED;
     case OP_MUL:
-    case OP_MATMUL:
-        return reals && inputs(p, n, ADDS) == 1 ? ADDS : MIXED;
-    case OP_DIV:
-        return reals && p->way[n->in[1]] == SAME ? ADDS : MIXED;
-    case OP_WHERE:
-        return reals && p->way[n->in[0]] == SAME ? ADDS : MIXED;
-    default:
-        return MIXED;
+    case OP_MATMUL: return reals && inputs(p, n, ADDS) == 1 ? ADDS : MIXED;
+    case OP_DIV: return reals && p->way[n->in[1]] == SAME ? ADDS : MIXED;
+    case OP_WHERE: return reals && p->way[n->in[0]] == SAME ? ADDS : MIXED;
+    default: return MIXED;
     }
 }
 
@@ -127,40 +118,30 @@ static Way way_of_rows(const Parts *p, const Graph *g, const Node *n)
     if (axis == BAD_AXIS)
         return MIXED;
     switch (n->op) {
-    case OP_RESHAPE:
-        return axis >= 0 && same_before(in, from, &n->shape, axis) ? ROWS : MIXED;
+    case OP_RESHAPE: return axis >= 0 && same_before(in, from, &n->shape, axis) ? ROWS : MIXED;
     case OP_PERMUTE:
     case OP_BROADCAST:
-    case OP_AUX:
-        return axis >= 0 ? ROWS : MIXED;
+    case OP_AUX: return axis >= 0 ? ROWS : MIXED;
     case OP_SLICE:
     case OP_PAD:
     case OP_SHIFT:
     case OP_ROLL:
     case OP_CONCAT:
-    case OP_CUMSUM:
-        return axis >= 0 && axis != n->a.i && rows_in(p, g, n, axis) ? ROWS : MIXED;
-    case OP_SUM:
-        return axis >= 0 ? ROWS : ADDS;
-    case OP_AMAX:
-        return axis >= 0 ? ROWS : MIXED;
+    case OP_CUMSUM: return axis >= 0 && axis != n->a.i && rows_in(p, g, n, axis) ? ROWS : MIXED;
+    case OP_SUM: return axis >= 0 ? ROWS : ADDS;
+    case OP_AMAX: return axis >= 0 ? ROWS : MIXED;
     case OP_MATMUL: /* along the sequences: the sum of products of the parts */
         return axis >= 0 ? ROWS : all ? ADDS : MIXED;
     case OP_EXPERT_MATMUL: /* x, w, index */
-        return axis >= 0 && p->way[n->in[1]] == SAME && rows_in(p, g, n, axis) &&
-                       p->way[n->in[0]] == ROWS && p->way[n->in[2]] == ROWS
+        return axis >= 0 && p->way[n->in[1]] == SAME && rows_in(p, g, n, axis) && p->way[n->in[0]] == ROWS &&
+                       p->way[n->in[2]] == ROWS
                    ? ROWS
                    : MIXED;
-    case OP_GATHER:
-        return axis >= 0 && p->way[n->in[0]] == SAME ? ROWS : MIXED;
-    case OP_PICK:
-        return axis >= 0 && all && axis != last && rows_in(p, g, n, axis) ? ROWS : MIXED;
-    case OP_TOP_K:
-        return axis >= 0 && axis != last ? ROWS : MIXED;
-    case OP_SDPA:
-        return axis == 0 && all && rows_in(p, g, n, 0) ? ROWS : MIXED;
-    default:
-        return op_is_map((Op)n->op) && axis >= 0 && all ? ROWS : MIXED;
+    case OP_GATHER: return axis >= 0 && p->way[n->in[0]] == SAME ? ROWS : MIXED;
+    case OP_PICK: return axis >= 0 && all && axis != last && rows_in(p, g, n, axis) ? ROWS : MIXED;
+    case OP_TOP_K: return axis >= 0 && axis != last ? ROWS : MIXED;
+    case OP_SDPA: return axis == 0 && all && rows_in(p, g, n, 0) ? ROWS : MIXED;
+    default: return op_is_map((Op)n->op) && axis >= 0 && all ? ROWS : MIXED;
     }
 }
 
@@ -181,8 +162,7 @@ static Way way_of(const Parts *p, const Graph *g, const Node *n)
 
 static bool is_data(const Parts *p, const Graph *g, const Node *n)
 {
-    bool data = n->op != OP_EXT || g->ext.v[n->a.i].kind == EXT_INPUT ||
-                g->ext.v[n->a.i].kind == EXT_BUFFER;
+    bool data = n->op != OP_EXT || g->ext.v[n->a.i].kind == EXT_INPUT || g->ext.v[n->a.i].kind == EXT_BUFFER;
     data = data && !(n->op == OP_DIM && n->a.dim.b); /* what it counts is not of one part */
     for (size_t k = 0; data && k < n->n_in; k++)
         data = p->data[n->in[k]];
@@ -217,8 +197,7 @@ Parts *parts_of(const Model *m, Arena *arena)
             continue;
         p->way[v] = (uint8_t)way_of(p, g, n);
         p->data[v] = is_data(p, g, n);
-        if (n->op != OP_SUM || p->way[v] != ADDS || p->way[n->in[0]] != ROWS || !p->data[v] ||
-            n->dtype != DT_REAL)
+        if (n->op != OP_SUM || p->way[v] != ADDS || p->way[n->in[0]] != ROWS || !p->data[v] || n->dtype != DT_REAL)
             continue;
         p->way[v] = SAME;
         p->data[v] = false;
@@ -228,10 +207,7 @@ Parts *parts_of(const Model *m, Arena *arena)
     return p;
 }
 
-size_t parts_totals(const Parts *p)
-{
-    return p->totals.n;
-}
+size_t parts_totals(const Parts *p) { return p->totals.n; }
 
 Val parts_total(const Parts *p, size_t i, Name *name)
 {
@@ -244,8 +220,8 @@ static bool is_zero(const Graph *g, Val v)
 {
     const Node *n = node_at(g, v);
     double x, y;
-    return n->op == OP_MUL && ((ir_is_uniform(g, n->in[0], &x) && x == 0) ||
-                               (ir_is_uniform(g, n->in[1], &y) && y == 0));
+    return n->op == OP_MUL &&
+           ((ir_is_uniform(g, n->in[0], &x) && x == 0) || (ir_is_uniform(g, n->in[1], &y) && y == 0));
 }
 
 bool parts_exact(const Parts *p, size_t i)
@@ -256,17 +232,13 @@ bool parts_exact(const Parts *p, size_t i)
 
 /* ---- what a part adds ---- */
 
-static Val shared_out(Graph *g, Val x, Val share)
-{
-    return ir_binary(g, OP_MUL, ir_cast(g, x, DT_REAL), share);
-}
+static Val shared_out(Graph *g, Val x, Val share) { return ir_binary(g, OP_MUL, ir_cast(g, x, DT_REAL), share); }
 
 /* Of what adds up, inputs that are the same in all parts add their share; factors, denominators and
  * masks stay. */
 static bool adds_share(const Parts *p, const Node *n, size_t k)
 {
-    bool linear = n->op == OP_ADD || n->op == OP_SUB || n->op == OP_CONCAT ||
-                  (n->op == OP_WHERE && k > 0);
+    bool linear = n->op == OP_ADD || n->op == OP_SUB || n->op == OP_CONCAT || (n->op == OP_WHERE && k > 0);
     return linear && p->way[n->in[k]] == SAME;
 }
 

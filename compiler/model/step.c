@@ -18,17 +18,14 @@
 /* ---- copying the forward graph ---- */
 
 /* A dropout mask; ones where no dropout is wanted. */
-static bool is_dropout_mask(const Node *n)
-{
-    return n->op == OP_STOP && n->a.i == STOP_DROPOUT;
-}
+static bool is_dropout_mask(const Node *n) { return n->op == OP_STOP && n->a.i == STOP_DROPOUT; }
 
 /* How a copy differs from the model: without dropout; with other tensors for its parameters; with
  * attention over everything before; of an evaluation, not all of whose sequences count. */
 typedef struct StepChange {
     bool dropout, one_document;
-    int times; /* as many nodes as the model has are to come, so many times; 0: as 1 */
-    const Name *state; /* by Val of the model: an EXT_STATE tensor instead, or NULL */
+    int times;           /* as many nodes as the model has are to come, so many times; 0: as 1 */
+    const Name *state;   /* by Val of the model: an EXT_STATE tensor instead, or NULL */
     const Parts *filled; /* see parts_filled(); NULL: all sequences count */
 } StepChange;
 
@@ -54,8 +51,7 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, const S
 }
 
 /* The nodes that the roots need. */
-static bool *needed_by(const Model *m, Arena *arena, bool one_document, const Val *root,
-                       size_t n)
+static bool *needed_by(const Model *m, Arena *arena, bool one_document, const Val *root, size_t n)
 {
     const Graph *g = m->graph;
     bool *needed = NEW_ARRAY(arena, bool, g->node.n);
@@ -70,15 +66,11 @@ static bool *needed_by(const Model *m, Arena *arena, bool one_document, const Va
     return needed;
 }
 
-static Val step_node(Rewrite *r, Val v, void *user)
-{
-    return copy_node(r->to, r->from, v, r->map, user);
-}
+static Val step_node(Rewrite *r, Val v, void *user) { return copy_node(r->to, r->from, v, r->map, user); }
 
 /* map[v] becomes the copy of node v of the model, 0 where no root needs it. Order, spans and
  * names are kept. */
-static Graph *copy_forward(const Model *m, Arena *arena, const StepChange *change,
-                           const Val *root, size_t n, Val **map)
+static Graph *copy_forward(const Model *m, Arena *arena, const StepChange *change, const Val *root, size_t n, Val **map)
 {
     const Graph *from = m->graph;
     Rewrite r = {from, graph_new(from->ctx, arena), NEW_ARRAY(arena, Val, from->node.n)};
@@ -122,8 +114,7 @@ static Val mean_of_instances(Graph *g, const Model *m, const Val *map, size_t fi
 static bool is_first_instance(const Model *m, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (m->loss.v[k].name == m->loss.v[i].name &&
-            m->loss.v[k].trained == m->loss.v[i].trained)
+        if (m->loss.v[k].name == m->loss.v[i].name && m->loss.v[k].trained == m->loss.v[i].trained)
             return false;
     return true;
 }
@@ -147,8 +138,7 @@ static Val emit_losses(Graph *g, const Model *m, const Val *map)
     for (size_t i = 0; i < m->loss.n; i++) {
         const ModelLoss *l = &m->loss.v[i];
         if (each[i])
-            ir_output(g, name_printf(g->ctx, "%s.%s", l->trained ? "loss" : "metric", l->name),
-                      each[i]);
+            ir_output(g, name_printf(g->ctx, "%s.%s", l->trained ? "loss" : "metric", l->name), each[i]);
     }
     return total;
 }
@@ -162,8 +152,7 @@ static Ext *wanted_gradients(const Model *m, const Train *t, Arena *arena, size_
     *n = 0;
     for (size_t i = 0; i < m->param.n; i++)
         if (param_is_trained(m, t, i))
-            want[(*n)++] =
-                (Ext){EXT_GRAD, m->param.v[i].path, DT_REAL, m->param.v[i].shape};
+            want[(*n)++] = (Ext){EXT_GRAD, m->param.v[i].path, DT_REAL, m->param.v[i].shape};
     return want;
 }
 
@@ -271,10 +260,7 @@ static Graph *evaluate_with(const Model *m, const StepChange *change, Arena *are
     return g;
 }
 
-Graph *step_evaluate(const Model *m, Arena *arena)
-{
-    return evaluate_with(m, &(StepChange){.times = 2}, arena);
-}
+Graph *step_evaluate(const Model *m, Arena *arena) { return evaluate_with(m, &(StepChange){.times = 2}, arena); }
 
 Graph *step_trained(const Model *m, Arena *arena)
 {
@@ -304,7 +290,8 @@ Graph *step_count(const Model *m, bool held_out, Arena *arena)
         root[i] = parts_total(p, i, &name);
     if (!n)
         return NULL;
-    Graph *g = copy_forward(m, arena, &(StepChange){.dropout = !held_out, .filled = held_out ? p : NULL}, root, n, &map);
+    Graph *g =
+        copy_forward(m, arena, &(StepChange){.dropout = !held_out, .filled = held_out ? p : NULL}, root, n, &map);
     for (size_t i = 0; i < n; i++) {
         Val of = parts_total(p, i, &name);
         g->span = node_at(m->graph, of)->span;

@@ -9,8 +9,8 @@
 
 typedef struct Summed {
     const Graph *g;
-    bool *weights;  /* of a node: made of parameters and numbers alone */
-    uint8_t *axes;  /* of a node: those that a product sums over */
+    bool *weights; /* of a node: made of parameters and numbers alone */
+    uint8_t *axes; /* of a node: those that a product sums over */
     Val *todo;
     size_t n_todo;
 } Summed;
@@ -71,7 +71,8 @@ static void back(Summed *s, Val v)
             int at = before_reshape(shape_of(s->g, n->in[0]), &n->shape, k);
             if (at >= 0)
                 mark(s, n->in[0], at);
-        } else if (op_is_map((Op)n->op) || n->op == OP_SLICE || n->op == OP_PAD || n->op == OP_CONCAT || n->op == OP_BROADCAST)
+        } else if (op_is_map((Op)n->op) || n->op == OP_SLICE || n->op == OP_PAD || n->op == OP_CONCAT ||
+                   n->op == OP_BROADCAST)
             for (uint16_t i = 0; i < n->n_in; i++)
                 mark(s, n->in[i], k);
     }
@@ -80,7 +81,9 @@ static void back(Summed *s, Val v)
 uint8_t *model_summed(const Model *m, Arena *arena)
 {
     size_t nodes = m->graph->node.n;
-    Summed s = {.g = m->graph, .weights = NEW_ARRAY(arena, bool, nodes + 1), .axes = NEW_ARRAY(arena, uint8_t, nodes + 1),
+    Summed s = {.g = m->graph,
+                .weights = NEW_ARRAY(arena, bool, nodes + 1),
+                .axes = NEW_ARRAY(arena, uint8_t, nodes + 1),
                 .todo = NEW_ARRAY(arena, Val, MAX_RANK * (nodes + 1))};
     for (Val v = 1; v < (Val)nodes; v++)
         s.weights[v] = is_of_weights(&s, v, node_at(s.g, v));

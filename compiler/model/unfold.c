@@ -7,17 +7,17 @@
 
 /* How a value depends on the sources. */
 typedef enum UnfoldWay {
-    WAY_HELD,  /* not linearly, or not at all: it is what it is */
+    WAY_HELD, /* not linearly, or not at all: it is what it is */
     WAY_MIXED, /* linearly, every path through a sum over coordinates: as a coefficient that is no function but a product */
     WAY_DIRECT /* linearly, coordinate by coordinate */
 } UnfoldWay;
 
 typedef struct Ways {
     const Graph *g;
-    uint8_t *way;      /* UnfoldWay, by value */
-    int8_t *axis;      /* of the coordinates */
+    uint8_t *way; /* UnfoldWay, by value */
+    int8_t *axis; /* of the coordinates */
     bool *source;
-    uint8_t *carrier;  /* of a product: which factor is not held */
+    uint8_t *carrier; /* of a product: which factor is not held */
 } Ways;
 
 /* Where the coordinates lie after a reshape: their axis as long as what stands before it keeps its size, else the last. */
@@ -72,8 +72,16 @@ static void way_of(Ways *w, Val v)
     if (n->dtype != DT_REAL)
         return;
     switch ((Op)n->op) {
-    case OP_NEG: case OP_ROUND_TO: case OP_STOP: case OP_BROADCAST: case OP_SLICE: case OP_PAD: case OP_SHIFT: case OP_ROLL:
-    case OP_DIV: case OP_CUMSUM:
+    case OP_NEG:
+    case OP_ROUND_TO:
+    case OP_STOP:
+    case OP_BROADCAST:
+    case OP_SLICE:
+    case OP_PAD:
+    case OP_SHIFT:
+    case OP_ROLL:
+    case OP_DIV:
+    case OP_CUMSUM:
         take(w, v, n->in[0]);
         if (n->op == OP_CUMSUM && n->a.i == w->axis[v] && w->way[v])
             w->way[v] = WAY_MIXED;
@@ -93,7 +101,9 @@ static void way_of(Ways *w, Val v)
             if ((int)n->a.data[k] == w->axis[n->in[0]])
                 w->axis[v] = (int8_t)k;
         return;
-    case OP_ADD: case OP_SUB: case OP_CONCAT:
+    case OP_ADD:
+    case OP_SUB:
+    case OP_CONCAT:
         for (size_t k = 0; k < n->n_in; k++)
             take(w, v, n->in[k]);
         return;
@@ -101,11 +111,9 @@ static void way_of(Ways *w, Val v)
         take(w, v, n->in[1]);
         take(w, v, n->in[2]);
         return;
-    case OP_MUL: case OP_MATMUL:
-        way_of_product(w, v);
-        return;
-    default:
-        return;
+    case OP_MUL:
+    case OP_MATMUL: way_of_product(w, v); return;
+    default: return;
     }
 }
 
@@ -212,15 +220,9 @@ Unfolding unfolding_of(const Model *m, Arena *arena)
     return u;
 }
 
-static Val row_value(const Model *m, size_t i)
-{
-    return i < m->sublayer.n ? m->sublayer.v[i].read : m->closed;
-}
+static Val row_value(const Model *m, size_t i) { return i < m->sublayer.n ? m->sublayer.v[i].read : m->closed; }
 
-static Val state_value(const Model *m, size_t i)
-{
-    return i ? m->sublayer.v[i - 1].after : m->opened;
-}
+static Val state_value(const Model *m, size_t i) { return i ? m->sublayer.v[i - 1].after : m->opened; }
 
 /* ---- tangents ---- */
 
@@ -232,8 +234,8 @@ typedef struct Tangents {
     const Val *map; /* values of the model */
     Val *tangent;   /* by value of the model: [impulses, ..]; 0: no source reaches it */
     Dim impulses;
-    Val select;     /* of impulses; 0: one of all sources with what they hold */
-    Val signs;      /* [1, positions.., widest] */
+    Val select; /* of impulses; 0: one of all sources with what they hold */
+    Val signs;  /* [1, positions.., widest] */
 } Tangents;
 
 static Shape before(Dim first, const Shape *s)
@@ -311,7 +313,8 @@ static Val same_operator(const Tangents *t, Val v, const Val *in)
         a.data = data;
         a.n++;
     }
-    if (n->op == OP_SLICE || n->op == OP_PAD || n->op == OP_CONCAT || n->op == OP_SHIFT || n->op == OP_ROLL || n->op == OP_CUMSUM)
+    if (n->op == OP_SLICE || n->op == OP_PAD || n->op == OP_CONCAT || n->op == OP_SHIFT || n->op == OP_ROLL ||
+        n->op == OP_CUMSUM)
         a.i++;
     if (n->op == OP_SHIFT)
         a.x = 0;
@@ -348,13 +351,12 @@ static Val tangent_of(const Tangents *t, Val v)
     if (!some)
         return 0;
     switch ((Op)n->op) {
-    case OP_MUL: case OP_MATMUL:
-        return tangent_of_product(t, v);
-    case OP_DIV:
-        return t->tangent[n->in[0]] ? ir_binary(g, OP_DIV, t->tangent[n->in[0]], held(t, n->in[1])) : 0;
-    case OP_WHERE:
-        return ir_where(g, held(t, n->in[0]), tangent_or_zero(t, n->in[1]), tangent_or_zero(t, n->in[2]));
-    case OP_ADD: case OP_SUB: {
+    case OP_MUL:
+    case OP_MATMUL: return tangent_of_product(t, v);
+    case OP_DIV: return t->tangent[n->in[0]] ? ir_binary(g, OP_DIV, t->tangent[n->in[0]], held(t, n->in[1])) : 0;
+    case OP_WHERE: return ir_where(g, held(t, n->in[0]), tangent_or_zero(t, n->in[1]), tangent_or_zero(t, n->in[2]));
+    case OP_ADD:
+    case OP_SUB: {
         Val a = t->tangent[n->in[0]], b = t->tangent[n->in[1]];
         return a && b ? ir_binary(g, (Op)n->op, a, b) : a ? a : n->op == OP_SUB ? ir_unary(g, OP_NEG, b) : b;
     }
@@ -435,7 +437,8 @@ static void measure(Tangents *t, bool state, size_t row)
     const UnfoldPart *p = state ? &t->u->state[row] : &t->u->read[row];
     if (!t->tangent[v])
         return;
-    Shape cut = positions(t, t->impulses, p->segments, p->width), flat = {.rank = 3, .d = {DIM(1), t->impulses, DIM(p->segments)}};
+    Shape cut = positions(t, t->impulses, p->segments, p->width),
+          flat = {.rank = 3, .d = {DIM(1), t->impulses, DIM(p->segments)}};
     uint32_t coordinate = 1u << (cut.rank - 1), all = coordinate;
     for (int k = 1; k < cut.rank - 2; k++)
         all |= 1u << k;
@@ -462,7 +465,8 @@ Graph *unfold_impulses(const Model *m, const Unfolding *u, int64_t impulses, Are
         for (int k = 0; k < 3; k++)
             widest = p[k]->width > widest ? p[k]->width : widest;
     }
-    Shape select = {.rank = 2, .d = {DIM(impulses), DIM((int64_t)u->segments)}}, draw = positions(&t, DIM(1), 1, widest);
+    Shape select = {.rank = 2, .d = {DIM(impulses), DIM((int64_t)u->segments)}},
+          draw = positions(&t, DIM(1), 1, widest);
     t.select = ir_ext(g, EXT_STATE, name_str(g->ctx, UNFOLD_SELECT), DT_REAL, &select);
     Val drawn = ir_random(g, OP_RAND, &draw, name_str(g->ctx, "unfold"));
     Val half = ir_binary(g, OP_LT, drawn, ir_fill(g, 0.5));
@@ -561,7 +565,8 @@ static void add_factor(Factors *f, Val held, size_t row, bool divides)
     if (!f->varies[held] || f->known[v] || !by_position(f->w.g, v, f->m->embedded))
         return;
     f->known[v] = true;
-    vec_push(f->arena, &f->found, ((UnfoldFactor){v, fixed_addend(f->w.g, v, f->varies), factor_name(f, v), row, divides}));
+    vec_push(f->arena, &f->found,
+             ((UnfoldFactor){v, fixed_addend(f->w.g, v, f->varies), factor_name(f, v), row, divides}));
 }
 
 static void factors_of(Factors *f, Val v, size_t row)

@@ -22,14 +22,14 @@ typedef struct UnfoldPart {
     size_t first; /* of a source: its first segment among those of all sources */
 } UnfoldPart;
 typedef struct Unfolding {
-    const char *why_not;   /* NULL, or a sentence: nothing can be unfolded */
-    size_t n;              /* sublayers; sources are 0, the embedding, to n */
-    UnfoldPart *source;    /* n + 1 */
-    UnfoldPart *read;      /* n, and where `closed` another one: what the head is given */
-    UnfoldPart *state;     /* n + 1: the first is that which the connection opens with */
-    size_t rows;           /* n + closed */
+    const char *why_not; /* NULL, or a sentence: nothing can be unfolded */
+    size_t n;            /* sublayers; sources are 0, the embedding, to n */
+    UnfoldPart *source;  /* n + 1 */
+    UnfoldPart *read;    /* n, and where `closed` another one: what the head is given */
+    UnfoldPart *state;   /* n + 1: the first is that which the connection opens with */
+    size_t rows;         /* n + closed */
     bool closed;
-    size_t segments;       /* of all sources */
+    size_t segments; /* of all sources */
 } Unfolding;
 Unfolding unfolding_of(const Model *m, Arena *arena);
 
@@ -45,10 +45,10 @@ void unfold_explain(Graph *g, const Model *m, const Unfolding *u, const Val *map
 /* The factors that the connection's linear maps have: values of the model's graph that vary with the data, are held, and
  * multiply or divide something that is not. */
 typedef struct UnfoldFactor {
-    Val value;        /* of the model's graph */
-    Val fixed;        /* the sum of those of its addends that do not vary; 0: there is none */
-    Name name;        /* of the weight that is its fixed part, "layer[1].ffn.connection.B", or of the module that makes it */
-    size_t sublayer;  /* that it belongs to: the first whose reading or state needs it; n: the closing */
+    Val value; /* of the model's graph */
+    Val fixed; /* the sum of those of its addends that do not vary; 0: there is none */
+    Name name; /* of the weight that is its fixed part, "layer[1].ffn.connection.B", or of the module that makes it */
+    size_t sublayer; /* that it belongs to: the first whose reading or state needs it; n: the closing */
     bool divides;
 } UnfoldFactor;
 UnfoldFactor *unfold_factors(const Model *m, const Unfolding *u, size_t *n, Arena *arena);

@@ -28,9 +28,16 @@ static bool is_zero(const Zeros *z, const Node *n)
 {
     const bool *of = z->zero;
     switch ((Op)n->op) {
-    case OP_MUL: case OP_MATMUL: case OP_EXPERT_MATMUL: return of[n->in[0]] || of[n->in[1]];
-    case OP_ADD: case OP_SUB: case OP_MIN: case OP_MAX: return of[n->in[0]] && of[n->in[1]];
-    case OP_DIV: case OP_GATHER: case OP_PICK: return of[n->in[0]];
+    case OP_MUL:
+    case OP_MATMUL:
+    case OP_EXPERT_MATMUL: return of[n->in[0]] || of[n->in[1]];
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MIN:
+    case OP_MAX: return of[n->in[0]] && of[n->in[1]];
+    case OP_DIV:
+    case OP_GATHER:
+    case OP_PICK: return of[n->in[0]];
     case OP_WHERE: return of[n->in[1]] && of[n->in[2]];
     case OP_SDPA: return of[n->in[2]];
     case OP_SHIFT: return n->a.x == 0 && of[n->in[0]];
@@ -49,7 +56,9 @@ static bool passes(const Zeros *z, const Node *n, size_t k)
 {
     const bool *zero = z->zero;
     switch ((Op)n->op) {
-    case OP_MUL: case OP_MATMUL: case OP_EXPERT_MATMUL: return k > 1 || !zero[n->in[1 - k]];
+    case OP_MUL:
+    case OP_MATMUL:
+    case OP_EXPERT_MATMUL: return k > 1 || !zero[n->in[1 - k]];
     case OP_DIV: return k == 0 || !zero[n->in[0]];
     case OP_SDPA: return k >= 2 || !(zero[n->in[1 - k]] || zero[n->in[2]]);
     case OP_STOP: return false;

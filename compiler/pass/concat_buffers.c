@@ -17,10 +17,7 @@
  */
 #include "concat_buffers.h"
 
-bool concat_moves(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_SLICE || node_at(g, v)->op == OP_CONCAT;
-}
+bool concat_moves(const Graph *g, Val v) { return node_at(g, v)->op == OP_SLICE || node_at(g, v)->op == OP_CONCAT; }
 
 bool concat_is_library(const ConcatLayout *a, Val v)
 {
@@ -31,8 +28,11 @@ bool concat_is_library(const ConcatLayout *a, Val v)
 static void want_inputs(ConcatLayout *a, Val v)
 {
     switch ((Making)a->making[v]) {
-    case MAKE_OF_ROWS: case MAKE_OF_PIECE: concat_want_same(a, v); return;
-    case MAKE_IN_PLACE: case MAKE_AS_ROW: case MAKE_OF_WHOLE: concat_want_place(a, v); return;
+    case MAKE_OF_ROWS:
+    case MAKE_OF_PIECE: concat_want_same(a, v); return;
+    case MAKE_IN_PLACE:
+    case MAKE_AS_ROW:
+    case MAKE_OF_WHOLE: concat_want_place(a, v); return;
     case MAKE_AS_IT_IS: break;
     }
     for (size_t k = 0; k < node_at(a->g, v)->n_in; k++)
@@ -135,8 +135,8 @@ bool concat_parts(const ConcatLayout *a, Val v, Parts *parts)
 {
     const Node *n = node_at(a->g, v);
     int last = n->shape.rank - 1;
-    if (!a->read[v] || !concat_moves(a->g, v) || n->a.i != last || last == 0 ||
-        n->dtype != DT_REAL || !dim_static(n->shape.d[last]))
+    if (!a->read[v] || !concat_moves(a->g, v) || n->a.i != last || last == 0 || n->dtype != DT_REAL ||
+        !dim_static(n->shape.d[last]))
         return false;
     concat_find_parts(a, v, parts);
     uint32_t newest = newest_level(a, parts);
@@ -153,9 +153,8 @@ bool padded_for_later(const ConcatLayout *a, Val v)
 {
     const Node *n = node_at(a->g, v);
     int last = n->shape.rank - 1;
-    return n->op == OP_PAD && n->a.i == last && last > 0 && n->dtype == DT_REAL &&
-           dim_static(n->shape.d[last]) && last_extent(a->g, n->in[0]).n > LITERAL_MAX &&
-           a->until[v] > a->level[v];
+    return n->op == OP_PAD && n->a.i == last && last > 0 && n->dtype == DT_REAL && dim_static(n->shape.d[last]) &&
+           last_extent(a->g, n->in[0]).n > LITERAL_MAX && a->until[v] > a->level[v];
 }
 
 static Val part_in(Graph *g, const Part *p, const Val *map)

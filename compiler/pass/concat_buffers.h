@@ -17,7 +17,7 @@ typedef VEC(Part) Parts;
 /* How a value is made. */
 typedef enum Making {
     MAKE_AS_IT_IS,
-    MAKE_OF_ROWS, /* f(concatenated rows), in place of a concatenation of f's results */
+    MAKE_OF_ROWS,  /* f(concatenated rows), in place of a concatenation of f's results */
     MAKE_OF_PIECE, /* f(slices), in place of a slice of f's result */
     MAKE_IN_PLACE, /* a row into which older slices are copied, */
     MAKE_AS_ROW,   /* a function of it, the last one such a row again, */
@@ -33,8 +33,9 @@ struct ConcatLayout {
     uint32_t *until; /* and the highest level of what such a reader takes with it */
     uint8_t *making; /* by value; NULL: all is made as it is */
     bool *wanted;    /* by value, when some are not */
-    Val *before, *after; /* by value: what one of MAKE_AS_ROW or MAKE_OF_WHOLE is a function of; and the other way round */
-    Val *made;           /* by value: of MAKE_AS_ROW the new slice, of MAKE_OF_WHOLE all of it */
+    Val *before,
+        *after; /* by value: what one of MAKE_AS_ROW or MAKE_OF_WHOLE is a function of; and the other way round */
+    Val *made;  /* by value: of MAKE_AS_ROW the new slice, of MAKE_OF_WHOLE all of it */
 };
 
 /* Does v only say which elements of others stand where? */

@@ -193,8 +193,7 @@ static bool place(const PlaceFinding *f, Val row)
     Parts parts = {0};
     Val step[STEPS_MOST];
     size_t n;
-    if (a->making[row] || !concat_parts(a, row, &parts) || !new_first(a, &parts) ||
-        !find_steps(f, row, step, &n))
+    if (a->making[row] || !concat_parts(a, row, &parts) || !new_first(a, &parts) || !find_steps(f, row, step, &n))
         return false;
     for (size_t i = 0; i < n; i++)
         if (a->making[step[i]])

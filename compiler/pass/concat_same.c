@@ -18,7 +18,7 @@ enum { FUNCTION_MOST = 24 }; /* nodes of such a function */
 typedef struct Same {
     const ConcatLayout *a;
     const Parts *parts;
-    Graph *g;   /* NULL: it is only asked for */
+    Graph *g; /* NULL: it is only asked for */
     Val *map;
     bool *want; /* or NULL: where to note what it reads */
     int nodes;

@@ -16,7 +16,7 @@ enum {
     SMALL_PRODUCT = 96,
     FEW_DEPTH = 4, /* Target.few rows or columns stay a kernel's when they are at least so many times as long */
     FEW_ELEMENTS = 1 << 17, /* and the matrix stays in the second-level cache; */
-    FEW_OF_ROW = 3,         /* on a device, where each row loads all of it, so many at most for each of the row's own rows, */
+    FEW_OF_ROW = 3, /* on a device, where each row loads all of it, so many at most for each of the row's own rows, */
     LOADED_LEAST = 1 << 14, /* unless it stays in the first-level cache; */
     TILE = 8,               /* extents of a row's products are multiples of it, unless tensor cores multiply them, */
     ROW_TERMS = 16,         /* a matrix shared by all rows is for at least so many rows of one, */
@@ -74,8 +74,7 @@ static bool is_small(const Product *p, const PlanOptions *how)
     }
     if (m && n && k)
         return p->M.n * p->N.n * p->K.n <= 512;
-    return (m && n && p->M.n * p->N.n <= SMALL_PRODUCT) ||
-           (m && k && p->M.n * p->K.n <= SMALL_PRODUCT) ||
+    return (m && n && p->M.n * p->N.n <= SMALL_PRODUCT) || (m && k && p->M.n * p->K.n <= SMALL_PRODUCT) ||
            (k && n && p->K.n * p->N.n <= SMALL_PRODUCT);
 }
 
@@ -115,8 +114,8 @@ static Val as_sum(Graph *g, const Product *p, bool *copied, size_t cap)
         b = p->tb ? b : ir_transpose(g, b); /* [.., N, K] */
         if (!p->tb && same && !small(p->K) && b < cap && node_at(g, b)->op == OP_PERMUTE)
             copied[b] = true; /* K becomes contiguous, once for all rows */
-        a = widen(g, a, 1); /* [lead, M, 1, K] */
-        b = widen(g, b, 0); /* [lead, 1, N, K] */
+        a = widen(g, a, 1);   /* [lead, M, 1, K] */
+        b = widen(g, b, 0);   /* [lead, 1, N, K] */
         x = ir_binary(g, OP_MUL, a, b);
         int axis = shape_of(g, x)->rank - 1;
         x = ir_sum(g, x, (uint32_t)1 << axis, false);
@@ -144,10 +143,7 @@ static Val as_row_sum(Graph *g, const Product *p)
     return ir_sum(g, x, 1, false);
 }
 
-static bool is_tile(Dim x, Dim y)
-{
-    return dim_static(x) && dim_static(y) && x.n * y.n <= ROW_ELEMENTS;
-}
+static bool is_tile(Dim x, Dim y) { return dim_static(x) && dim_static(y) && x.n * y.n <= ROW_ELEMENTS; }
 
 /* Of three extents the product of the smaller two */
 static int64_t smaller_two(int64_t a, int64_t b, int64_t c)
@@ -220,8 +216,8 @@ static Val rounded(Graph *g, Val x, Half to) { return ir_op(g, OP_ROUND_TO, x, 0
 static bool is_split(const Graph *g, const Product *p, const PlanOptions *how)
 {
     enum { ROWS = 8, COLUMNS = 16 };
-    return p->shared && !p->ta && !p->tb && plan_has_tensor_cores(how) && half_info(how->half)->splits && p->M.n <= ROWS && p->N.n <= COLUMNS &&
-           !node_is_rounded(g, p->b, how->half);
+    return p->shared && !p->ta && !p->tb && plan_has_tensor_cores(how) && half_info(how->half)->splits &&
+           p->M.n <= ROWS && p->N.n <= COLUMNS && !node_is_rounded(g, p->b, how->half);
 }
 
 /* a b, where b is the sum of u, which is b rounded to bf16, and v, what is left, rounded, too: both halves of a [u v] are added. The columns lie
@@ -250,8 +246,8 @@ Val product_of_row_under(const Graph *g, Val v)
 static bool is_split_turned(const Graph *g, const Product *p, const PlanOptions *how)
 {
     enum { ROWS = 8, TERMS = 16, LONG = 256, LINE = 32 };
-    return p->shared && !p->ta && p->tb && plan_has_tensor_cores(how) && half_info(how->half)->splits && p->M.n <= ROWS && p->K.n == TERMS &&
-           p->N.n >= LONG && p->N.n % LINE == 0 && p->lead.rank + 3 <= MAX_RANK &&
+    return p->shared && !p->ta && p->tb && plan_has_tensor_cores(how) && half_info(how->half)->splits &&
+           p->M.n <= ROWS && p->K.n == TERMS && p->N.n >= LONG && p->N.n % LINE == 0 && p->lead.rank + 3 <= MAX_RANK &&
            !node_is_rounded(g, p->b, how->half);
 }
 
@@ -278,8 +274,8 @@ Val product_left(const Graph *g, Val v)
     return left;
 }
 
-static Val product(Graph *g, const Graph *from, Val v, const Val *map, const PlanOptions *how,
-                   const Decomposed *d, size_t cap)
+static Val product(Graph *g, const Graph *from, Val v, const Val *map, const PlanOptions *how, const Decomposed *d,
+                   size_t cap)
 {
     const Node *n = node_at(from, v);
     Product p = product_of(g, n, map[n->in[0]], map[n->in[1]]);
@@ -304,9 +300,15 @@ bool node_is_library(const Graph *g, Val v)
     switch ((Op)node_at(g, v)->op) {
     case OP_MATMUL: return !product_is_of_row(g, v);
     case OP_CONCAT: return concat_of_copies(g, v) || concat_in_place(g, v);
-    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
-    case OP_TOP_K: case OP_CUMSUM: case OP_DYNAMIC_UPDATE_SLICE: case OP_DYNAMIC_SLICE: case OP_SDPA: case OP_SDPA_GRAD:
-        return true;
+    case OP_EXPERT_MATMUL:
+    case OP_EXPERT_MATMUL_DW:
+    case OP_SCATTER_ADD:
+    case OP_TOP_K:
+    case OP_CUMSUM:
+    case OP_DYNAMIC_UPDATE_SLICE:
+    case OP_DYNAMIC_SLICE:
+    case OP_SDPA:
+    case OP_SDPA_GRAD: return true;
     default: return false;
     }
 }
@@ -320,8 +322,8 @@ bool product_is_library(const Graph *g, Val v, const PlanOptions *how)
 {
     const Node *n = node_at(g, v);
     Product p = product_of(g, n, n->in[0], n->in[1]);
-    return !empty(&n->shape, how->B, how->T) && dim_at(p.K, how->B, how->T) != 0 &&
-           !is_of_row(&p, how) && !is_small(&p, how);
+    return !empty(&n->shape, how->B, how->T) && dim_at(p.K, how->B, how->T) != 0 && !is_of_row(&p, how) &&
+           !is_small(&p, how);
 }
 
 bool product_is_kernels(const Graph *g, Val v, Dim columns, const PlanOptions *how)

@@ -12,9 +12,9 @@
 enum { PARTS_MAX = 32 }; /* inputs of a concatenation that one kernel computes */
 typedef struct Decomposed {
     const bool *to_library; /* given, by value: products of a row that stay the library's; or NULL */
-    bool *copied;      /* by value of the new graph: must be transposed, or put together, once and kept */
-    Val *made;         /* by value: what it has become */
-    size_t values;     /* of the graph before */
+    bool *copied;           /* by value of the new graph: must be transposed, or put together, once and kept */
+    Val *made;              /* by value: what it has become */
+    size_t values;          /* of the graph before */
 } Decomposed;
 
 bool product_is_library(const Graph *g, Val v, const PlanOptions *how); /* a MATMUL that stays */
@@ -36,8 +36,7 @@ static inline Dim product_depth(const Graph *g, Val v) /* K */
     const Shape *a = shape_of(g, node_at(g, v)->in[0]);
     return a->d[a->rank - (node_at(g, v)->a.i & 1 ? 2 : 1)];
 }
-Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
-                 Decomposed *d);
+Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how, Decomposed *d);
 
 /* concat_buffers.c: rows of slices of different age, put together by copies. */
 typedef struct ConcatLayout ConcatLayout;

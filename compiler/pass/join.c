@@ -22,8 +22,9 @@
 #include "simplify.h"
 
 enum {
-    SET_MOST = 8,     /* products of one set */
-    COLUMNS_MOST = 16 /* columns of all: a fragment of tensor cores. More fill several anyway, and their tiles take room */
+    SET_MOST = 8, /* products of one set */
+    COLUMNS_MOST =
+        16 /* columns of all: a fragment of tensor cores. More fill several anyway, and their tiles take room */
 };
 
 /* Products of one left factor by matrices of weights, in the order of their columns. All values are of the old graph
@@ -37,22 +38,32 @@ typedef struct Set {
     /* x = y / r * g, and r, g as they are before they are repeated; 0: x is wanted as it is */
     Val y, r, g, unit; /* unit: y / r */
     Val dy;            /* d W^T * g / r */
-    Val sum_r, sum_g;  /* the sums of its products with unit over a row, and of those of d W^T with unit over all rows; 0: none */
+    Val sum_r,
+        sum_g; /* the sums of its products with unit over a row, and of those of d W^T with unit over all rows; 0: none */
     /* Made: [W1 | W2], times g; [d1 | d2], over r; x [W1 | W2]; x^T [d1 | d2] */
     Val columns, scaled, gradients, whole, of_columns;
 } Set;
 
-typedef enum Role { ROLE_NONE, ROLE_NOTHING, ROLE_PRODUCT, ROLE_BACK, ROLE_OF_WEIGHT, ROLE_DY, ROLE_SUM_R, ROLE_SUM_G } Role;
+typedef enum Role {
+    ROLE_NONE,
+    ROLE_NOTHING,
+    ROLE_PRODUCT,
+    ROLE_BACK,
+    ROLE_OF_WEIGHT,
+    ROLE_DY,
+    ROLE_SUM_R,
+    ROLE_SUM_G
+} Role;
 
 typedef struct Join {
     const Graph *g;
     Arena *arena;
     const PlanOptions *how;
     VEC(Set) set;
-    uint32_t *users;    /* by value: how many nodes and results read it, */
-    Val *first, *last;  /* and the first node and the last; 0: none */
-    uint8_t *role;      /* by value: what it is */
-    uint32_t *of;       /* in which set */
+    uint32_t *users;   /* by value: how many nodes and results read it, */
+    Val *first, *last; /* and the first node and the last; 0: none */
+    uint8_t *role;     /* by value: what it is */
+    uint32_t *of;      /* in which set */
 } Join;
 
 static const Node *at(const Join *j, Val v) { return node_at(j->g, v); }
@@ -87,7 +98,8 @@ static void find_users(Join *j)
 /* x W of a row by a kernel, W of weights */
 static bool is_of_weights(const Join *j, Val v)
 {
-    return is_product(j, v, 0) && at(j, v)->shape.rank > 2 && is(j, in_of(j->g, v, 1), OP_EXT) && shape_of(j->g, in_of(j->g, v, 1))->rank == 2 &&
+    return is_product(j, v, 0) && at(j, v)->shape.rank > 2 && is(j, in_of(j->g, v, 1), OP_EXT) &&
+           shape_of(j->g, in_of(j->g, v, 1))->rank == 2 &&
            product_is_kernels(j->g, v, columns_of(j->g, in_of(j->g, v, 1)), j->how);
 }
 
@@ -121,7 +133,8 @@ static bool products_join(const Join *j, const Set *s)
         if (s->weight[i] > s->product[0])
             return false;
     }
-    return s->n >= 2 && s->n <= SET_MOST && all.n <= COLUMNS_MOST && product_is_kernels(j->g, s->product[0], all, j->how);
+    return s->n >= 2 && s->n <= SET_MOST && all.n <= COLUMNS_MOST &&
+           product_is_kernels(j->g, s->product[0], all, j->how);
 }
 
 /* ---- their gradients ---- */
@@ -144,8 +157,8 @@ static Val of_weight(const Join *j, const Set *s, Val d, Val weight)
 {
     for (Val r = j->first[d]; r && r <= j->last[d]; r++) {
         Val v = is(j, r, OP_RESHAPE) && in_of(j->g, r, 0) == d ? j->first[r] : 0;
-        if (is_product(j, v, 1) && in_of(j->g, v, 1) == r && behind_reshape(j->g, in_of(j->g, v, 0)) == s->x && at(j, v)->shape.rank == 2 &&
-            shape_eq(&at(j, v)->shape, shape_of(j->g, weight)))
+        if (is_product(j, v, 1) && in_of(j->g, v, 1) == r && behind_reshape(j->g, in_of(j->g, v, 0)) == s->x &&
+            at(j, v)->shape.rank == 2 && shape_eq(&at(j, v)->shape, shape_of(j->g, weight)))
             return v;
     }
     return 0;
@@ -161,7 +174,9 @@ static Val sum_of(const Join *j, Val v)
 
 static size_t terms_of(const Join *j, Val v, Val sum)
 {
-    return is(j, v, OP_ADD) && sum_of(j, v) == sum ? terms_of(j, in_of(j->g, v, 0), sum) + terms_of(j, in_of(j->g, v, 1), sum) : 1;
+    return is(j, v, OP_ADD) && sum_of(j, v) == sum
+               ? terms_of(j, in_of(j->g, v, 0), sum) + terms_of(j, in_of(j->g, v, 1), sum)
+               : 1;
 }
 
 static Val largest(const Val *v, size_t n)
@@ -261,7 +276,8 @@ static void find_scales(const Join *j, Set *s)
         return;
     Val gain = in_of(j->g, s->x, 1);
     s->unit = in_of(j->g, s->x, 0);
-    Val g = repeated(j, gain, false), root = is(j, s->unit, OP_DIV) ? in_of(j->g, s->unit, 1) : 0, r = repeated(j, root, true);
+    Val g = repeated(j, gain, false), root = is(j, s->unit, OP_DIV) ? in_of(j->g, s->unit, 1) : 0,
+        r = repeated(j, root, true);
     size_t readers = s->n;
     if (s->last_back) {
         Val rows = in_of(j->g, s->of_weight[0], 0);
@@ -288,7 +304,8 @@ static void mark(Join *j, const Val *v, size_t n, Role role, size_t set)
 
 static void mark_scaled(Join *j, Set *s, size_t set)
 {
-    Val dx = sum_of(j, s->back[0]), nothing[2] = {in_of(j->g, s->dy, 0), s->sum_g ? in_of(j->g, s->sum_g, 0) : in_of(j->g, s->dy, 0)};
+    Val dx = sum_of(j, s->back[0]),
+        nothing[2] = {in_of(j->g, s->dy, 0), s->sum_g ? in_of(j->g, s->sum_g, 0) : in_of(j->g, s->dy, 0)};
     mark(j, &dx, 1, ROLE_NOTHING, set);
     mark(j, nothing, 2, ROLE_NOTHING, set);
     mark(j, &s->dy, 1, ROLE_DY, set);
@@ -375,7 +392,8 @@ static Val of_columns(Rewrite *r, Set *s)
 {
     if (!s->of_columns) {
         Val d = gradients(r, s), x = r->map[s->y ? s->y : s->x];
-        Shape rows = {.rank = 2, .d = {shape_of(r->from, in_of(r->from, s->of_weight[0], 0))->d[0], last_extent(r->from, s->x)}};
+        Shape rows = {.rank = 2,
+                      .d = {shape_of(r->from, in_of(r->from, s->of_weight[0], 0))->d[0], last_extent(r->from, s->x)}};
         x = ir_reshape(r->to, x, &rows);
         rows.d[1] = last_extent(r->to, d);
         s->of_columns = multiplied(r->to, x, ir_reshape(r->to, d, &rows), 1);
@@ -439,8 +457,8 @@ static bool is_concat_of(const Graph *g, Val v)
 bool product_is_joined(const Graph *g, Val v, const PlanOptions *how)
 {
     const Node *n = node_at(g, v);
-    return n->op == OP_MATMUL && n->a.i == 0 && n->shape.rank > 2 && shape_of(g, n->in[1])->rank == 2 && is_concat_of(g, n->in[1]) &&
-           product_is_kernels(g, v, columns_of(g, n->in[1]), how);
+    return n->op == OP_MATMUL && n->a.i == 0 && n->shape.rank > 2 && shape_of(g, n->in[1])->rank == 2 &&
+           is_concat_of(g, n->in[1]) && product_is_kernels(g, v, columns_of(g, n->in[1]), how);
 }
 
 const Graph *graph_join(const Graph *g, Arena *arena, const PlanOptions *how)

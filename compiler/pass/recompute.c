@@ -110,9 +110,9 @@ typedef struct Recompute {
     const Graph *from; /* of w, as are g and map */
     Graph *g;
     Val last;
-    Name *module; /* by Val of `from`: the path of its module, NULL: it is in none that is named */
-    bool *kept;   /* read by what is not in its module */
-    uint8_t *use; /* by Val: how what is behind `last` reads it, of USE_... */
+    Name *module;             /* by Val of `from`: the path of its module, NULL: it is in none that is named */
+    bool *kept;               /* read by what is not in its module */
+    uint8_t *use;             /* by Val: how what is behind `last` reads it, of USE_... */
     Val *map, *again, *guard; /* by Val of `from`: the node, its copy, its guard; 0: not made */
 } Recompute;
 
@@ -129,10 +129,7 @@ static void find_modules(Recompute *r, const Name *word, size_t n_word)
         r->kept[r->from->out.v[i].value] = true;
 }
 
-static bool is_random(const Node *n)
-{
-    return n->op == OP_RAND || n->op == OP_RANDN;
-}
+static bool is_random(const Node *n) { return n->op == OP_RAND || n->op == OP_RANDN; }
 
 /* A kept value as copies read it. Weights and integers are read as they are. */
 static Val guarded_value(Recompute *r, Val v)
@@ -172,16 +169,13 @@ static Val copy_of(Recompute *r, Val v)
 /* ---- operands of products ---- */
 
 enum {
-    USE_OPERAND = 1, /* by a large product, perhaps as a view */
-    USE_VALUE = 2,   /* by anything else */
+    USE_OPERAND = 1,    /* by a large product, perhaps as a view */
+    USE_VALUE = 2,      /* by anything else */
     OPERAND_LEAST = 64, /* extents of its result; smaller ones are parts of kernels that have their operands */
     STEPS_MAX = 16      /* nodes that an operand is computed again by */
 };
 
-static bool is_large(Dim d)
-{
-    return !dim_static(d) || d.n >= OPERAND_LEAST;
-}
+static bool is_large(Dim d) { return !dim_static(d) || d.n >= OPERAND_LEAST; }
 
 static bool is_large_product(const Node *n)
 {
@@ -297,15 +291,9 @@ Graph *graph_recompute(const Graph *g, Val last, const Name *word, size_t n_word
 
 /* ---- afterwards ---- */
 
-bool recompute_is_guard(Op op, const Attr *a)
-{
-    return op == OP_STOP && a->i == STOP_RECOMPUTE;
-}
+bool recompute_is_guard(Op op, const Attr *a) { return op == OP_STOP && a->i == STOP_RECOMPUTE; }
 
-static bool is_guard(const Node *n)
-{
-    return recompute_is_guard((Op)n->op, &n->a);
-}
+static bool is_guard(const Node *n) { return recompute_is_guard((Op)n->op, &n->a); }
 
 static Val released(Rewrite *w, Val v, void *user)
 {

@@ -43,8 +43,8 @@ static Val find(const Simplifier *s, const Draft *d, const Val *in)
     uint64_t h = hash_draft(d->op, in, d->n_in, &d->a, &d->shape);
     for (Val v = s->bucket[h & (s->n_bucket - 1)]; v; v = s->chain[v]) {
         const Node *n = made(s, v);
-        if (n->op == d->op && n->n_in == d->n_in && shape_eq(&n->shape, &d->shape) &&
-            attr_same(&n->a, &d->a) && (!d->n_in || !memcmp(n->in, in, d->n_in * sizeof *in)))
+        if (n->op == d->op && n->n_in == d->n_in && shape_eq(&n->shape, &d->shape) && attr_same(&n->a, &d->a) &&
+            (!d->n_in || !memcmp(n->in, in, d->n_in * sizeof *in)))
             return v;
     }
     return 0;
@@ -96,10 +96,7 @@ static Val simplified(Rewrite *r, Val v, void *user)
     return make_node(s, (Op)n->op, rewrite_inputs(r, s->memory, v), n->n_in, &n->a, op_given(n));
 }
 
-static Val same(Rewrite *r, Val v, void *user)
-{
-    return rewrite_same(r, v, rewrite_inputs(r, user, v));
-}
+static Val same(Rewrite *r, Val v, void *user) { return rewrite_same(r, v, rewrite_inputs(r, user, v)); }
 
 /* First every node by the rules, then what is still needed. */
 Graph *graph_simplify(const Graph *g, Arena *arena)

@@ -11,10 +11,10 @@
 #include "rewrite.h"
 
 typedef struct Simplifier {
-    Graph *g;        /* what is being built */
-    bool drop_stop;  /* gradients have been taken */
-    Val *bucket;     /* hash table of the nodes of g: first of a chain */
-    Val *chain;      /* next with the same hash */
+    Graph *g;       /* what is being built */
+    bool drop_stop; /* gradients have been taken */
+    Val *bucket;    /* hash table of the nodes of g: first of a chain */
+    Val *chain;     /* next with the same hash */
     size_t n_bucket, n_chain;
     Arena *memory;
 } Simplifier;

@@ -33,10 +33,7 @@ static bool is_uniform(const Simplifier *s, Val v, double x)
     return ir_is_uniform(s->g, v, &value) && value == x;
 }
 
-static bool is_elementwise(Op op)
-{
-    return op_is_map(op) && op != OP_STOP;
-}
+static bool is_elementwise(Op op) { return op_is_map(op) && op != OP_STOP; }
 
 /* One element of each input in, one element out, by the operator's own rule. */
 static Val fold_uniform(Simplifier *s, const Draft *d)
@@ -49,12 +46,10 @@ static Val fold_uniform(Simplifier *s, const Draft *d)
         if (!ir_is_uniform(s->g, d->in[k], &real[k]))
             return 0;
         integer[k] = made(s, d->in[k])->dtype == DT_INT ? (int64_t)real[k] : 0;
-        t[k] = (Tensor){.dtype = (DType)made(s, d->in[k])->dtype, .size = 1, .real = &real[k],
-                        .integer = &integer[k]};
+        t[k] = (Tensor){.dtype = (DType)made(s, d->in[k])->dtype, .size = 1, .real = &real[k], .integer = &integer[k]};
     }
     t[3] = (Tensor){.dtype = d->dtype, .size = 1, .real = &real[3], .integer = &integer[3]};
-    Node n = {.op = (uint8_t)d->op, .dtype = (uint8_t)d->dtype, .n_in = (uint16_t)d->n_in,
-              .a = d->a};
+    Node n = {.op = (uint8_t)d->op, .dtype = (uint8_t)d->dtype, .n_in = (uint16_t)d->n_in, .a = d->a};
     op_rules[d->op].eval(&(OpEval){s->g->ctx, s->g, NULL, &n, in, &t[3], NULL, 0});
     if (d->dtype == DT_REAL)
         return emit_uniform(s, &d->shape, DT_REAL, real[3]);
@@ -66,20 +61,11 @@ static Val fold_uniform(Simplifier *s, const Draft *d)
 
 /* ---- arithmetic ---- */
 
-static bool is_op(const Simplifier *s, Val v, Op op)
-{
-    return made(s, v)->op == op;
-}
+static bool is_op(const Simplifier *s, Val v, Op op) { return made(s, v)->op == op; }
 
-static Val input_of(const Simplifier *s, Val v)
-{
-    return made(s, v)->in[0];
-}
+static Val input_of(const Simplifier *s, Val v) { return made(s, v)->in[0]; }
 
-static Val zeros(Simplifier *s, const Draft *d)
-{
-    return emit_uniform(s, &d->shape, d->dtype, 0);
-}
+static Val zeros(Simplifier *s, const Draft *d) { return emit_uniform(s, &d->shape, d->dtype, 0); }
 
 /* The sum of two tensors in zeros that follow one another along an axis (the gradients of two
  * slices) is their concatenation; 0 when they are anything else. */
@@ -95,8 +81,7 @@ static Val join_pads(Simplifier *s, Val x, Val y)
     }
     Shape whole = a->shape;
     Dim first = shape_of(s->g, a->in[0])->d[a->a.i];
-    if (!dim_static(first) || !dim_static(shape_of(s->g, b->in[0])->d[a->a.i]) ||
-        a->a.j + first.n != b->a.j)
+    if (!dim_static(first) || !dim_static(shape_of(s->g, b->in[0])->d[a->a.i]) || a->a.j + first.n != b->a.j)
         return 0;
     Attr pad = a->a;
     Val both[2] = {a->in[0], b->in[0]};
@@ -196,29 +181,20 @@ static Val arithmetic(Simplifier *s, const Draft *d)
     Val x = d->in[0];
     switch (d->op) {
     case OP_ADD:
-    case OP_SUB:
-        return sums(s, d);
-    case OP_MUL:
-        return products(s, d);
-    case OP_DIV:
-        return quotients(s, d);
-    case OP_POW:
-        return powers(s, d);
-    case OP_NEG:
-        return is_op(s, x, OP_NEG) ? input_of(s, x) : 0;
-    case OP_STOP:
-        return s->drop_stop && !recompute_is_guard(d->op, &d->a) ? x : 0;
-    case OP_ROUND_TO:
-        return is_op(s, x, OP_ROUND_TO) && made(s, x)->a.i == d->a.i ? x : 0;
+    case OP_SUB: return sums(s, d);
+    case OP_MUL: return products(s, d);
+    case OP_DIV: return quotients(s, d);
+    case OP_POW: return powers(s, d);
+    case OP_NEG: return is_op(s, x, OP_NEG) ? input_of(s, x) : 0;
+    case OP_STOP: return s->drop_stop && !recompute_is_guard(d->op, &d->a) ? x : 0;
+    case OP_ROUND_TO: return is_op(s, x, OP_ROUND_TO) && made(s, x)->a.i == d->a.i ? x : 0;
     case OP_MIN:
-    case OP_MAX:
-        return x == d->in[1] ? x : 0;
+    case OP_MAX: return x == d->in[1] ? x : 0;
     case OP_WHERE:
         if (ir_is_uniform(s->g, x, &mask))
             return d->in[mask != 0 ? 1 : 2];
         return d->in[1] == d->in[2] ? d->in[1] : 0;
-    default:
-        return 0;
+    default: return 0;
     }
 }
 
@@ -232,8 +208,7 @@ static Val repeat_later(Simplifier *s, const Draft *d)
         for (size_t i = 0; i < d->n_in; i++) {
             const Node *n = made(s, d->in[i]);
             repeated = repeated && (ir_is_uniform(s->g, d->in[i], &x) ||
-                                    (n->op == OP_BROADCAST &&
-                                     dim_eq(shape_of(s->g, n->in[0])->d[k], DIM(1))));
+                                    (n->op == OP_BROADCAST && dim_eq(shape_of(s->g, n->in[0])->d[k], DIM(1))));
         }
         if (repeated)
             small.d[k] = DIM(1);
@@ -243,9 +218,8 @@ static Val repeat_later(Simplifier *s, const Draft *d)
     Val in[3];
     for (size_t i = 0; i < d->n_in; i++) {
         DType dtype = (DType)made(s, d->in[i])->dtype;
-        in[i] = ir_is_uniform(s->g, d->in[i], &x)
-                    ? emit_uniform(s, &small, dtype, x)
-                    : emit_shaped(s, OP_BROADCAST, input_of(s, d->in[i]), &small);
+        in[i] = ir_is_uniform(s->g, d->in[i], &x) ? emit_uniform(s, &small, dtype, x)
+                                                  : emit_shaped(s, OP_BROADCAST, input_of(s, d->in[i]), &small);
     }
     Val v = make_node(s, d->op, in, d->n_in, &d->a, NULL);
     return emit_shaped(s, OP_BROADCAST, v, &d->shape);
@@ -297,8 +271,7 @@ static Val slices(Simplifier *s, const Draft *d)
         Val from = n->in[0];
         return make_node(s, OP_SLICE, &from, 1, &(Attr){.i = axis, .j = n->a.j + d->a.j}, d->given);
     }
-    if (n->op == OP_PAD && n->a.i == axis && n->a.j == d->a.j &&
-        shape_eq(shape_of(s->g, n->in[0]), &d->shape))
+    if (n->op == OP_PAD && n->a.i == axis && n->a.j == d->a.j && shape_eq(shape_of(s->g, n->in[0]), &d->shape))
         return n->in[0];
     if (n->op == OP_BROADCAST && dim_eq(shape_of(s->g, n->in[0])->d[axis], DIM(1)))
         return emit_shaped(s, OP_BROADCAST, n->in[0], &d->shape);
@@ -419,9 +392,8 @@ static Val reductions(Simplifier *s, const Draft *d)
         v = make_node(s, d->op, &v, 1, &(Attr){.axes = axes & ~repeated}, NULL);
     if (d->op == OP_AMAX)
         return v;
-    Val factor = dim_static(count)
-                     ? emit_uniform(s, &(Shape){.rank = 0}, DT_REAL, (double)count.n)
-                     : make_node(s, OP_DIM, NULL, 0, &(Attr){.dim = count}, NULL);
+    Val factor = dim_static(count) ? emit_uniform(s, &(Shape){.rank = 0}, DT_REAL, (double)count.n)
+                                   : make_node(s, OP_DIM, NULL, 0, &(Attr){.dim = count}, NULL);
     Shape ones = {.rank = d->shape.rank};
     for (int k = 0; k < ones.rank; k++)
         ones.d[k] = DIM(1);
@@ -487,28 +459,20 @@ Val simplify_layout(Simplifier *s, const Draft *d)
         if (shape_eq(&n->shape, &d->shape))
             return x;
         return n->op == d->op ? emit_shaped(s, d->op, n->in[0], &d->shape) : 0;
-    case OP_PERMUTE:
-        return permutes(s, d);
-    case OP_SLICE:
-        return shape_eq(&n->shape, &d->shape) ? x : slices(s, d);
+    case OP_PERMUTE: return permutes(s, d);
+    case OP_SLICE: return shape_eq(&n->shape, &d->shape) ? x : slices(s, d);
     case OP_PAD:
         if (is_uniform(s, x, 0) || dim_eq(n->shape.d[d->a.i], DIM(0)))
             return zeros(s, d);
         return shape_eq(&n->shape, &d->shape) ? x : 0;
-    case OP_CONCAT:
-        return concats(s, d);
+    case OP_CONCAT: return concats(s, d);
     case OP_SHIFT:
-    case OP_ROLL:
-        return moves(s, d);
+    case OP_ROLL: return moves(s, d);
     case OP_SUM:
-    case OP_AMAX:
-        return reductions(s, d);
-    case OP_CUMSUM:
-        return dim_eq(d->shape.d[d->a.i], DIM(1)) ? x : 0;
-    case OP_MATMUL:
-        return matrix_products(s, d);
-    default:
-        return 0;
+    case OP_AMAX: return reductions(s, d);
+    case OP_CUMSUM: return dim_eq(d->shape.d[d->a.i], DIM(1)) ? x : 0;
+    case OP_MATMUL: return matrix_products(s, d);
+    default: return 0;
     }
 }
 
@@ -541,8 +505,7 @@ static Val emit_table(Simplifier *s, const Shape *shape, const Tensor *t)
 {
     for (int64_t k = 1; k < t->size; k++)
         if (memcmp(&t->real[k], &t->real[0], sizeof t->real[0]))
-            return make_node(s, OP_CONST, NULL, 0,
-                        &(Attr){.data = t->real, .n = (size_t)t->size}, shape);
+            return make_node(s, OP_CONST, NULL, 0, &(Attr){.data = t->real, .n = (size_t)t->size}, shape);
     return t->size ? emit_uniform(s, shape, DT_REAL, t->real[0]) : 0;
 }
 
@@ -550,8 +513,7 @@ static bool foldable(const Draft *d)
 {
     OpClass c = op_info(d->op)->class;
     return d->n_in && d->dtype == DT_REAL && d->op != OP_BROADCAST && d->op != OP_STOP &&
-           (is_elementwise(d->op) || c == CLASS_VIEW || c == CLASS_MOVE || c == CLASS_REDUCE ||
-            d->op == OP_MATMUL);
+           (is_elementwise(d->op) || c == CLASS_VIEW || c == CLASS_MOVE || c == CLASS_REDUCE || d->op == OP_MATMUL);
 }
 
 static Val fold_table(Simplifier *s, const Draft *d, Arena *memory)
@@ -574,8 +536,8 @@ static Val fold_table(Simplifier *s, const Draft *d, Arena *memory)
     for (int k = 0; k < d->shape.rank; k++)
         extent[k] = d->shape.d[k].n;
     Tensor *out = tensor_new(memory, DT_REAL, d->shape.rank, extent);
-    Node n = {.op = (uint8_t)d->op, .dtype = DT_REAL, .n_in = (uint16_t)d->n_in, .in = NULL,
-              .shape = d->shape, .a = d->a};
+    Node n = {
+        .op = (uint8_t)d->op, .dtype = DT_REAL, .n_in = (uint16_t)d->n_in, .in = NULL, .shape = d->shape, .a = d->a};
     op_rules[d->op].eval(&(OpEval){s->g->ctx, s->g, NULL, &n, in, out, NULL, 0});
     return emit_table(s, &d->shape, out);
 }

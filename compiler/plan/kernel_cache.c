@@ -21,8 +21,8 @@ typedef struct VariantMapping {
 
 typedef struct Member {
     const Kernel *kernel; /* with its nests in order */
-    KIndex index;  /* that suits it */
-    Printed own;   /* as printed by itself, with the mapping of the class */
+    KIndex index;         /* that suits it */
+    Printed own;          /* as printed by itself, with the mapping of the class */
 } Member;
 
 typedef struct VariantClass {
@@ -39,15 +39,15 @@ typedef struct CacheEntry {
     size_t next; /* the next one whose hash ends alike, and 1; or 0 */
     const char *walk;
     size_t length;
-    const Val *met; /* values of the group that it was made from, as the walk met them */
+    const Val *met;   /* values of the group that it was made from, as the walk met them */
     const Name *site; /* their random streams; the graph they are of may be gone */
     size_t n_met;
     bool lowered, counted;
-    bool is_long; /* and has no kernel, while it may be split */
-    CachedKernel made;     /* when lowered */
-    Counted count; /* when counted */
+    bool is_long;           /* and has no kernel, while it may be split */
+    CachedKernel made;      /* when lowered */
+    Counted count;          /* when counted */
     const Kernel *arranged; /* of a device: with its tiles and nests in order, when that was asked for */
-    VariantClass *class; /* of a device's kernel that was met; else NULL */
+    VariantClass *class;    /* of a device's kernel that was met; else NULL */
     KMappingChoice own;
 } CacheEntry;
 
@@ -60,15 +60,15 @@ typedef struct KnownGroup {
 
 struct KernelCache {
     Ctx *ctx;
-    Arena *arena; /* lives as long as what is known */
-    Arena *tmp;   /* of the last question */
+    Arena *arena;     /* lives as long as what is known */
+    Arena *tmp;       /* of the last question */
     PassWatch *watch; /* or NULL */
     VEC(CacheEntry) known;
-    Map first; /* by hash: the first of `known`, and 1 */
-    const Fusion *of;  /* whose groups these are */
+    Map first;        /* by hash: the first of `known`, and 1 */
+    const Fusion *of; /* whose groups these are */
     KnownGroup *group;
-    Arena *groups;     /* of them */
-    Map class; /* by kernel_structure() */
+    Arena *groups; /* of them */
+    Map class;     /* by kernel_structure() */
 };
 
 typedef struct GroupWalk {
@@ -193,10 +193,7 @@ typedef struct Renaming {
     Map to; /* value -> value */
 } Renaming;
 
-static Val renamed(const Renaming *r, Val v)
-{
-    return (Val)(uintptr_t)map_get(&r->to, v);
-}
+static Val renamed(const Renaming *r, Val v) { return (Val)(uintptr_t)map_get(&r->to, v); }
 
 static void rename_kernel(const Renaming *r, const Kernel *from, Kernel *to)
 {
@@ -320,7 +317,8 @@ size_t kernel_cache_settle(KernelCache *a, VariantClass *class)
     if (!class->settled)
         class->how = copy_of(a->arena, &class->mapping.v[most].how);
     for (; class->settled < class->member.n; class->settled++)
-        kernel_narrow_mapping(&class->how, class->member.v[class->settled].kernel, class->member.v[class->settled].index);
+        kernel_narrow_mapping(&class->how, class->member.v[class->settled].kernel,
+                              class->member.v[class->settled].index);
     return class->member.n;
 }
 
@@ -357,7 +355,8 @@ static CacheEntry *find_known(const KernelCache *a, const GroupWalk *w, uint64_t
 {
     for (size_t i = (size_t)(uintptr_t)map_get(&a->first, (uintptr_t)hash | 1); i; i = a->known.v[i - 1].next) {
         CacheEntry *k = &a->known.v[i - 1];
-        if (k->hash == hash && k->length == w->text.n && k->n_met == w->met.n && memcmp(k->walk, w->text.s, w->text.n) == 0)
+        if (k->hash == hash && k->length == w->text.n && k->n_met == w->met.n &&
+            memcmp(k->walk, w->text.s, w->text.n) == 0)
             return k;
     }
     return NULL;
@@ -366,7 +365,10 @@ static CacheEntry *find_known(const KernelCache *a, const GroupWalk *w, uint64_t
 static CacheEntry *add_known(KernelCache *a, const GroupWalk *w, uint64_t hash)
 {
     void **first = map_at(&a->first, (uintptr_t)hash | 1);
-    CacheEntry k = {.hash = hash, .walk = arena_copy(a->arena, w->text.s, w->text.n), .length = w->text.n, .n_met = w->met.n,
+    CacheEntry k = {.hash = hash,
+                    .walk = arena_copy(a->arena, w->text.s, w->text.n),
+                    .length = w->text.n,
+                    .n_met = w->met.n,
                     .next = (size_t)(uintptr_t)*first};
     vec_push(a->arena, &a->known, k);
     *first = (void *)(uintptr_t)a->known.n;
@@ -425,7 +427,7 @@ static CacheEntry *know(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t 
 
 /* fresh: it is of this group; else of an earlier one. */
 static CacheEntry *know_kernel(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t group, const Val *same,
-                          bool *fresh)
+                               bool *fresh)
 {
     CacheEntry *k = know(a, w, f, group, same);
     *fresh = !k->lowered;
@@ -457,8 +459,7 @@ Counted kernel_cache_count(KernelCache *a, const Fusion *f, uint32_t group, cons
     return k->count;
 }
 
-void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d,
-                About about)
+void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d, About about)
 {
     GroupWalk w;
     bool fresh;
@@ -498,11 +499,12 @@ static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *a
     }
     if (class && !class->settled)
         pipeline_class(a, class, k->made.low.kernel->target, d, a->watch);
-    pipeline_print(&k->made.printed, mapped_once(a, k), d, k->made.about, class && class->sizes.n ? &class->sizes : NULL, a->watch);
+    pipeline_print(&k->made.printed, mapped_once(a, k), d, k->made.about,
+                   class && class->sizes.n ? &class->sizes : NULL, a->watch);
 }
 
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,
-                const Dialect *d, About about)
+                       const Dialect *d, About about)
 {
     GroupWalk w;
     bool fresh;

@@ -16,7 +16,7 @@ typedef struct KernelCache KernelCache;
 typedef struct CachedKernel {
     Lowered low;
     Printed printed;
-    const char *about; /* the sentence above the text */
+    const char *about;    /* the sentence above the text */
     const Kernel *mapped; /* of a device: for its threads, as it was printed; else NULL */
 } CachedKernel;
 
@@ -31,11 +31,10 @@ size_t kernel_cache_classes(const KernelCache *a); /* of a device's kernels that
  * order. */
 typedef const char *(*About)(const Fusion *f, const Group *gr, const Kernel *k, Arena *arena);
 /* Of a device: all groups, before the first of them is made. */
-void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d,
-                About about);
+void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d, About about);
 /* What `out` points to lives until kernel_cache_free(); what it says of one group until the next call. */
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,
-                const Dialect *d, About about);
+                       const Dialect *d, About about);
 
 /* Of a device: bytes of shared memory that a block has, of a kernel with products of a row; of others 0. Nothing is printed. */
 uint64_t kernel_cache_shared(KernelCache *a, const Fusion *f, uint32_t group, const Val *same);

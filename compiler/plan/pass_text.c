@@ -54,8 +54,7 @@ void passes_put(Buf *out, const PassWatch *watch, const Target *target, Half hal
     const PlanOptions how = {.half = half};
     const PassState s = {.how = &how, .target = target};
     for (int id = 0; id < PASSES; id++)
-        put_row(out, id, &watch->count[id],
-                watch->count[id].runs || pass_applies((PassId)id, &s), seconds);
+        put_row(out, id, &watch->count[id], watch->count[id].runs || pass_applies((PassId)id, &s), seconds);
 }
 
 /* ---- what is gone ---- */
@@ -73,8 +72,8 @@ static uint64_t hash_of_line(Arena *arena, const char *s, size_t n)
 {
     Buf plain = buf_new(arena);
     for (size_t i = 0; i < n && !(s[i] == '#' && i && s[i - 1] == ' '); i++) {
-        bool named = i > 0 && (s[i - 1] == '_' || (s[i - 1] >= 'a' && s[i - 1] <= 'z') ||
-                               (s[i - 1] >= '0' && s[i - 1] <= '9'));
+        bool named =
+            i > 0 && (s[i - 1] == '_' || (s[i - 1] >= 'a' && s[i - 1] <= 'z') || (s[i - 1] >= '0' && s[i - 1] <= '9'));
         buf_putc(&plain, s[i]);
         if (named || !strchr("%xih", s[i]))
             continue;
@@ -117,16 +116,14 @@ void put_with_removed(Buf *out, Arena *arena, const char *before, const char *af
 {
     const Lines a = lines_of(arena, before), b = lines_of(arena, after);
     Map first;
-    size_t *next = NEW_ARRAY(arena, size_t, b.n + 1),
-           *behind = NEW_ARRAY(arena, size_t, a.n + 1), at = 0;
+    size_t *next = NEW_ARRAY(arena, size_t, b.n + 1), *behind = NEW_ARRAY(arena, size_t, a.n + 1), at = 0;
     map_init(&first, arena);
     for (size_t i = b.n; i-- > 0;) { /* the places of each line, from the first on; and 1 */
         void **slot = map_at(&first, (uintptr_t)b.hash[i] | 1);
         next[i] = (size_t)(uintptr_t)*slot;
         *slot = (void *)(uintptr_t)(i + 1);
     }
-    for (size_t i = 0; i < a.n;
-         i++) { /* behind which line of b it is missing, and 1; or 0: it is there */
+    for (size_t i = 0; i < a.n; i++) { /* behind which line of b it is missing, and 1; or 0: it is there */
         void **slot = map_at(&first, (uintptr_t)a.hash[i] | 1);
         size_t found = (size_t)(uintptr_t)*slot;
         behind[i] = found ? 0 : at + 1;

@@ -16,10 +16,7 @@
 
 /* ---- counts ---- */
 
-static size_t less(size_t before, size_t after)
-{
-    return before > after ? before - after : 0;
-}
+static size_t less(size_t before, size_t after) { return before > after ? before - after : 0; }
 
 static size_t nodes_of(const Graph *g, Op op)
 {
@@ -50,8 +47,7 @@ static size_t changed_expressions(const KEx *before, size_t n, const Kernel *k)
 {
     size_t changed = 0;
     for (size_t e = 1; e < n; e++)
-        changed += before[e].op != k->ex.v[e].op ||
-                   memcmp(before[e].in, k->ex.v[e].in, sizeof before[e].in) != 0;
+        changed += before[e].op != k->ex.v[e].op || memcmp(before[e].in, k->ex.v[e].in, sizeof before[e].in) != 0;
     return changed;
 }
 
@@ -118,15 +114,11 @@ static size_t pass_DECOMPOSE(PassState *s)
 
 static size_t pass_FUSE(PassState *s)
 {
-    s->fusion = fuse_graph(s->ctx, s->arena, s->graph, s->how, s->decomposed.copied, s->members,
-                           lower_is_flat);
+    s->fusion = fuse_graph(s->ctx, s->arena, s->graph, s->how, s->decomposed.copied, s->members, lower_is_flat);
     return s->fusion->order.n;
 }
 
-static size_t pass_RESULTS(PassState *s)
-{
-    return plan_choose_results(s->build, s->fusion, s->how);
-}
+static size_t pass_RESULTS(PassState *s) { return plan_choose_results(s->build, s->fusion, s->how); }
 
 static size_t pass_FIT(PassState *s)
 {
@@ -156,12 +148,8 @@ static void schedule_attempt(void *user, Kernel *k)
 
 static PassState of_kernel(Kernel *k, PassWatch *watch, uint32_t facts)
 {
-    return (PassState){.ctx = k->ctx,
-                       .arena = k->arena,
-                       .target = k->target,
-                       .watch = watch,
-                       .facts = facts,
-                       .kernel = k};
+    return (PassState){
+        .ctx = k->ctx, .arena = k->arena, .target = k->target, .watch = watch, .facts = facts, .kernel = k};
 }
 
 /* What the passes of a level have changed on trial is kept, for when the kernel is. */
@@ -231,8 +219,7 @@ static size_t pass_SUMS(PassState *s)
 {
     Kernel *k = s->kernel;
     size_t n = k->ex.n;
-    KEx *before =
-        s->watch ? memcpy(NEW_ARRAY(k->arena, KEx, n), k->ex.v, n * sizeof *before) : NULL;
+    KEx *before = s->watch ? memcpy(NEW_ARRAY(k->arena, KEx, n), k->ex.v, n * sizeof *before) : NULL;
     kernel_order_sums(k);
     return before ? changed_expressions(before, n, k) : 0;
 }
@@ -280,15 +267,14 @@ static size_t pass_NESTS(PassState *s)
 {
     Kernel before = *s->kernel;
     if (s->watch)
-        before.stmt.v = memcpy(NEW_ARRAY(s->arena, KStmt, before.stmt.n + 1), before.stmt.v,
-                               before.stmt.n * sizeof *before.stmt.v);
+        before.stmt.v =
+            memcpy(NEW_ARRAY(s->arena, KStmt, before.stmt.n + 1), before.stmt.v, before.stmt.n * sizeof *before.stmt.v);
     kernel_turn_nests(s->kernel);
     return s->watch ? changed_loops(&before, s->kernel) : 0;
 }
 
 /* The kernel of a choice that is looked at. */
-static void try_threads(void *user, Kernel *to, const Kernel *from,
-                        const KMappingChoice *choice)
+static void try_threads(void *user, Kernel *to, const Kernel *from, const KMappingChoice *choice)
 {
     PassState *outer = user;
     KMappingChoice own = *choice;
@@ -314,15 +300,9 @@ static size_t pass_CHOOSE(PassState *s)
     return wide;
 }
 
-static size_t pass_VARIANTS(PassState *s)
-{
-    return kernel_cache_settle(s->cache, s->class);
-}
+static size_t pass_VARIANTS(PassState *s) { return kernel_cache_settle(s->cache, s->class); }
 
-static size_t pass_SIZES(PassState *s)
-{
-    return kernel_cache_find_sizes(s->cache, s->class, s->dialect);
-}
+static size_t pass_SIZES(PassState *s) { return kernel_cache_find_sizes(s->cache, s->class, s->dialect); }
 
 static size_t pass_MAP(PassState *s)
 {
@@ -412,10 +392,7 @@ static size_t pass_PRINT(PassState *s)
 
 /* ---- PLAN ---- */
 
-static size_t pass_SAVE(PassState *s)
-{
-    return plan_save_overwritten(s->build);
-}
+static size_t pass_SAVE(PassState *s) { return plan_save_overwritten(s->build); }
 
 static size_t pass_ADDED(PassState *s)
 {
@@ -426,10 +403,7 @@ static size_t pass_ADDED(PassState *s)
     return n;
 }
 
-static size_t pass_CLASSES(PassState *s)
-{
-    return plan_find_classes(s->build);
-}
+static size_t pass_CLASSES(PassState *s) { return plan_find_classes(s->build); }
 
 static size_t pass_COPIES(PassState *s)
 {
@@ -440,10 +414,7 @@ static size_t pass_COPIES(PassState *s)
     return n;
 }
 
-static size_t pass_LAUNCH(PassState *s)
-{
-    return plan_launch_groups(s->build);
-}
+static size_t pass_LAUNCH(PassState *s) { return plan_launch_groups(s->build); }
 
 static size_t pass_OUTPUTS(PassState *s)
 {
@@ -460,22 +431,10 @@ static size_t pass_GATHER(PassState *s)
 
 /* ---- dumps and verifiers ---- */
 
-static void dump_graph(Buf *out, const PassState *s)
-{
-    graph_dump(out, s->graph);
-}
-static void dump_groups(Buf *out, const PassState *s)
-{
-    fuse_dump(out, s->fusion);
-}
-static void dump_kernel(Buf *out, const PassState *s)
-{
-    put_with_reasons(out, s->kernel);
-}
-static void dump_text(Buf *out, const PassState *s)
-{
-    buf_put(out, s->printed->text, s->printed->length);
-}
+static void dump_graph(Buf *out, const PassState *s) { graph_dump(out, s->graph); }
+static void dump_groups(Buf *out, const PassState *s) { fuse_dump(out, s->fusion); }
+static void dump_kernel(Buf *out, const PassState *s) { put_with_reasons(out, s->kernel); }
+static void dump_text(Buf *out, const PassState *s) { buf_put(out, s->printed->text, s->printed->length); }
 
 static void dump_plan(Buf *out, const PassState *s)
 {
@@ -484,14 +443,8 @@ static void dump_plan(Buf *out, const PassState *s)
     plan_dump(out, &p);
 }
 
-static void verify_graph(const PassState *s)
-{
-    graph_verify(s->graph);
-}
-static void verify_kernel(const PassState *s)
-{
-    kernel_verify(s->kernel);
-}
+static void verify_graph(const PassState *s) { graph_verify(s->graph); }
+static void verify_kernel(const PassState *s) { kernel_verify(s->kernel); }
 
 static void verify_plan(const PassState *s)
 {
@@ -506,16 +459,16 @@ static void verify_plan(const PassState *s)
 
 const PassRow pass_rows[PASSES] = {
 #define FACT(...)
-#define PASS(ID, NAME, LEVEL, WHERE, NEEDS, GIVES, THINGS, DUMP, VERIFY, SAYS)                 \
-    [PASS_##ID] = {.name = NAME,                                                               \
-                   .things = THINGS,                                                           \
-                   .says = SAYS,                                                               \
-                   .level = LEVEL_##LEVEL,                                                     \
-                   .where = ON_##WHERE,                                                        \
-                   .needs = IS_##NEEDS,                                                        \
-                   .gives = IS_##GIVES,                                                        \
-                   .run = pass_##ID,                                                           \
-                   .dump = dump_##DUMP,                                                        \
+#define PASS(ID, NAME, LEVEL, WHERE, NEEDS, GIVES, THINGS, DUMP, VERIFY, SAYS)                                         \
+    [PASS_##ID] = {.name = NAME,                                                                                       \
+                   .things = THINGS,                                                                                   \
+                   .says = SAYS,                                                                                       \
+                   .level = LEVEL_##LEVEL,                                                                             \
+                   .where = ON_##WHERE,                                                                                \
+                   .needs = IS_##NEEDS,                                                                                \
+                   .gives = IS_##GIVES,                                                                                \
+                   .run = pass_##ID,                                                                                   \
+                   .dump = dump_##DUMP,                                                                                \
                    .verify = verify_##VERIFY},
 #include "passes.def"
 };
@@ -548,8 +501,7 @@ static _Noreturn void not_ready(const PassState *s, PassId id)
     for (int f = 0; f < FACTS; f++)
         if (lacks & 1u << f)
             buf_printf(&words, "%s%s", words.n ? ", " : "", fact_words[f]);
-    vwn_bug(s->ctx, "the pass `%s` is run before there is what it needs: %s",
-            pass_rows[id].name, words.s);
+    vwn_bug(s->ctx, "the pass `%s` is run before there is what it needs: %s", pass_rows[id].name, words.s);
 }
 
 static const char *dump_of(const PassState *s, const PassRow *row)
@@ -574,18 +526,14 @@ static void keep_dump(PassState *s, const PassRow *row, const char *before)
         s->watch->text = out.s;
 }
 
-static double now(void)
-{
-    return (double)clock() / CLOCKS_PER_SEC;
-}
+static double now(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 static void run_watched(PassState *s, PassId id)
 {
     const PassRow *row = &pass_rows[id];
     PassCount *count = &s->watch->count[id];
     bool shows = s->watch->show == id && !s->trial && row->dump;
-    bool compares =
-        shows && (row->dump == dump_graph || (row->dump == dump_kernel && s->kernel));
+    bool compares = shows && (row->dump == dump_graph || (row->dump == dump_kernel && s->kernel));
     const char *before = compares ? dump_of(s, row) : NULL;
     double outer = s->watch->inner, began = now();
     s->watch->inner = 0;
@@ -635,8 +583,7 @@ void pipeline_groups(PassState *s)
     }
 }
 
-Fusion *pipeline_look_at_groups(const Graph *g, Arena *arena, const PlanOptions *how,
-                                Decomposed *d)
+Fusion *pipeline_look_at_groups(const Graph *g, Arena *arena, const PlanOptions *how, Decomposed *d)
 {
     PassState s = {.ctx = g->ctx,
                    .arena = arena,
@@ -667,8 +614,7 @@ Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
     return (Graph *)s.graph;
 }
 
-static PassState of_group(const Fusion *f, Arena *arena, uint32_t group, const Val *same,
-                          PassWatch *watch)
+static PassState of_group(const Fusion *f, Arena *arena, uint32_t group, const Val *same, PassWatch *watch)
 {
     return (PassState){.ctx = f->ctx,
                        .arena = arena,
@@ -680,16 +626,14 @@ static PassState of_group(const Fusion *f, Arena *arena, uint32_t group, const V
                        .same = same};
 }
 
-void pipeline_lower(Lowered *out, Arena *arena, const Fusion *f, uint32_t group,
-                    const Val *same, PassWatch *watch)
+void pipeline_lower(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, PassWatch *watch)
 {
     PassState s = of_group(f, arena, group, same, watch);
     s.lowered = out;
     pipeline_run(&s, LEVEL_KERNEL);
 }
 
-void pipeline_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group,
-                    const Val *same, PassWatch *watch)
+void pipeline_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, PassWatch *watch)
 {
     PassState s = of_group(f, arena, group, same, watch);
     const LowerPasses passes = {&s, build_attempt, schedule_attempt, map_attempt};
@@ -750,15 +694,13 @@ static bool is_choice_of(const KTried *t, const KMappingChoice *choice)
     return !choice || kernel_mapping_same(&own, choice);
 }
 
-void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *choice,
-                      PassWatch *watch, bool trial)
+void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *choice, PassWatch *watch, bool trial)
 {
     const KTried *t = tried(arranged, watch);
     bool done = t && is_choice_of(t, choice);
     KMappingChoice own = choice ? *choice : (KMappingChoice){0};
     *to = done ? t->mapped : *arranged;
-    PassState s =
-        of_kernel(to, watch, IS_CHECKED | IS_TILES | IS_NESTS | (choice ? IS_CHOICE : 0));
+    PassState s = of_kernel(to, watch, IS_CHECKED | IS_TILES | IS_NESTS | (choice ? IS_CHOICE : 0));
     s.choice = choice ? &own : NULL;
     s.trial = trial;
     if (!choice && done)
@@ -785,8 +727,8 @@ void pipeline_map(Kernel *to, const Kernel *from, const KMappingChoice *choice)
     pipeline_threads(to, &arranged, choice, NULL, true);
 }
 
-void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about,
-                    const EmitSizes *sizes, PassWatch *watch)
+void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes,
+                    PassWatch *watch)
 {
     Kernel own = *k;
     PassState s = of_kernel(&own, watch, IS_CHECKED);
@@ -797,14 +739,9 @@ void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char 
     pipeline_run(&s, LEVEL_TEXT);
 }
 
-void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target,
-                    const Dialect *d, PassWatch *watch)
+void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target, const Dialect *d,
+                    PassWatch *watch)
 {
-    PassState s = {.target = target,
-                   .watch = watch,
-                   .facts = IS_CHOICE,
-                   .cache = cache,
-                   .class = class,
-                   .dialect = d};
+    PassState s = {.target = target, .watch = watch, .facts = IS_CHOICE, .cache = cache, .class = class, .dialect = d};
     pipeline_run(&s, LEVEL_CLASS);
 }

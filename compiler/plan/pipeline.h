@@ -37,15 +37,7 @@ typedef enum PassLevel {
     LEVEL_TEXT,
     LEVEL_PLAN
 } PassLevel;
-typedef enum PassWhere {
-    ON_ANY,
-    ON_THREADS,
-    ON_VECTORS,
-    ON_HALF,
-    ON_HALF_THREADS,
-    ON_JOINS,
-    ON_LAYOUT
-} PassWhere;
+typedef enum PassWhere { ON_ANY, ON_THREADS, ON_VECTORS, ON_HALF, ON_HALF_THREADS, ON_JOINS, ON_LAYOUT } PassWhere;
 
 /* Facts as bits; IS_NOTHING is none of them. */
 enum {
@@ -74,10 +66,9 @@ typedef struct PassCount {
  * of them. */
 typedef struct PassWatch {
     PassCount count[PASSES];
-    PassId show; /* PASSES: none */
-    const char
-        *text; /* the dump of `show`, unless it is of kernels: those have it (Kernel.shown) */
-    double inner; /* seconds that passes took which others have run */
+    PassId show;      /* PASSES: none */
+    const char *text; /* the dump of `show`, unless it is of kernels: those have it (Kernel.shown) */
+    double inner;     /* seconds that passes took which others have run */
 } PassWatch;
 
 struct Build;
@@ -109,7 +100,7 @@ typedef struct PassState {
     /* SCHEDULE to TEXT */
     Kernel *kernel;
     KMappingChoice *choice; /* NULL: CHOOSE makes one */
-    const Kernel *looked; /* of CHOOSE: the kernel with that choice behind the level THREADS, if
+    const Kernel *looked;   /* of CHOOSE: the kernel with that choice behind the level THREADS, if
                              it is there */
     struct KernelCache *cache;
     struct VariantClass *class;
@@ -130,47 +121,41 @@ typedef struct PassRow {
 } PassRow;
 extern const PassRow pass_rows[PASSES];
 extern const char *const fact_words[FACTS];
-bool pass_applies(PassId id,
-                  const PassState *s); /* where it runs; of a graph, or of a target alone */
+bool pass_applies(PassId id, const PassState *s); /* where it runs; of a graph, or of a target alone */
 
 /* All passes of a level, in their order. */
 void pipeline_run(PassState *s, PassLevel level);
 /* The levels GROUPS and FIT, again and again until all groups fit. */
 void pipeline_groups(PassState *s);
 /* The groups that a graph would have, for who decides before they are made. */
-Fusion *pipeline_look_at_groups(const Graph *g, Arena *arena, const PlanOptions *how,
-                                Decomposed *d);
+Fusion *pipeline_look_at_groups(const Graph *g, Arena *arena, const PlanOptions *how, Decomposed *d);
 
 /* ---- what is asked of them ---- */
 /* A group as a kernel; the work of its launch. What `out` has lives in `arena`. watch: or NULL.
  */
-void pipeline_lower(Lowered *out, Arena *arena, const Fusion *f, uint32_t group,
-                    const Val *same, PassWatch *watch);
+void pipeline_lower(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, PassWatch *watch);
 /* The same, counted alone: nothing of it stays. */
-void pipeline_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group,
-                    const Val *same, PassWatch *watch);
+void pipeline_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, PassWatch *watch);
 /* `to` is the scheduled kernel `from` with its tiles and nests in order, */
 void pipeline_arrange(Kernel *to, const Kernel *from, PassWatch *watch);
 /* what suits such a kernel's own sizes, */
 void pipeline_choose(KMappingChoice *to, const Kernel *arranged, PassWatch *watch);
 /* and the kernel for its threads; choice: NULL: what suits it. trial: it is looked at and never
  * run. */
-void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *choice,
-                      PassWatch *watch, bool trial);
+void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *choice, PassWatch *watch, bool trial);
 /* All of this, of a scheduled kernel: `to` is for its threads. */
 void pipeline_map(Kernel *to, const Kernel *from, const KMappingChoice *choice);
 /* A variant class of kernel_cache.c: its choice, and its arguments. */
-void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target,
-                    const Dialect *d, PassWatch *watch);
+void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target, const Dialect *d,
+                    PassWatch *watch);
 /* The text of a kernel that is checked, or mapped. */
-void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about,
-                    const EmitSizes *sizes, PassWatch *watch);
+void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes,
+                    PassWatch *watch);
 
 /* ---- pass_text.c ---- */
 /* The list, as `vwn ir --passes` prints it; seconds: with times, which differ from run to run.
  */
-void passes_put(Buf *out, const PassWatch *watch, const Target *target, Half half,
-                bool seconds);
+void passes_put(Buf *out, const PassWatch *watch, const Target *target, Half half, bool seconds);
 /* PASSES: there is no pass of this name. */
 PassId pass_of_name(const char *name);
 /* `after`, and as comments the lines of `before` that are not in it, where they stood. Numbers

@@ -67,10 +67,7 @@ static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Aren
 }
 
 /* Does it lie in memory? */
-static bool is_number(const Build *b, const PrintedInt *x)
-{
-    return b->target->fixed_launches && printed_changes(x);
-}
+static bool is_number(const Build *b, const PrintedInt *x) { return b->target->fixed_launches && printed_changes(x); }
 
 /* Where the integer i of a text stands among those of a launch. */
 static uint32_t place_of(const Build *b, const Printed *p, size_t i)
@@ -96,8 +93,7 @@ const char *plan_comment(const Build *b, const Launch *x)
     buf_puts(&text, x->name ? x->name : "");
     if (x->span.file) {
         LineCol at = source_position(b->ctx, x->span.file, x->span.lo);
-        buf_printf(&text, "%s%s:%u:%u", text.n ? " " : "",
-                   source_base_name(source_path(b->ctx, x->span.file)),
+        buf_printf(&text, "%s%s:%u:%u", text.n ? " " : "", source_base_name(source_path(b->ctx, x->span.file)),
                    (unsigned)at.line, (unsigned)at.column);
     }
     for (size_t i = 0; i < text.n; i++)
@@ -193,8 +189,8 @@ static int64_t grain_of(const Launch *x, bool by_part)
 static int64_t argument(const Build *b, const Kernel *k, const PrintedInt *s)
 {
     return s->kind == PI_DIM || s->kind == PI_FIRST ? dim_at(s->dim, b->B, b->T)
-           : s->kind == PI_STREAM ? b->stream && k->lines
-                                  : s->value;
+           : s->kind == PI_STREAM                   ? b->stream && k->lines
+                                                    : s->value;
 }
 
 static IntKind kind_of(const PrintedInt *s)
@@ -212,8 +208,12 @@ typedef struct Arguments {
 
 static Arguments arguments_of(Build *b, const Kernel *k, const Printed *p)
 {
-    Arguments a = {NEW_ARRAY(b->arena, LaunchInt, p->ints.n + 1), NEW_ARRAY(b->arena, LaunchScalar, p->scalar.n + 1),
-                   NEW_ARRAY(b->f->tmp, PlanNumber, p->ints.n + p->scalar.n + 1), 0, 0, 0};
+    Arguments a = {NEW_ARRAY(b->arena, LaunchInt, p->ints.n + 1),
+                   NEW_ARRAY(b->arena, LaunchScalar, p->scalar.n + 1),
+                   NEW_ARRAY(b->f->tmp, PlanNumber, p->ints.n + p->scalar.n + 1),
+                   0,
+                   0,
+                   0};
     for (size_t i = 0; i < p->ints.n; i++) {
         const PrintedInt *s = &p->ints.v[i];
         if (is_number(b, s))
@@ -258,8 +258,7 @@ static Launch *kernel_launch(Build *b, const Group *gr, const Lowered *l, const 
     }
     for (size_t i = 0; i < p->buffer.n; i++) {
         const KBuffer *kb = &k->buffer.v[p->buffer.v[i]];
-        plan_argument(b, x, i, kb->part >= 0 ? parts[p->buffer.v[i]] : plan_buffer(b, kb->value), 0,
-                      kb->written);
+        plan_argument(b, x, i, kb->part >= 0 ? parts[p->buffer.v[i]] : plan_buffer(b, kb->value), 0, kb->written);
     }
     if (a.n_number)
         plan_numbers(b, x, p->buffer.n, a.numbers, a.n_number);
@@ -323,8 +322,8 @@ static void sum_parts(Build *b, const Sink *s, int64_t partitions, uint32_t part
         v[2 + 2 * PARTS_AXES - n + i] = stride[i];
     }
     plan_ints(b, x, v, plain ? 2 : 2 + 2 * PARTS_AXES);
-    plan_library_kernel(b, x, plain ? (max ? LIB_MAX_PARTS : LIB_SUM_PARTS)
-                                    : (max ? LIB_MAX_PARTS_AT : LIB_SUM_PARTS_AT), NULL, 0);
+    plan_library_kernel(
+        b, x, plain ? (max ? LIB_MAX_PARTS : LIB_SUM_PARTS) : (max ? LIB_MAX_PARTS_AT : LIB_SUM_PARTS_AT), NULL, 0);
 }
 
 /* The buffers of what a group stores, and of the partial sums of its sums over rows (by place in
@@ -338,8 +337,7 @@ static uint32_t *group_buffers(Build *b, const Group *gr, int64_t partitions)
             continue;
         plan_buffer(b, v);
         if (fuse_rows(b->g, v, gr->rows) == ROWS_SUMMED)
-            parts[i] = plan_scratch(b, DT_REAL, plan_elements(b, v) * partitions,
-                                    node_at(b->g, v)->name);
+            parts[i] = plan_scratch(b, DT_REAL, plan_elements(b, v) * partitions, node_at(b->g, v)->name);
     }
     return parts;
 }
@@ -357,8 +355,7 @@ static void plan_rows(Build *b, uint32_t group)
     Group *gr = &b->f->group.v[group];
     ArenaMark mark = arena_mark(b->f->tmp);
     CachedKernel made;
-    kernel_cache_make(b->kernel_cache, &made, b->f, group, b->same, dialect_of(b->target),
-               about);
+    kernel_cache_make(b->kernel_cache, &made, b->f, group, b->same, dialect_of(b->target), about);
     const Kernel *k = made.low.kernel;
     const uint32_t *stored = group_buffers(b, gr, k->partitions);
     uint32_t *parts = NEW_ARRAY(b->f->tmp, uint32_t, k->buffer.n + 1);
@@ -445,16 +442,27 @@ static double written_bytes(const Fusion *f)
     return bytes;
 }
 
-static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion *f,
-                        const PlanOptions *how)
+static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion *f, const PlanOptions *how)
 {
     KernelCache *kernel_cache = b->kernel_cache;
     bool *to_library = b->to_library;
-    *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T, .kernel_cache = kernel_cache,
-                 .to_library = to_library, .watch = how->watch,
-                 .programs = how->programs, .target = f->target, .shared = f->shared,
-                 .per_row = how->per_row, .any_order = how->any_order, .arena_only = how->arena_only,
-                 .counted = how->counted, .single = how->single};
+    *b = (Build){.ctx = ctx,
+                 .arena = arena,
+                 .g = g,
+                 .f = f,
+                 .B = how->B,
+                 .T = how->T,
+                 .kernel_cache = kernel_cache,
+                 .to_library = to_library,
+                 .watch = how->watch,
+                 .programs = how->programs,
+                 .target = f->target,
+                 .shared = f->shared,
+                 .per_row = how->per_row,
+                 .any_order = how->any_order,
+                 .arena_only = how->arena_only,
+                 .counted = how->counted,
+                 .single = how->single};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
     b->plan->T = how->T;
@@ -555,13 +563,11 @@ size_t plan_save_overwritten(Build *b)
     for (size_t i = 0; i < b->g->out.n; i++) {
         Val v = plan_strip(b, b->g->out.v[i].value);
         const Node *n = node_at(b->g, v);
-        if (n->op != OP_EXT || !b->plan->ext[n->a.i].stored || b->buffer_of[v] >= 0 ||
-            b->g->out.v[i].ext == n->a.i)
+        if (n->op != OP_EXT || !b->plan->ext[n->a.i].stored || b->buffer_of[v] >= 0 || b->g->out.v[i].ext == n->a.i)
             continue;
         b->buffer_of[v] = (int32_t)plan_temporary(b, v);
         if (!fuse_empty(b->f, v))
-            plan_copy(b, plan_buffer(b, v), 0, (uint32_t)b->buffer_of[v], plan_elements(b, v),
-                      (DType)n->dtype, v);
+            plan_copy(b, plan_buffer(b, v), 0, (uint32_t)b->buffer_of[v], plan_elements(b, v), (DType)n->dtype, v);
     }
     return b->launch.n - before;
 }
@@ -589,13 +595,13 @@ void plan_finish_outputs(Build *b)
             if (put && b->plan->ext[o->ext].ext.kind == EXT_COPY)
                 vwn_bug(b->ctx, "plan: the copy of %s is no result of a kernel", b->plan->ext[o->ext].ext.name);
             if (put)
-                plan_copy(b, output_buffer(b, v), 0, plan_ext_buffer(b, o->ext),
-                          plan_elements(b, v), (DType)n->dtype, v);
+                plan_copy(b, output_buffer(b, v), 0, plan_ext_buffer(b, o->ext), plan_elements(b, v), (DType)n->dtype,
+                          v);
             continue;
         }
         PlanResult *r = &b->plan->result[b->plan->n_result++];
-        *r = (PlanResult){.name = o->name, .buffer = output_buffer(b, v),
-                          .dtype = (DType)n->dtype, .rank = n->shape.rank};
+        *r = (PlanResult){
+            .name = o->name, .buffer = output_buffer(b, v), .dtype = (DType)n->dtype, .rank = n->shape.rank};
         for (int k = 0; k < r->rank; k++)
             r->d[k] = dim_at(n->shape.d[k], b->B, b->T);
     }
@@ -662,8 +668,16 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     Build b = {.kernel_cache = how->kernel_cache ? how->kernel_cache : kernel_cache_new(ctx, arena)};
     const Target *target = plan_target(how);
     b.to_library = NEW_ARRAY(arena, bool, from->node.n);
-    PassState s = {.ctx = ctx, .arena = arena, .how = how, .target = target, .watch = how->watch, .facts = IS_GRAPH, .graph = from,
-                   .decomposed = {.to_library = b.to_library}, .members = MEMBERS_MAX, .build = &b};
+    PassState s = {.ctx = ctx,
+                   .arena = arena,
+                   .how = how,
+                   .target = target,
+                   .watch = how->watch,
+                   .facts = IS_GRAPH,
+                   .graph = from,
+                   .decomposed = {.to_library = b.to_library},
+                   .members = MEMBERS_MAX,
+                   .build = &b};
     kernel_cache_begin(b.kernel_cache, how->watch);
     pipeline_groups(&s);
     Plan *p = b.plan;

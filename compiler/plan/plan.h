@@ -22,24 +22,24 @@ typedef struct PlanKernel {
     const char *text; /* the function; begins with a comment naming what it computes, from where */
     size_t length;
     uint32_t n_buffer, n_int, n_scalar; /* what a launch must bring; checked */
-    uint32_t n_map;   /* and of a device */
-    const char *program; /* PlanOptions.programs: what it was printed from (kernel_text.h) */
-    const PlanSize *size;    /* of each of n[]; NULL: all may be anything */
-    PlanGrid grid;           /* of a kernel for a device */
-    const char *threads;     /* of a kernel for a device, with PlanOptions.programs: the program as its threads share it */
-    const char *shown;       /* PlanOptions.watch: what the pass that is looked at has made of it */
-    const char *library;     /* and its name in the library; NULL: derived from the graph */
-    const char *where;       /* of a kernel for a device: what it was first printed for, names and shapes */
+    uint32_t n_map;                     /* and of a device */
+    const char *program;                /* PlanOptions.programs: what it was printed from (kernel_text.h) */
+    const PlanSize *size;               /* of each of n[]; NULL: all may be anything */
+    PlanGrid grid;                      /* of a kernel for a device */
+    const char *threads; /* of a kernel for a device, with PlanOptions.programs: the program as its threads share it */
+    const char *shown;   /* PlanOptions.watch: what the pass that is looked at has made of it */
+    const char *library; /* and its name in the library; NULL: derived from the graph */
+    const char *where;   /* of a kernel for a device: what it was first printed for, names and shapes */
 } PlanKernel;
 
 typedef struct PlanBuffer {
     int32_t ext;            /* index in Plan.ext, or -1: lies in the arena */
     uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
     DType dtype;
-    Half half;              /* of DT_REAL: in 16 bits */
-    uint32_t behind;        /* it begins where this one ends, plus one; 0: anywhere */
-    Name name;              /* of the value, for people */
-    const Shape *shape;     /* of the value, symbolic; NULL: scratch of the plan's own */
+    Half half;          /* of DT_REAL: in 16 bits */
+    uint32_t behind;    /* it begins where this one ends, plus one; 0: anywhere */
+    Name name;          /* of the value, for people */
+    const Shape *shape; /* of the value, symbolic; NULL: scratch of the plan's own */
 } PlanBuffer;
 
 /* Bytes of an element. */
@@ -65,7 +65,13 @@ const LaunchInfo *launch_info(LaunchKind kind);
 typedef struct RandomKey {
     uint64_t seed, step, first; /* first: where in the batch or the evaluation its sequences begin */
 } RandomKey;
-typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP, INT_FIRST, INT_PLACE } IntKind; /* INT_PLACE: of a PlanNumber alone */
+typedef enum IntKind {
+    INT_CONST,
+    INT_SEED,
+    INT_STEP,
+    INT_FIRST,
+    INT_PLACE
+} IntKind; /* INT_PLACE: of a PlanNumber alone */
 typedef struct LaunchInt {
     IntKind kind;  /* INT_SEED: philox_key(run seed, site); INT_STEP: the run's random step; INT_FIRST: its first
                       sequence times `value` */
@@ -81,7 +87,8 @@ typedef struct LaunchScalar {
  * there, so that a launch is the same in every run: its ints and scalars are constants. So do the arguments of launches
  * that are made as one. */
 typedef struct PlanNumber {
-    IntKind kind; /* as of a LaunchInt; INT_CONST: the value of `host`, or `bits`; INT_FIRST: `bits` times the run's first
+    IntKind
+        kind; /* as of a LaunchInt; INT_CONST: the value of `host`, or `bits`; INT_FIRST: `bits` times the run's first
                      sequence; INT_PLACE: the address of `buffer` and `bits` bytes more */
     Name site;
     int32_t host; /* index in Plan.host, or -1 */
@@ -102,9 +109,9 @@ typedef struct PlanMatmul {
 typedef struct PlanExpert {
     enum { EXPERT_Y, EXPERT_DW } what;
     bool transpose_w;
-    Half half;                   /* what x and w, or dy, are; products are added in float32, and y and dw are that */
-    bool per_row;                /* one row at a time: its bits do not depend on the others */
-    bool x_per_pair;             /* x has one row per (token, choice), else one per token */
+    Half half;       /* what x and w, or dy, are; products are added in float32, and y and dw are that */
+    bool per_row;    /* one row at a time: its bits do not depend on the others */
+    bool x_per_pair; /* x has one row per (token, choice), else one per token */
     int64_t tokens, choices, experts, in, out; /* in, out: of this product, after transposing */
 } PlanExpert;
 
@@ -118,24 +125,24 @@ typedef struct Launch {
     LaunchKind kind;
     uint32_t kernel; /* LAUNCH_KERNEL */
     uint32_t n_buffer, n_int, n_scalar;
-    uint32_t n_touched;      /* n_buffer, and behind these the buffers that arguments in memory lead to */
-    uint32_t items;          /* so many launches of one kernel, made as one (plan_gather.c); 0: it is one */
-    const uint32_t *buffer;  /* indices in Plan.buffer */
-    const uint64_t *shift;   /* bytes to add to each buffer's start */
-    const bool *writes;      /* which of them the launch writes (it may read them too) */
+    uint32_t n_touched;     /* n_buffer, and behind these the buffers that arguments in memory lead to */
+    uint32_t items;         /* so many launches of one kernel, made as one (plan_gather.c); 0: it is one */
+    const uint32_t *buffer; /* indices in Plan.buffer */
+    const uint64_t *shift;  /* bytes to add to each buffer's start */
+    const bool *writes;     /* which of them the launch writes (it may read them too) */
     const LaunchInt *ints;
     const LaunchScalar *scalars;
-    const LaunchMap *map;    /* as many as the kernel takes */
-    int64_t rows;            /* the parallel extent; 0 = nothing to do */
-    int64_t grain;           /* rows per chunk worth handing to a thread; a function of the plan alone */
+    const LaunchMap *map; /* as many as the kernel takes */
+    int64_t rows;         /* the parallel extent; 0 = nothing to do */
+    int64_t grain;        /* rows per chunk worth handing to a thread; a function of the plan alone */
     PlanMatmul matmul;
     PlanExpert expert;
     PlanCopy copy;
-    Name name;               /* path of the module it computes for */
+    Name name; /* path of the module it computes for */
     Span span;
-    double flops, bytes;     /* of products and attention; compulsory traffic */
-    PlanWork work;           /* of LAUNCH_KERNEL */
-    const char *program;     /* PlanOptions.programs: its own kernel program; NULL: a library's */
+    double flops, bytes; /* of products and attention; compulsory traffic */
+    PlanWork work;       /* of LAUNCH_KERNEL */
+    const char *program; /* PlanOptions.programs: its own kernel program; NULL: a library's */
 } Launch;
 
 typedef struct PlanResult { /* host-read outputs, in graph order */
@@ -153,15 +160,22 @@ typedef struct PlanExt {
 
 typedef struct Plan {
     int64_t B, T;
-    PlanExt *ext;            size_t n_ext;
-    const HostExpr **host;   size_t n_host;
-    PlanBuffer *buffer;      size_t n_buffer;
-    PlanKernel *kernel;      size_t n_kernel;
-    Launch *launch;          size_t n_launch;
-    PlanResult *result;      size_t n_result;
-    PlanNumber *number;      size_t n_number; /* of a device, in the order of their memory */
-    uint32_t numbers;        /* the buffer that a run writes them to before its first launch; if there are any */
-    size_t n_cast;           /* the first launches: they make copies of weights, where these are not there yet */
+    PlanExt *ext;
+    size_t n_ext;
+    const HostExpr **host;
+    size_t n_host;
+    PlanBuffer *buffer;
+    size_t n_buffer;
+    PlanKernel *kernel;
+    size_t n_kernel;
+    Launch *launch;
+    size_t n_launch;
+    PlanResult *result;
+    size_t n_result;
+    PlanNumber *number;
+    size_t n_number;  /* of a device, in the order of their memory */
+    uint32_t numbers; /* the buffer that a run writes them to before its first launch; if there are any */
+    size_t n_cast;    /* the first launches: they make copies of weights, where these are not there yet */
     uint64_t arena_bytes;
     uint64_t compiler_bytes; /* of the plan's arena: graphs and groups, without texts */
     const char *prelude;     /* C text before the kernels: types and the vwn_* functions; no #include */
@@ -201,8 +215,8 @@ HalfCount plan_count_half(const Graph *g, Half half);
 
 /* g: of plan_graph(). Everything lives in `arena`. Symbols that the graph does not use may be 1. */
 Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how);
-void plan_verify(Ctx *ctx, const Plan *p);  /* bounds, overlaps of live buffers, kernel signatures */
-void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */
+void plan_verify(Ctx *ctx, const Plan *p);        /* bounds, overlaps of live buffers, kernel signatures */
+void plan_dump(Buf *out, const Plan *p);          /* `vwn ir --stage plan` */
 void plan_dump_programs(Buf *out, const Plan *p); /* `--stage kernel`; made with `programs` */
 void plan_dump_threads(Buf *out, const Plan *p);  /* `--stage threads`: of a device, with `programs` */
 void plan_dump_shown(Buf *out, const Plan *p);    /* PlanKernel.shown */

@@ -15,9 +15,9 @@ enum {
 
 typedef struct Chains {
     Build *b;
-    PlanLayout *layout; /* or NULL */
+    PlanLayout *layout;     /* or NULL */
     uint32_t *first, *last; /* by buffer: the launches between which it lives */
-    uint32_t *next; /* by buffer: the one behind it, plus one */
+    uint32_t *next;         /* by buffer: the one behind it, plus one */
 } Chains;
 
 typedef struct Batch {
@@ -92,7 +92,8 @@ static uint64_t whole(const Chains *c, const Launch *l, int operand)
     const int64_t columns[3] = {m->transpose_a ? m->m : m->k, m->transpose_b ? m->k : m->n, m->n};
     const int64_t pitch[3] = {m->lda, m->ldb, m->ldc};
     uint64_t bytes = (uint64_t)(rows[operand] * columns[operand]) * plan_item_bytes(x);
-    bool fits = plan_is_laid(b, c->layout, l->buffer[operand]) && !l->shift[operand] && pitch[operand] == columns[operand] && x->bytes == bytes;
+    bool fits = plan_is_laid(b, c->layout, l->buffer[operand]) && !l->shift[operand] &&
+                pitch[operand] == columns[operand] && x->bytes == bytes;
     return fits && bytes % PLAN_ALIGN == 0 ? bytes : 0;
 }
 
@@ -110,10 +111,7 @@ static bool all_same(const Build *b, const Batch *x, int operand)
     return same;
 }
 
-static bool in_chain(const Chains *c, uint32_t buffer)
-{
-    return c->next[buffer] || c->b->buffer.v[buffer].behind;
-}
+static bool in_chain(const Chains *c, uint32_t buffer) { return c->next[buffer] || c->b->buffer.v[buffer].behind; }
 
 /* Backward products meet the chains of forward ones in another order. */
 static void follow_chain(const Chains *c, Batch *x, int operand)
@@ -206,8 +204,8 @@ void plan_batch(Build *b, PlanLayout *layout, uint64_t most)
     Launch *before = b->launch.v, *now = NEW_ARRAY(b->arena, Launch, b->launch.n + 1);
     size_t n_before = b->launch.n, n = 0;
     bool *taken = NEW_ARRAY(b->f->tmp, bool, b->launch.n + 1);
-    Chains c = {b, layout, NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1), NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1),
-                NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1)};
+    Chains c = {b, layout, NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1),
+                NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1), NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1)};
     find_lives(&c);
     for (uint32_t i = 0; i < n_before; i++) {
         if (taken[i])

@@ -6,10 +6,7 @@
  */
 #include "plan_build.h"
 
-int64_t plan_elements(const Build *b, Val v)
-{
-    return b->f->elements[v];
-}
+int64_t plan_elements(const Build *b, Val v) { return b->f->elements[v]; }
 
 static uint64_t bytes_of(DType dtype, int64_t elements)
 {
@@ -27,9 +24,14 @@ uint32_t plan_ext_buffer(Build *b, int32_t ext)
     if (b->ext_buffer[ext] < 0) {
         const PlanExt *x = &b->plan->ext[ext];
         Half half = x->ext.kind == EXT_COPY ? b->f->half : HALF_NONE;
-        b->ext_buffer[ext] = (int32_t)new_buffer(b, (PlanBuffer){
-            .ext = ext, .bytes = half ? (uint64_t)x->elements * (uint64_t)half_bytes(half) : bytes_of(x->ext.dtype, x->elements), .dtype = x->ext.dtype,
-            .half = half, .name = x->ext.name, .shape = &x->ext.shape});
+        b->ext_buffer[ext] =
+            (int32_t)new_buffer(b, (PlanBuffer){.ext = ext,
+                                                .bytes = half ? (uint64_t)x->elements * (uint64_t)half_bytes(half)
+                                                              : bytes_of(x->ext.dtype, x->elements),
+                                                .dtype = x->ext.dtype,
+                                                .half = half,
+                                                .name = x->ext.name,
+                                                .shape = &x->ext.shape});
     }
     return (uint32_t)b->ext_buffer[ext];
 }
@@ -146,8 +148,7 @@ static bool puts_into(const Build *b, Val v, Val leaf)
     if (n->op != OP_DYNAMIC_UPDATE_SLICE || plan_strip(b, n->in[0]) != leaf)
         return false;
     for (size_t k = 1; k < n->n_in; k++)
-        if (n->in[k] == leaf ||
-            (b->f->home[n->in[k]] < 0 && reads(b, n->in[k], leaf, (uint32_t)b->f->home[v])))
+        if (n->in[k] == leaf || (b->f->home[n->in[k]] < 0 && reads(b, n->in[k], leaf, (uint32_t)b->f->home[v])))
             return false;
     return true;
 }
@@ -222,8 +223,8 @@ static Val product_added(const Build *b, Val v, Val leaf, const uint32_t *reader
     Val x = n->in[n->in[0] == leaf];
     while (readers[x] == 1 && node_at(b->g, x)->op == OP_RESHAPE && !b->f->copied[x])
         x = node_at(b->g, x)->in[0];
-    bool product = node_at(b->g, x)->op == OP_MATMUL && b->f->home[x] >= 0 &&
-                   b->f->group.v[b->f->home[x]].kind == GROUP_LIBRARY;
+    bool product =
+        node_at(b->g, x)->op == OP_MATMUL && b->f->home[x] >= 0 && b->f->group.v[b->f->home[x]].kind == GROUP_LIBRARY;
     return product && readers[x] == 1 && b->direct[x] < 0 && plan_elements(b, x) == plan_elements(b, v) &&
                    !fuse_empty(b->f, x) && !(b->f->in_16bit && b->f->in_16bit[x])
                ? x

@@ -67,7 +67,8 @@ void plan_write_copies(Graph *g, const PlanLayout *layout)
         if (!map_get(&layout->before[EXT_COPY], (uintptr_t)name))
             continue;
         g->name = name;
-        ir_store(g, ir_op(g, OP_ROUND_TO, plan_half_pad(g, o.value), 0, 0, (Attr){.i = layout->half}, NULL), EXT_COPY, name);
+        ir_store(g, ir_op(g, OP_ROUND_TO, plan_half_pad(g, o.value), 0, 0, (Attr){.i = layout->half}, NULL), EXT_COPY,
+                 name);
     }
     g->name = NULL;
 }

@@ -28,8 +28,8 @@ static const char *where(const Build *b, const Launch *l)
     return text.s;
 }
 
-void plan_device_kernel(Build *b, Launch *l, const char *library, const char *text,
-                        size_t length, const PlanGrid *grid, size_t n_scalar)
+void plan_device_kernel(Build *b, Launch *l, const char *library, const char *text, size_t length, const PlanGrid *grid,
+                        size_t n_scalar)
 {
     Name name = emit_name(b->ctx, b->f->tmp, &text, &length);
     l->kernel = plan_kernel(b, name, text, length, l->n_buffer, l->n_int, n_scalar);
@@ -111,23 +111,30 @@ typedef struct Attention {
 static Attention attention_of(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
-    Attention a = {b, v, sdpa_has_oldest(b->g, n), plan_extent(b, n->in[0], 0),
-                   plan_extent(b, n->in[0], 1), plan_extent(b, n->in[1], 1),
-                   plan_extent(b, n->in[0], 2), plan_extent(b, n->in[1], 2), {0}};
+    Attention a = {b,
+                   v,
+                   sdpa_has_oldest(b->g, n),
+                   plan_extent(b, n->in[0], 0),
+                   plan_extent(b, n->in[0], 1),
+                   plan_extent(b, n->in[1], 1),
+                   plan_extent(b, n->in[0], 2),
+                   plan_extent(b, n->in[1], 2),
+                   {0}};
     int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);
     if (d > CUDA_HEAD_MOST || dv > CUDA_HEAD_MOST)
-        ctx_raise(b->ctx, ST_ENVIRONMENT,
-                  "attention of %s has heads of %lld numbers; a CUDA kernel has room for %d",
+        ctx_raise(b->ctx, ST_ENVIRONMENT, "attention of %s has heads of %lld numbers; a CUDA kernel has room for %d",
                   n->name ? n->name : "", (long long)(d > dv ? d : dv), CUDA_HEAD_MOST);
-    a.class = (CudaAttentionClass){.d = cuda_attention_pad(d), .dv = cuda_attention_pad(dv),
-                                   .capped = n->a.y > 0, .dropped = n->a.z > 0,
-                                   .oldest = a.oldest, .warpgroups = b->target->warpgroups};
+    a.class = (CudaAttentionClass){.d = cuda_attention_pad(d),
+                                   .dv = cuda_attention_pad(dv),
+                                   .capped = n->a.y > 0,
+                                   .dropped = n->a.z > 0,
+                                   .oldest = a.oldest,
+                                   .warpgroups = b->target->warpgroups};
     return a;
 }
 
 /* The widest access that sizes, strides and places of q, k and v allow, and places of a gradient's others. */
-static int width_of(const Attention *a, CudaAttentionKernel which, const Launch *l, const Operand o[3],
-                    Half half)
+static int width_of(const Attention *a, CudaAttentionKernel which, const Launch *l, const Operand o[3], Half half)
 {
     const Node *n = node_at(a->b->g, a->of);
     int64_t size[16] = {plan_extent(a->b, n->in[0], 3), plan_extent(a->b, n->in[2], 3)};
@@ -141,8 +148,8 @@ static int width_of(const Attention *a, CudaAttentionKernel which, const Launch 
     int width = cuda_attention_width(half, size, COUNT_OF(size));
     if (!width)
         ctx_raise(a->b->ctx, ST_ENVIRONMENT,
-                  "attention of %s has heads of an odd number of %s; a CUDA kernel takes pairs",
-                  n->name ? n->name : "", half_word(half));
+                  "attention of %s has heads of an odd number of %s; a CUDA kernel takes pairs", n->name ? n->name : "",
+                  half_word(half));
     return width;
 }
 
@@ -172,7 +179,7 @@ static const PlanSize *attention_sizes(Build *b, const CudaAttentionClass *c, ui
     PlanSize *size = NEW_ARRAY(b->arena, PlanSize, n + 1);
     int width = c->width == CUDA_ACCESS_ANY ? 2 : c->width;
     for (uint32_t i = 0; i < n; i++)
-        size[i].multiple = i >= ATTENTION_D && i <= ATTENTION_DV ? width
+        size[i].multiple = i >= ATTENTION_D && i <= ATTENTION_DV               ? width
                            : i >= ATTENTION_STRIDE && i < ATTENTION_STRIDE + 9 ? width
                                                                                : 1;
     size[ATTENTION_D].most = c->d;
@@ -217,8 +224,8 @@ static uint32_t attention_maps(Attention *a, CudaAttentionKernel which, Launch *
 }
 
 /* in: values, of which the first three are q, k and v; 0: the buffer `mean`. */
-static void attention_launch(Attention *a, CudaAttentionKernel which, const Val *in, size_t n_in,
-                             uint32_t mean, const uint32_t *out, size_t n_out)
+static void attention_launch(Attention *a, CudaAttentionKernel which, const Val *in, size_t n_in, uint32_t mean,
+                             const uint32_t *out, size_t n_out)
 {
     static const char *const names[] = {"sdpa", "sdpa_grad_q", "sdpa_grad_k"};
     Build *b = a->b;
@@ -245,8 +252,7 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
         a->class.width = CUDA_ACCESS_ANY;
     uint32_t maps = attention_maps(a, which, l);
     CudaAttentionLaunch how = cuda_attention_launch(which, &a->class);
-    PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared,
-                     .whole = true};
+    PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared, .whole = true};
     const CudaAttentionClass *c = &a->class;
     const int64_t key[] = {which, c->d, c->dv, c->half, c->capped, c->dropped, c->oldest, c->width, c->warpgroups};
     l->n_scalar = 3;
@@ -370,9 +376,9 @@ void plan_device_scatter(Build *b, Val v)
     plan_argument(b, l, 3, sort.order, 0, false);
     plan_argument(b, l, 4, plan_buffer(b, v), 0, true);
     plan_ints(b, l, (int64_t[]){width, rows, sort.low}, 3);
-    scatter_kernel(b, l, CUDA_SCATTER,
-                   &(PlanGrid){.threads = CUDA_SCATTER_THREADS, .units = 1,
-                               .shared = CUDA_SCATTER_SHARED, .whole = true});
+    scatter_kernel(
+        b, l, CUDA_SCATTER,
+        &(PlanGrid){.threads = CUDA_SCATTER_THREADS, .units = 1, .shared = CUDA_SCATTER_SHARED, .whole = true});
     l->rows = cuda_scatter_blocks(rows, width);
 }
 
@@ -407,8 +413,10 @@ void plan_device_expert(Build *b, Val v)
     Name name = node_at(b->g, n->in[2])->name;
     if (pairs > CUDA_EXPERT_PAIRS)
         ctx_raise(b->ctx, ST_ENVIRONMENT,
-                  "%s has %lld pairs of a token and an expert at once; a CUDA kernel counts up to %lld: take fewer sequences at once"
-                  " (train.micro_batch)", name ? name : "a product by expert", (long long)pairs, (long long)CUDA_EXPERT_PAIRS);
+                  "%s has %lld pairs of a token and an expert at once; a CUDA kernel counts up to %lld: take fewer "
+                  "sequences at once"
+                  " (train.micro_batch)",
+                  name ? name : "a product by expert", (long long)pairs, (long long)CUDA_EXPERT_PAIRS);
     PlanSorted sort = sorted(b, v, n->in[2], e.experts, 0);
     CudaExpertClass c = {.dw = e.what == EXPERT_DW, .transposed = e.transpose_w, .warpgroups = b->target->warpgroups};
     CudaExpertSizes s = {.pairs = pairs, .experts = e.experts, .in = e.in, .out = e.out};
@@ -421,11 +429,13 @@ void plan_device_expert(Build *b, Val v)
     c.x_half = b->buffer.v[l->buffer[0]].half;
     c.w_half = b->buffer.v[l->buffer[1]].half;
     c.y_half = b->buffer.v[l->buffer[4]].half;
-    cuda_expert_choose(&c, &s, (int64_t)l->shift[0] / half_bytes(c.x_half), (int64_t)l->shift[1] / half_bytes(c.w_half));
+    cuda_expert_choose(&c, &s, (int64_t)l->shift[0] / half_bytes(c.x_half),
+                       (int64_t)l->shift[1] / half_bytes(c.w_half));
     CudaExpertLaunch how = cuda_expert_launch(&c);
     plan_ints(b, l, (int64_t[]){e.x_per_pair ? 1 : e.choices, e.experts, e.in, e.out, s.pitch_x, s.pitch_w}, 6);
     PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared};
-    const int64_t key[] = {c.dw, c.transposed, c.half, c.x_half, c.w_half, c.y_half, c.x_width, c.w_width, c.warpgroups, c.tile};
+    const int64_t key[] = {c.dw,     c.transposed, c.half,    c.x_half,     c.w_half,
+                           c.y_half, c.x_width,    c.w_width, c.warpgroups, c.tile};
     if (!plan_has_text(b, l, TEXT_OF_EXPERT, key, sizeof key)) {
         size_t length;
         ArenaMark mark = arena_mark(b->f->tmp);

@@ -48,7 +48,8 @@ static bool take_apart(const PlanKernel *k, GatherParts *p)
     const char *end = strstr(k->text, "*/\n");
     p->head = k->text;
     p->bounds = end ? end + 3 : "";
-    p->name = strncmp(k->text, "/*", 2) == 0 && strncmp(p->bounds, "KERNEL(", 7) == 0 ? strstr(p->bounds, k->name) : NULL;
+    p->name =
+        strncmp(k->text, "/*", 2) == 0 && strncmp(p->bounds, "KERNEL(", 7) == 0 ? strstr(p->bounds, k->name) : NULL;
     if (!p->name || strstr(p->name + 1, k->name) || strstr(p->name, "KERNEL("))
         return false;
     p->parameters = p->name + strlen(k->name);
@@ -60,7 +61,8 @@ static bool take_apart(const PlanKernel *k, GatherParts *p)
 /* The body, about the block that it is told: functions of the prelude are told it, too, and never ask (kernel.texts). */
 static void put_body(Buf *out, const char *from)
 {
-    static const char *const names[][2] = {{"blockIdx.x", "of_block"}, {"vwn_block()", "of_block"}, {"gridDim.x", "of_blocks"}};
+    static const char *const names[][2] = {
+        {"blockIdx.x", "of_block"}, {"vwn_block()", "of_block"}, {"gridDim.x", "of_blocks"}};
     for (;;) {
         size_t i = 0, n = strcspn(from, "bvg"); /* the letters that they begin with */
         buf_put(out, from, n);
@@ -92,14 +94,17 @@ static const char *gathered_text(const Build *b, const PlanKernel *k, bool share
     const char *first = p.parameters + 1 + strspn(p.parameters + 1, " \n");
     buf_put(&out, first, (size_t)(p.body - first));
     put_body(&out, p.body);
-    buf_puts(&out, "/* Several launches of this as one: the first block of each, and behind the last; their arguments. */\n");
+    buf_puts(&out,
+             "/* Several launches of this as one: the first block of each, and behind the last; their arguments. */\n");
     buf_put(&out, p.bounds, (size_t)(p.name - p.bounds));
-    buf_printf(&out, "@NAME@(\n    const given *__restrict__ list, int64_t launches, %s[[maybe_unused]] int64_t rows)\n{\n",
+    buf_printf(&out,
+               "@NAME@(\n    const given *__restrict__ list, int64_t launches, %s[[maybe_unused]] int64_t rows)\n{\n",
                shared ? "[[maybe_unused]] int64_t shared_bytes, " : "");
-    buf_printf(&out, "    const int32_t n = (int32_t)launches, at = vwn_launch_of(list, n);\n"
-                     "    const given *const x = list + n + 1 + at * %u;\n"
-                     "    const uint32_t first = (uint32_t)list[at].x.whole;\n"
-                     "    @NAME@_one(blockIdx.x - first, (uint32_t)list[at + 1].x.whole - first",
+    buf_printf(&out,
+               "    const int32_t n = (int32_t)launches, at = vwn_launch_of(list, n);\n"
+               "    const given *const x = list + n + 1 + at * %u;\n"
+               "    const uint32_t first = (uint32_t)list[at].x.whole;\n"
+               "    @NAME@_one(blockIdx.x - first, (uint32_t)list[at + 1].x.whole - first",
                (unsigned)width_of(k));
     for (uint32_t i = 0; i < width_of(k); i++)
         buf_printf(&out, ",%sx[%u]", i % 16 ? " " : "\n        ", (unsigned)i);
@@ -178,7 +183,8 @@ static void mark_always(Gather *g, const Runs *runs)
 static bool is_gathered(const Gather *g, const GatherRun *r)
 {
     const Launch *l = &g->launch[r->launch.v[0]];
-    return may_gather(g, r) && (r->launch.n > 1 || g->always[l->kernel] || g->b->kernel.v[l->kernel].library == library_name(LIB_SUM_PARTS));
+    return may_gather(g, r) && (r->launch.n > 1 || g->always[l->kernel] ||
+                                g->b->kernel.v[l->kernel].library == library_name(LIB_SUM_PARTS));
 }
 
 /* It makes copies of weights, before all others, and not in each run. */
@@ -208,8 +214,8 @@ static Runs gather_in_order(const Gather *g, const Runs *from, bool late)
             double bytes = 0;
             for (size_t k = 0; k < r->launch.n; k++)
                 bytes += arena_bytes(g, &g->launch[r->launch.v[k]], !late);
-            if (with && is_cast(g, with) == is_cast(g, r) && open[l->kernel] > after && with->kept + bytes <= g->limit &&
-                with->blocks + r->blocks <= INT32_MAX) {
+            if (with && is_cast(g, with) == is_cast(g, r) && open[l->kernel] > after &&
+                with->kept + bytes <= g->limit && with->blocks + r->blocks <= INT32_MAX) {
                 at = open[l->kernel] - 1;
                 join(g, with, r, bytes);
             }
@@ -294,15 +300,9 @@ static Launch launch_of(const Gather *g, const GatherRun *r)
     return l;
 }
 
-static void put_number(Build *b, PlanNumber x)
-{
-    vec_push(b->arena, &b->number, x);
-}
+static void put_number(Build *b, PlanNumber x) { vec_push(b->arena, &b->number, x); }
 
-static void put_value(Build *b, uint64_t bits)
-{
-    put_number(b, (PlanNumber){INT_CONST, NULL, -1, 0, bits});
-}
+static void put_value(Build *b, uint64_t bits) { put_number(b, (PlanNumber){INT_CONST, NULL, -1, 0, bits}); }
 
 /* The arguments of one launch as they lie in memory. */
 static void put_arguments(Build *b, const Launch *l)
@@ -367,7 +367,8 @@ static void finish(const Gather *g, const GatherRun *r, Launch *l)
     l->scalars = NULL;
     size_t length;
     const char *text = gathered_text(b, &b->kernel.v[of], shared, &length);
-    const char *library = b->kernel.v[of].library, *program = b->kernel.v[of].program, *threads = b->kernel.v[of].threads, *shown = b->kernel.v[of].shown;
+    const char *library = b->kernel.v[of].library, *program = b->kernel.v[of].program,
+               *threads = b->kernel.v[of].threads, *shown = b->kernel.v[of].shown;
     plan_device_kernel(b, l, library, text, length, &grid, 0);
     b->kernel.v[l->kernel].program = program;
     b->kernel.v[l->kernel].threads = threads;

@@ -8,14 +8,17 @@
 #include "compiler/library/library_cuda.h"
 #include "plan_build.h"
 
-uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_t n_buffer,
-                     size_t n_int, size_t n_scalar)
+uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_t n_buffer, size_t n_int,
+                     size_t n_scalar)
 {
     void **slot = map_at(&b->kernel_at, (uintptr_t)name);
     if (!*slot) {
-        PlanKernel k = {.name = name, .text = arena_copy(b->arena, text, length),
-                        .length = length, .n_buffer = (uint32_t)n_buffer,
-                        .n_int = (uint32_t)n_int, .n_scalar = (uint32_t)n_scalar};
+        PlanKernel k = {.name = name,
+                        .text = arena_copy(b->arena, text, length),
+                        .length = length,
+                        .n_buffer = (uint32_t)n_buffer,
+                        .n_int = (uint32_t)n_int,
+                        .n_scalar = (uint32_t)n_scalar};
         vec_push(b->arena, &b->kernel, k);
         *slot = (void *)(uintptr_t)b->kernel.n;
     }
@@ -72,8 +75,7 @@ static const PlanSize *attention_sizes(Build *b, const AttentionClass *a, uint32
     return size;
 }
 
-void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const AttentionClass *a,
-                         size_t n_scalar)
+void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const AttentionClass *a, size_t n_scalar)
 {
     size_t length;
     if (b->arena_only)
@@ -115,10 +117,7 @@ static int64_t grain_for(int64_t work_per_row)
     return grain > 0 ? grain : 1;
 }
 
-int64_t plan_extent(const Build *b, Val v, int axis)
-{
-    return dim_at(shape_of(b->g, v)->d[axis], b->B, b->T);
-}
+int64_t plan_extent(const Build *b, Val v, int axis) { return dim_at(shape_of(b->g, v)->d[axis], b->B, b->T); }
 
 /* The buffer and place of an operand. */
 static uint32_t operand(Build *b, Val v, Operand *o, uint64_t *shift)
@@ -237,7 +236,8 @@ static void launch_cumsum(Build *b, Val v)
     for (int i = (int)n->a.i + 1; i < n->shape.rank; i++)
         inner *= plan_extent(b, v, i);
     bool chunks = b->target->own_library;
-    int64_t outer = plan_elements(b, v) / (count * inner), lines = outer * inner, columns = cumsum_columns(count, inner);
+    int64_t outer = plan_elements(b, v) / (count * inner), lines = outer * inner,
+            columns = cumsum_columns(count, inner);
     plan_ints(b, l, (int64_t[]){count, inner, n->a.j, lines, columns}, chunks ? 5 : 3);
     plan_library_kernel(b, l, LIB_CUMSUM, NULL, 0);
     l->rows = chunks ? (lines + columns - 1) / columns : outer;
@@ -315,8 +315,10 @@ static void launch_take(Build *b, Val v)
     float real = (float)n->a.x;
     int32_t fill[2];
     memcpy(fill, integer ? (void *)&whole : (void *)&real, integer ? 8 : 4);
-    plan_ints(b, l, (int64_t[]){plan_extent(b, v, 1), plan_extent(b, n->in[0], 1), words, fill[0],
-                                integer ? fill[1] : 0, integer}, 6);
+    plan_ints(
+        b, l,
+        (int64_t[]){plan_extent(b, v, 1), plan_extent(b, n->in[0], 1), words, fill[0], integer ? fill[1] : 0, integer},
+        6);
     plan_library_kernel(b, l, LIB_DYNAMIC_SLICE, NULL, 0);
     l->rows = rows;
     l->grain = grain_for(words);
@@ -340,8 +342,7 @@ static void launch_table(Build *b, Val v)
     }
 }
 
-void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t elements,
-               DType dtype, Val of)
+void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t elements, DType dtype, Val of)
 {
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 2, of);
     plan_argument(b, l, 0, from, shift, false);
@@ -405,9 +406,14 @@ void plan_attention_args(Build *b, Launch *l, Val v, const Operand o[3], int gra
 {
     const Node *n = node_at(b->g, v);
     LaunchInt *x = NEW_ARRAY(b->arena, LaunchInt, 21);
-    int64_t value[17] = {plan_extent(b, n->in[0], 1), plan_extent(b, n->in[1], 1), plan_extent(b, n->in[0], 2),
-                         plan_extent(b, n->in[1], 2), plan_extent(b, n->in[0], 3), plan_extent(b, n->in[2], 3),
-                         n->a.i & 1, n->a.j};
+    int64_t value[17] = {plan_extent(b, n->in[0], 1),
+                         plan_extent(b, n->in[1], 1),
+                         plan_extent(b, n->in[0], 2),
+                         plan_extent(b, n->in[1], 2),
+                         plan_extent(b, n->in[0], 3),
+                         plan_extent(b, n->in[2], 3),
+                         n->a.i & 1,
+                         n->a.j};
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < 3; k++)
             value[8 + 3 * i + k] = o[i].stride[k];
@@ -462,8 +468,7 @@ void plan_attention_work(Build *b, Launch *l, const Node *n, double products, bo
     l->work.backward = backward;
 }
 
-static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, const uint32_t *out,
-                             size_t n_out)
+static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, const uint32_t *out, size_t n_out)
 {
     const Node *n = node_at(b->g, v);
     bool oldest = sdpa_has_oldest(b->g, n);
@@ -481,8 +486,7 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, con
         plan_read(b, l, n_in + n_out, n->in[n_in], &o[n_in]);
     plan_attention_args(b, l, v, o, grad);
     int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);
-    AttentionClass a = {(d + 15) / 16 * 16, (dv + 15) / 16 * 16, n->a.y > 0, n->a.z > 0,
-                        oldest};
+    AttentionClass a = {(d + 15) / 16 * 16, (dv + 15) / 16 * 16, n->a.y > 0, n->a.z > 0, oldest};
     plan_library_kernel(b, l, which, &a, 3);
     l->rows = attention_rows(b, n, which, grad);
     double products = (double)(d + dv); /* scores, and values or their gradient */
@@ -535,21 +539,16 @@ void plan_library(Build *b, Val v)
 {
     switch ((Op)node_at(b->g, v)->op) {
     case OP_MATMUL: launch_matmul(b, v); break;
-    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW:
-        b->target->own_library ? plan_device_expert(b, v) : launch_expert(b, v);
-        break;
+    case OP_EXPERT_MATMUL:
+    case OP_EXPERT_MATMUL_DW: b->target->own_library ? plan_device_expert(b, v) : launch_expert(b, v); break;
     case OP_CONCAT: plan_parts(b, v); break;
     case OP_CUMSUM: launch_cumsum(b, v); break;
     case OP_TOP_K: launch_top_k(b, v); break;
-    case OP_SCATTER_ADD:
-        b->target->own_library ? plan_device_scatter(b, v) : launch_scatter_add(b, v);
-        break;
+    case OP_SCATTER_ADD: b->target->own_library ? plan_device_scatter(b, v) : launch_scatter_add(b, v); break;
     case OP_DYNAMIC_UPDATE_SLICE: launch_put(b, v); break;
     case OP_DYNAMIC_SLICE: launch_take(b, v); break;
     case OP_SDPA: launch_sdpa(b, v); break;
-    case OP_SDPA_GRAD:
-        b->target->own_library ? plan_device_sdpa_grad(b, v) : launch_sdpa_grad(b, v);
-        break;
+    case OP_SDPA_GRAD: b->target->own_library ? plan_device_sdpa_grad(b, v) : launch_sdpa_grad(b, v); break;
     case OP_CONST: launch_table(b, v); break;
     default: vwn_bug(b->ctx, "%s has no launch", op_info((Op)node_at(b->g, v)->op)->name);
     }

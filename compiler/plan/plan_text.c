@@ -22,9 +22,10 @@ static void dump_expert(Buf *out, const Plan *p, const Launch *l)
 {
     const PlanExpert *e = &l->expert;
     (void)p;
-    buf_printf(out, "expert %s%s%s", e->what == EXPERT_DW ? "dw" : "y", e->half ? " " : "", e->half ? half_word(e->half) : "");
-    buf_printf(out, " tokens %" PRId64 " choices %" PRId64 " experts %" PRId64 " in %" PRId64 " out %" PRId64, e->tokens, e->choices,
-               e->experts, e->in, e->out);
+    buf_printf(out, "expert %s%s%s", e->what == EXPERT_DW ? "dw" : "y", e->half ? " " : "",
+               e->half ? half_word(e->half) : "");
+    buf_printf(out, " tokens %" PRId64 " choices %" PRId64 " experts %" PRId64 " in %" PRId64 " out %" PRId64,
+               e->tokens, e->choices, e->experts, e->in, e->out);
 }
 
 static void dump_copy(Buf *out, const Plan *p, const Launch *l)
@@ -41,7 +42,8 @@ static void dump_kernel(Buf *out, const Plan *p, const Launch *l)
         const LaunchMap *m = &l->map[k];
         buf_printf(out, " map %u", (unsigned)m->buffer);
         for (int i = MAP_RANK; i-- > 0;)
-            buf_printf(out, "%s%" PRId64 " by %" PRId64 " of %u", i == MAP_RANK - 1 ? " (" : ", ", m->extent[i], m->stride[i], (unsigned)m->box[i]);
+            buf_printf(out, "%s%" PRId64 " by %" PRId64 " of %u", i == MAP_RANK - 1 ? " (" : ", ", m->extent[i],
+                       m->stride[i], (unsigned)m->box[i]);
         buf_puts(out, ")");
     }
 }
@@ -101,8 +103,10 @@ static void dump_number(Buf *out, const Plan *p, size_t i)
 
 void plan_dump(Buf *out, const Plan *p)
 {
-    buf_printf(out, "plan B %" PRId64 " T %" PRId64 " arena %" PRIu64 " bytes, %zu kernels, "
-               "%zu launches\n", p->B, p->T, p->arena_bytes, p->n_kernel, p->n_launch);
+    buf_printf(out,
+               "plan B %" PRId64 " T %" PRId64 " arena %" PRIu64 " bytes, %zu kernels, "
+               "%zu launches\n",
+               p->B, p->T, p->arena_bytes, p->n_kernel, p->n_launch);
     for (size_t i = 0; i < p->n_buffer; i++) {
         const PlanBuffer *x = &p->buffer[i];
         const char *type = x->dtype == DT_INT ? "int" : half_word(x->half);

@@ -14,10 +14,7 @@ static const LaunchInfo infos[LAUNCH_KINDS] = {
 #undef LAUNCH
 };
 
-const LaunchInfo *launch_info(LaunchKind kind)
-{
-    return &infos[kind];
-}
+const LaunchInfo *launch_info(LaunchKind kind) { return &infos[kind]; }
 
 /* Launches that are made as one run at the same time: none writes what another touches. */
 static void verify_items(Ctx *ctx, const Plan *p, size_t i)
@@ -116,8 +113,7 @@ static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
         if (l->shift[k] > x->bytes)
             vwn_bug(ctx, "plan: launch %zu begins behind its buffer", i);
         if (!l->writes[k] && x->ext < 0 && x->bytes && !written[l->buffer[k]])
-            vwn_bug(ctx, "plan: launch %zu (%s) reads what nothing has written", i,
-                    l->name ? l->name : "");
+            vwn_bug(ctx, "plan: launch %zu (%s) reads what nothing has written", i, l->name ? l->name : "");
     }
     for (uint32_t k = 0; k < l->n_touched; k++)
         if (l->writes[k])
@@ -142,8 +138,8 @@ static void verify_numbers(Ctx *ctx, const Plan *p, bool *written, size_t *first
     for (size_t i = 0; i < p->n_number; i++)
         if (p->number[i].host >= (int32_t)p->n_host)
             vwn_bug(ctx, "plan: number %zu is a host value that does not exist", i);
-        else if (p->number[i].kind == INT_PLACE && (p->number[i].buffer >= p->n_buffer ||
-                                                    p->number[i].bits > p->buffer[p->number[i].buffer].bytes))
+        else if (p->number[i].kind == INT_PLACE &&
+                 (p->number[i].buffer >= p->n_buffer || p->number[i].bits > p->buffer[p->number[i].buffer].bytes))
             vwn_bug(ctx, "plan: number %zu is the place of no buffer", i);
     written[p->numbers] = true;
     first[p->numbers] = 0;
@@ -158,7 +154,7 @@ static bool may_lie(const Plan *p, const PlanBuffer *x, const PlanBuffer *before
     return !apart && x != before && before->bytes % PLAN_ALIGN == 0;
 }
 
-typedef struct Stay { /* of a buffer in the arena */
+typedef struct Stay {   /* of a buffer in the arena */
     size_t first, last; /* launches */
     uint32_t buffer;
 } Stay;
@@ -166,7 +162,8 @@ typedef struct Stay { /* of a buffer in the arena */
 static int by_first(const void *a, const void *b)
 {
     const Stay *x = a, *y = b;
-    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->buffer > y->buffer) - (x->buffer < y->buffer);
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
+                                : (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
 /* Those that were there at one time do not overlap: of all with lower places the last one ends
@@ -178,15 +175,9 @@ typedef struct There {
     size_t n;
 } There;
 
-static const PlanBuffer *there_at(const There *t, size_t i)
-{
-    return &t->p->buffer[t->stay[t->at[i]].buffer];
-}
+static const PlanBuffer *there_at(const There *t, size_t i) { return &t->p->buffer[t->stay[t->at[i]].buffer]; }
 
-static void take_away(There *t, size_t i)
-{
-    memmove(t->at + i, t->at + i + 1, (--t->n - i) * sizeof *t->at);
-}
+static void take_away(There *t, size_t i) { memmove(t->at + i, t->at + i + 1, (--t->n - i) * sizeof *t->at); }
 
 /* Stay i is there from now on. Of its neighbours those that are over go, until one is there that is
  * not. Returns the stay that overlaps it, or i. */
@@ -237,8 +228,7 @@ static void verify_places(Ctx *ctx, const Plan *p, const size_t *first, const si
     for (size_t i = 0; i < n; i++) {
         size_t other = put_there(&there, i);
         if (other != i)
-            vwn_bug(ctx, "plan: buffers %u and %u overlap", (unsigned)stay[other].buffer,
-                    (unsigned)stay[i].buffer);
+            vwn_bug(ctx, "plan: buffers %u and %u overlap", (unsigned)stay[other].buffer, (unsigned)stay[i].buffer);
     }
 }
 

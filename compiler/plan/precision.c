@@ -50,8 +50,9 @@ static bool experts_take_half(const Graph *g, Val v, const PlanOptions *how)
     const Node *n = node_at(g, v);
     const Shape *x = shape_of(g, n->in[0]), *y = &n->shape;
     Dim pairs;
-    return shape_size(shape_of(g, n->in[2]), &pairs) && is_large(dim_at(pairs, how->B, how->T), dim_at(x->d[x->rank - 1], how->B, how->T),
-                                                                 dim_at(y->d[y->rank - 1], how->B, how->T));
+    return shape_size(shape_of(g, n->in[2]), &pairs) &&
+           is_large(dim_at(pairs, how->B, how->T), dim_at(x->d[x->rank - 1], how->B, how->T),
+                    dim_at(y->d[y->rank - 1], how->B, how->T));
 }
 
 /* By the shape alone: the same on every machine. */
@@ -80,11 +81,12 @@ typedef struct Rounding {
     Val *copy;    /* the node itself */
     Val *rounded; /* by Val of `from`: the copy rounded, or 0 */
     Half to;
-    bool *whole;  /* on a device, by Val of `from`: products read it in its own rows; NULL: this is none */
-    Val *padded;  /* by Val of `from`: the copy rounded, its rows padded to ROW_MULTIPLE elements; 0: it lies so anyway */
+    bool *whole; /* on a device, by Val of `from`: products read it in its own rows; NULL: this is none */
+    Val *
+        padded; /* by Val of `from`: the copy rounded, its rows padded to ROW_MULTIPLE elements; 0: it lies so anyway */
     const bool *product, *shared, *kept; /* as round_values() has them */
-    bool *read;   /* by a product, so far */
-    bool *wanted; /* rounded, by somebody */
+    bool *read;                          /* by a product, so far */
+    bool *wanted;                        /* rounded, by somebody */
 } Rounding;
 
 /* Reshapes and broadcasts move no element, so what is behind them is rounded, once for all. */
@@ -268,7 +270,8 @@ Graph *plan_round_operands(const Graph *from, Arena *arena, const PlanOptions *h
         for (size_t k = 0; x->op == OP_SDPA_GRAD && k < x->n_in; k++)
             kept[behind(from, x->in[k])] = true;
     }
-    return round_values(from, arena, how->half, product, shared, plan_target(how)->half_kernels ? NULL : kept, plan_target(how));
+    return round_values(from, arena, how->half, product, shared, plan_target(how)->half_kernels ? NULL : kept,
+                        plan_target(how));
 }
 
 /* ---- what lies between kernels ---- */
@@ -350,8 +353,7 @@ static bool *find_scores(const Graph *g, Arena *arena, const PlanOptions *how)
         const Node *n = node_at(g, v);
         bool map = op_is_map((Op)n->op) || op_is_view((Op)n->op);
         for (size_t k = 0; k < n->n_in; k++)
-            if (n->op == OP_AMAX || n->op == OP_TOP_K ||
-                (is[v] && map && is_as_large(g, v, n->in[k], how)))
+            if (n->op == OP_AMAX || n->op == OP_TOP_K || (is[v] && map && is_as_large(g, v, n->in[k], how)))
                 is[n->in[k]] = true;
     }
     return is;
@@ -397,8 +399,7 @@ static bool attention_fits(const Between *b)
         for (size_t k = 0; fuse_is_attention(g, v) && k < n->n_in; k++) {
             const Shape *s = shape_of(g, n->in[k]);
             if (fuse_attention_takes(g, v, k))
-                fits = fits && !b->bare[base_of(g, n->in[k])] && dim_static(s->d[3]) &&
-                       s->d[3].n % HEAD_MULTIPLE == 0;
+                fits = fits && !b->bare[base_of(g, n->in[k])] && dim_static(s->d[3]) && s->d[3].n % HEAD_MULTIPLE == 0;
         }
         if (fuse_is_attention_result(g, v))
             fits = fits && !b->bare[v];
@@ -478,7 +479,8 @@ HalfCount plan_count_half(const Graph *g, Half half)
         if (n->op != OP_MATMUL && !op_is_expert((Op)n->op))
             continue;
         count.products++;
-        count.rounded += node_is_rounded(g, base_of(g, n->in[0]), half) && node_is_rounded(g, base_of(g, n->in[1]), half);
+        count.rounded +=
+            node_is_rounded(g, base_of(g, n->in[0]), half) && node_is_rounded(g, base_of(g, n->in[1]), half);
     }
     return count;
 }

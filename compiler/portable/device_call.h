@@ -56,10 +56,7 @@ static inline size_t call_arguments(CallArguments *to, void *const *p, size_t bu
 }
 
 /* Of a kernel that goes on to further rows by itself. */
-static inline unsigned call_blocks(int64_t blocks)
-{
-    return blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX;
-}
+static inline unsigned call_blocks(int64_t blocks) { return blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX; }
 
 /* C[i] = op(A[i]) op(B[i]), row by row; extents, pitches and steps in elements. */
 typedef struct RowProduct {
@@ -79,10 +76,7 @@ typedef struct ColumnProduct {
 } ColumnProduct;
 
 /* A single column has no pitch, and a library wants one that spans it. */
-static inline int64_t call_pitch(int64_t ld, int64_t rows)
-{
-    return ld > rows ? ld : rows;
-}
+static inline int64_t call_pitch(int64_t ld, int64_t rows) { return ld > rows ? ld : rows; }
 
 static inline ColumnProduct call_by_columns(const RowProduct *p)
 {
@@ -106,9 +100,6 @@ static inline ColumnProduct call_by_columns(const RowProduct *p)
 }
 
 /* How many of the products that are left the next call has. */
-static inline int64_t call_batch(int64_t left)
-{
-    return left < CALL_BATCH ? left : CALL_BATCH;
-}
+static inline int64_t call_batch(int64_t left) { return left < CALL_BATCH ? left : CALL_BATCH; }
 
 #endif

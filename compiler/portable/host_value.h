@@ -18,19 +18,13 @@ typedef enum HostVar {
     HV_NAMED = HV_MAY_SKIP /* what a file can ask for is below */
 } HostVar;
 
-static inline double host_mod(double a, double b) /* with the sign of b */
-{
-    return a - b * floor(a / b);
-}
+static inline double host_mod(double a, double b) /* with the sign of b */ { return a - b * floor(a / b); }
 
 static inline double host_min(double a, double b) /* not a number when one of them is not */
 {
     return b < a || isnan(b) ? b : a;
 }
 
-static inline double host_max(double a, double b)
-{
-    return b > a || isnan(b) ? b : a;
-}
+static inline double host_max(double a, double b) { return b > a || isnan(b) ? b : a; }
 
 #endif

@@ -75,8 +75,8 @@ static size_t read_escape(JsonReader *r, char *out)
         return 0;
     }
     if (code >= 0xd800 && code < 0xdc00) {
-        if (r->n - r->at < 6 || r->s[r->at] != '\\' || r->s[r->at + 1] != 'u' ||
-            (r->at += 2, !read_hex(r, &low)) || low < 0xdc00 || low > 0xdfff) {
+        if (r->n - r->at < 6 || r->s[r->at] != '\\' || r->s[r->at + 1] != 'u' || (r->at += 2, !read_hex(r, &low)) ||
+            low < 0xdc00 || low > 0xdfff) {
             fail(r, start, "half of a surrogate pair");
             return 0;
         }
@@ -187,7 +187,8 @@ static int by_key(const void *x, const void *y)
 static const Json *key_twice(JsonReader *r, const Json *object)
 {
     enum { FEW = 16 };
-    const Json *few[FEW], **all = object->n <= FEW ? few : region_take(r->memory, object->n * sizeof *all), *first = NULL;
+    const Json *few[FEW], **all = object->n <= FEW ? few : region_take(r->memory, object->n * sizeof *all),
+                          *first = NULL;
     size_t n = 0;
     for (const Json *k = object->first; k; k = k->next)
         all[n++] = k;
@@ -229,9 +230,7 @@ static Json *read_members(JsonReader *r, Json *j, char close)
         j->n++;
     } while (accept(r, ','));
     if (!accept(r, close))
-        return fail(r, r->at,
-                    close == '}' ? "`,` or `}` is expected here"
-                                 : "`,` or `]` is expected here");
+        return fail(r, r->at, close == '}' ? "`,` or `}` is expected here" : "`,` or `]` is expected here");
     const Json *again = close == '}' ? key_twice(r, j) : NULL;
     return again ? fail(r, again->key_at, "this key stands here twice") : j;
 }
@@ -388,15 +387,9 @@ void json_put_bytes(JsonText *t, const char *key, const char *s, size_t n)
     put_quoted(t, s, n);
 }
 
-void json_put_string(JsonText *t, const char *key, const char *s)
-{
-    json_put_bytes(t, key, s, strlen(s));
-}
+void json_put_string(JsonText *t, const char *key, const char *s) { json_put_bytes(t, key, s, strlen(s)); }
 
-void json_pad(JsonText *t)
-{
-    put(t, " ", 1);
-}
+void json_pad(JsonText *t) { put(t, " ", 1); }
 
 void json_put_raw(JsonText *t, const char *key, const char *value)
 {
@@ -411,7 +404,4 @@ void json_put_integer(JsonText *t, const char *key, int64_t x)
     json_put_raw(t, key, text);
 }
 
-void json_put_bool(JsonText *t, const char *key, bool x)
-{
-    json_put_raw(t, key, x ? "true" : "false");
-}
+void json_put_bool(JsonText *t, const char *key, bool x) { json_put_raw(t, key, x ? "true" : "false"); }

@@ -14,15 +14,7 @@
 
 #include "region.h"
 
-typedef enum JsonKind {
-    JSON_NULL,
-    JSON_FALSE,
-    JSON_TRUE,
-    JSON_NUMBER,
-    JSON_STRING,
-    JSON_ARRAY,
-    JSON_OBJECT
-} JsonKind;
+typedef enum JsonKind { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT } JsonKind;
 
 typedef struct Json Json;
 struct Json {
@@ -57,7 +49,7 @@ typedef struct JsonText {
     char *s;
     size_t n, cap; /* n < cap; s is always NUL-terminated */
     bool full;
-    bool comma; /* the next value follows another one */
+    bool comma;         /* the next value follows another one */
     const Region *more; /* where `s` grows; NULL: it does not */
 } JsonText;
 void json_begin(JsonText *t, char *memory, size_t cap);
@@ -67,7 +59,7 @@ void json_put_string(JsonText *t, const char *key, const char *s);
 void json_put_bytes(JsonText *t, const char *key, const char *s, size_t n); /* invalid UTF-8: U+FFFD */
 void json_put_integer(JsonText *t, const char *key, int64_t x);
 void json_put_bool(JsonText *t, const char *key, bool x);
-void json_pad(JsonText *t); /* a blank */
+void json_pad(JsonText *t);                                         /* a blank */
 void json_put_raw(JsonText *t, const char *key, const char *value); /* a value as it is */
 
 #endif

@@ -12,7 +12,8 @@ void loop_gradient(const LoopCalls *c, void *user, int64_t parts, bool counts)
 }
 
 /* The program on all windows. */
-static void pass(const EvalCalls *c, void *user, const EvalSize *size, int64_t of, LoopProgram which, double *part, double *all)
+static void pass(const EvalCalls *c, void *user, const EvalSize *size, int64_t of, LoopProgram which, double *part,
+                 double *all)
 {
     for (int64_t first = 0, rows; first < of; first += rows) {
         rows = c->feed(user, first, of);
@@ -27,7 +28,8 @@ static void pass(const EvalCalls *c, void *user, const EvalSize *size, int64_t o
 
 int64_t loop_evaluate(const EvalCalls *c, void *user, const EvalSize *size, bool counts, double *part, double *all)
 {
-    int64_t of = size->batches > 0 && size->batches <= size->there / size->batch ? size->batches * size->batch : size->there;
+    int64_t of =
+        size->batches > 0 && size->batches <= size->there / size->batch ? size->batches * size->batch : size->there;
     for (size_t i = 0; i < size->results; i++)
         all[i] = 0;
     c->begin_count(user);

@@ -22,10 +22,7 @@ enum { LOSS_SCALE_FIRST = 65536, LOSS_SCALE_STEPS = 2000, LOSS_SCALE_LEAST = 1 }
 
 /* May a step be skipped at this scale? Else the gradient itself is not finite. 0: nothing is
  * scaled. */
-static inline bool loss_scale_may_halve(double scale)
-{
-    return scale >= 2 * LOSS_SCALE_LEAST;
-}
+static inline bool loss_scale_may_halve(double scale) { return scale >= 2 * LOSS_SCALE_LEAST; }
 
 /* After a step; good_steps: since the scale has changed. */
 static inline void loss_scale_after(double *scale, int64_t *good_steps, bool good)

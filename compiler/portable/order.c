@@ -63,8 +63,7 @@ uint64_t permute_index(uint64_t key, uint64_t n, uint64_t i)
     do { /* walk along the cycle until we are inside again; fewer than 4 rounds on average */
         uint64_t left = i >> half, right = i & mask;
         for (uint64_t round = 0; round < 6; round++) {
-            uint64_t next =
-                left ^ (mix64(mix64(right + round * 0x9e3779b97f4a7c15u) ^ key) & mask);
+            uint64_t next = left ^ (mix64(mix64(right + round * 0x9e3779b97f4a7c15u) ^ key) & mask);
             left = right;
             right = next;
         }
@@ -86,10 +85,7 @@ static size_t range_of(const Stretch *range, size_t n, int64_t window)
     return lo;
 }
 
-static uint64_t key_of(uint64_t seed, uint64_t epoch)
-{
-    return mix64(seed ^ mix64(epoch + 0x9e3779b97f4a7c15u));
-}
+static uint64_t key_of(uint64_t seed, uint64_t epoch) { return mix64(seed ^ mix64(epoch + 0x9e3779b97f4a7c15u)); }
 
 int64_t order_row(int64_t rows, uint64_t seed, int64_t ordinal)
 {

@@ -11,10 +11,7 @@
 const Progress progress_none = {
     .eval_step = -1, .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN, .plateau.last = NAN};
 
-static double measured(double x)
-{
-    return isnan(x) ? INFINITY : x;
-}
+static double measured(double x) { return isnan(x) ? INFINITY : x; }
 
 void progress_skipped(const Progress *p, double vars[HV_COUNT])
 {
@@ -75,10 +72,7 @@ void progress_evaluated(Progress *p, double loss)
         p->best_eval = loss;
 }
 
-int64_t progress_end(const Progress *p, int64_t length)
-{
-    return p->from_step + length;
-}
+int64_t progress_end(const Progress *p, int64_t length) { return p->from_step + length; }
 
 /* ---- in a file ---- */
 

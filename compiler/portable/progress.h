@@ -17,20 +17,20 @@ enum { RECENT = 100 }; /* losses kept to notice a spike */
 
 typedef struct Progress {
     int64_t step, tokens, sequences;                    /* done so far */
-    int64_t eval_step; /* of eval_loss; -1: none, or not recorded */
+    int64_t eval_step;                                  /* of eval_loss; -1: none, or not recorded */
     double train_loss, eval_loss, grad_norm, best_eval; /* NaN before the first */
     double recent[RECENT];                              /* the last losses, oldest first */
     int n_recent;
-    double loss_scale;         /* of fp16, of the next step; 0: there is none */
-    int64_t good_steps;        /* since the scale has changed */
-    int64_t skipped;           /* steps without an update: a gradient was not finite */
+    double loss_scale;              /* of fp16, of the next step; 0: there is none */
+    int64_t good_steps;             /* since the scale has changed */
+    int64_t skipped;                /* steps without an update: a gradient was not finite */
     int64_t from_step, from_tokens; /* where the schedule's time began: 0, or at a growth step with `train { }` */
-    bool due;                  /* the next growth step begins here */
+    bool due;                       /* the next growth step begins here */
     struct {
-        double sum, last;      /* of the window that is open; the mean of the one before, NaN: there is none */
-        int64_t n, steps;      /* numbers in the sum; steps of the window */
-        bool over;             /* that window was no better */
-    } plateau;                 /* of the next growth step */
+        double sum, last; /* of the window that is open; the mean of the one before, NaN: there is none */
+        int64_t n, steps; /* numbers in the sum; steps of the window */
+        bool over;        /* that window was no better */
+    } plateau;            /* of the next growth step */
 } Progress;
 extern const Progress progress_none; /* before the first step */
 

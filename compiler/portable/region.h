@@ -9,9 +9,6 @@ typedef struct Region {
     void *(*take)(void *user, size_t bytes);
     void *user;
 } Region;
-static inline void *region_take(const Region *m, size_t bytes)
-{
-    return m->take(m->user, bytes);
-}
+static inline void *region_take(const Region *m, size_t bytes) { return m->take(m->user, bytes); }
 
 #endif

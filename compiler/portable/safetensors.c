@@ -25,16 +25,31 @@ enum { LARGEST_HEADER = 100 << 20, BLOCK = 1 << 20 };
 static const struct {
     const char *name;
     int bits;
-} types[SAFE_TYPES] = {{"F64", 64}, {"F32", 32}, {"F16", 16}, {"BF16", 16}, {"I64", 64}, {"I32", 32}, {"I16", 16}, {"I8", 8},
-                       {"U64", 64}, {"U32", 32}, {"U16", 16}, {"U8", 8}, {"BOOL", 8},
+} types[SAFE_TYPES] = {{"F64", 64},
+                       {"F32", 32},
+                       {"F16", 16},
+                       {"BF16", 16},
+                       {"I64", 64},
+                       {"I32", 32},
+                       {"I16", 16},
+                       {"I8", 8},
+                       {"U64", 64},
+                       {"U32", 32},
+                       {"U16", 16},
+                       {"U8", 8},
+                       {"BOOL", 8},
                        /* not read */
-                       {"C64", 64}, {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8},
-                       {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4}};
+                       {"C64", 64},
+                       {"F8_E5M2", 8},
+                       {"F8_E4M3", 8},
+                       {"F8_E8M0", 8},
+                       {"F8_E4M3FNUZ", 8},
+                       {"F8_E5M2FNUZ", 8},
+                       {"F6_E2M3", 6},
+                       {"F6_E3M2", 6},
+                       {"F4", 4}};
 
-const char *safe_type_name(SafeType type)
-{
-    return types[type].name;
-}
+const char *safe_type_name(SafeType type) { return types[type].name; }
 
 /* ---- checksum ---- */
 
@@ -46,8 +61,7 @@ static uint64_t mix(uint64_t lane, uint64_t word)
 
 void checksum_begin(Checksum *c)
 {
-    *c = (Checksum){.lane = {0x243f6a8885a308d3u, 0x13198a2e03707344u, 0xa4093822299f31d0u,
-                             0x082efa98ec4e6c89u}};
+    *c = (Checksum){.lane = {0x243f6a8885a308d3u, 0x13198a2e03707344u, 0xa4093822299f31d0u, 0x082efa98ec4e6c89u}};
 }
 
 /* The lanes are the compiler's own while it runs: bytes could else be those of the lanes. */
@@ -127,18 +141,15 @@ static bool read_at(const SafeFile *f, void *to, uint64_t n, uint64_t at, char w
 static bool read_shape(const Region *m, const SafeFile *f, const Json *shape, SafeTensor *t, char why[WHY])
 {
     if (!shape || shape->kind != JSON_ARRAY)
-        return wrong(f, why, shape ? 8 + shape->offset : 8, "tensor `%.80s` has no shape",
-                     t->name);
+        return wrong(f, why, shape ? 8 + shape->offset : 8, "tensor `%.80s` has no shape", t->name);
     t->d = region_take(m, (shape->n + 1) * sizeof *t->d);
     t->elements = 1;
     for (const Json *k = shape->first; k; k = k->next) {
         if (k->kind != JSON_NUMBER || !k->whole || k->integer < 0)
-            return wrong(f, why, 8 + k->offset, "an extent of tensor `%.80s` is not a count",
-                         t->name);
+            return wrong(f, why, 8 + k->offset, "an extent of tensor `%.80s` is not a count", t->name);
         t->d[t->rank++] = k->integer;
         if (__builtin_mul_overflow(t->elements, k->integer, &t->elements))
-            return wrong(f, why, 8 + k->offset, "the shape of tensor `%.80s` is too large",
-                         t->name);
+            return wrong(f, why, 8 + k->offset, "the shape of tensor `%.80s` is too large", t->name);
     }
     return true;
 }
@@ -148,7 +159,8 @@ static bool bytes_of(SafeType type, int64_t elements, int64_t *bytes)
 {
     int bits = types[type].bits;
     int64_t part = elements % 8 * bits; /* of the last numbers */
-    return !__builtin_mul_overflow(elements / 8, bits, bytes) && part % 8 == 0 && !__builtin_add_overflow(*bytes, part / 8, bytes);
+    return !__builtin_mul_overflow(elements / 8, bits, bytes) && part % 8 == 0 &&
+           !__builtin_add_overflow(*bytes, part / 8, bytes);
 }
 
 static bool read_entry(const Region *m, const SafeFile *f, const Json *j, SafeTensor *t, char why[WHY])
@@ -162,24 +174,22 @@ static bool read_entry(const Region *m, const SafeFile *f, const Json *j, SafeTe
         if (!strcmp(type, types[i].name))
             t->type = (SafeType)i;
     if (t->type == SAFE_TYPES)
-        return wrong(f, why, at, "tensor `%.80s` has the unknown type `%.20s`", t->name,
-                     type ? type : "");
+        return wrong(f, why, at, "tensor `%.80s` has the unknown type `%.20s`", t->name, type ? type : "");
     if (!read_shape(m, f, json_get(j, "shape"), t, why))
         return false;
     const Json *o = json_get(j, "data_offsets");
     if (!o || o->kind != JSON_ARRAY || o->n != 2)
         return wrong(f, why, at, "tensor `%.80s` needs two data_offsets", t->name);
     const Json *lo = o->first, *hi = o->first->next;
-    if (!lo->whole || !hi->whole || lo->integer < 0 || hi->integer < lo->integer ||
-        (uint64_t)hi->integer > room)
+    if (!lo->whole || !hi->whole || lo->integer < 0 || hi->integer < lo->integer || (uint64_t)hi->integer > room)
         return wrong(f, why, 8 + o->offset,
                      "the data_offsets of tensor `%.80s` are outside the %llu "
                      "bytes of data",
                      t->name, (unsigned long long)room);
     int64_t bytes;
     if (!bytes_of(t->type, t->elements, &bytes) || bytes != hi->integer - lo->integer)
-        return wrong(f, why, 8 + o->offset, "tensor `%.80s` has %lld numbers of %d bits, but %lld bytes of data", t->name,
-                     (long long)t->elements, types[t->type].bits, (long long)(hi->integer - lo->integer));
+        return wrong(f, why, 8 + o->offset, "tensor `%.80s` has %lld numbers of %d bits, but %lld bytes of data",
+                     t->name, (long long)t->elements, types[t->type].bits, (long long)(hi->integer - lo->integer));
     t->begin = 8 + f->header + (uint64_t)lo->integer;
     t->end = 8 + f->header + (uint64_t)hi->integer;
     return true;
@@ -207,14 +217,13 @@ static bool check_cover(const SafeFile *f, char why[WHY])
     for (size_t i = 0; i < f->n; i++) {
         const SafeTensor *t = &f->tensor[i];
         if (t->begin < at)
-            return wrong(f, why, t->begin, "tensor `%.80s` overlaps the one before it",
-                         t->name);
+            return wrong(f, why, t->begin, "tensor `%.80s` overlaps the one before it", t->name);
         if (t->begin > at)
             return wrong(f, why, at, "bytes that belong to no tensor, before `%.80s`", t->name);
         at = t->end;
     }
-    return at == f->size || wrong(f, why, at, "%llu bytes that belong to no tensor",
-                                  (unsigned long long)(f->size - at));
+    return at == f->size ||
+           wrong(f, why, at, "%llu bytes that belong to no tensor", (unsigned long long)(f->size - at));
 }
 
 static bool check_metadata(const SafeFile *f, const Json *m, char why[WHY])
@@ -316,8 +325,7 @@ static double from_half(uint16_t h)
     double m = h & 1023, sign = h & 0x8000 ? -1 : 1;
     if (exponent == 31)
         return m != 0 ? (double)__builtin_nan("") : sign * (double)__builtin_inf();
-    double unit =
-        exponent ? 1.0 / 1024 : 2.0 / 1024; /* subnormals: exponent 1, no hidden bit */
+    double unit = exponent ? 1.0 / 1024 : 2.0 / 1024; /* subnormals: exponent 1, no hidden bit */
     double x = (exponent ? 1 + m * unit : m * unit) / 32768;
     for (int i = 0; i < exponent; i++)
         x *= 2;
@@ -343,41 +351,32 @@ static double from_bytes(SafeType type, const unsigned char *p)
     uint16_t h;
     uint32_t bits;
     switch (type) {
-    case SAFE_F64:
-        memcpy(&f64, p, 8);
-        return f64;
-    case SAFE_F32:
-        memcpy(&f32, p, 4);
-        return (double)f32;
-    case SAFE_F16:
-        memcpy(&h, p, 2);
-        return from_half(h);
+    case SAFE_F64: memcpy(&f64, p, 8); return f64;
+    case SAFE_F32: memcpy(&f32, p, 4); return (double)f32;
+    case SAFE_F16: memcpy(&h, p, 2); return from_half(h);
     case SAFE_BF16:
         memcpy(&h, p, 2);
         bits = (uint32_t)h << 16;
         memcpy(&f32, &bits, 4);
         return (double)f32;
-    default:
-        return from_whole(type, p, types[type].bits);
+    default: return from_whole(type, p, types[type].bits);
     }
 }
 
-bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, double *out,
-               char why[WHY])
+bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, double *out, char why[WHY])
 {
     unsigned char block[1 << 14];
     size_t size = (size_t)types[t->type].bits / 8;
     if (t->type >= SAFE_NUMBERS)
-        return wrong(f, why, t->begin, "tensor `%.80s` is of type %s, whose numbers are not read", t->name, types[t->type].name);
+        return wrong(f, why, t->begin, "tensor `%.80s` is of type %s, whose numbers are not read", t->name,
+                     types[t->type].name);
     if (at < 0 || n < 0 || n > t->elements - at)
-        return wrong(f, why, t->begin, "tensor `%.80s` has only %lld numbers", t->name,
-                     (long long)t->elements);
+        return wrong(f, why, t->begin, "tensor `%.80s` has only %lld numbers", t->name, (long long)t->elements);
     for (int64_t done = 0; done < n;) {
         int64_t count = (int64_t)(sizeof block / size);
         if (count > n - done)
             count = n - done;
-        if (!read_at(f, block, (uint64_t)count * size, t->begin + (uint64_t)(at + done) * size,
-                     why))
+        if (!read_at(f, block, (uint64_t)count * size, t->begin + (uint64_t)(at + done) * size, why))
             return false;
         for (int64_t i = 0; i < count; i++)
             out[done + i] = from_bytes(t->type, block + (size_t)i * size);
@@ -411,9 +410,7 @@ bool safe_verify(const SafeFile *f, bool required, char why[WHY])
     char digits[20];
     snprintf(digits, sizeof digits, "%016llx", (unsigned long long)checksum_end(&sum));
     if (memcmp(digits, stored->s, 16))
-        return wrong(f, why, 8 + at,
-                     "the checksum is %s, the file's bytes give %s: it is damaged", stored->s,
-                     digits);
+        return wrong(f, why, 8 + at, "the checksum is %s, the file's bytes give %s: it is damaged", stored->s, digits);
     return true;
 }
 
@@ -443,8 +440,7 @@ static void end_metadata(SafeWriter *w)
     w->in_metadata = false;
 }
 
-void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank,
-                  const int64_t *d)
+void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank, const int64_t *d)
 {
     JsonText *t = &w->header;
     uint64_t bytes = (uint64_t)types[type].bits / 8;
@@ -466,7 +462,8 @@ void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank,
 }
 
 /* FOLDER/BEFORE NAME AFTER */
-static const char *path_of(const SafeWriter *w, const char *folder, const char *before, const char *name, const char *after)
+static const char *path_of(const SafeWriter *w, const char *folder, const char *before, const char *name,
+                           const char *after)
 {
     size_t n = strlen(folder) + strlen(before) + strlen(name) + strlen(after) + 2;
     char *path = region_take(&w->memory, n);
@@ -540,7 +537,8 @@ bool safe_create(SafeWriter *w, const char *folder, const char *name, char why[W
         return failed(w, why, "created");
     w->temporary = temporary;
 #if defined __linux__
-    (void)!fallocate(w->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size); /* one place on the disk; where there is none, a write tells */
+    (void)!fallocate(w->fd, FALLOC_FL_KEEP_SIZE, 0,
+                     (off_t)size); /* one place on the disk; where there is none, a write tells */
 #endif
     unsigned char length[8];
     for (int i = 0; i < 8; i++)

@@ -13,22 +13,22 @@
 enum { WHY = 512 }; /* room for a sentence */
 
 typedef enum SafeType { /* in the order of the names in safetensors.c */
-    SAFE_F64,
-    SAFE_F32,
-    SAFE_F16,
-    SAFE_BF16,
-    SAFE_FLOATS, /* those before it are what weights are stored in */
-    SAFE_I64 = SAFE_FLOATS,
-    SAFE_I32,
-    SAFE_I16,
-    SAFE_I8,
-    SAFE_U64,
-    SAFE_U32,
-    SAFE_U16,
-    SAFE_U8,
-    SAFE_BOOL,
-    SAFE_NUMBERS, /* the rest is not read: of it the size is known */
-    SAFE_TYPES = SAFE_NUMBERS + 9
+                        SAFE_F64,
+                        SAFE_F32,
+                        SAFE_F16,
+                        SAFE_BF16,
+                        SAFE_FLOATS, /* those before it are what weights are stored in */
+                        SAFE_I64 = SAFE_FLOATS,
+                        SAFE_I32,
+                        SAFE_I16,
+                        SAFE_I8,
+                        SAFE_U64,
+                        SAFE_U32,
+                        SAFE_U16,
+                        SAFE_U8,
+                        SAFE_BOOL,
+                        SAFE_NUMBERS, /* the rest is not read: of it the size is known */
+                        SAFE_TYPES = SAFE_NUMBERS + 9
 } SafeType;
 
 typedef struct SafeTensor {
@@ -46,10 +46,10 @@ typedef struct SafeFile {
     uint64_t size;
     SafeTensor *tensor; /* in the order of their bytes */
     size_t n;
-    const Json *metadata; /* an object of strings, or NULL */
+    const Json *metadata;       /* an object of strings, or NULL */
     const SafeTensor **by_name; /* private */
-    uint64_t header;      /* bytes of the header, without the eight of its length */
-    const char *text;     /* the header */
+    uint64_t header;            /* bytes of the header, without the eight of its length */
+    const char *text;           /* the header */
 } SafeFile;
 
 /* Opens and checks everything but the checksum. On failure nothing stays open and `why` names
@@ -61,8 +61,7 @@ const SafeTensor *safe_find(const SafeFile *f, const char *name); /* NULL when a
 bool safe_text(const SafeFile *f, const char *key, const char **text, char why[WHY]);
 const char *safe_type_name(SafeType type); /* "BF16" */
 /* n numbers from `at` on, as float64 (integers too). False with `why` where the type is none of SAFE_NUMBERS. */
-bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, double *out,
-               char why[WHY]);
+bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, double *out, char why[WHY]);
 /* Reads the whole file once. True when the checksum fits, or, unless it is `required`, when
  * there is none (files of others). */
 bool safe_verify(const SafeFile *f, bool required, char why[WHY]);
@@ -86,22 +85,20 @@ typedef struct SafeWriter {
     const char *path, *temporary;
     Checksum sum;
     uint64_t written;
-    char *block;    /* what is put, until it is as much as a file takes in whole pages */
+    char *block; /* what is put, until it is as much as a file takes in whole pages */
     size_t in_block, block_size;
 } SafeWriter;
 /* First the metadata, then the declarations, then safe_create, then the tensors' bytes in order
  * of declaration, then safe_commit. The first two only build text. A writer stays where it is. */
 void safe_begin(SafeWriter *w, Region memory);
 void safe_meta(SafeWriter *w, const char *key, const char *value, size_t n);
-void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank,
-                  const int64_t *d);
+void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank, const int64_t *d);
 /* Writes folder/.NAME.tmp. On any failure the temporary file is removed, `why` says what
  * failed, and whatever stood at folder/NAME is untouched. */
 bool safe_create(SafeWriter *w, const char *folder, const char *name, char why[WHY]);
 bool safe_put(SafeWriter *w, const void *p, size_t n, char why[WHY]);
 /* fsync, rename to folder/NAME, fsync of the folder. */
 bool safe_commit(SafeWriter *w, char why[WHY]);
-void safe_abandon(
-    SafeWriter *w); /* closes and removes what was begun; nothing after a commit */
+void safe_abandon(SafeWriter *w); /* closes and removes what was begun; nothing after a commit */
 
 #endif

@@ -66,10 +66,7 @@ static const double DELAY = 1, DELAY_MOST = 64;
 static const double LATE_SHARE = 1. / 32; /* of a span: a worker that is late for so long counts */
 static const double PAUSE = 0.05;         /* between two loops: what was measured is void */
 
-double attendance_span_end(const Attendance *a)
-{
-    return a->wall + (a->out && !a->trial ? OUT_SPAN : SPAN);
-}
+double attendance_span_end(const Attendance *a) { return a->wall + (a->out && !a->trial ? OUT_SPAN : SPAN); }
 
 AttendanceMove attendance_next(Attendance *a, double wall, double cpu, bool late)
 {
@@ -102,10 +99,7 @@ static double seconds_on(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double now(void)
-{
-    return seconds_on(CLOCK_MONOTONIC);
-}
+static double now(void) { return seconds_on(CLOCK_MONOTONIC); }
 
 static void move_workers(Pool *p, AttendanceMove move, double late)
 {
@@ -165,10 +159,7 @@ static void pause_a_little(void)
 }
 
 /* Worker 0 is the caller. */
-static bool is_out(const Pool *p, int worker)
-{
-    return worker > 0 && atomic_load(&p->worker[worker - 1].out);
-}
+static bool is_out(const Pool *p, int worker) { return worker > 0 && atomic_load(&p->worker[worker - 1].out); }
 
 /* Takes tickets until there are none. */
 static void take_chunks(Pool *p, int worker)
@@ -313,10 +304,7 @@ void pool_close(Pool *p)
     free(p);
 }
 
-int pool_threads(const Pool *p)
-{
-    return p ? p->threads : 1;
-}
+int pool_threads(const Pool *p) { return p ? p->threads : 1; }
 
 static void wait_for_the_rest(Pool *p)
 {
@@ -421,8 +409,7 @@ static double cpu_quota(void)
             continue;
         for (;;) {
             char dir[640];
-            snprintf(dir, sizeof dir, "/sys/fs/cgroup%s%.500s", *controllers ? "/cpu" : "",
-                     path);
+            snprintf(dir, sizeof dir, "/sys/fs/cgroup%s%.500s", *controllers ? "/cpu" : "", path);
             double q = group_quota(dir);
             if (q > 0 && (least == 0 || q < least))
                 least = q;

@@ -6,10 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-void begin_line(Printer *p)
-{
-    buf_printf(&p->body, "%*s", p->depth * 4, "");
-}
+void begin_line(Printer *p) { buf_printf(&p->body, "%*s", p->depth * 4, ""); }
 
 void close_brace(Printer *p)
 {
@@ -36,16 +33,16 @@ char *end_piece(Printer *p, Buf before)
 
 static bool same_int(const PrintedInt *x, const PrintedInt *y)
 {
-    return x->kind == y->kind && dim_eq(x->dim, y->dim) && x->value == y->value &&
-           x->site == y->site && x->buffer == y->buffer;
+    return x->kind == y->kind && dim_eq(x->dim, y->dim) && x->value == y->value && x->site == y->site &&
+           x->buffer == y->buffer;
 }
 
 /* Where it is among the integers, or behind the last. Most are asked for again and again. */
 static size_t find_int(Printer *p, const PrintedInt *want)
 {
     const Printed *out = p->out;
-    size_t hash = (size_t)want->kind + 5 * (size_t)want->dim.n + 3 * want->dim.b +
-                  7 * want->dim.t + 11 * (size_t)want->value;
+    size_t hash =
+        (size_t)want->kind + 5 * (size_t)want->dim.n + 3 * want->dim.b + 7 * want->dim.t + 11 * (size_t)want->value;
     uint32_t *last = &p->last_int[hash % COUNT_OF(p->last_int)];
     if (*last < out->ints.n && same_int(&out->ints.v[*last], want))
         return *last;
@@ -85,10 +82,7 @@ size_t slot_of(Printer *p, uint32_t want, bool scalar)
     return n;
 }
 
-static size_t dim_slot(Printer *p, Dim d)
-{
-    return int_slot(p, (PrintedInt){.kind = PI_DIM, .dim = d});
-}
+static size_t dim_slot(Printer *p, Dim d) { return int_slot(p, (PrintedInt){.kind = PI_DIM, .dim = d}); }
 
 void put_dim(Printer *p, Dim d)
 {
@@ -109,15 +103,9 @@ void assume_multiple(Printer *p, Dim d, uint8_t of)
 }
 
 /* An argument whose value the plan gives: it is no part of the structure. */
-static void put_value(Printer *p, int64_t value)
-{
-    put_int(p, (PrintedInt){.kind = PI_VALUE, .value = value});
-}
+static void put_value(Printer *p, int64_t value) { put_int(p, (PrintedInt){.kind = PI_VALUE, .value = value}); }
 
-static void put_chunk(Printer *p)
-{
-    put_int(p, (PrintedInt){.kind = PI_CHUNK, .value = p->k->chunk});
-}
+static void put_chunk(Printer *p) { put_int(p, (PrintedInt){.kind = PI_CHUNK, .value = p->k->chunk}); }
 
 void put_part_size(Printer *p, uint32_t buffer)
 {
@@ -154,10 +142,7 @@ static void put_real(Printer *p, double x)
     buf_printf(&p->body, "%s%sf", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
-static char type_letter(const KEx *e)
-{
-    return e->type == KT_REAL ? 'x' : e->type == KT_INT ? 'k' : 'g';
-}
+static char type_letter(const KEx *e) { return e->type == KT_REAL ? 'x' : e->type == KT_INT ? 'k' : 'g'; }
 
 static void put_ex(Printer *p, Ex e)
 {
@@ -322,9 +307,7 @@ static void put_value_of(Printer *p, Ex e)
 {
     const KEx *x = kx(p->k, e);
     switch ((KKind)x->kind) {
-    case KX_SCALAR:
-        buf_printf(&p->body, p->d->scalar, p->d->real, slot_of(p, x->slot, true));
-        break;
+    case KX_SCALAR: buf_printf(&p->body, p->d->scalar, p->d->real, slot_of(p, x->slot, true)); break;
     case KX_INDEX: put_ix(p, x->ix); break;
     case KX_LOAD:
         if (x->in[0]) {
@@ -345,12 +328,19 @@ static void put_value_of(Printer *p, Ex e)
         put_dim(p, x->extent);
         break;
     case KX_AND: put_pattern(p, x, "$a & $b"); break;
-    case KX_SELECT: put_pattern(p, x, emit_loads_or_0(p, x) ? "$b" : p->lanes && p->d->threads ? "vwn_choose($a, $b, $c)" : "$a ? $b : $c"); break;
+    case KX_SELECT:
+        put_pattern(p, x,
+                    emit_loads_or_0(p, x)       ? "$b"
+                    : p->lanes && p->d->threads ? "vwn_choose($a, $b, $c)"
+                                                : "$a ? $b : $c");
+        break;
     case KX_RAND:
         buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",
-                   int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot].site}), int_slot(p, (PrintedInt){.kind = PI_STEP}));
+                   int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot].site}),
+                   int_slot(p, (PrintedInt){.kind = PI_STEP}));
         if (p->k->seed.v[x->slot].each.n)
-            buf_printf(&p->body, "n%zu + ", int_slot(p, (PrintedInt){.kind = PI_FIRST, .dim = p->k->seed.v[x->slot].each}));
+            buf_printf(&p->body, "n%zu + ",
+                       int_slot(p, (PrintedInt){.kind = PI_FIRST, .dim = p->k->seed.v[x->slot].each}));
         put_ix(p, x->ix);
         buf_putc(&p->body, ')');
         break;
@@ -381,10 +371,7 @@ void put_definition(Printer *p, Ex e)
     buf_printf(&p->body, "const %s %c%u = ", type_name(p, x), type_letter(x), p->number[e]);
 }
 
-const char *neutral(const Printer *p, Op op)
-{
-    return op == OP_SUM ? p->d->zero : p->d->lowest;
-}
+const char *neutral(const Printer *p, Op op) { return op == OP_SUM ? p->d->zero : p->d->lowest; }
 
 static void by_one(Printer *p, const KStmt *s)
 {
@@ -461,8 +448,8 @@ static void stmt_array(Printer *p, const KStmt *s)
         return;
     }
     begin_line(p);
-    buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name,
-               size, a->spilled ? "spilled" : "shared");
+    buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name, size,
+               a->spilled ? "spilled" : "shared");
     buf_puts(&p->body, "\n");
 }
 
@@ -485,10 +472,7 @@ static void simd_line(Printer *p, const KStmt *s)
     buf_putc(&p->body, '\n');
 }
 
-const char *emit_index_type(const Kernel *k, IVar v)
-{
-    return kernel_var_is_wide(k, v) ? "int64_t" : "int32_t";
-}
+const char *emit_index_type(const Kernel *k, IVar v) { return kernel_var_is_wide(k, v) ? "int64_t" : "int32_t"; }
 
 static void open_loop(Printer *p, const KStmt *s)
 {
@@ -499,7 +483,8 @@ static void open_loop(Printer *p, const KStmt *s)
     bool once = s->kind == KS_ROWS && p->k->grid.whole;
     if (s->unroll && !once) {
         begin_line(p);
-        buf_printf(&p->body, s->mapped && s->unroll > 1 ? "#pragma unroll vwn_rounds(%u)\n" : "#pragma unroll %u\n", s->unroll);
+        buf_printf(&p->body, s->mapped && s->unroll > 1 ? "#pragma unroll vwn_rounds(%u)\n" : "#pragma unroll %u\n",
+                   s->unroll);
     }
     begin_line(p);
     if (once) {
@@ -569,8 +554,8 @@ static void open_parts(Printer *p)
         size_t slot = slot_of(p, (uint32_t)b, false);
         if (!x->held) {
             begin_line(p);
-            buf_printf(&p->body, "%s *const q%zu = p%zu + part * ",
-                       x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
+            buf_printf(&p->body, "%s *const q%zu = p%zu + part * ", x->dtype == DT_INT ? p->d->integer : p->d->real,
+                       slot, slot);
             put_part_size(p, (uint32_t)b);
             buf_puts(&p->body, ";\n");
         }
@@ -622,7 +607,8 @@ static void stmt_add(Printer *p, const KStmt *s)
     Ex e = s->ex;
     const KEx *x = kx(p->k, e);
     char *value = ex_text(p, x->in[0]);
-    bool short_vector = p->lanes && p->d->threads && !(x->deps & p->lane); /* else each of its elements has a sum of its own */
+    bool short_vector =
+        p->lanes && p->d->threads && !(x->deps & p->lane); /* else each of its elements has a sum of its own */
     if (short_vector && x->op == OP_SUM) {
         put_sum(p, ex_text(p, e), value);
         return;
@@ -665,8 +651,7 @@ static void stmt_store(Printer *p, const KStmt *s)
     else if (p->lanes && p->d->threads)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes)
-        buf_printf(&p->body, p->d->put, to, value,
-                   int_slot(p, (PrintedInt){.kind = PI_STREAM}));
+        buf_printf(&p->body, p->d->put, to, value, int_slot(p, (PrintedInt){.kind = PI_STREAM}));
     else if (half)
         buf_printf(&p->body, "%s = vwn_%s(%s)", to, half_word(half), value);
     else
@@ -687,8 +672,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
     }
     if (s->kind == KS_BATCH_OUT) {
         put_definition(p, s->ex);
-        buf_printf(&p->body, s->mapped ? "vwn_from_lane(v%d[%u], %u);\n" : "v%d[%u];\n", s->array,
-                   number, s->at % 32);
+        buf_printf(&p->body, s->mapped ? "vwn_from_lane(v%d[%u], %u);\n" : "v%d[%u];\n", s->array, number, s->at % 32);
         return;
     }
     begin_line(p);
@@ -731,7 +715,9 @@ static bool is_in_lanes(const Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
     switch (s->kind) {
-    case KS_LET: case KS_ACC: case KS_ARRAY_GET: return x->deps & p->lane;
+    case KS_LET:
+    case KS_ACC:
+    case KS_ARRAY_GET: return x->deps & p->lane;
     case KS_ACC_ADD: return kx(p->k, x->in[0])->deps & p->lane;
     case KS_ARRAY_PUT: return x->deps & p->lane;
     default: return p->lane;
@@ -778,9 +764,8 @@ void put_statement(Printer *p, const KStmt *s)
         buf_puts(&p->body, ";\n");
         break;
     case KS_PART: open_parts(p); break;
-    case KS_ROWS: case KS_LOOP:
-        open_loop(p, s);
-        break;
+    case KS_ROWS:
+    case KS_LOOP: open_loop(p, s); break;
     case KS_END:
         if (p->k->mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
             emit_held_stores(p);
@@ -802,12 +787,12 @@ void put_statement(Printer *p, const KStmt *s)
         buf_puts(&p->body, ";\n");
         break;
     case KS_ACC_ADD: stmt_add(p, s); break;
-    case KS_ARRAY: case KS_ARRAY_FILL: stmt_array(p, s); break;
+    case KS_ARRAY:
+    case KS_ARRAY_FILL: stmt_array(p, s); break;
     case KS_ARRAY_PUT:
         begin_line(p);
         by_one(p, s);
-        buf_printf(&p->body, "%s = %s;\n", array_element(p, s->array),
-                   stored_text(p, s->ex));
+        buf_printf(&p->body, "%s = %s;\n", array_element(p, s->array), stored_text(p, s->ex));
         break;
     case KS_ARRAY_ADD:
         if (p->k->array.v[s->array].sums)
@@ -819,17 +804,26 @@ void put_statement(Printer *p, const KStmt *s)
         put_definition(p, s->ex);
         buf_printf(&p->body, "%s;\n", array_element(p, s->array));
         break;
-    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: stmt_batch(p, s); break;
+    case KS_BATCH_IN:
+    case KS_BATCH_RUN:
+    case KS_BATCH_OUT: stmt_batch(p, s); break;
     case KS_STORE: stmt_store(p, s); break;
     case KS_SINK: stmt_sink(p, s); break;
     case KS_PIECES: emit_pieces(p, s); break;
-    case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
+    case KS_BARRIER:
+    case KS_SUM_NEW:
+    case KS_WARP:
+    case KS_WARP_PUT:
+    case KS_WARP_TAKE:
     case KS_SUM_PUT: emit_thread(p, s); break;
-    case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: emit_array_sums(p, s); break;
+    case KS_ARRAY_GIVE:
+    case KS_ARRAY_TAKE: emit_array_sums(p, s); break;
     case KS_PREFETCH: put_prefetch(p, &p->k->prefetch.v[s->root]); break;
     case KS_PREFETCH_ROW: emit_row_prefetch(p, s); break;
     case KS_ROW_TILES: emit_row_places(p); break;
-    case KS_LANES: case KS_LANE_TAKE: case KS_LANE_STORE: emit_lanes(p, s); break;
+    case KS_LANES:
+    case KS_LANE_TAKE:
+    case KS_LANE_STORE: emit_lanes(p, s); break;
     case KS_PRODUCT: emit_product(p, s); break;
     default: break;
     }
@@ -919,8 +913,12 @@ static void put_grid(Printer *p, Buf *out)
     const KGrid *of = &k->grid;
     PlanGrid *g = &p->out->grid;
     PlanShared *term = NEW_ARRAY(k->arena, PlanShared, of->n_term + 1);
-    *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .whole = of->whole, .blocks = of->blocks,
-                     .term = term};
+    *g = (PlanGrid){.threads = of->threads,
+                    .units = of->units,
+                    .shared = of->shared,
+                    .whole = of->whole,
+                    .blocks = of->blocks,
+                    .term = term};
     while (g->n_term < of->n_fixed)
         add_shared(p, term, &of->term[g->n_term]);
     if (of->blocks) {
@@ -932,14 +930,14 @@ static void put_grid(Printer *p, Buf *out)
         Dim size = DIM(k->tile_slot.v[i]);
         Buf before = begin_piece(p);
         put_dim(p, size);
-        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", emit_rows_of(k, i) ? "rows" : "u", i, end_piece(p, before));
+        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", emit_rows_of(k, i) ? "rows" : "u", i,
+                   end_piece(p, before));
         if (!ix_literal(k->ix, size))
             add_shared(p, term, &of->term[g->n_term]);
     }
 }
 
-void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const char *about,
-                          const EmitSizes *sizes)
+void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes)
 {
     *out = (Printed){0};
     Printer p = {.k = k, .d = d, .out = out, .sizes = sizes, .body = buf_new(k->arena), .depth = 1};

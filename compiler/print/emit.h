@@ -26,10 +26,10 @@ typedef struct Dialect {
      * the cache; the sum of the lanes, their maximum; one value in all lanes. A device's take the vector
      * width as last argument. */
     const char *vector, *at, *put, *lanes_sum, *lanes_add, *lanes_max, *all;
-    const char *prefetch;          /* format: an element that will be loaded soon; or NULL */
-    const char *zero, *lowest;  /* neutral elements of + and max */
-    const char *array;          /* format: type, name, size */
-    const char *tile;           /* the same, so aligned that vectors are whole lines */
+    const char *prefetch;      /* format: an element that will be loaded soon; or NULL */
+    const char *zero, *lowest; /* neutral elements of + and max */
+    const char *array;         /* format: type, name, size */
+    const char *tile;          /* the same, so aligned that vectors are whole lines */
     /* Of a product: rows, columns, depth, a, its steps down and along, b, its step down, c, its
      * step down, whether it adds. `transposed`: b's columns are what is contiguous. */
     const char *product, *transposed;
@@ -38,10 +38,7 @@ typedef struct Dialect {
     void (*put_header)(Buf *out, const Kernel *k, const struct Printed *p, const char *about);
 } Dialect;
 extern const Dialect dialect_c, dialect_cuda;
-static inline const Dialect *dialect_of(const Target *t)
-{
-    return t->threads ? &dialect_cuda : &dialect_c;
-}
+static inline const Dialect *dialect_of(const Target *t) { return t->threads ? &dialect_cuda : &dialect_c; }
 
 /* Where an argument of a printed kernel comes from. */
 typedef struct PrintedInt {
@@ -74,8 +71,7 @@ typedef struct Printed {
     PlanGrid grid;        /* of a device */
 } Printed;
 
-void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const char *about,
-                          const EmitSizes *sizes);
+void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes);
 static inline void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about)
 {
     emit_kernel_of_sizes(out, k, d, about, NULL);

@@ -17,15 +17,15 @@ typedef struct Printer {
     uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
     uint32_t next, next_var;
     uint32_t last_int[64]; /* where integers of a hash were found last */
-    bool lanes;    /* what is printed stands for a vector of elements */
-    uint32_t width; /* of a device's vectors */
-    uint64_t lane; /* the bit of the loop they run over; of a device: 0 outside of it */
-    int lane_depth; /* of a device: where that loop stands */
-    int piece_depth; /* and where the loop over its pieces stands; */
+    bool lanes;            /* what is printed stands for a vector of elements */
+    uint32_t width;        /* of a device's vectors */
+    uint64_t lane;         /* the bit of the loop they run over; of a device: 0 outside of it */
+    int lane_depth;        /* of a device: where that loop stands */
+    int piece_depth;       /* and where the loop over its pieces stands; */
     uint32_t width_around; /* the width outside of it; 0: there is none */
-    bool next_row; /* indices are those of the row after */
-    uint32_t *column; /* the number of what a lane has of it, by column, and 1 */
-    VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
+    bool next_row;         /* indices are those of the row after */
+    uint32_t *column;      /* the number of what a lane has of it, by column, and 1 */
+    VEC(uint32_t) tile;    /* buffers of the row, in the order in which they appear */
 } Printer;
 
 /* emit.c */
@@ -34,8 +34,8 @@ void put_ix(Printer *p, Ix ix);
 char *element_text(Printer *p, uint32_t buffer, Ix ix);
 void assume_multiple(Printer *p, Dim d, uint8_t of); /* the text relies on it */
 void begin_line(Printer *p);
-Buf begin_piece(Printer *p);             /* what is printed from here on is a text of its own, */
-char *end_piece(Printer *p, Buf before); /* until this returns it */
+Buf begin_piece(Printer *p);                            /* what is printed from here on is a text of its own, */
+char *end_piece(Printer *p, Buf before);                /* until this returns it */
 size_t slot_of(Printer *p, uint32_t want, bool scalar); /* the argument of a buffer, or of a scalar */
 void put_part_size(Printer *p, uint32_t buffer);
 const char *type_name(const Printer *p, const KEx *x);
@@ -46,9 +46,10 @@ void put_statement(Printer *p, const KStmt *s);
 void put_definition(Printer *p, Ex e); /* "const real x5 = " */
 void close_brace(Printer *p);
 char *array_element(Printer *p, int array); /* the same of all its lanes */
-void put_statement_lanes(Printer *p, const KStmt *s); /* whether what is printed next stands for a vector, as the statement does */
+void put_statement_lanes(Printer *p,
+                         const KStmt *s); /* whether what is printed next stands for a vector, as the statement does */
 char *array_place(Printer *p, char letter, int array); /* its element at the variables of its loops */
-char *root_text(Printer *p, const KRoot *r); /* its element, or those of all lanes */
+char *root_text(Printer *p, const KRoot *r);           /* its element, or those of all lanes */
 char *stored_text(Printer *p, Ex e); /* a value to be stored; one that is the same in all lanes becomes a vector */
 
 /* emit_held.c */
@@ -64,11 +65,12 @@ void emit_lanes(Printer *p, const KStmt *s);
 bool emit_loads_or_0(const Printer *p, const KEx *x); /* is what it chooses a load that leaves 0 where there is none? */
 char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum over rows, or of a sum over a row */
 /* The head of a loop from 0, by one thread or by those that share it. */
-void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
-             uint32_t warp); /* from which on */
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads,
+             uint32_t width, uint32_t warp); /* from which on */
 void emit_row_prefetch(Printer *p, const KStmt *s);
-const KBuffer *emit_rows_of(const Kernel *k, size_t place); /* emit_product.c: the tile of several rows that lies there, or NULL */
-void emit_row_places(Printer *p); /* where this row lies in tiles of several rows */
+const KBuffer *emit_rows_of(const Kernel *k,
+                            size_t place);    /* emit_product.c: the tile of several rows that lies there, or NULL */
+void emit_row_places(Printer *p);             /* where this row lies in tiles of several rows */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);
 void emit_step_of_totals(Printer *p, const KStmt *s); /* several totals; s is the first */
@@ -77,6 +79,7 @@ void emit_held_sums(Printer *p);                      /* declares them in shared
 bool emit_turned_fill(Printer *p, size_t buffer);     /* sets them to 0, if they are turned */
 void emit_held_stores(Printer *p);                    /* and stores them */
 
-void emit_product(Printer *p, const KStmt *s); /* emit_product.c: a statement, with the next where both are one product */
+void emit_product(Printer *p,
+                  const KStmt *s); /* emit_product.c: a statement, with the next where both are one product */
 
 #endif

@@ -38,7 +38,7 @@ const Dialect dialect_c = {
     .put = "VWN_PUT(&%s, %s, n%zu)",
     .lanes_sum = "vwn_lanes_sum(%s)",
     .prefetch = /* a row does not fit in the first cache beside the next one */
-        "__builtin_prefetch(&%s, 0, 2)",
+    "__builtin_prefetch(&%s, 0, 2)",
     .all = "%s - (vec){0}",
     .zero = "0",
     .lowest = "-INFINITE",

@@ -10,10 +10,7 @@
 #include "compiler/library/library_text.h"
 
 /* An argument has 8 bytes in any case. */
-static const char *size_type(const Kernel *k, KIndex least)
-{
-    return k->mapping.index >= least ? "size32" : "int64_t";
-}
+static const char *size_type(const Kernel *k, KIndex least) { return k->mapping.index >= least ? "size32" : "int64_t"; }
 
 size_t emit_changing(const Kernel *k, const Printed *p)
 {
@@ -77,8 +74,8 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
     else if (s->units == 1)
         buf_printf(out, "A block of %u threads a %s. */\n", s->row_threads, k->part ? "partition" : "row");
     else
-        buf_printf(out, "%u threads a %s, %u in a block. */\n", s->row_threads,
-                   k->part ? "partition" : "row", s->units);
+        buf_printf(out, "%u threads a %s, %u in a block. */\n", s->row_threads, k->part ? "partition" : "row",
+                   s->units);
     buf_printf(out, "KERNEL(%u, %u) @NAME@(\n", p->grid.threads,
                kernel_blocks_at_once(k, (uint32_t)p->ints.n, (uint32_t)p->buffer.n));
     put_parameters(out, k, p);
@@ -118,8 +115,8 @@ const Dialect dialect_cuda = {
 const char *prelude_cuda(Arena *arena, size_t *length)
 {
     Buf b = buf_new(arena);
-    static const char *const file[] = {"types.cu",   "math.c",   "vectors.cu",
-                                       "threads.cu", "tiles.cu", "chunks.cu", "warpgroups.cu", "maps.cu", "attention_tiles.cu", "products.cu"};
+    static const char *const file[] = {"types.cu",  "math.c",        "vectors.cu", "threads.cu",         "tiles.cu",
+                                       "chunks.cu", "warpgroups.cu", "maps.cu",    "attention_tiles.cu", "products.cu"};
     for (size_t i = 0; i < COUNT_OF(file); i++)
         library_text(&b, file[i], NULL, 0);
     *length = b.n;

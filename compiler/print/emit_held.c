@@ -26,7 +26,8 @@ static char *place(Printer *p, const KStmt *s, Half *half)
 /* Does that lie in shared memory as threads that take eight elements like it? */
 static bool is_turned(const Printer *p, const KStmt *s)
 {
-    return kernel_of_array(s) ? p->k->array.v[s->array].turned : s->kind == KS_SINK && p->k->buffer.v[p->k->root.v[s->root].buffer].turned;
+    return kernel_of_array(s) ? p->k->array.v[s->array].turned
+                              : s->kind == KS_SINK && p->k->buffer.v[p->k->root.v[s->root].buffer].turned;
 }
 
 /* Where a row of them begins, and which of its elements is the first of a thread's. */
@@ -34,7 +35,8 @@ static char *turned(Printer *p, const KStmt *s)
 {
     const Kernel *k = p->k;
     const KRoot *r = s->kind == KS_SINK ? &k->root.v[s->root] : NULL;
-    Ix lane = ix_var(k->ix, r ? k->buffer.v[r->buffer].turned : k->array.v[s->array].turned), row = ix_add(k->ix, r ? r->at : kernel_array_at(k, s->array), ix_times(k->ix, lane, -1));
+    Ix lane = ix_var(k->ix, r ? k->buffer.v[r->buffer].turned : k->array.v[s->array].turned),
+       row = ix_add(k->ix, r ? r->at : kernel_array_at(k, s->array), ix_times(k->ix, lane, -1));
     Buf before = begin_piece(p);
     if (r)
         buf_printf(&p->body, "&q%zu[", slot_of(p, r->buffer, false));
@@ -47,10 +49,7 @@ static char *turned(Printer *p, const KStmt *s)
 }
 
 /* All elements of a thread, as memory has them. */
-static void put_type(Printer *p, Half half)
-{
-    buf_printf(&p->body, "%s%u>", half_info(half)->vector, p->width);
-}
+static void put_type(Printer *p, Half half) { buf_printf(&p->body, "%s%u>", half_info(half)->vector, p->width); }
 
 static void begin_elements(Printer *p, const KStmt *s)
 {

@@ -18,9 +18,7 @@ static char *place_text(const Printer *p, const KColumn *c)
     const KPlaces *x = &c->place;
     return x->of == c->n && x->along == 1 && !x->base
                ? arena_printf(p->k->arena, "vwn_column<%u, %u>()", c->first, c->n)
-               : arena_printf(p->k->arena,
-                              "vwn_column_place<%u, %u, %u, %" PRId64 ", %" PRId64 ", %" PRId64
-                              ">()",
+               : arena_printf(p->k->arena, "vwn_column_place<%u, %u, %u, %" PRId64 ", %" PRId64 ", %" PRId64 ">()",
                               c->first, c->n, x->of, x->base, x->along, x->across);
 }
 
@@ -67,28 +65,24 @@ static void put_values(Printer *p, uint32_t column)
     const KEx *x = kx(p->k, c->ex[0]);
     char *text;
     if (x->kind == KX_LOAD && c->here)
-        text = arena_printf(p->k->arena, "vwn_load_here(&p%zu[%s], %s)",
-                            slot_of(p, x->slot, false), rest_text(p, rest_of(p, x->ix, c)),
-                            place_text(p, c));
+        text = arena_printf(p->k->arena, "vwn_load_here(&p%zu[%s], %s)", slot_of(p, x->slot, false),
+                            rest_text(p, rest_of(p, x->ix, c)), place_text(p, c));
     else
         text = x->kind == KX_LOAD ? lane_element(p, 'p', x->slot, x->ix, c) : op_text(p, c);
     begin_line(p);
-    buf_printf(&p->body, "const %s x%u = %s;\n", p->d->real, emit_column_number(p, column),
-               text);
+    buf_printf(&p->body, "const %s x%u = %s;\n", p->d->real, emit_column_number(p, column), text);
 }
 
 static void put_results(Printer *p, const KColumn *c)
 {
     const KRoot *r = &p->k->root.v[c->root[0]];
-    char *element =
-        lane_element(p, p->k->buffer.v[r->buffer].part >= 0 ? 'q' : 'p', r->buffer, r->at, c);
+    char *element = lane_element(p, p->k->buffer.v[r->buffer].part >= 0 ? 'q' : 'p', r->buffer, r->at, c);
     begin_line(p);
     if (c->first)
         buf_printf(&p->body, "if (thread >= %u && thread < %u) ", c->first, c->first + c->n);
     else
         buf_printf(&p->body, "if (thread < %u) ", c->n);
-    buf_printf(&p->body, "%s %s x%u;\n", element, r->kind == KR_SINK ? "+=" : "=",
-               emit_column_number(p, c->in[0]));
+    buf_printf(&p->body, "%s %s x%u;\n", element, r->kind == KR_SINK ? "+=" : "=", emit_column_number(p, c->in[0]));
 }
 
 void emit_lanes(Printer *p, const KStmt *s)
@@ -99,7 +93,6 @@ void emit_lanes(Printer *p, const KStmt *s)
         put_results(p, &p->k->column.v[s->column - 1]);
     } else {
         put_definition(p, s->ex);
-        buf_printf(&p->body, "vwn_from_lane(x%u, %u);\n", emit_column_number(p, s->column),
-                   s->lane);
+        buf_printf(&p->body, "vwn_from_lane(x%u, %u);\n", emit_column_number(p, s->column), s->lane);
     }
 }

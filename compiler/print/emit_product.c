@@ -87,8 +87,8 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
         return;
     }
     if (x->together && buffer != x->c) {
-        buf_printf(&p->body, ", vwn_there<const %s>{&%s - nth * %" PRId64 " * (", half_word(b->half), element_text(p, buffer, first),
-                   ix_info(p->k->ix, x->k)->extent.n);
+        buf_printf(&p->body, ", vwn_there<const %s>{&%s - nth * %" PRId64 " * (", half_word(b->half),
+                   element_text(p, buffer, first), ix_info(p->k->ix, x->k)->extent.n);
         put_ix(p, kernel_product_place(p->k, x, at, x->k));
         buf_puts(&p->body, ")}");
         return;
@@ -96,9 +96,11 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
     if (b->tile) {
         bool loose = p->k->tensor && b->rounded && !half_info(b->rounded)->in_tiles;
         if (b->half || b->parts)
-            buf_printf(&p->body, ", vwn_held_%s<%d>{vwn_bf16_tile(u%d), (uint32_t)(", b->half ? half_word(b->half) : "parts", b->bank, b->slot);
+            buf_printf(&p->body, ", vwn_held_%s<%d>{vwn_bf16_tile(u%d), (uint32_t)(",
+                       b->half ? half_word(b->half) : "parts", b->bank, b->slot);
         else if (loose)
-            buf_printf(&p->body, ", vwn_rounded_%s<%d>{vwn_held_rows<%d>{u%d, (uint32_t)(", half_word(b->rounded), b->bank, b->bank, b->slot);
+            buf_printf(&p->body, ", vwn_rounded_%s<%d>{vwn_held_rows<%d>{u%d, (uint32_t)(", half_word(b->rounded),
+                       b->bank, b->bank, b->slot);
         else if (p->k->tensor)
             buf_printf(&p->body, ", vwn_held_rows<%d>{u%d, (uint32_t)(", b->bank, b->slot);
         else
@@ -106,12 +108,13 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
         put_ix(p, first);
         buf_puts(&p->body, loose ? ")}}" : ")}");
     } else {
-        buf_printf(&p->body, ", vwn_there<%s%s>{&%s}", b->written ? "" : "const ",
-                   half_word(b->half), element_text(p, buffer, first));
+        buf_printf(&p->body, ", vwn_there<%s%s>{&%s}", b->written ? "" : "const ", half_word(b->half),
+                   element_text(p, buffer, first));
     }
 }
 
-static const char *neighbours(Printer *p, const KProduct *x, uint32_t buffer, Ix at, IVar deep, int64_t own, int64_t sum)
+static const char *neighbours(Printer *p, const KProduct *x, uint32_t buffer, Ix at, IVar deep, int64_t own,
+                              int64_t sum)
 {
     const KBuffer *b = &p->k->buffer.v[buffer];
     bool along_sum = own != 1;
@@ -130,11 +133,11 @@ static bool is_multiple(Printer *p, IVar loop, uint8_t piece)
     return true;
 }
 
-static const char *const cut_name[] = {
-    [CUT_WIDE_PIECES] = "VWN_WIDE_PIECES", [CUT_FEW_COLUMNS] = "VWN_FEW_COLUMNS", [CUT_FEW_ROWS] = "VWN_FEW_ROWS",
-    [CUT_LONG_ROWS] = "VWN_LONG_ROWS", [CUT_LONG_COLUMNS] = "VWN_LONG_COLUMNS",
-    [CUT_SHORT_ROWS] = "VWN_SHORT_ROWS", [CUT_SHORT_COLUMNS] = "VWN_SHORT_COLUMNS", [CUT_FEW_NUMBERS] = "VWN_FEW_NUMBERS",
-    [CUT_MORE_NUMBERS] = "VWN_MORE_NUMBERS"};
+static const char *const cut_name[] = {[CUT_WIDE_PIECES] = "VWN_WIDE_PIECES",     [CUT_FEW_COLUMNS] = "VWN_FEW_COLUMNS",
+                                       [CUT_FEW_ROWS] = "VWN_FEW_ROWS",           [CUT_LONG_ROWS] = "VWN_LONG_ROWS",
+                                       [CUT_LONG_COLUMNS] = "VWN_LONG_COLUMNS",   [CUT_SHORT_ROWS] = "VWN_SHORT_ROWS",
+                                       [CUT_SHORT_COLUMNS] = "VWN_SHORT_COLUMNS", [CUT_FEW_NUMBERS] = "VWN_FEW_NUMBERS",
+                                       [CUT_MORE_NUMBERS] = "VWN_MORE_NUMBERS"};
 
 /* A literal is a type, so that the function which is called has it, too. */
 static void put_size(Printer *p, Dim d)
@@ -171,7 +174,8 @@ static const char *fours_of(Printer *p, const KProduct *x, const ProductSteps *s
 {
     enum { FOUR = 4 };
     ProductCut cut = p->k->tensor ? kernel_product_cut(p->k, x) : CUT_WIDE_PIECES;
-    if (!in_pieces(p, x, x->c_at, x->k, false, FOUR) || (p->k->tensor && !is_multiple(p, s->cn == 1 ? x->n : x->m, FOUR)))
+    if (!in_pieces(p, x, x->c_at, x->k, false, FOUR) ||
+        (p->k->tensor && !is_multiple(p, s->cn == 1 ? x->n : x->m, FOUR)))
         return "false";
     bool is_short = cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS;
     return is_short && in_lines(p, x, cut == CUT_SHORT_ROWS ? x->n : x->m) ? "32" : "true";
@@ -221,7 +225,8 @@ static void sum_of_products(Printer *p, const KProduct *x, const KProduct *also)
     if (!product_steps(p->k, also, &s))
         vwn_bug(p->k->ctx, "a product without steps");
     begin_line(p);
-    buf_printf(&p->body, "vwn_sum_of_products_bf16<THREADS / 32, %s, ", neighbours(p, also, also->a, also->a_at, also->k, s.am, s.ak));
+    buf_printf(&p->body, "vwn_sum_of_products_bf16<THREADS / 32, %s, ",
+               neighbours(p, also, also->a, also->a_at, also->k, s.am, s.ak));
     buf_printf(&p->body, "%s>(", neighbours(p, also, also->b, also->b_at, also->k, s.bn, s.bk));
     const IVar size[3] = {also->m, also->n, also->k};
     for (int i = 0; i < 3; i++) {
@@ -242,9 +247,9 @@ static void sum_of_products(Printer *p, const KProduct *x, const KProduct *also)
 static const char *cut_by_parts(Printer *p, const KProduct *x, const ProductSteps *s)
 {
     enum { EIGHT = 8, TERMS = 16 };
-    if (kernel_product_cut(p->k, x) != CUT_SHORT_ROWS || !kernel_product_by_rows(p->k, x) || s->ak != 1 || s->bk != 1 || s->bn != 2 * TERMS ||
-        ix_info(p->k->ix, x->m)->hi >= EIGHT || ix_info(p->k->ix, x->k)->hi + 1 != TERMS || !in_pieces(p, x, x->a_at, x->k, true, EIGHT) ||
-        !in_lines(p, x, x->n))
+    if (kernel_product_cut(p->k, x) != CUT_SHORT_ROWS || !kernel_product_by_rows(p->k, x) || s->ak != 1 || s->bk != 1 ||
+        s->bn != 2 * TERMS || ix_info(p->k->ix, x->m)->hi >= EIGHT || ix_info(p->k->ix, x->k)->hi + 1 != TERMS ||
+        !in_pieces(p, x, x->a_at, x->k, true, EIGHT) || !in_lines(p, x, x->n))
         vwn_bug(p->k->ctx, "a product by two parts of other sizes");
     return "VWN_ROWS_BY_PARTS";
 }
@@ -270,7 +275,10 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
     buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s",
-               kernel_calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut, a, b, c);
+               kernel_calls_products(p->k) ? "_called"
+               : p->k->tensor              ? "_bf16"
+                                           : "",
+               cut, a, b, c);
     if (p->k->tensor)
         buf_printf(&p->body, ", %s, %s", is_multiple(p, x->k, 16) ? "true" : "false", fours);
     buf_puts(&p->body, ">(");

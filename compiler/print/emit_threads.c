@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width,
-             uint32_t warp)
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads,
+             uint32_t width, uint32_t warp)
 {
     static const char *const first[] = {"thread", "thread %% %u", "thread / %u"};
     static const char *const step[] = {" += THREADS", " += %u", " += THREADS / %u"};
@@ -58,7 +58,8 @@ void emit_row_prefetch(Printer *p, const KStmt *s)
 bool emit_loads_or_0(const Printer *p, const KEx *x)
 {
     const KEx *load = kx(p->k, x->in[1]), *other = kx(p->k, x->in[2]);
-    return p->d->threads && load->kind == KX_LOAD && load->in[0] == x->in[0] && other->kind == KX_CONST && other->value == 0;
+    return p->d->threads && load->kind == KX_LOAD && load->in[0] == x->in[0] && other->kind == KX_CONST &&
+           other->value == 0;
 }
 
 /* What a thread holds of a sum over rows, or of a sum over a row. */
@@ -82,15 +83,13 @@ void emit_thread(Printer *p, const KStmt *s)
     }
     const char *share = share_name(p, s), *what = max ? "max" : "sum";
     if (s->kind == KS_SUM_NEW)
-        buf_printf(&p->body, "%s %s = %s", type_name(p, kx(p->k, r->value)), share,
-                   neutral(p, r->op));
+        buf_printf(&p->body, "%s %s = %s", type_name(p, kx(p->k, r->value)), share, neutral(p, r->op));
     else if (s->kind == KS_WARP)
         buf_printf(&p->body, "%s = vwn_warp_%s(%s)", share, what, share);
     else if (s->kind == KS_WARP_PUT)
         buf_printf(&p->body, "vwn_warp_put(warps + %u * WARPS, %s)", s->at, share);
     else if (s->kind == KS_WARP_TAKE)
-        buf_printf(&p->body, "%s = vwn_warps_%s<WARPS>(warps + %u * WARPS, %s)", share, what, s->at,
-                   share);
+        buf_printf(&p->body, "%s = vwn_warps_%s<WARPS>(warps + %u * WARPS, %s)", share, what, s->at, share);
     else
         buf_printf(&p->body, "if (thread == 0) %s = %s", element_text(p, r->buffer, r->at), share);
     buf_puts(&p->body, ";\n");
@@ -231,7 +230,8 @@ bool emit_turned_fill(Printer *p, size_t buffer)
     if (!p->k->buffer.v[buffer].turned)
         return false;
     begin_line(p);
-    buf_printf(&p->body, "vwn_fill_turned<THREADS>(q%zu, %s);\n", slot_of(p, (uint32_t)buffer, false), part_size_text(p, buffer));
+    buf_printf(&p->body, "vwn_fill_turned<THREADS>(q%zu, %s);\n", slot_of(p, (uint32_t)buffer, false),
+               part_size_text(p, buffer));
     return true;
 }
 

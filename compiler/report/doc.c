@@ -21,8 +21,7 @@ static bool each_block(Ctx *ctx, BlockVisit visit, void *user)
         const char *text = std_text(std_path(i), &n);
         const Ast *file = vwn_parse(ctx, source_add(ctx, std_path(i), text, n));
         for (uint32_t k = 0; k < file->n; k++)
-            if (file->kid[k] && file->kid[k]->kind == AST_BLOCK &&
-                visit(user, ctx, std_path(i), file->kid[k]))
+            if (file->kid[k] && file->kid[k]->kind == AST_BLOCK && visit(user, ctx, std_path(i), file->kid[k]))
                 return true;
     }
     return false;
@@ -34,8 +33,8 @@ static const char *first_sentence(Arena *arena, const char *doc)
     if (!doc)
         return "";
     const char *end = doc; /* a point before a blank and a capital: not that of "Eqs. 5-12" */
-    while ((end = strchr(end, '.')) && !((end[1] == ' ' || end[1] == '\n') &&
-                                         (end[2] == '`' || (end[2] >= 'A' && end[2] <= 'Z'))))
+    while ((end = strchr(end, '.')) &&
+           !((end[1] == ' ' || end[1] == '\n') && (end[2] == '`' || (end[2] >= 'A' && end[2] <= 'Z'))))
         end++;
     char *text = arena_copy(arena, doc, end ? (size_t)(end - doc) + 1 : strlen(doc));
     for (char *c = text; *c; c++)
@@ -97,10 +96,7 @@ static const DocExample examples[] = {
 #undef X
 };
 
-const DocExample *doc_example(size_t i)
-{
-    return i < COUNT_OF(examples) ? &examples[i] : NULL;
-}
+const DocExample *doc_example(size_t i) { return i < COUNT_OF(examples) ? &examples[i] : NULL; }
 
 static void put_prim(Buf *out, const Prim *p, bool schedule)
 {
@@ -121,8 +117,7 @@ static void put_places(Buf *out, const char *where)
     for (const char *p = where; *p; p += *p == ' ') {
         size_t n = strcspn(p, " ");
         bool file = n == 4 && !strncmp(p, "file", n);
-        buf_printf(out, "%s%s%.*s", p > where ? ", " : "", file ? "at the top of a file" : "in ",
-                   file ? 0 : (int)n, p);
+        buf_printf(out, "%s%s%.*s", p > where ? ", " : "", file ? "at the top of a file" : "in ", file ? 0 : (int)n, p);
         p += n;
     }
 }
@@ -171,8 +166,7 @@ static bool put_attribute(Ctx *ctx, Buf *out, const char *name)
         if (strcmp(a->name, name) != 0)
             continue;
         found = true;
-        buf_printf(out, "%s of %s: %s; %s\n%s\n", a->name, a->node, a->values,
-                   default_of(ctx->scratch, a), a->text);
+        buf_printf(out, "%s of %s: %s; %s\n%s\n", a->name, a->node, a->values, default_of(ctx->scratch, a), a->text);
         if (a->example)
             buf_printf(out, "for example `%s`\n", a->example);
     }
@@ -198,7 +192,8 @@ static bool put_run_value(Buf *out, const char *name)
 static const char *const words[][2] = {
     {"B", "sequences of a batch, as an extent: `x: [B, T, D]`"},
     {"T", "positions of a sequence, as an extent; `x.T` is x with its last two axes exchanged"},
-    {"inf", "infinity, an entry of a tensor: `softmax(where(mask, x, -inf))`; a number that is computed with must be finite"},
+    {"inf",
+     "infinity, an entry of a tensor: `softmax(where(mask, x, -inf))`; a number that is computed with must be finite"},
     {"scope", "`scope.init`: the attribute of this node, or of the nearest one around it that sets it"},
     {"@", "`x @ W`: the product of matrices over the last two axes; leading axes are broadcast"},
     {"units", "steps, tokens, seqs, images and epochs behind a number with a blank, `8 seqs`; k M B T (1000s), Ki Mi Gi"
@@ -235,7 +230,8 @@ static void list_nodes(Ctx *ctx, Buf *out)
         size_t n;
         attribute_names(ctx, ctx->scratch, node_doc_at(i)->name, false, &n, &names);
         table_text(&t, node_doc_at(i)->name);
-        table_text(&t, n && strcmp(names, node_doc_at(i)->name) ? names : first_sentence(ctx->scratch, node_doc_at(i)->text));
+        table_text(&t, n && strcmp(names, node_doc_at(i)->name) ? names
+                                                                : first_sentence(ctx->scratch, node_doc_at(i)->text));
     }
     table_print(out, &t);
 }
@@ -298,7 +294,8 @@ static const char *const sections[][2] = {
     {"6. Models", "layers, loops, embeddings, heads, attributes, nodes, context, width, mask, norm"},
     {"7. Connections", "residual, hyper-connections, streams, skip, wiring"},
     {"8. Paths and overrides", "--set, settings, hyperparameters, config, sweeps"},
-    {"9. Training", "data, batch, optimizer, learning rate, warmup, schedules, precision, evaluation, checkpoints, resume, fine-tuning"},
+    {"9. Training", "data, batch, optimizer, learning rate, warmup, schedules, precision, evaluation, checkpoints, "
+                    "resume, fine-tuning"},
     {"10. Growth and sweeps", "grow, upcycling, wider, deeper, grid, random, halving, hyperparameter search"},
     {"11. Checks, messages and lints", "errors, warnings, asserts, lints, fixes"},
     {"12. Primitives", "functions, tensors, operators, convolution, attention, softmax, random numbers"},
@@ -307,10 +304,7 @@ static const char *const sections[][2] = {
     {"15. Grammar", "syntax, bison"},
 };
 
-const char *doc_section(size_t i)
-{
-    return i < COUNT_OF(sections) ? sections[i][0] : NULL;
-}
+const char *doc_section(size_t i) { return i < COUNT_OF(sections) ? sections[i][0] : NULL; }
 
 /* Whether a word of the text begins so, in small or capital letters. */
 static bool is_about(const char *text, const char *word)
@@ -361,7 +355,8 @@ static bool find_block(void *user, Ctx *ctx, const char *path, const Ast *block)
     for (uint32_t i = 0; i < block->kid[0]->n; i++) {
         const Ast *par = block->kid[0]->kid[i];
         if (is_about(par->name, h->word) || is_about(par->doc, h->word))
-            hit(h, arena_printf(ctx->scratch, "%s.%s", block->name, par->name), par->doc ? first_sentence(ctx->scratch, par->doc) : "an argument");
+            hit(h, arena_printf(ctx->scratch, "%s.%s", block->name, par->name),
+                par->doc ? first_sentence(ctx->scratch, par->doc) : "an argument");
     }
     return false;
 }

@@ -8,10 +8,7 @@
 
 /* ---- tables ---- */
 
-void table_text(Table *t, const char *text)
-{
-    vec_push(t->arena, &t->cell, (Cell){text, false});
-}
+void table_text(Table *t, const char *text) { vec_push(t->arena, &t->cell, (Cell){text, false}); }
 
 void table_texts(Table *t, const char *const *text, size_t n)
 {
@@ -19,10 +16,7 @@ void table_texts(Table *t, const char *const *text, size_t n)
         table_text(t, text[i]);
 }
 
-void table_right(Table *t, const char *text)
-{
-    vec_push(t->arena, &t->cell, (Cell){text, true});
-}
+void table_right(Table *t, const char *text) { vec_push(t->arena, &t->cell, (Cell){text, true}); }
 
 void table_count(Table *t, int64_t n)
 {
@@ -59,8 +53,7 @@ static _Noreturn void no_model(const Unit *unit)
 {
     for (size_t i = 0; i < unit->files.n; i++)
         if (strncmp(unit->files.v[i], "std/", 4))
-            ctx_raise(unit->ctx, ST_INPUT, "%s has no model of its own; it imports %s", unit->path,
-                      unit->files.v[i]);
+            ctx_raise(unit->ctx, ST_INPUT, "%s has no model of its own; it imports %s", unit->path, unit->files.v[i]);
     ctx_raise(unit->ctx, ST_INPUT, "%s has no model", unit->path);
 }
 
@@ -100,10 +93,7 @@ static void json_text(Buf *out, const char *key, const char *text)
     buf_json_string(out, text, strlen(text));
 }
 
-static bool is_std_path(const char *path)
-{
-    return strncmp(path, "std/", 4) == 0;
-}
+static bool is_std_path(const char *path) { return strncmp(path, "std/", 4) == 0; }
 
 /* Other files than the one checked; `std` chooses which. */
 static void put_files(Buf *out, const Unit *u, bool std, const char **separator)
@@ -126,7 +116,9 @@ static void put_order(Buf *out, const Unit *u)
     DecodeRefusal ahead;
     if (!may_look_ahead(u, &ahead))
         return;
-    buf_printf(out, "%11s of tokens: at %s, %s; unless a mask hides them, predictions depend on later tokens, and `vwn sample` refuses\n",
+    buf_printf(out,
+               "%11s of tokens: at %s, %s; unless a mask hides them, predictions depend on later tokens, and `vwn "
+               "sample` refuses\n",
                "order", decode_place(u->ctx, u->ctx->scratch, &ahead), ahead.why);
 }
 
@@ -146,8 +138,7 @@ static void check_text(Buf *out, const Unit *u, size_t failed)
     }
     for (size_t i = 0; i < u->check.n; i++) {
         const CheckResult *c = &u->check.v[i];
-        const char *text =
-            *c->where ? arena_printf(arena, "%s: %s", c->where, c->text) : c->text;
+        const char *text = *c->where ? arena_printf(arena, "%s: %s", c->where, c->text) : c->text;
         buf_printf(out, "%17s %-*s", word[c->state], width + 2, text);
         if (c->values && *c->values)
             buf_printf(out, "  %s", c->values);
@@ -167,7 +158,8 @@ static void check_text(Buf *out, const Unit *u, size_t failed)
     }
     for (size_t i = 0; i < u->sweep.n; i++) {
         const SweepPlan *p = &u->sweep.v[i];
-        buf_printf(out, "%11s %s: %zu points over %zu ax%cs", "sweep", p->name, p->n, p->n_axis, p->n_axis == 1 ? 'i' : 'e');
+        buf_printf(out, "%11s %s: %zu points over %zu ax%cs", "sweep", p->name, p->n, p->n_axis,
+                   p->n_axis == 1 ? 'i' : 'e');
         if (p->n != p->configs)
             buf_printf(out, ", %zu settings", p->configs);
         if (p->skipped)
@@ -181,8 +173,7 @@ static void check_text(Buf *out, const Unit *u, size_t failed)
         buf_printf(out, "%11s %s\n", "off", u->disabled.v[i]);
     size_t warnings = diag_warnings(u->ctx), errors = diag_errors(u->ctx);
     errors = errors > failed ? errors - failed : 0; /* false checks are told apart */
-    buf_printf(out, "%11s %zu %s, ", "Finished", u->check.n,
-               u->check.n == 1 ? "check" : "checks");
+    buf_printf(out, "%11s %zu %s, ", "Finished", u->check.n, u->check.n == 1 ? "check" : "checks");
     if (failed)
         buf_printf(out, "%zu false, ", failed);
     if (errors)
@@ -205,9 +196,8 @@ static void check_json(Buf *out, const Unit *u, size_t failed)
     buf_puts(out, "{\"v\":1,\"event\":\"checked\"");
     json_text(out, "file", u->path);
     size_t errors = diag_errors(u->ctx);
-    buf_printf(out, ",\"checks\":%zu,\"false\":%zu,\"errors\":%zu,\"warnings\":%zu,\"read\":[",
-               u->check.n, failed, errors > failed ? errors - failed : 0,
-               diag_warnings(u->ctx));
+    buf_printf(out, ",\"checks\":%zu,\"false\":%zu,\"errors\":%zu,\"warnings\":%zu,\"read\":[", u->check.n, failed,
+               errors > failed ? errors - failed : 0, diag_warnings(u->ctx));
     for (size_t i = 0; i < u->files.n; i++) {
         buf_puts(out, i ? "," : "");
         buf_json_string(out, u->files.v[i], strlen(u->files.v[i]));
@@ -250,8 +240,7 @@ void report_losses(Buf *out, const Unit *unit, bool json)
         const ModelLoss *loss = &m->loss.v[i];
         size_t times = 0, before = 0;
         for (size_t k = 0; k < m->loss.n; k++) {
-            bool same =
-                m->loss.v[k].name == loss->name && m->loss.v[k].trained == loss->trained;
+            bool same = m->loss.v[k].name == loss->name && m->loss.v[k].trained == loss->trained;
             times += same;
             before += same && k < i;
         }
@@ -260,8 +249,7 @@ void report_losses(Buf *out, const Unit *unit, bool json)
         if (json) {
             buf_puts(out, first ? "{\"name\":" : ",{\"name\":");
             buf_json_string(out, loss->name, strlen(loss->name));
-            buf_printf(out, ",\"trained\":%s,\"instances\":%zu}",
-                       loss->trained ? "true" : "false", times);
+            buf_printf(out, ",\"trained\":%s,\"instances\":%zu}", loss->trained ? "true" : "false", times);
         } else {
             table_text(&t, loss->name);
             table_text(&t, loss->trained ? "trained" : "metric");

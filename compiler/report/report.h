@@ -18,17 +18,17 @@ typedef struct ReportMemory {
     uint64_t weights, copies, buffers, gradients, optimizer, average, inputs, arena, program, total;
     uint64_t arena_kept, arena_recomputed; /* without `recompute`; with it for these modules */
     const Name *recompute;
-    size_t n_recompute;    /* 0: no module is there to be computed again */
-    bool asked;            /* the file asks for it */
-    bool training;         /* false: the file does not train; one forward pass was planned */
-    bool device;           /* the memory is a GPU's */
+    size_t n_recompute; /* 0: no module is there to be computed again */
+    bool asked;         /* the file asks for it */
+    bool training;      /* false: the file does not train; one forward pass was planned */
+    bool device;        /* the memory is a GPU's */
 } ReportMemory;
 
 /* How long training should take here; the runtime estimates it. */
 typedef struct ReportTime {
     const char *why; /* there is no estimate; NULL: there is */
     int threads;
-    const char *device; /* a GPU's name; "": this processor */
+    const char *device;                           /* a GPU's name; "": this processor */
     double products, experts, attention, kernels; /* seconds of a step */
     int64_t launches;                             /* of a step */
 } ReportTime;
@@ -37,8 +37,7 @@ void report_check(Buf *out, const Unit *unit, bool json);
 void report_params(Buf *out, Unit *unit, ReportBy by, bool json);
 void report_losses(Buf *out, const Unit *unit, bool json);
 /* `time`: NULL when the file does not train. */
-void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time,
-                 bool json);
+void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time, bool json);
 /* The plan and the proof of a growth step, as a difference, for people, or as one JSON object (schema "vwn.growth"). Whether it changes
  * anything. */
 bool report_growth_step(Buf *out, const GrowStep *step, Arena *arena, bool json);
@@ -79,7 +78,8 @@ struct PlanLayout; /* plan.h */
 struct Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs, const struct Target *target,
                                 struct PlanLayout *layout);
 /* Stages SIMPLE to PLAN of any graph; the earlier ones print it as it stands. */
-void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const StageOptions *options, int64_t B, int64_t T);
+void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const StageOptions *options, int64_t B,
+                        int64_t T);
 /* Stages KERNEL and C of kernels that were read. */
 void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage stage);
 /* Differentiates the output STEP_OBJECTIVE for the EXT_GRAD tensors that the graph declares and nothing
@@ -112,7 +112,7 @@ typedef struct Table {
 /* Adds a cell; rows are filled from left to right. */
 void table_text(Table *t, const char *text);
 void table_texts(Table *t, const char *const *text, size_t n); /* so many */
-void table_right(Table *t, const char *text); /* a number that is a text already */
+void table_right(Table *t, const char *text);                  /* a number that is a text already */
 void table_count(Table *t, int64_t n);
 void table_print(Buf *out, const Table *t);         /* two spaces before and between columns */
 const Model *report_model(const Unit *unit);        /* raises when there is none */

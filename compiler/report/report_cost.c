@@ -9,14 +9,7 @@
 
 #include <math.h>
 
-typedef enum LineUnit {
-    IN_COUNT,
-    IN_FLOP,
-    IN_BYTES,
-    IN_DAYS,
-    IN_PERCENT,
-    IN_SECONDS
-} LineUnit;
+typedef enum LineUnit { IN_COUNT, IN_FLOP, IN_BYTES, IN_DAYS, IN_PERCENT, IN_SECONDS } LineUnit;
 typedef struct CostLine {
     const char *key;  /* of the JSON */
     const char *name; /* for people; NULL: a heading is `how` */
@@ -29,16 +22,12 @@ typedef struct Lines {
     VEC(CostLine) line;
 } Lines;
 
-static void add(Lines *l, const char *key, const char *name, double value, LineUnit unit,
-                const char *how)
+static void add(Lines *l, const char *key, const char *name, double value, LineUnit unit, const char *how)
 {
     vec_push(l->arena, &l->line, (CostLine){key, name, value, unit, how});
 }
 
-static void heading(Lines *l, const char *text)
-{
-    add(l, NULL, NULL, 0, IN_COUNT, text);
-}
+static void heading(Lines *l, const char *text) { add(l, NULL, NULL, 0, IN_COUNT, text); }
 
 static void add_weights(Lines *l, const Model *m)
 {
@@ -47,10 +36,8 @@ static void add_weights(Lines *l, const Model *m)
     add(l, "stored", "stored", (double)c.stored, IN_COUNT, "elements of all learnable tensors");
     add(l, "dead", "dead", (double)c.dead, IN_COUNT,
         "can never learn, by shape: multiply a constant zero, or nothing reads the result");
-    add(l, "live", "live", (double)c.live, IN_COUNT,
-        "stored - dead: what `params` means in a file");
-    add(l, "active", "active per token", (double)c.active, IN_COUNT,
-        "routed experts count by active / experts");
+    add(l, "live", "live", (double)c.live, IN_COUNT, "stored - dead: what `params` means in a file");
+    add(l, "active", "active per token", (double)c.active, IN_COUNT, "routed experts count by active / experts");
     if (c.buffers)
         add(l, "buffers", "buffers", (double)c.buffers, IN_COUNT, "stored, not learned");
 }
@@ -58,8 +45,7 @@ static void add_weights(Lines *l, const Model *m)
 static void add_work(Lines *l, const Model *m)
 {
     Work w = model_work(m);
-    heading(l, arena_printf(l->arena, "work per token, forward, at context %lld",
-                            (long long)m->context));
+    heading(l, arena_printf(l->arena, "work per token, forward, at context %lld", (long long)m->context));
     add(l, "flop_products", "matrix products", w.products, IN_FLOP, "2 per multiply-add");
     add(l, "flop_attention", "attention", w.attention, IN_FLOP,
         "scores and values over the full square, 2 per multiply-add");
@@ -85,25 +71,22 @@ static void add_run(Lines *l, const Model *m, const Train *t)
         return;
     double tokens = (double)t->length_steps * (double)t->batch_seqs * (double)t->context;
     double flops = model_flops_per_token(m), dead = model_dead_flops(m);
-    heading(l, arena_printf(l->arena, "the whole run: %lld steps of %lld x %lld positions",
-                            (long long)t->length_steps, (long long)t->batch_seqs,
-                            (long long)t->context));
+    heading(l, arena_printf(l->arena, "the whole run: %lld steps of %lld x %lld positions", (long long)t->length_steps,
+                            (long long)t->batch_seqs, (long long)t->context));
     add(l, "run_tokens", "tokens", tokens, IN_COUNT, "steps x sequences x positions");
     add(l, "run_pf_days", "training", 3 * flops * tokens / PF_DAY, IN_DAYS,
         "petaflop days: 3 x flops_per_token x tokens / 8.64e19");
     if (dead > 0)
-        add(l, "run_pf_days_live", "without dead weights", 3 * (flops - dead) * tokens / PF_DAY,
-            IN_DAYS, "petaflop days: 3 x (flops_per_token - dead weights) x tokens / 8.64e19");
+        add(l, "run_pf_days_live", "without dead weights", 3 * (flops - dead) * tokens / PF_DAY, IN_DAYS,
+            "petaflop days: 3 x (flops_per_token - dead weights) x tokens / 8.64e19");
 }
 
 static void add_cache(Lines *l, const Model *m)
 {
     KvCache kv = model_kv_cache(m, 4);
     heading(l, "keys and values that generation keeps, float32, per sequence");
-    add(l, "kv_per_token", "per token", kv.per_token, IN_BYTES,
-        "4 bytes x (keys + values) of every causal attention");
-    add(l, "kv_at_context", "at the context", kv.at_context, IN_BYTES,
-        "windowed attention keeps its window");
+    add(l, "kv_per_token", "per token", kv.per_token, IN_BYTES, "4 bytes x (keys + values) of every causal attention");
+    add(l, "kv_at_context", "at the context", kv.at_context, IN_BYTES, "windowed attention keeps its window");
 }
 
 /* The two figures that `recompute` chooses between. */
@@ -112,19 +95,16 @@ static void add_recompute(Lines *l, const ReportMemory *b)
     Buf words = buf_new(l->arena);
     for (size_t i = 0; i < b->n_recompute; i++)
         buf_printf(&words, "%s%s", i ? ", " : "", b->recompute[i]);
-    add(l, "bytes_arena_kept", "  nothing recomputed", (double)b->arena_kept, IN_BYTES,
-        "the same without `recompute`");
+    add(l, "bytes_arena_kept", "  nothing recomputed", (double)b->arena_kept, IN_BYTES, "the same without `recompute`");
     add(l, "bytes_arena_recomputed", "  recomputed", (double)b->arena_recomputed, IN_BYTES,
-        arena_printf(l->arena, b->asked ? "with `recompute = [%s]` of the file"
-                                        : "what `recompute = [%s]` would need",
+        arena_printf(l->arena, b->asked ? "with `recompute = [%s]` of the file" : "what `recompute = [%s]` would need",
                      words.s));
 }
 
 static void add_memory(Lines *l, const ReportMemory *b)
 {
-    heading(l, arena_printf(l->arena, "memory of %s%s, float32, %lld %s at once",
-                            b->device ? "the GPU in " : "", b->training ? "training" : "one forward pass",
-                            (long long)b->batch_seqs,
+    heading(l, arena_printf(l->arena, "memory of %s%s, float32, %lld %s at once", b->device ? "the GPU in " : "",
+                            b->training ? "training" : "one forward pass", (long long)b->batch_seqs,
                             b->batch_seqs == 1 ? "sequence" : "sequences"));
     add(l, "bytes_weights", "weights", (double)b->weights, IN_BYTES, "4 x stored");
     if (b->copies)
@@ -133,8 +113,7 @@ static void add_memory(Lines *l, const ReportMemory *b)
     if (b->buffers)
         add(l, "bytes_buffers", "buffers", (double)b->buffers, IN_BYTES, "4 x buffers");
     if (b->training) {
-        add(l, "bytes_gradients", "gradients", (double)b->gradients, IN_BYTES,
-            "4 x stored, without frozen tensors");
+        add(l, "bytes_gradients", "gradients", (double)b->gradients, IN_BYTES, "4 x stored, without frozen tensors");
         add(l, "bytes_optimizer", "optimizer", (double)b->optimizer, IN_BYTES,
             "its states: 2 per weight for adamw, 1 for lion, muon and sgd with momentum");
         if (b->average)
@@ -184,8 +163,7 @@ static void add_time(Lines *l, const Train *t, const ReportTime *s)
                      "the sum over its %lld launches; none takes less than moving its bytes, and each "
                      "has the time of an empty one on top",
                      (long long)s->launches));
-    add(l, "tokens_per_second", "tokens per second", tokens / step, IN_COUNT,
-        "sequences x positions / step");
+    add(l, "tokens_per_second", "tokens per second", tokens / step, IN_COUNT, "sequences x positions / step");
     if (t->length_steps > 0)
         add(l, "time_run", "run", step * (double)t->length_steps, IN_SECONDS,
             "steps x step, without evaluation and checkpoints");
@@ -214,8 +192,7 @@ static void add_paper(Lines *l, const Model *m)
                      "2 x eta x %lld coordinates x %lld sublayers, eta = 0.5: 4 eta (n/m) D a "
                      "block",
                      (long long)m->state_width, (long long)m->steps_of_state));
-    add(l, "paper_percent", "on top", 100 * 2 * half * state / plain, IN_PERCENT,
-        "half of the states / sublayers");
+    add(l, "paper_percent", "on top", 100 * 2 * half * state / plain, IN_PERCENT, "half of the states / sublayers");
     add(l, "paper_state_all", "states and results", 2 * (state + (double)m->reads), IN_BYTES,
         "all states and all that sublayers return kept: 4 (n/m + 1) D a block");
 }
@@ -282,8 +259,7 @@ static void print_modules(Buf *out, const Model *m, Arena *arena)
 {
     CostGroups groups = model_cost_groups(m, 2, arena);
     Table t = {.arena = arena, .columns = 6};
-    static const char *const head[] = {"",          "stored",        "products",
-                                       "attention", "causal saving", "elementwise"};
+    static const char *const head[] = {"", "stored", "products", "attention", "causal saving", "elementwise"};
     for (size_t i = 0; i < COUNT_OF(head); i++)
         vec_push(arena, &t.cell, (Cell){head[i], true});
     for (size_t i = 0; i < groups.n; i++) {
@@ -306,8 +282,8 @@ static void print_json(Buf *out, const Model *m, const Lines *l, const ReportMem
 {
     buf_puts(out, "{\"v\":1,\"event\":\"cost\",\"model\":");
     buf_json_string(out, m->name, strlen(m->name));
-    buf_printf(out, ",\"context\":%lld,\"batch_seqs\":%lld,\"training\":%s",
-               (long long)m->context, (long long)b->batch_seqs, b->training ? "true" : "false");
+    buf_printf(out, ",\"context\":%lld,\"batch_seqs\":%lld,\"training\":%s", (long long)m->context,
+               (long long)b->batch_seqs, b->training ? "true" : "false");
     for (size_t i = 0; i < l->line.n; i++) {
         if (!l->line.v[i].name)
             continue;
@@ -320,9 +296,8 @@ static void print_json(Buf *out, const Model *m, const Lines *l, const ReportMem
         const CostGroup *g = &groups.v[i];
         buf_printf(out, "%s{\"path\":", i ? "," : "");
         buf_json_string(out, g->path, strlen(g->path));
-        buf_printf(out, ",\"instances\":%lld,\"stored\":%lld,\"live\":%lld,\"active\":%lld",
-                   (long long)g->instances, (long long)g->count.stored,
-                   (long long)g->count.live, (long long)g->count.active);
+        buf_printf(out, ",\"instances\":%lld,\"stored\":%lld,\"live\":%lld,\"active\":%lld", (long long)g->instances,
+                   (long long)g->count.stored, (long long)g->count.live, (long long)g->count.active);
         buf_puts(out, ",\"flop_products\":");
         buf_number(out, g->work.products);
         buf_puts(out, ",\"flop_attention\":");
@@ -336,8 +311,7 @@ static void print_json(Buf *out, const Model *m, const Lines *l, const ReportMem
     buf_puts(out, "]}\n");
 }
 
-void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time,
-                 bool json)
+void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time, bool json)
 {
     const Model *m = report_model(unit);
     Lines lines = {.arena = unit->ctx->scratch};

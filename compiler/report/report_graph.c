@@ -15,26 +15,26 @@ static const char *const kind_words[] = {"module", "input", "output"};
 
 typedef struct GraphBox {
     BoxKind kind;
-    Name path;        /* of the module; of an input or output its name */
-    size_t loop;      /* its iteration + 1; 0: in no loop */
-    size_t same;      /* the box that stands for it: itself, or that of the first of equal layers */
-    size_t nth;       /* among the boxes of its iteration */
-    uint64_t hash;    /* of what it computes */
-    bool outside;     /* of the layer that is shown */
+    Name path;           /* of the module; of an input or output its name */
+    size_t loop;         /* its iteration + 1; 0: in no loop */
+    size_t same;         /* the box that stands for it: itself, or that of the first of equal layers */
+    size_t nth;          /* among the boxes of its iteration */
+    uint64_t hash;       /* of what it computes */
+    bool outside;        /* of the layer that is shown */
     int64_t params, own; /* weights that it reads first; nodes */
-    double flops;     /* forward, for a token */
+    double flops;        /* forward, for a token */
     VEC(size_t) param;
-    VEC(Name) op;     /* what it is made of, each once; no views and constants */
+    VEC(Name) op; /* what it is made of, each once; no views and constants */
 } GraphBox;
 typedef struct Loop { /* one iteration: "layer[3]" */
     Name path;
-    size_t first, n;  /* the first loop that is equal, and how many follow each other; n = 0: folded into another */
+    size_t first, n; /* the first loop that is equal, and how many follow each other; n = 0: folded into another */
     VEC(size_t) box;
     Val begin;
 } Loop;
 typedef struct Edge {
     size_t from, to;
-    Val value;        /* the first of its kind */
+    Val value;         /* the first of its kind */
     bool weight, next; /* next: from a layer to the equal one behind it */
 } Edge;
 typedef struct GraphDrawing {
@@ -46,17 +46,14 @@ typedef struct GraphDrawing {
     VEC(GraphBox) box;
     VEC(Loop) loop;
     VEC(Edge) edge;
-    size_t *of;        /* node -> box + 1; 0: a constant, which belongs to whoever reads it */
+    size_t *of;                        /* node -> box + 1; 0: a constant, which belongs to whoever reads it */
     Map edges, params, loops, modules; /* modules: of a node's name */
     int64_t widest;
 } GraphDrawing;
 
 /* ---- modules ---- */
 
-static Name up_to(GraphDrawing *d, const char *path, size_t n)
-{
-    return name_of(d->u->ctx, path, n);
-}
+static Name up_to(GraphDrawing *d, const char *path, size_t n) { return name_of(d->u->ctx, path, n); }
 
 /* The leading components that are iterations: "layer[3]"; 0: none. */
 static size_t loop_part(const char *path)
@@ -78,14 +75,15 @@ static size_t loop_part(const char *path)
 static Name node_of(GraphDrawing *d, const char *path)
 {
     const Builder *b = d->u->file->built;
-    for (size_t n = strcspn(path, "."); ; n += 1 + strcspn(path + n + 1, ".")) {
+    for (size_t n = strcspn(path, ".");; n += 1 + strcspn(path + n + 1, ".")) {
         Scope *s = map_get(&b->scopes, (uintptr_t)up_to(d, path, n));
         if (s && s->node)
             return up_to(d, path, n);
         if (!path[n])
             break;
     }
-    size_t n = loop_part(path), rest = n ? n + (path[n] == '.') : strcspn(path, ".") + (path[strcspn(path, ".")] == '.');
+    size_t n = loop_part(path),
+           rest = n ? n + (path[n] == '.') : strcspn(path, ".") + (path[strcspn(path, ".")] == '.');
     return up_to(d, path, rest + strcspn(path + rest, "."));
 }
 
@@ -105,10 +103,7 @@ static bool floats(const GraphDrawing *d, const Node *n)
     return n->op != OP_EXT || d->g->ext.v[n->a.i].kind != EXT_INPUT;
 }
 
-static uint64_t mix(uint64_t h, uint64_t x)
-{
-    return hash_bytes(&x, sizeof x, h);
-}
+static uint64_t mix(uint64_t h, uint64_t x) { return hash_bytes(&x, sizeof x, h); }
 
 static size_t loop_of(GraphDrawing *d, const char *path, Val v)
 {
@@ -230,8 +225,8 @@ static void fold(GraphDrawing *d)
 static void add_edge(GraphDrawing *d, size_t from, size_t to, Val v, bool weight)
 {
     const GraphBox *x = &d->box.v[from], *y = &d->box.v[to];
-    Edge e = {x->same, y->same, v, weight, x->loop != y->loop && x->loop && y->loop &&
-                                           d->loop.v[x->loop - 1].first == d->loop.v[y->loop - 1].first};
+    Edge e = {x->same, y->same, v, weight,
+              x->loop != y->loop && x->loop && y->loop && d->loop.v[x->loop - 1].first == d->loop.v[y->loop - 1].first};
     if ((x->outside && y->outside) || (e.from == e.to && !e.next))
         return;
     const Shape *s = shape_of(d->g, v);
@@ -295,7 +290,8 @@ static void make_edges(GraphDrawing *d)
         Val v = out ? d->m->output.v[i].value : l->value;
         if (!d->of[v])
             continue;
-        Name name = out ? d->m->output.v[i].name : name_printf(d->u->ctx, "%s.%s", l->trained ? "loss" : "metric", l->name);
+        Name name =
+            out ? d->m->output.v[i].name : name_printf(d->u->ctx, "%s.%s", l->trained ? "loss" : "metric", l->name);
         name = d->layer ? name : path_starred(d->u->ctx, name);
         if (!d->layer || !d->box.v[d->of[v] - 1].outside)
             add_edge(d, d->of[v] - 1, output_box(d, name, v), v, false);
@@ -326,10 +322,7 @@ static const char *folded(GraphDrawing *d, const GraphBox *b)
     return arena_printf(d->a, "%.*s..%s%s", (int)(n - 1), l->path, key, b->path + n);
 }
 
-static size_t times(const GraphDrawing *d, const GraphBox *b)
-{
-    return b->loop ? d->loop.v[b->loop - 1].n : 1;
-}
+static size_t times(const GraphDrawing *d, const GraphBox *b) { return b->loop ? d->loop.v[b->loop - 1].n : 1; }
 
 static void json_box(GraphDrawing *d, Buf *out, size_t i)
 {
@@ -376,8 +369,9 @@ static void print_json(GraphDrawing *d, Buf *out)
         const Edge *e = &d->edge.v[i];
         buf_printf(out, "%s{\"from\":%zu,\"to\":%zu,\"value\":%u,\"shape\":\"", i ? "," : "", e->from, e->to, e->value);
         shape_print(out, shape_of(d->g, e->value));
-        buf_printf(out, "\",\"width\":%lld,\"weight\":%s,\"next\":%s}", (long long)coordinates(shape_of(d->g, e->value)),
-                   e->weight ? "true" : "false", e->next ? "true" : "false");
+        buf_printf(out, "\",\"width\":%lld,\"weight\":%s,\"next\":%s}",
+                   (long long)coordinates(shape_of(d->g, e->value)), e->weight ? "true" : "false",
+                   e->next ? "true" : "false");
     }
     buf_puts(out, "]}\n");
 }
@@ -474,9 +468,12 @@ static void print_dot(GraphDrawing *d, Buf *out)
 {
     buf_puts(out, "digraph \"");
     dot_text(out, d->m->name);
-    buf_puts(out, "\" {\nrankdir=TB; node [fontname=\"sans-serif\",fontsize=11,style=\"filled\",fillcolor=\"#eef3fa\",height=0.3];\n"
-                  "edge [fontname=\"sans-serif\",fontsize=9,color=\"#4a6fa5\",arrowsize=0.5]; graph [fontname=\"sans-serif\","
-                  "fontsize=11,style=rounded,color=\"#999999\",labeljust=l,outputorder=edgesfirst];\n");
+    buf_puts(
+        out,
+        "\" {\nrankdir=TB; node "
+        "[fontname=\"sans-serif\",fontsize=11,style=\"filled\",fillcolor=\"#eef3fa\",height=0.3];\n"
+        "edge [fontname=\"sans-serif\",fontsize=9,color=\"#4a6fa5\",arrowsize=0.5]; graph [fontname=\"sans-serif\","
+        "fontsize=11,style=rounded,color=\"#999999\",labeljust=l,outputorder=edgesfirst];\n");
     for (size_t i = 0; i < d->box.n; i++)
         if (is_shown(d, i))
             dot_box(d, out, i);
@@ -504,7 +501,8 @@ static const char *layer_path(Unit *u, const char *wanted)
         if (!at || strncmp(at + 1, wanted, strlen(wanted)) || strcmp(at + 1 + strlen(wanted), "]"))
             continue;
         if (found)
-            ctx_raise(u->ctx, ST_USAGE, "there are `%.150s` and `%.150s`: write which", found < path ? found : path, found < path ? path : found);
+            ctx_raise(u->ctx, ST_USAGE, "there are `%.150s` and `%.150s`: write which", found < path ? found : path,
+                      found < path ? path : found);
         found = path;
     }
     const Graph *g = u->model->graph;

@@ -94,7 +94,8 @@ static void text_weights(Buf *out, const GrowthEntry *e)
         most *= hi;
     }
     if (least != 1 || most != 1)
-        buf_printf(out, least == most ? "      old numbers times %.6g\n" : "      old numbers times %.6g to %.6g\n", least, most);
+        buf_printf(out, least == most ? "      old numbers times %.6g\n" : "      old numbers times %.6g to %.6g\n",
+                   least, most);
 }
 
 static void text_entry(Buf *out, const GrowthEntry *e)
@@ -149,7 +150,8 @@ static void json_copies(Buf *out, const GrowthAxis *a)
         return;
     buf_printf(out, ",\"spread\":%s,\"copies\":[", a->spread ? "true" : "false");
     for (size_t i = 0; i < a->n; i++)
-        buf_printf(out, "%s[%s,%.17g,%.17g]", i ? "," : "", a->part[i].fresh ? "true" : "false", a->part[i].weight, a->part[i].gradient);
+        buf_printf(out, "%s[%s,%.17g,%.17g]", i ? "," : "", a->part[i].fresh ? "true" : "false", a->part[i].weight,
+                   a->part[i].gradient);
     buf_putc(out, ']');
 }
 
@@ -211,10 +213,12 @@ static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
     else if (p->factor != 0)
         buf_printf(out, "preserves: no, `%s` becomes %.6g times what it was\n", p->output, p->factor);
     else
-        buf_puts(out, p->too_large ? "preserves and alive: not looked at, the proof takes too much memory\n" : "preserves: not shown\n");
+        buf_puts(out, p->too_large ? "preserves and alive: not looked at, the proof takes too much memory\n"
+                                   : "preserves: not shown\n");
     if (plan->alike) {
         buf_count(out, plan->alike);
-        buf_puts(out, " new coordinates get the same gradients as what they copy: another share, as `split(share = 0.4)`, tells them apart\n");
+        buf_puts(out, " new coordinates get the same gradients as what they copy: another share, as `split(share = "
+                      "0.4)`, tells them apart\n");
     }
     if (!p->trained || !p->blocks)
         return;
@@ -230,7 +234,8 @@ static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
         for (size_t i = 0; i < plan->n; i++)
             for (int r = ROLE_OLD; r <= ROLE_OWN; r++) {
                 const GrowthLife *l = &p->life[i];
-                n += l->bar[r] == BAR_NONE && l->after[r] != NO_BLOCK && l->after[r] != NEVER && l->after[r] <= (int)pass;
+                n += l->bar[r] == BAR_NONE && l->after[r] != NO_BLOCK && l->after[r] != NEVER &&
+                     l->after[r] <= (int)pass;
             }
         buf_printf(out, "%s%zu of %zu new blocks ", pass ? ", " : "", n, p->blocks);
         buf_printf(out, pass == 0 ? "at once" : pass == 1 ? "after one update" : "after %zu", pass);
@@ -247,7 +252,8 @@ static void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *p
 {
     size_t kinds[GROWTH_LEFT + 1] = {0};
     if (json)
-        buf_printf(out, "{\"schema\":\"vwn.growth\",\"v\":1,\"step\":\"%s\",\"taken\":%lld,\"added\":%lld,\"tensors\":[",
+        buf_printf(out,
+                   "{\"schema\":\"vwn.growth\",\"v\":1,\"step\":\"%s\",\"taken\":%lld,\"added\":%lld,\"tensors\":[",
                    plan->step->name, (long long)plan->taken, (long long)plan->added);
     else
         buf_printf(out, "grow %s\n", plan->step->name);
@@ -262,8 +268,11 @@ static void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *p
             buf_printf(out, "],\"moments\":\"%s\"", growth_carries(plan->step) ? "copy" : "zeros");
         else
             buf_putc(out, ']');
-        buf_printf(out, ",\"preserved\":%s,\"factor\":%.17g,\"alike\":%lld,\"blocks\":%zu,\"dead\":%zu,\"by_data\":%zu,\"alive_after\":", proof->preserved ? "true" : "false",
-                   proof->factor, (long long)plan->alike, proof->blocks, proof->dead + proof->barred, proof->open);
+        buf_printf(out,
+                   ",\"preserved\":%s,\"factor\":%.17g,\"alike\":%lld,\"blocks\":%zu,\"dead\":%zu,\"by_data\":%zu,"
+                   "\"alive_after\":",
+                   proof->preserved ? "true" : "false", proof->factor, (long long)plan->alike, proof->blocks,
+                   proof->dead + proof->barred, proof->open);
         buf_printf(out, proof->alive_after == NEVER ? "null}\n" : "%d}\n", proof->alive_after);
         return;
     }

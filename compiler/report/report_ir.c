@@ -56,7 +56,8 @@ static bool is_of_gpu(Stage stage, const StageOptions *options, const PassWatch 
     return options->gpu || stage == STAGE_CUDA || stage == STAGE_THREADS || !(where == ON_ANY || where == ON_HALF);
 }
 
-static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const StageOptions *options, const PlanOptions *how)
+static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const StageOptions *options,
+                        const PlanOptions *how)
 {
     Arena *arena = ctx->scratch;
     if (stage <= STAGE_GRADIENT) {
@@ -82,7 +83,8 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const S
     case STAGE_C: plan_dump_kernels(out, plan); break;
     case STAGE_CUDA: plan_dump_device(out, plan); break;
     case STAGE_PASSES: passes_put(out, watch, own.target, own.half, true); break;
-    case STAGE_FUSE: case STAGE_PASS: put_pass(out, plan, watch, own.target); break;
+    case STAGE_FUSE:
+    case STAGE_PASS: put_pass(out, plan, watch, own.target); break;
     default: plan_dump(out, plan); break;
     }
 }
@@ -130,7 +132,8 @@ void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage 
     }
 }
 
-void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const StageOptions *options, int64_t B, int64_t T)
+void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const StageOptions *options, int64_t B,
+                        int64_t T)
 {
     PlanOptions how = {.B = B, .T = T};
     graph_stage(out, ctx, g, stage, options, &how);
@@ -153,25 +156,24 @@ static Graph *program_graph(Unit *u, const char *program, bool differentiate)
     if (count)
         return count;
     if (!u->train)
-        ctx_raise(u->ctx, ST_INPUT, "%s has no `train`, so there is no program `%s`", u->path,
-                  program);
+        ctx_raise(u->ctx, ST_INPUT, "%s has no `train`, so there is no program `%s`", u->path, program);
     if (strcmp(program, "train") == 0)
-        return differentiate ? step_gradient(m, u->train, true, arena)
-                             : step_forward(m, u->train, arena);
+        return differentiate ? step_gradient(m, u->train, true, arena) : step_forward(m, u->train, arena);
     if (strcmp(program, "accumulate") == 0)
-        return differentiate ? step_gradient(m, u->train, false, arena)
-                             : step_forward(m, u->train, arena);
+        return differentiate ? step_gradient(m, u->train, false, arena) : step_forward(m, u->train, arena);
     if (strcmp(program, "update") == 0)
         return step_update(m, u->train, arena);
-    ctx_raise(u->ctx, ST_USAGE,
-              "there is no program `%s`: train, accumulate, update, eval, count, eval_count, predict", program);
+    ctx_raise(u->ctx, ST_USAGE, "there is no program `%s`: train, accumulate, update, eval, count, eval_count, predict",
+              program);
 }
 
 static PlanOptions plan_options(const Unit *unit, const char *program, int64_t batch_seqs)
 {
     const Train *t = unit->train;
     bool predicts = program && strcmp(program, "predict") == 0; /* sampling is in float32 */
-    return (PlanOptions){.B = batch_seqs > 0 ? batch_seqs : t ? t->micro_seqs : 1,
+    return (PlanOptions){.B = batch_seqs > 0 ? batch_seqs
+                              : t            ? t->micro_seqs
+                                             : 1,
                          .T = t ? t->context : report_model(unit)->context,
                          .half = predicts ? HALF_NONE : train_half(t)};
 }
@@ -226,9 +228,7 @@ static void fit_gradient(const Graph *g, const Ext *want)
         const Ext *e = &g->ext.v[i];
         if (e->kind == EXT_PARAM && e->name == want->name &&
             (!shape_eq(&e->shape, &want->shape) || e->dtype != want->dtype))
-            ctx_raise(g->ctx, ST_INPUT,
-                      "the gradient `%s` has another shape or type than its parameter",
-                      want->name);
+            ctx_raise(g->ctx, ST_INPUT, "the gradient `%s` has another shape or type than its parameter", want->name);
     }
     if (want->dtype != DT_REAL)
         ctx_raise(g->ctx, ST_INPUT, "the gradient `%s` must be real", want->name);
@@ -248,10 +248,8 @@ Graph *report_add_gradient(Graph *g)
             objective = g->out.v[i].value;
             at = i;
         }
-    if (!objective || shape_of(g, objective)->rank != 0 ||
-        node_at(g, objective)->dtype != DT_REAL)
-        ctx_raise(g->ctx, ST_INPUT,
-                  "the graph has no real scalar output `" STEP_OBJECTIVE "` to differentiate");
+    if (!objective || shape_of(g, objective)->rank != 0 || node_at(g, objective)->dtype != DT_REAL)
+        ctx_raise(g->ctx, ST_INPUT, "the graph has no real scalar output `" STEP_OBJECTIVE "` to differentiate");
     g->out.n--; /* it was there for this */
     memmove(&g->out.v[at], &g->out.v[at + 1], (g->out.n - at) * sizeof *g->out.v);
     Val last = (Val)g->node.n - 1;

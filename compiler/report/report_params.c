@@ -124,11 +124,7 @@ static void flops_text(Buf *out, double flops)
         flops /= 1000;
         u++;
     }
-    buf_printf(out,
-               flops < 9.995   ? "%.2f %sFLOP"
-               : flops < 99.95 ? "%.1f %sFLOP"
-                               : "%.0f %sFLOP",
-               flops, unit[u]);
+    buf_printf(out, flops < 9.995 ? "%.2f %sFLOP" : flops < 99.95 ? "%.1f %sFLOP" : "%.0f %sFLOP", flops, unit[u]);
 }
 
 static void title(Buf *out, const Model *m, const ModelCount *count)
@@ -162,8 +158,7 @@ static void title(Buf *out, const Model *m, const ModelCount *count)
     buf_putc(out, '\n');
 }
 
-static void params_text(Buf *out, const Unit *u, const Rows *rows, const Rows *groups,
-                        ReportBy by)
+static void params_text(Buf *out, const Unit *u, const Rows *rows, const Rows *groups, ReportBy by)
 {
     const Model *m = u->model;
     Arena *arena = u->ctx->scratch;
@@ -202,13 +197,11 @@ static void json_rows(Buf *out, const char *key, const Rows *rows, ReportBy by)
         const Row *row = rows->row.v[i];
         buf_printf(out, "%s{\"path\":", i ? "," : "");
         buf_json_string(out, row->path, strlen(row->path));
-        buf_printf(out, ",\"stored\":%lld,\"live\":%lld,\"dead\":%lld,\"tensors\":%lld",
-                   (long long)row->stored, (long long)(row->stored - row->dead),
-                   (long long)row->dead, (long long)row->tensors);
+        buf_printf(out, ",\"stored\":%lld,\"live\":%lld,\"dead\":%lld,\"tensors\":%lld", (long long)row->stored,
+                   (long long)(row->stored - row->dead), (long long)row->dead, (long long)row->tensors);
         if (by == BY_TENSOR) {
             const Param *p = row->single;
-            buf_printf(out, ",\"group\":\"%s\",\"frozen\":%s,\"shape\":[", p->group,
-                       p->frozen ? "true" : "false");
+            buf_printf(out, ",\"group\":\"%s\",\"frozen\":%s,\"shape\":[", p->group, p->frozen ? "true" : "false");
             for (int k = 0; k < p->shape.rank; k++)
                 buf_printf(out, "%s%lld", k ? "," : "", (long long)p->shape.d[k].n);
             buf_puts(out, "]");
@@ -218,21 +211,18 @@ static void json_rows(Buf *out, const char *key, const Rows *rows, ReportBy by)
     buf_puts(out, "]");
 }
 
-static void params_json(Buf *out, const Unit *u, const Rows *rows, const Rows *groups,
-                        ReportBy by)
+static void params_json(Buf *out, const Unit *u, const Rows *rows, const Rows *groups, ReportBy by)
 {
     static const char *const word[] = {"summary", "layer", "node", "group", "tensor"};
     const Model *m = u->model;
     ModelCount count = model_count(m);
     buf_puts(out, "{\"v\":1,\"event\":\"params\",\"model\":");
     buf_json_string(out, m->name, strlen(m->name));
-    buf_printf(out,
-               ",\"stored\":%lld,\"live\":%lld,\"dead\":%lld,\"active\":%lld,\"buffers\":%lld",
-               (long long)count.stored, (long long)count.live, (long long)count.dead,
-               (long long)count.active, (long long)count.buffers);
-    buf_printf(out, ",\"width\":%lld,\"state_width\":%lld,\"context\":%lld,\"vocab\":%lld",
-               (long long)m->width, (long long)m->state_width, (long long)m->context,
-               (long long)m->vocab);
+    buf_printf(out, ",\"stored\":%lld,\"live\":%lld,\"dead\":%lld,\"active\":%lld,\"buffers\":%lld",
+               (long long)count.stored, (long long)count.live, (long long)count.dead, (long long)count.active,
+               (long long)count.buffers);
+    buf_printf(out, ",\"width\":%lld,\"state_width\":%lld,\"context\":%lld,\"vocab\":%lld", (long long)m->width,
+               (long long)m->state_width, (long long)m->context, (long long)m->vocab);
     buf_puts(out, ",\"flops_per_token\":");
     buf_number(out, model_flops_per_token(m));
     buf_printf(out, ",\"by\":\"%s\"", word[by]);

@@ -36,7 +36,7 @@ typedef struct ResolvePrinter {
     const Train *train;
     size_t grown; /* growth steps that are carried out */
     bool alone;   /* the text of a run: sweeps are switched off */
-    Edits edits; /* of the text of `file`, and of its base's */
+    Edits edits;  /* of the text of `file`, and of its base's */
     ResolvePart part[MOST_PARTS];
     int depth;
     bool training; /* inside `train` */
@@ -106,8 +106,7 @@ static void put_edited(Resolver *r, Buf *out, Span at, const Edits *edits)
 }
 
 /* A comment behind what ends at `at`; what follows on the line goes to the next one. */
-static void edit_comment(Resolver *r, Edits *edits, uint32_t source, uint32_t at,
-                         const char *comment)
+static void edit_comment(Resolver *r, Edits *edits, uint32_t source, uint32_t at, const char *comment)
 {
     const char *text = file_text(r->ctx, source) + at;
     text += strspn(text, " \t\r");
@@ -135,8 +134,7 @@ static size_t edit_tree(Resolver *r, Edits *edits, const Ast *e, File *home, boo
     const Ast *args = e->kid[1];
     Buf b = buf_new(r->arena);
     for (size_t i = 0; i < n; i++)
-        buf_printf(&b, "%s%s = %s", i || args->n ? ", " : "", more[i]->name,
-                   one_line(r->arena, more[i]->kid[0]));
+        buf_printf(&b, "%s%s = %s", i || args->n ? ", " : "", more[i]->name, one_line(r->arena, more[i]->kid[0]));
     uint32_t at = args->n ? args->kid[args->n - 1]->span.hi : e->span.hi - 1;
     put_in(r, edits, e->span.file, at, b.s);
     return count;
@@ -157,7 +155,8 @@ static int attribute_here(ResolvePrinter *p, const Override *o, Buf *condition)
     index[n++] = NULL;
     for (uint32_t i = 0; i < path->n && n <= MOST_PARTS; i++) {
         const Ast *kid = path->kid[i];
-        bool quoted = p->training && kid->kind == AST_AT && kid->kid[0]->kind == AST_STR; /* `group["layer[*].ffn.*"]` */
+        bool quoted =
+            p->training && kid->kind == AST_AT && kid->kid[0]->kind == AST_STR; /* `group["layer[*].ffn.*"]` */
         if (kid->kind == AST_AT && !quoted) {
             index[n - 1] = kid->kid[0];
         } else {
@@ -210,12 +209,14 @@ static const Ast *chosen(ResolvePrinter *p, const char *condition, const Ast *a,
 static const char *overridden(ResolvePrinter *p, Name attr, const Ast *written, const char **from)
 {
     const Ast *value = written;
-    OverridePlace place = {.ev = p->file->ev, .file = p->file, .env = p->file->env, .prim = is_rate(p, attr) ? schedule_prim : NULL};
+    OverridePlace place = {
+        .ev = p->file->ev, .file = p->file, .env = p->file->env, .prim = is_rate(p, attr) ? schedule_prim : NULL};
     for (size_t i = 0; i < p->file->overrides.n; i++) {
         const Override *o = &p->file->overrides.v[i];
         Buf condition = buf_new(p->arena);
         int k = o->expr && o->path->n ? attribute_here(p, o, &condition) : -1;
-        const Ast *next = k < 0 || o->path->kid[k]->name != attr ? NULL : override_inside(&place, o, value, (uint32_t)k + 1);
+        const Ast *next =
+            k < 0 || o->path->kid[k]->name != attr ? NULL : override_inside(&place, o, value, (uint32_t)k + 1);
         if (!next)
             continue;
         value = condition.n ? chosen(p, condition.s, next, value) : next;
@@ -239,8 +240,7 @@ static size_t added_attributes(ResolvePrinter *p, const Ast *items, Name names[6
         Name last = o->path->kid[part]->name;
         bool known = false;
         for (uint32_t k = 0; items && k < items->n; k++)
-            known |=
-                items->kid[k]->kind == AST_SET && items->kid[k]->kid[0]->name == last;
+            known |= items->kid[k]->kind == AST_SET && items->kid[k]->kid[0]->name == last;
         for (size_t k = 0; k < n; k++)
             known |= names[k] == last;
         if (!known)
@@ -258,10 +258,7 @@ static void put_set(Buf *out, Name attr, const char *value, const char *from)
     buf_printf(out, "%s = %s%s%s\n", attr, value, from ? "  # " : "", from ? from : "");
 }
 
-static void print_value(ResolvePrinter *p, const Ast *value)
-{
-    edit_tree(&p->r, &p->edits, value, p->file, true);
-}
+static void print_value(ResolvePrinter *p, const Ast *value) { edit_tree(&p->r, &p->edits, value, p->file, true); }
 
 static void print_set(ResolvePrinter *p, const Ast *it)
 {
@@ -320,9 +317,8 @@ static void put_node_defaults(ResolvePrinter *p, Buf *out, const BlockDef *def, 
         const Ast *par = params->kid[i];
         if (!par->kid[1] || is_given_here(p, it->kid[2], par->name))
             continue;
-        const char *line =
-            arena_printf(p->arena, "%s = %s  # %s", par->name,
-                         one_line(p->arena, par->kid[1]), origin_text(p, def, par->span));
+        const char *line = arena_printf(p->arena, "%s = %s  # %s", par->name, one_line(p->arena, par->kid[1]),
+                                        origin_text(p, def, par->span));
         bool item = p->r.items && resolve_is_literal(par->kid[1]) && !is_scope_name(par->name);
         const char *comment = arena_printf(p->arena, "# %s", line);
         if (item || !strstr(own, comment))
@@ -347,9 +343,8 @@ static void put_train_defaults(ResolvePrinter *p, Buf *out, const Ast *it)
         const NodeDoc *node = node_doc_find(a->node);
         if (!strcmp(a->node, kind) && !a->example && !is_given_here(p, items, a->name))
             put_set(out, a->name,
-                    strcmp(a->fallback, "batch")
-                        ? a->fallback
-                        : arena_printf(p->arena, "%lld seqs", (long long)p->train->micro_seqs),
+                    strcmp(a->fallback, "batch") ? a->fallback
+                                                 : arena_printf(p->arena, "%lld seqs", (long long)p->train->micro_seqs),
                     "default");
         else if (a->example && node_stands_in(node, kind) && !holds(items, a->node))
             buf_printf(out, "%s { %s = %s }  # default\n", a->node, a->name, a->fallback);
@@ -360,8 +355,7 @@ static void put_train_defaults(ResolvePrinter *p, Buf *out, const Ast *it)
 static const BlockDef *node_block(ResolvePrinter *p, Name kind, Name label)
 {
     bool labelled = !strcmp(kind, "embed") || !strcmp(kind, "head");
-    return resolve_block(p->file,
-                         labelled && label ? name_printf(p->ctx, "%s_%s", kind, label) : kind);
+    return resolve_block(p->file, labelled && label ? name_printf(p->ctx, "%s_%s", kind, label) : kind);
 }
 
 static void print_node(ResolvePrinter *p, const Ast *it)
@@ -489,8 +483,8 @@ static void take_in_let(Resolver *r, Buf *out, File *f, const Ast *it)
     if (value)
         buf_printf(out, " = %s  # %s; %s\n", value, origin, was_text(r, it->kid[1]));
     else
-        buf_printf(out, " = %s  # %s:%u\n", resolve_text(r, it->kid[1], f),
-                   source_path(r->ctx, it->span.file), at.line);
+        buf_printf(out, " = %s  # %s:%u\n", resolve_text(r, it->kid[1], f), source_path(r->ctx, it->span.file),
+                   at.line);
 }
 
 static void put_doc(Buf *out, const Ast *it)
@@ -511,10 +505,7 @@ static Name library_name(Resolver *r, const char *path)
     return name_of(r->ctx, path, suffix ? n - 4 : n);
 }
 
-static bool is_library(const char *path)
-{
-    return strncmp(path, "std/", 4) == 0;
-}
+static bool is_library(const char *path) { return strncmp(path, "std/", 4) == 0; }
 
 static void import_library(Resolver *r, const char *path)
 {
@@ -529,8 +520,7 @@ static void take_in_import(Resolver *r, File *f, const Ast *it)
         import_library(r, it->name);
     for (size_t i = 0; i < f->imports.n && !it->kid[0]; i++) {
         Import *im = &f->imports.v[i];
-        if (im->span.lo == it->name_span.lo && im->span.file == it->name_span.file &&
-            im->file && !im->file->is_std)
+        if (im->span.lo == it->name_span.lo && im->span.file == it->name_span.file && im->file && !im->file->is_std)
             resolve_take_in(r, im->file, true);
     }
 }
@@ -541,8 +531,7 @@ void resolve_take_in(Resolver *r, File *from, bool lets)
 {
     if (from->is_std)
         import_library(r, from->path);
-    if (from->is_std || from == r->file ||
-        (!lets && seen(r, name_printf(r->ctx, "blocks of %s", from->path))))
+    if (from->is_std || from == r->file || (!lets && seen(r, name_printf(r->ctx, "blocks of %s", from->path))))
         return;
     Edits edits = {0};
     for (uint32_t i = 0; i < from->ast->n; i++) {
@@ -721,12 +710,7 @@ static char *print_unit(Unit *u, Arena *arena, bool items, bool alone)
 {
     File *f = u->file;
     ResolvePrinter p = {.ctx = u->ctx, .arena = arena, .file = f, .train = u->train, .grown = u->grown, .alone = alone};
-    p.r = (Resolver){.ctx = u->ctx,
-                     .arena = arena,
-                     .ev = f->ev,
-                     .file = f,
-                     .items = items,
-                     .taken = buf_new(arena)};
+    p.r = (Resolver){.ctx = u->ctx, .arena = arena, .ev = f->ev, .file = f, .items = items, .taken = buf_new(arena)};
     keep_imports(&p, alone);
     const char *text = edited_text(&p, u->path);
     uint32_t source = source_add(u->ctx, "<resolved>", text, strlen(text));
@@ -762,8 +746,7 @@ static bool proves(Unit *u, const char *text, bool alone)
     } else {
         ctx->diags = diags;
         if (ctx->raised != ST_INPUT)
-            ctx_raise(ctx, ctx->raised, "%s",
-                      arena_copy(ctx->scratch, ctx->message, strlen(ctx->message)));
+            ctx_raise(ctx, ctx->raised, "%s", arena_copy(ctx->scratch, ctx->message, strlen(ctx->message)));
     }
     memcpy(ctx->message, message, sizeof message);
     return same;
@@ -784,12 +767,6 @@ static char *resolved(Unit *unit, Arena *arena, bool alone)
               unit->path);
 }
 
-char *unit_resolved_text(Unit *unit, Arena *arena)
-{
-    return resolved(unit, arena, true);
-}
+char *unit_resolved_text(Unit *unit, Arena *arena) { return resolved(unit, arena, true); }
 
-char *unit_resolved_file(Unit *unit, Arena *arena)
-{
-    return resolved(unit, arena, false);
-}
+char *unit_resolved_file(Unit *unit, Arena *arena) { return resolved(unit, arena, false); }

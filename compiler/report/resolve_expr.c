@@ -12,8 +12,7 @@
 bool resolve_is_literal(const Ast *e)
 {
     return e->kind == AST_NUM || e->kind == AST_BOOL || e->kind == AST_STR ||
-           (e->kind == AST_NEG && e->kid[0]->kind == AST_NUM) ||
-           (e->kind == AST_ID && strcmp(e->name, "none") == 0);
+           (e->kind == AST_NEG && e->kid[0]->kind == AST_NUM) || (e->kind == AST_ID && strcmp(e->name, "none") == 0);
 }
 
 static Ast *ast_new(Resolver *r, AstKind kind, Name name, Span span, uint32_t n)
@@ -53,8 +52,7 @@ static bool has_literal(const Value *v)
             all = has_literal(&v->list->v[i]);
         return all;
     }
-    return v->kind == V_NUM || v->kind == V_BOOL || v->kind == V_STR || v->kind == V_QTY ||
-           v->kind == V_REL;
+    return v->kind == V_NUM || v->kind == V_BOOL || v->kind == V_STR || v->kind == V_QTY || v->kind == V_REL;
 }
 
 static const Ast *literal_of(Resolver *r, const Value *v, Span span)
@@ -89,8 +87,8 @@ static const Ast *let_text(Resolver *r, const Binding *b, File *home, Span span)
     if (e || !b->expr)
         return e;
     e = rewrite(r, b->expr, b->env && b->env->file ? b->env->file : home);
-    bool loose = e->kind == AST_OP || e->kind == AST_COND || e->kind == AST_RANGE ||
-                 e->kind == AST_NOT || e->kind == AST_NEG;
+    bool loose =
+        e->kind == AST_OP || e->kind == AST_COND || e->kind == AST_RANGE || e->kind == AST_NOT || e->kind == AST_NEG;
     if (!loose)
         return e;
     Ast *paren = ast_new(r, AST_PAREN, NULL, span, 1);
@@ -160,8 +158,7 @@ static bool is_given(const Ast *args, Name name, size_t place)
     return place < by_position;
 }
 
-static size_t block_defaults(Resolver *r, const Ast *args, const Ast *params,
-                             const Ast ***named)
+static size_t block_defaults(Resolver *r, const Ast *args, const Ast *params, const Ast ***named)
 {
     size_t n = 0;
     *named = NEW_ARRAY(r->arena, const Ast *, params->n + 1);
@@ -215,8 +212,7 @@ size_t resolve_defaults(Resolver *r, const Ast *call, File *home, const Ast ***n
     if (def)
         return block_defaults(r, call->kid[1], def->ast->kid[0], named);
     const Prim *prim = env_find(home->env, name) ? NULL : prim_find(name);
-    return prim && prim->run == prim_spec ? spec_defaults(r, call->kid[1], prim->params, named)
-                                          : 0;
+    return prim && prim->run == prim_spec ? spec_defaults(r, call->kid[1], prim->params, named) : 0;
 }
 
 /* ---- both ---- */

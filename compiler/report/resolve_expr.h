@@ -8,12 +8,12 @@ typedef struct Resolver {
     Ctx *ctx;
     Arena *arena;
     Eval *ev;
-    File *file;       /* whose names the text uses */
-    bool items;       /* defaults as items, not as comments */
-    VEC(Name) stays;  /* imports that stay: names given by `as` */
-    VEC(Name) seen;   /* library files already imported, blocks already taken in */
-    const Ast *rate;  /* the learning rate being written: its call is a schedule */
-    Buf taken;        /* items of other files that the text needs */
+    File *file;      /* whose names the text uses */
+    bool items;      /* defaults as items, not as comments */
+    VEC(Name) stays; /* imports that stay: names given by `as` */
+    VEC(Name) seen;  /* library files already imported, blocks already taken in */
+    const Ast *rate; /* the learning rate being written: its call is a schedule */
+    Buf taken;       /* items of other files that the text needs */
 } Resolver;
 
 /* What stands for `e`, written in file `home`, when it is a name of a file that is not imported

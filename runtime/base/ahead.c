@@ -135,20 +135,11 @@ void ahead_begin(Ahead *a, int64_t n, int64_t grain, RangeFn fn, void *user)
     pthread_mutex_unlock(&a->lock);
 }
 
-bool ahead_pending(const Ahead *a)
-{
-    return a && a->n_loop > 0;
-}
+bool ahead_pending(const Ahead *a) { return a && a->n_loop > 0; }
 
-void ahead_drain(Ahead *a)
-{
-    finish(a, false);
-}
+void ahead_drain(Ahead *a) { finish(a, false); }
 
-void ahead_drop(Ahead *a)
-{
-    finish(a, true);
-}
+void ahead_drop(Ahead *a) { finish(a, true); }
 
 void ahead_close(Ahead *a)
 {

@@ -18,9 +18,9 @@ typedef struct Box Box;       /* memory of the host that a device writes to whil
 
 typedef struct BuildReport {
     int kernels, cached, compiled;
-    double seconds;      /* of the backend: finding or compiling them */
-    double plan_seconds; /* simplifying and planning, before it */
-    char why[512];  /* of a failure: the failed call, the kernel, the compiler's first error line */
+    double seconds;        /* of the backend: finding or compiling them */
+    double plan_seconds;   /* simplifying and planning, before it */
+    char why[512];         /* of a failure: the failed call, the kernel, the compiler's first error line */
     char note[CACHE_NOTE]; /* said once per backend: the kernel cache is not used or not written, and why */
 } BuildReport;
 
@@ -33,7 +33,7 @@ typedef struct CallPlace {
 
 /* Who works with a backend now: one that is kept open for several runs has several. */
 typedef struct BackendUser {
-    Ctx *files; /* whose sources launches come from, for messages */
+    Ctx *files;                                    /* whose sources launches come from, for messages */
     void (*compiling)(void *user, size_t kernels); /* as in vwn_options; NULL: nobody asks */
     void *user;
     const volatile sig_atomic_t *stop; /* once not 0 compiling ends with ST_INTERRUPTED; NULL: nobody asks */
@@ -63,16 +63,16 @@ typedef struct DeviceAsked {
     int ordinal;  /* of a numbered one; -1: the first that can be used */
 } DeviceAsked;
 bool device_read(const char *text, DeviceAsked *out); /* NULL is the processor. False when it is none of the words */
-void device_words(Buf *out); /* "cpu, ... and reference" */
+void device_words(Buf *out);                          /* "cpu, ... and reference" */
 
 typedef struct BackendOptions {
-    int ordinal;            /* of a numbered one; -1: the first that can be used */
-    int threads;            /* that compute, or compile kernels; 0 = as many as the process may use; at most 1024 */
-    const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
-    const char *compiler;   /* of C; NULL = $CC if it is set, else cc, gcc or clang */
-    int compile_seconds;    /* that a C file may take; 0 = 600 */
-    const char *products;   /* of the processor; NULL = the best there is of "onednn", "openblas", "plain" */
-    BackendUser user;       /* asked to stop while kernels are compiled */
+    int ordinal;           /* of a numbered one; -1: the first that can be used */
+    int threads;           /* that compute, or compile kernels; 0 = as many as the process may use; at most 1024 */
+    const char *cache_dir; /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
+    const char *compiler;  /* of C; NULL = $CC if it is set, else cc, gcc or clang */
+    int compile_seconds;   /* that a C file may take; 0 = 600 */
+    const char *products;  /* of the processor; NULL = the best there is of "onednn", "openblas", "plain" */
+    BackendUser user;      /* asked to stop while kernels are compiled */
 } BackendOptions;
 /* Why a backend is not there: it cannot be used; there is no such device; there is a library to link with in the place of a driver, and
  * no device; it failed, and this process gets none again, says the driver. */
@@ -111,11 +111,11 @@ typedef struct BackendOps {
      * time. Nothing is uploaded, downloaded or waited for between. */
     Status (*begin)(Backend *b, Module *m, uint64_t generation, bool marked, bool *replayed);
     Status (*end)(Backend *b, Module *m, Status status);
-    Status (*launch)(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n,
-                     const double *s, const LaunchMap *map, int64_t rows, int64_t grain);
+    Status (*launch)(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n, const double *s,
+                     const LaunchMap *map, int64_t rows, int64_t grain);
     Status (*matmul)(Backend *b, const PlanMatmul *how, const void *x, const void *y, void *z);
-    Status (*expert)(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy,
-                     const int64_t *index, float *out);
+    Status (*expert)(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy, const int64_t *index,
+                     float *out);
     Status (*copy)(Backend *b, const PlanCopy *how, int64_t rows, const void *x, void *out);
     Status (*sync)(Backend *b);
     bool (*room)(Backend *b, uint64_t *left, uint64_t *all); /* bytes of a device's own memory; NULL: the host's */
@@ -124,7 +124,8 @@ typedef struct BackendOps {
     Status (*mark)(Backend *b, size_t i);
     Status (*between)(Backend *b, size_t i, double *seconds);
     Status (*shape)(Backend *b, Module *m, uint32_t kernel, const int64_t *n, int64_t rows, LaunchShape *out);
-    void (*say)(Backend *b, char text[256]); /* "cuda:0, NVIDIA H100, 78.2 of 79.6 GiB free"; NULL: its row's word says enough */
+    void (*say)(Backend *b,
+                char text[256]); /* "cuda:0, NVIDIA H100, 78.2 of 79.6 GiB free"; NULL: its row's word says enough */
     const char *(*cache_trouble)(const Backend *b); /* why its kernel cache is not used, or NULL; "": none was wanted */
     void (*rest)(Backend *b); /* between runs: another backend may use the device meanwhile; may be NULL */
     void (*close)(Backend *b);
@@ -135,20 +136,20 @@ struct Backend {
     const BackendKind *kind;
     Ctx *ctx;
     int threads;
-    Ahead *ahead;  /* helpers may write its memory as they write the host's; NULL: only upload() may */
-    char why[512]; /* sentence of the first failure since the last sync */
-    bool queues;   /* calls return before they are done: download() and sync() wait */
-    double waited; /* seconds that the host has spent on waiting for the device */
-    int multiprocessors; /* of a device */
+    Ahead *ahead;         /* helpers may write its memory as they write the host's; NULL: only upload() may */
+    char why[512];        /* sentence of the first failure since the last sync */
+    bool queues;          /* calls return before they are done: download() and sync() wait */
+    double waited;        /* seconds that the host has spent on waiting for the device */
+    int multiprocessors;  /* of a device */
     const Target *target; /* what plans that it runs are made for */
-    bool bf16;     /* takes plans with operands of bf16 */
-    char no_bf16[512]; /* else: why it does not */
-    const char *slow;  /* what would make it several times as fast, or NULL */
-    CallPlace at;      /* kept by programs while they run */
+    bool bf16;            /* takes plans with operands of bf16 */
+    char no_bf16[512];    /* else: why it does not */
+    const char *slow;     /* what would make it several times as fast, or NULL */
+    CallPlace at;         /* kept by programs while they run */
     BackendUser user;
-    bool kept;         /* for several runs: memory that is given back stays for the next of them, */
-    uint64_t spare;    /* so many bytes now */
-    char *last_words;  /* [512], where a device that fails in the end, or while it is closed, says so; or NULL */
+    bool kept;        /* for several runs: memory that is given back stays for the next of them, */
+    uint64_t spare;   /* so many bytes now */
+    char *last_words; /* [512], where a device that fails in the end, or while it is closed, says so; or NULL */
 };
 
 #endif

@@ -22,8 +22,7 @@
 
 static const struct {
     const char *format, *ending;
-} kinds[] = {[CACHE_SHARED_OBJECTS] = {"vwn-cpu-1", ".so"},
-             [CACHE_CUBINS] = {"vwn-cuda-1", ".cubin"}};
+} kinds[] = {[CACHE_SHARED_OBJECTS] = {"vwn-cpu-1", ".so"}, [CACHE_CUBINS] = {"vwn-cuda-1", ".cubin"}};
 
 /* ---- the folder ---- */
 
@@ -57,14 +56,12 @@ static bool default_dir(char *dir, size_t size)
 
 /* A file that vwn puts first into a folder that it makes or finds empty: only such a folder is a cache. */
 #define TAG "vwn-cache.tag"
-static const char tag_text[] =
-    "vwn keeps compiled kernels in this folder. It may be removed while no vwn runs.\n";
+static const char tag_text[] = "vwn keeps compiled kernels in this folder. It may be removed while no vwn runs.\n";
 
 static bool has_tag(const Cache *c)
 {
     struct stat st;
-    return fstatat(c->fd, TAG, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-           st.st_uid == geteuid();
+    return fstatat(c->fd, TAG, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
 }
 
 static DIR *list_folder(const Cache *c)
@@ -162,8 +159,7 @@ static int open_own(const Cache *c, const char *name, off_t *size)
     int fd = openat(c->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return -1;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-        (st.st_mode & 0022)) {
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0022)) {
         close(fd);
         return -1;
     }
@@ -180,10 +176,7 @@ static ssize_t read_some(int fd, void *p, size_t n)
     return got;
 }
 
-static bool is_hex64(const char *s)
-{
-    return strspn(s, "0123456789abcdef") >= 64;
-}
+static bool is_hex64(const char *s) { return strspn(s, "0123456789abcdef") >= 64; }
 
 /* Copies the 64 digits after "field": " in the text of an entry. */
 static bool hex_field(const char *text, const char *field, char hex[65])
@@ -216,9 +209,8 @@ bool cache_find(Cache *c, const char key[65], char object[65])
     snprintf(format, sizeof format, "\"format\": \"%s\"", kinds[c->kind].format);
     snprintf(name, sizeof name, "%.64s.json", key);
     size_t n = cache_get_text(c, name, text, sizeof text);
-    return n && text[n - 1] == '\n' && strstr(text, format) &&
-           hex_field(text, "\"key\": \"", again) && !memcmp(again, key, 64) &&
-           hex_field(text, "\"object\": \"", object);
+    return n && text[n - 1] == '\n' && strstr(text, format) && hex_field(text, "\"key\": \"", again) &&
+           !memcmp(again, key, 64) && hex_field(text, "\"object\": \"", object);
 }
 
 /* The file of an object, opened; -1 is a miss. */
@@ -287,8 +279,7 @@ static bool put_file(Cache *c, const char *name, const void *bytes, size_t n)
     if (!c->writable)
         return false;
     for (int attempt = 0; attempt < 100 && fd < 0; attempt++) {
-        snprintf(temporary, sizeof temporary, "%.80s" TEMPORARY "%ld-%u", name, (long)getpid(),
-                 c->serial++);
+        snprintf(temporary, sizeof temporary, "%.80s" TEMPORARY "%ld-%u", name, (long)getpid(), c->serial++);
         fd = openat(c->fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 && errno != EEXIST)
             break;
@@ -334,8 +325,8 @@ static void plain_text(char *to, size_t size, const char *from)
     to[i] = 0;
 }
 
-bool cache_put_entry(Cache *c, const char key[65], const char object[65], const char *kernel,
-                     const char *compiler, const char *options, const char *facts)
+bool cache_put_entry(Cache *c, const char key[65], const char object[65], const char *kernel, const char *compiler,
+                     const char *options, const char *facts)
 {
     char name[80], text[2048], words[3][400];
     plain_text(words[0], sizeof words[0], kernel);
@@ -349,10 +340,7 @@ bool cache_put_entry(Cache *c, const char key[65], const char object[65], const 
     return put_file(c, name, text, (size_t)n);
 }
 
-bool cache_put_text(Cache *c, const char *name, const char *text, size_t n)
-{
-    return put_file(c, name, text, n);
-}
+bool cache_put_text(Cache *c, const char *name, const char *text, size_t n) { return put_file(c, name, text, n); }
 
 /* ---- keeping it small ---- */
 
@@ -375,8 +363,8 @@ static int64_t survey(const Cache *c, int64_t *files, char oldest[256])
     struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
         struct stat st;
-        if (fstatat(c->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-            !S_ISREG(st.st_mode) || !strcmp(entry->d_name, TAG))
+        if (fstatat(c->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
+            !strcmp(entry->d_name, TAG))
             continue;
         if (strstr(entry->d_name, TEMPORARY) && time(NULL) - st.st_mtime > 3600) {
             unlinkat(c->fd, entry->d_name, 0);

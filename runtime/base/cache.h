@@ -45,8 +45,8 @@ void *cache_read(Cache *c, Ctx *ctx, const char object[65], size_t *size);
  * why. */
 bool cache_put_object(Cache *c, const void *bytes, size_t n, char object[65]);
 /* `facts`: members of a JSON object, for people; "" or ending with a comma. */
-bool cache_put_entry(Cache *c, const char key[65], const char object[65], const char *kernel,
-                     const char *compiler, const char *options, const char *facts);
+bool cache_put_entry(Cache *c, const char key[65], const char object[65], const char *kernel, const char *compiler,
+                     const char *options, const char *facts);
 /* A small text beside the kernels, by its file's name; false as above. What is read is at most
  * size - 1 bytes and ends with NUL; 0: there is none, or it is longer. */
 bool cache_put_text(Cache *c, const char *name, const char *text, size_t n);

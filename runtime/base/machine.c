@@ -114,10 +114,9 @@ Words machine_command(Arena *a)
 enum { GIT_SECONDS = 3 }; /* that all of it may take, beside what else goes on */
 
 /* The commit, then what `git diff` says by its status. Nothing of the repository is written, and none of its programs run. */
-static const char question[] =
-    "g='git --no-optional-locks -c core.fsmonitor=false'\n"
-    "$g rev-parse --verify -q HEAD || exit 0\n"
-    "$g diff --no-ext-diff --no-textconv --quiet HEAD --; echo $?\n";
+static const char question[] = "g='git --no-optional-locks -c core.fsmonitor=false'\n"
+                               "$g rev-parse --verify -q HEAD || exit 0\n"
+                               "$g diff --no-ext-diff --no-textconv --quiet HEAD --; echo $?\n";
 
 GitAsk git_ask(void)
 {

@@ -16,7 +16,7 @@ typedef struct GitAsk {
     double began;
 } GitAsk;
 typedef struct GitAnswer {
-    char commit[65]; /* "": there is no git, or no commit */
+    char commit[65];   /* "": there is no git, or no commit */
     bool known, dirty; /* whether files that git knows differ from it; not known: it took too long */
 } GitAnswer;
 GitAsk git_ask(void);

@@ -21,17 +21,14 @@
 enum { LINKS_MOST = 40 };
 typedef struct Walk {
     TrustedHow how;
-    int fd;                       /* of the folder that was reached */
-    char name[PATH_MAX];          /* its name without links; "" is the root */
-    char rest[2 * PATH_MAX];      /* the path from there on */
-    int links;                    /* that were followed */
+    int fd;                  /* of the folder that was reached */
+    char name[PATH_MAX];     /* its name without links; "" is the root */
+    char rest[2 * PATH_MAX]; /* the path from there on */
+    int links;               /* that were followed */
     char *why;
 } Walk;
 
-static bool belongs_to_us(const struct stat *st)
-{
-    return st->st_uid == 0 || st->st_uid == geteuid();
-}
+static bool belongs_to_us(const struct stat *st) { return st->st_uid == 0 || st->st_uid == geteuid(); }
 
 static bool refuse(Walk *w, const char *name, const char *reason)
 {
@@ -104,8 +101,7 @@ static bool step(Walk *w, const char *name)
     if (!keeps_its_entries(w->fd, *w->name ? w->name : "/", w->why))
         return false;
     int next = openat(w->fd, name, FLAGS);
-    if (next < 0 && errno == ENOENT && w->how == TRUSTED_MAKE &&
-        (mkdirat(w->fd, name, 0700) == 0 || errno == EEXIST))
+    if (next < 0 && errno == ENOENT && w->how == TRUSTED_MAKE && (mkdirat(w->fd, name, 0700) == 0 || errno == EEXIST))
         next = openat(w->fd, name, FLAGS);
     if (next < 0)
         return refuse(w, path, strerror(errno));
@@ -167,8 +163,7 @@ bool trusted_temporary(char *resolved, size_t size, char why[512])
         wanted = "/tmp";
     int fd = trusted_folder(wanted, TRUSTED_INSIDE, resolved, size, unsafe);
     if (fd < 0)
-        snprintf(why, 512, "no temporary folder can be made in %.150s: %.300s (set TMPDIR)", wanted,
-                 unsafe);
+        snprintf(why, 512, "no temporary folder can be made in %.150s: %.300s (set TMPDIR)", wanted, unsafe);
     else
         close(fd);
     return fd >= 0;

@@ -122,15 +122,15 @@ static bool all_finite(const Session *s, const StoreEntry *e, int64_t at, const 
         double x = s->backend ? (double)((const float *)v)[i] : ((const double *)v)[i];
         if (isfinite(x))
             continue;
-        snprintf(why, WHY, "number %lld of `%.300s` is %s", (long long)(at + i + 1), e->name, isnan(x) ? "not a number" : "infinite");
+        snprintf(why, WHY, "number %lld of `%.300s` is %s", (long long)(at + i + 1), e->name,
+                 isnan(x) ? "not a number" : "infinite");
         return false;
     }
     return true;
 }
 
 /* Looks at every number, and writes it where there is a writer. */
-static Status put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *piece,
-                         char why[WHY])
+static Status put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *piece, char why[WHY])
 {
     size_t size = s->backend ? sizeof(float) : sizeof(double);
     const float *there = store_floats(s->store, e);
@@ -187,8 +187,8 @@ Status checkpoint_look(Session *s, const Model *m, char why[WHY])
     return st;
 }
 
-Status checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p,
-                      const char *folder, const char *name, char why[WHY])
+Status checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p, const char *folder,
+                        const char *name, char why[WHY])
 {
     Arena *a = s->arena;
     ArenaMark mark = arena_mark(a);
@@ -219,16 +219,15 @@ static bool need_text(const Checkpoint *c, const char *key, const char **out, ch
     if (!safe_text(&c->file, key, out, why))
         return false;
     if (!*out)
-        snprintf(why, WHY, "%.300s: byte 8: the metadata has no `%s`: not a checkpoint of vwn",
-                 c->file.path, key);
+        snprintf(why, WHY, "%.300s: byte 8: the metadata has no `%s`: not a checkpoint of vwn", c->file.path, key);
     return *out != NULL;
 }
 
 static bool bad_value(const Checkpoint *c, const char *key, char why[WHY])
 {
     const Json *j = json_get(c->file.metadata, key);
-    snprintf(why, WHY, "%.300s: byte %zu: the metadata `%s` is not a number of the right kind",
-             c->file.path, 8 + (j ? j->offset : 0), key);
+    snprintf(why, WHY, "%.300s: byte %zu: the metadata `%s` is not a number of the right kind", c->file.path,
+             8 + (j ? j->offset : 0), key);
     return false;
 }
 
@@ -243,12 +242,10 @@ static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
     else if (!strcmp(kind, "chars"))
         c->meta.tokenizer = vocabulary ? tokenizer_from(a, vocabulary->s, vocabulary->n) : NULL;
     else
-        c->meta.tokenizer =
-            tokenizer_plain(a, strcmp(kind, "file") ? TOKENIZER_NONE : TOKENIZER_FILE);
+        c->meta.tokenizer = tokenizer_plain(a, strcmp(kind, "file") ? TOKENIZER_NONE : TOKENIZER_FILE);
     if (!c->meta.tokenizer)
-        snprintf(why, WHY,
-                 "%.300s: byte %zu: the vocabulary is not a sorted list of characters",
-                 c->file.path, 8 + (vocabulary ? vocabulary->offset : 0));
+        snprintf(why, WHY, "%.300s: byte %zu: the vocabulary is not a sorted list of characters", c->file.path,
+                 8 + (vocabulary ? vocabulary->offset : 0));
     return c->meta.tokenizer != NULL;
 }
 
@@ -283,9 +280,8 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
         !need_text(c, "data", &m->data, why) || !need_text(c, "folder", &m->folder, why))
         return false;
     if (strcmp(format, "vwn checkpoint 1")) {
-        snprintf(why, WHY,
-                 "%.300s: byte 8: the format `%.40s` is not known to this version of vwn",
-                 c->file.path, format);
+        snprintf(why, WHY, "%.300s: byte 8: the format `%.40s` is not known to this version of vwn", c->file.path,
+                 format);
         return false;
     }
     m->folder = folder_behind(a, c->file.path, m->folder);
@@ -300,10 +296,7 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
     return read_progress(c, why) && read_tokenizer(a, c, why);
 }
 
-static void close_file(void *f)
-{
-    safe_close(f);
-}
+static void close_file(void *f) { safe_close(f); }
 
 bool checkpoint_open(Session *s, const char *path, Checkpoint *c, char why[WHY])
 {
@@ -362,8 +355,7 @@ static bool same_extents(const SafeTensor *t, const StoreEntry *e, bool transpos
            (same == r || (t->d[r - 2] == e->d[r - 1] && t->d[r - 1] == e->d[r - 2]));
 }
 
-static bool put_numbers(Session *s, StoreEntry *e, int64_t at, int64_t n, const double *v,
-                        char why[WHY])
+static bool put_numbers(Session *s, StoreEntry *e, int64_t at, int64_t n, const double *v, char why[WHY])
 {
     if (store_put_f64(s->store, e, at, n, v) == ST_OK)
         return true;
@@ -372,8 +364,7 @@ static bool put_numbers(Session *s, StoreEntry *e, int64_t at, int64_t n, const 
 }
 
 /* Matrix by matrix, whose axes are the last two. */
-static bool load_transposed(Session *s, const Checkpoint *c, const SafeTensor *t, StoreEntry *e,
-                            char why[WHY])
+static bool load_transposed(Session *s, const Checkpoint *c, const SafeTensor *t, StoreEntry *e, char why[WHY])
 {
     int64_t rows = e->d[e->rank - 2], columns = e->d[e->rank - 1], each = rows * columns;
     double *all = NEW_ARRAY(s->arena, double, each + 1);
@@ -391,13 +382,11 @@ static bool load_transposed(Session *s, const Checkpoint *c, const SafeTensor *t
 }
 
 /* Copies a tensor of the file into `e`. */
-static bool load_tensor(Session *s, const Checkpoint *c, Stored from, StoreEntry *e,
-                        double *piece, char why[WHY])
+static bool load_tensor(Session *s, const Checkpoint *c, Stored from, StoreEntry *e, double *piece, char why[WHY])
 {
     const SafeTensor *t = from.tensor;
     if (!t) {
-        snprintf(why, WHY, "%.250s has no tensor `%.150s`, which the model needs", c->file.path,
-                 e->name);
+        snprintf(why, WHY, "%.250s has no tensor `%.150s`, which the model needs", c->file.path, e->name);
         return false;
     }
     if (!same_extents(t, e, from.transposed)) {
@@ -407,16 +396,14 @@ static bool load_tensor(Session *s, const Checkpoint *c, Stored from, StoreEntry
         snprintf(why, WHY,
                  "`%.80s` has the shape %s, the model needs %s%s: the sizes of the model are not "
                  "those of the checkpoint %.80s",
-                 t->name, there, here, from.transposed ? " with its axes swapped" : "",
-                 c->file.path);
+                 t->name, there, here, from.transposed ? " with its axes swapped" : "", c->file.path);
         return false;
     }
     if (from.transposed)
         return load_transposed(s, c, t, e, why);
     for (int64_t at = 0; at < e->elements; at += PIECE) {
         int64_t n = e->elements - at < PIECE ? e->elements - at : PIECE;
-        if (!safe_read(&c->file, t, at, n, piece, why) ||
-            !put_numbers(s, e, at, n, piece, why))
+        if (!safe_read(&c->file, t, at, n, piece, why) || !put_numbers(s, e, at, n, piece, why))
             return false;
     }
     return true;
@@ -432,8 +419,7 @@ bool checkpoint_is_state(const char *name)
 }
 
 /* The tensor of the file that a parameter gets: its average where that is wanted and there. */
-static Stored source_of(Session *s, const Model *m, const Checkpoint *c, const StoreEntry *e,
-                        CheckpointPart part)
+static Stored source_of(Session *s, const Model *m, const Checkpoint *c, const StoreEntry *e, CheckpointPart part)
 {
     Stored average = {0};
     if (part == CHECKPOINT_AVERAGE)
@@ -452,14 +438,12 @@ bool checkpoint_has_average(const Checkpoint *c)
 }
 
 /* A tensor that the model does not have; if one that it misses is like it, that may be its new name. */
-static void say_unknown(const Checkpoint *c, const SafeTensor *t, const Entries *entries,
-                        const Stored *from, char why[WHY])
+static void say_unknown(const Checkpoint *c, const SafeTensor *t, const Entries *entries, const Stored *from,
+                        char why[WHY])
 {
-    int n = snprintf(why, WHY, "the model has no tensor `%.80s` of the checkpoint %.150s", t->name,
-                     c->file.path);
+    int n = snprintf(why, WHY, "the model has no tensor `%.80s` of the checkpoint %.150s", t->name, c->file.path);
     for (size_t i = 0; i < entries->n; i++)
-        if (!from[i].tensor && entries->v[i]->kind != EXT_STATE &&
-            same_extents(t, entries->v[i], false)) {
+        if (!from[i].tensor && entries->v[i]->kind != EXT_STATE && same_extents(t, entries->v[i], false)) {
             snprintf(why + n, WHY - (size_t)n,
                      "; it needs `%.60s` of the same shape: if a loop or a let was renamed, say "
                      "so with `names old { \"%.60s\" = %.60s }`",
@@ -468,8 +452,7 @@ static void say_unknown(const Checkpoint *c, const SafeTensor *t, const Entries 
         }
 }
 
-bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, CheckpointPart part,
-                     char why[WHY])
+bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, CheckpointPart part, char why[WHY])
 {
     bool states = part == CHECKPOINT_ALL, ok = true;
     ArenaMark mark = arena_mark(s->arena);

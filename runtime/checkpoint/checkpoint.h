@@ -17,8 +17,9 @@
 /* What does not change during a run. Strings are UTF-8. */
 typedef struct RunMeta {
     const char *version, *model, *text, *lets, *data;
-    const char *folder; /* that the paths in `text` are relative to; in a file from its own folder on, so that runs may be moved with it */
-    const char *grown;  /* growth steps that are carried out: "wider 20 deeper 40 ", with the updates before each */
+    const char *
+        folder; /* that the paths in `text` are relative to; in a file from its own folder on, so that runs may be moved with it */
+    const char *grown; /* growth steps that are carried out: "wider 20 deeper 40 ", with the updates before each */
     const Tokenizer *tokenizer;
     uint64_t seed;
 } RunMeta;
@@ -28,8 +29,8 @@ Status checkpoint_look(Session *s, const Model *m, char why[WHY]);
 /* Writes folder/NAME: parameters, buffers, optimizer states, metadata. ST_ENVIRONMENT with `why`, or ST_DIVERGED where a
  * number is not finite: no such checkpoint is ever there. Then nothing has changed in the folder. Raises only when out of
  * memory. */
-Status checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p,
-                      const char *folder, const char *name, char why[WHY]);
+Status checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p, const char *folder,
+                        const char *name, char why[WHY]);
 
 /* Opens and verifies a checkpoint written by vwn; the file is closed with the session. */
 typedef struct Checkpoint {
@@ -45,11 +46,10 @@ typedef enum CheckpointPart {
 } CheckpointPart;
 /* Copies a part into the store, where it must have its place. False with `why` when a tensor is
  * missing, unknown or of another shape. */
-bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, CheckpointPart part,
-                     char why[WHY]);
+bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, CheckpointPart part, char why[WHY]);
 typedef struct GrowthCall {
     uint64_t seed;
-    size_t number; /* of the step, in the order of the file, from 1 */
+    size_t number;     /* of the step, in the order of the file, from 1 */
     bool weights_only; /* the store has no places for states, as nothing is trained in it */
 } GrowthCall;
 /* grown.c: the checkpoint of the model before the step into a store of the model after it, which holds the initial
@@ -63,7 +63,7 @@ StoreEntry *checkpoint_state(const Session *s, const Param *p, StateKind which);
 StoreEntry *checkpoint_entry(const Session *s, const Param *p);
 /* States of parameters that a growth step holds still: no program has them, and checkpoints keep them. */
 void checkpoint_hold(Session *s, const Model *m, const Train *t);
-StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis); /* born_name() of it */
+StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis);  /* born_name() of it */
 StoreEntry *checkpoint_since(const Session *s, const Param *p, int axis); /* since_name() */
 /* Whether the run kept averages of its weights. */
 bool checkpoint_has_average(const Checkpoint *c);

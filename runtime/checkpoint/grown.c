@@ -32,7 +32,8 @@ static bool next_index(int64_t *at, const int64_t *extent, int rank)
 
 /* Puts `factor` times the block part[k] of each axis k into `to`, laid out as the new tensor, from `from`, laid out as that
  * or, for what is taken, as the old tensor. */
-static void copy_block(const GrowthEntry *e, const size_t *part, bool old, double factor, const double *from, double *to)
+static void copy_block(const GrowthEntry *e, const size_t *part, bool old, double factor, const double *from,
+                       double *to)
 {
     int rank = e->after->shape.rank, rows = rank ? rank - 1 : 0, spread = old ? rank - e->before->shape.rank : 0;
     int64_t at[MAX_RANK] = {0}, count[MAX_RANK] = {0}, run = 1;
@@ -79,7 +80,9 @@ static void take_old(const GrowthEntry *e, Taking what, const double *from, doub
 {
     size_t part[MAX_RANK] = {0};
     do {
-        double g = growth_gradient(e, part), factor = what == TAKE_FIRST ? g : what == TAKE_SECOND ? g * g : growth_weight(e, part);
+        double g = growth_gradient(e, part), factor = what == TAKE_FIRST    ? g
+                                                      : what == TAKE_SECOND ? g * g
+                                                                            : growth_weight(e, part);
         if (what == TAKE_WEIGHTS ? growth_taken(e, part) : growth_moments(e, part))
             copy_block(e, part, true, factor, from, to);
     } while (next_block(e, part));
@@ -113,7 +116,8 @@ static double *read_old(const Growing *g, const Shape *s, Name name)
         shape_print(&there, &of);
         shape_print(&here, s);
         if (t)
-            snprintf(g->why, WHY, "`%.100s` has the shape %.50s in %.150s, and the model before the growth step `%.60s` needs %.50s",
+            snprintf(g->why, WHY,
+                     "`%.100s` has the shape %.50s in %.150s, and the model before the growth step `%.60s` needs %.50s",
                      name, there.s, g->c->file.path, g->plan->step->name, here.s);
         else
             snprintf(g->why, WHY, "%.200s has no tensor `%.120s`, which the model before the growth step `%.80s` has",
@@ -161,7 +165,8 @@ static double spread_of(const Growing *g, const GrowthEntry *e)
 
 /* The mean of the old numbers along the axes of the new tensor that `mask` has, laid out as the old tensor with an extent of 1
  * there. */
-static double *mean_along(const Growing *g, const GrowthEntry *e, unsigned mask, const double *old, int64_t extent[MAX_RANK])
+static double *mean_along(const Growing *g, const GrowthEntry *e, unsigned mask, const double *old,
+                          int64_t extent[MAX_RANK])
 {
     const Shape *was = &e->before->shape;
     int spread = e->after->shape.rank - was->rank;
@@ -261,7 +266,8 @@ static bool grow_tensor(const Growing *g, const GrowthEntry *e)
     double *value = NEW_ARRAY(s->arena, double, n + 1), *state = NEW_ARRAY(s->arena, double, n + 1);
     if (!store_ok(g, store_get_f64(s->store, own, 0, n, value)))
         return false;
-    if (!fill_new(g, e, value) || !fill_means(g, e, e->before->path, value) || !put_grown(g, e, TAKE_WEIGHTS, e->before->path, own, value))
+    if (!fill_new(g, e, value) || !fill_means(g, e, e->before->path, value) ||
+        !put_grown(g, e, TAKE_WEIGHTS, e->before->path, own, value))
         return false;
     static const Taking what[STATE_KINDS] = {[STATE_FIRST] = TAKE_FIRST, [STATE_SECOND] = TAKE_SECOND};
     for (StateKind k = 0; k < STATE_KINDS; k++) {
@@ -329,7 +335,8 @@ static bool has_place(const Growing *g, Map *taken, const char *name)
 {
     const char *state = strchr(name, ':');
     Ctx *ctx = g->s->ctx;
-    for (const Taker *t = map_get(taken, (uintptr_t)name_printf(ctx, "%.*s", (int)strcspn(name, ":"), name)); t; t = t->next) {
+    for (const Taker *t = map_get(taken, (uintptr_t)name_printf(ctx, "%.*s", (int)strcspn(name, ":"), name)); t;
+         t = t->next) {
         Name kept = state ? name_printf(ctx, "%s%s", t->e->after->path, state) : NULL;
         bool part = state && (!strncmp(state, ":born", 5) || !strncmp(state, ":since", 6));
         if (!state || part || g->how->weights_only || store_find(g->s->store, EXT_STATE, kept))
@@ -360,8 +367,8 @@ static bool all_have_places(const Growing *g)
         if (g->plan->entry[i].kind == GROWTH_NEW && !strcmp(g->plan->entry[i].path, lost))
             made = lost;
     if (made)
-        snprintf(g->why, WHY, "%.200s has `%.150s` already, which the growth step `%.80s` is to make", g->c->file.path, made,
-                 g->plan->step->name);
+        snprintf(g->why, WHY, "%.200s has `%.150s` already, which the growth step `%.80s` is to make", g->c->file.path,
+                 made, g->plan->step->name);
     else if (lost)
         snprintf(g->why, WHY, "the model behind the growth step `%.80s` has no place for `%.150s` of %.200s",
                  g->plan->step->name, lost, g->c->file.path);

@@ -7,8 +7,7 @@ HeldOut held_out_open(Session *s, const Source *source, const char *path)
 {
     const Train *t = source->unit->train;
     if (!t)
-        ctx_raise(s->ctx, ST_INPUT,
-                  "the text in the checkpoint has no `train`: it names the data");
+        ctx_raise(s->ctx, ST_INPUT, "the text in the checkpoint has no `train`: it names the data");
     HeldOut h = {0};
     bool other = t->eval_data.kind != DATA_NONE;
     DataSpec spec = other ? t->eval_data : t->data;

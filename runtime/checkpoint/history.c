@@ -37,10 +37,7 @@ double event_number(const Json *event, const char *name)
     return v && v->kind == JSON_NUMBER ? v->number : NAN;
 }
 
-const char *growth_name(Arena *a, const char *text)
-{
-    return arena_copy(a, text, strcspn(text, ":"));
-}
+const char *growth_name(Arena *a, const char *text) { return arena_copy(a, text, strcspn(text, ":")); }
 
 const char *run_name(Arena *a, const char *path)
 {
@@ -53,15 +50,13 @@ const char *run_name(Arena *a, const char *path)
     return arena_copy(a, path + from, n - from);
 }
 
-RunClock run_clock(void)
-{
-    return (RunClock){.rate = NAN};
-}
+RunClock run_clock(void) { return (RunClock){.rate = NAN}; }
 
 bool run_clock_take(RunClock *c, const Json *event, double x[HISTORY_AXES])
 {
     const char *kind = json_string(event, "event");
-    double step = event_number(event, "step"), tokens = event_number(event, "tokens"), seconds = event_number(event, "seconds");
+    double step = event_number(event, "step"), tokens = event_number(event, "tokens"),
+           seconds = event_number(event, "seconds");
     if (!kind || isnan(step) || isnan(tokens) || isnan(seconds))
         return false;
     if (tokens > c->tokens)
@@ -147,7 +142,8 @@ void events_warn(Session *s, const char *run, const Events *e)
 {
     if (e->damaged)
         session_warn(s, arena_printf(s->arena, "%.200s/events.jsonl:%lld: %lld damaged line%s passed over", run,
-                                     (long long)e->first_damaged, (long long)e->damaged, e->damaged == 1 ? " is" : "s are"));
+                                     (long long)e->first_damaged, (long long)e->damaged,
+                                     e->damaged == 1 ? " is" : "s are"));
 }
 
 typedef struct Naming {
@@ -208,5 +204,6 @@ History history_read(Session *s, const char *run, const char *metric)
 void history_need(Session *s, const History *h, HistoryAxis by)
 {
     if (!isfinite(h->end.x[by]))
-        ctx_raise(s->ctx, ST_USAGE, "the run %.250s has not written its FLOPs: it was trained by an earlier version", h->path);
+        ctx_raise(s->ctx, ST_USAGE, "the run %.250s has not written its FLOPs: it was trained by an earlier version",
+                  h->path);
 }

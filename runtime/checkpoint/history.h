@@ -13,7 +13,8 @@
 typedef enum HistoryAxis { BY_STEP, BY_TOKENS, BY_FLOPS, BY_SECONDS, HISTORY_AXES } HistoryAxis;
 extern const char *const history_axis_name[HISTORY_AXES]; /* "step", "tokens", "FLOPs", "seconds" */
 typedef struct HistoryPoint {
-    double x[HISTORY_AXES]; /* tokens trained, FLOPs forward and backward (NaN: the run has not written them), seconds */
+    double
+        x[HISTORY_AXES]; /* tokens trained, FLOPs forward and backward (NaN: the run has not written them), seconds */
     double value;
     bool of_step; /* a training step's */
 } HistoryPoint;
@@ -28,8 +29,8 @@ typedef struct History {
     const char *path;
     VEC(HistoryPoint) point;
     VEC(HistoryGrowth) growth;
-    HistoryPoint end;    /* the last event; its value is not used */
-    double steps;        /* of the whole run, as it says at the end; NaN: it does not */
+    HistoryPoint end; /* the last event; its value is not used */
+    double steps;     /* of the whole run, as it says at the end; NaN: it does not */
     Events events;
 } History;
 /* The curve of `metric`, "loss" or "eval_loss" or any name of events.jsonl, in s->arena; where steps and evaluations have the name,

@@ -110,7 +110,8 @@ static void put_file(Session *s, Buf *b, const Unit *unit)
         put_string(b, "sha256", hex);
 }
 
-void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks, const Unit *unit, const char *data, int64_t step)
+void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks, const Unit *unit, const char *data,
+                  int64_t step)
 {
     Buf b = buf_new(s->arena);
     size_t n;

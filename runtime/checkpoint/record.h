@@ -14,7 +14,8 @@
 typedef struct StartRecord StartRecord;
 StartRecord *record_begin(Session *s);
 /* Adds the line of a start at `step`, on data with this fingerprint, to those that are there. Raises as run_write_file(). */
-void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks, const Unit *unit, const char *data, int64_t step);
+void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks, const Unit *unit, const char *data,
+                  int64_t step);
 
 /* The lines of a run, in order; damaged ones are left out. */
 typedef struct RecordLine {

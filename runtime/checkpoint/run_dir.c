@@ -17,8 +17,7 @@
 
 static _Noreturn void failed(Session *s, const char *path, const char *what)
 {
-    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s could not be %s: %s", path, what,
-              strerror(errno));
+    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s could not be %s: %s", path, what, strerror(errno));
 }
 
 static int open_file(Session *s, const char *path, int flags)
@@ -61,8 +60,7 @@ static bool exists(const char *path)
 }
 
 /* Calls use(user, name) for every entry, also when use() raises; a missing folder has none. */
-static void each_entry(Session *s, const char *path, void (*use)(void *user, const char *name),
-                       void *user)
+static void each_entry(Session *s, const char *path, void (*use)(void *user, const char *name), void *user)
 {
     CtxGuard guard;
     DIR *folder = opendir(path);
@@ -182,10 +180,7 @@ bool run_exists(Session *s, const char *path)
            (exists(arena_printf(s->arena, "%s/.", path)) && run_checkpoints(s, path).n > 0);
 }
 
-bool run_is_sweep(Session *s, const char *path)
-{
-    return exists(arena_printf(s->arena, "%s/" SWEEP_MANIFEST, path));
-}
+bool run_is_sweep(Session *s, const char *path) { return exists(arena_printf(s->arena, "%s/" SWEEP_MANIFEST, path)); }
 
 bool run_is_held(Session *s, const char *path)
 {
@@ -205,12 +200,14 @@ void run_want(Session *s, const char *path)
     while (n > 1 && path[n - 1] == '/')
         n--;
     if (run_is_sweep(s, path))
-        ctx_raise(s->ctx, ST_USAGE, "`%.300s` is no run directory: it holds a sweep, whose runs are the folders in it: `%.*s/*/`", path,
+        ctx_raise(s->ctx, ST_USAGE,
+                  "`%.300s` is no run directory: it holds a sweep, whose runs are the folders in it: `%.*s/*/`", path,
                   (int)(n < 300 ? n : 300), path);
     bool file = exists(path) && !exists(arena_printf(s->arena, "%s/.", path));
     ctx_raise(s->ctx, ST_USAGE, "`%.300s` is no run directory%s", path,
               file && run_is_sweep(s, above)
-                  ? arena_printf(s->arena, ": it is a file of a sweep, whose runs are `%.200s/*/`", above) : run_meant(s, path));
+                  ? arena_printf(s->arena, ": it is a file of a sweep, whose runs are `%.200s/*/`", above)
+                  : run_meant(s, path));
 }
 
 static void make_folders(Session *s, const char *path)
@@ -301,10 +298,7 @@ RunDir *run_open(Session *s, const char *path)
     return r;
 }
 
-RunDir *run_open_folder(Session *s, const char *path)
-{
-    return open_locked(s, path, "");
-}
+RunDir *run_open_folder(Session *s, const char *path) { return open_locked(s, path, ""); }
 
 static const char *const whole_files[] = {"resolved.vwn", "origins.json", RECORD_FILE};
 

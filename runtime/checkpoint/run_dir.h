@@ -50,7 +50,8 @@ bool run_had_checkpoint(Session *s, const char *path);
 void run_begin_events(Session *s, RunDir *r, int64_t step);
 /* Appends a line and its newline. False with `why`; then no part of it is in the file. */
 bool run_event(RunDir *r, const char *line, size_t n, char why[WHY]);
-void run_sync_events(Session *s, const RunDir *r); /* to the disk, for a run that leaves nothing else; raises ST_ENVIRONMENT */
+void run_sync_events(Session *s,
+                     const RunDir *r); /* to the disk, for a run that leaves nothing else; raises ST_ENVIRONMENT */
 /* Puts path/NAME in place; raises ST_ENVIRONMENT. The disk is waited for by run_sync_files(), which is
  * due before a checkpoint: without one nobody reads these files. */
 void run_write_file(Session *s, RunDir *r, const char *name, const char *text, size_t n);

@@ -49,7 +49,9 @@ ListedSweep sweep_list(Session *s, const char *folder)
         const Json *params = json_get(p, "params");
         if (!name || !*name || *name == '.' || strchr(name, '/') || !state) /* another folder is no point of this one */
             continue;
-        ListedPoint q = {.path = arena_printf(a, "%s/%s", folder, name), .name = name, .state = state,
+        ListedPoint q = {.path = arena_printf(a, "%s/%s", folder, name),
+                         .name = name,
+                         .state = state,
                          .config = config_of(a, name, json_get(p, "set")),
                          .params = params && params->kind == JSON_NUMBER ? params->number : NAN};
         q.there = run_exists(s, q.path);
@@ -126,7 +128,8 @@ RunList run_list(Session *s, const char *folder)
     struct stat st;
     if (stat(folder, &st) || !S_ISDIR(st.st_mode))
         ctx_raise(s->ctx, ST_USAGE, "there is no folder `%.300s`%s", folder,
-                  strcmp(folder, "runs") ? "; `vwn runs` alone lists what is below runs/" : ": `vwn train` makes it; `vwn runs DIR` looks into another one");
+                  strcmp(folder, "runs") ? "; `vwn runs` alone lists what is below runs/"
+                                         : ": `vwn train` makes it; `vwn runs DIR` looks into another one");
     walk(s, without_slash(s->arena, folder), 0, false, &out);
     return out;
 }

@@ -10,14 +10,14 @@
 
 /* A point of a sweep, as its manifest has it. */
 typedef struct ListedPoint {
-    const char *path, *name;   /* "runs/sizes/D-16_seed-1", "D-16_seed-1" */
-    const char *config;        /* the name without its seed: equal for points that differ in that alone */
-    const char *state;         /* "waiting", "done", ... */
-    double params;             /* NaN: not counted yet */
-    bool there;                /* its run has begun */
+    const char *path, *name; /* "runs/sizes/D-16_seed-1", "D-16_seed-1" */
+    const char *config;      /* the name without its seed: equal for points that differ in that alone */
+    const char *state;       /* "waiting", "done", ... */
+    double params;           /* NaN: not counted yet */
+    bool there;              /* its run has begun */
 } ListedPoint;
 typedef struct ListedSweep {
-    const char *name;          /* of the sweep */
+    const char *name; /* of the sweep */
     VEC(ListedPoint) point;
     size_t waiting;
 } ListedSweep;
@@ -26,7 +26,7 @@ ListedSweep sweep_list(Session *s, const char *folder);
 
 typedef struct ListedRun {
     const char *path;
-    bool sweep;                /* it is the folder of one; its runs follow */
+    bool sweep; /* it is the folder of one; its runs follow */
 } ListedRun;
 typedef VEC(ListedRun) RunList;
 /* All runs and sweeps in the folder and below it, or the folder itself, which is one. Links are followed to runs alone. Folders that

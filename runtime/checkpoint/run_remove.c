@@ -23,8 +23,11 @@
 typedef struct OwnFile {
     const char *name, *mark;
 } OwnFile;
-static const OwnFile others[] = {{"resolved.vwn", "# Resolved from "}, {"origins.json", "{\"v\": 1,\n \"set\": ["}, {LABELS_FILE, "{\"v\":1,\"event\":\"labels\""}};
-static const OwnFile telling[] = {{"events.jsonl", "{\"v\":1,\"event\":\""}, {RECORD_FILE, "{\"v\":1,\"event\":\"record\""},
+static const OwnFile others[] = {{"resolved.vwn", "# Resolved from "},
+                                 {"origins.json", "{\"v\": 1,\n \"set\": ["},
+                                 {LABELS_FILE, "{\"v\":1,\"event\":\"labels\""}};
+static const OwnFile telling[] = {{"events.jsonl", "{\"v\":1,\"event\":\""},
+                                  {RECORD_FILE, "{\"v\":1,\"event\":\"record\""},
                                   {SWEEP_MANIFEST, "{\"v\":1,\"event\":\"sweep\""}};
 enum { TELLS_SWEEP = 2 }; /* its place there */
 static const OwnFile lock_file = {"lock", "pid "};
@@ -81,7 +84,8 @@ static bool is_checkpoint(int folder, const char *name, struct stat *st)
 {
     char first[256];
     size_t n = strlen(name);
-    bool named = n > 12 && !strcmp(name + n - 12, ".safetensors") && (!strncmp(name, "step_", 5) || !strncmp(name, "before_", 7));
+    bool named = n > 12 && !strcmp(name + n - 12, ".safetensors") &&
+                 (!strncmp(name, "step_", 5) || !strncmp(name, "before_", 7));
     if (!named || !read_first(folder, name, first, sizeof first, st))
         return false;
     for (size_t i = 0; i < 8; i++) /* the length of the header */
@@ -195,7 +199,8 @@ static void remove_checkpoints(Removal *r, int folder, const char *path)
     Entries all = entries_of(s, *ckpt);
     for (size_t i = 0; i < all.v.n; i++) {
         char first[2];
-        bool own = is_leftover(all.v.v[i]) ? read_first(*ckpt, all.v.v[i], first, sizeof first, &st) : is_checkpoint(*ckpt, all.v.v[i], &st);
+        bool own = is_leftover(all.v.v[i]) ? read_first(*ckpt, all.v.v[i], first, sizeof first, &st)
+                                           : is_checkpoint(*ckpt, all.v.v[i], &st);
         if (own)
             remove_file(r, *ckpt, inner, all.v.v[i], &st);
     }

@@ -50,7 +50,7 @@ static void node(Flattening *f, const Ast *it, const char *prefix)
     bool model = !*prefix && !strcmp(name, "model"), kind = !strcmp(name, "optimizer");
     if (label && (model || kind))
         add(f, arena_printf(f->arena, "%s%s", prefix, name), label);
-    const char *inner = model           ? ""
+    const char *inner = model            ? ""
                         : label && !kind ? arena_printf(f->arena, "%s%s.%s.", prefix, name, label)
                                          : arena_printf(f->arena, "%s%s.", prefix, name);
     if (it->kid[2])
@@ -61,7 +61,9 @@ static void item(Flattening *f, const Ast *it, const char *prefix)
 {
     switch (it->kind) {
     case AST_LET: add(f, arena_printf(f->arena, "%s%s", prefix, it->name), value_text(f, it->kid[1])); break;
-    case AST_SET: add(f, arena_printf(f->arena, "%s%s", prefix, path_text(f, it->kid[0])), value_text(f, it->kid[1])); break;
+    case AST_SET:
+        add(f, arena_printf(f->arena, "%s%s", prefix, path_text(f, it->kid[0])), value_text(f, it->kid[1]));
+        break;
     case AST_NODE: node(f, it, prefix); break;
     case AST_FOR: items(f, it->kid[1], arena_printf(f->arena, "%s%s[*].", prefix, it->name)); break;
     case AST_IF:
@@ -103,10 +105,7 @@ const char *settings_get(const SettingList *l, Name name)
 
 /* ---- what differs ---- */
 
-static int by_text(const void *x, const void *y)
-{
-    return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
+static int by_text(const void *x, const void *y) { return strcmp(*(const char *const *)x, *(const char *const *)y); }
 
 static bool differs(const SettingList *const *l, size_t n, const Setting *s)
 {
@@ -162,10 +161,7 @@ bool settings_same_but_seed(const SettingList *x, const SettingList *y, Ctx *ctx
     return x->n && x->n == y->n;
 }
 
-static bool is_of_training(const char *name)
-{
-    return !strncmp(name, "train.", 6);
-}
+static bool is_of_training(const char *name) { return !strncmp(name, "train.", 6); }
 
 static bool in_word(char c)
 {

@@ -57,8 +57,11 @@ static void want_step(Session *s, const char *folder, int64_t step)
         buf_printf(&b, "%s%lld", !n++ ? "" : i + 1 < l.n ? ", " : " and ", (long long)l.step[i]);
     }
     ctx_raise(s->ctx, ST_USAGE, "the run `%.300s` has no checkpoint of step %lld%s%s", folder, (long long)step,
-              !l.n ? ", nor any other" : l.n > FEW ? arena_printf(s->arena, "; of %zu it has those of steps ", l.n)
-                                       : l.n > 1 ? "; it has those of steps " : "; it has that of step ", l.n ? b.s : "");
+              !l.n        ? ", nor any other"
+              : l.n > FEW ? arena_printf(s->arena, "; of %zu it has those of steps ", l.n)
+              : l.n > 1   ? "; it has those of steps "
+                          : "; it has that of step ",
+              l.n ? b.s : "");
 }
 
 /* A run that is not there: those that are. */
@@ -83,8 +86,8 @@ static const char *at_step(Session *s, const char *where)
         return NULL;
     if (*end || at[1] < '0' || at[1] > '9') {
         StepList l = run_checkpoints(s, folder);
-        ctx_raise(s->ctx, ST_USAGE, "`%.300s`: behind @ stands the step of a checkpoint, as in `%.200s@%lld`", where, folder,
-                  l.n ? (long long)l.step[l.n - 1] : 1000LL);
+        ctx_raise(s->ctx, ST_USAGE, "`%.300s`: behind @ stands the step of a checkpoint, as in `%.200s@%lld`", where,
+                  folder, l.n ? (long long)l.step[l.n - 1] : 1000LL);
     }
     want_step(s, folder, step);
     return arena_printf(s->arena, "%s/ckpt/%s", folder, run_checkpoint_name(s->arena, step));
@@ -112,10 +115,7 @@ Checkpoint *source_checkpoint(Session *s, const char *where)
     return c;
 }
 
-static void close_tensors(void *what)
-{
-    safe_close(what);
-}
+static void close_tensors(void *what) { safe_close(what); }
 
 const SafeFile *source_tensors(Session *s, const char *where)
 {

@@ -6,8 +6,7 @@
 
 typedef struct Source {
     Checkpoint *checkpoint;
-    Unit *
-        unit; /* checked from the text in the checkpoint; model and, unless model_only, train */
+    Unit *unit; /* checked from the text in the checkpoint; model and, unless model_only, train */
 } Source;
 
 /* `where`: a run directory (its newest whole checkpoint), "DIRECTORY@STEP", or a checkpoint

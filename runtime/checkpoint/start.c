@@ -10,10 +10,7 @@ const char *const fate_name[FATES] = {"taken", "grown", "cut", "new", "left"};
 
 /* ---- what is there ---- */
 
-static void close_file(void *f)
-{
-    safe_close(f);
-}
+static void close_file(void *f) { safe_close(f); }
 
 static void open_file(Session *s, SafeFile *f, const char *path)
 {
@@ -37,7 +34,8 @@ static const Json *read_map(Session *s, const Start *start)
     const Json *all = json_read(s->arena, (const char *)text.map, text.bytes, &e);
     const Json *map = all && all->kind == JSON_OBJECT ? json_get(all, "weight_map") : NULL;
     if (!map || map->kind != JSON_OBJECT || !map->n)
-        ctx_raise(s->ctx, ST_INPUT, "%.300s: %s", start->path, all ? "there is no `weight_map`: it is no index of shards" : e.what);
+        ctx_raise(s->ctx, ST_INPUT, "%.300s: %s", start->path,
+                  all ? "there is no `weight_map`: it is no index of shards" : e.what);
     for (const Json *j = map->first; j; j = j->next)
         if (j->kind != JSON_STRING)
             ctx_raise(s->ctx, ST_INPUT, "%.300s: byte %zu: not the name of a file", start->path, j->offset);
@@ -60,8 +58,11 @@ static SafeFile *lies_in(const Start *start, const char *name)
 static void warn_misplaced(Session *s, const Start *start, const Json *first, size_t n)
 {
     const char *more = n > 1 ? arena_printf(s->arena, " (and %zu more)", n - 1) : "";
-    session_warn(s, arena_printf(s->arena, "%.200s: `%.100s`%s is not in the shard that is named for it, %.150s: it is taken from the one "
-                                           "other that has it, if there is one", start->path, first->key, more, first->s));
+    session_warn(
+        s, arena_printf(s->arena,
+                        "%.200s: `%.100s`%s is not in the shard that is named for it, %.150s: it is taken from the one "
+                        "other that has it, if there is one",
+                        start->path, first->key, more, first->s));
 }
 
 /* The map decides which shard a name is of: others may hold copies from before. */
@@ -122,8 +123,8 @@ static void open_source(Session *s, Start *start, const Hooks *hooks)
 typedef struct Pairing {
     Session *s;
     Start *start;
-    Map used;                /* tensors that the model has a place for */
-    const GrowthPlan *plan;  /* of a run: how axes grow */
+    Map used;               /* tensors that the model has a place for */
+    const GrowthPlan *plan; /* of a run: how axes grow */
 } Pairing;
 
 static const SafeTensor *find(Session *s, const Start *start, const char *name, const SafeFile **file)
@@ -170,10 +171,7 @@ static int axis_there(const StartEntry *e, int k)
 }
 
 /* Extent k of the tensor, in the order of the model's axes. */
-static int64_t extent(const StartEntry *e, int k)
-{
-    return e->tensor->d[axis_there(e, k)];
-}
+static int64_t extent(const StartEntry *e, int k) { return e->tensor->d[axis_there(e, k)]; }
 
 static void decide(Pairing *p, StartEntry *e)
 {
@@ -205,7 +203,8 @@ static void pair(Session *s, Start *start)
     if (start->unit)
         p.plan = growth_plan(&(GrowStep){.before = start->unit->model, .after = m}, s->arena);
     if (p.plan && p.plan->crowded)
-        ctx_raise(s->ctx, ST_INPUT, "what is new of `%s` stands in more than %d places", p.plan->crowded->path, PARTS_MOST);
+        ctx_raise(s->ctx, ST_INPUT, "what is new of `%s` stands in more than %d places", p.plan->crowded->path,
+                  PARTS_MOST);
     start->entry = NEW_ARRAY(s->arena, StartEntry, m->param.n + tensors + 1);
     for (size_t i = 0; i < m->param.n; i++) {
         StartEntry *e = &start->entry[start->n++];
@@ -271,10 +270,7 @@ void start_shapes(const StartEntry *e, char there[100], char here[100])
         print_extents(here, e->param->shape.rank, d);
 }
 
-static const char *name_of_entry(const StartEntry *e)
-{
-    return e->param ? e->param->path : e->tensor->name;
-}
+static const char *name_of_entry(const StartEntry *e) { return e->param ? e->param->path : e->tensor->name; }
 
 static bool alike(const StartEntry *a, const StartEntry *b)
 {
@@ -328,7 +324,8 @@ static void refuse_misfit(Session *s, const Start *start, const StartEntry *e, b
     diag_note(s->ctx, d, "`%s` there is %s%s, the model needs %s", e->tensor->name, there,
               e->transposed ? ", to be read with its axes swapped" : "", here);
     if (swapped && e->transposed)
-        diag_help(s->ctx, d, "leave `.T` out of its entry in `names`, or take it out of a table whose `layout` says so");
+        diag_help(s->ctx, d,
+                  "leave `.T` out of its entry in `names`, or take it out of a table whose `layout` says so");
     else if (swapped)
         diag_help(s->ctx, d, "say so in a table: `names other { \"%s\" = %s.T }`", e->tensor->name, e->param->path);
 }
@@ -336,20 +333,22 @@ static void refuse_misfit(Session *s, const Start *start, const StartEntry *e, b
 /* Whole numbers are those of quantized weights, which mean nothing without what stands elsewhere. */
 static void refuse_type(Session *s, const Start *start, const StartEntry *e)
 {
-    Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "`%s` is stored as %s in %s", e->param->path, safe_type_name(e->tensor->type),
-                         start->path);
+    Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "`%s` is stored as %s in %s", e->param->path,
+                         safe_type_name(e->tensor->type), start->path);
     diag_note(s->ctx, d, "weights are read from F64, F32, F16 and BF16; `%s` there is none of these", e->tensor->name);
     diag_help(s->ctx, d, "convert the file to one of them");
 }
 
 /* Those of one fate, up to some. */
-static void refuse_fate(Session *s, const Start *start, StartFate fate, bool grows, size_t n, const char *what, const char *word)
+static void refuse_fate(Session *s, const Start *start, StartFate fate, bool grows, size_t n, const char *what,
+                        const char *word)
 {
     enum { MOST = 6 };
     char there[100], here[100];
     size_t rows, said = 0;
     StartRow *row = start_rows(start, s->arena, &rows);
-    Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "%zu %s %s %s", n, n == 1 ? "tensor" : "tensors", what, start->path);
+    Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "%zu %s %s %s", n, n == 1 ? "tensor" : "tensors", what,
+                         start->path);
     Buf b = buf_new(s->arena);
     for (size_t i = 0; i < rows; i++) {
         const StartEntry *e = row[i].first;
@@ -358,8 +357,11 @@ static void refuse_fate(Session *s, const Start *start, StartFate fate, bool gro
             continue;
         start_shapes(e, there, here);
         if (said++ < MOST)
-            buf_printf(&b, "%s%s%s %s", said > 1 ? ", " : "", row[i].path, row[i].n > 1 ? arena_printf(s->arena, " (%zu)", row[i].n) : "",
-                       e->tensor && e->param ? arena_printf(s->arena, "%s there, %s in the model", there, here) : e->param ? here : there);
+            buf_printf(&b, "%s%s%s %s", said > 1 ? ", " : "", row[i].path,
+                       row[i].n > 1 ? arena_printf(s->arena, " (%zu)", row[i].n) : "",
+                       e->tensor && e->param ? arena_printf(s->arena, "%s there, %s in the model", there, here)
+                       : e->param            ? here
+                                             : there);
     }
     diag_note(s->ctx, d, "%s%s", b.s, said > MOST ? ", and others" : "");
     diag_help(s->ctx, d, "`%s` in `%s(...)` allows it", word, start->spec->kind == START_RUN ? "run" : "weights");
@@ -374,8 +376,10 @@ static void refuse(Session *s, const Start *start)
     size_t fresh = 0, grown = 0, errors = diag_errors(s->ctx);
     bool swapped = false;
     if (start->count[FATE_NEW] + start->count[FATE_LEFT] == start->n) {
-        Diag *d = diag_error(s->ctx, "E0614", spec->span, "", "no tensor of %s has the name of a weight of the model", start->path);
-        diag_note(s->ctx, d, "there: `%s`; in the model: `%s`", start->count[FATE_LEFT] ? start->entry[start->n - 1].tensor->name : "nothing",
+        Diag *d = diag_error(s->ctx, "E0614", spec->span, "", "no tensor of %s has the name of a weight of the model",
+                             start->path);
+        diag_note(s->ctx, d, "there: `%s`; in the model: `%s`",
+                  start->count[FATE_LEFT] ? start->entry[start->n - 1].tensor->name : "nothing",
                   start->model->param.n ? start->model->param.v[0].path : "nothing");
         diag_help(s->ctx, d, "a table of the file says which is which: `names other { \"name there\" = path }`");
         ctx_raise(s->ctx, ST_INPUT, NULL);
@@ -389,7 +393,8 @@ static void refuse(Session *s, const Start *start)
             refuse_misfit(s, start, e, swapped);
         if (diag_errors(s->ctx) > errors)
             ctx_raise(s->ctx, ST_INPUT, NULL);
-        fresh += e->fate == FATE_NEW && e->param && !e->param->buffer; /* a buffer is computed, nothing is drawn for it */
+        fresh +=
+            e->fate == FATE_NEW && e->param && !e->param->buffer; /* a buffer is computed, nothing is drawn for it */
         grown += e->grows;
     }
     if (fresh && !spec->draw_new)
@@ -397,7 +402,8 @@ static void refuse(Session *s, const Start *start)
     if (grown && !spec->draw_grown)
         refuse_fate(s, start, FATE_GROWN, true, grown, "of the model are larger than in", "grown = draw");
     if (start->count[FATE_CUT] && !spec->drop_cut)
-        refuse_fate(s, start, FATE_CUT, false, start->count[FATE_CUT], "of the model would lose numbers of", "cut = drop");
+        refuse_fate(s, start, FATE_CUT, false, start->count[FATE_CUT], "of the model would lose numbers of",
+                    "cut = drop");
     if (start->count[FATE_LEFT] && !spec->drop_left)
         refuse_fate(s, start, FATE_LEFT, false, start->count[FATE_LEFT], "would be left behind of", "left = drop");
     if (diag_errors(s->ctx) > errors)

@@ -32,14 +32,14 @@ typedef struct StartEntry {
 typedef struct Start {
     const StartSpec *spec;
     const char *path;
-    const Model *model;       /* that begins */
-    Checkpoint *checkpoint;   /* of a run, */
-    const Unit *unit;         /* its model; NULL for other files */
-    bool average;             /* the averages that the run kept */
+    const Model *model;     /* that begins */
+    Checkpoint *checkpoint; /* of a run, */
+    const Unit *unit;       /* its model; NULL for other files */
+    bool average;           /* the averages that the run kept */
     SafeFile *file;
     size_t n_file;
-    Map *shard;               /* of a name in an index, the file that has it, or NULL; no index: NULL */
-    StartEntry *entry;        /* in the order of the model, then what is left behind */
+    Map *shard;        /* of a name in an index, the file that has it, or NULL; no index: NULL */
+    StartEntry *entry; /* in the order of the model, then what is left behind */
     size_t n, count[FATES];
     int64_t taken, drawn, dropped; /* numbers */
 } Start;

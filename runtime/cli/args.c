@@ -31,10 +31,7 @@ bool verb_has(const Verb *verb, const Flag *flag)
     static const struct {
         const char *name;
         int mask;
-    } some[] = {{"--set", TAKES_SET},
-                {"--json", TAKES_JSON},
-                {"--threads", TAKES_THREADS},
-                {"--device", TAKES_DEVICE}};
+    } some[] = {{"--set", TAKES_SET}, {"--json", TAKES_JSON}, {"--threads", TAKES_THREADS}, {"--device", TAKES_DEVICE}};
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
         if (strcmp(flag->name, some[i].name) == 0)
             return verb->takes & some[i].mask;
@@ -58,8 +55,7 @@ static int distance(const char *a, const char *b)
                 best = d[i - 1][j] + 1;
             if (d[i][j - 1] + 1 < best)
                 best = d[i][j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                d[i - 2][j - 2] + 1 < best)
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
                 best = d[i - 2][j - 2] + 1;
             d[i][j] = best;
         }
@@ -119,12 +115,17 @@ static bool same_flag(const char *x, const char *y)
 static const char *in_file(const Verb *verb, const char *word)
 {
     static const char *const length = "how long a run is stands in the file: `--set train.length='600 steps'`",
-                            *const batch = "the batch stands in the file: `--set train.batch='8 seqs'`";
+                             *const batch = "the batch stands in the file: `--set train.batch='8 seqs'`";
     static const char *const rows[][2] = {
-        {"--steps", length}, {"--max_steps", length}, {"--max_iters", length}, {"--iters", length}, {"--num_steps", length},
+        {"--steps", length},
+        {"--max_steps", length},
+        {"--max_iters", length},
+        {"--iters", length},
+        {"--num_steps", length},
         {"--epochs", "how long a run is stands in the file: `--set train.length='3 epochs'`"},
         {"--num_train_epochs", "how long a run is stands in the file: `--set train.length='3 epochs'`"},
-        {"--batch_size", batch}, {"--per_device_train_batch_size", batch},
+        {"--batch_size", batch},
+        {"--per_device_train_batch_size", batch},
         {"--gradient_accumulation_steps", "parts of a batch stand in the file: `--set train.micro_batch='2 seqs'`"},
         {"--fp16", "types stand in the file: `--set 'train.precision=mixed(compute = fp16, master = fp32)'`"},
         {"--bf16", "types stand in the file: `--set 'train.precision=mixed(compute = bf16, master = fp32)'`"},
@@ -145,11 +146,26 @@ static const char *in_file(const Verb *verb, const char *word)
 /* What other programs call a flag, where the verb has ours. `known`: it is one of theirs. */
 static const char *other_name(const char *word, const char *const *names, int n, bool *known)
 {
-    static const char *const rows[][2] = {
-        {"-o", "--run"}, {"--out", "--run"}, {"--output", "--run"}, {"--output_dir", "--run"}, {"--out_dir", "--run"}, {"--name", "--run"},
-        {"--run_name", "--run"}, {"--out", "-o"}, {"--output", "-o"}, {"--gpu", "--device"}, {"--cuda", "--device"}, {"--quiet", "-q"},
-        {"--verbose", "-v"}, {"--num_workers", "--threads"}, {"-j", "--threads"}, {"--resume_from_checkpoint", "--resume"},
-        {"--max_new_tokens", "--tokens"}, {"--max_tokens", "--tokens"}, {"--num_samples", "-n"}, {"--num_return_sequences", "-n"}};
+    static const char *const rows[][2] = {{"-o", "--run"},
+                                          {"--out", "--run"},
+                                          {"--output", "--run"},
+                                          {"--output_dir", "--run"},
+                                          {"--out_dir", "--run"},
+                                          {"--name", "--run"},
+                                          {"--run_name", "--run"},
+                                          {"--out", "-o"},
+                                          {"--output", "-o"},
+                                          {"--gpu", "--device"},
+                                          {"--cuda", "--device"},
+                                          {"--quiet", "-q"},
+                                          {"--verbose", "-v"},
+                                          {"--num_workers", "--threads"},
+                                          {"-j", "--threads"},
+                                          {"--resume_from_checkpoint", "--resume"},
+                                          {"--max_new_tokens", "--tokens"},
+                                          {"--max_tokens", "--tokens"},
+                                          {"--num_samples", "-n"},
+                                          {"--num_return_sequences", "-n"}};
     *known = false;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bool meant = same_flag(word, rows[i][0]);
@@ -182,8 +198,8 @@ static bool unknown_flag(const Verb *verb, const char *arg, size_t n, char why[5
     near = near ? near : only_longer(word, names, count);
     if (!near && strlen(word) > 2) /* a letter says nothing */
         near = nearest_word(word, names, count);
-    snprintf(why, 512, "`vwn %s` has no flag `%s`%s%s%s", verb->name, word,
-             near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+    snprintf(why, 512, "`vwn %s` has no flag `%s`%s%s%s", verb->name, word, near ? "; did you mean `" : "",
+             near ? near : "", near ? "`?" : "");
     return known || (near && n > 4 && (distance(word, near) == 1 || only_longer(word, names, count)));
 }
 
@@ -203,7 +219,11 @@ static bool ends_as_wanted(const Flag *flag, const char *value, char why[512])
     }
     ends[n] = NULL;
     for (int i = 0; i < n; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", ends[i]);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
+                 i == 0      ? ""
+                 : i + 1 < n ? ", "
+                             : " or ",
+                 ends[i]);
     snprintf(why, 512, "`%s %.200s`: the name must end in %s", flag->name, value, list);
     return file_ending(value, ends) >= 0;
 }
@@ -224,7 +244,8 @@ static bool parse_flag(Call *call, char **argv, int *at, int argc, char why[512]
             setting_typed_otherwise(call, argc, argv, *at, why);
         return false;
     }
-    if ((!strcmp(flag->name, "--set") || !strcmp(flag->name, "--vary")) && !equals && setting_typed_otherwise(call, argc, argv, *at, why))
+    if ((!strcmp(flag->name, "--set") || !strcmp(flag->name, "--vary")) && !equals &&
+        setting_typed_otherwise(call, argc, argv, *at, why))
         return false;
     if (equals)
         value = equals + 1;
@@ -269,8 +290,7 @@ bool call_parse(Call *call, int argc, char **argv, char why[512])
         return false;
     }
     if (verb->most >= 0 && call->n_operands > verb->most) {
-        snprintf(why, 512, "`vwn %s` has no use for `%s`", verb->name,
-                 call->operand[verb->most]);
+        snprintf(why, 512, "`vwn %s` has no use for `%s`", verb->name, call->operand[verb->most]);
         return false;
     }
     return true;
@@ -304,11 +324,10 @@ bool call_whole(Call *call, const char *name, int64_t lo, int64_t hi, int64_t *o
     long long v = strtoll(text, &end, 10);
     if (end == text || *end || errno || v < lo || v > hi) {
         if (hi == INT64_MAX)
-            usage_error(call, "`%s %s`: a whole number from %lld on is needed", name, text,
-                        (long long)lo);
+            usage_error(call, "`%s %s`: a whole number from %lld on is needed", name, text, (long long)lo);
         else
-            usage_error(call, "`%s %s`: a whole number from %lld to %lld is needed", name, text,
-                        (long long)lo, (long long)hi);
+            usage_error(call, "`%s %s`: a whole number from %lld to %lld is needed", name, text, (long long)lo,
+                        (long long)hi);
         return false;
     }
     *out = v;
@@ -350,11 +369,9 @@ bool call_quantity(Call *call, const char *name, const char *unit, int64_t *out)
     bool unit_fits = strncmp(end, unit, n) == 0 && (!end[n] || (end[n] == 's' && !end[n + 1]));
     if (!number || !unit_fits) {
         if (number && !*end)
-            usage_error(call, "`%s %s`: %s of what? write `%s '%s %ss'`", name, text, text,
-                        name, text, unit);
+            usage_error(call, "`%s %s`: %s of what? write `%s '%s %ss'`", name, text, text, name, text, unit);
         else
-            usage_error(call, "`%s %s`: a count is needed, such as `%s '8 %ss'`", name, text,
-                        name, unit);
+            usage_error(call, "`%s %s`: a count is needed, such as `%s '8 %ss'`", name, text, name, unit);
         return false;
     }
     *out = v;

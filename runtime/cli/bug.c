@@ -57,10 +57,7 @@ static void put(int fd, const char *s, size_t n)
     }
 }
 
-static void puts_to(int fd, const char *s)
-{
-    put(fd, s, strlen(s));
-}
+static void puts_to(int fd, const char *s) { put(fd, s, strlen(s)); }
 
 static void put_hex(int fd, uintptr_t v)
 {
@@ -140,8 +137,7 @@ static Place place_of(const void *context)
 {
     const ucontext_t *c = context;
 #if defined __x86_64__
-    return (Place){(uintptr_t)c->uc_mcontext.gregs[REG_RIP],
-                   (uintptr_t)c->uc_mcontext.gregs[REG_RSP]};
+    return (Place){(uintptr_t)c->uc_mcontext.gregs[REG_RIP], (uintptr_t)c->uc_mcontext.gregs[REG_RSP]};
 #elif defined __aarch64__
     return (Place){(uintptr_t)c->uc_mcontext.pc, (uintptr_t)c->uc_mcontext.sp};
 #else
@@ -157,8 +153,7 @@ static bool small_stack(int number, const siginfo_t *info, Place at)
 {
     enum { NEAR = 64 << 10, LEAST = 1 << 20 };
     uintptr_t address = (uintptr_t)info->si_addr;
-    return number == SIGSEGV && info->si_code > 0 && address - at.stack + NEAR < 2 * NEAR &&
-           stack_size < LEAST;
+    return number == SIGSEGV && info->si_code > 0 && address - at.stack + NEAR < 2 * NEAR && stack_size < LEAST;
 }
 
 static void on_crash(int number, siginfo_t *info, void *context)
@@ -207,8 +202,7 @@ static void watch_crashes(void)
     struct rlimit limit;
     stack_size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
     stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
-    struct sigaction how = {.sa_sigaction = on_crash,
-                            .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
+    struct sigaction how = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK | (int)SA_RESETHAND};
     if (!crashes_are_ours)
         return;
     sigaltstack(&own, NULL);

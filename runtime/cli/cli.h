@@ -48,7 +48,7 @@ struct Call {
     const char *resume; /* for the files of this call: see vwn_file_options */
     vwn_context *ctx;
     char **owned; /* operands that are made of others: nano is runs/nano */
-    char *input; /* what was read from "-" */
+    char *input;  /* what was read from "-" */
     size_t input_size;
     bool input_read;
     sigset_t signals; /* those that `watcher` waits for */
@@ -59,15 +59,15 @@ struct Call {
 
 /* ---- main.c: all verbs, in the order of the help ---- */
 const Verb *const *all_verbs(int *n);
-extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit, verb_grow, verb_train, verb_resume, verb_sweep,
-    verb_runs, verb_watch, verb_eval, verb_sample, verb_inspect, verb_compare, verb_report, verb_diff, verb_plot, verb_graph, verb_export_log,
-    verb_bench, verb_resolve, verb_explain, verb_doc, verb_doctor, verb_lsp, verb_completions;
+extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit, verb_grow, verb_train,
+    verb_resume, verb_sweep, verb_runs, verb_watch, verb_eval, verb_sample, verb_inspect, verb_compare, verb_report,
+    verb_diff, verb_plot, verb_graph, verb_export_log, verb_bench, verb_resolve, verb_explain, verb_doc, verb_doctor,
+    verb_lsp, verb_completions;
 
 /* ---- args.c ---- */
 /* Reads argv behind the verb. False: the sentence is in `why` and the use is wrong. */
 bool call_parse(Call *call, int argc, char **argv, char why[512]);
-const char *call_flag(const Call *call,
-                      const char *name); /* last value, "" for a switch, or NULL */
+const char *call_flag(const Call *call, const char *name); /* last value, "" for a switch, or NULL */
 /* All values of a flag that may be repeated; the caller frees the array. */
 const char **call_flags(const Call *call, const char *name, size_t *n);
 /* A whole or real number in lo..hi; false after an error message. Unset: *out is left alone. */

@@ -18,18 +18,19 @@
 typedef struct Asked {
     Call *call;
     const Verb *verb;
-    const Flag *flag; /* whose value is being written, or NULL */
+    const Flag *flag;  /* whose value is being written, or NULL */
     const char **word; /* those behind the verb */
     int n;
-    const char *now;   /* the one that is being written */
-    char before[256];   /* what stands before its value, "--by=": repeated with each offer */
+    const char *now;  /* the one that is being written */
+    char before[256]; /* what stands before its value, "--by=": repeated with each offer */
 } Asked;
 
 static void offer(const Asked *a, const char *text, const char *what)
 {
     const char *end = strpbrk(what, "\n.;");
     if (strncmp(text, a->now, strlen(a->now)) == 0)
-        ui_print(&a->call->ui, "%s%s%s%.*s\n", a->before, text, *what ? "\t" : "", end ? (int)(end - what) : (int)strlen(what), what);
+        ui_print(&a->call->ui, "%s%s%s%.*s\n", a->before, text, *what ? "\t" : "",
+                 end ? (int)(end - what) : (int)strlen(what), what);
 }
 
 /* Whether a lower-case word, as in "c|cuda"; else it stands for something: FILE, N, '8 seqs'. */
@@ -161,7 +162,9 @@ static void offer_listed(const Asked *a, vwn_status (*text_of)(vwn_context *, co
 /* Adds what a word in capitals stands for. */
 static void want(Wanted *w, const char *kind, bool of_flag)
 {
-    static const char *const ending[][2] = {{"FILE", ".vwn"}, {"CKPT", ".safetensors"}, {"OUT.safetensors", ""}, {"OLD.json", ".json"}, {"PATH", ""}, {"TEXT", ""}};
+    static const char *const ending[][2] = {
+        {"FILE", ".vwn"}, {"CKPT", ".safetensors"}, {"OUT.safetensors", ""}, {"OLD.json", ".json"}, {"PATH", ""},
+        {"TEXT", ""}};
     for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++)
         if (!strcmp(kind, ending[i][0])) {
             w->ending[w->endings++] = of_flag ? "" : ending[i][1]; /* that a flag names is any file */
@@ -206,7 +209,9 @@ static void offer_kind(const Asked *a, const char *kinds, bool of_flag)
 
 static const Flag *flag_at(const Verb *verb, int i)
 {
-    const Flag *flag = i < verb->n_flags ? &verb->flag[i] : i - verb->n_flags < n_common_flags ? &common_flags[i - verb->n_flags] : NULL;
+    const Flag *flag = i < verb->n_flags                    ? &verb->flag[i]
+                       : i - verb->n_flags < n_common_flags ? &common_flags[i - verb->n_flags]
+                                                            : NULL;
     return flag;
 }
 
@@ -215,7 +220,8 @@ static const Flag *valued(const Verb *verb, const char *name, size_t n)
 {
     const Flag *flag;
     for (int i = 0; (flag = flag_at(verb, i)); i++)
-        if (flag->value && strlen(flag->name) == n && !strncmp(flag->name, name, n) && (i < verb->n_flags || verb_has(verb, flag)))
+        if (flag->value && strlen(flag->name) == n && !strncmp(flag->name, name, n) &&
+            (i < verb->n_flags || verb_has(verb, flag)))
             return flag;
     return NULL;
 }

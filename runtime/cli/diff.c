@@ -38,25 +38,20 @@ static DiffLine *split(const Text *text, size_t *n)
     return line;
 }
 
-static bool same(DiffLine a, DiffLine b)
-{
-    return a.n == b.n && memcmp(a.s, b.s, a.n) == 0;
-}
+static bool same(DiffLine a, DiffLine b) { return a.n == b.n && memcmp(a.s, b.s, a.n) == 0; }
 
 /* Edits that turn a into b, into `out` (room for n + m). Returns their number. */
 static size_t compare(const DiffLine *a, size_t n, const DiffLine *b, size_t m, Edit *out)
 {
     size_t k = 0, i = 0, j = 0, width = m + 1;
-    unsigned *longest =
-        (n + 1) > LARGEST_TABLE / width ? NULL : calloc((n + 1) * width, sizeof *longest);
+    unsigned *longest = (n + 1) > LARGEST_TABLE / width ? NULL : calloc((n + 1) * width, sizeof *longest);
     if (longest) {
         for (i = n; i-- > 0;)
             for (j = m; j-- > 0;)
-                longest[i * width + j] =
-                    same(a[i], b[j]) ? longest[(i + 1) * width + j + 1] + 1
-                    : longest[(i + 1) * width + j] >= longest[i * width + j + 1]
-                        ? longest[(i + 1) * width + j]
-                        : longest[i * width + j + 1];
+                longest[i * width + j] = same(a[i], b[j]) ? longest[(i + 1) * width + j + 1] + 1
+                                         : longest[(i + 1) * width + j] >= longest[i * width + j + 1]
+                                             ? longest[(i + 1) * width + j]
+                                             : longest[i * width + j + 1];
         for (i = j = 0; i < n && j < m;) {
             if (same(a[i], b[j]))
                 out[k++] = (Edit){' ', a[i]}, i++, j++;
@@ -74,8 +69,7 @@ static size_t compare(const DiffLine *a, size_t n, const DiffLine *b, size_t m, 
     return k;
 }
 
-static void put_hunk(const vwn_writer *out, const Edit *edit, size_t lo, size_t hi,
-                     size_t line_a, size_t line_b)
+static void put_hunk(const vwn_writer *out, const Edit *edit, size_t lo, size_t hi, size_t line_a, size_t line_b)
 {
     size_t n = 0, m = 0;
     for (size_t i = lo; i < hi; i++) {
@@ -83,8 +77,8 @@ static void put_hunk(const vwn_writer *out, const Edit *edit, size_t lo, size_t 
         m += edit[i].what != '-';
     }
     char head[96];
-    int size = snprintf(head, sizeof head, "@@ -%zu,%zu +%zu,%zu @@\n", n ? line_a : line_a - 1,
-                        n, m ? line_b : line_b - 1, m);
+    int size = snprintf(head, sizeof head, "@@ -%zu,%zu +%zu,%zu @@\n", n ? line_a : line_a - 1, n,
+                        m ? line_b : line_b - 1, m);
     out->put(out->user, head, (size_t)size);
     for (size_t i = lo; i < hi; i++) {
         DiffLine line = edit[i].line;
@@ -139,8 +133,7 @@ void write_diff(const vwn_writer *out, const char *name, const Text *before, con
         for (size_t i = n - tail; i < n; i++)
             edit[k++] = (Edit){' ', a[i]};
         char title[4400];
-        int size =
-            snprintf(title, sizeof title, "--- %.2000s\n+++ %.2000s (formatted)\n", name, name);
+        int size = snprintf(title, sizeof title, "--- %.2000s\n+++ %.2000s (formatted)\n", name, name);
         out->put(out->user, title, (size_t)size);
         put_hunks(out, edit, k);
     }

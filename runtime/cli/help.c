@@ -53,15 +53,14 @@ static int run_doctor(Call *call)
     return call_failed(call, vwn_doctor(call->ctx, call->json, call_flag(call, "--measure") != NULL, &out));
 }
 
-const Verb verb_explain = {
-    .name = "explain",
-    .operands = "[CODE]",
-    .summary = "Explains an error or warning by its code; without one, lists all",
-    .example = {{"vwn explain E0201", "what a quantity without a unit is about"},
-                {"vwn explain", "all codes with their titles"}},
-    .takes = TAKES_JSON,
-    .most = 1,
-    .run = run_explain};
+const Verb verb_explain = {.name = "explain",
+                           .operands = "[CODE]",
+                           .summary = "Explains an error or warning by its code; without one, lists all",
+                           .example = {{"vwn explain E0201", "what a quantity without a unit is about"},
+                                       {"vwn explain", "all codes with their titles"}},
+                           .takes = TAKES_JSON,
+                           .most = 1,
+                           .run = run_explain};
 
 static const Flag doc_flags[] = {
     {"--search", "WORD", "all that is about a topic: names, sentences, names of other programs, messages, sections"},
@@ -81,13 +80,12 @@ const Verb verb_doc = {.name = "doc",
 static const Flag doctor_flags[] = {
     {"--measure", NULL, "measure how fast it, or its GPU, is, for `vwn cost`; kept in the cache folder"},
 };
-const Verb verb_doctor = {
-    .name = "doctor",
-    .operands = "",
-    .summary =
-        "Shows what this machine offers: compiler, matrix products, threads, memory, cache, CUDA",
-    .example = {{"vwn doctor", "for people"}, {"vwn doctor --json", "for programs"}},
-    .flag = doctor_flags,
-    .n_flags = 1,
-    .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
-    .run = run_doctor};
+const Verb verb_doctor = {.name = "doctor",
+                          .operands = "",
+                          .summary =
+                              "Shows what this machine offers: compiler, matrix products, threads, memory, cache, CUDA",
+                          .example = {{"vwn doctor", "for people"}, {"vwn doctor --json", "for programs"}},
+                          .flag = doctor_flags,
+                          .n_flags = 1,
+                          .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+                          .run = run_doctor};

@@ -14,8 +14,7 @@
 
 static void *watch(void *user)
 {
-    static const char text[] =
-        "\ninterrupted: finishing this step; once more to stop at once\n";
+    static const char text[] = "\ninterrupted: finishing this step; once more to stop at once\n";
     Call *call = user;
     int signal_number;
     bool asked = false;

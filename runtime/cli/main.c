@@ -18,10 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static const Verb *const verbs[] = {
-    &verb_new,    &verb_check,   &verb_fmt,     &verb_params, &verb_cost, &verb_ir,   &verb_emit,  &verb_grow,       &verb_train, &verb_resume,
-    &verb_sweep,  &verb_runs, &verb_watch,   &verb_eval,    &verb_sample, &verb_inspect, &verb_compare, &verb_report, &verb_diff, &verb_plot,
-    &verb_graph,  &verb_export_log, &verb_bench, &verb_resolve, &verb_explain, &verb_doc, &verb_doctor, &verb_lsp, &verb_completions};
+static const Verb *const verbs[] = {&verb_new,     &verb_check,      &verb_fmt,    &verb_params,     &verb_cost,
+                                    &verb_ir,      &verb_emit,       &verb_grow,   &verb_train,      &verb_resume,
+                                    &verb_sweep,   &verb_runs,       &verb_watch,  &verb_eval,       &verb_sample,
+                                    &verb_inspect, &verb_compare,    &verb_report, &verb_diff,       &verb_plot,
+                                    &verb_graph,   &verb_export_log, &verb_bench,  &verb_resolve,    &verb_explain,
+                                    &verb_doc,     &verb_doctor,     &verb_lsp,    &verb_completions};
 enum { N_VERBS = sizeof verbs / sizeof verbs[0], MOST_THREADS = 4096, MOST_SECONDS = 1000000 };
 
 const Verb *const *all_verbs(int *n)
@@ -34,8 +36,7 @@ const Verb *const *all_verbs(int *n)
 static void print_flag(Ui *ui, const Flag *flag)
 {
     char left[128];
-    snprintf(left, sizeof left, "%s%s%s", flag->name, flag->value ? " " : "",
-             flag->value ? flag->value : "");
+    snprintf(left, sizeof left, "%s%s%s", flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
     if (strlen(left) > 26)
         ui_print(ui, "  %s\n  %-26s  %s\n", left, "", flag->help);
     else
@@ -46,8 +47,7 @@ static void print_verb_help(Ui *ui, const Verb *verb)
 {
     for (int i = 0; i < 2; i++)
         ui_print(ui, "  %-52s  # %s\n", verb->example[i][0], verb->example[i][1]);
-    ui_print(ui, "\nvwn %s%s%s [flags]\n%s.\n", verb->name, *verb->operands ? " " : "",
-             verb->operands, verb->summary);
+    ui_print(ui, "\nvwn %s%s%s [flags]\n%s.\n", verb->name, *verb->operands ? " " : "", verb->operands, verb->summary);
     if (verb->text)
         ui_print(ui, "%s", verb->text);
     ui_print(ui, "\nFlags:\n");
@@ -60,8 +60,7 @@ static void print_verb_help(Ui *ui, const Verb *verb)
 
 static void print_help(Ui *ui)
 {
-    ui_print(ui, "vwn %s: compiles and trains transformers described in .vwn files\n\n",
-             vwn_version());
+    ui_print(ui, "vwn %s: compiles and trains transformers described in .vwn files\n\n", vwn_version());
     for (int i = 0; i < N_VERBS; i++) {
         char left[64];
         snprintf(left, sizeof left, "%s %s", verbs[i]->name, verbs[i]->operands);
@@ -95,8 +94,7 @@ static bool wanted_number(Call *call, const char *name, int64_t most, int64_t *o
     errno = 0;
     long n = strtol(wanted, &end, 10);
     if (*end || errno || n < 1 || n > most) {
-        usage_error(call, "%s is `%s`; it must be a whole number from 1 to %lld", name, wanted,
-                    (long long)most);
+        usage_error(call, "%s is `%s`; it must be a whole number from 1 to %lld", name, wanted, (long long)most);
         return false;
     }
     *out = n;
@@ -147,7 +145,9 @@ bool call_open(Call *call, int *status)
     vwn_options options = {.threads = (int)threads,
                            .cache_dir = cache,
                            .compile_seconds = (int)seconds,
-                           .device = device ? device : call->verb->takes & TAKES_DEVICE ? "auto" : "cpu",
+                           .device = device                             ? device
+                                     : call->verb->takes & TAKES_DEVICE ? "auto"
+                                                                        : "cpu",
                            .chosen = on_chosen,
                            .chosen_user = call,
                            .compiling = on_compiling,
@@ -244,8 +244,7 @@ size_t call_diagnostics(Call *call, bool to_stdout, size_t *warnings)
 {
     vwn_writer out = to_stdout ? ui_stdout(&call->ui) : ui_stderr(&call->ui);
     size_t unused;
-    return vwn_diagnostics(call->ctx, &out, call->json, call->ui.color_err,
-                           warnings ? warnings : &unused);
+    return vwn_diagnostics(call->ctx, &out, call->json, call->ui.color_err, warnings ? warnings : &unused);
 }
 
 int call_failed(Call *call, vwn_status status)
@@ -328,12 +327,10 @@ static int run_verb(Call *call, int argc, char **argv)
             color = i;
     if (color == -2 && habit && *habit)
         return usage_error(call, "VWN_COLOR is `%s`; it must be auto, always or never", habit);
-    ui_init(&call->ui, color < 0 ? COLOR_AUTO : (ColorChoice)color,
-            call_flag(call, "-q") != NULL);
+    ui_init(&call->ui, color < 0 ? COLOR_AUTO : (ColorChoice)color, call_flag(call, "-q") != NULL);
     if (!fine)
         return usage_error(call, "%s%s%s%s", why, strchr(why, '?') ? "" : "; see `vwn ",
-                           strchr(why, '?') ? "" : call->verb->name,
-                           strchr(why, '?') ? "" : " --help`");
+                           strchr(why, '?') ? "" : call->verb->name, strchr(why, '?') ? "" : " --help`");
     if (call_flag(call, "--help")) {
         print_verb_help(&call->ui, call->verb);
         return VWN_OK;

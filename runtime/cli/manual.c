@@ -89,23 +89,38 @@ void write_manual(Ui *ui)
 {
     static const struct {
         const char *name, *text;
-    } variables[] = {{"VWN_THREADS", "threads to use, where --threads does not say it"},
-                     {"VWN_COLOR", "auto, always or never, where --color does not say it; NO_COLOR and CLICOLOR_FORCE are heard, too"},
-                     {"VWN_CACHE", "a folder for compiled kernels, which vwn has made or finds empty; empty: none. It must be private: nobody else but\n"
-                                   "root may write it or a folder on the way to it (sticky ones as /tmp are fine); else it is not used, which is said"},
-                     {"VWN_COMPILE_SECONDS", "after which a C compiler that hangs is given up, for each file; 600 otherwise"},
-                     {"VWN_CUDA_LIBRARIES", "folders, separated by colons, with the libraries of CUDA, instead of where they are looked for (the driver: before that);\n"
-                                            "empty: none"},
-                     {"VWN_CUDA_SYNC", "1: a GPU is waited for after every call, so that one that fails is named"},
-                     {"CC", "the C compiler for kernels"}},
-      statuses[] = {{"0", "fine"}, {"1", "errors in the input"}, {"2", "wrong use"}, {"3", "a check is false"},
-                    {"4", "a run diverged, or growth changed outputs"}, {"5", "memory, compiler, files or disk"},
-                    {"6", "grow --plan or diff has changes"}, {"70", "a bug"}, {"130", "interrupted, also by a reader that closed the pipe"}};
+    } variables[] =
+        {{"VWN_THREADS", "threads to use, where --threads does not say it"},
+         {"VWN_COLOR",
+          "auto, always or never, where --color does not say it; NO_COLOR and CLICOLOR_FORCE are heard, too"},
+         {"VWN_CACHE", "a folder for compiled kernels, which vwn has made or finds empty; empty: none. It must be "
+                       "private: nobody else but\n"
+                       "root may write it or a folder on the way to it (sticky ones as /tmp are fine); else it is not "
+                       "used, which is said"},
+         {"VWN_COMPILE_SECONDS", "after which a C compiler that hangs is given up, for each file; 600 otherwise"},
+         {"VWN_CUDA_LIBRARIES", "folders, separated by colons, with the libraries of CUDA, instead of where they are "
+                                "looked for (the driver: before that);\n"
+                                "empty: none"},
+         {"VWN_CUDA_SYNC", "1: a GPU is waited for after every call, so that one that fails is named"},
+         {"CC", "the C compiler for kernels"}},
+      statuses[] = {{"0", "fine"},
+                    {"1", "errors in the input"},
+                    {"2", "wrong use"},
+                    {"3", "a check is false"},
+                    {"4", "a run diverged, or growth changed outputs"},
+                    {"5", "memory, compiler, files or disk"},
+                    {"6", "grow --plan or diff has changes"},
+                    {"70", "a bug"},
+                    {"130", "interrupted, also by a reader that closed the pipe"}};
     int n;
     const Verb *const *verbs = all_verbs(&n);
-    ui_print(ui, ".TH VWN 1 2026-11-25 \"vwn %s\" \"User Commands\"\n.SH NAME\nvwn \\- compiles and trains transformers described in .vwn files\n"
-                 ".SH SYNOPSIS\n\\fBvwn\\fR \\fIVERB\\fR [\\fIflags\\fR] \\fIoperands\\fR\n.SH DESCRIPTION\n", vwn_version());
-    put(ui, "vwn is a compiler and a training runtime for transformer architectures: layer shapes, width schedules over depth,\n"
+    ui_print(ui,
+             ".TH VWN 1 2026-11-25 \"vwn %s\" \"User Commands\"\n.SH NAME\nvwn \\- compiles and trains transformers "
+             "described in .vwn files\n"
+             ".SH SYNOPSIS\n\\fBvwn\\fR \\fIVERB\\fR [\\fIflags\\fR] \\fIoperands\\fR\n.SH DESCRIPTION\n",
+             vwn_version());
+    put(ui, "vwn is a compiler and a training runtime for transformer architectures: layer shapes, width schedules "
+            "over depth,\n"
             "connections between layers, and how to train them. Results go to stdout, everything else to stderr.\n");
     ui_print(ui, ".SH OPTIONS\nThese are common to verbs; each verb has those that it names.\n");
     for (int i = 0; i < n_common_flags; i++)

@@ -21,10 +21,7 @@ static bool is_path(const char *word, size_t n)
     return first;
 }
 
-static bool is_file(const char *word)
-{
-    return ends_with(word, ".vwn") && access(word, R_OK) == 0;
-}
+static bool is_file(const char *word) { return ends_with(word, ".vwn") && access(word, R_OK) == 0; }
 
 /* "--set train.seed=1", quoted where a shell would read more into it. */
 static void put_flag(char *out, size_t size, bool vary, const char *path, const char *value)
@@ -36,7 +33,8 @@ static void put_flag(char *out, size_t size, bool vary, const char *path, const 
 }
 
 /* False: the file has nothing of that name. */
-static bool say(Call *call, const char *file, const char *name, const char *value, const char *typed, bool vary, char why[512])
+static bool say(Call *call, const char *file, const char *name, const char *value, const char *typed, bool vary,
+                char why[512])
 {
     char flag[300] = "", first[300] = "";
     const char *inner = NULL, *path = NULL;
@@ -46,7 +44,8 @@ static bool say(Call *call, const char *file, const char *name, const char *valu
         path = vwn_setting_meant(ctx, &(vwn_file_options){.path = file}, name, &inner);
     bool found = path || !file;
     vary |= !strcmp(call->verb->name, "sweep") && (strchr(value, ',') || !strncmp(value, "range(", 6));
-    if (inner && value[strspn(value, "0123456789.eE+-_,")] == '\0') /* numbers take the place of an argument rather than that of the call */
+    if (inner && value[strspn(value, "0123456789.eE+-_,")] ==
+                     '\0') /* numbers take the place of an argument rather than that of the call */
         put_flag(first, sizeof first, vary, inner, value);
     put_flag(flag, sizeof flag, vary, path ? path : name, value);
     vwn_close(ctx);
@@ -94,17 +93,19 @@ bool setting_typed_otherwise(Call *call, int argc, char **argv, int i, char why[
     size_t n = equals ? (size_t)(equals - word) : strlen(word);
     while (equals && n && word[n - 1] == ' ')
         n--;
-    if (n >= sizeof name || !is_path(word, n) || (set && equals && equals[1]) || (!dashes && !set && (!equals || access(word, F_OK) == 0)))
+    if (n >= sizeof name || !is_path(word, n) || (set && equals && equals[1]) ||
+        (!dashes && !set && (!equals || access(word, F_OK) == 0)))
         return false;
     value = equals && equals[1] ? equals + 1 + strspn(equals + 1, " ") : value_behind(argc, argv, i);
     snprintf(name, sizeof name, "%.*s", (int)n, word);
     if (!value || !*value || (!dashes && !set && !file))
         return false;
     if (set)
-        snprintf(typed, sizeof typed, "`%s %.60s` lacks %s", vary ? "--vary" : "--set", word, equals ? "a value" : "`=` and a value");
+        snprintf(typed, sizeof typed, "`%s %.60s` lacks %s", vary ? "--vary" : "--set", word,
+                 equals ? "a value" : "`=` and a value");
     else
-        snprintf(typed, sizeof typed, dashes ? "`vwn %s` has no flag `%.60s`" : "`vwn %s` has no use for `%.60s`", call->verb->name,
-                 dashes ? argv[i] : word);
+        snprintf(typed, sizeof typed, dashes ? "`vwn %s` has no flag `%.60s`" : "`vwn %s` has no use for `%.60s`",
+                 call->verb->name, dashes ? argv[i] : word);
     return say(call, file, name, value, typed, vary, why);
 }
 
@@ -122,10 +123,7 @@ static bool holds_run(const char *folder, size_t n, const char *before)
     return false;
 }
 
-bool is_run_folder(const char *path)
-{
-    return holds_run(path, strlen(path), "");
-}
+bool is_run_folder(const char *path) { return holds_run(path, strlen(path), ""); }
 
 /* Whether a word of n letters is the name of a run, or of a point of a sweep, below runs/ and no path that is there. */
 static bool names_run(const char *word, size_t n, bool waits)
@@ -168,7 +166,8 @@ static char *with_folders(const char *operand, bool labels, bool waits)
 
 void runs_by_name(Call *call)
 {
-    bool waits = !strcmp(call->verb->name, "watch"), files = !strcmp(call->verb->name, "diff"), lists = !strcmp(call->verb->name, "runs");
+    bool waits = !strcmp(call->verb->name, "watch"), files = !strcmp(call->verb->name, "diff"),
+         lists = !strcmp(call->verb->name, "runs");
     if (!files && !strstr(call->verb->operands, "RUN"))
         return;
     bool all = files || ends_with(call->verb->operands, "..."); /* else the first alone: what follows is no run */

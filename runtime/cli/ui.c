@@ -97,8 +97,8 @@ static bool put_plain(FILE *to, const char *s, size_t n)
     return true;
 }
 
-static void say(Ui *ui, const char *sgr, const char *word, const char *after, const char *end,
-                const char *fmt, va_list args)
+static void say(Ui *ui, const char *sgr, const char *word, const char *after, const char *end, const char *fmt,
+                va_list args)
 {
     ui_progress_end(ui);
     if (ui->color_err)
@@ -285,10 +285,7 @@ bool ui_flush(Ui *ui)
     return !ui->write_error;
 }
 
-static void put_stdout(void *user, const char *text, size_t n)
-{
-    ui_put(user, text, n);
-}
+static void put_stdout(void *user, const char *text, size_t n) { ui_put(user, text, n); }
 
 static void put_stderr(void *user, const char *text, size_t n)
 {
@@ -296,14 +293,8 @@ static void put_stderr(void *user, const char *text, size_t n)
     fwrite(text, 1, n, stderr);
 }
 
-vwn_writer ui_stdout(Ui *ui)
-{
-    return (vwn_writer){put_stdout, ui};
-}
-vwn_writer ui_stderr(Ui *ui)
-{
-    return (vwn_writer){put_stderr, ui};
-}
+vwn_writer ui_stdout(Ui *ui) { return (vwn_writer){put_stdout, ui}; }
+vwn_writer ui_stderr(Ui *ui) { return (vwn_writer){put_stderr, ui}; }
 
 void ui_print(Ui *ui, const char *fmt, ...)
 {
@@ -360,15 +351,9 @@ void text_put(Text *t, const char *s, size_t n)
     t->s[t->n] = '\0';
 }
 
-static void put_text(void *user, const char *s, size_t n)
-{
-    text_put(user, s, n);
-}
+static void put_text(void *user, const char *s, size_t n) { text_put(user, s, n); }
 
-vwn_writer text_writer(Text *t)
-{
-    return (vwn_writer){put_text, t};
-}
+vwn_writer text_writer(Text *t) { return (vwn_writer){put_text, t}; }
 
 void text_free(Text *t)
 {

@@ -18,10 +18,10 @@ typedef struct Ui {
     bool live;                 /* stderr is a terminal that can rewrite a line */
     bool terminal;             /* stdout is one */
     bool quiet;
-    bool line_open;       /* a progress line stands on the terminal without its newline */
-    int columns;          /* of the terminal, see ui_resize */
-    int write_error;      /* errno of the first failed write to stdout */
-    char held[4];         /* for a terminal: the beginning of a character */
+    bool line_open;  /* a progress line stands on the terminal without its newline */
+    int columns;     /* of the terminal, see ui_resize */
+    int write_error; /* errno of the first failed write to stdout */
+    char held[4];    /* for a terminal: the beginning of a character */
     size_t n_held;
     vwn_context *running; /* interrupted when stdout can no longer be written; may be NULL */
 } Ui;
@@ -30,7 +30,7 @@ void ui_init(Ui *ui, ColorChoice color, bool quiet);
 
 /* Characters of a line on stdout: the terminal's, else COLUMNS, else 80. */
 int ui_columns(void);
-int ui_rows(void); /* of the terminal, else 24 */
+int ui_rows(void);     /* of the terminal, else 24 */
 bool ui_unicode(void); /* whether the locale says UTF-8 */
 
 /* "error: ..." and "warning: ..." on stderr, with a newline. */
@@ -38,8 +38,7 @@ void ui_error(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3))
 void ui_warning(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "   Compiled nano: ..." on stderr: a word set right in 11 columns and a sentence. Not with
  * -q. */
-void ui_say(Ui *ui, const char *word, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+void ui_say(Ui *ui, const char *word, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* How wide the terminal is now: it may have been resized. */
 int ui_resize(Ui *ui);
@@ -63,7 +62,7 @@ void ui_rate(char out[32], double n);
 vwn_writer ui_stdout(Ui *ui);
 vwn_writer ui_stderr(Ui *ui);
 void ui_put(Ui *ui, const char *text, size_t n); /* to stdout; to a terminal as text for people (utf8_plain) */
-void ui_control(Ui *ui, const char *sequence); /* what a terminal on stdout is to act on */
+void ui_control(Ui *ui, const char *sequence);   /* what a terminal on stdout is to act on */
 void ui_print(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Brings what was put to its reader now. False: stdout cannot be written any more; a run under way
  * is stopped, as after a failed ui_put. */

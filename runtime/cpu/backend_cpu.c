@@ -32,10 +32,7 @@ Status cpu_fail(Backend *b, Status status, const char *fmt, ...)
 enum { THREADS_MOST = 1024 };
 enum { PAGE_HUGE = 2 << 20, LARGE_BLOCK = 2 << 20, ALIGNMENT = 64 };
 
-static uint64_t round_huge(uint64_t bytes)
-{
-    return (bytes + PAGE_HUGE - 1) / PAGE_HUGE * PAGE_HUGE;
-}
+static uint64_t round_huge(uint64_t bytes) { return (bytes + PAGE_HUGE - 1) / PAGE_HUGE * PAGE_HUGE; }
 
 /* By the system, since whoever has the memory may be writing already. Where it cannot (Linux before
  * 5.14), pages come when they are written. */
@@ -136,8 +133,8 @@ static void *map_large(Backend *b, uint64_t bytes)
         count_bytes(ctx, size);
         return spare;
     }
-    char *raw = mmap(NULL, size + PAGE_HUGE, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *raw =
+        mmap(NULL, size + PAGE_HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED)
         return NULL;
     uint64_t before = (PAGE_HUGE - (uintptr_t)raw % PAGE_HUGE) % PAGE_HUGE;
@@ -154,8 +151,8 @@ static void *map_large(Backend *b, uint64_t bytes)
 static Status no_memory(Backend *b, uint64_t bytes)
 {
     int64_t total, left = memory_available(&total);
-    return cpu_fail(b, ST_ENVIRONMENT, "out of memory: %.1f MiB asked for, %.1f MiB available",
-                    (double)bytes / 1048576, (double)(left < 0 ? 0 : left) / 1048576);
+    return cpu_fail(b, ST_ENVIRONMENT, "out of memory: %.1f MiB asked for, %.1f MiB available", (double)bytes / 1048576,
+                    (double)(left < 0 ? 0 : left) / 1048576);
 }
 
 /* ctx_alloc, but NULL instead of leaving. */
@@ -235,8 +232,8 @@ static void run_rows(void *user, int64_t lo, int64_t hi, int worker)
     loop->fn(loop->p, loop->n, loop->s, lo, hi);
 }
 
-static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
-                         const int64_t *n, const double *s, const LaunchMap *map, int64_t rows, int64_t grain)
+static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n, const double *s,
+                         const LaunchMap *map, int64_t rows, int64_t grain)
 {
     (void)map;
     if (kernel >= m->n || !m->kernel[kernel])
@@ -244,10 +241,9 @@ static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
     const PlanKernel *facts = &m->plan[kernel];
     for (uint32_t i = 0; facts->size && i < facts->n_int; i++)
         if (!plan_size_fits(facts->size[i], n[i]))
-            return cpu_fail(b, ST_BUG,
-                            "%s was compiled for multiples of %lld up to %lld (0: any), not for %lld",
-                            facts->name, (long long)facts->size[i].multiple,
-                            (long long)facts->size[i].most, (long long)n[i]);
+            return cpu_fail(b, ST_BUG, "%s was compiled for multiples of %lld up to %lld (0: any), not for %lld",
+                            facts->name, (long long)facts->size[i].multiple, (long long)facts->size[i].most,
+                            (long long)n[i]);
     if (ahead_pending(b->ahead))
         settle(b);
     RowLoop loop = {m->kernel[kernel], p, n, s};
@@ -255,8 +251,7 @@ static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
     return ST_OK;
 }
 
-static Status cpu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y,
-                         void *z)
+static Status cpu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, void *z)
 {
     CpuBackend *cpu = cpu_of(b);
     if (ahead_pending(b->ahead))
@@ -266,8 +261,8 @@ static Status cpu_matmul(Backend *b, const PlanMatmul *how, const void *x, const
     return cpu_fail(b, ST_BUG, "a product of bf16 operands failed or no build prepared it");
 }
 
-static Status cpu_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy,
-                         const int64_t *index, float *out)
+static Status cpu_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy, const int64_t *index,
+                         float *out)
 {
     CpuBackend *cpu = cpu_of(b);
     int64_t bytes = expert_scratch(how, b->threads);
@@ -377,7 +372,11 @@ Status backend_cpu_open(Ctx *ctx, const BackendOptions *how, Backend **out, char
     CpuBackend *cpu = ctx_alloc(ctx, sizeof *cpu);
     cpu->arena = arena_new(ctx);
     map_init(&cpu->by_key, cpu->arena);
-    cpu->base = (Backend){.ops = &cpu_ops, .kind = &backend_kinds[BACKEND_cpu], .target = &target_cpu, .ctx = ctx, .threads = how->threads};
+    cpu->base = (Backend){.ops = &cpu_ops,
+                          .kind = &backend_kinds[BACKEND_cpu],
+                          .target = &target_cpu,
+                          .ctx = ctx,
+                          .threads = how->threads};
     cpu->base.user = how->user;
     cpu->cache.fd = -1;
     if (cpu->base.threads < 1)
@@ -391,8 +390,7 @@ Status backend_cpu_open(Ctx *ctx, const BackendOptions *how, Backend **out, char
         status = ST_USAGE;
     else if (!(compiler = compiler_find(&cpu->compiler, how->compiler, how->compile_seconds, why)))
         status = ST_ENVIRONMENT;
-    else if (!(cpu->pool = pool_open(cpu->base.threads)) ||
-             !(cpu->base.ahead = ahead_open(cpu->base.threads)))
+    else if (!(cpu->pool = pool_open(cpu->base.threads)) || !(cpu->base.ahead = ahead_open(cpu->base.threads)))
         snprintf(why, 512, "out of memory: no room for threads");
     else if (!(cpu->identity = copy_identity(ctx)))
         snprintf(why, 512, "%s", ctx->message);
@@ -410,8 +408,7 @@ Status backend_cpu_open(Ctx *ctx, const BackendOptions *how, Backend **out, char
     if (cpu->blas.kind == BLAS_PLAIN && !how->products)
         cpu->base.slow = "neither oneDNN nor OpenBLAS is here: products of matrices are computed in "
                          "plain loops, several times as slowly; install the Debian package libdnnl2";
-    cpu->base.bf16 =
-        bf16_open(&cpu->blas, ctx, cpu->base.threads, cpu->base.no_bf16);
+    cpu->base.bf16 = bf16_open(&cpu->blas, ctx, cpu->base.threads, cpu->base.no_bf16);
     cache_open(&cpu->cache, CACHE_SHARED_OBJECTS, how->cache_dir);
     *out = &cpu->base;
     return ST_OK;

@@ -44,11 +44,7 @@ typedef struct Blas {
     float *scratch; /* BLAS_SCRATCH floats for products with a long k and a small result */
     char name[160]; /* "oneDNN 2.6.0 (libdnnl.so.2)", for people */
 } Blas;
-enum {
-    BLAS_SCRATCH_PARTS = 16,
-    BLAS_SCRATCH_RESULT = 16384,
-    BLAS_SCRATCH = BLAS_SCRATCH_PARTS * BLAS_SCRATCH_RESULT
-};
+enum { BLAS_SCRATCH_PARTS = 16, BLAS_SCRATCH_RESULT = 16384, BLAS_SCRATCH = BLAS_SCRATCH_PARTS * BLAS_SCRATCH_RESULT };
 
 /* Finds the best library: oneDNN, OpenBLAS, else plain loops. `only` is NULL, "onednn",
  * "openblas" or "plain"; false with `why` when that one is not to be had. `scratch` is not set.
@@ -60,9 +56,8 @@ int blas_begin(const Blas *blas);
 void blas_end(const Blas *blas, int outer);
 /* One product on the calling thread, between blas_begin and blas_end. k = 0 gives zeros.
  * C[m, n] (+)= op(A) op(B), row-major with leading extents. */
-void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
-               const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
-               float *c, int64_t ldc);
+void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
+               const float *b, int64_t ldb, bool accumulate, float *c, int64_t ldc);
 /* oneDNN makes its float32 code at its first product, for 20 to 30 ms, in which other threads wait:
  * has the helpers begin it, once, if this product is one for the library. */
 void blas_warm(Blas *blas, Ahead *ahead, const PlanMatmul *how);
@@ -71,8 +66,7 @@ bool blas_prepare(const Blas *blas, const PlanMatmul *how);
 /* The whole product of backend.h, in parallel. The bits of the result depend on the shape only.
  * a, b: float, or uint16_t when how->half. false for a product of these that was not prepared or
  * that the library failed at. */
-bool blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const void *a,
-                 const void *b, float *c);
+bool blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const void *a, const void *b, float *c);
 /* dlsym for functions; false when it is not there. `function`: where the pointer goes. */
 bool blas_symbol(void *library, const char *name, void *function);
 
@@ -83,16 +77,16 @@ int64_t expert_scratch(const PlanExpert *how, int threads);
 bool expert_prepare(const Blas *blas, const PlanExpert *how);
 /* x, w_or_dy: float, or uint16_t when how->half. false for a product of these that was not prepared or that the library
  * failed at. */
-bool expert_run(const Blas *blas, Pool *pool, const PlanExpert *how, const void *x,
-                const void *w_or_dy, const int64_t *index, float *out, void *scratch);
+bool expert_run(const Blas *blas, Pool *pool, const PlanExpert *how, const void *x, const void *w_or_dy,
+                const int64_t *index, float *out, void *scratch);
 
 /* ---- the C compiler (cpu_compile.c) ---- */
 enum { COMPILER_WORDS = 16, COMPILER_OPTIONS = 32, COMPILE_SECONDS = 600 };
-typedef struct Compiler {       /* points into itself: not to be copied */
-    char command[512];          /* words separated by NUL */
-    char *word[COMPILER_WORDS]; /* into command; NULL-terminated */
-    char version[256];          /* the first line of --version */
-    int seconds;                /* that one file may take */
+typedef struct Compiler {              /* points into itself: not to be copied */
+    char command[512];                 /* words separated by NUL */
+    char *word[COMPILER_WORDS];        /* into command; NULL-terminated */
+    char version[256];                 /* the first line of --version */
+    int seconds;                       /* that one file may take */
     const volatile sig_atomic_t *stop; /* once not 0 the compiler is ended; NULL: nobody asks */
 } Compiler;
 /* One C file to compile: prelude, then kernels. */
@@ -117,7 +111,7 @@ const char *compiler_options(void);
 bool compiler_run(const Compiler *cc, CompileUnit *unit, int n, int jobs);
 bool compiler_made(const CompileUnit *unit);
 bool compiler_crashed(const CompileUnit *unit); /* a fault of its own, and not of the text */
-const char *compiler_level(int less); /* "-O2" */
+const char *compiler_level(int less);           /* "-O2" */
 /* The first line of a unit's messages that tells of an error, or the way the compiler ended. */
 void compiler_first_error(const CompileUnit *unit, char *text, size_t size);
 

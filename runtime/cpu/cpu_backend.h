@@ -10,8 +10,7 @@
 #include "runtime/base/sha256.h"
 #include "cpu.h"
 
-typedef void (*KernelFn)(void *const *p, const int64_t *n, const double *s, int64_t lo,
-                         int64_t hi);
+typedef void (*KernelFn)(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi);
 
 typedef struct Loaded { /* a kernel that can be called */
     char key[65];
@@ -45,12 +44,12 @@ typedef struct CpuBackend {
     uint64_t expert_bytes;
     Spare spare[SPARES]; /* given back and kept, by address; neighbours are one */
     int n_spare;
-    uint64_t untouched; /* bytes given out whose pages helpers are still to touch, at most */
+    uint64_t untouched;   /* bytes given out whose pages helpers are still to touch, at most */
     const char *identity; /* of the processor */
     char *prelude;        /* of the last plan, and the hash of all that its kernels share */
     size_t prelude_length;
     Sha256 common;
-    bool noted;           /* the cache's note has been given */
+    bool noted; /* the cache's note has been given */
 } CpuBackend;
 
 struct Module {
@@ -59,14 +58,10 @@ struct Module {
     size_t n;
 };
 
-static inline CpuBackend *cpu_of(Backend *b)
-{
-    return (CpuBackend *)b;
-}
+static inline CpuBackend *cpu_of(Backend *b) { return (CpuBackend *)b; }
 
 /* Sets `why`, unless an earlier failure has; returns the status. */
-Status cpu_fail(Backend *b, Status status, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+Status cpu_fail(Backend *b, Status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* ctx_alloc, but NULL instead of leaving. */
 void *cpu_small_block(Ctx *ctx, size_t bytes);
 

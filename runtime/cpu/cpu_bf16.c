@@ -56,8 +56,8 @@ typedef struct Interface {
     size_t (*description_bytes)(const void *);
     int (*product_init)(void *, const void *a, const void *b, const void *bias, const void *c);
     int (*plan2)(void **, const void *product, const void *attr, void *engine, const void *);
-    int (*plan3)(void **, void *engine, const void *a, const void *b, const void *bias,
-                 const void *c, const void *attr);
+    int (*plan3)(void **, void *engine, const void *a, const void *b, const void *bias, const void *c,
+                 const void *attr);
     int (*plan_query)(const void *, int what, int index, void *);
     const void *(*plan_description)(const void *, int what, int index);
     int (*plan_destroy)(void *);
@@ -146,8 +146,8 @@ static const void *description(const Bf16 *x, const Matrix *m)
     return x->lib.version == 2 ? (const void *)m->inside : m->outside;
 }
 
-static bool describe(const Bf16 *x, Matrix *m, int type, int64_t rows, int64_t columns,
-                     int64_t row_stride, int64_t column_stride)
+static bool describe(const Bf16 *x, Matrix *m, int type, int64_t rows, int64_t columns, int64_t row_stride,
+                     int64_t column_stride)
 {
     int64_t dims[ONEDNN_DIMS] = {rows, columns};
     int64_t strides[ONEDNN_DIMS] = {row_stride, column_stride};
@@ -160,19 +160,16 @@ static bool describe(const Bf16 *x, Matrix *m, int type, int64_t rows, int64_t c
 static bool plan_tile(Bf16 *x, const Matrix m[3], void **plan)
 {
     const Interface *lib = &x->lib;
-    const void *a = description(x, &m[A]), *b = description(x, &m[B]),
-               *c = description(x, &m[C]);
+    const void *a = description(x, &m[A]), *b = description(x, &m[B]), *c = description(x, &m[C]);
     if (lib->version == 3)
         return lib->plan3(plan, x->engine, a, b, NULL, c, x->attr) == 0;
     _Alignas(16) unsigned char product[PRODUCT_BYTES];
-    return lib->product_init(product, a, b, NULL, c) == 0 &&
-           lib->plan2(plan, product, x->attr, x->engine, NULL) == 0;
+    return lib->product_init(product, a, b, NULL, c) == 0 && lib->plan2(plan, product, x->attr, x->engine, NULL) == 0;
 }
 
 static bool make_memories(Bf16 *x, Bf16Tile *t, const Matrix m[3], const void *scratch)
 {
-    const void *of[MEMORIES] = {description(x, &m[A]), description(x, &m[B]),
-                                description(x, &m[C]), scratch};
+    const void *of[MEMORIES] = {description(x, &m[A]), description(x, &m[B]), description(x, &m[C]), scratch};
     t->memory = cpu_small_block(x->ctx, (size_t)x->workers * MEMORIES * sizeof *t->memory);
     for (int i = 0; t->memory && i < x->workers * MEMORIES; i++)
         if (x->lib.memory_create(&t->memory[i], of[i % MEMORIES], x->engine, NULL) != 0)
@@ -204,17 +201,15 @@ static bool fill_tile(Bf16 *x, Bf16Tile *t)
     const TileShape *s = &t->shape;
     Matrix m[3] = {0};
     void *plan = NULL;
-    bool good =
-        describe(x, &m[A], ONEDNN_BF16, s->m, s->k, s->ta ? 1 : s->lda, s->ta ? s->lda : 1) &&
-        describe(x, &m[B], ONEDNN_BF16, s->k, s->n, s->tb ? 1 : s->ldb, s->tb ? s->ldb : 1) &&
-        describe(x, &m[C], ONEDNN_F32, s->m, s->n, s->ldc, 1) && plan_tile(x, m, &plan);
+    bool good = describe(x, &m[A], ONEDNN_BF16, s->m, s->k, s->ta ? 1 : s->lda, s->ta ? s->lda : 1) &&
+                describe(x, &m[B], ONEDNN_BF16, s->k, s->n, s->tb ? 1 : s->ldb, s->tb ? s->ldb : 1) &&
+                describe(x, &m[C], ONEDNN_F32, s->m, s->n, s->ldc, 1) && plan_tile(x, m, &plan);
     if (good) {
         const void *scratch = x->lib.plan_description(plan, ONEDNN_QUERY_SCRATCHPAD, 0);
         const char *name = "";
         x->lib.plan_query(plan, ONEDNN_QUERY_IMPLEMENTATION, 0, &name);
         snprintf(x->implementation, sizeof x->implementation, "%s", name);
-        good = grow_scratch(x, x->lib.description_bytes(scratch)) &&
-               make_memories(x, t, m, scratch) &&
+        good = grow_scratch(x, x->lib.description_bytes(scratch)) && make_memories(x, t, m, scratch) &&
                x->lib.primitive_create(&t->primitive, plan) == 0;
     }
     if (plan)
@@ -256,8 +251,8 @@ static bool room_for_one(Bf16 *x)
 
 static bool same_shape(const TileShape *a, const TileShape *b)
 {
-    return a->ta == b->ta && a->tb == b->tb && a->m == b->m && a->n == b->n && a->k == b->k &&
-           a->lda == b->lda && a->ldb == b->ldb && a->ldc == b->ldc;
+    return a->ta == b->ta && a->tb == b->tb && a->m == b->m && a->n == b->n && a->k == b->k && a->lda == b->lda &&
+           a->ldb == b->ldb && a->ldc == b->ldc;
 }
 
 const Bf16Tile *bf16_find(const Bf16 *x, const TileShape *shape)
@@ -290,10 +285,8 @@ bool bf16_run(const Bf16Tile *t, int worker, const uint16_t *a, const uint16_t *
     const Interface *lib = &t->owner->lib;
     const Worker *w = &t->owner->worker[worker];
     void *const *m = &t->memory[worker * MEMORIES];
-    Argument argument[MEMORIES] = {{ONEDNN_SRC, m[A]},
-                                   {ONEDNN_WEIGHTS, m[B]},
-                                   {ONEDNN_DST, m[C]},
-                                   {ONEDNN_SCRATCHPAD, m[SCRATCH]}};
+    Argument argument[MEMORIES] = {
+        {ONEDNN_SRC, m[A]}, {ONEDNN_WEIGHTS, m[B]}, {ONEDNN_DST, m[C]}, {ONEDNN_SCRATCHPAD, m[SCRATCH]}};
     return lib->memory_set(m[A], (void *)a) == 0 && lib->memory_set(m[B], (void *)b) == 0 &&
            lib->memory_set(m[C], c) == 0 && lib->memory_set(m[SCRATCH], w->scratch) == 0 &&
            lib->primitive_execute(t->primitive, w->stream, MEMORIES, argument) == 0;
@@ -306,8 +299,7 @@ static bool processor_has_bf16(void)
 {
 #if defined(__x86_64__)
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return __builtin_cpu_supports("avx512f") && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
-           (a >> 5 & 1);
+    return __builtin_cpu_supports("avx512f") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1);
 #else
     return false;
 #endif
@@ -317,8 +309,7 @@ static bool start(Bf16 *x)
 {
     const Interface *lib = &x->lib;
     x->worker = cpu_small_block(x->ctx, (size_t)x->workers * sizeof *x->worker);
-    if (!x->worker || lib->engine_create(&x->engine, ONEDNN_CPU, 0) != 0 ||
-        lib->attr_create(&x->attr) != 0 ||
+    if (!x->worker || lib->engine_create(&x->engine, ONEDNN_CPU, 0) != 0 || lib->attr_create(&x->attr) != 0 ||
         lib->attr_set_scratchpad(x->attr, ONEDNN_SCRATCHPAD_USER) != 0)
         return false;
     for (int i = 0; i < x->workers; i++)
@@ -354,8 +345,7 @@ bool bf16_open(Blas *blas, Ctx *ctx, int workers, char why[512])
     if (!good)
         snprintf(why, 512, "%s gives no bf16 products", blas->name);
     else if (!strncmp(x->implementation, "ref", 3))
-        snprintf(why, 512, "%s has no fast bf16 products here (%s)", blas->name,
-                 x->implementation);
+        snprintf(why, 512, "%s has no fast bf16 products here (%s)", blas->name, x->implementation);
     else
         blas->bf16 = x;
     if (!blas->bf16)
@@ -363,10 +353,7 @@ bool bf16_open(Blas *blas, Ctx *ctx, int workers, char why[512])
     return blas->bf16;
 }
 
-const char *bf16_implementation(const Bf16 *x)
-{
-    return x->implementation;
-}
+const char *bf16_implementation(const Bf16 *x) { return x->implementation; }
 
 void bf16_close(Bf16 *x)
 {

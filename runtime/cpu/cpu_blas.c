@@ -30,12 +30,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-typedef int (*OneDnnSgemm)(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha,
-                           const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
-                           float *c, int64_t ldc);
-typedef void (*CblasSgemm)(int order, int ta, int tb, int m, int n, int k, float alpha,
-                           const float *a, int lda, const float *b, int ldb, float beta,
-                           float *c, int ldc);
+typedef int (*OneDnnSgemm)(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                           const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+typedef void (*CblasSgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
+                           const float *b, int ldb, float beta, float *c, int ldc);
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_AS_IS = 111, CBLAS_TRANSPOSED = 112 };
 
 /* ---- finding a library ---- */
@@ -70,10 +68,7 @@ static void find_openmp(Blas *blas)
     blas->get_threads = NULL;
 }
 
-int blas_begin(const Blas *blas)
-{
-    return blas->get_threads ? blas->get_threads() : 0;
-}
+int blas_begin(const Blas *blas) { return blas->get_threads ? blas->get_threads() : 0; }
 
 void blas_end(const Blas *blas, int outer)
 {
@@ -89,16 +84,14 @@ static bool open_onednn(Blas *blas)
         if (!library)
             continue;
         const OneDnnVersion *(*version)(void);
-        if (blas_symbol(library, "dnnl_sgemm", &blas->sgemm) &&
-            blas_symbol(library, "dnnl_version", &version)) {
+        if (blas_symbol(library, "dnnl_sgemm", &blas->sgemm) && blas_symbol(library, "dnnl_version", &version)) {
             const OneDnnVersion *v = version();
             /* Another runtime would bring its own threads. */
             if (v->cpu_runtime == ONEDNN_SEQUENTIAL || v->cpu_runtime == ONEDNN_OPENMP) {
                 blas->kind = BLAS_ONEDNN;
                 blas->library = library;
                 find_openmp(blas);
-                snprintf(blas->name, sizeof blas->name, "oneDNN %d.%d.%d (%s)", v->major,
-                         v->minor, v->patch, names[i]);
+                snprintf(blas->name, sizeof blas->name, "oneDNN %d.%d.%d (%s)", v->major, v->minor, v->patch, names[i]);
                 return true;
             }
         }
@@ -134,8 +127,7 @@ static bool open_openblas(Blas *blas)
             find_openmp(blas);
             single_openblas(blas);
             snprintf(blas->name, sizeof blas->name, "%.100s (%s)",
-                     blas_symbol(library, "openblas_get_config", &config) ? config() : "OpenBLAS",
-                     names[i]);
+                     blas_symbol(library, "openblas_get_config", &config) ? config() : "OpenBLAS", names[i]);
             return true;
         }
         dlclose(library);
@@ -151,8 +143,7 @@ bool blas_open(Blas *blas, const char *only, char why[512])
     if ((!only || !strcmp(only, "openblas")) && open_openblas(blas))
         return true;
     if (!only || !strcmp(only, "plain")) {
-        snprintf(blas->name, sizeof blas->name,
-                 "plain loops (slow: install libdnnl2 or libopenblas0-openmp)");
+        snprintf(blas->name, sizeof blas->name, "plain loops (slow: install libdnnl2 or libopenblas0-openmp)");
         return true;
     }
     if (!strcmp(only, "onednn") || !strcmp(only, "openblas"))
@@ -180,8 +171,8 @@ typedef struct PlainBlock {
 
 /* rows x PLAIN_COLUMNS results over `depth` terms, from packed operands; C takes `columns` of
  * them. */
-static void plain_block(const PlainBlock *p, int64_t rows, int64_t columns, int64_t depth,
-                        bool add, float *c, int64_t ldc)
+static void plain_block(const PlainBlock *p, int64_t rows, int64_t columns, int64_t depth, bool add, float *c,
+                        int64_t ldc)
 {
     for (int64_t i = 0; i < rows; i++) {
         float sum[PLAIN_COLUMNS] = {0};
@@ -196,14 +187,10 @@ static void plain_block(const PlainBlock *p, int64_t rows, int64_t columns, int6
     }
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static void plain_tile(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
-                       int64_t lda, const float *b, int64_t ldb, bool accumulate, float *c,
-                       int64_t ldc)
+static void plain_tile(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
+                       int64_t ldb, bool accumulate, float *c, int64_t ldc)
 {
     PlainBlock p;
     for (int64_t j = 0; j < n; j += PLAIN_COLUMNS) {
@@ -228,9 +215,8 @@ static void plain_tile(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const 
 /* Calls of a library cost about as much as this many multiply-adds of plain loops. */
 enum { SMALL_PRODUCT = 1024 };
 
-static void tiny_tile(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
-                      int64_t lda, const float *b, int64_t ldb, bool accumulate, float *c,
-                      int64_t ldc)
+static void tiny_tile(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
+                      int64_t ldb, bool accumulate, float *c, int64_t ldc)
 {
     int64_t ai = ta ? 1 : lda, al = ta ? lda : 1, bj = tb ? ldb : 1, bl = tb ? 1 : ldb;
     for (int64_t i = 0; i < m; i++)
@@ -242,14 +228,10 @@ static void tiny_tile(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const f
         }
 }
 
-static bool is_small(int64_t m, int64_t n, int64_t k)
-{
-    return m * n <= SMALL_PRODUCT && m * n * k <= SMALL_PRODUCT;
-}
+static bool is_small(int64_t m, int64_t n, int64_t k) { return m * n <= SMALL_PRODUCT && m * n * k <= SMALL_PRODUCT; }
 
-void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
-               const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
-               float *c, int64_t ldc)
+void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
+               const float *b, int64_t ldb, bool accumulate, float *c, int64_t ldc)
 {
     bool fits = (m | n | k | lda | ldb | ldc) <= INT32_MAX; /* OpenBLAS counts in int */
     if (m <= 0 || n <= 0)
@@ -262,13 +244,12 @@ void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t
     } else if (is_small(m, n, k)) {
         tiny_tile(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
     } else if (blas->kind == BLAS_ONEDNN) {
-        ((OneDnnSgemm)blas->sgemm)(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb,
-                                   accumulate ? 1.f : 0.f, c, ldc);
+        ((OneDnnSgemm)blas->sgemm)(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, accumulate ? 1.f : 0.f,
+                                   c, ldc);
     } else if (blas->kind == BLAS_OPENBLAS && fits) {
         ((CblasSgemm)blas->sgemm)(CBLAS_ROW_MAJOR, ta ? CBLAS_TRANSPOSED : CBLAS_AS_IS,
-                                  tb ? CBLAS_TRANSPOSED : CBLAS_AS_IS, (int)m, (int)n, (int)k,
-                                  1, a, (int)lda, b, (int)ldb, accumulate ? 1.f : 0.f, c,
-                                  (int)ldc);
+                                  tb ? CBLAS_TRANSPOSED : CBLAS_AS_IS, (int)m, (int)n, (int)k, 1, a, (int)lda, b,
+                                  (int)ldb, accumulate ? 1.f : 0.f, c, (int)ldc);
     } else {
         plain_tile(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
     }
@@ -313,16 +294,13 @@ typedef struct BlasCut {
     float *c;
     size_t item;
     int64_t tile_m, tile_n, tiles_m, tiles_n;
-    int64_t parts, depth; /* of k */
+    int64_t parts, depth;       /* of k */
     const Bf16Tile *bf16[2][2]; /* by whether it is the last in its column, its row; of parts:
                                    whether it is the last */
     atomic_bool failed;
 } BlasCut;
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
+static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 /* The extent of `count` equal tiles of n, a multiple of `step` where there are several. */
 static int64_t tile_extent(int64_t n, int64_t count, int64_t step)
@@ -362,24 +340,22 @@ static void choose_tiles(BlasCut *cut)
 static TileShape shape_of_tile(const BlasCut *cut, bool last_m, bool last_n, bool last_k)
 {
     const PlanMatmul *how = cut->how;
-    return (TileShape){
-        how->transpose_a,
-        how->transpose_b,
-        last_m ? how->m - (cut->tiles_m - 1) * cut->tile_m : cut->tile_m,
-        last_n ? how->n - (cut->tiles_n - 1) * cut->tile_n : cut->tile_n,
-        last_k ? how->k - (cut->parts - 1) * cut->depth : cut->depth,
-        how->lda,
-        how->ldb,
-        cut->parts > 1 ? how->n : how->ldc};
+    return (TileShape){how->transpose_a,
+                       how->transpose_b,
+                       last_m ? how->m - (cut->tiles_m - 1) * cut->tile_m : cut->tile_m,
+                       last_n ? how->n - (cut->tiles_n - 1) * cut->tile_n : cut->tile_n,
+                       last_k ? how->k - (cut->parts - 1) * cut->depth : cut->depth,
+                       how->lda,
+                       how->ldb,
+                       cut->parts > 1 ? how->n : how->ldc};
 }
 
-static void run_tile(BlasCut *cut, const TileShape *s, const Bf16Tile *bf16, int64_t a, int64_t b,
-                     float *c, int worker)
+static void run_tile(BlasCut *cut, const TileShape *s, const Bf16Tile *bf16, int64_t a, int64_t b, float *c, int worker)
 {
     const char *at = cut->a + (size_t)a * cut->item, *bt = cut->b + (size_t)b * cut->item;
     if (!cut->how->half)
-        blas_tile(cut->blas, s->ta, s->tb, s->m, s->n, s->k, (const float *)at, s->lda,
-                  (const float *)bt, s->ldb, cut->parts == 1 && cut->how->accumulate, c, s->ldc);
+        blas_tile(cut->blas, s->ta, s->tb, s->m, s->n, s->k, (const float *)at, s->lda, (const float *)bt, s->ldb,
+                  cut->parts == 1 && cut->how->accumulate, c, s->ldc);
     else if (!bf16_run(bf16, worker, (const uint16_t *)at, (const uint16_t *)bt, c))
         atomic_store(&cut->failed, true);
 }
@@ -396,8 +372,7 @@ static void run_tiles(void *user, int64_t lo, int64_t hi, int worker)
         int64_t i = row * cut->tile_m, j = column * cut->tile_n;
         bool last_m = row == cut->tiles_m - 1, last_n = column == cut->tiles_n - 1;
         TileShape s = shape_of_tile(cut, last_m, last_n, true);
-        run_tile(cut, &s, cut->bf16[last_m][last_n],
-                 batch * how->step_a + (how->transpose_a ? i : i * how->lda),
+        run_tile(cut, &s, cut->bf16[last_m][last_n], batch * how->step_a + (how->transpose_a ? i : i * how->lda),
                  batch * how->step_b + (how->transpose_b ? j * how->ldb : j),
                  cut->c + batch * how->step_c + i * how->ldc + j, worker);
     }
@@ -414,8 +389,7 @@ static void run_parts(void *user, int64_t lo, int64_t hi, int worker)
         bool last = part == cut->parts - 1;
         TileShape s = shape_of_tile(cut, true, true, last);
         run_tile(cut, &s, cut->bf16[last][last], how->transpose_a ? l * how->lda : l,
-                 how->transpose_b ? l : l * how->ldb,
-                 cut->blas->scratch + part * how->m * how->n, worker);
+                 how->transpose_b ? l : l * how->ldb, cut->blas->scratch + part * how->m * how->n, worker);
     }
 }
 
@@ -467,8 +441,7 @@ static bool find_tiles(BlasCut *cut)
     return true;
 }
 
-bool blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const void *a,
-                 const void *b, float *c)
+bool blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const void *a, const void *b, float *c)
 {
     if (how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return true;

@@ -30,9 +30,8 @@
 
 void cpu_identity(Buf *out)
 {
-    static const char *const wanted[] = {"vendor_id", "cpu family", "model",
-                                         "stepping",  "flags",      "CPU implementer",
-                                         "CPU part",  "Features"};
+    static const char *const wanted[] = {"vendor_id", "cpu family",      "model",    "stepping",
+                                         "flags",     "CPU implementer", "CPU part", "Features"};
     FILE *f = fopen("/proc/cpuinfo", "re");
     char *line = NULL;
     size_t cap = 0;
@@ -99,8 +98,8 @@ __attribute__((noinline)) static int start_child(char *const argv[], const char 
         signal(restored[i], SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     int in = open("/dev/null", O_RDONLY), out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (in >= 0 && out >= 0 && setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 &&
-        getppid() == parent && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0)
+    if (in >= 0 && out >= 0 && setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent &&
+        dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0)
         execv("/bin/sh", (char *const *)all);
     _exit(127);
 }
@@ -198,8 +197,7 @@ static bool try_writing(const char *path, char why[512])
     if (f && fclose(f) != 0)
         good = false;
     if (!good)
-        snprintf(why, 512, "temporary files cannot be written: %s: %s (set TMPDIR)", path,
-                 strerror(errno));
+        snprintf(why, 512, "temporary files cannot be written: %s: %s (set TMPDIR)", path, strerror(errno));
     return good;
 }
 
@@ -221,7 +219,8 @@ static bool try_compiler(Compiler *cc, const char *command, int seconds, const c
     if (start_child(argv, log, &pid) != 0)
         return false;
     int why;
-    int status = wait_child(pid, seconds_now() + (cc->seconds < VERSION_SECONDS ? cc->seconds : VERSION_SECONDS), NULL, &why);
+    int status =
+        wait_child(pid, seconds_now() + (cc->seconds < VERSION_SECONDS ? cc->seconds : VERSION_SECONDS), NULL, &why);
     bool ran = status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
     if (!ran || !read_text(log, text, sizeof text) || !text[0])
         return false;
@@ -337,7 +336,8 @@ bool compiler_made(const CompileUnit *unit)
 
 bool compiler_crashed(const CompileUnit *unit)
 {
-    static const char *const words[] = {"internal compiler error", "signal terminated program", "PLEASE submit a bug report"};
+    static const char *const words[] = {"internal compiler error", "signal terminated program",
+                                        "PLEASE submit a bug report"};
     char log[4096];
     if (unit->error || unit->status == -1 || compiler_made(unit))
         return false;
@@ -439,8 +439,8 @@ static void sweep_folders(const char *parent)
         if (*end != '-' || pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
             continue;
         /* Another container may number its processes differently: leave young ones alone. */
-        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISDIR(st.st_mode) && st.st_uid == geteuid() && time(NULL) - st.st_mtime > 600 &&
+        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+            st.st_uid == geteuid() && time(NULL) - st.st_mtime > 600 &&
             (size_t)snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) < sizeof path)
             build_folder_remove(path);
     }
@@ -460,8 +460,7 @@ bool build_folder_make(char *path, size_t size, char why[512])
     }
     sweep_folders(parent);
     if (!mkdtemp(path)) {
-        snprintf(why, 512, "no temporary folder can be made in %.200s: %s (set TMPDIR)", parent,
-                 strerror(errno));
+        snprintf(why, 512, "no temporary folder can be made in %.200s: %s (set TMPDIR)", parent, strerror(errno));
         return false;
     }
     return true;

@@ -40,8 +40,8 @@ static void describe_cache(Buf *out, const BackendOptions *how)
     int64_t files, bytes;
     cache_size(&cache, &files, &bytes);
     if (cache.readable && cache.writable)
-        buf_printf(out, "kernel cache: %s (%lld files, %.1f MiB)\n", cache.dir,
-                   (long long)files, (double)bytes / 1048576);
+        buf_printf(out, "kernel cache: %s (%lld files, %.1f MiB)\n", cache.dir, (long long)files,
+                   (double)bytes / 1048576);
     else
         buf_printf(out, "kernel cache: %s\n", cache.note[0] ? cache.note : "none");
     cache_close(&cache);

@@ -21,29 +21,31 @@ typedef struct ExpertRun {
     const char *x, *w; /* w: or dy */
     size_t item;       /* bytes of one of their elements */
     float *out;
-    int64_t *start; /* experts + 1: where the pairs of each begin in `order` */
-    int64_t *first; /* experts + 1: number of row blocks before each */
-    int64_t *order; /* pair numbers, by expert */
-    float *work;    /* `room` floats for each worker */
+    int64_t *start;                                /* experts + 1: where the pairs of each begin in `order` */
+    int64_t *first;                                /* experts + 1: number of row blocks before each */
+    int64_t *order;                                /* pair numbers, by expert */
+    float *work;                                   /* `room` floats for each worker */
     int64_t room, block, depth, tile_in, tile_out; /* depth: pairs that a tile of dW adds up at once */
     const Bf16Tile *bf16[2][2][STEPS]; /* by whether it is the last in its column, its row; and by size_at() */
     atomic_bool *failed;
 } ExpertRun;
 
-enum { BLOCK_MOST = 128, BLOCK_LEAST = 16, WIDE_LEAST = 64, ROOM_MOST = 1 << 23, /* numbers of a block's rows, where they are wide */
-       DEPTH = 256, TILE_MOST = 384, TILE_LEAST = 96 };
+enum {
+    BLOCK_MOST = 128,
+    BLOCK_LEAST = 16,
+    WIDE_LEAST = 64,
+    ROOM_MOST = 1 << 23, /* numbers of a block's rows, where they are wide */
+    DEPTH = 256,
+    TILE_MOST = 384,
+    TILE_LEAST = 96
+};
 /* In bf16 the library lays each matrix out anew for a block, so blocks are longer: of so many rows, or added up over so many. */
-static const int64_t rows_bf16[STEPS] = {BLOCK_LEAST, 32, 64, 128, 192, 256, 384, 512}, depths_bf16[STEPS] = {32, 64, 96, 128, 192, 256, 512, 1024};
+static const int64_t rows_bf16[STEPS] = {BLOCK_LEAST, 32, 64, 128, 192, 256, 384, 512},
+                     depths_bf16[STEPS] = {32, 64, 96, 128, 192, 256, 512, 1024};
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
+static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 /* Rows of one block: enough of them for 16 blocks, or 8, where there are many pairs. */
 static int64_t rows_per_block(int64_t pairs, Half half)
@@ -82,10 +84,9 @@ static int64_t measure(ExpertRun *run, int threads)
     if (how->half && how->what == EXPERT_DW && !add_i64(room, run->tile_in * run->tile_out, &room))
         return -1;
     run->room = room / 16 * 16;
-    if (!mul_i64(run->room, (int64_t)sizeof(float), &bytes) ||
-        !mul_i64(bytes, threads, &bytes) ||
-        !add_i64(pairs, 2 * (how->experts + 1) + 8, &lists) ||
-        !mul_i64(lists, (int64_t)sizeof(int64_t), &lists) || !add_i64(bytes, lists, &bytes))
+    if (!mul_i64(run->room, (int64_t)sizeof(float), &bytes) || !mul_i64(bytes, threads, &bytes) ||
+        !add_i64(pairs, 2 * (how->experts + 1) + 8, &lists) || !mul_i64(lists, (int64_t)sizeof(int64_t), &lists) ||
+        !add_i64(bytes, lists, &bytes))
         return -1;
     return bytes;
 }
@@ -171,8 +172,14 @@ static TileShape shape_of_tile(const ExpertRun *run, bool last_in, bool last_out
 {
     const PlanExpert *how = run->how;
     if (how->what == EXPERT_Y)
-        return (TileShape){false, how->transpose_w, size_at(run, step), how->out, how->in, how->in,
-                           how->transpose_w ? how->in : how->out, how->out};
+        return (TileShape){false,
+                           how->transpose_w,
+                           size_at(run, step),
+                           how->out,
+                           how->in,
+                           how->in,
+                           how->transpose_w ? how->in : how->out,
+                           how->out};
     int64_t wide = tile_extent(how->in, run->tile_in, last_in), far = tile_extent(how->out, run->tile_out, last_out);
     return (TileShape){true, false, wide, far, size_at(run, step), wide, far, far};
 }
@@ -189,10 +196,7 @@ static bool find_tiles(ExpertRun *run)
     return good;
 }
 
-static bool is_empty(const PlanExpert *how)
-{
-    return how->in <= 0 || how->out <= 0 || how->experts <= 0;
-}
+static bool is_empty(const PlanExpert *how) { return how->in <= 0 || how->out <= 0 || how->experts <= 0; }
 
 bool expert_prepare(const Blas *blas, const PlanExpert *how)
 {
@@ -232,15 +236,15 @@ static void forward_blocks(void *user, int64_t lo, int64_t hi, int worker)
         if (how->half) {
             int step = step_for(run, rows);
             memset(xs + (size_t)rows * wide, 0, (size_t)(size_at(run, step) - rows) * wide);
-            if (!bf16_run(run->bf16[0][0][step], worker, (const uint16_t *)(void *)xs, (const uint16_t *)(const void *)w, ys))
+            if (!bf16_run(run->bf16[0][0][step], worker, (const uint16_t *)(void *)xs,
+                          (const uint16_t *)(const void *)w, ys))
                 atomic_store(run->failed, true);
         } else {
             blas_tile(run->blas, false, how->transpose_w, rows, how->out, how->in, (float *)(void *)xs, how->in,
                       (const float *)(const void *)w, how->transpose_w ? how->in : how->out, false, ys, how->out);
         }
         for (int64_t r = 0; r < rows; r++)
-            memcpy(run->out + run->order[at + r] * how->out, ys + r * how->out,
-                   (size_t)how->out * sizeof *ys);
+            memcpy(run->out + run->order[at + r] * how->out, ys + r * how->out, (size_t)how->out * sizeof *ys);
     }
 }
 
@@ -256,8 +260,7 @@ static void weight_tiles(void *user, int64_t lo, int64_t hi, int worker)
 {
     const ExpertRun *run = user;
     const PlanExpert *how = run->how;
-    int64_t tiles_in = ceil_div(how->in, run->tile_in),
-            tiles_out = ceil_div(how->out, run->tile_out);
+    int64_t tiles_in = ceil_div(how->in, run->tile_in), tiles_out = ceil_div(how->out, run->tile_out);
     float *work = run->work + worker * run->room, *second = work + run->depth * run->tile_in;
     float *part = second + run->depth * run->tile_out;
     char *xs = (char *)work, *dys = (char *)second;
@@ -266,8 +269,7 @@ static void weight_tiles(void *user, int64_t lo, int64_t hi, int worker)
     for (int64_t t = lo; t < hi; t++) {
         int64_t e = t / tiles_out / tiles_in, at_in = t / tiles_out % tiles_in, at_out = t % tiles_out;
         int64_t i = at_in * run->tile_in, j = at_out * run->tile_out;
-        int64_t wide = least(how->in - i, run->tile_in),
-                far = least(how->out - j, run->tile_out);
+        int64_t wide = least(how->in - i, run->tile_in), far = least(how->out - j, run->tile_out);
         size_t x_bytes = (size_t)wide * run->item, dy_bytes = (size_t)far * run->item;
         float *dw = run->out + (e * how->in + i) * how->out + j;
         int64_t at = run->start[e], end = run->start[e + 1];
@@ -306,8 +308,8 @@ static void clear_strays(const ExpertRun *run, const int64_t *index)
             memset(run->out + i * how->out, 0, (size_t)how->out * sizeof *run->out);
 }
 
-bool expert_run(const Blas *blas, Pool *pool, const PlanExpert *how, const void *x,
-                const void *w_or_dy, const int64_t *index, float *out, void *scratch)
+bool expert_run(const Blas *blas, Pool *pool, const PlanExpert *how, const void *x, const void *w_or_dy,
+                const int64_t *index, float *out, void *scratch)
 {
     if (is_empty(how)) {
         if (how->what == EXPERT_Y && how->out > 0) /* an empty sum */

@@ -35,7 +35,7 @@ typedef struct CpuBuild {
     int n_missing, n_unit;
     char folder[256]; /* "" until made */
     bool interrupted;
-    char *bytes;      /* of the object being loaded */
+    char *bytes; /* of the object being loaded */
 } CpuBuild;
 
 /* Of all that kernels of one prelude share; kept, for a plan has mostly that of the one before. */
@@ -75,10 +75,7 @@ static void hash_keys(CpuBuild *b)
     }
 }
 
-static uintptr_t digits_of(const char *key)
-{
-    return (uintptr_t)hash_bytes(key, 64, 0) | 1;
-}
+static uintptr_t digits_of(const char *key) { return (uintptr_t)hash_bytes(key, 64, 0) | 1; }
 
 static KernelFn find_loaded(const CpuBackend *cpu, const char *key)
 {
@@ -100,15 +97,13 @@ static Object *find_object(const CpuBackend *cpu, const char *name)
 static void reserve_object(CpuBackend *cpu) /* moves the objects: pointers to them end here */
 {
     if (cpu->n_object % 16 == 0)
-        cpu->object =
-            ctx_resize(cpu->base.ctx, cpu->object, (cpu->n_object + 16) * sizeof *cpu->object);
+        cpu->object = ctx_resize(cpu->base.ctx, cpu->object, (cpu->n_object + 16) * sizeof *cpu->object);
 }
 
 static void reserve_loaded(CpuBackend *cpu)
 {
     if (cpu->n_loaded % 64 == 0)
-        cpu->loaded =
-            ctx_resize(cpu->base.ctx, cpu->loaded, (cpu->n_loaded + 64) * sizeof *cpu->loaded);
+        cpu->loaded = ctx_resize(cpu->base.ctx, cpu->loaded, (cpu->n_loaded + 64) * sizeof *cpu->loaded);
 }
 
 static Object *add_object(CpuBackend *cpu, const char *name, void *handle, int fd)
@@ -291,9 +286,8 @@ static void deal_units(CpuBuild *b, int jobs)
     for (int step = 0; step < b->n_missing; step++) {
         int longest = -1, unit = 0;
         for (int i = 0; i < b->n_missing; i++)
-            if (b->missing[i].unit < 0 &&
-                (longest < 0 || b->plan->kernel[b->missing[i].kernel].length >
-                                    b->plan->kernel[b->missing[longest].kernel].length))
+            if (b->missing[i].unit < 0 && (longest < 0 || b->plan->kernel[b->missing[i].kernel].length >
+                                                              b->plan->kernel[b->missing[longest].kernel].length))
                 longest = i;
         for (int u = 1; u < b->n_unit; u++)
             if (length[u] < length[unit])
@@ -333,8 +327,7 @@ static bool write_unit(CpuBuild *b, int u)
         if (fclose(f) == 0 && good)
             return true;
     }
-    cpu_fail(&b->cpu->base, ST_ENVIRONMENT, "cannot write %.200s: %s", unit->source,
-             strerror(errno));
+    cpu_fail(&b->cpu->base, ST_ENVIRONMENT, "cannot write %.200s: %s", unit->source, strerror(errno));
     return false;
 }
 
@@ -387,10 +380,11 @@ static void note_crashes(CpuBuild *b)
         n += less > 0;
     }
     if (first)
-        snprintf(b->report->note, sizeof b->report->note,
-                 "the C compiler %.60s crashed over %d kernel%s (%.30s of %.60s) and made %s with %s: slower than with -O2",
-                 b->cpu->compiler.word[0], n, n > 1 ? "s" : "", b->plan->kernel[first->kernel].name, module_of(b, first),
-                 n > 1 ? "them" : "it", compiler_level(least));
+        snprintf(
+            b->report->note, sizeof b->report->note,
+            "the C compiler %.60s crashed over %d kernel%s (%.30s of %.60s) and made %s with %s: slower than with -O2",
+            b->cpu->compiler.word[0], n, n > 1 ? "s" : "", b->plan->kernel[first->kernel].name, module_of(b, first),
+            n > 1 ? "them" : "it", compiler_level(least));
 }
 
 static void report_compile_error(CpuBuild *b, int from)
@@ -414,19 +408,19 @@ static void report_compile_error(CpuBuild *b, int from)
         if (compiler_crashed(&b->unit[u])) {
             if (b->unit[u].less < COMPILE_LEAST)
                 continue; /* that was not the last try */
-            cpu_fail(&b->cpu->base, ST_ENVIRONMENT, "the C compiler %.80s crashes over the kernel %.40s, with -O0, too: %.200s; "
-                     "another compiler may not: set CC", b->cpu->compiler.word[0], kernel, line);
+            cpu_fail(&b->cpu->base, ST_ENVIRONMENT,
+                     "the C compiler %.80s crashes over the kernel %.40s, with -O0, too: %.200s; "
+                     "another compiler may not: set CC",
+                     b->cpu->compiler.word[0], kernel, line);
             return;
         }
         if (!strncmp(line, "k_", 2)) /* the message begins with its kernel */
             kernel = "";
-        cpu_fail(&b->cpu->base, ST_ENVIRONMENT, "the C compiler %.80s failed%s%.40s: %s",
-                 b->cpu->compiler.word[0], kernel[0] ? " on a file with the kernel " : "",
-                 kernel, line);
+        cpu_fail(&b->cpu->base, ST_ENVIRONMENT, "the C compiler %.80s failed%s%.40s: %s", b->cpu->compiler.word[0],
+                 kernel[0] ? " on a file with the kernel " : "", kernel, line);
         return;
     }
-    cpu_fail(&b->cpu->base, ST_ENVIRONMENT, "the C compiler %.80s failed",
-             b->cpu->compiler.word[0]);
+    cpu_fail(&b->cpu->base, ST_ENVIRONMENT, "the C compiler %.80s failed", b->cpu->compiler.word[0]);
 }
 
 /* Stores and loads what the compiler made of one file. */
@@ -436,8 +430,8 @@ static bool keep_unit(CpuBuild *b, int u)
     char name[65];
     size_t n = read_object(b, b->unit[u].object);
     if (!n) {
-        cpu_fail(&cpu->base, ST_ENVIRONMENT, "the compiled kernels %.200s cannot be read: %s",
-                 b->unit[u].object, strerror(errno));
+        cpu_fail(&cpu->base, ST_ENVIRONMENT, "the compiled kernels %.200s cannot be read: %s", b->unit[u].object,
+                 strerror(errno));
         return false;
     }
     bool stored = cache_put_object(&cpu->cache, b->bytes, n, name);
@@ -451,13 +445,12 @@ static bool keep_unit(CpuBuild *b, int u)
         if (b->missing[i].unit != u)
             continue;
         if (!take_kernel(b, k, o)) {
-            cpu_fail(&cpu->base, ST_BUG, "the kernel text of %s defines no such function",
-                     b->plan->kernel[k].name);
+            cpu_fail(&cpu->base, ST_BUG, "the kernel text of %s defines no such function", b->plan->kernel[k].name);
             return false;
         }
         if (stored)
-            cache_put_entry(&cpu->cache, b->key[k], name, b->plan->kernel[k].name,
-                            cpu->compiler.version, compiler_options(), "");
+            cache_put_entry(&cpu->cache, b->key[k], name, b->plan->kernel[k].name, cpu->compiler.version,
+                            compiler_options(), "");
     }
     return true;
 }
@@ -506,8 +499,7 @@ static bool reserve_expert(CpuBuild *b)
             continue;
         int64_t bytes = expert_scratch(&b->plan->launch[i].expert, cpu->base.threads);
         if (bytes < 0) {
-            cpu_fail(&cpu->base, ST_ENVIRONMENT,
-                     "out of memory: a product by expert is too large");
+            cpu_fail(&cpu->base, ST_ENVIRONMENT, "out of memory: a product by expert is too large");
             return false;
         }
         if ((uint64_t)bytes > most)
@@ -532,8 +524,8 @@ static bool prepare_products(CpuBuild *b)
         const PlanMatmul *m = &b->plan->launch[i].matmul;
         const PlanExpert *e = &b->plan->launch[i].expert;
         if (b->plan->launch[i].kind == LAUNCH_EXPERT && !expert_prepare(&cpu->blas, e)) {
-            cpu_fail(&cpu->base, ST_ENVIRONMENT, "%s cannot make bf16 products by expert of %lld x %lld", cpu->blas.name,
-                     (long long)e->in, (long long)e->out);
+            cpu_fail(&cpu->base, ST_ENVIRONMENT, "%s cannot make bf16 products by expert of %lld x %lld",
+                     cpu->blas.name, (long long)e->in, (long long)e->out);
             return false;
         }
         if (b->plan->launch[i].kind != LAUNCH_MATMUL)
@@ -541,8 +533,7 @@ static bool prepare_products(CpuBuild *b)
         blas_warm(&cpu->blas, cpu->base.ahead, m);
         if (blas_prepare(&cpu->blas, m))
             continue;
-        cpu_fail(&cpu->base, ST_ENVIRONMENT,
-                 "%s cannot make a bf16 product of %lld x %lld x %lld", cpu->blas.name,
+        cpu_fail(&cpu->base, ST_ENVIRONMENT, "%s cannot make a bf16 product of %lld x %lld x %lld", cpu->blas.name,
                  (long long)m->m, (long long)m->n, (long long)m->k);
         return false;
     }
@@ -568,8 +559,7 @@ static Status build_guarded(CpuBuild *b)
     const BackendUser *u = &b->cpu->base.user;
     if (b->n_missing && u->compiling)
         u->compiling(u->user, (size_t)b->n_missing);
-    bool good = (!b->n_missing || compile_missing(b)) && reserve_expert(b) &&
-                prepare_products(b);
+    bool good = (!b->n_missing || compile_missing(b)) && reserve_expert(b) && prepare_products(b);
     ctx_leave(ctx, &guard);
     return good ? ST_OK : b->interrupted ? ST_INTERRUPTED : ST_ENVIRONMENT;
 }

@@ -44,7 +44,8 @@ void cuda_place_text(CudaBackend *c, const CallPlace *at, char text[256])
     char where[160] = "";
     if (l && l->span.file && c->base.user.files) {
         LineCol p = source_position(c->base.user.files, l->span.file, l->span.lo);
-        snprintf(where, sizeof where, " at %.120s:%u:%u", source_path(c->base.user.files, l->span.file), p.line, p.column);
+        snprintf(where, sizeof where, " at %.120s:%u:%u", source_path(c->base.user.files, l->span.file), p.line,
+                 p.column);
     }
     snprintf(text, 256, " of %.60s%s (%.20s, run %llu)", l && l->name && *l->name ? l->name : "the model", where,
              at->program, (unsigned long long)at->step + 1);
@@ -73,9 +74,18 @@ static bool process_lost; /* by any thread */
 
 static bool loses_process(int error)
 {
-    enum { ECC = 214, CONTAINED = 226, ADDRESS = 700, TIMEOUT = 702, STACK = 714, LAUNCH = 719, TENSOR_MEMORY = 721, CLIENT = 810 };
-    return error == ECC || error == CONTAINED || error == ADDRESS || error == TIMEOUT || (error >= STACK && error <= LAUNCH) ||
-           error == TENSOR_MEMORY || error == CLIENT;
+    enum {
+        ECC = 214,
+        CONTAINED = 226,
+        ADDRESS = 700,
+        TIMEOUT = 702,
+        STACK = 714,
+        LAUNCH = 719,
+        TENSOR_MEMORY = 721,
+        CLIENT = 810
+    };
+    return error == ECC || error == CONTAINED || error == ADDRESS || error == TIMEOUT ||
+           (error >= STACK && error <= LAUNCH) || error == TENSOR_MEMORY || error == CLIENT;
 }
 
 static bool is_lost(void) { return __atomic_load_n(&process_lost, __ATOMIC_ACQUIRE); }
@@ -355,8 +365,9 @@ static Status cuda_copy_parts(Backend *b, const PlanCopy *how, int64_t rows, con
     if (st != ST_OK || rows <= 0 || how->bytes <= 0)
         return st;
     if (how->from == how->bytes && how->to == how->bytes) { /* one behind the other */
-        st = cuda_must(c, c->api.across((CudaAddress)(uintptr_t)out, (CudaAddress)(uintptr_t)x,
-                                        (uint64_t)(rows * how->bytes), c->stream),
+        st = cuda_must(c,
+                       c->api.across((CudaAddress)(uintptr_t)out, (CudaAddress)(uintptr_t)x,
+                                     (uint64_t)(rows * how->bytes), c->stream),
                        "copying rows");
         return st == ST_OK ? cuda_queued(c, "a copy of rows") : st;
     }
@@ -505,10 +516,7 @@ static const char *cuda_cache_trouble(const Backend *b)
 }
 
 /* Another one that is closed leaves this thread without a context. */
-static void cuda_rest(Backend *b)
-{
-    cuda_of(b)->has_thread = false;
-}
+static void cuda_rest(Backend *b) { cuda_of(b)->has_thread = false; }
 
 static const BackendOps cuda_ops = {
     .name = "cuda",
@@ -561,7 +569,12 @@ Status backend_cuda_open(Ctx *ctx, const BackendOptions *how, Backend **out, cha
     if (!cuda_find(ctx, how->ordinal, &found, why))
         return ST_ENVIRONMENT;
     CudaBackend *c = ctx_alloc(ctx, sizeof *c);
-    c->base = (Backend){.ops = &cuda_ops, .kind = &backend_kinds[BACKEND_cuda], .ctx = ctx, .threads = 1, .queues = true, .target = target_of_arch(found.arch),
+    c->base = (Backend){.ops = &cuda_ops,
+                        .kind = &backend_kinds[BACKEND_cuda],
+                        .ctx = ctx,
+                        .threads = 1,
+                        .queues = true,
+                        .target = target_of_arch(found.arch),
                         .bf16 = true};
     c->base.multiprocessors = found.multiprocessors;
     c->found = found;

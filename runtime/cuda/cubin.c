@@ -57,10 +57,7 @@ static uint64_t number(const uint8_t *p, int bytes)
     return x;
 }
 
-static bool inside(uint64_t at, uint64_t size, uint64_t n)
-{
-    return at <= n && size <= n - at;
-}
+static bool inside(uint64_t at, uint64_t size, uint64_t n) { return at <= n && size <= n - at; }
 
 /* The string at an offset of a table of strings; NULL when it does not end in there. */
 static const char *string_at(const CubinReader *r, uint64_t table, uint64_t size, uint64_t at)
@@ -75,8 +72,7 @@ static const char *string_at(const CubinReader *r, uint64_t table, uint64_t size
 static bool read_header(CubinReader *r, uint64_t *table, uint32_t *names)
 {
     const uint8_t *b = r->b;
-    if (r->n < HEADER || memcmp(b, "\177ELF\2\1\1", 7) != 0 ||
-        number(b + 18, 2) != MACHINE_CUDA)
+    if (r->n < HEADER || memcmp(b, "\177ELF\2\1\1", 7) != 0 || number(b + 18, 2) != MACHINE_CUDA)
         return wrong(r, "another format");
     uint64_t flags = number(b + 48, 4);
     r->out->arch = (int)(b[8] >= 8 ? flags >> 8 & 0xff : flags & 0xff);
@@ -102,8 +98,7 @@ static bool read_sections(CubinReader *r)
                                   .link = (uint32_t)number(p + 40, 4),
                                   .at = number(p + 24, 8),
                                   .size = number(p + 32, 8)};
-        if (r->section[i].type != TYPE_NO_BITS &&
-            !inside(r->section[i].at, r->section[i].size, r->n))
+        if (r->section[i].type != TYPE_NO_BITS && !inside(r->section[i].at, r->section[i].size, r->n))
             return wrong(r, "a section lies outside");
     }
     const Section *s = &r->section[names];
@@ -166,10 +161,7 @@ static CubinKernel *kernel_named(const Cubin *c, const char *name)
     return NULL;
 }
 
-const CubinKernel *cubin_find(const Cubin *c, const char *name)
-{
-    return kernel_named(c, name);
-}
+const CubinKernel *cubin_find(const Cubin *c, const char *name) { return kernel_named(c, name); }
 
 /* The kernel that the symbol of this number names; NULL: none, or none that is listed. */
 static CubinKernel *kernel_of_symbol(const CubinReader *r, const Section *symbols, uint64_t symbol)
@@ -179,8 +171,7 @@ static CubinKernel *kernel_of_symbol(const CubinReader *r, const Section *symbol
     const Section *names = &r->section[symbols->link];
     if (names->type == TYPE_NO_BITS)
         return NULL;
-    const char *name =
-        string_at(r, names->at, names->size, number(r->b + symbols->at + symbol * SYMBOL, 4));
+    const char *name = string_at(r, names->at, names->size, number(r->b + symbols->at + symbol * SYMBOL, 4));
     return name ? kernel_named(r->out, name) : NULL;
 }
 
@@ -225,8 +216,8 @@ static void add_spill(CubinKernel *k, const uint8_t *instruction)
 
 static bool read_own(CubinReader *r, CubinKernel *k, const Section *text)
 {
-    const Section *info = find(r, ".nv.info.", k->name),
-                  *shared = find(r, ".nv.shared.", k->name), *own = find(r, ".nv.constant2.", k->name);
+    const Section *info = find(r, ".nv.info.", k->name), *shared = find(r, ".nv.shared.", k->name),
+                  *own = find(r, ".nv.constant2.", k->name);
     if (shared && shared->size > INT32_MAX)
         return wrong(r, "the shared memory of a kernel is too large");
     if (shared)

@@ -12,9 +12,9 @@
 #include "compiler/base/base.h"
 
 typedef struct CubinKernel {
-    const char *name; /* in the arena */
-    int registers;    /* per thread */
-    int64_t frame;    /* bytes of stack per thread: arrays with computed indices, and spills */
+    const char *name;                  /* in the arena */
+    int registers;                     /* per thread */
+    int64_t frame;                     /* bytes of stack per thread: arrays with computed indices, and spills */
     int64_t spill_stores, spill_loads; /* bytes per thread, each instruction counted once */
     int64_t shared;                    /* bytes of static shared memory per block */
     int64_t code;                      /* bytes of instructions */

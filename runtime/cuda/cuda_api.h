@@ -18,12 +18,12 @@ typedef struct CudaFunctionOf *CudaKernel;
 typedef struct CudaRecordOf *CudaRecord; /* CUgraph */
 typedef struct CudaGraphOf *CudaGraph;   /* CUgraphExec */
 
-enum { CUDA_OUT_OF_MEMORY = 2 };                                                   /* of the errors */
-enum { CUDA_DEVICE_MEMORY = 2 };                                                   /* kinds of memory */
-enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIME = 2 };                     /* flags */
-enum { CUDA_EVENT_IN_GRAPH = 1 };                                                  /* of a record: it happens when the graph runs */
-enum { CUDA_CAPTURE_THREAD = 1 };                                                  /* forbids this thread what a record cannot hold */
-enum { CUDA_SHARED_DYNAMIC = 8 };                                                  /* attributes of a function */
+enum { CUDA_OUT_OF_MEMORY = 2 };                               /* of the errors */
+enum { CUDA_DEVICE_MEMORY = 2 };                               /* kinds of memory */
+enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIME = 2 }; /* flags */
+enum { CUDA_EVENT_IN_GRAPH = 1 };                              /* of a record: it happens when the graph runs */
+enum { CUDA_CAPTURE_THREAD = 1 };                              /* forbids this thread what a record cannot hold */
+enum { CUDA_SHARED_DYNAMIC = 8 };                              /* attributes of a function */
 enum { CUDA_MULTIPROCESSORS = 16, CUDA_COMPUTE_MODE = 20, CUDA_SHARED_MOST = 97 }; /* and of a device */
 enum { CUDA_MODE_PROHIBITED = 2 };
 
@@ -46,7 +46,8 @@ typedef struct CudaMap {
     _Alignas(128) uint64_t word[16];
 } CudaMap;
 enum {
-#define DTYPE(id, code, lt, of_map, ...) LT_##id = lt, CUDA_MAP_##id = of_map, /* types of elements, in products and in maps */
+#define DTYPE(id, code, lt, of_map, ...)                                                                               \
+    LT_##id = lt, CUDA_MAP_##id = of_map, /* types of elements, in products and in maps */
 #include "compiler/graph/dtype.def"
 #undef DTYPE
 };
@@ -114,8 +115,8 @@ typedef struct LtFound { /* cublasLtMatmulHeuristicResult_t */
     int reserved[4];
 } LtFound;
 
-enum { LT_NOT_SUPPORTED = 15 }; /* a status: there is no algorithm */
-enum { LT_COMPUTE_FLOAT32 = 68 };                   /* products are added in float32, without TF32 */
+enum { LT_NOT_SUPPORTED = 15 };   /* a status: there is no algorithm */
+enum { LT_COMPUTE_FLOAT32 = 68 }; /* products are added in float32, without TF32 */
 enum { LT_TRANSPOSE_LEFT = 3, LT_TRANSPOSE_RIGHT = 4, LT_TRANSPOSED = 1 };
 enum { LT_ORDER = 1, LT_BATCH = 5, LT_STEP = 6 }; /* attributes of a layout */
 enum { LT_ORDER_ROWS = 1 };

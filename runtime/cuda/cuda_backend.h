@@ -41,8 +41,8 @@ struct Box {
 typedef struct CudaLoaded { /* a kernel that can be launched */
     Name name;
     CudaKernel function;
-    CubinKernel facts;  /* of its machine code */
-    uint64_t asked;     /* dynamic shared memory that it may have */
+    CubinKernel facts; /* of its machine code */
+    uint64_t asked;    /* dynamic shared memory that it may have */
 } CudaLoaded;
 
 struct Module {
@@ -74,7 +74,7 @@ typedef struct CudaBackend {
     Arena *arena; /* modules and kernels, as long as the backend */
     VEC(CudaModule) module;
     VEC(CudaEvent) mark; /* moments that have a time */
-    Map by_name; /* Name -> CudaLoaded */
+    Map by_name;         /* Name -> CudaLoaded */
     Cache cache;
     bool noted; /* the cache's note has been given */
     int threads;
@@ -87,10 +87,7 @@ typedef struct CudaBackend {
     uint64_t n_queued;
 } CudaBackend;
 
-static inline CudaBackend *cuda_of(Backend *b)
-{
-    return (CudaBackend *)b;
-}
+static inline CudaBackend *cuda_of(Backend *b) { return (CudaBackend *)b; }
 
 /* Before any call: the device works, and the context is that of this thread. */
 Status cuda_enter(CudaBackend *c);

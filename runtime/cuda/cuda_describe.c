@@ -22,9 +22,8 @@ static void describe_devices(Buf *out, const CudaDriver *d)
             buf_printf(out, "CUDA device %d: it says nothing of itself\n", i);
             continue;
         }
-        buf_printf(out, "CUDA device %d: %s, compute capability %d.%d, %.1f GiB\n", i,
-                   device.name, device.capability / 10, device.capability % 10,
-                   (double)device.bytes / (1 << 30));
+        buf_printf(out, "CUDA device %d: %s, compute capability %d.%d, %.1f GiB\n", i, device.name,
+                   device.capability / 10, device.capability % 10, (double)device.bytes / (1 << 30));
     }
 }
 
@@ -34,16 +33,15 @@ static void describe_driver(Buf *out)
     char why[512];
     int version = 0;
     if (!cuda_driver_open(&d, why)) {
-        buf_printf(out, "CUDA driver: %s\n",
-                   cuda_switched_off() || d.path[0] ? why : "not found");
+        buf_printf(out, "CUDA driver: %s\n", cuda_switched_off() || d.path[0] ? why : "not found");
         return;
     }
     if (d.state == CUDA_IS_STUB || d.version(&version) != 0) {
         buf_printf(out, "CUDA driver: %s\n", d.state ? why : "it does not say its version");
         return;
     }
-    buf_printf(out, "CUDA driver: %d.%d (%s)%s%s\n", version / 1000, version % 1000 / 10,
-               d.path, d.state ? ", " : "", d.state ? why : "");
+    buf_printf(out, "CUDA driver: %d.%d (%s)%s%s\n", version / 1000, version % 1000 / 10, d.path, d.state ? ", " : "",
+               d.state ? why : "");
     describe_devices(out, &d);
 }
 
@@ -52,8 +50,7 @@ static void describe_compiler(Ctx *ctx, Buf *out)
     Nvrtc n;
     char why[512];
     if (!nvrtc_open(ctx, &n, why)) {
-        buf_printf(out, "CUDA compiler (NVRTC): %s\n",
-                   cuda_switched_off() || n.path[0] ? why : "not found");
+        buf_printf(out, "CUDA compiler (NVRTC): %s\n", cuda_switched_off() || n.path[0] ? why : "not found");
         return;
     }
     int least = n.n_arch ? n.arch[0] : 0, most = least;
@@ -61,8 +58,7 @@ static void describe_compiler(Ctx *ctx, Buf *out)
         least = n.arch[i] < least ? n.arch[i] : least;
         most = n.arch[i] > most ? n.arch[i] : most;
     }
-    buf_printf(out, "CUDA compiler (NVRTC): %d.%d for sm_%d to sm_%d (%s)\n", n.major, n.minor,
-               least, most, n.path);
+    buf_printf(out, "CUDA compiler (NVRTC): %d.%d for sm_%d to sm_%d (%s)\n", n.major, n.minor, least, most, n.path);
 }
 
 static void describe_products(Buf *out)
@@ -72,13 +68,11 @@ static void describe_products(Buf *out)
     const CudaFunction wanted[] = {{"cublasLtGetVersion", &version}};
     void *library = cuda_library(CUDA_BLASLT, path, why);
     if (!library || !cuda_functions(library, wanted, COUNT_OF(wanted), why)) {
-        buf_printf(out, "CUDA products (cuBLASLt): %s\n",
-                   cuda_switched_off() || path[0] ? why : "not found");
+        buf_printf(out, "CUDA products (cuBLASLt): %s\n", cuda_switched_off() || path[0] ? why : "not found");
         return;
     }
     size_t v = version(); /* 10000 major + 100 minor + patch */
-    buf_printf(out, "CUDA products (cuBLASLt): %zu.%zu.%zu (%s)\n", v / 10000, v % 10000 / 100,
-               v % 100, path);
+    buf_printf(out, "CUDA products (cuBLASLt): %zu.%zu.%zu (%s)\n", v / 10000, v % 10000 / 100, v % 100, path);
 }
 
 void backend_cuda_describe(Ctx *ctx, const BackendOptions *how, Buf *out)
@@ -90,7 +84,8 @@ void backend_cuda_describe(Ctx *ctx, const BackendOptions *how, Buf *out)
     describe_compiler(ctx, out);
     describe_products(out);
     Backend *b = NULL; /* opened as by a run: others may have its memory */
-    bool opens = cuda_find(ctx, -1, &found, why) && backend_cuda_open(ctx, &(BackendOptions){.ordinal = found.ordinal}, &b, why) == ST_OK;
+    bool opens = cuda_find(ctx, -1, &found, why) &&
+                 backend_cuda_open(ctx, &(BackendOptions){.ordinal = found.ordinal}, &b, why) == ST_OK;
     if (opens)
         buf_printf(out, "training runs on: cuda:%d (%s); `--device cpu` takes the CPU\n", found.ordinal,
                    found.device.name);

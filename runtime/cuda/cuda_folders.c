@@ -37,7 +37,8 @@ static bool root_of_program(const char *name, bool where_it_lies, char root[PATH
     const char *folders = getenv("PATH");
     for (size_t n; folders && *folders; folders += n + (folders[n] == ':')) {
         n = strcspn(folders, ":");
-        if (*folders != '/' || snprintf(path, sizeof path, "%.*s/%s", (int)n, folders, name) >= (int)sizeof path || access(path, X_OK) != 0)
+        if (*folders != '/' || snprintf(path, sizeof path, "%.*s/%s", (int)n, folders, name) >= (int)sizeof path ||
+            access(path, X_OK) != 0)
             continue;
         if (!where_it_lies)
             strcpy(root, path);

@@ -13,9 +13,7 @@
 static const struct {
     const char *what, *names[5], *missing;
 } libraries[] = {
-    [CUDA_DRIVER] = {"the CUDA driver",
-                     {"libcuda.so.1", "libcuda.so"},
-                     "it comes with the driver of a GPU"},
+    [CUDA_DRIVER] = {"the CUDA driver", {"libcuda.so.1", "libcuda.so"}, "it comes with the driver of a GPU"},
     [CUDA_NVRTC] = {"the CUDA compiler NVRTC",
                     {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
                     "install the CUDA toolkit"},
@@ -35,8 +33,7 @@ bool cuda_switched_off(void)
 static void *open_in(const char *folder, size_t length, const char *name)
 {
     char path[CUDA_PATH_SIZE];
-    int n =
-        snprintf(path, sizeof path, "%.*s%s%s", (int)length, folder, length ? "/" : "", name);
+    int n = snprintf(path, sizeof path, "%.*s%s%s", (int)length, folder, length ? "/" : "", name);
     if (n < 0 || (size_t)n >= sizeof path)
         return NULL;
     return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -108,7 +105,8 @@ void *cuda_library(CudaLibrary which, char path[CUDA_PATH_SIZE], char why[512])
     else
         snprintf(why, 512, "%s (%s) is not %s%.240s%s; %s", libraries[which].what, libraries[which].names[0],
                  folders ? "in " : "on this machine", folders ? folders : "",
-                 folders && which == CUDA_DRIVER ? ", nor where the system's loader looks" : "", libraries[which].missing);
+                 folders && which == CUDA_DRIVER ? ", nor where the system's loader looks" : "",
+                 libraries[which].missing);
     return NULL;
 }
 
@@ -119,8 +117,7 @@ bool cuda_functions(void *library, const CudaFunction *wanted, size_t n, char wh
         memcpy(wanted[i].function, &p, sizeof p);
         if (p)
             continue;
-        snprintf(why, 512, "the library has no function %s: another version is needed",
-                 wanted[i].name);
+        snprintf(why, 512, "the library has no function %s: another version is needed", wanted[i].name);
         return false;
     }
     return true;
@@ -161,8 +158,7 @@ static int build_id_of(struct dl_phdr_info *info, size_t size, void *user)
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_NOTE)
-            build_id_note((const char *)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr,
-                          info->dlpi_phdr[i].p_memsz, id);
+            build_id_note((const char *)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, info->dlpi_phdr[i].p_memsz, id);
     return 1;
 }
 
@@ -177,8 +173,7 @@ void cuda_build_id(void *library, char *text, size_t size)
     id.base = map->l_addr;
     dl_iterate_phdr(build_id_of, &id);
     if (!text[0] && stat(map->l_name, &st) == 0)
-        snprintf(text, size, "%lld bytes of %lld", (long long)st.st_size,
-                 (long long)st.st_mtime);
+        snprintf(text, size, "%lld bytes of %lld", (long long)st.st_size, (long long)st.st_mtime);
 }
 
 /* ---- the driver ---- */
@@ -209,8 +204,7 @@ bool cuda_driver_open(CudaDriver *d, char why[512])
         snprintf(why, 512, "the CUDA driver finds no GPU");
     else if (d->state)
         snprintf(why, 512, "the CUDA driver does not start: error %d, %.300s", d->state,
-                 d->error_text(d->state, &text) == 0 && text ? text
-                                                             : "which it does not explain");
+                 d->error_text(d->state, &text) == 0 && text ? text : "which it does not explain");
     return true;
 }
 
@@ -221,8 +215,7 @@ bool cuda_device(const CudaDriver *d, int ordinal, CudaDevice *out)
     size_t bytes;
     *out = (CudaDevice){0};
     if (d->device(&device, ordinal) || d->memory(&bytes, device) ||
-        d->name(out->name, (int)sizeof out->name - 1, device) ||
-        d->attribute(&major, CAPABILITY_MAJOR, device) ||
+        d->name(out->name, (int)sizeof out->name - 1, device) || d->attribute(&major, CAPABILITY_MAJOR, device) ||
         d->attribute(&minor, CAPABILITY_MINOR, device))
         return false;
     out->capability = 10 * major + minor;

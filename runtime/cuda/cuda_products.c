@@ -79,10 +79,7 @@ static size_t bucket_of(const ProductKey *key)
     return (size_t)(h >> 32) % BUCKETS;
 }
 
-static bool same_key(const ProductKey *a, const ProductKey *b)
-{
-    return memcmp(a->v, b->v, sizeof a->v) == 0;
-}
+static bool same_key(const ProductKey *a, const ProductKey *b) { return memcmp(a->v, b->v, sizeof a->v) == 0; }
 
 static Kept *find_kept(CudaProducts *p, const ProductKey *key)
 {
@@ -246,10 +243,7 @@ static ProductKey key_of(const PlanMatmul *m, const void *x, const void *y, cons
                          alignment(z)}};
 }
 
-static int type_of(Half half)
-{
-    return half_info(half)->blas;
-}
+static int type_of(Half half) { return half_info(half)->blas; }
 
 static Status new_layout(CudaBackend *c, const ColumnMatrix *m, int type, bool by_rows, int64_t batch, LtLayout *out)
 {
@@ -337,8 +331,8 @@ static Status ask(CudaBackend *c, Product *p, bool *has, int *status)
     Status st = set_alignments(c, &key);
     if (st != ST_OK)
         return st;
-    *status = c->found.lt.choose(c->products->handle, p->product, p->left, p->right, p->out, p->out,
-                                 c->products->wish, CHOICES, found, &n);
+    *status = c->found.lt.choose(c->products->handle, p->product, p->left, p->right, p->out, p->out, c->products->wish,
+                                 CHOICES, found, &n);
     for (int i = 0; !*status && i < n && !*has; i++) {
         if (found[i].state != 0 || found[i].workspace > WORKSPACE)
             continue;
@@ -365,11 +359,12 @@ static Status choose(CudaBackend *c, const PlanMatmul *m, Product *p)
         if (status && status != LT_NOT_SUPPORTED)
             break;
     }
-    return cuda_fail(c, ST_ENVIRONMENT,
-                     "cuBLASLt has no algorithm for %lld products of %lld x %lld x %lld, summed in float32: %s; another version "
-                     "of it may have one: `vwn doctor` says which file it is",
-                     (long long)m->batch, (long long)m->m, (long long)m->n, (long long)m->k,
-                     status ? c->found.lt.status_text(status) : "none that it knows is allowed");
+    return cuda_fail(
+        c, ST_ENVIRONMENT,
+        "cuBLASLt has no algorithm for %lld products of %lld x %lld x %lld, summed in float32: %s; another version "
+        "of it may have one: `vwn doctor` says which file it is",
+        (long long)m->batch, (long long)m->m, (long long)m->n, (long long)m->k,
+        status ? c->found.lt.status_text(status) : "none that it knows is allowed");
 }
 
 static Status make(CudaBackend *c, const PlanMatmul *m, const ProductKey *key, Product **out)
@@ -412,8 +407,8 @@ static Status multiply(CudaBackend *c, const PlanMatmul *m, const void *x, const
         return st;
     CudaAddress left = (uintptr_t)(how->by_rows ? x : y), right = (uintptr_t)(how->by_rows ? y : x), out = (uintptr_t)z;
     st = must_lt(c,
-                 c->found.lt.multiply(p->handle, how->product, &one, left, how->left, right, how->right, &beta, out, how->out,
-                                      out, how->out, &how->algorithm, p->workspace, WORKSPACE, c->stream),
+                 c->found.lt.multiply(p->handle, how->product, &one, left, how->left, right, how->right, &beta, out,
+                                      how->out, out, how->out, &how->algorithm, p->workspace, WORKSPACE, c->stream),
                  "a product");
     return st == ST_OK ? cuda_queued(c, "a product") : st;
 }

@@ -102,8 +102,9 @@ static bool choose_arch(CudaFound *f, char why[512])
 static bool suits_driver(const CudaFound *f, const char *what, int major, const char *path, char why[512])
 {
     if (major < LEAST_DRIVER / 1000) {
-        snprintf(why, 512, "%s (%.200s) is of CUDA %d, and that of CUDA %d or later is needed: install a newer CUDA toolkit", what, path,
-                 major, LEAST_DRIVER / 1000);
+        snprintf(why, 512,
+                 "%s (%.200s) is of CUDA %d, and that of CUDA %d or later is needed: install a newer CUDA toolkit",
+                 what, path, major, LEAST_DRIVER / 1000);
         return false;
     }
     if (major <= f->driver_version / 1000)

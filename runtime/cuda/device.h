@@ -22,7 +22,7 @@ typedef struct CudaFound {
     int ordinal, handle;
     CudaDevice device;
     int multiprocessors;
-    int64_t shared_most; /* bytes that a block can have */
+    int64_t shared_most;        /* bytes that a block can have */
     char arch[NVRTC_ARCH_NAME]; /* that kernels are compiled for */
 } CudaFound;
 /* ordinal -1: the first GPU that the kernels are for. false with `why`, which says what to do about it. */

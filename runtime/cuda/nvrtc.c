@@ -16,8 +16,8 @@ typedef struct NvrtcTable {
     int (*version)(int *major, int *minor);
     int (*count_archs)(int *n);
     int (*archs)(int *list);
-    int (*create)(NvrtcProgram *out, const char *text, const char *name, int headers,
-                  const char *const *header, const char *const *include_name);
+    int (*create)(NvrtcProgram *out, const char *text, const char *name, int headers, const char *const *header,
+                  const char *const *include_name);
     int (*destroy)(NvrtcProgram *p);
     int (*compile)(NvrtcProgram p, int n, const char *const *option);
     int (*log_size)(NvrtcProgram p, size_t *n);
@@ -50,8 +50,8 @@ bool nvrtc_open(Ctx *ctx, Nvrtc *out, char why[512])
     if (!cuda_functions(library, wanted, COUNT_OF(wanted), why))
         return false;
     int n = 0, list[256];
-    if (t->version(&out->major, &out->minor) || t->count_archs(&n) || n < 0 ||
-        n > (int)COUNT_OF(list) || (n && t->archs(list))) {
+    if (t->version(&out->major, &out->minor) || t->count_archs(&n) || n < 0 || n > (int)COUNT_OF(list) ||
+        (n && t->archs(list))) {
         snprintf(why, 512, "the CUDA compiler %.300s does not say what it can do", out->path);
         return false;
     }
@@ -92,8 +92,12 @@ bool nvrtc_can(const Nvrtc *n, const char *arch, char why[512])
 int64_t nvrtc_shared(const char *arch)
 {
     switch (number_of(arch)) {
-    case 80: case 87: return 163 * 1024;
-    case 90: case 100: case 103: case 110: return 227 * 1024;
+    case 80:
+    case 87: return 163 * 1024;
+    case 90:
+    case 100:
+    case 103:
+    case 110: return 227 * 1024;
     default: return 99 * 1024; /* 86, 89, 120, 121 */
     }
 }
@@ -106,14 +110,12 @@ static const char *const common_options[] = {"--minimal", "--std=c++17"};
  * too, nothing is done that takes registers to save time: compilers have that since 13.0, as far as was seen. At last no loop is written out. */
 typedef enum Thrift { AS_WRITTEN, NUMBER_AGAIN, ALL_THRIFT, ONE_ROUND, THRIFTS } Thrift;
 enum { THRIFT_SINCE = 13 };
-static const char *const thrift_option[THRIFTS] = {
-    [NUMBER_AGAIN] = "-DVWN_FEW_REGISTERS", [ALL_THRIFT] = "--ptxas-options=--register-usage-level=0", [ONE_ROUND] = "-DVWN_ONE_ROUND"};
+static const char *const thrift_option[THRIFTS] = {[NUMBER_AGAIN] = "-DVWN_FEW_REGISTERS",
+                                                   [ALL_THRIFT] = "--ptxas-options=--register-usage-level=0",
+                                                   [ONE_ROUND] = "-DVWN_ONE_ROUND"};
 enum { OPTIONS = 16 };
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
 /* All options of a build, sorted, with the architecture. Returns how many. */
 static int gather_options(const CudaBuild *b, char arch[64], const char *option[OPTIONS])
@@ -148,7 +150,7 @@ typedef struct Missing {
     uint32_t kernel;
     int64_t blocks; /* that its text is to ask for now, instead of its own; 0: its own */
     Thrift thrift;
-    size_t length;  /* of its text */
+    size_t length; /* of its text */
 } Missing;
 /* An object of the cache that was read: other kernels of its program lie in it, too. */
 typedef struct NvrtcObject {
@@ -522,8 +524,7 @@ static void first_error(const CudaText *k, const char *log, char *text, size_t s
     int length = (int)strcspn(line, "\n"), shown;
     const char *number = memchr(line, '(', (size_t)length);
     const char *sentence = strstr(line, "): error: ");
-    bool own = number && sentence && sentence < line + length &&
-               strlen(k->name) == (size_t)(number - line) &&
+    bool own = number && sentence && sentence < line + length && strlen(k->name) == (size_t)(number - line) &&
                !memcmp(line, k->name, (size_t)(number - line));
     if (!own) {
         snprintf(text, size, "%.*s", length < 300 ? length : 300, line);
@@ -533,8 +534,8 @@ static void first_error(const CudaText *k, const char *log, char *text, size_t s
     const char *source = line_of(k, at, &shown);
     sentence += strlen("): error: ");
     length -= (int)(sentence - line);
-    snprintf(text, size, "line %ld: %.*s: `%.*s`", at, length < 300 ? length : 300, sentence,
-             shown < 200 ? shown : 200, source);
+    snprintf(text, size, "line %ld: %.*s: `%.*s`", at, length < 300 ? length : 300, sentence, shown < 200 ? shown : 200,
+             source);
 }
 
 static void report(NvrtcBuild *u, size_t kernel, const char *reason)
@@ -543,8 +544,7 @@ static void report(NvrtcBuild *u, size_t kernel, const char *reason)
     bool place = k->place && *k->place;
     if (u->b->why[0])
         return;
-    snprintf(u->b->why, sizeof u->b->why,
-             "the CUDA compiler failed for %.40s on the kernel %.80s%s%.200s: %.600s",
+    snprintf(u->b->why, sizeof u->b->why, "the CUDA compiler failed for %.40s on the kernel %.80s%s%.200s: %.600s",
              u->b->arch, k->name, place ? " of " : "", place ? k->place : "", reason);
 }
 
@@ -559,12 +559,10 @@ static void report_jobs(NvrtcBuild *u)
         if (job->result == COMPILATION || (job->log && *job->log))
             first_error(&u->b->kernel[kernel], job->log, reason, sizeof reason);
         else if (job->result == BUILTIN)
-            snprintf(reason, sizeof reason, "libnvrtc-builtins does not lie beside %.400s",
-                     u->nvrtc->path);
+            snprintf(reason, sizeof reason, "libnvrtc-builtins does not lie beside %.400s", u->nvrtc->path);
         else
             snprintf(reason, sizeof reason, "%.300s",
-                     job->result < 0 ? "out of memory"
-                                     : u->nvrtc->call->error_text(job->result));
+                     job->result < 0 ? "out of memory" : u->nvrtc->call->error_text(job->result));
         report(u, kernel, reason);
     }
 }
@@ -575,13 +573,10 @@ static void store(NvrtcBuild *u, size_t i, const char object[65])
 {
     const CubinKernel *k = &u->b->code[i].facts;
     char facts[256], compiler[64];
-    snprintf(facts, sizeof facts,
-             "\"registers\": %d, \"frame\": %lld, \"spilled\": %lld, \"shared\": %lld, ",
-             k->registers, (long long)k->frame, (long long)(k->spill_stores + k->spill_loads),
-             (long long)k->shared);
+    snprintf(facts, sizeof facts, "\"registers\": %d, \"frame\": %lld, \"spilled\": %lld, \"shared\": %lld, ",
+             k->registers, (long long)k->frame, (long long)(k->spill_stores + k->spill_loads), (long long)k->shared);
     snprintf(compiler, sizeof compiler, "NVRTC %d.%d", u->nvrtc->major, u->nvrtc->minor);
-    cache_put_entry(u->b->cache, u->key[i], object, u->b->kernel[i].name, compiler,
-                    u->all_options, facts);
+    cache_put_entry(u->b->cache, u->key[i], object, u->b->kernel[i].name, compiler, u->all_options, facts);
 }
 
 /* Takes the kernels of a program; of one that was compiled before, what spills less. With few registers in mind code takes longer, so it
@@ -744,9 +739,8 @@ Status nvrtc_build(const Nvrtc *n, CudaBuild *b)
         return ST_ENVIRONMENT;
     u.n_option = gather_options(b, u.arch, u.option);
     for (int i = 0; i < u.n_option; i++)
-        snprintf(u.all_options + strlen(u.all_options),
-                 sizeof u.all_options - strlen(u.all_options), "%s%s", i ? " " : "",
-                 u.option[i]);
+        snprintf(u.all_options + strlen(u.all_options), sizeof u.all_options - strlen(u.all_options), "%s%s",
+                 i ? " " : "", u.option[i]);
     volatile bool good = false;
     if (CTX_TRY(u.ctx, &guard)) {
         at->key = ctx_alloc(at->ctx, (b->n + 1) * sizeof *at->key);

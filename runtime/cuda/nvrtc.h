@@ -57,15 +57,15 @@ typedef struct CudaBuild {
     size_t n;
     const char *const *option; /* beside the usual ones, a few */
     size_t n_option;
-    int jobs;       /* threads; 0: as many as the process may use */
+    int jobs;                                      /* threads; 0: as many as the process may use */
     void (*compiling)(void *user, size_t kernels); /* as in vwn_options; NULL: nobody asks */
     void *user;
     const volatile sig_atomic_t *stop; /* once not 0 no further program is begun; NULL: nobody asks */
-    Cache *cache;   /* NULL: none */
-    Arena *arena;   /* for the cubins; its context pays for the rest */
-    CudaCode *code; /* [n], to be filled */
-    size_t compiled; /* kernels */
-    size_t again;    /* times that one of them was compiled once more, as it spilled */
+    Cache *cache;                      /* NULL: none */
+    Arena *arena;                      /* for the cubins; its context pays for the rest */
+    CudaCode *code;                    /* [n], to be filled */
+    size_t compiled;                   /* kernels */
+    size_t again;                      /* times that one of them was compiled once more, as it spilled */
     double seconds;
     char why[1024]; /* of a failure: kernel, place, line, the compiler's first error */
 } CudaBuild;

@@ -27,20 +27,20 @@ static float half(const unsigned char *p)
     return bits >> 15 ? -x : x;
 }
 
-#define INTEGER(id, type)                                                                      \
-    static int64_t integer_##id(const unsigned char *p)                                        \
-    {                                                                                          \
-        type x;                                                                                \
-        memcpy(&x, p, sizeof x);                                                               \
-        return (int64_t)x;                                                                     \
-    }                                                                                          \
+#define INTEGER(id, type)                                                                                              \
+    static int64_t integer_##id(const unsigned char *p)                                                                \
+    {                                                                                                                  \
+        type x;                                                                                                        \
+        memcpy(&x, p, sizeof x);                                                                                       \
+        return (int64_t)x;                                                                                             \
+    }                                                                                                                  \
     REAL(id, type)
-#define REAL(id, type)                                                                         \
-    static float real_##id(const unsigned char *p)                                             \
-    {                                                                                          \
-        type x;                                                                                \
-        memcpy(&x, p, sizeof x);                                                               \
-        return (float)x;                                                                       \
+#define REAL(id, type)                                                                                                 \
+    static float real_##id(const unsigned char *p)                                                                     \
+    {                                                                                                                  \
+        type x;                                                                                                        \
+        memcpy(&x, p, sizeof x);                                                                                       \
+        return (float)x;                                                                                               \
     }
 INTEGER(u1, uint8_t)
 INTEGER(i1, int8_t)
@@ -74,14 +74,12 @@ static const Stored *stored_as(Session *s, const Array *x, const char *type)
                      "astype('<%s')",
                      type, type + 1);
     if (!as)
-        mapped_wrong(
-            s, x->file.path,
-            "numbers of type `%s` are not read: write them as u1, i1, u2, i2, u4, i4, i8, "
-            "f2, f4 or f8",
-            type);
+        mapped_wrong(s, x->file.path,
+                     "numbers of type `%s` are not read: write them as u1, i1, u2, i2, u4, i4, i8, "
+                     "f2, f4 or f8",
+                     type);
     if (as->real && x->dtype == DT_INT)
-        mapped_wrong(s, x->file.path, "the input `%s` takes integers, and these are `%s`",
-                     x->input, type);
+        mapped_wrong(s, x->file.path, "the input `%s` takes integers, and these are `%s`", x->input, type);
     return as;
 }
 
@@ -114,12 +112,10 @@ static int64_t check_shape(Session *s, Array *x, const Npy *npy, const Ext *e, i
     for (int i = 0; same && i < n; i++)
         same = npy->d[i + 1] == want[i];
     if (!same) {
-        const char *first =
-            npy->rank ? arena_printf(s->arena, "%lld", (long long)npy->d[0]) : "";
-        mapped_wrong(s, x->file.path,
-                     "the array is %s, and the input `%s` is %s with one row for each example",
-                     shape_text(s->arena, npy->d + 1, npy->rank ? npy->rank - 1 : 0, first),
-                     x->input, shape_text(s->arena, want, n, "N"));
+        const char *first = npy->rank ? arena_printf(s->arena, "%lld", (long long)npy->d[0]) : "";
+        mapped_wrong(s, x->file.path, "the array is %s, and the input `%s` is %s with one row for each example",
+                     shape_text(s->arena, npy->d + 1, npy->rank ? npy->rank - 1 : 0, first), x->input,
+                     shape_text(s->arena, want, n, "N"));
     }
     if (npy->fortran && npy->rank > 1)
         mapped_wrong(s, x->file.path,
@@ -128,13 +124,12 @@ static int64_t check_shape(Session *s, Array *x, const Npy *npy, const Ext *e, i
     if (npy->d[0] == 0 || x->numbers == 0)
         mapped_wrong(s, x->file.path, "the array has no numbers");
     size_t have = x->file.bytes - npy->header;
-    if (!mul_i64(npy->d[0], x->numbers, &bytes) ||
-        !mul_i64(bytes, (int64_t)x->as->size, &bytes) || (uint64_t)bytes != have)
-        mapped_wrong(
-            s, x->file.path,
-            "byte %zu: its header says %lld rows of %lld numbers of %zu bytes, and %zu "
-            "bytes follow",
-            npy->header, (long long)npy->d[0], (long long)x->numbers, x->as->size, have);
+    if (!mul_i64(npy->d[0], x->numbers, &bytes) || !mul_i64(bytes, (int64_t)x->as->size, &bytes) ||
+        (uint64_t)bytes != have)
+        mapped_wrong(s, x->file.path,
+                     "byte %zu: its header says %lld rows of %lld numbers of %zu bytes, and %zu "
+                     "bytes follow",
+                     npy->header, (long long)npy->d[0], (long long)x->numbers, x->as->size, have);
     return npy->d[0];
 }
 
@@ -144,15 +139,13 @@ static void check_range(Session *s, const Array *x, int64_t rows, InputRange r)
     for (int64_t i = 0; x->dtype == DT_INT && r.below && i < rows * x->numbers; i++) {
         int64_t v = x->as->integer(p + (size_t)i * x->as->size);
         if (v >= r.below || (v < 0 && !r.spared))
-            mapped_wrong(
-                s, x->file.path, "row %lld: `%s` is %lld, and the model knows 0 to %lld%s",
-                (long long)(i / x->numbers), x->input, (long long)v, (long long)r.below - 1,
-                r.spared ? "; negative ones are left out" : "");
+            mapped_wrong(s, x->file.path, "row %lld: `%s` is %lld, and the model knows 0 to %lld%s",
+                         (long long)(i / x->numbers), x->input, (long long)v, (long long)r.below - 1,
+                         r.spared ? "; negative ones are left out" : "");
     }
 }
 
-static int64_t open_array(Session *s, Array *x, const char *path, const Model *m, const Ext *e,
-                          int64_t context)
+static int64_t open_array(Session *s, Array *x, const char *path, const Model *m, const Ext *e, int64_t context)
 {
     Npy npy = {0};
     char why[NPY_WHY];
@@ -188,11 +181,10 @@ Arrays *arrays_open(Session *s, const DataSpec *spec, const Model *m, int64_t co
         if (!path)
             continue;
         Array *x = &a->v[a->n++];
-        int64_t rows =
-            open_array(s, x, mapped_path(s->arena, spec->folder, path), m, e, context);
+        int64_t rows = open_array(s, x, mapped_path(s->arena, spec->folder, path), m, e, context);
         if (a->n > 1 && rows != a->rows)
-            mapped_wrong(s, x->file.path, "the array has %lld rows, and %.300s has %lld",
-                         (long long)rows, a->v[0].file.path, (long long)a->rows);
+            mapped_wrong(s, x->file.path, "the array has %lld rows, and %.300s has %lld", (long long)rows,
+                         a->v[0].file.path, (long long)a->rows);
         a->rows = rows;
     }
     return a;
@@ -235,9 +227,8 @@ bool array_integers(const Array *x, int64_t row, int64_t *out, char why[WHY])
         return false;
     int64_t at = row * x->numbers;
     for (int64_t i = 0; i < x->numbers; i++)
-        out[i] = x->drawn
-                     ? (int64_t)x->drawn[at + i]
-                     : x->as->integer(x->file.map + x->header + (size_t)(at + i) * x->as->size);
+        out[i] = x->drawn ? (int64_t)x->drawn[at + i]
+                          : x->as->integer(x->file.map + x->header + (size_t)(at + i) * x->as->size);
     return true;
 }
 
@@ -247,13 +238,11 @@ bool array_reals(const Array *x, int64_t row, float *out, char why[WHY])
         return false;
     int64_t at = row * x->numbers;
     for (int64_t i = 0; i < x->numbers; i++) {
-        out[i] = x->drawn
-                     ? x->drawn[at + i]
-                     : x->as->number(x->file.map + x->header + (size_t)(at + i) * x->as->size);
+        out[i] = x->drawn ? x->drawn[at + i] : x->as->number(x->file.map + x->header + (size_t)(at + i) * x->as->size);
         if (isfinite(out[i]))
             continue;
-        snprintf(why, WHY, "%.300s: row %lld: number %lld of `%s` is not finite", x->file.path,
-                 (long long)row, (long long)i, x->input);
+        snprintf(why, WHY, "%.300s: row %lld: number %lld of `%s` is not finite", x->file.path, (long long)row,
+                 (long long)i, x->input);
         return false;
     }
     return true;

@@ -45,8 +45,7 @@ static void decode_text(Session *s, Shard *x, const Tokenizer *t)
 {
     size_t at, length;
     x->ids_bytes = x->file.bytes * sizeof *x->ids;
-    void *ids =
-        mmap(NULL, x->ids_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *ids = mmap(NULL, x->ids_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ids == MAP_FAILED)
         mapped_wrong(s, x->file.path, "no memory for its characters");
     x->ids = ids;
@@ -68,8 +67,7 @@ static void open_text(Session *s, Data *d, const DataOptions *how)
     TokenizerKind kind = how->known ? how->known->kind : how->tokenizer->kind;
     d->tokenizer = how->known;
     if (kind == TOKENIZER_CHARS && !d->tokenizer)
-        d->tokenizer = tokenizer_chars(s->arena, x->file.path, (const char *)x->file.map,
-                                       x->file.bytes, why);
+        d->tokenizer = tokenizer_chars(s->arena, x->file.path, (const char *)x->file.map, x->file.bytes, why);
     else if (kind == TOKENIZER_BYTES && !d->tokenizer)
         d->tokenizer = tokenizer_plain(s->arena, TOKENIZER_BYTES);
     else if (kind == TOKENIZER_FILE || kind == TOKENIZER_NONE)
@@ -104,25 +102,21 @@ static int64_t read_i32(const unsigned char *p)
 static void check_llmc(Session *s, Shard *x)
 {
     if (x->file.bytes < LLMC_HEADER) {
-        mapped_wrong(s, x->file.path, "byte %zu: the file ends within its 1,024-byte header",
-                     x->file.bytes);
+        mapped_wrong(s, x->file.path, "byte %zu: the file ends within its 1,024-byte header", x->file.bytes);
     }
-    int64_t magic = read_i32(x->file.map), version = read_i32(x->file.map + 4),
-            count = read_i32(x->file.map + 8);
-    bool known = (magic == 20240520 && version == 1) ||
-                 (x->tokens.width == 4 && magic == 20240801 && version == 7);
+    int64_t magic = read_i32(x->file.map), version = read_i32(x->file.map + 4), count = read_i32(x->file.map + 8);
+    bool known = (magic == 20240520 && version == 1) || (x->tokens.width == 4 && magic == 20240801 && version == 7);
     if (!known) {
-        mapped_wrong(s, x->file.path,
-                     "byte 0: magic %lld, version %lld: not a token file of llm.c",
-                     (long long)magic, (long long)version);
+        mapped_wrong(s, x->file.path, "byte 0: magic %lld, version %lld: not a token file of llm.c", (long long)magic,
+                     (long long)version);
     }
     int64_t have = (int64_t)(x->file.bytes - LLMC_HEADER), want = count * x->tokens.width;
     if (count < 0 || have != want) {
         mapped_wrong(s, x->file.path,
                      "byte %zu: the header says %lld tokens, which are %lld bytes; the "
                      "file has %lld",
-                     have < want ? x->file.bytes : (size_t)(LLMC_HEADER + want),
-                     (long long)count, (long long)want, (long long)have);
+                     have < want ? x->file.bytes : (size_t)(LLMC_HEADER + want), (long long)count, (long long)want,
+                     (long long)have);
     }
     x->header = LLMC_HEADER;
 }
@@ -147,10 +141,7 @@ static void open_shard(Session *s, Shard *x, const char *path, const DataSpec *s
         mapped_wrong(s, path, "byte %zu: the file has no tokens", x->file.bytes);
 }
 
-static void free_glob(void *g)
-{
-    globfree(g);
-}
+static void free_glob(void *g) { globfree(g); }
 
 /* The folder is taken literally, only the path as written has wildcards. */
 static const char *pattern_of(Arena *a, const char *folder, const char *path)
@@ -173,8 +164,7 @@ static const char *named_in(Session *s, const DataSpec *spec)
     if (!spec->span.file)
         return "";
     LineCol at = source_position(s->ctx, spec->span.file, spec->span.lo);
-    return arena_printf(s->arena, "; it is named in %.200s:%u",
-                        source_path(s->ctx, spec->span.file), at.line);
+    return arena_printf(s->arena, "; it is named in %.200s:%u", source_path(s->ctx, spec->span.file), at.line);
 }
 
 static size_t list_files(Session *s, const DataSpec *spec, const char *path, char ***out)
@@ -183,9 +173,8 @@ static size_t list_files(Session *s, const DataSpec *spec, const char *path, cha
     session_defer(s, free_glob, g);
     int r = glob(pattern_of(s->arena, spec->folder, path), 0, NULL, g);
     if (r == GLOB_NOMATCH)
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "no file matches `%.200s` in the folder `%.200s`%s",
-                  path, spec->folder && spec->folder[0] ? spec->folder : ".",
-                  named_in(s, spec));
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "no file matches `%.200s` in the folder `%.200s`%s", path,
+                  spec->folder && spec->folder[0] ? spec->folder : ".", named_in(s, spec));
     if (r)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "`%.200s`: the folder could not be read", path);
     *out = g->gl_pathv;
@@ -311,8 +300,7 @@ bool data_is_there(Session *s, const DataSpec *spec)
         return access(mapped_path(s->arena, spec->folder, spec->path), F_OK) == 0;
     bool all = spec->kind == DATA_ARRAYS;
     for (size_t i = 0; i < spec->n_array; i++)
-        all =
-            all && access(mapped_path(s->arena, spec->folder, spec->array[i].path), F_OK) == 0;
+        all = all && access(mapped_path(s->arena, spec->folder, spec->array[i].path), F_OK) == 0;
     if (spec->kind != DATA_TOKEN_FILES)
         return all;
     glob_t found = {0};
@@ -353,8 +341,7 @@ void split_need_window(Session *s, const Split *split)
     if (split->arrays)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "the %s of the arrays has no row", split->name);
     else
-        ctx_raise(s->ctx, ST_ENVIRONMENT,
-                  "the %s has %lld tokens%s, fewer than the context of %lld", split->name,
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "the %s has %lld tokens%s, fewer than the context of %lld", split->name,
                   (long long)split->order.tokens, split->order.unused > 1 ? " and no file" : "",
                   (long long)split->order.context);
 }
@@ -398,7 +385,8 @@ bool split_read(const Split *s, Window w, int64_t *token, int64_t *label, int64_
     int64_t bad = tokens_window(&x->tokens, &s->order, w, s->vocab, s->separator, token, label, document);
     if (bad >= 0)
         snprintf(why, WHY, "%.300s: byte %zu: token %lld is not below the vocabulary of %lld", x->file.path,
-                 x->header + (size_t)bad * (size_t)x->tokens.width, (long long)token_at(&x->tokens, bad), (long long)s->vocab);
+                 x->header + (size_t)bad * (size_t)x->tokens.width, (long long)token_at(&x->tokens, bad),
+                 (long long)s->vocab);
     return bad < 0;
 }
 
@@ -447,29 +435,25 @@ static const char *text_of(const Json *file, const char *key)
 const char *data_difference(Arena *a, const char *then, const char *now)
 {
     JsonError e;
-    const Json *x = json_read(a, then, strlen(then), &e),
-               *y = json_read(a, now, strlen(now), &e);
+    const Json *x = json_read(a, then, strlen(then), &e), *y = json_read(a, now, strlen(now), &e);
     if (!x || !y || x->kind != JSON_ARRAY || y->kind != JSON_ARRAY)
         return "the list of data files in the checkpoint cannot be read";
     if (x->n != y->n)
-        return arena_printf(
-            a, "there were %zu data files when the run began, now there are %zu", x->n, y->n);
+        return arena_printf(a, "there were %zu data files when the run began, now there are %zu", x->n, y->n);
     for (x = x->first, y = y->first; x && y; x = x->next, y = y->next) {
         if (strcmp(text_of(x, "name"), text_of(y, "name")))
-            return arena_printf(a, "where the data file `%s` was there is now `%s`",
-                                text_of(x, "name"), text_of(y, "name"));
+            return arena_printf(a, "where the data file `%s` was there is now `%s`", text_of(x, "name"),
+                                text_of(y, "name"));
         if (bytes_of(x) != bytes_of(y))
-            return arena_printf(
-                a,
-                "the data file `%s` had %lld bytes when the run began, now it has "
-                "%lld",
-                text_of(x, "name"), (long long)bytes_of(x), (long long)bytes_of(y));
+            return arena_printf(a,
+                                "the data file `%s` had %lld bytes when the run began, now it has "
+                                "%lld",
+                                text_of(x, "name"), (long long)bytes_of(x), (long long)bytes_of(y));
         if (strcmp(text_of(x, "content"), text_of(y, "content")))
-            return arena_printf(
-                a,
-                "the content of the data file `%s` is not what it was when the run "
-                "began",
-                text_of(x, "name"));
+            return arena_printf(a,
+                                "the content of the data file `%s` is not what it was when the run "
+                                "began",
+                                text_of(x, "name"));
     }
     return NULL;
 }

@@ -15,10 +15,10 @@
 typedef struct Shard Shard;
 
 typedef struct Split {
-    Order order;        /* of a text; of arrays context, windows and tokens */
-    const Shard *shard; /* its files */
-    int64_t vocab;      /* 0: not checked */
-    int64_t separator;  /* the token that documents begin with, -1: there is none */
+    Order order;          /* of a text; of arrays context, windows and tokens */
+    const Shard *shard;   /* its files */
+    int64_t vocab;        /* 0: not checked */
+    int64_t separator;    /* the token that documents begin with, -1: there is none */
     const Arrays *arrays; /* not NULL: a window is a row */
     int64_t first;        /* where the rows begin in an order that is drawn once */
     const char *name;     /* "training text", "validation text", for messages */

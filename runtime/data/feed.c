@@ -220,8 +220,8 @@ static void eval_results(void *user, double *out)
     results_read(e->feed->session, e->eval, out);
 }
 
-int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches,
-                 int64_t batch, const double *vars, double *part, double *all)
+int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches, int64_t batch,
+                 const double *vars, double *part, double *all)
 {
     static const EvalCalls calls = {eval_begin_count, eval_feed, eval_run, eval_results};
     const EvalSize size = {split_fixed_windows(split), batches, batch, results_size(eval)};

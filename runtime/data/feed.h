@@ -55,7 +55,7 @@ void count_begin(Session *s);
  * all), always the same ones, however many the program takes at a time; `count`: count_program() of what is held out.
  * all[i] is number i of its results over all windows, whose number is returned; `part` is room for
  * as many. */
-int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches,
-                 int64_t batch, const double *vars, double *part, double *all);
+int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches, int64_t batch,
+                 const double *vars, double *part, double *all);
 
 #endif

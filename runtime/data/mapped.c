@@ -77,8 +77,7 @@ bool mapped_unchanged(const Mapped *m, char why[WHY])
     }
     if (st.st_dev == m->device && st.st_ino == m->inode && (uint64_t)st.st_size == m->bytes)
         return true;
-    snprintf(why, WHY,
-             "%.300s: byte %lld: the file changed while it was read; it had %zu bytes", m->path,
+    snprintf(why, WHY, "%.300s: byte %lld: the file changed while it was read; it had %zu bytes", m->path,
              (long long)st.st_size, m->bytes);
     return false;
 }

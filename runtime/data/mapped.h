@@ -27,8 +27,7 @@ void mapped_open(Session *s, Mapped *m, const char *path);
  * read. */
 bool mapped_unchanged(const Mapped *m, char why[WHY]);
 /* Raises ST_ENVIRONMENT with "PATH: what". */
-_Noreturn void mapped_wrong(Session *s, const char *path, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+_Noreturn void mapped_wrong(Session *s, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A path as a file writes it: relative to the folder of that file. */
 const char *mapped_path(Arena *a, const char *folder, const char *path);
 

@@ -70,8 +70,7 @@ static bool extent(NpyReader *r, int64_t *out)
             break;
         *out = 10 * *out + (c - '0');
     }
-    return (digits > 0 && digits < DIGITS) ||
-           wrong(r, "an extent of the shape is no whole number below 10^14");
+    return (digits > 0 && digits < DIGITS) || wrong(r, "an extent of the shape is no whole number below 10^14");
 }
 
 static bool shape(NpyReader *r, Npy *out)

@@ -31,8 +31,7 @@ static Tokenizer *from_codes(Arena *a, const uint32_t *code, size_t size)
     return t;
 }
 
-Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t n,
-                           char why[WHY])
+Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t n, char why[WHY])
 {
     Ctx *ctx = arena_ctx(a);
     ArenaMark mark = arena_mark(ctx->scratch);
@@ -83,13 +82,9 @@ void tokenizer_vocabulary(const Tokenizer *t, Buf *out)
         buf_put(out, bytes, utf8_write(t->code[i], bytes));
 }
 
-int64_t tokenizer_id(const Tokenizer *t, uint32_t code)
-{
-    return tokens_id(t->code, t->size, code);
-}
+int64_t tokenizer_id(const Tokenizer *t, uint32_t code) { return tokens_id(t->code, t->size, code); }
 
-int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text, size_t n,
-                         int64_t *out, char why[WHY])
+int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text, size_t n, int64_t *out, char why[WHY])
 {
     int64_t count = 0;
     if (t->kind == TOKENIZER_BYTES) {
@@ -98,8 +93,7 @@ int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text,
         return count;
     }
     if (t->kind != TOKENIZER_CHARS) {
-        snprintf(why, WHY, "%.200s: this model has no tokenizer for text, only token ids",
-                 what);
+        snprintf(why, WHY, "%.200s: this model has no tokenizer for text, only token ids", what);
         return -1;
     }
     for (size_t i = 0; i < n;) {

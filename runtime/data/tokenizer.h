@@ -21,16 +21,14 @@ typedef struct Tokenizer {
 /* BYTES, FILE or NONE. */
 Tokenizer *tokenizer_plain(Arena *a, TokenizerKind kind);
 /* CHARS over a text. NULL with `why` (naming `path` and the byte) when it is not UTF-8. */
-Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t n,
-                           char why[WHY]);
+Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t n, char why[WHY]);
 /* CHARS from the text that tokenizer_vocabulary gave; NULL when it is not ascending UTF-8. */
 Tokenizer *tokenizer_from(Arena *a, const char *vocabulary, size_t n);
 void tokenizer_vocabulary(const Tokenizer *t, Buf *out);
 
 int64_t tokenizer_id(const Tokenizer *t, uint32_t code); /* CHARS; -1 without one */
 /* Ids of `text` into `out` (room for n). The number of ids, or -1 with `why`. */
-int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text, size_t n,
-                         int64_t *out, char why[WHY]);
+int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text, size_t n, int64_t *out, char why[WHY]);
 /* The bytes of one id (BYTES, CHARS), at most 4; 0 for an id that stands for nothing. */
 size_t tokenizer_decode(const Tokenizer *t, int64_t id, char out[4]);
 

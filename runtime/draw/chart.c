@@ -152,13 +152,17 @@ double chart_x_ticks(const Chart *c, const ChartRange *r, int most, double *firs
 
 void chart_style(Buf *out)
 {
-    static const char *const light[COLOURS] = {"#0072b2", "#d55e00", "#009e73", "#a3529a", "#8a6d00", "#2f9fd0", "#555555", "#b0003a"};
-    static const char *const dark[COLOURS] = {"#56b4e9", "#ff8c42", "#2fd6a3", "#e09fd6", "#f0e442", "#9ad9ff", "#bbbbbb", "#ff6f91"};
+    static const char *const light[COLOURS] = {"#0072b2", "#d55e00", "#009e73", "#a3529a",
+                                               "#8a6d00", "#2f9fd0", "#555555", "#b0003a"};
+    static const char *const dark[COLOURS] = {"#56b4e9", "#ff8c42", "#2fd6a3", "#e09fd6",
+                                              "#f0e442", "#9ad9ff", "#bbbbbb", "#ff6f91"};
     buf_puts(out, "text{font:12px system-ui,sans-serif;fill:#222}.b{fill:#fff}.g{stroke:#e2e2e2}.a{stroke:#666}"
-                  ".t{font-size:14px;font-weight:600}.m{stroke-dasharray:4 4}.d{stroke-width:.7;stroke-opacity:.6}.c{fill:none;stroke-width:1.8;stroke-linejoin:round}");
+                  ".t{font-size:14px;font-weight:600}.m{stroke-dasharray:4 "
+                  "4}.d{stroke-width:.7;stroke-opacity:.6}.c{fill:none;stroke-width:1.8;stroke-linejoin:round}");
     for (int i = 0; i < COLOURS; i++)
         buf_printf(out, ".s%d{stroke:%s}.f%d{fill:%s}", i, light[i], i, light[i]);
-    buf_puts(out, ".r{fill-opacity:.18}.w{stroke-width:2;stroke-opacity:.45}@media(prefers-color-scheme:dark){text{fill:#e6e6e6}.b{fill:#16181d}.g{stroke:#32363f}.a{stroke:#9a9a9a}");
+    buf_puts(out, ".r{fill-opacity:.18}.w{stroke-width:2;stroke-opacity:.45}@media(prefers-color-scheme:dark){text{"
+                  "fill:#e6e6e6}.b{fill:#16181d}.g{stroke:#32363f}.a{stroke:#9a9a9a}");
     for (int i = 0; i < COLOURS; i++)
         buf_printf(out, ".s%d{stroke:%s}.f%d{fill:%s}", i, dark[i], i, dark[i]);
     buf_puts(out, "}");
@@ -178,24 +182,24 @@ static void axes(const ChartFrame *f)
     step = chart_x_ticks(f->c, &f->range, f->wide / 100, &first);
     for (double v = first; v <= f->range.x1 + step * 1e-9; v += step) {
         double x = at_x(f, v);
-        buf_printf(out, "<path class=\"a\" d=\"M%.1f %dv5\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", x, f->high - BOTTOM, x,
-                   f->high - BOTTOM + 19);
+        buf_printf(out, "<path class=\"a\" d=\"M%.1f %dv5\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", x,
+                   f->high - BOTTOM, x, f->high - BOTTOM + 19);
         chart_tick(out, fabs(v) < step * 1e-6 ? 0 : v, step);
         buf_puts(out, "</text>\n");
     }
-    buf_printf(out, "<path class=\"a\" d=\"M%d %dH%d\"/>\n<text class=\"t\" x=\"%d\" y=\"24\">", LEFT, f->high - BOTTOM, f->wide - f->right, LEFT);
+    buf_printf(out, "<path class=\"a\" d=\"M%d %dH%d\"/>\n<text class=\"t\" x=\"%d\" y=\"24\">", LEFT, f->high - BOTTOM,
+               f->wide - f->right, LEFT);
     xml_text(out, f->c->title);
-    buf_printf(out, "</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + f->wide - f->right) / 2, f->high - 10);
+    buf_printf(out, "</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + f->wide - f->right) / 2,
+               f->high - 10);
     xml_text(out, f->c->x_label);
-    buf_printf(out, "</text>\n<text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">", (TOP + f->high - BOTTOM) / 2);
+    buf_printf(out, "</text>\n<text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">",
+               (TOP + f->high - BOTTOM) / 2);
     xml_text(out, f->c->y_label);
     buf_puts(out, "</text>\n");
 }
 
-static bool shown(const ChartSeries *s, size_t k)
-{
-    return chart_shows(s->x[k]) && chart_shows(s->y[k]);
-}
+static bool shown(const ChartSeries *s, size_t k) { return chart_shows(s->x[k]) && chart_shows(s->y[k]); }
 
 /* Ranges of points, as opposed to those along a curve, stand beside each other where there are several: areas would cover each other. */
 static bool is_beside(const Chart *c, const ChartSeries *s)
@@ -229,8 +233,8 @@ static void ranges(const ChartFrame *f, const ChartSeries *s, size_t colour)
 {
     for (size_t k = 0; k < s->n; k++)
         if (shown(s, k) && chart_shows(s->low[k]) && chart_shows(s->high[k]))
-            buf_printf(f->out, "<path class=\"w s%zu\" d=\"M%.1f %.1fV%.1f\"/>\n", colour, point_x(f, s, k), at_y(f, s->high[k]),
-                       at_y(f, s->low[k]));
+            buf_printf(f->out, "<path class=\"w s%zu\" d=\"M%.1f %.1fV%.1f\"/>\n", colour, point_x(f, s, k),
+                       at_y(f, s->high[k]), at_y(f, s->low[k]));
 }
 
 /* There and back: along the upper edge, then along the lower one. */
@@ -261,7 +265,8 @@ static void curve(const ChartFrame *f, const ChartSeries *s, size_t colour)
     buf_puts(f->out, "\"/>\n");
     for (size_t k = 0; k < s->n && s->points; k++)
         if (shown(s, k))
-            buf_printf(f->out, "<circle class=\"f%zu\" r=\"2.6\" cx=\"%.1f\" cy=\"%.1f\"/>", colour, point_x(f, s, k), at_y(f, s->y[k]));
+            buf_printf(f->out, "<circle class=\"f%zu\" r=\"2.6\" cx=\"%.1f\" cy=\"%.1f\"/>", colour, point_x(f, s, k),
+                       at_y(f, s->y[k]));
     buf_puts(f->out, s->points ? "\n" : "");
 }
 
@@ -303,8 +308,8 @@ static void names(const ChartFrame *f)
     for (size_t i = 0; i < n; i++) {
         if (n > LED)
             lead(f, i, y[i]);
-        buf_printf(f->out, "<path class=\"s%zu\" stroke-width=\"3\" d=\"M%d %.1fh14\"/><text x=\"%d\" y=\"%.1f\">", i % COLOURS,
-                   f->wide - f->right + 8, y[i], f->wide - f->right + NAMED, y[i] + 4);
+        buf_printf(f->out, "<path class=\"s%zu\" stroke-width=\"3\" d=\"M%d %.1fh14\"/><text x=\"%d\" y=\"%.1f\">",
+                   i % COLOURS, f->wide - f->right + 8, y[i], f->wide - f->right + NAMED, y[i] + 4);
         xml_text(f->out, f->c->series[i].name);
         buf_puts(f->out, "</text>\n");
     }
@@ -320,9 +325,11 @@ static void marks(const ChartFrame *f)
         if (again)
             continue;
         double x = at_x(f, m->x);
-        bool left = x + 4 + text_wide(m->text) > f->wide - (f->c->id || f->c->n > 1 ? f->right : 0) && x - 4 - text_wide(m->text) > 0;
-        buf_printf(f->out, "<path class=\"m s%zu\" d=\"M%.1f %dV%d\"/><text x=\"%.1f\" y=\"%d\"%s>", m->series % COLOURS, x,
-                   TOP, f->high - BOTTOM, left ? x - 4 : x + 4, TOP + 10 + (int)(i % 4) * LINE, left ? " text-anchor=\"end\"" : "");
+        bool left = x + 4 + text_wide(m->text) > f->wide - (f->c->id || f->c->n > 1 ? f->right : 0) &&
+                    x - 4 - text_wide(m->text) > 0;
+        buf_printf(f->out, "<path class=\"m s%zu\" d=\"M%.1f %dV%d\"/><text x=\"%.1f\" y=\"%d\"%s>",
+                   m->series % COLOURS, x, TOP, f->high - BOTTOM, left ? x - 4 : x + 4, TOP + 10 + (int)(i % 4) * LINE,
+                   left ? " text-anchor=\"end\"" : "");
         xml_text(f->out, m->text);
         buf_puts(f->out, "</text>\n");
     }
@@ -355,11 +362,14 @@ static int high_of(const Chart *c)
 static void draw(Buf *out, const Chart *c, size_t place, size_t top)
 {
     const char *id = c->id ? c->id : arena_printf(out->arena, "area%zu", place);
-    ChartFrame frame = {.out = out, .c = c, .range = chart_range(c), .wide = wide_of(c), .high = high_of(c)}, *f = &frame;
+    ChartFrame frame = {.out = out, .c = c, .range = chart_range(c), .wide = wide_of(c), .high = high_of(c)},
+               *f = &frame;
     f->right = right_of(c);
     buf_printf(out, "<g transform=\"translate(0 %zu)\">\n", top);
     axes(f);
-    buf_printf(out, "<clipPath id=\"%s\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n<g clip-path=\"url(#%s)\">\n",
+    buf_printf(out,
+               "<clipPath id=\"%s\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n<g "
+               "clip-path=\"url(#%s)\">\n",
                id, LEFT, TOP, f->wide - LEFT - f->right + 3, f->high - TOP - BOTTOM, id);
     for (size_t i = 0; i < c->n; i++)
         if (is_beside(c, &c->series[i]))
@@ -383,7 +393,8 @@ void chart_svg(Buf *out, const Chart *c, size_t n)
         wide = wide_of(&c[i]) > wide ? wide_of(&c[i]) : wide;
         high += (size_t)high_of(&c[i]);
     }
-    buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" role=\"img\">\n<title>", wide, high);
+    buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" role=\"img\">\n<title>", wide,
+               high);
     xml_text(out, c->title);
     buf_puts(out, "</title>\n");
     if (!c->id) {

@@ -29,15 +29,14 @@ typedef struct Chart {
     const ChartMark *mark;
     size_t n_marks;
     int wide, high; /* of the picture; 0: 760 x 420 */
-    const char *id; /* NULL: a file of its own; else a part of a page that has chart_style(), with names of two letters at most */
+    const char *
+        id; /* NULL: a file of its own; else a part of a page that has chart_style(), with names of two letters at most */
     bool whole; /* what is on the axis of x is counted: no ticks between whole numbers */
-    bool falls; /* curves that begin high, as losses do: what lies above all values behind the first twentieth is cut off */
+    bool
+        falls; /* curves that begin high, as losses do: what lies above all values behind the first twentieth is cut off */
 } Chart;
 /* Whether it is a number, and small enough for differences of two to be numbers. */
-static inline bool chart_shows(double v)
-{
-    return v >= -1e300 && v <= 1e300;
-}
+static inline bool chart_shows(double v) { return v >= -1e300 && v <= 1e300; }
 /* The rules for colours, light and dark, for the pictures of a page. */
 void chart_style(Buf *out);
 /* Appends `<svg ...>...</svg>\n`, the charts below each other; of a part of a page one. Points that chart_shows() says no of break a curve. */
@@ -56,6 +55,7 @@ void chart_tick(Buf *out, double v, double step); /* 12000 as 12k, and 1200 as i
 void xml_text(Buf *out, const char *s);
 /* Round numbers a, a + step ... inside lo..hi, at most `most` of them; the step. lo < hi. */
 double chart_ticks(double lo, double hi, int most, double *first);
-double chart_x_ticks(const Chart *c, const ChartRange *r, int most, double *first); /* the same for its axis of x, with what `whole` says */
+double chart_x_ticks(const Chart *c, const ChartRange *r, int most,
+                     double *first); /* the same for its axis of x, with what `whole` says */
 
 #endif

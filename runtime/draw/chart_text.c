@@ -10,7 +10,8 @@
 #include "chart.h"
 
 enum { LEAST_LABEL = 6, SIGNS = 8, UPRIGHT = 255 };
-static const char *const sign[2][SIGNS] = {{"*", "o", "+", "x", "#", "@", "%", "&"}, {"●", "○", "▲", "△", "■", "□", "◆", "◇"}};
+static const char *const sign[2][SIGNS] = {{"*", "o", "+", "x", "#", "@", "%", "&"},
+                                           {"●", "○", "▲", "△", "■", "□", "◆", "◇"}};
 
 typedef struct Grid {
     Buf *out;
@@ -25,10 +26,7 @@ typedef struct Grid {
     bool unicode;
 } Grid;
 
-static const char *sign_of(const Grid *g, size_t series)
-{
-    return sign[g->unicode][series % SIGNS];
-}
+static const char *sign_of(const Grid *g, size_t series) { return sign[g->unicode][series % SIGNS]; }
 
 static double column(const Grid *g, double x)
 {
@@ -75,10 +73,7 @@ static void draw(Grid *g, size_t i)
     }
 }
 
-static bool in_range(const Grid *g, const ChartMark *m)
-{
-    return m->x >= g->range.x0 && m->x <= g->range.x1;
-}
+static bool in_range(const Grid *g, const ChartMark *m) { return m->x >= g->range.x0 && m->x <= g->range.x1; }
 
 static void draw_upright(Grid *g)
 {
@@ -96,7 +91,8 @@ static void put_cell(const Grid *g, int at)
     else if (g->dots_x == 1)
         buf_puts(g->out, sign_of(g, g->dotted));
     else
-        buf_put(g->out, (const char[]){(char)0xe2, (char)(0xa0 | g->dot[at] >> 6), (char)(0x80 | (g->dot[at] & 0x3f))}, 3);
+        buf_put(g->out, (const char[]){(char)0xe2, (char)(0xa0 | g->dot[at] >> 6), (char)(0x80 | (g->dot[at] & 0x3f))},
+                3);
 }
 
 /* The row in which a value of the axis of y stands. */
@@ -115,7 +111,11 @@ static Buf tick_text(const Grid *g, double v, double step)
 /* Each label of the axis of y at its row; the width of the widest. */
 static int y_labels(const Grid *g, const char **label)
 {
-    double first, step = chart_ticks(g->range.y0, g->range.y1, g->high > 12 ? 6 : g->high / 2 > 1 ? g->high / 2 : 1, &first);
+    double first, step = chart_ticks(g->range.y0, g->range.y1,
+                                     g->high > 12      ? 6
+                                     : g->high / 2 > 1 ? g->high / 2
+                                                       : 1,
+                                     &first);
     size_t widest = LEAST_LABEL;
     for (double v = first; v <= g->range.y1; v += step) {
         Buf text = tick_text(g, v, step);
@@ -128,7 +128,8 @@ static int y_labels(const Grid *g, const char **label)
 static void rows_of_plot(const Grid *g, const char *const *label)
 {
     for (int y = 0; y < g->high; y++) {
-        buf_printf(g->out, "%*s %s", g->margin - 1, label[y] ? label[y] : "", g->unicode ? (label[y] ? "┤" : "│") : "|");
+        buf_printf(g->out, "%*s %s", g->margin - 1, label[y] ? label[y] : "",
+                   g->unicode ? (label[y] ? "┤" : "│") : "|");
         int end = g->wide;
         while (end && !g->dot[y * g->wide + end - 1] && !g->mark[y * g->wide + end - 1])
             end--;
@@ -140,7 +141,8 @@ static void rows_of_plot(const Grid *g, const char *const *label)
 
 static void axis_of_x(const Grid *g)
 {
-    char *line = NEW_ARRAY(g->out->arena, char, (size_t)g->wide + 1), *tick = NEW_ARRAY(g->out->arena, char, (size_t)g->wide + 1);
+    char *line = NEW_ARRAY(g->out->arena, char, (size_t)g->wide + 1),
+         *tick = NEW_ARRAY(g->out->arena, char, (size_t)g->wide + 1);
     memset(line, ' ', (size_t)g->wide);
     memset(tick, 0, (size_t)g->wide);
     double first, step = chart_x_ticks(g->c, &g->range, g->wide / 12 > 2 ? g->wide / 12 : 2, &first);
@@ -207,7 +209,12 @@ static Names names_of(const Grid *g, int columns)
 
 void chart_text(Buf *out, const Chart *c, int columns, int rows, bool unicode)
 {
-    Grid g = {.out = out, .c = c, .range = chart_range(c), .unicode = unicode, .dots_x = unicode ? 2 : 1, .dots_y = unicode ? 4 : 1};
+    Grid g = {.out = out,
+              .c = c,
+              .range = chart_range(c),
+              .unicode = unicode,
+              .dots_x = unicode ? 2 : 1,
+              .dots_y = unicode ? 4 : 1};
     while (g.dotted < c->n && c->series[g.dotted].points)
         g.dotted++;
     Names below = names_of(&g, columns);

@@ -8,11 +8,20 @@
 #include "chart.h"
 
 enum {
-    STEPS = 12,      /* of colour, from the middle to an end */
-    MARGIN = 14, HEAD = 40, PANEL_HEAD = 22, GAP = 26, FOOT = 44, SCALE_HIGH = 12,
-    ALONE = 600, BESIDE = 270, /* the side of one panel, and of several */
-    PART = 300, PART_WIDE = 380, /* of a part of a page: the side, the whole */
-    PER_LINE = 3, DIGIT = 7, LABEL_MOST = 26
+    STEPS = 12, /* of colour, from the middle to an end */
+    MARGIN = 14,
+    HEAD = 40,
+    PANEL_HEAD = 22,
+    GAP = 26,
+    FOOT = 44,
+    SCALE_HIGH = 12,
+    ALONE = 600,
+    BESIDE = 270, /* the side of one panel, and of several */
+    PART = 300,
+    PART_WIDE = 380, /* of a part of a page: the side, the whole */
+    PER_LINE = 3,
+    DIGIT = 7,
+    LABEL_MOST = 26
 };
 
 /* ---- colours ---- */
@@ -38,9 +47,11 @@ static Lab lab_of(uint32_t rgb)
 
 static void put_colour(Buf *out, Lab x)
 {
-    double l = pow(x.l + 0.3963377774 * x.a + 0.2158037573 * x.b, 3), m = pow(x.l - 0.1055613458 * x.a - 0.0638541728 * x.b, 3),
+    double l = pow(x.l + 0.3963377774 * x.a + 0.2158037573 * x.b, 3),
+           m = pow(x.l - 0.1055613458 * x.a - 0.0638541728 * x.b, 3),
            s = pow(x.l - 0.0894841775 * x.a - 1.2914855480 * x.b, 3);
-    double c[3] = {4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s, -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+    double c[3] = {4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
+                   -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
                    -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s};
     buf_putc(out, '#');
     for (int i = 0; i < 3; i++) {
@@ -67,10 +78,12 @@ static void palette(Buf *out, uint32_t page, uint32_t high, uint32_t low)
 
 void heat_style(Buf *out)
 {
-    buf_puts(out, ".h text{font:11px system-ui,sans-serif;fill:#222}.h .b{fill:#fff}.h .a{stroke:#888;fill:none}.h .l{stroke:#bbb}"
+    buf_puts(out, ".h text{font:11px system-ui,sans-serif;fill:#222}.h .b{fill:#fff}.h .a{stroke:#888;fill:none}.h "
+                  ".l{stroke:#bbb}"
                   ".h .t{font-size:14px;font-weight:600}.h .c{text-anchor:middle}.h .e{text-anchor:end}");
     palette(out, 0xffffff, 0xb0182b, 0x2060b0);
-    buf_puts(out, "@media(prefers-color-scheme:dark){.h text{fill:#e6e6e6}.h .b{fill:#16181d}.h .a{stroke:#777}.h .l{stroke:#555}");
+    buf_puts(out, "@media(prefers-color-scheme:dark){.h text{fill:#e6e6e6}.h .b{fill:#16181d}.h .a{stroke:#777}.h "
+                  ".l{stroke:#555}");
     palette(out, 0x16181d, 0xff8a70, 0x6fb6ff);
     buf_puts(out, "}");
 }
@@ -81,7 +94,7 @@ typedef struct HeatFrame {
     Buf *out;
     const Heat *h;
     double most, cell, tall, wide, high; /* a cell, a panel */
-    int left;                      /* room for labels of rows */
+    int left;                            /* room for labels of rows */
     size_t per_line;
     bool numbers;
 } HeatFrame;
@@ -109,8 +122,8 @@ static void cells(const HeatFrame *f, const HeatPanel *p, double x0, double y0)
                 continue;
             buf_puts(out, "<rect ");
             put_class(f, v, "");
-            buf_printf(out, " x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%.2f\"><title>%.4g</title></rect>", x, y, f->cell + 0.05,
-                       f->tall + 0.05, v);
+            buf_printf(out, " x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%.2f\"><title>%.4g</title></rect>", x, y,
+                       f->cell + 0.05, f->tall + 0.05, v);
             if (!f->numbers)
                 continue;
             buf_puts(out, "<text ");
@@ -126,7 +139,8 @@ static void cells(const HeatFrame *f, const HeatPanel *p, double x0, double y0)
     for (size_t k = 1; f->h->column.begins && k < f->h->column.n; k++)
         if (f->h->column.begins[k])
             buf_printf(out, "<path class=\"l\" d=\"M%.1f %.1fv%.1f\"/>", x0 + (double)k * f->cell, y0, f->high);
-    buf_printf(out, "<rect class=\"a\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", x0, y0, f->wide, f->high);
+    buf_printf(out, "<rect class=\"a\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", x0, y0, f->wide,
+               f->high);
 }
 
 /* Labels, those left out that would cover the one before. */
@@ -137,7 +151,8 @@ static void labels(const HeatFrame *f, double x0, double y0, bool rows)
     for (size_t i = 0; i < a->n; i++) {
         if (!a->label || !a->label[i])
             continue;
-        double at = ((double)i + 0.5) * (rows ? f->tall : f->cell), room = rows ? 12 : 4 + DIGIT * (double)strlen(a->label[i]);
+        double at = ((double)i + 0.5) * (rows ? f->tall : f->cell),
+               room = rows ? 12 : 4 + DIGIT * (double)strlen(a->label[i]);
         if (at - last < room)
             continue;
         last = at;
@@ -158,13 +173,14 @@ static void scale(const HeatFrame *f, double x, double y)
     double wide = 240.0 / n;
     for (int i = 0; i < n; i++) {
         int at = first + i;
-        buf_printf(f->out, "<rect class=\"%c%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>", at < 0 ? 'n' : 'p', abs(at),
-                   x + i * wide, y, wide + 0.05, SCALE_HIGH);
+        buf_printf(f->out, "<rect class=\"%c%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>",
+                   at < 0 ? 'n' : 'p', abs(at), x + i * wide, y, wide + 0.05, SCALE_HIGH);
     }
     buf_printf(f->out, "<rect class=\"a\" x=\"%.1f\" y=\"%.1f\" width=\"240\" height=\"%d\"/>\n", x, y, SCALE_HIGH);
     const double mark[] = {f->h->is_signed ? -f->most : 0, f->h->is_signed ? 0 : f->most / 2, f->most};
     for (int i = 0; i < 3; i++)
-        buf_printf(f->out, "<text class=\"c\" x=\"%.1f\" y=\"%.1f\">%.3g</text>\n", x + 120.0 * i, y + SCALE_HIGH + 13, mark[i]);
+        buf_printf(f->out, "<text class=\"c\" x=\"%.1f\" y=\"%.1f\">%.3g</text>\n", x + 120.0 * i, y + SCALE_HIGH + 13,
+                   mark[i]);
 }
 
 static void frame(HeatFrame *f)
@@ -200,8 +216,10 @@ void heat_svg(Buf *out, const Heat *h)
     double wide = fmax(f.left + step_x * (double)f.per_line + MARGIN, 2 * MARGIN + 9.0 * (double)strlen(h->title));
     wide = h->part ? PART_WIDE : fmax(wide, f.left + 262.0 + DIGIT * (double)strlen(h->column.title) + MARGIN);
     double head = h->part ? 0 : HEAD, high = head + step_y * (double)lines + FOOT + (h->part ? 16 : 0);
-    buf_printf(out, "<svg class=\"h\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" role=\"img\">\n<title>", wide, high,
-               wide);
+    buf_printf(out,
+               "<svg class=\"h\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
+               "role=\"img\">\n<title>",
+               wide, high, wide);
     xml_text(out, h->title);
     buf_puts(out, "</title>\n");
     buf_printf(out, "<rect class=\"b\" width=\"%.0f\" height=\"%.0f\"/>\n", wide, high);
@@ -213,7 +231,8 @@ void heat_svg(Buf *out, const Heat *h)
         buf_puts(out, "</text>\n");
     }
     for (size_t i = 0; i < h->n; i++) {
-        double x = f.left + step_x * (double)(i % f.per_line), y = head + PANEL_HEAD + step_y * (double)(i / f.per_line);
+        double x = f.left + step_x * (double)(i % f.per_line),
+               y = head + PANEL_HEAD + step_y * (double)(i / f.per_line);
         buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\">", x, y - 7);
         xml_text(out, h->panel[i].title);
         buf_puts(out, "</text>\n");

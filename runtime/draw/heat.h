@@ -26,7 +26,7 @@ typedef struct Heat {
     size_t n;
     bool is_signed; /* numbers below 0 have colours of their own */
     double most;    /* the end of the scale; 0: the largest size among the numbers */
-    bool part;      /* of a page that has heat_style(), which says elsewhere what the picture is: small enough for a phone */
+    bool part; /* of a page that has heat_style(), which says elsewhere what the picture is: small enough for a phone */
 } Heat;
 /* The rules for colours, light and dark, for the pictures of a page. */
 void heat_style(Buf *out);

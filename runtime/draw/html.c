@@ -3,10 +3,7 @@
 
 #include "heat.h"
 
-static void put(Buf *out, const char *html)
-{
-    buf_puts(out, html);
-}
+static void put(Buf *out, const char *html) { buf_puts(out, html); }
 
 /* A file of ours, or one that it has in front as a comment. */
 static void put_file(Buf *out, const char *file, const char *licence)
@@ -49,13 +46,19 @@ void html_json(Buf *out, const char *id, const Buf *json)
     put(out, "</script>\n");
 }
 
-void html_begin(Buf *out, HtmlKind kind, const char *writer, const char *title, const char *const *sheets, size_t n_sheets)
+void html_begin(Buf *out, HtmlKind kind, const char *writer, const char *title, const char *const *sheets,
+                size_t n_sheets)
 {
-    static const char *const allowed[] = {[HTML_SCRIPTS] = "script-src 'unsafe-inline'", [HTML_PICTURES] = "img-src 'self' file:"};
-    buf_printf(out, "<!doctype html>\n<!-- written by `%s` -->\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; %s\">\n"
-                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\n"
-                    "<title>", writer, allowed[kind]);
+    static const char *const allowed[] = {
+        [HTML_SCRIPTS] = "script-src 'unsafe-inline'", [HTML_PICTURES] = "img-src 'self' file:"};
+    buf_printf(
+        out,
+        "<!doctype html>\n<!-- written by `%s` -->\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; %s\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" "
+        "content=\"light dark\">\n"
+        "<title>",
+        writer, allowed[kind]);
     xml_text(out, title);
     put(out, "</title>\n");
     html_style(out, "page.css", NULL);
@@ -94,10 +97,7 @@ void html_element(Buf *out, const char *tag, const char *text)
     buf_printf(out, "</%.*s>", (int)strcspn(tag, " "), tag);
 }
 
-void html_number(Buf *out, const char *text)
-{
-    html_element(out, "td class=\"n\"", text);
-}
+void html_number(Buf *out, const char *text) { html_element(out, "td class=\"n\"", text); }
 
 void html_table_begin(Buf *out, const char *name, const char *const *head)
 {
@@ -109,10 +109,7 @@ void html_table_begin(Buf *out, const char *name, const char *const *head)
     put(out, "</tr></thead><tbody>\n");
 }
 
-void html_table_end(Buf *out)
-{
-    put(out, "</tbody></table></div>\n");
-}
+void html_table_end(Buf *out) { put(out, "</tbody></table></div>\n"); }
 
 void html_row(Buf *out, const char *name, const char *text)
 {

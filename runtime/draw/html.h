@@ -11,7 +11,8 @@
 /* Whether a page runs its own scripts, or shows pictures that lie beside it; neither more. */
 typedef enum HtmlKind { HTML_SCRIPTS, HTML_PICTURES } HtmlKind;
 /* Up to <body>: a comment on what wrote it, the title, page.css and further style sheets by the names of their files, then <main>. */
-void html_begin(Buf *out, HtmlKind kind, const char *writer, const char *title, const char *const *sheets, size_t n_sheets);
+void html_begin(Buf *out, HtmlKind kind, const char *writer, const char *title, const char *const *sheets,
+                size_t n_sheets);
 /* </main>, what made the page, </html>. */
 void html_end(Buf *out, const char *version);
 /* A picture in a file beside the page, what it is called for those who do not see it, and how it is read. */

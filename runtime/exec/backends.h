@@ -11,6 +11,7 @@
 /* ST_ENVIRONMENT with `why`, which says what to do about it, when it cannot be used. Raises when there is no memory. */
 Status backend_open(BackendId id, Ctx *ctx, const BackendOptions *how, Backend **out, char why[512]);
 BackendAbsence backend_absence(BackendId id); /* of one that could not be opened */
-void backend_describe(Ctx *ctx, const BackendOptions *how, Buf *out); /* what `vwn doctor` shows of all, "key: value" lines */
+void backend_describe(Ctx *ctx, const BackendOptions *how,
+                      Buf *out); /* what `vwn doctor` shows of all, "key: value" lines */
 
 #endif

@@ -36,7 +36,7 @@ struct Program {
     Plan *plan;
     Module *module;
     PlannedCall *call;
-    double *host; /* values of plan->host in this run */
+    double *host;     /* values of plan->host in this run */
     uint64_t *number; /* and of plan->number, of which these are others in each run */
     size_t *changing;
     size_t n_changing;
@@ -54,8 +54,7 @@ struct Program {
     size_t n_output;
 };
 
-__attribute__((format(printf, 3, 4))) static Status fail(Program *p, Status status,
-                                                         const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static Status fail(Program *p, Status status, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -78,8 +77,7 @@ static Status bind_exts(Program *p)
         for (int k = 0; k < x->shape.rank; k++)
             if ((d[k] = dim_at(x->shape.d[k], p->B, p->T)) < 0)
                 ctx_raise(ctx, ST_ENVIRONMENT, "the tensor %s is too large", x->name);
-        Status status =
-            store_add(p->store, x->kind, x->name, x->dtype, x->shape.rank, d, &p->ext[i]);
+        Status status = store_add(p->store, x->kind, x->name, x->dtype, x->shape.rank, d, &p->ext[i]);
         if (status != ST_OK)
             return fail(p, status, "%s", store_why(p->store));
     }
@@ -289,8 +287,7 @@ static PlanOptions plan_options(const Program *p, const ProgramOptions *o)
 }
 
 /* The part that may leave when memory runs out or a stage finds a broken invariant. */
-static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
-                            BuildReport *report)
+static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o, BuildReport *report)
 {
     Ctx *ctx = p->store->ctx;
     CtxGuard guard;
@@ -332,8 +329,7 @@ static void *small_block(Ctx *ctx, size_t bytes)
     return p;
 }
 
-Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Program **out,
-                     BuildReport *report)
+Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Program **out, BuildReport *report)
 {
     BuildReport unused;
     *out = NULL;
@@ -345,8 +341,7 @@ Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Progra
         snprintf(report->why, sizeof report->why, "%s", s->ctx->message);
         return ST_ENVIRONMENT;
     }
-    *p = (Program){
-        .store = s, .B = how->B, .T = how->T, .shared = how->share_arena && s->backend};
+    *p = (Program){.store = s, .B = how->B, .T = how->T, .shared = how->share_arena && s->backend};
     Status status = build_guarded(p, g, how, report);
     if (status != ST_OK) {
         snprintf(report->why, sizeof report->why, "%s", p->why);
@@ -396,10 +391,7 @@ Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, Buil
     return status;
 }
 
-const Graph *program_graph(const Program *p)
-{
-    return p->graph;
-}
+const Graph *program_graph(const Program *p) { return p->graph; }
 
 void program_free(Program *p)
 {
@@ -422,8 +414,8 @@ void program_free(Program *p)
 static void fill_in(Program *p, const RunArgs *args)
 {
     static const double none[HV_COUNT] = {
-        [HV_SHARE] = 1, [HV_FILLED] = 1, [HV_LOSS_SCALE] = 1, [HV_TRAIN_LOSS] = NAN, [HV_EVAL_LOSS] = NAN, [HV_GRAD_NORM] = NAN,
-        [HV_SKIPPED_LOSS_SCALE] = 1};
+        [HV_SHARE] = 1,       [HV_FILLED] = 1,      [HV_LOSS_SCALE] = 1,        [HV_TRAIN_LOSS] = NAN,
+        [HV_EVAL_LOSS] = NAN, [HV_GRAD_NORM] = NAN, [HV_SKIPPED_LOSS_SCALE] = 1};
     const double *vars = args->host_vars ? args->host_vars : none;
     const RandomKey key = {args->seed, args->step, args->first};
     for (size_t i = 0; i < p->plan->n_host; i++)
@@ -573,10 +565,7 @@ static void note_written(Program *p, bool ended)
     }
 }
 
-void program_write_copies(Store *s, Graph *g)
-{
-    plan_write_copies(g, &s->layout);
-}
+void program_write_copies(Store *s, Graph *g) { plan_write_copies(g, &s->layout); }
 
 static Status run_on_backend(Program *p, const RunArgs *args)
 {
@@ -594,9 +583,7 @@ static Status run_on_backend(Program *p, const RunArgs *args)
         status = make_copies(p);
     note_written(p, false);
     if (status == ST_OK)
-        status = !p->watch       ? run_calls(p)
-                 : b->ops->mark ? run_marked(p)
-                                : run_watched(p);
+        status = !p->watch ? run_calls(p) : b->ops->mark ? run_marked(p) : run_watched(p);
     if (status == ST_OK && !b->queues) /* else whoever reads a result waits, and meanwhile the next input comes up */
         status = b->ops->sync(b);
     if (status == ST_OK)
@@ -645,10 +632,7 @@ Status program_run(Program *p, const RunArgs *args)
     return status;
 }
 
-void program_watch(Program *p, double *seconds)
-{
-    p->watch = p->plan ? seconds : NULL;
-}
+void program_watch(Program *p, double *seconds) { p->watch = p->plan ? seconds : NULL; }
 
 bool program_shape(Program *p, size_t i, LaunchShape *out)
 {
@@ -661,10 +645,7 @@ bool program_shape(Program *p, size_t i, LaunchShape *out)
 
 /* ---- results ---- */
 
-size_t program_results(const Program *p)
-{
-    return p->plan ? p->plan->n_result : p->n_output;
-}
+size_t program_results(const Program *p) { return p->plan ? p->plan->n_result : p->n_output; }
 
 Name program_result_name(const Program *p, size_t i)
 {
@@ -747,9 +728,7 @@ static Status copy_out(Program *p, const View *r, double *v)
             memcpy(&piece, from, (size_t)n * item);
         }
         for (int64_t j = 0; j < n; j++)
-            v[i + j] = r->dtype == DT_INT ? (double)piece.integer[j]
-                       : b                ? (double)piece.real[j]
-                                          : piece.exact[j];
+            v[i + j] = r->dtype == DT_INT ? (double)piece.integer[j] : b ? (double)piece.real[j] : piece.exact[j];
     }
     return ST_OK;
 }
@@ -765,8 +744,7 @@ Status program_scalar(Program *p, Name result, double *v)
     return copy_out(p, &r, v);
 }
 
-Status program_tensor(Program *p, Name result, uint8_t *rank, int64_t d[MAX_RANK], double *v,
-                      size_t capacity)
+Status program_tensor(Program *p, Name result, uint8_t *rank, int64_t d[MAX_RANK], double *v, size_t capacity)
 {
     View r = {0};
     Status status = find_result(p, result, &r);
@@ -776,25 +754,16 @@ Status program_tensor(Program *p, Name result, uint8_t *rank, int64_t d[MAX_RANK
     for (int i = 0; i < r.rank; i++)
         d[i] = r.d[i];
     if ((uint64_t)r.size > capacity)
-        return fail(p, ST_USAGE, "the result %s has %lld numbers, there is room for %zu",
-                    result, (long long)r.size, capacity);
+        return fail(p, ST_USAGE, "the result %s has %lld numbers, there is room for %zu", result, (long long)r.size,
+                    capacity);
     return copy_out(p, &r, v);
 }
 
-uint64_t program_arena_bytes(const Program *p)
-{
-    return p->plan ? p->plan->arena_bytes : 0;
-}
+uint64_t program_arena_bytes(const Program *p) { return p->plan ? p->plan->arena_bytes : 0; }
 
-const Plan *program_plan(const Program *p)
-{
-    return p->plan;
-}
+const Plan *program_plan(const Program *p) { return p->plan; }
 
-const char *program_why(const Program *p)
-{
-    return p->why;
-}
+const char *program_why(const Program *p) { return p->why; }
 
 /* ---- where a bad number began ---- */
 
@@ -831,8 +800,7 @@ static Graph *probe_graph(Program *p, Arena *arena, Probe **probes, size_t *n_pr
     Val zero = ir_fill(g, 0), one = ir_fill(g, 1);
     for (Val v = 1; v < n; v++) {
         Dim size;
-        if (node_at(g, v)->dtype != DT_REAL || !shape_size(shape_of(g, v), &size) ||
-            size.n == 0)
+        if (node_at(g, v)->dtype != DT_REAL || !shape_size(shape_of(g, v), &size) || size.n == 0)
             continue;
         int rank = shape_of(g, v)->rank;
         Val largest = ir_unary(g, OP_ABS, v);

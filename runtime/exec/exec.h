@@ -25,8 +25,7 @@ typedef struct StoreEntry {
 Store *store_new(Ctx *ctx, Backend *backend);
 void store_free(Store *s);
 /* Makes room (zeroed) for a tensor of this exact shape, or finds it; inputs may grow with B, T. */
-Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d,
-                 StoreEntry **out);
+Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d, StoreEntry **out);
 /* Memory for the tensors and arenas of a device that have none yet; else it is had when one of them is first used. */
 Status store_settle(Store *s);
 StoreEntry *store_find(Store *s, ExtKind kind, Name name); /* NULL when absent */
@@ -49,18 +48,18 @@ typedef struct ProgramOptions {
     const char *name; /* "train", "update", "eval", for messages */
     int64_t B, T;
     bool no_fusion, single; /* see PlanOptions: for tests */
-    bool per_row; /* see PlanOptions */
-    bool share_arena; /* use the store's common arena (programs that never run at once) */
-    Half half;        /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */
-    int64_t shared;   /* see PlanOptions */
-    PlanLayout *layout; /* see PlanOptions; NULL: the store's */
-    struct KernelCache *kernel_cache; /* see PlanOptions; outlives the program. Not for a device, whose texts depend on what was met before */
-    KernelSet *gather;  /* of program_prepare(): the kernels are only noted there; NULL: they are found or compiled */
+    bool per_row;           /* see PlanOptions */
+    bool share_arena;       /* use the store's common arena (programs that never run at once) */
+    Half half;              /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */
+    int64_t shared;         /* see PlanOptions */
+    PlanLayout *layout;     /* see PlanOptions; NULL: the store's */
+    struct KernelCache *
+        kernel_cache; /* see PlanOptions; outlives the program. Not for a device, whose texts depend on what was met before */
+    KernelSet *gather; /* of program_prepare(): the kernels are only noted there; NULL: they are found or compiled */
 } ProgramOptions;
 /* Adds missing ext tensors of the graph to the store. `g` must live as long as the program, which
  * shares its tables and host scalars. On failure *out is NULL, `why` says it. */
-Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Program **out,
-                     BuildReport *report);
+Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Program **out, BuildReport *report);
 /* To the graph of an update, built after all programs that read weights in 16 bits: it writes these, too. */
 void program_write_copies(Store *s, Graph *g);
 const Graph *program_graph(const Program *p); /* as it is planned: of plan_graph() */
@@ -68,7 +67,7 @@ void program_free(Program *p);
 /* Finds the kernels of a program that is built later, or compiles them into the cache; nothing else is kept. */
 Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, BuildReport *report);
 typedef struct RunArgs {
-    const double *host_vars; /* HV_COUNT values */
+    const double *host_vars;    /* HV_COUNT values */
     uint64_t seed, step, first; /* random numbers: RandomKey */
 } RunArgs;
 Status program_run(Program *p, const RunArgs *args);
@@ -85,8 +84,7 @@ size_t program_result_size(const Program *p, size_t i); /* its numbers */
 const void *program_result_memory(Program *p, size_t i, DType *dtype);
 Status program_scalar(Program *p, Name result, double *v);
 /* Copies the tensor as float64; d and rank are set; `v` holds at most `capacity` numbers. */
-Status program_tensor(Program *p, Name result, uint8_t *rank, int64_t d[MAX_RANK], double *v,
-                      size_t capacity);
+Status program_tensor(Program *p, Name result, uint8_t *rank, int64_t d[MAX_RANK], double *v, size_t capacity);
 uint64_t program_arena_bytes(const Program *p);
 const Plan *program_plan(const Program *p); /* NULL in the reference evaluator */
 const char *program_why(const Program *p);  /* sentence of the last failure */

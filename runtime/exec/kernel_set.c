@@ -42,7 +42,10 @@ static void add(KernelSet *s, const PlanKernel *k)
     void **slot = map_at(&s->have, (uintptr_t)name);
     if (*slot)
         return;
-    PlanKernel mine = {.name = name, .text = arena_copy(a, k->text, k->length), .length = k->length, .grid = k->grid,
+    PlanKernel mine = {.name = name,
+                       .text = arena_copy(a, k->text, k->length),
+                       .length = k->length,
+                       .grid = k->grid,
                        .where = k->where ? arena_copy(a, k->where, strlen(k->where)) : NULL};
     mine.grid.term = NULL; /* of launches, and there are none */
     mine.grid.n_term = 0;

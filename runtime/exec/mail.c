@@ -7,7 +7,7 @@
 #include "mail.h"
 
 typedef struct Piece { /* a result */
-    size_t at, n; /* numbers */
+    size_t at, n;      /* numbers */
     DType dtype;
 } Piece;
 
@@ -38,10 +38,7 @@ Mail *mail_open(Session *s, size_t numbers)
     return m;
 }
 
-void mail_empty(Mail *m)
-{
-    m->n = m->piece.n = 0;
-}
+void mail_empty(Mail *m) { m->n = m->piece.n = 0; }
 
 static size_t bytes_of(const Mail *m, const Piece *x)
 {

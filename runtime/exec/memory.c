@@ -20,9 +20,9 @@ typedef struct Planning {
     KernelCache *kernel_cache;
     const PlanWatch *watch;
     const Target *target; /* plans for a GPU are made whole: what lies between kernels is another */
-    PlanLayout *layout; /* of a device, of the tensors that its programs share */
-    Map counted;        /* the names of the copies of weights, */
-    uint64_t copy_bytes; /* and what these take */
+    PlanLayout *layout;   /* of a device, of the tensors that its programs share */
+    Map counted;          /* the names of the copies of weights, */
+    uint64_t copy_bytes;  /* and what these take */
 } Planning;
 
 /* Copies of weights that no program before had. */
@@ -52,8 +52,7 @@ static Graph *graph_of(const Planning *p, const Train *t, Which which, Arena *a)
 /* The arena that one program needs; what was built for the answer is freed, and counted in
  * *program, unless that is NULL: a run keeps it. `runs`: how often a step runs it. Kernels are never
  * made, and what they compute is counted only where somebody watches. */
-static uint64_t arena_of(Planning *p, const Train *t, Which which, int64_t runs,
-                         uint64_t *program)
+static uint64_t arena_of(Planning *p, const Train *t, Which which, int64_t runs, uint64_t *program)
 {
     Arena *a = arena_new(p->ctx);
     Graph *g = graph_of(p, t, which, a);
@@ -98,10 +97,7 @@ uint64_t session_memory_most(const Model *m, const Train *t)
     return bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void count_tensors(MemoryNeed *n, const Model *m, const Train *train)
 {
@@ -116,10 +112,7 @@ static void count_tensors(MemoryNeed *n, const Model *m, const Train *train)
     }
 }
 
-static int64_t parts_of(const Planning *p, const Train *t)
-{
-    return (t->batch_seqs + p->batch - 1) / p->batch;
-}
+static int64_t parts_of(const Planning *p, const Train *t) { return (t->batch_seqs + p->batch - 1) / p->batch; }
 
 /* The arena of the programs of the gradient, which `recompute` changes. */
 static uint64_t gradient_arena(Planning *p, const Train *t, uint64_t *program)
@@ -146,8 +139,8 @@ static void choose_other(const Model *m, Train *t, Arena *arena)
 }
 
 /* What the arena would be with and without `recompute`. */
-static void both_arenas(Planning *p, const Train *t, uint64_t gradient, uint64_t others,
-                        const MemoryAsk *ask, MemoryNeed *n)
+static void both_arenas(Planning *p, const Train *t, uint64_t gradient, uint64_t others, const MemoryAsk *ask,
+                        MemoryNeed *n)
 {
     Train other = *t;
     choose_other(p->m, &other, ask->both);
@@ -238,8 +231,7 @@ uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int6
     return bytes;
 }
 
-MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch,
-                          const MemoryAsk *ask)
+MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch, const MemoryAsk *ask)
 {
     enum { SPARE = 64 << 20 };
     static const MemoryAsk nothing = {0};
@@ -280,7 +272,6 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     if (!keeps)
         ctx_keep_spare(ctx, 0);
     n.program = on->beside ? on->beside : n.program;
-    n.total = n.weights + n.copies + n.buffers + n.gradients + n.optimizer + n.average + n.inputs +
-              n.arena + n.program;
+    n.total = n.weights + n.copies + n.buffers + n.gradients + n.optimizer + n.average + n.inputs + n.arena + n.program;
     return n;
 }

@@ -63,10 +63,7 @@ Status session_end(Session *s, Status st)
     return ST_ENVIRONMENT;
 }
 
-void session_close(Session *s)
-{
-    session_end(s, ST_OK);
-}
+void session_close(Session *s) { session_end(s, ST_OK); }
 
 static void leave(void *what)
 {
@@ -76,10 +73,7 @@ static void leave(void *what)
         session_end(s, ST_OK);
 }
 
-void session_leave(Session *s)
-{
-    leave(s);
-}
+void session_leave(Session *s) { leave(s); }
 
 void session_beside(Session *s, Session *of)
 {
@@ -298,8 +292,7 @@ struct KernelCache *session_kernel_cache(Session *s)
     return a;
 }
 
-Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
-                         BuildReport *total)
+Program *session_program(Session *s, const Graph *g, const ProgramOptions *how, BuildReport *total)
 {
     Program **slot = NEW(s->arena, Program *);
     session_defer(s, free_program, slot);
@@ -331,10 +324,7 @@ void session_run(Session *s, Program *p, const RunArgs *args)
 
 /* ---- parameters ---- */
 
-static ExtKind kind_of(const Param *p)
-{
-    return p->buffer ? EXT_BUFFER : EXT_PARAM;
-}
+static ExtKind kind_of(const Param *p) { return p->buffer ? EXT_BUFFER : EXT_PARAM; }
 
 void session_add_params(Session *s, const Model *m)
 {
@@ -344,8 +334,7 @@ void session_add_params(Session *s, const Model *m)
         for (int k = 0; k < p->shape.rank; k++)
             d[k] = p->shape.d[k].n;
         StoreEntry *e;
-        session_store_ok(
-            s, store_add(s->store, kind_of(p), p->path, DT_REAL, p->shape.rank, d, &e));
+        session_store_ok(s, store_add(s->store, kind_of(p), p->path, DT_REAL, p->shape.rank, d, &e));
     }
 }
 

@@ -57,9 +57,9 @@ typedef struct Session {
     Cleanup *cleanup;
     size_t byte_limit; /* the context's, while it is lifted */
     bool lifted;
-    bool may_change;   /* the device was not asked for: session_use_cpu() may leave it */
+    bool may_change;      /* the device was not asked for: session_use_cpu() may leave it */
     vwn_workbench *bench; /* where the backend is from, and goes back to; NULL: it is the session's own */
-    char note[768]; /* why the reference evaluator runs without being asked for, or "" */
+    char note[768];       /* why the reference evaluator runs without being asked for, or "" */
 } Session;
 
 /* Runs body(user) with a landing place for ctx_raise: the status it returns or raises. */
@@ -91,8 +91,7 @@ void session_warn(Session *s, const char *sentence);
 /* Raises ST_ENVIRONMENT (or `st`) with the store's sentence unless st is ST_OK. */
 void session_store_ok(Session *s, Status st);
 /* Builds a program that is freed with the session. Raises with the reason when it cannot. */
-Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
-                         BuildReport *total);
+Program *session_program(Session *s, const Graph *g, const ProgramOptions *how, BuildReport *total);
 /* program_prepare() of one that is built later. */
 void session_prepare(Session *s, const Graph *g, const ProgramOptions *how, BuildReport *total);
 /* Runs it; raises ST_ENVIRONMENT with the reason when the backend fails. */
@@ -130,7 +129,7 @@ typedef struct PlanWatch {
     void *user;
 } PlanWatch;
 typedef struct MemoryAsk {
-    Arena *both; /* where the names go; NULL: one arena will do */
+    Arena *both;          /* where the names go; NULL: one arena will do */
     const Target *target; /* whose memory; NULL: the CPU's. Not a GPU's with `both` */
     const PlanWatch *watch;
     /* what session_memory_other() said meanwhile, NULL: nothing; NULL: nobody has asked it */

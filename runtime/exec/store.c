@@ -18,15 +18,14 @@ enum { PIECE = 1024 }; /* numbers converted at a time */
 typedef struct Room {
     StoreEntry entry; /* first: a StoreEntry pointer is a Room pointer */
     uint64_t bytes;
-    bool in_slab; /* given back with it, or with the first of its chain */
-    bool leads;   /* others lie behind it */
-    bool stale;   /* of a copy: the weight has changed since */
+    bool in_slab;       /* given back with it, or with the first of its chain */
+    bool leads;         /* others lie behind it */
+    bool stale;         /* of a copy: the weight has changed since */
     struct Room *chain; /* the first of those that it lies behind; NULL: it is none, or the first itself, */
     uint64_t at;        /* and where it lies in the memory of all, which is the first one's */
 } Room;
 
-__attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status,
-                                                         const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -78,9 +77,7 @@ enum {
 static Status new_slab(Store *s)
 {
     CtxGuard guard;
-    uint64_t bytes = s->slab_bytes < SLAB_LEAST  ? SLAB_LEAST
-                     : s->slab_bytes > SLAB_MOST ? SLAB_MOST
-                                                 : s->slab_bytes;
+    uint64_t bytes = s->slab_bytes < SLAB_LEAST ? SLAB_LEAST : s->slab_bytes > SLAB_MOST ? SLAB_MOST : s->slab_bytes;
     if (!CTX_TRY(s->ctx, &guard))
         return fail(s, s->ctx->raised, "%s", s->ctx->message);
     vec_push(s->arena, &s->slab, ((StoreSlab){NULL, 0, 0}));
@@ -204,25 +201,13 @@ void store_free(Store *s)
 }
 
 /* Names are at least 16 bytes apart, so the kind fits into the low bits. */
-static uintptr_t key_of(ExtKind kind, Name name)
-{
-    return ((uintptr_t)name << 3) + (uintptr_t)kind + 1;
-}
+static uintptr_t key_of(ExtKind kind, Name name) { return ((uintptr_t)name << 3) + (uintptr_t)kind + 1; }
 
-StoreEntry *store_find(Store *s, ExtKind kind, Name name)
-{
-    return map_get(&s->index, key_of(kind, name));
-}
+StoreEntry *store_find(Store *s, ExtKind kind, Name name) { return map_get(&s->index, key_of(kind, name)); }
 
-size_t store_count(const Store *s)
-{
-    return s->entry.n;
-}
+size_t store_count(const Store *s) { return s->entry.n; }
 
-StoreEntry *store_at(Store *s, size_t i)
-{
-    return s->entry.v[i];
-}
+StoreEntry *store_at(Store *s, size_t i) { return s->entry.v[i]; }
 
 uint64_t store_bytes(const Store *s)
 {
@@ -232,10 +217,7 @@ uint64_t store_bytes(const Store *s)
     return bytes;
 }
 
-const char *store_why(const Store *s)
-{
-    return s->why;
-}
+const char *store_why(const Store *s) { return s->why; }
 
 static void set_shape(StoreEntry *e, uint8_t rank, const int64_t *d, int64_t elements)
 {
@@ -266,20 +248,18 @@ static const char *shape_text(char text[160], uint8_t rank, const int64_t *d)
 }
 
 /* An entry that is there already: the same, or an input that becomes larger. */
-static Status refit(Store *s, StoreEntry *e, DType dtype, uint8_t rank, const int64_t *d,
-                    int64_t elements)
+static Status refit(Store *s, StoreEntry *e, DType dtype, uint8_t rank, const int64_t *d, int64_t elements)
 {
     char had[160], wants[160];
     Room *room = (Room *)e;
     uint64_t bytes = (uint64_t)elements * item_size(s, e->kind, dtype);
     if (e->dtype != dtype)
-        return fail(s, ST_USAGE, "the tensor %s is %s elsewhere", e->name,
-                    e->dtype == DT_INT ? "an integer" : "real");
+        return fail(s, ST_USAGE, "the tensor %s is %s elsewhere", e->name, e->dtype == DT_INT ? "an integer" : "real");
     if (same_shape(e, rank, d))
         return ST_OK;
     if (e->kind != EXT_INPUT || e->rank != rank)
-        return fail(s, ST_USAGE, "the tensor %s has the shape %s, not %s", e->name,
-                    shape_text(had, e->rank, e->d), shape_text(wants, rank, d));
+        return fail(s, ST_USAGE, "the tensor %s has the shape %s, not %s", e->name, shape_text(had, e->rank, e->d),
+                    shape_text(wants, rank, d));
     if (elements <= e->elements)
         return ST_OK; /* smaller programs use its beginning */
     if (bytes > room->bytes && is_put_off(s) && !e->memory) {
@@ -312,15 +292,13 @@ static Room *new_room(Store *s, ExtKind kind, Name name, Status *status, void **
     }
     Room *room = NEW(s->arena, Room);
     if (s->entry.n == s->entry.cap)
-        s->entry.v =
-            vec_grow(s->arena, s->entry.v, s->entry.n, &s->entry.cap, sizeof *s->entry.v);
+        s->entry.v = vec_grow(s->arena, s->entry.v, s->entry.n, &s->entry.cap, sizeof *s->entry.v);
     *slot = map_at(&s->index, key_of(kind, name)); /* stays NULL until the entry is whole */
     ctx_leave(s->ctx, &guard);
     return room;
 }
 
-Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d,
-                 StoreEntry **out)
+Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d, StoreEntry **out)
 {
     int64_t elements = 1, bytes;
     char text[160];
@@ -329,11 +307,9 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
         return fail(s, ST_USAGE, "the tensor %s has %d axes", name, rank);
     for (int i = 0; i < rank; i++)
         if (d[i] < 0 || !mul_i64(elements, d[i], &elements))
-            return fail(s, ST_USAGE, "the tensor %s cannot have the shape %s", name,
-                        shape_text(text, rank, d));
+            return fail(s, ST_USAGE, "the tensor %s cannot have the shape %s", name, shape_text(text, rank, d));
     if (!mul_i64(elements, (int64_t)item_size(s, kind, dtype), &bytes))
-        return fail(s, ST_ENVIRONMENT, "out of memory: the tensor %s of shape %s", name,
-                    shape_text(text, rank, d));
+        return fail(s, ST_ENVIRONMENT, "out of memory: the tensor %s of shape %s", name, shape_text(text, rank, d));
     StoreEntry *e = store_find(s, kind, name);
     if (e) {
         Status status = refit(s, e, dtype, rank, d, elements);
@@ -347,7 +323,7 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
         return status;
     void *memory = NULL;
     bool in_slab = false;
-    status = is_put_off(s)     ? ST_OK
+    status = is_put_off(s)       ? ST_OK
              : kind == EXT_INPUT ? take(s, (uint64_t)bytes, &memory)
                                  : take_lasting(s, (uint64_t)bytes, &memory, &in_slab);
     if (status != ST_OK)
@@ -382,10 +358,7 @@ void store_lay(Store *s, StoreEntry *const *e, size_t n)
     first->leads = n > 1;
 }
 
-bool store_is_laid(const StoreEntry *e)
-{
-    return ((const Room *)e)->chain != NULL;
-}
+bool store_is_laid(const StoreEntry *e) { return ((const Room *)e)->chain != NULL; }
 
 bool store_follows(const Store *s, const StoreEntry *e, const StoreEntry *before)
 {
@@ -437,15 +410,9 @@ Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n)
     return status;
 }
 
-bool store_copy_stale(const StoreEntry *copy)
-{
-    return ((const Room *)copy)->stale;
-}
+bool store_copy_stale(const StoreEntry *copy) { return ((const Room *)copy)->stale; }
 
-void store_copy_done(StoreEntry *copy)
-{
-    ((Room *)copy)->stale = false;
-}
+void store_copy_done(StoreEntry *copy) { ((Room *)copy)->stale = false; }
 
 void store_weight_changes(Store *s, const StoreEntry *weight)
 {
@@ -466,13 +433,12 @@ Status store_reserve_common(Store *s, uint64_t bytes)
 static Status check_range(Store *s, const StoreEntry *e, int64_t at, int64_t n, bool integer)
 {
     if (at < 0 || n < 0 || at > e->elements || n > e->elements - at)
-        return fail(s, ST_USAGE, "%lld numbers from %lld do not lie in the tensor %s of %lld",
-                    (long long)n, (long long)at, e->name, (long long)e->elements);
+        return fail(s, ST_USAGE, "%lld numbers from %lld do not lie in the tensor %s of %lld", (long long)n,
+                    (long long)at, e->name, (long long)e->elements);
     if (e->kind == EXT_COPY)
         return fail(s, ST_USAGE, "the numbers of %s are those of the weight", e->name);
     if (integer != (e->dtype == DT_INT))
-        return fail(s, ST_USAGE, "the tensor %s is %s", e->name,
-                    e->dtype == DT_INT ? "an integer" : "real");
+        return fail(s, ST_USAGE, "the tensor %s is %s", e->name, e->dtype == DT_INT ? "an integer" : "real");
     return store_settle(s);
 }
 
@@ -551,8 +517,7 @@ Status store_get_f64(Store *s, const StoreEntry *e, int64_t at, int64_t n, doubl
     for (int64_t i = 0; status == ST_OK && s->backend && i < n; i += PIECE) {
         float piece[PIECE];
         int64_t k = n - i < PIECE ? n - i : PIECE;
-        status =
-            download(s, piece, (const float *)e->memory + at + i, (uint64_t)k * sizeof *piece);
+        status = download(s, piece, (const float *)e->memory + at + i, (uint64_t)k * sizeof *piece);
         for (int64_t j = 0; j < k; j++)
             v[i + j] = piece[j];
     }

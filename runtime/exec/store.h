@@ -23,7 +23,7 @@ struct Store {
     uint64_t common_bytes, common_wanted;
     VEC(StoreSlab) slab; /* what small tensors that stay lie in; the last has room */
     uint64_t slab_bytes; /* of all */
-    size_t settled; /* of a device: so many entries have memory */
+    size_t settled;      /* of a device: so many entries have memory */
     uint64_t generation;
     PlanLayout layout; /* how weights, their gradients and copies lie, in the plans of all programs */
     char why[512];
@@ -33,7 +33,8 @@ struct Store {
 Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n);
 bool store_copy_stale(const StoreEntry *copy);
 void store_copy_done(StoreEntry *copy);
-void store_weight_changes(Store *s, const StoreEntry *weight); /* any tensor: a weight's copy, if it has one, is stale now */
+void store_weight_changes(Store *s,
+                          const StoreEntry *weight); /* any tensor: a weight's copy, if it has one, is stale now */
 /* Tensors that have no memory yet, and no place, will lie one behind the other, without a gap. */
 void store_lay(Store *s, StoreEntry *const *e, size_t n);
 bool store_is_laid(const StoreEntry *e); /* behind another one */

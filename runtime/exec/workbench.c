@@ -39,8 +39,9 @@ static const char *or_empty(const char *s) { return s ? s : "\x01"; }
 Backend *bench_take(vwn_workbench *w, const vwn_options *o, const DeviceAsked *asked)
 {
     char now[BENCH_ASKED];
-    int n = snprintf(now, sizeof now, "%d %d %d %d\n%s\n%s\n%s", (int)asked->how * BACKEND_COUNT + (int)asked->id, asked->ordinal, o->threads,
-                     o->compile_seconds, or_empty(o->cache_dir), or_empty(o->compiler), or_empty(getenv("CC")));
+    int n = snprintf(now, sizeof now, "%d %d %d %d\n%s\n%s\n%s", (int)asked->how * BACKEND_COUNT + (int)asked->id,
+                     asked->ordinal, o->threads, o->compile_seconds, or_empty(o->cache_dir), or_empty(o->compiler),
+                     or_empty(getenv("CC")));
     bool same = n > 0 && (size_t)n < sizeof now && !strcmp(now, w->asked);
     if (!same)
         close_idle(w);

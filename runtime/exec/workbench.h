@@ -12,15 +12,16 @@
 
 enum {
     BENCH_ASKED = 2048,
-    BENCH_SPARE = 512 << 20 /* bytes of a context that is closed are kept for the next one, whose pages need not be asked for */
+    BENCH_SPARE =
+        512 << 20 /* bytes of a context that is closed are kept for the next one, whose pages need not be asked for */
 };
 struct vwn_workbench {
-    Ctx *ctx;         /* the backend's */
-    Backend *idle;    /* NULL: it is lent, or there is none */
+    Ctx *ctx;                /* the backend's */
+    Backend *idle;           /* NULL: it is lent, or there is none */
     char asked[BENCH_ASKED]; /* what it was opened for */
 };
 
-vwn_workbench *workbench_open(void); /* NULL: no memory */
+vwn_workbench *workbench_open(void);    /* NULL: no memory */
 void workbench_close(vwn_workbench *w); /* NULL is fine */
 /* The backend that lies there for these options and this device; NULL: there is none. Another one is closed. */
 Backend *bench_take(vwn_workbench *w, const vwn_options *o, const DeviceAsked *asked);

@@ -88,7 +88,8 @@ static void ask_group(RunComparison *c, const char *operand)
     Session *s = &c->session;
     bool alone = run_exists(s, operand);
     const char *equals = alone ? NULL : strchr(operand, '='), *list = equals ? equals + 1 : operand;
-    RunGroup g = {.name = equals ? arena_copy(s->arena, operand, (size_t)(equals - operand)) : run_name(s->arena, list), .operand = operand};
+    RunGroup g = {.name = equals ? arena_copy(s->arena, operand, (size_t)(equals - operand)) : run_name(s->arena, list),
+                  .operand = operand};
     for (const char *p = list;; p++) {
         size_t length = alone ? strlen(p) : strcspn(p, ",");
         vec_push(s->arena, &g.path, arena_copy(s->arena, p, length));
@@ -169,7 +170,9 @@ static void check_points(RunComparison *c, RunGroup *g)
         if (!g->run[k].point.n)
             ctx_raise(ctx, ST_USAGE, "the run %.250s has written no `%.80s`", g->run[k].path, c->metric);
         history_need(&c->session, &g->run[k], (HistoryAxis)c->how->by);
-        int64_t window = c->how->smooth ? c->how->smooth : strcmp(c->metric, "loss") ? 1 : (int64_t)(g->run[k].point.n / 50);
+        int64_t window = c->how->smooth              ? c->how->smooth
+                         : strcmp(c->metric, "loss") ? 1
+                                                     : (int64_t)(g->run[k].point.n / 50);
         smooth(&c->session, &g->run[k], window);
     }
     average(c, g);
@@ -252,7 +255,8 @@ static void say_lengths(Arena *a, Buf *b, const RunGroup *g)
 {
     Ends e = ends_of(g, BY_STEP);
     if (e.low < e.high)
-        buf_printf(b, "\nthe runs of %s end after %s steps; its means go as far as all of them\n", g->name, reached(a, g, BY_STEP));
+        buf_printf(b, "\nthe runs of %s end after %s steps; its means go as far as all of them\n", g->name,
+                   reached(a, g, BY_STEP));
 }
 
 /* "+0.0123", of seeds "+0.0123 ± 0.0200 =": hidden by its interval. */
@@ -279,7 +283,8 @@ static void print_groups(RunComparison *c, Buf *b, double x)
     HistoryAxis by = (HistoryAxis)c->how->by;
     SeedMean first = group_at(c, &c->group[0], by, x);
     bool several = c->runs > c->n;
-    const char *const head[] = {"run",  "steps", "tokens", "FLOPs", "seconds", "best", "last", arena_printf(a, "at %s", quantity(a, x)),
+    const char *const head[] = {"run",          "steps", "tokens", "FLOPs",
+                                "seconds",      "best",  "last",   arena_printf(a, "at %s", quantity(a, x)),
                                 "to the first", "spread"};
     Table t = {.arena = a, .columns = COUNT_OF(head) - !several};
     for (size_t i = 0; i < t.columns; i++)
@@ -304,8 +309,8 @@ static void print_groups(RunComparison *c, Buf *b, double x)
 
 typedef struct Verdict {
     size_t lowest, *tied, n_tied; /* groups */
-    bool known;  /* every group has several runs: chance was looked at */
-    bool some;   /* there are two groups with a value */
+    bool known;                   /* every group has several runs: chance was looked at */
+    bool some;                    /* there are two groups with a value */
 } Verdict;
 
 /* Of one run nothing tells how far chance goes; then only what is equal is tied. */
@@ -387,15 +392,19 @@ static void print_table(RunComparison *c)
     Arena *a = c->session.arena;
     double x = common_end(c);
     Buf b = buf_new(a);
-    buf_printf(&b, "%s by %s; FLOPs are of training, forward and backward\n\n", c->metric, history_axis_name[c->how->by]);
+    buf_printf(&b, "%s by %s; FLOPs are of training, forward and backward\n\n", c->metric,
+               history_axis_name[c->how->by]);
     print_groups(c, &b, x);
     say_verdict(c, &b, x);
     if (c->n > 1)
         print_equal(c, &b);
-    buf_printf(&b, "\nbest: the lowest of the curve; last: its end; at %s: where all have been, curves are straight between points\n",
+    buf_printf(&b,
+               "\nbest: the lowest of the curve; last: its end; at %s: where all have been, curves are straight "
+               "between points\n",
                quantity(a, x));
     if (c->runs > c->n)
-        buf_puts(&b, "+-: 95 % interval of a mean over seeds, and of a difference of two (Student's and Welch's t); =: it hides the\n"
+        buf_puts(&b, "+-: 95 % interval of a mean over seeds, and of a difference of two (Student's and Welch's t); =: "
+                     "it hides the\n"
                      "difference; spread: the greatest less the least\n");
     for (size_t i = 0; i < c->n; i++)
         say_lengths(a, &b, &c->group[i]);
@@ -584,9 +593,9 @@ static void print_svg(RunComparison *c)
 static Status compare_body(void *user)
 {
     static void (*const print[])(RunComparison *) = {[VWN_COMPARE_TABLE] = print_table,
-                                                  [VWN_COMPARE_JSON] = print_json,
-                                                  [VWN_COMPARE_CSV] = print_csv,
-                                                  [VWN_COMPARE_SVG] = print_svg};
+                                                     [VWN_COMPARE_JSON] = print_json,
+                                                     [VWN_COMPARE_CSV] = print_csv,
+                                                     [VWN_COMPARE_SVG] = print_svg};
     RunComparison *c = user;
     session_open(&c->session, c->session.owner);
     ask_groups(c);

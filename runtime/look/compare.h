@@ -21,9 +21,9 @@ typedef struct RunFacts {
 /* One run or several that are averaged. */
 typedef struct RunGroup {
     const char *name, *operand;
-    bool alone;          /* it was named by itself */
+    bool alone; /* it was named by itself */
     VEC(const char *) path;
-    RunFacts *fact;      /* by run */
+    RunFacts *fact; /* by run */
     History *run;
     size_t n;
     double *x, *mean, *low, *high; /* the curve at the points of the first run that all have reached */
@@ -36,7 +36,7 @@ typedef struct RunComparison {
     const vwn_writer *out;
     const char *metric;
     VEC(RunGroup) groups;
-    RunGroup *group;     /* the same */
+    RunGroup *group; /* the same */
     size_t n, runs;
     VEC(const char *) note;
 } RunComparison;

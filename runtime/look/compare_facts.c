@@ -50,11 +50,13 @@ static void read_record(Session *s, const char *run, RunFacts *f)
     if (!all.n)
         return;
     const Json *j = all.v[all.n - 1].json, *threads = json_get(j, "threads");
-    const char *host = json_string(j, "host"), *processor = json_string(j, "processor"), *device = json_string(j, "device");
+    const char *host = json_string(j, "host"), *processor = json_string(j, "processor"),
+               *device = json_string(j, "device");
     const char *data = json_string(j, "data");
     f->data = data ? data_text(s->arena, data) : "";
     if (host && processor && device)
-        f->machine = arena_printf(s->arena, "%s, %s, %s, %.0f threads", host, processor, device, threads ? threads->number : NAN);
+        f->machine = arena_printf(s->arena, "%s, %s, %s, %.0f threads", host, processor, device,
+                                  threads ? threads->number : NAN);
 }
 
 /* What the names of two runs begin with, without "-seed" and what joins it: "wide" of "wide-seed1" and "wide-seed2". */
@@ -95,7 +97,9 @@ static void join_seeds(RunComparison *c)
     for (size_t i = 0; i < c->groups.n; i++) {
         RunGroup *g = &c->groups.v[i];
         size_t to = 0;
-        while (to < n && !(g->alone && c->groups.v[to].alone && settings_same_but_seed(&c->groups.v[to].fact[0].setting, &g->fact[0].setting, c->session.ctx)))
+        while (to < n &&
+               !(g->alone && c->groups.v[to].alone &&
+                 settings_same_but_seed(&c->groups.v[to].fact[0].setting, &g->fact[0].setting, c->session.ctx)))
             to++;
         if (to == n) {
             c->groups.v[n++] = *g;
@@ -123,7 +127,8 @@ void compare_read_facts(RunComparison *c)
         for (size_t k = 0; k < g->path.n; k++) {
             g->fact[k].setting = settings_read(s, s->arena, g->path.v[k]);
             read_record(s, g->path.v[k], &g->fact[k]);
-            g->fact[k].seed = set_to(&g->fact[k], s->ctx, settings_holder(&g->fact[k].setting, s->ctx, name_str(s->ctx, "train.seed")));
+            g->fact[k].seed = set_to(&g->fact[k], s->ctx,
+                                     settings_holder(&g->fact[k].setting, s->ctx, name_str(s->ctx, "train.seed")));
         }
     }
     if (c->how->group)
@@ -166,7 +171,9 @@ static void note_seeds(RunComparison *c)
         first = first ? first : seeds;
         buf_printf(&b, "%s%s %s", i ? "; " : "", c->group[i].name, seeds);
         if (twice)
-            vec_push(a, &c->note, arena_printf(a, "%s has a seed twice (%s): its interval is not that of seeds", c->group[i].name, seeds));
+            vec_push(a, &c->note,
+                     arena_printf(a, "%s has a seed twice (%s): its interval is not that of seeds", c->group[i].name,
+                                  seeds));
     }
     if (differ)
         vec_push(a, &c->note, arena_printf(a, "seeds differ: %s", b.s));
@@ -278,11 +285,17 @@ static void note_schedules(RunComparison *c, const double at[HISTORY_AXES])
             buf_printf(&b, "%s%s has done %.0f %%", b.n ? ", " : "", c->group[i].name, 100 * share);
         }
         if (most - least > 0.05)
-            vec_push(a, &c->note, arena_printf(a, "at equal %s %s of its steps: a rate that falls to the end favours who is nearer to it",
-                                               by == BY_STEP ? "steps" : history_axis_name[by], b.s));
+            vec_push(
+                a, &c->note,
+                arena_printf(a, "at equal %s %s of its steps: a rate that falls to the end favours who is nearer to it",
+                             by == BY_STEP ? "steps" : history_axis_name[by], b.s));
         else if (most < 0.95 && by == (int)c->how->by)
-            vec_push(a, &c->note, arena_printf(a, "all are at %.0f %% of their steps, where rates have not fallen to their ends: schedules that end there may "
-                                                  "bring another order", 100 * most));
+            vec_push(a, &c->note,
+                     arena_printf(a,
+                                  "all are at %.0f %% of their steps, where rates have not fallen to their ends: "
+                                  "schedules that end there may "
+                                  "bring another order",
+                                  100 * most));
     }
 }
 

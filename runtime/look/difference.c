@@ -24,9 +24,17 @@ void difference_put(Difference *d, const char *kind, const char *name, const cha
         vec_push(d->session->arena, &d->found, ((Finding){.kind = kind, .name = name, .a = a, .b = b}));
 }
 
-void difference_put_numbers(Difference *d, const char *name, const char *shape, double apart, double relative, double cosine)
+void difference_put_numbers(Difference *d, const char *name, const char *shape, double apart, double relative,
+                            double cosine)
 {
-    Finding f = {.kind = "tensor", .name = name, .a = shape, .b = shape, .numbers = true, .apart = apart, .relative = relative, .cosine = cosine};
+    Finding f = {.kind = "tensor",
+                 .name = name,
+                 .a = shape,
+                 .b = shape,
+                 .numbers = true,
+                 .apart = apart,
+                 .relative = relative,
+                 .cosine = cosine};
     vec_push(d->session->arena, &d->found, f);
 }
 
@@ -42,7 +50,7 @@ typedef struct Named {
     Name name;
     const char *path; /* as it is shown and as --set takes it: without the branches on its way */
     const char *value;
-    const Ast *expr;  /* NULL: the value alone is compared */
+    const Ast *expr; /* NULL: the value alone is compared */
 } Named;
 typedef struct Names {
     Arena *a;
@@ -75,7 +83,8 @@ static void add_expr(Names *n, const char *kind, const char *name, const char *v
     if (*slot)
         return;
     bool branch = expr && strstr(name, "if#");
-    vec_push(n->a, &n->v, ((Named){kind, name_str(n->ctx, name), branch ? without_branches(n, name) : name, value, expr}));
+    vec_push(n->a, &n->v,
+             ((Named){kind, name_str(n->ctx, name), branch ? without_branches(n, name) : name, value, expr}));
     *slot = (void *)(uintptr_t)n->v.n;
 }
 
@@ -144,7 +153,8 @@ static bool compare_inside(Difference *d, const char *kind, const char *path, co
     for (uint32_t i = 0; i < x->kid[1]->n; i++) {
         const Ast *arg = x->kid[1]->kid[i];
         if (arg->kind == AST_NAMED)
-            compare_exprs(d, kind, arena_printf(a, "%s.%s", path, arg->name), arg->kid[0], argument(y->kid[1], arg->name));
+            compare_exprs(d, kind, arena_printf(a, "%s.%s", path, arg->name), arg->kid[0],
+                          argument(y->kid[1], arg->name));
     }
     for (uint32_t i = 0; i < y->kid[1]->n; i++) {
         const Ast *arg = y->kid[1]->kid[i];
@@ -222,9 +232,11 @@ static void add_items(Names *n, const Unit *u, const char *path, const Ast *item
             break;
         case AST_NODE:
             below = joined(n, path, path_text(n, it->kid[0]));
-            named = !strcmp(it->kid[0]->name, "model") || !strcmp(it->kid[0]->name, "optimizer"); /* paths go without the name */
+            named = !strcmp(it->kid[0]->name, "model") ||
+                    !strcmp(it->kid[0]->name, "optimizer"); /* paths go without the name */
             if (it->kid[1] && !named)
-                below = arena_printf(n->a, strpbrk(it->kid[1]->name, ".*[") ? "%s[\"%s\"]" : "%s.%s", below, it->kid[1]->name);
+                below = arena_printf(n->a, strpbrk(it->kid[1]->name, ".*[") ? "%s[\"%s\"]" : "%s.%s", below,
+                                     it->kid[1]->name);
             add(n, "node", below, it->kid[1] && named ? it->kid[1]->name : "{ }");
             add_items(n, u, below, it->kid[2]);
             break;
@@ -299,7 +311,8 @@ static void compare_weights(Difference *d, const Model *a, const Model *b)
     for (size_t i = 0; i < b->param.n; i++)
         *map_at(&paths, (uintptr_t)b->param.v[i].path) = &b->param.v[i];
     for (size_t i = 0; i < a->param.n + b->param.n; i++) {
-        const Param *p = i < a->param.n ? &a->param.v[i] : &b->param.v[i - a->param.n], *q = map_get(&paths, (uintptr_t)p->path);
+        const Param *p = i < a->param.n ? &a->param.v[i] : &b->param.v[i - a->param.n],
+                    *q = map_get(&paths, (uintptr_t)p->path);
         Buf from = buf_new(s->arena), to = buf_new(s->arena);
         if (i < a->param.n)
             *map_at(&paths, (uintptr_t)p->path) = NULL; /* what is left is in b alone */
@@ -321,7 +334,8 @@ static void compare_weights(Difference *d, const Model *a, const Model *b)
     }
     for (size_t i = 0; i < change.n; i++) {
         const Change *c = &change.v[i];
-        difference_put(d, "weight", c->times > 1 ? arena_printf(s->arena, "%s x %zu", c->path, c->times) : c->first, c->from, c->to);
+        difference_put(d, "weight", c->times > 1 ? arena_printf(s->arena, "%s x %zu", c->path, c->times) : c->first,
+                       c->from, c->to);
     }
 }
 
@@ -385,10 +399,14 @@ static void compare_texts(Difference *d, const Unit *a, const Unit *b)
     const char *x = run_read_file(s->arena, arena_printf(s->arena, "%s/resolved.vwn", d->a), &n);
     const char *y = run_read_file(s->arena, arena_printf(s->arena, "%s/resolved.vwn", d->b), &m);
     bool same = x && y && n == m && !memcmp(x, y, n);
-    session_warn(s, arena_printf(s->arena, "%.200s/resolved.vwn cannot be read as a file of this version: the files of the runs are compared byte by byte",
+    session_warn(s, arena_printf(s->arena,
+                                 "%.200s/resolved.vwn cannot be read as a file of this version: the files of the runs "
+                                 "are compared byte by byte",
                                  a ? d->b : d->a));
     if (!same)
-        vec_push(s->arena, &d->found, ((Finding){.kind = "file", .name = "resolved.vwn", .a = words_of(s, a, x, n), .b = words_of(s, b, y, m)}));
+        vec_push(
+            s->arena, &d->found,
+            ((Finding){.kind = "file", .name = "resolved.vwn", .a = words_of(s, a, x, n), .b = words_of(s, b, y, m)}));
 }
 
 static void compare_runs_of(Difference *d, const Hooks *hooks)
@@ -414,7 +432,8 @@ static const char *part_of(Arena *a, const char *text, size_t at)
     size_t length = n - from > MOST ? MOST : n - from;
     while (from && ((unsigned char)text[from] & 0xc0) == 0x80)
         from++, length--; /* not within a character */
-    char *part = arena_printf(a, "%s%.*s%s", from ? "... " : "", (int)length, text + from, from + length < n ? " ..." : "");
+    char *part =
+        arena_printf(a, "%s%.*s%s", from ? "... " : "", (int)length, text + from, from + length < n ? " ..." : "");
     for (char *s = part; *s; s++)
         *s = *s == '\n' ? ' ' : *s;
     return part;
@@ -524,7 +543,8 @@ static Status diff_body(void *user)
     return d.found.n ? ST_CHANGES : ST_OK;
 }
 
-Status difference_of(vwn_context *owner, Unit *a, Unit *b, const vwn_diff_options *how, const vwn_writer *out, const Hooks *hooks)
+Status difference_of(vwn_context *owner, Unit *a, Unit *b, const vwn_diff_options *how, const vwn_writer *out,
+                     const Hooks *hooks)
 {
     DiffCall c = {.session.owner = owner, .a = a, .b = b, .how = how, .out = out, .hooks = hooks};
     Status st = guarded(owner->ctx, diff_body, &c);

@@ -9,9 +9,9 @@
 #include "runtime/exec/session.h"
 
 typedef struct Finding {
-    const char *kind; /* "let", "attribute", "weight", "count", "setting", "result", "tensor" */
+    const char *kind;         /* "let", "attribute", "weight", "count", "setting", "result", "tensor" */
     const char *name, *a, *b; /* NULL: that side has it not */
-    bool numbers;     /* of a tensor: */
+    bool numbers;             /* of a tensor: */
     double apart, relative, cosine;
 } Finding;
 typedef struct Difference {
@@ -21,7 +21,8 @@ typedef struct Difference {
     const char *a, *b; /* what is compared */
 } Difference;
 void difference_put(Difference *d, const char *kind, const char *name, const char *a, const char *b);
-void difference_put_numbers(Difference *d, const char *name, const char *shape, double apart, double relative, double cosine);
+void difference_put_numbers(Difference *d, const char *name, const char *shape, double apart, double relative,
+                            double cosine);
 void difference_same(Difference *d, const char *kind, int64_t n); /* so many of this kind are equal */
 /* tensors.c: of two checkpoints, each a run, "DIR@STEP" or a safetensors file. */
 void difference_of_tensors(Difference *d, const char *a, const char *b, const char *selector, bool states);

@@ -36,8 +36,8 @@ typedef struct LogExport {
     RunClock clock;
     double at[HISTORY_AXES]; /* of the last event */
     Buf row;
-    double begins;   /* TensorBoard: when the seconds of the run began, since 1970 */
-    int ended;       /* the same: how it has ended, 0: it has not */
+    double begins; /* TensorBoard: when the seconds of the run began, since 1970 */
+    int ended;     /* the same: how it has ended, 0: it has not */
 } LogExport;
 
 static void put(LogExport *e)
@@ -87,7 +87,8 @@ static bool take_json(void *user, const Json *event)
     buf_json_string(b, e->run, strlen(e->run));
     buf_puts(b, ",\"event\":");
     buf_json_string(b, kind, strlen(kind));
-    buf_printf(b, ",\"step\":%.0f,\"tokens\":%.0f,\"seconds\":", event_number(event, "step"), event_number(event, "tokens"));
+    buf_printf(b, ",\"step\":%.0f,\"tokens\":%.0f,\"seconds\":", event_number(event, "step"),
+               event_number(event, "tokens"));
     buf_number(b, e->at[BY_SECONDS]);
     for (size_t i = 0; i < e->names.n; i++) {
         double x = event_number(event, e->names.v[i]);
@@ -123,10 +124,7 @@ static void little(Buf *b, uint64_t x, int bytes)
 }
 
 /* Fields of a protocol buffer: a number and how it is stored; 0 varint, 1 eight bytes, 2 bytes behind their length, 5 four. */
-static void field(Buf *b, int number, int wire)
-{
-    varint(b, (uint64_t)(number << 3 | wire));
-}
+static void field(Buf *b, int number, int wire) { varint(b, (uint64_t)(number << 3 | wire)); }
 
 static void field_double(Buf *b, int number, double x)
 {

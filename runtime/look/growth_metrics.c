@@ -100,10 +100,7 @@ double mann_whitney(double *x, size_t nx, double *y, size_t ny)
 
 /* ---- a path ---- */
 
-static double relative(double now, double first)
-{
-    return (now - first) / fabs(first);
-}
+static double relative(double now, double first) { return (now - first) / fabs(first); }
 
 /* Turns the symmetric matrix until its off-diagonal elements vanish (Jacobi); column k of v is the vector of a[k][k]. */
 static void eigenvectors(double a[3][3], double v[3][3])

@@ -27,14 +27,14 @@ double mann_whitney(double *x, size_t nx, double *y, size_t ny);
 
 /* One model of a path: the grown one right after the step, then later ones. */
 typedef struct GrowthState {
-    double noc, u;                 /* given */
-    double score;                  /* given: of the task, more is better; NaN: not measured */
-    double noc_change, u_change;   /* eq. 16, 17: relative to the first state */
-    double score_change;           /* likewise, by the absolute value of the first */
-    double radius;                 /* eq. 18: R */
-    double log_radius;             /* |ln R|; NaN where R is 0 */
-    double z[2];                   /* the two main components of (U_P%, NOC%, score%) */
-    double euclidean, grassmann;   /* eq. 31 and 30: distances from the first state in those; NaN where undefined */
+    double noc, u;               /* given */
+    double score;                /* given: of the task, more is better; NaN: not measured */
+    double noc_change, u_change; /* eq. 16, 17: relative to the first state */
+    double score_change;         /* likewise, by the absolute value of the first */
+    double radius;               /* eq. 18: R */
+    double log_radius;           /* |ln R|; NaN where R is 0 */
+    double z[2];                 /* the two main components of (U_P%, NOC%, score%) */
+    double euclidean, grassmann; /* eq. 31 and 30: distances from the first state in those; NaN where undefined */
 } GrowthState;
 /* Fills what is not given. Components need three states with a score; their columns are centred and not scaled. The
  * Grassmann distance between span{(z, 0), e3} of two states is the angle between the lines through both z: it knows

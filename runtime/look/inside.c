@@ -27,8 +27,8 @@ typedef struct Measuring {
     Findings *f;
     Program *p;
     SeriesSet *factor, next;
-    double **gram;   /* by state; NULL: not measured */
-    double *v;       /* room for the largest result */
+    double **gram; /* by state; NULL: not measured */
+    double *v;     /* room for the largest result */
     size_t room;
     double batches;
     double *active, **used, **energy, **chosen, *lens;
@@ -144,10 +144,12 @@ static void choose_states(Findings *f)
     double each = (double)f->coordinates * (double)f->coordinates;
     size_t fit = (size_t)fmin(GRAM_NUMBERS / each, (double)n);
     if (!fit)
-        session_warn(s, arena_printf(s->arena, "the spread of states of %lld coordinates is not measured: of 8,192 at most",
+        session_warn(s, arena_printf(s->arena,
+                                     "the spread of states of %lld coordinates is not measured: of 8,192 at most",
                                      (long long)f->coordinates));
     else if (fit < n)
-        session_warn(s, arena_printf(s->arena, "the spread of %zu of %zu states is measured, for want of memory", fit, n));
+        session_warn(s,
+                     arena_printf(s->arena, "the spread of %zu of %zu states is measured, for want of memory", fit, n));
     bool *wanted = NEW_ARRAY(s->arena, bool, n);
     for (size_t i = 0; i < fit; i++)
         wanted[n - 1 - i * n / fit] = true;
@@ -169,10 +171,11 @@ static void prepare(Measuring *k)
         for (size_t i = 0; i < in->n_factors; i++)
             entries += f->factor[i].entries = factor_entries(f, &in->factor[i]);
         for (size_t i = 0; i < in->n_factors; i++)
-            k->factor[i] = series_new(a, f->factor[i].entries, all, SAMPLE_NUMBERS * (double)f->factor[i].entries / (double)entries);
+            k->factor[i] = series_new(a, f->factor[i].entries, all,
+                                      SAMPLE_NUMBERS * (double)f->factor[i].entries / (double)entries);
     }
     if (f->what & INSIDE_INPUTS && !in->u.why_not) {
-        f->cosine = NEW_ARRAY(a, double, n * n + 1);
+        f->cosine = NEW_ARRAY(a, double, n *n + 1);
         f->next = n > 1 ? NEW_ARRAY(a, Spread, n) : NULL;
         k->next = series_new(a, n > 1 ? n - 1 : 1, all, SAMPLE_NUMBERS);
     }
@@ -207,7 +210,8 @@ static void choose_entries(Findings *f)
         last--;
     f->histogram = NEW_ARRAY(f->session.arena, Histogram, HISTOGRAMS_MOST + 1);
     for (size_t i = 0; i < last; i++)
-        for (size_t e = 0; f->in.factor[i].sublayer == f->in.factor[last - 1].sublayer && e < f->factor[i].entries; e++) {
+        for (size_t e = 0; f->in.factor[i].sublayer == f->in.factor[last - 1].sublayer && e < f->factor[i].entries;
+             e++) {
             f->histogram[f->n_histograms++] = (Histogram){.factor = i, .entry = e};
             if (f->n_histograms <= HISTOGRAMS_MOST)
                 continue;
@@ -317,7 +321,8 @@ static void finish_contribution(Findings *f, Contribution *c, const UnfoldPart *
     const Unfolding *u = &f->in.u;
     size_t own = (size_t)to->segments;
     for (size_t j = 0; j <= u->n; j++) {
-        double least = (double)(u->source[j].width < to->width ? u->source[j].width : to->width), scale = (double)to->width / least;
+        double least = (double)(u->source[j].width < to->width ? u->source[j].width : to->width),
+               scale = (double)to->width / least;
         for (size_t i = u->source[j].first * own; i < (u->source[j].first + (size_t)u->source[j].segments) * own; i++) {
             double mean = c->mean[i] * scale, square = c->std[i] * scale * scale;
             c->mean[i] = mean;
@@ -336,7 +341,8 @@ static void contribution_new(Findings *f, Contribution *c, const UnfoldPart *to)
 }
 
 /* Adds what the impulses from `first` on did in a batch. */
-static void contribution_add(Measuring *k, Contribution *c, const char *name, size_t i, size_t own, size_t first, size_t impulses)
+static void contribution_add(Measuring *k, Contribution *c, const char *name, size_t i, size_t own, size_t first,
+                             size_t impulses)
 {
     double *v, *to[] = {c->mean, c->std, c->gain};
     size_t all = k->f->in.u.segments, n = first + impulses > all ? all - first : impulses;
@@ -358,7 +364,7 @@ static void select_impulses(Findings *f, size_t first, size_t impulses)
     Session *s = &f->session;
     StoreEntry *e = store_find(s->store, EXT_STATE, name_str(s->ctx, UNFOLD_SELECT));
     size_t all = f->in.u.segments;
-    double *v = NEW_ARRAY(s->arena, double, impulses * all);
+    double *v = NEW_ARRAY(s->arena, double, impulses *all);
     for (size_t i = 0; i < impulses && first + i < all; i++)
         v[i * all + first + i] = 1;
     session_store_ok(s, store_put_f64(s->store, e, 0, (int64_t)(impulses * all), v));
@@ -383,7 +389,8 @@ static void find_all(Findings *f, Program *measure, Program *impulse, size_t imp
     double vars[HV_COUNT];
     held_out_vars(&f->source, &f->data, vars);
     size_t batches = (size_t)(f->windows / B);
-    Measuring k = {.f = f, .p = measure, .batches = (double)batches, .positions = (size_t)(f->positions / (int64_t)batches)};
+    Measuring k = {
+        .f = f, .p = measure, .batches = (double)batches, .positions = (size_t)(f->positions / (int64_t)batches)};
     k.room = largest_result(measure);
     k.room = impulse && largest_result(impulse) > k.room ? largest_result(impulse) : k.room;
     k.v = NEW_ARRAY(s->arena, double, k.room);
@@ -420,14 +427,13 @@ static const char *missing_of(const Findings *f, InsideWhat what)
 {
     const char *why = f->in.u.why_not;
     switch (what) {
-    case INSIDE_CONNECTIONS: case INSIDE_INPUTS: case INSIDE_STATES:
-        return why;
-    case INSIDE_WEIGHTS:
-        return why ? why : f->in.n_factors ? NULL : "no weight of its connections depends on the data";
+    case INSIDE_CONNECTIONS:
+    case INSIDE_INPUTS:
+    case INSIDE_STATES: return why;
+    case INSIDE_WEIGHTS: return why ? why : f->in.n_factors ? NULL : "no weight of its connections depends on the data";
     case INSIDE_ACTIVATIONS:
         return f->in.n_activations ? NULL : "no product with weights reads what an activation function returns";
-    case INSIDE_LENS:
-        return f->in.no_lens;
+    case INSIDE_LENS: return f->in.no_lens;
     case INSIDE_ALL: break;
     }
     return NULL;
@@ -441,7 +447,8 @@ static void choose_what(Findings *f)
         if (!f->how->what || !strcmp(f->how->what, word[i]))
             f->what |= 1u << i;
     if (!f->what)
-        ctx_raise(f->session.ctx, ST_USAGE, "`%.100s` cannot be looked at; what can: connections, weights, inputs, activations, states, lens",
+        ctx_raise(f->session.ctx, ST_USAGE,
+                  "`%.100s` cannot be looked at; what can: connections, weights, inputs, activations, states, lens",
                   f->how->what);
     size_t missing = 0, asked = 0;
     for (size_t i = 0; i < COUNT_OF(word); i++) {
@@ -463,11 +470,13 @@ static void choose_what(Findings *f)
 static void warn_of_later(Findings *f)
 {
     DecodeRefusal where;
-    if (f->what & INSIDE_LENS && f->data.text && decode_looks_ahead(step_predict(f->m, f->session.arena), f->session.arena, &where))
-        session_warn(&f->session,
-                     arena_printf(f->session.arena,
-                                  "predictions of this model depend on later tokens (%s), so `ln p(target)` may know its target",
-                                  where.why));
+    if (f->what & INSIDE_LENS && f->data.text &&
+        decode_looks_ahead(step_predict(f->m, f->session.arena), f->session.arena, &where))
+        session_warn(
+            &f->session,
+            arena_printf(f->session.arena,
+                         "predictions of this model depend on later tokens (%s), so `ln p(target)` may know its target",
+                         where.why));
 }
 
 /* Connections without weights, and a state that is what sublayers read: each reads the sum of all before it. */
@@ -518,9 +527,10 @@ static void check_room(Findings *f, const Graph *measure, const Graph *impulse, 
     f->bytes = other > f->bytes ? other : f->bytes;
     if (!session_room(s, &left) || f->bytes <= left)
         return;
-    const char *why = arena_printf(s->arena, "looking inside needs %.2f GiB and %.2f are available%s; %s", (double)f->bytes / GIB,
-                                   (double)left / GIB, s->backend->kind->where,
-                                   f->how->what ? "fewer `--tokens` may need less" : "one thing at a time, such as `--what lens`, may need less");
+    const char *why = arena_printf(s->arena, "looking inside needs %.2f GiB and %.2f are available%s; %s",
+                                   (double)f->bytes / GIB, (double)left / GIB, s->backend->kind->where,
+                                   f->how->what ? "fewer `--tokens` may need less"
+                                                : "one thing at a time, such as `--what lens`, may need less");
     if (!session_use_cpu(s, why))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
     how->half = session_half(s, f->source.unit->train);
@@ -574,7 +584,8 @@ static Status inside_body(void *user)
     BuildReport built = {0};
     size_t impulses = impulses_at_once(f, B, T);
     const Graph *graph = inside_graph(&f->in, f->what, s->arena);
-    const Graph *sent = f->what & INSIDE_CONNECTIONS ? unfold_impulses(f->m, &f->in.u, (int64_t)impulses, s->arena) : NULL;
+    const Graph *sent =
+        f->what & INSIDE_CONNECTIONS ? unfold_impulses(f->m, &f->in.u, (int64_t)impulses, s->arena) : NULL;
     check_room(f, graph, sent, &how);
     session_add_params(s, f->m);
     Program *measure = session_program(s, graph, &how, &built), *impulse = NULL;
@@ -612,7 +623,8 @@ Status inspect_inside(vwn_context *owner, const vwn_inside_options *how, const v
 
 Status inside_part(vwn_context *owner, InsidePart *part, const Hooks *hooks)
 {
-    vwn_inside_options how = {.source = part->run, .what = "connections", .picture = part->picture, .picture_user = part->user};
+    vwn_inside_options how = {
+        .source = part->run, .what = "connections", .picture = part->picture, .picture_user = part->user};
     Findings f = {.session.owner = owner, .how = &how, .hooks = hooks, .part = true, .large = part->large};
     Status st = guarded(owner->ctx, inside_body, &f);
     part->plain = f.plain;

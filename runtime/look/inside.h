@@ -12,8 +12,8 @@ typedef struct Contribution {
 } Contribution;
 typedef struct FactorFound {
     size_t entries, fixed_entries;
-    Spread *entry, all;    /* of each entry of the matrix, and of all together */
-    const double *fixed;   /* NULL: the factor has no fixed part */
+    Spread *entry, all;  /* of each entry of the matrix, and of all together */
+    const double *fixed; /* NULL: the factor has no fixed part */
 } FactorFound;
 /* How one entry of a factor is distributed over tokens: shares of equal bins from lo to hi, which are the same for all. */
 enum { HISTOGRAMS_MOST = 8, HISTOGRAM_BINS = 40 };
@@ -28,10 +28,11 @@ typedef struct ActivationFound {
     size_t never;          /* dimensions that no row uses */
 } ActivationFound;
 typedef struct StateFound {
-    bool spectrum; /* measured */
+    bool spectrum;         /* measured */
     double entropy, ratio; /* of the squares of singular values: normalized entropy, participation ratio */
     size_t rank;
-    double target, uncertainty, moved; /* of the lens: mean log probability of targets, entropy, divergence; NaN: not measured */
+    double target, uncertainty,
+        moved; /* of the lens: mean log probability of targets, entropy, divergence; NaN: not measured */
 } StateFound;
 
 typedef struct Findings {
@@ -39,29 +40,30 @@ typedef struct Findings {
     const vwn_inside_options *how;
     const vwn_writer *text, *json;
     const Hooks *hooks;
-    Buf page;        /* of the pictures so far, where a page is asked for */
+    Buf page; /* of the pictures so far, where a page is asked for */
     Source source;
     HeldOut data;
     Inside in;
     const Model *m;
     unsigned what;
-    bool part;       /* only connections, as pictures of a page; what would take more is only counted, unless `large` */
-    bool large, plain, left_out; /* plain: every sublayer reads the sum of all before it; left_out: it would take too long */
-    double flops;    /* of what is measured, about */
-    uint64_t bytes;  /* that it takes, on a GPU there */
+    bool part; /* only connections, as pictures of a page; what would take more is only counted, unless `large` */
+    bool large, plain,
+        left_out;       /* plain: every sublayer reads the sum of all before it; left_out: it would take too long */
+    double flops;       /* of what is measured, about */
+    uint64_t bytes;     /* that it takes, on a GPU there */
     VEC(Name) of_heads; /* sublayers that are left out */
     int64_t windows, positions; /* positions: in all windows, of states */
     bool averaged;
-    double *unexplained;   /* by row: share of the square of what is read */
+    double *unexplained;        /* by row: share of the square of what is read */
     Contribution *read, *state; /* rows; sublayers + 1 */
     FactorFound *factor;
-    Histogram *histogram;  /* of the entries of the last sublayer's factors that vary most */
+    Histogram *histogram; /* of the entries of the last sublayer's factors that vary most */
     size_t n_histograms;
-    double *cosine;        /* [n, n] */
-    Spread *next;          /* n - 1 */
+    double *cosine; /* [n, n] */
+    Spread *next;   /* n - 1 */
     ActivationFound *activation;
-    StateFound *at;        /* sublayers + 1 */
-    int64_t coordinates;   /* of a state */
+    StateFound *at;      /* sublayers + 1 */
+    int64_t coordinates; /* of a state */
 } Findings;
 
 /* "embedding", "layer[1].ffn", ..; `row` of what the head reads: "head". */
@@ -79,9 +81,10 @@ typedef struct InsidePart {
     bool large;
     void (*picture)(void *user, const char *name, const char *title, const char *caption, const char *svg, size_t n);
     void *user;
-    bool plain, left_out; /* out: nothing was drawn, since connections have neither weights nor streams; since it takes long */
-    double flops;         /* out: of what was measured, or would be */
-    int64_t tokens;       /* out */
+    bool plain,
+        left_out; /* out: nothing was drawn, since connections have neither weights nor streams; since it takes long */
+    double flops; /* out: of what was measured, or would be */
+    int64_t tokens; /* out */
 } InsidePart;
 Status inside_part(vwn_context *owner, InsidePart *part, const Hooks *hooks);
 

@@ -7,10 +7,7 @@
 
 enum { COLUMNS_MOST = 13, ROWS_MOST = 48 };
 
-const char *findings_source(const Findings *f, size_t j)
-{
-    return j ? f->m->sublayer.v[j - 1].path : "embedding";
-}
+const char *findings_source(const Findings *f, size_t j) { return j ? f->m->sublayer.v[j - 1].path : "embedding"; }
 
 const char *findings_row(const Findings *f, size_t row)
 {
@@ -74,15 +71,18 @@ static void print_connections(Page *p)
     size_t row = 0;
     double left = worst_explained(f, &row);
     bool cut = u->segments > u->n + 1;
-    buf_printf(&p->b, "\nConnections: the factor with which what each sublayer wrote (0: the embedding) is in what a later one reads\n  ");
+    buf_printf(&p->b, "\nConnections: the factor with which what each sublayer wrote (0: the embedding) is in what a "
+                      "later one reads\n  ");
     if (cut)
         buf_printf(&p->b, "of %lld segments, each in its own place: the mean; all of them: --json and -o\n  ",
                    (long long)u->source[u->n].segments);
     if (left < 1e-6)
         buf_puts(&p->b, "nothing else is in it\n\n");
     else
-        buf_printf(&p->b, "%.2g of the square of what %s reads comes from no source: a bias, or no linear function of the state\n\n", left,
-                   findings_row(f, row));
+        buf_printf(
+            &p->b,
+            "%.2g of the square of what %s reads comes from no source: a bias, or no linear function of the state\n\n",
+            left, findings_row(f, row));
     if (u->n + 1 > COLUMNS_MOST) {
         buf_printf(&p->b, "  %zu rows of up to %zu numbers: --json has them, -o draws them\n", u->rows, u->n + 1);
         return;
@@ -129,7 +129,9 @@ static void more(Page *p, size_t n)
 static void print_weights(Page *p)
 {
     const Findings *f = p->f;
-    buf_puts(&p->b, "\nWeights of connections that depend on the data: all entries together, and the mean of their fixed part\n\n");
+    buf_puts(
+        &p->b,
+        "\nWeights of connections that depend on the data: all entries together, and the mean of their fixed part\n\n");
     Table t = {.arena = p->a, .columns = 8};
     table_text(&t, "named after its fixed part");
     table_right(&t, "entries");
@@ -170,7 +172,10 @@ static void print_inputs(Page *p)
 static void print_activations(Page *p)
 {
     const Findings *f = p->f;
-    buf_printf(&p->b, "\nActivations: the share above a size, dimensions that no token uses (%.2g), the participation ratio\n\n", INSIDE_USED);
+    buf_printf(
+        &p->b,
+        "\nActivations: the share above a size, dimensions that no token uses (%.2g), the participation ratio\n\n",
+        INSIDE_USED);
     Table t = {.arena = p->a, .columns = 8};
     static const char *const head[] = {"dimensions", "> 0.01", "> 0.1", "> 1", "unused", "ratio", "of all"};
     table_text(&t, "");
@@ -198,7 +203,9 @@ static void print_states(Page *p)
     bool states = f->what & INSIDE_STATES, lens = f->what & INSIDE_LENS;
     buf_printf(&p->b, "\nThe state of %lld coordinates behind each sublayer%s%s\n\n", (long long)f->coordinates,
                states ? ": how evenly it is spread (entropy from 0 to 1, rank, participation ratio)" : "",
-               lens ? states ? ";\nand what the head would make of it, in nats" : ": what the head would make of it, in nats" : "");
+               lens ? states ? ";\nand what the head would make of it, in nats"
+                             : ": what the head would make of it, in nats"
+                    : "");
     Table t = {.arena = p->a, .columns = 1 + (states ? 3 : 0) + (lens ? 3 : 0)};
     table_text(&t, "behind");
     for (int i = 0; states && i < 3; i++)
@@ -231,8 +238,10 @@ Buf findings_text(const Findings *f)
     buf_count(&p.b, f->data.text ? f->windows * f->source.unit->train->context : f->windows);
     buf_puts(&p.b, f->data.text ? " tokens that are held out\n" : " examples that are held out\n");
     if (f->of_heads.n)
-        buf_printf(&p.b, "%zu sublayer%s of heads %s left out: %s%s%s\n", f->of_heads.n, f->of_heads.n > 1 ? "s" : "", f->of_heads.n > 1 ? "are" : "is",
-                   f->of_heads.v[0], f->of_heads.n > 1 ? f->of_heads.n > 2 ? " to " : ", " : "", f->of_heads.n > 1 ? f->of_heads.v[f->of_heads.n - 1] : "");
+        buf_printf(&p.b, "%zu sublayer%s of heads %s left out: %s%s%s\n", f->of_heads.n, f->of_heads.n > 1 ? "s" : "",
+                   f->of_heads.n > 1 ? "are" : "is", f->of_heads.v[0],
+                   f->of_heads.n > 1 ? f->of_heads.n > 2 ? " to " : ", " : "",
+                   f->of_heads.n > 1 ? f->of_heads.v[f->of_heads.n - 1] : "");
     if (f->what & INSIDE_CONNECTIONS)
         print_connections(&p);
     if (f->what & INSIDE_WEIGHTS)
@@ -257,7 +266,8 @@ static void put_list(JsonText *j, const char *name, const double *v, size_t n)
 }
 
 /* By source, by its segment, by own segment. */
-static void put_contribution(JsonText *j, const Findings *f, const char *name, const double *v, const UnfoldPart *to, size_t sources)
+static void put_contribution(JsonText *j, const Findings *f, const char *name, const double *v, const UnfoldPart *to,
+                             size_t sources)
 {
     size_t own = (size_t)to->segments;
     json_open(j, name, '[');
@@ -271,7 +281,8 @@ static void put_contribution(JsonText *j, const Findings *f, const char *name, c
     json_close(j, ']');
 }
 
-static void put_row(JsonText *j, const Findings *f, const Contribution *c, const UnfoldPart *to, const char *path, size_t sources)
+static void put_row(JsonText *j, const Findings *f, const Contribution *c, const UnfoldPart *to, const char *path,
+                    size_t sources)
 {
     json_open(j, NULL, '{');
     json_put_string(j, "path", path);

@@ -100,11 +100,13 @@ static const SafeTensor *tensor_of(const Inspection *in, const Checkpoint *c, co
     const char *path = c == in->before ? p->path : now;
     const SafeTensor *t = path ? safe_find(&c->file, path) : NULL;
     if (!t && path && path != p->path)
-        ctx_raise(in->session.ctx, ST_INPUT, "%.200s has no tensor `%.150s`, which the growth step makes of `%.150s` of %.200s", c->file.path, path,
-                  p->path, in->before->file.path);
+        ctx_raise(in->session.ctx, ST_INPUT,
+                  "%.200s has no tensor `%.150s`, which the growth step makes of `%.150s` of %.200s", c->file.path,
+                  path, p->path, in->before->file.path);
     if (!t)
-        ctx_raise(in->session.ctx, ST_INPUT, "%.200s has no tensor `%.150s`, as the checkpoint before the growth step, %.200s, has",
-                  c->file.path, p->path, in->before->file.path);
+        ctx_raise(in->session.ctx, ST_INPUT,
+                  "%.200s has no tensor `%.150s`, as the checkpoint before the growth step, %.200s, has", c->file.path,
+                  p->path, in->before->file.path);
     return t;
 }
 
@@ -135,7 +137,8 @@ static double overlap(const Inspection *in, const InspectPool *x, const InspectP
         return overlap_of_densities(x->sample, x->n_sample, y->sample, y->n_sample);
     Arena *a = in->session.arena;
     double lo = fmin(x->lo, y->lo), hi = fmax(x->hi, y->hi);
-    Binning f = {NEW_ARRAY(a, int64_t, in->bins), lo, hi, in->bins}, g = {NEW_ARRAY(a, int64_t, in->bins), lo, hi, in->bins};
+    Binning f = {NEW_ARRAY(a, int64_t, in->bins), lo, hi, in->bins},
+            g = {NEW_ARRAY(a, int64_t, in->bins), lo, hi, in->bins};
     memset(f.count, 0, in->bins * sizeof *f.count);
     memset(g.count, 0, in->bins * sizeof *g.count);
     each_block(x, bin, &f);
@@ -164,8 +167,8 @@ static GrowthState *states(Inspection *in, const Param *only)
     for (size_t t = 0; t < in->later.n; t++) {
         ArenaMark mark = arena_mark(in->session.arena);
         InspectPool now = numbers_open(in, in->later.v[t], only, "after");
-        s[t] = (GrowthState){.noc = overlap(in, &before, &now), .u = rank_test(&before, &now),
-                             .score = -held_out(in->later.v[t])};
+        s[t] = (GrowthState){
+            .noc = overlap(in, &before, &now), .u = rank_test(&before, &now), .score = -held_out(in->later.v[t])};
         arena_reset(in->session.arena, mark);
     }
     growth_path(s, in->later.n);
@@ -201,9 +204,11 @@ static void open_run(Inspection *in, const char *folder)
             in->before = c;
     }
     if (!kept.n)
-        ctx_raise(s->ctx, ST_USAGE, "the run %.300s has not grown: it keeps no checkpoint from before a growth step", folder);
+        ctx_raise(s->ctx, ST_USAGE, "the run %.300s has not grown: it keeps no checkpoint from before a growth step",
+                  folder);
     if (!in->before)
-        ctx_raise(s->ctx, ST_USAGE, "the run %.200s has not grown by a step `%.100s`; it has %.200s", folder, want, names.s);
+        ctx_raise(s->ctx, ST_USAGE, "the run %.200s has not grown by a step `%.100s`; it has %.200s", folder, want,
+                  names.s);
     int64_t from = in->before->progress.step;
     for (size_t i = 0; i < all.n; i++)
         if (all.v[i]->progress.step > from && all.v[i]->progress.step < until)
@@ -211,8 +216,9 @@ static void open_run(Inspection *in, const char *folder)
     StepList l = run_checkpoints(s, folder);
     for (size_t i = 0; i < l.n; i++)
         if (l.step[i] >= from && l.step[i] < until)
-            vec_push(s->arena, &in->later,
-                     open_one(in, arena_printf(s->arena, "%s/ckpt/%s", folder, run_checkpoint_name(s->arena, l.step[i]))));
+            vec_push(
+                s->arena, &in->later,
+                open_one(in, arena_printf(s->arena, "%s/ckpt/%s", folder, run_checkpoint_name(s->arena, l.step[i]))));
     if (!in->later.n)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "the run %.300s has no checkpoint after the growth step", folder);
     in->origin = in->later.v[0]->progress.step == from;
@@ -299,13 +305,15 @@ static void choose_tensors(Inspection *in)
         Name path = p->path;
         for (size_t k = 0; k < steps && path; k++)
             path = map_get(&behind[k], (uintptr_t)path);
-        if (p->buffer || (want ? !growth_selects(want, p->path) : !path || !grew(tensor_of(in, in->later.v[0], p, path), p)))
+        if (p->buffer ||
+            (want ? !growth_selects(want, p->path) : !path || !grew(tensor_of(in, in->later.v[0], p, path), p)))
             continue;
         now[in->n_params] = path;
         in->param[in->n_params++] = p;
     }
     if (!in->n_params && want)
-        ctx_raise(s->ctx, ST_USAGE, "`%.200s` selects no weight of %.200s; `vwn params FILE --by tensor` prints their paths", want,
+        ctx_raise(s->ctx, ST_USAGE,
+                  "`%.200s` selects no weight of %.200s; `vwn params FILE --by tensor` prints their paths", want,
                   in->before->file.path);
     if (!in->n_params)
         ctx_raise(s->ctx, ST_USAGE, "no weight of %.200s has another shape in %.200s: choose some with --tensors",
@@ -314,10 +322,7 @@ static void choose_tensors(Inspection *in)
 
 /* ---- what is printed ---- */
 
-static void cell_number(Table *t, double x)
-{
-    table_right(t, isfinite(x) ? arena_printf(t->arena, "%.4f", x) : "-");
-}
+static void cell_number(Table *t, double x) { table_right(t, isfinite(x) ? arena_printf(t->arena, "%.4f", x) : "-"); }
 
 static void table_of(Inspection *in, Buf *out, const GrowthState *s)
 {
@@ -327,8 +332,15 @@ static void table_of(Inspection *in, Buf *out, const GrowthState *s)
     for (size_t i = 0; i < t.columns; i++)
         table_right(&t, head[i]);
     for (size_t i = 0; i < in->later.n; i++) {
-        const double x[] = {held_out(in->later.v[i]), s[i].noc, s[i].u, 100 * s[i].noc_change, 100 * s[i].u_change,
-                            s[i].radius, s[i].log_radius, s[i].euclidean, s[i].grassmann};
+        const double x[] = {held_out(in->later.v[i]),
+                            s[i].noc,
+                            s[i].u,
+                            100 * s[i].noc_change,
+                            100 * s[i].u_change,
+                            s[i].radius,
+                            s[i].log_radius,
+                            s[i].euclidean,
+                            s[i].grassmann};
         table_right(&t, arena_printf(a, "%lld", (long long)in->later.v[i]->progress.step));
         for (size_t k = 0; k + 1 < t.columns; k++)
             cell_number(&t, x[k]);
@@ -339,7 +351,8 @@ static void table_of(Inspection *in, Buf *out, const GrowthState *s)
 /* ln PPL over |ln R|, as the paper fits it (eq. 19). */
 static bool fit(const Inspection *in, const GrowthState *s, FittedLine *line, size_t *points)
 {
-    double *x = NEW_ARRAY(in->session.arena, double, in->later.n + 1), *y = NEW_ARRAY(in->session.arena, double, in->later.n + 1);
+    double *x = NEW_ARRAY(in->session.arena, double, in->later.n + 1),
+           *y = NEW_ARRAY(in->session.arena, double, in->later.n + 1);
     *points = 0;
     for (size_t i = 0; i < in->later.n && in->origin; i++)
         if (isfinite(s[i].log_radius) && isfinite(held_out(in->later.v[i]))) {
@@ -352,14 +365,19 @@ static bool fit(const Inspection *in, const GrowthState *s, FittedLine *line, si
 static void settings(const Inspection *in, Buf *out)
 {
     if (in->how->densities)
-        buf_printf(out, "  NOC: Gaussian kernel densities, Scott's bandwidth, %d points, of at most %zu weights of each side\n",
-                   KDE_POINTS, in->samples);
+        buf_printf(
+            out,
+            "  NOC: Gaussian kernel densities, Scott's bandwidth, %d points, of at most %zu weights of each side\n",
+            KDE_POINTS, in->samples);
     else
         buf_printf(out, "  NOC: histograms of all weights, %zu equal bins on the common range\n", in->bins);
-    buf_printf(out, "  U_P: Mann-Whitney, two-sided, corrected for ties and continuity, of at most %zu weights of each side, seed %llu\n",
+    buf_printf(out,
+               "  U_P: Mann-Whitney, two-sided, corrected for ties and continuity, of at most %zu weights of each "
+               "side, seed %llu\n",
                in->samples, (unsigned long long)in->how->seed);
     if (in->origin)
-        buf_puts(out, "  NOC%, U_P% and R: against the first row, the grown model right after the step; R_E, R_G: in the two main\n"
+        buf_puts(out, "  NOC%, U_P% and R: against the first row, the grown model right after the step; R_E, R_G: in "
+                      "the two main\n"
                       "  components of (U_P%, NOC%, held-out loss), centred, not scaled\n");
     else
         buf_puts(out, "  NOC%, U_P% and R need the checkpoint right after the step, which is not here\n");
@@ -377,8 +395,8 @@ static void print_text(Inspection *in, const GrowthState *s)
     buf_putc(&b, '\n');
     table_of(in, &b, s);
     if (fit(in, s, &line, &points))
-        buf_printf(&b, "\n  ln PPL = %.4f |ln R| + %.4f, of %zu points, which explains %.0f %% of the variance\n", line.w, line.b,
-                   points, 100 * line.share);
+        buf_printf(&b, "\n  ln PPL = %.4f |ln R| + %.4f, of %zu points, which explains %.0f %% of the variance\n",
+                   line.w, line.b, points, 100 * line.share);
     for (size_t i = 0; in->how->by_tensor && i < in->n_params; i++) {
         buf_printf(&b, "\n%s\n", in->param[i]->path);
         table_of(in, &b, states(in, in->param[i]));

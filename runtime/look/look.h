@@ -7,15 +7,16 @@
 
 #include "runtime/exec/session.h"
 
-Status inspect_growth(vwn_context *owner, const vwn_inspect_options *how, const vwn_writer *out,
-                      const Hooks *hooks);
+Status inspect_growth(vwn_context *owner, const vwn_inspect_options *how, const vwn_writer *out, const Hooks *hooks);
 Status inspect_inside(vwn_context *owner, const vwn_inside_options *how, const vwn_writer *text, const vwn_writer *json,
                       const Hooks *hooks);
 Status tensor_stats(vwn_context *owner, const vwn_stats_options *how, const vwn_writer *out);
 Status compare_runs(vwn_context *owner, const vwn_compare_options *how, const vwn_writer *out);
-Status difference_of(vwn_context *owner, Unit *a, Unit *b, const vwn_diff_options *how, const vwn_writer *out, const Hooks *hooks);
+Status difference_of(vwn_context *owner, Unit *a, Unit *b, const vwn_diff_options *how, const vwn_writer *out,
+                     const Hooks *hooks);
 Status runs_list(vwn_context *owner, const vwn_runs_options *how, const vwn_writer *out);
-Status runs_each(vwn_context *owner, const char *const *operand, size_t n, void (*use)(void *user, const char *run), void *user);
+Status runs_each(vwn_context *owner, const char *const *operand, size_t n, void (*use)(void *user, const char *run),
+                 void *user);
 Status runs_label(vwn_context *owner, const vwn_label_options *how, const vwn_writer *out);
 Status watch_run(vwn_context *owner, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
 Status export_events(vwn_context *owner, const vwn_export_options *how, const vwn_writer *out);

@@ -32,7 +32,7 @@ typedef struct Plot {
     Session session;
     const vwn_plot_options *how;
     const vwn_writer *out;
-    Unit *unit; /* NULL: of a run */
+    Unit *unit;    /* NULL: of a run */
     RunPaths runs; /* that one, or the points of a sweep */
     Series *series;
     size_t n;
@@ -45,7 +45,7 @@ typedef struct Plot {
 
 typedef struct Period {
     const Train *train;
-    Progress from; /* when it begins; schedules count from from_step */
+    Progress from;             /* when it begins; schedules count from from_step */
     int64_t begin, end, steps; /* steps begin .. end - 1; of the whole run, as the stage has it */
 } Period;
 typedef struct PlotWalk {
@@ -76,7 +76,8 @@ static int64_t length_of(Plot *p, const Train *t)
 
 static bool reads_epoch(const HostExpr *e)
 {
-    return e && ((e->op == HO_VAR && e->var == HV_EPOCH) || reads_epoch(e->a) || reads_epoch(e->b) || reads_epoch(e->c));
+    return e &&
+           ((e->op == HO_VAR && e->var == HV_EPOCH) || reads_epoch(e->a) || reads_epoch(e->b) || reads_epoch(e->c));
 }
 
 /* Only where something asks for it: the data may not be there yet. */
@@ -118,8 +119,10 @@ static size_t stages_of(Plot *p, Period *stage)
         Period *now = &stage[n];
         int64_t at = growth_at(p, now, g);
         if (at < 0)
-            session_warn(&p->session, arena_printf(p->session.arena, "when the growth step `%.100s` begins is decided in the run: "
-                                                                     "what is shown is without it%s", g->name, i + 1 < u->grow.n ? " and those behind it" : ""));
+            session_warn(&p->session, arena_printf(p->session.arena,
+                                                   "when the growth step `%.100s` begins is decided in the run: "
+                                                   "what is shown is without it%s",
+                                                   g->name, i + 1 < u->grow.n ? " and those behind it" : ""));
         if (at < 0 || at > now->steps)
             break;
         now->end = at;
@@ -156,7 +159,8 @@ static void draw_steps(Plot *p, Series *out, const Curve *c, const Period *stage
         double vars[HV_COUNT];
         const HostExpr *e = curve_in_stage(p->unit, c, i, updates);
         if (reads_losses(e))
-            ctx_raise(p->session.ctx, ST_USAGE, "`%.200s` depends on what the run measures: plot it of the run, as `vwn plot RUN lr`", out->name);
+            ctx_raise(p->session.ctx, ST_USAGE,
+                      "`%.200s` depends on what the run measures: plot it of the run, as `vwn plot RUN lr`", out->name);
         for (int64_t at = stage[i].begin; at < stage[i].end + stride - 1 && e; at += stride) {
             int64_t s = at < stage[i].end ? at : stage[i].end - 1; /* the last one, too */
             vars_at(&w, s, vars);
@@ -169,8 +173,8 @@ static void draw_steps(Plot *p, Series *out, const Curve *c, const Period *stage
 static void one_axis(Plot *p, const char *over, const char *path)
 {
     if (p->over && strcmp(p->over, over))
-        ctx_raise(p->session.ctx, ST_USAGE, "`%.150s` is over %.60s, and `%.150s` over %.60s: draw them apart", p->how->path[0], p->over,
-                  path, over);
+        ctx_raise(p->session.ctx, ST_USAGE, "`%.150s` is over %.60s, and `%.150s` over %.60s: draw them apart",
+                  p->how->path[0], p->over, path, over);
     p->over = over;
 }
 
@@ -209,8 +213,10 @@ static _Noreturn void no_such_number(Plot *p, const char *name)
     for (size_t i = 0; i < names.n && b.n < 300; i++)
         buf_printf(&b, "%s%.60s", i ? ", " : "", names.v[i]);
     if (near)
-        ctx_raise(ctx, ST_USAGE, "the run %.200s has written no `%.80s`; did you mean `%.80s`?", p->how->run, name, near);
-    ctx_raise(ctx, ST_USAGE, "the run %.120s has written no `%.60s`; it has %.310s", p->how->run, name, b.n ? b.s : "no numbers");
+        ctx_raise(ctx, ST_USAGE, "the run %.200s has written no `%.80s`; did you mean `%.80s`?", p->how->run, name,
+                  near);
+    ctx_raise(ctx, ST_USAGE, "the run %.120s has written no `%.60s`; it has %.310s", p->how->run, name,
+              b.n ? b.s : "no numbers");
 }
 
 /* One number of one run. */
@@ -242,8 +248,10 @@ static void open_runs(Plot *p)
     size_t n = 0;
     p->over = history_axis_name[p->how->by];
     if (p->n > CURVES_MOST && p->runs.n > 1 && (p->how->form == VWN_PLOT_TEXT || p->how->form == VWN_PLOT_SVG))
-        ctx_raise(p->session.ctx, ST_USAGE, "a picture of %zu curves cannot be read: `vwn compare %.200s` shows means, and `vwn plot --csv` all points",
-                  p->n, p->how->run);
+        ctx_raise(
+            p->session.ctx, ST_USAGE,
+            "a picture of %zu curves cannot be read: `vwn compare %.200s` shows means, and `vwn plot --csv` all points",
+            p->n, p->how->run);
     for (size_t i = 0; i < p->how->n_paths; i++)
         for (size_t k = 0; k < p->runs.n; k++) {
             open_number(p, &p->series[n], p->runs.v[k], p->how->path[i], !i);
@@ -282,8 +290,12 @@ static size_t charts_of(Plot *p, Chart **out)
             at++;
         if (at == n) {
             most[n] = size;
-            c[n++] = (Chart){.x_label = p->over, .y_label = s->name, .mark = p->mark.v, .n_marks = p->mark.n,
-                             .series = NEW_ARRAY(a, ChartSeries, p->n), .whole = strcmp(p->over, "seconds") != 0};
+            c[n++] = (Chart){.x_label = p->over,
+                             .y_label = s->name,
+                             .mark = p->mark.v,
+                             .n_marks = p->mark.n,
+                             .series = NEW_ARRAY(a, ChartSeries, p->n),
+                             .whole = strcmp(p->over, "seconds") != 0};
         }
         size_t stride = (s->n + SHOWN - 1) / SHOWN, k = 0;
         ChartSeries *to = (ChartSeries *)&c[at].series[c[at].n++];
@@ -293,8 +305,8 @@ static size_t charts_of(Plot *p, Chart **out)
                 x[k] = s->x[j];
                 y[k++] = s->y[j];
             }
-        *to = (ChartSeries){.name = s->name, .x = x, .y = y, .n = k,
-                            .points = k <= DOTS && p->how->form == VWN_PLOT_SVG};
+        *to =
+            (ChartSeries){.name = s->name, .x = x, .y = y, .n = k, .points = k <= DOTS && p->how->form == VWN_PLOT_SVG};
         c[at].title = c[at].n == 1 ? arena_printf(a, "%s of %s", s->name, of) : of;
         c[at].y_label = c[at].n == 1 ? s->name : "";
     }

@@ -7,7 +7,8 @@
 
 #include "runtime/checkpoint/run_dir.h"
 
-const char *const run_phase_names[RUN_PHASES] = {"running", "trained", "stopped", "interrupted", "diverged", "failed", "killed"};
+const char *const run_phase_names[RUN_PHASES] = {"running",  "trained", "stopped", "interrupted",
+                                                 "diverged", "failed",  "killed"};
 
 typedef struct Reading {
     Session *s;
@@ -28,10 +29,7 @@ static RunCurve *curve_named(Reading *g, Name name)
     return &r->curve.v[(uintptr_t)*at - 1];
 }
 
-static bool begins(const char *s, const char *with)
-{
-    return strncmp(s, with, strlen(with)) == 0;
-}
+static bool begins(const char *s, const char *with) { return strncmp(s, with, strlen(with)) == 0; }
 
 static bool is_curve(const char *key)
 {
@@ -110,14 +108,24 @@ static bool take(void *user, const Json *event)
 RunState run_state_read(Session *s, const char *run)
 {
     static const char *const fixed[FIXED_CURVES] = {"loss", "eval_loss", "lr", "grad_norm", "tok_s"};
-    RunState r = {.path = run, .name = run_name(s->arena, run), .start = "", .compile = "", .end = "",
-                  .steps = NAN, .eta = NAN, .memory = NAN, .eval_step = NAN, .flops_per_token = NAN, .weights = NAN};
+    RunState r = {.path = run,
+                  .name = run_name(s->arena, run),
+                  .start = "",
+                  .compile = "",
+                  .end = "",
+                  .steps = NAN,
+                  .eta = NAN,
+                  .memory = NAN,
+                  .eval_step = NAN,
+                  .flops_per_token = NAN,
+                  .weights = NAN};
     Reading g = {.s = s, .r = &r, .clock = run_clock()};
     struct stat st;
     map_init(&g.by_name, s->arena);
     for (int i = 0; i < FIXED_CURVES; i++)
         curve_named(&g, name_str(s->ctx, fixed[i]));
-    bool held = run_exists(s, run) && run_is_held(s, run); /* before the events: a run that ends meanwhile has its end there */
+    bool held =
+        run_exists(s, run) && run_is_held(s, run); /* before the events: a run that ends meanwhile has its end there */
     r.events = events_read(s, run, take, &g);
     if (!g.ended || held)
         r.phase = held ? RUN_GOES_ON : RUN_SILENT;

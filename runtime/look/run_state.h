@@ -11,7 +11,16 @@
 #include "runtime/checkpoint/history.h"
 
 /* `killed`: there is no end among its events, and nobody trains there. */
-typedef enum RunPhase { RUN_GOES_ON, RUN_TRAINED, RUN_STOPPED, RUN_INTERRUPTED, RUN_DIVERGED, RUN_FAILED, RUN_SILENT, RUN_PHASES } RunPhase;
+typedef enum RunPhase {
+    RUN_GOES_ON,
+    RUN_TRAINED,
+    RUN_STOPPED,
+    RUN_INTERRUPTED,
+    RUN_DIVERGED,
+    RUN_FAILED,
+    RUN_SILENT,
+    RUN_PHASES
+} RunPhase;
 extern const char *const run_phase_names[RUN_PHASES];
 
 typedef struct RunCurve {
@@ -26,13 +35,13 @@ typedef struct RunNote {
 typedef struct RunState {
     const char *path, *name; /* the name: the last part of the path */
     RunPhase phase;
-    double quiet;   /* seconds since its last event was written */
-    int64_t starts; /* how often it was begun or went on */
+    double quiet;        /* seconds since its last event was written */
+    int64_t starts;      /* how often it was begun or went on */
     VEC(RunCurve) curve; /* loss, eval_loss, lr and grad_norm come first, and are there without points, too */
     VEC(HistoryGrowth) growth;
     VEC(RunNote) note;
-    const char *start, *compile, *end; /* the last sentences; "": none */
-    HistoryPoint last;  /* where it is; the value is not used */
+    const char *start, *compile, *end;                              /* the last sentences; "": none */
+    HistoryPoint last;                                              /* where it is; the value is not used */
     double steps, eta, memory, eval_step, flops_per_token, weights; /* NaN: not written */
     Events events;
 } RunState;

@@ -21,7 +21,7 @@
 typedef struct RunRow {
     const char *path, *name, *state, *date; /* name: from the folder on */
     double step, steps, tokens, flops, seconds, loss, eval_loss, weights;
-    size_t points, waiting;  /* of a sweep */
+    size_t points, waiting; /* of a sweep */
     bool sweep;
     Labels labels;
     SettingList setting;
@@ -38,17 +38,14 @@ typedef struct Runs {
     const vwn_runs_options *how;
     const vwn_writer *out;
     VEC(RunRow) row;
-    size_t at;       /* the row that is read */
-    Name model;      /* "model" */
-    bool models;     /* they are of several */
+    size_t at;   /* the row that is read */
+    Name model;  /* "model" */
+    bool models; /* they are of several */
 } Runs;
 
 /* ---- reading ---- */
 
-static const char *keep(Runs *r, const char *text)
-{
-    return arena_copy(r->arena, text, strlen(text));
-}
+static const char *keep(Runs *r, const char *text) { return arena_copy(r->arena, text, strlen(text)); }
 
 static const char *text_of(const Json *j, const char *key)
 {
@@ -72,7 +69,10 @@ static const char *about_text(Runs *r, const Json *j)
                number_of(j, "step"), text_of(j, "host"), text_of(j, "processor"), text_of(j, "device"),
                number_of(j, "threads"), text_of(j, "vwn"), text_of(j, "build"));
     if (*commit)
-        buf_printf(&b, "; commit %.12s%s", commit, !dirty ? "" : dirty->kind == JSON_TRUE ? " with changes" : ", unchanged");
+        buf_printf(&b, "; commit %.12s%s", commit,
+                   !dirty                     ? ""
+                   : dirty->kind == JSON_TRUE ? " with changes"
+                                              : ", unchanged");
     buf_printf(&b, "; %s, sha256 %.12s\n    in %s:", text_of(j, "file"), text_of(j, "sha256"), text_of(j, "folder"));
     const Json *words = json_get(j, "command");
     for (const Json *w = words && words->kind == JSON_ARRAY ? words->first : NULL; w; w = w->next) {
@@ -180,9 +180,21 @@ static Status list_body(void *user)
         while (n > 1 && folder[n - 1] == '/')
             n--;
         bool inner = strlen(path) > n + 1 && strcmp(folder, "/");
-        RunRow row = {.path = path, .name = inner ? path + n + 1 : run_name(r->arena, path), .sweep = list.v[i].sweep, .state = "", .date = "", .about = "",
-                      .labels.note = "", .step = NAN, .steps = NAN, .tokens = NAN, .flops = NAN, .seconds = NAN, .loss = NAN,
-                      .eval_loss = NAN, .weights = NAN};
+        RunRow row = {.path = path,
+                      .name = inner ? path + n + 1 : run_name(r->arena, path),
+                      .sweep = list.v[i].sweep,
+                      .state = "",
+                      .date = "",
+                      .about = "",
+                      .labels.note = "",
+                      .step = NAN,
+                      .steps = NAN,
+                      .tokens = NAN,
+                      .flops = NAN,
+                      .seconds = NAN,
+                      .loss = NAN,
+                      .eval_loss = NAN,
+                      .weights = NAN};
         vec_push(r->arena, &r->row, row);
     }
     return ST_OK;
@@ -193,10 +205,11 @@ static Status list_body(void *user)
 static const struct {
     const char *name;
     size_t number, text; /* offsets; 0: none. No number and no text is the first member */
-} columns[] = {{"state", 0, offsetof(RunRow, state)}, {"date", 0, offsetof(RunRow, date)}, {"name", 0, offsetof(RunRow, name)},
-               {"step", offsetof(RunRow, step), 0}, {"tokens", offsetof(RunRow, tokens), 0}, {"flops", offsetof(RunRow, flops), 0},
-               {"time", offsetof(RunRow, seconds), 0}, {"loss", offsetof(RunRow, loss), 0}, {"eval_loss", offsetof(RunRow, eval_loss), 0},
-               {"weights", offsetof(RunRow, weights), 0}};
+} columns[] = {{"state", 0, offsetof(RunRow, state)},         {"date", 0, offsetof(RunRow, date)},
+               {"name", 0, offsetof(RunRow, name)},           {"step", offsetof(RunRow, step), 0},
+               {"tokens", offsetof(RunRow, tokens), 0},       {"flops", offsetof(RunRow, flops), 0},
+               {"time", offsetof(RunRow, seconds), 0},        {"loss", offsetof(RunRow, loss), 0},
+               {"eval_loss", offsetof(RunRow, eval_loss), 0}, {"weights", offsetof(RunRow, weights), 0}};
 static const char column_names[] = "name, state, date, step, tokens, flops, time, loss, eval_loss, weights, tag, note";
 
 /* Text of a column or a setting: ""; a number, where it is one. False: there is no such name in this row. */
@@ -270,7 +283,8 @@ static void refuse_value(Runs *r, const Condition *c, const char *text)
     bool number = *c->value && !*end, known = strcmp(c->name, "state") != 0 || c->is == HAS || !r->row.n;
     for (size_t i = 0; i < COUNT_OF(columns); i++)
         if (!strcmp(columns[i].name, c->name) && columns[i].number && !number && c->is != HAS)
-            ctx_raise(r->ctx, ST_USAGE, "`--filter %.100s`: `%s` is a number, as in `--filter '%s<2'`", text, c->name, c->name);
+            ctx_raise(r->ctx, ST_USAGE, "`--filter %.100s`: `%s` is a number, as in `--filter '%s<2'`", text, c->name,
+                      c->name);
     Buf all = buf_new(r->arena);
     for (int k = 0; k < RUN_PHASES; k++) {
         known |= !strcmp(run_phase_names[k], c->value);
@@ -290,10 +304,12 @@ static Condition condition_of(Runs *r, const char *text)
         if (n && !strncmp(text + n, relation_text[k], strlen(relation_text[k])))
             c = (Condition){arena_copy(r->arena, text, n), text + n + strlen(relation_text[k]), (Relation)k};
     if (c.is == RELATIONS)
-        ctx_raise(r->ctx, ST_USAGE, "`--filter %.100s`: write NAME, one of = != < <= > >= ~, and a value, as in `--filter 'eval_loss<2'`", text);
+        ctx_raise(r->ctx, ST_USAGE,
+                  "`--filter %.100s`: write NAME, one of = != < <= > >= ~, and a value, as in `--filter 'eval_loss<2'`",
+                  text);
     if (!known_name(r, c.name) && r->row.n)
-        ctx_raise(r->ctx, ST_USAGE, "`--filter %.100s`: no run has a setting `%.60s`, and it is none of %s%s", text, c.name, column_names,
-                  meant(r, c.name));
+        ctx_raise(r->ctx, ST_USAGE, "`--filter %.100s`: no run has a setting `%.60s`, and it is none of %s%s", text,
+                  c.name, column_names, meant(r, c.name));
     refuse_value(r, &c, text);
     return c;
 }
@@ -354,7 +370,13 @@ typedef struct Keyed {
 static int by_key(const void *x, const void *y)
 {
     const Keyed *a = x, *b = y;
-    int ka = isfinite(a->number) ? 0 : *a->text ? 1 : 2, kb = isfinite(b->number) ? 0 : *b->text ? 1 : 2, order = ka - kb;
+    int ka = isfinite(a->number) ? 0
+             : *a->text          ? 1
+                                 : 2,
+        kb = isfinite(b->number) ? 0
+             : *b->text          ? 1
+                                 : 2,
+        order = ka - kb;
     if (!order && !ka)
         order = (a->number > b->number) - (a->number < b->number);
     else if (!order)
@@ -371,7 +393,9 @@ static void sort(Runs *r)
     if (*by == '-')
         ctx_raise(r->ctx, ST_USAGE, "`--sort %.60s`: the greatest first is `--sort %.60s --reverse`", by, by + 1);
     if (!known_name(r, by) || !strcmp(by, "tag"))
-        ctx_raise(r->ctx, ST_USAGE, "`--sort %.60s`: no run has such a setting, and it is no column with an order: %s%s", by, column_names, meant(r, by));
+        ctx_raise(r->ctx, ST_USAGE,
+                  "`--sort %.60s`: no run has such a setting, and it is no column with an order: %s%s", by,
+                  column_names, meant(r, by));
     Keyed *key = NEW_ARRAY(r->arena, Keyed, n);
     RunRow *was = NEW_ARRAY(r->arena, RunRow, n);
     for (size_t i = 0; i < n; i++) {
@@ -454,10 +478,7 @@ static const char *tags_text(Runs *r, const RunRow *row)
     return b.s;
 }
 
-static const char *loss_text(Arena *a, double x)
-{
-    return isfinite(x) ? arena_printf(a, "%.4f", x) : "-";
-}
+static const char *loss_text(Arena *a, double x) { return isfinite(x) ? arena_printf(a, "%.4f", x) : "-"; }
 
 /* "2026-11-28 08:04" */
 static const char *date_text(Arena *a, const char *date)
@@ -471,7 +492,7 @@ static void print_row(Runs *r, Table *t, const RunRow *row, bool labelled)
     table_text(t, row->sweep ? arena_printf(a, "%s/", row->name) : row->name);
     table_text(t, row->sweep ? arena_printf(a, "sweep, %s", row->state) : row->state);
     table_text(t, row->sweep ? "" : date_text(a, row->date));
-    table_right(t, row->sweep           ? arena_printf(a, "%zu of %zu points", row->points - row->waiting, row->points)
+    table_right(t, row->sweep            ? arena_printf(a, "%zu of %zu points", row->points - row->waiting, row->points)
                    : isfinite(row->step) ? arena_printf(a, "%.0f/%.0f", row->step, row->steps)
                                          : "-");
     table_right(t, row->sweep ? "" : loss_text(a, row->loss));
@@ -488,7 +509,8 @@ static void print_row(Runs *r, Table *t, const RunRow *row, bool labelled)
 
 static void print_table(Runs *r, Buf *b)
 {
-    static const char *const head[] = {"run", "state", "started (UTC)", "step", "loss", "eval", "weights", "time", "settings that differ", "tags, note"};
+    static const char *const head[] = {"run",     "state", "started (UTC)",        "step",      "loss", "eval",
+                                       "weights", "time",  "settings that differ", "tags, note"};
     bool labelled = false, differ = r->models;
     for (size_t i = 0; i < r->row.n; i++) {
         labelled |= r->row.v[i].labels.tag.n || *r->row.v[i].labels.note;
@@ -496,7 +518,8 @@ static void print_table(Runs *r, Buf *b)
     }
     Table t = {.arena = r->arena, .columns = labelled ? 10 : 9};
     if (!r->row.n) {
-        buf_printf(b, "no runs%s in %s\n", r->how->n_filter ? " that pass" : "", r->how->folder ? r->how->folder : "runs");
+        buf_printf(b, "no runs%s in %s\n", r->how->n_filter ? " that pass" : "",
+                   r->how->folder ? r->how->folder : "runs");
         return;
     }
     for (size_t i = 0; i < t.columns; i++)
@@ -540,8 +563,9 @@ static void print_json(Runs *r, Buf *b)
         const struct {
             const char *key;
             double v;
-        } of[] = {{"step", row->step}, {"steps", row->steps}, {"tokens", row->tokens}, {"flops", row->flops}, {"seconds", row->seconds},
-                  {"loss", row->loss}, {"eval_loss", row->eval_loss}, {"weights", row->weights}};
+        } of[] = {{"step", row->step},           {"steps", row->steps},     {"tokens", row->tokens},
+                  {"flops", row->flops},         {"seconds", row->seconds}, {"loss", row->loss},
+                  {"eval_loss", row->eval_loss}, {"weights", row->weights}};
         if (!row->sweep)
             put_text(b, "date", row->date);
         else
@@ -618,7 +642,8 @@ static Status each_body(void *user)
     return ST_OK;
 }
 
-Status runs_each(vwn_context *owner, const char *const *operand, size_t n, void (*use)(void *user, const char *run), void *user)
+Status runs_each(vwn_context *owner, const char *const *operand, size_t n, void (*use)(void *user, const char *run),
+                 void *user)
 {
     Each e = {.session.owner = owner, .operand = operand, .n = n, .use = use, .user = user};
     return session_end(&e.session, guarded(owner->ctx, each_body, &e));
@@ -653,7 +678,8 @@ static Labels with_tags(Session *s, const vwn_label_options *how, const Labels *
     for (size_t k = 0; k < how->n_tags && !how->remove; k++) {
         const char *tag = how->tag[k];
         if (!*tag || tag[strcspn(tag, ", \t\n\"")])
-            ctx_raise(s->ctx, ST_USAGE, "`%.100s` is no tag: a tag is one word, without commas, blanks and quotes", tag);
+            ctx_raise(s->ctx, ST_USAGE, "`%.100s` is no tag: a tag is one word, without commas, blanks and quotes",
+                      tag);
         if (!has_tag(&now, tag))
             vec_push(s->arena, &now.tag, tag);
     }

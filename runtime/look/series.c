@@ -10,7 +10,7 @@ SeriesSet series_new(Arena *a, size_t n, size_t positions, double numbers)
     double room = numbers / (double)(n + 1);
     s.every = room >= (double)positions ? 1 : (size_t)ceil((double)positions / fmax(room, 64));
     s.room = positions / s.every + 1;
-    s.kept = NEW_ARRAY(a, double, n * s.room + 1);
+    s.kept = NEW_ARRAY(a, double, n *s.room + 1);
     return s;
 }
 
@@ -78,5 +78,6 @@ Spread series_spread(const SeriesSet *s, size_t first, size_t count, double *roo
     }
     if (!n)
         return (Spread){NAN, NAN, NAN, NAN, NAN};
-    return (Spread){sum, sqrt(fmax(squares - sum * sum, 0)), quantile(room, n, 0.05), quantile(room, n, 0.5), quantile(room, n, 0.95)};
+    return (Spread){sum, sqrt(fmax(squares - sum * sum, 0)), quantile(room, n, 0.05), quantile(room, n, 0.5),
+                    quantile(room, n, 0.95)};
 }

@@ -41,7 +41,7 @@ static bool is_wanted(const SafeTensor *t, const char *selector, bool states)
 typedef struct Stats {
     double n, mean, squares; /* of the finite numbers: how many, their mean, the sum of squares around it */
     double lo, hi, sum2, sum1;
-    int64_t zeros, odd;      /* odd: not finite */
+    int64_t zeros, odd; /* odd: not finite */
 } Stats;
 
 static void add_block(Stats *s, const double *v, int64_t n)
@@ -74,14 +74,21 @@ static void add_block(Stats *s, const double *v, int64_t n)
 typedef struct Column {
     const char *name, *json;
 } Column;
-static const Column columns[] = {{"mean", "mean"}, {"std", "std"}, {"min", "min"}, {"max", "max"},
-                                 {"mean |x|", "mean_abs"}, {"norm", "norm"}, {"zeros", "zeros"}, {"not finite", "not_finite"}};
+static const Column columns[] = {
+    {"mean", "mean"},         {"std", "std"},   {"min", "min"},     {"max", "max"},
+    {"mean |x|", "mean_abs"}, {"norm", "norm"}, {"zeros", "zeros"}, {"not finite", "not_finite"}};
 
 static void values_of(const Stats *s, int64_t elements, double x[COUNT_OF(columns)])
 {
     bool some = s->n > 0;
-    const double v[] = {some ? s->mean : NAN, some ? sqrt(s->squares / s->n) : NAN, some ? s->lo : NAN, some ? s->hi : NAN,
-                        some ? s->sum1 / s->n : NAN, sqrt(s->sum2), elements ? (double)s->zeros / (double)elements : NAN, (double)s->odd};
+    const double v[] = {some ? s->mean : NAN,
+                        some ? sqrt(s->squares / s->n) : NAN,
+                        some ? s->lo : NAN,
+                        some ? s->hi : NAN,
+                        some ? s->sum1 / s->n : NAN,
+                        sqrt(s->sum2),
+                        elements ? (double)s->zeros / (double)elements : NAN,
+                        (double)s->odd};
     memcpy(x, v, sizeof v);
 }
 
@@ -111,9 +118,10 @@ static void stats_row(const vwn_stats_options *how, Buf *b, Table *table, const 
         table_text(table, t->name);
         table_text(table, shape);
         for (size_t i = 0; i < COUNT_OF(columns); i++)
-            table_right(table, i == 6 ? arena_printf(table->arena, "%.2f %%", 100 * x[i])
-                               : i == 7 ? arena_printf(table->arena, "%lld", (long long)s->odd)
-                               : isfinite(x[i]) ? arena_printf(table->arena, "%.4g", x[i]) : "-");
+            table_right(table, i == 6           ? arena_printf(table->arena, "%.2f %%", 100 * x[i])
+                               : i == 7         ? arena_printf(table->arena, "%lld", (long long)s->odd)
+                               : isfinite(x[i]) ? arena_printf(table->arena, "%.4g", x[i])
+                                                : "-");
         return;
     }
     bool csv = how->form == VWN_STATS_CSV;
@@ -162,10 +170,12 @@ static Status stats_body(void *user)
         shown++;
     }
     if (!shown)
-        ctx_raise(s->ctx, ST_USAGE, c->how->tensors ? "`%.200s` selects no tensor of %.200s" : "no tensor `%.0s`is in %.200s",
+        ctx_raise(s->ctx, ST_USAGE,
+                  c->how->tensors ? "`%.200s` selects no tensor of %.200s" : "no tensor `%.0s`is in %.200s",
                   c->how->tensors ? c->how->tensors : "", f->path);
     if (c->how->form == VWN_STATS_TABLE) {
-        buf_printf(&b, "%s: norm is the root of the sum of squares, std that of the mean square around the mean\n\n", f->path);
+        buf_printf(&b, "%s: norm is the root of the sum of squares, std that of the mean square around the mean\n\n",
+                   f->path);
         table_print(&b, &table);
     }
     write_text(c->out, b.s, b.n);
@@ -186,7 +196,8 @@ typedef struct Pair {
     bool same;                    /* number for number; two that are none are equal */
 } Pair;
 
-static Pair compare(Session *s, const SafeFile *fa, const SafeTensor *a, const SafeFile *fb, const SafeTensor *b, double *v, double *w)
+static Pair compare(Session *s, const SafeFile *fa, const SafeTensor *a, const SafeFile *fb, const SafeTensor *b,
+                    double *v, double *w)
 {
     Pair p = {.same = true};
     for (int64_t at = 0; at < a->elements; at += BLOCK) {
@@ -234,7 +245,8 @@ void difference_of_tensors(Difference *d, const char *a, const char *b, const ch
         same += p.same;
         double size = sqrt(p.a2) * sqrt(p.b2);
         if (!p.same)
-            difference_put_numbers(d, t->name, shape_text(s->arena, t), p.apart, p.a2 > 0 ? sqrt(p.d2 / p.a2) : NAN, size > 0 ? p.ab / size : NAN);
+            difference_put_numbers(d, t->name, shape_text(s->arena, t), p.apart, p.a2 > 0 ? sqrt(p.d2 / p.a2) : NAN,
+                                   size > 0 ? p.ab / size : NAN);
     }
     for (size_t i = 0; i < fb->n; i++)
         if (is_wanted(&fb->tensor[i], selector, states) && !safe_find(fa, fb->tensor[i].name)) {

@@ -85,7 +85,8 @@ static void numbers(Flow *f, Arena *a, const RunState *r, double quiet)
         piece(f, arena_printf(a, "step %.0f/%.0f", r->last.x[BY_STEP], r->steps));
     piece(f, value_piece(a, "loss", "%.4f", run_curve_last(r, CURVE_LOSS)));
     if (isfinite(eval))
-        piece(f, arena_printf(a, r->eval_step == r->last.x[BY_STEP] ? "eval %.4f" : "eval %.4f (step %.0f)", eval, r->eval_step));
+        piece(f, arena_printf(a, r->eval_step == r->last.x[BY_STEP] ? "eval %.4f" : "eval %.4f (step %.0f)", eval,
+                              r->eval_step));
     if (r->phase == RUN_GOES_ON && isfinite(r->eta))
         piece(f, arena_printf(a, "eta %s", clock_text(a, fmax(r->eta - quiet, 0))));
     if (isfinite(rate)) {
@@ -168,10 +169,19 @@ static void json(Watch *w, const RunState *r)
     const struct {
         const char *key;
         double v;
-    } of[] = {{"step", r->last.x[BY_STEP]}, {"steps", r->steps}, {"tokens", r->last.x[BY_TOKENS]}, {"flops", r->last.x[BY_FLOPS]},
-              {"seconds", r->last.x[BY_SECONDS]}, {"loss", run_curve_last(r, CURVE_LOSS)}, {"eval_loss", run_curve_last(r, CURVE_EVAL)},
-              {"eval_step", r->eval_step}, {"lr", run_curve_last(r, CURVE_LR)}, {"grad_norm", run_curve_last(r, CURVE_NORM)},
-              {"tok_s", run_curve_last(r, CURVE_RATE)}, {"eta", r->phase == RUN_GOES_ON ? r->eta : NAN}, {"mem", r->memory},
+    } of[] = {{"step", r->last.x[BY_STEP]},
+              {"steps", r->steps},
+              {"tokens", r->last.x[BY_TOKENS]},
+              {"flops", r->last.x[BY_FLOPS]},
+              {"seconds", r->last.x[BY_SECONDS]},
+              {"loss", run_curve_last(r, CURVE_LOSS)},
+              {"eval_loss", run_curve_last(r, CURVE_EVAL)},
+              {"eval_step", r->eval_step},
+              {"lr", run_curve_last(r, CURVE_LR)},
+              {"grad_norm", run_curve_last(r, CURVE_NORM)},
+              {"tok_s", run_curve_last(r, CURVE_RATE)},
+              {"eta", r->phase == RUN_GOES_ON ? r->eta : NAN},
+              {"mem", r->memory},
               {"silent", r->quiet}};
     buf_puts(&b, "{\"v\":1,\"event\":\"watch\",\"run\":");
     buf_json_string(&b, r->path, strlen(r->path));
@@ -320,8 +330,9 @@ static void sweep_text(Watch *w, const WatchedSweep *s)
     sweep_line(&f, a, s);
     for (size_t i = 0; i < s->list.point.n; i++)
         if (s->point[i].on)
-            piece(&f, arena_printf(a, "%s step %.0f/%.0f loss %s", s->point[i].point->name, s->point[i].run.last.x[BY_STEP], s->point[i].run.steps,
-                                   number_or(a, run_curve_last(&s->point[i].run, CURVE_LOSS), "-")));
+            piece(&f,
+                  arena_printf(a, "%s step %.0f/%.0f loss %s", s->point[i].point->name, s->point[i].run.last.x[BY_STEP],
+                               s->point[i].run.steps, number_or(a, run_curve_last(&s->point[i].run, CURVE_LOSS), "-")));
     line_end(&f);
     write_text(w->out, b.s, b.n);
 }
@@ -340,8 +351,10 @@ static void sweep_json(Watch *w, const WatchedSweep *s)
         const struct {
             const char *key;
             double v;
-        } of[] = {{"step", there ? p->run.last.x[BY_STEP] : NAN}, {"steps", there ? p->run.steps : NAN},
-                  {"loss", there ? run_curve_last(&p->run, CURVE_LOSS) : NAN}, {"eval_loss", there ? run_curve_last(&p->run, CURVE_EVAL) : NAN}};
+        } of[] = {{"step", there ? p->run.last.x[BY_STEP] : NAN},
+                  {"steps", there ? p->run.steps : NAN},
+                  {"loss", there ? run_curve_last(&p->run, CURVE_LOSS) : NAN},
+                  {"eval_loss", there ? run_curve_last(&p->run, CURVE_EVAL) : NAN}};
         buf_puts(&b, i ? ",{\"name\":" : "{\"name\":");
         buf_json_string(&b, p->point->name, strlen(p->point->name));
         buf_printf(&b, ",\"state\":\"%s\"", p->on ? "running" : p->state);
@@ -369,9 +382,12 @@ static void watch_sweep(Watch *w)
 
 static Status watch_body(void *user)
 {
-    static void (*const print[])(Watch *, const RunState *) = {[VWN_WATCH_SCREEN] = screen, [VWN_WATCH_LINE] = line, [VWN_WATCH_JSON] = json};
-    static const vwn_status ended[] = {[RUN_GOES_ON] = VWN_OK, [RUN_TRAINED] = VWN_OK, [RUN_STOPPED] = VWN_OK, [RUN_INTERRUPTED] = VWN_INTERRUPTED,
-                                       [RUN_DIVERGED] = VWN_DIVERGED, [RUN_FAILED] = VWN_ENVIRONMENT, [RUN_SILENT] = VWN_ENVIRONMENT};
+    static void (*const print[])(Watch *, const RunState *) = {
+        [VWN_WATCH_SCREEN] = screen, [VWN_WATCH_LINE] = line, [VWN_WATCH_JSON] = json};
+    static const vwn_status ended[] = {[RUN_GOES_ON] = VWN_OK,        [RUN_TRAINED] = VWN_OK,
+                                       [RUN_STOPPED] = VWN_OK,        [RUN_INTERRUPTED] = VWN_INTERRUPTED,
+                                       [RUN_DIVERGED] = VWN_DIVERGED, [RUN_FAILED] = VWN_ENVIRONMENT,
+                                       [RUN_SILENT] = VWN_ENVIRONMENT};
     Watch *w = user;
     session_open(&w->session, w->session.owner);
     if (!run_exists(&w->session, w->how->run) && run_is_sweep(&w->session, w->how->run)) {

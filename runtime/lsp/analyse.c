@@ -211,8 +211,15 @@ static void keep_mends(Facts *f, const DocumentCheck *c)
             const DiagHelp *h = &d->helps.v[k];
             if (!in_document(c, h->replace) || !h->with)
                 continue;
-            Mend m = {.code = kept(f, d->code), .message = kept(f, d->message), .title = kept(f, h->text), .with = kept(f, h->with),
-                      .lo = at.lo, .hi = at.hi, .from = h->replace.lo, .to = h->replace.hi, .certain = h->applicability == FIX_CERTAIN};
+            Mend m = {.code = kept(f, d->code),
+                      .message = kept(f, d->message),
+                      .title = kept(f, h->text),
+                      .with = kept(f, h->with),
+                      .lo = at.lo,
+                      .hi = at.hi,
+                      .from = h->replace.lo,
+                      .to = h->replace.hi,
+                      .certain = h->applicability == FIX_CERTAIN};
             vec_push(f->ctx->program, &f->mend, m);
         }
     }
@@ -253,8 +260,12 @@ static void keep_facts(Server *s, const DocumentCheck *c)
 static Status run_checks(DocumentCheck *c)
 {
     const Document *d = c->document;
-    CheckOptions how = {.path = d->path, .text = d->text, .text_length = d->n, .remember = true,
-                        .text_of = text_of_open, .user = &c->texts};
+    CheckOptions how = {.path = d->path,
+                        .text = d->text,
+                        .text_length = d->n,
+                        .remember = true,
+                        .text_of = text_of_open,
+                        .user = &c->texts};
     CtxGuard guard;
     Status st = ST_OK;
     if (CTX_TRY(c->ctx, &guard)) {

@@ -59,7 +59,15 @@ void answer_format(Request *r)
 
 /* ---- symbols ---- */
 
-enum { SYMBOL_MODULE = 2, SYMBOL_NAMESPACE = 3, SYMBOL_CLASS = 5, SYMBOL_FIELD = 8, SYMBOL_FUNCTION = 12, SYMBOL_VARIABLE = 13, SYMBOL_OBJECT = 19 };
+enum {
+    SYMBOL_MODULE = 2,
+    SYMBOL_NAMESPACE = 3,
+    SYMBOL_CLASS = 5,
+    SYMBOL_FIELD = 8,
+    SYMBOL_FUNCTION = 12,
+    SYMBOL_VARIABLE = 13,
+    SYMBOL_OBJECT = 19
+};
 
 static int symbol_kind(const Ast *it)
 {

@@ -101,10 +101,7 @@ bool is_variant(const Ast *it)
 }
 
 /* Whether the file has all names of another as its own: one that is imported without a name, the base of a variant. */
-bool brings_names(const Ast *it)
-{
-    return it->kind == AST_IMPORT ? !it->kid[0] : is_variant(it);
-}
+bool brings_names(const Ast *it) { return it->kind == AST_IMPORT ? !it->kid[0] : is_variant(it); }
 
 const Ast *top_item(const Ast *file, Name name)
 {
@@ -131,7 +128,8 @@ bool find_name(Cursor *a, Name name, Name as, Found *out)
     for (uint32_t i = 0; i < a->ast->n; i++) {
         const Ast *import = a->ast->kid[i];
         Imported file;
-        bool fits = as ? import->kind == AST_IMPORT && import->kid[0] && import->kid[0]->name == as : brings_names(import);
+        bool fits =
+            as ? import->kind == AST_IMPORT && import->kid[0] && import->kid[0]->name == as : brings_names(import);
         if (!fits || !import_open(a, import, &file))
             continue;
         const Ast *item = top_item(file.ast, name);
@@ -150,7 +148,9 @@ bool find_block(Cursor *a, Name name, Name as, Found *out)
     for (int depth = 0; depth < DEEPEST && find_name(a, name, as, out); depth++) {
         if (out->item->kind == AST_BLOCK)
             return true;
-        const Ast *value = out->item->kind == AST_LET ? out->item->kid[1] : out->item->kind == AST_SET ? out->item->kid[1] : NULL;
+        const Ast *value = out->item->kind == AST_LET   ? out->item->kid[1]
+                           : out->item->kind == AST_SET ? out->item->kid[1]
+                                                        : NULL;
         const Ast *callee = value && value->kind == AST_CALL ? value->kid[0] : NULL;
         if (!callee || (callee->kind == AST_ID && callee->name == name))
             return false;

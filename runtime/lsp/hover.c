@@ -30,7 +30,8 @@ static const SeenValue *value_at(const Document *d, size_t offset)
     const SeenValue *best = NULL;
     for (size_t i = 0; d->facts && !d->stale && i < d->facts->seen.n; i++) {
         const SeenValue *s = &d->facts->seen.v[i];
-        if (s->span.lo <= offset && offset <= s->span.hi && (!best || s->span.hi - s->span.lo < best->span.hi - best->span.lo))
+        if (s->span.lo <= offset && offset <= s->span.hi &&
+            (!best || s->span.hi - s->span.lo < best->span.hi - best->span.lo))
             best = s;
     }
     return best;
@@ -134,7 +135,8 @@ static bool put_node(Cursor *a, Buf *b)
     for (size_t i = a->chain.n; i-- > 0 && !node;)
         node = a->chain.node[i]->kind == AST_NODE ? a->chain.node[i] : NULL;
     Span label = node && node->kid[1] ? node->kid[1]->span : NO_SPAN, kind = node ? node->kid[0]->span : NO_SPAN;
-    bool here = node && ((kind.lo <= a->offset && a->offset <= kind.hi) || (label.file && label.lo <= a->offset && a->offset <= label.hi));
+    bool here = node && ((kind.lo <= a->offset && a->offset <= kind.hi) ||
+                         (label.file && label.lo <= a->offset && a->offset <= label.hi));
     Found f = {0};
     if (!here)
         return false;
@@ -153,7 +155,8 @@ static Name word_here(const Cursor *a)
     while (lo && (d->text[lo - 1] == '_' || ((d->text[lo - 1] | 32) >= 'a' && (d->text[lo - 1] | 32) <= 'z') ||
                   (d->text[lo - 1] >= '0' && d->text[lo - 1] <= '9')))
         lo--;
-    while (hi < d->n && (d->text[hi] == '_' || ((d->text[hi] | 32) >= 'a' && (d->text[hi] | 32) <= 'z') || (d->text[hi] >= '0' && d->text[hi] <= '9')))
+    while (hi < d->n && (d->text[hi] == '_' || ((d->text[hi] | 32) >= 'a' && (d->text[hi] | 32) <= 'z') ||
+                         (d->text[hi] >= '0' && d->text[hi] <= '9')))
         hi++;
     return hi > lo && hi - lo < 256 ? name_of(a->r->ctx, d->text + lo, hi - lo) : NULL;
 }
@@ -167,7 +170,8 @@ static void put_word(Cursor *a, Buf *b)
         call = a->chain.node[i]->kind == AST_CALL ? a->chain.node[i] : NULL;
     }
     Name word = word_here(a), near;
-    if (named && call && named->name_span.lo <= a->offset && a->offset <= named->name_span.hi && call->kid[0]->kind == AST_ID)
+    if (named && call && named->name_span.lo <= a->offset && a->offset <= named->name_span.hi &&
+        call->kid[0]->kind == AST_ID)
         word = call->kid[0]->name;
     Buf text = buf_new(b->arena);
     if (word && (prim_find(word) || !node_doc_find(word)) && doc_write(a->r->ctx, word, &text, &near))

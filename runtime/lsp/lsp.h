@@ -71,7 +71,7 @@ typedef struct Request {
     const Json *id; /* NULL: a notification */
     const Json *params;
     Document *document;
-    TextLines lines;    /* of the document */
+    TextLines lines; /* of the document */
     JsonText t;
     int error;
     const char *why;

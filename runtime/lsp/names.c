@@ -130,7 +130,8 @@ static void block_of(NameWalk *w, const Ast *block)
     const Ast *arguments = block->kid[0], *tensors = block->kid[1];
     level_open(w, block->span.hi);
     for (uint32_t i = 0; arguments && i < arguments->n; i++)
-        declare_in(w, w->level, arguments->kid[i]->name, NAME_ARGUMENT, arguments->kid[i]->name_span, arguments->kid[i], block->span.lo);
+        declare_in(w, w->level, arguments->kid[i]->name, NAME_ARGUMENT, arguments->kid[i]->name_span, arguments->kid[i],
+                   block->span.lo);
     for (uint32_t i = 0; tensors && i < tensors->n; i++) {
         const Ast *par = tensors->kid[i], *shape = par->kid[0];
         declare_in(w, w->level, par->name, NAME_TENSOR, par->name_span, par, block->span.lo);
@@ -167,7 +168,10 @@ static void set_of(NameWalk *w, const Ast *it, Where where)
         declare(w, path->name, NAME_VALUE, path->span, it);
 }
 
-static bool is_node(const Ast *it, const char *name) { return it->kid[0] && it->kid[0]->name && !strcmp(it->kid[0]->name, name); }
+static bool is_node(const Ast *it, const char *name)
+{
+    return it->kid[0] && it->kid[0]->name && !strcmp(it->kid[0]->name, name);
+}
 
 /* A growth step's and a sweep's lets and axes are those of the file. Another file's, where a sweep is `of` that one, are nobody's here. */
 static void other_lets(NameWalk *w, const Ast *items, bool axes)

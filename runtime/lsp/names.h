@@ -72,8 +72,8 @@ bool brings_names(const Ast *item);
 /* A let or a block at the top of a file. */
 const Ast *top_item(const Ast *file, Name name);
 typedef struct Found {
-    const Ast *item;   /* a let, a block, or what else declares the name in the document */
-    const char *uri;   /* NULL: of the library */
+    const Ast *item; /* a let, a block, or what else declares the name in the document */
+    const char *uri; /* NULL: of the library */
     uint32_t source;
     const char *where; /* "std/transformer" ..., or NULL: the document */
 } Found;

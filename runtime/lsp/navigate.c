@@ -54,15 +54,16 @@ static bool behind_point(Cursor *a, Name *name, Name *as)
 /* The argument of a block whose name, in a call or a node, stands at the position. */
 static bool argument_here(Cursor *a, Found *out)
 {
-    const Ast *named = innermost(a, AST_NAMED, NULL), *call = innermost(a, AST_CALL, NULL), *set = innermost(a, AST_SET, NULL),
-              *node = innermost(a, AST_NODE, NULL);
+    const Ast *named = innermost(a, AST_NAMED, NULL), *call = innermost(a, AST_CALL, NULL),
+              *set = innermost(a, AST_SET, NULL), *node = innermost(a, AST_NODE, NULL);
     Name name = NULL;
     Found block = {0};
     if (named && on(named->name_span, a->offset) && call) {
         const Ast *callee = call->kid[0];
         name = named->name;
         bool field = callee->kind == AST_FIELD && callee->kid[0]->kind == AST_ID;
-        if ((callee->kind == AST_ID || field) && !find_block(a, callee->name, field ? callee->kid[0]->name : NULL, &block))
+        if ((callee->kind == AST_ID || field) &&
+            !find_block(a, callee->name, field ? callee->kid[0]->name : NULL, &block))
             return false;
     } else if (set && node && is_variant(node) && on(set->kid[0]->span, a->offset)) {
         return find_name(a, set->kid[0]->name, NULL, out);
@@ -105,7 +106,8 @@ void answer_definition(Request *r)
         return;
     const Ast *import = innermost(&a, AST_IMPORT, NULL), *node = innermost(&a, AST_NODE, NULL);
     const Used *u = name_at(a.names, a.offset);
-    bool named = import ? on(import->name_span, a.offset) : node && is_variant(node) && on(node->kid[1]->span, a.offset);
+    bool named =
+        import ? on(import->name_span, a.offset) : node && is_variant(node) && on(node->kid[1]->span, a.offset);
     if (named && import_open(&a, import ? import : node, &file) && file.uri)
         put_location(r, "result", file.uri, file.source, (Span){file.source, 0, 0});
     else if (u && u->declared && !innermost(&a, AST_FIELD, NULL) && !argument_here(&a, &f))
@@ -242,7 +244,8 @@ static const char *codes_of(Request *r, const char *text, size_t n, const char *
     }
     ctx->byte_limit = (size_t)1 << 30;
     OpenTexts texts = {.server = r->server, .arena = ctx->program};
-    CheckOptions how = {.path = r->document->path, .text = text, .text_length = n, .text_of = text_of_open, .user = &texts};
+    CheckOptions how = {
+        .path = r->document->path, .text = text, .text_length = n, .text_of = text_of_open, .user = &texts};
     if (CTX_TRY(ctx, &guard)) {
         check_file(ctx, &how);
         ctx_leave(ctx, &guard);
@@ -273,7 +276,8 @@ static bool try_name(Cursor *a, const Used *u, const char *name)
     }
     const char *before = codes_of(r, r->document->text, r->document->n, &said), *now = codes_of(r, text, n, &now_said);
     if (strcmp(before, now) != 0)
-        request_fail(r, RPC_FAILED, "`%s` cannot be the name: %s", name, *now_said ? now_said : "the file would be another");
+        request_fail(r, RPC_FAILED, "`%s` cannot be the name: %s", name,
+                     *now_said ? now_said : "the file would be another");
     return strcmp(before, now) == 0;
 }
 

@@ -9,7 +9,17 @@
 #include "compiler/report/report.h"
 #include "names.h"
 
-enum { KIND_FUNCTION = 3, KIND_FIELD = 5, KIND_VARIABLE = 6, KIND_CLASS = 7, KIND_MODULE = 9, KIND_PROPERTY = 10, KIND_VALUE = 12, KIND_KEYWORD = 14, KIND_FILE = 17 };
+enum {
+    KIND_FUNCTION = 3,
+    KIND_FIELD = 5,
+    KIND_VARIABLE = 6,
+    KIND_CLASS = 7,
+    KIND_MODULE = 9,
+    KIND_PROPERTY = 10,
+    KIND_VALUE = 12,
+    KIND_KEYWORD = 14,
+    KIND_FILE = 17
+};
 
 /* A bracket that is open, and the words of the item or the name in front of it. */
 typedef struct OpenBracket {
@@ -22,9 +32,9 @@ typedef struct Scan {
     size_t n;
     OpenBracket open[256];
     size_t depth;
-    Name word[2];        /* of the item so far */
+    Name word[2]; /* of the item so far */
     size_t words;
-    Name last, before;   /* the name that has just ended, and the one before its point */
+    Name last, before; /* the name that has just ended, and the one before its point */
     bool item_begins, value, point, in_string, in_comment; /* at the end: what stands right before */
     size_t string_at;
 } Scan;
@@ -98,7 +108,8 @@ static void scan(Scan *c)
         } else {
             if (strchr("()[]{}", x))
                 scan_bracket(c, i);
-            else if ((x == '\n' && !in_parens) || x == ';' || (x == ',' && !(c->depth && c->open[c->depth - 1].bracket == '[')))
+            else if ((x == '\n' && !in_parens) || x == ';' ||
+                     (x == ',' && !(c->depth && c->open[c->depth - 1].bracket == '[')))
                 new_item(c);
             else if (x == '.')
                 c->point = c->last != NULL;
@@ -179,8 +190,8 @@ static void offer_file(Offer *o, const Imported *file)
 
 static void offer_declared(Offer *o, const FileNames *names)
 {
-    static const int kinds[] = {KIND_VARIABLE, KIND_FUNCTION, KIND_MODULE, KIND_PROPERTY, KIND_VARIABLE, KIND_VALUE, KIND_VARIABLE,
-                                KIND_FIELD, KIND_VARIABLE, KIND_VARIABLE};
+    static const int kinds[] = {KIND_VARIABLE, KIND_FUNCTION, KIND_MODULE, KIND_PROPERTY, KIND_VARIABLE,
+                                KIND_VALUE,    KIND_VARIABLE, KIND_FIELD,  KIND_VARIABLE, KIND_VARIABLE};
     for (size_t i = names->declared.n; i-- > 0;) {
         const Declared *d = &names->declared.v[i];
         if (d->lo > o->a.offset || o->a.offset > d->hi || d->at.hi == o->a.offset)
@@ -244,7 +255,8 @@ static void offer_arguments(Offer *o, const Ast *block)
     for (uint32_t i = 0; block->kid[0] && i < block->kid[0]->n; i++) {
         const Ast *par = block->kid[0]->kid[i];
         const char *type = expr_of(o, par->kid[0]);
-        offer(o, par->name, KIND_PROPERTY, par->kid[1] ? arena_printf(o->a.r->arena, "%s = %s", type, expr_of(o, par->kid[1])) : type, par->doc);
+        offer(o, par->name, KIND_PROPERTY,
+              par->kid[1] ? arena_printf(o->a.r->arena, "%s = %s", type, expr_of(o, par->kid[1])) : type, par->doc);
     }
 }
 
@@ -293,7 +305,8 @@ static void offer_behind_point(Offer *o)
     for (uint32_t i = 0; i < o->a.ast->n; i++) {
         const Ast *import = o->a.ast->kid[i];
         Imported file;
-        if (import->kind != AST_IMPORT || !import->kid[0] || import->kid[0]->name != word || !import_open(&o->a, import, &file))
+        if (import->kind != AST_IMPORT || !import->kid[0] || import->kid[0]->name != word ||
+            !import_open(&o->a, import, &file))
             continue;
         offer_file(o, &file);
         for (size_t k = 0; file_field_at(k); k++)
@@ -329,7 +342,9 @@ static void offer_in_braces(Offer *o, const OpenBracket *brace)
 {
     Name node = brace->word[0];
     Found f = {0};
-    Name block = word_is(node, "embed") || word_is(node, "head") ? name_printf(o->a.r->ctx, "%s_%s", node, brace->word[1] ? brace->word[1] : "") : node;
+    Name block = word_is(node, "embed") || word_is(node, "head")
+                     ? name_printf(o->a.r->ctx, "%s_%s", node, brace->word[1] ? brace->word[1] : "")
+                     : node;
     if (inside(o->scan, "block") || word_is(node, "block")) {
         offer_attributes(o, "block");
         offer_values(o);
@@ -357,7 +372,8 @@ static void offer_all(Offer *o)
         o->typed = c->s + c->string_at;
         o->typed_n = o->a.offset - c->string_at;
         for (size_t i = 0; word_is(c->word[0], "import") && i < std_count(); i++)
-            offer(o, arena_copy(o->a.r->arena, std_path(i), strlen(std_path(i)) - strlen(".vwn")), KIND_FILE, "the library", NULL);
+            offer(o, arena_copy(o->a.r->arena, std_path(i), strlen(std_path(i)) - strlen(".vwn")), KIND_FILE,
+                  "the library", NULL);
     } else if (c->point && c->last) {
         offer_behind_point(o);
     } else if (open && open->bracket != '{') {

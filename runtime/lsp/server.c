@@ -53,7 +53,8 @@ static void initialize(Request *r)
     }
     static const char *const encodings[] = {"utf-16", "utf-8", "utf-32"}, *const kinds[] = {"quickfix", NULL};
     choose_encoding(r);
-    const Json *related = json_get(get_path(r->params, "capabilities", "textDocument", "publishDiagnostics"), "relatedInformation");
+    const Json *related =
+        json_get(get_path(r->params, "capabilities", "textDocument", "publishDiagnostics"), "relatedInformation");
     s->related = related && related->kind == JSON_TRUE;
     s->phase = PHASE_RUNNING;
     JsonText *t = &r->t;
@@ -65,8 +66,13 @@ static void initialize(Request *r)
     json_put_integer(t, "change", 2);
     json_put_bool(t, "save", true);
     json_close(t, '}');
-    static const char *const able[] = {"hoverProvider", "definitionProvider", "referencesProvider", "documentHighlightProvider",
-                                       "documentFormattingProvider", "documentSymbolProvider"}, *const points[] = {".", NULL};
+    static const char *const able[] = {"hoverProvider",
+                                       "definitionProvider",
+                                       "referencesProvider",
+                                       "documentHighlightProvider",
+                                       "documentFormattingProvider",
+                                       "documentSymbolProvider"},
+                             *const points[] = {".", NULL};
     for (size_t i = 0; i < COUNT_OF(able); i++)
         json_put_bool(t, able[i], true);
     json_open(t, "completionProvider", '{');

@@ -49,7 +49,7 @@ typedef struct Watched {
     Program *program;
     int64_t runs;
     double *seconds, *best; /* best: a run of each launch */
-    size_t *kernel; /* of each launch: its place in Bench.kernel */
+    size_t *kernel;         /* of each launch: its place in Bench.kernel */
 } Watched;
 
 /* The comment that a kernel's text begins with, on one line. */
@@ -103,8 +103,10 @@ static void describe_expert(Arena *a, const Plan *plan, const Launch *l, BenchKe
     k->kind = "expert";
     k->name = arena_printf(a, "%lld experts, %lld x %lld x %lld%s%s%s", (long long)e->experts,
                            (long long)(e->tokens * e->choices), (long long)e->out, (long long)e->in,
-                           e->what == EXPERT_DW ? ", dw" : e->transpose_w ? ", w transposed" : "", e->half ? ", " : "",
-                           e->half ? half_word(e->half) : "");
+                           e->what == EXPERT_DW ? ", dw"
+                           : e->transpose_w     ? ", w transposed"
+                                                : "",
+                           e->half ? ", " : "", e->half ? half_word(e->half) : "");
     k->what = "matrix products by expert";
 }
 
@@ -122,8 +124,7 @@ static const char *place(Bench *b, Span at)
     if (!at.file)
         return "";
     LineCol p = source_position(ctx, at.file, at.lo);
-    return arena_printf(b->tr->session.arena, "%s:%u:%u", source_path(ctx, at.file), p.line,
-                        p.column);
+    return arena_printf(b->tr->session.arena, "%s:%u:%u", source_path(ctx, at.file), p.line, p.column);
 }
 
 static size_t kernel_of(Bench *b, const Plan *plan, const Launch *l)
@@ -200,8 +201,7 @@ static void find_estimate(Bench *b, const Watched *w, size_t n)
             b->kernel.v[w[i].kernel[k]].floor += (double)w[i].runs * w[i].best[k];
         for (size_t k = plan->n_cast; b->estimated && k < plan->n_launch; k++)
             b->kernel.v[w[i].kernel[k]].estimate +=
-                (double)w[i].runs *
-                estimate_launch(&rates, &plan->launch[k], estimate_plan_bytes(plan));
+                (double)w[i].runs * estimate_launch(&rates, &plan->launch[k], estimate_plan_bytes(plan));
         if (b->estimated)
             estimate_add(&sum, &rates, plan, w[i].runs);
     }
@@ -304,16 +304,12 @@ static void open_data(Bench *b)
     const Model *m = tr->unit->model;
     if (!m || !t || data_is_there(&tr->session, &t->data))
         return; /* train_open says what is missing, or opens the data */
-    DataOptions how = {
-        .spec = &t->data, .tokenizer = &t->tokenizer, .context = t->context, .model = m};
+    DataOptions how = {.spec = &t->data, .tokenizer = &t->tokenizer, .context = t->context, .model = m};
     tr->data = data_synthetic(&tr->session, &how);
     b->synthetic = true;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void open_run(Bench *b)
 {
@@ -322,11 +318,9 @@ static void open_run(Bench *b)
     open_data(b);
     train_open(tr);
     if (b->synthetic)
-        train_event(tr, VWN_EVENT_NOTE,
-                    "the data of the file is not there: measuring with random data");
+        train_event(tr, VWN_EVENT_NOTE, "the data of the file is not there: measuring with random data");
     if (!tr->session.backend)
-        ctx_raise(tr->ctx, ST_ENVIRONMENT,
-                  "there is nothing to measure without compiled kernels: %s",
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "there is nothing to measure without compiled kernels: %s",
                   tr->session.note[0] ? tr->session.note : "the reference evaluator was asked for");
     if (tr->session.backend->ops->say) {
         char name[256];
@@ -388,8 +382,8 @@ static char *no_text(Unit *unit, Arena *arena)
     return arena_copy(arena, "", 0);
 }
 
-Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
-                  const vwn_bench_options *how, const vwn_writer *out, const Hooks *hooks)
+Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds, const vwn_bench_options *how,
+                  const vwn_writer *out, const Hooks *hooks)
 {
     /* the steps alone: nothing of what stands between them, and the model before it grows */
     Unit alone = *unit;
@@ -409,11 +403,8 @@ Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
                   .saved_at = -1,
                   .evaluated_at = -1,
                   .session = {.owner = owner}};
-    Bench b = {.tr = &tr,
-               .how = how,
-               .steps = how->steps > 0 ? how->steps : STEPS,
-               .warmup = WARMUP,
-               .check = check_seconds};
+    Bench b = {
+        .tr = &tr, .how = how, .steps = how->steps > 0 ? how->steps : STEPS, .warmup = WARMUP, .check = check_seconds};
     BenchCall call = {&b, out};
     tr.told.began = clock_seconds();
     Status st = guarded(tr.ctx, open_body, &tr);

@@ -39,14 +39,14 @@ typedef struct Bench {
     int64_t steps, warmup, weights;
     bool synthetic;
     const char *cpu;
-    const char *device;    /* NULL: the CPU */
-    Samples waited;        /* on a device: of a step, what the host spent on waiting for it */
+    const char *device; /* NULL: the CPU */
+    Samples waited;     /* on a device: of a step, what the host spent on waiting for it */
     Peak peak;
     Samples step, outside; /* of a step; of what no launch took */
     double bound;
     double launches; /* of a step that nothing disturbs: each launch at its best */
     bool estimated;
-    double estimate; /* of a step, at the rates of this machine */
+    double estimate;         /* of a step, at the rates of this machine */
     VEC(BenchKernel) kernel; /* the costliest first */
     uint64_t arena_bytes, resident_peak;
     double check, plan, kernels, open, first; /* start-up */
@@ -61,11 +61,11 @@ static inline double bench_peak(const Bench *b, Half half)
 /* ---- bench_compare.c: an earlier object ---- */
 typedef struct Change {
     const char *name;
-    double was, now;  /* was < 0: there was none; now < 0: there is none */
-    double ratio;     /* now / was */
-    double noise;     /* the share that a change has to exceed: of these three, and a little */
+    double was, now;                       /* was < 0: there was none; now < 0: there is none */
+    double ratio;                          /* now / was */
+    double noise;                          /* the share that a change has to exceed: of these three, and a little */
     double spread_then, spread_now, drift; /* of the steps, and how much the machine itself has changed */
-    const char *word; /* "slower", "faster", "same", "new", "gone" */
+    const char *word;                      /* "slower", "faster", "same", "new", "gone" */
 } Change;
 typedef struct Comparison {
     Change step;
@@ -79,8 +79,8 @@ const Json *bench_earlier(Bench *b);
 Comparison *bench_compare(Bench *b, const Json *then);
 
 /* bench.c: the work behind vwn_bench; it raises */
-Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
-                  const vwn_bench_options *how, const vwn_writer *out, const Hooks *hooks);
+Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds, const vwn_bench_options *how,
+                  const vwn_writer *out, const Hooks *hooks);
 
 /* ---- bench_report.c ---- */
 void bench_text(Buf *out, const Bench *b, const Comparison *c);

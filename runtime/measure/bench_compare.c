@@ -11,8 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static _Noreturn void refuse(Bench *b, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+static _Noreturn void refuse(Bench *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static _Noreturn void refuse(Bench *b, const char *fmt, ...)
 {
@@ -21,8 +20,7 @@ static _Noreturn void refuse(Bench *b, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    ctx_raise(b->tr->ctx, ST_USAGE, "%.100s cannot be compared with: %s", b->how->against_name,
-              text);
+    ctx_raise(b->tr->ctx, ST_USAGE, "%.100s cannot be compared with: %s", b->how->against_name, text);
 }
 
 /* A number of the object; NaN when there is none. */
@@ -41,8 +39,7 @@ static double needed(Bench *b, const Json *object, const char *key)
     return x;
 }
 
-static void same_number(Bench *b, const Json *then, const char *key, const char *what,
-                        int64_t now)
+static void same_number(Bench *b, const Json *then, const char *key, const char *what, int64_t now)
 {
     double was = needed(b, then, key);
     if (was != (double)now)
@@ -54,24 +51,20 @@ const Json *bench_earlier(Bench *b)
     const Unit *u = b->tr->unit;
     const Train *t = u->train;
     JsonError e;
-    const Json *then =
-        json_read(b->tr->session.arena, b->how->against, b->how->against_length, &e);
+    const Json *then = json_read(b->tr->session.arena, b->how->against, b->how->against_length, &e);
     if (!then)
         refuse(b, "it is not JSON: byte %zu: %s", e.offset, e.what);
     const char *schema = then->kind == JSON_OBJECT ? json_string(then, "schema") : NULL;
     if (!schema || strcmp(schema, "vwn.bench"))
         refuse(b, "it was not written by `vwn bench --json`");
     if (number(then, "v") != BENCH_VERSION)
-        refuse(b, "its schema is version %g, this vwn writes version %d", number(then, "v"),
-               BENCH_VERSION);
+        refuse(b, "its schema is version %g, this vwn writes version %d", number(then, "v"), BENCH_VERSION);
     const char *model = json_string(then, "model");
     if (!model || strcmp(model, u->model->name))
-        refuse(b, "it measured the model `%.80s`, this file has `%.80s`", model ? model : "?",
-               u->model->name);
+        refuse(b, "it measured the model `%.80s`, this file has `%.80s`", model ? model : "?", u->model->name);
     same_number(b, then, "weights", "weights", b->weights);
     same_number(b, then, "batch", "sequences a step", t->batch_seqs);
-    same_number(b, then, "micro_batch", "sequences a micro-batch",
-                t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs);
+    same_number(b, then, "micro_batch", "sequences a micro-batch", t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs);
     same_number(b, then, "context", "positions a sequence", t->context);
     const Json *step = json_get(then, "step"), *kernels = json_get(then, "kernels");
     const Json *machine = json_get(then, "machine");
@@ -88,8 +81,7 @@ const Json *bench_earlier(Bench *b)
 
 /* `drift`: how much the machine itself has changed. What is next to nothing of a step never
  * counts. */
-static Change change(Bench *b, const char *name, const Json *then, const Samples *now,
-                     double drift)
+static Change change(Bench *b, const char *name, const Json *then, const Samples *now, double drift)
 {
     const double least = 0.03, part = 0.001, whole = b->step.best;
     Change c = {.name = name, .was = 1e-3 * needed(b, then, "best_ms"), .now = now->best};
@@ -100,9 +92,7 @@ static Change change(Bench *b, const char *name, const Json *then, const Samples
     c.ratio = c.was > 0 ? c.now / c.was : 1;
     bool counts = fabs(c.now - c.was) > part * whole;
     c.noise = noise;
-    c.word = counts && c.ratio > 1 + noise         ? "slower"
-             : counts && c.ratio < 1 / (1 + noise) ? "faster"
-                                                   : "same";
+    c.word = counts && c.ratio > 1 + noise ? "slower" : counts && c.ratio < 1 / (1 + noise) ? "faster" : "same";
     return c;
 }
 
@@ -113,14 +103,12 @@ static bool same_text(const Json *object, const char *key, const char *text)
 }
 
 /* By its name; a kernel that is printed differently now, by what it computes for whom. */
-static const Json *find_kernel(const Json *kernels, const BenchKernel *k, const bool *taken,
-                               bool by_name, size_t *at)
+static const Json *find_kernel(const Json *kernels, const BenchKernel *k, const bool *taken, bool by_name, size_t *at)
 {
     *at = 0;
     for (const Json *j = kernels->first; j; j = j->next, ++*at)
         if (!taken[*at] && same_text(j, "kind", k->kind) &&
-            (by_name ? same_text(j, "name", k->name)
-                     : same_text(j, "what", k->what) && same_text(j, "path", k->path)))
+            (by_name ? same_text(j, "name", k->name) : same_text(j, "what", k->what) && same_text(j, "path", k->path)))
             return j;
     return NULL;
 }
@@ -144,10 +132,8 @@ static void compare_kernels(Bench *b, const Json *kernels, double drift, Compari
         }
     for (size_t i = 0; i < b->kernel.n; i++)
         if (!c->kernel[i].word)
-            c->kernel[i] = (Change){.name = b->kernel.v[i].name,
-                                    .was = -1,
-                                    .now = b->kernel.v[i].time.best,
-                                    .word = "new"};
+            c->kernel[i] =
+                (Change){.name = b->kernel.v[i].name, .was = -1, .now = b->kernel.v[i].time.best, .word = "new"};
     at = 0;
     for (const Json *j = kernels->first; j; j = j->next) {
         const char *name = json_string(j, "name");
@@ -166,27 +152,23 @@ static double machine_drift(Bench *b, const Json *then, Comparison *c)
     const Json *machine = json_get(then, "machine");
     double copy = needed(b, machine, "copy_gb_s"), fma = needed(b, machine, "fma_gflop_s");
     double now_copy = 1e-9 * b->peak.copy, now_fma = 1e-9 * b->peak.fma;
-    double drift =
-        fmax(fmax(copy / now_copy, now_copy / copy), fmax(fma / now_fma, now_fma / fma));
+    double drift = fmax(fmax(copy / now_copy, now_copy / copy), fmax(fma / now_fma, now_fma / fma));
     if (!(drift < 1.05))
-        vec_push(
-            a, &c->note,
-            arena_printf(a,
-                         "the machine did %.1f GB/s and %.1f GFLOP/s and does %.1f and %.1f: "
-                         "as much of a ratio may be its doing",
-                         copy, fma, now_copy, now_fma));
+        vec_push(a, &c->note,
+                 arena_printf(a,
+                              "the machine did %.1f GB/s and %.1f GFLOP/s and does %.1f and %.1f: "
+                              "as much of a ratio may be its doing",
+                              copy, fma, now_copy, now_fma));
     return drift - 1;
 }
 
-static void note_text(Bench *b, Comparison *c, const Json *then, const char *key,
-                      const char *now)
+static void note_text(Bench *b, Comparison *c, const Json *then, const char *key, const char *now)
 {
     const char *was = json_string(then, key);
     if (was && !strcmp(was, now))
         return;
-    vec_push(
-        b->tr->session.arena, &c->note,
-        arena_printf(b->tr->session.arena, "%s was %s and is %s", key, was ? was : "?", now));
+    vec_push(b->tr->session.arena, &c->note,
+             arena_printf(b->tr->session.arena, "%s was %s and is %s", key, was ? was : "?", now));
 }
 
 Comparison *bench_compare(Bench *b, const Json *then)
@@ -205,8 +187,6 @@ Comparison *bench_compare(Bench *b, const Json *then)
     note_text(b, c, then, "precision", b->tr->train->precision);
     double threads = number(then, "threads");
     if (threads != b->tr->session.backend->threads)
-        vec_push(a, &c->note,
-                 arena_printf(a, "threads were %g and are %d", threads,
-                              b->tr->session.backend->threads));
+        vec_push(a, &c->note, arena_printf(a, "threads were %g and are %d", threads, b->tr->session.backend->threads));
     return c;
 }

@@ -25,15 +25,9 @@ static void right(Table *t, const char *fmt, ...)
     vec_push(t->arena, &t->cell, ((Cell){arena_copy(t->arena, text, strlen(text)), true}));
 }
 
-static double per_second(double amount, const Samples *s)
-{
-    return s->best > 0 ? amount / s->best : 0;
-}
+static double per_second(double amount, const Samples *s) { return s->best > 0 ? amount / s->best : 0; }
 
-static int64_t tokens(const Bench *b)
-{
-    return b->tr->train->batch_seqs * b->tr->train->context;
-}
+static int64_t tokens(const Bench *b) { return b->tr->train->batch_seqs * b->tr->train->context; }
 
 static void step_lines(Buf *out, const Bench *b)
 {
@@ -52,12 +46,11 @@ static void step_lines(Buf *out, const Bench *b)
     else
         buf_printf(out, "%d threads", tr->session.backend->threads);
     buf_printf(out, "%s\n\n", b->synthetic ? ", random data" : "");
-    buf_printf(out, "  step       best %.2f ms, median %.2f ms of %lld\n", 1e3 * b->step.best,
-               1e3 * b->step.median, (long long)b->steps);
+    buf_printf(out, "  step       best %.2f ms, median %.2f ms of %lld\n", 1e3 * b->step.best, 1e3 * b->step.median,
+               (long long)b->steps);
     buf_printf(out, "  floor      %.2f ms, each kernel and product at its best", 1e3 * b->launches);
     if (b->estimated)
-        buf_printf(out, "; estimated %.2f ms, %.2f of that", 1e3 * b->estimate,
-                   b->estimate / b->launches);
+        buf_printf(out, "; estimated %.2f ms, %.2f of that", 1e3 * b->estimate, b->estimate / b->launches);
     buf_puts(out, "\n");
     buf_puts(out, "  tokens/s   best ");
     buf_count(out, (int64_t)best);
@@ -70,8 +63,8 @@ static void step_lines(Buf *out, const Bench *b)
     buf_printf(out,
                "  roofline   bound %.2f ms, %.0f %% of the best, %.0f %% of the median\n"
                "             copy %.1f GB/s over %s%s, ",
-               1e3 * b->bound, 100 * b->bound / b->step.best, 100 * b->bound / b->step.median,
-               1e-9 * b->peak.copy, bytes_text(a, (double)b->peak.copy_bytes),
+               1e3 * b->bound, 100 * b->bound / b->step.best, 100 * b->bound / b->step.median, 1e-9 * b->peak.copy,
+               bytes_text(a, (double)b->peak.copy_bytes),
                !b->peak.cut ? ""
                : b->device  ? " (less than is usual, for want of memory)"
                             : " (less than four times the cache, for want of memory)");
@@ -88,15 +81,14 @@ static void step_lines(Buf *out, const Bench *b)
     buf_printf(out,
                "  start-up   check %.0f ms, plan %.0f ms, kernels %.0f ms (%d cached, %d "
                "compiled), open %.0f ms, first step %.0f ms\n",
-               1e3 * b->check, 1e3 * b->plan, 1e3 * b->kernels, tr->build.cached,
-               tr->build.compiled, 1e3 * b->open, 1e3 * b->first);
+               1e3 * b->check, 1e3 * b->plan, 1e3 * b->kernels, tr->build.cached, tr->build.compiled, 1e3 * b->open,
+               1e3 * b->first);
 }
 
 static void kernel_header(Table *t, const Bench *b, const Comparison *c)
 {
     static const char *const shape[] = {"blocks", "an SM", "waves", "registers"};
-    static const char *const words[] = {"launches", "ms",      "share",  "GB/s",
-                                        "of copy",  "GFLOP/s", "of peak"};
+    static const char *const words[] = {"launches", "ms", "share", "GB/s", "of copy", "GFLOP/s", "of peak"};
     for (size_t i = 0; i < COUNT_OF(words); i++)
         right(t, "%s", words[i]);
     for (size_t i = 0; b->device && i < COUNT_OF(shape); i++)
@@ -165,11 +157,10 @@ static void kernel_lines(Buf *out, const Bench *b, const Comparison *c)
         kernel_row(&t, b, i, c);
     buf_puts(out, "\n");
     table_print(out, &t);
-    buf_printf(
-        out,
-        "\n  %.2f ms of a step (median) pass outside of kernels. Bytes are those that must "
-        "move;\n  what stays in a cache can be faster than a copy.\n",
-        1e3 * b->outside.median);
+    buf_printf(out,
+               "\n  %.2f ms of a step (median) pass outside of kernels. Bytes are those that must "
+               "move;\n  what stays in a cache can be faster than a copy.\n",
+               1e3 * b->outside.median);
     if (b->device)
         buf_puts(out, "  Times of kernels are of the GPU's own clock, in steps behind those that were timed whole;\n"
                       "  waves are of the launch with the most blocks.\n");
@@ -177,17 +168,19 @@ static void kernel_lines(Buf *out, const Bench *b, const Comparison *c)
 
 static void comparison_lines(Buf *out, const Bench *b, const Comparison *c)
 {
-    buf_printf(out, "\n  against    %s: best step was %.2f ms, ratio %.3f: %s\n",
-               b->how->against_name, 1e3 * c->step.was, c->step.ratio, c->step.word);
-    buf_printf(out, "             noise hides %s below %.1f %%: steps varied by %.1f %% then and %.1f %% now, the machine by %.1f %%, and 3 %% are\n"
-                    "             never counted%s\n",
-               strcmp(c->step.word, "same") ? "changes" : "a change", 1e2 * c->step.noise, 1e2 * c->step.spread_then, 1e2 * c->step.spread_now,
-               1e2 * c->step.drift, strcmp(c->step.word, "same") ? "" : "; more --steps on an idle machine may tell");
+    buf_printf(out, "\n  against    %s: best step was %.2f ms, ratio %.3f: %s\n", b->how->against_name,
+               1e3 * c->step.was, c->step.ratio, c->step.word);
+    buf_printf(out,
+               "             noise hides %s below %.1f %%: steps varied by %.1f %% then and %.1f %% now, the machine "
+               "by %.1f %%, and 3 %% are\n"
+               "             never counted%s\n",
+               strcmp(c->step.word, "same") ? "changes" : "a change", 1e2 * c->step.noise, 1e2 * c->step.spread_then,
+               1e2 * c->step.spread_now, 1e2 * c->step.drift,
+               strcmp(c->step.word, "same") ? "" : "; more --steps on an idle machine may tell");
     for (size_t i = 0; i < c->note.n; i++)
         buf_printf(out, "             %s\n", c->note.v[i]);
     for (size_t i = 0; i < c->gone.n; i++)
-        buf_printf(out, "             gone: %s, %.3f ms\n", c->gone.v[i].name,
-                   1e3 * c->gone.v[i].was);
+        buf_printf(out, "             gone: %s, %.3f ms\n", c->gone.v[i].name, 1e3 * c->gone.v[i].was);
 }
 
 void bench_text(Buf *out, const Bench *b, const Comparison *c)

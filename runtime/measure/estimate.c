@@ -21,8 +21,7 @@ static double move_rate(const Rates *r, double bytes)
     return rate[i] * pow(rate[i + 1] / rate[i], part);
 }
 
-static double product_seconds(const Rates *r, bool bf16, ProductKind kind, double flops,
-                              double numbers)
+static double product_seconds(const Rates *r, bool bf16, ProductKind kind, double flops, double numbers)
 {
     const double *rate = r->v + (bf16 && r->v[RATE_BF16] > 0 ? RATE_BF16 : RATE_MATMUL);
     return flops / rate[kind] + numbers / rate[RATE_MATMUL_NUMBERS - RATE_MATMUL + (int)kind];
@@ -31,8 +30,8 @@ static double product_seconds(const Rates *r, bool bf16, ProductKind kind, doubl
 static double seconds_matmul(const Rates *r, const Launch *l)
 {
     const PlanMatmul *m = &l->matmul;
-    return product_seconds(r, m->half == HALF_BF16, product_kind(m->transpose_a, m->transpose_b),
-                           l->flops, product_numbers(m));
+    return product_seconds(r, m->half == HALF_BF16, product_kind(m->transpose_a, m->transpose_b), l->flops,
+                           product_numbers(m));
 }
 
 /* Those by expert are measured in float32: in bf16 they are taken to gain what other products do. */
@@ -53,13 +52,12 @@ static double seconds_kernel(const Rates *r, const Launch *l)
 {
     const PlanWork *w = &l->work;
     int back = w->backward;
-    double seconds = w->lane / r->v[RATE_LANE] + w->single / r->v[RATE_SINGLE] +
-                     w->call / r->v[RATE_CALL] + w->product / r->v[RATE_PRODUCT] +
-                     w->random / r->v[RATE_RANDOM] + expert_seconds(r, false, PRODUCT_PLAIN, w->expert) +
+    double seconds = w->lane / r->v[RATE_LANE] + w->single / r->v[RATE_SINGLE] + w->call / r->v[RATE_CALL] +
+                     w->product / r->v[RATE_PRODUCT] + w->random / r->v[RATE_RANDOM] +
+                     expert_seconds(r, false, PRODUCT_PLAIN, w->expert) +
                      expert_seconds(r, true, PRODUCT_PLAIN, w->expert_half);
     if (w->scores > 0)
-        seconds +=
-            w->attention / r->v[RATE_ATTENTION + back] + w->scores / r->v[RATE_SCORES + back];
+        seconds += w->attention / r->v[RATE_ATTENTION + back] + w->scores / r->v[RATE_SCORES + back];
     return seconds / threads_used(r, l);
 }
 
@@ -89,7 +87,9 @@ double estimate_plan_bytes(const Plan *plan)
 {
     double bytes = (double)plan->arena_bytes;
     for (size_t i = 0; i < plan->n_ext; i++)
-        bytes += (double)plan->ext[i].elements * (plan->ext[i].ext.dtype == DT_INT ? 8 : plan->ext[i].ext.kind == EXT_COPY ? HALF_BYTES : 4);
+        bytes += (double)plan->ext[i].elements * (plan->ext[i].ext.dtype == DT_INT    ? 8
+                                                  : plan->ext[i].ext.kind == EXT_COPY ? HALF_BYTES
+                                                                                      : 4);
     return bytes;
 }
 
@@ -99,10 +99,10 @@ void estimate_add(Estimate *e, const Rates *r, const Plan *plan, int64_t runs)
     for (size_t i = plan->n_cast; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
         double seconds = (double)runs * estimate_launch(r, l, bytes);
-        *(l->kind == LAUNCH_MATMUL   ? &e->products
+        *(l->kind == LAUNCH_MATMUL                                               ? &e->products
           : l->kind == LAUNCH_EXPERT || l->work.expert + l->work.expert_half > 0 ? &e->experts
-          : l->work.scores > 0       ? &e->attention
-                                     : &e->kernels) += seconds;
+          : l->work.scores > 0                                                   ? &e->attention
+                                                                                 : &e->kernels) += seconds;
         e->launches += runs;
     }
 }

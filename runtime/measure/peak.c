@@ -16,73 +16,71 @@
 
 /* Rows of n[0] vectors each. Stores go past the caches where the compiler has a way to say so.
  */
-static const char copy_text[] =
-    "/* copies, past the caches */\n"
-    "#if defined __AVX512F__ && !defined __clang__\n"
-    "#define LANES 16\n"
-    "#define STORE(p, v) __builtin_ia32_movntps512((float *)(p), (v))\n"
-    "#elif defined __AVX__ && !defined __clang__\n"
-    "#define LANES 8\n"
-    "#define STORE(p, v) __builtin_ia32_movntps256((float *)(p), (v))\n"
-    "#elif defined __SSE__ && !defined __clang__\n"
-    "#define LANES 4\n"
-    "#define STORE(p, v) __builtin_ia32_movntps((float *)(p), (v))\n"
-    "#elif defined __clang__\n"
-    "#define LANES 8\n"
-    "#define STORE(p, v) __builtin_nontemporal_store((v), (p))\n"
-    "#else\n"
-    "#define LANES 8\n"
-    "#define STORE(p, v) (*(p) = (v))\n"
-    "#endif\n"
-    "typedef float copy_vec __attribute__((vector_size(4 * LANES)));\n"
-    "void vwn_peak_copy(void *const *p, const __INT64_TYPE__ *n, const double *s,\n"
-    "                   __INT64_TYPE__ lo, __INT64_TYPE__ hi)\n"
-    "{\n"
-    "    const copy_vec *x = (const copy_vec *)p[0];\n"
-    "    copy_vec *y = (copy_vec *)p[1];\n"
-    "    __INT64_TYPE__ row = n[0] / LANES;\n"
-    "    for (__INT64_TYPE__ i = lo * row; i < hi * row; i++)\n"
-    "        STORE(y + i, x[i]);\n"
-    "}\n"
-    "#undef LANES\n"
-    "#undef STORE\n";
+static const char copy_text[] = "/* copies, past the caches */\n"
+                                "#if defined __AVX512F__ && !defined __clang__\n"
+                                "#define LANES 16\n"
+                                "#define STORE(p, v) __builtin_ia32_movntps512((float *)(p), (v))\n"
+                                "#elif defined __AVX__ && !defined __clang__\n"
+                                "#define LANES 8\n"
+                                "#define STORE(p, v) __builtin_ia32_movntps256((float *)(p), (v))\n"
+                                "#elif defined __SSE__ && !defined __clang__\n"
+                                "#define LANES 4\n"
+                                "#define STORE(p, v) __builtin_ia32_movntps((float *)(p), (v))\n"
+                                "#elif defined __clang__\n"
+                                "#define LANES 8\n"
+                                "#define STORE(p, v) __builtin_nontemporal_store((v), (p))\n"
+                                "#else\n"
+                                "#define LANES 8\n"
+                                "#define STORE(p, v) (*(p) = (v))\n"
+                                "#endif\n"
+                                "typedef float copy_vec __attribute__((vector_size(4 * LANES)));\n"
+                                "void vwn_peak_copy(void *const *p, const __INT64_TYPE__ *n, const double *s,\n"
+                                "                   __INT64_TYPE__ lo, __INT64_TYPE__ hi)\n"
+                                "{\n"
+                                "    const copy_vec *x = (const copy_vec *)p[0];\n"
+                                "    copy_vec *y = (copy_vec *)p[1];\n"
+                                "    __INT64_TYPE__ row = n[0] / LANES;\n"
+                                "    for (__INT64_TYPE__ i = lo * row; i < hi * row; i++)\n"
+                                "        STORE(y + i, x[i]);\n"
+                                "}\n"
+                                "#undef LANES\n"
+                                "#undef STORE\n";
 
 /* Twelve chains cover the latency of two units and leave room for the constants in 16
  * registers. `step` defines STEP(i): what is done to chain i. */
-#define CHAINS_TEXT(name, step)                                                                \
-    "#ifdef __AVX512F__\n"                                                                     \
-    "#define LANES 16\n"                                                                       \
-    "#elif defined __AVX__\n"                                                                  \
-    "#define LANES 8\n"                                                                        \
-    "#else\n"                                                                                  \
-    "#define LANES 4\n"                                                                        \
-    "#endif\n"                                                                                 \
-    "typedef float " name "_vec __attribute__((vector_size(4 * LANES)));\n"                    \
-    "#define EACH(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)\n"          \
-    "#define BEGIN(i) " name "_vec x##i = b + i;\n" step                                       \
-    "#define ADD(i) sum += x##i;\n"                                                            \
-    "void vwn_peak_" name "(void *const *p, const __INT64_TYPE__ *n, const double *s,\n"       \
-    "                   __INT64_TYPE__ lo, __INT64_TYPE__ hi)\n"                               \
-    "{\n"                                                                                      \
-    "    " name "_vec a = (" name "_vec){} + (float)s[0], b = (" name "_vec){} + (float)s[1];\n" \
-    "    for (__INT64_TYPE__ row = lo; row < hi; row++) {\n"                                   \
-    "        EACH(BEGIN)\n"                                                                    \
-    "        for (__INT64_TYPE__ i = 0; i < n[0] / LANES; i++) {\n"                            \
-    "            EACH(STEP)\n"                                                                 \
-    "        }\n"                                                                              \
-    "        " name "_vec sum = (" name "_vec){};\n"                                           \
-    "        EACH(ADD)\n"                                                                      \
-    "        ((float *)p[0])[row] = sum[0] + sum[LANES - 1];\n"                                \
-    "    }\n"                                                                                  \
-    "}\n"                                                                                      \
-    "#undef LANES\n"                                                                           \
-    "#undef EACH\n"                                                                            \
-    "#undef BEGIN\n"                                                                           \
-    "#undef STEP\n"                                                                            \
+#define CHAINS_TEXT(name, step)                                                                                        \
+    "#ifdef __AVX512F__\n"                                                                                             \
+    "#define LANES 16\n"                                                                                               \
+    "#elif defined __AVX__\n"                                                                                          \
+    "#define LANES 8\n"                                                                                                \
+    "#else\n"                                                                                                          \
+    "#define LANES 4\n"                                                                                                \
+    "#endif\n"                                                                                                         \
+    "typedef float " name "_vec __attribute__((vector_size(4 * LANES)));\n"                                            \
+    "#define EACH(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)\n"                                  \
+    "#define BEGIN(i) " name "_vec x##i = b + i;\n" step "#define ADD(i) sum += x##i;\n"                               \
+    "void vwn_peak_" name "(void *const *p, const __INT64_TYPE__ *n, const double *s,\n"                               \
+    "                   __INT64_TYPE__ lo, __INT64_TYPE__ hi)\n"                                                       \
+    "{\n"                                                                                                              \
+    "    " name "_vec a = (" name "_vec){} + (float)s[0], b = (" name "_vec){} + (float)s[1];\n"                       \
+    "    for (__INT64_TYPE__ row = lo; row < hi; row++) {\n"                                                           \
+    "        EACH(BEGIN)\n"                                                                                            \
+    "        for (__INT64_TYPE__ i = 0; i < n[0] / LANES; i++) {\n"                                                    \
+    "            EACH(STEP)\n"                                                                                         \
+    "        }\n"                                                                                                      \
+    "        " name "_vec sum = (" name "_vec){};\n"                                                                   \
+    "        EACH(ADD)\n"                                                                                              \
+    "        ((float *)p[0])[row] = sum[0] + sum[LANES - 1];\n"                                                        \
+    "    }\n"                                                                                                          \
+    "}\n"                                                                                                              \
+    "#undef LANES\n"                                                                                                   \
+    "#undef EACH\n"                                                                                                    \
+    "#undef BEGIN\n"                                                                                                   \
+    "#undef STEP\n"                                                                                                    \
     "#undef ADD\n"
 
-static const char fma_text[] = "/* multiplies and adds in registers */\n" CHAINS_TEXT(
-    "fma", "#define STEP(i) x##i = x##i * a + b;\n");
+static const char fma_text[] =
+    "/* multiplies and adds in registers */\n" CHAINS_TEXT("fma", "#define STEP(i) x##i = x##i * a + b;\n");
 
 /* Two multiply-adds a lane: of pairs in bf16 where the processor has them, else one after the
  * other in float32. Matrix units beside the vectors can be faster still. */
@@ -114,9 +112,7 @@ static int count_mask(const char *mask)
 {
     int n = 0;
     for (; *mask; mask++) {
-        int digit = *mask >= '0' && *mask <= '9'   ? *mask - '0'
-                    : *mask >= 'a' && *mask <= 'f' ? *mask - 'a' + 10
-                                                   : 0;
+        int digit = *mask >= '0' && *mask <= '9' ? *mask - '0' : *mask >= 'a' && *mask <= 'f' ? *mask - 'a' + 10 : 0;
         n += (digit & 1) + (digit >> 1 & 1) + (digit >> 2 & 1) + (digit >> 3 & 1);
     }
     return n;
@@ -132,20 +128,17 @@ static uint64_t last_level_caches(void)
     for (int i = 0; i < 8; i++) {
         long long kib;
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-        if (!read_line(path, line, sizeof line) || sscanf(line, "%lldK", &kib) != 1 ||
-            (uint64_t)kib << 10 <= most)
+        if (!read_line(path, line, sizeof line) || sscanf(line, "%lldK", &kib) != 1 || (uint64_t)kib << 10 <= most)
             continue;
         most = (uint64_t)kib << 10;
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/shared_cpu_map",
-                 i);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/shared_cpu_map", i);
         if (read_line(path, line, sizeof line))
             sharing = count_mask(line);
     }
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     if (!most)
         return UNKNOWN;
-    return most *
-           (uint64_t)(online > sharing && sharing > 0 ? (online + sharing - 1) / sharing : 1);
+    return most * (uint64_t)(online > sharing && sharing > 0 ? (online + sharing - 1) / sharing : 1);
 }
 
 /* ---- measuring ---- */
@@ -166,8 +159,7 @@ static double fastest(const Yardstick *y)
     double best = -1, until = 0;
     for (int run = 0; run < 4 || clock_seconds() < until; run++) {
         double t = clock_seconds();
-        if (y->b->ops->launch(y->b, y->module, y->kernel, y->p, y->n, y->s, NULL, y->rows, 1) !=
-                ST_OK ||
+        if (y->b->ops->launch(y->b, y->module, y->kernel, y->p, y->n, y->s, NULL, y->rows, 1) != ST_OK ||
             y->b->ops->sync(y->b) != ST_OK)
             return -1;
         double took = clock_seconds() - t;
@@ -240,9 +232,8 @@ bool peak_measure(Backend *b, Arena *arena, Half half, Peak *out, char why[512])
     plan->n_kernel = bf16 ? YARDSTICKS : BF16;
     plan->kernel = NEW_ARRAY(arena, PlanKernel, YARDSTICKS);
     for (size_t i = 0; i < plan->n_kernel; i++)
-        plan->kernel[i] = (PlanKernel){.name = name_str(b->ctx, kernels[i].name),
-                                       .text = kernels[i].text,
-                                       .length = kernels[i].length};
+        plan->kernel[i] = (PlanKernel){
+            .name = name_str(b->ctx, kernels[i].name), .text = kernels[i].text, .length = kernels[i].length};
     BuildReport report = {0};
     Yardstick y = {.b = b};
     b->why[0] = 0;

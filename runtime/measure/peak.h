@@ -9,8 +9,8 @@ typedef struct Peak {
     /* float32 operations per second, 2 per multiply-add: of a CPU in registers, of a device in a product of two
      * square matrices of random numbers (zeros take less power, so that it multiplies them faster) */
     double fma;
-    Half half;         /* of which one more rate is measured; HALF_NONE: none */
-    double of_half;    /* the same with such operands, on a CPU in vectors; 0: not measured */
+    Half half;           /* of which one more rate is measured; HALF_NONE: none */
+    double of_half;      /* the same with such operands, on a CPU in vectors; 0: not measured */
     uint64_t copy_bytes; /* of both arrays together */
     int64_t size;        /* rows of the device's matrices; 0: a CPU */
     bool cut;            /* less than four last-level caches, for want of memory */

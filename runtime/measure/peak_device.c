@@ -21,8 +21,8 @@ static int ascending(const void *x, const void *y)
 typedef struct Device {
     Backend *b;
     void *memory[3];
-    uint64_t bytes;  /* of each */
-    PlanMatmul how;  /* of a product; else a copy of `rows` */
+    uint64_t bytes; /* of each */
+    PlanMatmul how; /* of a product; else a copy of `rows` */
     int64_t rows;
     Status status;
 } Device;
@@ -86,8 +86,8 @@ static void put_random(Device *d, void *to, uint64_t seed, Half half)
             number[i] = x;
     }
     for (uint64_t done = 0; done < d->bytes && d->status == ST_OK; done += PIECE)
-        d->status = d->b->ops->upload(d->b, (char *)to + done, number,
-                                      d->bytes - done < PIECE ? d->bytes - done : PIECE);
+        d->status =
+            d->b->ops->upload(d->b, (char *)to + done, number, d->bytes - done < PIECE ? d->bytes - done : PIECE);
 }
 
 static bool take(Device *d, int n, uint64_t bytes)
@@ -122,8 +122,8 @@ static double copy_rate(Device *d, uint64_t bytes)
 static double product_rate(Device *d, int64_t size, Half half)
 {
     double seconds = 0;
-    d->how = (PlanMatmul){
-        .m = size, .n = size, .k = size, .batch = 1, .lda = size, .ldb = size, .ldc = size, .half = half};
+    d->how =
+        (PlanMatmul){.m = size, .n = size, .k = size, .batch = 1, .lda = size, .ldb = size, .ldc = size, .half = half};
     if (take(d, 3, (uint64_t)(size * size) * sizeof(float))) {
         put_random(d, d->memory[0], 1, half);
         put_random(d, d->memory[1], 2, half);

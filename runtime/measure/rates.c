@@ -53,8 +53,7 @@ static void processor_key(vwn_context *owner, Rates *r, Buf *key)
         snprintf(r->products, sizeof r->products, "%s", blas.name);
         blas_close(&blas);
     }
-    buf_printf(key, "%d %s\n%d threads\n%s\n", RATES_FORMAT, vwn_version(), r->threads,
-               r->products);
+    buf_printf(key, "%d %s\n%d threads\n%s\n", RATES_FORMAT, vwn_version(), r->threads, r->products);
     machine_processor(key);
     cpu_identity(key);
 }
@@ -167,26 +166,20 @@ void rates_describe(const Rates *r, Buf *out)
     for (int i = 0; i < RATE_MOVES && v[RATE_MOVE_BYTES + i] > 0; i++)
         buf_printf(out, "%s %.1f GB/s in %.0f MiB", i ? "," : "", giga * v[RATE_MOVE + i],
                    v[RATE_MOVE_BYTES + i] / 1048576);
-    buf_printf(
-        out, "\nrate of products: %.0f GFLOP/s, %.0f right transposed, %.0f left transposed\n",
-        giga * v[RATE_MATMUL], giga * v[RATE_MATMUL + PRODUCT_RIGHT],
-        giga * v[RATE_MATMUL + PRODUCT_LEFT]);
+    buf_printf(out, "\nrate of products: %.0f GFLOP/s, %.0f right transposed, %.0f left transposed\n",
+               giga * v[RATE_MATMUL], giga * v[RATE_MATMUL + PRODUCT_RIGHT], giga * v[RATE_MATMUL + PRODUCT_LEFT]);
     if (v[RATE_BF16] > 0)
-        buf_printf(out, "rate of bf16 products: %.0f GFLOP/s, %.0f, %.0f\n",
-                   giga * v[RATE_BF16], giga * v[RATE_BF16 + PRODUCT_RIGHT],
-                   giga * v[RATE_BF16 + PRODUCT_LEFT]);
-    buf_printf(out, "rate of products by expert: %.0f GFLOP/s, %.0f, %.0f\n",
-               giga * v[RATE_EXPERT], giga * v[RATE_EXPERT + PRODUCT_RIGHT],
-               giga * v[RATE_EXPERT + PRODUCT_LEFT]);
-    buf_printf(out,
-               "rate of attention: %.0f GFLOP/s and %.1f G scores/s, backward %.0f and %.1f\n",
+        buf_printf(out, "rate of bf16 products: %.0f GFLOP/s, %.0f, %.0f\n", giga * v[RATE_BF16],
+                   giga * v[RATE_BF16 + PRODUCT_RIGHT], giga * v[RATE_BF16 + PRODUCT_LEFT]);
+    buf_printf(out, "rate of products by expert: %.0f GFLOP/s, %.0f, %.0f\n", giga * v[RATE_EXPERT],
+               giga * v[RATE_EXPERT + PRODUCT_RIGHT], giga * v[RATE_EXPERT + PRODUCT_LEFT]);
+    buf_printf(out, "rate of attention: %.0f GFLOP/s and %.1f G scores/s, backward %.0f and %.1f\n",
                giga * v[RATE_ATTENTION], giga * v[RATE_SCORES], giga * v[RATE_ATTENTION + 1],
                giga * v[RATE_SCORES + 1]);
-    buf_printf(
-        out,
-        "rate of kernels: %.0f G operations/s, %.1f one by one, %.1f functions, %.2f random "
-        "numbers, %.0f GFLOP/s of small products\n",
-        giga * v[RATE_LANE], giga * v[RATE_SINGLE], giga * v[RATE_CALL], giga * v[RATE_RANDOM],
-        giga * v[RATE_PRODUCT]);
+    buf_printf(out,
+               "rate of kernels: %.0f G operations/s, %.1f one by one, %.1f functions, %.2f random "
+               "numbers, %.0f GFLOP/s of small products\n",
+               giga * v[RATE_LANE], giga * v[RATE_SINGLE], giga * v[RATE_CALL], giga * v[RATE_RANDOM],
+               giga * v[RATE_PRODUCT]);
     buf_printf(out, "launch: %.1f us\n", 1e6 / v[RATE_LAUNCHES]);
 }

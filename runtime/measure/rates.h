@@ -52,8 +52,7 @@ static inline ProductKind expert_kind(const PlanExpert *e)
 }
 static inline double product_numbers(const PlanMatmul *m) /* of operands and result */
 {
-    return (double)m->batch * ((double)m->m * (double)m->k + (double)m->k * (double)m->n +
-                               (double)m->m * (double)m->n);
+    return (double)m->batch * ((double)m->m * (double)m->k + (double)m->k * (double)m->n + (double)m->m * (double)m->n);
 }
 
 /* All of them are of what a run would be on (vwn_options.device): a GPU, or the CPU with the threads that the

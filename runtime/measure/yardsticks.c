@@ -28,17 +28,11 @@ typedef struct Measure {
 } Measure;
 
 /* How much of it a device has to do, which is idle below that; or what a CPU has. */
-static int64_t enough(const Measure *m, int64_t cpu, int64_t each_sm)
-{
-    return m->sms ? m->sms * each_sm : cpu;
-}
+static int64_t enough(const Measure *m, int64_t cpu, int64_t each_sm) { return m->sms ? m->sms * each_sm : cpu; }
 
 /* ---- graphs: tensors of B x d1 x d2 x d3 numbers, all zero on a CPU ---- */
 
-static Graph *fresh(Measure *m)
-{
-    return m->g = graph_new(m->session.ctx, m->session.arena);
-}
+static Graph *fresh(Measure *m) { return m->g = graph_new(m->session.ctx, m->session.arena); }
 
 static Name next_name(Measure *m)
 {
@@ -53,15 +47,9 @@ static Val tensor(Measure *m, int rank, Dim d0, int64_t d1, int64_t d2, int64_t 
     return ir_ext(m->g, EXT_BUFFER, next_name(m), DT_REAL, &s);
 }
 
-static void keep(Measure *m, Val v)
-{
-    ir_store(m->g, v, EXT_BUFFER, next_name(m));
-}
+static void keep(Measure *m, Val v) { ir_store(m->g, v, EXT_BUFFER, next_name(m)); }
 
-static Val number(Measure *m, double x)
-{
-    return ir_fill(m->g, x);
-}
+static Val number(Measure *m, double x) { return ir_fill(m->g, x); }
 
 /* ---- running ---- */
 
@@ -141,8 +129,7 @@ static size_t longest(const Timed *t)
 static double positive(Measure *m, double x, const char *what)
 {
     if (!(x > 0) || !isfinite(x))
-        ctx_raise(m->session.ctx, ST_ENVIRONMENT,
-                  "the machine could not be measured: %s took no time", what);
+        ctx_raise(m->session.ctx, ST_ENVIRONMENT, "the machine could not be measured: %s took no time", what);
     return x;
 }
 
@@ -222,15 +209,13 @@ static void measure_kernels(Measure *m)
     keep(m, ir_random(m->g, OP_RAND, &s, next_name(m)));
     t = run_yardstick(m, enough(m, 256, 64), false);
     at = longest(&t);
-    rate[RATE_RANDOM] =
-        positive(m, t.plan->launch[at].work.random / t.best[at], "random numbers");
+    rate[RATE_RANDOM] = positive(m, t.plan->launch[at].work.random / t.best[at], "random numbers");
 
     Graph *g = fresh(m);
     keep(m, ir_matmul(g, tensor(m, 3, DIM_B, 32, 32, 1), tensor(m, 3, DIM_B, 32, 128, 1)));
     t = run_yardstick(m, enough(m, 64, 16), false);
     at = longest(&t);
-    rate[RATE_PRODUCT] =
-        positive(m, t.plan->launch[at].work.product / t.best[at], "a product of a row");
+    rate[RATE_PRODUCT] = positive(m, t.plan->launch[at].work.product / t.best[at], "a product of a row");
 }
 
 /* ---- products of the library ---- */
@@ -240,10 +225,8 @@ static Timed time_products(Measure *m, int64_t rows, int64_t d, bool bf16)
 {
     Graph *g = fresh(m);
     keep(m, ir_matmul(g, tensor(m, 2, DIM_B, d, 1, 1), tensor(m, 2, DIM(d), d, 1, 1)));
-    keep(m, ir_matmul(g, tensor(m, 2, DIM_B, d, 1, 1),
-                      ir_transpose(g, tensor(m, 2, DIM(d), d, 1, 1))));
-    keep(m, ir_matmul(g, ir_transpose(g, tensor(m, 2, DIM_B, d, 1, 1)),
-                      tensor(m, 2, DIM_B, d, 1, 1)));
+    keep(m, ir_matmul(g, tensor(m, 2, DIM_B, d, 1, 1), ir_transpose(g, tensor(m, 2, DIM(d), d, 1, 1))));
+    keep(m, ir_matmul(g, ir_transpose(g, tensor(m, 2, DIM_B, d, 1, 1)), tensor(m, 2, DIM_B, d, 1, 1)));
     return run_yardstick(m, rows, bf16);
 }
 
@@ -251,8 +234,7 @@ static const Launch *product_launch(const Timed *t, ProductKind kind, double *se
 {
     for (size_t i = 0; i < t->plan->n_launch; i++) {
         const PlanMatmul *p = &t->plan->launch[i].matmul;
-        if (t->plan->launch[i].kind == LAUNCH_MATMUL &&
-            product_kind(p->transpose_a, p->transpose_b) == kind) {
+        if (t->plan->launch[i].kind == LAUNCH_MATMUL && product_kind(p->transpose_a, p->transpose_b) == kind) {
             *seconds = t->best[i];
             return &t->plan->launch[i];
         }
@@ -272,8 +254,7 @@ static void measure_products(Measure *m, bool bf16)
         const Launch *w = product_launch(&wide, (ProductKind)kind, &tw);
         const Launch *h = product_launch(&thin, (ProductKind)kind, &tt);
         if (!w || !h)
-            ctx_raise(m->session.ctx, ST_BUG,
-                      "a product of the library was planned as a kernel");
+            ctx_raise(m->session.ctx, ST_BUG, "a product of the library was planned as a kernel");
         double nw = product_numbers(&w->matmul), nt = product_numbers(&h->matmul);
         /* tw = fw x + nw y, tt = ft x + nt y; both are at least a little */
         double det = w->flops * nt - h->flops * nw;
@@ -309,8 +290,7 @@ static void measure_experts(Measure *m)
     for (size_t i = 0; i < t.plan->n_launch; i++) {
         const Launch *l = &t.plan->launch[i];
         if (l->kind == LAUNCH_EXPERT)
-            rate[expert_kind(&l->expert)] =
-                positive(m, l->flops / t.best[i], "a product by expert");
+            rate[expert_kind(&l->expert)] = positive(m, l->flops / t.best[i], "a product by expert");
         flops += l->work.expert;
         seconds += l->work.expert > 0 ? t.best[i] : 0;
     }
@@ -331,8 +311,7 @@ static Timed time_attention(Measure *m, int64_t heads, int64_t width)
         x[i] = tensor(m, 4, DIM_B, POSITIONS, heads, width);
     Sdpa how = {.causal = true, .scale = 0.125};
     Val y = ir_sdpa(g, x[0], x[1], x[2], &how);
-    Val loss = ir_sum(g, ir_binary(g, OP_MUL, y, tensor(m, 4, DIM_B, POSITIONS, heads, width)),
-                      15, false);
+    Val loss = ir_sum(g, ir_binary(g, OP_MUL, y, tensor(m, 4, DIM_B, POSITIONS, heads, width)), 15, false);
     graph_gradient(g, loss, x, 3, dx);
     for (int i = 0; i < 3; i++)
         keep(m, dx[i]);

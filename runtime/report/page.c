@@ -54,7 +54,10 @@ static void check_model(RunsPage *p, PageModel *m, const char *path)
         m->why = m->unit->model ? NULL : "its file has no model";
     } else {
         m->why = "its file does not check with this version of vwn";
-        session_warn(&p->session, arena_printf(p->session.arena, "%.300s does not check with this version of vwn: the report leaves its model out", path));
+        session_warn(&p->session,
+                     arena_printf(p->session.arena,
+                                  "%.300s does not check with this version of vwn: the report leaves its model out",
+                                  path));
     }
     diag_truncate(ctx, before);
 }
@@ -110,7 +113,8 @@ static void name_runs(RunsPage *p)
 {
     for (size_t i = 0; i < p->n; i++)
         for (size_t k = 0; k < p->n; k++)
-            if (k != i && !strcmp(run_name(p->session.arena, p->run[k].state.path), run_name(p->session.arena, p->run[i].state.path)))
+            if (k != i && !strcmp(run_name(p->session.arena, p->run[k].state.path),
+                                  run_name(p->session.arena, p->run[i].state.path)))
                 p->run[i].state.name = p->run[i].state.path;
 }
 
@@ -138,7 +142,9 @@ static void read_runs(RunsPage *p)
 
 void page_mark(RunsPage *p, const PageRun *r)
 {
-    buf_printf(&p->b, "<svg class=\"k\" viewBox=\"0 0 14 4\" aria-hidden=\"true\"><path class=\"s%zu k%zu\" stroke-width=\"4\" d=\"M0 2h14\"/></svg> ",
+    buf_printf(&p->b,
+               "<svg class=\"k\" viewBox=\"0 0 14 4\" aria-hidden=\"true\"><path class=\"s%zu k%zu\" "
+               "stroke-width=\"4\" d=\"M0 2h14\"/></svg> ",
                r->number % 8, r->number);
     xml_text(&p->b, r->state.name);
 }
@@ -182,7 +188,8 @@ static Status page_body(void *user)
     html_begin(&p->b, HTML_SCRIPTS, "vwn report", title, sheets, COUNT_OF(sheets));
     html_element(&p->b, "h1", title);
     page_table(p);
-    buf_puts(&p->b, "<section id=\"curves\"><h2>Curves</h2><noscript><p>Curves are drawn by the script in this page, which your browser does not "
+    buf_puts(&p->b, "<section id=\"curves\"><h2>Curves</h2><noscript><p>Curves are drawn by the script in this page, "
+                    "which your browser does not "
                     "run. All else is here.</p></noscript></section>\n");
     page_comparison(p);
     page_models(p);

@@ -16,7 +16,8 @@ typedef struct PageRun {
     Settings set;              /* as they were given */
     SettingList setting;       /* all of the file */
     double best;               /* the lowest held-out loss; NaN */
-    size_t model, group;       /* of RunsPage.model, SIZE_MAX: none; the number of the first run that differs in its seed alone */
+    size_t model,
+        group; /* of RunsPage.model, SIZE_MAX: none; the number of the first run that differs in its seed alone */
     size_t number;
 } PageRun;
 

@@ -13,10 +13,7 @@
 /* DRAWN_MOST: models with pictures, costs and files; the others are rows of a table. */
 enum { PICTURE_WIDE = 400, PICTURE_HIGH = 260, DRAWN_MOST = 8, NAMED_MOST = 12, MEASURED_MOST = 8 };
 
-static void put(RunsPage *p, const char *html)
-{
-    buf_puts(&p->b, html);
-}
+static void put(RunsPage *p, const char *html) { buf_puts(&p->b, html); }
 
 /* ---- models ---- */
 
@@ -30,18 +27,28 @@ static void widths(RunsPage *p, const Model *m)
         reads[i] = (double)m->step.v[i].reads;
         state[i] = (double)m->step.v[i].state;
     }
-    ChartSeries s[2] = {{.name = "R", .x = x, .y = reads, .n = n, .points = n <= 80}, {.name = "S", .x = x, .y = state, .n = n, .points = n <= 80}};
+    ChartSeries s[2] = {{.name = "R", .x = x, .y = reads, .n = n, .points = n <= 80},
+                        {.name = "S", .x = x, .y = state, .n = n, .points = n <= 80}};
     bool same = true;
     for (size_t i = 0; i < n; i++)
         same &= reads[i] == state[i];
-    Chart c = {.title = "widths over depth", .x_label = "sublayer", .y_label = "coordinates", .series = s, .n = same ? 1 : 2, .wide = PICTURE_WIDE,
-               .high = PICTURE_HIGH, .id = arena_printf(a, "p%d", p->pictures++), .whole = true};
+    Chart c = {.title = "widths over depth",
+               .x_label = "sublayer",
+               .y_label = "coordinates",
+               .series = s,
+               .n = same ? 1 : 2,
+               .wide = PICTURE_WIDE,
+               .high = PICTURE_HIGH,
+               .id = arena_printf(a, "p%d", p->pictures++),
+               .whole = true};
     if (n < 2)
         return;
     put(p, "<figure>");
     chart_svg(&p->b, &c, 1);
-    put(p, same ? "<figcaption>Coordinates of a position that a sublayer reads, as many as the state has.</figcaption></figure>\n"
-                : "<figcaption>R: coordinates of a position that a sublayer reads. S: those of the state that goes past it.</figcaption></figure>\n");
+    put(p, same ? "<figcaption>Coordinates of a position that a sublayer reads, as many as the state "
+                  "has.</figcaption></figure>\n"
+                : "<figcaption>R: coordinates of a position that a sublayer reads. S: those of the state that goes "
+                  "past it.</figcaption></figure>\n");
 }
 
 static void connections(RunsPage *p, const Model *m)
@@ -73,7 +80,8 @@ static void connections(RunsPage *p, const Model *m)
         put(p, "<tr>");
         html_element(&p->b, "td", s->connection);
         html_number(&p->b, page_count(a, count));
-        html_number(&p->b, low == high ? page_count(a, low) : arena_printf(a, "%s to %s", page_count(a, low), page_count(a, high)));
+        html_number(&p->b, low == high ? page_count(a, low)
+                                       : arena_printf(a, "%s to %s", page_count(a, low), page_count(a, high)));
         html_number(&p->b, page_count(a, widest));
         html_number(&p->b, page_count(a, weights));
         put(p, "</tr>\n");
@@ -93,15 +101,22 @@ static void costs(RunsPage *p, Unit *u)
 {
     static const struct {
         const char *key, *name;
-    } of[] = {{"stored", "weights stored"}, {"live", "weights that can learn"}, {"active", "weights for a token"},
-              {"flops_per_token", "FLOPs of a token, forward"}, {"flop_training", "FLOPs of a token, training"},
-              {"run_tokens", "tokens of the run"}, {"run_pf_days", "PF-days of the run"}, {"kv_per_token", "bytes of keys and values for a token"}};
-    static const char *const head[] = {"costs", ">", NULL}, *const modules[] = {"module", ">times", ">weights", ">FLOPs, forward", NULL};
+    } of[] = {{"stored", "weights stored"},
+              {"live", "weights that can learn"},
+              {"active", "weights for a token"},
+              {"flops_per_token", "FLOPs of a token, forward"},
+              {"flop_training", "FLOPs of a token, training"},
+              {"run_tokens", "tokens of the run"},
+              {"run_pf_days", "PF-days of the run"},
+              {"kv_per_token", "bytes of keys and values for a token"}};
+    static const char *const head[] = {"costs", ">", NULL}, *const modules[] = {"module", ">times", ">weights",
+                                                                                ">FLOPs, forward", NULL};
     Arena *a = p->session.arena;
     Buf b = buf_new(a);
     JsonError error;
     MemoryNeed need = session_memory(p->session.ctx, u->model, u->train, 0, NULL);
-    ReportMemory memory = {.batch_seqs = u->train ? u->train->micro_seqs : 1, .training = u->train != NULL, .total = need.total};
+    ReportMemory memory = {
+        .batch_seqs = u->train ? u->train->micro_seqs : 1, .training = u->train != NULL, .total = need.total};
     report_cost(&b, u, &memory, NULL, true);
     const Json *cost = json_read(a, b.s, strcspn(b.s, "\n"), &error);
     if (!cost)
@@ -115,8 +130,12 @@ static void costs(RunsPage *p, Unit *u)
     const struct {
         const char *name;
         uint64_t bytes;
-    } parts[] = {{"weights and buffers", need.weights + need.buffers}, {"gradients", need.gradients}, {"optimizer", need.optimizer},
-                 {"averages", need.average}, {"activations", need.arena}, {"all memory, as planned", need.total}};
+    } parts[] = {{"weights and buffers", need.weights + need.buffers},
+                 {"gradients", need.gradients},
+                 {"optimizer", need.optimizer},
+                 {"averages", need.average},
+                 {"activations", need.arena},
+                 {"all memory, as planned", need.total}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (parts[i].bytes)
             cost_row(p, arena_printf(a, "memory: %s", parts[i].name), bytes_text(a, (double)parts[i].bytes));
@@ -129,7 +148,8 @@ static void costs(RunsPage *p, Unit *u)
         html_element(&p->b, "td", json_string(v, "path"));
         html_number(&p->b, page_count(a, (int64_t)event_number(v, "instances")));
         html_number(&p->b, page_count(a, (int64_t)event_number(v, "stored")));
-        html_number(&p->b, page_count(a, (int64_t)(event_number(v, "flop_products") + event_number(v, "flop_attention"))));
+        html_number(&p->b,
+                    page_count(a, (int64_t)(event_number(v, "flop_products") + event_number(v, "flop_attention"))));
         put(p, "</tr>\n");
     }
     html_table_end(&p->b);
@@ -179,7 +199,8 @@ static void model_section(RunsPage *p, size_t i)
         put(p, " of ");
         xml_text(&p->b, p->run[m->run].state.name);
     }
-    put(p, ", with every default written out</summary><div class=\"box\" tabindex=\"0\" role=\"region\" aria-label=\"file\"><pre>");
+    put(p, ", with every default written out</summary><div class=\"box\" tabindex=\"0\" role=\"region\" "
+           "aria-label=\"file\"><pre>");
     xml_text(&p->b, p->run[m->run].text);
     put(p, "</pre></div></details></section>\n");
 }
@@ -187,10 +208,14 @@ static void model_section(RunsPage *p, size_t i)
 /* Models beyond the first: a row each. */
 static void model_rows(RunsPage *p)
 {
-    static const char *const head[] = {"first run", ">runs", ">weights", ">FLOPs of a token, forward", ">sublayers", NULL};
+    static const char *const head[] = {"first run",  ">runs", ">weights", ">FLOPs of a token, forward",
+                                       ">sublayers", NULL};
     Arena *a = p->session.arena;
-    buf_printf(&p->b, "<section><h2>%zu more models</h2><p class=\"small\">The first %d are shown above. <code>vwn report RUN</code> shows that of a run, "
-                      "<code>vwn resolve</code> its file.</p>\n", p->model.n - DRAWN_MOST, DRAWN_MOST);
+    buf_printf(&p->b,
+               "<section><h2>%zu more models</h2><p class=\"small\">The first %d are shown above. <code>vwn report "
+               "RUN</code> shows that of a run, "
+               "<code>vwn resolve</code> its file.</p>\n",
+               p->model.n - DRAWN_MOST, DRAWN_MOST);
     html_table_begin(&p->b, "more models", head);
     for (size_t i = DRAWN_MOST; i < p->model.n; i++) {
         const PageModel *m = &p->model.v[i];
@@ -241,10 +266,14 @@ static const char *draw_matrices(RunsPage *p, const PageRun *r, InsidePart *part
     if (st != ST_OK)
         return arena_printf(p->session.arena, "Its connections are not measured: %s.", ctx->message);
     if (part->plain)
-        return "Its connections have no weights, and the state is what sublayers read: each reads the sum of all that was written before it.";
+        return "Its connections have no weights, and the state is what sublayers read: each reads the sum of all that "
+               "was written before it.";
     if (part->left_out)
-        return arena_printf(p->session.arena, "Its connections are not measured, since that takes %.0f GFLOP: `vwn report --connections all` does, and "
-                            "`vwn inspect %s -o DIR` draws more.", part->flops / 1e9, r->state.path);
+        return arena_printf(
+            p->session.arena,
+            "Its connections are not measured, since that takes %.0f GFLOP: `vwn report --connections all` does, and "
+            "`vwn inspect %s -o DIR` draws more.",
+            part->flops / 1e9, r->state.path);
     return NULL;
 }
 
@@ -273,7 +302,8 @@ static void connections_of(RunsPage *p, const PageRun *r, size_t of, int *measur
     put(p, "</h3>\n");
     size_t before = p->b.n;
     put(p, "<div class=\"plots\">\n");
-    InsidePart part = {.run = r->state.path, .large = p->how->connections == VWN_PAGE_ALL, .picture = put_matrix, .user = p};
+    InsidePart part = {
+        .run = r->state.path, .large = p->how->connections == VWN_PAGE_ALL, .picture = put_matrix, .user = p};
     bool many = *measured == MEASURED_MOST && p->how->connections != VWN_PAGE_ALL;
     const char *why = many ? "Connections are measured of the first eight models." : draw_matrices(p, r, &part);
     if (why) {
@@ -292,8 +322,10 @@ void page_connections(RunsPage *p)
         const PageModel *m = &p->model.v[i];
         if (p->how->connections == VWN_PAGE_NONE || m->why || !m->unit->model->sublayer.n)
             continue;
-        put(p, shown++ ? "" : "<section><h2>Connections, measured</h2>\n<p class=\"small\">On held-out text, with the newest checkpoint. Numbers are those of "
-                             "sublayers; point at a cell for its value.</p>\n");
+        put(p, shown++ ? ""
+                       : "<section><h2>Connections, measured</h2>\n<p class=\"small\">On held-out text, with the "
+                         "newest checkpoint. Numbers are those of "
+                         "sublayers; point at a cell for its value.</p>\n");
         connections_of(p, lowest_of(p, i), m->n, &measured);
     }
     put(p, shown ? "</section>\n" : "");

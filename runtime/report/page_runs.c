@@ -37,7 +37,8 @@ static void table_row(RunsPage *p, const PageRun *run, size_t shown)
         html_element(&p->b, "td class=\"v\"", v ? v : "");
     }
     html_number(&p->b, isfinite(r->weights) ? page_count(a, (int64_t)r->weights) : "\u2013");
-    html_number(&p->b, isfinite(r->steps) ? arena_printf(a, "%.0f / %.0f", r->last.x[BY_STEP], r->steps) : page_quantity(a, r->last.x[BY_STEP]));
+    html_number(&p->b, isfinite(r->steps) ? arena_printf(a, "%.0f / %.0f", r->last.x[BY_STEP], r->steps)
+                                          : page_quantity(a, r->last.x[BY_STEP]));
     html_number(&p->b, page_quantity(a, r->last.x[BY_TOKENS]));
     html_number(&p->b, page_quantity(a, r->last.x[BY_FLOPS]));
     html_number(&p->b, duration_text(a, r->last.x[BY_SECONDS]));
@@ -50,8 +51,9 @@ static void table_row(RunsPage *p, const PageRun *run, size_t shown)
 
 void page_table(RunsPage *p)
 {
-    static const char *const before[] = {"run", "state"}, *const behind[] = {">weights", ">steps", ">tokens", ">FLOPs", ">time",
-                                                                            ">loss", ">held out", ">best", ">tokens/s"};
+    static const char *const before[] = {"run", "state"}, *const behind[] = {">weights",  ">steps", ">tokens",
+                                                                             ">FLOPs",    ">time",  ">loss",
+                                                                             ">held out", ">best",  ">tokens/s"};
     size_t shown = p->setting.n < SETTINGS_MOST ? p->setting.n : SETTINGS_MOST, n = 0;
     const char **head = NEW_ARRAY(p->session.arena, const char *, COUNT_OF(before) + shown + COUNT_OF(behind) + 1);
     for (size_t i = 0; i < COUNT_OF(before); i++)
@@ -65,11 +67,14 @@ void page_table(RunsPage *p)
     for (size_t i = 0; i < p->n; i++)
         table_row(p, &p->run[i], shown);
     html_table_end(&p->b);
-    buf_puts(&p->b, "<p class=\"small\">Loss and held out: the last of each. Best: the lowest held-out loss. FLOPs are of training, forward and "
+    buf_puts(&p->b, "<p class=\"small\">Loss and held out: the last of each. Best: the lowest held-out loss. FLOPs are "
+                    "of training, forward and "
                     "backward.");
     if (p->setting.n)
         buf_printf(&p->b, " Behind the state: settings that differ%s.",
-                   shown < p->setting.n ? arena_printf(p->session.arena, ", the first %d of %zu", SETTINGS_MOST, p->setting.n) : "");
+                   shown < p->setting.n
+                       ? arena_printf(p->session.arena, ", the first %d of %zu", SETTINGS_MOST, p->setting.n)
+                       : "");
     buf_puts(&p->b, "</p></section>\n");
 }
 
@@ -102,7 +107,8 @@ static void put_record(RunsPage *p, const char *run)
 {
     Records all = records_read(&p->session, run);
     const Json *j = all.n ? all.v[all.n - 1].json : NULL;
-    const char *date = j ? json_string(j, "date") : NULL, *host = j ? json_string(j, "host") : NULL, *processor = j ? json_string(j, "processor") : NULL;
+    const char *date = j ? json_string(j, "date") : NULL, *host = j ? json_string(j, "host") : NULL,
+               *processor = j ? json_string(j, "processor") : NULL;
     const char *build = j ? json_string(j, "build") : NULL, *commit = j ? json_string(j, "commit") : NULL;
     Arena *a = p->session.arena;
     html_row(&p->b, "last started", date ? date : "");
@@ -116,7 +122,11 @@ static void details(RunsPage *p, const PageRun *r)
 {
     static const struct {
         const char *head, *name;
-    } of[] = {{"seed", "train.seed"}, {"precision", "train.precision"}, {"optimizer", "train.optimizer"}, {"a step", "train.batch"}, {"positions", "context"}};
+    } of[] = {{"seed", "train.seed"},
+              {"precision", "train.precision"},
+              {"optimizer", "train.optimizer"},
+              {"a step", "train.batch"},
+              {"positions", "context"}};
     Arena *a = p->session.arena;
     const RunState *s = &r->state;
     buf_printf(&p->b, "<details%s><summary>", p->n == 1 ? " open" : "");
@@ -129,15 +139,17 @@ static void details(RunsPage *p, const PageRun *r)
     put_record(p, s->path);
     html_row(&p->b, "began as", s->start);
     if (s->starts > 1)
-        html_row(&p->b, "starts", arena_printf(a, "it went on %lld time%s", (long long)s->starts - 1, s->starts == 2 ? "" : "s"));
+        html_row(&p->b, "starts",
+                 arena_printf(a, "it went on %lld time%s", (long long)s->starts - 1, s->starts == 2 ? "" : "s"));
     for (size_t i = 0; i < COUNT_OF(of); i++)
         html_row(&p->b, of[i].head, said(p, r, of[i].name));
     html_row(&p->b, "kernels", s->compile);
     html_row(&p->b, "memory", isfinite(s->memory) && s->memory > 0 ? bytes_text(a, s->memory) : "");
     html_row(&p->b, "ended as", *s->end ? s->end : run_phase_names[s->phase]);
     if (s->events.damaged)
-        html_row(&p->b, "damaged", arena_printf(a, "%lld lines of events.jsonl, the first is line %lld", (long long)s->events.damaged,
-                                                (long long)s->events.first_damaged));
+        html_row(&p->b, "damaged",
+                 arena_printf(a, "%lld lines of events.jsonl, the first is line %lld", (long long)s->events.damaged,
+                              (long long)s->events.first_damaged));
     buf_puts(&p->b, "</dl></details>\n");
 }
 
@@ -151,10 +163,7 @@ void page_details(RunsPage *p)
 
 /* ---- side by side ---- */
 
-static void take_text(void *user, const char *text, size_t n)
-{
-    buf_put(user, text, n);
-}
+static void take_text(void *user, const char *text, size_t n) { buf_put(user, text, n); }
 
 void page_comparison(RunsPage *p)
 {
@@ -171,8 +180,10 @@ void page_comparison(RunsPage *p)
     Status st = compare_runs(p->session.owner, &how, &out);
     if (st != ST_OK && st != ST_USAGE)
         ctx_raise_again(ctx);
-    buf_puts(&p->b, "<section id=\"compared\"><h2>Compared</h2><p class=\"small\">As <code>vwn compare --group</code> says it: runs that differ in their "
-                    "seeds alone are one row.</p>\n<div class=\"box\" tabindex=\"0\" role=\"region\" aria-label=\"runs compared\"><pre>");
+    buf_puts(&p->b, "<section id=\"compared\"><h2>Compared</h2><p class=\"small\">As <code>vwn compare --group</code> "
+                    "says it: runs that differ in their "
+                    "seeds alone are one row.</p>\n<div class=\"box\" tabindex=\"0\" role=\"region\" aria-label=\"runs "
+                    "compared\"><pre>");
     if (st == ST_OK)
         xml_text(&p->b, text.s);
     else
@@ -201,9 +212,10 @@ void page_notes(RunsPage *p)
             buf_puts(&p->b, "</td>");
             html_number(&p->b, page_quantity(a, r->note.v[k].step));
             html_element(&p->b, "td", r->note.v[k].kind);
-            html_element(&p->b, "td class=\"w\"", k + 1 == NOTES_MOST && r->note.n > NOTES_MOST
-                                                      ? arena_printf(a, "and %zu more in events.jsonl", r->note.n - NOTES_MOST + 1)
-                                                      : r->note.v[k].text);
+            html_element(&p->b, "td class=\"w\"",
+                         k + 1 == NOTES_MOST && r->note.n > NOTES_MOST
+                             ? arena_printf(a, "and %zu more in events.jsonl", r->note.n - NOTES_MOST + 1)
+                             : r->note.v[k].text);
             buf_puts(&p->b, "</tr>\n");
         }
     }

@@ -73,8 +73,15 @@ static void tell(SweepRun *s, vwn_sweep_kind kind, size_t point, const char *tex
     if (text)
         json_put_string(&t, "text", text);
     json_close(&t, '}');
-    sweep_tell(s, &(vwn_sweep_event){.kind = kind, .point = p ? p->name : NULL, .number = point + 1, .of = s->plan->n,
-                                     .finished = s->finished, .text = text, .json = t.full ? NULL : t.s, .failed = failed, .eta_seconds = eta});
+    sweep_tell(s, &(vwn_sweep_event){.kind = kind,
+                                     .point = p ? p->name : NULL,
+                                     .number = point + 1,
+                                     .of = s->plan->n,
+                                     .finished = s->finished,
+                                     .text = text,
+                                     .json = t.full ? NULL : t.s,
+                                     .failed = failed,
+                                     .eta_seconds = eta});
 }
 
 static void tell_end(SweepRun *s, size_t point)
@@ -83,8 +90,11 @@ static void tell_end(SweepRun *s, size_t point)
     char text[600];
     bool failed = r->state >= POINT_WRONG;
     if (s->listing && !failed) {
-        sweep_tell(s, &(vwn_sweep_event){.kind = VWN_SWEEP_COUNTED, .point = s->plan->point[point].name, .number = point + 1,
-                                         .of = s->queued, .finished = s->finished});
+        sweep_tell(s, &(vwn_sweep_event){.kind = VWN_SWEEP_COUNTED,
+                                         .point = s->plan->point[point].name,
+                                         .number = point + 1,
+                                         .of = s->queued,
+                                         .finished = s->finished});
         return;
     }
     if (failed)
@@ -173,10 +183,7 @@ static bool next_file(void *user, vwn_file_options *file)
     return true;
 }
 
-static void on_prepared(void *user, const vwn_event *e)
-{
-    tell(user, VWN_SWEEP_NOTE, 0, e->text, false);
-}
+static void on_prepared(void *user, const vwn_event *e) { tell(user, VWN_SWEEP_NOTE, 0, e->text, false); }
 
 /* The kernels of all points, before the first one begins: by one worker, for which the others wait. What cannot be prepared is
  * said by the point that wants it. */
@@ -188,7 +195,8 @@ static void prepare_points(SweepWorker *w)
     s->preparing = true;
     pthread_mutex_unlock(&s->lock);
     if (mine && s->queued > 1 && fresh_context(w))
-        vwn_prepare(w->context, &(vwn_prepare_options){.next = next_file, .user = s, .event = on_prepared, .event_user = s});
+        vwn_prepare(w->context,
+                    &(vwn_prepare_options){.next = next_file, .user = s, .event = on_prepared, .event_user = s});
     pthread_mutex_lock(&s->lock);
     s->prepared |= mine;
     if (mine) {
@@ -365,7 +373,8 @@ static void prune(SweepRun *s)
         }
     sweep_write_manifest(s, false);
     if (out)
-        tell(s, VWN_SWEEP_NOTE, 0, arena_printf(a, "rung %zu of %zu: %zu of %zu settings go on", s->stage + 1, p->n_rungs, keep, n), false);
+        tell(s, VWN_SWEEP_NOTE, 0,
+             arena_printf(a, "rung %zu of %zu: %zu of %zu settings go on", s->stage + 1, p->n_rungs, keep, n), false);
 }
 
 static void train_all(SweepRun *s)
@@ -398,10 +407,18 @@ static void open_plan(SweepRun *s)
 {
     const vwn_sweep_options *how = s->how;
     Ctx *ctx = s->session.ctx;
-    SweepAsk ask = {.name = how->name, .vary = how->vary, .n_vary = how->n_vary, .seeds = how->seeds, .until = how->until,
+    SweepAsk ask = {.name = how->name,
+                    .vary = how->vary,
+                    .n_vary = how->n_vary,
+                    .seeds = how->seeds,
+                    .until = how->until,
                     .random = how->random};
-    CheckOptions check = {.path = how->file.path, .text = how->file.text, .text_length = how->file.text_length,
-                          .set = how->file.set, .n_set = how->file.n_set, .sweep = &ask};
+    CheckOptions check = {.path = how->file.path,
+                          .text = how->file.text,
+                          .text_length = how->file.text_length,
+                          .set = how->file.set,
+                          .n_set = how->file.n_set,
+                          .sweep = &ask};
     const Unit *u = check_file(ctx, &check);
     if (diag_errors(ctx) || !u->sweep.n)
         ctx_raise(ctx, diag_errors(ctx) && diag_only_checks(ctx, 0) ? ST_CHECK : ST_INPUT, NULL);
@@ -411,8 +428,12 @@ static void open_plan(SweepRun *s)
     s->seen = NEW_ARRAY(s->session.arena, PointResult, s->plan->n);
     s->queue = NEW_ARRAY(s->session.arena, size_t, s->plan->n);
     for (size_t i = 0; i < s->plan->n; i++)
-        s->result[i] = (PointResult){.rung = rungs + i * s->plan->n_rungs, .step = NAN, .tokens = NAN, .seconds = NAN,
-                                     .train_loss = NAN, .eval_loss = NAN};
+        s->result[i] = (PointResult){.rung = rungs + i * s->plan->n_rungs,
+                                     .step = NAN,
+                                     .tokens = NAN,
+                                     .seconds = NAN,
+                                     .train_loss = NAN,
+                                     .eval_loss = NAN};
 }
 
 static void close_workers(void *what)
@@ -473,9 +494,11 @@ static Status sweep_body(void *user)
         sweep_open_folder(s);
         for (size_t i = 0; i < s->plan->n; i++)
             s->finished += s->result[i].state != POINT_WAITING;
-        tell(s, VWN_SWEEP_START, 0, arena_printf(s->session.arena, "%s: %zu points%s in %s, %zu of them finished%s", s->plan->name, s->plan->n,
-                                                 s->plan->n_rungs ? ", pruned," : "", s->dir->path, s->finished,
-                                                 s->added ? arena_printf(s->session.arena, ", %zu new", s->added) : ""), false);
+        tell(s, VWN_SWEEP_START, 0,
+             arena_printf(s->session.arena, "%s: %zu points%s in %s, %zu of them finished%s", s->plan->name, s->plan->n,
+                          s->plan->n_rungs ? ", pruned," : "", s->dir->path, s->finished,
+                          s->added ? arena_printf(s->session.arena, ", %zu new", s->added) : ""),
+             false);
         train_all(s);
     }
     Status st = verdict(s);

@@ -12,12 +12,12 @@
 #include "runtime/checkpoint/run_dir.h"
 
 typedef enum PointState {
-    POINT_WAITING,  /* or under way */
+    POINT_WAITING, /* or under way */
     POINT_DONE,
-    POINT_PRUNED,   /* by `prune`: its run stays at the rung */
-    POINT_WRONG,    /* its file has errors, or a check that is false */
+    POINT_PRUNED, /* by `prune`: its run stays at the rung */
+    POINT_WRONG,  /* its file has errors, or a check that is false */
     POINT_DIVERGED,
-    POINT_FAILED,   /* memory, files, ...: tried again by the next resume */
+    POINT_FAILED, /* memory, files, ...: tried again by the next resume */
     POINT_STATES
 } PointState;
 extern const char *const point_state[POINT_STATES];
@@ -25,17 +25,18 @@ extern const char *const point_state[POINT_STATES];
 /* What a point costs. Memory and time are of `--list`. */
 typedef struct PointCost {
     bool counted;
-    double live, stored, flops, width, kv; /* width: coordinates that a sublayer reads, on average; kv: bytes at the context */
-    double memory, step_seconds;           /* NaN: not asked for, or nobody knows */
+    double live, stored, flops, width,
+        kv;                      /* width: coordinates that a sublayer reads, on average; kv: bytes at the context */
+    double memory, step_seconds; /* NaN: not asked for, or nobody knows */
 } PointCost;
 typedef struct PointResult {
     PointState state;
-    vwn_status status; /* of a point that failed */
-    size_t rungs;      /* that it has reached */
-    double *rung;      /* and its loss there */
+    vwn_status status;                                   /* of a point that failed */
+    size_t rungs;                                        /* that it has reached */
+    double *rung;                                        /* and its loss there */
     double step, tokens, seconds, train_loss, eval_loss; /* NaN: none */
     PointCost cost;
-    char why[400];     /* it failed */
+    char why[400]; /* it failed */
 } PointResult;
 
 typedef struct SweepRun {
@@ -54,11 +55,11 @@ typedef struct SweepRun {
     struct SweepWorker *worker;
     int workers, busy;
     size_t *queue, queued, next; /* points of this stage */
-    size_t stage;        /* rungs that are behind it */
-    _Atomic size_t finished; /* points that need no more work */
+    size_t stage;                /* rungs that are behind it */
+    _Atomic size_t finished;     /* points that need no more work */
     _Atomic bool stopping;
     bool dirty, told_device, preparing, prepared;
-    char wrong[400];         /* what the last point that does not check was told */
+    char wrong[400];   /* what the last point that does not check was told */
     size_t to_prepare; /* of the queue */
     size_t added;      /* points that a resumed sweep had not */
     double began;      /* the first point of this call, on a clock of seconds */
@@ -73,11 +74,11 @@ typedef struct SweepWorker {
     vwn_workbench *bench; /* keeps the device, its threads and kernels from point to point */
     pthread_t thread;
     size_t point;
-    double before;    /* seconds that the point was trained by earlier calls */
-    int64_t until;    /* steps; 0: to the end */
-    double seconds;   /* 0: no limit */
+    double before;  /* seconds that the point was trained by earlier calls */
+    int64_t until;  /* steps; 0: to the end */
+    double seconds; /* 0: no limit */
     bool timed_out;
-    bool count_all;   /* memory and time, too */
+    bool count_all; /* memory and time, too */
     PointCost cost;
     vwn_unit *unit;
 } SweepWorker;
@@ -102,7 +103,8 @@ Status sweep_run(vwn_context *owner, const vwn_sweep_options *how, const vwn_wri
 /* ---- sweep_table.c ---- */
 void sweep_print(SweepRun *s);
 void sweep_svg(SweepRun *s);
-void sweep_want_axis(SweepRun *s); /* raises where the picture cannot be over what is asked for; before anything is trained */
+void sweep_want_axis(
+    SweepRun *s); /* raises where the picture cannot be over what is asked for; before anything is trained */
 
 /* Seconds until all points are done, as long as those before them took; `point`: until the point at hand ends, NaN: it has not begun.
  * NaN: nothing tells yet. */

@@ -130,15 +130,17 @@ static double number(const Json *o, const char *key)
 
 static _Noreturn void other(SweepRun *s, const char *what)
 {
-    ctx_raise(s->session.ctx, ST_USAGE, "`%.200s` holds %s; choose another directory with --run, or start anew with --overwrite",
-              s->dir->path, what);
+    ctx_raise(s->session.ctx, ST_USAGE,
+              "`%.200s` holds %s; choose another directory with --run, or start anew with --overwrite", s->dir->path,
+              what);
 }
 
 static _Noreturn void damaged(SweepRun *s, const char *what)
 {
     ctx_raise(s->session.ctx, ST_ENVIRONMENT,
-              "%.200s/%s is damaged: %.120s; the runs of its points are untouched: put the file back, or use another directory", s->dir->path,
-              manifest, what);
+              "%.200s/%s is damaged: %.120s; the runs of its points are untouched: put the file back, or use another "
+              "directory",
+              s->dir->path, manifest, what);
 }
 
 /* Which point here has the name of this one, and its settings; SIZE_MAX: none. */
@@ -162,8 +164,10 @@ static void take_point(SweepRun *s, const Map *by_name, size_t i, const Json *j)
         damaged(s, arena_printf(s->session.arena, "point %zu lacks its name, its settings or its state", i + 1));
     size_t at = point_like(s, by_name, name, set);
     if (at == SIZE_MAX)
-        other(s, arena_printf(s->session.arena, "a sweep with other points: its point %zu, `%.80s`, with its settings is none of the %zu here",
-                              i + 1, name, s->plan->n));
+        other(s, arena_printf(
+                     s->session.arena,
+                     "a sweep with other points: its point %zu, `%.80s`, with its settings is none of the %zu here",
+                     i + 1, name, s->plan->n));
     PointResult *r = &s->result[at];
     r->state = POINT_STATES;
     for (int v = 0; v < POINT_STATES; v++)
@@ -171,15 +175,21 @@ static void take_point(SweepRun *s, const Map *by_name, size_t i, const Json *j)
             r->state = (PointState)v;
     if (r->state == POINT_STATES)
         damaged(s, arena_printf(s->session.arena, "the point `%.60s` is in no known state", name));
-    r->cost = (PointCost){.counted = isfinite(number(j, "params")), .live = number(j, "params"), .stored = number(j, "stored"),
-                          .flops = number(j, "flops_per_token"), .width = number(j, "mean_width"), .kv = number(j, "kv_bytes"),
-                          .memory = NAN, .step_seconds = NAN};
+    r->cost = (PointCost){.counted = isfinite(number(j, "params")),
+                          .live = number(j, "params"),
+                          .stored = number(j, "stored"),
+                          .flops = number(j, "flops_per_token"),
+                          .width = number(j, "mean_width"),
+                          .kv = number(j, "kv_bytes"),
+                          .memory = NAN,
+                          .step_seconds = NAN};
     r->step = number(j, "step");
     r->tokens = number(j, "tokens");
     r->seconds = number(j, "seconds");
     r->train_loss = number(j, "train_loss");
     r->eval_loss = number(j, "eval_loss");
-    for (const Json *v = rungs && rungs->kind == JSON_ARRAY ? rungs->first : NULL; v && r->rungs < s->plan->n_rungs; v = v->next)
+    for (const Json *v = rungs && rungs->kind == JSON_ARRAY ? rungs->first : NULL; v && r->rungs < s->plan->n_rungs;
+         v = v->next)
         r->rung[r->rungs++] = v->kind == JSON_NUMBER ? v->number : NAN;
     if (why) {
         r->status = (vwn_status)(isfinite(number(j, "status")) ? number(j, "status") : VWN_ENVIRONMENT);
@@ -213,7 +223,8 @@ static bool read_manifest(SweepRun *s, const char *path)
         damaged(s, j ? "it is no object" : arena_printf(a, "%s at byte %zu", e.what, e.offset));
     const char *file = json_string(j, "file"), *hash = json_string(j, "hash"), *prune = json_string(j, "prune");
     const Json *points = json_get(j, "points"), *until = json_get(j, "until"), *clearing = json_get(j, "clearing");
-    if (!file || !hash || !prune || !points || points->kind != JSON_ARRAY || !until || until->kind != JSON_ARRAY || until->n != 2)
+    if (!file || !hash || !prune || !points || points->kind != JSON_ARRAY || !until || until->kind != JSON_ARRAY ||
+        until->n != 2)
         damaged(s, "it lacks its file, its end or its points");
     if (strcmp(file, s->plan->file))
         other(s, arena_printf(a, "a sweep of `%.120s`, not of `%.120s`", file, s->plan->file));
@@ -222,7 +233,8 @@ static bool read_manifest(SweepRun *s, const char *path)
     if (strcmp(prune, prune_text(a, s->plan)))
         other(s, "a sweep that is pruned in another way");
     if (points->n != s->plan->n && s->plan->n_rungs)
-        other(s, arena_printf(a, "a sweep that is pruned, of %zu points; with %zu others would go on", points->n, s->plan->n));
+        other(s, arena_printf(a, "a sweep that is pruned, of %zu points; with %zu others would go on", points->n,
+                              s->plan->n));
     Map by_name;
     map_init(&by_name, a);
     for (size_t i = 0; i < s->plan->n; i++)
@@ -232,8 +244,8 @@ static bool read_manifest(SweepRun *s, const char *path)
         take_point(s, &by_name, i++, p);
     s->added = points->n < s->plan->n ? s->plan->n - points->n : 0;
     const Json *unit = until->first, *amount = unit->next;
-    reopen_points(s, unit->kind == JSON_STRING && !strcmp(unit->s, unit_name[s->plan->until.unit]) && amount->kind == JSON_NUMBER &&
-                         amount->number == s->plan->until.amount);
+    reopen_points(s, unit->kind == JSON_STRING && !strcmp(unit->s, unit_name[s->plan->until.unit]) &&
+                         amount->kind == JSON_NUMBER && amount->number == s->plan->until.amount);
     return clearing && clearing->kind == JSON_TRUE;
 }
 
@@ -259,7 +271,8 @@ static void clear_points(SweepRun *s)
         Clearing c = {.session.owner = s->owner, .path = sweep_point_folder(s->session.arena, s, i)};
         Status st = session_end(&c.session, guarded(s->session.ctx, clear_body, &c));
         if (st != ST_OK)
-            ctx_raise(s->session.ctx, st, "%s", arena_copy(s->session.arena, s->session.ctx->message, strlen(s->session.ctx->message)));
+            ctx_raise(s->session.ctx, st, "%s",
+                      arena_copy(s->session.arena, s->session.ctx->message, strlen(s->session.ctx->message)));
     }
 }
 
@@ -268,7 +281,8 @@ void sweep_open_folder(SweepRun *s)
     Arena *a = s->session.arena;
     struct stat st;
     bool beside = s->plan->model == s->plan->name; /* where `vwn train` has its run */
-    const char *folder = s->how->run ? s->how->run : arena_printf(a, "runs/%s%s", s->plan->name, beside ? "-sweep" : "");
+    const char *folder =
+        s->how->run ? s->how->run : arena_printf(a, "runs/%s%s", s->plan->name, beside ? "-sweep" : "");
     const char *path = arena_printf(a, "%s/%s", folder, manifest);
     bool there = !stat(path, &st), clear = s->how->overwrite;
     if (run_exists(&s->session, folder))
@@ -277,7 +291,8 @@ void sweep_open_folder(SweepRun *s)
         ctx_raise(s->session.ctx, ST_USAGE, "there is no sweep in `%.300s` to resume", folder);
     if (there && !s->how->resume && !s->how->overwrite)
         ctx_raise(s->session.ctx, ST_USAGE,
-                  "`%.300s` already holds a sweep: go on with --resume, start anew with --overwrite, or choose another directory with --run NAME",
+                  "`%.300s` already holds a sweep: go on with --resume, start anew with --overwrite, or choose another "
+                  "directory with --run NAME",
                   folder);
     s->dir = run_open_folder(&s->session, folder);
     if (s->how->resume)

@@ -13,10 +13,7 @@
 #include "runtime/measure/rates.h"
 #include "sweep.h"
 
-static const SweepPoint *point_of(const SweepWorker *w)
-{
-    return &w->sweep->plan->point[w->point];
-}
+static const SweepPoint *point_of(const SweepWorker *w) { return &w->sweep->plan->point[w->point]; }
 
 /* ---- costs ---- */
 
@@ -110,7 +107,12 @@ static void on_event(void *user, const vwn_event *e)
 {
     SweepWorker *w = user;
     SweepRun *s = w->sweep;
-    sweep_tell(s, &(vwn_sweep_event){.kind = VWN_SWEEP_TRAIN, .point = point_of(w)->name, .number = w->point + 1, .of = s->plan->n, .finished = s->finished, .train = e,
+    sweep_tell(s, &(vwn_sweep_event){.kind = VWN_SWEEP_TRAIN,
+                                     .point = point_of(w)->name,
+                                     .number = w->point + 1,
+                                     .of = s->plan->n,
+                                     .finished = s->finished,
+                                     .train = e,
                                      .eta_seconds = e->kind == VWN_EVENT_STEP ? sweep_eta(s, e->eta_seconds) : NAN});
     if (e->kind == VWN_EVENT_STEP && w->seconds > 0 && w->before + e->seconds >= w->seconds && e->step < e->steps) {
         w->timed_out = true;
@@ -137,7 +139,8 @@ static void set_bounds(SweepWorker *w)
 /* What became of a run that ended with this status. */
 static void judge(SweepWorker *w, vwn_status st, PointResult *r)
 {
-    static const PointState state[] = {[VWN_INPUT] = POINT_WRONG, [VWN_CHECK] = POINT_WRONG, [VWN_DIVERGED] = POINT_DIVERGED};
+    static const PointState state[] = {
+        [VWN_INPUT] = POINT_WRONG, [VWN_CHECK] = POINT_WRONG, [VWN_DIVERGED] = POINT_DIVERGED};
     bool known = st == VWN_INPUT || st == VWN_CHECK || st == VWN_DIVERGED;
     r->state = st == VWN_OK ? POINT_DONE : known ? state[st] : POINT_FAILED;
     r->status = st;
@@ -161,7 +164,8 @@ static void train_point(SweepWorker *w, PointResult *r)
         w->before = had.there ? had.end.x[BY_SECONDS] : 0;
         set_bounds(w);
         bool over = w->seconds > 0 && w->before >= w->seconds; /* it was killed before anybody wrote that down */
-        vwn_train_options how = {.run = folder, .resume = had.there, .until_steps = w->until, .event = on_event, .user = w};
+        vwn_train_options how = {
+            .run = folder, .resume = had.there, .until_steps = w->until, .event = on_event, .user = w};
         st = over ? VWN_OK : vwn_train(w->unit, &how);
         if (st == VWN_INTERRUPTED && w->timed_out && !s->stopping)
             st = VWN_OK;
@@ -175,7 +179,9 @@ static void train_point(SweepWorker *w, PointResult *r)
         r->train_loss = has.train_loss;
         r->eval_loss = has.eval_loss;
         if (has.damaged)
-            sweep_tell(s, &(vwn_sweep_event){.kind = VWN_SWEEP_NOTE, .point = point_of(w)->name, .text = "damaged lines of its events are passed over"});
+            sweep_tell(s, &(vwn_sweep_event){.kind = VWN_SWEEP_NOTE,
+                                             .point = point_of(w)->name,
+                                             .text = "damaged lines of its events are passed over"});
     }
     if (st == VWN_OK && s->stage < s->plan->n_rungs) {
         r->state = POINT_WAITING;
@@ -225,22 +231,23 @@ static void tell_wrong(SweepWorker *w, PointResult *r)
             snprintf(r->why, sizeof r->why, "%.390s", diag_get(ctx, i)->message);
     vwn_diagnostics(w->context, &out, false, w->sweep->how->color, NULL);
     if (said.s && is_news(w->sweep, r->why))
-        sweep_tell(w->sweep, &(vwn_sweep_event){.kind = VWN_SWEEP_WRONG, .point = point_of(w)->name, .number = w->point + 1,
-                                                .of = w->sweep->plan->n, .text = said.s});
+        sweep_tell(w->sweep, &(vwn_sweep_event){.kind = VWN_SWEEP_WRONG,
+                                                .point = point_of(w)->name,
+                                                .number = w->point + 1,
+                                                .of = w->sweep->plan->n,
+                                                .text = said.s});
     free(said.s);
 }
 
-static void drop_text(void *user, const char *text, size_t n)
-{
-    (void)user, (void)text, (void)n;
-}
+static void drop_text(void *user, const char *text, size_t n) { (void)user, (void)text, (void)n; }
 
 vwn_file_options sweep_point_file(const SweepRun *s, size_t point)
 {
     const SweepPoint *p = &s->plan->point[point];
     const vwn_file_options *given = &s->how->file;
     bool standard = !strcmp(given->path, "-") && !strcmp(s->plan->file, "<stdin>");
-    vwn_file_options file = {.path = standard ? "-" : s->plan->file, .set = p->set, .n_set = p->n_set, .no_sweeps = true};
+    vwn_file_options file = {
+        .path = standard ? "-" : s->plan->file, .set = p->set, .n_set = p->n_set, .no_sweeps = true};
     if (standard) {
         file.text = given->text;
         file.text_length = given->text_length;

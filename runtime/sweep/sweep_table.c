@@ -43,10 +43,7 @@ static void spread_add(SeedSpread *s, double x)
     s->n++;
 }
 
-static double spread_mean(const SeedSpread *s)
-{
-    return s->n ? s->sum / (double)s->n : NAN;
-}
+static double spread_mean(const SeedSpread *s) { return s->n ? s->sum / (double)s->n : NAN; }
 
 static void gather(Tables *t, SweepRun *s)
 {
@@ -103,10 +100,7 @@ static void cell_number(Table *t, const char *form, double x)
     table_right(t, isfinite(x) ? arena_copy(t->arena, text, strlen(text)) : "-");
 }
 
-static void cell_bytes(Table *t, double x)
-{
-    table_right(t, isfinite(x) ? bytes_text(t->arena, x) : "-");
-}
+static void cell_bytes(Table *t, double x) { table_right(t, isfinite(x) ? bytes_text(t->arena, x) : "-"); }
 
 static const char *seconds_text(Arena *a, double s)
 {
@@ -124,7 +118,8 @@ static const char *states_text(Arena *a, const Row *r, bool list)
         return is == POINT_DONE ? "" : point_state[is];
     for (int k = 0; k < POINT_STATES; k++)
         if (r->by_state[k])
-            r->n == 1 ? buf_puts(&b, point_state[k]) : buf_printf(&b, "%s%zu %s", b.n ? ", " : "", r->by_state[k], point_state[k]);
+            r->n == 1 ? buf_puts(&b, point_state[k])
+                      : buf_printf(&b, "%s%zu %s", b.n ? ", " : "", r->by_state[k], point_state[k]);
     return b.s;
 }
 
@@ -136,7 +131,8 @@ static SeedMean interval_of_row(const Tables *t, size_t config)
     bool eval = judged(t, &t->row[config]) == &t->row[config].eval;
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++)
-        if (p->point[i].config == config && (t->s->result[i].state == POINT_DONE || t->s->result[i].state == POINT_PRUNED))
+        if (p->point[i].config == config &&
+            (t->s->result[i].state == POINT_DONE || t->s->result[i].state == POINT_PRUNED))
             v[n++] = eval ? t->s->result[i].eval_loss : t->s->result[i].train_loss;
     return interval_of(v, n);
 }
@@ -240,7 +236,8 @@ static void put_best(Buf *b, const Tables *t)
     if (tied)
         buf_printf(b, ", tied with %s%s", others.s, tied > 8 ? arena_printf(t->arena, " and %zu more", tied - 8) : "");
     if (known && n > 1)
-        buf_puts(b, tied ? ": differences that seeds explain (95 %)" : ": its difference to each other is more than seeds explain (95 %)");
+        buf_puts(b, tied ? ": differences that seeds explain (95 %)"
+                         : ": its difference to each other is more than seeds explain (95 %)");
     else if (n > 1)
         buf_puts(b, "; one seed tells nothing of chance: --seeds 1,2,3");
     buf_putc(b, '\n');
@@ -281,7 +278,8 @@ static void put_sheet(Buf *b, const Tables *t, const size_t *sheet)
     const SweepPlan *p = t->s->plan;
     const SweepAxis *rows = &p->axis[p->rows], *columns = &p->axis[p->columns];
     Table out = {.arena = t->arena, .columns = columns->n + 1};
-    buf_printf(b, "\n%s: %s down, %s across", p->table_train_loss ? "train.loss" : "eval.loss", rows->path, columns->path);
+    buf_printf(b, "\n%s: %s down, %s across", p->table_train_loss ? "train.loss" : "eval.loss", rows->path,
+               columns->path);
     for (size_t i = 0; i < p->n_axis; i++)
         if (p->axis[i].dim != rows->dim && p->axis[i].dim != columns->dim)
             buf_printf(b, "; %s = %s", p->axis[i].path, p->axis[i].text[sheet[i]]);
@@ -385,7 +383,10 @@ static void put_csv(Buf *b, const Tables *t)
         }
         if (p->seeded && !t->s->listing)
             buf_printf(b, ",%lld", (long long)q->seed);
-        buf_printf(b, ",%s", t->s->listing && t->s->result[order[j]].state == POINT_DONE ? "counted" : point_state[t->s->result[order[j]].state]);
+        buf_printf(b, ",%s",
+                   t->s->listing && t->s->result[order[j]].state == POINT_DONE
+                       ? "counted"
+                       : point_state[t->s->result[order[j]].state]);
         size_t m = figures(t->s, order[j], f);
         for (k = 0; k < m; k++) {
             buf_putc(b, ',');
@@ -519,14 +520,12 @@ static int picture_axis(const Tables *t)
             return (int)i;
     }
     if (by)
-        ctx_raise(t->s->session.ctx, ST_USAGE, "`--by %.80s`: an axis of the sweep, params, stored or flops is needed", by);
+        ctx_raise(t->s->session.ctx, ST_USAGE, "`--by %.80s`: an axis of the sweep, params, stored or flops is needed",
+                  by);
     return -1;
 }
 
-void sweep_want_axis(SweepRun *s)
-{
-    picture_axis(&(Tables){.s = s});
-}
+void sweep_want_axis(SweepRun *s) { picture_axis(&(Tables){.s = s}); }
 
 static double picture_x(const Tables *t, int axis, const Row *r)
 {
@@ -573,17 +572,27 @@ void sweep_svg(SweepRun *s)
         v[2][i] = loss->low;
         v[3][i] = loss->high;
         if (!i || strcmp(dot[i].series, dot[i - 1].series))
-            series[m++] = (ChartSeries){dot[i].series, v[0] + i, v[1] + i, s->plan->seeded ? v[2] + i : NULL,
-                                        s->plan->seeded ? v[3] + i : NULL, 0, true};
+            series[m++] = (ChartSeries){dot[i].series,
+                                        v[0] + i,
+                                        v[1] + i,
+                                        s->plan->seeded ? v[2] + i : NULL,
+                                        s->plan->seeded ? v[3] + i : NULL,
+                                        0,
+                                        true};
         series[m - 1].n++;
     }
     if (m > SERIES_MOST)
-        ctx_raise(s->session.ctx, ST_USAGE, "a picture over `%.80s` has %zu curves; choose another axis, or `--by params`",
+        ctx_raise(s->session.ctx, ST_USAGE,
+                  "a picture over `%.80s` has %zu curves; choose another axis, or `--by params`",
                   s->plan->axis[axis].path, m);
     static const char *const label[] = {"weights", "stored weights", "FLOPs per token, forward"};
     const char *x = axis >= 0 ? s->plan->axis[axis].path : label[-1 - axis];
     const char *y = t.any_eval && !s->plan->table_train_loss ? "eval loss" : "train loss";
-    Chart chart = {.title = arena_printf(a, "%s: %s by %s", s->plan->name, y, x), .x_label = x, .y_label = y, .series = series, .n = m};
+    Chart chart = {.title = arena_printf(a, "%s: %s by %s", s->plan->name, y, x),
+                   .x_label = x,
+                   .y_label = y,
+                   .series = series,
+                   .n = m};
     Buf b = buf_new(a);
     chart_svg(&b, &chart, 1);
     write_text(s->how->svg, b.s, b.n);

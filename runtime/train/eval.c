@@ -88,8 +88,7 @@ static void report(Evaluation *e)
     buf_puts(&b, "on               ");
     buf_count(&b, e->data.text ? e->tokens : e->windows);
     buf_printf(&b, " %s, after step %lld%s\n", e->data.text ? "tokens" : "examples",
-               (long long)e->source.checkpoint->progress.step,
-               e->averaged ? ", with the average of the weights" : "");
+               (long long)e->source.checkpoint->progress.step, e->averaged ? ", with the average of the weights" : "");
     write_text(e->out, b.s, b.n);
 }
 
@@ -114,13 +113,12 @@ static ProgramOptions fit(Evaluation *e, const Graph *g, int64_t batch)
         less.B /= 2;
         then = session_program_need(s, g, &less);
     }
-    const char *advice =
-        then > left ? "even one sequence does not fit: `--device cpu` takes the processor"
-                    : arena_printf(s->arena, "`--batch '%lld seqs'` needs %.2f GiB", (long long)less.B,
-                                   (double)then / GIB);
-    const char *why = arena_printf(
-        s->arena, "evaluating %lld sequences at once needs %.2f GiB and %.2f are available%s; %s", (long long)batch,
-        (double)need / GIB, (double)left / GIB, s->backend->kind->where, advice);
+    const char *advice = then > left ? "even one sequence does not fit: `--device cpu` takes the processor"
+                                     : arena_printf(s->arena, "`--batch '%lld seqs'` needs %.2f GiB", (long long)less.B,
+                                                    (double)then / GIB);
+    const char *why =
+        arena_printf(s->arena, "evaluating %lld sequences at once needs %.2f GiB and %.2f are available%s; %s",
+                     (long long)batch, (double)need / GIB, (double)left / GIB, s->backend->kind->where, advice);
     if (!session_use_cpu(s, why))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
     how.half = session_half(s, t);
@@ -155,15 +153,13 @@ static Status eval_body(void *user)
     double *part = NEW_ARRAY(s->arena, double, numbers + 1);
     e->mean = NEW_ARRAY(s->arena, double, numbers + 1);
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;
-    e->windows =
-        evaluate(&feed, e->program, e->count, split, batches, t->batch_seqs, vars, part, e->mean);
+    e->windows = evaluate(&feed, e->program, e->count, split, batches, t->batch_seqs, vars, part, e->mean);
     e->tokens = e->windows * t->context;
     report(e);
     return ST_OK;
 }
 
-Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out,
-                   const Hooks *hooks)
+Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out, const Hooks *hooks)
 {
     Evaluation e = {.session.owner = owner, .how = how, .out = out, .hooks = hooks};
     Status st = guarded(owner->ctx, eval_body, &e);

@@ -34,10 +34,7 @@ typedef struct Point {
     CheckOptions file;
 } Point;
 
-static char *copy(Ctx *ctx, const char *s)
-{
-    return s ? arena_copy(ctx->program, s, strlen(s)) : NULL;
-}
+static char *copy(Ctx *ctx, const char *s) { return s ? arena_copy(ctx->program, s, strlen(s)) : NULL; }
 
 /* The next file, which the caller may forget when it is asked for another one; false: there is none. */
 static bool next_file(Prepare *p, Point *to)
@@ -52,7 +49,8 @@ static bool next_file(Prepare *p, Point *to)
         const char **set = NEW_ARRAY(ctx->program, const char *, file.n_set + 1);
         for (size_t i = 0; i < file.n_set; i++)
             set[i] = copy(ctx, file.set[i]);
-        to->file = (CheckOptions){.path = copy(ctx, file.path), .set = set, .n_set = file.n_set, .no_sweeps = file.no_sweeps};
+        to->file =
+            (CheckOptions){.path = copy(ctx, file.path), .set = set, .n_set = file.n_set, .no_sweeps = file.no_sweeps};
         if (file.text)
             to->file.text = arena_copy(ctx->program, file.text, to->file.text_length = file.text_length);
         p->files++;
@@ -74,7 +72,12 @@ static Status point_body(void *user)
     Unit *u = x->of->hooks->check(ctx, &x->file);
     if (diag_errors(ctx) || !u->model || !u->train)
         return ST_INPUT; /* whoever trains it is told why */
-    *tr = (Trainer){.ctx = ctx, .file = u, .unit = u, .model = u->model, .train = u->train, .gather = x->of->set,
+    *tr = (Trainer){.ctx = ctx,
+                    .file = u,
+                    .unit = u,
+                    .model = u->model,
+                    .train = u->train,
+                    .gather = x->of->set,
                     .session = {.owner = &x->context}};
     session_open(&tr->session, &x->context);
     tr->session.backend = x->of->session.backend; /* asked what it is, and nothing else */

@@ -37,7 +37,9 @@ static const char *bad_scalar(Trainer *tr)
 
 static const char *last_checkpoint(const Trainer *tr)
 {
-    return tr->saved_at >= 0 ? arena_printf(tr->session.arena, "; the last checkpoint is step_%08lld", (long long)tr->saved_at) : "";
+    return tr->saved_at >= 0
+               ? arena_printf(tr->session.arena, "; the last checkpoint is step_%08lld", (long long)tr->saved_at)
+               : "";
 }
 
 /* A NaN or an infinity: the module where it begins, from a replay of each micro-batch. The
@@ -50,28 +52,24 @@ static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double valu
     train_set_vars(tr, 0);
     for (int64_t k = 0; k < tr->parts && !found; k++) {
         RunArgs args = {tr->vars, tr->train->seed, (uint64_t)tr->now.step, (uint64_t)(k * tr->micro)};
-        feed_train(&tr->feed, &tr->data->train, tr->train->seed,
-                   tr->now.sequences + k * tr->micro);
+        feed_train(&tr->feed, &tr->data->train, tr->train->seed, tr->now.sequences + k * tr->micro);
         found = program_first_bad(tr->program.fresh, &args, &path, &span);
     }
     const char *kept = last_checkpoint(tr);
     const char *scalar = bad_scalar(tr);
     if (scalar)
-        ctx_raise(tr->ctx, ST_DIVERGED,
-                  "step %lld: %s is %s because %s; the weights were not changed by this step%s",
-                  (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite",
-                  scalar, kept);
+        ctx_raise(tr->ctx, ST_DIVERGED, "step %lld: %s is %s because %s; the weights were not changed by this step%s",
+                  (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite", scalar, kept);
     if (found)
         ctx_raise(tr->ctx, ST_DIVERGED,
                   "step %lld: %s is %s; the first value that is not a number is "
                   "in `%s`; the weights were not changed by this step%s",
                   (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite",
                   path && *path ? path : "the model", kept);
-    ctx_raise(
-        tr->ctx, ST_DIVERGED,
-        "step %lld: %s is %s; in float64 every value of the step is finite, "
-        "so a value left the range of float32; the weights were not changed by this step%s",
-        (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite", kept);
+    ctx_raise(tr->ctx, ST_DIVERGED,
+              "step %lld: %s is %s; in float64 every value of the step is finite, "
+              "so a value left the range of float32; the weights were not changed by this step%s",
+              (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite", kept);
 }
 
 static _Noreturn void stop_jump(Trainer *tr, double loss)
@@ -96,10 +94,7 @@ static void say_known(Trainer *tr)
 /* ---- one step ---- */
 
 /* The step that is queued next. */
-static int64_t next_step(const Trainer *tr)
-{
-    return tr->now.step + tr->queue.ahead;
-}
+static int64_t next_step(const Trainer *tr) { return tr->now.step + tr->queue.ahead; }
 
 /* Micro-batch k of it; of the one behind it, too, which begins behind the last. */
 static void feed_part(Trainer *tr, int64_t k)
@@ -235,8 +230,8 @@ static void report_step(Trainer *tr)
 static double held_out(Trainer *tr, const Train *as)
 {
     train_set_vars(tr, 0);
-    evaluate(&tr->feed, tr->program.eval, tr->program.eval_count, tr->eval_split, as->eval_batches, as->batch_seqs, tr->vars,
-             tr->out.eval_part, tr->out.eval_all);
+    evaluate(&tr->feed, tr->program.eval, tr->program.eval_count, tr->eval_split, as->eval_batches, as->batch_seqs,
+             tr->vars, tr->out.eval_part, tr->out.eval_all);
     return tr->out.eval_all[tr->out.eval_loss];
 }
 
@@ -254,8 +249,8 @@ static void run_eval(Trainer *tr)
 static void check_state(Trainer *tr, Status st, const char *why)
 {
     if (st == ST_DIVERGED)
-        ctx_raise(tr->ctx, st, "step %lld: its update has left the range of the numbers: %s%s", (long long)tr->now.step, why,
-                  last_checkpoint(tr));
+        ctx_raise(tr->ctx, st, "step %lld: its update has left the range of the numbers: %s%s", (long long)tr->now.step,
+                  why, last_checkpoint(tr));
     if (st != ST_OK)
         ctx_raise(tr->ctx, st, "%s", why);
 }
@@ -313,7 +308,8 @@ bool train_may_follow(Trainer *tr)
     const Train *t = tr->train;
     const Plateau *window = tr->unit->grow.n ? tr->unit->grow.v[0].plateau : NULL;
     int64_t step = tr->now.step + 1;
-    if (!tr->queue.decides || step >= tr->stop_at || loop_due(step, t->checkpoint_every) || (tr->program.eval && loop_due(step, t->eval_every)))
+    if (!tr->queue.decides || step >= tr->stop_at || loop_due(step, t->checkpoint_every) ||
+        (tr->program.eval && loop_due(step, t->eval_every)))
         return false;
     train_set_vars(tr, 1);
     if (window && (double)(tr->now.plateau.steps + 1) >= host_eval(window->window, tr->vars))
@@ -334,10 +330,7 @@ static bool growth_begins(Trainer *tr)
     return true;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && !strcmp(a, b));
-}
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
 static bool same_data(const DataSpec *a, const DataSpec *b)
 {
@@ -366,7 +359,8 @@ static void save_apart(Trainer *tr)
     char why[WHY];
     const char *to = tr->by_hand.apply_to, *slash = strrchr(to, '/');
     const char *folder = !slash ? "." : slash == to ? "/" : arena_copy(tr->session.arena, to, (size_t)(slash - to));
-    check_state(tr, checkpoint_write(&tr->session, tr->model, &tr->meta, &tr->now, folder, slash ? slash + 1 : to, why), why);
+    check_state(tr, checkpoint_write(&tr->session, tr->model, &tr->meta, &tr->now, folder, slash ? slash + 1 : to, why),
+                why);
     train_event(tr, VWN_EVENT_CHECKPOINT, "%s", to);
 }
 
@@ -468,15 +462,20 @@ static Status train_stage(Trainer *t, bool *due)
 Status grow_apply(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const Hooks *hooks)
 {
     vwn_train_options quiet = {.run = how->source, .dry_run = true, .event = how->event, .user = how->user};
-    Trainer t = {.ctx = owner->ctx, .file = unit, .how = &quiet, .hooks = hooks, .now = progress_none, .saved_at = -1,
-                 .evaluated_at = -1, .session.owner = owner,
+    Trainer t = {.ctx = owner->ctx,
+                 .file = unit,
+                 .how = &quiet,
+                 .hooks = hooks,
+                 .now = progress_none,
+                 .saved_at = -1,
+                 .evaluated_at = -1,
+                 .session.owner = owner,
                  .by_hand = {.source = how->source, .step = how->step, .apply_to = how->apply_to}};
     bool due;
     return train_stage(&t, &due);
 }
 
-Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
-                  const Hooks *hooks)
+Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how, const Hooks *hooks)
 {
     static const vwn_train_options plain = {0};
     vwn_train_options now = how ? *how : plain;

@@ -7,12 +7,11 @@
 
 #include "runtime/exec/session.h"
 
-Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
-                  const Hooks *hooks);
+Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how, const Hooks *hooks);
 Status prepare_files(vwn_context *owner, const vwn_prepare_options *how, const Hooks *hooks);
-Status grow_unit(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const vwn_writer *out, const Hooks *hooks);
+Status grow_unit(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const vwn_writer *out,
+                 const Hooks *hooks);
 Status grow_apply(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const Hooks *hooks); /* train.c */
-Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out,
-                   const Hooks *hooks);
+Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out, const Hooks *hooks);
 
 #endif

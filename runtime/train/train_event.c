@@ -12,18 +12,10 @@
 #include "trainer.h"
 
 static const char *const kind_names[] = {
-    [VWN_EVENT_START] = "start",
-    [VWN_EVENT_COMPILE] = "compile",
-    [VWN_EVENT_STEP] = "step",
-    [VWN_EVENT_EVAL] = "eval",
-    [VWN_EVENT_CHECKPOINT] = "checkpoint",
-    [VWN_EVENT_NOTE] = "note",
-    [VWN_EVENT_END] = "end",
-    [VWN_EVENT_WARNING] = "warning",
-    [VWN_EVENT_GROWTH] = "growth",
-    [VWN_EVENT_OUTPUT] = "output",
-    [VWN_EVENT_BLOCK] = "block",
-    [VWN_EVENT_TENSOR] = "tensor",
+    [VWN_EVENT_START] = "start",   [VWN_EVENT_COMPILE] = "compile",       [VWN_EVENT_STEP] = "step",
+    [VWN_EVENT_EVAL] = "eval",     [VWN_EVENT_CHECKPOINT] = "checkpoint", [VWN_EVENT_NOTE] = "note",
+    [VWN_EVENT_END] = "end",       [VWN_EVENT_WARNING] = "warning",       [VWN_EVENT_GROWTH] = "growth",
+    [VWN_EVENT_OUTPUT] = "output", [VWN_EVENT_BLOCK] = "block",           [VWN_EVENT_TENSOR] = "tensor",
 };
 
 static void put_losses(JsonText *t, const Program *p, const double *mean, const char *loss)
@@ -99,8 +91,7 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
 static vwn_event event_of(Trainer *tr, vwn_event_kind kind, const char *text)
 {
     const Progress *p = &tr->now;
-    double left = (double)(tr->stop_at - p->step) * (double)(tr->parts * tr->micro) *
-                  (double)tr->train->context;
+    double left = (double)(tr->stop_at - p->step) * (double)(tr->parts * tr->micro) * (double)tr->train->context;
     vwn_event e = {.kind = kind,
                    .step = p->step,
                    .steps = tr->steps,
@@ -150,8 +141,7 @@ void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)
     vwn_event e = event_of(tr, kind, text);
     bool ok = publish(tr, &e, NULL, why);
     if (tr->run && tr->run->events_fd < 0 && e.json)
-        vec_push(tr->session.arena, &tr->told.early,
-                 arena_copy(tr->session.arena, e.json, strlen(e.json)));
+        vec_push(tr->session.arena, &tr->told.early, arena_copy(tr->session.arena, e.json, strlen(e.json)));
     if (!ok)
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
 }
@@ -194,15 +184,12 @@ void train_end_event(Trainer *tr, Status status)
     if (!isnan(p->train_loss))
         n += snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n, ", loss %.4f", p->train_loss);
     if (!isnan(p->eval_loss))
-        n += snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n, ", eval loss %.4f",
-                      p->eval_loss);
+        n += snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n, ", eval loss %.4f", p->eval_loss);
     if (!isnan(p->eval_loss) && p->eval_step >= 0 && p->eval_step != p->step)
-        n += snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n, " (of step %lld)",
-                      (long long)p->eval_step);
+        n += snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n, " (of step %lld)", (long long)p->eval_step);
     if (tr->run && tr->saved_at >= 0)
-        snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n,
-                 ", checkpoint %.300s/step_%08lld.safetensors", tr->run->ckpt,
-                 (long long)tr->saved_at);
+        snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n, ", checkpoint %.300s/step_%08lld.safetensors",
+                 tr->run->ckpt, (long long)tr->saved_at);
     vwn_event e = event_of(tr, VWN_EVENT_END, tr->told.text);
     publish(tr, &e, name, why); /* the run is over, and its checkpoint is safe */
 }

@@ -77,8 +77,14 @@ static void prepare_programs(Trainer *tr, const Model *m, const Train *t, BuildR
 {
     Session *s = &tr->session;
     int64_t micro = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
-    ProgramOptions how = {.name = "prepared", .B = micro, .T = t->context, .share_arena = true,
-                          .half = session_half(s, t), .layout = NEW(s->arena, PlanLayout), .kernel_cache = tr->kernel_cache, .gather = tr->gather};
+    ProgramOptions how = {.name = "prepared",
+                          .B = micro,
+                          .T = t->context,
+                          .share_arena = true,
+                          .half = session_half(s, t),
+                          .layout = NEW(s->arena, PlanLayout),
+                          .kernel_cache = tr->kernel_cache,
+                          .gather = tr->gather};
     plan_layout_init(how.layout, s->arena);
     session_prepare(s, step_gradient(m, t, true, s->arena), &how, total);
     if (t->batch_seqs > micro)
@@ -102,7 +108,8 @@ static void prepare_stage(Trainer *tr, const GrowStep *g, const GrowStep *next, 
     Train t = *g->train;
     double *updates = NEW_ARRAY(tr->session.arena, double, n + 1);
     for (size_t i = 0; i < n; i++)
-        updates[i] = i < tr->unit->grown ? tr->growth.born[i] : (double)(tr->now.step + 1) + (double)i; /* numbers of no text */
+        updates[i] =
+            i < tr->unit->grown ? tr->growth.born[i] : (double)(tr->now.step + 1) + (double)i; /* numbers of no text */
     t.births = train_births(tr, g->after, n, updates);
     t.decides = train_runs_ahead(tr, g->after, &t, next);
     prepare_programs(tr, g->after, &t, total);

@@ -53,11 +53,11 @@ typedef struct Measuring {
     Trainer *tr;
     const Model *before;
     const Checkpoint *old;
-    CheckpointPart part;     /* of the old one that is compared with */
+    CheckpointPart part; /* of the old one that is compared with */
     const GrowthPlan *plan;
     const GrowthProof *proof; /* NULL: the step is more than growth */
     double tolerance;
-    const char *what;        /* "the growth step `wider`" */
+    const char *what; /* "the growth step `wider`" */
     const Split *split;
     int64_t windows, T;
     Side was, is;
@@ -72,7 +72,10 @@ typedef struct Measuring {
 static Program *build(Measuring *m, Side *side, const Graph *g, const char *name)
 {
     BuildReport report = {0};
-    ProgramOptions how = {.name = name, .B = m->windows, .T = m->T, .share_arena = true,
+    ProgramOptions how = {.name = name,
+                          .B = m->windows,
+                          .T = m->T,
+                          .share_arena = true,
                           .half = session_half(&side->session, m->tr->train)};
     return session_program(&side->session, g, &how, &report);
 }
@@ -150,7 +153,8 @@ static void compare(Compared *c, const double *was, const int64_t *d, const doub
     }
 }
 
-static const double *read_output(Session *s, Session *to, Program *p, const char *name, uint8_t *rank, int64_t d[MAX_RANK])
+static const double *read_output(Session *s, Session *to, Program *p, const char *name, uint8_t *rank,
+                                 int64_t d[MAX_RANK])
 {
     for (size_t i = 0; i < program_results(p); i++) {
         if (strcmp(program_result_name(p, i), name))
@@ -339,7 +343,8 @@ static bool all_moved(const Measuring *m)
     bool sizes = strcmp(o->kind, "lion") && (!o->second || strcmp(o->second->kind, "lion"));
     double x = 1;
     bool second = !o->second || !o->second->lr || (host_is_const(o->second->lr, &x) && x > 0);
-    return sizes && second && m->tr->lr > 0 && moves_at_once(&m->plan->step->fresh) && moves_at_once(&m->plan->step->old);
+    return sizes && second && m->tr->lr > 0 && moves_at_once(&m->plan->step->fresh) &&
+           moves_at_once(&m->plan->step->old);
 }
 
 static double largest_norm(const Measuring *m)
@@ -352,8 +357,8 @@ static double largest_norm(const Measuring *m)
 
 static GrowthContradiction contradiction(const Measuring *m, const NewBlock *b, const double *norm, int *at)
 {
-    return growth_contradiction(&m->proof->life[b->entry], b->role, norm, UPDATES + 1, largest_norm(m),
-                                all_moved(m), at);
+    return growth_contradiction(&m->proof->life[b->entry], b->role, norm, UPDATES + 1, largest_norm(m), all_moved(m),
+                                at);
 }
 
 /* Whether every position that was read is a document of its own: none sees another, so nothing chooses among positions. */
@@ -410,7 +415,8 @@ static void find_blocks(Measuring *m)
         const GrowthEntry *e = &m->plan->entry[i];
         bool roles[ROLE_OWN + 1] = {growth_added(e)};
         size_t part[MAX_RANK] = {0};
-        if (!e->after || !param_is_trained(m->tr->model, m->tr->train, (size_t)(e->after - after->param.v)) || !e->after->elements)
+        if (!e->after || !param_is_trained(m->tr->model, m->tr->train, (size_t)(e->after - after->param.v)) ||
+            !e->after->elements)
             continue;
         for (int k = e->kind == GROWTH_GROWN && !growth_added(e) ? 0 : -1; k >= 0;) {
             GrowthRole r = growth_role(e, part);
@@ -540,12 +546,14 @@ static void expect_outputs(Measuring *m)
         bool rounded = c->change <= rounding(m, c);
         if (!c->numbers || c->change <= m->tolerance || (rounded && (proved || m->tolerance == INFINITY)))
             continue;
-        const char *reason = !isfinite(c->change) || !isfinite(c->largest) ? "; numbers left the range of float32"
-                             : proved ? arena_printf(m->tr->session.arena, "; vwn proved that it does not change: %s", report_it)
-                                      : "";
+        const char *reason =
+            !isfinite(c->change) || !isfinite(c->largest) ? "; numbers left the range of float32"
+            : proved ? arena_printf(m->tr->session.arena, "; vwn proved that it does not change: %s", report_it)
+                     : "";
         if (isfinite(m->tolerance))
             ctx_raise(m->tr->ctx, ST_DIVERGED,
-                      "%s changed the output `%s` by up to %.3g (it is up to %.3g), and the file says `preserves` %g%s; nothing "
+                      "%s changed the output `%s` by up to %.3g (it is up to %.3g), and the file says `preserves` "
+                      "%g%s; nothing "
                       "was kept of it",
                       m->what, c->name, c->change, c->largest, m->tolerance, reason);
         if (proved)
@@ -563,17 +571,20 @@ static void expect_life(Measuring *m)
             first = first ? first : b;
             excused++;
         } else if (b->contradicts != FITS) {
-            train_event(m->tr, VWN_EVENT_WARNING,
-                        b->contradicts == HAS_ONE ? "`%s` has a gradient after %d updates, and vwn proved that it has none: %s"
-                                                  : "`%s` has no gradient after %d updates on these windows, and vwn proved that it has one: %s",
-                        m->plan->entry[b->entry].path, b->at, report_it);
+            train_event(
+                m->tr, VWN_EVENT_WARNING,
+                b->contradicts == HAS_ONE
+                    ? "`%s` has a gradient after %d updates, and vwn proved that it has none: %s"
+                    : "`%s` has no gradient after %d updates on these windows, and vwn proved that it has one: %s",
+                m->plan->entry[b->entry].path, b->at, report_it);
         }
     }
     if (excused)
         train_event(m->tr, VWN_EVENT_NOTE,
                     "`%s`%s: no gradient after %d updates with these weights, and one with others: streams or "
                     "copies that are the same stay so, and what is zero may",
-                    m->plan->entry[first->entry].path, excused > 1 ? arena_printf(m->tr->session.arena, " and %zu more", excused - 1) : "", first->at);
+                    m->plan->entry[first->entry].path,
+                    excused > 1 ? arena_printf(m->tr->session.arena, " and %zu more", excused - 1) : "", first->at);
 }
 
 /* ---- what is measured ---- */
@@ -602,8 +613,11 @@ static const Split *held_out(Measuring *m)
     if (m->T == t->context || split->arrays)
         return split;
     bool other = t->eval_data.kind != DATA_NONE && tr->eval_split;
-    DataOptions how = {.spec = other ? &t->eval_data : &t->data, .tokenizer = &t->tokenizer, .known = tr->data->tokenizer,
-                       .context = m->T, .model = tr->model};
+    DataOptions how = {.spec = other ? &t->eval_data : &t->data,
+                       .tokenizer = &t->tokenizer,
+                       .known = tr->data->tokenizer,
+                       .context = m->T,
+                       .model = tr->model};
     Data *d = data_open(&tr->session, &how);
     return other || !tr->eval_split ? &d->train : &d->val;
 }

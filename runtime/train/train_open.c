@@ -23,11 +23,8 @@
 static Data *open_data(Trainer *tr, const DataSpec *spec, Tokenizer *known)
 {
     const Train *t = tr->train;
-    DataOptions how = {.spec = spec,
-                       .tokenizer = &t->tokenizer,
-                       .known = known,
-                       .context = t->context,
-                       .model = tr->model};
+    DataOptions how = {
+        .spec = spec, .tokenizer = &t->tokenizer, .known = known, .context = t->context, .model = tr->model};
     return data_open(&tr->session, &how);
 }
 
@@ -102,7 +99,8 @@ void train_set_vars(Trainer *tr, int64_t ahead)
  * step was skipped. */
 static bool is_of_step(const Train *t, HostVar var)
 {
-    return var == HV_TRAIN_LOSS || var == HV_GRAD_NORM || (half_info(t->compute)->scaled && (var == HV_UPDATES || var == HV_LOSS_SCALE));
+    return var == HV_TRAIN_LOSS || var == HV_GRAD_NORM ||
+           (half_info(t->compute)->scaled && (var == HV_UPDATES || var == HV_LOSS_SCALE));
 }
 
 static bool is_of_length(const Train *t, HostVar var)
@@ -186,8 +184,8 @@ static double value_of(Trainer *tr, const Running *r, int64_t step)
     } else {
         host_print(&text, r->e);
     }
-    Diag *d = diag_error(tr->ctx, "E0208", r->span, value.s, "step %lld: the %s `%s` is %s",
-                         (long long)step + 1, r->what, text.s, value.s);
+    Diag *d = diag_error(tr->ctx, "E0208", r->span, value.s, "step %lld: the %s `%s` is %s", (long long)step + 1,
+                         r->what, text.s, value.s);
     if (read.n)
         diag_note(tr->ctx, d, "with %s", read.s);
     diag_note(tr->ctx, d, "%s; the weights were not changed", r->range);
@@ -196,14 +194,12 @@ static double value_of(Trainer *tr, const Running *r, int64_t step)
 
 static Running rate_of(const Optimizer *o)
 {
-    return (Running){o->lr, o->lr_span, "learning rate", "a rate is a finite number from 0 on",
-                     INFINITY};
+    return (Running){o->lr, o->lr_span, "learning rate", "a rate is a finite number from 0 on", INFINITY};
 }
 
 static Running decay_of(const Train *t)
 {
-    return (Running){t->average, t->average_span, "decay of the average",
-                     "a decay is a number from 0 to 1", 1};
+    return (Running){t->average, t->average_span, "decay of the average", "a decay is a number from 0 to 1", 1};
 }
 
 /* What growth steps say of rates; none where they say a constant. */
@@ -211,8 +207,8 @@ static Running part_of(const PartRate *r)
 {
     double x;
     bool runs = r->said && !host_is_const(r->scale, &x);
-    return (Running){runs ? r->scale : NULL, r->scale_span, "factor of the rate", "a factor is a finite number from 0 on",
-                     INFINITY};
+    return (Running){runs ? r->scale : NULL, r->scale_span, "factor of the rate",
+                     "a factor is a finite number from 0 on", INFINITY};
 }
 
 double train_rate(Trainer *tr, int64_t step)
@@ -273,7 +269,8 @@ const GrowStep *train_growth_due(Trainer *tr, int64_t ahead)
     if (tr->now.step + ahead >= tr->stop_at && tr->stop_at < tr->steps)
         return NULL; /* stopped before the end, as was asked for */
     train_set_vars(tr, ahead);
-    bool due = g && (tr->now.due || (g->plateau ? tr->now.plateau.over : !g->when || host_eval(g->when, tr->vars) != 0));
+    bool due =
+        g && (tr->now.due || (g->plateau ? tr->now.plateau.over : !g->when || host_eval(g->when, tr->vars) != 0));
     return due ? g : NULL;
 }
 
@@ -358,8 +355,7 @@ size_t train_steps_behind(Trainer *tr)
 
 const char *train_run_path(Trainer *tr)
 {
-    return tr->how->run ? tr->how->run
-                        : arena_printf(tr->session.arena, "runs/%s", tr->model->name);
+    return tr->how->run ? tr->how->run : arena_printf(tr->session.arena, "runs/%s", tr->model->name);
 }
 
 /* Its events have all that a run writes: the last step, and the loss behind it where it is measured. */
@@ -381,13 +377,11 @@ static void find_checkpoint(Trainer *tr, const char *path)
     char why[WHY];
     for (size_t i = l.n; i-- > 0 && !tr->from;) {
         Checkpoint *c = NEW(s->arena, Checkpoint);
-        const char *file = arena_printf(s->arena, "%s/ckpt/%s", path,
-                                        run_checkpoint_name(s->arena, l.step[i]));
+        const char *file = arena_printf(s->arena, "%s/ckpt/%s", path, run_checkpoint_name(s->arena, l.step[i]));
         if (checkpoint_open(s, file, c, why))
             tr->from = c;
         else if (i == 0)
-            ctx_raise(tr->ctx, ST_ENVIRONMENT, "no checkpoint of `%s` can be read: %s", path,
-                      why);
+            ctx_raise(tr->ctx, ST_ENVIRONMENT, "no checkpoint of `%s` can be read: %s", path, why);
         else
             train_event(tr, VWN_EVENT_WARNING, "a damaged checkpoint is passed over: %s", why);
     }
@@ -402,8 +396,7 @@ static void find_checkpoint(Trainer *tr, const char *path)
                   "--overwrite",
                   path, path);
     if (!tr->from)
-        train_event(tr, VWN_EVENT_WARNING,
-                    "`%s` has no checkpoint yet: starting from the beginning", path);
+        train_event(tr, VWN_EVENT_WARNING, "`%s` has no checkpoint yet: starting from the beginning", path);
 }
 
 static void open_run(Trainer *tr)
@@ -424,9 +417,7 @@ static void open_run(Trainer *tr)
         ctx_raise(tr->ctx, ST_USAGE,
                   "`%s` already holds a run%s: go on with --resume, start anew with "
                   "--overwrite, or choose another directory with --run NAME",
-                  path,
-                  l.n ? arena_printf(s->arena, " (at step %lld)", (long long)l.step[l.n - 1])
-                      : "");
+                  path, l.n ? arena_printf(s->arena, " (at step %lld)", (long long)l.step[l.n - 1]) : "");
     }
     if (tr->how->resume)
         find_checkpoint(tr, path);
@@ -494,11 +485,14 @@ static void describe_run(Trainer *tr)
 
 /* ---- programs and state ---- */
 
-static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B,
-                      BuildReport *total)
+static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B, BuildReport *total)
 {
-    ProgramOptions how = {.name = name, .B = B, .T = tr->train->context, .share_arena = true,
-                          .half = session_half(&tr->session, tr->train), .kernel_cache = tr->kernel_cache};
+    ProgramOptions how = {.name = name,
+                          .B = B,
+                          .T = tr->train->context,
+                          .share_arena = true,
+                          .half = session_half(&tr->session, tr->train),
+                          .kernel_cache = tr->kernel_cache};
     return session_program(&tr->session, g, &how, total);
 }
 
@@ -531,17 +525,25 @@ static void say_precision(Trainer *tr)
         return;
     if (half)
         n = plan_count_half(program_graph(tr->program.fresh), half);
-    const char *between = everywhere && n.values ? "what lies between kernels is of that type, too, and all else is computed in "
-                                          : "all else is computed in ";
+    const char *between = everywhere && n.values
+                              ? "what lies between kernels is of that type, too, and all else is computed in "
+                              : "all else is computed in ";
     Buf said = buf_new(tr->session.arena);
     if (!half)
         buf_printf(&said, "products are computed in float32: %s", b->no_bf16);
     else if (!n.values)
-        buf_printf(&said, "none of the %zu matrix products of a step has %d rows, columns and terms, so nothing is rounded to %s, and all is "
-                          "computed in %s", n.products, PLAN_HALF_LEAST, type, rest);
+        buf_printf(&said,
+                   "none of the %zu matrix products of a step has %d rows, columns and terms, so nothing is rounded to "
+                   "%s, and all is "
+                   "computed in %s",
+                   n.products, PLAN_HALF_LEAST, type, rest);
     else
-        buf_printf(&said, "operands of %zu of the %zu matrix products of a step are rounded to %s and %s; %s%s", n.rounded, n.products, type,
-                   !b ? "multiplied in float64" : !target_multiplies(b->target, half) ? "multiplied in float32" : "their products added in float32", between, rest);
+        buf_printf(&said, "operands of %zu of the %zu matrix products of a step are rounded to %s and %s; %s%s",
+                   n.rounded, n.products, type,
+                   !b                                    ? "multiplied in float64"
+                   : !target_multiplies(b->target, half) ? "multiplied in float32"
+                                                         : "their products added in float32",
+                   between, rest);
     if (half_info(t->compute)->scaled)
         buf_printf(&said, "; the loss is scaled, now by %.17g", tr->now.loss_scale);
     train_event(tr, VWN_EVENT_NOTE, "`%s`: %s", t->precision, said.s);
@@ -553,15 +555,15 @@ static void build_programs(Trainer *tr)
     const Model *m = tr->model;
     const Train *t = tr->train;
     BuildReport *total = &tr->build;
-    tr->queue.decides = tr->unit->train->decides = train_runs_ahead(tr, m, t, tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL);
+    tr->queue.decides = tr->unit->train->decides =
+        train_runs_ahead(tr, m, t, tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL);
     session_add_params(s, m);
     tr->kernel_cache = session_kernel_cache(s);
     if (!tr->from || tr->growth.plan)
         tr->drawing = session_begin_params(s, m, t->seed);
     tr->program.fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, total);
     if (tr->parts > 1)
-        tr->program.more =
-            build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, total);
+        tr->program.more = build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, total);
     Graph *update = step_update(m, t, s->arena);
     program_write_copies(s->store, update);
     tr->program.update = build(tr, update, "update", tr->micro, total);
@@ -588,19 +590,15 @@ static void build_programs(Trainer *tr)
     if (total->note[0])
         train_event(tr, VWN_EVENT_WARNING, "%s", total->note);
     if (s->backend)
-        train_event(tr, VWN_EVENT_COMPILE, "%d kernels: %d cached, %d compiled in %.1f s",
-                    total->kernels, total->cached, total->compiled, total->seconds);
+        train_event(tr, VWN_EVENT_COMPILE, "%d kernels: %d cached, %d compiled in %.1f s", total->kernels,
+                    total->cached, total->compiled, total->seconds);
     else
-        train_event(tr, VWN_EVENT_COMPILE,
-                    "nothing: running in the float64 reference evaluator");
+        train_event(tr, VWN_EVENT_COMPILE, "nothing: running in the float64 reference evaluator");
     say_precision(tr);
     train_prepare(tr);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void count_memory(Trainer *tr)
 {
@@ -650,10 +648,8 @@ static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left
         fit = divisor_below(tr->train->batch_seqs, fit);
         need = fit > 1 ? session_memory(tr->ctx, tr->model, tr->train, fit, &ask) : least;
     } while (fit > 1 && need.total > left);
-    return arena_printf(a,
-                        "`micro_batch = %lld seqs` needs %.2f GiB for the same batch of %lld",
-                        (long long)fit, (double)need.total / GIB,
-                        (long long)tr->train->batch_seqs);
+    return arena_printf(a, "`micro_batch = %lld seqs` needs %.2f GiB for the same batch of %lld", (long long)fit,
+                        (double)need.total / GIB, (long long)tr->train->batch_seqs);
 }
 
 /* A run that would not fit is refused before it takes anything; one that was to be on whatever is best goes to the
@@ -672,13 +668,13 @@ static void check_memory(Trainer *tr)
     if (n.total <= left)
         return;
     const char *advice = memory_advice(tr, &n, left);
-    const char *why = arena_printf(
-        tr->session.arena,
-        "training needs %.2f GiB and %.2f are available%s: weights %.2f, gradients %.2f, "
-        "optimizer %.2f, activations of %lld sequences %.2f; %s",
-        (double)n.total / GIB, (double)left / GIB, tr->session.backend->kind->where, (double)(n.weights + n.copies + n.buffers) / GIB,
-        (double)n.gradients / GIB, (double)(n.optimizer + n.average) / GIB, (long long)tr->micro,
-        (double)n.arena / GIB, advice);
+    const char *why =
+        arena_printf(tr->session.arena,
+                     "training needs %.2f GiB and %.2f are available%s: weights %.2f, gradients %.2f, "
+                     "optimizer %.2f, activations of %lld sequences %.2f; %s",
+                     (double)n.total / GIB, (double)left / GIB, tr->session.backend->kind->where,
+                     (double)(n.weights + n.copies + n.buffers) / GIB, (double)n.gradients / GIB,
+                     (double)(n.optimizer + n.average) / GIB, (long long)tr->micro, (double)n.arena / GIB, advice);
     if (!session_use_cpu(&tr->session, why))
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
 }
@@ -705,13 +701,13 @@ static void load_state(Trainer *tr)
         session_end_params(&tr->session, tr->drawing);
     const GrowthCall grow = {.seed = tr->train->seed, .number = tr->unit->grown};
     if (tr->growth.plan ? !checkpoint_grow(&tr->session, tr->growth.plan, tr->from, &grow, why)
-                  : !checkpoint_load(&tr->session, tr->model, tr->from, CHECKPOINT_ALL, why))
+                        : !checkpoint_load(&tr->session, tr->model, tr->from, CHECKPOINT_ALL, why))
         ctx_raise(tr->ctx, ST_INPUT, "%s", why);
     if (!tr->growth.plan)
         tr->saved_at = tr->evaluated_at = tr->now.step;
     if (tr->now.step > tr->steps)
-        ctx_raise(tr->ctx, ST_INPUT, "%s is at step %lld, but the run has only %lld steps",
-                  tr->from->file.path, (long long)tr->now.step, (long long)tr->steps);
+        ctx_raise(tr->ctx, ST_INPUT, "%s is at step %lld, but the run has only %lld steps", tr->from->file.path,
+                  (long long)tr->now.step, (long long)tr->steps);
 }
 
 static void begin_run(Trainer *tr)
@@ -759,8 +755,10 @@ static void say_order(Trainer *tr)
     DecodeRefusal ahead;
     if (tr->data->arrays || !model_may_look_ahead(tr->model, tr->session.arena, &ahead))
         return;
-    train_event(tr, VWN_EVENT_NOTE, "at %s, %s: unless a mask hides them, predictions depend on later tokens, the labels among them, and "
-                "`vwn sample` refuses the model", decode_place(tr->ctx, tr->session.arena, &ahead), ahead.why);
+    train_event(tr, VWN_EVENT_NOTE,
+                "at %s, %s: unless a mask hides them, predictions depend on later tokens, the labels among them, and "
+                "`vwn sample` refuses the model",
+                decode_place(tr->ctx, tr->session.arena, &ahead), ahead.why);
 }
 
 int64_t train_weights(const Trainer *tr)
@@ -836,7 +834,9 @@ static void resume_stage(Trainer *tr)
     if (behind)
         enter_stage(tr, behind);
     train_compare(tr);
-    const GrowStep *due = tr->by_hand.step ? train_step_wanted(tr, tr->unit) : tr->how->dry_run ? NULL : train_growth_due(tr, 0);
+    const GrowStep *due = tr->by_hand.step   ? train_step_wanted(tr, tr->unit)
+                          : tr->how->dry_run ? NULL
+                                             : train_growth_due(tr, 0);
     bool measured = tr->by_hand.step || tr->train->eval_every <= 0 || tr->now.eval_step == tr->now.step;
     tr->now.due &= due != NULL;
     if (!due || !measured) /* the loss that is to be the same behind the step is measured first */

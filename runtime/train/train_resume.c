@@ -42,9 +42,7 @@ static const char *compare_settings(Trainer *tr, const Settings *then)
     for (size_t i = 0; i < u->n_set; i++)
         if (!setting_for((const char *const *)then->v, then->n, u->set[i])) {
             others = true;
-            train_event(tr, VWN_EVENT_WARNING,
-                        "the run was started without `--set %s`; it goes on with it",
-                        u->set[i]);
+            train_event(tr, VWN_EVENT_WARNING, "the run was started without `--set %s`; it goes on with it", u->set[i]);
         }
     return others ? text_under(tr, then) : tr->meta.text;
 }
@@ -120,10 +118,7 @@ static void compare_length(Trainer *tr)
 }
 
 /* A growth step may give the run another length, so none is over before it. */
-bool train_is_over(const Trainer *tr)
-{
-    return tr->from && !tr->unit->grow.n && tr->now.step >= tr->stop_at;
-}
+bool train_is_over(const Trainer *tr) { return tr->from && !tr->unit->grow.n && tr->now.step >= tr->stop_at; }
 
 void train_say_end(Trainer *tr)
 {
@@ -131,11 +126,13 @@ void train_say_end(Trainer *tr)
     bool grows = tr->unit->grow.n; /* a step may give the run another length */
     if (until > end && !grows)
         train_event(tr, VWN_EVENT_WARNING,
-                    "`--until '%lld steps'` lies beyond the end of the run, which has %lld: `--set train.length='%lld steps'` makes it longer",
+                    "`--until '%lld steps'` lies beyond the end of the run, which has %lld: `--set train.length='%lld "
+                    "steps'` makes it longer",
                     until, end, until);
     else if (tr->from && now == end && !grows)
-        train_event(tr, VWN_EVENT_NOTE, "nothing is left to train: the run ends at step %lld; `--set train.length='%lld steps'` goes on", end,
-                    2 * end);
+        train_event(tr, VWN_EVENT_NOTE,
+                    "nothing is left to train: the run ends at step %lld; `--set train.length='%lld steps'` goes on",
+                    end, 2 * end);
     else if (tr->from && until > 0 && now >= until)
         train_event(tr, VWN_EVENT_NOTE, "nothing is trained: the run is at step %lld already", now);
 }

@@ -35,7 +35,8 @@ static void say_row(Trainer *tr, const StartRow *r)
         buf_printf(&b, " -> %s", here);
     if (r->n > 1)
         buf_printf(&b, " (%zu tensors)", r->n);
-    if (e->param && e->tensor && e->tensor->name != e->param->path && strncmp(e->tensor->name, e->param->path, strlen(e->param->path)))
+    if (e->param && e->tensor && e->tensor->name != e->param->path &&
+        strncmp(e->tensor->name, e->param->path, strlen(e->param->path)))
         buf_printf(&b, ", there %s", path_pattern(tr->session.arena, e->tensor->name));
     if (e->transposed)
         buf_puts(&b, ", axes swapped");

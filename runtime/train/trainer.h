@@ -12,7 +12,6 @@
 #include "runtime/checkpoint/record.h"
 #include "runtime/checkpoint/start.h"
 
-
 /* What an event says beside the common fields. */
 typedef void TrainFields(JsonText *t, const void *of);
 
@@ -44,18 +43,18 @@ typedef struct TrainPrograms {
 
 /* What programs give, as read. */
 typedef struct TrainResults {
-    int norm, halt;                 /* where they stand among the results of the update */
-    double *part, *all, *updated;   /* results of fresh: what a micro-batch adds, of a step; of the update */
-    double *eval_part, *eval_all;   /* results of eval: what some windows add, of all */
-    int loss, eval_loss;            /* where "loss" stands among them */
+    int norm, halt;               /* where they stand among the results of the update */
+    double *part, *all, *updated; /* results of fresh: what a micro-batch adds, of a step; of the update */
+    double *eval_part, *eval_all; /* results of eval: what some windows add, of all */
+    int loss, eval_loss;          /* where "loss" stands among them */
 } TrainResults;
 
 /* Steps that are queued on a device before the numbers of earlier ones are read. */
 typedef struct TrainQueue {
-    QueuedStep step[STEPS_QUEUED];  /* step n has the place n % STEPS_QUEUED */
-    int64_t ahead;                  /* steps behind those of `now` that are queued */
-    bool decides;                   /* updates hold by themselves from a bad step on, so a step may follow one not yet known */
-    StoreEntry *known;              /* of the window of losses, for these; and what lies there */
+    QueuedStep step[STEPS_QUEUED]; /* step n has the place n % STEPS_QUEUED */
+    int64_t ahead;                 /* steps behind those of `now` that are queued */
+    bool decides;      /* updates hold by themselves from a bad step on, so a step may follow one not yet known */
+    StoreEntry *known; /* of the window of losses, for these; and what lies there */
     double is_known[3];
 } TrainQueue;
 
@@ -66,45 +65,45 @@ typedef struct TrainTold {
     double rate;             /* tokens per second, smoothed over some seconds */
     bool started;            /* the start event is out */
     VEC(const char *) early; /* events before events.jsonl is open */
-    char *json, text[1024]; /* json: `json_room` bytes, enough for every result */
+    char *json, text[1024];  /* json: `json_room` bytes, enough for every result */
     size_t json_room;
-    TrainFields *fields;    /* of the event at hand, or NULL */
+    TrainFields *fields; /* of the event at hand, or NULL */
     const void *fields_of;
 } TrainTold;
 
 typedef struct Trainer {
     Session session;
     Ctx *ctx;
-    Unit *file;            /* as it was given */
-    Unit *unit;            /* the same after the growth steps that are carried out */
+    Unit *file; /* as it was given */
+    Unit *unit; /* the same after the growth steps that are carried out */
     const Model *model;
     const Train *train;
     const vwn_train_options *how;
     const Hooks *hooks;
-    const Start *start;    /* weights that a new run begins with, or NULL */
+    const Start *start; /* weights that a new run begins with, or NULL */
     TrainGrowth growth;
     TrainByHand by_hand;
-    bool over;             /* it is a run to be resumed that has reached its end and keeps no checkpoint: nothing is opened */
+    bool over; /* it is a run to be resumed that has reached its end and keeps no checkpoint: nothing is opened */
 
-    Data *data, *eval_data; /* data: opened unless the caller has */
-    const Split *eval_split;               /* NULL: no evaluation */
+    Data *data, *eval_data;  /* data: opened unless the caller has */
+    const Split *eval_split; /* NULL: no evaluation */
     TrainPrograms program;
     Feed feed;
-    RunDir *run;            /* NULL in a dry run */
-    StartRecord *record;         /* of this start; NULL: growth steps open a run again */
-    Checkpoint *from;       /* resumed from it, else NULL */
-    Drawing *drawing;       /* of the initial values, else */
-    int64_t micro, parts;   /* sequences per micro-batch, micro-batches per step */
-    int64_t steps, stop_at; /* of the whole run; of this call */
-    uint64_t bytes;         /* memory of tensors and the arena */
-    BuildReport build;      /* of all programs */
-    struct KernelCache *kernel_cache;    /* of all programs */
-    KernelSet *gather;      /* nothing is trained: the kernels of all that the file trains go there; else NULL */
+    RunDir *run;                      /* NULL in a dry run */
+    StartRecord *record;              /* of this start; NULL: growth steps open a run again */
+    Checkpoint *from;                 /* resumed from it, else NULL */
+    Drawing *drawing;                 /* of the initial values, else */
+    int64_t micro, parts;             /* sequences per micro-batch, micro-batches per step */
+    int64_t steps, stop_at;           /* of the whole run; of this call */
+    uint64_t bytes;                   /* memory of tensors and the arena */
+    BuildReport build;                /* of all programs */
+    struct KernelCache *kernel_cache; /* of all programs */
+    KernelSet *gather; /* nothing is trained: the kernels of all that the file trains go there; else NULL */
 
     RunMeta meta;
     Progress now;
     double vars[HV_COUNT];
-    double lr;                      /* of the last step of `now` */
+    double lr; /* of the last step of `now` */
     TrainQueue queue;
     TrainResults out;
     int64_t saved_at, evaluated_at; /* steps, -1 = not yet */
@@ -143,12 +142,13 @@ Unit *train_check_again(Trainer *tr, const char *const *set, size_t n_set, size_
 size_t train_steps_behind(Trainer *tr);
 const char *train_run_path(Trainer *tr);
 int64_t train_weights(const Trainer *tr); /* that are stored; buffers are none */
-bool train_reads_length(const Trainer *tr); /* whether a schedule, or what else follows the run, depends on how long it is */
+bool train_reads_length(
+    const Trainer *tr); /* whether a schedule, or what else follows the run, depends on how long it is */
 int64_t train_length(const Trainer *tr, const Train *t); /* steps of such a training on this data */
 /* ---- train_resume.c: what the checkpoint says about the run against what the file says now ---- */
 void train_compare(Trainer *tr);
 bool train_is_over(const Trainer *tr); /* of a run that goes on: nothing is left to train, as far as the call goes */
-void train_say_end(Trainer *tr); /* where nothing, or less than was asked for, is left to train */
+void train_say_end(Trainer *tr);       /* where nothing, or less than was asked for, is left to train */
 /* grow.c: the step tr->by_hand.step, which must be the next one of `unit`; raises. */
 const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit);
 
@@ -166,8 +166,7 @@ void train_start_say(Trainer *tr, const Start *start);
 void train_measure(Trainer *tr);
 
 /* train_event.c: tells the caller and events.jsonl. Raises when the file cannot be written. */
-void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void train_event_room(Trainer *tr); /* before the first event, and when the programs are known */
 /* The same with fields of its own. */
 void train_row(Trainer *tr, vwn_event_kind kind, TrainFields *fields, const void *of, const char *text);

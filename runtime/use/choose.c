@@ -33,7 +33,7 @@ size_t choose_among(const ChooseFilters *f, const double *logits, size_t n, Cand
         best = logits[i] > best ? logits[i] : best;
     for (size_t i = 0; i < n; i++)
         out[i] = (Candidate){exp((logits[i] - best) / f->temperature), (int64_t)i};
-    bool count = f->top_k > 0 && (size_t)f->top_k < n, share = f->top_p > 0 && f->top_p < 1;
+    bool count = f->top_k > 0 && (size_t)f->top_k<n, share = f->top_p> 0 && f->top_p < 1;
     if (count || share || f->min_p > 0)
         qsort(out, n, sizeof *out, likeliest_first);
     if (count)

@@ -165,8 +165,7 @@ static void say_limits(const Cubins *c)
 
 static void put_text(Buf *out, const Cubins *c)
 {
-    static const char *const head[] = {"kernel", "registers", "frame",   "spilled",
-                                       "shared", "threads",   "computes"};
+    static const char *const head[] = {"kernel", "registers", "frame", "spilled", "shared", "threads", "computes"};
     Table t = {.arena = c->session.arena, .columns = COUNT_OF(head)};
     table_texts(&t, head, COUNT_OF(head));
     for (size_t i = 0; i < c->kernel.n; i++) {
@@ -180,8 +179,8 @@ static void put_text(Buf *out, const Cubins *c)
         table_count(&t, k->kernel->grid.threads);
         table_text(&t, k->name);
     }
-    buf_printf(out, "machine code for %s, made by NVRTC %d.%d; bytes of a thread, shared of a block\n",
-               c->build.arch, c->nvrtc.major, c->nvrtc.minor);
+    buf_printf(out, "machine code for %s, made by NVRTC %d.%d; bytes of a thread, shared of a block\n", c->build.arch,
+               c->nvrtc.major, c->nvrtc.minor);
     table_print(out, &t);
 }
 
@@ -190,14 +189,12 @@ static void put_json(Buf *out, const Cubins *c)
     for (size_t i = 0; i < c->kernel.n; i++) {
         const DeviceKernel *k = &c->kernel.v[i];
         const CubinKernel *f = &c->build.code[i].facts;
-        buf_printf(out, "{\"v\":1,\"event\":\"cubin\",\"arch\":\"%s\",\"kernel\":\"%s\",",
-                   c->build.arch, k->kernel->name);
-        buf_printf(out, "\"registers\":%d,\"frame\":%lld,\"spilled\":%lld,\"shared\":%lld,",
-                   f->registers, (long long)f->frame,
-                   (long long)(f->spill_stores + f->spill_loads),
+        buf_printf(out, "{\"v\":1,\"event\":\"cubin\",\"arch\":\"%s\",\"kernel\":\"%s\",", c->build.arch,
+                   k->kernel->name);
+        buf_printf(out, "\"registers\":%d,\"frame\":%lld,\"spilled\":%lld,\"shared\":%lld,", f->registers,
+                   (long long)f->frame, (long long)(f->spill_stores + f->spill_loads),
                    (long long)(f->shared + (int64_t)k->shared));
-        buf_printf(out, "\"threads\":%u,\"code\":%lld,\"path\":", k->kernel->grid.threads,
-                   (long long)f->code);
+        buf_printf(out, "\"threads\":%u,\"code\":%lld,\"path\":", k->kernel->grid.threads, (long long)f->code);
         buf_json_string(out, k->name, strlen(k->name));
         buf_puts(out, "}\n");
     }
@@ -262,8 +259,7 @@ static Status made(Cubins *c)
     return st;
 }
 
-Status cubins_unit(vwn_context *owner, Unit *unit, const vwn_cubin_options *how,
-                   const vwn_writer *out)
+Status cubins_unit(vwn_context *owner, Unit *unit, const vwn_cubin_options *how, const vwn_writer *out)
 {
     return made(&(Cubins){.session.owner = owner, .unit = unit, .how = how, .out = out});
 }

@@ -31,7 +31,6 @@ typedef struct CubinsUse {
     void *user;
 } CubinsUse;
 
-Status cubins_make(vwn_context *owner, Unit *unit, const vwn_cubin_options *how,
-                   const CubinsUse *use);
+Status cubins_make(vwn_context *owner, Unit *unit, const vwn_cubin_options *how, const CubinsUse *use);
 
 #endif

@@ -30,8 +30,8 @@ enum { DEFAULT_SEED = 1 }; /* of a file without `train` */
 static _Noreturn void failed(const Emission *e, const char *name, const char *what)
 {
     int why = errno;
-    ctx_raise(e->session.ctx, ST_ENVIRONMENT, "%.300s%s%.100s could not be %s: %s",
-              e->how->folder, *name ? "/" : "", name, what, strerror(why));
+    ctx_raise(e->session.ctx, ST_ENVIRONMENT, "%.300s%s%.100s could not be %s: %s", e->how->folder, *name ? "/" : "",
+              name, what, strerror(why));
 }
 
 /* ---- what is printed ---- */
@@ -40,10 +40,7 @@ static _Noreturn void failed(const Emission *e, const char *name, const char *wh
 static void take_symbols(Emission *e, ExportOptions *x)
 {
     const Train *t = e->unit->train;
-    DataOptions how = {.spec = &t->data,
-                       .tokenizer = &t->tokenizer,
-                       .context = t->context,
-                       .model = e->unit->model};
+    DataOptions how = {.spec = &t->data, .tokenizer = &t->tokenizer, .context = t->context, .model = e->unit->model};
     Data *d = data_open(&e->session, &how);
     x->symbol = d->tokenizer->code;
     x->n_symbols = d->tokenizer->size;
@@ -60,8 +57,7 @@ static void choose_batch(const Emission *e, ExportOptions *x, Train *t)
     if (asked <= 0)
         x->batch = from->micro_seqs > 0 ? from->micro_seqs : from->batch_seqs;
     if (x->train && from->batch_seqs % x->batch)
-        ctx_raise(e->session.ctx, ST_USAGE,
-                  "a step has %lld sequences, which batches of %lld do not divide",
+        ctx_raise(e->session.ctx, ST_USAGE, "a step has %lld sequences, which batches of %lld do not divide",
                   (long long)from->batch_seqs, (long long)x->batch);
     t->micro_seqs = x->batch;
 }
@@ -77,9 +73,7 @@ static void print_folder(Emission *e, ExportOptions *x)
     if (from)
         *t = *from;
     else if (e->how->train)
-        ctx_raise(
-            s->ctx, ST_INPUT,
-            "the file has no `train`, so there is no training to emit; leave out --train");
+        ctx_raise(s->ctx, ST_INPUT, "the file has no `train`, so there is no training to emit; leave out --train");
     if (half_info(t->compute)->scaled && !e->how->cuda) /* a folder of C computes in float32 */
         t->compute = HALF_NONE;
     *x = (ExportOptions){.unit = u,
@@ -90,14 +84,14 @@ static void print_folder(Emission *e, ExportOptions *x)
                          .cuda = e->how->cuda,
                          .fast = e->how->fast};
     if (x->train && u->grow.n)
-        ctx_raise(
-            s->ctx, ST_INPUT,
-            "the file grows the model (`grow %s`), which the emitted program does not do: "
-            "emit with --infer, or switch the step off with `/-`",
-            u->grow.v[0].name);
+        ctx_raise(s->ctx, ST_INPUT,
+                  "the file grows the model (`grow %s`), which the emitted program does not do: "
+                  "emit with --infer, or switch the step off with `/-`",
+                  u->grow.v[0].name);
     if (x->train && from->start.kind != START_DRAWN)
         ctx_raise(s->ctx, ST_INPUT,
-                  "the file begins with other weights (`start_from`), and the emitted program with drawn ones: emit with --infer, or "
+                  "the file begins with other weights (`start_from`), and the emitted program with drawn ones: emit "
+                  "with --infer, or "
                   "switch the line off with `/-`");
     choose_batch(e, x, t);
     x->separator = -1;
@@ -124,11 +118,10 @@ static void make_folder(const Emission *e)
     if (foreign < 0)
         failed(e, "", "opened");
     if (foreign)
-        ctx_raise(
-            e->session.ctx, ST_USAGE,
-            "the folder %.300s holds files that `vwn emit` has not written; name another, or "
-            "write among them with --force",
-            folder);
+        ctx_raise(e->session.ctx, ST_USAGE,
+                  "the folder %.300s holds files that `vwn emit` has not written; name another, or "
+                  "write among them with --force",
+                  folder);
 }
 
 /* A new file takes the place of what has the name: a link there is replaced, and what it leads to is left alone. */
@@ -158,8 +151,7 @@ static void write_file(const Emission *e, const ExportFile *file)
 
 /* ---- weights ---- */
 
-static bool put_initial(Emission *e, SafeWriter *w, const Param *p, uint64_t seed,
-                        char why[WHY])
+static bool put_initial(Emission *e, SafeWriter *w, const Param *p, uint64_t seed, char why[WHY])
 {
     enum { PIECE = 1 << 14 };
     Arena *a = e->session.arena;
@@ -211,8 +203,7 @@ static void report(const Emission *e)
 {
     Buf b = buf_new(e->session.arena);
     if (e->how->json)
-        buf_printf(&b, "{\"v\":1,\"event\":\"emit\",\"fast\":%s,\"files\":[",
-                   e->how->fast ? "true" : "false");
+        buf_printf(&b, "{\"v\":1,\"event\":\"emit\",\"fast\":%s,\"files\":[", e->how->fast ? "true" : "false");
     for (size_t i = 0; i <= e->folder.n; i++) {
         const char *name = i < e->folder.n ? e->folder.v[i].name : EXPORT_WEIGHTS;
         const char *path = arena_printf(e->session.arena, "%s/%s", e->how->folder, name);
@@ -242,8 +233,7 @@ static Status emit_body(void *user)
     return ST_OK;
 }
 
-Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how,
-                 const vwn_writer *out)
+Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how, const vwn_writer *out)
 {
     Emission e = {.session.owner = owner, .unit = unit, .how = how, .out = out};
     Status st = guarded(owner->ctx, emit_body, &e);

@@ -23,8 +23,7 @@ static void keep_rows(Predictor *p, Graph *g)
     Shape s = *shape_of(g, logits), each = {.rank = 1, .d = {DIM_B}};
     Shape rows = {.rank = 2, .d = {{1, 1, 1}, s.rank ? s.d[s.rank - 1] : DIM(1)}};
     Dim have, want;
-    if (s.rank != 3 || !shape_size(&s, &have) || !shape_size(&rows, &want) ||
-        !dim_eq(have, want))
+    if (s.rank != 3 || !shape_size(&s, &have) || !shape_size(&rows, &want) || !dim_eq(have, want))
         ctx_raise(g->ctx, ST_INPUT, "the logits of model `%s` are not [B, T, vocabulary]",
                   p->source->unit->model->name);
     Val at = ir_ext(g, EXT_INPUT, name_str(g->ctx, "position"), DT_INT, &each);
@@ -41,11 +40,9 @@ static void choose_graph(Predictor *p, bool recompute)
     p->in_order = g != NULL;
     if (!p->in_order && !decode_looks_ahead(predict, s->arena, &p->ahead))
         p->ahead = no;
-    p->why_whole = g || recompute
-                       ? NULL
-                       : arena_printf(s->arena,
-                                      "every token is predicted from the whole context: at %s, %s",
-                                      decode_place(s->ctx, s->arena, &no), no.why);
+    p->why_whole = g || recompute ? NULL
+                                  : arena_printf(s->arena, "every token is predicted from the whole context: at %s, %s",
+                                                 decode_place(s->ctx, s->arena, &no), no.why);
     if (recompute)
         g = NULL;
     p->whole = !g;
@@ -63,10 +60,7 @@ static ProgramOptions options(const Predictor *p, int64_t positions)
                             .per_row = !p->whole};
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Of the program that predicts from the whole context; a device may not be able to at all. */
 typedef struct WholeNeed {
@@ -101,13 +95,13 @@ static void fit(Predictor *p)
         return;
     WholeNeed whole = {p, UINT64_MAX};
     bool less = !p->whole && guarded(s->ctx, whole_need, &whole) == ST_OK && whole.bytes <= left;
-    const char *advice = less ? arena_printf(s->arena, "`--recompute`, which keeps nothing, needs %.2f GiB",
-                                             (double)whole.bytes / GIB)
-                              : "`--device cpu` takes the processor";
-    const char *why = arena_printf(
-        s->arena, "sampling needs %.2f GiB and %.2f are available%s: weights, %s, activations; %s",
-        (double)need / GIB, (double)left / GIB, s->backend->kind->where,
-        p->whole ? "the whole context" : "keys and values of several texts", advice);
+    const char *advice =
+        less ? arena_printf(s->arena, "`--recompute`, which keeps nothing, needs %.2f GiB", (double)whole.bytes / GIB)
+             : "`--device cpu` takes the processor";
+    const char *why =
+        arena_printf(s->arena, "sampling needs %.2f GiB and %.2f are available%s: weights, %s, activations; %s",
+                     (double)need / GIB, (double)left / GIB, s->backend->kind->where,
+                     p->whole ? "the whole context" : "keys and values of several texts", advice);
     if (!session_use_cpu(s, why))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
 }
@@ -136,8 +130,7 @@ static void find_inputs(Predictor *p)
     for (size_t i = 0; i < store_count(s->store); i++) {
         StoreEntry *e = store_at(s->store, i);
         if (e->kind == EXT_INPUT && e != p->tokens && e != p->rows && e != p->at && e != p->on)
-            ctx_raise(s->ctx, ST_INPUT,
-                      "the model reads the input `%s`, which text does not give", e->name);
+            ctx_raise(s->ctx, ST_INPUT, "the model reads the input `%s`, which text does not give", e->name);
     }
 }
 
@@ -159,8 +152,7 @@ static void run(Predictor *p, Program *program, uint64_t seed)
     session_run(s, program, &args);
     uint8_t rank;
     int64_t d[MAX_RANK];
-    Status st = program_tensor(program, p->next, &rank, d, p->logits,
-                               (size_t)(p->texts * p->vocab));
+    Status st = program_tensor(program, p->next, &rank, d, p->logits, (size_t)(p->texts * p->vocab));
     if (st != ST_OK)
         ctx_raise(s->ctx, st, "%s", program_why(program));
 }
@@ -228,8 +220,7 @@ static bool interrupted(const Predictor *p)
 
 /* ---- from the whole context ---- */
 
-static Status run_whole(Predictor *p, GrowingText *text, uint64_t seed, PredictReady *ready,
-                        void *user)
+static Status run_whole(Predictor *p, GrowingText *text, uint64_t seed, PredictReady *ready, void *user)
 {
     while (text->open) {
         if (interrupted(p))
@@ -365,8 +356,7 @@ static Status run_kept(PredictWalk *w)
     return ST_OK;
 }
 
-Status predictor_run(Predictor *p, GrowingText *text, size_t n, uint64_t seed,
-                     PredictReady *ready, void *user)
+Status predictor_run(Predictor *p, GrowingText *text, size_t n, uint64_t seed, PredictReady *ready, void *user)
 {
     if (!p->whole) {
         PredictWalk w = {.p = p, .text = text, .n = n, .seed = seed, .ready = ready, .user = user};

@@ -26,7 +26,7 @@ typedef struct GrowingText {
     int64_t *id; /* the caller's, with room for what is added */
     int64_t n;   /* tokens so far; at least 1 */
     int64_t n_prompt;
-    bool open;   /* wants a further token */
+    bool open; /* wants a further token */
 } GrowingText;
 
 /* The logits [vocab] of the token behind text->id[n - 1]: adds it, and closes the text when it
@@ -39,8 +39,8 @@ typedef struct Predictor {
     const Graph *graph;
     Name next;
     int64_t context, vocab, texts;
-    bool whole;    /* each token from the whole context */
-    bool in_order; /* the graph itself shows that no position reads later ones */
+    bool whole;            /* each token from the whole context */
+    bool in_order;         /* the graph itself shows that no position reads later ones */
     DecodeRefusal ahead;   /* where one may, when it does not */
     const char *why_whole; /* a warning, or NULL */
     Program *one, *many;
@@ -57,7 +57,6 @@ int64_t window_start(int64_t n, int64_t context);
 void predictor_open(Predictor *p, Session *s, const Source *source, bool recompute, bool last);
 /* Calls ready() until all of at most PREDICT_TEXTS texts are closed. ST_INTERRUPTED when the
  * session's owner asked for it. `seed`: of random numbers in the model. */
-Status predictor_run(Predictor *p, GrowingText *text, size_t n, uint64_t seed,
-                     PredictReady *ready, void *user);
+Status predictor_run(Predictor *p, GrowingText *text, size_t n, uint64_t seed, PredictReady *ready, void *user);
 
 #endif

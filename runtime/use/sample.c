@@ -26,12 +26,12 @@ typedef struct Sampling {
     Source source;
     const Tokenizer *tokenizer;
     Predictor predictor;
-    int64_t vocab, usable; /* ids below usable may be drawn */
-    size_t n, each;        /* texts: `each` of every prompt, which are together */
+    int64_t vocab, usable;     /* ids below usable may be drawn */
+    size_t n, each;            /* texts: `each` of every prompt, which are together */
     const char *const *prompt; /* of each text */
-    GrowingText *text;     /* n */
-    size_t turn;           /* the text that is written as it is made */
-    int64_t written;       /* its tokens that are */
+    GrowingText *text;         /* n */
+    size_t turn;               /* the text that is written as it is made */
+    int64_t written;           /* its tokens that are */
     Candidate *choice;
 } Sampling;
 
@@ -49,11 +49,10 @@ static int64_t read_ids(Sampling *x, const char *text, int64_t *out)
             break;
         int64_t id = strtoll(s, &end, 10);
         if (end == s || (*end && *end != ' '))
-            ctx_raise(
-                x->session.ctx, ST_USAGE,
-                "this model was trained on token ids of another "
-                "tokenizer, which vwn does not read: give the prompt as ids, `--prompt '464 "
-                "3290'`");
+            ctx_raise(x->session.ctx, ST_USAGE,
+                      "this model was trained on token ids of another "
+                      "tokenizer, which vwn does not read: give the prompt as ids, `--prompt '464 "
+                      "3290'`");
         if (id < 0 || id >= x->vocab)
             ctx_raise(x->session.ctx, ST_USAGE,
                       "the id %lld of the prompt is not below the "
@@ -83,8 +82,7 @@ static void read_prompt(Sampling *x, const char *text, GrowingText *t)
     char why[WHY];
     t->id = NEW_ARRAY(s->arena, int64_t, n + (size_t)x->how->tokens + 2);
     bool ids = x->tokenizer->kind != TOKENIZER_BYTES && x->tokenizer->kind != TOKENIZER_CHARS;
-    t->n = ids ? read_ids(x, text, t->id)
-               : tokenizer_encode(x->tokenizer, "the prompt", text, n, t->id, why);
+    t->n = ids ? read_ids(x, text, t->id) : tokenizer_encode(x->tokenizer, "the prompt", text, n, t->id, why);
     if (t->n < 0)
         ctx_raise(s->ctx, ST_USAGE, "%s", why);
     for (int64_t i = 0; i < t->n; i++)
@@ -103,8 +101,7 @@ static void read_prompts(Sampling *x)
 {
     static const char *const empty[] = {""};
     if (x->how->tokens < 0 || x->how->tokens > 1 << 28)
-        ctx_raise(x->session.ctx, ST_USAGE, "%lld tokens cannot be drawn",
-                  (long long)x->how->tokens);
+        ctx_raise(x->session.ctx, ST_USAGE, "%lld tokens cannot be drawn", (long long)x->how->tokens);
     size_t prompts = x->how->n_prompts ? x->how->n_prompts : 1;
     const char *const *prompt = x->how->n_prompts ? x->how->prompts : empty;
     x->each = x->how->texts ? x->how->texts : 1;
@@ -210,7 +207,8 @@ static Status sample_body(void *user)
     Session *s = &x->session;
     session_open(s, s->owner);
     const vwn_sample_options *how = x->how;
-    if (!(how->temperature >= 0) || !(how->top_p >= 0 && how->top_p <= 1) || !(how->min_p >= 0 && how->min_p <= 1) || how->top_k < 0)
+    if (!(how->temperature >= 0) || !(how->top_p >= 0 && how->top_p <= 1) || !(how->min_p >= 0 && how->min_p <= 1) ||
+        how->top_k < 0)
         ctx_raise(s->ctx, ST_USAGE, "the temperature and top_k are 0 or more, top_p and min_p between 0 and 1");
     x->source = source_open(s, x->how->source, true, x->hooks);
     x->tokenizer = x->source.checkpoint->meta.tokenizer;
@@ -224,8 +222,7 @@ static Status sample_body(void *user)
     x->vocab = x->source.unit->model->vocab;
     if (x->vocab <= 0)
         ctx_raise(s->ctx, ST_INPUT, "the model has no output `logits` to sample from");
-    x->usable =
-        x->tokenizer->size > 0 && x->tokenizer->size < x->vocab ? x->tokenizer->size : x->vocab;
+    x->usable = x->tokenizer->size > 0 && x->tokenizer->size < x->vocab ? x->tokenizer->size : x->vocab;
     read_prompts(x);
     x->choice = NEW_ARRAY(s->arena, Candidate, (size_t)x->vocab);
     predictor_open(&x->predictor, s, &x->source, x->how->recompute, x->how->last);
@@ -239,8 +236,7 @@ static Status sample_body(void *user)
     return ST_OK;
 }
 
-Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vwn_writer *out,
-                     const Hooks *hooks)
+Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vwn_writer *out, const Hooks *hooks)
 {
     Sampling x = {.session.owner = owner, .how = how, .out = out, .hooks = hooks};
     Status st = guarded(owner->ctx, sample_body, &x);

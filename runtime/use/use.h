@@ -7,11 +7,8 @@
 
 #include "runtime/exec/session.h"
 
-Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how,
-                 const vwn_writer *out);
-Status cubins_unit(vwn_context *owner, Unit *unit, const vwn_cubin_options *how,
-                   const vwn_writer *out);
-Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vwn_writer *out,
-                     const Hooks *hooks);
+Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how, const vwn_writer *out);
+Status cubins_unit(vwn_context *owner, Unit *unit, const vwn_cubin_options *how, const vwn_writer *out);
+Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vwn_writer *out, const Hooks *hooks);
 
 #endif

@@ -49,10 +49,7 @@ static inline Val matrix(Model *m, const char *name, int64_t in, int64_t out)
 {
     return param(m, name, 2, (int64_t[]){in, out});
 }
-static inline Val vector(Model *m, const char *name, int64_t n)
-{
-    return param(m, name, 1, &n);
-}
+static inline Val vector(Model *m, const char *name, int64_t n) { return param(m, name, 1, &n); }
 
 static inline const Param *find_param(const Model *m, const char *path)
 {
@@ -66,8 +63,7 @@ static inline const Param *find_param(const Model *m, const char *path)
 
 static inline void add_loss(Model *m, const char *name, Val v, bool trained)
 {
-    vec_push(m->graph->arena, &m->loss,
-             (ModelLoss){name_str(m->graph->ctx, name), v, trained, NO_SPAN});
+    vec_push(m->graph->arena, &m->loss, (ModelLoss){name_str(m->graph->ctx, name), v, trained, NO_SPAN});
 }
 static inline void add_output(Model *m, const char *name, Val v)
 {
@@ -83,14 +79,8 @@ static inline Val input_ids(Model *m, const char *name)
 /* ---- layers ---- */
 
 static inline int last_axis(const Model *m, Val x) { return shape_of(m->graph, x)->rank - 1; }
-static inline int64_t width_of(const Model *m, Val x)
-{
-    return shape_of(m->graph, x)->d[last_axis(m, x)].n;
-}
-static inline Val first(Model *m, Val x, int64_t n)
-{
-    return ir_slice(m->graph, x, last_axis(m, x), 0, n);
-}
+static inline int64_t width_of(const Model *m, Val x) { return shape_of(m->graph, x)->d[last_axis(m, x)].n; }
+static inline Val first(Model *m, Val x, int64_t n) { return ir_slice(m->graph, x, last_axis(m, x), 0, n); }
 static inline Val pad_to(Model *m, Val x, int64_t n)
 {
     return ir_pad(m->graph, x, last_axis(m, x), 0, n - width_of(m, x));
@@ -180,8 +170,7 @@ static inline Model *carried_model(Ctx *ctx, const Carried *c, int64_t context)
         int64_t w = c->width[l];
         module(m, "layer[%d].attention", l + 1);
         x = first(m, stream, w);
-        x = ir_binary(g, OP_ADD, x, attend(m, gained(m, "norm.g", x),
-                                           (Heads){c->heads, c->heads, w / c->heads, 0}, w));
+        x = ir_binary(g, OP_ADD, x, attend(m, gained(m, "norm.g", x), (Heads){c->heads, c->heads, w / c->heads, 0}, w));
         module(m, "layer[%d].ffn", l + 1);
         x = ir_binary(g, OP_ADD, x, feed(m, gained(m, "norm.g", x), c->expansion * w, w));
         Val part[2] = {x, ir_slice(g, stream, 2, w, stream_width - w)};
@@ -195,8 +184,7 @@ static inline Model *carried_model(Ctx *ctx, const Carried *c, int64_t context)
     return m;
 }
 
-static const int64_t widths_500m[24] = {1760, 1600, 1440, 1280, 1152, 1024, 928,  832,
-                                        768,  672,  608,  544,  480,  448,  384,  352,
-                                        320,  288,  384,  512,  704,  960,  1312, 1760};
+static const int64_t widths_500m[24] = {1760, 1600, 1440, 1280, 1152, 1024, 928, 832, 768, 672, 608,  544,
+                                        480,  448,  384,  352,  320,  288,  384, 512, 704, 960, 1312, 1760};
 
 #endif

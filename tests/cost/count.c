@@ -20,10 +20,7 @@ typedef struct Plain {
     bool tied, gains;
 } Plain;
 
-static Val norm_of(Model *m, const Plain *p, Val x)
-{
-    return p->gains ? gained(m, "norm.g", x) : unit(m, x);
-}
+static Val norm_of(Model *m, const Plain *p, Val x) { return p->gains ? gained(m, "norm.g", x) : unit(m, x); }
 
 static Model *plain_model(Ctx *ctx, const Plain *p)
 {
@@ -164,8 +161,8 @@ static void check_experts(Tally *t, Ctx *ctx)
     CHECK(t, fabs((double)c.active / 1e6 - 1026.8) < 0.05, "%.2fM", (double)c.active / 1e6);
     equals(t, find_param(m, "layer[7].moe.gate_up")->active, 3.0 / 22, "share");
     equals(t, find_param(m, "layer[7].moe.router")->active, 1, "share of the router");
-    equals(t, model_work(m).products, 2 * (40 * (3 * each + router) + 40 * 4.0 * 1600 * 1600 +
-                                           (double)(vocab * d)), "FLOPs of chosen experts");
+    equals(t, model_work(m).products, 2 * (40 * (3 * each + router) + 40 * 4.0 * 1600 * 1600 + (double)(vocab * d)),
+           "FLOPs of chosen experts");
 }
 
 /* Experts read twice, by other choices, by something else, or by nothing. */
@@ -181,11 +178,10 @@ static void check_shares(Tally *t, Ctx *ctx)
     Val once = param(m, "once", 3, s), twice = param(m, "twice", 3, s);
     Val seen = param(m, "seen", 3, s);
     Val lost = param(m, "lost", 3, s), many = param(m, "many", 3, s);
-    Val y[] = {ir_expert_matmul(g, x, once, a), ir_expert_matmul(g, x, once, a),
+    Val y[] = {ir_expert_matmul(g, x, once, a),  ir_expert_matmul(g, x, once, a),
                ir_expert_matmul(g, x, twice, a), ir_expert_matmul(g, x, twice, b),
-               ir_expert_matmul(g, x, seen, a), ir_expert_matmul(g, x, many, a),
-               ir_expert_matmul(g, x, many, b),
-               ir_expert_matmul(g, x, many, ir_top_k(g, x, 4))};
+               ir_expert_matmul(g, x, seen, a),  ir_expert_matmul(g, x, many, a),
+               ir_expert_matmul(g, x, many, b),  ir_expert_matmul(g, x, many, ir_top_k(g, x, 4))};
     ir_expert_matmul(g, x, lost, a);
     Val sum = ir_sum(g, ir_binary(g, OP_MUL, seen, seen), 7, false);
     for (size_t i = 0; i < COUNT_OF(y); i++)
@@ -215,8 +211,8 @@ static void check_variable_width(Tally *t, Ctx *ctx)
         lengths += (double)widths_500m[l];
         squares += (double)(widths_500m[l] * widths_500m[l]);
     }
-    equals(t, s * model_flops_per_token(m),
-           2 * s * 100263 * 960 + s * (8 + 2 * 3 * 4) * squares + 4 * s * s * lengths, "FLOPs");
+    equals(t, s * model_flops_per_token(m), 2 * s * 100263 * 960 + s * (8 + 2 * 3 * 4) * squares + 4 * s * s * lengths,
+           "FLOPs");
     KvCache kv = model_kv_cache(m, 2);
     equals(t, kv.per_token, 4 * lengths, "bf16 bytes per token");
     equals(t, kv.at_context, 4 * lengths * s, "bf16 bytes at 4096 tokens");
@@ -258,8 +254,7 @@ static void check_groups(Tally *t, Ctx *ctx)
     Model *m = plain_model(ctx, &p);
     Arena *arena = ctx->program;
     CostGroups all = model_cost_groups(m, 2, arena);
-    static const char *const path[] = {"embed.tokens", "layer[*].attention", "layer[*].ffn",
-                                       "head.lm"};
+    static const char *const path[] = {"embed.tokens", "layer[*].attention", "layer[*].ffn", "head.lm"};
     static const int64_t instances[] = {1, 3, 3, 1};
     int64_t attention = 24 * 6 * (2 * 4 + 2 * 2) + 24;
     int64_t stored[] = {50 * 24, 3 * attention, 3 * (3 * 24 * 40 + 24), 24 * 50 + 24};
@@ -287,8 +282,8 @@ static void check_groups(Tally *t, Ctx *ctx)
     CHECK(t, !strcmp(b.s, "[50, 24]"), "%s", b.s);
     CostGroups layers = model_cost_groups(m, 1, arena);
     const CostGroup *layer = &layers.v[1];
-    CHECK(t, layers.n == 3 && !strcmp(layer->path, "layer[*]") && layer->instances == 3,
-          "%zu groups of depth 1", layers.n);
+    CHECK(t, layers.n == 3 && !strcmp(layer->path, "layer[*]") && layer->instances == 3, "%zu groups of depth 1",
+          layers.n);
     static const char *const cut[][2] = {
         {"layer[3].attention.q_proj.W", "layer[*].attention"},
         {"stage[2].layer[10].ffn.W", "stage[*].layer[*]"},
@@ -296,8 +291,7 @@ static void check_groups(Tally *t, Ctx *ctx)
         {"", ""},
     };
     for (size_t i = 0; i < COUNT_OF(cut); i++)
-        CHECK(t, !strcmp(cost_path(ctx, cut[i][0], 2), cut[i][1]), "%s",
-              cost_path(ctx, cut[i][0], 2));
+        CHECK(t, !strcmp(cost_path(ctx, cut[i][0], 2), cut[i][1]), "%s", cost_path(ctx, cut[i][0], 2));
     CHECK(t, !strcmp(cost_path(ctx, "a[1].b[2].c.d", 0), "a[*].b[*].c.d"), "depth 0");
 }
 

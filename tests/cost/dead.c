@@ -72,8 +72,8 @@ static Model *padded(Ctx *ctx, Val *x)
 
 static void finish_model(Model *m, Val y)
 {
-    add_loss(m, "sum", ir_sum(m->graph, ir_unary(m->graph, OP_TANH, y),
-                              (1u << shape_of(m->graph, y)->rank) - 1, false), true);
+    add_loss(m, "sum", ir_sum(m->graph, ir_unary(m->graph, OP_TANH, y), (1u << shape_of(m->graph, y)->rank) - 1, false),
+             true);
     model_find_dead(m);
 }
 
@@ -206,7 +206,7 @@ static void check_shared(Tally *t, Ctx *ctx)
     Model *m = padded(ctx, &x);
     Graph *g = m->graph;
     Val w = matrix(m, "W", 6, 6), other = ir_pad(g, first(m, x, 1), 2, 4, 1);
-    Val left = first(m, ir_matmul(g, x, w), 2);           /* rows 0..3, columns 0..1 */
+    Val left = first(m, ir_matmul(g, x, w), 2);               /* rows 0..3, columns 0..1 */
     Val right = ir_slice(g, ir_matmul(g, other, w), 2, 1, 5); /* row 4, columns 1..5 */
     Val both[2] = {left, right};
     finish_model(m, ir_concat(g, both, 2, 2));
@@ -263,8 +263,7 @@ static void check_attention(Tally *t, Ctx *ctx)
     dead_is(t, m, "m.v", 36 - 4 * 6);
     m = padded(ctx, &x); /* experts: rows of padding, columns that are not read */
     g = m->graph;
-    Val up = param(m, "up", 3, (int64_t[]){7, 6, 5}), down = param(m, "down", 3,
-                                                                    (int64_t[]){7, 5, 6});
+    Val up = param(m, "up", 3, (int64_t[]){7, 6, 5}), down = param(m, "down", 3, (int64_t[]){7, 5, 6});
     Val index = ir_top_k(g, product(m, x, "router", 7), 2);
     Val mid = ir_unary(g, OP_GELU, ir_expert_matmul(g, x, up, index));
     y = ir_expert_matmul(g, mid, down, index);
@@ -354,8 +353,7 @@ static void check_gradients(Tally *t, Ctx *ctx)
         model_find_dead(m);
         int64_t dead = model_count(m).dead;
         int64_t zeros = zero_gradients(m, 2, 7, 7, 11 + (uint64_t)k);
-        CHECK(t, dead == zeros, "case %d: %lld dead, %lld gradients are 0", k, (long long)dead,
-              (long long)zeros);
+        CHECK(t, dead == zeros, "case %d: %lld dead, %lld gradients are 0", k, (long long)dead, (long long)zeros);
     }
 }
 
@@ -377,8 +375,7 @@ static Val random_step(Model *m, Val x, uint64_t *state, int step)
     case 7: return ir_shift(g, x, 2, k % 3 - 1, 0);
     case 8: { /* a branch over a prefix, the rest carried past it */
         Val seen = first(m, x, k);
-        Val part[2] = {ir_binary(g, OP_ADD, seen, product(m, seen, "W", k)),
-                       ir_slice(g, x, 2, k, n - k)};
+        Val part[2] = {ir_binary(g, OP_ADD, seen, product(m, seen, "W", k)), ir_slice(g, x, 2, k, n - k)};
         return ir_concat(g, part, 2, 2);
     }
     default: { /* two slots mixed by a matrix */
@@ -403,8 +400,7 @@ static void check_random(Tally *t, Ctx *ctx)
             x = random_step(m, x, &state, step);
         finish_model(m, x);
         int64_t dead = model_count(m).dead, zeros = zero_gradients(m, 2, 3, 5, state);
-        CHECK(t, dead <= zeros, "case %d: %lld dead, %lld zero", (int)k, (long long)dead,
-              (long long)zeros);
+        CHECK(t, dead <= zeros, "case %d: %lld dead, %lld zero", (int)k, (long long)dead, (long long)zeros);
         equal += dead == zeros;
         with_dead += dead > 0;
     }
@@ -450,7 +446,8 @@ static void check_zeros(Tally *t, Ctx *ctx)
         const bool *stays = model_stays_zero(m, m->graph->arena);
         Val *grad = gradients(m);
         RefRun run = random_inputs(m, 2, 3, 5, (uint64_t)k);
-        Tensor **result = NEW_ARRAY(m->graph->arena, Tensor *, m->graph->out.n), **weight = NEW_ARRAY(m->graph->arena, Tensor *, m->param.n);
+        Tensor **result = NEW_ARRAY(m->graph->arena, Tensor *, m->graph->out.n),
+               **weight = NEW_ARRAY(m->graph->arena, Tensor *, m->param.n);
         for (size_t i = 0; i < m->param.n; i++)
             for (size_t e = 0; e < run.n_bind; e++)
                 if (run.bind[e].name == m->param.v[i].path)

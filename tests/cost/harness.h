@@ -16,8 +16,8 @@ typedef struct Tally {
     int passed, failed;
 } Tally;
 
-__attribute__((format(printf, 5, 6))) static inline void
-claim(Tally *t, bool holds, const char *text, int line, const char *fmt, ...)
+__attribute__((format(printf, 5, 6))) static inline void claim(Tally *t, bool holds, const char *text, int line,
+                                                               const char *fmt, ...)
 {
     if (holds) {
         t->passed++;

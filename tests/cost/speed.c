@@ -17,7 +17,7 @@ static const double MOST = 23; /* readings of all: 19.5 are needed */
 
 typedef struct Case {
     Ctx *ctx;
-    const char *file, *set; /* set: an override, or NULL */
+    const char *file, *set;   /* set: an override, or NULL */
     double reading, planning; /* bytes */
     double work;              /* counted */
 } Case;

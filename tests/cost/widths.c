@@ -11,9 +11,15 @@
 /* 0.3 d at 0.75 L, matched to a dense model with three projections of expansion 4. */
 static WidthProblem problem(int64_t layers, double base)
 {
-    return (WidthProblem){.shape = WIDTH_GEOMETRIC, .layers = layers, .base = base,
-                          .bottleneck = 0.3 * base, .at = layers * 3 / 4, .match = MATCH_DENSE,
-                          .mlp_matrices = 3, .expansion = 4, .round = 32};
+    return (WidthProblem){.shape = WIDTH_GEOMETRIC,
+                          .layers = layers,
+                          .base = base,
+                          .bottleneck = 0.3 * base,
+                          .at = layers * 3 / 4,
+                          .match = MATCH_DENSE,
+                          .mlp_matrices = 3,
+                          .expansion = 4,
+                          .round = 32};
 }
 
 static double mean(const double *w, int64_t n)
@@ -61,21 +67,19 @@ static void check_published(Tally *t, Arena *arena)
         if (a.why)
             continue;
         for (int64_t l = 0; l < p->layers; l++)
-            CHECK(t, a.width[l] == p->width[l], "%s layer %lld: %g, not %g", p->name,
-                  (long long)l + 1, a.width[l], p->width[l]);
+            CHECK(t, a.width[l] == p->width[l], "%s layer %lld: %g, not %g", p->name, (long long)l + 1, a.width[l],
+                  p->width[l]);
         CHECK(t, fabs(a.ratio_down - p->alpha_down) < 1e-6, "%s: %.8f", p->name, a.ratio_down);
         CHECK(t, fabs(a.ratio_up - p->alpha_up) < 1e-6, "%s: %.8f", p->name, a.ratio_up);
         CHECK(t, fabs(a.continuous[0] - p->first) < 1e-3, "%s: %.6f", p->name, a.continuous[0]);
-        CHECK(t, a.continuous[ask.at - 1] == ask.bottleneck, "%s: %.12g", p->name,
-              a.continuous[ask.at - 1]);
+        CHECK(t, a.continuous[ask.at - 1] == ask.bottleneck, "%s: %.12g", p->name, a.continuous[ask.at - 1]);
         double average = mean(a.width, p->layers);
         CHECK(t, fabs(average - p->average) < 0.005, "%s: average %.4f", p->name, average);
         double percent = flops_percent(a.width, p->layers, p->base);
         CHECK(t, fabs(percent - p->flops_percent) < 0.005, "%s: %.4f %%", p->name, percent);
         double spent = weights(a.continuous, p->layers, p->base, 16, 0, 4);
         double budget = 16 * (double)p->layers * p->base * p->base;
-        CHECK(t, fabs(spent / budget - 1) < 1e-12, "%s: off by %g", p->name,
-              spent / budget - 1);
+        CHECK(t, fabs(spent / budget - 1) < 1e-12, "%s: off by %g", p->name, spent / budget - 1);
     }
 }
 
@@ -92,8 +96,7 @@ static void check_early_rounding(Tally *t, Arena *arena)
         for (int64_t l = 0; l < p->layers; l++) {
             double want = p->width[l];
             want = k == 1 && l == 19 ? 544 : k == 3 && l == 37 ? 2080 : want;
-            CHECK(t, a.width[l] == want, "%s layer %lld: %g, not %g", p->name, (long long)l + 1,
-                  a.width[l], want);
+            CHECK(t, a.width[l] == want, "%s layer %lld: %g, not %g", p->name, (long long)l + 1, a.width[l], want);
         }
         double got = mean(a.width, p->layers);
         double change = flops_percent(a.width, p->layers, p->base);
@@ -115,8 +118,8 @@ static void check_experts(Tally *t, Arena *arena)
     double spent = weights(a.continuous, 40, 1600, 4 + 3 * hidden, 22, hidden);
     double budget = 40 * ((4 + 3 * hidden) * 1600 * 1600 + 22 * 1600);
     CHECK(t, fabs(spent / budget - 1) < 1e-12, "off by %g", spent / budget - 1);
-    CHECK(t, a.width[0] == 3040 && a.width[29] == 480 && a.width[39] == 3040, "%g %g %g",
-          a.width[0], a.width[29], a.width[39]);
+    CHECK(t, a.width[0] == 3040 && a.width[29] == 480 && a.width[39] == 3040, "%g %g %g", a.width[0], a.width[29],
+          a.width[39]);
 }
 
 /* Other shapes at 500M: figure 2. */
@@ -147,13 +150,12 @@ static void check_shapes(Tally *t, Arena *arena)
         CHECK(t, fabs(average - row[k].average) < 0.005, "%s: %.4f", row[k].name, average);
         CHECK(t, fabs(percent - row[k].percent) < 0.005, "%s: %.4f %%", row[k].name, percent);
         double spent = weights(a.continuous, 24, 960, 16, 0, 4), budget = 16 * 24 * 960.0 * 960;
-        CHECK(t, fabs(spent / budget - 1) < 1e-12, "%s: off by %g", row[k].name,
-              spent / budget - 1);
+        CHECK(t, fabs(spent / budget - 1) < 1e-12, "%s: off by %g", row[k].name, spent / budget - 1);
         CHECK(t, fabs(a.continuous[ask.at - 1] - ask.bottleneck) < 1e-9, "%s", row[k].name);
         for (int64_t l = 2; l < 23 && row[k].shape == WIDTH_GEOMETRIC; l++) {
             double r = l < ask.at ? a.ratio_down : a.ratio_up; /* [l] is layer l + 1 */
-            CHECK(t, fabs(a.continuous[l] / a.continuous[l - 1] - r) < 1e-9, "%s layer %lld",
-                  row[k].name, (long long)l + 1);
+            CHECK(t, fabs(a.continuous[l] / a.continuous[l - 1] - r) < 1e-9, "%s layer %lld", row[k].name,
+                  (long long)l + 1);
         }
     }
 }
@@ -161,24 +163,21 @@ static void check_shapes(Tally *t, Arena *arena)
 /* Without a budget the first width is given: both sides, both directions. */
 static void check_given(Tally *t, Arena *arena)
 {
-    WidthProblem ask = {.shape = WIDTH_GEOMETRIC, .layers = 5, .bottleneck = 256, .at = 3,
-                        .first = 64, .round = 8};
+    WidthProblem ask = {.shape = WIDTH_GEOMETRIC, .layers = 5, .bottleneck = 256, .at = 3, .first = 64, .round = 8};
     WidthAnswer a = solve_widths(arena, &ask);
     CHECK(t, !a.why && a.ratio_down == 2 && a.ratio_up == 0.5, "%s", a.why ? a.why : "ratios");
     static const double diamond[] = {64, 128, 256, 128, 64};
     for (int l = 0; l < 5; l++)
         CHECK(t, a.width[l] == diamond[l], "layer %d: %g", l + 1, a.width[l]);
-    ask = (WidthProblem){.shape = WIDTH_ARITHMETIC, .layers = 4, .bottleneck = 400, .at = 4,
-                         .first = 1000, .round = 100};
+    ask =
+        (WidthProblem){.shape = WIDTH_ARITHMETIC, .layers = 4, .bottleneck = 400, .at = 4, .first = 1000, .round = 100};
     a = solve_widths(arena, &ask);
-    CHECK(t, !a.why && fabs(a.ratio_down + 0.2) < 1e-12 && a.ratio_up == 0, "%g %g",
-          a.ratio_down, a.ratio_up);
+    CHECK(t, !a.why && fabs(a.ratio_down + 0.2) < 1e-12 && a.ratio_up == 0, "%g %g", a.ratio_down, a.ratio_up);
     for (int l = 0; l < 4; l++)
         CHECK(t, a.width[l] == 1000 - 200 * l, "layer %d: %g", l + 1, a.width[l]);
     ask = (WidthProblem){.shape = WIDTH_CONSTANT, .layers = 3, .base = 100, .round = 32};
     a = solve_widths(arena, &ask);
-    CHECK(t, !a.why && a.width[0] == 96 && a.width[2] == 96 && a.continuous[1] == 100 &&
-                 a.ratio_down == 1, "constant");
+    CHECK(t, !a.why && a.width[0] == 96 && a.width[2] == 96 && a.continuous[1] == 100 && a.ratio_down == 1, "constant");
     ask = problem(1, 640);
     ask.at = 1;
     ask.bottleneck = 640;
@@ -187,17 +186,15 @@ static void check_given(Tally *t, Arena *arena)
     ask = problem(24, 960);
     ask.bottleneck = 960; /* the limit of both x and diamond */
     a = solve_widths(arena, &ask);
-    CHECK(t, !a.why && fabs(a.continuous[0] / 960 - 1) < 1e-12, "constant as an x: %.15g",
-          a.why ? 0 : a.continuous[0]);
+    CHECK(t, !a.why && fabs(a.continuous[0] / 960 - 1) < 1e-12, "constant as an x: %.15g", a.why ? 0 : a.continuous[0]);
 }
 
 /* A refusal names the argument and says a sentence: lower case, no full stop, the numbers. */
-static void refused(Tally *t, Arena *arena, WidthProblem ask, const char *what,
-                    const char *part)
+static void refused(Tally *t, Arena *arena, WidthProblem ask, const char *what, const char *part)
 {
     WidthAnswer a = solve_widths(arena, &ask);
-    CHECK(t, a.why && a.what && !strcmp(a.what, what), "%s / %s, not %s", a.what ? a.what : "-",
-          a.why ? a.why : "-", what);
+    CHECK(t, a.why && a.what && !strcmp(a.what, what), "%s / %s, not %s", a.what ? a.what : "-", a.why ? a.why : "-",
+          what);
     CHECK(t, a.why && strstr(a.why, part), "%s", a.why ? a.why : "-");
     CHECK(t, a.why && a.why[strlen(a.why) - 1] != '.', "%s", a.why ? a.why : "-");
 }

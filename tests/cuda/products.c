@@ -43,7 +43,16 @@ static const Case cases[] = {
     {"one matrix for all",
      {.m = 2, .n = 3, .k = 4, .batch = 3, .lda = 4, .ldb = 3, .ldc = 3, .step_a = 8, .step_c = 6}},
     {"one left matrix for all, rounded to bf16",
-     {.half = HALF_BF16, .rounded = true, .m = 4, .n = 6, .k = 8, .batch = 3, .lda = 8, .ldb = 6, .ldc = 6, .step_b = 48,
+     {.half = HALF_BF16,
+      .rounded = true,
+      .m = 4,
+      .n = 6,
+      .k = 8,
+      .batch = 3,
+      .lda = 8,
+      .ldb = 6,
+      .ldc = 6,
+      .step_b = 48,
       .step_c = 24}},
     {"70,000 products",
      {.m = 1, .n = 2, .k = 3, .batch = 70000, .lda = 3, .ldb = 2, .ldc = 2, .step_a = 3, .step_b = 6, .step_c = 2}},
@@ -141,11 +150,16 @@ static unsigned aligned_to(const void *memory)
 /* What was asked for: C = A B, or C += A B, and how the matrices lie. */
 static void told(const PlanMatmul *p, double bound, const Matrix *x, const Matrix *y, const Matrix *z)
 {
-    printf("    %lld of C[%lld, %lld] %s A%s B%s over %lld in %s%s, within %.1e\n    rows of A %lld apart, of B %lld, of C %lld; matrices %lld, %lld, "
-           "%lld; memory of A aligned to %u bytes, of B to %u, of C to %u\n", (long long)p->batch, (long long)p->m, (long long)p->n,
-           p->accumulate ? "+=" : "=", p->transpose_a ? "^T" : "", p->transpose_b ? "^T" : "", (long long)p->k,
-           p->half == HALF_BF16 ? "bf16" : p->half == HALF_FP16 ? "fp16" : "float32", p->rounded ? ", rounded" : "", bound, (long long)p->lda,
-           (long long)p->ldb, (long long)p->ldc, (long long)p->step_a, (long long)p->step_b, (long long)p->step_c, aligned_to(x->memory),
+    printf("    %lld of C[%lld, %lld] %s A%s B%s over %lld in %s%s, within %.1e\n    rows of A %lld apart, of B %lld, "
+           "of C %lld; matrices %lld, %lld, "
+           "%lld; memory of A aligned to %u bytes, of B to %u, of C to %u\n",
+           (long long)p->batch, (long long)p->m, (long long)p->n, p->accumulate ? "+=" : "=",
+           p->transpose_a ? "^T" : "", p->transpose_b ? "^T" : "", (long long)p->k,
+           p->half == HALF_BF16   ? "bf16"
+           : p->half == HALF_FP16 ? "fp16"
+                                  : "float32",
+           p->rounded ? ", rounded" : "", bound, (long long)p->lda, (long long)p->ldb, (long long)p->ldc,
+           (long long)p->step_a, (long long)p->step_b, (long long)p->step_c, aligned_to(x->memory),
            aligned_to(y->memory), aligned_to(z->memory));
 }
 
@@ -186,16 +200,16 @@ static bool run_moved(Backend *b, Module *m, uint64_t generation, bool marked, c
     Status st = b->ops->begin(b, m, generation, marked, &replayed);
     if (st == ST_OK && !replayed) {
         st = marked ? b->ops->mark(b, 0) : ST_OK;
-        st = st == ST_OK ? b->ops->matmul(b, &recorded, (char *)of[0].memory + by * BYTES, (char *)of[1].memory + by * BYTES,
-                                          (char *)of[2].memory + by * BYTES)
+        st = st == ST_OK ? b->ops->matmul(b, &recorded, (char *)of[0].memory + by * BYTES,
+                                          (char *)of[1].memory + by * BYTES, (char *)of[2].memory + by * BYTES)
                          : st;
         st = b->ops->end(b, m, st);
     }
     st = st == ST_OK ? b->ops->sync(b) : st;
     if (st == ST_OK && replayed == as)
         return true;
-    printf("generation %d, memory %d numbers behind where it was: the calls were %s, and should be %s %s\n", (int)generation, (int)by,
-           replayed ? "replayed" : "made again", as ? "replayed" : "made again", b->why);
+    printf("generation %d, memory %d numbers behind where it was: the calls were %s, and should be %s %s\n",
+           (int)generation, (int)by, replayed ? "replayed" : "made again", as ? "replayed" : "made again", b->why);
     return false;
 }
 
@@ -207,15 +221,17 @@ static bool moves(Backend *b)
         uint64_t generation;
         int64_t by;
         bool marked, replayed;
-    } runs[] = {{1, 0, false, false}, {1, 0, false, false}, {1, 0, false, true}, {2, 1, false, false}, {2, 1, false, false},
-                {2, 1, false, true},  {2, 1, true, false},  {2, 1, true, true},  {3, 2, true, false},  {3, 2, true, false},
-                {4, 3, true, false},  {5, 4, false, false}, {5, 4, false, false}, {5, 4, false, true}};
+    } runs[] = {{1, 0, false, false}, {1, 0, false, false}, {1, 0, false, true}, {2, 1, false, false},
+                {2, 1, false, false}, {2, 1, false, true},  {2, 1, true, false}, {2, 1, true, true},
+                {3, 2, true, false},  {3, 2, true, false},  {4, 3, true, false}, {5, 4, false, false},
+                {5, 4, false, false}, {5, 4, false, true}};
     enum { ROOM = 8 };
     static const Plan none;
     BuildReport report = {0};
     Module *m;
     uint64_t state = 5;
-    Matrix of[3] = {make(b, 15 + ROOM, HALF_NONE, &state), make(b, 21 + ROOM, HALF_NONE, &state), make(b, 35 + ROOM, HALF_NONE, &state)};
+    Matrix of[3] = {make(b, 15 + ROOM, HALF_NONE, &state), make(b, 21 + ROOM, HALF_NONE, &state),
+                    make(b, 35 + ROOM, HALF_NONE, &state)};
     bool ok = b->ops->build(b, &none, &m, &report) == ST_OK;
     for (size_t i = 0; i < COUNT_OF(runs) && ok; i++)
         ok = run_moved(b, m, runs[i].generation, runs[i].marked, of, runs[i].by, runs[i].replayed);
@@ -228,8 +244,8 @@ static bool moves(Backend *b)
             for (int64_t k = 0; k < 3; k++)
                 sum += at(&of[0], by, 3, false, r, k) * at(&of[1], by, 7, false, k, c);
             if (ok && !(fabs((double)got[r * 7 + c] - sum) < 1e-6)) {
-                printf("row %d, column %d of the product is %.9g where its memory moved last, and should be %.9g\n", (int)r, (int)c,
-                       (double)got[r * 7 + c], sum);
+                printf("row %d, column %d of the product is %.9g where its memory moved last, and should be %.9g\n",
+                       (int)r, (int)c, (double)got[r * 7 + c], sum);
                 ok = false;
             }
         }
@@ -249,8 +265,10 @@ static bool refuses(Backend *b)
     uint64_t state = 5;
     Matrix of[3] = {make(b, 15, HALF_NONE, &state), make(b, 21, HALF_NONE, &state), make(b, 35, HALF_NONE, &state)};
     Status st = b->ops->matmul(b, &recorded, of[0].memory, of[1].memory, of[2].memory);
-    bool ok = st == ST_ENVIRONMENT && strstr(b->why, "cuBLASLt has no algorithm for 1 products of 5 x 7 x 3, summed in float32: none that it") &&
-              strstr(b->why, "`vwn doctor`");
+    bool ok =
+        st == ST_ENVIRONMENT &&
+        strstr(b->why, "cuBLASLt has no algorithm for 1 products of 5 x 7 x 3, summed in float32: none that it") &&
+        strstr(b->why, "`vwn doctor`");
     printf("%-30s %s %s\n", "no algorithm", ok ? "" : "FAILED", b->why);
     for (int i = 0; i < 3; i++) {
         b->ops->free(b, of[i].memory, 0);

@@ -162,7 +162,8 @@ static void metadata(double wall, uint64_t step, const char *tag, size_t at, siz
     at = plugin.at;
     end = plugin.at + plugin.n;
     Field name = next(&at, end), content = next(&at, end);
-    if (name.number != 1 || name.n != 7 || memcmp(data + name.at, "hparams", 7) || content.number != 2 || content.wire != 2)
+    if (name.number != 1 || name.n != 7 || memcmp(data + name.at, "hparams", 7) || content.number != 2 ||
+        content.wire != 2)
         wrong("a plugin that is not known", at);
     session(wall, step, tag, content.at, content.at + content.n);
 }

@@ -115,9 +115,8 @@ static int self_test(void)
 {
     static const char *const good[] = {
         "{}", "[]", "0", "-1.5e+3", "\"\\u00e4\"", "[1, true]", "{\"a\":{\"b\":[null]}}"};
-    static const char *const bad[] = {"",      "{",     "[1,]",   "{\"a\" 1}",  "01",
-                                      "1.",    "nan",   "\"\n\"", "{\"a\":1,}", "\"\\x\"",
-                                      "[1 2]", "{} {}", "-inf",   "{a:1}",      "\"open"};
+    static const char *const bad[] = {"",           "{",       "[1,]",  "{\"a\" 1}", "01",   "1.",    "nan",   "\"\n\"",
+                                      "{\"a\":1,}", "\"\\x\"", "[1 2]", "{} {}",     "-inf", "{a:1}", "\"open"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (!is_json(good[i]))
             return printf("refused: %s\n", good[i]), 1;

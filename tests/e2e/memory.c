@@ -55,8 +55,10 @@ int main(void)
     long first = run(program, train, "/dev/null"), resident = run(program, train, "/dev/null");
     long cost_rss = run(program, cost, "cost.json");
     double planned = field("cost.json", "\"bytes_total\":");
-    printf("planned %.1f MB, resident %.1f MB, ratio %.3f\n", planned / 1e6, (double)resident / 1e6, (double)resident / planned);
-    int ok = first > 0 && resident > 0 && cost_rss > 0 && planned > 1e8 && resident <= 1.15 * planned && resident >= 0.8 * planned;
+    printf("planned %.1f MB, resident %.1f MB, ratio %.3f\n", planned / 1e6, (double)resident / 1e6,
+           (double)resident / planned);
+    int ok = first > 0 && resident > 0 && cost_rss > 0 && planned > 1e8 && resident <= 1.15 * planned &&
+             resident >= 0.8 * planned;
     printf("%d passed, %d failed\n", ok, !ok);
     return !ok;
 }

@@ -30,15 +30,15 @@ typedef struct Case {
     double cap, rate;
     bool oldest;
     Half half;
-    bool packed; /* packed: q, k and v are columns of one tensor */
-    int any;     /* 1: the text that finds its access while it runs; GROUPS: products of warpgroups */
+    bool packed;  /* packed: q, k and v are columns of one tensor */
+    int any;      /* 1: the text that finds its access while it runs; GROUPS: products of warpgroups */
     double scale; /* 0: 0.3 */
-    bool steep;  /* later keys are larger, so that the greatest score of a query grows from tile to tile */
+    bool steep;   /* later keys are larger, so that the greatest score of a query grows from tile to tile */
 } Case;
 
 #define F32 HALF_NONE
-#define BF HALF_BF16
-#define FP HALF_FP16
+#define BF  HALF_BF16
+#define FP  HALF_FP16
 enum { GROUPS = 2 };
 static const Case cases[] = {
     {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, BF, true, false, 0, false},
@@ -213,8 +213,8 @@ static CudaAttentionClass class_of(const Case *c)
 }
 
 /* Values in [-1, 1) on both sides: as the device has them, and in float64. */
-static Tensor *fill(Work *w, Array *a, int64_t offset, const int64_t stride[3],
-                    const int64_t d[4], double steep, uint64_t *random)
+static Tensor *fill(Work *w, Array *a, int64_t offset, const int64_t stride[3], const int64_t d[4], double steep,
+                    uint64_t *random)
 {
     Tensor *t = tensor_new(w->ctx->program, DT_REAL, 4, d);
     int64_t i = 0;
@@ -222,9 +222,8 @@ static Tensor *fill(Work *w, Array *a, int64_t offset, const int64_t stride[3],
         for (int64_t s = 0; s < d[1]; s++)
             for (int64_t h = 0; h < d[2]; h++)
                 for (int64_t j = 0; j < d[3]; j++, i++)
-                    t->real[i] =
-                        array_put(a, offset + b * stride[0] + s * stride[1] + h * stride[2] + j,
-                                  (1.5 + steep * (double)s) * harness_random(random));
+                    t->real[i] = array_put(a, offset + b * stride[0] + s * stride[1] + h * stride[2] + j,
+                                           (1.5 + steep * (double)s) * harness_random(random));
     return t;
 }
 
@@ -232,8 +231,7 @@ static void make_inputs(Work *w, Array (*array)(Half, int64_t))
 {
     const Case *c = w->c;
     uint64_t random = 7;
-    int64_t d[3][4] = {
-        {c->B, c->T, c->H, c->d}, {c->B, c->S, c->K, c->d}, {c->B, c->S, c->K, c->dv}};
+    int64_t d[3][4] = {{c->B, c->T, c->H, c->d}, {c->B, c->S, c->K, c->d}, {c->B, c->S, c->K, c->dv}};
     int64_t row = c->H * c->d + c->K * (c->d + c->dv), columns = 0;
     if (c->packed)
         w->in[0] = w->in[1] = w->in[2] = array(c->half, c->B * c->T * row);
@@ -264,20 +262,15 @@ static void make_inputs(Work *w, Array (*array)(Half, int64_t))
     w->dv = array_new(c->half, c->B * c->S * c->K * c->dv);
 }
 
-static double scale_of(const Case *c)
-{
-    return c->scale != 0 ? c->scale : 0.3;
-}
+static double scale_of(const Case *c) { return c->scale != 0 ? c->scale : 0.3; }
 
 static void reference(Work *w)
 {
     const Case *c = w->c;
     Arena *arena = w->ctx->program;
-    Node n = {
-        .op = OP_SDPA,
-        .n_in = 3,
-        .a = {
-            .x = scale_of(c), .y = c->cap, .z = c->rate, .i = c->causal, .j = c->window, .site = "at"}};
+    Node n = {.op = OP_SDPA,
+              .n_in = 3,
+              .a = {.x = scale_of(c), .y = c->cap, .z = c->rate, .i = c->causal, .j = c->window, .site = "at"}};
     RefRun run = {.seed = SEED, .step = STEP};
     const uint64_t drawn = (uint64_t)(FIRST * c->H * c->T * c->S);
     int64_t of_lse[3] = {c->B, c->T, c->H}, of_oldest[2] = {c->B, c->T};
@@ -310,10 +303,8 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
     for (int i = 0; i < 3; i++)
         q[i] = (char *)w->in[i].at + w->offset[i] * (c->half ? 2 : 4);
     void *const of_forward[] = {q[0], q[1], q[2], w->out.at, w->lse.at};
-    void *const of_q[] = {q[0],      q[1],       q[2],     w->out.at,
-                          w->lse.at, w->dout.at, w->dq.at, w->mean.at};
-    void *const of_keys[] = {q[0],      q[1],       q[2],     w->mean.at,
-                             w->lse.at, w->dout.at, w->dk.at, w->dv.at};
+    void *const of_q[] = {q[0], q[1], q[2], w->out.at, w->lse.at, w->dout.at, w->dq.at, w->mean.at};
+    void *const of_keys[] = {q[0], q[1], q[2], w->mean.at, w->lse.at, w->dout.at, w->dk.at, w->dv.at};
     void *const *const all[] = {of_forward, of_q, of_keys};
     for (int count = which == CUDA_SDPA ? 5 : 8; n < count; n++)
         p[n] = all[which][n];
@@ -342,8 +333,7 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
             return wrong;
         arguments[at++] = &map[i];
     }
-    return emu_launch(&w->kernel[which], arguments, how, (uint32_t)blocks, (uint32_t)l.threads,
-                      (uint64_t)l.shared);
+    return emu_launch(&w->kernel[which], arguments, how, (uint32_t)blocks, (uint32_t)l.threads, (uint64_t)l.shared);
 }
 
 /* The largest difference, relative to the largest number; NaN counts as infinite. Where all
@@ -364,22 +354,17 @@ static double difference(const Array *a, const Tensor *t)
 
 /* What a result may be off: float32 by its order of sums, bf16 by rounding of probabilities, of
  * gradients of scores and of the result; fp16 has three bits more. */
-static void compare(Harness *h, const Work *w, const char *name, const Array *a,
-                    const Tensor *t)
+static void compare(Harness *h, const Work *w, const char *name, const Array *a, const Tensor *t)
 {
     double bf16 = a->half ? 1.2e-2 : w->c->half ? 1e-4 : 1e-5, is = difference(a, t);
     double allowed = w->c->half == HALF_FP16 && a->half ? bf16 / 8 : bf16;
     if (getenv("VWN_TEST_VERBOSE"))
         printf("%s %.1e  ", name, is);
     if (!CHECK_CASE(h, is <= allowed, name))
-        fprintf(stderr, "    case %d: %s is off by %.2e, %.0e is allowed\n",
-                (int)(w->c - cases), name, is, allowed);
+        fprintf(stderr, "    case %d: %s is off by %.2e, %.0e is allowed\n", (int)(w->c - cases), name, is, allowed);
 }
 
-static void forget(Array *a)
-{
-    memset(a->at, 0xff, (size_t)a->n * (a->half ? 2 : 4));
-}
+static void forget(Array *a) { memset(a->at, 0xff, (size_t)a->n * (a->half ? 2 : 4)); }
 
 static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)
 {
@@ -404,8 +389,7 @@ static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)
         if (getenv("VWN_TEST_VERBOSE"))
             printf("case %d\n", (int)(c - cases));
     }
-    Array *const all[] = {&w.in[0], &w.in[1], &w.in[2], &w.dout, &w.out,
-                          &w.lse,   &w.mean,  &w.dq,    &w.dk,   &w.dv};
+    Array *const all[] = {&w.in[0], &w.in[1], &w.in[2], &w.dout, &w.out, &w.lse, &w.mean, &w.dq, &w.dk, &w.dv};
     for (size_t i = 0; i < COUNT_OF(all); i++)
         if (!c->packed || i == 0 || i > 2)
             CHECK(h, array_end(all[i]));
@@ -415,7 +399,17 @@ static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)
 /* ---- all of them ---- */
 
 /* Faults to plant in a kernel of a case: the n-th place of a text gets another. */
-enum { OF_WHOLE = 33, OF_WHOLE_128 = 34, OF_WINDOW = 35, OF_LENGTHS = 37, GROUPS_64 = 47, GROUPS_128, MAPS_128 = GROUPS_128, MAPS_TWO = 52, MAPS_LONG = 56 };
+enum {
+    OF_WHOLE = 33,
+    OF_WHOLE_128 = 34,
+    OF_WINDOW = 35,
+    OF_LENGTHS = 37,
+    GROUPS_64 = 47,
+    GROUPS_128,
+    MAPS_128 = GROUPS_128,
+    MAPS_TWO = 52,
+    MAPS_LONG = 56
+};
 static const struct Fault {
     const char *what, *text, *instead;
     int place, of, which;
@@ -423,11 +417,13 @@ static const struct Fault {
     {"a missing barrier before a tile is read", "        __syncthreads();\n", "", 0, 0, CUDA_SDPA},
     {"a missing wait", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, 0, CUDA_SDPA},
     {"one buffer for two stages", "u0 + COLUMNS, stage ^ 1)", "u0 + COLUMNS, stage)", 0, 0, CUDA_SDPA},
-    {"the other stage", "X = passing + stage * PASSING, *const V", "X = passing + (stage ^ 1) * PASSING, *const V", 0, 0, CUDA_SDPA},
+    {"the other stage", "X = passing + stage * PASSING, *const V", "X = passing + (stage ^ 1) * PASSING, *const V", 0,
+     0, CUDA_SDPA},
     {"a mask that is late by one", "vwn_keys_seen(ahead + line,", "vwn_keys_seen(ahead + line + 1,", 0, 0, CUDA_SDPA},
-    {"a tile on the diagonal that is taken for whole", "!vwn_all_seen(ahead - (AT_ONCE - 1),",
-     "!vwn_all_seen(ahead,", 0, OF_WHOLE, CUDA_SDPA},
-    {"a tile at the end of a window that is taken for whole", "ahead + 16 * R - 1, causal", "ahead, causal", 0, OF_WINDOW, CUDA_SDPA},
+    {"a tile on the diagonal that is taken for whole", "!vwn_all_seen(ahead - (AT_ONCE - 1),", "!vwn_all_seen(ahead,",
+     0, OF_WHOLE, CUDA_SDPA},
+    {"a tile at the end of a window that is taken for whole", "ahead + 16 * R - 1, causal", "ahead, causal", 0,
+     OF_WINDOW, CUDA_SDPA},
     {"a tile with keys that are not there, taken for whole", "left < AT_ONCE || ", "", 0, OF_LENGTHS, CUDA_SDPA},
     {"a tile that is seen and left out", "ahead <= -16 * R", "ahead <= 0", 0, OF_WHOLE, CUDA_SDPA},
     {"copies that do not go on", "k + u0 * kt, kt)", "k + u0 / 128 * 128 * kt, kt)", 0, OF_WHOLE, CUDA_SDPA},
@@ -438,79 +434,118 @@ static const struct Fault {
     {"an odd place", "passing = Q + ROWS * PITCH", "passing = Q + ROWS * PITCH + 1", 0, 0, CUDA_SDPA},
     {"dq: a missing barrier", "        __syncthreads();\n", "", 0, OF_WHOLE, CUDA_SDPA_GRAD_Q},
     {"dq: a missing wait", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, OF_WHOLE, CUDA_SDPA_GRAD_Q},
-    {"dq: a diagonal taken for whole", "!vwn_all_seen(ahead - (AT_ONCE - 1),", "!vwn_all_seen(ahead,", 0, OF_WHOLE, CUDA_SDPA_GRAD_Q},
+    {"dq: a diagonal taken for whole", "!vwn_all_seen(ahead - (AT_ONCE - 1),", "!vwn_all_seen(ahead,", 0, OF_WHOLE,
+     CUDA_SDPA_GRAD_Q},
     {"dk, dv: a missing barrier", "        __syncthreads();\n", "", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
     {"dk, dv: a missing wait", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
     {"dk, dv: one buffer for two stages", "begin(stage ^ 1)", "begin(stage)", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
-    {"dk, dv: a diagonal taken for whole", "!vwn_all_seen(ahead(j0) - (16 * R - 1),",
-     "!vwn_all_seen(ahead(j0),", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
-    {"dk, dv: a tile that is seen and left out", "ahead(j0) + AT_ONCE > 0", "ahead(j0) > 0", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
+    {"dk, dv: a diagonal taken for whole", "!vwn_all_seen(ahead(j0) - (16 * R - 1),", "!vwn_all_seen(ahead(j0),", 0,
+     OF_WHOLE, CUDA_SDPA_GRAD_K},
+    {"dk, dv: a tile that is seen and left out", "ahead(j0) + AT_ONCE > 0", "ahead(j0) > 0", 0, OF_WHOLE,
+     CUDA_SDPA_GRAD_K},
     {"dk, dv: weights that are read before they are there", "        __syncthreads();\n        if (h <",
      "        if (h <", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
     {"dk, dv: the second weights are read before they are there", "        arrive();\n        if (COLUMNS",
      "        if (COLUMNS", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
     {"maps: scores that are not done", "                vwn_group_wait<1>();\n", "", 0, MAPS_128, CUDA_SDPA},
-    {"maps: a group that does not let the next one multiply", "                leave(next_turn);\n", "", 0, MAPS_128, CUDA_SDPA},
-    {"maps: the first group waits for the last one, too", "turn = group_base == 0", "turn = 0", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: first scores that are not done", "                vwn_group_wait<0>();\n            }\n", "            }\n", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: sums that shrink while products add to them", "                vwn_group_wait<0>();\n                vwn_group_registers(O);\n", "", 0,
-     GROUPS_64, CUDA_SDPA},
-    {"maps: weights that products still read", "            vwn_group_wait<0>();\n            vwn_group_registers(O);\n", "", 0, MAPS_128, CUDA_SDPA},
-    {"maps: results that are not done", "        vwn_group_wait<0>();\n        vwn_group_registers(O);\n    }\n", "    }\n", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a group that does not let the next one multiply", "                leave(next_turn);\n", "", 0, MAPS_128,
+     CUDA_SDPA},
+    {"maps: the first group waits for the last one, too", "turn = group_base == 0", "turn = 0", 0, GROUPS_64,
+     CUDA_SDPA},
+    {"maps: first scores that are not done", "                vwn_group_wait<0>();\n            }\n", "            }\n",
+     0, GROUPS_64, CUDA_SDPA},
+    {"maps: sums that shrink while products add to them",
+     "                vwn_group_wait<0>();\n                vwn_group_registers(O);\n", "", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: weights that products still read",
+     "            vwn_group_wait<0>();\n            vwn_group_registers(O);\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: results that are not done", "        vwn_group_wait<0>();\n        vwn_group_registers(O);\n    }\n",
+     "    }\n", 0, GROUPS_64, CUDA_SDPA},
     {"maps: barriers that copies do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: barriers that other threads do not see", "    __syncthreads();\n    vwn_turn", "    vwn_turn", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: a barrier that nobody has made", "            vwn_mbarrier_make(values_left + i, WARPS);\n", "", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: a barrier that counts too few", "vwn_mbarrier_make(keys_left + i, WARPS)", "vwn_mbarrier_make(keys_left + i, WARPS / 2)", 0, MAPS_LONG, CUDA_SDPA},
-    {"maps: a barrier that counts too many", "vwn_mbarrier_make(values_left + i, WARPS)", "vwn_mbarrier_make(values_left + i, WARPS + 1)", 0, MAPS_LONG,
+    {"maps: barriers that other threads do not see", "    __syncthreads();\n    vwn_turn", "    vwn_turn", 0, GROUPS_64,
      CUDA_SDPA},
-    {"maps: queries that are not waited for", "        vwn_mbarrier_wait(queries_come, 0);\n", "        ;\n", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: keys that are not waited for", "            vwn_mbarrier_wait(keys_come + at.place, at.round);\n", "", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: values that are not waited for", "                vwn_mbarrier_wait(values_come + before.place, before.round);\n", "", 0, MAPS_128, CUDA_SDPA},
-    {"maps: the last values that are not waited for", "        vwn_mbarrier_wait(values_come + before.place, before.round);\n        vwn_group", "        vwn_group", 0, GROUPS_64,
-     CUDA_SDPA},
-    {"maps: the other parity", "vwn_mbarrier_wait(keys_come + at.place, at.round)", "vwn_mbarrier_wait(keys_come + at.place, at.round ^ 1)", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: a place that is filled before its readers left", "                vwn_mbarrier_wait(keys_left + at.place, at.round ^ 1);\n", "", 0, MAPS_LONG, CUDA_SDPA},
-    {"maps: a parity that lets the next round begin", "vwn_mbarrier_wait(values_left + at.place, at.round ^ 1)", "vwn_mbarrier_wait(values_left + at.place, 1)", 0, MAPS_LONG,
-     CUDA_SDPA},
+    {"maps: a barrier that nobody has made", "            vwn_mbarrier_make(values_left + i, WARPS);\n", "", 0,
+     GROUPS_64, CUDA_SDPA},
+    {"maps: a barrier that counts too few", "vwn_mbarrier_make(keys_left + i, WARPS)",
+     "vwn_mbarrier_make(keys_left + i, WARPS / 2)", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: a barrier that counts too many", "vwn_mbarrier_make(values_left + i, WARPS)",
+     "vwn_mbarrier_make(values_left + i, WARPS + 1)", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: queries that are not waited for", "        vwn_mbarrier_wait(queries_come, 0);\n", "        ;\n", 0,
+     GROUPS_64, CUDA_SDPA},
+    {"maps: keys that are not waited for", "            vwn_mbarrier_wait(keys_come + at.place, at.round);\n", "", 0,
+     GROUPS_64, CUDA_SDPA},
+    {"maps: values that are not waited for",
+     "                vwn_mbarrier_wait(values_come + before.place, before.round);\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: the last values that are not waited for",
+     "        vwn_mbarrier_wait(values_come + before.place, before.round);\n        vwn_group", "        vwn_group", 0,
+     GROUPS_64, CUDA_SDPA},
+    {"maps: the other parity", "vwn_mbarrier_wait(keys_come + at.place, at.round)",
+     "vwn_mbarrier_wait(keys_come + at.place, at.round ^ 1)", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a place that is filled before its readers left",
+     "                vwn_mbarrier_wait(keys_left + at.place, at.round ^ 1);\n", "", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: a parity that lets the next round begin", "vwn_mbarrier_wait(values_left + at.place, at.round ^ 1)",
+     "vwn_mbarrier_wait(values_left + at.place, 1)", 0, MAPS_LONG, CUDA_SDPA},
     {"maps: keys that nobody leaves", "            leave(keys_left + at.place);\n", "", 0, MAPS_LONG, CUDA_SDPA},
-    {"maps: values that nobody leaves", "                leave(values_left + before.place);\n", "                ;\n", 0, MAPS_LONG, CUDA_SDPA},
-    {"maps: keys that are left before they are read", "            vwn_group_mul<false, D,", "            leave(keys_left + at.place);\n            vwn_group_mul<false, D,", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: values that nobody leaves", "                leave(values_left + before.place);\n", "                ;\n",
+     0, MAPS_LONG, CUDA_SDPA},
+    {"maps: keys that are left before they are read", "            vwn_group_mul<false, D,",
+     "            leave(keys_left + at.place);\n            vwn_group_mul<false, D,", 0, MAPS_LONG, CUDA_SDPA},
     {"maps: all threads of a warp leave", "vwn_thread() % 32 == 0", "vwn_thread() % 16 == 0", 0, MAPS_LONG, CUDA_SDPA},
     {"maps: a box of another head", "k_map, g, u0, b", "k_map, g + 1, u0, b", 0, GROUPS_64, CUDA_SDPA},
     {"maps: a box of another sequence", "v_map, g, u0, b", "v_map, g, u0, b + 1", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: a box that goes on into the next sequence", "q_map, h, t0, b", "q_map, h, t0 + (int)T, b - 1", 0, MAPS_TWO, CUDA_SDPA},
-    {"maps: copies for which another barrier counts", "k_map, g, u0, b, keys_come", "k_map, g, u0, b, values_come", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: more registers than there are", "vwn_group_takes_registers<", "vwn_group_takes_registers<8 + ", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a box that goes on into the next sequence", "q_map, h, t0, b", "q_map, h, t0 + (int)T, b - 1", 0, MAPS_TWO,
+     CUDA_SDPA},
+    {"maps: copies for which another barrier counts", "k_map, g, u0, b, keys_come", "k_map, g, u0, b, values_come", 0,
+     GROUPS_64, CUDA_SDPA},
+    {"maps: more registers than there are", "vwn_group_takes_registers<", "vwn_group_takes_registers<8 + ", 0,
+     GROUPS_64, CUDA_SDPA},
     {"maps: registers that nobody gives", "        vwn_group_gives_registers<24>();\n", "", 0, MAPS_128, CUDA_SDPA},
-    {"maps: no multiple of 8 registers", "vwn_group_gives_registers<24>", "vwn_group_gives_registers<20>", 0, MAPS_128, CUDA_SDPA},
-    {"maps: a tile that nobody reads", "u0 < end; u0 += COLUMNS, at =", "u0 < end + COLUMNS; u0 += COLUMNS, at =", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: a tile too few", "u0 < end; u0 += COLUMNS, at =", "u0 + COLUMNS < end; u0 += COLUMNS, at =", 0, GROUPS_64, CUDA_SDPA},
-    {"maps: rows of the other group", "vwn_from_lane(warp / 4 * 64, 0)", "vwn_from_lane(warp < WARPS ? 64 - warp / 4 * 64 : 128, 0)", 0, MAPS_128, CUDA_SDPA},
-    {"maps, dq: keys that are not waited for", "            vwn_mbarrier_wait(keys_come + at.place, at.round);\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
-    {"maps, dq: values that are not waited for", "            vwn_mbarrier_wait(values_come + at.place, at.round);\n", "", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
-    {"maps, dq: keys that are left while products read them", "                leave(keys_left + before.place);\n", "                leave(keys_left + at.place);\n", 0,
-     MAPS_LONG, CUDA_SDPA_GRAD_Q},
-    {"maps, dq: values that are left while products read them", "            leave(next_turn);\n", "            leave(next_turn);\n            leave(values_left + at.place);\n", 0,
-     MAPS_LONG, CUDA_SDPA_GRAD_Q},
-    {"maps, dq: values that nobody leaves", "            leave(values_left + at.place);\n", "", 0, MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps: no multiple of 8 registers", "vwn_group_gives_registers<24>", "vwn_group_gives_registers<20>", 0, MAPS_128,
+     CUDA_SDPA},
+    {"maps: a tile that nobody reads", "u0 < end; u0 += COLUMNS, at =", "u0 < end + COLUMNS; u0 += COLUMNS, at =", 0,
+     GROUPS_64, CUDA_SDPA},
+    {"maps: a tile too few", "u0 < end; u0 += COLUMNS, at =", "u0 + COLUMNS < end; u0 += COLUMNS, at =", 0, GROUPS_64,
+     CUDA_SDPA},
+    {"maps: rows of the other group", "vwn_from_lane(warp / 4 * 64, 0)",
+     "vwn_from_lane(warp < WARPS ? 64 - warp / 4 * 64 : 128, 0)", 0, MAPS_128, CUDA_SDPA},
+    {"maps, dq: keys that are not waited for", "            vwn_mbarrier_wait(keys_come + at.place, at.round);\n", "",
+     0, GROUPS_128, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: values that are not waited for", "            vwn_mbarrier_wait(values_come + at.place, at.round);\n",
+     "", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: keys that are left while products read them", "                leave(keys_left + before.place);\n",
+     "                leave(keys_left + at.place);\n", 0, MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: values that are left while products read them", "            leave(next_turn);\n",
+     "            leave(next_turn);\n            leave(values_left + at.place);\n", 0, MAPS_LONG, CUDA_SDPA_GRAD_Q},
+    {"maps, dq: values that nobody leaves", "            leave(values_left + at.place);\n", "", 0, MAPS_LONG,
+     CUDA_SDPA_GRAD_Q},
     {"maps, dq: a tile is copied to where products read one", "at.round ^ 1", "1", 0, MAPS_LONG, CUDA_SDPA_GRAD_Q},
     {"maps, dq: the other head's keys", "k_map, g, u0, b", "k_map, g + 1, u0, b", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
-    {"groups, dq: scores that are not done", "vwn_group_wait<LATER>();", "vwn_group_wait<2>();", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
-    {"groups, dq: gradients of weights that are not done", "                vwn_group_wait<0>();\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
-    {"groups, dq: a result that is not done", "    vwn_group_wait<0>();\n    vwn_group_registers(A);\n", "", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
-    {"groups, dq: queries of the other group", "(t0 + base) * qt", "(t0 + base % 64) * qt", 0, GROUPS_64, CUDA_SDPA_GRAD_Q},
-    {"groups, dk, dv: copies that products do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_64, CUDA_SDPA_GRAD_K},
-    {"groups, dk, dv: a missing wait for copies", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, GROUPS_64, CUDA_SDPA_GRAD_K},
+    {"groups, dq: scores that are not done", "vwn_group_wait<LATER>();", "vwn_group_wait<2>();", 0, GROUPS_64,
+     CUDA_SDPA_GRAD_Q},
+    {"groups, dq: gradients of weights that are not done", "                vwn_group_wait<0>();\n", "", 0, GROUPS_128,
+     CUDA_SDPA_GRAD_Q},
+    {"groups, dq: a result that is not done", "    vwn_group_wait<0>();\n    vwn_group_registers(A);\n", "", 0,
+     GROUPS_64, CUDA_SDPA_GRAD_Q},
+    {"groups, dq: queries of the other group", "(t0 + base) * qt", "(t0 + base % 64) * qt", 0, GROUPS_64,
+     CUDA_SDPA_GRAD_Q},
+    {"groups, dk, dv: copies that products do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_64,
+     CUDA_SDPA_GRAD_K},
+    {"groups, dk, dv: a missing wait for copies", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, GROUPS_64,
+     CUDA_SDPA_GRAD_K},
     {"groups, dk, dv: a missing barrier", "        __syncthreads();\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_K},
-    {"groups, dk, dv: a tile is copied to where products read the last one", "(stage + 1) % 3);\n", "(stage + 2) % 3);\n", 0, GROUPS_128,
+    {"groups, dk, dv: a tile is copied to where products read the last one", "(stage + 1) % 3);\n",
+     "(stage + 2) % 3);\n", 0, GROUPS_128, CUDA_SDPA_GRAD_K},
+    {"groups, dk, dv: scores that are not done", "vwn_group_wait<!CAPPED>();", "vwn_group_wait<2>();", 0, GROUPS_128,
      CUDA_SDPA_GRAD_K},
-    {"groups, dk, dv: scores that are not done", "vwn_group_wait<!CAPPED>();", "vwn_group_wait<2>();", 0, GROUPS_128, CUDA_SDPA_GRAD_K},
-    {"groups, dk, dv: gradients of weights that are not done", "vwn_group_wait<1>();", "vwn_group_wait<2>();", 0, GROUPS_64, CUDA_SDPA_GRAD_K},
-    {"groups, dk, dv: a result that is not done", "    vwn_group_wait<0>();\n    vwn_group_registers(A);\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_K},
-    {"groups, dk, dv: keys of the other group", "vwn_from_lane(warp / 4 * 64, 0)", "vwn_from_lane(64 - warp / 4 * 64, 0)", 0, GROUPS_128,
+    {"groups, dk, dv: gradients of weights that are not done", "vwn_group_wait<1>();", "vwn_group_wait<2>();", 0,
+     GROUPS_64, CUDA_SDPA_GRAD_K},
+    {"groups, dk, dv: a result that is not done", "    vwn_group_wait<0>();\n    vwn_group_registers(A);\n", "", 0,
+     GROUPS_128, CUDA_SDPA_GRAD_K},
+    {"groups, dk, dv: keys of the other group", "vwn_from_lane(warp / 4 * 64, 0)",
+     "vwn_from_lane(64 - warp / 4 * 64, 0)", 0, GROUPS_128, CUDA_SDPA_GRAD_K},
+    {"groups, dk, dv: numbers of queries of another stage", "which = stage * COLUMNS", "which = stage / 2 * COLUMNS", 0,
+     GROUPS_64, CUDA_SDPA_GRAD_K},
+    {"dk, dv: weights of another warp", "warp % WARPS * (R * COLUMNS / 8 * 32)", "0", 0, OF_WHOLE_128,
      CUDA_SDPA_GRAD_K},
-    {"groups, dk, dv: numbers of queries of another stage", "which = stage * COLUMNS", "which = stage / 2 * COLUMNS", 0, GROUPS_64, CUDA_SDPA_GRAD_K},
-    {"dk, dv: weights of another warp", "warp % WARPS * (R * COLUMNS / 8 * 32)", "0", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], KERNELS = CASES * CUDA_SDPA_COUNT };
 
@@ -537,8 +572,7 @@ static const char *plant(Ctx *ctx, const char *text, const struct Fault *f)
         at = strstr(at + 1, f->text);
     if (!at)
         vwn_bug(ctx, "there is no place for the fault: %s", f->what);
-    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - text), text, f->instead,
-                        at + strlen(f->text));
+    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - text), text, f->instead, at + strlen(f->text));
 }
 
 /* Each fault fits its text; a part of them is compiled. */
@@ -566,8 +600,7 @@ static bool compile_all(Ctx *ctx, EmuKernel *kernel, char why[512])
         if (!is_taken(i / CUDA_SDPA_COUNT))
             continue;
         CudaAttentionClass class = class_of(&cases[i / CUDA_SDPA_COUNT]);
-        const char *text = cuda_attention(
-            ctx->program, (CudaAttentionKernel)(i % CUDA_SDPA_COUNT), &class, &n);
+        const char *text = cuda_attention(ctx->program, (CudaAttentionKernel)(i % CUDA_SDPA_COUNT), &class, &n);
         add_text(ctx, t, i, text, n);
         for (size_t k = 0; k < FAULTS; k++) {
             if ((int)i != faults[k].of * CUDA_SDPA_COUNT + faults[k].which)
@@ -619,7 +652,8 @@ static void run_faults(Harness *h, const EmuKernel *bad, const EmuKernel *good)
 /* What a plan may copy by a tensor map the hardware takes, and else not: then warpgroups do not compute it. */
 static void test_fits(Harness *h)
 {
-    const int64_t ints[19] = {40, 50, 6, 2, 56, 128, 1, 0, 40 * 6 * 56, 6 * 56, 56, 50 * 2 * 56, 2 * 56, 56, 50 * 2 * 128, 2 * 128, 128};
+    const int64_t ints[19] = {40,     50, 6,           2,      56, 128,          1,       0,  40 * 6 * 56,
+                              6 * 56, 56, 50 * 2 * 56, 2 * 56, 56, 50 * 2 * 128, 2 * 128, 128};
     const CudaAttentionClass c = {.d = 64, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true};
     CudaAttentionLaunch l = cuda_attention_launch(CUDA_SDPA, &c);
     for (uint32_t i = 0; i < CUDA_ATTENTION_MAPS; i++) {
@@ -648,7 +682,8 @@ static void test_fits(Harness *h)
     int64_t again[19];
     memcpy(again, ints, sizeof again);
     again[11] = 0;
-    const LaunchMap repeated = cuda_attention_map(CUDA_SDPA, &c, 1, 3, again), one = cuda_attention_map(CUDA_SDPA_GRAD_Q, &c, 0, 1, again);
+    const LaunchMap repeated = cuda_attention_map(CUDA_SDPA, &c, 1, 3, again),
+                    one = cuda_attention_map(CUDA_SDPA_GRAD_Q, &c, 0, 1, again);
     CHECK(h, !launch_map_fits(&repeated) && launch_map_fits(&one));
 }
 

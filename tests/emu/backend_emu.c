@@ -12,7 +12,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #else
-#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#define ASAN_POISON_MEMORY_REGION(at, bytes)   ((void)(at), (void)(bytes))
 #define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
@@ -149,10 +149,7 @@ static Status emu_build(Backend *b, const Plan *plan, Module **module, BuildRepo
     return failed(b, status, report->why);
 }
 
-static void emu_drop(Backend *b, Module *m)
-{
-    (void)b, (void)m; /* texts are kept for other plans */
-}
+static void emu_drop(Backend *b, Module *m) { (void)b, (void)m; /* texts are kept for other plans */ }
 
 typedef struct Start {
     const EmuKernel *kernel;
@@ -186,8 +183,8 @@ static const char *start_twice(EmuBackend *e, const Start *s, EmuOptions *how)
     return trouble;
 }
 
-static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *const *p,
-                              const int64_t *n, const double *s, const LaunchMap *map, int64_t rows, int64_t grain)
+static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n, const double *s,
+                              const LaunchMap *map, int64_t rows, int64_t grain)
 {
     EmuBackend *e = emu_of(b);
     const PlanKernel *k = &m->plan->kernel[kernel];
@@ -264,8 +261,8 @@ static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const
     return failed(b, status, cpu->why);
 }
 
-static Status emu_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy,
-                         const int64_t *index, float *out)
+static Status emu_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy, const int64_t *index,
+                         float *out)
 {
     (void)how, (void)x, (void)w_or_dy, (void)index, (void)out;
     return failed(b, ST_BUG, "a device has kernels for products by expert");
@@ -316,7 +313,12 @@ Status backend_emu_open(Ctx *ctx, const EmuOptions *how, Backend **out, char why
         free(e);
         return status;
     }
-    e->base = (Backend){.ops = &emu_ops, .kind = &backend_kinds[BACKEND_cuda], .ctx = ctx, .threads = 1, .target = how->target ? how->target : &target_gpu, .bf16 = true};
+    e->base = (Backend){.ops = &emu_ops,
+                        .kind = &backend_kinds[BACKEND_cuda],
+                        .ctx = ctx,
+                        .threads = 1,
+                        .target = how->target ? how->target : &target_gpu,
+                        .bf16 = true};
     e->how = *how;
     *out = &e->base;
     return ST_OK;

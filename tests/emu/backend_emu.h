@@ -11,10 +11,10 @@
 #include "runtime/base/backend.h"
 
 typedef struct EmuOptions {
-    bool descending;     /* blocks, warps and lanes from the last to the first */
-    bool lazy;           /* copies arrive only when they are waited for */
-    bool no_copies;      /* there are none; one that comes stops the launch */
-    uint32_t blocks_max; /* 0 = as many as there are rows for */
+    bool descending;       /* blocks, warps and lanes from the last to the first */
+    bool lazy;             /* copies arrive only when they are waited for */
+    bool no_copies;        /* there are none; one that comes stops the launch */
+    uint32_t blocks_max;   /* 0 = as many as there are rows for */
     const uint32_t *order; /* which block runs when; NULL: as `descending` says */
     const Target *target;  /* what programs are planned for; NULL: target_gpu */
 } EmuOptions;
@@ -42,8 +42,7 @@ bool emu_possible(char why[512]);
 bool emu_missing(void); /* says why a test is skipped, which then ends with EMU_SKIPPED */
 enum { EMU_SKIPPED = 77 };
 /* False with the compiler's words in `why`. */
-bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
-                 char why[512]);
+bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out, char why[512]);
 /* The same; in a build with the address sanitizer it watches the kernels too. */
 bool emu_compile_watched(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
                          char why[512]);
@@ -53,7 +52,7 @@ bool emu_object(const char *source, const char *object, const char *log, const c
 /* A map as a driver makes it, of the buffer that begins at `memory`; NULL, or what is wrong. */
 const char *emu_map_make(emu_map *out, const LaunchMap *m, const void *memory);
 /* NULL, or what is wrong. `shared`: bytes of dynamic shared memory. */
-const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks,
-                       uint32_t threads, uint64_t shared);
+const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks, uint32_t threads,
+                       uint64_t shared);
 
 #endif

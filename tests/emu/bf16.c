@@ -15,13 +15,13 @@
 typedef struct Case {
     const Variant v;
     Agreement is;
-    bool attention; /* in 16 bits, whose rounded probabilities the evaluator does not have */
-    int narrow;     /* parameters of kernels that are in 16 bits and loaded, at least */
-    int products;   /* with results in 16 bits, at least */
-    int inside;     /* on tensor cores inside kernels over rows, at least */
+    bool attention;  /* in 16 bits, whose rounded probabilities the evaluator does not have */
+    int narrow;      /* parameters of kernels that are in 16 bits and loaded, at least */
+    int products;    /* with results in 16 bits, at least */
+    int inside;      /* on tensor cores inside kernels over rows, at least */
     int narrow_most; /* 0: any number. What coefficients are computed to and of is not in 16 bits */
-    Half half;      /* 0: bf16 */
-    bool long_rows; /* whose coefficients are computed of rows as they lie */
+    Half half;       /* 0: bf16 */
+    bool long_rows;  /* whose coefficients are computed of rows as they lie */
     Narrow is_narrow;
     double plain;
 } Case;
@@ -38,31 +38,105 @@ static double bound_of(const Case *c)
 }
 static double factor_of(const Case *c) { return c->attention || !c->products ? 0 : 10; }
 
-#define FFN "sub=ffn(hidden = 72, activation = silu, gated = true)"
-#define GHC "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))"
+#define FFN  "sub=ffn(hidden = 72, activation = silu, gated = true)"
+#define GHC  "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))"
 #define FP16 "train.precision=mixed(compute = fp16, master = fp32)"
 #define WIDE "conn=ghc(m = 8, n = 32, dynamic = true, reduce = linear(out = D))"
 #define LONG "conn=ghc(m = 4, n = 8, dynamic = true, reduce = linear(out = D))"
-#define ODD "conn=ghc(m = 7, n = 11, dynamic = true, reduce = linear(out = D))"
+#define ODD  "conn=ghc(m = 7, n = 11, dynamic = true, reduce = linear(out = D))"
 /* 72 and 65 positions; 256 are read eight numbers at once, 64 four. Heads of 36 and
  * 44 numbers are copied 8 bytes at once, those of 32 numbers 16. */
 static Case cases[] = {
     {{"gpt", {"D=72", FFN, "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 8, .products = 20},
-    {{"gpt, attention", {"D=64", FFN, "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 8, .products = 20},
-    {{"gpt, 256 wide", {"D=256", "widths=[D]", "sub=ffn(hidden = 16, activation = silu, gated = true)", NULL}}, {.B = 1, .T = 65}, true, 6, .products = 8},
-    {{"ghc (2,3), attention", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 12, .products = 20},
-    {{"moe", {"D=72", "sub=moe(experts = 3, active = 2, hidden = 67, activation = silu, scores = softmax, "
-              "normalize = true, balance = 0.01, shared = 1)", "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 8, .products = 10},
-    {{"carried, wider again", {"D=80", "widths=[168, 72, 88, 168]", FFN, "model.init=normal(std = 0.1)",
-                               "conn=carried(widths = widths, head = D, final = after_slice)", NULL}}, {.B = 1, .T = 65}, true, 8, .products = 20},
-    {{"ghc(8,32)", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20},
-    {{"ghc(7,11)", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8},
-    {{"gpt, fp16", {"D=72", FFN, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 8, .products = 20, .half = HALF_FP16},
-    {{"ghc(4,8)-256", {"D=1024", "widths=[D]", "parts=16", "sub=ffn(hidden = 16, activation = silu, gated = true)", "wide=2048", LONG, NULL}}, {.B = 1, .T = 3}, false, 4, 0, .inside = 8, .narrow_most = 11, .long_rows = true},
-    {{"ghc(4,8)-264", {"D=1056", "widths=[D]", "parts=16", "sub=ffn(hidden = 16, activation = silu, gated = true)", "wide=2112", LONG, NULL}}, {.B = 1, .T = 3}, false, 4, 0, .inside = 8, .long_rows = true},
-    {{"ghc (2,3), attention, fp16", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 12, .products = 20, .half = HALF_FP16},
-    {{"ghc (8,32), fp16", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20, .half = HALF_FP16},
-    {{"ghc(7,11), fp16", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8, .half = HALF_FP16},
+    {{"gpt, attention", {"D=64", FFN, "model.init=normal(std = 0.1)", NULL}},
+     {.B = 3, .T = 24},
+     true,
+     8,
+     .products = 20},
+    {{"gpt, 256 wide", {"D=256", "widths=[D]", "sub=ffn(hidden = 16, activation = silu, gated = true)", NULL}},
+     {.B = 1, .T = 65},
+     true,
+     6,
+     .products = 8},
+    {{"ghc (2,3), attention", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", NULL}},
+     {.B = 3, .T = 24},
+     true,
+     12,
+     .products = 20},
+    {{"moe",
+      {"D=72",
+       "sub=moe(experts = 3, active = 2, hidden = 67, activation = silu, scores = softmax, "
+       "normalize = true, balance = 0.01, shared = 1)",
+       "model.init=normal(std = 0.1)", NULL}},
+     {.B = 3, .T = 24},
+     true,
+     8,
+     .products = 10},
+    {{"carried, wider again",
+      {"D=80", "widths=[168, 72, 88, 168]", FFN, "model.init=normal(std = 0.1)",
+       "conn=carried(widths = widths, head = D, final = after_slice)", NULL}},
+     {.B = 1, .T = 65},
+     true,
+     8,
+     .products = 20},
+    {{"ghc(8,32)", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, NULL}},
+     {.B = 1, .T = 5},
+     false,
+     4,
+     0,
+     .inside = 20},
+    {{"ghc(7,11)", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, NULL}},
+     {.B = 1, .T = 5},
+     false,
+     4,
+     0,
+     .inside = 8},
+    {{"gpt, fp16", {"D=72", FFN, "model.init=normal(std = 0.1)", FP16, NULL}},
+     {.B = 3, .T = 24},
+     true,
+     8,
+     .products = 20,
+     .half = HALF_FP16},
+    {{"ghc(4,8)-256",
+      {"D=1024", "widths=[D]", "parts=16", "sub=ffn(hidden = 16, activation = silu, gated = true)", "wide=2048", LONG,
+       NULL}},
+     {.B = 1, .T = 3},
+     false,
+     4,
+     0,
+     .inside = 8,
+     .narrow_most = 11,
+     .long_rows = true},
+    {{"ghc(4,8)-264",
+      {"D=1056", "widths=[D]", "parts=16", "sub=ffn(hidden = 16, activation = silu, gated = true)", "wide=2112", LONG,
+       NULL}},
+     {.B = 1, .T = 3},
+     false,
+     4,
+     0,
+     .inside = 8,
+     .long_rows = true},
+    {{"ghc (2,3), attention, fp16", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", FP16, NULL}},
+     {.B = 3, .T = 24},
+     true,
+     12,
+     .products = 20,
+     .half = HALF_FP16},
+    {{"ghc (8,32), fp16", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, FP16, NULL}},
+     {.B = 1, .T = 5},
+     false,
+     4,
+     0,
+     .inside = 20,
+     .half = HALF_FP16},
+    {{"ghc(7,11), fp16",
+      {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, FP16, NULL}},
+     {.B = 1, .T = 5},
+     false,
+     4,
+     0,
+     .inside = 8,
+     .half = HALF_FP16},
 };
 
 static void compare(Ctx *ctx, void *arg)
@@ -89,9 +163,11 @@ static bool run_case(Case *c)
     guarded(ctx, compare, c);
     bool ok = c->is.worst < bound_of(c) && c->plain > factor_of(c) * c->is.worst && c->is.compared > 10 &&
               c->is.same_bits && c->is_narrow.loads >= c->narrow &&
-              (!c->narrow_most || c->is_narrow.loads <= c->narrow_most) && c->is_narrow.products >= c->products && c->is_narrow.inside >= c->inside;
+              (!c->narrow_most || c->is_narrow.loads <= c->narrow_most) && c->is_narrow.products >= c->products &&
+              c->is_narrow.inside >= c->inside;
     printf("%-20s %d loads of 16 bits, %d products and %d inside, worst %.1e at %s; in float32 %.1e%s%s\n", c->v.name,
-           c->is_narrow.loads, c->is_narrow.products, c->is_narrow.inside, c->is.worst, c->is.name, c->plain, c->is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
+           c->is_narrow.loads, c->is_narrow.products, c->is_narrow.inside, c->is.worst, c->is.name, c->plain,
+           c->is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);
     return ok;

@@ -71,48 +71,72 @@ static const struct Rule {
      "    real both[2][8][4];\n    real(&x)[8][4] = both[1];\n    vwn_clear<128>(*(real(*)[16][4])both);\n"
      "    vwn_group_registers(*(real(*)[16][4])both);\n    x[0][0] = 1;\n"},
     {NULL, "        vwn_group_mul<",
-     "        uint32_t others[20][4] = {};\n        for (int k = 0; k < 20; k++)\n            vwn_group_registers(*(uint32_t(*)[1][4])others[k]);\n"
+     "        uint32_t others[20][4] = {};\n        for (int k = 0; k < 20; k++)\n            "
+     "vwn_group_registers(*(uint32_t(*)[1][4])others[k]);\n"
      "        vwn_group_mul<"},
-    {"registers of a product have been written behind the last wgmma.fence", "        vwn_group_mul<true, 64, 64, 64, false, false>(x, a, 0, a, 0);\n",
-     "        const uint32_t matrix = vwn_matrix<64, false>(a, 0);\n        vwn_group_registers(x);\n        vwn_group_fence();\n        x[7][3] += 1;\n"
-     "        for (int k = 0; k < 64; k += 16)\n            vwn_group_product<true, false, false>(x, vwn_matrix_on<64, false>(matrix, k), "
+    {"registers of a product have been written behind the last wgmma.fence",
+     "        vwn_group_mul<true, 64, 64, 64, false, false>(x, a, 0, a, 0);\n",
+     "        const uint32_t matrix = vwn_matrix<64, false>(a, 0);\n        vwn_group_registers(x);\n        "
+     "vwn_group_fence();\n        x[7][3] += 1;\n"
+     "        for (int k = 0; k < 64; k += 16)\n            vwn_group_product<true, false, false>(x, vwn_matrix_on<64, "
+     "false>(matrix, k), "
      "vwn_matrix_on<64, false>(matrix, k), bf16());\n        vwn_group_commit();\n"},
     {"a barrier that nobody has made", "            vwn_mbarrier_make(left + i, 4);\n", ""},
-    {"a barrier that does not lie in shared memory at a multiple of 8 bytes", "left = come + 2", "left = (uint64_t *)((char *)come + 20)"},
+    {"a barrier that does not lie in shared memory at a multiple of 8 bytes", "left = come + 2",
+     "left = (uint64_t *)((char *)come + 20)"},
     {"a barrier that counts no threads", "vwn_mbarrier_make(come + i, 1)", "vwn_mbarrier_make(come + i, 0)"},
     {"a barrier is made twice", "vwn_mbarrier_make(come + i, 1)", "vwn_mbarrier_make(come + i / 2, 1)"},
-    {"something wrote over a barrier", "        vwn_proxy_fence();\n", "        vwn_proxy_fence();\n        come[1] = 0;\n"},
+    {"something wrote over a barrier", "        vwn_proxy_fence();\n",
+     "        vwn_proxy_fence();\n        come[1] = 0;\n"},
     {"has not met the one which made it", "    __syncthreads();\n", ""},
     {"made without fence.proxy.async", "        vwn_proxy_fence();\n", ""},
     {"more threads arrive at a barrier than it counts", "                vwn_map_copy(",
      "                vwn_mbarrier_arrive(come + at.place);\n                vwn_map_copy("},
-    {"a phase whose parity is neither 0 nor 1", "vwn_mbarrier_wait(come + at.place, at.round)", "vwn_mbarrier_wait(come + at.place, 2 * at.round)"},
+    {"a phase whose parity is neither 0 nor 1", "vwn_mbarrier_wait(come + at.place, at.round)",
+     "vwn_mbarrier_wait(come + at.place, 2 * at.round)"},
     {"threads wait for a phase that never ends", "vwn_mbarrier_make(left + i, 4)", "vwn_mbarrier_make(left + i, 5)"},
-    {"threads wait for a phase that never ends", "            vwn_mbarrier_arrive(left + at.place);\n", "            ;\n"},
-    {"threads wait for a phase that never ends", "vwn_mbarrier_wait(left + at.place, at.round ^ 1)", "vwn_mbarrier_wait(left + at.place, at.round)"},
-    {"threads wait for bytes that nobody brings", "vwn_mbarrier_expect(come + at.place, 2 * BOX)", "vwn_mbarrier_expect(come + at.place, 2 * BOX + 16)"},
-    {"brings bytes that its barrier does not expect", "vwn_mbarrier_expect(come + at.place, 2 * BOX)", "vwn_mbarrier_expect(come + at.place, BOX)"},
-    {"brings bytes that its barrier does not expect", "                vwn_mbarrier_expect(come + at.place, 2 * BOX);\n", ""},
-    {"a barrier expects 2^20 bytes or more", "vwn_mbarrier_expect(come + at.place, 2 * BOX)", "vwn_mbarrier_expect(come + at.place, 1 << 20)"},
+    {"threads wait for a phase that never ends", "            vwn_mbarrier_arrive(left + at.place);\n",
+     "            ;\n"},
+    {"threads wait for a phase that never ends", "vwn_mbarrier_wait(left + at.place, at.round ^ 1)",
+     "vwn_mbarrier_wait(left + at.place, at.round)"},
+    {"threads wait for bytes that nobody brings", "vwn_mbarrier_expect(come + at.place, 2 * BOX)",
+     "vwn_mbarrier_expect(come + at.place, 2 * BOX + 16)"},
+    {"brings bytes that its barrier does not expect", "vwn_mbarrier_expect(come + at.place, 2 * BOX)",
+     "vwn_mbarrier_expect(come + at.place, BOX)"},
+    {"brings bytes that its barrier does not expect",
+     "                vwn_mbarrier_expect(come + at.place, 2 * BOX);\n", ""},
+    {"a barrier expects 2^20 bytes or more", "vwn_mbarrier_expect(come + at.place, 2 * BOX)",
+     "vwn_mbarrier_expect(come + at.place, 1 << 20)"},
     {"a product reads what is not known to have come", "        vwn_mbarrier_wait(come + at.place, at.round);\n", ""},
     {"a product reads what is not known to have come", "        vwn_mbarrier_wait(come + at.place, at.round);\n",
      "        if (threadIdx.x % 32 == 0)\n            vwn_mbarrier_wait(come + at.place, at.round);\n"},
     {"whose readers have not told this thread", "                vwn_mbarrier_wait(left + at.place, at.round ^ 1);\n",
      "                vwn_mbarrier_wait(come + at.place, at.round ^ 1);\n"},
-    {"a copy overwrites what a product in flight reads", "        vwn_group_wait<0>();\n        vwn_group_registers(x);\n        if (threadIdx.x % 32 == 0)\n            vwn_mbarrier_arrive(left + at.place);\n",
-     "        if (threadIdx.x % 32 == 0)\n            vwn_mbarrier_arrive(left + at.place);\n        __syncwarp();\n        if (i + 1 == boxes)\n            vwn_group_wait<0>();\n"},
-    {"to which another one is not known to have come", "                vwn_mbarrier_wait(left + at.place, at.round ^ 1);\n", ""},
-    {"a block ends with copies that nobody has waited for", "i < boxes; i++, at = vwn_next(at)) {\n        const", "i < boxes - 1; i++, at = vwn_next(at)) {\n        const"},
-    {"a block ends while a barrier expects bytes that nobody brings", "        return;\n", "        if (threadIdx.x == 128)\n            vwn_mbarrier_expect(come + at.place, 16);\n        return;\n"},
-    {"a place that is no multiple of 128 bytes, or outside of shared memory", "box + at.place * BOX, map", "box + at.place * BOX + 32, map"},
-    {"a place that is no multiple of 128 bytes, or outside of shared memory", "box + at.place * BOX, map", "box + (at.place + 2) * BOX, map"},
-    {"a copy by what is no tensor map", "vwn_map_copy(box + at.place * BOX, map,", "vwn_map_copy(box + at.place * BOX, *(const vwn_map *)memory,"},
+    {"a copy overwrites what a product in flight reads",
+     "        vwn_group_wait<0>();\n        vwn_group_registers(x);\n        if (threadIdx.x % 32 == 0)\n            "
+     "vwn_mbarrier_arrive(left + at.place);\n",
+     "        if (threadIdx.x % 32 == 0)\n            vwn_mbarrier_arrive(left + at.place);\n        __syncwarp();\n   "
+     "     if (i + 1 == boxes)\n            vwn_group_wait<0>();\n"},
+    {"to which another one is not known to have come",
+     "                vwn_mbarrier_wait(left + at.place, at.round ^ 1);\n", ""},
+    {"a block ends with copies that nobody has waited for", "i < boxes; i++, at = vwn_next(at)) {\n        const",
+     "i < boxes - 1; i++, at = vwn_next(at)) {\n        const"},
+    {"a block ends while a barrier expects bytes that nobody brings", "        return;\n",
+     "        if (threadIdx.x == 128)\n            vwn_mbarrier_expect(come + at.place, 16);\n        return;\n"},
+    {"a place that is no multiple of 128 bytes, or outside of shared memory", "box + at.place * BOX, map",
+     "box + at.place * BOX + 32, map"},
+    {"a place that is no multiple of 128 bytes, or outside of shared memory", "box + at.place * BOX, map",
+     "box + (at.place + 2) * BOX, map"},
+    {"a copy by what is no tensor map", "vwn_map_copy(box + at.place * BOX, map,",
+     "vwn_map_copy(box + at.place * BOX, *(const vwn_map *)memory,"},
     {"no multiple of 8", "vwn_group_gives_registers<40>", "vwn_group_gives_registers<36>"},
     {"fewer than 24 registers", "vwn_group_gives_registers<40>", "vwn_group_gives_registers<16>"},
     {"more than 256", "vwn_group_takes_registers<256>", "vwn_group_takes_registers<264>"},
     {"a group waits for registers that no other one gives", "        vwn_group_gives_registers<40>();\n", ""},
-    {"a group gives registers that it has not, or takes fewer than it has", "vwn_group_takes_registers<256>", "vwn_group_takes_registers<128>"},
-    {"different numbers of registers", "        vwn_group_gives_registers<40>();\n", "        if (threadIdx.x < 224)\n            vwn_group_gives_registers<40>();\n"},
+    {"a group gives registers that it has not, or takes fewer than it has", "vwn_group_takes_registers<256>",
+     "vwn_group_takes_registers<128>"},
+    {"different numbers of registers", "        vwn_group_gives_registers<40>();\n",
+     "        if (threadIdx.x < 224)\n            vwn_group_gives_registers<40>();\n"},
     {"a collective of a warp with a thread that has ended", "        vwn_group_gives_registers<40>();\n",
      "        if (threadIdx.x % 32)\n            return;\n        vwn_group_gives_registers<40>();\n"},
 };
@@ -123,7 +147,8 @@ static const char *plant(Ctx *ctx, const struct Rule *r)
     const char *at = strstr(kernel_text, r->text);
     if (!at)
         vwn_bug(ctx, "there is no place for the fault: %s", r->what);
-    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - kernel_text), kernel_text, r->instead, at + strlen(r->text));
+    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - kernel_text), kernel_text, r->instead,
+                        at + strlen(r->text));
 }
 
 typedef struct Boxes {
@@ -147,7 +172,8 @@ static void make(Ctx *ctx, Boxes *b)
             for (int box = 0; box < BOXES; box++)
                 for (int c = 0; c < COLUMNS && box * ROWS + r < rows && box * ROWS + s < rows; c++) {
                     const uint16_t *first = b->numbers + ((size_t)box * ROWS * HEADS + 1) * COLUMNS + c;
-                    b->sum[r][s] += of_half(first[(size_t)r * HEADS * COLUMNS], HALF_BF16) * of_half(first[(size_t)s * HEADS * COLUMNS], HALF_BF16);
+                    b->sum[r][s] += of_half(first[(size_t)r * HEADS * COLUMNS], HALF_BF16) *
+                                    of_half(first[(size_t)s * HEADS * COLUMNS], HALF_BF16);
                 }
     b->map = (LaunchMap){.half = HALF_BF16,
                          .extent = {COLUMNS, HEADS, rows, 1},

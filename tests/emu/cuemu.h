@@ -36,7 +36,7 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict__ __restrict
 #define __grid_constant__
-#define __shared__ static __attribute__((section("emu_shared"), used))
+#define __shared__     static __attribute__((section("emu_shared"), used))
 #define DYN_SMEM(name) unsigned char *const name = emu::dynamic
 
 /* The emulator's own functions and variables take longer to compile than most kernels. With EMU_MACHINE this is all that an
@@ -46,10 +46,10 @@
 #define EMU_VAR
 #define EMU_ASM(name) ".globl " name "\n.hidden " name "\n"
 #elif defined EMU_LINKED
-#define EMU_FN inline __attribute__((gnu_inline))
+#define EMU_FN  inline __attribute__((gnu_inline))
 #define EMU_VAR extern
 #else
-#define EMU_FN static
+#define EMU_FN  static
 #define EMU_VAR static
 #define EMU_ASM(name)
 #endif
@@ -66,20 +66,21 @@ extern "C" unsigned char __stop_emu_shared[] __attribute__((weak, visibility("hi
 
 /* The emulator is compiled to be fast, texts, which are much longer, to be compiled fast. EMU_FAST ... EMU_FAST_END: each
  * function that is called keeps its frame, from which places are known. */
-#define EMU_FAST \
-    _Pragma("GCC push_options") \
-    _Pragma("GCC optimize(\"O2\", \"no-strict-aliasing\", \"no-omit-frame-pointer\", \"no-optimize-sibling-calls\")")
+#define EMU_FAST                                                                                                       \
+    _Pragma("GCC push_options") _Pragma(                                                                               \
+        "GCC optimize(\"O2\", \"no-strict-aliasing\", \"no-omit-frame-pointer\", \"no-optimize-sibling-calls\")")
 #define EMU_FAST_END _Pragma("GCC pop_options")
 EMU_FAST
 
-namespace emu {
+namespace emu
+{
 
 enum {
     THREADS_MAX = 1024,
     STACK = 65 * 4096 + 5 * 64, /* odd, so that stacks do not meet in the same lines of a cache */
-    SHARED_MAX = 232448, /* of a block on sm_90 */
-    MARK = 256,          /* bytes behind dynamic shared memory */
-    COPIES_MAX = 512     /* of a thread, in flight: heads of 255 numbers, copied one by one */
+    SHARED_MAX = 232448,        /* of a block on sm_90 */
+    MARK = 256,                 /* bytes behind dynamic shared memory */
+    COPIES_MAX = 512            /* of a thread, in flight: heads of 255 numbers, copied one by one */
 };
 
 struct Copy {
@@ -90,16 +91,16 @@ struct Copy {
 
 struct Fiber {
     void *stack_top, *base; /* base: the frame of entry() */
-    int stack; /* -1: has not begun */
+    int stack;              /* -1: has not begun */
     int copies, group;
 };
 
 struct Warp {
     int arrived, lanes;
-    bool ended;        /* one of its threads has */
-    unsigned ready;    /* a bit for each thread that can go on */
-    uintptr_t place;   /* where those that have arrived wait */
-    unsigned turn; /* the slots of an exchange are used by turns */
+    bool ended;      /* one of its threads has */
+    unsigned ready;  /* a bit for each thread that can go on */
+    uintptr_t place; /* where those that have arrived wait */
+    unsigned turn;   /* the slots of an exchange are used by turns */
     unsigned char slot[2][32][64];
 };
 
@@ -137,15 +138,15 @@ EMU_FN void have_read(int w, const int *pieces, int n);
 
 extern "C" void emu_switch(void **from, void *to);
 #ifndef EMU_LINKED
-asm(".text\n" EMU_ASM("emu_switch")
-    ".type emu_switch, @function\n"
-    "emu_switch:\n"
-    "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq %r15\n"
-    "    movq %rsp, (%rdi)\n"
-    "    movq %rsi, %rsp\n"
-    "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
-    "    ret\n"
-    ".size emu_switch, .-emu_switch\n");
+asm(".text\n" EMU_ASM(
+    "emu_switch") ".type emu_switch, @function\n"
+                  "emu_switch:\n"
+                  "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq %r15\n"
+                  "    movq %rsp, (%rdi)\n"
+                  "    movq %rsi, %rsp\n"
+                  "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
+                  "    ret\n"
+                  ".size emu_switch, .-emu_switch\n");
 #endif
 
 EMU_FN void entry();
@@ -438,12 +439,10 @@ EMU_FN void run_block(uint64_t shared)
     begin(fiber[at]);
     emu_switch(&main_stack, fiber[at].stack_top);
     if (!trouble[0] && !mark_is_whole(shared))
-        snprintf(trouble, sizeof trouble, "something wrote behind dynamic shared memory (block %u)",
-                 blockIdx.x);
+        snprintf(trouble, sizeof trouble, "something wrote behind dynamic shared memory (block %u)", blockIdx.x);
 }
 
-template <class... A, size_t... I>
-static void call(void (*kernel)(A...), void **p, std::index_sequence<I...>)
+template <class... A, size_t... I> static void call(void (*kernel)(A...), void **p, std::index_sequence<I...>)
 {
     kernel(*(A *)p[I]...);
 }
@@ -459,9 +458,9 @@ struct EmuLaunch {
     void (*kernel)(void **arguments); /* emu_call_NAME */
     void **arguments;                 /* of each argument its address, as a driver takes them */
     unsigned blocks, threads;
-    uint64_t shared; /* bytes of dynamic shared memory */
-    int descending;  /* blocks, warps and lanes come from the last to the first */
-    int lazy;        /* 1: copies arrive only when they are waited for; 2: there are none */
+    uint64_t shared;       /* bytes of dynamic shared memory */
+    int descending;        /* blocks, warps and lanes come from the last to the first */
+    int lazy;              /* 1: copies arrive only when they are waited for; 2: there are none */
     const unsigned *order; /* [blocks] which block runs when; NULL: as `descending` says */
 };
 
@@ -475,8 +474,10 @@ const char *emu_run(const EmuLaunch *l)
     if (l->threads == 0 || l->threads > THREADS_MAX || l->shared > SHARED_MAX || l->blocks == 0)
         return "a launch of more threads or more shared memory than a block can have, or of nothing";
     if (!stacks) {
-        void *m = mmap(nullptr, (size_t)THREADS_MAX * STACK + (sizeof *fiber + sizeof *in_flight) * THREADS_MAX + SHARED_MAX + MARK,
-                       PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *m =
+            mmap(nullptr,
+                 (size_t)THREADS_MAX * STACK + (sizeof *fiber + sizeof *in_flight) * THREADS_MAX + SHARED_MAX + MARK,
+                 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (m == MAP_FAILED)
             return "no memory for the threads of a block";
         stacks = (char *)m;
@@ -505,7 +506,8 @@ struct __attribute__((visibility("default"))) EmuParameter {
     unsigned bytes, align;
     int address; /* 1: it is a pointer */
 };
-namespace emu {
+namespace emu
+{
 template <class... A> static const EmuParameter *parameters(void (*)(A...), unsigned *n)
 {
     static const EmuParameter all[] = {{sizeof(A), alignof(A), std::is_pointer<A>::value}..., {0, 0, 0}};
@@ -514,8 +516,8 @@ template <class... A> static const EmuParameter *parameters(void (*)(A...), unsi
 }
 } // namespace emu
 
-#define EMU_EXPORT(name)                                                                   \
-    extern "C" void emu_call_##name(void **arguments) { emu::call_with(name, arguments); } \
+#define EMU_EXPORT(name)                                                                                               \
+    extern "C" void emu_call_##name(void **arguments) { emu::call_with(name, arguments); }                             \
     extern "C" const EmuParameter *emu_parameters_##name(unsigned *n) { return emu::parameters(name, n); }
 
 /* ---- what CUDA C has built in ---- */

@@ -79,8 +79,7 @@ static void remember(const char *name, EmuKernel kernel)
     known[n_known++].kernel = kernel;
 }
 
-static bool write_source(const char *path, const char *prelude, size_t length, const EmuText *text,
-                         size_t n)
+static bool write_source(const char *path, const char *prelude, size_t length, const EmuText *text, size_t n)
 {
     FILE *f = fopen(path, "w");
     if (!f)
@@ -129,10 +128,11 @@ bool emu_object(const char *source, const char *object, const char *log, const c
 {
     char command[2048];
     const char *machine = strstr(options, "-fsanitize=") ? "machine_watched" : "machine";
-    int n = snprintf(command, sizeof command,
-                     "LC_ALL=C %s -std=gnu++17 %s -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing -DEMU_LINKED "
-                     "-fPIC -shared %s -o '%s' '%s' '%s/emu/%s.o' > '%s' 2>&1", compiler(), optimized(), options, object, source,
-                     VWN_BINARY_DIR, machine, log);
+    int n = snprintf(
+        command, sizeof command,
+        "LC_ALL=C %s -std=gnu++17 %s -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing -DEMU_LINKED "
+        "-fPIC -shared %s -o '%s' '%s' '%s/emu/%s.o' > '%s' 2>&1",
+        compiler(), optimized(), options, object, source, VWN_BINARY_DIR, machine, log);
     return n < (int)sizeof command && system(command) == 0;
 }
 
@@ -162,8 +162,8 @@ static void *build(const char *prelude, size_t length, const EmuText *text, size
     return handle;
 }
 
-static bool compile(const char *prelude, size_t length, const EmuText *text, size_t n, bool watched,
-                    EmuKernel *out, char why[512])
+static bool compile(const char *prelude, size_t length, const EmuText *text, size_t n, bool watched, EmuKernel *out,
+                    char why[512])
 {
     bool all = true;
     for (size_t i = 0; i < n; i++)
@@ -184,8 +184,7 @@ static bool compile(const char *prelude, size_t length, const EmuText *text, siz
     return true;
 }
 
-bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
-                 char why[512])
+bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out, char why[512])
 {
     return compile(prelude, length, text, n, false, out, why);
 }
@@ -206,16 +205,21 @@ const char *emu_map_make(emu_map *out, const LaunchMap *m, const void *memory)
         stride[i] = i < MAP_RANK - 1 ? 2 * (uint64_t)m->stride[i + 1] : 0;
         one[i] = 1;
     }
-    return emu_map_encode(out, m->half == HALF_BF16 ? BF16 : FP16, MAP_RANK, memory, extent, stride, m->box, one, 0, TURNED, L2, 0);
+    return emu_map_encode(out, m->half == HALF_BF16 ? BF16 : FP16, MAP_RANK, memory, extent, stride, m->box, one, 0,
+                          TURNED, L2, 0);
 }
 
-const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks,
-                       uint32_t threads, uint64_t shared)
+const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks, uint32_t threads,
+                       uint64_t shared)
 {
     const char *(*run)(const EmuRun *);
-    EmuRun launch = {.kernel = k->call, .arguments = arguments, .threads = threads,
-                     .shared = shared, .descending = how->descending,
-                     .lazy = how->no_copies ? 2 : how->lazy, .order = how->order};
+    EmuRun launch = {.kernel = k->call,
+                     .arguments = arguments,
+                     .threads = threads,
+                     .shared = shared,
+                     .descending = how->descending,
+                     .lazy = how->no_copies ? 2 : how->lazy,
+                     .order = how->order};
     launch.blocks = how->blocks_max && blocks > how->blocks_max ? how->blocks_max : blocks;
     memcpy(&run, &k->object, sizeof run);
     return run(&launch);

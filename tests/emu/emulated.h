@@ -56,7 +56,8 @@ static inline Narrow count_narrow(Ctx *ctx, const Unit *u, Half half, int64_t B,
 }
 
 /* run_drawn(), skipped where nothing can be emulated. */
-static inline int emulated_drawn(int argc, char **argv, CaseDraw *d, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
+static inline int emulated_drawn(int argc, char **argv, CaseDraw *d, size_t n, const char *(*name)(size_t),
+                                 bool (*run)(size_t))
 {
     if (emu_missing())
         return EMU_SKIPPED;

@@ -12,7 +12,8 @@
 /* Rows that are alone, that fill a warp but for one, that leave one over, that nothing divides. */
 static const int64_t positions[] = {7, 31, 1, 33, 13, 37};
 /* Rows of these are long, and a few show what many would. */
-static const char *const wide[] = {"vwn 1.5x, mtp", "vwn (4,8)", "vwn x8, moe", "quickstart", "ghc (8,16)", "ghc (8,32)", "mtp chain"};
+static const char *const wide[] = {"vwn 1.5x, mtp", "vwn (4,8)",  "vwn x8, moe", "quickstart",
+                                   "ghc (8,16)",    "ghc (8,32)", "mtp chain"};
 
 static bool run_one(size_t i)
 {
@@ -25,6 +26,7 @@ static bool run_one(size_t i)
 int main(int argc, char **argv)
 {
     int missing = examples_not_listed(sources, COUNT_OF(sources), "\nmodel ");
-    int status = emulated_drawn(argc, argv, &(CaseDraw){.one_in = 2, .sanitized = 8}, COUNT_OF(sources), example_name, run_one);
+    int status =
+        emulated_drawn(argc, argv, &(CaseDraw){.one_in = 2, .sanitized = 8}, COUNT_OF(sources), example_name, run_one);
     return missing ? 1 : status;
 }

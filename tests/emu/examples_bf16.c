@@ -19,8 +19,9 @@ static const Source wide[] = {
     {"01_nano.vwn", {"nano", {"D=96", "L=1", NULL}}},
     {"02_olmo_1b.vwn", {"olmo", {"D=64", "L=1", NULL}}},
     {"02_olmo_1b.vwn", {"olmo hyper", {"D=64", "L=1", "conn=hyper(n = 4, dynamic = true)", NULL}}},
-    {"02_olmo_1b.vwn", {"olmo frac", {"D=64", "L=1", "conn=frac(m = 4, dynamic = true, norm = rms_norm(eps = 1e-6, gain = false))",
-                                      NULL}}},
+    {"02_olmo_1b.vwn",
+     {"olmo frac",
+      {"D=64", "L=1", "conn=frac(m = 4, dynamic = true, norm = rms_norm(eps = 1e-6, gain = false))", NULL}}},
     {"07_vwn_x8_moe.vwn", {"vwn x8, moe", {"D=64", "L=1", "V=23", NULL}}},
     {"08_xformer_500m.vwn", {"xformer", {"d=80", "L=2", "V=23", NULL}}},
     {"09_nexus_growth.vwn", {"nexus", {"D=64", "M=64", "A=64", "F=64", "L=1", "h=16", "heads=4", "V=23", NULL}}},
@@ -52,13 +53,21 @@ static bool run_one(size_t i)
 {
     Ctx *ctx = ctx_new(NULL);
     bool image = strcmp(wide[i].file, "27_vit.vwn") == 0; /* of ten positions */
-    Case c = {&wide[i], {.B = image ? 8 : 2, .T = 32, .half = HALF_BF16, .half_wanted = HALF_BF16, .target = &target_gpu, .noise = 0.1,
-                         .worst = INFINITY, .name = ""}, {0}};
+    Case c = {&wide[i],
+              {.B = image ? 8 : 2,
+               .T = 32,
+               .half = HALF_BF16,
+               .half_wanted = HALF_BF16,
+               .target = &target_gpu,
+               .noise = 0.1,
+               .worst = INFINITY,
+               .name = ""},
+              {0}};
     guarded(ctx, compare, &c);
     bool ok = c.is.worst < WORST && c.is.compared > 7 && c.is.same_bits && c.narrow.loads >= LOADS_LEAST &&
               c.narrow.products >= PRODUCTS_LEAST;
-    printf("%-16s %3zu gradients, %d loads of 16 bits, %d products and %d inside, worst %.1e at %s%s%s\n", wide[i].v.name,
-           c.is.compared, c.narrow.loads, c.narrow.products, c.narrow.inside, c.is.worst, c.is.name,
+    printf("%-16s %3zu gradients, %d loads of 16 bits, %d products and %d inside, worst %.1e at %s%s%s\n",
+           wide[i].v.name, c.is.compared, c.narrow.loads, c.narrow.products, c.narrow.inside, c.is.worst, c.is.name,
            c.is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);
@@ -70,6 +79,7 @@ static const char *case_name(size_t i) { return wide[i].v.name; }
 int main(int argc, char **argv)
 {
     int missing = examples_not_listed(wide, COUNT_OF(wide), "compute = bf16");
-    int status = emulated_drawn(argc, argv, &(CaseDraw){.one_in = 3, .sanitized = 5}, COUNT_OF(wide), case_name, run_one);
+    int status =
+        emulated_drawn(argc, argv, &(CaseDraw){.one_in = 3, .sanitized = 5}, COUNT_OF(wide), case_name, run_one);
     return missing ? 1 : status;
 }

@@ -25,17 +25,17 @@ typedef struct Case {
     bool dw, transposed;
     Half x_half, w_half, y_half;
     bool per_pair;
-    unsigned tile; /* a CudaExpertTile, and BY_GROUPS: warpgroups multiply it */
+    unsigned tile;        /* a CudaExpertTile, and BY_GROUPS: warpgroups multiply it */
     int64_t gap_x, gap_w; /* elements behind each row of x, and of w or dy */
 } Case;
 
-#define F32 HALF_NONE
-#define BF HALF_BF16
-#define FP HALF_FP16
-#define FAR ((int64_t)1 << 26) /* the last rows are behind 2^32 numbers */
-#define SMALL CUDA_EXPERT_SMALL
+#define F32    HALF_NONE
+#define BF     HALF_BF16
+#define FP     HALF_FP16
+#define FAR    ((int64_t)1 << 26) /* the last rows are behind 2^32 numbers */
+#define SMALL  CUDA_EXPERT_SMALL
 #define SQUARE CUDA_EXPERT_SQUARE
-#define WIDE CUDA_EXPERT_WIDE
+#define WIDE   CUDA_EXPERT_WIDE
 enum { BY_GROUPS = 8 };
 static const Case cases[] = {
     {33, 2, 5, 36, 7, false, false, F32, F32, F32, false, SMALL, 0, 0},
@@ -77,7 +77,17 @@ static const Case cases[] = {
     {3, 2, 70, 64, 64, false, false, BF, BF, BF, false, WIDE | BY_GROUPS, 0, 0},
     {0, 2, 3, 64, 64, true, false, BF, BF, F32, false, WIDE | BY_GROUPS, 0, 0},
 };
-enum { CASES = sizeof cases / sizeof cases[0], SQUARE_T = 20, SQUARE_DW, WIDE_Y, WIDE_DW = 24, MANY, FAR_Y = 27, FAR_T, FAR_DW };
+enum {
+    CASES = sizeof cases / sizeof cases[0],
+    SQUARE_T = 20,
+    SQUARE_DW,
+    WIDE_Y,
+    WIDE_DW = 24,
+    MANY,
+    FAR_Y = 27,
+    FAR_T,
+    FAR_DW
+};
 enum { GROUPS_SQUARE = FAR_DW + 1, GROUPS_T, GROUPS_DW, GROUPS_Y, GROUPS_WIDE_T, GROUPS_WIDE_DW };
 
 /* ---- numbers ---- */
@@ -88,10 +98,7 @@ typedef struct Array {
     char *at;
 } Array;
 
-static int64_t place_of(const Array *a, int64_t i)
-{
-    return a->row ? i / a->row * (a->row + a->gap) + i % a->row : i;
-}
+static int64_t place_of(const Array *a, int64_t i) { return a->row ? i / a->row * (a->row + a->gap) + i % a->row : i; }
 
 static size_t bytes_of(const Array *a)
 {
@@ -174,8 +181,7 @@ static Work work_new(const Case *c)
         int64_t e = w.index[p], row = c->per_pair ? p : p / c->choices;
         for (int64_t j = 0; e >= 0 && e < c->experts && j < c->out; j++)
             for (int64_t i = 0; i < c->in; i++) {
-                int64_t at = c->transposed ? (e * c->out + j) * c->in + i
-                                           : (e * c->in + i) * c->out + j;
+                int64_t at = c->transposed ? (e * c->out + j) * c->in + i : (e * c->in + i) * c->out + j;
                 double x = array_get(&w.x, row * c->in + i);
                 if (c->dw)
                     w.want[at] += x * array_get(&w.w, p * c->out + j);
@@ -198,14 +204,19 @@ static void work_end(Work *w)
 
 static CudaExpertSizes sizes_of(const Case *c)
 {
-    return (CudaExpertSizes){.pairs = c->tokens * c->choices, .experts = c->experts, .in = c->in, .out = c->out,
-                             .pitch_x = c->in + c->gap_x, .pitch_w = (c->transposed ? c->in : c->out) + c->gap_w};
+    return (CudaExpertSizes){.pairs = c->tokens * c->choices,
+                             .experts = c->experts,
+                             .in = c->in,
+                             .out = c->out,
+                             .pitch_x = c->in + c->gap_x,
+                             .pitch_w = (c->transposed ? c->in : c->out) + c->gap_w};
 }
 
 static CudaExpertClass class_of(const Case *c)
 {
     CudaExpertSizes s = sizes_of(c);
-    CudaExpertClass class = {.dw = c->dw, .transposed = c->transposed, .x_half = c->x_half, .w_half = c->w_half, .y_half = c->y_half};
+    CudaExpertClass class = {
+        .dw = c->dw, .transposed = c->transposed, .x_half = c->x_half, .w_half = c->w_half, .y_half = c->y_half};
     cuda_expert_choose(&class, &s, 0, 0);
     class.tile = (CudaExpertTile)(c->tile % BY_GROUPS);
     class.warpgroups = c->tile >= BY_GROUPS;
@@ -322,7 +333,8 @@ static const struct Fault {
     /* products of warpgroups: what must be waited for, fenced and told */
     {GROUPS_Y, "            vwn_proxy_fence();", ""},
     {GROUPS_DW, "            vwn_proxy_fence();", ""},
-    {GROUPS_Y, "vwn_copies_wait<AHEAD - 1>();\n            vwn_proxy_fence();", "vwn_proxy_fence();\n            vwn_copies_wait<AHEAD - 1>();"},
+    {GROUPS_Y, "vwn_copies_wait<AHEAD - 1>();\n            vwn_proxy_fence();",
+     "vwn_proxy_fence();\n            vwn_copies_wait<AHEAD - 1>();"},
     {GROUPS_Y, "vwn_copies_wait<AHEAD - 1>", "vwn_copies_wait<AHEAD>"},
     {GROUPS_Y, "            __syncthreads(); /* the tiles", "            /* the tiles"},
     {GROUPS_DW, "            __syncthreads(); /* the tiles", "            /* the tiles"},
@@ -353,8 +365,7 @@ static const char *plant(Ctx *ctx, const char *text, const struct Fault *f)
     const char *at = strstr(text, f->text);
     if (!at)
         vwn_bug(ctx, "there is no place for the fault: %s", f->instead);
-    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - text), text, f->instead,
-                        at + strlen(f->text));
+    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - text), text, f->instead, at + strlen(f->text));
 }
 
 int main(void)
@@ -364,8 +375,8 @@ int main(void)
     if (emu_missing())
         return EMU_SKIPPED;
     /* Only one architecture has warpgroups. */
-    CHECK(&h, target_of_arch("sm_90a")->warpgroups && !target_of_arch("sm_90")->warpgroups && !target_of_arch("sm_80")->warpgroups &&
-                  !target_of_arch("sm_100")->warpgroups);
+    CHECK(&h, target_of_arch("sm_90a")->warpgroups && !target_of_arch("sm_90")->warpgroups &&
+                  !target_of_arch("sm_80")->warpgroups && !target_of_arch("sm_100")->warpgroups);
     Ctx *ctx = ctx_new(NULL);
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
@@ -407,8 +418,9 @@ int main(void)
             continue;
         int of = faults[i].of < 0 ? 0 : faults[i].of;
         const EmuKernel *bad = &kernel[1 + CASES + i];
-        CHECK_CASE(&h, trouble_of(&cases[of], faults[i].of < 0 ? bad : &kernel[0],
-                                  faults[i].of < 0 ? &kernel[1 + of] : bad), faults[i].instead);
+        CHECK_CASE(
+            &h, trouble_of(&cases[of], faults[i].of < 0 ? bad : &kernel[0], faults[i].of < 0 ? &kernel[1 + of] : bad),
+            faults[i].instead);
     }
     ctx_free(ctx);
     return harness_end(&h);

@@ -216,9 +216,11 @@ static const char *run(const EmuKernel *k, Which which, char text[300])
         int64_t width = WIDTH, rows = ROWS, depth = DEPTH, one = 1;
         void *row_arguments[] = {&x, &out, &width, &rows};
         void *tile_arguments[] = {&a, &b, &out, &depth, &one};
-        const char *trouble =
-            emu_launch(k, which == TILE ? tile_arguments : row_arguments, &how, which == TILE ? 1 : 2,
-                       which == BLOCK ? 128 : 64, which == TILE ? 0 : which == BLOCK ? 608 : 1200);
+        const char *trouble = emu_launch(k, which == TILE ? tile_arguments : row_arguments, &how, which == TILE ? 1 : 2,
+                                         which == BLOCK ? 128 : 64,
+                                         which == TILE    ? 0
+                                         : which == BLOCK ? 608
+                                                          : 1200);
         if (!trouble && is_right(&n, which))
             continue;
         snprintf(text, 300, "%s, copies %s: %s", order, copies, trouble ? trouble : "wrong numbers");

@@ -24,9 +24,11 @@ static const char lion[] = "  optimizer lion { lr = 1e-3, betas = [0.9, 0.99], w
 
 static Case cases[] = {
     {.v = {"gpt, muon", {"sub=ffn(hidden = 10, activation = silu, dropout = 0.3)", NULL}}, .optimizer = muon},
-    {.v = {"ghc (2,3), lion", {"D=64", "widths=[D]", "sub=ffn(hidden = 64, activation = silu, gated = true)",
-                               "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=96", NULL}},
-     .optimizer = lion, .half = HALF_BF16},
+    {.v = {"ghc (2,3), lion",
+           {"D=64", "widths=[D]", "sub=ffn(hidden = 64, activation = silu, gated = true)",
+            "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=96", NULL}},
+     .optimizer = lion,
+     .half = HALF_BF16},
 };
 
 static const char *text_of(Ctx *ctx, const Case *c)
@@ -109,7 +111,4 @@ static bool run_case(size_t i)
 
 static const char *case_name(size_t i) { return cases[i].v.name; }
 
-int main(int argc, char **argv)
-{
-    return emulated_cases(argc, argv, COUNT_OF(cases), case_name, run_case);
-}
+int main(int argc, char **argv) { return emulated_cases(argc, argv, COUNT_OF(cases), case_name, run_case); }

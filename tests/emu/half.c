@@ -89,7 +89,8 @@ static void test_type(Harness *h, const EmuKernel *kernel, Half type)
         const char *trouble = emu_launch(kernel, arguments, &(EmuOptions){0}, PATTERNS / THREADS, THREADS, 0);
         int wrong = wrong_numbers(&n, type);
         if (!CHECK(h, !trouble && !wrong))
-            fprintf(stderr, "    %s, beside %d: %d numbers, %s\n", half_word(type), beside, wrong, trouble ? trouble : "");
+            fprintf(stderr, "    %s, beside %d: %d numbers, %s\n", half_word(type), beside, wrong,
+                    trouble ? trouble : "");
     }
 }
 

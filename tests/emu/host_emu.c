@@ -35,8 +35,8 @@ static const char *launch(const PlanKernel *kernel, void **argument, int64_t blo
     size_t at = 0;
     while (at < n_made && strcmp(kernels[at]->name, kernel->name) != 0)
         at++;
-    EmuOptions how = {.descending = chunk > 0, .lazy = chunk > 0,
-                      .blocks_max = kernel->grid.whole ? 0 : (uint32_t)chunk};
+    EmuOptions how = {
+        .descending = chunk > 0, .lazy = chunk > 0, .blocks_max = kernel->grid.whole ? 0 : (uint32_t)chunk};
     return emu_launch(&made[at], argument, &how, (uint32_t)blocks, kernel->grid.threads, shared);
 }
 

@@ -109,29 +109,25 @@ static void run_last(Large *x)
             scalars[a] = l->scalars[a].value;
         call_arguments(&arguments, place, l->n_buffer, ints, l->n_int, scalars, l->n_scalar, &rows);
         uint32_t last[2], blocks = (uint32_t)last_blocks(k, l, ints, last);
-        rows = last[0] + 1 < plan_blocks(&k->grid, rows) && blocks == 1 ? last[0] + 1 : rows; /* a block would go on to all further ones */
+        rows = last[0] + 1 < plan_blocks(&k->grid, rows) && blocks == 1
+                   ? last[0] + 1
+                   : rows; /* a block would go on to all further ones */
         x->launches += large;
         x->written += large && k->library;
-        const char *trouble = emu_launch(&kernel[l->kernel], arguments.at, &(EmuOptions){.order = last}, blocks, k->grid.threads,
-                                         plan_shared_bytes(&k->grid, ints));
+        const char *trouble = emu_launch(&kernel[l->kernel], arguments.at, &(EmuOptions){.order = last}, blocks,
+                                         k->grid.threads, plan_shared_bytes(&k->grid, ints));
         CHECK_CASE(x->h, !trouble, trouble ? trouble : "");
     }
 }
 
-static void begin(Large *x, Ctx *ctx, void *h)
-{
-    *x = (Large){.h = h, .ctx = ctx, .g = graph_new(ctx, ctx->program)};
-}
+static void begin(Large *x, Ctx *ctx, void *h) { *x = (Large){.h = h, .ctx = ctx, .g = graph_new(ctx, ctx->program)}; }
 
 static Val input(Large *x, const char *name, const Shape *s)
 {
     return ir_ext(x->g, EXT_STATE, name_str(x->ctx, name), DT_REAL, s);
 }
 
-static void keep(Large *x, Val v)
-{
-    ir_store(x->g, v, EXT_STATE, name_str(x->ctx, "y"));
-}
+static void keep(Large *x, Val v) { ir_store(x->g, v, EXT_STATE, name_str(x->ctx, "y")); }
 
 /* The larger of two; what is no number is worst. */
 static double worse(double worst, double by) { return by <= worst ? worst : isnan(by) ? INFINITY : by; }
@@ -258,7 +254,8 @@ static void table(Ctx *ctx, void *h)
         fill_row(&x, "dy", B * T - i, D);
     }
     run_last(&x);
-    const float *dy = tensor(&x, EXT_STATE, "dy") + (int64_t)B * T * D, *dx = tensor(&x, EXT_STATE, "dx") + (int64_t)(V - 2) * D;
+    const float *dy = tensor(&x, EXT_STATE, "dy") + (int64_t)B * T * D,
+                *dx = tensor(&x, EXT_STATE, "dx") + (int64_t)(V - 2) * D;
     double worst = 0;
     for (int64_t i = D - 256; i < D; i++) {
         worst = worse(worst, fabs((double)dx[i] - (double)dy[i - 3 * (int64_t)D] - (double)dy[i - D]));
@@ -292,7 +289,7 @@ static void attention(Ctx *ctx, void *h)
     const float *m[8];
     for (int i = 0; i < 8; i++)
         m[i] = tensor(&x, EXT_STATE, i < 3 ? in[i] : i == 3 ? "dy" : i == 4 ? "y" : grad[i - 5]) + first * D;
-    #define AT(i, t, c) ((double)m[i][(int64_t)(t) * H * D + (c)])
+#define AT(i, t, c) ((double)m[i][(int64_t)(t)*H * D + (c)])
     double worst = 0;
     for (int t = 0; t < ROWS; t++) { /* y and dq of the first queries */
         double p[ROWS], dp[ROWS], sum = 0, mean = 0;
@@ -324,7 +321,7 @@ static void attention(Ctx *ctx, void *h)
         for (int c = 0; c < D; c++)
             worst = worse(worse(worst, fabs(dk[c] - AT(6, u, c)) / 10), fabs(dv[c] - AT(7, u, c)) / 10);
     }
-    #undef AT
+#undef AT
     CHECK(x.h, worst < 1e-5 && x.written == 3);
 }
 
@@ -346,7 +343,8 @@ static void experts(Ctx *ctx, void *h)
     int64_t *id = (int64_t *)(void *)tensor(&x, EXT_INPUT, "index");
     for (int64_t i = 0; i < pairs; i++)
         id[i] = i < pairs - PAIRS ? -1 : E - 1;
-    float *in = tensor(&x, EXT_STATE, "x") + (tokens - PAIRS / 2) * IN, *dy = tensor(&x, EXT_STATE, "dy") + (pairs - PAIRS) * OUT;
+    float *in = tensor(&x, EXT_STATE, "x") + (tokens - PAIRS / 2) * IN,
+          *dy = tensor(&x, EXT_STATE, "dy") + (pairs - PAIRS) * OUT;
     float *w = tensor(&x, EXT_STATE, "w") + (int64_t)(E - 1) * IN * OUT;
     for (int t = 0; t < PAIRS / 2; t++) /* of each row a few numbers, its last */
         for (int i = IN - KNOWN; i < IN; i++)
@@ -358,7 +356,8 @@ static void experts(Ctx *ctx, void *h)
         for (int o = OUT - KNOWN; o < OUT; o++)
             w[(int64_t)i * OUT + o] = (float)sin(i * 11 + o * 2);
     run_last(&x);
-    const float *out = tensor(&x, EXT_STATE, "y") + (pairs - PAIRS) * OUT, *dw = tensor(&x, EXT_STATE, "dw") + (int64_t)(E - 1) * IN * OUT;
+    const float *out = tensor(&x, EXT_STATE, "y") + (pairs - PAIRS) * OUT,
+                *dw = tensor(&x, EXT_STATE, "dw") + (int64_t)(E - 1) * IN * OUT;
     const float *dx = tensor(&x, EXT_STATE, "dx") + (tokens - 1) * IN;
     double worst = 0;
     for (int o = OUT - KNOWN; o < OUT; o++) {
@@ -379,7 +378,8 @@ static void experts(Ctx *ctx, void *h)
     for (int i = IN - KNOWN; i < IN; i++) {
         double sum = 0;
         for (int o = OUT - KNOWN; o < OUT; o++)
-            sum += ((double)dy[(int64_t)(PAIRS - 2) * OUT + o] + (double)dy[(int64_t)(PAIRS - 1) * OUT + o]) * (double)w[(int64_t)i * OUT + o];
+            sum += ((double)dy[(int64_t)(PAIRS - 2) * OUT + o] + (double)dy[(int64_t)(PAIRS - 1) * OUT + o]) *
+                   (double)w[(int64_t)i * OUT + o];
         worst = worse(worst, fabs(sum - (double)dx[i]));
     }
     CHECK(x.h, worst < 1e-5 && x.written >= 3);
@@ -393,8 +393,10 @@ static bool plans_pairs(Ctx *ctx, int64_t rows)
     const Shape xs = {.rank = 2, .d = {DIM_T, DIM(2)}}, ws = {.rank = 3, .d = {DIM(3), DIM(2), DIM(2)}};
     const Shape is = {.rank = 2, .d = {DIM_T, DIM(4)}};
     const PlanOptions how = {.B = 1, .T = rows, .target = &target_gpu};
-    Val x = ir_ext(g, EXT_STATE, name_str(ctx, "x"), DT_REAL, &xs), w = ir_ext(g, EXT_STATE, name_str(ctx, "w"), DT_REAL, &ws);
-    ir_store(g, ir_expert_matmul(g, x, w, ir_ext(g, EXT_INPUT, name_str(ctx, "index"), DT_INT, &is)), EXT_STATE, name_str(ctx, "y"));
+    Val x = ir_ext(g, EXT_STATE, name_str(ctx, "x"), DT_REAL, &xs),
+        w = ir_ext(g, EXT_STATE, name_str(ctx, "w"), DT_REAL, &ws);
+    ir_store(g, ir_expert_matmul(g, x, w, ir_ext(g, EXT_INPUT, name_str(ctx, "index"), DT_INT, &is)), EXT_STATE,
+             name_str(ctx, "y"));
     volatile bool planned = false;
     if (CTX_TRY(ctx, &guard)) {
         planned = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how)->n_launch >= 2;
@@ -417,8 +419,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(Ctx *, void *);
-    } all[] = {{"softmax", softmax}, {"elements", elements}, {"columns", columns}, {"rows", rows_of_table},
-               {"table", table}, {"attention", attention}, {"experts", experts}, {"pairs", pairs}};
+    } all[] = {{"softmax", softmax}, {"elements", elements},   {"columns", columns}, {"rows", rows_of_table},
+               {"table", table},     {"attention", attention}, {"experts", experts}, {"pairs", pairs}};
     Harness h = {0};
     if (emu_missing())
         return EMU_SKIPPED;

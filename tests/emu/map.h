@@ -37,9 +37,9 @@ static inline unsigned emu_map_item(int type)
     return type >= 0 && type < EMU_MAP_TYPES ? bytes[type] : 0;
 }
 
-static inline const char *emu_map_wrong(const void *out, int type, uint32_t rank, const void *memory, const uint64_t *extent,
-                                        const uint64_t *stride, const uint32_t *box, const uint32_t *step, int interleave, int turned, int l2,
-                                        int beyond)
+static inline const char *emu_map_wrong(const void *out, int type, uint32_t rank, const void *memory,
+                                        const uint64_t *extent, const uint64_t *stride, const uint32_t *box,
+                                        const uint32_t *step, int interleave, int turned, int l2, int beyond)
 {
     static const unsigned span[] = {0, 32, 64, 128, 128, 128, 128};
     const unsigned item = emu_map_item(type), piece = interleave == 2 ? 32 : 16;
@@ -80,10 +80,11 @@ static inline const char *emu_map_wrong(const void *out, int type, uint32_t rank
 
 /* NULL, or what is wrong. */
 static inline const char *emu_map_encode(void *out, int type, uint32_t rank, const void *memory, const uint64_t *extent,
-                                         const uint64_t *stride, const uint32_t *box, const uint32_t *step, int interleave, int turned,
-                                         int l2, int beyond)
+                                         const uint64_t *stride, const uint32_t *box, const uint32_t *step,
+                                         int interleave, int turned, int l2, int beyond)
 {
-    const char *wrong = emu_map_wrong(out, type, rank, memory, extent, stride, box, step, interleave, turned, l2, beyond);
+    const char *wrong =
+        emu_map_wrong(out, type, rank, memory, extent, stride, box, step, interleave, turned, l2, beyond);
     emu_map m;
     if (wrong)
         return wrong;

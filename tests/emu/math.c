@@ -36,20 +36,21 @@ static const struct {
     const char *text;
     float above, below, zero;
 } ends[] = {
-    {"vwn_exp(x)", INFINITY, 0, 1},       {"vwn_exp_fast(x)", INFINITY, 0, 1},     {"vwn_tanh(x)", 1, -1, 0},
-    {"vwn_sigmoid(x)", 1, 0, 0.5f},       {"vwn_silu(x)", INFINITY, 0, 0},         {"vwn_erf(x)", 1, -1, 0},
-    {"vwn_gelu(x)", INFINITY, 0, 0},      {"vwn_gelu_slope(x)", 1, 0, 0.5f},       {"vwn_gelu_tanh(x)", INFINITY, 0, 0},
+    {"vwn_exp(x)", INFINITY, 0, 1},  {"vwn_exp_fast(x)", INFINITY, 0, 1}, {"vwn_tanh(x)", 1, -1, 0},
+    {"vwn_sigmoid(x)", 1, 0, 0.5f},  {"vwn_silu(x)", INFINITY, 0, 0},     {"vwn_erf(x)", 1, -1, 0},
+    {"vwn_gelu(x)", INFINITY, 0, 0}, {"vwn_gelu_slope(x)", 1, 0, 0.5f},   {"vwn_gelu_tanh(x)", INFINITY, 0, 0},
 };
 enum { ENDS = sizeof ends / sizeof ends[0] };
 
 static EmuText text_of(Ctx *ctx, const char *function)
 {
-    EmuText t = {.text = arena_printf(ctx->program,
-                                      "/* %s */\nKERNEL(128, 1) @NAME@(\n    const real *__restrict__ p0,\n    real *__restrict__ p1,\n"
-                                      "    int64_t rows)\n{\n    for (int64_t i = blockIdx.x; i < rows; i += gridDim.x)\n"
-                                      "        for (int64_t k = 128 * i + threadIdx.x; k < 128 * (i + 1); k += 128) {\n"
-                                      "            const real x = p0[k];\n            p1[k] = %s;\n        }\n}\n",
-                                      function, function)};
+    EmuText t = {.text = arena_printf(
+                     ctx->program,
+                     "/* %s */\nKERNEL(128, 1) @NAME@(\n    const real *__restrict__ p0,\n    real *__restrict__ p1,\n"
+                     "    int64_t rows)\n{\n    for (int64_t i = blockIdx.x; i < rows; i += gridDim.x)\n"
+                     "        for (int64_t k = 128 * i + threadIdx.x; k < 128 * (i + 1); k += 128) {\n"
+                     "            const real x = p0[k];\n            p1[k] = %s;\n        }\n}\n",
+                     function, function)};
     t.length = strlen(t.text);
     t.name = emit_name(ctx, ctx->program, &t.text, &t.length);
     return t;

@@ -20,7 +20,8 @@
 
 #include "map.h"
 
-namespace emu {
+namespace emu
+{
 
 enum { MBARRIERS = 32, MAP_COPIES = 128, WARPS_MAX = THREADS_MAX / 32 };
 
@@ -29,9 +30,10 @@ struct Known {
     uint32_t products[WARPS_MAX], phases[MBARRIERS];
 };
 struct Mbarrier {
-    uint64_t at;          /* in shared memory */
-    int count, left;      /* arrivals of a phase, and those that are missing */
-    int64_t expected, asked, come; /* bytes in this phase: so many are expected, copies bring so many, and so many have come */
+    uint64_t at;     /* in shared memory */
+    int count, left; /* arrivals of a phase, and those that are missing */
+    int64_t expected, asked,
+        come;             /* bytes in this phase: so many are expected, copies bring so many, and so many have come */
     uint32_t phase;       /* phases that are over */
     uint32_t bytes_until; /* phases of which the last one had bytes */
     int maker;
@@ -384,7 +386,8 @@ EMU_FN const char *missing()
     for (int i = 0; i < threads; i++) {
         if (waits_for[i] < 0)
             return "a group waits for registers that no other one gives";
-        if (waits_for[i] > 0 && mbarrier[waits_for[i] - 1].expected != mbarrier[waits_for[i] - 1].come && !mbarrier[waits_for[i] - 1].left)
+        if (waits_for[i] > 0 && mbarrier[waits_for[i] - 1].expected != mbarrier[waits_for[i] - 1].come &&
+            !mbarrier[waits_for[i] - 1].left)
             return "threads wait for bytes that nobody brings";
         if (waits_for[i] > 0)
             return "threads wait for a phase that never ends";
@@ -398,7 +401,10 @@ EMU_FN void emu_mbarrier_make(uint64_t *b, int arrivals) { emu::mbarrier_make(b,
 /* bytes: that are expected from now on, too. */
 EMU_FN void emu_mbarrier_arrive(uint64_t *b, int bytes) { emu::mbarrier_arrive(b, bytes); }
 EMU_FN void emu_mbarrier_wait(uint64_t *b, uint32_t parity) { emu::mbarrier_wait(b, parity); }
-EMU_FN void emu_map_copy(void *to, const emu_map &m, const int *at, int rank, uint64_t *b) { emu::begin_map_copy(to, m, at, rank, b); }
+EMU_FN void emu_map_copy(void *to, const emu_map &m, const int *at, int rank, uint64_t *b)
+{
+    emu::begin_map_copy(to, m, at, rank, b);
+}
 /* setmaxnreg */
 EMU_MEETS void emu_group_has_registers(int n, bool more)
 {

@@ -16,31 +16,37 @@ typedef struct Case {
     size_t longest;
 } Case;
 
-#define BEGIN "import \"std/transformer\"\nimport \"std/connections\"\nmodel m {\n" \
-              "  mask = causal, init = normal(std = 0.2), out_init = normal(std = 0.1)\n" \
-              "  pre_norm = rms_norm(eps = 1e-5, gain = false)\n"
-#define END "}\ntrain {\n  data = text_file(\"none.txt\"), tokenizer = bytes(), batch = 1 seqs, length = 3 steps\n" \
-            "  seed = 1, precision = fp32\n" \
-            "  optimizer sgd { lr = if step < 2 then 1e-3 else 1e-4, momentum = 0, weight_decay = 0 }\n}\n"
+#define BEGIN                                                                                                          \
+    "import \"std/transformer\"\nimport \"std/connections\"\nmodel m {\n"                                              \
+    "  mask = causal, init = normal(std = 0.2), out_init = normal(std = 0.1)\n"                                        \
+    "  pre_norm = rms_norm(eps = 1e-5, gain = false)\n"
+#define END                                                                                                            \
+    "}\ntrain {\n  data = text_file(\"none.txt\"), tokenizer = bytes(), batch = 1 seqs, length = 3 steps\n"            \
+    "  seed = 1, precision = fp32\n"                                                                                   \
+    "  optimizer sgd { lr = if step < 2 then 1e-3 else 1e-4, momentum = 0, weight_decay = 0 }\n}\n"
 
 static Case cases[] = {
-    {.name = "heads without a hidden layer", .body = BEGIN
+    {.name = "heads without a hidden layer",
+     .body = BEGIN
      "  context = 2, width = 3, connection = residual(branch_scale = 0.1)\n  embed tokens { vocab = 256 }\n"
      "  for layer in 0..1 { ffn { hidden = 7, activation = tanh } }\n"
      "  head lm { norm = layer_norm(eps = 1, bias = false) }\n"
      "  for depth in 1..2 { head mtp { predict = depth + 1, weight = 0.3, mix = linear(), norm = rms_norm(eps = 1), "
-     "layer { ffn { hidden = 0, activation = silu } } } }\n" END, .is = {.B = 1, .T = 2}},
-    {.name = "mhc of 3 numbers", .body = BEGIN
+     "layer { ffn { hidden = 0, activation = silu } } } }\n" END,
+     .is = {.B = 1, .T = 2}},
+    {.name = "mhc of 3 numbers",
+     .body = BEGIN
      "  context = 31, width = 3, connection = mhc(n = 2, collapse = mean)\n  embed tokens { vocab = 256 }\n"
      "  for layer in 1..3 { ffn { hidden = 7, activation = tanh } }\n  head lm { norm = layer_norm(eps = 1e-5) }\n" END,
      .is = {.B = 1, .T = 5}},
-    {.name = "mhc of 3 numbers, gated", .body = BEGIN
-     "  context = 31, width = 3, connection = mhc(n = 2, iterations = 2, collapse = mean)\n"
-     "  embed tokens { vocab = 256 }\n"
-     "  for layer in 1..3 {\n    if layer mod 2 == 0 { attention { heads = 3, softcap = 1 } }\n"
-     "    else { ffn odd { hidden = 16, activation = sigmoid, bias = true } }\n"
-     "    ffn { hidden = 7, activation = tanh, gated = true }\n  }\n"
-     "  head lm { norm = layer_norm(eps = 1e-5) }\n" END, .is = {.B = 1, .T = 5}},
+    {.name = "mhc of 3 numbers, gated",
+     .body = BEGIN "  context = 31, width = 3, connection = mhc(n = 2, iterations = 2, collapse = mean)\n"
+                   "  embed tokens { vocab = 256 }\n"
+                   "  for layer in 1..3 {\n    if layer mod 2 == 0 { attention { heads = 3, softcap = 1 } }\n"
+                   "    else { ffn odd { hidden = 16, activation = sigmoid, bias = true } }\n"
+                   "    ffn { hidden = 7, activation = tanh, gated = true }\n  }\n"
+                   "  head lm { norm = layer_norm(eps = 1e-5) }\n" END,
+     .is = {.B = 1, .T = 5}},
 };
 
 static void compare(Ctx *ctx, void *arg)
@@ -71,7 +77,4 @@ static bool run_one(size_t i)
 
 static const char *case_name(size_t i) { return cases[i].name; }
 
-int main(int argc, char **argv)
-{
-    return emulated_cases(argc, argv, COUNT_OF(cases), case_name, run_one);
-}
+int main(int argc, char **argv) { return emulated_cases(argc, argv, COUNT_OF(cases), case_name, run_one); }

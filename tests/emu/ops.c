@@ -18,7 +18,9 @@ int main(void)
     Ctx *ctx = ctx_new(NULL);
     CtxGuard guard;
     int bad = 1;
-    static const struct { int B, T, n; } size[] = {{1, 1, 1}, {2, 31, 33}, {2, 67, 17}};
+    static const struct {
+        int B, T, n;
+    } size[] = {{1, 1, 1}, {2, 31, 33}, {2, 67, 17}};
     if (CTX_TRY(ctx, &guard)) {
         Cases *cases = cases_new(ctx, &host_emu);
         for (size_t i = 0; i < COUNT_OF(size); i++)

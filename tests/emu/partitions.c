@@ -96,7 +96,8 @@ static int64_t argument(Ctx *ctx, const Kernel *k, const PrintedInt *x)
     }
 }
 
-static const char *launch(Ctx *ctx, const Kernel *k, const Printed *text, const EmuKernel *call, Numbers *x, const EmuOptions *how)
+static const char *launch(Ctx *ctx, const Kernel *k, const Printed *text, const EmuKernel *call, Numbers *x,
+                          const EmuOptions *how)
 {
     void *p[5], *const tensor[] = {NULL, x->c, x->x, x->sum, x->d};
     int64_t n[32], rows = k->partitions;
@@ -108,7 +109,8 @@ static const char *launch(Ctx *ctx, const Kernel *k, const Printed *text, const 
     for (size_t i = 0; i < text->ints.n; i++)
         n[i] = argument(ctx, k, &text->ints.v[i]);
     call_arguments(&arguments, p, text->buffer.n, n, text->ints.n, NULL, 0, &rows);
-    return emu_launch(call, arguments.at, how, (uint32_t)plan_blocks(&text->grid, rows), text->grid.threads, plan_shared_bytes(&text->grid, n));
+    return emu_launch(call, arguments.at, how, (uint32_t)plan_blocks(&text->grid, rows), text->grid.threads,
+                      plan_shared_bytes(&text->grid, n));
 }
 
 typedef struct Job {
@@ -130,7 +132,8 @@ static void run(Ctx *ctx, void *arg)
     size_t length;
     char why[512];
     const char *prelude = prelude_cuda(ctx->program, &length);
-    if (!CHECK(h, k->product.n == 1 && k->product.v[0].together == j->form->rows) || !CHECK(h, emu_compile(prelude, length, &of, 1, &call, why))) {
+    if (!CHECK(h, k->product.n == 1 && k->product.v[0].together == j->form->rows) ||
+        !CHECK(h, emu_compile(prelude, length, &of, 1, &call, why))) {
         printf("%s\n", text.text);
         return;
     }
@@ -141,7 +144,8 @@ static void run(Ctx *ctx, void *arg)
         if (!way)
             first = x;
         double worst = error_of(&x, j->chunk, j->form == &forms[0]);
-        printf("partitions of %2d rows, %d at a time, %d: %.1e of the sum of absolute terms%s%s\n", j->chunk, j->form->rows, way, worst, said ? ", " : "", said ? said : "");
+        printf("partitions of %2d rows, %d at a time, %d: %.1e of the sum of absolute terms%s%s\n", j->chunk,
+               j->form->rows, way, worst, said ? ", " : "", said ? said : "");
         CHECK(h, !said && worst < BOUND);
         CHECK_CASE(h, memcmp(&x, &first, sizeof x) == 0, "orders differ");
     }

@@ -61,11 +61,11 @@ static bool run_case(Case *c)
     c->is.worst = INFINITY;
     c->is.name = "";
     guarded(ctx, compare, c);
-    bool ok = c->is.worst < WORST && c->is.compared > 20 && c->is.same_bits && c->products > 3 &&
-              c->shared <= 96 * 1024;
+    bool ok =
+        c->is.worst < WORST && c->is.compared > 20 && c->is.same_bits && c->products > 3 && c->shared <= 96 * 1024;
     printf("%-20s B %lld T %-3lld worst %.1e at %s, %zu launches with products, %llu bytes%s%s\n", c->v.name,
-           (long long)c->is.B, (long long)c->is.T, c->is.worst, c->is.name, c->products,
-           (unsigned long long)c->shared, c->is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
+           (long long)c->is.B, (long long)c->is.T, c->is.worst, c->is.name, c->products, (unsigned long long)c->shared,
+           c->is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);
     return ok;
@@ -74,7 +74,4 @@ static bool run_case(Case *c)
 static const char *case_name(size_t i) { return cases[i].v.name; }
 static bool run_one(size_t i) { return run_case(&cases[i]); }
 
-int main(int argc, char **argv)
-{
-    return emulated_cases(argc, argv, COUNT_OF(cases), case_name, run_one);
-}
+int main(int argc, char **argv) { return emulated_cases(argc, argv, COUNT_OF(cases), case_name, run_one); }

@@ -14,9 +14,9 @@
 
 #include <sys/wait.h>
 
-#define TRIPLE(name, also)                                                                     \
-    "KERNEL(32) " name "(const real *__restrict__ p0, real *__restrict__ p1, int64_t n0, int64_t rows)\n" \
-    "{\n    for (int64_t r = blockIdx.x * 32 + threadIdx.x; r < rows; r += gridDim.x * 32)\n"  \
+#define TRIPLE(name, also)                                                                                             \
+    "KERNEL(32) " name "(const real *__restrict__ p0, real *__restrict__ p1, int64_t n0, int64_t rows)\n"              \
+    "{\n    for (int64_t r = blockIdx.x * 32 + threadIdx.x; r < rows; r += gridDim.x * 32)\n"                          \
     "        p1[r] = (real)n0 * p0[r];\n" also "}\n"
 
 enum { ROWS = 48, SIZE = 4, MOST = 8 };
@@ -33,9 +33,9 @@ static bool open_device(Ctx *ctx, Device *d, char why[512])
     static const PlanSize size[] = {{.multiple = SIZE, .most = MOST}};
     size_t length;
     BuildReport report;
-    hand_plan(&d->plan, ctx, (const char *const[]){
-        "k_triple", TRIPLE("k_triple", ""),
-        "k_behind", TRIPLE("k_behind", "    if (p0[rows] == 12345.0f)\n        p1[0] = 0;\n"), NULL});
+    hand_plan(&d->plan, ctx,
+              (const char *const[]){"k_triple", TRIPLE("k_triple", ""), "k_behind",
+                                    TRIPLE("k_behind", "    if (p0[rows] == 12345.0f)\n        p1[0] = 0;\n"), NULL});
     d->plan.plan.device_prelude = prelude_cuda(ctx->program, &length);
     d->plan.plan.device_prelude_length = length;
     for (size_t i = 0; i < d->plan.plan.n_kernel; i++) {

@@ -18,7 +18,8 @@
 
 static const struct {
     int64_t count, width, rows;
-} cases[] = {{1, 1, 1}, {31, 33, 7}, {400, 5, 67}, {131, 300, 130}, {67, 257, 64}, {0, 9, 3}, {90, 4, 8193}, {50, 3, 20000}};
+} cases[] = {{1, 1, 1},     {31, 33, 7}, {400, 5, 67},  {131, 300, 130},
+             {67, 257, 64}, {0, 9, 3},   {90, 4, 8193}, {50, 3, 20000}};
 
 /* Numbers of indices by group of rows, as the device sorts them: plain loops. */
 static void sort_by_group(const int64_t *index, int64_t count, int64_t rows, int64_t *start, int64_t *order)
@@ -46,8 +47,7 @@ static bool is_right(const EmuKernel *kernel, const EmuKernel *zeros, const EmuK
     bool right = true;
     uint64_t random = 3;
     int64_t n = rows * width;
-    float *dy = malloc((size_t)(count * width + 1) * sizeof *dy),
-          *out = malloc((size_t)(n + 1) * 4);
+    float *dy = malloc((size_t)(count * width + 1) * sizeof *dy), *out = malloc((size_t)(n + 1) * 4);
     float *want = calloc((size_t)n, sizeof *want);
     int64_t *index = malloc((size_t)(count + 1) * sizeof *index);
     uint16_t *half = malloc((size_t)(count * width + 1) * sizeof *half);
@@ -58,8 +58,7 @@ static bool is_right(const EmuKernel *kernel, const EmuKernel *zeros, const EmuK
     }
     for (int64_t i = 0; i < count; i++) {
         double x = (harness_random(&random) + 1) / 2;
-        index[i] =
-            i % 3 == 0 ? rows / 2 : (int64_t)(x * (double)(rows + 2)) - 1; /* some outside */
+        index[i] = i % 3 == 0 ? rows / 2 : (int64_t)(x * (double)(rows + 2)) - 1; /* some outside */
         for (int64_t c = 0; index[i] >= 0 && index[i] < rows && c < width; c++)
             want[index[i] * width + c] += dy[i * width + c];
     }
@@ -72,16 +71,16 @@ static bool is_right(const EmuKernel *kernel, const EmuKernel *zeros, const EmuK
         void *of_sort[] = {&p[1], &p[3], &p[4], &count, &groups, &low, &sorts};
         void *any[] = {&p[0], &p[1], &p[2], &width, &rows, &count}, *of_zeros[] = {&p[2], &n};
         EmuOptions how = {.descending = run == 1};
-        const char *wrong =
-            zeros ? emu_launch(zeros, of_zeros, &how, (uint32_t)(n + 1023) / 1024, 256, 0) : NULL;
+        const char *wrong = zeros ? emu_launch(zeros, of_zeros, &how, (uint32_t)(n + 1023) / 1024, 256, 0) : NULL;
         if (!wrong && zeros && count)
             wrong = emu_launch(kernel, any, &how, (uint32_t)(count + 7) / 8, 256, 0);
         if (!zeros)
             wrong = emu_launch(sort, of_sort, &how, (uint32_t)sorts, CUDA_EXPERT_SORT_THREADS, 0);
-        right &= zeros || wrong || (!memcmp(start, want_start, (size_t)(groups + 2) * 8) && !memcmp(order, want_order, (size_t)count * 8));
+        right &=
+            zeros || wrong ||
+            (!memcmp(start, want_start, (size_t)(groups + 2) * 8) && !memcmp(order, want_order, (size_t)count * 8));
         if (!wrong && !zeros)
-            wrong = emu_launch(kernel, in_order, &how, (uint32_t)blocks, CUDA_SCATTER_THREADS,
-                               CUDA_SCATTER_SHARED);
+            wrong = emu_launch(kernel, in_order, &how, (uint32_t)blocks, CUDA_SCATTER_THREADS, CUDA_SCATTER_SHARED);
         right &= !wrong && out[n] != out[n];
         for (int64_t i = 0; i < n; i++)
             right &= zeros ? fabsf(out[i] - want[i]) <= 1e-5f * (float)(count + 1) : out[i] == want[i];
@@ -114,8 +113,7 @@ int main(void)
     text[0].text = cuda_scatter(ctx->program, CUDA_SCATTER, HALF_NONE, &more);
     text[0].length = more;
     const char *at = strstr(text[0].text, barrier);
-    text[1].text = arena_printf(ctx->program, "%.*s%s", (int)(at - text[0].text), text[0].text,
-                                at + strlen(barrier));
+    text[1].text = arena_printf(ctx->program, "%.*s%s", (int)(at - text[0].text), text[0].text, at + strlen(barrier));
     text[1].length = strlen(text[1].text);
     text[2].text = cuda_scatter(ctx->program, CUDA_SCATTER, HALF_BF16, &text[2].length);
     text[3].text = cuda_scatter(ctx->program, CUDA_SCATTER_ZEROS, HALF_NONE, &text[3].length);

@@ -18,39 +18,72 @@ typedef struct Case {
     Half half;
     int B, T;
     const char *sgd; /* NULL: AdamW; SGD with Nesterov's momentum and this kind of decay */
-    double worst; /* relative to the largest entry of the tensor */
+    double worst;    /* relative to the largest entry of the tensor */
     const char *name;
     size_t compared, moved;
     double loss[STEPS]; /* the largest difference, relative */
 } Case;
 
 #define SMALL "D=64", "model.init=normal(std = 0.1)", "model.out_init=normal(std = 0.1)"
-#define FFN "sub=ffn(hidden = 64, activation = silu, gated = true)"
+#define FFN   "sub=ffn(hidden = 64, activation = silu, gated = true)"
 
 /* Every second one has each family and each type. Rows of a thread (12 numbers), of a warp (36); matrices of rows; wide enough for bf16. */
 static Case cases[] = {
     {{"gpt", {"widths=[D]", NULL}}, .B = 2, .T = 7},
     {{"gpt, sgd", {"widths=[D]", NULL}}, .B = 1, .T = 7, .sgd = "decoupled"},
     {{"gpt, sgd coupled", {"widths=[D]", NULL}}, .B = 1, .T = 7, .sgd = "coupled"},
-    {{"ghc (2,3)", {"D=36", "widths=[D]", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=54", NULL}}, .B = 1, .T = 7},
-    {{"ghc (8,64)", {"D=16", "widths=[D]", "conn=ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))", "wide=128", NULL}}, .B = 1, .T = 3},
+    {{"ghc (2,3)",
+      {"D=36", "widths=[D]", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=54", NULL}},
+     .B = 1,
+     .T = 7},
+    {{"ghc (8,64)",
+      {"D=16", "widths=[D]", "conn=ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))", "wide=128", NULL}},
+     .B = 1,
+     .T = 3},
     {{"mhc 3", {"widths=[D]", "conn=mhc(n = 3, iterations = 4)", NULL}}, .B = 2, .T = 7},
-    {{"moe", {"widths=[D]", "sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, "
-              "balance = 0.01, z_loss = 0.001, shared = 1)", NULL}}, .B = 2, .T = 7},
-    {{"carried", {"widths=[8, 16]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none", NULL}}, .B = 2, .T = 7},
+    {{"moe",
+      {"widths=[D]",
+       "sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, "
+       "balance = 0.01, z_loss = 0.001, shared = 1)",
+       NULL}},
+     .B = 2,
+     .T = 7},
+    {{"carried", {"widths=[8, 16]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none", NULL}},
+     .B = 2,
+     .T = 7},
     {{"nexus", {"widths=[D]", "map=nexus_rank(M = 13, A = 14)", NULL}}, .B = 2, .T = 7},
     {{"gpt, bf16", {SMALL, FFN, "widths=[D]", NULL}}, HALF_BF16, .B = 2, .T = 32},
-    {{"gpt, fp16", {SMALL, FFN, "widths=[D]", "train.precision=mixed(compute = fp16, master = fp32)", NULL}}, HALF_FP16, .B = 2, .T = 32},
-    {{"moe, bf16", {SMALL, "widths=[D]", "sub=moe(experts = 3, active = 2, hidden = 64, activation = silu, scores = softmax, "
-                    "normalize = true, balance = 0.01, shared = 1)", NULL}}, HALF_BF16, .B = 2, .T = 32},
+    {{"gpt, fp16", {SMALL, FFN, "widths=[D]", "train.precision=mixed(compute = fp16, master = fp32)", NULL}},
+     HALF_FP16,
+     .B = 2,
+     .T = 32},
+    {{"moe, bf16",
+      {SMALL, "widths=[D]",
+       "sub=moe(experts = 3, active = 2, hidden = 64, activation = silu, scores = softmax, "
+       "normalize = true, balance = 0.01, shared = 1)",
+       NULL}},
+     HALF_BF16,
+     .B = 2,
+     .T = 32},
     {{"mhc 3, bf16", {SMALL, FFN, "widths=[D]", "conn=mhc(n = 3, iterations = 4)", NULL}}, HALF_BF16, .B = 2, .T = 32},
-    {{"ghc (8,64), bf16", {SMALL, "widths=[D]", "conn=ghc(m = 8, n = 64, dynamic = true, reduce = group_reduce(size = D, out = D))",
-                           "wide=512", NULL}}, HALF_BF16, .B = 1, .T = 64},
-    {{"ghc (2,3), bf16", {SMALL, FFN, "widths=[D]", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=96",
-                          NULL}}, HALF_BF16, .B = 2, .T = 32},
+    {{"ghc (8,64), bf16",
+      {SMALL, "widths=[D]", "conn=ghc(m = 8, n = 64, dynamic = true, reduce = group_reduce(size = D, out = D))",
+       "wide=512", NULL}},
+     HALF_BF16,
+     .B = 1,
+     .T = 64},
+    {{"ghc (2,3), bf16",
+      {SMALL, FFN, "widths=[D]", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=96", NULL}},
+     HALF_BF16,
+     .B = 2,
+     .T = 32},
     {{"nexus, bf16", {SMALL, FFN, "widths=[D]", "map=nexus_rank(M = 64, A = 64)", NULL}}, HALF_BF16, .B = 2, .T = 32},
-    {{"carried, bf16", {SMALL, FFN, "widths=[64, 128]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none",
-                        NULL}}, HALF_BF16, .B = 2, .T = 32},
+    {{"carried, bf16",
+      {SMALL, FFN, "widths=[64, 128]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none",
+       NULL}},
+     HALF_BF16,
+     .B = 2,
+     .T = 32},
 };
 
 static double allowed(const Case *c) { return c->half == HALF_BF16 ? 1e-3 : c->half ? 1e-4 : 2e-5; }
@@ -150,8 +183,8 @@ static void run(Ctx *ctx, void *arg)
         char why[512];
         Backend *b;
         EmuOptions how = {.descending = true};
-        Status st = k ? backend_cpu_open(ctx, &(BackendOptions){.threads = 1}, &b, why)
-                      : backend_emu_open(ctx, &how, &b, why);
+        Status st =
+            k ? backend_cpu_open(ctx, &(BackendOptions){.threads = 1}, &b, why) : backend_emu_open(ctx, &how, &b, why);
         if (st != ST_OK)
             vwn_bug(ctx, "no backend: %s", why);
         out[k] = NEW_ARRAY(ctx->program, double *, g[1]->ext.n + 1);

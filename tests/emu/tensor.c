@@ -67,18 +67,17 @@ typedef struct Size {
     int64_t m, n, k;
 } Size;
 /* Wide, of few columns, of few rows, of few numbers, long; without fours along the sum there is one term more. */
-static const Size sizes[] = {{64, 40, 24}, {8, 72, 16}, {72, 8, 40},
-                             {24, 16, 8},  {8, 8, 20},  {40, 104, 4},
-                             {8, 8, 144},  {8, 104, 8},  {104, 16, 8}, {16, 8, 300}, {8, 16, 64},
-                             {8, 104, 24}, {104, 16, 24}, {8, 328, 8}, {328, 8, 8}, {16, 328, 16}, {328, 16, 16}, {8, 104, 4},
-                             {11, 7, 48},  {21, 35, 16}, {7, 13, 11}, {7, 5, 139}, {13, 101, 11}, {103, 3, 12}, {13, 101, 20}, {103, 3, 21},
-                             {7, 13, 60}, /* and what is no multiple of eight */
-                             {8, 32, 64}, {32, 8, 96}, {24, 8, 288}, {8, 8, 160}, {16, 8, 64}, {5, 27, 80}, {7, 29, 96},
-                             {8, 320, 8}, {320, 16, 8}, {5, 320, 8}, {320, 8, 4}, {16, 320, 16},
-                             {320, 16, 15}, {320, 12, 7}, {320, 4, 7}, /* more numbers, 32s */
+static const Size sizes[] = {{64, 40, 24},  {8, 72, 16},  {72, 8, 40},   {24, 16, 8},   {8, 8, 20},    {40, 104, 4},
+                             {8, 8, 144},   {8, 104, 8},  {104, 16, 8},  {16, 8, 300},  {8, 16, 64},   {8, 104, 24},
+                             {104, 16, 24}, {8, 328, 8},  {328, 8, 8},   {16, 328, 16}, {328, 16, 16}, {8, 104, 4},
+                             {11, 7, 48},   {21, 35, 16}, {7, 13, 11},   {7, 5, 139},   {13, 101, 11}, {103, 3, 12},
+                             {13, 101, 20}, {103, 3, 21}, {7, 13, 60}, /* and what is no multiple of eight */
+                             {8, 32, 64},   {32, 8, 96},  {24, 8, 288},  {8, 8, 160},   {16, 8, 64},   {5, 27, 80},
+                             {7, 29, 96},   {8, 320, 8},  {320, 16, 8},  {5, 320, 8},   {320, 8, 4},   {16, 320, 16},
+                             {320, 16, 15}, {320, 12, 7}, {320, 4, 7},   /* more numbers, 32s */
                              {320, 16, 24}, {320, 8, 32}, {320, 16, 20}, /* terms of several rows */
-                             {8, 320, 32}, {5, 320, 32}, /* of sixteen terms, by both parts; */
-                             {8, 352, 32}, {5, 352, 32}}; /* added to what the first eight terms are by upper ones alone */
+                             {8, 320, 32},  {5, 320, 32},                /* of sixteen terms, by both parts; */
+                             {8, 352, 32},  {5, 352, 32}}; /* added to what the first eight terms are by upper ones alone */
 enum { M_MOST = 328, N_MOST = 352, K_MOST = 301, MARK = 64 };
 
 /* The first one is none. */
@@ -98,12 +97,14 @@ static const struct Fault {
     {"the same terms of a sum again", "(f.at += 2 * n)", "(f.at += n)", 13},
     {"a result in the wrong place", "{{x[0], x[1]}}", "{{x[1], x[0]}}", 0},
     {"a sum that something else is added to", "if (add)", "if (!add)", 1},
-    {"a column in the wrong place", "lane % 4 * 2, M, N, c, cm, i % 2))\n    }", "lane % 4, M, N, c, cm, i % 2))\n    }", 1},
+    {"a column in the wrong place", "lane % 4 * 2, M, N, c, cm, i % 2))\n    }",
+     "lane % 4, M, N, c, cm, i % 2))\n    }", 1},
     {"terms behind the end of the sum", "WHOLE || k < left ?", "true ?", 4},
     {"one term behind the end of the sum", "WHOLE || k + i < left ?", "true ?", 6},
     {"terms of a tile behind the end of the sum", "k + 1 < left ? x : k < left ? x & 0xffffu : 0", "x", 13},
     {"the share of one warp alone", "sum += share[w][i][lane]", "sum = share[w][i][lane]", 0},
-    {"shares before they are there", "__syncthreads();\n    #pragma unroll 1\n    for (uint32_t i = warp;", "for (uint32_t i = warp;", 0},
+    {"shares before they are there", "__syncthreads();\n    #pragma unroll 1\n    for (uint32_t i = warp;",
+     "for (uint32_t i = warp;", 0},
     {"shares of eight rows where there are more", "(M + 7) / 8 * 2;", "2;", 0},
     {"the same terms in every share", "vwn_go_on<A>(a, warp * 16 * ak)", "vwn_go_on<A>(a, 0 * ak)", 0},
     {"terms of a share twice", "vwn_go_on<B>(b, STEP * bk)", "vwn_go_on<B>(b, 0 * bk)", 0},
@@ -112,15 +113,18 @@ static const struct Fault {
     {"shares behind the last row", "if (row < M && column < N) {", "if (column < N) {", 2},
     {"columns of a long piece in one place", "x[i] + FIRST", "x[i]", 0},
     {"columns of a long piece twice", "vwn_fragment<E, J + j", "vwn_fragment<E, j", 0},
-    {"one piece of rows where there are more", "LONG = CUT == VWN_LONG_ROWS, ONE = LONG", "LONG = CUT == VWN_LONG_ROWS, ONE = true", 0},
+    {"one piece of rows where there are more", "LONG = CUT == VWN_LONG_ROWS, ONE = LONG",
+     "LONG = CUT == VWN_LONG_ROWS, ONE = true", 0},
     {"results behind the last column", "N)\n                  vwn_put_two", "N + 8)\n                  vwn_put_two", 2},
     {"a number behind the last column", "if (k < left) vwn_put_one", "vwn_put_one", 1},
     {"results behind the last row", "x, i, ALL || row < M);", "x, i, true);", 3},
     {"fours behind the last column", "own, (int)N - at, x", "own, (int)N - at + 8, x", 3},
     {"the smallest parts left out", "I / PB + I % PB < 2", "I / PB + I % PB < 1", 0},
     {"numbers cut to 8 bits", "enum { N = 2, FP16 = 0,", "enum { N = 1, FP16 = 0,", 0},
-    {"terms of what is held that are not there", "vwn_fragment<E, 0, PA, A, false, true>(u[0]", "vwn_fragment<E, 0, PA, A, true, true>(u[0]", 13},
-    {"terms of held columns that are not there", "vwn_fragment<E, 0, PB, B, false, false>(v[0]", "vwn_fragment<E, 0, PB, B, true, false>(v[0]", 13},
+    {"terms of what is held that are not there", "vwn_fragment<E, 0, PA, A, false, true>(u[0]",
+     "vwn_fragment<E, 0, PA, A, true, true>(u[0]", 13},
+    {"terms of held columns that are not there", "vwn_fragment<E, 0, PB, B, false, false>(v[0]",
+     "vwn_fragment<E, 0, PB, B, true, false>(v[0]", 13},
     {"eight terms of other rows", "row = i + lane / 8 * 8, term", "row = i + lane / 16 * 8, term", 15},
     {"more terms than there are", "(term < K ? term : 0) * deep, 0)", "term * deep, 0)", 15},
     {"eights of the same columns", "v[I % PB][j], E()", "v[I % PB][0], E()", 15},
@@ -128,36 +132,50 @@ static const struct Fault {
     {"eights of the same held columns", "v[I % PB][j % N * 2]", "v[I % PB][0]", 2},
     {"held rows in one half", "if (i * 8 < M) vwn_put_row", "if (i == 0) vwn_put_row", 0},
     {"columns of a short sum twice", "n < N; n += WARPS * COLUMNS", "n < N; n += COLUMNS", 15},
-    {"rows of a short sum left out", "m < M; m += WARPS * ROWS) {\n        real x[TM]", "m < M; m += 2 * WARPS * ROWS) {\n        real x[TM]", 13},
-    {"few numbers by columns as if by rows", "column = lane % 4 * 2 + i % 2, at = row * cm + column * cn", "column = lane % 4 * 2 + i % 2, at = row * cm + column", 15},
+    {"rows of a short sum left out", "m < M; m += WARPS * ROWS) {\n        real x[TM]",
+     "m < M; m += 2 * WARPS * ROWS) {\n        real x[TM]", 13},
+    {"few numbers by columns as if by rows", "column = lane % 4 * 2 + i % 2, at = row * cm + column * cn",
+     "column = lane % 4 * 2 + i % 2, at = row * cm + column", 15},
     {"terms left out", "k < K; k += 16", "k < K; k += 32", 0},
     {"eight terms of one row in the place of another's", "u[2 * i + 1][I / PB][S],", "u[2 * i][I / PB][S],", 16},
-    {"the first four of eight terms twice", "vwn_mma_eights<E, PA * PB - 1 - i, 2,", "vwn_mma_eights<E, PA * PB - 1 - i, 0,", 16},
+    {"the first four of eight terms twice", "vwn_mma_eights<E, PA * PB - 1 - i, 2,",
+     "vwn_mma_eights<E, PA * PB - 1 - i, 0,", 16},
     {"the first four of eight numbers twice", "vwn_few<4>(f, i + 4)", "vwn_few<4>(f, i)", 19},
-    {"upper parts of eight terms twice", "vwn_four_words(to[1], f.at + (upper ^ 8))", "vwn_four_words(to[1], f.at + upper)", 17},
+    {"upper parts of eight terms twice", "vwn_four_words(to[1], f.at + (upper ^ 8))",
+     "vwn_four_words(to[1], f.at + upper)", 17},
     {"the same eight terms for all", "own + i * 8 : 0) * am + term", "own + i * 8 : 0) * am", 16},
     {"eights of the first rows alone", "if (TM > 1 || i * 8 < M)", "if (i < 1)", 16},
     {"the same eights in every share", "k = vwn_own_warp() * 32", "k = 0", 16},
     {"a line whose pieces keep their places", "vwn_bank_rows<BANK>(c.first + i) ^ own", "(c.first + i) ^ own", 15},
     {"columns of a line in one place", "x.at + (x.first ^ i)", "x.at + x.first", 15},
-    {"lines behind the last row", "if (ALL || row < M) {\n            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);\n            VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_put_two",
-     "if (true) {\n            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);\n            VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_put_two", 20},
-    {"lines of another row", "vwn_there<T> c, uint32_t i, uint32_t own) { return {c.at + i + own}; }", "vwn_there<T> c, uint32_t i, uint32_t own) { return {c.at + i}; }", 20},
+    {"lines behind the last row",
+     "if (ALL || row < M) {\n            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 "
+     "* cm);\n            VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_put_two",
+     "if (true) {\n            const auto line = vwn_line_below(vwn_line_of(c, m * cm + n - own, own), i * 8 * cm);\n  "
+     "          VWN_EVERY(j, TN, if (TN == 4 || n + j * 8 < N) vwn_put_two",
+     20},
+    {"lines of another row", "vwn_there<T> c, uint32_t i, uint32_t own) { return {c.at + i + own}; }",
+     "vwn_there<T> c, uint32_t i, uint32_t own) { return {c.at + i}; }", 20},
     {"neighbours in fragments of other rows", "FIRST ? h * 2 + j % 2 : j % 2 * 2 + h", "j % 2 * 2 + h", 21},
     {"four rows in the place of the first", "lane / 4 * 4) * cm + column", "lane / 4) * cm + column", 21},
     {"held columns where they lie", "{ return q / 2 * 2 * TN + n * 2 + q % 2; }", "{ return n * 8 + q; }", 21},
-    {"neighbours behind the last column", "if (column < N) vwn_at<OWN>(to + j * cm) = y[j]", "vwn_at<OWN>(to + j * cm) = y[j]", 21},
+    {"neighbours behind the last column", "if (column < N) vwn_at<OWN>(to + j * cm) = y[j]",
+     "vwn_at<OWN>(to + j * cm) = y[j]", 21},
     {"four rows to which nothing is added", "if (add && column < N) y[j]", "if (false) y[j]", 21},
     {"four rows of one", "y[j].v[k] += x[j / 2][k / 2][j % 2 * 2 + k % 2]", "y[j].v[k] += x[j / 2][k / 2][k % 2]", 22},
-    {"the same 32 rows by all warps", "m = vwn_own_warp() * ROWS; m < M; m += WARPS * ROWS) {\n        real x[2]", "m = 0; m < M; m += WARPS * ROWS) {\n        real x[2]", 22},
-    {"upper rows of two products twice", "u[0][i / 2][i % 2 * 2 + 1] = lower[i / 2][i % 2 * 2]", "u[0][i / 2][i % 2 * 2 + 1] = u[0][i / 2][i % 2 * 2]", 23},
-    {"results of two products in one place", "y[i / 2][i % 2] = x[0][i / 2][2 + i % 2]", "y[i / 2][i % 2] = x[0][i / 2][i % 2]", 12},
+    {"the same 32 rows by all warps", "m = vwn_own_warp() * ROWS; m < M; m += WARPS * ROWS) {\n        real x[2]",
+     "m = 0; m < M; m += WARPS * ROWS) {\n        real x[2]", 22},
+    {"upper rows of two products twice", "u[0][i / 2][i % 2 * 2 + 1] = lower[i / 2][i % 2 * 2]",
+     "u[0][i / 2][i % 2 * 2 + 1] = u[0][i / 2][i % 2 * 2]", 23},
+    {"results of two products in one place", "y[i / 2][i % 2] = x[0][i / 2][2 + i % 2]",
+     "y[i / 2][i % 2] = x[0][i / 2][i % 2]", 12},
     {"lower rows of two products behind the last", "(y, row, n + own, M2,", "(y, row, n + own, M,", 0},
     {"both parts by the same terms", "threadIdx.x % 4 * 8 % VWN_PART_TERMS)", "0)", 24},
     {"parts of the first columns alone", "column * 2 * VWN_PART_TERMS", "column % 32 * 2 * VWN_PART_TERMS", 24},
     {"lower parts that are not added", "x[i] += x[2 + i]", "x[i] += 0 * x[2 + i]", 24},
     {"lower parts of a term of a sum left out", "u[0][0][2 * r + 1] = part[1][2 * r]", "u[0][0][2 * r + 1] = 0", 25},
-    {"a term of a sum by the columns of another eight", "(x[0][j], v, q, n + j * 8 + row)", "(x[0][j], v, q, n + row)", 25},
+    {"a term of a sum by the columns of another eight", "(x[0][j], v, q, n + j * 8 + row)", "(x[0][j], v, q, n + row)",
+     25},
     {"upper parts stacked under themselves", "u[1][0][r] = u[0][PA - 1][r]", "u[1][0][r] = u[0][0][r]", 17},
     {"terms of the first rows again", "(u, a, m, from[h], K - h * 16)", "(u, a, m, from[0], K)", 21},
     {"terms of the first rows held again", "2, TN, 0, TN, PA, PB>(x, u, v + h)", "2, TN, 0, TN, PA, PB>(x, u, v)", 22},
@@ -188,7 +206,8 @@ static int bank_of(int i) { return i == 2 ? 5 : 4; }
 static void put_operand(Buf *b, Place p, int i, const char *first, const char *space, bool tensor)
 {
     if (p.kind == HELD)
-        tensor ? buf_printf(b, "vwn_held_rows<%d>{t%d, (uint32_t)(%s)}", bank_of(i), i, first) : buf_printf(b, "vwn_held{t%d, %s}", i, first);
+        tensor ? buf_printf(b, "vwn_held_rows<%d>{t%d, (uint32_t)(%s)}", bank_of(i), i, first)
+               : buf_printf(b, "vwn_held{t%d, %s}", i, first);
     else if (p.kind == ROUNDED)
         buf_printf(b, "vwn_held_bf16<4>{vwn_bf16_tile(t%d), (uint32_t)(%s)}", i, first);
     else if (p.kind == PARTS)
@@ -224,11 +243,13 @@ static Along said(Place p, const Known *is)
 }
 
 /* rows x columns as they lie: along the sum the own loop steps by K. lines: the long extent of a result comes in 32s. */
-static void put_call(Buf *b, const Variant *v, const char *space, const char *function, const char *cut, Along result, const Known *is, bool lines)
+static void put_call(Buf *b, const Variant *v, const char *space, const char *function, const char *cut, Along result,
+                     const Known *is, bool lines)
 {
     static const char *const along[] = {"VWN_ALONG_SUM", "VWN_ALONG_OWN", "VWN_APART"};
     int terms = is->terms;
-    buf_printf(b, "%s%s<8, %s, %s, %s, %s", space, function, cut, along[said(v->a, is)], along[said(v->b, is)], along[result]);
+    buf_printf(b, "%s%s<8, %s, %s, %s, %s", space, function, cut, along[said(v->a, is)], along[said(v->b, is)],
+               along[result]);
     if (terms)
         buf_printf(b, ", %s, %s", terms % 16 == 0 ? "true" : "false", lines ? "32" : is->own >= 8 ? "true" : "false");
     buf_puts(b, ">(M, N, K, ");
@@ -241,7 +262,10 @@ static void put_call(Buf *b, const Variant *v, const char *space, const char *fu
 }
 
 /* A factor of sixteen terms, which are there twice, by another in two parts? */
-static bool is_by_parts(const Variant *v) { return v->a.along == SUM && v->b.kind == THERE_BF16 && v->b.along == SUM && v->c.along == OWN; }
+static bool is_by_parts(const Variant *v)
+{
+    return v->a.along == SUM && v->b.kind == THERE_BF16 && v->b.along == SUM && v->c.along == OWN;
+}
 
 /* And is something added to that? */
 static bool is_sum(const Variant *v, const Size *s) { return is_by_parts(v) && !v->add && s->n == 352; }
@@ -249,18 +273,23 @@ static bool is_sum(const Variant *v, const Size *s) { return is_by_parts(v) && !
 /* Are terms of several rows added at one time? */
 static bool is_of_rows(const Variant *v)
 {
-    return v->a.along == OWN && !as_it_lies(v->a) && v->a.kind != HELD && v->a.kind != ROUNDED_FP16 && v->c.kind == THERE && v->c.along == OWN;
+    return v->a.along == OWN && !as_it_lies(v->a) && v->a.kind != HELD && v->a.kind != ROUNDED_FP16 &&
+           v->c.kind == THERE && v->c.along == OWN;
 }
 
 /* Can its first rows and its last ones be two products? */
-static bool is_two(const Variant *v) { return v->c.along == OWN && !v->add && v->a.kind != ROUNDED_FP16 && !is_narrow(v->a) && v->a.kind != THERE; }
+static bool is_two(const Variant *v)
+{
+    return v->c.along == OWN && !v->add && v->a.kind != ROUNDED_FP16 && !is_narrow(v->a) && v->a.kind != THERE;
+}
 
 /* Its first (M + 1) / 2 rows and the others as two products by one second factor. */
 static void put_two(Buf *b, const Variant *v, const char *space, const Known *is, bool lines)
 {
     static const char *const along[] = {"VWN_ALONG_SUM", "VWN_ALONG_OWN", "VWN_APART"};
     const char *a = along[said(v->a, is)], *fours = lines ? "32" : is->own >= 8 ? "true" : "false";
-    buf_printf(b, "%svwn_two_products_bf16<8, %s, %s, %s, %s, %s>((M + 1) / 2, M / 2, N, K, ", space, a, a, along[said(v->b, is)], fours, fours);
+    buf_printf(b, "%svwn_two_products_bf16<8, %s, %s, %s, %s, %s>((M + 1) / 2, M / 2, N, K, ", space, a, a,
+               along[said(v->b, is)], fours, fours);
     for (int lower = 0; lower < 2; lower++) {
         put_operand(b, v->a, 0, lower ? v->a.along == OWN ? "(M + 1) / 2" : "(M + 1) / 2 * K" : "0", space, true);
         buf_puts(b, v->a.along == OWN ? ", 1, M, " : ", K, 1, ");
@@ -294,7 +323,8 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
     static const struct Cut {
         const char *name, *when;
         int turned; /* 1: whatever way its result lies, 0: neither; -1: as it lies */
-        const char *eights, *lines; /* its name where both factors lie along the sum; when its long extent comes in 32s */
+        const char *eights,
+            *lines; /* its name where both factors lie along the sum; when its long extent comes in 32s */
     } cuts[] = {{"VWN_FEW_NUMBERS", "few && !turned", 0, "VWN_FEW_EIGHTS", NULL},
                 {"VWN_FEW_NUMBERS", "few && turned", 1, "VWN_FEW_EIGHTS", NULL},
                 {"VWN_MORE_NUMBERS", "more && !turned", 0, "VWN_MORE_EIGHTS", NULL},
@@ -316,12 +346,14 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
     buf_puts(b, "    const bool more = !few && ((M <= 32 && N <= 8) || (M <= 8 && N <= 32)) && K >= 48;\n");
     buf_printf(b, "    const bool turned = N > 8%s;\n", v->c.along == OWN ? "" : " || M <= 8");
     buf_printf(b, "    const bool rows = %d && M %% 32 == 0 && K <= 32;\n", is_of_rows(v));
-    buf_printf(b, "    const bool sum = %d && N == 352, parts = %d && N >= 320 && K == 32 && !sum;\n", is_by_parts(v) && !v->add, is_by_parts(v));
+    buf_printf(b, "    const bool sum = %d && N == 352, parts = %d && N >= 320 && K == 32 && !sum;\n",
+               is_by_parts(v) && !v->add, is_by_parts(v));
     if (is_by_parts(v) && !v->add) {
         buf_puts(b, "    if (sum)\n        ");
         put_sum(b, v, space);
     }
-    buf_printf(b, "    const bool two = %d && ((N == 320 && M != 8 && K <= 16 && M <= 16) || (N == 101 && K <= 12));\n", is_two(v));
+    buf_printf(b, "    const bool two = %d && ((N == 320 && M != 8 && K <= 16 && M <= 16) || (N == 101 && K <= 12));\n",
+               is_two(v));
     buf_printf(b, "    const bool whole = %s %% 4 == 0;\n", v->c.along == OWN ? "N" : "M");
     for (size_t i = 0; i < COUNT_OF(cuts); i++)
         for (size_t k = 1; k < COUNT_OF(known); k++)
@@ -330,9 +362,14 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
                 bool short_rows = !c->name || strstr(c->name, "ROWS");
                 bool in_lines = v->c.kind != HELD || (v->c.along == OWN) == short_rows; /* rows of a tile are 32s */
                 bool eights = c->eights && known[k].terms == 32 && v->a.along == SUM && v->b.along == SUM;
-                buf_printf(b, "    if (%s && %s && %s(whole && %s))\n        ", c->when, known[k].when, lines ? "" : "!", c->lines && in_lines ? c->lines : "false");
+                buf_printf(b, "    if (%s && %s && %s(whole && %s))\n        ", c->when, known[k].when,
+                           lines ? "" : "!", c->lines && in_lines ? c->lines : "false");
                 if (c->name)
-                    put_call(b, v, space, function, eights ? c->eights : c->name, c->turned < 0 ? v->c.along : c->turned ? APART : OWN, &known[k], lines);
+                    put_call(b, v, space, function, eights ? c->eights : c->name,
+                             c->turned < 0 ? v->c.along
+                             : c->turned   ? APART
+                                           : OWN,
+                             &known[k], lines);
                 else
                     put_two(b, v, space, &known[k], lines);
             }
@@ -351,32 +388,33 @@ static void put_filling(Buf *b, Place p, int i, const char *bank)
 
 static const char *kernel_text(Ctx *ctx, const Variant *v, const char *space, bool tensor)
 {
-    const char *bank = tensor ? "vwn_bank_rows<4>" : "vwn_bank", *bank_of_results = tensor ? "vwn_bank_rows<5>" : "vwn_bank";
+    const char *bank = tensor ? "vwn_bank_rows<4>" : "vwn_bank",
+               *bank_of_results = tensor ? "vwn_bank_rows<5>" : "vwn_bank";
     Buf b = buf_new(ctx->program);
-    buf_printf(&b, "KERNEL(256) @NAME@(const %s *p0, const %s *p1, %s *p2,\n", type_of(v->a),
-               type_of(v->b), type_of(v->c));
-    buf_puts(
-        &b,
-        "    int64_t M, int64_t N, int64_t K)\n"
-        "{\n"
-        "    DYN_SMEM(memory);\n"
-        "    unsigned char *shared = memory;\n"
-        "    real *const t0 = vwn_tile(shared, M * K), *const t1 = vwn_tile(shared, N * K);\n"
-        "    real *const t2 = vwn_tile(shared, M * N);\n"
-        "    for (int i = threadIdx.x; i < M * K; i += 256)\n");
+    buf_printf(&b, "KERNEL(256) @NAME@(const %s *p0, const %s *p1, %s *p2,\n", type_of(v->a), type_of(v->b),
+               type_of(v->c));
+    buf_puts(&b, "    int64_t M, int64_t N, int64_t K)\n"
+                 "{\n"
+                 "    DYN_SMEM(memory);\n"
+                 "    unsigned char *shared = memory;\n"
+                 "    real *const t0 = vwn_tile(shared, M * K), *const t1 = vwn_tile(shared, N * K);\n"
+                 "    real *const t2 = vwn_tile(shared, M * N);\n"
+                 "    for (int i = threadIdx.x; i < M * K; i += 256)\n");
     put_filling(&b, v->a, 0, bank);
     buf_puts(&b, "    for (int i = threadIdx.x; i < N * K; i += 256)\n");
     put_filling(&b, v->b, 1, bank);
-    buf_printf(
-        &b,
-        "    for (int i = threadIdx.x; i < M * N; i += 256)\n"
-        "        t2[%s(i)] = vwn_number(p2[i]);\n"
-        "    __syncthreads();\n", bank_of_results);
+    buf_printf(&b,
+               "    for (int i = threadIdx.x; i < M * N; i += 256)\n"
+               "        t2[%s(i)] = vwn_number(p2[i]);\n"
+               "    __syncthreads();\n",
+               bank_of_results);
     put_calls(&b, v, space, tensor ? "vwn_product_bf16" : "vwn_product", tensor);
     buf_puts(&b, "    __syncthreads();\n");
     if (v->c.kind == HELD)
-        buf_printf(&b, "    for (int i = threadIdx.x; i < M * N; i += 256)\n"
-                     "        p2[i] = t2[%s(i)];\n", bank_of_results);
+        buf_printf(&b,
+                   "    for (int i = threadIdx.x; i < M * N; i += 256)\n"
+                   "        p2[i] = t2[%s(i)];\n",
+                   bank_of_results);
     buf_puts(&b, "}\n");
     return b.s;
 }
@@ -410,10 +448,8 @@ static const char *preludes(Ctx *ctx, const size_t *planted, size_t n, size_t *l
 /* ---- numbers ---- */
 
 typedef struct Numbers {
-    _Alignas(16) float a[M_MOST * K_MOST + MARK], b[N_MOST * K_MOST + MARK],
-        c[M_MOST * N_MOST + 2 * MARK];
-    _Alignas(16) uint16_t a16[M_MOST * K_MOST + MARK], b16[N_MOST * K_MOST + MARK],
-        c16[M_MOST * N_MOST + 2 * MARK];
+    _Alignas(16) float a[M_MOST * K_MOST + MARK], b[N_MOST * K_MOST + MARK], c[M_MOST * N_MOST + 2 * MARK];
+    _Alignas(16) uint16_t a16[M_MOST * K_MOST + MARK], b16[N_MOST * K_MOST + MARK], c16[M_MOST * N_MOST + 2 * MARK];
 } Numbers;
 
 static void fill(float *x, uint16_t *x16, int64_t n, Half type, uint64_t *state)
@@ -471,18 +507,14 @@ static bool marks_are_whole(const Numbers *x, const Size *s)
 {
     int64_t n = s->m * s->n + MARK;
     for (int64_t i = 0; i < MARK; i++)
-        if (!isnan(x->c[i]) || !isnan(x->c[n + i]) || x->c16[i] != 0xffff ||
-            x->c16[n + i] != 0xffff)
+        if (!isnan(x->c[i]) || !isnan(x->c[n + i]) || x->c16[i] != 0xffff || x->c16[n + i] != 0xffff)
             return false;
     return true;
 }
 
 /* ---- running ---- */
 
-static uint64_t tile_bytes(int64_t n)
-{
-    return (uint64_t)(n + 31) / 32 * 128;
-}
+static uint64_t tile_bytes(int64_t n) { return (uint64_t)(n + 31) / 32 * 128; }
 
 /* The largest error of all sizes, or the first that is more than `most`, whichever thread comes first; infinite when something else is
  * wrong. No product copies past registers, so copies cannot come late. */
@@ -503,8 +535,7 @@ static double run(const EmuKernel *kernel, const Variant *v, bool tensor, double
             const void *a = a16 ? (void *)x.a16 : x.a, *b = b16 ? (void *)x.b16 : x.b;
             void *c = is_narrow(v->c) ? (void *)(x.c16 + MARK) : x.c + MARK;
             void *arguments[] = {&a, &b, &c, &s.m, &s.n, &s.k};
-            uint64_t shared =
-                tile_bytes(s.m * s.k) + tile_bytes(s.n * s.k) + tile_bytes(s.m * s.n);
+            uint64_t shared = tile_bytes(s.m * s.k) + tile_bytes(s.n * s.k) + tile_bytes(s.m * s.n);
             *said = emu_launch(kernel, arguments, &how, 1, 256, shared);
             if (!way)
                 first = x;
@@ -570,7 +601,8 @@ int main(void)
         const Variant *v = &variants[variant[i]];
         double worst = run(&kernel[i], v, true, INFINITY, &said);
         printf("variant %zu: %.1e %s\n", variant[i], worst, said ? said : "");
-        CHECK_CASE(&h, is_one_part(v) ? worst < BOUND && worst < 2 * as_float : worst < PARTS_BOUND, "a product on tensor cores is wrong");
+        CHECK_CASE(&h, is_one_part(v) ? worst < BOUND && worst < 2 * as_float : worst < PARTS_BOUND,
+                   "a product on tensor cores is wrong");
     }
     for (size_t i = plain + 1; i < n; i++) {
         const char *name = faults[planted[i]].name;

@@ -19,7 +19,8 @@
 #ifndef WARPGROUP_H
 #define WARPGROUP_H
 
-namespace emu {
+namespace emu
+{
 
 enum {
     WINDOW = 1024,     /* where a block's shared memory begins: in front of it lies the system's */
@@ -173,7 +174,8 @@ EMU_FN int matrix_place(uint64_t d, bool turned, int r, int k)
 EMU_FN void check_matrix(uint64_t d, bool turned, int rows)
 {
     int at = matrix_at(d);
-    if (d >> 62 != 1 || (d >> 49 & 7) || (d & 0x1ffffull << 46 & ~(7ull << 49) & ~(3ull << 62)) || (d >> 14 & 3) || (d >> 30 & 3))
+    if (d >> 62 != 1 || (d >> 49 & 7) || (d & 0x1ffffull << 46 & ~(7ull << 49) & ~(3ull << 62)) || (d >> 14 & 3) ||
+        (d >> 30 & 3))
         stop("a descriptor of a matrix that is not of lines of 128 bytes");
     if (at & 0x380)
         stop("a matrix begins inside of a pattern of 1,024 bytes");
@@ -245,8 +247,8 @@ EMU_FN const Fenced *fenced_at(int thread, const void *p, int words)
 {
     const Fenced *last = nullptr;
     for (const Fenced &f : fenced[thread])
-        if (f.at && f.number > fences_before && (const char *)p >= (const char *)f.at && (const char *)p + 4 * words <= (const char *)f.at + 4 * f.words &&
-            (!last || f.number > last->number))
+        if (f.at && f.number > fences_before && (const char *)p >= (const char *)f.at &&
+            (const char *)p + 4 * words <= (const char *)f.at + 4 * f.words && (!last || f.number > last->number))
             last = &f;
     return last;
 }
@@ -423,7 +425,8 @@ EMU_FN void emu_group_registers(const void *at, int words)
     Fenced *to = fenced[current];
     if (sums_of(group_warp[current / 32], (const float *)at, current % 32))
         return;
-    for (Fenced &f : fenced[current]) { /* the same, or one that is free, or the one named first, in another block maybe */
+    for (Fenced &f :
+         fenced[current]) { /* the same, or one that is free, or the one named first, in another block maybe */
         if (to->at == at)
             break;
         if (f.at == at || (to->at && (!f.at || f.number < to->number)))
@@ -436,8 +439,8 @@ EMU_FN void emu_group_registers(const void *at, int words)
 }
 EMU_MEETS void emu_group_fence() { emu::meet_warp(EMU_PLACE, 0xffffffffu); }
 /* Sums (64, n) of a group += or = a (64, 16) b (16, n), of which this warp has 16 rows; a is registers where there is a factor. */
-EMU_MEETS void emu_group_product(float *sums, const uint32_t *factor, uint64_t a, uint64_t b, int n, bool add, bool turned_a,
-                                 bool turned_b, bool fp16)
+EMU_MEETS void emu_group_product(float *sums, const uint32_t *factor, uint64_t a, uint64_t b, int n, bool add,
+                                 bool turned_a, bool turned_b, bool fp16)
 {
     using namespace emu;
     GroupWarp &g = group_warp[current / 32];

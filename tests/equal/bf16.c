@@ -22,12 +22,16 @@ typedef struct Subject {
 #define WIDE "D=64", "sub=ffn(hidden = 72, activation = silu, gated = true)"
 static const Subject subjects[] = {
     {"gpt", {WIDE, NULL}, 30},
-    {"gelu, layer norm", {"D=80", "norm=layer_norm(eps = 1e-5)",
-                          "sub=ffn(hidden = 67, activation = gelu, bias = true)", NULL}, 24},
-    {"ghc (2,3)", {WIDE, "wide=96",
-                   "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", NULL}, 30},
-    {"moe", {"D=64", "sub=moe(experts = 3, active = 2, hidden = 72, activation = silu, "
-             "scores = softmax, normalize = true, balance = 0.01, shared = 1)", NULL}, 20},
+    {"gelu, layer norm",
+     {"D=80", "norm=layer_norm(eps = 1e-5)", "sub=ffn(hidden = 67, activation = gelu, bias = true)", NULL},
+     24},
+    {"ghc (2,3)", {WIDE, "wide=96", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", NULL}, 30},
+    {"moe",
+     {"D=64",
+      "sub=moe(experts = 3, active = 2, hidden = 72, activation = silu, "
+      "scores = softmax, normalize = true, balance = 0.01, shared = 1)",
+      NULL},
+     20},
 };
 
 typedef struct Outcome {
@@ -52,9 +56,9 @@ static void fill(Ctx *ctx, Store *s, const Graph *g, RefBinding *bind)
     for (size_t i = 0; i < g->ext.n; i++) {
         StoreEntry *e = store_find(s, bind[i].kind, bind[i].name);
         const Tensor *t = bind[i].tensor;
-        Status st = !e                      ? ST_BUG
-                    : e->dtype == DT_INT    ? store_put_i64(s, e, 0, t->size, t->integer)
-                                            : store_put_f64(s, e, 0, t->size, t->real);
+        Status st = !e                   ? ST_BUG
+                    : e->dtype == DT_INT ? store_put_i64(s, e, 0, t->size, t->integer)
+                                         : store_put_f64(s, e, 0, t->size, t->real);
         if (st != ST_OK)
             vwn_bug(ctx, "store of %s: %s", bind[i].name, store_why(s));
     }
@@ -95,8 +99,7 @@ static void run(Ctx *ctx, Backend *b, const Graph *g, RefBinding *bind, bool bf1
 
 /* The largest difference of the loss or of a gradient, relative to its tensor's largest entry, or
  * to a tenth of the model's. */
-static double distance(const Graph *g, const Outcome *x, const Outcome *want, RefBinding *bind,
-                       const char **at)
+static double distance(const Graph *g, const Outcome *x, const Outcome *want, RefBinding *bind, const char **at)
 {
     double largest = 0, all = fabs(x->loss - want->loss) / fabs(want->loss);
     *at = "loss";
@@ -155,8 +158,7 @@ static void compare(Ctx *ctx, void *arg)
     c->same_bits = one.loss == four.loss;
     for (size_t i = 0; i < g->ext.n; i++)
         c->same_bits &= g->ext.v[i].kind != EXT_GRAD ||
-                        !memcmp(one.gradient[i], four.gradient[i],
-                                (size_t)bind[i].tensor->size * sizeof(double));
+                        !memcmp(one.gradient[i], four.gradient[i], (size_t)bind[i].tensor->size * sizeof(double));
 }
 
 int main(void)
@@ -171,11 +173,10 @@ int main(void)
             ctx_free(ctx);
             return 77;
         }
-        bool ok = c.worst < BOUND && c.plain > FACTOR * c.worst && c.same_bits &&
-                  c.products >= c.s->products && c.plain_products == 0 && c.experts;
-        printf("%-18s %d products, worst %.1e at %s; in float32 %.1e%s%s\n", c.s->name,
-               c.products, c.worst, c.at, c.plain, c.same_bits ? "" : ", threads differ",
-               ok ? "" : "  FAILED");
+        bool ok = c.worst < BOUND && c.plain > FACTOR * c.worst && c.same_bits && c.products >= c.s->products &&
+                  c.plain_products == 0 && c.experts;
+        printf("%-18s %d products, worst %.1e at %s; in float32 %.1e%s%s\n", c.s->name, c.products, c.worst, c.at,
+               c.plain, c.same_bits ? "" : ", threads differ", ok ? "" : "  FAILED");
         fflush(stdout);
         ok ? passed++ : failed++;
         ctx_free(ctx);

@@ -319,8 +319,9 @@ static bool run_case(const char *text, const Variant *v)
 typedef struct Refused {
     const char *set, *op, *why, *source; /* source: what the place begins with */
 } Refused;
-#define SEATS                                                                                                   \
-    "look=moe(experts = 4, active = 2, hidden = 5, activation = silu, scores = softmax, normalize = true, balance = 0, " \
+#define SEATS                                                                                                          \
+    "look=moe(experts = 4, active = 2, hidden = 5, activation = silu, scores = softmax, normalize = true, balance = "  \
+    "0, "                                                                                                              \
     "capacity = 1, priority = "
 static const Refused refused[] = {
     {"look=pooled()", "sum", "mixes the positions", "sum(x"},
@@ -358,7 +359,9 @@ int main(void)
     for (size_t i = 0; i < COUNT_OF(variants) + COUNT_OF(others); i++) {
         bool first = i < COUNT_OF(variants);
         if (case_drawn(&draw, i))
-            run_case(first ? model_text : other_text, first ? &variants[i] : &others[i - COUNT_OF(variants)]) ? passed++ : failed++;
+            run_case(first ? model_text : other_text, first ? &variants[i] : &others[i - COUNT_OF(variants)])
+                ? passed++
+                : failed++;
     }
     cases_end(&draw);
     run_case(wide_text, &wide) ? passed++ : failed++;

@@ -62,16 +62,14 @@ static void compare(Ctx *ctx, void *arg)
 
 int main(void)
 {
-    static const char *const connection[] = {
-        "conn=residual()", "conn=hyper(n = 4, dynamic = true)",
-        "map=pattention(slots = 7)"};
+    static const char *const connection[] = {"conn=residual()", "conn=hyper(n = 4, dynamic = true)",
+                                             "map=pattention(slots = 7)"};
     int passed = 0, failed = 0;
     for (size_t i = 0; i < COUNT_OF(connection); i++) {
         Ctx *ctx = ctx_new(NULL);
         Case c = {.set = {"model.mask=document", separated, connection[i], NULL}, .worst = INFINITY};
         bool ok = guarded(ctx, compare, &c) && c.worst < 1e-12 && c.least > 1e-4;
-        printf("%-32s alone and in a row %.1e, causal %.1e%s\n", connection[i], c.worst, c.least,
-               ok ? "" : "  FAILED");
+        printf("%-32s alone and in a row %.1e, causal %.1e%s\n", connection[i], c.worst, c.least, ok ? "" : "  FAILED");
         ok ? passed++ : failed++;
         ctx_free(ctx);
     }

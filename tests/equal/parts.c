@@ -33,44 +33,44 @@ enum { BATCH = 8, T = 8, MOST_RESULTS = 32 };
 
 /* Next tokens (smoothed), tokens further ahead, a loss of the user's over every third position, a
  * weighted one, a penalty of weights, masked positions of the model's own choice. */
-static const char text[] =
-    "edition = 1\n"
-    "import \"std/transformer\"\n"
-    "import \"std/connections\"\n"
-    "let D = 8\n"
-    "let norm = rms_norm(eps = 1e-6)\n"
-    "let sub = ffn(hidden = 12, activation = silu)\n"
-    "block others()(x: [B, T, D]) -> [B, T, D] {\n"
-    "  param W : [D, 17] = normal(std = 0.3)\n"
-    "  buffer c : [17] = uniform(low = 0.5, high = 2)\n"
-    "  ce     = cross_entropy(x @ W, input.labels)\n"
-    "  third  = (input.labels >= 0) * (input.tokens mod 3 == 0)\n"
-    "  loss.x = 2 * sum(ce * third) / max(sum(third), 1) + 0.01 * mean(W ^ 2)\n"
-    "  weight = gather(c, input.tokens) * (input.labels >= 0)\n"
-    "  loss.weighted  = 0.5 * sum(ce * weight / (sum(weight) + 1e-3)) - 0.1 * mean(abs(x))\n"
-    "  loss.norm      = mean(mean(x ^ 2, over = [1, 2]))\n"
-    "  metric.targets = sum(third)\n"
-    "  metric.means   = mean(x, over = [1, 2])\n"
-    "  return x\n"
-    "}\n"
-    "model small {\n"
-    "  context = 8, width = D, mask = causal, connection = residual(), pre_norm = norm\n"
-    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
-    "  embed tokens { vocab = 17 }\n"
-    "  attention { heads = 2, position = rope(base = 100) }\n"
-    "  sub\n"
-    "  others\n"
-    "  head lm { norm = norm, smoothing = 0.1, z_loss = 0.01 }\n"
-    "  for ahead in 2..3 {\n"
-    "    head mtp { predict = ahead, weight = 0.3, mix = linear(), norm = norm, layer { ffn { hidden = 8, activation = silu } } }\n"
-    "  }\n"
-    "}\n"
-    "train {\n"
-    "  data = arrays(tokens = \"tokens.npy\", labels = \"labels.npy\", val = 25%)\n"
-    "  batch = 8 seqs, length = 3 steps, seed = 1, precision = fp32, clip = 0.5\n"
-    "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-3, weight_decay = 0.1 }\n"
-    "  eval { every = 3 steps, batches = 100 }\n"
-    "}\n";
+static const char text[] = "edition = 1\n"
+                           "import \"std/transformer\"\n"
+                           "import \"std/connections\"\n"
+                           "let D = 8\n"
+                           "let norm = rms_norm(eps = 1e-6)\n"
+                           "let sub = ffn(hidden = 12, activation = silu)\n"
+                           "block others()(x: [B, T, D]) -> [B, T, D] {\n"
+                           "  param W : [D, 17] = normal(std = 0.3)\n"
+                           "  buffer c : [17] = uniform(low = 0.5, high = 2)\n"
+                           "  ce     = cross_entropy(x @ W, input.labels)\n"
+                           "  third  = (input.labels >= 0) * (input.tokens mod 3 == 0)\n"
+                           "  loss.x = 2 * sum(ce * third) / max(sum(third), 1) + 0.01 * mean(W ^ 2)\n"
+                           "  weight = gather(c, input.tokens) * (input.labels >= 0)\n"
+                           "  loss.weighted  = 0.5 * sum(ce * weight / (sum(weight) + 1e-3)) - 0.1 * mean(abs(x))\n"
+                           "  loss.norm      = mean(mean(x ^ 2, over = [1, 2]))\n"
+                           "  metric.targets = sum(third)\n"
+                           "  metric.means   = mean(x, over = [1, 2])\n"
+                           "  return x\n"
+                           "}\n"
+                           "model small {\n"
+                           "  context = 8, width = D, mask = causal, connection = residual(), pre_norm = norm\n"
+                           "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
+                           "  embed tokens { vocab = 17 }\n"
+                           "  attention { heads = 2, position = rope(base = 100) }\n"
+                           "  sub\n"
+                           "  others\n"
+                           "  head lm { norm = norm, smoothing = 0.1, z_loss = 0.01 }\n"
+                           "  for ahead in 2..3 {\n"
+                           "    head mtp { predict = ahead, weight = 0.3, mix = linear(), norm = norm, layer { ffn { "
+                           "hidden = 8, activation = silu } } }\n"
+                           "  }\n"
+                           "}\n"
+                           "train {\n"
+                           "  data = arrays(tokens = \"tokens.npy\", labels = \"labels.npy\", val = 25%)\n"
+                           "  batch = 8 seqs, length = 3 steps, seed = 1, precision = fp32, clip = 0.5\n"
+                           "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-3, weight_decay = 0.1 }\n"
+                           "  eval { every = 3 steps, batches = 100 }\n"
+                           "}\n";
 
 /* Every operator that draws decides what a loss is divided by, and what its gradient is of. The axis of the sequences stands
  * first, second or in one with positions; some numbers are the same for all sequences. */
@@ -119,34 +119,32 @@ static const char random_text[] =
     "}\n";
 
 /* A model of the block `others` alone, and its training. */
-#define PLAIN_MODEL \
-    "model small {\n" \
-    "  context = 8, width = D, mask = causal, connection = residual(), pre_norm = rms_norm(eps = 1e-6)\n" \
-    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n" \
-    "  embed tokens { vocab = 17 }\n" \
-    "  others\n" \
-    "  head lm { norm = rms_norm(eps = 1e-6) }\n" \
-    "}\n" \
-    "train {\n" \
-    "  data = arrays(tokens = \"tokens.npy\", labels = \"labels.npy\"), batch = 8 seqs, length = 3 steps, seed = 1\n" \
-    "  precision = fp32\n" \
-    "  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }\n" \
+#define PLAIN_MODEL                                                                                                    \
+    "model small {\n"                                                                                                  \
+    "  context = 8, width = D, mask = causal, connection = residual(), pre_norm = rms_norm(eps = 1e-6)\n"              \
+    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"                                                       \
+    "  embed tokens { vocab = 17 }\n"                                                                                  \
+    "  others\n"                                                                                                       \
+    "  head lm { norm = rms_norm(eps = 1e-6) }\n"                                                                      \
+    "}\n"                                                                                                              \
+    "train {\n"                                                                                                        \
+    "  data = arrays(tokens = \"tokens.npy\", labels = \"labels.npy\"), batch = 8 seqs, length = 3 steps, seed = 1\n"  \
+    "  precision = fp32\n"                                                                                             \
+    "  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }\n"                                                   \
     "}\n"
 
 /* Two sums over the batch that weights decide: the quotient of the parts' sums is none of them. */
-static const char quotient_text[] =
-    "edition = 1\n"
-    "import \"std/transformer\"\n"
-    "import \"std/connections\"\n"
-    "let D = 8\n"
-    "block others()(x: [B, T, D]) -> [B, T, D] {\n"
-    "  param W : [D, 17] = normal(std = 0.3)\n"
-    "  ce     = cross_entropy(x @ W, input.labels)\n"
-    "  gate   = sigmoid(sum(x, over = -1))\n"
-    "  loss.q = sum(ce * gate) / sum(gate)\n"
-    "  return x\n"
-    "}\n"
-    PLAIN_MODEL;
+static const char quotient_text[] = "edition = 1\n"
+                                    "import \"std/transformer\"\n"
+                                    "import \"std/connections\"\n"
+                                    "let D = 8\n"
+                                    "block others()(x: [B, T, D]) -> [B, T, D] {\n"
+                                    "  param W : [D, 17] = normal(std = 0.3)\n"
+                                    "  ce     = cross_entropy(x @ W, input.labels)\n"
+                                    "  gate   = sigmoid(sum(x, over = -1))\n"
+                                    "  loss.q = sum(ce * gate) / sum(gate)\n"
+                                    "  return x\n"
+                                    "}\n" PLAIN_MODEL;
 
 /* Sums of values that have their sequences in every place that an axis may have, alone and in one axis with what stands behind
  * them: what fills up the last part of an evaluation counts in none. */
@@ -173,10 +171,11 @@ static const char flat_text[] =
     "  there  = reshape(input.labels >= 0, [B * T])\n"
     "  loss.flat = sum(size * there) / max(sum(there), 1)\n"
     "  return x\n"
-    "}\n"
-    PLAIN_MODEL;
+    "}\n" PLAIN_MODEL;
 
-#define MOE "sub=moe(experts = 4, active = 2, hidden = 5, activation = silu, scores = softmax, normalize = true, z_loss = 0.01, balance = "
+#define MOE                                                                                                            \
+    "sub=moe(experts = 4, active = 2, hidden = 5, activation = silu, scores = softmax, normalize = true, z_loss = "    \
+    "0.01, balance = "
 
 static const struct Case {
     const char *name, *text, *set[2];
@@ -244,14 +243,20 @@ static void evaluate_part(Tensors *t, Graph *g, int64_t first, int64_t rows, int
 {
     t->there = rows < of - first ? rows : of - first;
     /* How many sequences of a part count is known of evaluations; in training all do, and nobody says so. */
-    const double vars[HV_COUNT] = {[HV_SHARE] = (double)t->there / (double)of, [HV_FILLED] = t->trains ? NAN : (double)t->there / (double)rows};
+    const double vars[HV_COUNT] = {
+        [HV_SHARE] = (double)t->there / (double)of, [HV_FILLED] = t->trains ? NAN : (double)t->there / (double)rows};
     Tensor **result = NEW_ARRAY(t->ctx->program, Tensor *, g->out.n + 1);
     RefBinding *bind = NEW_ARRAY(t->ctx->program, RefBinding, g->ext.n + 1);
     t->first = first;
     t->rows = rows;
     for (size_t i = 0; i < g->ext.n; i++)
         bind[i] = (RefBinding){g->ext.v[i].kind, g->ext.v[i].name, tensor_for(t, &g->ext.v[i])};
-    RefRun run = {.B = rows, .T = t->m->context, .seed = 1, .host_vars = vars, .bind = bind, .n_bind = g->ext.n,
+    RefRun run = {.B = rows,
+                  .T = t->m->context,
+                  .seed = 1,
+                  .host_vars = vars,
+                  .bind = bind,
+                  .n_bind = g->ext.n,
                   .first = (uint64_t)first};
     ref_evaluate(g, t->ctx->program, &run, result);
     o->n = 0;
@@ -282,8 +287,8 @@ static Outcome in_parts(Tensors *t, const Unit *u, int64_t micro, int64_t of, bo
     Train how = *u->train;
     how.batch_seqs = of;
     how.micro_seqs = micro;
-    Graph *count = step_count(u->model, !train, a), *first = train ? step_gradient(u->model, &how, true, a)
-                                                           : step_held_out(u->model, &how, a);
+    Graph *count = step_count(u->model, !train, a),
+          *first = train ? step_gradient(u->model, &how, true, a) : step_held_out(u->model, &how, a);
     Graph *more = train ? step_gradient(u->model, &how, false, a) : first;
     Outcome o = {0}, none = {0};
     t->trains = train;
@@ -305,9 +310,10 @@ static void compare_results(const struct Case *c, const Outcome *parts, const Ou
 {
     for (size_t i = 0; i < whole->n; i++) {
         bool same = far(parts->result[i], whole->result[i]) < 1e-11;
-        bool mixed = c->mixed && micro < BATCH && (!strcmp(whole->name[i], c->mixed) || !strcmp(whole->name[i], "loss"));
+        bool mixed =
+            c->mixed && micro < BATCH && (!strcmp(whole->name[i], c->mixed) || !strcmp(whole->name[i], "loss"));
         check(same != mixed, "%s, %s in parts of %d: %.17g, whole %.17g", c->name, whole->name[i], (int)micro,
-               parts->result[i], whole->result[i]);
+              parts->result[i], whole->result[i]);
     }
 }
 
@@ -321,8 +327,8 @@ static void compare_mixed(const struct Case *c, Tensors *t, const Outcome *parts
     for (size_t i = 0; i < alone.n; i++) {
         double mean = alone.result[i] * (double)micro / BATCH;
         if (!strcmp(alone.name[i], c->mixed))
-            check(far(parts->result[i], mean) < 1e-11, "%s, %s in parts of %d: %.17g, the mean of the parts is %.17g", c->name,
-                   c->mixed, (int)micro, parts->result[i], mean);
+            check(far(parts->result[i], mean) < 1e-11, "%s, %s in parts of %d: %.17g, the mean of the parts is %.17g",
+                  c->name, c->mixed, (int)micro, parts->result[i], mean);
     }
 }
 
@@ -374,7 +380,7 @@ static void graphs(const struct Case *c)
             }
         }
         check(size > 1e-3 && (worst < 1e-11 * size) == !c->mixed, "%s: gradients in parts of %d: off by %g of %g",
-               c->name, (int)micro, worst, size);
+              c->name, (int)micro, worst, size);
     }
     ctx_free(ctx);
 }
@@ -435,7 +441,8 @@ static size_t weights(Ctx *ctx, const char *run, double *out)
     return n;
 }
 
-static size_t train_in(Ctx *ctx, const struct Case *c, const char *rate, int micro, bool reference, Log *log, double *out)
+static size_t train_in(Ctx *ctx, const struct Case *c, const char *rate, int micro, bool reference, Log *log,
+                       double *out)
 {
     const char *set[4] = {arena_printf(ctx->program, "train.micro_batch=%d seqs", micro), rate, c->set[0]};
     const char *run = arena_printf(ctx->program, "runs/%d%s", micro, reference ? "_reference" : "");
@@ -495,14 +502,14 @@ static void runs(const struct Case *c, int first)
         check(log.notes == (c->mixed && micro < BATCH), "%s: %d notes", c->name, log.notes);
         for (int i = 0; i < STEPS && !c->mixed; i++)
             check(far(log.loss[i], one.loss[i]) < 2e-6 && far(log.norm[i], one.norm[i]) < 2e-5,
-                   "%s, step %d in parts of %d: loss %.9g, not %.9g; norm %.9g, not %.9g", c->name, i + 1, micro,
-                   log.loss[i], one.loss[i], log.norm[i], one.norm[i]);
+                  "%s, step %d in parts of %d: loss %.9g, not %.9g; norm %.9g, not %.9g", c->name, i + 1, micro,
+                  log.loss[i], one.loss[i], log.norm[i], one.norm[i]);
         for (size_t k = 0; k < n && k < m; k++)
             worst = fmax(worst, fabs(part[k] - whole[k]));
         check(c->mixed || worst < 1e-5, "%s: weights in parts of %d are off by %g", c->name, micro, worst);
         int last = one.evals - 1;
         check(c->mixed || (log.evals == one.evals && far(log.eval[last], one.eval[last]) < 1e-5),
-               "%s: evaluation in parts of %d: %.9g, not %.9g", c->name, micro, log.eval[last], one.eval[last]);
+              "%s: evaluation in parts of %d: %.9g, not %.9g", c->name, micro, log.eval[last], one.eval[last]);
     }
     ctx_free(ctx);
 }
@@ -521,7 +528,8 @@ static void still(const struct Case *c)
         check(log.evals == STEPS, "%d evaluations", log.evals);
         for (int i = 0; i < log.evals; i++)
             check(far(log.eval[i], first) < 2e-6 && (log.eval[i] == log.eval[0]),
-                  "%s in parts of %d: evaluation %d of the same weights is %.9g, not %.9g", c->name, micro, i + 1, log.eval[i], first);
+                  "%s in parts of %d: evaluation %d of the same weights is %.9g, not %.9g", c->name, micro, i + 1,
+                  log.eval[i], first);
     }
     for (int batch = 1; batch <= 32; batch = batch * 3 + 1)
         check(far(eval_in(ctx, batch), first) < 2e-6, "%s: `vwn eval` of %d at a time: %.9g, not %.9g", c->name, batch,

@@ -222,7 +222,7 @@ static int test_operands(int *passed)
         {"sub=ffn(hidden = 80, activation = relu, gated = false)", 2, false},
         {"sub=ffn(hidden = 80, activation = silu, gated = false, dropout = 0.2)", 4, false},
         {"sub=ffn(hidden = 80, activation = gelu, gated = false)", 0, false}, /* its derivative is kept */
-        {"sub=ffn(hidden = 32, activation = silu, gated = true)", 0, false}, /* small products are no library's */
+        {"sub=ffn(hidden = 32, activation = silu, gated = true)", 0, false},  /* small products are no library's */
     };
     int failed = 0;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

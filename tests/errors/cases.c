@@ -65,8 +65,7 @@ static _Noreturn void wrong(const Case *c, const char *what, const char *line)
 static void section_begin(Cases *all, const char *file, const char *head, Lines *before)
 {
     char name[100] = "", base[100] = "", more[2] = "";
-    Case c = {
-        .file = text_format("%s", file), .before = *before, .arguments = text_format("%s", "")};
+    Case c = {.file = text_format("%s", file), .before = *before, .arguments = text_format("%s", "")};
     int words = sscanf(head, "%99s %99s %1s", name, base, more);
     c.name = text_format("%s", name);
     c.base = text_format("%s", base);
@@ -77,10 +76,7 @@ static void section_begin(Cases *all, const char *file, const char *head, Lines 
     all->v[all->n++] = c;
 }
 
-static int is_base(const Case *c)
-{
-    return !strcmp(c->name, "base");
-}
+static int is_base(const Case *c) { return !strcmp(c->name, "base"); }
 
 static void section_line(Case *c, char *line)
 {
@@ -154,15 +150,9 @@ typedef struct Edit {
     Lines out;
 } Edit;
 
-static const char *first_letter(const char *s)
-{
-    return s + strspn(s, " ");
-}
+static const char *first_letter(const char *s) { return s + strspn(s, " "); }
 
-static int begins(const char *line, const char *text)
-{
-    return !strncmp(first_letter(line), text, strlen(text));
-}
+static int begins(const char *line, const char *text) { return !strncmp(first_letter(line), text, strlen(text)); }
 
 static size_t word_length(const char *s)
 {

@@ -38,10 +38,7 @@ typedef struct Excerpt {
     Lines out;
 } Excerpt;
 
-static const char *line_at(const Print *p, size_t i)
-{
-    return i < p->printed->n ? p->printed->v[i] : "";
-}
+static const char *line_at(const Print *p, size_t i) { return i < p->printed->n ? p->printed->v[i] : ""; }
 
 static int is_line(const Print *p, size_t i, char *wanted)
 {
@@ -57,25 +54,21 @@ static Lines text_named(const Print *p, const char *file, const char *own)
         return *p->text;
     if (!strcmp(file, "<command line>"))
         return l;
-    return lines_read(text_format("%s/%s/%s", VWN_SOURCE_DIR,
-                                  strncmp(file, "std/", 4) ? "tests/errors" : "grammar", file));
+    return lines_read(
+        text_format("%s/%s/%s", VWN_SOURCE_DIR, strncmp(file, "std/", 4) ? "tests/errors" : "grammar", file));
 }
 
 /* The line of the file, where it is what the excerpt shows; of the command line that is a part
  * of the arguments. */
 static const char *shown(const Print *p, const Excerpt *e, size_t i, size_t line)
 {
-    const char *printed = line_at(p, i),
-               *all = line == 0 || line > e->text.n ? NULL : e->text.v[line - 1];
+    const char *printed = line_at(p, i), *all = line == 0 || line > e->text.n ? NULL : e->text.v[line - 1];
     if (!strcmp(e->file, "<command line>")) {
         all = strlen(printed) > (size_t)e->margin + 3 ? printed + e->margin + 3 : NULL;
         if (all && !strstr(p->c->arguments, all))
             all = NULL;
     }
-    return all && is_line(p, i,
-                          text_format("%*zu |%s%s", e->margin, line, all[0] ? " " : "", all))
-               ? all
-               : NULL;
+    return all && is_line(p, i, text_format("%*zu |%s%s", e->margin, line, all[0] ? " " : "", all)) ? all : NULL;
 }
 
 static const char *letters_on(const char *s, size_t n)
@@ -127,20 +120,16 @@ static const char *label_line(const Print *p, const Excerpt *e, const Mark *m, s
     return is ? line + n - 1 : NULL; /* a blank stands in front of it */
 }
 
-static int put_mark(Print *p, Excerpt *e, const char *text, size_t line, const Mark *m,
-                    char kind)
+static int put_mark(Print *p, Excerpt *e, const char *text, size_t line, const Mark *m, char kind)
 {
     const char *from = letters_on(text, m->column), *to = letters_on(from, m->length);
     size_t there = letters(from, to);
     if (m->length != (there ? there : 1))
         return 0;
-    char *place = text_format("%zu:%zu", line, m->column + 1),
-         *own = text_format("%s.vwn", p->c->name);
+    char *place = text_format("%zu:%zu", line, m->column + 1), *own = text_format("%s.vwn", p->c->name);
     e->placed |= !strcmp(place, e->place);
-    lines_add(&e->out,
-              text_format(" %c %s%s%s [%.*s]%s", kind, strcmp(e->file, own) ? e->file : "",
-                          strcmp(e->file, own) ? ":" : "", place, (int)(to - from), from,
-                          m->label));
+    lines_add(&e->out, text_format(" %c %s%s%s [%.*s]%s", kind, strcmp(e->file, own) ? e->file : "",
+                                   strcmp(e->file, own) ? ":" : "", place, (int)(to - from), from, m->label));
     return 1;
 }
 
@@ -189,8 +178,7 @@ static int excerpt(Print *p, Excerpt *e, int is_note)
     snprintf(e->file, sizeof e->file, "%s", arrow + e->margin + 4);
     for (int i = 0; i < 2 && strrchr(e->file, ':'); i++) {
         char *colon = strrchr(e->file, ':');
-        snprintf(e->place, sizeof e->place, "%s",
-                 arrow + e->margin + 4 + (colon - e->file) + 1);
+        snprintf(e->place, sizeof e->place, "%s", arrow + e->margin + 4 + (colon - e->file) + 1);
         *colon = 0;
     }
     e->text = text_named(p, e->file, text_format("%s.vwn", p->c->name));
@@ -213,15 +201,9 @@ static int excerpt(Print *p, Excerpt *e, int is_note)
     return e->placed && (is_note || is_line(p, p->at++, text_format("%*s |", e->margin, "")));
 }
 
-static int begins_message(const char *line)
-{
-    return !strncmp(line, "error", 5) || !strncmp(line, "warning", 7);
-}
+static int begins_message(const char *line) { return !strncmp(line, "error", 5) || !strncmp(line, "warning", 7); }
 
-static int is_head(const char *line)
-{
-    return begins_message(line) || !strncmp(line, "note: ", 6);
-}
+static int is_head(const char *line) { return begins_message(line) || !strncmp(line, "note: ", 6); }
 
 /* The notes of a message have its margin. */
 static int margin_of(const Print *p)

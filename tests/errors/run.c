@@ -20,10 +20,7 @@ static const char folder[] = VWN_SOURCE_DIR "/tests/errors";
 
 /* What a case takes is kept until the end: the leak checker has nothing to say. */
 int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
-{
-    return 1;
-}
+int __lsan_is_turned_off(void) { return 1; }
 
 static void command(const char *text)
 {
@@ -104,8 +101,7 @@ static Lines short_of(const Cases *all, const Case *c, const Lines *printed)
 static int run(const Cases *all, const Case *c, const char *vwn, Lines *printed, Lines *got)
 {
     int status =
-        system(text_format("NO_COLOR=1 LC_ALL=C.UTF-8 '%s' check %s %s.vwn > out 2> err", vwn,
-                           c->arguments, c->name));
+        system(text_format("NO_COLOR=1 LC_ALL=C.UTF-8 '%s' check %s %s.vwn > out 2> err", vwn, c->arguments, c->name));
     *printed = lines_read("err");
     *got = short_of(all, c, printed);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

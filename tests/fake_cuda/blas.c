@@ -580,10 +580,11 @@ static int matmul(const void *library, const Asked *q, const void *const at[4], 
         return B_VALUE;
     if (comes_too_late(&a, fake_capturing(s))) {
         fake_capture_invalidate(s);
-        return fake_refuse(B_EXECUTION, "the first product of its kind, while a stream is captured: the library has to load its code");
+        return fake_refuse(
+            B_EXECUTION, "the first product of its kind, while a stream is captured: the library has to load its code");
     }
-    fake_say("%lld x %lld x %lld, %d, type %d, rows of %lld %lld %lld, algorithm %d%s", (long long)q->m, (long long)q->n,
-             (long long)q->k, q->matrix[3]->batch, q->matrix[0]->type, (long long)q->matrix[0]->ld,
+    fake_say("%lld x %lld x %lld, %d, type %d, rows of %lld %lld %lld, algorithm %d%s", (long long)q->m,
+             (long long)q->n, (long long)q->k, q->matrix[3]->batch, q->matrix[0]->type, (long long)q->matrix[0]->ld,
              (long long)q->matrix[1]->ld, (long long)q->matrix[3]->ld, a.id, *beta != 0 ? ", added" : "");
     const int32_t *t = q->how->transposed;
     Product *p = malloc(sizeof *p);

@@ -20,7 +20,7 @@ enum { NAMES_MAX = 256, FAILURES_MAX = 16 };
 typedef struct Failure {
     char name[64]; /* "" any */
     unsigned long number;
-    int code; /* 0: the typical one */
+    int code;  /* 0: the typical one */
     bool late; /* the call is made, and what it has begun fails */
 } Failure;
 typedef struct Name {

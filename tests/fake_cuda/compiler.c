@@ -226,7 +226,9 @@ static bool read_option(Options *o, const char *option)
             o->saved += is(option, "--ptxas-options=--register-usage-level=0") ? SAVED_BY_LEVEL : 0;
             return true;
         }
-    o->saved += is(option, "-DVWN_FEW_REGISTERS") ? SAVED_BY_NUMBERS : is(option, "-DVWN_ONE_ROUND") ? SAVED_BY_ROUNDS : 0;
+    o->saved += is(option, "-DVWN_FEW_REGISTERS") ? SAVED_BY_NUMBERS
+                : is(option, "-DVWN_ONE_ROUND")   ? SAVED_BY_ROUNDS
+                                                  : 0;
     size_t n = strlen(o->given);
     if (!is(option, "-D") ||
         option[2 + strspn(option + 2, "_=.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")])

@@ -241,25 +241,29 @@ FAKE_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void
 
 /* ---- tensor maps ---- */
 
-FAKE_API int cuTensorMapEncodeTiled(void *out, int type, unsigned rank, void *memory, const uint64_t *extent, const uint64_t *stride,
-                                    const unsigned *box, const unsigned *step, int interleave, int turned, int l2, int beyond);
+FAKE_API int cuTensorMapEncodeTiled(void *out, int type, unsigned rank, void *memory, const uint64_t *extent,
+                                    const uint64_t *stride, const unsigned *box, const unsigned *step, int interleave,
+                                    int turned, int l2, int beyond);
 
-static int make_map(void *out, int type, unsigned rank, void *memory, const uint64_t *extent, const uint64_t *stride, const unsigned *box,
-                    const unsigned *step, const int how[4])
+static int make_map(void *out, int type, unsigned rank, void *memory, const uint64_t *extent, const uint64_t *stride,
+                    const unsigned *box, const unsigned *step, const int how[4])
 {
     if (fake_settings()->capability < 90)
         return fake_refuse(E_NOT_SUPPORTED, "tensor maps are for 9.0 and later");
     if (!extent || !stride || !box || !step)
         return E_VALUE;
-    const char *wrong = emu_map_encode(out, type, rank, memory, extent, stride, box, step, how[0], how[1], how[2], how[3]);
+    const char *wrong =
+        emu_map_encode(out, type, rank, memory, extent, stride, box, step, how[0], how[1], how[2], how[3]);
     return wrong ? fake_refuse(E_VALUE, "%s", wrong) : E_OK;
 }
 
-FAKE_API int cuTensorMapEncodeTiled(void *out, int type, unsigned rank, void *memory, const uint64_t *extent, const uint64_t *stride,
-                                    const unsigned *box, const unsigned *step, int interleave, int turned, int l2, int beyond)
+FAKE_API int cuTensorMapEncodeTiled(void *out, int type, unsigned rank, void *memory, const uint64_t *extent,
+                                    const uint64_t *stride, const unsigned *box, const unsigned *step, int interleave,
+                                    int turned, int l2, int beyond)
 {
     const int how[] = {interleave, turned, l2, beyond};
-    FAKE_CALL("cuTensorMapEncodeTiled", CONTEXT, E_VALUE, make_map(out, type, rank, memory, extent, stride, box, step, how));
+    FAKE_CALL("cuTensorMapEncodeTiled", CONTEXT, E_VALUE,
+              make_map(out, type, rank, memory, extent, stride, box, step, how));
 }
 
 /* ---- launches ---- */
@@ -412,7 +416,8 @@ static int launch(const void *handle, const Grid3 *shape, const void *stream, vo
         return error ? error : E_VALUE;
     if (fake_capturing(s) && !f->here) {
         fake_capture_invalidate(s);
-        return fake_refuse(E_CAPTURE_UNSUPPORTED, "its first launch, while a stream is captured: its code has to be loaded");
+        return fake_refuse(E_CAPTURE_UNSUPPORTED,
+                           "its first launch, while a stream is captured: its code has to be loaded");
     }
     f->here = true;
     Started *l = calloc(1, sizeof *l);

@@ -44,10 +44,10 @@ int fake_enter(const char *name, unsigned rules, int typical);
 int fake_leave(int result);
 /* libcuda says what NEEDS_INIT and NEEDS_CONTEXT mean: 0, or an error. */
 void fake_set_rules(int (*rules)(unsigned));
-#define FAKE_CALL(name, rules, typical, body)             \
-    do {                                                  \
-        int error_ = fake_enter(name, rules, typical);    \
-        return fake_leave(error_ ? error_ : (body));      \
+#define FAKE_CALL(name, rules, typical, body)                                                                          \
+    do {                                                                                                               \
+        int error_ = fake_enter(name, rules, typical);                                                                 \
+        return fake_leave(error_ ? error_ : (body));                                                                   \
     } while (0)
 /* Added to the line of the call that goes on. */
 void fake_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -60,15 +60,26 @@ const char *fake_error_name(int error);
 
 /* Whatever is made and has to be given back. */
 typedef enum FakeKind {
-    KIND_CONTEXT, KIND_ALLOCATION, KIND_PINNED, KIND_MODULE, KIND_FUNCTION, KIND_STREAM, KIND_EVENT, KIND_GRAPH,
-    KIND_EXEC, KIND_PROGRAM, KIND_BLAS, KIND_DESCRIPTOR, KINDS
+    KIND_CONTEXT,
+    KIND_ALLOCATION,
+    KIND_PINNED,
+    KIND_MODULE,
+    KIND_FUNCTION,
+    KIND_STREAM,
+    KIND_EVENT,
+    KIND_GRAPH,
+    KIND_EXEC,
+    KIND_PROGRAM,
+    KIND_BLAS,
+    KIND_DESCRIPTOR,
+    KINDS
 } FakeKind;
 void fake_made(FakeKind kind);
 void fake_given_back(FakeKind kind);
 
 /* Handles that no caller can look into; an object is found as long as its handle is good. */
 void *fake_handle(FakeKind kind, void *object);
-void *fake_object(FakeKind kind, const void *handle); /* NULL: foreign, or given back */
+void *fake_object(FakeKind kind, const void *handle);        /* NULL: foreign, or given back */
 void *fake_object_locked(FakeKind kind, const void *handle); /* for a call WITHOUT_LOCK */
 void fake_forget(FakeKind kind, const void *handle);
 void fake_forget_all(FakeKind kind);
@@ -80,13 +91,13 @@ uint64_t fake_alloc(size_t bytes); /* 0: there is not so much */
 bool fake_free(uint64_t at);
 void *fake_pin(size_t bytes);
 bool fake_unpin(void *at);
-void fake_memory_end(void);                       /* all of it is freed */
-bool fake_is_device(uint64_t at);                 /* an address of the device's range, given out or not */
-bool fake_holds(uint64_t at, uint64_t bytes);     /* inside one allocation */
-bool fake_pinned(const void *at, size_t bytes);   /* inside memory of fake_pin() */
+void fake_memory_end(void);                     /* all of it is freed */
+bool fake_is_device(uint64_t at);               /* an address of the device's range, given out or not */
+bool fake_holds(uint64_t at, uint64_t bytes);   /* inside one allocation */
+bool fake_pinned(const void *at, size_t bytes); /* inside memory of fake_pin() */
 size_t fake_memory_free(void);
-void fake_memory_open(void);  /* the host can reach the device's memory */
-bool fake_memory_close(void); /* no more; false: something wrote beside an allocation */
+void fake_memory_open(void);                         /* the host can reach the device's memory */
+bool fake_memory_close(void);                        /* no more; false: something wrote beside an allocation */
 const char *fake_where(uint64_t at, char text[128]); /* for messages */
 
 /* ---- trap.c ---- */
@@ -98,7 +109,7 @@ void fake_watch_host(void); /* says what it was when the host touches the device
 /* ---- queue.c ---- */
 
 typedef struct FakeWork {
-    const char *what; /* for messages */
+    const char *what;                      /* for messages */
     int (*run)(void *data, char why[256]); /* 0, or the error that the context is lost with */
     void (*drop)(void *data);
     void *data;

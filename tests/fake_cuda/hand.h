@@ -21,6 +21,7 @@
 
 typedef const void *Handle;
 
+/* clang-format off */
 #define DRIVER_FUNCTIONS(F) \
     F(cuInit, (unsigned)) F(cuDriverGetVersion, (int *)) F(cuDeviceGetCount, (int *)) F(cuDeviceGet, (int *, int)) \
     F(cuDeviceGetName, (char *, int, int)) F(cuDeviceTotalMem_v2, (size_t *, int)) \
@@ -50,13 +51,17 @@ typedef const void *Handle;
     F(cuStreamIsCapturing, (Handle, int *)) F(cuGraphInstantiateWithFlags, (Handle *, Handle, uint64_t)) \
     F(cuGraphLaunch, (Handle, Handle)) F(cuGraphDestroy, (Handle)) F(cuGraphExecDestroy, (Handle)) \
     F(cuGetErrorString, (int, const char **))
+/* clang-format on */
 
+/* clang-format off */
 #define NVRTC_FUNCTIONS(F) \
     F(nvrtcCreateProgram, (Handle *, const char *, const char *, int, const char *const *, const char *const *)) \
     F(nvrtcCompileProgram, (Handle, int, const char *const *)) F(nvrtcDestroyProgram, (Handle *)) \
     F(nvrtcGetProgramLogSize, (Handle, size_t *)) F(nvrtcGetProgramLog, (Handle, char *)) \
     F(nvrtcGetCUBINSize, (Handle, size_t *)) F(nvrtcGetCUBIN, (Handle, char *))
+/* clang-format on */
 
+/* clang-format off */
 #define BLAS_FUNCTIONS(F) \
     F(cublasLtCreate, (Handle *)) F(cublasLtDestroy, (Handle)) F(cublasLtMatmulDescCreate, (Handle *, int, int)) \
     F(cublasLtMatmulDescDestroy, (Handle)) F(cublasLtMatmulDescSetAttribute, (Handle, int, const void *, size_t)) \
@@ -70,6 +75,7 @@ typedef const void *Handle;
     F(cublasLtMatmulAlgoCheck, (Handle, Handle, Handle, Handle, Handle, Handle, const FakeAlgo *, FakeHeuristic *)) \
     F(cublasLtMatmul, (Handle, Handle, const void *, const void *, Handle, const void *, Handle, const void *, \
                        const void *, Handle, void *, Handle, const FakeAlgo *, void *, size_t, Handle))
+/* clang-format on */
 
 #define MEMBER(name, arguments) int(*name) arguments;
 typedef struct Hand {
@@ -78,14 +84,14 @@ typedef struct Hand {
 extern Hand cu;
 
 /* A case ends the process at the first expectation that is not met. */
-#define EXPECT(truth) hand_expect(truth, #truth, __FILE__, __LINE__)
+#define EXPECT(truth)      hand_expect(truth, #truth, __FILE__, __LINE__)
 #define GIVES(error, call) hand_gives(error, call, #call, __FILE__, __LINE__)
-#define GOOD(call) GIVES(0, call)
+#define GOOD(call)         GIVES(0, call)
 void hand_expect(bool truth, const char *text, const char *file, int line);
 void hand_gives(int error, int result, const char *text, const char *file, int line);
 
-void hand_open(void);    /* the libraries */
-void hand_start(void);   /* and a context */
+void hand_open(void);  /* the libraries */
+void hand_start(void); /* and a context */
 Handle hand_stream(void);
 Handle hand_event(void);
 uint64_t hand_memory(size_t bytes);

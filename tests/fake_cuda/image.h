@@ -16,8 +16,8 @@ typedef struct ImageKernel {
     int frame;   /* bytes of a thread's stack */
 } ImageKernel;
 typedef struct Image {
-    int arch; /* 90 */
-    int only; /* 1: of "sm_90a", for no other */
+    int arch;    /* 90 */
+    int only;    /* 1: of "sm_90a", for no other */
     int version; /* 13: of the compiler */
     const ImageKernel *kernel;
     size_t n;
@@ -28,7 +28,7 @@ typedef struct Image {
 void *image_write(const Image *image, size_t *size); /* of malloc */
 /* The object of an image, and what it is for; NULL: this is none. Kernels are not listed. */
 const void *image_object(const void *bytes, Image *out);
-size_t image_size(const void *bytes); /* of one that image_object() has read */
+size_t image_size(const void *bytes);                     /* of one that image_object() has read */
 int image_threads(const void *bytes, const char *kernel); /* launch bounds; 0: not said */
 
 #endif

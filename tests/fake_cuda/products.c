@@ -439,7 +439,8 @@ static void first_use(void)
     GIVES(B_EXECUTION, asked(&a, &b, &d));
     GIVES(E_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
     GOOD(cu.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL));
-    GIVES(B_EXECUTION, cu.cublasLtMatmulAlgoCheck(library, description, a.layout, b.layout, d.layout, d.layout, &found[0].algo, found));
+    GIVES(B_EXECUTION, cu.cublasLtMatmulAlgoCheck(library, description, a.layout, b.layout, d.layout, d.layout,
+                                                  &found[0].algo, found));
     GIVES(E_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
 }
 

@@ -73,7 +73,7 @@ struct FakeEvent {
 
 FakeStream *fake_stream_new(unsigned flags, int priority);
 FakeStream *fake_streams(void); /* the first of all that ever were */
-void fake_streams_drop(void); /* all, as a context that ends does */
+void fake_streams_drop(void);   /* all, as a context that ends does */
 void fake_push(FakeStream *s, FakeOp op);
 void fake_progress(void); /* the device goes on by itself, if it likes to */
 bool fake_reached(const FakeStream *s, uint64_t place);

@@ -456,24 +456,33 @@ typedef struct MapWish {
 
 static int made_of(void *out, const MapWish *w)
 {
-    return cu.cuTensorMapEncodeTiled(out, w->type, w->rank, w->memory, w->extent, w->stride, w->box, w->step, w->interleave, w->turned,
-                                     w->l2, w->beyond);
+    return cu.cuTensorMapEncodeTiled(out, w->type, w->rank, w->memory, w->extent, w->stride, w->box, w->step,
+                                     w->interleave, w->turned, w->l2, w->beyond);
 }
 
 static void maps(void)
 {
     _Alignas(64) char out[192];
     start();
-    const MapWish good = {MAP_BFLOAT16, 4, {64, 1, 128, 1, 1}, {1, 1, 1, 1, 1}, memory, {56, 3, 40, 2, 1}, {112, 336, 13440, 26880}, MAP_PLAIN,
-                          MAP_TURNED_128, MAP_L2_128, MAP_ZEROS};
+    const MapWish good = {MAP_BFLOAT16,
+                          4,
+                          {64, 1, 128, 1, 1},
+                          {1, 1, 1, 1, 1},
+                          memory,
+                          {56, 3, 40, 2, 1},
+                          {112, 336, 13440, 26880},
+                          MAP_PLAIN,
+                          MAP_TURNED_128,
+                          MAP_L2_128,
+                          MAP_ZEROS};
     GOOD(made_of(out, &good));
     GIVES(E_VALUE, made_of(out + 32, &good));
     GIVES(E_VALUE, made_of(NULL, &good));
-#define BROKEN(...)                          \
-    do {                                     \
-        MapWish w = good;                    \
-        __VA_ARGS__;                         \
-        GIVES(E_VALUE, made_of(out, &w));    \
+#define BROKEN(...)                                                                                                    \
+    do {                                                                                                               \
+        MapWish w = good;                                                                                              \
+        __VA_ARGS__;                                                                                                   \
+        GIVES(E_VALUE, made_of(out, &w));                                                                              \
     } while (0)
     BROKEN(w.type = -1);
     BROKEN(w.type = MAP_TYPES + 1);

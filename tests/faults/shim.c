@@ -46,7 +46,7 @@ static struct File {
     bool dirty;
 } file[FILES];
 static int n_file;
-static struct Rename { /* whose folder has not been synced */
+static struct Rename {       /* whose folder has not been synced */
     char from[256], to[256]; /* from "": a new name of a file that keeps its other one */
     char old[32];            /* another name of the file that `to` meant, "": there was none */
 } renamed[NAMES];
@@ -97,10 +97,7 @@ static void tell(long number)
 
 __attribute__((destructor)) static void end(void) { tell(fault.count); }
 
-static bool is_kind(const char *kind)
-{
-    return !strcmp(fault.kind, kind);
-}
+static bool is_kind(const char *kind) { return !strcmp(fault.kind, kind); }
 
 /* Whether this call is the one that fails. */
 static bool fails(const char *kind, int error)
@@ -113,10 +110,7 @@ static bool fails(const char *kind, int error)
 
 /* ---- the power ---- */
 
-static bool power(void)
-{
-    return is_kind("power") || is_kind("names");
-}
+static bool power(void) { return is_kind("power") || is_kind("names"); }
 
 static struct File *file_of(int fd)
 {
@@ -175,8 +169,7 @@ static void written(int fd)
 static void opened(int fd, const char *path, int flags)
 {
     struct stat st;
-    if (fd < 0 || !power() || (flags & O_ACCMODE) == O_RDONLY || !strstr(path, "runs/") ||
-        fstat(fd, &st) != 0)
+    if (fd < 0 || !power() || (flags & O_ACCMODE) == O_RDONLY || !strstr(path, "runs/") || fstat(fd, &st) != 0)
         return;
     struct File *f = file_of(fd);
     if (!f && n_file < FILES)
@@ -228,10 +221,7 @@ static void named(const char *from, const char *to)
 /* ---- calls on files ---- */
 
 /* The function that this one stands before. */
-static void *real(const char *name)
-{
-    return dlsym(RTLD_NEXT, name);
-}
+static void *real(const char *name) { return dlsym(RTLD_NEXT, name); }
 
 int open(const char *path, int flags, ...)
 {
@@ -350,20 +340,11 @@ static bool no_memory(void *caller)
     return at >= fault.lo && at < fault.hi && fails("malloc", ENOMEM);
 }
 
-void *malloc(size_t n)
-{
-    return no_memory(__builtin_return_address(0)) ? NULL : __libc_malloc(n);
-}
+void *malloc(size_t n) { return no_memory(__builtin_return_address(0)) ? NULL : __libc_malloc(n); }
 
-void *calloc(size_t n, size_t size)
-{
-    return no_memory(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size);
-}
+void *calloc(size_t n, size_t size) { return no_memory(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size); }
 
-void *realloc(void *p, size_t n)
-{
-    return no_memory(__builtin_return_address(0)) ? NULL : __libc_realloc(p, n);
-}
+void *realloc(void *p, size_t n) { return no_memory(__builtin_return_address(0)) ? NULL : __libc_realloc(p, n); }
 
 void *aligned_alloc(size_t alignment, size_t n)
 {

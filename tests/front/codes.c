@@ -20,12 +20,10 @@ int main(void)
         if (t.failures > before)
             printf("  in %s\n", code);
     }
-    static const char *const named[] = {
-        "E0001", "E0002", "E0003", "E0004", "E0005", "E0006", "E0007", "E0008",
-        "E0101", "E0102", "E0103", "E0104", "E0105", "E0201", "E0202", "E0203",
-        "E0301", "E0302", "E0303", "E0304", "E0305", "E0306", "E0401", "E0402",
-        "E0501", "E0502", "E0503", "E0504", "E0601", "E0602",
-        "E0705", "E0801", "W0304"};
+    static const char *const named[] = {"E0001", "E0002", "E0003", "E0004", "E0005", "E0006", "E0007", "E0008", "E0101",
+                                        "E0102", "E0103", "E0104", "E0105", "E0201", "E0202", "E0203", "E0301", "E0302",
+                                        "E0303", "E0304", "E0305", "E0306", "E0401", "E0402", "E0501", "E0502", "E0503",
+                                        "E0504", "E0601", "E0602", "E0705", "E0801", "W0304"};
     for (size_t i = 0; i < COUNT_OF(named); i++)
         EXPECT(&t, diag_explain(named[i], NULL) != NULL);
     static const char *const lints[] = {

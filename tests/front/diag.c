@@ -37,9 +37,8 @@ static Diag *file_case(Ctx *ctx, const Case *c)
 {
     uint32_t file = source_add(ctx, c->file, c->source, strlen(c->source));
     Span at = find(file, c->source, c->labels[0]);
-    Diag *d = c->lint
-                  ? diag_warning(ctx, c->code, c->lint, at, c->labels[0].text, "%s", c->message)
-                  : diag_error(ctx, c->code, at, c->labels[0].text, "%s", c->message);
+    Diag *d = c->lint ? diag_warning(ctx, c->code, c->lint, at, c->labels[0].text, "%s", c->message)
+                      : diag_error(ctx, c->code, at, c->labels[0].text, "%s", c->message);
     for (int i = 1; i < 4 && c->labels[i].fragment; i++)
         diag_label(ctx, d, find(file, c->source, c->labels[i]), "%s", c->labels[i].text);
     for (int i = 0; i < 4 && c->notes[i]; i++)
@@ -102,22 +101,22 @@ static void json(Test *t, Ctx *ctx)
     diag_fix(ctx, d, at, "kv_heads", FIX_MAYBE, "did you mean `kv_heads`?");
     Buf b = buf_new(ctx->program);
     diag_render_json(ctx, &b, d);
-    test_same(
-        t, "json", b.s,
-        "{\"v\":1,\"event\":\"diagnostic\",\"level\":\"error\",\"code\":\"E0101\",\"lint\":"
-        "null,"
-        "\"message\":\"`attention` has no attribute `kv_head`\",\"spans\":[{\"file\":"
-        "\"gpt.vwn\",\"line\":3,\"column\":29,\"end_line\":3,\"end_column\":36,\"primary\":"
-        "true,"
-        "\"label\":\"unknown attribute\"}],\"notes\":[\"a misspelt attribute is never ignored: "
-        "the run would silently use `kv_heads = heads`\"],\"help\":[{\"text\":\"did you mean "
-        "`kv_heads`?\",\"replace\":{\"line\":3,\"column\":29,\"end_column\":36,\"with\":"
-        "\"kv_heads\"},\"applicability\":\"maybe_incorrect\"}]}\n");
+    test_same(t, "json", b.s,
+              "{\"v\":1,\"event\":\"diagnostic\",\"level\":\"error\",\"code\":\"E0101\",\"lint\":"
+              "null,"
+              "\"message\":\"`attention` has no attribute `kv_head`\",\"spans\":[{\"file\":"
+              "\"gpt.vwn\",\"line\":3,\"column\":29,\"end_line\":3,\"end_column\":36,\"primary\":"
+              "true,"
+              "\"label\":\"unknown attribute\"}],\"notes\":[\"a misspelt attribute is never ignored: "
+              "the run would silently use `kv_heads = heads`\"],\"help\":[{\"text\":\"did you mean "
+              "`kv_heads`?\",\"replace\":{\"line\":3,\"column\":29,\"end_column\":36,\"with\":"
+              "\"kv_heads\"},\"applicability\":\"maybe_incorrect\"}]}\n");
     diag_truncate(ctx, 0);
     b.n = 0; /* of no file, as an input that is missing */
     diag_render_json(ctx, &b, diag_error(ctx, "E0106", NO_SPAN, "", "no place"));
     test_same(t, "json", b.s,
-              "{\"v\":1,\"event\":\"diagnostic\",\"level\":\"error\",\"code\":\"E0106\",\"lint\":null,\"message\":\"no place\",\"spans\":[],"
+              "{\"v\":1,\"event\":\"diagnostic\",\"level\":\"error\",\"code\":\"E0106\",\"lint\":null,\"message\":\"no "
+              "place\",\"spans\":[],"
               "\"notes\":[],\"help\":[]}\n");
     diag_truncate(ctx, 0);
 }
@@ -131,10 +130,9 @@ static void hard_lines(Test *t, Ctx *ctx)
     Buf b = buf_new(ctx->program);
     Diag *d = diag_error(ctx, "E0001", (Span){file, lo, lo + 3}, "here", "message");
     diag_render(ctx, &b, d, false);
-    test_same(
-        t, "code points", b.s,
-        "error[E0001]: message\n --> u.vwn:1:13\n  |\n1 |  x = \"\xc3\xb6\xc3\xa4\" bad # "
-        "\xe2\x82\xac\n  |           ^^^ here\n  |\n");
+    test_same(t, "code points", b.s,
+              "error[E0001]: message\n --> u.vwn:1:13\n  |\n1 |  x = \"\xc3\xb6\xc3\xa4\" bad # "
+              "\xe2\x82\xac\n  |           ^^^ here\n  |\n");
 
     char line[1200];
     memset(line, 'a', sizeof line);
@@ -157,8 +155,7 @@ static void hard_lines(Test *t, Ctx *ctx)
     s = "one {\n  two\n}";
     file = source_add(ctx, "m.vwn", s, strlen(s));
     b = buf_new(ctx->program);
-    diag_render(ctx, &b, diag_error(ctx, "E0001", (Span){file, 4, 13}, "body", "several"),
-                false);
+    diag_render(ctx, &b, diag_error(ctx, "E0001", (Span){file, 4, 13}, "body", "several"), false);
     diag_render(ctx, &b, diag_error(ctx, "E0001", (Span){file, 13, 13}, "", "end"), false);
     diag_render(ctx, &b, diag_error(ctx, "E0001", NO_SPAN, "", "nowhere"), false);
     test_same(t, "odd spans", b.s,
@@ -217,8 +214,7 @@ static void filing(Test *t, Ctx *ctx)
     EXPECT(t, diag_errors(ctx) == 2 && diag_warnings(ctx) == 1 && diag_count(ctx) == 3);
     Buf b = buf_new(ctx->program);
     diag_render_all(ctx, &b, false);
-    EXPECT(t, strstr(b.s, "  |\n\nwarning[W0304]: same\n") ||
-                  strstr(b.s, "\n\nwarning[W0304]: same\n"));
+    EXPECT(t, strstr(b.s, "  |\n\nwarning[W0304]: same\n") || strstr(b.s, "\n\nwarning[W0304]: same\n"));
     diag_truncate(ctx, 1);
     EXPECT(t, diag_errors(ctx) == 1 && diag_warnings(ctx) == 0 && diag_get(ctx, 1) == NULL);
     diag_truncate(ctx, 0);

@@ -160,8 +160,7 @@ static const Case cases[] = {
                   "    attention { heads = 12, mask = causal }\n"
                   "  }\n"
                   "}\n",
-        .labels = {{"attention", 1,
-                    "`attention.q_proj.W` and 3 more weights have no initialiser"}},
+        .labels = {{"attention", 1, "`attention.q_proj.W` and 3 more weights have no initialiser"}},
         .notes = {"`linear` takes `scope.init`, and no enclosing scope sets `init`"},
         .helps = {"add `init = normal(std = 0.02)` to the model or to this node"},
         .other = "std/transformer.vwn",
@@ -180,9 +179,7 @@ static const Case cases[] = {
                   "  param V : [out, r] = normal(std = 0.02)\n"
                   "  return x @ U @ V\n"
                   "}\n",
-        .labels = {{"@", 2, "inner dimensions `r` and `out` differ"},
-                   {"x @ U", 1, "[.., r]"},
-                   {"V", 2, "[out, r]"}},
+        .labels = {{"@", 2, "inner dimensions `r` and `out` differ"}, {"x @ U", 1, "[.., r]"}, {"V", 2, "[out, r]"}},
         .notes = {"`a @ b` needs the last dimension of `a` to equal the second-to-last of `b`"},
         .helps = {"multiply by the transpose: `x @ U @ V.T`"},
     },
@@ -309,8 +306,7 @@ static const Case cases[] = {
                   "    width = width[layer]\n"
                   "  }\n"
                   "}\n",
-        .labels = {{"width[layer]", 1, "layer = 6 here"},
-                   {"[1024, 768, 512, 512, 768]", 1, "5 entries"}},
+        .labels = {{"width[layer]", 1, "layer = 6 here"}, {"[1024, 768, 512, 512, 768]", 1, "5 entries"}},
         .helps = {"add an entry, or loop over the list: `for layer in 1..size(width)`"},
     },
     /* 19: rounding and heads disagree */
@@ -349,16 +345,14 @@ static const Case cases[] = {
         .source = "model m {\n"
                   "  connection = ghc(m = 4, n = 3, dynamic = true)\n"
                   "}\n",
-        .labels = {{"n = 3", 1,
-                    "the state must hold at least the m segments the backbone reads"}},
+        .labels = {{"n = 3", 1, "the state must hold at least the m segments the backbone reads"}},
         .notes = {"virtual width is n / m = 0.75 of the backbone width, which would discard a "
                   "quarter of every hidden vector"},
         .helps = {"for a wider state use n > m, for example (m, n) = (2, 3)",
                   "for no widening use `frac(m = 4, dynamic = true)`"},
         .other = "std/connections.vwn",
         .other_line = 97,
-        .other_text =
-            "  check n >= m \"the state must hold at least the m segments the backbone reads\"",
+        .other_text = "  check n >= m \"the state must hold at least the m segments the backbone reads\"",
         .other_label = {"check n >= m", 1, "required here"},
     },
     /* 21: embedding and virtual width disagree */
@@ -449,8 +443,7 @@ static const Case cases[] = {
                   "  }\n"
                   "  check preserves(1e-5)\n"
                   "}\n",
-        .labels = {{"check preserves(1e-5)", 1, "cannot hold"},
-                   {"let D = 800", 1, "768 -> 800"}},
+        .labels = {{"check preserves(1e-5)", 1, "cannot hold"}, {"let D = 800", 1, "768 -> 800"}},
         .notes = {"25 norms divide by rms(x) over D coordinates; 32 new zeros make rms(x) "
                   "smaller by sqrt(768 / 800)",
                   "every normalised value grows by a factor of 1.0206"},
@@ -495,20 +488,19 @@ static const Case cases[] = {
         .lint = NULL,
         .file = "tokenformer.vwn",
         .message = "this growth step changes the function of the model",
-        .source =
-            "block pattention(slots: int, out: dim, init: init)(x: [.., D]) -> [.., out] {\n"
-            "  param K : [slots, D]   = init\n"
-            "  param V : [slots, out] = init\n"
-            "  let tau = sqrt(slots)\n"
-            "  s = x @ K.T\n"
-            "  s = s / sqrt(sum(s * s, over = -1, keep = true)) * tau\n"
-            "  return gelu(s) @ V\n"
-            "}\n"
-            "grow more {\n"
-            "  when = step >= 600k\n"
-            "  let slots = 1792\n"
-            "  check preserves(1e-5)\n"
-            "}\n",
+        .source = "block pattention(slots: int, out: dim, init: init)(x: [.., D]) -> [.., out] {\n"
+                  "  param K : [slots, D]   = init\n"
+                  "  param V : [slots, out] = init\n"
+                  "  let tau = sqrt(slots)\n"
+                  "  s = x @ K.T\n"
+                  "  s = s / sqrt(sum(s * s, over = -1, keep = true)) * tau\n"
+                  "  return gelu(s) @ V\n"
+                  "}\n"
+                  "grow more {\n"
+                  "  when = step >= 600k\n"
+                  "  let slots = 1792\n"
+                  "  check preserves(1e-5)\n"
+                  "}\n",
         .labels = {{"sqrt(slots)", 1, "changes from sqrt(768) to sqrt(1792)"},
                    {"let slots = 1792", 1, "because of this"}},
         .notes = {"the new keys are zero and add nothing, but every old logit is multiplied by "
@@ -533,8 +525,7 @@ static const Case cases[] = {
                   "  let D = 1024\n"
                   "  check preserves(1e-5)\n"
                   "}\n",
-        .labels = {{"heads = 12", 1, "head_dim = D / heads"},
-                   {"let D = 1024", 1, "1024 / 12 is not an integer"}},
+        .labels = {{"heads = 12", 1, "head_dim = D / heads"}, {"let D = 1024", 1, "1024 / 12 is not an integer"}},
         .notes = {"even where it divides, a new head_dim moves old columns into other heads "
                   "and changes the softmax scale"},
         .helps = {"fix the head size: `head_dim = 64`; then Q, K and V keep 768 columns while "
@@ -563,8 +554,7 @@ static const Case cases[] = {
         .source = "let M = 780\n"
                   "let A = 960\n"
                   "check near(params, 240M, 2%) \"Table 6 of the Nexusformer paper\"\n",
-        .labels = {{"near(params, 240M, 2%)", 1,
-                    "params = 187,936,512, which is 21.7 % below 240M"}},
+        .labels = {{"near(params, 240M, 2%)", 1, "params = 187,936,512, which is 21.7 % below 240M"}},
         .notes = {"embed.tokens      24,576,000\n"
                   "layer[*].attention 82,151,424   q, k, v: nexus_rank(780, 960); o: linear\n"
                   "layer[*].ffn       56,632,320   3 x 768 x 2048\n"
@@ -581,8 +571,7 @@ static const Case cases[] = {
                   "model x {\n"
                   "  connection = carried(stream = 1760, head = d)\n"
                   "}\n",
-        .labels = {{"head = d", 1,
-                    "coordinates 961..1760 are zero on entry and unread on exit"}},
+        .labels = {{"head = d", 1, "coordinates 961..1760 are zero on entry and unread on exit"}},
         .notes = {"layer[1].attention.{q,k,v}_proj.W  4,224,000   rows that multiply a "
                   "constant zero\n"
                   "layer[24].ffn.down.W              5,632,000   columns that nothing reads",

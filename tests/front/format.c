@@ -231,8 +231,7 @@ static void printing(Test *t)
     if (CTX_TRY(ctx, &guard)) {
         for (size_t i = 0; i < COUNT_OF(texts); i++) {
             Buf b = buf_new(ctx->program);
-            const Ast *a =
-                vwn_parse_expr(ctx, source_add(ctx, "e", texts[i], strlen(texts[i])));
+            const Ast *a = vwn_parse_expr(ctx, source_add(ctx, "e", texts[i], strlen(texts[i])));
             buf_puts(&b, ">");
             if (a)
                 ast_print_expr(&b, a);

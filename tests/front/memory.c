@@ -153,7 +153,8 @@ static void kept_pages(Test *t)
                 char *block = ctx_alloc(ctx, size[i]);
                 EXPECT(t, !block[0] && !block[size[i] - 1]);
                 memset(block, 1, size[i]);
-                EXPECT(t, run != 1 || i == 3 || block == first[i] || block == first[0] || block == first[1] || block == first[2]);
+                EXPECT(t, run != 1 || i == 3 || block == first[i] || block == first[0] || block == first[1] ||
+                              block == first[2]);
                 first[i] = run ? first[i] : block;
             }
             bytes[run] = ctx->bytes;
@@ -178,7 +179,8 @@ static void blocks_apart(Test *t)
     for (size_t size = 0; size < 40000; size += size / 2 + 7) {
         char *p = arena_alloc(a, size), *q = arena_alloc(a, 8);
         EXPECT(t, size == 0 || (!__asan_address_is_poisoned(p) && !__asan_address_is_poisoned(p + size - 1)));
-        EXPECT(t, __asan_address_is_poisoned(p + size) && !__asan_address_is_poisoned(q + 7) && __asan_address_is_poisoned(q + 8));
+        EXPECT(t, __asan_address_is_poisoned(p + size) && !__asan_address_is_poisoned(q + 7) &&
+                      __asan_address_is_poisoned(q + 8));
     }
     char *first = arena_alloc(a, 100);
     arena_reset(a, mark);

@@ -129,7 +129,8 @@ static void one(Test *t, const char *base, const Mistake *m)
     if (c.errors < 1 || c.errors > m->errors)
         fail(t, m, "more messages than mistakes, or none", c.said.s);
     size_t left, again;
-    char *fixed = fix(bad, &left), *right = m->right ? with(base, m->good, m->right) : strdup(bad), *twice = fix(fixed, &again);
+    char *fixed = fix(bad, &left), *right = m->right ? with(base, m->good, m->right) : strdup(bad),
+         *twice = fix(fixed, &again);
     if (strcmp(fixed, right) != 0)
         fail(t, m, "the fixed text is another one", fixed);
     if ((m->right && left > m->left) || again != left)
@@ -190,14 +191,24 @@ static int list(Test *t, char *text, const char *base)
 
 /* ---- planted in examples ---- */
 
-static const char *const planted[][2] = {
-    {"true", "True"}, {"false", "False"}, {"none", "None"}, {"mod", "%"}, {"^", "**"}, {"attention { heads", "attention { n_head"}, {"vocab =", "vocab_size ="},
-    {"context ", "block_size "}, {"0 steps", "0 iters"}, {"0 seqs", "0 sequences"}, {"hidden =", "intermediate_size ="}, {"rms_norm", "rms_nrom"}, {"activation", "activaton"}, {"gelu", "nn.GELU"}, {"clip =", "max_grad_norm ="}, {"let ", "const "}};
+static const char *const planted[][2] = {{"true", "True"},
+                                         {"false", "False"},
+                                         {"none", "None"},
+                                         {"mod", "%"},
+                                         {"^", "**"},
+                                         {"attention { heads", "attention { n_head"},
+                                         {"vocab =", "vocab_size ="},
+                                         {"context ", "block_size "},
+                                         {"0 steps", "0 iters"},
+                                         {"0 seqs", "0 sequences"},
+                                         {"hidden =", "intermediate_size ="},
+                                         {"rms_norm", "rms_nrom"},
+                                         {"activation", "activaton"},
+                                         {"gelu", "nn.GELU"},
+                                         {"clip =", "max_grad_norm ="},
+                                         {"let ", "const "}};
 
-static bool part_of_word(char c)
-{
-    return c == '_' || isalnum((unsigned char)c);
-}
+static bool part_of_word(char c) { return c == '_' || isalnum((unsigned char)c); }
 
 /* The place of the k-th `word` of a text that is no part of a comment, a string or another word; NULL: there are fewer. */
 static char *place_of(char *text, const char *word, size_t k)
@@ -207,7 +218,8 @@ static char *place_of(char *text, const char *word, size_t k)
     for (char *s = text; *s; s++) {
         comment = *s != '\n' && (comment || (*s == '#' && !quoted) || (s[0] == '/' && s[1] == '-'));
         quoted ^= *s == '"' && !comment;
-        bool whole = !strncmp(s, word, n) && !(isalpha((unsigned char)*word) && s > text && (part_of_word(s[-1]) || s[-1] == '.')) &&
+        bool whole = !strncmp(s, word, n) &&
+                     !(isalpha((unsigned char)*word) && s > text && (part_of_word(s[-1]) || s[-1] == '.')) &&
                      !(part_of_word(word[n - 1]) && (part_of_word(s[n]) || s[n] == ':'));
         if (whole && !quoted && !comment && k-- == 0)
             return s;

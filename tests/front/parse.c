@@ -53,14 +53,12 @@ static const Case files[] = {
      "(block f (params (par n int -) (par f block g) (par s name sum)) "
      "(params (par x (list (dots) D) -)) (list (dots) D) (items))"},
     {"param W : [a, b] = init", "(param W (list a b) init -)"},
-    {"param W : [] = zeros { group = vector }",
-     "(param W (list) zeros (items (set (path group) vector)))"},
+    {"param W : [] = zeros { group = vector }", "(param W (list) zeros (items (set (path group) vector)))"},
     {"buffer t : [] = fill(1)", "(buffer t (list) (call fill (args 1)) -)"},
     {"return x", "(return x)"},
     {"for i in 1..n { a }", "(for i (range 1 n) (items (node (path a) - -)))"},
-    {"if a { b } else if c { d } else { e }",
-     "(if a (items (node (path b) - -)) (if c (items (node (path d) - -)) "
-     "(items (node (path e) - -))))"},
+    {"if a { b } else if c { d } else { e }", "(if a (items (node (path b) - -)) (if c (items (node (path d) - -)) "
+                                              "(items (node (path e) - -))))"},
     {"if a { b }", "(if a (items (node (path b) - -)) -)"},
     {"attn", "(node (path attn) - -)"},
     {"head lm { }", "(node (path head) (label lm) (items))"},
@@ -83,8 +81,7 @@ static const Case files[] = {
     {"a = x\n .y", "(set (path a) (field y x))"},
     {"a = if c\n then 1\n else 2", "(set (path a) (cond c 1 2))"},
     {"n\n{\n a\n}\n", "(node (path n) - (items (node (path a) - -)))"},
-    {"if a { b }\nelse { c }",
-     "(if a (items (node (path b) - -)) (items (node (path c) - -)))"},
+    {"if a { b }\nelse { c }", "(if a (items (node (path b) - -)) (items (node (path c) - -)))"},
     {"import \"m\"\n as b", "(import m b -)"},
     {"a = 1 # c\nb", "(set (path a) 1) (node (path b) - -)"},
     {"a\r\nb = 2\r\n", "(node (path a) - -) (set (path b) 2)"},
@@ -102,8 +99,7 @@ static const Case files[] = {
     {"a = f(/- x, y)", "(set (path a) (call f (args (off x) y)))"},
     {"a = f(x, /- y = 2)", "(set (path a) (call f (args x (off (named y 2)))))"},
     {"a = 1\n/- b = 2", "(set (path a) 1) (off (set (path b) 2))"},
-    {"n { /- a = 1, b }",
-     "(node (path n) - (items (off (set (path a) 1)) (node (path b) - -)))"},
+    {"n { /- a = 1, b }", "(node (path n) - (items (off (set (path a) 1)) (node (path b) - -)))"},
     {"a = 1, /- b = 2", "(set (path a) 1) (off (set (path b) 2))"},
     {"a = (1)/-[2][1]", "(set (path a) (op / (paren 1) (neg (index (list 2) (list 1)))))"},
 
@@ -114,8 +110,7 @@ static const Case files[] = {
     {"n {\n  ## in\n  a = 1\n}", "(node (path n) - (items (set ##in (path a) 1)))"},
     {"## d\na, b", "(node ##d (path a) - -) (node (path b) - -)"},
     {"## d\n/- a", "(off ##d (node (path a) - -))"},
-    {"block f(\n  ## size\n  n : int,\n) { }",
-     "(block f (params (par n ##size int -)) - - (items))"},
+    {"block f(\n  ## size\n  n : int,\n) { }", "(block f (params (par n ##size int -)) - - (items))"},
     {"a = \"## no\"\nb", "(set (path a) (str '## no')) (node (path b) - -)"},
 
     /* strings */
@@ -151,8 +146,7 @@ static const Case exprs[] = {
     {"x[*, 1]", "(index x (list (star) 1))"},
     {"[[0, 1], [1, 0]]", "(list (list 0 1) (list 1 0))"},
     {"[i for i in 1..n]", "(comp i (iters (iter i (range 1 n))) -)"},
-    {"[i * j for i in a, j in b if i < j]",
-     "(comp (op * i j) (iters (iter i a) (iter j b)) (op < i j))"},
+    {"[i * j for i in a, j in b if i < j]", "(comp (op * i j) (iters (iter i a) (iter j b)) (op < i j))"},
     {"[if c then 1 else 0 for i in a]", "(comp (cond c 1 0) (iters (iter i a)) -)"},
     {"true and false", "(op and true false)"},
     {"64 seqs", "(qty '64 seqs')"},
@@ -216,8 +210,7 @@ static void spans_of(Buf *b, const Ast *a, const char *s)
 {
     if (!a)
         return;
-    buf_printf(b, "%s <%.*s>", ast_kind_name(a->kind), (int)(a->span.hi - a->span.lo),
-               s + a->span.lo);
+    buf_printf(b, "%s <%.*s>", ast_kind_name(a->kind), (int)(a->span.hi - a->span.lo), s + a->span.lo);
     if (a->name_span.lo != a->span.lo || a->name_span.hi != a->span.hi)
         buf_printf(b, " <%.*s>", (int)(a->name_span.hi - a->name_span.lo), s + a->name_span.lo);
     buf_putc(b, '\n');
@@ -407,10 +400,8 @@ static void check_equality(Test *t)
     CtxGuard guard;
     if (CTX_TRY(ctx, &guard)) {
         for (size_t i = 0; i < COUNT_OF(pairs); i++) {
-            const Ast *a =
-                vwn_parse_expr(ctx, source_add(ctx, "a", pairs[i].a, strlen(pairs[i].a)));
-            const Ast *b =
-                vwn_parse_expr(ctx, source_add(ctx, "b", pairs[i].b, strlen(pairs[i].b)));
+            const Ast *a = vwn_parse_expr(ctx, source_add(ctx, "a", pairs[i].a, strlen(pairs[i].a)));
+            const Ast *b = vwn_parse_expr(ctx, source_add(ctx, "b", pairs[i].b, strlen(pairs[i].b)));
             EXPECT(t, a && b && ast_equal(a, b) == pairs[i].same);
         }
         EXPECT(t, !vwn_parse_expr(ctx, source_add(ctx, "a", "1 +", 3)));

@@ -15,10 +15,9 @@ typedef struct Test {
     int checks, failures;
 } Test;
 
-#define EXPECT(t, ...)                                                                         \
-    ((t)->checks++, (__VA_ARGS__) ? (void)0                                                    \
-                                  : ((t)->failures++, (void)printf("%s:%d: %s\n", __FILE__,    \
-                                                                   __LINE__, #__VA_ARGS__)))
+#define EXPECT(t, ...)                                                                                                 \
+    ((t)->checks++,                                                                                                    \
+     (__VA_ARGS__) ? (void)0 : ((t)->failures++, (void)printf("%s:%d: %s\n", __FILE__, __LINE__, #__VA_ARGS__)))
 
 static inline int test_same(Test *t, const char *what, const char *got, const char *want)
 {

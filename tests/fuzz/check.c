@@ -49,10 +49,7 @@ static void render_all(Ctx *ctx)
 
 static bool valid;
 
-bool fuzz_valid(void)
-{
-    return valid;
-}
+bool fuzz_valid(void) { return valid; }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
 {

@@ -204,8 +204,8 @@ static void run_lower(Job *j)
             pipeline_lower(&low, j->ctx->program, f, f->order.v[i], same, NULL);
             KernelText text = {.kernel = low.kernel, .about = node_at(g, gr->last)->name};
             kernels_put(j->out, &text);
-            buf_printf(j->out, "launch of %lld rows: %.0f operations of neighbours, %.0f alone, %.0f calls\n", (long long)low.rows,
-                       low.work.lane, low.work.single, low.work.call);
+            buf_printf(j->out, "launch of %lld rows: %.0f operations of neighbours, %.0f alone, %.0f calls\n",
+                       (long long)low.rows, low.work.lane, low.work.single, low.work.call);
         }
     }
 }
@@ -229,7 +229,8 @@ static void run_products(Job *j)
         kernels_put(j->out, &text);
         for (size_t b = 0; b < placed.buffer.n; b++)
             if (placed.buffer.v[b].tile)
-                buf_printf(j->out, "tile b%zu: %s\n", b, placed.buffer.v[b].parts ? "each number in two parts" : "numbers");
+                buf_printf(j->out, "tile b%zu: %s\n", b,
+                           placed.buffer.v[b].parts ? "each number in two parts" : "numbers");
     }
 }
 
@@ -255,7 +256,8 @@ static void put_shared(Job *j, const CachedKernel *made, const Fusion *f, uint32
         buf_printf(j->out, " %lld", (long long)(x->kind == PI_DIM ? dim_at(x->dim, B, T) : x->value));
     }
     if (mapped)
-        buf_printf(j->out, " threads %u rows %u width %u", mapped->mapping.row_threads, mapped->mapping.units, mapped->mapping.width);
+        buf_printf(j->out, " threads %u rows %u width %u", mapped->mapping.row_threads, mapped->mapping.units,
+                   mapped->mapping.width);
     buf_putc(j->out, '\n');
 }
 
@@ -333,8 +335,8 @@ static void run_pressure(Job *j)
     for (size_t i = 0; i < all->kernel.n; i++) {
         uint32_t before = kernel_register_pressure(all->kernel.v[i].kernel);
         const Kernel *k = mapped(j, &all->kernel.v[i], target_gpu.shared);
-        buf_printf(j->out, "%s: registers %u before mapping, %u after, loads %u, index %s, loops written out", all->kernel.v[i].about,
-                   before, k->mapping.pressure, k->mapping.in_flight, index[k->mapping.index]);
+        buf_printf(j->out, "%s: registers %u before mapping, %u after, loads %u, index %s, loops written out",
+                   all->kernel.v[i].about, before, k->mapping.pressure, k->mapping.in_flight, index[k->mapping.index]);
         for (size_t s = 0; s < k->stmt.n; s++)
             if (k->stmt.v[s].kind == KS_LOOP)
                 buf_printf(j->out, " %u", k->stmt.v[s].unroll);
@@ -406,8 +408,8 @@ static void show(const Pass *p, const char *want, const char *got)
         got += line_length(got) + (got[line_length(got)] == '\n');
         line++;
     }
-    printf("FAILED: the pass %s prints something else, from line %zu of tests/golden/%s.out on\n- %.*s\n+ %.*s\n", p->name, line,
-           p->name, (int)line_length(want), want, (int)line_length(got), got);
+    printf("FAILED: the pass %s prints something else, from line %zu of tests/golden/%s.out on\n- %.*s\n+ %.*s\n",
+           p->name, line, p->name, (int)line_length(want), want, (int)line_length(got), got);
 }
 
 static bool write_out(const Pass *p, const Buf *text)

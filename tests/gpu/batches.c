@@ -34,13 +34,45 @@ static const Case cases[] = {
     {"as many as one call takes",
      {.m = 2, .n = 1, .k = 3, .batch = 65535, .lda = 3, .ldb = 1, .ldc = 1, .step_a = 6, .step_b = 3, .step_c = 2}},
     {"one more, left transposed",
-     {.transpose_a = true, .m = 2, .n = 2, .k = 3, .batch = 65536, .lda = 2, .ldb = 2, .ldc = 2, .step_a = 6, .step_b = 6, .step_c = 4}},
+     {.transpose_a = true,
+      .m = 2,
+      .n = 2,
+      .k = 3,
+      .batch = 65536,
+      .lda = 2,
+      .ldb = 2,
+      .ldc = 2,
+      .step_a = 6,
+      .step_b = 6,
+      .step_c = 4}},
     {"two calls and five products, added, bf16, gaps between them",
-     {.accumulate = true, .bytes = 2, .type = BF16, .m = 1, .n = 2, .k = 3, .batch = 131075, .lda = 3, .ldb = 2, .ldc = 2, .step_a = 4, .step_b = 7,
+     {.accumulate = true,
+      .bytes = 2,
+      .type = BF16,
+      .m = 1,
+      .n = 2,
+      .k = 3,
+      .batch = 131075,
+      .lda = 3,
+      .ldb = 2,
+      .ldc = 2,
+      .step_a = 4,
+      .step_b = 7,
       .step_c = 3}},
     {"70,000, one right matrix for all, rounded to bf16",
-     {.bytes = 2, .type = BF16, .rounded = true, .transpose_b = true, .m = 1, .n = 2, .k = 3, .batch = 70000, .lda = 3, .ldb = 3, .ldc = 2,
-      .step_a = 3, .step_c = 2}},
+     {.bytes = 2,
+      .type = BF16,
+      .rounded = true,
+      .transpose_b = true,
+      .m = 1,
+      .n = 2,
+      .k = 3,
+      .batch = 70000,
+      .lda = 3,
+      .ldb = 3,
+      .ldc = 2,
+      .step_a = 3,
+      .step_c = 2}},
     {"70,000 of nothing", {.m = 1, .n = 2, .k = 0, .batch = 70000, .lda = 1, .ldb = 2, .ldc = 2, .step_c = 2}},
 };
 
@@ -96,7 +128,8 @@ static bool passes(Run *run, const Case *c)
     const Product *p = &c->how;
     unsigned state = 5;
     const int64_t spare = 64, last = p->batch - 1; /* no matrix is larger */
-    Matrix x = make(run, last * p->step_a + spare, p->bytes, &state), y = make(run, last * p->step_b + spare, p->bytes, &state),
+    Matrix x = make(run, last * p->step_a + spare, p->bytes, &state),
+           y = make(run, last * p->step_b + spare, p->bytes, &state),
            z = make(run, last * p->step_c + spare, p->rounded, &state), *all[] = {&x, &y, &z};
     product(run, p, x.memory, y.memory, z.memory);
     multiply(p, x.number, y.number, z.number);
@@ -112,7 +145,8 @@ static bool passes(Run *run, const Case *c)
         device_free(run, all[i]->memory);
         free(all[i]->number);
     }
-    bool ok = worst <= (p->rounded ? 0.125 : 0); /* sums of eighths are exact; of bf16's up to 48 the last bit is a quarter */
+    bool ok =
+        worst <= (p->rounded ? 0.125 : 0); /* sums of eighths are exact; of bf16's up to 48 the last bit is a quarter */
     printf("%s: off by %g%s\n", c->name, worst, ok ? "" : "  FAILED");
     return ok;
 }

@@ -99,8 +99,10 @@ static void make_map(const CaseMap *m, CudaAddress memory, CudaMap *out)
         extent[i] = (uint64_t)m->extent[i];
     for (int i = 1; i < 4; i++)
         stride[i - 1] = 2 * (uint64_t)m->stride[i];
-    must(gpu.api.make_map(out, m->type == CASE_FP16 ? CUDA_MAP_FP16 : CUDA_MAP_BF16, 4, (void *)(uintptr_t)memory, extent, stride, m->box,
-                          one, CUDA_MAP_PLAIN, CUDA_MAP_TURNED_128, CUDA_MAP_L2_128, CUDA_MAP_ZEROS), "a tensor map");
+    must(gpu.api.make_map(out, m->type == CASE_FP16 ? CUDA_MAP_FP16 : CUDA_MAP_BF16, 4, (void *)(uintptr_t)memory,
+                          extent, stride, m->box, one, CUDA_MAP_PLAIN, CUDA_MAP_TURNED_128, CUDA_MAP_L2_128,
+                          CUDA_MAP_ZEROS),
+         "a tensor map");
 }
 
 /* Memory of each region lies apart, so that a checker sees its bounds. */
@@ -132,7 +134,8 @@ static void launch(const Case *c, CudaKernel function, const CudaAddress *memory
     }
     if (h->shared > CALL_SHARED_UNASKED)
         must(gpu.api.set_attribute(function, CUDA_SHARED_DYNAMIC, (int)h->shared), "asking for shared memory");
-    must(gpu.api.launch(function, call_blocks(h->blocks), 1, 1, h->threads, 1, 1, (unsigned)h->shared, gpu.stream, arguments.at, NULL),
+    must(gpu.api.launch(function, call_blocks(h->blocks), 1, 1, h->threads, 1, 1, (unsigned)h->shared, gpu.stream,
+                        arguments.at, NULL),
          "launching");
     must(gpu.api.wait_stream(gpu.stream), "computing");
     free(p);

@@ -37,8 +37,8 @@ enum { SCALE = 256 }; /* gradients of the few positions are numbers of fp16, non
 static const struct {
     const char *name;
     int64_t B, T;
-} fewer[] = {{"vwn x8, moe", 1, 5}, {"ghc (8,32)", 1, 5}, {"ghc (8,16)", 1, ROWS_T}, {"xformer", 1, ROWS_T}, {"mamba-2", 1, ROWS_T},
-             {"delta attention", 1, ROWS_T}};
+} fewer[] = {{"vwn x8, moe", 1, 5},  {"ghc (8,32)", 1, 5},   {"ghc (8,16)", 1, ROWS_T},
+             {"xformer", 1, ROWS_T}, {"mamba-2", 1, ROWS_T}, {"delta attention", 1, ROWS_T}};
 
 typedef struct Item {
     Source source;
@@ -153,16 +153,13 @@ static ProgramOptions options_of(const Item *x, const Part *p)
 
 /* ---- what there is to make ---- */
 
-static Unit *unit_of(Ctx *ctx, const Item *x)
-{
-    return load_text(ctx, example_text(ctx, &x->source), x->source.v.set);
-}
+static Unit *unit_of(Ctx *ctx, const Item *x) { return load_text(ctx, example_text(ctx, &x->source), x->source.v.set); }
 
 static void add_makers(Ctx *ctx, Sha256 *s, const Item *x)
 {
     /* Those of sm_90a's own instructions come last. */
-    static const char *const makers[] = {"emu/cuemu.h", "emu/backend_emu.c", "emu/emu_compile.c", "gpu/record.c", "gpu/cases.h",
-                                         "emu/warpgroup.h", "emu/mbarrier.h", "emu/map.h"};
+    static const char *const makers[] = {"emu/cuemu.h", "emu/backend_emu.c", "emu/emu_compile.c", "gpu/record.c",
+                                         "gpu/cases.h", "emu/warpgroup.h",   "emu/mbarrier.h",    "emu/map.h"};
     const size_t n = COUNT_OF(makers) - (x->sm_90a ? 0 : 3);
     Nvrtc nvrtc;
     char why[512];
@@ -245,9 +242,7 @@ static void fill_random(RefBinding *bind, const Graph *g)
 {
     uint64_t state = 5;
     for (size_t i = 0; i < g->ext.n; i++)
-        for (int64_t k = 0; (bind[i].kind == EXT_GRAD || bind[i].kind == EXT_STATE) &&
-                            k < bind[i].tensor->size;
-             k++) {
+        for (int64_t k = 0; (bind[i].kind == EXT_GRAD || bind[i].kind == EXT_STATE) && k < bind[i].tensor->size; k++) {
             double x = noise(&state); /* moments: some must not be negative */
             if (bind[i].tensor->dtype == DT_REAL)
                 bind[i].tensor->real[k] = bind[i].kind == EXT_STATE ? 0.1 + fabs(x) : x;
@@ -273,10 +268,9 @@ static void run_part(Recorder *r, const Unit *u, const Item *x, const Part *part
         vwn_bug(ctx, "build: %s", report.why);
     for (size_t i = 0; i < g->ext.n; i++) {
         StoreEntry *e = store_find(s, bind[i].kind, bind[i].name);
-        Status st = !e ? ST_BUG
-                    : e->dtype == DT_INT
-                        ? store_put_i64(s, e, 0, e->elements, bind[i].tensor->integer)
-                        : store_put_f64(s, e, 0, e->elements, bind[i].tensor->real);
+        Status st = !e                   ? ST_BUG
+                    : e->dtype == DT_INT ? store_put_i64(s, e, 0, e->elements, bind[i].tensor->integer)
+                                         : store_put_f64(s, e, 0, e->elements, bind[i].tensor->real);
         if (st != ST_OK)
             vwn_bug(ctx, "store of %s: %s", bind[i].name, store_why(s));
     }
@@ -297,8 +291,15 @@ static void put_cubins(Ctx *ctx, const char *folder, const CudaText *text, size_
     if (!nvrtc_open(ctx, &nvrtc, why))
         vwn_bug(ctx, "no cubins: %s", why);
     cache_open(&cache, CACHE_CUBINS, all.cache);
-    CudaBuild b = {.arch = arch, .prelude = prelude, .prelude_length = length, .kernel = text, .n = n, .jobs = 1,
-                   .cache = cache.readable ? &cache : NULL, .arena = ctx->program, .code = code};
+    CudaBuild b = {.arch = arch,
+                   .prelude = prelude,
+                   .prelude_length = length,
+                   .kernel = text,
+                   .n = n,
+                   .jobs = 1,
+                   .cache = cache.readable ? &cache : NULL,
+                   .arena = ctx->program,
+                   .code = code};
     Status status = nvrtc_build(&nvrtc, &b);
     cache_close(&cache);
     if (status != ST_OK)
@@ -503,7 +504,8 @@ int main(int argc, char **argv)
 {
     char why[512];
     if (argc < 2 || !emu_possible(why)) {
-        printf("%s\n", argc < 2 ? "use: make_cases FOLDER [--jobs N] [--cache FOLDER] [--arch ARCH]... [NAME...]" : why);
+        printf("%s\n",
+               argc < 2 ? "use: make_cases FOLDER [--jobs N] [--cache FOLDER] [--arch ARCH]... [NAME...]" : why);
         return argc < 2 ? 2 : EMU_SKIPPED;
     }
     all.cache = "";

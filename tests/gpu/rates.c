@@ -48,7 +48,8 @@ static void open_device(void)
     char why[512] = "";
     CudaContext context;
     int handle;
-    if (!cuda_driver_open(&driver, why) || why[0] || !driver.devices || !cuda_api_open(&api, why) || driver.device(&handle, 0)) {
+    if (!cuda_driver_open(&driver, why) || why[0] || !driver.devices || !cuda_api_open(&api, why) ||
+        driver.device(&handle, 0)) {
         fprintf(stderr, "no rates: %s\n", why);
         exit(NO_GPU);
     }
@@ -84,8 +85,8 @@ static void copies(uint64_t mib)
     must(api.give(a), "memory");
     must(api.give(b), "memory");
     qsort(ms + 1, (size_t)runs, sizeof *ms, by_size);
-    printf("{\"copy_mib\":%llu,\"best_ms\":%.6g,\"median_ms\":%.6g,\"gb_s\":%.6g}\n", (unsigned long long)mib, ms[1], ms[1 + runs / 2],
-           ms[1] > 0 ? 2e-6 * (double)bytes / ms[1] : 0);
+    printf("{\"copy_mib\":%llu,\"best_ms\":%.6g,\"median_ms\":%.6g,\"gb_s\":%.6g}\n", (unsigned long long)mib, ms[1],
+           ms[1 + runs / 2], ms[1] > 0 ? 2e-6 * (double)bytes / ms[1] : 0);
     fflush(stdout);
 }
 

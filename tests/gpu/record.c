@@ -6,10 +6,7 @@
 
 #include <math.h>
 
-static Recorder *recorder_of(Backend *b)
-{
-    return (Recorder *)b;
-}
+static Recorder *recorder_of(Backend *b) { return (Recorder *)b; }
 
 static Status passed_on(Backend *b, Status status)
 {
@@ -34,8 +31,7 @@ static CaseType type_of(const PlanBuffer *x)
 }
 
 /* The region of buffer k of the launch, which begins at `at`. */
-static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const void *at,
-                        CallRegion *region, size_t *n)
+static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const void *at, CallRegion *region, size_t *n)
 {
     const PlanBuffer *x = &plan->buffer[l->buffer[k]];
     size_t i = 0;
@@ -43,10 +39,9 @@ static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const voi
         i++;
     if (i == *n)
         region[(*n)++] = (CallRegion){.buffer = l->buffer[k],
-                                  .at = (const char *)at - l->shift[k],
-                                  .to = (char *)(uintptr_t)at - l->shift[k],
-                                  .is = {.bytes = x->bytes,
-                                         .type = type_of(x)}};
+                                      .at = (const char *)at - l->shift[k],
+                                      .to = (char *)(uintptr_t)at - l->shift[k],
+                                      .is = {.bytes = x->bytes, .type = type_of(x)}};
     region[i].is.written |= l->writes[k];
     return i;
 }
@@ -290,7 +285,8 @@ static Status launch_bounded(Recorder *r, const Launching *w, const PlanKernel *
     return status;
 }
 
-static Status record(Backend *b, const Launching *w, const Plan *plan, const Launch *l, const int64_t *n, const double *s)
+static Status record(Backend *b, const Launching *w, const Plan *plan, const Launch *l, const int64_t *n,
+                     const double *s)
 {
     Recorder *r = recorder_of(b);
     const PlanKernel *k = &plan->kernel[l->kernel];
@@ -338,8 +334,7 @@ static Status rec_upload(Backend *b, void *to, const void *from, uint64_t bytes)
 
 static Status rec_download(Backend *b, void *to, const void *from, uint64_t bytes)
 {
-    return passed_on(b,
-                     recorder_of(b)->emu->ops->download(recorder_of(b)->emu, to, from, bytes));
+    return passed_on(b, recorder_of(b)->emu->ops->download(recorder_of(b)->emu, to, from, bytes));
 }
 
 /* What a plan is: its launches and the texts of its kernels. */
@@ -350,7 +345,8 @@ static void look_at(Recorder *r, const Plan *plan)
     plan_dump_device(&b, plan);
     sha256_add_string(&r->hash, b.s, b.n);
     for (size_t i = 0; i < plan->n_launch; i++)
-        if (plan->launch[i].kind == LAUNCH_KERNEL && plan->launch[i].rows > 0 && plan->kernel[plan->launch[i].kernel].grid.threads)
+        if (plan->launch[i].kind == LAUNCH_KERNEL && plan->launch[i].rows > 0 &&
+            plan->kernel[plan->launch[i].kernel].grid.threads)
             vec_push(r->ctx->program, &r->met, keep_kernel(r, plan, &plan->kernel[plan->launch[i].kernel]));
 }
 
@@ -376,8 +372,8 @@ static void rec_drop(Backend *b, Module *m)
         recorder_of(b)->emu->ops->drop(recorder_of(b)->emu, m);
 }
 
-static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
-                         const int64_t *n, const double *s, const LaunchMap *map, int64_t rows, int64_t grain)
+static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n, const double *s,
+                         const LaunchMap *map, int64_t rows, int64_t grain)
 {
     Recorder *r = recorder_of(b);
     size_t i = 0;
@@ -387,8 +383,7 @@ static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
         vwn_bug(r->ctx, "a launch of a plan that was not built");
     const Plan *plan = r->known[i].plan;
     size_t *at = &r->known[i].next;
-    while (*at < plan->n_launch &&
-           (plan->launch[*at].kind != LAUNCH_KERNEL || plan->launch[*at].rows <= 0))
+    while (*at < plan->n_launch && (plan->launch[*at].kind != LAUNCH_KERNEL || plan->launch[*at].rows <= 0))
         ++*at;
     const Launch *l = *at < plan->n_launch ? &plan->launch[(*at)++] : NULL;
     if (!l || l->kernel != kernel || l->rows != rows)
@@ -400,17 +395,15 @@ static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
     return passed_on(b, r->emu->ops->launch(r->emu, m, kernel, p, n, s, map, rows, grain));
 }
 
-static Status rec_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y,
-                         void *z)
+static Status rec_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, void *z)
 {
     return passed_on(b, recorder_of(b)->emu->ops->matmul(recorder_of(b)->emu, how, x, y, z));
 }
 
-static Status rec_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy,
-                         const int64_t *index, float *out)
+static Status rec_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy, const int64_t *index,
+                         float *out)
 {
-    return passed_on(
-        b, recorder_of(b)->emu->ops->expert(recorder_of(b)->emu, how, x, w_or_dy, index, out));
+    return passed_on(b, recorder_of(b)->emu->ops->expert(recorder_of(b)->emu, how, x, w_or_dy, index, out));
 }
 
 static Status rec_copy(Backend *b, const PlanCopy *how, int64_t rows, const void *x, void *out)
@@ -418,10 +411,7 @@ static Status rec_copy(Backend *b, const PlanCopy *how, int64_t rows, const void
     return passed_on(b, recorder_of(b)->emu->ops->copy(recorder_of(b)->emu, how, rows, x, out));
 }
 
-static Status rec_sync(Backend *b)
-{
-    return passed_on(b, recorder_of(b)->emu->ops->sync(recorder_of(b)->emu));
-}
+static Status rec_sync(Backend *b) { return passed_on(b, recorder_of(b)->emu->ops->sync(recorder_of(b)->emu)); }
 
 static const BackendOps rec_ops = {.name = "recorder",
                                    .alloc = rec_alloc,

@@ -199,8 +199,12 @@ static void keep_case(const Case *c, const char *item, int number, char *const *
     const struct {
         const void *at;
         size_t n;
-    } part[] = {{h, sizeof *h}, {c->region, h->n_region * sizeof *c->region}, {c->buffer, h->n_buffer * sizeof *c->buffer},
-                {c->place, h->n_place * sizeof *c->place}, {c->n, h->n_int * sizeof *c->n}, {c->s, h->n_number * sizeof *c->s},
+    } part[] = {{h, sizeof *h},
+                {c->region, h->n_region * sizeof *c->region},
+                {c->buffer, h->n_buffer * sizeof *c->buffer},
+                {c->place, h->n_place * sizeof *c->place},
+                {c->n, h->n_int * sizeof *c->n},
+                {c->s, h->n_number * sizeof *c->s},
                 {c->map, h->n_map * sizeof *c->map}};
     CaseEntry entry = {CASE_LAUNCH, 0};
     for (size_t i = 0; i < COUNT_OF(part); i++)
@@ -252,8 +256,8 @@ static void note_place(Difference *d, uint32_t region, uint64_t at, double got, 
         return;
     put_number(g, sizeof g, got);
     put_number(w, sizeof w, want);
-    snprintf(d->places + n, sizeof d->places - n, "%s{\"region\":%u,\"at\":%llu,\"got\":%s,\"want\":%s}", d->n_places++ ? "," : "",
-             region, (unsigned long long)at, g, w);
+    snprintf(d->places + n, sizeof d->places - n, "%s{\"region\":%u,\"at\":%llu,\"got\":%s,\"want\":%s}",
+             d->n_places++ ? "," : "", region, (unsigned long long)at, g, w);
 }
 
 #define COARSE 0x1p-16 /* what is wanted in float32 was rounded to 16 digits, to be carried (record.c) */
@@ -301,10 +305,12 @@ static bool run_case(Case *c, const char *item, int number, Difference *d)
 
 static void tell_case(FILE *to, const Case *c, const char *item, int number, const Difference *d)
 {
-    fprintf(to, "{\"case\":\"%s\",\"number\":%d,\"kernel\":\"%s\",\"where\":\"%s\",\"good\":%s,\"numbers\":%lld,\"bytes\":%llu,"
-            "\"worst\":%.3g,\"most\":%.3g",
-            item, number, c->head.kernel, c->head.where, d->wrong ? "false" : "true", (long long)d->numbers,
-            (unsigned long long)d->bytes, d->worst, d->most);
+    fprintf(
+        to,
+        "{\"case\":\"%s\",\"number\":%d,\"kernel\":\"%s\",\"where\":\"%s\",\"good\":%s,\"numbers\":%lld,\"bytes\":%llu,"
+        "\"worst\":%.3g,\"most\":%.3g",
+        item, number, c->head.kernel, c->head.where, d->wrong ? "false" : "true", (long long)d->numbers,
+        (unsigned long long)d->bytes, d->worst, d->most);
     if (d->wrong)
         fprintf(to, ",\"wrong\":%lld,\"places\":[%s]", (long long)d->wrong, d->places);
     fprintf(to, "}\n");
@@ -345,12 +351,12 @@ static _Noreturn void launch_all(int first, int from, FILE *to)
 
 typedef struct Watch {
     pid_t child;
-    int from;              /* its lines come here */
-    int errors;            /* and its last words */
+    int from;   /* its lines come here */
+    int errors; /* and its last words */
     char line[2 * LINE], said[300];
     size_t length;
-    double since;          /* when it said something last */
-    int item, number;      /* of the case that it is at */
+    double since;     /* when it said something last */
+    int item, number; /* of the case that it is at */
     char kernel[80];
     bool at_case, closed;
 } Watch;
@@ -462,8 +468,8 @@ static void tell_ended(const Watch *w, const char *how)
 {
     char text[LINE], path[PATH];
     Case c;
-    snprintf(text, sizeof text, "{\"case\":\"%s\",\"number\":%d,\"kernel\":\"%s\",\"good\":false,\"ended\":\"%s\"}", all.item[w->item],
-             w->number, w->kernel, how);
+    snprintf(text, sizeof text, "{\"case\":\"%s\",\"number\":%d,\"kernel\":\"%s\",\"good\":false,\"ended\":\"%s\"}",
+             all.item[w->item], w->number, w->kernel, how);
     put_line(text);
     printf("ENDED %s %d %s: %s\n", all.item[w->item], w->number, w->kernel, how);
     all.ended++;
@@ -505,7 +511,8 @@ static bool watch(Watch *w, double until)
     if (!w->at_case)
         stop(NO_GPU, "no kernel was launched: %s", hangs ? "the driver does not answer" : w->said);
     if (hangs)
-        snprintf(how, sizeof how, "it hangs: more than %.0f s%s", all.each, status < 0 ? ", and its process does not end" : "");
+        snprintf(how, sizeof how, "it hangs: more than %.0f s%s", all.each,
+                 status < 0 ? ", and its process does not end" : "");
     else if (status >= 0 && WIFSIGNALED(status))
         snprintf(how, sizeof how, "signal %d", WTERMSIG(status));
     else
@@ -575,12 +582,13 @@ static int run_all(double seconds)
     }
     int seen = all.compared + all.ended;
     snprintf(text, sizeof text,
-             "{\"part\":\"kernels\",\"cases\":%d,\"compared\":%d,\"wrong\":%d,\"ended\":%d,\"seconds\":%.1f,\"processes\":%d,"
+             "{\"part\":\"kernels\",\"cases\":%d,\"compared\":%d,\"wrong\":%d,\"ended\":%d,\"seconds\":%.1f,"
+             "\"processes\":%d,"
              "\"launches\":%d,\"bytes\":%.0f}",
              cases, all.compared, all.bad, all.ended, now() - start, all.processes, seen, all.bytes);
     put_line(text);
-    printf("%d kernels of %d compared, %d wrong, %d ended, in %.0f s: %d processes, %d launches, %.1f MiB copied\n", all.compared, cases,
-           all.bad, all.ended, now() - start, all.processes, seen, all.bytes / (1 << 20));
+    printf("%d kernels of %d compared, %d wrong, %d ended, in %.0f s: %d processes, %d launches, %.1f MiB copied\n",
+           all.compared, cases, all.bad, all.ended, now() - start, all.processes, seen, all.bytes / (1 << 20));
     return all.bad || all.ended || seen == 0 || (until && now() > until) ? 3 : 0;
 }
 
@@ -607,7 +615,8 @@ int main(int argc, char **argv)
     if (argc == 4 && !strcmp(argv[1], "--one"))
         return run_one(argv[2], atoi(argv[3]));
     if (argc < 2 || argc % 2)
-        stop(2, "use: run_kernels FOLDER [--out FILE] [--wrong FOLDER] [--seconds N] [--each N], or --one FOLDER/NN NUMBER");
+        stop(2, "use: run_kernels FOLDER [--out FILE] [--wrong FOLDER] [--seconds N] [--each N], or --one FOLDER/NN "
+                "NUMBER");
     all.folder = argv[1];
     for (int i = 2; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--out"))

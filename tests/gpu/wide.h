@@ -16,7 +16,8 @@ typedef struct Wide {
     int64_t B, T;
 } Wide;
 /* One layer, whose second sublayer is attention of one head, wider than the model, so that little else is carried. */
-#define ATTENTION(positions, ...) "D=64", "parts=1", "widths=[D]", "model.context=" #positions, "sub=attention(heads = 1, " __VA_ARGS__ ")"
+#define ATTENTION(positions, ...)                                                                                      \
+    "D=64", "parts=1", "widths=[D]", "model.context=" #positions, "sub=attention(heads = 1, " __VA_ARGS__ ")"
 static const Wide wide[] = {
     {{"heads of 64", {"D=128", "model.context=150", NULL}}, 1, 150},
     {{"heads of 128", {ATTENTION(520, "head_dim = 128"), NULL}}, 1, 520},
@@ -24,7 +25,11 @@ static const Wide wide[] = {
     {{"heads of 80", {ATTENTION(300, "head_dim = 80"), NULL}}, 1, 300},
     {{"heads of 256", {ATTENTION(300, "head_dim = 256"), NULL}}, 1, 300},
     {{"soft cap", {ATTENTION(300, "head_dim = 128, window = 100, softcap = 20"), NULL}}, 1, 300},
-    {{"long documents", {ATTENTION(300, "head_dim = 64"), "model.mask=document", "train.data=text_file(\"none.txt\", separator = \"x\")", NULL}}, 1, 300},
+    {{"long documents",
+      {ATTENTION(300, "head_dim = 64"), "model.mask=document", "train.data=text_file(\"none.txt\", separator = \"x\")",
+       NULL}},
+     1,
+     300},
 };
 
 #endif

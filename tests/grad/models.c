@@ -31,8 +31,10 @@ static void compare(Ctx *ctx, void *arg)
     Case *c = arg;
     const Variant *v = c->v;
     Unit *u = load_text(ctx, variant_text(ctx, v), v->set);
-    Graph *loss = step_forward(u->model, u->train, ctx->program), *grad = step_gradient(u->model, u->train, true, ctx->program);
-    RefBinding *lb = bind_all(ctx->program, loss, u->model, 2, 5, 0.3), *gb = bind_all(ctx->program, grad, u->model, 2, 5, 0.3);
+    Graph *loss = step_forward(u->model, u->train, ctx->program),
+          *grad = step_gradient(u->model, u->train, true, ctx->program);
+    RefBinding *lb = bind_all(ctx->program, loss, u->model, 2, 5, 0.3),
+               *gb = bind_all(ctx->program, grad, u->model, 2, 5, 0.3);
     RefRun run = {.B = 2, .T = 5, .seed = 1, .bind = gb, .n_bind = grad->ext.n};
     Tensor **r = NEW_ARRAY(ctx->program, Tensor *, grad->out.n + 1);
     ref_evaluate(grad, ctx->program, &run, r);
@@ -107,7 +109,8 @@ static bool slope_is(const struct Slope *s)
         "block bend()(y: [.., D]) -> [.., D] {\n  param x : [3] = zeros\n  loss.s = sum(%s)\n  return y\n}\n"
         "model m {\n  context = 2, width = 2, mask = none, connection = residual(), init = zeros, pre_norm = none\n"
         "  embed tokens { vocab = 256 }\n  bend\n  head lm { norm = none }\n}\n"
-        "train {\n  data = text_file(\"none.txt\"), tokenizer = bytes(), batch = 1 seqs, length = 1 steps, seed = 1, precision = fp32\n"
+        "train {\n  data = text_file(\"none.txt\"), tokenizer = bytes(), batch = 1 seqs, length = 1 steps, seed = 1, "
+        "precision = fp32\n"
         "  optimizer sgd { lr = 1, momentum = 0, weight_decay = 0 }\n}\n",
         s->text);
     Unit *u = load_text(ctx, text, NULL);
@@ -138,7 +141,8 @@ int main(void)
     CaseDraw draw = {.one_in = 1, .sanitized = 16};
     for (size_t i = 0; i < MODELS; i++) {
         const Variant *v = model_variant(i);
-        if (i >= TEXT_MODELS && image_variants[i - TEXT_MODELS].constants) /* differences see what the gradient leaves out */
+        if (i >= TEXT_MODELS &&
+            image_variants[i - TEXT_MODELS].constants) /* differences see what the gradient leaves out */
             continue;
         if (!case_drawn(&draw, i))
             continue;
@@ -146,7 +150,8 @@ int main(void)
         Case c = {.v = v, .name = "", .worst = INFINITY};
         guarded(ctx, compare, &c);
         bool ok = c.worst < 1e-6 && c.tensors > 0;
-        printf("%-18s %3zu tensors, worst relative error %.1e at %s%s\n", v->name, c.tensors, c.worst, c.name, ok ? "" : "  FAILED");
+        printf("%-18s %3zu tensors, worst relative error %.1e at %s%s\n", v->name, c.tensors, c.worst, c.name,
+               ok ? "" : "  FAILED");
         ok ? passed++ : failed++;
         ctx_free(ctx);
     }

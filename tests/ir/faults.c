@@ -13,10 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void silent(Ctx *ctx, const char *text)
-{
-    (void)ctx, (void)text;
-}
+static void silent(Ctx *ctx, const char *text) { (void)ctx, (void)text; }
 
 /* ---- planted faults ---- */
 
@@ -29,10 +26,7 @@ static Val find_op(const Graph *g, Op op)
     exit(1);
 }
 
-static Node *first(Graph *g, Op op)
-{
-    return node_at(g, find_op(g, op));
-}
+static Node *first(Graph *g, Op op) { return node_at(g, find_op(g, op)); }
 
 static Node *last(Graph *g, Op op)
 {
@@ -43,7 +37,8 @@ static Node *last(Graph *g, Op op)
 }
 
 typedef void Fault(Graph *g);
-#define FAULT(id, ...) static void id(Graph *g) { __VA_ARGS__; }
+#define FAULT(id, ...)                                                                                                 \
+    static void id(Graph *g) { __VA_ARGS__; }
 FAULT(no_such_op, first(g, OP_EXP)->op = OP_COUNT)
 FAULT(op_none, first(g, OP_EXP)->op = OP_NONE)
 FAULT(other_op, first(g, OP_SUM)->op = OP_MATMUL)
@@ -128,22 +123,24 @@ static const struct {
     const char *name;
     Fault *plant;
 } faults[] = {
-#define F(id) {#id, id}
-    F(no_such_op),   F(op_none),        F(other_op),       F(input_zero),    F(input_after),
-    F(input_outside), F(inputs_missing), F(shape_wrong),   F(shape_negative), F(rank_wrong),
-    F(rank_huge),    F(dtype_wrong),    F(input_dtype),    F(reshape_size),  F(reshape_powers),
-    F(broadcast_axis), F(axes_outside), F(axes_none),      F(slice_outside), F(slice_negative),
-    F(slice_axis),   F(pad_negative),   F(concat_axis),    F(shift_axis),    F(permute_length),
-    F(permute_twice), F(permute_nan),   F(matmul_flags),   F(matmul_flag),   F(ext_outside),
-    F(ext_shape),    F(ext_dtype),      F(ext_twice),      F(host_outside),  F(host_missing),
-    F(const_length), F(const_data),     F(fill_integer),   F(iota_axis),     F(site_missing),
-    F(unused_x),     F(unused_i),       F(unused_axes),    F(unused_dim),    F(heads),
-    F(rate),         F(window),         F(aux_outside),    F(aux_of_none),   F(top_k_many),
-    F(pick_real),    F(round_type),     F(out_zero),       F(out_outside),   F(out_nameless),
-    F(store_outside), F(store_shape),   F(put_start),      F(put_marks),     F(put_rows),
-    F(causal_word), F(causal_negative), F(rate_negative),  F(rate_nan),      F(rate_site),
-    F(grad_rate),    F(grad_window),    F(grad_softcap),   F(grad_inputs),   F(grad_out),
-    F(grad_lse),     F(grad_dout),      F(softcap_negative), F(softcap_nan), F(take_start),   F(take_shape),     F(query_position), F(query_dropout), F(query_inputs),
+#define F(id)                                                                                                          \
+    {                                                                                                                  \
+#id, id                                                                                                        \
+    }
+    F(no_such_op),       F(op_none),         F(other_op),       F(input_zero),     F(input_after),    F(input_outside),
+    F(inputs_missing),   F(shape_wrong),     F(shape_negative), F(rank_wrong),     F(rank_huge),      F(dtype_wrong),
+    F(input_dtype),      F(reshape_size),    F(reshape_powers), F(broadcast_axis), F(axes_outside),   F(axes_none),
+    F(slice_outside),    F(slice_negative),  F(slice_axis),     F(pad_negative),   F(concat_axis),    F(shift_axis),
+    F(permute_length),   F(permute_twice),   F(permute_nan),    F(matmul_flags),   F(matmul_flag),    F(ext_outside),
+    F(ext_shape),        F(ext_dtype),       F(ext_twice),      F(host_outside),   F(host_missing),   F(const_length),
+    F(const_data),       F(fill_integer),    F(iota_axis),      F(site_missing),   F(unused_x),       F(unused_i),
+    F(unused_axes),      F(unused_dim),      F(heads),          F(rate),           F(window),         F(aux_outside),
+    F(aux_of_none),      F(top_k_many),      F(pick_real),      F(round_type),     F(out_zero),       F(out_outside),
+    F(out_nameless),     F(store_outside),   F(store_shape),    F(put_start),      F(put_marks),      F(put_rows),
+    F(causal_word),      F(causal_negative), F(rate_negative),  F(rate_nan),       F(rate_site),      F(grad_rate),
+    F(grad_window),      F(grad_softcap),    F(grad_inputs),    F(grad_out),       F(grad_lse),       F(grad_dout),
+    F(softcap_negative), F(softcap_nan),     F(take_start),     F(take_shape),     F(query_position), F(query_dropout),
+    F(query_inputs),
 };
 
 /* A graph with at least one node of every operator that a fault is planted in. */
@@ -206,8 +203,7 @@ static void planted_faults(Tally *t)
         faults[k].plant(b->g);
         bool found = !verifies(b, b->g);
         check(t, found, "fault %s is not found", faults[k].name);
-        check(t, !found || (b->ctx->raised == ST_BUG && b->ctx->message[0]), "%s: no message",
-              faults[k].name);
+        check(t, !found || (b->ctx->raised == ST_BUG && b->ctx->message[0]), "%s: no message", faults[k].name);
         bench_free(b);
     }
 }
@@ -232,7 +228,8 @@ static void axes_of_makers(Tally *t)
             Shape s = bench_shape(2, DIM(3), DIM(4));
             bool made = makes(b, pad, bench_param(b, &s, 0.5, 2), axis), there = axis == 0 || axis == 1;
             bool said = there || (b->ctx->raised == ST_BUG && strstr(b->ctx->message, "along axis"));
-            check(t, made == there && said, "%s along axis %d of two: %s", pad ? "pad" : "slice", axis, b->ctx->message);
+            check(t, made == there && said, "%s along axis %d of two: %s", pad ? "pad" : "slice", axis,
+                  b->ctx->message);
             bench_free(b);
         }
 }
@@ -244,9 +241,9 @@ static void unused_fields(Tally *t)
     static const struct {
         char letter; /* of ops.def */
         Attr more;
-    } fields[] = {{'x', {.x = 1}},       {'y', {.y = 1}},     {'z', {.z = 1}},     {'i', {.i = 1}},         {'j', {.j = 1}},
-                  {'A', {.axes = 1}},    {'K', {.site = "s"}}, {'T', {.n = 1}},     {'T', {.data = &one}},   {'D', {.dim = {.n = 1}}},
-                  {'D', {.dim = {.b = 1}}}, {'D', {.dim = {.t = 1}}}};
+    } fields[] = {{'x', {.x = 1}},       {'y', {.y = 1}},          {'z', {.z = 1}},          {'i', {.i = 1}},
+                  {'j', {.j = 1}},       {'A', {.axes = 1}},       {'K', {.site = "s"}},     {'T', {.n = 1}},
+                  {'T', {.data = &one}}, {'D', {.dim = {.n = 1}}}, {'D', {.dim = {.b = 1}}}, {'D', {.dim = {.t = 1}}}};
     size_t tried = 0;
     for (size_t k = 0; k < COUNT_OF(fields); k++) {
         Bench *b = bench_new();
@@ -263,7 +260,8 @@ static void unused_fields(Tally *t)
             n->a.n += more->n, n->a.data = more->data ? more->data : was.data;
             n->a.dim.n += more->dim.n, n->a.dim.b += more->dim.b, n->a.dim.t += more->dim.t;
             tried++;
-            check(t, !verifies(b, b->g), "%%%u: %s takes field %zu, a %c", (unsigned)v, op_info((Op)n->op)->name, k, fields[k].letter);
+            check(t, !verifies(b, b->g), "%%%u: %s takes field %zu, a %c", (unsigned)v, op_info((Op)n->op)->name, k,
+                  fields[k].letter);
             n->a = was;
         }
         check(t, verifies(b, b->g), "the sound graph is refused: %s", b->ctx->message);
@@ -460,8 +458,8 @@ static bool fail_at(Tally *t, size_t n)
             ctx_leave(ctx, &guard);
         } else {
             failed = true;
-            check(t, ctx->raised == ST_ENVIRONMENT, "allocation %zu: status %d (%s)", n,
-                  (int)ctx->raised, ctx->message);
+            check(t, ctx->raised == ST_ENVIRONMENT, "allocation %zu: status %d (%s)", n, (int)ctx->raised,
+                  ctx->message);
         }
         ctx_free(ctx);
     }

@@ -17,7 +17,7 @@ typedef struct Case {
     int variant; /* counts up until the case says there are no more */
     double lo, hi;
 } Case;
-#define P(shape) bench_param(c->b, &(shape), c->lo, c->hi)
+#define P(shape)   bench_param(c->b, &(shape), c->lo, c->hi)
 #define SHAPE(...) bench_shape(__VA_ARGS__)
 
 /* Builds variant `c->variant`; 0 when there is no such variant. */
@@ -26,11 +26,11 @@ typedef Val CaseRule(Case *c);
 #include "compiler/graph/ops.def"
 #undef OP
 
-#define NO_CASE(id)                                                                     \
-    static Val case_##id(Case *c)                                                       \
-    {                                                                                   \
-        (void)c;                                                                        \
-        return 0;                                                                       \
+#define NO_CASE(id)                                                                                                    \
+    static Val case_##id(Case *c)                                                                                      \
+    {                                                                                                                  \
+        (void)c;                                                                                                       \
+        return 0;                                                                                                      \
     }
 /* no real input */
 NO_CASE(EXT)
@@ -53,9 +53,13 @@ NO_CASE(AUX)
 
 static bool some_shape(int k, Shape *s)
 {
-    const Shape list[] = {SHAPE(0),           SHAPE(1, DIM(1)),         SHAPE(1, DIM(7)),
-                          SHAPE(2, DIM(1), DIM(1)), SHAPE(2, DIM(3), DIM(5)),
-                          SHAPE(3, DIM_B, DIM_T, DIM(5)), SHAPE(3, DIM_B, DIM(1), DIM(2)),
+    const Shape list[] = {SHAPE(0),
+                          SHAPE(1, DIM(1)),
+                          SHAPE(1, DIM(7)),
+                          SHAPE(2, DIM(1), DIM(1)),
+                          SHAPE(2, DIM(3), DIM(5)),
+                          SHAPE(3, DIM_B, DIM_T, DIM(5)),
+                          SHAPE(3, DIM_B, DIM(1), DIM(2)),
                           SHAPE(2, ((Dim){2, 1, 0}), DIM_T)};
     if (k >= (int)COUNT_OF(list))
         return false;
@@ -63,14 +67,14 @@ static bool some_shape(int k, Shape *s)
     return true;
 }
 
-#define UNARY_CASE(id, low, high)                                                       \
-    static Val case_##id(Case *c)                                                       \
-    {                                                                                   \
-        Shape s;                                                                        \
-        if (!some_shape(c->variant, &s))                                                \
-            return 0;                                                                   \
-        c->lo = low, c->hi = high;                                                      \
-        return ir_unary(c->g, OP_##id, P(s));                                           \
+#define UNARY_CASE(id, low, high)                                                                                      \
+    static Val case_##id(Case *c)                                                                                      \
+    {                                                                                                                  \
+        Shape s;                                                                                                       \
+        if (!some_shape(c->variant, &s))                                                                               \
+            return 0;                                                                                                  \
+        c->lo = low, c->hi = high;                                                                                     \
+        return ir_unary(c->g, OP_##id, P(s));                                                                          \
     }
 UNARY_CASE(NEG, -2, 2)
 UNARY_CASE(EXP, -2, 2)
@@ -150,11 +154,8 @@ static Val choice_case(Case *c, Op op)
     return ir_binary(c->g, op, x, y);
 }
 
-#define BINARY_CASE(id, lo, hi, lo2, hi2)                                               \
-    static Val case_##id(Case *c)                                                       \
-    {                                                                                   \
-        return binary_case(c, OP_##id, lo, hi, lo2, hi2);                               \
-    }
+#define BINARY_CASE(id, lo, hi, lo2, hi2)                                                                              \
+    static Val case_##id(Case *c) { return binary_case(c, OP_##id, lo, hi, lo2, hi2); }
 BINARY_CASE(ADD, -2, 2, -2, 2)
 BINARY_CASE(SUB, -2, 2, -2, 2)
 BINARY_CASE(MUL, -2, 2, -2, 2)
@@ -190,7 +191,8 @@ static Val case_MOD(Case *c)
     for (size_t p = 0; p < 2; p++) {
         Tensor *t = bench_tensor(c->b, c->b->params.v[p]);
         for (int64_t i = 0; i < t->size; i++, k++)
-            t->real[i] = p ? (k % 2 ? -1 : 1) * (1 + 0.002 * (double)(k % 5)) : (double)(k % 7 - 3) + 0.5 + 0.01 * (double)(k % 3);
+            t->real[i] = p ? (k % 2 ? -1 : 1) * (1 + 0.002 * (double)(k % 5))
+                           : (double)(k % 7 - 3) + 0.5 + 0.01 * (double)(k % 3);
     }
     return y;
 }
@@ -210,10 +212,9 @@ static Val case_WHERE(Case *c)
 
 static Val case_RESHAPE(Case *c)
 {
-    const Shape pairs[][2] = {
-        {SHAPE(0), SHAPE(2, DIM(1), DIM(1))},
-        {SHAPE(2, DIM(6), DIM(5)), SHAPE(3, DIM(2), DIM(3), DIM(5))},
-        {SHAPE(3, DIM_B, DIM_T, DIM(6)), SHAPE(2, ((Dim){2, 1, 1}), DIM(3))}};
+    const Shape pairs[][2] = {{SHAPE(0), SHAPE(2, DIM(1), DIM(1))},
+                              {SHAPE(2, DIM(6), DIM(5)), SHAPE(3, DIM(2), DIM(3), DIM(5))},
+                              {SHAPE(3, DIM_B, DIM_T, DIM(6)), SHAPE(2, ((Dim){2, 1, 1}), DIM(3))}};
     if (c->variant >= (int)COUNT_OF(pairs))
         return 0;
     return ir_reshape(c->g, P(pairs[c->variant][0]), &pairs[c->variant][1]);
@@ -228,8 +229,7 @@ static Val case_PERMUTE(Case *c)
 
 static Val case_BROADCAST(Case *c)
 {
-    const Shape from[] = {SHAPE(0), SHAPE(1, DIM(1)), SHAPE(2, DIM_T, DIM(1)),
-                          SHAPE(3, DIM(1), DIM(1), DIM(5))};
+    const Shape from[] = {SHAPE(0), SHAPE(1, DIM(1)), SHAPE(2, DIM_T, DIM(1)), SHAPE(3, DIM(1), DIM(1), DIM(5))};
     Shape to = SHAPE(3, DIM_B, DIM_T, DIM(5));
     return c->variant < 4 ? ir_broadcast(c->g, P(from[c->variant]), &to) : 0;
 }
@@ -238,16 +238,11 @@ static Val case_SLICE(Case *c)
 {
     Shape s = SHAPE(3, DIM_B, DIM_T, DIM(7)), flat = SHAPE(1, DIM(5));
     switch (c->variant) {
-    case 0:
-        return ir_slice(c->g, P(s), 2, 2, 3);
-    case 1:
-        return ir_slice(c->g, P(s), 1, 1, 1); /* one position of a symbolic axis */
-    case 2:
-        return ir_slice(c->g, P(flat), 0, 4, 1);
-    case 3:
-        return ir_slice(c->g, P(flat), 0, 0, 5);
-    default:
-        return 0;
+    case 0: return ir_slice(c->g, P(s), 2, 2, 3);
+    case 1: return ir_slice(c->g, P(s), 1, 1, 1); /* one position of a symbolic axis */
+    case 2: return ir_slice(c->g, P(flat), 0, 4, 1);
+    case 3: return ir_slice(c->g, P(flat), 0, 0, 5);
+    default: return 0;
     }
 }
 
@@ -255,14 +250,10 @@ static Val case_PAD(Case *c)
 {
     Shape s = SHAPE(3, DIM_B, DIM_T, DIM(3)), one = SHAPE(1, DIM(1));
     switch (c->variant) {
-    case 0:
-        return ir_pad(c->g, P(s), 2, 2, 3);
-    case 1:
-        return ir_pad(c->g, P(one), 0, 0, 1);
-    case 2:
-        return ir_pad(c->g, P(one), 0, 3, 0);
-    default:
-        return 0;
+    case 0: return ir_pad(c->g, P(s), 2, 2, 3);
+    case 1: return ir_pad(c->g, P(one), 0, 0, 1);
+    case 2: return ir_pad(c->g, P(one), 0, 3, 0);
+    default: return 0;
     }
 }
 
@@ -271,18 +262,13 @@ static Val case_CONCAT(Case *c)
     Shape s = SHAPE(3, DIM_B, DIM_T, DIM(3)), t = SHAPE(3, DIM_B, DIM_T, DIM(1));
     Val x[3];
     switch (c->variant) {
-    case 0:
-        x[0] = P(s), x[1] = P(t), x[2] = P(s);
-        return ir_concat(c->g, x, 3, 2);
+    case 0: x[0] = P(s), x[1] = P(t), x[2] = P(s); return ir_concat(c->g, x, 3, 2);
     case 1: /* 3 T positions */
         x[0] = P(s), x[2] = P(s);
         x[1] = ir_concat(c->g, (Val[]){x[0], x[2]}, 2, 1);
         return ir_concat(c->g, x, 3, 1);
-    case 2: /* one tensor twice */
-        x[0] = x[1] = P(s);
-        return ir_concat(c->g, x, 2, 0);
-    default:
-        return 0;
+    case 2: /* one tensor twice */ x[0] = x[1] = P(s); return ir_concat(c->g, x, 2, 0);
+    default: return 0;
     }
 }
 
@@ -312,10 +298,7 @@ static Val reduce_case(Case *c, Val (*reduce)(Graph *, Val, uint32_t, bool))
     return c->variant < 10 ? reduce(c->g, P(one), (uint32_t)c->variant - 6, true) : 0;
 }
 
-static Val case_SUM(Case *c)
-{
-    return reduce_case(c, ir_sum);
-}
+static Val case_SUM(Case *c) { return reduce_case(c, ir_sum); }
 
 /* The last variant has pairs of equal elements, whose central differences are halves. */
 static Val case_AMAX(Case *c)
@@ -347,8 +330,7 @@ static Val case_MATMUL(Case *c)
     Dim rows = flags & 1 ? k : m, columns = flags & 1 ? m : k;
     Dim rows_b = flags & 2 ? n : k, columns_b = flags & 2 ? k : n;
     Shape a = SHAPE(2, rows, columns), b = SHAPE(2, rows_b, columns_b);
-    Shape la = SHAPE(4, DIM_B, DIM_T, rows, columns),
-          lb = SHAPE(4, DIM_B, DIM_T, rows_b, columns_b);
+    Shape la = SHAPE(4, DIM_B, DIM_T, rows, columns), lb = SHAPE(4, DIM_B, DIM_T, rows_b, columns_b);
     Val in[2] = {kind == 0 || kind == 3 ? P(a) : P(la), kind == 2 ? P(lb) : P(b)};
     return ir_node(c->g, OP_MATMUL, in, 2, &(Attr){.i = flags}, NULL);
 }
@@ -393,14 +375,10 @@ static Val case_GATHER(Case *c)
     Shape table = SHAPE(2, DIM(5), DIM(3)), flat = SHAPE(1, DIM(5));
     Shape index = SHAPE(2, DIM_B, DIM_T), none = SHAPE(0);
     switch (c->variant) {
-    case 0:
-        return ir_gather(c->g, P(table), bench_index(c->b, &index, -1, 6));
-    case 1:
-        return ir_gather(c->g, P(flat), bench_index(c->b, &index, 0, 2));
-    case 2:
-        return ir_gather(c->g, P(table), bench_index(c->b, &none, 0, 5));
-    default:
-        return 0;
+    case 0: return ir_gather(c->g, P(table), bench_index(c->b, &index, -1, 6));
+    case 1: return ir_gather(c->g, P(flat), bench_index(c->b, &index, 0, 2));
+    case 2: return ir_gather(c->g, P(table), bench_index(c->b, &none, 0, 5));
+    default: return 0;
     }
 }
 
@@ -420,8 +398,7 @@ static Val case_PICK(Case *c)
     if (c->variant >= 2)
         return 0;
     Val p = P(x);
-    return ir_pick(c->g, p,
-                   c->variant ? ir_top_k(c->g, p, 3) : bench_index(c->b, &index, -1, 6));
+    return ir_pick(c->g, p, c->variant ? ir_top_k(c->g, p, 3) : bench_index(c->b, &index, -1, 6));
 }
 
 static Val case_PLACE(Case *c)
@@ -449,8 +426,7 @@ static Val case_SDPA(Case *c)
         {.causal = false, .scale = 0.7, .window = 2},
         {.causal = true, .scale = 0.5, .softcap = 1.5},
         {.causal = true, .scale = 0.5, .dropout = 0.4, .site = bench_name(c->b, "drop")},
-        {.causal = false, .scale = 0.5, .softcap = 2, .dropout = 0.3, .window = 2,
-         .site = bench_name(c->b, "drop")},
+        {.causal = false, .scale = 0.5, .softcap = 2, .dropout = 0.3, .window = 2, .site = bench_name(c->b, "drop")},
     };
     if (c->variant >= 3 * (int)COUNT_OF(list) + 3)
         return 0;
@@ -514,8 +490,7 @@ static bool run_variant(Tally *t, Op op, CaseRule *rule, int variant, size_t *co
         there = false;
     }
     if (there || error > 0)
-        check(t, error < 1e-6, "%s variant %d: gradient wrong by %g", op_info(op)->name,
-              variant, error);
+        check(t, error < 1e-6, "%s variant %d: gradient wrong by %g", op_info(op)->name, variant, error);
     bench_free(b);
     return there;
 }
@@ -619,8 +594,9 @@ static void slopes(Tally *t)
         for (int n = 0, at = 0; r && n < 2; n++)
             if (d[n])
                 got[n] = r[at++]->real[0];
-        check(t, got[0] == k->da && (!two || got[1] == k->db), "%s: the slopes are %g and %g, not %g and %g (PyTorch: %g and %g)",
-              k->what, got[0], got[1], k->da, k->db, k->torch_a, k->torch_b);
+        check(t, got[0] == k->da && (!two || got[1] == k->db),
+              "%s: the slopes are %g and %g, not %g and %g (PyTorch: %g and %g)", k->what, got[0], got[1], k->da, k->db,
+              k->torch_a, k->torch_b);
         bench_free(b);
     }
 }

@@ -32,7 +32,11 @@ static Val made(Graph *g, Val a, Val b)
     case 3: return ir_where(g, ir_binary(g, OP_LT, a, b), a, b);
     case 4: return ir_shift(g, a, 1, draw(5) - 2, draw(5) - 2);
     case 5: return ir_cast(g, ir_cast(g, a, DT_REAL), DT_INT);
-    case 6: return ir_reshape(g, ir_slice(g, ir_concat(g, (Val[]){ir_reshape(g, a, &column), ir_reshape(g, b, &column)}, 2, 2), 2, draw(2), 1), &ids);
+    case 6:
+        return ir_reshape(g,
+                          ir_slice(g, ir_concat(g, (Val[]){ir_reshape(g, a, &column), ir_reshape(g, b, &column)}, 2, 2),
+                                   2, draw(2), 1),
+                          &ids);
     default: return ir_binary(g, binary[draw(5)], a, b);
     }
 }
@@ -45,7 +49,8 @@ int main(void)
     for (int seed = 0; seed < 60; seed++) {
         Arena *arena = arena_new(ctx); /* names lie elsewhere, and stay */
         Graph *g = graph_new(ctx, arena);
-        const Shape ids = {.rank = 2, .d = {DIM_B, DIM_T}}, rows = {.rank = 2, .d = {DIM(ROWS), DIM(2)}}, positions = {.rank = 2, .d = {DIM(1), DIM_T}};
+        const Shape ids = {.rank = 2, .d = {DIM_B, DIM_T}}, rows = {.rank = 2, .d = {DIM(ROWS), DIM(2)}},
+                    positions = {.rank = 2, .d = {DIM(1), DIM_T}};
         Val tokens = ir_ext(g, EXT_INPUT, name_str(ctx, "tokens"), DT_INT, &ids);
         Val labels = ir_ext(g, EXT_INPUT, name_str(ctx, "labels"), DT_INT, &ids);
         Val table = ir_ext(g, EXT_PARAM, name_str(ctx, "w"), DT_REAL, &rows);
@@ -70,7 +75,8 @@ int main(void)
             Tensor *x = tensor_new(arena, e->dtype, 2, d);
             for (int64_t k = 0; k < x->size; k++)
                 if (e->dtype == DT_INT)
-                    x->integer[k] = draw(ROWS + (e->name[0] == 'l')) - (e->name[0] == 'l'); /* a negative label is none */
+                    x->integer[k] =
+                        draw(ROWS + (e->name[0] == 'l')) - (e->name[0] == 'l'); /* a negative label is none */
                 else
                     x->real[k] = draw(100);
             bind[i] = (RefBinding){e->kind, e->name, x};
@@ -85,7 +91,8 @@ int main(void)
                 low = fmin(low, (double)out[i]->integer[k]);
                 high = fmax(high, (double)out[i]->integer[k]);
             }
-            check(&t, r.known && low >= r.low && high <= r.high, "seed %d, value %d (%s): %g to %g, said to be %g to %g", seed, i,
+            check(&t, r.known && low >= r.low && high <= r.high,
+                  "seed %d, value %d (%s): %g to %g, said to be %g to %g", seed, i,
                   op_info((Op)node_at(g, all[i])->op)->name, low, high, r.low, r.high);
             values++;
             bounded += isfinite(r.high);

@@ -129,8 +129,10 @@ static void check_case(Tally *t, const Case *c)
         double off = difference(x[i], y[i]);
         check(t, off < 1e-9, "%s: %s is off by %g", c->name, g->out.v[i].name, off);
     }
-    check(t, products_of(joined) == c->products, "%s: %d products, %d expected", c->name, products_of(joined), c->products);
-    check(t, reads_state(joined) == c->as_it_lies, "%s: products read %s", c->name, c->as_it_lies ? "something else than the state" : "the state");
+    check(t, products_of(joined) == c->products, "%s: %d products, %d expected", c->name, products_of(joined),
+          c->products);
+    check(t, reads_state(joined) == c->as_it_lies, "%s: products read %s", c->name,
+          c->as_it_lies ? "something else than the state" : "the state");
     how.target = &target_cpu;
     check(t, graph_join(g, b->ctx->program, &how) == g, "%s: joined where no tensor cores are", c->name);
     printf("%-42s %d products of %d\n", c->name, products_of(joined), products_of(g));

@@ -35,8 +35,7 @@ static double largest_difference(const Graph *g, Tensor **x, Tensor **y, size_t 
     return worst;
 }
 
-static void same_values(Tally *t, Bench *b, const Graph *x, const Graph *y, const char *what,
-                        int n)
+static void same_values(Tally *t, Bench *b, const Graph *x, const Graph *y, const char *what, int n)
 {
     size_t where = 0;
     Tensor **rx = bench_run(b, x), **ry = bench_run(b, y);
@@ -56,8 +55,7 @@ static void text_round_trip(Tally *t, Bench *b, const Graph *g, const char *what
     same_values(t, b, g, again, what, n);
 }
 
-static void check_graph(Tally *t, Bench *b, const char *what, int n, size_t *before,
-                        size_t *after)
+static void check_graph(Tally *t, Bench *b, const char *what, int n, size_t *before, size_t *after)
 {
     graph_verify(b->g);
     Graph *s = graph_simplify(b->g, b->ctx->program);
@@ -108,8 +106,7 @@ static void decoder(Tally *t)
     double error = bench_gradient_error(b, loss, &compared);
     check(t, error < 1e-6, "decoder: gradient wrong by %g", error);
     check_graph(t, b, "decoder", 0, &before, &after);
-    printf("decoder: %zu nodes, %zu simplified, %zu derivatives, worst %.2g\n", before, after,
-           compared, error);
+    printf("decoder: %zu nodes, %zu simplified, %zu derivatives, worst %.2g\n", before, after, compared, error);
     bench_free(b);
 }
 
@@ -143,9 +140,9 @@ typedef struct Identity {
 } Identity;
 
 #define IDENTITY(id) static Val id(Bench *b, Val x)
-#define U(op, a) ir_unary(b->g, OP_##op, a)
+#define U(op, a)     ir_unary(b->g, OP_##op, a)
 #define B2(op, a, c) ir_binary(b->g, OP_##op, a, c)
-#define N(v) ir_fill(b->g, v)
+#define N(v)         ir_fill(b->g, v)
 
 IDENTITY(plus_zero) { return B2(ADD, B2(ADD, N(0), x), N(0)); }
 IDENTITY(minus_zero) { return B2(SUB, x, N(0)); }
@@ -232,10 +229,7 @@ IDENTITY(slices_apart)
     return B2(ADD, p0, p1);
 }
 /* the gradient of what a narrower state leaves behind, where it has not become narrower */
-IDENTITY(pad_of_nothing)
-{
-    return B2(ADD, x, ir_pad(b->g, ir_slice(b->g, U(EXP, x), 3, 6, 0), 3, 6, 0));
-}
+IDENTITY(pad_of_nothing) { return B2(ADD, x, ir_pad(b->g, ir_slice(b->g, U(EXP, x), 3, 6, 0), 3, 6, 0)); }
 IDENTITY(joined_and_split)
 {
     Val p[2] = {x, U(EXP, x)};
@@ -361,8 +355,7 @@ static void check_identities(Tally *t)
         ir_output(b->g, bench_name(b, "y"), y);
         check_graph(t, b, id->name, 0, &before, &after);
         const char *have = operators(b, graph_simplify(b->g, b->ctx->program));
-        check(t, !strcmp(have, id->expect), "%s: `%s` instead of `%s`", id->name, have,
-              id->expect);
+        check(t, !strcmp(have, id->expect), "%s: `%s` instead of `%s`", id->name, have, id->expect);
         bench_free(b);
     }
 }
@@ -378,11 +371,9 @@ static void stop_goes(Tally *t)
     graph_gradient(b->g, loss, &x, 1, &d);
     ir_output(b->g, bench_name(b, "d"), d);
     Graph *g = graph_simplify(b->g, b->ctx->program);
-    check(t, !strstr(bench_dump(b, g), "stop_gradient"),
-          "a stop_gradient stays after gradients");
+    check(t, !strstr(bench_dump(b, g), "stop_gradient"), "a stop_gradient stays after gradients");
     Tensor **r = bench_run(b, g);
-    check(t, r && r[0]->real[1] == bench_tensor(b, x)->real[1],
-          "stop_gradient passes a gradient");
+    check(t, r && r[0]->real[1] == bench_tensor(b, x)->real[1], "stop_gradient passes a gradient");
     bench_free(b);
 }
 

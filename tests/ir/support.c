@@ -72,15 +72,9 @@ double bench_random(Bench *b, double lo, double hi)
     return lo + (hi - lo) * ((double)(bench_bits(b) >> 11) * 0x1p-53);
 }
 
-int bench_choice(Bench *b, int n)
-{
-    return (int)(bench_bits(b) % (uint64_t)n);
-}
+int bench_choice(Bench *b, int n) { return (int)(bench_bits(b) % (uint64_t)n); }
 
-Name bench_name(Bench *b, const char *s)
-{
-    return name_str(b->ctx, s);
-}
+Name bench_name(Bench *b, const char *s) { return name_str(b->ctx, s); }
 
 Shape bench_shape(int rank, ...)
 {
@@ -105,10 +99,7 @@ static Val bind_new(Bench *b, ExtKind kind, DType dtype, const Shape *s, Tensor 
     return v;
 }
 
-static double off_zero(double x)
-{
-    return fabs(x) < 0.01 ? x + 0.02 : x;
-}
+static double off_zero(double x) { return fabs(x) < 0.01 ? x + 0.02 : x; }
 
 Val bench_param(Bench *b, const Shape *s, double lo, double hi)
 {
@@ -196,8 +187,7 @@ double bench_gradient_error(Bench *b, Val y, size_t *compared)
 {
     Graph *g = b->g;
     Shape s = *shape_of(g, y);
-    Val loss = ir_sum(g, ir_binary(g, OP_MUL, y, bench_input(b, &s, 0.5, 1.5)),
-                      (1u << s.rank) - 1, false);
+    Val loss = ir_sum(g, ir_binary(g, OP_MUL, y, bench_input(b, &s, 0.5, 1.5)), (1u << s.rank) - 1, false);
     ir_output(g, bench_name(b, "loss"), loss);
     Graph forward = *g; /* shares the nodes made so far */
     Val *d = NEW_ARRAY(b->ctx->program, Val, b->params.n + 1);
@@ -300,16 +290,12 @@ Val bench_decoder(Bench *b, int layers, int64_t width, int64_t heads, int64_t vo
 /* ---- random graphs ---- */
 
 /* Everything stays smooth and bounded: what may grow goes through tanh. */
-static Val tame(Bench *b, Val x)
-{
-    return ir_unary(b->g, OP_TANH, x);
-}
+static Val tame(Bench *b, Val x) { return ir_unary(b->g, OP_TANH, x); }
 
 static Val random_unary(Bench *b, Val x)
 {
-    static const Op smooth[] = {OP_NEG,  OP_SIN,  OP_COS,       OP_TANH, OP_SIGMOID,
-                                OP_ERF,  OP_GELU, OP_GELU_TANH, OP_SILU, OP_SOFTPLUS,
-                                OP_STOP, OP_RELU, OP_ABS};
+    static const Op smooth[] = {OP_NEG,       OP_SIN,  OP_COS,      OP_TANH, OP_SIGMOID, OP_ERF, OP_GELU,
+                                OP_GELU_TANH, OP_SILU, OP_SOFTPLUS, OP_STOP, OP_RELU,    OP_ABS};
     Graph *g = b->g;
     int k = bench_choice(b, (int)COUNT_OF(smooth) + 4);
     if (k < (int)COUNT_OF(smooth))
@@ -345,22 +331,14 @@ static Val random_binary(Bench *b, Val x, Val y)
     if (!shape_broadcast(shape_of(g, x), shape_of(g, y), &s))
         y = random_constant(b, shape_of(g, x));
     switch (bench_choice(b, 8)) {
-    case 0:
-        return ir_binary(g, OP_ADD, x, y);
-    case 1:
-        return ir_binary(g, OP_SUB, y, x);
-    case 2:
-        return tame(b, ir_binary(g, OP_MUL, x, y));
-    case 3:
-        return ir_binary(g, OP_DIV, x, ir_unary(g, OP_EXP, tame(b, y)));
-    case 4:
-        return ir_binary(g, OP_MIN, x, y);
-    case 5:
-        return ir_binary(g, OP_MAX, x, y);
-    case 6:
-        return ir_where(g, ir_binary(g, OP_LT, x, y), x, ir_unary(g, OP_NEG, y));
-    default:
-        return ir_binary(g, OP_DIV, x, ir_fill(g, bench_choice(b, 2) ? 4 : 3));
+    case 0: return ir_binary(g, OP_ADD, x, y);
+    case 1: return ir_binary(g, OP_SUB, y, x);
+    case 2: return tame(b, ir_binary(g, OP_MUL, x, y));
+    case 3: return ir_binary(g, OP_DIV, x, ir_unary(g, OP_EXP, tame(b, y)));
+    case 4: return ir_binary(g, OP_MIN, x, y);
+    case 5: return ir_binary(g, OP_MAX, x, y);
+    case 6: return ir_where(g, ir_binary(g, OP_LT, x, y), x, ir_unary(g, OP_NEG, y));
+    default: return ir_binary(g, OP_DIV, x, ir_fill(g, bench_choice(b, 2) ? 4 : 3));
     }
 }
 
@@ -410,16 +388,13 @@ static Val random_move(Bench *b, Val x)
         if (!fixed || n < 2)
             return x;
         return ir_slice(g, x, axis, bench_choice(b, (int)(n - 1)), 1 + bench_choice(b, 2) % n);
-    case 1:
-        return fixed && n < 16 ? ir_pad(g, x, axis, bench_choice(b, 3), bench_choice(b, 2)) : x;
+    case 1: return fixed && n < 16 ? ir_pad(g, x, axis, bench_choice(b, 3), bench_choice(b, 2)) : x;
     case 2: {
         Val parts[2] = {x, bench_choice(b, 2) ? x : ir_unary(g, OP_NEG, x)};
         return n < 16 ? ir_concat(g, parts, 2, axis) : x;
     }
-    case 3:
-        return ir_shift(g, x, axis, bench_choice(b, 5) - 2, bench_choice(b, 2));
-    case 4:
-        return ir_roll(g, x, axis, bench_choice(b, 7) - 3);
+    case 3: return ir_shift(g, x, axis, bench_choice(b, 5) - 2, bench_choice(b, 2));
+    case 4: return ir_roll(g, x, axis, bench_choice(b, 7) - 3);
     default:
         if (!fixed || n < 2)
             return x;
@@ -438,20 +413,13 @@ static Val random_reduce(Bench *b, Val x)
     int axis = bench_choice(b, rank);
     bool keep = bench_choice(b, 3);
     switch (bench_choice(b, 7)) {
-    case 0:
-        return tame(b, ir_sum(g, x, axes, keep));
-    case 1:
-        return ir_max(g, x, axes, keep);
-    case 2:
-        return ir_mean(g, x, axes, keep);
-    case 3:
-        return tame(b, ir_cumsum(g, x, axis, bench_choice(b, 2)));
-    case 4:
-        return ir_softmax(g, x, axis);
-    case 5:
-        return ir_logsumexp(g, x, axis, keep);
-    default:
-        return ir_broadcast(g, ir_sum(g, x, axes, true), shape_of(g, x));
+    case 0: return tame(b, ir_sum(g, x, axes, keep));
+    case 1: return ir_max(g, x, axes, keep);
+    case 2: return ir_mean(g, x, axes, keep);
+    case 3: return tame(b, ir_cumsum(g, x, axis, bench_choice(b, 2)));
+    case 4: return ir_softmax(g, x, axis);
+    case 5: return ir_logsumexp(g, x, axis, keep);
+    default: return ir_broadcast(g, ir_sum(g, x, axes, true), shape_of(g, x));
     }
 }
 
@@ -496,32 +464,21 @@ static Val random_node(Bench *b, Val x, Val y)
 {
     switch (bench_choice(b, 14)) {
     case 0:
-    case 1:
-        return random_unary(b, x);
+    case 1: return random_unary(b, x);
     case 2:
     case 3:
-    case 4:
-        return random_binary(b, x, y);
-    case 5:
-        return random_binary(b, x, random_constant(b, shape_of(b->g, x)));
-    case 6:
-        return random_reshape(b, x);
-    case 7:
-        return random_permute(b, x);
-    case 8:
-        return random_move(b, x);
+    case 4: return random_binary(b, x, y);
+    case 5: return random_binary(b, x, random_constant(b, shape_of(b->g, x)));
+    case 6: return random_reshape(b, x);
+    case 7: return random_permute(b, x);
+    case 8: return random_move(b, x);
     case 9:
-    case 10:
-        return random_reduce(b, x);
-    case 11:
-        return random_product(b, x);
-    case 12:
-        return random_by_index(b, x);
+    case 10: return random_reduce(b, x);
+    case 11: return random_product(b, x);
+    case 12: return random_by_index(b, x);
     default:
         if (bench_choice(b, 2))
-            return ir_binary(
-                b->g, OP_MUL, x,
-                ir_random(b->g, OP_RAND, shape_of(b->g, x), bench_name(b, "noise")));
+            return ir_binary(b->g, OP_MUL, x, ir_random(b->g, OP_RAND, shape_of(b->g, x), bench_name(b, "noise")));
         return ir_binary(b->g, OP_MUL, x, ir_dim(b->g, bench_choice(b, 2) ? DIM_B : DIM_T));
     }
 }
@@ -546,8 +503,7 @@ void bench_random_graph(Bench *b, int nodes, bool differentiate)
     for (size_t k = 0; k < COUNT_OF(shapes); k++)
         vec_push(b->ctx->program, &pool, bench_param(b, &shapes[k], -1.5, 1.5));
     vec_push(b->ctx->program, &pool,
-             ir_host(g, host_op(g->arena, HO_MUL, host_var(g->arena, HV_STEP),
-                                host_const(g->arena, 0.1), NULL)));
+             ir_host(g, host_op(g->arena, HO_MUL, host_var(g->arena, HV_STEP), host_const(g->arena, 0.1), NULL)));
     for (int k = 0; k < nodes; k++) {
         g->name = name_printf(b->ctx, "step[%d]", k);
         Val x = pool.v[bench_choice(b, (int)pool.n)], y = pool.v[bench_choice(b, (int)pool.n)];

@@ -27,7 +27,7 @@ int bench_choice(Bench *b, int n);
 /* External tensors with values. Values of bench_param lie in [lo, hi], no two are nearer than
  * (hi - lo) / (4 size), and none is nearer to 0 than 0.01. */
 Val bench_param(Bench *b, const Shape *s, double lo, double hi);
-Val bench_input(Bench *b, const Shape *s, double lo, double hi); /* real, no gradient asked */
+Val bench_input(Bench *b, const Shape *s, double lo, double hi);   /* real, no gradient asked */
 Val bench_index(Bench *b, const Shape *s, int64_t lo, int64_t hi); /* integers in [lo, hi) */
 Tensor *bench_tensor(Bench *b, Val leaf);
 Shape bench_shape(int rank, ...); /* Dims */

@@ -13,7 +13,8 @@
 
 static bool near(double a, double b)
 {
-    return a == b || (isfinite(b) && fabs(a - b) <= 1e-12 * fmax(1, fabs(b))); /* of what is infinite anything would be near */
+    return a == b ||
+           (isfinite(b) && fabs(a - b) <= 1e-12 * fmax(1, fabs(b))); /* of what is infinite anything would be near */
 }
 
 /* ---- random numbers ---- */
@@ -24,14 +25,13 @@ static void known_answers(Tally *t)
     static const uint32_t table[3][10] = {
         {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
         {ones, ones, ones, ones, ones, ones, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
-        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09,
-         0x94fdcceb, 0x5001e420, 0x24126ea1}};
+        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420,
+         0x24126ea1}};
     for (int k = 0; k < 3; k++) {
         uint32_t out[4];
         philox4x32(table[k], table[k] + 4, out);
         for (int w = 0; w < 4; w++)
-            check(t, out[w] == table[k][6 + w], "philox vector %d word %d: %08x", k, w,
-                  (unsigned)out[w]);
+            check(t, out[w] == table[k][6 + w], "philox vector %d word %d: %08x", k, w, (unsigned)out[w]);
     }
 }
 
@@ -47,18 +47,13 @@ static void distributions(Tally *t)
         normal += z, normal2 += z * z, normal4 += z * z * z * z;
     }
     check(t, lo >= 0 && hi < 1, "uniform numbers in [%g, %g]", lo, hi);
-    check(t, fabs(sum / N - 0.5) < 0.004 && fabs(square / N - 1.0 / 3) < 0.004,
-          "uniform moments");
-    check(t,
-          fabs(normal / N) < 0.012 && fabs(normal2 / N - 1) < 0.02 &&
-              fabs(normal4 / N - 3) < 0.15,
+    check(t, fabs(sum / N - 0.5) < 0.004 && fabs(square / N - 1.0 / 3) < 0.004, "uniform moments");
+    check(t, fabs(normal / N) < 0.012 && fabs(normal2 / N - 1) < 0.02 && fabs(normal4 / N - 3) < 0.15,
           "normal moments %g %g %g", normal / N, normal2 / N, normal4 / N);
-    check(t,
-          philox_key(1, "a") != philox_key(2, "a") && philox_key(1, "a") != philox_key(1, "b"),
+    check(t, philox_key(1, "a") != philox_key(2, "a") && philox_key(1, "a") != philox_key(1, "b"),
           "keys of other seeds or sites are equal");
     check(t, philox_uniform(key, 5, 1) != philox_uniform(key, 6, 1), "steps draw the same");
-    check(t, philox_uniform(key, 5, 7) == philox_uniform(key, 5, 7),
-          "a draw is not repeatable");
+    check(t, philox_uniform(key, 5, 7) == philox_uniform(key, 5, 7), "a draw is not repeatable");
 }
 
 /* Many at a time are the same numbers: the definition, from the words, in every batch. */
@@ -150,16 +145,12 @@ static void cross_entropy(Tally *t, double smoothing, int64_t ignore, double spr
     b->T = 9;
     Shape s = bench_shape(3, DIM_B, DIM_T, DIM(7)), ids = bench_shape(2, DIM_B, DIM_T);
     Val logits = bench_param(b, &s, -spread, spread), labels = bench_index(b, &ids, -2, 7);
-    ir_output(b->g, bench_name(b, "y"),
-              ir_cross_entropy(b->g, logits, labels, ignore, smoothing));
+    ir_output(b->g, bench_name(b, "y"), ir_cross_entropy(b->g, logits, labels, ignore, smoothing));
     Tensor **r = bench_run(b, b->g), *x = bench_tensor(b, logits), *l = bench_tensor(b, labels);
     for (int64_t k = 0; k < l->size; k++) {
         int64_t label = l->integer[k];
-        double want = label < 0 || label == ignore
-                          ? 0
-                          : naive_cross_entropy(x->real + 7 * k, 7, label, smoothing);
-        check(t, r && near(r[0]->real[k], want), "cross-entropy %g instead of %g",
-              r ? r[0]->real[k] : NAN, want);
+        double want = label < 0 || label == ignore ? 0 : naive_cross_entropy(x->real + 7 * k, 7, label, smoothing);
+        check(t, r && near(r[0]->real[k], want), "cross-entropy %g instead of %g", r ? r[0]->real[k] : NAN, want);
     }
     bench_free(b);
 }
@@ -174,8 +165,8 @@ static void stable_cross_entropy(Tally *t)
     memcpy(bench_tensor(b, logits)->real, values, sizeof values);
     ir_output(b->g, bench_name(b, "y"), ir_cross_entropy(b->g, logits, labels, -1, 0));
     Tensor **r = bench_run(b, b->g);
-    check(t, r && near(r[0]->real[0], 1e4 + log(2)) && r[0]->real[1] == 0,
-          "large logits: %g %g", r ? r[0]->real[0] : NAN, r ? r[0]->real[1] : NAN);
+    check(t, r && near(r[0]->real[0], 1e4 + log(2)) && r[0]->real[1] == 0, "large logits: %g %g",
+          r ? r[0]->real[0] : NAN, r ? r[0]->real[1] : NAN);
     bench_free(b);
 }
 
@@ -185,19 +176,17 @@ typedef struct Heads {
 } Heads;
 
 /* out[c] of one query: sum over the allowed keys of softmax(f(q.k)) v[c], all in one formula */
-static double naive_attention(const Heads *h, const Sdpa *how, int64_t b, int64_t t,
-                              int64_t head, int64_t c, double *lse)
+static double naive_attention(const Heads *h, const Sdpa *how, int64_t b, int64_t t, int64_t head, int64_t c,
+                              double *lse)
 {
     long double total = 0, sum = 0;
     int64_t kv = head * h->K / h->H;
     uint64_t key = how->dropout > 0 ? philox_key(42, how->site) : 0;
     for (int64_t u = 0; u < h->S; u++) {
-        bool allowed = (!how->causal || u <= t) &&
-                       (how->window == 0 || llabs(t - u) <= how->window - 1);
+        bool allowed = (!how->causal || u <= t) && (how->window == 0 || llabs(t - u) <= how->window - 1);
         long double score = 0;
         for (int64_t i = 0; i < h->d; i++)
-            score += h->q[((b * h->T + t) * h->H + head) * h->d + i] *
-                     h->k[((b * h->S + u) * h->K + kv) * h->d + i];
+            score += h->q[((b * h->T + t) * h->H + head) * h->d + i] * h->k[((b * h->S + u) * h->K + kv) * h->d + i];
         score *= how->scale;
         if (how->softcap > 0)
             score = how->softcap * tanhl(score / how->softcap);
@@ -207,8 +196,7 @@ static double naive_attention(const Heads *h, const Sdpa *how, int64_t b, int64_
         bool keep = !key || philox_uniform(key, 7, index) >= how->dropout;
         sum += expl(score);
         if (keep)
-            total += expl(score) / (1 - how->dropout) *
-                     h->v[((b * h->S + u) * h->K + kv) * h->dv + c];
+            total += expl(score) / (1 - how->dropout) * h->v[((b * h->S + u) * h->K + kv) * h->dv + c];
     }
     *lse = (double)logl(sum);
     return sum > 0 ? (double)(total / sum) : 0;
@@ -228,8 +216,8 @@ static void attention(Tally *t, Sdpa how, int64_t H, int64_t K, int64_t S)
     ir_output(b->g, bench_name(b, "y"), y);
     ir_output(b->g, bench_name(b, "lse"), lse);
     Tensor **r = bench_run(b, b->g);
-    Heads h = {b->B, b->T, S, H, K, 4, 3, bench_tensor(b, vq)->real, bench_tensor(b, vk)->real,
-               bench_tensor(b, vv)->real};
+    Heads h = {
+        b->B, b->T, S, H, K, 4, 3, bench_tensor(b, vq)->real, bench_tensor(b, vk)->real, bench_tensor(b, vv)->real};
     double worst = 0, want_lse;
     for (int64_t p = 0; r && p < r[0]->size; p++) {
         int64_t c = p % 3, head = p / 3 % H, at = p / 3 / H % b->T, batch = p / 3 / H / b->T;
@@ -238,16 +226,19 @@ static void attention(Tally *t, Sdpa how, int64_t H, int64_t K, int64_t S)
         if (want_lse != r[1]->real[p / 3])
             worst = fmax(worst, fabs(r[1]->real[p / 3] - want_lse));
     }
-    check(t, r && worst < 1e-12, "attention H=%d K=%d S=%d window=%d: off by %g", (int)H,
-          (int)K, (int)S, (int)how.window, worst);
+    check(t, r && worst < 1e-12, "attention H=%d K=%d S=%d window=%d: off by %g", (int)H, (int)K, (int)S,
+          (int)how.window, worst);
     bench_free(b);
 }
 
 static void all_attention(Tally *t)
 {
     for (int k = 0; k < 32; k++) {
-        Sdpa how = {.causal = k & 1, .scale = 0.6, .softcap = k & 2 ? 1.7 : 0,
-                    .dropout = k & 4 ? 0.3 : 0, .window = k & 8 ? 3 : 0};
+        Sdpa how = {.causal = k & 1,
+                    .scale = 0.6,
+                    .softcap = k & 2 ? 1.7 : 0,
+                    .dropout = k & 4 ? 0.3 : 0,
+                    .window = k & 8 ? 3 : 0};
         attention(t, how, k & 16 ? 6 : 4, k & 16 ? 2 : 4, k & 16 ? 9 : 6);
     }
     attention(t, (Sdpa){.scale = 1, .window = 2}, 2, 1, 3); /* queries without any key */
@@ -268,8 +259,8 @@ static void hidden_keys(Tally *t)
     Tensor **r = bench_run(b, b->g);
     check(t, r && r[0]->real[0] == 3 && r[1]->real[0] == 1, "the first query sees %g, lse %g", r ? r[0]->real[0] : NAN,
           r ? r[1]->real[0] : NAN);
-    check(t, r && r[0]->real[1] == 5 && r[1]->real[1] == 2000, "the second query sees %g, lse %g", r ? r[0]->real[1] : NAN,
-          r ? r[1]->real[1] : NAN);
+    check(t, r && r[0]->real[1] == 5 && r[1]->real[1] == 2000, "the second query sees %g, lse %g",
+          r ? r[0]->real[1] : NAN, r ? r[1]->real[1] : NAN);
     check(t, r && isnan(r[0]->real[2]) && isnan(r[1]->real[2]), "the third query sees no NaN");
     bench_free(b);
 }
@@ -290,14 +281,13 @@ static Tensor *on_vector(Bench *b, const Attr *a, Op op, const double *x, int64_
     return r[0];
 }
 
-static void expect_vector(Tally *t, Op op, const Attr *a, const double *x, const double *want,
-                          int64_t n)
+static void expect_vector(Tally *t, Op op, const Attr *a, const double *x, const double *want, int64_t n)
 {
     Bench *b = bench_new();
     Tensor *y = on_vector(b, a, op, x, n);
     for (int64_t k = 0; k < n; k++)
-        check(t, near(y->real[k], want[k]) || (isnan(want[k]) && isnan(y->real[k])),
-              "%s(%g) = %.17g instead of %.17g", op_info(op)->name, x[k], y->real[k], want[k]);
+        check(t, near(y->real[k], want[k]) || (isnan(want[k]) && isnan(y->real[k])), "%s(%g) = %.17g instead of %.17g",
+              op_info(op)->name, x[k], y->real[k], want[k]);
     bench_free(b);
 }
 
@@ -322,7 +312,8 @@ static void rounded_between(Tally *t, Half type, double (*of)(uint16_t))
     const Tensor *y = on_vector(b, &(Attr){.i = type}, OP_ROUND_TO, x, n);
     for (int64_t i = 0; i < n; i++)
         wrong += y->real[i] != want[i];
-    check(t, n > 3 * CODES && !wrong, "%lld of %lld roundings to %s are wrong", (long long)wrong, (long long)n, half_word(type));
+    check(t, n > 3 * CODES && !wrong, "%lld of %lld roundings to %s are wrong", (long long)wrong, (long long)n,
+          half_word(type));
     bench_free(b);
     free(x);
     free(want);
@@ -346,7 +337,8 @@ static void table_rows(Tally *t, int64_t start)
     enum { TABLES = 3, ROWS = 5, NEW = 2, SIZE = 4 };
     Bench *b = bench_new();
     Graph *g = b->g;
-    Shape tables = bench_shape(3, DIM(TABLES), DIM(ROWS), DIM(SIZE)), more = bench_shape(3, DIM(TABLES), DIM(NEW), DIM(SIZE));
+    Shape tables = bench_shape(3, DIM(TABLES), DIM(ROWS), DIM(SIZE)),
+          more = bench_shape(3, DIM(TABLES), DIM(NEW), DIM(SIZE));
     Shape each = bench_shape(1, DIM(TABLES));
     Val table = bench_param(b, &tables, -1, 1), x = bench_param(b, &more, -1, 1), on = bench_index(b, &each, 0, 2);
     Val from = ir_int(g, start), put = ir_put(g, table, x, from, on);
@@ -389,8 +381,7 @@ static void extremes(Tally *t)
     double erf_form[] = {0.5 * 0.5 * (1 + erf(0.5 / sqrt(2))), -1.5 * 0.5 * erfc(1.5 / sqrt(2)),
                          3 * 0.5 * erfc(-3 / sqrt(2))};
     expect_vector(t, OP_GELU, NULL, z, erf_form, 3);
-    expect_vector(t, OP_SILU, NULL, z, (double[]){0.5 / (1 + exp(-0.5)), -1.5 / (1 + exp(1.5)),
-                                                  3 / (1 + exp(-3))}, 3);
+    expect_vector(t, OP_SILU, NULL, z, (double[]){0.5 / (1 + exp(-0.5)), -1.5 / (1 + exp(1.5)), 3 / (1 + exp(-3))}, 3);
     expect_vector(t, OP_CUMSUM, &(Attr){.j = 1}, z, (double[]){2, 1.5, 3}, 3);
     expect_vector(t, OP_CUMSUM, &(Attr){.j = 0}, z, (double[]){0.5, -1, 2}, 3);
     expect_vector(t, OP_SHIFT, &(Attr){.j = 1, .x = 9}, z, (double[]){9, 0.5, -1.5}, 3);
@@ -410,11 +401,10 @@ static void integers(Tally *t)
                                        {-7, -3, -1}, {5, 0, 0},  {INT64_C(1) << 52, -1, 0}};
     for (size_t k = 0; k < COUNT_OF(cases); k++) {
         g->out.n = 0;
-        ir_output(g, bench_name(b, "m"), ir_binary(g, OP_MOD, ir_int(g, cases[k][0]),
-                                                   ir_int(g, cases[k][1])));
+        ir_output(g, bench_name(b, "m"), ir_binary(g, OP_MOD, ir_int(g, cases[k][0]), ir_int(g, cases[k][1])));
         Tensor **r = bench_run(b, g);
-        check(t, r && r[0]->integer[0] == cases[k][2], "%d mod %d = %d", (int)cases[k][0],
-              (int)cases[k][1], r ? (int)r[0]->integer[0] : -99);
+        check(t, r && r[0]->integer[0] == cases[k][2], "%d mod %d = %d", (int)cases[k][0], (int)cases[k][1],
+              r ? (int)r[0]->integer[0] : -99);
     }
     bench_free(b);
 }
@@ -431,7 +421,8 @@ static void mixed_types(Tally *t)
         Val sum = ir_binary(g, OP_ADD, a, c);
         bool whole = whole_a && whole_b;
         double want = first ? whole_a ? 7 : 7.5 : whole_b ? 2 : 2.5, added = (whole_a ? 7 : 7.5) + (whole_b ? 2 : 2.5);
-        check(t, (node_at(g, where)->dtype == DT_INT) == whole && (node_at(g, sum)->dtype == DT_INT) == whole, "types %d", k);
+        check(t, (node_at(g, where)->dtype == DT_INT) == whole && (node_at(g, sum)->dtype == DT_INT) == whole,
+              "types %d", k);
         ir_output(g, bench_name(b, "where"), where);
         ir_output(g, bench_name(b, "sum"), sum);
         Tensor **r = bench_run(b, g);
@@ -459,13 +450,11 @@ static void ties(Tally *t)
     Val rounded = ir_node(g, OP_ROUND_TO, &x, 1, &(Attr){.i = 16}, NULL);
     graph_gradient(g, ir_sum(g, rounded, 1, false), &x, 1, d);
     ir_output(g, bench_name(b, "d"), d[0]);
-    static const double want[4][4] = {
-        {0, 0.5, 0.5, 0}, {0.5, 0, 0.5, 1}, {0.5, 1, 0.5, 0}, {1, 1, 1, 1}};
+    static const double want[4][4] = {{0, 0.5, 0.5, 0}, {0.5, 0, 0.5, 1}, {0.5, 1, 0.5, 0}, {1, 1, 1, 1}};
     Tensor **r = bench_run(b, g);
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 4; k++)
-            check(t, r && r[i]->real[k] == want[i][k], "tie %d: gradient %d is %g", i, k,
-                  r ? r[i]->real[k] : NAN);
+            check(t, r && r[i]->real[k] == want[i][k], "tie %d: gradient %d is %g", i, k, r ? r[i]->real[k] : NAN);
     graph_gradient(g, ir_sum(g, ir_stop(g, x, STOP_GRADIENT), 1, false), &x, 1, d);
     check(t, d[0] == 0, "stop_gradient has a gradient");
     Val power = ir_binary(g, OP_POW, ir_scale(g, x, 0), ir_fill(g, 2));
@@ -473,8 +462,7 @@ static void ties(Tally *t)
     g->out.n = 0;
     ir_output(g, bench_name(b, "p"), d[0]);
     r = bench_run(b, g);
-    check(t, r && r[0]->real[0] == 0, "the gradient of x ^ 2 at 0 is %g",
-          r ? r[0]->real[0] : NAN);
+    check(t, r && r[0]->real[0] == 0, "the gradient of x ^ 2 at 0 is %g", r ? r[0]->real[0] : NAN);
     bench_free(b);
 }
 
@@ -499,8 +487,7 @@ static void facts_at_zero(Tally *t)
             slope = bench_run(b, b->g)[0]->real[0];
         }
         if (info->slope0 != ZERO_UNKNOWN)
-            check(t, (slope != 0) == (info->slope0 == ZERO_YES), "%s'(0) = %g", info->name,
-                  slope);
+            check(t, (slope != 0) == (info->slope0 == ZERO_YES), "%s'(0) = %g", info->name, slope);
         bench_free(b);
     }
 }
@@ -519,23 +506,20 @@ static void extents(Tally *t)
     Bench *b = bench_new();
     Dim d, bt = {4, 1, 1}, big = DIM((int64_t)1 << 40);
     check(t,
-          !strcmp(dim_text(b, bt), "4*B*T") && !strcmp(dim_text(b, DIM_B), "B") &&
-              !strcmp(dim_text(b, DIM(1)), "1") && !strcmp(dim_text(b, (Dim){1, 2, 0}), "B^2"),
+          !strcmp(dim_text(b, bt), "4*B*T") && !strcmp(dim_text(b, DIM_B), "B") && !strcmp(dim_text(b, DIM(1)), "1") &&
+              !strcmp(dim_text(b, (Dim){1, 2, 0}), "B^2"),
           "extents print wrongly");
-    check(t, dim_at(bt, 3, 5) == 60 && dim_at((Dim){1, 15, 15}, 1 << 20, 1 << 20) == -1,
-          "dim_at");
+    check(t, dim_at(bt, 3, 5) == 60 && dim_at((Dim){1, 15, 15}, 1 << 20, 1 << 20) == -1, "dim_at");
     check(t, !dim_mul(big, big, &d), "an overflow is not noticed");
     check(t, dim_mul(DIM(0), DIM_T, &d) && dim_eq(d, DIM(0)), "0 * T is not 0");
-    check(t, dim_div(bt, (Dim){2, 0, 1}, &d) && dim_eq(d, (Dim){2, 1, 0}),
-          "4BT / 2T is not 2B");
+    check(t, dim_div(bt, (Dim){2, 0, 1}, &d) && dim_eq(d, (Dim){2, 1, 0}), "4BT / 2T is not 2B");
     check(t, !dim_div(bt, DIM(3), &d) && !dim_div(DIM_B, DIM_T, &d) && !dim_div(bt, DIM(0), &d),
           "a division that is not exact");
     Shape x = bench_shape(3, DIM_B, DIM(1), DIM(4)), y = bench_shape(2, DIM_T, DIM(4)), s;
     check(t, shape_broadcast(&x, &y, &s) && s.rank == 3 && dim_eq(s.d[1], DIM_T), "broadcast");
     y.d[1] = DIM(5);
     check(t, !shape_broadcast(&x, &y, &s), "shapes that do not broadcast do");
-    Shape q = bench_shape(4, DIM_B, DIM_T, DIM(4), DIM(8)),
-          k = bench_shape(4, DIM_B, DIM_T, DIM(2), DIM(8));
+    Shape q = bench_shape(4, DIM_B, DIM_T, DIM(4), DIM(8)), k = bench_shape(4, DIM_B, DIM_T, DIM(2), DIM(8));
     Val vq = bench_param(b, &q, -1, 1), vk = bench_param(b, &k, -1, 1);
     Val a = ir_sdpa(b->g, vq, vk, vk, &(Sdpa){.causal = true, .scale = 1});
     Dim flops = op_flops(b->g, a); /* 2 (8 + 8) for each of 4 heads and T * T pairs */
@@ -565,10 +549,10 @@ static void host_scalars(Tally *t)
         {"(step ^ -0)", 1},
         {"max(neg(step), -inf)", -7},
         {"(1e-300 * step)", 7e-300},
-        {"(step mod -4)", -1},       {"(neg(step) mod 4)", 1},
+        {"(step mod -4)", -1},
+        {"(neg(step) mod 4)", 1},
     };
-    double vars[HV_COUNT] = {[HV_STEP] = 7, [HV_LENGTH] = 100, [HV_PROGRESS] = 0.07,
-                             [HV_TRAIN_LOSS] = NAN};
+    double vars[HV_COUNT] = {[HV_STEP] = 7, [HV_LENGTH] = 100, [HV_PROGRESS] = 0.07, [HV_TRAIN_LOSS] = NAN};
     Bench *b = bench_new();
     for (size_t k = 0; k < COUNT_OF(cases); k++) {
         const char *p = cases[k].text;
@@ -580,8 +564,7 @@ static void host_scalars(Tally *t)
         host_print(&out, e);
         double have = host_eval(e, vars);
         check(t, !strcmp(out.s, cases[k].text), "%s prints as %s", cases[k].text, out.s);
-        check(t, near(have, cases[k].value) || (isnan(have) && isnan(cases[k].value)),
-              "%s = %g", cases[k].text, have);
+        check(t, near(have, cases[k].value) || (isnan(have) && isnan(cases[k].value)), "%s = %g", cases[k].text, have);
     }
     static const char *const wrong[] = {"",       "(step",  "(step ? 2)", "sin(step", "steps",
                                         "(1 + )", "max(1)", "()",         "if(1, 2)"};
@@ -591,8 +574,8 @@ static void host_scalars(Tally *t)
     }
     double value;
     const HostExpr *two = host_const(b->ctx->program, 2), *five;
-    five = host_op(b->ctx->program, HO_ADD, two, host_op(b->ctx->program, HO_MUL, two,
-                   host_const(b->ctx->program, 1.5), NULL), NULL);
+    five = host_op(b->ctx->program, HO_ADD, two,
+                   host_op(b->ctx->program, HO_MUL, two, host_const(b->ctx->program, 1.5), NULL), NULL);
     check(t, host_is_const(five, &value) && value == 5, "constants are not folded");
     bench_free(b);
 }
@@ -610,8 +593,7 @@ static void memory(Tally *t)
     size_t before = b->ctx->peak_bytes = b->ctx->bytes;
     Tensor **r = bench_run(b, b->g);
     size_t used = b->ctx->peak_bytes - before;
-    check(t, r && used < 3 * SIZE * sizeof(double), "%d tensors in a chain take %zu bytes",
-          LINKS, used);
+    check(t, r && used < 3 * SIZE * sizeof(double), "%d tensors in a chain take %zu bytes", LINKS, used);
     check(t, b->ctx->bytes - before < SIZE, "%zu bytes stay", b->ctx->bytes - before);
     bench_free(b);
 }

@@ -26,8 +26,8 @@ static const Way ways[] = {
     {2, 65, 0, 2, 1, 64, 64, true, 0, 0, 0},
     {1, 127, 0, 2, 2, 80, 80, true, 0, 0, 0},
     {1, 200, 0, 4, 2, 32, 32, true, 0, 0, 0},
-    {1, 300, 0, 2, 1, 32, 32, true, 0, 0, 0},      /* two parts of the keys */
-    {1, 300, 0, 1, 1, 80, 64, true, 40, 0, 0},     /* three parts, most never seen */
+    {1, 300, 0, 2, 1, 32, 32, true, 0, 0, 0},  /* two parts of the keys */
+    {1, 300, 0, 1, 1, 80, 64, true, 40, 0, 0}, /* three parts, most never seen */
     {1, 290, 0, 2, 1, 64, 32, false, 0, 0, 0},
     {1, 200, 0, 2, 1, 32, 48, true, 17, 0, 0},
     {2, 127, 0, 2, 2, 64, 6, false, 33, 0, 0},
@@ -68,15 +68,19 @@ static Val input(Ctx *ctx, Graph *g, const char *name, Shape s)
 static void add(Ctx *ctx, Cases *cases, const Way *w)
 {
     char name[160];
-    snprintf(name, sizeof name, "B=%d T=%d S=%d H=%d K=%d d=%d dv=%d %s window %d cap %g drop %g", w->B,
-             w->T, w->S, w->H, w->K, w->d, w->dv, w->causal ? "causal" : "full", w->window, w->cap, w->drop);
+    snprintf(name, sizeof name, "B=%d T=%d S=%d H=%d K=%d d=%d dv=%d %s window %d cap %g drop %g", w->B, w->T, w->S,
+             w->H, w->K, w->d, w->dv, w->causal ? "causal" : "full", w->window, w->cap, w->drop);
     Graph *g = graph_new(ctx, ctx->program);
     Dim keys = w->S ? DIM(w->S) : DIM_T;
     Val q = input(ctx, g, "q", shape(DIM_B, DIM_T, DIM(w->H), DIM(w->d)));
     Val k = input(ctx, g, "k", shape(DIM_B, keys, DIM(w->K), DIM(w->d)));
     Val v = input(ctx, g, "v", shape(DIM_B, keys, DIM(w->K), DIM(w->dv)));
     Val dy = input(ctx, g, "dy", shape(DIM_B, DIM_T, DIM(w->H), DIM(w->dv)));
-    Sdpa how = {.causal = w->causal, .scale = 0.7, .softcap = w->cap, .dropout = w->drop, .window = w->window,
+    Sdpa how = {.causal = w->causal,
+                .scale = 0.7,
+                .softcap = w->cap,
+                .dropout = w->drop,
+                .window = w->window,
                 .site = name_str(ctx, "drop")};
     Val y = ir_sdpa(g, q, k, v, &how), lse = ir_node(g, OP_AUX, &y, 1, &(Attr){0}, NULL);
     Attr a = node_at(g, y)->a;

@@ -16,28 +16,27 @@
 #include "runtime/exec/exec.h"
 #include "runtime/measure/peak.h"
 
-static const char text[] =
-    "edition = 1\n"
-    "import \"std/transformer\"\n"
-    "import \"std/connections\"\n"
-    "let D = 768\n"
-    "let m = 2\n"
-    "let n = 3\n"
-    "model small {\n"
-    "  context = 128, width = D, mask = causal\n"
-    "  connection = ghc(m = m, n = n, dynamic = true, reduce = linear(out = D))\n"
-    "  pre_norm = rms_norm(eps = 1e-6), init = normal(std = 0.02), out_init = normal(std = "
-    "0.02)\n"
-    "  embed tokens { vocab = 64, width = D * n / m }\n"
-    "  for layer in 1..4 { ffn { hidden = 64, activation = gelu } }\n"
-    "  head lm { norm = rms_norm(eps = 1e-6) }\n"
-    "}\n"
-    "train {\n"
-    "  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, "
-    "seed = 1\n"
-    "  precision = fp32\n"
-    "  optimizer sgd { lr = 1e-2, momentum = 0, weight_decay = 0 }\n"
-    "}\n";
+static const char text[] = "edition = 1\n"
+                           "import \"std/transformer\"\n"
+                           "import \"std/connections\"\n"
+                           "let D = 768\n"
+                           "let m = 2\n"
+                           "let n = 3\n"
+                           "model small {\n"
+                           "  context = 128, width = D, mask = causal\n"
+                           "  connection = ghc(m = m, n = n, dynamic = true, reduce = linear(out = D))\n"
+                           "  pre_norm = rms_norm(eps = 1e-6), init = normal(std = 0.02), out_init = normal(std = "
+                           "0.02)\n"
+                           "  embed tokens { vocab = 64, width = D * n / m }\n"
+                           "  for layer in 1..4 { ffn { hidden = 64, activation = gelu } }\n"
+                           "  head lm { norm = rms_norm(eps = 1e-6) }\n"
+                           "}\n"
+                           "train {\n"
+                           "  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, "
+                           "seed = 1\n"
+                           "  precision = fp32\n"
+                           "  optimizer sgd { lr = 1e-2, momentum = 0, weight_decay = 0 }\n"
+                           "}\n";
 
 static const BoundaryWeights middle = {"layer[2].ffn.down.W", {"layer[3].ffn.up.W"}};
 
@@ -107,8 +106,7 @@ static void print_time(const char *name, Time t, double flops, const Peak *peak)
            "\"gb_per_s\": %.2f, "
            "\"of_copy\": %.3f, \"gflop\": %.3f, \"gflop_per_s\": %.1f, \"of_fma\": %.3f}",
            name, t.rows, t.all, t.seconds * 1e3, t.bytes / 1e6, t.bytes / t.seconds / 1e9,
-           t.bytes / t.seconds / peak->copy, flops / 1e9, flops / t.seconds / 1e9,
-           flops / t.seconds / peak->fma);
+           t.bytes / t.seconds / peak->copy, flops / 1e9, flops / t.seconds / 1e9, flops / t.seconds / peak->fma);
 }
 
 static void measure(Ctx *ctx, Bench *bench, Size at, int64_t tokens, bool first)
@@ -131,8 +129,7 @@ static void measure(Ctx *ctx, Bench *bench, Size at, int64_t tokens, bool first)
     program_watch(p, now);
     for (int k = 0; k <= bench->repeat; k++) { /* the first warms up */
         memset(now, 0, plan->n_launch * sizeof *now);
-        must(ctx, program_run(p, &(RunArgs){.host_vars = vars, .seed = 1}), "run",
-             program_why(p));
+        must(ctx, program_run(p, &(RunArgs){.host_vars = vars, .seed = 1}), "run", program_why(p));
         for (size_t i = 0; i < plan->n_launch; i++)
             if (k < 2 || now[i] < best[i])
                 best[i] = now[i];
@@ -143,8 +140,8 @@ static void measure(Ctx *ctx, Bench *bench, Size at, int64_t tokens, bool first)
     Time forward = best_of(plan, &f, best), backward = best_of(plan, &b, best);
     /* coefficients, and their products with the segments: 2 for each multiply-add */
     double flops = 4.0 * at.n * (at.D / at.m) * (2 * at.m + at.n) * (double)tokens;
-    printf("%s  {\"m\": %d, \"n\": %d, \"D\": %d, \"tokens\": %lld,\n", first ? "" : ",\n",
-           at.m, at.n, at.D, (long long)tokens);
+    printf("%s  {\"m\": %d, \"n\": %d, \"D\": %d, \"tokens\": %lld,\n", first ? "" : ",\n", at.m, at.n, at.D,
+           (long long)tokens);
     print_time("forward", forward, flops, &bench->peak);
     printf(",\n");
     print_time("backward", backward, 2 * flops, &bench->peak);
@@ -167,16 +164,14 @@ static void measure_all(Ctx *ctx, void *arg)
             measure(ctx, bench, sizes[i], tokens, first);
             first = false;
         }
-    printf("],\n \"copy_gb_per_s\": %.2f, \"fma_gflop_per_s\": %.1f}\n", bench->peak.copy / 1e9,
-           bench->peak.fma / 1e9);
+    printf("],\n \"copy_gb_per_s\": %.2f, \"fma_gflop_per_s\": %.1f}\n", bench->peak.copy / 1e9, bench->peak.fma / 1e9);
     bench->b->ops->close(bench->b);
 }
 
 int main(int argc, char **argv)
 {
     Ctx *ctx = ctx_new(NULL);
-    Bench bench = {.repeat = argc > 1 ? atoi(argv[1]) : 5,
-                   .most_tokens = argc > 2 ? atoll(argv[2]) : 8192};
+    Bench bench = {.repeat = argc > 1 ? atoi(argv[1]) : 5, .most_tokens = argc > 2 ? atoll(argv[2]) : 8192};
     bool ok = guarded(ctx, measure_all, &bench);
     ctx_free(ctx);
     return !ok;

@@ -42,15 +42,23 @@ static double measure(Ctx *ctx, const Unit *u, const Graph *g, int64_t B, int64_
     double compiled = now() - t0;
     RefBinding *bind = bind_all(ctx->program, g, u->model, B, T, 0.02);
     double vars[HV_COUNT] = {0}, *seconds = NEW_ARRAY(ctx->program, double, p->n_launch + 1);
-    HostRun run = {.B = B, .T = T, .seed = 1, .host_vars = vars, .bind = bind, .n_bind = g->ext.n,
-                   .memory = HOST_ARENA, .seconds = seconds, .repeat = 5, .skip_products = true};
+    HostRun run = {.B = B,
+                   .T = T,
+                   .seed = 1,
+                   .host_vars = vars,
+                   .bind = bind,
+                   .n_bind = g->ext.n,
+                   .memory = HOST_ARENA,
+                   .seconds = seconds,
+                   .repeat = 5,
+                   .skip_products = true};
     Tensor **r = NEW_ARRAY(ctx->program, Tensor *, p->n_result + 1);
     Tensor **s = NEW_ARRAY(ctx->program, Tensor *, g->ext.n + 1);
     host_run(h, p, &run, ctx->program, r, s);
     double total = 0, flops = 0;
     printf(" {\"program\": \"%s\", \"kernels\": %zu, \"launches\": %zu, \"plan_ms\": %.1f, \"compile_ms\": %.0f, "
-           "\"arena_mb\": %.1f, \"each\": [\n", what, p->n_kernel, p->n_launch, planned * 1e3, compiled * 1e3,
-           (double)p->arena_bytes / 1e6);
+           "\"arena_mb\": %.1f, \"each\": [\n",
+           what, p->n_kernel, p->n_launch, planned * 1e3, compiled * 1e3, (double)p->arena_bytes / 1e6);
     for (size_t k = 0; k < p->n_kernel; k++) {
         double ms = 0, bytes = 0;
         int n = 0;

@@ -11,32 +11,31 @@
 
 #include "boundary.h"
 
-static const char text[] =
-    "edition = 1\n"
-    "import \"std/transformer\"\n"
-    "import \"std/connections\"\n"
-    "let D    = 192\n"
-    "let L    = 2\n"
-    "let wide = 1\n"
-    "let conn = residual()\n"
-    "let gated = true\n"
-    "model small {\n"
-    "  context = 16, width = D, mask = causal, connection = conn\n"
-    "  pre_norm = rms_norm(eps = 1e-6), init = normal(std = 0.02), out_init = normal(std = "
-    "0.02)\n"
-    "  embed tokens { vocab = 64, width = wide * D }\n"
-    "  for layer in 1..L {\n"
-    "    attention { heads = 4, head_dim = 48, position = rope(base = 100) }\n"
-    "    ffn { hidden = 2 * D, activation = silu, gated = gated }\n"
-    "  }\n"
-    "  head lm { norm = rms_norm(eps = 1e-6) }\n"
-    "}\n"
-    "train {\n"
-    "  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, "
-    "seed = 1\n"
-    "  precision = fp32, clip = 1\n"
-    "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"
-    "}\n";
+static const char text[] = "edition = 1\n"
+                           "import \"std/transformer\"\n"
+                           "import \"std/connections\"\n"
+                           "let D    = 192\n"
+                           "let L    = 2\n"
+                           "let wide = 1\n"
+                           "let conn = residual()\n"
+                           "let gated = true\n"
+                           "model small {\n"
+                           "  context = 16, width = D, mask = causal, connection = conn\n"
+                           "  pre_norm = rms_norm(eps = 1e-6), init = normal(std = 0.02), out_init = normal(std = "
+                           "0.02)\n"
+                           "  embed tokens { vocab = 64, width = wide * D }\n"
+                           "  for layer in 1..L {\n"
+                           "    attention { heads = 4, head_dim = 48, position = rope(base = 100) }\n"
+                           "    ffn { hidden = 2 * D, activation = silu, gated = gated }\n"
+                           "  }\n"
+                           "  head lm { norm = rms_norm(eps = 1e-6) }\n"
+                           "}\n"
+                           "train {\n"
+                           "  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, "
+                           "seed = 1\n"
+                           "  precision = fp32, clip = 1\n"
+                           "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"
+                           "}\n";
 
 typedef struct Connection {
     const char *name, *conn, *wide;
@@ -61,7 +60,8 @@ static const Connection connections[] = {
     {"mhc 3", "conn=mhc(n=3)", "wide=1", true},
     {"mhc 4", "conn=mhc(n=4)", "wide=1", true},
     {"mhc 2 otherwise", "conn=mhc(n=2,start=softmax,eps=1e-6,transposed=true,collapse=predicted)", "wide=1", true},
-    {"hyper 2 otherwise", "conn=hyper(n=2,dynamic=true,norm=none,squash=none,read=[1],collapse=learned)", "wide=1", true},
+    {"hyper 2 otherwise", "conn=hyper(n=2,dynamic=true,norm=none,squash=none,read=[1],collapse=learned)", "wide=1",
+     true},
     {"given matrices", "conn=hyper_fixed(n=2,matrices=wiring(kind=parallel))", "wide=1", true},
     {"altup 2", "conn=altup(n=2)", "wide=1", true},
     {"residual, plain ffn", "conn=residual()", "wide=1", false},
@@ -77,8 +77,7 @@ static Plan *plan_of(Ctx *ctx, const Connection *c, const char *L, const char *D
 {
     const char *set[] = {c->conn, c->wide, L, D, c->gated ? "gated=true" : "gated=false", NULL};
     Unit *u = load_text(ctx, text, set);
-    Graph *g = train ? step_gradient(u->model, u->train, true, ctx->program)
-                     : step_predict(u->model, ctx->program);
+    Graph *g = train ? step_gradient(u->model, u->train, true, ctx->program) : step_predict(u->model, ctx->program);
     PlanOptions how = {.B = 4, .T = 16};
     Plan *p = plan_build(ctx, ctx->program, graph_simplify(g, ctx->program), &how);
     plan_verify(ctx, p);
@@ -96,28 +95,26 @@ static Plan *device_plan_of(Ctx *ctx, const Connection *c)
     return p;
 }
 
-static void expect(Job *job, bool ok, const Plan *p, const Boundary *b, const char *what,
-                   const char *end)
+static void expect(Job *job, bool ok, const Plan *p, const Boundary *b, const char *what, const char *end)
 {
     if (ok)
         return;
     job->bad++;
-    printf("FAIL %s, %s, %s: %zu kernels, %zu of a library\n", job->c->name, what, end, b->rows,
-           b->library);
+    printf("FAIL %s, %s, %s: %zu kernels, %zu of a library\n", job->c->name, what, end, b->rows, b->library);
     boundary_print(p, b);
 }
 
-#define ATTENTION(layer)                                                                       \
-    {                                                                                          \
-        layer ".q_proj.W", layer ".k_proj.W", layer ".v_proj.W"                                \
+#define ATTENTION(layer)                                                                                               \
+    {                                                                                                                  \
+        layer ".q_proj.W", layer ".k_proj.W", layer ".v_proj.W"                                                        \
     }
-#define FFN(layer)                                                                             \
-    {                                                                                          \
-        layer ".up.W", layer ".gate.W"                                                         \
+#define FFN(layer)                                                                                                     \
+    {                                                                                                                  \
+        layer ".up.W", layer ".gate.W"                                                                                 \
     }
-#define PLAIN(layer)                                                                           \
-    {                                                                                          \
-        layer ".up.W"                                                                          \
+#define PLAIN(layer)                                                                                                   \
+    {                                                                                                                  \
+        layer ".up.W"                                                                                                  \
     }
 static const BoundaryWeights between[] = {
     {"layer[1].attention.o_proj.W", FFN("layer[1].ffn")},
@@ -130,8 +127,7 @@ static const BoundaryWeights between_plain[] = {
     {"layer[2].attention.o_proj.W", PLAIN("layer[2].ffn")},
 };
 static const BoundaryWeights to_head = {"layer[2].ffn.down.W", {"head.lm.W"}};
-static const BoundaryWeights to_reduce = {"layer[2].ffn.down.W",
-                                          {"head.lm.connection.close.reduce.W"}};
+static const BoundaryWeights to_reduce = {"layer[2].ffn.down.W", {"head.lm.connection.close.reduce.W"}};
 
 static void check_forward(Job *job, Ctx *ctx, const Plan *p, const char *what)
 {
@@ -151,8 +147,7 @@ static void check_backward(Job *job, Ctx *ctx, const Plan *p)
     const BoundaryWeights *w = job->c->gated ? between : between_plain;
     for (size_t i = 0; i < COUNT_OF(between); i++) {
         Boundary b = boundary_backward(ctx->program, p, &w[i]);
-        expect(job, b.rows == 1 && b.library == 0, p, &b,
-               "backward", w[i].end);
+        expect(job, b.rows == 1 && b.library == 0, p, &b, "backward", w[i].end);
     }
 }
 
@@ -174,11 +169,10 @@ static void check_device(Job *job, Ctx *ctx)
     const Plan *p = device_plan_of(ctx, job->c);
     for (size_t i = 0; i < COUNT_OF(between); i++) {
         Boundary b = boundary_forward(ctx->program, p, &between[i]);
-        expect(job, b.rows == 1 && b.n == 1 && is_on_tensor_cores(p, &b), p, &b,
-               "forward on a device", between[i].end);
+        expect(job, b.rows == 1 && b.n == 1 && is_on_tensor_cores(p, &b), p, &b, "forward on a device", between[i].end);
         b = boundary_backward(ctx->program, p, &between[i]);
-        expect(job, b.rows == 1 && b.library == 0 && is_on_tensor_cores(p, &b), p, &b,
-               "backward on a device", between[i].end);
+        expect(job, b.rows == 1 && b.library == 0 && is_on_tensor_cores(p, &b), p, &b, "backward on a device",
+               between[i].end);
     }
     job->bad += !strstr(p->device_prelude, "mma.sync");
 }
@@ -198,9 +192,7 @@ static void check_one(Ctx *ctx, void *arg)
      * layers have none of is in the middle: a boundary behind attention and one behind an ffn. From three
      * layers on there is no other. */
     size_t more = plan_missing(two, six), late = plan_missing(three, six), other = plan_missing(two, wide);
-    printf(
-        "%-20s kernels %zu, with 6 layers %zu more, 320 wide %zu\n",
-        job->c->name, two->n_kernel, more, other);
+    printf("%-20s kernels %zu, with 6 layers %zu more, 320 wide %zu\n", job->c->name, two->n_kernel, more, other);
     job->bad += more > 2 || late != 0 || other != 0;
     if (strstr(job->c->conn, "n=64"))
         check_device(job, ctx);

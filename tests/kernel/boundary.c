@@ -13,8 +13,7 @@ bool boundary_is_rows(const Plan *p, const Launch *l)
 
 static bool is_second_stage(const Plan *p, const Launch *l)
 {
-    return l->kind == LAUNCH_KERNEL &&
-           strncmp(p->kernel[l->kernel].text + 3, "second stage", 12) == 0;
+    return l->kind == LAUNCH_KERNEL && strncmp(p->kernel[l->kernel].text + 3, "second stage", 12) == 0;
 }
 
 /* A product, attention, by expert or by index; a copy is a kernel of the boundary. */
@@ -79,8 +78,7 @@ static bool mark(const Plan *p, const char *weight, int nth, bool *source)
 {
     for (size_t i = 0; i < p->n_launch; i++) {
         int32_t ext = weight_of(p, &p->launch[i]);
-        if (ext >= 0 && p->ext[ext].ext.kind == EXT_PARAM &&
-            strcmp(p->ext[ext].ext.name, weight) == 0 && nth-- == 0) {
+        if (ext >= 0 && p->ext[ext].ext.kind == EXT_PARAM && strcmp(p->ext[ext].ext.name, weight) == 0 && nth-- == 0) {
             source[i] = true;
             return true;
         }
@@ -96,20 +94,13 @@ static Boundary between(Arena *arena, const Plan *p, const BoundaryWeights *w, b
     for (size_t i = 0; i < COUNT_OF(w->begin) && w->begin[i]; i++)
         ok = ok && mark(p, w->begin[i], backward, backward ? source : stop);
     for (size_t i = 0; i < p->n_launch && backward; i++) /* gradients of weights */
-        stop[i] =
-            stop[i] || (p->launch[i].kind == LAUNCH_MATMUL && p->launch[i].matmul.transpose_a);
+        stop[i] = stop[i] || (p->launch[i].kind == LAUNCH_MATMUL && p->launch[i].matmul.transpose_a);
     return ok ? shadow(arena, p, source, stop) : (Boundary){0};
 }
 
-Boundary boundary_forward(Arena *arena, const Plan *p, const BoundaryWeights *w)
-{
-    return between(arena, p, w, false);
-}
+Boundary boundary_forward(Arena *arena, const Plan *p, const BoundaryWeights *w) { return between(arena, p, w, false); }
 
-Boundary boundary_backward(Arena *arena, const Plan *p, const BoundaryWeights *w)
-{
-    return between(arena, p, w, true);
-}
+Boundary boundary_backward(Arena *arena, const Plan *p, const BoundaryWeights *w) { return between(arena, p, w, true); }
 
 void boundary_print(const Plan *p, const Boundary *b)
 {
@@ -118,8 +109,7 @@ void boundary_print(const Plan *p, const Boundary *b)
         if (is_second_stage(p, l))
             continue;
         const char *s = l->kind == LAUNCH_KERNEL ? p->kernel[l->kernel].text + 3 : "product";
-        printf("    launch %zu for %s, %.*s\n", b->launch[i], l->name ? l->name : "?",
-               (int)strcspn(s, "\n*"), s);
+        printf("    launch %zu for %s, %.*s\n", b->launch[i], l->name ? l->name : "?", (int)strcspn(s, "\n*"), s);
     }
 }
 

@@ -70,18 +70,20 @@ static Tensor *random_tensor(Cases *c, const Ext *x, int64_t B, int64_t T, int64
     return t;
 }
 
-void cases_add(Cases *c, const char *name, const Graph *g, int64_t B, int64_t T, int64_t int_limit,
-               double tolerance)
+void cases_add(Cases *c, const char *name, const Graph *g, int64_t B, int64_t T, int64_t int_limit, double tolerance)
 {
-    Case x = {.name = arena_copy(c->arena, name, strlen(name)), .g = g, .B = B, .T = T,
-              .tolerance = tolerance, .n_bind = g->ext.n};
+    Case x = {.name = arena_copy(c->arena, name, strlen(name)),
+              .g = g,
+              .B = B,
+              .T = T,
+              .tolerance = tolerance,
+              .n_bind = g->ext.n};
     x.bind = NEW_ARRAY(c->arena, RefBinding, g->ext.n + 1);
     for (size_t i = 0; i < g->ext.n; i++)
-        x.bind[i] = (RefBinding){g->ext.v[i].kind, g->ext.v[i].name,
-                                 random_tensor(c, &g->ext.v[i], B, T, int_limit)};
+        x.bind[i] = (RefBinding){g->ext.v[i].kind, g->ext.v[i].name, random_tensor(c, &g->ext.v[i], B, T, int_limit)};
     for (int k = 0; k < 2; k++) {
-        PlanOptions how = {.B = B, .T = T, .no_fusion = k == 1, .programs = !c->device,
-                           .target = c->device ? &target_gpu : NULL};
+        PlanOptions how = {
+            .B = B, .T = T, .no_fusion = k == 1, .programs = !c->device, .target = c->device ? &target_gpu : NULL};
         x.plan[k] = plan_build(c->ctx, c->arena, g, &how);
         plan_verify(c->ctx, x.plan[k]);
         host_add(c->host, x.plan[k]);
@@ -123,8 +125,7 @@ static double distance(const Tensor *got, const Tensor *want, double tolerance)
 static bool same_bits(const Tensor *a, const Tensor *b)
 {
     for (int64_t i = 0; i < a->size; i++)
-        if (a->dtype == DT_INT ? a->integer[i] != b->integer[i]
-                               : !same_number(a->real[i], b->real[i]))
+        if (a->dtype == DT_INT ? a->integer[i] != b->integer[i] : !same_number(a->real[i], b->real[i]))
             return false;
     return true;
 }
@@ -135,8 +136,7 @@ typedef struct Outcome {
 
 static Outcome reference(Cases *c, const Case *x, const double *vars)
 {
-    Outcome o = {NEW_ARRAY(c->arena, Tensor *, x->g->out.n + 1),
-                 NEW_ARRAY(c->arena, Tensor *, x->n_bind + 1)};
+    Outcome o = {NEW_ARRAY(c->arena, Tensor *, x->g->out.n + 1), NEW_ARRAY(c->arena, Tensor *, x->n_bind + 1)};
     Tensor **all = NEW_ARRAY(c->arena, Tensor *, x->g->out.n + 1);
     RefBinding *bind = NEW_ARRAY(c->arena, RefBinding, x->n_bind + 1);
     for (size_t i = 0; i < x->n_bind; i++) {
@@ -149,8 +149,7 @@ static Outcome reference(Cases *c, const Case *x, const double *vars)
             else
                 bind[i].tensor->real[k] = t->real[k];
     }
-    RefRun run = {.B = x->B, .T = x->T, .seed = 7, .step = 3, .host_vars = vars, .bind = bind,
-                  .n_bind = x->n_bind};
+    RefRun run = {.B = x->B, .T = x->T, .seed = 7, .step = 3, .host_vars = vars, .bind = bind, .n_bind = x->n_bind};
     ref_evaluate(x->g, c->arena, &run, all);
     for (size_t i = 0, k = 0; i < x->g->out.n; i++)
         if (x->g->out.v[i].ext < 0)
@@ -158,20 +157,26 @@ static Outcome reference(Cases *c, const Case *x, const double *vars)
     return o;
 }
 
-static Outcome run(Cases *c, const Case *x, const double *vars, bool fused, HostMemory memory,
-                   int64_t chunk)
+static Outcome run(Cases *c, const Case *x, const double *vars, bool fused, HostMemory memory, int64_t chunk)
 {
     const Plan *p = x->plan[!fused];
-    Outcome o = {NEW_ARRAY(c->arena, Tensor *, p->n_result + 1),
-                 NEW_ARRAY(c->arena, Tensor *, x->n_bind + 1)};
-    HostRun how = {.B = x->B, .T = x->T, .seed = 7, .step = 3, .host_vars = vars, .bind = x->bind,
-                   .n_bind = x->n_bind, .memory = memory, .chunk = chunk};
+    Outcome o = {NEW_ARRAY(c->arena, Tensor *, p->n_result + 1), NEW_ARRAY(c->arena, Tensor *, x->n_bind + 1)};
+    HostRun how = {.B = x->B,
+                   .T = x->T,
+                   .seed = 7,
+                   .step = 3,
+                   .host_vars = vars,
+                   .bind = x->bind,
+                   .n_bind = x->n_bind,
+                   .memory = memory,
+                   .chunk = chunk};
     host_run(c->host, p, &how, c->arena, o.results, o.stored);
     return o;
 }
 
 /* The k-th result as the operator that made it, or the tensor that was written, with the element that is furthest off. */
-static void told(const Case *x, const char *what, size_t k, bool result, const Tensor *got, const Tensor *want, double off)
+static void told(const Case *x, const char *what, size_t k, bool result, const Tensor *got, const Tensor *want,
+                 double off)
 {
     const Graph *g = x->g;
     Buf made = buf_new(g->ctx->program);
@@ -195,12 +200,12 @@ static void told(const Case *x, const char *what, size_t k, bool result, const T
             at = e;
     double is = !same || !want->size ? NAN : want->dtype == DT_INT ? (double)got->integer[at] : got->real[at];
     double was = !same || !want->size ? NAN : want->dtype == DT_INT ? (double)want->integer[at] : want->real[at];
-    printf("FAIL %s: %s: %s is off by %.3g times the bound: element %lld is %.9g and should be %.9g\n", x->name, what, made.s, off,
-           (long long)at, is, was);
+    printf("FAIL %s: %s: %s is off by %.3g times the bound: element %lld is %.9g and should be %.9g\n", x->name, what,
+           made.s, off, (long long)at, is, was);
 }
 
-static int differences(const Case *x, const Outcome *got, const Outcome *want, size_t n_result,
-                       bool bits, const char *what)
+static int differences(const Case *x, const Outcome *got, const Outcome *want, size_t n_result, bool bits,
+                       const char *what)
 {
     int bad = 0;
     for (size_t i = 0; i < n_result + x->n_bind; i++) {
@@ -228,11 +233,9 @@ static int interpreted(Cases *c, const Case *x, const double *vars, bool fused, 
     for (size_t i = 0; i < p->n_buffer; i++)
         bytes += p->buffer[i].bytes;
     exact.tolerance = 1e-10;
-    HostRun how = {.B = x->B, .T = x->T, .seed = 7, .step = 3, .host_vars = vars, .bind = x->bind,
-                   .n_bind = x->n_bind};
+    HostRun how = {.B = x->B, .T = x->T, .seed = 7, .step = 3, .host_vars = vars, .bind = x->bind, .n_bind = x->n_bind};
     for (int single = 0; single < 2 && bytes < 4 * INTERPRETED_MAX; single++) {
-        Outcome o = {NEW_ARRAY(c->arena, Tensor *, p->n_result + 1),
-                     NEW_ARRAY(c->arena, Tensor *, x->n_bind + 1)};
+        Outcome o = {NEW_ARRAY(c->arena, Tensor *, p->n_result + 1), NEW_ARRAY(c->arena, Tensor *, x->n_bind + 1)};
         interpret_plan(c->ctx, p, &how, single, o.results, o.stored);
         bad += differences(single ? x : &exact, &o, want, p->n_result, false,
                            single ? "interpreted in float32" : "interpreted");

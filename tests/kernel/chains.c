@@ -27,19 +27,14 @@ static Val turned(Graph *g, Val x, int i)
     return ir_concat(g, part, 2, 2);
 }
 
-static Val rolled(Graph *g, Val x, int i)
-{
-    return ir_roll(g, x, 1, i % 3 + 1);
-}
+static Val rolled(Graph *g, Val x, int i) { return ir_roll(g, x, 1, i % 3 + 1); }
 
-static Val shifted(Graph *g, Val x, int i)
-{
-    return ir_shift(g, x, 1 + i % 2, i % 5 - 2, 0.5);
-}
+static Val shifted(Graph *g, Val x, int i) { return ir_shift(g, x, 1 + i % 2, i % 5 - 2, 0.5); }
 
 static Val transposed(Graph *g, Val x, int i)
 {
-    const Shape apart = {.rank = 4, .d = {DIM_B, DIM_T, DIM(5), DIM(8)}}, turned = {.rank = 4, .d = {DIM_B, DIM_T, DIM(8), DIM(5)}};
+    const Shape apart = {.rank = 4, .d = {DIM_B, DIM_T, DIM(5), DIM(8)}},
+                turned = {.rank = 4, .d = {DIM_B, DIM_T, DIM(8), DIM(5)}};
     return ir_reshape(g, ir_transpose(g, ir_reshape(g, x, i % 2 ? &apart : &turned)), shape_of(g, x));
 }
 
@@ -56,10 +51,7 @@ static Val chosen(Graph *g, Val x, int i)
     return ir_where(g, ir_binary(g, OP_LT, x, ir_fill(g, 0.01 * (i % 7))), x, ir_roll(g, x, 2, 1));
 }
 
-static Val summed(Graph *g, Val x, int i)
-{
-    return ir_scale(g, ir_cumsum(g, x, 1 + i % 2, i % 3 == 0), 0.125);
-}
+static Val summed(Graph *g, Val x, int i) { return ir_scale(g, ir_cumsum(g, x, 1 + i % 2, i % 3 == 0), 0.125); }
 
 static Val residual(Graph *g, Val x, int i)
 {
@@ -89,19 +81,29 @@ static Val scan(Graph *g, Val x, Val a, int steps)
 
 static Val multiplied(Graph *g, Val x, int i)
 {
-    const Shape apart = {.rank = 5, .d = {DIM_B, DIM_T, DIM(2), DIM(5), DIM(4)}}, flat = {.rank = 3, .d = {DIM_B, DIM_T, DIM(32)}};
+    const Shape apart = {.rank = 5, .d = {DIM_B, DIM_T, DIM(2), DIM(5), DIM(4)}},
+                flat = {.rank = 3, .d = {DIM_B, DIM_T, DIM(32)}};
     (void)i;
     Val a = ir_reshape(g, x, &apart), gram = ir_scale(g, ir_matmul(g, ir_transpose(g, a), a), 0.3);
-    Val gate = ir_unary(g, OP_SIGMOID, gram), y = ir_scale(g, ir_matmul(g, ir_matmul(g, gram, gate), ir_transpose(g, gate)), 0.1);
+    Val gate = ir_unary(g, OP_SIGMOID, gram),
+        y = ir_scale(g, ir_matmul(g, ir_matmul(g, gram, gate), ir_transpose(g, gate)), 0.1);
     return ir_pad(g, ir_reshape(g, y, &flat), 2, 0, 8);
 }
 
 static const struct {
     const char *name;
     Step *step; /* NULL: scan() */
-} kinds[] = {{"parts change places", turned}, {"roll", rolled}, {"shift", shifted}, {"transpose", transposed},
-             {"reshape", reshaped}, {"where", chosen}, {"cumsum", summed}, {"x + f(x)", residual},
-             {"x + shift(x)", mixed}, {"x + shift(x) in time", mixed_in_time}, {"scan by doubling", NULL}};
+} kinds[] = {{"parts change places", turned},
+             {"roll", rolled},
+             {"shift", shifted},
+             {"transpose", transposed},
+             {"reshape", reshaped},
+             {"where", chosen},
+             {"cumsum", summed},
+             {"x + f(x)", residual},
+             {"x + shift(x)", mixed},
+             {"x + shift(x) in time", mixed_in_time},
+             {"scan by doubling", NULL}};
 
 enum { MANY = 300, MANY_WHOLE = 10000, FEW = 100, CHECKED = 9, T = 10, SCAN = 8, SCAN_FEW = 5 };
 
@@ -130,7 +132,10 @@ static Graph *chain(Ctx *ctx, size_t kind, int steps) { return chain_of(ctx, kin
 static Cost cost(Ctx *ctx, size_t kind, int steps, bool device)
 {
     bool doubling = !kinds[kind].step;
-    PlanOptions how = {.B = 2, .T = doubling ? (int64_t)1 << steps : T, .target = device ? &target_gpu : NULL, .arena_only = !device,
+    PlanOptions how = {.B = 2,
+                       .T = doubling ? (int64_t)1 << steps : T,
+                       .target = device ? &target_gpu : NULL,
+                       .arena_only = !device,
                        .counted = !device};
     const Graph *g = chain(ctx, kind, steps);
     const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
@@ -166,9 +171,10 @@ static bool run_one(size_t i)
     Ctx *ctx = ctx_new(NULL);
     bool ok = guarded(ctx, measure, &c) && same(c.few.launches, c.many.launches) && same(c.few.work, c.many.work) &&
               same(c.few.bytes, c.many.bytes);
-    printf("%-22s %-6s a statement: %.3f launches, %.1f operations and %.1f bytes an element; of few: %.3f, %.1f, %.1f%s\n",
-           kinds[c.kind].name, c.device ? "device" : "", c.many.launches, c.many.work,
-           c.many.bytes, c.few.launches, c.few.work, c.few.bytes, ok ? "" : "  FAILED");
+    printf("%-22s %-6s a statement: %.3f launches, %.1f operations and %.1f bytes an element; of few: %.3f, %.1f, "
+           "%.1f%s\n",
+           kinds[c.kind].name, c.device ? "device" : "", c.many.launches, c.many.work, c.many.bytes, c.few.launches,
+           c.few.work, c.few.bytes, ok ? "" : "  FAILED");
     ctx_free(ctx);
     return ok;
 }
@@ -179,7 +185,8 @@ enum { PRODUCTS = 4, PRODUCTS_WHOLE = 6, KERNEL_BYTES = 800000, ADDRESSES = 2000
  * the inner one stands behind a test of where the outer one is. */
 static Graph *sums_behind_tests(Ctx *ctx)
 {
-    const Shape s = {.rank = 3, .d = {DIM_B, DIM_T, DIM(40)}}, column = {.rank = 4, .d = {DIM_B, DIM_T, DIM(40), DIM(1)}};
+    const Shape s = {.rank = 3, .d = {DIM_B, DIM_T, DIM(40)}},
+                column = {.rank = 4, .d = {DIM_B, DIM_T, DIM(40), DIM(1)}};
     const Shape pairs = {.rank = 3, .d = {DIM_B, DIM_T, DIM(80)}}, flat = {.rank = 2, .d = {DIM_B, {40, 0, 1}}};
     Graph *g = graph_new(ctx, ctx->program);
     Val x = ir_ext(g, EXT_PARAM, name_str(ctx, "x"), DT_REAL, &s), d = 0;
@@ -201,7 +208,8 @@ static Graph *row_of_parts(Ctx *ctx, int parts, int narrow, int wider, bool befo
     int64_t width = parts * narrow + wider * parts * (parts - 1) / 2, from = 0;
     const Shape s = {.rank = 3, .d = {DIM_B, DIM_T, DIM(width)}};
     Graph *g = graph_new(ctx, ctx->program);
-    Val x = ir_ext(g, EXT_PARAM, name_str(ctx, "x"), DT_REAL, &s), *part = NEW_ARRAY(ctx->program, Val, (size_t)parts), d = 0;
+    Val x = ir_ext(g, EXT_PARAM, name_str(ctx, "x"), DT_REAL, &s), *part = NEW_ARRAY(ctx->program, Val, (size_t)parts),
+        d = 0;
     Val all = before ? ir_unary(g, OP_TANH, x) : x;
     for (int k = 0; k < parts; from += narrow + wider * k++) {
         Val own = ir_slice(g, all, 2, from, narrow + wider * k);
@@ -215,7 +223,11 @@ static Graph *row_of_parts(Ctx *ctx, int parts, int narrow, int wider, bool befo
     return g;
 }
 
-enum { PARTS = 520, EXTENTS = 40, TURNED = 1100 }; /* more than a kernel has loops, than it puts together, than it does pieces of */
+enum {
+    PARTS = 520,
+    EXTENTS = 40,
+    TURNED = 1100
+}; /* more than a kernel has loops, than it puts together, than it does pieces of */
 
 /* What a plan of a row of parts takes, for each of them. */
 static double bytes_of_a_part(int parts)
@@ -241,7 +253,10 @@ enum { PARTS_BYTES = 60000, PARTS_ALL = 120000 };
 /* What a compiler takes seconds for is no kernel of these, nor are all of them together. */
 static void check_texts(Ctx *ctx, void *arg)
 {
-    static const struct { int parts, narrow, wider; bool before; } row[] = {
+    static const struct {
+        int parts, narrow, wider;
+        bool before;
+    } row[] = {
         {PARTS, 1, 0, false}, {PARTS, 2, 0, true}, {PARTS, 20, 0, false}, {100, 1, 1, true}, {TURNED, 20, 0, true}};
     for (size_t r = 0; r < 2 * COUNT_OF(row); r++) {
         PlanOptions how = {.B = 2, .T = T, .target = r & 1 ? &target_gpu : NULL};
@@ -253,8 +268,8 @@ static void check_texts(Ctx *ctx, void *arg)
             all += p->kernel[i].length;
         }
         bool ok = most <= PARTS_BYTES && all <= PARTS_ALL;
-        printf("a row of %d parts%s: %zu kernels, %zu bytes, %zu at most%s\n", row[r / 2].parts, how.target ? " on a device" : "",
-               p->n_kernel, all, most, ok ? "" : "  FAILED");
+        printf("a row of %d parts%s: %zu kernels, %zu bytes, %zu at most%s\n", row[r / 2].parts,
+               how.target ? " on a device" : "", p->n_kernel, all, most, ok ? "" : "  FAILED");
         *(int *)arg += !ok;
     }
 }
@@ -265,11 +280,13 @@ static void check_products(Ctx *ctx, void *arg)
     int products = test_whole() ? PRODUCTS_WHOLE : PRODUCTS;
     for (int device = 0; device < 2; device++) {
         PlanOptions how = {.B = 2, .T = T, .target = device ? &target_gpu : NULL};
-        const Plan *p = plan_build(ctx, ctx->program, plan_graph(chain_of(ctx, multiplied, products), ctx->program, &how), &how);
+        const Plan *p =
+            plan_build(ctx, ctx->program, plan_graph(chain_of(ctx, multiplied, products), ctx->program, &how), &how);
         size_t most = 0;
         for (size_t i = 0; i < p->n_kernel; i++)
             most = p->kernel[i].length > most ? p->kernel[i].length : most;
-        printf("%d products%s: %zu kernels, %zu bytes at most\n", 3 * products, device ? " on a device" : "", p->n_kernel, most);
+        printf("%d products%s: %zu kernels, %zu bytes at most\n", 3 * products, device ? " on a device" : "",
+               p->n_kernel, most);
         *(int *)arg += most > KERNEL_BYTES;
     }
 }
@@ -299,7 +316,8 @@ int main(int argc, char **argv)
     ctx_free(ctx);
     int failed = 0, long_ones = 0;
     if (argc < 2 || strcmp(argv[1], "products") != 0) /* which is no case of a list */
-        failed = run_drawn(argc, argv, &(CaseDraw){.one_in = 3, .sanitized = 5}, 2 * COUNT_OF(kinds), case_name, run_one);
+        failed =
+            run_drawn(argc, argv, &(CaseDraw){.one_in = 3, .sanitized = 5}, 2 * COUNT_OF(kinds), case_name, run_one);
     ctx = ctx_new(NULL);
     if (!SANITIZED) { /* which takes minutes, and more memory, of its own */
         setrlimit(RLIMIT_AS, &(const struct rlimit){ADDRESSES, ADDRESSES});

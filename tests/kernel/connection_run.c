@@ -43,9 +43,8 @@ static void check_forward(Run *run, Ctx *ctx, const Case *c, const Plan *p, cons
         if (b.rows == 1 && b.n == 1)
             continue;
         char what[160];
-        snprintf(what, sizeof what,
-                 "%zu kernels and %zu of a library behind %s in the %s program", b.rows,
-                 b.library, between[i].end, program);
+        snprintf(what, sizeof what, "%zu kernels and %zu of a library behind %s in the %s program", b.rows, b.library,
+                 between[i].end, program);
         failed(run, c, what);
         boundary_print(p, &b);
     }
@@ -63,8 +62,7 @@ static void prepare(Ctx *ctx, Run *run, Case *c, int seed)
     check_forward(run, ctx, c, c->plan, "training");
     for (size_t i = 0; i + 1 < COUNT_OF(between); i++) {
         Boundary b = boundary_backward(ctx->program, c->plan, &between[i]);
-        run->backward[b.rows < COUNT_OF(run->backward) ? b.rows
-                                                       : COUNT_OF(run->backward) - 1]++;
+        run->backward[b.rows < COUNT_OF(run->backward) ? b.rows : COUNT_OF(run->backward) - 1]++;
     }
     Graph *predict = graph_simplify(step_predict(c->unit->model, ctx->program), ctx->program);
     Plan *p = plan_build(ctx, ctx->program, predict, &how);
@@ -115,12 +113,7 @@ static Reference reference(Arena *arena, const Run *run, const Case *c, int draw
     for (size_t i = 0; i < g->ext.n && draw; i++)
         for (int64_t k = 0; r.bind[i].kind == EXT_PARAM && k < r.bind[i].tensor->size; k++)
             r.bind[i].tensor->real[k] *= 1 + ROUNDING * noise(&state);
-    RefRun how = {.B = run->how.B,
-                  .T = run->how.T,
-                  .seed = 1,
-                  .host_vars = vars,
-                  .bind = r.bind,
-                  .n_bind = g->ext.n};
+    RefRun how = {.B = run->how.B, .T = run->how.T, .seed = 1, .host_vars = vars, .bind = r.bind, .n_bind = g->ext.n};
     ref_evaluate(g, arena, &how, r.result);
     return r;
 }
@@ -205,9 +198,8 @@ static void compare(Ctx *ctx, Run *run, const Case *c)
     if (share < 1 && worst.moved < 1e-4 && worst.compared > 15 && scale > 1e-6)
         return;
     char what[200];
-    snprintf(what, sizeof what,
-             "off by %.1e at %s, %.1f of the bound, %zu tensors, gradients up to %.1e",
-             worst.off, worst.name ? worst.name : "nothing", share, worst.compared, scale);
+    snprintf(what, sizeof what, "off by %.1e at %s, %.1f of the bound, %zu tensors, gradients up to %.1e", worst.off,
+             worst.name ? worst.name : "nothing", share, worst.compared, scale);
     failed(run, c, what);
 }
 
@@ -234,8 +226,8 @@ int connections_run(const Connections *of)
         printf("FAIL connection %d\n", of->from + run.now);
         run.bad++;
     }
-    printf("%d connections, %d failures, %.2f of the bound; boundaries by backward kernels:",
-           of->count, run.bad, run.worst);
+    printf("%d connections, %d failures, %.2f of the bound; boundaries by backward kernels:", of->count, run.bad,
+           run.worst);
     for (size_t i = 0; i < COUNT_OF(run.backward); i++)
         printf(" %zu", run.backward[i]);
     printf("\n");

@@ -17,10 +17,7 @@ typedef struct Text {
     int widest; /* a product with more columns than this is a library's (decompose.c) */
 } Text;
 
-static int pick(Text *t, int n)
-{
-    return (int)dice(&t->d, (uint32_t)n);
-}
+static int pick(Text *t, int n) { return (int)dice(&t->d, (uint32_t)n); }
 
 /* ---- pieces of a step; each prints statements and returns the name it binds ---- */
 
@@ -41,31 +38,21 @@ static Piece normalised(Text *t, const char *x, int slots)
     Piece z = fresh(t, "z"), g = fresh(t, "g");
     Buf *b = &t->b;
     switch (pick(t, 8)) {
-    case 0:
-        buf_printf(b, "    let %s = rms_norm(eps = 1e-5)\n    %s = %s(%s)\n", g.name, z.name,
-                   g.name, x);
-        break;
-    case 1:
-        buf_printf(b, "    let %s = layer_norm(eps = 1e-4)\n    %s = %s(%s)\n", g.name, z.name,
-                   g.name, x);
-        break;
+    case 0: buf_printf(b, "    let %s = rms_norm(eps = 1e-5)\n    %s = %s(%s)\n", g.name, z.name, g.name, x); break;
+    case 1: buf_printf(b, "    let %s = layer_norm(eps = 1e-4)\n    %s = %s(%s)\n", g.name, z.name, g.name, x); break;
     case 2: /* a gain of each slot's own */
         buf_printf(b, "    param %s : [%d, %d] = ones\n", g.name, slots, t->w);
-        buf_printf(b, "    %s = %s / sqrt(mean(%s * %s, over = -1, keep = true) + 1e-4) * %s\n",
-                   z.name, x, x, x, g.name);
+        buf_printf(b, "    %s = %s / sqrt(mean(%s * %s, over = -1, keep = true) + 1e-4) * %s\n", z.name, x, x, x,
+                   g.name);
         break;
-    case 3:
-        buf_printf(b, "    %s = %s / (sqrt(sum(%s * %s, over = -1, keep = true)) + 0.1)\n",
-                   z.name, x, x, x);
-        break;
+    case 3: buf_printf(b, "    %s = %s / (sqrt(sum(%s * %s, over = -1, keep = true)) + 0.1)\n", z.name, x, x, x); break;
     case 4: /* over all slots */
         buf_printf(b, "    let %s = rms_norm(eps = 1e-5)\n", g.name);
-        buf_printf(b, "    %s = reshape(%s(reshape(%s, [.., %d])), [.., %d, %d])\n", z.name,
-                   g.name, x, slots * t->w, slots, t->w);
+        buf_printf(b, "    %s = reshape(%s(reshape(%s, [.., %d])), [.., %d, %d])\n", z.name, g.name, x, slots * t->w,
+                   slots, t->w);
         break;
     case 5: /* across slots */
-        buf_printf(b, "    %s = %s / sqrt(mean(%s * %s, over = -2, keep = true) + 0.3)\n",
-                   z.name, x, x, x);
+        buf_printf(b, "    %s = %s / sqrt(mean(%s * %s, over = -2, keep = true) + 0.3)\n", z.name, x, x, x);
         break;
     case 6: buf_printf(b, "    %s = clamp(%s, -1.5, 1.5)\n", z.name, x); break;
     default:
@@ -88,15 +75,13 @@ static Piece linear_of(Text *t, const char *z, int k)
         break;
     case 2: /* of the mean: the same for all slots */
         buf_printf(b, "    param %s : [%d, %d] = normal(std = 0.1)\n", W.name, t->w, k);
-        buf_printf(b,
-                   "    %s = broadcast(mean(%s, over = -2, keep = true) @ %s, [.., %d, %d])\n",
-                   u.name, z, W.name, t->n, k);
+        buf_printf(b, "    %s = broadcast(mean(%s, over = -2, keep = true) @ %s, [.., %d, %d])\n", u.name, z, W.name,
+                   t->n, k);
         break;
     default: /* of all slots together */
-        buf_printf(b, "    param %s : [%d, %d] = normal(std = 0.1)\n", W.name, t->n * t->w,
-                   t->n * k);
-        buf_printf(b, "    %s = reshape(reshape(%s, [.., %d]) @ %s, [.., %d, %d])\n", u.name, z,
-                   t->n * t->w, W.name, t->n, k);
+        buf_printf(b, "    param %s : [%d, %d] = normal(std = 0.1)\n", W.name, t->n * t->w, t->n * k);
+        buf_printf(b, "    %s = reshape(reshape(%s, [.., %d]) @ %s, [.., %d, %d])\n", u.name, z, t->n * t->w, W.name,
+                   t->n, k);
     }
     return u;
 }
@@ -107,8 +92,7 @@ static Piece coefficient(Text *t, const char *z, int k, bool square)
     Piece c = fresh(t, "c"), a = fresh(t, "A"), s = fresh(t, "s");
     Buf *b = &t->b;
     int kind = pick(t, 5);
-    buf_printf(b, "    param %s : [%d, %d] = normal(std = 0.4) { group = static }\n", a.name,
-               t->n, k);
+    buf_printf(b, "    param %s : [%d, %d] = normal(std = 0.4) { group = static }\n", a.name, t->n, k);
     if (kind == 0) {
         buf_printf(b, "    %s = %s\n", c.name, a.name);
     } else {
@@ -126,8 +110,7 @@ static Piece coefficient(Text *t, const char *z, int k, bool square)
         if (pick(t, 2))
             buf_printf(b, "    param %s : [] = fill(0.5) { group = static }\n", s.name);
         else
-            buf_printf(b, "    param %s : [%d, %d] = fill(0.5) { group = static }\n", s.name,
-                       t->n, k);
+            buf_printf(b, "    param %s : [%d, %d] = fill(0.5) { group = static }\n", s.name, t->n, k);
         buf_printf(b, "    %s = %s + %s * %s\n", c.name, a.name, s.name, x);
     }
     if (!square || pick(t, 3) == 0)
@@ -136,8 +119,7 @@ static Piece coefficient(Text *t, const char *z, int k, bool square)
     buf_printf(b, "    %s = exp(clamp(%s, -3, 2))\n", p.name, c.name);
     buf_printf(b, "    for i in 1..%d {\n", 1 + pick(t, 3));
     buf_printf(b, "      %s = %s / sum(%s, over = -1, keep = true)\n", p.name, p.name, p.name);
-    buf_printf(b, "      %s = %s / sum(%s, over = -2, keep = true)\n    }\n", p.name, p.name,
-               p.name);
+    buf_printf(b, "      %s = %s / sum(%s, over = -2, keep = true)\n    }\n", p.name, p.name, p.name);
     return p;
 }
 
@@ -151,8 +133,7 @@ static Piece read_slots(Text *t, const char *z)
     case 0: buf_printf(b, "    %s = first(%s, %d, axis = -2)\n", h.name, of, t->m); break;
     case 1: { /* one slot and a mixture of all */
         Piece c = coefficient(t, z, t->m, false);
-        buf_printf(b, "    %s = first(H, %d, axis = -2) + %s.T @ %s\n", h.name, t->m, c.name,
-                   of);
+        buf_printf(b, "    %s = first(H, %d, axis = -2) + %s.T @ %s\n", h.name, t->m, c.name, of);
         break;
     }
     case 2: { /* each number gated by itself */
@@ -206,13 +187,11 @@ static Piece write_slots(Text *t, const char *z, const char *h)
 {
     Piece o = fresh(t, "o"), y = fresh(t, "y"), q = fresh(t, "q");
     Buf *b = &t->b;
-    buf_printf(b, "    %s = reshape(f(reshape(%s, [.., %d])), [.., %d, %d])\n", y.name, h,
-               t->m * t->w, t->m, t->w);
+    buf_printf(b, "    %s = reshape(f(reshape(%s, [.., %d])), [.., %d, %d])\n", y.name, h, t->m * t->w, t->m, t->w);
     switch (pick(t, 6)) {
     case 0: /* normalised once more */ y = normalised(t, y.name, t->m); break;
     case 1: /* gated by what was read */
-        buf_printf(b, "    %s = %s * sigmoid(mean(%s * %s, over = -1, keep = true))\n", q.name,
-                   y.name, y.name, h);
+        buf_printf(b, "    %s = %s * sigmoid(mean(%s * %s, over = -1, keep = true))\n", q.name, y.name, y.name, h);
         y = q;
         break;
     case 2: /* the difference to what was read */
@@ -222,8 +201,7 @@ static Piece write_slots(Text *t, const char *z, const char *h)
     default: break;
     }
     if (pick(t, 5) == 0 && t->n > t->m)
-        buf_printf(b, "    %s = concat(%s, 0.3 * rest(H, %d, axis = -2), axis = -2)\n", o.name,
-                   y.name, t->m);
+        buf_printf(b, "    %s = concat(%s, 0.3 * rest(H, %d, axis = -2), axis = -2)\n", o.name, y.name, t->m);
     else {
         Piece c = coefficient(t, z, t->m, false);
         buf_printf(b, "    %s = %s @ %s\n", o.name, c.name, y.name);
@@ -243,8 +221,7 @@ static void step_body(Text *t)
     case 0: buf_printf(b, "    return clamp(%s + %s, -8, 8)\n", o.name, r.name); break;
     case 1: { /* how much is written back */
         Piece c = coefficient(t, z.name, 1, false);
-        buf_printf(b, "    return %s + sigmoid(%s) * (%s - %s)\n", r.name, c.name, o.name,
-                   r.name);
+        buf_printf(b, "    return %s + sigmoid(%s) * (%s - %s)\n", r.name, c.name, o.name, r.name);
         break;
     }
     default: buf_printf(b, "    return %s + %s\n", o.name, r.name);
@@ -264,21 +241,16 @@ const char *connection_text(Arena *arena, int seed, const Target *target)
     t.w = widths[pick(&t, COUNT_OF(widths))];
     int D = t.m * t.w, close = pick(&t, 3);
     buf_puts(b, "edition = 1\nimport \"std/transformer\"\n\nblock mixed() {\n");
-    buf_printf(
-        b, "  block open()(e: [.., E]) -> [.., %d, %d] { return reshape(e, [.., %d, %d]) }\n",
-        t.n, t.w, t.n, t.w);
-    buf_printf(b, "  block step(k: int)(H: [.., %d, %d], f: block) -> [.., %d, %d] {\n", t.n,
-               t.w, t.n, t.w);
+    buf_printf(b, "  block open()(e: [.., E]) -> [.., %d, %d] { return reshape(e, [.., %d, %d]) }\n", t.n, t.w, t.n,
+               t.w);
+    buf_printf(b, "  block step(k: int)(H: [.., %d, %d], f: block) -> [.., %d, %d] {\n", t.n, t.w, t.n, t.w);
     step_body(&t);
     buf_puts(b, "  }\n");
-    static const char *const closes[] = {"reshape(H, [.., %d])", "sum(H, over = -2)",
-                                         "mean(H, over = -2)"};
+    static const char *const closes[] = {"reshape(H, [.., %d])", "sum(H, over = -2)", "mean(H, over = -2)"};
     buf_printf(b, "  block close()(H: [.., %d, %d]) -> [.., _] { return ", t.n, t.w);
     buf_printf(b, closes[close], t.n * t.w);
     buf_puts(b, " }\n}\n\n");
-    buf_printf(
-        b, "model small {\n  context = 8, width = %d, mask = causal, connection = mixed()\n",
-        D);
+    buf_printf(b, "model small {\n  context = 8, width = %d, mask = causal, connection = mixed()\n", D);
     buf_puts(b, "  pre_norm = rms_norm(eps = 1e-5), init = normal(std = 0.2), out_init = "
                 "normal(std = 0.2)\n");
     buf_printf(b, "  embed tokens { vocab = 37, width = %d }\n", t.n * t.w);

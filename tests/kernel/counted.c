@@ -24,19 +24,19 @@ static bool same_work(const PlanWork *a, const PlanWork *b)
 
 static const char *launch_differs(const Launch *a, const Launch *b)
 {
-    return a->kind != b->kind                ? "kind"
-           : a->name != b->name              ? "name"
-           : a->bytes != b->bytes            ? "bytes"
-           : a->flops != b->flops            ? "operations"
-           : a->rows != b->rows              ? "rows"
-           : a->grain != b->grain            ? "rows at once"
+    return a->kind != b->kind               ? "kind"
+           : a->name != b->name             ? "name"
+           : a->bytes != b->bytes           ? "bytes"
+           : a->flops != b->flops           ? "operations"
+           : a->rows != b->rows             ? "rows"
+           : a->grain != b->grain           ? "rows at once"
            : !same_work(&a->work, &b->work) ? "work"
-                                             : NULL;
+                                            : NULL;
 }
 
 static const char *plan_differs(Case *c, const Plan *a, const Plan *b)
 {
-    const char *wrong = a->n_launch != b->n_launch        ? "launches"
+    const char *wrong = a->n_launch != b->n_launch         ? "launches"
                         : a->arena_bytes != b->arena_bytes ? "arena"
                         : b->n_kernel                      ? "kernels"
                                                            : NULL;
@@ -69,10 +69,7 @@ static void compare_programs(Ctx *ctx, void *arg)
 
 static bool is_example(size_t i) { return i >= MODELS; }
 
-static const Variant *variant_of(size_t i)
-{
-    return is_example(i) ? &sources[i - MODELS].v : model_variant(i);
-}
+static const Variant *variant_of(size_t i) { return is_example(i) ? &sources[i - MODELS].v : model_variant(i); }
 
 static const char *case_name(size_t i) { return variant_of(i)->name; }
 

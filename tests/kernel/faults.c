@@ -23,67 +23,66 @@ static void expect(bool ok, const char *what, const char *got)
 
 /* every kind of statement: a sum into a scalar and into an array, a batch, a guard, a value that is
  * read, a place that is overwritten, a sum over rows */
-static const char sound[] =
-    "vwn kernels 1 B=2 T=3\n"
-    "kernel \"rows: test\"  # test\n"
-    "rows B*T parts 2 of 3\n"
-    "buffer 0 read real 120 \"x\"\n"
-    "buffer 1 read write real 120 \"y\"\n"
-    "buffer 2 write part real 20 \"sum\"\n"
-    "buffer 3 read int 6 \"index\"\n"
-    "buffer 4 write int 6 \"out\"\n"
-    "scalar 0 = 0.25 \"s\"\n"
-    "seed 0 \"site\" each 20*T\n"
-    "var i2 loop 20\n"
-    "var i3 loop 5\n"
-    "var i4 value x1 below B*T\n"
-    "var i5 = [r] % T\n"
-    "var part\n"
-    "root 0 store b1 over i2\n"
-    "root 1 sum b2 over i2\n"
-    "root 2 store b4\n"
-    "begin\n"
-    "  x2 real = scalar s0\n"
-    "  array t0 real over i2\n"
-    "  parts\n"
-    "    rows\n"
-    "      x1 int = load b3[r]\n"
-    "      x3 bool = inside [i4] below B*T\n"
-    "      let i5\n"
-    "      x4 bool = inside [1 + i5] below T\n"
-    "      acc x5 real = sum over i2\n"
-    "      loop i2 simd x5\n"
-    "        x6 real = load b0[{20}*r + i2]\n"
-    "        x7 real = load b0[i2 + {20}*i4] if x3\n"
-    "        x8 real = mul x6 x7\n"
-    "        add x5 x8\n"
-    "      end\n"
-    "      x9 real = load b0[{20} + {20}*r] if x4\n"
-    "      give v0[0] of 2 x10 real = exp x5\n"
-    "      give v0[1] of 2 x11 real = exp x9\n"
-    "      run v0 of 2 x10\n"
-    "      take v0[0] x10\n"
-    "      take v0[1] x11\n"
-    "      fill t0 x12 real = sum over i3\n"
-    "      loop i3\n"
-    "        loop i2 simd\n"
-    "          x13 real = rand n0[i2 + 20*i3]\n"
-    "          add t0 x12 x13\n"
-    "        end\n"
-    "      end\n"
-    "      loop i2 simd\n"
-    "        prefetch b0[{20}*r + i2]\n"
-    "        x14 real = load b1[{20}*r + i2]\n"
-    "        x15 real = mul x14 x10\n"
-    "        get t0 x12\n"
-    "        x16 real = add x15 x12\n"
-    "        x17 real = mul x16 x2\n"
-    "        store 0 b1[{20}*r + i2] = x17\n"
-    "        sink 1 b2[i2] = x16\n"
-    "      end\n"
-    "      store 2 b4[r] = x1\n"
-    "    end\n"
-    "  end\n";
+static const char sound[] = "vwn kernels 1 B=2 T=3\n"
+                            "kernel \"rows: test\"  # test\n"
+                            "rows B*T parts 2 of 3\n"
+                            "buffer 0 read real 120 \"x\"\n"
+                            "buffer 1 read write real 120 \"y\"\n"
+                            "buffer 2 write part real 20 \"sum\"\n"
+                            "buffer 3 read int 6 \"index\"\n"
+                            "buffer 4 write int 6 \"out\"\n"
+                            "scalar 0 = 0.25 \"s\"\n"
+                            "seed 0 \"site\" each 20*T\n"
+                            "var i2 loop 20\n"
+                            "var i3 loop 5\n"
+                            "var i4 value x1 below B*T\n"
+                            "var i5 = [r] % T\n"
+                            "var part\n"
+                            "root 0 store b1 over i2\n"
+                            "root 1 sum b2 over i2\n"
+                            "root 2 store b4\n"
+                            "begin\n"
+                            "  x2 real = scalar s0\n"
+                            "  array t0 real over i2\n"
+                            "  parts\n"
+                            "    rows\n"
+                            "      x1 int = load b3[r]\n"
+                            "      x3 bool = inside [i4] below B*T\n"
+                            "      let i5\n"
+                            "      x4 bool = inside [1 + i5] below T\n"
+                            "      acc x5 real = sum over i2\n"
+                            "      loop i2 simd x5\n"
+                            "        x6 real = load b0[{20}*r + i2]\n"
+                            "        x7 real = load b0[i2 + {20}*i4] if x3\n"
+                            "        x8 real = mul x6 x7\n"
+                            "        add x5 x8\n"
+                            "      end\n"
+                            "      x9 real = load b0[{20} + {20}*r] if x4\n"
+                            "      give v0[0] of 2 x10 real = exp x5\n"
+                            "      give v0[1] of 2 x11 real = exp x9\n"
+                            "      run v0 of 2 x10\n"
+                            "      take v0[0] x10\n"
+                            "      take v0[1] x11\n"
+                            "      fill t0 x12 real = sum over i3\n"
+                            "      loop i3\n"
+                            "        loop i2 simd\n"
+                            "          x13 real = rand n0[i2 + 20*i3]\n"
+                            "          add t0 x12 x13\n"
+                            "        end\n"
+                            "      end\n"
+                            "      loop i2 simd\n"
+                            "        prefetch b0[{20}*r + i2]\n"
+                            "        x14 real = load b1[{20}*r + i2]\n"
+                            "        x15 real = mul x14 x10\n"
+                            "        get t0 x12\n"
+                            "        x16 real = add x15 x12\n"
+                            "        x17 real = mul x16 x2\n"
+                            "        store 0 b1[{20}*r + i2] = x17\n"
+                            "        sink 1 b2[i2] = x16\n"
+                            "      end\n"
+                            "      store 2 b4[r] = x1\n"
+                            "    end\n"
+                            "  end\n";
 
 typedef struct Fault {
     const char *from, *to; /* the first place is changed */
@@ -105,8 +104,7 @@ static const Fault faults[] = {
     {"[i4] below B*T", "[1 + i4] below B*T", "may leave its buffer"},
     {"b0[{20} + {20}*r] if x4", "b0[{20} + {20}*r]", "may leave its buffer"},
     {"[1 + i5] below T", "[i5] below T", "may leave its buffer"},
-    {"x9 real = load b0[{20} + {20}*r] if x4", "x9 real = load b0[{20} + {20}*r] if x5",
-     "not a truth value"},
+    {"x9 real = load b0[{20} + {20}*r] if x4", "x9 real = load b0[{20} + {20}*r] if x5", "not a truth value"},
     {"x9 real = load", "x9 int = load", "wrong type"},
     {"x8 real = mul x6 x7", "x8 real = mul x6", "number of inputs"},
     {"x8 real = mul x6 x7", "x8 real = mul x6 x1", "wrong types"},
@@ -155,39 +153,38 @@ static const Fault faults[] = {
 };
 
 /* products of a row: into a tile, of a tile that a loop fills, into a sum over rows */
-static const char products[] =
-    "vwn kernels 1 B=2 T=3\n"
-    "kernel \"rows: products\"  # test\n"
-    "rows B*T parts 2 of 3\n"
-    "buffer 0 read real 768 \"a\"\n"
-    "buffer 1 read real 128 \"w\"\n"
-    "buffer 2 read write tile real 64 \"aw\"\n"
-    "buffer 3 read write tile real 64 \"square\"\n"
-    "buffer 4 write part real 128 \"dw\"\n"
-    "buffer 5 write real 384 \"y\"\n"
-    "var i2 loop 8\n"
-    "var i3 loop 8\n"
-    "var i4 loop 16\n"
-    "var i5 loop 64\n"
-    "var part\n"
-    "root 0 store b3 over i5\n"
-    "root 1 store b5 over i5\n"
-    "begin\n"
-    "  parts\n"
-    "    rows\n"
-    "      product b2[8*i2 + i3] = b0[128*r + 16*i2 + i4] * b1[8*i4 + i3] over i2, i3, i4\n"
-    "      loop i5 simd\n"
-    "        x1 real = load b2[i5]\n"
-    "        x2 real = mul x1 x1\n"
-    "        store 0 b3[i5] = x2\n"
-    "      end\n"
-    "      product b4[8*i4 + i3] += b0[128*r + 16*i2 + i4] * b3[8*i2 + i3] over i4, i3, i2\n"
-    "      loop i5 simd\n"
-    "        x3 real = load b3[i5]\n"
-    "        store 1 b5[64*r + i5] = x3\n"
-    "      end\n"
-    "    end\n"
-    "  end\n";
+static const char products[] = "vwn kernels 1 B=2 T=3\n"
+                               "kernel \"rows: products\"  # test\n"
+                               "rows B*T parts 2 of 3\n"
+                               "buffer 0 read real 768 \"a\"\n"
+                               "buffer 1 read real 128 \"w\"\n"
+                               "buffer 2 read write tile real 64 \"aw\"\n"
+                               "buffer 3 read write tile real 64 \"square\"\n"
+                               "buffer 4 write part real 128 \"dw\"\n"
+                               "buffer 5 write real 384 \"y\"\n"
+                               "var i2 loop 8\n"
+                               "var i3 loop 8\n"
+                               "var i4 loop 16\n"
+                               "var i5 loop 64\n"
+                               "var part\n"
+                               "root 0 store b3 over i5\n"
+                               "root 1 store b5 over i5\n"
+                               "begin\n"
+                               "  parts\n"
+                               "    rows\n"
+                               "      product b2[8*i2 + i3] = b0[128*r + 16*i2 + i4] * b1[8*i4 + i3] over i2, i3, i4\n"
+                               "      loop i5 simd\n"
+                               "        x1 real = load b2[i5]\n"
+                               "        x2 real = mul x1 x1\n"
+                               "        store 0 b3[i5] = x2\n"
+                               "      end\n"
+                               "      product b4[8*i4 + i3] += b0[128*r + 16*i2 + i4] * b3[8*i2 + i3] over i4, i3, i2\n"
+                               "      loop i5 simd\n"
+                               "        x3 real = load b3[i5]\n"
+                               "        store 1 b5[64*r + i5] = x3\n"
+                               "      end\n"
+                               "    end\n"
+                               "  end\n";
 
 static const Fault product_faults[] = {
     {"b0[128*r + 16*i2 + i4]", "b0[1 + 128*r + 16*i2 + i4]", "may leave its buffer"},
@@ -207,43 +204,43 @@ static const Fault product_faults[] = {
     {"* b1[8*i4 + i3]", "* b3[4*i4 + i3]", "tile before all of it is there"},
     {"* b1[8*i4 + i3]", "* b1[2*i4 + 4*i3]", "without neighbours"},
     {"var i3 loop 8", "var i3 loop 4", "multiples of 8"},
-    {"        store 0 b3[i5] = x2\n",
-     "        store 0 b3[i5] = x2\n        x3 real = load b3[i5]\n", "read before all of it"},
+    {"        store 0 b3[i5] = x2\n", "        store 0 b3[i5] = x2\n        x3 real = load b3[i5]\n",
+     "read before all of it"},
     {"        x1 real = load b2[i5]\n", "        x1 real = load b3[i5]\n", "read before all of it"},
     {"      product b2[8*i2 + i3] = b0[128*r + 16*i2 + i4] * b1[8*i4 + i3] over i2, i3, i4\n      loop i5 simd\n"
      "        x1 real = load b2[i5]\n        x2 real = mul x1 x1\n        store 0 b3[i5] = x2\n      end\n",
-     "      loop i5 simd\n        x1 real = load b2[i5]\n        x2 real = mul x1 x1\n        store 0 b3[i5] = x2\n      end\n"
-     "      product b2[8*i2 + i3] = b0[128*r + 16*i2 + i4] * b1[8*i4 + i3] over i2, i3, i4\n", "read before all of it"},
+     "      loop i5 simd\n        x1 real = load b2[i5]\n        x2 real = mul x1 x1\n        store 0 b3[i5] = x2\n    "
+     "  end\n"
+     "      product b2[8*i2 + i3] = b0[128*r + 16*i2 + i4] * b1[8*i4 + i3] over i2, i3, i4\n",
+     "read before all of it"},
     {"over i2, i3, i4", "over i2, r, i4", "different loops"},
     {"tile real 64 \"aw\"", "tile real 65 \"aw\"", "are stored"},
     {"tile real 64 \"square\"", "real 64 \"square\"", "in one place"},
-    {"      loop i5 simd\n        x3", "      loop i2\n      loop i5 simd\n        x3",
-     "own loops"},
+    {"      loop i5 simd\n        x3", "      loop i2\n      loop i5 simd\n        x3", "own loops"},
 };
 
 /* a guard that speaks of a number by its digits, whose index holds some of them */
-static const char digits[] =
-    "vwn kernels 1 B=2 T=3\n"
-    "kernel \"rows: digits\"  # test\n"
-    "rows B*T\n"
-    "buffer 0 read real 138 \"x\"\n"
-    "buffer 1 write real 48 \"y\"\n"
-    "var i2 loop 2\n"
-    "var i3 loop 2\n"
-    "var i4 loop 2\n"
-    "root 0 store b1 over i2, i3, i4\n"
-    "begin\n"
-    "  rows\n"
-    "    loop i2\n"
-    "      loop i3\n"
-    "        loop i4\n"
-    "          x1 bool = inside [-2 + 4*i2 + 2*i3 + i4] below 2\n"
-    "          x2 real = load b0[-23 + 23*r + 46*i2 + 23*i3] if x1\n"
-    "          store 0 b1[8*r + 4*i2 + 2*i3 + i4] = x2\n"
-    "        end\n"
-    "      end\n"
-    "    end\n"
-    "  end\n";
+static const char digits[] = "vwn kernels 1 B=2 T=3\n"
+                             "kernel \"rows: digits\"  # test\n"
+                             "rows B*T\n"
+                             "buffer 0 read real 138 \"x\"\n"
+                             "buffer 1 write real 48 \"y\"\n"
+                             "var i2 loop 2\n"
+                             "var i3 loop 2\n"
+                             "var i4 loop 2\n"
+                             "root 0 store b1 over i2, i3, i4\n"
+                             "begin\n"
+                             "  rows\n"
+                             "    loop i2\n"
+                             "      loop i3\n"
+                             "        loop i4\n"
+                             "          x1 bool = inside [-2 + 4*i2 + 2*i3 + i4] below 2\n"
+                             "          x2 real = load b0[-23 + 23*r + 46*i2 + 23*i3] if x1\n"
+                             "          store 0 b1[8*r + 4*i2 + 2*i3 + i4] = x2\n"
+                             "        end\n"
+                             "      end\n"
+                             "    end\n"
+                             "  end\n";
 
 static const Fault digit_faults[] = {
     {"[-2 + 4*i2", "[-1 + 4*i2", "may leave its buffer"},
@@ -254,21 +251,20 @@ static const Fault digit_faults[] = {
 };
 
 /* the first 20 of the 30 elements of each row; others are stored there by somebody else */
-static const char pitched[] =
-    "vwn kernels 1 B=2 T=3\n"
-    "kernel \"rows: pitched\"  # test\n"
-    "rows B*T\n"
-    "buffer 0 read real 120 \"x\"\n"
-    "buffer 1 write partly real 180 \"y\"\n"
-    "var i2 loop 20\n"
-    "root 0 store b1 over i2\n"
-    "begin\n"
-    "  rows\n"
-    "    loop i2 simd\n"
-    "      x1 real = load b0[{20}*r + i2]\n"
-    "      store 0 b1[{30}*r + i2] = x1\n"
-    "    end\n"
-    "  end\n";
+static const char pitched[] = "vwn kernels 1 B=2 T=3\n"
+                              "kernel \"rows: pitched\"  # test\n"
+                              "rows B*T\n"
+                              "buffer 0 read real 120 \"x\"\n"
+                              "buffer 1 write partly real 180 \"y\"\n"
+                              "var i2 loop 20\n"
+                              "root 0 store b1 over i2\n"
+                              "begin\n"
+                              "  rows\n"
+                              "    loop i2 simd\n"
+                              "      x1 real = load b0[{20}*r + i2]\n"
+                              "      store 0 b1[{30}*r + i2] = x1\n"
+                              "    end\n"
+                              "  end\n";
 
 static const Fault pitch_faults[] = {
     {"write partly real", "write real", "are stored"},
@@ -279,7 +275,8 @@ static const Fault pitch_faults[] = {
     {"      store 0 b1[{30}*r + i2] = x1\n", "", "never stored"},
     {"root 0 store b1 over i2\nbegin\n  rows\n    loop i2 simd\n      x1 real = load b0[{20}*r + i2]\n",
      "root 0 store b1 over i2\nroot 1 store b1 over i2\nbegin\n  rows\n    loop i2 simd\n"
-     "      x1 real = load b0[{20}*r + i2]\n      store 1 b1[{30}*r + i2] = x1\n", "are stored"},
+     "      x1 real = load b0[{20}*r + i2]\n      store 1 b1[{30}*r + i2] = x1\n",
+     "are stored"},
 };
 
 static const char *with(Ctx *ctx, const char *text, const Fault *f)
@@ -287,8 +284,7 @@ static const char *with(Ctx *ctx, const char *text, const Fault *f)
     const char *at = strstr(text, f->from);
     if (!at)
         return NULL;
-    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - text), text, f->to,
-                        at + strlen(f->from));
+    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - text), text, f->to, at + strlen(f->from));
 }
 
 static KernelTexts *read(Ctx *ctx, const char *text)
@@ -380,7 +376,8 @@ static void verifier(void)
         Ctx *other = ctx_new(NULL);
         other->on_bug = listen;
         times = 0;
-        expect(!guarded(other, other_loops, &i) && strstr(heard[1], "not over three loops"), "a product along rows", heard[1]);
+        expect(!guarded(other, other_loops, &i) && strstr(heard[1], "not over three loops"), "a product along rows",
+               heard[1]);
         ctx_free(other);
     }
     times = 0;
@@ -417,8 +414,10 @@ static void vectors(Ctx *ctx, void *arg)
         void (*plant)(Kernel *k);
         const char *why;
     } faults_of[] = {
-        {mark_guarded, "a load that is no vector"}, {mark_random, "an operation that has no vector"},
-        {mark_plain, "loop's of elements"},         {mark_whole, "a rest of a vector"},
+        {mark_guarded, "a load that is no vector"},
+        {mark_random, "an operation that has no vector"},
+        {mark_plain, "loop's of elements"},
+        {mark_whole, "a rest of a vector"},
         {mark_lines, "across lines"},
     };
     (void)arg;
@@ -426,8 +425,7 @@ static void vectors(Ctx *ctx, void *arg)
         KernelTexts *k = read(ctx, sound);
         size_t at;
         Kernel kernel = *k->kernel.v[0].kernel;
-        expect(!kernel_check(&kernel, &at) && loop_at(&kernel, 3)->vector, "a loop of vectors",
-               "is refused");
+        expect(!kernel_check(&kernel, &at) && loop_at(&kernel, 3)->vector, "a loop of vectors", "is refused");
         faults_of[i].plant(&kernel);
         const char *why = kernel_check(&kernel, &at);
         expect(why && strstr(why, faults_of[i].why), faults_of[i].why, why ? why : "was accepted");
@@ -540,7 +538,7 @@ int main(void)
     ctx_free(ctx);
     damage(whole, 60);
     free(whole);
-    printf("%zu faults, %d failures\n", COUNT_OF(faults) + COUNT_OF(product_faults) + COUNT_OF(digit_faults) +
-           COUNT_OF(pitch_faults), bad);
+    printf("%zu faults, %d failures\n",
+           COUNT_OF(faults) + COUNT_OF(product_faults) + COUNT_OF(digit_faults) + COUNT_OF(pitch_faults), bad);
     return bad != 0;
 }

@@ -18,7 +18,8 @@
 typedef struct Figures {
     double launches, kernels, arena, traffic, operations, products, text, mark;
 } Figures;
-static const char *const words[] = {"launches", "kernels", "arena", "traffic", "operations", "products", "text", "mark"};
+static const char *const words[] = {"launches",   "kernels",  "arena", "traffic",
+                                    "operations", "products", "text",  "mark"};
 enum { WORDS = COUNT_OF(words) };
 
 typedef struct Case {
@@ -47,8 +48,9 @@ static void mark_launch(Figures *f, const Plan *p, const Launch *l)
         mark(f, &l->writes[i], sizeof l->writes[i]);
     }
     const PlanMatmul *x = &l->matmul;
-    int64_t product[] = {x->transpose_a, x->transpose_b, x->accumulate, x->half, x->rounded, x->m, x->n, x->k, x->batch,
-                         x->lda, x->ldb, x->ldc, x->step_a, x->step_b, x->step_c, l->copy.bytes, l->copy.from, l->copy.to};
+    int64_t product[] = {x->transpose_a, x->transpose_b, x->accumulate, x->half,       x->rounded,   x->m,
+                         x->n,           x->k,           x->batch,      x->lda,        x->ldb,       x->ldc,
+                         x->step_a,      x->step_b,      x->step_c,     l->copy.bytes, l->copy.from, l->copy.to};
     mark(f, product, sizeof product);
     for (uint32_t i = 0; i < l->n_int; i++)
         mark(f, &l->ints[i].value, sizeof l->ints[i].value);
@@ -58,7 +60,9 @@ static void mark_launch(Figures *f, const Plan *p, const Launch *l)
 
 static void add_plan(Case *c, Ctx *ctx, Unit *u, const Graph *g)
 {
-    PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .target = c->target,
+    PlanOptions how = {.B = u->train->micro_seqs,
+                       .T = u->train->context,
+                       .target = c->target,
                        .half = c->target == &target_gpu ? HALF_BF16 : HALF_NONE};
     const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     Figures *f = &c->found;

@@ -20,10 +20,7 @@ static void begin(Suite *s, const char *name)
     snprintf(s->name, sizeof s->name, "%s B=%d T=%d n=%d", name, (int)s->B, (int)s->T, (int)s->n);
 }
 
-static Shape shape(int rank, Dim a, Dim b, Dim c, Dim d)
-{
-    return (Shape){.rank = (uint8_t)rank, .d = {a, b, c, d}};
-}
+static Shape shape(int rank, Dim a, Dim b, Dim c, Dim d) { return (Shape){.rank = (uint8_t)rank, .d = {a, b, c, d}}; }
 
 static Val input(Suite *s, const char *name, Shape sh)
 {
@@ -89,8 +86,10 @@ static void outer_sums(Suite *s)
 {
     begin(s, "outer sums");
     Graph *g = s->g;
-    Val x = input(s, "x", shape(4, DIM_B, DIM_T, DIM(s->n), DIM(1))), y = input(s, "y", shape(4, DIM_B, DIM_T, DIM(1), DIM(5)));
-    Val z = input(s, "z", shape(4, DIM_B, DIM_T, DIM(s->n), DIM(5))), a = input(s, "a", shape(2, DIM(s->n), DIM(1), DIM(1), DIM(1)));
+    Val x = input(s, "x", shape(4, DIM_B, DIM_T, DIM(s->n), DIM(1))),
+        y = input(s, "y", shape(4, DIM_B, DIM_T, DIM(1), DIM(5)));
+    Val z = input(s, "z", shape(4, DIM_B, DIM_T, DIM(s->n), DIM(5))),
+        a = input(s, "a", shape(2, DIM(s->n), DIM(1), DIM(1), DIM(1)));
     Val both = ir_binary(g, OP_ADD, x, y);
     out(s, both);
     out(s, ir_binary(g, OP_ADD, both, ir_binary(g, OP_ADD, a, y)));
@@ -111,7 +110,8 @@ static void leaves(Suite *s)
     out(s, ir_const(s->g, &flat, table));
     out(s, ir_fill(s->g, 0.1));
     out(s, ir_int(s->g, 12345678901));
-    out(s, ir_host(s->g, host_op(s->g->arena, HO_MUL, host_var(s->g->arena, HV_STEP), host_const(s->g->arena, 0.3), NULL)));
+    out(s, ir_host(s->g,
+                   host_op(s->g->arena, HO_MUL, host_var(s->g->arena, HV_STEP), host_const(s->g->arena, 0.3), NULL)));
     out(s, ir_dim(s->g, (Dim){3, 1, 1}));
     for (int a = 0; a < 3; a++)
         out(s, ir_iota(s->g, &sh, a));
@@ -346,10 +346,18 @@ static void slopes_of_ties(Suite *s)
     Val x = ir_unary(g, OP_FLOOR, ir_scale(g, input(s, "x", btn(s)), 2));
     Val y = ir_unary(g, OP_FLOOR, ir_scale(g, input(s, "y", shape(2, DIM_T, DIM(s->n), DIM(1), DIM(1))), 2));
     Val at[] = {x, y}, d[2], low = ir_fill(g, -1), loss = 0;
-    Val value[] = {ir_binary(g, OP_MAX, x, y), ir_binary(g, OP_MIN, x, y), ir_binary(g, OP_MOD, x, ir_fill(g, 2)),
-                   ir_max(g, x, 4, true), ir_max(g, y, 1, true), ir_unary(g, OP_NEG, ir_max(g, ir_unary(g, OP_NEG, x), 6, true)),
-                   ir_unary(g, OP_RELU, x), ir_unary(g, OP_ABS, y), ir_binary(g, OP_MIN, ir_binary(g, OP_MAX, x, low), ir_fill(g, 0)),
-                   ir_where(g, ir_binary(g, OP_LE, x, y), x, y), ir_pick(g, x, ir_top_k(g, x, 5)), ir_pick(g, y, ir_top_k(g, y, 1))};
+    Val value[] = {ir_binary(g, OP_MAX, x, y),
+                   ir_binary(g, OP_MIN, x, y),
+                   ir_binary(g, OP_MOD, x, ir_fill(g, 2)),
+                   ir_max(g, x, 4, true),
+                   ir_max(g, y, 1, true),
+                   ir_unary(g, OP_NEG, ir_max(g, ir_unary(g, OP_NEG, x), 6, true)),
+                   ir_unary(g, OP_RELU, x),
+                   ir_unary(g, OP_ABS, y),
+                   ir_binary(g, OP_MIN, ir_binary(g, OP_MAX, x, low), ir_fill(g, 0)),
+                   ir_where(g, ir_binary(g, OP_LE, x, y), x, y),
+                   ir_pick(g, x, ir_top_k(g, x, 5)),
+                   ir_pick(g, y, ir_top_k(g, y, 1))};
     for (size_t i = 0; i < COUNT_OF(value); i++) {
         out(s, value[i]);
         /* each with a factor of its own, a power of two, so that no slope hides behind another and all sums are exact */
@@ -368,11 +376,17 @@ static void slopes_of_ties(Suite *s)
 
 static void attention(Suite *s)
 {
-    static const struct { int H, K, d, dv; bool causal; int window; double cap, drop; bool oldest; } way[] = {
-        {2, 2, 8, 8, true, 0, 0, 0, true}, {4, 2, 16, 24, false, 9, 2, 0.2, true}, {3, 1, 20, 8, true, 6, 0, 0, true},
-        {2, 2, 8, 8, true, 0, 0, 0, false},   {4, 2, 24, 40, true, 0, 0, 0, false},   {3, 1, 16, 16, false, 0, 0, 0, false},
-        {2, 1, 33, 5, true, 7, 0, 0, false},  {2, 2, 16, 16, false, 5, 3, 0, false},  {2, 1, 8, 8, true, 0, 2, 0.3, false},
-        {1, 1, 64, 128, true, 0, 0, 0.1, false}};
+    static const struct {
+        int H, K, d, dv;
+        bool causal;
+        int window;
+        double cap, drop;
+        bool oldest;
+    } way[] = {{2, 2, 8, 8, true, 0, 0, 0, true},    {4, 2, 16, 24, false, 9, 2, 0.2, true},
+               {3, 1, 20, 8, true, 6, 0, 0, true},   {2, 2, 8, 8, true, 0, 0, 0, false},
+               {4, 2, 24, 40, true, 0, 0, 0, false}, {3, 1, 16, 16, false, 0, 0, 0, false},
+               {2, 1, 33, 5, true, 7, 0, 0, false},  {2, 2, 16, 16, false, 5, 3, 0, false},
+               {2, 1, 8, 8, true, 0, 2, 0.3, false}, {1, 1, 64, 128, true, 0, 0, 0.1, false}};
     for (size_t i = 0; i < COUNT_OF(way); i++) {
         begin(s, "attention");
         Graph *g = s->g;
@@ -383,11 +397,15 @@ static void attention(Suite *s)
         int64_t kn = way[i].K * way[i].d, vn = way[i].K * way[i].dv;
         Val k = ir_reshape(g, ir_slice(g, kv, 2, 0, kn), &ks);
         Val v = ir_reshape(g, ir_slice(g, kv, 2, kn, vn), &vs);
-        Sdpa how = {.causal = way[i].causal, .scale = 0.6, .softcap = way[i].cap, .dropout = way[i].drop,
-                    .window = way[i].window, .site = name_str(s->ctx, "drop")};
+        Sdpa how = {.causal = way[i].causal,
+                    .scale = 0.6,
+                    .softcap = way[i].cap,
+                    .dropout = way[i].drop,
+                    .window = way[i].window,
+                    .site = name_str(s->ctx, "drop")};
         if (way[i].oldest) /* where runs of some numbers begin, and some that no key reaches */
-            how.oldest = ir_binary(g, OP_MUL, index_input(s, "old", shape(2, DIM_B, DIM_T, DIM(1), DIM(1))),
-                                   ir_int(g, 3));
+            how.oldest =
+                ir_binary(g, OP_MUL, index_input(s, "old", shape(2, DIM_B, DIM_T, DIM(1), DIM(1))), ir_int(g, 3));
         Val y = ir_sdpa(g, q, k, v, &how);
         out(s, y);
         Val dy = ir_unary(g, OP_COS, ir_scale(g, y, 3));
@@ -405,9 +423,16 @@ static void attention(Suite *s)
 /* Queries from a position on: keys [B, 11, ..], of which some queries see none. */
 static void attention_at(Suite *s)
 {
-    static const struct { int H, K, d, dv; bool causal; int window; double cap; } way[] = {
-        {2, 2, 8, 8, true, 0, 0}, {4, 2, 24, 40, true, 3, 0}, {3, 1, 33, 5, false, 4, 2},
-        {2, 1, 16, 64, true, 100, 3}, {1, 1, 4, 4, false, 0, 0}};
+    static const struct {
+        int H, K, d, dv;
+        bool causal;
+        int window;
+        double cap;
+    } way[] = {{2, 2, 8, 8, true, 0, 0},
+               {4, 2, 24, 40, true, 3, 0},
+               {3, 1, 33, 5, false, 4, 2},
+               {2, 1, 16, 64, true, 100, 3},
+               {1, 1, 4, 4, false, 0, 0}};
     for (size_t i = 0; i < COUNT_OF(way); i++) {
         begin(s, "attention at a position");
         Graph *g = s->g;
@@ -415,8 +440,11 @@ static void attention_at(Suite *s)
         Val q = input(s, "q", shape(4, DIM_B, DIM_T, DIM(way[i].H), DIM(way[i].d)));
         Val k = input(s, "k", shape(4, DIM_B, DIM(11), DIM(way[i].K), DIM(way[i].d)));
         Val v = input(s, "v", shape(4, DIM_B, DIM(11), DIM(way[i].K), DIM(way[i].dv)));
-        Sdpa how = {.causal = way[i].causal, .scale = 0.6, .softcap = way[i].cap,
-                    .window = way[i].window, .first = index_input(s, "first", none)};
+        Sdpa how = {.causal = way[i].causal,
+                    .scale = 0.6,
+                    .softcap = way[i].cap,
+                    .window = way[i].window,
+                    .first = index_input(s, "first", none)};
         Val y = ir_sdpa(g, q, k, v, &how);
         out(s, y);
         out(s, ir_node(g, OP_AUX, &y, 1, &(Attr){0}, NULL));
@@ -436,8 +464,7 @@ static void ranges(Suite *s)
         Shape rows = btn(s);
         Val x = ir_ext(g, EXT_INPUT, name_str(s->ctx, "x"), t, &rows);
         Val start = ir_binary(g, OP_SUB, index_input(s, "start", none), ir_int(g, 2));
-        Val on = ir_binary(g, OP_MOD, index_input(s, "on", shape(1, DIM_B, DIM(1), DIM(1), DIM(1))),
-                           ir_int(g, 2));
+        Val on = ir_binary(g, OP_MOD, index_input(s, "on", shape(1, DIM_B, DIM(1), DIM(1), DIM(1))), ir_int(g, 2));
         Val in_place = ir_put(g, ir_ext(g, EXT_STATE, kept, t, &table), x, start, on);
         Val old = ir_ext(g, EXT_STATE, other, t, &table);
         Val aside = ir_put(g, old, x, start, on);
@@ -465,7 +492,7 @@ static void stores(Suite *s)
     Val w2 = ir_binary(g, OP_SUB, vw, ir_binary(g, OP_MUL, m2, ir_fill(g, 0.01)));
     ir_store(g, m2, EXT_STATE, m);
     ir_store(g, w2, EXT_PARAM, w);
-    ir_store(g, vw, EXT_STATE, e);              /* the old weights */
+    ir_store(g, vw, EXT_STATE, e); /* the old weights */
     ir_store(g, ir_sum(g, ve, 1, false), EXT_PARAM, b);
     ir_store(g, ir_binary(g, OP_ADD, vb, ir_fill(g, 1)), EXT_STATE, c); /* a tensor nobody reads */
     out(s, vw);

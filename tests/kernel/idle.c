@@ -17,15 +17,16 @@ enum { DEEP = 24, SHORT = 16 };
 typedef struct Open {
     int indent;
     char name[24];
-    bool serial, spread, shared; /* over a size, by all; over a literal of at most SHORT, by each thread its part; over anything, so */
+    bool serial, spread,
+        shared; /* over a size, by all; over a literal of at most SHORT, by each thread its part; over anything, so */
 } Open;
 typedef struct Idle {
     Harness *h;
     const char *file;
     const char *const *set;
-    int nests, idle; /* loops in loops that threads share; short ones that they share in each round of a long one */
+    int nests, idle;  /* loops in loops that threads share; short ones that they share in each round of a long one */
     int sums, lonely; /* launches of sums over rows whose threads share each row; of one partition for all rows */
-    int flat, hasty; /* launches of flat kernels of several blocks; whose threads have less than four elements each */
+    int flat, hasty;  /* launches of flat kernels of several blocks; whose threads have less than four elements each */
 } Idle;
 
 /* "    for (int32_t i3 = 0; i3 < n2; i3++) {" */
@@ -33,7 +34,8 @@ static bool read_loop(const char *line, Open *o)
 {
     char type[16], begin[24], again[24], end[24];
     *o = (Open){.indent = (int)strspn(line, " ")};
-    if (sscanf(line + o->indent, "for (%15s %23s = %23[^; ] %*[^;]; %23s < %23[^;]", type, o->name, begin, again, end) != 5 &&
+    if (sscanf(line + o->indent, "for (%15s %23s = %23[^; ] %*[^;]; %23s < %23[^;]", type, o->name, begin, again,
+               end) != 5 &&
         sscanf(line + o->indent, "for (%15s %23s = %23[^;]; %23s < %23[^;]", type, o->name, begin, again, end) != 5)
         return false;
     long rounds = strtol(end, NULL, 10);
@@ -117,11 +119,17 @@ int main(void)
 {
     static const struct {
         const char *file, *set[3];
-    } of[] = {{"quickstart.vwn", {NULL}}, {"34_lora.vwn", {NULL}}, {"19_over_encoding.vwn", {NULL}}, {"35_convert.vwn", {NULL}},
-              {"14_own_connection.vwn", {NULL}}, {"16_transformer_pp.vwn", {"conn=hyper(n = 12, dynamic = true)", "L=2", NULL}}};
-    static const char bad[] = "        for (int32_t i3 = 0; i3 < n2; i3++) {\n            for (int32_t i4 = thread; i4 < 3; i4 += THREADS) {\n"
+    } of[] = {{"quickstart.vwn", {NULL}},
+              {"34_lora.vwn", {NULL}},
+              {"19_over_encoding.vwn", {NULL}},
+              {"35_convert.vwn", {NULL}},
+              {"14_own_connection.vwn", {NULL}},
+              {"16_transformer_pp.vwn", {"conn=hyper(n = 12, dynamic = true)", "L=2", NULL}}};
+    static const char bad[] = "        for (int32_t i3 = 0; i3 < n2; i3++) {\n            for (int32_t i4 = thread; i4 "
+                              "< 3; i4 += THREADS) {\n"
                               "                t7[3 * i3 + i4] += x24;\n            }\n        }\n";
-    static const char good[] = "        for (int32_t i3 = thread * 4; i3 < n2; i3 += THREADS * 4) {\n            for (int32_t i4 = 0; i4 < 3; i4++) {\n"
+    static const char good[] = "        for (int32_t i3 = thread * 4; i3 < n2; i3 += THREADS * 4) {\n            for "
+                               "(int32_t i4 = 0; i4 < 3; i4++) {\n"
                                "                x24 += x23;\n            }\n        }\n";
     Harness h = {0};
     Idle of_bad = {.h = &h}, of_good = {.h = &h};
@@ -133,7 +141,8 @@ int main(void)
         Idle x = {.h = &h, .file = of[i].file, .set = of[i].set};
         Ctx *ctx = ctx_new(NULL);
         CHECK_CASE(&h, guarded(ctx, look_at_file, &x), x.file);
-        printf("%-24s %3d loops in loops, %d of idle threads; %3d flat launches, %d of hasty threads; %3d sums over rows, %d of one partition\n",
+        printf("%-24s %3d loops in loops, %d of idle threads; %3d flat launches, %d of hasty threads; %3d sums over "
+               "rows, %d of one partition\n",
                x.file, x.nests, x.idle, x.flat, x.hasty, x.sums, x.lonely);
         CHECK_CASE(&h, x.idle == 0 && x.hasty == 0 && x.lonely == 0, x.file);
         flat += x.flat;

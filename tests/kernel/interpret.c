@@ -14,22 +14,22 @@ typedef struct Run {
     const KernelCall *call;
     const Kernel *k;
     Arena *arena;
-    Number *value;    /* by expression and lane */
-    Number **held;    /* by KStmt.held: by round and lane */
-    IVar along;       /* the loop of which a thread takes contiguous elements; 0: none */
-    uint64_t lanes;   /* its bit */
-    bool vector;      /* they are one vector: what lies behind the place of the first one */
-    int64_t base;     /* the first of them, */
+    Number *value;           /* by expression and lane */
+    Number **held;           /* by KStmt.held: by round and lane */
+    IVar along;              /* the loop of which a thread takes contiguous elements; 0: none */
+    uint64_t lanes;          /* its bit */
+    bool vector;             /* they are one vector: what lies behind the place of the first one */
+    int64_t base;            /* the first of them, */
     uint32_t lane, from, to; /* the one that runs; those that a statement runs for */
-    int64_t *var;     /* by index variable */
-    const int64_t **coef; /* by form: of each of its terms */
-    size_t *end;      /* by statement that opens a scope: its end */
+    int64_t *var;            /* by index variable */
+    const int64_t **coef;    /* by form: of each of its terms */
+    size_t *end;             /* by statement that opens a scope: its end */
     Number **array;
     Number *batch[64];
-    Number *slot;     /* by slot: the total that was put there */
-    Number **column;  /* by column and element: what lanes have */
-    Number *total;    /* by expression: a total that one lane alone has */
-    Cells **tile;     /* by buffer: memory of the row */
+    Number *slot;    /* by slot: the total that was put there */
+    Number **column; /* by column and element: what lanes have */
+    Number *total;   /* by expression: a total that one lane alone has */
+    Cells **tile;    /* by buffer: memory of the row */
     int64_t part, lo, hi;
 } Run;
 
@@ -97,8 +97,7 @@ static Number apply(Run *r, const KEx *x)
         t[i].dtype = kx(r->k, x->in[i])->type == KT_INT ? DT_INT : DT_REAL;
     }
     t[3].dtype = x->type == KT_INT ? DT_INT : DT_REAL;
-    Node node = {.op = (uint8_t)x->op, .dtype = (uint8_t)t[3].dtype, .n_in = (uint16_t)n,
-                 .a = {.i = x->i}};
+    Node node = {.op = (uint8_t)x->op, .dtype = (uint8_t)t[3].dtype, .n_in = (uint16_t)n, .a = {.i = x->i}};
     OpEval e = {.ctx = r->k->ctx, .n = &node, .in = in, .out = &t[3]};
     op_rules[x->op].eval(&e);
     return (Number){real[3], integer[3]};
@@ -109,8 +108,7 @@ static Cells *cells(Run *r, uint32_t buffer, int64_t *i)
     const KBuffer *b = &r->k->buffer.v[buffer];
     Cells *c = b->tile ? r->tile[buffer] : r->call->buffer[buffer];
     if (*i < 0 || *i >= b->elements)
-        vwn_bug(r->k->ctx, "element %lld of buffer %u with %lld", (long long)*i, buffer,
-                (long long)b->elements);
+        vwn_bug(r->k->ctx, "element %lld of buffer %u with %lld", (long long)*i, buffer, (long long)b->elements);
     *i += b->part >= 0 ? r->part * b->elements : 0;
     if (*i >= c->n)
         vwn_bug(r->k->ctx, "buffer %u is smaller than its kernel says", buffer);
@@ -145,9 +143,7 @@ static Number compute(Run *r, const KEx *x)
     case KX_INDEX: return (Number){.integer = at(r, x->ix)};
     case KX_LOAD: return load(r, x);
     case KX_OP: return apply(r, x);
-    case KX_INSIDE:
-        i = at(r, x->ix);
-        return (Number){.integer = i >= 0 && i < ix_dim_at(r->k->ix, x->extent)};
+    case KX_INSIDE: i = at(r, x->ix); return (Number){.integer = i >= 0 && i < ix_dim_at(r->k->ix, x->extent)};
     case KX_AND: return (Number){.integer = get(r, x->in[0]).integer & get(r, x->in[1]).integer};
     case KX_SELECT: return get(r, x->in[get(r, x->in[0]).integer ? 1 : 2]);
     case KX_RAND: return random_number(r, x);
@@ -157,10 +153,7 @@ static Number compute(Run *r, const KEx *x)
 
 /* ---- sums ---- */
 
-static Number neutral(Op op)
-{
-    return op == OP_SUM ? (Number){0} : (Number){-INFINITY, INT64_MIN};
-}
+static Number neutral(Op op) { return op == OP_SUM ? (Number){0} : (Number){-INFINITY, INT64_MIN}; }
 
 static void fold(Run *r, Op op, Number *to, Number x)
 {
@@ -216,8 +209,7 @@ static void store_number(Run *r, const KRoot *root, Number x)
     else
         c->real[i] = x.real;
     if (c->stores && c->stores[i]++ && root->kind == KR_STORE)
-        vwn_bug(r->k->ctx, "element %lld of buffer %u is stored twice", (long long)i,
-                root->buffer);
+        vwn_bug(r->k->ctx, "element %lld of buffer %u is stored twice", (long long)i, root->buffer);
 }
 
 static void store(Run *r, const KStmt *s)
@@ -259,7 +251,10 @@ static void run_store_step(Run *r, const KStmt *s)
     Number *held = held_of(r, s), copy;
     bool array = kernel_of_array(s), sum = s->kind == KS_ARRAY_ADD || s->kind == KS_SINK;
     const KEx *x = kx(r->k, s->ex);
-    Number value = s->step & STEP_VALUE ? get(r, s->kind == KS_ARRAY_PUT ? s->ex : array ? x->in[0] : r->k->root.v[s->root].value) : (Number){0};
+    Number value = s->step & STEP_VALUE ? get(r, s->kind == KS_ARRAY_PUT ? s->ex
+                                                 : array                 ? x->in[0]
+                                                                         : r->k->root.v[s->root].value)
+                                        : (Number){0};
     if (s->step & (STEP_NEW | STEP_LOAD))
         *held = s->step & STEP_LOAD ? *cell_of(r, s, &copy) : (Number){.real = NAN};
     if (s->step & STEP_VALUE && sum)
@@ -464,10 +459,22 @@ static void run_stmt(Run *r, const KStmt *s)
         break;
     case KS_BATCH_RUN: run_batch(r, s); break;
     case KS_BATCH_OUT: *value_of(r, s->ex) = r->batch[s->array][s->at]; break;
-    case KS_STORE: case KS_SINK: store(r, s); break;
-    case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: run_total(r, s); break;
-    case KS_LANES: case KS_LANE_TAKE: case KS_LANE_STORE: run_lanes(r, s); break;
-    case KS_PREFETCH: case KS_PREFETCH_ROW: case KS_ROW_TILES: case KS_BARRIER: case KS_SUM_NEW: case KS_SUM_PUT: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: break; /* here one thread does what all of them do */
+    case KS_STORE:
+    case KS_SINK: store(r, s); break;
+    case KS_WARP:
+    case KS_WARP_PUT:
+    case KS_WARP_TAKE: run_total(r, s); break;
+    case KS_LANES:
+    case KS_LANE_TAKE:
+    case KS_LANE_STORE: run_lanes(r, s); break;
+    case KS_PREFETCH:
+    case KS_PREFETCH_ROW:
+    case KS_ROW_TILES:
+    case KS_BARRIER:
+    case KS_SUM_NEW:
+    case KS_SUM_PUT:
+    case KS_ARRAY_GIVE:
+    case KS_ARRAY_TAKE: break; /* here one thread does what all of them do */
     default: vwn_bug(r->k->ctx, "a statement of kind %d cannot be run", (int)s->kind);
     }
 }
@@ -506,7 +513,8 @@ static void run_product(Run *r, const KProduct *x, bool add)
             Number sum = {.real = add ? c->real[to] : 0};
             for (; *v[2] < end[2]; ++*v[2])
                 for (int64_t part = 0; part < (x->parts ? 2 : 1); part++)
-                    fold(r, OP_SUM, &sum, (Number){.real = element(r, x->a, x->a_at, 0) * element(r, x->b, x->b_at, part * end[2])});
+                    fold(r, OP_SUM, &sum,
+                         (Number){.real = element(r, x->a, x->a_at, 0) * element(r, x->b, x->b_at, part * end[2])});
             c->real[to] = stored_in(r, x->c, sum.real);
         }
     if (x->also)

@@ -27,7 +27,7 @@ typedef struct KernelCall {
     Cells **buffer;       /* by number in the kernel; of a part: all partitions one after the other */
     const double *scalar; /* by number */
     uint64_t seed, step, first;
-    bool single;          /* round every result to float32 */
+    bool single; /* round every result to float32 */
 } KernelCall;
 
 /* Rows (or partitions) lo <= row < hi. */
@@ -35,7 +35,6 @@ void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi);
 
 /* As host_run(), in memory of its own. What the plan's texts say is also printed again, and must be
  * what the plan holds. */
-void interpret_plan(Ctx *ctx, const Plan *p, const HostRun *how, bool single, Tensor **results,
-                    Tensor **stored);
+void interpret_plan(Ctx *ctx, const Plan *p, const HostRun *how, bool single, Tensor **results, Tensor **stored);
 
 #endif

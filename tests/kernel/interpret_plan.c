@@ -37,8 +37,7 @@ static void check_canaries(const PlanRun *r)
 {
     for (size_t b = 0; b < r->p->n_buffer; b++)
         for (int i = 1; i <= CANARIES; i++)
-            if (r->cells[b].real[-i] != canary ||
-                r->cells[b].real[r->cells[b].n + i - 1] != canary)
+            if (r->cells[b].real[-i] != canary || r->cells[b].real[r->cells[b].n + i - 1] != canary)
                 vwn_bug(r->ctx, "something wrote around buffer %zu", b);
 }
 
@@ -75,8 +74,7 @@ static void check_stores(PlanRun *r, const Launch *l, const Kernel *k, const Pri
         Cells *c = &r->cells[l->buffer[i]];
         for (int64_t j = 0; kb->written && kb->part < 0 && j < kb->elements; j++)
             if (!c->stores[j])
-                vwn_bug(r->ctx, "element %lld of %s is not stored", (long long)j,
-                        kb->name ? kb->name : "");
+                vwn_bug(r->ctx, "element %lld of %s is not stored", (long long)j, kb->name ? kb->name : "");
         c->stores = NULL;
     }
 }
@@ -251,8 +249,8 @@ static int64_t attention_batch(const Launch *l, LibraryKernel which)
 static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double **m)
 {
     const LaunchInt *n = l->ints;
-    int64_t T = n[0].value, S = n[1].value, H = n[2].value, K = n[3].value, d = n[4].value,
-            dv = n[5].value, B = attention_batch(l, which);
+    int64_t T = n[0].value, S = n[1].value, H = n[2].value, K = n[3].value, d = n[4].value, dv = n[5].value,
+            B = attention_batch(l, which);
     bool back = which == LIB_SDPA_GRAD, at = which == LIB_SDPA_AT;
     int n_in = back ? 6 : at ? 4 : 3, n_all = n_in + (back ? 3 : 2);
     bool oldest = (int)l->n_buffer > n_all;
@@ -274,21 +272,27 @@ static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double *
         memcpy(in[n_in]->integer, m[n_all], (size_t)(B * T) * sizeof(int64_t));
     }
     Tensor *out = dense(r, B, T, H, back ? d : dv, NULL, NULL);
-    Tensor *aux[2] = {back ? dense(r, B, S, K, d, NULL, NULL) : lse,
-                      back ? dense(r, B, S, K, dv, NULL, NULL) : NULL};
+    Tensor *aux[2] = {back ? dense(r, B, S, K, d, NULL, NULL) : lse, back ? dense(r, B, S, K, dv, NULL, NULL) : NULL};
     Node node = {.op = back ? OP_SDPA_GRAD : OP_SDPA, .n_in = (uint16_t)(n_in + oldest)};
-    node.a = (Attr){.i = n[6].value, .j = n[7].value, .x = scalar(r, &l->scalars[0]),
-                    .y = scalar(r, &l->scalars[1]), .z = scalar(r, &l->scalars[2]),
+    node.a = (Attr){.i = n[6].value,
+                    .j = n[7].value,
+                    .x = scalar(r, &l->scalars[0]),
+                    .y = scalar(r, &l->scalars[1]),
+                    .z = scalar(r, &l->scalars[2]),
                     .site = n[17].kind == INT_SEED ? n[17].site : NULL};
     RefRun run = {.B = r->p->B, .T = r->p->T, .seed = r->how->seed, .step = r->how->step};
-    OpEval e = {.ctx = r->ctx, .run = &run, .n = &node, .in = in, .out = out, .aux = aux,
+    OpEval e = {.ctx = r->ctx,
+                .run = &run,
+                .n = &node,
+                .in = in,
+                .out = out,
+                .aux = aux,
                 .drawn = node.a.site ? r->how->first * (uint64_t)n[19].value : 0};
     op_rules[node.op].eval(&e);
     const Tensor *result[3] = {out, back ? aux[0] : lse, aux[1]};
     for (int i = 0; i < (back ? 3 : 2); i++)
         if (!back || n[20].value & (i ? GRAD_OF_K : GRAD_OF_Q))
-            memcpy(m[n_in + i], result[i]->real,
-                   (size_t)result[i]->size * sizeof(double));
+            memcpy(m[n_in + i], result[i]->real, (size_t)result[i]->size * sizeof(double));
 }
 
 static void run_library(PlanRun *r, const Launch *l, double **m)
@@ -301,14 +305,18 @@ static void run_library(PlanRun *r, const Launch *l, double **m)
         for (int64_t i = 0; i < l->rows; i++)
             m[0][i] = scalar(r, &l->scalars[i]);
         break;
-    case LIB_SUM_PARTS: case LIB_SUM_PARTS_AT: fold_parts(l, m[0], m[1], false); break;
-    case LIB_MAX_PARTS: case LIB_MAX_PARTS_AT: fold_parts(l, m[0], m[1], true); break;
+    case LIB_SUM_PARTS:
+    case LIB_SUM_PARTS_AT: fold_parts(l, m[0], m[1], false); break;
+    case LIB_MAX_PARTS:
+    case LIB_MAX_PARTS_AT: fold_parts(l, m[0], m[1], true); break;
     case LIB_CUMSUM: cumsum(l, m[0], m[1]); break;
     case LIB_TOP_K: top_k(l, m[0], (int64_t *)(void *)m[1]); break;
     case LIB_SCATTER_ADD: scatter_add(l, m[0], (int64_t *)(void *)m[1], m[2]); break;
     case LIB_DYNAMIC_UPDATE_SLICE: put(r, l, m); break;
     case LIB_DYNAMIC_SLICE: take(r, l, m); break;
-    case LIB_SDPA: case LIB_SDPA_AT: case LIB_SDPA_GRAD: attention(r, l, which, m); break;
+    case LIB_SDPA:
+    case LIB_SDPA_AT:
+    case LIB_SDPA_GRAD: attention(r, l, which, m); break;
     default: vwn_bug(r->ctx, "the library's %s is not interpreted", library_name(which));
     }
 }
@@ -328,8 +336,7 @@ static void matmul(const PlanMatmul *m, const double *a, const double *b, double
             }
 }
 
-static void expert(const PlanExpert *e, const double *x, const double *w, const int64_t *index,
-                   double *out)
+static void expert(const PlanExpert *e, const double *x, const double *w, const int64_t *index, double *out)
 {
     bool dw = e->what == EXPERT_DW;
     int64_t pairs = e->tokens * e->choices;
@@ -382,8 +389,7 @@ static void run_launch(PlanRun *r, const Launch *l)
 
 static void copy_in(Cells *c, const Tensor *t)
 {
-    memcpy(c->real, t->dtype == DT_INT ? (const void *)t->integer : (const void *)t->real,
-           (size_t)t->size * 8);
+    memcpy(c->real, t->dtype == DT_INT ? (const void *)t->integer : (const void *)t->real, (size_t)t->size * 8);
 }
 
 static Tensor *copy_out(Arena *arena, const Cells *c, uint8_t rank, const int64_t *d)
@@ -401,8 +407,7 @@ static const RefBinding *binding(const HostRun *how, const Ext *x)
     return NULL;
 }
 
-void interpret_plan(Ctx *ctx, const Plan *p, const HostRun *how, bool single, Tensor **results,
-                    Tensor **stored)
+void interpret_plan(Ctx *ctx, const Plan *p, const HostRun *how, bool single, Tensor **results, Tensor **stored)
 {
     ArenaMark mark = arena_mark(ctx->scratch);
     PlanRun r = {.ctx = ctx, .arena = ctx->scratch, .p = p, .how = how, .single = single};
@@ -417,8 +422,7 @@ void interpret_plan(Ctx *ctx, const Plan *p, const HostRun *how, bool single, Te
     for (size_t i = 0; i < p->n_launch; i++)
         run_launch(&r, &p->launch[i]);
     for (size_t i = 0; i < p->n_result; i++)
-        results[i] = copy_out(ctx->program, &r.cells[p->result[i].buffer], p->result[i].rank,
-                              p->result[i].d);
+        results[i] = copy_out(ctx->program, &r.cells[p->result[i].buffer], p->result[i].rank, p->result[i].d);
     for (size_t i = 0; i < how->n_bind; i++) {
         stored[i] = NULL;
         for (size_t b = 0; b < p->n_buffer; b++) {

@@ -80,7 +80,11 @@ static void count_plan(Ctx *ctx, void *arg)
     Count *c = arg;
     Unit *u = load_text(ctx, text, c->set);
     const Graph *g = graph_of(ctx, u, c->program, NULL);
-    PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .half = train_half(u->train), .target = &target_gpu, .single = c->single};
+    PlanOptions how = {.B = u->train->micro_seqs,
+                       .T = u->train->context,
+                       .half = train_half(u->train),
+                       .target = &target_gpu,
+                       .single = c->single};
     const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     plan_verify(ctx, p);
     for (size_t i = 0; i < p->n_launch; i++) {
@@ -98,9 +102,9 @@ static void count_plan(Ctx *ctx, void *arg)
 /* The programs of a run, which share copies of weights. */
 typedef struct Shared {
     const char *const *set;
-    size_t copies;                              /* of weights, that training wants */
+    size_t copies;                               /* of weights, that training wants */
     size_t casts[4], written, of_eval, calls[4]; /* in each run; by the update; that the evaluation has besides */
-    bool apart;                                 /* launches that make copies do nothing else, and nothing else does */
+    bool apart;                                  /* launches that make copies do nothing else, and nothing else does */
 } Shared;
 
 static void count_shared(Ctx *ctx, void *arg)
@@ -112,7 +116,10 @@ static void count_shared(Ctx *ctx, void *arg)
     plan_layout_init(&layout, ctx->program);
     c->apart = true;
     for (size_t i = 0; i < COUNT_OF(programs); i++) {
-        PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .half = train_half(u->train), .target = &target_gpu,
+        PlanOptions how = {.B = u->train->micro_seqs,
+                           .T = u->train->context,
+                           .half = train_half(u->train),
+                           .target = &target_gpu,
                            .layout = &layout};
         const Graph *g = graph_of(ctx, u, programs[i], &layout);
         const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
@@ -126,9 +133,11 @@ static void count_shared(Ctx *ctx, void *arg)
         }
         c->casts[i] = casts_of(p);
         *(i == 2 ? &c->written : i == 3 ? &c->of_eval : &c->copies) = held;
-        printf("%-10s %4zu copies of weights, %2zu launches make them where they are not there; %2zu casts in each run, "
-               "%3zu of %zu launches products; arena %.1f MiB\n", programs[i], held, p->n_cast, c->casts[i], c->calls[i], p->n_launch - p->n_cast,
-               (double)p->arena_bytes / (1 << 20));
+        printf(
+            "%-10s %4zu copies of weights, %2zu launches make them where they are not there; %2zu casts in each run, "
+            "%3zu of %zu launches products; arena %.1f MiB\n",
+            programs[i], held, p->n_cast, c->casts[i], c->calls[i], p->n_launch - p->n_cast,
+            (double)p->arena_bytes / (1 << 20));
     }
 }
 
@@ -137,8 +146,9 @@ static Count count(Harness *h, const char *what, const char *program, bool singl
     Ctx *ctx = ctx_new(NULL);
     Count c = {.set = set, .program = program, .single = single};
     CHECK_CASE(h, guarded(ctx, count_plan, &c) && c.launches > 0, what);
-    printf("%-6s %-10s %-11s %5zu launches: %4zu products in %3zu calls, %3zu copies; %3zu kernels; arena %.1f MiB\n", what, program,
-           single ? "one by one" : "gathered", c.launches, c.products, c.calls, c.copies, c.kernels, c.arena / (1 << 20));
+    printf("%-6s %-10s %-11s %5zu launches: %4zu products in %3zu calls, %3zu copies; %3zu kernels; arena %.1f MiB\n",
+           what, program, single ? "one by one" : "gathered", c.launches, c.products, c.calls, c.copies, c.kernels,
+           c.arena / (1 << 20));
     ctx_free(ctx);
     return c;
 }
@@ -152,7 +162,8 @@ static const char routed[] =
     "  context = 16, width = 192, mask = causal, connection = residual()\n"
     "  pre_norm = rms_norm(eps = 1e-6), init = normal(std = 0.02), out_init = normal(std = 0.02)\n"
     "  embed tokens { vocab = 256 }\n"
-    "  moe { experts = E, active = 3, hidden = 64, activation = silu, scores = softmax, normalize = true, balance = 0.01 }\n"
+    "  moe { experts = E, active = 3, hidden = 64, activation = silu, scores = softmax, normalize = true, balance = "
+    "0.01 }\n"
     "  head lm { norm = rms_norm(eps = 1e-6) }\n"
     "}\n"
     "train {\n"
@@ -174,7 +185,8 @@ static void count_routed(Ctx *ctx, void *arg)
     const char *set[] = {c->experts, NULL};
     Unit *u = load_text(ctx, routed, set);
     PlanOptions how = {.B = 4, .T = 16, .target = c->target, .half = train_half(u->train)};
-    const Plan *p = plan_build(ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
+    const Plan *p = plan_build(
+        ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
     for (size_t i = 0; i < p->n_launch; i++) {
         const PlanMatmul *m = &p->launch[i].matmul;
         c->of_rows += p->launch[i].kind == LAUNCH_MATMUL && m->m == how.B * how.T && (m->n == c->n || m->k == c->n);
@@ -185,7 +197,10 @@ static void count_routed(Ctx *ctx, void *arg)
  * backward, as a warp would share each sum with most of its threads idle. A CPU has both in kernels. */
 static void test_routers(Harness *h)
 {
-    Routed c[] = {{&target_gpu, "E=16", 16, 0}, {&target_gpu, "E=24", 24, 0}, {&target_cpu, "E=16", 16, 0}, {&target_cpu, "E=24", 24, 0}};
+    Routed c[] = {{&target_gpu, "E=16", 16, 0},
+                  {&target_gpu, "E=24", 24, 0},
+                  {&target_cpu, "E=16", 16, 0},
+                  {&target_cpu, "E=24", 24, 0}};
     for (size_t i = 0; i < COUNT_OF(c); i++) {
         Ctx *ctx = ctx_new(NULL);
         CHECK(h, guarded(ctx, count_routed, &c[i]));
@@ -199,15 +214,17 @@ int main(void)
 {
     Harness h = {0};
     static const char *const gpt[] = {NULL};
-    static const char *const vwn[] = {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = 1024))", "wide=1536", NULL};
+    static const char *const vwn[] = {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = 1024))",
+                                      "wide=1536", NULL};
     static const struct {
         const char *what, *program;
         const char *const *set;
         size_t most, calls, added;
     } held[] = {
-        {"GPT", "train", gpt, 700, 420, 0},    {"GPT", "accumulate", gpt, 700, 420, 169},   {"GPT", "update", gpt, 20, 0, 0},
-        {"GPT", "eval", gpt, 230, 97, 0},      {"(2,3)", "train", vwn, 700, 420, 0},        {"(2,3)", "update", vwn, 20, 0, 0},
-        {"(2,3)", "eval", vwn, 230, 98, 0},    {"(2,3)", "accumulate", vwn, 700, 420, 170},
+        {"GPT", "train", gpt, 700, 420, 0},   {"GPT", "accumulate", gpt, 700, 420, 169},
+        {"GPT", "update", gpt, 20, 0, 0},     {"GPT", "eval", gpt, 230, 97, 0},
+        {"(2,3)", "train", vwn, 700, 420, 0}, {"(2,3)", "update", vwn, 20, 0, 0},
+        {"(2,3)", "eval", vwn, 230, 98, 0},   {"(2,3)", "accumulate", vwn, 700, 420, 170},
     };
     for (size_t i = 0; i < COUNT_OF(held); i++) {
         Count one = count(&h, held[i].what, held[i].program, true, held[i].set);
@@ -223,11 +240,13 @@ int main(void)
         CHECK(&h, guarded(ctx, count_shared, &c) && c.apart);
         Count alone = count(&h, "casts", "train", false, c.set);
         CHECK(&h, alone.casts > 0 && c.copies >= alone.casts);
-        CHECK(&h, c.casts[0] == 0 && c.casts[1] == 0 && c.casts[3] == 0); /* and no product is apart from its neighbours for it: */
+        CHECK(&h, c.casts[0] == 0 && c.casts[1] == 0 &&
+                      c.casts[3] == 0); /* and no product is apart from its neighbours for it: */
         CHECK(&h, c.written == c.copies && c.of_eval == c.copies);
-        CHECK(&h, c.calls[0] + 48 <= alone.calls); /* in each layer the gradients of two pairs of weights are a batch each, */
-        CHECK(&h, c.calls[1] == c.calls[0]);       /* which the program that adds to them finds as they lie */
-        CHECK(&h, c.calls[3] <= 122); /* values lie apart from queries and keys, as training wants them */
+        CHECK(&h, c.calls[0] + 48 <=
+                      alone.calls);          /* in each layer the gradients of two pairs of weights are a batch each, */
+        CHECK(&h, c.calls[1] == c.calls[0]); /* which the program that adds to them finds as they lie */
+        CHECK(&h, c.calls[3] <= 122);        /* values lie apart from queries and keys, as training wants them */
         ctx_free(ctx);
     }
     /* in float32 products read weights themselves, which lie so that queries, keys and values are a batch as well */

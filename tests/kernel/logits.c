@@ -41,7 +41,8 @@ static void count(Ctx *ctx, void *arg)
     const char *set[] = {job->vocabulary, NULL};
     Unit *u = load_text(ctx, text, set);
     PlanOptions how = {.B = B, .T = T, .target = &target_gpu, .half = train_half(u->train)};
-    const Plan *p = plan_build(ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
+    const Plan *p = plan_build(
+        ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
     double bytes = 0, logits = (double)(B * T * job->choices);
     for (size_t i = 0; i < p->n_launch; i++)
         for (uint32_t k = 0; k < p->launch[i].n_buffer; k++) {

@@ -52,7 +52,7 @@ typedef struct MFun {
     VEC(MVar) var;   /* parameters first */
     size_t params;
     int demand, of_param[MEET_PARAMS];
-    int answer; /* level of what it returns or writes, when that of all arguments is EVEN */
+    int answer;      /* level of what it returns or writes, when that of all arguments is EVEN */
     struct MFun *in; /* a lambda stands in it */
     bool kernel;
     int64_t lanes, units; /* enum { THREADS, UNITS } of the body; 0 */
@@ -63,7 +63,7 @@ typedef struct Meet {
     VEC(MName) token;
     VEC(MFun) fun;
     VEC(MName) form; /* names that angle brackets may follow */
-    MLevel *exit;     /* by token: of a loop, how its rounds may end early */
+    MLevel *exit;    /* by token: of a loop, how its rounds may end early */
     size_t places;
     bool changed, tell;
     char why[400];
@@ -73,9 +73,9 @@ typedef struct Meet {
 typedef struct MWalk {
     const struct MWalk *outer; /* of the loop around this one */
     MFun *f;
-    size_t loop; /* token of the innermost, SIZE_MAX */
+    size_t loop;     /* token of the innermost, SIZE_MAX */
     size_t from, to; /* of the innermost block */
-    MLevel skip;  /* of `continue` before, in this round; of `return` before */
+    MLevel skip;     /* of `continue` before, in this round; of `return` before */
     MLevel *gone;
 } MWalk;
 
@@ -84,7 +84,10 @@ static bool m_is(const Meet *m, size_t i, const char *s)
     return i < m->token.n && m->token.v[i].n == strlen(s) && !memcmp(m->token.v[i].s, s, m->token.v[i].n);
 }
 static bool m_same(MName a, MName b) { return a.n == b.n && !memcmp(a.s, b.s, a.n); }
-static bool m_word(const Meet *m, size_t i) { return isalpha((unsigned char)*m->token.v[i].s) || *m->token.v[i].s == '_'; }
+static bool m_word(const Meet *m, size_t i)
+{
+    return isalpha((unsigned char)*m->token.v[i].s) || *m->token.v[i].s == '_';
+}
 static bool m_one_of(const Meet *m, size_t i, const char *const *list)
 {
     for (; *list; list++)
@@ -106,8 +109,8 @@ static bool m_raise(Meet *m, MLevel *to, MLevel by)
 
 static void m_tokens(Meet *m, const char *s)
 {
-    static const char *const signs[] = {"<<=", ">>=", "...", "&&", "||", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=",
-                                        "&=", "|=", "^=", "++", "--", "->", "::", "<<"};
+    static const char *const signs[] = {"<<=", ">>=", "...", "&&", "||", "==", "!=", "<=", ">=", "+=", "-=",
+                                        "*=",  "/=",  "%=",  "&=", "|=", "^=", "++", "--", "->", "::", "<<"};
     while (*s) {
         const char *from = s;
         if (isspace((unsigned char)*s)) {
@@ -119,7 +122,7 @@ static void m_tokens(Meet *m, const char *s)
                 s += *s == '\\';
             s++;
         } else if (isalnum((unsigned char)*s) || *s == '_') {
-            while (isalnum((unsigned char)*s) || *s == '_' || *s == '.' )
+            while (isalnum((unsigned char)*s) || *s == '_' || *s == '.')
                 if (*s == '.' && !isdigit((unsigned char)*from))
                     break;
                 else
@@ -241,7 +244,11 @@ static void m_params(Meet *m, MFun *f)
             if (m_word(m, i) && (i + 1 == end || m_is(m, i + 1, ",") || m_is(m, i + 1, ")") || m_is(m, i + 1, "[")))
                 name = i;
         }
-        MVar v = {.from = f->head, .to = f->to, .memory = memory, .result = refers && !constant, .name = name == SIZE_MAX || name == from ? (MName){"", 0} : m->token.v[name]};
+        MVar v = {.from = f->head,
+                  .to = f->to,
+                  .memory = memory,
+                  .result = refers && !constant,
+                  .name = name == SIZE_MAX || name == from ? (MName){"", 0} : m->token.v[name]};
         v.level.param = f->kernel ? 0 : 1ull << f->params % MEET_PARAMS; /* a kernel's are EVEN */
         vec_push(m->arena, &f->var, v);
         f->params++;
@@ -288,7 +295,8 @@ static void m_functions(Meet *m)
             kernel = false;
             continue;
         }
-        if (!m_is(m, i, "(") || i == 0 || !m_word(m, i - 1) || m_is(m, i - 1, "__launch_bounds__") || m_is(m, i - 1, "__align__")) {
+        if (!m_is(m, i, "(") || i == 0 || !m_word(m, i - 1) || m_is(m, i - 1, "__launch_bounds__") ||
+            m_is(m, i - 1, "__align__")) {
             if (m_is(m, i, "("))
                 i = m_close(m, i) - 1;
             continue;
@@ -319,7 +327,8 @@ static void m_lambdas(Meet *m)
                 f->units = strtoll(m->token.v[i + 2].s, NULL, 0);
             if (!m_is(m, i, "=") || !m_is(m, i + 1, "[") || !m_is(m, i + 2, "&"))
                 continue;
-            MFun g = {.name = m->token.v[i - 1], .head = i + 4, .kernel = true}; /* its parameters: what calls give them */
+            MFun g = {
+                .name = m->token.v[i - 1], .head = i + 4, .kernel = true}; /* its parameters: what calls give them */
             g.from = m_close(m, g.head), g.to = m_close(m, g.from);
             m_params(m, &g);
             g.kernel = false;
@@ -352,8 +361,9 @@ static void m_meet(Meet *m, MWalk *w, size_t at, int demand, MLevel control, con
     control = m_join(control, m_join(w->skip, *w->gone));
     if (control.at > demand && m->tell && !m->why[0]) {
         size_t from = at > 12 ? at - 12 : 0, to = at + 12 < m->token.n ? at + 12 : m->token.n - 1;
-        snprintf(m->why, sizeof m->why, "in `%.*s` not all threads of a %s reach %s: %.*s", (int)w->f->name.n, w->f->name.s,
-                 demand == EVEN ? "block" : "warp", what, (int)(m->token.v[to].s - m->token.v[from].s), m->token.v[from].s);
+        snprintf(m->why, sizeof m->why, "in `%.*s` not all threads of a %s reach %s: %.*s", (int)w->f->name.n,
+                 w->f->name.s, demand == EVEN ? "block" : "warp", what, (int)(m->token.v[to].s - m->token.v[from].s),
+                 m->token.v[from].s);
     }
     if (demand < w->f->demand)
         w->f->demand = demand, m->changed = true;
@@ -376,8 +386,9 @@ static int m_assembly(const Meet *m, size_t i)
 /* The arguments of a call whose parenthesis is at `open`, for each function that it may be. */
 static MLevel m_call(Meet *m, MWalk *w, size_t name, size_t open, MLevel control)
 {
-    static const char *const warps[] = {"__syncwarp", "__shfl_sync", "__shfl_xor_sync", "__shfl_down_sync", "__shfl_up_sync",
-                                        "__ballot_sync", "__any_sync", "__all_sync", NULL};
+    static const char *const warps[] = {"__syncwarp",       "__shfl_sync",    "__shfl_xor_sync",
+                                        "__shfl_down_sync", "__shfl_up_sync", "__ballot_sync",
+                                        "__any_sync",       "__all_sync",     NULL};
     static const char *const ALIKE[] = {"vwn_warp_sum", "vwn_warp_max", "__ballot_sync", "__any_sync", NULL};
     size_t end = m_close(m, open) - 1;
     MLevel arg[MEET_PARAMS] = {{0}}, all = {0};
@@ -451,7 +462,9 @@ static bool m_first(const Meet *m, size_t i)
 /* A whole number of warps. */
 static bool m_warps(const Meet *m, const MFun *f, size_t i)
 {
-    int64_t n = m_is(m, i, "THREADS") ? f->lanes : isdigit((unsigned char)*m->token.v[i].s) ? strtoll(m->token.v[i].s, NULL, 0) : 0;
+    int64_t n = m_is(m, i, "THREADS")                      ? f->lanes
+                : isdigit((unsigned char)*m->token.v[i].s) ? strtoll(m->token.v[i].s, NULL, 0)
+                                                           : 0;
     return n > 0 && n % 32 == 0;
 }
 
@@ -462,7 +475,8 @@ static MLevel m_expression(Meet *m, MWalk *w, size_t from, size_t to, MLevel con
     for (size_t i = from; i < to;) {
         if (m_is(m, i, "&&") || m_is(m, i, "||") || m_is(m, i, "?"))
             control = m_join(control, all);
-        if (m_is(m, i, "[") && m_is(m, i + 1, "&") && m_is(m, i + 2, "]")) { /* a lambda without a name, called by nobody knows whom */
+        if (m_is(m, i, "[") && m_is(m, i + 1, "&") &&
+            m_is(m, i + 2, "]")) { /* a lambda without a name, called by nobody knows whom */
             size_t body = m_close(m, i + 3), end = m_close(m, body);
             all = m_join(all, m_expression(m, w, body + 1, end - 1, (MLevel){LANE, 0}));
             i = end;
@@ -471,7 +485,8 @@ static MLevel m_expression(Meet *m, MWalk *w, size_t from, size_t to, MLevel con
         if (m_is(m, i, "threadIdx")) {
             int level = LANE;
             if (m_first(m, i) && m_is(m, i + 3, "/") && m_warps(m, w->f, i + 4)) {
-                level = m_is(m, i + 4, "THREADS") && w->f->units == 1 ? EVEN : WARP; /* a block has THREADS * UNITS threads */
+                level = m_is(m, i + 4, "THREADS") && w->f->units == 1 ? EVEN
+                                                                      : WARP; /* a block has THREADS * UNITS threads */
                 i += 2;
             }
             all = m_join(all, (MLevel){level, 0});
@@ -508,7 +523,8 @@ static MLevel m_expression(Meet *m, MWalk *w, size_t from, size_t to, MLevel con
 /* One expression or one declarator, up to a comma: what is assigned has the level of all of it. `type`: it is declared. */
 static void m_piece(Meet *m, MWalk *w, size_t from, size_t to, MLevel control, bool declares, bool shared)
 {
-    static const char *const stores[] = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--", NULL};
+    static const char *const stores[] = {
+        "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--", NULL};
     MLevel all = m_join(m_expression(m, w, from, to, control), control);
     size_t first = SIZE_MAX;
     for (size_t i = from; i < to && first == SIZE_MAX; i = m_next(m, i))
@@ -531,7 +547,8 @@ static void m_piece(Meet *m, MWalk *w, size_t from, size_t to, MLevel control, b
         MVar *v = m_declare(m, w->f, name, w->from, w->to);
         v->memory = v->memory || memory;
         v->array = v->array || (array && !memory);
-        v->counts = m_is(m, from, "const") && m_is(m, end + 1, "threadIdx") && m_is(m, end + 4, "%") && m_warps(m, w->f, end + 5) && end + 6 == to;
+        v->counts = m_is(m, from, "const") && m_is(m, end + 1, "threadIdx") && m_is(m, end + 4, "%") &&
+                    m_warps(m, w->f, end + 5) && end + 6 == to;
         if (!shared && (first != SIZE_MAX || m_is(m, end - 1, "}")))
             m_raise(m, &v->level, all);
         return;
@@ -539,10 +556,11 @@ static void m_piece(Meet *m, MWalk *w, size_t from, size_t to, MLevel control, b
     for (size_t i = from; i < to; i = i + 1) {
         if (!m_one_of(m, i, stores))
             continue;
-        bool prefix = (m_is(m, i, "++") || m_is(m, i, "--")) && i + 1 < to && m_word(m, i + 1) && (i == from || !m_word(m, i - 1));
+        bool prefix = (m_is(m, i, "++") || m_is(m, i, "--")) && i + 1 < to && m_word(m, i + 1) &&
+                      (i == from || !m_word(m, i - 1));
         size_t base = prefix ? i + 1 : i;
         bool places = false, through = false; /* [..], .x; *p */
-        while (!prefix && base > from) { /* back over the place that is stored to */
+        while (!prefix && base > from) {      /* back over the place that is stored to */
             base--;
             if (m_is(m, base, "]") || m_is(m, base, ")")) {
                 int depth = 0;
@@ -568,9 +586,10 @@ static void m_piece(Meet *m, MWalk *w, size_t from, size_t to, MLevel control, b
 
 static bool m_declares(const Meet *m, size_t from, size_t to)
 {
-    static const char *const types[] = {"const", "int", "bool", "auto", "real", "integer", "bf16", "fp16", "elem", "float", "double",
-                                        "unsigned", "uint32_t", "int32_t", "uint64_t", "int64_t", "uint16_t", "__shared__", "number",
-                                        "given", "static", "extern", "E", "T", "F", NULL};
+    static const char *const types[] = {
+        "const",  "int",    "bool",     "auto",     "real",    "integer",  "bf16",    "fp16",     "elem",
+        "float",  "double", "unsigned", "uint32_t", "int32_t", "uint64_t", "int64_t", "uint16_t", "__shared__",
+        "number", "given",  "static",   "extern",   "E",       "T",        "F",       NULL};
     if (m_one_of(m, from, types) && (from + 1 >= to || !m_is(m, from + 1, "(")))
         return true;
     if (m_word(m, from) && m_word(m, from + 1)) /* constexpr int i, vwn_two x */
@@ -654,7 +673,8 @@ static size_t m_statement(Meet *m, MWalk *w, size_t i, MLevel control)
         for (const MWalk *k = w; k->loop != SIZE_MAX; k = k->outer)
             m_raise(m, &m->exit[k->loop], here);
         *w->gone = m_join(*w->gone, control);
-    } else if (!m_is(m, i, "enum") && !m_is(m, i, "typedef") && !(m_is(m, i + 2, "=") && m_is(m, i + 3, "[") && m_is(m, i + 4, "&")) &&
+    } else if (!m_is(m, i, "enum") && !m_is(m, i, "typedef") &&
+               !(m_is(m, i + 2, "=") && m_is(m, i + 3, "[") && m_is(m, i + 4, "&")) &&
                !(m_is(m, i + 1, "auto") && m_is(m, i + 4, "[") && m_is(m, i + 5, "&"))) {
         m_simple(m, w, i, end, control);
     }

@@ -97,8 +97,14 @@ static void add_written(Texts *t)
     size_t n;
     for (int i = 0; i < (int)COUNT_OF(heads) * 3 * 8 * 3; i++) {
         int bits = i / 3 % 8, of = i / 24 % 3;
-        CudaAttentionClass c = {.d = heads[i / 72][0], .dv = heads[i / 72][1], .capped = bits & 1, .dropped = bits & 2, .oldest = bits & 4,
-                                .half = of == 0 ? HALF_NONE : of == 1 ? HALF_BF16 : HALF_FP16};
+        CudaAttentionClass c = {.d = heads[i / 72][0],
+                                .dv = heads[i / 72][1],
+                                .capped = bits & 1,
+                                .dropped = bits & 2,
+                                .oldest = bits & 4,
+                                .half = of == 0   ? HALF_NONE
+                                        : of == 1 ? HALF_BF16
+                                                  : HALF_FP16};
         c.width = c.half ? 8 : 4;
         const char *text = cuda_attention(a, (CudaAttentionKernel)(i % 3), &c, &n);
         add_text(t, text, n);
@@ -114,8 +120,16 @@ static void add_written(Texts *t)
     }
     for (int i = 0; i < 54; i++) {
         Half half = i % 3 == 0 ? HALF_NONE : i % 3 == 1 ? HALF_BF16 : HALF_FP16;
-        CudaExpertClass c = {.dw = i / 3 % 3 == 2, .transposed = i / 3 % 3 == 1, .half = half, .x_half = half, .w_half = half, .y_half = half,
-                             .x_width = 4, .w_width = 2, .tile = (CudaExpertTile)(i / 9 % 3), .warpgroups = i >= 27};
+        CudaExpertClass c = {.dw = i / 3 % 3 == 2,
+                             .transposed = i / 3 % 3 == 1,
+                             .half = half,
+                             .x_half = half,
+                             .w_half = half,
+                             .y_half = half,
+                             .x_width = 4,
+                             .w_width = 2,
+                             .tile = (CudaExpertTile)(i / 9 % 3),
+                             .warpgroups = i >= 27};
         const char *text = cuda_expert(a, &c, &n);
         add_text(t, text, n);
         text = cuda_scatter(a, (CudaScatterKernel)(i / 3 % 3), half, &n);
@@ -177,48 +191,67 @@ static void check_all(Texts *t)
 static const struct {
     const char *name, *from, *to, *needs; /* needs: stands in the kernel that is looked at; NULL: nothing */
 } faults[] = {
-    {"the sum of a warp", "VWN_EVERY(i, 5, x += __shfl_xor_sync(", "if (threadIdx.x % 2) VWN_EVERY(i, 5, x += __shfl_xor_sync(", NULL},
+    {"the sum of a warp", "VWN_EVERY(i, 5, x += __shfl_xor_sync(",
+     "if (threadIdx.x % 2) VWN_EVERY(i, 5, x += __shfl_xor_sync(", NULL},
     {"the maximum of a warp", "return vwn_from_lane(x, 0);", "return y > x ? vwn_from_lane(x, 0) : x;",
      "vwn_warp_max("},
-    {"the lane that is asked", "return __shfl_sync(0xffffffffu, x, lane);", "return x > 0 ? __shfl_sync(0xffffffffu, x, lane) : x;",
-     "vwn_warp_max("},
-    {"pieces of a product on tensor cores", "for (uint32_t k = 0; k < K; k += 16) {", "for (uint32_t k = lane; k < K; k += 16) {", NULL},
-    {"its pieces by warps", "for (uint32_t t = vwn_own_warp(); t < (ONE", "for (uint32_t t = threadIdx.x / 16; t < (ONE", NULL},
-    {"shares of its sum", "for (uint32_t k = warp * 16; k < K; k += STEP) {", "for (uint32_t k = lane * 16; k < K; k += STEP) {", NULL},
-    {"shares that are there", "    __syncthreads();\n    #pragma unroll 1\n    for (uint32_t i = warp; i < there;", "    if (warp < M) __syncthreads();\n    for (uint32_t i = warp; i < there;", NULL},
+    {"the lane that is asked", "return __shfl_sync(0xffffffffu, x, lane);",
+     "return x > 0 ? __shfl_sync(0xffffffffu, x, lane) : x;", "vwn_warp_max("},
+    {"pieces of a product on tensor cores", "for (uint32_t k = 0; k < K; k += 16) {",
+     "for (uint32_t k = lane; k < K; k += 16) {", NULL},
+    {"its pieces by warps", "for (uint32_t t = vwn_own_warp(); t < (ONE",
+     "for (uint32_t t = threadIdx.x / 16; t < (ONE", NULL},
+    {"shares of its sum", "for (uint32_t k = warp * 16; k < K; k += STEP) {",
+     "for (uint32_t k = lane * 16; k < K; k += STEP) {", NULL},
+    {"shares that are there", "    __syncthreads();\n    #pragma unroll 1\n    for (uint32_t i = warp; i < there;",
+     "    if (warp < M) __syncthreads();\n    for (uint32_t i = warp; i < there;", NULL},
     {"a part of it", "VWN_EVERY(i, TM, vwn_mma_row<", "VWN_EVERY(i, TM, if (x[i][0][0] > 0) vwn_mma_row<", NULL},
     {"what neighbours of a product exchange", "vwn_put_fours<4, TN", "if (row < M) vwn_put_fours<4, TN", NULL},
-    {"rows of attention", "for (int line = 0; line < K; line += LINE) {", "for (int line = l; line < K; line += LINE) {", NULL},
+    {"rows of attention", "for (int line = 0; line < K; line += LINE) {",
+     "for (int line = l; line < K; line += LINE) {", NULL},
     {"rows that are kept", "for (int k = 0; k < F; k += 16) {", "for (int k = l; k < F; k += 16) {", NULL},
     {"a product of what registers hold", "vwn_load_transposed_at(q, vwn_along<E, N>(at, k, n));",
      "if (n < l) vwn_load_transposed_at(q, vwn_along<E, N>(at, k, n));", NULL},
     {"the same in float32", "__syncwarp();\n    b += l % 4 * 2;", "if (l) __syncwarp();\n    b += l % 4 * 2;", NULL},
-    {"the first key", "for (int k = 16; k; k /= 2)\n        least", "for (int k = least & 16; k; k /= 2)\n        least", NULL},
-    {"the sum of a row", "return x + __shfl_xor_sync(0xffffffffu, x, 2);", "return x > 0 ? x + __shfl_xor_sync(0xffffffffu, x, 2) : x;", NULL},
-    {"keys of attention", "for (int u0 = from; more; u0 += COLUMNS) {", "for (int u0 = from; more && u0 > row - 999; u0 += COLUMNS) {", NULL},
+    {"the first key", "for (int k = 16; k; k /= 2)\n        least",
+     "for (int k = least & 16; k; k /= 2)\n        least", NULL},
+    {"the sum of a row", "return x + __shfl_xor_sync(0xffffffffu, x, 2);",
+     "return x > 0 ? x + __shfl_xor_sync(0xffffffffu, x, 2) : x;", NULL},
+    {"keys of attention", "for (int u0 = from; more; u0 += COLUMNS) {",
+     "for (int u0 = from; more && u0 > row - 999; u0 += COLUMNS) {", NULL},
     {"sums that grow", "if (__any_sync(0xffffffffu, grows)) {", "if (grows) {", NULL},
-    {"queries that are not there", "    vwn_copies_wait<0>();\n    const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);",
-     "    if (row >= there) return;\n    vwn_copies_wait<0>();\n    const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);", NULL},
+    {"queries that are not there",
+     "    vwn_copies_wait<0>();\n    const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);",
+     "    if (row >= there) return;\n    vwn_copies_wait<0>();\n    const vwn_share of = "
+     "vwn_share_of<ROWS>(vwn_block(), T, H);",
+     NULL},
     {"the tile that comes next", "        seek(COLUMNS);\n", "        seek(COLUMNS + lane / 32);\n", NULL},
-    {"half of the warps", "if (D == DV || !of_k)\n                vwn_mul", "if (D == DV || !of_k || lane)\n                vwn_mul", NULL},
-    {"a thread that is asked again", "        if (me < 2 * COLUMNS)\n", "        if (me < 9)\n            __syncthreads();\n        if (me < 2 * COLUMNS)\n", NULL},
-    {"pairs by expert", "for (int64_t i0 = from; i0 < to; i0 += 32) {", "for (int64_t i0 = from; i0 + lane < to; i0 += 32) {", NULL},
-    {"rows of a tile in 16 bits", "                vwn_load_pieces(p[i], a", "                if (down) vwn_load_pieces(p[i], a", NULL},
-    {"what neighbours exchange", "            vwn_put_four(to + j,", "            if (there) vwn_put_four(to + j,", "vwn_put_fours"},
+    {"half of the warps", "if (D == DV || !of_k)\n                vwn_mul",
+     "if (D == DV || !of_k || lane)\n                vwn_mul", NULL},
+    {"a thread that is asked again", "        if (me < 2 * COLUMNS)\n",
+     "        if (me < 9)\n            __syncthreads();\n        if (me < 2 * COLUMNS)\n", NULL},
+    {"pairs by expert", "for (int64_t i0 = from; i0 < to; i0 += 32) {",
+     "for (int64_t i0 = from; i0 + lane < to; i0 += 32) {", NULL},
+    {"rows of a tile in 16 bits", "                vwn_load_pieces(p[i], a",
+     "                if (down) vwn_load_pieces(p[i], a", NULL},
+    {"what neighbours exchange", "            vwn_put_four(to + j,", "            if (there) vwn_put_four(to + j,",
+     "vwn_put_fours"},
     {"whose tile it is", "for (int k = 1; k < 32; k *= 2) {", "for (int k = 1; k + lane < 32; k *= 2) {", NULL},
     {"the depth of experts in 16 bits", "step < steps; step++) {", "step < steps - row; step++) {", "found[0] = e;"},
     {"pairs of experts in 16 bits", "step < steps; step++) {", "step < steps - column; step++) {", "*const at_token"},
     {"an expert that has no pair", "if (e > experts) /*", "if (e > experts || row >= out) /*", NULL},
-    {"the last products of experts", "        __syncthreads();\n    }\n}\n", "        if (row < 4)\n            __syncthreads();\n    }\n}\n", NULL},
+    {"the last products of experts", "        __syncthreads();\n    }\n}\n",
+     "        if (row < 4)\n            __syncthreads();\n    }\n}\n", NULL},
     {"a table's rows", "for (int64_t i0 = first; i0 < end; i0 += THREADS, stage ^= 1) {",
      "for (int64_t i0 = first + me; i0 < end; i0 += THREADS, stage ^= 1) {", NULL},
     {"the second stage of sums", "        total[warp][lane] = y;\n        __syncthreads();",
      "        total[warp][lane] = y;\n        if (r < rows)\n            __syncthreads();", NULL},
-    {"a kernel over rows, a warp to each", "= vwn_warp_sum(", "= thread < 16 ? 0.0f : vwn_warp_sum(", "enum { THREADS = 32, UNITS"},
-    {"a kernel over rows, a block to each", "\n        __syncthreads();\n", "\n        if (thread < 64) __syncthreads();\n",
-     "enum { THREADS = 256, UNITS"},
-    {"a row that ends early", "\n        __syncthreads();\n", "\n        if (p0[thread] > 0) return;\n        __syncthreads();\n",
-     "enum { THREADS = 256, UNITS"},
+    {"a kernel over rows, a warp to each", "= vwn_warp_sum(", "= thread < 16 ? 0.0f : vwn_warp_sum(",
+     "enum { THREADS = 32, UNITS"},
+    {"a kernel over rows, a block to each", "\n        __syncthreads();\n",
+     "\n        if (thread < 64) __syncthreads();\n", "enum { THREADS = 256, UNITS"},
+    {"a row that ends early", "\n        __syncthreads();\n",
+     "\n        if (p0[thread] > 0) return;\n        __syncthreads();\n", "enum { THREADS = 256, UNITS"},
 };
 
 /* Planted in the first text that has the place, and in the prelude if that has it. */

@@ -9,7 +9,9 @@ int main(void)
     Ctx *ctx = ctx_new(NULL);
     CtxGuard guard;
     int bad = 1;
-    static const struct { int B, T, n; } size[] = {{1, 1, 1}, {2, 31, 33}, {3, 33, 31}, {2, 67, 17}};
+    static const struct {
+        int B, T, n;
+    } size[] = {{1, 1, 1}, {2, 31, 33}, {3, 33, 31}, {2, 67, 17}};
     if (CTX_TRY(ctx, &guard)) {
         Cases *cases = cases_new(ctx, NULL);
         CaseDraw draw = {.one_in = 2, .sanitized = 16, .first = 2};

@@ -45,15 +45,19 @@ static const char text[] =
     "  for layer in 1..2 {\n    attention { heads = 8 }\n    ffn { hidden = D, activation = gelu }\n  }\n"
     "  head lm { norm = rms_norm(eps = 1e-6) }\n"
     "}\n"
-    "train {\n  data = text_file(\"none.txt\")\n  tokenizer = bytes()\n  batch = 4 seqs\n  length = 1 steps\n  seed = 1\n"
-    "  precision = mixed(compute = bf16, master = fp32)\n  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }\n}\n";
+    "train {\n  data = text_file(\"none.txt\")\n  tokenizer = bytes()\n  batch = 4 seqs\n  length = 1 steps\n  seed = "
+    "1\n"
+    "  precision = mixed(compute = bf16, master = fp32)\n  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 "
+    "}\n}\n";
 
 static const struct {
     const char *name;
     const char *set[3];
     int64_t columns; /* of the matrix that coefficients are products of */
-} cases[] = {{"orthogonal", {NULL}, 16}, {"orthogonal-512", {"D=512", NULL}, 16},
-             {"mhc-512", {"D=512", "conn=mhc(n = 4)", NULL}, 24}, {"mhc-768", {"D=768", "conn=mhc(n = 4)", NULL}, 24},
+} cases[] = {{"orthogonal", {NULL}, 16},
+             {"orthogonal-512", {"D=512", NULL}, 16},
+             {"mhc-512", {"D=512", "conn=mhc(n = 4)", NULL}, 24},
+             {"mhc-768", {"D=768", "conn=mhc(n = 4)", NULL}, 24},
              {"mhc-1024", {"conn=mhc(n = 4)", NULL}, 24}};
 
 enum { SUBLAYERS = 4 };
@@ -61,8 +65,8 @@ static const double MOST = 0.75;
 
 typedef struct Case {
     size_t i;
-    double device, cpu;   /* operations of one row, of all kernels and products of coefficients */
-    int products;         /* of the library with so few columns, or rows */
+    double device, cpu; /* operations of one row, of all kernels and products of coefficients */
+    int products;       /* of the library with so few columns, or rows */
 } Case;
 
 static double operations(const Plan *p, int64_t columns, int *products)
@@ -87,9 +91,11 @@ static void count(Ctx *ctx, void *arg)
     const Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     int none = 0;
     for (int device = 0; device < 2; device++) {
-        PlanOptions how = {.B = 4, .T = u->train->context, .half = train_half(u->train), .target = device ? &target_gpu : NULL};
+        PlanOptions how = {
+            .B = 4, .T = u->train->context, .half = train_half(u->train), .target = device ? &target_gpu : NULL};
         const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
-        *(device ? &c->device : &c->cpu) = operations(p, cases[c->i].columns, device ? &c->products : &none) / (double)(how.B * how.T);
+        *(device ? &c->device : &c->cpu) =
+            operations(p, cases[c->i].columns, device ? &c->products : &none) / (double)(how.B * how.T);
     }
 }
 
@@ -99,10 +105,14 @@ static const Plan *plan_for(Ctx *ctx, const Target *target, int64_t sequences, c
 {
     const Unit *u = load_text(ctx, text, set);
     PlanOptions how = {.B = sequences, .T = u->train->context, .half = train_half(u->train), .target = target};
-    return plan_build(ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
+    return plan_build(ctx, ctx->program,
+                      plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how);
 }
 
-static const Plan *plan_of(Ctx *ctx, int64_t sequences, const char *const *set) { return plan_for(ctx, &target_gpu, sequences, set); }
+static const Plan *plan_of(Ctx *ctx, int64_t sequences, const char *const *set)
+{
+    return plan_for(ctx, &target_gpu, sequences, set);
+}
 
 static int times_in(const char *all, const char *what)
 {
@@ -115,10 +125,13 @@ static int times_in(const char *all, const char *what)
 /* The fewest partitions of the boundaries between sublayers, backward. */
 static int64_t partitions(Ctx *ctx, int64_t sequences)
 {
-    const Plan *p = plan_of(ctx, sequences, (const char *const[]){"wide=1536", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", NULL});
+    const Plan *p = plan_of(
+        ctx, sequences,
+        (const char *const[]){"wide=1536", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", NULL});
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < p->n_launch; i++)
-        if (p->launch[i].kind == LAUNCH_KERNEL && strcmp(p->launch[i].name, "layer[1].ffn.connection.grad") == 0 && p->launch[i].rows < least)
+        if (p->launch[i].kind == LAUNCH_KERNEL && strcmp(p->launch[i].name, "layer[1].ffn.connection.grad") == 0 &&
+            p->launch[i].rows < least)
             least = p->launch[i].rows;
     return least;
 }
@@ -140,7 +153,9 @@ static void check_places(Ctx *ctx, void *arg)
 
 static void check_loads(Ctx *ctx, void *arg)
 {
-    const Plan *p = plan_of(ctx, 16, (const char *const[]){"wide=2048", "conn=ghc(m = 2, n = 4, dynamic = true, reduce = linear(out = D))", NULL});
+    const Plan *p = plan_of(
+        ctx, 16,
+        (const char *const[]){"wide=2048", "conn=ghc(m = 2, n = 4, dynamic = true, reduce = linear(out = D))", NULL});
     int fours = 0; /* one has such loops in any case */
     for (size_t i = 0; i < p->n_kernel; i++)
         fours += strstr(p->kernel[i].text, "vwn_many<4>(") != NULL;
@@ -174,7 +189,8 @@ static void check_streams(Ctx *ctx, void *arg)
         const Target *target = device ? &target_gpu : NULL;
         int none, barriers;
         double four = mhc_operations(ctx, target, 4, &none), eight = mhc_operations(ctx, target, 8, &barriers);
-        printf("%-16s %.0f operations of a row of 4 streams, %.0f of 8, %d barriers\n", device ? "mhc" : "mhc, CPU", four, eight, barriers);
+        printf("%-16s %.0f operations of a row of 4 streams, %.0f of 8, %d barriers\n", device ? "mhc" : "mhc, CPU",
+               four, eight, barriers);
         ok = ok && eight <= more * four && barriers <= BARRIERS;
     }
     *(bool *)arg = ok;
@@ -206,8 +222,8 @@ static void check_room(Ctx *ctx, void *arg)
 {
     int wide, narrow;
     uint64_t of_wide = most_shared(ctx, "D=2048", &wide), of_narrow = most_shared(ctx, "D=1280", &narrow);
-    printf("%-16s %llu bytes of a block at 2,048, %llu at 1,280, with %d products of rows\n", "hyper of 8", (unsigned long long)of_wide,
-           (unsigned long long)of_narrow, narrow);
+    printf("%-16s %llu bytes of a block at 2,048, %llu at 1,280, with %d products of rows\n", "hyper of 8",
+           (unsigned long long)of_wide, (unsigned long long)of_narrow, narrow);
     *(bool *)arg = of_wide <= (uint64_t)target_gpu.shared && of_narrow <= (uint64_t)target_gpu.shared && narrow >= 16;
 }
 
@@ -218,14 +234,16 @@ static bool run_one(size_t i)
     Ctx *ctx = ctx_new(NULL);
     Case c = {.i = i};
     bool ok = guarded(ctx, count, &c) && c.device <= MOST * c.cpu && c.products == 3 * SUBLAYERS;
-    printf("%-16s %.0f operations of a row, %.0f of a CPU; %d products of coefficients%s\n", cases[i].name, c.device, c.cpu, c.products, ok ? "" : "  FAILED");
+    printf("%-16s %.0f operations of a row, %.0f of a CPU; %d products of coefficients%s\n", cases[i].name, c.device,
+           c.cpu, c.products, ok ? "" : "  FAILED");
     ctx_free(ctx);
     return ok;
 }
 
 int main(int argc, char **argv)
 {
-    static void (*const checks[])(Ctx *, void *) = {check_partitions, check_loads, check_streams, check_places, check_room};
+    static void (*const checks[])(Ctx *, void *) = {check_partitions, check_loads, check_streams, check_places,
+                                                    check_room};
     for (size_t i = 0; argc < 2 && i < COUNT_OF(checks); i++) {
         Ctx *ctx = ctx_new(NULL);
         bool ok = false;

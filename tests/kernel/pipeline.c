@@ -31,8 +31,7 @@ static const Graph *gradient_of(Ctx *ctx)
     return step_gradient(u->model, u->train, true, ctx->program);
 }
 
-static PassWatch watched(Ctx *ctx, const Graph *g, const Target *target, Half half, PassId show,
-                         Plan **plan)
+static PassWatch watched(Ctx *ctx, const Graph *g, const Target *target, Half half, PassId show, Plan **plan)
 {
     PassWatch watch = {.show = show};
     PlanOptions how = {.B = 4, .T = 32, .target = target, .half = half, .watch = &watch};
@@ -46,11 +45,11 @@ static PassWatch watched(Ctx *ctx, const Graph *g, const Target *target, Half ha
  * one leaves. */
 static void check_order(void)
 {
-    static const char *const order[] = {
-        "simplify", "join",  "operands", "boundaries", "decompose", "fuse",  "unroll",
-        "lower",    "sums",  "schedule", "vectors",    "prefetch",  "check", "tiles", "nests",
-        "choose",   "map",   "spill",    "registers",  "grid",      "hold",  "pair",
-        "rows",     "totals",   "lanes", "races",    "print",      "launch",    "gather"};
+    static const char *const order[] = {"simplify",  "join",  "operands", "boundaries", "decompose", "fuse",
+                                        "unroll",    "lower", "sums",     "schedule",   "vectors",   "prefetch",
+                                        "check",     "tiles", "nests",    "choose",     "map",       "spill",
+                                        "registers", "grid",  "hold",     "pair",       "rows",      "totals",
+                                        "lanes",     "races", "print",    "launch",     "gather"};
     PassId before = PASSES;
     for (size_t i = 0; i < COUNT_OF(order); i++) {
         PassId id = pass_of_name(order[i]);
@@ -60,8 +59,7 @@ static void check_order(void)
     CHECK(&h, pass_of_name("nonsense") == PASSES);
     for (int a = 0; a < PASSES; a++)
         for (int b = 0; b < a; b++)
-            CHECK_CASE(&h, strcmp(pass_rows[a].name, pass_rows[b].name) != 0,
-                       pass_rows[a].name);
+            CHECK_CASE(&h, strcmp(pass_rows[a].name, pass_rows[b].name) != 0, pass_rows[a].name);
 }
 
 /* What a pass needs some pass before it gives, on that target; but for the graph, which is
@@ -83,10 +81,7 @@ static void check_needs(void)
 
 /* ---- counts ---- */
 
-static size_t kept(const PassWatch *w, PassId id)
-{
-    return w->count[id].runs - w->count[id].trials;
-}
+static size_t kept(const PassWatch *w, PassId id) { return w->count[id].runs - w->count[id].trials; }
 
 static void check_counts(Ctx *ctx)
 {
@@ -97,9 +92,7 @@ static void check_counts(Ctx *ctx)
     const PassWatch same = watched(ctx, g, &target_gpu, HALF_BF16, PASSES, &again);
     size_t texts = 0, library = 0;
     for (int id = 0; id < PASSES; id++) {
-        CHECK_CASE(&h,
-                   d.count[id].runs == same.count[id].runs &&
-                       d.count[id].changed == same.count[id].changed,
+        CHECK_CASE(&h, d.count[id].runs == same.count[id].runs && d.count[id].changed == same.count[id].changed,
                    pass_rows[id].name);
         /* a CPU's plan runs no others, and a device's none of a CPU */
         CHECK_CASE(&h,
@@ -113,8 +106,7 @@ static void check_counts(Ctx *ctx)
     CHECK(&h, c.count[PASS_LAUNCH].changed == cpu->n_launch);
     CHECK(&h, d.count[PASS_LAUNCH].changed - d.count[PASS_GATHER].changed == gpu->n_launch);
     for (size_t i = 0; i < cpu->n_kernel; i++) {
-        bool ours = strstr(cpu->kernel[i].text, "/* rows") ||
-                    strstr(cpu->kernel[i].text, "/* elements");
+        bool ours = strstr(cpu->kernel[i].text, "/* rows") || strstr(cpu->kernel[i].text, "/* elements");
         texts += ours;
         library += !ours;
     }
@@ -124,10 +116,8 @@ static void check_counts(Ctx *ctx)
     CHECK(&h, d.count[PASS_OPERANDS].changed > 0 && d.count[PASS_BOUNDARIES].changed > 0);
     /* what an attempt has mapped to see what it costs is not made again: as many as are proved
      * are kept */
-    CHECK(&h,
-          kept(&d, PASS_RACES) == d.count[PASS_RACES].runs && d.count[PASS_MAP].changed > 0);
-    CHECK(&h, kept(&d, PASS_TILES) == kept(&d, PASS_RACES) &&
-                  kept(&d, PASS_MAP) == kept(&d, PASS_RACES));
+    CHECK(&h, kept(&d, PASS_RACES) == d.count[PASS_RACES].runs && d.count[PASS_MAP].changed > 0);
+    CHECK(&h, kept(&d, PASS_TILES) == kept(&d, PASS_RACES) && kept(&d, PASS_MAP) == kept(&d, PASS_RACES));
     CHECK(&h, d.count[PASS_TILES].runs <= kept(&d, PASS_UNROLL) + d.count[PASS_UNROLL].changed);
 }
 
@@ -150,10 +140,8 @@ static void check_early(void)
 {
     Ctx *ctx = ctx_new(NULL);
     CtxGuard guard;
-    PassState s = {.ctx = ctx,
-                   .arena = ctx->program,
-                   .target = &target_gpu,
-                   .facts = IS_CHECKED | IS_TILES | IS_CHOICE};
+    PassState s = {
+        .ctx = ctx, .arena = ctx->program, .target = &target_gpu, .facts = IS_CHECKED | IS_TILES | IS_CHOICE};
     ctx->on_bug = on_bug;
     if (CTX_TRY(ctx, &guard)) {
         run_early(ctx, &s);
@@ -173,11 +161,8 @@ static void check_early(void)
 static void check_removed(Ctx *ctx)
 {
     Buf out = buf_new(ctx->program);
-    put_with_removed(&out, ctx->program, "a %1\n  x3 = mul x1 x2\nb\nb\n  gone\n",
-                     "a %7\nb\n  x4 = mul x2 x3\nc\n");
-    CHECK_CASE(
-        &h, !strcmp(out.s, "a %7\nb\n# removed: b\n  # removed: gone\n  x4 = mul x2 x3\nc\n"),
-        out.s);
+    put_with_removed(&out, ctx->program, "a %1\n  x3 = mul x1 x2\nb\nb\n  gone\n", "a %7\nb\n  x4 = mul x2 x3\nc\n");
+    CHECK_CASE(&h, !strcmp(out.s, "a %7\nb\n# removed: b\n  # removed: gone\n  x4 = mul x2 x3\nc\n"), out.s);
     Plan *plan;
     PassWatch w = watched(ctx, gradient_of(ctx), &target_cpu, HALF_NONE, PASS_SIMPLIFY, &plan);
     size_t removed = 0;
@@ -236,15 +221,13 @@ static void check_reasons(Ctx *ctx)
         size_t n = file ? fread(text, 1, 1 << 20, file) : 0;
         if (file)
             fclose(file);
-        const KernelTexts *all =
-            kernels_read(ctx, ctx->program, source_add(ctx, files[f], text, n));
+        const KernelTexts *all = kernels_read(ctx, ctx->program, source_add(ctx, files[f], text, n));
         for (size_t i = 0; CHECK_CASE(&h, all != NULL, files[f]) && i < all->kernel.n; i++) {
             Kernel k = *all->kernel.v[i].kernel, mapped;
             k.target = &target_gpu;
             k.shared = target_gpu.shared;
             pipeline_map(&mapped, &k, NULL);
-            for (size_t s = 0;
-                 s < mapped.stmt.n && mapped.mapping.row_threads && !mapped.mapping.by_row; s++)
+            for (size_t s = 0; s < mapped.stmt.n && mapped.mapping.row_threads && !mapped.mapping.by_row; s++)
                 ordered += mapped.stmt.v[s].kind == KS_BARRIER && is_true(ctx, &mapped, s);
         }
     }

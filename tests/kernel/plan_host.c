@@ -91,9 +91,10 @@ void host_compile(Host *h)
     if (!f || (h->n && fwrite(h->text, 1, h->n, f) != h->n) || fclose(f))
         die("cannot write", source);
     const char *flags = getenv("VWN_TEST_CFLAGS");
-    snprintf(command, sizeof command, "%s %s -march=native -std=gnu17 -w -fno-math-errno "
-             "-fno-trapping-math -fopenmp-simd -fPIC -shared -nostdlib -o %s %s", h->cc,
-             flags ? flags : "-O2", object, source);
+    snprintf(command, sizeof command,
+             "%s %s -march=native -std=gnu17 -w -fno-math-errno "
+             "-fno-trapping-math -fopenmp-simd -fPIC -shared -nostdlib -o %s %s",
+             h->cc, flags ? flags : "-O2", object, source);
     if (system(command) != 0)
         die("the compiler refuses", source);
     h->object = dlopen(object, RTLD_NOW | RTLD_LOCAL);
@@ -257,8 +258,7 @@ static void run_matmul(const PlanMatmul *m, const float *a, const float *b, floa
         }
 }
 
-static void run_expert(const PlanExpert *e, const float *x, const void *w_or_dy,
-                       const int64_t *index, float *out)
+static void run_expert(const PlanExpert *e, const float *x, const void *w_or_dy, const int64_t *index, float *out)
 {
     const float *w = w_or_dy, *dy = w_or_dy;
     bool dw = e->what == EXPERT_DW;
@@ -275,9 +275,8 @@ static void run_expert(const PlanExpert *e, const float *x, const void *w_or_dy,
                 if (dw)
                     out[(at * e->in + i) * e->out + o] += row[i] * dy[p * e->out + o];
                 else
-                    out[p * e->out + o] += row[i] * (e->transpose_w
-                                                         ? w[(at * e->out + o) * e->in + i]
-                                                         : w[(at * e->in + i) * e->out + o]);
+                    out[p * e->out + o] +=
+                        row[i] * (e->transpose_w ? w[(at * e->out + o) * e->in + i] : w[(at * e->in + i) * e->out + o]);
             }
     }
 }
@@ -289,9 +288,9 @@ static void run_on_device(const Host *h, const PlanKernel *k, const Launch *l, v
     int64_t rows = l->rows;
     if (!call_arguments(&arguments, at, l->n_buffer, n, l->n_int, s, l->n_scalar, &rows))
         die("too many arguments of", k->name);
-    const char *wrong = rows ? h->device->launch(k, arguments.at, plan_blocks(&k->grid, rows),
-                                                 plan_shared_bytes(&k->grid, n), chunk)
-                             : NULL;
+    const char *wrong =
+        rows ? h->device->launch(k, arguments.at, plan_blocks(&k->grid, rows), plan_shared_bytes(&k->grid, n), chunk)
+             : NULL;
     if (wrong) {
         fprintf(stderr, "plan_host: %s%s: %s\n", k->where, k->name, wrong);
         exit(1);
@@ -312,8 +311,7 @@ static void run_kernel(Host *h, const Plan *p, const Launch *l, const HostRun *h
     for (uint32_t i = 0; i < l->n_int; i++)
         n[i] = plan_int(&l->ints[i], &(RandomKey){how->seed, how->step, how->first});
     for (uint32_t i = 0; i < l->n_scalar; i++)
-        s[i] = l->scalars[i].host < 0 ? l->scalars[i].value
-                                      : host_eval(p->host[l->scalars[i].host], how->host_vars);
+        s[i] = l->scalars[i].host < 0 ? l->scalars[i].value : host_eval(p->host[l->scalars[i].host], how->host_vars);
     if (h->device) {
         run_on_device(h, &p->kernel[l->kernel], l, at, n, s, how->chunk);
         return;
@@ -354,8 +352,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor **results,
-                Tensor **stored)
+double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor **results, Tensor **stored)
 {
     Memory m = memory_new(p, how);
     double *host = calloc(p->n_host + 1, sizeof *host);

@@ -20,7 +20,7 @@ typedef struct HostRun {
     double *seconds;    /* of each launch, the best of `repeat`; may be NULL */
     int repeat;         /* 0 = once */
     bool skip_products; /* leave products out: for measurements */
-    int64_t chunk; /* rows of a range: 0 = all at once, k = uneven ranges of about k */
+    int64_t chunk;      /* rows of a range: 0 = all at once, k = uneven ranges of about k */
 } HostRun;
 
 /* Plans for a device are run by one: it compiles the kernels of all plans at once; a launch has the addresses
@@ -33,12 +33,11 @@ typedef struct HostDevice {
 /* Kernels of all added plans are compiled together. `cc` may be NULL: $CC or cc, -O2. */
 Host *host_new(const char *cc);
 void host_on_device(Host *h, const HostDevice *device); /* NULL: on the CPU */
-void host_add(Host *h, const Plan *p); /* lives until host_free() */
+void host_add(Host *h, const Plan *p);                  /* lives until host_free() */
 void host_compile(Host *h);
 void host_free(Host *h);
 /* Results in plan order, then stored[i] for every binding (NULL where the plan stores nothing).
  * Exits with a message when a canary is broken. Returns seconds. */
-double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor **results,
-                Tensor **stored);
+double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor **results, Tensor **stored);
 
 #endif

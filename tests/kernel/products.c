@@ -12,27 +12,26 @@
 
 #include "compiler/plan/plan.h"
 
-static const char text[] =
-    "edition = 1\n"
-    "import \"std/transformer\"\n"
-    "import \"std/connections\"\n"
-    "let D = 192\n"
-    "let m = 8\n"
-    "let n = 32\n"
-    "let conn = ghc(m = m, n = n, dynamic = true, reduce = linear(out = D))\n"
-    "model small {\n"
-    "  context = 40, width = D, mask = causal, connection = conn\n"
-    "  pre_norm = rms_norm(eps = 1e-6), init = normal(std = 0.2), out_init = normal(std = 0.2)\n"
-    "  embed tokens { vocab = 17, width = D * n / m }\n"
-    "  for layer in 1..2 { ffn { hidden = 10, activation = silu } }\n"
-    "  head lm { norm = rms_norm(eps = 1e-6) }\n"
-    "}\n"
-    "train {\n"
-    "  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, "
-    "seed = 1\n"
-    "  precision = fp32\n"
-    "  optimizer sgd { lr = 1e-2, momentum = 0, weight_decay = 0 }\n"
-    "}\n";
+static const char text[] = "edition = 1\n"
+                           "import \"std/transformer\"\n"
+                           "import \"std/connections\"\n"
+                           "let D = 192\n"
+                           "let m = 8\n"
+                           "let n = 32\n"
+                           "let conn = ghc(m = m, n = n, dynamic = true, reduce = linear(out = D))\n"
+                           "model small {\n"
+                           "  context = 40, width = D, mask = causal, connection = conn\n"
+                           "  pre_norm = rms_norm(eps = 1e-6), init = normal(std = 0.2), out_init = normal(std = 0.2)\n"
+                           "  embed tokens { vocab = 17, width = D * n / m }\n"
+                           "  for layer in 1..2 { ffn { hidden = 10, activation = silu } }\n"
+                           "  head lm { norm = rms_norm(eps = 1e-6) }\n"
+                           "}\n"
+                           "train {\n"
+                           "  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, "
+                           "seed = 1\n"
+                           "  precision = fp32\n"
+                           "  optimizer sgd { lr = 1e-2, momentum = 0, weight_decay = 0 }\n"
+                           "}\n";
 
 typedef struct Case {
     const char *name, *set[4];
@@ -91,11 +90,11 @@ int main(int argc, char **argv)
         Ctx *ctx = ctx_new(NULL);
         ctx->on_bug = print_bug;
         c->is = (Agreement){.B = c->B, .T = c->T, .worst = INFINITY, .name = ""};
-        bool ok = guarded(ctx, run, c) && c->is.worst < 2e-5 && c->is.compared > 10 &&
-                  c->is.same_bits && c->products > 1 && c->scattered == 0 && c->turns >= c->turned;
-        printf("%-24s B %lld T %lld worst %.1e at %s, %zu kernels with products, %zu transpose%s%s\n",
-               c->name, (long long)c->B, (long long)c->T, c->is.worst, c->is.name, c->products,
-               c->turns, c->is.same_bits ? "" : ", threads differ", ok ? "" : "  FAILED");
+        bool ok = guarded(ctx, run, c) && c->is.worst < 2e-5 && c->is.compared > 10 && c->is.same_bits &&
+                  c->products > 1 && c->scattered == 0 && c->turns >= c->turned;
+        printf("%-24s B %lld T %lld worst %.1e at %s, %zu kernels with products, %zu transpose%s%s\n", c->name,
+               (long long)c->B, (long long)c->T, c->is.worst, c->is.name, c->products, c->turns,
+               c->is.same_bits ? "" : ", threads differ", ok ? "" : "  FAILED");
         failed += !ok;
         ctx_free(ctx);
     }

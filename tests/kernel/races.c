@@ -17,7 +17,8 @@
 #include "compiler/plan/plan.h"
 #include "compiler/plan/pipeline.h"
 
-static const char *const names[] = {"olmo hyper", "olmo frac", "vwn (4,8)", "mhc", "over-encoding", "own connection", "ghc (8,32)"};
+static const char *const names[] = {"olmo hyper",    "olmo frac",      "vwn (4,8)", "mhc",
+                                    "over-encoding", "own connection", "ghc (8,32)"};
 
 /* Whose arrays are so large that few threads have many registers each; of which two products are one. */
 static const Source wide[] = {
@@ -27,7 +28,8 @@ static const Source wide[] = {
 
 typedef struct Tally {
     Harness h;
-    int kernels, barriers, needed, widths, caught, ones, all, together, found, between, apart, first, halves, totals, warps, elsewhere;
+    int kernels, barriers, needed, widths, caught, ones, all, together, found, between, apart, first, halves, totals,
+        warps, elsewhere;
     StepTally step;
 } Tally;
 
@@ -105,7 +107,8 @@ static void plant(Tally *t, const Kernel *mapped)
         if (s.kind == KS_BARRIER) {
             t->barriers++;
             t->needed += race_without(mapped, i) != SIZE_MAX;
-            if (mapped->tensor && mapped->stmt.v[i - 1].kind == KS_PRODUCT && mapped->stmt.v[i + 1].kind == KS_PRODUCT) {
+            if (mapped->tensor && mapped->stmt.v[i - 1].kind == KS_PRODUCT &&
+                mapped->stmt.v[i + 1].kind == KS_PRODUCT) {
                 t->between++;
                 t->apart += race_without(mapped, i) != SIZE_MAX;
             }
@@ -176,11 +179,17 @@ int main(void)
                 look_at(&t, &sources[i]);
     for (size_t i = 0; i < COUNT_OF(wide); i++)
         look_at(&t, &wide[i]);
-    printf("%d kernels: %d barriers, %d of them needed; %d loops, %d of them by other threads; %d elements, %d of them by all; "
-           "%d things done together, %d found where not all come by; %d barriers between products, %d needed; "
-           "%d rows of half a warp, %d found at a barrier, %d at a total; %d loops of another warp, %d found; %d kernels checked, %d run, %d with pieces, %d with rounds, %d with sums that are held, %d products beside others, %d totals, %d statements of lanes, %d prefetches and tiles of rows: %d faults in these, %d found %s\n", t.kernels, t.barriers, t.needed,
-           t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between, t.apart, t.first, t.halves, t.totals, t.warps, t.elsewhere,
-           t.step.checked, t.step.run, t.step.pieces, t.step.rounds, t.step.sums, t.step.pairs, t.step.totals, t.step.lanes, t.step.begins, t.step.faults, t.step.found, t.step.missed);
+    printf(
+        "%d kernels: %d barriers, %d of them needed; %d loops, %d of them by other threads; %d elements, %d of them by "
+        "all; "
+        "%d things done together, %d found where not all come by; %d barriers between products, %d needed; "
+        "%d rows of half a warp, %d found at a barrier, %d at a total; %d loops of another warp, %d found; %d kernels "
+        "checked, %d run, %d with pieces, %d with rounds, %d with sums that are held, %d products beside others, %d "
+        "totals, %d statements of lanes, %d prefetches and tiles of rows: %d faults in these, %d found %s\n",
+        t.kernels, t.barriers, t.needed, t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between, t.apart,
+        t.first, t.halves, t.totals, t.warps, t.elsewhere, t.step.checked, t.step.run, t.step.pieces, t.step.rounds,
+        t.step.sums, t.step.pairs, t.step.totals, t.step.lanes, t.step.begins, t.step.faults, t.step.found,
+        t.step.missed);
     CHECK(&t.h, t.kernels > 200 && 100 * t.needed > 87 * t.barriers && t.caught > 30 && 5 * t.all > 2 * t.ones);
     CHECK(&t.h, t.together > 500 && t.found == t.together);
     CHECK(&t.h, t.between > 10 && t.apart == t.between);

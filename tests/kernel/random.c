@@ -38,10 +38,7 @@ static Shape token_shape(Pool *p, int extra)
 }
 
 /* keeps numbers of order one */
-static Val tame(Pool *p, Val v)
-{
-    return dice(p->dice, 3) ? v : ir_unary(p->g, OP_TANH, v);
-}
+static Val tame(Pool *p, Val v) { return dice(p->dice, 3) ? v : ir_unary(p->g, OP_TANH, v); }
 
 static Val partner(Pool *p, Val a)
 {
@@ -56,8 +53,8 @@ static Val partner(Pool *p, Val a)
 
 static Val elementwise(Pool *p)
 {
-    static const Op unary[] = {OP_NEG, OP_TANH, OP_SIGMOID, OP_SIN, OP_COS, OP_SILU, OP_RELU, OP_GELU, OP_GELU_SLOPE,
-                               OP_ABS, OP_SOFTPLUS, OP_ERF};
+    static const Op unary[] = {OP_NEG,  OP_TANH, OP_SIGMOID,    OP_SIN, OP_COS,      OP_SILU,
+                               OP_RELU, OP_GELU, OP_GELU_SLOPE, OP_ABS, OP_SOFTPLUS, OP_ERF};
     Graph *g = p->g;
     Val a = any(p);
     switch (dice(p->dice, 4)) {
@@ -198,7 +195,8 @@ int main(int argc, char **argv)
 {
     Ctx *ctx = ctx_new(NULL);
     CtxGuard guard;
-    int bad = 1, from = argc > 1 ? atoi(argv[1]) : 0, count = argc > 2 ? atoi(argv[2]) : (int)drawn_count(&(CaseDraw){.one_in = 3, .sanitized = 8}, 60);
+    int bad = 1, from = argc > 1 ? atoi(argv[1]) : 0,
+        count = argc > 2 ? atoi(argv[2]) : (int)drawn_count(&(CaseDraw){.one_in = 3, .sanitized = 8}, 60);
     volatile int now = from;
     if (CTX_TRY(ctx, &guard)) {
         Cases *cases = cases_new(ctx, NULL);

@@ -32,7 +32,8 @@ static const char *with_number(Ctx *ctx, const char *text, const char *words, in
     at = at ? at + strlen(words) : text;
     at += strspn(at, " =");
     size_t digits = strspn(at, "0123456789_");
-    return digits && at > text ? arena_printf(ctx->program, "%.*s%d%s", (int)(at - text), text, number, at + digits) : text;
+    return digits && at > text ? arena_printf(ctx->program, "%.*s%d%s", (int)(at - text), text, number, at + digits)
+                               : text;
 }
 
 /* Contexts of images follow from these. */
@@ -60,7 +61,10 @@ static const char *wider(Ctx *ctx, const char *const *set, size_t at)
 /* They are small as they stand, and say what a longer context has more of. */
 static bool is_mechanism(const Source *s) { return s->file && strncmp(s->file, MECHANISMS, strlen(MECHANISMS)) == 0; }
 
-static bool is_recurrence(const Source *s) { return is_mechanism(s) && (strstr(s->file, "kda") || strstr(s->file, "ttt")); }
+static bool is_recurrence(const Source *s)
+{
+    return is_mechanism(s) && (strstr(s->file, "kda") || strstr(s->file, "ttt"));
+}
 
 static void plan_case(Ctx *ctx, void *arg)
 {
@@ -85,8 +89,10 @@ static void plan_case(Ctx *ctx, void *arg)
 
 static Case case_of(size_t i)
 {
-    return (Case){.source = &sources[i / SIZES], .context = contexts[i % SIZES / COUNT_OF(targets)],
-                  .width = 256, .target = targets[i % COUNT_OF(targets)]};
+    return (Case){.source = &sources[i / SIZES],
+                  .context = contexts[i % SIZES / COUNT_OF(targets)],
+                  .width = 256,
+                  .target = targets[i % COUNT_OF(targets)]};
 }
 
 static const char *case_name(size_t i)
@@ -102,7 +108,8 @@ static bool run_one(size_t i)
     Ctx *ctx = ctx_new(NULL);
     Case c = case_of(i);
     bool ok = guarded(ctx, plan_case, &c) && c.kernels > 0;
-    printf("%-40s %3zu kernels, %5.1f MB%s\n", case_name(i), c.kernels, (double)ctx->peak_bytes / 1e6, ok ? "" : "  FAILED");
+    printf("%-40s %3zu kernels, %5.1f MB%s\n", case_name(i), c.kernels, (double)ctx->peak_bytes / 1e6,
+           ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);
     return ok;
@@ -123,10 +130,11 @@ static double work_of(const Source *source, int context, const Target *target)
 static bool plans_in_time_of_nodes(const Source *s, const Target *target)
 {
     enum { CHUNK = 32 };
-    double equal = work_of(s, 32 * CHUNK, target), work = work_of(s, 64 * CHUNK, target), twice = work_of(s, 128 * CHUNK, target);
+    double equal = work_of(s, 32 * CHUNK, target), work = work_of(s, 64 * CHUNK, target),
+           twice = work_of(s, 128 * CHUNK, target);
     bool ok = equal < work && twice <= 2.3 * work;
-    printf("%s, %s: 128 chunks take %.2f times the work of 64, 32 chunks %.2f times%s\n", s->v.name, target->name, twice / work,
-           equal / work, ok ? "" : "; more than 2.3, or than 1  FAILED");
+    printf("%s, %s: 128 chunks take %.2f times the work of 64, 32 chunks %.2f times%s\n", s->v.name, target->name,
+           twice / work, equal / work, ok ? "" : "; more than 2.3, or than 1  FAILED");
     return ok;
 }
 
@@ -145,7 +153,8 @@ static bool takes_work_of_pairs(const Source *s)
 {
     double work = operations_of(s, 128), twice = operations_of(s, 256);
     bool ok = work > 0 && twice <= 4.2 * work;
-    printf("%s: twice the positions take %.2f times the operations%s\n", s->v.name, twice / work, ok ? "" : "; more than 4.2  FAILED");
+    printf("%s: twice the positions take %.2f times the operations%s\n", s->v.name, twice / work,
+           ok ? "" : "; more than 4.2  FAILED");
     return ok;
 }
 
@@ -158,5 +167,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COUNT_OF(sources) && argc < 2 && !SANITIZED; i++)
         for (size_t t = 0; t < COUNT_OF(targets) && is_recurrence(&sources[i]); t++)
             failed += !plans_in_time_of_nodes(&sources[i], targets[t]);
-    return run_drawn(argc, argv, &(CaseDraw){.one_in = 5, .sanitized = 67, .first = 2}, CASES, case_name, run_one) || failed;
+    return run_drawn(argc, argv, &(CaseDraw){.one_in = 5, .sanitized = 67, .first = 2}, CASES, case_name, run_one) ||
+           failed;
 }

@@ -21,7 +21,8 @@ static double work_of(const Kernel *k)
         depth -= s->kind == KS_END;
         if (s->kind == KS_PRODUCT) {
             const KProduct *x = &k->product.v[s->root];
-            work += ((double)ix_info(k->ix, x->m)->hi + 1) * ((double)ix_info(k->ix, x->n)->hi + 1) * ((double)ix_info(k->ix, x->k)->hi + 1);
+            work += ((double)ix_info(k->ix, x->m)->hi + 1) * ((double)ix_info(k->ix, x->n)->hi + 1) *
+                    ((double)ix_info(k->ix, x->k)->hi + 1);
         }
         work += times[depth];
         if (kernel_opens(s)) {
@@ -82,7 +83,8 @@ static bool same_numbers(const Cells *a, const Cells *b)
 {
     for (int64_t i = 0; i < a->n; i++)
         if (a->dtype == DT_INT ? a->integer[i] != b->integer[i]
-                               : !(fabs(a->real[i] - b->real[i]) <= 1e-9 * (1 + fabs(a->real[i]))) && !(isnan(a->real[i]) && isnan(b->real[i])))
+                               : !(fabs(a->real[i] - b->real[i]) <= 1e-9 * (1 + fabs(a->real[i]))) &&
+                                     !(isnan(a->real[i]) && isnan(b->real[i])))
             return false;
     return true;
 }
@@ -234,11 +236,14 @@ static void twice(StepTally *t, const Kernel *mapped, size_t i, const char *what
 /* What all threads of a row do for a sum of which each has a part. */
 static bool is_total(const KStmt *s)
 {
-    return s->kind == KS_WARP || s->kind == KS_WARP_PUT || s->kind == KS_WARP_TAKE || s->kind == KS_ARRAY_GIVE || s->kind == KS_ARRAY_TAKE ||
-           s->kind == KS_SUM_NEW || s->kind == KS_SUM_PUT;
+    return s->kind == KS_WARP || s->kind == KS_WARP_PUT || s->kind == KS_WARP_TAKE || s->kind == KS_ARRAY_GIVE ||
+           s->kind == KS_ARRAY_TAKE || s->kind == KS_SUM_NEW || s->kind == KS_SUM_PUT;
 }
 
-static bool is_of_lanes(const KStmt *s) { return s->kind == KS_LANES || s->kind == KS_LANE_TAKE || s->kind == KS_LANE_STORE; }
+static bool is_of_lanes(const KStmt *s)
+{
+    return s->kind == KS_LANES || s->kind == KS_LANE_TAKE || s->kind == KS_LANE_STORE;
+}
 
 /* Does another statement read this value, so that it is lost if one lane alone has it? */
 static bool is_read(const Kernel *k, size_t total)
@@ -247,7 +252,8 @@ static bool is_read(const Kernel *k, size_t total)
     for (size_t i = total + 1; i < k->stmt.n && k->stmt.v[i].kind != KS_END; i++) {
         const KStmt *s = &k->stmt.v[i];
         const KEx *x = kx(k, s->ex);
-        if ((s->kind == KS_LET && (x->in[0] == e || x->in[1] == e || x->in[2] == e)) || (s->kind == KS_STORE && k->root.v[s->root].value == e))
+        if ((s->kind == KS_LET && (x->in[0] == e || x->in[1] == e || x->in[2] == e)) ||
+            (s->kind == KS_STORE && k->root.v[s->root].value == e))
             return true;
     }
     return false;
@@ -315,8 +321,14 @@ static void plant_lanes(StepTally *t, const Kernel *mapped, size_t i)
             c->in[0] = s.column;
         else
             continue;
-        static const char *const what[] = {"another lane's element", "lanes from another one on", "one lane more", "a lane of what the next one has", "a result twice",
-                                           "another place", "an input that is the same for all", "a column of itself"};
+        static const char *const what[] = {"another lane's element",
+                                           "lanes from another one on",
+                                           "one lane more",
+                                           "a lane of what the next one has",
+                                           "a result twice",
+                                           "another place",
+                                           "an input that is the same for all",
+                                           "a column of itself"};
         expect_fault(t, &k, what[fault], i);
     }
 }
@@ -334,7 +346,8 @@ static void plant_row(StepTally *t, const Kernel *mapped, size_t i)
     }
     for (int fault = 0; fault < 5; fault++) {
         Kernel k = copy_of(mapped);
-        k.prefetch.v = memcpy(NEW_ARRAY(k.arena, KPrefetch, k.prefetch.n), mapped->prefetch.v, k.prefetch.n * sizeof *k.prefetch.v);
+        k.prefetch.v = memcpy(NEW_ARRAY(k.arena, KPrefetch, k.prefetch.n), mapped->prefetch.v,
+                              k.prefetch.n * sizeof *k.prefetch.v);
         KPrefetch *x = &k.prefetch.v[k.stmt.v[i].root];
         if (fault == 0)
             x->warp = (uint8_t)(k.mapping.row_threads / 32);

@@ -16,12 +16,12 @@
 
 typedef struct StepTally {
     int checked, run, faults, found;
-    int pieces, rounds, sums; /* kernels with steps of each kind */
-    int pairs;                /* products that are computed beside another one */
-    int totals, lanes;        /* statements of totals, and of lanes, */
-    int begins;               /* statements of what a row begins with */
+    int pieces, rounds, sums;     /* kernels with steps of each kind */
+    int pairs;                    /* products that are computed beside another one */
+    int totals, lanes;            /* statements of totals, and of lanes, */
+    int begins;                   /* statements of what a row begins with */
     CaseDraw of_totals, of_lanes; /* of which these are given faults */
-    char missed[200];         /* the first fault that was not found */
+    char missed[200];             /* the first fault that was not found */
 } StepTally;
 
 void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped, const char *name);

@@ -104,8 +104,8 @@ static void check_overlaps(Ctx *ctx)
             PlanBuffer *a = &p->buffer[x], *b = &p->buffer[y];
             uint64_t was = a->offset, end = b->bytes ? (b->bytes - 1) / PLAN_ALIGN * PLAN_ALIGN : 0;
             uint64_t to = b->offset + (y % 2 ? end : 0);
-            bool free_to_move = x != y && a->ext < 0 && b->ext < 0 && a->bytes && b->bytes && !a->behind && !b->behind &&
-                                to + a->bytes <= p->arena_bytes;
+            bool free_to_move = x != y && a->ext < 0 && b->ext < 0 && a->bytes && b->bytes && !a->behind &&
+                                !b->behind && to + a->bytes <= p->arena_bytes;
             for (uint32_t k = 0; k < p->n_buffer; k++)
                 free_to_move = free_to_move && p->buffer[k].behind != x + 1;
             if (!free_to_move || !there_together(p, x, y))
@@ -134,8 +134,8 @@ static void check_all(Ctx *ctx, void *arg)
     expect(plan_missing(narrow, wide) <= 5, "another width, only what depends on the head size");
     bool named = true;
     for (size_t i = 0; i < base->n_kernel; i++)
-        named = named && strstr(base->kernel[i].text, base->kernel[i].name) &&
-                !strstr(base->kernel[i].text, "#include");
+        named =
+            named && strstr(base->kernel[i].text, base->kernel[i].name) && !strstr(base->kernel[i].text, "#include");
     expect(named, "every text carries its name and includes nothing");
     expect(update_is_small(ctx, "train.clip=1"), "an update with clipping keeps no weights");
     expect(update_is_small(ctx, "train.clip=0"), "an update without clipping keeps no weights");

@@ -32,7 +32,8 @@ static bool tokens(const char *in, const char *out, const char *defines)
     static char command[8192];
     const char *cc = getenv("CC");
     snprintf(command, sizeof command,
-             "%s -E -P -undef -nostdinc -x c %s '%s' 2> errors.txt | tr -s ' \\t\\n' '\\n\\n\\n' | sed '/^$/d' > %s && [ ! -s errors.txt ]",
+             "%s -E -P -undef -nostdinc -x c %s '%s' 2> errors.txt | tr -s ' \\t\\n' '\\n\\n\\n' | sed '/^$/d' > %s && "
+             "[ ! -s errors.txt ]",
              cc ? cc : "cc", defines, in, out);
     return system(command) == 0;
 }
@@ -40,14 +41,46 @@ static bool tokens(const char *in, const char *out, const char *defines)
 /* Some of these names stand for yes or no; bit i of `set` says which. */
 static size_t values(Arena *a, TextValue *v, unsigned set)
 {
-    static const char *const flag[FLAGS] = {"MAX", "AT", "OLDEST", "SPLIT", "GRADIENT", "DROPPED", "KEPT", "WARPGROUPS", "MAPS"};
+    static const char *const flag[FLAGS] = {"MAX",     "AT",   "OLDEST",     "SPLIT", "GRADIENT",
+                                            "DROPPED", "KEPT", "WARPGROUPS", "MAPS"};
     static const TextValue other[] = {
-        {"NAME", "some_kernel"}, {"ELEMENT", "bf16"}, {"KIND", "bf16 on tensor cores"}, {"BOUNDS", "128, 2"}, {"BLOCKS", "2"},
-        {"WHAT", "sum"}, {"SHORT", "sum"}, {"ORDER", "\n * in order"}, {"NUMBERS", "number32 s0, number32 s1,"},
-        {"CHOICES", "x = threadIdx.x == 1 ? s1 : x;"}, {"D", "48"}, {"DV", "64"}, {"QUERIES", "32"}, {"KEYS", "16"},
-        {"PART", "256"}, {"SLICE", "65"}, {"RANGE", "66"}, {"CAPPED", "1"}, {"ROWS", "63"}, {"COLUMNS", "31"}, {"AT_ONCE", "15"},
-        {"WARPS", "4"}, {"THREADS", "128"}, {"SHARED", "49152"}, {"WIDTH", "8"}, {"PARTS", "2"}, {"X", "real"},
-        {"W", "fp16"}, {"Y", "bf16"}, {"WIDTH_X", "4"}, {"WIDTH_W", "2"}, {"TRANSPOSED", "1"}, {"STAGES", "3"}, {"MORE", "240"}, {"FEWER", "24"}, {"ASIDE", "112"}, {"DOWN", "2"},
+        {"NAME", "some_kernel"},
+        {"ELEMENT", "bf16"},
+        {"KIND", "bf16 on tensor cores"},
+        {"BOUNDS", "128, 2"},
+        {"BLOCKS", "2"},
+        {"WHAT", "sum"},
+        {"SHORT", "sum"},
+        {"ORDER", "\n * in order"},
+        {"NUMBERS", "number32 s0, number32 s1,"},
+        {"CHOICES", "x = threadIdx.x == 1 ? s1 : x;"},
+        {"D", "48"},
+        {"DV", "64"},
+        {"QUERIES", "32"},
+        {"KEYS", "16"},
+        {"PART", "256"},
+        {"SLICE", "65"},
+        {"RANGE", "66"},
+        {"CAPPED", "1"},
+        {"ROWS", "63"},
+        {"COLUMNS", "31"},
+        {"AT_ONCE", "15"},
+        {"WARPS", "4"},
+        {"THREADS", "128"},
+        {"SHARED", "49152"},
+        {"WIDTH", "8"},
+        {"PARTS", "2"},
+        {"X", "real"},
+        {"W", "fp16"},
+        {"Y", "bf16"},
+        {"WIDTH_X", "4"},
+        {"WIDTH_W", "2"},
+        {"TRANSPOSED", "1"},
+        {"STAGES", "3"},
+        {"MORE", "240"},
+        {"FEWER", "24"},
+        {"ASIDE", "112"},
+        {"DOWN", "2"},
     };
     size_t n = 0;
     for (size_t i = 0; i < COUNT_OF(other); i++)
@@ -82,16 +115,19 @@ static int filled(Ctx *ctx, const char *file)
 static int read_alone(Ctx *ctx, CaseDraw *draw, const char *file)
 {
     size_t n;
-    if (!strstr(library_files_text(file, &n), "#include \"alone.") || (ends(file, ".cu") && !case_drawn(draw, draw->cases)))
+    if (!strstr(library_files_text(file, &n), "#include \"alone.") ||
+        (ends(file, ".cu") && !case_drawn(draw, draw->cases)))
         return 0;
     const char *cc = getenv("CC"), *cxx = getenv("CXX");
-    const char *command =
-        ends(file, ".c") ? arena_printf(ctx->program, "%s -std=gnu17 -march=native -fopenmp-simd -fsyntax-only -Wall -Wextra "
-                                        "-Wno-unused -Wno-unknown-pragmas -Werror %s/compiler/library/texts/%s",
-                                        cc ? cc : "cc", VWN_SOURCE_DIR, file)
-                         : arena_printf(ctx->program, "%s -std=c++17 -include %s/tests/emu/cuemu.h -x c++ -fsyntax-only "
-                                        "-Wno-unknown-pragmas -Werror %s/compiler/library/texts/%s",
-                                        cxx ? cxx : "g++", VWN_SOURCE_DIR, VWN_SOURCE_DIR, file);
+    const char *command = ends(file, ".c")
+                              ? arena_printf(ctx->program,
+                                             "%s -std=gnu17 -march=native -fopenmp-simd -fsyntax-only -Wall -Wextra "
+                                             "-Wno-unused -Wno-unknown-pragmas -Werror %s/compiler/library/texts/%s",
+                                             cc ? cc : "cc", VWN_SOURCE_DIR, file)
+                              : arena_printf(ctx->program,
+                                             "%s -std=c++17 -include %s/tests/emu/cuemu.h -x c++ -fsyntax-only "
+                                             "-Wno-unknown-pragmas -Werror %s/compiler/library/texts/%s",
+                                             cxx ? cxx : "g++", VWN_SOURCE_DIR, VWN_SOURCE_DIR, file);
     if (system(command) == 0)
         return 0;
     printf("FAIL a compiler does not read %s by itself\n", file);

@@ -17,92 +17,91 @@
 
 typedef struct Case {
     const char *name, *text, *from, *to; /* what stands in the other form instead; NULL: this is all */
-    int barriers, loops, together; /* barriers of a partition, too; loops that stand in no other; rows that one product is of */
+    int barriers, loops,
+        together; /* barriers of a partition, too; loops that stand in no other; rows that one product is of */
     int products; /* statements; 0: any number */
 } Case;
 
 /* Two products of one tile with matrices in memory, of few numbers each. */
-static const char two_products[] =
-    "vwn kernels 1 B=2 T=16\n\n"
-    "kernel \"rows\"  # two\n"
-    "rows B*T\n"
-    "buffer 0 read write tile real 4096 \"x\"\n"
-    "buffer 1 read real 131072 \"x\"\n"
-    "buffer 2 read bf16 4096 \"u\"\n"
-    "buffer 3 read bf16 4096 \"v\"\n"
-    "buffer 4 read write tile real 64 \"y\"\n"
-    "buffer 5 read write tile real 64 \"z\"\n"
-    "buffer 6 write real 2048 \"z\"\n"
-    "var i2 loop 4096\n"
-    "var i3 loop 8\n"
-    "var i4 loop 8\n"
-    "var i5 loop 512\n"
-    "var i6 loop 64\n"
-    "root 0 store b0 over i2\n"
-    "root 1 store b6 over i6\n"
-    "begin\n"
-    "  rows\n"
-    "    loop i2 simd\n"
-    "      x1 real = load b1[{4096}*r + i2]\n"
-    "      x2 real = mul x1 x1\n"
-    "      store 0 b0[i2] = x2\n"
-    "    end\n"
-    "    product b4[8*i3 + i4] = b0[{512}*i3 + i5] * b2[{512}*i4 + i5] over i3, i4, i5\n"
-    "    product b5[8*i3 + i4] = b0[{512}*i3 + i5] * b3[{512}*i4 + i5] over i3, i4, i5\n"
-    "    loop i6 simd\n"
-    "      x3 real = load b4[i6]\n"
-    "      x4 real = load b5[i6]\n"
-    "      x5 real = mul x3 x4\n"
-    "      store 1 b6[{64}*r + i6] = x5\n"
-    "    end\n"
-    "  end\n";
+static const char two_products[] = "vwn kernels 1 B=2 T=16\n\n"
+                                   "kernel \"rows\"  # two\n"
+                                   "rows B*T\n"
+                                   "buffer 0 read write tile real 4096 \"x\"\n"
+                                   "buffer 1 read real 131072 \"x\"\n"
+                                   "buffer 2 read bf16 4096 \"u\"\n"
+                                   "buffer 3 read bf16 4096 \"v\"\n"
+                                   "buffer 4 read write tile real 64 \"y\"\n"
+                                   "buffer 5 read write tile real 64 \"z\"\n"
+                                   "buffer 6 write real 2048 \"z\"\n"
+                                   "var i2 loop 4096\n"
+                                   "var i3 loop 8\n"
+                                   "var i4 loop 8\n"
+                                   "var i5 loop 512\n"
+                                   "var i6 loop 64\n"
+                                   "root 0 store b0 over i2\n"
+                                   "root 1 store b6 over i6\n"
+                                   "begin\n"
+                                   "  rows\n"
+                                   "    loop i2 simd\n"
+                                   "      x1 real = load b1[{4096}*r + i2]\n"
+                                   "      x2 real = mul x1 x1\n"
+                                   "      store 0 b0[i2] = x2\n"
+                                   "    end\n"
+                                   "    product b4[8*i3 + i4] = b0[{512}*i3 + i5] * b2[{512}*i4 + i5] over i3, i4, i5\n"
+                                   "    product b5[8*i3 + i4] = b0[{512}*i3 + i5] * b3[{512}*i4 + i5] over i3, i4, i5\n"
+                                   "    loop i6 simd\n"
+                                   "      x3 real = load b4[i6]\n"
+                                   "      x4 real = load b5[i6]\n"
+                                   "      x5 real = mul x3 x4\n"
+                                   "      store 1 b6[{64}*r + i6] = x5\n"
+                                   "    end\n"
+                                   "  end\n";
 
 /* Two loops over the rows of a factor, which share an array. */
-static const char two_loops[] =
-    "vwn kernels 1 B=2 T=16\n\n"
-    "kernel \"rows\"  # loops\n"
-    "rows B*T\n"
-    "buffer 0 read write tile real 64 \"a\"\n"
-    "buffer 1 read real 2048 \"a\"\n"
-    "buffer 2 read bf16 4096 \"u\"\n"
-    "buffer 3 read write tile real 4096 \"y\"\n"
-    "buffer 4 write real 2048 \"z\"\n"
-    "buffer 5 write real 131072 \"y\"\n"
-    "var i2 loop 8\n"
-    "var i3 loop 8\n"
-    "var i4 loop 512\n"
-    "var i5 loop 4096\n"
-    "root 0 store b0 over i2, i3\n"
-    "root 1 store b4 over i2, i3\n"
-    "root 2 store b5 over i5\n"
-    "begin\n"
-    "  array t0 real over i2\n"
-    "  rows\n"
-    "    loop i2\n"
-    "      x1 real = load b1[{64}*r + 8*i2]\n"
-    "      x2 real = mul x1 x1\n"
-    "      put t0 x2\n"
-    "      loop i3 simd\n"
-    "        x3 real = load b1[{64}*r + 8*i2 + i3]\n"
-    "        x4 real = mul x3 x2\n"
-    "        store 0 b0[8*i2 + i3] = x4\n"
-    "      end\n"
-    "    end\n"
-    "    loop i2\n"
-    "      get t0 x2\n"
-    "      loop i3 simd\n"
-    "        x5 real = load b1[{64}*r + 8*i3 + i2]\n"
-    "        x6 real = mul x5 x2\n"
-    "        store 1 b4[{64}*r + 8*i2 + i3] = x6\n"
-    "      end\n"
-    "    end\n"
-    "    product b3[{512}*i2 + i4] = b0[8*i2 + i3] * b2[{512}*i3 + i4] over i2, i4, i3\n"
-    "    loop i5 simd\n"
-    "      x7 real = load b3[i5]\n"
-    "      x8 real = mul x7 x7\n"
-    "      store 2 b5[{4096}*r + i5] = x8\n"
-    "    end\n"
-    "  end\n";
+static const char two_loops[] = "vwn kernels 1 B=2 T=16\n\n"
+                                "kernel \"rows\"  # loops\n"
+                                "rows B*T\n"
+                                "buffer 0 read write tile real 64 \"a\"\n"
+                                "buffer 1 read real 2048 \"a\"\n"
+                                "buffer 2 read bf16 4096 \"u\"\n"
+                                "buffer 3 read write tile real 4096 \"y\"\n"
+                                "buffer 4 write real 2048 \"z\"\n"
+                                "buffer 5 write real 131072 \"y\"\n"
+                                "var i2 loop 8\n"
+                                "var i3 loop 8\n"
+                                "var i4 loop 512\n"
+                                "var i5 loop 4096\n"
+                                "root 0 store b0 over i2, i3\n"
+                                "root 1 store b4 over i2, i3\n"
+                                "root 2 store b5 over i5\n"
+                                "begin\n"
+                                "  array t0 real over i2\n"
+                                "  rows\n"
+                                "    loop i2\n"
+                                "      x1 real = load b1[{64}*r + 8*i2]\n"
+                                "      x2 real = mul x1 x1\n"
+                                "      put t0 x2\n"
+                                "      loop i3 simd\n"
+                                "        x3 real = load b1[{64}*r + 8*i2 + i3]\n"
+                                "        x4 real = mul x3 x2\n"
+                                "        store 0 b0[8*i2 + i3] = x4\n"
+                                "      end\n"
+                                "    end\n"
+                                "    loop i2\n"
+                                "      get t0 x2\n"
+                                "      loop i3 simd\n"
+                                "        x5 real = load b1[{64}*r + 8*i3 + i2]\n"
+                                "        x6 real = mul x5 x2\n"
+                                "        store 1 b4[{64}*r + 8*i2 + i3] = x6\n"
+                                "      end\n"
+                                "    end\n"
+                                "    product b3[{512}*i2 + i4] = b0[8*i2 + i3] * b2[{512}*i3 + i4] over i2, i4, i3\n"
+                                "    loop i5 simd\n"
+                                "      x7 real = load b3[i5]\n"
+                                "      x8 real = mul x7 x7\n"
+                                "      store 2 b5[{4096}*r + i5] = x8\n"
+                                "    end\n"
+                                "  end\n";
 
 /* A product of few terms and one by both parts of a matrix in memory, which are added. */
 static const char two_sums[] =
@@ -158,7 +157,8 @@ static const char two_sums[] =
 static const Case cases[] = {
     {"two products of few numbers", two_products, NULL, NULL, 3, 2, 0, 2},
     {"loops whose rounds share an array", two_loops, NULL, NULL, 2, 2, 0, 0},
-    {"loops of which one reads what others stored", two_loops, "load b1[{64}*r + 8*i3 + i2]", "load b0[8*i3 + i2]", 2, 3, 0, 0},
+    {"loops of which one reads what others stored", two_loops, "load b1[{64}*r + 8*i3 + i2]", "load b0[8*i3 + i2]", 2,
+     3, 0, 0},
     {"rows that follow each other", sum_of_rows, NULL, NULL, 3, 2, 4, 1},
     {"a sum that lies the other way round", sum_of_rows, "b3[16*i3 + i4]", "b3[i3 + {512}*i4]", 3, 2, 2, 1},
     {"rows that lie apart", sum_of_rows, "b2[{4096}*r", "b2[{8192}*r", 3, 2, 0, 1},
@@ -193,7 +193,8 @@ static void look(Harness *h, Ctx *ctx, const Case *c)
     }
     for (size_t i = 0; i < mapped.product.n; i++)
         together = mapped.product.v[i].together > together ? mapped.product.v[i].together : together;
-    printf("%s: %d barriers, %d loops, %d rows at one time, %d products\n", c->name, barriers, loops, together, products);
+    printf("%s: %d barriers, %d loops, %d rows at one time, %d products\n", c->name, barriers, loops, together,
+           products);
     CHECK_CASE(h, barriers == c->barriers, "barriers");
     CHECK_CASE(h, loops == c->loops, "loops");
     CHECK_CASE(h, !c->products || products == c->products, "products");

@@ -119,14 +119,14 @@ static void run(Ctx *ctx, void *arg)
     plan_verify(ctx, p);
     if (!same_texts(ctx, p, plan_build(ctx, ctx->program, g, &how)))
         vwn_bug(ctx, "a plan made twice is not the same");
-    HostRun run = {.B = c->at.B, .T = c->at.T, .seed = 7, .step = 3, .host_vars = vars, .bind = bind,
-                   .n_bind = g->ext.n};
+    HostRun run = {
+        .B = c->at.B, .T = c->at.T, .seed = 7, .step = 3, .host_vars = vars, .bind = bind, .n_bind = g->ext.n};
     Tensor **result = NEW_ARRAY(ctx->program, Tensor *, p->n_result + 1);
     Tensor **stored = NEW_ARRAY(ctx->program, Tensor *, g->ext.n + 1);
     interpret_plan(ctx, p, &run, false, result, stored);
     Tensor **want = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
-    RefRun reference = {.B = c->at.B, .T = c->at.T, .seed = 7, .step = 3, .host_vars = vars,
-                        .bind = after, .n_bind = g->ext.n};
+    RefRun reference = {
+        .B = c->at.B, .T = c->at.T, .seed = 7, .step = 3, .host_vars = vars, .bind = after, .n_bind = g->ext.n};
     ref_evaluate(g, ctx->program, &reference, want);
     double scale = 1e-30;
     for (size_t i = 0; i < g->ext.n; i++)
@@ -153,9 +153,8 @@ static bool run_case(const Source *s, const char *program, Sizes at, bool no_fus
     ctx->on_bug = print_bug;
     bool ok = guarded(ctx, run, &c) && (c.skipped || (c.worst < 1e-9 && c.compared > 0));
     if (!c.skipped || !ok)
-        printf("%-18s %-7s B %lld T %lld %-8s %zu tensors, worst %.1e at %s%s\n", s->v.name, program,
-               (long long)at.B, (long long)at.T, no_fusion ? "unfused" : "fused", c.compared, c.worst,
-               c.name, ok ? "" : "  FAILED");
+        printf("%-18s %-7s B %lld T %lld %-8s %zu tensors, worst %.1e at %s%s\n", s->v.name, program, (long long)at.B,
+               (long long)at.T, no_fusion ? "unfused" : "fused", c.compared, c.worst, c.name, ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);
     return ok;
@@ -172,7 +171,10 @@ int main(int argc, char **argv)
             continue;
         Sizes other = sizes[1 + i % 3], third = sizes[1 + (i + 1) % 3];
         for (int k = 0; k < 3; k++) {
-            const struct { Sizes at; bool no_fusion; } way[] = {{sizes[0], k == 2}, {other, false}, {third, true}};
+            const struct {
+                Sizes at;
+                bool no_fusion;
+            } way[] = {{sizes[0], k == 2}, {other, false}, {third, true}};
             for (size_t w = 0; w < COUNT_OF(way); w++)
                 if (argc > 1 || case_drawn(&draw, i + (size_t)k + w))
                     run_case(&own, programs[k], way[w].at, way[w].no_fusion) ? passed++ : failed++;

@@ -22,8 +22,8 @@ typedef struct Count {
     const char *const *set;
     size_t kernels, launches;
     size_t attention, experts; /* of the kernels */
-    size_t heads, classes; /* head sizes, and classes of them */
-    double bytes; /* of launches of kernels in a step */
+    size_t heads, classes;     /* head sizes, and classes of them */
+    double bytes;              /* of launches of kernels in a step */
     bool head[HEAD_MOST + 1], class[HEAD_MOST + 1];
 } Count;
 
@@ -67,8 +67,8 @@ static void count_example(Ctx *ctx, void *arg)
             void **slot = map_at(&seen, hash_bytes(x->text, x->length, 0) | 1);
             bool new = x->grid.threads && !*slot;
             c->kernels += new;
-            c->attention += new && x->library && strncmp(x->library, "sdpa", 4) == 0;
-            c->experts += new && strstr(x->text, "tensor cores. A block") && strstr(x->text, "expert");
+            c->attention += new && x->library &&strncmp(x->library, "sdpa", 4) == 0;
+            c->experts += new &&strstr(x->text, "tensor cores. A block") && strstr(x->text, "expert");
             *slot = c;
         }
         count_launches(c, p);
@@ -100,15 +100,13 @@ int main(void)
     Count variable = count(&h, "variable widths", (const char *const[]){NULL});
     Count deep = count(&h, "variable, twice as deep", (const char *const[]){"L=48", NULL});
     Count deeper = count(&h, "variable, thrice as deep", (const char *const[]){"L=72", NULL});
-    Count constant = count(&h, "one width",
-                           (const char *const[]){"width=constant(layers = L, width = d)", NULL});
+    Count constant = count(&h, "one width", (const char *const[]){"width=constant(layers = L, width = d)", NULL});
     Count constant_deep = count(&h, "one width, twice as deep",
                                 (const char *const[]){"width=constant(layers = L, width = d)", "L=48", NULL});
     Count shallow = count(&h, "one width, half as deep",
                           (const char *const[]){"width=constant(layers = L, width = d)", "L=12", NULL});
     Count residual = count(&h, "one width, residual",
-                           (const char *const[]){"width=constant(layers = L, width = d)",
-                                                 "conn=residual()", NULL});
+                           (const char *const[]){"width=constant(layers = L, width = d)", "conn=residual()", NULL});
     CHECK(&h, constant.kernels == shallow.kernels && constant.launches > shallow.launches);
     CHECK(&h, constant.kernels == residual.kernels && constant.launches == residual.launches);
     CHECK(&h, variable.heads > 20 && constant.attention == OF_ATTENTION);

@@ -13,9 +13,10 @@ static const char model[] = "import \"std/transformer\"\nimport \"std/connection
                             "  connection = residual()\n  embed tokens { vocab = 12 }\n"
                             "  ffn { hidden = 8, activation = gelu }\n  head lm { norm = none }\n%s}\n%s";
 
-static const char train[] = "train {\n  data = text_file(\"x.txt\", val = 5%%)\n  tokenizer = bytes()\n  batch = 2 seqs\n"
-                            "  length = 10 steps\n  seed = 1\n  precision = fp32\n%s\n"
-                            "  optimizer %s { lr = 0.1, %s, weight_decay = 0%s }\n%s}\n";
+static const char train[] =
+    "train {\n  data = text_file(\"x.txt\", val = 5%%)\n  tokenizer = bytes()\n  batch = 2 seqs\n"
+    "  length = 10 steps\n  seed = 1\n  precision = fp32\n%s\n"
+    "  optimizer %s { lr = 0.1, %s, weight_decay = 0%s }\n%s}\n";
 
 /* A file with one attribute more in `node`; "" when the node stands in no file of this kind. */
 static void write_file(char *out, size_t cap, const char *node, const char *item)
@@ -46,9 +47,11 @@ static void write_file(char *out, size_t cap, const char *node, const char *item
     else if (!strcmp(node, "old") || !strcmp(node, "new") || !strcmp(node, "fill"))
         snprintf(rest, sizeof rest, "grow g { when = step >= 5, %s { %s } }\n", node, item);
     else if (!strcmp(node, "param"))
-        snprintf(rest, sizeof rest, "block b(x: int)(y: [.., D]) -> [.., D] {\n param W : [D] = ones { %s }\n return y * W\n}\n", item);
+        snprintf(rest, sizeof rest,
+                 "block b(x: int)(y: [.., D]) -> [.., D] {\n param W : [D] = ones { %s }\n return y * W\n}\n", item);
     else if (!strcmp(node, "check"))
-        snprintf(rest, sizeof rest, "block b(x: int)(y: [.., D]) -> [.., D] {\n check x > 2 \"t\" { %s }\n return y\n}\n", item);
+        snprintf(rest, sizeof rest,
+                 "block b(x: int)(y: [.., D]) -> [.., D] {\n check x > 2 \"t\" { %s }\n return y\n}\n", item);
     bool block = !strcmp(node, "param") || !strcmp(node, "check");
     snprintf(out, cap, model, !strcmp(node, "model") ? item : block ? "  b { x = 1 }\n" : "", rest);
 }
@@ -121,8 +124,8 @@ static void expect_number(Test *t, const AttributeRow *a, double x, bool good)
 /* What the row of an attribute says of its values is what is taken: both ends of a range, what is just outside, other types. */
 static void range_is_kept(Test *t, const AttributeRow *a)
 {
-    static const char *const other[] = {[TAKES_BOOL] = "1", [TAKES_WORD] = "zzz", [TAKES_NUMBER] = "true", [TAKES_WHOLE] = "true",
-                                        [TAKES_STEPS] = "7", [TAKES_SEQS] = "7"};
+    static const char *const other[] = {[TAKES_BOOL] = "1",     [TAKES_WORD] = "zzz", [TAKES_NUMBER] = "true",
+                                        [TAKES_WHOLE] = "true", [TAKES_STEPS] = "7",  [TAKES_SEQS] = "7"};
     bool whole = a->type == TAKES_WHOLE;
     if (a->type == TAKES_OWN)
         return;
@@ -183,7 +186,8 @@ static void everything_is_documented(Test *t, CaseDraw *draw)
     for (size_t i = 0; i < prim_count(); i++)
         if (prim_find(prim_at(i)->name) && case_drawn(draw, i))
             EXPECT(t, prim_at(i)->name, documented(ctx, prim_at(i)->name, prim_at(i)->doc));
-    static const char *const more[] = {"linear", "cosine", "power", "wsd", "constant", "step", "grad_norm", "params", "ema"};
+    static const char *const more[] = {"linear", "cosine",    "power",  "wsd", "constant",
+                                       "step",   "grad_norm", "params", "ema"};
     for (size_t i = 0; i < COUNT_OF(more); i++)
         EXPECT(t, more[i], documented(ctx, more[i], more[i]));
     EXPECT(t, "a schedule", documented(ctx, "linear", "straight line") && documented(ctx, "linear", "block linear"));
@@ -202,7 +206,8 @@ static void everything_is_documented(Test *t, CaseDraw *draw)
 static const struct {
     const char *block, *parameter, *why;
 } both[] = {
-    {"embed_ngrams", "width", "of a row of its tables, of which it makes the embedding; nothing inside reads scope.width"},
+    {"embed_ngrams", "width",
+     "of a row of its tables, of which it makes the embedding; nothing inside reads scope.width"},
     {"head_noise", "init", "of all that it applies: zeros, as in the paper"},
 };
 
@@ -211,12 +216,13 @@ static void means_the_scope(Test *t, const Ast *block)
     for (uint32_t i = 0; i < block->kid[0]->n; i++) {
         const Ast *par = block->kid[0]->kid[i], *value = par->kid[1];
         bool scope = value && value->kind == AST_FIELD && value->name == par->name && value->kid[0]->kind == AST_ID &&
-                     !strcmp(value->kid[0]->name, "scope"), listed = false;
+                     !strcmp(value->kid[0]->name, "scope"),
+             listed = false;
         for (size_t k = 0; k < COUNT_OF(both); k++)
             listed |= !strcmp(both[k].block, block->name) && !strcmp(both[k].parameter, par->name);
         if (attribute_find("model", par->name) && scope == listed)
-            printf("the parameter `%s` of the library's block `%s` has the name of a scope attribute%s\n", par->name, block->name,
-                   listed ? ", and is it: leave it out of the list" : " and another meaning");
+            printf("the parameter `%s` of the library's block `%s` has the name of a scope attribute%s\n", par->name,
+                   block->name, listed ? ", and is it: leave it out of the list" : " and another meaning");
         EXPECT(t, block->name, !attribute_find("model", par->name) || scope != listed);
     }
 }
@@ -249,8 +255,8 @@ static void library_is_clean(Test *t)
 int main(void)
 {
     Test t = {0};
-    static const char *const nodes[] = {"model", "train", "adamw", "sgd", "lion", "muon", "group", "eval", "checkpoint", "log",
-                                        "grow", "old", "new", "fill", "param", "check"};
+    static const char *const nodes[] = {"model",      "train", "adamw", "sgd", "lion", "muon", "group", "eval",
+                                        "checkpoint", "log",   "grow",  "old", "new",  "fill", "param", "check"};
     for (size_t i = 0; i < COUNT_OF(nodes); i++)
         unknown_is_told(&t, nodes[i]);
     CaseDraw draw = {.one_in = 1, .sanitized = 8};

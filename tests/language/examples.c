@@ -48,11 +48,13 @@ static const struct Want {
 
 static void growth(Test *t, const Unit *u, const char *file)
 {
-    static const struct { const char *file, *step; int64_t before, after; } steps[] = {
-        {"09_nexus_growth.vwn", "to_300m", 187936512, 225003264},
-        {"09_nexus_growth.vwn", "to_380m", 225003264, 272275840},
-        {"10_tokenformer_growth.vwn", "to_757m", 353503232, 756156416},
-        {"11_residual_to_hyper.vwn", "to_hyper", 1176764416, 1177158464}};
+    static const struct {
+        const char *file, *step;
+        int64_t before, after;
+    } steps[] = {{"09_nexus_growth.vwn", "to_300m", 187936512, 225003264},
+                 {"09_nexus_growth.vwn", "to_380m", 225003264, 272275840},
+                 {"10_tokenformer_growth.vwn", "to_757m", 353503232, 756156416},
+                 {"11_residual_to_hyper.vwn", "to_hyper", 1176764416, 1177158464}};
     size_t k = 0;
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
         if (strcmp(steps[i].file, file))

@@ -38,7 +38,8 @@ static int64_t was_at(const GrowthAxis *a, int64_t at)
 }
 
 /* Axis k of a weight has heads of h columns, then more of each. */
-static void test_heads(Test *t, const GrowthPlan *p, const char *path, int k, int64_t n, int64_t h, int64_t n2, int64_t h2)
+static void test_heads(Test *t, const GrowthPlan *p, const char *path, int k, int64_t n, int64_t h, int64_t n2,
+                       int64_t h2)
 {
     const GrowthEntry *e = entry_at(p, path);
     EXPECT(t, path, e && e->before && e->after);
@@ -54,9 +55,10 @@ static void test_heads(Test *t, const GrowthPlan *p, const char *path, int k, in
 
 static void test_sizes(Test *t)
 {
-    static const int64_t size[][7] = { /* heads, kv, h before; after; hidden after */
-        {2, 2, 8, 3, 3, 8, 24}, {2, 2, 8, 2, 2, 12, 24}, {2, 2, 8, 3, 3, 12, 32}, {4, 2, 4, 8, 4, 6, 25},
-        {2, 1, 8, 4, 2, 8, 24}, {2, 2, 8, 2, 2, 8, 48}, {6, 3, 4, 8, 4, 8, 24}};
+    static const int64_t size[][7] = {/* heads, kv, h before; after; hidden after */
+                                      {2, 2, 8, 3, 3, 8, 24}, {2, 2, 8, 2, 2, 12, 24}, {2, 2, 8, 3, 3, 12, 32},
+                                      {4, 2, 4, 8, 4, 6, 25}, {2, 1, 8, 4, 2, 8, 24},  {2, 2, 8, 2, 2, 8, 48},
+                                      {6, 3, 4, 8, 4, 8, 24}};
     for (size_t i = 0; i < COUNT_OF(size); i++) {
         const int64_t *s = size[i];
         char set[7][32];
@@ -124,18 +126,17 @@ static void test_example(Test *t, const char *path)
 }
 
 /* A model of V words and F hidden units. */
-#define SMALL(V) \
-    "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet V = " V "\nlet F = 2\n" \
-    "model m {\n  context = 8\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n" \
-    "  out_init = normal(std = 0.02)\n  pre_norm = none\n  connection = residual()\n" \
+#define SMALL(V)                                                                                                       \
+    "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet V = " V "\nlet F = 2\n"                  \
+    "model m {\n  context = 8\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n"                            \
+    "  out_init = normal(std = 0.02)\n  pre_norm = none\n  connection = residual()\n"                                  \
     "  embed tokens { vocab = V }\n  ffn { hidden = F, activation = gelu }\n  head lm { norm = none }\n}\n"
 
 /* What stays is one part of an axis however long it is, and copies are a part for each round of what they copy. */
 static void test_large(Test *t)
 {
     static const char text[] =
-        SMALL("1_000_000_000_000")
-        "grow g {\n  when = start\n  %s\n  check preserves(none)\n}\n";
+        SMALL("1_000_000_000_000") "grow g {\n  when = start\n  %s\n  check preserves(none)\n}\n";
     static const struct {
         const char *step;
         size_t table, up; /* parts of the table's rows, of hidden units */
@@ -165,9 +166,8 @@ static void test_large(Test *t)
 /* A proof that takes more memory than there is is none, gives back what it took, and is an error at the claim. */
 static void test_too_large(Test *t)
 {
-    static const char text[] =
-        SMALL("8")
-        "grow g { when = start, let F = %d, fill { entry = copy, exit = split }, check preserves(%s), check alive(%s) }\n";
+    static const char text[] = SMALL("8") "grow g { when = start, let F = %d, fill { entry = copy, exit = split }, "
+                                          "check preserves(%s), check alive(%s) }\n";
     static const struct {
         int units;
         bool large;
@@ -194,7 +194,8 @@ static void test_halves(Test *t)
         "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet L = %d\nlet D = 8\n"
         "block halves()(x: [B, T, n]) -> [B, T, n] {\n  param W : [n, n] = scope.init\n  y = x @ W\n"
         "  return concat(slice(y, D / 2 + 1, D / 2), slice(y, 1, D / 2))\n}\n"
-        "model m {\n  context = 8\n  width = D\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = normal(std = 0.02)\n"
+        "model m {\n  context = 8\n  width = D\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = normal(std "
+        "= 0.02)\n"
         "  pre_norm = none\n  connection = residual()\n  embed tokens { vocab = 8 }\n  for layer in 1..L { halves }\n"
         "  head lm { norm = none }\n}\n"
         "grow g {\n  when = start\n  let D = 12\n  let L = %d\n  check alive(none)\n}\n";
@@ -227,14 +228,15 @@ static void test_steps(Test *t)
     static const size_t layers[] = {1, 3, 7};
     for (size_t grown = 0; grown < COUNT_OF(layers); grown++) {
         Ctx *ctx = ctx_new(NULL);
-        Unit *u = check_file(
-            ctx, &(CheckOptions){.path = "-", .text = text, .text_length = strlen(text), .grown = grown});
+        Unit *u =
+            check_file(ctx, &(CheckOptions){.path = "-", .text = text, .text_length = strlen(text), .grown = grown});
         bool fine = !diag_errors(ctx) && u->model && u->grown == grown && u->grow.n == 2 - grown;
         EXPECT(t, "steps", fine);
         EXPECT(t, "the grown file", fine && u->model->sublayer.n == layers[grown]);
         for (size_t i = 0; fine && i < u->grow.n; i++) {
             const GrowStep *g = &u->grow.v[i];
-            EXPECT(t, g->name, g->before->sublayer.n == layers[grown + i] && g->after->sublayer.n == layers[grown + i + 1]);
+            EXPECT(t, g->name,
+                   g->before->sublayer.n == layers[grown + i] && g->after->sublayer.n == layers[grown + i + 1]);
             EXPECT(t, g->name, g->fill.n == 1 && g->fill.v[0].init.a == (double)layers[grown + i]);
         }
         ctx_free(ctx);
@@ -244,7 +246,8 @@ static void test_steps(Test *t)
 static const GrowthProof *proof_of(Test *t, const char *what, const char *text, Checked *c)
 {
     *c = check_text("small.vwn", text, NULL);
-    return expect_fine(t, what, c) ? growth_prove(growth_plan(&c->unit->grow.v[0], c->ctx->program), c->ctx->program) : NULL;
+    return expect_fine(t, what, c) ? growth_prove(growth_plan(&c->unit->grow.v[0], c->ctx->program), c->ctx->program)
+                                   : NULL;
 }
 
 /* What is shifted by all positions that there are is a number, an integer where ids are shifted: of one position, and of two,
@@ -252,12 +255,13 @@ static const GrowthProof *proof_of(Test *t, const char *what, const char *text, 
  * write is 0, so the norm in front of them has no gradient. */
 static void test_little(Test *t)
 {
-    static const char text[] = "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet F = %d\nlet L = 1\n"
-                               "model m {\n  context = 1\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n"
-                               "  out_init = normal(std = 0.02)\n  pre_norm = rms_norm(eps = 1e-5)\n  connection = residual()\n"
-                               "  embed tokens { vocab = 8 }\n  embed ngrams { vocab = 8, order = 2, rows = 5, width = 2 }\n"
-                               "  for layer in 1..L { ffn { hidden = F, activation = gelu } }\n  head lm { norm = none }\n}\n"
-                               "grow g { when = start, let %s, check preserves(none), check alive(none) }\n";
+    static const char text[] =
+        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet F = %d\nlet L = 1\n"
+        "model m {\n  context = 1\n  width = 4\n  mask = causal\n  init = normal(std = 0.02)\n"
+        "  out_init = normal(std = 0.02)\n  pre_norm = rms_norm(eps = 1e-5)\n  connection = residual()\n"
+        "  embed tokens { vocab = 8 }\n  embed ngrams { vocab = 8, order = 2, rows = 5, width = 2 }\n"
+        "  for layer in 1..L { ffn { hidden = F, activation = gelu } }\n  head lm { norm = none }\n}\n"
+        "grow g { when = start, let %s, check preserves(none), check alive(none) }\n";
     static const struct {
         int F;
         const char *let;
@@ -276,13 +280,14 @@ static void test_little(Test *t)
 /* Of two positions, what is later by two reads nothing: the weights behind it, and the gain in front of it, have no gradient. */
 static void test_late(Test *t)
 {
-    static const char text[] = "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet L = 1\n"
-                               "block late(by: int)(x: [B, T, D]) -> [B, T, D] {\n  let o = linear(out = D)\n"
-                               "  return o(shift(x, by, axis = -2))\n}\n"
-                               "model m {\n  context = 2\n  width = 4\n  init = normal(std = 0.02)\n  mask = causal\n"
-                               "  pre_norm = rms_norm(eps = 1e-5)\n  connection = residual()\n  embed tokens { vocab = 8 }\n"
-                               "  for layer in 1..L { late { by = %d } }\n  head lm { norm = none }\n}\n"
-                               "grow g { when = start, let L = 2, check preserves(none), check alive(none) }\n";
+    static const char text[] =
+        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet L = 1\n"
+        "block late(by: int)(x: [B, T, D]) -> [B, T, D] {\n  let o = linear(out = D)\n"
+        "  return o(shift(x, by, axis = -2))\n}\n"
+        "model m {\n  context = 2\n  width = 4\n  init = normal(std = 0.02)\n  mask = causal\n"
+        "  pre_norm = rms_norm(eps = 1e-5)\n  connection = residual()\n  embed tokens { vocab = 8 }\n"
+        "  for layer in 1..L { late { by = %d } }\n  head lm { norm = none }\n}\n"
+        "grow g { when = start, let L = 2, check preserves(none), check alive(none) }\n";
     for (int by = -3; by <= 3; by++) {
         char all[2048], what[32];
         Checked c;

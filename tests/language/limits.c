@@ -20,16 +20,27 @@ static const char image[] =
     "  adaptive ffn { f = ffn(hidden = 8, activation = gelu) }\n"
     "  head noise { norm = rms_norm(eps = 1e-6), variance = fixed }\n}\n";
 /* What stands for a word where nothing else is said. */
-static const char *const words[][2] = {
-    {"NORM", "rms_norm(eps = 1e-6)"}, {"CONNECTION", "residual()"}, {"VOCAB", "12"}, {"EMBED", ""}, {"ATTENTION", "heads = 2"},
-    {"FFN", "ffn { hidden = 8, activation = gelu }"}, {"HEAD", ""}, {"CLASSES", "3"}, {"FEATURES", "4"}, {"IMAGE", "4"},
-    {"NOISE", "steps = 100"}, {"GRID", ""}};
+static const char *const words[][2] = {{"NORM", "rms_norm(eps = 1e-6)"},
+                                       {"CONNECTION", "residual()"},
+                                       {"VOCAB", "12"},
+                                       {"EMBED", ""},
+                                       {"ATTENTION", "heads = 2"},
+                                       {"FFN", "ffn { hidden = 8, activation = gelu }"},
+                                       {"HEAD", ""},
+                                       {"CLASSES", "3"},
+                                       {"FEATURES", "4"},
+                                       {"IMAGE", "4"},
+                                       {"NOISE", "steps = 100"},
+                                       {"GRID", ""}};
 
-#define MOE(active, more) "moe { experts = 4, active = " active ", hidden = 8, activation = gelu, scores = softmax, " \
-                          "normalize = true, balance = 0.01" more " }"
-#define MTP(predict) "head mtp { predict = " predict ", weight = 0.3, mix = linear(), norm = rms_norm(eps = 1e-6), " \
-                     "layer = ffn(hidden = 8, activation = gelu) }"
-#define FREE_NORM(kind) {"NORM", kind "(eps = 0)", NULL}, {"NORM", kind "(eps = -1e-9)", "`eps` = -1e-09 is negative"}
+#define MOE(active, more)                                                                                              \
+    "moe { experts = 4, active = " active ", hidden = 8, activation = gelu, scores = softmax, "                        \
+    "normalize = true, balance = 0.01" more " }"
+#define MTP(predict)                                                                                                   \
+    "head mtp { predict = " predict ", weight = 0.3, mix = linear(), norm = rms_norm(eps = 1e-6), "                    \
+    "layer = ffn(hidden = 8, activation = gelu) }"
+#define FREE_NORM(kind)                                                                                                \
+    {"NORM", kind "(eps = 0)", NULL}, { "NORM", kind "(eps = -1e-9)", "`eps` = -1e-09 is negative" }
 
 static const struct Row {
     const char *word, *is, *message; /* NULL: it is taken */
@@ -52,11 +63,13 @@ static const struct Row {
     {"EMBED", "embed sinusoidal { base = 100 }", NULL},
     {"EMBED", "embed sinusoidal { base = 100, width = 11 }", "sinusoidal positions need an even width, got 11"},
     {"EMBED", "embed ngrams { vocab = 12, order = 2, rows = 1 }", NULL},
-    {"EMBED", "embed ngrams { vocab = 12, order = 1, rows = 1, width = 3 }", "`order` = 1: the smallest n-gram is a pair"},
+    {"EMBED", "embed ngrams { vocab = 12, order = 1, rows = 1, width = 3 }",
+     "`order` = 1: the smallest n-gram is a pair"},
     {"EMBED", "embed ngrams { vocab = 12, order = 2, rows = 0 }", "1 tables of 0 rows"},
     {"EMBED", "embed ngrams { vocab = 12, order = 2, rows = 1, tables = 0, width = 3 }", "0 tables of 1 rows"},
     {"EMBED", "embed ngrams { vocab = 12, order = 3, rows = 9, tables = 3 }", NULL},
-    {"EMBED", "embed ngrams { vocab = 12, order = 2, rows = 9, tables = 5 }", "5 tables do not divide an embedding of 12"},
+    {"EMBED", "embed ngrams { vocab = 12, order = 2, rows = 9, tables = 5 }",
+     "5 tables do not divide an embedding of 12"},
     {"EMBED", "embed ngrams { vocab = 12, order = 2, rows = 9, tables = 5, width = 3 }", NULL},
     {"ATTENTION", "heads = 1", NULL},
     {"ATTENTION", "heads = 0", "attention needs at least one head, got 0"},
@@ -69,9 +82,11 @@ static const struct Row {
     {"ATTENTION", "heads = 6, position = rope(base = 100)", NULL},
     {"ATTENTION", "heads = 4, position = rope(base = 100)", "rotary embedding needs an even head_dim, got 3"},
     {"ATTENTION", "heads = 4, position = rope(base = 100, fraction = 2 / 3)", NULL},
-    {"ATTENTION", "heads = 2, position = rope(base = 100, fraction = 0.5)", "rotary embedding needs an even number of coordinates, got 3"},
+    {"ATTENTION", "heads = 2, position = rope(base = 100, fraction = 0.5)",
+     "rotary embedding needs an even number of coordinates, got 3"},
     {"ATTENTION", "heads = 3, position = rope_at(freqs = [1, 0.5])", NULL},
-    {"ATTENTION", "heads = 3, position = rope_at(freqs = [1, 0.5, 0.2])", "3 frequencies turn 6 coordinates, a head has 4"},
+    {"ATTENTION", "heads = 3, position = rope_at(freqs = [1, 0.5, 0.2])",
+     "3 frequencies turn 6 coordinates, a head has 4"},
     {"FFN", MOE("1", ""), NULL},
     {"FFN", MOE("0", ""), "0 active experts of 4"},
     {"FFN", MOE("4", ", capacity = 0"), NULL},
@@ -88,11 +103,13 @@ static const struct Row {
     {"CONNECTION", "hyper(n = 2, dynamic = true, replicate = [1, 0])", NULL},
     {"CONNECTION", "hyper(n = 2, dynamic = true, replicate = [1])", "`replicate` has 1 entries, expected n = 2"},
     {"CONNECTION", "hyper_fixed(n = 1, matrices = wiring(kind = sequential, n = 1))", NULL},
-    {"CONNECTION", "hyper_fixed(n = 1, matrices = wiring(kind = sequential, n = 0))", "a wiring needs at least one stream, got n = 0"},
+    {"CONNECTION", "hyper_fixed(n = 1, matrices = wiring(kind = sequential, n = 0))",
+     "a wiring needs at least one stream, got n = 0"},
     {"CONNECTION", "hyper_fixed(n = 0, matrices = [])", "hyper-connections need at least one stream, got n = 0"},
     {"CONNECTION", "hyper_fixed(n = 1, matrices = [])", "`matrices` is empty"},
     {"CONNECTION", "hyper_fixed(n = 2, matrices = wiring(kind = two_hop, n = 2))", NULL},
-    {"CONNECTION", "hyper_fixed(n = 3, matrices = wiring(kind = two_hop, n = 3))", "`two_hop` has two streams, got n = 3"},
+    {"CONNECTION", "hyper_fixed(n = 3, matrices = wiring(kind = two_hop, n = 3))",
+     "`two_hop` has two streams, got n = 3"},
     {"CONNECTION", "mhc(n = 1, post = 0.1)", NULL},
     {"CONNECTION", "mhc(n = 0)", "hyper-connections need at least one stream, got n = 0"},
     {"CONNECTION", "mhc(n = 2, post = 0)", "`post` = 0 is not positive"},
@@ -114,13 +131,16 @@ static const struct Row {
     {"CONNECTION", "depth_weighted(sublayers = 0)", "a block has at least one sublayer, got sublayers = 0"},
     {"CONNECTION", "carried(head = 12, final = after_slice)", NULL},
     {"CONNECTION", "carried(head = 12, norm = rms_norm(eps = 1))", NULL},
-    {"CONNECTION", "carried(head = 12, stream = 11, final = after_slice)", "the head reads 12 coordinates of a stream of 11"},
-    {"CONNECTION", "carried(head = 12, final = before_slice)", "`norm` belongs here exactly when `final = before_slice`"},
+    {"CONNECTION", "carried(head = 12, stream = 11, final = after_slice)",
+     "the head reads 12 coordinates of a stream of 11"},
+    {"CONNECTION", "carried(head = 12, final = before_slice)",
+     "`norm` belongs here exactly when `final = before_slice`"},
     {"CONNECTION", "carried(head = 12, norm = rms_norm(eps = 1), final = after_slice)",
      "`norm` belongs here exactly when `final = before_slice`"},
     {"CONNECTION", "carried(head = 12, final = after_slice, expand = missing)", "`expand = missing` needs `widths`"},
     {"CONNECTION", "carried(head = 12, final = after_slice, expand = zero)", NULL},
-    {"CONNECTION", "carried(head = 12, final = after_slice, expand = zero, end = carry)", "`end = carry` with `expand = zero` needs `widths`"},
+    {"CONNECTION", "carried(head = 12, final = after_slice, expand = zero, end = carry)",
+     "`end = carry` with `expand = zero` needs `widths`"},
     {"CLASSES", "1", NULL},
     {"CLASSES", "0", "there must be at least one class"},
     {"FEATURES", "2", NULL},
@@ -168,7 +188,8 @@ static void try_row(Test *t, const struct Row *r)
     t->checks++;
     if (!right) {
         t->failures++;
-        printf("FAILED: %s = %s: wanted %s%s, got\n", r->word, r->is, r->message ? "the error " : "no error", r->message ? r->message : "");
+        printf("FAILED: %s = %s: wanted %s%s, got\n", r->word, r->is, r->message ? "the error " : "no error",
+               r->message ? r->message : "");
         print_diagnostics(&c);
     }
     ctx_free(c.ctx);

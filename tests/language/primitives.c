@@ -38,21 +38,40 @@ typedef struct Kind {
     const char *text, *tensor; /* the tensor that it stands for; NULL: for none */
 } Kind;
 static const Kind kinds[] = {
-    {'n', "2", "two"},      {'r', "step", "two"},      {'c', "(step > 1)", "one"}, {'x', "X", "X"},
-    {'i', "I", "cast(I, real)"}, {'l', "[1, 2]", "pair"}, {'b', "true", "one"},     {'t', "T", "two"},
-    {'m', "[\"a\"]", NULL}, {'e', "[]", NULL},         {'w', "causal", NULL},      {'s', "\"s\"", NULL},
-    {'o', "none", NULL},    {'k', "linear", NULL},     {'q', "3 steps", NULL},     {'d', "0.5d", NULL},
-    {'L', "0.5L", NULL},    {'f', "gelu", NULL},       {'z', "normal(std = 1)", NULL}, {'p', "bytes()", NULL},
-    {'v', "top_k([1, 2], 1)", NULL}, {'-', "-2", "minus"},  {'.', "0.5", "half"},
+    {'n', "2", "two"},
+    {'r', "step", "two"},
+    {'c', "(step > 1)", "one"},
+    {'x', "X", "X"},
+    {'i', "I", "cast(I, real)"},
+    {'l', "[1, 2]", "pair"},
+    {'b', "true", "one"},
+    {'t', "T", "two"},
+    {'m', "[\"a\"]", NULL},
+    {'e', "[]", NULL},
+    {'w', "causal", NULL},
+    {'s', "\"s\"", NULL},
+    {'o', "none", NULL},
+    {'k', "linear", NULL},
+    {'q', "3 steps", NULL},
+    {'d', "0.5d", NULL},
+    {'L', "0.5L", NULL},
+    {'f', "gelu", NULL},
+    {'z', "normal(std = 1)", NULL},
+    {'p', "bytes()", NULL},
+    {'v', "top_k([1, 2], 1)", NULL},
+    {'-', "-2", "minus"},
+    {'.', "0.5", "half"},
     {'*', "inf", NULL},
 };
 
 /* What a place of a declared type may take, beside `none` where that is its default. */
 static const char *accepted(const char *type, const char *any)
 {
-    static const struct { const char *type, *kinds; } rows[] = {
-        {"tensor", "nrcxilbt-.*"}, {"int", "n-"}, {"float", "n-."}, {"dim", "nt"}, {"number", "nr-."}, {"length", "nrq-."},
-        {"bool", "b"}, {"word", "wsfkzotrx*"}, {"list", "lme"}, {"text", "s"}, {"shape", "le"}};
+    static const struct {
+        const char *type, *kinds;
+    } rows[] = {{"tensor", "nrcxilbt-.*"}, {"int", "n-"},       {"float", "n-."}, {"dim", "nt"},
+                {"number", "nr-."},        {"length", "nrq-."}, {"bool", "b"},    {"word", "wsfkzotrx*"},
+                {"list", "lme"},           {"text", "s"},       {"shape", "le"}};
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (!strcmp(type, rows[i].type))
             return rows[i].kinds;
@@ -72,7 +91,10 @@ static double p_gelu_tanh(double x) { return 0.5 * x * (1 + tanh(0.7978845608028
 static double p_same(double x) { return x; }
 
 #define ALL_KINDS "nrcxilbtmeskqdLfzpvo-."
-#define ALL_X {-1.5, 0.5, 2.5, 3, -0.2, 1}
+#define ALL_X                                                                                                          \
+    {                                                                                                                  \
+        -1.5, 0.5, 2.5, 3, -0.2, 1                                                                                     \
+    }
 static const Row rows[] = {
     {.name = "exp", .arg = {"X"}, .each = exp},
     {.name = "log", .arg = {"P"}, .each = log},
@@ -102,8 +124,11 @@ static const Row rows[] = {
     {.name = "min", .arg = {"X", "0"}, .want = {-1.5, 0, 0, 0, -0.2, 0}, .n = 6},
     {.name = "max", .arg = {"0", "X"}, .want = {0, 0.5, 2.5, 3, 0, 1}, .n = 6},
     {.name = "min", .arg = {"0", "X"}, .want = {-1.5, 0, 0, 0, -0.2, 0}, .n = 6},
-    {.name = "softmax", .arg = {"X"}, .want = {0.015876239976466765, 0.11731042782619837, 0.8668133321973349,
-                                                0.8502696510031823, 0.034658864950805966, 0.1150714840460115}, .n = 6},
+    {.name = "softmax",
+     .arg = {"X"},
+     .want = {0.015876239976466765, 0.11731042782619837, 0.8668133321973349, 0.8502696510031823, 0.034658864950805966,
+              0.1150714840460115},
+     .n = 6},
     {.name = "logsumexp", .arg = {"X"}, .want = {2.6429316284998997, 3.1622017433322935}, .n = 2},
     {.name = "cumsum", .arg = {"X"}, .want = {-1.5, -1, 1.5, 3, 2.8, 3.8}, .n = 6},
     {.name = "size", .arg = {"[1, 2]"}, .want = {2}, .n = 1, .any = {"lme"}},
@@ -135,8 +160,14 @@ static const Row rows[] = {
     {.name = "top_k", .arg = {"X", "2"}, .want = {2, 1, 0, 2}, .n = 4, .suffix = ".index"},
     {.name = "arange", .arg = {"3"}, .want = {0, 1, 2}, .n = 3},
     {.name = "expert_matmul", .arg = {"X", "E", "reshape(J, [2, 1])"}, .want = {7, -2}, .n = 2},
-    {.name = "sdpa", .arg = {"S", "S", "S", "causal", "1"}, .want = {1, 0, 0.2689414213699951, 0.7310585786300049}, .n = 4},
-    {.name = "rotary", .arg = {"S", "10_000"}, .want = {1, 0, -0.8414709848078965, 0.5403023058681398}, .n = 4,
+    {.name = "sdpa",
+     .arg = {"S", "S", "S", "causal", "1"},
+     .want = {1, 0, 0.2689414213699951, 0.7310585786300049},
+     .n = 4},
+    {.name = "rotary",
+     .arg = {"S", "10_000"},
+     .want = {1, 0, -0.8414709848078965, 0.5403023058681398},
+     .n = 4,
      .any = {NULL, "n.", "n", "l"}},
     {.name = "cross_entropy", .arg = {"X", "J"}, .want = {4.1429316284999, 3.3622017433322937}, .n = 2},
     {.name = "drop", .arg = {"X", "0"}, .want = ALL_X, .n = 6},
@@ -144,7 +175,10 @@ static const Row rows[] = {
     {.name = "rand", .arg = {"[2, 3]"}, .want = {1}, .n = -6, .suffix = " < 1"},
     {.name = "bernoulli", .arg = {"[2, 3]", "1"}, .want = {1}, .n = -6},
     {.name = "cast", .arg = {"X", "int"}, .want = {-1, 0, 2, 3, 0, 1}, .n = 6},
-    {.name = "where", .arg = {"X > 1", "X", "0"}, .want = {0, 0, 2.5, 3, 0, 0}, .n = 6,
+    {.name = "where",
+     .arg = {"X > 1", "X", "0"},
+     .want = {0, 0, 2.5, 3, 0, 0},
+     .n = 6,
      .any = {"nrcxilbt-.*", "nrcxilbt-.*", "nrcxilbt-.*"}},
     {.name = "clamp", .arg = {"X", "-1", "2"}, .want = {-1, 0.5, 2, 2, -0.2, 1}, .n = 6, .any = {"nrcxlbt-.*"}},
     {.name = "input", .arg = {"X", "[2, 3]"}, .want = ALL_X, .n = 6},
@@ -152,9 +186,15 @@ static const Row rows[] = {
     {.name = "embedding", .want = {0.5}, .n = -6},
     {.name = "open_state", .arg = {"embedding()"}, .want = {0.5}, .n = -6},
     {.name = "close_state", .arg = {"embedding()"}, .want = {0.5}, .n = -6},
-    {.name = "geometric", .arg = {"3", "64", "16", "3", NULL, NULL, "64"}, .want = {64, 32, 16}, .n = 3,
+    {.name = "geometric",
+     .arg = {"3", "64", "16", "3", NULL, NULL, "64"},
+     .want = {64, 32, 16},
+     .n = 3,
      .any = {NULL, NULL, "n.d", "nL", NULL, NULL, "n.d"}},
-    {.name = "arithmetic", .arg = {"3", "64", "32", "3", NULL, NULL, "64"}, .want = {64, 48, 32}, .n = 3,
+    {.name = "arithmetic",
+     .arg = {"3", "64", "32", "3", NULL, NULL, "64"},
+     .want = {64, 48, 32},
+     .n = 3,
      .any = {NULL, NULL, "n.d", "nL", NULL, NULL, "n.d"}},
     {.name = "constant", .arg = {"3", "8"}, .want = {8}, .n = -3},
     {.name = "normal", .place = WEIGHT, .arg = {"3"}, .want = {INIT_NORMAL, 3, 0}, .n = 3},
@@ -172,7 +212,10 @@ static const Row rows[] = {
     {.name = "constant", .place = RATE, .arg = {"1", "20 steps"}, .want = {0.55}, .n = 1},
     {.name = "ema", .place = AVERAGE, .arg = {"0.25"}, .want = {0.25}, .n = 1},
     {.name = "text_file", .place = DATA, .arg = {"\"t.txt\"", "0.5"}, .any = {NULL, NULL, "s"}},
-    {.name = "token_files", .place = DATA, .arg = {"\"t.bin\"", "u16", NULL, "0.5"}, .any = {NULL, NULL, NULL, NULL, NULL, "n"}},
+    {.name = "token_files",
+     .place = DATA,
+     .arg = {"\"t.bin\"", "u16", NULL, "0.5"},
+     .any = {NULL, NULL, NULL, NULL, NULL, "n"}},
     {.name = "arrays", .place = LET, .arg = {"0.5"}},
     {.name = "bytes", .place = TOKENIZER},
     {.name = "chars", .place = TOKENIZER},
@@ -216,28 +259,45 @@ static const char given[] =
 static const char train[] =
     "train {\n  data = %s\n  %s\n  precision = %s\n  average = %s\n%s%s  batch = 1 seqs, length = 100 steps, seed = 1\n"
     "  optimizer adamw { lr = %s, betas = [0.9, 0.99], eps = 1e-8, weight_decay = 0 }\n}\n%s";
-static const double inputs[][MOST_WANT + 1] = {
-    {'X', -1.5, 0.5, 2.5, 3, -0.2, 1}, {'P', 0.1, 0.25, 0.5, 0.75, 0.9, 0.3}, {'I', 0, 2, 1, 1, 0, 2}, {'J', 0, 1},
-    {'S', 1, 0, 0, 1}, {'E', 1, 2, 3, -1, 0, 1}, {'p', 1, 2}, {'t', 2}, {'o', 1}, {'m', -2}, {'h', 0.5}};
+static const double inputs[][MOST_WANT + 1] = {{'X', -1.5, 0.5, 2.5, 3, -0.2, 1},
+                                               {'P', 0.1, 0.25, 0.5, 0.75, 0.9, 0.3},
+                                               {'I', 0, 2, 1, 1, 0, 2},
+                                               {'J', 0, 1},
+                                               {'S', 1, 0, 0, 1},
+                                               {'E', 1, 2, 3, -1, 0, 1},
+                                               {'p', 1, 2},
+                                               {'t', 2},
+                                               {'o', 1},
+                                               {'m', -2},
+                                               {'h', 0.5}};
 
 /* The file in which `call` stands at the place. */
 static const char *whole_file(Arena *a, Place place, const char *call)
 {
-    const char *of[LET + 1] = {[DATA] = "text_file(\"t.txt\")", [TOKENIZER] = "bytes()", [PRECISION] = "fp32",
-                               [AVERAGE] = "none", [RATE] = "1"};
+    const char *of[LET + 1] = {[DATA] = "text_file(\"t.txt\")",
+                               [TOKENIZER] = "bytes()",
+                               [PRECISION] = "fp32",
+                               [AVERAGE] = "none",
+                               [RATE] = "1"};
     bool in_block = place == OUTPUT || place == WEIGHT, in_train = place != LET && place != CLAIM && !in_block;
-    const char *body = place == OUTPUT  ? arena_printf(a, "v = %s\n  output.y = v", call)
-                       : place == WEIGHT ? arena_printf(a, "param W : [2, 2] = %s\n  output.y = sum(W)", call) : "";
-    const char *top = place == CLAIM ? arena_printf(a, "let N = 1\ngrow g {\n when = step >= 1\n let N = 2\n check %s\n}", call)
-                      : place == LET ? arena_printf(a, "let v = %s\ncheck size([v]) == 1", call) : "";
+    const char *body = place == OUTPUT   ? arena_printf(a, "v = %s\n  output.y = v", call)
+                       : place == WEIGHT ? arena_printf(a, "param W : [2, 2] = %s\n  output.y = sum(W)", call)
+                                         : "";
+    const char *top = place == CLAIM
+                          ? arena_printf(a, "let N = 1\ngrow g {\n when = step >= 1\n let N = 2\n check %s\n}", call)
+                      : place == LET ? arena_printf(a, "let v = %s\ncheck size([v]) == 1", call)
+                                     : "";
     const char *model = arena_printf(a, text, top, in_block ? given : "", body);
     if (!in_train)
         return model;
     of[place] = call;
     const char *grow = place == WHEN ? arena_printf(a, "let N = 1\ngrow g { when = %s, let N = 2 }\n", call) : "";
-    const char *tokenizer = strncmp(of[DATA], "text_file", 9) && place == DATA ? "" : arena_printf(a, "tokenizer = %s", of[TOKENIZER]);
-    return arena_printf(a, "%s%s", model, arena_printf(a, train, of[DATA], tokenizer, of[PRECISION], of[AVERAGE],
-                                                place == START ? "  start_from = " : "", place == START ? arena_printf(a, "%s\n", call) : "", of[RATE], grow));
+    const char *tokenizer =
+        strncmp(of[DATA], "text_file", 9) && place == DATA ? "" : arena_printf(a, "tokenizer = %s", of[TOKENIZER]);
+    return arena_printf(a, "%s%s", model,
+                        arena_printf(a, train, of[DATA], tokenizer, of[PRECISION], of[AVERAGE],
+                                     place == START ? "  start_from = " : "",
+                                     place == START ? arena_printf(a, "%s\n", call) : "", of[RATE], grow));
 }
 
 typedef struct Outcome {
@@ -308,8 +368,9 @@ static void evaluate(Outcome *o, Place place, const char *call)
     if (o->errors || !o->c.unit)
         return;
     o->n = 0;
-    const double vars[HV_COUNT] = {[HV_STEP] = 10, [HV_TOKENS] = 20, [HV_PROGRESS] = 0.1, [HV_LENGTH] = 100,
-                                   [HV_TRAIN_LOSS] = INFINITY, [HV_EVAL_LOSS] = INFINITY, [HV_GRAD_NORM] = INFINITY};
+    const double vars[HV_COUNT] = {[HV_STEP] = 10,           [HV_TOKENS] = 20,           [HV_PROGRESS] = 0.1,
+                                   [HV_LENGTH] = 100,        [HV_TRAIN_LOSS] = INFINITY, [HV_EVAL_LOSS] = INFINITY,
+                                   [HV_GRAD_NORM] = INFINITY};
     const Train *t = o->c.unit->train;
     const Model *m = o->c.unit->model;
     if (place == OUTPUT)
@@ -406,7 +467,8 @@ static void expect_kind(Test *t, Arena *a, const Row *r, const Argument *arg, in
     evaluate(&o, r->place, call);
     bool none = k->letter == 'o' && arg[i].none;
     bool known = none || strchr(accepted(arg[i].type, r->any[i]), k->letter);
-    bool any = !strcmp(arg[i].type, "any"), tensors = any && (!r->any[i] || (r->place == OUTPUT && strchr(r->any[i], 'b')));
+    bool any = !strcmp(arg[i].type, "any"),
+         tensors = any && (!r->any[i] || (r->place == OUTPUT && strchr(r->any[i], 'b')));
     bool values = !strcmp(arg[i].type, "tensor") || tensors;
     EXPECT(t, call, o.c.status != ST_BUG && o.c.status != ST_ENVIRONMENT);
     if (o.n < 0) {
@@ -437,7 +499,7 @@ static void expect_prim(Test *t, const Prim *p, bool schedule)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const Row *r = &rows[i];
         if (strcmp(r->name, p->name) || (r->place == RATE) != (schedule || !strcmp(r->name, "cosine") ||
-                                                              !strcmp(r->name, "wsd") || !strcmp(r->name, "power")))
+                                                               !strcmp(r->name, "wsd") || !strcmp(r->name, "power")))
             continue;
         found = true;
         Ctx *ctx = ctx_new(NULL);
@@ -457,8 +519,11 @@ static void expect_prim(Test *t, const Prim *p, bool schedule)
 /* What stands in the place of a call: a learning rate is a number of the run, `when` a condition of it. */
 static void expect_places(Test *t)
 {
-    static const struct { Place place; const char *kinds; } places[] = {
-        {RATE, "nr."}, {AVERAGE, "o"}, {START, "so"}, {DATA, ""}, {TOKENIZER, "p"}, {PRECISION, ""}, {WHEN, "c"}, {CLAIM, "cb"}};
+    static const struct {
+        Place place;
+        const char *kinds;
+    } places[] = {{RATE, "nr."},    {AVERAGE, "o"},  {START, "so"}, {DATA, ""},
+                  {TOKENIZER, "p"}, {PRECISION, ""}, {WHEN, "c"},   {CLAIM, "cb"}};
     for (size_t i = 0; i < COUNT_OF(places); i++)
         for (size_t j = 0; j < COUNT_OF(kinds); j++) {
             Outcome o;
@@ -501,8 +566,9 @@ static void expect_operator(Test *t, Arena *a, const char *form, const Kind *x, 
 
 static void expect_operators(Test *t)
 {
-    static const char *const forms[] = {"(%s) + (%s)", "(%s) - (%s)",  "(%s) * (%s)",  "(%s) / (%s)", "(%s) ^ (%s)", "(%s) mod (%s)",
-                                        "(%s).T @ (%s)", "(%s) < (%s)", "(%s) >= (%s)", "(%s) == (%s)", "(%s) != (%s)"};
+    static const char *const forms[] = {"(%s) + (%s)",  "(%s) - (%s)",   "(%s) * (%s)",   "(%s) / (%s)",
+                                        "(%s) ^ (%s)",  "(%s) mod (%s)", "(%s).T @ (%s)", "(%s) < (%s)",
+                                        "(%s) >= (%s)", "(%s) == (%s)",  "(%s) != (%s)"};
     for (size_t f = 0; f < COUNT_OF(forms); f++)
         for (size_t i = 0; i < COUNT_OF(kinds); i++)
             for (size_t j = 0; j < COUNT_OF(kinds); j++) {
@@ -557,7 +623,8 @@ static void expect_reference(Test *t)
     for (const char *row = section; (row = strstr(row, "\n| `")) != NULL; row++) {
         const char *line = arena_copy(ctx->program, row, strcspn(row + 1, "\n") + 2);
         const char *cell = row + 4; /* others are no call, or more than one */
-        bool call = cell[strspn(cell, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '(' && !strncmp(cell + strcspn(cell, "`"), "` | ", 4);
+        bool call = cell[strspn(cell, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '(' &&
+                    !strncmp(cell + strcspn(cell, "`"), "` | ", 4);
         if (call && !strstr(rows_known.s, line))
             printf("grammar/README.md, section 12, has a row of no primitive:%s", line);
         EXPECT(t, "a row of section 12", !call || strstr(rows_known.s, line) != NULL);
@@ -599,10 +666,12 @@ static void expect_examples(Test *t)
                 continue;
             Ctx *texts = ctx_new(NULL);
             bool heads = strstr(e->call, "(q") || strstr(e->call, "logits"), let = rows[k].place == LET;
-            const char *call = heads ? arena_printf(texts->program, "0\n  %s%s", names, e->call)
-                               : let && e->value ? arena_printf(texts->program, "0\ncheck %s == %s", e->call, e->value)
-                               : let ? arena_printf(texts->program, "0\nlet D = 1\nlet L = 1\nlet w = %s\ncheck size([w, D, L]) == 3", e->call)
-                                     : e->call;
+            const char *call =
+                heads             ? arena_printf(texts->program, "0\n  %s%s", names, e->call)
+                : let && e->value ? arena_printf(texts->program, "0\ncheck %s == %s", e->call, e->value)
+                : let ? arena_printf(texts->program, "0\nlet D = 1\nlet L = 1\nlet w = %s\ncheck size([w, D, L]) == 3",
+                                     e->call)
+                      : e->call;
             evaluate(&o, rows[k].place, call);
             right = o.n >= 0 && (!e->value || let || is_value(&o, e->value));
             ctx_free(o.c.ctx);

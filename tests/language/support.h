@@ -16,10 +16,10 @@ typedef struct Test {
     int checks, failures;
 } Test;
 
-#define EXPECT(t, what, ...)                                                                             \
-    ((t)->checks++, (__VA_ARGS__)                                                                        \
-                        ? (void)0                                                                        \
-                        : ((t)->failures++, (void)printf("%s:%d: %s: %s\n", __FILE__, __LINE__, (what), #__VA_ARGS__)))
+#define EXPECT(t, what, ...)                                                                                           \
+    ((t)->checks++,                                                                                                    \
+     (__VA_ARGS__) ? (void)0                                                                                           \
+                   : ((t)->failures++, (void)printf("%s:%d: %s: %s\n", __FILE__, __LINE__, (what), #__VA_ARGS__)))
 
 static inline int test_end(const Test *t)
 {

@@ -15,7 +15,7 @@ typedef struct Made {
     int n, size[AXES], with[AXES]; /* with: the axis before it that it is zipped with, or itself */
     int value[AXES][VALUES];
     int skip_axis, skip_value; /* -1: none */
-    int seeds, let; /* let = axis 0 + 100 */
+    int seeds, let;            /* let = axis 0 + 100 */
     bool interleaved;
 } Made;
 
@@ -136,11 +136,13 @@ static void seeds_are_settings(Test *t)
         "import \"std/transformer\"\nimport \"std/connections\"\nmodel m {\n  context = 8, width = 8, mask = causal\n"
         "  init = zeros, out_init = zeros, pre_norm = none, connection = residual()\n  embed tokens { vocab = 256 }\n"
         "  ffn { hidden = 8, activation = gelu }\n  head lm { }\n}\n";
-    static const char train[] = "train {\n  data = text_file(\"t\"), tokenizer = bytes(), batch = 2 seqs, length = 3 steps\n"
-                                "  seed = 1, precision = fp32, optimizer sgd { lr = 1, momentum = 0, weight_decay = 0 }\n}\n";
+    static const char train[] =
+        "train {\n  data = text_file(\"t\"), tokenizer = bytes(), batch = 2 seqs, length = 3 steps\n"
+        "  seed = 1, precision = fp32, optimizer sgd { lr = 1, momentum = 0, weight_decay = 0 }\n}\n";
     for (int trained = 0; trained < 2; trained++) {
         char text[2000];
-        snprintf(text, sizeof text, "%s%ssweep s { vary { ffn.hidden = [8] }, seeds = [5] }\n", model, trained ? train : "");
+        snprintf(text, sizeof text, "%s%ssweep s { vary { ffn.hidden = [8] }, seeds = [5] }\n", model,
+                 trained ? train : "");
         Checked c = check_text("-", text, NULL);
         const SweepPlan *p = c.unit && c.unit->sweep.n ? &c.unit->sweep.v[0] : NULL;
         EXPECT(t, text, p && p->n == 1 && p->point[0].n_set == 1 + (size_t)trained && p->point[0].seed == 5);
@@ -200,8 +202,11 @@ static void halton(Test *t)
 {
     static const double two[] = {1 / 2., 1 / 4., 3 / 4., 1 / 8., 5 / 8., 3 / 8., 7 / 8., 1 / 16.};
     static const double three[] = {1 / 3., 2 / 3., 1 / 9., 4 / 9., 7 / 9., 2 / 9., 5 / 9., 8 / 9.};
-    Checked c = check_text("-", "let a = 0\nlet b = 0\nsweep s { vary { a = between(0, 1), b = between(1, 100, scale = log) }\n"
-                                " random = draws(8, sequence = halton) }\n", NULL);
+    Checked c =
+        check_text("-",
+                   "let a = 0\nlet b = 0\nsweep s { vary { a = between(0, 1), b = between(1, 100, scale = log) }\n"
+                   " random = draws(8, sequence = halton) }\n",
+                   NULL);
     EXPECT(t, "halton", c.unit && c.unit->sweep.n == 1 && c.unit->sweep.v[0].n == 8);
     for (int i = 0; c.unit && c.unit->sweep.n && i < 8; i++) {
         const SweepAxis *axis = c.unit->sweep.v[0].axis;
@@ -236,8 +241,13 @@ static void halton_seeded(Test *t)
 /* A sweep whose axis `a` is drawn `n` times as lists. */
 static Checked check_lists(Arena *a, int n, int entries, const char *sequence)
 {
-    return check_text("-", arena_printf(a, "let d = 8\nlet a = [1]\nlet b = 0\nsweep s { vary { a = between(0.5, 2, round = 0.25, n = %d), b = between(0, 1) }\n"
-                                           " random = draws(%d, sequence = %s) }\n", entries, n, sequence), NULL);
+    return check_text("-",
+                      arena_printf(a,
+                                   "let d = 8\nlet a = [1]\nlet b = 0\nsweep s { vary { a = between(0.5, 2, round = "
+                                   "0.25, n = %d), b = between(0, 1) }\n"
+                                   " random = draws(%d, sequence = %s) }\n",
+                                   entries, n, sequence),
+                      NULL);
 }
 
 /* Entry k of list i as text; "" behind the last. */
@@ -255,7 +265,8 @@ static void lists(Test *t)
 {
     Ctx *ctx = ctx_new(NULL);
     Checked few = check_lists(ctx->program, 20, 3, "random"), more = check_lists(ctx->program, 30, 5, "random");
-    bool made = few.unit && more.unit && few.unit->sweep.n == 1 && more.unit->sweep.n == 1 && more.unit->sweep.v[0].n == 30;
+    bool made =
+        few.unit && more.unit && few.unit->sweep.n == 1 && more.unit->sweep.n == 1 && more.unit->sweep.v[0].n == 30;
     EXPECT(t, "lists", made);
     char a[32], b[32];
     double sum = 0;
@@ -280,7 +291,9 @@ static void lists(Test *t)
     ctx_free(few.ctx);
     ctx_free(more.ctx);
     static const int base[] = {2, 3, 5};
-    Checked h = check_text("-", "let a = [1]\nsweep s { vary { a = between(0, 1, n = 3) }\n random = draws(9, sequence = halton) }\n", NULL);
+    Checked h = check_text(
+        "-", "let a = [1]\nsweep s { vary { a = between(0, 1, n = 3) }\n random = draws(9, sequence = halton) }\n",
+        NULL);
     made = h.unit && h.unit->sweep.n == 1 && h.unit->sweep.v[0].n == 9;
     EXPECT(t, "lists of Halton's", made);
     for (int i = 0; made && i < 9; i++)
@@ -293,16 +306,20 @@ static void lists(Test *t)
         }
     ctx_free(h.ctx);
     h = check_text("-", "let a = [1]\nsweep s { vary { a = between(1, 2, round = 1, n = 2) }\n random = 100 }\n", NULL);
-    EXPECT(t, "equal lists", h.unit && h.unit->sweep.n == 1 && h.unit->sweep.v[0].n == 4 && h.unit->sweep.v[0].repeated == 96);
+    EXPECT(t, "equal lists",
+           h.unit && h.unit->sweep.n == 1 && h.unit->sweep.v[0].n == 4 && h.unit->sweep.v[0].repeated == 96);
     ctx_free(h.ctx);
     for (int over = 0; over < 2; over++) {
-        Checked most = check_text("-", over ? "let a = 1\nsweep s { vary { a = between(0, 1) }\n random = 20001 }\n"
-                                            : "let a = 1\nsweep s { vary { a = between(0, 1) }\n random = 20000 }\n", NULL);
+        Checked most = check_text("-",
+                                  over ? "let a = 1\nsweep s { vary { a = between(0, 1) }\n random = 20001 }\n"
+                                       : "let a = 1\nsweep s { vary { a = between(0, 1) }\n random = 20000 }\n",
+                                  NULL);
         EXPECT(t, "as many points as there may be", diag_errors(most.ctx) == (size_t)over);
         ctx_free(most.ctx);
     }
     /* a range whose ends are no multiples has those between them */
-    h = check_text("-", "let a = [1]\nsweep s { vary { a = between(0.35, 1.15, round = 0.25, n = 4) }\n random = 30 }\n", NULL);
+    h = check_text(
+        "-", "let a = [1]\nsweep s { vary { a = between(0.35, 1.15, round = 0.25, n = 4) }\n random = 30 }\n", NULL);
     made = h.unit && h.unit->sweep.n == 1 && h.unit->sweep.v[0].n > 20;
     EXPECT(t, "multiples in a range", made);
     for (size_t i = 0; made && i < h.unit->sweep.v[0].n; i++)
@@ -318,9 +335,12 @@ static void lists(Test *t)
  * loses of a value, or of its end, stands in it as a number. */
 static void names(Test *t)
 {
-    static const char *const wanted[] = {"a-x_y_c-1", "a-x_y_c-2", "a-x_y_c-1-", "a-x_y_c-2-", "a-x_y_c-1-", "a-x_y_c-2-", "a-..b+c-d_c-1", "a-..b+c-d_c-2"};
+    static const char *const wanted[] = {"a-x_y_c-1",  "a-x_y_c-2",  "a-x_y_c-1-",    "a-x_y_c-2-",
+                                         "a-x_y_c-1-", "a-x_y_c-2-", "a-..b+c-d_c-1", "a-..b+c-d_c-2"};
     Buf text = buf_new(ctx_new(NULL)->program);
-    buf_puts(&text, "let a = \"\"\nlet c = 0\nsweep s { vary { a = [\"x y\", \"x/y\", \" x:: y\", \"..b+c-d\"], c = [1, 2] } }\n");
+    buf_puts(
+        &text,
+        "let a = \"\"\nlet c = 0\nsweep s { vary { a = [\"x y\", \"x/y\", \" x:: y\", \"..b+c-d\"], c = [1, 2] } }\n");
     Checked c = check_text("-", text.s, NULL), again = check_text("-", text.s, NULL);
     const SweepPlan *p = c.unit && c.unit->sweep.n ? &c.unit->sweep.v[0] : NULL;
     EXPECT(t, "names", p && p->n == COUNT_OF(wanted));
@@ -344,11 +364,14 @@ static void names(Test *t)
     p = c.unit && c.unit->sweep.n ? &c.unit->sweep.v[0] : NULL;
     EXPECT(t, "long names", p && p->n == 2);
     for (size_t i = 0; p && i < p->n; i++) {
-        const char *name = p->point[i].name, *safe = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_";
-        EXPECT(t, "long names", name && strlen(name) == 180 + 1 + 8 && strspn(name, safe) == strlen(name) && name[180] == '-');
+        const char *name = p->point[i].name,
+                   *safe = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_";
+        EXPECT(t, "long names",
+               name && strlen(name) == 180 + 1 + 8 && strspn(name, safe) == strlen(name) && name[180] == '-');
         EXPECT(t, "long names", name && strncmp(name, "a0-000", 6) == 0 && strncmp(name, p->point[0].name, 180) == 0);
     }
-    EXPECT(t, "long names", p && p->point[0].name && p->point[1].name && strcmp(p->point[0].name, p->point[1].name) != 0);
+    EXPECT(t, "long names",
+           p && p->point[0].name && p->point[1].name && strcmp(p->point[0].name, p->point[1].name) != 0);
     ctx_free(c.ctx);
     ctx_free(arena_ctx(text.arena));
 }

@@ -16,7 +16,8 @@ static const char text[] =
     "check near(sqrt(2) ^ 2, 2, 1e-12) and near(exp(log(5)), 5, 1e-12) and near(logit(0.5), 0, 0)\n"
     "check max(3, 4) == 4 and min([3, 1, 2]) == 1 and sum([1, 2, 3]) == 6 and mean([1, 2, 3]) == 2\n"
     "check clamp(5, 0, 3) == 3 and clamp(-1.5, -1, 1) == -1 and [clamp(x / 2, 0, 1) for x in 0..3] == [0, 0.5, 1, 1]\n"
-    "check where(2 > 1, 5, 6) == 5 and where(false, 5, 6) == 6 and where(0, 1, 2) == 2 and round(2.5) == 2 and round(3.5) == 4\n"
+    "check where(2 > 1, 5, 6) == 5 and where(false, 5, 6) == 6 and where(0, 1, 2) == 2 and round(2.5) == 2 and "
+    "round(3.5) == 4\n"
     "check 5 < inf and -inf < -1e300 and inf == inf\n"
     "check mod_power(3, 5, 7) == 5 and mod_power(2, 62, 1_000_003) == mod_power(4, 31, 1_000_003)\n"
     "# quantities keep their unit\n"
@@ -64,13 +65,15 @@ static void closures(Test *t)
 {
     enum { NAMES = 300 };
     static char body[1 << 16];
-    size_t n = (size_t)snprintf(body, sizeof body, "edition = 1\nlet far = 7\nblock all() {\n  let x = 0\n  let total = 0\n");
+    size_t n =
+        (size_t)snprintf(body, sizeof body, "edition = 1\nlet far = 7\nblock all() {\n  let x = 0\n  let total = 0\n");
     int64_t want = 0;
     for (int i = 1; i <= NAMES; i++) {
         /* `x` is bound again and again, `own` once; the function before sees the old `x` */
         n += (size_t)snprintf(body + n, sizeof body - n,
                               "  let own%d = %d\n  block f%d(k: int) { return k * x + own%d + far }\n  let x = x + 1\n"
-                              "  let total = total + f%d(k = 3)\n", i, i * i, i, (i + 1) / 2, i);
+                              "  let total = total + f%d(k = 3)\n",
+                              i, i * i, i, (i + 1) / 2, i);
         want += 3 * (i - 1) + ((i + 1) / 2) * ((i + 1) / 2) + 7;
     }
     snprintf(body + n, sizeof body - n, "  return total\n}\ncheck all() == %lld\n", (long long)want);

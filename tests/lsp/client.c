@@ -56,7 +56,8 @@ void client_send(Client *c, const char *json)
 {
     size_t n = strlen(json);
     char *s = malloc(n + 64);
-    int head = snprintf(s, n + 64, "Content-Length: %zu\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n", n);
+    int head = snprintf(s, n + 64,
+                        "Content-Length: %zu\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n", n);
     s = realloc(s, (size_t)head + n + 1);
     memcpy(s + head, json, n + 1);
     client_bytes(c, s, (size_t)head + n);
@@ -67,7 +68,8 @@ const Json *client_ask(Client *c, const char *method, const char *params, int64_
 {
     size_t size = strlen(params) + strlen(method) + 100;
     char *s = malloc(size);
-    snprintf(s, size, "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"method\":\"%s\",\"params\":%s}", (long long)++c->id, method, params);
+    snprintf(s, size, "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"method\":\"%s\",\"params\":%s}", (long long)++c->id, method,
+             params);
     client_send(c, s);
     free(s);
     *error = 0;
@@ -172,14 +174,16 @@ void client_change(Client *c, const char *uri, int64_t version, const Change *ch
 const Json *client_diagnostics(Client *c, const char *uri)
 {
     for (size_t i = c->got.n; i-- > 0;) {
-        const char *method = json_string(c->got.v[i], "method"), *of = json_string(json_get(c->got.v[i], "params"), "uri");
+        const char *method = json_string(c->got.v[i], "method"),
+                   *of = json_string(json_get(c->got.v[i], "params"), "uri");
         if (method && !strcmp(method, "textDocument/publishDiagnostics") && of && !strcmp(of, uri))
             return json_in(c->got.v[i], "params.diagnostics");
     }
     return NULL;
 }
 
-const Json *client_at(Client *c, const char *method, const char *uri, int line, int character, const char *more, int64_t *error)
+const Json *client_at(Client *c, const char *method, const char *uri, int line, int character, const char *more,
+                      int64_t *error)
 {
     char params[1000];
     snprintf(params, sizeof params, POSITION_PARAMS, uri, line, character, more);

@@ -17,7 +17,7 @@ typedef struct Client {
     Harness *h;
     Heap heap;
     vwn_server *server;
-    Ctx *ctx; /* of what came back */
+    Ctx *ctx;              /* of what came back */
     VEC(const Json *) got; /* since the last send */
     int64_t id;
     size_t busy; /* the next so many questions whether more has come are answered with no, then with yes; 0: no */
@@ -43,7 +43,8 @@ void client_change(Client *c, const char *uri, int64_t version, const Change *ch
 /* The last publishDiagnostics of a document since the last send: its list; NULL: there was none. */
 const Json *client_diagnostics(Client *c, const char *uri);
 #define POSITION_PARAMS "{\"textDocument\":{\"uri\":\"%s\"},\"position\":{\"line\":%d,\"character\":%d}%s}"
-const Json *client_at(Client *c, const char *method, const char *uri, int line, int character, const char *more, int64_t *error);
+const Json *client_at(Client *c, const char *method, const char *uri, int line, int character, const char *more,
+                      int64_t *error);
 const Json *json_at(const Json *list, size_t i);
 const Json *json_in(const Json *j, const char *path); /* "range.start.line" */
 int64_t json_whole(const Json *j, const char *path);  /* -1: there is none */

@@ -58,8 +58,36 @@ static size_t whole_character(const Typing *t, size_t at)
 
 static void edit(Typing *t, int64_t version)
 {
-    static const char *const pieces[] = {"", "", "", " ", "\n", "\r\n", "x", "D", "1", "0.5", "{", "}", "(", ")", "[", "]", ",", "=", "# \xc3\xa4\xf0\x9f\x98\x80\n",
-                                         "\"\xe2\x82\xac\"", "let z = ", "D * 2", "/-", "$", "\xc3\xa4", "vocab", "none", " check false\n", "True", "**"};
+    static const char *const pieces[] = {"",
+                                         "",
+                                         "",
+                                         " ",
+                                         "\n",
+                                         "\r\n",
+                                         "x",
+                                         "D",
+                                         "1",
+                                         "0.5",
+                                         "{",
+                                         "}",
+                                         "(",
+                                         ")",
+                                         "[",
+                                         "]",
+                                         ",",
+                                         "=",
+                                         "# \xc3\xa4\xf0\x9f\x98\x80\n",
+                                         "\"\xe2\x82\xac\"",
+                                         "let z = ",
+                                         "D * 2",
+                                         "/-",
+                                         "$",
+                                         "\xc3\xa4",
+                                         "vocab",
+                                         "none",
+                                         " check false\n",
+                                         "True",
+                                         "**"};
     size_t lo = whole_character(t, draw(t, t->n + 1)), hi = whole_character(t, lo + draw(t, 6) * draw(t, 3));
     const char *piece = pieces[draw(t, COUNT_OF(pieces))];
     char copy[40];
@@ -89,7 +117,8 @@ static void edit(Typing *t, int64_t version)
 static void collect(void *user, const char *text, size_t n) { buf_put(user, text, n); }
 
 /* Where `vwn check` shows it: bytes from 1, to the same position. */
-static bool same_place(const Typing *t, const Json *range, const char *end, const Json *span, const char *line, const char *column)
+static bool same_place(const Typing *t, const Json *range, const char *end, const Json *span, const char *line,
+                       const char *column)
 {
     char name[64];
     int64_t want_line = json_whole(span, line) - 1, want = 0, at = json_whole(span, column) - 1;
@@ -151,8 +180,9 @@ static void compare(Typing *t)
 /* Every request, anywhere in the text. */
 static void ask(Typing *t)
 {
-    static const char *const methods[] = {"hover", "completion", "definition", "references", "documentHighlight", "prepareRename", "rename",
-                                          "documentSymbol", "formatting"};
+    static const char *const methods[] = {"hover",      "completion",        "definition",
+                                          "references", "documentHighlight", "prepareRename",
+                                          "rename",     "documentSymbol",    "formatting"};
     for (size_t i = 0; i < COUNT_OF(methods); i++) {
         char method[64];
         int64_t line, character, error;
@@ -180,7 +210,8 @@ static void typing(Typing *t, const char *text, size_t n, size_t rounds)
         compare(t);
         for (int i = 0; i < EDITS; i++) {
             edit(t, i + 2);
-            CHECK(t->h, t->client.server->document->n == t->n && !memcmp(t->client.server->document->text, t->text, t->n));
+            CHECK(t->h,
+                  t->client.server->document->n == t->n && !memcmp(t->client.server->document->text, t->text, t->n));
             compare(t);
             ask(t);
         }
@@ -203,7 +234,8 @@ static void rename_all(Typing *t, const char *text, size_t n)
         for (const char *c = text; c < s; c++)
             line += *c == '\n';
         char own[100];
-        snprintf(own, sizeof own, "%.*s", (int)strspn(s + at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"), s + at);
+        snprintf(own, sizeof own, "%.*s",
+                 (int)strspn(s + at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"), s + at);
         names[1] = own;
         for (int back = 0; back < 2; back++) {
             snprintf(more, sizeof more, ",\"newName\":\"%s\"", names[back]);
@@ -215,8 +247,12 @@ static void rename_all(Typing *t, const char *text, size_t n)
             Change change[100];
             size_t k = 0;
             for (const Json *e = edits->first; e && k < 100; e = e->next)
-                change[99 - k++] = (Change){json_whole(e, "range.start.line"), json_whole(e, "range.start.character"), json_whole(e, "range.end.line"),
-                                            json_whole(e, "range.end.character"), names[back], strlen(names[back])};
+                change[99 - k++] = (Change){json_whole(e, "range.start.line"),
+                                            json_whole(e, "range.start.character"),
+                                            json_whole(e, "range.end.line"),
+                                            json_whole(e, "range.end.character"),
+                                            names[back],
+                                            strlen(names[back])};
             client_change(&t->client, uri, 3, change + 100 - k, k);
             CHECK_CASE(t->h, vwn_server_counted(t->client.server).checks == before + 1, own);
             CHECK_CASE(t->h, client_diagnostics(&t->client, uri)->n == said, own);
@@ -230,7 +266,8 @@ static void rename_all(Typing *t, const char *text, size_t n)
 
 int main(void)
 {
-    static const char *const files[] = {"examples/quickstart.vwn", "examples/01_nano.vwn", "tests/rooms/tiny.vwn", "examples/growth_nexus.vwn"};
+    static const char *const files[] = {"examples/quickstart.vwn", "examples/01_nano.vwn", "tests/rooms/tiny.vwn",
+                                        "examples/growth_nexus.vwn"};
     Harness h = {0};
     static Typing t;
     CaseDraw rounds = {.one_in = 20, .sanitized = 100};

@@ -29,7 +29,8 @@ static void life(Harness *h)
     CHECK(h, c.got.n == 0);
     client_tell(&c, "$/cancelRequest", "{\"id\":1}");
     CHECK(h, c.got.n == 0);
-    CHECK(h, !client_ask(&c, "textDocument/formatting", "{\"textDocument\":{\"uri\":\"file:///x.vwn\"}}", &error) && error == -32602);
+    CHECK(h, !client_ask(&c, "textDocument/formatting", "{\"textDocument\":{\"uri\":\"file:///x.vwn\"}}", &error) &&
+                 error == -32602);
     CHECK(h, !client_ask(&c, "textDocument/formatting", "[]", &error) && error == -32602);
     client_send(&c, "{\"jsonrpc\":\"2.0\",\"id\":\"seven\",\"method\":\"no/such\"}");
     CHECK(h, c.got.n == 1 && !strcmp(json_string(c.got.v[0], "id"), "seven") && error_of(&c) == -32601);
@@ -138,7 +139,11 @@ static const Json *open_and_change(Client *c, const char *params)
 static void changes(Harness *h)
 {
     static const char *const bad[] = {
-        "{}", "[]", "null", "7", "{\"textDocument\":{\"uri\":\"file:///nowhere/a%20b.vwn\"}}",
+        "{}",
+        "[]",
+        "null",
+        "7",
+        "{\"textDocument\":{\"uri\":\"file:///nowhere/a%20b.vwn\"}}",
         "{\"textDocument\":{\"uri\":\"file:///nowhere/a%20b.vwn\"},\"contentChanges\":[{}]}",
         "{\"textDocument\":{\"uri\":\"file:///nowhere/a%20b.vwn\"},\"contentChanges\":[7,null,\"x\",[]]}",
         "{\"textDocument\":{\"uri\":\"file:///nowhere/a%20b.vwn\"},\"contentChanges\":{\"text\":\"\"}}",
@@ -196,11 +201,15 @@ static void encodings(Harness *h)
         client_open(&c, h, NULL);
         snprintf(params, sizeof params, "{\"capabilities\":%s}", cases[i].capabilities);
         const Json *result = client_ask(&c, "initialize", params, &error);
-        CHECK_CASE(h, !strcmp(json_string(json_get(result, "capabilities"), "positionEncoding"), cases[i].name), cases[i].name);
+        CHECK_CASE(h, !strcmp(json_string(json_get(result, "capabilities"), "positionEncoding"), cases[i].name),
+                   cases[i].name);
         client_text(&c, uri, text, strlen(text));
         const Json *d = client_diagnostics(&c, uri);
-        CHECK_CASE(h, json_whole(d, "0.range.start.line") == 1 && json_whole(d, "0.range.start.character") == cases[i].column &&
-                   json_whole(d, "0.range.end.character") == cases[i].column + 4, cases[i].name);
+        CHECK_CASE(h,
+                   json_whole(d, "0.range.start.line") == 1 &&
+                       json_whole(d, "0.range.start.character") == cases[i].column &&
+                       json_whole(d, "0.range.end.character") == cases[i].column + 4,
+                   cases[i].name);
         /* inside of a character is its beginning */
         Change change = {1, 13, 1, 13, "|", 1};
         client_change(&c, uri, 2, &change, 1);
@@ -243,7 +252,8 @@ static void work(Harness *h)
     CHECK(h, vwn_server_counted(c.server).checks == 1002 && !client_diagnostics(&c, uri));
     c.busy = 4;
     client_bytes(&c, "", 0);
-    CHECK(h, vwn_server_counted(c.server).checks == 1003 && vwn_server_counted(c.server).given_up == 1 && !client_diagnostics(&c, uri));
+    CHECK(h, vwn_server_counted(c.server).checks == 1003 && vwn_server_counted(c.server).given_up == 1 &&
+                 !client_diagnostics(&c, uri));
     size_t calls = c.heap.calls;
     c.busy = 0;
     client_bytes(&c, "", 0);
@@ -302,7 +312,8 @@ static void imports(Harness *h)
     client_change(&c, b, 2, &change, 1);
     CHECK(h, vwn_server_counted(c.server).checks == before + 2);
     d = client_diagnostics(&c, a);
-    CHECK(h, d && d->n == 1 && json_whole(d, "0.range.start.line") == 0 && json_whole(d, "0.range.start.character") == 7);
+    CHECK(h,
+          d && d->n == 1 && json_whole(d, "0.range.start.line") == 0 && json_whole(d, "0.range.start.character") == 7);
     const Json *place = json_in(d, "0.relatedInformation.0.location");
     CHECK(h, place && !strcmp(json_string(place, "uri"), b) && json_whole(place, "range.start.character") == 8);
     client_close(&c);
@@ -318,24 +329,31 @@ static void answers(Harness *h)
     client_text(&c, uri, text, strlen(text));
     const Json *d = client_diagnostics(&c, uri);
     CHECK(h, d && d->n == 1 && json_whole(d, "0.range.start.line") == 3 && json_whole(d, "0.severity") == 1);
-    const Json *r = client_ask(&c, "textDocument/codeAction", "{\"textDocument\":{\"uri\":\"file:///nowhere/a%20b.vwn\"},\"range\":"
-                               "{\"start\":{\"line\":3,\"character\":9},\"end\":{\"line\":3,\"character\":9}},\"context\":{\"diagnostics\":[]}}", &error);
+    const Json *r = client_ask(&c, "textDocument/codeAction",
+                               "{\"textDocument\":{\"uri\":\"file:///nowhere/a%20b.vwn\"},\"range\":"
+                               "{\"start\":{\"line\":3,\"character\":9},\"end\":{\"line\":3,\"character\":9}},"
+                               "\"context\":{\"diagnostics\":[]}}",
+                               &error);
     CHECK(h, r && r->n == 1 && json_in(r, "0.isPreferred")->kind == JSON_TRUE);
     const Json *changed = json_get(json_in(r, "0.edit.changes"), uri);
-    CHECK(h, changed && !strcmp(json_string(changed->first, "newText"), "true") && json_whole(changed, "0.range.start.character") == 8 &&
-          json_whole(changed, "0.range.end.character") == 12);
-    r = client_ask(&c, "textDocument/codeAction", "{\"textDocument\":{\"uri\":\"file:///nowhere/a%20b.vwn\"},\"range\":"
-                   "{\"start\":{\"line\":0,\"character\":0},\"end\":{\"line\":0,\"character\":9}},\"context\":{\"diagnostics\":[]}}", &error);
+    CHECK(h, changed && !strcmp(json_string(changed->first, "newText"), "true") &&
+                 json_whole(changed, "0.range.start.character") == 8 &&
+                 json_whole(changed, "0.range.end.character") == 12);
+    r = client_ask(&c, "textDocument/codeAction",
+                   "{\"textDocument\":{\"uri\":\"file:///nowhere/a%20b.vwn\"},\"range\":"
+                   "{\"start\":{\"line\":0,\"character\":0},\"end\":{\"line\":0,\"character\":9}},\"context\":{"
+                   "\"diagnostics\":[]}}",
+                   &error);
     CHECK(h, r && r->n == 0);
     r = client_ask(&c, "textDocument/documentSymbol", doc, &error);
     CHECK(h, r && r->n == 3 && !strcmp(json_string(json_at(r, 2), "name"), "f") && json_whole(r, "2.kind") == 12 &&
-          json_whole(r, "2.range.end.line") == 6);
+                 json_whole(r, "2.range.end.line") == 6);
     Change change = {3, 8, 3, 12, "true", 4};
     client_change(&c, uri, 2, &change, 1);
     CHECK(h, client_diagnostics(&c, uri)->n == 0);
     r = client_ask(&c, "textDocument/formatting", doc, &error);
     CHECK(h, r && r->n == 1 && json_whole(r, "0.range.start.line") == 1 && json_whole(r, "0.range.end.line") == 2 &&
-          !strcmp(json_string(r->first, "newText"), "let a = 1\n"));
+                 !strcmp(json_string(r->first, "newText"), "let a = 1\n"));
     client_text(&c, uri, "let  a = (\n", 11);
     CHECK(h, client_ask(&c, "textDocument/formatting", doc, &error)->kind == JSON_NULL && !error);
     client_close(&c);

@@ -25,9 +25,8 @@
 #include <string.h>
 
 enum { TURN, EDGE, CONSTANT, SIGN, CALL, STORE, ARGS, RETURN, LEAVE, NEGATE, LOGIC, CHOICE, KINDS };
-static const char *const kind_names[KINDS] = {"turn",  "edge",   "constant", "sign",
-                                              "call",  "store",  "args",     "return",
-                                              "leave", "negate", "logic",    "choice"};
+static const char *const kind_names[KINDS] = {"turn", "edge",   "constant", "sign",   "call",  "store",
+                                              "args", "return", "leave",    "negate", "logic", "choice"};
 
 typedef struct Place {
     int file, kind, number, line, begin;
@@ -49,10 +48,7 @@ typedef struct Found {
 
 /* ---- what stands around a token ---- */
 
-static const Token *tok(const Text *t, size_t i)
-{
-    return &t->tokens[i];
-}
+static const Token *tok(const Text *t, size_t i) { return &t->tokens[i]; }
 
 static bool among(const Text *t, size_t i, const char *const *words)
 {
@@ -63,28 +59,25 @@ static bool among(const Text *t, size_t i, const char *const *words)
 }
 
 static const char *const controls[] = {"if", "while", "for", "switch", NULL};
-static const char *const keywords[] = {
-    "if",     "while", "for",      "switch",  "return",  "sizeof", "case",   "else",
-    "do",     "goto",  "const",    "enum",    "struct",  "union",  "static", "free",
-    "assert", "break", "continue", "defined", "default", "and",    "or",     "not",
-    "in",     "then",  "block",    "let",     "model",   "check",  NULL};
-static const char *const assigns[] = {
-    "=", "+=", "-=", "*=", "/=", "|=", "&=", "%=", "<<=", ">>=", "^=", NULL};
+static const char *const keywords[] = {"if",     "while", "for",      "switch",  "return",  "sizeof", "case",   "else",
+                                       "do",     "goto",  "const",    "enum",    "struct",  "union",  "static", "free",
+                                       "assert", "break", "continue", "defined", "default", "and",    "or",     "not",
+                                       "in",     "then",  "block",    "let",     "model",   "check",  NULL};
+static const char *const assigns[] = {"=", "+=", "-=", "*=", "/=", "|=", "&=", "%=", "<<=", ">>=", "^=", NULL};
 
 /* Does a statement begin with token i? */
 static bool begins(const Text *t, size_t i)
 {
     if (i == 0 || tok(t, i)->parens > 0 || tok(t, i)->kind == T_NUMBER)
         return false;
-    if (token_is(t, i - 1, ";") || token_is(t, i - 1, "{") || token_is(t, i - 1, "}") ||
-        token_is(t, i - 1, "else") || token_is(t, i - 1, "do"))
+    if (token_is(t, i - 1, ";") || token_is(t, i - 1, "{") || token_is(t, i - 1, "}") || token_is(t, i - 1, "else") ||
+        token_is(t, i - 1, "do"))
         return true;
     if (token_is(t, i - 1, ")")) {
         size_t open = tok(t, i - 1)->pair;
         return open > 0 && among(t, open - 1, controls);
     }
-    return token_is(t, i - 1, ":") && i >= 3 &&
-           (token_is(t, i - 3, "case") || token_is(t, i - 2, "default"));
+    return token_is(t, i - 1, ":") && i >= 3 && (token_is(t, i - 3, "case") || token_is(t, i - 2, "default"));
 }
 
 /* Behind the statement or declaration that token i stands in: its ';', or where its file ends. */
@@ -102,8 +95,7 @@ static size_t statement_end(const Text *t, size_t i)
 
 static size_t statement_begin(const Text *t, size_t i)
 {
-    while (i > 0 && !token_is(t, i - 1, ";") && !token_is(t, i - 1, "{") &&
-           !token_is(t, i - 1, "}"))
+    while (i > 0 && !token_is(t, i - 1, ";") && !token_is(t, i - 1, "{") && !token_is(t, i - 1, "}"))
         i--;
     return i;
 }
@@ -130,8 +122,8 @@ static bool declares_count(const Text *t, size_t i)
 static bool operand_ends(const Text *t, size_t i)
 {
     const Token *k = tok(t, i);
-    return (k->kind == T_WORD && !among(t, i, keywords)) || k->kind == T_NUMBER ||
-           token_is(t, i, ")") || token_is(t, i, "]");
+    return (k->kind == T_WORD && !among(t, i, keywords)) || k->kind == T_NUMBER || token_is(t, i, ")") ||
+           token_is(t, i, "]");
 }
 
 /* Is token i a type's name, as far as names tell? */
@@ -141,21 +133,14 @@ static bool typeish(const Text *t, size_t i)
                                         "const", "unsigned", "real", "integer", "FILE",  NULL};
     const Token *k = tok(t, i);
     const char *s = t->s + k->at;
-    return k->kind == T_WORD &&
-           (among(t, i, types) || (k->size > 2 && strncmp(s + k->size - 2, "_t", 2) == 0) ||
-            (isupper((unsigned char)s[0]) && k->size > 1 && islower((unsigned char)s[1])));
+    return k->kind == T_WORD && (among(t, i, types) || (k->size > 2 && strncmp(s + k->size - 2, "_t", 2) == 0) ||
+                                 (isupper((unsigned char)s[0]) && k->size > 1 && islower((unsigned char)s[1])));
 }
 
 /* ---- edits ---- */
 
-static char *slice(const Text *t, size_t from, size_t to)
-{
-    return strndup(t->s + from, to - from);
-}
-static size_t token_end(const Text *t, size_t i)
-{
-    return tok(t, i)->at + tok(t, i)->size;
-}
+static char *slice(const Text *t, size_t from, size_t to) { return strndup(t->s + from, to - from); }
+static size_t token_end(const Text *t, size_t i) { return tok(t, i)->at + tok(t, i)->size; }
 
 static void found(Found *f, const Text *t, int kind, size_t i, size_t at, size_t end, char *text)
 {
@@ -277,8 +262,7 @@ static void try_arguments(Found *f, const Text *t, size_t i)
 {
     bool call = tok(t, i)->kind == T_WORD && token_is(t, i + 1, "(") && !among(t, i, keywords);
     bool row = t->form == FORM_TABLE && token_is(t, i, "(");
-    if ((!call && !row) ||
-        (i > 0 && t->form == FORM_C && (typeish(t, i - 1) || token_is(t, i - 1, "static"))))
+    if ((!call && !row) || (i > 0 && t->form == FORM_C && (typeish(t, i - 1) || token_is(t, i - 1, "static"))))
         return;
     size_t open = row ? i : i + 1, end = tok(t, open)->pair, last = open + 1, before = 0;
     for (size_t k = open + 1; k <= end && end < t->n; k++) {
@@ -347,8 +331,7 @@ static void try_condition(Found *f, const Text *t, size_t i)
     bool condition = token_is(t, i, "if") || token_is(t, i, "while");
     if (!condition || !token_is(t, i + 1, "(") || t->form == FORM_VWN)
         return;
-    char *was = slice(t, tok(t, i + 1)->at, token_end(t, tok(t, i + 1)->pair)),
-         *text = malloc(strlen(was) + 4);
+    char *was = slice(t, tok(t, i + 1)->at, token_end(t, tok(t, i + 1)->pair)), *text = malloc(strlen(was) + 4);
     if (text)
         sprintf(text, "(!%s)", was);
     found(f, t, NEGATE, i, tok(t, i + 1)->at, token_end(t, tok(t, i + 1)->pair), text);
@@ -385,8 +368,7 @@ static void places_of(Found *f, const Text *t, int file)
             try_leave(f, t, i);
         }
     }
-    for (size_t i = first; i < f->n;
-         i++) { /* numbers: places of equal names, in the order of the text */
+    for (size_t i = first; i < f->n; i++) { /* numbers: places of equal names, in the order of the text */
         Place *p = &f->places[i];
         p->file = file;
         for (size_t k = i; k-- > first && p->number == 0;)
@@ -409,8 +391,7 @@ static uint64_t seeded(const char *seed, const char *a, int kind, const char *b,
 {
     char number[16];
     snprintf(number, sizeof number, "%d", n);
-    return hashed(hashed(hashed(hashed(hashed(0xcbf29ce484222325u, seed), a), kind_names[kind]), b),
-                  number);
+    return hashed(hashed(hashed(hashed(hashed(0xcbf29ce484222325u, seed), a), kind_names[kind]), b), number);
 }
 
 /* ---- drawing ---- */
@@ -456,8 +437,7 @@ static void sort_into_folders(const char *seed)
         char name[512];
         snprintf(name, sizeof name, "%s:%s", files[p->file], p->function);
         p->hash = seeded(seed, name, p->kind, "", p->number);
-        folder->of[p->kind] =
-            realloc(folder->of[p->kind], (folder->n[p->kind] + 1) * sizeof(size_t));
+        folder->of[p->kind] = realloc(folder->of[p->kind], (folder->n[p->kind] + 1) * sizeof(size_t));
         if (!folder->of[p->kind])
             abort();
         folder->of[p->kind][folder->n[p->kind]++] = i;
@@ -469,8 +449,7 @@ static void sort_into_folders(const char *seed)
             if (f->n[k])
                 qsort(f->of[k], f->n[k], sizeof(size_t), by_hash);
             int at = k; /* the order of kinds, by their hashes */
-            for (; at > 0 && seeded(seed, f->name, k, "order", 0) <
-                                 seeded(seed, f->name, f->order[at - 1], "order", 0);
+            for (; at > 0 && seeded(seed, f->name, k, "order", 0) < seeded(seed, f->name, f->order[at - 1], "order", 0);
                  at--)
                 f->order[at] = f->order[at - 1];
             f->order[at] = k;
@@ -508,8 +487,7 @@ static void draw(const char *seed, size_t n)
         int kind = f->order[f->turn++ % KINDS];
         const Place *p = &all.places[f->of[kind][f->next[kind]++]];
         f->taken++;
-        printf("%s:%s:%s:%d %d %d\n", files[p->file], p->function, kind_names[p->kind], p->number,
-               p->line, p->begin);
+        printf("%s:%s:%s:%d %d %d\n", files[p->file], p->function, kind_names[p->kind], p->number, p->line, p->begin);
     }
 }
 
@@ -518,8 +496,7 @@ static int write_place(const char *root, const char *wanted)
     char name[512];
     for (size_t i = 0; i < all.n; i++) {
         const Place *p = &all.places[i];
-        snprintf(name, sizeof name, "%s:%s:%s:%d", files[p->file], p->function, kind_names[p->kind],
-                 p->number);
+        snprintf(name, sizeof name, "%s:%s:%s:%d", files[p->file], p->function, kind_names[p->kind], p->number);
         if (strcmp(name, wanted) != 0)
             continue;
         Text t = text_read(root, files[p->file]);
@@ -564,11 +541,9 @@ static void read_files(const char *root, const char *wanted)
 int main(int argc, char **argv)
 {
     const char *verb = argc > 2 ? argv[1] : "";
-    bool draws = strcmp(verb, "draw") == 0 && argc == 5,
-         writes = strcmp(verb, "write") == 0 && argc == 4;
+    bool draws = strcmp(verb, "draw") == 0 && argc == 5, writes = strcmp(verb, "write") == 0 && argc == 4;
     if (!draws && !writes && !(strcmp(verb, "count") == 0 && argc == 3)) {
-        fputs("mutate draw ROOT SEED N | write ROOT PLACE | count ROOT, with files on stdin\n",
-              stderr);
+        fputs("mutate draw ROOT SEED N | write ROOT PLACE | count ROOT, with files on stdin\n", stderr);
         return 2;
     }
     read_files(argv[2], writes ? argv[3] : NULL);

@@ -36,16 +36,12 @@ static int add_scope(Text *t, const char *name, size_t size, int line, bool body
     return t->n_scopes++;
 }
 
-static bool word_char(char c)
-{
-    return isalnum((unsigned char)c) || c == '_' || (c & 0x80);
-}
+static bool word_char(char c) { return isalnum((unsigned char)c) || c == '_' || (c & 0x80); }
 
 /* ---- tokens ---- */
 
-static const char *const long_signs[] = {"<<=", ">>=", "...", "->", "++", "--", "<<", ">>",
-                                         "<=",  ">=",  "==",  "!=", "&&", "||", "+=", "-=",
-                                         "*=",  "/=",  "%=",  "&=", "|=", "^=", "##", ".."};
+static const char *const long_signs[] = {"<<=", ">>=", "...", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=",
+                                         "&&",  "||",  "+=",  "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##", ".."};
 
 static size_t sign_size(const Text *t, size_t at)
 {
@@ -60,9 +56,9 @@ static size_t sign_size(const Text *t, size_t at)
 static size_t number_size(const Text *t, size_t at)
 {
     size_t end = at;
-    while (end < t->size && (word_char(t->s[end]) || t->s[end] == '.' ||
-                             ((t->s[end] == '+' || t->s[end] == '-') &&
-                              strchr("eEpP", t->s[end - 1]) && t->s[at + 1] != 'x'))) {
+    while (end < t->size &&
+           (word_char(t->s[end]) || t->s[end] == '.' ||
+            ((t->s[end] == '+' || t->s[end] == '-') && strchr("eEpP", t->s[end - 1]) && t->s[at + 1] != 'x'))) {
         if (t->s[end] == '.' && t->s[end + 1] == '.') /* a range of the language */
             break;
         end++;
@@ -105,8 +101,7 @@ static size_t skip_blank(const Text *t, size_t at, size_t end, int *line)
 static void add_token(Text *t, TokenKind kind, size_t at, size_t size, int line)
 {
     t->tokens = grown(t->tokens, t->n, &t->room, sizeof *t->tokens);
-    t->tokens[t->n] =
-        (Token){.kind = kind, .at = at, .size = size, .line = line, .scope = -1, .pair = t->n};
+    t->tokens[t->n] = (Token){.kind = kind, .at = at, .size = size, .line = line, .scope = -1, .pair = t->n};
     t->n++;
 }
 
@@ -133,14 +128,8 @@ static void tokens_of(Text *t, size_t at, size_t end, int line)
 
 /* ---- scopes ---- */
 
-static bool opens(char c)
-{
-    return c == '(' || c == '[' || c == '{';
-}
-static bool closes(char c)
-{
-    return c == ')' || c == ']' || c == '}';
-}
+static bool opens(char c) { return c == '(' || c == '[' || c == '{'; }
+static bool closes(char c) { return c == ')' || c == ']' || c == '}'; }
 
 /* Brackets and how deep they are, of the tokens from `first` on. */
 static void pair_brackets(Text *t, size_t first)
@@ -180,11 +169,9 @@ static int open_scope(Text *t, size_t begin, size_t i)
         if (token_is(t, k, "__attribute__"))
             k = t->tokens[k + 1].pair + 1;
         bool named = t->tokens[k].kind == T_WORD && t->tokens[k].parens == t->tokens[i].parens &&
-                     (function ? token_is(t, k + 1, "(")
-                               : token_is(t, k + 1, "[") || token_is(t, k + 1, "="));
+                     (function ? token_is(t, k + 1, "(") : token_is(t, k + 1, "[") || token_is(t, k + 1, "="));
         if (named)
-            return add_scope(t, t->s + t->tokens[k].at, t->tokens[k].size,
-                             function ? t->tokens[k].line : 0, function);
+            return add_scope(t, t->s + t->tokens[k].at, t->tokens[k].size, function ? t->tokens[k].line : 0, function);
         if (token_is(t, k, "enum"))
             return add_scope(t, "enum", 4, 0, false);
     }
@@ -240,10 +227,8 @@ static void scope_vwn(Text *t)
 {
     int scope = add_scope(t, "-", 1, 0, false);
     for (size_t i = 0; i < t->n; i++) {
-        if (token_is(t, i, "block") &&
-            (t->tokens[i].at == 0 || t->s[t->tokens[i].at - 1] == '\n') && i + 1 < t->n)
-            scope = add_scope(t, t->s + t->tokens[i + 1].at, t->tokens[i + 1].size,
-                              0, false);
+        if (token_is(t, i, "block") && (t->tokens[i].at == 0 || t->s[t->tokens[i].at - 1] == '\n') && i + 1 < t->n)
+            scope = add_scope(t, t->s + t->tokens[i + 1].at, t->tokens[i + 1].size, 0, false);
         t->tokens[i].scope = scope;
     }
 }

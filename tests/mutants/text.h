@@ -5,12 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum {
-    FORM_C,
-    FORM_TABLE,
-    FORM_VWN,
-    FORM_RULES
-} Form; /* C, a .def, the language, flex and bison */
+typedef enum { FORM_C, FORM_TABLE, FORM_VWN, FORM_RULES } Form; /* C, a .def, the language, flex and bison */
 typedef enum { T_WORD, T_NUMBER, T_TEXT, T_SIGN } TokenKind;
 
 typedef struct Token {

@@ -16,8 +16,8 @@
 /* Where one text has neighbours that differ little, architectures take turns: of two neighbours one is compiled, for one of them. */
 static const CaseDraw by_turns = {.one_in = 10, .sanitized = 10};
 
-static bool compile(Harness *h, Ctx *ctx, const Nvrtc *n, const char *arch, const char *prelude,
-                    const CudaText *text, size_t count, Cache *cache, Use *use)
+static bool compile(Harness *h, Ctx *ctx, const Nvrtc *n, const char *arch, const char *prelude, const CudaText *text,
+                    size_t count, Cache *cache, Use *use)
 {
     CudaCode *code = NEW_ARRAY(ctx->program, CudaCode, count + 1);
     CudaBuild b = {.prelude = prelude, .cache = cache};
@@ -74,8 +74,7 @@ static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, B
                 continue;
             CudaText *t = &text[count];
             *t = (CudaText){.place = ""};
-            t->text = cuda_attention(ctx->program, (CudaAttentionKernel)(i % CUDA_SDPA_COUNT),
-                                     c, &t->length);
+            t->text = cuda_attention(ctx->program, (CudaAttentionKernel)(i % CUDA_SDPA_COUNT), c, &t->length);
             t->name = emit_name(ctx, ctx->program, &t->text, &t->length);
             which[count++] = i;
         }
@@ -92,10 +91,15 @@ static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, B
             CHECK(h, code[i].facts.max_threads == l.threads && l.shared <= 163 * 1024);
             CHECK(h, c->d > 128 || !c->half || l.shared <= 99 * 1024);
             budget_check(h, budget,
-                      arena_printf(ctx->program, "%s.%s.%d%s", attention_names[k],
-                                   c->half ? half_word(c->half) : "f32", c->d,
-                                   c->dropped ? ".all" : c->capped ? ".cap" : c->oldest ? ".oldest" : c->width == CUDA_ACCESS_ANY ? ".any" : c->width == 2 ? ".pairs" : ""),
-                      ARCHS[a], &use, l.shared);
+                         arena_printf(ctx->program, "%s.%s.%d%s", attention_names[k],
+                                      c->half ? half_word(c->half) : "f32", c->d,
+                                      c->dropped                    ? ".all"
+                                      : c->capped                   ? ".cap"
+                                      : c->oldest                   ? ".oldest"
+                                      : c->width == CUDA_ACCESS_ANY ? ".any"
+                                      : c->width == 2               ? ".pairs"
+                                                                    : ""),
+                         ARCHS[a], &use, l.shared);
         }
     }
 }
@@ -126,7 +130,11 @@ static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budg
         {.d = 128, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true, .oldest = true},
         {.d = 128, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true, .capped = true, .oldest = true},
     };
-    enum { EXPERTS = 2 * 3 * 2, TEXTS = EXPERTS + sizeof attention / sizeof attention[0] * CUDA_SDPA_COUNT, SM_90A = 1 };
+    enum {
+        EXPERTS = 2 * 3 * 2,
+        TEXTS = EXPERTS + sizeof attention / sizeof attention[0] * CUDA_SDPA_COUNT,
+        SM_90A = 1
+    };
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
     CudaText text[TEXTS];
@@ -144,13 +152,16 @@ static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budg
         shared[i] = l.shared;
         threads[i] = l.threads;
         by_maps[i] = cuda_attention_maps(which, c) > 0;
-        name[i] = arena_printf(ctx->program, "%s.%s.%d.%d%s%s.groups", attention_names[which], half_word(c->half), c->d, c->dv,
-                               c->capped ? ".cap" : "", c->oldest ? ".oldest" : "");
+        name[i] = arena_printf(ctx->program, "%s.%s.%d.%d%s%s.groups", attention_names[which], half_word(c->half), c->d,
+                               c->dv, c->capped ? ".cap" : "", c->oldest ? ".oldest" : "");
     }
     for (int i = 0; i < EXPERTS; i++) {
         static const char *const kind[] = {"expert", "expert_t", "expert_dw"};
         int what = i % 3, half = i / 6;
-        CudaExpertClass c = {.dw = what == 2, .transposed = what == 1, .half = half ? HALF_FP16 : HALF_BF16, .warpgroups = true,
+        CudaExpertClass c = {.dw = what == 2,
+                             .transposed = what == 1,
+                             .half = half ? HALF_FP16 : HALF_BF16,
+                             .warpgroups = true,
                              .tile = i / 3 % 2 ? CUDA_EXPERT_WIDE : CUDA_EXPERT_SQUARE};
         c.x_half = c.w_half = c.y_half = c.half;
         c.x_width = c.w_width = half ? 2 : 8;
@@ -160,7 +171,8 @@ static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budg
         CudaExpertLaunch l = cuda_expert_launch(&c);
         shared[i] = l.shared;
         threads[i] = l.threads;
-        name[i] = arena_printf(ctx->program, "%s.%s.%s.groups", kind[what], half_word(c.half), i / 3 % 2 ? "wide" : "square");
+        name[i] =
+            arena_printf(ctx->program, "%s.%s.%s.groups", kind[what], half_word(c.half), i / 3 % 2 ? "wide" : "square");
     }
     CudaBuild b = {.prelude = prelude, .cache = cache};
     CudaText some[TEXTS];
@@ -201,15 +213,23 @@ static void test_experts(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
     for (int i = 0; i < TEXTS; i++) {
         CudaText *t = &text[i];
         int what = i % 3, half = i / 9; /* y, y of a transposed w, dw; bf16, fp16, float32 */
-        CudaExpertClass c = {.dw = what == 2, .transposed = what == 1, .half = half == 0 ? HALF_BF16 : half == 1 ? HALF_FP16 : HALF_NONE,
+        CudaExpertClass c = {.dw = what == 2,
+                             .transposed = what == 1,
+                             .half = half == 0   ? HALF_BF16
+                                     : half == 1 ? HALF_FP16
+                                                 : HALF_NONE,
                              .tile = (CudaExpertTile)(i / 3 % 3)};
         c.x_half = c.w_half = c.y_half = c.half;
         c.x_width = c.w_width = half == 0 ? 8 : half == 2 ? 4 : c.tile ? 2 : 1;
         *t = (CudaText){.place = ""};
-        t->text = i == TEXTS - 1 ? cuda_expert_sort(ctx->program, &t->length) : cuda_expert(ctx->program, &c, &t->length);
+        t->text =
+            i == TEXTS - 1 ? cuda_expert_sort(ctx->program, &t->length) : cuda_expert(ctx->program, &c, &t->length);
         t->name = emit_name(ctx, ctx->program, &t->text, &t->length);
         launch[i] = cuda_expert_launch(&c);
-        name[i] = arena_printf(ctx->program, "%s.%s%s%s", what == 2 ? "expert_dw" : what == 1 ? "expert_t" : "expert",
+        name[i] = arena_printf(ctx->program, "%s.%s%s%s",
+                               what == 2   ? "expert_dw"
+                               : what == 1 ? "expert_t"
+                                           : "expert",
                                c.half ? half_word(c.half) : "f32", c.half ? "." : "", c.half ? tile[c.tile] : "");
         name[i] = i == TEXTS - 1 ? "expert_sort" : name[i];
     }
@@ -268,8 +288,7 @@ static void test_plain(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budge
             if (!case_drawn(&drawn, i + a))
                 continue;
             compile(h, ctx, n, ARCHS[a], prelude, &text, 1, cache, &use);
-            budget_check(h, budget, arena_printf(ctx->program, "library.%s", of[i].name), ARCHS[a],
-                         &use, 0);
+            budget_check(h, budget, arena_printf(ctx->program, "library.%s", of[i].name), ARCHS[a], &use, 0);
         }
     }
 }

@@ -27,8 +27,7 @@ static inline void budget_read(Budget *b, const char *file)
     while (f && b->n < LIMITS && fgets(line, sizeof line, f)) {
         Limit *l = &b->limit[b->n];
         *l = (Limit){0};
-        b->n += line[0] != '#' &&
-                sscanf(line, "%63s %d %d %d", l->what, &l->registers, &l->frame, &l->spilled) == 4;
+        b->n += line[0] != '#' && sscanf(line, "%63s %d %d %d", l->what, &l->registers, &l->frame, &l->spilled) == 4;
     }
     if (f)
         fclose(f);
@@ -50,22 +49,18 @@ static inline void add_use(Use *u, const CubinKernel *k)
     u->shared = k->shared > u->shared ? k->shared : u->shared;
 }
 
-static inline void budget_check(Harness *h, Budget *b, const char *what, const char *arch,
-                                const Use *u, int64_t dynamic)
+static inline void budget_check(Harness *h, Budget *b, const char *what, const char *arch, const Use *u,
+                                int64_t dynamic)
 {
-    printf("%-28s %-7s %3d kernels: %3d registers, %lld frame, %lld spilled, %lld shared\n",
-           what, arch, u->kernels, u->registers, (long long)u->frame, (long long)u->spilled,
-           (long long)(u->shared + dynamic));
+    printf("%-28s %-7s %3d kernels: %3d registers, %lld frame, %lld spilled, %lld shared\n", what, arch, u->kernels,
+           u->registers, (long long)u->frame, (long long)u->spilled, (long long)(u->shared + dynamic));
     bool found = false;
     for (size_t i = 0; i < b->n; i++) {
         Limit *l = &b->limit[i];
         if (strcmp(l->what, what) != 0)
             continue;
         found = l->used = true;
-        CHECK_CASE(h,
-                   u->registers <= l->registers && u->frame <= l->frame &&
-                       u->spilled <= l->spilled,
-                   what);
+        CHECK_CASE(h, u->registers <= l->registers && u->frame <= l->frame && u->spilled <= l->spilled, what);
     }
     CHECK_CASE(h, found && u->kernels > 0, what);
 }

@@ -18,8 +18,8 @@ static const CudaText *two(void)
 }
 
 /* Builds two kernels with the cache of a folder; counts what was found and compiled. */
-static Status build_two(const char *folder, const char *arch, const char *prelude, int *cached,
-                        int *compiled, char note[CACHE_NOTE])
+static Status build_two(const char *folder, const char *arch, const char *prelude, int *cached, int *compiled,
+                        char note[CACHE_NOTE])
 {
     Ctx *ctx = ctx_new(NULL);
     Nvrtc n;
@@ -29,8 +29,7 @@ static Status build_two(const char *folder, const char *arch, const char *prelud
     CudaBuild b = {.prelude = prelude, .cache = &cache, .jobs = 2};
     *cached = *compiled = 0;
     cache_open(&cache, CACHE_CUBINS, folder);
-    Status status = nvrtc_open(ctx, &n, why) ? build_texts(ctx, &n, &b, arch, two(), 2, code)
-                                             : ST_ENVIRONMENT;
+    Status status = nvrtc_open(ctx, &n, why) ? build_texts(ctx, &n, &b, arch, two(), 2, code) : ST_ENVIRONMENT;
     for (int i = 0; i < 2 && status == ST_OK; i++) {
         *cached += code[i].cached;
         if (code[i].facts.registers < 4 || code[i].facts.max_threads != 128 || !code[i].size)
@@ -51,7 +50,8 @@ static bool counts(const char *folder, int cached, int compiled)
     Status status = build_two(folder, "sm_80", NULL, &found, &made, note);
     bool good = status == ST_OK && found == cached && made == compiled && !note[0];
     if (!good)
-        fprintf(stderr, "    %d of two kernels came from the cache and %d were compiled, wanted %d and %d; status %d %s\n",
+        fprintf(stderr,
+                "    %d of two kernels came from the cache and %d were compiled, wanted %d and %d; status %d %s\n",
                 found, made, cached, compiled, (int)status, note);
     return good;
 }
@@ -61,12 +61,11 @@ static void test_cache(Harness *h, const char *folder)
     int found, made;
     CHECK(h, counts(folder, 0, 2));
     CHECK(h, counts(folder, 2, 0));
-    CHECK(h, count_files(folder, ".cubin") == 1 && count_files(folder, ".json") == 2 &&
-                  count_files(folder, ".so") == 0);
+    CHECK(h,
+          count_files(folder, ".cubin") == 1 && count_files(folder, ".json") == 2 && count_files(folder, ".so") == 0);
     /* Another architecture and another prelude are other keys. */
     CHECK(h, build_two(folder, "sm_90a", NULL, &found, &made, NULL) == ST_OK && made == 2);
-    CHECK(h, build_two(folder, "sm_80", "typedef float real;\n#define TWICE(x) (x)\n", &found,
-                       &made, NULL) == ST_OK &&
+    CHECK(h, build_two(folder, "sm_80", "typedef float real;\n#define TWICE(x) (x)\n", &found, &made, NULL) == ST_OK &&
                  made == 2);
     CHECK(h, counts(folder, 2, 0));
     for (int how = 0; how <= 4; how++) {
@@ -101,8 +100,7 @@ static bool note_says(const char *folder, const char *part)
 {
     int found, made;
     char note[CACHE_NOTE];
-    return build_two(folder, "sm_80", NULL, &found, &made, note) == ST_OK && made == 2 &&
-           strstr(note, part);
+    return build_two(folder, "sm_80", NULL, &found, &made, note) == ST_OK && made == 2 && strstr(note, part);
 }
 
 static bool foreign_owner(const char *folder)
@@ -116,8 +114,7 @@ static bool foreign_owner(const char *folder)
 static bool read_only_home(const char *folder)
 {
     char path[400];
-    if (geteuid() == 0 &&
-        (chown(folder, NOBODY, NOBODY) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+    if (geteuid() == 0 && (chown(folder, NOBODY, NOBODY) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
         return skip_case();
     if (access(folder, X_OK) != 0)
         return skip_case();
@@ -142,8 +139,7 @@ static const char *message(Ctx *ctx, const Nvrtc *n, const char *arch, CudaText 
     CudaCode code;
     CudaBuild b = {0};
     Status status = build_texts(ctx, n, &b, arch, &text, 1, &code);
-    return arena_printf(ctx->program, "%s%s",
-                        status == ST_ENVIRONMENT ? "" : "no failure: ", b.why);
+    return arena_printf(ctx->program, "%s%s", status == ST_ENVIRONMENT ? "" : "no failure: ", b.why);
 }
 
 static bool says(const char *text, const char *wanted)
@@ -158,17 +154,14 @@ static void test_messages(Harness *h, Ctx *ctx, const Nvrtc *n)
 {
     CudaText bad = cuda_text("k_bad", CUDA_TWICE("k_bad", "unknown"));
     bad.place = "layer[2].ffn at gpt.vwn:12:5";
-    CHECK(
-        h,
-        says(message(ctx, n, "sm_90a", bad),
-             "the CUDA compiler failed for sm_90a on the kernel k_bad of layer[2].ffn at "
-             "gpt.vwn:12:5: line 6: identifier \"unknown\" is undefined: `x[i] = TWICE(x[i]) + "
-             "unknown;`"));
+    CHECK(h, says(message(ctx, n, "sm_90a", bad),
+                  "the CUDA compiler failed for sm_90a on the kernel k_bad of layer[2].ffn at "
+                  "gpt.vwn:12:5: line 6: identifier \"unknown\" is undefined: `x[i] = TWICE(x[i]) + "
+                  "unknown;`"));
     CHECK(h, says(message(ctx, n, "sm_80", cuda_text("k_other", CUDA_TWICE("k_bad", "1"))),
                   "the CUDA compiler failed for sm_80 on the kernel k_other: the text does not "
                   "define it"));
-    CHECK(h,
-          strstr(message(ctx, n, "sm_30", cuda_text("k_one", "")), "makes no code for sm_30;"));
+    CHECK(h, strstr(message(ctx, n, "sm_30", cuda_text("k_one", "")), "makes no code for sm_30;"));
     CHECK(h, strstr(message(ctx, n, "", cuda_text("k_one", "")), "makes no code for "));
     /* A mistake in the prelude is none of the kernel's lines. */
     CudaCode code;
@@ -199,8 +192,7 @@ static void test_pool(Harness *h, Ctx *ctx, const Nvrtc *n)
         CHECK(h, code[i][KERNELS].cubin == code[i][3].cubin);
     }
     for (int k = 0; k < KERNELS; k++)
-        CHECK(h, code[0][k].size == code[1][k].size &&
-                     !strcmp(code[0][k].facts.name, text[k].name) &&
+        CHECK(h, code[0][k].size == code[1][k].size && !strcmp(code[0][k].facts.name, text[k].name) &&
                      !memcmp(code[0][k].cubin, code[1][k].cubin, code[0][k].size));
     /* Short ones share a program, and each is what it is alone. */
     CHECK(h, code[0][0].cubin == code[0][KERNELS - 1].cubin);
@@ -234,13 +226,17 @@ static const Spilling spilling[] = {
     {"k_better", CUDA_MANY("k_better", "512, 2"), 2, 65, 128, true, true, false},
     {"k_one_block", CUDA_MANY("k_one_block", "512, 1"), 1, 65, 128, true, true, false},
     {"k_unsaid", CUDA_MANY("k_unsaid", "512"), 1, 16, 128, true, true, false},
-    {"k_few", CUDA_VALUES("k_few", "256, 2", "31", "144"), 1, 65, 128, true, true, false}, /* few bytes: no block is given up */
+    {"k_few", CUDA_VALUES("k_few", "256, 2", "31", "144"), 1, 65, 128, true, true,
+     false}, /* few bytes: no block is given up */
     {"k_thrifty", CUDA_VALUES("k_thrifty", "256, 2", "24", "131"), 0, 65, 128, false, false, true},
-    {"k_numbers", CUDA_NUMBERED("k_numbers", "256, 3", "86"), 1, 41, 80, false, false, false}, /* no block is given up */
-    {"k_rounds", CUDA_ROUNDS("k_rounds", "256, 2", "144"), 2, 41, 128, false, false, false}, /* few registers in mind are not enough */
+    {"k_numbers", CUDA_NUMBERED("k_numbers", "256, 3", "86"), 1, 41, 80, false, false,
+     false}, /* no block is given up */
+    {"k_rounds", CUDA_ROUNDS("k_rounds", "256, 2", "144"), 2, 41, 128, false, false,
+     false}, /* few registers in mind are not enough */
     {"k_twice", CUDA_MANY("k_twice", "128, 6"), 3, 129, 255, false, false, false}, /* 5, 4 and 3 */
     {"k_steps", CUDA_MANY("k_steps", "256, 8"), 6, 129, 255, false, false, false}, /* 7 leave the 32 registers of 8 */
-    {"k_quarters", CUDA_MANY("k_quarters", "64, 8"), 1, 129, 255, false, false, false}, /* 7 leave a quarter four warps, too */
+    {"k_quarters", CUDA_MANY("k_quarters", "64, 8"), 1, 129, 255, false, false,
+     false}, /* 7 leave a quarter four warps, too */
     {"k_array", CUDA_ARRAY("k_array", "__launch_bounds__(128, 4)"), 0, 4, 128, false, true, false},
     {"k_enough", CUDA_TWICE("k_enough", "1"), 0, 4, 128, false, false, false},
 };
@@ -257,7 +253,8 @@ static bool as_wanted(const Spilling *s, const CudaCode *code, bool again)
                 (f->spill_stores > 0) == s->spills && (f->spill_loads > 0) == s->spills && (f->frame > 0) == s->frame;
     if (!good)
         fprintf(stderr, "    %s: compiled %s often, %d registers, %lld bytes spilled, a frame of %lld\n", s->name,
-                again ? "as" : "not as", f->registers, (long long)(f->spill_stores + f->spill_loads), (long long)f->frame);
+                again ? "as" : "not as", f->registers, (long long)(f->spill_stores + f->spill_loads),
+                (long long)f->frame);
     return good;
 }
 
@@ -275,7 +272,8 @@ static void test_spills(Harness *h, Ctx *ctx, const Nvrtc *n, const char *folder
         text[i] = cuda_text(spilling[i].name, spilling[i].text);
         again += again_of(&spilling[i], n);
         CHECK(h, build_texts(ctx, n, &b, "sm_90a", &text[i], 1, &alone) == ST_OK);
-        CHECK_CASE(h, b.compiled == 1 && as_wanted(&spilling[i], &alone, b.again == again_of(&spilling[i], n)), spilling[i].name);
+        CHECK_CASE(h, b.compiled == 1 && as_wanted(&spilling[i], &alone, b.again == again_of(&spilling[i], n)),
+                   spilling[i].name);
     }
     cache_open(&cache, CACHE_CUBINS, folder);
     b.cache = &cache;

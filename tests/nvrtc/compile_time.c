@@ -77,13 +77,12 @@ static void hold_code(Harness *h, Ctx *ctx, const Nvrtc *n)
     }
     CudaCode *code = NEW_ARRAY(ctx->program, CudaCode, texts.n);
     int64_t bytes = 0;
-    if (!CHECK(h, texts.n > 30) ||
-        !CHECK(h, build_texts(ctx, n, &b, "sm_90a", texts.v, texts.n, code) == ST_OK))
+    if (!CHECK(h, texts.n > 30) || !CHECK(h, build_texts(ctx, n, &b, "sm_90a", texts.v, texts.n, code) == ST_OK))
         return;
     for (size_t i = 0; i < texts.n; i++)
         bytes += code[i].facts.code;
-    printf("%zu kernels: %lld bytes of machine code, at most %d; %zu times one again that spilled, at most %d\n", texts.n,
-           (long long)bytes, MOST, b.again, AGAIN);
+    printf("%zu kernels: %lld bytes of machine code, at most %d; %zu times one again that spilled, at most %d\n",
+           texts.n, (long long)bytes, MOST, b.again, AGAIN);
     CHECK(h, bytes > 100000 && bytes <= MOST);
     CHECK(h, b.again <= AGAIN);
 }

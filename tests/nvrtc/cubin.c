@@ -31,23 +31,20 @@ static long reported(const char *log, const char *unit)
 static void test_facts(Harness *h, Ctx *ctx, const Nvrtc *n)
 {
     static const char *const option[] = {"-Xptxas=-v"};
-    const CudaText text[] = {
-        cuda_text("k_one", CUDA_TWICE("k_one", "1")), cuda_text("k_shared", CUDA_SHARED),
-        cuda_text("k_spill", CUDA_SPILL), cuda_text("k_frame", CUDA_FRAME)};
+    const CudaText text[] = {cuda_text("k_one", CUDA_TWICE("k_one", "1")), cuda_text("k_shared", CUDA_SHARED),
+                             cuda_text("k_spill", CUDA_SPILL), cuda_text("k_frame", CUDA_FRAME)};
     static const int threads[] = {128, 256, 1024, 0};
     for (int a = 0; a < ARCH_COUNT; a++) {
         CudaCode code[COUNT_OF(text)];
         CudaBuild b = {.option = option, .n_option = 1, .jobs = 2};
-        if (!CHECK_CASE(h,
-                        build_texts(ctx, n, &b, ARCHS[a], text, COUNT_OF(text), code) == ST_OK,
-                        b.why))
+        if (!CHECK_CASE(h, build_texts(ctx, n, &b, ARCHS[a], text, COUNT_OF(text), code) == ST_OK, b.why))
             continue;
         for (size_t i = 0; i < COUNT_OF(text); i++) {
             const CubinKernel *k = &code[i].facts;
             const char *log = report_of(ctx->scratch, code[i].log, k->name);
-            printf("%s %s: %d registers, %lld frame, %lld + %lld spilled, %lld shared\n",
-                   ARCHS[a], k->name, k->registers, (long long)k->frame,
-                   (long long)k->spill_stores, (long long)k->spill_loads, (long long)k->shared);
+            printf("%s %s: %d registers, %lld frame, %lld + %lld spilled, %lld shared\n", ARCHS[a], k->name,
+                   k->registers, (long long)k->frame, (long long)k->spill_stores, (long long)k->spill_loads,
+                   (long long)k->shared);
             CHECK(h, k->registers > 0 && k->registers == reported(log, "registers"));
             CHECK(h, k->frame == reported(log, "bytes stack frame"));
             CHECK(h, k->spill_stores == reported(log, "bytes spill stores"));
@@ -95,8 +92,8 @@ static void test_damage(Harness *h, Ctx *ctx, const Nvrtc *n)
         if (!good)
             CHECK(h, strstr(why, "this is no cubin") == why);
         for (size_t i = 0; good && i < facts.n; i++)
-            CHECK(h, facts.kernel[i].registers > 0 && facts.kernel[i].frame >= 0 &&
-                         facts.kernel[i].shared >= 0 && facts.kernel[i].spill_loads >= 0);
+            CHECK(h, facts.kernel[i].registers > 0 && facts.kernel[i].frame >= 0 && facts.kernel[i].shared >= 0 &&
+                         facts.kernel[i].spill_loads >= 0);
         free(bytes);
         arena_reset(ctx->scratch, mark);
     }

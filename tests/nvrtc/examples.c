@@ -24,7 +24,8 @@ enum { LONGEST = 1, EVERY = 200, LONGEST_OF = 3, AT_ONCE = 16, A100_SHARED = 163
 
 static const Source variations[] = {
     {"02_olmo_1b.vwn", {"hyper", {"conn=hyper(n = 4, dynamic = true)", "L=2", NULL}}},
-    {"02_olmo_1b.vwn", {"frac", {"conn=frac(m = 4, dynamic = true, norm = rms_norm(eps = 1e-6, gain = false))", "L=2", NULL}}},
+    {"02_olmo_1b.vwn",
+     {"frac", {"conn=frac(m = 4, dynamic = true, norm = rms_norm(eps = 1e-6, gain = false))", "L=2", NULL}}},
     {"16_transformer_pp.vwn", {"altup", {"conn=altup(n = 3)", "L=2", NULL}}},
     {"16_transformer_pp.vwn", {"mhc", {"conn=mhc(n = 4)", "L=2", NULL}}},
 };
@@ -50,7 +51,7 @@ typedef struct Texts {
     Map seen; /* hash of a text -> its place, plus one */
     const char *prelude;
     bool all;
-    int examples; /* whose kernels are in it */
+    int examples;       /* whose kernels are in it */
     uint64_t shared[2]; /* bytes that a launch asks for at most: of kernels over rows, of the library's */
 } Texts;
 
@@ -64,10 +65,11 @@ typedef struct Example {
 
 static const char *kind_of(const char *text)
 {
-    static const char *const kinds[][2] = {
-        {"A thread a row;", "rows.thread"},     {" in a block. */", "rows.warp"},
-        {" threads a row. */", "rows.block"},   {" threads a partition. */", "rows.partition"},
-        {"/* attention: ", "library.attention"}};
+    static const char *const kinds[][2] = {{"A thread a row;", "rows.thread"},
+                                           {" in a block. */", "rows.warp"},
+                                           {" threads a row. */", "rows.block"},
+                                           {" threads a partition. */", "rows.partition"},
+                                           {"/* attention: ", "library.attention"}};
     const char *head = strstr(text, "KERNEL(");
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         const char *found = strstr(text, kinds[i][0]);
@@ -142,8 +144,7 @@ static void add_example(Ctx *ctx, void *arg)
     static const char *const programs[] = {"train", "accumulate", "update", "eval", "predict"};
     Example *e = arg;
     const char *text = trained_text(ctx, example_path(ctx, e->source->file), false);
-    CheckOptions how = {.path = "-", .text = text, .text_length = strlen(text),
-                        .set = e->source->v.set};
+    CheckOptions how = {.path = "-", .text = text, .text_length = strlen(text), .set = e->source->v.set};
     while (how.set[how.n_set])
         how.n_set++;
     Unit *u = check_file(ctx, &how);
@@ -152,7 +153,8 @@ static void add_example(Ctx *ctx, void *arg)
     CHECK_CASE(e->h, !diag_errors(ctx) && u->model, e->source->file);
     size_t longest = SIZE_MAX;
     for (size_t i = 0; u->model && i < COUNT_OF(programs); i++)
-        longest = add_plan(e->texts, e->source->file, report_device_plan(u, programs[i], 0, &target_gpu, NULL), longest);
+        longest =
+            add_plan(e->texts, e->source->file, report_device_plan(u, programs[i], 0, &target_gpu, NULL), longest);
     if (CHECK_CASE(e->h, longest != SIZE_MAX, e->source->file) && e->texts->examples++ % LONGEST_OF == 0)
         e->texts->text.v[longest].chosen = true;
     for (size_t i = 0; i < COUNT_OF(spilled) && longest != SIZE_MAX; i++)
@@ -200,8 +202,8 @@ static void tell_spills(const Text *x, const CubinKernel *f, const char *arch)
 
 static void build(const Build *b, const Texts *t, const size_t *which, size_t n, const char *arch)
 {
-    static const char *const kinds[] = {"rows.thread", "rows.warp", "rows.block", "rows.partition",
-                                        "library.attention", "library.other"};
+    static const char *const kinds[] = {"rows.thread",    "rows.warp",         "rows.block",
+                                        "rows.partition", "library.attention", "library.other"};
     Arena *arena = t->ctx->program;
     CudaText *text = NEW_ARRAY(arena, CudaText, n + 1);
     CudaCode *code = NEW_ARRAY(arena, CudaCode, n + 1);

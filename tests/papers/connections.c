@@ -14,10 +14,10 @@
 /* ---- sizes ---- */
 
 enum { MODULES = 32 }; /* connections of OLMo-1B */
-#define OLMO "02_olmo_1b.vwn"
+#define OLMO        "02_olmo_1b.vwn"
 #define OLMO_PARAMS 1176764416
-#define OLMOE "15_olmoe_1b_7b.vwn"
-#define PLUS "16_transformer_pp.vwn"
+#define OLMOE       "15_olmoe_1b_7b.vwn"
+#define PLUS        "16_transformer_pp.vwn"
 
 static const struct Size {
     const char *file, *set[6];
@@ -42,9 +42,11 @@ static const struct Size {
     {OLMO, {"conn=hyper(n = 8, dynamic = false)"}, OLMO_PARAMS + MODULES * 80},
     {OLMO, {"conn=hyper(n = 1, dynamic = true)"}, OLMO_PARAMS + 196768},
     {OLMO, {"conn=hyper(n = 2, dynamic = true)"}, OLMO_PARAMS + 262464},
-    {OLMO, {"conn=hyper(n = 3, dynamic = true)"}, OLMO_PARAMS + MODULES * (2048 * 5 + 3 * 5 + 2)},
+    {OLMO, {"conn=hyper(n = 3, dynamic = true)"}, OLMO_PARAMS + MODULES *(2048 * 5 + 3 * 5 + 2)},
     {OLMO, {"conn=hyper(n = 4, dynamic = true)"}, OLMO_PARAMS + 394048},
-    {OLMO, {"conn=hyper(n = 4, dynamic = true)", "layer[*].attention.connection_per=layer", "layer[*].ffn.connection_per=layer"},
+    {OLMO,
+     {"conn=hyper(n = 4, dynamic = true)", "layer[*].attention.connection_per=layer",
+      "layer[*].ffn.connection_per=layer"},
      OLMO_PARAMS + 394048 / 2},
     {OLMO, {"conn=hyper(n = 8, dynamic = true)"}, OLMO_PARAMS + 657984},
     {OLMO, {"conn=hyper(n = 8, dynamic = true, squash = none)"}, OLMO_PARAMS + 657984},
@@ -57,15 +59,22 @@ static const struct Size {
     {OLMO, {"conn=frac(m = 4, dynamic = true)"}, OLMO_PARAMS + 165056},
     {OLMO, {"conn=frac(m = 4, dynamic = true, norm = rms_norm(eps = 1e-6, gain = false))"}, OLMO_PARAMS + 148672},
     {OLMO, {"conn=frac(m = 4, dynamic = true, norm = none, factor = none)"}, OLMO_PARAMS + 148672 - 2 * MODULES},
-    {OLMO, {"conn=mhc(n = 4)"}, OLMO_PARAMS + MODULES * (4 * 2048 * 24 + 24 + 3)},
-    {OLMO, {"conn=mhc(n = 4, collapse = predicted)"}, OLMO_PARAMS + MODULES * (4 * 2048 * 24 + 24 + 3) + 4 * 2048 * 4 + 5},
+    {OLMO, {"conn=mhc(n = 4)"}, OLMO_PARAMS + MODULES *(4 * 2048 * 24 + 24 + 3)},
+    {OLMO,
+     {"conn=mhc(n = 4, collapse = predicted)"},
+     OLMO_PARAMS + MODULES *(4 * 2048 * 24 + 24 + 3) + 4 * 2048 * 4 + 5},
     {OLMO, {"conn=altup(n = 2)"}, OLMO_PARAMS + MODULES * 6},
-    {OLMO, {"conn=depth_weighted()"}, OLMO_PARAMS + MODULES / 2 * (MODULES / 2 + 3) / 2}, /* arXiv 2402.02622: L (L + 3) / 2 */
+    {OLMO,
+     {"conn=depth_weighted()"},
+     OLMO_PARAMS + MODULES / 2 * (MODULES / 2 + 3) / 2}, /* arXiv 2402.02622: L (L + 3) / 2 */
 };
 
 static void count(Ctx *ctx, void *arg)
 {
-    struct { const struct Size *size; int64_t got; } *job = arg;
+    struct {
+        const struct Size *size;
+        int64_t got;
+    } *job = arg;
     const struct Size *s = job->size;
     size_t n = 0;
     while (s->set[n])
@@ -81,7 +90,10 @@ static void count(Ctx *ctx, void *arg)
 
 static bool check_size(const struct Size *s)
 {
-    struct { const struct Size *size; int64_t got; } job = {s, -1};
+    struct {
+        const struct Size *size;
+        int64_t got;
+    } job = {s, -1};
     Ctx *ctx = ctx_new(NULL);
     guarded(ctx, count, &job);
     bool ok = job.got == s->params;
@@ -180,22 +192,33 @@ static const char text[] =
 
 static const struct System {
     const char *name;
-    enum { NEW, KNOWN, SMALL } kernels; /* NEW: gradients are compared here. KNOWN: by tests of the label `equal`.
+    enum {
+        NEW,
+        KNOWN,
+        SMALL
+    } kernels; /* NEW: gradients are compared here. KNOWN: by tests of the label `equal`.
                                             SMALL: nothing is compiled here, the reference evaluator trains */
     const char *set[8];
 } systems[] = {
     {"pre-norm", KNOWN, {NULL}},
-    {"post-norm, GELU, learned positions, tied", NEW,
+    {"post-norm, GELU, learned positions, tied",
+     NEW,
      {"before=none", "last=none", "conn=post_norm(norm = layer_norm(eps = 1e-5))", "places=1", "tied=true",
       "mlp=ffn(hidden = 24, activation = gelu, bias = true)"}},
-    {"reordered norm, QK-norm whole, frequencies", SMALL,
-     {"before=none", "behind=norm", "attn=attention(heads = 4, qk_norm = norm, qk_whole = true, position = rope_at(freqs = [1]))"}},
-    {"sandwich, QK-norm per head, GQA, partial rotation, window", NEW,
+    {"reordered norm, QK-norm whole, frequencies",
+     SMALL,
+     {"before=none", "behind=norm",
+      "attn=attention(heads = 4, qk_norm = norm, qk_whole = true, position = rope_at(freqs = [1]))"}},
+    {"sandwich, QK-norm per head, GQA, partial rotation, window",
+     NEW,
      {"behind=norm", "attn=attention(heads = 4, kv_heads = 2, head_dim = 8, qk_norm = norm, window = 5, "
                      "position = rope(base = 100, fraction = 0.5))"}},
-    {"side by side, two norms", SMALL, {"abreast=1", "places=2", "norm=layer_norm(eps = 1e-5, gain = false, bias = false)"}},
+    {"side by side, two norms",
+     SMALL,
+     {"abreast=1", "places=2", "norm=layer_norm(eps = 1e-5, gain = false, bias = false)"}},
     {"side by side, one norm", SMALL, {"abreast=2"}},
-    {"muP: scales of embedding, branches, attention, logits", SMALL,
+    {"muP: scales of embedding, branches, attention, logits",
+     SMALL,
      {"gain=4", "conn=residual(branch_scale = 0.22)", "out=0.25", "tied=true",
       "attn=attention(heads = 4, scale = 1 / 4, position = rope(base = 100))"}},
     {"ResiDual", SMALL, {"before=none", "last=none", "conn=residual_dual(norm = norm)"}},
@@ -207,16 +230,21 @@ static const struct System {
     {"SHC x 2", SMALL, {"conn=hyper(n = 2, dynamic = false)"}},
     {"DHC x 4", KNOWN, {"conn=hyper(n = 4, dynamic = true)"}},
     {"DHC x 8", SMALL, {"conn=hyper(n = 8, dynamic = true, collapse = mean)"}},
-    {"DHC x 2 without B, linear, no norm, no factor, learned end", SMALL,
+    {"DHC x 2 without B, linear, no norm, no factor, learned end",
+     SMALL,
      {"conn=hyper(n = 2, dynamic = true, learn_B = false, squash = none, norm = none, factor = none, read = [1], "
       "replicate = [1, 0.5], collapse = learned)"}},
     {"DHC x 2 without WC", SMALL, {"conn=hyper(n = 2, dynamic = true, learn_WC = false)"}},
     {"SFC x 2", NEW, {"conn=frac(m = 2, dynamic = false)"}},
     {"DFC x 4", KNOWN, {"conn=frac(m = 4, dynamic = true)"}},
-    {"DFC x 2, linear, no norm, no factor", SMALL, {"conn=frac(m = 2, dynamic = true, squash = none, norm = none, factor = none)"}},
+    {"DFC x 2, linear, no norm, no factor",
+     SMALL,
+     {"conn=frac(m = 2, dynamic = true, squash = none, norm = none, factor = none)"}},
     {"mHC x 2", KNOWN, {"conn=mhc(n = 2)"}},
-    {"mHC x 2, softmax, eps, transposed, predicted end", SMALL,
-     {"conn=mhc(n = 2, iterations = 2, start = softmax, eps = 1e-6, transposed = true, post = 1, collapse = predicted)"}},
+    {"mHC x 2, softmax, eps, transposed, predicted end",
+     SMALL,
+     {"conn=mhc(n = 2, iterations = 2, start = softmax, eps = 1e-6, transposed = true, post = 1, collapse = "
+      "predicted)"}},
     {"mHC x 2, sigmoid", SMALL, {"conn=mhc(n = 2, iterations = 1, start = sigmoid, collapse = mean)"}},
 };
 
@@ -267,10 +295,7 @@ static void on_event(void *user, const vwn_event *e)
     l->steps++;
 }
 
-static void print(void *user, const char *s, size_t length)
-{
-    fwrite(s, 1, length, user);
-}
+static void print(void *user, const char *s, size_t length) { fwrite(s, 1, length, user); }
 
 static bool check_training(const struct System *s)
 {

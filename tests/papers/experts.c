@@ -52,7 +52,8 @@ static const Mode modes[] = {
     {"equal logits", 3, .equal = true, .scale = 1},
     {"equal logits, the best first", 2, .equal = true, .topk_first = true, .scale = 1},
     {"seats by choice", 2, .capacity = 1, .scale = 1, .normalize = true, .compile = true},
-    {"seats by token", 2, .capacity = 0.75, .by_token = true, .bias = true, .shared = 1, .scale = 2, .topk_first = true, .compile = true},
+    {"seats by token", 2, .capacity = 0.75, .by_token = true, .bias = true, .shared = 1, .scale = 2, .topk_first = true,
+     .compile = true},
     {"few seats, equal logits", 2, .capacity = 0.5, .equal = true, .scale = 1},
     {"seats for all", 2, .capacity = 5, .scale = 1},
 };
@@ -61,11 +62,12 @@ static const char *as_text(const Mode *m)
 {
     static char s[600];
     snprintf(s, sizeof s,
-             "sub=moe(experts = %d, active = %d, hidden = %d, activation = silu, scores = %s, normalize = %s, balance = 0.01, "
+             "sub=moe(experts = %d, active = %d, hidden = %d, activation = silu, scores = %s, normalize = %s, balance "
+             "= 0.01, "
              "z_loss = 0.001, shared = %d, scale = %g, order = %s, router_bias = %s, capacity = %g, priority = %s, "
              "balance_share = %s)",
-             E, m->active, WIDE, m->sigmoid ? "sigmoid" : "softmax", m->normalize ? "true" : "false", m->shared, m->scale,
-             m->topk_first ? "topk_first" : "scores_first", m->bias ? "zeros" : "none", m->capacity,
+             E, m->active, WIDE, m->sigmoid ? "sigmoid" : "softmax", m->normalize ? "true" : "false", m->shared,
+             m->scale, m->topk_first ? "topk_first" : "scores_first", m->bias ? "zeros" : "none", m->capacity,
              m->by_token ? "token" : "choice", m->hf ? "tokens" : "assignments");
     return s;
 }
@@ -171,7 +173,8 @@ static void answer(const Mode *m, const Weights *w, const int64_t *token, Answer
             for (int j = 0; j < k; j++) {
                 int e = a->chosen[b][t][j], size = D * WIDE;
                 if (seated(m, a->chosen[b], t, j))
-                    gated(x[b][t], w->gate + e * size, w->up + e * size, w->down + e * size, WIDE, m->scale * weight[b][t][j], a->y[b][t]);
+                    gated(x[b][t], w->gate + e * size, w->up + e * size, w->down + e * size, WIDE,
+                          m->scale * weight[b][t][j], a->y[b][t]);
                 else
                     a->dropped += 1.0 / (B * T * k);
             }
@@ -213,10 +216,14 @@ static void compare_graph(Run *r, Ctx *ctx, const Model *m, const Graph *g)
 {
     RefBinding *bind = bind_all(ctx->program, g, m, B, T, 0.5);
     Tensor *token = bound(bind, g, EXT_INPUT, name_str(ctx, "tokens"));
-    const Weights w = {weight_of(r, bind, g, ctx, "embed.tokens.W"), weight_of(r, bind, g, ctx, "sub.router"),
-                       weight_of(r, bind, g, ctx, "sub.bias"), weight_of(r, bind, g, ctx, "sub.gate"),
-                       weight_of(r, bind, g, ctx, "sub.up"), weight_of(r, bind, g, ctx, "sub.down"),
-                       weight_of(r, bind, g, ctx, "sub.shared_ffn.gate.W"), weight_of(r, bind, g, ctx, "sub.shared_ffn.up.W"),
+    const Weights w = {weight_of(r, bind, g, ctx, "embed.tokens.W"),
+                       weight_of(r, bind, g, ctx, "sub.router"),
+                       weight_of(r, bind, g, ctx, "sub.bias"),
+                       weight_of(r, bind, g, ctx, "sub.gate"),
+                       weight_of(r, bind, g, ctx, "sub.up"),
+                       weight_of(r, bind, g, ctx, "sub.down"),
+                       weight_of(r, bind, g, ctx, "sub.shared_ffn.gate.W"),
+                       weight_of(r, bind, g, ctx, "sub.shared_ffn.up.W"),
                        weight_of(r, bind, g, ctx, "sub.shared_ffn.down.W")};
     RefRun run = {.B = B, .T = T, .seed = 1, .bind = bind, .n_bind = g->ext.n};
     Tensor **out = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
@@ -307,7 +314,8 @@ static const char sized[] =
     "import \"std/connections\"\n"
     "let D = 2048\nlet L = 16\nlet V = 50_304\nlet gain = true\n"
     "let attn = attention(heads = 16, qk_norm = rms_norm(eps = 1e-5), qk_whole = true)\n"
-    "let experts = moe(experts = 64, active = 8, hidden = 1024, activation = silu, scores = softmax, normalize = false,\n"
+    "let experts = moe(experts = 64, active = 8, hidden = 1024, activation = silu, scores = softmax, normalize = "
+    "false,\n"
     "                  balance = 0.01, z_loss = 0.001)\n"
     "model sized {\n"
     "  context = 64, width = D, mask = causal, connection = residual(), pre_norm = rms_norm(eps = 1e-5, gain = gain)\n"
@@ -320,7 +328,9 @@ static const char sized[] =
     "  head lm { norm = rms_norm(eps = 1e-5, gain = gain) }\n"
     "}\n";
 
-#define SMALL_EXPERTS "experts=moe(experts = 22, active = 3, hidden = 512, activation = silu, scores = softmax, normalize = true, balance = 0.01)"
+#define SMALL_EXPERTS                                                                                                  \
+    "experts=moe(experts = 22, active = 3, hidden = 512, activation = silu, scores = softmax, normalize = true, "      \
+    "balance = 0.01)"
 
 static bool size(const Size *s)
 {
@@ -344,9 +354,16 @@ int main(void)
     /* The 2,894.5 M and 1,026.8 M of Variable-Width Transformers count no gains. */
     static const Size sizes[] = {
         {"OLMoE-1B-7B", {NULL}, 6919161856, 1282017280, 2.0 * 3 * 2048 * 1024 * 8 + 2 * 2048 * 64},
-        {"OLMoE-1B-7B, norms without gain", {"gain=false"}, 6919094272, 1281949696, 2.0 * 3 * 2048 * 1024 * 8 + 2 * 2048 * 64},
+        {"OLMoE-1B-7B, norms without gain",
+         {"gain=false"},
+         6919094272,
+         1281949696,
+         2.0 * 3 * 2048 * 1024 * 8 + 2 * 2048 * 64},
         {"22 experts, 3 active",
-         {"D=1600", "L=40", "V=100_263", "gain=false", "attn=attention(heads = 16)", SMALL_EXPERTS}, 2894537600, 1026761600, 2.0 * 3 * 1600 * 512 * 3 + 2 * 1600 * 22},
+         {"D=1600", "L=40", "V=100_263", "gain=false", "attn=attention(heads = 16)", SMALL_EXPERTS},
+         2894537600,
+         1026761600,
+         2.0 * 3 * 1600 * 512 * 3 + 2 * 1600 * 22},
     };
     int passed = 0, failed = 0;
     for (size_t i = 0; i < COUNT_OF(modes); i++)

@@ -26,23 +26,26 @@ typedef struct Given {
 static void compute(Ctx *ctx, void *user)
 {
     Given *of = user;
-    const char *text = arena_printf(ctx->program,
-                                    "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
-                                    "block embed_zero()() -> [B, T, 1] { return input(o, [B, T, 1]) }\n"
-                                    "block head_probe()(x: [B, T, W]) -> [B, T, W] {\n"
-                                    "  param z : [%d, %d, %d, %d] = zeros\n  buffer c : [%d, %d, %d, %d] = zeros\n  let f = %s\n  y = f(z)\n"
-                                    "  output.y = y\n  loss.l = sum(y * c)\n  return x\n}\n"
-                                    "model m {\n  context = %d, width = 1, mask = causal, init = zeros, out_init = zeros, connection = residual()\n"
-                                    "  embed zero { }\n  head probe { }\n}\n"
-                                    "train {\n  data = arrays(o = \"none.npy\"), batch = %d images, length = 10 steps, seed = 1\n"
-                                    "  precision = fp32\n  optimizer sgd { lr = 1, momentum = 0, weight_decay = 0 }\n}\n",
-                                    B, T, H, D, B, T, H, D, of->call, T, B);
+    const char *text = arena_printf(
+        ctx->program,
+        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
+        "block embed_zero()() -> [B, T, 1] { return input(o, [B, T, 1]) }\n"
+        "block head_probe()(x: [B, T, W]) -> [B, T, W] {\n"
+        "  param z : [%d, %d, %d, %d] = zeros\n  buffer c : [%d, %d, %d, %d] = zeros\n  let f = %s\n  y = f(z)\n"
+        "  output.y = y\n  loss.l = sum(y * c)\n  return x\n}\n"
+        "model m {\n  context = %d, width = 1, mask = causal, init = zeros, out_init = zeros, connection = residual()\n"
+        "  embed zero { }\n  head probe { }\n}\n"
+        "train {\n  data = arrays(o = \"none.npy\"), batch = %d images, length = 10 steps, seed = 1\n"
+        "  precision = fp32\n  optimizer sgd { lr = 1, momentum = 0, weight_decay = 0 }\n}\n",
+        B, T, H, D, B, T, H, D, of->call, T, B);
     Unit *u = load_text(ctx, text, NULL);
     const Graph *g[] = {step_outputs(u->model, ctx->program), step_gradient(u->model, u->train, true, ctx->program)};
     for (int i = 0; i < 2; i++) {
         RefBinding *bind = bind_all(ctx->program, g[i], u->model, B, T, 0);
         for (size_t k = 0; k < g[i]->ext.n; k++) {
-            const double *from = !strcmp(bind[k].name, "head.probe.z") ? of->z : !strcmp(bind[k].name, "head.probe.c") ? of->c : NULL;
+            const double *from = !strcmp(bind[k].name, "head.probe.z")   ? of->z
+                                 : !strcmp(bind[k].name, "head.probe.c") ? of->c
+                                                                         : NULL;
             if (from && bind[k].kind != EXT_GRAD)
                 memcpy(bind[k].tensor->real, from, sizeof of->z);
         }
@@ -102,27 +105,32 @@ static void rotate(Ctx *ctx)
         }
         turn(of.z, cases[i].dims, cases[i].neighbours, 1, y);
         turn(of.c, cases[i].dims, cases[i].neighbours, -1, dz);
-        expect(cases[i].call, guarded(ctx, compute, &of) && near_all(of.y, y, SIZE, 1e-13) && near_all(of.dz, dz, SIZE, 1e-13));
+        expect(cases[i].call,
+               guarded(ctx, compute, &of) && near_all(of.y, y, SIZE, 1e-13) && near_all(of.dz, dz, SIZE, 1e-13));
     }
     static Given torch = {.call = "rope(base = 10_000, interleaved = true)"};
-    static const double at_3[] = {-1.3128600120544434, -1.111567497253418, 1.1966326236724854, 1.7545011043548584, 1.7022467851638794, 1.868183970451355},
-                        at_4[] = {0.31443238258361816, -2.9142699241638184, 1.7981208562850952, 2.8087737560272217, 2.5479423999786377, 2.736344337463379};
+    static const double at_3[] = {-1.3128600120544434, -1.111567497253418, 1.1966326236724854,
+                                  1.7545011043548584,  1.7022467851638794, 1.868183970451355},
+                        at_4[] = {0.31443238258361816, -2.9142699241638184, 1.7981208562850952,
+                                  2.8087737560272217,  2.5479423999786377,  2.736344337463379};
     for (int t = 0; t < T; t++)
         for (int k = 0; k < D; k++)
             torch.z[t * H * D + k] = (t * D + k - 10) / 7.0;
-    expect("interleaved pairs as PyTorch turns them", guarded(ctx, compute, &torch) && near_all(torch.y + 3 * H * D, at_3, D, 1e-6) &&
+    expect("interleaved pairs as PyTorch turns them", guarded(ctx, compute, &torch) &&
+                                                          near_all(torch.y + 3 * H * D, at_3, D, 1e-6) &&
                                                           near_all(torch.y + 4 * H * D, at_4, D, 1e-6));
 }
 
 /* ---- gains ---- */
 
-static const char norms[] = "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet offset = 0\nlet turn = rope(base = 100)\n"
-                            "model m {\n  context = 8, width = 64, mask = causal, init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
-                            "  pre_norm = rms_norm(eps = 1e-6, offset = offset), connection = residual()\n  embed tokens { vocab = 17 }\n"
-                            "  attention { heads = 2, position = turn }\n  ffn { hidden = 8, activation = silu }\n"
-                            "  head lm { norm = rms_norm(eps = 1e-6, offset = offset) }\n}\n"
-                            "train {\n  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, seed = 1\n"
-                            "  precision = fp32\n  optimizer sgd { lr = 1, momentum = 0, weight_decay = 0 }\n}\n";
+static const char norms[] =
+    "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet offset = 0\nlet turn = rope(base = 100)\n"
+    "model m {\n  context = 8, width = 64, mask = causal, init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
+    "  pre_norm = rms_norm(eps = 1e-6, offset = offset), connection = residual()\n  embed tokens { vocab = 17 }\n"
+    "  attention { heads = 2, position = turn }\n  ffn { hidden = 8, activation = silu }\n"
+    "  head lm { norm = rms_norm(eps = 1e-6, offset = offset) }\n}\n"
+    "train {\n  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, seed = 1\n"
+    "  precision = fp32\n  optimizer sgd { lr = 1, momentum = 0, weight_decay = 0 }\n}\n";
 
 /* With an offset the first loss is that without one, and a gain begins with what is left. */
 static void begins(Ctx *ctx, void *user)
@@ -133,26 +141,31 @@ static void begins(Ctx *ctx, void *user)
         const char *set[] = {i ? "offset=1" : NULL, NULL};
         Unit *u = load_text(ctx, norms, set);
         const Graph *g = step_evaluate(u->model, ctx->program);
-        RefRun run = {.B = 4, .T = 8, .seed = 1, .bind = bind_all(ctx->program, g, u->model, 4, 8, 0), .n_bind = g->ext.n};
+        RefRun run = {
+            .B = 4, .T = 8, .seed = 1, .bind = bind_all(ctx->program, g, u->model, 4, 8, 0), .n_bind = g->ext.n};
         Tensor **out = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
         ref_evaluate(g, ctx->program, &run, out);
         loss[i] = out[0]->real[0];
         for (size_t k = 0; k < u->model->param.n; k++)
             if (!strcmp(u->model->param.v[k].path, "head.lm.norm.g"))
-                expect("what a gain begins with", u->model->param.v[k].init.kind == INIT_FILL && u->model->param.v[k].init.a == 1 - i);
+                expect("what a gain begins with",
+                       u->model->param.v[k].init.kind == INIT_FILL && u->model->param.v[k].init.a == 1 - i);
     }
     expect("an offset is no other beginning", loss[0] > 1 && fabs(loss[0] - loss[1]) < 1e-12);
 }
 
 static void gains(Ctx *ctx)
 {
-    static const char text[] = "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
-                               "block embed_zero()() -> [B, T, 1] { return input(o, [B, T, 1]) }\n"
-                               "block head_probe()(x: [B, T, W]) -> [B, T, W] {\n  param z : [4] = [1, 2, -3, 4]\n  let n = rms_norm(eps = 1e-6, offset = 1)\n"
-                               "  output.y = n(z)\n  loss.l = sum(n(z))\n  return x\n}\n"
-                               "model m {\n  context = 2, width = 1, mask = causal, init = zeros, out_init = zeros, connection = residual()\n"
-                               "  embed zero { }\n  head probe { }\n}\n";
-    static const double g[] = {0.5, -0.25, 0, 1}, y[] = {0.547722578048706, 0.547722578048706, -1.095445156097412, 2.921186923980713};
+    static const char text[] =
+        "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
+        "block embed_zero()() -> [B, T, 1] { return input(o, [B, T, 1]) }\n"
+        "block head_probe()(x: [B, T, W]) -> [B, T, W] {\n  param z : [4] = [1, 2, -3, 4]\n  let n = rms_norm(eps = "
+        "1e-6, offset = 1)\n"
+        "  output.y = n(z)\n  loss.l = sum(n(z))\n  return x\n}\n"
+        "model m {\n  context = 2, width = 1, mask = causal, init = zeros, out_init = zeros, connection = residual()\n"
+        "  embed zero { }\n  head probe { }\n}\n";
+    static const double g[] = {0.5, -0.25, 0, 1},
+                        y[] = {0.547722578048706, 0.547722578048706, -1.095445156097412, 2.921186923980713};
     Unit *u = load_text(ctx, text, NULL);
     const Graph *out = step_outputs(u->model, ctx->program);
     RefBinding *bind = bind_all(ctx->program, out, u->model, 1, 2, 0);
@@ -171,7 +184,9 @@ static size_t launches(Ctx *ctx, const char *set, const Target *target)
 {
     Unit *u = load_text(ctx, norms, (const char *[]){set, NULL});
     PlanOptions how = {.B = 4, .T = 8, .target = target};
-    return plan_build(ctx, ctx->program, plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how)->n_launch;
+    return plan_build(ctx, ctx->program,
+                      plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how), &how)
+        ->n_launch;
 }
 
 static void fused(Ctx *ctx, void *user)
@@ -181,7 +196,8 @@ static void fused(Ctx *ctx, void *user)
     for (int i = 0; i < 2; i++) {
         size_t plain = launches(ctx, NULL, targets[i]);
         expect("a gain of 1 + w takes no launch", plain > 10 && launches(ctx, "offset=1", targets[i]) == plain);
-        expect("pairs of neighbours take no launch", launches(ctx, "turn=rope(base = 100, interleaved = true)", targets[i]) == plain);
+        expect("pairs of neighbours take no launch",
+               launches(ctx, "turn=rope(base = 100, interleaved = true)", targets[i]) == plain);
     }
 }
 

@@ -54,7 +54,10 @@ static void state_of(Ctx *ctx, void *arg)
 
 int main(void)
 {
-    static const struct { const char *name, *set[3]; double bound; } cases[] = {
+    static const struct {
+        const char *name, *set[3];
+        double bound;
+    } cases[] = {
         {"hyper 1, mean", {"conn=hyper(n = 1, dynamic = true, collapse = mean)"}, 0},
         {"hyper 2, mean", {"conn=hyper(n = 2, dynamic = true, collapse = mean)"}, 0},
         {"hyper 4, mean", {"conn=hyper(n = 4, dynamic = true, collapse = mean)"}, 0},
@@ -76,8 +79,12 @@ int main(void)
         {"mhc 4 transposed, mean", {"conn=mhc(n = 4, collapse = mean, transposed = true)"}, 1e-14},
         {"mhc 3, predicted", {"conn=mhc(n = 3, collapse = predicted, start = softmax)"}, 1e-14},
         {"altup 1", {"conn=altup(n = 1)"}, 0},
-        {"ghc (2,3), reduce [I; 0]", {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D, init = eye))", "wide=18"}, 0},
-        {"ghc (4,8), reduce [I; 0]", {"conn=ghc(m = 4, n = 8, dynamic = true, reduce = linear(out = D, init = eye))", "wide=24"}, 0},
+        {"ghc (2,3), reduce [I; 0]",
+         {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D, init = eye))", "wide=18"},
+         0},
+        {"ghc (4,8), reduce [I; 0]",
+         {"conn=ghc(m = 4, n = 8, dynamic = true, reduce = linear(out = D, init = eye))", "wide=24"},
+         0},
     };
     int passed = 0, failed = 0;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -41,7 +41,8 @@ static void jacobi(double a[N][N], double *value)
                 if (fabs(a[p][q]) < 1e-300)
                     continue;
                 double theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
-                double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1)), c = 1 / sqrt(t * t + 1), s = t * c;
+                double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1)), c = 1 / sqrt(t * t + 1),
+                       s = t * c;
                 for (int k = 0; k < N; k++) {
                     double x = a[k][p], y = a[k][q];
                     a[k][p] = c * x - s * y;
@@ -166,9 +167,12 @@ static void series(void)
         one_spread(a, 1, positions, 1000, 0, 1);
         one_spread(a, 4, positions, 1000, 1, 1);
         one_spread(a, 4, positions, 1000, 2, 2);
-        one_spread(a, 5, positions, 6 * 65, 1, 3); /* 65 of each are kept while there are as many, then every second one */
-        check("every number, or every second one", (double)series_new(a, 5, positions, 6 * 65).every, 1 + (positions > 65), 0);
-        check("64 of a series at least", (double)series_new(a, 5, positions, 1).every, positions > 128 ? 3 : 1 + (positions > 64), 0);
+        one_spread(a, 5, positions, 6 * 65, 1,
+                   3); /* 65 of each are kept while there are as many, then every second one */
+        check("every number, or every second one", (double)series_new(a, 5, positions, 6 * 65).every,
+              1 + (positions > 65), 0);
+        check("64 of a series at least", (double)series_new(a, 5, positions, 1).every,
+              positions > 128 ? 3 : 1 + (positions > 64), 0);
     }
     SeriesSet none = series_new(a, 2, 5, 100);
     double room[2];
@@ -349,7 +353,9 @@ static void model(Ctx *ctx, void *set)
     bool residual = !strcmp(*(const char **)set, "conn=residual()");
     Inside in = inside_of(u->model, ctx->program);
     Seen got = evaluate(ctx, u->model, inside_graph(&in, INSIDE_ALL, ctx->program)), is = values(ctx, &in);
-    const char *first = *(const char **)set; /* layers times maps with an activation: experts and a shared one; two of a rank and the FFN */
+    const char *first =
+        *(const char **)
+            set; /* layers times maps with an activation: experts and a shared one; two of a rank and the FFN */
     check("activations", (double)in.n_activations, 2 * (strstr(first, "moe") ? 2 : strstr(first, "nexus") ? 3 : 1), 0);
     inputs(ctx, &in, &got, &is);
     for (size_t i = 0; i < in.n_activations; i++)
@@ -378,7 +384,8 @@ static void variant(Ctx *ctx, void *arg)
         loss(ctx, &in, &got);
 }
 
-#define SET(...) (const char *const[]){__VA_ARGS__, NULL}
+#define SET(...)                                                                                                       \
+    (const char *const[]) { __VA_ARGS__, NULL }
 
 int main(void)
 {

@@ -36,9 +36,12 @@ static const struct NexusRow {
     int D, F, M, A, L;
     double qkv, qkvo, code; /* millions, as precise as they were stated */
 } nexus[] = {
-    {"170M", 768, 1706, 780, 800, 12, 169.5, 184.5, 176.2},   {"240M", 768, 2048, 780, 960, 12, 187.9, 205.9, 194.5},
-    {"480M", 800, 2304, 896, 968, 24, 369.1, 410.3, 388.6},   {"640M", 1024, 2560, 1152, 1280, 24, 564.9, 634.9, 608.2},
-    {"300M", 768, 2048, 1088, 1228, 12, 225.0, 255.3, 254.3}, {"380M", 800, 2048, 1340, 1530, 12, 274.3, 318.8, 325.3},
+    {"170M", 768, 1706, 780, 800, 12, 169.5, 184.5, 176.2},
+    {"240M", 768, 2048, 780, 960, 12, 187.9, 205.9, 194.5},
+    {"480M", 800, 2304, 896, 968, 24, 369.1, 410.3, 388.6},
+    {"640M", 1024, 2560, 1152, 1280, 24, 564.9, 634.9, 608.2},
+    {"300M", 768, 2048, 1088, 1228, 12, 225.0, 255.3, 254.3},
+    {"380M", 800, 2048, 1340, 1530, 12, 274.3, 318.8, 325.3},
     {"440M", 1024, 2048, 1540, 1730, 12, 370.1, 429.6, 436.1},
 };
 
@@ -106,9 +109,14 @@ static void table_8(Test *t)
 
 static void tokenformer_sizes(Test *t)
 {
-    static const struct { const char *name; int D, F, slots, L; double size; } row[] = {
-        {"170M", 768, 4096, 1024, 12, 175.6}, {"240M", 768, 3072, 2088, 12, 235.1}, {"480M", 800, 5888, 1472, 24, 477.8},
-        {"640M", 1024, 6144, 1536, 24, 636.7}, {"300M", 768, 3072, 2952, 12, 298.8}, {"380M", 768, 3072, 3960, 12, 373.2},
+    static const struct {
+        const char *name;
+        int D, F, slots, L;
+        double size;
+    } row[] = {
+        {"170M", 768, 4096, 1024, 12, 175.6}, {"240M", 768, 3072, 2088, 12, 235.1},
+        {"480M", 800, 5888, 1472, 24, 477.8}, {"640M", 1024, 6144, 1536, 24, 636.7},
+        {"300M", 768, 3072, 2952, 12, 298.8}, {"380M", 768, 3072, 3960, 12, 373.2},
         {"440M", 768, 3072, 4824, 12, 436.9}, {"440M as printed", 1024, 3072, 4824, 12, 582.5},
     };
     for (size_t k = 0; k < COUNT_OF(row); k++) {
@@ -141,10 +149,10 @@ static const char probe[] =
 
 typedef struct Probe {
     const char *set[2];
-    double x[D], y[OUT];          /* of the first position */
-    double W[3][MOST][MOST];      /* W_M, W_A, W_D or K, V */
-    int64_t weights;              /* of the map */
-    double flops;                 /* of the map per token */
+    double x[D], y[OUT];     /* of the first position */
+    double W[3][MOST][MOST]; /* W_M, W_A, W_D or K, V */
+    int64_t weights;         /* of the map */
+    double flops;            /* of the map per token */
 } Probe;
 
 static void run_probe(Ctx *ctx, void *arg)

@@ -67,8 +67,9 @@ static const struct Case {
      MHC, 4, RMS_GAIN, .collapse = MEAN, .start = SIGMOID, .iterations = 2, .post = 2, .replicate = {1, 2, 3, 4}},
     {"mhc(n = 1, norm = rms_norm(eps = 1e-5, gain = false), collapse = predicted)", MHC, 1, RMS, .collapse = PREDICTED,
      .iterations = 20, .post = 2},
-    {"mhc(n = 1, norm = rms_norm(eps = 1e-5), start = sigmoid, eps = 1e-2, iterations = 0, transposed = true, post = 1)", MHC, 1,
-     RMS_GAIN, .start = SIGMOID, .eps = 1e-2, .post = 1, .transposed = true},
+    {"mhc(n = 1, norm = rms_norm(eps = 1e-5), start = sigmoid, eps = 1e-2, iterations = 0, transposed = true, post = "
+     "1)",
+     MHC, 1, RMS_GAIN, .start = SIGMOID, .eps = 1e-2, .post = 1, .transposed = true},
     {"residual_dual(norm = rms_norm(eps = 1e-5))", DUAL, 2, .norm = RMS_GAIN},
     {"depth_weighted(sublayers = 1)", WEIGHTED, 1, .norm = NO_NORM},
     {"depth_weighted()", WEIGHTED, 2, .norm = NO_NORM},
@@ -94,10 +95,7 @@ static const double *weights(const Stack *m, const char *name)
     return t->real;
 }
 
-static double sigmoid(double x)
-{
-    return 1 / (1 + exp(-x));
-}
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
 /* out = the case's norm of x, `size` coordinates. */
 static void normalise(const Stack *m, const double *x, int size, double *out)
@@ -113,8 +111,8 @@ static void normalise(const Stack *m, const double *x, int size, double *out)
 }
 
 /* Entry (i, j) of `fixed` plus what row i of the state adds through W: n_out columns, `size` coordinates. */
-static double coefficient(const Stack *m, const double *z, int size, const char *fixed, const char *W, const char *scale,
-                          int i, int j, int n_out)
+static double coefficient(const Stack *m, const double *z, int size, const char *fixed, const char *W,
+                          const char *scale, int i, int j, int n_out)
 {
     double u = 0;
     if (!m->c->dynamic)
@@ -359,8 +357,9 @@ static void unfolded(Stack *m, const double *e, double *out)
 /* The matrix A_m as it is born says which stream a sublayer begins with. */
 static bool reads_in_turn(Ctx *ctx, const struct Case *c, const Stack *m)
 {
-    RefBinding *born = bind_all(ctx->program, m->g, load_text(ctx, text, (const char *[]){
-        arena_printf(ctx->program, "conn=%s", c->conn), NULL})->model, 1, 1, 0);
+    RefBinding *born = bind_all(
+        ctx->program, m->g,
+        load_text(ctx, text, (const char *[]){arena_printf(ctx->program, "conn=%s", c->conn), NULL})->model, 1, 1, 0);
     int size = 0;
     while (size < MOST && c->read[size])
         size++;

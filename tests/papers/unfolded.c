@@ -170,7 +170,8 @@ static bool recurrence(Ctx *ctx, const Case *c, const Seen *s)
 {
     bool hyper = strstr(c->name, "hyper") != NULL;
     size_t m = hyper ? 1 : 2, n = hyper ? 4 : 3, all = s->u.segments;
-    double want[MOST][MOST][8] = {{{0}}}, squares[MOST][MOST][8] = {{{0}}}, carried[MOST][MOST][8] = {{{0}}}, spread = 0, worst = 0;
+    double want[MOST][MOST][8] = {{{0}}}, squares[MOST][MOST][8] = {{{0}}}, carried[MOST][MOST][8] = {{{0}}},
+           spread = 0, worst = 0;
     for (size_t at = 0; at < B * T; at++) {
         double r[MOST][8] = {{0}};
         for (size_t i = 0; i < n; i++)
@@ -212,15 +213,18 @@ static bool recurrence(Ctx *ctx, const Case *c, const Seen *s)
                     worst = fmax(worst, fabs(entry(ctx, s, "state", k + 1, i, j, a, 0) - carried[k][at][i]));
             }
     bool ok = worst < 1e-11 && spread > 1e-4; /* tokens differ */
-    printf("%-34s |difference|: %.1e, largest variance over tokens %.3f%s\n", c->name, worst, spread, ok ? "" : "  FAILED");
+    printf("%-34s |difference|: %.1e, largest variance over tokens %.3f%s\n", c->name, worst, spread,
+           ok ? "" : "  FAILED");
     return ok;
 }
 
-#define SET(...) (const char *const[]){__VA_ARGS__, NULL}
+#define SET(...)                                                                                                       \
+    (const char *const[]) { __VA_ARGS__, NULL }
 #define FIXED(kind) SET("conn=hyper_fixed(n = 2, matrices = wiring(kind = " kind "))")
 /* Two layers of attention and FFN: four sublayers, columns embedding to fourth output, last row the head's. */
 static const double ones[] = {1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1};
-static const double scaled[] = {1, 0, 0, 0, 0, 1, 0.5, 0, 0, 0, 1, 0.5, 0.5, 0, 0, 1, 0.5, 0.5, 0.5, 0, 1, 0.5, 0.5, 0.5, 0.5};
+static const double scaled[] = {1, 0, 0, 0,   0,   1,   0.5, 0, 0,   0,   1,   0.5, 0.5,
+                                0, 0, 1, 0.5, 0.5, 0.5, 0,   1, 0.5, 0.5, 0.5, 0.5};
 static const double sequential[] = {1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 0, 2, 2, 2, 2, 2};
 static const double parallel[] = {2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 1, 1, 0, 0, 2, 1, 1, 0, 0, 2, 1, 1, 1, 1};
 static const double doubled[] = {2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 4, 1, 1, 0, 0, 4, 1, 1, 0, 0, 8, 2, 2, 1, 1};
@@ -229,15 +233,18 @@ static const double two_hop[] = {1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0, 1,
 static const Case cases[] = {
     {"residual", model_text, SET("conn=residual()"), 0.3, as_written, ones},
     {"residual, half of each", model_text, SET("conn=residual(branch_scale = 0.5)"), 0.3, as_written, scaled},
-    {"hyper 4 as it begins", model_text, SET("conn=hyper(n = 4, dynamic = true, collapse = mean)"), 0, as_written, ones},
+    {"hyper 4 as it begins", model_text, SET("conn=hyper(n = 4, dynamic = true, collapse = mean)"), 0, as_written,
+     ones},
     {"sequential", model_text, FIXED("sequential"), 0.3, as_written, sequential},
     {"parallel", model_text, FIXED("parallel"), 0.3, as_written, parallel},
     {"the paper's parallel", model_text, FIXED("parallel_doubled"), 0.3, as_written, doubled},
     {"two-hop", model_text, FIXED("two_hop"), 0.3, as_written, two_hop},
     {"frac 1 as it begins", model_text, SET("conn=frac(m = 1, dynamic = false)"), 0, as_written, ones},
-    {"GHC (2,3) as it begins", model_text, SET("conn=ghc(m = 2, n = 3, dynamic = true)", "wide=18"), 0, segments_as_written, NULL},
+    {"GHC (2,3) as it begins", model_text, SET("conn=ghc(m = 2, n = 3, dynamic = true)", "wide=18"), 0,
+     segments_as_written, NULL},
     {"hyper 4, dynamic", model_text, SET("conn=hyper(n = 4, dynamic = true)"), 0.5, recurrence, NULL},
-    {"hyper 4, dynamic, without tanh", model_text, SET("conn=hyper(n = 4, dynamic = true, squash = none)"), 0.5, recurrence, NULL},
+    {"hyper 4, dynamic, without tanh", model_text, SET("conn=hyper(n = 4, dynamic = true, squash = none)"), 0.5,
+     recurrence, NULL},
     {"GHC (2,3), dynamic", model_text, SET("conn=ghc(m = 2, n = 3, dynamic = true)", "wide=18"), 0.5, recurrence, NULL},
 };
 

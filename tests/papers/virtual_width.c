@@ -45,9 +45,17 @@ static const char counted[] =
 static const struct Rate {
     int m, n;
     int64_t at_2048, fixed; /* weights of a module at D = 2048; those of a static one; 0: not printed */
-    double products, block; /* FLOPs by D of a module's products; of a block of two modules with norms; 0: not printed */
-} rates[] = {{2, 3, 8234, 21, 42, 96}, {4, 8, 0, 128, 0, 0}, {8, 16, 0, 512, 0, 0}, {8, 32, 0, 1536, 0, 0}, {8, 64, 30976, 5120, 2560, 5184},
-             {1, 1, 0, 3, 0, 0}, {1, 4, 0, 24, 0, 0}, {4, 4, 0, 48, 0, 0}, {16, 17, 0, 833, 0, 0}};
+    double products,
+        block; /* FLOPs by D of a module's products; of a block of two modules with norms; 0: not printed */
+} rates[] = {{2, 3, 8234, 21, 42, 96},
+             {4, 8, 0, 128, 0, 0},
+             {8, 16, 0, 512, 0, 0},
+             {8, 32, 0, 1536, 0, 0},
+             {8, 64, 30976, 5120, 2560, 5184},
+             {1, 1, 0, 3, 0, 0},
+             {1, 4, 0, 24, 0, 0},
+             {4, 4, 0, 48, 0, 0},
+             {16, 17, 0, 833, 0, 0}};
 
 typedef struct Counted {
     const struct Rate *rate;
@@ -86,7 +94,8 @@ static void counts(Tally *t)
                 Ctx *ctx = ctx_new(NULL);
                 Counted c = {.rate = r, .D = D, .dynamic = dynamic};
                 double m = r->m, n = r->n, w = D / m;
-                int64_t fixed = (int64_t)(n * (2 * m + n)), want = dynamic ? (int64_t)(2 * n * (2 * m + n) + w * (2 * m + n) + w) : fixed;
+                int64_t fixed = (int64_t)(n * (2 * m + n)),
+                        want = dynamic ? (int64_t)(2 * n * (2 * m + n) + w * (2 * m + n) + w) : fixed;
                 double products = 2 * (m + n) * n * w + 2 * n * D + dynamic * 2 * (2 * m + n) * n * w;
                 bool ok = guarded(ctx, count, &c) && c.weights == want && c.products == products;
                 ok &= r->fixed == fixed && (!dynamic || D != 2048 || !r->at_2048 || c.weights == r->at_2048);
@@ -94,7 +103,8 @@ static void counts(Tally *t)
                 ok &= !dynamic || (c.norm >= 4 * n * w && c.norm <= 4 * n * w + 4 * n);
                 ok &= !dynamic || !r->block || 2 * (c.products + 4 * n * w) == r->block * D;
                 char name[80];
-                snprintf(name, sizeof name, "(%d,%d) %s, D = %d: %lld weights", r->m, r->n, dynamic ? "dynamic" : "static", D, (long long)c.weights);
+                snprintf(name, sizeof name, "(%d,%d) %s, D = %d: %lld weights", r->m, r->n,
+                         dynamic ? "dynamic" : "static", D, (long long)c.weights);
                 verdict(t, ok, name, c.products / D);
                 ctx_free(ctx);
             }
@@ -147,28 +157,28 @@ static const double *weight(const Trial *t, const char *fmt, const char *of)
 enum { LAYERS = 4, WIDTH = 8 };
 
 /* Sublayers that return a constant, so that the outputs z_l are known; the head shows the state. */
-static const char constant[] =
-    "edition = 1\n"
-    "import \"std/transformer\"\n"
-    "import \"std/connections\"\n"
-    "let m = 2\nlet n = 3\n"
-    "block say()(x: [.., D]) -> [.., D] {\n"
-    "  param z : [D] = normal(std = 1)\n"
-    "  return 0 * x + z\n"
-    "}\n"
-    "block head_probe()(x: [B, T, E]) -> [B, T, E] {\n"
-    "  output.logits = x\n"
-    "  loss.probe    = mean(x * x)\n"
-    "  return x\n"
-    "}\n"
-    "model small {\n"
-    "  context = 8, width = 8, pre_norm = none, init = normal(std = 1), connection = ghc(m = m, n = n, dynamic = false)\n"
-    "  embed tokens { vocab = 17, width = 8 * n / m }\n"
-    "  for layer in 1..4 {\n"
-    "    say\n"
-    "  }\n"
-    "  head probe {}\n"
-    "}\n";
+static const char constant[] = "edition = 1\n"
+                               "import \"std/transformer\"\n"
+                               "import \"std/connections\"\n"
+                               "let m = 2\nlet n = 3\n"
+                               "block say()(x: [.., D]) -> [.., D] {\n"
+                               "  param z : [D] = normal(std = 1)\n"
+                               "  return 0 * x + z\n"
+                               "}\n"
+                               "block head_probe()(x: [B, T, E]) -> [B, T, E] {\n"
+                               "  output.logits = x\n"
+                               "  loss.probe    = mean(x * x)\n"
+                               "  return x\n"
+                               "}\n"
+                               "model small {\n"
+                               "  context = 8, width = 8, pre_norm = none, init = normal(std = 1), connection = ghc(m "
+                               "= m, n = n, dynamic = false)\n"
+                               "  embed tokens { vocab = 17, width = 8 * n / m }\n"
+                               "  for layer in 1..4 {\n"
+                               "    say\n"
+                               "  }\n"
+                               "  head probe {}\n"
+                               "}\n";
 
 /* y = x A^T for A [n, n] on the rows of x [n, w]: what one more layer does to a term. */
 static void carry(const double *A, int n, int w, double *x)
@@ -212,7 +222,8 @@ static void unroll(Ctx *ctx, void *arg)
             for (int j = 0; from && j < size; j++) {
                 term[j] = 0;
                 for (int i = 0; i < u->m; i++)
-                    term[j] += weight(&t, "%s.connection.B", path)[i * u->n + j / w] * weight(&t, "%s.z", path)[i * w + j % w];
+                    term[j] +=
+                        weight(&t, "%s.connection.B", path)[i * u->n + j / w] * weight(&t, "%s.z", path)[i * w + j % w];
             }
             for (int l = from + 1; l <= LAYERS; l++) {
                 snprintf(path, sizeof path, "layer[%d].say", l);
@@ -292,7 +303,8 @@ static void ngrams(Ctx *ctx, void *arg)
                         y[d] += row[c] * proj[c * EMBEDDED + d];
             }
         for (int d = 0; d < EMBEDDED; d++)
-            r->worst = fmax(r->worst, fabs(y[d] / (r->mean ? 1 + (ORDER - 1) * TABLES : 1) - result(&t, "logits")[i * EMBEDDED + d]));
+            r->worst = fmax(r->worst, fabs(y[d] / (r->mean ? 1 + (ORDER - 1) * TABLES : 1) -
+                                           result(&t, "logits")[i * EMBEDDED + d]));
     }
 }
 
@@ -351,7 +363,8 @@ static const Head heads[] = {
     {"(2,4) as a whole, RMS groups, dynamic", 2, 4, .whole = true, .reduce = RMS, .tau = 2},
     {"(1,3) dynamic, another tau", 1, 3, .reduce = LINEAR, .tau = 0.7},
 };
-static const char *const reduces[] = {"linear(out = D)", "group_reduce(size = D, out = D)", "group_reduce(size = D, out = D, kind = rms)"};
+static const char *const reduces[] = {"linear(out = D)", "group_reduce(size = D, out = D)",
+                                      "group_reduce(size = D, out = D, kind = rms)"};
 
 /* Groups of `size` of x [n], divided by their root mean square, times g [size]; y may be x. */
 static void rms(const double *x, int n, int size, const double *g, double *y)
@@ -366,7 +379,8 @@ static void rms(const double *x, int n, int size, const double *g, double *y)
 }
 
 /* The static coefficients plus, for a dynamic connection, scale * tanh(norm(x) W / tau): B transposed is [n, m]. */
-static void coefficients(const Trial *t, const Head *h, const char *path, const double *x, double B[32], double A[32], double C[32])
+static void coefficients(const Trial *t, const Head *h, const char *path, const double *x, double B[32], double A[32],
+                         double C[32])
 {
     int m = h->m, n = h->n, w = 8 / m;
     if (n == 1) {
@@ -379,8 +393,10 @@ static void coefficients(const Trial *t, const Head *h, const char *path, const 
     if (h->tau == 0)
         return;
     double z[32];
-    const double *W[] = {weight(t, "%s.connection.W_b", path), weight(t, "%s.connection.W_ai", path), weight(t, "%s.connection.W_ac", path)};
-    const double *S[] = {weight(t, "%s.connection.S_b", path), weight(t, "%s.connection.S_ai", path), weight(t, "%s.connection.S_ac", path)};
+    const double *W[] = {weight(t, "%s.connection.W_b", path), weight(t, "%s.connection.W_ai", path),
+                         weight(t, "%s.connection.W_ac", path)};
+    const double *S[] = {weight(t, "%s.connection.S_b", path), weight(t, "%s.connection.S_ai", path),
+                         weight(t, "%s.connection.S_ac", path)};
     rms(x, n * w, w, weight(t, "%s.connection.norm.g", path), z);
     for (int which = 0; which < 3; which++)
         for (int j = 0; j < n; j++)
@@ -435,7 +451,8 @@ static double loss_at(const Trial *t, const Head *h, const char *close, const do
     group_norm(t, h, close, z);
     for (int k = 0; h->n > 1 && k < 8; k++)
         for (int j = 0; j < total; j++)
-            y[k] += z[j] * weight(t, h->reduce ? "%s.connection.close.reduce.proj.W" : "%s.connection.close.reduce.W", close)[j * 8 + k];
+            y[k] += z[j] * weight(t, h->reduce ? "%s.connection.close.reduce.proj.W" : "%s.connection.close.reduce.W",
+                                  close)[j * 8 + k];
     rms(h->n > 1 ? y : x, 8, 8, g, y);
     for (int c = 0; c < CLASSES; c++) {
         logit[c] = 0;
@@ -455,7 +472,8 @@ static double depth_loss(const Trial *t, const Head *h, int depth, double *state
     char path[40], layer[60];
     snprintf(path, sizeof path, "depth[%d].head.mtp", depth);
     snprintf(layer, sizeof layer, "%s.layer.sub", path);
-    const double *M = weight(t, "%s.mix.W", path), *g = h->shared ? weight(t, "%s", "head.lm.norm.g") : weight(t, "%s.norm_out.g", path);
+    const double *M = weight(t, "%s.mix.W", path),
+                 *g = h->shared ? weight(t, "%s", "head.lm.norm.g") : weight(t, "%s.norm_out.g", path);
     double sum = 0;
     for (int p = 0; p < SEQS * LEN; p++) {
         double zero[32] = {0}, hs[32], es[32], x[32] = {0};
@@ -479,8 +497,8 @@ static double depth_loss(const Trial *t, const Head *h, int depth, double *state
 static Unit *chain_unit(Ctx *ctx, const Head *h, const char *more)
 {
     char conn[200], wide[40];
-    snprintf(conn, sizeof conn, "conn=ghc(m = %d, n = %d, dynamic = %s, tau = %g, factor = 0.5, reduce = %s)", h->m, h->n,
-             h->tau > 0 ? "true" : "false", h->tau > 0 ? h->tau : 1, reduces[h->reduce]);
+    snprintf(conn, sizeof conn, "conn=ghc(m = %d, n = %d, dynamic = %s, tau = %g, factor = 0.5, reduce = %s)", h->m,
+             h->n, h->tau > 0 ? "true" : "false", h->tau > 0 ? h->tau : 1, reduces[h->reduce]);
     snprintf(wide, sizeof wide, "wide=%d", 8 * h->n / h->m);
     const char *set[8] = {wide};
     size_t n = 1;
@@ -543,7 +561,8 @@ static const double *trunk_gradient(Ctx *ctx, const char *more)
 static void detach(Ctx *ctx, void *arg)
 {
     Detached *d = arg;
-    const double *none = trunk_gradient(ctx, "depth[*].head.mtp.weight=0"), *off = trunk_gradient(ctx, "depth[*].head.mtp.detach=true"),
+    const double *none = trunk_gradient(ctx, "depth[*].head.mtp.weight=0"),
+                 *off = trunk_gradient(ctx, "depth[*].head.mtp.detach=true"),
                  *on = trunk_gradient(ctx, "depth[*].head.mtp.detach=false");
     for (int i = 0; i < 8; i++) {
         d->off += none[i] * none[i];
@@ -560,9 +579,11 @@ static void detach(Ctx *ctx, void *arg)
 static void compiled(Ctx *ctx, void *arg)
 {
     Agreement *c = arg;
-    Unit *u = load_text(ctx, chain,
-                        (const char *const[]){"wide=12", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = group_reduce(size = 6, out = D))",
-                                              "depths=1", "grams=true", "sub=ffn(hidden = 10, activation = gelu)", NULL});
+    Unit *u =
+        load_text(ctx, chain,
+                  (const char *const[]){
+                      "wide=12", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = group_reduce(size = 6, out = D))",
+                      "depths=1", "grams=true", "sub=ffn(hidden = 10, activation = gelu)", NULL});
     gradients_compare(ctx, u, c);
 }
 
@@ -588,11 +609,13 @@ int main(void)
     Ctx *ctx = ctx_new(NULL);
     Detached d = {0};
     bool ok = guarded(ctx, detach, &d);
-    verdict(&t, ok && d.off > 1e-6 && d.detached < 1e-24 && d.joined > 1e-6 * d.off, "detached heads leave the trunk alone", d.detached);
+    verdict(&t, ok && d.off > 1e-6 && d.detached < 1e-24 && d.joined > 1e-6 * d.off,
+            "detached heads leave the trunk alone", d.detached);
     verdict(&t, ok && !d.owns, "shared heads own no reduce and no norm", d.owns);
     Agreement c = {.B = SEQS, .T = LEN, .worst = INFINITY, .name = ""};
     ok = guarded(ctx, compiled, &c);
-    verdict(&t, ok && c.worst < 2e-5 && c.compared > 30 && c.same_bits && !c.dead, "compiled gradients of a (2,3) chain", c.worst);
+    verdict(&t, ok && c.worst < 2e-5 && c.compared > 30 && c.same_bits && !c.dead,
+            "compiled gradients of a (2,3) chain", c.worst);
     ctx_free(ctx);
     printf("%d passed, %d failed\n", t.passed, t.failed);
     return t.failed != 0;

@@ -41,12 +41,16 @@ static const Count counts[] = {
     {"ViT-B/16", "27_vit.vwn", {NULL}, 86567656},
     {"ViT-B/16, hyper 2", "27_vit.vwn", {"conn=hyper(n = 2, dynamic = true)"}, 86567656 + HYPER(768, 12)},
     {"ViT-L/16", "27_vit.vwn", {"D=1024", "L=24", "H=16"}, 304326632},
-    {"ViT-L/16, hyper 2", "27_vit.vwn", {"D=1024", "L=24", "H=16", "conn=hyper(n = 2, dynamic = true)"},
+    {"ViT-L/16, hyper 2",
+     "27_vit.vwn",
+     {"D=1024", "L=24", "H=16", "conn=hyper(n = 2, dynamic = true)"},
      304326632 + HYPER(1024, 24)},
     {"DiT-XL/2", "29_dit.vwn", {NULL}, 674834720},
     {"DiT-XL/2, hyper 2", "29_dit.vwn", {"conn=hyper(n = 2, dynamic = true)"}, 674834720 + HYPER(1152, 28)},
-    {"DiT-XL/2, hyper 2, norm of queries and keys", "29_dit.vwn",
-     {"conn=hyper(n = 2, dynamic = true)", "qk=rms_norm(eps = 1e-6)"}, 674834720 + HYPER(1152, 28) + 28 * 2 * 72},
+    {"DiT-XL/2, hyper 2, norm of queries and keys",
+     "29_dit.vwn",
+     {"conn=hyper(n = 2, dynamic = true)", "qk=rms_norm(eps = 1e-6)"},
+     674834720 + HYPER(1152, 28) + 28 * 2 * 72},
 };
 
 /* ---- gates of zero ---- */
@@ -67,7 +71,8 @@ static bool ends_with(const char *s, const char *end)
 
 /* The head's map of zeros hides everything below it: here it is at random. */
 static const char *const with_head[] = {"head.noise.init=normal(std = 0.3)", NULL};
-static const char *const with_head_hyper[] = {"head.noise.init=normal(std = 0.3)", "conn=hyper(n = 2, dynamic = true)", NULL};
+static const char *const with_head_hyper[] = {"head.noise.init=normal(std = 0.3)", "conn=hyper(n = 2, dynamic = true)",
+                                              NULL};
 
 /* Only gates have a gradient, and through them the condition has none yet; a connection's weights of the
  * output have none, since what they weigh is zero. */

@@ -104,7 +104,8 @@ static void table_2(Test *t)
             EXPECT(t, p->name, (double)x.width[l] == p->width[l]);
         EXPECT(t, p->name, is_near(x.mean, p->average, 0.005));
         EXPECT(t, p->name, is_near((base.params - base.gains) / 1e6, s->base, 0.0051));
-        EXPECT(t, p->name, is_near(100 * ((x.params - x.gains) / (base.params - base.gains) - 1), s->effective, 0.0051));
+        EXPECT(t, p->name,
+               is_near(100 * ((x.params - x.gains) / (base.params - base.gains) - 1), s->effective, 0.0051));
         EXPECT(t, p->name, is_near(100 * (x.live_flops / base.flops - 1), p->flops_percent, 0.0051));
         EXPECT(t, p->name, is_near(x.live_days, s->days, 0.00052) && is_near(base.days, s->days_base, 0.0011));
         EXPECT(t, p->name, base.days == base.live_days && x.days > x.live_days);
@@ -173,7 +174,10 @@ static double paper_flops(const Row *r, double d)
 
 static void shapes(Test *t)
 {
-    static const struct { const char *name, *set; double mean, percent, live_percent; } row[] = {
+    static const struct {
+        const char *name, *set;
+        double mean, percent, live_percent;
+    } row[] = {
         {"V", "width=geometric(" AROUND ", bottleneck = 0.3d, at = 1)", 850.67, -3.49, -4.11},
         {"^", "width=geometric(" AROUND ", bottleneck = 0.3d, at = 1.0L)", 850.67, -3.23, -4.055},
         {"diamond", "width=geometric(" AROUND ", bottleneck = 1.5d, at = 0.5L, first = 1.0d)", 925.33, -0.99, -1.65},
@@ -197,7 +201,8 @@ static void constant_residual(Test *t)
 {
     static const char text[] =
         "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
-        "let d = 64\nlet width = geometric(layers = 8, base = d, bottleneck = 0.25d, at = 0.75L, first = 2.0d, round = 16)\n"
+        "let d = 64\nlet width = geometric(layers = 8, base = d, bottleneck = 0.25d, at = 0.75L, first = 2.0d, round = "
+        "16)\n"
         "let order = [1, 5, 4, 3, 2, 6, 7, 8]\nlet permuted = [width[k] for k in order]\n"
         "model flat {\n"
         "  context = 8, width = d, mask = causal, init = normal(std = 0.02), out_init = normal(std = 0.02)\n"
@@ -256,7 +261,7 @@ static void mup(Test *t)
     int64_t best = 0;
     for (int64_t s = 0; s < r->length_steps; s++)
         best = rate(r, s) > rate(r, best) ? s : best;
-    EXPECT(t, "rate", best == 1525 || best == 1526); /* the warm-up is 1,526 steps */
+    EXPECT(t, "rate", best == 1525 || best == 1526);              /* the warm-up is 1,526 steps */
     EXPECT(t, "rate", is_near(rate(r, best), 0.00468, 0.000005)); /* 0.01 is asked for and never reached */
     EXPECT(t, "rate", is_near(rate(r, r->length_steps - 1), 0.00112, 0.000005));
     EXPECT(t, "rate", rate(r, 0) > 0 && rate(r, 0) < 1e-5);
@@ -285,7 +290,7 @@ static const char toy[] =
 
 typedef struct Seen {
     const char *set[4];
-    double got[4], x[4]; /* of one position: what the head reads, its row of the table */
+    double got[4], x[4];       /* of one position: what the head reads, its row of the table */
     double W1[4][6], W3[4][6]; /* maps of layers 1 and 3 or of the head, [in][out] */
 } Seen;
 
@@ -348,7 +353,8 @@ static void expand_modes(Test *t)
     seen(t, "zero", &s, (double[]){s.x[0] + 55.5, s.x[1] + 55.5, 50, 50});
     s = look_at(TOY "final = after_slice, expand = missing)", NULL);
     double a = s.x[0] + 5.5, b = s.x[1] + 5.5;
-    seen(t, "missing", &s, (double[]){a + 50, b + 50, a * s.W3[0][0] + b * s.W3[1][0] + 50, a * s.W3[0][1] + b * s.W3[1][1] + 50});
+    seen(t, "missing", &s,
+         (double[]){a + 50, b + 50, a * s.W3[0][0] + b * s.W3[1][0] + 50, a * s.W3[0][1] + b * s.W3[1][1] + 50});
     s = look_at(TOY "final = after_slice, expand = full)", NULL);
     double y[2], want[4];
     for (int i = 0; i < 2; i++) {
@@ -369,14 +375,16 @@ static void last_norm(Test *t)
     double v[6] = {s.x[0] + 55.5, s.x[1] + 55.5, s.x[2] + 50.5, s.x[3] + 50.5, 50.5, 50.5}, square = 0;
     for (int i = 0; i < 6; i++)
         square += v[i] * v[i] / 6;
-    seen(t, "norm before the cut", &s, (double[]){v[0] / sqrt(square), v[1] / sqrt(square), v[2] / sqrt(square), v[3] / sqrt(square)});
+    seen(t, "norm before the cut", &s,
+         (double[]){v[0] / sqrt(square), v[1] / sqrt(square), v[2] / sqrt(square), v[3] / sqrt(square)});
     s = look_at(before, "widths=[6, 2]");
     double n = sqrt(((s.x[0] + 5.5) * (s.x[0] + 5.5) + (s.x[1] + 5.5) * (s.x[1] + 5.5)) / 2);
     double a = (s.x[0] + 5.5) / n, b = (s.x[1] + 5.5) / n;
     seen(t, "narrow end", &s, (double[]){a, b, s.x[2] + 0.5, s.x[3] + 0.5});
     s = look_at(TOY "norm = rms_norm(eps = 0, gain = false), expand = missing)", "widths=[6, 2]");
     a = (s.x[0] + 5.5) / n, b = (s.x[1] + 5.5) / n;
-    seen(t, "narrow end, mapped", &s, (double[]){a, b, a * s.W3[0][0] + b * s.W3[1][0], a * s.W3[0][1] + b * s.W3[1][1]});
+    seen(t, "narrow end, mapped", &s,
+         (double[]){a, b, a * s.W3[0][0] + b * s.W3[1][0], a * s.W3[0][1] + b * s.W3[1][1]});
     static const char zero[] = TOY "norm = rms_norm(eps = 0, gain = false), expand = zero)";
     s = look_at(zero, "widths=[6, 2]");
     a = (s.x[0] + 5.5) / n, b = (s.x[1] + 5.5) / n;
@@ -387,15 +395,19 @@ static void last_norm(Test *t)
  * they left in arrays of their own here, as in the released code; what they find beside the one before them `expand` says. */
 static void carried_end(Test *t)
 {
-    static const struct { const char *set; int n, width[3]; } shape[] = {
-        {"widths=[6, 2]", 2, {6, 2}}, {"widths=[3, 2]", 2, {3, 2}}, {"widths=[3, 6, 2]", 3, {3, 6, 2}}, {"widths=[2, 6, 3]", 3, {2, 6, 3}},
-        {"widths=[6, 2, 6]", 3, {6, 2, 6}}, {"widths=[5, 1, 3]", 3, {5, 1, 3}}};
+    static const struct {
+        const char *set;
+        int n, width[3];
+    } shape[] = {{"widths=[6, 2]", 2, {6, 2}},       {"widths=[3, 2]", 2, {3, 2}},
+                 {"widths=[3, 6, 2]", 3, {3, 6, 2}}, {"widths=[2, 6, 3]", 3, {2, 6, 3}},
+                 {"widths=[6, 2, 6]", 3, {6, 2, 6}}, {"widths=[5, 1, 3]", 3, {5, 1, 3}}};
     for (size_t k = 0; k < COUNT_OF(shape); k++)
         for (int full = 0; full < 2; full++) {
             if (full && (shape[k].n != 2 || shape[k].width[0] < 4)) /* maps of layer 1 alone */
                 continue;
             Seen s = look_at(full ? TOY "norm = rms_norm(eps = 0, gain = false), expand = missing, end = carry)"
-                                  : TOY "norm = rms_norm(eps = 0, gain = false), expand = zero, end = carry)", shape[k].set);
+                                  : TOY "norm = rms_norm(eps = 0, gain = false), expand = zero, end = carry)",
+                             shape[k].set);
             double left[4][6] = {{s.x[0], s.x[1], s.x[2], s.x[3]}}, want[4], square = 0;
             int width[4] = {4, shape[k].width[0], shape[k].width[1], shape[k].width[2]}, last = shape[k].n;
             for (int l = 1; l <= last; l++)
@@ -422,7 +434,8 @@ static void carried_end(Test *t)
 /* The embedding and the head are 12 wide. */
 static const Variant ways[] = {
     {"carry", {"widths=[16, 4, 16]", "conn=carried(widths = widths, head = D, final = after_slice)", NULL}},
-    {"before slice", {"widths=[16, 4]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none", NULL}},
+    {"before slice",
+     {"widths=[16, 4]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none", NULL}},
     {"zero", {"widths=[4, 16]", "conn=carried(widths = widths, head = D, final = after_slice, expand = zero)", NULL}},
     {"full", {"widths=[4, 16]", "conn=carried(widths = widths, head = D, final = after_slice, expand = full)", NULL}},
 };
@@ -479,11 +492,13 @@ static void compiled(Test *t)
         Compiled c = {&ways[k], {.B = 2, .T = 5, .worst = INFINITY, .name = ""}};
         Dead d = {.v = &ways[k]};
         if (k >= 2) /* the others are compiled in tests/equal */
-            EXPECT(t, ways[k].name, guarded(a, compile, &c) && c.is.worst < 2e-5 && c.is.compared > 20 && c.is.same_bits);
+            EXPECT(t, ways[k].name,
+                   guarded(a, compile, &c) && c.is.worst < 2e-5 && c.is.compared > 20 && c.is.same_bits);
         EXPECT(t, ways[k].name, guarded(b, count_zeros, &d) && d.same && d.counted == d.zero);
         EXPECT(t, ways[k].name, d.counted == dead[k]);
         if (d.counted != dead[k] || d.zero != dead[k])
-            printf("  %lld counted, %lld zero, %lld expected\n", (long long)d.counted, (long long)d.zero, (long long)dead[k]);
+            printf("  %lld counted, %lld zero, %lld expected\n", (long long)d.counted, (long long)d.zero,
+                   (long long)dead[k]);
         ctx_free(a);
         ctx_free(b);
     }

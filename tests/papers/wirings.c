@@ -54,7 +54,8 @@ static const char text[] =
     "let attn = attention(heads = 2, position = rope(base = 100))\n"
     "let mlp  = ffn(hidden = 10, activation = gelu)\n"
     "model small {\n"
-    "  context = 8, width = D, mask = causal, connection = conn, connection_per = sublayer, pre_norm = before, out_norm = behind\n"
+    "  context = 8, width = D, mask = causal, connection = conn, connection_per = sublayer, pre_norm = before, "
+    "out_norm = behind\n"
     "  init = normal(std = 0.3), out_init = normal(std = 0.3), allow = [no_norm]\n"
     "  embed centred { }\n"
     "  for layer in 1..2 {\n"
@@ -88,12 +89,10 @@ static const char text[] =
     "check wiring(kind = two_hop) == [[[0, 0, 1], [1, 1, 1], [0, 0, 0]], [[0, 1, 0], [0, 1, 0], [1, 0, 0]]]\n"
     "check wiring(kind = sequential, n = 1) == [[[0, 1], [1, 1]]]\n";
 
-#define BARE "norm=rms_norm(eps = 1e-6, gain = false)"
-#define FIXED(kind, n) "conn=hyper_fixed(n = " n ", matrices = wiring(kind = " kind ", n = " n ")"
-#define ALTUP(own) \
-    "conn=altup(n = 3, own_residual = " own ", predict = P, correct = [[x] for x in g])"
-#define ALTUP_MATRIX(own) \
-    "conn=hyper_fixed(n = 3, matrices = [altup_matrix(j = j, own = " own ") for j in 1..3])"
+#define BARE              "norm=rms_norm(eps = 1e-6, gain = false)"
+#define FIXED(kind, n)    "conn=hyper_fixed(n = " n ", matrices = wiring(kind = " kind ", n = " n ")"
+#define ALTUP(own)        "conn=altup(n = 3, own_residual = " own ", predict = P, correct = [[x] for x in g])"
+#define ALTUP_MATRIX(own) "conn=hyper_fixed(n = 3, matrices = [altup_matrix(j = j, own = " own ") for j in 1..3])"
 
 static const struct Pair {
     const char *name, *a[8], *b[8];
@@ -105,14 +104,20 @@ static const struct Pair {
     {"parallel pair", {FIXED("parallel", "2") ")"}, {"abreast=1", "scale=2"}, SAME},
     {"parallel pair, one copy", {FIXED("parallel", "2") ", replicate = [0, 1])"}, {"abreast=1"}, SAME},
     {"parallel three", {FIXED("parallel", "3") ")", "n=3"}, {"abreast=2", "scale=3"}, SAME},
-    {"the paper's pair doubles s", {FIXED("parallel_doubled", "2") ")"},
-     {"abreast=1", "scale=2", "conn=doubled(a = 2)"}, SAME},
-    {"the paper's three", {FIXED("parallel_doubled", "3") ")", "n=3"},
-     {"abreast=2", "scale=3", "conn=doubled(a = 3)"}, SAME},
+    {"the paper's pair doubles s",
+     {FIXED("parallel_doubled", "2") ")"},
+     {"abreast=1", "scale=2", "conn=doubled(a = 2)"},
+     SAME},
+    {"the paper's three",
+     {FIXED("parallel_doubled", "3") ")", "n=3"},
+     {"abreast=2", "scale=3", "conn=doubled(a = 3)"},
+     SAME},
     {"the paper's pair is no parallel", {FIXED("parallel_doubled", "2") ")"}, {"abreast=1", "scale=2"}, DIFFER},
     {"two-hop", {FIXED("two_hop", "2") ")", BARE}, {"abreast=3", BARE}, SAME},
-    {"post-norm as a matrix", {"conn=post_matrix()", "before=none"},
-     {"conn=post_norm(norm = layer_norm(eps = 1e-5, gain = false, bias = false))", "before=none"}, SAME},
+    {"post-norm as a matrix",
+     {"conn=post_matrix()", "before=none"},
+     {"conn=post_norm(norm = layer_norm(eps = 1e-5, gain = false, bias = false))", "before=none"},
+     SAME},
     {"AltUp of layers", {ALTUP("true")}, {ALTUP_MATRIX("true")}, SAME},
     {"AltUp of functions", {ALTUP("false")}, {ALTUP_MATRIX("false")}, SAME},
     {"AltUp of layers is not of functions", {ALTUP("true")}, {ALTUP("false")}, DIFFER},
@@ -120,36 +125,49 @@ static const struct Pair {
     {"sandwich norm", {"behind=norm", BARE}, {"conn=normed()", BARE}, SAME},
     {"reordered norm", {"behind=norm", "before=none", BARE}, {"conn=normed()", "before=none", BARE}, SAME},
     {"one norm of two side by side", {"abreast=4", BARE}, {"abreast=1", BARE}, SAME},
-    {"hyper reading one stream is ghc (1,2)", {"conn=hyper(n = 2, dynamic = false, read = [1])"},
-     {"conn=ghc(m = 1, n = 2, dynamic = false, reduce = add_up())", "wide=24"}, SAME},
+    {"hyper reading one stream is ghc (1,2)",
+     {"conn=hyper(n = 2, dynamic = false, read = [1])"},
+     {"conn=ghc(m = 1, n = 2, dynamic = false, reduce = add_up())", "wide=24"},
+     SAME},
     {"dynamic for attention alone, two ways",
      {"conn=hyper(n = 2, dynamic = true)", "layer[*].ffn.connection=hyper(n = 2, dynamic = false)"},
-     {"conn=hyper(n = 2, dynamic = false)", "layer[*].attention.connection=hyper(n = 2, dynamic = true)"}, SAME},
+     {"conn=hyper(n = 2, dynamic = false)", "layer[*].attention.connection=hyper(n = 2, dynamic = true)"},
+     SAME},
     {"dynamic for attention alone is not for all",
      {"conn=hyper(n = 2, dynamic = true)", "layer[*].ffn.connection=hyper(n = 2, dynamic = false)"},
-     {"conn=hyper(n = 2, dynamic = true)"}, DIFFER},
+     {"conn=hyper(n = 2, dynamic = true)"},
+     DIFFER},
     {"off for the FFN is its sequential matrix",
      {"conn=hyper(n = 2, dynamic = true)",
       "layer[*].ffn.connection=hyper_fixed(n = 2, matrices = wiring(kind = sequential))"},
      {"conn=hyper_fixed(n = 2, matrices = wiring(kind = sequential))",
-      "layer[*].attention.connection=hyper(n = 2, dynamic = true)"}, SAME},
+      "layer[*].attention.connection=hyper(n = 2, dynamic = true)"},
+     SAME},
     {"one connection for a layer is two with the same weights",
      {"conn=hyper(n = 2, dynamic = true, read = [1], norm = layer_norm(eps = 1e-5))", "model.connection_per=layer"},
-     {"conn=hyper(n = 2, dynamic = true, read = [1], norm = layer_norm(eps = 1e-5))"}, SAME_BY_LAYER},
+     {"conn=hyper(n = 2, dynamic = true, read = [1], norm = layer_norm(eps = 1e-5))"},
+     SAME_BY_LAYER},
     {"one connection for a layer is not two",
      {"conn=hyper(n = 2, dynamic = true, read = [1])", "model.connection_per=layer"},
-     {"conn=hyper(n = 2, dynamic = true, read = [1])"}, DIFFER},
-    {"reading in turn is another model", {"conn=hyper(n = 2, dynamic = false, read = [1, 1, 2, 2])"},
-     {"conn=hyper(n = 2, dynamic = false)"}, DIFFER},
+     {"conn=hyper(n = 2, dynamic = true, read = [1])"},
+     DIFFER},
+    {"reading in turn is another model",
+     {"conn=hyper(n = 2, dynamic = false, read = [1, 1, 2, 2])"},
+     {"conn=hyper(n = 2, dynamic = false)"},
+     DIFFER},
 };
 
 /* The name by which a weight is drawn: its path without what only says how sublayers are placed. */
 static const char *weight_name(Ctx *ctx, const char *path, bool per_layer)
 {
-    static const char *const same[][2] = {{"parallel.", ""},          {"hop.", ""},
-                                          {"shared_norm.left", "attention"}, {"shared_norm.right", "ffn"},
-                                          {".A_in", ".A_m"},          {".A_carry", ".A_r"},
-                                          {"attention.connection", "connection"}, {"ffn.connection", "connection"}};
+    static const char *const same[][2] = {{"parallel.", ""},
+                                          {"hop.", ""},
+                                          {"shared_norm.left", "attention"},
+                                          {"shared_norm.right", "ffn"},
+                                          {".A_in", ".A_m"},
+                                          {".A_carry", ".A_r"},
+                                          {"attention.connection", "connection"},
+                                          {"ffn.connection", "connection"}};
     enum { OF_LAYERS = 2 }; /* the last ones */
     size_t n = COUNT_OF(same) - (per_layer ? 0 : OF_LAYERS);
     Buf b = buf_new(ctx->program);
@@ -203,7 +221,8 @@ static void state_of(Ctx *ctx, void *arg)
 static bool compare(const struct Pair *p)
 {
     Ctx *ca = ctx_new(NULL), *cb = ctx_new(NULL);
-    Run a = {.set = p->a, .per_layer = p->are == SAME_BY_LAYER}, b = {.set = p->b, .per_layer = p->are == SAME_BY_LAYER};
+    Run a = {.set = p->a, .per_layer = p->are == SAME_BY_LAYER},
+        b = {.set = p->b, .per_layer = p->are == SAME_BY_LAYER};
     double worst = INFINITY, size = 0;
     if (guarded(ca, state_of, &a) && guarded(cb, state_of, &b) && a.x->size == b.x->size) {
         worst = 0;
@@ -213,8 +232,10 @@ static bool compare(const struct Pair *p)
             size = fmax(size, fabs(a.x->real[k]));
         }
     }
-    bool ok = size > 0.1 && a.weights > 10 && (p->are == DIFFER ? worst > 1e-3 * size && worst < INFINITY : worst < 1e-13 * size);
-    printf("%-40s %zu weights, max |difference| %.1e of %.2f%s\n", p->name, a.weights, worst, size, ok ? "" : "  FAILED");
+    bool ok = size > 0.1 && a.weights > 10 &&
+              (p->are == DIFFER ? worst > 1e-3 * size && worst < INFINITY : worst < 1e-13 * size);
+    printf("%-40s %zu weights, max |difference| %.1e of %.2f%s\n", p->name, a.weights, worst, size,
+           ok ? "" : "  FAILED");
     ctx_free(ca);
     ctx_free(cb);
     return ok;

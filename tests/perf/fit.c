@@ -31,12 +31,10 @@ static double normal(void)
  * waiting, or several. */
 static FitKernel kernel(const Gpu *g, int i)
 {
-    FitKernel k = {.program = "train",
-                   .kernel = "",
-                   .perf = {.blocks = (int64_t)between(40, 20000), .resident = 1 + i % 8}};
+    FitKernel k = {
+        .program = "train", .kernel = "", .perf = {.blocks = (int64_t)between(40, 20000), .resident = 1 + i % 8}};
     GpuCounts *c = &k.perf.counts;
-    const double all = (double)k.perf.blocks,
-                 cycles = between(3e3, 1e5); /* of a block's busiest unit */
+    const double all = (double)k.perf.blocks, cycles = between(3e3, 1e5); /* of a block's busiest unit */
     const double share[] = {i % 4 == 0 ? 1 : between(0.05, 1), i % 4 == 1 ? 1 : between(0.05, 1),
                             i % 4 == 2 ? 1 : between(0.05, 1)};
     c->slots = share[0] * cycles * g->issue * all;
@@ -58,13 +56,7 @@ static FitKernel product(void)
     double at[3];
     for (int i = 0; i < 3; i++)
         at[i] = sizes[(int)(4 + 3.999 * harness_random(&state))];
-    return (FitKernel){.program = "train",
-                       .kernel = "",
-                       .m = at[0],
-                       .n = at[1],
-                       .k = at[2],
-                       .batch = 1,
-                       .half = true};
+    return (FitKernel){.program = "train", .kernel = "", .m = at[0], .n = at[1], .k = at[2], .batch = 1, .half = true};
 }
 
 static Gpu true_one(void)
@@ -112,9 +104,9 @@ static void print_lines(void)
                "\"shared_cycles\":%.17g,\"sectors_missed\":%.17g,\"multiply_adds\":%.17g,"
                "\"grouped\":%.17g,\"block_cycles\":%.17g,"
                "\"units\":{\"fma\":%.17g,\"alu\":%.17g,\"xu\":%.17g}}\n",
-               i, (long long)k->perf.blocks, k->perf.resident, k->perf.bytes, c->slots,
-               c->wavefronts, c->sectors_missed, c->tensor, c->grouped, c->cycles,
-               c->unit[UNIT_FMA], c->unit[UNIT_ALU], c->unit[UNIT_XU]);
+               i, (long long)k->perf.blocks, k->perf.resident, k->perf.bytes, c->slots, c->wavefronts,
+               c->sectors_missed, c->tensor, c->grouped, c->cycles, c->unit[UNIT_FMA], c->unit[UNIT_ALU],
+               c->unit[UNIT_XU]);
     }
     printf("{\"event\":\"measured\",\"kernel\":\"k_nobody\",\"seconds\":1}\n");
 }
@@ -123,8 +115,8 @@ static void print_lines(void)
 static void truths(double of[FIT_CONSTANTS])
 {
     const Gpu g = true_one();
-    const double t[] = {g.copy,   g.l2,   g.reached,      g.issue,        g.together,
-                        g.beyond, g.uncovered, g.ramp, g.product_rate, g.product_half, g.product_end};
+    const double t[] = {g.copy,      g.l2,   g.reached,      g.issue,        g.together,   g.beyond,
+                        g.uncovered, g.ramp, g.product_rate, g.product_half, g.product_end};
     memcpy(of, t, sizeof t);
 }
 
@@ -143,12 +135,11 @@ static void check(Harness *h, const char *what, double noise, double most)
     for (int i = 0; i < FIT_CONSTANTS; i++) {
         const FitConstant *c = &f.constant[i];
         const double off = fabs(log(c->value / of[i]));
-        snprintf(text, sizeof text, "%s: %s is %g, not %g (of %g), error %.1f %%", what, c->name,
-                 c->value, of[i], c->before, 100 * c->error);
+        snprintf(text, sizeof text, "%s: %s is %g, not %g (of %g), error %.1f %%", what, c->name, c->value, of[i],
+                 c->before, 100 * c->error);
         CHECK_CASE(h, off < 3 * c->error + most && c->error < (most > 0 ? 0.2 : 0.15), text);
     }
-    snprintf(text, sizeof text, "%s: %.1f %% are left of %.1f", what, 100 * f.rms,
-             100 * f.rms_before);
+    snprintf(text, sizeof text, "%s: %.1f %% are left of %.1f", what, 100 * f.rms, 100 * f.rms_before);
     CHECK_CASE(h, f.rms < f.rms_before && (most > 0 || f.rms < fmax(1.1 * noise, 1e-3)), text);
 }
 
@@ -169,8 +160,7 @@ static void check_copies(Harness *h)
         const FitConstant *c = &f.constant[i];
         const bool said = !strcmp(c->name, "copy") || !strcmp(c->name, "ramp");
         const double want = !said ? c->before : !strcmp(c->name, "copy") ? truth.copy : truth.ramp;
-        CHECK_CASE(h, fabs(c->value / want - 1) < 0.01 && (said ? c->error < 0.05 : c->error > 0.3),
-                   c->name);
+        CHECK_CASE(h, fabs(c->value / want - 1) < 0.01 && (said ? c->error < 0.05 : c->error > 0.3), c->name);
     }
 }
 

@@ -49,16 +49,13 @@ static void see(void *user, uint64_t address, unsigned bytes, bool writes)
     s->bytes = bytes;
 }
 
-static void see_reads(void *user, uint64_t address, unsigned bytes, bool writes)
-{
-    see(user, address, bytes, !writes);
-}
+static void see_reads(void *user, uint64_t address, unsigned bytes, bool writes) { see(user, address, bytes, !writes); }
 
 static const GpuLatency latency = {5, 22, 24, 30, 41, 265, 600, 33, 25};
 
 /* All blocks of a launch with these arguments; false, said, where it cannot be walked. */
-static bool walk(Known *k, const char *kernel, uint32_t blocks, uint32_t threads, const uint64_t *argument, size_t n, Seen *seen,
-                 GpuCounts *c)
+static bool walk(Known *k, const char *kernel, uint32_t blocks, uint32_t threads, const uint64_t *argument, size_t n,
+                 Seen *seen, GpuCounts *c)
 {
     SassKernel code;
     char why[256];
@@ -68,10 +65,22 @@ static bool walk(Known *k, const char *kernel, uint32_t blocks, uint32_t threads
         return false;
     CHECK_CASE(&k->h, !code.unknown, code.unknown ? code.unknown : "");
     const CubinKernel *facts = k->cubin ? cubin_find(k->cubin, kernel) : NULL;
-    GpuLaunch l = {.code = &code, .arch = k->number, .threads = threads, .blocks = blocks, .argument = argument, .n_argument = n,
-                   .constant = facts ? facts->constant : NULL, .n_constant = facts ? facts->n_constant : 0,
-                   .shared = 8192, .frame = 256, .cache = 65536, .load = zeros, .touch = see, .toucher = seen,
-                   .latency = latency, .most = 10000000};
+    GpuLaunch l = {.code = &code,
+                   .arch = k->number,
+                   .threads = threads,
+                   .blocks = blocks,
+                   .argument = argument,
+                   .n_argument = n,
+                   .constant = facts ? facts->constant : NULL,
+                   .n_constant = facts ? facts->n_constant : 0,
+                   .shared = 8192,
+                   .frame = 256,
+                   .cache = 65536,
+                   .load = zeros,
+                   .touch = see,
+                   .toucher = seen,
+                   .latency = latency,
+                   .most = 10000000};
     for (uint32_t i = 0; i < blocks; i++)
         if (!CHECK_CASE(&k->h, gpu_run(k->arena, &l, i, c, NULL, why), why))
             return false;
@@ -90,7 +99,8 @@ static void test_copy(Known *k, Seen *s)
     if (!walk(k, "k_copy", 8, 128, a, 3, s, &c))
         return;
     bool each[1000] = {false};
-    CHECK(&k->h, c.class[SASS_LOAD] == 32 && c.class[SASS_STORE] == 32 && c.bytes_read == 4000 && c.bytes_written == 4000);
+    CHECK(&k->h,
+          c.class[SASS_LOAD] == 32 && c.class[SASS_STORE] == 32 && c.bytes_read == 4000 && c.bytes_written == 4000);
     CHECK(&k->h, c.sectors_read == 125 && c.sectors_written == 125 && c.sectors_missed == 125 && s->n == 1000);
     for (size_t i = 0; i < s->n; i++)
         each[(s->at[i] - Y) / 4 % 1000] = true;
@@ -99,7 +109,8 @@ static void test_copy(Known *k, Seen *s)
     const uint64_t four[] = {X, Y, 1000};
     if (!walk(k, "k_four", 2, 128, four, 3, s, &c))
         return;
-    CHECK(&k->h, s->n == 1000 && s->bytes == 16 && c.bytes_read == 16000 && c.sectors_read == 500 && c.sectors_written == 500);
+    CHECK(&k->h,
+          s->n == 1000 && s->bytes == 16 && c.bytes_read == 16000 && c.sectors_read == 500 && c.sectors_written == 500);
 }
 
 static void test_loops(Known *k, Seen *s)
@@ -121,7 +132,8 @@ static void test_loops(Known *k, Seen *s)
             return;
         /* of 64 x 64 x 16 each warp has a quarter; 64 columns, and once 64 rows, of 32 bytes come from shared memory; 32 cycles */
         double products = 2 * (double)times[i];
-        CHECK(&k->h, c.class[SASS_TENSOR] == 4 * products && c.tensor == 64 * 64 * 16 * products && c.grouped == c.tensor);
+        CHECK(&k->h,
+              c.class[SASS_TENSOR] == 4 * products && c.tensor == 64 * 64 * 16 * products && c.grouped == c.tensor);
         CHECK(&k->h, c.wavefronts == products * 64 * 32 / 128 * 1.5 && c.operands == c.wavefronts);
         CHECK(&k->h, c.cycles >= (32 + 33) * products && c.cycles < 2000 + 200 * products);
     }
@@ -235,7 +247,8 @@ static void integers(int64_t a, int64_t b, int t, uint64_t r[20])
     r[9] = (p >> (t & 63)) ^ (q << (t & 63));
     r[10] = as64((int)least(x + t, z) / 4 + (int)most(x - t, z) / 4);
     r[11] = (uint64_t)__builtin_popcount(u ^ v) * 64 + (u ? (uint64_t)__builtin_clz(u) : 32) + reversed(u);
-    r[12] = (uint64_t)(w < m) + 2 * (uint64_t)(w == m - t) + 4 * (uint64_t)(p <= q) + 8 * (uint64_t)(u > v) + 16 * (uint64_t)(x + t != z);
+    r[12] = (uint64_t)(w < m) + 2 * (uint64_t)(w == m - t) + 4 * (uint64_t)(p <= q) + 8 * (uint64_t)(u > v) +
+            16 * (uint64_t)(x + t != z);
     r[13] = high32(u, v) + as64(high_signed(x + t, z));
     r[14] = high64(p, q);
     r[15] = as64((x + t) >> (z & 31)) + (u >> (v & 31)) + (uint64_t)(uint32_t)(u << (v & 31));
@@ -258,7 +271,8 @@ static void test_integers(Known *k, Seen *s)
     uint64_t *want = NEW_ARRAY(k->arena, uint64_t, 64 * 20);
     for (int round = 0; round < (SANITIZED ? 4 : 60); round++) {
         /* parts of 32 bits in 2^30, so that no sum of the source overflows; some are small or negative */
-        int64_t a = (int64_t)(harness_random(&state) * (1 << 29)), b = (int64_t)(harness_random(&state) * (round % 3 ? 1 << 29 : 40));
+        int64_t a = (int64_t)(harness_random(&state) * (1 << 29)),
+                b = (int64_t)(harness_random(&state) * (round % 3 ? 1 << 29 : 40));
         a += round % 2 ? (int64_t)(harness_random(&state) * 1000) * (1ll << 32) : 0;
         b += round % 4 == 1 ? (int64_t)(harness_random(&state) * 1000) * (1ll << 32) : 0;
         const uint64_t argument[] = {Y, bits(a), bits(b)};
@@ -275,7 +289,8 @@ static void test_integers(Known *k, Seen *s)
         qsort(want, 64 * 20, 8, by_number);
         for (int i = 0; i < 64 * 20; i++)
             if (!CHECK_CASE(&k->h, s->at[i] == want[i],
-                            arena_printf(k->arena, "%s: result %llu of round %d: %llx, not %llx", k->arch, (unsigned long long)((want[i] - Y) / 100000000), round,
+                            arena_printf(k->arena, "%s: result %llu of round %d: %llx, not %llx", k->arch,
+                                         (unsigned long long)((want[i] - Y) / 100000000), round,
                                          (unsigned long long)s->at[i], (unsigned long long)want[i])))
                 break;
     }
@@ -291,11 +306,12 @@ static void test_time(Known *k)
     Harness *h = &k->h;
     const Gpu *g = gpu_named("h100");
     CHECK(h, g && !gpu_named("h101") && perf_resident(g, 128, 128, 0) == 4 && perf_resident(g, 128, 32, 0) == 16 &&
-                 perf_resident(g, 128, 32, 100 * 1024) == 2 && perf_resident(g, 1024, 64, 0) == 1 && perf_resident(g, 256, 168, 0) == 1 &&
-                 perf_resident(g, 32, 16, 0) == 32);
+                 perf_resident(g, 128, 32, 100 * 1024) == 2 && perf_resident(g, 1024, 64, 0) == 1 &&
+                 perf_resident(g, 256, 168, 0) == 1 && perf_resident(g, 32, 16, 0) == 32);
     Perf p = {.blocks = 132 * 4, .threads = 128, .resident = 4, .bytes = 3e9};
     perf_time(g, &p);
-    CHECK(h, p.waves == 1 && p.tail == 1 && p.limit == LIMIT_MEMORY && same(p.seconds, 1e-3 + g->ramp) && p.copy_share > 0.99);
+    CHECK(h, p.waves == 1 && p.tail == 1 && p.limit == LIMIT_MEMORY && same(p.seconds, 1e-3 + g->ramp) &&
+                 p.copy_share > 0.99);
     /* one block more is a wave more, of a block */
     Perf q = {.blocks = 132 * 4 + 1, .threads = 128, .resident = 4};
     q.counts.slots = 1e6 * (double)q.blocks;
@@ -347,7 +363,9 @@ static void test_pages(Known *k)
     enum { STORED = 100, APART = 8 * 610001, MOST = 2 << 20 };
     static const uint32_t which[] = {0, 1, 2};
     static const bool writes[] = {true};
-    PlanBuffer buffer[3] = {{.ext = -1, .bytes = 8ull << 26, .dtype = DT_INT}, {.ext = -1, .bytes = 8ull << 26, .dtype = DT_INT}, {.ext = -1, .bytes = 8, .dtype = DT_INT}};
+    PlanBuffer buffer[3] = {{.ext = -1, .bytes = 8ull << 26, .dtype = DT_INT},
+                            {.ext = -1, .bytes = 8ull << 26, .dtype = DT_INT},
+                            {.ext = -1, .bytes = 8, .dtype = DT_INT}};
     Plan plan = {.buffer = buffer, .n_buffer = COUNT_OF(buffer)};
     Launch first = {.n_touched = 1, .buffer = which, .writes = writes}, again = first, other = first;
     again.buffer = which + 1;
@@ -365,19 +383,25 @@ static void test_pages(Known *k)
     NEW_ARRAY(k->arena, uint8_t, 4 * STORED << 10);
     CHECK(&k->h, perf_keep_again(m, &first, &again) && !perf_keep_again(m, &first, &other));
     for (uint64_t i = 0; i < STORED; i++)
-        CHECK(&k->h, perf_load(m, perf_address(0) + i * APART) == 1000 + i && perf_load(m, perf_address(1) + i * APART) == 1000 + i &&
-                         perf_load(m, perf_address(0) + i * APART + 8) == beside[i] && perf_load(m, perf_address(2)) < 8);
+        CHECK(&k->h, perf_load(m, perf_address(0) + i * APART) == 1000 + i &&
+                         perf_load(m, perf_address(1) + i * APART) == 1000 + i &&
+                         perf_load(m, perf_address(0) + i * APART + 8) == beside[i] &&
+                         perf_load(m, perf_address(2)) < 8);
     CHECK(&k->h, ctx->taken - before < MOST);
 }
 
 static void test_samples(Known *k)
 {
     /* R0 = c[0x210] of the number of the block by c[0x218] from the end, R1 = what of it is below c[0x220]: so many rounds */
-    static const char text[] = "\n.text.k:\n /*0000*/ S2R R0, SR_CTAID.X ;\n /*0010*/ LDC R2, c[0x0][0x210] ;\n /*0020*/ LDC R3, c[0x0][0x218] ;\n"
-                               " /*0030*/ LDC R4, c[0x0][0x220] ;\n /*0040*/ LOP3.LUT R1, R0, R2, RZ, 0xc0, !PT ;\n /*0050*/ IMAD R1, R1, R3, R4 ;\n"
-                               " /*0060*/ LDC R5, c[0x0][0x228] ;\n /*0070*/ ISETP.GE.AND P0, PT, R0, R5, PT ;\n /*0080*/ @P0 EXIT ;\n"
-                               ".L_1:\n /*0090*/ IADD3 R1, R1, -0x1, RZ ;\n /*00a0*/ ISETP.GT.AND P0, PT, R1, RZ, PT ;\n /*00b0*/ @P0 BRA `(.L_1) ;\n"
-                               " /*00c0*/ EXIT ;\n";
+    static const char text[] =
+        "\n.text.k:\n /*0000*/ S2R R0, SR_CTAID.X ;\n /*0010*/ LDC R2, c[0x0][0x210] ;\n /*0020*/ LDC R3, "
+        "c[0x0][0x218] ;\n"
+        " /*0030*/ LDC R4, c[0x0][0x220] ;\n /*0040*/ LOP3.LUT R1, R0, R2, RZ, 0xc0, !PT ;\n /*0050*/ IMAD R1, R1, R3, "
+        "R4 ;\n"
+        " /*0060*/ LDC R5, c[0x0][0x228] ;\n /*0070*/ ISETP.GE.AND P0, PT, R0, R5, PT ;\n /*0080*/ @P0 EXIT ;\n"
+        ".L_1:\n /*0090*/ IADD3 R1, R1, -0x1, RZ ;\n /*00a0*/ ISETP.GT.AND P0, PT, R1, RZ, PT ;\n /*00b0*/ @P0 BRA "
+        "`(.L_1) ;\n"
+        " /*00c0*/ EXIT ;\n";
     static const struct {
         const char *what;
         uint32_t blocks;
@@ -392,14 +416,22 @@ static void test_samples(Known *k)
                  {"most end at once", 6400, 0, 0, 900, 2050, 0.05},
                  {"a few, all walked", 5, 7, 11, 1, 4, 1e-12}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        if (SANITIZED && !test_whole() && cases[i].blocks > 100) /* every block is walked: millions of rounds, in the other build */
+        if (SANITIZED && !test_whole() &&
+            cases[i].blocks > 100) /* every block is walked: millions of rounds, in the other build */
             continue;
         SassKernel code;
         GpuCounts every = {0}, some;
         char why[256];
         const uint64_t argument[] = {cases[i].mask, cases[i].slope, cases[i].first, cases[i].end};
-        GpuLaunch l = {.code = &code, .arch = 90, .threads = 32, .blocks = cases[i].blocks, .argument = argument, .n_argument = 4, .load = zeros,
-                       .latency = latency, .most = 10000000};
+        GpuLaunch l = {.code = &code,
+                       .arch = 90,
+                       .threads = 32,
+                       .blocks = cases[i].blocks,
+                       .argument = argument,
+                       .n_argument = 4,
+                       .load = zeros,
+                       .latency = latency,
+                       .most = 10000000};
         if (!CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why), why))
             return;
         for (uint32_t b = 0; b < l.blocks; b++)
@@ -410,23 +442,31 @@ static void test_samples(Known *k)
         double off = fabs(some.slots / every.slots - 1), late = fabs(some.cycles * l.blocks / every.cycles - 1);
         CHECK_CASE(&k->h, off <= cases[i].off && late <= cases[i].off && some.unknown == 0,
                    arena_printf(k->arena, "%s: %g instructions instead of %g", cases[i].what, some.slots, every.slots));
-        CHECK_CASE(&k->h, perf_walk(k->arena, &l, 10000, &some, why) && (l.blocks > 100 || fabs(some.slots - every.slots) < 0.5), cases[i].what);
+        CHECK_CASE(&k->h,
+                   perf_walk(k->arena, &l, 10000, &some, why) &&
+                       (l.blocks > 100 || fabs(some.slots - every.slots) < 0.5),
+                   cases[i].what);
     }
 }
 
 /* Texts that are none. */
 static void test_refused(Known *k)
 {
-    static const char *const texts[] = {
-        "", "\n.text.k:\n", "\n.text.k:\n /*0000*/ BRA `(.L_x_9) ;\n", "\n.text.k:\n /*0000*/ BRX R2 ;\n",
-        "\n.text.k:\n.L_1:\n /*0000*/ BRA `(.L_1) ;\n", "\n.text.k:\n /*0000*/ NOP ;\n", "\n.text.k:\n /*0000*/ LDS R0, [0x7fffffff] ;\n /*0010*/ EXIT ;\n",
-        "\n.text.k:\n /*0000*/ @ ;\n /*0010*/ FOO.BAR [[[, c[, desc[ ;\n"};
+    static const char *const texts[] = {"",
+                                        "\n.text.k:\n",
+                                        "\n.text.k:\n /*0000*/ BRA `(.L_x_9) ;\n",
+                                        "\n.text.k:\n /*0000*/ BRX R2 ;\n",
+                                        "\n.text.k:\n.L_1:\n /*0000*/ BRA `(.L_1) ;\n",
+                                        "\n.text.k:\n /*0000*/ NOP ;\n",
+                                        "\n.text.k:\n /*0000*/ LDS R0, [0x7fffffff] ;\n /*0010*/ EXIT ;\n",
+                                        "\n.text.k:\n /*0000*/ @ ;\n /*0010*/ FOO.BAR [[[, c[, desc[ ;\n"};
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         SassKernel code;
         GpuCounts c = {0};
         char why[256];
         bool good = sass_read(k->arena, texts[i], "k", &code, why);
-        GpuLaunch l = {.code = &code, .arch = 90, .threads = 32, .blocks = 1, .load = zeros, .latency = latency, .most = 1000};
+        GpuLaunch l = {
+            .code = &code, .arch = 90, .threads = 32, .blocks = 1, .load = zeros, .latency = latency, .most = 1000};
         good = good && gpu_run(k->arena, &l, 0, &c, NULL, why);
         bool ends = !strstr(texts[i], "BRA `(.L_1)"); /* one that runs for ever is left, and said to be */
         CHECK_CASE(&k->h, ends ? !good && why[0] : good && c.cut == 1 && c.slots == 1000, texts[i]);
@@ -437,19 +477,31 @@ static void test_refused(Known *k)
  * where it is 0. */
 static void test_borrow(Known *k, Seen *s)
 {
-    static const char text[] = "\n.text.k:\n /*0000*/ LDC.64 R2, c[0x0][0x210] ;\n /*0010*/ LDC.64 R4, c[0x0][0x218] ;\n"
-                               " /*0020*/ LEA R6, P0, -R4, R2, 0x7 ;\n /*0030*/ SHF.L.U64.HI R8, R4, 0x7, R5 ;\n"
-                               " /*0040*/ IMAD.X R7, R3, 0x1, ~R8, P0 ;\n /*0050*/ STG.E desc[UR4][R6.64], R2 ;\n /*0060*/ EXIT ;\n";
-    static const uint64_t pairs[][2] = {
-        {1ull << 36, 0}, {1ull << 36, 1}, {(1ull << 36) + 0x80, 1}, {(1ull << 36) + 0x7f, 1}, {2ull << 36, 1ull << 25}, {2ull << 36, (1ull << 25) + 3}};
+    static const char text[] =
+        "\n.text.k:\n /*0000*/ LDC.64 R2, c[0x0][0x210] ;\n /*0010*/ LDC.64 R4, c[0x0][0x218] ;\n"
+        " /*0020*/ LEA R6, P0, -R4, R2, 0x7 ;\n /*0030*/ SHF.L.U64.HI R8, R4, 0x7, R5 ;\n"
+        " /*0040*/ IMAD.X R7, R3, 0x1, ~R8, P0 ;\n /*0050*/ STG.E desc[UR4][R6.64], R2 ;\n /*0060*/ EXIT ;\n";
+    static const uint64_t pairs[][2] = {{1ull << 36, 0},          {1ull << 36, 1},
+                                        {(1ull << 36) + 0x80, 1}, {(1ull << 36) + 0x7f, 1},
+                                        {2ull << 36, 1ull << 25}, {2ull << 36, (1ull << 25) + 3}};
     for (size_t i = 0; i < COUNT_OF(pairs); i++) {
         SassKernel code;
         GpuCounts c = {0};
         char why[256];
         s->n = 0;
-        GpuLaunch l = {.code = &code, .arch = 90, .threads = 32, .blocks = 1, .argument = pairs[i], .n_argument = 2, .load = zeros,
-                       .touch = see, .toucher = s, .latency = latency, .most = 1000};
-        if (!CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why) && gpu_run(k->arena, &l, 0, &c, NULL, why), why))
+        GpuLaunch l = {.code = &code,
+                       .arch = 90,
+                       .threads = 32,
+                       .blocks = 1,
+                       .argument = pairs[i],
+                       .n_argument = 2,
+                       .load = zeros,
+                       .touch = see,
+                       .toucher = s,
+                       .latency = latency,
+                       .most = 1000};
+        if (!CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why) && gpu_run(k->arena, &l, 0, &c, NULL, why),
+                        why))
             return;
         CHECK(&k->h, s->n == 32 && s->at[0] == pairs[i][0] - (pairs[i][1] << 7));
     }
@@ -465,15 +517,30 @@ static void test_prefetch(Known *k, Seen *s)
         GpuCounts c = {0};
         char why[256];
         s->n = 0;
-        const char *text = arena_printf(k->arena, "\n.text.k:\n /*0000*/ LDC.64 R2, c[0x0][0x210] ;\n%s /*0010*/ LDG.E R4, desc[UR4][R2.64] ;\n"
-                                        " /*0020*/ IADD3 R5, R4, R4, RZ ;\n /*0030*/ EXIT ;\n", first[ahead]);
-        GpuLaunch l = {.code = &code, .arch = 90, .threads = 32, .blocks = 1, .argument = a, .n_argument = 1, .load = zeros,
-                       .touch = see_reads, .toucher = s, .latency = latency, .most = 1000};
-        if (!CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why) && gpu_run(k->arena, &l, 0, &c, NULL, why), why))
+        const char *text =
+            arena_printf(k->arena,
+                         "\n.text.k:\n /*0000*/ LDC.64 R2, c[0x0][0x210] ;\n%s /*0010*/ LDG.E R4, desc[UR4][R2.64] ;\n"
+                         " /*0020*/ IADD3 R5, R4, R4, RZ ;\n /*0030*/ EXIT ;\n",
+                         first[ahead]);
+        GpuLaunch l = {.code = &code,
+                       .arch = 90,
+                       .threads = 32,
+                       .blocks = 1,
+                       .argument = a,
+                       .n_argument = 1,
+                       .load = zeros,
+                       .touch = see_reads,
+                       .toucher = s,
+                       .latency = latency,
+                       .most = 1000};
+        if (!CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why) && gpu_run(k->arena, &l, 0, &c, NULL, why),
+                        why))
             return;
         const double waits = ahead ? latency.second : latency.global;
-        CHECK(&k->h, c.cycles > waits && c.cycles < waits + 64 && c.class[SASS_LOAD] == 1 + ahead && c.lines == 1 + ahead);
-        CHECK(&k->h, s->n == 32u * (1u + (unsigned)ahead) && s->at[0] == X && c.sectors_read == 1 && c.sectors_missed == 1);
+        CHECK(&k->h,
+              c.cycles > waits && c.cycles < waits + 64 && c.class[SASS_LOAD] == 1 + ahead && c.lines == 1 + ahead);
+        CHECK(&k->h,
+              s->n == 32u * (1u + (unsigned)ahead) && s->at[0] == X && c.sectors_read == 1 && c.sectors_missed == 1);
     }
 }
 
@@ -483,7 +550,14 @@ static double alone(Known *k, const char *text, uint32_t threads)
     SassKernel code;
     GpuCounts c = {0};
     char why[256];
-    GpuLaunch l = {.code = &code, .arch = 90, .threads = threads, .blocks = 1, .load = zeros, .latency = latency, .lanes = gpu_named("h100")->lanes, .most = 1000};
+    GpuLaunch l = {.code = &code,
+                   .arch = 90,
+                   .threads = threads,
+                   .blocks = 1,
+                   .load = zeros,
+                   .latency = latency,
+                   .lanes = gpu_named("h100")->lanes,
+                   .most = 1000};
     CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why) && gpu_run(k->arena, &l, 0, &c, NULL, why), why);
     return c.cycles;
 }
@@ -494,15 +568,19 @@ static void test_units(Known *k)
 {
 #define EIGHT(x) x x x x x x x x
     static const char special[] = "\n.text.k:\n" EIGHT(" /*0000*/ MUFU.EX2 R2, R0 ;\n") " /*0080*/ EXIT ;\n";
-    static const char product[] = "\n.text.k:\n" EIGHT(" /*0000*/ HGMMA.64x128x16.F32.BF16 R24, gdesc[UR16], R24, gsb0 ;\n")
-        " /*0080*/ WARPGROUP.DEPBAR.LE gsb0, 0x0 ;\n /*0090*/ EXIT ;\n";
-    static const char both[] = "\n.text.k:\n" EIGHT(" /*0000*/ HGMMA.64x128x16.F32.BF16 R24, gdesc[UR16], R24, gsb0 ;\n")
-        EIGHT(" /*0080*/ MUFU.EX2 R2, R0 ;\n") " /*0100*/ WARPGROUP.DEPBAR.LE gsb0, 0x0 ;\n /*0110*/ EXIT ;\n";
-    static const char waiting[] = "\n.text.k:\n /*0000*/ LDG.E R2, desc[UR4][R0.64] ;\n /*0010*/ IADD3 R3, R2, R2, RZ ;\n" EIGHT(" /*0020*/ MUFU.EX2 R4, R0 ;\n")
-        " /*00a0*/ EXIT ;\n";
+    static const char product[] = "\n.text.k:\n" EIGHT(
+        " /*0000*/ HGMMA.64x128x16.F32.BF16 R24, gdesc[UR16], R24, gsb0 ;\n") " /*0080*/ WARPGROUP.DEPBAR.LE gsb0, 0x0 "
+                                                                              ";\n /*0090*/ EXIT ;\n";
+    static const char both[] =
+        "\n.text.k:\n" EIGHT(" /*0000*/ HGMMA.64x128x16.F32.BF16 R24, gdesc[UR16], R24, gsb0 ;\n")
+            EIGHT(" /*0080*/ MUFU.EX2 R2, R0 ;\n") " /*0100*/ WARPGROUP.DEPBAR.LE gsb0, 0x0 ;\n /*0110*/ EXIT ;\n";
+    static const char waiting[] =
+        "\n.text.k:\n /*0000*/ LDG.E R2, desc[UR4][R0.64] ;\n /*0010*/ IADD3 R3, R2, R2, RZ ;\n" EIGHT(
+            " /*0020*/ MUFU.EX2 R4, R0 ;\n") " /*00a0*/ EXIT ;\n";
     for (uint32_t warps = 4; warps <= 16; warps *= 2) {
         double here = warps / 4, of_products = 8 * 64 * here, of_special = 8 * 8 * here;
-        double s = alone(k, special, 32 * warps), p = alone(k, product, 32 * warps), b = alone(k, both, 32 * warps), w = alone(k, waiting, 32 * warps);
+        double s = alone(k, special, 32 * warps), p = alone(k, product, 32 * warps), b = alone(k, both, 32 * warps),
+               w = alone(k, waiting, 32 * warps);
         CHECK(&k->h, s > of_special - 8 && s < of_special + 8);
         CHECK(&k->h, p >= of_products + latency.tensor && p < of_products + latency.tensor + 32);
         CHECK(&k->h, b >= of_products + latency.tensor && b < of_products + latency.tensor + 32);
@@ -514,22 +592,46 @@ static void test_units(Known *k)
  * warps wait; the barrier expects `bytes`. */
 static bool box(Known *k, unsigned bytes, int64_t there, Seen *s, GpuCounts *c)
 {
-    const char *text = arena_printf(k->arena,
+    const char *text = arena_printf(
+        k->arena,
         "\n.text.k:\n /*0000*/ UMOV UR4, 0x1ffffe ;\n /*0010*/ UMOV UR8, 0x800 ;\n /*0020*/ UMOV UR9, 0x400 ;\n"
-        " /*0030*/ SYNCS.EXCH.64 URZ, [UR9], UR4 ;\n /*0040*/ S2R R0, SR_TID.X ;\n /*0050*/ ISETP.NE.AND P0, PT, R0, RZ, PT ;\n"
-        " /*0060*/ BAR.SYNC.DEFER_BLOCKING 0x0 ;\n /*0070*/ UMOV UR13, 0x2 ;\n /*0080*/ UMOV UR12, 0x8 ;\n /*0090*/ UMOV UR11, 0x1 ;\n"
-        " /*00a0*/ UMOV UR10, 0x0 ;\n /*00b0*/ UMOV UR16, 0x30 ;\n /*00c0*/ UMOV UR17, 0x0 ;\n /*00d0*/ @P0 BRA `(.L_1) ;\n"
-        " /*00e0*/ MOV R2, 0x%x ;\n /*00f0*/ SYNCS.ARRIVE.TRANS64 RZ, [UR9], R2 ;\n /*0100*/ UTMALDG.4D [UR8], [UR16] ;\n"
-        ".L_1:\n /*0110*/ SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR9], RZ ;\n /*0120*/ @!P1 BRA `(.L_1) ;\n /*0130*/ EXIT ;\n", bytes);
-    const GpuMap map = {.at = 0x30, .address = X, .rank = 4, .item = 2, .dim = {40, 3, 8 + there, 4}, .stride = {2, 80, 240, 240 * 1000},
+        " /*0030*/ SYNCS.EXCH.64 URZ, [UR9], UR4 ;\n /*0040*/ S2R R0, SR_TID.X ;\n /*0050*/ ISETP.NE.AND P0, PT, R0, "
+        "RZ, PT ;\n"
+        " /*0060*/ BAR.SYNC.DEFER_BLOCKING 0x0 ;\n /*0070*/ UMOV UR13, 0x2 ;\n /*0080*/ UMOV UR12, 0x8 ;\n /*0090*/ "
+        "UMOV UR11, 0x1 ;\n"
+        " /*00a0*/ UMOV UR10, 0x0 ;\n /*00b0*/ UMOV UR16, 0x30 ;\n /*00c0*/ UMOV UR17, 0x0 ;\n /*00d0*/ @P0 BRA "
+        "`(.L_1) ;\n"
+        " /*00e0*/ MOV R2, 0x%x ;\n /*00f0*/ SYNCS.ARRIVE.TRANS64 RZ, [UR9], R2 ;\n /*0100*/ UTMALDG.4D [UR8], [UR16] "
+        ";\n"
+        ".L_1:\n /*0110*/ SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR9], RZ ;\n /*0120*/ @!P1 BRA `(.L_1) ;\n /*0130*/ EXIT "
+        ";\n",
+        bytes);
+    const GpuMap map = {.at = 0x30,
+                        .address = X,
+                        .rank = 4,
+                        .item = 2,
+                        .dim = {40, 3, 8 + there, 4},
+                        .stride = {2, 80, 240, 240 * 1000},
                         .box = {64, 1, 32, 1}};
     SassKernel code;
     char why[256];
     *c = (GpuCounts){0};
     s->n = 0;
-    GpuLaunch l = {.code = &code, .arch = 90, .threads = 64, .blocks = 1, .map = &map, .n_map = 1, .shared = 8192, .load = zeros, .touch = see_reads,
-                   .toucher = s, .latency = latency, .lanes = gpu_named("h100")->lanes, .most = 1000};
-    return CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why), why) && !code.unknown && gpu_run(k->arena, &l, 0, c, NULL, why);
+    GpuLaunch l = {.code = &code,
+                   .arch = 90,
+                   .threads = 64,
+                   .blocks = 1,
+                   .map = &map,
+                   .n_map = 1,
+                   .shared = 8192,
+                   .load = zeros,
+                   .touch = see_reads,
+                   .toucher = s,
+                   .latency = latency,
+                   .lanes = gpu_named("h100")->lanes,
+                   .most = 1000};
+    return CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why), why) && !code.unknown &&
+           gpu_run(k->arena, &l, 0, c, NULL, why);
 }
 
 /* What a map copies goes through shared memory whole, 128 bytes a cycle, and past the first-level cache as far as it is there; it is as late
@@ -604,9 +706,17 @@ int main(void)
         CudaText text = cuda_text("k_nothing", "extern \"C\" __global__ void k_nothing() {}\n");
         CudaCode code;
         const char *prelude = file(k.arena, "known.cu");
-        CudaBuild b = {.arch = ARCHS[i], .prelude = prelude, .prelude_length = strlen(prelude), .kernel = &text, .n = 1, .cache = &cache, .arena = k.arena, .code = &code};
+        CudaBuild b = {.arch = ARCHS[i],
+                       .prelude = prelude,
+                       .prelude_length = strlen(prelude),
+                       .kernel = &text,
+                       .n = 1,
+                       .cache = &cache,
+                       .arena = k.arena,
+                       .code = &code};
         Cubin cubin;
-        if (!CHECK_CASE(&k.h, nvrtc_build(&n, &b) == ST_OK, b.why) || !CHECK(&k.h, cubin_read(k.arena, code.cubin, code.size, &cubin, why)))
+        if (!CHECK_CASE(&k.h, nvrtc_build(&n, &b) == ST_OK, b.why) ||
+            !CHECK(&k.h, cubin_read(k.arena, code.cubin, code.size, &cubin, why)))
             continue;
         k.cubin = &cubin;
         k.arch = ARCHS[i];

@@ -24,8 +24,7 @@ typedef struct Published {
     bool all;
     double worst, sum;
     int n;
-    FitKernel
-        fitted[FITTED_MOST]; /* what constants were fitted to: kernels on an H100 of one launch */
+    FitKernel fitted[FITTED_MOST]; /* what constants were fitted to: kernels on an H100 of one launch */
     size_t n_fitted;
 } Published;
 
@@ -33,8 +32,7 @@ static void beside(Published *p, const char *what, double published, double pred
 {
     const double off = predicted / published - 1;
     char text[200];
-    snprintf(text, sizeof text, "%s: published %.4g, predicted %.4g, %+.0f %%", what, published,
-             predicted, 100 * off);
+    snprintf(text, sizeof text, "%s: published %.4g, predicted %.4g, %+.0f %%", what, published, predicted, 100 * off);
     if (p->all)
         printf("%s\n", text);
     CHECK_CASE(&p->h, fabs(off) <= 0.15, text);
@@ -107,29 +105,24 @@ static void test_products(Published *p)
 {
     char what[100];
     for (size_t i = 0; i < COUNT_OF(xla); i++) {
-        snprintf(what, sizeof what, "cuBLAS, %d of %d x %d by %d", xla[i].batch, xla[i].m, xla[i].n,
-                 xla[i].k);
+        snprintf(what, sizeof what, "cuBLAS, %d of %d x %d by %d", xla[i].batch, xla[i].m, xla[i].n, xla[i].k);
         beside(p, what, xla[i].tflops,
                product_tflops(gpu_named("h100"), xla[i].batch, xla[i].m, xla[i].n, xla[i].k, 0));
-        const FitKernel k = {
-            .m = xla[i].m, .n = xla[i].n, .k = xla[i].k, .batch = xla[i].batch, .half = true};
+        const FitKernel k = {.m = xla[i].m, .n = xla[i].n, .k = xla[i].k, .batch = xla[i].batch, .half = true};
         p->fitted[p->n_fitted] = k;
         p->fitted[p->n_fitted++].seconds = 2e-12 * k.m * k.n * k.k * k.batch / xla[i].tflops;
     }
     for (size_t i = 0; i < COUNT_OF(others); i++) {
-        snprintf(what, sizeof what, "cuBLAS, %s, %d x %d by %d", others[i].gpu, others[i].m,
-                 others[i].n, others[i].k);
+        snprintf(what, sizeof what, "cuBLAS, %s, %d x %d by %d", others[i].gpu, others[i].m, others[i].n, others[i].k);
         const Gpu *g = gpu_named(others[i].gpu);
         beside(p, what, others[i].tflops,
-               product_tflops(g, 1, others[i].m, others[i].n, others[i].k,
-                              others[i].launch ? g->launch : 0));
+               product_tflops(g, 1, others[i].m, others[i].n, others[i].k, others[i].launch ? g->launch : 0));
     }
     /* whatever the shape, no product is faster than the best one known */
     for (int m = 64; m <= 1 << 17; m *= 2)
         for (int k = 64; k <= 1 << 15; k *= 2)
             for (size_t g = 0; g < GPU_COUNT; g++)
-                CHECK(&p->h,
-                      product_tflops(&gpus[g], 1, m, 8192, k, 0) <= gpus[g].reached * 1.000001e-12);
+                CHECK(&p->h, product_tflops(&gpus[g], 1, m, 8192, k, 0) <= gpus[g].reached * 1.000001e-12);
 }
 
 /* ---- rows ---- */
@@ -143,18 +136,17 @@ static const struct {
     const char *what, *gpu;
     int rows, columns, bytes; /* of an element, read and written */
     double us;
-} rows[] = {
-    {"SwiGLU", "h100", 8192, 1024, 6, 23.3},      {"SwiGLU", "h100", 8192, 2048, 6, 39.6},
-    {"SwiGLU", "h100", 8192, 4096, 6, 72.5},      {"SwiGLU", "h100", 8192, 8192, 6, 137.1},
-    {"SwiGLU", "h100", 8192, 16384, 6, 267.0},    {"SwiGLU", "h100", 8192, 32768, 6, 527.5},
-    {"RMS norm", "h100", 4096, 1024, 4, 12.2},    {"RMS norm", "h100", 4096, 2048, 4, 17.6},
-    {"RMS norm", "h100", 4096, 4096, 4, 29.2},    {"RMS norm", "h100", 4096, 8192, 4, 50.9},
-    {"RMS norm", "h100", 4096, 16384, 4, 95.0},   {"layer norm", "a100", 4096, 1024, 8, 30.3},
-    {"layer norm", "a100", 4096, 2048, 8, 49.9},  {"layer norm", "a100", 4096, 4096, 8, 88.2},
-    {"layer norm", "a100", 4096, 8192, 8, 165.2}, {"layer norm", "a100", 4096, 16384, 8, 322.3},
-    {"RMS norm", "a100", 2048, 1024, 4, 13.6},    {"RMS norm", "a100", 2048, 2048, 4, 20.0},
-    {"RMS norm", "a100", 2048, 4096, 4, 31.1},    {"RMS norm", "a100", 2048, 8192, 4, 51.7},
-    {"RMS norm", "a100", 2048, 16384, 4, 95.3}};
+} rows[] = {{"SwiGLU", "h100", 8192, 1024, 6, 23.3},      {"SwiGLU", "h100", 8192, 2048, 6, 39.6},
+            {"SwiGLU", "h100", 8192, 4096, 6, 72.5},      {"SwiGLU", "h100", 8192, 8192, 6, 137.1},
+            {"SwiGLU", "h100", 8192, 16384, 6, 267.0},    {"SwiGLU", "h100", 8192, 32768, 6, 527.5},
+            {"RMS norm", "h100", 4096, 1024, 4, 12.2},    {"RMS norm", "h100", 4096, 2048, 4, 17.6},
+            {"RMS norm", "h100", 4096, 4096, 4, 29.2},    {"RMS norm", "h100", 4096, 8192, 4, 50.9},
+            {"RMS norm", "h100", 4096, 16384, 4, 95.0},   {"layer norm", "a100", 4096, 1024, 8, 30.3},
+            {"layer norm", "a100", 4096, 2048, 8, 49.9},  {"layer norm", "a100", 4096, 4096, 8, 88.2},
+            {"layer norm", "a100", 4096, 8192, 8, 165.2}, {"layer norm", "a100", 4096, 16384, 8, 322.3},
+            {"RMS norm", "a100", 2048, 1024, 4, 13.6},    {"RMS norm", "a100", 2048, 2048, 4, 20.0},
+            {"RMS norm", "a100", 2048, 4096, 4, 31.1},    {"RMS norm", "a100", 2048, 8192, 4, 51.7},
+            {"RMS norm", "a100", 2048, 16384, 4, 95.3}};
 
 /* A block a row, of 256 to 1,024 threads with 16 numbers each and 32 registers: a load that misses,
  * a sum over the block, a store. */
@@ -174,8 +166,8 @@ static void test_rows(Published *p)
         x.counts.unit[UNIT_FMA] = elements / 32 * 3;
         x.counts.cycles = 2 * g->latency.global + 10 * g->latency.shuffle + 2 * g->latency.barrier;
         perf_time(g, &x);
-        snprintf(what, sizeof what, "%s of Liger, %s, %d x %d, us", rows[i].what, rows[i].gpu,
-                 rows[i].rows, rows[i].columns);
+        snprintf(what, sizeof what, "%s of Liger, %s, %d x %d, us", rows[i].what, rows[i].gpu, rows[i].rows,
+                 rows[i].columns);
         beside(p, what, rows[i].us, 1e6 * (x.seconds + g->launch));
     }
 }
@@ -228,8 +220,8 @@ typedef struct Tile {
 } Tile;
 
 /* A launch of blocks of so many tiles, in the mean, the first of which waits `begins` cycles. */
-static Perf launched(const Gpu *g, const Tile *t, bool grouped, double blocks, double tiles,
-                     int resident, double bytes, double begins)
+static Perf launched(const Gpu *g, const Tile *t, bool grouped, double blocks, double tiles, int resident, double bytes,
+                     double begins)
 {
     const double all = blocks * tiles;
     Perf x = {.blocks = (int64_t)blocks, .resident = resident, .bytes = bytes};
@@ -244,18 +236,15 @@ static Perf launched(const Gpu *g, const Tile *t, bool grouped, double blocks, d
     c->wavefronts = (t->shared + t->operands) * all;
     c->sectors_missed = t->loaded / 32 * all;
     const double tensor = t->multiply_adds / (grouped ? g->grouped : g->lanes[UNIT_TENSOR]);
-    const double busiest = fmax(fmax(t->issued * COMPILED / 4, t->elements / g->lanes[UNIT_XU]),
-                                fmax(tensor, t->shared + t->operands));
+    const double busiest =
+        fmax(fmax(t->issued * COMPILED / 4, t->elements / g->lanes[UNIT_XU]), fmax(tensor, t->shared + t->operands));
     c->cycles = tiles * (busiest + t->waits) + begins;
     perf_time(g, &x);
     return x;
 }
 
 /* Cycles until the first tile is there, and until the last results are stored. */
-static double ends(const Gpu *g)
-{
-    return 2 * (g->latency.global + GPU_COPY_BEGINS) + g->latency.second + 300;
-}
+static double ends(const Gpu *g) { return 2 * (g->latency.global + GPU_COPY_BEGINS) + g->latency.second + 300; }
 
 /* Forward, m queries by n keys. Of an element: a product with the scale, a maximum, an exponential,
  * a sum, half a conversion; of a row of the output a product a tile; where the mask cuts a tile,
@@ -293,15 +282,11 @@ static Perf forward(const Gpu *g, int version, double length, double d, bool cau
         t.shared = (read + 2 * n * d * 2) / 128;
         chain = t.multiply_adds / g->lanes[UNIT_TENSOR] + t.elements / groups / g->lanes[UNIT_XU];
     }
-    return launched(g, &t, three, blocks, tiles, three ? 1 : 2, TOKENS * (double)WIDTH * 2 * 4,
-                    ends(g) + chain);
+    return launched(g, &t, three, blocks, tiles, three ? 1 : 2, TOKENS * (double)WIDTH * 2 * 4, ends(g) + chain);
 }
 
 /* Bytes that 8 warps, in `down` rows of warps, load from shared memory for m x n by k. */
-static double fetched(double m, double n, double k, double down)
-{
-    return 2 * (8 / down * m * k + down * n * k);
-}
+static double fetched(double m, double n, double k, double down) { return 2 * (8 / down * m * k + down * n * k); }
 
 /* Backward, m queries by n keys a tile, five products; of an element a product with the scale, an
  * exponential, a difference, a product, two halves of conversions. Slopes of scores go through
@@ -320,8 +305,7 @@ static double backward(const Gpu *g, int version, double length, double d, bool 
         for (double i = 0; i < ceil(length / n); i++)
             tiles += (ceil(length / m) - floor(i * n / m)) / ceil(length / n);
     }
-    Tile t = {
-        .elements = m * n, .multiply_adds = 5 * m * n * d, .loaded = 2 * m * d * 2 + m * d * 4};
+    Tile t = {.elements = m * n, .multiply_adds = 5 * m * n * d, .loaded = 2 * m * d * 2 + m * d * 4};
     t.issued = (5 * t.elements + (causal ? fmax(1, n / m) / tiles * 3 * t.elements : 0)) / 32;
     t.fma = 3 * t.elements / 32;
     t.alu = t.elements / 32;
@@ -329,17 +313,14 @@ static double backward(const Gpu *g, int version, double length, double d, bool 
     double chain;
     if (three) {
         t.issued += m * d / 32 * 1.5 + 100;
-        t.operands =
-            (4 * (n / 2 * d * 2 + m * d * 2) + 4 * m * d * 2 + 2 * (m / 2 * n * 2 + n * d * 2)) /
-            128;
+        t.operands = (4 * (n / 2 * d * 2 + m * d * 2) + 4 * m * d * 2 + 2 * (m / 2 * n * 2 + n * d * 2)) / 128;
         t.shared = slopes + 2 * m * d * 2 / 128 + 2 * out;
-        t.waits = t.elements / g->lanes[UNIT_XU] + slopes + out + 4 * g->latency.barrier +
-                  3 * g->latency.tensor + 2 * g->latency.shared;
+        t.waits = t.elements / g->lanes[UNIT_XU] + slopes + out + 4 * g->latency.barrier + 3 * g->latency.tensor +
+                  2 * g->latency.shared;
         chain = t.multiply_adds / g->grouped / 2 + t.elements / 2 / g->lanes[UNIT_XU];
     } else {
         const double down[] = {d == 64 ? 4 : 2, 4, d == 64 ? 4 : 2};
-        const double read = 2 * fetched(m, n, d, down[0]) + 2 * fetched(n, d, m, down[1]) +
-                            fetched(m, d, n, down[2]);
+        const double read = 2 * fetched(m, n, d, down[0]) + 2 * fetched(n, d, m, down[1]) + fetched(m, d, n, down[2]);
         t.issued += t.multiply_adds / 2048 + read / 512 + 2 * slopes / 4 + m * d / 32 * 2;
         t.shared = read / 128 + 2 * slopes + 2 * m * d * 2 / 128 + m * d / 32;
         chain = t.multiply_adds / g->lanes[UNIT_TENSOR] / 2 + t.elements / g->lanes[UNIT_XU];
@@ -363,16 +344,14 @@ static void test_attention(Published *p)
                 seconds += x.seconds;
                 work += flops;
                 if (flash[i].pass == FORWARD && flash[i].tflops[k] > 0)
-                    p->fitted[p->n_fitted++] =
-                        (FitKernel){.perf = x, .seconds = 1e-12 * flops / flash[i].tflops[k]};
+                    p->fitted[p->n_fitted++] = (FitKernel){.perf = x, .seconds = 1e-12 * flops / flash[i].tflops[k]};
             }
             if (flash[i].pass != FORWARD) {
                 seconds += backward(g, flash[i].version, length, d, flash[i].causal);
                 work += 2.5 * flops;
             }
-            snprintf(what, sizeof what, "FlashAttention-%d %s, %s, heads of %.0f%s, %.0f",
-                     flash[i].version, pass[flash[i].pass], flash[i].gpu, d,
-                     flash[i].causal ? ", causal" : "", length);
+            snprintf(what, sizeof what, "FlashAttention-%d %s, %s, heads of %.0f%s, %.0f", flash[i].version,
+                     pass[flash[i].pass], flash[i].gpu, d, flash[i].causal ? ", causal" : "", length);
             if (flash[i].tflops[k] > 0)
                 beside(p, what, flash[i].tflops[k], 1e-12 * work / seconds);
         }
@@ -388,15 +367,15 @@ static void test_constants(Published *p)
     fit_constants(g, p->fitted, p->n_fitted, &f);
     for (int i = 0; i < FIT_CONSTANTS; i++) {
         const FitConstant *c = &f.constant[i];
-        snprintf(text, sizeof text, "%s: %.4g in the table, %.4g fitted, error %.0f %%", c->name,
-                 c->before, c->value, 100 * c->error);
+        snprintf(text, sizeof text, "%s: %.4g in the table, %.4g fitted, error %.0f %%", c->name, c->before, c->value,
+                 100 * c->error);
         if (p->all)
             printf("%s\n", text);
         CHECK_CASE(&p->h, fabs(log(c->value / c->before)) < fmax(0.25, 3 * c->error), text);
     }
     if (p->all)
-        printf("%zu figures: %.1f %% off in the mean, %.1f %% with these\n", p->n_fitted,
-               100 * f.rms_before, 100 * f.rms);
+        printf("%zu figures: %.1f %% off in the mean, %.1f %% with these\n", p->n_fitted, 100 * f.rms_before,
+               100 * f.rms);
 }
 
 int main(int argc, char **argv)
@@ -407,7 +386,7 @@ int main(int argc, char **argv)
     test_rows(&p);
     test_attention(&p);
     test_constants(&p);
-    printf("%d published figures: %.0f %% off at most, %.1f %% in the mean (root of squares)\n",
-           p.n, 100 * p.worst, 100 * sqrt(p.sum / p.n));
+    printf("%d published figures: %.0f %% off at most, %.1f %% in the mean (root of squares)\n", p.n, 100 * p.worst,
+           100 * sqrt(p.sum / p.n));
     return harness_end(&p.h);
 }

@@ -41,7 +41,8 @@ static void touch(void *user, uint64_t address, unsigned bytes, bool writes)
     if (buffer >= r->plan->n_buffer || !r->touched[buffer] || (writes && !r->may_write[buffer]) ||
         at + bytes > r->plan->buffer[buffer].bytes) {
         if (r->outside++ == 0)
-            fprintf(stderr, "    %s of %u bytes at %llx of buffer %lld\n", writes ? "a store" : "a load", bytes, (unsigned long long)at, (long long)buffer);
+            fprintf(stderr, "    %s of %u bytes at %llx of buffer %lld\n", writes ? "a store" : "a load", bytes,
+                    (unsigned long long)at, (long long)buffer);
         return;
     }
     r->stores += writes ? bytes : 0;
@@ -63,14 +64,18 @@ static void walk(Reach *r, Ctx *ctx, const Gpu *gpu, const char *text, const Cud
         r->touched[l->buffer[i]] = true;
         r->may_write[l->buffer[i]] |= l->writes[i];
     }
-    bool good = CHECK_CASE(r->h, sass_read(ctx->program, text, name, &sass, why), why) &&
-                CHECK_CASE(r->h, perf_prepare(ctx->program, gpu, &sass, &code->facts, r->memory, l, &g, &perf, why), why);
+    bool good =
+        CHECK_CASE(r->h, sass_read(ctx->program, text, name, &sass, why), why) &&
+        CHECK_CASE(r->h, perf_prepare(ctx->program, gpu, &sass, &code->facts, r->memory, l, &g, &perf, why), why);
     GpuCounts c = {0};
     g.touch = touch;
     g.toucher = r;
     for (uint32_t i = 0; i < g.blocks && good; i++)
-        good = CHECK_CASE(r->h, gpu_run(ctx->program, &g, i, &c, NULL, why), arena_printf(ctx->program, "%s: %s", name, why));
-    CHECK_CASE(r->h, !r->outside, arena_printf(ctx->program, "%s of %s, %s: %zu accesses outside", name, r->source->v.name, gpu->name, r->outside));
+        good = CHECK_CASE(r->h, gpu_run(ctx->program, &g, i, &c, NULL, why),
+                          arena_printf(ctx->program, "%s: %s", name, why));
+    CHECK_CASE(r->h, !r->outside,
+               arena_printf(ctx->program, "%s of %s, %s: %zu accesses outside", name, r->source->v.name, gpu->name,
+                            r->outside));
     CHECK_CASE(r->h, !c.unknown, c.guess ? c.guess : "");
     CHECK_CASE(r->h, !sass.unknown, sass.unknown ? sass.unknown : "");
     r->launches++;
@@ -85,7 +90,8 @@ static void whole(Reach *r, Ctx *ctx, const uint32_t *writers)
         for (uint64_t k = 0; k < b->bytes && writers[i]; k++)
             missing += !r->written[i][k];
         CHECK_CASE(r->h, !missing,
-                   arena_printf(ctx->program, "%s: %zu of %llu bytes of buffer %zu (%s) are not written", r->source->v.name, missing, (unsigned long long)b->bytes, i,
+                   arena_printf(ctx->program, "%s: %zu of %llu bytes of buffer %zu (%s) are not written",
+                                r->source->v.name, missing, (unsigned long long)b->bytes, i,
                                 b->name ? name_str(ctx, b->name) : ""));
     }
 }
@@ -101,8 +107,15 @@ static void walk_plan(Reach *r, Ctx *ctx, const Gpu *gpu)
     char why[512];
     for (size_t i = 0; i < p->n_kernel; i++)
         text[i] = (CudaText){name_str(ctx, p->kernel[i].name), p->kernel[i].text, p->kernel[i].length, ""};
-    CudaBuild b = {.arch = gpu->arch, .prelude = p->device_prelude, .prelude_length = p->device_prelude_length, .kernel = text,
-                   .n = p->n_kernel, .jobs = 2, .cache = r->cache, .arena = arena, .code = code};
+    CudaBuild b = {.arch = gpu->arch,
+                   .prelude = p->device_prelude,
+                   .prelude_length = p->device_prelude_length,
+                   .kernel = text,
+                   .n = p->n_kernel,
+                   .jobs = 2,
+                   .cache = r->cache,
+                   .arena = arena,
+                   .code = code};
     if (!CHECK_CASE(r->h, nvrtc_build(r->n, &b) == ST_OK, b.why))
         return;
     for (size_t i = 0; i < p->n_kernel; i++) {
@@ -125,7 +138,8 @@ static void walk_plan(Reach *r, Ctx *ctx, const Gpu *gpu)
     for (size_t i = p->n_cast; i < p->n_launch; i++) {
         r->launch = &p->launch[i];
         for (uint32_t k = 0; k < r->launch->n_touched; k++)
-            writers[r->launch->buffer[k]] += r->launch->kind == LAUNCH_KERNEL && r->launch->writes[k] && r->launch->rows;
+            writers[r->launch->buffer[k]] +=
+                r->launch->kind == LAUNCH_KERNEL && r->launch->writes[k] && r->launch->rows;
         if (r->launch->kind == LAUNCH_KERNEL)
             walk(r, ctx, gpu, sass[r->launch->kernel], &code[r->launch->kernel]);
     }
@@ -141,7 +155,8 @@ static void reach(Ctx *ctx, void *arg)
 {
     Reach *r = arg;
     Unit *u = load_text(ctx, example_text(ctx, r->source), r->source->v.set);
-    PlanOptions how = {.B = 1, .T = r->T, .half = train_half(u->train), .target = target_of_arch(gpu_named(r->gpu)->arch)};
+    PlanOptions how = {
+        .B = 1, .T = r->T, .half = train_half(u->train), .target = target_of_arch(gpu_named(r->gpu)->arch)};
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     r->plan = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     r->memory = perf_memory(ctx->program, r->plan, u->model);
@@ -166,7 +181,9 @@ int main(int argc, char **argv)
     }
     cache_open(&cache, CACHE_CUBINS, NULL);
     /* what warpgroups compute on an H100, whose tiles come by tensor maps */
-    static const Source heads = {NULL, {"heads of 64", {"D=128", "model.context=150", "train.precision=mixed(compute = bf16, master = fp32)", NULL}}};
+    static const Source heads = {
+        NULL,
+        {"heads of 64", {"D=128", "model.context=150", "train.precision=mixed(compute = bf16, master = fp32)", NULL}}};
     for (size_t i = 0; i <= COUNT_OF(sources); i++) {
         Reach r = {.h = &h, .n = &n, .tool = tool, .cache = &cache, .source = &heads, .gpu = "h100", .T = 150};
         if (i < COUNT_OF(sources)) {

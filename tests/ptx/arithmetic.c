@@ -12,32 +12,32 @@ void nothing(Warp *w, const Inst *i)
 }
 
 /* d = an expression of a, b, c, of type T in registers of type R */
-#define OP_1(name, R, T, ...)                                                                  \
-    Run name;                                                                                  \
-    void name(Warp *w, const Inst *i)                                                          \
-    {                                                                                          \
-        R *d = AT(R, 0);                                                                       \
-        const T *a = AT(T, 1);                                                                 \
-        EACH_LANE(d[l] = (R)(__VA_ARGS__));                                                    \
+#define OP_1(name, R, T, ...)                                                                                          \
+    Run name;                                                                                                          \
+    void name(Warp *w, const Inst *i)                                                                                  \
+    {                                                                                                                  \
+        R *d = AT(R, 0);                                                                                               \
+        const T *a = AT(T, 1);                                                                                         \
+        EACH_LANE(d[l] = (R)(__VA_ARGS__));                                                                            \
     }
-#define OP_2(name, R, T, U, ...)                                                               \
-    Run name;                                                                                  \
-    void name(Warp *w, const Inst *i)                                                          \
-    {                                                                                          \
-        R *d = AT(R, 0);                                                                       \
-        const T *a = AT(T, 1);                                                                 \
-        const U *b = AT(U, 2);                                                                 \
-        EACH_LANE(d[l] = (R)(__VA_ARGS__));                                                    \
+#define OP_2(name, R, T, U, ...)                                                                                       \
+    Run name;                                                                                                          \
+    void name(Warp *w, const Inst *i)                                                                                  \
+    {                                                                                                                  \
+        R *d = AT(R, 0);                                                                                               \
+        const T *a = AT(T, 1);                                                                                         \
+        const U *b = AT(U, 2);                                                                                         \
+        EACH_LANE(d[l] = (R)(__VA_ARGS__));                                                                            \
     }
-#define OP_3(name, R, T, U, V, ...)                                                            \
-    Run name;                                                                                  \
-    void name(Warp *w, const Inst *i)                                                          \
-    {                                                                                          \
-        R *d = AT(R, 0);                                                                       \
-        const T *a = AT(T, 1);                                                                 \
-        const U *b = AT(U, 2);                                                                 \
-        const V *c = AT(V, 3);                                                                 \
-        EACH_LANE(d[l] = (R)(__VA_ARGS__));                                                    \
+#define OP_3(name, R, T, U, V, ...)                                                                                    \
+    Run name;                                                                                                          \
+    void name(Warp *w, const Inst *i)                                                                                  \
+    {                                                                                                                  \
+        R *d = AT(R, 0);                                                                                               \
+        const T *a = AT(T, 1);                                                                                         \
+        const U *b = AT(U, 2);                                                                                         \
+        const V *c = AT(V, 3);                                                                                         \
+        EACH_LANE(d[l] = (R)(__VA_ARGS__));                                                                            \
     }
 typedef uint32_t u32;
 typedef int32_t s32;
@@ -71,21 +71,22 @@ void move_parts(Warp *w, const Inst *i)
         if (wide && i->n == 1)
             EACH_LANE(LIST(u64, 0, 0)[l] = whole[l]);
         else
-            EACH_LANE(LIST(u32, 0, k)[l] = (u32)(bits == 16 && i->n > 1 ? (u16)(whole[l] >> k * 16) : whole[l] >> k * bits));
+            EACH_LANE(LIST(u32, 0, k)[l] =
+                          (u32)(bits == 16 && i->n > 1 ? (u16)(whole[l] >> k * 16) : whole[l] >> k * bits));
 }
 
-#define OP_PRED(name, ...)                                                                     \
-    Run name;                                                                                  \
-    void name(Warp *w, const Inst *i)                                                          \
-    {                                                                                          \
-        u32 *d = AT(u32, 0);                                                                   \
-        const u32 a = *AT(u32, 1), b = *AT(u32, 2);                                            \
-        (void)b;                                                                               \
-        *d = (*d & ~w->mask) | ((__VA_ARGS__) & w->mask);                                      \
+#define OP_PRED(name, ...)                                                                                             \
+    Run name;                                                                                                          \
+    void name(Warp *w, const Inst *i)                                                                                  \
+    {                                                                                                                  \
+        u32 *d = AT(u32, 0);                                                                                           \
+        const u32 a = *AT(u32, 1), b = *AT(u32, 2);                                                                    \
+        (void)b;                                                                                                       \
+        *d = (*d & ~w->mask) | ((__VA_ARGS__)&w->mask);                                                                \
     }
 OP_PRED(move_pred, a)
 OP_PRED(not_pred, ~a)
-OP_PRED(and_pred, a & b)
+OP_PRED(and_pred, a &b)
 OP_PRED(or_pred, a | b)
 OP_PRED(xor_pred, a ^ b)
 
@@ -190,14 +191,14 @@ static u64 insert(u64 a, u64 b, u32 at, u32 n)
     const u64 mask = at > 63 ? 0 : ones(n) << at;
     return (b & ~mask) | (at > 63 ? 0 : a << at & mask);
 }
-#define OP_INSERT(name, T)                                                                     \
-    Run name;                                                                                  \
-    void name(Warp *w, const Inst *i)                                                          \
-    {                                                                                          \
-        T *d = AT(T, 0);                                                                       \
-        const T *a = AT(T, 1), *b = AT(T, 2);                                                  \
-        const u32 *at = AT(u32, 3), *n = AT(u32, 4);                                           \
-        EACH_LANE(d[l] = (T)insert(a[l], b[l], at[l] & 255, n[l] & 255));                      \
+#define OP_INSERT(name, T)                                                                                             \
+    Run name;                                                                                                          \
+    void name(Warp *w, const Inst *i)                                                                                  \
+    {                                                                                                                  \
+        T *d = AT(T, 0);                                                                                               \
+        const T *a = AT(T, 1), *b = AT(T, 2);                                                                          \
+        const u32 *at = AT(u32, 3), *n = AT(u32, 4);                                                                   \
+        EACH_LANE(d[l] = (T)insert(a[l], b[l], at[l] & 255, n[l] & 255));                                              \
     }
 OP_INSERT(bfi_32, u32)
 OP_INSERT(bfi_64, u64)
@@ -216,42 +217,42 @@ static u32 permuted(u32 a, u32 b, u32 how)
 OP_3(prmt_32, u32, u32, u32, u32, permuted(a[l], b[l], c[l]))
 
 /* ---- choices ---- */
-#define OP_SELECT(name, T)                                                                     \
-    Run name;                                                                                  \
-    void name(Warp *w, const Inst *i)                                                          \
-    {                                                                                          \
-        T *d = AT(T, 0);                                                                       \
-        const T *a = AT(T, 1), *b = AT(T, 2);                                                  \
-        const u32 p = *AT(u32, 3);                                                             \
-        EACH_LANE(d[l] = p >> l & 1 ? a[l] : b[l]);                                            \
+#define OP_SELECT(name, T)                                                                                             \
+    Run name;                                                                                                          \
+    void name(Warp *w, const Inst *i)                                                                                  \
+    {                                                                                                                  \
+        T *d = AT(T, 0);                                                                                               \
+        const T *a = AT(T, 1), *b = AT(T, 2);                                                                          \
+        const u32 p = *AT(u32, 3);                                                                                     \
+        EACH_LANE(d[l] = p >> l & 1 ? a[l] : b[l]);                                                                    \
     }
 OP_SELECT(select_32, u32)
 OP_SELECT(select_64, u64)
 
-#define COMPARED(...)                                                                          \
-    do {                                                                                       \
-        for (int l = 0; l < LANES; l++)                                                        \
-            r |= (u32)(__VA_ARGS__) << l;                                                      \
+#define COMPARED(...)                                                                                                  \
+    do {                                                                                                               \
+        for (int l = 0; l < LANES; l++)                                                                                \
+            r |= (u32)(__VA_ARGS__) << l;                                                                              \
     } while (0)
-#define OP_COMPARE(name, R, T)                                                                 \
-    Run name;                                                                                  \
-    void name(Warp *w, const Inst *i)                                                          \
-    {                                                                                          \
-        u32 *d = AT(u32, 0), r = 0;                                                            \
-        const R *a = AT(R, 1), *b = AT(R, 2);                                                  \
-        if (HAS(i, eq))                                                                        \
-            COMPARED((T)a[l] == (T)b[l]);                                                      \
-        else if (HAS(i, ne))                                                                   \
-            COMPARED((T)a[l] != (T)b[l]);                                                      \
-        else if (HAS(i, lt) || HAS(i, lo))                                                     \
-            COMPARED((T)a[l] < (T)b[l]);                                                       \
-        else if (HAS(i, le) || HAS(i, ls))                                                     \
-            COMPARED((T)a[l] <= (T)b[l]);                                                      \
-        else if (HAS(i, gt) || HAS(i, hi))                                                     \
-            COMPARED((T)a[l] > (T)b[l]);                                                       \
-        else                                                                                   \
-            COMPARED((T)a[l] >= (T)b[l]);                                                      \
-        *d = (*d & ~w->mask) | (r & w->mask);                                                  \
+#define OP_COMPARE(name, R, T)                                                                                         \
+    Run name;                                                                                                          \
+    void name(Warp *w, const Inst *i)                                                                                  \
+    {                                                                                                                  \
+        u32 *d = AT(u32, 0), r = 0;                                                                                    \
+        const R *a = AT(R, 1), *b = AT(R, 2);                                                                          \
+        if (HAS(i, eq))                                                                                                \
+            COMPARED((T)a[l] == (T)b[l]);                                                                              \
+        else if (HAS(i, ne))                                                                                           \
+            COMPARED((T)a[l] != (T)b[l]);                                                                              \
+        else if (HAS(i, lt) || HAS(i, lo))                                                                             \
+            COMPARED((T)a[l] < (T)b[l]);                                                                               \
+        else if (HAS(i, le) || HAS(i, ls))                                                                             \
+            COMPARED((T)a[l] <= (T)b[l]);                                                                              \
+        else if (HAS(i, gt) || HAS(i, hi))                                                                             \
+            COMPARED((T)a[l] > (T)b[l]);                                                                               \
+        else                                                                                                           \
+            COMPARED((T)a[l] >= (T)b[l]);                                                                              \
+        *d = (*d & ~w->mask) | (r & w->mask);                                                                          \
     }
 OP_COMPARE(compare_u16, u32, u16)
 OP_COMPARE(compare_s16, u32, s16)
@@ -261,45 +262,45 @@ OP_COMPARE(compare_u64, u64, u64)
 OP_COMPARE(compare_s64, s64, s64)
 
 /* Of numbers: with u also where one of them is none. */
-#define OP_COMPARE_REAL(name, T, F)                                                            \
-    Run name;                                                                                  \
-    void name(Warp *w, const Inst *i)                                                          \
-    {                                                                                          \
-        u32 *d = AT(u32, 0), r = 0;                                                            \
-        T a[LANES], b[LANES];                                                                  \
-        for (int l = 0; l < LANES; l++) {                                                      \
-            a[l] = F(i, AT(T, 1)[l]);                                                          \
-            b[l] = F(i, AT(T, 2)[l]);                                                          \
-        }                                                                                      \
-        if (HAS(i, eq))                                                                        \
-            COMPARED(a[l] == b[l]);                                                            \
-        else if (HAS(i, ne))                                                                   \
-            COMPARED(a[l] < b[l] || a[l] > b[l]);                                              \
-        else if (HAS(i, lt))                                                                   \
-            COMPARED(a[l] < b[l]);                                                             \
-        else if (HAS(i, le))                                                                   \
-            COMPARED(a[l] <= b[l]);                                                            \
-        else if (HAS(i, gt))                                                                   \
-            COMPARED(a[l] > b[l]);                                                             \
-        else if (HAS(i, ge))                                                                   \
-            COMPARED(a[l] >= b[l]);                                                            \
-        else if (HAS(i, equ))                                                                  \
-            COMPARED(!(a[l] < b[l] || a[l] > b[l]));                                           \
-        else if (HAS(i, neu))                                                                  \
-            COMPARED(a[l] != b[l]);                                                            \
-        else if (HAS(i, ltu))                                                                  \
-            COMPARED(!(a[l] >= b[l]));                                                         \
-        else if (HAS(i, leu))                                                                  \
-            COMPARED(!(a[l] > b[l]));                                                          \
-        else if (HAS(i, gtu))                                                                  \
-            COMPARED(!(a[l] <= b[l]));                                                         \
-        else if (HAS(i, geu))                                                                  \
-            COMPARED(!(a[l] < b[l]));                                                          \
-        else if (HAS(i, num))                                                                  \
-            COMPARED(a[l] == a[l] && b[l] == b[l]);                                            \
-        else                                                                                   \
-            COMPARED(a[l] != a[l] || b[l] != b[l]);                                            \
-        *d = (*d & ~w->mask) | (r & w->mask);                                                  \
+#define OP_COMPARE_REAL(name, T, F)                                                                                    \
+    Run name;                                                                                                          \
+    void name(Warp *w, const Inst *i)                                                                                  \
+    {                                                                                                                  \
+        u32 *d = AT(u32, 0), r = 0;                                                                                    \
+        T a[LANES], b[LANES];                                                                                          \
+        for (int l = 0; l < LANES; l++) {                                                                              \
+            a[l] = F(i, AT(T, 1)[l]);                                                                                  \
+            b[l] = F(i, AT(T, 2)[l]);                                                                                  \
+        }                                                                                                              \
+        if (HAS(i, eq))                                                                                                \
+            COMPARED(a[l] == b[l]);                                                                                    \
+        else if (HAS(i, ne))                                                                                           \
+            COMPARED(a[l]<b[l] || a[l]> b[l]);                                                                         \
+        else if (HAS(i, lt))                                                                                           \
+            COMPARED(a[l] < b[l]);                                                                                     \
+        else if (HAS(i, le))                                                                                           \
+            COMPARED(a[l] <= b[l]);                                                                                    \
+        else if (HAS(i, gt))                                                                                           \
+            COMPARED(a[l] > b[l]);                                                                                     \
+        else if (HAS(i, ge))                                                                                           \
+            COMPARED(a[l] >= b[l]);                                                                                    \
+        else if (HAS(i, equ))                                                                                          \
+            COMPARED(!(a[l] < b[l] || a[l] > b[l]));                                                                   \
+        else if (HAS(i, neu))                                                                                          \
+            COMPARED(a[l] != b[l]);                                                                                    \
+        else if (HAS(i, ltu))                                                                                          \
+            COMPARED(!(a[l] >= b[l]));                                                                                 \
+        else if (HAS(i, leu))                                                                                          \
+            COMPARED(!(a[l] > b[l]));                                                                                  \
+        else if (HAS(i, gtu))                                                                                          \
+            COMPARED(!(a[l] <= b[l]));                                                                                 \
+        else if (HAS(i, geu))                                                                                          \
+            COMPARED(!(a[l] < b[l]));                                                                                  \
+        else if (HAS(i, num))                                                                                          \
+            COMPARED(a[l] == a[l] && b[l] == b[l]);                                                                    \
+        else                                                                                                           \
+            COMPARED(a[l] != a[l] || b[l] != b[l]);                                                                    \
+        *d = (*d & ~w->mask) | (r & w->mask);                                                                          \
     }
 static float in(const Inst *i, float x) { return HAS(i, ftz) ? flushed(x) : x; }
 static double as_is(const Inst *i, double x)
@@ -311,19 +312,19 @@ OP_COMPARE_REAL(compare_f32, float, in)
 OP_COMPARE_REAL(compare_f64, double, as_is)
 
 /* ---- float32: denormal numbers are 0 before and behind what is .ftz ---- */
-#define OP_F32(name, n, ...)                                                                   \
-    Run name;                                                                                  \
-    void name(Warp *w, const Inst *i)                                                          \
-    {                                                                                          \
-        float *d = AT(float, 0);                                                               \
-        const float *x = AT(float, 1), *y = n > 1 ? AT(float, 2) : x, *z = n > 2 ? AT(float, 3) : x; \
-        if (HAS(i, ftz)) {                                                                     \
-            EACH_LANE(const float a = flushed(x[l]); const float b = flushed(y[l]);            \
-                      const float c = flushed(z[l]); (void)b; (void)c; d[l] = flushed(__VA_ARGS__)); \
-        } else {                                                                               \
-            EACH_LANE(const float a = x[l]; const float b = y[l]; const float c = z[l]; (void)b; (void)c; \
-                      d[l] = (__VA_ARGS__));                                                   \
-        }                                                                                      \
+#define OP_F32(name, n, ...)                                                                                           \
+    Run name;                                                                                                          \
+    void name(Warp *w, const Inst *i)                                                                                  \
+    {                                                                                                                  \
+        float *d = AT(float, 0);                                                                                       \
+        const float *x = AT(float, 1), *y = n > 1 ? AT(float, 2) : x, *z = n > 2 ? AT(float, 3) : x;                   \
+        if (HAS(i, ftz)) {                                                                                             \
+            EACH_LANE(const float a = flushed(x[l]); const float b = flushed(y[l]); const float c = flushed(z[l]);     \
+                      (void)b; (void)c; d[l] = flushed(__VA_ARGS__));                                                  \
+        } else {                                                                                                       \
+            EACH_LANE(const float a = x[l]; const float b = y[l]; const float c = z[l]; (void)b; (void)c;              \
+                      d[l] = (__VA_ARGS__));                                                                           \
+        }                                                                                                              \
     }
 OP_F32(add_f32, 2, a + b)
 OP_F32(sub_f32, 2, a - b)
@@ -340,14 +341,11 @@ OP_F32(lg2_f32, 1, (float)log2((double)a))
 OP_F32(sin_f32, 1, (float)sin((double)a))
 OP_F32(cos_f32, 1, (float)cos((double)a))
 OP_F32(tanh_f32, 1, (float)tanh((double)a))
-OP_F32(multiplied, 2, a * b)
-OP_F32(multiplied_down, 2, down((double)a * (double)b))
+OP_F32(multiplied, 2, a *b)
+OP_F32(multiplied_down, 2, down((double)a *(double)b))
 
 Run mul_f32, min_f32, max_f32;
-void mul_f32(Warp *w, const Inst *i)
-{
-    (HAS(i, rm) ? multiplied_down : multiplied)(w, i);
-}
+void mul_f32(Warp *w, const Inst *i) { (HAS(i, rm) ? multiplied_down : multiplied)(w, i); }
 
 /* What is no number is left out, but with .NaN; -0 is less than 0. */
 static float least(float a, float b, bool nan)

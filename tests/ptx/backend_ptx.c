@@ -148,8 +148,13 @@ static Status ptx_run(Backend *b, Module *m, uint32_t kernel, void *const *p, co
     PtxMap maps[PTX_MAPS];
     for (uint32_t i = 0; i < k->n_map; i++)
         put_map(&maps[i], &map[i], p);
-    PtxLaunch launch = {.kernel = k->name, .blocks = plan_blocks(&k->grid, rows), .shared = plan_shared_bytes(&k->grid, n),
-                        .seed = of(b)->seed + of(b)->launches++, .n_map = k->n_map, .map = maps, .memory = memory,
+    PtxLaunch launch = {.kernel = k->name,
+                        .blocks = plan_blocks(&k->grid, rows),
+                        .shared = plan_shared_bytes(&k->grid, n),
+                        .seed = of(b)->seed + of(b)->launches++,
+                        .n_map = k->n_map,
+                        .map = maps,
+                        .memory = memory,
                         .argument = (const void *const *)arguments->at};
     launch.n_argument = call_arguments(arguments, p, l->n_buffer, n, l->n_int, s, l->n_scalar, &rows);
     launch.n_memory = find_memory(m->plan, l, p, memory, of_buffer);
@@ -204,9 +209,18 @@ static Status ptx_sync(Backend *b)
 
 static void ptx_close(Backend *b) { (void)b; }
 
-static const BackendOps ptx_ops = {.name = "ptx", .alloc = ptx_alloc, .free = ptx_give, .upload = ptx_move, .download = ptx_move,
-                                   .build = ptx_build, .drop = ptx_drop, .launch = ptx_run, .matmul = ptx_matmul,
-                                   .copy = ptx_copy, .sync = ptx_sync, .close = ptx_close};
+static const BackendOps ptx_ops = {.name = "ptx",
+                                   .alloc = ptx_alloc,
+                                   .free = ptx_give,
+                                   .upload = ptx_move,
+                                   .download = ptx_move,
+                                   .build = ptx_build,
+                                   .drop = ptx_drop,
+                                   .launch = ptx_run,
+                                   .matmul = ptx_matmul,
+                                   .copy = ptx_copy,
+                                   .sync = ptx_sync,
+                                   .close = ptx_close};
 
 Status backend_ptx_open(Ctx *ctx, const PtxOptions *how, Backend **out, char why[512])
 {
@@ -214,7 +228,13 @@ Status backend_ptx_open(Ctx *ctx, const PtxOptions *how, Backend **out, char why
         return ST_ENVIRONMENT;
     PtxBackend *b = NEW(ctx->program, PtxBackend);
     b->how = *how;
-    b->base = (Backend){.ops = &ptx_ops, .kind = &backend_kinds[BACKEND_cuda], .ctx = ctx, .threads = 1, .target = how->target, .bf16 = true, .multiprocessors = 1};
+    b->base = (Backend){.ops = &ptx_ops,
+                        .kind = &backend_kinds[BACKEND_cuda],
+                        .ctx = ctx,
+                        .threads = 1,
+                        .target = how->target,
+                        .bf16 = true,
+                        .multiprocessors = 1};
     *out = &b->base;
     return ST_OK;
 }

@@ -76,7 +76,8 @@ bool device_run(const Case *c, const char *item, char *const *got)
     char why[PTX_WHY];
     load(item);
     for (uint32_t i = 0; i < h->n_region; i++) {
-        memory[i] = (PtxMemory){aligned_alloc(ALIGNED, (c->region[i].bytes / ALIGNED + 1) * ALIGNED), c->region[i].bytes, c->region[i].written};
+        memory[i] = (PtxMemory){aligned_alloc(ALIGNED, (c->region[i].bytes / ALIGNED + 1) * ALIGNED),
+                                c->region[i].bytes, c->region[i].written};
         if (!memory[i].at)
             stop(1, "out of memory");
         begin[i] = (uint64_t)(uintptr_t)memory[i].at;
@@ -98,9 +99,16 @@ bool device_run(const Case *c, const char *item, char *const *got)
             map[i].box[d] = m->box[d];
         }
     }
-    const PtxLaunch launch = {.kernel = h->kernel, .blocks = call_blocks(h->blocks), .shared = h->shared, .seed = run.launches++,
-                              .n_argument = count, .n_map = h->n_map, .n_memory = h->n_region,
-                              .argument = (const void *const *)arguments.at, .map = map, .memory = memory};
+    const PtxLaunch launch = {.kernel = h->kernel,
+                              .blocks = call_blocks(h->blocks),
+                              .shared = h->shared,
+                              .seed = run.launches++,
+                              .n_argument = count,
+                              .n_map = h->n_map,
+                              .n_memory = h->n_region,
+                              .argument = (const void *const *)arguments.at,
+                              .map = map,
+                              .memory = memory};
     if (!ptx_launch(run.module, &launch, why))
         stop(1, "%s", why);
     for (uint32_t i = 0; i < h->n_region; i++) {

@@ -29,32 +29,34 @@ typedef enum Kind {
     BRANCH,
     EXIT,
     BARRIER,
-    TRY,      /* may have to be tried again */
-    TAKES     /* waits for registers */
+    TRY,  /* may have to be tried again */
+    TAKES /* waits for registers */
 } Kind;
 
 /* Modifiers, by name; each is a bit. */
+/* clang-format off */
 #define PTX_MODIFIERS(M)                                                                       \
     M(ftz) M(sat) M(rn) M(rz) M(rm) M(rp) M(rni) M(rzi) M(rmi) M(rpi) M(approx) M(full) M(eq) M(ne)   \
     M(lt) M(le) M(gt) M(ge) M(lo) M(ls) M(hi) M(hs) M(equ) M(neu) M(ltu) M(leu) M(gtu) M(geu)  \
     M(num) M(nan) M(NaN) M(param) M(global) M(shared) M(local) M(nc) M(v2) M(v4) M(uni) M(trans) \
     M(x1) M(x2) M(x4) M(volatile) M(relaxed) M(gpu)
+/* clang-format on */
 enum {
 #define M(name) MOD_##name,
     PTX_MODIFIERS(M)
 #undef M
-    MODIFIERS
+        MODIFIERS
 };
 #define HAS(i, name) ((i)->mods >> MOD_##name & 1)
 
 struct Inst {
     Run *run;
     uint64_t mods;
-    int64_t shift; /* of an address, or a whole number that stands in the text */
+    int64_t shift;         /* of an address, or a whole number that stands in the text */
     uint32_t at[OPERANDS]; /* offsets in the file; of a list: where in the function's list */
-    uint32_t n;    /* of the first list */
-    uint32_t to;   /* of a branch */
-    int32_t guard; /* offset of a predicate; -1: none */
+    uint32_t n;            /* of the first list */
+    uint32_t to;           /* of a branch */
+    int32_t guard;         /* offset of a predicate; -1: none */
     uint32_t line;
     uint8_t kind, bytes; /* of the type */
     bool negated, leads; /* the guard; a branch goes there */
@@ -81,12 +83,12 @@ typedef struct Function {
     Constant *constant;
     Parameter *parameter;
     size_t n_code, n_list, n_constant, n_parameter;
-    uint32_t special[SPECIALS]; /* offsets; 0: not used */
-    uint32_t file;              /* bytes */
+    uint32_t special[SPECIALS];                /* offsets; 0: not used */
+    uint32_t file;                             /* bytes */
     uint32_t parameter_bytes, shared, dynamic; /* bytes of static shared memory; where the other begins */
     uint32_t local;
-    int threads, blocks;        /* .maxntid, .minnctapersm */
-    uint32_t grain;             /* the smallest access of shared memory: 2 or 4 */
+    int threads, blocks; /* .maxntid, .minnctapersm */
+    uint32_t grain;      /* the smallest access of shared memory: 2 or 4 */
 } Function;
 
 struct PtxModule {
@@ -132,7 +134,7 @@ enum { PRODUCTS = 64 };
 struct Warp {
     Block *block;
     unsigned char *file;
-    uint32_t mask;  /* the threads of the instruction that is run */
+    uint32_t mask; /* the threads of the instruction that is run */
     uint32_t alive;
     int index, n_piece;
     Piece piece[LANES];
@@ -142,9 +144,9 @@ struct Warp {
     uint32_t committed[LANES]; /* groups of copies, by lane */
     Product product[PRODUCTS];
     size_t n_product;
-    uint32_t groups;  /* of products */
-    uint32_t asked;   /* products, ever */
-    bool fenced;      /* registers are ready for products */
+    uint32_t groups; /* of products */
+    uint32_t asked;  /* products, ever */
+    bool fenced;     /* registers are ready for products */
     uint32_t registers;
     char *local;
     const PtxMemory *last; /* that was found */
@@ -162,8 +164,8 @@ typedef struct MBarrier {
 } MBarrier;
 
 typedef struct Barrier {
-    uint32_t arrived;  /* warps */
-    int expected;      /* threads; 0: nobody is there */
+    uint32_t arrived; /* warps */
+    int expected;     /* threads; 0: nobody is there */
     uint32_t known[AGENTS], known_fence[AGENTS];
 } Barrier;
 
@@ -193,9 +195,9 @@ struct Block {
         uint32_t n;
     } asked[MAX_WARPS / 4][PRODUCTS];
     uint32_t now;
-    struct Cell *cell;    /* of shared memory, by grain */
-    uint32_t *reader;     /* by cell and warp */
-    PtxMemory *memory;    /* sorted */
+    struct Cell *cell; /* of shared memory, by grain */
+    uint32_t *reader;  /* by cell and warp */
+    PtxMemory *memory; /* sorted */
 };
 enum { LATE, AT_ONCE, BY_CHANCE, LATENESSES };
 enum { LOWEST_FIRST, HIGHEST_FIRST, ANY_FIRST, ORDERS };
@@ -205,13 +207,12 @@ enum { UNWRITTEN, WRITTEN, IN_FLIGHT, OF_BARRIER };
 
 /* Windows of generic addresses. */
 #define SHARED_WINDOW 0x5a00000000000000u
-#define LOCAL_WINDOW 0x5b00000000000000u
-#define PARAM_WINDOW 0x5c00000000000000u
-#define WINDOW_OF(a) ((a) & 0xff00000000000000u)
-#define IN_WINDOW(a) ((a) & 0x00ffffffffffffffu)
+#define LOCAL_WINDOW  0x5b00000000000000u
+#define PARAM_WINDOW  0x5c00000000000000u
+#define WINDOW_OF(a)  ((a)&0xff00000000000000u)
+#define IN_WINDOW(a)  ((a)&0x00ffffffffffffffu)
 
-_Noreturn void fault(const Warp *w, const Inst *i, const char *what, ...)
-    __attribute__((format(printf, 3, 4)));
+_Noreturn void fault(const Warp *w, const Inst *i, const char *what, ...) __attribute__((format(printf, 3, 4)));
 uint32_t chance(Block *b, uint32_t n); /* 0 ... n - 1 */
 
 /* memory.c: bytes of global memory that a lane wants, checked. */
@@ -224,7 +225,7 @@ typedef enum Touch { READS, WRITES } Touch;
 void order_touch(Warp *w, const Inst *i, int lane, uint32_t at, uint32_t bytes, Touch how);
 void order_product(Warp *w, const Inst *i, uint32_t at, uint32_t bytes, uint32_t since);
 void order_box(Block *b, const Box *x, uint32_t at, uint32_t bytes);
-void order_leave(Warp *w, uint32_t *known, uint32_t *known_fence); /* what it did is told there, */
+void order_leave(Warp *w, uint32_t *known, uint32_t *known_fence);             /* what it did is told there, */
 void order_learn(Warp *w, const uint32_t *known, const uint32_t *known_fence); /* and read here */
 void order_met(Warp *w);
 void order_fence(Warp *w);
@@ -240,18 +241,18 @@ void copies_end(Warp *w);
 /* group.c */
 void products_finish(Warp *w, uint32_t left);
 
-#define AT(T, k) ((T *)(void *)(w->file + i->at[k]))
+#define AT(T, k)      ((T *)(void *)(w->file + i->at[k]))
 #define LIST(T, k, n) ((T *)(void *)(w->file + w->block->f->list[i->at[k] + (n)]))
-#define EACH_LANE(...)                                                                         \
-    do {                                                                                       \
-        if (w->mask == ALL_LANES) {                                                            \
-            _Pragma("GCC ivdep") for (int l = 0; l < LANES; l++) { __VA_ARGS__; }              \
-        } else {                                                                               \
-            for (uint32_t mask_ = w->mask; mask_; mask_ &= mask_ - 1) {                        \
-                const int l = __builtin_ctz(mask_);                                            \
-                __VA_ARGS__;                                                                   \
-            }                                                                                  \
-        }                                                                                      \
+#define EACH_LANE(...)                                                                                                 \
+    do {                                                                                                               \
+        if (w->mask == ALL_LANES) {                                                                                    \
+            _Pragma("GCC ivdep") for (int l = 0; l < LANES; l++) { __VA_ARGS__; }                                      \
+        } else {                                                                                                       \
+            for (uint32_t mask_ = w->mask; mask_; mask_ &= mask_ - 1) {                                                \
+                const int l = __builtin_ctz(mask_);                                                                    \
+                __VA_ARGS__;                                                                                           \
+            }                                                                                                          \
+        }                                                                                                              \
     } while (0)
 
 #endif

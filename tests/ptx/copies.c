@@ -8,10 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool now(Block *b)
-{
-    return b->late == AT_ONCE || (b->late == BY_CHANCE && chance(b, 2));
-}
+static bool now(Block *b) { return b->late == AT_ONCE || (b->late == BY_CHANCE && chance(b, 2)); }
 
 static uint64_t address(const Warp *w, const Inst *i, int k, int lane)
 {
@@ -31,8 +28,12 @@ static void begin(Warp *w, const Inst *i, int lane, uint32_t bytes, uint32_t fro
 {
     Block *b = w->block;
     const uint64_t to = address(w, i, 0, lane), from = AT(uint64_t, 1)[lane];
-    Copy c = {.to = (uint32_t)to, .bytes = bytes, .from = from, .from_bytes = from_bytes < bytes ? from_bytes : bytes,
-              .lane = (uint8_t)lane, .group = w->committed[lane]};
+    Copy c = {.to = (uint32_t)to,
+              .bytes = bytes,
+              .from = from,
+              .from_bytes = from_bytes < bytes ? from_bytes : bytes,
+              .lane = (uint8_t)lane,
+              .group = w->committed[lane]};
     shared_check(w, i, to > UINT32_MAX ? UINT32_MAX : (uint32_t)to, bytes, bytes);
     if (from % bytes)
         fault(w, i, "a copy from an address that is no multiple of %u", bytes);
@@ -130,8 +131,8 @@ void mbarrier_init(Warp *w, const Inst *i)
         const uint32_t n = AT(uint32_t, 1)[lane];
         if (!n || n > (1u << 20) - 1)
             fault(w, i, "a barrier of %u arrivals", n);
-        b->mbarrier[b->n_mbarrier++] = (MBarrier){.at = (uint32_t)at, .count = n, .pending = n,
-                                                  .made_by = (uint32_t)w->index, .made = b->now};
+        b->mbarrier[b->n_mbarrier++] =
+            (MBarrier){.at = (uint32_t)at, .count = n, .pending = n, .made_by = (uint32_t)w->index, .made = b->now};
     }
 }
 
@@ -155,10 +156,7 @@ static uint64_t address_1(const Warp *w, const Inst *i, int lane)
 {
     return i->mods >> 63 ? AT(uint32_t, 1)[lane] : AT(uint64_t, 1)[lane];
 }
-void mbarrier_arrive(Warp *w, const Inst *i)
-{
-    mbarrier_expect(w, i);
-}
+void mbarrier_arrive(Warp *w, const Inst *i) { mbarrier_expect(w, i); }
 void mbarrier_expect(Warp *w, const Inst *i)
 {
     for (uint32_t l = w->mask; l; l &= l - 1) {
@@ -200,10 +198,7 @@ void proxy_fence(Warp *w, const Inst *i)
 
 enum { LINE = 128, PIECE = 16, ELEMENT = 2 };
 
-static uint32_t box_bytes(const PtxMap *m)
-{
-    return m->box[0] * m->box[1] * m->box[2] * m->box[3] * ELEMENT;
-}
+static uint32_t box_bytes(const PtxMap *m) { return m->box[0] * m->box[1] * m->box[2] * m->box[3] * ELEMENT; }
 
 void box_begin(Warp *w, const Inst *i)
 {

@@ -19,9 +19,9 @@ enum { POSITIONS = 150 };
 /* Text between `from` and the end of its line becomes `to`; with a number in the place of "#", that number with another bit. */
 typedef struct Kind {
     const char *name, *from, *to;
-    bool groups;  /* of sm_90a; the others, which take a second build, are planted under `whole` */
-    size_t sure;  /* a place where it is found: planted in every run */
-    double least; /* the share of all places that is found */
+    bool groups;   /* of sm_90a; the others, which take a second build, are planted under `whole` */
+    size_t sure;   /* a place where it is found: planted in every run */
+    double least;  /* the share of all places that is found */
     size_t one_in; /* of the places */
 } Kind;
 static const Kind kinds[] = {
@@ -114,7 +114,8 @@ static const char *place(const char *text, const Kind *k, size_t n)
 {
     for (const char *p = text; (p = strstr(p, k->from)); p++) {
         const char *end = p + strcspn(p, ";");
-        const bool number = end[-1] >= '0' && end[-1] <= '9' && memchr(p, ',', (size_t)(end - p)) && !strchr("%r", end[-2]);
+        const bool number =
+            end[-1] >= '0' && end[-1] <= '9' && memchr(p, ',', (size_t)(end - p)) && !strchr("%r", end[-2]);
         const char *last = end;
         while (last > p && last[-1] != ' ')
             last--;

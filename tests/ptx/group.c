@@ -94,7 +94,8 @@ static void piece(Warp *w, const Product *p, uint32_t at, bool asked)
 }
 
 /* Numbers first ... first + n - 1, sixteen terms of each. to: NULL when the product is asked for. */
-static void gather(Warp *w, const Product *p, uint64_t descriptor, bool turned, uint32_t first, uint32_t n, float (*to)[TERMS])
+static void gather(Warp *w, const Product *p, uint64_t descriptor, bool turned, uint32_t first, uint32_t n,
+                   float (*to)[TERMS])
 {
     Of *of = p->inst->bf16 ? number_brain : number_half;
     const Matrix m = matrix_of(w, p->inst, descriptor);

@@ -11,7 +11,7 @@ char *global_at(Warp *w, const Inst *i, uint64_t at, uint32_t bytes, bool write)
         size_t low = 0, high = b->launch->n_memory; /* the last that begins at `at` or before */
         while (low < high) {
             const size_t half = (low + high) / 2;
-            (uintptr_t)b->memory[half].at <= at ? (low = half + 1) : (high = half);
+            (uintptr_t) b->memory[half].at <= at ? (low = half + 1) : (high = half);
         }
         m = low ? &b->memory[low - 1] : NULL;
         if (!m || at + bytes > (uintptr_t)m->at + m->bytes)
@@ -29,8 +29,7 @@ void shared_check(Warp *w, const Inst *i, uint32_t at, uint32_t bytes, uint32_t 
     const Block *b = w->block;
     enum { OWN = 1024 };
     if (at < OWN || at + bytes > b->shared_bytes || at + bytes < at)
-        fault(w, i, "shared memory that the block has not: byte %d of %d", (int)at - OWN,
-              (int)b->shared_bytes - OWN);
+        fault(w, i, "shared memory that the block has not: byte %d of %d", (int)at - OWN, (int)b->shared_bytes - OWN);
     if (at % align)
         fault(w, i, "byte %u of shared memory is no multiple of %u", at, align);
 }
@@ -41,7 +40,9 @@ static void shared_read(Warp *w, const Inst *i, int lane, uint32_t at, uint32_t 
     for (uint32_t k = 0; k < bytes; k++)
         if (state[k] != WRITTEN)
             fault(w, i, "byte %u of shared memory is read, %s", at + k,
-                  state[k] == UNWRITTEN ? "which nobody wrote" : state[k] == IN_FLIGHT ? "to which a copy is under way" : "which is a barrier's");
+                  state[k] == UNWRITTEN   ? "which nobody wrote"
+                  : state[k] == IN_FLIGHT ? "to which a copy is under way"
+                                          : "which is a barrier's");
     order_touch(w, i, lane, at, bytes, READS);
 }
 
@@ -60,7 +61,7 @@ static uint64_t address_of(const Warp *w, const Inst *i, int k, int lane)
 {
     const uint32_t at = i->at[k];
     const uint64_t base = i->mods >> 63 ? ((const uint32_t *)(const void *)(w->file + at))[lane]
-                                       : ((const uint64_t *)(const void *)(w->file + at))[lane];
+                                        : ((const uint64_t *)(const void *)(w->file + at))[lane];
     return base + (uint64_t)i->shift;
 }
 
@@ -68,7 +69,10 @@ static uint64_t address_of(const Warp *w, const Inst *i, int k, int lane)
 static char *bytes_at(Warp *w, const Inst *i, int lane, uint64_t at, uint32_t bytes, bool write)
 {
     Block *b = w->block;
-    uint64_t window = HAS(i, shared) ? SHARED_WINDOW : HAS(i, local) ? LOCAL_WINDOW : HAS(i, param) ? PARAM_WINDOW : WINDOW_OF(at);
+    uint64_t window = HAS(i, shared)  ? SHARED_WINDOW
+                      : HAS(i, local) ? LOCAL_WINDOW
+                      : HAS(i, param) ? PARAM_WINDOW
+                                      : WINDOW_OF(at);
     if (HAS(i, global))
         window = 0;
     if (at % bytes)
@@ -82,7 +86,8 @@ static char *bytes_at(Warp *w, const Inst *i, int lane, uint64_t at, uint32_t by
     if (window == LOCAL_WINDOW || window == PARAM_WINDOW) {
         const uint64_t s = IN_WINDOW(at), most = window == LOCAL_WINDOW ? b->f->local : b->f->parameter_bytes;
         if (s + bytes > most || (write && window == PARAM_WINDOW))
-            fault(w, i, "byte %llu of %llu of a thread's own memory or of parameters", (unsigned long long)s, (unsigned long long)most);
+            fault(w, i, "byte %llu of %llu of a thread's own memory or of parameters", (unsigned long long)s,
+                  (unsigned long long)most);
         return window == LOCAL_WINDOW ? w->local + (uint64_t)lane * most + s : b->parameter + s;
     }
     return global_at(w, i, at, bytes, write);
@@ -125,24 +130,24 @@ void store(Warp *w, const Inst *i)
 
 /* ---- all lanes, one after another, in any order ---- */
 
-#define OP_ATOM(name, reduction, T)                                                            \
-    Run name, reduction;                                                                       \
-    void name(Warp *w, const Inst *i)                                                          \
-    {                                                                                          \
-        for (uint32_t m = w->mask; m; m &= m - 1) {                                            \
-            const int l = __builtin_ctz(m);                                                    \
-            T x, *to = (T *)(void *)bytes_at(w, i, l, address_of(w, i, 1, l), sizeof x, true); \
-            AT(T, 0)[l] = *to;                                                                 \
-            *to += AT(T, 2)[l];                                                                \
-        }                                                                                      \
-    }                                                                                          \
-    void reduction(Warp *w, const Inst *i)                                                     \
-    {                                                                                          \
-        for (uint32_t m = w->mask; m; m &= m - 1) {                                            \
-            const int l = __builtin_ctz(m);                                                    \
-            T x, *to = (T *)(void *)bytes_at(w, i, l, address_of(w, i, 0, l), sizeof x, true); \
-            *to += AT(T, 1)[l];                                                                \
-        }                                                                                      \
+#define OP_ATOM(name, reduction, T)                                                                                    \
+    Run name, reduction;                                                                                               \
+    void name(Warp *w, const Inst *i)                                                                                  \
+    {                                                                                                                  \
+        for (uint32_t m = w->mask; m; m &= m - 1) {                                                                    \
+            const int l = __builtin_ctz(m);                                                                            \
+            T x, *to = (T *)(void *)bytes_at(w, i, l, address_of(w, i, 1, l), sizeof x, true);                         \
+            AT(T, 0)[l] = *to;                                                                                         \
+            *to += AT(T, 2)[l];                                                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    void reduction(Warp *w, const Inst *i)                                                                             \
+    {                                                                                                                  \
+        for (uint32_t m = w->mask; m; m &= m - 1) {                                                                    \
+            const int l = __builtin_ctz(m);                                                                            \
+            T x, *to = (T *)(void *)bytes_at(w, i, l, address_of(w, i, 0, l), sizeof x, true);                         \
+            *to += AT(T, 1)[l];                                                                                        \
+        }                                                                                                              \
     }
 OP_ATOM(atom_add_f32, red_add_f32, float)
 OP_ATOM(atom_add_u32, red_add_u32, uint32_t)
@@ -163,7 +168,8 @@ void load_matrix(Warp *w, const Inst *i)
     for (uint32_t k = 0; k < i->n; k++)
         for (uint32_t l = 0; l < LANES; l++) {
             const uint32_t row = l / 4, column = l % 4 * 2;
-            LIST(uint32_t, 0, k)[l] = HAS(i, trans) ? piece[8 * k + column][row] | (uint32_t)piece[8 * k + column + 1][row] << 16
-                                                    : piece[8 * k + row][column] | (uint32_t)piece[8 * k + row][column + 1] << 16;
+            LIST(uint32_t, 0, k)
+            [l] = HAS(i, trans) ? piece[8 * k + column][row] | (uint32_t)piece[8 * k + column + 1][row] << 16
+                                : piece[8 * k + row][column] | (uint32_t)piece[8 * k + row][column + 1] << 16;
         }
 }

@@ -17,8 +17,12 @@ enum { ORDERS = 2, WIDE = 2 };
 /* Wide enough for products of 16 bits, and for warpgroups. */
 static const Source wide[WIDE] = {
     {NULL, {"heads of 64", {"D=128", "widths=[D]", "model.context=150", NULL}}},
-    {NULL, {"heads of 96, experts", {"D=192", "widths=[D]", "model.context=70", "sub=moe(experts = 3, active = 2, hidden = 72, "
-            "activation = silu, scores = softmax, normalize = true, balance = 0.01)", NULL}}},
+    {NULL,
+     {"heads of 96, experts",
+      {"D=192", "widths=[D]", "model.context=70",
+       "sub=moe(experts = 3, active = 2, hidden = 72, "
+       "activation = silu, scores = softmax, normalize = true, balance = 0.01)",
+       NULL}}},
 };
 static const int64_t positions[WIDE] = {150, 70};
 
@@ -28,8 +32,10 @@ typedef struct Kind {
     Half half;
     double bound;
 } Kind;
-static const Kind kinds[] = {{"f32", &target_gpu, HALF_NONE, 5e-5}, {"bf16", &target_gpu, HALF_BF16, 2e-2},
-                             {"fp16", &target_gpu, HALF_FP16, 5e-3}, {"bf16, sm_90a", &target_sm_90a, HALF_BF16, 2e-2},
+static const Kind kinds[] = {{"f32", &target_gpu, HALF_NONE, 5e-5},
+                             {"bf16", &target_gpu, HALF_BF16, 2e-2},
+                             {"fp16", &target_gpu, HALF_FP16, 5e-3},
+                             {"bf16, sm_90a", &target_sm_90a, HALF_BF16, 2e-2},
                              {"fp16, sm_90a", &target_sm_90a, HALF_FP16, 5e-3}};
 
 typedef struct Case {
@@ -40,18 +46,22 @@ typedef struct Case {
     uint64_t launches;
 } Case;
 
-static void order(Backend *b, int run)
-{
-    backend_ptx_seed(b, 1000003u * (uint64_t)run);
-}
+static void order(Backend *b, int run) { backend_ptx_seed(b, 1000003u * (uint64_t)run); }
 
 static void compare(Ctx *ctx, void *arg)
 {
     Case *c = arg;
     char why[512];
     Unit *u = load_text(ctx, example_text(ctx, &c->source), c->source.v.set);
-    c->is = (Agreement){.B = c->B, .T = c->T, .half = c->kind->half, .half_wanted = c->kind->half, .target = c->kind->target,
-                        .runs = ORDERS, .before = order, .worst = INFINITY, .name = ""};
+    c->is = (Agreement){.B = c->B,
+                        .T = c->T,
+                        .half = c->kind->half,
+                        .half_wanted = c->kind->half,
+                        .target = c->kind->target,
+                        .runs = ORDERS,
+                        .before = order,
+                        .worst = INFINITY,
+                        .name = ""};
     if (!u->train)
         vwn_bug(ctx, "%s does not train", c->source.v.name);
     if (backend_ptx_open(ctx, &(PtxOptions){.target = c->kind->target}, &c->is.on, why) != ST_OK)
@@ -67,7 +77,8 @@ static bool agrees(const Source *s, const Kind *k, int64_t B, int64_t T)
     const bool ran = guarded(ctx, compare, &c);
     const bool ok = ran && c.is.worst < k->bound && c.is.compared > 7 && c.is.same_bits && c.launches > 10;
     printf("%-24s %-13s %3zu gradients, %4llu launches, worst %.1e at %s%s%s\n", s->v.name, k->name, c.is.compared,
-           (unsigned long long)c.launches, c.is.worst, c.is.name, ran && !c.is.same_bits ? ", runs differ" : "", ok ? "" : "  FAILED");
+           (unsigned long long)c.launches, c.is.worst, c.is.name, ran && !c.is.same_bits ? ", runs differ" : "",
+           ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);
     return ok;
@@ -91,7 +102,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < all; i++) {
         const bool is_wide = i >= examples + MODELS;
-        const Source own = is_wide       ? wide[i - examples - MODELS]
+        const Source own = is_wide        ? wide[i - examples - MODELS]
                            : i < examples ? sources[i]
                                           : (Source){NULL, *model_variant(i - examples)};
         for (size_t k = 0; k < n_kinds; k++) {

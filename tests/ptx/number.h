@@ -60,8 +60,8 @@ static inline uint16_t to_half(double x)
         return sign | 0x7c00;
     if (x < 0x1p-14)
         return sign | (uint16_t)rint(ldexp(x, 24));
-    frexp(x, &e); /* x = 1.m 2^(e - 1) */
-    const double m = rint(ldexp(x, 11 - e)); /* 1024 to 2048 */
+    frexp(x, &e);                                       /* x = 1.m 2^(e - 1) */
+    const double m = rint(ldexp(x, 11 - e));            /* 1024 to 2048 */
     return sign | (uint16_t)((e + 13) * 1024 + (int)m); /* a carry goes into the exponent */
 }
 

@@ -23,9 +23,12 @@ static bool open_compiler(Compiler *c, char why[512])
     char path[CUDA_PATH_SIZE];
     void *library = cuda_library(CUDA_NVRTC, path, why);
     const CudaFunction wanted[] = {
-        {"nvrtcCreateProgram", &c->create},    {"nvrtcDestroyProgram", &c->destroy},
-        {"nvrtcCompileProgram", &c->compile},  {"nvrtcGetProgramLogSize", &c->log_size},
-        {"nvrtcGetProgramLog", &c->log},       {"nvrtcGetPTXSize", &c->size},
+        {"nvrtcCreateProgram", &c->create},
+        {"nvrtcDestroyProgram", &c->destroy},
+        {"nvrtcCompileProgram", &c->compile},
+        {"nvrtcGetProgramLogSize", &c->log_size},
+        {"nvrtcGetProgramLog", &c->log},
+        {"nvrtcGetPTXSize", &c->size},
         {"nvrtcGetPTX", &c->ptx},
     };
     return library && cuda_functions(library, wanted, sizeof wanted / sizeof wanted[0], why);

@@ -54,7 +54,8 @@ static void conflict(Warp *w, const Inst *i, uint32_t cell, const char *what, ui
         fault(w, i, "byte %u of shared memory %s by a map, and nothing is between", cell * grain, what);
     if (lane == MANY)
         fault(w, i, "byte %u of shared memory %s by warp %u, and nothing is between", cell * grain, what, warp);
-    fault(w, i, "byte %u of shared memory %s by thread %u, and nothing is between", cell * grain, what, warp * LANES + lane);
+    fault(w, i, "byte %u of shared memory %s by thread %u, and nothing is between", cell * grain, what,
+          warp * LANES + lane);
 }
 
 /* Was something at that time, of that warp and lane, before what this lane does now? */
@@ -79,7 +80,8 @@ void order_touch(Warp *w, const Inst *i, int lane, uint32_t at, uint32_t bytes, 
             if (!x->readers)
                 memset(reader, 0, warps * sizeof *reader);
             x->readers = true;
-            *mine = b->now << TIME | (*mine >> TIME > w->synced && (*mine & MANY) != (uint32_t)lane ? MANY : (uint32_t)lane);
+            *mine = b->now << TIME |
+                    (*mine >> TIME > w->synced && (*mine & MANY) != (uint32_t)lane ? MANY : (uint32_t)lane);
             continue;
         }
         for (uint32_t v = 0; x->readers && v < warps; v++)
@@ -159,12 +161,6 @@ void order_learn(Warp *w, const uint32_t *known, const uint32_t *known_fence)
     }
 }
 
-void order_met(Warp *w)
-{
-    w->synced = w->block->now++;
-}
+void order_met(Warp *w) { w->synced = w->block->now++; }
 
-void order_fence(Warp *w)
-{
-    w->known_fence[w->index] = ++w->block->now;
-}
+void order_fence(Warp *w) { w->known_fence[w->index] = ++w->block->now; }

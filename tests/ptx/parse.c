@@ -48,10 +48,9 @@ typedef struct Parser {
 } Parser;
 
 /* Room for one more at the end of an array. */
-#define PUSH(array, n, room)                                                                   \
-    ((n) == (room) ? (void)((room) = (room) ? 2 * (room) : 64,                                 \
-                            (array) = realloc((array), (room) * sizeof *(array)))              \
-                   : (void)0,                                                                  \
+#define PUSH(array, n, room)                                                                                           \
+    ((n) == (room) ? (void)((room) = (room) ? 2 * (room) : 64, (array) = realloc((array), (room) * sizeof *(array)))   \
+                   : (void)0,                                                                                          \
      memset(&(array)[n], 0, sizeof *(array)), &(array)[(n)++])
 
 __attribute__((format(printf, 2, 3))) _Noreturn static void wrong(Parser *p, const char *what, ...)
@@ -94,10 +93,7 @@ static void want(Parser *p, const char *word)
         wrong(p, "`%s` is missing before `%.20s`", word, p->p);
 }
 
-static bool in_name(char c)
-{
-    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%' || c == '.';
-}
+static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%' || c == '.'; }
 
 /* A name, an opcode or a directive: its length is left in *n. */
 static const char *word(Parser *p, uint32_t *n)
@@ -112,10 +108,7 @@ static const char *word(Parser *p, uint32_t *n)
     return from;
 }
 
-static bool same(const char *a, uint32_t n, const char *b)
-{
-    return strlen(b) == n && !memcmp(a, b, n);
-}
+static bool same(const char *a, uint32_t n, const char *b) { return strlen(b) == n && !memcmp(a, b, n); }
 
 static uint64_t whole(Parser *p)
 {
@@ -163,10 +156,7 @@ static uint32_t file_room(Function *f, uint32_t bytes)
     return at;
 }
 
-static uint32_t lane_bytes(uint32_t type_bytes)
-{
-    return type_bytes == 0 ? 0 : type_bytes <= 4 ? 4 : 8;
-}
+static uint32_t lane_bytes(uint32_t type_bytes) { return type_bytes == 0 ? 0 : type_bytes <= 4 ? 4 : 8; }
 
 static uint32_t constant(Parser *p, uint64_t bits, uint32_t bytes)
 {
@@ -183,7 +173,7 @@ static uint32_t constant(Parser *p, uint64_t bits, uint32_t bytes)
 static bool special(Parser *p, const char *name, uint32_t n, Arg *out)
 {
     static const char *const names[SPECIALS] = {"%tid.x", "%ntid.x", "%ctaid.x", "%nctaid.x", "%laneid"};
-    static const char *const always[][2] = {{"%tid.y", "0"}, {"%tid.z", "0"}, {"%ctaid.y", "0"}, {"%ctaid.z", "0"},
+    static const char *const always[][2] = {{"%tid.y", "0"},  {"%tid.z", "0"},  {"%ctaid.y", "0"}, {"%ctaid.z", "0"},
                                             {"%ntid.y", "1"}, {"%ntid.z", "1"}, {"WARP_SZ", "32"}};
     for (int i = 0; i < SPECIALS; i++)
         if (same(name, n, names[i])) {
@@ -436,9 +426,16 @@ static void instruction(Parser *p, const char *text, uint32_t n, int32_t guard, 
     if (!strncmp(row->name, "cvt", 3) && row->form[1] == 'u' && a[1].kind == ARG_REGISTER && a[1].bytes == 8)
         narrow(p, &a[1], guard, negated, line);
     Inst *i = PUSH(p->f->code, p->f->n_code, p->room_code);
-    *i = (Inst){.run = row->run, .mods = o->mods, .kind = (uint8_t)row->kind, .guard = guard, .negated = negated,
-                .line = line, .name = row->name, .bytes = (uint8_t)ptx_type_bytes(row->type),
-                .bf16 = !strncmp(row->type, "bf16", 4), .sign = row->type[0] == 's'};
+    *i = (Inst){.run = row->run,
+                .mods = o->mods,
+                .kind = (uint8_t)row->kind,
+                .guard = guard,
+                .negated = negated,
+                .line = line,
+                .name = row->name,
+                .bytes = (uint8_t)ptx_type_bytes(row->type),
+                .bf16 = !strncmp(row->type, "bf16", 4),
+                .sign = row->type[0] == 's'};
     if (row->kind == EXIT && p->depth && row->name[0] == 'r') { /* back to behind the call */
         i->kind = BRANCH;
         *PUSH(p->branch, p->n_branch, p->room_branch) = (Label){" back", 5, (uint32_t)p->f->n_code - 1};
@@ -544,7 +541,8 @@ static void resolve(Parser *p, size_t labels, size_t branches)
     for (size_t b = branches; b < p->n_branch; b++) {
         const Label *from = &p->branch[b];
         size_t l = labels;
-        while (l < p->n_label && (p->label[l].length != from->length || memcmp(p->label[l].name, from->name, from->length) != 0))
+        while (l < p->n_label &&
+               (p->label[l].length != from->length || memcmp(p->label[l].name, from->name, from->length) != 0))
             l++;
         if (l == p->n_label)
             p->branch[kept++] = *from;

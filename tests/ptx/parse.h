@@ -10,12 +10,12 @@
 typedef enum ArgKind { ARG_REGISTER, ARG_NUMBER, ARG_ADDRESS, ARG_LIST, ARG_NAME, ARG_SINK } ArgKind;
 typedef struct Arg {
     ArgKind kind;
-    uint32_t at, bytes;   /* of a register or the base of an address: offset, bytes of a lane (0: a predicate) */
-    bool passed;          /* an address of what is passed to a function */
-    bool based;           /* an address with a register */
-    uint64_t number;      /* or the shift of an address */
-    uint32_t first, n;    /* of a list, in Parser.arg */
-    int second;           /* behind |, or the coordinates in an address: in Parser.arg; -1: none */
+    uint32_t at, bytes; /* of a register or the base of an address: offset, bytes of a lane (0: a predicate) */
+    bool passed;        /* an address of what is passed to a function */
+    bool based;         /* an address with a register */
+    uint64_t number;    /* or the shift of an address */
+    uint32_t first, n;  /* of a list, in Parser.arg */
+    int second;         /* behind |, or the coordinates in an address: in Parser.arg; -1: none */
     const char *name;
     uint32_t length;
 } Arg;

@@ -10,7 +10,8 @@ _Noreturn void fault(const Warp *w, const Inst *i, const char *what, ...)
 {
     const Block *b = w->block;
     va_list rest;
-    int n = snprintf(b->why, PTX_WHY, "%s, line %u, %s, block %u, warp %d: ", b->f->name, i->line, i->name, b->index, w->index);
+    int n = snprintf(b->why, PTX_WHY, "%s, line %u, %s, block %u, warp %d: ", b->f->name, i->line, i->name, b->index,
+                     w->index);
     va_start(rest, what);
     vsnprintf(b->why + n, PTX_WHY - (size_t)n, what, rest);
     va_end(rest);
@@ -25,7 +26,8 @@ uint32_t chance(Block *b, uint32_t n)
 
 /* ---- what threads of a warp do together ---- */
 
-Run warp_sync, shuffle_bfly, shuffle_idx, shuffle_up, shuffle_down, vote_any, vote_all, vote_ballot, match_any, redux_add;
+Run warp_sync, shuffle_bfly, shuffle_idx, shuffle_up, shuffle_down, vote_any, vote_all, vote_ballot, match_any,
+    redux_add;
 void warp_sync(Warp *w, const Inst *i)
 {
     (void)i;
@@ -75,7 +77,8 @@ void vote_ballot(Warp *w, const Inst *i)
 void match_any(Warp *w, const Inst *i)
 {
     uint32_t d[LANES] = {0};
-    EACH_LANE(for (int k = 0; k < LANES; k++) if (w->mask >> k & 1 && AT(uint32_t, 1)[k] == AT(uint32_t, 1)[l]) d[l] |= 1u << k);
+    EACH_LANE(for (int k = 0; k < LANES; k++) if (w->mask >> k & 1 && AT(uint32_t, 1)[k] == AT(uint32_t, 1)[l]) d[l] |=
+              1u << k);
     EACH_LANE(AT(uint32_t, 0)[l] = d[l]);
 }
 void redux_add(Warp *w, const Inst *i)
@@ -88,16 +91,14 @@ void redux_add(Warp *w, const Inst *i)
 
 /* ---- pieces ---- */
 
-static void drop_piece(Warp *w, int k)
-{
-    w->piece[k] = w->piece[--w->n_piece];
-}
+static void drop_piece(Warp *w, int k) { w->piece[k] = w->piece[--w->n_piece]; }
 
 /* Those that are at the same place become one. Returns where piece k is now. */
 static int join(Warp *w, int k)
 {
     for (int q = 0; q < w->n_piece; q++)
-        if (q != k && w->piece[q].at == w->piece[k].at && w->piece[q].waits == w->piece[k].waits && !w->piece[q].arrived) {
+        if (q != k && w->piece[q].at == w->piece[k].at && w->piece[q].waits == w->piece[k].waits &&
+            !w->piece[q].arrived) {
             w->piece[k].lanes |= w->piece[q].lanes;
             drop_piece(w, q);
             if (k == w->n_piece)
@@ -120,8 +121,8 @@ static int choose(Warp *w)
         if (!ready(p))
             continue;
         n++;
-        if (best < 0 || (how == LOWEST_FIRST && p->at < w->piece[best].at) || (how == HIGHEST_FIRST && p->at > w->piece[best].at) ||
-            (how == ANY_FIRST && chance(b, (uint32_t)n) == 0))
+        if (best < 0 || (how == LOWEST_FIRST && p->at < w->piece[best].at) ||
+            (how == HIGHEST_FIRST && p->at > w->piece[best].at) || (how == ANY_FIRST && chance(b, (uint32_t)n) == 0))
             best = k;
     }
     return best;
@@ -307,8 +308,11 @@ static void set_special(Warp *w)
     const Block *b = w->block;
     for (int s = 0; s < SPECIALS; s++)
         for (int l = 0; b->f->special[s] && l < LANES; l++) {
-            const uint32_t value[SPECIALS] = {[TID_X] = (uint32_t)(w->index * LANES + l), [NTID_X] = (uint32_t)b->threads,
-                                              [CTAID_X] = b->index, [NCTAID_X] = (uint32_t)b->launch->blocks, [LANEID] = (uint32_t)l};
+            const uint32_t value[SPECIALS] = {[TID_X] = (uint32_t)(w->index * LANES + l),
+                                              [NTID_X] = (uint32_t)b->threads,
+                                              [CTAID_X] = b->index,
+                                              [NCTAID_X] = (uint32_t)b->launch->blocks,
+                                              [LANEID] = (uint32_t)l};
             ((uint32_t *)(void *)(w->file + b->f->special[s]))[l] = value[s];
         }
 }
@@ -349,7 +353,8 @@ static void stuck(Block *b)
         if (b->warp[v].n_piece) {
             const Warp *w = &b->warp[v];
             const Inst *i = &b->f->code[w->piece[0].at];
-            fault(w, i, "threads %#x wait for ever%s", w->piece[0].lanes, w->n_piece > 1 ? ", others of the warp elsewhere" : "");
+            fault(w, i, "threads %#x wait for ever%s", w->piece[0].lanes,
+                  w->n_piece > 1 ? ", others of the warp elsewhere" : "");
         }
 }
 

@@ -19,10 +19,7 @@ typedef struct Lines {
     size_t n;
 } Lines;
 
-static char *copied(Arena *arena, const char *text, Piece p)
-{
-    return arena_copy(arena, text + p.from, p.to - p.from);
-}
+static char *copied(Arena *arena, const char *text, Piece p) { return arena_copy(arena, text + p.from, p.to - p.from); }
 
 static Lines lines_of(Arena *arena, const char *s)
 {
@@ -58,7 +55,8 @@ static bool is_sublayer(const char *s, const Line *l)
     return false;
 }
 
-static const Line *any_line(Writer *w, const char *s, Lines all, bool (*fits)(const char *, const Line *), const Line *beside)
+static const Line *any_line(Writer *w, const char *s, Lines all, bool (*fits)(const char *, const Line *),
+                            const Line *beside)
 {
     for (int i = 0; i < 200 && all.n; i++) {
         const Line *l = &all.v[roll(w, (uint32_t)all.n)];
@@ -78,8 +76,8 @@ static char *swapped(Arena *arena, const char *s, Piece a, Piece b)
     }
     if (a.to > b.from)
         return NULL;
-    return arena_printf(arena, "%.*s%.*s%.*s%.*s%s", (int)a.from, s, (int)(b.to - b.from), s + b.from, (int)(b.from - a.to), s + a.to,
-                        (int)(a.to - a.from), s + a.from, s + b.to);
+    return arena_printf(arena, "%.*s%.*s%.*s%.*s%s", (int)a.from, s, (int)(b.to - b.from), s + b.from,
+                        (int)(b.from - a.to), s + a.to, (int)(a.to - a.from), s + a.from, s + b.to);
 }
 
 /* ---- edits; each returns NULL where there is nothing for it ---- */
@@ -146,7 +144,8 @@ static char *rename_all(Writer *w, Arena *arena, const char *s)
             const char *before = s + t[i].from;
             while (before > s && before[-1] == ' ')
                 before--;
-            bool set = i + 1 < n && s[t[i + 1].from] == '=' && s[t[i + 1].to] != '=' && before > s && strchr("(,{\n", before[-1]);
+            bool set = i + 1 < n && s[t[i + 1].from] == '=' && s[t[i + 1].to] != '=' && before > s &&
+                       strchr("(,{\n", before[-1]);
             buf_put(&b, s + from, t[i].from - from);
             buf_printf(&b, set ? "%s" : "%s_", name); /* an attribute or an argument keeps its name */
             from = t[i].to;
@@ -158,8 +157,8 @@ static char *rename_all(Writer *w, Arena *arena, const char *s)
 /* A number as an expression, or with another look. */
 static char *rewrite_number(Writer *w, Arena *arena, const char *s)
 {
-    static const char *const how[] = {"(%s + 0)", "(%s)", "(2 * %s / 2)", "(if 1 < 2 then %s else 0)", "[%s][1]", "max(%s, %s)",
-                                      "(%s - 0)", "(1 * %s)"};
+    static const char *const how[] = {"(%s + 0)", "(%s)",        "(2 * %s / 2)", "(if 1 < 2 then %s else 0)",
+                                      "[%s][1]",  "max(%s, %s)", "(%s - 0)",     "(1 * %s)"};
     Piece *t;
     size_t n = text_tokens(arena, s, &t);
     for (int i = 0; i < 100 && n > 2; i++) {
@@ -193,15 +192,19 @@ static char *change_value(Writer *w, Arena *arena, const char *s)
 /* What says nothing: a comment, an unused let, an item that is switched off. */
 static char *add_idle(Writer *w, Arena *arena, const char *s)
 {
-    static const char *const items[] = {"# nothing", "let idle%d = [i * %d for i in 1..3 if i != 2]", "/-let off%d = %d + \"x\"",
-                                        "block idle%d()(x: [.., D]) -> [.., D] { return x + %d }", "check 1 + 1 == 2 \"sums\"",
+    static const char *const items[] = {"# nothing",
+                                        "let idle%d = [i * %d for i in 1..3 if i != 2]",
+                                        "/-let off%d = %d + \"x\"",
+                                        "block idle%d()(x: [.., D]) -> [.., D] { return x + %d }",
+                                        "check 1 + 1 == 2 \"sums\"",
                                         "## About what follows.\nlet told%d = %d"};
     Lines all = lines_of(arena, s);
     for (int i = 0; i < 60 && all.n; i++) {
         const Line *l = &all.v[roll(w, (uint32_t)all.n)];
         if (is_item(s, l) || begins(s, l, "import"))
-            return text_replaced(arena, s, (Piece){l->at.to, l->at.to},
-                                 arena_printf(arena, "\n%s", arena_printf(arena, ANY(w, items), (int)roll(w, 1000), 3)));
+            return text_replaced(
+                arena, s, (Piece){l->at.to, l->at.to},
+                arena_printf(arena, "\n%s", arena_printf(arena, ANY(w, items), (int)roll(w, 1000), 3)));
     }
     return arena_printf(arena, "%s\n# at the end", s);
 }
@@ -221,9 +224,9 @@ static char *respace(Writer *w, Arena *arena, const char *s)
 
 char *edit_alike(Arena *arena, uint64_t seed, const char *text)
 {
-    static char *(*const how[])(Writer *, Arena *, const char *) = {
-        swap_sublayers, repeat_sublayer, wrap_sublayer, swap_items, rename_all,
-        rewrite_number, rewrite_number,  change_value,  add_idle,   respace};
+    static char *(*const how[])(Writer *, Arena *,
+                                const char *) = {swap_sublayers, repeat_sublayer, wrap_sublayer, swap_items, rename_all,
+                                                 rewrite_number, rewrite_number,  change_value,  add_idle,   respace};
     Writer w = {.state = (seed + 31) * 0x9e3779b97f4a7c15u};
     roll(&w, 2);
     const char *now = text;

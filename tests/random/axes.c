@@ -54,7 +54,8 @@ static bool is_in(const char *word, const char *const *list)
  * attributes, or the block's. */
 static const char *below(Scan *c, size_t i, const char *path, const char **node)
 {
-    static const char *const none[] = {"block", "check", "grow", "names", "sweep", "if", "else", "parallel", "layer", NULL};
+    static const char *const none[] = {"block", "check", "grow",     "names", "sweep",
+                                       "if",    "else",  "parallel", "layer", NULL};
     static const char *const part[] = {"eval", "checkpoint", "log", "adamw", NULL};
     const char *kind = word_at(c, &i), *label = word_at(c, &i);
     const char *dot = path && *path ? "." : "";
@@ -156,10 +157,7 @@ const char *axis_other(Writer *w, Arena *arena, const Axis *a)
 
 /* ---- sweeps ---- */
 
-static bool is_let(const Axis *a)
-{
-    return strcmp(a->node, "let") == 0;
-}
+static bool is_let(const Axis *a) { return strcmp(a->node, "let") == 0; }
 
 /* Whether a value names a let of its file, which the file of a sweep does not see. */
 static bool names_let(const char *value, const Axis *axis, size_t n)
@@ -204,8 +202,10 @@ char *generate_sweep(Arena *arena, uint64_t seed, const char *text, const char *
     size_t all = text_axes(arena, text, &axis), most = 1 + roll(&w, AXES_MOST), points = 1;
     size_t row = roll(&w, (uint32_t)attribute_count());
     *n = 0;
-    buf_printf(&w.b, "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nimport \"std/growable\"\n"
-                    "import \"std/vision\"\nimport \"%s\" as made\n\nsweep sizes {\n  of = made\n  vary {\n", of);
+    buf_printf(&w.b,
+               "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nimport \"std/growable\"\n"
+               "import \"std/vision\"\nimport \"%s\" as made\n\nsweep sizes {\n  of = made\n  vary {\n",
+               of);
     for (size_t k = 0; k < 90 && *n < most && all; k++) {
         bool next = k < 2; /* the table's; then mostly others of it */
         const Axis *a = next ? of_table(axis, all, row + k * attribute_count() / 2) : &axis[roll(&w, (uint32_t)all)];
@@ -220,7 +220,8 @@ char *generate_sweep(Arena *arena, uint64_t seed, const char *text, const char *
             continue;
         varied[(*n)++] = *a;
         points *= other && !alone ? 2 : 1;
-        buf_printf(&w.b, "    %s = [%s%s%s]\n", a->path, alone ? "" : a->value, other && !alone ? ", " : "", other ? other : "");
+        buf_printf(&w.b, "    %s = [%s%s%s]\n", a->path, alone ? "" : a->value, other && !alone ? ", " : "",
+                   other ? other : "");
     }
     if (*n == 0)
         return NULL;

@@ -19,16 +19,13 @@ static uint64_t next(uint64_t *state)
     return *state >> 33;
 }
 
-static void write_npy(const char *path, const char *type, const char *shape, const void *data,
-                      size_t n)
+static void write_npy(const char *path, const char *type, const char *shape, const void *data, size_t n)
 {
     char header[128];
     FILE *f = fopen(path, "wb");
     if (!f)
         return;
-    int used =
-        snprintf(header, sizeof header,
-                 "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+    int used = snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
     fprintf(f, "\x93NUMPY%c%c%c%c%-117.*s\n", 1, 0, 118, 0, used, header);
     fwrite(data, 1, n, f);
     fclose(f);
@@ -54,8 +51,7 @@ static void write_named(const char *name)
         }
         if (f)
             fclose(f);
-    } else if (sscanf(name, "image_%d_%d.npy", &a, &b) == 2 && a > 0 && a < 9 && b > 0 &&
-               b < 99) {
+    } else if (sscanf(name, "image_%d_%d.npy", &a, &b) == 2 && a > 0 && a < 9 && b > 0 && b < 99) {
         static unsigned char data[EXAMPLES * 9 * 99 * 99];
         size_t n = (size_t)(EXAMPLES * a * b * b);
         for (size_t i = 0; i < n; i++)

@@ -60,10 +60,7 @@ static const char *const kinds[] = {"0",
                                     "D / 7",
                                     "x"};
 
-static bool is_word(const char *text, Piece p)
-{
-    return isalpha((unsigned char)text[p.from]) || text[p.from] == '_';
-}
+static bool is_word(const char *text, Piece p) { return isalpha((unsigned char)text[p.from]) || text[p.from] == '_'; }
 
 static char *cut_text(Arena *arena, const char *text, Piece p)
 {
@@ -85,25 +82,19 @@ char *edit_file(Arena *arena, uint64_t seed, const char *text)
     roll(&w, 2);
     Piece *piece, *token;
     size_t n = text_pieces(arena, text, &piece), m = text_tokens(arena, text, &token);
-    Piece p = piece[roll(&w, (uint32_t)n)], t = token[roll(&w, (uint32_t)m)],
-          u = token[roll(&w, (uint32_t)m)];
+    Piece p = piece[roll(&w, (uint32_t)n)], t = token[roll(&w, (uint32_t)m)], u = token[roll(&w, (uint32_t)m)];
     switch (roll(&w, 12)) {
     case 0: return text_replaced(arena, text, t, "");
     case 1: return text_replaced(arena, text, t, cut_text(arena, text, u));
     case 2:
-        return text_replaced(arena, text, (Piece){t.to, t.to},
-                             arena_printf(arena, " %s ", cut_text(arena, text, u)));
+        return text_replaced(arena, text, (Piece){t.to, t.to}, arena_printf(arena, " %s ", cut_text(arena, text, u)));
     case 3: return text_replaced(arena, text, p, "");
     case 4:
-        return text_replaced(arena, text, (Piece){p.to, p.to},
-                             arena_printf(arena, ", %s", cut_text(arena, text, p)));
-    case 5:
-        return text_replaced(arena, text, p,
-                             cut_text(arena, text, piece[roll(&w, (uint32_t)n)]));
+        return text_replaced(arena, text, (Piece){p.to, p.to}, arena_printf(arena, ", %s", cut_text(arena, text, p)));
+    case 5: return text_replaced(arena, text, p, cut_text(arena, text, piece[roll(&w, (uint32_t)n)]));
     case 6: /* another name of the file */
         for (int i = 0; i < 40 && !(is_word(text, t) && is_word(text, u)); i++)
-            is_word(text, t) ? (u = token[roll(&w, (uint32_t)m)])
-                             : (t = token[roll(&w, (uint32_t)m)]);
+            is_word(text, t) ? (u = token[roll(&w, (uint32_t)m)]) : (t = token[roll(&w, (uint32_t)m)]);
         return text_replaced(arena, text, t, cut_text(arena, text, u));
     case 7:
     case 8: /* another number */

@@ -59,7 +59,8 @@ static Foreign foreign(const Model *m, const char *text, uint32_t seed, size_t i
         else if (other == 1 && f.d[a] > 0 && said(text, "cut = drop"))
             f.d[a]++;
     }
-    int64_t rows = f.rank == 2 ? dim_at(p->shape.d[0], 1, 1) : 0, columns = f.rank == 2 ? dim_at(p->shape.d[1], 1, 1) : 0;
+    int64_t rows = f.rank == 2 ? dim_at(p->shape.d[0], 1, 1) : 0,
+            columns = f.rank == 2 ? dim_at(p->shape.d[1], 1, 1) : 0;
     if (rows != columns && f.d[0] == columns && f.d[1] == rows) /* that would be one with its axes swapped */
         f.d[0] = rows, f.d[1] = columns;
     return f;
@@ -166,7 +167,8 @@ const char *weights_wrong(Ctx *ctx, const Model *m, const char *text, const char
         const Param *p = &m->param.v[i];
         const SafeTensor *t = safe_find(&file, p->path);
         if (!t || t->elements != p->elements)
-            return arena_printf(ctx->program, "the checkpoint has no %s of %lld numbers", p->path, (long long)p->elements);
+            return arena_printf(ctx->program, "the checkpoint has no %s of %lld numbers", p->path,
+                                (long long)p->elements);
         double *got = NEW_ARRAY(ctx->program, double, p->elements + 1);
         if (!safe_read(&file, t, 0, p->elements, got, why))
             return p->path;
@@ -179,8 +181,8 @@ const char *weights_wrong(Ctx *ctx, const Model *m, const char *text, const char
             }
             int64_t from = place(&f, at);
             if (from >= 0 && got[k] != number(seed, i, from))
-                return arena_printf(ctx->program, "number %lld of %s is %g, the file has %g there", (long long)k, p->path,
-                                    got[k], number(seed, i, from));
+                return arena_printf(ctx->program, "number %lld of %s is %g, the file has %g there", (long long)k,
+                                    p->path, got[k], number(seed, i, from));
         }
     }
     safe_close(&file);

@@ -4,10 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *yes(File *f)
-{
-    return one_in(&f->w, 2) ? "true" : "false";
-}
+static const char *yes(File *f) { return one_in(&f->w, 2) ? "true" : "false"; }
 
 static const char *norm_text(File *f)
 {
@@ -21,15 +18,11 @@ static const char *norm_text(File *f)
 }
 
 /* Up to `most`, often 1, at times 0. */
-static int extent(File *f, int most)
-{
-    return one_in(&f->w, 24) ? 0 : one_in(&f->w, 8) ? 1 : range(&f->w, 1, most);
-}
+static int extent(File *f, int most) { return one_in(&f->w, 24) ? 0 : one_in(&f->w, 8) ? 1 : range(&f->w, 1, most); }
 
 static const char *activation(File *f)
 {
-    static const char *const all[] = {"silu", "gelu",    "relu",    "gelu_tanh",
-                                      "tanh", "sigmoid", "softplus"};
+    static const char *const all[] = {"silu", "gelu", "relu", "gelu_tanh", "tanh", "sigmoid", "softplus"};
     return ANY(&f->w, all);
 }
 
@@ -75,10 +68,7 @@ static const char *fixed_matrices(File *f, int n)
         for (int i = 0; i <= n; i++) {
             buf_printf(&b, "%s[", i ? ", " : "");
             for (int j = 0; j <= n; j++)
-                buf_printf(&b, "%s%g", j ? ", " : "",
-                           i + j == 0 ? 0.0
-                           : i == j   ? 0.9
-                                      : 0.2 * range(&f->w, 1, 3));
+                buf_printf(&b, "%s%g", j ? ", " : "", i + j == 0 ? 0.0 : i == j ? 0.9 : 0.2 * range(&f->w, 1, 3));
             buf_puts(&b, "]");
         }
         buf_puts(&b, "]");
@@ -110,8 +100,8 @@ static const char *carried_text(File *f)
         s->widths[i] = range(&f->w, 1, 16);
     return TEXT(f, "carried(widths = widths, head = D, expand = %s%s%s%s, sublayers = %d)", how,
                 before ? ", norm = rms_norm(eps = 1e-3)" : ", final = after_slice",
-                scaled ? ", branch_scale = 0.4" : "",
-                one_in(&f->w, 3) ? ", map = linear(bias = true)" : "", s->sublayers);
+                scaled ? ", branch_scale = 0.4" : "", one_in(&f->w, 3) ? ", map = linear(bias = true)" : "",
+                s->sublayers);
 }
 
 static const char *hyper_text(File *f, int n, bool alone)
@@ -169,8 +159,7 @@ static const char *altup_text(File *f, int n)
         s->embed = n * s->D;
     if (*close == 'c')
         s->closed = n * s->D;
-    return TEXT(f, "altup(n = %d, collapse = %s%s%s%s%s)", n, close,
-                wide ? ", embedding = wide" : "",
+    return TEXT(f, "altup(n = %d, collapse = %s%s%s%s%s)", n, close, wide ? ", embedding = wide" : "",
                 one_in(&f->w, 3) ? ", own_residual = false" : "",
                 one_in(&f->w, 3) ? ", correct = normal(std = 0.3)" : "",
                 one_in(&f->w, 3) ? TEXT(f, ", read = %s", reading(f, n)) : "");
@@ -184,13 +173,12 @@ static const char *ghc_text(File *f)
     const char *reduce = "";
     if (one_in(&f->w, 2)) {
         s->closed = s->D;
-        reduce = wide % s->D == 0 && one_in(&f->w, 2)
-                     ? ", reduce = group_reduce(size = D, out = D)"
-                     : ", reduce = linear(out = D)";
+        reduce = wide % s->D == 0 && one_in(&f->w, 2) ? ", reduce = group_reduce(size = D, out = D)"
+                                                      : ", reduce = linear(out = D)";
     }
-    return TEXT(f, "ghc(m = %d, n = %d, dynamic = %s%s%s%s%s)", m, n, yes(f),
-                one_in(&f->w, 4) ? ", tau = 1.5" : "", one_in(&f->w, 4) ? ", factor = 0.1" : "",
-                one_in(&f->w, 4) ? TEXT(f, ", norm = %s", norm_text(f)) : "", reduce);
+    return TEXT(f, "ghc(m = %d, n = %d, dynamic = %s%s%s%s%s)", m, n, yes(f), one_in(&f->w, 4) ? ", tau = 1.5" : "",
+                one_in(&f->w, 4) ? ", factor = 0.1" : "", one_in(&f->w, 4) ? TEXT(f, ", norm = %s", norm_text(f)) : "",
+                reduce);
 }
 
 static const char *connection_text(File *f)
@@ -210,15 +198,14 @@ static const char *connection_text(File *f)
     case 5: s->streams = n; return hyper_text(f, n, true);
     case 6:
         s->streams = n;
-        return TEXT(f, "hyper_fixed(n = %d, matrices = %s, collapse = %s)", n,
-                    fixed_matrices(f, n), collapse(f, false));
+        return TEXT(f, "hyper_fixed(n = %d, matrices = %s, collapse = %s)", n, fixed_matrices(f, n),
+                    collapse(f, false));
     case 7: return altup_text(f, n);
     case 8: s->streams = n; return mhc_text(f, n);
     case 9: return ghc_text(f);
     case 10:
         return TEXT(f, "frac(m = %d, dynamic = %s%s%s)", divisor(f, s->D), yes(f),
-                    one_in(&f->w, 3) ? ", squash = none" : "",
-                    one_in(&f->w, 3) ? ", factor = none" : "");
+                    one_in(&f->w, 3) ? ", squash = none" : "", one_in(&f->w, 3) ? ", factor = none" : "");
     case 11: return "gated(strength = 0.8)";
     default: return "leaky()";
     }
@@ -262,9 +249,8 @@ static const char *map_text(File *f) /* a projection */
 {
     switch (roll(&f->w, 6)) {
     case 0:
-        return TEXT(f, "nexus_rank(M = %d, A = %d, activation = %s%s)", range(&f->w, 1, 6),
-                    range(&f->w, 1, 6), activation(f),
-                    one_in(&f->w, 3) ? ", normalise = l2" : "");
+        return TEXT(f, "nexus_rank(M = %d, A = %d, activation = %s%s)", range(&f->w, 1, 6), range(&f->w, 1, 6),
+                    activation(f), one_in(&f->w, 3) ? ", normalise = l2" : "");
     case 1:
         return TEXT(f, "pattention(slots = %d, eps = 1e-2%s)", range(&f->w, 1, 6),
                     one_in(&f->w, 3)   ? ", normalise = softmax"
@@ -282,8 +268,7 @@ static const char *position_text(File *f, int d)
         return NULL;
     switch (roll(&f->w, 4)) {
     case 0: return TEXT(f, "rope_at(freqs = %s)", numbers(f, range(&f->w, 1, pairs)));
-    case 1:
-        return TEXT(f, "rope(base = 100, fraction = %d / %d)", 2 * range(&f->w, 1, pairs), d);
+    case 1: return TEXT(f, "rope(base = 100, fraction = %d / %d)", 2 * range(&f->w, 1, pairs), d);
     default: return d % 2 ? NULL : "rope(base = 100)";
     }
 }
@@ -302,8 +287,7 @@ static void attention_text(File *f, const char *sep)
         PUT(f, "%shead_dim = widths[layer]", sep);
     else if (!divides)
         PUT(f, "%shead_dim = %d", sep, d);
-    const char *position =
-        !divides && s->varies && s->in_layer && !s->carried ? NULL : position_text(f, d);
+    const char *position = !divides && s->varies && s->in_layer && !s->carried ? NULL : position_text(f, d);
     if (position && one_in(&f->w, 2))
         PUT(f, "%sposition = %s", sep, position);
     static const char *const maps[] = {"q_proj", "k_proj", "v_proj", "o_proj"};
@@ -348,9 +332,8 @@ static void moe_text(File *f, const char *sep)
 {
     int experts = one_in(&f->w, 4) ? 1 : range(&f->w, 1, 6);
     int active = one_in(&f->w, 3) ? 1 : range(&f->w, 1, experts < 3 ? experts : 3);
-    PUT(f, "experts = %d%sactive = %d%shidden = %d%sactivation = %s%sscores = %s", experts, sep,
-        active, sep, extent(f, 9), sep, activation(f), sep,
-        one_in(&f->w, 2) ? "sigmoid" : "softmax");
+    PUT(f, "experts = %d%sactive = %d%shidden = %d%sactivation = %s%sscores = %s", experts, sep, active, sep,
+        extent(f, 9), sep, activation(f), sep, one_in(&f->w, 2) ? "sigmoid" : "softmax");
     PUT(f, "%snormalize = %s%sbalance = %g", sep, yes(f), sep, one_in(&f->w, 4) ? 0.0 : 0.02);
     if (one_in(&f->w, 3))
         PUT(f, "%sz_loss = 0.01", sep);
@@ -404,8 +387,7 @@ static void sublayer(File *f, const char *indent, bool inside)
     if (one_in(&f->w, 7))
         PUT(f, ", out_norm = %s", norm_text(f));
     if (!inside && s->streams && !s->shares && one_in(&f->w, 6))
-        PUT(f, ", connection = %s",
-            one_in(&f->w, 2) ? hyper_text(f, s->streams, false) : mhc_text(f, s->streams));
+        PUT(f, ", connection = %s", one_in(&f->w, 2) ? hyper_text(f, s->streams, false) : mhc_text(f, s->streams));
     PUT(f, " }\n");
 }
 
@@ -421,15 +403,13 @@ static void embeddings(File *f)
         : one_in(&f->w, 4) ? ", scale = 1.7"
                            : "");
     if (one_in(&f->w, 5))
-        PUT(f, "  embed position { size = %d, width = %d }\n", s->context + range(&f->w, 0, 3),
-            s->embed);
+        PUT(f, "  embed position { size = %d, width = %d }\n", s->context + range(&f->w, 0, 3), s->embed);
     if (s->embed % 2 == 0 && one_in(&f->w, 6))
         PUT(f, "  embed sinusoidal { base = 100, width = %d }\n", s->embed);
     if (one_in(&f->w, 5))
-        PUT(f,
-            "  embed ngrams { vocab = %d, order = %d, rows = %d, tables = %d, width = %d%s }\n",
-            s->vocab, range(&f->w, 2, 4), range(&f->w, 1, 9), range(&f->w, 1, 2),
-            range(&f->w, 1, 5), one_in(&f->w, 2) ? ", combine = sum" : "");
+        PUT(f, "  embed ngrams { vocab = %d, order = %d, rows = %d, tables = %d, width = %d%s }\n", s->vocab,
+            range(&f->w, 2, 4), range(&f->w, 1, 9), range(&f->w, 1, 2), range(&f->w, 1, 5),
+            one_in(&f->w, 2) ? ", combine = sum" : "");
     if (expand)
         s->embed = 0; /* not what a tied head could read */
 }
@@ -441,8 +421,7 @@ static void mtp_heads(File *f, int n)
         "  for depth in 1..%d {\n    head mtp { predict = depth + 1, weight = 0.3, mix = "
         "linear(%s), norm = %s%s%s%s\n",
         n, one_in(&f->w, 2) ? "bias = true" : "", norm_text(f), ANY(&f->w, joins),
-        one_in(&f->w, 3) ? ", order = embedding_first" : "",
-        one_in(&f->w, 3) ? ", detach = true" : "");
+        one_in(&f->w, 3) ? ", order = embedding_first" : "", one_in(&f->w, 3) ? ", detach = true" : "");
     PUT(f, "      layer {\n");
     for (int i = range(&f->w, 1, f->lean ? 1 : 2); i > 0; i--)
         sublayer(f, "        ", true);
@@ -479,8 +458,7 @@ static void heads(File *f)
 static void scope_attributes(File *f)
 {
     Shape *s = &f->s;
-    PUT(f, "  context = %d\n  width = D\n  mask = %s\n  connection = %s\n", s->context, s->mask,
-        f->connection);
+    PUT(f, "  context = %d\n  width = D\n  mask = %s\n  connection = %s\n", s->context, s->mask, f->connection);
     PUT(f, "  init = %s\n  out_init = normal(std = 0.3)\n",
         one_in(&f->w, 4)   ? "uniform(low = -0.4, high = 0.4)"
         : one_in(&f->w, 4) ? "normal(std = 1 / sqrt(fan_in))"
@@ -508,8 +486,7 @@ static void layers(File *f)
 
 static int width_of(File *f)
 {
-    static const int odd[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11,
-                              12, 13, 16, 17, 18, 24, 31, 33, 36, 40};
+    static const int odd[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 18, 24, 31, 33, 36, 40};
     return ANY(&f->w, odd);
 }
 
@@ -521,9 +498,7 @@ static void text_model(File *f)
     s->sublayers = range(&f->w, 1, f->lean ? 1 : 3);
     static const int far[] = {160, 1024, 2048};
     s->vocab = one_in(&f->w, 24) ? 1 : range(&f->w, 2, 24);
-    s->context = one_in(&f->w, 24)  ? ANY(&f->w, far)
-                 : one_in(&f->w, 8) ? 1
-                                    : range(&f->w, 1, 14);
+    s->context = one_in(&f->w, 24) ? ANY(&f->w, far) : one_in(&f->w, 8) ? 1 : range(&f->w, 1, 14);
     bool wide = one_in(&f->w, 20); /* products that are rounded */
     if (wide)
         s->D = s->embed = s->closed = s->vocab = 64, s->context = 32;
@@ -569,12 +544,11 @@ static void text_model(File *f)
         return;
     int distinct = s->vocab < 12 ? s->vocab : 12;
     if (one_in(&f->w, 4))
-        write_training(f, TEXT(f, "data = token_files(\"tokens_%d.bin\", dtype = u16, val = 20%%%s)",
-                         s->vocab, s->documents ? ", separator = 0" : ""));
+        write_training(f, TEXT(f, "data = token_files(\"tokens_%d.bin\", dtype = u16, val = 20%%%s)", s->vocab,
+                               s->documents ? ", separator = 0" : ""));
     else
-        write_training(
-            f, TEXT(f, "data = text_file(\"text_%d.txt\", val = 20%%%s)\n  tokenizer = chars()",
-                    distinct, s->documents ? ", separator = \"a\"" : ""));
+        write_training(f, TEXT(f, "data = text_file(\"text_%d.txt\", val = 20%%%s)\n  tokenizer = chars()", distinct,
+                               s->documents ? ", separator = \"a\"" : ""));
     if (!s->varies && one_in(&f->w, 3))
         write_growth(f);
 }
@@ -601,10 +575,10 @@ static void image_model(File *f, bool noise)
     PUT(f, "\nlet D = %d\nlet F = %d\nlet L = %d\n\nmodel made {\n", s->D, s->hidden, s->layers);
     scope_attributes(f);
     if (noise)
-        PUT(f, "  cond = time_and_class(classes = %d, drop_class = %g, features = %d)\n",
-            classes, one_in(&f->w, 2) ? 0.3 : 0.0, 2 * range(&f->w, 1, 3));
-    PUT(f, "  embed %s { image = %d, patch = %d, channels = %d%s }\n",
-        noise ? "noised" : "patches", side * patch, patch, channels,
+        PUT(f, "  cond = time_and_class(classes = %d, drop_class = %g, features = %d)\n", classes,
+            one_in(&f->w, 2) ? 0.3 : 0.0, 2 * range(&f->w, 1, 3));
+    PUT(f, "  embed %s { image = %d, patch = %d, channels = %d%s }\n", noise ? "noised" : "patches", side * patch,
+        patch, channels,
         noise              ? ", steps = 20, last_beta = 0.004"
         : one_in(&f->w, 2) ? ", scale = 2, shift = -0.5"
                            : "");
@@ -630,27 +604,24 @@ static void image_model(File *f, bool noise)
         PUT(f,
             "  head noise { norm = layer_norm(eps = 1e-2, gain = false, bias = false), "
             "variance = %s, init = normal(std = 0.2) }\n}\n",
-            !f->lean && one_in(&f->w, 2)
-                ? "learned"
-                : "fixed"); /* its bound is a difference of near numbers: not for float32 */
+            !f->lean && one_in(&f->w, 2) ? "learned"
+                                         : "fixed"); /* its bound is a difference of near numbers: not for float32 */
     else
         PUT(f,
             "  head classify { norm = %s, pool = %s, classes = %d, bias = %s, smoothing = %g "
             "}\n}\n",
-            norm_text(f), one_in(&f->w, 2) ? "first" : "mean", classes, yes(f),
-            one_in(&f->w, 2) ? 0.1 : 0.0);
+            norm_text(f), one_in(&f->w, 2) ? "first" : "mean", classes, yes(f), one_in(&f->w, 2) ? 0.1 : 0.0);
     write_training(f, TEXT(f,
-                     "data = arrays(image = \"image_%d_%d.npy\", labels = \"labels_%d.npy\", "
-                     "val = 25%%)",
-                     channels, side * patch, classes));
+                           "data = arrays(image = \"image_%d_%d.npy\", labels = \"labels_%d.npy\", "
+                           "val = 25%%)",
+                           channels, side * patch, classes));
     if (one_in(&f->w, 3))
         write_growth(f);
 }
 
 char *generate_file(Arena *arena, uint64_t seed)
 {
-    File f = {.w = {.b = buf_new(arena), .state = (seed + 1) * 0x9e3779b97f4a7c15u},
-              .lean = is_lean(seed)};
+    File f = {.w = {.b = buf_new(arena), .state = (seed + 1) * 0x9e3779b97f4a7c15u}, .lean = is_lean(seed)};
     roll(&f.w, 2);
     uint32_t kind = roll(&f.w, 12);
     PUT(&f,

@@ -23,21 +23,12 @@ static inline uint32_t roll(Writer *w, uint32_t n) /* below n */
     w->state = w->state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((w->state >> 33) % n);
 }
-static inline int range(Writer *w, int lo, int hi)
-{
-    return lo + (int)roll(w, (uint32_t)(hi - lo + 1));
-}
-static inline bool one_in(Writer *w, uint32_t n)
-{
-    return roll(w, n) == 0;
-}
+static inline int range(Writer *w, int lo, int hi) { return lo + (int)roll(w, (uint32_t)(hi - lo + 1)); }
+static inline bool one_in(Writer *w, uint32_t n) { return roll(w, n) == 0; }
 #define ANY(w, list) ((list)[roll((w), sizeof(list) / sizeof *(list))])
 
 /* Every eighth file has few layers and operations: those whose kernels are compiled. */
-static inline bool is_lean(uint64_t seed)
-{
-    return seed % 8 == 1;
-}
+static inline bool is_lean(uint64_t seed) { return seed % 8 == 1; }
 
 /* The file of a seed. */
 char *generate_file(Arena *arena, uint64_t seed);

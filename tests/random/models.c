@@ -52,16 +52,10 @@ typedef struct Job {
     Report *report;
 } Job;
 
-static bool is_edited(uint64_t seed)
-{
-    return seed % EDITED_EVERY == EDITED_EVERY - 1;
-}
+static bool is_edited(uint64_t seed) { return seed % EDITED_EVERY == EDITED_EVERY - 1; }
 
 /* Of those that are edited a third is edited anyhow. */
-static bool is_wild(uint64_t seed)
-{
-    return seed / EDITED_EVERY % 3 == 0;
-}
+static bool is_wild(uint64_t seed) { return seed / EDITED_EVERY % 3 == 0; }
 
 static char *text_of(Arena *arena, uint64_t seed)
 {
@@ -94,14 +88,13 @@ static bool start(Job *j, const Options *o)
                         .patience = o->patience * (SANITIZED ? 8 : 1)};
     Writer w = {.state = (j->seed + 5) * 0x9e3779b97f4a7c15u};
     for (int s = 0; s < STAGES; s++) {
-        bool drawn = roll(&w, 1u << 20) % (uint32_t)stage_share[s] == 0 &&
-                     (is_lean(j->seed) || !stage_compiles((Stage)s));
+        bool drawn =
+            roll(&w, 1u << 20) % (uint32_t)stage_share[s] == 0 && (is_lean(j->seed) || !stage_compiles((Stage)s));
         bool here = o->all || drawn || j->found;
         how.take[s] = o->chosen ? o->take[s] && here : here && (!j->found || s < STAGE_PROGRAM);
     }
     memset(j->report, 0, sizeof *j->report);
-    snprintf(j->folder, sizeof j->folder, "random_%d_%llu", (int)getpid(),
-             (unsigned long long)j->seed);
+    snprintf(j->folder, sizeof j->folder, "random_%d_%llu", (int)getpid(), (unsigned long long)j->seed);
     mkdir(j->folder, 0777);
     fflush(NULL);
     j->pid = fork();
@@ -173,8 +166,7 @@ static void keep_text(const char *text, const char *name)
 
 static Report *shared_report(void)
 {
-    Report *r =
-        mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    Report *r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return r == MAP_FAILED ? NULL : r;
 }
 
@@ -188,10 +180,7 @@ typedef struct Tally {
     uint64_t slowest_seed[STAGES];
 } Tally;
 
-static bool changed(const Job *j)
-{
-    return !j->found && is_edited(j->seed);
-}
+static bool changed(const Job *j) { return !j->found && is_edited(j->seed); }
 
 static void count(Tally *t, const Job *j, bool bad)
 {
@@ -221,7 +210,10 @@ static void count(Tally *t, const Job *j, bool bad)
     snprintf(name, sizeof name, "random_%llu.vwn", (unsigned long long)j->seed);
     keep_text(j->text, name);
     printf("FAIL seed %llu%s, %s: %s\n", (unsigned long long)j->seed,
-           changed(j) ? " (edited)" : j->found ? " (found)" : "", stage_name[r->stage], r->why);
+           changed(j) ? " (edited)"
+           : j->found ? " (found)"
+                      : "",
+           stage_name[r->stage], r->why);
     fflush(stdout);
 }
 
@@ -247,7 +239,8 @@ static void interrupt(int signal_number)
 /* Attributes that `vary` can name, of nodes that every file has or may have; how many of them were varied. */
 static size_t attributes_varied(const Tally *t, size_t *all, bool tell)
 {
-    static const char *const nodes[] = {"model", "train", "adamw", "sgd", "lion", "muon", "group", "eval", "checkpoint", "log"};
+    static const char *const nodes[] = {"model", "train", "adamw", "sgd",        "lion",
+                                        "muon",  "group", "eval",  "checkpoint", "log"};
     size_t n = 0;
     *all = 0;
     for (size_t i = 0; i < attribute_count(); i++)
@@ -268,8 +261,9 @@ static bool complete(const Tally *t)
     enum { ENOUGH = 80, MANY = 300 };
     size_t all, varied = attributes_varied(t, &all, t->models >= MANY && t->ran[STAGE_VARY]);
     bool good = true;
-    printf("%zu of %zu attributes varied in %llu sweeps, of which %llu are accepted; %llu growth steps carried out\n", varied, all,
-           (unsigned long long)t->sweeps, (unsigned long long)t->accepted_sweeps, (unsigned long long)t->growth_steps);
+    printf("%zu of %zu attributes varied in %llu sweeps, of which %llu are accepted; %llu growth steps carried out\n",
+           varied, all, (unsigned long long)t->sweeps, (unsigned long long)t->accepted_sweeps,
+           (unsigned long long)t->growth_steps);
     if (t->models >= ENOUGH && t->ran[STAGE_FMT] && 2 * t->accepted_edited < t->edited) {
         printf("FAIL less than half of the edited files are valid\n");
         good = false;
@@ -298,10 +292,7 @@ static const char *file_or_seed(Arena *arena, const char *what, uint64_t *seed)
 
 #define FOUND VWN_SOURCE_DIR "/tests/random/found"
 
-static int is_found(const struct dirent *e)
-{
-    return e->d_name[0] != '.';
-}
+static int is_found(const struct dirent *e) { return e->d_name[0] != '.'; }
 
 static int run_many(const Options *o)
 {
@@ -326,9 +317,10 @@ static int run_many(const Options *o)
             j->ctx = ctx_new(NULL);
             j->found = found < files;
             j->seed = j->found ? 0 : next++;
-            j->text = j->found ? file_or_seed(j->ctx->program,
-                                              arena_printf(j->ctx->program, FOUND "/%s", file[found++]->d_name), &j->seed)
-                               : text_of(j->ctx->program, j->seed);
+            j->text = j->found
+                          ? file_or_seed(j->ctx->program,
+                                         arena_printf(j->ctx->program, FOUND "/%s", file[found++]->d_name), &j->seed)
+                          : text_of(j->ctx->program, j->seed);
             if (!start(j, o))
                 return 1;
             running++;
@@ -347,11 +339,9 @@ static int run_many(const Options *o)
         printf("%-10s %6llu models, %7.1f s, slowest %.1f s (seed %llu), %llu not compared, "
                "worst %.1e of the bound\n",
                stage_name[s], (unsigned long long)t.ran[s], t.seconds[s], t.slowest[s],
-               (unsigned long long)t.slowest_seed[s], (unsigned long long)t.unstable[s],
-               t.worst[s]);
-    printf("%llu models, %llu of them edited and %llu of these accepted, %llu failed\n",
-           (unsigned long long)t.models, (unsigned long long)t.edited,
-           (unsigned long long)t.accepted_edited, (unsigned long long)t.failed);
+               (unsigned long long)t.slowest_seed[s], (unsigned long long)t.unstable[s], t.worst[s]);
+    printf("%llu models, %llu of them edited and %llu of these accepted, %llu failed\n", (unsigned long long)t.models,
+           (unsigned long long)t.edited, (unsigned long long)t.accepted_edited, (unsigned long long)t.failed);
     return !complete(&t) || t.failed != 0;
 }
 
@@ -385,8 +375,7 @@ static bool fails_so(const Options *o, Job *j, const char *text, const char *as)
 }
 
 /* Deletes pieces, the longest first, then makes numbers small, as long as the text fails so. */
-static const char *shrunk(Arena *arena, const Options *o, Job *j, const char *text,
-                          const char *as)
+static const char *shrunk(Arena *arena, const Options *o, Job *j, const char *text, const char *as)
 {
     for (bool smaller = true; smaller;) {
         smaller = false;
@@ -433,12 +422,11 @@ static int run_one(Options *o, const char *what, bool shrink)
     const char *text = file_or_seed(ctx->program, what, &j.seed);
     o->all = true;
     bool bad = is_bad(&j, fails(o, &j, text));
-    printf("%s%s%s\n", bad ? stage_name[j.report->stage] : "ok", bad ? ": " : "",
-           j.report->why);
+    printf("%s%s%s\n", bad ? stage_name[j.report->stage] : "ok", bad ? ": " : "", j.report->why);
     for (int s = 0; s < STAGES && !bad; s++)
         if (j.report->ran[s])
-            printf("%-10s %.2f s, %.2f of the bound%s\n", stage_name[s], j.report->seconds[s],
-                   j.report->worst[s], j.report->unstable[s] ? ", not compared" : "");
+            printf("%-10s %.2f s, %.2f of the bound%s\n", stage_name[s], j.report->seconds[s], j.report->worst[s],
+                   j.report->unstable[s] ? ", not compared" : "");
     if (bad && shrink) {
         char as[64];
         signature(j.report, as);
@@ -462,8 +450,7 @@ static void choose(Options *o, const char *names)
         const char *at = strstr(names, stage_name[s]);
         size_t n = strlen(stage_name[s]);
         for (; at; at = strstr(at + 1, stage_name[s]))
-            o->take[s] =
-                o->take[s] || ((at == names || at[-1] == ',') && (!at[n] || at[n] == ','));
+            o->take[s] = o->take[s] || ((at == names || at[-1] == ',') && (!at[n] || at[n] == ','));
     }
 }
 
@@ -485,10 +472,8 @@ int main(int argc, char **argv)
             o.jobs = atoi(next), i++;
         else if (!strcmp(argv[i], "--stages"))
             choose(&o, next), i++;
-        else if (!strcmp(argv[i], "--file") || !strcmp(argv[i], "--shrink") ||
-                 !strcmp(argv[i], "--show"))
-            shrink = argv[i][3] == 'h' && argv[i][4] == 'r', show = argv[i][4] == 'o',
-            one = next, i++;
+        else if (!strcmp(argv[i], "--file") || !strcmp(argv[i], "--shrink") || !strcmp(argv[i], "--show"))
+            shrink = argv[i][3] == 'h' && argv[i][4] == 'r', show = argv[i][4] == 'o', one = next, i++;
         else
             *(place++ ? &o.count : &o.from) = strtoull(argv[i], NULL, 10);
     }

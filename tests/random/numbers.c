@@ -17,14 +17,8 @@
 enum { STEPS = 3 };
 static const double MOVED = 1e-14; /* weights that are rounded otherwise, in float64 */
 
-static int64_t sequences(const Unit *u)
-{
-    return u->train ? u->train->micro_seqs : 2;
-}
-static int64_t positions(const Unit *u)
-{
-    return u->train ? u->train->context : u->model->context;
-}
+static int64_t sequences(const Unit *u) { return u->train ? u->train->micro_seqs : 2; }
+static int64_t positions(const Unit *u) { return u->train ? u->train->context : u->model->context; }
 
 /* Numbers for every ext tensor: weights as they are born and noise, times 1 + `rounding` times
  * noise. */
@@ -95,11 +89,9 @@ typedef struct Evaluated {
     Tensor **result;
 } Evaluated;
 
-static Evaluated evaluate(Ctx *ctx, const Graph *g, const Unit *u, const double *vars,
-                          double rounding)
+static Evaluated evaluate(Ctx *ctx, const Graph *g, const Unit *u, const double *vars, double rounding)
 {
-    Evaluated e = {bindings(ctx, g, u, rounding),
-                   NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1)};
+    Evaluated e = {bindings(ctx, g, u, rounding), NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1)};
     RefRun run = {.B = sequences(u),
                   .T = positions(u),
                   .seed = 7,
@@ -115,9 +107,7 @@ static double tensor_distance(const Tensor *got, const Tensor *want, double leas
 {
     if (want->dtype == DT_REAL)
         return distance(got->real, want->real, want->size, least);
-    return memcmp(got->integer, want->integer, (size_t)want->size * sizeof *want->integer)
-               ? INFINITY
-               : 0;
+    return memcmp(got->integer, want->integer, (size_t)want->size * sizeof *want->integer) ? INFINITY : 0;
 }
 
 static void see(Compared *c, const char *name, double off, double allowed)
@@ -140,29 +130,18 @@ static size_t result_in(Ctx *ctx, const Graph *g, const Output *of)
 
 /* The reference evaluates the graph as it was made, so that what simplifies it is compared,
  * too; one that is rounded, as it is planned. */
-static void interpret_program(Ctx *ctx, const Unit *u, const Graph *made, bool no_fusion,
-                              Compared *c)
+static void interpret_program(Ctx *ctx, const Unit *u, const Graph *made, bool no_fusion, Compared *c)
 {
     static const double EXACT = 1e-9, FACTOR = 1e3, FAR = 1e-10;
     Half half = train_half(u->train);
-    PlanOptions how = {.B = sequences(u),
-                       .T = positions(u),
-                       .no_fusion = no_fusion,
-                       .programs = true,
-                       .half = half};
+    PlanOptions how = {.B = sequences(u), .T = positions(u), .no_fusion = no_fusion, .programs = true, .half = half};
     Graph *g = plan_graph(made, ctx->program, &how);
     Plan *p = plan_build(ctx, ctx->program, g, &how);
     plan_verify(ctx, p);
     double vars[HV_COUNT], scale = 1e-30, moved = 0;
     run_vars(vars, 1, u);
     RefBinding *bind = bindings(ctx, g, u, 0);
-    HostRun run = {.B = how.B,
-                   .T = how.T,
-                   .seed = 7,
-                   .step = 3,
-                   .host_vars = vars,
-                   .bind = bind,
-                   .n_bind = g->ext.n};
+    HostRun run = {.B = how.B, .T = how.T, .seed = 7, .step = 3, .host_vars = vars, .bind = bind, .n_bind = g->ext.n};
     Tensor **result = NEW_ARRAY(ctx->program, Tensor *, p->n_result + 1);
     Tensor **stored = NEW_ARRAY(ctx->program, Tensor *, g->ext.n + 1);
     interpret_plan(ctx, p, &run, false, result, stored);
@@ -170,29 +149,23 @@ static void interpret_program(Ctx *ctx, const Unit *u, const Graph *made, bool n
     Evaluated want = evaluate(ctx, of, u, vars, 0), other = evaluate(ctx, of, u, vars, MOVED);
     for (size_t i = 0; i < of->ext.n; i++)
         if (want.bind[i].kind == EXT_GRAD)
-            scale =
-                fmax(scale, largest(want.bind[i].tensor->real, want.bind[i].tensor->size) / 10);
+            scale = fmax(scale, largest(want.bind[i].tensor->real, want.bind[i].tensor->size) / 10);
     for (size_t i = 0; i < of->out.n; i++)
         if (of->out.v[i].ext < 0)
             moved = fmax(moved, tensor_distance(other.result[i], want.result[i], 1e-30));
     for (size_t i = 0; i < of->ext.n; i++)
         if (want.bind[i].kind == EXT_GRAD)
-            moved =
-                fmax(moved, tensor_distance(other.bind[i].tensor, want.bind[i].tensor, scale));
+            moved = fmax(moved, tensor_distance(other.bind[i].tensor, want.bind[i].tensor, scale));
     c->unstable = c->unstable || !(moved < FAR);
     if (c->unstable)
         return;
     for (size_t i = 0, k = 0; i < g->out.n; i++)
         if (g->out.v[i].ext < 0)
-            see(c, g->out.v[i].name,
-                tensor_distance(result[k++], want.result[result_in(ctx, of, &g->out.v[i])],
-                                1e-30),
+            see(c, g->out.v[i].name, tensor_distance(result[k++], want.result[result_in(ctx, of, &g->out.v[i])], 1e-30),
                 EXACT + FACTOR * moved);
     for (size_t i = 0; i < g->ext.n; i++)
         if (stored[i])
-            see(c, bind[i].name,
-                tensor_distance(stored[i], bound(want.bind, of, bind[i].kind, bind[i].name),
-                                scale),
+            see(c, bind[i].name, tensor_distance(stored[i], bound(want.bind, of, bind[i].kind, bind[i].name), scale),
                 EXACT + FACTOR * moved);
 }
 
@@ -201,8 +174,7 @@ void compare_interpreted(Ctx *ctx, const Unit *u, uint64_t seed, Compared *c)
     *c = (Compared){.name = ""};
     bool apart = seed % 3 == 0;
     if (u->train) {
-        interpret_program(ctx, u, step_gradient(u->model, u->train, true, ctx->program), apart,
-                          c);
+        interpret_program(ctx, u, step_gradient(u->model, u->train, true, ctx->program), apart, c);
         if (seed % 4 == 1)
             interpret_program(ctx, u, step_update(u->model, u->train, ctx->program), apart, c);
     }
@@ -238,8 +210,7 @@ static double loss_at(Slope *s, int64_t param, uint64_t seed, double h)
     for (int sign = 1; sign >= -1; sign -= 2) { /* there, and back behind the evaluation */
         state = seed;
         for (size_t i = 0; i < s->loss->ext.n; i++)
-            for (int64_t k = 0; s->bind[i].kind == EXT_PARAM && k < s->bind[i].tensor->size;
-                 k++) {
+            for (int64_t k = 0; s->bind[i].kind == EXT_PARAM && k < s->bind[i].tensor->size; k++) {
                 double by = noise(&state);
                 if (param < 0 || (size_t)param == i)
                     s->bind[i].tensor->real[k] += sign * h * by;
@@ -284,7 +255,8 @@ static void see_slope(Slope *s, int64_t param, uint64_t seed, Compared *c)
             size += fabs(g->real[k] * by);
         }
     }
-    for (int k = 0; k < 3; k++) { /* the largest tells where the loss itself is rounded more coarsely than the others see */
+    for (int k = 0; k < 3;
+         k++) { /* the largest tells where the loss itself is rounded more coarsely than the others see */
         double by = k == 2 ? 16 * h : k == 1 ? h / 4 : h;
         found[k] = (loss_at(s, param, seed, by) - loss_at(s, param, seed, -by)) / (2 * by);
     }
@@ -301,9 +273,7 @@ void compare_gradient(Ctx *ctx, const Unit *u, uint64_t seed, Compared *c)
     *c = (Compared){.name = ""};
     if (!u->train || train_half(u->train) == HALF_FP16)
         return;
-    Slope s = {.ctx = ctx,
-               .u = u,
-               .loss = step_forward(u->model, u->train, ctx->program)}; /* what a part adds to it */
+    Slope s = {.ctx = ctx, .u = u, .loss = step_forward(u->model, u->train, ctx->program)}; /* what a part adds to it */
     s.grad_graph = step_gradient(u->model, u->train, true, ctx->program);
     double vars[HV_COUNT];
     run_vars(vars, 1, u);
@@ -334,8 +304,7 @@ typedef struct Steps {
     double **before;
 } Steps;
 
-static Program *build(Ctx *ctx, Store *s, const Graph *g, const Unit *u, Half half,
-                      const char *name)
+static Program *build(Ctx *ctx, Store *s, const Graph *g, const Unit *u, Half half, const char *name)
 {
     Program *p;
     BuildReport report;
@@ -376,14 +345,12 @@ static void fill(Ctx *ctx, Store *s, const Graph *g, const RefBinding *bind)
 
 /* b NULL: in the reference evaluator. first: the gradient program that runs, g[0] or what it is
  * rounded to. */
-static Steps take_steps(Ctx *ctx, Backend *b, Half half, const Graph *first,
-                        const Graph *const g[2], const Unit *u, double rounding,
-                        void (*again)(Backend *b, int run), int way)
+static Steps take_steps(Ctx *ctx, Backend *b, Half half, const Graph *first, const Graph *const g[2], const Unit *u,
+                        double rounding, void (*again)(Backend *b, int run), int way)
 {
     Steps out;
     Store *s = store_new(ctx, b);
-    Program *p[2] = {build(ctx, s, first, u, half, "train"),
-                     build(ctx, s, g[1], u, HALF_NONE, "update")};
+    Program *p[2] = {build(ctx, s, first, u, half, "train"), build(ctx, s, g[1], u, HALF_NONE, "update")};
     for (int k = 1; k >= 0; k--) /* gradients last: they are no numbers at first */
         fill(ctx, s, g[k], bindings(ctx, g[k], u, rounding));
     if (again)
@@ -393,9 +360,7 @@ static Steps take_steps(Ctx *ctx, Backend *b, Half half, const Graph *first,
         double vars[HV_COUNT];
         run_vars(vars, step, u);
         for (int k = 0; k < 2; k++) {
-            if (program_run(p[k],
-                            &(RunArgs){.host_vars = vars, .seed = 1, .step = (uint64_t)step}) !=
-                ST_OK)
+            if (program_run(p[k], &(RunArgs){.host_vars = vars, .seed = 1, .step = (uint64_t)step}) != ST_OK)
                 vwn_bug(ctx, "run: %s", program_why(p[k]));
             if (k == 0)
                 out.grad[step] = stored_numbers(ctx, s, g[0]);
@@ -419,20 +384,18 @@ static int64_t size_of(const Ext *e, const Unit *u)
 }
 
 /* Calls see() for what `got` is off. With c NULL: returns the largest distance. */
-static double differences(const Graph *const g[2], const Unit *u, const Steps *got,
-                          const Steps *want, Compared *c, double allowed)
+static double differences(const Graph *const g[2], const Unit *u, const Steps *got, const Steps *want, Compared *c,
+                          double allowed)
 {
     double most = 0;
     for (int step = 0; step < STEPS; step++) {
-        double scale = 1e-30, off = fabs(got->loss[step] - want->loss[step]) /
-                                    fmax(fabs(want->loss[step]), 1e-3);
+        double scale = 1e-30, off = fabs(got->loss[step] - want->loss[step]) / fmax(fabs(want->loss[step]), 1e-3);
         most = isfinite(off) ? fmax(most, off) : INFINITY;
         if (c)
             see(c, "loss", off, allowed);
         for (size_t i = 0; i < g[0]->ext.n; i++)
             if (g[0]->ext.v[i].kind == EXT_GRAD)
-                scale =
-                    fmax(scale, largest(want->grad[step][i], size_of(&g[0]->ext.v[i], u)) / 10);
+                scale = fmax(scale, largest(want->grad[step][i], size_of(&g[0]->ext.v[i], u)) / 10);
         for (size_t i = 0; i < g[0]->ext.n; i++) {
             const Ext *e = &g[0]->ext.v[i];
             if (e->kind != EXT_GRAD)
@@ -452,8 +415,8 @@ static double differences(const Graph *const g[2], const Unit *u, const Steps *g
         for (int64_t k = 0; k < n; k++)
             change = fmax(change, fabs(want->after[i][k] - want->before[i][k]));
         /* numbers of float32 are off by their rounding, whatever the step */
-        double off = distance(got->after[i], want->after[i], n, 1e-30) * fmax(size, change) /
-                     (change + 0.01 * size + 1e-30);
+        double off =
+            distance(got->after[i], want->after[i], n, 1e-30) * fmax(size, change) / (change + 0.01 * size + 1e-30);
         most = fmax(most, off);
         if (c)
             see(c, e->name, off, allowed);
@@ -461,8 +424,7 @@ static double differences(const Graph *const g[2], const Unit *u, const Steps *g
     return most;
 }
 
-void compare_steps(Ctx *ctx, const Unit *u, Backend *b, void (*again)(Backend *b, int run),
-                   Compared *c)
+void compare_steps(Ctx *ctx, const Unit *u, Backend *b, void (*again)(Backend *b, int run), Compared *c)
 {
     static const double ROUNDING = 6e-8, FACTOR = 40;
     *c = (Compared){.name = ""};
@@ -476,17 +438,13 @@ void compare_steps(Ctx *ctx, const Unit *u, Backend *b, void (*again)(Backend *b
     if (again) {
         Steps other = take_steps(ctx, b, half, g[0], g, u, 0, again, 1);
         for (size_t i = 0; i < g[1]->ext.n; i++)
-            if (memcmp(got.after[i], other.after[i],
-                       (size_t)size_of(&g[1]->ext.v[i], u) * sizeof(double)))
-                vwn_bug(ctx, "another order of threads gives other bits of %s",
-                        g[1]->ext.v[i].name);
+            if (memcmp(got.after[i], other.after[i], (size_t)size_of(&g[1]->ext.v[i], u) * sizeof(double)))
+                vwn_bug(ctx, "another order of threads gives other bits of %s", g[1]->ext.v[i].name);
     }
     const Graph *rounded = g[0];
     if (half)
-        rounded = plan_graph(
-            g[0], ctx->program,
-            &(PlanOptions){
-                .B = sequences(u), .T = positions(u), .half = half, .target = b->target});
+        rounded = plan_graph(g[0], ctx->program,
+                             &(PlanOptions){.B = sequences(u), .T = positions(u), .half = half, .target = b->target});
     Steps want = take_steps(ctx, NULL, HALF_NONE, rounded, g, u, 0, NULL, 0);
     Steps moved = take_steps(ctx, NULL, HALF_NONE, rounded, g, u, ROUNDING, NULL, 0);
     double far_off = differences(g, u, &moved, &want, NULL, 1);

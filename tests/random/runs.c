@@ -36,8 +36,8 @@ static void run_event(void *user, const vwn_event *e)
     }
 }
 
-static vwn_status train(Child *c, const char *text, const char *const *set, const char *device, int steps, const char *folder,
-                        Run *r)
+static vwn_status train(Child *c, const char *text, const char *const *set, const char *device, int steps,
+                        const char *folder, Run *r)
 {
     vwn_context *v = child_context(c, device);
     vwn_unit *u;
@@ -48,11 +48,11 @@ static vwn_status train(Child *c, const char *text, const char *const *set, cons
     vwn_status st = vwn_check(
         v, &(vwn_file_options){.path = "-", .text = text, .text_length = strlen(text), .set = set, .n_set = n}, &u);
     if (st == VWN_OK)
-        st = vwn_train(
-            u, &(vwn_train_options){
-                   .run = folder, .overwrite = true, .until_steps = steps, .event = run_event, .user = r});
+        st = vwn_train(u, &(vwn_train_options){
+                              .run = folder, .overwrite = true, .until_steps = steps, .event = run_event, .user = r});
     const char *said = child_diagnostics(c, v, &errors);
-    bool data = st == VWN_ENVIRONMENT && strstr(vwn_message(v), ".npy"); /* an edited file has other inputs than its data */
+    bool data =
+        st == VWN_ENVIRONMENT && strstr(vwn_message(v), ".npy"); /* an edited file has other inputs than its data */
     if (st != VWN_OK && st != VWN_INPUT && st != VWN_DIVERGED && !data && !child_is_full(c, v, st))
         failed(c, "train: status %d: %.600s%.400s", (int)st, vwn_message(v), said);
     if (st != VWN_OK && !errors && !*vwn_message(v))
@@ -60,20 +60,15 @@ static vwn_status train(Child *c, const char *text, const char *const *set, cons
     if (r->said[0])
         failed(c, "train: %.400s", r->said);
     if (st != VWN_OK)
-        snprintf(r->refused, sizeof r->refused, "%.300s %.400s", vwn_message(v), strstr(said, "error") ? strstr(said, "error") : said);
+        snprintf(r->refused, sizeof r->refused, "%.300s %.400s", vwn_message(v),
+                 strstr(said, "error") ? strstr(said, "error") : said);
     vwn_close(v);
     return st;
 }
 
-static bool near_to(double a, double b, double by)
-{
-    return a == b || fabs(a - b) <= by * fmax(fabs(b), 1e-2);
-}
+static bool near_to(double a, double b, double by) { return a == b || fabs(a - b) <= by * fmax(fabs(b), 1e-2); }
 
-static bool trains(const Child *c)
-{
-    return c->unit->unit->train != NULL;
-}
+static bool trains(const Child *c) { return c->unit->unit->train != NULL; }
 
 /* The whole file in the reference. */
 void stage_run(Child *c)
@@ -96,7 +91,8 @@ void stage_parts(Child *c)
             return;
     Run parts, whole;
     const char *batch = arena_printf(c->text->program, "train.micro_batch=%d seqs", (int)u->train->batch_seqs);
-    const char *micro = arena_printf(c->text->program, "train.micro_batch=%d seqs", u->train->batch_seqs % 2 ? 1 : (int)u->train->batch_seqs / 2);
+    const char *micro = arena_printf(c->text->program, "train.micro_batch=%d seqs",
+                                     u->train->batch_seqs % 2 ? 1 : (int)u->train->batch_seqs / 2);
     vwn_status a = train(c, c->how->text, (const char *const[]){micro, NULL}, "reference", 1, "run_parts", &parts),
                b = train(c, c->how->text, (const char *const[]){batch, NULL}, "reference", 1, "run_one", &whole);
     if (a != b)
@@ -147,7 +143,7 @@ void stage_train(Child *c)
             failed(c, "step %d has the rate %g, in the reference %g", i, got.lr[i], want.lr[i]);
         if (!near_to(got.loss[i], want.loss[i], by) || !near_to(got.norm[i], want.norm[i], 10 * by) ||
             !near_to(got.eval[i], want.eval[i], by))
-            failed(c, "step %d: loss %g, norm %g, held out %g; in the reference %g, %g, %g", i, got.loss[i], got.norm[i],
-                   got.eval[i], want.loss[i], want.norm[i], want.eval[i]);
+            failed(c, "step %d: loss %g, norm %g, held out %g; in the reference %g, %g, %g", i, got.loss[i],
+                   got.norm[i], got.eval[i], want.loss[i], want.norm[i], want.eval[i]);
     }
 }

@@ -48,15 +48,11 @@ static void into_buf(void *user, const char *text, size_t n)
     buf_put(b, text, n);
 }
 
-vwn_writer child_writer(Buf *b)
-{
-    return (vwn_writer){into_buf, b};
-}
+vwn_writer child_writer(Buf *b) { return (vwn_writer){into_buf, b}; }
 
 vwn_context *child_context(Child *c, const char *device)
 {
-    vwn_context *v =
-        vwn_open(&(vwn_options){.threads = 1, .cache_dir = c->how->cache, .device = device});
+    vwn_context *v = vwn_open(&(vwn_options){.threads = 1, .cache_dir = c->how->cache, .device = device});
     if (!v)
         failed(c, "no context");
     return v;
@@ -94,8 +90,7 @@ const char *child_expect(Child *c, vwn_context *v, vwn_status st, const char *wh
 
 vwn_status child_check(vwn_context *v, const char *text, vwn_unit **unit)
 {
-    return vwn_check(
-        v, &(vwn_file_options){.path = "-", .text = text, .text_length = strlen(text)}, unit);
+    return vwn_check(v, &(vwn_file_options){.path = "-", .text = text, .text_length = strlen(text)}, unit);
 }
 
 void child_write(Child *c, const char *name, const char *text)
@@ -105,8 +100,7 @@ void child_write(Child *c, const char *name, const char *text)
         failed(c, "%s cannot be written", name);
 }
 
-static const char *report(Child *c, vwn_unit *u, vwn_report what, const vwn_report_options *how,
-                          vwn_status *st)
+static const char *report(Child *c, vwn_unit *u, vwn_report what, const vwn_report_options *how, vwn_status *st)
 {
     Buf b = buf_new(c->text->program);
     vwn_writer w = child_writer(&b);
@@ -117,8 +111,7 @@ static const char *report(Child *c, vwn_unit *u, vwn_report what, const vwn_repo
 static const char *weights(Child *c, vwn_unit *u)
 {
     vwn_status st;
-    const char *s =
-        report(c, u, VWN_REPORT_PARAMS_BY_TENSOR, &(vwn_report_options){.json = true}, &st);
+    const char *s = report(c, u, VWN_REPORT_PARAMS_BY_TENSOR, &(vwn_report_options){.json = true}, &st);
     if (st != VWN_OK)
         failed(c, "params --by tensor: status %d: %s", (int)st, vwn_message(c->v));
     return s;
@@ -148,8 +141,8 @@ static bool is_small(const Unit *u)
     ModelCount n = model_count(u->model);
     double seqs = u->train ? (double)u->train->batch_seqs : 2,
            T = u->train ? (double)u->train->context : (double)u->model->context;
-    return n.stored + n.buffers < 300000 && model_flops_per_token(u->model) * seqs * T < 1e8 &&
-           seqs * T <= 400 && u->model->graph->node.n < 6000;
+    return n.stored + n.buffers < 300000 && model_flops_per_token(u->model) * seqs * T < 1e8 && seqs * T <= 400 &&
+           u->model->graph->node.n < 6000;
 }
 
 static void stage_check(Child *c)
@@ -169,8 +162,7 @@ static const char *formatted(Child *c, const char *text, vwn_status *st)
     Buf b = buf_new(c->text->program);
     vwn_writer w = child_writer(&b);
     vwn_context *v = child_context(c, NULL);
-    *st = vwn_format_file(
-        v, &(vwn_file_options){.path = "-", .text = text, .text_length = strlen(text)}, &w);
+    *st = vwn_format_file(v, &(vwn_file_options){.path = "-", .text = text, .text_length = strlen(text)}, &w);
     child_expect(c, v, *st, "fmt");
     vwn_close(v);
     return b.s;
@@ -225,11 +217,9 @@ static void draw_all(Child *c)
 
 static void stage_reports(Child *c)
 {
-    static const vwn_report all[] = {VWN_REPORT_CHECK,           VWN_REPORT_PARAMS,
-                                     VWN_REPORT_PARAMS_BY_LAYER, VWN_REPORT_PARAMS_BY_NODE,
-                                     VWN_REPORT_PARAMS_BY_GROUP, VWN_REPORT_PARAMS_BY_TENSOR,
-                                     VWN_REPORT_LOSSES,          VWN_REPORT_GRAPH,
-                                     VWN_REPORT_COST};
+    static const vwn_report all[] = {VWN_REPORT_CHECK,          VWN_REPORT_PARAMS,          VWN_REPORT_PARAMS_BY_LAYER,
+                                     VWN_REPORT_PARAMS_BY_NODE, VWN_REPORT_PARAMS_BY_GROUP, VWN_REPORT_PARAMS_BY_TENSOR,
+                                     VWN_REPORT_LOSSES,         VWN_REPORT_GRAPH,           VWN_REPORT_COST};
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         vwn_status st;
         if (all[i] == VWN_REPORT_COST && c->how->seed % 8)
@@ -275,8 +265,8 @@ static void stage_ir(Child *c)
     for (uint64_t i = 0; i < 2; i++) {
         vwn_report what = all[(c->how->seed / 3 + 5 * i) % COUNT_OF(all)];
         vwn_report_options how = {
-            .program = programs[(c->how->seed / 7 + i) % (c->unit->unit->train ? 4 : 2) +
-                                (c->unit->unit->train ? 0 : 2)]};
+            .program =
+                programs[(c->how->seed / 7 + i) % (c->unit->unit->train ? 4 : 2) + (c->unit->unit->train ? 0 : 2)]};
         vwn_status st;
         const char *s = report(c, c->unit, what, &how, &st);
         child_expect(c, c->v, st, "ir");
@@ -286,14 +276,12 @@ static void stage_ir(Child *c)
         Buf b = buf_new(c->text->program);
         vwn_writer w = child_writer(&b);
         vwn_context *v = child_context(c, NULL);
-        st = vwn_graph_report(
-            v, &(vwn_file_options){.path = "-", .text = s, .text_length = strlen(s)}, what,
-            &(vwn_report_options){0}, &w);
+        st = vwn_graph_report(v, &(vwn_file_options){.path = "-", .text = s, .text_length = strlen(s)}, what,
+                              &(vwn_report_options){0}, &w);
         size_t errors;
         const char *said = child_diagnostics(c, v, &errors);
         if (st != VWN_OK)
-            failed(c, "what `ir` printed is not read back: status %d: %.900s%s", (int)st, said,
-                   vwn_message(v));
+            failed(c, "what `ir` printed is not read back: status %d: %.900s%s", (int)st, said, vwn_message(v));
         vwn_close(v);
     }
 }
@@ -326,14 +314,8 @@ static void emit(Child *c, bool cuda)
     child_expect(c, c->v, st, "emit");
 }
 
-static void stage_emit_c(Child *c)
-{
-    emit(c, false);
-}
-static void stage_emit_cuda(Child *c)
-{
-    emit(c, true);
-}
+static void stage_emit_c(Child *c) { emit(c, false); }
+static void stage_emit_cuda(Child *c) { emit(c, true); }
 
 typedef struct Numbers {
     Child *c;
@@ -350,16 +332,14 @@ static void numbers(Ctx *ctx, void *arg)
     Backend *b = NULL;
     char why[512] = "";
     if (n->stage == STAGE_INTERPRET || n->stage == STAGE_GRADIENT) {
-        (n->stage == STAGE_INTERPRET ? compare_interpreted
-                                     : compare_gradient)(ctx, u, how->seed, &n->is);
+        (n->stage == STAGE_INTERPRET ? compare_interpreted : compare_gradient)(ctx, u, how->seed, &n->is);
         return;
     }
     if (!u->train)
         return;
     if (n->stage == STAGE_EMULATED
             ? backend_emu_open(ctx, &(EmuOptions){0}, &b, why) != ST_OK
-            : backend_cpu_open(ctx, &(BackendOptions){.threads = 1, .cache_dir = how->cache}, &b,
-                               why) != ST_OK)
+            : backend_cpu_open(ctx, &(BackendOptions){.threads = 1, .cache_dir = how->cache}, &b, why) != ST_OK)
         vwn_bug(ctx, "no backend: %s", why);
     compare_steps(ctx, u, b, n->stage == STAGE_EMULATED ? backend_emu_way : NULL, &n->is);
     b->ops->close(b);
@@ -379,8 +359,7 @@ static void stage_numbers(Child *c)
     c->r->unstable[n.stage] = n.is.unstable;
     c->r->worst[n.stage] = n.is.worst;
     if (!n.is.unstable && !(n.is.worst < 1))
-        failed(c, "differs by %.1f of what is allowed, at %s", n.is.worst,
-               n.is.name ? n.is.name : "nothing");
+        failed(c, "differs by %.1f of what is allowed, at %s", n.is.worst, n.is.name ? n.is.name : "nothing");
     ctx_free(ctx);
 }
 
@@ -403,8 +382,8 @@ static double processor_seconds(void)
     for (size_t i = 0; i < 2; i++) {
         struct rusage r;
         getrusage(who[i], &r);
-        all += (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
-               1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+        all +=
+            (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + 1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
     }
     return all;
 }
@@ -413,8 +392,7 @@ static double processor_seconds(void)
  * which others slow down. */
 static void limit_time(double seconds)
 {
-    struct itimerval t = {.it_value = {.tv_sec = (time_t)seconds,
-                                       .tv_usec = (suseconds_t)(fmod(seconds, 1) * 1e6)}};
+    struct itimerval t = {.it_value = {.tv_sec = (time_t)seconds, .tv_usec = (suseconds_t)(fmod(seconds, 1) * 1e6)}};
     setitimer(ITIMER_PROF, &t, NULL);
     alarm((unsigned)(20 * seconds));
 }

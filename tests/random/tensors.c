@@ -22,10 +22,7 @@ typedef struct Pool {
     int n, vocab; /* vocab 0: no tokens are read */
 } Pool;
 
-static Value *pick(Pool *p)
-{
-    return &p->v[one_in(p->w, 2) ? p->n - 1 : (int)roll(p->w, (uint32_t)p->n)];
-}
+static Value *pick(Pool *p) { return &p->v[one_in(p->w, 2) ? p->n - 1 : (int)roll(p->w, (uint32_t)p->n)]; }
 
 /* One with B and T in front, which shifts and heads need. */
 static Value *pick_sequence(Pool *p)
@@ -144,8 +141,7 @@ static void unary(Pool *p)
 static bool spreads(const Value *a, const Value *b)
 {
     for (int i = 1; i <= b->rank; i++)
-        if (b->rank > a->rank ||
-            (b->d[b->rank - i] != a->d[a->rank - i] && b->d[b->rank - i] != 1))
+        if (b->rank > a->rank || (b->d[b->rank - i] != a->d[a->rank - i] && b->d[b->rank - i] != 1))
             return false;
     return true;
 }
@@ -174,8 +170,7 @@ static void binary(Pool *p)
         bool swapped = one_in(p->w, 2);
         Value v = fresh(p, a);
         buf_printf(&p->w->b, "  %s = ", v.name);
-        buf_printf(&p->w->b, ANY(p->w, how), swapped ? b->name : a->name,
-                   swapped ? a->name : b->name);
+        buf_printf(&p->w->b, ANY(p->w, how), swapped ? b->name : a->name, swapped ? a->name : b->name);
         buf_puts(&p->w->b, "\n");
         keep(p, &v);
         return;
@@ -212,8 +207,7 @@ static void gain(Pool *p)
     buf_printf(&p->w->b, "  %s %s : ", buffer ? "buffer" : "param", g.name);
     put_shape(p->w, a->d + from, a->rank - from);
     buf_printf(&p->w->b, " = %s%s\n", ANY(p->w, init), buffer ? "" : ANY(p->w, attributes));
-    buf_printf(&p->w->b, one_in(p->w, 2) ? "  %s = %s * %s\n" : "  %s = %s + %s\n", v.name,
-               a->name, g.name);
+    buf_printf(&p->w->b, one_in(p->w, 2) ? "  %s = %s * %s\n" : "  %s = %s + %s\n", v.name, a->name, g.name);
     keep(p, &v);
 }
 
@@ -234,17 +228,16 @@ static void weigh(Pool *p) /* a product with a weight */
         break;
     case 1: /* the same weights twice */
         v.d[v.rank - 1] = in;
-        buf_printf(&p->w->b, "  let %s = linear(out = %d)\n  %s = %s(%s(%s) / 2)\n", W.name, in,
-                   v.name, W.name, W.name, a->name);
+        buf_printf(&p->w->b, "  let %s = linear(out = %d)\n  %s = %s(%s(%s) / 2)\n", W.name, in, v.name, W.name, W.name,
+                   a->name);
         break;
     case 2:
-        buf_printf(&p->w->b, "  param %s : [%d, %d] = scope.init\n  %s = %s @ %s.T\n", W.name,
-                   k, in, v.name, a->name, W.name);
+        buf_printf(&p->w->b, "  param %s : [%d, %d] = scope.init\n  %s = %s @ %s.T\n", W.name, k, in, v.name, a->name,
+                   W.name);
         break;
     default:
-        buf_printf(&p->w->b,
-                   "  param %s : [%d, %d] = normal(std = 1 / sqrt(fan_in))\n  %s = %s @ %s\n",
-                   W.name, in, k, v.name, a->name, W.name);
+        buf_printf(&p->w->b, "  param %s : [%d, %d] = normal(std = 1 / sqrt(fan_in))\n  %s = %s @ %s\n", W.name, in, k,
+                   v.name, a->name, W.name);
     }
     keep(p, &v);
 }
@@ -275,8 +268,8 @@ static void product(Pool *p)
         v.d[last] = b->d[last - turned_b];
         if (elements(&v) > ELEMENTS_MOST)
             continue;
-        buf_printf(&p->w->b, "  %s = 0.3 * (%s%s @ %s%s)\n", v.name, a->name,
-                   turned_a ? ".T" : "", b->name, turned_b ? ".T" : "");
+        buf_printf(&p->w->b, "  %s = 0.3 * (%s%s @ %s%s)\n", v.name, a->name, turned_a ? ".T" : "", b->name,
+                   turned_b ? ".T" : "");
         keep(p, &v);
         return;
     }
@@ -286,8 +279,7 @@ static void product(Pool *p)
 static void along(Pool *p) /* what keeps the shape and looks along an axis */
 {
     const Value *a = pick(p);
-    int axis = a->rank > 1 ? 1 + (int)roll(p->w, (uint32_t)a->rank - 1) : 0,
-        k = axis_text(p, a, axis);
+    int axis = a->rank > 1 ? 1 + (int)roll(p->w, (uint32_t)a->rank - 1) : 0, k = axis_text(p, a, axis);
     Value v = fresh(p, a);
     Buf *b = &p->w->b;
     bool nothing = a->d[axis] == 0; /* there is no mean of it, and no softmax */
@@ -300,16 +292,13 @@ static void along(Pool *p) /* what keeps the shape and looks along an axis */
         break;
     case 2:
     case 3:
-        buf_printf(b, "  %s = shift(%s, %d, axis = %d%s)\n", v.name, a->name,
-                   range(p->w, -2, 3), k, one_in(p->w, 3) ? ", fill = 0.25" : "");
+        buf_printf(b, "  %s = shift(%s, %d, axis = %d%s)\n", v.name, a->name, range(p->w, -2, 3), k,
+                   one_in(p->w, 3) ? ", fill = 0.25" : "");
         break;
-    case 4:
-        buf_printf(b, "  %s = roll(%s, %d, axis = %d)\n", v.name, a->name, range(p->w, -3, 3),
-                   k);
-        break;
+    case 4: buf_printf(b, "  %s = roll(%s, %d, axis = %d)\n", v.name, a->name, range(p->w, -3, 3), k); break;
     default:
-        buf_printf(b, "  %s = %s / sqrt(mean(%s * %s, over = %d, keep = true) + 0.1)\n", v.name,
-                   a->name, a->name, a->name, k);
+        buf_printf(b, "  %s = %s / sqrt(mean(%s * %s, over = %d, keep = true) + 0.1)\n", v.name, a->name, a->name,
+                   a->name, k);
     }
     keep(p, &v);
 }
@@ -324,8 +313,8 @@ static void reduce(Pool *p)
     bool stays = a->rank < 4 || one_in(p->w, 2);
     const char *of = a->d[axis] == 0 ? "sum" : ANY(p->w, how);
     Value v = fresh(p, a);
-    buf_printf(&p->w->b, "  %s = %s%s(%s, over = %d%s)\n", v.name, *of == 's' ? "0.2 * " : "",
-               of, a->name, axis_text(p, a, axis), stays ? ", keep = true" : "");
+    buf_printf(&p->w->b, "  %s = %s%s(%s, over = %d%s)\n", v.name, *of == 's' ? "0.2 * " : "", of, a->name,
+               axis_text(p, a, axis), stays ? ", keep = true" : "");
     if (stays) {
         v.d[axis] = 1;
     } else {
@@ -364,8 +353,8 @@ static void cut(Pool *p) /* slices, pads, splits */
             return;
         bool second = one_in(p->w, 2);
         v.d[axis] = second ? n - m : m;
-        buf_printf(b, "  let %s_parts = split(%s, [%d, %d], axis = %d)\n  %s = %s_parts[%d]\n",
-                   v.name, a->name, m, n - m, k, v.name, v.name, second ? 2 : 1);
+        buf_printf(b, "  let %s_parts = split(%s, [%d, %d], axis = %d)\n  %s = %s_parts[%d]\n", v.name, a->name, m,
+                   n - m, k, v.name, v.name, second ? 2 : 1);
         break;
     }
     default: { /* equal parts, added up in another order */
@@ -393,8 +382,8 @@ static void join(Pool *p)
         Value v = fresh(p, a);
         int times = one_in(p->w, 4) ? 2 : 1;
         v.d[axis] = a->d[axis] * times + b->d[axis];
-        buf_printf(&p->w->b, "  %s = concat(%s, %s%s%s, axis = %d)\n", v.name, a->name, b->name,
-                   times > 1 ? ", " : "", times > 1 ? a->name : "", axis_text(p, a, axis));
+        buf_printf(&p->w->b, "  %s = concat(%s, %s%s%s, axis = %d)\n", v.name, a->name, b->name, times > 1 ? ", " : "",
+                   times > 1 ? a->name : "", axis_text(p, a, axis));
         keep(p, &v);
         return;
     }
@@ -491,8 +480,7 @@ static void index(Pool *p) /* tables, choices, masks */
     case 1:
         if (!p->vocab)
             return;
-        v.rank = 3, v.d[0] = DIM_BATCH, v.d[1] = DIM_TIME,
-        v.d[2] = range(p->w, 1, p->vocab < 6 ? p->vocab : 6);
+        v.rank = 3, v.d[0] = DIM_BATCH, v.d[1] = DIM_TIME, v.d[2] = range(p->w, 1, p->vocab < 6 ? p->vocab : 6);
         buf_printf(b, "  %s = one_hot(shift(input.tokens, 1), %d) * 0.5\n", v.name, v.d[2]);
         break;
     case 2: {
@@ -500,16 +488,14 @@ static void index(Pool *p) /* tables, choices, masks */
             return;
         int k = range(p->w, 1, n < 4 ? n : 4);
         v.d[last] = k;
-        buf_printf(b, "  let %s = top_k(%s, %d)\n  %s = %s.values\n", t.name, a->name, k,
-                   v.name, t.name);
+        buf_printf(b, "  let %s = top_k(%s, %d)\n  %s = %s.values\n", t.name, a->name, k, v.name, t.name);
         break;
     }
     case 3:
         if (n < 1 || a->rank < 3)
             return;
-        buf_printf(b,
-                   "  let %s = top_k(%s, 1)\n  %s = 0.3 * cast(%s.index, real) / %d + 0 * %s\n",
-                   t.name, a->name, v.name, t.name, n, a->name);
+        buf_printf(b, "  let %s = top_k(%s, 1)\n  %s = 0.3 * cast(%s.index, real) / %d + 0 * %s\n", t.name, a->name,
+                   v.name, t.name, n, a->name);
         break;
     case 4: /* positions */
         if (n < 1)
@@ -567,40 +553,33 @@ static void module(Pool *p)
         return;
     switch (roll(p->w, 6)) {
     case 0:
-        buf_printf(b, "  let %s = rms_norm(eps = 1e-2%s)\n", f.name,
-                   one_in(p->w, 2) ? ", gain = false" : "");
+        buf_printf(b, "  let %s = rms_norm(eps = 1e-2%s)\n", f.name, one_in(p->w, 2) ? ", gain = false" : "");
         break;
     case 1:
-        buf_printf(b, "  let %s = layer_norm(eps = 1e-1%s)\n", f.name,
-                   one_in(p->w, 2) ? ", bias = false" : "");
+        buf_printf(b, "  let %s = layer_norm(eps = 1e-1%s)\n", f.name, one_in(p->w, 2) ? ", bias = false" : "");
         break;
     case 2:
-        buf_printf(b, "  let %s = ffn(hidden = %d, activation = silu, gated = %s)\n", f.name,
-                   range(p->w, 1, 7), one_in(p->w, 2) ? "true" : "false");
+        buf_printf(b, "  let %s = ffn(hidden = %d, activation = silu, gated = %s)\n", f.name, range(p->w, 1, 7),
+                   one_in(p->w, 2) ? "true" : "false");
         break;
     case 3:
         if (a->rank != 3)
             return;
-        buf_printf(b, "  let %s = attention(heads = %d, head_dim = %d, mask = %s)\n", f.name,
-                   range(p->w, 1, 2), range(p->w, 1, 4), one_in(p->w, 2) ? "causal" : "full");
+        buf_printf(b, "  let %s = attention(heads = %d, head_dim = %d, mask = %s)\n", f.name, range(p->w, 1, 2),
+                   range(p->w, 1, 4), one_in(p->w, 2) ? "causal" : "full");
         break;
-    case 4:
-        buf_printf(b, "  let %s = group_norm(size = %d, eps = 1e-1)\n", f.name,
-                   last % 2 ? last : last / 2);
-        break;
+    case 4: buf_printf(b, "  let %s = group_norm(size = %d, eps = 1e-1)\n", f.name, last % 2 ? last : last / 2); break;
     default: {
         if (a->rank != 3)
             return;
         int heads = range(p->w, 1, 3), d = 2 * range(p->w, 1, 2);
         v.rank = 4, v.d[2] = heads, v.d[3] = d;
-        buf_printf(
-            b, "  let %s_p = linear(out = %d)\n  %s_h = reshape(%s_p(%s), [B, T, %d, %d])\n",
-            f.name, heads * d, f.name, f.name, a->name, heads, d);
+        buf_printf(b, "  let %s_p = linear(out = %d)\n  %s_h = reshape(%s_p(%s), [B, T, %d, %d])\n", f.name, heads * d,
+                   f.name, f.name, a->name, heads, d);
         buf_printf(b,
                    "  %s = sdpa(rotary(%s_h, base = 50, dims = %d), %s_h, tanh(%s_h), mask = "
                    "causal, scale = 0.4%s)\n",
-                   v.name, f.name, one_in(p->w, 2) ? d : 2, f.name, f.name,
-                   one_in(p->w, 3) ? ", window = 3" : "");
+                   v.name, f.name, one_in(p->w, 2) ? d : 2, f.name, f.name, one_in(p->w, 3) ? ", window = 3" : "");
         keep(p, &v);
         return;
     }
@@ -676,14 +655,12 @@ static void statement(Pool *p) /* what a body has besides tensors */
     case 7:
     case 8: own_loss(p); return;
     case 0:
-        buf_printf(b, "  %s = %s\n  for i in 1..%d {\n    %s = %s + tanh(%s) / (i + 1)\n  }\n",
-                   v.name, a->name, range(p->w, 1, 3), v.name, v.name, v.name);
+        buf_printf(b, "  %s = %s\n  for i in 1..%d {\n    %s = %s + tanh(%s) / (i + 1)\n  }\n", v.name, a->name,
+                   range(p->w, 1, 3), v.name, v.name, v.name);
         break;
     case 1:
-        buf_printf(
-            b,
-            "  %s = %s\n  if %d > 2 {\n    %s = 0.5 * %s\n  } else {\n    %s = %s + 0.1\n  }\n",
-            v.name, a->name, range(p->w, 1, 4), v.name, v.name, v.name, v.name);
+        buf_printf(b, "  %s = %s\n  if %d > 2 {\n    %s = 0.5 * %s\n  } else {\n    %s = %s + 0.1\n  }\n", v.name,
+                   a->name, range(p->w, 1, 4), v.name, v.name, v.name, v.name);
         break;
     case 2:
         if (!is_empty(a))
@@ -691,8 +668,7 @@ static void statement(Pool *p) /* what a body has besides tensors */
         return;
     case 3:
         if (!is_empty(a))
-            buf_printf(b, "  loss.%s = 0.01 * mean(%s ^ 2)\n", one_in(p->w, 2) ? "small" : "tiny",
-                       a->name);
+            buf_printf(b, "  loss.%s = 0.01 * mean(%s ^ 2)\n", one_in(p->w, 2) ? "small" : "tiny", a->name);
         return;
     case 4:
         buf_printf(b,
@@ -701,8 +677,8 @@ static void statement(Pool *p) /* what a body has besides tensors */
                    v.name, 0.1 * range(p->w, 3, 12), v.name, v.name, a->name);
         break;
     case 5:
-        buf_printf(b, "  let %s_s = [0.3 * i for i in 1..3]\n  %s = %s_s[%d] * %s\n", v.name,
-                   v.name, v.name, range(p->w, 1, 3), a->name);
+        buf_printf(b, "  let %s_s = [0.3 * i for i in 1..3]\n  %s = %s_s[%d] * %s\n", v.name, v.name, v.name,
+                   range(p->w, 1, 3), a->name);
         break;
     default: buf_printf(b, "  %s = %s * (1 / (1 + 0.1 * step))\n", v.name, a->name);
     }
@@ -726,10 +702,9 @@ static const Value *last_sequence(const Pool *p)
 
 void write_block(Writer *w, const char *name, int width, int vocab, int most)
 {
-    static void (*const how[])(Pool *) = {unary,  unary,   binary,   binary,  binary,  gain,
-                                          weigh,  product, product,  along,   along,   reduce,
-                                          cut,    cut,     join,     reshape, reshape, index,
-                                          chance, module,  statement};
+    static void (*const how[])(Pool *) = {unary,   unary,   binary,  binary, binary, gain,   weigh,
+                                          product, product, along,   along,  reduce, cut,    cut,
+                                          join,    reshape, reshape, index,  chance, module, statement};
     Pool p = {.w = w, .n = 1, .vocab = vocab};
     Buf *b = &w->b;
     char of[16];
@@ -740,8 +715,8 @@ void write_block(Writer *w, const char *name, int width, int vocab, int most)
     if (!width || one_in(w, 3)) {
         snprintf(x->name, sizeof x->name, "v%d", w->names++);
         x->d[2] = range(w, 1, 12);
-        buf_printf(b, "  param %s_in : [%s, %d] = normal(std = 0.4)\n  %s = x @ %s_in\n",
-                   x->name, of, x->d[2], x->name, x->name);
+        buf_printf(b, "  param %s_in : [%s, %d] = normal(std = 0.4)\n  %s = x @ %s_in\n", x->name, of, x->d[2], x->name,
+                   x->name);
     }
     for (int i = range(w, 2, most); i > 0; i--)
         ANY(w, how)(&p);
@@ -753,11 +728,9 @@ void write_block(Writer *w, const char *name, int width, int vocab, int most)
     if (width && n == width)
         buf_printf(b, "  return %s(%s)\n}\n", flat, v->name);
     else if (width && one_in(w, 2))
-        buf_printf(
-            b, n > width ? "  return first(%s(%s), %d)\n}\n" : "  return pad(%s(%s), %d)\n}\n",
-            flat, v->name, width);
+        buf_printf(b, n > width ? "  return first(%s(%s), %d)\n}\n" : "  return pad(%s(%s), %d)\n}\n", flat, v->name,
+                   width);
     else
-        buf_printf(b,
-                   "  param out_%s : [%d, %s] = scope.out_init\n  return %s(%s) @ out_%s\n}\n",
-                   name, n, of, flat, v->name, name);
+        buf_printf(b, "  param out_%s : [%d, %s] = scope.out_init\n  return %s(%s) @ out_%s\n}\n", name, n, of, flat,
+                   v->name, name);
 }

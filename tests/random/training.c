@@ -25,16 +25,12 @@ static const char *rate_text(File *f, double peak)
     double floor = peak / 10;
     switch (roll(&f->w, 7)) {
     case 0: return TEXT(f, "constant(peak = %g, warmup = %s)", peak, length_text(f, 2));
-    case 1:
-        return TEXT(f, "linear(peak = %g, floor = %g, warmup = %s)", peak, floor,
-                    length_text(f, 1));
+    case 1: return TEXT(f, "linear(peak = %g, floor = %g, warmup = %s)", peak, floor, length_text(f, 1));
     case 2:
-        return TEXT(f, "cosine(peak = %g, floor = %g, warmup = %s%s)", peak, floor,
-                    length_text(f, 1), one_in(&f->w, 2) ? ", total = 7 steps" : "");
+        return TEXT(f, "cosine(peak = %g, floor = %g, warmup = %s%s)", peak, floor, length_text(f, 1),
+                    one_in(&f->w, 2) ? ", total = 7 steps" : "");
     case 3: return TEXT(f, "power(peak = %g, scale = %g, exponent = -0.4)", peak, 3 * peak);
-    case 4:
-        return TEXT(f, "wsd(peak = %g, warmup = %s, decay = %s)", peak, length_text(f, 1),
-                    length_text(f, 2));
+    case 4: return TEXT(f, "wsd(peak = %g, warmup = %s, decay = %s)", peak, length_text(f, 1), length_text(f, 2));
     case 5: return TEXT(f, ANY(&f->w, run), peak, peak);
     default: return TEXT(f, "%g", peak);
     }
@@ -45,8 +41,8 @@ static const char *rate_text(File *f, double peak)
 /* Rules for groups that every model may name, and for paths that this one has. */
 static void groups(File *f, const char *indent, bool muon)
 {
-    static const char *const known[] = {"matrix",    "vector", "embedding", "static",
-                                        "router",    "token",  "matrix",    "vector"};
+    static const char *const known[] = {"matrix", "vector", "embedding", "static",
+                                        "router", "token",  "matrix",    "vector"};
     static const char *const how[] = {"frozen = true",
                                       "frozen = false",
                                       "lr_scale = 0",
@@ -67,8 +63,7 @@ static void groups(File *f, const char *indent, bool muon)
         PUT(f, "%sgroup %s { %s }\n", indent, of, ANY(&f->w, how));
     }
     if (muon && one_in(&f->w, 3))
-        PUT(f, "%sgroup %s { update = adamw%s }\n", indent,
-            one_in(&f->w, 2) ? "matrix" : "vector",
+        PUT(f, "%sgroup %s { update = adamw%s }\n", indent, one_in(&f->w, 2) ? "matrix" : "vector",
             one_in(&f->w, 2) ? "" : ", weight_decay = 0.05");
     if (muon && text && one_in(&f->w, 4))
         PUT(f, "%sgroup \"embed.tokens.W\" { update = muon }\n", indent);
@@ -79,8 +74,8 @@ static void optimizer(File *f)
     const char *decay = one_in(&f->w, 3) ? "0" : "0.1";
     switch (roll(&f->w, 4)) {
     case 0:
-        PUT(f, "  optimizer sgd {\n    lr = %s\n    momentum = %g\n    weight_decay = %s\n",
-            rate_text(f, 0.05), one_in(&f->w, 3) ? 0.0 : 0.8, decay);
+        PUT(f, "  optimizer sgd {\n    lr = %s\n    momentum = %g\n    weight_decay = %s\n", rate_text(f, 0.05),
+            one_in(&f->w, 3) ? 0.0 : 0.8, decay);
         if (one_in(&f->w, 3))
             PUT(f, "    nesterov = true\n");
         if (one_in(&f->w, 3))
@@ -88,9 +83,8 @@ static void optimizer(File *f)
         groups(f, "    ", false);
         break;
     case 1:
-        PUT(f,
-            "  optimizer lion {\n    lr = %s\n    betas = [0.9, 0.97]\n    weight_decay = %s\n",
-            rate_text(f, 0.01), decay);
+        PUT(f, "  optimizer lion {\n    lr = %s\n    betas = [0.9, 0.97]\n    weight_decay = %s\n", rate_text(f, 0.01),
+            decay);
         groups(f, "    ", false);
         break;
     case 2:
@@ -140,8 +134,7 @@ static void amounts(File *f)
 /* Weights of others: data.c writes the file from its name, this line and the table of names. */
 static void start(File *f)
 {
-    static const char *const allowed[] = {"new = draw", "grown = draw", "cut = drop",
-                                          "left = drop"};
+    static const char *const allowed[] = {"new = draw", "grown = draw", "cut = drop", "left = drop"};
     PUT(f, "  start_from = weights(\"weights_%d.safetensors\"", range(&f->w, 1, 999));
     for (int i = 0; i < 4; i++)
         if (one_in(&f->w, 2))
@@ -164,8 +157,7 @@ static void names(File *f)
 
 void write_training(File *f, const char *data)
 {
-    static const char *const precisions[] = {"fp32", "fp32",
-                                             "mixed(compute = bf16, master = fp32)",
+    static const char *const precisions[] = {"fp32", "fp32", "mixed(compute = bf16, master = fp32)",
                                              "mixed(compute = fp16, master = fp32)"};
     bool foreign = one_in(&f->w, 6);
     PUT(f, "\ntrain {\n  %s\n", data);
@@ -176,8 +168,7 @@ void write_training(File *f, const char *data)
     if (one_in(&f->w, 2))
         PUT(f, "  clip = %g\n", 0.5 * range(&f->w, 1, 4));
     if (one_in(&f->w, 3))
-        PUT(f, "  average = ema(decay = %s)\n",
-            one_in(&f->w, 2) ? "0.9" : "min(0.9, (step + 1) / (step + 3))");
+        PUT(f, "  average = ema(decay = %s)\n", one_in(&f->w, 2) ? "0.9" : "min(0.9, (step + 1) / (step + 3))");
     static const char *const again[] = {"attention", "ffn", "layer"};
     if (one_in(&f->w, 5) && f->s.layers > 0 && strstr(f->w.b.s, "    attention n"))
         PUT(f, "  recompute = [%s]\n", ANY(&f->w, again));
@@ -199,14 +190,12 @@ void write_training(File *f, const char *data)
 static void fill(File *f, int layers_before)
 {
     static const char *const layers[] = {"identity", "normal(std = 0.02)", "copy", "replicate"};
-    static const char *const pairs[][2] = {{"zeros", "normal(std = 0.02)"},
-                                           {"normal(std = 0.3)", "zeros"},
-                                           {"copy", "split"},
-                                           {"copy", "split(share = 0.4)"},
-                                           {"replicate", "replicate"},
-                                           {"noise(share = 10%)", "zeros"},
-                                           {"copy", "normal(std = 0.1)"}};
-    const char *const *pair = pairs[roll(&f->w, f->s.hidden ? sizeof pairs / sizeof *pairs : 2)]; /* of nothing there are no copies */
+    static const char *const pairs[][2] = {
+        {"zeros", "normal(std = 0.02)"}, {"normal(std = 0.3)", "zeros"}, {"copy", "split"},
+        {"copy", "split(share = 0.4)"},  {"replicate", "replicate"},     {"noise(share = 10%)", "zeros"},
+        {"copy", "normal(std = 0.1)"}};
+    const char *const *pair =
+        pairs[roll(&f->w, f->s.hidden ? sizeof pairs / sizeof *pairs : 2)]; /* of nothing there are no copies */
     PUT(f, "  fill { entry = %s, exit = %s", pair[0], pair[1]);
     if (one_in(&f->w, 3))
         PUT(f, ", inner = normal(std = 0.1)");
@@ -218,13 +207,10 @@ static void fill(File *f, int layers_before)
 /* A step, or two, of what every model has: more hidden coordinates, more layers. */
 void write_growth(File *f)
 {
-    static const char *const when[] = {
-        "step >= 1", "step >= 2", "tokens >= 1", "progress >= 0.25",
-        "plateau(train.loss, window = 1 steps, less_than = 60%)"};
-    static const char *const rates[] = {"",
-                                        "  old { lr_scale = 0.5, warmup = 2 steps }\n",
-                                        "  new { lr_scale = if step < 5 then 2 else 1 }\n",
-                                        "  old { lr_scale = 0 }\n",
+    static const char *const when[] = {"step >= 1", "step >= 2", "tokens >= 1", "progress >= 0.25",
+                                       "plateau(train.loss, window = 1 steps, less_than = 60%)"};
+    static const char *const rates[] = {"", "  old { lr_scale = 0.5, warmup = 2 steps }\n",
+                                        "  new { lr_scale = if step < 5 then 2 else 1 }\n", "  old { lr_scale = 0 }\n",
                                         "  new { lr_scale = 3, warmup = 1 steps }\n"};
     bool muon = strstr(f->w.b.s, "optimizer muon") != NULL;
     int layers_before = f->s.layers;

@@ -15,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static vwn_status check_path(Child *c, const char *path, const char *const *set, size_t n, vwn_unit **u, const char **said)
+static vwn_status check_path(Child *c, const char *path, const char *const *set, size_t n, vwn_unit **u,
+                             const char **said)
 {
     vwn_context *v = child_context(c, NULL);
     vwn_status st = vwn_check(v, &(vwn_file_options){.path = path, .set = set, .n_set = n}, u);
@@ -29,8 +30,11 @@ static vwn_status sweep(Child *c, bool list, const char **said)
     vwn_writer w = child_writer(&b);
     vwn_context *v = child_context(c, "reference");
     size_t errors;
-    vwn_sweep_options how = {
-        .file = {.path = "sweep.vwn"}, .run = "sweep", .list = list, .overwrite = true, .until = list ? NULL : "1 steps"};
+    vwn_sweep_options how = {.file = {.path = "sweep.vwn"},
+                             .run = "sweep",
+                             .list = list,
+                             .overwrite = true,
+                             .until = list ? NULL : "1 steps"};
     vwn_status st = vwn_sweep(v, &how, &w);
     const char *wrong = child_diagnostics(c, v, &errors);
     *said = arena_printf(c->text->program, "%s %s", vwn_message(v), wrong);
@@ -52,7 +56,8 @@ void stage_vary(Child *c)
 {
     Axis varied[AXES_MOST];
     size_t n;
-    const char *text = generate_sweep(c->text->program, c->how->seed, c->how->text, "made.vwn", &n, varied), *why, *said;
+    const char *text = generate_sweep(c->text->program, c->how->seed, c->how->text, "made.vwn", &n, varied), *why,
+               *said;
     vwn_unit *u;
     if (!text)
         return;
@@ -130,9 +135,13 @@ static const Verb verbs[] = {
     {1, "0", {"sweep", "made.vwn", "--vary", "train.seed=1,2", "--list"}},
     {1, "06", {"grow", "made.vwn", "larger0", "--plan"}},
     {1, "06", {"diff", "made.vwn", "made.vwn"}},
-    {1, "045", {"train", "made.vwn", "--device", "reference", "--until", "1 steps", "--run", "./trained", "--overwrite"}},
+    {1,
+     "045",
+     {"train", "made.vwn", "--device", "reference", "--until", "1 steps", "--run", "./trained", "--overwrite"}},
     {1, "0", {"eval", "trained", "--device", "reference", "--batches", "1"}},
-    {1, "02", {"sample", "trained", "--device", "reference", "--prompt", "ab", "--tokens", "3", "--top-k", "2", "-n", "2"}},
+    {1,
+     "02",
+     {"sample", "trained", "--device", "reference", "--prompt", "ab", "--tokens", "3", "--top-k", "2", "-n", "2"}},
     {1, "0", {"inspect", "trained", "--device", "reference", "--tokens", "8", "-o", "inside"}},
     {1, "0", {"inspect", "trained", "--stats", "--states", "--csv"}},
     {1, "0", {"watch", "trained", "--once"}},

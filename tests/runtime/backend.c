@@ -30,8 +30,7 @@ static Status open_plain(Ctx *ctx, const BackendOptions *how, Backend **b, char 
 static bool run_both(Backend *b, Module *m, int64_t n, int64_t grain)
 {
     void *x = NULL, *y = NULL;
-    bool ok = b->ops->alloc(b, (uint64_t)n * 4, &x) == ST_OK &&
-              b->ops->alloc(b, (uint64_t)n * 4, &y) == ST_OK;
+    bool ok = b->ops->alloc(b, (uint64_t)n * 4, &x) == ST_OK && b->ops->alloc(b, (uint64_t)n * 4, &y) == ST_OK;
     ok = ok && (uintptr_t)x % 64 == 0 && (uintptr_t)y % 64 == 0;
     for (int64_t i = 0; ok && i < n; i++) {
         float v = (float)(i % 1000);
@@ -102,8 +101,8 @@ static void test_kernels(Harness *h)
 }
 
 /* Builds one plan that must fail, and checks the sentence and that nothing is left behind. */
-static void expect_failure(Harness *h, const BackendOptions *how, const char *const *texts,
-                           const char *sentence, const char *also)
+static void expect_failure(Harness *h, const BackendOptions *how, const char *const *texts, const char *sentence,
+                           const char *also)
 {
     Ctx *ctx = ctx_new(NULL);
     char why[512];
@@ -144,15 +143,13 @@ static void test_failures(Harness *h, const char *folder)
     char script[400], command[500];
     BackendOptions none = {.cache_dir = ""};
     const char *const wrong[] = {"k_scale", HAND_SCALE, "k_wrong",
-                                 HAND_SIGNATURE("k_wrong") "{\n    not_declared(lo + );\n}\n",
-                                 NULL};
+                                 HAND_SIGNATURE("k_wrong") "{\n    not_declared(lo + );\n}\n", NULL};
     expect_failure(h, &none, wrong, "k_wrong:3", "error:");
     const char *const absent[] = {"k_absent", "static int other;\n", NULL};
     expect_failure(h, &none, absent, "k_absent", "no such function");
-    const char *const undefined[] = {"k_calls",
-                                     "extern void nobody_has_this(void);\n" HAND_SIGNATURE(
-                                         "k_calls") "{\n    nobody_has_this();\n}\n",
-                                     NULL};
+    const char *const undefined[] = {
+        "k_calls", "extern void nobody_has_this(void);\n" HAND_SIGNATURE("k_calls") "{\n    nobody_has_this();\n}\n",
+        NULL};
     expect_failure(h, &none, undefined, "cannot be loaded", "nobody_has_this");
 
     snprintf(script, sizeof script, "%s/cc-dies", folder);
@@ -169,9 +166,8 @@ static void test_failures(Harness *h, const char *folder)
                          "exit 0\n");
     expect_failure(h, &how, both, "cannot be read", "No such file");
     snprintf(script, sizeof script, "%s/cc-junk", folder);
-    write_script(script,
-                 "#!/bin/sh\ncase \"$1\" in --version) echo junk 1.0; exit 0;; esac\n"
-                 "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo junk >\"$2\"; shift; done\n");
+    write_script(script, "#!/bin/sh\ncase \"$1\" in --version) echo junk 1.0; exit 0;; esac\n"
+                         "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo junk >\"$2\"; shift; done\n");
     expect_failure(h, &how, both, "cannot be loaded", "");
     /* A compiler with words of its own. */
     snprintf(command, sizeof command, "  env LC_ALL=C  cc ");
@@ -360,8 +356,7 @@ static bool child_builds(const char *cache)
         HandPlan plan;
         alarm(60);
         hand_plan(&plan, ctx, both);
-        bool ok = open_plain(ctx, &(BackendOptions){.cache_dir = cache, .threads = 2}, &b, why) ==
-                      ST_OK &&
+        bool ok = open_plain(ctx, &(BackendOptions){.cache_dir = cache, .threads = 2}, &b, why) == ST_OK &&
                   b->ops->build(b, &plan.plan, &m, NULL) == ST_OK && run_both(b, m, 10007, 100);
         _exit(ok ? 0 : 1);
     }
@@ -389,10 +384,7 @@ static void test_processes(Harness *h)
     signal(SIGCHLD, SIG_DFL);
 }
 
-static void on_alarm(int number)
-{
-    (void)number;
-}
+static void on_alarm(int number) { (void)number; }
 
 /* Signals arrive all the time, and nothing is restarted by the system. */
 static void test_signals(Harness *h)
@@ -421,9 +413,8 @@ static void test_describe(Harness *h)
     Ctx *ctx = ctx_new(NULL);
     Buf out = buf_new(ctx->program);
     backend_cpu_describe(ctx, &(BackendOptions){.threads = 3, .cache_dir = ""}, &out);
-    static const char *const keys[] = {
-        "C compiler: ", "products: ",         "threads: 3 of ", "processor: ",
-        "memory: ",     "kernel cache: none", "bf16 products: "};
+    static const char *const keys[] = {"C compiler: ", "products: ",         "threads: 3 of ", "processor: ",
+                                       "memory: ",     "kernel cache: none", "bf16 products: "};
     for (size_t i = 0; i < COUNT_OF(keys); i++)
         CHECK_CASE(h, strstr(out.s, keys[i]) != NULL, keys[i]);
     for (const char *p = out.s; *p; p = strchr(p, '\n') + 1) {
@@ -432,8 +423,7 @@ static void test_describe(Harness *h)
             break;
     }
     out = buf_new(ctx->program);
-    backend_cpu_describe(ctx, &(BackendOptions){.compiler = "/nowhere/cc", .products = "plain"},
-                         &out);
+    backend_cpu_describe(ctx, &(BackendOptions){.compiler = "/nowhere/cc", .products = "plain"}, &out);
     CHECK(h, strstr(out.s, "/nowhere/cc") && strstr(out.s, "plain loops"));
     CHECK(h, strstr(out.s, "bf16 products: none, float32 instead: "));
     ctx_free(ctx);
@@ -445,14 +435,17 @@ static void test_words(Harness *h)
     static const struct {
         const char *text;
         DeviceAsked is;
-    } good[] = {{"cpu", {DEVICE_NAMED, BACKEND_cpu, -1}},      {"cuda", {DEVICE_NAMED, BACKEND_cuda, -1}},
-                {"cuda:0", {DEVICE_NAMED, BACKEND_cuda, 0}},   {"cuda:1234", {DEVICE_NAMED, BACKEND_cuda, 1234}},
-                {"auto", {DEVICE_AUTO, BACKEND_cpu, -1}},      {"reference", {DEVICE_REFERENCE, BACKEND_cpu, -1}},
+    } good[] = {{"cpu", {DEVICE_NAMED, BACKEND_cpu, -1}},    {"cuda", {DEVICE_NAMED, BACKEND_cuda, -1}},
+                {"cuda:0", {DEVICE_NAMED, BACKEND_cuda, 0}}, {"cuda:1234", {DEVICE_NAMED, BACKEND_cuda, 1234}},
+                {"auto", {DEVICE_AUTO, BACKEND_cpu, -1}},    {"reference", {DEVICE_REFERENCE, BACKEND_cpu, -1}},
                 {NULL, {DEVICE_NAMED, BACKEND_cpu, -1}}};
-    static const char *const bad[] = {"", "cp", "cpu:0", "cuda:", "cuda:x", "cuda:1x", "cuda:12345", "cuda1", "auto:0", "CPU"};
+    static const char *const bad[] = {"",        "cp",         "cpu:0", "cuda:",  "cuda:x",
+                                      "cuda:1x", "cuda:12345", "cuda1", "auto:0", "CPU"};
     DeviceAsked a;
     for (size_t i = 0; i < COUNT_OF(good); i++)
-        CHECK_CASE(h, device_read(good[i].text, &a) && a.how == good[i].is.how && a.id == good[i].is.id && a.ordinal == good[i].is.ordinal,
+        CHECK_CASE(h,
+                   device_read(good[i].text, &a) && a.how == good[i].is.how && a.id == good[i].is.id &&
+                       a.ordinal == good[i].is.ordinal,
                    good[i].text ? good[i].text : "none");
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         CHECK_CASE(h, !device_read(bad[i], &a), bad[i]);

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-typedef int (*Sgemm)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t,
-                     const float *, int64_t, float, float *, int64_t);
+typedef int (*Sgemm)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *, int64_t,
+                     float, float *, int64_t);
 
 static double now(clockid_t clock)
 {
@@ -52,19 +52,16 @@ int main(int argc, char **argv)
     bool alone = argc > 1 && !strcmp(argv[1], "processor");
     clockid_t clock = alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
     static const int64_t shapes[][6] = {
-        {2048, 192, 192, 0, 0, 1}, {2048, 384, 384, 0, 0, 1},  {2048, 768, 768, 0, 0, 1},
-        {2048, 768, 192, 0, 0, 1}, {2048, 192, 768, 0, 0, 1},  {2048, 768, 768, 0, 1, 1},
-        {2048, 192, 768, 0, 1, 1}, {4096, 256, 1024, 0, 0, 1}, {4096, 1024, 256, 0, 1, 1},
-        {192, 192, 2048, 1, 0, 1}, {384, 384, 2048, 1, 0, 1},  {768, 768, 2048, 1, 0, 1},
-        {192, 768, 2048, 1, 0, 1}, {768, 192, 2048, 1, 0, 1},  {256, 1024, 4096, 1, 0, 1},
-        {768, 8, 4096, 1, 0, 1},   {4096, 8, 768, 0, 0, 1},    {64, 16, 65536, 1, 0, 1},
-        {64, 64, 65536, 1, 0, 1},  {8, 8, 32768, 1, 0, 1},     {16, 16, 16, 0, 0, 4096},
-        {8, 64, 8, 0, 0, 4096},    {256, 256, 64, 0, 1, 64},
-        {4096, 256, 256, 0, 0, 1}, {4096, 256, 256, 0, 1, 1},  {256, 256, 4096, 1, 0, 1},
-        {4096, 704, 256, 0, 0, 1}, {4096, 256, 704, 0, 1, 1},  {256, 704, 4096, 1, 0, 1},
-        {4096, 128, 256, 0, 0, 1}, {4096, 64, 256, 0, 0, 1},   {4096, 32, 256, 0, 0, 1},
-        {4096, 16, 256, 0, 0, 1},  {4096, 256, 64, 0, 0, 1},   {4096, 256, 32, 0, 0, 1},
-        {64, 256, 256, 0, 0, 1},   {32, 256, 256, 0, 0, 1},    {64, 64, 4096, 1, 0, 1}};
+        {2048, 192, 192, 0, 0, 1},  {2048, 384, 384, 0, 0, 1}, {2048, 768, 768, 0, 0, 1},  {2048, 768, 192, 0, 0, 1},
+        {2048, 192, 768, 0, 0, 1},  {2048, 768, 768, 0, 1, 1}, {2048, 192, 768, 0, 1, 1},  {4096, 256, 1024, 0, 0, 1},
+        {4096, 1024, 256, 0, 1, 1}, {192, 192, 2048, 1, 0, 1}, {384, 384, 2048, 1, 0, 1},  {768, 768, 2048, 1, 0, 1},
+        {192, 768, 2048, 1, 0, 1},  {768, 192, 2048, 1, 0, 1}, {256, 1024, 4096, 1, 0, 1}, {768, 8, 4096, 1, 0, 1},
+        {4096, 8, 768, 0, 0, 1},    {64, 16, 65536, 1, 0, 1},  {64, 64, 65536, 1, 0, 1},   {8, 8, 32768, 1, 0, 1},
+        {16, 16, 16, 0, 0, 4096},   {8, 64, 8, 0, 0, 4096},    {256, 256, 64, 0, 1, 64},   {4096, 256, 256, 0, 0, 1},
+        {4096, 256, 256, 0, 1, 1},  {256, 256, 4096, 1, 0, 1}, {4096, 704, 256, 0, 0, 1},  {4096, 256, 704, 0, 1, 1},
+        {256, 704, 4096, 1, 0, 1},  {4096, 128, 256, 0, 0, 1}, {4096, 64, 256, 0, 0, 1},   {4096, 32, 256, 0, 0, 1},
+        {4096, 16, 256, 0, 0, 1},   {4096, 256, 64, 0, 0, 1},  {4096, 256, 32, 0, 0, 1},   {64, 256, 256, 0, 0, 1},
+        {32, 256, 256, 0, 0, 1},    {64, 64, 4096, 1, 0, 1}};
     Blas blas;
     char why[512];
     if (!blas_open(&blas, "onednn", why)) {
@@ -78,17 +75,24 @@ int main(int argc, char **argv)
     Pool *pool = pool_open(threads);
     Ctx *ctx = ctx_new(NULL);
     bool bf16 = bf16_open(&blas, ctx, threads, why);
-    printf("%s, %d threads, bf16: %s\n", blas.name, threads,
-           bf16 ? bf16_implementation(blas.bf16) : why);
+    printf("%s, %d threads, bf16: %s\n", blas.name, threads, bf16 ? bf16_implementation(blas.bf16) : why);
     for (size_t s = 0; s < COUNT_OF(shapes); s++) {
         const int64_t *v = shapes[s];
         int64_t m = v[0], n = v[1], k = v[2], batch = v[5];
         bool ta = v[3], tb = v[4];
-        PlanMatmul how = {.transpose_a = ta, .transpose_b = tb, .m = m, .n = n, .k = k, .batch = batch,
-                          .lda = ta ? m : k, .ldb = tb ? k : n, .ldc = n,
-                          .step_a = m * k, .step_b = k * n, .step_c = m * n};
-        float *a = numbers(m * k * batch), *b = numbers(k * n * batch),
-              *c = numbers(m * n * batch);
+        PlanMatmul how = {.transpose_a = ta,
+                          .transpose_b = tb,
+                          .m = m,
+                          .n = n,
+                          .k = k,
+                          .batch = batch,
+                          .lda = ta ? m : k,
+                          .ldb = tb ? k : n,
+                          .ldc = n,
+                          .step_a = m * k,
+                          .step_b = k * n,
+                          .step_c = m * n};
+        float *a = numbers(m * k * batch), *b = numbers(k * n * batch), *c = numbers(m * n * batch);
         double flops = 2.0 * (double)(m * n * k * batch), best[4] = {1e9, 1e9, 1e9, 1e9};
         uint16_t *ha = (uint16_t *)numbers(m * k * batch), *hb = (uint16_t *)numbers(k * n * batch);
         Rounding ra = {a, ha}, rb = {b, hb};
@@ -104,9 +108,8 @@ int main(int argc, char **argv)
             double start = now(clock);
             for (int r = 0; r < repeat; r++) {
                 for (int64_t i = 0; which == 0 && i < batch; i++)
-                    ((Sgemm)blas.sgemm)(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1,
-                                        a + i * m * k, how.lda, b + i * k * n, how.ldb, 0,
-                                        c + i * m * n, n);
+                    ((Sgemm)blas.sgemm)(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a + i * m * k, how.lda,
+                                        b + i * k * n, how.ldb, 0, c + i * m * n, n);
                 if (which == 1)
                     blas_matmul(&blas, pool, &how, a, b, c);
                 if (which == 3)
@@ -119,10 +122,10 @@ int main(int argc, char **argv)
         }
         printf("%5lld x %4lld x %5lld %c%c batch %4lld: %4.0f library, %4.0f ours, %3.0f %%; bf16 %4.0f, "
                "%3.0f %%, %3.0f %%\n",
-               (long long)m, (long long)n, (long long)k, ta ? 'T' : 'N', tb ? 'T' : 'N',
-               (long long)batch, 1e-9 * flops / best[0], 1e-9 * flops / best[1],
-               100 * best[0] / best[1], bf16 ? 1e-9 * flops / best[2] : 0,
-               bf16 ? 100 * best[1] / best[2] : 0, bf16 ? 100 * best[1] / best[3] : 0);
+               (long long)m, (long long)n, (long long)k, ta ? 'T' : 'N', tb ? 'T' : 'N', (long long)batch,
+               1e-9 * flops / best[0], 1e-9 * flops / best[1], 100 * best[0] / best[1],
+               bf16 ? 1e-9 * flops / best[2] : 0, bf16 ? 100 * best[1] / best[2] : 0,
+               bf16 ? 100 * best[1] / best[3] : 0);
         free(ha);
         free(hb);
         free(a);

@@ -26,9 +26,7 @@
 static const char *const both[] = {"k_scale", HAND_SCALE, "k_twice", HAND_TWICE, NULL};
 static const char *const one[] = {"k_scale", HAND_SCALE, NULL};
 static const char *const changed[] = {
-    "k_scale",
-    HAND_SIGNATURE("k_scale") "{\n    (void)p, (void)n, (void)s, (void)lo, (void)hi;\n}\n",
-    NULL};
+    "k_scale", HAND_SIGNATURE("k_scale") "{\n    (void)p, (void)n, (void)s, (void)lo, (void)hi;\n}\n", NULL};
 
 /* Whether code of this process is mapped from a file whose path has this part. */
 static bool mapped_from(const char *part)
@@ -82,18 +80,17 @@ static bool counts(const char *cache, const char *const *texts, int cached, int 
     BuildReport r = {0};
     Status status = build(&(BackendOptions){.cache_dir = cache}, texts, &r);
     if (status != ST_OK || r.cached != cached || r.compiled != compiled)
-        fprintf(stderr, "    status %d, cached %d, compiled %d: %s %s\n", (int)status, r.cached,
-                r.compiled, r.why, r.note);
+        fprintf(stderr, "    status %d, cached %d, compiled %d: %s %s\n", (int)status, r.cached, r.compiled, r.why,
+                r.note);
     return status == ST_OK && r.cached == cached && r.compiled == compiled && !r.note[0];
 }
 
 static void test_hash(Harness *h)
 {
-    static const char *const cases[][2] = {
-        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"}};
+    static const char *const cases[][2] = {{"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+                                           {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+                                           {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+                                            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"}};
     char hex[65];
     Sha256 s;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -300,8 +297,7 @@ static void test_prune(Harness *h, const char *dir)
 static bool builds_well(const char *folder)
 {
     BuildReport r = {0};
-    return build(&(BackendOptions){.cache_dir = folder}, both, &r) == ST_OK && !r.note[0] &&
-           r.cached + r.compiled == 2;
+    return build(&(BackendOptions){.cache_dir = folder}, both, &r) == ST_OK && !r.note[0] && r.cached + r.compiled == 2;
 }
 
 static void test_at_once(Harness *h, const char *cache)
@@ -337,8 +333,7 @@ static bool foreign_link(const char *folder)
     prepare(sticky, folder, name, 01777, true);
     snprintf(link, sizeof link, "%s/link", sticky);
     snprintf(mine, sizeof mine, "%s/mine", sticky);
-    if (symlink(target, link) != 0 || lchown(link, NOBODY, NOBODY) != 0 ||
-        symlink("../target", mine) != 0)
+    if (symlink(target, link) != 0 || lchown(link, NOBODY, NOBODY) != 0 || symlink("../target", mine) != 0)
         return false;
     return note_says(link, "the link belongs to another user") && count_files(target, "") == 0 &&
            has_mode(target, 0755) && counts(mine, both, 0, 2) && counts(target, both, 2, 0);
@@ -365,8 +360,7 @@ static bool foreign_files(const char *folder)
     struct dirent *e;
     while (dir && (e = readdir(dir))) {
         int n = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (n > 0 && (size_t)n < sizeof path && strstr(e->d_name, ".so") &&
-            chown(path, NOBODY, NOBODY) != 0)
+        if (n > 0 && (size_t)n < sizeof path && strstr(e->d_name, ".so") && chown(path, NOBODY, NOBODY) != 0)
             return false;
     }
     closedir(dir);
@@ -386,13 +380,12 @@ static bool read_only(const char *folder)
     BuildReport r = {0};
     if (access(folder, X_OK) != 0) /* the way to it is closed to others */
         return skip_case();
-    if (build(&(BackendOptions){.cache_dir = folder}, one, &r) != ST_OK || r.compiled != 1 ||
-        r.note[0])
+    if (build(&(BackendOptions){.cache_dir = folder}, one, &r) != ST_OK || r.compiled != 1 || r.note[0])
         return false;
     chmod(folder, 0500);
     r = (BuildReport){0};
-    bool ok = build(&(BackendOptions){.cache_dir = folder}, both, &r) == ST_OK && r.cached == 1 &&
-              r.compiled == 1 && strstr(r.note, "read-only");
+    bool ok = build(&(BackendOptions){.cache_dir = folder}, both, &r) == ST_OK && r.cached == 1 && r.compiled == 1 &&
+              strstr(r.note, "read-only");
     chmod(folder, 0700);
     return ok;
 }
@@ -495,8 +488,7 @@ static bool race_of_bytes(const char *folder)
             return false;
         cache_close(&c);
     }
-    snprintf(name, sizeof name, "mv %s/evil/%s.cubin %s/evil/%s.cubin", folder, object[1], folder,
-             object[0]);
+    snprintf(name, sizeof name, "mv %s/evil/%s.cubin %s/evil/%s.cubin", folder, object[1], folder, object[0]);
     if (system(name) != 0)
         return false;
     snprintf(path, sizeof path, "%s/cache", folder);
@@ -534,15 +526,12 @@ static bool race_of_two_in(const char *folder, int how)
         return skip_case();
     pid_t child = fork(); /* as our user: fill it while it is still ours alone */
     if (child == 0)
-        _exit(setgid(NOBODY) == 0 && setuid(NOBODY) == 0 && setenv("TMPDIR", "/tmp", 1) == 0 &&
-                      make_pair(folder)
-                  ? 0
-                  : 1);
+        _exit(setgid(NOBODY) == 0 && setuid(NOBODY) == 0 && setenv("TMPDIR", "/tmp", 1) == 0 && make_pair(folder) ? 0
+                                                                                                                  : 1);
     if (end_child(child) != 0)
         return skip_case();
     snprintf(note, sizeof note, "chown -R %d %s/evil %s/other", STRANGER, folder, folder);
-    if (system(note) != 0 || chmod(folder, how == 0 ? 0755 : 0777) != 0 ||
-        chown(folder, owner, owner) != 0)
+    if (system(note) != 0 || chmod(folder, how == 0 ? 0755 : 0777) != 0 || chown(folder, owner, owner) != 0)
         return skip_case();
     pid_t swapping = start_swapping(folder, STRANGER);
     if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
@@ -551,25 +540,17 @@ static bool race_of_two_in(const char *folder, int how)
     bool right = true;
     for (int i = 0; right && i < 3; i++) {
         BuildReport r = {0};
-        right = build(&(BackendOptions){.cache_dir = cache}, one, &r) == ST_OK && r.cached == 0 &&
-                r.compiled == 1 &&
+        right = build(&(BackendOptions){.cache_dir = cache}, one, &r) == ST_OK && r.cached == 0 && r.compiled == 1 &&
                 strstr(r.note, how == 0 ? "belongs to another user" : "others may write");
         if (!right)
-            fprintf(stderr, "    cached %d, compiled %d: %s %s\n", r.cached, r.compiled, r.why,
-                    r.note);
+            fprintf(stderr, "    cached %d, compiled %d: %s %s\n", r.cached, r.compiled, r.why, r.note);
     }
     return right && swapping > 0;
 }
 
-static bool race_of_two_his(const char *folder)
-{
-    return race_of_two_in(folder, 0);
-}
+static bool race_of_two_his(const char *folder) { return race_of_two_in(folder, 0); }
 
-static bool race_of_two_open(const char *folder)
-{
-    return race_of_two_in(folder, 1);
-}
+static bool race_of_two_open(const char *folder) { return race_of_two_in(folder, 1); }
 
 /* A temporary folder in which others may rename ours is not one to compile in. */
 static bool open_temporary(const char *folder)
@@ -626,8 +607,7 @@ static bool full_temporary(const char *folder)
         return skip_case();
     setenv("TMPDIR", folder, 1);
     Status status = build(&(BackendOptions){.cache_dir = ""}, both, &r);
-    return status == ST_ENVIRONMENT && strstr(r.why, "o space left") &&
-           count_files(folder, "vwn-build") == 0;
+    return status == ST_ENVIRONMENT && strstr(r.why, "o space left") && count_files(folder, "vwn-build") == 0;
 }
 
 int main(void)

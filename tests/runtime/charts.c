@@ -59,11 +59,13 @@ static void drawn(Harness *t, Ctx *ctx, const double *x, const double *y, const 
     CHECK_CASE(t, svg.n < 20000, arena_printf(ctx->program, "%s: a picture of %zu bytes", what, svg.n));
     size_t points = (size_t)chart_shows(x[0] + y[0]) + (size_t)chart_shows(x[1] + y[1]);
     CHECK_CASE(t, points_inside(svg.s, points), arena_printf(ctx->program, "%s: points outside:\n%s", what, svg.s));
-    CHECK_CASE(t, !strstr(svg.s, "nan") && !strstr(svg.s, "inf"), arena_printf(ctx->program, "%s: no numbers:\n%s", what, svg.s));
+    CHECK_CASE(t, !strstr(svg.s, "nan") && !strstr(svg.s, "inf"),
+               arena_printf(ctx->program, "%s: no numbers:\n%s", what, svg.s));
     for (int unicode = 0; unicode < 2; unicode++) {
         Buf text = buf_new(ctx->program);
         chart_text(&text, &c, 60, 16, unicode);
-        CHECK_CASE(t, text.n < 5000 && lines(text.s) == 16, arena_printf(ctx->program, "%s: %zu bytes:\n%s", what, text.n, text.s));
+        CHECK_CASE(t, text.n < 5000 && lines(text.s) == 16,
+                   arena_printf(ctx->program, "%s: %zu bytes:\n%s", what, text.n, text.s));
     }
 }
 
@@ -71,9 +73,16 @@ static void drawn(Harness *t, Ctx *ctx, const double *x, const double *y, const 
 static void test_marks(Harness *t)
 {
     static const double x[] = {10, 20}, y[] = {1, 2};
-    static const ChartMark mark[] = {{9.99, "before", 0}, {10, "first", 0}, {15, "word", 0}, {15, "word", 0}, {15, "other", 0}, {20.01, "behind", 0}};
+    static const ChartMark mark[] = {{9.99, "before", 0}, {10, "first", 0}, {15, "word", 0},
+                                     {15, "word", 0},     {15, "other", 0}, {20.01, "behind", 0}};
     const ChartSeries s = {.name = "curve", .x = x, .y = y, .n = 2};
-    const Chart c = {.title = "title", .x_label = "x", .y_label = "y", .series = &s, .n = 1, .mark = mark, .n_marks = COUNT_OF(mark)};
+    const Chart c = {.title = "title",
+                     .x_label = "x",
+                     .y_label = "y",
+                     .series = &s,
+                     .n = 1,
+                     .mark = mark,
+                     .n_marks = COUNT_OF(mark)};
     Ctx *ctx = ctx_new(NULL);
     Buf svg = buf_new(ctx->program);
     chart_svg(&svg, &c, 1);
@@ -82,7 +91,8 @@ static void test_marks(Harness *t)
         int seen = 0;
         for (const char *at = svg.s; (at = strstr(at, arena_printf(ctx->program, ">%s</text>", mark[i].text))); at++)
             seen++;
-        CHECK_CASE(t, seen == times[i], arena_printf(ctx->program, "the mark %s is there %d times", mark[i].text, seen));
+        CHECK_CASE(t, seen == times[i],
+                   arena_printf(ctx->program, "the mark %s is there %d times", mark[i].text, seen));
     }
     ctx_free(ctx);
 }
@@ -96,7 +106,8 @@ static void test_ranges(Harness *t)
     for (size_t n = 1; n <= SERIES; n++) {
         ChartSeries s[SERIES];
         for (size_t i = 0; i < n; i++)
-            s[i] = (ChartSeries){.name = name[i], .x = x, .y = y, .low = low, .high = high, .n = POINTS, .points = true};
+            s[i] =
+                (ChartSeries){.name = name[i], .x = x, .y = y, .low = low, .high = high, .n = POINTS, .points = true};
         const Chart c = {.title = "title", .x_label = "x", .y_label = "y", .series = s, .n = n};
         Ctx *ctx = ctx_new(NULL);
         Buf svg = buf_new(ctx->program);
@@ -108,7 +119,8 @@ static void test_ranges(Harness *t)
         for (size_t i = 0; i < seen; i++)
             for (size_t k = 0; k < i; k++)
                 nearest = fmin(nearest, fabs(at[i] - at[k]));
-        CHECK_CASE(t, seen == (n > 1 ? n * POINTS : 0) && nearest >= 3, arena_printf(ctx->program, "%zu ranges of %zu series, %g apart", seen, n, nearest));
+        CHECK_CASE(t, seen == (n > 1 ? n * POINTS : 0) && nearest >= 3,
+                   arena_printf(ctx->program, "%zu ranges of %zu series, %g apart", seen, n, nearest));
         CHECK_CASE(t, !strstr(svg.s, "class=\"r ") == (n > 1), arena_printf(ctx->program, "an area of %zu series", n));
         ctx_free(ctx);
     }

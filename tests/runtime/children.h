@@ -30,8 +30,7 @@ static inline void damage(const char *folder, const char *ending, int how)
         char path[700], byte;
         struct stat st;
         int n = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (n < 0 || (size_t)n >= sizeof path || !strstr(e->d_name, ending) ||
-            stat(path, &st) != 0)
+        if (n < 0 || (size_t)n >= sizeof path || !strstr(e->d_name, ending) || stat(path, &st) != 0)
             continue;
         int fd = open(path, O_RDWR);
         if (how == 0 && pread(fd, &byte, 1, st.st_size / 4) == 1) {
@@ -92,8 +91,7 @@ enum { NOBODY = 65534 };
 
 static inline bool mounted(const char *folder, unsigned long flags, const char *data)
 {
-    return unshare(CLONE_NEWNS) == 0 &&
-           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
            mount("tmpfs", folder, "tmpfs", flags, data) == 0 && chmod(folder, 0700) == 0;
 }
 

@@ -31,10 +31,7 @@ static Rates prime_rates(void)
     return r;
 }
 
-static bool near(double a, double b)
-{
-    return fabs(a - b) <= 1e-9 * fabs(b);
-}
+static bool near(double a, double b) { return fabs(a - b) <= 1e-9 * fabs(b); }
 
 /* Of a launch on all threads, without what every launch takes. */
 static double work_of(const Rates *r, Launch l)
@@ -48,8 +45,13 @@ static void test_products(Harness *h, const Rates *r)
     static const Half half[] = {HALF_NONE, HALF_BF16, HALF_FP16};
     for (size_t i = 0; i < COUNT_OF(half); i++)
         for (int t = 0; t < 3; t++) {
-            PlanMatmul m = {.m = 2, .n = 3, .k = 5, .batch = 7, .half = half[i],
-                            .transpose_a = t == PRODUCT_LEFT, .transpose_b = t == PRODUCT_RIGHT};
+            PlanMatmul m = {.m = 2,
+                            .n = 3,
+                            .k = 5,
+                            .batch = 7,
+                            .half = half[i],
+                            .transpose_a = t == PRODUCT_LEFT,
+                            .transpose_b = t == PRODUCT_RIGHT};
             Launch l = {.kind = LAUNCH_MATMUL, .matmul = m, .flops = 1e4};
             int base = half[i] == HALF_BF16 ? RATE_BF16 : RATE_MATMUL;
             double numbers = 7 * (2 * 5 + 5 * 3 + 2 * 3);
@@ -68,8 +70,10 @@ static void test_kernels(Harness *h, const Rates *r)
     const struct {
         PlanWork work;
         RateKind rate;
-    } kind[] = {{{.lane = 1e4}, RATE_LANE},       {{.single = 1e4}, RATE_SINGLE},
-                {{.call = 1e4}, RATE_CALL},       {{.random = 1e4}, RATE_RANDOM},
+    } kind[] = {{{.lane = 1e4}, RATE_LANE},
+                {{.single = 1e4}, RATE_SINGLE},
+                {{.call = 1e4}, RATE_CALL},
+                {{.random = 1e4}, RATE_RANDOM},
                 {{.product = 1e4}, RATE_PRODUCT}};
     PlanWork all = {0};
     double sum = 0;
@@ -82,8 +86,8 @@ static void test_kernels(Harness *h, const Rates *r)
     CHECK(h, near(work_of(r, (Launch){.work = all}), sum));
     for (int back = 0; back < 2; back++) {
         PlanWork w = {.attention = 1e4, .scores = 1e3, .backward = back};
-        CHECK(h, near(work_of(r, (Launch){.work = w}), 1e4 / r->v[RATE_ATTENTION + back] +
-                                                           1e3 / r->v[RATE_SCORES + back]));
+        CHECK(h, near(work_of(r, (Launch){.work = w}),
+                      1e4 / r->v[RATE_ATTENTION + back] + 1e3 / r->v[RATE_SCORES + back]));
     }
     /* chunks of rows that are fewer than the threads leave some without work */
     Launch few = {.work = {.lane = 1e4}, .rows = 6, .grain = 4};

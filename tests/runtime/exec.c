@@ -19,10 +19,7 @@ enum { VOCAB = 19, WIDTH = 24, HIDDEN = 40, EXPERTS = 5, CHOICES = 2, B = 3, T =
 
 /* ---- the model ---- */
 
-static Name named(Graph *g, const char *s)
-{
-    return name_str(g->ctx, s);
-}
+static Name named(Graph *g, const char *s) { return name_str(g->ctx, s); }
 
 static Val param(Graph *g, const char *name, int rank, const int64_t *d)
 {
@@ -93,14 +90,12 @@ static Graph *make_graph(Ctx *ctx, Arena *arena, bool train)
         return g;
     }
     graph_gradient(g, loss, w, PARAMS, dw);
-    Val rate = ir_host(
-        g, host_op(arena, HO_DIV, host_const(arena, 0.5),
-                   host_op(arena, HO_ADD, host_var(arena, HV_STEP), host_const(arena, 1), NULL),
-                   NULL));
+    Val rate = ir_host(g, host_op(arena, HO_DIV, host_const(arena, 0.5),
+                                  host_op(arena, HO_ADD, host_var(arena, HV_STEP), host_const(arena, 1), NULL), NULL));
     for (size_t i = 0; i < PARAMS; i++)
         if (dw[i])
-            ir_store(g, ir_binary(g, OP_SUB, w[i], ir_binary(g, OP_MUL, dw[i], rate)),
-                     EXT_PARAM, named(g, params[i].name));
+            ir_store(g, ir_binary(g, OP_SUB, w[i], ir_binary(g, OP_MUL, dw[i], rate)), EXT_PARAM,
+                     named(g, params[i].name));
     return g;
 }
 
@@ -129,8 +124,7 @@ static Status open_bench(Bench *m, Ctx *ctx, const Way *way)
     char why[512];
     memset(m, 0, sizeof *m);
     m->ctx = ctx;
-    BackendOptions how = {
-        .threads = way->threads, .products = way->products, .cache_dir = "exec-cache"};
+    BackendOptions how = {.threads = way->threads, .products = way->products, .cache_dir = "exec-cache"};
     if (!way->reference) {
         Status status = backend_cpu_open(ctx, &how, &m->backend, why);
         if (status != ST_OK)
@@ -138,14 +132,11 @@ static Status open_bench(Bench *m, Ctx *ctx, const Way *way)
     }
     m->store = store_new(ctx, m->backend);
     Arena *arena = m->arena = arena_new(ctx);
-    ProgramOptions o = {.name = "train", .B = B, .T = T, .no_fusion = way->no_fusion,
-                        .share_arena = way->share};
-    Status status =
-        program_build(m->store, make_graph(ctx, arena, true), &o, &m->train, &m->report);
+    ProgramOptions o = {.name = "train", .B = B, .T = T, .no_fusion = way->no_fusion, .share_arena = way->share};
+    Status status = program_build(m->store, make_graph(ctx, arena, true), &o, &m->train, &m->report);
     o.name = "eval";
     if (status == ST_OK)
-        status =
-            program_build(m->store, make_graph(ctx, arena, false), &o, &m->eval, &m->report);
+        status = program_build(m->store, make_graph(ctx, arena, false), &o, &m->eval, &m->report);
     return status;
 }
 
@@ -267,16 +258,14 @@ static void test_ways(Harness *h)
         CHECK(h, same_bits(m, same[i].reference ? exact : plain));
         free(m);
     }
-    static const Way near[] = {{.threads = 2, .no_fusion = true},
-                               {.threads = 2, .products = "plain"},
-                               {.threads = 1, .products = "openblas"}};
+    static const Way near[] = {
+        {.threads = 2, .no_fusion = true}, {.threads = 2, .products = "plain"}, {.threads = 1, .products = "openblas"}};
     for (size_t i = 0; i < COUNT_OF(near); i++) {
         if (near[i].products && !strcmp(near[i].products, "openblas")) {
             char why[512]; /* may not be on this machine */
             Ctx *ctx = ctx_new(NULL);
             Backend *b;
-            Status status = backend_cpu_open(
-                ctx, &(BackendOptions){.products = "openblas", .cache_dir = ""}, &b, why);
+            Status status = backend_cpu_open(ctx, &(BackendOptions){.products = "openblas", .cache_dir = ""}, &b, why);
             if (b)
                 b->ops->close(b);
             ctx_free(ctx);
@@ -339,8 +328,7 @@ static void test_memory(Harness *h)
 }
 
 /* All of it with what the counter allows; ST_OK when it sufficed. */
-static Status run_rationed(Harness *h, Ctx *ctx, const Counter *counter, Bench *m,
-                           bool reference)
+static Status run_rationed(Harness *h, Ctx *ctx, const Counter *counter, Bench *m, bool reference)
 {
     CtxGuard guard;
     if (!CTX_TRY(ctx, &guard))
@@ -396,8 +384,7 @@ static void test_store(Harness *h, Ctx *ctx, Backend *backend)
     CHECK(h, store_add(s, EXT_PARAM, w, DT_REAL, 2, wide, &f) == ST_USAGE && !f);
     CHECK(h, strstr(store_why(s), "[3, 700]") && strstr(store_why(s), "[4, 700]"));
     CHECK(h, store_add(s, EXT_PARAM, w, DT_INT, 2, d, &f) == ST_USAGE);
-    CHECK(h,
-          store_add(s, EXT_STATE, w, DT_REAL, 2, none, &f) == ST_OK && f != e && !f->elements);
+    CHECK(h, store_add(s, EXT_STATE, w, DT_REAL, 2, none, &f) == ST_OK && f != e && !f->elements);
     CHECK(h, store_add(s, EXT_PARAM, x, DT_REAL, 2, wrong, &f) == ST_USAGE);
     CHECK(h, store_add(s, EXT_PARAM, x, DT_REAL, 4, huge, &f) != ST_OK);
     CHECK(h, store_find(s, EXT_PARAM, w) == e && !store_find(s, EXT_GRAD, w));
@@ -409,8 +396,7 @@ static void test_store(Harness *h, Ctx *ctx, Backend *backend)
     CHECK(h, store_get_f64(s, e, 0, 2100, back) == ST_OK && !memcmp(v, back, sizeof v));
     CHECK(h, store_get_f32(s, e, 5, 2000, narrow) == ST_OK && narrow[1999] == 2004 / 8.0f);
     CHECK(h, store_put_f32(s, e, 2099, 1, narrow) == ST_OK);
-    CHECK(h, store_get_f64(s, e, 2098, 2, back) == ST_OK && back[0] == 2098 / 8.0 &&
-                 back[1] == 5 / 8.0);
+    CHECK(h, store_get_f64(s, e, 2098, 2, back) == ST_OK && back[0] == 2098 / 8.0 && back[1] == 5 / 8.0);
     CHECK(h, store_put_f64(s, e, 2099, 2, v) == ST_USAGE);
     CHECK(h, store_put_f64(s, e, -1, 1, v) == ST_USAGE);
     CHECK(h, store_get_f64(s, e, 2100, 0, back) == ST_OK);
@@ -424,8 +410,7 @@ static void test_store(Harness *h, Ctx *ctx, Backend *backend)
     CHECK(h, store_get_f64(s, f, 0, 3, back) == ST_OK && back[1] == -8 && back[2] == 0x1p40);
     CHECK(h, store_add(s, EXT_INPUT, tokens, DT_INT, 1, &six, &e) == ST_OK && e == f);
     CHECK(h, f->elements == 6); /* an input grows, and stays so */
-    CHECK(h,
-          store_add(s, EXT_INPUT, tokens, DT_INT, 1, &three, &e) == ST_OK && e->elements == 6);
+    CHECK(h, store_add(s, EXT_INPUT, tokens, DT_INT, 1, &three, &e) == ST_OK && e->elements == 6);
     CHECK(h, store_bytes(s) == (uint64_t)(2100 * (backend ? 4 : 8) + 6 * 8));
     store_free(s);
     store_free(NULL);
@@ -523,15 +508,14 @@ static void test_usage(Harness *h)
     BuildReport r;
     CHECK(h, store_add(s, EXT_PARAM, name_str(ctx, "up"), DT_REAL, 2, other, &e) == ST_OK);
     Arena *arena = arena_new(ctx);
-    CHECK(h, program_build(s, make_graph(ctx, arena, true),
-                           &(ProgramOptions){.name = "train", .B = B, .T = T}, &p, &r) == ST_USAGE &&
+    CHECK(h, program_build(s, make_graph(ctx, arena, true), &(ProgramOptions){.name = "train", .B = B, .T = T}, &p,
+                           &r) == ST_USAGE &&
                  !p);
     CHECK(h, strstr(r.why, "up"));
     /* A batch for which there is no memory. */
     ctx->byte_limit = ctx->bytes + (64 << 20);
     CHECK(h, program_build(m->store, make_graph(ctx, arena, true),
-                           &(ProgramOptions){.name = "train", .B = 1 << 20, .T = 1 << 10}, &p,
-                           &r) == ST_ENVIRONMENT &&
+                           &(ProgramOptions){.name = "train", .B = 1 << 20, .T = 1 << 10}, &p, &r) == ST_ENVIRONMENT &&
                  !p);
     CHECK(h, strstr(r.why, "memory"));
     ctx->byte_limit = 0;

@@ -11,16 +11,14 @@
 
 #include "tests/support/harness.h"
 
-static bool near(double x, double y)
-{
-    return fabs(x - y) <= 1e-8 * fabs(y);
-}
+static bool near(double x, double y) { return fabs(x - y) <= 1e-8 * fabs(y); }
 
 static void quantiles(Harness *h)
 {
-    static const double of[][2] = {{1, 12.7062047364},   {2, 4.30265272975},   {3, 3.18244630528},   {4, 2.7764451052},
-                                   {5, 2.57058183564},   {7.5, 2.33303962686}, {2.3, 3.80716320823}, {9, 2.2621571628},
-                                   {29, 2.04522964213},  {100, 1.98397151852}, {1000, 1.96233908083}, {1e6, 1.95996635681}};
+    static const double of[][2] = {{1, 12.7062047364},   {2, 4.30265272975},    {3, 3.18244630528},
+                                   {4, 2.7764451052},    {5, 2.57058183564},    {7.5, 2.33303962686},
+                                   {2.3, 3.80716320823}, {9, 2.2621571628},     {29, 2.04522964213},
+                                   {100, 1.98397151852}, {1000, 1.96233908083}, {1e6, 1.95996635681}};
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
         char text[100];
         snprintf(text, sizeof text, "t of %g: %.12g, not %.12g", of[i][0], student_95(of[i][0]), of[i][1]);
@@ -43,10 +41,12 @@ static void means(Harness *h)
 static void edges(Harness *h)
 {
     const double same[] = {2, 2, 2}, other[] = {2, 2}, less[] = {1.5, 1.5}, one[] = {3}, bad[] = {NAN, INFINITY};
-    const SeedMean x = interval_of(same, 3), y = interval_of(other, 2), z = interval_of(less, 2), u = interval_of(one, 1), v = interval_of(bad, 2);
+    const SeedMean x = interval_of(same, 3), y = interval_of(other, 2), z = interval_of(less, 2),
+                   u = interval_of(one, 1), v = interval_of(bad, 2);
     CHECK(h, x.half == 0 && interval_gap(&x, &y).half == 0 && !interval_gap(&x, &y).differ);
     CHECK(h, interval_gap(&x, &z).differ && interval_gap(&x, &z).by == -0.5);
-    CHECK(h, u.n == 1 && u.mean == 3 && isnan(u.half) && isnan(interval_gap(&x, &u).half) && !interval_gap(&x, &u).differ);
+    CHECK(h,
+          u.n == 1 && u.mean == 3 && isnan(u.half) && isnan(interval_gap(&x, &u).half) && !interval_gap(&x, &u).differ);
     CHECK(h, v.n == 0 && isnan(v.mean) && isnan(v.low) && !interval_gap(&v, &x).differ);
 }
 

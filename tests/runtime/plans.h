@@ -11,21 +11,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define HAND_PRELUDE                                                                           \
-    "typedef long int64_t;\n"                                                                  \
+#define HAND_PRELUDE                                                                                                   \
+    "typedef long int64_t;\n"                                                                                          \
     "static inline float hand_twice(float x) { return x + x; }\n"
-#define HAND_SIGNATURE(name)                                                                   \
-    "void " name "(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t "    \
+#define HAND_SIGNATURE(name)                                                                                           \
+    "void " name "(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t "                            \
     "hi)\n"
 /* p[1][i] = s[0] p[0][i] + n[0] */
-#define HAND_SCALE                                                                             \
-    HAND_SIGNATURE("k_scale")                                                                  \
-    "{\n    const float *x = p[0];\n    float *y = p[1];\n"                                    \
-    "    for (int64_t i = lo; i < hi; i++)\n        y[i] = (float)s[0] * x[i] + "              \
+#define HAND_SCALE                                                                                                     \
+    HAND_SIGNATURE("k_scale")                                                                                          \
+    "{\n    const float *x = p[0];\n    float *y = p[1];\n"                                                            \
+    "    for (int64_t i = lo; i < hi; i++)\n        y[i] = (float)s[0] * x[i] + "                                      \
     "(float)n[0];\n}\n"
-#define HAND_TWICE                                                                             \
-    HAND_SIGNATURE("k_twice")                                                                  \
-    "{\n    float *x = p[0];\n    (void)n, (void)s;\n"                                         \
+#define HAND_TWICE                                                                                                     \
+    HAND_SIGNATURE("k_twice")                                                                                          \
+    "{\n    float *x = p[0];\n    (void)n, (void)s;\n"                                                                 \
     "    for (int64_t i = lo; i < hi; i++)\n        x[i] = hand_twice(x[i]);\n}\n"
 
 typedef struct HandPlan {

@@ -30,8 +30,8 @@ static float *random_floats(int64_t n, uint64_t seed)
 }
 
 /* The sum of products and of their magnitudes. */
-static void naive(const PlanMatmul *how, const float *a, const float *b, int64_t batch,
-                  int64_t i, int64_t j, double *sum, double *size)
+static void naive(const PlanMatmul *how, const float *a, const float *b, int64_t batch, int64_t i, int64_t j,
+                  double *sum, double *size)
 {
     *sum = *size = 0;
     for (int64_t l = 0; l < how->k; l++) {
@@ -43,17 +43,11 @@ static void naive(const PlanMatmul *how, const float *a, const float *b, int64_t
     }
 }
 
-static void test_product(Harness *h, Blas *blas, Pool *const *pools, bool ta, bool tb,
-                         bool accumulate, int64_t m, int64_t n, int64_t k, int64_t batch,
-                         int64_t pad)
+static void test_product(Harness *h, Blas *blas, Pool *const *pools, bool ta, bool tb, bool accumulate, int64_t m,
+                         int64_t n, int64_t k, int64_t batch, int64_t pad)
 {
-    PlanMatmul how = {.transpose_a = ta,
-                      .transpose_b = tb,
-                      .accumulate = accumulate,
-                      .m = m,
-                      .n = n,
-                      .k = k,
-                      .batch = batch};
+    PlanMatmul how = {
+        .transpose_a = ta, .transpose_b = tb, .accumulate = accumulate, .m = m, .n = n, .k = k, .batch = batch};
     how.lda = (ta ? m : k) + pad;
     how.ldb = (tb ? k : n) + pad;
     how.ldc = n + pad;
@@ -61,9 +55,8 @@ static void test_product(Harness *h, Blas *blas, Pool *const *pools, bool ta, bo
     how.step_b = how.ldb * (tb ? n : k);
     how.step_c = how.ldc * m;
     char text[400];
-    snprintf(text, sizeof text, "%s %lld x %lld x %lld, %d%d%d, batch %lld, pad %lld",
-             blas->name, (long long)m, (long long)n, (long long)k, ta, tb, accumulate,
-             (long long)batch, (long long)pad);
+    snprintf(text, sizeof text, "%s %lld x %lld x %lld, %d%d%d, batch %lld, pad %lld", blas->name, (long long)m,
+             (long long)n, (long long)k, ta, tb, accumulate, (long long)batch, (long long)pad);
     float *a = random_floats(how.step_a * batch, 1), *b = random_floats(how.step_b * batch, 2);
     int64_t room = how.step_c * batch + 2 * CANARY;
     float *start = random_floats(room, 3), *first = malloc((size_t)room * sizeof *first);
@@ -92,8 +85,7 @@ static void test_product(Harness *h, Blas *blas, Pool *const *pools, bool ta, bo
                 naive(&how, a, b, q, i, j, &sum, &size);
                 if (accumulate)
                     sum += (double)start[at];
-                near &= fabs((double)c[at] - sum) <=
-                        4 * FLT_EPSILON * (size + fabs(sum)) * (1 + sqrt((double)k) / 8);
+                near &= fabs((double)c[at] - sum) <= 4 * FLT_EPSILON * (size + fabs(sum)) * (1 + sqrt((double)k) / 8);
             }
     CHECK_CASE(h, near, text);
     CHECK_CASE(h, kept, text);
@@ -106,20 +98,18 @@ static void test_product(Harness *h, Blas *blas, Pool *const *pools, bool ta, bo
 
 static void test_products(Harness *h, Blas *blas, Pool *const *pools)
 {
-    static const int64_t shapes[][4] = {
-        {1, 1, 1, 1},        {1, 1, 5000, 1},     {7, 1, 13, 3},   {1, 11, 3, 2},
-        {31, 33, 37, 1},     {97, 101, 103, 2},   {64, 64, 64, 5}, {193, 389, 61, 1},
-        {513, 385, 129, 1},  {1031, 17, 5, 1},    {5, 2053, 9, 1}, {16, 16, 9001, 1},
-        {3, 5, 40000, 1},    {127, 127, 5003, 1}, {2, 3, 4, 997},  {8, 64, 8, 50},
-        {192, 192, 2048, 1}, {0, 5, 5, 1},        {5, 0, 5, 1},    {5, 7, 0, 2},
-        {5, 7, 3, 0},        {700, 8, 600, 1},    {8, 700, 600, 1}};
+    static const int64_t shapes[][4] = {{1, 1, 1, 1},        {1, 1, 5000, 1},     {7, 1, 13, 3},   {1, 11, 3, 2},
+                                        {31, 33, 37, 1},     {97, 101, 103, 2},   {64, 64, 64, 5}, {193, 389, 61, 1},
+                                        {513, 385, 129, 1},  {1031, 17, 5, 1},    {5, 2053, 9, 1}, {16, 16, 9001, 1},
+                                        {3, 5, 40000, 1},    {127, 127, 5003, 1}, {2, 3, 4, 997},  {8, 64, 8, 50},
+                                        {192, 192, 2048, 1}, {0, 5, 5, 1},        {5, 0, 5, 1},    {5, 7, 0, 2},
+                                        {5, 7, 3, 0},        {700, 8, 600, 1},    {8, 700, 600, 1}};
     CaseDraw draw = drawn;
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
         for (size_t flags = 0; flags < 8; flags++)
             if (case_drawn(&draw, 8 * s + flags))
-                test_product(h, blas, pools, flags & 1, flags & 2, flags & 4, shapes[s][0],
-                             shapes[s][1], shapes[s][2], shapes[s][3],
-                             flags == 5 || flags == 2 ? 3 : 0);
+                test_product(h, blas, pools, flags & 1, flags & 2, flags & 4, shapes[s][0], shapes[s][1], shapes[s][2],
+                             shapes[s][3], flags == 5 || flags == 2 ? 3 : 0);
     cases_end(&draw);
 }
 
@@ -136,12 +126,11 @@ static void whole_numbers(float *real, uint16_t *bf16, int64_t n, uint64_t seed)
     }
 }
 
-static void test_bf16_product(Harness *h, Blas *blas, Pool *const *pools, bool ta, bool tb,
-                              const int64_t shape[4], int64_t pad)
+static void test_bf16_product(Harness *h, Blas *blas, Pool *const *pools, bool ta, bool tb, const int64_t shape[4],
+                              int64_t pad)
 {
     int64_t m = shape[0], n = shape[1], k = shape[2], batch = shape[3];
-    PlanMatmul how = {.transpose_a = ta, .transpose_b = tb, .half = HALF_BF16,
-                      .m = m, .n = n, .k = k, .batch = batch};
+    PlanMatmul how = {.transpose_a = ta, .transpose_b = tb, .half = HALF_BF16, .m = m, .n = n, .k = k, .batch = batch};
     how.lda = (ta ? m : k) + pad;
     how.ldb = (tb ? k : n) + pad;
     how.ldc = n + pad;
@@ -149,8 +138,8 @@ static void test_bf16_product(Harness *h, Blas *blas, Pool *const *pools, bool t
     how.step_b = how.ldb * (tb ? n : k);
     how.step_c = how.ldc * m;
     char text[200];
-    snprintf(text, sizeof text, "bf16 %lld x %lld x %lld, %d%d, batch %lld, pad %lld",
-             (long long)m, (long long)n, (long long)k, ta, tb, (long long)batch, (long long)pad);
+    snprintf(text, sizeof text, "bf16 %lld x %lld x %lld, %d%d, batch %lld, pad %lld", (long long)m, (long long)n,
+             (long long)k, ta, tb, (long long)batch, (long long)pad);
     int64_t na = how.step_a * batch, nb = how.step_b * batch, room = how.step_c * batch;
     float *a = random_floats(na, 1), *b = random_floats(nb, 2), *c = random_floats(room, 3);
     uint16_t *ha = malloc((size_t)na * 2 + 2), *hb = malloc((size_t)nb * 2 + 2);
@@ -181,8 +170,7 @@ static void test_bf16_product(Harness *h, Blas *blas, Pool *const *pools, bool t
 
 /* ---- by expert ---- */
 
-static void naive_expert(const PlanExpert *how, const float *x, const float *w,
-                         const int64_t *index, double *out)
+static void naive_expert(const PlanExpert *how, const float *x, const float *w, const int64_t *index, double *out)
 {
     int64_t pairs = how->tokens * how->choices, in = how->in, far = how->out;
     int64_t size = how->what == EXPERT_Y ? pairs * far : how->experts * in * far;
@@ -198,8 +186,7 @@ static void naive_expert(const PlanExpert *how, const float *x, const float *w,
                     out[(e * in + i) * far + j] += (double)row[i] * (double)w[p * far + j];
                 else
                     out[p * far + j] +=
-                        (double)row[i] * (double)w[how->transpose_w ? (e * far + j) * in + i
-                                                                    : (e * in + i) * far + j];
+                        (double)row[i] * (double)w[how->transpose_w ? (e * far + j) * in + i : (e * in + i) * far + j];
     }
 }
 
@@ -216,13 +203,11 @@ static int64_t deal(int kind, int64_t p, int64_t experts, uint64_t *seed)
     return (int64_t)(r * (double)experts);
 }
 
-static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const PlanExpert *how,
-                        int kind)
+static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const PlanExpert *how, int kind)
 {
     int64_t pairs = how->tokens * how->choices;
     int64_t size = how->what == EXPERT_Y ? pairs * how->out : how->experts * how->in * how->out;
-    int64_t second =
-        how->what == EXPERT_Y ? how->experts * how->in * how->out : pairs * how->out;
+    int64_t second = how->what == EXPERT_Y ? how->experts * how->in * how->out : pairs * how->out;
     int64_t first_size = (how->x_per_pair ? pairs : how->tokens) * how->in;
     float *x = random_floats(first_size, 4);
     uint16_t *hx = malloc((size_t)first_size * 2 + 2), *hw = malloc((size_t)second * 2 + 2);
@@ -235,9 +220,8 @@ static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const 
     snprintf(text, sizeof text,
              "expert: what %d, %lld tokens, %lld choices, %lld experts, "
              "%lld -> %lld, transposed %d, per pair %d, dealt %d",
-             (int)how->what, (long long)how->tokens, (long long)how->choices,
-             (long long)how->experts, (long long)how->in, (long long)how->out, how->transpose_w,
-             how->x_per_pair, kind);
+             (int)how->what, (long long)how->tokens, (long long)how->choices, (long long)how->experts,
+             (long long)how->in, (long long)how->out, how->transpose_w, how->x_per_pair, kind);
     if (how->half) { /* sums of these are exact */
         whole_numbers(x, hx, first_size, 4);
         whole_numbers(w, hw, second, 5);
@@ -252,7 +236,10 @@ static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const 
         memset(scratch, 0xff, (size_t)bytes + CANARY);
         for (int64_t i = 0; i < size + CANARY; i++)
             y[i] = canary;
-        CHECK_CASE(h, expert_run(blas, pools[t], how, how->half ? (void *)hx : x, how->half ? (void *)hw : w, index, y, scratch), text);
+        CHECK_CASE(
+            h,
+            expert_run(blas, pools[t], how, how->half ? (void *)hx : x, how->half ? (void *)hw : w, index, y, scratch),
+            text);
         if (t == 0)
             memcpy(first, y, (size_t)(size + CANARY) * sizeof *y);
         bool kept = true;
@@ -279,10 +266,10 @@ static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const 
 
 static void test_experts(Harness *h, const Blas *blas, Pool *const *pools, Half half)
 {
-    static const int64_t shapes[][5] = {
-        /* tokens, choices, experts, in, out */
-        {1, 1, 1, 1, 1},   {37, 2, 5, 13, 29}, {300, 2, 8, 64, 48}, {601, 1, 3, 200, 131},
-        {5, 3, 64, 7, 11}, {0, 2, 4, 8, 8},    {9, 2, 4, 0, 8},     {9, 2, 4, 8, 0}};
+    static const int64_t shapes[][5] = {/* tokens, choices, experts, in, out */
+                                        {1, 1, 1, 1, 1},       {37, 2, 5, 13, 29}, {300, 2, 8, 64, 48},
+                                        {601, 1, 3, 200, 131}, {5, 3, 64, 7, 11},  {0, 2, 4, 8, 8},
+                                        {9, 2, 4, 0, 8},       {9, 2, 4, 8, 0}};
     CaseDraw draw = drawn;
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
         for (size_t flags = 0; flags < 16; flags++) {
@@ -307,9 +294,8 @@ static void test_experts(Harness *h, const Blas *blas, Pool *const *pools, Half 
 
 static void test_bf16(Harness *h, Blas *blas, Pool *const *pools)
 {
-    static const int64_t shapes[][4] = {{64, 64, 64, 1},    {97, 101, 103, 2}, {1, 65, 70, 1},
-                                        {193, 389, 61, 1},  {513, 65, 129, 1}, {80, 70, 5003, 1},
-                                        {192, 96, 2048, 1}, {31, 33, 37, 3}};
+    static const int64_t shapes[][4] = {{64, 64, 64, 1},   {97, 101, 103, 2}, {1, 65, 70, 1},     {193, 389, 61, 1},
+                                        {513, 65, 129, 1}, {80, 70, 5003, 1}, {192, 96, 2048, 1}, {31, 33, 37, 3}};
     Ctx *ctx = ctx_new(NULL);
     char why[512] = "";
     if (!bf16_open(blas, ctx, thread_counts[POOLS - 1], why)) {
@@ -325,8 +311,7 @@ static void test_bf16(Harness *h, Blas *blas, Pool *const *pools)
                 test_bf16_product(h, blas, pools, flags & 1, flags & 2, shapes[s], s % 2 ? 3 : 0);
     cases_end(&draw);
     test_experts(h, blas, pools, HALF_BF16);
-    PlanMatmul unknown = {.half = HALF_BF16, .m = 77, .n = 78, .k = 79, .batch = 1,
-                          .lda = 79, .ldb = 78, .ldc = 78};
+    PlanMatmul unknown = {.half = HALF_BF16, .m = 77, .n = 78, .k = 79, .batch = 1, .lda = 79, .ldb = 78, .ldc = 78};
     CHECK(h, !blas_matmul(blas, pools[0], &unknown, NULL, NULL, NULL)); /* nobody prepared it */
     PlanExpert stranger = {.half = HALF_BF16, .tokens = 3, .choices = 1, .experts = 2, .in = 777, .out = 3};
     CHECK(h, !expert_run(blas, pools[0], &stranger, NULL, NULL, NULL, NULL, NULL));

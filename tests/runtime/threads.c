@@ -28,8 +28,7 @@ static void mark(void *user, int64_t lo, int64_t hi, int worker)
 
 static void test_loop(Harness *h)
 {
-    static const int64_t sizes[] = {0, 1, 2, 7, 64, 999, 1000},
-                         grains[] = {-1, 0, 1, 3, 64, 5000};
+    static const int64_t sizes[] = {0, 1, 2, 7, 64, 999, 1000}, grains[] = {-1, 0, 1, 3, 64, 5000};
     for (size_t s = 0; s < COUNT_OF(sizes); s++)
         for (size_t g = 0; g < COUNT_OF(grains); g++)
             for (int threads = 0; threads <= 4; threads++) {
@@ -87,10 +86,7 @@ typedef struct Sums {
     uint64_t seed; /* 0: nobody is late */
 } Sums;
 
-static void pause_for(long microseconds)
-{
-    nanosleep(&(struct timespec){0, 1000 * microseconds}, NULL);
-}
+static void pause_for(long microseconds) { nanosleep(&(struct timespec){0, 1000 * microseconds}, NULL); }
 
 static void add_parts(void *user, int64_t lo, int64_t hi, int worker)
 {
@@ -163,7 +159,7 @@ static void test_rule(Harness *h)
         last = waited;
         CHECK(h, span(&a, 1, false) == TAKE_ALL_IN);
     }
-    CHECK(h, most >= 200 && most <= 300); /* of 1,000 spans at most 5 are trials */
+    CHECK(h, most >= 200 && most <= 300);        /* of 1,000 spans at most 5 are trials */
     while (span(&a, 0.4, true) == STAY_AS_IT_IS) /* one that succeeds ends that */
         ;
     CHECK(h, span(&a, 0.4, false) == STAY_AS_IT_IS);

@@ -11,8 +11,7 @@
 #include <string.h>
 
 /* `header` is the dictionary; version 1 or 2 of the format. */
-static inline void npy_write(const char *path, int version, const char *header,
-                             const void *data, size_t n)
+static inline void npy_write(const char *path, int version, const char *header, const void *data, size_t n)
 {
     size_t text = strlen(header), begin = version == 1 ? 10 : 12;
     size_t size = (begin + text + 1 + 63) / 64 * 64 - begin;
@@ -20,8 +19,7 @@ static inline void npy_write(const char *path, int version, const char *header,
     for (size_t i = 8; i < begin; i++)
         first[i] = (unsigned char)(size >> 8 * (i - 8));
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite(first, 1, begin, f) != begin ||
-        fprintf(f, "%s%*s\n", header, (int)(size - text - 1), "") < 0 ||
+    if (!f || fwrite(first, 1, begin, f) != begin || fprintf(f, "%s%*s\n", header, (int)(size - text - 1), "") < 0 ||
         fwrite(data, 1, n, f) != n || fclose(f)) {
         perror(path);
         exit(2);
@@ -54,12 +52,10 @@ static inline void stripes_write(const char *folder, int n)
     }
     char path[400], header[200];
     snprintf(path, sizeof path, "%s/images.npy", folder);
-    snprintf(header, sizeof header,
-             "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 1, 8, 8), }", n);
+    snprintf(header, sizeof header, "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 1, 8, 8), }", n);
     npy_write(path, 1, header, image, (size_t)n * STRIPES_PIXELS);
     snprintf(path, sizeof path, "%s/labels.npy", folder);
-    snprintf(header, sizeof header,
-             "{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }", n);
+    snprintf(header, sizeof header, "{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }", n);
     npy_write(path, 1, header, label, (size_t)n);
     free(image);
     free(label);

@@ -30,10 +30,7 @@ static inline bool test_whole(void)
 }
 
 /* Of how many one is taken in this run. */
-static inline size_t drawn_share(const CaseDraw *d)
-{
-    return test_whole() ? 1 : SANITIZED ? d->sanitized : d->one_in;
-}
+static inline size_t drawn_share(const CaseDraw *d) { return test_whole() ? 1 : SANITIZED ? d->sanitized : d->one_in; }
 
 static inline bool case_drawn(CaseDraw *d, size_t i)
 {

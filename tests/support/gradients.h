@@ -18,14 +18,14 @@ enum { CPU_RUNS = 3, RUNS_MAX = 4 };
 typedef struct Agreement {
     int64_t B, T;
     bool no_fusion;
-    Half half;        /* the program rounds */
-    Half half_wanted; /* the evaluator does */
+    Half half;            /* the program rounds */
+    Half half_wanted;     /* the evaluator does */
     const Target *target; /* what its plan rounds; NULL: the CPU's */
-    int64_t shared;   /* PlanOptions.shared */
-    size_t aside;     /* kernels whose arrays lie in memory */
-    double noise;     /* of parameters; 0: 0.3 */
-    Backend *on;      /* NULL: CPUs with 1, 2 and 4 threads */
-    int runs;         /* of `on`, and what is to be done before each */
+    int64_t shared;       /* PlanOptions.shared */
+    size_t aside;         /* kernels whose arrays lie in memory */
+    double noise;         /* of parameters; 0: 0.3 */
+    Backend *on;          /* NULL: CPUs with 1, 2 and 4 threads */
+    int runs;             /* of `on`, and what is to be done before each */
     void (*before)(Backend *on, int run);
     double worst;     /* of all results, relative to the largest entry of the tensor */
     const char *name; /* where */
@@ -38,7 +38,7 @@ static inline void fill_store(Ctx *ctx, Store *s, const Graph *g, RefBinding *bi
 {
     for (size_t i = 0; i < g->ext.n; i++) {
         StoreEntry *e = store_find(s, bind[i].kind, bind[i].name);
-        Status st = !e ? ST_BUG
+        Status st = !e                   ? ST_BUG
                     : e->dtype == DT_INT ? store_put_i64(s, e, 0, e->elements, bind[i].tensor->integer)
                                          : store_put_f64(s, e, 0, e->elements, bind[i].tensor->real);
         if (st != ST_OK)
@@ -61,12 +61,14 @@ static inline void spoil_gradients(Ctx *ctx, Store *s, const Graph *g)
 }
 
 /* Runs the gradient program; out[i] is what ends in ext tensor i, for those of kind EXT_GRAD. */
-static inline void run_once(Ctx *ctx, Store *s, Program *p, const Graph *g, RefBinding *bind, double **out, double *loss)
+static inline void run_once(Ctx *ctx, Store *s, Program *p, const Graph *g, RefBinding *bind, double **out,
+                            double *loss)
 {
     fill_store(ctx, s, g, bind);
     spoil_gradients(ctx, s, g);
     double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE_FIRST};
-    if (program_run(p, &(RunArgs){.host_vars = vars, .seed = 1}) != ST_OK || program_scalar(p, name_str(ctx, "loss"), loss) != ST_OK)
+    if (program_run(p, &(RunArgs){.host_vars = vars, .seed = 1}) != ST_OK ||
+        program_scalar(p, name_str(ctx, "loss"), loss) != ST_OK)
         vwn_bug(ctx, "run: %s", program_why(p));
     for (size_t i = 0; i < g->ext.n; i++) {
         StoreEntry *e = store_find(s, g->ext.v[i].kind, g->ext.v[i].name);
@@ -77,13 +79,14 @@ static inline void run_once(Ctx *ctx, Store *s, Program *p, const Graph *g, RefB
 }
 
 /* Builds the gradient program on b and runs it `runs` times. */
-static inline void run_on(Ctx *ctx, Backend *b, const Graph *g, Agreement *c, RefBinding *bind, int runs,
-                          double ***out, double *loss)
+static inline void run_on(Ctx *ctx, Backend *b, const Graph *g, Agreement *c, RefBinding *bind, int runs, double ***out,
+                          double *loss)
 {
     Store *s = store_new(ctx, b);
     Program *p;
     BuildReport report;
-    ProgramOptions how = {.name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion, .half = c->half, .shared = c->shared};
+    ProgramOptions how = {
+        .name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion, .half = c->half, .shared = c->shared};
     if (program_build(s, g, &how, &p, &report) != ST_OK)
         vwn_bug(ctx, "build: %s", report.why);
     for (size_t i = 0; i < program_plan(p)->n_kernel; i++)
@@ -110,7 +113,8 @@ static inline void run_on_cpus(Ctx *ctx, const Graph *g, Agreement *c, RefBindin
 }
 
 /* Compares gradient tensor t (named `name`) with the results of all runs. */
-static inline void gradient_compare(Agreement *c, const char *name, const Tensor *t, double largest, double *const *got, int runs)
+static inline void gradient_compare(Agreement *c, const char *name, const Tensor *t, double largest, double *const *got,
+                                    int runs)
 {
     /* Behind a norm some gradients are what is left when large numbers cancel: they are measured against a
      * tenth of the largest gradient of the model. */
@@ -147,7 +151,8 @@ static inline void gradients_compare(Ctx *ctx, const Unit *u, Agreement *c)
     double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE_FIRST};
     RefRun run = {.B = c->B, .T = c->T, .seed = 1, .bind = bind, .n_bind = g->ext.n, .host_vars = vars};
     if (c->half_wanted)
-        g = plan_graph(g, ctx->program, &(PlanOptions){.B = c->B, .T = c->T, .half = c->half_wanted, .target = c->target});
+        g = plan_graph(g, ctx->program,
+                       &(PlanOptions){.B = c->B, .T = c->T, .half = c->half_wanted, .target = c->target});
     Tensor **r = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
     ref_evaluate(g, ctx->program, &run, r);
     double want = NAN, largest = 0;

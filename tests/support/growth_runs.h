@@ -26,10 +26,12 @@
 enum { GROWTH_STEP = 3, GROWTH_LENGTH = 5, GROWTH_PASSES = 3 };
 
 static const char growth_train[] =
-    "train {\n  data = token_files(\"tokens.bin\", dtype = u16, val = 25%)\n  tokenizer = file(\"none.json\")\n  batch = 4 seqs\n"
+    "train {\n  data = token_files(\"tokens.bin\", dtype = u16, val = 25%)\n  tokenizer = file(\"none.json\")\n  batch "
+    "= 4 seqs\n"
     "  length = 5 steps\n  seed = 7\n  precision = fp32\n  clip = 1\n  average = ema(decay = 0.9)\n"
     "  optimizer adamw { lr = constant(peak = 1e-2), betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"
-    "  eval { every = 5 steps, batches = 2 }\n  checkpoint { every = 1 steps, keep = 9 }\n  log { every = 1 steps }\n}\n";
+    "  eval { every = 5 steps, batches = 2 }\n  checkpoint { every = 1 steps, keep = 9 }\n  log { every = 1 steps "
+    "}\n}\n";
 
 /* What a piece of a run told. */
 typedef struct GrowthTold {
@@ -37,7 +39,7 @@ typedef struct GrowthTold {
     int64_t kill_step; /* killed by the first such event of this step; 0: not */
     int steps, grown, outputs;
     double loss[GROWTH_LENGTH + 1];
-    double change, largest;                            /* of all outputs */
+    double change, largest;                           /* of all outputs */
     double least[GROWTH_PASSES], most[GROWTH_PASSES]; /* norms of gradients of new blocks after 0, 1, 2 updates */
     char warning[300], message[300];
 } GrowthTold;
@@ -48,7 +50,8 @@ typedef struct GrowthRuns {
     int checks, failures;
 } GrowthRuns;
 
-__attribute__((format(printf, 4, 5))) static inline void growth_expect(GrowthRuns *g, bool good, const char *row, const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static inline void growth_expect(GrowthRuns *g, bool good, const char *row,
+                                                                       const char *fmt, ...)
 {
     g->checks++;
     if (good)
@@ -110,7 +113,11 @@ static inline vwn_status growth_train_file(const GrowthRuns *g, const char *run,
     vwn_unit *unit;
     const vwn_file_options file = {.path = "row.vwn", .resume = resume ? run : NULL};
     vwn_status st = vwn_check(ctx, &file, &unit);
-    const vwn_train_options how = {.run = run, .resume = resume, .overwrite = !resume, .until_steps = until, .event = growth_event,
+    const vwn_train_options how = {.run = run,
+                                   .resume = resume,
+                                   .overwrite = !resume,
+                                   .until_steps = until,
+                                   .event = growth_event,
                                    .user = g->told};
     if (st == VWN_OK)
         st = vwn_train(unit, &how);
@@ -120,7 +127,8 @@ static inline vwn_status growth_train_file(const GrowthRuns *g, const char *run,
 }
 
 /* A piece of a run in a process of its own: its status, or -SIGKILL. */
-static inline int growth_piece(GrowthRuns *g, const char *run, bool resume, int64_t until, vwn_event_kind kind, int64_t kill_at)
+static inline int growth_piece(GrowthRuns *g, const char *run, bool resume, int64_t until, vwn_event_kind kind,
+                               int64_t kill_at)
 {
     *g->told = (GrowthTold){.kill_kind = kind, .kill_step = kill_at, .least = {INFINITY, INFINITY, INFINITY}};
     fflush(stdout);
@@ -166,10 +174,7 @@ static inline double *growth_tensor(Ctx *ctx, const SafeFile *f, const char *pat
     return v && safe_read(f, t, 0, t->elements, v, why) ? v : NULL;
 }
 
-static inline bool growth_near(double a, double b)
-{
-    return fabs(a - b) <= 1e-6 * fabs(a) + 1e-30;
-}
+static inline bool growth_near(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(a) + 1e-30; }
 
 /* An element of a grown tensor. */
 typedef struct GrowthOrigin {
@@ -199,7 +204,11 @@ static inline GrowthOrigin growth_origin(const GrowthEntry *e, const int64_t *at
         if (k >= spread)
             o.from = o.from * e->before->shape.d[k - spread].n + p->from + at[k] - p->at;
     }
-    GrowthRole role = !product && writes ? ROLE_OWN : reads && writes ? ROLE_INNER : reads ? ROLE_EXIT : writes ? ROLE_ENTRY : ROLE_OLD;
+    GrowthRole role = !product && writes ? ROLE_OWN
+                      : reads && writes  ? ROLE_INNER
+                      : reads            ? ROLE_EXIT
+                      : writes           ? ROLE_ENTRY
+                                         : ROLE_OLD;
     o.fresh |= role != ROLE_OLD;
     o.mean = e->means[role];
     if (gone || (role != ROLE_OLD && !e->copies[role]))
@@ -210,7 +219,8 @@ static inline GrowthOrigin growth_origin(const GrowthEntry *e, const int64_t *at
 enum { GROWTH_STATES = 4 };
 
 /* What element i of a tensor or of a state of it has to be; now: as it is, what is drawn may be anything. */
-static inline double growth_wanted(const GrowthOrigin *o, int state, const double *old, const double *const now[GROWTH_STATES], int64_t i)
+static inline double growth_wanted(const GrowthOrigin *o, int state, const double *old,
+                                   const double *const now[GROWTH_STATES], int64_t i)
 {
     double factor[GROWTH_STATES] = {o->weight, o->weight, o->gradient, o->gradient * o->gradient};
     bool average = state == 1;
@@ -219,7 +229,8 @@ static inline double growth_wanted(const GrowthOrigin *o, int state, const doubl
     return state == 0 || (average && o->mean) ? now[state][i] : average ? now[0][i] : 0;
 }
 
-static inline void growth_entry_numbers(GrowthRuns *g, const GrowthRow *r, Ctx *ctx, const GrowthEntry *e, bool zeros, const SafeFile files[2])
+static inline void growth_entry_numbers(GrowthRuns *g, const GrowthRow *r, Ctx *ctx, const GrowthEntry *e, bool zeros,
+                                        const SafeFile files[2])
 {
     static const char *const states[GROWTH_STATES] = {"", ":average", ":m", ":v"};
     const double *old[GROWTH_STATES], *now[GROWTH_STATES], *born[MAX_RANK] = {0}, *since[MAX_RANK] = {0};
@@ -245,20 +256,25 @@ static inline void growth_entry_numbers(GrowthRuns *g, const GrowthRow *r, Ctx *
             is_born |= born[k] && born[k][at[k]] == 1;
             is_since |= since[k] && since[k][at[k]] == 1;
         }
-        came += (rank && born[0] && is_born != o.fresh) || (rank && since[0] && is_since != (o.fresh && (o.from < 0 || !o.moments)));
+        came += (rank && born[0] && is_born != o.fresh) ||
+                (rank && since[0] && is_since != (o.fresh && (o.from < 0 || !o.moments)));
         for (int k = rank - 1; k >= 0 && ++at[k] == e->after->shape.d[k].n; k--)
             at[k] = 0;
     }
     for (int s = 0; s < GROWTH_STATES; s++)
-        growth_expect(g, wrong[s] == 0, r->name, "%d of %d numbers of %s%s are not what the step makes of them", (int)wrong[s],
-                      (int)e->after->elements, e->path, states[s]);
-    growth_expect(g, came == 0, r->name, "%d of %d numbers of %s came at another time", (int)came, (int)e->after->elements, e->path);
-    growth_expect(g, now[0] && (e->after->buffer || (now[1] && now[2] && now[3])), r->name, "states of %s are missing", e->path);
+        growth_expect(g, wrong[s] == 0, r->name, "%d of %d numbers of %s%s are not what the step makes of them",
+                      (int)wrong[s], (int)e->after->elements, e->path, states[s]);
+    growth_expect(g, came == 0, r->name, "%d of %d numbers of %s came at another time", (int)came,
+                  (int)e->after->elements, e->path);
+    growth_expect(g, now[0] && (e->after->buffer || (now[1] && now[2] && now[3])), r->name, "states of %s are missing",
+                  e->path);
 }
 
 /* Calls `look` for every tensor of the step, with the checkpoints `first` and `second` of the whole run. */
-typedef void GrowthLook(GrowthRuns *g, const GrowthRow *r, Ctx *ctx, const GrowthEntry *e, bool zeros, const SafeFile files[2]);
-static inline void growth_look(GrowthRuns *g, const GrowthRow *r, const char *text, const char *first, const char *second, GrowthLook *look)
+typedef void GrowthLook(GrowthRuns *g, const GrowthRow *r, Ctx *ctx, const GrowthEntry *e, bool zeros,
+                        const SafeFile files[2]);
+static inline void growth_look(GrowthRuns *g, const GrowthRow *r, const char *text, const char *first,
+                               const char *second, GrowthLook *look)
 {
     Ctx *ctx = ctx_new(NULL);
     const CheckOptions how = {.path = "row.vwn", .text = text, .text_length = strlen(text)};
@@ -288,7 +304,8 @@ static inline void growth_look(GrowthRuns *g, const GrowthRow *r, const char *te
 }
 
 /* What was there before the step stays as it is, and what the step adds moves. */
-static inline void growth_old_stays(GrowthRuns *g, const GrowthRow *r, Ctx *ctx, const GrowthEntry *e, bool zeros, const SafeFile files[2])
+static inline void growth_old_stays(GrowthRuns *g, const GrowthRow *r, Ctx *ctx, const GrowthEntry *e, bool zeros,
+                                    const SafeFile files[2])
 {
     const double *then = growth_tensor(ctx, &files[0], e->path, ""), *now = growth_tensor(ctx, &files[1], e->path, "");
     int64_t at[MAX_RANK] = {0}, moved[2] = {0}, all[2] = {0};
@@ -299,10 +316,10 @@ static inline void growth_old_stays(GrowthRuns *g, const GrowthRow *r, Ctx *ctx,
         for (int k = e->after->shape.rank - 1; k >= 0 && ++at[k] == e->after->shape.d[k].n; k--)
             at[k] = 0;
     }
-    growth_expect(g, then && now && moved[0] == 0, r->name, "moments = %s: %d of %d old numbers of %s move", zeros ? "zeros" : "copy",
-                  (int)moved[0], (int)all[0], e->path);
-    growth_expect(g, moved[1] > all[1] / 2 || !all[1], r->name, "moments = %s: %d of %d new numbers of %s move", zeros ? "zeros" : "copy",
-                  (int)moved[1], (int)all[1], e->path);
+    growth_expect(g, then && now && moved[0] == 0, r->name, "moments = %s: %d of %d old numbers of %s move",
+                  zeros ? "zeros" : "copy", (int)moved[0], (int)all[0], e->path);
+    growth_expect(g, moved[1] > all[1] / 2 || !all[1], r->name, "moments = %s: %d of %d new numbers of %s move",
+                  zeros ? "zeros" : "copy", (int)moved[1], (int)all[1], e->path);
 }
 
 /* What a whole run measured, beside what the row says. */
@@ -313,15 +330,17 @@ static inline void growth_as_proved(GrowthRuns *g, const GrowthRow *r, double ro
     growth_expect(g, !t->warning[0] || data, r->name, "warned: %s", t->warning);
     growth_expect(g, t->outputs > 0, r->name, "no output was compared");
     if (r->preserved || r->longer)
-        growth_expect(g, t->change <= rounding * (1 + t->largest), r->name, "preserved, and outputs change by %g of %g", t->change, t->largest);
+        growth_expect(g, t->change <= rounding * (1 + t->largest), r->name, "preserved, and outputs change by %g of %g",
+                      t->change, t->largest);
     else
-        growth_expect(g, t->change > rounding * (1 + t->largest), r->name, "not preserved, and outputs change by %g of %g", t->change, t->largest);
+        growth_expect(g, t->change > rounding * (1 + t->largest), r->name,
+                      "not preserved, and outputs change by %g of %g", t->change, t->largest);
     if (r->alive == HALF_STEPS)
         return;
     for (int pass = 0; pass < GROWTH_PASSES; pass++) {
         bool all = t->least[pass] > 0;
-        growth_expect(g, all == (r->alive != NEVER && pass >= r->alive), r->name, "after %d updates norms of new blocks are %g to %g", pass,
-                      t->least[pass], t->most[pass]);
+        growth_expect(g, all == (r->alive != NEVER && pass >= r->alive), r->name,
+                      "after %d updates norms of new blocks are %g to %g", pass, t->least[pass], t->most[pass]);
     }
 }
 
@@ -338,8 +357,9 @@ static inline void growth_frozen_runs(GrowthRuns *g, const GrowthRow *r)
 {
     char text[8192];
     for (int zeros = 0; zeros < 2; zeros++) {
-        growth_write(text, sizeof text, r, zeros ? "  moments = zeros\n  old { lr_scale = 0 }\n  check alive(none)\n"
-                                                 : "  moments = copy\n  old { lr_scale = 0 }\n  check alive(none)\n");
+        growth_write(text, sizeof text, r,
+                     zeros ? "  moments = zeros\n  old { lr_scale = 0 }\n  check alive(none)\n"
+                           : "  moments = copy\n  old { lr_scale = 0 }\n  check alive(none)\n");
         int st = growth_piece(g, "runs/whole", false, 0, 0, 0);
         growth_expect(g, st == VWN_OK, r->name, "with old weights frozen it ends with %d: %s", st, g->told->message);
         if (st == VWN_OK)
@@ -352,21 +372,25 @@ static inline void growth_row_runs(GrowthRuns *g, const GrowthRow *r, double rou
     static const struct {
         vwn_event_kind kind;
         int64_t step;
-    } kills[] = {{VWN_EVENT_STEP, GROWTH_STEP - 1}, {VWN_EVENT_OUTPUT, GROWTH_STEP}, {VWN_EVENT_GROWTH, GROWTH_STEP}, {VWN_EVENT_STEP, GROWTH_STEP + 1}};
+    } kills[] = {{VWN_EVENT_STEP, GROWTH_STEP - 1},
+                 {VWN_EVENT_OUTPUT, GROWTH_STEP},
+                 {VWN_EVENT_GROWTH, GROWTH_STEP},
+                 {VWN_EVENT_STEP, GROWTH_STEP + 1}};
     char text[8192], claims[128], life[64];
     snprintf(life, sizeof life, r->alive >= 0 ? "  check alive(steps = %d)\n" : "  check alive(none)\n", r->alive);
     snprintf(claims, sizeof claims, "%s%s", r->preserved ? "  check preserves(1e-4)\n" : "", life);
     growth_write(text, sizeof text, r, claims);
     int st = growth_piece(g, "runs/whole", false, 0, 0, 0);
-    growth_expect(g, st == VWN_OK && g->told->steps == GROWTH_LENGTH && g->told->grown == 1, r->name, "a run ends with %d after %d steps: %s", st,
-                  g->told->steps, g->told->message);
+    growth_expect(g, st == VWN_OK && g->told->steps == GROWTH_LENGTH && g->told->grown == 1, r->name,
+                  "a run ends with %d after %d steps: %s", st, g->told->steps, g->told->message);
     if (st != VWN_OK)
         return;
     growth_as_proved(g, r, rounding);
     growth_look(g, r, text, "before_g", "step_00000003", growth_entry_numbers);
     for (int64_t until = GROWTH_STEP - 1; until <= GROWTH_LENGTH; until++) {
         st = growth_piece(g, "runs/stopped", until >= GROWTH_STEP, until < GROWTH_LENGTH ? until : 0, 0, 0);
-        growth_expect(g, st == VWN_OK, r->name, "stopped at step %d, it ends with %d: %s", (int)until, st, g->told->message);
+        growth_expect(g, st == VWN_OK, r->name, "stopped at step %d, it ends with %d: %s", (int)until, st,
+                      g->told->message);
     }
     growth_expect(g, growth_same_end("whole", "stopped"), r->name, "a run that is stopped ends with other numbers");
     for (size_t i = 0; i < COUNT_OF(kills); i++) {
@@ -374,8 +398,8 @@ static inline void growth_row_runs(GrowthRuns *g, const GrowthRow *r, double rou
         growth_expect(g, st == -SIGKILL, r->name, "kill %zu did not come: %d, %s", i, st, g->told->message);
     }
     st = growth_piece(g, "runs/killed", true, 0, 0, 0);
-    growth_expect(g, st == VWN_OK && growth_same_end("whole", "killed"), r->name, "a run that is killed ends with %d and other numbers: %s", st,
-                  g->told->message);
+    growth_expect(g, st == VWN_OK && growth_same_end("whole", "killed"), r->name,
+                  "a run that is killed ends with %d and other numbers: %s", st, g->told->message);
 }
 
 /* Tokens below 32 with some structure. */
@@ -394,8 +418,8 @@ static inline void growth_tokens(const char *path)
 
 /* Runs the rows that are drawn and those that are always, and those whose names stand in `frozen` with old weights frozen; what the
  * program ends with. */
-static inline int growth_runs(const char *device, const char *cache, CaseDraw *draw, double rounding, const char *always,
-                              const char *frozen, int argc, char **argv)
+static inline int growth_runs(const char *device, const char *cache, CaseDraw *draw, double rounding,
+                              const char *always, const char *frozen, int argc, char **argv)
 {
     GrowthRuns g = {.device = device, .cache = cache};
     g.told = mmap(NULL, sizeof *g.told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -403,7 +427,8 @@ static inline int growth_runs(const char *device, const char *cache, CaseDraw *d
         abort();
     growth_tokens("tokens.bin");
     for (size_t i = 0; i < COUNT_OF(growth_rows); i++)
-        if (argc > 1 ? strstr(growth_rows[i].name, argv[1]) != NULL : case_drawn(draw, i) | !strcmp(growth_rows[i].name, always))
+        if (argc > 1 ? strstr(growth_rows[i].name, argv[1]) != NULL
+                     : case_drawn(draw, i) | !strcmp(growth_rows[i].name, always))
             growth_row_runs(&g, &growth_rows[i], rounding);
     for (size_t i = 0; i < COUNT_OF(growth_rows); i++)
         if (strstr(frozen, growth_rows[i].name))

@@ -9,10 +9,7 @@
 
 #include "compiler/graph/ir.h"
 
-static inline double of_half(uint16_t u, Half type)
-{
-    return type == HALF_FP16 ? of_fp16(u) : of_bf16(u);
-}
+static inline double of_half(uint16_t u, Half type) { return type == HALF_FP16 ? of_fp16(u) : of_bf16(u); }
 
 static inline uint16_t to_half(double x, Half type)
 {

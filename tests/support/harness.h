@@ -12,8 +12,7 @@ typedef struct Harness {
     int passed, failed;
 } Harness;
 
-static inline bool harness_check(Harness *h, bool ok, const char *file, int line,
-                                 const char *what)
+static inline bool harness_check(Harness *h, bool ok, const char *file, int line, const char *what)
 {
     if (ok)
         h->passed++;
@@ -23,8 +22,7 @@ static inline bool harness_check(Harness *h, bool ok, const char *file, int line
 }
 #define CHECK(h, condition) harness_check((h), (condition), __FILE__, __LINE__, #condition)
 /* With a sentence that says which case it was. */
-#define CHECK_CASE(h, condition, text)                                                         \
-    harness_check((h), (condition), __FILE__, __LINE__, (text))
+#define CHECK_CASE(h, condition, text) harness_check((h), (condition), __FILE__, __LINE__, (text))
 
 static inline int harness_end(const Harness *h)
 {

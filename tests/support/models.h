@@ -60,7 +60,8 @@ static const char classify_text[] =
     "  embed class { }\n"
     "  embed position { size = 37 }\n"
     "  for layer in 1..2 {\n"
-    "    attention { heads = 2, q_proj = linear(bias = true), k_proj = linear(bias = true), v_proj = linear(bias = true),\n"
+    "    attention { heads = 2, q_proj = linear(bias = true), k_proj = linear(bias = true), v_proj = linear(bias = "
+    "true),\n"
     "                o_proj = linear(bias = true, init = scope.out_init) }\n"
     "    ffn { hidden = 40, activation = gelu, bias = true }\n"
     "  }\n"
@@ -104,31 +105,38 @@ static const Variant variants[] = {
     {"gpt", {NULL}},
     {"documents", {"model.mask=document", "train.data=text_file(\"none.txt\", separator = \"x\")", NULL}},
     {"recompute", {"train.recompute=[layer]", "conn=hyper(n = 2, dynamic = true)", NULL}},
-    {"layer norm, gelu", {"norm=layer_norm(eps = 1e-5)", "turn=rope(base = 100, interleaved = true, fraction = 4 / 6)",
-                          "sub=ffn(hidden = 9, activation = gelu, bias = true)", NULL}},
+    {"layer norm, gelu",
+     {"norm=layer_norm(eps = 1e-5)", "turn=rope(base = 100, interleaved = true, fraction = 4 / 6)",
+      "sub=ffn(hidden = 9, activation = gelu, bias = true)", NULL}},
     {"post norm", {"conn=post_norm(norm = layer_norm(eps = 1e-5))", NULL}},
-    {"hyper 4 static", {"conn=hyper(n = 4, dynamic = false)", "norm=rms_norm(eps = 1e-6, offset = 1)", "turn=rope(base = 100, interleaved = true)",
-                        NULL}},
+    {"hyper 4 static",
+     {"conn=hyper(n = 4, dynamic = false)", "norm=rms_norm(eps = 1e-6, offset = 1)",
+      "turn=rope(base = 100, interleaved = true)", NULL}},
     {"hyper 4 dynamic", {"conn=hyper(n = 4, dynamic = true)", NULL}},
     {"hyper 1, mean", {"conn=hyper(n = 1, dynamic = true, collapse = mean)", NULL}},
     {"frac 4", {"conn=frac(m = 4, dynamic = true)", NULL}},
     {"ghc (2,3)", {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=18", NULL}},
-    {"ghc (4,8)", {"conn=ghc(m = 4, n = 8, dynamic = true, reduce = group_reduce(size = D, out = D))", "wide=24", NULL}},
+    {"ghc (4,8)",
+     {"conn=ghc(m = 4, n = 8, dynamic = true, reduce = group_reduce(size = D, out = D))", "wide=24", NULL}},
     {"ghc (1,4)", {"conn=ghc(m = 1, n = 4, dynamic = true, reduce = linear(out = D))", "wide=48", NULL}},
     {"mhc 3", {"conn=mhc(n = 3, iterations = 4)", NULL}},
     {"nexus", {"map=nexus_rank(M = 13, A = 14)", NULL}},
-    {"nexus, released", {"map=nexus_rank(M = 13, A = 14, normalise = l2)",
-                         "sub=nexus_rank(M = 13, A = 10, out = D, normalise = l2)", NULL}},
+    {"nexus, released",
+     {"map=nexus_rank(M = 13, A = 14, normalise = l2)", "sub=nexus_rank(M = 13, A = 10, out = D, normalise = l2)",
+      NULL}},
     {"pattention", {"map=pattention(slots = 7)", NULL}},
-    {"pattention, others", {"map=pattention(slots = 7, normalise = gelu_l2)",
-                            "sub=pattention(slots = 5, normalise = softmax)", NULL}},
+    {"pattention, others",
+     {"map=pattention(slots = 7, normalise = gelu_l2)", "sub=pattention(slots = 5, normalise = softmax)", NULL}},
     {"carried", {"widths=[8, 16]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none", NULL}},
-    {"carried, wider again", {"D=40", "widths=[84, 20, 44, 84]", /* parts of two ages are put together by copies */
-                              "conn=carried(widths = widths, head = D, final = after_slice)", NULL}},
-    {"carried, missing", {"widths=[16, 8]", "conn=carried(widths = widths, head = D, expand = missing, final = after_slice)",
-                          NULL}},
-    {"moe", {"sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, "
-             "balance = 0.01, z_loss = 0.001, shared = 1)", NULL}},
+    {"carried, wider again",
+     {"D=40", "widths=[84, 20, 44, 84]", /* parts of two ages are put together by copies */
+      "conn=carried(widths = widths, head = D, final = after_slice)", NULL}},
+    {"carried, missing",
+     {"widths=[16, 8]", "conn=carried(widths = widths, head = D, expand = missing, final = after_slice)", NULL}},
+    {"moe",
+     {"sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, "
+      "balance = 0.01, z_loss = 0.001, shared = 1)",
+      NULL}},
 };
 
 static const struct ImageVariant {
@@ -176,7 +184,8 @@ static inline bool guarded(Ctx *ctx, void (*fn)(Ctx *ctx, void *arg), void *arg)
 }
 
 /* The exit status of a test of those of n cases that are drawn; an argument names the only one. */
-static inline int run_drawn(int argc, char **argv, CaseDraw *d, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
+static inline int run_drawn(int argc, char **argv, CaseDraw *d, size_t n, const char *(*name)(size_t),
+                            bool (*run)(size_t))
 {
     int passed = 0, failed = 0;
     for (size_t i = 0; i < n; i++)

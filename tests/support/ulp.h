@@ -17,7 +17,10 @@ static inline double ulp_gelu_slope(double x)
 {
     return 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * ulp_pi);
 }
-static inline double ulp_gelu_tanh(double x) { return x / (1 + exp(-2 * sqrt(2 / ulp_pi) * (x + 0.044715 * x * x * x))); }
+static inline double ulp_gelu_tanh(double x)
+{
+    return x / (1 + exp(-2 * sqrt(2 / ulp_pi) * (x + 0.044715 * x * x * x)));
+}
 
 static inline double ulp_of(double x)
 {

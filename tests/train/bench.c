@@ -62,15 +62,10 @@ static void on_event(void *user, const vwn_event *e)
 }
 
 /* One measurement in a context of its own; `why` gets the message. */
-static vwn_status measure(const char *text, const char *set, bool json, const char *against,
-                          Result *r, char why[512])
+static vwn_status measure(const char *text, const char *set, bool json, const char *against, Result *r, char why[512])
 {
     vwn_context *ctx = vwn_open(&(vwn_options){.threads = 2});
-    vwn_file_options file = {.path = "-",
-                             .text = text,
-                             .text_length = strlen(text),
-                             .set = &set,
-                             .n_set = set ? 1 : 0};
+    vwn_file_options file = {.path = "-", .text = text, .text_length = strlen(text), .set = &set, .n_set = set ? 1 : 0};
     vwn_unit *unit;
     vwn_status st = vwn_check(ctx, &file, &unit);
     vwn_bench_options how = {.steps = 5,
@@ -101,10 +96,7 @@ static double at(const Json *j, const char *group, const char *key)
     return v && v->kind == JSON_NUMBER ? v->number : NAN;
 }
 
-static bool close_to(double a, double b)
-{
-    return fabs(a - b) <= 2e-5 * fabs(b);
-}
+static bool close_to(double a, double b) { return fabs(a - b) <= 2e-5 * fabs(b); }
 
 static void check_head(Tally *t, const Json *j)
 {
@@ -129,15 +121,13 @@ static void check_head(Tally *t, const Json *j)
     CHECK(t, at(j, "memory", "arena_bytes") > 0 && at(j, "memory", "tensor_bytes") > 0);
     CHECK(t, at(j, "memory", "resident_peak_bytes") > at(j, "memory", "arena_bytes"));
     double all = 0;
-    static const char *const parts[] = {"check_ms", "plan_ms", "kernels_ms", "open_ms",
-                                        "first_step_ms"};
+    static const char *const parts[] = {"check_ms", "plan_ms", "kernels_ms", "open_ms", "first_step_ms"};
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         CHECKF(t, at(j, "startup", parts[i]) > 0, "%s", parts[i]);
         all += at(j, "startup", parts[i]);
     }
     CHECK(t, close_to(at(j, "startup", "total_ms"), all));
-    CHECK(t, at(j, "startup", "kernels") ==
-                 at(j, "startup", "cached") + at(j, "startup", "compiled"));
+    CHECK(t, at(j, "startup", "kernels") == at(j, "startup", "cached") + at(j, "startup", "compiled"));
 }
 
 static void check_kernels(Tally *t, const Json *j)
@@ -155,16 +145,14 @@ static void check_kernels(Tally *t, const Json *j)
         double needs = fmax(at(k, "", "bytes") / at(j, "machine", "copy_gb_s"),
                             at(k, "", "flops") / at(j, "machine", "fma_gflop_s")) *
                        1e-6;
-        CHECKF(t, at(k, "", "bound_ms") >= needs * (1 - 1e-4), "%s: bound",
-               json_string(k, "name"));
+        CHECKF(t, at(k, "", "bound_ms") >= needs * (1 - 1e-4), "%s: bound", json_string(k, "name"));
         best += at(k, "", "best_ms");
         share += at(k, "", "share");
         bound += at(k, "", "bound_ms");
         flops += strcmp(kind, "product") ? 0 : at(k, "", "flops");
     }
     CHECK(t, products > 5 && kernels > 5);
-    CHECKF(t, best <= at(j, "step", "best_ms"), "kernels %g, step %g", best,
-           at(j, "step", "best_ms"));
+    CHECKF(t, best <= at(j, "step", "best_ms"), "kernels %g, step %g", best, at(j, "step", "best_ms"));
     CHECKF(t, share > 0.05 && share <= 1, "shares %g", share);
     CHECK(t, fabs(bound - at(j, "roofline", "bound_ms")) < 1e-4 * bound);
     /* 4 x 16 tokens; q, k, v, o, gate, up, down and the head forward, and twice backward */
@@ -197,8 +185,7 @@ static void check_against(Tally *t, Arena *a, const char *old, Result *r)
     for (const Json *k = json_get(c, "kernels")->first; k; k = k->next)
         CHECK(t, strcmp(json_string(k, "change"), "new") != 0);
     /* a step that took longer, a kernel that was printed differently, one that is no more */
-    const char *other =
-        with(a, old, "\"warmup\":2,\"best_ms\":", "\"warmup\":2,\"best_ms\":9876");
+    const char *other = with(a, old, "\"warmup\":2,\"best_ms\":", "\"warmup\":2,\"best_ms\":9876");
     other = with(a, other, "\"name\":\"k_", "\"name\":\"other_");
     other = with(a, other, "\"kind\":\"product\"", "\"kind\":\"sum\"");
     CHECKF(t, measure(model_text, NULL, true, other, r, why) == VWN_OK, "%s", why);
@@ -248,23 +235,21 @@ static void check_refusals(Tally *t, Arena *a, const char *old, Result *r)
 {
     const struct {
         const char *against, *says;
-    } cases[] = {
-        {"", "it is not JSON"},
-        {"{\"schema\": 1", "it is not JSON"},
-        {"[]", "not written by `vwn bench --json`"},
-        {with(a, old, "vwn.bench", "vwn.other"), "not written by `vwn bench --json`"},
-        {with(a, old, "\"v\":1", "\"v\":2"), "schema is version 2"},
-        {with(a, old, "\"small\"", "\"large\""), "measured the model `large`"},
-        {with(a, old, "\"batch\":4", "\"batch\":8"), "8 sequences a step, this file has 4"},
-        {with(a, old, "\"weights\":", "\"weights\":1"), "weights, this file has"},
-        {with(a, old, "\"context\":16", "\"context\":32"), "32 positions a sequence"},
-        {with(a, old, "\"kernels\":[", "\"cores\":["), "written without `--kernels`"},
-        {with(a, old, "\"best_ms\"", "\"test_ms\""), "`best_ms` is missing"}};
+    } cases[] = {{"", "it is not JSON"},
+                 {"{\"schema\": 1", "it is not JSON"},
+                 {"[]", "not written by `vwn bench --json`"},
+                 {with(a, old, "vwn.bench", "vwn.other"), "not written by `vwn bench --json`"},
+                 {with(a, old, "\"v\":1", "\"v\":2"), "schema is version 2"},
+                 {with(a, old, "\"small\"", "\"large\""), "measured the model `large`"},
+                 {with(a, old, "\"batch\":4", "\"batch\":8"), "8 sequences a step, this file has 4"},
+                 {with(a, old, "\"weights\":", "\"weights\":1"), "weights, this file has"},
+                 {with(a, old, "\"context\":16", "\"context\":32"), "32 positions a sequence"},
+                 {with(a, old, "\"kernels\":[", "\"cores\":["), "written without `--kernels`"},
+                 {with(a, old, "\"best_ms\"", "\"test_ms\""), "`best_ms` is missing"}};
     char why[512];
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         vwn_status st = measure(model_text, NULL, true, cases[i].against, r, why);
-        CHECKF(t, st == VWN_USAGE && strstr(why, cases[i].says), "case %zu: %d: %s", i, st,
-               why);
+        CHECKF(t, st == VWN_USAGE && strstr(why, cases[i].says), "case %zu: %d: %s", i, st, why);
         CHECKF(t, r->n == 0, "case %zu: something was written", i);
     }
     CHECK(t, measure("edition = 1\n", NULL, true, NULL, r, why) == VWN_INPUT);

@@ -30,17 +30,18 @@ typedef enum Mark {
     MARK_STEP_BEFORE, /* the last step but one */
     MARK_LAST_STEP,
     MARK_EVALUATED,
-    MARK_SAVED,       /* the last checkpoint */
-    MARK_CLOSED,      /* and the context of the run */
-    MARK_CHECKED,     /* the file of the next one */
-    MARK_OPENED,      /* its data, resolved text, device */
+    MARK_SAVED,   /* the last checkpoint */
+    MARK_CLOSED,  /* and the context of the run */
+    MARK_CHECKED, /* the file of the next one */
+    MARK_OPENED,  /* its data, resolved text, device */
     MARK_PLANNED,
     MARK_FIRST_STEP,
     MARKS
 } Mark;
-static const char *const part_name[MARKS] = {[MARK_EVALUATED] = "evaluation", [MARK_SAVED] = "checkpoint", [MARK_CLOSED] = "closing",
-                                             [MARK_CHECKED] = "checking", [MARK_OPENED] = "opening", [MARK_PLANNED] = "planning",
-                                             [MARK_FIRST_STEP] = "weights"};
+static const char *const part_name[MARKS] = {
+    [MARK_EVALUATED] = "evaluation", [MARK_SAVED] = "checkpoint", [MARK_CLOSED] = "closing",
+    [MARK_CHECKED] = "checking",     [MARK_OPENED] = "opening",   [MARK_PLANNED] = "planning",
+    [MARK_FIRST_STEP] = "weights"};
 
 typedef struct Run {
     Moment at[MARKS];
@@ -62,7 +63,9 @@ static void note(void *user, const vwn_event *e)
         if (r->steps == SCHEDULE_STEPS)
             r->at[MARK_LAST_STEP] = now();
     }
-    static const Mark mark[] = {[VWN_EVENT_EVAL] = MARK_EVALUATED, [VWN_EVENT_CHECKPOINT] = MARK_SAVED, [VWN_EVENT_START] = MARK_OPENED,
+    static const Mark mark[] = {[VWN_EVENT_EVAL] = MARK_EVALUATED,
+                                [VWN_EVENT_CHECKPOINT] = MARK_SAVED,
+                                [VWN_EVENT_START] = MARK_OPENED,
                                 [VWN_EVENT_COMPILE] = MARK_PLANNED};
     if ((size_t)e->kind < sizeof mark / sizeof *mark && mark[e->kind])
         r->at[mark[e->kind]] = now();
@@ -130,7 +133,8 @@ static void measure(const char *what, const vwn_options *o, const char *file, co
     Run before = train(o, file, run, 0);
     for (int i = 1; i < n; i++) {
         Run r = train(o, file, run, i);
-        Moment step = {r.at[MARK_LAST_STEP].cpu - r.at[MARK_STEP_BEFORE].cpu, r.at[MARK_LAST_STEP].wall - r.at[MARK_STEP_BEFORE].wall};
+        Moment step = {r.at[MARK_LAST_STEP].cpu - r.at[MARK_STEP_BEFORE].cpu,
+                       r.at[MARK_LAST_STEP].wall - r.at[MARK_STEP_BEFORE].wall};
         Moment end = before.at[MARK_LAST_STEP], first = r.at[MARK_FIRST_STEP];
         cpu[0][i - 1] = 1e3 * (first.cpu - end.cpu - step.cpu);
         wall[i - 1] = 1e3 * (first.wall - end.wall - step.wall);
@@ -140,7 +144,8 @@ static void measure(const char *what, const vwn_options *o, const char *file, co
         }
         before = r;
     }
-    printf("%-24s %7.1f ms of processor time, %7.1f ms; medians of %d\n", what, median(cpu[0], n - 1), median(wall, n - 1), n - 1);
+    printf("%-24s %7.1f ms of processor time, %7.1f ms; medians of %d\n", what, median(cpu[0], n - 1),
+           median(wall, n - 1), n - 1);
     for (int k = MARK_EVALUATED; k < MARKS; k++)
         printf("    %-20s %7.1f ms of processor time\n", part_name[k], median(cpu[k], n - 1));
 }

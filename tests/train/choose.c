@@ -96,15 +96,16 @@ static void against(Tally *t, uint64_t seed)
         worst = fmax(worst, fabs(got[i] - wanted[i]));
         there += wanted[i] > 0;
     }
-    CHECKF(t, kept == there && worst < 1e-12, "seed %llu: %zu tokens and not %zu, probabilities differ by %g (top_k %lld, top_p %g, min_p %g)",
+    CHECKF(t, kept == there && worst < 1e-12,
+           "seed %llu: %zu tokens and not %zu, probabilities differ by %g (top_k %lld, top_p %g, min_p %g)",
            (unsigned long long)seed, kept, there, worst, (long long)f.top_k, f.top_p, f.min_p);
     /* every number falls on the token whose interval it is in: as many of 500 steps as its probability says */
     int hits[VOCAB_MOST] = {0};
     for (int k = 0; k < 500; k++)
         hits[choose_at(choice, kept, sum, (k + 0.5) / 500)]++;
     for (int i = 0; i < n; i++)
-        CHECKF(t, fabs(hits[i] - 500 * wanted[i]) <= 1 + 1e-9, "seed %llu: token %d of probability %g has %d of 500", (unsigned long long)seed, i,
-               wanted[i], hits[i]);
+        CHECKF(t, fabs(hits[i] - 500 * wanted[i]) <= 1 + 1e-9, "seed %llu: token %d of probability %g has %d of 500",
+               (unsigned long long)seed, i, wanted[i], hits[i]);
 }
 
 /* Where logits are equal transformers keeps more than k; here the lower ids are kept, so that top_k is a number of tokens. */

@@ -57,11 +57,9 @@ static void permutations(Tally *t)
     int same = 0, ordered = 0;
     for (uint64_t i = 0; i < 1000; i++) {
         same += permute_index(1, 1000, i) == permute_index(2, 1000, i);
-        ordered +=
-            permute_index(1, 1000, i + 1 < 1000 ? i + 1 : 0) == permute_index(1, 1000, i) + 1;
+        ordered += permute_index(1, 1000, i + 1 < 1000 ? i + 1 : 0) == permute_index(1, 1000, i) + 1;
     }
-    CHECKF(t, same < 10 && ordered < 10, "%d the same under another key, %d in order", same,
-           ordered);
+    CHECKF(t, same < 10 && ordered < 10, "%d the same under another key, %d in order", same, ordered);
     CHECK(t, permute_index(5, (uint64_t)1 << 40, 12345) < (uint64_t)1 << 40);
 }
 
@@ -96,15 +94,14 @@ static void order(Tally *t, vwn_context *v, const char *folder)
                 continue;
             CHECK(t, split_read(s, w, token, label, NULL, why));
             for (int k = 0; k < C; k++)
-                CHECK(t, token[k] == (unsigned char)text[w.first + k] &&
-                             label[k] == (unsigned char)text[w.first + k + 1]);
+                CHECK(t,
+                      token[k] == (unsigned char)text[w.first + k] && label[k] == (unsigned char)text[w.first + k + 1]);
         }
         offset[epoch] = least;
     }
     CHECK(t, offset[0] != offset[1] || offset[1] != offset[2]);
     Window a = split_window(s, 7, 200), b = split_window(s, 8, 200);
-    CHECK(t,
-          a.first != b.first || split_window(s, 7, 201).first != split_window(s, 8, 201).first);
+    CHECK(t, a.first != b.first || split_window(s, 7, 201).first != split_window(s, 8, 201).first);
     CHECK(t, a.first == split_window(s, 7, 200).first);
     /* evaluation windows: fixed, apart, within the last share */
     const Split *e = &o.data->val;
@@ -135,19 +132,20 @@ static void edges(Tally *t, vwn_context *v, const char *folder)
         Opening o = opening(v, DATA_TEXT_FILE, path, 8);
         Status st = reopen(&o);
         if (n < 8) {
-            CHECKF(t, st == ST_ENVIRONMENT && strstr(v->ctx->message, "fewer than the context"),
-                   "%s", v->ctx->message);
+            CHECKF(t, st == ST_ENVIRONMENT && strstr(v->ctx->message, "fewer than the context"), "%s", v->ctx->message);
         } else {
             const Split *s = &o.data->train;
             CHECKF(t, st == ST_OK && s->order.windows >= 1, "%zu tokens have no window: %s", n, v->ctx->message);
             for (int64_t i = 0; i < 3 * s->order.windows; i++) {
                 Window w = split_window(s, 3, i);
-                CHECKF(t, w.first >= 0 && (size_t)w.first + 8 <= n, "window %d of %zu tokens begins at %d", (int)i, n, (int)w.first);
+                CHECKF(t, w.first >= 0 && (size_t)w.first + 8 <= n, "window %d of %zu tokens begins at %d", (int)i, n,
+                       (int)w.first);
                 CHECKF(t, split_read(s, w, token, label, NULL, why), "window %d cannot be read: %s", (int)i, why);
                 bool last = (size_t)w.first + 8 == n;
-                CHECKF(t, (label[7] == -1) == last, "the last label of the window at %d of %zu tokens is %d", (int)w.first, n,
-                       (int)label[7]);
-                CHECKF(t, label[7] >= 0 || n == 8, "a window of %zu tokens lacks a label though a shorter way has none", n);
+                CHECKF(t, (label[7] == -1) == last, "the last label of the window at %d of %zu tokens is %d",
+                       (int)w.first, n, (int)label[7]);
+                CHECKF(t, label[7] >= 0 || n == 8, "a window of %zu tokens lacks a label though a shorter way has none",
+                       n);
             }
         }
         session_close(&o.s);
@@ -164,8 +162,7 @@ static void edges(Tally *t, vwn_context *v, const char *folder)
 
 static void tokenizers(Tally *t, vwn_context *v, const char *folder)
 {
-    static const char text[] =
-        "na\xc3\xafve caf\xc3\xa9 \xe2\x82\xac\xf0\x9f\x98\x80 abc abc abc";
+    static const char text[] = "na\xc3\xafve caf\xc3\xa9 \xe2\x82\xac\xf0\x9f\x98\x80 abc abc abc";
     const char *path = arena_printf(v->ctx->program, "%s/utf8.txt", folder);
     write_file(path, text, sizeof text - 1);
     Opening o = opening(v, DATA_TEXT_FILE, path, 4);
@@ -180,8 +177,7 @@ static void tokenizers(Tally *t, vwn_context *v, const char *folder)
     tokenizer_vocabulary(k, &b);
     Tokenizer *again = tokenizer_from(v->ctx->program, b.s, b.n);
     CHECK(t, again && again->size == k->size && !memcmp(again->code, k->code, 12 * 4));
-    CHECK(t, !tokenizer_from(v->ctx->program, "ba", 2) &&
-                 !tokenizer_from(v->ctx->program, "\xff", 1));
+    CHECK(t, !tokenizer_from(v->ctx->program, "ba", 2) && !tokenizer_from(v->ctx->program, "\xff", 1));
     int64_t ids[64];
     char why[WHY], out[4];
     int64_t n = tokenizer_encode(k, "x", text, sizeof text - 1, ids, why);
@@ -247,13 +243,11 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
 {
     Arena *a = v->ctx->program;
     char why[WHY] = "";
-    const char *odd =
-        arena_printf(a, "%s/a[1]", folder); /* a folder whose name looks like a pattern */
+    const char *odd = arena_printf(a, "%s/a[1]", folder); /* a folder whose name looks like a pattern */
     char command[200];
     snprintf(command, sizeof command, "mkdir -p '%s'", odd);
     CHECK(t, system(command) == 0);
-    const char *p0 = arena_printf(a, "%s/s_0.bin", odd),
-               *p1 = arena_printf(a, "%s/s_1.bin", odd);
+    const char *p0 = arena_printf(a, "%s/s_0.bin", odd), *p1 = arena_printf(a, "%s/s_1.bin", odd);
     const char *p2 = arena_printf(a, "%s/s_2.bin", odd);
     for (int bits = 16; bits <= 32; bits += 16)
         for (int header = 0; header <= 1024; header += 1024) {
@@ -274,14 +268,12 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
             int64_t token[16], label[16];
             Window w = split_window(s, 1, 5);
             split_read(s, w, token, label, NULL, why);
-            CHECK(t, token[3] == (w.first + 3) * 31 % 1000 &&
-                         label[3] == (w.first + 4) * 31 % 1000);
+            CHECK(t, token[3] == (w.first + 3) * 31 % 1000 && label[3] == (w.first + 4) * 31 % 1000);
             /* a token that is too large, found when its window is read */
             session_close(&o.s);
             put_shard(p1, header, bits, 300, 300, 150);
             CHECK(t, reopen(&o) == ST_OK && !read_all(&o.data->train, why));
-            const char *place =
-                arena_printf(a, "s_1.bin: byte %d: token 60000", header + 150 * bits / 8);
+            const char *place = arena_printf(a, "s_1.bin: byte %d: token 60000", header + 150 * bits / 8);
             CHECKF(t, strstr(why, place), "%s, not %s", why, place);
             session_close(&o.s);
             big = 1000;
@@ -297,10 +289,8 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
             session_close(&o.s);
             put_shard(p1, header, bits, 300, 300, -1);
             CHECK(t, reopen(&o) == ST_OK && truncate(p1, 40) == 0);
-            CHECKF(t,
-                   !read_all(&o.data->train, why) && strstr(why, "s_1.bin: byte 40") &&
-                       strstr(why, "changed"),
-                   "%s", why);
+            CHECKF(t, !read_all(&o.data->train, why) && strstr(why, "s_1.bin: byte 40") && strstr(why, "changed"), "%s",
+                   why);
             session_close(&o.s);
             /* a share of all shards together: 40 % of 1,000 tokens are within the second */
             put_shard(p0, header, bits, 500, 500, -1);
@@ -328,27 +318,21 @@ static void bad_shards(Tally *t, vwn_context *v, const char *folder)
     o.model.vocab = 1000;
     o.spec.llmc_header = true;
     put_shard(p, 1024, 16, 100, 101, -1);
-    CHECKF(t,
-           reopen(&o) == ST_ENVIRONMENT &&
-               strstr(v->ctx->message, "byte 1224: the header says 101"),
-           "%s", v->ctx->message);
-    put_shard(p, 1024, 16, 100, 99, -1);
-    CHECKF(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 1222"), "%s",
+    CHECKF(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 1224: the header says 101"), "%s",
            v->ctx->message);
+    put_shard(p, 1024, 16, 100, 99, -1);
+    CHECKF(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 1222"), "%s", v->ctx->message);
     put_shard(p, 1024, 16, 100, -1, -1);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte"));
     put_shard(p, 0, 16, 600, 0, -1);
-    CHECK(t,
-          reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "not a token file of llm.c"));
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "not a token file of llm.c"));
     put_shard(p, 0, 16, 100, 0, -1);
-    CHECK(t, reopen(&o) == ST_ENVIRONMENT &&
-                 strstr(v->ctx->message, "within its 1,024-byte header"));
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "within its 1,024-byte header"));
     put_shard(p, 1024, 16, 0, 0, -1);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "no tokens"));
     o.spec.llmc_header = false;
     write_file(p, "12345", 5);
-    CHECK(t, reopen(&o) == ST_ENVIRONMENT &&
-                 strstr(v->ctx->message, "byte 4: the last token is cut"));
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 4: the last token is cut"));
     write_file(p, "", 0);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "empty"));
     put_shard(p, 0, 16, 10, 0, -1);
@@ -373,9 +357,8 @@ static void fingerprints(Tally *t, vwn_context *v, const char *folder)
     const struct {
         size_t size, at;
         const char *says;
-    } changes[] = {{sizeof text, 10, "content"},
-                   {sizeof text, sizeof text - 5, "content"},
-                   {sizeof text - 1, 0, "bytes"}};
+    } changes[] = {
+        {sizeof text, 10, "content"}, {sizeof text, sizeof text - 5, "content"}, {sizeof text - 1, 0, "bytes"}};
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
         Buf now = buf_new(a);
         text[changes[i].at] = i < 2 ? 'b' : 'a';
@@ -384,8 +367,7 @@ static void fingerprints(Tally *t, vwn_context *v, const char *folder)
         CHECK(t, reopen(&o) == ST_OK);
         data_fingerprint(o.data, &now);
         const char *d = data_difference(a, first.s, now.s);
-        CHECKF(t, d && strstr(d, changes[i].says) && strstr(d, "print.txt"), "%s",
-               d ? d : "none");
+        CHECKF(t, d && strstr(d, changes[i].says) && strstr(d, "print.txt"), "%s", d ? d : "none");
     }
     CHECK(t, data_difference(a, first.s, "[]") && data_difference(a, "nonsense", first.s));
     session_close(&o.s);
@@ -407,8 +389,8 @@ static void documents(Tally *t, vwn_context *v, const char *folder)
         CHECK(t, o.data->train.separator == (chars ? 0 : '\n'));
         o.s.store = store_new(v->ctx, NULL);
         StoreEntry *e;
-        CHECK(t, store_add(o.s.store, EXT_INPUT, name_str(v->ctx, "document"), DT_INT, 2,
-                           (int64_t[]){2, T}, &e) == ST_OK);
+        CHECK(t,
+              store_add(o.s.store, EXT_INPUT, name_str(v->ctx, "document"), DT_INT, 2, (int64_t[]){2, T}, &e) == ST_OK);
         Feed f = feed_open(&o.s, &o.data->train, 2, T);
         CHECK(t, feed_fixed(&f, &o.data->train, 0, 2) == 2); /* windows at 0 and at 8 */
         static const int64_t want[2 * T] = {0, 0, 2, 2, 2, 5, 6, 6, 0, 0, 0, 0, 4, 4, 4, 4};

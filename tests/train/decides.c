@@ -87,7 +87,8 @@ static void rounds(Tally *t, Ctx *ctx, const Graph *g, RefBinding *b)
     static double loss[ROUNDS];
     uint64_t state = 5;
     int met[HALT_NORM + 1] = {0}, n = 0;
-    double vars[HV_COUNT] = {0}, *halt = number(g, b, "halt"), *last = number(g, b, "last"), *now = number(g, b, "loss");
+    double vars[HV_COUNT] = {0}, *halt = number(g, b, "halt"), *last = number(g, b, "last"),
+           *now = number(g, b, "loss");
     for (int round = 0; round < ROUNDS; round++) {
         Progress p = {0};
         int ahead = round % 2 && n ? 1 : 0; /* the last loss is not known to the host */
@@ -123,8 +124,8 @@ static void rounds(Tally *t, Ctx *ctx, const Graph *g, RefBinding *b)
         CHECKF(t, *halt == want && sum_of(g, b) == before, "round %d: a step behind a bad one", round);
         *halt = HALT_NOT;
     }
-    CHECKF(t, met[HALT_NOT] > 250 && met[HALT_LOSS] > 5 && met[HALT_JUMP] > 50 && met[HALT_NORM] > 5, "%d %d %d %d", met[0],
-           met[1], met[2], met[3]);
+    CHECKF(t, met[HALT_NOT] > 250 && met[HALT_LOSS] > 5 && met[HALT_JUMP] > 50 && met[HALT_NORM] > 5, "%d %d %d %d",
+           met[0], met[1], met[2], met[3]);
 }
 
 /* The host's rule, in the plainest words: a gradient that is not finite halves the scale, down to 1, and its step counts as
@@ -143,7 +144,8 @@ static void skips(Tally *t, Ctx *ctx, const Graph *a, RefBinding *of_a, const Gr
         jump_known(&(Progress){0}, 0, number(a, of_a, "known"));
         for (size_t i = 0, seed = state; i < a->ext.n; i++)
             for (int64_t k = 0; of_a[i].kind == EXT_GRAD && k < of_a[i].tensor->size; k++)
-                of_a[i].tensor->real[k] = bad && k == 0 ? INFINITY : scale * ((double)((seed + (size_t)k * 7919) % 101) / 50 - 1);
+                of_a[i].tensor->real[k] =
+                    bad && k == 0 ? INFINITY : scale * ((double)((seed + (size_t)k * 7919) % 101) / 50 - 1);
         for (size_t i = 0; i < b->ext.n; i++)
             for (size_t k = 0; of_b[i].kind == EXT_GRAD && k < a->ext.n; k++)
                 if (of_a[k].kind == EXT_GRAD && of_a[k].name == of_b[i].name)
@@ -158,13 +160,15 @@ static void skips(Tally *t, Ctx *ctx, const Graph *a, RefBinding *of_a, const Gr
         RefRun run = {.B = 1, .T = 1, .host_vars = vars, .bind = of_a, .n_bind = a->ext.n};
         double before = sum_of(a, of_a);
         ref_evaluate(a, ctx->program, &run, result);
-        double plain[HV_COUNT] = {[HV_STEP] = round, [HV_UPDATES] = updates, [HV_LOSS_SCALE] = scale, [HV_MAY_SKIP] = may};
+        double plain[HV_COUNT] = {
+            [HV_STEP] = round, [HV_UPDATES] = updates, [HV_LOSS_SCALE] = scale, [HV_MAY_SKIP] = may};
         run = (RefRun){.B = 1, .T = 1, .host_vars = plain, .bind = of_b, .n_bind = b->ext.n};
         ref_evaluate(b, ctx->program, &run, result);
         ended = bad && !may;
         CHECKF(t, *halt == (ended ? HALT_NORM : HALT_NOT), "round %d at scale %g: halt %g", round, scale, *halt);
         CHECKF(t, (sum_of(a, of_a) == before) == bad, "round %d: bad %d, and weights", round, bad);
-        CHECKF(t, sum_of(a, of_a) == sum_of(b, of_b), "round %d: %.17g, not %.17g", round, sum_of(a, of_a), sum_of(b, of_b));
+        CHECKF(t, sum_of(a, of_a) == sum_of(b, of_b), "round %d: %.17g, not %.17g", round, sum_of(a, of_a),
+               sum_of(b, of_b));
         skipped += bad && may;
         scale = bad ? scale / 2 : scale;
         updates += !bad;

@@ -13,8 +13,7 @@ enum { V = 40, W = 300, T = 6, SEED = 7 }; /* W x V: more than one piece of 8,19
 
 static const Model *tiny_model(Ctx *ctx)
 {
-    const TinyOptions how = {
-        .vocab = V, .width = W, .context = T, .batch = 2, .steps = 1, .text = "none"};
+    const TinyOptions how = {.vocab = V, .width = W, .context = T, .batch = 2, .steps = 1, .text = "none"};
     return tiny_unit(ctx, &how)->model;
 }
 
@@ -24,8 +23,7 @@ static void add_averages(Session *s, const Model *m)
     StoreEntry *e;
     for (size_t i = 0; i < m->param.n; i += 2) {
         const Param *p = &m->param.v[i];
-        session_store_ok(s, store_add(s->store, EXT_STATE, average_name(s->ctx, p), DT_REAL, 1,
-                                      &p->elements, &e));
+        session_store_ok(s, store_add(s->store, EXT_STATE, average_name(s->ctx, p), DT_REAL, 1, &p->elements, &e));
     }
 }
 

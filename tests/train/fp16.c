@@ -48,8 +48,14 @@ static const char *in(Ctx *ctx, const char *name) { return arena_printf(ctx->pro
 
 static TinyOptions tiny(int64_t steps, double spike_at)
 {
-    return (TinyOptions){.vocab = 64, .width = 64, .context = 32, .batch = 4, .micro = 2, .steps = steps,
-                         .text = text_path, .spike_at = spike_at};
+    return (TinyOptions){.vocab = 64,
+                         .width = 64,
+                         .context = 32,
+                         .batch = 4,
+                         .micro = 2,
+                         .steps = steps,
+                         .text = text_path,
+                         .spike_at = spike_at};
 }
 
 static Status go(const TinyOptions *how, const char *run, bool resume, int64_t until, Log *log, char why[512])
@@ -69,7 +75,8 @@ static Status go(const TinyOptions *how, const char *run, bool resume, int64_t u
 /* The bytes of all tensors of a checkpoint. */
 static char *tensors(Ctx *ctx, const char *run, int64_t step, size_t *n)
 {
-    char *bytes = read_file(ctx, arena_printf(ctx->program, "%s/ckpt/step_%08lld.safetensors", run, (long long)step), n);
+    char *bytes =
+        read_file(ctx, arena_printf(ctx->program, "%s/ckpt/step_%08lld.safetensors", run, (long long)step), n);
     uint64_t header;
     if (!bytes || *n < sizeof header)
         return NULL;
@@ -113,8 +120,7 @@ static bool numbers(Ctx *ctx, const char *run, int64_t step, const char *name, d
 {
     char why[WHY];
     SafeFile f;
-    const char *path =
-        arena_printf(ctx->program, "%s/ckpt/step_%08lld.safetensors", run, (long long)step);
+    const char *path = arena_printf(ctx->program, "%s/ckpt/step_%08lld.safetensors", run, (long long)step);
     if (!safe_open(arena_region(ctx->program), path, &f, why))
         return false;
     const SafeTensor *t = safe_find(&f, name);
@@ -155,8 +161,8 @@ static void test_growth(Tally *t, Ctx *ctx)
 {
     char why[512];
     Log log;
-    TinyOptions how = {.vocab = 8, .width = 4, .context = 4, .batch = 1, .micro = 1, .steps = LOSS_SCALE_STEPS + 1,
-                       .text = text_path};
+    TinyOptions how = {
+        .vocab = 8, .width = 4, .context = 4, .batch = 1, .micro = 1, .steps = LOSS_SCALE_STEPS + 1, .text = text_path};
     CHECKF(t, go(&how, in(ctx, "growth"), false, 0, &log, why) == ST_OK, "%s", why);
     CHECKF(t, log.scale == 2 * LOSS_SCALE_FIRST && log.skips == 0, "scale %g", log.scale);
     CHECK(t, log.last_loss < log.first_loss);
@@ -228,11 +234,16 @@ static void test_said(Tally *t, Ctx *ctx)
         bool reference;
         const char *says;
     } cases[] = {
-        {64, 64, HALF_BF16, true, "operands of 6 of the 6 matrix products of a step are rounded to bf16 and multiplied in float64; all else is computed in float64"},
+        {64, 64, HALF_BF16, true,
+         "operands of 6 of the 6 matrix products of a step are rounded to bf16 and multiplied in float64; all else is "
+         "computed in float64"},
         {32, 64, HALF_BF16, true, "operands of 3 of the 6 matrix products of a step are rounded to bf16"},
-        {63, 63, HALF_BF16, true, "none of the 6 matrix products of a step has 64 rows, columns and terms, so nothing is rounded to bf16"},
-        {64, 64, HALF_FP16, false, "operands of 6 of the 6 matrix products of a step are rounded to fp16 and multiplied in float32; all else is computed in "
-                                   "float32; the loss is scaled, now by 65536"},
+        {63, 63, HALF_BF16, true,
+         "none of the 6 matrix products of a step has 64 rows, columns and terms, so nothing is rounded to bf16"},
+        {64, 64, HALF_FP16, false,
+         "operands of 6 of the 6 matrix products of a step are rounded to fp16 and multiplied in float32; all else is "
+         "computed in "
+         "float32; the loss is scaled, now by 65536"},
         {63, 63, HALF_FP16, false, "so nothing is rounded to fp16, and all is computed in float32; the loss is scaled"},
         {64, 64, HALF_NONE, true, NULL},
     };

@@ -8,12 +8,14 @@
 #include "support/growth_runs.h"
 
 /* Whole layers that are copies, at the end and in between; units; experts that were one layer. */
-static const char frozen[] = "depth, stacked, o = down = 0|depth, interleaved, o = down = 0|copies that are not read|lemon, unequal shares|"
-                             "dense to experts, weights add up to 1";
+static const char frozen[] =
+    "depth, stacked, o = down = 0|depth, interleaved, o = down = 0|copies that are not read|lemon, unequal shares|"
+    "dense to experts, weights add up to 1";
 
 int main(int argc, char **argv)
 {
     CaseDraw reference = {.one_in = 12, .sanitized = 40}, cpu = {.one_in = 60, .sanitized = 120, .first = 4};
     int failed = growth_runs("reference", "", &reference, 1e-9, "", frozen, argc, argv);
-    return growth_runs("cpu", NULL, &cpu, 1e-5, SANITIZED ? "" : "longer context, learned positions", "", argc, argv) || failed;
+    return growth_runs("cpu", NULL, &cpu, 1e-5, SANITIZED ? "" : "longer context, learned positions", "", argc, argv) ||
+           failed;
 }

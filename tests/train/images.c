@@ -79,10 +79,8 @@ static Case small(const char *file, const char *run, const char *more)
     static int k;
     k = (k + 1) % 8;
     snprintf(into[k], sizeof into[k], "%s/%s", folder, run);
-    snprintf(
-        data, sizeof data,
-        "train.data=arrays(image = \"%s/images.npy\", labels = \"%s/labels.npy\", val = 10%%)",
-        folder, folder);
+    snprintf(data, sizeof data, "train.data=arrays(image = \"%s/images.npy\", labels = \"%s/labels.npy\", val = 10%%)",
+             folder, folder);
     bool dit = !strcmp(file, DIT);
     Case c = {.file = file, .run = into[k], .threads = 2};
     const char *set[] = {"D=32",
@@ -137,8 +135,7 @@ static vwn_status go(const Case *c, Log *log)
     vwn_context *ctx = vwn_open(&(vwn_options){.threads = c->threads});
     vwn_unit *unit;
     vwn_status st = open_case(c, ctx, &unit);
-    vwn_train_options how = {
-        .run = c->run, .resume = c->resume, .event = on_event, .user = log};
+    vwn_train_options how = {.run = c->run, .resume = c->resume, .event = on_event, .user = log};
     if (st == VWN_OK)
         st = vwn_train(unit, &how);
     if (st != VWN_OK) {
@@ -168,9 +165,8 @@ static void evaluated(Tally *t, const Case *c, const Log *log)
     CHECK(t, vwn_eval(ctx, &how, &(vwn_writer){text_take, &out}) == VWN_USAGE);
     vwn_sample_options sample = {.source = c->run, .tokens = 3, .top_p = 1};
     CHECK(t, vwn_sample(ctx, &sample, &(vwn_writer){text_take, &out}) == VWN_INPUT);
-    CHECKF(t,
-           strstr(vwn_message(ctx), "continues texts") && strstr(vwn_message(ctx), "`image`"),
-           "%s", vwn_message(ctx));
+    CHECKF(t, strstr(vwn_message(ctx), "continues texts") && strstr(vwn_message(ctx), "`image`"), "%s",
+           vwn_message(ctx));
     vwn_close(ctx);
 }
 
@@ -187,8 +183,7 @@ static void classifiers(Tally *t)
         CHECK(t, go(&c, &log) == VWN_OK);
         CHECKF(t, strstr(log.start, "32 examples from 540"), "%s", log.start);
         CHECKF(t, log.steps == 135, "%lld steps", (long long)log.steps);
-        CHECKF(t, log.accuracy > 0.9 && log.eval < 0.3, "%s: accuracy %g, loss %g", c.run,
-               log.accuracy, log.eval);
+        CHECKF(t, log.accuracy > 0.9 && log.eval < 0.3, "%s: accuracy %g, loss %g", c.run, log.accuracy, log.eval);
         evaluated(t, &c, &log);
         double right = log.accuracy * HELD_OUT; /* a share of all that are held out */
         CHECKF(t, fabs(right - round(right)) < 1e-4, "%.6f right of %d", right, HELD_OUT);
@@ -202,8 +197,7 @@ static void denoisers(Tally *t)
         Case c = small(DIT, k ? "dit_hyper" : "dit", conn[k]);
         set_length(&c, "train.length=150 steps");
         CHECK(t, go(&c, &log) == VWN_OK);
-        CHECKF(t, log.last < 0.8 * log.first && isfinite(log.eval), "%s: %g, then %g", c.run,
-               log.first, log.last);
+        CHECKF(t, log.last < 0.8 * log.first && isfinite(log.eval), "%s: %g, then %g", c.run, log.first, log.last);
         if (k == 1)
             evaluated(t, &c, &log);
     }
@@ -260,14 +254,12 @@ static void without_data(Tally *t, const char *file)
     Case c = small(file, "none", HYPER);
     for (size_t i = 0; c.set[i]; i++)
         if (!strncmp(c.set[i], "train.data", 10))
-            c.set[i] =
-                "train.data=arrays(image = \"none.npy\", labels = \"none.npy\", val = 10%)";
+            c.set[i] = "train.data=arrays(image = \"none.npy\", labels = \"none.npy\", val = 10%)";
     vwn_context *ctx = vwn_open(&(vwn_options){.threads = 2});
     vwn_unit *unit;
     CHECK(t, open_case(&c, ctx, &unit) == VWN_OK);
     vwn_writer to = {text_take, &out};
-    CHECKF(t, vwn_bench(unit, &(vwn_bench_options){.steps = 2}, &to) == VWN_OK, "%s",
-           vwn_message(ctx));
+    CHECKF(t, vwn_bench(unit, &(vwn_bench_options){.steps = 2}, &to) == VWN_OK, "%s", vwn_message(ctx));
     CHECK(t, strstr(out.s, "random data"));
     CHECK(t, vwn_write_report(unit, VWN_REPORT_COST, &(vwn_report_options){0}, &to) == VWN_OK);
     CHECK(t, vwn_emit(unit, &(vwn_emit_options){.folder = "none"}, &to) == VWN_INPUT);
@@ -292,7 +284,8 @@ static void labels_in(Tally *t, const char *file, int64_t wrong)
     snprintf(path, sizeof path, "%s/other.npy", folder);
     snprintf(header, sizeof header, "{'descr': '<i8', 'fortran_order': False, 'shape': (%d,), }", EXAMPLES);
     npy_write(path, 1, header, label, sizeof label);
-    snprintf(data, sizeof data, "train.data=arrays(image = \"%s/images.npy\", labels = \"%s\", val = 10%%)", folder, path);
+    snprintf(data, sizeof data, "train.data=arrays(image = \"%s/images.npy\", labels = \"%s\", val = 10%%)", folder,
+             path);
     for (size_t i = 0; c.set[i]; i++)
         if (!strncmp(c.set[i], "train.data", 10))
             c.set[i] = data;
@@ -300,9 +293,10 @@ static void labels_in(Tally *t, const char *file, int64_t wrong)
     vwn_unit *unit;
     CHECK(t, open_case(&c, ctx, &unit) == VWN_OK);
     vwn_status st = vwn_train(unit, &(vwn_train_options){.run = c.run, .overwrite = true, .until_steps = 1});
-    snprintf(want, sizeof want, "row %d: `labels` is %lld, and the model knows 0 to 1; negative ones are left out", AT, (long long)wrong);
-    CHECKF(t, wrong < 2 ? st == VWN_OK : st == VWN_ENVIRONMENT && strstr(vwn_message(ctx), want), "a label of %lld in %s: status %d, %s",
-           (long long)wrong, file, st, vwn_message(ctx));
+    snprintf(want, sizeof want, "row %d: `labels` is %lld, and the model knows 0 to 1; negative ones are left out", AT,
+             (long long)wrong);
+    CHECKF(t, wrong < 2 ? st == VWN_OK : st == VWN_ENVIRONMENT && strstr(vwn_message(ctx), want),
+           "a label of %lld in %s: status %d, %s", (long long)wrong, file, st, vwn_message(ctx));
     CHECK(t, wrong < 2 || !file_exists(c.run));
     vwn_close(ctx);
 }

@@ -81,8 +81,8 @@ static void cases(Tally *t, Ctx *ctx)
 {
     JsonError e;
     for (size_t i = 0; i < COUNT_OF(good); i++)
-        CHECKF(t, json_read(ctx->program, good[i], strlen(good[i]), &e), "`%s`: byte %zu: %s",
-               good[i], e.offset, e.what);
+        CHECKF(t, json_read(ctx->program, good[i], strlen(good[i]), &e), "`%s`: byte %zu: %s", good[i], e.offset,
+               e.what);
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         bool taken = json_read(ctx->program, bad[i], strlen(bad[i]), &e) != NULL;
         CHECKF(t, !taken, "`%s` was taken", bad[i]);
@@ -98,9 +98,8 @@ static void cases(Tally *t, Ctx *ctx)
 static void values(Tally *t, Ctx *ctx)
 {
     JsonError e;
-    const char *text =
-        "{\"n\":9223372036854775807,\"m\":-9223372036854775808,"
-        "\"big\":9223372036854775808,\"x\":0.1,\"s\":\"a\\u0000b\",\"u\":\"\\u20ac\"}";
+    const char *text = "{\"n\":9223372036854775807,\"m\":-9223372036854775808,"
+                       "\"big\":9223372036854775808,\"x\":0.1,\"s\":\"a\\u0000b\",\"u\":\"\\u20ac\"}";
     const Json *j = json_read(ctx->program, text, strlen(text), &e);
     CHECK(t, j && j->n == 6);
     CHECK(t, json_get(j, "n")->whole && json_get(j, "n")->integer == INT64_MAX);
@@ -200,13 +199,19 @@ static void shortest(Tally *t)
         double x = 0;
         char text[40];
         switch (i % 6) {
-        case 0: memcpy(&x, &bits, sizeof x); break;                     /* any double */
+        case 0: memcpy(&x, &bits, sizeof x); break; /* any double */
         case 1: x = (double)(bits % 100000) / 1000; break;
-        case 2: x = (float)((double)(bits % 1000000) * 1e-9); break;    /* as losses are */
-        case 3: x = ldexp(1, (int)(bits % 2098) - 1074); break;         /* powers of two, of which neighbours lie at two distances */
-        case 4: snprintf(text, sizeof text, "-%llue%d", (unsigned long long)(bits % 1000), (int)(bits >> 20 & 511) - 256);
-                x = strtod(text, NULL); break;
-        case 5: x = ldexp((double)(bits >> 12), -(int)(bits % 64) - (bits & 64 ? 1050 : 0)); break; /* the smallest, too */
+        case 2: x = (float)((double)(bits % 1000000) * 1e-9); break; /* as losses are */
+        case 3:
+            x = ldexp(1, (int)(bits % 2098) - 1074);
+            break; /* powers of two, of which neighbours lie at two distances */
+        case 4:
+            snprintf(text, sizeof text, "-%llue%d", (unsigned long long)(bits % 1000), (int)(bits >> 20 & 511) - 256);
+            x = strtod(text, NULL);
+            break;
+        case 5:
+            x = ldexp((double)(bits >> 12), -(int)(bits % 64) - (bits & 64 ? 1050 : 0));
+            break; /* the smallest, too */
         }
         if (!isfinite(x))
             continue;

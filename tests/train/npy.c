@@ -64,13 +64,11 @@ static Opening opening(vwn_context *v, const Model *m, double val)
     return o;
 }
 
-static void put(const char *name, int version, const char *type, const char *shape,
-                const void *data, size_t n)
+static void put(const char *name, int version, const char *type, const char *shape, const void *data, size_t n)
 {
     char path[400], header[200];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
-             type, shape);
+    snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", type, shape);
     npy_write(path, version, header, data, n);
 }
 
@@ -109,19 +107,16 @@ static void types(Tally *t, Opening *o)
         const char *type;
         const void *v;
         size_t size;
-    } each[] = {{"|i1", i1, 1}, {"|u1", i1, 1}, {"<i2", i2, 2}, {"<u2", i2, 2},
-                {"<i4", i4, 4}, {"<u4", i4, 4}, {"<i8", i8, 8}, {"<f2", half, 2},
-                {"<f4", f4, 4}, {"<f8", f8, 8}};
+    } each[] = {{"|i1", i1, 1}, {"|u1", i1, 1}, {"<i2", i2, 2},   {"<u2", i2, 2}, {"<i4", i4, 4},
+                {"<u4", i4, 4}, {"<i8", i8, 8}, {"<f2", half, 2}, {"<f4", f4, 4}, {"<f8", f8, 8}};
     char why[WHY];
     put_labels(1);
     for (size_t i = 0; i < COUNT_OF(each); i++) {
         float got[4];
         int64_t label;
-        put("image.npy", i % 2 ? 2 : 1, each[i].type, "(1, 1, 2, 2)", each[i].v,
-            4 * each[i].size);
+        put("image.npy", i % 2 ? 2 : 1, each[i].type, "(1, 1, 2, 2)", each[i].v, 4 * each[i].size);
         if (each[i].type[1] != 'f')
-            put("labels.npy", 1, each[i].type, "(1,)", (const char *)each[i].v + each[i].size,
-                each[i].size);
+            put("labels.npy", 1, each[i].type, "(1,)", (const char *)each[i].v + each[i].size, each[i].size);
         CHECKF(t, reopen(o) == ST_OK, "%s: %s", each[i].type, o->owner->ctx->message);
         const Arrays *a = o->data->arrays;
         CHECK(t, a->n == 2 && a->rows == 1);
@@ -150,18 +145,15 @@ static void wrong_arrays(Tally *t, Opening *o)
         size_t n;
         const char *says;
     } each[] = {
-        {"image.npy", ">f4", "(2, 1, 2, 2)", 32,
-         "high byte first: write them with astype('<f4')"},
+        {"image.npy", ">f4", "(2, 1, 2, 2)", 32, "high byte first: write them with astype('<f4')"},
         {"image.npy", "<c8", "(2, 1, 2, 2)", 64, "numbers of type `<c8` are not read"},
         {"image.npy", "|b1", "(2, 1, 2, 2)", 8, "numbers of type `|b1` are not read"},
-        {"image.npy", "|u1", "(2, 2, 2, 1)", 8,
-         "the array is [2, 2, 2, 1], and the input `image` is [N, 1, 2, 2]"},
+        {"image.npy", "|u1", "(2, 2, 2, 1)", 8, "the array is [2, 2, 2, 1], and the input `image` is [N, 1, 2, 2]"},
         {"image.npy", "|u1", "(2, 3, 2, 2)", 24, "the array is [2, 3, 2, 2]"},
         {"image.npy", "|u1", "(2, 4)", 8, "the array is [2, 4]"},
         {"image.npy", "|u1", "()", 1, "the array is []"},
         {"image.npy", "|u1", "(0, 1, 2, 2)", 0, "the array has no numbers"},
-        {"image.npy", "|u1", "(2, 1, 2, 2)", 7,
-         "2 rows of 4 numbers of 1 bytes, and 7 bytes follow"},
+        {"image.npy", "|u1", "(2, 1, 2, 2)", 7, "2 rows of 4 numbers of 1 bytes, and 7 bytes follow"},
         {"image.npy", "|u1", "(2, 1, 2, 2)", 9, "and 9 bytes follow"},
         {"image.npy", "|u1", "(99999999999999, 1, 2, 2)", 8, "and 8 bytes follow"},
         {"image.npy", "|u1", "(3, 1, 2, 2)", 12, "has 3"},
@@ -171,8 +163,7 @@ static void wrong_arrays(Tally *t, Opening *o)
         {"image.npy", "|u1", "(2, 1, 2, 2", 8, "byte "},
         {"image.npy", "a type that is far too long", "(2, 1, 2, 2)", 8, "this string is none"},
         {"labels.npy", "<f4", "(2,)", 8, "takes integers, and these are `<f4`"},
-        {"labels.npy", "|u1", "(2, 1)", 2,
-         "the array is [2, 1], and the input `labels` is [N]"},
+        {"labels.npy", "|u1", "(2, 1)", 2, "the array is [2, 1], and the input `labels` is [N]"},
         {"labels.npy", "|u1", "(4,)", 4, "row 3: `labels` is 3, and the model knows 0 to 2"},
     };
     for (size_t i = 0; i < COUNT_OF(each); i++) {
@@ -186,8 +177,7 @@ static void wrong_arrays(Tally *t, Opening *o)
     char path[400];
     put_labels(2);
     snprintf(path, sizeof path, "%s/image.npy", folder);
-    npy_write(path, 1, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 1, 2, 2), }", v,
-              8);
+    npy_write(path, 1, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 1, 2, 2), }", v, 8);
     CHECK(t, reopen(o) == ST_ENVIRONMENT && strstr(o->owner->ctx->message, "fortran_order"));
     write_file(path, "PNG", 3);
     CHECK(t, reopen(o) == ST_ENVIRONMENT && strstr(o->owner->ctx->message, "not a .npy file"));
@@ -228,9 +218,8 @@ static bool reads(const unsigned char *bytes, size_t n, Npy *out)
 
 static void headers(Tally *t)
 {
-    static const char text[] =
-        "\x93NUMPY\x01\0v\0{\"shape\": (3, 40), 'descr': '<f4', 'fortran_order': False}    "
-        "                                                             \n";
+    static const char text[] = "\x93NUMPY\x01\0v\0{\"shape\": (3, 40), 'descr': '<f4', 'fortran_order': False}    "
+                               "                                                             \n";
     unsigned char bytes[sizeof text - 1];
     const size_t n = 10 + 0x76;
     memcpy(bytes, text, sizeof bytes);
@@ -299,10 +288,10 @@ static void padding(Tally *t, Opening *o)
     CHECK(t, reopen(o) == ST_OK);
     o->s.store = store_new(o->owner->ctx, NULL);
     StoreEntry *image, *label;
-    CHECK(t, store_add(o->s.store, EXT_INPUT, name_str(o->owner->ctx, "image"), DT_REAL, 4,
-                       (int64_t[]){B, 1, 2, 2}, &image) == ST_OK);
-    CHECK(t, store_add(o->s.store, EXT_INPUT, name_str(o->owner->ctx, "labels"), DT_INT, 1,
-                       (int64_t[]){B}, &label) == ST_OK);
+    CHECK(t, store_add(o->s.store, EXT_INPUT, name_str(o->owner->ctx, "image"), DT_REAL, 4, (int64_t[]){B, 1, 2, 2},
+                       &image) == ST_OK);
+    CHECK(t, store_add(o->s.store, EXT_INPUT, name_str(o->owner->ctx, "labels"), DT_INT, 1, (int64_t[]){B}, &label) ==
+                 ST_OK);
     Feed f = feed_open(&o->s, &o->data->train, B, 1);
     for (int64_t first = 0; first < 6; first += B) {
         int64_t rows = feed_fixed(&f, &o->data->train, first, 6);
@@ -331,7 +320,8 @@ static void column_major(Tally *t, vwn_context *v, int rank)
         "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
         "block embed_it()() -> [B, 1, 1] {\n  x = input(x, [B%s])\n  return reshape(%s, [B, 1, 1])\n}\n"
         "block head_it()(z: [B, N, D]) -> [B, N, D] {\n  param w : [1] = ones\n  loss.f = mean(z * w)\n  return z\n}\n"
-        "model it {\n  context = 1, width = 1, mask = full, init = zeros, connection = residual()\n  embed it { }\n  head it { }\n}\n",
+        "model it {\n  context = 1, width = 1, mask = full, init = zeros, connection = residual()\n  embed it { }\n  "
+        "head it { }\n}\n",
         extents[rank - 1], sum);
     vwn_unit *unit;
     if (vwn_check(v, &(vwn_file_options){.path = "-", .text = text, .text_length = strlen(text)}, &unit) != VWN_OK) {
@@ -346,17 +336,20 @@ static void column_major(Tally *t, vwn_context *v, int rank)
         stored[i] = (float)(i + 1);
     const int n = numbers[rank - 1];
     for (int columns = 0; columns < 2; columns++) {
-        const char *header = arena_printf(v->ctx->program, "{'descr': '<f4', 'fortran_order': %s, 'shape': (%d,%s), }",
-                                          columns ? "True" : "False", ROWS, *extents[rank - 1] ? extents[rank - 1] + 1 : "");
+        const char *header =
+            arena_printf(v->ctx->program, "{'descr': '<f4', 'fortran_order': %s, 'shape': (%d,%s), }",
+                         columns ? "True" : "False", ROWS, *extents[rank - 1] ? extents[rank - 1] + 1 : "");
         char why[WHY];
-        npy_write(arena_printf(v->ctx->program, "%s/x.npy", folder), 1, header, stored, sizeof *stored * (size_t)(ROWS * n));
+        npy_write(arena_printf(v->ctx->program, "%s/x.npy", folder), 1, header, stored,
+                  sizeof *stored * (size_t)(ROWS * n));
         bool other = columns && rank > 1;
         Status st = reopen(&o);
         CHECKF(t, st == (other ? ST_ENVIRONMENT : ST_OK), "rank %d, %s: %s", rank, header, v->ctx->message);
         CHECKF(t, !other || strstr(v->ctx->message, "fortran_order"), "rank %d: %s", rank, v->ctx->message);
         for (int row = 0; st == ST_OK && row < ROWS; row++) {
             bool read = array_reals(&o.data->arrays->v[0], row, got, why);
-            CHECKF(t, read && !memcmp(got, stored + row * n, sizeof *got * (size_t)n), "rank %d, row %d of %s", rank, row, header);
+            CHECKF(t, read && !memcmp(got, stored + row * n, sizeof *got * (size_t)n), "rank %d, row %d of %s", rank,
+                   row, header);
         }
     }
     session_close(&o.s);
@@ -367,8 +360,7 @@ int main(void)
     Tally t = {0};
     vwn_context *v = vwn_open(&(vwn_options){.threads = 1, .reference = true});
     vwn_unit *unit;
-    vwn_file_options file = {
-        .path = "-", .text = model_text, .text_length = strlen(model_text)};
+    vwn_file_options file = {.path = "-", .text = model_text, .text_length = strlen(model_text)};
     if (vwn_check(v, &file, &unit) != VWN_OK)
         return 2;
     folder = scratch_folder(v->ctx);

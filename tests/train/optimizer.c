@@ -13,8 +13,8 @@ typedef struct Plain { /* one parameter, as the papers write it */
     double w[N], m[N], v[N], average[N], lr_scale, decay;
     int n;
     bool frozen;
-    int came[N]; /* updates that were done before an element came, or that it missed later */
-    int part[N]; /* the growth step that an element came with */
+    int came[N];      /* updates that were done before an element came, or that it missed later */
+    int part[N];      /* the growth step that an element came with */
     double factor[N]; /* of its rate now; 0: it is frozen */
 } Plain;
 
@@ -26,9 +26,9 @@ typedef struct Setting {
     double rms;     /* of muon, 0 = none */
     int rounds;     /* of muon, 0 = the default */
     bool coupled;   /* decay of sgd */
-    int grown;      /* 1: by two steps, W and the scalar; CARRIED: so, and the last row of W and the scalar are copies, which
+    int grown; /* 1: by two steps, W and the scalar; CARRIED: so, and the last row of W and the scalar are copies, which
                        began with moments of what was there first */
-    int rates;      /* what these steps say of rates, 0 = nothing: see factor_at() */
+    int rates; /* what these steps say of rates, 0 = nothing: see factor_at() */
 } Setting;
 
 /* Updates when the two steps of growth were done; where they give rates, BEFORE more were done before the first here. */
@@ -53,18 +53,12 @@ static double factor_at(int rates, int part, int done, int step)
     }
 }
 
-static bool is_muon(const Setting *o)
-{
-    return !strcmp(o->kind, "muon");
-}
+static bool is_muon(const Setting *o) { return !strcmp(o->kind, "muon"); }
 
 enum { SECOND = 3 }; /* the rate of muon's adamw is so many times that of muon */
 
 /* min(largest, (step + 1) / (step + 10)), from step 0 */
-static double decay_at(const Setting *o, int step)
-{
-    return fmin(o->average, (step + 1.0) / (step + 10.0));
-}
+static double decay_at(const Setting *o, int step) { return fmin(o->average, (step + 1.0) / (step + 10.0)); }
 
 static double noise(uint64_t *state)
 {
@@ -115,8 +109,7 @@ static void plain_lion(const Setting *o, Plain *p, const double *g, double lr)
 }
 
 /* out [a, c] = x [a, b] y [b, c]; y is [c, b] when turned */
-static void plain_product(int a, int b, int c, const double *x, const double *y, bool turned,
-                          double *out)
+static void plain_product(int a, int b, int c, const double *x, const double *y, bool turned, double *out)
 {
     for (int i = 0; i < a; i++)
         for (int j = 0; j < c; j++) {
@@ -154,9 +147,7 @@ static void plain_newton_schulz(int rows, int columns, double *x, int rounds)
 /* A batch of matrices [in, out]; decay is decoupled. */
 static void plain_muon(const Setting *o, Plain *p, const double *g, int in, int out, double lr)
 {
-    double scale = o->rms > 0 ? o->rms * sqrt(in > out ? in : out)
-                   : out > in ? sqrt((double)out / in)
-                              : 1;
+    double scale = o->rms > 0 ? o->rms * sqrt(in > out ? in : out) : out > in ? sqrt((double)out / in) : 1;
     double step[N];
     for (int i = 0; i < p->n; i++) {
         p->m[i] = o->momentum * p->m[i] + g[i];
@@ -269,14 +260,10 @@ static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
     const struct {
         const char *name;
         double value;
-    } all[] = {{"beta1", o->beta1},
-               {"beta2", o->beta2},
-               {"eps", o->eps},
-               {"momentum", o->momentum},
-               {"nesterov", o->nesterov},
-               {"steps", o->rounds ? o->rounds : 5},
-               {"coupled", o->coupled},
-               {"rms", o->rms}};
+    } all[] = {{"beta1", o->beta1},       {"beta2", o->beta2},
+               {"eps", o->eps},           {"momentum", o->momentum},
+               {"nesterov", o->nesterov}, {"steps", o->rounds ? o->rounds : 5},
+               {"coupled", o->coupled},   {"rms", o->rms}};
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         OptimizerConstant c = {name_str(ctx, all[i].name), all[i].value};
         bool of_second = is_muon(o) && i < 3;
@@ -306,8 +293,7 @@ static RefBinding *bind(Ctx *ctx, const Graph *g, const Plain *plain)
         int64_t d[MAX_RANK];
         for (int k = 0; k < x->shape.rank; k++)
             d[k] = x->shape.d[k].n;
-        b[i] =
-            (RefBinding){x->kind, x->name, tensor_new(ctx->program, DT_REAL, x->shape.rank, d)};
+        b[i] = (RefBinding){x->kind, x->name, tensor_new(ctx->program, DT_REAL, x->shape.rank, d)};
         for (int k = 0; x->kind == EXT_PARAM && k < PARAMS; k++)
             if (!strcmp(x->name, names[k]))
                 memcpy(b[i].tensor->real, plain[k].w, sizeof(double) * (size_t)plain[k].n);
@@ -345,7 +331,8 @@ static void grow(const Graph *g, RefBinding *b, const Setting *o, Plain *plain)
         for (int k = 0; k < plain[i].n; k++) {
             int part = plain[i].part[k], moments = o->grown != CARRIED ? part : i == 0 ? (int)columns[k % 4] : 0;
             bool froze = o->rates == RELEASED && !moments && part != 1; /* until the second step, what came first */
-            plain[i].came[k] = (froze ? CAME_2 - CAME_1 : 0) + (moments ? (moments == 1 ? CAME_1 : CAME_2) + (o->rates ? BEFORE : 0) : 0);
+            plain[i].came[k] = (froze ? CAME_2 - CAME_1 : 0) +
+                               (moments ? (moments == 1 ? CAME_1 : CAME_2) + (o->rates ? BEFORE : 0) : 0);
         }
 }
 
@@ -356,8 +343,7 @@ static double near(double a, double b)
 }
 
 /* The states of the graph are those that memory is counted with. */
-static void states(Tally *t, const Graph *g, const RefBinding *b, const Train *train,
-                   const char *what)
+static void states(Tally *t, const Graph *g, const RefBinding *b, const Train *train, const char *what)
 {
     static const char *const which[] = {"m", "v"};
     for (size_t i = 0; i < TRAINED; i++) {
@@ -370,8 +356,7 @@ static void states(Tally *t, const Graph *g, const RefBinding *b, const Train *t
             there += bound(g, b, EXT_STATE, name) != NULL;
         }
         int counted = optimizer_states(&train->optimizer, i);
-        CHECKF(t, there == counted, "%s: `%s` has %d states, not %d", what, names[i], there,
-               counted);
+        CHECKF(t, there == counted, "%s: `%s` has %d states, not %d", what, names[i], there, counted);
     }
 }
 
@@ -392,7 +377,8 @@ static void compare(Tally *t, const Setting *o, const char *what)
     bool born = o->grown && (o->grown != CARRIED || o->rates);
     CHECKF(t, !bound(g, b, EXT_STATE, "W:since0") == (o->grown != CARRIED), "%s: since", what);
     CHECKF(t, !bound(g, b, EXT_STATE, "W:born0") == !born && !bound(g, b, EXT_STATE, "b:born0"), "%s: born", what);
-    CHECKF(t, !bound(g, b, EXT_GRAD, "X") == (o->rates == FROZEN), "%s: what is frozen as a whole has no gradient", what);
+    CHECKF(t, !bound(g, b, EXT_GRAD, "X") == (o->rates == FROZEN), "%s: what is frozen as a whole has no gradient",
+           what);
     const int before = o->rates ? BEFORE : 0;
     if (o->grown)
         grow(g, b, o, plain);
@@ -421,8 +407,8 @@ static void compare(Tally *t, const Setting *o, const char *what)
             continue;
         for (size_t i = 0; i < g->out.n; i++)
             if (g->out.v[i].ext < 0)
-                CHECKF(t, near(result[i]->real[0], norm) < 1e-12, "%s: norm %g, not %g", what,
-                       result[i]->real[0], norm);
+                CHECKF(t, near(result[i]->real[0], norm) < 1e-12, "%s: norm %g, not %g", what, result[i]->real[0],
+                       norm);
         for (int i = 0; i < TRAINED; i++) {
             for (int k = 0; k < plain[i].n; k++)
                 grad[i][k] *= factor;
@@ -460,12 +446,9 @@ static void as_pytorch(Tally *t)
         double momentum;
         bool nesterov, coupled;
         double w[2];
-    } cases[] = {{0, false, false, {0.744625, -0.6719375}},
-                 {0, false, true, {0.744625, -0.6719375}},
-                 {0.9, false, false, {0.533125, -0.3614375}},
-                 {0.9, false, true, {0.411625, -0.3074375}},
-                 {0.9, true, false, {0.4528, -0.6114125}},
-                 {0.9, true, true, {0.258362875, -0.5507193125}}};
+    } cases[] = {{0, false, false, {0.744625, -0.6719375}},   {0, false, true, {0.744625, -0.6719375}},
+                 {0.9, false, false, {0.533125, -0.3614375}}, {0.9, false, true, {0.411625, -0.3074375}},
+                 {0.9, true, false, {0.4528, -0.6114125}},    {0.9, true, true, {0.258362875, -0.5507193125}}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         Setting o = {.momentum = cases[i].momentum};
         o.nesterov = cases[i].nesterov;
@@ -474,8 +457,8 @@ static void as_pytorch(Tally *t)
         for (int step = 0; step < 3; step++)
             plain_sgd(&o, &p, grads[step], 0.1);
         for (int k = 0; k < 2; k++)
-            CHECKF(t, fabs(p.w[k] - cases[i].w[k]) < 1e-14, "PyTorch, case %d: %.17g, not %.17g",
-                   (int)i, p.w[k], cases[i].w[k]);
+            CHECKF(t, fabs(p.w[k] - cases[i].w[k]) < 1e-14, "PyTorch, case %d: %.17g, not %.17g", (int)i, p.w[k],
+                   cases[i].w[k]);
     }
 }
 
@@ -486,8 +469,7 @@ static void not_finite(Tally *t, const char *kind, double clip, double poison)
     Plain plain[PARAMS];
     Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, clip, 0.1, false, 0.5, 0, 0, false, false, 0};
     Model *m = all_params(ctx, plain);
-    Graph *g =
-        graph_simplify(step_update(m, train_of(ctx, &o, plain), ctx->program), ctx->program);
+    Graph *g = graph_simplify(step_update(m, train_of(ctx, &o, plain), ctx->program), ctx->program);
     RefBinding *b = bind(ctx, g, plain);
     for (size_t i = 0; i < g->ext.n; i++)
         for (int64_t k = 0; b[i].kind != EXT_PARAM && k < b[i].tensor->size; k++)
@@ -498,9 +480,7 @@ static void not_finite(Tally *t, const char *kind, double clip, double poison)
     Tensor *result[64];
     ref_evaluate(g, ctx->program, &run, result);
     for (int i = 0; i < TRAINED; i++)
-        CHECKF(t,
-               !memcmp(bound(g, b, EXT_PARAM, names[i])->real, plain[i].w,
-                       sizeof(double) * (size_t)plain[i].n),
+        CHECKF(t, !memcmp(bound(g, b, EXT_PARAM, names[i])->real, plain[i].w, sizeof(double) * (size_t)plain[i].n),
                "%s: `%s` changed", kind, names[i]);
     for (size_t i = 0; i < g->ext.n; i++)
         for (int64_t k = 0; b[i].kind == EXT_STATE && k < b[i].tensor->size; k++)
@@ -512,11 +492,8 @@ static void initial_values(Tally *t)
 {
     Ctx *ctx = ctx_new(NULL);
     enum { MANY = 20000 };
-    double *v = NEW_ARRAY(ctx->program, double, MANY),
-           *w = NEW_ARRAY(ctx->program, double, MANY);
-    Param p = {.path = name_str(ctx, "x"),
-               .elements = MANY,
-               .shape = {.rank = 2, .d = {DIM(100), DIM(200)}}};
+    double *v = NEW_ARRAY(ctx->program, double, MANY), *w = NEW_ARRAY(ctx->program, double, MANY);
+    Param p = {.path = name_str(ctx, "x"), .elements = MANY, .shape = {.rank = 2, .d = {DIM(100), DIM(200)}}};
     const struct {
         Init init;
         double mean, std, most;
@@ -563,10 +540,8 @@ int main(void)
     compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, false, false, 0}, "sgd, momentum");
     compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, false, false, 0}, "sgd, nesterov");
     compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, true, false, 0}, "sgd, coupled");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, true, false, 0},
-            "sgd, momentum, coupled");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, true, false, 0},
-            "sgd, nesterov, coupled");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, true, false, 0}, "sgd, momentum, coupled");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, true, false, 0}, "sgd, nesterov, coupled");
     compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0.3, 0, 0, false, false, 0}, "averaged");
     compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0.999, 0, 0, false, false, 0}, "sgd, averaged");
     compare(&t, &(Setting){"lion", 0.9, 0.99, 0, 0, 0, 0.01, false, 0, 0, 0, false, false, 0}, "lion");
@@ -589,7 +564,8 @@ int main(void)
     }
     compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, true, 0, 0, 0, true, true, FROZEN}, "sgd, coupled, frozen");
     for (int said = 0; said <= NEW_FROZEN; said++)
-        compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.05, false, 0, 0, 0, false, CARRIED, said}, "adamw, moments carried");
+        compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.05, false, 0, 0, 0, false, CARRIED, said},
+                "adamw, moments carried");
     for (int clip = 0; clip < 2; clip++) {
         not_finite(&t, "lion", clip, NAN);
         not_finite(&t, "muon", clip, NAN);

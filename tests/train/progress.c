@@ -105,7 +105,8 @@ static void norms(Tally *t)
         CHECK(t, progress_norm(&p, 1) == STEP_GOOD && p.loss_scale == (i + 1 == LOSS_SCALE_STEPS ? 2 : 1));
     for (int i = 0; i < RECENT + 5; i++)
         progress_step(&p, i, 3, 7);
-    CHECK(t, p.step == RECENT + 5 && p.sequences == 3 * p.step && p.tokens == 21 * p.step && p.train_loss == RECENT + 4);
+    CHECK(t,
+          p.step == RECENT + 5 && p.sequences == 3 * p.step && p.tokens == 21 * p.step && p.train_loss == RECENT + 4);
     CHECK(t, p.n_recent == RECENT && p.recent[0] == 5 && p.recent[RECENT - 1] == RECENT + 4);
     static const double seen[][2] = {{3, 3}, {2, 2}, {4, 2}, {NAN, 2}}; /* losses, and the best of them */
     for (size_t i = 0; i < COUNT_OF(seen); i++) {
@@ -164,8 +165,12 @@ static const char *read_texts(Texts *x, Progress *p, bool *missing)
     for (size_t i = 0; i < x->n; i++) {
         if (!strcmp(x->key[i], x->without))
             continue;
-        x->member[i] = (Json){.kind = JSON_STRING, .key = x->key[i], .key_n = strlen(x->key[i]), .s = x->text[i],
-                              .n = x->length[i], .next = x->object.first};
+        x->member[i] = (Json){.kind = JSON_STRING,
+                              .key = x->key[i],
+                              .key_n = strlen(x->key[i]),
+                              .s = x->text[i],
+                              .n = x->length[i],
+                              .next = x->object.first};
         x->object.first = &x->member[i];
     }
     return progress_read(p, &x->object, missing);
@@ -177,35 +182,62 @@ static void texts(Tally *t)
     static const char *const always[] = {"step",      "tokens",         "sequences", "train_loss",
                                          "eval_loss", "best_eval_loss", "grad_norm", "recent_losses"};
     /* of a key the others of its group */
-    static const char *const with[][2] = {{"loss_scale", "good_steps"},        {"time_from_step", "time_from_tokens"},
-                                          {"plateau_last", "plateau_sum"},     {"plateau_last", "plateau_numbers"},
-                                          {"plateau_last", "plateau_steps"},   {"plateau_last", "plateau_over"}};
+    static const char *const with[][2] = {{"loss_scale", "good_steps"},      {"time_from_step", "time_from_tokens"},
+                                          {"plateau_last", "plateau_sum"},   {"plateau_last", "plateau_numbers"},
+                                          {"plateau_last", "plateau_steps"}, {"plateau_last", "plateau_over"}};
     bool missing;
     Progress p = progress_none, q;
     write_texts(&x, &p);
-    CHECK(t, x.n == COUNT_OF(always) && has(&x, "step", "0") && has(&x, "train_loss", "nan") && has(&x, "recent_losses", ""));
-    p = (Progress){.step = 12, .tokens = 1 << 20, .sequences = 99, .eval_step = 10, .train_loss = 0.1, .eval_loss = INFINITY,
-                   .grad_norm = 1e-300, .best_eval = -3, .recent = {1, 1.0 / 3, NAN}, .n_recent = 3, .loss_scale = 0x1p40,
-                   .good_steps = 7, .skipped = 2, .from_step = 4, .from_tokens = 5, .due = true,
+    CHECK(t, x.n == COUNT_OF(always) && has(&x, "step", "0") && has(&x, "train_loss", "nan") &&
+                 has(&x, "recent_losses", ""));
+    p = (Progress){.step = 12,
+                   .tokens = 1 << 20,
+                   .sequences = 99,
+                   .eval_step = 10,
+                   .train_loss = 0.1,
+                   .eval_loss = INFINITY,
+                   .grad_norm = 1e-300,
+                   .best_eval = -3,
+                   .recent = {1, 1.0 / 3, NAN},
+                   .n_recent = 3,
+                   .loss_scale = 0x1p40,
+                   .good_steps = 7,
+                   .skipped = 2,
+                   .from_step = 4,
+                   .from_tokens = 5,
+                   .due = true,
                    .plateau = {.sum = 2.5, .last = 3.5, .n = 6, .steps = 8, .over = true}};
     write_texts(&x, &p);
     CHECK(t, x.n == progress_fields);
     CHECK(t, has(&x, "step", "12") && has(&x, "eval_loss", "inf") && has(&x, "loss_scale", "1099511627776") &&
                  has(&x, "growth_due", "yes") && has(&x, "recent_losses", "1 0.33333333333333331 nan"));
     CHECK(t, !read_texts(&x, &q, &missing));
-    const struct { const char *name; double got, wanted; } fields[] = {
-        {"step", (double)q.step, 12}, {"tokens", (double)q.tokens, 1 << 20}, {"sequences", (double)q.sequences, 99},
-        {"step of the evaluation", (double)q.eval_step, 10}, {"good steps", (double)q.good_steps, 7},
-        {"skipped steps", (double)q.skipped, 2}, {"step that time begins at", (double)q.from_step, 4},
-        {"tokens that time begins at", (double)q.from_tokens, 5}, {"a growth step is due", q.due, 1},
-        {"training loss", q.train_loss, 0.1}, {"held-out loss", q.eval_loss, INFINITY}, {"gradient norm", q.grad_norm, 1e-300},
-        {"best held-out loss", q.best_eval, -3}, {"loss scale", q.loss_scale, 0x1p40}, {"sum of the plateau", q.plateau.sum, 2.5},
-        {"last value of the plateau", q.plateau.last, 3.5}, {"numbers of the plateau", (double)q.plateau.n, 6},
-        {"steps of the plateau", (double)q.plateau.steps, 8}, {"the plateau is over", q.plateau.over, 1},
-        {"recent losses", (double)q.n_recent, 3}};
+    const struct {
+        const char *name;
+        double got, wanted;
+    } fields[] = {{"step", (double)q.step, 12},
+                  {"tokens", (double)q.tokens, 1 << 20},
+                  {"sequences", (double)q.sequences, 99},
+                  {"step of the evaluation", (double)q.eval_step, 10},
+                  {"good steps", (double)q.good_steps, 7},
+                  {"skipped steps", (double)q.skipped, 2},
+                  {"step that time begins at", (double)q.from_step, 4},
+                  {"tokens that time begins at", (double)q.from_tokens, 5},
+                  {"a growth step is due", q.due, 1},
+                  {"training loss", q.train_loss, 0.1},
+                  {"held-out loss", q.eval_loss, INFINITY},
+                  {"gradient norm", q.grad_norm, 1e-300},
+                  {"best held-out loss", q.best_eval, -3},
+                  {"loss scale", q.loss_scale, 0x1p40},
+                  {"sum of the plateau", q.plateau.sum, 2.5},
+                  {"last value of the plateau", q.plateau.last, 3.5},
+                  {"numbers of the plateau", (double)q.plateau.n, 6},
+                  {"steps of the plateau", (double)q.plateau.steps, 8},
+                  {"the plateau is over", q.plateau.over, 1},
+                  {"recent losses", (double)q.n_recent, 3}};
     for (size_t i = 0; i < COUNT_OF(fields); i++)
-        CHECKF(t, fields[i].got == fields[i].wanted, "%s: %.17g was read back, %.17g written", fields[i].name, fields[i].got,
-               fields[i].wanted);
+        CHECKF(t, fields[i].got == fields[i].wanted, "%s: %.17g was read back, %.17g written", fields[i].name,
+               fields[i].got, fields[i].wanted);
     for (int i = 0; i < 3; i++)
         CHECK(t, same_number(q.recent[i], p.recent[i]));
     for (size_t i = 0; i < COUNT_OF(always); i++) {

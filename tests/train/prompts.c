@@ -68,15 +68,13 @@ static const char *train(Tally *t, Ctx *ctx, const char *folder, const char *nam
     const char *run = arena_printf(ctx->program, "%s/%s", folder, name);
     vwn_context *v = tiny_context(false, 2);
     const char *set[] = {sub, arena_printf(v->ctx->program, "path=\"%s/text.txt\"", folder)};
-    CheckOptions how = {.path = "-", .text = model_text, .text_length = strlen(model_text),
-                        .set = set, .n_set = 2};
+    CheckOptions how = {.path = "-", .text = model_text, .text_length = strlen(model_text), .set = set, .n_set = 2};
     Unit *u = check_file(v->ctx, &how);
     for (size_t i = 0; i < diag_count(v->ctx); i++)
         if (diag_get(v->ctx, i)->level == LEVEL_ERROR)
             fprintf(stderr, "%s\n", diag_get(v->ctx, i)->message);
     vwn_train_options o = {.run = run};
-    CHECKF(t, u->model && u->train && train_unit(v, u, &o, &hooks) == ST_OK, "%s: %s", name,
-           v->ctx->message);
+    CHECKF(t, u->model && u->train && train_unit(v, u, &o, &hooks) == ST_OK, "%s: %s", name, v->ctx->message);
     tiny_close(v);
     return run;
 }
@@ -224,8 +222,10 @@ static void falls_back(Tally *t, Ctx *ctx, const char *run)
     char warning[768];
     vwn_sample_options o = {.source = run, .prompts = &prompt, .n_prompts = 1, .tokens = 3};
     sample(t, &o, false, &text, warning);
-    CHECKF(t, text.n == 7 && strstr(warning, "every token is predicted from the whole context: at ") &&
-                  strstr(warning, ".safetensors (text of the model):") && strstr(warning, "makes a value of each pair of positions"),
+    CHECKF(t,
+           text.n == 7 && strstr(warning, "every token is predicted from the whole context: at ") &&
+               strstr(warning, ".safetensors (text of the model):") &&
+               strstr(warning, "makes a value of each pair of positions"),
            "%s", warning);
 }
 

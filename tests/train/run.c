@@ -31,9 +31,7 @@ static void on_event(void *user, const vwn_event *e)
 {
     Log *l = user;
     switch (e->kind) {
-    case VWN_EVENT_START:
-        l->starts++;
-        break;
+    case VWN_EVENT_START: l->starts++; break;
     case VWN_EVENT_COMPILE:
         l->compiles++;
         if (l->limit)
@@ -59,9 +57,7 @@ static void on_event(void *user, const vwn_event *e)
         if (e->step < MOST)
             l->eval[e->step] = e->eval_loss;
         break;
-    case VWN_EVENT_CHECKPOINT:
-        l->checkpoints++;
-        break;
+    case VWN_EVENT_CHECKPOINT: l->checkpoints++; break;
     case VWN_EVENT_WARNING:
         l->warnings++;
         /* fall through */
@@ -92,8 +88,7 @@ typedef struct Case { /* a run to be made */
 
 static Status go(const Case *c, Log *log, char message[512])
 {
-    *log = (Log){
-        .interrupt_at = c->interrupt_at, .kill_at = c->kill_at, .limit = c->limit};
+    *log = (Log){.interrupt_at = c->interrupt_at, .kill_at = c->kill_at, .limit = c->limit};
     vwn_context *v = tiny_context(c->reference, c->threads);
     log->v = v;
     Unit *u = tiny_unit(v->ctx, &c->tiny);
@@ -220,8 +215,8 @@ static void learns(Tally *t, bool reference, Log *log)
         CHECKF(t, file_exists(path), "%s", path);
     }
     if (!reference)
-        CHECKF(t, log->bytes_at_20 == log->bytes_at_40, "%zu bytes at step 22, %zu at step 29",
-               log->bytes_at_20, log->bytes_at_40);
+        CHECKF(t, log->bytes_at_20 == log->bytes_at_40, "%zu bytes at step 22, %zu at step 29", log->bytes_at_20,
+               log->bytes_at_40);
 }
 
 /* The same run again, in other pieces: the last checkpoint and every loss agree. */
@@ -285,8 +280,7 @@ static pid_t start_child(bool reference, const char *run, int kill_at)
     snprintf(at, sizeof at, "%d", kill_at);
     pid_t child = fork();
     if (child == 0) {
-        execl("/proc/self/exe", "run", "--child", reference ? "reference" : "cpu", run,
-              text_path, at, (char *)NULL);
+        execl("/proc/self/exe", "run", "--child", reference ? "reference" : "cpu", run, text_path, at, (char *)NULL);
         _exit(99);
     }
     return child;
@@ -329,8 +323,7 @@ static void killed(Tally *t, bool reference)
             break;
         kills++;
     }
-    CHECKF(t, WIFEXITED(status) && WEXITSTATUS(status) == 0, "after %d kills: %d", kills,
-           status);
+    CHECKF(t, WIFEXITED(status) && WEXITSTATUS(status) == 0, "after %d kills: %d", kills, status);
     CHECKF(t, kills > 2, "%d kills", kills);
     CHECK(t, same_checkpoint(run, first, 30) && events_whole(run, 30));
     run = in(reference ? "killed_at_ref" : "killed_at_cpu");
@@ -358,8 +351,7 @@ static void averages(Tally *t, bool reference, const Log *without)
     /* up to the first evaluation, which the learning rate of tiny_unit reads */
     CHECK(t, !memcmp(log.loss, without->loss, 11 * sizeof *log.loss));
     CHECK(t, log.eval[10] > without->eval[10] && log.eval[30] != without->eval[30]);
-    CHECKF(t, fabs(log.eval[30] - without->eval[30]) < 0.2, "%g and %g", log.eval[30],
-           without->eval[30]);
+    CHECKF(t, fabs(log.eval[30] - without->eval[30]) < 0.2, "%g and %g", log.eval[30], without->eval[30]);
     CHECK(t, strstr(log.note, "average of the weights"));
     c.how.run = pieces;
     c.interrupt_at = 13;
@@ -378,8 +370,7 @@ static void averages(Tally *t, bool reference, const Log *without)
     MemoryNeed before = session_memory(v->ctx, u->model, u->train, 0, NULL);
     keep_average(u);
     MemoryNeed after = session_memory(v->ctx, u->model, u->train, 0, NULL);
-    CHECK(t, !before.average && after.average == after.weights &&
-                 after.total >= before.total + after.average);
+    CHECK(t, !before.average && after.average == after.weights && after.total >= before.total + after.average);
     tiny_close(v);
     c.change = NULL; /* the checkpoint has tensors that this run does not know */
     CHECK(t, go(&c, &log, why) == ST_INPUT && strstr(why, ":average"));
@@ -399,16 +390,14 @@ static void bad_decay(Tally *t)
     Case c = plain(true, in("average_bad"));
     c.change = decay_too_large;
     CHECK(t, go(&c, &log, why) == ST_INPUT && log.steps == 0);
-    CHECKF(t, strstr(why, "step 9: the decay of the average") && strstr(why, "is 1.5"), "%s",
-           why);
+    CHECKF(t, strstr(why, "step 9: the decay of the average") && strstr(why, "is 1.5"), "%s", why);
 }
 
 static void refusals(Tally *t)
 {
     Log log;
     Case c = plain(true, in("whole_ref"));
-    CHECK(t,
-          go(&c, &log, why) == ST_USAGE && strstr(why, "--resume") && strstr(why, "step 30"));
+    CHECK(t, go(&c, &log, why) == ST_USAGE && strstr(why, "--resume") && strstr(why, "step 30"));
     CHECK(t, log.starts == 0 && same_checkpoint(in("whole_ref"), in("pieces_ref"), 30));
     c.how.overwrite = true;
     c.tiny.batch = c.tiny.micro = 0; /* overwriting that cannot work must not remove the run */
@@ -421,8 +410,7 @@ static void refusals(Tally *t)
     CHECK(t, go(&c, &log, why) == ST_USAGE && strstr(why, "no run"));
     c.how.resume = false;
     c.how.dry_run = true;
-    CHECK(t,
-          go(&c, &log, why) == ST_OK && log.steps == 0 && log.ends == 1 && log.compiles == 1);
+    CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 0 && log.ends == 1 && log.compiles == 1);
     CHECK(t, !file_exists(in("nothing")));
     /* a second trainer in the same directory */
     c = plain(true, in("shared"));
@@ -461,12 +449,12 @@ static void other_data(Tally *t)
     CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "2000 bytes"), "%s", why);
     write_text_file(path, 2000);
     c.tiny.steps = 40; /* another text of the file, and another length: a note of each, and on it goes */
-    CHECKF(t, go(&c, &log, why) == ST_OK && strstr(log.note, "has changed") && strstr(log.note, "and now at step 40: schedules") &&
-               log.steps == 3 && log.warnings == 2,
+    CHECKF(t,
+           go(&c, &log, why) == ST_OK && strstr(log.note, "has changed") &&
+               strstr(log.note, "and now at step 40: schedules") && log.steps == 3 && log.warnings == 2,
            "%d warnings, the last: %s", (int)log.warnings, log.note);
     c.tiny.width = 9; /* another model: refused, by the tensor that does not fit */
-    CHECKF(t, go(&c, &log, why) == ST_INPUT && strstr(why, "the model needs [8, 9]"), "%s",
-           why);
+    CHECKF(t, go(&c, &log, why) == ST_INPUT && strstr(why, "the model needs [8, 9]"), "%s", why);
     memset(text, 'x', sizeof text);
     c = plain(true, in("narrow"));
     c.tiny.vocab = 6;
@@ -483,11 +471,9 @@ static void damaged_checkpoint(Tally *t)
     close(fd);
     c.how.resume = true;
     CHECKF(t, go(&c, &log, why) == ST_OK && log.steps == 10, "%d: %s", log.steps, why);
-    CHECKF(t, strstr(log.note, "damaged checkpoint") && strstr(log.note, "step_00000030"), "%s",
-           log.note);
+    CHECKF(t, strstr(log.note, "damaged checkpoint") && strstr(log.note, "step_00000030"), "%s", log.note);
     CHECK(t, log.warnings == 1);
-    CHECK(t, same_checkpoint(in("damaged"), in("whole_ref"), 30) &&
-                 events_whole(in("damaged"), 30));
+    CHECK(t, same_checkpoint(in("damaged"), in("whole_ref"), 30) && events_whole(in("damaged"), 30));
 }
 
 static void no_eval(Unit *u)
@@ -527,26 +513,16 @@ static void set_rate(Unit *u, HostVar var, double at_zero, double slope)
     const HostExpr *part = host_op(a, HO_MUL, host_var(a, var), host_const(a, slope), NULL);
     u->train->optimizer.lr = host_op(a, HO_ADD, host_const(a, at_zero), part, NULL);
 }
-static void rate_below_zero(Unit *u)
-{
-    set_rate(u, HV_STEP, 0.01, -0.001);
-}
+static void rate_below_zero(Unit *u) { set_rate(u, HV_STEP, 0.01, -0.001); }
 static void rate_below_zero_by_loss(Unit *u) /* the same, but a loss could decide it */
 {
     Arena *a = u->ctx->program;
     rate_below_zero(u);
-    const HostExpr *none =
-        host_op(a, HO_MIN, host_var(a, HV_TRAIN_LOSS), host_const(a, 0), NULL);
+    const HostExpr *none = host_op(a, HO_MIN, host_var(a, HV_TRAIN_LOSS), host_const(a, 0), NULL);
     u->train->optimizer.lr = host_op(a, HO_ADD, u->train->optimizer.lr, none, NULL);
 }
-static void rate_of_loss(Unit *u)
-{
-    set_rate(u, HV_TRAIN_LOSS, 0, 0.001);
-}
-static void rate_not_a_number(Unit *u)
-{
-    set_rate(u, HV_STEP, NAN, 1);
-}
+static void rate_of_loss(Unit *u) { set_rate(u, HV_TRAIN_LOSS, 0, 0.001); }
+static void rate_not_a_number(Unit *u) { set_rate(u, HV_STEP, NAN, 1); }
 
 /* A rate that is none stops the run by its own name, and nothing of it is applied. */
 static void rates(Tally *t, bool reference)
@@ -555,18 +531,15 @@ static void rates(Tally *t, bool reference)
     Case c = plain(reference, in(reference ? "rate_ref" : "rate_cpu"));
     c.change = rate_below_zero;
     CHECKF(t, go(&c, &log, why) == ST_INPUT && log.steps == 0, "%d steps: %s", log.steps, why);
-    CHECKF(t, strstr(why, "step 12: the learning rate `(0.01 + (step * -0.001))` is -0.00"), "%s",
-           why);
+    CHECKF(t, strstr(why, "step 12: the learning rate `(0.01 + (step * -0.001))` is -0.00"), "%s", why);
     c.change = rate_below_zero_by_loss;
     CHECKF(t, go(&c, &log, why) == ST_INPUT && log.steps == 11, "%d steps: %s", log.steps, why);
-    CHECKF(t, strstr(why, "step 12: the learning rate `((0.01 + (step * -0.001)) + min("), "%s",
-           why);
+    CHECKF(t, strstr(why, "step 12: the learning rate `((0.01 + (step * -0.001)) + min("), "%s", why);
     CHECK(t, log.ends == 1 && checkpoints_in(in(reference ? "rate_ref" : "rate_cpu")) == 1);
     c.how.overwrite = true;
     c.change = rate_of_loss;
     CHECKF(t, go(&c, &log, why) == ST_INPUT && log.steps == 0, "%d steps: %s", log.steps, why);
-    CHECKF(t, strstr(why, "step 1: ") && strstr(why, "train.loss") && strstr(why, "is inf"), "%s",
-           why);
+    CHECKF(t, strstr(why, "step 1: ") && strstr(why, "train.loss") && strstr(why, "is inf"), "%s", why);
     c.change = rate_not_a_number;
     CHECKF(t, go(&c, &log, why) == ST_INPUT && log.steps == 0 && strstr(why, "is nan"), "%s", why);
 }
@@ -583,15 +556,11 @@ static void eval_in_parts(Tally *t)
         c.tiny.micro = micro;
         CHECK(t, go(&c, &log, why) == ST_OK && log.evals == 3);
         whole = micro == 4 ? log.eval[30] : whole;
-        CHECKF(t, fabs(log.eval[30] - whole) < 1e-9, "micro-batch %d: %.12f and %.12f", micro,
-               log.eval[30], whole);
+        CHECKF(t, fabs(log.eval[30] - whole) < 1e-9, "micro-batch %d: %.12f and %.12f", micro, log.eval[30], whole);
     }
 }
 
-static void quiet(Unit *u)
-{
-    u->train->log_every = 10;
-}
+static void quiet(Unit *u) { u->train->log_every = 10; }
 
 /* The disk fills while training: a sentence, no half file, and the run resumes to the same
  * bits. */
@@ -619,8 +588,7 @@ static void disk_full(Tally *t, bool reference)
     c.limit = NULL;
     setrlimit(RLIMIT_FSIZE, &was);
     CHECKF(t, st == ST_ENVIRONMENT && strstr(why, "could not be written"), "%d: %s", st, why);
-    CHECKF(t, strstr(why, "step_00000020") && strstr(log.end, "failed at step 20"), "%s; %s", why,
-           log.end);
+    CHECKF(t, strstr(why, "step_00000020") && strstr(log.end, "failed at step 20"), "%s; %s", why, log.end);
     CHECK(t, checkpoints_in(in(name)) == 1);
     snprintf(ckpt, sizeof ckpt, "%s/ckpt/.step_00000020.safetensors.tmp", in(name));
     CHECK(t, !file_exists(ckpt));
@@ -648,28 +616,18 @@ static const HostExpr *compare(Unit *u, HostVar var, double with)
     return host_op(a, HO_LE, host_const(a, with), host_var(a, var), NULL);
 }
 
-static void grow_at_start(Unit *u)
-{
-    add_growth(u, NULL);
-}
-static void grow_at_tokens(Unit *u)
-{
-    add_growth(u, compare(u, HV_TOKENS, 640));
-}
+static void grow_at_start(Unit *u) { add_growth(u, NULL); }
+static void grow_at_tokens(Unit *u) { add_growth(u, compare(u, HV_TOKENS, 640)); }
 static void grow_in_a_long_run(Unit *u)
 {
     u->train->length_steps = 100000000000;
     add_growth(u, compare(u, HV_TOKENS, 64 * 98765432100.5));
 }
-static void grow_after_end(Unit *u)
-{
-    add_growth(u, compare(u, HV_STEP, 31));
-}
+static void grow_after_end(Unit *u) { add_growth(u, compare(u, HV_STEP, 31)); }
 static void grow_at_loss(Unit *u)
 {
     Arena *a = u->ctx->program;
-    const HostExpr *low =
-        host_op(a, HO_LT, host_var(a, HV_EVAL_LOSS), host_const(a, 100), NULL);
+    const HostExpr *low = host_op(a, HO_LT, host_var(a, HV_EVAL_LOSS), host_const(a, 100), NULL);
     add_growth(u, low);
 }
 
@@ -738,10 +696,9 @@ static void lengths(Tally *t)
 static void agreement(Tally *t, const Log *ref, const Log *cpu)
 {
     for (int i = 1; i <= 30; i++) {
-        CHECKF(t, fabs(ref->loss[i] - cpu->loss[i]) < 2e-4, "step %d: %.6f and %.6f", i,
-               ref->loss[i], cpu->loss[i]);
-        CHECKF(t, fabs(ref->norm[i] - cpu->norm[i]) < 2e-3, "step %d: norm %.6f and %.6f", i,
-               ref->norm[i], cpu->norm[i]);
+        CHECKF(t, fabs(ref->loss[i] - cpu->loss[i]) < 2e-4, "step %d: %.6f and %.6f", i, ref->loss[i], cpu->loss[i]);
+        CHECKF(t, fabs(ref->norm[i] - cpu->norm[i]) < 2e-3, "step %d: norm %.6f and %.6f", i, ref->norm[i],
+               cpu->norm[i]);
     }
 }
 
@@ -751,8 +708,8 @@ static void no_compiler(Tally *t)
     char *path = strdup(getenv("PATH"));
     Case named = plain(false, in("named_compiler"));
     setenv("CC", "/nonexistent/cc", 1); /* asked for: no other one is taken */
-    CHECKF(t, go(&named, &log, why) == ST_ENVIRONMENT && strstr(why, "/nonexistent/cc") &&
-                  strstr(why, "CC names"), "%s", why);
+    CHECKF(t, go(&named, &log, why) == ST_ENVIRONMENT && strstr(why, "/nonexistent/cc") && strstr(why, "CC names"),
+           "%s", why);
     unsetenv("CC");
     setenv("PATH", "/nonexistent", 1);
     log = (Log){0};
@@ -811,8 +768,7 @@ static Status with_failure(long fail, const char *run, long *made)
     Case c = plain(true, run);
     Unit *u = tiny_unit(ctx, &c.tiny);
     log.v = v;
-    vwn_train_options how = {
-        .run = run, .resume = true, .until_steps = 12, .event = on_event, .user = &log};
+    vwn_train_options how = {.run = run, .resume = true, .until_steps = 12, .event = on_event, .user = &log};
     f = (Failing){.left = fail};
     Status st = train_unit(v, u, &how, &tiny_hooks);
     *made = f.made;
@@ -833,14 +789,13 @@ static void allocations(Tally *t)
     long all = made, stride = all > 400 ? all / 400 + 1 : 1;
     char command[400];
     for (long n = 0; n < all; n += stride) {
-        snprintf(command, sizeof command, "%s/ckpt/step_00000012.safetensors",
-                 in("memory_ends"));
+        snprintf(command, sizeof command, "%s/ckpt/step_00000012.safetensors", in("memory_ends"));
         unlink(command);
         Status st = with_failure(n, in("memory_ends"), &made);
         failures += st == ST_ENVIRONMENT;
         CHECKF(t, st == ST_ENVIRONMENT || st == ST_OK, "allocation %ld: %d: %s", n, st, why);
-        CHECKF(t, open_descriptors() == before, "allocation %ld: %d descriptors, not %d", n,
-               open_descriptors(), before);
+        CHECKF(t, open_descriptors() == before, "allocation %ld: %d descriptors, not %d", n, open_descriptors(),
+               before);
     }
     CHECKF(t, failures * stride > all / 2, "%ld of %ld failed", failures, all / stride);
     c.how.until_steps = 0;
@@ -859,24 +814,24 @@ static void memory(Tally *t)
     Unit *u = tiny_unit(v->ctx, &c.tiny);
     MemoryNeed n = session_memory(v->ctx, u->model, u->train, 0, NULL);
     Log log = {.v = v};
-    vwn_train_options how = {
-        .run = in("memory"), .until_steps = 1, .event = on_event, .user = &log};
+    vwn_train_options how = {.run = in("memory"), .until_steps = 1, .event = on_event, .user = &log};
     CHECK(t, train_unit(v, u, &how, &tiny_hooks) == ST_OK);
     size_t size;
     char *text = read_file(v->ctx, in("memory/events.jsonl"), &size);
     char *mem = text ? strstr(text, "\"mem\":") : NULL;
     double actual = mem ? atof(mem + 6) : 0;
     double planned = (double)(n.total - n.program); /* the program itself is not in the store */
-    CHECKF(t, fabs(actual - planned) <= 0.02 * actual, "planned %.0f, used %.0f", planned,
-           actual);
+    CHECKF(t, fabs(actual - planned) <= 0.02 * actual, "planned %.0f, used %.0f", planned, actual);
     CHECK(t, n.weights == 4 * (8 * 64 + 64 * 64 + 64 + 64 * 8) && n.buffers == 4);
     CHECK(t, n.gradients == n.weights && n.optimizer == 2 * n.weights);
     /* what cannot fit is refused with the numbers, before anything is taken */
     c = plain(false, in("too_large"));
     c.tiny.batch = c.tiny.micro = (int64_t)1 << 32;
     CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "training needs"), "%s", why);
-    CHECKF(t, strstr(why, "; `micro_batch = ") && strstr(why, "same batch of 4294967296") &&
-                  !file_exists(in("too_large/events.jsonl")), "%s", why);
+    CHECKF(t,
+           strstr(why, "; `micro_batch = ") && strstr(why, "same batch of 4294967296") &&
+               !file_exists(in("too_large/events.jsonl")),
+           "%s", why);
     /* the largest power of two that fits was named: it takes more than half of what there is */
     double with = atof(strstr(why, " seqs` needs ") + 13), have = atof(strstr(why, " and ") + 5);
     CHECKF(t, with <= have && with > 0.45 * have, "%s", why);
@@ -884,8 +839,10 @@ static void memory(Tally *t)
     CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && !strstr(why, "random"), "%s", why);
     c = plain(false, in("too_wide")); /* weights that do not fit: no micro-batch helps */
     c.tiny.width = (int64_t)1 << 20;
-    CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "even `micro_batch = 1 seqs`") &&
-                  strstr(why, "a smaller model"), "%s", why);
+    CHECKF(t,
+           go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "even `micro_batch = 1 seqs`") &&
+               strstr(why, "a smaller model"),
+           "%s", why);
     c.tiny.batch = c.tiny.micro = 1;
     CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && !strstr(why, "micro_batch"), "%s", why);
     tiny_close(v);

@@ -20,9 +20,8 @@ static bool write_sample(Ctx *ctx, const char *folder, const char *name, char wh
     safe_declare(&w, "layer[1].W", SAFE_F32, 2, d);
     safe_declare(&w, "nothing", SAFE_F32, 2, empty);
     safe_declare(&w, "twice", SAFE_F64, 1, &two);
-    bool ok = safe_create(&w, folder, name, why) &&
-              safe_put(&w, numbers, 4, why) && safe_put(&w, numbers + 1, 20, why) &&
-              safe_put(&w, doubles, 16, why) && safe_commit(&w, why);
+    bool ok = safe_create(&w, folder, name, why) && safe_put(&w, numbers, 4, why) &&
+              safe_put(&w, numbers + 1, 20, why) && safe_put(&w, doubles, 16, why) && safe_commit(&w, why);
     safe_abandon(&w);
     return ok;
 }
@@ -50,8 +49,8 @@ static void round_trip(Tally *t, Ctx *ctx, const char *folder)
     CHECK(t, f.n == 3 && w && d && w->rank == 2 && w->d[0] == 2 && w->d[1] == 3);
     CHECK(t, safe_read(&f, w, 0, 6, out, why));
     for (int i = 0; i < 6; i++)
-        CHECKF(t, (float)out[i] == numbers[i] && !signbit(out[i]) == !signbit(numbers[i]),
-               "number %d: %g, not %g", i, out[i], numbers[i]);
+        CHECKF(t, (float)out[i] == numbers[i] && !signbit(out[i]) == !signbit(numbers[i]), "number %d: %g, not %g", i,
+               out[i], numbers[i]);
     CHECK(t, safe_read(&f, w, 4, 2, out, why) && (float)out[1] == numbers[5]);
     CHECK(t, !safe_read(&f, w, 4, 3, out, why) && !safe_read(&f, w, -1, 1, out, why));
     CHECK(t, safe_read(&f, d, 0, 2, out, why) && out[0] == 0.1 && out[1] == 1e300);
@@ -71,8 +70,10 @@ static void large(Tally *t, Ctx *ctx, const char *folder)
     for (int i = 0; i < MOST; i++)
         numbers_of[i] = (float)i * 0.25f;
     for (int k = 0; k < 24; k++) {
-        int64_t n = k < 16 ? (2 << 18) - 40 + 4 * k : 100000 + 75000 * (k - 16); /* the first lie around two blocks, with their headers */
-        const char *name = arena_printf(ctx->program, "large%d.safetensors", k), *path = arena_printf(ctx->program, "%s/%s", folder, name);
+        int64_t n = k < 16 ? (2 << 18) - 40 + 4 * k
+                           : 100000 + 75000 * (k - 16); /* the first lie around two blocks, with their headers */
+        const char *name = arena_printf(ctx->program, "large%d.safetensors", k),
+                   *path = arena_printf(ctx->program, "%s/%s", folder, name);
         SafeWriter w;
         safe_begin(&w, arena_region(ctx->program));
         safe_declare(&w, "x", SAFE_F32, 1, &n);
@@ -87,7 +88,8 @@ static void large(Tally *t, Ctx *ctx, const char *folder)
         const char *file = ok ? read_file(ctx, path, &bytes) : NULL;
         size_t data = (size_t)n * sizeof *numbers_of;
         SafeFile f;
-        CHECKF(t, file && bytes > data && !memcmp(file + bytes - data, numbers_of, data), "%lld numbers: %s", (long long)n, why);
+        CHECKF(t, file && bytes > data && !memcmp(file + bytes - data, numbers_of, data), "%lld numbers: %s",
+               (long long)n, why);
         CHECKF(t, opens(ctx, path, &f, true, why), "%lld numbers: %s", (long long)n, why);
         if (file)
             safe_close(&f);
@@ -164,24 +166,18 @@ static void hostile(Tally *t, Ctx *ctx, const char *folder)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9, "no tensor"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, "no tensor"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, "not a count"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", 8,
-         "not a count"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}}", 8,
-         "not a count"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", 8, "not a count"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}}", 8, "not a count"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]}}", 8, "no shape"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}",
-         0, "too large"},
-        {"{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]}}",
-         0, "numbers of"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, "too large"},
+        {"{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]}}", 0, "numbers of"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4, NULL},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "numbers of"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "outside"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, "outside"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,1e300]}}", 8, "outside"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9223372036854775807]}}",
-         8, "outside"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8,
-         "two data_offsets"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9223372036854775807]}}", 8, "outside"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8, "two data_offsets"},
         {"{\"a\":{\"dtype\":\"F99\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "unknown type"},
         {"{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "unknown type"},
         {"{\"a\":7}", 0, "description"},
@@ -203,8 +199,8 @@ static void hostile(Tally *t, Ctx *ctx, const char *folder)
         bool ok = opens(ctx, path, &f, false, why);
         if (ok)
             safe_close(&f);
-        CHECKF(t, cases[i].says ? !ok && strstr(why, cases[i].says) && strstr(why, path) : ok,
-               "%s: %s", cases[i].header, why);
+        CHECKF(t, cases[i].says ? !ok && strstr(why, cases[i].says) && strstr(why, path) : ok, "%s: %s",
+               cases[i].header, why);
     }
     const char *meta = "{\"__metadata__\":{\"x\":\"ab\",\"y\":\"a\\u0000b\"}}", *text;
     write_raw(path, strlen(meta), meta, 0);
@@ -216,12 +212,11 @@ static void hostile(Tally *t, Ctx *ctx, const char *folder)
         CHECK(t, !safe_text(&f, "y", &text, why) && strstr(why, "byte 38: the metadata `y` holds a NUL"));
         safe_close(&f);
     }
-    static const uint64_t lengths[] = {3, 1u << 30, UINT64_MAX, UINT64_MAX - 7,
-                                       (uint64_t)1 << 63};
+    static const uint64_t lengths[] = {3, 1u << 30, UINT64_MAX, UINT64_MAX - 7, (uint64_t)1 << 63};
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         write_raw(path, lengths[i], "{}", 0);
-        CHECKF(t, !opens(ctx, path, &f, false, why) && strstr(why, "byte 0: a header of"),
-               "%llu: %s", (unsigned long long)lengths[i], why);
+        CHECKF(t, !opens(ctx, path, &f, false, why) && strstr(why, "byte 0: a header of"), "%llu: %s",
+               (unsigned long long)lengths[i], why);
     }
     CHECK(t, !opens(ctx, folder, &f, false, why) && strstr(why, "not a file"));
     CHECK(t, !opens(ctx, "absent.safetensors", &f, false, why) && strstr(why, "No such file"));
@@ -235,29 +230,50 @@ static void types(Tally *t, Ctx *ctx, const char *folder)
         const char *name;
         size_t bytes;
         double first; /* of bytes 0x81, 0x82, ...; NAN: not read */
-    } all[] = {{"BOOL", 4, 0x81}, {"U8", 4, 0x81}, {"I8", 4, -0x7f}, {"I16", 8, -0x7d7f}, {"U16", 8, 0x8281}, {"I32", 16, -0x7b7c7d7f},
-               {"U32", 16, 0x84838281}, {"I64", 32, -0x1.dde1e5e9edf1fp62}, {"U64", 32, 0x1.110f0d0b0907p63}, {"F4", 2, NAN}, {"F6_E2M3", 3, NAN},
-               {"F6_E3M2", 3, NAN}, {"F8_E5M2", 4, NAN}, {"F8_E4M3", 4, NAN}, {"F8_E8M0", 4, NAN}, {"F8_E4M3FNUZ", 4, NAN},
-               {"F8_E5M2FNUZ", 4, NAN}, {"F16", 8, -0x1.408p-15}, {"BF16", 8, -0x1.02p-122}, {"F32", 16, 0}, {"C64", 32, NAN}, {"F64", 32, 0}};
+    } all[] = {{"BOOL", 4, 0x81},
+               {"U8", 4, 0x81},
+               {"I8", 4, -0x7f},
+               {"I16", 8, -0x7d7f},
+               {"U16", 8, 0x8281},
+               {"I32", 16, -0x7b7c7d7f},
+               {"U32", 16, 0x84838281},
+               {"I64", 32, -0x1.dde1e5e9edf1fp62},
+               {"U64", 32, 0x1.110f0d0b0907p63},
+               {"F4", 2, NAN},
+               {"F6_E2M3", 3, NAN},
+               {"F6_E3M2", 3, NAN},
+               {"F8_E5M2", 4, NAN},
+               {"F8_E4M3", 4, NAN},
+               {"F8_E8M0", 4, NAN},
+               {"F8_E4M3FNUZ", 4, NAN},
+               {"F8_E5M2FNUZ", 4, NAN},
+               {"F16", 8, -0x1.408p-15},
+               {"BF16", 8, -0x1.02p-122},
+               {"F32", 16, 0},
+               {"C64", 32, NAN},
+               {"F64", 32, 0}};
     char why[WHY];
     SafeFile f;
     const char *path = arena_printf(ctx->program, "%s/raw.safetensors", folder);
     for (size_t i = 0; i < COUNT_OF(all); i++)
         for (size_t bytes = 0; bytes <= 40; bytes++) {
             char file[200], *header = file + 8;
-            int n = snprintf(header, 150, "{\"a\":{\"dtype\":\"%s\",\"shape\":[2,2],\"data_offsets\":[0,%zu]}}", all[i].name, bytes);
+            int n = snprintf(header, 150, "{\"a\":{\"dtype\":\"%s\",\"shape\":[2,2],\"data_offsets\":[0,%zu]}}",
+                             all[i].name, bytes);
             for (int k = 0; k < 8; k++)
                 file[k] = (char)((uint64_t)n >> 8 * k);
             for (size_t k = 0; k < bytes; k++)
                 header[n + (int)k] = (char)(0x81 + k);
             write_file(path, file, 8 + (size_t)n + bytes);
             bool ok = opens(ctx, path, &f, false, why);
-            CHECKF(t, ok == (bytes == all[i].bytes), "four numbers of %s in %zu bytes: %s", all[i].name, bytes, ok ? "taken" : why);
+            CHECKF(t, ok == (bytes == all[i].bytes), "four numbers of %s in %zu bytes: %s", all[i].name, bytes,
+                   ok ? "taken" : why);
             if (!ok)
                 continue;
             double x[4] = {0};
             bool read = safe_read(&f, &f.tensor[0], 0, 4, x, why);
-            CHECKF(t, !strcmp(safe_type_name(f.tensor[0].type), all[i].name), "%s is %s", all[i].name, safe_type_name(f.tensor[0].type));
+            CHECKF(t, !strcmp(safe_type_name(f.tensor[0].type), all[i].name), "%s is %s", all[i].name,
+                   safe_type_name(f.tensor[0].type));
             CHECKF(t, read == !isnan(all[i].first), "%s is%s read", all[i].name, read ? "" : " not");
             if (read && all[i].first != 0)
                 CHECKF(t, x[0] == all[i].first, "%s: %.17g, not %.17g", all[i].name, x[0], all[i].first);
@@ -279,11 +295,10 @@ static void no_room(Tally *t, Ctx *ctx, const char *folder)
         bool ok = write_sample(ctx, folder, "good.safetensors", why);
         setrlimit(RLIMIT_FSIZE, &was);
         if (limit < 300)
-            CHECKF(t, !ok && strstr(why, "could not be written") && strstr(why, "untouched"),
-                   "limit %d: %s", (int)limit, why);
+            CHECKF(t, !ok && strstr(why, "could not be written") && strstr(why, "untouched"), "limit %d: %s",
+                   (int)limit, why);
         CHECK(t, !file_exists(arena_printf(ctx->program, "%s/.good.safetensors.tmp", folder)));
-        CHECK(t, opens(ctx, arena_printf(ctx->program, "%s/good.safetensors", folder), &f, true,
-                       why));
+        CHECK(t, opens(ctx, arena_printf(ctx->program, "%s/good.safetensors", folder), &f, true, why));
         safe_close(&f);
     }
     CHECK(t, !write_sample(ctx, "absent_folder", "x", why) && strstr(why, "No such file"));

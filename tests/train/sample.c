@@ -55,16 +55,10 @@ static void samples(Tally *t, Ctx *ctx, const char *run)
     Text a, b;
     char why[512];
     const char *prompt = "abc";
-    vwn_sample_options o = {.source = run,
-                            .prompts = &prompt,
-                            .n_prompts = 1,
-                            .tokens = 40,
-                            .temperature = 0.8,
-                            .top_p = 0.9,
-                            .seed = 5};
+    vwn_sample_options o = {
+        .source = run, .prompts = &prompt, .n_prompts = 1, .tokens = 40, .temperature = 0.8, .top_p = 0.9, .seed = 5};
     CHECKF(t, sample(&o, &a, why) == ST_OK, "%s", why);
-    CHECKF(t, a.n == 44 && !strncmp(a.s, "abc", 3) && a.s[43] == '\n' && letters(a.s, 43), "%s",
-           a.s);
+    CHECKF(t, a.n == 44 && !strncmp(a.s, "abc", 3) && a.s[43] == '\n' && letters(a.s, 43), "%s", a.s);
     CHECK(t, a.pieces >= 41); /* written as it is made */
     CHECK(t, sample(&o, &b, why) == ST_OK && !strcmp(a.s, b.s));
     o.seed = 6;
@@ -102,8 +96,7 @@ static void samples(Tally *t, Ctx *ctx, const char *run)
     CHECK(t, sample(&o, &b, why) == ST_OK);
     JsonError e;
     const Json *j = json_read(ctx->program, b.s, b.n, &e);
-    CHECKF(t, j && strlen(json_string(j, "text")) == 5 && json_get(j, "step")->integer == 300,
-           "%s", b.s);
+    CHECKF(t, j && strlen(json_string(j, "text")) == 5 && json_get(j, "step")->integer == 300, "%s", b.s);
     o.json = false;
     prompt = "abz";
     CHECK(t, sample(&o, &b, why) == ST_USAGE && strstr(why, "`z`") && !b.n);
@@ -111,7 +104,8 @@ static void samples(Tally *t, Ctx *ctx, const char *run)
     const vwn_sample_options fine = o;
     for (int k = 0; k < 5; k++) {
         o = fine;
-        *(double *[]){&o.temperature, &o.top_p, &o.top_p, &o.min_p, &o.min_p}[k] = (double[]){-1, -0.1, 1.1, -0.1, NAN}[k];
+        *(double *[]){&o.temperature, &o.top_p, &o.top_p, &o.min_p, &o.min_p}[k] =
+            (double[]){-1, -0.1, 1.1, -0.1, NAN}[k];
         CHECKF(t, sample(&o, &b, why) == ST_USAGE && !b.n, "%d: %s", k, why);
     }
     o = fine;
@@ -149,8 +143,7 @@ static void evaluations(Tally *t, Ctx *ctx, const char *run, const char *text)
     vwn_eval_options o = {.source = run, .json = true};
     CHECKF(t, eval(&o, &x, why) == ST_OK, "%s", why);
     /* the same windows, weights and program as at the end of training */
-    CHECKF(t, field(ctx, &x, "loss") == last_eval, "%.17g, in training %.17g",
-           field(ctx, &x, "loss"), last_eval);
+    CHECKF(t, field(ctx, &x, "loss") == last_eval, "%.17g, in training %.17g", field(ctx, &x, "loss"), last_eval);
     CHECK(t, fabs(field(ctx, &x, "perplexity") - exp(field(ctx, &x, "loss.next"))) < 1e-9);
     CHECK(t, isnan(field(ctx, &x, "bits_per_byte")) && field(ctx, &x, "windows") == 8);
     o.batches = 1;
@@ -167,8 +160,7 @@ static void evaluations(Tally *t, Ctx *ctx, const char *run, const char *text)
     /* one window of 125 has a label less, a second loss sees padded rows */
     CHECKF(t, fabs(in_fours - in_fives) < 2e-4, "%.9f and %.9f", in_fours, in_fives);
     o.json = false;
-    CHECK(t, eval(&o, &x, why) == ST_OK && strstr(x.s, "perplexity") &&
-                 strstr(x.s, "2,000 tokens"));
+    CHECK(t, eval(&o, &x, why) == ST_OK && strstr(x.s, "perplexity") && strstr(x.s, "2,000 tokens"));
     o.data = "absent.txt";
     CHECK(t, eval(&o, &x, why) == ST_ENVIRONMENT && strstr(why, "absent.txt") && !x.n);
 }
@@ -177,8 +169,7 @@ static void evaluations(Tally *t, Ctx *ctx, const char *run, const char *text)
 static void train_at(Tally *t, const char *run, const char *text, double decay)
 {
     vwn_context *v = tiny_context(reference, 2);
-    TinyOptions o = {
-        .vocab = 9, .width = 16, .context = 16, .batch = 4, .steps = 100, .text = text};
+    TinyOptions o = {.vocab = 9, .width = 16, .context = 16, .batch = 4, .steps = 100, .text = text};
     Unit *u = tiny_unit(v->ctx, &o);
     u->train->optimizer.lr = host_const(v->ctx->program, 0.03);
     u->train->average = decay > 0 ? host_const(v->ctx->program, decay) : NULL;
@@ -197,8 +188,8 @@ static void averaged(Tally *t, Ctx *ctx, const char *folder, const char *text)
     Text x;
     char why[512];
     vwn_eval_options e = {.source = run, .json = true};
-    CHECKF(t, eval(&e, &x, why) == ST_OK && field(ctx, &x, "loss") == last_eval,
-           "%s: %.17g, in training %.17g", why, field(ctx, &x, "loss"), last_eval);
+    CHECKF(t, eval(&e, &x, why) == ST_OK && field(ctx, &x, "loss") == last_eval, "%s: %.17g, in training %.17g", why,
+           field(ctx, &x, "loss"), last_eval);
     CHECK(t, strstr(x.s, "\"weights\":\"average\""));
     double mean = field(ctx, &x, "loss");
     e.last = true;
@@ -209,8 +200,7 @@ static void averaged(Tally *t, Ctx *ctx, const char *folder, const char *text)
     /* another kernel updates the weights then, which may round otherwise */
     double room = reference ? 0 : 1e-6;
     CHECKF(t, st == ST_OK && fabs(field(ctx, &x, "loss") - now) <= room && now != mean,
-           "%.17g with averages beside, %.17g without, average %.17g", now,
-           field(ctx, &x, "loss"), mean);
+           "%.17g with averages beside, %.17g without, average %.17g", now, field(ctx, &x, "loss"), mean);
     Text y;
     vwn_sample_options s = {.source = run, .tokens = 40, .temperature = 1, .top_p = 1, .last = true};
     CHECKF(t, sample(&s, &x, why) == ST_OK, "%s", why);
@@ -222,16 +212,9 @@ static void both(Tally *t, Ctx *ctx, const char *folder, const char *text)
 {
     const char *run = arena_printf(ctx->program, "%s/%s", folder, reference ? "ref" : "cpu");
     vwn_context *v = tiny_context(reference, 2);
-    TinyOptions o = {.vocab = 9,
-                     .width = 16,
-                     .context = 16,
-                     .batch = 4,
-                     .steps = 300,
-                     .text = text,
-                     .lr = 0.03};
+    TinyOptions o = {.vocab = 9, .width = 16, .context = 16, .batch = 4, .steps = 300, .text = text, .lr = 0.03};
     vwn_train_options how = {.run = run, .event = on_event};
-    CHECKF(t, train_unit(v, tiny_unit(v->ctx, &o), &how, &tiny_hooks) == ST_OK, "%s",
-           v->ctx->message);
+    CHECKF(t, train_unit(v, tiny_unit(v->ctx, &o), &how, &tiny_hooks) == ST_OK, "%s", v->ctx->message);
     tiny_close(v);
     samples(t, ctx, run);
     evaluations(t, ctx, run, text);

@@ -19,7 +19,7 @@ static Tally tally;
 
 /* A tensor of the model, and what a file has for it. */
 typedef struct Given {
-    const char *path, *name; /* NULL: the file does not have it */
+    const char *path, *name;        /* NULL: the file does not have it */
     int rank, d[RANK], there[RANK]; /* `there` in the order of the model's axes */
     bool swapped;
     double value[MOST]; /* as the file has them */
@@ -49,7 +49,8 @@ static size_t put_number(unsigned char *to, int type, double x)
 static void raw_add(Raw *r, const char *name, const char *type, int rank, const int *d, size_t bytes)
 {
     size_t n = strlen(r->header);
-    n += (size_t)snprintf(r->header + n, sizeof r->header - n, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", n ? "," : "", name, type);
+    n += (size_t)snprintf(r->header + n, sizeof r->header - n, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", n ? "," : "",
+                          name, type);
     for (int k = 0; k < rank; k++)
         n += (size_t)snprintf(r->header + n, sizeof r->header - n, "%s%d", k ? "," : "", d[k]);
     snprintf(r->header + n, sizeof r->header - n, "],\"data_offsets\":[%zu,%zu]}", r->n - bytes, r->n);
@@ -62,7 +63,8 @@ static void raw_write(const Raw *r, const char *path)
     for (int i = 0; i < 8; i++)
         length[i] = (char)(n >> 8 * i);
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite(length, 1, 8, f) != 8 || fprintf(f, "{%s}", r->header) != (int)n || fwrite(r->data, 1, r->n, f) != r->n || fclose(f)) {
+    if (!f || fwrite(length, 1, 8, f) != 8 || fprintf(f, "{%s}", r->header) != (int)n ||
+        fwrite(r->data, 1, r->n, f) != r->n || fclose(f)) {
         perror(path);
         exit(2);
     }
@@ -115,15 +117,19 @@ static double expected(const Given *g, int element)
 static void put_model(const char *path, const char *body, const char *start, const char *table)
 {
     FILE *f = fopen(path, "wb");
-    if (!f || fprintf(f,
-                      "edition = 1\nimport \"std/connections\"\n"
-                      "block embed_zero()() -> [B, 1, 1] { return input(zz, [B, 1, 1]) }\n"
-                      "block head_probe()(x: [B, N, D]) -> [B, N, D] {\n%s\n  return x\n}\n"
-                      "model p {\n  context = 1, width = 1, mask = causal, init = zeros, out_init = zeros, connection = residual()\n"
-                      "  embed zero { }\n  head probe { }\n}\n"
-                      "train {\n  data = arrays(zz = \"zz.npy\"), batch = 1 images, length = 1 steps, seed = 1, precision = fp32\n  %s\n"
-                      "  optimizer sgd { lr = 0, momentum = 0, weight_decay = 0 }\n  log { every = 1 steps }\n}\n%s\n",
-                      body, start, table) < 0 || fclose(f)) {
+    if (!f ||
+        fprintf(f,
+                "edition = 1\nimport \"std/connections\"\n"
+                "block embed_zero()() -> [B, 1, 1] { return input(zz, [B, 1, 1]) }\n"
+                "block head_probe()(x: [B, N, D]) -> [B, N, D] {\n%s\n  return x\n}\n"
+                "model p {\n  context = 1, width = 1, mask = causal, init = zeros, out_init = zeros, connection = "
+                "residual()\n"
+                "  embed zero { }\n  head probe { }\n}\n"
+                "train {\n  data = arrays(zz = \"zz.npy\"), batch = 1 images, length = 1 steps, seed = 1, precision = "
+                "fp32\n  %s\n"
+                "  optimizer sgd { lr = 0, momentum = 0, weight_decay = 0 }\n  log { every = 1 steps }\n}\n%s\n",
+                body, start, table) < 0 ||
+        fclose(f)) {
         perror(path);
         exit(2);
     }
@@ -163,7 +169,8 @@ static int numbers(const char *run, const char *name, double out[MOST])
     SafeFile f;
     Ctx *ctx = ctx_new(NULL);
     int n = -1;
-    if (safe_open(arena_region(ctx->program), arena_printf(ctx->program, "%s/ckpt/step_00000001.safetensors", run), &f, why)) {
+    if (safe_open(arena_region(ctx->program), arena_printf(ctx->program, "%s/ckpt/step_00000001.safetensors", run), &f,
+                  why)) {
         const SafeTensor *t = safe_find(&f, name);
         if (t && t->elements <= MOST && safe_read(&f, t, 0, t->elements, out, why))
             n = (int)t->elements;
@@ -176,17 +183,18 @@ static int numbers(const char *run, const char *name, double out[MOST])
 /* ---- cases from seeds ---- */
 
 static uint64_t state;
-static int below(int n)
-{
-    return (int)draw(&state, (unsigned)n);
-}
+static int below(int n) { return (int)draw(&state, (unsigned)n); }
 
 static void make(Given *g, int i)
 {
-    static const char *const paths[PARAMS] = {"head.probe.v", "head.probe.a", "head.probe.q", "head.probe.e", "head.probe.w"};
+    static const char *const paths[PARAMS] = {"head.probe.v", "head.probe.a", "head.probe.q", "head.probe.e",
+                                              "head.probe.w"};
     static const char *const others[PARAMS] = {"old.v", "old.a", "old.q", "old.e", "old.w"};
     static const int ranks[PARAMS] = {1, 2, 2, 3, 2};
-    *g = (Given){.path = paths[i], .name = below(8) ? below(2) ? paths[i] : others[i] : NULL, .rank = ranks[i], .file = below(FILES)};
+    *g = (Given){.path = paths[i],
+                 .name = below(8) ? below(2) ? paths[i] : others[i] : NULL,
+                 .rank = ranks[i],
+                 .file = below(FILES)};
     g->swapped = g->rank >= 2 && below(2);
     do {
         for (int k = 0; k < g->rank; k++) {
@@ -217,7 +225,8 @@ static int raw_unread(Raw *r)
     static const struct {
         const char *name;
         int bits;
-    } types[] = {{"I64", 64}, {"I32", 32}, {"I16", 16}, {"I8", 8}, {"U64", 64}, {"U32", 32}, {"U16", 16}, {"U8", 8}, {"BOOL", 8}, {"C64", 64},
+    } types[] = {{"I64", 64},    {"I32", 32},    {"I16", 16},    {"I8", 8},      {"U64", 64},
+                 {"U32", 32},    {"U16", 16},    {"U8", 8},      {"BOOL", 8},    {"C64", 64},
                  {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F6_E2M3", 6}, {"F4", 4}};
     int i = below((int)COUNT_OF(types)), d[2] = {4, 1 + below(5)};
     size_t bytes = (size_t)(d[0] * d[1] * types[i].bits / 8);
@@ -237,8 +246,10 @@ static int write_files(const Given *g, bool shards)
         int in = shards ? g[i].file : 0;
         raw_tensor(&raw[in], &g[i], below(4), 0);
         if (shards && below(2))
-            raw_tensor(&raw[(in + 1 + below(FILES - 1)) % FILES], &g[i], below(4), 0.5); /* the map names the other one */
-        snprintf(map + strlen(map), sizeof map - strlen(map), "%s\"%s\":\"%d.safetensors\"", *map ? "," : "", g[i].name, in);
+            raw_tensor(&raw[(in + 1 + below(FILES - 1)) % FILES], &g[i], below(4),
+                       0.5); /* the map names the other one */
+        snprintf(map + strlen(map), sizeof map - strlen(map), "%s\"%s\":\"%d.safetensors\"", *map ? "," : "", g[i].name,
+                 in);
     }
     int unread = raw_unread(&raw[0]);
     for (int i = 0; i < (shards ? FILES : 1); i++) {
@@ -296,13 +307,15 @@ static void from_seed(int seed)
     put_model("m.vwn", body, start, names);
     vwn_status st = train("m.vwn", "run", &said);
     CHECKF(&tally, st == VWN_OK, "seed %d: status %d: %s", seed, st, said.text);
-    CHECKF(&tally, st != VWN_OK || told(g, unread), "seed %d: another number of numbers is told to be taken or dropped", seed);
+    CHECKF(&tally, st != VWN_OK || told(g, unread), "seed %d: another number of numbers is told to be taken or dropped",
+           seed);
     for (int i = 0; i < PARAMS && st == VWN_OK; i++) {
         int n = numbers("run", g[i].path, got), wrong = 0;
         for (int k = 0; k < n; k++)
             wrong += got[k] != expected(&g[i], k);
-        CHECKF(&tally, n == count_of(&g[i], g[i].d) && !wrong, "seed %d: `%s` (there %s%s): %d of %d numbers are not those of the file", seed,
-               g[i].path, g[i].name ? g[i].name : "nowhere", g[i].swapped ? ", axes swapped" : "", wrong, n);
+        CHECKF(&tally, n == count_of(&g[i], g[i].d) && !wrong,
+               "seed %d: `%s` (there %s%s): %d of %d numbers are not those of the file", seed, g[i].path,
+               g[i].name ? g[i].name : "nowhere", g[i].swapped ? ", axes swapped" : "", wrong, n);
     }
 }
 
@@ -333,7 +346,8 @@ static void inside(void)
     raw_tensor(&raw, &h, 1, 0);
     raw_tensor(&raw, &p, 1, 0);
     raw_write(&raw, "inside.safetensors");
-    put_model("m.vwn", inside_body(ctx->program, 2, 2, 3), "start_from = weights(\"inside.safetensors\", new = draw)", "");
+    put_model("m.vwn", inside_body(ctx->program, 2, 2, 3), "start_from = weights(\"inside.safetensors\", new = draw)",
+              "");
     vwn_status st = train("m.vwn", "base", &said);
     CHECKF(&tally, st == VWN_OK, "%s", said.text);
     put_model("m.vwn", inside_body(ctx->program, 3, 3, 5), "start_from = run(\"base\", grown = draw)", "");
@@ -387,8 +401,8 @@ static void layouts(void)
     buf_puts(&body, "  param z : [4, 4] = eye\n");
     for (size_t i = 0; i < COUNT_OF(w); i++) {
         const int rank = w[i].d[2] ? 3 : 2;
-        buf_printf(&body, rank == 3 ? "  param %s : [%d, %d, %d] = fill(-1)\n" : "  param %s : [%d, %d] = fill(-1)\n", w[i].name, w[i].d[0], w[i].d[1],
-                   w[i].d[2]);
+        buf_printf(&body, rank == 3 ? "  param %s : [%d, %d, %d] = fill(-1)\n" : "  param %s : [%d, %d] = fill(-1)\n",
+                   w[i].name, w[i].d[0], w[i].d[1], w[i].d[2]);
         buf_printf(&table, "  \"%s\" = head.probe.%s\n", w[i].name, w[i].name);
         g[i] = (Given){.name = w[i].name, .rank = rank, .swapped = w[i].linear};
         for (int k = 0; k < rank; k++)
@@ -401,15 +415,18 @@ static void layouts(void)
         buf_printf(&body, "  loss.%s = sum((%s) ^ 2)\n", w[i].name, w[i].use);
     raw_write(&raw, "0.safetensors");
     for (int out_in = 0; out_in < 2; out_in++) {
-        put_model("m.vwn", body.s, "start_from = weights(\"0.safetensors\", new = draw)",
-                  arena_printf(ctx->program, "names other {\n  layout = %s\n%s}\n", out_in ? "out_in" : "in_out", table.s));
+        put_model(
+            "m.vwn", body.s, "start_from = weights(\"0.safetensors\", new = draw)",
+            arena_printf(ctx->program, "names other {\n  layout = %s\n%s}\n", out_in ? "out_in" : "in_out", table.s));
         vwn_status st = train("m.vwn", "run", &said);
-        CHECKF(&tally, st == (out_in ? VWN_OK : VWN_INPUT), "%s", said.text); /* what is not square does not fit, as it is not swapped */
+        CHECKF(&tally, st == (out_in ? VWN_OK : VWN_INPUT), "%s",
+               said.text); /* what is not square does not fit, as it is not swapped */
         for (size_t i = 0; i < COUNT_OF(w) && st == VWN_OK; i++) {
             int n = numbers("run", arena_printf(ctx->program, "head.probe.%s", w[i].name), got), wrong = 0;
             for (int k = 0; k < n; k++)
                 wrong += got[k] != expected(&g[i], k);
-            CHECKF(&tally, n == count_of(&g[i], g[i].d) && !wrong, "layout = out_in, %s: %d of %d numbers are at another place", w[i].use, wrong, n);
+            CHECKF(&tally, n == count_of(&g[i], g[i].d) && !wrong,
+                   "layout = out_in, %s: %d of %d numbers are at another place", w[i].use, wrong, n);
         }
     }
     ctx_free(ctx);
@@ -432,7 +449,8 @@ static vwn_status two_shards(const char *map, const char *type, Said *said)
     raw_write(&raw[0], "0.safetensors");
     raw_write(&raw[1], "1.safetensors");
     write_file("all.index.json", map, strlen(map));
-    put_model("m.vwn", "  param a : [4] = fill(-1)\n  loss.a = sum(a * a)\n", "start_from = weights(\"all.index.json\", left = drop)", "");
+    put_model("m.vwn", "  param a : [4] = fill(-1)\n  loss.a = sum(a * a)\n",
+              "start_from = weights(\"all.index.json\", left = drop)", "");
     return train("m.vwn", "run", said);
 }
 
@@ -444,10 +462,11 @@ static void maps(void)
         const char *what;
     } cases[] = {
         {"{\"weight_map\":{\"mask\":\"0.safetensors\",\"head.probe.a\":\"1.safetensors\"}}", "F32", true, "a map"},
-        {"{\"weight_map\":{\"mask\":\"1.safetensors\",\"head.probe.a\":\"0.safetensors\"}}", "F32", true, "a map that is wrong throughout"},
+        {"{\"weight_map\":{\"mask\":\"1.safetensors\",\"head.probe.a\":\"0.safetensors\"}}", "F32", true,
+         "a map that is wrong throughout"},
         {"{\"weight_map\":{\"mask\":\"1.safetensors\"}}", "F32", false, "a name that the map leaves out"},
-        {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\",\"mask\":\"0.safetensors\",\"mask\":\"0.safetensors\"}}", "F32", false,
-         "a name twice"},
+        {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\",\"mask\":\"0.safetensors\",\"mask\":\"0.safetensors\"}}",
+         "F32", false, "a name twice"},
         {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\"}}", "F32", true, "a map of one of the shards"},
         {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\"}}", "I8", false, "a weight of 8 bits"},
         {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\"}}", "U8", false, "a weight of bytes"},
@@ -457,9 +476,11 @@ static void maps(void)
         Said said;
         double got[MOST] = {0};
         vwn_status st = two_shards(cases[i].map, cases[i].type, &said);
-        CHECKF(&tally, (st == VWN_OK) == cases[i].good && (st == VWN_OK || st == VWN_INPUT), "%s: status %d", cases[i].what, st);
+        CHECKF(&tally, (st == VWN_OK) == cases[i].good && (st == VWN_OK || st == VWN_INPUT), "%s: status %d",
+               cases[i].what, st);
         if (st == VWN_OK)
-            CHECKF(&tally, numbers("run", "head.probe.a", got) == 4 && got[0] == 1 && got[3] == 4, "%s: %g", cases[i].what, got[0]);
+            CHECKF(&tally, numbers("run", "head.probe.a", got) == 4 && got[0] == 1 && got[3] == 4, "%s: %g",
+                   cases[i].what, got[0]);
     }
 }
 

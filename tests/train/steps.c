@@ -27,8 +27,7 @@ static void fill(RefBinding *b, int64_t first_row)
     if (x->dtype == DT_INT) {
         for (int64_t i = 0; i < x->size; i++) {
             int64_t at = first_row * T + i;
-            x->integer[i] =
-                b->name[0] == 'l' && at % 5 == 3 && at > 12 ? -1 : (at * 5 + at / 3) % V;
+            x->integer[i] = b->name[0] == 'l' && at % 5 == 3 && at > 12 ? -1 : (at * 5 + at / 3) % V;
         }
         return;
     }
@@ -55,12 +54,7 @@ static void set_up(Run *r, Graph *g, int64_t rows, int64_t first_row)
 static void evaluate(Run *r, int64_t rows)
 {
     double vars[HV_COUNT] = {0};
-    RefRun run = {.B = rows,
-                  .T = T,
-                  .seed = 1,
-                  .host_vars = vars,
-                  .bind = r->bind,
-                  .n_bind = r->g->ext.n};
+    RefRun run = {.B = rows, .T = T, .seed = 1, .host_vars = vars, .bind = r->bind, .n_bind = r->g->ext.n};
     ref_evaluate(r->g, r->ctx->program, &run, r->result);
 }
 
@@ -90,14 +84,8 @@ static int count(const Graph *g, Op op)
 
 static Unit *unit(Ctx *ctx, double dropout, int64_t micro)
 {
-    TinyOptions o = {.vocab = V,
-                     .width = W,
-                     .context = T,
-                     .batch = B,
-                     .micro = micro,
-                     .steps = 1,
-                     .text = "x",
-                     .dropout = dropout};
+    TinyOptions o = {
+        .vocab = V, .width = W, .context = T, .batch = B, .micro = micro, .steps = 1, .text = "x", .dropout = dropout};
     return tiny_unit(ctx, &o);
 }
 
@@ -110,10 +98,8 @@ static void losses(Tally *t, Ctx *ctx)
     set_up(&r, step_gradient(u->model, u->train, true, ctx->program), B, 0);
     CHECK(t, u->model->graph->node.n == before && u->model->graph->out.n == 0);
     evaluate(&r, B);
-    double *E = bound(&r, EXT_PARAM, "embed.W")->real,
-           *W1 = bound(&r, EXT_PARAM, "hidden.W")->real;
-    double *b1 = bound(&r, EXT_PARAM, "hidden.b")->real,
-           *W2 = bound(&r, EXT_PARAM, "head.W")->real;
+    double *E = bound(&r, EXT_PARAM, "embed.W")->real, *W1 = bound(&r, EXT_PARAM, "hidden.W")->real;
+    double *b1 = bound(&r, EXT_PARAM, "hidden.b")->real, *W2 = bound(&r, EXT_PARAM, "head.W")->real;
     double gain = bound(&r, EXT_BUFFER, "hidden.gain")->real[0];
     double next = 0, hh = 0, xx = 0, hidden = 0, n = 0;
     for (int i = 0; i < B * T; i++) {
@@ -195,8 +181,8 @@ static void micro_batches(Tally *t, Ctx *ctx)
         double gradient[64];
         evaluate(&whole, B);
         for (int64_t i = 0; i < g->size; i++) {
-            CHECKF(t, fabs(g->real[i] - sum->real[i]) < 1e-12, "%s[%d]: %.9g, in parts %.9g",
-                   names[k], (int)i, g->real[i], sum->real[i]);
+            CHECKF(t, fabs(g->real[i] - sum->real[i]) < 1e-12, "%s[%d]: %.9g, in parts %.9g", names[k], (int)i,
+                   g->real[i], sum->real[i]);
             gradient[i] = g->real[i];
         }
         for (int64_t i = 0; i < w->size; i++) {
@@ -208,13 +194,11 @@ static void micro_batches(Tally *t, Ctx *ctx)
             }
             w->real[i] = was;
             double slope = (loss[1] - loss[0]) / 2e-5;
-            CHECKF(t, fabs(slope - gradient[i]) < 1e-8, "%s[%d]: %g, not %g", names[k], (int)i,
-                   gradient[i], slope);
+            CHECKF(t, fabs(slope - gradient[i]) < 1e-8, "%s[%d]: %g, not %g", names[k], (int)i, gradient[i], slope);
         }
     }
     /* a parameter that no loss reads: zeros at first, then left alone */
-    Param lost = {
-        .path = name_str(ctx, "lost"), .shape = {.rank = 1, .d = {DIM(3)}}, .elements = 3};
+    Param lost = {.path = name_str(ctx, "lost"), .shape = {.rank = 1, .d = {DIM(3)}}, .elements = 3};
     lost.value = ir_ext(m->model->graph, EXT_PARAM, lost.path, DT_REAL, &lost.shape);
     vec_push(ctx->program, &m->model->param, lost);
     m->train->optimizer.frozen = NULL;

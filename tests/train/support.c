@@ -86,8 +86,7 @@ void write_text_file(const char *path, size_t n)
     uint64_t state = 1;
     for (size_t i = 0; i < n; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        s[i] = i && (state >> 60) < 11 ? (char)('a' + (s[i - 1] - 'a' + 3) % 7)
-                                       : (char)('a' + (state >> 33) % 7);
+        s[i] = i && (state >> 60) < 11 ? (char)('a' + (s[i - 1] - 'a' + 3) % 7) : (char)('a' + (state >> 33) % 7);
     }
     write_file(path, s, n);
     free(s);
@@ -95,8 +94,7 @@ void write_text_file(const char *path, size_t n)
 
 /* ---- the model ---- */
 
-static Val add_param(Model *m, const char *path, int rank, int64_t a, int64_t b, double std,
-                     bool buffer)
+static Val add_param(Model *m, const char *path, int rank, int64_t a, int64_t b, double std, bool buffer)
 {
     Graph *g = m->graph;
     Arena *arena = g->arena;
@@ -110,8 +108,7 @@ static Val add_param(Model *m, const char *path, int rank, int64_t a, int64_t b,
     p.shape.d[0] = DIM(a);
     p.shape.d[1] = DIM(b);
     p.elements = rank > 1 ? a * b : rank ? a : 1;
-    p.init =
-        std > 0 ? (Init){.kind = INIT_NORMAL, .a = std} : (Init){.kind = INIT_FILL, .a = -std};
+    p.init = std > 0 ? (Init){.kind = INIT_NORMAL, .a = std} : (Init){.kind = INIT_FILL, .a = -std};
     p.value = ir_ext(g, buffer ? EXT_BUFFER : EXT_PARAM, p.path, DT_REAL, &p.shape);
     vec_push(arena, &m->param, p);
     return p.value;
@@ -123,20 +120,15 @@ static void add_loss(Model *m, const char *name, Val v, bool trained)
     vec_push(m->graph->arena, &m->loss, l);
 }
 
-static Val all_mean(Graph *g, Val x)
-{
-    return ir_mean(g, x, (1u << shape_of(g, x)->rank) - 1, false);
-}
+static Val all_mean(Graph *g, Val x) { return ir_mean(g, x, (1u << shape_of(g, x)->rank) - 1, false); }
 
 /* x times a dropout mask, as the language writes it: a STOP node of that kind. */
 static Val dropout(Graph *g, Val x, double p)
 {
     Shape s = *shape_of(g, x);
-    Val keep =
-        ir_binary(g, OP_LE, ir_fill(g, p), ir_random(g, OP_RAND, &s, name_str(g->ctx, "h")));
+    Val keep = ir_binary(g, OP_LE, ir_fill(g, p), ir_random(g, OP_RAND, &s, name_str(g->ctx, "h")));
     Val scaled = ir_scale(g, keep, 1 / (1 - p));
-    Val mask =
-        ir_stop(g, scaled, STOP_DROPOUT);
+    Val mask = ir_stop(g, scaled, STOP_DROPOUT);
     return ir_binary(g, OP_MUL, x, mask);
 }
 
@@ -207,8 +199,7 @@ static const HostExpr *near_one(Arena *a, HostVar var)
     const HostExpr *v = host_var(a, var), *most = host_const(a, 5);
     const HostExpr *known = host_op(a, HO_LT, v, most, NULL);
     const HostExpr *part = host_op(a, HO_IF, known, v, host_const(a, 0));
-    return host_op(a, HO_ADD, host_const(a, 1),
-                   host_op(a, HO_MUL, part, host_const(a, 0.03), NULL), NULL);
+    return host_op(a, HO_ADD, host_const(a, 1), host_op(a, HO_MUL, part, host_const(a, 0.03), NULL), NULL);
 }
 
 static Train *tiny_train(Ctx *ctx, const TinyOptions *how, const Model *m)
@@ -269,16 +260,15 @@ static char *tiny_text(Unit *u, Arena *arena)
 {
     const Train *t = u->train;
     return arena_printf(arena, "tiny %lld %lld %lld %lld %lld %s", (long long)u->model->vocab,
-                        (long long)u->model->width, (long long)u->model->context,
-                        (long long)t->batch_seqs, (long long)t->length_steps, t->data.path);
+                        (long long)u->model->width, (long long)u->model->context, (long long)t->batch_seqs,
+                        (long long)t->length_steps, t->data.path);
 }
 
 static Unit *tiny_check(Ctx *ctx, const CheckOptions *how)
 {
     long long v[5];
     char path[256];
-    if (sscanf(how->text, "tiny %lld %lld %lld %lld %lld %255s", &v[0], &v[1], &v[2], &v[3],
-               &v[4], path) != 6) {
+    if (sscanf(how->text, "tiny %lld %lld %lld %lld %lld %255s", &v[0], &v[1], &v[2], &v[3], &v[4], path) != 6) {
         diag_error(ctx, "E0001", NO_SPAN, "", "not a tiny model");
         return NEW(ctx->program, Unit);
     }
@@ -302,10 +292,7 @@ vwn_context *tiny_context(bool reference, int threads)
     return v;
 }
 
-void tiny_close(vwn_context *v)
-{
-    ctx_free(v->ctx);
-}
+void tiny_close(vwn_context *v) { ctx_free(v->ctx); }
 
 void text_take(void *text, const char *s, size_t n)
 {

@@ -52,15 +52,14 @@ Plan *__wrap_plan_build(Ctx *ctx, Arena *arena, const Graph *g, const PlanOption
 
 static Work counted(void)
 {
-    Work w = {atomic_exchange(&parsed, 0), atomic_exchange(&checked, 0), atomic_exchange(&graphs, 0), atomic_exchange(&planned, 0)};
-    printf("    %d texts parsed, %d files checked, %d graphs simplified, %d planned\n", w.parsed, w.checked, w.graphs, w.planned);
+    Work w = {atomic_exchange(&parsed, 0), atomic_exchange(&checked, 0), atomic_exchange(&graphs, 0),
+              atomic_exchange(&planned, 0)};
+    printf("    %d texts parsed, %d files checked, %d graphs simplified, %d planned\n", w.parsed, w.checked, w.graphs,
+           w.planned);
     return w;
 }
 
-static void drop(void *user, const char *text, size_t n)
-{
-    (void)user, (void)text, (void)n;
-}
+static void drop(void *user, const char *text, size_t n) { (void)user, (void)text, (void)n; }
 
 enum { POINTS = 5, PROGRAMS = 4 }; /* of a step in parts with evaluation: train, accumulate, update, eval */
 
@@ -70,7 +69,8 @@ static vwn_status sweep(const char *file, const char *run, bool list)
     static const vwn_writer nothing = {drop, NULL};
     vwn_options o = {.threads = 2};
     vwn_context *v = vwn_open(&o);
-    vwn_sweep_options how = {.file = {.path = file}, .vary = vary, .n_vary = 1, .run = run, .list = list, .until = "1 steps"};
+    vwn_sweep_options how = {
+        .file = {.path = file}, .vary = vary, .n_vary = 1, .run = run, .list = list, .until = "1 steps"};
     vwn_status st = vwn_sweep(v, &how, &nothing);
     if (st != VWN_OK)
         printf("%s\n", vwn_message(v));
@@ -107,7 +107,8 @@ int main(void)
     Tally t = {0};
     Ctx *ctx = ctx_new(NULL);
     const char *folder = scratch_folder(ctx);
-    const char *file = arena_printf(ctx->program, "%s/points.vwn", folder), *run = arena_printf(ctx->program, "%s/sweep", folder);
+    const char *file = arena_printf(ctx->program, "%s/points.vwn", folder),
+               *run = arena_printf(ctx->program, "%s/sweep", folder);
     write_text_file(arena_printf(ctx->program, "%s/text", folder), 20000);
     write_file(file, schedule_model, strlen(schedule_model));
     int texts = texts_of(&t, file);
@@ -130,7 +131,8 @@ int main(void)
     CHECK(&t, sweep(file, run, false) == VWN_OK);
     w = counted(); /* before the first point: all checked and planned; then again, and the text that a run keeps is formatted and proved */
     CHECK(&t, w.checked == 1 + 3 * POINTS && w.parsed <= texts * w.checked + POINTS);
-    CHECK(&t, w.planned == 2 * (PROGRAMS + 2) * POINTS && w.graphs == w.planned); /* and what counts targets, of a step and of an evaluation */
+    CHECK(&t, w.planned == 2 * (PROGRAMS + 2) * POINTS &&
+                  w.graphs == w.planned); /* and what counts targets, of a step and of an evaluation */
     scratch_remove(folder);
     ctx_free(ctx);
     return tally_end(&t, "work");

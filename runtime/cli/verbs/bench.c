@@ -58,12 +58,11 @@ const Verb verb_bench = {
     .summary = "Measures training steps: time, share of the machine's peak, memory, start-up",
     .example = {{"vwn bench model.vwn --kernels", "where the time of a step goes"},
                 {"vwn bench model.vwn --against old.json", "what has become slower"}},
-    .text =
-        "Nothing is written. Where the file's data is missing, it is drawn at random. `of copy` and\n"
-        "`of peak` are shares of a non-temporal copy and of multiply-adds in registers, both\n"
-        "measured in the same run with all threads; of a GPU, of a copy and of a product of random\n"
-        "numbers. Times are the best of all steps. The fields of --json are described in\n"
-        "runtime/vwn.h.\n",
+    .text = "Nothing is written. Where the file's data is missing, it is drawn at random. `of copy` and\n"
+            "`of peak` are shares of a non-temporal copy and of multiply-adds in registers, both\n"
+            "measured in the same run with all threads; of a GPU, of a copy and of a product of random\n"
+            "numbers. Times are the best of all steps. The fields of --json are described in\n"
+            "runtime/vwn.h.\n",
     .flag = flags,
     .n_flags = 3,
     .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,

@@ -79,8 +79,7 @@ static int run(Call *call)
     for (int i = 0; i < call->n_operands && !call->ui.write_error; i++) {
         bool again = false;
         if (fix && strcmp(call->operand[i], "-") == 0)
-            return usage_error(call,
-                               "`--fix` writes files and cannot write the standard input");
+            return usage_error(call, "`--fix` writes files and cannot write the standard input");
         int one = check_once(call, i, fix, &again);
         /* a fix can uncover what stood behind it, and a round tells 20 errors: after so many whatever is left is shown */
         for (int round = 1; again && round <= MOST_ROUNDS; round++) {
@@ -96,16 +95,15 @@ static const Flag flags[] = {
     {"--fix", NULL, "write what has one answer into the file, and say each change"},
     {"--deny", "LINT|warnings", "a warning of this lint (or any) is an error; repeatable"},
 };
-const Verb verb_check = {
-    .name = "check",
-    .operands = "FILE...",
-    .summary = "Checks files: text, names, shapes, widths, training, and every `check` line",
-    .example = {{"vwn check model.vwn", "one file"},
-                {"vwn check --deny warnings examples/*.vwn", "several; a warning fails"}},
-    .text = "Exit status: 0 fine, 1 errors, 3 a `check` is false.\n",
-    .flag = flags,
-    .n_flags = 2,
-    .takes = TAKES_SET | TAKES_JSON,
-    .least = 1,
-    .most = -1,
-    .run = run};
+const Verb verb_check = {.name = "check",
+                         .operands = "FILE...",
+                         .summary = "Checks files: text, names, shapes, widths, training, and every `check` line",
+                         .example = {{"vwn check model.vwn", "one file"},
+                                     {"vwn check --deny warnings examples/*.vwn", "several; a warning fails"}},
+                         .text = "Exit status: 0 fine, 1 errors, 3 a `check` is false.\n",
+                         .flag = flags,
+                         .n_flags = 2,
+                         .takes = TAKES_SET | TAKES_JSON,
+                         .least = 1,
+                         .most = -1,
+                         .run = run};

@@ -49,19 +49,22 @@ static const Flag flags[] = {
     {"--svg", "FILE.svg", "also a picture"},
     {"--csv", NULL, "all points instead of the table"},
 };
-const Verb verb_compare = {.name = "compare",
-                           .operands = "RUN|SWEEP|NAME=RUN,RUN...",
-                           .summary = "Shows what runs have learned, side by side",
-                           .example = {{"vwn compare runs/a runs/b --by flops --svg curves.svg", "a table and a picture"},
-                                       {"vwn compare ghc=runs/g1,runs/g2 plain=runs/p1,runs/p2", "means over two seeds"}},
-                           .text = "A table of how far each run has gone, its loss there and where all have been, and below it the losses at\n"
-                                   "equal tokens, FLOPs and seconds. Means over seeds stand with their 95 % intervals (+-, by Student's t); a\n"
-                                   "difference that its interval (Welch's t) hides has a `=`, and is a tie. Other seeds, data, lengths, machines,\n"
-                                   "and schedules that are not at one place are told. Seconds are of training, evaluations and checkpoints among\n"
-                                   "them.\n",
-                           .flag = flags,
-                           .n_flags = sizeof flags / sizeof flags[0],
-                           .takes = TAKES_JSON,
-                           .least = 1,
-                           .most = -1,
-                           .run = run};
+const Verb verb_compare = {
+    .name = "compare",
+    .operands = "RUN|SWEEP|NAME=RUN,RUN...",
+    .summary = "Shows what runs have learned, side by side",
+    .example = {{"vwn compare runs/a runs/b --by flops --svg curves.svg", "a table and a picture"},
+                {"vwn compare ghc=runs/g1,runs/g2 plain=runs/p1,runs/p2", "means over two seeds"}},
+    .text =
+        "A table of how far each run has gone, its loss there and where all have been, and below it the losses at\n"
+        "equal tokens, FLOPs and seconds. Means over seeds stand with their 95 % intervals (+-, by Student's t); a\n"
+        "difference that its interval (Welch's t) hides has a `=`, and is a tie. Other seeds, data, lengths, "
+        "machines,\n"
+        "and schedules that are not at one place are told. Seconds are of training, evaluations and checkpoints among\n"
+        "them.\n",
+    .flag = flags,
+    .n_flags = sizeof flags / sizeof flags[0],
+    .takes = TAKES_JSON,
+    .least = 1,
+    .most = -1,
+    .run = run};

@@ -29,8 +29,9 @@ const Verb verb_cost = {
     .summary = "Counts FLOPs per token and of the run, and the bytes that training needs, as planned",
     .example = {{"vwn cost model.vwn", "as the file says"},
                 {"vwn cost model.vwn --batch '8 seqs'", "with 8 sequences in memory at once"}},
-    .text = "How long a step should take is said where `vwn doctor --measure` has measured the machine. On a\n"
-            "GPU, `--device cuda:0`, memory is the GPU's, and so are the rates: `vwn doctor --measure --device cuda:0`.\n",
+    .text =
+        "How long a step should take is said where `vwn doctor --measure` has measured the machine. On a\n"
+        "GPU, `--device cuda:0`, memory is the GPU's, and so are the rates: `vwn doctor --measure --device cuda:0`.\n",
     .flag = flags,
     .n_flags = 1,
     .takes = TAKES_SET | TAKES_JSON | TAKES_DEVICE,

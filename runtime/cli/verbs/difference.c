@@ -9,14 +9,23 @@ static int run(Call *call)
     int status, other = VWN_OK;
     const char *a = call->operand[0], *b = call->operand[1];
     bool file = file_ending(a, ends) >= 0 && !is_folder(a), second = file_ending(b, ends) >= 0 && !is_folder(b);
-    vwn_diff_options how = {.a = a, .b = b, .checkpoints = call_flag(call, "--checkpoints"), .tensors = call_flag(call, "--tensors"),
-                            .states = call_flag(call, "--states"), .json = call->json};
+    vwn_diff_options how = {.a = a,
+                            .b = b,
+                            .checkpoints = call_flag(call, "--checkpoints"),
+                            .tensors = call_flag(call, "--tensors"),
+                            .states = call_flag(call, "--states"),
+                            .json = call->json};
     if (file != second)
-        return usage_error(call, "`%s` is a file of the language and `%s` is none: compare two of a kind", file ? a : b, file ? b : a);
+        return usage_error(call, "`%s` is a file of the language and `%s` is none: compare two of a kind", file ? a : b,
+                           file ? b : a);
     if (file && (how.checkpoints || how.tensors || how.states))
-        return usage_error(call, "`%s` is of runs and checkpoints", how.checkpoints ? "--checkpoints" : how.tensors ? "--tensors" : "--states");
+        return usage_error(call, "`%s` is of runs and checkpoints",
+                           how.checkpoints ? "--checkpoints"
+                           : how.tensors   ? "--tensors"
+                                           : "--states");
     if (how.states && !how.checkpoints && !how.tensors && is_folder(a) && is_folder(b))
-        return usage_error(call, "`--states` is of checkpoints: give `--checkpoints`, too, or name checkpoints, `%s@STEP`", a);
+        return usage_error(
+            call, "`--states` is of checkpoints: give `--checkpoints`, too, or name checkpoints, `%s@STEP`", a);
     if (!file && call_flag(call, "--set"))
         return usage_error(call, "`--set` is of files");
     vwn_unit *x = NULL, *y = NULL;
@@ -41,9 +50,10 @@ const Verb verb_diff = {.name = "diff",
                         .summary = "Compares two files, two runs or two checkpoints",
                         .example = {{"vwn diff small.vwn large.vwn", "lets, nodes, attributes, weights, FLOPs"},
                                     {"vwn diff runs/a@1000 runs/a@2000", "how far each tensor has moved"}},
-                        .text = "Files are compared as they are resolved, so neither order nor form of the text counts.\n"
-                                "A let or an attribute is named as `--set` takes it. Exit status:\n"
-                                "0 no difference, 6 there is one.\n",
+                        .text =
+                            "Files are compared as they are resolved, so neither order nor form of the text counts.\n"
+                            "A let or an attribute is named as `--set` takes it. Exit status:\n"
+                            "0 no difference, 6 there is one.\n",
                         .flag = flags,
                         .n_flags = sizeof flags / sizeof flags[0],
                         .takes = TAKES_SET | TAKES_JSON,

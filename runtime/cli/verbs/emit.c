@@ -18,8 +18,7 @@ static int run(Call *call)
                             .fast = call_flag(call, "--fast") != NULL,
                             .json = call->json};
     if (!how.cuda && strcmp(language, "c") != 0)
-        return usage_error(call, "`vwn emit` writes c or cuda, not `%s`: vwn emit c FILE -o DIR",
-                           language);
+        return usage_error(call, "`vwn emit` writes c or cuda, not `%s`: vwn emit c FILE -o DIR", language);
     if (!how.folder || !*how.folder)
         return usage_error(call, "`vwn emit` needs `-o DIR`, the folder to write");
     if (how.train && how.infer)
@@ -54,18 +53,17 @@ static const Flag flags[] = {
     {"--fast", NULL, "cuda: sums in any order where that is faster; runs differ in their last bits"},
     {"--force", NULL, "write into a folder that holds other files"},
 };
-const Verb verb_emit = {
-    .name = "emit",
-    .operands = "c|cuda FILE",
-    .summary = "Writes a folder of C or CUDA C that evaluates and trains the model without vwn",
-    .example = {{"vwn emit c model.vwn -o model_c", "then: make -C model_c"},
-                {"vwn emit cuda model.vwn -o model_cuda", "for a GPU of NVIDIA's"}},
-    .text = "The folder has a README.md that tells what each file is and how it is built. Equal "
-            "input gives\nequal bytes. A model that needs a kernel which is not there in CUDA C "
-            "yet is refused.\n",
-    .flag = flags,
-    .n_flags = 6,
-    .takes = TAKES_SET | TAKES_JSON,
-    .least = 2,
-    .most = 2,
-    .run = run};
+const Verb verb_emit = {.name = "emit",
+                        .operands = "c|cuda FILE",
+                        .summary = "Writes a folder of C or CUDA C that evaluates and trains the model without vwn",
+                        .example = {{"vwn emit c model.vwn -o model_c", "then: make -C model_c"},
+                                    {"vwn emit cuda model.vwn -o model_cuda", "for a GPU of NVIDIA's"}},
+                        .text = "The folder has a README.md that tells what each file is and how it is built. Equal "
+                                "input gives\nequal bytes. A model that needs a kernel which is not there in CUDA C "
+                                "yet is refused.\n",
+                        .flag = flags,
+                        .n_flags = 6,
+                        .takes = TAKES_SET | TAKES_JSON,
+                        .least = 2,
+                        .most = 2,
+                        .run = run};

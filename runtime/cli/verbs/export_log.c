@@ -79,7 +79,8 @@ static int write_all(Call *call, const char *folder, const RunNames *runs)
             last_part(runs->v[i], name);
             last_part(runs->v[k], other);
             if (!strcmp(name, other))
-                return usage_error(call, "`%s` and `%s` would be one folder `%s`: export them into two", runs->v[k], runs->v[i], name);
+                return usage_error(call, "`%s` and `%s` would be one folder `%s`: export them into two", runs->v[k],
+                                   runs->v[i], name);
         }
     for (int i = 0; i < runs->n && status == VWN_OK; i++)
         status = write_one(call, folder, runs->v[i]);
@@ -118,7 +119,9 @@ static int run(Call *call)
     if (board)
         return write_folder(call, to);
     Text text = {0};
-    vwn_export_options how = {.run = call->operand, .n_runs = (size_t)call->n_operands, .form = call->json ? VWN_EXPORT_JSON : VWN_EXPORT_CSV};
+    vwn_export_options how = {.run = call->operand,
+                              .n_runs = (size_t)call->n_operands,
+                              .form = call->json ? VWN_EXPORT_JSON : VWN_EXPORT_CSV};
     vwn_writer into = text_writer(&text), out = ui_stdout(&call->ui);
     vwn_status st = vwn_export_log(call->ctx, &how, to ? &into : &out);
     status = call_failed(call, st);
@@ -133,17 +136,20 @@ static const Flag flags[] = {
     {"--tensorboard", NULL, "an event file for each run, in folders below DIR"},
     {"-o", "FILE.csv|FILE.json|FILE.jsonl|DIR|-", "where it goes; else, and with -, stdout"},
 };
-const Verb verb_export_log = {.name = "export-log",
-                              .operands = "RUN|SWEEP|FOLDER...",
-                              .summary = "Writes the events of runs as CSV, or for TensorBoard",
-                              .example = {{"vwn export-log runs/a runs/b -o events.csv", "every number that the runs have written"},
-                                          {"vwn export-log runs/* --tensorboard -o board", "then: tensorboard --logdir board"}},
-                              .text = "For TensorBoard the settings of a run are its hyperparameters, and curves are of what training does: no clocks\n"
-                                      "among them. Events have the seconds of training and no date: there the last one is dated by its file. There is\n"
-                                      "no Parquet, for which Debian 12 has no library: other programs read the CSV as it is.\n",
-                              .flag = flags,
-                              .n_flags = 3,
-                              .takes = TAKES_JSON,
-                              .least = 1,
-                              .most = -1,
-                              .run = run};
+const Verb verb_export_log = {
+    .name = "export-log",
+    .operands = "RUN|SWEEP|FOLDER...",
+    .summary = "Writes the events of runs as CSV, or for TensorBoard",
+    .example = {{"vwn export-log runs/a runs/b -o events.csv", "every number that the runs have written"},
+                {"vwn export-log runs/* --tensorboard -o board", "then: tensorboard --logdir board"}},
+    .text = "For TensorBoard the settings of a run are its hyperparameters, and curves are of what training does: no "
+            "clocks\n"
+            "among them. Events have the seconds of training and no date: there the last one is dated by its file. "
+            "There is\n"
+            "no Parquet, for which Debian 12 has no library: other programs read the CSV as it is.\n",
+    .flag = flags,
+    .n_flags = 3,
+    .takes = TAKES_JSON,
+    .least = 1,
+    .most = -1,
+    .run = run};

@@ -90,15 +90,14 @@ static const Flag flags[] = {
     {"--check", NULL, "write nothing; list the files that would change (exit status 1)"},
     {"--diff", NULL, "write nothing; show what would change"},
 };
-const Verb verb_fmt = {
-    .name = "fmt",
-    .operands = "FILE...|-",
-    .summary = "Rewrites files in the canonical form; `-` goes from stdin to stdout",
-    .example = {{"vwn fmt model.vwn", "rewrite a file in place"},
-                {"vwn fmt --check --diff examples/*.vwn", "show what would change"}},
-    .flag = flags,
-    .n_flags = 2,
-    .takes = TAKES_JSON,
-    .least = 1,
-    .most = -1,
-    .run = run};
+const Verb verb_fmt = {.name = "fmt",
+                       .operands = "FILE...|-",
+                       .summary = "Rewrites files in the canonical form; `-` goes from stdin to stdout",
+                       .example = {{"vwn fmt model.vwn", "rewrite a file in place"},
+                                   {"vwn fmt --check --diff examples/*.vwn", "show what would change"}},
+                       .flag = flags,
+                       .n_flags = 2,
+                       .takes = TAKES_JSON,
+                       .least = 1,
+                       .most = -1,
+                       .run = run};

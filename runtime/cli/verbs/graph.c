@@ -32,8 +32,10 @@ static bool draw(Call *call, const Text *dot, Text *svg)
         posix_spawn_file_actions_adddup2(&act, fileno(made), STDOUT_FILENO);
         why = posix_spawnp(&child, "dot", &act, NULL, args, environ);
         if (why)
-            ui_error(&call->ui, "an SVG is made by the program `dot` of Graphviz, which cannot be run: %s; install the package"
-                                " graphviz, or write `-o g.dot`", strerror(why));
+            ui_error(&call->ui,
+                     "an SVG is made by the program `dot` of Graphviz, which cannot be run: %s; install the package"
+                     " graphviz, or write `-o g.dot`",
+                     strerror(why));
     }
     posix_spawn_file_actions_destroy(&act);
     while (!why && waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -83,14 +85,15 @@ static const Flag flags[] = {
     {"--layer", "N|PATH", "what one layer, or the module of this path, consists of"},
     {"-o", "FILE.svg|FILE.dot|FILE.json", "g.svg (drawn by Graphviz), g.dot or g.json instead of DOT on stdout"},
 };
-const Verb verb_graph = {.name = "graph",
-                         .operands = "FILE",
-                         .summary = "Shows the model, or a layer, as boxes and what flows between them",
-                         .example = {{"vwn graph model.vwn -o model.svg", "equal layers are one, widths to scale"},
-                                     {"vwn graph model.vwn --layer 3 -o layer.svg", "the third layer, module by module"}},
-                         .flag = flags,
-                         .n_flags = 2,
-                         .takes = TAKES_SET | TAKES_JSON,
-                         .least = 1,
-                         .most = 1,
-                         .run = run};
+const Verb verb_graph = {
+    .name = "graph",
+    .operands = "FILE",
+    .summary = "Shows the model, or a layer, as boxes and what flows between them",
+    .example = {{"vwn graph model.vwn -o model.svg", "equal layers are one, widths to scale"},
+                {"vwn graph model.vwn --layer 3 -o layer.svg", "the third layer, module by module"}},
+    .flag = flags,
+    .n_flags = 2,
+    .takes = TAKES_SET | TAKES_JSON,
+    .least = 1,
+    .most = 1,
+    .run = run};

@@ -45,7 +45,8 @@ static int run(Call *call)
     bool apply = call_flag(call, "--apply"), plan = call_flag(call, "--plan"), from = call->n_operands == 3;
     const char *to = call_flag(call, "-o"), *step = call->n_operands > 1 ? call->operand[call->n_operands - 1] : "";
     if (apply == plan)
-        return usage_error(call, "say what to do: `vwn grow FILE STEP --plan` prints the step, `vwn grow RUN FILE STEP --apply -o OUT` does it");
+        return usage_error(call, "say what to do: `vwn grow FILE STEP --plan` prints the step, `vwn grow RUN FILE STEP "
+                                 "--apply -o OUT` does it");
     if (apply && (!from || !to || !*to))
         return usage_error(call, "`--apply` needs a run and a file to write: `vwn grow RUN FILE STEP --apply -o OUT`");
     if (plan && to)
@@ -57,8 +58,12 @@ static int run(Call *call)
     vwn_writer out = ui_stdout(&call->ui);
     vwn_status st;
     if (from) {
-        vwn_grow_options how = {.source = call->operand[0], .step = step, .apply_to = apply ? to : NULL,
-                                .json = call->json, .event = on_event, .user = call};
+        vwn_grow_options how = {.source = call->operand[0],
+                                .step = step,
+                                .apply_to = apply ? to : NULL,
+                                .json = call->json,
+                                .event = on_event,
+                                .user = call};
         st = vwn_grow(unit, &how, &out);
         call_diagnostics(call, call->json, NULL);
     } else {
@@ -77,7 +82,8 @@ static const Flag flags[] = {
 };
 const Verb verb_grow = {.name = "grow",
                         .operands = "[RUN] FILE STEP",
-                        .summary = "Shows what a growth step takes, grows and adds, tensor by tensor; does it to a checkpoint",
+                        .summary =
+                            "Shows what a growth step takes, grows and adds, tensor by tensor; does it to a checkpoint",
                         .example = {{"vwn grow model.vwn to_300m --plan", "a difference"},
                                     {"vwn grow runs/model@1000 model.vwn to_300m --apply -o grown.safetensors",
                                      "the grown checkpoint, for eval, sample and start_from"}},

@@ -20,8 +20,12 @@ static int stats(Call *call)
         return usage_error(call, "`--stats` looks at one checkpoint; `vwn diff A B` compares two");
     if (csv && call->json)
         return usage_error(call, "`--csv` and `--json` exclude each other");
-    vwn_stats_options how = {.source = call->operand[0], .tensors = call_flag(call, "--tensors"), .states = call_flag(call, "--states"),
-                             .form = csv ? VWN_STATS_CSV : call->json ? VWN_STATS_JSON : VWN_STATS_TABLE};
+    vwn_stats_options how = {.source = call->operand[0],
+                             .tensors = call_flag(call, "--tensors"),
+                             .states = call_flag(call, "--states"),
+                             .form = csv          ? VWN_STATS_CSV
+                                     : call->json ? VWN_STATS_JSON
+                                                  : VWN_STATS_TABLE};
     if (!call_open(call, &status))
         return status;
     vwn_writer out = ui_stdout(&call->ui);
@@ -83,10 +87,16 @@ static int inside(Call *call)
                               .last = call_flag(call, "--last") != NULL};
     if (what < 0 || !call_whole(call, "--tokens", 1, 1 << 30, &how.tokens))
         return VWN_USAGE;
-    if (to && !ends_with(to, ".svg") && !is_folder(to) && (!strcmp(to, "-") || strchr(strrchr(to, '/') ? strrchr(to, '/') : to, '.')))
-        return usage_error(call, "`-o %s`: a picture ends in .svg; anything else is a folder, with a dot in its name written `%s/`", to, to);
-    if (to && !ends_with(to, ".svg") && !call_flag(call, "--force") && folder_is_foreign(to, "index.html", VWN_INSIDE_PAGE) > 0)
-        return usage_error(call, "the folder %s holds files that `vwn inspect` has not written; name another, or write among them with --force",
+    if (to && !ends_with(to, ".svg") && !is_folder(to) &&
+        (!strcmp(to, "-") || strchr(strrchr(to, '/') ? strrchr(to, '/') : to, '.')))
+        return usage_error(
+            call, "`-o %s`: a picture ends in .svg; anything else is a folder, with a dot in its name written `%s/`",
+            to, to);
+    if (to && !ends_with(to, ".svg") && !call_flag(call, "--force") &&
+        folder_is_foreign(to, "index.html", VWN_INSIDE_PAGE) > 0)
+        return usage_error(call,
+                           "the folder %s holds files that `vwn inspect` has not written; name another, or write among "
+                           "them with --force",
                            to);
     if (call->n_operands > 1)
         return usage_error(call, "one run or checkpoint is looked into at a time; several belong to `--growth`");
@@ -101,9 +111,11 @@ static int inside(Call *call)
     if (!call_open(call, &status))
         return status;
     Text text = {0}, json = {0}, page = {0};
-    vwn_writer into_text = text_writer(&text), into_json = text_writer(&json), into_page = text_writer(&page), out = ui_stdout(&call->ui);
+    vwn_writer into_text = text_writer(&text), into_json = text_writer(&json), into_page = text_writer(&page),
+               out = ui_stdout(&call->ui);
     how.page = album.folder ? &into_page : NULL; /* which has the numbers as JSON beside it */
-    vwn_status st = vwn_inspect(call->ctx, &how, call->json ? NULL : &into_text, how.page || call->json ? &into_json : NULL);
+    vwn_status st =
+        vwn_inspect(call->ctx, &how, call->json ? NULL : &into_text, how.page || call->json ? &into_json : NULL);
     const char *warning = vwn_warning(call->ctx);
     if (st == VWN_OK && *warning)
         ui_warning(&call->ui, "%s", warning);
@@ -114,7 +126,8 @@ static int inside(Call *call)
         keep(&album, "inspect.json", json.s, json.n);
     }
     if (st == VWN_OK && !album.error && to && !call->json && album.drawn)
-        ui_say(&call->ui, "Written", "%s, %d picture%s", to, album.file ? 1 : album.drawn, album.file || album.drawn == 1 ? "" : "s");
+        ui_say(&call->ui, "Written", "%s, %d picture%s", to, album.file ? 1 : album.drawn,
+               album.file || album.drawn == 1 ? "" : "s");
     if (st == VWN_OK && !album.error)
         out.put(out.user, call->json ? json.s : text.s, call->json ? json.n : text.n);
     status = (int)st;
@@ -123,7 +136,8 @@ static int inside(Call *call)
         status = VWN_ENVIRONMENT;
     }
     if (st == VWN_OK && album.file && !album.drawn)
-        status = usage_error(call, "%s has nothing of %s that could be drawn: %s is not written", call->operand[0], how.what, to);
+        status = usage_error(call, "%s has nothing of %s that could be drawn: %s is not written", call->operand[0],
+                             how.what, to);
     free(album.failed);
     text_free(&page);
     text_free(&text);
@@ -170,22 +184,36 @@ enum { OF_INSIDE = 1, OF_STATS = 2, OF_GROWTH = 4 };
 static const struct {
     const char *flag;
     int of;
-} belongs[] = {{"--what", OF_INSIDE}, {"--data", OF_INSIDE}, {"--tokens", OF_INSIDE}, {"--last", OF_INSIDE}, {"-o", OF_INSIDE}, {"--force", OF_INSIDE},
-               {"--tensors", OF_STATS | OF_GROWTH}, {"--states", OF_STATS}, {"--csv", OF_STATS}, {"--step", OF_GROWTH},
-               {"--by", OF_GROWTH}, {"--noc", OF_GROWTH}, {"--bins", OF_GROWTH}, {"--samples", OF_GROWTH}, {"--seed", OF_GROWTH}};
+} belongs[] = {{"--what", OF_INSIDE},
+               {"--data", OF_INSIDE},
+               {"--tokens", OF_INSIDE},
+               {"--last", OF_INSIDE},
+               {"-o", OF_INSIDE},
+               {"--force", OF_INSIDE},
+               {"--tensors", OF_STATS | OF_GROWTH},
+               {"--states", OF_STATS},
+               {"--csv", OF_STATS},
+               {"--step", OF_GROWTH},
+               {"--by", OF_GROWTH},
+               {"--noc", OF_GROWTH},
+               {"--bins", OF_GROWTH},
+               {"--samples", OF_GROWTH},
+               {"--seed", OF_GROWTH}};
 
 static int run(Call *call)
 {
     bool stats_of = call_flag(call, "--stats"), grown = call_flag(call, "--growth");
     if (stats_of && grown)
         return usage_error(call, "`--stats` and `--growth` exclude each other");
-    static const char *const where[] = {[OF_STATS] = "--stats`", [OF_GROWTH] = "--growth`",
-                                        [OF_STATS | OF_GROWTH] = "--stats` or `--growth`"};
+    static const char *const where[] = {
+        [OF_STATS] = "--stats`", [OF_GROWTH] = "--growth`", [OF_STATS | OF_GROWTH] = "--stats` or `--growth`"};
     int of = stats_of ? OF_STATS : grown ? OF_GROWTH : OF_INSIDE;
     for (size_t i = 0; i < sizeof belongs / sizeof *belongs; i++)
         if (!(belongs[i].of & of) && call_flag(call, belongs[i].flag))
-            return of == OF_INSIDE ? usage_error(call, "`%s` belongs to `vwn inspect RUN %s", belongs[i].flag, where[belongs[i].of])
-                                   : usage_error(call, "`%s` does not belong to `%s`", belongs[i].flag, stats_of ? "--stats" : "--growth");
+            return of == OF_INSIDE
+                       ? usage_error(call, "`%s` belongs to `vwn inspect RUN %s", belongs[i].flag, where[belongs[i].of])
+                       : usage_error(call, "`%s` does not belong to `%s`", belongs[i].flag,
+                                     stats_of ? "--stats" : "--growth");
     return stats_of ? stats(call) : grown ? growth(call) : inside(call);
 }
 
@@ -208,26 +236,27 @@ static const Flag flags[] = {
     {"--samples", "N", "weights of each side in ranks and kernel densities (else 2,000; 3,000 with kde)"},
     {"--seed", "N", "of the choice of these (else 1)"},
 };
-const Verb verb_inspect = {.name = "inspect",
-                           .operands = "RUN|CKPT...",
-                           .summary = "Shows what a trained model does inside; numbers of its tensors; how far growth has moved it",
-                           .example = {{"vwn inspect runs/small -o inside", "pictures, a page that shows them, every number as JSON"},
-                                       {"vwn inspect runs/nexus --growth", "every checkpoint since the last growth step"}},
-                           .text =
-                               "connections  what each sublayer wrote, in what later ones read, and in the streams of the state:\n"
-                               "             everything but the state is held at its value for a token\n"
-                               "weights      factors of connections that depend on the data, and their fixed part\n"
-                               "inputs       cosines of what sublayers read, before their norms\n"
-                               "activations  what an activation function makes for a product with weights, behind its gate\n"
-                               "states       singular values of the state behind each sublayer, all streams, not centred\n"
-                               "lens         what the model from the last state on makes of earlier states\n"
-            "All but --stats and --growth compute the model on the text, so they take as long as training on as many tokens:\n"
+const Verb verb_inspect = {
+    .name = "inspect",
+    .operands = "RUN|CKPT...",
+    .summary = "Shows what a trained model does inside; numbers of its tensors; how far growth has moved it",
+    .example = {{"vwn inspect runs/small -o inside", "pictures, a page that shows them, every number as JSON"},
+                {"vwn inspect runs/nexus --growth", "every checkpoint since the last growth step"}},
+    .text = "connections  what each sublayer wrote, in what later ones read, and in the streams of the state:\n"
+            "             everything but the state is held at its value for a token\n"
+            "weights      factors of connections that depend on the data, and their fixed part\n"
+            "inputs       cosines of what sublayers read, before their norms\n"
+            "activations  what an activation function makes for a product with weights, behind its gate\n"
+            "states       singular values of the state behind each sublayer, all streams, not centred\n"
+            "lens         what the model from the last state on makes of earlier states\n"
+            "All but --stats and --growth compute the model on the text, so they take as long as training on as many "
+            "tokens:\n"
             "a fifth of a second for two million weights; more --tokens give steadier numbers, one --what takes less.\n"
-                               "With --growth and several operands the first is the checkpoint before a growth step. Of three and\n"
-                               "more the second is the grown model right after the step: R is measured from there.\n",
-                           .flag = flags,
-                           .n_flags = sizeof flags / sizeof *flags,
-                           .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
-                           .least = 1,
-                           .most = -1,
-                           .run = run};
+            "With --growth and several operands the first is the checkpoint before a growth step. Of three and\n"
+            "more the second is the grown model right after the step: R is measured from there.\n",
+    .flag = flags,
+    .n_flags = sizeof flags / sizeof *flags,
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = -1,
+    .run = run};

@@ -7,26 +7,21 @@
 
 #include <string.h>
 
-static const char *const stages[] = {"ast",  "resolved", "tensor", "gradient", "simple",
-                                     "fuse", "kernel",   "threads", "c",       "cuda",
-                                     "plan", "cubin",    NULL};
+static const char *const stages[] = {"ast",     "resolved", "tensor", "gradient", "simple", "fuse", "kernel",
+                                     "threads", "c",        "cuda",   "plan",     "cubin",  NULL};
 enum { AST, RESOLVED, TENSOR, FUSE = 5, KERNEL, THREADS, C_TEXT, CUDA, PLAN, CUBIN, PASSES, PASS };
-static const vwn_report reports[] = {
-    VWN_REPORT_AST,    VWN_REPORT_RESOLVED, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
-    VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_THREADS,
-    VWN_REPORT_C,      VWN_REPORT_CUDA,     VWN_REPORT_PLAN,   VWN_REPORT_PLAN,
-    VWN_REPORT_PASSES, VWN_REPORT_PASS};
+static const vwn_report reports[] = {VWN_REPORT_AST,    VWN_REPORT_RESOLVED, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
+                                     VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_THREADS,
+                                     VWN_REPORT_C,      VWN_REPORT_CUDA,     VWN_REPORT_PLAN,   VWN_REPORT_PLAN,
+                                     VWN_REPORT_PASSES, VWN_REPORT_PASS};
 static const char *const programs[] = {"train", "accumulate", "update", "eval", "predict", NULL};
 
-static int from_graph(Call *call, const char *path, int stage, const vwn_report_options *how,
-                      const vwn_writer *out)
+static int from_graph(Call *call, const char *path, int stage, const vwn_report_options *how, const vwn_writer *out)
 {
     if (stage < TENSOR || stage == CUBIN)
-        return usage_error(call, "`--from` reads a graph, which has no stage `%s`",
-                           stages[stage]);
+        return usage_error(call, "`--from` reads a graph, which has no stage `%s`", stages[stage]);
     if (call_flag(call, "--set") || call_flag(call, "--program"))
-        return usage_error(call,
-                           "`--from` reads a graph; `--set` and `--program` are for files");
+        return usage_error(call, "`--from` reads a graph; `--set` and `--program` are for files");
     Text text = {0};
     const char *why = read_whole_file(path, &text);
     if (why) {
@@ -123,15 +118,16 @@ static int run(Call *call)
         vwn_unit *unit;
         if (!call_unit(call, 0, &unit, &status))
             return status;
-        vwn_status st = stage == CUBIN ? write_cubins(call, unit, &how)
-                                       : vwn_write_report(unit, reports[stage], &how, out);
+        vwn_status st =
+            stage == CUBIN ? write_cubins(call, unit, &how) : vwn_write_report(unit, reports[stage], &how, out);
         if (st != VWN_OK)
             status = call_failed(call, st);
     }
     if (call->json && text.s) {
-        ui_print(&call->ui,
-                 "{\"v\":1,\"event\":\"ir\",\"stage\":\"%s\",\"text\":",
-                 stage == PASSES ? "passes" : stage == PASS ? how.pass : stages[stage]);
+        ui_print(&call->ui, "{\"v\":1,\"event\":\"ir\",\"stage\":\"%s\",\"text\":",
+                 stage == PASSES ? "passes"
+                 : stage == PASS ? how.pass
+                                 : stages[stage]);
         put_json_string(&call->ui, text.s, text.n);
         ui_print(&call->ui, "}\n");
     }
@@ -140,35 +136,35 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"--stage", "ast|resolved|tensor|gradient|simple|fuse|kernel|threads|c|cuda|plan|cubin|PASS", "what is printed (else tensor)"},
+    {"--stage", "ast|resolved|tensor|gradient|simple|fuse|kernel|threads|c|cuda|plan|cubin|PASS",
+     "what is printed (else tensor)"},
     {"--passes", NULL, "list the passes of the compiler in their order, with what each did"},
     {"--target", "cpu|gpu", "of fuse, kernel, plan and passes: for what is planned (else cpu)"},
     {"--program", "train|accumulate|update|eval|predict", "whose graph"},
     {"--batch", "'8 seqs'", "sequences that plans are made for (else the file's micro batch)"},
     {"--from", "TEXT", "read a graph or kernels, as printed, instead of a file; `-` is stdin"},
-    {"--positions", "N",
-     "with --from: positions per sequence that plans are made for (else 1)"},
+    {"--positions", "N", "with --from: positions per sequence that plans are made for (else 1)"},
     {"--arch", "sm_90a", "with --stage cubin: the GPUs it is for (else the one here, or sm_80)"},
 };
-const Verb verb_ir = {
-    .name = "ir",
-    .operands = "FILE",
-    .summary = "Prints what a stage of the compiler made of a file",
-    .example = {{"vwn ir model.vwn --stage c", "the C text of every kernel"},
-                {"vwn ir model.vwn --stage cubin --arch sm_90a", "registers and spills on a GPU"}},
-    .text = "The program is train when the file trains, else predict, unless --program says it.\n"
-            "tensor is the forward graph of a program, with the gradients that it asks for declared;\n"
-            "gradient has them as nodes. Stages tensor, gradient and simple read back with --from and\n"
-            "go on as the file would, in float32; kernel reads back too, for stages kernel and c.\n"
-            "threads has the kernels of a GPU, with who of a block does what; it does not read back.\n"
-            "PASS is any pass that --passes lists: what it has made, of a graph, of every kernel or of\n"
-            "all launches. A comment stands where it has removed a line, and behind each barrier of a\n"
-            "GPU's kernel the accesses that it orders. Passes of GPUs alone need no --target.\n"
-            "cubin compiles the kernels for GPUs with NVRTC, those of all programs of a run unless\n"
-            "--program says it, and tells what each uses; it needs the CUDA toolkit and no GPU.\n",
-    .flag = flags,
-    .n_flags = 8,
-    .takes = TAKES_SET | TAKES_JSON,
-    .least = 0,
-    .most = 1,
-    .run = run};
+const Verb verb_ir = {.name = "ir",
+                      .operands = "FILE",
+                      .summary = "Prints what a stage of the compiler made of a file",
+                      .example = {{"vwn ir model.vwn --stage c", "the C text of every kernel"},
+                                  {"vwn ir model.vwn --stage cubin --arch sm_90a", "registers and spills on a GPU"}},
+                      .text =
+                          "The program is train when the file trains, else predict, unless --program says it.\n"
+                          "tensor is the forward graph of a program, with the gradients that it asks for declared;\n"
+                          "gradient has them as nodes. Stages tensor, gradient and simple read back with --from and\n"
+                          "go on as the file would, in float32; kernel reads back too, for stages kernel and c.\n"
+                          "threads has the kernels of a GPU, with who of a block does what; it does not read back.\n"
+                          "PASS is any pass that --passes lists: what it has made, of a graph, of every kernel or of\n"
+                          "all launches. A comment stands where it has removed a line, and behind each barrier of a\n"
+                          "GPU's kernel the accesses that it orders. Passes of GPUs alone need no --target.\n"
+                          "cubin compiles the kernels for GPUs with NVRTC, those of all programs of a run unless\n"
+                          "--program says it, and tells what each uses; it needs the CUDA toolkit and no GPU.\n",
+                      .flag = flags,
+                      .n_flags = 8,
+                      .takes = TAKES_SET | TAKES_JSON,
+                      .least = 0,
+                      .most = 1,
+                      .run = run};

@@ -35,8 +35,7 @@ static const Template templates[] = {
 /* The model file: its parts around what the template says. */
 static void put_model(FILE *f, const Template *t)
 {
-    fprintf(f, "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n\n%s",
-            t->doc);
+    fprintf(f, "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n\n%s", t->doc);
     fprintf(f, "let D = 96\nlet L = 2\n\nmodel %s {\n", t->name);
     fprintf(f,
             "  context    = 64\n  width      = D\n  mask       = causal\n"
@@ -78,8 +77,7 @@ static void put_sums(FILE *f)
 }
 
 /* A new file; when there is one already, that is wrong use. */
-static FILE *create(Call *call, char path[4096], const char *folder, const char *name,
-                    int *status)
+static FILE *create(Call *call, char path[4096], const char *folder, const char *name, int *status)
 {
     snprintf(path, 4096, "%s/%s", folder, name);
     FILE *f = fopen(path, "wx");
@@ -132,10 +130,10 @@ static int run(Call *call)
         put_json_string(&call->ui, text, strlen(text));
         ui_print(&call->ui, "}\n");
     } else if (!call->ui.quiet) {
-        ui_print(
-            &call->ui,
-            "%s\n%s\n\nnext: vwn train %s    # 5 to 20 s on two cores\nthen: vwn sample %s --temperature 0 --tokens 4 --prompt '7 + 5 ='    # 7 + 5 = 12\n",
-            model, text, model, templates[choice].name);
+        ui_print(&call->ui,
+                 "%s\n%s\n\nnext: vwn train %s    # 5 to 20 s on two cores\nthen: vwn sample %s --temperature 0 "
+                 "--tokens 4 --prompt '7 + 5 ='    # 7 + 5 = 12\n",
+                 model, text, model, templates[choice].name);
     }
     return VWN_OK;
 }

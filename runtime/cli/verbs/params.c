@@ -5,8 +5,7 @@ static int run(Call *call)
 {
     static const char *const by[] = {"node", "layer", "group", "tensor", NULL};
     static const vwn_report report[] = {VWN_REPORT_PARAMS_BY_NODE, VWN_REPORT_PARAMS_BY_LAYER,
-                                        VWN_REPORT_PARAMS_BY_GROUP,
-                                        VWN_REPORT_PARAMS_BY_TENSOR};
+                                        VWN_REPORT_PARAMS_BY_GROUP, VWN_REPORT_PARAMS_BY_TENSOR};
     int status, choice = call_choice(call, "--by", by, 4);
     if (choice < 0)
         return VWN_USAGE;
@@ -18,25 +17,20 @@ static int run(Call *call)
         return status;
     vwn_report_options how = {.json = call->json};
     vwn_writer out = ui_stdout(&call->ui);
-    vwn_report what = losses       ? VWN_REPORT_LOSSES
-                      : choice < 4 ? report[choice]
-                                   : VWN_REPORT_PARAMS;
+    vwn_report what = losses ? VWN_REPORT_LOSSES : choice < 4 ? report[choice] : VWN_REPORT_PARAMS;
     vwn_status st = vwn_write_report(unit, what, &how, &out);
     return st == VWN_OK ? status : call_failed(call, st);
 }
 
 static const Flag flags[] = {
-    {"--by", "node|layer|group|tensor",
-     "one line per node, per layer, per group or per tensor"},
+    {"--by", "node|layer|group|tensor", "one line per node, per layer, per group or per tensor"},
     {"--losses", NULL, "the losses that are trained, and the metrics"},
 };
 const Verb verb_params = {.name = "params",
                           .operands = "FILE",
-                          .summary =
-                              "Counts the weights: stored, live and dead, by node and by group",
+                          .summary = "Counts the weights: stored, live and dead, by node and by group",
                           .example = {{"vwn params model.vwn", "a summary"},
-                                      {"vwn params model.vwn --by tensor --set D=512",
-                                       "every tensor, another width"}},
+                                      {"vwn params model.vwn --by tensor --set D=512", "every tensor, another width"}},
                           .flag = flags,
                           .n_flags = 2,
                           .takes = TAKES_SET | TAKES_JSON,

@@ -7,7 +7,8 @@
 
 static int run(Call *call)
 {
-    static const char *const axes[] = {"step", "tokens", "flops", "time", NULL}, *const ends[] = {".svg", ".json", ".csv", NULL};
+    static const char *const axes[] = {"step", "tokens", "flops", "time", NULL}, *const ends[] = {".svg", ".json",
+                                                                                                  ".csv", NULL};
     static const vwn_plot_form forms[] = {VWN_PLOT_SVG, VWN_PLOT_JSON, VWN_PLOT_CSV};
     int status, by = call_choice(call, "--by", axes, 0);
     const char *to = call_flag(call, "-o");
@@ -16,7 +17,9 @@ static int run(Call *call)
                             .path = call->operand + 1,
                             .n_paths = (size_t)call->n_operands - 1,
                             .points = 4096,
-                            .form = csv ? VWN_PLOT_CSV : call->json ? VWN_PLOT_JSON : VWN_PLOT_TEXT,
+                            .form = csv          ? VWN_PLOT_CSV
+                                    : call->json ? VWN_PLOT_JSON
+                                                 : VWN_PLOT_TEXT,
                             .columns = ui_columns(),
                             .unicode = ui_unicode()};
     if (by < 0 || !call_whole(call, "--points", 2, 1 << 24, &how.points))
@@ -29,7 +32,8 @@ static int run(Call *call)
     if (csv && !how.n_paths)
         return usage_error(call, "`--csv` needs a path to draw; without one `vwn plot` lists what there is");
     if (of_run && (call_flag(call, "--set") || call_flag(call, "--points")))
-        return usage_error(call, "`%s` is of files, and %s is a run", call_flag(call, "--set") ? "--set" : "--points", call->operand[0]);
+        return usage_error(call, "`%s` is of files, and %s is a run", call_flag(call, "--set") ? "--set" : "--points",
+                           call->operand[0]);
     if (call_flag(call, "--by") && !of_run)
         return usage_error(call, "`--by` is of runs; what varies over steps in a file is drawn over steps");
     if (to) {
@@ -58,18 +62,19 @@ static const Flag flags[] = {
     {"--points", "N", "of a schedule over steps at most so many points (else 4,096)"},
     {"--csv", NULL, "the points instead of a drawing"},
 };
-const Verb verb_plot = {.name = "plot",
-                        .operands = "FILE|RUN|SWEEP [PATH...]",
-                        .summary = "Draws schedules of a file, and numbers of a run",
-                        .example = {{"vwn plot model.vwn 'layer[*].ffn.hidden'", "hidden sizes over depth"},
-                                    {"vwn plot runs/model loss eval_loss -o curves.svg", "what a run has written"}},
-                        .text = "Without a path it lists what there is. Of a file: lists (`width`), numbers over depth\n"
-                                "(`layer[*].attention.heads`; `reads`, `writes` and `params` of any module), and numbers of the\n"
-                                "run over its steps, across growth steps (`train.optimizer.lr`, or an expression: `4 * step`).\n"
-                                "Of a run: names of numbers in its events.jsonl.\n",
-                        .flag = flags,
-                        .n_flags = 4,
-                        .takes = TAKES_SET | TAKES_JSON,
-                        .least = 1,
-                        .most = -1,
-                        .run = run};
+const Verb verb_plot = {
+    .name = "plot",
+    .operands = "FILE|RUN|SWEEP [PATH...]",
+    .summary = "Draws schedules of a file, and numbers of a run",
+    .example = {{"vwn plot model.vwn 'layer[*].ffn.hidden'", "hidden sizes over depth"},
+                {"vwn plot runs/model loss eval_loss -o curves.svg", "what a run has written"}},
+    .text = "Without a path it lists what there is. Of a file: lists (`width`), numbers over depth\n"
+            "(`layer[*].attention.heads`; `reads`, `writes` and `params` of any module), and numbers of the\n"
+            "run over its steps, across growth steps (`train.optimizer.lr`, or an expression: `4 * step`).\n"
+            "Of a run: names of numbers in its events.jsonl.\n",
+    .flag = flags,
+    .n_flags = 4,
+    .takes = TAKES_SET | TAKES_JSON,
+    .least = 1,
+    .most = -1,
+    .run = run};

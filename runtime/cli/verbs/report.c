@@ -17,7 +17,9 @@ static int run(Call *call)
     const char *path = call_flag(call, "-o");
     int connections = call_choice(call, "--connections", words, 0);
     size_t runs = 0;
-    vwn_page_options how = {.run = call->operand, .n_runs = (size_t)call->n_operands, .connections = (vwn_page_connections)connections,
+    vwn_page_options how = {.run = call->operand,
+                            .n_runs = (size_t)call->n_operands,
+                            .connections = (vwn_page_connections)connections,
                             .shown = &runs};
     if (connections < 0)
         return VWN_USAGE;
@@ -44,19 +46,21 @@ static int run(Call *call)
 
 static const Flag flags[] = {
     {"-o", "FILE.html|-", "the file that is written, in place of what it held; - is stdout"},
-    {"--connections", "small|all|none", "measure connection matrices: where it takes about a second (else), of all models, of none"},
+    {"--connections", "small|all|none",
+     "measure connection matrices: where it takes about a second (else), of all models, of none"},
 };
-const Verb verb_report = {.name = "report",
-                          .operands = "RUN|SWEEP|FOLDER...",
-                          .summary = "Writes runs as one HTML page: table, curves, widths, connections, costs, growth",
-                          .example = {{"vwn report runs/nano -o nano.html", "one run"},
-                                      {"vwn report runs/sizes -o sizes.html", "all runs of a sweep, or below a folder"}},
-                          .text = "The page needs no network and no other file; charts are drawn by a script in it. Curves are zoomed,\n"
-                                  "smoothed and read by mouse or keys, runs sorted and chosen by their settings. A hundred runs are less\n"
-                                  "than 3 MB: long curves are handed over in bins that keep every extreme. Runs may be going on.\n",
-                          .flag = flags,
-                          .n_flags = sizeof flags / sizeof *flags,
-                          .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
-                          .least = 1,
-                          .most = -1,
-                          .run = run};
+const Verb verb_report = {
+    .name = "report",
+    .operands = "RUN|SWEEP|FOLDER...",
+    .summary = "Writes runs as one HTML page: table, curves, widths, connections, costs, growth",
+    .example = {{"vwn report runs/nano -o nano.html", "one run"},
+                {"vwn report runs/sizes -o sizes.html", "all runs of a sweep, or below a folder"}},
+    .text = "The page needs no network and no other file; charts are drawn by a script in it. Curves are zoomed,\n"
+            "smoothed and read by mouse or keys, runs sorted and chosen by their settings. A hundred runs are less\n"
+            "than 3 MB: long curves are handed over in bins that keep every extreme. Runs may be going on.\n",
+    .flag = flags,
+    .n_flags = sizeof flags / sizeof *flags,
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = -1,
+    .run = run};

@@ -31,15 +31,14 @@ static int run(Call *call)
 static const Flag flags[] = {
     {"--origins", NULL, "a table of all lets, their values and where they come from"},
 };
-const Verb verb_resolve = {
-    .name = "resolve",
-    .operands = "FILE",
-    .summary = "Prints the file with every override and default written out",
-    .example = {{"vwn resolve model.vwn --set D=512 > fixed.vwn", "builds the same model"},
-                {"vwn resolve model.vwn --origins", "where each let's value comes from"}},
-    .flag = flags,
-    .n_flags = 1,
-    .takes = TAKES_SET | TAKES_JSON,
-    .least = 1,
-    .most = 1,
-    .run = run};
+const Verb verb_resolve = {.name = "resolve",
+                           .operands = "FILE",
+                           .summary = "Prints the file with every override and default written out",
+                           .example = {{"vwn resolve model.vwn --set D=512 > fixed.vwn", "builds the same model"},
+                                       {"vwn resolve model.vwn --origins", "where each let's value comes from"}},
+                           .flag = flags,
+                           .n_flags = 1,
+                           .takes = TAKES_SET | TAKES_JSON,
+                           .least = 1,
+                           .most = 1,
+                           .run = run};

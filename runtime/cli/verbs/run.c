@@ -105,12 +105,10 @@ static int run_sample(Call *call)
                               .json = call->json,
                               .recompute = call_flag(call, "--recompute") != NULL};
     int64_t seed = 1, texts = 1;
-    if (!call_whole(call, "--tokens", 1, 1 << 30, &how.tokens) ||
-        !call_whole(call, "-n", 1, 1 << 20, &texts) ||
+    if (!call_whole(call, "--tokens", 1, 1 << 30, &how.tokens) || !call_whole(call, "-n", 1, 1 << 20, &texts) ||
         !call_whole(call, "--seed", 0, INT64_MAX, &seed) ||
         !call_real(call, "--temperature", 0, 100, &how.temperature) ||
-        !call_whole(call, "--top-k", 1, INT64_MAX, &how.top_k) ||
-        !call_real(call, "--top-p", 0, 1, &how.top_p) ||
+        !call_whole(call, "--top-k", 1, INT64_MAX, &how.top_k) || !call_real(call, "--top-p", 0, 1, &how.top_p) ||
         !call_real(call, "--min-p", 0, 1, &how.min_p))
         return VWN_USAGE;
     how.texts = (size_t)texts;
@@ -134,18 +132,17 @@ static const Flag eval_flags[] = {
     {"--batch", "'8 seqs'", "sequences in memory at once (else the file's micro batch); less needs less memory"},
     {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
 };
-const Verb verb_eval = {
-    .name = "eval",
-    .operands = "RUN|CKPT",
-    .summary = "Measures the losses of a trained model on held-out data",
-    .example = {{"vwn eval runs/nano", "the last checkpoint of a run"},
-                {"vwn eval runs/nano --data other.txt --batches 50", "on another text"}},
-    .flag = eval_flags,
-    .n_flags = 4,
-    .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
-    .least = 1,
-    .most = 1,
-    .run = run_eval};
+const Verb verb_eval = {.name = "eval",
+                        .operands = "RUN|CKPT",
+                        .summary = "Measures the losses of a trained model on held-out data",
+                        .example = {{"vwn eval runs/nano", "the last checkpoint of a run"},
+                                    {"vwn eval runs/nano --data other.txt --batches 50", "on another text"}},
+                        .flag = eval_flags,
+                        .n_flags = 4,
+                        .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+                        .least = 1,
+                        .most = 1,
+                        .run = run_eval};
 
 static const Flag sample_flags[] = {
     {"--prompt", "TEXT", "what the text begins with (else a newline); repeatable"},

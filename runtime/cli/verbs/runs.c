@@ -44,7 +44,8 @@ static int label(Call *call, bool tags)
     int status, n = call->n_operands - 2;
     vwn_label_options how = {.folder = call->n_operands > 1 ? call->operand[1] : NULL, .json = call->json};
     if (!how.folder)
-        return usage_error(call, tags ? "`vwn runs tag` needs a run: vwn runs tag runs/nano good" : "`vwn runs note` needs a run: vwn runs note runs/nano 'the first one'");
+        return usage_error(call, tags ? "`vwn runs tag` needs a run: vwn runs tag runs/nano good"
+                                      : "`vwn runs note` needs a run: vwn runs note runs/nano 'the first one'");
     if (!tags && n > 1)
         return usage_error(call, "a note is one word for the shell: put it in quotes");
     if (!call_open(call, &status))
@@ -75,9 +76,11 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"--sort", "NAME", "by a column, or by a setting: loss, eval_loss, time, date, weights, train.seed, ... (else by folder)"},
+    {"--sort", "NAME",
+     "by a column, or by a setting: loss, eval_loss, time, date, weights, train.seed, ... (else by folder)"},
     {"--reverse", NULL, "the greatest first"},
-    {"--filter", "NAME=VALUE", "only runs with it, also != < <= > >= and ~ (has the text): state, tag, note, a column, a setting; repeatable"},
+    {"--filter", "NAME=VALUE",
+     "only runs with it, also != < <= > >= and ~ (has the text): state, tag, note, a column, a setting; repeatable"},
     {"--remove", NULL, "of tag and note: take them away"},
 };
 const Verb verb_runs = {
@@ -85,14 +88,17 @@ const Verb verb_runs = {
     .operands = "[DIR] | rm|tag|note RUN...",
     .summary = "Lists all runs and sweeps below a folder; tags, notes, removal",
     .example = {{"vwn runs --filter state=trained --sort eval_loss", "what was trained below runs/, the best first"},
-                {"vwn runs runs/nano", "one run, and each of its starts: when, where, with which command, of which commit"}},
-    .text = "vwn runs rm RUN..., vwn runs tag RUN TAG..., vwn runs note RUN TEXT\n"
-            "States: running, trained (to its end), stopped (by --until), interrupted (Ctrl-C), diverged, failed, killed (ended\n"
-            "without a word). Steps are those done, and those of the whole run. `loss` is that of the last step that was\n"
-            "told, `eval` of the last evaluation. Settings are shown where the runs of the list differ in them.\n"
-            "`rm` removes what vwn has made: a file of yours in such a folder stays, and the folder with it. It refuses a\n"
-            "run that goes on, a link, and what belongs to another user. A folder that is called rm, tag or note is ./rm.\n"
-            "Each start is a line of record.jsonl in the run; tags and note are in labels.json.\n",
+                {"vwn runs runs/nano",
+                 "one run, and each of its starts: when, where, with which command, of which commit"}},
+    .text =
+        "vwn runs rm RUN..., vwn runs tag RUN TAG..., vwn runs note RUN TEXT\n"
+        "States: running, trained (to its end), stopped (by --until), interrupted (Ctrl-C), diverged, failed, killed "
+        "(ended\n"
+        "without a word). Steps are those done, and those of the whole run. `loss` is that of the last step that was\n"
+        "told, `eval` of the last evaluation. Settings are shown where the runs of the list differ in them.\n"
+        "`rm` removes what vwn has made: a file of yours in such a folder stays, and the folder with it. It refuses a\n"
+        "run that goes on, a link, and what belongs to another user. A folder that is called rm, tag or note is ./rm.\n"
+        "Each start is a line of record.jsonl in the run; tags and note are in labels.json.\n",
     .flag = flags,
     .n_flags = sizeof flags / sizeof flags[0],
     .takes = TAKES_JSON,

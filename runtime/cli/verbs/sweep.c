@@ -27,8 +27,8 @@ static void show_step(Show *show, const vwn_sweep_event *e)
         snprintf(all, sizeof all, "  all ");
         ui_duration(all + strlen(all), e->eta_seconds);
     }
-    snprintf(line, sizeof line, "%zu/%zu %s  step %lld/%lld  loss %.4f  %s tok/s  eta %s%s", e->finished + 1, e->of, e->point, (long long)t->step,
-             (long long)t->steps, t->loss, rate, eta, all);
+    snprintf(line, sizeof line, "%zu/%zu %s  step %lld/%lld  loss %.4f  %s tok/s  eta %s%s", e->finished + 1, e->of,
+             e->point, (long long)t->step, (long long)t->steps, t->loss, rate, eta, all);
     ui_progress(&show->call->ui, line);
 }
 
@@ -90,15 +90,16 @@ static void on_event(void *user, const vwn_sweep_event *e)
             ui_say(ui, "Point", "%s: %s (%s)", e->point, e->text, so_far(e, done));
         break;
     case VWN_SWEEP_NOTE: ui_say(ui, "Note", "%s%s%s", e->point ? e->point : "", e->point ? ": " : "", e->text); break;
-    case VWN_SWEEP_TRAIN: case VWN_SWEEP_COUNTED: break;
+    case VWN_SWEEP_TRAIN:
+    case VWN_SWEEP_COUNTED: break;
     }
 }
 
 /* What exclude each other. */
 static bool fits(Call *call)
 {
-    static const char *const pair[][2] = {{"--resume", "--overwrite"}, {"--csv", "--json"}, {"--list", "--resume"}, {"--list", "--overwrite"},
-                                          {"--list", "--svg"}, {"--list", "--run"}};
+    static const char *const pair[][2] = {{"--resume", "--overwrite"}, {"--csv", "--json"}, {"--list", "--resume"},
+                                          {"--list", "--overwrite"},   {"--list", "--svg"}, {"--list", "--run"}};
     for (size_t i = 0; i < sizeof pair / sizeof pair[0]; i++)
         if (call_flag(call, pair[i][0]) && call_flag(call, pair[i][1])) {
             usage_error(call, "`%s` and `%s` exclude each other", pair[i][0], pair[i][1]);
@@ -147,7 +148,9 @@ static int run(Call *call)
                              .overwrite = call_flag(call, "--overwrite") != NULL,
                              .by = call_flag(call, "--by"),
                              .color = call->ui.color_err,
-                             .form = call->json ? VWN_SWEEP_JSON : call_flag(call, "--csv") ? VWN_SWEEP_CSV : VWN_SWEEP_TABLE,
+                             .form = call->json                 ? VWN_SWEEP_JSON
+                                     : call_flag(call, "--csv") ? VWN_SWEEP_CSV
+                                                                : VWN_SWEEP_TABLE,
                              .event = on_event,
                              .user = &show};
     if (!fits(call) || !call_whole(call, "--jobs", 1, 256, &jobs) || !run_folder(call, folder, &how.run))
@@ -168,11 +171,13 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"--vary", "PATH=V1,V2|range(a,b,n)|between(a,b)", "an axis, in the place of one of the file or besides; repeatable"},
+    {"--vary", "PATH=V1,V2|range(a,b,n)|between(a,b)",
+     "an axis, in the place of one of the file or besides; repeatable"},
     {"--random", "N|draws(N,..)", "how often axes of between(a,b) are drawn"},
     {"--seeds", "1,2,3", "run every point with each of these seeds"},
     {"--list", NULL, "what every point costs; nothing is trained"},
-    {"--run", "NAME", "directory runs/NAME, or a path (else the sweep's name; without one, or with the model's, MODEL-sweep)"},
+    {"--run", "NAME",
+     "directory runs/NAME, or a path (else the sweep's name; without one, or with the model's, MODEL-sweep)"},
     {"--resume", NULL, "go on where a sweep was stopped or killed, or with more points"},
     {"--overwrite", NULL, "start anew in a directory that holds a sweep"},
     {"--jobs", "N", "points at a time, each with its share of the threads (else 1)"},
@@ -187,10 +192,12 @@ const Verb verb_sweep = {
     .summary = "Trains variants of a file, each a run of its own, and compares them",
     .example = {{"vwn sweep model.vwn --vary D=64,128,256 --list", "what three widths cost"},
                 {"vwn sweep examples/12_sweep.vwn bottleneck --jobs 2", "trains every point of a `sweep` node"}},
-    .text = "Each point is a run runs/SWEEP/POINT for `vwn eval`, `sample`, `compare` and `train --resume`; `runs`, `watch`,\n"
+    .text = "Each point is a run runs/SWEEP/POINT for `vwn eval`, `sample`, `compare` and `train --resume`; `runs`, "
+            "`watch`,\n"
             "`compare`, `plot`, `report` and `export-log` take runs/SWEEP, also while it goes on. Ctrl-C writes\n"
             "checkpoints; --resume goes on, also after a crash. A point that fails is named, and the others run.\n"
-            "Exit status: 0 fine, 1 errors in the file or in a point, 3 a `check` of a point is false, 4 a point diverged,\n"
+            "Exit status: 0 fine, 1 errors in the file or in a point, 3 a `check` of a point is false, 4 a point "
+            "diverged,\n"
             "5 memory, compiler, files or disk, 130 interrupted.\n",
     .flag = flags,
     .n_flags = sizeof flags / sizeof flags[0],

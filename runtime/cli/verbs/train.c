@@ -111,7 +111,8 @@ static void progress_line(Show *show, const vwn_event *e)
     if (!isnan(show->eval_loss) && show->eval_step == e->step)
         snprintf(piece[2].text, sizeof piece[2].text, "eval %.4f", show->eval_loss);
     else if (!isnan(show->eval_loss))
-        snprintf(piece[2].text, sizeof piece[2].text, "eval %.4f (step %lld)", show->eval_loss, (long long)show->eval_step);
+        snprintf(piece[2].text, sizeof piece[2].text, "eval %.4f (step %lld)", show->eval_loss,
+                 (long long)show->eval_step);
     snprintf(piece[3].text, sizeof piece[3].text, "%s tok/s", rate);
     snprintf(piece[4].text, sizeof piece[4].text, "eta %s", eta);
     if (count(json, "\"loss.") > 1) /* a single one is the loss itself */
@@ -229,7 +230,8 @@ static bool file_of_run(Call *call, vwn_train_options *how, int *status)
     if (access(file, R_OK) == 0)
         return true;
     *status = VWN_ENVIRONMENT;
-    ui_error(&call->ui, "`%s` was trained from %s, which is there no more: put it back, or copy %s/resolved.vwn there", run, file, run);
+    ui_error(&call->ui, "`%s` was trained from %s, which is there no more: put it back, or copy %s/resolved.vwn there",
+             run, file, run);
     return false;
 }
 
@@ -240,8 +242,7 @@ static int train(Call *call, vwn_train_options how)
     Show show = {.call = call, .eval_loss = NAN, .drawn = true};
     how.event = on_event;
     how.user = &show;
-    if (!call_quantity(call, "--until", "step", &how.until_steps) ||
-        !run_folder(call, folder, &how.run))
+    if (!call_quantity(call, "--until", "step", &how.until_steps) || !run_folder(call, folder, &how.run))
         return VWN_USAGE;
     if (how.resume && how.overwrite)
         return usage_error(call, "`--resume` and `--overwrite` exclude each other");
@@ -251,7 +252,7 @@ static int train(Call *call, vwn_train_options how)
     if (!call_open(call, &status) || !file_of_run(call, &how, &status) || !call_unit(call, 0, &unit, &status))
         return status;
     if (status != VWN_OK)
-        return status; /* a false `check` */
+        return status;            /* a false `check` */
     call->ui.quiet |= call->json; /* the events say it all; errors are still said */
     interrupt_start(call);
     call->ui.running = call->ctx;
@@ -273,7 +274,8 @@ static int run(Call *call)
 static int run_resume(Call *call)
 {
     if (!is_folder(call->operand[0]) && ends_with(call->operand[0], ".vwn"))
-        return usage_error(call, "`%s` is no run: `vwn train FILE --resume` goes on with the run of a file", call->operand[0]);
+        return usage_error(call, "`%s` is no run: `vwn train FILE --resume` goes on with the run of a file",
+                           call->operand[0]);
     return train(call, (vwn_train_options){.resume = true, .dry_run = call_flag(call, "--dry-run") != NULL});
 }
 
@@ -307,17 +309,17 @@ static const Flag resume_flags[] = {
     {"--until", "'1000 steps'", "stop, with a checkpoint, after this step"},
     {"--dry-run", NULL, "everything up to the first step"},
 };
-const Verb verb_resume = {
-    .name = "resume",
-    .operands = "RUN",
-    .summary = "Goes on with a run where it stopped, or makes it longer",
-    .example = {{"vwn resume nano", "runs/nano, from its last checkpoint, as it was started"},
-                {"vwn resume nano --set train.length='2000 steps'", "further than it was to go"}},
-    .text = "The same as `vwn train FILE --run RUN --resume` with the file that the run was trained from. What was given with\n"
-            "--set then is given again; another value is an error, but for `train.length`.\n",
-    .flag = resume_flags,
-    .n_flags = sizeof resume_flags / sizeof resume_flags[0],
-    .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
-    .least = 1,
-    .most = 1,
-    .run = run_resume};
+const Verb verb_resume = {.name = "resume",
+                          .operands = "RUN",
+                          .summary = "Goes on with a run where it stopped, or makes it longer",
+                          .example = {{"vwn resume nano", "runs/nano, from its last checkpoint, as it was started"},
+                                      {"vwn resume nano --set train.length='2000 steps'", "further than it was to go"}},
+                          .text = "The same as `vwn train FILE --run RUN --resume` with the file that the run was "
+                                  "trained from. What was given with\n"
+                                  "--set then is given again; another value is an error, but for `train.length`.\n",
+                          .flag = resume_flags,
+                          .n_flags = sizeof resume_flags / sizeof resume_flags[0],
+                          .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+                          .least = 1,
+                          .most = 1,
+                          .run = run_resume};

@@ -39,8 +39,8 @@ static bool has_changed(Follow *f)
     struct stat now;
     if (stat(f->events, &now) != 0)
         return false;
-    bool same = now.st_size == f->at.st_size && now.st_ino == f->at.st_ino && now.st_mtim.tv_sec == f->at.st_mtim.tv_sec &&
-                now.st_mtim.tv_nsec == f->at.st_mtim.tv_nsec;
+    bool same = now.st_size == f->at.st_size && now.st_ino == f->at.st_ino &&
+                now.st_mtim.tv_sec == f->at.st_mtim.tv_sec && now.st_mtim.tv_nsec == f->at.st_mtim.tv_nsec;
     f->at = now;
     return !same;
 }
@@ -148,8 +148,9 @@ static int once(Follow *f)
 static int run(Call *call)
 {
     int status;
-    Follow f = {.call = call,
-                .how = {.run = call->operand[0], .form = call->json ? VWN_WATCH_JSON : VWN_WATCH_SCREEN, .utf8 = ui_unicode()}};
+    Follow f = {
+        .call = call,
+        .how = {.run = call->operand[0], .form = call->json ? VWN_WATCH_JSON : VWN_WATCH_SCREEN, .utf8 = ui_unicode()}};
     if (strlen(f.how.run) > 4000)
         return usage_error(call, "a path of %zu bytes is none", strlen(f.how.run));
     snprintf(f.events, sizeof f.events, "%s/events.jsonl", f.how.run);
@@ -169,7 +170,8 @@ const Verb verb_watch = {
     .summary = "Follows a run from another terminal",
     .example = {{"vwn watch runs/nano", "until it ends, or Ctrl-C, which leaves the run alone"},
                 {"vwn watch runs/nano --once", "how it stands now"}},
-    .text = "Of a sweep it shows the points, and about how long they will take. A run that is not there yet is waited for. Into a file or a pipe it writes a line for each change, with\n"
+    .text = "Of a sweep it shows the points, and about how long they will take. A run that is not there yet is waited "
+            "for. Into a file or a pipe it writes a line for each change, with\n"
             "--json an object.\n"
             "Exit status: as the run ended: 0 fine, 4 it diverged, 5 it failed or ended without a word,\n"
             "130 it was interrupted, or the watching was. With --once: 0, or 2 when there is no run.\n",

@@ -16,11 +16,7 @@ typedef enum cudaError {
     cudaErrorMemoryAllocation = 2,
     cudaErrorLaunchFailure = 719
 } cudaError_t;
-enum cudaMemcpyKind {
-    cudaMemcpyHostToDevice = 1,
-    cudaMemcpyDeviceToHost = 2,
-    cudaMemcpyDeviceToDevice = 3
-};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 enum cudaDeviceAttr {
     cudaDevAttrComputeCapabilityMajor = 75,
     cudaDevAttrComputeCapabilityMinor = 76,
@@ -41,12 +37,12 @@ cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMemset(void *memory, int value, size_t bytes);
 cudaError_t cudaMemset2D(void *memory, size_t pitch, int value, size_t width, size_t height);
-cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                         size_t height, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                         enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttribute what, int value);
-cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block,
-                             void **arguments, size_t shared, cudaStream_t stream);
+cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block, void **arguments, size_t shared,
+                             cudaStream_t stream);
 cudaError_t cudaDeviceSynchronize(void);
 
 #endif

@@ -5,5 +5,4 @@
  */
 #include "cuemu.h"
 
-#define CODE(name)                                                                             \
-    reinterpret_cast<const void *>(+[](void **arguments) { emu::call_with(name, arguments); })
+#define CODE(name) reinterpret_cast<const void *>(+[](void **arguments) { emu::call_with(name, arguments); })

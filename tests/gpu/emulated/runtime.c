@@ -66,21 +66,14 @@ static void protect(int how)
             mprotect(area[i].at, area[i].mapped, how);
 }
 
-static void begin_call(void)
-{
-    protect(PROT_READ | PROT_WRITE);
-}
-static void end_call(void)
-{
-    protect(PROT_NONE);
-}
+static void begin_call(void) { protect(PROT_READ | PROT_WRITE); }
+static void end_call(void) { protect(PROT_NONE); }
 
 /* Bytes that lie in memory of the device. */
 static int on_device(const void *at, size_t bytes)
 {
     for (size_t i = 0; i < n_area; i++)
-        if (area[i].at && (const char *)at >= area[i].at &&
-            (const char *)at + bytes <= area[i].at + area[i].bytes)
+        if (area[i].at && (const char *)at >= area[i].at && (const char *)at + bytes <= area[i].at + area[i].bytes)
             return 1;
     return 0;
 }
@@ -120,15 +113,11 @@ cudaError_t cudaMemset2D(void *memory, size_t pitch, int value, size_t width, si
     return cudaSuccess;
 }
 
-cudaError_t cudaMemset(void *memory, int value, size_t bytes)
-{
-    return cudaMemset2D(memory, bytes, value, bytes, 1);
-}
+cudaError_t cudaMemset(void *memory, int value, size_t bytes) { return cudaMemset2D(memory, bytes, value, bytes, 1); }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    int to_device = kind != cudaMemcpyDeviceToHost,
-        from_device = kind != cudaMemcpyHostToDevice;
+    int to_device = kind != cudaMemcpyDeviceToHost, from_device = kind != cudaMemcpyHostToDevice;
     if (on_device(to, bytes) != to_device || on_device(from, bytes) != from_device)
         return wrong("a copy of another direction than it says, or out of bounds");
     begin_call();
@@ -138,12 +127,12 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 }
 
 /* On the device alone. */
-cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                         size_t height, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                         enum cudaMemcpyKind kind)
 {
     if (kind != cudaMemcpyDeviceToDevice || width > to_pitch || width > from_pitch ||
-        (height && (!on_device(to, (height - 1) * to_pitch + width) ||
-                    !on_device(from, (height - 1) * from_pitch + width))))
+        (height &&
+         (!on_device(to, (height - 1) * to_pitch + width) || !on_device(from, (height - 1) * from_pitch + width))))
         return wrong("rows are copied that are not the device's, or overlap");
     begin_call();
     for (size_t i = 0; i < height; i++)
@@ -160,14 +149,11 @@ cudaError_t cudaGetDeviceCount(int *n)
     return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int device)
-{
-    return device ? wrong("there is one device") : cudaSuccess;
-}
+cudaError_t cudaSetDevice(int device) { return device ? wrong("there is one device") : cudaSuccess; }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
 {
-    *value = what == cudaDevAttrComputeCapabilityMajor               ? 8
+    *value = what == cudaDevAttrComputeCapabilityMajor         ? 8
              : what == cudaDevAttrMaxSharedMemoryPerBlockOptin ? shared_most()
                                                                : 0;
     return cudaSetDevice(device);
@@ -208,8 +194,8 @@ typedef struct EmuLaunch { /* of cuemu.h */
 } EmuLaunch;
 const char *emu_run(const EmuLaunch *l);
 
-cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block,
-                             void **arguments, size_t shared, cudaStream_t stream)
+cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block, void **arguments, size_t shared,
+                             cudaStream_t stream)
 {
     EmuLaunch l = {NULL, arguments, grid.x, block.x, shared, 0, 0, NULL};
     (void)stream;
@@ -227,10 +213,7 @@ cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 blo
     return cudaErrorLaunchFailure;
 }
 
-cudaError_t cudaDeviceSynchronize(void)
-{
-    return cudaSuccess;
-}
+cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
 
 /* ---- cuBLAS ---- */
 
@@ -255,10 +238,7 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle)
     return handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-static Half half_of(cudaDataType type)
-{
-    return type == CUDA_R_16BF ? HALF_BF16 : HALF_FP16;
-}
+static Half half_of(cudaDataType type) { return type == CUDA_R_16BF ? HALF_BF16 : HALF_FP16; }
 
 static float element(const void *matrix, cudaDataType type, long long i)
 {
@@ -276,18 +256,16 @@ static void put_element(void *matrix, cudaDataType type, long long i, float x)
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
-                                          cublasOperation_t transpose_b, int m, int n, int k,
-                                          const void *alpha, const void *a, cudaDataType a_type, int lda,
-                                          long long step_a, const void *b, cudaDataType b_type, int ldb,
-                                          long long step_b, const void *beta, void *c, cudaDataType c_type,
-                                          int ldc, long long step_c, int batch,
+                                          cublasOperation_t transpose_b, int m, int n, int k, const void *alpha,
+                                          const void *a, cudaDataType a_type, int lda, long long step_a, const void *b,
+                                          cudaDataType b_type, int ldb, long long step_b, const void *beta, void *c,
+                                          cudaDataType c_type, int ldc, long long step_c, int batch,
                                           cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
 {
     int ta = transpose_a == CUBLAS_OP_T, tb = transpose_b == CUBLAS_OP_T;
     if (!handle || m < 0 || n < 0 || k < 0 || batch < 0 || a_type != b_type ||
-        (c_type != CUDA_R_32F && c_type != a_type) ||
-        lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || compute != CUBLAS_COMPUTE_32F ||
-        algorithm != CUBLAS_GEMM_DEFAULT || batch > 65535)
+        (c_type != CUDA_R_32F && c_type != a_type) || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m ||
+        compute != CUBLAS_COMPUTE_32F || algorithm != CUBLAS_GEMM_DEFAULT || batch > 65535)
         return CUBLAS_STATUS_INVALID_VALUE;
     if (c_type != CUDA_R_32F && !(math_mode & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)) {
         fprintf(stderr, "emulated: parts of a sum may be rounded to 16 bits before they are added\n");
@@ -300,12 +278,11 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                 const long long to = at * step_c + (long long)j * ldc + i;
                 float sum = 0;
                 for (int l = 0; l < k; l++)
-                    sum += element(a, a_type, at * step_a + (ta ? (long long)i * lda + l
-                                                                : (long long)l * lda + i)) *
-                           element(b, b_type, at * step_b + (tb ? (long long)l * ldb + j
-                                                                : (long long)j * ldb + l));
-                put_element(c, c_type, to, *(const float *)alpha * sum +
-                                               (*(const float *)beta != 0 ? *(const float *)beta * element(c, c_type, to) : 0));
+                    sum += element(a, a_type, at * step_a + (ta ? (long long)i * lda + l : (long long)l * lda + i)) *
+                           element(b, b_type, at * step_b + (tb ? (long long)l * ldb + j : (long long)j * ldb + l));
+                put_element(c, c_type, to,
+                            *(const float *)alpha * sum +
+                                (*(const float *)beta != 0 ? *(const float *)beta * element(c, c_type, to) : 0));
             }
     end_call();
     return CUBLAS_STATUS_SUCCESS;

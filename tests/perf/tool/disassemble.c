@@ -45,7 +45,8 @@ bool disassembler_find(Arena *arena, const char **path, char why[512])
             return true;
     }
     snprintf(why, 512,
-             "predictions read machine code with %s, which is in none of $CUDA_HOME/bin, $CUDA_PATH/bin, /usr/local/cuda/bin "
+             "predictions read machine code with %s, which is in none of $CUDA_HOME/bin, $CUDA_PATH/bin, "
+             "/usr/local/cuda/bin "
              "and PATH: install the CUDA toolkit (its part cuda-nvdisasm)",
              tool);
     *path = NULL;
@@ -105,13 +106,15 @@ const char *disassemble(Arena *arena, const char *path, const void *cubin, size_
         snprintf(why, 512, "no folder can be made in %.300s: %s", folder, strerror(errno));
         return NULL;
     }
-    const char *in = arena_printf(arena, "%s/kernel.cubin", folder), *out = arena_printf(arena, "%s/kernel.sass", folder);
+    const char *in = arena_printf(arena, "%s/kernel.cubin", folder),
+               *out = arena_printf(arena, "%s/kernel.sass", folder);
     char *text = NULL;
     int status = 0;
     if (!write_file(in, cubin, n))
         snprintf(why, 512, "%.300s cannot be written: %s", in, strerror(errno));
     else if ((status = run_tool(path, in, out)) != 0)
-        snprintf(why, 512, "%.300s failed (status %d): it may be older than the compiler that made the kernels", path, status);
+        snprintf(why, 512, "%.300s failed (status %d): it may be older than the compiler that made the kernels", path,
+                 status);
     else if (!(text = read_file(arena, out)))
         snprintf(why, 512, "%.300s cannot be read", out);
     unlink(in);

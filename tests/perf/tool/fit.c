@@ -23,14 +23,8 @@ static const struct {
 #define NOISE 0.01 /* of a measurement, at least */
 enum { STEPS = 60, N = FIT_CONSTANTS };
 
-static double *constant(Gpu *g, int i)
-{
-    return (double *)((char *)g + constants[i].at);
-}
-static double value(const Gpu *g, int i)
-{
-    return *(const double *)((const char *)g + constants[i].at);
-}
+static double *constant(Gpu *g, int i) { return (double *)((char *)g + constants[i].at); }
+static double value(const Gpu *g, int i) { return *(const double *)((const char *)g + constants[i].at); }
 
 double fit_seconds(const Gpu *gpu, const FitKernel *k)
 {
@@ -43,15 +37,9 @@ double fit_seconds(const Gpu *gpu, const FitKernel *k)
     return p.seconds;
 }
 
-static double residual(const Gpu *g, const FitKernel *k)
-{
-    return log(fit_seconds(g, k) / k->seconds);
-}
+static double residual(const Gpu *g, const FitKernel *k) { return log(fit_seconds(g, k) / k->seconds); }
 
-static double weight(double r)
-{
-    return fabs(r) <= FAR ? 1 : FAR / fabs(r);
-}
+static double weight(double r) { return fabs(r) <= FAR ? 1 : FAR / fabs(r); }
 
 static Gpu moved(const Gpu *table, const double x[N])
 {
@@ -110,8 +98,8 @@ static void solve(double a[N][N], const double *b, double y[N])
 }
 
 /* a = J'J and b = -J'r, with weights and what keeps constants near the table's. */
-static void system_of(const Gpu *table, const FitKernel *k, size_t n, double noise,
-                      const double x[N], double a[N][N], double b[N])
+static void system_of(const Gpu *table, const FitKernel *k, size_t n, double noise, const double x[N], double a[N][N],
+                      double b[N])
 {
     const double step = 1e-3, near = noise * noise / PRIOR / PRIOR;
     const Gpu here = moved(table, x);

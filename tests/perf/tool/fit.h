@@ -13,12 +13,11 @@
 
 typedef struct FitKernel {
     const char *program, *kernel;
-    Perf perf; /* of a kernel with machine code: blocks, resident, bytes, counts of the launch */
+    Perf perf;             /* of a kernel with machine code: blocks, resident, bytes, counts of the launch */
     double m, n, k, batch; /* of a product of the library; m 0: it is none */
     bool half;
-    double seconds; /* measured */
-    double before,
-        after; /* predicted with the constants of the table, and with those that were fitted */
+    double seconds;       /* measured */
+    double before, after; /* predicted with the constants of the table, and with those that were fitted */
 } FitKernel;
 
 enum { FIT_CONSTANTS = 11 };
@@ -39,8 +38,8 @@ void fit_constants(const Gpu *table, FitKernel *k, size_t n, Fit *out);
 /* fit_read.c: objects a line. "measured" (kernel, seconds; program where there are several of the
  * name; product: [m, n, k, batch] and half, of one that has no other line) beside "predicted", as
  * `predict --json` writes it. What is measured and not predicted is counted. False with `why`. */
-bool fit_read(Arena *arena, const char *text, size_t n, FitKernel **kernel, size_t *n_kernel,
-              size_t *lost, char why[256]);
+bool fit_read(Arena *arena, const char *text, size_t n, FitKernel **kernel, size_t *n_kernel, size_t *lost,
+              char why[256]);
 void fit_report(const Fit *f, const FitKernel *k, size_t n, Buf *out, bool json);
 
 #endif

@@ -91,8 +91,8 @@ static const FitKernel *find(const Reading *r, const FitKernel *k)
     return NULL;
 }
 
-bool fit_read(Arena *arena, const char *text, size_t n, FitKernel **kernel, size_t *n_kernel,
-              size_t *lost, char why[256])
+bool fit_read(Arena *arena, const char *text, size_t n, FitKernel **kernel, size_t *n_kernel, size_t *lost,
+              char why[256])
 {
     Reading r = {.arena = arena};
     size_t length;
@@ -124,8 +124,7 @@ bool fit_read(Arena *arena, const char *text, size_t n, FitKernel **kernel, size
 
 static void put_json(const Fit *f, const FitKernel *k, size_t n, Buf *out)
 {
-    buf_printf(out, "{\"v\":1,\"event\":\"fitted\",\"gpu\":\"%s\",\"kernels\":%zu,\"rms_before\":",
-               f->gpu.name, n);
+    buf_printf(out, "{\"v\":1,\"event\":\"fitted\",\"gpu\":\"%s\",\"kernels\":%zu,\"rms_before\":", f->gpu.name, n);
     buf_json_number(out, f->rms_before);
     buf_puts(out, ",\"rms\":");
     buf_json_number(out, f->rms);
@@ -166,11 +165,9 @@ static void head(Table *t, const char *const *names, size_t n)
 static void put_text(const Fit *f, const FitKernel *k, size_t n, Buf *out)
 {
     static const char *const of_constants[] = {"constant", "before", "fitted", "error"};
-    static const char *const of_kernels[] = {"kernel", "program", "measured us",
-                                             "before", "fitted",  "off"};
+    static const char *const of_kernels[] = {"kernel", "program", "measured us", "before", "fitted", "off"};
     Arena *a = out->arena;
-    Table t = {.arena = a, .columns = COUNT_OF(of_constants)},
-          u = {.arena = a, .columns = COUNT_OF(of_kernels)};
+    Table t = {.arena = a, .columns = COUNT_OF(of_constants)}, u = {.arena = a, .columns = COUNT_OF(of_kernels)};
     buf_printf(out,
                "%s: %zu kernels, %.1f %% off in the mean with the constants of the table, %.1f %% "
                "with those that were fitted\n",

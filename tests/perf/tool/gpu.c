@@ -30,34 +30,63 @@
  */
 #include "gpu.h"
 
-#define FITTED                                                                                     \
-    .issue = 2.4, .together = 2.6, .beyond = 4, .uncovered = 0.7, .product_rate = 1.08,              \
-    .product_half = 30, .product_end = 1.5e-6, .launch = 2.1e-6
-#define UNITS(fma, fp64, tensor)                                                                   \
-    .lanes = {[UNIT_FMA] = fma,   [UNIT_IMAD] = 64, [UNIT_ALU] = 64,       [UNIT_XU] = 16,         \
+#define FITTED                                                                                                         \
+    .issue = 2.4, .together = 2.6, .beyond = 4, .uncovered = 0.7, .product_rate = 1.08, .product_half = 30,            \
+    .product_end = 1.5e-6, .launch = 2.1e-6
+#define UNITS(fma, fp64, tensor)                                                                                       \
+    .lanes = {[UNIT_FMA] = fma,   [UNIT_IMAD] = 64, [UNIT_ALU] = 64,       [UNIT_XU] = 16,                             \
               [UNIT_FP64] = fp64, [UNIT_LSU] = 32,  [UNIT_TENSOR] = tensor}
-#define ROOM(kilobytes, cache)                                                                     \
-    .blocks = 32, .warps = 64, .registers = 65536, .shared = (kilobytes) * 1024,                   \
-    .first = (cache) * 1024
-#define LATENCY(at_shared, at_first, at_second, at_global)                                         \
-    .latency = {.plain = 5,           .special = 22,       .shuffle = 24,                          \
-                .shared = at_shared,  .first = at_first,   .second = at_second,                    \
-                .global = at_global,  .tensor = 33,        .barrier = 25}
-#define HOPPER                                                                                     \
-    .arch = "sm_90a", .number = 90, .multiprocessors = 132, .clock = 1.755e9, ROOM(228, 256),      \
-    .l2 = 6.9e12 * 132 / 114, .grouped = 2048, UNITS(128, 64, 1270), .peak = 989e12,               \
-    .reached = 795e12, .reached_fp32 = 47.3e12, .ramp = 4.5e-6, FITTED, LATENCY(30, 41, 265, 600)
+#define ROOM(kilobytes, cache)                                                                                         \
+    .blocks = 32, .warps = 64, .registers = 65536, .shared = (kilobytes)*1024, .first = (cache)*1024
+#define LATENCY(at_shared, at_first, at_second, at_global)                                                             \
+    .latency = {.plain = 5,                                                                                            \
+                .special = 22,                                                                                         \
+                .shuffle = 24,                                                                                         \
+                .shared = at_shared,                                                                                   \
+                .first = at_first,                                                                                     \
+                .second = at_second,                                                                                   \
+                .global = at_global,                                                                                   \
+                .tensor = 33,                                                                                          \
+                .barrier = 25}
+#define HOPPER                                                                                                         \
+    .arch = "sm_90a", .number = 90, .multiprocessors = 132, .clock = 1.755e9, ROOM(228, 256),                          \
+    .l2 = 6.9e12 * 132 / 114, .grouped = 2048, UNITS(128, 64, 1270), .peak = 989e12, .reached = 795e12,                \
+    .reached_fp32 = 47.3e12, .ramp = 4.5e-6, FITTED, LATENCY(30, 41, 265, 600)
 
 const Gpu gpus[GPU_COUNT] = {
     {.name = "h100", .people = "H100 SXM", .copy = 3.0e12, HOPPER},
     {.name = "h200", .people = "H200 SXM", .copy = 4.3e12, HOPPER},
-    {.name = "a100", .people = "A100 80GB SXM", .arch = "sm_80", .number = 80,
-     .multiprocessors = 108, .clock = 1.41e9, ROOM(164, 192), .copy = 1.72e12, .l2 = 5.4e12,
-     UNITS(64, 32, 890), .peak = 312e12, .reached = 271.2e12, .reached_fp32 = 13.8e12,
-     .ramp = 7.9e-6, FITTED, LATENCY(29, 38, 262, 560)},
-    {.name = "b200", .people = "B200", .arch = "sm_100", .number = 100, .multiprocessors = 148,
-     .clock = 1.85e9, ROOM(228, 256), .copy = 7.1e12, .l2 = 10e12, UNITS(128, 64, 1270),
-     .peak = 2250e12, .reached = 1745e12, .reached_fp32 = 53e12, .ramp = 4.5e-6, FITTED,
+    {.name = "a100",
+     .people = "A100 80GB SXM",
+     .arch = "sm_80",
+     .number = 80,
+     .multiprocessors = 108,
+     .clock = 1.41e9,
+     ROOM(164, 192),
+     .copy = 1.72e12,
+     .l2 = 5.4e12,
+     UNITS(64, 32, 890),
+     .peak = 312e12,
+     .reached = 271.2e12,
+     .reached_fp32 = 13.8e12,
+     .ramp = 7.9e-6,
+     FITTED,
+     LATENCY(29, 38, 262, 560)},
+    {.name = "b200",
+     .people = "B200",
+     .arch = "sm_100",
+     .number = 100,
+     .multiprocessors = 148,
+     .clock = 1.85e9,
+     ROOM(228, 256),
+     .copy = 7.1e12,
+     .l2 = 10e12,
+     UNITS(128, 64, 1270),
+     .peak = 2250e12,
+     .reached = 1745e12,
+     .reached_fp32 = 53e12,
+     .ramp = 4.5e-6,
+     FITTED,
      LATENCY(30, 41, 300, 700)},
 };
 

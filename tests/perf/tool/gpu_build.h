@@ -28,7 +28,7 @@ typedef struct Warp {
     uint32_t number;
     uint32_t r[256][LANES];
     uint32_t u[256];
-    uint32_t p[16];      /* predicates: a bit a thread; 7 and 15 are always true; from 8 on those of the warp */
+    uint32_t p[16]; /* predicates: a bit a thread; 7 and 15 are always true; from 8 on those of the warp */
     uint32_t alive;
     uint32_t converge[16];
     WalkGroup group[GROUPS];
@@ -37,8 +37,8 @@ typedef struct Warp {
     uint64_t copies, copied[COPY_GROUPS]; /* asynchronous copies: groups, and when they are there */
     uint64_t copying;
     uint64_t groups, grouped[COPY_GROUPS]; /* products of warpgroups, the same */
-    int far;             /* what was read last: 0 in the first-level cache, 1 read before, 2 not */
-    uint8_t *local;      /* frame bytes of each thread */
+    int far;                               /* what was read last: 0 in the first-level cache, 1 read before, 2 not */
+    uint8_t *local;                        /* frame bytes of each thread */
 } Warp;
 struct WalkBlock {
     const GpuLaunch *l;

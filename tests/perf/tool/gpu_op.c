@@ -21,7 +21,8 @@ uint32_t gpu_constant(const Warp *w, unsigned bank, int64_t at)
     if (bank == 2 || bank == 3 || bank == 4)
         return l->constant && at >= 0 && (size_t)at / 4 < l->n_constant ? l->constant[at / 4] : 0;
     int64_t arguments = l->arch >= 100 ? 0x380 : l->arch >= 90 ? GPU_ARGUMENTS_90 : 0x160;
-    int64_t block = l->arch >= 100 ? 0x360 : 0, grid = l->arch >= 100 ? 0x370 : 0xc, stack = l->arch >= 100 ? 0x37c : 0x28;
+    int64_t block = l->arch >= 100 ? 0x360 : 0, grid = l->arch >= 100 ? 0x370 : 0xc,
+            stack = l->arch >= 100 ? 0x37c : 0x28;
     if (at >= arguments) {
         size_t i = (size_t)(at - arguments) / 8;
         return i < l->n_argument ? (uint32_t)(l->argument[i] >> ((at - arguments) % 8 >= 4 ? 32 : 0)) : 0;
@@ -261,7 +262,8 @@ static void multiply(Warp *w, const Sass *s, uint32_t mask)
     if (s->flags & SF_X && predicate_at(s, s->n - 1u))
         carry = gpu_predicate(w, &s->at[s->n - 1]);
     for (int i = 0; i < LANES; i++) {
-        uint64_t product = s->flags & SF_UNSIGNED ? (uint64_t)a[i] * b[i] : (uint64_t)((int64_t)(int32_t)a[i] * (int32_t)b[i]);
+        uint64_t product =
+            s->flags & SF_UNSIGNED ? (uint64_t)a[i] * b[i] : (uint64_t)((int64_t)(int32_t)a[i] * (int32_t)b[i]);
         Wider sum = (Wider)product + c[i] + (carry >> i & 1);
         result[i] = (uint64_t)sum;
         out |= (uint32_t)(sum >> 64 & 1) << i;
@@ -356,7 +358,8 @@ static void logic(Warp *w, const Sass *s, uint32_t mask)
     }
     gpu_put(w, &s->at[tested], 0, mask, value);
     if (tested)
-        gpu_put_predicate(w, &s->at[0], mask, any | (predicate_at(s, s->n - 1u) ? gpu_predicate(w, &s->at[s->n - 1]) : 0));
+        gpu_put_predicate(w, &s->at[0], mask,
+                          any | (predicate_at(s, s->n - 1u) ? gpu_predicate(w, &s->at[s->n - 1]) : 0));
 }
 
 static void logic_of_predicates(Warp *w, const Sass *s, uint32_t mask)
@@ -378,7 +381,8 @@ static bool compares(unsigned how, bool unordered, double a, double b)
     case COMPARE_GT: return a > b;
     case COMPARE_NE: return a != b;
     case COMPARE_GE: return a >= b;
-    case COMPARE_NUM: case COMPARE_T: return true;
+    case COMPARE_NUM:
+    case COMPARE_T: return true;
     default: return false;
     }
 }
@@ -497,7 +501,8 @@ static uint32_t bits_of(const Sass *s, uint32_t a, uint32_t b)
     switch (s->op) {
     case SO_ABS: return (int32_t)a < 0 ? 0 - a : a;
     case SO_POPC: return (uint32_t)__builtin_popcount(a);
-    case SO_FLO: return !a ? ~0u : s->flags & SF_SHIFT_OF ? (uint32_t)__builtin_clz(a) : 31u - (uint32_t)__builtin_clz(a);
+    case SO_FLO:
+        return !a ? ~0u : s->flags & SF_SHIFT_OF ? (uint32_t)__builtin_clz(a) : 31u - (uint32_t)__builtin_clz(a);
     case SO_BREV:
         for (n = 0, b = 0; n < 32; n++)
             b |= (a >> n & 1) << (31 - n);
@@ -698,7 +703,11 @@ static void to_integer(Warp *w, const Sass *s, uint32_t mask)
         double t = trunc(from_64 ? x[i] : (double)a[i]);
         double most = to_64 ? (is_unsigned ? 0x1p64 : 0x1p63) : is_unsigned ? 0x1p32 : 0x1p31;
         double least = is_unsigned ? 0 : -most;
-        value[i] = t != t ? 0 : t >= most ? (to_64 ? (is_unsigned ? UINT64_MAX : INT64_MAX) : (uint64_t)most - 1) : t <= least ? (uint64_t)(int64_t)least : is_unsigned ? (uint64_t)t : (uint64_t)(int64_t)t;
+        value[i] = t != t        ? 0
+                   : t >= most   ? (to_64 ? (is_unsigned ? UINT64_MAX : INT64_MAX) : (uint64_t)most - 1)
+                   : t <= least  ? (uint64_t)(int64_t)least
+                   : is_unsigned ? (uint64_t)t
+                                 : (uint64_t)(int64_t)t;
     }
     if (to_64) {
         put_wide(w, &s->at[0], mask, value);
@@ -815,8 +824,10 @@ static void make_up(Warp *w, const Sass *s, uint32_t mask)
 void gpu_compute(Warp *w, const Sass *s, uint32_t mask)
 {
     switch (s->op) {
-    case SO_MOV: case SO_R2UR: move(w, s, mask); break;
-    case SO_CS2R: case SO_S2R: read_special(w, s, mask); break;
+    case SO_MOV:
+    case SO_R2UR: move(w, s, mask); break;
+    case SO_CS2R:
+    case SO_S2R: read_special(w, s, mask); break;
     case SO_IADD3: add3(w, s, mask); break;
     case SO_IADD64: add64(w, s, mask); break;
     case SO_IMAD: multiply(w, s, mask); break;
@@ -825,20 +836,40 @@ void gpu_compute(Warp *w, const Sass *s, uint32_t mask)
     case SO_LOP3: logic(w, s, mask); break;
     case SO_PLOP3: logic_of_predicates(w, s, mask); break;
     case SO_ISETP: compare_integers(w, s, mask); break;
-    case SO_FSETP: case SO_DSETP: compare_reals(w, s, mask); break;
-    case SO_SEL: case SO_FSEL: select_one(w, s, mask); break;
-    case SO_MNMX: case SO_ADD_MNMX: smaller(w, s, mask); break;
-    case SO_ABS: case SO_POPC: case SO_FLO: case SO_BREV: case SO_SGXT: case SO_BMSK: bitwise(w, s, mask); break;
+    case SO_FSETP:
+    case SO_DSETP: compare_reals(w, s, mask); break;
+    case SO_SEL:
+    case SO_FSEL: select_one(w, s, mask); break;
+    case SO_MNMX:
+    case SO_ADD_MNMX: smaller(w, s, mask); break;
+    case SO_ABS:
+    case SO_POPC:
+    case SO_FLO:
+    case SO_BREV:
+    case SO_SGXT:
+    case SO_BMSK: bitwise(w, s, mask); break;
     case SO_PRMT: permute(w, s, mask); break;
-    case SO_P2R: case SO_R2P: pack_predicates(w, s, mask); break;
+    case SO_P2R:
+    case SO_R2P: pack_predicates(w, s, mask); break;
     case SO_VOTE: vote(w, s, mask); break;
     case SO_ELECT: gpu_put_predicate(w, &s->at[0], mask, mask & (0 - mask)); break;
-    case SO_REGISTERS: gpu_put_predicate(w, &s->at[0], mask, ~0u); break; /* there are enough: kernels are proved so (tests/emu) */
+    case SO_REGISTERS:
+        gpu_put_predicate(w, &s->at[0], mask, ~0u);
+        break; /* there are enough: kernels are proved so (tests/emu) */
     case SO_SHFL: shuffle(w, s, mask); break;
-    case SO_FADD: case SO_FMUL: case SO_FFMA: case SO_FMNMX: case SO_FSET: case SO_MUFU: compute_real(w, s, mask); break;
-    case SO_FCHK: gpu_put_predicate(w, &s->at[0], mask, 0); break; /* no quotient here is near what a float cannot hold */
+    case SO_FADD:
+    case SO_FMUL:
+    case SO_FFMA:
+    case SO_FMNMX:
+    case SO_FSET:
+    case SO_MUFU: compute_real(w, s, mask); break;
+    case SO_FCHK:
+        gpu_put_predicate(w, &s->at[0], mask, 0);
+        break; /* no quotient here is near what a float cannot hold */
     case SO_HFMA2: two_halves(w, s, mask); break;
-    case SO_DADD: case SO_DMUL: case SO_DFMA: compute_exact(w, s, mask); break;
+    case SO_DADD:
+    case SO_DMUL:
+    case SO_DFMA: compute_exact(w, s, mask); break;
     case SO_I2F: from_integer(w, s, mask); break;
     case SO_F2I: to_integer(w, s, mask); break;
     case SO_F2F: between_floats(w, s, mask); break;

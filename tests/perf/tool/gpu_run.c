@@ -8,7 +8,9 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { ROOM = 2048 /* of shared memory in front of a kernel's own: 1 KiB that the system keeps, and what is rounded up */ };
+enum {
+    ROOM = 2048 /* of shared memory in front of a kernel's own: 1 KiB that the system keeps, and what is rounded up */
+};
 
 static bool fail(Warp *w, const char *why)
 {
@@ -27,7 +29,8 @@ static void addresses(const Warp *w, const SassOperand *o, bool global, uint64_t
     for (int i = 0; i < LANES; i++) {
         uint64_t a = base;
         if (o->reg != NO_REGISTER && o->reg < RZ)
-            a += o->wide ? (uint64_t)w->r[o->reg + 1][i] << 32 | w->r[o->reg][i] : (uint64_t)w->r[o->reg][i] * (o->bank ? o->bank : 1);
+            a += o->wide ? (uint64_t)w->r[o->reg + 1][i] << 32 | w->r[o->reg][i]
+                         : (uint64_t)w->r[o->reg][i] * (o->bank ? o->bank : 1);
         out[i] = global ? a : a & 0xffffffffu;
     }
 }
@@ -87,7 +90,8 @@ static void note(uint64_t *at, uint64_t line, uint64_t bit) { *at = (*at >> 4 ==
 /* How far a sector that is read is away: 0 in the first-level cache, 1 read before, 2 never. A line has one place. */
 static int look_up(WalkBlock *b, uint64_t sector)
 {
-    uint64_t line, bit, *ever = ever_read(b, sector, &line, &bit), *first = &b->line[(line * 0x9e3779b97f4a7c15ull >> 32) % b->lines];
+    uint64_t line, bit, *ever = ever_read(b, sector, &line, &bit),
+                        *first = &b->line[(line * 0x9e3779b97f4a7c15ull >> 32) % b->lines];
     bool near = *first >> 4 == line && *first & bit, before = *ever >> 4 == line && *ever & bit;
     note(first, line, bit);
     note(ever, line, bit);
@@ -425,11 +429,13 @@ static bool copy_by_map(Warp *w, const Sass *s, uint32_t mask)
         int64_t first = (int32_t)u[2], end = first + (int64_t)m->box[0];
         first = first > 0 ? first : 0;
         end = end < m->dim[0] ? end : m->dim[0];
-        int far = copy_row(w, from + (uint64_t)first * m->item, there && end > first ? (uint64_t)(end - first) * m->item : 0);
+        int far =
+            copy_row(w, from + (uint64_t)first * m->item, there && end > first ? (uint64_t)(end - first) * m->item : 0);
         w->far = far > w->far || !r ? far : w->far;
     }
     b->sum->wavefronts += (double)(rows * line) / 128;
-    const uint64_t start = b->copier_free > w->clock ? b->copier_free : w->clock, there = start + rows * line / GPU_COPIER + GPU_COPY_BEGINS;
+    const uint64_t start = b->copier_free > w->clock ? b->copier_free : w->clock,
+                   there = start + rows * line / GPU_COPIER + GPU_COPY_BEGINS;
     b->copier_free = start + rows * line / GPU_COPIER;
     x->bytes -= (int64_t)(rows * line);
     const uint64_t come = there + (w->far == 2 ? l->latency.global : l->latency.second);
@@ -479,7 +485,8 @@ static bool touch_memory(Warp *w, const Sass *s, uint32_t mask)
         return true;
     switch (s->op) {
     case SO_LD: load_global(w, s, mask); return true;
-    case SO_ST: case SO_RED: store_global(w, s, mask); return true;
+    case SO_ST:
+    case SO_RED: store_global(w, s, mask); return true;
     case SO_PREFETCH: prefetch(w, s, mask); return true;
     case SO_LDS: return touch_shared(w, s, mask, false);
     case SO_STS: return touch_shared(w, s, mask, true);
@@ -506,7 +513,9 @@ static uint32_t latency_of(const GpuLatency *l, const Sass *s)
     case SO_LD: return l->first; /* where memory is asked: what load_global() says */
     case SO_LDL: return l->first;
     case SO_ATOM: return l->second;
-    case SO_LDS: case SO_LDSM: case SO_SYNCS: return l->shared;
+    case SO_LDS:
+    case SO_LDSM:
+    case SO_SYNCS: return l->shared;
     case SO_SHFL: return l->shuffle;
     case SO_MMA: return l->tensor;
     default: return s->unit == UNIT_XU ? l->special : l->plain;
@@ -764,7 +773,8 @@ static bool control(Warp *w, uint32_t i, const Sass *s, uint32_t exec)
             drop_group(w, i);
         release(w);
         return true;
-    case SO_BSYNC: case SO_WARPSYNC: return wait(w, i, s, exec);
+    case SO_BSYNC:
+    case SO_WARPSYNC: return wait(w, i, s, exec);
     case SO_BAR:
         if (strstr(s->name, ".ARV")) {
             g->at++;

@@ -51,20 +51,17 @@ static void wave(const Gpu *gpu, const Perf *p, double blocks, double of[LIMIT_C
 {
     const GpuCounts *c = &p->counts;
     double share = blocks / (double)p->blocks;
-    double busiest = ceil(blocks / gpu->multiprocessors) /
-                     (double)p->blocks; /* part of the launch that one has */
+    double busiest = ceil(blocks / gpu->multiprocessors) / (double)p->blocks; /* part of the launch that one has */
     double cycle = busiest / gpu->clock;
     const double *lanes = gpu->lanes;
     double shared = c->wavefronts - c->operands + c->class[SASS_SHUFFLE] + c->lines;
     of[LIMIT_ISSUE] = c->slots / gpu->issue * cycle;
-    of[LIMIT_FMA] =
-        (c->unit[UNIT_FMA] / lanes[UNIT_FMA] + c->unit[UNIT_IMAD] / lanes[UNIT_IMAD]) * 32 * cycle;
+    of[LIMIT_FMA] = (c->unit[UNIT_FMA] / lanes[UNIT_FMA] + c->unit[UNIT_IMAD] / lanes[UNIT_IMAD]) * 32 * cycle;
     of[LIMIT_INTEGER] = c->unit[UNIT_ALU] / lanes[UNIT_ALU] * 32 * cycle;
     of[LIMIT_SPECIAL] = c->unit[UNIT_XU] / lanes[UNIT_XU] * 32 * cycle;
     of[LIMIT_FP64] = c->unit[UNIT_FP64] / lanes[UNIT_FP64] * 32 * cycle;
     of[LIMIT_SHARED] = shared * cycle;
-    of[LIMIT_TENSOR] =
-        ((c->tensor - c->grouped) / lanes[UNIT_TENSOR] + grouped_cycles(gpu, c)) * cycle;
+    of[LIMIT_TENSOR] = ((c->tensor - c->grouped) / lanes[UNIT_TENSOR] + grouped_cycles(gpu, c)) * cycle;
     of[LIMIT_MEMORY] = p->bytes / gpu->copy * share;
     of[LIMIT_CACHE] = 32 * (c->sectors_missed + c->sectors_written) / gpu->l2 * share;
     of[LIMIT_LATENCY] = c->cycles / gpu->clock;
@@ -95,10 +92,8 @@ static double waiting(const Gpu *gpu, const Perf *p)
 static double joined(const Gpu *gpu, const Perf *p, double blocks, const double of[LIMIT_COUNT])
 {
     const double each = ceil(blocks / gpu->multiprocessors);
-    const double beyond[] = {perf_norm(of, LIMIT_MEMORY, gpu->together), of[LIMIT_MEMORY],
-                             of[LIMIT_CACHE]};
-    return fmax(perf_norm(beyond, COUNT_OF(beyond), gpu->beyond) +
-                    gpu->uncovered * waiting(gpu, p) / gpu->clock / each,
+    const double beyond[] = {perf_norm(of, LIMIT_MEMORY, gpu->together), of[LIMIT_MEMORY], of[LIMIT_CACHE]};
+    return fmax(perf_norm(beyond, COUNT_OF(beyond), gpu->beyond) + gpu->uncovered * waiting(gpu, p) / gpu->clock / each,
                 of[LIMIT_LATENCY]);
 }
 
@@ -150,7 +145,8 @@ static double numbers_of(const Plan *plan, const Launch *l)
 static GpuMap gpu_map(const Launch *l, uint32_t i, uint64_t bytes)
 {
     const LaunchMap *m = &l->map[i];
-    GpuMap to = {.at = (GPU_ARGUMENTS_90 + bytes + GPU_MAP_BYTES - 1) / GPU_MAP_BYTES * GPU_MAP_BYTES - GPU_ARGUMENTS_90 + GPU_MAP_BYTES * (uint64_t)i,
+    GpuMap to = {.at = (GPU_ARGUMENTS_90 + bytes + GPU_MAP_BYTES - 1) / GPU_MAP_BYTES * GPU_MAP_BYTES -
+                       GPU_ARGUMENTS_90 + GPU_MAP_BYTES * (uint64_t)i,
                  .address = perf_address(l->buffer[m->buffer]) + l->shift[m->buffer],
                  .rank = MAP_RANK,
                  .item = 2};
@@ -162,8 +158,8 @@ static GpuMap gpu_map(const Launch *l, uint32_t i, uint64_t bytes)
     return to;
 }
 
-bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory, const Launch *l,
-                  GpuLaunch *g, Perf *out, char why[256])
+bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory,
+                  const Launch *l, GpuLaunch *g, Perf *out, char why[256])
 {
     const Plan *plan = memory->plan;
     const PlanKernel *k = &plan->kernel[l->kernel];
@@ -182,23 +178,23 @@ bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const Cu
     for (uint32_t i = 0; i < k->n_map; i++)
         map[i] = gpu_map(l, i, 8 * n);
     *g = (GpuLaunch){.code = sass,
-                   .arch = gpu->number,
-                   .threads = k->grid.threads,
-                   .blocks = (uint32_t)plan_blocks(&k->grid, l->rows),
-                   .argument = argument,
-                   .n_argument = n,
-                   .map = map,
-                   .n_map = k->n_map,
-                   .constant = facts->constant,
-                   .n_constant = facts->n_constant,
-                   .shared = (uint64_t)facts->shared + plan_shared_bytes(&k->grid, ints),
-                   .frame = facts->frame,
-                   .load = perf_load,
-                   .store = perf_store,
-                   .user = memory,
-                   .latency = gpu->latency,
-                   .lanes = gpu->lanes,
-                   .most = MOST};
+                     .arch = gpu->number,
+                     .threads = k->grid.threads,
+                     .blocks = (uint32_t)plan_blocks(&k->grid, l->rows),
+                     .argument = argument,
+                     .n_argument = n,
+                     .map = map,
+                     .n_map = k->n_map,
+                     .constant = facts->constant,
+                     .n_constant = facts->n_constant,
+                     .shared = (uint64_t)facts->shared + plan_shared_bytes(&k->grid, ints),
+                     .frame = facts->frame,
+                     .load = perf_load,
+                     .store = perf_store,
+                     .user = memory,
+                     .latency = gpu->latency,
+                     .lanes = gpu->lanes,
+                     .most = MOST};
     *out = (Perf){.blocks = g->blocks,
                   .threads = (int)g->threads,
                   .registers = facts->registers,
@@ -223,11 +219,12 @@ static int64_t samples_of(const Plan *plan, const Launch *l)
     return l->items ? SAMPLES_OF_MANY : SAMPLES;
 }
 
-bool perf_launch(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory, const Launch *l,
-                 Perf *out, char why[256])
+bool perf_launch(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory,
+                 const Launch *l, Perf *out, char why[256])
 {
     GpuLaunch g;
-    if (!perf_prepare(arena, gpu, sass, facts, memory, l, &g, out, why) || (out->blocks && !perf_walk(arena, &g, samples_of(memory->plan, l), &out->counts, why)))
+    if (!perf_prepare(arena, gpu, sass, facts, memory, l, &g, out, why) ||
+        (out->blocks && !perf_walk(arena, &g, samples_of(memory->plan, l), &out->counts, why)))
         return false;
     if (out->blocks)
         perf_time(gpu, out);
@@ -240,7 +237,8 @@ void perf_library(const Gpu *gpu, const Launch *l, Perf *out)
     *out = (Perf){.bytes = l->bytes, .waves = 1, .tail = 1};
     out->of[LIMIT_MEMORY] = l->bytes / gpu->copy;
     if (l->kind == LAUNCH_MATMUL)
-        out->of[LIMIT_PRODUCT] = perf_product(gpu, (double)x->m, (double)x->n, (double)x->k, (double)x->batch, x->half != HALF_NONE);
+        out->of[LIMIT_PRODUCT] =
+            perf_product(gpu, (double)x->m, (double)x->n, (double)x->k, (double)x->batch, x->half != HALF_NONE);
     out->limit = largest(out->of);
     out->seconds = out->limit == LIMIT_PRODUCT ? out->of[LIMIT_PRODUCT] : out->of[LIMIT_MEMORY] + gpu->ramp;
     out->copy_share = out->of[LIMIT_MEMORY] / out->seconds;

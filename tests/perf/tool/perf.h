@@ -40,29 +40,31 @@ typedef enum PerfLimit {
 extern const char *const perf_limit_name[LIMIT_COUNT];
 
 typedef struct Perf {
-    GpuCounts counts;       /* of the whole launch; cycles: of a block, in the mean */
+    GpuCounts counts; /* of the whole launch; cycles: of a block, in the mean */
     int64_t blocks;
     int threads, registers, resident; /* blocks of a multiprocessor at once */
     int64_t shared;
-    double waves, tail;     /* blocks by those that the device has at once; time by that without a last wave that is not full */
-    double bytes, numbers;  /* that have to be read and written: those of the plan */
+    double waves,
+        tail; /* blocks by those that the device has at once; time by that without a last wave that is not full */
+    double bytes, numbers;           /* that have to be read and written: those of the plan */
     double seconds, of[LIMIT_COUNT]; /* what each would take alone, waves by waves */
     PerfLimit limit;
-    double copy_share;      /* of the rate of a copy that bytes move at */
-    double peak_share;      /* of the peak of dense bf16 products, of what tensor cores do */
+    double copy_share; /* of the rate of a copy that bytes move at */
+    double peak_share; /* of the peak of dense bf16 products, of what tensor cores do */
 } Perf;
 
 /* What the memory of a plan's launches holds: perf_memory.c. Buffer i of the plan begins at perf_address(i). */
 typedef struct PerfMemory {
     Arena *arena;
     const Plan *plan;
-    double *host;        /* values of Plan.host: 1 */
-    uint64_t *below;     /* by buffer: integers that nobody has stored are less */
-    uint64_t ***page;    /* by buffer, by page: the integers that were stored; NULL: none yet */
+    double *host;     /* values of Plan.host: 1 */
+    uint64_t *below;  /* by buffer: integers that nobody has stored are less */
+    uint64_t ***page; /* by buffer, by page: the integers that were stored; NULL: none yet */
 } PerfMemory;
-PerfMemory *perf_memory(Arena *arena, const Plan *plan, const Model *model); /* model NULL: integers of inputs are below 8 */
+PerfMemory *perf_memory(Arena *arena, const Plan *plan,
+                        const Model *model);     /* model NULL: integers of inputs are below 8 */
 bool perf_keeps(const Plan *p, const Launch *l); /* whether it stores integers */
-void perf_keep(PerfMemory *m, const Launch *l); /* from now on the integers that this launch stores are kept */
+void perf_keep(PerfMemory *m, const Launch *l);  /* from now on the integers that this launch stores are kept */
 /* A launch that is alike one that was walked stores what that one has stored, and is not walked for it: their reals are made up alike. False
  * where their buffers are of other sizes. */
 bool perf_keep_again(PerfMemory *m, const Launch *first, const Launch *l);
@@ -73,11 +75,11 @@ enum { PERF_BUFFER_BITS = 36 };
 
 /* The launch as it is walked: arguments, memory, what `out` says before anything is counted. False with `why` where it does not
  * fit on the GPU. */
-bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory, const Launch *l,
-                  GpuLaunch *g, Perf *out, char why[256]);
+bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory,
+                  const Launch *l, GpuLaunch *g, Perf *out, char why[256]);
 /* False with `why` where the code cannot be followed. */
-bool perf_launch(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory, const Launch *l,
-                 Perf *out, char why[256]);
+bool perf_launch(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory,
+                 const Launch *l, Perf *out, char why[256]);
 /* perf_sample.c: of a launch with at least one block its counts, from so many of the blocks; cycles: of a block, in the mean. Where
  * more samples are asked for than these, every block of so many is walked. */
 enum { PERF_SAMPLES_MOST = 48 };

@@ -31,7 +31,8 @@ PerfMemory *perf_memory(Arena *arena, const Plan *plan, const Model *model)
 {
     enum { SMALL = 8 };
     PerfMemory *m = NEW(arena, PerfMemory);
-    *m = (PerfMemory){.arena = arena_new(arena_ctx(arena)), /* of its own: a walk gives back all that it takes of another */
+    *m = (PerfMemory){.arena =
+                          arena_new(arena_ctx(arena)), /* of its own: a walk gives back all that it takes of another */
                       .plan = plan,
                       .host = NEW_ARRAY(arena, double, plan->n_host + 1),
                       .below = NEW_ARRAY(arena, uint64_t, plan->n_buffer + 1),
@@ -41,7 +42,9 @@ PerfMemory *perf_memory(Arena *arena, const Plan *plan, const Model *model)
     for (size_t i = 0; i < plan->n_buffer; i++) {
         const PlanBuffer *b = &plan->buffer[i];
         const Ext *ext = b->ext >= 0 ? &plan->ext[b->ext].ext : NULL;
-        int64_t below = ext && ext->kind == EXT_INPUT && model && b->dtype == DT_INT ? model_input_range(model, ext->name).below : 0;
+        int64_t below = ext && ext->kind == EXT_INPUT && model && b->dtype == DT_INT
+                            ? model_input_range(model, ext->name).below
+                            : 0;
         m->below[i] = below > 0 ? (uint64_t)below : SMALL;
     }
     return m;
@@ -64,7 +67,8 @@ uint64_t perf_load(void *memory, uint64_t address)
     uint64_t buffer = (address >> PERF_BUFFER_BITS) - 1, at = address & ((1ull << PERF_BUFFER_BITS) - 1);
     if (buffer == p->numbers && p->n_number && at / 8 < p->n_number) {
         const PlanNumber *x = &p->number[at / 8];
-        return x->kind == INT_PLACE ? perf_address(x->buffer) + x->bits : plan_number(p, at / 8, &(RandomKey){1, 1, 0}, m->host);
+        return x->kind == INT_PLACE ? perf_address(x->buffer) + x->bits
+                                    : plan_number(p, at / 8, &(RandomKey){1, 1, 0}, m->host);
     }
     if (buffer >= p->n_buffer || p->buffer[buffer].dtype != DT_INT)
         return some_reals(address);

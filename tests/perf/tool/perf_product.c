@@ -27,14 +27,11 @@ double perf_product(const Gpu *gpu, double m, double n, double k, double batch, 
             const double a = tiles[i][0], b = tiles[i][1], shared = a * b / (a + b);
             if (parts > 1 && k / parts < PART_LEAST)
                 continue;
-            const double waves =
-                ceil(batch * ceil(m / a) * ceil(n / b) * parts / gpu->multiprocessors);
+            const double waves = ceil(batch * ceil(m / a) * ceil(n / b) * parts / gpu->multiprocessors);
             const double part = shared / (shared + h) * (full + h) / full,
                          rate = gpu->product_rate * reached / gpu->multiprocessors * part;
-            const double bytes = batch * item * (m * k + n * k + m * n) +
-                                 (parts > 1 ? 8 * batch * m * n * parts : 0);
-            const double both[] = {waves * (2 * a * b * k / parts / rate + gpu->product_end),
-                                   bytes / gpu->copy};
+            const double bytes = batch * item * (m * k + n * k + m * n) + (parts > 1 ? 8 * batch * m * n * parts : 0);
+            const double both[] = {waves * (2 * a * b * k / parts / rate + gpu->product_end), bytes / gpu->copy};
             best = fmin(best, perf_norm(both, 2, gpu->beyond) + (parts > 1 ? PRODUCT_PARTS : 0));
         }
     return fmax(best + gpu->ramp, flops / reached);

@@ -73,10 +73,12 @@ static bool same_ints(const Launch *a, const Launch *b)
 /* Of launches that are made as one the arguments lie in memory: they are alike where they do the same. */
 static bool alike(const Launch *a, const Launch *b)
 {
-    if (a->kind != b->kind || a->rows != b->rows || a->bytes != b->bytes || a->flops != b->flops || a->items != b->items)
+    if (a->kind != b->kind || a->rows != b->rows || a->bytes != b->bytes || a->flops != b->flops ||
+        a->items != b->items)
         return false;
-    return a->kind == LAUNCH_KERNEL ? a->kernel == b->kernel && a->n_int == b->n_int && (a->items || same_ints(a, b))
-                                    : !memcmp(&a->matmul, &b->matmul, sizeof a->matmul) && !memcmp(&a->copy, &b->copy, sizeof a->copy);
+    return a->kind == LAUNCH_KERNEL
+               ? a->kernel == b->kernel && a->n_int == b->n_int && (a->items || same_ints(a, b))
+               : !memcmp(&a->matmul, &b->matmul, sizeof a->matmul) && !memcmp(&a->copy, &b->copy, sizeof a->copy);
 }
 
 static void count(Report *p, PerfMemory *memory, PerfLine *line)
@@ -90,7 +92,8 @@ static void count(Report *p, PerfMemory *memory, PerfLine *line)
     size_t i = code_of(p, line->plan->kernel[l->kernel].name);
     const SassKernel *s = sass_of(p, i);
     if (!perf_launch(p->r->arena, p->r->gpu, s, &p->r->code[i].code->facts, memory, l, &line->perf, why))
-        ctx_raise(arena_ctx(p->r->arena), ST_ENVIRONMENT, "%s of %s cannot be counted: %s", line->kernel, line->path, why);
+        ctx_raise(arena_ctx(p->r->arena), ST_ENVIRONMENT, "%s of %s cannot be counted: %s", line->kernel, line->path,
+                  why);
 }
 
 static void add_launch(Report *p, const PerfProgram *program, const Launch *l)
@@ -101,15 +104,23 @@ static void add_launch(Report *p, const PerfProgram *program, const Launch *l)
             p->line.v[i].times++;
             if (l->kind == LAUNCH_KERNEL && perf_keeps(program->plan, l) && /* later launches read what it stores */
                 !perf_keep_again(program->memory, p->line.v[i].launch, l))
-                count(p, program->memory, &(PerfLine){.launch = l, .plan = program->plan, .kernel = p->line.v[i].kernel, .path = p->line.v[i].path});
+                count(
+                    p, program->memory,
+                    &(PerfLine){
+                        .launch = l, .plan = program->plan, .kernel = p->line.v[i].kernel, .path = p->line.v[i].path});
             return;
         }
     const char *kernel = l->kind == LAUNCH_KERNEL   ? name_str(ctx, program->plan->kernel[l->kernel].name)
-                         : l->kind == LAUNCH_MATMUL ? arena_printf(p->r->arena, "product %lld x %lld x %lld%s", (long long)l->matmul.m,
-                                                                   (long long)l->matmul.n, (long long)l->matmul.k,
-                                                                   l->matmul.half ? "" : " f32")
+                         : l->kind == LAUNCH_MATMUL ? arena_printf(p->r->arena, "product %lld x %lld x %lld%s",
+                                                                   (long long)l->matmul.m, (long long)l->matmul.n,
+                                                                   (long long)l->matmul.k, l->matmul.half ? "" : " f32")
                                                     : "copy";
-    PerfLine line = {.launch = l, .plan = program->plan, .program = program->name, .kernel = kernel, .times = 1, .runs = program->runs};
+    PerfLine line = {.launch = l,
+                     .plan = program->plan,
+                     .program = program->name,
+                     .kernel = kernel,
+                     .times = 1,
+                     .runs = program->runs};
     line.path = l->name ? name_str(ctx, l->name) : "";
     count(p, program->memory, &line);
     vec_push(p->r->arena, &p->line, line);
@@ -126,7 +137,9 @@ static const char *percent(Arena *a, double share) { return arena_printf(a, "%.0
 
 static void put_kernels(Report *p, Buf *out)
 {
-    static const char *const head[] = {"kernel", "times", "us", "ms", "limit", "copy", "peak", "blocks", "at once", "waves", "tail", "registers", "shared", "program", "computes"};
+    static const char *const head[] = {"kernel", "times",     "us",     "ms",      "limit",
+                                       "copy",   "peak",      "blocks", "at once", "waves",
+                                       "tail",   "registers", "shared", "program", "computes"};
     Arena *a = p->r->arena;
     Table t = {.arena = a, .columns = COUNT_OF(head)};
     table_texts(&t, head, COUNT_OF(head));
@@ -156,10 +169,11 @@ static void put_kernels(Report *p, Buf *out)
 /* Instructions of threads for each number that moves, of warps for each row, and what memory is asked for. */
 static void put_counts(Report *p, Buf *out)
 {
-    static const char *const head[] = {"kernel", "rows", "a row", "a number", "fp32", "integer", "convert", "special", "shuffle", "load",
-                                       "store", "shared", "tensor", "barrier", "control", "other", "cycles", "conflicts", "sectors", "wanted", "partial"};
-    static const int shown[] = {SASS_FP32, SASS_INTEGER, SASS_CONVERT, SASS_SPECIAL, SASS_SHUFFLE, SASS_LOAD, SASS_STORE, SASS_SHARED,
-                                SASS_TENSOR, SASS_BARRIER, SASS_CONTROL};
+    static const char *const head[] = {"kernel",  "rows",    "a row",  "a number",  "fp32",    "integer", "convert",
+                                       "special", "shuffle", "load",   "store",     "shared",  "tensor",  "barrier",
+                                       "control", "other",   "cycles", "conflicts", "sectors", "wanted",  "partial"};
+    static const int shown[] = {SASS_FP32,  SASS_INTEGER, SASS_CONVERT, SASS_SPECIAL, SASS_SHUFFLE, SASS_LOAD,
+                                SASS_STORE, SASS_SHARED,  SASS_TENSOR,  SASS_BARRIER, SASS_CONTROL};
     Arena *a = p->r->arena;
     Table t = {.arena = a, .columns = COUNT_OF(head)};
     table_texts(&t, head, COUNT_OF(head));
@@ -210,7 +224,8 @@ static void put_sum(Buf *out, const Gpu *gpu, const char *what, Sum s)
 {
     double launching = gpu->launch * (double)s.launches;
     buf_printf(out, "%s: %.2f ms predicted: products %.2f, kernels %.2f, %lld launches %.2f\n", what,
-               1e3 * (s.products + s.kernels + launching), 1e3 * s.products, 1e3 * s.kernels, (long long)s.launches, 1e3 * launching);
+               1e3 * (s.products + s.kernels + launching), 1e3 * s.products, 1e3 * s.kernels, (long long)s.launches,
+               1e3 * launching);
 }
 
 /* ---- what was assumed ---- */
@@ -219,10 +234,12 @@ static void put_model(const Report *p, Buf *out)
 {
     const Gpu *g = p->r->gpu;
     buf_printf(out,
-               "predicted for %s (%s), not measured: %d multiprocessors at %.2f GHz, copies at %.2f TB/s, products at most at %.0f TFLOP/s\n",
+               "predicted for %s (%s), not measured: %d multiprocessors at %.2f GHz, copies at %.2f TB/s, products at "
+               "most at %.0f TFLOP/s\n",
                g->people, g->arch, g->multiprocessors, g->clock / 1e9, g->copy / 1e12, g->reached / 1e12);
     buf_printf(out,
-               "limits of a multiprocessor join by a norm of exponent %.1f, that with memory and the second cache by one of %.0f; %.1f of 4 "
+               "limits of a multiprocessor join by a norm of exponent %.1f, that with memory and the second cache by "
+               "one of %.0f; %.1f of 4 "
                "instructions issued a cycle, %.1f us a kernel, %.1f us from one to the next\n",
                g->together, g->beyond, g->issue, 1e6 * g->ramp, 1e6 * g->launch);
     if (!strcmp(g->name, "b200"))
@@ -233,7 +250,9 @@ static void put_guesses(const Report *p, Buf *out)
 {
     for (size_t i = 0; i < p->line.n; i++)
         if (p->line.v[i].perf.counts.cut > 0)
-            buf_printf(out, "%s: its blocks have so many instructions that they were left before their end: it takes longer\n", p->line.v[i].kernel);
+            buf_printf(
+                out, "%s: its blocks have so many instructions that they were left before their end: it takes longer\n",
+                p->line.v[i].kernel);
     for (size_t i = 0; i < p->line.n; i++)
         if (p->line.v[i].perf.counts.unknown > 0)
             buf_printf(out, "%s: what %s gives is not known here, and was taken to be 1\n", p->line.v[i].kernel,
@@ -244,8 +263,10 @@ static void put_text(Report *p, Buf *out)
 {
     put_model(p, out);
     put_kernels(p, out);
-    buf_puts(out, "instructions of a warp, for each row; cycles: of shared memory, conflicts among them; sectors, wanted: bytes of 32-byte "
-                  "sectors behind the first cache, and that threads ask for, by those that have to move; partial: percent issued for some threads only\n");
+    buf_puts(out, "instructions of a warp, for each row; cycles: of shared memory, conflicts among them; sectors, "
+                  "wanted: bytes of 32-byte "
+                  "sectors behind the first cache, and that threads ask for, by those that have to move; partial: "
+                  "percent issued for some threads only\n");
     put_counts(p, out);
     put_guesses(p, out);
     bool step = false;
@@ -275,18 +296,44 @@ static void put_json(Report *p, Buf *out)
         const struct {
             const char *name;
             double value;
-        } of[] = {{"rows", (double)l->launch->rows}, {"blocks", (double)x->blocks}, {"threads", x->threads}, {"registers", x->registers},
-                  {"shared", (double)x->shared}, {"resident", x->resident}, {"waves", x->waves}, {"tail", x->tail},
-                  {"bytes", x->bytes}, {"numbers", x->numbers}, {"instructions", c->slots}, {"partial", c->partial},
-                  {"shared_cycles", c->wavefronts}, {"bank_conflicts", c->conflicts}, {"sectors_read", c->sectors_read},
-                  {"sectors_written", c->sectors_written}, {"sectors_missed", c->sectors_missed}, {"bytes_read", c->bytes_read}, {"bytes_written", c->bytes_written},
-                  {"operand_cycles", c->operands}, {"lines", c->lines}, {"multiply_adds", c->tensor}, {"grouped", c->grouped}, {"barriers", c->barriers}, {"block_cycles", c->cycles}, {"unknown", c->unknown}, {"cut", c->cut},
-                  {"copy_share", x->copy_share}, {"peak_share", x->peak_share}, {"seconds", x->seconds}};
-        buf_printf(out, "{\"v\":1,\"event\":\"predicted\",\"gpu\":\"%s\",\"arch\":\"%s\",\"program\":\"%s\",\"kernel\":", g->name, g->arch, l->program);
+        } of[] = {{"rows", (double)l->launch->rows},
+                  {"blocks", (double)x->blocks},
+                  {"threads", x->threads},
+                  {"registers", x->registers},
+                  {"shared", (double)x->shared},
+                  {"resident", x->resident},
+                  {"waves", x->waves},
+                  {"tail", x->tail},
+                  {"bytes", x->bytes},
+                  {"numbers", x->numbers},
+                  {"instructions", c->slots},
+                  {"partial", c->partial},
+                  {"shared_cycles", c->wavefronts},
+                  {"bank_conflicts", c->conflicts},
+                  {"sectors_read", c->sectors_read},
+                  {"sectors_written", c->sectors_written},
+                  {"sectors_missed", c->sectors_missed},
+                  {"bytes_read", c->bytes_read},
+                  {"bytes_written", c->bytes_written},
+                  {"operand_cycles", c->operands},
+                  {"lines", c->lines},
+                  {"multiply_adds", c->tensor},
+                  {"grouped", c->grouped},
+                  {"barriers", c->barriers},
+                  {"block_cycles", c->cycles},
+                  {"unknown", c->unknown},
+                  {"cut", c->cut},
+                  {"copy_share", x->copy_share},
+                  {"peak_share", x->peak_share},
+                  {"seconds", x->seconds}};
+        buf_printf(out,
+                   "{\"v\":1,\"event\":\"predicted\",\"gpu\":\"%s\",\"arch\":\"%s\",\"program\":\"%s\",\"kernel\":",
+                   g->name, g->arch, l->program);
         buf_json_string(out, l->kernel, strlen(l->kernel));
         buf_puts(out, ",\"path\":");
         buf_json_string(out, l->path, strlen(l->path));
-        buf_printf(out, ",\"times\":%lld,\"runs\":%lld,\"limit\":\"%s\"", (long long)l->times, (long long)l->runs, perf_limit_name[x->limit]);
+        buf_printf(out, ",\"times\":%lld,\"runs\":%lld,\"limit\":\"%s\"", (long long)l->times, (long long)l->runs,
+                   perf_limit_name[x->limit]);
         for (size_t k = 0; k < COUNT_OF(of); k++)
             json_member(out, of[k].name, of[k].value);
         buf_puts(out, ",\"classes\":{");
@@ -307,13 +354,14 @@ static void put_json(Report *p, Buf *out)
         buf_puts(out, "}");
         if (l->launch->kind == LAUNCH_MATMUL) {
             const PlanMatmul *m = &l->launch->matmul;
-            buf_printf(out, ",\"product\":[%lld,%lld,%lld,%lld],\"half\":%s", (long long)m->m, (long long)m->n, (long long)m->k,
-                       (long long)m->batch, m->half != HALF_NONE ? "true" : "false");
+            buf_printf(out, ",\"product\":[%lld,%lld,%lld,%lld],\"half\":%s", (long long)m->m, (long long)m->n,
+                       (long long)m->k, (long long)m->batch, m->half != HALF_NONE ? "true" : "false");
         }
         buf_puts(out, "}\n");
     }
     Sum s = sum_of(p, true, NULL);
-    buf_printf(out, "{\"v\":1,\"event\":\"predicted_step\",\"gpu\":\"%s\",\"launches\":%lld", g->name, (long long)s.launches);
+    buf_printf(out, "{\"v\":1,\"event\":\"predicted_step\",\"gpu\":\"%s\",\"launches\":%lld", g->name,
+               (long long)s.launches);
     json_member(out, "products", s.products);
     json_member(out, "kernels", s.kernels);
     json_member(out, "launching", g->launch * (double)s.launches);

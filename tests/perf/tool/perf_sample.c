@@ -14,8 +14,10 @@ enum { LONG = 100 * 1000, ENOUGH = 2000 * 1000 /* instructions */ };
 /* Counts of some blocks as those of all. */
 static void scale(GpuCounts *c, double times)
 {
-    double *const each[] = {&c->slots, &c->partial, &c->wavefronts, &c->operands, &c->conflicts, &c->lines, &c->sectors_read, &c->sectors_written, &c->sectors_missed,
-                            &c->bytes_read, &c->bytes_written, &c->tensor, &c->grouped, &c->barriers, &c->unknown, &c->cut};
+    double *const each[] = {&c->slots,          &c->partial,    &c->wavefronts,    &c->operands,
+                            &c->conflicts,      &c->lines,      &c->sectors_read,  &c->sectors_written,
+                            &c->sectors_missed, &c->bytes_read, &c->bytes_written, &c->tensor,
+                            &c->grouped,        &c->barriers,   &c->unknown,       &c->cut};
     for (size_t i = 0; i < COUNT_OF(each); i++)
         *each[i] *= times;
     for (size_t i = 0; i < SASS_CLASSES; i++)

@@ -31,10 +31,7 @@ typedef struct Predict {
     Ctx *ctx; /* of a fit */
 } Predict;
 
-static void put_stream(void *stream, const char *text, size_t n)
-{
-    fwrite(text, 1, n, stream);
-}
+static void put_stream(void *stream, const char *text, size_t n) { fwrite(text, 1, n, stream); }
 
 static void on_event(void *user, const vwn_event *e)
 {
@@ -54,9 +51,8 @@ static void put_predicted(void *user, const CubinsMade *made)
     PerfProgram *program = NEW_ARRAY(a, PerfProgram, made->n_program + 1);
     PerfCode *code = NEW_ARRAY(a, PerfCode, made->n_kernel + 1);
     for (size_t i = 0; i < made->n_program; i++)
-        program[i] =
-            (PerfProgram){made->program[i].name, made->program[i].plan, made->program[i].runs,
-                          perf_memory(a, made->program[i].plan, made->unit->model)};
+        program[i] = (PerfProgram){made->program[i].name, made->program[i].plan, made->program[i].runs,
+                                   perf_memory(a, made->program[i].plan, made->unit->model)};
     for (size_t i = 0; i < made->n_kernel; i++)
         code[i] = (PerfCode){made->kernel[i], &made->code[i]};
     PerfReport r = {.arena = a,
@@ -126,9 +122,7 @@ static const char *arguments(Predict *p, int argc, char **argv)
     p->how.arch = p->of ? p->of->arch : NULL;
     if (p->fit && (p->file || p->n_set || p->how.program || p->how.batch_seqs))
         return "`--fit` reads what was measured, and no file";
-    return !p->file && !p->fit ? "there is no file"
-           : !p->of            ? "known GPUs are h100, h200, a100 and b200"
-                               : NULL;
+    return !p->file && !p->fit ? "there is no file" : !p->of ? "known GPUs are h100, h200, a100 and b200" : NULL;
 }
 
 /* ---- fitting ---- */
@@ -183,8 +177,7 @@ int main(int argc, char **argv)
         free(p.set);
         return fit(&p);
     }
-    const vwn_file_options file = {
-        .path = p.file, .set = p.set, .n_set = p.n_set, .no_sweeps = true};
+    const vwn_file_options file = {.path = p.file, .set = p.set, .n_set = p.n_set, .no_sweeps = true};
     const vwn_writer err = {put_stream, stderr};
     vwn_context *ctx = vwn_open(NULL);
     vwn_status st = ctx ? vwn_check(ctx, &file, &p.unit) : VWN_ENVIRONMENT;

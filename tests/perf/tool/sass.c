@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const char *const sass_class_name[SASS_CLASSES] = {"fp32",   "fp64",  "integer", "convert", "special", "shuffle", "load",
-                                                   "store",  "local", "shared",  "tensor",  "barrier", "control", "unknown"};
+const char *const sass_class_name[SASS_CLASSES] = {"fp32",    "fp64",    "integer", "convert", "special",
+                                                   "shuffle", "load",    "store",   "local",   "shared",
+                                                   "tensor",  "barrier", "control", "unknown"};
 const char *const sass_unit_name[UNIT_COUNT] = {"none", "fma", "imad", "alu", "xu", "fp64", "lsu", "tensor"};
 
 /* ---- operations ---- */
@@ -18,64 +19,118 @@ typedef struct OpRow {
 } OpRow;
 /* A leading U is the same operation on the numbers that all threads of a warp have in common, which `find_op` knows. */
 static const OpRow table[] = {
-    {"MOV", SO_MOV, SASS_INTEGER, UNIT_ALU, 1},       {"CS2R", SO_CS2R, SASS_INTEGER, UNIT_ALU, 1},
-    {"S2R", SO_S2R, SASS_INTEGER, UNIT_XU, 1},        {"S2UR", SO_S2R, SASS_INTEGER, UNIT_XU, 1},
-    {"R2UR", SO_R2UR, SASS_INTEGER, UNIT_ALU, 1},     {"IADD3", SO_IADD3, SASS_INTEGER, UNIT_ALU, 3},
-    {"IADD", SO_IADD3, SASS_INTEGER, UNIT_ALU, 3},    {"VIADD", SO_IADD3, SASS_INTEGER, UNIT_ALU, 1},
-    {"IMAD", SO_IMAD, SASS_INTEGER, UNIT_IMAD, 2},    {"LEA", SO_LEA, SASS_INTEGER, UNIT_ALU, 2},
-    {"SHF", SO_SHF, SASS_INTEGER, UNIT_ALU, 1},       {"LOP3", SO_LOP3, SASS_INTEGER, UNIT_ALU, 2},
-    {"PLOP3", SO_PLOP3, SASS_INTEGER, UNIT_ALU, 2},   {"ISETP", SO_ISETP, SASS_INTEGER, UNIT_ALU, 2},
-    {"SEL", SO_SEL, SASS_INTEGER, UNIT_ALU, 1},       {"IMNMX", SO_MNMX, SASS_INTEGER, UNIT_ALU, 3},
-    {"VIMNMX", SO_MNMX, SASS_INTEGER, UNIT_ALU, 3},   {"VIADDMNMX", SO_ADD_MNMX, SASS_INTEGER, UNIT_ALU, 3},
-    {"VIMNMX3", SO_OTHER, SASS_INTEGER, UNIT_ALU, 3}, {"IABS", SO_ABS, SASS_INTEGER, UNIT_ALU, 1},
-    {"POPC", SO_POPC, SASS_INTEGER, UNIT_XU, 1},      {"FLO", SO_FLO, SASS_INTEGER, UNIT_XU, 1},
-    {"BREV", SO_BREV, SASS_INTEGER, UNIT_XU, 1},      {"PRMT", SO_PRMT, SASS_INTEGER, UNIT_ALU, 1},
-    {"SGXT", SO_SGXT, SASS_INTEGER, UNIT_ALU, 1},     {"BMSK", SO_BMSK, SASS_INTEGER, UNIT_ALU, 1},
-    {"P2R", SO_P2R, SASS_INTEGER, UNIT_ALU, 1},       {"R2P", SO_R2P, SASS_INTEGER, UNIT_ALU, 0},
+    {"MOV", SO_MOV, SASS_INTEGER, UNIT_ALU, 1},
+    {"CS2R", SO_CS2R, SASS_INTEGER, UNIT_ALU, 1},
+    {"S2R", SO_S2R, SASS_INTEGER, UNIT_XU, 1},
+    {"S2UR", SO_S2R, SASS_INTEGER, UNIT_XU, 1},
+    {"R2UR", SO_R2UR, SASS_INTEGER, UNIT_ALU, 1},
+    {"IADD3", SO_IADD3, SASS_INTEGER, UNIT_ALU, 3},
+    {"IADD", SO_IADD3, SASS_INTEGER, UNIT_ALU, 3},
+    {"VIADD", SO_IADD3, SASS_INTEGER, UNIT_ALU, 1},
+    {"IMAD", SO_IMAD, SASS_INTEGER, UNIT_IMAD, 2},
+    {"LEA", SO_LEA, SASS_INTEGER, UNIT_ALU, 2},
+    {"SHF", SO_SHF, SASS_INTEGER, UNIT_ALU, 1},
+    {"LOP3", SO_LOP3, SASS_INTEGER, UNIT_ALU, 2},
+    {"PLOP3", SO_PLOP3, SASS_INTEGER, UNIT_ALU, 2},
+    {"ISETP", SO_ISETP, SASS_INTEGER, UNIT_ALU, 2},
+    {"SEL", SO_SEL, SASS_INTEGER, UNIT_ALU, 1},
+    {"IMNMX", SO_MNMX, SASS_INTEGER, UNIT_ALU, 3},
+    {"VIMNMX", SO_MNMX, SASS_INTEGER, UNIT_ALU, 3},
+    {"VIADDMNMX", SO_ADD_MNMX, SASS_INTEGER, UNIT_ALU, 3},
+    {"VIMNMX3", SO_OTHER, SASS_INTEGER, UNIT_ALU, 3},
+    {"IABS", SO_ABS, SASS_INTEGER, UNIT_ALU, 1},
+    {"POPC", SO_POPC, SASS_INTEGER, UNIT_XU, 1},
+    {"FLO", SO_FLO, SASS_INTEGER, UNIT_XU, 1},
+    {"BREV", SO_BREV, SASS_INTEGER, UNIT_XU, 1},
+    {"PRMT", SO_PRMT, SASS_INTEGER, UNIT_ALU, 1},
+    {"SGXT", SO_SGXT, SASS_INTEGER, UNIT_ALU, 1},
+    {"BMSK", SO_BMSK, SASS_INTEGER, UNIT_ALU, 1},
+    {"P2R", SO_P2R, SASS_INTEGER, UNIT_ALU, 1},
+    {"R2P", SO_R2P, SASS_INTEGER, UNIT_ALU, 0},
     {"P2UR", SO_P2R, SASS_INTEGER, UNIT_ALU, 1},
-    {"VOTE", SO_VOTE, SASS_SHUFFLE, UNIT_ALU, 2},     {"VOTEU", SO_VOTE, SASS_SHUFFLE, UNIT_ALU, 2},
-    {"SHFL", SO_SHFL, SASS_SHUFFLE, UNIT_LSU, 2},     {"REDUX", SO_OTHER, SASS_SHUFFLE, UNIT_XU, 1},
-    {"MATCH", SO_OTHER, SASS_SHUFFLE, UNIT_XU, 2},    {"ELECT", SO_ELECT, SASS_SHUFFLE, UNIT_ALU, 2},
-    {"LDC", SO_LDC, SASS_INTEGER, UNIT_XU, 1},        {"ULDC", SO_LDC, SASS_INTEGER, UNIT_NONE, 1},
+    {"VOTE", SO_VOTE, SASS_SHUFFLE, UNIT_ALU, 2},
+    {"VOTEU", SO_VOTE, SASS_SHUFFLE, UNIT_ALU, 2},
+    {"SHFL", SO_SHFL, SASS_SHUFFLE, UNIT_LSU, 2},
+    {"REDUX", SO_OTHER, SASS_SHUFFLE, UNIT_XU, 1},
+    {"MATCH", SO_OTHER, SASS_SHUFFLE, UNIT_XU, 2},
+    {"ELECT", SO_ELECT, SASS_SHUFFLE, UNIT_ALU, 2},
+    {"LDC", SO_LDC, SASS_INTEGER, UNIT_XU, 1},
+    {"ULDC", SO_LDC, SASS_INTEGER, UNIT_NONE, 1},
     {"LDCU", SO_LDC, SASS_INTEGER, UNIT_NONE, 1},
-    {"FADD", SO_FADD, SASS_FP32, UNIT_FMA, 1},        {"FMUL", SO_FMUL, SASS_FP32, UNIT_FMA, 1},
-    {"FFMA", SO_FFMA, SASS_FP32, UNIT_FMA, 1},        {"FMNMX", SO_FMNMX, SASS_FP32, UNIT_ALU, 1},
-    {"FMNMX3", SO_OTHER, SASS_FP32, UNIT_ALU, 1},     {"FSETP", SO_FSETP, SASS_FP32, UNIT_ALU, 2},
-    {"FSEL", SO_FSEL, SASS_FP32, UNIT_ALU, 1},        {"FSET", SO_FSET, SASS_FP32, UNIT_ALU, 1},
-    {"FCHK", SO_FCHK, SASS_FP32, UNIT_XU, 1},         {"FSWZADD", SO_OTHER, SASS_FP32, UNIT_FMA, 1},
-    {"FADD2", SO_OTHER, SASS_FP32, UNIT_FMA, 1},      {"FMUL2", SO_OTHER, SASS_FP32, UNIT_FMA, 1},
-    {"FFMA2", SO_OTHER, SASS_FP32, UNIT_FMA, 1},      {"HFMA2", SO_HFMA2, SASS_FP32, UNIT_FMA, 1},
-    {"HADD2", SO_OTHER, SASS_FP32, UNIT_FMA, 1},      {"HMUL2", SO_OTHER, SASS_FP32, UNIT_FMA, 1},
-    {"HMNMX2", SO_OTHER, SASS_FP32, UNIT_ALU, 1},     {"HSETP2", SO_OTHER, SASS_FP32, UNIT_ALU, 2},
-    {"MUFU", SO_MUFU, SASS_SPECIAL, UNIT_XU, 1},      {"I2F", SO_I2F, SASS_CONVERT, UNIT_XU, 1},
-    {"I2FP", SO_I2F, SASS_CONVERT, UNIT_ALU, 1},      {"F2I", SO_F2I, SASS_CONVERT, UNIT_XU, 1},
-    {"F2F", SO_F2F, SASS_CONVERT, UNIT_XU, 1},        {"F2FP", SO_F2FP, SASS_CONVERT, UNIT_ALU, 1},
-    {"FRND", SO_OTHER, SASS_CONVERT, UNIT_XU, 1},     {"I2I", SO_OTHER, SASS_CONVERT, UNIT_XU, 1},
-    {"DADD", SO_DADD, SASS_FP64, UNIT_FP64, 1},       {"DMUL", SO_DMUL, SASS_FP64, UNIT_FP64, 1},
-    {"DFMA", SO_DFMA, SASS_FP64, UNIT_FP64, 1},       {"DSETP", SO_DSETP, SASS_FP64, UNIT_FP64, 2},
-    {"HMMA", SO_MMA, SASS_TENSOR, UNIT_TENSOR, 1},    {"IMMA", SO_MMA, SASS_TENSOR, UNIT_TENSOR, 1},
+    {"FADD", SO_FADD, SASS_FP32, UNIT_FMA, 1},
+    {"FMUL", SO_FMUL, SASS_FP32, UNIT_FMA, 1},
+    {"FFMA", SO_FFMA, SASS_FP32, UNIT_FMA, 1},
+    {"FMNMX", SO_FMNMX, SASS_FP32, UNIT_ALU, 1},
+    {"FMNMX3", SO_OTHER, SASS_FP32, UNIT_ALU, 1},
+    {"FSETP", SO_FSETP, SASS_FP32, UNIT_ALU, 2},
+    {"FSEL", SO_FSEL, SASS_FP32, UNIT_ALU, 1},
+    {"FSET", SO_FSET, SASS_FP32, UNIT_ALU, 1},
+    {"FCHK", SO_FCHK, SASS_FP32, UNIT_XU, 1},
+    {"FSWZADD", SO_OTHER, SASS_FP32, UNIT_FMA, 1},
+    {"FADD2", SO_OTHER, SASS_FP32, UNIT_FMA, 1},
+    {"FMUL2", SO_OTHER, SASS_FP32, UNIT_FMA, 1},
+    {"FFMA2", SO_OTHER, SASS_FP32, UNIT_FMA, 1},
+    {"HFMA2", SO_HFMA2, SASS_FP32, UNIT_FMA, 1},
+    {"HADD2", SO_OTHER, SASS_FP32, UNIT_FMA, 1},
+    {"HMUL2", SO_OTHER, SASS_FP32, UNIT_FMA, 1},
+    {"HMNMX2", SO_OTHER, SASS_FP32, UNIT_ALU, 1},
+    {"HSETP2", SO_OTHER, SASS_FP32, UNIT_ALU, 2},
+    {"MUFU", SO_MUFU, SASS_SPECIAL, UNIT_XU, 1},
+    {"I2F", SO_I2F, SASS_CONVERT, UNIT_XU, 1},
+    {"I2FP", SO_I2F, SASS_CONVERT, UNIT_ALU, 1},
+    {"F2I", SO_F2I, SASS_CONVERT, UNIT_XU, 1},
+    {"F2F", SO_F2F, SASS_CONVERT, UNIT_XU, 1},
+    {"F2FP", SO_F2FP, SASS_CONVERT, UNIT_ALU, 1},
+    {"FRND", SO_OTHER, SASS_CONVERT, UNIT_XU, 1},
+    {"I2I", SO_OTHER, SASS_CONVERT, UNIT_XU, 1},
+    {"DADD", SO_DADD, SASS_FP64, UNIT_FP64, 1},
+    {"DMUL", SO_DMUL, SASS_FP64, UNIT_FP64, 1},
+    {"DFMA", SO_DFMA, SASS_FP64, UNIT_FP64, 1},
+    {"DSETP", SO_DSETP, SASS_FP64, UNIT_FP64, 2},
+    {"HMMA", SO_MMA, SASS_TENSOR, UNIT_TENSOR, 1},
+    {"IMMA", SO_MMA, SASS_TENSOR, UNIT_TENSOR, 1},
     {"HGMMA", SO_GROUP_MMA, SASS_TENSOR, UNIT_NONE, 1},
-    {"WARPGROUP", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0}, {"FENCE", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
-    {"LDG", SO_LD, SASS_LOAD, UNIT_LSU, 1},           {"LD", SO_LD, SASS_LOAD, UNIT_LSU, 1},
-    {"STG", SO_ST, SASS_STORE, UNIT_LSU, 0},          {"ST", SO_ST, SASS_STORE, UNIT_LSU, 0},
-    {"LDS", SO_LDS, SASS_SHARED, UNIT_LSU, 1},        {"STS", SO_STS, SASS_SHARED, UNIT_LSU, 0},
-    {"LDSM", SO_LDSM, SASS_SHARED, UNIT_LSU, 1},      {"LDGSTS", SO_LDGSTS, SASS_LOAD, UNIT_LSU, 0},
-    {"LDL", SO_LDL, SASS_LOCAL, UNIT_LSU, 1},         {"STL", SO_STL, SASS_LOCAL, UNIT_LSU, 0},
-    {"ATOMG", SO_ATOM, SASS_STORE, UNIT_LSU, 2},      {"ATOM", SO_ATOM, SASS_STORE, UNIT_LSU, 2},
-    {"ATOMS", SO_ATOM, SASS_SHARED, UNIT_LSU, 1},     {"RED", SO_RED, SASS_STORE, UNIT_LSU, 0},
-    {"REDG", SO_RED, SASS_STORE, UNIT_LSU, 0},        {"BRA", SO_BRA, SASS_CONTROL, UNIT_NONE, 0},
-    {"BSSY", SO_BSSY, SASS_CONTROL, UNIT_NONE, 0},    {"BSYNC", SO_BSYNC, SASS_CONTROL, UNIT_NONE, 0},
-    {"BREAK", SO_BREAK, SASS_CONTROL, UNIT_NONE, 0},  {"CALL", SO_CALL, SASS_CONTROL, UNIT_NONE, 0},
-    {"RET", SO_RET, SASS_CONTROL, UNIT_NONE, 0},      {"EXIT", SO_EXIT, SASS_CONTROL, UNIT_NONE, 0},
-    {"WARPSYNC", SO_WARPSYNC, SASS_CONTROL, UNIT_NONE, 0}, {"BAR", SO_BAR, SASS_BARRIER, UNIT_NONE, 0},
-    {"SYNCS", SO_SYNCS, SASS_BARRIER, UNIT_LSU, 1},   {"UTMALDG", SO_MAP_COPY, SASS_LOAD, UNIT_NONE, 0},
+    {"WARPGROUP", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"FENCE", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"LDG", SO_LD, SASS_LOAD, UNIT_LSU, 1},
+    {"LD", SO_LD, SASS_LOAD, UNIT_LSU, 1},
+    {"STG", SO_ST, SASS_STORE, UNIT_LSU, 0},
+    {"ST", SO_ST, SASS_STORE, UNIT_LSU, 0},
+    {"LDS", SO_LDS, SASS_SHARED, UNIT_LSU, 1},
+    {"STS", SO_STS, SASS_SHARED, UNIT_LSU, 0},
+    {"LDSM", SO_LDSM, SASS_SHARED, UNIT_LSU, 1},
+    {"LDGSTS", SO_LDGSTS, SASS_LOAD, UNIT_LSU, 0},
+    {"LDL", SO_LDL, SASS_LOCAL, UNIT_LSU, 1},
+    {"STL", SO_STL, SASS_LOCAL, UNIT_LSU, 0},
+    {"ATOMG", SO_ATOM, SASS_STORE, UNIT_LSU, 2},
+    {"ATOM", SO_ATOM, SASS_STORE, UNIT_LSU, 2},
+    {"ATOMS", SO_ATOM, SASS_SHARED, UNIT_LSU, 1},
+    {"RED", SO_RED, SASS_STORE, UNIT_LSU, 0},
+    {"REDG", SO_RED, SASS_STORE, UNIT_LSU, 0},
+    {"BRA", SO_BRA, SASS_CONTROL, UNIT_NONE, 0},
+    {"BSSY", SO_BSSY, SASS_CONTROL, UNIT_NONE, 0},
+    {"BSYNC", SO_BSYNC, SASS_CONTROL, UNIT_NONE, 0},
+    {"BREAK", SO_BREAK, SASS_CONTROL, UNIT_NONE, 0},
+    {"CALL", SO_CALL, SASS_CONTROL, UNIT_NONE, 0},
+    {"RET", SO_RET, SASS_CONTROL, UNIT_NONE, 0},
+    {"EXIT", SO_EXIT, SASS_CONTROL, UNIT_NONE, 0},
+    {"WARPSYNC", SO_WARPSYNC, SASS_CONTROL, UNIT_NONE, 0},
+    {"BAR", SO_BAR, SASS_BARRIER, UNIT_NONE, 0},
+    {"SYNCS", SO_SYNCS, SASS_BARRIER, UNIT_LSU, 1},
+    {"UTMALDG", SO_MAP_COPY, SASS_LOAD, UNIT_NONE, 0},
     {"USETMAXREG", SO_REGISTERS, SASS_CONTROL, UNIT_NONE, 1},
-    {"NOP", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},  {"YIELD", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
-    {"DEPBAR", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0}, {"LDGDEPBAR", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
-    {"ENDCOLLECTIVE", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0}, {"ERRBAR", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
-    {"MEMBAR", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0}, {"CCTL", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
-    {"BMOV", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0}, {"NANOSLEEP", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
-    {"BRX", SO_LOST, SASS_CONTROL, UNIT_NONE, 0},     {"JMX", SO_LOST, SASS_CONTROL, UNIT_NONE, 0},
+    {"NOP", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"YIELD", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"DEPBAR", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"LDGDEPBAR", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"ENDCOLLECTIVE", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"ERRBAR", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"MEMBAR", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"CCTL", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"BMOV", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"NANOSLEEP", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
+    {"BRX", SO_LOST, SASS_CONTROL, UNIT_NONE, 0},
+    {"JMX", SO_LOST, SASS_CONTROL, UNIT_NONE, 0},
 };
 
 static const OpRow *row_named(const char *name, size_t n)
@@ -123,10 +178,15 @@ static uint16_t flags_of(const char *name)
     static const struct {
         const char *modifier;
         uint16_t flag;
-    } of[] = {{"U32", SF_UNSIGNED}, {"U64", SF_UNSIGNED | SF_64}, {"S64", SF_64}, {"64", SF_64},  {"EX", SF_EX},
-              {"X", SF_X},          {"HI", SF_HI},                {"WIDE", SF_WIDE}, {"L", SF_LEFT}, {"SX32", SF_SX32},
-              {"OR", SF_OR},        {"XOR", SF_XOR},              {"W", SF_WRAP}, {"SH", SF_SHIFT_OF},
-              {"F64", SF_64},       {"RP", SF_ROUNDED},           {"RM", SF_ROUNDED}, {"RZ", SF_ROUNDED}};
+    } of[] = {{"U32", SF_UNSIGNED}, {"U64", SF_UNSIGNED | SF_64},
+              {"S64", SF_64},       {"64", SF_64},
+              {"EX", SF_EX},        {"X", SF_X},
+              {"HI", SF_HI},        {"WIDE", SF_WIDE},
+              {"L", SF_LEFT},       {"SX32", SF_SX32},
+              {"OR", SF_OR},        {"XOR", SF_XOR},
+              {"W", SF_WRAP},       {"SH", SF_SHIFT_OF},
+              {"F64", SF_64},       {"RP", SF_ROUNDED},
+              {"RM", SF_ROUNDED},   {"RZ", SF_ROUNDED}};
     unsigned flags = 0;
     for (size_t i = 0; i < COUNT_OF(of); i++)
         flags |= has(name, of[i].modifier) ? of[i].flag : 0u;
@@ -158,7 +218,11 @@ static bool read_register(const char *s, const char **end, uint8_t *kind, uint16
         const char *prefix, *none;
         uint8_t kind;
         uint16_t last;
-    } of[] = {{"UR", "URZ", SA_UR, RZ}, {"R", "RZ", SA_R, RZ}, {"UP", "UPT", SA_UP, 7}, {"P", "PT", SA_P, 7}, {"B", NULL, SA_B, 0}};
+    } of[] = {{"UR", "URZ", SA_UR, RZ},
+              {"R", "RZ", SA_R, RZ},
+              {"UP", "UPT", SA_UP, 7},
+              {"P", "PT", SA_P, 7},
+              {"B", NULL, SA_B, 0}};
     for (size_t i = 0; i < COUNT_OF(of); i++) {
         const char *p = s + strlen(of[i].prefix);
         char *behind;
@@ -245,7 +309,8 @@ static void read_operand(const char *s, SassOperand *o)
 {
     *o = (SassOperand){.reg = NO_REGISTER, .uniform = NO_REGISTER};
     for (;; s++) {
-        if (*s == '-' && s[1] != '0' && (s[1] < '0' || s[1] > '9') && !starts(s, "-QNAN") && !starts(s, "-INF") && !starts(s, "-SNAN"))
+        if (*s == '-' && s[1] != '0' && (s[1] < '0' || s[1] > '9') && !starts(s, "-QNAN") && !starts(s, "-INF") &&
+            !starts(s, "-SNAN"))
             o->negated = true;
         else if (*s == '!')
             o->inverted = true;
@@ -279,7 +344,10 @@ static void read_operand(const char *s, SassOperand *o)
         o->imm = strtoll(s, NULL, 0);
     } else {
         o->kind = SA_FLOAT;
-        o->number = starts(s, "+INF") ? 1e300 * 1e300 : starts(s, "-INF") ? -1e300 * 1e300 : strstr(s, "NAN") ? 0.0 : strtod(s, NULL);
+        o->number = starts(s, "+INF")   ? 1e300 * 1e300
+                    : starts(s, "-INF") ? -1e300 * 1e300
+                    : strstr(s, "NAN")  ? 0.0
+                                        : strtod(s, NULL);
         o->imm = (int64_t)o->number; /* a small integer is printed so, too */
     }
 }
@@ -315,18 +383,27 @@ static unsigned words_of(const Sass *s, unsigned operand, bool result)
     case SO_GROUP_MMA: return result ? 8 : 4; /* and more, which nobody asks for */
     case SO_MMA: return result || operand == 1 || operand == 3 ? 4 : 2;
     case SO_LDSM: return s->bytes / 16;
-    case SO_LDC: case SO_LD: case SO_LDS: case SO_LDL: return result ? memory : 1;
-    case SO_ST: case SO_STS: case SO_STL: return operand == 1 ? memory : 1;
+    case SO_LDC:
+    case SO_LD:
+    case SO_LDS:
+    case SO_LDL: return result ? memory : 1;
+    case SO_ST:
+    case SO_STS:
+    case SO_STL: return operand == 1 ? memory : 1;
     case SO_CS2R: return strstr(s->name, ".32") ? 1 : 2;
-    case SO_DADD: case SO_DMUL: case SO_DFMA: return 2;
+    case SO_DADD:
+    case SO_DMUL:
+    case SO_DFMA: return 2;
     case SO_DSETP: return result ? 1 : 2;
     case SO_IMAD: return (s->flags & SF_WIDE) && (result || operand == 3) ? 2 : 1;
-    case SO_MOV: case SO_IADD64: return s->flags & SF_64 ? 2 : 1;
+    case SO_MOV:
+    case SO_IADD64: return s->flags & SF_64 ? 2 : 1;
     case SO_I2F: return !result && (s->flags & SF_64) ? 2 : 1;
     case SO_F2I: return result && strstr(s->name, "64.TRUNC") && !strstr(s->name, "F64.TRUNC") ? 2 : 1;
     case SO_F2F: return strstr(s->name, result ? ".F64." : ".F32.F64") ? 2 : 1;
     case SO_RET: return 2;
-    default: return s->name[1] && strstr(s->name, "2") && s->class == SASS_FP32 && s->name[0] == 'F' ? 2 : 1; /* FFMA2 */
+    default:
+        return s->name[1] && strstr(s->name, "2") && s->class == SASS_FP32 && s->name[0] == 'F' ? 2 : 1; /* FFMA2 */
     }
 }
 
@@ -353,7 +430,8 @@ static void find_names(Sass *s, unsigned most)
         const SassOperand *o = &s->at[i];
         bool predicate = is_predicate(o);
         if (i < s->results) {
-            add_name(s->written, &s->n_written, COUNT_OF(s->written), register_name(o), predicate ? 1 : words_of(s, i, true));
+            add_name(s->written, &s->n_written, COUNT_OF(s->written), register_name(o),
+                     predicate ? 1 : words_of(s, i, true));
             continue;
         }
         if (o->kind == SA_MEMORY || o->kind == SA_CONST) {
@@ -398,7 +476,10 @@ static double tensor_work(const char *name)
     const char *groups = strstr(name, "GMMA.64x");
     if (groups)
         return 16 * 16 * strtod(groups + 8, NULL);
-    return has(name, "16816") ? 16 * 8 * 16 : has(name, "1688") ? 16 * 8 * 8 : has(name, "16832") ? 16 * 8 * 32 : 16 * 8 * 16;
+    return has(name, "16816")   ? 16 * 8 * 16
+           : has(name, "1688")  ? 16 * 8 * 8
+           : has(name, "16832") ? 16 * 8 * 32
+                                : 16 * 8 * 16;
 }
 
 static void finish(Sass *s, const OpRow *row, bool uniform)
@@ -415,7 +496,12 @@ static void finish(Sass *s, const OpRow *row, bool uniform)
     if (s->op == SO_SHFL)
         s->mode = has(name, "UP") ? 1 : has(name, "DOWN") ? 2 : has(name, "BFLY") ? 3 : 0;
     if (s->op == SO_MUFU)
-        s->mode = has(name, "RCP") ? 1 : has(name, "RSQ") ? 2 : has(name, "EX2") ? 3 : has(name, "LG2") ? 4 : has(name, "SQRT") ? 5 : 0;
+        s->mode = has(name, "RCP")    ? 1
+                  : has(name, "RSQ")  ? 2
+                  : has(name, "EX2")  ? 3
+                  : has(name, "LG2")  ? 4
+                  : has(name, "SQRT") ? 5
+                                      : 0;
     if (s->op == SO_MUFU && (has(name, "RCP64H") || has(name, "RSQ64H")))
         s->mode = 6;
     if (s->op == SO_IADD3 && (s->flags & SF_64))
@@ -491,7 +577,8 @@ static bool find_labels(SassReader *r, char why[256])
         while (j < r->label.n && (r->label.v[j].length != w->length || memcmp(r->label.v[j].name, w->name, w->length)))
             j++;
         if (j == r->label.n) {
-            snprintf(why, 256, "a branch leads to %.*s, which is nowhere", (int)(w->length < 80 ? w->length : 80), w->name);
+            snprintf(why, 256, "a branch leads to %.*s, which is nowhere", (int)(w->length < 80 ? w->length : 80),
+                     w->name);
             return false;
         }
         r->code.v[w->instruction].at[w->operand].imm = r->label.v[j].at;
