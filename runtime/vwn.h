@@ -205,7 +205,9 @@ typedef enum vwn_event_kind {
 typedef struct vwn_event {
     vwn_event_kind kind;
     int64_t step, steps, tokens;
-    double loss, eval_loss, lr, grad_norm, tokens_per_second, seconds, eta_seconds;
+    double loss, eval_loss, lr, grad_norm, tokens_per_second;
+    double seconds,
+        eta_seconds;  /* since the first step of this start began (COMPILE of preparations: what they took) */
     const char *text; /* start: summary; compile: "31 kernels: ..."; others: a sentence or NULL */
     const char *json; /* the same event as one JSON object, as written to events.jsonl */
 } vwn_event;

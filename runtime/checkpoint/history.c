@@ -59,18 +59,22 @@ bool run_clock_take(RunClock *c, const Json *event, double x[HISTORY_AXES])
            seconds = event_number(event, "seconds");
     if (!kind || isnan(step) || isnan(tokens) || isnan(seconds))
         return false;
+    bool start = !strcmp(kind, "start"), told = !strcmp(kind, "warning") || !strcmp(kind, "note");
     if (tokens > c->tokens)
         c->flops += (tokens - c->tokens) * c->rate;
     c->tokens = tokens;
-    if (!strcmp(kind, "start")) {
-        c->before += c->seconds;
+    if (start)
         c->rate = event_number(event, "train_flops_per_token");
+    if (start || !strcmp(kind, "compile")) {
+        c->last = seconds; /* what was planned and compiled up to here is no training */
+    } else if (!told) {    /* a warning may stand before the start that it belongs to */
+        c->seconds += seconds >= c->last ? seconds - c->last : seconds;
+        c->last = seconds;
     }
-    c->seconds = seconds;
     x[BY_STEP] = step;
     x[BY_TOKENS] = tokens;
     x[BY_FLOPS] = c->flops;
-    x[BY_SECONDS] = c->before + seconds;
+    x[BY_SECONDS] = c->seconds;
     return true;
 }
 

@@ -43,9 +43,10 @@ void history_need(Session *s, const History *h, HistoryAxis by);
 
 /* Every event of a run, in order, in memory that is taken back behind each; what `take` does not know, false, is counted as damaged. */
 Events events_read(Session *s, const char *run, bool (*take)(void *user, const Json *event), void *user);
-/* Where a run is at each of its events: steps, tokens, FLOPs, and seconds with those before each resume. */
+/* Where a run is at each of its events: steps, tokens, FLOPs, and the seconds of training, evaluations and checkpoints of all its
+ * starts, without those of planning and compiling. */
 typedef struct RunClock {
-    double before, seconds;     /* of what was done before the last start; of the last event since */
+    double seconds, last;       /* of training, over all starts; those of the last event that counts */
     double flops, rate, tokens; /* up to the last event; for each token since the last start */
 } RunClock;
 RunClock run_clock(void);

@@ -397,7 +397,7 @@ static void end_growth(Trainer *tr)
 
 static Status train_loop(Trainer *tr)
 {
-    tr->told.reported = clock_seconds();
+    tr->told.began = tr->told.reported = clock_seconds();
     tr->told.reported_at = tr->told.began_at = tr->now.step;
     if (tr->growth.plan)
         end_growth(tr);
@@ -447,7 +447,7 @@ static void name_checkpoint(Trainer *tr)
 /* From one growth step to the next, or to the end of the run. *due: it goes on with the step that begins. */
 static Status train_stage(Trainer *t, bool *due)
 {
-    t->told.began = clock_seconds();
+    t->told.began = 0;
     Status st = guarded(t->ctx, open_body, t);
     if (st == ST_OK)
         st = guarded(t->ctx, train_body, t);

@@ -101,7 +101,7 @@ static vwn_event event_of(Trainer *tr, vwn_event_kind kind, const char *text)
                    .lr = tr->lr,
                    .grad_norm = p->grad_norm,
                    .tokens_per_second = tr->told.rate,
-                   .seconds = clock_seconds() - tr->told.began,
+                   .seconds = tr->told.began > 0 ? clock_seconds() - tr->told.began : 0,
                    .text = text,
                    .json = tr->told.json};
     e.eta_seconds = tr->told.rate > 0 ? left / tr->told.rate : 0;

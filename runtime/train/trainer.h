@@ -60,7 +60,7 @@ typedef struct TrainQueue {
 
 /* Events: when the last was told, and the room for the next. */
 typedef struct TrainTold {
-    double began, reported; /* seconds */
+    double began, reported; /* when the first step began, 0: not yet; when a rate was last told */
     int64_t reported_at, began_at;
     double rate;             /* tokens per second, smoothed over some seconds */
     bool started;            /* the start event is out */

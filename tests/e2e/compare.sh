@@ -149,6 +149,24 @@ has out "\"a\",\"runs/a\",10,640,"
 expect 0 "$VWN" compare runs/b --by time --json
 tr '[' '\n' < out | sed -n 's/^\([0-9.e+-]*\),.*/\1/p' | sort -g -c || fail "time goes back"
 
+# they are of the first step of each start on: two starts, of which one warns before it begins and one has compiled for 20 s
+mkdir runs/kept
+awk 'function line(event, step, seconds) { printf "{\"v\":1,\"event\":\"%s\",\"step\":%d,\"steps\":9,\"tokens\":%d,\"loss\":2,\"seconds\":%s}\n", event, step, step, seconds }
+    BEGIN { line("start", 0, 1); line("compile", 0, 21); line("step", 3, 24); line("end", 3, 24.5)
+        line("warning", 3, 0.25); line("start", 3, 0.5); line("compile", 3, 1); line("step", 6, 2); line("note", 6, 2.5); line("end", 6, 3)
+        line("warning", 6, 30); line("start", 6, 40); line("compile", 6, 41); line("growth", 6, 42); line("compile", 6, 60); line("step", 9, 61) }' > runs/kept/events.jsonl
+expect 0 "$VWN" runs runs/kept --json
+same "$(key seconds)" 7.5 "the time of three starts, 3.5 + 2 + 1 + 1 s"
+expect 0 "$VWN" train model.vwn --run runs/longer -q --until '10 steps'
+expect 0 "$VWN" train model.vwn --run runs/longer -q --resume --set 'train.length=20 steps'
+expect 0 "$VWN" train model.vwn --run runs/longer -q --resume --set 'train.length=30 steps'
+grep -E '"event":"(start|compile|warning)"' runs/longer/events.jsonl > before
+[ "$(grep -c '"seconds":0}' before)" -eq "$(grep -c . before)" ] || fail "what lies before the first step is counted: $(cat before)"
+[ "$(grep -c '"event":"warning"' before)" -ge 2 ] || fail "no start warns"
+sum=$(grep '"event":"end"' runs/longer/events.jsonl | sed 's/.*"seconds":\([0-9.e-]*\)}/\1/' | awk '{ s += $1 } END { if (NR != 3) exit 1; printf "%.12g", s }')
+expect 0 "$VWN" runs runs/longer --json
+same "$(key seconds)" "$sum" "the time of three starts"
+
 # every point of the picture lies in it
 expect 0 "$VWN" compare seeds=runs/a,runs/b runs/wide --svg 'curves & "more".svg' --metric loss
 [ "$(grep -c '<path class="c s' 'curves & "more".svg')" -eq 2 ] || fail "two curves"

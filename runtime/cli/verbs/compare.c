@@ -60,8 +60,9 @@ const Verb verb_compare = {
         "equal tokens, FLOPs and seconds. Means over seeds stand with their 95 % intervals (+-, by Student's t); a\n"
         "difference that its interval (Welch's t) hides has a `=`, and is a tie. Other seeds, data, lengths, "
         "machines,\n"
-        "and schedules that are not at one place are told. Seconds are of training, evaluations and checkpoints among\n"
-        "them.\n",
+        "and schedules that are not at one place are told. Seconds are of steps, evaluations and checkpoints, from "
+        "the\n"
+        "first step of each start on: planning and the C compiler do not count.\n",
     .flag = flags,
     .n_flags = sizeof flags / sizeof flags[0],
     .takes = TAKES_JSON,
