@@ -196,6 +196,17 @@ Name unit_model_name(const Unit *u)
     return NULL;
 }
 
+bool unit_has_growth(const Unit *u, const char *name)
+{
+    const Ast *ast = u->file ? u->file->ast : NULL;
+    for (uint32_t i = 0; ast && i < ast->n; i++) {
+        const Ast *it = ast->kid[i];
+        if (it->kind == AST_NODE && !strcmp(it->kid[0]->name, "grow") && it->kid[1] && !strcmp(it->kid[1]->name, name))
+            return true;
+    }
+    return false;
+}
+
 const char *setting_meant(const Unit *u, const char *word, const char **inner)
 {
     *inner = NULL;

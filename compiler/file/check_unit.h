@@ -36,6 +36,8 @@ typedef struct CheckOptions {
  * limits, memory and bugs (see base.h). An unreadable file is E0106. */
 Unit *check_file(Ctx *ctx, const CheckOptions *how);
 Name unit_model_name(const Unit *u); /* also where something in the file is wrong; NULL: it has none */
+bool unit_has_growth(const Unit *u,
+                     const char *name); /* also a step that is not planned, as a check before it is false */
 /* The path of a setting that is nearest to a word; NULL: none is near. *inner: that of the first argument of a call there, or NULL. */
 const char *setting_meant(const Unit *u, const char *word, const char **inner);
 

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "compiler/file/check_unit.h"
 #include "compiler/report/report.h"
 #include "trainer.h"
 #include "train.h"
@@ -23,6 +24,9 @@ const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit)
     }
     for (size_t i = 0; i < tr->file->grow.n; i++)
         known |= !strcmp(tr->file->grow.v[i].name, tr->by_hand.step);
+    if (!known && unit_has_growth(tr->file, tr->by_hand.step))
+        ctx_raise(tr->ctx, ST_CHECK, "the growth step `%s` is not planned: a check before it is false",
+                  tr->by_hand.step);
     if (!known)
         ctx_raise(tr->ctx, ST_INPUT, "%s has no growth step `%s`%s%s", tr->file->path, tr->by_hand.step,
                   next ? "; the next of this checkpoint is " : "", next ? next->name : "");

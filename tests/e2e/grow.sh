@@ -19,4 +19,22 @@ expect 1 "$VWN" grow "$file" to_400m --plan
 has err 'it has to_300m, to_380m'
 expect 2 "$VWN" grow "$file" to_300m
 has err '--plan'
+# behind a false check no step is planned: that the file has none is not said, of the file alone or for a run, nor of a later step
+squares > text.txt
+{ small_model 'let hidden = 24' '  embed tokens { vocab = 256 }
+  ffn { hidden = hidden, activation = gelu }
+  head lm { norm = none }'
+small_train '  length = 2 steps
+  optimizer sgd { lr = 0.1, momentum = 0, weight_decay = 0 }'; } > small.vwn
+printf 'grow wide { when = step >= 2, let hidden = 32 }\ngrow wider { when = step >= 2, let hidden = 40 }\n' >> small.vwn
+expect 6 "$VWN" grow small.vwn wider --plan
+expect 0 "$VWN" train small.vwn --device reference --run r --until '1 steps' -q
+sed '/^grow wide /s/let/check params < 100, let/' small.vwn > inner.vwn
+echo 'check params < 100 "small"' >> small.vwn
+for plan in 'small.vwn wide' 'small.vwn wider' 'inner.vwn wider' 'runs/r small.vwn wide'; do
+    # shellcheck disable=SC2086
+    expect 3 "$VWN" grow $plan --plan
+    has err E0801
+    lacks err 'no growth step'
+done
 finish

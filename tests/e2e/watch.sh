@@ -4,7 +4,7 @@
 
 # events of a run whose loss falls along a line from 10 to 1, written by hand: fall END-LINE... > events.jsonl
 fall() {
-    echo '{"v":1,"event":"start","step":0,"steps":200,"tokens":0,"train_flops_per_token":1000,"text":"made: by hand","seconds":0.1}'
+    echo '{"v":1,"event":"start","step":0,"steps":200,"tokens":0,"train_flops_per_token":1000,"text":"made: by hand","seconds":0}'
     awk 'BEGIN { for (i = 1; i <= 100; i++) {
         printf "{\"v\":1,\"event\":\"step\",\"step\":%d,\"steps\":200,\"tokens\":%d,\"loss\":%.4f,\"loss.next\":%.4f,\"loss.mtp\":0.5,\"metric.ppl\":12.5,\"lr\":0.001,\"grad_norm\":1.5,\"tok_s\":20000,\"mem\":1048576,\"eta\":7384,\"seconds\":%d}\n", i, i * 10, 10 - (i - 1) / 11, 9 - (i - 1) / 11, i
         if (i == 50) print "{\"v\":1,\"event\":\"eval\",\"step\":50,\"steps\":200,\"tokens\":500,\"eval_loss\":6.125,\"seconds\":50}" } }'
