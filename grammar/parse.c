@@ -552,7 +552,9 @@ static void add_hints(Parser *p, Diag *d, Expected e)
     const Lex *lx = &p->lex;
     Token t = p->token, before = lx->before_last;
     bool operand = expects(e, "+");
-    if (before.kind == T_NUMBER && before.text[strlen(before.text) - 1] == '%')
+    if (expects(e, "the end of the item") && before.kind == T_RBRACE && t.kind == T_IDENT)
+        diag_help(p->ctx, d, "items on one line are parted by `;` or `,`: write `; %s`", t.text);
+    else if (before.kind == T_NUMBER && before.text[strlen(before.text) - 1] == '%')
         diag_help(p->ctx, d, "`%%` is percent; the remainder is written `a mod b`");
     else if (before.kind == T_NUMBER && t.kind == T_IDENT && is_schedule(t.text))
         diag_help(p->ctx, d, "a schedule is called with its highest rate: `%s(peak = %s, ...)`", t.text, before.text);

@@ -301,6 +301,34 @@ static bool node_with_equals(Parser *p)
     return false;
 }
 
+/* `optimizer optax.adamw {`, `head nn.lm {`: a module in front of the word behind a node's. */
+static bool label_of_module(Parser *p, Expected e)
+{
+    static const char *const nodes[] = {"optimizer", "embed", "head"};
+    Lex *lx = &p->lex;
+    Token node = lx->item[0], module = lx->item[1];
+    bool labelled = false;
+    for (size_t i = 0; node.kind == T_IDENT && i < COUNT_OF(nodes); i++)
+        labelled |= !strcmp(node.text, nodes[i]);
+    if (!labelled || p->token.kind != T_DOT || !expects(e, "{") || lx->item_before != 2 || module.kind != T_IDENT)
+        return false;
+    uint32_t hi = module.span.lo, last = hi;
+    for (; hi < lx->n && (word_char(lx->text[hi]) || lx->text[hi] == '.'); hi++)
+        last = lx->text[hi] == '.' ? hi + 1 : last;
+    if (hi == last)
+        return false;
+    Span whole = {lx->file, module.span.lo, hi};
+    char word[64];
+    size_t n = hi - last < sizeof word ? hi - last : sizeof word - 1;
+    for (size_t i = 0; i < n; i++) /* a class, `torch.optim.AdamW`, has capital letters */
+        word[i] = (char)(lx->text[last + i] >= 'A' && lx->text[last + i] <= 'Z' ? lx->text[last + i] | 32
+                                                                                : lx->text[last + i]);
+    Diag *d = not_here(p, whole, "a module in front", "`%s` takes one word", node.text);
+    Name label = name_of(p->ctx, word, n);
+    diag_fix(p->ctx, d, whole, label, FIX_CERTAIN, "write `%s %s { ... }`", node.text, label);
+    return true;
+}
+
 /* Whether the innermost brace holds the body of a block. */
 static bool in_block(const Lex *lx)
 {
@@ -723,6 +751,6 @@ bool parse_foreign(Parser *p, Expected e)
 {
     return foreign_word(p) || import_of_name(p) || misspelt_keyword(p) || colon_body(p, e) || ternary(p, e) ||
            python_operator(p, e) || prefixed_string(p) || tuple(p, e) || subscripts(p) || foreign_unit(p) ||
-           bad_number(p, e) || node_with_equals(p) || single_slip(p, e) || missing_comma(p) || last_value(p, e) ||
-           text_of_check(p) || loose_number(p) || odd_header(p, e) || colon_for_equals(p, e);
+           bad_number(p, e) || node_with_equals(p) || label_of_module(p, e) || single_slip(p, e) || missing_comma(p) ||
+           last_value(p, e) || text_of_check(p) || loose_number(p) || odd_header(p, e) || colon_for_equals(p, e);
 }

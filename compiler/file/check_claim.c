@@ -128,6 +128,20 @@ static const char *code_of_change(const GrowthProof *p, bool copies)
                                              : "E0711";
 }
 
+/* Of an output that no value of the new model is compared with. */
+static void note_output(Eval *ev, Diag *d, const GrowthProof *p)
+{
+    if (!p->there) {
+        diag_note(ev->ctx, d, "the new model has no output `%s`", p->output);
+        return;
+    }
+    Buf was = buf_new(ev->arena), is = buf_new(ev->arena);
+    shape_print(&was, &p->had);
+    shape_print(&is, &p->has);
+    diag_note(ev->ctx, d, "`%s` was %s and is %s: what is computed of all of it, as a softmax is, is another function",
+              p->output, was.s, is.s);
+}
+
 static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
 {
     const GrowthProof *p = c->proof;
@@ -160,11 +174,12 @@ static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
             ev->ctx, d,
             "a mean of %s is taken over more coordinates than before; the new ones are zero, so it becomes smaller",
             at && at->name ? at->name : "the model");
-        diag_help(ev->ctx, d,
-                  "write `norms = rescale` in `fill`, and in the step an `eps` that shrinks as the mean does: `let eps "
-                  "= eps * %lld / %lld` "
-                  "beside `let eps = ...` in the file",
-                  (long long)p->mean_of, (long long)p->mean_over);
+        diag_help(
+            ev->ctx, d,
+            "write %san `eps` that shrinks as the mean does: `let eps = eps * %lld / %lld`, beside `let eps = ...` "
+            "in the file",
+            growth_rescales(c->plan->step) ? "in the step " : "`norms = rescale` in `fill`, and in the step ",
+            (long long)p->mean_of, (long long)p->mean_over);
         diag_help(ev->ctx, d,
                   "or let the norm keep its width, or say that the jump is intended: `check preserves(none)`");
     } else if (at) {
@@ -188,13 +203,15 @@ static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
         diag_note(ev->ctx, d, "what becomes of old values is not known behind %s (%s)",
                   p->lost->name ? p->lost->name : "the model", op_info((Op)p->lost->op)->name);
     } else if (p->output) {
-        diag_note(ev->ctx, d, "`%s` has another shape, or is not there any more", p->output);
+        note_output(ev, d, p);
     } else {
         diag_note(ev->ctx, d, "the model has no output that could be compared");
     }
     if (names_place)
         diag_label(ev->ctx, d, at->span, "first here");
-    if (open)
+    if (open && !p->departs && !p->lost)
+        diag_help(ev->ctx, d, "say that this is intended: `check preserves(none)`");
+    else if (open)
         diag_help(ev->ctx, d,
                   "with `check preserves(none)` the run measures the change of every output on held-out data, before "
                   "it keeps anything");

@@ -347,6 +347,10 @@ Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope); /* a bare name 
 /* One of the words of an attribute's row; NULL: a message was filed. */
 Name attribute_word(Eval *ev, const AttributeRow *row, const Ast *e, Env *env);
 Value check_type(Eval *ev, Value v, const Ast *type, Span at, const char *what, Env *env);
+/* Where a value was given that stands at `at`: an expression that is the name of a let to which a setting gave one; else `at`. */
+Span setting_place(Eval *ev, Span at, Env *env);
+void say_setting(Eval *ev, Diag *d, const Value *v, Span at,
+                 Span wanted); /* of what setting_place() moved from `wanted` */
 bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *what, double *out);
 /* A dimension list; expands `..`. False when poisoned. what: its name, for messages. */
 bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, const char *what);

@@ -20,10 +20,14 @@ bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *wha
         *out = v.num;
         return true;
     }
-    if (v.kind == V_NUM)
-        err(ev, "E0208", e->span, "", "`%s` must be a finite number", what);
-    else if (v.kind != V_POISON)
-        advise_kind(ev, err(ev, "E0206", e->span, "", "`%s` must be a number, got %s", what, value_kind_name(&v)), &v);
+    if (v.kind == V_POISON)
+        return false;
+    Span at = setting_place(ev, e->span, env);
+    Diag *d = v.kind == V_NUM ? err(ev, "E0208", at, "", "`%s` must be a finite number", what)
+                              : err(ev, "E0206", at, "", "`%s` must be a number, got %s", what, value_kind_name(&v));
+    if (v.kind != V_NUM)
+        advise_kind(ev, d, &v);
+    say_setting(ev, d, &v, at, e->span);
     return false;
 }
 

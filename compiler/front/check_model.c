@@ -10,6 +10,8 @@
 #include "grammar/foreign.h"
 #include "override.h"
 
+#include <stdio.h>
+
 #include <math.h>
 
 bool is_scope_name(Name name) { return attribute_find("model", name) != NULL; }
@@ -221,6 +223,28 @@ static bool node_attributes(Node1 *n, Arg *args, size_t *n_args)
     return ok;
 }
 
+/* `nn.Linear { out = 64 }`: a module in front of a node. */
+static void node_of_module(ModelWalk *w, const Ast *it)
+{
+    Ctx *ctx = w->ev->ctx;
+    const Ast *path = it->kid[0], *last = path->kid[path->n - 1];
+    Diag *d = err(w->ev, "E0110", path->span, "", "a node is named by one word");
+    if (last->kind != AST_DOT)
+        return;
+    const Foreign *row = foreign_next(FOREIGN_NODE, last->name, NULL);
+    row = row ? row : foreign_next(FOREIGN_VALUE, last->name, NULL);
+    Name ours = row && row->ours ? name_str(ctx, row->ours) : last->name;
+    char small[64];
+    snprintf(small, sizeof small, "%s", last->name);
+    for (char *c = small; *c; c++)
+        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c | 32 : *c);
+    ours = env_find(w->env, ours) ? ours : name_str(ctx, small);
+    if (env_find(w->env, ours))
+        diag_help(ctx, d, "write `%s { ... }`", ours);
+    else if (row && row->text)
+        diag_help(ctx, d, "%s", row->text);
+}
+
 static Node1 *open_node(ModelWalk *w, const Ast *it, Name block_name)
 {
     Eval *ev = w->ev;
@@ -235,7 +259,7 @@ static Node1 *open_node(ModelWalk *w, const Ast *it, Name block_name)
     n->scope->node = it;
     *map_at(&ev->build->scopes, (uintptr_t)n->path) = n->scope;
     if (it->kid[0]->n) {
-        err(ev, "E0110", it->kid[0]->span, "", "a node is named by one word");
+        node_of_module(w, it);
         return NULL;
     }
     n->block = find_block(w, it, block_name);

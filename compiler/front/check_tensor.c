@@ -496,7 +496,7 @@ static Value p_rotary(PrimArgs *a)
         }
     } else {
         if (a->v[1].kind != V_NUM)
-            return prim_fail(a, "E0104", 0, "`rotary` needs `base` or a list `freqs`");
+            return prim_fail(a, "E0104", 1, "`rotary` needs `base` or a list `freqs`");
         if (a->v[1].num <= 0)
             return prim_fail(a, "E0208", 1, "`base` must be positive");
         if (a->v[2].kind != V_NONE && a->v[2].kind != V_NUM)

@@ -8,7 +8,9 @@
 
 #include "grammar/foreign.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 
 /* ---- declared types ---- */
 
@@ -50,7 +52,12 @@ static void unquote(Eval *ev, Diag *d, const Value *v, const char *want, Span at
     const char *end = v->word + strspn(v->word, "0123456789_.");
     Binding *b = env ? env_find(env, v->word) : NULL;
     bool block = b && (b->is_let || (b->state == BIND_READY && b->value.kind == V_BLOCK));
-    if (number && end > v->word && !*end)
+    size_t n;
+    bool here =
+        at.file && source_text(ev->ctx, at.file, &n)[at.lo] == '"'; /* else it stands elsewhere, as in `--set` */
+    if (number && end > v->word && !*end && !here)
+        diag_help(ev->ctx, d, "numbers are written without quotes: `%s`", v->word);
+    else if (number && end > v->word && !*end)
         diag_fix(ev->ctx, d, at, v->word, FIX_CERTAIN, "numbers are written without quotes: `%s`", v->word);
     else if (!number && (prim_find(v->word) || block))
         diag_fix(ev->ctx, d, at, v->word, FIX_CERTAIN, "names are written without quotes: `%s`", v->word);
@@ -58,8 +65,60 @@ static void unquote(Eval *ev, Diag *d, const Value *v, const char *want, Span at
         advise_name(ev, d, v->word, at);
 }
 
+Span setting_place(Eval *ev, Span at, Env *env)
+{
+    enum { DEEPEST = 16 };
+    size_t n = 0;
+    const char *text = at.file && env ? source_text(ev->ctx, at.file, &n) + at.lo : "";
+    size_t word = 0;
+    while (at.lo + word < at.hi && (text[word] == '_' || isalnum((unsigned char)text[word])))
+        word++;
+    if (!word || at.lo + word != at.hi || isdigit((unsigned char)*text))
+        return at;
+    Binding *b = env_find(env, name_of(ev->ctx, text, word));
+    for (int i = 0; i < DEEPEST && b && b->is_let && !b->arg_span.file && b->env && b->expr && b->expr->kind == AST_ID;
+         i++)
+        b = env_find(b->env, b->expr->name);
+    if (!b || !b->is_let || !b->origin || !b->arg_span.file)
+        return at;
+    Span value = b->expr ? b->expr->span : NO_SPAN;
+    return value.file == b->arg_span.file && value.lo > b->arg_span.lo ? value : b->arg_span;
+}
+
+/* `D = range(24, 64, 8)` as one writes it who means steps of 8. */
+static void advise_steps(Eval *ev, Diag *d, Span at)
+{
+    size_t n;
+    const char *text = source_text(ev->ctx, at.file, &n) + at.lo, *value = text + strcspn(text, "=\n");
+    double low, high, step;
+    if (*value != '=' || sscanf(value, "= range(%lf , %lf , %lf )", &low, &high, &step) != 3 || !(step > 0))
+        return;
+    const char *counts =
+        "`range` takes how many numbers, here %.6g from %.6g to %.6g; steps of %.6g are `range(%.6g, %.6g, %.6g)`";
+    const char *rounds =
+        "`range` takes how many numbers, here %.6g from %.6g to %.6g; with `round = %.6g` they are multiples of it";
+    diag_help(ev->ctx, d, is_whole((high - low) / step) ? counts : rounds, step, low, high, step, low, high,
+              (high - low) / step + 1);
+}
+
+void say_setting(Eval *ev, Diag *d, const Value *v, Span at, Span wanted)
+{
+    if (at.file == wanted.file && at.lo == wanted.lo)
+        return;
+    size_t n;
+    const char *name = source_text(ev->ctx, wanted.file, &n) + wanted.lo;
+    if (v->kind == V_LIST)
+        diag_help(ev->ctx, d, "for several values write a sweep: `sweep NAME { vary { %.*s = %s } }`",
+                  (int)(wanted.hi - wanted.lo), name, value_text(ev, v));
+    if (v->kind == V_NUM)
+        advise_steps(ev, d, at);
+    diag_related(ev->ctx, d, wanted, "required here");
+}
+
 static Value type_error(Eval *ev, Value v, const char *want, Span at, const char *what, Env *env)
 {
+    Span wanted = at;
+    at = setting_place(ev, at, env);
     if (v.kind == V_HOST && (!strcmp(want, "a dimension") || !strcmp(want, "a whole number"))) {
         Diag *d = err(ev, "E0202", at, "known only while training",
                       "`%s` is a dimension and cannot depend on a run-time quantity", what);
@@ -81,6 +140,7 @@ static Value type_error(Eval *ev, Value v, const char *want, Span at, const char
     if (v.kind == V_STR)
         unquote(ev, d, &v, want, at, env);
     advise_kind(ev, d, &v);
+    say_setting(ev, d, &v, at, wanted);
     return v_poison();
 }
 
@@ -103,8 +163,12 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
     if (v.kind == V_POISON || v.kind == V_NONE)
         return v;
     if (!strcmp(t, "dim")) {
+        Span wanted = at;
+        bool fits = v.kind != V_NUM || (is_whole(v.num) && v.num >= 0 && v.num <= LARGEST_DIM);
+        at = fits ? at : setting_place(ev, at, env);
         if (v.kind == V_NUM && v.num > LARGEST_DIM) {
-            err(ev, "E0208", at, "", "`%s` = %.6g is too large for a dimension", what, v.num);
+            say_setting(ev, err(ev, "E0208", at, "", "`%s` = %.6g is too large for a dimension", what, v.num), &v, at,
+                        wanted);
             return v_poison();
         }
         if (v.kind == V_DIM || (v.kind == V_NUM && is_whole(v.num) && v.num >= 0))
@@ -112,10 +176,13 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
         if (v.kind == V_NUM && v.num < 0) {
             Diag *d = err(ev, "E0404", at, "", "`%s` = %s is negative", what, value_text(ev, &v));
             diag_help(ev->ctx, d, "a dimension is a whole number of 0 or more");
+            say_setting(ev, d, &v, at, wanted);
             return v_poison();
         }
         if (v.kind == V_NUM) {
-            err(ev, "E0302", at, "not a whole number", "dimension `%s` = %.6g is not a whole number", what, v.num);
+            Diag *d =
+                err(ev, "E0302", at, "not a whole number", "dimension `%s` = %.6g is not a whole number", what, v.num);
+            say_setting(ev, d, &v, at, wanted);
             return v_poison();
         }
         return type_error(ev, v, "a dimension", at, what, env);

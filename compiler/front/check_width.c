@@ -136,7 +136,7 @@ static Value p_widths(PrimArgs *a)
 static Value p_constant(PrimArgs *a)
 {
     if (a->v[0].kind == V_NONE && a->v[1].kind != V_NONE)
-        return prim_fail(a, "E0104", 1, "`constant` of a `width` needs `layers`");
+        return prim_fail(a, "E0104", 0, "`constant` of a `width` needs `layers`"); /* at the call: there is none */
     if (a->v[0].kind == V_NONE)
         return prim_spec(a); /* a learning rate: constant(4e-4, warmup = ...) */
     int64_t n = (int64_t)a->v[0].num;

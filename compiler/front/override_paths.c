@@ -301,6 +301,47 @@ static bool no_such_iteration(Eval *ev, File *f, const Override *o)
     return false;
 }
 
+/* `layer[1..2]`, `layer[[1, 3]]` as a condition on the variable of the loop, "layer >= 1 and layer <= 2"; NULL: it is one index. */
+static const char *condition_of(Eval *ev, const char *variable, const Ast *index)
+{
+    Buf b = buf_new(ev->arena);
+    bool list = index->kind == AST_LIST && index->n;
+    if (index->kind == AST_RANGE && index->n == 2)
+        buf_printf(&b, "%s >= %s and %s <= %s", variable, expr_text(ev, index->kid[0]), variable,
+                   expr_text(ev, index->kid[1]));
+    for (uint32_t i = 0; list && i < index->n; i++)
+        buf_printf(&b, "%s%s == %s", i ? " or " : "", variable, expr_text(ev, index->kid[i]));
+    return b.n ? b.s : NULL;
+}
+
+/* `layer[1..2].ffn.hidden = 32`: a path names one iteration or all, and the value tells them from each other. */
+static bool several_iterations(Eval *ev, File *f, Override *o)
+{
+    const char *variable = o->path->name, *condition = NULL;
+    Buf path = buf_new(ev->arena);
+    buf_puts(&path, o->path->name);
+    for (uint32_t i = 0; i < o->path->n; i++) {
+        const Ast *part = o->path->kid[i];
+        const char *here = part->kind == AST_AT ? condition_of(ev, variable, part->kid[0]) : NULL;
+        condition = here ? here : condition;
+        if (part->kind == AST_DOT)
+            buf_printf(&path, ".%s", variable = part->name);
+        else
+            buf_printf(&path, "[%s]", here || part->kid[0]->kind == AST_STAR ? "*" : expr_text(ev, part->kid[0]));
+    }
+    if (!condition || !o->expr)
+        return false;
+    Paths p = all_paths(ev, f);
+    const Ast *had = NULL;
+    for (size_t i = 0; i < p.path.n && !had; i++)
+        had = strcmp(p.path.v[i], path.s) ? NULL : p.expr.v[i];
+    Diag *d = override_error(ev, f, o, "a path names one of a loop's iterations or all");
+    const char *value = arena_printf(ev->arena, "if %s then %s else %s", condition, expr_text(ev, o->expr),
+                                     had ? expr_text(ev, had) : "...");
+    diag_help(ev->ctx, d, strcmp(o->origin, "--set") ? "write `%s = %s`" : "write `--set '%s=%s'`", path.s, value);
+    return true;
+}
+
 /* `lr=1e-3` where a schedule stands: a number would take its place. */
 static void note_call(Eval *ev, Diag *d, const Override *o, Paths *p, size_t at)
 {
@@ -326,6 +367,8 @@ void override_unknown(Eval *ev, File *f, Override *o)
     if (o->said || no_such_iteration(ev, f, o))
         return;
     o->said = true;
+    if (several_iterations(ev, f, o))
+        return;
     Paths p = all_paths(ev, f);
     size_t at[4];
     const char *path = o->of_variant || o->of_step ? expr_text(ev, o->path) : span_text(ev, o->span);

@@ -82,6 +82,7 @@ typedef struct GrowthPlan {
 
 /* Makes the plan in `arena`; the step needs both models. Costs time in the nodes of both graphs. */
 GrowthPlan *growth_plan(const GrowStep *step, Arena *arena);
+bool growth_rescales(const GrowStep *step); /* whether some of its `fill` is `rescale` */
 /* The role of the block that consists of part[k] of each axis k. */
 GrowthRole growth_role(const GrowthEntry *e, const size_t *part);
 /* Whether a path, "layer[3].ffn.up.W", lies at or below a selector, "layer[*].ffn.up". */
@@ -130,7 +131,9 @@ typedef struct GrowthProof {
     bool preserved;     /* every output is what it was, as real numbers */
     double factor;      /* every output is this times what it was; 0: not shown */
     const char *output; /* the first of which that is not shown */
-    const Param *leak;  /* new numbers of this weight reach it; or NULL */
+    Shape had, has;     /* its shapes; of the new model's where `there` */
+    bool there;
+    const Param *leak; /* new numbers of this weight reach it; or NULL */
     const Node
         *departs;     /* the first value there that is made of old ones alone and that the old model has not; or NULL */
     bool constant;    /* the old model has it with another number in it */

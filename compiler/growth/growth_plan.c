@@ -312,7 +312,7 @@ static int64_t count_alike(const Planning *p, const GrowthPlan *plan, size_t cla
     return alike;
 }
 
-static bool rescales(const GrowStep *step)
+bool growth_rescales(const GrowStep *step)
 {
     bool some = false;
     for (size_t i = 0; i < step->fill.n; i++)
@@ -353,7 +353,7 @@ GrowthPlan *growth_plan(const GrowStep *step, Arena *arena)
     Planning p = {.step = step, .arena = arena, .was = growth_axes(a, arena), .is = growth_axes(b, arena)};
     size_t classes;
     p.reader = find_readers(&p, &classes);
-    if (rescales(step)) {
+    if (growth_rescales(step)) {
         p.had_mean = growth_means(a, arena);
         p.has_mean = growth_means(b, arena);
     }

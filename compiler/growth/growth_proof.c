@@ -280,6 +280,9 @@ static void prove_preserved(Proof *p, GrowthProof *out, Arena *arena)
             continue;
         if (out->preserved) {
             out->output = name;
+            out->had = node_at(ga, before)->shape;
+            out->there = now != 0;
+            out->has = now ? node_at(gb, now)->shape : (Shape){0};
             const Node *leaf = why ? node_at(gb, why) : NULL;
             const GrowthEntry *e = leaf && leaf->op == OP_EXT ? growth_entry(p, gb->ext.v[leaf->a.i].name) : NULL;
             out->leak = e ? e->after : NULL;

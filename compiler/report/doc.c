@@ -304,6 +304,19 @@ static const char *const sections[][2] = {
     {"15. Grammar", "syntax, bison"},
 };
 
+/* What papers call things, and where it is here. */
+static const char *const topics[][2] = {
+    {"gradient clipping, clipping by the global norm", "`clip = 1.0` in `train`: doc clip"},
+    {"expansion rate, number of residual streams", "`n` of `hyper`, `m` and `n` of `ghc`: doc hyper"},
+    {"rematerialization, remat, activation checkpointing", "`recompute = [ffn, attention]` in `train`: doc recompute"},
+    {"gradient accumulation, accumulated gradients", "`micro_batch` in `train`: doc micro_batch"},
+    {"exponential moving average, EMA, weight averaging", "`average = ema(decay = 0.999)` in `train`: doc average"},
+    {"weight tying, tied embeddings", "`tie = tokens` in `head lm`: doc tie"},
+    {"grouped-query attention, GQA, multi-query attention, MQA", "`kv_heads` of `attention`: doc attention"},
+    {"tensor, pipeline, data and sequence parallelism, parallel, distributed, FSDP, ZeRO",
+     "not here: one process trains on one device"},
+};
+
 const char *doc_section(size_t i) { return i < COUNT_OF(sections) ? sections[i][0] : NULL; }
 
 /* Whether a word of the text begins so, in small or capital letters. */
@@ -408,6 +421,10 @@ size_t doc_search(Ctx *ctx, const char *word, Buf *out)
     find_attributes(&h);
     hits_under(&h, "words: vwn doc NAME");
     find_words(&h);
+    hits_under(&h, "what papers call it");
+    for (size_t i = 0; i < COUNT_OF(topics); i++)
+        if (is_about(topics[i][0], word))
+            hit(&h, topics[i][0], topics[i][1]);
     hits_under(&h, "names of other programs");
     find_foreign(&h);
     hits_under(&h, "messages: vwn explain CODE");

@@ -62,12 +62,12 @@ static void text_axis(Buf *out, const GrowthAxis *a, int k)
             copies &= a->part[i].from >= 0;
         }
     if (a->spread) {
-        buf_printf(out, "      axis %d: the old tensor %lld times\n", k, (long long)a->part[0].count);
+        buf_printf(out, "      axis %d: the old tensor %lld times\n", k + 1, (long long)a->part[0].count);
         return;
     }
     if (!fresh && !a->recut)
         return;
-    buf_printf(out, "      axis %d, %s: %lld new ", k, a->reads ? "read" : "written", (long long)n);
+    buf_printf(out, "      axis %d, %s: %lld new ", k + 1, a->reads ? "read" : "written", (long long)n);
     if (!fresh)
         buf_puts(out, "elements");
     else if (fresh == 1)
@@ -242,7 +242,7 @@ static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
         seen = n;
     }
     if (p->open)
-        buf_printf(out, "; %zu as data is", p->open);
+        buf_printf(out, "; of %zu the data decides", p->open);
     if (never)
         buf_printf(out, "; %zu never", never);
     buf_putc(out, '\n');

@@ -125,12 +125,20 @@ static void ask_sweep(RunComparison *c, const char *operand)
         ctx_raise(s->ctx, ST_USAGE, "no point of the sweep in `%.300s` has begun", operand);
 }
 
+/* Each run by itself of a folder that holds some; else what `operand` says. */
+static void ask_folder(RunComparison *c, const char *operand)
+{
+    RunPaths all = run_paths(&c->session, &operand, 1);
+    for (size_t i = 0; i < all.n; i++)
+        ask_group(c, all.v[i]);
+}
+
 static void ask_groups(RunComparison *c)
 {
     for (size_t i = 0; i < c->how->n_runs; i++) {
         const char *operand = c->how->run[i];
         bool sweep = !run_exists(&c->session, operand) && run_is_sweep(&c->session, operand);
-        sweep ? ask_sweep(c, operand) : ask_group(c, operand);
+        sweep ? ask_sweep(c, operand) : ask_folder(c, operand);
     }
     compare_read_facts(c);
     c->group = c->groups.v;

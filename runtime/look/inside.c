@@ -459,7 +459,9 @@ static void choose_what(Findings *f)
             continue;
         if (f->how->what)
             ctx_raise(f->session.ctx, ST_INPUT, "%s: %s", word[i], why);
-        session_warn(&f->session, arena_printf(f->session.arena, "nothing of `%s`: %s", word[i], why));
+        if (why == f->in.u.why_not ||
+            why == f->in.no_lens) /* else the model has none of that, and nobody asked for it */
+            session_warn(&f->session, arena_printf(f->session.arena, "nothing of `%s`: %s", word[i], why));
         f->what &= ~(1u << i);
     }
     if (missing == asked)

@@ -205,11 +205,19 @@ static Status list_body(void *user)
 static const struct {
     const char *name;
     size_t number, text; /* offsets; 0: none. No number and no text is the first member */
-} columns[] = {{"state", 0, offsetof(RunRow, state)},         {"date", 0, offsetof(RunRow, date)},
-               {"name", 0, offsetof(RunRow, name)},           {"step", offsetof(RunRow, step), 0},
-               {"tokens", offsetof(RunRow, tokens), 0},       {"flops", offsetof(RunRow, flops), 0},
-               {"time", offsetof(RunRow, seconds), 0},        {"loss", offsetof(RunRow, loss), 0},
-               {"eval_loss", offsetof(RunRow, eval_loss), 0}, {"weights", offsetof(RunRow, weights), 0}};
+} columns[] = {{"state", 0, offsetof(RunRow, state)},
+               {"date", 0, offsetof(RunRow, date)},
+               {"name", 0, offsetof(RunRow, name)},
+               {"step", offsetof(RunRow, step), 0},
+               {"tokens", offsetof(RunRow, tokens), 0},
+               {"flops", offsetof(RunRow, flops), 0},
+               {"time", offsetof(RunRow, seconds), 0},
+               {"loss", offsetof(RunRow, loss), 0},
+               {"eval_loss", offsetof(RunRow, eval_loss), 0},
+               {"weights", offsetof(RunRow, weights), 0},
+               {"run", 0, offsetof(RunRow, name)}, /* as the table calls them */
+               {"eval", offsetof(RunRow, eval_loss), 0},
+               {"started", 0, offsetof(RunRow, date)}};
 static const char column_names[] = "name, state, date, step, tokens, flops, time, loss, eval_loss, weights, tag, note";
 
 /* Text of a column or a setting: ""; a number, where it is one. False: there is no such name in this row. */

@@ -204,6 +204,13 @@ has err 'runs/broken/events.jsonl:5: 1 damaged line is passed over'
 [ "$(grep -c 'damaged line' err)" -eq 1 ] || fail "said once"
 same "$(key value)" "$(value runs/a/events.jsonl eval eval_loss 20)" "the last evaluation"
 
+# a folder is the runs in it
+mkdir two && cp -r runs/a runs/b two
+expect 0 "$VWN" compare two/a two/b --json
+cp out named
+expect 0 "$VWN" compare two --json
+cmp -s out named || fail "a folder of runs is not its runs"
+rm -r two
 expect 2 "$VWN" compare runs/a runs/none
 has err '`runs/none` is no run directory'
 expect 2 "$VWN" compare runs/a --metric loss.of.nobody

@@ -7,7 +7,7 @@ has out '~ layer[12].attention.v_proj.W_A [780, 960] -> [1088, 1228]'
 has out '+ entry 209,040 = zeros'
 has out '+ inner 82,544 = normal(std = 0.02)'
 has out '187,936,512 numbers are old, 37,066,752 new'
-[ "$(grep -c ' axis 0, read: 308 new from 780 on$' out)" -eq 36 ] || fail "new inputs are not told"
+[ "$(grep -c ' axis 1, read: 308 new from 780 on$' out)" -eq 36 ] || fail "new inputs are not told"
 has out 'preserves: proved'
 has out 'alive: 72 of 180 new blocks at once, 180 of 180 new blocks after one update'
 expect 6 "$VWN" grow "$file" to_300m --plan --json

@@ -113,8 +113,14 @@ moe moe
 warmup cosine
 n_head n_head
 WARMUP new.warmup
+remat rematerialization,
+FSDP tensor,
 empty W0308
 END
+expect 0 "$VWN" doc --search 'gradient clipping'
+has out '`clip = 1.0` in `train`'
+expect 0 "$VWN" doc --search 'expansion rate'
+has out '`n` of `hyper`'
 expect 2 "$VWN" doc --search zebra
 has err 'nothing is about `zebra`'
 expect 2 "$VWN" doc --search ''

@@ -109,6 +109,14 @@ has out 'no runs that pass in runs'
 expect 2 "$VWN" runs --filter hidden=24
 has err 'did you mean `ffn.hidden`'
 expect 2 "$VWN" runs --filter D
+for name in loss:loss run:name eval:eval_loss started:date; do # columns as the table calls them, too
+    expect 0 "$VWN" runs --sort ${name%:*} --json
+    cp out by_head
+    expect 0 "$VWN" runs --sort ${name#*:} --json
+    cmp -s out by_head || fail "${name%:*} is no other name of ${name#*:}"
+done
+expect 2 "$VWN" runs --filter eval=low
+has err '`eval` is a number'
 expect 2 "$VWN" runs --sort nothing
 has err 'eval_loss'
 expect 2 "$VWN" runs --sort=-loss

@@ -108,6 +108,24 @@ losses runs/b/events.jsonl > losses.b
 expect 0 "$VWN" train top.vwn --device reference --run c --until '4 steps'
 expect 0 "$VWN" train top.vwn --device reference --run c --resume
 losses runs/c/events.jsonl | cmp -s losses.a - || fail "a variant that is resumed is another run"
+expect 2 "$VWN" diff runs/c top.vwn
+has err '`vwn diff runs/c/resolved.vwn top.vwn`'
+expect 2 "$VWN" diff top.vwn runs/c/
+has err '`vwn diff top.vwn runs/c/resolved.vwn`'
+# What a variant gives wrongly is told at its own line; a path of several layers, with what to write, which works.
+printf 'variant "base/small.vwn" {\n  D = "48"\n}\n' > wrong.vwn
+expect 1 "$VWN" check wrong.vwn
+has err ' wrong.vwn:2:7'
+has err 'base/small.vwn:'
+expect 0 "$VWN" check wrong.vwn --fix
+has wrong.vwn 'D = 48'
+printf 'variant "base/small.vwn" {\n  layer[1..1].ffn.hidden = 40\n}\n' > one.vwn
+expect 1 "$VWN" check one.vwn
+written=$(sed -n 's/.*help: write `\(.*\)`$/\1/p' err)
+[ -n "$written" ] || fail "nothing is proposed"
+printf 'variant "base/small.vwn" {\n  %s\n}\n' "$written" > one.vwn
+expect 0 "$VWN" params one.vwn --by tensor
+grep -q '^ *layer\[1\]\.ffn\.up\.W .* 40' out && grep -q '^ *layer\[2\]\.ffn\.up\.W .* 24' out || fail "not layer 1 alone"
 sed -i 's/= gelu/= relu/' base/small.vwn
 expect 0 "$VWN" train top.vwn --device reference --run c --resume --set train.length='10 steps'
 has err "the file has changed since runs/c/ckpt/step_00000008.safetensors was written"

@@ -3,6 +3,25 @@
  */
 #include "runtime/cli/cli.h"
 
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A file and a run: the run keeps the file that it trained, as it was resolved. */
+static int of_two_kinds(Call *call, const char *file, const char *other, bool first)
+{
+    char kept[4096];
+    int n = (int)strlen(other);
+    while (n > 1 && other[n - 1] == '/')
+        n--;
+    bool fits = (size_t)snprintf(kept, sizeof kept, "%.*s/resolved.vwn", n, other) < sizeof kept;
+    if (fits && access(kept, F_OK) == 0)
+        return usage_error(
+            call, "`%s` is a file of the language and `%s` is a run; the run's file is in it: `vwn diff %s %s`", file,
+            other, first ? file : kept, first ? kept : file);
+    return usage_error(call, "`%s` is a file of the language and `%s` is none: compare two of a kind", file, other);
+}
+
 static int run(Call *call)
 {
     static const char *const ends[] = {".vwn", NULL};
@@ -16,8 +35,7 @@ static int run(Call *call)
                             .states = call_flag(call, "--states"),
                             .json = call->json};
     if (file != second)
-        return usage_error(call, "`%s` is a file of the language and `%s` is none: compare two of a kind", file ? a : b,
-                           file ? b : a);
+        return of_two_kinds(call, file ? a : b, file ? b : a, file);
     if (file && (how.checkpoints || how.tensors || how.states))
         return usage_error(call, "`%s` is of runs and checkpoints",
                            how.checkpoints ? "--checkpoints"
