@@ -552,8 +552,13 @@ static void add_hints(Parser *p, Diag *d, Expected e)
     const Lex *lx = &p->lex;
     Token t = p->token, before = lx->before_last;
     bool operand = expects(e, "+");
-    if (expects(e, "the end of the item") && before.kind == T_RBRACE && t.kind == T_IDENT)
-        diag_help(p->ctx, d, "items on one line are parted by `;` or `,`: write `; %s`", t.text);
+    if (expects(e, "the end of the item") && before.kind == T_RBRACE &&
+        (t.kind == T_IDENT || t.kind == T_FOR || t.kind == T_IF || t.kind == T_LET))
+        diag_help(p->ctx, d, "items on one line are parted by `;` or `,`: write `; %s`",
+                  t.kind == T_FOR   ? "for"
+                  : t.kind == T_IF  ? "if"
+                  : t.kind == T_LET ? "let"
+                                    : t.text);
     else if (before.kind == T_NUMBER && before.text[strlen(before.text) - 1] == '%')
         diag_help(p->ctx, d, "`%%` is percent; the remainder is written `a mod b`");
     else if (before.kind == T_NUMBER && t.kind == T_IDENT && is_schedule(t.text))

@@ -696,6 +696,14 @@ static Instance *instance_at(Eval *ev, const BlockDef *d, Name path, const Bindi
     return inst;
 }
 
+static void returns_nothing(Eval *ev, const Ast *block)
+{
+    Diag *d = err(ev, "E0314", block->name_span, "", "`%s` returns nothing", block->name);
+    const Ast *items = block->kid[3], *last = items->n ? items->kid[items->n - 1] : NULL;
+    bool binds = last && last->kind == AST_SET && !last->kid[0]->n;
+    diag_help(ev->ctx, d, "its last line is `return %s`", binds ? last->kid[0]->name : "...");
+}
+
 static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name path, const Binding *via,
                       bool inline_call, Scope *placement, Span at)
 {
@@ -742,7 +750,7 @@ static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, N
         if (diag_errors(ev->ctx) == before)
             unused_params(&body, env);
         if (result.kind == V_NONE && b->def->ast->kid[2]) {
-            err(ev, "E0314", b->def->ast->name_span, "", "`%s` returns nothing", b->def->ast->name);
+            returns_nothing(ev, b->def->ast);
             result = v_poison();
         }
         if (!block_check_result(ev, b->def, &result, body.env, scope, at))

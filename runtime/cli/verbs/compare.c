@@ -56,7 +56,8 @@ const Verb verb_compare = {
     .example = {{"vwn compare runs/a runs/b --by flops --svg curves.svg", "a table and a picture"},
                 {"vwn compare ghc=runs/g1,runs/g2 plain=runs/p1,runs/p2", "means over two seeds"}},
     .text =
-        "A table of how far each run has gone, its loss there and where all have been, and below it the losses at\n"
+        "A folder of runs stands for each of them. A table of how far each run has gone, its loss there and where all "
+        "have been, and below it the losses at\n"
         "equal tokens, FLOPs and seconds. Means over seeds stand with their 95 % intervals (+-, by Student's t); a\n"
         "difference that its interval (Welch's t) hides has a `=`, and is a tie. Other seeds, data, lengths, "
         "machines,\n"
