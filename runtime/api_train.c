@@ -18,8 +18,11 @@
 
 extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
 
-static const Hooks hooks = {
-    .resolved_text = unit_resolved_text, .check = check_file, .version = VWN_VERSION, .build = vwn_source_hash};
+static const Hooks hooks = {.resolved_text = unit_resolved_text,
+                            .check = check_file,
+                            .changes = difference_changes,
+                            .version = VWN_VERSION,
+                            .build = vwn_source_hash};
 
 typedef struct RunCall {
     vwn_context *context;

@@ -116,6 +116,14 @@ static size_t line_of(Ctx *ctx, SourceText *s, size_t offset)
     return lo;
 }
 
+uint32_t source_named(Ctx *ctx, const char *path)
+{
+    for (size_t i = ctx->sources ? ctx->sources->list.n : 0; i-- > 0;)
+        if (!ctx->sources->list.v[i].only_places && !strcmp(ctx->sources->list.v[i].path, path))
+            return (uint32_t)i + 1;
+    return 0;
+}
+
 Span source_place(Ctx *ctx, const char *path, LineCol at)
 {
     uint32_t file = 0;

@@ -23,6 +23,7 @@ const char *source_text(Ctx *ctx, uint32_t file, size_t *n); /* NUL-terminated *
 /* What excerpts of it show in its place, byte for byte: what was typed, where the text is made of it. */
 void source_show(Ctx *ctx, uint32_t file, const char *text);
 const char *source_path(Ctx *ctx, uint32_t file);
+uint32_t source_named(Ctx *ctx, const char *path); /* the newest text of this path; 0: there is none */
 /* A path without folders, for texts that are the same wherever a file lies; std/ is kept. */
 const char *source_base_name(const char *path);
 typedef struct LineCol {

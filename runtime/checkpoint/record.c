@@ -88,13 +88,14 @@ static void put_git(Buf *b, StartRecord *record)
         buf_printf(b, ",\"dirty\":%s", git.dirty ? "true" : "false");
 }
 
-/* Of the file's text, without what it imports. False: there is none. */
-static bool file_hash(Session *s, const Unit *unit, char hex[65])
+/* Of a file's own text. False: it was not read. */
+static bool file_hash(Session *s, const char *path, char hex[65])
 {
     size_t n;
     Sha256 sha;
-    const char *text = unit->ast ? source_text(s->ctx, unit->ast->span.file, &n) : NULL;
-    if (!text)
+    uint32_t file = path ? source_named(s->ctx, path) : 0;
+    const char *text = source_text(s->ctx, file, &n);
+    if (!file)
         return false;
     sha256_start(&sha);
     sha256_add(&sha, text, n);
@@ -102,12 +103,28 @@ static bool file_hash(Session *s, const Unit *unit, char hex[65])
     return true;
 }
 
+/* Its texts are those of the build, which is recorded. */
+static bool of_library(const char *path) { return !strncmp(path, "std/", 4); }
+
 static void put_file(Session *s, Buf *b, const Unit *unit)
 {
     char hex[65];
     put_string(b, "file", unit->path ? unit->path : "");
-    if (file_hash(s, unit, hex))
+    if (file_hash(s, unit->path, hex))
         put_string(b, "sha256", hex);
+    buf_puts(b, ",\"reads\":[");
+    const char *separator = "{\"file\":";
+    for (size_t i = 0; i < unit->files.n; i++) {
+        const char *path = unit->files.v[i];
+        if (of_library(path) || !file_hash(s, path, hex))
+            continue;
+        buf_puts(b, separator);
+        buf_json_string(b, path, strlen(path));
+        put_string(b, "sha256", hex);
+        buf_putc(b, '}');
+        separator = ",{\"file\":";
+    }
+    buf_putc(b, ']');
 }
 
 void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks, const Unit *unit, const char *data,
@@ -160,12 +177,33 @@ static const Json *newest(Session *s, const char *run)
     return all.n ? all.v[all.n - 1].json : NULL;
 }
 
-bool record_same_file(Session *s, const char *run, const Unit *unit)
+/* Whether a start read a file with this text, wherever the file lay. */
+static bool was_read(const Json *start, const char *hex)
+{
+    const Json *reads = json_get(start, "reads");
+    const char *own = json_string(start, "sha256");
+    bool is = own && !strcmp(own, hex);
+    for (const Json *f = reads && reads->kind == JSON_ARRAY ? reads->first : NULL; f && !is; f = f->next)
+        is = json_string(f, "sha256") && !strcmp(json_string(f, "sha256"), hex);
+    return is;
+}
+
+const char *record_changed(Session *s, const char *run, const Unit *unit)
 {
     char hex[65];
     const Json *last = newest(s, run);
-    const char *then = last ? json_string(last, "sha256") : NULL;
-    return then && file_hash(s, unit, hex) && !strcmp(then, hex);
+    Words changed = {0};
+    if (!last || !json_string(last, "sha256"))
+        return NULL;
+    if (file_hash(s, unit->path, hex) && !was_read(last, hex))
+        vec_push(s->arena, &changed, strcmp(unit->path, "-") ? unit->path : "the file");
+    for (size_t i = 0; i < unit->files.n && json_get(last, "reads"); i++)
+        if (!of_library(unit->files.v[i]) && file_hash(s, unit->files.v[i], hex) && !was_read(last, hex))
+            vec_push(s->arena, &changed, unit->files.v[i]);
+    Buf b = buf_new(s->arena);
+    for (size_t i = 0; i < changed.n; i++)
+        buf_printf(&b, "%s%s", i == 0 ? "" : i + 1 < changed.n ? ", " : " and ", changed.v[i]);
+    return b.s;
 }
 
 const char *record_file(Session *s, const char *run)

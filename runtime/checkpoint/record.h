@@ -28,8 +28,9 @@ Records records_read(Session *s, const char *run);
 /* The file of the newest start, from the folder where it began. NULL: no record names one. */
 const char *record_file(Session *s, const char *run);
 
-/* Whether the newest start read the same file, as far as its own text goes. */
-bool record_same_file(Session *s, const char *run, const Unit *unit);
+/* Which of the files that a unit was read from, those of the library aside, the newest start did not read as they are: "a.vwn and
+ * b.vwn"; "": none, NULL: that is not recorded. */
+const char *record_changed(Session *s, const char *run, const Unit *unit);
 
 /* What somebody has said of a run or a sweep: tags, and a note. */
 typedef struct Labels {

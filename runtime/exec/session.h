@@ -31,12 +31,21 @@ struct vwn_unit {
     double check_seconds; /* that checking it took */
 };
 
+struct Session;
+/* A checked file and its resolved text. */
+typedef struct FileText {
+    Unit *unit;
+    const char *text;
+} FileText;
 /* What the runtime asks of the compiler besides graphs; vwn_train, vwn_eval and vwn_sample fill
  * it with check_file and unit_resolved_text. */
 typedef struct Hooks {
     /* the file, self-contained, as one text */
     char *(*resolved_text)(Unit *unit, Arena *arena);
     Unit *(*check)(Ctx *ctx, const CheckOptions *how);
+    /* what two files with these texts differ in, as `vwn diff` has it, a few names: "model.mask causal -> full"; "": in nothing else
+     * than comments and layout */
+    const char *(*changes)(struct Session *s, const FileText *then, const FileText *now);
     const char *version; /* of vwn, kept in checkpoints */
     const char *build;   /* vwn_build_id() */
 } Hooks;

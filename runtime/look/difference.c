@@ -275,14 +275,20 @@ static void add_count(Names *n, const char *name, double x)
     add(n, "count", name, b.s);
 }
 
-static Names names_of_file(Session *s, Unit *u)
+/* Of its resolved text. */
+static Names names_of_text(Session *s, const Unit *u, const char *text)
 {
     Names n = names_new(s);
     size_t before = diag_count(s->ctx);
-    const char *text = unit_resolved_file(u, s->arena);
-    const Ast *ast = vwn_parse(s->ctx, source_add(s->ctx, u->path, text, strlen(text)));
+    const Ast *ast = vwn_parse(s->ctx, source_add(s->ctx, "resolved text", text, strlen(text)));
     diag_truncate(s->ctx, before);
     add_items(&n, u, "", ast);
+    return n;
+}
+
+static Names names_of_file(Session *s, Unit *u)
+{
+    Names n = names_of_text(s, u, unit_resolved_file(u, s->arena));
     if (!u->model)
         return n;
     ModelCount c = model_count(u->model);
@@ -345,6 +351,45 @@ static void compare_files(Difference *d, Unit *a, Unit *b)
     compare_names(d, &x, &y);
     if (a->model && b->model)
         compare_weights(d, a->model, b->model);
+}
+
+/* At most so many characters of a line, from a bit before `at`. */
+static const char *part_of(Arena *a, const char *text, size_t at)
+{
+    enum { MOST = 60, BEFORE = 20 };
+    size_t n = strlen(text), from = n > MOST && at > BEFORE ? at - BEFORE : 0;
+    from = n > MOST && from > n - MOST ? n - MOST : from;
+    size_t length = n - from > MOST ? MOST : n - from;
+    while (from && ((unsigned char)text[from] & 0xc0) == 0x80)
+        from++, length--; /* not within a character */
+    char *part =
+        arena_printf(a, "%s%.*s%s", from ? "... " : "", (int)length, text + from, from + length < n ? " ..." : "");
+    for (char *s = part; *s; s++)
+        *s = *s == '\n' ? ' ' : *s;
+    return part;
+}
+
+const char *difference_changes(Session *s, const FileText *then, const FileText *now)
+{
+    enum { MOST = 3 };
+    Difference d = {.session = s};
+    Names a = names_of_text(s, then->unit, then->text), b = names_of_text(s, now->unit, now->text);
+    compare_names(&d, &a, &b);
+    Buf said = buf_new(s->arena);
+    for (size_t i = 0; i < d.found.n && i < MOST; i++) {
+        const Finding *f = &d.found.v[i];
+        size_t at = 0;
+        while (f->a && f->b && f->a[at] && f->a[at] == f->b[at])
+            at++;
+        buf_printf(&said, "%s%s", i ? ", " : "", part_of(s->arena, f->name, 0));
+        if (f->a && f->b)
+            buf_printf(&said, " %s -> %s", part_of(s->arena, f->a, at), part_of(s->arena, f->b, at));
+        else
+            buf_puts(&said, f->a ? " is gone" : " is new");
+    }
+    if (d.found.n > MOST)
+        buf_printf(&said, " and %zu more", d.found.n - MOST);
+    return said.s;
 }
 
 /* ---- runs ---- */
@@ -422,22 +467,6 @@ static void compare_runs_of(Difference *d, const Hooks *hooks)
 }
 
 /* ---- what is printed ---- */
-
-/* At most so many characters of a line, from a bit before `at`. */
-static const char *part_of(Arena *a, const char *text, size_t at)
-{
-    enum { MOST = 60, BEFORE = 20 };
-    size_t n = strlen(text), from = n > MOST && at > BEFORE ? at - BEFORE : 0;
-    from = n > MOST && from > n - MOST ? n - MOST : from;
-    size_t length = n - from > MOST ? MOST : n - from;
-    while (from && ((unsigned char)text[from] & 0xc0) == 0x80)
-        from++, length--; /* not within a character */
-    char *part =
-        arena_printf(a, "%s%.*s%s", from ? "... " : "", (int)length, text + from, from + length < n ? " ..." : "");
-    for (char *s = part; *s; s++)
-        *s = *s == '\n' ? ' ' : *s;
-    return part;
-}
 
 static void print_text(const Difference *d, Buf *b)
 {

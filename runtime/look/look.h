@@ -14,6 +14,7 @@ Status tensor_stats(vwn_context *owner, const vwn_stats_options *how, const vwn_
 Status compare_runs(vwn_context *owner, const vwn_compare_options *how, const vwn_writer *out);
 Status difference_of(vwn_context *owner, Unit *a, Unit *b, const vwn_diff_options *how, const vwn_writer *out,
                      const Hooks *hooks);
+const char *difference_changes(Session *s, const FileText *then, const FileText *now); /* see Hooks */
 Status runs_list(vwn_context *owner, const vwn_runs_options *how, const vwn_writer *out);
 Status runs_each(vwn_context *owner, const char *const *operand, size_t n, void (*use)(void *user, const char *run),
                  void *user);

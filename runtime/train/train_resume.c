@@ -9,11 +9,11 @@
 #include "compiler/file/check_unit.h"
 #include "trainer.h"
 
-/* The resolved text of the same file under the overrides that the run was started with. */
-static const char *text_under(Trainer *tr, const Settings *then)
+/* The same file under the overrides that the run was started with. */
+static FileText file_under(Trainer *tr, const Settings *then)
 {
     Unit *plain = train_check_again(tr, then->v, then->n, tr->unit->grown);
-    return plain ? tr->hooks->resolved_text(plain, tr->session.arena) : "";
+    return (FileText){plain, plain ? tr->hooks->resolved_text(plain, tr->session.arena) : ""};
 }
 
 static void compare_setting(Trainer *tr, const char *then, const char *now)
@@ -28,7 +28,7 @@ static void compare_setting(Trainer *tr, const char *then, const char *now)
 }
 
 /* What the file says under the overrides that the run was started with. */
-static const char *compare_settings(Trainer *tr, const Settings *then)
+static FileText compare_settings(Trainer *tr, const Settings *then)
 {
     const Unit *u = tr->unit;
     bool others = false;
@@ -44,7 +44,7 @@ static const char *compare_settings(Trainer *tr, const Settings *then)
             others = true;
             train_event(tr, VWN_EVENT_WARNING, "the run was started without `--set %s`; it goes on with it", u->set[i]);
         }
-    return others ? text_under(tr, then) : tr->meta.text;
+    return others ? file_under(tr, then) : (FileText){tr->unit, tr->meta.text};
 }
 
 /* A resolved text without its first lines, which say from where it was read. */
@@ -57,33 +57,48 @@ static const char *below_comment(const char *text)
     return text;
 }
 
+/* The file as the checkpoint has it, NULL where that does not check any more. */
+static Unit *file_then(Trainer *tr)
+{
+    size_t before = diag_count(tr->ctx), errors = diag_errors(tr->ctx);
+    const char *text = tr->from->meta.text;
+    CheckOptions how = {.path = tr->from->file.path, .text = text, .text_length = strlen(text)};
+    Unit *then = tr->hooks->check(tr->ctx, &how);
+    bool fine = diag_errors(tr->ctx) == errors;
+    diag_truncate(tr->ctx, before);
+    return fine ? then : NULL;
+}
+
+/* What the file says otherwise than the checkpoint, with a colon before it; NULL: nothing, but for comments and layout. */
+static const char *changes(Trainer *tr, const FileText *now)
+{
+    FileText then = {file_then(tr), tr->from->meta.text};
+    const char *said = then.unit && now->unit ? tr->hooks->changes(&tr->session, &then, now) : NULL;
+    return !said ? "" : *said ? arena_printf(tr->session.arena, ": %s", said) : NULL;
+}
+
 static void compare_text(Trainer *tr)
 {
     const char *run = train_run_path(tr), *path = tr->from->file.path;
     Settings then = run_settings(tr->ctx, tr->session.arena, run);
-    if (!strcmp(below_comment(tr->from->meta.text), below_comment(compare_settings(tr, &then))))
+    FileText now = compare_settings(tr, &then);
+    if (!strcmp(below_comment(tr->from->meta.text), below_comment(now.text)))
         return;
-    if (record_same_file(&tr->session, run, tr->file)) {
-        train_event(tr, VWN_EVENT_WARNING, "%s was written under other settings; going on with those of now", path);
+    const char *said = changes(tr, &now), *changed = record_changed(&tr->session, run, tr->file);
+    if (!said)
+        return;
+    if (changed && !*changed) {
+        train_event(tr, VWN_EVENT_WARNING, "%s was written under other settings%s; going on with those of now", path,
+                    said);
         return;
     }
     Buf set = buf_new(tr->session.arena);
     for (size_t i = 0; i < tr->unit->n_set; i++)
         buf_printf(&set, "%s`--set %s`", i ? ", " : ", but for ", tr->unit->set[i]);
-    train_event(tr, VWN_EVENT_WARNING, "the file has changed since %s was written; going on with what it says now%s",
-                path, set.n ? set.s : "");
-}
-
-/* The `train` of the text in the checkpoint, NULL where that does not check any more. */
-static const Train *train_then(Trainer *tr)
-{
-    size_t before = diag_count(tr->ctx), errors = diag_errors(tr->ctx);
-    const char *text = tr->from->meta.text;
-    CheckOptions how = {.path = tr->from->file.path, .text = text, .text_length = strlen(text)};
-    const Unit *then = tr->hooks->check(tr->ctx, &how);
-    bool fine = diag_errors(tr->ctx) == errors;
-    diag_truncate(tr->ctx, before);
-    return fine && then ? then->train : NULL;
+    bool several = changed && strstr(changed, " and ");
+    train_event(tr, VWN_EVENT_WARNING, "%s %s changed since %s was written%s; going on with what %s now%s",
+                changed ? changed : "the file", several ? "have" : "has", path, said, several ? "they say" : "it says",
+                set.n ? set.s : "");
 }
 
 /* The rate of the step that comes, in a run of so many steps. NAN: it hangs on results. */
@@ -100,7 +115,8 @@ static void compare_length(Trainer *tr)
 {
     if (!strcmp(below_comment(tr->from->meta.text), below_comment(tr->meta.text)))
         return;
-    const Train *then = train_then(tr);
+    const Unit *file = file_then(tr);
+    const Train *then = file ? file->train : NULL;
     if (!then)
         return;
     int64_t was = progress_end(&tr->now, train_length(tr, then));

@@ -128,7 +128,26 @@ expect 0 "$VWN" params one.vwn --by tensor
 grep -q '^ *layer\[1\]\.ffn\.up\.W .* 40' out && grep -q '^ *layer\[2\]\.ffn\.up\.W .* 24' out || fail "not layer 1 alone"
 sed -i 's/= gelu/= relu/' base/small.vwn
 expect 0 "$VWN" train top.vwn --device reference --run c --resume --set train.length='10 steps'
-has err "the file has changed since runs/c/ckpt/step_00000008.safetensors was written"
+has err 'base/small.vwn has changed since runs/c/ckpt/step_00000008.safetensors was written: '
+has err 'model.layer[*].ffn.activation if layer == 2 then silu else gelu -> if layer == 2 then silu else relu; going on'
+# what was read is in the record, by name and hash, wherever it lies; the library is that of the build
+tail -n 1 runs/c/record.jsonl > last
+json last
+for file in base/inner/mid.vwn base/small.vwn base/blocks.vwn; do
+    has last "{\"file\":\"$file\",\"sha256\":\"$(sha256sum $file | cut -d' ' -f1)\"}"
+done
+lacks last 'std/'
+# comments and layout are no change; a let of a file that a base imports is one, and so is the variant's own text, beside it
+sed -i 's/^let hidden = 24/let  hidden  =  24 # as ever/' base/small.vwn
+echo '# a last word' >> top.vwn
+expect 0 "$VWN" resume c --device reference
+lacks err changed
+lacks err 'other settings'
+sed -i 's/= 2/= 3/' base/blocks.vwn
+sed -i 's/clip = 1.0/clip = 0.5/' top.vwn
+expect 0 "$VWN" resume c --device reference --set train.length='12 steps'
+has err 'top.vwn, base/small.vwn and base/blocks.vwn have changed since runs/c/ckpt/step_00000010.safetensors was written: '
+has err ': model.init.std 0.1 * 2 -> 0.1 * 3, train.clip 1.0 -> 0.5; going on'
 mv base/small.vwn away.vwn
 expect 1 "$VWN" train top.vwn --device reference --run c --resume
 has err "base/inner/mid.vwn:3:9"

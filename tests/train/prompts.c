@@ -61,7 +61,7 @@ static const char *const kinds[][2] = {
     {"sums", "sub=running()"},
 };
 
-static const Hooks hooks = {unit_resolved_text, check_file, "test", "test"};
+static const Hooks hooks = {unit_resolved_text, check_file, NULL, "test", "test"};
 
 static const char *train(Tally *t, Ctx *ctx, const char *folder, const char *name, const char *sub)
 {
