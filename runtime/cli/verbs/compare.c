@@ -56,14 +56,14 @@ const Verb verb_compare = {
     .example = {{"vwn compare runs/a runs/b --by flops --svg curves.svg", "a table and a picture"},
                 {"vwn compare ghc=runs/g1,runs/g2 plain=runs/p1,runs/p2", "means over two seeds"}},
     .text =
-        "A folder of runs stands for each of them. A table of how far each run has gone, its loss there and where all "
-        "have been, and below it the losses at\n"
+        "A table of how far each run has gone, its loss there and where all have been, and below it the losses at\n"
         "equal tokens, FLOPs and seconds. Means over seeds stand with their 95 % intervals (+-, by Student's t); a\n"
         "difference that its interval (Welch's t) hides has a `=`, and is a tie. Other seeds, data, lengths, "
         "machines,\n"
         "and schedules that are not at one place are told. Seconds are of steps, evaluations and checkpoints, from "
         "the\n"
-        "first step of each start on: planning and the C compiler do not count.\n",
+        "first step of each start on: planning and the C compiler do not count.\n"
+        "A folder stands for all runs in it.\n",
     .flag = flags,
     .n_flags = sizeof flags / sizeof flags[0],
     .takes = TAKES_JSON,
