@@ -62,7 +62,7 @@ typedef enum Taking { TAKE_WEIGHTS, TAKE_FIRST, TAKE_SECOND } Taking; /* moments
 /* The next block of the tensor; false behind the last one. */
 static bool next_block(const GrowthEntry *e, size_t *part)
 {
-    int64_t at[MAX_RANK], parts[MAX_RANK];
+    int64_t at[MAX_RANK] = {0}, parts[MAX_RANK] = {0};
     int rank = e->after->shape.rank;
     for (int k = 0; k < rank; k++) {
         at[k] = (int64_t)part[k];
