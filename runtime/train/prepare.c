@@ -80,6 +80,10 @@ static Status point_body(void *user)
                     .gather = x->of->set,
                     .session = {.owner = &x->context}};
     session_open(&tr->session, &x->context);
+    const DataSpec *held_out =
+        u->train->eval_every > 0 && u->train->eval_data.kind != DATA_NONE ? &u->train->eval_data : NULL;
+    if (!data_is_there(&tr->session, &u->train->data) || (held_out && !data_is_there(&tr->session, held_out)))
+        return ST_INPUT;                          /* nothing is compiled for what cannot be trained */
     tr->session.backend = x->of->session.backend; /* asked what it is, and nothing else */
     tr->session.store = store_new(ctx, tr->session.backend);
     train_gather(tr);
@@ -133,6 +137,8 @@ static void end_set(void *set) { kernel_set_free(set); }
 static void say(Prepare *p, const BuildReport *r)
 {
     char text[256];
+    if (p->files == p->left_out)
+        return;
     vwn_event e = {.kind = VWN_EVENT_COMPILE, .text = text, .seconds = r->seconds};
     int n = snprintf(text, sizeof text, "%d kernels of %zu files: %d cached, %d compiled in %.1f s", r->kernels,
                      p->files - p->left_out, r->cached, r->compiled, r->seconds);

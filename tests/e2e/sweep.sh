@@ -169,6 +169,11 @@ lacks err 'one seed'
 has out 'each with the seeds 1, 4: 4 runs'
 expect 1 "$VWN" sweep model.vwn --vary D=8,12 --set D=16 --list
 has err '`D` is set and varied'
+sed 's/text\.txt/none.txt/' model.vwn > gone.vwn # what cannot be trained is not compiled
+expect 5 "$VWN" sweep gone.vwn --vary D=8,12 --run gone
+has err 'none.txt'
+lacks err 'compiled in'
+rm -r runs/gone
 expect 1 "$VWN" sweep model.vwn
 has err 'model.vwn has no `sweep`, and no `--vary` is given'
 expect 0 "$VWN" sweep model.vwn --vary D=8,12 --vary 'rate=range(1e-3, 1e-1, 3, scale = log)' --set H=16 --list --csv
@@ -461,8 +466,9 @@ mkdir -p bench/runs && cp -r runs/small-sweep bench/runs/small && cp model.vwn t
 expect 0 "$VWN" bench -C bench model.vwn --steps 1
 # ---- watched: one is done after 10 s, one has 30 s to go, one has not begun: 30 s and the mean of 10 and 20 + 30 ----
 mkdir -p runs/on/D-12
-sed 's/"seconds":[0-9.e-]*}/"seconds":10}/' runs/lines/D-8/events.jsonl > events.8
-sed '/"event":"end"/d; s/"seconds":[0-9.e-]*}/"seconds":20}/; s/"eta":[0-9]*/"eta":30/' runs/lines/D-12/events.jsonl > events.12
+begins='/"event":"\(start\|compile\)"/!' # these stand before the time of a run
+sed "$begins"'s/"seconds":[0-9.e-]*}/"seconds":10}/' runs/lines/D-8/events.jsonl > events.8
+sed '/"event":"end"/d; '"$begins"'s/"seconds":[0-9.e-]*}/"seconds":20}/; s/"eta":[0-9]*/"eta":30/' runs/lines/D-12/events.jsonl > events.12
 mkdir -p runs/on/D-8 && cp events.8 runs/on/D-8/events.jsonl && cp events.12 runs/on/D-12/events.jsonl
 touch runs/on/D-12/lock runs/on/lock
 sed '/"name":"D-12"/{ s/"state":"done"/"state":"waiting"/; h; s/D-12/D-16/; s/]}$/,/; s/$/,/; s/,,*$/,/; G; }' runs/lines/sweep.json > runs/on/sweep.json
