@@ -144,6 +144,8 @@ expect 6 "$VWN" diff model.vwn other.vwn --json
 json out
 expect 1 "$VWN" diff model.vwn none.vwn
 expect 2 "$VWN" diff model.vwn runs/a
+has err '`vwn diff model.vwn runs/a/resolved.vwn`'
+expect 2 "$VWN" diff model.vwn $newest
 has err 'compare two of a kind'
 expect 5 "$VWN" diff runs/a none.safetensors
 expect 2 "$VWN" inspect runs/a --stats --growth
