@@ -28,8 +28,8 @@
     X(FOREIGN, "foreign", 1, 10, "weights of another file are where its names say")                                    \
     X(INTERPRET, "interpret", 5, 10, "kernels interpreted in float64 are the reference to 1e-9")                       \
     X(PROGRAM, "program", 70, 60, "every verb, of the file and of a run of it, refuses what `check` refuses")          \
-    X(COMPILED, "compiled", 6, 60, "three training steps with compiled kernels against the reference")                 \
-    X(EMULATED, "emulated", 16, 60,                                                                                    \
+    X(COMPILED, "compiled", 9, 60, "three training steps with compiled kernels against the reference")                 \
+    X(EMULATED, "emulated", 24, 60,                                                                                    \
       "three training steps with emulated CUDA kernels, in two orders, against the reference")                         \
     X(TRAIN, "train", 10, 60, "a run of three steps from files against one in the reference")
 
