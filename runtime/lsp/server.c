@@ -222,7 +222,7 @@ static void handle_json(Request *r, const Json *message)
 
 static void handle(Request *r, FrameKind kind, const char *body, size_t n)
 {
-    JsonError error;
+    JsonError error = {.what = "it is no message"};
     const Json *message = kind == FRAME_MESSAGE ? json_read(r->arena, body, n, &error) : NULL;
     if (message) {
         handle_json(r, message);

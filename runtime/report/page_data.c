@@ -120,7 +120,7 @@ static void put_text(Buf *b, const char *name, const char *text)
 }
 
 /* How many neighbours are one bin. */
-static size_t bin_of(const DataText *t, size_t n) { return n > t->bins ? (n + t->bins - 1) / t->bins : 1; }
+static size_t bin_of(const DataText *t, size_t n) { return t->bins && n > t->bins ? (n + t->bins - 1) / t->bins : 1; }
 
 /* Where the bins end on an axis: the number of what there is for each step, where that is always the same; else a list. */
 static void put_places(DataText *t, const Drawn *d, HistoryAxis by, const char *name)
