@@ -214,7 +214,7 @@ static void handle_json(Request *r, const Json *message)
     const Method *m = NULL;
     for (size_t i = 0; i < COUNT_OF(methods) && !m; i++)
         m = strcmp(methods[i].name, name) ? NULL : &methods[i];
-    if (in_turn(r, name, m))
+    if (in_turn(r, name, m) && m)
         run_method(r, m);
     else if (r->id)
         send_error(r);
