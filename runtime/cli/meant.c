@@ -44,8 +44,8 @@ static bool say(Call *call, const char *file, const char *name, const char *valu
         path = vwn_setting_meant(ctx, &(vwn_file_options){.path = file}, name, &inner);
     bool found = path || !file;
     vary |= !strcmp(call->verb->name, "sweep") && (strchr(value, ',') || !strncmp(value, "range(", 6));
-    if (inner && value[strspn(value, "0123456789.eE+-_,")] ==
-                     '\0') /* numbers take the place of an argument rather than that of the call */
+    bool numbers = value[strspn(value, "0123456789.eE+-_,")] == '\0';
+    if (inner && numbers) /* they take the place of an argument rather than that of the call */
         put_flag(first, sizeof first, vary, inner, value);
     put_flag(flag, sizeof flag, vary, path ? path : name, value);
     vwn_close(ctx);

@@ -10,10 +10,10 @@
 typedef struct Case {
     const char *name, *connection, *precision;
     Half half;
-    double worst; /* that it may be */
-    int pieces, guarded, sums, turned, pairs,
-        columns; /* loads in pieces, of these guarded, of sums and of turned rows; kernels of two warps a row; places of lanes */
-    int arrays; /* that there may be */
+    double worst;                      /* that it may be */
+    int pieces, guarded, sums, turned; /* loads in pieces, of these guarded, of sums and of turned rows */
+    int pairs, columns;                /* kernels of two warps a row; places of lanes */
+    int arrays;                        /* that there may be */
     Agreement is;
     int seen[7];
 } Case;
