@@ -11,19 +11,14 @@
 
 #include <stdlib.h>
 
+/* Where each may stand says the row of that attribute. */
 typedef struct Word {
     const char *name;
     FillKind kind;
-    const char *parts; /* where it may stand */
 } Word;
 static const Word words[] = {
-    {"copy", FILL_COPY, "entry exit inner norms layers"},
-    {"split", FILL_SPLIT, "exit inner"},
-    {"replicate", FILL_REPLICATE, "entry exit inner norms layers"},
-    {"noise", FILL_NOISE, "entry exit inner"},
-    {"mean", FILL_MEAN, "entry exit inner norms"},
-    {"identity", FILL_IDENTITY, "layers"},
-    {"rescale", FILL_RESCALE, "norms"},
+    {"copy", FILL_COPY}, {"split", FILL_SPLIT},       {"replicate", FILL_REPLICATE}, {"noise", FILL_NOISE},
+    {"mean", FILL_MEAN}, {"identity", FILL_IDENTITY}, {"rescale", FILL_RESCALE},
 };
 
 /* ---- rules ---- */
@@ -63,9 +58,13 @@ static bool only_argument(Eval *ev, const Ast *args, const char *name, const cha
 static bool read_word(Eval *ev, File *f, const Word *w, const Ast *args, const Ast *it, FillRule *r)
 {
     bool layers = !strcmp(r->part, "layers");
-    if (!strstr(w->parts, r->part)) {
+    if (!attribute_has_word(attribute_find("fill", r->part), w->name)) {
+        Buf parts = buf_new(ev->arena);
+        for (size_t i = 0; i < attribute_count(); i++)
+            if (!strcmp(attribute_at(i)->node, "fill") && attribute_has_word(attribute_at(i), w->name))
+                buf_printf(&parts, "%s%s", parts.n ? " " : "", attribute_at(i)->name);
         Diag *d = err(ev, "E0206", it->kid[1]->span, "", "`%s` means nothing for `%s`", w->name, r->part);
-        diag_help(ev->ctx, d, "`%s` may stand in: %s", w->name, w->parts);
+        diag_help(ev->ctx, d, "`%s` may stand in: %s", w->name, parts.s);
         return false;
     }
     r->kind = w->kind;

@@ -324,7 +324,7 @@ static void from_of(Eval *ev, File *f, const Ast *items, GrowStep *g)
             continue;
         const Train *t = ev->unit->train;
         Value v = eval(ev, it->kid[1], f->env, NULL);
-        g->from = start_spec(ev, f, &v, it->kid[1]->span, "from");
+        g->from = start_spec(ev, f, &v, it->kid[1]->span, attribute_find("grow", "from"));
         if (g->when) {
             Diag *d = err(ev, "E0614", it->span, "", "`from` is for a step that happens at the start");
             diag_note(ev->ctx, d, "later the step begins with the weights that the run has then");

@@ -6,7 +6,6 @@
  */
 #include "check_train.h"
 
-#include <float.h>
 #include <math.h>
 
 /* `*` is any text. What stood before the last star is settled: no text of which it could stand later fits better. */
@@ -107,32 +106,6 @@ static void list_groups(Eval *ev, Diag *d, const Model *m, Name label)
         diag_help(ev->ctx, d, "biases and the gains of norms are in the group `vector`");
 }
 
-/* Training computes in float32: a number that is 0 or infinite there is another one than the file says. */
-static void check_float(Eval *ev, const TrainAttr *t, double x)
-{
-    bool none = fabs(x) < (double)FLT_MIN;
-    if (!t || x == 0 || !isfinite(x) || (!none && fabs(x) <= (double)FLT_MAX))
-        return;
-    Diag *d = err(ev, "E0208", t->expr->span, "", "`%s` = %.6g is %s in float32", t->name, x, none ? "0" : "infinite");
-    diag_note(ev->ctx, d, "training computes in float32, whose numbers other than 0 lie between 1.18e-38 and 3.4e+38");
-}
-
-/* So is a share that is 1 there. */
-static void check_share(Eval *ev, const TrainAttr *t, double x)
-{
-    check_float(ev, t, x);
-    if (t && x < 1 && (float)x == 1.0f)
-        err(ev, "E0208", t->expr->span, "", "`%s`: %.12g is 1 in float32", t->name, x);
-}
-
-/* A number of the node. */
-static double constant_of(Attrs *a, const char *name)
-{
-    double x = attr_number(a, name);
-    check_float(a->ev, attrs_get(a, name), x);
-    return x;
-}
-
 static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
 {
     if (!it->kid[1]) {
@@ -144,7 +117,7 @@ static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
     Attrs a;
     attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.group.%s", label), "group",
                it->kid[0]->span);
-    double decay = constant_of(&a, "weight_decay"), scale = constant_of(&a, "lr_scale");
+    double decay = attr_number(&a, "weight_decay"), scale = attr_number(&a, "lr_scale");
     bool freezes, frozen = attr_bool(&a, "frozen", &freezes);
     Name update = update_of(&a, o);
     attrs_close(&a);
@@ -219,42 +192,18 @@ static void add_constant(Eval *ev, Optimizer *o, const char *name, double x)
     vec_push(ev->arena, &o->constant, (OptimizerConstant){name_str(ev->ctx, name), x});
 }
 
-/* The `n` numbers of a list; false when it is something else, which is said. */
-static bool list_of(Attrs *a, const TrainAttr *t, size_t n, double *out)
-{
-    static const char *const count[] = {"no", "one", "two", "three"};
-    Value v = attr_value(a, t);
-    bool good = v.kind == V_LIST && v.list->n == n;
-    for (size_t i = 0; good && i < n; i++)
-        good = v.list->v[i].kind == V_NUM;
-    if (!good && v.kind != V_POISON)
-        err(a->ev, "E0206", t->expr->span, "", "`%s` is a list of %s numbers", t->name, count[n]);
-    for (size_t i = 0; good && i < n; i++)
-        out[i] = v.list->v[i].num;
-    return good;
-}
-
 static void read_betas(Attrs *a, Optimizer *o)
 {
-    const TrainAttr *betas = attrs_need(a, "betas");
     double b[2];
-    if (!betas || !list_of(a, betas, 2, b))
+    if (!attrs_need(a, "betas") || !attr_numbers(a, "betas", b))
         return;
-    for (size_t i = 0; i < 2; i++)
-        if (b[i] < 0 || b[i] >= 1)
-            err(a->ev, "E0208", betas->expr->span, "", "`betas` must be in [0, 1)");
-        else
-            check_share(a->ev, betas, b[i]);
     add_constant(a->ev, o, "beta1", b[0]);
     add_constant(a->ev, o, "beta2", b[1]);
 }
 
 static void read_momentum(Attrs *a, Optimizer *o)
 {
-    const TrainAttr *m = attrs_need(a, "momentum");
-    double x = m ? attr_number(a, "momentum") : 0;
-    check_share(a->ev, m, x);
-    add_constant(a->ev, o, "momentum", x);
+    add_constant(a->ev, o, "momentum", attrs_need(a, "momentum") ? attr_number(a, "momentum") : 0);
     add_constant(a->ev, o, "nesterov", attr_bool(a, "nesterov", NULL));
 }
 
@@ -268,24 +217,20 @@ static void adamw_constants(Attrs *a, Optimizer *o)
 {
     read_betas(a, o);
     if (attrs_need(a, "eps"))
-        add_constant(a->ev, o, "eps", constant_of(a, "eps"));
+        add_constant(a->ev, o, "eps", attr_number(a, "eps"));
 }
 
 static void muon_constants(Attrs *a, Optimizer *o)
 {
-    const TrainAttr *c = attrs_get(a, "coefficients");
     double k[3] = {MUON_A, MUON_B, MUON_C};
     read_momentum(a, o);
-    if (c)
-        list_of(a, c, 3, k);
-    for (int i = 0; c && i < 3; i++)
-        check_float(a->ev, c, k[i]);
+    attr_numbers(a, "coefficients", k);
     add_constant(a->ev, o, "steps", (double)attr_whole(a, "steps"));
     add_constant(a->ev, o, "a", k[0]);
     add_constant(a->ev, o, "b", k[1]);
     add_constant(a->ev, o, "c", k[2]);
     if (attrs_get(a, "rms"))
-        add_constant(a->ev, o, "rms", constant_of(a, "rms"));
+        add_constant(a->ev, o, "rms", attr_number(a, "rms"));
 }
 
 static const struct {
@@ -328,7 +273,7 @@ static void second_optimizer(Eval *ev, File *f, const Ast *it, const Train *t, O
     attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.%s", second->kind), second->kind,
                second->span);
     read_rate(&a, f, attrs_get(&a, "lr"), t, second);
-    second->weight_decay = constant_of(&a, "weight_decay");
+    second->weight_decay = attr_number(&a, "weight_decay");
     adamw_constants(&a, second);
     attrs_close(&a);
     o->second = second;
@@ -407,7 +352,7 @@ void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t)
     Attrs a;
     attrs_open(&a, ev, f, items, name_str(ev->ctx, "train.optimizer"), o->kind, o->span);
     read_rate(&a, f, attrs_need(&a, "lr"), t, o);
-    o->weight_decay = constant_of(&a, "weight_decay");
+    o->weight_decay = attr_number(&a, "weight_decay");
     for (size_t i = 0; i < n; i++) {
         o->lr_scale[i] = m->param.v[i].lr_scale;
         o->decay[i] = NAN;

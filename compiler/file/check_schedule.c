@@ -27,14 +27,11 @@ static const Field *field(const Sched *s, const char *name)
 /* A constant that can be a learning rate; expressions of the run are not looked into. */
 static bool is_rate(Eval *ev, const HostExpr *e, Span at, const char *what)
 {
-    enum { MOST = 1000 };
+    const double most = attribute_find("adamw", "lr")->most;
     double x;
-    if (!host_is_const(e, &x) || (x >= 0 && x <= MOST))
+    if (!host_is_const(e, &x) || (x >= 0 && x <= most))
         return true;
-    if (x < 0)
-        err(ev, "E0208", at, "", "a learning rate must not be negative");
-    else
-        err(ev, "E0208", at, "", "`%s` = %.6g is no learning rate; the largest is %d", what, x, MOST);
+    err(ev, "E0208", at, "", "`%s` = %.6g is no learning rate, which is from 0 to %g", what, x, most);
     return false;
 }
 
@@ -147,7 +144,7 @@ const HostExpr *schedule_expr(Eval *ev, const Value *v, Span at, const Train *tr
         return spec_schedule(&s);
     }
     Diag *d = v->kind != V_POISON
-                  ? err(ev, "E0206", at, "", "a learning rate is a number, a run-time expression or a schedule, got %s",
+                  ? err(ev, "E0206", at, "", "`lr` must be a number, a run-time expression or a schedule, got %s",
                         value_kind_name(v))
                   : NULL;
     if (v->kind == V_STR)

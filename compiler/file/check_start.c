@@ -41,7 +41,7 @@ static void read_field(Eval *ev, const Field *f, StartSpec *s)
         err(ev, "E0206", f->span, "", "`preserves` must be a number from 0: how much outputs may differ");
 }
 
-StartSpec start_spec(Eval *ev, File *f, const Value *v, Span at, const char *what)
+StartSpec start_spec(Eval *ev, File *f, const Value *v, Span at, const AttributeRow *row)
 {
     StartSpec s = {.kind = START_DRAWN, .folder = f->folder, .preserves = INFINITY, .span = at};
     const Record *r = v->kind == V_SPEC ? v->record : NULL;
@@ -50,17 +50,15 @@ StartSpec start_spec(Eval *ev, File *f, const Value *v, Span at, const char *wha
     if (v->kind == V_STR)
         s.path = variant_path(ev, at, v->word);
     bool run = r && !strcmp(r->name, "run");
-    if (v->kind != V_STR && !run && !(r && !strcmp(r->name, "weights"))) {
-        Diag *d =
-            err(ev, "E0206", at, "", "`%s` must be run(...), weights(...) or the name of a safetensors file, got %s",
-                what, value_kind_name(v));
-        diag_help(ev->ctx, d, "for example `%s = run(\"runs/base\")`", what);
+    Diag *d;
+    if (!attribute_one_of(ev, row, v, at, &d)) {
+        diag_help(ev->ctx, d, "for example `%s = run(\"runs/base\")`", row->name);
         return s;
     }
     for (size_t i = 0; r && i < r->n; i++)
         read_field(ev, &r->field[i], &s);
     if (!s.path || !*s.path) {
-        err(ev, "E0206", at, "", "`%s` names no file", what);
+        err(ev, "E0206", at, "", "`%s` names no file", row->name);
         return s;
     }
     s.kind = run ? START_RUN : START_FILE;

@@ -239,22 +239,15 @@ static void part_rate(Eval *ev, File *after, const Ast *it, const Train *t, Part
     double x;
     attrs_open(&a, ev, after, it->kid[2], name_str(ev->ctx, ""), it->kid[0]->name, it->kid[0]->span);
     const TrainAttr *scale = attrs_get(&a, "lr_scale"), *warmup = attrs_get(&a, "warmup");
-    Value v = attr_value(&a, scale);
+    const HostExpr *e = attr_of_run(&a, "lr_scale");
     *out = (PartRate){
         .said = true, .scale = host_const(arena, 1), .span = it->kid[0]->span, .scale_span = it->kid[0]->span};
-    if (scale) {
-        const HostExpr *e = to_host(ev, &v);
+    if (scale)
         out->scale_span = scale->expr->span;
-        if (e)
-            out->scale = e;
-        if (e && host_is_const(e, &x) && !(x >= 0 && x <= 1e6))
-            err(ev, "E0208", scale->expr->span, "", "`lr_scale` must be a number from 0 to 1,000,000");
-        else if (!e && v.kind != V_POISON)
-            err(ev, "E0206", scale->expr->span, "", "`lr_scale` must be a number, got %s", value_kind_name(&v));
-    }
-    v = attr_value(&a, warmup);
+    if (e)
+        out->scale = e;
     if (warmup)
-        out->warmup = steps_of(ev, &v, warmup->expr->span, "warmup", t);
+        out->warmup = attr_part_of_run(&a, warmup, t);
     if (warmup && host_is_const(out->scale, &x) && x == 0)
         diag_help(ev->ctx, err(ev, "E0708", warmup->span, "", "a rate of 0 needs no warm-up"), "leave `warmup` out");
     attrs_close(&a);

@@ -33,12 +33,22 @@ void attrs_close(Attrs *a);                              /* files E0101 for what
 double attr_number(Attrs *a, const char *name); /* NaN when there is neither */
 int64_t attr_whole(Attrs *a, const char *name);
 Name attr_word(Attrs *a, const char *name);
-bool attr_bool(Attrs *a, const char *name, bool *given); /* *given may be NULL */
+bool attr_bool(Attrs *a, const char *name, bool *given);    /* *given may be NULL */
+bool attr_numbers(Attrs *a, const char *name, double *out); /* false when there is neither */
+const HostExpr *attr_of_run(Attrs *a, const char *name);    /* NULL: not given, or no number */
+const Ast *attr_names(Attrs *a, const char *name);          /* a list of names; NULL: not given, or none */
+/* The value of one that is `t`, which may be NULL; poison with *d set, to add to it, where a message was filed. */
+Value attr_one_of(Attrs *a, const TrainAttr *t, Diag **d);
+/* Quantities of the run. False, NULL: a message was filed, or `at` is NULL. */
+bool attr_seqs(Attrs *a, const TrainAttr *at, const Train *t, int64_t *seqs);
+bool attr_steps(Attrs *a, const TrainAttr *at, const Train *t, int64_t *steps);
+void attr_length(Attrs *a, const TrainAttr *at, Train *t);
+const HostExpr *attr_part_of_run(Attrs *a, const TrainAttr *at, const Train *t);
 
 /* The node `optimizer` (check_optimizer.c): fills Train.optimizer. */
 void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t);
-/* check_start.c: `start_from`, and `from` of a growth step. `what` is which of them. */
-StartSpec start_spec(Eval *ev, File *f, const Value *v, Span at, const char *what);
+/* check_start.c: `start_from`, and `from` of a growth step. `row` is which of them. */
+StartSpec start_spec(Eval *ev, File *f, const Value *v, Span at, const AttributeRow *row);
 
 /* check_inputs.c: the arrays that `r` names, and whether data gives what the model reads. */
 void array_specs(Eval *ev, const Record *r, DataSpec *out);

@@ -3,8 +3,9 @@
  * In:  a node's name.   Out: its attributes. The one idea: one table for the checker, the resolver and
  * the documentation, so that none can know a name that another does not.
  */
-#include "attribute.h"
+#include "check.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,15 +19,25 @@ static const NodeDoc nodes[] = {
 static const AttributeRow attributes[] = {
 #define NODE(name, where, text)
 #define ATTRIBUTE(node, name, takes, fallback, example, text) {node, name, {takes}, fallback, example, text},
-#define OWN(values)                                           values, TAKES_OWN, 0, 0
-#define BOOL                                                  "true, false", TAKES_BOOL, 0, 0
-#define WORDS(words)                                          words, TAKES_WORD, 0, 0
-#define NUMBER(least)                                         "a number from " #least, TAKES_NUMBER, least, INFINITY
-#define SHARE                                                 "a number in [0, 1)", TAKES_NUMBER, 0, 1
-#define WHOLE(least)                                          "a whole number from " #least, TAKES_WHOLE, least, 9e15
-#define WHOLE_TO(least, most)                                 "a whole number from " #least " to " #most, TAKES_WHOLE, least, most + 1
-#define STEPS(values)                                         values, TAKES_STEPS, 0, 0
-#define SEQS(values)                                          values, TAKES_SEQS, 0, 0
+#define RANGE(values, type, ...)                              values, TAKES_##type, __VA_ARGS__
+#define TYPE(values, type)                                    values, TAKES_##type, 0, 0, false, 0
+#define OWN(values)                                           TYPE(values, OWN)
+#define BOOL                                                  TYPE("true, false", BOOL)
+#define WORDS(words)                                          TYPE(words, WORD)
+#define NUMBER(least)                                         RANGE("a number from " #least, NUMBER, least, INFINITY, false, 1)
+#define SHARE                                                 RANGE("a number in [0, 1)", NUMBER, 0, 1, true, 1)
+#define WHOLE(least)                                          RANGE("a whole number from " #least, WHOLE, least, 9e15 - 1, false, 1)
+#define WHOLE_TO(least, most)                                 RANGE("a whole number from " #least " to " #most, WHOLE, least, most, false, 1)
+#define NUMBERS(count, values)                                RANGE(values, NUMBERS, -INFINITY, INFINITY, false, count)
+#define SHARES(count, values)                                 RANGE(values, NUMBERS, 0, 1, true, count)
+#define OF_RUN(least, most, values)                           RANGE(values, OF_RUN, least, most, false, 1)
+#define STEPS(values)                                         TYPE(values, STEPS)
+#define SEQS(values)                                          TYPE(values, SEQS)
+#define LENGTH(values)                                        TYPE(values, LENGTH)
+#define PART_OF_RUN(values)                                   TYPE(values, PART_OF_RUN)
+#define NAMES(values)                                         TYPE(values, NAMES)
+#define ONE_OF(values)                                        TYPE(values, ONE_OF)
+#define FILL(values)                                          TYPE(values, FILL)
 #include "attributes.def"
 #undef NODE
 #undef ATTRIBUTE
@@ -90,4 +101,149 @@ Name *attribute_names(Ctx *ctx, Arena *arena, const char *node, bool with_nodes,
         buf_printf(&b, "%s%s", i ? ", " : "", out[i]);
     *text = b.s;
     return out;
+}
+
+const char *attribute_next_value(const AttributeRow *a, const char **at, size_t *n)
+{
+    const char *p = *at ? *at + strspn(*at, ", ") : a->values, *start = p;
+    int depth = 0;
+    for (; *p && (depth || strncmp(p, ", ", 2) != 0); p++)
+        depth += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
+    *n = (size_t)(p - start);
+    *at = p;
+    return *n ? start : NULL;
+}
+
+bool attribute_has_word(const AttributeRow *a, const char *word)
+{
+    size_t n;
+    for (const char *at = NULL, *v; (v = attribute_next_value(a, &at, &n));)
+        if (strcspn(v, "(,") == strlen(word) && !strncmp(v, word, strlen(word)))
+            return true;
+    return false;
+}
+
+/* ---- values ---- */
+
+Name attribute_word(Eval *ev, const AttributeRow *row, const Ast *e, Env *env)
+{
+    VEC(Name) names = {0};
+    size_t n;
+    for (const char *at = NULL, *v; (v = attribute_next_value(row, &at, &n));)
+        vec_push(ev->arena, &names, name_of(ev->ctx, v, n));
+    Value v = eval_word(ev, e, env, NULL);
+    Diag *d;
+    bool good = is_word_of(ev, &v, names.v, names.n, e->span, row->name, &d);
+    if (d)
+        diag_note(ev->ctx, d, "%s", row->text);
+    return good ? v.word : NULL;
+}
+
+/* Training computes in float32: a number that is 0, 1 or infinite there is another one than the file says. */
+static bool is_float(Eval *ev, const AttributeRow *row, double x, Span at)
+{
+    bool none = fabs(x) < (double)FLT_MIN;
+    if (row->below && x < row->most && (double)(float)x == row->most) {
+        err(ev, "E0208", at, "", "`%s`: %.12g is %g in float32", row->name, x, row->most);
+        return false;
+    }
+    if (x == 0 || (!none && fabs(x) <= (double)FLT_MAX))
+        return true;
+    Diag *d = err(ev, "E0208", at, "", "`%s` = %.6g is %s in float32", row->name, x, none ? "0" : "infinite");
+    diag_note(ev->ctx, d, "training computes in float32, whose numbers other than 0 lie between 1.18e-38 and 3.4e+38");
+    return false;
+}
+
+bool attribute_in_range(Eval *ev, const AttributeRow *row, double x, Span at)
+{
+    bool whole = row->type == TAKES_WHOLE, low = x < row->least, high = row->below ? x >= row->most : x > row->most;
+    if (!low && !high && !isnan(x))
+        return whole || is_float(ev, row, x, at);
+    if (low && row->least == 0)
+        err(ev, "E0208", at, "", "`%s` must not be negative", row->name);
+    else if (low || isnan(x))
+        err(ev, whole ? "E0206" : "E0208", at, "", "`%s` must be %s, got %.6g", row->name, row->values, x);
+    else if (!row->below)
+        err(ev, "E0208", at, "", "`%s` must be at most %.16g", row->name, row->most);
+    else
+        err(ev, "E0208", at, "", "`%s` must be in [%g, %g)", row->name, row->least, row->most);
+    return false;
+}
+
+bool attribute_number_of(Eval *ev, const AttributeRow *row, const Ast *e, Env *env, Scope *scope, double *out)
+{
+    double x;
+    if (!eval_number(ev, e, env, scope, row->name, &x) || !attribute_in_range(ev, row, x, e->span))
+        return false;
+    if (row->type == TAKES_WHOLE && !is_whole(x)) {
+        err(ev, "E0206", e->span, "", "`%s` must be %s, got %.6g", row->name, row->values, x);
+        return false;
+    }
+    *out = x;
+    return true;
+}
+
+bool attribute_numbers_of(Eval *ev, const AttributeRow *row, const Value *v, Span at, double *out)
+{
+    static const char *const count[] = {"no", "one", "two", "three"};
+    size_t n = (size_t)row->count;
+    bool good = v->kind == V_LIST && v->list->n == n;
+    for (size_t i = 0; good && i < n; i++)
+        good = v->list->v[i].kind == V_NUM;
+    if (!good && v->kind != V_POISON)
+        err(ev, "E0206", at, "", "`%s` is a list of %s numbers", row->name, count[n]);
+    for (size_t i = 0; good && i < n; i++) {
+        out[i] = v->list->v[i].num;
+        good = attribute_in_range(ev, row, out[i], at);
+    }
+    return good;
+}
+
+/* Whether a word that is neither a call nor `none` is a value. */
+bool attribute_has_bare(const AttributeRow *row)
+{
+    size_t n;
+    for (const char *at = NULL, *v; (v = attribute_next_value(row, &at, &n));)
+        if (*v != '"' && strcspn(v, "(") >= n && (n != 4 || strncmp(v, "none", 4) != 0))
+            return true;
+    return false;
+}
+
+/* "`a`, `b(...)` or the name of a file": values whose text is only an example of theirs are cut short. */
+static const char *values_text(Eval *ev, const AttributeRow *row)
+{
+    Buf b = buf_new(ev->arena);
+    size_t n, next;
+    const char *at = NULL, *v = attribute_next_value(row, &at, &n), *then;
+    for (bool first = true; v; v = then, n = next, first = false) {
+        then = attribute_next_value(row, &at, &next);
+        size_t name = strcspn(v, "(");
+        bool example = name < n && memchr(v, '"', n);
+        buf_puts(&b, first ? "" : then ? ", " : " or ");
+        if (*v == '"')
+            buf_puts(&b, "the name of a file");
+        else
+            buf_printf(&b, "`%.*s%s`", (int)(example ? name : n), v, example ? "(...)" : "");
+    }
+    return b.s;
+}
+
+Diag *attribute_refuses(Eval *ev, const AttributeRow *row, Span at)
+{
+    const char *code = attribute_has_bare(row) ? "E0205" : "E0206";
+    return err(ev, code, at, "", "`%s` must be %s", row->name, values_text(ev, row));
+}
+
+bool attribute_one_of(Eval *ev, const AttributeRow *row, const Value *v, Span at, Diag **d)
+{
+    const char *word = v->kind == V_SPEC   ? v->record->name
+                       : v->kind == V_WORD ? v->word
+                       : v->kind == V_NONE ? "none"
+                                           : NULL;
+    *d = NULL;
+    if (v->kind == V_POISON || (word && attribute_has_word(row, word)) ||
+        (v->kind == V_STR && attribute_has_word(row, "\"a file\"")))
+        return v->kind != V_POISON;
+    *d = attribute_refuses(ev, row, at);
+    return false;
 }

@@ -340,12 +340,22 @@ void spend(Eval *ev, Span at, int64_t work);
 
 /* ---- expressions (check_expr.c) ---- */
 Value eval(Eval *ev, const Ast *e, Env *env, Scope *scope);
+/* ---- values of attributes, by their rows (attribute.c): each files a message for what a row does not take ---- */
+Name attribute_word(Eval *ev, const AttributeRow *row, const Ast *e, Env *env); /* NULL: a message was filed */
+bool attribute_in_range(Eval *ev, const AttributeRow *row, double x, Span at);
+bool attribute_number_of(Eval *ev, const AttributeRow *row, const Ast *e, Env *env, Scope *scope, double *out);
+bool attribute_numbers_of(Eval *ev, const AttributeRow *row, const Value *v, Span at,
+                          double *out); /* row->count numbers */
+/* A call, a word or a text; *d: the message, to add to it, or NULL. */
+bool attribute_one_of(Eval *ev, const AttributeRow *row, const Value *v, Span at, Diag **d);
+Diag *attribute_refuses(Eval *ev, const AttributeRow *row, Span at); /* that a value is none of attribute_one_of() */
+bool attribute_has_bare(const AttributeRow *row);                    /* words that are neither calls nor `none` */
 /* ---- declared types (check_type.c) ---- */
 /* As `eval`, for a place of the declared type: words for name, closures for init, lists for list ... */
 Value eval_as(Eval *ev, const Ast *e, Env *env, Scope *scope, const Ast *type, const char *what);
 Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope); /* a bare name or string */
-/* One of the words of an attribute's row; NULL: a message was filed. */
-Name attribute_word(Eval *ev, const AttributeRow *row, const Ast *e, Env *env);
+/* False when the value is none of these words, which is said: *d, or NULL where it was said before. */
+bool is_word_of(Eval *ev, const Value *v, const Name *names, size_t n, Span at, const char *what, Diag **d);
 Value check_type(Eval *ev, Value v, const Ast *type, Span at, const char *what, Env *env);
 /* Where a value was given that stands at `at`: an expression that is the name of a let to which a setting gave one; else `at`. */
 Span setting_place(Eval *ev, Span at, Env *env);

@@ -289,9 +289,9 @@ static void param_options(Body *b, const Ast *it, Param *p)
             if (v.kind == V_WORD)
                 p->group = v.word;
         } else if (key && !strcmp(key, "lr_scale")) {
-            eval_number(b->ev, s->kid[1], b->env, b->scope, key, &p->lr_scale);
+            attribute_number_of(b->ev, attribute_find("param", key), s->kid[1], b->env, b->scope, &p->lr_scale);
         } else if (key && !strcmp(key, "decay")) {
-            eval_number(b->ev, s->kid[1], b->env, b->scope, key, &p->decay);
+            attribute_number_of(b->ev, attribute_find("param", key), s->kid[1], b->env, b->scope, &p->decay);
         } else if (key && !strcmp(key, "frozen")) {
             static const Ast bool_type = {.kind = AST_ID, .name = "bool"};
             Value v = eval_as(b->ev, s->kid[1], b->env, b->scope, &bool_type, key);

@@ -217,8 +217,7 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
     return v_poison();
 }
 
-/* False when the value is none of these words, which is said: *d, or NULL where it was said before. */
-static bool is_word_of(Eval *ev, const Value *v, const Name *names, size_t n, Span at, const char *what, Diag **d)
+bool is_word_of(Eval *ev, const Value *v, const Name *names, size_t n, Span at, const char *what, Diag **d)
 {
     Buf list = buf_new(ev->arena);
     *d = NULL;
@@ -476,17 +475,4 @@ void block_check_signature(Eval *ev, const Ast *block)
     for (uint32_t i = 0; i < block->kid[3]->n; i++)
         if (block->kid[3]->kid[i]->kind == AST_BLOCK)
             block_check_signature(ev, block->kid[3]->kid[i]);
-}
-
-Name attribute_word(Eval *ev, const AttributeRow *row, const Ast *e, Env *env)
-{
-    VEC(Name) names = {0};
-    for (const char *p = row->values; *p; p += strcspn(p, ","), p += strspn(p, ", "))
-        vec_push(ev->arena, &names, name_of(ev->ctx, p, strcspn(p, ",")));
-    Value v = eval_word(ev, e, env, NULL);
-    Diag *d;
-    bool good = is_word_of(ev, &v, names.v, names.n, e->span, row->name, &d);
-    if (d)
-        diag_note(ev->ctx, d, "%s", row->text);
-    return good ? v.word : NULL;
 }
