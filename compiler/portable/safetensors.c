@@ -22,32 +22,37 @@
 
 enum { LARGEST_HEADER = 100 << 20, BLOCK = 1 << 20 };
 
+/* Of a floating-point type also the digits behind the point, the exponent of 1, and whether the largest exponent is that of infinity and
+ * NaN; else the last code alone is NaN. */
 static const struct {
     const char *name;
-    int bits;
-} types[SAFE_TYPES] = {{"F64", 64},
-                       {"F32", 32},
-                       {"F16", 16},
-                       {"BF16", 16},
-                       {"I64", 64},
-                       {"I32", 32},
-                       {"I16", 16},
-                       {"I8", 8},
-                       {"U64", 64},
-                       {"U32", 32},
-                       {"U16", 16},
-                       {"U8", 8},
-                       {"BOOL", 8},
-                       /* not read */
-                       {"C64", 64},
-                       {"F8_E5M2", 8},
-                       {"F8_E4M3", 8},
-                       {"F8_E8M0", 8},
-                       {"F8_E4M3FNUZ", 8},
-                       {"F8_E5M2FNUZ", 8},
-                       {"F6_E2M3", 6},
-                       {"F6_E3M2", 6},
-                       {"F4", 4}};
+    int bits, digits, bias;
+    bool finite;
+} types[SAFE_TYPES] = {
+    {.name = "F64", .bits = 64, .digits = 52, .bias = 1023},
+    {.name = "F32", .bits = 32, .digits = 23, .bias = 127},
+    {.name = "F16", .bits = 16, .digits = 10, .bias = 15},
+    {.name = "BF16", .bits = 16, .digits = 7, .bias = 127},
+    {.name = "F8_E4M3", .bits = 8, .digits = 3, .bias = 7, .finite = true},
+    {.name = "F8_E5M2", .bits = 8, .digits = 2, .bias = 15},
+    {.name = "I64", .bits = 64},
+    {.name = "I32", .bits = 32},
+    {.name = "I16", .bits = 16},
+    {.name = "I8", .bits = 8},
+    {.name = "U64", .bits = 64},
+    {.name = "U32", .bits = 32},
+    {.name = "U16", .bits = 16},
+    {.name = "U8", .bits = 8},
+    {.name = "BOOL", .bits = 8},
+    /* not read */
+    {.name = "C64", .bits = 64},
+    {.name = "F8_E8M0", .bits = 8},
+    {.name = "F8_E4M3FNUZ", .bits = 8},
+    {.name = "F8_E5M2FNUZ", .bits = 8},
+    {.name = "F6_E2M3", .bits = 6},
+    {.name = "F6_E3M2", .bits = 6},
+    {.name = "F4", .bits = 4},
+};
 
 const char *safe_type_name(SafeType type) { return types[type].name; }
 
@@ -319,17 +324,20 @@ bool safe_text(const SafeFile *f, const char *key, const char **text, char why[W
 
 /* ---- reading: the numbers ---- */
 
-static double from_half(uint16_t h)
+/* Sign, exponent, digits: a whole number times a power of two, which float64 has. */
+static double from_float(SafeType type, uint64_t code)
 {
-    int exponent = h >> 10 & 31;
-    double m = h & 1023, sign = h & 0x8000 ? -1 : 1;
-    if (exponent == 31)
-        return m != 0 ? (double)__builtin_nan("") : sign * (double)__builtin_inf();
-    double unit = exponent ? 1.0 / 1024 : 2.0 / 1024; /* subnormals: exponent 1, no hidden bit */
-    double x = (exponent ? 1 + m * unit : m * unit) / 32768;
-    for (int i = 0; i < exponent; i++)
-        x *= 2;
-    return sign * x;
+    const int digits = types[type].digits, bits = types[type].bits;
+    const uint64_t most = ((uint64_t)1 << (bits - 1 - digits)) - 1, one = (uint64_t)1 << digits;
+    const uint64_t exponent = code >> digits & most, fraction = code & (one - 1);
+    const double sign = code >> (bits - 1) ? -1 : 1;
+    if (exponent == most && (!types[type].finite || fraction == one - 1))
+        return fraction ? (double)__builtin_nan("") : sign * (double)__builtin_inf();
+    /* without a leading 1 the exponent is that of 1 */
+    uint64_t power = (uint64_t)(1023 + (int)(exponent ? exponent : 1) - types[type].bias - digits) << 52;
+    double unit;
+    memcpy(&unit, &power, sizeof unit);
+    return sign * unit * (double)(exponent ? one + fraction : fraction);
 }
 
 /* Whole numbers of up to 64 bits, low byte first. */
@@ -349,16 +357,13 @@ static double from_bytes(SafeType type, const unsigned char *p)
     double f64;
     float f32;
     uint16_t h;
-    uint32_t bits;
     switch (type) {
     case SAFE_F64: memcpy(&f64, p, 8); return f64;
     case SAFE_F32: memcpy(&f32, p, 4); return (double)f32;
-    case SAFE_F16: memcpy(&h, p, 2); return from_half(h);
-    case SAFE_BF16:
-        memcpy(&h, p, 2);
-        bits = (uint32_t)h << 16;
-        memcpy(&f32, &bits, 4);
-        return (double)f32;
+    case SAFE_F16:
+    case SAFE_BF16: memcpy(&h, p, 2); return from_float(type, h);
+    case SAFE_F8_E4M3:
+    case SAFE_F8_E5M2: return from_float(type, *p);
     default: return from_whole(type, p, types[type].bits);
     }
 }

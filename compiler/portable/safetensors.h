@@ -17,6 +17,8 @@ typedef enum SafeType { /* in the order of the names in safetensors.c */
                         SAFE_F32,
                         SAFE_F16,
                         SAFE_BF16,
+                        SAFE_F8_E4M3,
+                        SAFE_F8_E5M2,
                         SAFE_FLOATS, /* those before it are what weights are stored in */
                         SAFE_I64 = SAFE_FLOATS,
                         SAFE_I32,
@@ -28,7 +30,7 @@ typedef enum SafeType { /* in the order of the names in safetensors.c */
                         SAFE_U8,
                         SAFE_BOOL,
                         SAFE_NUMBERS, /* the rest is not read: of it the size is known */
-                        SAFE_TYPES = SAFE_NUMBERS + 9
+                        SAFE_TYPES = SAFE_NUMBERS + 7
 } SafeType;
 
 typedef struct SafeTensor {

@@ -335,8 +335,30 @@ static void refuse_type(Session *s, const Start *start, const StartEntry *e)
 {
     Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "`%s` is stored as %s in %s", e->param->path,
                          safe_type_name(e->tensor->type), start->path);
-    diag_note(s->ctx, d, "weights are read from F64, F32, F16 and BF16; `%s` there is none of these", e->tensor->name);
+    diag_note(s->ctx, d, "weights are read from F64, F32, F16, BF16, F8_E4M3 and F8_E5M2; `%s` there is none of these",
+              e->tensor->name);
     diag_help(s->ctx, d, "convert the file to one of them");
+}
+
+/* The tensor that numbers of 8 bits are multiplied by, as programs that quantize call it; NULL: none. */
+static const char *scale_of(Session *s, const Start *start, const SafeTensor *t)
+{
+    static const char *const behind[] = {"_scale", "_scale_inv"};
+    for (size_t k = 0; (t->type == SAFE_F8_E4M3 || t->type == SAFE_F8_E5M2) && k < COUNT_OF(behind); k++) {
+        const char *name = arena_printf(s->arena, "%s%s", t->name, behind[k]);
+        for (size_t i = 0; i < start->n_file; i++)
+            if (safe_find(&start->file[i], name))
+                return name;
+    }
+    return NULL;
+}
+
+static void refuse_scaled(Session *s, const Start *start, const StartEntry *e, const char *scale)
+{
+    Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "`%s` is stored as %s with a scale in %s",
+                         e->param->path, safe_type_name(e->tensor->type), start->path);
+    diag_note(s->ctx, d, "`%s` there is to be multiplied by `%s`, which is not done", e->tensor->name, scale);
+    diag_help(s->ctx, d, "convert the file to BF16");
 }
 
 /* Those of one fate, up to some. */
@@ -387,8 +409,11 @@ static void refuse(Session *s, const Start *start)
     for (size_t i = 0; i < start->n; i++) {
         const StartEntry *e = &start->entry[i];
         bool unread = e->param && e->tensor && e->tensor->type >= SAFE_FLOATS;
+        const char *scale = e->param && e->tensor ? scale_of(s, start, e->tensor) : NULL;
         if (unread)
             refuse_type(s, start, e);
+        else if (scale)
+            refuse_scaled(s, start, e, scale);
         else if (is_misfit(e, &swapped))
             refuse_misfit(s, start, e, swapped);
         if (diag_errors(s->ctx) > errors)

@@ -6,6 +6,7 @@
 
 #include "compiler/portable/safetensors.h"
 #include "support.h"
+#include "support/f8.h"
 
 static const float numbers[6] = {1.5f, -0.0f, 3e-42f, -INFINITY, 7.0f, 0.1f};
 static const double doubles[2] = {0.1, 1e300};
@@ -242,8 +243,8 @@ static void types(Tally *t, Ctx *ctx, const char *folder)
                {"F4", 2, NAN},
                {"F6_E2M3", 3, NAN},
                {"F6_E3M2", 3, NAN},
-               {"F8_E5M2", 4, NAN},
-               {"F8_E4M3", 4, NAN},
+               {"F8_E5M2", 4, -0x1p-16},
+               {"F8_E4M3", 4, -0x1p-9},
                {"F8_E8M0", 4, NAN},
                {"F8_E4M3FNUZ", 4, NAN},
                {"F8_E5M2FNUZ", 4, NAN},
@@ -279,6 +280,28 @@ static void types(Tally *t, Ctx *ctx, const char *folder)
                 CHECKF(t, x[0] == all[i].first, "%s: %.17g, not %.17g", all[i].name, x[0], all[i].first);
             safe_close(&f);
         }
+}
+
+/* Each of the 256 numbers of 8 bits. */
+static void bytes_of(Tally *t, Ctx *ctx, const char *folder, const char *type, double (*of)(int code))
+{
+    char why[WHY] = "", file[400], *header = file + 8;
+    double x[256];
+    SafeFile f;
+    int n = snprintf(header, 130, "{\"a\":{\"dtype\":\"%s\",\"shape\":[256],\"data_offsets\":[0,256]}}", type),
+        wrong = 0;
+    for (int k = 0; k < 8; k++)
+        file[k] = (char)((uint64_t)n >> 8 * k);
+    for (int k = 0; k < 256; k++)
+        header[n + k] = (char)k;
+    const char *path = arena_printf(ctx->program, "%s/raw.safetensors", folder);
+    write_file(path, file, 8 + (size_t)n + 256);
+    bool ok = opens(ctx, path, &f, false, why) && safe_read(&f, &f.tensor[0], 0, 256, x, why);
+    for (int k = 0; k < 256 && ok; k++)
+        wrong += isnan(of(k)) ? !isnan(x[k]) : !(x[k] == of(k) && !signbit(x[k]) == !signbit(of(k)));
+    CHECKF(t, ok && !wrong, "%s: %d of 256 numbers are wrong %s", type, wrong, why);
+    if (ok)
+        safe_close(&f);
 }
 
 /* No room: the sentence says so, the old file is whole, nothing half-written stays. */
@@ -335,6 +358,8 @@ int main(void)
     damaged(&t, ctx, folder);
     hostile(&t, ctx, folder);
     types(&t, ctx, folder);
+    bytes_of(&t, ctx, folder, "F8_E4M3", of_e4m3);
+    bytes_of(&t, ctx, folder, "F8_E5M2", of_e5m2);
     no_room(&t, ctx, folder);
     scratch_remove(folder);
     ctx_free(ctx);

@@ -12,6 +12,7 @@
 #include "support.h"
 #include "support/arrays.h"
 #include "support/drawn.h"
+#include "support/f8.h"
 #include "support/half.h"
 
 enum { PARAMS = 5, MOST = 6 * 6 * 6, RANK = 3, FILES = 3 };
@@ -34,14 +35,17 @@ typedef struct Raw { /* a safetensors file, by the format's own text */
     size_t n;
 } Raw;
 
-static const char *const float_types[] = {"F64", "F32", "F16", "BF16"};
+static const char *const float_types[] = {"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"};
 
 static size_t put_number(unsigned char *to, int type, double x)
 {
     float f = (float)x;
     uint16_t h = to_half(x, type == 2 ? HALF_FP16 : HALF_BF16);
-    const void *from[] = {&x, &f, &h, &h};
-    size_t size[] = {8, 4, 2, 2};
+    unsigned char code = 0; /* of 8 bits: x is one of them */
+    while (type > 3 && code < 255 && !((type == 4 ? of_e4m3 : of_e5m2)(code) == x))
+        code++;
+    const void *from[] = {&x, &f, &h, &h, &code, &code};
+    size_t size[] = {8, 4, 2, 2, 1, 1};
     memcpy(to, from[type], size[type]);
     return size[type];
 }
@@ -436,16 +440,26 @@ static void layouts(void)
 
 static vwn_status two_shards(const char *map, const char *type, Said *said)
 {
+    const char *scale = strstr(map, "_scale_inv") ? "head.probe.a_scale_inv"
+                        : strstr(map, "_scale")   ? "head.probe.a_scale"
+                                                  : NULL;
     static Raw raw[2];
     static const Given a = {.name = "head.probe.a", .rank = 1, .there = {4}, .value = {1, 2, 3, 4}};
     memset(raw, 0, sizeof raw);
-    if (!strcmp(type, "F32")) {
-        raw_tensor(&raw[1], &a, 1, 0);
+    size_t known = 0;
+    while (known < COUNT_OF(float_types) && strcmp(float_types[known], type) != 0)
+        known++;
+    if (known < COUNT_OF(float_types)) {
+        raw_tensor(&raw[1], &a, (int)known, 0);
     } else {
         raw[1].n = 4;
         raw_add(&raw[1], a.name, type, 1, a.there, 4);
     }
     raw_unread(&raw[0]);
+    if (scale) {
+        raw[1].n += 4;
+        raw_add(&raw[1], scale, "F32", 1, (const int[]){1}, 4);
+    }
     raw_write(&raw[0], "0.safetensors");
     raw_write(&raw[1], "1.safetensors");
     write_file("all.index.json", map, strlen(map));
@@ -453,6 +467,10 @@ static vwn_status two_shards(const char *map, const char *type, Said *said)
               "start_from = weights(\"all.index.json\", left = drop)", "");
     return train("m.vwn", "run", said);
 }
+
+#define ONE_WEIGHT "{\"weight_map\":{\"head.probe.a\":\"1.safetensors\"}}"
+#define WITH_SCALE(inverse)                                                                                            \
+    "{\"weight_map\":{\"head.probe.a\":\"1.safetensors\",\"head.probe.a_scale" inverse "\":\"1.safetensors\"}}"
 
 static void maps(void)
 {
@@ -467,10 +485,15 @@ static void maps(void)
         {"{\"weight_map\":{\"mask\":\"1.safetensors\"}}", "F32", false, "a name that the map leaves out"},
         {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\",\"mask\":\"0.safetensors\",\"mask\":\"0.safetensors\"}}",
          "F32", false, "a name twice"},
-        {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\"}}", "F32", true, "a map of one of the shards"},
-        {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\"}}", "I8", false, "a weight of 8 bits"},
-        {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\"}}", "U8", false, "a weight of bytes"},
-        {"{\"weight_map\":{\"head.probe.a\":\"1.safetensors\"}}", "F8_E4M3", false, "a weight in fp8"},
+        {ONE_WEIGHT, "F32", true, "a map of one of the shards"},
+        {ONE_WEIGHT, "I8", false, "a weight of 8 bits"},
+        {ONE_WEIGHT, "U8", false, "a weight of bytes"},
+        {ONE_WEIGHT, "F8_E8M0", false, "a weight of scales"},
+        {ONE_WEIGHT, "F8_E4M3", true, "a weight of E4M3"},
+        {ONE_WEIGHT, "F8_E5M2", true, "a weight of E5M2"},
+        {WITH_SCALE(""), "F8_E4M3", false, "a weight of 8 bits and its scale"},
+        {WITH_SCALE("_inv"), "F8_E5M2", false, "a weight of 8 bits and the inverse of one"},
+        {WITH_SCALE(""), "BF16", true, "a weight beside a scale that nothing needs"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         Said said;
