@@ -1,6 +1,6 @@
-/* device.c - shared memory, grid, partitions and products of a kernel for the threads of a device.
+/* device.c - shared memory, grid and partitions of a kernel for the threads of a device.
  *
- * In:  a Kernel, with its KMapping.     Out: KGrid; which arrays are spilled to memory; partitions; how products are made.
+ * In:  a Kernel, with its KMapping.     Out: KGrid; which arrays are spilled to memory.
  * The one idea: everything that a launch must know is decided here, from the kernel alone; the printer writes it down.
  */
 #include "device.h"
@@ -164,73 +164,6 @@ int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows)
     while (most > LEAST && (int64_t)k->root.n * most > RESULTS)
         most /= 2;
     return most;
-}
-
-/* ---- products ---- */
-
-/* Of a product: what a fragment of tensor cores has of rows and of columns at most. */
-enum { FEW = 16, LESS = 8 };
-
-/* At least eight elements for each thread; on tensor cores 32 x 32, or, where one extent is that of a piece at most, pieces that leave none of
- * the warps without one; of a short sum each warp has one factor in registers for all of its pieces. A few numbers are one piece, of whose sum
- * each warp has a share. */
-ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
-{
-    enum { EACH = 8, LONG = 256, DEEP = 64 };
-    const IxTable *t = k->ix;
-    Dim depth = ix_info(t, x->k)->extent;
-    int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
-    if (!k->tensor)
-        return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
-    bool is_few = (m <= FEW && n <= LESS) || (m <= LESS && n <= FEW),
-         is_more = (m <= 2 * FEW && n <= LESS) || (m <= LESS && n <= 2 * FEW);
-    if (is_more && ix_dim_at(t, depth) >= DEEP)
-        return is_few ? CUT_FEW_NUMBERS : CUT_MORE_NUMBERS;
-    bool is_short = ix_literal(t, depth) && depth.n <= FEW;
-    if (n <= FEW)
-        return m < LONG ? CUT_FEW_COLUMNS : is_short ? CUT_SHORT_COLUMNS : CUT_LONG_COLUMNS;
-    return m > FEW ? CUT_WIDE_PIECES : n < LONG ? CUT_FEW_ROWS : is_short ? CUT_SHORT_ROWS : CUT_LONG_ROWS;
-}
-
-bool kernel_product_shares(const Kernel *k, const KProduct *x)
-{
-    ProductCut cut = kernel_product_cut(k, x);
-    return k->tensor && (cut == CUT_FEW_NUMBERS || cut == CUT_MORE_NUMBERS);
-}
-
-/* A few numbers are stored one by one, so that it is the shape of a fragment that counts, and not how they lie. */
-bool kernel_product_by_rows(const Kernel *k, const KProduct *x)
-{
-    ProductSteps s;
-    const IxTable *t = k->ix;
-    bool by_rows = product_steps(k, x, &s) && s.cn == 1;
-    if (!kernel_product_shares(k, x))
-        return by_rows;
-    return ix_dim_at(t, ix_info(t, x->n)->extent) <= LESS && (by_rows || ix_dim_at(t, ix_info(t, x->m)->extent) > LESS);
-}
-
-Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v)
-{
-    const IxForm *f = ix_form(k->ix, ix);
-    IxTerm t[TERMS_MAX];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < f->n; i++) {
-        IVar of = f->t[i].var;
-        if (v ? of == v : of != x->m && of != x->n && of != x->k) {
-            t[n] = f->t[i];
-            t[n++].var = v ? 0 : of;
-        }
-    }
-    return ix_of_terms(k->ix, t, n); /* the table only grows */
-}
-
-/* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more
- * registers. One with sums over rows and only some products does not: what it keeps in registers across a
- * call would cost it its second block. */
-bool kernel_calls_products(const Kernel *k)
-{
-    enum { SEVERAL = 2, MANY = 12 };
-    return k->tensor && k->product.n >= (k->part ? MANY : SEVERAL);
 }
 
 /* With 512 threads there are enough loads under way, as there are where a loop has many of its own, and with 384 where a row has few

@@ -30,30 +30,15 @@ bool kernel_has_small_tiles(
 /* Blocks that a multiprocessor is to have at least, of a kernel with so many arguments. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer);
 
-/* Into which pieces the threads of a block split the result of a product of one row; of few numbers its sum. */
-typedef enum ProductCut {
-    CUT_WIDE_PIECES,
-    CUT_FEW_COLUMNS,
-    CUT_FEW_ROWS,
-    CUT_LONG_ROWS,
-    CUT_LONG_COLUMNS,
-    CUT_SHORT_ROWS,
-    CUT_SHORT_COLUMNS,
-    CUT_FEW_NUMBERS,
-    CUT_MORE_NUMBERS
-} ProductCut;
-ProductCut kernel_product_cut(const Kernel *k, const KProduct *x);
+/* cut_products.c */
+ProductCut kernel_product_cut(const Kernel *k, const KProduct *x); /* as its shape wants it */
 bool kernel_product_shares(const Kernel *k,
                            const KProduct *x); /* do warps have shares of its sum, in shared memory of its own? */
-bool kernel_product_by_rows(const Kernel *k,
-                            const KProduct *x); /* else its turned factors are multiplied in the other order */
-/* Of a place of a product: the terms with v alone, as if v were 1; or, v = 0, those with none of its three loops. */
-Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v);
-void kernel_pair_products(Kernel *k);        /* pair_products.c: KProduct.beside */
-void kernel_begin_rows(Kernel *k);           /* begin_rows.c: KPrefetch, ROW_TILES */
-void kernel_join_totals(Kernel *k);          /* join_totals.c: KStmt.together */
-void kernel_use_lanes(Kernel *k);            /* lanes.c: KColumn */
-bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
+void kernel_cut_products(Kernel *k);           /* KProduct.way, Kernel.calls; of a mapped kernel */
+void kernel_pair_products(Kernel *k);          /* pair_products.c: KProduct.beside */
+void kernel_begin_rows(Kernel *k);             /* begin_rows.c: KPrefetch, ROW_TILES */
+void kernel_join_totals(Kernel *k);            /* join_totals.c: KStmt.together */
+void kernel_use_lanes(Kernel *k);              /* lanes.c: KColumn */
 
 void kernel_find_turned(Kernel *k); /* swizzle.c: KArray.turned, KBuffer.turned */
 

@@ -185,7 +185,7 @@ static void touch_product(Races *r, size_t i, const KProduct *p)
         touch_buffer(r, i, r->k->product.v[p->also - 1].b, touch_here(r, false));
     }
     touch_buffer(r, i, p->c, t);
-    if (kernel_product_shares(r->k, p))
+    if (product_cut_shares(p->way.cut))
         touch(r, i, &r->shares, (Touch){.write = true});
     if (p->beside)
         touch_product(r, i, &r->k->product.v[p->beside - 1]);

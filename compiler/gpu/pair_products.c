@@ -12,9 +12,8 @@
 static bool is_half(const Kernel *k, const KProduct *x)
 {
     enum { ROWS = 8 };
-    return k->tensor && !x->add && !x->together && !x->parts && !x->also &&
-           kernel_product_cut(k, x) == CUT_SHORT_ROWS && kernel_product_by_rows(k, x) &&
-           ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
+    return k->tensor && !x->add && !x->together && !x->parts && !x->also && x->way.cut == CUT_SHORT_ROWS &&
+           x->way.by_rows && ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
 }
 
 static bool same_extent(const Kernel *k, IVar v, IVar w)

@@ -95,6 +95,45 @@ typedef struct KRoot {
     int stage;
 } KRoot;
 
+/* Into which pieces the threads of a block split the result of a product of one row; of few numbers its sum. Both factors of a few
+ * numbers may be loaded in eights; a factor in two parts has a way of its own. */
+typedef enum ProductCut {
+    CUT_NONE, /* no threads share it */
+    CUT_WIDE_PIECES,
+    CUT_FEW_COLUMNS,
+    CUT_FEW_ROWS,
+    CUT_LONG_ROWS,
+    CUT_LONG_COLUMNS,
+    CUT_SHORT_ROWS,
+    CUT_SHORT_COLUMNS,
+    CUT_FEW_NUMBERS,
+    CUT_MORE_NUMBERS,
+    CUT_FEW_EIGHTS,
+    CUT_MORE_EIGHTS,
+    CUT_ROWS_BY_PARTS,
+    CUT_COUNT
+} ProductCut;
+static inline bool product_cut_shares(ProductCut cut) /* do warps have shares of the sum? */
+{
+    return cut >= CUT_FEW_NUMBERS && cut <= CUT_MORE_EIGHTS;
+}
+
+/* Along which loop elements of a factor lie next to each other, so that several are loaded at one time. */
+typedef enum KLying { LIES_UNKNOWN, LIES_APART, LIES_ALONG_SUM, LIES_ALONG_OWN, LIES_COUNT } KLying;
+
+/* How a product is computed: by a pass of its target, vector.c or gpu/cut_products.c. */
+typedef struct KProductWay {
+    ProductCut cut;
+    KLying a, b;
+    bool by_rows;  /* else the turned factors are multiplied in the other order */
+    bool sixteens; /* the sum is of whole sixteens */
+    uint8_t
+        line; /* rows of the result begin at multiples of so many elements, and are of these: 4 or 32; 0: of any number */
+    IVar along; /* the loop along which the result is contiguous */
+} KProductWay;
+/* So many neighbours of a factor are loaded at one time by threads. */
+static inline uint8_t product_piece(bool tile, bool tensor) { return tile && tensor ? 8 : 4; }
+
 /* c[m, n] = or, when it adds, += the sum over k of a[m, k] b[k, n], for one row. Places are forms
  * of the row and of the three loops, whose slopes are the strides; a, b: memory or tiles; c: a
  * tile, or the partial sum of a partition. So that every dialect has vectors to take, m and n are multiples of
@@ -113,6 +152,7 @@ typedef struct KProduct {
     uint8_t
         together; /* on a device: of so many rows at one time, or of those that a partition ends with (gpu/tile.c); 0: of each */
     int stage; /* sweeps that must be over before it */
+    KProductWay way;
 } KProduct;
 enum { PRODUCT_LANES = 8 };
 
@@ -281,6 +321,7 @@ typedef struct Kernel {
     bool flat;                 /* a loop over rows is vector code; partitions are blocks of rows */
     bool whole;                /* every vector loop runs over whole vectors */
     bool lines;                /* and every vector that is stored begins at one: at a cache line */
+    bool calls;                /* on a device: products are functions that are called; else they stand in place */
     bool tensor;               /* products on tensor cores: those of a device, in a plan in bf16 or fp16 */
     const Target *target;      /* where it runs */
     int64_t shared;            /* of a device: bytes that a block may have */
@@ -349,10 +390,13 @@ typedef struct ProductSteps {
 } ProductSteps;
 /* False when one of them is no fixed number. */
 bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s);
+/* Of a place of a product: the terms with v alone, as if v were 1; or, v = 0, those with none of its three loops. */
+Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v);
 /* Which loop the vectors of a product run over: n, or m where c lies transposed. */
 static inline bool product_along_n(const ProductSteps *s) { return s->cn == 1; }
 enum { VECTOR_LANES = 16 };                              /* the most elements that a vector holds */
 void kernel_find_vectors(Kernel *k);                     /* vector.c; after kernel_schedule() */
+bool kernel_has_vectors(const Kernel *k);                /* loops of them */
 void kernel_put_prefetches(Kernel *k);                   /* prefetch.c; of a CPU, after kernel_find_vectors() */
 size_t kernel_loop_end(const Kernel *k, size_t loop);    /* the statement that ends it */
 Ix kernel_array_at(const Kernel *k, int array);          /* the element of a scratch array */

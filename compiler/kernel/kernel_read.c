@@ -332,6 +332,8 @@ static void read_rows(KernelReader *r)
         k->ix->arguments |= 1u << read_below(r, LITERAL_MAX + 1, "small extent");
     k->flat = reader_accept(&r->t, "flat");
     k->tensor = reader_accept(&r->t, "tensor");
+    k->whole = reader_accept(&r->t, "whole");
+    k->lines = reader_accept(&r->t, "lines");
 }
 
 static void read_buffer(KernelReader *r)
@@ -530,24 +532,71 @@ static void read_prefetch(KernelReader *r, KStmt *s)
     vec_push(r->k->arena, &r->k->prefetch, x);
 }
 
+/* One of these words, of which the first stands for nothing. */
+static uint32_t read_words(KernelReader *r, const char *const *words, uint32_t n, const char *what)
+{
+    reader_spaces(&r->t);
+    const char *at = r->t.p;
+    for (uint32_t i = 1; i < n && !r->t.failed; i++)
+        if (reader_accept(&r->t, words[i]))
+            return i;
+    if (!r->t.failed)
+        wrong(r, at, what);
+    return 0;
+}
+
+static KLying read_lying(KernelReader *r)
+{
+    return (KLying)read_words(r, kernel_lying_words, LIES_COUNT, "expected how a factor lies");
+}
+
+/* "by rows along i3, a apart, b along its own, in few rows, lines of 4, of sixteens" */
+static void read_way(KernelReader *r, KProductWay *way)
+{
+    if (!reader_accept(&r->t, "by "))
+        return;
+    way->by_rows = reader_accept(&r->t, "rows");
+    if (!way->by_rows)
+        reader_expect(&r->t, "columns");
+    reader_expect(&r->t, "along");
+    way->along = read_var(r);
+    reader_expect(&r->t, ", a");
+    way->a = read_lying(r);
+    reader_expect(&r->t, ", b");
+    way->b = read_lying(r);
+    if (reader_accept(&r->t, ", in"))
+        way->cut = (ProductCut)read_words(r, kernel_cut_words, CUT_COUNT, "expected how a product is cut");
+    if (reader_accept(&r->t, ", lines of"))
+        way->line = (uint8_t)read_below(r, 64, "line");
+    way->sixteens = reader_accept(&r->t, ", of sixteens");
+}
+
+/* "b0[16*i2 + i4] * b1[i3 + 8*i4] over i2, i3, i4" */
+static void read_factors(KernelReader *r, KProduct *x)
+{
+    const char *at = r->t.p, *place;
+    x->a = read_place(r, &place, &x->a_at);
+    reader_expect(&r->t, "*");
+    x->b = read_place(r, &place, &x->b_at);
+    KNest over = read_over(r, "over");
+    if (!r->t.failed && over.n != 3)
+        wrong(r, at, "a product runs over three loops");
+    x->m = over.var[0];
+    x->n = over.var[1];
+    x->k = over.var[2];
+}
+
 static void read_product(KernelReader *r, KStmt *s)
 {
     KProduct x = {0};
-    const char *at = r->t.p, *place;
+    const char *place;
     x.c = read_place(r, &place, &x.c_at);
     x.add = reader_accept(&r->t, "+=");
     if (!x.add)
         reader_expect(&r->t, "=");
-    x.a = read_place(r, &place, &x.a_at);
-    reader_expect(&r->t, "*");
-    x.b = read_place(r, &place, &x.b_at);
-    KNest over = read_over(r, "over");
-    if (!r->t.failed && over.n != 3)
-        wrong(r, at, "a product runs over three loops");
-    x.m = over.var[0];
-    x.n = over.var[1];
-    x.k = over.var[2];
+    read_factors(r, &x);
     x.parts = reader_accept(&r->t, "in two parts");
+    read_way(r, &x.way);
     s->root = (uint32_t)r->k->product.n;
     vec_push(r->k->arena, &r->k->product, x);
 }
@@ -568,7 +617,8 @@ static void read_field(KernelReader *r, KStmt *s, char field)
     case 'v': s->var = read_var(r); break;
     case 's':
         s->simd = reader_accept(&r->t, "simd");
-        reader_accept(&r->t, "singly"); /* kernel_find_vectors() finds it again */
+        s->vector = reader_accept(&r->t, "vector");
+        s->singly = reader_accept(&r->t, "singly");
         break;
     case 'd': s->ex = read_definition(r); break;
     case 'x': s->ex = read_ex(r); break;
@@ -676,8 +726,6 @@ static void finish_kernel(KernelReader *r)
     if (why) {
         diag_error(r->t.ctx, "E0904", where, why, "this kernel is no program");
         r->t.failed = true;
-    } else {
-        kernel_find_vectors(k);
     }
     r->k = NULL;
 }

@@ -40,6 +40,13 @@ typedef struct KernelPrinter {
 } KernelPrinter;
 
 static const char *const type_names[] = {[KT_REAL] = "real", [KT_INT] = "int", [KT_BOOL] = "bool"};
+const char *const kernel_lying_words[LIES_COUNT] = {
+    [LIES_APART] = "apart", [LIES_ALONG_SUM] = "along the sum", [LIES_ALONG_OWN] = "along its own"};
+const char *const kernel_cut_words[CUT_COUNT] = {
+    [CUT_WIDE_PIECES] = "wide pieces",     [CUT_FEW_COLUMNS] = "few columns",   [CUT_FEW_ROWS] = "few rows",
+    [CUT_LONG_ROWS] = "long rows",         [CUT_LONG_COLUMNS] = "long columns", [CUT_SHORT_ROWS] = "short rows",
+    [CUT_SHORT_COLUMNS] = "short columns", [CUT_FEW_NUMBERS] = "few numbers",   [CUT_MORE_NUMBERS] = "more numbers",
+    [CUT_FEW_EIGHTS] = "few eights",       [CUT_MORE_EIGHTS] = "more eights",   [CUT_ROWS_BY_PARTS] = "rows by parts"};
 
 /* ---- which variables there are ---- */
 
@@ -217,7 +224,10 @@ static void put_tables(KernelPrinter *p)
         if (k->ix->arguments >> n & 1)
             buf_printf(p->out, " argument %d", n);
     buf_puts(p->out, k->flat ? " flat" : "");
-    buf_puts(p->out, k->tensor && k->product.n ? " tensor\n" : "\n");
+    buf_puts(p->out, k->tensor && k->product.n ? " tensor" : "");
+    if (kernel_has_vectors(k))
+        buf_printf(p->out, "%s%s", k->whole ? " whole" : "", k->lines ? " lines" : "");
+    buf_putc(p->out, '\n');
     for (size_t i = 0; i < k->buffer.n; i++) {
         const KBuffer *b = &k->buffer.v[i];
         buf_printf(p->out, "buffer %zu%s%s%s%s %s %lld", i, b->read ? " read" : "", b->written ? " write" : "",
@@ -325,6 +335,21 @@ static void put_root(KernelPrinter *p, uint32_t root)
     put_ex(p, r->value);
 }
 
+/* " by rows along i3, a along its own, b along the sum, in wide pieces, lines of 4, of sixteens": what passes have found of it */
+static void put_way(KernelPrinter *p, const KProductWay *way)
+{
+    if (!way->a)
+        return;
+    buf_printf(p->out, " by %s along ", way->by_rows ? "rows" : "columns");
+    put_var(p, way->along);
+    buf_printf(p->out, ", a %s, b %s", kernel_lying_words[way->a], kernel_lying_words[way->b]);
+    if (way->cut)
+        buf_printf(p->out, ", in %s", kernel_cut_words[way->cut]);
+    if (way->line)
+        buf_printf(p->out, ", lines of %u", way->line);
+    buf_puts(p->out, way->sixteens ? ", of sixteens" : "");
+}
+
 /* "b7[{128}*i2 + i3] = b2[{64}*i2 + i4] * b5[{128}*i4 + i3] over i2, i3, i4" */
 static void put_product(KernelPrinter *p, const KProduct *x)
 {
@@ -341,9 +366,12 @@ static void put_product(KernelPrinter *p, const KProduct *x)
         put_ix(p, also->a_at);
         buf_printf(p->out, " * b%u", also->b);
         put_ix(p, also->b_at);
+        put_over(p, &(KNest){3, {also->m, also->n, also->k}});
+        put_way(p, &also->way);
     }
     buf_puts(p->out, x->parts ? " in two parts" : "");
     buf_puts(p->out, x->together == 2 ? " of two rows" : x->together ? " of four rows" : "");
+    put_way(p, &x->way);
     if (x->beside) {
         buf_puts(p->out, " beside ");
         put_product(p, &p->k->product.v[x->beside - 1]);
@@ -424,6 +452,8 @@ static void put_mapping(KernelPrinter *p)
     buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s\n", k->mapping.width, k->mapping.slots,
                index[k->mapping.index], k->mapping.pressure, k->mapping.in_flight,
                k->mapping.by_row ? " a row each" : "", k->mapping.holds_sums ? " sums in shared memory" : "");
+    if (k->calls)
+        buf_puts(p->out, "products are called\n");
     for (size_t i = 0; i < k->buffer.n && k->mapping.holds_sums; i++)
         if (k->buffer.v[i].part >= 0 && !k->buffer.v[i].held)
             buf_printf(p->out, "sum b%zu in memory\n", i);
@@ -481,6 +511,7 @@ static void put_field(KernelPrinter *p, const KStmt *s, char field)
     case 'v': put_var(p, s->var); break;
     case 's':
         buf_puts(p->out, s->simd ? " simd" : "");
+        buf_puts(p->out, s->vector ? " vector" : "");
         buf_puts(p->out, s->singly ? " singly" : "");
         break;
     case 'd': put_definition(p, s->ex); break;

@@ -214,6 +214,7 @@ static void check_also(Check *c, uint32_t product)
         return;
     }
     check_factors(c, &c->k->product.v[product]);
+    verify_way(c, &c->k->product.v[product]);
     c->multiplied[product] = true;
 }
 
@@ -258,6 +259,7 @@ void verify_product(Check *c, uint32_t product)
     check_result(c, x);
     if (!c->why)
         check_layout(c, x);
+    verify_way(c, x);
     c->multiplied[product] = true;
     if (x->also)
         check_also(c, x->also - 1);

@@ -1,7 +1,7 @@
 /* vector.c - which loops of a scheduled kernel can be printed as explicit vectors.
  *
- * In:  statements of a Kernel.     Out: KStmt.vector of its innermost loops, KStmt.singly of those
- *      which a compiler may make no vectors of; Kernel.whole, Kernel.lines (both at this B and T).
+ * In:  statements of a processor's Kernel.     Out: KStmt.vector of its innermost loops, KStmt.singly of those
+ *      which a compiler may make no vectors of; KProduct.way; Kernel.whole, Kernel.lines (both at this B and T).
  * The one idea: where everything in a loop is arithmetic on contiguous elements, a statement
  * means the same for one element and for a vector of them. Such text compiles in a third of the
  * time that a compiler needs to find the vectors itself, and needs no remainder where all
@@ -120,9 +120,36 @@ static bool has_partial_pair(const Kernel *k, const KStmt *s)
     return false;
 }
 
+bool kernel_has_vectors(const Kernel *k)
+{
+    for (size_t i = 0; i < k->stmt.n; i++)
+        if (k->stmt.v[i].vector)
+            return true;
+    return false;
+}
+
+/* A processor's product: vectors run along the loop in which its result is contiguous, and the second factor in the order in which
+ * it is multiplied is contiguous along that loop, or transposed first. */
+static void find_way(Kernel *k, KProduct *x)
+{
+    ProductSteps s;
+    if (!product_steps(k, x, &s))
+        vwn_bug(k->ctx, "a product without steps");
+    x->way = (KProductWay){.a = s.am == 1   ? LIES_ALONG_OWN
+                                : s.ak == 1 ? LIES_ALONG_SUM
+                                            : LIES_APART,
+                           .b = s.bn == 1   ? LIES_ALONG_OWN
+                                : s.bk == 1 ? LIES_ALONG_SUM
+                                            : LIES_APART,
+                           .by_rows = product_along_n(&s),
+                           .along = product_along_n(&s) ? x->n : x->m};
+}
+
 void kernel_find_vectors(Kernel *k)
 {
-    for (size_t i = 0; i < k->stmt.n && !k->target->threads; i++)
+    for (size_t i = 0; i < k->product.n; i++)
+        find_way(k, &k->product.v[i]);
+    for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS)
             k->stmt.v[i].singly = has_partial_pair(k, &k->stmt.v[i]);
     k->whole = k->lines = true;

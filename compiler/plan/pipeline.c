@@ -335,6 +335,12 @@ static size_t pass_REGISTERS(PassState *s)
     return s->kernel->mapping.pressure;
 }
 
+static size_t pass_CUT(PassState *s)
+{
+    kernel_cut_products(s->kernel);
+    return s->kernel->product.n;
+}
+
 static size_t pass_GRID(PassState *s)
 {
     kernel_choose_grid(s->kernel);
@@ -725,6 +731,13 @@ void pipeline_map(Kernel *to, const Kernel *from, const KMappingChoice *choice)
     Kernel arranged;
     pipeline_arrange(&arranged, from, NULL);
     pipeline_threads(to, &arranged, choice, NULL, true);
+}
+
+void pipeline_vectors(Kernel *k)
+{
+    bool said = kernel_has_vectors(k) || (k->product.n && k->product.v[0].way.a);
+    if (!said)
+        pass_VECTORS(&(PassState){.ctx = k->ctx, .arena = k->arena, .target = k->target, .kernel = k});
 }
 
 void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes,

@@ -148,6 +148,8 @@ void pipeline_map(Kernel *to, const Kernel *from, const KMappingChoice *choice);
 /* A variant class of kernel_cache.c: its choice, and its arguments. */
 void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target, const Dialect *d,
                     PassWatch *watch);
+/* Which loops of a processor's kernel are explicit vectors, if its text has not said it. */
+void pipeline_vectors(Kernel *k);
 /* The text of a kernel that is checked, or mapped. */
 void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes,
                     PassWatch *watch);

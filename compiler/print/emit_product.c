@@ -2,10 +2,9 @@
  *
  * In:  a KProduct with its places.     Out: a call of vwn_product in the printer's body.
  * The one idea: places are forms of the row and of three loops, so their slopes are the steps; a
- * device's text also says where fours of an operand begin, and relies on the sizes that make it so.
+ * device's text also says where fours of an operand begin (KProduct.way), and relies on the sizes that make it so.
  * Whether it takes tensor cores is Kernel.tensor.
  */
-#include "compiler/gpu/device.h"
 #include "emit_build.h"
 
 #include <inttypes.h>
@@ -21,27 +20,24 @@ static void put_step(Printer *p, const KProduct *x, Ix at, IVar v)
     put_ix(p, kernel_product_place(p->k, x, at, v));
 }
 
-/* Does the text count on fours, or eights, of an operand, which steps with `own` and `deep`? Then it does on the
- * sizes that let them begin at multiples of so many. */
-static bool in_pieces(Printer *p, const KProduct *x, Ix at, IVar deep, bool along_sum, uint8_t piece)
+/* The text counts on pieces of an operand that begin at multiples of so many elements, along the sum or along its own loop: it does on
+ * the sizes that let them. */
+static void rely_on_pieces(Printer *p, const KProduct *x, Ix at, bool along_sum, uint8_t piece)
 {
     const IxForm *f = ix_form(p->k->ix, at);
-    for (int assume = 0; assume < 2; assume++)
-        for (uint32_t i = 0; i < f->n; i++) {
-            const IxTerm *t = &f->t[i];
-            bool one = dim_eq(t->coef, DIM(1)) && t->mult == 1;
-            if (one && (t->var == x->m || t->var == x->n || t->var == x->k))
-                continue;
-            if (t->mult % piece && ix_dim_at(p->k->ix, t->coef) % piece)
-                return false;
-            if (assume && t->mult % piece)
-                assume_multiple(p, t->coef, piece);
-        }
-    if (along_sum && (ix_info(p->k->ix, deep)->hi + 1) % piece)
-        return false;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IxTerm *t = &f->t[i];
+        bool one = dim_eq(t->coef, DIM(1)) && t->mult == 1 && (t->var == x->m || t->var == x->n || t->var == x->k);
+        if (!one && t->mult % piece)
+            assume_multiple(p, t->coef, piece);
+    }
     if (along_sum)
-        assume_multiple(p, ix_info(p->k->ix, deep)->extent, piece);
-    return true;
+        assume_multiple(p, ix_info(p->k->ix, x->k)->extent, piece);
+}
+
+static void rely_on_extent(Printer *p, IVar loop, uint8_t piece)
+{
+    assume_multiple(p, ix_info(p->k->ix, loop)->extent, piece);
 }
 
 /* ---- products of several rows ---- */
@@ -113,72 +109,74 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
     }
 }
 
-static const char *neighbours(Printer *p, const KProduct *x, uint32_t buffer, Ix at, IVar deep, int64_t own,
-                              int64_t sum)
+static const char *const lying_name[] = {
+    [LIES_APART] = "VWN_APART", [LIES_ALONG_SUM] = "VWN_ALONG_SUM", [LIES_ALONG_OWN] = "VWN_ALONG_OWN"};
+
+static const char *lying(Printer *p, const KProduct *x, uint32_t buffer, Ix at, KLying how)
 {
-    const KBuffer *b = &p->k->buffer.v[buffer];
-    bool along_sum = own != 1;
-    if ((own != 1 && sum != 1) || !in_pieces(p, x, at, deep, along_sum, b->tile && p->k->tensor ? 8 : 4))
-        return "VWN_APART";
-    return along_sum ? "VWN_ALONG_SUM" : "VWN_ALONG_OWN";
+    if (how != LIES_APART)
+        rely_on_pieces(p, x, at, how == LIES_ALONG_SUM, product_piece(p->k->buffer.v[buffer].tile, p->k->tensor));
+    return lying_name[how];
 }
 
-/* Does the text count on whole pieces of a loop? */
-static bool is_multiple(Printer *p, IVar loop, uint8_t piece)
-{
-    Dim extent = ix_info(p->k->ix, loop)->extent;
-    if (ix_dim_at(p->k->ix, extent) % piece)
-        return false;
-    assume_multiple(p, extent, piece);
-    return true;
-}
+static const char *left(Printer *p, const KProduct *x) { return lying(p, x, x->a, x->a_at, x->way.a); }
+static const char *right(Printer *p, const KProduct *x) { return lying(p, x, x->b, x->b_at, x->way.b); }
 
-static const char *const cut_name[] = {[CUT_WIDE_PIECES] = "VWN_WIDE_PIECES",     [CUT_FEW_COLUMNS] = "VWN_FEW_COLUMNS",
-                                       [CUT_FEW_ROWS] = "VWN_FEW_ROWS",           [CUT_LONG_ROWS] = "VWN_LONG_ROWS",
-                                       [CUT_LONG_COLUMNS] = "VWN_LONG_COLUMNS",   [CUT_SHORT_ROWS] = "VWN_SHORT_ROWS",
-                                       [CUT_SHORT_COLUMNS] = "VWN_SHORT_COLUMNS", [CUT_FEW_NUMBERS] = "VWN_FEW_NUMBERS",
-                                       [CUT_MORE_NUMBERS] = "VWN_MORE_NUMBERS"};
+static const char *const cut_name[] = {
+    [CUT_WIDE_PIECES] = "VWN_WIDE_PIECES",     [CUT_FEW_COLUMNS] = "VWN_FEW_COLUMNS",
+    [CUT_FEW_ROWS] = "VWN_FEW_ROWS",           [CUT_LONG_ROWS] = "VWN_LONG_ROWS",
+    [CUT_LONG_COLUMNS] = "VWN_LONG_COLUMNS",   [CUT_SHORT_ROWS] = "VWN_SHORT_ROWS",
+    [CUT_SHORT_COLUMNS] = "VWN_SHORT_COLUMNS", [CUT_FEW_NUMBERS] = "VWN_FEW_NUMBERS",
+    [CUT_MORE_NUMBERS] = "VWN_MORE_NUMBERS",   [CUT_FEW_EIGHTS] = "VWN_FEW_EIGHTS",
+    [CUT_MORE_EIGHTS] = "VWN_MORE_EIGHTS",     [CUT_ROWS_BY_PARTS] = "VWN_ROWS_BY_PARTS"};
 
 /* A literal is a type, so that the function which is called has it, too. */
 static void put_size(Printer *p, Dim d)
 {
-    if (kernel_calls_products(p->k) && ix_literal(p->k->ix, d))
+    if (p->k->calls && ix_literal(p->k->ix, d))
         buf_printf(&p->body, "vwn_is<%" PRId64 ">()", d.n);
     else
         put_dim(p, d);
 }
 
-/* Does a long extent of a result come in 32s, and a tile's lines begin at multiples of these? */
-static bool in_lines(Printer *p, const KProduct *x, IVar along)
+/* The text counts on a result whose long extent is of 32s, and on lines of a tile that begin at multiples of these. */
+static void rely_on_lines(Printer *p, const KProduct *x, IVar along)
 {
     enum { LINE = 32 };
-    return is_multiple(p, along, LINE) && (!p->k->buffer.v[x->c].tile || in_pieces(p, x, x->c_at, x->k, false, LINE));
+    rely_on_extent(p, along, LINE);
+    if (p->k->buffer.v[x->c].tile)
+        rely_on_pieces(p, x, x->c_at, false, LINE);
 }
 
-/* How a product is cut. Of a few numbers both factors may lie along the sum, in eights, which is of 32s: then a thread loads eight terms
- * at one time. */
-static const char *cut_of(Printer *p, const KProduct *x, const ProductSteps *s)
+static const char *cut(Printer *p, const KProduct *x)
 {
     enum { EIGHT = 8, TERMS = 32 };
-    ProductCut cut = kernel_product_cut(p->k, x);
-    bool numbers = cut == CUT_FEW_NUMBERS || cut == CUT_MORE_NUMBERS;
-    if (!numbers || s->ak != 1 || s->bk != 1 || !in_pieces(p, x, x->a_at, x->k, true, EIGHT) ||
-        !in_pieces(p, x, x->b_at, x->k, true, EIGHT) || !is_multiple(p, x->k, TERMS))
-        return cut_name[cut];
-    return cut == CUT_FEW_NUMBERS ? "VWN_FEW_EIGHTS" : "VWN_MORE_EIGHTS";
+    ProductCut how = x->way.cut;
+    if (how >= CUT_FEW_EIGHTS)
+        rely_on_pieces(p, x, x->a_at, true, EIGHT);
+    if (how == CUT_FEW_EIGHTS || how == CUT_MORE_EIGHTS) {
+        rely_on_pieces(p, x, x->b_at, true, EIGHT);
+        rely_on_extent(p, x->k, TERMS);
+    }
+    if (how == CUT_ROWS_BY_PARTS)
+        rely_on_lines(p, x, x->n);
+    return cut_name[how];
 }
 
-/* Do rows of a result begin at multiples of four? Then of eight terms and less its long extent may come in 32s, which are a warp's; lines of a
- * tile begin at multiples of these, too. */
-static const char *fours_of(Printer *p, const KProduct *x, const ProductSteps *s)
+/* Rows of a result that begin at multiples of four, or are of whole lines. */
+static const char *fours(Printer *p, const KProduct *x)
 {
     enum { FOUR = 4 };
-    ProductCut cut = p->k->tensor ? kernel_product_cut(p->k, x) : CUT_WIDE_PIECES;
-    if (!in_pieces(p, x, x->c_at, x->k, false, FOUR) ||
-        (p->k->tensor && !is_multiple(p, s->cn == 1 ? x->n : x->m, FOUR)))
+    const KProductWay *way = &x->way;
+    if (!way->line)
         return "false";
-    bool is_short = cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS;
-    return is_short && in_lines(p, x, cut == CUT_SHORT_ROWS ? x->n : x->m) ? "32" : "true";
+    rely_on_pieces(p, x, x->c_at, false, FOUR);
+    if (p->k->tensor)
+        rely_on_extent(p, way->along, FOUR);
+    if (way->line == FOUR)
+        return "true";
+    rely_on_lines(p, x, way->cut == CUT_SHORT_COLUMNS ? x->m : x->n);
+    return "32";
 }
 
 /* ---- two products as one ---- */
@@ -195,16 +193,13 @@ static void put_stepped(Printer *p, const KProduct *x, uint32_t buffer, Ix at, I
 static void two_products(Printer *p, const KProduct *x, const KProduct *y)
 {
     const IxTable *t = p->k->ix;
-    ProductSteps s, u;
-    if (!product_steps(p->k, x, &s) || !product_steps(p->k, y, &u))
-        vwn_bug(p->k->ctx, "a product without steps");
     begin_line(p);
-    buf_printf(&p->body, "vwn_two_products_%s<THREADS / 32, ", kernel_calls_products(p->k) ? "called" : "bf16");
-    buf_printf(&p->body, "%s, ", neighbours(p, x, x->a, x->a_at, x->k, s.am, s.ak));
-    buf_printf(&p->body, "%s, ", neighbours(p, y, y->a, y->a_at, y->k, u.am, u.ak));
-    buf_printf(&p->body, "%s, ", neighbours(p, x, x->b, x->b_at, x->k, s.bn, s.bk));
-    buf_printf(&p->body, "%s, ", fours_of(p, x, &s));
-    buf_printf(&p->body, "%s>(", fours_of(p, y, &u));
+    buf_printf(&p->body, "vwn_two_products_%s<THREADS / 32, ", p->k->calls ? "called" : "bf16");
+    buf_printf(&p->body, "%s, ", left(p, x));
+    buf_printf(&p->body, "%s, ", left(p, y));
+    buf_printf(&p->body, "%s, ", right(p, x));
+    buf_printf(&p->body, "%s, ", fours(p, x));
+    buf_printf(&p->body, "%s>(", fours(p, y));
     const IVar size[4] = {x->m, y->m, x->n, x->k};
     for (int i = 0; i < 4; i++) {
         buf_puts(&p->body, i ? ", " : "");
@@ -221,13 +216,9 @@ static void two_products(Printer *p, const KProduct *x, const KProduct *y)
 /* The sum of two products, the first by both parts of a factor. */
 static void sum_of_products(Printer *p, const KProduct *x, const KProduct *also)
 {
-    ProductSteps s;
-    if (!product_steps(p->k, also, &s))
-        vwn_bug(p->k->ctx, "a product without steps");
     begin_line(p);
-    buf_printf(&p->body, "vwn_sum_of_products_bf16<THREADS / 32, %s, ",
-               neighbours(p, also, also->a, also->a_at, also->k, s.am, s.ak));
-    buf_printf(&p->body, "%s>(", neighbours(p, also, also->b, also->b_at, also->k, s.bn, s.bk));
+    buf_printf(&p->body, "vwn_sum_of_products_bf16<THREADS / 32, %s, ", left(p, also));
+    buf_printf(&p->body, "%s>(", right(p, also));
     const IVar size[3] = {also->m, also->n, also->k};
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
@@ -243,44 +234,32 @@ static void sum_of_products(Printer *p, const KProduct *x, const KProduct *also)
 
 /* ---- one product ---- */
 
-/* A product by both parts of a factor, which decompose() makes of such sizes alone. */
-static const char *cut_by_parts(Printer *p, const KProduct *x, const ProductSteps *s)
+static void product_of_threads(Printer *p, const KProduct *x)
 {
-    enum { EIGHT = 8, TERMS = 16 };
-    if (kernel_product_cut(p->k, x) != CUT_SHORT_ROWS || !kernel_product_by_rows(p->k, x) || s->ak != 1 || s->bk != 1 ||
-        s->bn != 2 * TERMS || ix_info(p->k->ix, x->m)->hi >= EIGHT || ix_info(p->k->ix, x->k)->hi + 1 != TERMS ||
-        !in_pieces(p, x, x->a_at, x->k, true, EIGHT) || !in_lines(p, x, x->n))
-        vwn_bug(p->k->ctx, "a product by two parts of other sizes");
-    return "VWN_ROWS_BY_PARTS";
-}
-
-static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps *s)
-{
+    enum { SIXTEEN = 16 };
     const IxTable *t = p->k->ix;
-    const char *cut = x->parts ? cut_by_parts(p, x, s) : cut_of(p, x, s);
+    const char *pieces = cut(p, x);
     if (x->also) {
         sum_of_products(p, x, &p->k->product.v[x->also - 1]);
         return;
     }
-    const char *c = kernel_product_by_rows(p->k, x) ? "VWN_ALONG_OWN" : "VWN_APART";
-    const char *a = neighbours(p, x, x->a, x->a_at, x->k, s->am, s->ak);
-    const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);
+    const char *a = left(p, x), *b = right(p, x), *c = lying_name[x->way.by_rows ? LIES_ALONG_OWN : LIES_APART];
     const IVar loop[3] = {x->m, x->n, x->k};
-    const char *fours = fours_of(p, x, s);
+    const char *lines = fours(p, x);
     if (x->together) {
         begin_line(p);
         buf_printf(&p->body, "if (nth == %d || r + 1 == last)\n    ", x->together - 1);
     }
-    if (!p->k->tensor && !strcmp(fours, "false"))
-        vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
     buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s",
-               kernel_calls_products(p->k) ? "_called"
-               : p->k->tensor              ? "_bf16"
-                                           : "",
-               cut, a, b, c);
+               p->k->calls    ? "_called"
+               : p->k->tensor ? "_bf16"
+                              : "",
+               pieces, a, b, c);
+    if (p->k->tensor && x->way.sixteens)
+        rely_on_extent(p, x->k, SIXTEEN);
     if (p->k->tensor)
-        buf_printf(&p->body, ", %s, %s", is_multiple(p, x->k, 16) ? "true" : "false", fours);
+        buf_printf(&p->body, ", %s, %s", x->way.sixteens ? "true" : "false", lines);
     buf_puts(&p->body, ">(");
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
@@ -302,17 +281,12 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     }
 }
 
-static void emit_product_of_threads(Printer *p, const KStmt *st)
+static void emit_product_of_threads(Printer *p, const KProduct *x)
 {
-    const KProduct *x = &p->k->product.v[st->root];
-    ProductSteps s;
-    if (x->beside) {
+    if (x->beside)
         two_products(p, x, &p->k->product.v[x->beside - 1]);
-        return;
-    }
-    if (!product_steps(p->k, x, &s))
-        vwn_bug(p->k->ctx, "a product without steps");
-    product_of_threads(p, x, &s);
+    else
+        product_of_threads(p, x);
 }
 
 /* Where c lies transposed it is the product of the transposed factors in the other order. */
@@ -320,18 +294,17 @@ void emit_product(Printer *p, const KStmt *st)
 {
     const IxTable *t = p->k->ix;
     const KProduct *x = &p->k->product.v[st->root];
-    ProductSteps s;
+    const bool rows = x->way.by_rows;
+    if (!x->way.a)
+        vwn_bug(p->k->ctx, "a product that nobody has found a way for");
     if (p->d->threads) {
-        emit_product_of_threads(p, st);
+        emit_product_of_threads(p, x);
         return;
     }
-    if (!product_steps(p->k, x, &s))
-        vwn_bug(p->k->ctx, "a product without steps");
-    bool along_n = product_along_n(&s);
-    IVar m = along_n ? x->m : x->n, n = along_n ? x->n : x->m;
-    uint32_t a = along_n ? x->a : x->b, b = along_n ? x->b : x->a;
-    Ix a_at = along_n ? x->a_at : x->b_at, b_at = along_n ? x->b_at : x->a_at;
-    bool transposed = (along_n ? s.bn : s.am) != 1;
+    IVar m = rows ? x->m : x->n, n = rows ? x->n : x->m;
+    uint32_t a = rows ? x->a : x->b, b = rows ? x->b : x->a;
+    Ix a_at = rows ? x->a_at : x->b_at, b_at = rows ? x->b_at : x->a_at;
+    bool transposed = (rows ? x->way.b : x->way.a) != LIES_ALONG_OWN;
     buf_printf(&p->body, "%*s", p->depth * 4, "");
     buf_printf(&p->body, "%s(", transposed ? p->d->transposed : p->d->product);
     put_dim(p, ix_info(t, m)->extent);

@@ -97,7 +97,9 @@ static const char *kernel_c(Ctx *ctx, const KernelText *x, Map *seen, size_t *le
     Name name;
     if (x->kernel) {
         Printed p;
-        emit_kernel(&p, x->kernel, &dialect_c, x->about);
+        Kernel k = *x->kernel;
+        pipeline_vectors(&k);
+        emit_kernel(&p, &k, &dialect_c, x->about);
         name = p.name;
         text = p.text;
         *length = p.length;

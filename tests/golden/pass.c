@@ -353,8 +353,10 @@ static void run_print(Job *j)
             const KernelText *x = &all->kernel.v[i];
             Printed p;
             Kernel cpu = *x->kernel;
-            if (!cuda)
+            if (!cuda) {
+                pipeline_vectors(&cpu);
                 kernel_put_prefetches(&cpu);
+            }
             emit_kernel(&p, cuda ? mapped(j, x, target_gpu.shared) : &cpu, cuda ? &dialect_cuda : &dialect_c, x->about);
             buf_put(j->out, p.text, p.length);
             buf_putc(j->out, '\n');

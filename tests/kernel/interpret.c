@@ -485,6 +485,38 @@ static double element(Run *r, uint32_t buffer, Ix ix, int64_t behind)
     return cells(r, buffer, &i)->real[i];
 }
 
+/* A factor of which threads load several neighbours at one time: they lie behind the first, which begins at a multiple of so many. */
+static double factor(Run *r, uint32_t buffer, Ix ix, KLying how, IVar own, IVar sum, int64_t behind)
+{
+    int64_t piece = product_piece(r->k->buffer.v[buffer].tile, r->k->tensor);
+    IVar along = how == LIES_ALONG_SUM ? sum : own;
+    if (!r->k->mapping.row_threads || how == LIES_APART)
+        return element(r, buffer, ix, behind);
+    int64_t lane = r->var[along] % piece;
+    r->var[along] -= lane;
+    int64_t i = at(r, ix) + behind;
+    r->var[along] += lane;
+    i = i / piece * piece + lane;
+    return cells(r, buffer, &i)->real[i];
+}
+
+/* So many rows and columns at most have the pieces of a cut, and so many terms the sums. */
+static void cut_short(const Run *r, const KProduct *x, int64_t *end)
+{
+    enum { FEW = 16 };
+    ProductCut cut = x->way.cut;
+    bool rows = cut == CUT_FEW_ROWS || cut == CUT_LONG_ROWS || cut == CUT_SHORT_ROWS,
+         columns = cut == CUT_FEW_COLUMNS || cut == CUT_LONG_COLUMNS || cut == CUT_SHORT_COLUMNS;
+    if (r->k->tensor && rows && end[0] > FEW)
+        end[0] = FEW;
+    if (r->k->tensor && columns && end[1] > FEW)
+        end[1] = FEW;
+    if ((cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS) && end[2] > FEW)
+        end[2] = FEW;
+    if (x->way.sixteens)
+        end[2] -= end[2] % FEW;
+}
+
 /* Memory of 16 bits rounds what a product stores there; of all else rounding is a statement. */
 static double stored_in(Run *r, uint32_t buffer, double sum)
 {
@@ -505,6 +537,8 @@ static void run_product(Run *r, const KProduct *x, bool add)
     IVar var[3] = {x->m, x->n, x->k};
     for (int i = 0; i < 3; i++)
         end[i] = ix_dim_at(r->k->ix, ix_info(r->k->ix, var[i])->extent);
+    const int64_t terms = end[2];
+    cut_short(r, x, end);
     for (*v[0] = 0; *v[0] < end[0]; ++*v[0])
         for (*v[1] = 0; *v[1] < end[1]; ++*v[1]) {
             *v[2] = 0;
@@ -514,7 +548,8 @@ static void run_product(Run *r, const KProduct *x, bool add)
             for (; *v[2] < end[2]; ++*v[2])
                 for (int64_t part = 0; part < (x->parts ? 2 : 1); part++)
                     fold(r, OP_SUM, &sum,
-                         (Number){.real = element(r, x->a, x->a_at, 0) * element(r, x->b, x->b_at, part * end[2])});
+                         (Number){.real = factor(r, x->a, x->a_at, x->way.a, x->m, x->k, 0) *
+                                          factor(r, x->b, x->b_at, x->way.b, x->n, x->k, part * terms)});
             c->real[to] = stored_in(r, x->c, sum.real);
         }
     if (x->also)

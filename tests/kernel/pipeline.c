@@ -48,8 +48,8 @@ static void check_order(void)
     static const char *const order[] = {"simplify",  "join",  "operands", "boundaries", "decompose", "fuse",
                                         "unroll",    "lower", "sums",     "schedule",   "vectors",   "prefetch",
                                         "check",     "tiles", "nests",    "choose",     "map",       "spill",
-                                        "registers", "grid",  "hold",     "pair",       "rows",      "totals",
-                                        "lanes",     "races", "print",    "launch",     "gather"};
+                                        "registers", "cut",   "grid",     "hold",       "pair",      "rows",
+                                        "totals",    "lanes", "races",    "print",      "launch",    "gather"};
     PassId before = PASSES;
     for (size_t i = 0; i < COUNT_OF(order); i++) {
         PassId id = pass_of_name(order[i]);

@@ -387,6 +387,54 @@ static void plant_pair(StepTally *t, const Kernel *mapped, size_t i)
     t->pairs++;
 }
 
+/* A product with this way in place of its own: checks find it. */
+static void with_way(StepTally *t, const Kernel *mapped, size_t product, KProductWay way, const char *what)
+{
+    Kernel k = copy_of(mapped);
+    k.product.v[product].way = way;
+    expect_fault(t, &k, what, product);
+}
+
+static int64_t extent_of(const Kernel *k, IVar v) { return ix_info(k->ix, v)->hi + 1; }
+
+/* Neighbours along another loop, pieces that are too few, lines and sixteens where there are none, the other order. */
+static void plant_way(StepTally *t, const Kernel *mapped, size_t product)
+{
+    const KProduct *x = &mapped->product.v[product];
+    const KProductWay own = x->way;
+    const bool sums = product_cut_shares(own.cut), many = extent_of(mapped, x->m) > 32 || extent_of(mapped, x->n) > 32;
+    t->ways++;
+    with_way(t, mapped, product, (KProductWay){0}, "a product without a way");
+    for (int side = 0; side < 2; side++) {
+        KProductWay way = own;
+        KLying *to = side ? &way.b : &way.a;
+        *to = *to == LIES_ALONG_OWN ? LIES_ALONG_SUM : LIES_ALONG_OWN;
+        with_way(t, mapped, product, way, "neighbours along another loop");
+    }
+    for (ProductCut cut = CUT_NONE; cut < CUT_COUNT; cut++) {
+        KProductWay way = own;
+        way.cut = cut;
+        bool few = cut == CUT_NONE || cut >= CUT_ROWS_BY_PARTS || (product_cut_shares(cut) && many) ||
+                   ((cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS) && extent_of(mapped, x->k) > 16);
+        if (cut != own.cut && few && !(x->parts && cut == CUT_ROWS_BY_PARTS) && mapped->tensor)
+            with_way(t, mapped, product, way, "pieces of another cut");
+    }
+    KProductWay way = own;
+    way.along = own.along == x->m ? x->n : x->m;
+    with_way(t, mapped, product, way, "a result along another loop");
+    way = own;
+    way.by_rows = !own.by_rows;
+    if (!sums)
+        with_way(t, mapped, product, way, "a product in the other order");
+    way = own;
+    way.line = own.line == 32 ? 8 : own.line ? 32 : 4;
+    with_way(t, mapped, product, way, "lines of another length");
+    way = own;
+    way.sixteens = true;
+    if (!own.sixteens && mapped->tensor)
+        with_way(t, mapped, product, way, "sixteens of a sum that has a rest");
+}
+
 void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped, const char *name)
 {
     size_t at;
@@ -414,6 +462,8 @@ void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped
             plant_lanes(t, mapped, i);
         if (s->kind == KS_PRODUCT && mapped->product.v[s->root].beside)
             plant_pair(t, mapped, i);
+        if (s->kind == KS_PRODUCT && case_drawn(&t->of_ways, ++t->products))
+            plant_way(t, mapped, s->root);
     }
     t->pieces += pieces;
     t->rounds += rounds;

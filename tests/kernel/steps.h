@@ -20,7 +20,10 @@ typedef struct StepTally {
     int pairs;                    /* products that are computed beside another one */
     int totals, lanes;            /* statements of totals, and of lanes, */
     int begins;                   /* statements of what a row begins with */
+    int ways;                     /* products whose ways are given faults, */
+    size_t products;              /* of so many */
     CaseDraw of_totals, of_lanes; /* of which these are given faults */
+    CaseDraw of_ways;             /* and of these products */
     char missed[200];             /* the first fault that was not found */
 } StepTally;
 

@@ -10,11 +10,10 @@ set -eu
 cat > others.txt << 'END'
 graph_simplify compiler/pass/join.c
 graph_simplify compiler/report/report_ir.c
-kernel_find_vectors compiler/kernel/kernel_read.c
 kernel_spill_arrays compiler/gpu/structure.c
 END
-# graph_simplify: what is joined is simplified again; `--stage simple` is of a graph before any plan. kernel_find_vectors: a text
-# that is read says which loops may be vectors. kernel_spill_arrays: a canonical form says which arrays a block has room for.
+# graph_simplify: what is joined is simplified again; `--stage simple` is of a graph before any plan. kernel_spill_arrays: a
+# canonical form says which arrays a block has room for.
 
 # No passes of a plan: kernel_init begins a program; graph_rewrite is how passes walk; graph_recompute and graph_new belong to the
 # program of a run (compiler/model).

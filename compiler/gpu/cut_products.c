@@ -1,0 +1,126 @@
+/* cut_products.c - how the threads of a block multiply for one row.
+ *
+ * In:  a kernel that is mapped to threads.     Out: KProduct.way: the pieces of the result, along which loop factors are loaded, what
+ *      extents and places are multiples of; Kernel.calls.
+ * Requires: tiles have places.     Proved by: kernel_check(), kernel_race().
+ * The one idea: places of factors are forms, so their terms say whether neighbours can be loaded together. What a text relies on
+ * holds at the kernel's own sizes, and a launch of other sizes is refused.
+ */
+#include "device.h"
+
+/* What a fragment of tensor cores has of rows and of columns at most. */
+enum { FEW = 16, LESS = 8 };
+
+static int64_t length(const Kernel *k, IVar v) { return ix_dim_at(k->ix, ix_info(k->ix, v)->extent); }
+
+/* At least eight elements for each thread; on tensor cores 32 x 32, or, where one extent is that of a piece at most, pieces that leave none of
+ * the warps without one; of a short sum each warp has one factor in registers for all of its pieces. A few numbers are one piece, of whose sum
+ * each warp has a share. */
+ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
+{
+    enum { EACH = 8, LONG = 256, DEEP = 64 };
+    Dim depth = ix_info(k->ix, x->k)->extent;
+    int64_t m = length(k, x->m), n = length(k, x->n);
+    if (!k->tensor)
+        return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
+    bool is_few = (m <= FEW && n <= LESS) || (m <= LESS && n <= FEW),
+         is_more = (m <= 2 * FEW && n <= LESS) || (m <= LESS && n <= 2 * FEW);
+    if (is_more && ix_dim_at(k->ix, depth) >= DEEP)
+        return is_few ? CUT_FEW_NUMBERS : CUT_MORE_NUMBERS;
+    bool is_short = ix_literal(k->ix, depth) && depth.n <= FEW;
+    if (n <= FEW)
+        return m < LONG ? CUT_FEW_COLUMNS : is_short ? CUT_SHORT_COLUMNS : CUT_LONG_COLUMNS;
+    return m > FEW ? CUT_WIDE_PIECES : n < LONG ? CUT_FEW_ROWS : is_short ? CUT_SHORT_ROWS : CUT_LONG_ROWS;
+}
+
+bool kernel_product_shares(const Kernel *k, const KProduct *x)
+{
+    return k->tensor && product_cut_shares(kernel_product_cut(k, x));
+}
+
+/* A few numbers are stored one by one, so that it is the shape of a fragment that counts, and not how they lie. */
+static bool is_by_rows(const Kernel *k, const KProduct *x, const ProductSteps *s)
+{
+    if (!product_cut_shares(x->way.cut))
+        return s->cn == 1;
+    return length(k, x->n) <= LESS && (s->cn == 1 || length(k, x->m) > LESS);
+}
+
+/* Do pieces of so many elements of an operand begin at multiples of as many? */
+static bool in_pieces(const Kernel *k, const KProduct *x, Ix at, bool along_sum, int64_t piece)
+{
+    const IxForm *f = ix_form(k->ix, at);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IxTerm *t = &f->t[i];
+        bool one = dim_eq(t->coef, DIM(1)) && t->mult == 1 && (t->var == x->m || t->var == x->n || t->var == x->k);
+        if (!one && t->mult % piece && ix_dim_at(k->ix, t->coef) % piece)
+            return false;
+    }
+    return !along_sum || length(k, x->k) % piece == 0;
+}
+
+static KLying lies(const Kernel *k, const KProduct *x, uint32_t buffer, Ix at, int64_t own, int64_t sum)
+{
+    bool along_sum = own != 1;
+    if ((along_sum && sum != 1) || !in_pieces(k, x, at, along_sum, product_piece(k->buffer.v[buffer].tile, k->tensor)))
+        return LIES_APART;
+    return along_sum ? LIES_ALONG_SUM : LIES_ALONG_OWN;
+}
+
+/* Of a few numbers both factors may lie along the sum, in eights, which is of 32s: then a thread loads eight terms at one time. */
+static ProductCut cut_of(const Kernel *k, const KProduct *x, const ProductSteps *s)
+{
+    enum { EIGHT = 8, TERMS = 32 };
+    ProductCut cut = x->parts ? CUT_ROWS_BY_PARTS : kernel_product_cut(k, x);
+    if (!k->tensor || !product_cut_shares(cut) || s->ak != 1 || s->bk != 1 || !in_pieces(k, x, x->a_at, true, EIGHT) ||
+        !in_pieces(k, x, x->b_at, true, EIGHT) || length(k, x->k) % TERMS)
+        return cut;
+    return cut == CUT_FEW_NUMBERS ? CUT_FEW_EIGHTS : CUT_MORE_EIGHTS;
+}
+
+/* Do rows of a result begin at multiples of four? Then of sixteen terms and less its long extent may come in 32s, which are a warp's;
+ * lines of a tile begin at multiples of these, too. */
+static uint8_t line_of(const Kernel *k, const KProduct *x)
+{
+    enum { FOUR = 4, LINE = 32 };
+    ProductCut cut = x->way.cut;
+    if (!in_pieces(k, x, x->c_at, false, FOUR) || (k->tensor && length(k, x->way.along) % FOUR))
+        return 0;
+    bool rows = cut == CUT_SHORT_ROWS || cut == CUT_ROWS_BY_PARTS;
+    bool lines = (rows || cut == CUT_SHORT_COLUMNS) && length(k, rows ? x->n : x->m) % LINE == 0 &&
+                 (!k->buffer.v[x->c].tile || in_pieces(k, x, x->c_at, false, LINE));
+    return lines ? LINE : FOUR;
+}
+
+/* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more
+ * registers. One with sums over rows and only some products does not: what it keeps in registers across a
+ * call would cost it its second block. */
+static bool calls_products(const Kernel *k)
+{
+    enum { SEVERAL = 2, MANY = 12 };
+    return k->tensor && k->product.n >= (k->part ? MANY : SEVERAL);
+}
+
+void kernel_cut_products(Kernel *k)
+{
+    enum { SIXTEEN = 16 };
+    const KProduct *from = k->product.v;
+    k->calls = calls_products(k);
+    if (!k->product.n)
+        return;
+    k->product.v = memcpy(NEW_ARRAY(k->arena, KProduct, k->product.n), from, k->product.n * sizeof *from);
+    for (size_t i = 0; i < k->product.n; i++) {
+        KProduct *x = &k->product.v[i];
+        KProductWay *way = &x->way;
+        ProductSteps s;
+        if (!product_steps(k, x, &s))
+            vwn_bug(k->ctx, "a product without steps");
+        way->along = s.cn == 1 ? x->n : x->m;
+        way->cut = cut_of(k, x, &s);
+        way->a = lies(k, x, x->a, x->a_at, s.am, s.ak);
+        way->b = lies(k, x, x->b, x->b_at, s.bn, s.bk);
+        way->by_rows = is_by_rows(k, x, &s);
+        way->line = line_of(k, x);
+        way->sixteens = k->tensor && length(k, x->k) % SIXTEEN == 0;
+    }
+}
