@@ -99,11 +99,20 @@ static Val merge_first(Graph *g, Val x)
     return ir_reshape(g, x, &to);
 }
 
+/* Does the loop run over K, which is long? Of two long extents it is the longer one: the other is written out, and loads that step by
+ * rows would each be as many as a vector has elements. */
+static bool is_along_terms(const Product *p)
+{
+    if (small(p->N) || small(p->K))
+        return small(p->N);
+    return !dim_static(p->N) || !dim_static(p->K) || p->K.n >= p->N.n;
+}
+
 /* Sum of a b over K as the last axis (K long) or the middle one (N long). */
 static Val as_sum(Graph *g, const Product *p, bool *copied, size_t cap)
 {
     Val a = p->ta ? ir_transpose(g, p->a) : p->a; /* [lead, M, K] */
-    bool lane_k = !small(p->K) || small(p->N);
+    bool lane_k = is_along_terms(p);
     bool same = p->shared || p->lead.rank == 0; /* one b for all rows */
     Val b = p->b, x;
     if (shape_of(g, a)->rank == MAX_RANK) {
