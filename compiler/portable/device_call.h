@@ -15,10 +15,17 @@
 #include <string.h>
 
 enum {
-    CALL_ARGUMENTS = 32764 / 8,      /* of a kernel; the compiler knows when a GPU takes fewer */
+    CALL_ARGUMENTS = 32764 / 8,      /* of a kernel at most: call_argument_bytes() */
     CALL_SHARED_UNASKED = 32 * 1024, /* of the 48 KiB that a kernel may have, its own included, without asking */
     CALL_BATCH = 65535               /* products of one call */
 };
+
+/* Bytes of arguments that a kernel may have: the drivers of CUDA 12.1 and later take eight times as many, on GPUs of capability 7.0
+ * (70) and later (CUDA C++ Programming Guide, function parameters). driver: 1000 major + 10 minor. */
+static inline size_t call_argument_bytes(long capability, long driver)
+{
+    return capability >= 70 && driver >= 12010 ? 32764 : 4096;
+}
 
 /* Numbers are computed in float64 by the host and are float32 to every kernel: the first four of eight bytes. */
 static inline uint64_t call_number(double x)

@@ -143,11 +143,31 @@ static Status check_launches(CudaBackend *c, const Module *m, Arena *arena)
 
 /* ---- building ---- */
 
+/* Tensor maps lie at multiples of 64 bytes. */
+static Status check_arguments(CudaBackend *c, const PlanKernel *k, Arena *arena)
+{
+    const size_t most = call_argument_bytes(c->found.device.capability, c->found.driver_version);
+    size_t bytes = 8 * ((size_t)k->n_buffer + k->n_int + k->n_scalar + 1);
+    if (k->n_map)
+        bytes = (bytes + 63) / 64 * 64 + k->n_map * sizeof(CudaMap);
+    if (bytes <= most)
+        return ST_OK;
+    return cuda_fail(c, ST_ENVIRONMENT,
+                     "the kernel %s of %.200s has %zu bytes of arguments, and a kernel of cuda:%d (%s) may have %zu "
+                     "with a driver for CUDA %d.%d",
+                     k->name, place_of(arena, k), bytes, c->found.ordinal, c->found.device.name, most,
+                     c->found.driver_version / 1000, c->found.driver_version % 1000 / 10);
+}
+
 static Status build_in(CudaBackend *c, const Plan *plan, Arena *arena, Module **module, BuildReport *report)
 {
-    for (size_t i = 0; i < plan->n_kernel; i++)
+    for (size_t i = 0; i < plan->n_kernel; i++) {
         if (!plan->kernel[i].grid.threads)
             return cuda_fail(c, ST_BUG, "%s has no text for a device", plan->kernel[i].name);
+        Status st = check_arguments(c, &plan->kernel[i], arena);
+        if (st != ST_OK)
+            return st;
+    }
     Wanted w = gather(c, plan, arena);
     Status st = compile(c, plan, &w, arena, report);
     if (st == ST_OK)

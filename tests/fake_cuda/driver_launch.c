@@ -5,6 +5,7 @@
 #include "image.h"
 
 #include "../emu/backend_emu.h"
+#include "compiler/portable/device_call.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONTEXT = NEEDS_INIT | NEEDS_CONTEXT, PARAMETERS_MOST = 4096, SHARED_UNASKED = 48 << 10, ARGUMENT_ALIGN = 128 };
+enum { CONTEXT = NEEDS_INIT | NEEDS_CONTEXT, SHARED_UNASKED = 48 << 10, ARGUMENT_ALIGN = 128 };
 
 typedef struct Parameter { /* EmuParameter of cuemu.h */
     unsigned bytes, align;
@@ -343,8 +344,9 @@ static int take_arguments(Started *l, void **each, const char *all, size_t size)
     size_t n = 0;
     for (unsigned i = 0; i < f->n; i++)
         n = up(n, f->parameter[i].align) + f->parameter[i].bytes;
-    if (n > PARAMETERS_MOST)
-        return fake_refuse(E_VALUE, "%zu bytes of arguments", n);
+    const size_t most = call_argument_bytes(fake_settings()->capability, fake_settings()->driver);
+    if (n > most)
+        return fake_refuse(E_VALUE, "%zu bytes of arguments, and %zu are the most", n, most);
     if (f->n && !each && !all)
         return fake_refuse(E_VALUE, "no arguments");
     if (all && size < n)

@@ -3,13 +3,18 @@
 
 static const char text[] =
     "#define KERNEL(...) extern \"C\" __global__ void __launch_bounds__(__VA_ARGS__)\n"
-    "struct large { char bytes[5000]; };\n"
+    "struct large { char bytes[4096]; };\n"
+    "struct larger { char bytes[32756]; };\n"
+    "struct largest { char bytes[32764]; };\n"
     "KERNEL(128) set(float *to, float x, int n)\n"
     "{\n"
     "    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)\n"
     "        to[i] = x;\n"
     "}\n"
-    "KERNEL(128) too_much(large x, float *to) { to[0] = x.bytes[0]; }\n"
+    "KERNEL(128) much(large x) { ((float *)x.bytes)[0] = 1; }\n"
+    "KERNEL(128) more(larger x, float *to) { to[0] = x.bytes[0]; }\n"
+    "KERNEL(128) most(largest x) { ((float *)x.bytes)[0] = 1; }\n"
+    "KERNEL(128) too_much(largest x, char y) { ((float *)x.bytes)[0] = y; }\n"
     "KERNEL(32) with_shared(float *to)\n"
     "{\n"
     "    DYN_SMEM(bytes);\n"
@@ -306,8 +311,28 @@ static void shapes(void)
     GIVES(E_NOT_SUPPORTED, cu.cuLaunchKernel(function, 1, 2, 1, 32, 1, 1, 0, stream, each, NULL));
     GIVES(E_VALUE, launch(function, 1, 128, 0, NULL));
     GIVES(E_VALUE, launch(function, 1, 128, 0, missing));
-    GIVES(E_VALUE, launch(named("too_much"), 1, 128, 0, each));
     GIVES(E_HANDLE, cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, each, NULL));
+}
+
+/* 32,764 bytes of arguments, 4,096 with a driver for CUDA 12.0. */
+static void arguments(void)
+{
+    static char bytes[32764];
+    void *each[] = {bytes, &memory};
+    start();
+    GOOD(launch(named("much"), 1, 128, 0, each));
+    GOOD(launch(named("most"), 1, 128, 0, each));
+    GIVES(E_VALUE, launch(named("more"), 1, 128, 0, each)); /* 32,756, 4 that no one has, 8 */
+    GIVES(E_VALUE, launch(named("too_much"), 1, 128, 0, each));
+}
+
+static void old_arguments(void)
+{
+    static char bytes[32764];
+    void *each[] = {bytes};
+    start();
+    GOOD(launch(named("much"), 1, 128, 0, each));
+    GIVES(E_VALUE, launch(named("most"), 1, 128, 0, each));
 }
 
 static void shared(void)
@@ -544,6 +569,8 @@ static const Case cases[] = {
     {"old_compiler", "FAKE_CUDA_DEVICE=driver=12090 compiler=12040", old_compiler, 0},
     {"events", "A=", events, 0},
     {"shapes", "A=", shapes, 0},
+    {"arguments", "A=", arguments, 0},
+    {"old_arguments", "FAKE_CUDA_DEVICE=driver=12000 compiler=12000", old_arguments, 0},
     {"shared", "A=", shared, 0},
     {"buffer", "A=", buffer, 0},
     {"lost_outside", "A=", lost_outside, 0},

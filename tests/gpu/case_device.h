@@ -34,6 +34,8 @@ char *read_file(const char *path, uint64_t *bytes);
 void device_open(void);
 const char *device_name(void);
 const char *device_arch(void);
+/* Each launch ends, after so many steps as no kernel takes if not before: nobody has to watch the clock. */
+bool device_counts_steps(void);
 /* got: room for each region. false: there is no code of this kernel for the device. */
 bool device_run(const Case *c, const char *item, char *const *got);
 /* Writes into the regions before the launch where the others begin. */

@@ -33,6 +33,7 @@ static void must(int error, const char *what)
 
 const char *device_name(void) { return gpu.name; }
 const char *device_arch(void) { return gpu.arch; }
+bool device_counts_steps(void) { return false; }
 
 void device_open(void)
 {

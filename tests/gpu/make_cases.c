@@ -14,6 +14,7 @@
 #include "runtime/base/machine.h"
 #include "support/examples.h"
 
+#include <ctype.h>
 #include <ftw.h>
 #include <glob.h>
 #include <stdatomic.h>
@@ -98,14 +99,41 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 
 static void remove_folder(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
-static void add_file(Sha256 *s, const char *path)
+static const char *read_text(Ctx *ctx, const char *path, size_t *length)
 {
     char bytes[4096];
+    Buf b = buf_new(ctx->program);
     FILE *f = fopen(path, "rb");
-    for (size_t n; f && (n = fread(bytes, 1, sizeof bytes, f)) > 0;)
-        sha256_add(s, bytes, n);
-    if (f)
-        fclose(f);
+    if (!f)
+        vwn_bug(ctx, "no %s", path);
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, f)) > 0;)
+        buf_put(&b, bytes, n);
+    fclose(f);
+    *length = b.n;
+    return b.s;
+}
+
+/* What a compiler sees of a source: a layout or a comment of another kind makes nothing anew. */
+static void add_tokens(Ctx *ctx, Sha256 *s, const char *path)
+{
+    size_t n;
+    const char *p = read_text(ctx, path, &n), *end = p + n;
+    Buf b = buf_new(ctx->program);
+    while (p < end) {
+        if (p[0] == '/' && (p[1] == '/' || p[1] == '*')) {
+            const char *last = strstr(p, p[1] == '/' ? "\n" : "*/");
+            p = last ? last + (p[1] == '/' ? 1 : 2) : end;
+        } else if (*p == '"' || *p == '\'') {
+            const char *from = p++;
+            while (p < end && *p != *from)
+                p += *p == '\\' ? 2 : 1;
+            buf_put(&b, from, (size_t)(++p - from));
+        } else if (*p == '\\' || isspace((unsigned char)*p))
+            p++;
+        else
+            buf_put(&b, p++, 1);
+    }
+    sha256_add_string(s, b.s, b.n);
 }
 
 /* ---- programs of a source ---- */
@@ -164,7 +192,7 @@ static void add_makers(Ctx *ctx, Sha256 *s, const Item *x)
     Nvrtc nvrtc;
     char why[512];
     for (size_t i = 0; i < n; i++)
-        add_file(s, arena_printf(ctx->program, "%s/tests/%s", VWN_SOURCE_DIR, makers[i]));
+        add_tokens(ctx, s, arena_printf(ctx->program, "%s/tests/%s", VWN_SOURCE_DIR, makers[i]));
     sha256_add_string(s, MADE_AS, strlen(MADE_AS));
     const char *id = nvrtc_open(ctx, &nvrtc, why) ? nvrtc.build_id : why;
     sha256_add_string(s, id, strlen(id));
@@ -320,20 +348,6 @@ static void put_cubins(Ctx *ctx, const char *folder, const CudaText *text, size_
     write_file(ctx, arena_printf(ctx->program, "%s/%s.list", folder, arch), list.s, list.n);
 }
 
-static const char *read_text(Ctx *ctx, const char *path, size_t *length)
-{
-    char bytes[4096];
-    Buf b = buf_new(ctx->program);
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        vwn_bug(ctx, "no %s", path);
-    for (size_t n; (n = fread(bytes, 1, sizeof bytes, f)) > 0;)
-        buf_put(&b, bytes, n);
-    fclose(f);
-    *length = b.n;
-    return b.s;
-}
-
 static void compile_folder(Ctx *ctx, void *arg)
 {
     char **of = arg;
@@ -445,6 +459,24 @@ static void work_all(void)
         ;
 }
 
+/* What is asked for no more. */
+static void remove_others(void)
+{
+    glob_t found;
+    char pattern[600];
+    snprintf(pattern, sizeof pattern, "%.580s/[0-9]*", all.folder);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        size_t k = 0;
+        while (k < all.n_item && strcmp(all.item[k].name, strrchr(found.gl_pathv[i], '/') + 1) != 0)
+            k++;
+        if (k == all.n_item)
+            remove_folder(found.gl_pathv[i]);
+    }
+    globfree(&found);
+}
+
 /* ---- which ---- */
 
 static bool wanted(const char *name, int n, char **names)
@@ -520,6 +552,7 @@ int main(int argc, char **argv)
     bool good = find_items(argc - first, argv + first);
     printf("%zu folders of %zu kernels\n", all.n_item, all.kernels);
     size_t made = 0, kept = 0;
+    remove_others();
     work_all();
     for (size_t i = 0; i < all.n_item; i++) {
         bool was = all.made->item[i].kept;

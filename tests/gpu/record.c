@@ -4,6 +4,7 @@
 #include "compiler/plan/plan.h"
 #include "support/half_bits.h"
 
+#include <fenv.h>
 #include <math.h>
 
 static Recorder *recorder_of(Backend *b) { return (Recorder *)b; }
@@ -200,7 +201,7 @@ static double share_of(const PlanKernel *k, uint32_t type)
     return type == CASE_REAL ? next : 2 * next;
 }
 
-enum { NOISES = 8 }; /* of what last bits were seen to change */
+enum { NOISES = 8 }; /* of what last bits and roundings were seen to change */
 
 /* True: a thirtieth of the largest number would not be seen, as where a last bit decides which of two rows is chosen. */
 static bool bound_numbers(const PlanKernel *k, CallRegion *region, const char *after, double noise)
@@ -208,7 +209,10 @@ static bool bound_numbers(const PlanKernel *k, CallRegion *region, const char *a
     double size = farthest(&region->is, after, NULL);
     if (region->is.type == CASE_FP16 && size < 0x1p-14) /* below its range it has a unit */
         size = 0x1p-14;
-    region->is.most = NOISES * noise + share_of(k, region->is.type) * size;
+    const double share = share_of(k, region->is.type);
+    if (region->is.type != CASE_REAL) /* one that is rounded to the next is no noise */
+        noise = fmax(0, noise - share / 2 * size);
+    region->is.most = NOISES * noise + share * size;
     return region->is.most > 0x1p-5 * size;
 }
 
@@ -255,10 +259,23 @@ static void shake(const CallRegion *r, const char *from, uint64_t *state)
     }
 }
 
-/* Launches, and again with numbers that differ in their last bits; memory has what the first launch wrote in the end. */
+/* How each further launch is rounded. With what was read as it was, sums that cancel show what roundings inside of the kernel
+ * are worth, which a GPU does elsewhere, since it fuses products with sums. */
+static const int rounding[] = {FE_TONEAREST, FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+
+/* Functions of the prelude that round to a whole number by adding a large one: another rounding gives them another number. */
+static bool adds_to_round(const PlanKernel *k)
+{
+    static const char *const names[] = {"vwn_sin", "vwn_cos", "vwn_nearest(", "vwn_round(", "vwn_pow(", "vwn_normal("};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (strstr(k->text, names[i]))
+            return true;
+    return false;
+}
+
+/* Launches, and again otherwise; memory has what the first launch wrote in the end. */
 static Status launch_bounded(Recorder *r, const Launching *w, const PlanKernel *k, const Launch *l, const Arguments *a)
 {
-    enum { SHAKEN = 4 };
     Arena *arena = arena_new(r->ctx);
     uint64_t state = 11;
     size_t n = a->n_region;
@@ -269,10 +286,16 @@ static Status launch_bounded(Recorder *r, const Launching *w, const PlanKernel *
     Status status = launch_emulated(r, w, l, a);
     for (size_t i = 0; i < n; i++)
         after[i] = copy_of(arena, &a->region[i]);
-    for (int j = 0; j < SHAKEN && status == ST_OK; j++) {
+    for (size_t j = 0; j < COUNT_OF(rounding) && status == ST_OK; j++) {
+        const bool shaken = rounding[j] == FE_TONEAREST || adds_to_round(k);
         for (size_t i = 0; i < n; i++)
-            shake(&a->region[i], before[i], &state);
+            if (shaken)
+                shake(&a->region[i], before[i], &state);
+            else
+                memcpy(a->region[i].to, before[i], a->region[i].is.bytes);
+        fesetround(shaken ? FE_TONEAREST : rounding[j]);
         status = launch_emulated(r, w, l, a);
+        fesetround(FE_TONEAREST);
         for (size_t i = 0; i < n; i++)
             noise[i] = fmax(noise[i], farthest(&a->region[i].is, after[i], a->region[i].at));
     }

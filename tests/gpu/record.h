@@ -4,7 +4,8 @@
  * Out: the first launch of each of them as a file of cases.h: what it read, what it wrote, by how much a GPU's numbers may differ.
  *      Without an emulator nothing runs: what plans would launch is hashed.
  * The one idea: a GPU fuses multiplications with additions and has functions of its own. What the last bits of all that a launch
- * reads are worth in what it writes, where sums cancel as where they do not, the emulator shows: it launches again.
+ * reads and the roundings inside of it are worth in what it writes, where sums cancel as where they do not, the emulator shows:
+ * it launches again, with other last bits and rounding up, down and towards zero.
  */
 #ifndef VWN_TEST_RECORD_H
 #define VWN_TEST_RECORD_H

@@ -124,10 +124,10 @@ for kernel in "$wrong" "$hangs" "$loses"; do has packed "wrong/$(name "$kernel")
 fakes=$VWN_CUDA_LIBRARIES
 unset VWN_CUDA_LIBRARIES
 if "$VWN" doctor 2> /dev/null | grep -q '^CUDA compiler (NVRTC): [1-9]'; then
-    expect 0 "$PTX_RUN_KERNELS" made/cases --out ptx.jsonl --each 120
+    expect 0 "$PTX_RUN_KERNELS" made/cases --out ptx.jsonl
     has out "$kernels kernels of $kernels compared, 0 wrong, 0 ended"
     if whole; then # NVRTC compiles all of it anew behind each that ends
-        expect 3 "$PTX_RUN_KERNELS" spoilt --out spoilt.jsonl --each 120
+        expect 3 "$PTX_RUN_KERNELS" spoilt --out spoilt.jsonl
         has out "$((kernels - 2)) kernels of $kernels compared, 1 wrong, 2 ended"
         grep "\"kernel\":\"$(name "$wrong")\".*\"wrong\":1," spoilt.jsonl > out || fail "the wrong element is not told: $(cat spoilt.jsonl)"
     fi

@@ -4,7 +4,7 @@
  *     run_kernels --one FOLDER/NN NUMBER
  *
  * In:  a folder of make_cases.c; a device (case_device.h): of CUDA the driver alone, or an interpreter of PTX. --seconds: nothing is begun when so many are over; --each: that a
- *      case may take (15). --one: a single case, in this process, for a checker of memory.
+ *      case may take (15), where the device does not count its steps. --one: a single case, in this process, for a checker of memory.
  * Out: lines of JSON, appended to FILE (stdout) after each case: {case, number, kernel, where, good, numbers, worst, most}, of a
  *      wrong one the first places with what was got and wanted, of one that did not come to its end how it ended; at last
  *      {part: "kernels", cases, compared, wrong, ended,
@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ITEMS = 512, LINE = 4096, PLACES = 8, START_SECONDS = 60, KEPT_BYTES = 4 << 20 };
+enum { ITEMS = 512, LINE = 4096, PLACES = 8, START_SECONDS = 60, LONG = 1000000, KEPT_BYTES = 4 << 20 };
 
 static struct {
     const char *folder, *out, *wrong;
@@ -492,7 +492,10 @@ static bool watch(Watch *w, double until)
     bool hangs = false, late = false;
     char how[400];
     while (!w->closed && !hangs && !late) {
-        double most = w->at_case ? all.each : START_SECONDS, left = w->since + most - now();
+        double most = device_counts_steps() ? LONG
+                      : w->at_case          ? all.each
+                                            : START_SECONDS,
+               left = w->since + most - now();
         struct pollfd lines = {w->from, POLLIN, 0};
         if (until && until - now() < left)
             left = until - now();

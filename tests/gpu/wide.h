@@ -20,7 +20,7 @@ typedef struct Wide {
     "D=64", "parts=1", "widths=[D]", "model.context=" #positions, "sub=attention(heads = 1, " __VA_ARGS__ ")"
 static const Wide wide[] = {
     {{"heads of 64", {"D=128", "model.context=150", NULL}}, 1, 150},
-    {{"heads of 128", {ATTENTION(520, "head_dim = 128"), NULL}}, 1, 520},
+    {{"heads of 128", {ATTENTION(300, "head_dim = 128"), NULL}}, 1, 300},
     {{"heads of 96", {ATTENTION(300, "head_dim = 96"), NULL}}, 1, 300},
     {{"heads of 80", {ATTENTION(300, "head_dim = 80"), NULL}}, 1, 300},
     {{"heads of 256", {ATTENTION(300, "head_dim = 256"), NULL}}, 1, 300},
@@ -30,6 +30,7 @@ static const Wide wide[] = {
        NULL}},
      1,
      300},
+    {{"1,024 positions", {ATTENTION(1024, "head_dim = 64"), NULL}}, 1, 1024},
 };
 
 #endif

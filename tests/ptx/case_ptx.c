@@ -21,6 +21,7 @@ static struct {
 
 const char *device_name(void) { return "PTX"; }
 const char *device_arch(void) { return "sm_80, sm_90a where a case is for that"; }
+bool device_counts_steps(void) { return true; }
 
 void device_open(void)
 {
