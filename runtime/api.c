@@ -187,6 +187,7 @@ static Status check_body(void *user)
     CheckOptions how = {.path = c->file->path,
                         .text = c->file->text,
                         .text_length = c->file->text_length,
+                        .folder = c->file->folder,
                         .set = c->file->set,
                         .n_set = c->file->n_set,
                         .model_only = c->file->model_only,

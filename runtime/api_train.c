@@ -5,6 +5,7 @@
 #include "compiler/file/check_unit.h"
 #include "compiler/report/resolve.h"
 #include "runtime/api.h"
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/record.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/exec/session.h"
@@ -170,8 +171,28 @@ vwn_status vwn_remove_run(vwn_context *context, const char *folder, bool json, c
 
 typedef struct FileCall {
     Session session;
-    const char *run, *file;
+    const char *run;
+    vwn_run_text *text;
 } FileCall;
+
+/* Where the file of a run lay: what a checkpoint says is right also where the run was moved with its data. */
+static const char *folder_of_file(Session *s, const char *run, const char *file)
+{
+    char why[WHY];
+    Checkpoint c;
+    StepList l = run_checkpoints(s, run);
+    for (size_t i = l.n; i-- > 0;)
+        if (checkpoint_open(s, arena_printf(s->arena, "%s/ckpt/%s", run, run_checkpoint_name(s->arena, l.step[i])), &c,
+                            why))
+            return c.meta.folder;
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    return slash ? arena_copy(s->arena, file, (size_t)(slash - file)) : ".";
+}
+
+static const char *in_program(Session *s, const char *text)
+{
+    return text ? arena_copy(s->ctx->program, text, strlen(text)) : NULL;
+}
 
 static Status file_body(void *user)
 {
@@ -180,18 +201,15 @@ static Status file_body(void *user)
     session_open(s, s->owner);
     run_want(s, c->run);
     const char *file = record_file(s, c->run);
-    if (!file)
-        ctx_raise(s->ctx, ST_USAGE,
-                  "`%.300s` does not say which file it was trained from: `vwn train FILE --run %.300s --resume`",
-                  c->run, c->run);
-    c->file = arena_copy(s->ctx->program, file, strlen(file));
+    c->text->file = in_program(s, file);
+    c->text->kept = in_program(s, run_kept_file(s, c->run));
+    c->text->folder = in_program(s, folder_of_file(s, c->run, file));
     return ST_OK;
 }
 
-vwn_status vwn_run_file(vwn_context *context, const char *run, const char **file)
+vwn_status vwn_run_file(vwn_context *context, const char *run, vwn_run_text *text)
 {
-    FileCall c = {.session.owner = context, .run = run};
-    Status st = session_end(&c.session, guarded(context->ctx, file_body, &c));
-    *file = c.file;
-    return (vwn_status)st;
+    FileCall c = {.session.owner = context, .run = run, .text = text};
+    *text = (vwn_run_text){0};
+    return (vwn_status)session_end(&c.session, guarded(context->ctx, file_body, &c));
 }

@@ -79,6 +79,7 @@ typedef struct vwn_file_options {
     size_t text_length;
     const char *const *set; /* "PATH=EXPR" overrides */
     size_t n_set;
+    const char *folder;      /* of a copy that a run keeps: where the file lay; see vwn_run_file */
     bool model_only;         /* no train, grow, sweep, checks */
     bool no_sweeps;          /* its `sweep` nodes are passed over */
     const char *resume;      /* also the overrides that this run was started with, unless `set` has
@@ -220,9 +221,13 @@ typedef struct vwn_train_options {
     void (*event)(void *user, const vwn_event *e);
     void *user;
 } vwn_train_options;
-/* The file that a run was trained from when it was last started, which may be there no more. VWN_USAGE where there is no run; *file lives
- * in the context. */
-vwn_status vwn_run_file(vwn_context *ctx, const char *run, const char **file);
+typedef struct vwn_run_text {
+    const char
+        *file; /* that a run was trained from when it was last started, which may be there no more; NULL: not known */
+    const char *kept, *folder; /* the copy of it in the run, NULL: there is none; where the file lay, as file.folder */
+} vwn_run_text;
+/* VWN_USAGE where there is no run. What it tells lives in the context. */
+vwn_status vwn_run_file(vwn_context *ctx, const char *run, vwn_run_text *text);
 vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how);
 
 typedef struct vwn_prepare_options {

@@ -117,6 +117,7 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     Eval *ev = NEW(ctx->program, Eval);
     u->ctx = ctx;
     u->path = how->path;
+    u->folder = how->folder;
     u->remembers = how->remember;
     u->set = NEW_ARRAY(ctx->program, const char *, how->n_set + 1);
     for (; u->n_set < how->n_set; u->n_set++)
@@ -131,6 +132,8 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     map_init(&ev->seen, ctx->program);
     map_init(&ev->moved, ctx->program);
     File *f = file_load(ev, how->path, how->text, how->text_length, NO_SPAN, NULL);
+    if (f && how->folder)
+        f->folder = how->folder;
     u->file = f;
     u->ast = f && f->base ? f->base->ast : f ? f->ast : NULL;
     if (!f || diag_errors(ctx))

@@ -20,6 +20,7 @@ typedef struct CheckOptions {
     const char *path; /* "-" reads `text` */
     const char *text; /* with path "-", or to override the file's content; else NULL */
     size_t text_length;
+    const char *folder;     /* of a copy that a run keeps: where the file lay, for the paths in it; else NULL */
     const char *const *set; /* "PATH=EXPR" */
     size_t n_set;
     size_t grown;                 /* growth steps that are carried out, of those that the file has: see Unit */

@@ -340,7 +340,7 @@ typedef struct SeenValue { /* what a name, a declaration or a node of the file's
 
 typedef struct Unit {
     Ctx *ctx;
-    const char *path;
+    const char *path, *folder; /* folder: of CheckOptions */
     Ast *ast;
     Model *model; /* NULL when the file has none (or it could not be built) */
     Train *train; /* NULL when the file has none */

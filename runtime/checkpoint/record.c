@@ -106,6 +106,21 @@ static bool file_hash(Session *s, const char *path, char hex[65])
 /* Its texts are those of the build, which is recorded. */
 static bool of_library(const char *path) { return !strncmp(path, "std/", 4); }
 
+/* Of the newest start. NULL: none is recorded. */
+static const Json *newest(Session *s, const char *run)
+{
+    Records all = records_read(s, run);
+    return all.n ? all.v[all.n - 1].json : NULL;
+}
+
+static void put_read(Buf *b, const char *path, const char *hex, bool first)
+{
+    buf_puts(b, first ? "{\"file\":" : ",{\"file\":");
+    buf_json_string(b, path, strlen(path));
+    put_string(b, "sha256", hex);
+    buf_putc(b, '}');
+}
+
 static void put_file(Session *s, Buf *b, const Unit *unit)
 {
     char hex[65];
@@ -113,18 +128,42 @@ static void put_file(Session *s, Buf *b, const Unit *unit)
     if (file_hash(s, unit->path, hex))
         put_string(b, "sha256", hex);
     buf_puts(b, ",\"reads\":[");
-    const char *separator = "{\"file\":";
+    bool first = true;
     for (size_t i = 0; i < unit->files.n; i++) {
         const char *path = unit->files.v[i];
         if (of_library(path) || !file_hash(s, path, hex))
             continue;
-        buf_puts(b, separator);
-        buf_json_string(b, path, strlen(path));
-        put_string(b, "sha256", hex);
-        buf_putc(b, '}');
-        separator = ",{\"file\":";
+        put_read(b, path, hex, first);
+        first = false;
     }
     buf_putc(b, ']');
+}
+
+/* What a start of the run read, from the first on; NULL: nothing is recorded. */
+static const Json *reads_of(const Json *start)
+{
+    const Json *reads = json_get(start, "reads");
+    return reads && reads->kind == JSON_ARRAY ? reads->first : NULL;
+}
+
+/* Of a start with the text that the run keeps: the file of the start before, which the run is of, whatever became of it. */
+static void put_kept(Session *s, Buf *b, const char *run)
+{
+    const Json *last = newest(s, run);
+    const char *file = record_file(s, run), *hex = json_string(last, "sha256");
+    put_string(b, "file", file ? file : "");
+    if (hex)
+        put_string(b, "sha256", hex);
+    buf_puts(b, ",\"reads\":[");
+    bool first = true;
+    for (const Json *f = reads_of(last); f; f = f->next) {
+        const char *path = json_string(f, "file"), *of = json_string(f, "sha256");
+        if (!path || !of)
+            continue;
+        put_read(b, path, of, first);
+        first = false;
+    }
+    buf_puts(b, "],\"kept\":true");
 }
 
 void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks, const Unit *unit, const char *data,
@@ -146,7 +185,10 @@ void record_write(Session *s, RunDir *r, StartRecord *record, const Hooks *hooks
     put_string(&b, "vwn", hooks->version);
     put_string(&b, "build", hooks->build);
     put_git(&b, record);
-    put_file(s, &b, unit);
+    if (unit->folder)
+        put_kept(s, &b, r->path);
+    else
+        put_file(s, &b, unit);
     put_string(&b, "data", data);
     buf_puts(&b, "}\n");
     run_write_file(s, r, RECORD_FILE, b.s, b.n);
@@ -170,20 +212,12 @@ Records records_read(Session *s, const char *run)
     return all;
 }
 
-/* Of the newest start. NULL: none is recorded. */
-static const Json *newest(Session *s, const char *run)
-{
-    Records all = records_read(s, run);
-    return all.n ? all.v[all.n - 1].json : NULL;
-}
-
 /* Whether a start read a file with this text, wherever the file lay. */
 static bool was_read(const Json *start, const char *hex)
 {
-    const Json *reads = json_get(start, "reads");
     const char *own = json_string(start, "sha256");
     bool is = own && !strcmp(own, hex);
-    for (const Json *f = reads && reads->kind == JSON_ARRAY ? reads->first : NULL; f && !is; f = f->next)
+    for (const Json *f = reads_of(start); f && !is; f = f->next)
         is = json_string(f, "sha256") && !strcmp(json_string(f, "sha256"), hex);
     return is;
 }

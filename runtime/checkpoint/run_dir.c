@@ -300,7 +300,7 @@ RunDir *run_open(Session *s, const char *path)
 
 RunDir *run_open_folder(Session *s, const char *path) { return open_locked(s, path, ""); }
 
-static const char *const whole_files[] = {"resolved.vwn", "origins.json", RECORD_FILE};
+static const char *const whole_files[] = {RESOLVED_FILE, GROWS_FILE, "origins.json", RECORD_FILE};
 
 typedef struct Clearing {
     Session *s;
@@ -511,13 +511,33 @@ void run_write_file(Session *s, RunDir *r, const char *name, const char *text, s
     r->unsynced = true;
 }
 
+void run_drop_file(Session *s, const RunDir *r, const char *name)
+{
+    const char *path = arena_printf(s->arena, "%s/%s", r->path, name);
+    if (unlink(path) && errno != ENOENT)
+        failed(s, path, "removed");
+}
+
+const char *run_kept_file(Session *s, const char *run)
+{
+    static const char *const names[] = {GROWS_FILE, RESOLVED_FILE};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const char *path = arena_printf(s->arena, "%s/%s", run, names[i]);
+        if (exists(path))
+            return path;
+    }
+    return NULL;
+}
+
 void run_sync_files(Session *s, RunDir *r)
 {
     if (!r->unsynced)
         return;
     for (size_t i = 0; i <= COUNT_OF(whole_files); i++) { /* the last: the folder with their names */
         bool folder = i == COUNT_OF(whole_files);
-        sync_path(s, folder ? r->path : arena_printf(s->arena, "%s/%s", r->path, whole_files[i]), folder);
+        const char *path = folder ? r->path : arena_printf(s->arena, "%s/%s", r->path, whole_files[i]);
+        if (exists(path))
+            sync_path(s, path, folder);
     }
     r->unsynced = false;
 }

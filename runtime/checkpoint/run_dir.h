@@ -1,4 +1,4 @@
-/* run_dir.h - the directory of a run: resolved.vwn, origins.json, record.jsonl, events.jsonl, ckpt/, lock.
+/* run_dir.h - the directory of a run: resolved.vwn, grows.vwn, origins.json, record.jsonl, events.jsonl, ckpt/, lock.
  *
  * In:  a path.   Out: an exclusive place to write, and what a run left there before.
  * The one idea: everything in it is either appended line by line or put in place by a rename,
@@ -30,6 +30,9 @@ void run_want(Session *s, const char *path);
 /* What is known of each start of a run, and what somebody has said of it: see record.h. */
 #define RECORD_FILE "record.jsonl"
 #define LABELS_FILE "labels.json"
+/* The text that a run goes on with, where its file is gone: its model as it is now. Where that grows, the file before any step. */
+#define RESOLVED_FILE "resolved.vwn"
+#define GROWS_FILE    "grows.vwn"
 /* Whether a folder holds a sweep, whose runs are folders in it, and the file that says so. */
 #define SWEEP_MANIFEST "sweep.json"
 bool run_is_sweep(Session *s, const char *path);
@@ -56,6 +59,9 @@ void run_sync_events(Session *s,
  * due before a checkpoint: without one nobody reads these files. */
 void run_write_file(Session *s, RunDir *r, const char *name, const char *text, size_t n);
 void run_sync_files(Session *s, RunDir *r);
+void run_drop_file(Session *s, const RunDir *r, const char *name); /* none is fine; raises ST_ENVIRONMENT */
+/* The path of the text that a run keeps of the file that it was trained from. NULL: it keeps none. */
+const char *run_kept_file(Session *s, const char *run);
 
 /* A whole file of at most 64 MiB, NUL-terminated, or NULL. */
 char *run_read_file(Arena *a, const char *path, size_t *n);

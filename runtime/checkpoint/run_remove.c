@@ -23,7 +23,8 @@
 typedef struct OwnFile {
     const char *name, *mark;
 } OwnFile;
-static const OwnFile others[] = {{"resolved.vwn", "# Resolved from "},
+static const OwnFile others[] = {{RESOLVED_FILE, "# Resolved from "},
+                                 {GROWS_FILE, "# Resolved from "},
                                  {"origins.json", "{\"v\": 1,\n \"set\": ["},
                                  {LABELS_FILE, "{\"v\":1,\"event\":\"labels\""}};
 static const OwnFile telling[] = {{"events.jsonl", "{\"v\":1,\"event\":\""},

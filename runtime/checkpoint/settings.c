@@ -85,7 +85,7 @@ SettingList settings_read(Session *s, Arena *a, const char *run)
 {
     Flattening f = {.ctx = s->ctx, .arena = a};
     size_t n, before = diag_count(s->ctx);
-    const char *path = arena_printf(s->arena, "%s/resolved.vwn", run), *text = run_read_file(s->arena, path, &n);
+    const char *path = arena_printf(s->arena, "%s/" RESOLVED_FILE, run), *text = run_read_file(s->arena, path, &n);
     if (!text)
         return f.out;
     const Ast *ast = vwn_parse(s->ctx, source_add(s->ctx, path, text, n));

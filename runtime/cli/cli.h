@@ -45,7 +45,7 @@ struct Call {
     } * given;
     int n_given;
     bool json, verbose;
-    const char *resume; /* for the files of this call: see vwn_file_options */
+    const char *resume, *folder; /* for the files of this call: see vwn_file_options */
     vwn_context *ctx;
     char **owned; /* operands that are made of others: nano is runs/nano */
     char *input;  /* what was read from "-" */

@@ -213,6 +213,7 @@ bool call_file(Call *call, int i, vwn_file_options *file, int *status)
     *file = (vwn_file_options){.path = call->operand[i]};
     file->set = call_flags(call, "--set", &file->n_set);
     file->resume = call->resume;
+    file->folder = call->folder;
     if (strcmp(file->path, "-") != 0)
         return true;
     if (!call->input_read) {

@@ -422,7 +422,7 @@ static Names names_of_run(Session *s, const char *run)
 /* The file as the run has it; NULL: it is not there, or this version cannot read it. */
 static Unit *file_of_run(Session *s, const char *run, const Hooks *hooks)
 {
-    CheckOptions how = {.path = arena_printf(s->arena, "%s/resolved.vwn", run)};
+    CheckOptions how = {.path = arena_printf(s->arena, "%s/" RESOLVED_FILE, run)};
     size_t before = diag_count(s->ctx);
     Unit *u = hooks->check(s->ctx, &how);
     bool fine = diag_only_checks(s->ctx, before) && u->ast;
@@ -441,17 +441,18 @@ static void compare_texts(Difference *d, const Unit *a, const Unit *b)
 {
     Session *s = d->session;
     size_t n, m;
-    const char *x = run_read_file(s->arena, arena_printf(s->arena, "%s/resolved.vwn", d->a), &n);
-    const char *y = run_read_file(s->arena, arena_printf(s->arena, "%s/resolved.vwn", d->b), &m);
+    const char *x = run_read_file(s->arena, arena_printf(s->arena, "%s/" RESOLVED_FILE, d->a), &n);
+    const char *y = run_read_file(s->arena, arena_printf(s->arena, "%s/" RESOLVED_FILE, d->b), &m);
     bool same = x && y && n == m && !memcmp(x, y, n);
     session_warn(s, arena_printf(s->arena,
-                                 "%.200s/resolved.vwn cannot be read as a file of this version: the files of the runs "
+                                 "%.200s/" RESOLVED_FILE
+                                 " cannot be read as a file of this version: the files of the runs "
                                  "are compared byte by byte",
                                  a ? d->b : d->a));
     if (!same)
         vec_push(
             s->arena, &d->found,
-            ((Finding){.kind = "file", .name = "resolved.vwn", .a = words_of(s, a, x, n), .b = words_of(s, b, y, m)}));
+            ((Finding){.kind = "file", .name = RESOLVED_FILE, .a = words_of(s, a, x, n), .b = words_of(s, b, y, m)}));
 }
 
 static void compare_runs_of(Difference *d, const Hooks *hooks)

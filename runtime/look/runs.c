@@ -73,7 +73,11 @@ static const char *about_text(Runs *r, const Json *j)
                    !dirty                     ? ""
                    : dirty->kind == JSON_TRUE ? " with changes"
                                               : ", unchanged");
-    buf_printf(&b, "; %s, sha256 %.12s\n    in %s:", text_of(j, "file"), text_of(j, "sha256"), text_of(j, "folder"));
+    const Json *kept = json_get(j, "kept"), *reads = json_get(j, "reads");
+    buf_printf(&b, "; %s, sha256 %.12s%s\n", text_of(j, "file"), text_of(j, "sha256"), kept ? " (the run's copy)" : "");
+    for (const Json *f = reads && reads->kind == JSON_ARRAY ? reads->first : NULL; f; f = f->next)
+        buf_printf(&b, "    reads %s, sha256 %.12s\n", text_of(f, "file"), text_of(f, "sha256"));
+    buf_printf(&b, "    in %s:", text_of(j, "folder"));
     const Json *words = json_get(j, "command");
     for (const Json *w = words && words->kind == JSON_ARRAY ? words->first : NULL; w; w = w->next) {
         bool bare = w->kind == JSON_STRING && *w->s && !w->s[strcspn(w->s, " \t'\"\\$&;<>|*?()[]{}#~")];

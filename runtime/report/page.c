@@ -94,7 +94,7 @@ static void read_run(RunsPage *p, PageRun *r, const char *where)
     r->state = run_state_read(s, where);
     r->best = best_eval(&r->state);
     events_warn(s, where, &r->state.events);
-    const char *path = arena_printf(s->arena, "%s/resolved.vwn", where);
+    const char *path = arena_printf(s->arena, "%s/" RESOLVED_FILE, where);
     r->model = SIZE_MAX;
     r->set = run_settings(s->ctx, s->arena, where);
     r->setting = settings_read(s, s->arena, where);

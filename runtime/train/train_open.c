@@ -306,7 +306,7 @@ Unit *train_check_again(Trainer *tr, const char *const *set, size_t n_set, size_
     size_t n, before = diag_count(tr->ctx), errors = diag_errors(tr->ctx);
     const Unit *u = tr->file;
     const char *text = u->ast ? source_text(tr->ctx, u->ast->span.file, &n) : NULL;
-    CheckOptions how = {.path = u->path, .set = set, .n_set = n_set, .grown = grown};
+    CheckOptions how = {.path = u->path, .folder = u->folder, .set = set, .n_set = n_set, .grown = grown};
     if (text && !strcmp(u->path, "-")) {
         how.text = text;
         how.text_length = n;
@@ -464,7 +464,13 @@ static void write_run_files(Trainer *tr)
     }
     buf_puts(&b, "\n ]}\n");
     run_write_file(&tr->session, tr->run, "origins.json", b.s, b.n);
-    run_write_file(&tr->session, tr->run, "resolved.vwn", tr->meta.text, strlen(tr->meta.text));
+    run_write_file(&tr->session, tr->run, RESOLVED_FILE, tr->meta.text, strlen(tr->meta.text));
+    if (tr->file->grow.n) {
+        const char *text = u == tr->file ? tr->meta.text : tr->hooks->resolved_text(tr->file, tr->session.arena);
+        run_write_file(&tr->session, tr->run, GROWS_FILE, text, strlen(text));
+    } else {
+        run_drop_file(&tr->session, tr->run, GROWS_FILE);
+    }
 }
 
 static void describe_run(Trainer *tr)

@@ -78,17 +78,75 @@ has err '`vwn resume runs/short` goes on with the run in it'
 expect 2 "$VWN" resume model.vwn
 has err 'vwn train FILE --resume'
 mv model.vwn gone.vwn
-expect 5 "$VWN" resume short --device reference
-has err 'model.vwn, which is there no more: put it back, or copy runs/short/resolved.vwn there'
-cp runs/short/resolved.vwn model.vwn
 expect 0 "$VWN" resume short --device reference "--set=train.length=7 steps"
+has err 'was trained from model.vwn, which is there no more: it goes on with its own copy, runs/short/resolved.vwn'
 has out 'trained at step 7 of 7'
+(cd elsewhere && "$VWN" resume ../runs/short --device reference "--set=train.length=8 steps" > ../out 2>&1) || fail "from another folder: $(cat out)"
+has out 'trained at step 8 of 8'
+expect 0 "$VWN" runs runs/short
+has out "model.vwn, sha256 $(sha256sum gone.vwn | cut -c1-12) (the run's copy)"
+mv gone.vwn model.vwn # it is as it was
+expect 0 "$VWN" resume short --device reference "--set=train.length=9 steps"
+lacks err 'changed'
+lacks err 'copy'
+expect 2 "$VWN" train model.vwn --resume --kept
+has err '`model.vwn` is no run'
+mv model.vwn gone.vwn
+
+# weights and moments, without the text in front, which says of which file it is
+same_numbers() {
+    for checkpoint in "$1" "$2"; do tail -c 100000 "$checkpoint" | sha256sum; done | uniq | wc -l | grep -qx 1
+}
+
+# a variant whose base is gone, with data beside that; a run that has grown, with rates that know of the step
+mkdir deep
+sed 's/hidden = 24/hidden = W/; s/^let D = 16/&\nlet W = 16/' gone.vwn > deep/base.vwn
+cp text.txt deep/
+cat > grows.vwn << 'END'
+variant "deep/base.vwn" { train.seed = 2 }
+grow wider {
+  when = step == 2
+  let W = 24
+  fill { entry = copy, exit = split }
+  old { lr_scale = 0.5, warmup = 3 steps }
+  new { lr_scale = 2 }
+}
+END
+expect 0 "$VWN" train grows.vwn --run grown --device reference
+for steps in 1 4; do
+    expect 0 "$VWN" train grows.vwn --run grown$steps --device reference --until "$steps steps"
+done
+expect 0 "$VWN" runs runs/grown4
+has out "reads deep/base.vwn, sha256 $(sha256sum deep/base.vwn | cut -c1-12)"
+mv deep/base.vwn deep/gone.vwn
+for steps in 1 4; do
+    expect 1 "$VWN" resume grown$steps --device reference
+    has err "Note \`vwn resume runs/grown$steps --kept\` goes on with the file as the run keeps it"
+    expect 0 "$VWN" resume grown$steps --device reference --kept
+    lacks err warning
+    same_numbers runs/grown/ckpt/step_00000006.safetensors runs/grown$steps/ckpt/step_00000006.safetensors ||
+        fail "another run than the one with its file"
+done
+expect 0 "$VWN" sample grown4 --tokens 1
+mkdir moved # with its data, and run from there
+cp -r deep runs moved/
+expect 0 "$VWN" resume moved/runs/grown4 --device reference --kept '--set=train.length=7 steps'
+mv deep/gone.vwn deep/base.vwn
+expect 0 "$VWN" resume grown4 --device reference '--set=train.length=7 steps'
+lacks err 'changed'
+same_numbers runs/grown4/ckpt/step_00000007.safetensors moved/runs/grown4/ckpt/step_00000007.safetensors || fail "the moved one is another"
+sed '/^grow/,/^}/d' grows.vwn > now.vwn && mv now.vwn grows.vwn # a file that grows no more is no longer kept as one that does
+expect 0 "$VWN" train grows.vwn --run grown1 --overwrite --device reference --until '2 steps'
+[ ! -e runs/grown1/grows.vwn ] || fail "the run keeps a file of another one"
+mv grows.vwn gone_too.vwn
+expect 0 "$VWN" resume grown1 --device reference
+has err 'its own copy, runs/grown1/resolved.vwn'
 
 # a checkpoint that is not there: those that are
 expect 2 "$VWN" sample runs/short@3 --tokens 1
-has err 'the run `runs/short` has no checkpoint of step 3; it has those of steps 2, 4, 6 and 7'
+has err 'the run `runs/short` has no checkpoint of step 3; it has those of steps 2, 4, 6, 7, 8 and 9'
 expect 2 "$VWN" eval short@
-has err 'behind @ stands the step of a checkpoint, as in `runs/short@7`'
+has err 'behind @ stands the step of a checkpoint, as in `runs/short@9`'
 expect 0 "$VWN" train gone.vwn --run many --device reference "--set=train.length=30 steps" -q
 expect 2 "$VWN" sample many@13
 has err 'of 15 it has those of steps 2, 12, 14 and 30'

@@ -204,14 +204,19 @@ static void on_event(void *user, const vwn_event *e)
     }
 }
 
-/* A run in the place of a file: it goes on with the file that it was trained from. */
+/* A run in the place of a file: it goes on with the file that it was trained from, or with its own copy of it. */
 static bool file_of_run(Call *call, vwn_train_options *how, int *status)
 {
-    const char *run = call->operand[0], *file;
-    bool resume = !strcmp(call->verb->name, "resume");
+    const char *run = call->operand[0];
+    bool resume = !strcmp(call->verb->name, "resume"), kept = call_flag(call, "--kept") != NULL;
+    vwn_run_text text;
     *status = VWN_USAGE;
-    if (!is_folder(run) && !resume)
+    if (!is_folder(run) && !resume && !kept)
         return true;
+    if (!is_folder(run) && !resume) {
+        usage_error(call, "`%s` is no run, and `--kept` is of runs: `vwn train RUN --resume --kept`", run);
+        return false;
+    }
     if (!how->resume || how->run) {
         usage_error(call,
                     how->resume          ? "`%s` is the run: leave `--run` out"
@@ -220,19 +225,36 @@ static bool file_of_run(Call *call, vwn_train_options *how, int *status)
                     run, run);
         return false;
     }
-    vwn_status st = vwn_run_file(call->ctx, run, &file);
+    vwn_status st = vwn_run_file(call->ctx, run, &text);
     *status = call_failed(call, st);
     if (st != VWN_OK)
         return false;
+    bool there = text.file && access(text.file, R_OK) == 0;
     how->run = run;
     call->resume = run;
-    call->operand[0] = file;
-    if (access(file, R_OK) == 0)
+    call->operand[0] = there ? text.file : text.kept;
+    if (there && !kept)
         return true;
-    *status = VWN_ENVIRONMENT;
-    ui_error(&call->ui, "`%s` was trained from %s, which is there no more: put it back, or copy %s/resolved.vwn there",
-             run, file, run);
-    return false;
+    if (!text.kept) {
+        *status = VWN_ENVIRONMENT;
+        ui_error(&call->ui,
+                 "`%s` keeps no copy of its file: `vwn train FILE --run %s --resume` goes on with another one", run,
+                 run);
+        return false;
+    }
+    if (!kept)
+        ui_warning(&call->ui, "`%s` was trained from %s, which is there no more: it goes on with its own copy, %s", run,
+                   text.file ? text.file : "a text that had no name", text.kept);
+    call->operand[0] = text.kept;
+    call->folder = text.folder;
+    return true;
+}
+
+/* A run's file does not check, and the run was fine with it as it was. */
+static void say_kept(Call *call)
+{
+    if (call->resume && *call->resume && !call->folder)
+        ui_say(&call->ui, "Note", "`vwn resume %s --kept` goes on with the file as the run keeps it", call->resume);
 }
 
 static int train(Call *call, vwn_train_options how)
@@ -249,8 +271,12 @@ static int train(Call *call, vwn_train_options how)
     if (how.resume)
         call->resume = how.run ? how.run : "";
     vwn_unit *unit;
-    if (!call_open(call, &status) || !file_of_run(call, &how, &status) || !call_unit(call, 0, &unit, &status))
+    if (!call_open(call, &status) || !file_of_run(call, &how, &status))
         return status;
+    if (!call_unit(call, 0, &unit, &status)) {
+        say_kept(call);
+        return status;
+    }
     if (status != VWN_OK)
         return status;            /* a false `check` */
     call->ui.quiet |= call->json; /* the events say it all; errors are still said */
@@ -282,6 +308,7 @@ static int run_resume(Call *call)
 static const Flag flags[] = {
     {"--run", "NAME", "run directory runs/NAME, or a path (else the model's name)"},
     {"--resume", NULL, "go on from the last checkpoint of the run, with its --set values"},
+    {"--kept", NULL, "of a run: go on with its own copy of the file, whatever became of that"},
     {"--overwrite", NULL, "start anew in a directory that holds a run"},
     {"--dry-run", NULL, "everything up to the first step: check, plan, compile, open the data"},
     {"--until", "'1000 steps'", "stop, with a checkpoint, after this step"},
@@ -299,27 +326,31 @@ const Verb verb_train = {
             "Exit status: 0 fine, 1 errors, 3 a `check` is false, 4 the run diverged,\n"
             "5 memory, compiler, files or disk, 130 interrupted.\n",
     .flag = flags,
-    .n_flags = 5,
+    .n_flags = sizeof flags / sizeof flags[0],
     .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
     .least = 1,
     .most = 1,
     .run = run};
 
 static const Flag resume_flags[] = {
+    {"--kept", NULL, "with the run's own copy of its file, whatever became of that"},
     {"--until", "'1000 steps'", "stop, with a checkpoint, after this step"},
     {"--dry-run", NULL, "everything up to the first step"},
 };
-const Verb verb_resume = {.name = "resume",
-                          .operands = "RUN",
-                          .summary = "Goes on with a run where it stopped, or makes it longer",
-                          .example = {{"vwn resume nano", "runs/nano, from its last checkpoint, as it was started"},
-                                      {"vwn resume nano --set train.length='2000 steps'", "further than it was to go"}},
-                          .text = "The same as `vwn train FILE --run RUN --resume` with the file that the run was "
-                                  "trained from. What was given with\n"
-                                  "--set then is given again; another value is an error, but for `train.length`.\n",
-                          .flag = resume_flags,
-                          .n_flags = sizeof resume_flags / sizeof resume_flags[0],
-                          .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
-                          .least = 1,
-                          .most = 1,
-                          .run = run_resume};
+const Verb verb_resume = {
+    .name = "resume",
+    .operands = "RUN",
+    .summary = "Goes on with a run where it stopped, or makes it longer",
+    .example = {{"vwn resume nano", "runs/nano, from its last checkpoint, as it was started"},
+                {"vwn resume nano --set train.length='2000 steps'", "further than it was to go"}},
+    .text =
+        "The same as `vwn train FILE --run RUN --resume` with the file that the run was "
+        "trained from. What was given with\n"
+        "--set then is given again; another value is an error, but for `train.length`. Where the file is gone the run\n"
+        "goes on with its own copy of it, and says so.\n",
+    .flag = resume_flags,
+    .n_flags = sizeof resume_flags / sizeof resume_flags[0],
+    .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = 1,
+    .run = run_resume};
