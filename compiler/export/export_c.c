@@ -43,10 +43,10 @@ static void add_tensors_of_kind(Export *x, ExtKind kind)
 {
     for (size_t i = 0; i < x->n_programs; i++)
         for (size_t k = 0; k < x->program[i].plan->n_ext; k++) {
-            const Ext *e = &x->program[i].plan->ext[k].ext;
+            const PlanExt *of = &x->program[i].plan->ext[k];
+            const Ext *e = &of->ext;
             if (e->kind == kind)
-                add_tensor(x, kind, e->name, &e->shape,
-                           e->dtype == DT_INT ? 8 : half_bytes(kind == EXT_COPY ? half_of(x) : HALF_NONE));
+                add_tensor(x, kind, e->name, &e->shape, e->dtype == DT_INT ? 8 : half_bytes(of->half));
         }
 }
 

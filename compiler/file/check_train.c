@@ -236,16 +236,25 @@ static void train_precision(Attrs *a, const TrainAttr *attr, Train *t)
     Span at = attr->expr->span;
     Diag *d;
     Value v = attr_one_of(a, attr, &d);
+    const char *narrow = NULL; /* a type that the language has for other uses */
     if (v.kind == V_SPEC) {
         const char *compute = record_field(v.record, "compute")->word, *master = record_field(v.record, "master")->word;
-        bool known = !strcmp(master, "fp32") && (half_read(compute, &t->compute) || !strcmp(compute, "fp32"));
+        Half half;
+        bool known = !strcmp(master, "fp32") && (half_read(compute, true, &half) || !strcmp(compute, "fp32"));
+        narrow = !known && half ? compute : NULL;
+        t->compute = known ? half : HALF_NONE;
         d = known ? NULL : attribute_refuses(ev, attribute_find("train", "precision"), at);
     }
     if (v.kind != V_POISON)
         t->precision = value_text(ev, &v);
     if (!d)
         return;
-    diag_note(ev->ctx, d, "compute may be %s or fp32", half_words(ev->arena, ", "));
+    diag_note(ev->ctx, d, "compute may be %s or fp32", half_words(ev->arena, true, ", "));
+    if (narrow)
+        diag_note(ev->ctx, d,
+                  "the range of %s is too small without a scale for each tensor, which no product here has; `cast(x, "
+                  "%s)` rounds",
+                  narrow, narrow);
     const char *word = attr->expr->kind == AST_STR || attr->expr->kind == AST_ID ? attr->expr->name : "";
     bool brain = strstr(word, "bf"), half = strstr(word, "16") || !strcmp(word, "half"), full = strstr(word, "32");
     const char *with = full              ? "fp32"

@@ -577,8 +577,8 @@ static Value p_cast(PrimArgs *a)
     if (!strcmp(to, "fp32"))
         return prim_real(a, 0) ? a->v[0] : v_poison();
     Half kind;
-    if (!half_read(to, &kind))
-        return prim_fail(a, "E0205", 1, "`cast` knows real, int, fp32, %s", half_words(a->ev->arena, " and "));
+    if (!half_read(to, false, &kind))
+        return prim_fail(a, "E0205", 1, "`cast` knows real, int, fp32, %s", half_words(a->ev->arena, false, ", "));
     if (!prim_real(a, 0))
         return v_poison();
     return v_tensor(ir_node(g, OP_ROUND_TO, &a->v[0].val, 1, &(Attr){.i = kind}, NULL));
@@ -734,7 +734,8 @@ const Prim tensor_prims[] = {
     {"randn", "shape: shape", p_random, "standard normal numbers, new in every step", 0, false},
     {"rand", "shape: shape", p_random, "uniform numbers in [0, 1), new in every step", 0, false},
     {"bernoulli", "shape: shape, p: float", p_random, "1 with probability p, else 0, new in every step", 0, false},
-    {"cast", "x: tensor, to: word", p_cast, "real, int, or rounded to bf16 or fp16", 0, false},
+    {"cast", "x: tensor, to: word", p_cast,
+     "real, int, or rounded to bf16, fp16, fp8_e4m3 (which saturates) or fp8_e5m2", 0, false},
     {"input", "name: word, shape: shape, kind: word = real", p_input, "a tensor given with every batch: real or int", 0,
      false},
     {"tied", "kind: word, label: word, name: word = W", p_weight,

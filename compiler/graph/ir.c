@@ -25,22 +25,24 @@ const HalfInfo *half_info(Half h)
     return NULL;
 }
 
-bool half_read(const char *word, Half *out)
+bool half_read(const char *word, bool precision, Half *out)
 {
     for (size_t i = 1; i < COUNT_OF(halves); i++)
         if (!strcmp(word, halves[i].word)) {
             *out = halves[i].half;
-            return true;
+            return halves[i].precision || !precision;
         }
+    *out = HALF_NONE;
     return false;
 }
 
-const char *half_words(Arena *a, const char *between)
+const char *half_words(Arena *a, bool precision, const char *between)
 {
-    const char *all = halves[1].word;
-    for (size_t i = 2; i < COUNT_OF(halves); i++)
-        all = arena_printf(a, "%s%s%s", all, between, halves[i].word);
-    return all;
+    Buf b = buf_new(a);
+    for (size_t i = 1; i < COUNT_OF(halves); i++)
+        if (halves[i].precision || !precision)
+            buf_printf(&b, "%s%s", b.n ? between : "", halves[i].word);
+    return b.s;
 }
 
 Graph *graph_new(Ctx *ctx, Arena *arena)

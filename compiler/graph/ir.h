@@ -61,6 +61,8 @@ typedef struct HalfInfo {
     int bytes;
     int digits, least; /* what is rounded to it */
     double largest;
+    bool saturates;
+    bool precision; /* files may compute in it */
     int blas, map;
     const char *vector; /* in CUDA, the type of some contiguous numbers, whose count and `>` follow */
     bool c_vector;      /* in C, vectors are rounded to it at once */
@@ -69,13 +71,13 @@ typedef struct HalfInfo {
     bool store_rounds; /* vwn_WORD() rounds; else it drops low bits, which are 0 by then */
     bool scaled;       /* its range is so small that a loss is scaled before it is differentiated */
 } HalfInfo;
-const HalfInfo *half_at(size_t i);                     /* each row, float32 first; NULL behind the last */
-const HalfInfo *half_info(Half h);                     /* NULL: there is none of that code */
-bool half_read(const char *word, Half *out);           /* "bf16"; false: none, or float32 */
-const char *half_words(Arena *a, const char *between); /* of all but float32, joined */
+const HalfInfo *half_at(size_t i); /* each row, float32 first; NULL behind the last */
+const HalfInfo *half_info(Half h); /* NULL: there is none of that code */
+/* "bf16"; false: none, or float32. `precision`: only of those that files may compute in; *out is set for others, too. */
+bool half_read(const char *word, bool precision, Half *out);
+const char *half_words(Arena *a, bool precision, const char *between); /* of all but float32, joined */
 static inline const char *half_word(Half h) { return half_info(h)->word; }
 static inline int half_bytes(Half h) { return half_info(h)->bytes; }
-enum { HALF_BYTES = 2 }; /* room for one of any type but float32 */
 
 /* What a graph reads from outside and may write back: weights, moments, tokens, ... */
 typedef enum ExtKind {

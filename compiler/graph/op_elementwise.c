@@ -378,13 +378,14 @@ static double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x)))
 /* To so many significant bits, ties to even; below 2^least the spacing stays 2^(least-digits+1). */
 static double round_to(double x, const HalfInfo *to)
 {
+    const double over = copysign(to->saturates ? to->largest : INFINITY, x);
     if (x == 0 || !isfinite(x))
-        return x;
+        return isinf(x) ? over : x;
     int e;
     frexp(x, &e); /* |x| = m 2^e with m in [0.5, 1) */
     int unit = (e - 1 < to->least ? to->least : e - 1) - to->digits + 1;
     double r = ldexp(nearbyint(ldexp(x, -unit)), unit);
-    return fabs(r) > to->largest ? copysign(INFINITY, x) : r;
+    return fabs(r) > to->largest ? over : r;
 }
 
 #define EVAL_UNARY(id, expr)                                                                                           \

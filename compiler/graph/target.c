@@ -47,3 +47,11 @@ const Target target_gpu = {.name = "GPU", ANY_GPU};
 const Target target_sm_90a = {.name = "GPU of sm_90a", ANY_GPU, .warpgroups = true};
 
 const Target *target_of_arch(const char *arch) { return strcmp(arch, "sm_90a") == 0 ? &target_sm_90a : &target_gpu; }
+
+Half target_half(const Target *t)
+{
+    size_t i = 0;
+    while (half_at(i) && !target_multiplies(t, half_at(i)->half))
+        i++;
+    return half_at(i) ? half_at(i)->half : HALF_NONE;
+}

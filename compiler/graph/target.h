@@ -50,6 +50,7 @@ typedef struct Target {
 } Target;
 extern const Target target_cpu, target_gpu, target_sm_90a;
 static inline bool target_multiplies(const Target *t, Half half) { return half && (t->multiplies >> half & 1); }
+Half target_half(const Target *t); /* the first type that it multiplies; HALF_NONE: there is none */
 /* Of "sm_80", "sm_90a": the one place that knows which architecture has what. */
 const Target *target_of_arch(const char *arch);
 

@@ -479,6 +479,7 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
     for (size_t i = 0; i < g->ext.n; i++) {
         Dim n;
         b->plan->ext[i].ext = g->ext.v[i];
+        b->plan->ext[i].half = g->ext.v[i].kind == EXT_COPY ? how->half : HALF_NONE;
         b->ext_buffer[i] = -1;
         if (!shape_size(&g->ext.v[i].shape, &n))
             vwn_bug(ctx, "the size of a tensor overflows");

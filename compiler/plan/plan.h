@@ -155,8 +155,13 @@ typedef struct PlanResult { /* host-read outputs, in graph order */
 typedef struct PlanExt {
     Ext ext;          /* with its symbolic shape */
     int64_t elements; /* at this B, T */
+    Half half;        /* of a copy in 16 bits */
     bool stored;      /* the plan writes it */
 } PlanExt;
+static inline uint64_t plan_ext_bytes(const PlanExt *x)
+{
+    return (uint64_t)x->elements * (x->ext.dtype == DT_INT ? 8 : (uint64_t)half_bytes(x->half));
+}
 
 typedef struct Plan {
     int64_t B, T;
@@ -186,8 +191,8 @@ typedef struct Plan {
 
 /* The shape in which an operand of products lies in 16 bits on a device, when products alone read it: with zeros behind
  * each row, and behind the rows of a matrix, where these would begin anywhere. */
-Shape plan_half_shape(const Shape *s);
-Val plan_half_pad(Graph *g, Val v); /* v in that shape */
+Shape plan_half_shape(const Shape *s, Half half);
+Val plan_half_pad(Graph *g, Val v, Half half); /* v in that shape */
 
 /* How weights, their gradients, and their copies in 16 bits that stay from run to run (EXT_COPY), lie in memory: by kind,
  * and by name that of the one which lies in front, without a gap, or its own: it lies behind none. Plans that share a layout

@@ -23,15 +23,12 @@ uint32_t plan_ext_buffer(Build *b, int32_t ext)
 {
     if (b->ext_buffer[ext] < 0) {
         const PlanExt *x = &b->plan->ext[ext];
-        Half half = x->ext.kind == EXT_COPY ? b->f->half : HALF_NONE;
-        b->ext_buffer[ext] =
-            (int32_t)new_buffer(b, (PlanBuffer){.ext = ext,
-                                                .bytes = half ? (uint64_t)x->elements * (uint64_t)half_bytes(half)
-                                                              : bytes_of(x->ext.dtype, x->elements),
-                                                .dtype = x->ext.dtype,
-                                                .half = half,
-                                                .name = x->ext.name,
-                                                .shape = &x->ext.shape});
+        b->ext_buffer[ext] = (int32_t)new_buffer(b, (PlanBuffer){.ext = ext,
+                                                                 .bytes = plan_ext_bytes(x),
+                                                                 .dtype = x->ext.dtype,
+                                                                 .half = x->half,
+                                                                 .name = x->ext.name,
+                                                                 .shape = &x->ext.shape});
     }
     return (uint32_t)b->ext_buffer[ext];
 }

@@ -48,7 +48,8 @@ void plan_choose_copies(Build *b, const PlanLayout *layout)
         b->direct[v] = (int32_t)b->plan->n_ext;
         ext[b->plan->n_ext] = ext[of];
         ext[b->plan->n_ext].ext.kind = EXT_COPY;
-        ext[b->plan->n_ext].ext.shape = plan_half_shape(&ext[of].ext.shape);
+        ext[b->plan->n_ext].ext.shape = plan_half_shape(&ext[of].ext.shape, b->f->half);
+        ext[b->plan->n_ext].half = b->f->half;
         ext[b->plan->n_ext].elements = plan_elements(b, v);
         ext[b->plan->n_ext++].stored = true;
     }
@@ -67,8 +68,9 @@ void plan_write_copies(Graph *g, const PlanLayout *layout)
         if (!map_get(&layout->before[EXT_COPY], (uintptr_t)name))
             continue;
         g->name = name;
-        ir_store(g, ir_op(g, OP_ROUND_TO, plan_half_pad(g, o.value), 0, 0, (Attr){.i = layout->half}, NULL), EXT_COPY,
-                 name);
+        ir_store(g,
+                 ir_op(g, OP_ROUND_TO, plan_half_pad(g, o.value, layout->half), 0, 0, (Attr){.i = layout->half}, NULL),
+                 EXT_COPY, name);
     }
     g->name = NULL;
 }

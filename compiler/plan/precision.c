@@ -35,7 +35,7 @@ enum { VECTOR_LEAST = 16 };
  * all bits of its scores. */
 enum { CHOICES_MANY = 1024 };
 /* The row of a product's operand has a multiple of so many elements, on a device. */
-enum { ROW_MULTIPLE = 8 };
+enum { ROW_BYTES = 16 };
 
 /* ---- which products ---- */
 
@@ -82,8 +82,7 @@ typedef struct Rounding {
     Val *rounded; /* by Val of `from`: the copy rounded, or 0 */
     Half to;
     bool *whole; /* on a device, by Val of `from`: products read it in its own rows; NULL: this is none */
-    Val *
-        padded; /* by Val of `from`: the copy rounded, its rows padded to ROW_MULTIPLE elements; 0: it lies so anyway */
+    Val *padded; /* by Val of `from`: the copy rounded, its rows padded to ROW_BYTES; 0: it lies so anyway */
     const bool *product, *shared, *kept; /* as round_values() has them */
     bool *read;                          /* by a product, so far */
     bool *wanted;                        /* rounded, by somebody */
@@ -124,18 +123,19 @@ static Val round_copy(Rounding *r, Val v)
 }
 
 /* Tensor cores read sixteen bytes at a time. A matrix has as many rows, too: its product may be with what is exchanged. */
-Shape plan_half_shape(const Shape *s)
+Shape plan_half_shape(const Shape *s, Half half)
 {
+    const int64_t multiple = ROW_BYTES / half_bytes(half);
     Shape to = *s;
     for (int i = s->rank == 2 ? 0 : s->rank - 1; i >= 0 && i < s->rank && s->rank >= 2; i++)
         if (dim_static(s->d[i]) && s->d[i].n >= EXTENT_LEAST)
-            to.d[i].n = (s->d[i].n + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE;
+            to.d[i].n = (s->d[i].n + multiple - 1) / multiple * multiple;
     return to;
 }
 
-Val plan_half_pad(Graph *g, Val v)
+Val plan_half_pad(Graph *g, Val v, Half half)
 {
-    const Shape from = *shape_of(g, v), to = plan_half_shape(&from);
+    const Shape from = *shape_of(g, v), to = plan_half_shape(&from, half);
     for (int i = 0; i < from.rank; i++)
         if (!dim_eq(from.d[i], to.d[i]))
             v = ir_pad(g, v, i, 0, to.d[i].n - from.d[i].n);
@@ -151,10 +151,11 @@ static Val cut(Graph *g, Val v, int axis, Dim n)
 /* What products read, and the zeros that lie behind its rows, which they do not see. */
 static Val pad_rows(Rounding *r, Val v)
 {
-    const Shape *s = shape_of(r->from, v), to = plan_half_shape(s);
+    const Shape *s = shape_of(r->from, v), to = plan_half_shape(s, r->to);
     if (!r->whole || !r->whole[v] || shape_eq(s, &to) || node_is_rounded(r->from, v, r->to))
         return round_copy(r, v);
-    Val x = r->padded[v] = ir_op(r->g, OP_ROUND_TO, plan_half_pad(r->g, r->map[v]), 0, 0, (Attr){.i = r->to}, NULL);
+    Val x = r->padded[v] =
+        ir_op(r->g, OP_ROUND_TO, plan_half_pad(r->g, r->map[v], r->to), 0, 0, (Attr){.i = r->to}, NULL);
     for (int i = 0; i < s->rank; i++)
         x = cut(r->g, x, i, s->d[i]);
     return x;
@@ -296,7 +297,7 @@ static int64_t size_at(const Graph *g, Val v, const PlanOptions *how)
 static bool is_as_large(const Graph *g, Val v, Val in, const PlanOptions *how)
 {
     const Node *n = node_at(g, v);
-    Shape wide = plan_half_shape(&n->shape);
+    Shape wide = plan_half_shape(&n->shape, how->half);
     bool cut = n->op == OP_SLICE && node_at(g, in)->op == OP_MATMUL && shape_eq(&wide, shape_of(g, in));
     return cut || size_at(g, v, how) == size_at(g, in, how);
 }

@@ -104,7 +104,7 @@ static Status add_copies(Program *p, const PlanExt *const *x, size_t n)
             like->d[k] = x[i]->ext.shape.d[k].n;
         of[i] = like;
     }
-    return store_add_copies(s, of, n);
+    return store_add_copies(s, of, n, x[0]->half);
 }
 
 /* Tensors that are behind each other, from buffer `at` on, which is behind nothing. */

@@ -33,7 +33,7 @@ static void count_copies(Planning *p, const Plan *plan)
         if (x->ext.kind != EXT_COPY || map_get(&p->counted, (uintptr_t)x->ext.name))
             continue;
         *map_at(&p->counted, (uintptr_t)x->ext.name) = p;
-        p->copy_bytes += HALF_BYTES * (uint64_t)x->elements;
+        p->copy_bytes += plan_ext_bytes(x);
     }
 }
 
@@ -196,7 +196,7 @@ uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *
     const Plan *made = plan_build(s->ctx, a, plan_graph(g, a, &plan), &plan);
     uint64_t bytes = made->arena_bytes;
     for (size_t i = 0; i < made->n_ext; i++)
-        bytes += made->ext[i].ext.kind == EXT_COPY ? HALF_BYTES * (uint64_t)made->ext[i].elements : 0;
+        bytes += made->ext[i].ext.kind == EXT_COPY ? plan_ext_bytes(&made->ext[i]) : 0;
     for (size_t i = 0; i < g->ext.n; i++) {
         const Ext *e = &g->ext.v[i];
         uint64_t size = e->dtype == DT_INT ? 8 : 4;

@@ -36,7 +36,7 @@ __attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status
 
 static size_t item_size(const Store *s, ExtKind kind, DType dtype)
 {
-    return dtype == DT_INT || !s->backend ? 8 : kind == EXT_COPY ? HALF_BYTES : sizeof(float);
+    return dtype == DT_INT || !s->backend ? 8 : (size_t)half_bytes(kind == EXT_COPY ? s->copies : HALF_NONE);
 }
 
 /* Zeroed memory where the tensors live. */
@@ -394,8 +394,9 @@ static Status new_copies(Store *s, const StoreEntry *const *of, size_t n)
     return status;
 }
 
-Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n)
+Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n, Half half)
 {
+    s->copies = half;
     size_t first = s->entry.n;
     void *memory = NULL;
     Status status = new_copies(s, of, n);

@@ -23,14 +23,15 @@ struct Store {
     uint64_t common_bytes, common_wanted;
     VEC(StoreSlab) slab; /* what small tensors that stay lie in; the last has room */
     uint64_t slab_bytes; /* of all */
+    Half copies;         /* what copies of weights are */
     size_t settled;      /* of a device: so many entries have memory */
     uint64_t generation;
     PlanLayout layout; /* how weights, their gradients and copies lie, in the plans of all programs */
     char why[512];
 };
 
-/* Copies in 16 bits of the weights of these names, in these shapes, one behind the other; they are stale. */
-Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n);
+/* Copies of the weights, in that type, which is one for all, of these names, in these shapes, one behind the other; they are stale. */
+Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n, Half half);
 bool store_copy_stale(const StoreEntry *copy);
 void store_copy_done(StoreEntry *copy);
 void store_weight_changes(Store *s,

@@ -21,23 +21,23 @@ static double move_rate(const Rates *r, double bytes)
     return rate[i] * pow(rate[i + 1] / rate[i], part);
 }
 
-static double product_seconds(const Rates *r, bool bf16, ProductKind kind, double flops, double numbers)
+static double product_seconds(const Rates *r, bool half, ProductKind kind, double flops, double numbers)
 {
-    const double *rate = r->v + (bf16 && r->v[RATE_BF16] > 0 ? RATE_BF16 : RATE_MATMUL);
+    const double *rate = r->v + (half && r->v[RATE_BF16] > 0 ? RATE_BF16 : RATE_MATMUL);
     return flops / rate[kind] + numbers / rate[RATE_MATMUL_NUMBERS - RATE_MATMUL + (int)kind];
 }
 
 static double seconds_matmul(const Rates *r, const Launch *l)
 {
     const PlanMatmul *m = &l->matmul;
-    return product_seconds(r, m->half == HALF_BF16, product_kind(m->transpose_a, m->transpose_b), l->flops,
+    return product_seconds(r, m->half != HALF_NONE, product_kind(m->transpose_a, m->transpose_b), l->flops,
                            product_numbers(m));
 }
 
 /* Those by expert are measured in float32: in bf16 they are taken to gain what other products do. */
-static double expert_seconds(const Rates *r, bool bf16, ProductKind kind, double flops)
+static double expert_seconds(const Rates *r, bool half, ProductKind kind, double flops)
 {
-    double gain = bf16 && r->v[RATE_BF16] > 0 ? r->v[RATE_BF16 + (int)kind] / r->v[RATE_MATMUL + (int)kind] : 1;
+    double gain = half && r->v[RATE_BF16] > 0 ? r->v[RATE_BF16 + (int)kind] / r->v[RATE_MATMUL + (int)kind] : 1;
     return flops / (r->v[RATE_EXPERT + (int)kind] * gain);
 }
 
@@ -63,7 +63,7 @@ static double seconds_kernel(const Rates *r, const Launch *l)
 
 static double seconds_expert(const Rates *r, const Launch *l)
 {
-    return expert_seconds(r, l->expert.half == HALF_BF16, expert_kind(&l->expert), l->flops);
+    return expert_seconds(r, l->expert.half != HALF_NONE, expert_kind(&l->expert), l->flops);
 }
 
 /* Moving its bytes is all that it does. */
@@ -87,9 +87,7 @@ double estimate_plan_bytes(const Plan *plan)
 {
     double bytes = (double)plan->arena_bytes;
     for (size_t i = 0; i < plan->n_ext; i++)
-        bytes += (double)plan->ext[i].elements * (plan->ext[i].ext.dtype == DT_INT    ? 8
-                                                  : plan->ext[i].ext.kind == EXT_COPY ? HALF_BYTES
-                                                                                      : 4);
+        bytes += (double)plan_ext_bytes(&plan->ext[i]);
     return bytes;
 }
 

@@ -215,7 +215,7 @@ static bool measure_chains(Yardstick y, uint32_t kernel, double each, double *ou
 
 bool peak_measure(Backend *b, Arena *arena, Half half, Peak *out, char why[512])
 {
-    const bool bf16 = half == HALF_BF16;
+    const bool bf16 = target_multiplies(b->target, half); /* that is the type of which a CPU has products */
     static const struct {
         const char *name, *text;
         size_t length;

@@ -61,29 +61,24 @@ static uint64_t random_bits(uint64_t *state)
     return *state >> 33;
 }
 
-/* Of a number that both types have. */
-static uint16_t two_bytes(float x, Half half)
+/* The number of a type that is not farther from 0 than x, which is in its range; none of the smallest, without a leading bit. */
+static uint32_t code_of(float x, const HalfInfo *to)
 {
-    uint32_t bits;
+    uint32_t bits, drop = 24 - (uint32_t)to->digits, shift = (uint32_t)(126 + to->least) << 23;
     memcpy(&bits, &x, sizeof bits);
-    if (half == HALF_BF16 || x == 0)
-        return (uint16_t)(bits >> 16);
-    return (uint16_t)((bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 0x3ff));
+    uint32_t size = bits & 0x7fffffff, code = size <= shift ? 0 : (size - shift) >> drop;
+    return code | bits >> 31 << (8 * to->bytes - 1);
 }
 
-/* Multiples of 1/128 in [-1, 1), which all types have, as many bytes as a piece has; pieces are alike. */
+/* Multiples of 1/128 in [-1, 1), or what a type has beside them, as many bytes as a piece has; pieces are alike. */
 static void put_random(Device *d, void *to, uint64_t seed, Half half)
 {
     enum { PIECE = 1 << 18 };
-    float number[PIECE / 4];
-    uint16_t *two = (uint16_t *)(void *)number;
-    uint64_t item = half ? 2 : 4;
-    for (uint64_t i = 0; i < PIECE / item; i++) {
-        float x = (float)((int)(random_bits(&seed) % 256) - 128) / 128;
-        if (half)
-            two[i] = two_bytes(x, half);
-        else
-            number[i] = x;
+    unsigned char number[PIECE];
+    const HalfInfo *type = half_info(half);
+    for (uint64_t i = 0; i < PIECE; i += (uint64_t)type->bytes) {
+        uint32_t code = code_of((float)((int)(random_bits(&seed) % 256) - 128) / 128, type);
+        memcpy(number + i, &code, (size_t)type->bytes); /* the low bytes */
     }
     for (uint64_t done = 0; done < d->bytes && d->status == ST_OK; done += PIECE)
         d->status =

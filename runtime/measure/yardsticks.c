@@ -83,11 +83,14 @@ static void fill(Measure *m)
     }
 }
 
-static Timed run_yardstick(Measure *m, int64_t B, bool bf16)
+static Timed run_yardstick(Measure *m, int64_t B, bool half)
 {
     Session *s = &m->session;
-    ProgramOptions how = {
-        .name = "yardstick", .B = B, .T = 1, .share_arena = true, .half = bf16 ? HALF_BF16 : HALF_NONE};
+    ProgramOptions how = {.name = "yardstick",
+                          .B = B,
+                          .T = 1,
+                          .share_arena = true,
+                          .half = half ? target_half(s->backend->target) : HALF_NONE};
     Program *p = session_program(s, m->g, &how, &m->build);
     Timed t = {.plan = program_plan(p)};
     size_t n = t.plan->n_launch;

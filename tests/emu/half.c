@@ -1,14 +1,16 @@
-/* half.c - numbers of fp16 and bf16 as kernels load and store them, emulated, against arithmetic of half.h.
+/* half.c - numbers of fp16, bf16 and 8 bits as kernels load and store them, emulated, against arithmetic of half.h.
  *
  * In:  nothing (skipped where there is no C++ compiler).     Out: `N passed, N failed`.
- * All 65,536 patterns are loaded. What is stored lies on such a number, in the middle between two and beside
+ * All 65,536 and 256 patterns are loaded. What is stored lies on such a number, in the middle between two and beside
  * it, so ties, numbers without a leading bit and what leaves the range are met; rounded before, it is the same. Of bf16
  * numbers are rounded one by one and by eight.
  */
 #include "backend_emu.h"
 
+#include "support/f8.h"
 #include "support/half.h"
 
+#include "compiler/graph/op.h"
 #include "compiler/print/emit.h"
 #include "support/harness.h"
 
@@ -40,6 +42,22 @@ static const char body_bf16[] =
     "            for (int k = 0; k < 8; k++) /* nothing is left behind the two bytes */\n"
     "                p4[i + k] ^= vwn_bits(y.v[k]) & 0xffffu ? 1 : 0;\n"
     "        }\n"
+    "    }\n"
+    "}\n";
+
+/* Each number by itself, and by fours. */
+static const char body_byte[] =
+    "KERNEL(256) @NAME@(const %s *p0, real *p1, const real *p2, %s *p3, real *p4, int64_t rows)\n"
+    "{\n"
+    "    const int64_t i = blockIdx.x * 256 + threadIdx.x;\n"
+    "    if (i < rows && i %% 8 < 4) {\n"
+    "        p1[i] = vwn_of_%s(p0[i]);\n"
+    "        p3[i] = vwn_%s(p4[i] = vwn_round_to(p2[i], %d));\n"
+    "    } else if (i < rows && i %% 4 == 0) {\n"
+    "        const vec<4> y = vwn_round_to(vwn_at<4>(&p2[i]), %d);\n"
+    "        vwn_at<4>(&p1[i]) = vwn_get_%s<4>(&p0[i]);\n"
+    "        vwn_at<4>(&p4[i]) = y;\n"
+    "        vwn_put_%s(&p3[i], y);\n"
     "    }\n"
     "}\n";
 
@@ -94,6 +112,37 @@ static void test_type(Harness *h, const EmuKernel *kernel, Half type)
     }
 }
 
+static bool same(double x, double y) { return isnan(x) ? isnan(y) : x == y && !signbit(x) == !signbit(y); }
+
+/* The numbers of a type of a byte and, around the middle between two, three numbers of float32. */
+static void test_bytes(Harness *h, const EmuKernel *kernel, Half type, double (*of)(uint16_t))
+{
+    enum { N = 4 * 256 };
+    static _Alignas(64) unsigned char given[N], stored[N];
+    static _Alignas(64) float loaded[N], x[N], rounded[N];
+    double in[N], want[N];
+    for (int i = 0; i < N; i++) {
+        given[i] = (unsigned char)i;
+        double low = of(given[i]), high = of((uint16_t)(given[i] ^ 1));
+        float middle = isfinite(high) ? (float)((low + high) / 2) : (float)low * 1.0625f;
+        x[i] = i >> 8 == 3 ? (float)low : i >> 8 == 0 ? middle : nextafterf(middle, i >> 8 == 1 ? -INFINITY : INFINITY);
+        in[i] = (double)x[i];
+    }
+    Node node = {.op = OP_ROUND_TO, .n_in = 1, .a = {.i = type}};
+    Tensor from = {.size = N, .real = in}, to = {.size = N, .real = want}, *ins[1] = {&from};
+    op_rules[OP_ROUND_TO].eval(&(OpEval){.n = &node, .in = ins, .out = &to});
+    void *p[] = {given, loaded, x, stored, rounded};
+    int64_t rows = N;
+    void *arguments[] = {&p[0], &p[1], &p[2], &p[3], &p[4], &rows};
+    const char *trouble = emu_launch(kernel, arguments, &(EmuOptions){0}, N / THREADS, THREADS, 0);
+    int wrong = 0;
+    for (int i = 0; i < N; i++)
+        wrong += !same((double)loaded[i], of(given[i])) || !same((double)rounded[i], want[i]) ||
+                 !same(of(stored[i]), want[i]);
+    if (!CHECK(h, !trouble && !wrong))
+        fprintf(stderr, "    %s: %d numbers, %s\n", half_word(type), wrong, trouble ? trouble : "");
+}
+
 int main(void)
 {
     Harness h = {0};
@@ -103,13 +152,21 @@ int main(void)
     Ctx *ctx = ctx_new(NULL);
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
-    EmuText text[] = {{.text = body, .length = sizeof body - 1}, {.text = body_bf16, .length = sizeof body_bf16 - 1}};
-    EmuKernel kernel[2];
-    for (int i = 0; i < 2; i++)
+    EmuText text[4] = {{.text = body, .length = sizeof body - 1}, {.text = body_bf16, .length = sizeof body_bf16 - 1}};
+    EmuKernel kernel[4];
+    static const Half byte[] = {HALF_FP8_E4M3, HALF_FP8_E5M2};
+    for (int i = 0; i < 2; i++) {
+        const char *t = half_word(byte[i]);
+        text[2 + i].text = arena_printf(ctx->program, body_byte, t, t, t, t, byte[i], byte[i], t, t);
+        text[2 + i].length = strlen(text[2 + i].text);
+    }
+    for (int i = 0; i < 4; i++)
         text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
-    if (CHECK(&h, emu_compile(prelude, length, text, 2, kernel, why))) {
+    if (CHECK(&h, emu_compile(prelude, length, text, 4, kernel, why))) {
         test_type(&h, &kernel[0], HALF_FP16);
         test_type(&h, &kernel[1], HALF_BF16);
+        test_bytes(&h, &kernel[2], byte[0], of_e4m3);
+        test_bytes(&h, &kernel[3], byte[1], of_e5m2);
     } else {
         fprintf(stderr, "    %s\n", why);
     }

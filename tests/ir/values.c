@@ -5,6 +5,7 @@
  */
 #include "support.h"
 
+#include "support/f8.h"
 #include "support/half_bits.h"
 
 #include <math.h>
@@ -296,12 +297,14 @@ static void expect_vector(Tally *t, Op op, const Attr *a, const double *x, const
 static void rounded_between(Tally *t, Half type, double (*of)(uint16_t))
 {
     enum { CODES = 1 << 15, POINTS = 4 };
+    const HalfInfo *info = half_info(type);
     double *x = malloc(POINTS * CODES * sizeof *x), *want = malloc(POINTS * CODES * sizeof *want);
     int64_t n = 0, wrong = 0;
     for (unsigned c = 0; isfinite(of((uint16_t)c)); c++) {
         double low = of((uint16_t)c), high = of((uint16_t)(c + 1)), step = low - (c ? of((uint16_t)(c - 1)) : 0);
         double middle = low + (isfinite(high) ? high - low : step) / 2;
         const double at[POINTS] = {low, nextafter(middle, low), middle, nextafter(middle, INFINITY)};
+        high = info->saturates && !isfinite(high) ? low : high;
         const double to[POINTS] = {low, low, c & 1 ? high : low, high};
         for (int i = 0; i < POINTS; i++, n++) {
             x[n] = n & 4 ? -at[i] : at[i];
@@ -312,8 +315,8 @@ static void rounded_between(Tally *t, Half type, double (*of)(uint16_t))
     const Tensor *y = on_vector(b, &(Attr){.i = type}, OP_ROUND_TO, x, n);
     for (int64_t i = 0; i < n; i++)
         wrong += y->real[i] != want[i];
-    check(t, n > 3 * CODES && !wrong, "%lld of %lld roundings to %s are wrong", (long long)wrong, (long long)n,
-          half_word(type));
+    check(t, n > POINTS * 3 << (8 * info->bytes - 3) && !wrong, "%lld of %lld roundings to %s are wrong",
+          (long long)wrong, (long long)n, half_word(type));
     bench_free(b);
     free(x);
     free(want);
@@ -329,6 +332,15 @@ static void roundings(Tally *t)
     expect_vector(t, OP_ROUND_TO, &(Attr){.i = 17}, y, f16, COUNT_OF(y));
     rounded_between(t, HALF_BF16, of_bf16);
     rounded_between(t, HALF_FP16, of_fp16);
+    rounded_between(t, HALF_FP8_E4M3, of_e4m3);
+    rounded_between(t, HALF_FP8_E5M2, of_e5m2);
+    /* as PyTorch 2.15 has them: E4M3 saturates */
+    double z[] = {463.9,   464,      480,           INFINITY, -465,  -INFINITY, NAN,
+                  0x1p-10, 0x1.8p-9, 0x1.00001p-10, 61439,    61440, 0x1p-17};
+    double e4m3[] = {448, 448, 448, 448, -448, -448, NAN, 0, 0x1p-8, 0x1p-9, 448, 448, 0};
+    double e5m2[] = {448, 448, 512, INFINITY, -448, -INFINITY, NAN, 0x1p-10, 0x1.8p-9, 0x1p-10, 57344, INFINITY, 0};
+    expect_vector(t, OP_ROUND_TO, &(Attr){.i = HALF_FP8_E4M3}, z, e4m3, COUNT_OF(z));
+    expect_vector(t, OP_ROUND_TO, &(Attr){.i = HALF_FP8_E5M2}, z, e5m2, COUNT_OF(z));
 }
 
 /* Rows of tables from `start` on, wherever that is: written where a mark is on, and read. */

@@ -76,8 +76,8 @@ static void elementwise(Suite *s)
     out(s, ir_cast(s->g, i, DT_REAL));
     out(s, ir_where(s->g, ir_binary(s->g, OP_LT, i, ir_int(s->g, 5)), x, ir_fill(s->g, 0.25)));
     out(s, ir_where(s->g, ir_binary(s->g, OP_LT, i, ir_int(s->g, 5)), i, ir_int(s->g, -7)));
-    for (int type = 16; type <= 17; type++)
-        out(s, ir_node(s->g, OP_ROUND_TO, &x, 1, &(Attr){.i = type}, NULL));
+    for (size_t type = 1; half_at(type); type++)
+        out(s, ir_node(s->g, OP_ROUND_TO, &x, 1, &(Attr){.i = half_at(type)->half}, NULL));
     end(s, 9, 2e-6);
 }
 

@@ -3,7 +3,9 @@
  * In:  dense sweeps and special values.   Out: the largest error of each in units in the last place,
  * compared with the bound that the prelude states.
  */
+#include "compiler/graph/op.h"
 #include "compiler/print/emit.h"
+#include "support/f8.h"
 #include "support/ulp.h"
 
 #include <dlfcn.h>
@@ -180,6 +182,15 @@ static void *compile(Ctx *ctx)
                 "void sweep%zu(const float *a, float *y, long n)\n{\n#pragma omp simd\n"
                 "for (long i = 0; i < n; i++) { real x = a[i]; y[i] = %s; }\n}\n",
                 i, functions[i].text);
+    for (size_t i = 1; half_at(i); i++)
+        if (half_at(i)->bytes == 1)
+            fprintf(f,
+                    "void bytes%zu(const unsigned char *code, const float *x, float *loaded, float *rounded, unsigned "
+                    "char *stored, long n)\n"
+                    "{\nfor (long i = 0; i < n; i++) { loaded[i] = vwn_of_%s((%s){code[i]}); rounded[i] = "
+                    "vwn_round_to(x[i], %d); "
+                    "stored[i] = vwn_%s(rounded[i]).code; }\n}\n",
+                    i, half_at(i)->word, half_at(i)->word, half_at(i)->half, half_at(i)->word);
     fprintf(f, "int exact(int i)\n{\nvolatile real x, y;\nswitch (i) {\n");
     for (size_t i = 0; i < COUNT_OF(exact); i++)
         fprintf(f, "case %zu: x = %s; y = %s; break;\n", i, exact[i][0], exact[i][1]);
@@ -198,6 +209,41 @@ static void *compile(Ctx *ctx)
     snprintf(command, sizeof command, "%s.c", path);
     unlink(command);
     return so;
+}
+
+static bool same(double x, double y) { return isnan(x) ? isnan(y) : x == y && !signbit(x) == !signbit(y); }
+
+/* Each number of a type of 8 bits, the middle between it and the next, and what lies on both sides of that, as the reference rounds it. */
+static int wrong_bytes(void *so, size_t row, double (*of)(uint16_t))
+{
+    enum { BESIDE = 4, N = 256 * BESIDE };
+    const HalfInfo *type = half_at(row);
+    unsigned char code[N], stored[N];
+    float x[N], loaded[N], rounded[N];
+    double in[N], out[N];
+    char name[32];
+    int wrong = 0;
+    void (*run)(const unsigned char *, const float *, float *, float *, unsigned char *, long);
+    for (int i = 0; i < N; i++) {
+        code[i] = (unsigned char)(i / BESIDE);
+        double low = of(code[i]), high = of((uint16_t)(code[i] ^ 1) & 255);
+        float middle = isfinite(high) ? (float)((low + high) / 2) : (float)low * 1.0625f;
+        x[i] = i % BESIDE == 3   ? (float)low
+               : i % BESIDE == 0 ? middle
+                                 : nextafterf(middle, i % BESIDE == 1 ? -INFINITY : INFINITY);
+        in[i] = (double)x[i];
+    }
+    Node node = {.op = OP_ROUND_TO, .n_in = 1, .a = {.i = type->half}};
+    Tensor from = {.size = N, .real = in}, to = {.size = N, .real = out}, *ins[1] = {&from};
+    op_rules[OP_ROUND_TO].eval(&(OpEval){.n = &node, .in = ins, .out = &to});
+    snprintf(name, sizeof name, "bytes%zu", row);
+    *(void **)&run = dlsym(so, name);
+    run(code, x, loaded, rounded, stored, N);
+    for (int i = 0; i < N; i++)
+        wrong +=
+            !same((double)loaded[i], of(code[i])) || !same((double)rounded[i], out[i]) || !same(of(stored[i]), out[i]);
+    printf("%s%-20s %d of %d\n", wrong ? "FAIL " : "", type->word, wrong, N);
+    return wrong;
 }
 
 int main(void)
@@ -220,6 +266,14 @@ int main(void)
         printf("%s%-20s %5.2f ulp of %g at %.9g\n", ok ? "" : "FAIL ", functions[i].name, e, functions[i].ulps, where);
         bad += !ok;
     }
+    static const struct {
+        Half type;
+        double (*of)(uint16_t code);
+    } bytes[] = {{HALF_FP8_E4M3, of_e4m3}, {HALF_FP8_E5M2, of_e5m2}};
+    for (size_t i = 1; half_at(i); i++)
+        for (size_t k = 0; k < COUNT_OF(bytes); k++)
+            if (half_at(i)->half == bytes[k].type)
+                bad += wrong_bytes(so, i, bytes[k].of) != 0;
     *(void **)&check = dlsym(so, "exact");
     for (size_t i = 0; i < COUNT_OF(exact); i++)
         if (!check((int)i)) {

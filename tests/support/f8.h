@@ -1,12 +1,13 @@
 /* f8.h - the numbers that a byte is, as E4M3 (of the OCP's 8-bit formats; "fn", finite and NaN) and as E5M2.
  *
- * In:  nothing.   Out: of codes 0 to 127 the number in units of the smallest one, 2^-9 and 2^-16; the other codes are their negatives.
+ * In:  a code.   Out: its number. The tables have codes 0 to 127 in units of the smallest one, 2^-9 and 2^-16; the other codes are their negatives.
  *      Written down from PyTorch 2.15: torch.arange(256, dtype=uint8).view(float8_e4m3fn) and .view(float8_e5m2), as float64.
  */
 #ifndef TEST_F8_H
 #define TEST_F8_H
 
 #include <math.h>
+#include <stdint.h>
 
 static const double f8_e4m3[128] = {
     0,      1,      2,      3,      4,      5,      6,      7,     8,     9,     10,    11,    12,     13,     14,
@@ -35,7 +36,7 @@ static const double f8_e5m2[128] = {
     1342177280, 1610612736, 1879048192, 2147483648, 2684354560, 3221225472, 3758096384, INFINITY,  NAN,
     NAN,        NAN};
 
-static inline double of_e4m3(int code) { return ldexp(code & 128 ? -f8_e4m3[code & 127] : f8_e4m3[code], -9); }
-static inline double of_e5m2(int code) { return ldexp(code & 128 ? -f8_e5m2[code & 127] : f8_e5m2[code], -16); }
+static inline double of_e4m3(uint16_t code) { return ldexp(code & 128 ? -f8_e4m3[code & 127] : f8_e4m3[code], -9); }
+static inline double of_e5m2(uint16_t code) { return ldexp(code & 128 ? -f8_e5m2[code & 127] : f8_e5m2[code], -16); }
 
 #endif

@@ -283,7 +283,7 @@ static void types(Tally *t, Ctx *ctx, const char *folder)
 }
 
 /* Each of the 256 numbers of 8 bits. */
-static void bytes_of(Tally *t, Ctx *ctx, const char *folder, const char *type, double (*of)(int code))
+static void bytes_of(Tally *t, Ctx *ctx, const char *folder, const char *type, double (*of)(uint16_t code))
 {
     char why[WHY] = "", file[400], *header = file + 8;
     double x[256];
@@ -298,7 +298,8 @@ static void bytes_of(Tally *t, Ctx *ctx, const char *folder, const char *type, d
     write_file(path, file, 8 + (size_t)n + 256);
     bool ok = opens(ctx, path, &f, false, why) && safe_read(&f, &f.tensor[0], 0, 256, x, why);
     for (int k = 0; k < 256 && ok; k++)
-        wrong += isnan(of(k)) ? !isnan(x[k]) : !(x[k] == of(k) && !signbit(x[k]) == !signbit(of(k)));
+        wrong += isnan(of((uint16_t)k)) ? !isnan(x[k])
+                                        : !(x[k] == of((uint16_t)k) && !signbit(x[k]) == !signbit(of((uint16_t)k)));
     CHECKF(t, ok && !wrong, "%s: %d of 256 numbers are wrong %s", type, wrong, why);
     if (ok)
         safe_close(&f);

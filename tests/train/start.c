@@ -42,7 +42,7 @@ static size_t put_number(unsigned char *to, int type, double x)
     float f = (float)x;
     uint16_t h = to_half(x, type == 2 ? HALF_FP16 : HALF_BF16);
     unsigned char code = 0; /* of 8 bits: x is one of them */
-    while (type > 3 && code < 255 && !((type == 4 ? of_e4m3 : of_e5m2)(code) == x))
+    while (type > 3 && code < 255 && !((type == 4 ? of_e4m3 : of_e5m2)((uint16_t)code) == x))
         code++;
     const void *from[] = {&x, &f, &h, &h, &code, &code};
     size_t size[] = {8, 4, 2, 2, 1, 1};

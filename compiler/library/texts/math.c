@@ -287,29 +287,76 @@ FN real vwn_pow(real a, real b)
     return b == 0 ? 1.0f : r;
 }
 
-/* to bfloat16 (16) or binary16 (17) and back, ties to even */
+/* Without the last `drop` bits, ties to even; what is below `least` to a multiple of `unit`; what rounds above `most` is `over`. */
+FN real vwn_round_digits(real x, int drop, real least, real unit, real most, real over)
+{
+    uint32_t u = vwn_bits(x);
+    uint32_t r = (u + (((uint32_t)1 << (drop - 1)) - 1) + (u >> drop & 1u)) & ~(((uint32_t)1 << drop) - 1);
+    real a = vwn_abs(vwn_real(r));
+    real large = unit * 12582912.0f;
+    real small = (vwn_abs(x) + large) - large;
+    a = vwn_abs(x) < least ? small : a;
+    a = a > most ? over : a;
+    return x == x ? vwn_with_sign(a, x) : x;
+}
+/* to bfloat16 (16), binary16 (17), E4M3 (8) or E5M2 (9) and back, ties to even */
 FN real vwn_round_to(real x, int type)
 {
 #ifdef VWN_TWO_BF16 /* a device has an instruction for it */
     if (type == 16)
         return vwn_real(vwn_two_bf16(x, 0) << 16);
 #endif
-    uint32_t u = vwn_bits(x);
     if (type == 16) {
+        uint32_t u = vwn_bits(x);
         uint32_t r = (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u;
         return x - x == 0 ? vwn_real(r) : x;
     }
-    uint32_t r = (u + 0xfffu + (u >> 13 & 1u)) & 0xffffe000u;
-    real a = vwn_abs(vwn_real(r));
-    real small = (vwn_abs(x) + 0.75f) - 0.75f;
-    a = vwn_abs(x) < 6.103515625e-05f ? small : a;
-    a = a > 65504.0f ? INFINITE : a;
-    return x - x == 0 ? vwn_with_sign(a, x) : x;
+    if (type == 17)
+        return vwn_round_digits(x, 13, 6.103515625e-05f, 5.9604644775390625e-08f, 65504.0f, INFINITE);
+    if (type == 9)
+        return vwn_round_digits(x, 21, 6.103515625e-05f, 1.52587890625e-05f, 57344.0f, INFINITE);
+    return vwn_round_digits(x, 20, 0.015625f, 0.001953125f, 448.0f, 448.0f);
 }
 
 /* the two bytes of a number that vwn_round_to() made; arithmetic's NaN stays one */
 FN bf16 vwn_bf16(real x) { return (bf16)(vwn_bits(x) >> 16); }
 FN real vwn_of_bf16(bf16 x) { return vwn_real((uint32_t)x << 16); }
+/* the byte of such a number, of `digits` bits behind the point, and the number of a byte; the exponent of 1 is `one`. Without a
+ * leading bit it is a multiple of `unit` */
+FN unsigned char vwn_byte(real x, int digits, int one, real unit)
+{
+    uint32_t u = vwn_bits(x) & 0x7fffffffu;
+    uint32_t code = u < (uint32_t)(128 - one) << 23 ? (uint32_t)(int32_t)(vwn_abs(x) / unit) : (u >> (23 - digits)) - ((uint32_t)(127 - one) << digits);
+    code = u >= 0x7f800000u ? (u == 0x7f800000u ? 0x7cu : 0x7fu) : code;
+    return (unsigned char)(code | (vwn_bits(x) >> 24 & 0x80u));
+}
+FN real vwn_of_byte(unsigned char byte, int digits, int one, real unit)
+{
+    uint32_t code = byte & 0x7fu;
+    real normal = vwn_real((code << (23 - digits)) + ((uint32_t)(127 - one) << 23));
+    real x = code >> digits ? normal : (real)(int32_t)code * unit;
+    return byte & 0x80u ? -x : x;
+}
+FN fp8_e4m3 vwn_fp8_e4m3(real x)
+{
+    fp8_e4m3 y = {vwn_byte(x, 3, 7, 0.001953125f)};
+    return y;
+}
+FN real vwn_of_fp8_e4m3(fp8_e4m3 x)
+{
+    return (x.code & 0x7f) == 0x7f ? NOT_A_NUMBER : vwn_of_byte(x.code, 3, 7, 0.001953125f);
+}
+FN fp8_e5m2 vwn_fp8_e5m2(real x)
+{
+    fp8_e5m2 y = {vwn_byte(x, 2, 15, 1.52587890625e-05f)};
+    return y;
+}
+FN real vwn_of_fp8_e5m2(fp8_e5m2 x)
+{
+    real infinite = x.code & 0x80 ? -INFINITE : INFINITE;
+    real large = (x.code & 0x7f) == 0x7c ? infinite : NOT_A_NUMBER;
+    return (x.code & 0x7f) >= 0x7c ? large : vwn_of_byte(x.code, 2, 15, 1.52587890625e-05f);
+}
 
 /* Philox4x32-10: words 0 and 1 of the block (index, step) under key */
 FN void vwn_philox(uint64_t key, uint64_t step, uint64_t index, uint32_t *w0, uint32_t *w1)

@@ -11,6 +11,8 @@ typedef __UINT64_TYPE__ uint64_t;
 typedef __UINT32_TYPE__ uint32_t;
 typedef __INT32_TYPE__ int32_t;
 typedef __UINT16_TYPE__ bf16;
+typedef struct { unsigned char code; } fp8_e4m3;
+typedef struct { unsigned char code; } fp8_e5m2;
 #define FN static inline __attribute__((always_inline))
 #define KERNEL void
 #define ALIGNED __attribute__((aligned(64)))

@@ -24,6 +24,12 @@ union number {
 struct fp16 {
     uint16_t bits;
 };
+struct fp8_e4m3 {
+    unsigned char code;
+};
+struct fp8_e5m2 {
+    unsigned char code;
+};
 /* A size as an argument, of which 32 bits are all that is needed. */
 struct size32 {
     int64_t all;

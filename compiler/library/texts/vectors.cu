@@ -116,20 +116,32 @@ FN real vwn_of_fp16(fp16 x)
 FN fp16 vwn_fp16(real x) { return {emu_fp16(x)}; }
 FN real vwn_of_fp16(fp16 x) { return emu_of_fp16(x.bits); }
 #endif
-template <class E, int N> struct __align__(2 * N) vec_half {
+template <class E, int N> struct __align__(sizeof(E) * N) vec_half {
     E v[N];
 };
-template <int N> FN vec<N> vwn_get_fp16(const fp16 *from)
-{
-    const vec_half<fp16, N> x = *(const vec_half<fp16, N> *)VWN_WIDE(from, 2 * N);
-    VWN_LANES(N, vwn_of_fp16(x.v[i]))
-}
-template <int N> FN void vwn_put_fp16(fp16 *to, vec<N> x)
-{
-    vec_half<fp16, N> y;
-    VWN_EVERY(i, N, y.v[i] = vwn_fp16(x.v[i]))
-    *(vec_half<fp16, N> *)VWN_WIDE(to, 2 * N) = y;
-}
+/* Several numbers of a type that is stored one by one: read and written, and pieces of what memory has. */
+#define VWN_STORED(E)                                                                                               \
+    template <int N> FN vec<N> vwn_get_##E(const E *from)                                                           \
+    {                                                                                                               \
+        const vec_half<E, N> x = *(const vec_half<E, N> *)VWN_WIDE(from, sizeof(E) * N);                            \
+        VWN_LANES(N, vwn_of_##E(x.v[i]))                                                                            \
+    }                                                                                                               \
+    template <int N> FN void vwn_put_##E(E *to, vec<N> x)                                                           \
+    {                                                                                                               \
+        vec_half<E, N> y;                                                                                           \
+        VWN_EVERY(i, N, y.v[i] = vwn_##E(x.v[i]))                                                                   \
+        *(vec_half<E, N> *)VWN_WIDE(to, sizeof(E) * N) = y;                                                         \
+    }                                                                                                               \
+    template <int N> FN vec_half<E, N> vwn_many(const E *from) { return *(const vec_half<E, N> *)VWN_WIDE(from, sizeof(E) * N); } \
+    template <int N> FN void vwn_put_many(E *to, vec_half<E, N> x) { *(vec_half<E, N> *)VWN_WIDE(to, sizeof(E) * N) = x; } \
+    template <int P, int N> FN vec<P> vwn_piece(const vec_half<E, N> &x, int z) VWN_LANES(P, vwn_of_##E(x.v[z * P + i])) \
+    template <int P, int N> FN void vwn_put_piece(vec_half<E, N> &x, int z, vec<P> y)                               \
+    {                                                                                                               \
+        VWN_EVERY(i, P, x.v[z * P + i] = vwn_##E(y.v[i]))                                                           \
+    }
+VWN_STORED(fp16)
+VWN_STORED(fp8_e4m3)
+VWN_STORED(fp8_e5m2)
 /* Numbers of bf16 in pairs: the second is the upper half of a word. */
 template <int N> struct __align__(2 * N) vec_pairs {
     uint32_t v[N / 2];
@@ -156,7 +168,6 @@ template <int N> FN void vwn_put_bf16(bf16 *to, vec<N> x)
 /* All contiguous elements of a thread as memory has them, and of these piece number z, of P elements. */
 template <int N> FN vec<N> vwn_many(const real *from) { return vwn_at<N>(from); }
 template <int N> FN vec_pairs<N> vwn_many(const bf16 *from) { return *(const vec_pairs<N> *)VWN_WIDE(from, 2 * N); }
-template <int N> FN vec_half<fp16, N> vwn_many(const fp16 *from) { return *(const vec_half<fp16, N> *)VWN_WIDE(from, 2 * N); }
 template <int N, class T> FN auto vwn_many_if(bool there, const T *from)
 {
     decltype(vwn_many<N>(from)) none = {};
@@ -164,7 +175,6 @@ template <int N, class T> FN auto vwn_many_if(bool there, const T *from)
 }
 template <int N> FN void vwn_put_many(real *to, vec<N> x) { vwn_at<N>(to) = x; }
 template <int N> FN void vwn_put_many(bf16 *to, vec_pairs<N> x) { *(vec_pairs<N> *)VWN_WIDE(to, 2 * N) = x; }
-template <int N> FN void vwn_put_many(fp16 *to, vec_half<fp16, N> x) { *(vec_half<fp16, N> *)VWN_WIDE(to, 2 * N) = x; }
 /* Sixteen bytes of shared memory by one instruction, whatever a compiler knows about the place. */
 #ifndef VWN_EMU
 FN void vwn_put_at_once(real *to, vec<4> x)
@@ -191,15 +201,10 @@ FN void vwn_put_turned(real *row, int at, vec<8> y)
     vwn_put_at_once(row + (vwn_turned(at) ^ 4), x[1]);
 }
 template <int P, int N> FN vec<P> vwn_piece(const vec<N> &x, int z) VWN_LANES(P, x.v[z * P + i])
-template <int P, int N> FN vec<P> vwn_piece(const vec_half<fp16, N> &x, int z) VWN_LANES(P, vwn_of_fp16(x.v[z * P + i]))
 template <int P, int N> FN vec<P> vwn_piece(const vec_pairs<N> &x, int z)
     VWN_LANES(P, vwn_real(i % 2 ? x.v[(z * P + i) / 2] & 0xffff0000u : x.v[(z * P + i) / 2] << 16))
 template <int P, int N> FN void vwn_put_piece(vec<N> &x, int z, vec<P> y) { VWN_EVERY(i, P, x.v[z * P + i] = y.v[i]) }
 template <int P, int N> FN void vwn_add_piece(vec<N> &x, int z, vec<P> y) { VWN_EVERY(i, P, x.v[z * P + i] += y.v[i]) }
-template <int P, int N> FN void vwn_put_piece(vec_half<fp16, N> &x, int z, vec<P> y)
-{
-    VWN_EVERY(i, P, x.v[z * P + i] = vwn_fp16(y.v[i]))
-}
 template <int P, int N> FN void vwn_put_piece(vec_pairs<N> &x, int z, vec<P> y)
 {
     VWN_EVERY(i, P / 2, x.v[z * P / 2 + i] = vwn_bits(y.v[2 * i]) >> 16 | (vwn_bits(y.v[2 * i + 1]) & 0xffff0000u))
