@@ -10,6 +10,8 @@
 #include "map.h"
 #include "runtime/base/backend.h"
 
+#include <stdio.h>
+
 typedef struct EmuOptions {
     bool descending;       /* blocks, warps and lanes from the last to the first */
     bool lazy;             /* copies arrive only when they are waited for */
@@ -46,6 +48,8 @@ bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t
 /* The same; in a build with the address sanitizer it watches the kernels too. */
 bool emu_compile_watched(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
                          char why[512]);
+/* Writes an include of cuemu.h and a text of this name, for emu_object() with these options. */
+void emu_write(FILE *f, const char *options, const char *name, const char *text, size_t length);
 /* Makes a shared object of a C++ file that includes cuemu.h; the compiler's words go to the file `log`. Several threads
  * may do so at once, after one of them has asked emu_possible(). */
 bool emu_object(const char *source, const char *object, const char *log, const char *options);

@@ -79,13 +79,13 @@ static void remember(const char *name, EmuKernel kernel)
     known[n_known++].kernel = kernel;
 }
 
-static bool write_source(const char *path, const char *prelude, size_t length, const EmuText *text, size_t n)
+static bool write_source(const char *path, const char *options, const char *prelude, size_t length, const EmuText *text,
+                         size_t n)
 {
     FILE *f = fopen(path, "w");
     if (!f)
         return false;
-    fprintf(f, "#include \"%s/tests/emu/cuemu.h\"\n", VWN_SOURCE_DIR);
-    fwrite(prelude, 1, length, f);
+    emu_write(f, options, "prelude", prelude, length);
     for (size_t i = 0; i < n; i++)
         if (!find(text[i].name)) {
             fwrite(text[i].text, 1, text[i].length, f);
@@ -123,16 +123,52 @@ static const char *optimized(void)
     return getenv("VWN_EMU_OPTIMIZE") && !strstr(compiler(), "clang") ? "-Og -fno-reorder-blocks" : "-O0";
 }
 
-/* The emulator's own part is compiled with the tests (tests/CMakeLists.txt). */
+static bool is_watched(const char *options) { return strstr(options, "-fsanitize=") != NULL; }
+
+/* How many bytes of `text` are the prelude that stands behind the first line of a header, and how many lines. */
+static size_t known_prelude(const char *header, const char *text, size_t length, int *lines)
+{
+    FILE *f = fopen(header, "r");
+    *lines = 0;
+    if (!f)
+        return 0;
+    int c;
+    do
+        c = fgetc(f);
+    while (c != '\n' && c != EOF);
+    size_t n = 0;
+    for (; (c = fgetc(f)) != EOF && n < length && text[n] == (char)c; n++)
+        *lines += c == '\n';
+    fclose(f);
+    return c == EOF ? n : 0;
+}
+
+/* What is compiled with the tests: cuemu.h and the prelude (tests/CMakeLists.txt). */
+void emu_write(FILE *f, const char *options, const char *name, const char *text, size_t length)
+{
+    char header[512];
+    int lines;
+    snprintf(header, sizeof header, "%s/emu/prelude%s%s%s.h", VWN_BINARY_DIR, strcmp(optimized(), "-O0") ? "_fast" : "",
+             strstr(options, "-DVWN_FEW_REGISTERS") ? "_few" : "", is_watched(options) ? "_watched" : "");
+    size_t begun = known_prelude(header, text, length, &lines);
+    if (!begun) {
+        snprintf(header, sizeof header, "%s/tests/emu/cuemu.h", VWN_SOURCE_DIR);
+        lines = 0;
+    }
+    fprintf(f, "#include \"%s\"\n#line %d \"%s\"\n", header, lines + 1, name);
+    fwrite(text + begun, 1, length - begun, f);
+}
+
+/* The emulator's own part is compiled with the tests, and so is its header. */
 bool emu_object(const char *source, const char *object, const char *log, const char *options)
 {
     char command[2048];
-    const char *machine = strstr(options, "-fsanitize=") ? "machine_watched" : "machine";
-    int n = snprintf(
-        command, sizeof command,
-        "LC_ALL=C %s -std=gnu++17 %s -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing -DEMU_LINKED "
-        "-fPIC -shared %s -o '%s' '%s' '%s/emu/%s.o' > '%s' 2>&1",
-        compiler(), optimized(), options, object, source, VWN_BINARY_DIR, machine, log);
+    int n = snprintf(command, sizeof command,
+                     "LC_ALL=C %s %s -std=gnu++17 -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing "
+                     "-fno-threadsafe-statics -fPIC -DEMU_LINKED "
+                     "-shared -nostdlib %s -o '%s' '%s' '%s/emu/%s.o' -lgcc > '%s' 2>&1",
+                     compiler(), optimized(), options, object, source, VWN_BINARY_DIR,
+                     is_watched(options) ? "machine_watched" : "machine", log);
     return n < (int)sizeof command && system(command) == 0;
 }
 
@@ -148,7 +184,7 @@ static void *build(const char *prelude, size_t length, const EmuText *text, size
     snprintf(object, sizeof object, "%s.so", path);
     snprintf(log, sizeof log, "%s.log", path);
     void *handle = NULL;
-    if (!write_source(source, prelude, length, text, n))
+    if (!write_source(source, options, prelude, length, text, n))
         snprintf(why, 512, "cannot write %s", source);
     else if (!emu_object(source, object, log, options))
         first_error(log, why);

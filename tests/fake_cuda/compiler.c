@@ -325,12 +325,13 @@ typedef struct Files {
     char source[PATH + 16], object[PATH + 16], log[PATH + 16];
 } Files;
 
-static bool write_source(const Program *p, const char *path, const ImageKernel *kernel, size_t n)
+static bool write_source(const Program *p, const Options *o, const char *path, const ImageKernel *kernel, size_t n)
 {
     FILE *f = fopen(path, "we");
     if (!f)
         return false;
-    fprintf(f, "#include \"%s/tests/emu/cuemu.h\"\n#line 1 \"%s\"\n%s\n", VWN_SOURCE_DIR, p->name, p->text);
+    emu_write(f, o->given, p->name, p->text, strlen(p->text));
+    fprintf(f, "\n");
     for (size_t i = 0; i < n; i++)
         fprintf(f, "EMU_EXPORT(%s)\n", kernel[i].name);
     return fclose(f) == 0;
@@ -391,7 +392,7 @@ static void keep_errors(Program *p, char *log)
 static int compile_object(Program *p, const Options *o, const Files *f, const ImageKernel *kernel, size_t n)
 {
     size_t size;
-    if (!write_source(p, f->source, kernel, n))
+    if (!write_source(p, o, f->source, kernel, n))
         return N_INTERNAL;
     bool good = emu_object(f->source, f->object, f->log, o->given);
     if (!good) {
