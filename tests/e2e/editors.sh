@@ -1,4 +1,4 @@
-# editors.sh - the syntax files of vim and VS Code have the words of the language and no others: keywords, units and suffixes
+# editors.sh - the syntax files of vim and VS Code, and tree-sitter's grammar, have the words of the language and no others: keywords, units and suffixes
 # against the scanner, nodes and attributes against the checker's table, primitives against `vwn doc`. Vim, where it is
 # installed, shows a file so.
 . "$VWN_SOURCE/tests/support/lib.inc"
@@ -65,6 +65,14 @@ same "VS Code, nodes" plain_nodes code_nodes
 same "VS Code, attributes" attributes code_attributes
 same "VS Code, primitives" primitives code_primitives
 same "VS Code, units and suffixes" numbers code_numbers
+
+# tree-sitter: front.tree_sitter compares it with the scanner; what it is made of is what was made
+(cd "$grammar/editors/tree-sitter" && sha256sum -c --quiet src/made.sha256) > out 2>&1 ||
+    fail "src/parser.c was not made of this grammar.js: grammar/editors/README.md says how, and what to write then: $(cat out)"
+for word in $(cat keywords suffixes units | grep -vxE 'none|inf|%'); do
+    grep -qF "\"$word\"" "$grammar/editors/tree-sitter/grammar.js" "$grammar/editors/tree-sitter/src/scanner.c" ||
+        fail "tree-sitter: missing: $word"
+done
 
 # The extension of VS Code, with stand-ins for what it needs, where node is: it starts `vwn lsp`, and without its library it says so.
 if command -v node > /dev/null; then

@@ -5,7 +5,7 @@
 format=$(command -v clang-format-14 || command -v clang-format) || exit 77
 "$format" --version | grep -q 'version 14\.' || { echo "skipped: $("$format" --version)"; exit 77; }
 cd "$VWN_SOURCE" || exit 1
-find compiler runtime grammar tests -name '*.[ch]' -not -path 'compiler/library/texts/*' > "$OLDPWD/sources"
+find compiler runtime grammar tests -name '*.[ch]' -not -path 'compiler/library/texts/*' -not -path 'grammar/editors/*' > "$OLDPWD/sources"
 [ "$(wc -l < "$OLDPWD/sources")" -gt 500 ] || fail "only $(wc -l < "$OLDPWD/sources") sources"
 xargs -P 2 -n 100 "$format" --dry-run -Werror < "$OLDPWD/sources" > "$OLDPWD/out" 2>&1 || {
     sed -n 's/^\([^:]*\):[0-9]*:.*/\1/p' "$OLDPWD/out" | sort -u | head -n 20

@@ -54,7 +54,7 @@ END
 # The faults of the tree in the current folder, a line each. compiler/emitted is what other people compile: its files
 # know each other and compiler/portable alone, whose files know nobody.
 faults() {
-    find compiler runtime grammar -name '*.[chly]' | sort > "$here/files.txt"
+    find compiler runtime grammar -name '*.[chly]' ! -path '*/editors/*' | sort > "$here/files.txt"
     xargs wc -l < "$here/files.txt" | awk '$2 != "total" && $1 > 1000 { print $2 " has " $1 " lines" }'
     sed 's|/[^/]*$||' "$here/files.txt" | sort | uniq -c | awk '$1 > 25 { print $2 " has " $1 " files of C" }'
     xargs grep -H '^ *# *include "' < "$here/files.txt" | sed 's|: *# *include "| |; s|".*||' |
@@ -81,7 +81,7 @@ faults() {
 # Names of types that a header declares are those of one thing: no other file has a type of that name.
 twice() {
     # shellcheck disable=SC2046 # names of sources are words
-    grep -HoE '^typedef (struct|enum|union) [A-Z][A-Za-z0-9_]*' $(find compiler runtime grammar -name '*.[chy]' ! -path '*/emitted/*' ! -path '*/texts/*' | sort) |
+    grep -HoE '^typedef (struct|enum|union) [A-Z][A-Za-z0-9_]*' $(find compiler runtime grammar -name '*.[chy]' ! -path '*/emitted/*' ! -path '*/texts/*' ! -path '*/editors/*' | sort) |
         sed -E 's/^([^:]*):typedef [a-z]* (.*)/\2 \1/' | sort -u |
         awk '{ n[$1]++; where[$1] = where[$1] " " $2; if ($2 ~ /[.]h$/) header[$1] = 1 }
              END { for (t in n) if (n[t] > 1 && header[t]) print "type " t " is declared in" where[t] }'
@@ -99,7 +99,7 @@ named() {
 functions() {
     # shellcheck disable=SC2046 # names of sources are words
     awk -v order="$here/order.txt" -v least="$1" -f "$VWN_SOURCE/tests/rooms/functions.awk" \
-        $(find compiler runtime grammar -name '*.[ch]' ! -path '*/emitted/*' ! -path '*/texts/*' | sort)
+        $(find compiler runtime grammar -name '*.[ch]' ! -path '*/emitted/*' ! -path '*/texts/*' ! -path '*/editors/*' | sort)
 }
 (cd "$VWN_SOURCE" && faults && twice && named && functions 1500) > found.txt
 cat found.txt
