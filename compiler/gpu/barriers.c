@@ -46,7 +46,7 @@ bool kernel_row_touches(const Kernel *k, size_t i, const Kernel *mapped, const b
 bool kernel_in_one_place(const Kernel *k, size_t x, size_t y)
 {
     const KBuffer *a = &k->buffer.v[x], *b = &k->buffer.v[y];
-    return a->tile && b->tile && a->slot >= 0 && a->slot == b->slot;
+    return a->tile && b->tile && a->device.slot >= 0 && a->device.slot == b->device.slot;
 }
 
 bool kernel_row_meets(const Kernel *k, const uint8_t *a, const uint8_t *b)

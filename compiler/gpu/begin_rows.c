@@ -74,7 +74,7 @@ static void put_prefetches(Kernel *k, const Ix *row)
 static bool has_row_tiles(const Kernel *k)
 {
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].together && k->buffer.v[b].slot >= 0)
+        if (k->buffer.v[b].device.together && k->buffer.v[b].device.slot >= 0)
             return true;
     return false;
 }

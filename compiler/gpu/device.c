@@ -38,7 +38,7 @@ void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
     int64_t tiles = 0, bytes = 8 * k->mapping.slots * (lanes / WARP) + kernel_array_bytes(k) * units;
     for (size_t b = 0; b < k->buffer.n; b++)
-        bytes += k->buffer.v[b].held ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
+        bytes += k->buffer.v[b].device.held ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
     for (size_t i = 0; i < k->tile_slot.n; i++)
         tiles += 4 * k->tile_slot.v[i] + 2 * TILE_ROOM;
     bytes += bytes + tiles <= k->shared + LITTLE ? tiles : 0;
@@ -104,7 +104,7 @@ void kernel_choose_grid(Kernel *k)
             term[g->n_term++] = (KShared){size, bytes, -1};
     }
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].held)
+        if (k->buffer.v[b].device.held)
             term[g->n_term++] = (KShared){DIM(k->buffer.v[b].elements), 4, (int32_t)b};
     g->n_fixed = g->n_term;
     choose_spill(k);
@@ -180,7 +180,7 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
         s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);
     live += s->by_row ? n_buffer : 0; /* whose rows are all under way at once */
     for (size_t b = 0; b < k->buffer.n; b++)
-        live += k->buffer.v[b].held ? 2 : 0; /* where they lie, and where they go to */
+        live += k->buffer.v[b].device.held ? 2 : 0; /* where they lie, and where they go to */
     for (size_t i = 0; i < k->array.n; i++)
         live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
     uint32_t threads = k->grid.threads < BLOCK_THREADS && live > LIVE_OF_FEW ? THREADS_OF_FEW : THREADS;

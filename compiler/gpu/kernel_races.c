@@ -130,8 +130,8 @@ static void touch_buffer(Races *r, size_t i, uint32_t buffer, Touch t)
         return;
     t.own = t.lane != 0;     /* at the same place: a result's places are each one thread's */
     uint32_t first = buffer; /* of the tiles that lie in one place */
-    for (uint32_t k = buffer; b->tile && b->slot >= 0 && k-- > 0;)
-        if (r->k->buffer.v[k].tile && r->k->buffer.v[k].slot == b->slot)
+    for (uint32_t k = buffer; b->tile && b->device.slot >= 0 && k-- > 0;)
+        if (r->k->buffer.v[k].tile && r->k->buffer.v[k].device.slot == b->device.slot)
             first = k;
     touch(r, i, &r->buffer[first], t);
 }

@@ -948,7 +948,7 @@ static void hold_sums(Kernel *to, const Kernel *from, const KMappingChoice *how)
     KBuffer *buffer = NEW_ARRAY(from->arena, KBuffer, from->buffer.n + 1);
     for (size_t b = 0; b < from->buffer.n; b++) {
         buffer[b] = from->buffer.v[b];
-        buffer[b].held = how->held[b];
+        buffer[b].device.held = how->held[b];
     }
     to->buffer.v = buffer;
 }

@@ -34,7 +34,7 @@ static bool have_one_factor(const Kernel *k, const KProduct *x, const KProduct *
 static bool have_like_tiles(const Kernel *k, const KProduct *x, const KProduct *y)
 {
     const KBuffer *a = &k->buffer.v[x->a], *b = &k->buffer.v[y->a];
-    return a->tile && b->tile && a->half == b->half && a->parts == b->parts && a->bank == b->bank &&
+    return a->tile && b->tile && a->half == b->half && a->device.split == b->device.split && a->device.bank == b->device.bank &&
            a->rounded == b->rounded;
 }
 

@@ -355,8 +355,8 @@ static bool before(const Tiling *t, size_t u, size_t v)
 static int64_t size_of(const KBuffer *b)
 {
     return b->half    ? (b->elements + 1) / 2
-           : b->parts ? (b->elements + 7) / 8 * 8
-                      : (b->together ? b->together : 1) * b->elements;
+           : b->device.split ? (b->elements + 7) / 8 * 8
+                      : (b->device.together ? b->device.together : 1) * b->elements;
 }
 
 /* By how many words the tiles that are needed grow, going backwards, when u is done next.
@@ -487,8 +487,8 @@ static bool goes_on(const Kernel *k, const KProduct *p, uint32_t buffer, Ix at, 
     const KBuffer *b = &k->buffer.v[buffer];
     int64_t terms = ix_dim_at(k->ix, ix_info(k->ix, p->k)->extent), row = 0;
     if (b->tile)
-        return !b->half && !b->parts && terms * deep == b->elements &&
-               b->elements % ((int64_t)8 << b->bank) == 0; /* whose elements keep their places (vwn_bank_rows) */
+        return !b->half && !b->device.split && terms * deep == b->elements &&
+               b->elements % ((int64_t)8 << b->device.bank) == 0; /* whose elements keep their places (vwn_bank_rows) */
     return !b->written && ix_slope(k->ix, at, k->row, &row) && row == terms * deep;
 }
 
@@ -523,7 +523,7 @@ static void find_together(Kernel *k)
         KProduct *p = &k->product.v[i];
         p->together = p->together ? least : 0;
         if (p->together)
-            k->buffer.v[k->buffer.v[p->a].tile ? p->a : p->b].together = least;
+            k->buffer.v[k->buffer.v[p->a].tile ? p->a : p->b].device.together = least;
     }
 }
 
@@ -553,7 +553,7 @@ static bool in_place(const Tiling *t, uint32_t x, uint32_t y)
     Ix at = 0;
     bool stored = false;
     if (k->buffer.v[x].elements != k->buffer.v[y].elements || k->buffer.v[x].half != k->buffer.v[y].half ||
-        k->buffer.v[y].parts)
+        k->buffer.v[y].device.split)
         return false;
     for (size_t i = u->from; i < u->end; i++) {
         const KStmt *s = &k->stmt.v[i];
@@ -576,7 +576,7 @@ static bool in_place(const Tiling *t, uint32_t x, uint32_t y)
 
 static bool share(const Tiling *t, uint32_t x, uint32_t y)
 {
-    if (t->k->buffer.v[x].together || t->k->buffer.v[y].together)
+    if (t->k->buffer.v[x].device.together || t->k->buffer.v[y].device.together)
         return false;
     if (t->to[x] == t->from[y])
         return in_place(t, x, y);
@@ -591,11 +591,11 @@ static void find_slots(Tiling *t)
     Kernel *k = t->k;
     size_t n = k->buffer.n;
     for (size_t b = 0; b < n; b++)
-        k->buffer.v[b].slot = -1;
+        k->buffer.v[b].device.slot = -1;
     for (;;) {
         size_t most = n;
         for (size_t b = 0; b < n; b++)
-            if (k->buffer.v[b].tile && k->buffer.v[b].slot < 0 && t->from[b] >= 0 &&
+            if (k->buffer.v[b].tile && k->buffer.v[b].device.slot < 0 && t->from[b] >= 0 &&
                 (most == n || size_of(&k->buffer.v[b]) > size_of(&k->buffer.v[most])))
                 most = b;
         if (most == n)
@@ -604,11 +604,11 @@ static void find_slots(Tiling *t)
         for (bool fits = false; !fits && slot < (int)k->tile_slot.n; slot += !fits) {
             fits = true;
             for (size_t b = 0; fits && b < n; b++)
-                fits = k->buffer.v[b].slot != slot || share(t, (uint32_t)b, (uint32_t)most);
+                fits = k->buffer.v[b].device.slot != slot || share(t, (uint32_t)b, (uint32_t)most);
         }
         if (slot == (int)k->tile_slot.n)
             vec_push(k->arena, &k->tile_slot, size_of(&k->buffer.v[most]));
-        k->buffer.v[most].slot = slot;
+        k->buffer.v[most].device.slot = slot;
     }
 }
 
@@ -617,18 +617,18 @@ static void find_slots(Tiling *t)
 static void find_halves(Kernel *k)
 {
     for (size_t b = 0; b < k->buffer.n; b++)
-        k->buffer.v[b].parts = k->buffer.v[b].tile && k->tensor && !k->buffer.v[b].rounded;
+        k->buffer.v[b].device.split = k->buffer.v[b].tile && k->tensor && !k->buffer.v[b].rounded;
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KEx *x = kx(k, k->stmt.v[i].ex);
         if (k->stmt.v[i].kind == KS_LET && x->kind == KX_LOAD)
-            k->buffer.v[x->slot].parts = false;
+            k->buffer.v[x->slot].device.split = false;
     }
     for (size_t b = 0; b < k->buffer.n; b++)
         if (k->buffer.v[b].tile && k->tensor && half_info(k->buffer.v[b].rounded)->in_tiles)
             k->buffer.v[b].half = k->buffer.v[b].rounded;
     for (size_t i = 0; i < k->product.n; i++) {
         KBuffer *c = &k->buffer.v[k->product.v[i].c];
-        c->parts = false;
+        c->device.split = false;
         if (c->tile)
             c->half = HALF_NONE;
     }
@@ -640,11 +640,11 @@ static void find_bank(Kernel *k, uint32_t buffer, int64_t step, int64_t deep)
 {
     enum { LEAST = 4, MOST = 12 };
     KBuffer *b = &k->buffer.v[buffer];
-    int64_t row = (step > deep ? step : deep) * (b->parts ? 2 : 1);
+    int64_t row = (step > deep ? step : deep) * (b->device.split ? 2 : 1);
     int bank = LEAST;
     while (bank < MOST && row % ((int64_t)2 << bank) == 0)
         bank++;
-    b->bank = b->bank && b->bank < bank ? b->bank : bank;
+    b->device.bank = b->device.bank && b->device.bank < bank ? b->device.bank : bank;
 }
 
 static void find_banks(Kernel *k)

@@ -62,25 +62,27 @@ typedef struct KEx {
     int home;      /* schedule: the loop that computes it into the array */
 } KEx;
 
+/* Where a block of a device has a buffer of its own. Passes of `gpu/` fill it, and of a CPU it is empty. */
+typedef struct KBufferDevice {
+    bool held;     /* partial sums: the block has them in shared memory, and stores them when its rows are over */
+    IVar swizzled; /* and rows of them lie there like those of KArray.turned */
+    bool split;    /* TILE: each number is the sum of two of bf16, which products alone take */
+    int bank; /* TILE, on tensor cores: rows lie an odd multiple of 2^bank numbers apart, of split ones 2^(bank - 1) */
+    uint8_t together; /* TILE: of so many rows, one after the other, for a product of all of them; 0: of one */
+    int slot;         /* TILE: its place in Kernel.tile_slot, -1: none */
+} KBufferDevice;
 typedef struct KBuffer {
     Val value; /* whose elements; 0: scratch that the plan gives: the partial sums of root `part` */
     int part;  /* the root whose partial sums these are, one for each partition; or -1 */
     DType dtype;
     bool read, written;
-    bool partly; /* one root stores some of it, the rest is not the kernel's */
-    bool
-        held; /* partial sums, on a device: a block has them in shared memory, and stores them when its rows are over */
-    IVar turned;  /* and rows of them lie there like those of KArray.turned */
+    bool partly;  /* one root stores some of it, the rest is not the kernel's */
     Half half;    /* 16 bits each: what is stored there has been rounded (of a tile: gpu/tile.c) */
     bool tile;    /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;    /* TILE: sweeps that must be over before it can be loaded */
     Half rounded; /* TILE: every element of it is a value of this type */
-    bool parts;   /* TILE, on a device: each number is the sum of two of bf16, which products alone take */
-    int bank;     /* TILE, on tensor cores: rows lie an odd multiple of 2^bank numbers apart, of parts 2^(bank - 1) */
-    uint8_t
-        together; /* TILE, on a device: of so many rows, one after the other, for a product of all of them; 0: of one */
-    int slot;     /* TILE, on a device: its place in Kernel.tile_slot, -1: none */
     int64_t elements;
+    KBufferDevice device;
     Name name; /* of the value, for people; may be NULL */
 } KBuffer;
 

@@ -124,7 +124,7 @@ static void check_scopes(Holds *h, const HeldSteps *x)
 static bool in_one_place(const Kernel *k, uint32_t a, uint32_t b)
 {
     const KBuffer *x = &k->buffer.v[a], *y = &k->buffer.v[b];
-    return a == b || (x->tile && y->tile && x->slot >= 0 && x->slot == y->slot);
+    return a == b || (x->tile && y->tile && x->device.slot >= 0 && x->device.slot == y->device.slot);
 }
 
 /* The array that a statement touches an element of, or -1; the buffer. */

@@ -455,16 +455,16 @@ static void put_mapping(KernelPrinter *p)
     if (k->calls)
         buf_puts(p->out, "products are called\n");
     for (size_t i = 0; i < k->buffer.n && k->mapping.holds_sums; i++)
-        if (k->buffer.v[i].part >= 0 && !k->buffer.v[i].held)
+        if (k->buffer.v[i].part >= 0 && !k->buffer.v[i].device.held)
             buf_printf(p->out, "sum b%zu in memory\n", i);
     for (size_t i = 0; i < k->buffer.n; i++)
-        if (k->buffer.v[i].turned)
+        if (k->buffer.v[i].device.swizzled)
             buf_printf(p->out, "sum b%zu turned\n", i);
     for (size_t i = 0; i < k->tile_slot.n; i++)
         buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->tile_slot.v[i]);
     for (size_t i = 0; i < k->buffer.n && k->tile_slot.n; i++)
-        if (k->buffer.v[i].tile && k->buffer.v[i].slot >= 0)
-            buf_printf(p->out, "tile b%zu in place %d\n", i, k->buffer.v[i].slot);
+        if (k->buffer.v[i].tile && k->buffer.v[i].device.slot >= 0)
+            buf_printf(p->out, "tile b%zu in place %d\n", i, k->buffer.v[i].device.slot);
     for (size_t i = 0; i < k->array.n; i++)
         if (k->array.v[i].spilled)
             buf_printf(p->out, "array t%zu in memory\n", i);

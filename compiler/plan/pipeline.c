@@ -259,7 +259,7 @@ static size_t pass_TILES(PassState *s)
     const Kernel from = *s->kernel;
     kernel_place_tiles(s->kernel, &from);
     for (size_t b = 0; b < s->kernel->buffer.n; b++)
-        n += s->kernel->buffer.v[b].tile && s->kernel->buffer.v[b].slot >= 0;
+        n += s->kernel->buffer.v[b].tile && s->kernel->buffer.v[b].device.slot >= 0;
     return s->kernel->product.n ? n : 0;
 }
 

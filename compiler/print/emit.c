@@ -261,11 +261,11 @@ static void put_element(Printer *p, uint32_t buffer, Ix ix)
 {
     const KBuffer *b = &p->k->buffer.v[buffer];
     if (b->tile && b->half && p->d->threads)
-        buf_printf(&p->body, "vwn_bf16_tile(u%d)[vwn_bank_bf16<%d>(", b->slot, b->bank);
+        buf_printf(&p->body, "vwn_bf16_tile(u%d)[vwn_bank_bf16<%d>(", b->device.slot, b->device.bank);
     else if (b->tile && p->k->tensor && p->d->threads)
-        buf_printf(&p->body, "u%d[vwn_bank_rows<%d>(", b->slot, b->bank);
+        buf_printf(&p->body, "u%d[vwn_bank_rows<%d>(", b->device.slot, b->device.bank);
     else if (b->tile && p->d->threads)
-        buf_printf(&p->body, "u%d[vwn_bank(", b->slot);
+        buf_printf(&p->body, "u%d[vwn_bank(", b->device.slot);
     else if (b->tile)
         buf_printf(&p->body, "u%zu[", tile_slot(p, buffer));
     else
@@ -552,7 +552,7 @@ static void open_parts(Printer *p)
             if (p->k->root.v[r].buffer == b)
                 op = p->k->root.v[r].op;
         size_t slot = slot_of(p, (uint32_t)b, false);
-        if (!x->held) {
+        if (!x->device.held) {
             begin_line(p);
             buf_printf(&p->body, "%s *const q%zu = p%zu + part * ", x->dtype == DT_INT ? p->d->integer : p->d->real,
                        slot, slot);
@@ -640,8 +640,8 @@ static void stmt_store(Printer *p, const KStmt *s)
     Half half = b->half;
     begin_line(p);
     by_one(p, s);
-    if (b->parts) {
-        buf_printf(&p->body, "vwn_put_parts<%d>(u%d, ", b->bank, b->slot);
+    if (b->device.split) {
+        buf_printf(&p->body, "vwn_put_parts<%d>(u%d, ", b->device.bank, b->device.slot);
         put_ix(p, r->at);
         buf_printf(&p->body, ", %s)", value);
     } else if (b->tile && !half)

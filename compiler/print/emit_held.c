@@ -27,7 +27,7 @@ static char *place(Printer *p, const KStmt *s, Half *half)
 static bool is_turned(const Printer *p, const KStmt *s)
 {
     return kernel_of_array(s) ? p->k->array.v[s->array].turned
-                              : s->kind == KS_SINK && p->k->buffer.v[p->k->root.v[s->root].buffer].turned;
+                              : s->kind == KS_SINK && p->k->buffer.v[p->k->root.v[s->root].buffer].device.swizzled;
 }
 
 /* Where a row of them begins, and which of its elements is the first of a thread's. */
@@ -35,7 +35,7 @@ static char *turned(Printer *p, const KStmt *s)
 {
     const Kernel *k = p->k;
     const KRoot *r = s->kind == KS_SINK ? &k->root.v[s->root] : NULL;
-    Ix lane = ix_var(k->ix, r ? k->buffer.v[r->buffer].turned : k->array.v[s->array].turned),
+    Ix lane = ix_var(k->ix, r ? k->buffer.v[r->buffer].device.swizzled : k->array.v[s->array].turned),
        row = ix_add(k->ix, r ? r->at : kernel_array_at(k, s->array), ix_times(k->ix, lane, -1));
     Buf before = begin_piece(p);
     if (r)

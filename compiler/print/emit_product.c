@@ -45,7 +45,7 @@ static void rely_on_extent(Printer *p, IVar loop, uint8_t piece)
 const KBuffer *emit_rows_of(const Kernel *k, size_t place)
 {
     for (size_t i = 0; i < k->buffer.n; i++)
-        if (k->buffer.v[i].together && k->buffer.v[i].slot == (int)place)
+        if (k->buffer.v[i].device.together && k->buffer.v[i].device.slot == (int)place)
             return &k->buffer.v[i];
     return NULL;
 }
@@ -59,7 +59,7 @@ void emit_row_places(Printer *p)
             continue;
         begin_line(p);
         if (!some) {
-            buf_printf(&p->body, "const int nth = (int)(r - first) %% %u;\n", b->together);
+            buf_printf(&p->body, "const int nth = (int)(r - first) %% %u;\n", b->device.together);
             begin_line(p);
         }
         some = true;
@@ -76,8 +76,8 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
 {
     const KBuffer *b = &p->k->buffer.v[buffer];
     Ix first = kernel_product_place(p->k, x, at, 0);
-    if (x->together && b->together) {
-        buf_printf(&p->body, ", vwn_held_rows<%d>{rows%d, (uint32_t)(", b->bank, b->slot);
+    if (x->together && b->device.together) {
+        buf_printf(&p->body, ", vwn_held_rows<%d>{rows%d, (uint32_t)(", b->device.bank, b->device.slot);
         put_ix(p, first);
         buf_puts(&p->body, ")}");
         return;
@@ -91,16 +91,16 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
     }
     if (b->tile) {
         bool loose = p->k->tensor && b->rounded && !half_info(b->rounded)->in_tiles;
-        if (b->half || b->parts)
+        if (b->half || b->device.split)
             buf_printf(&p->body, ", vwn_held_%s<%d>{vwn_bf16_tile(u%d), (uint32_t)(",
-                       b->half ? half_word(b->half) : "parts", b->bank, b->slot);
+                       b->half ? half_word(b->half) : "parts", b->device.bank, b->device.slot);
         else if (loose)
             buf_printf(&p->body, ", vwn_rounded_%s<%d>{vwn_held_rows<%d>{u%d, (uint32_t)(", half_word(b->rounded),
-                       b->bank, b->bank, b->slot);
+                       b->device.bank, b->device.bank, b->device.slot);
         else if (p->k->tensor)
-            buf_printf(&p->body, ", vwn_held_rows<%d>{u%d, (uint32_t)(", b->bank, b->slot);
+            buf_printf(&p->body, ", vwn_held_rows<%d>{u%d, (uint32_t)(", b->device.bank, b->device.slot);
         else
-            buf_printf(&p->body, ", vwn_held{u%d, (uint32_t)(", b->slot);
+            buf_printf(&p->body, ", vwn_held{u%d, (uint32_t)(", b->device.slot);
         put_ix(p, first);
         buf_puts(&p->body, loose ? ")}}" : ")}");
     } else {

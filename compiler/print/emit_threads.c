@@ -215,7 +215,7 @@ char *part_size_text(Printer *p, size_t buffer)
 void emit_held_sums(Printer *p)
 {
     for (size_t b = 0; b < p->k->buffer.n; b++) {
-        if (!p->k->buffer.v[b].held)
+        if (!p->k->buffer.v[b].device.held)
             continue;
         char name[24];
         snprintf(name, sizeof name, "q%zu", slot_of(p, (uint32_t)b, false));
@@ -227,7 +227,7 @@ void emit_held_sums(Printer *p)
 
 bool emit_turned_fill(Printer *p, size_t buffer)
 {
-    if (!p->k->buffer.v[buffer].turned)
+    if (!p->k->buffer.v[buffer].device.swizzled)
         return false;
     begin_line(p);
     buf_printf(&p->body, "vwn_fill_turned<THREADS>(q%zu, %s);\n", slot_of(p, (uint32_t)buffer, false),
@@ -239,14 +239,14 @@ void emit_held_stores(Printer *p)
 {
     for (size_t b = 0; b < p->k->buffer.n; b++) {
         const KBuffer *x = &p->k->buffer.v[b];
-        if (!x->held)
+        if (!x->device.held)
             continue;
         size_t slot = slot_of(p, (uint32_t)b, false);
         char *size = part_size_text(p, b);
         begin_line(p);
-        if (x->turned) {
+        if (x->device.swizzled) {
             buf_printf(&p->body, "vwn_store_turned<THREADS>(&p%zu[part * %s], q%zu, %s, ", slot, size, slot, size);
-            put_dim(p, ix_info(p->k->ix, x->turned)->extent);
+            put_dim(p, ix_info(p->k->ix, x->device.swizzled)->extent);
             buf_puts(&p->body, ");\n");
             continue;
         }
