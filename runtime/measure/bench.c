@@ -140,7 +140,7 @@ static size_t kernel_of(Bench *b, const Plan *plan, const Launch *l)
     for (size_t i = 0; i < b->kernel.n; i++)
         if (b->kernel.v[i].kind == k.kind && !strcmp(b->kernel.v[i].name, k.name))
             return i;
-    if (l->kind == LAUNCH_MATMUL)
+    if (l->kind == LAUNCH_MATMUL && target_multiplies(b->tr->session.backend->target, l->matmul.half))
         k.half = l->matmul.half;
     if (l->kind == LAUNCH_EXPERT)
         k.half = l->expert.half;

@@ -30,8 +30,8 @@ static double product_seconds(const Rates *r, bool half, ProductKind kind, doubl
 static double seconds_matmul(const Rates *r, const Launch *l)
 {
     const PlanMatmul *m = &l->matmul;
-    return product_seconds(r, m->half != HALF_NONE, product_kind(m->transpose_a, m->transpose_b), l->flops,
-                           product_numbers(m));
+    return product_seconds(r, target_multiplies(&target_cpu, m->half), product_kind(m->transpose_a, m->transpose_b),
+                           l->flops, product_numbers(m));
 }
 
 /* Those by expert are measured in float32: in bf16 they are taken to gain what other products do. */
@@ -63,7 +63,7 @@ static double seconds_kernel(const Rates *r, const Launch *l)
 
 static double seconds_expert(const Rates *r, const Launch *l)
 {
-    return expert_seconds(r, l->expert.half != HALF_NONE, expert_kind(&l->expert), l->flops);
+    return expert_seconds(r, target_multiplies(&target_cpu, l->expert.half), expert_kind(&l->expert), l->flops);
 }
 
 /* Moving its bytes is all that it does. */
