@@ -58,7 +58,7 @@ static Ix *find_rows(const Kernel *k, size_t from, size_t to)
 
 static void put_prefetches(Kernel *k, const Ix *row)
 {
-    const uint32_t warps = k->mapping.row_threads / 32;
+    const uint32_t warps = k->device.mapping.row_threads / 32;
     for (uint32_t warp = 0; warp < warps; warp++) {
         uint32_t n = 0;
         for (uint32_t b = 0; b < k->buffer.n; b++) {

@@ -21,8 +21,8 @@ ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
     enum { EACH = 8, LONG = 256, DEEP = 64 };
     Dim depth = ix_info(k->ix, x->k)->extent;
     int64_t m = length(k, x->m), n = length(k, x->n);
-    if (!k->tensor)
-        return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
+    if (!k->device.tensor)
+        return m * n >= (int64_t)k->device.mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
     bool is_few = (m <= FEW && n <= LESS) || (m <= LESS && n <= FEW),
          is_more = (m <= 2 * FEW && n <= LESS) || (m <= LESS && n <= 2 * FEW);
     if (is_more && ix_dim_at(k->ix, depth) >= DEEP)
@@ -35,7 +35,7 @@ ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
 
 bool kernel_product_shares(const Kernel *k, const KProduct *x)
 {
-    return k->tensor && product_cut_shares(kernel_product_cut(k, x));
+    return k->device.tensor && product_cut_shares(kernel_product_cut(k, x));
 }
 
 /* A few numbers are stored one by one, so that it is the shape of a fragment that counts, and not how they lie. */
@@ -62,7 +62,8 @@ static bool in_pieces(const Kernel *k, const KProduct *x, Ix at, bool along_sum,
 static KLying lies(const Kernel *k, const KProduct *x, uint32_t buffer, Ix at, int64_t own, int64_t sum)
 {
     bool along_sum = own != 1;
-    if ((along_sum && sum != 1) || !in_pieces(k, x, at, along_sum, product_piece(k->buffer.v[buffer].tile, k->tensor)))
+    if ((along_sum && sum != 1) ||
+        !in_pieces(k, x, at, along_sum, product_piece(k->buffer.v[buffer].tile, k->device.tensor)))
         return LIES_APART;
     return along_sum ? LIES_ALONG_SUM : LIES_ALONG_OWN;
 }
@@ -72,8 +73,8 @@ static ProductCut cut_of(const Kernel *k, const KProduct *x, const ProductSteps 
 {
     enum { EIGHT = 8, TERMS = 32 };
     ProductCut cut = x->parts ? CUT_ROWS_BY_PARTS : kernel_product_cut(k, x);
-    if (!k->tensor || !product_cut_shares(cut) || s->ak != 1 || s->bk != 1 || !in_pieces(k, x, x->a_at, true, EIGHT) ||
-        !in_pieces(k, x, x->b_at, true, EIGHT) || length(k, x->k) % TERMS)
+    if (!k->device.tensor || !product_cut_shares(cut) || s->ak != 1 || s->bk != 1 ||
+        !in_pieces(k, x, x->a_at, true, EIGHT) || !in_pieces(k, x, x->b_at, true, EIGHT) || length(k, x->k) % TERMS)
         return cut;
     return cut == CUT_FEW_NUMBERS ? CUT_FEW_EIGHTS : CUT_MORE_EIGHTS;
 }
@@ -84,7 +85,7 @@ static uint8_t line_of(const Kernel *k, const KProduct *x)
 {
     enum { FOUR = 4, LINE = 32 };
     ProductCut cut = x->way.cut;
-    if (!in_pieces(k, x, x->c_at, false, FOUR) || (k->tensor && length(k, x->way.along) % FOUR))
+    if (!in_pieces(k, x, x->c_at, false, FOUR) || (k->device.tensor && length(k, x->way.along) % FOUR))
         return 0;
     bool rows = cut == CUT_SHORT_ROWS || cut == CUT_ROWS_BY_PARTS;
     bool lines = (rows || cut == CUT_SHORT_COLUMNS) && length(k, rows ? x->n : x->m) % LINE == 0 &&
@@ -98,7 +99,7 @@ static uint8_t line_of(const Kernel *k, const KProduct *x)
 static bool calls_products(const Kernel *k)
 {
     enum { SEVERAL = 2, MANY = 12 };
-    return k->tensor && k->product.n >= (k->part ? MANY : SEVERAL);
+    return k->device.tensor && k->product.n >= (k->part ? MANY : SEVERAL);
 }
 
 void kernel_cut_products(Kernel *k)
@@ -121,6 +122,6 @@ void kernel_cut_products(Kernel *k)
         way->b = lies(k, x, x->b, x->b_at, s.bn, s.bk);
         way->by_rows = is_by_rows(k, x, &s);
         way->line = line_of(k, x);
-        way->sixteens = k->tensor && length(k, x->k) % SIXTEEN == 0;
+        way->sixteens = k->device.tensor && length(k, x->k) % SIXTEEN == 0;
     }
 }

@@ -36,16 +36,16 @@ void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
 {
     enum { LITTLE = 12 * 1024 };
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
-    int64_t tiles = 0, bytes = 8 * k->mapping.slots * (lanes / WARP) + kernel_array_bytes(k) * units;
+    int64_t tiles = 0, bytes = 8 * k->device.mapping.slots * (lanes / WARP) + kernel_array_bytes(k) * units;
     for (size_t b = 0; b < k->buffer.n; b++)
         bytes += k->buffer.v[b].device.held ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
-    for (size_t i = 0; i < k->tile_slot.n; i++)
-        tiles += 4 * k->tile_slot.v[i] + 2 * TILE_ROOM;
-    bytes += bytes + tiles <= k->shared + LITTLE ? tiles : 0;
+    for (size_t i = 0; i < k->device.tile_slot.n; i++)
+        tiles += 4 * k->device.tile_slot.v[i] + 2 * TILE_ROOM;
+    bytes += bytes + tiles <= k->device.shared + LITTLE ? tiles : 0;
     for (size_t i = 0; i < k->array.n; i++)
         array[i] = k->array.v[i];
     k->array.v = array;
-    while (bytes > k->shared) {
+    while (bytes > k->device.shared) {
         KArray *most = NULL;
         for (size_t i = 0; i < k->array.n; i++)
             if (!array[i].spilled && (!most || array[i].elements > most->elements))
@@ -64,17 +64,18 @@ static void choose_spill(Kernel *k)
     for (size_t i = 0; i < k->array.n; i++) {
         const KArray *a = &k->array.v[i];
         if (a->spilled)
-            bytes += (k->grid.units * a->elements * item_bytes(a) + 15) / 16 * 16;
+            bytes += (k->device.grid.units * a->elements * item_bytes(a) + 15) / 16 * 16;
     }
-    k->grid.blocks = bytes ? k->target->spill_blocks : 0;
-    k->grid.spilled = bytes / 4;
+    k->device.grid.blocks = bytes ? k->target->spill_blocks : 0;
+    k->device.grid.spilled = bytes / 4;
 }
 
 uint64_t kernel_shared_bytes(const Kernel *k)
 {
-    uint64_t bytes = k->grid.shared;
-    for (size_t i = 0; i < k->grid.n_term; i++)
-        bytes += ((uint64_t)ix_dim_at(k->ix, k->grid.term[i].size) * k->grid.term[i].bytes + 15) / 16 * 16;
+    uint64_t bytes = k->device.grid.shared;
+    for (size_t i = 0; i < k->device.grid.n_term; i++)
+        bytes +=
+            ((uint64_t)ix_dim_at(k->ix, k->device.grid.term[i].size) * k->device.grid.term[i].bytes + 15) / 16 * 16;
     return bytes;
 }
 
@@ -82,16 +83,18 @@ bool kernel_has_small_tiles(const Kernel *k)
 {
     enum { SMALL = 40 * 1024 };
     int64_t bytes = kernel_array_bytes(k);
-    for (size_t i = 0; i < k->tile_slot.n; i++)
-        bytes += 4 * k->tile_slot.v[i];
+    for (size_t i = 0; i < k->device.tile_slot.n; i++)
+        bytes += 4 * k->device.tile_slot.v[i];
     return k->product.n && !k->part && bytes <= SMALL;
 }
 
 void kernel_choose_grid(Kernel *k)
 {
-    KGrid *g = &k->grid;
-    KShared *term = NEW_ARRAY(k->arena, KShared, k->array.n + k->buffer.n + k->tile_slot.n + 1);
-    *g = (KGrid){.threads = k->mapping.units * k->mapping.row_threads, .units = k->mapping.units, .term = term};
+    KGrid *g = &k->device.grid;
+    KShared *term = NEW_ARRAY(k->arena, KShared, k->array.n + k->buffer.n + k->device.tile_slot.n + 1);
+    *g = (KGrid){.threads = k->device.mapping.units * k->device.mapping.row_threads,
+                 .units = k->device.mapping.units,
+                 .term = term};
     for (size_t i = 0; i < k->array.n; i++) {
         const KArray *a = &k->array.v[i];
         Dim size = kernel_array_size(k, a);
@@ -108,8 +111,8 @@ void kernel_choose_grid(Kernel *k)
             term[g->n_term++] = (KShared){DIM(k->buffer.v[b].elements), 4, (int32_t)b};
     g->n_fixed = g->n_term;
     choose_spill(k);
-    for (size_t i = 0; i < k->tile_slot.n; i++) {
-        Dim size = DIM(k->tile_slot.v[i]);
+    for (size_t i = 0; i < k->device.tile_slot.n; i++) {
+        Dim size = DIM(k->device.tile_slot.v[i]);
         bool literal = ix_literal(k->ix, size);
         g->shared += literal ? 2 * TILE_ROOM : TILE_ROOM;
         if (!literal)
@@ -171,7 +174,7 @@ int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows)
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
 {
     enum { THREADS = 512, THREADS_OF_FEW = 384, LIVE_MAX = 212, LIVE_OF_FEW = 140, AHEAD_MAX = 80, WIDE_ROWS = 16 };
-    const KMapping *s = &k->mapping;
+    const KMapping *s = &k->device.mapping;
     if (s->pieces) /* arrays leave room for two blocks */
         return 2;
     if ((s->by_row ? n_buffer : s->in_flight) > AHEAD_MAX)
@@ -183,6 +186,6 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
         live += k->buffer.v[b].device.held ? 2 : 0; /* where they lie, and where they go to */
     for (size_t i = 0; i < k->array.n; i++)
         live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
-    uint32_t threads = k->grid.threads < BLOCK_THREADS && live > LIVE_OF_FEW ? THREADS_OF_FEW : THREADS;
-    return live <= LIVE_MAX && k->grid.threads < threads ? threads / k->grid.threads : 1;
+    uint32_t threads = k->device.grid.threads < BLOCK_THREADS && live > LIVE_OF_FEW ? THREADS_OF_FEW : THREADS;
+    return live <= LIVE_MAX && k->device.grid.threads < threads ? threads / k->device.grid.threads : 1;
 }

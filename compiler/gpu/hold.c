@@ -203,7 +203,7 @@ static bool is_loaded(const Kernel *k, size_t loop, size_t i)
 static bool has_sums(const Kernel *k, size_t loop)
 {
     bool some = false;
-    if (!k->stmt.v[loop].mapped || !k->product.n || k->mapping.holds_sums)
+    if (!k->stmt.v[loop].mapped || !k->product.n || k->device.mapping.holds_sums)
         return false;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *s = &k->stmt.v[i];

@@ -90,7 +90,7 @@ static void forget(Races *r, bool rows)
     for (size_t i = 0; i < r->k->buffer.n; i++)
         if (!rows || r->buffer[i].of_row)
             r->buffer[i].by.n = 0;
-    for (size_t i = 0; i < r->k->mapping.slots && !rows; i++)
+    for (size_t i = 0; i < r->k->device.mapping.slots && !rows; i++)
         r->slot[i].by.n = 0;
     r->shares.by.n = rows ? r->shares.by.n : 0;
 }
@@ -228,7 +228,7 @@ static void touch_sums(Races *r, size_t i, const KStmt *s)
 {
     const KArray *a = &r->k->array.v[s->array];
     bool give = s->kind == KS_ARRAY_GIVE;
-    for (int64_t n = 0; n < a->elements && s->at + n < r->k->mapping.slots; n++)
+    for (int64_t n = 0; n < a->elements && s->at + n < r->k->device.mapping.slots; n++)
         touch(r, i, &r->slot[s->at + n], (Touch){.own = give, .write = give});
     if (!give)
         touch(r, i, &r->array[s->array], (Touch){.write = true});
@@ -254,7 +254,7 @@ static void walk_loop(Races *r, size_t i, const KStmt *s)
         if (s->kind == KS_ROWS)
             forget(r, true);
     }
-    if (s->kind == KS_PART && r->k->mapping.holds_sums)
+    if (s->kind == KS_PART && r->k->device.mapping.holds_sums)
         touch_parts(r, r->end[i], false);
     r->lane = lane;
     r->warp = warp;
@@ -266,14 +266,14 @@ static void walk_loop(Races *r, size_t i, const KStmt *s)
 static bool all_meet(const Races *r, const KStmt *s)
 {
     switch (s->kind) {
-    case KS_BARRIER: return !r->lane && !r->warp && r->k->mapping.row_threads % 32 == 0;
-    case KS_PRODUCT: return !r->lane && !r->warp && r->k->mapping.units == 1;
+    case KS_BARRIER: return !r->lane && !r->warp && r->k->device.mapping.row_threads % 32 == 0;
+    case KS_PRODUCT: return !r->lane && !r->warp && r->k->device.mapping.units == 1;
     case KS_LANES:
     case KS_LANE_TAKE:
-    case KS_LANE_STORE: return !r->lane && !r->warp && r->k->mapping.row_threads % 32 == 0;
+    case KS_LANE_STORE: return !r->lane && !r->warp && r->k->device.mapping.row_threads % 32 == 0;
     case KS_WARP:
     case KS_ARRAY_GIVE:
-    case KS_ARRAY_TAKE: return !r->lane && r->k->mapping.row_threads % 32 == 0;
+    case KS_ARRAY_TAKE: return !r->lane && r->k->device.mapping.row_threads % 32 == 0;
     default: return true;
     }
 }
@@ -311,7 +311,7 @@ static void walk(Races *r, size_t from, size_t to)
         case KS_STORE:
         case KS_SINK: touch_store(r, i, s); break;
         case KS_LANES:
-        case KS_LANE_STORE: touch_column(r, i, &k->column.v[s->column - 1]); break;
+        case KS_LANE_STORE: touch_column(r, i, &k->device.column.v[s->column - 1]); break;
         case KS_PRODUCT: touch_product(r, i, &k->product.v[s->root]); break;
         case KS_WARP_PUT:
         case KS_WARP_TAKE: touch_slot(r, i, s); break;
@@ -338,7 +338,7 @@ static Races races_of(const Kernel *k)
     Races r = {.k = k, .fault = SIZE_MAX, .without = SIZE_MAX};
     r.array = NEW_ARRAY(k->arena, Touched, k->array.n + 1);
     r.buffer = NEW_ARRAY(k->arena, Touched, k->buffer.n + 1);
-    r.slot = NEW_ARRAY(k->arena, Touched, k->mapping.slots + 1);
+    r.slot = NEW_ARRAY(k->arena, Touched, k->device.mapping.slots + 1);
     r.end = NEW_ARRAY(k->arena, size_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->root.n; i++)
         r.buffer[k->root.v[i].buffer].sums = k->root.v[i].kind == KR_SINK;
@@ -351,7 +351,7 @@ static Races races_of(const Kernel *k)
 }
 
 /* Does one thread have all of a row? */
-static bool is_alone(const Kernel *k) { return !k->mapping.row_threads || k->mapping.by_row; }
+static bool is_alone(const Kernel *k) { return !k->device.mapping.row_threads || k->device.mapping.by_row; }
 
 size_t kernel_race(const Kernel *k)
 {
@@ -429,7 +429,7 @@ void kernel_verify_mapping(const Kernel *k)
     size_t at = kernel_race(k);
     if (at != SIZE_MAX)
         kernel_broken(k, at, "a thread touches what another may still be at, or waits where not all of them come by");
-    uint64_t warps = k->mapping.row_threads / 32;
-    if (k->mapping.slots * warps * sizeof(int64_t) > KERNEL_SLOTS_ROOM)
+    uint64_t warps = k->device.mapping.row_threads / 32;
+    if (k->device.mapping.slots * warps * sizeof(int64_t) > KERNEL_SLOTS_ROOM)
         kernel_broken(k, SIZE_MAX, "totals of warps have more shared memory than is kept for them");
 }

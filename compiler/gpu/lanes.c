@@ -248,14 +248,14 @@ static uint32_t add_column(Lanes *l, const Column *c)
     Kernel *k = l->k;
     KColumn x = {.first = c->first, .n = c->n, .ex = NEW_ARRAY(k->arena, Ex, c->n)};
     memcpy(x.ex, c->ex, c->n * sizeof *x.ex);
-    vec_push(k->arena, &k->column, x);
-    return (uint32_t)k->column.n;
+    vec_push(k->arena, &k->device.column, x);
+    return (uint32_t)k->device.column.n;
 }
 
 static uint32_t known_column(const Lanes *l, const Column *c)
 {
-    for (size_t i = l->from; i < l->k->column.n; i++) {
-        const KColumn *x = &l->k->column.v[i];
+    for (size_t i = l->from; i < l->k->device.column.n; i++) {
+        const KColumn *x = &l->k->device.column.v[i];
         if (!x->root && x->n == c->n && x->first == c->first && !memcmp(x->ex, c->ex, c->n * sizeof *x->ex))
             return (uint32_t)i + 1;
     }
@@ -281,7 +281,7 @@ static uint32_t put_value(Lanes *l, const Column *c)
         in[i] = x->in[i] ? put_value(l, &of) : 0;
     }
     made = add_column(l, c);
-    KColumn *to = &k->column.v[made - 1];
+    KColumn *to = &k->device.column.v[made - 1];
     memcpy(to->in, in, sizeof in);
     if (x->kind == KX_LOAD) {
         Ix ix[LANES_MOST];
@@ -432,7 +432,7 @@ static bool completes(const Kernel *k, const KStmt *s)
     case KS_ARRAY_GET:
     case KS_BATCH_OUT:
     case KS_WARP_TAKE: return true;
-    case KS_WARP: return k->mapping.row_threads == LANES_MOST;
+    case KS_WARP: return k->device.mapping.row_threads == LANES_MOST;
     default: return false;
     }
 }
@@ -461,7 +461,7 @@ static void put_root(Lanes *l, const LaneStatement *x)
     Kernel *k = l->k;
     const Column *c = &x->of;
     uint32_t values = put_value(l, c), made = add_column(l, c);
-    KColumn *to = &k->column.v[made - 1];
+    KColumn *to = &k->device.column.v[made - 1];
     to->root = memcpy(NEW_ARRAY(k->arena, uint32_t, c->n), c->root, c->n * sizeof *c->root);
     to->in[0] = values;
     places_of(k, c->at, c->n, &to->place);
@@ -500,7 +500,7 @@ static bool find_lanes(Lanes *l, size_t rows)
     const Kernel *k = l->k;
     l->defined = NEW_ARRAY(k->arena, bool, k->ex.n);
     l->wanted = NEW_ARRAY(k->arena, bool, k->ex.n);
-    l->from = (uint32_t)k->column.n;
+    l->from = (uint32_t)k->device.column.n;
     l->end = kernel_loop_end(k, rows);
     find_defined(l, l->step);
     for (size_t i = l->step + l->n; i < l->end; i++) {
@@ -532,7 +532,7 @@ void kernel_use_lanes(Kernel *k)
     bool *given = NEW_ARRAY(k->arena, bool, k->ex.n);
     while (rows < k->stmt.n && k->stmt.v[rows].kind != KS_ROWS)
         rows++;
-    if (k->mapping.by_row || k->mapping.lanes != LANES_MOST || rows == k->stmt.n)
+    if (k->device.mapping.by_row || k->device.mapping.lanes != LANES_MOST || rows == k->stmt.n)
         return;
     for (size_t i = rows + 1, end = kernel_loop_end(k, rows); i < end; i++) {
         KStmt *s = &k->stmt.v[i];

@@ -82,7 +82,7 @@ static bool has_pieces(const Kernel *k)
  * that there is for rows that are not long. */
 static int64_t too_many_sums(const Kernel *k, const bool *held)
 {
-    int64_t room = k->shared - KERNEL_SLOTS_ROOM;
+    int64_t room = k->device.shared - KERNEL_SLOTS_ROOM;
     room = is_long(k) || room < LARGE_ARRAYS ? room : LARGE_ARRAYS;
     return kernel_sums_bytes(k, held) + kernel_array_bytes(k) - room;
 }
@@ -534,8 +534,9 @@ bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *tri
         if (values == VALUES_LEAST)
             return false;
         trial->run(trial->user, &mapped, k, s);
-        bool crowded = mapped.mapping.pressure > CROWDED || (s->pieces && mapped.mapping.in_flight > AHEAD_MAX);
-        if (mapped.mapping.pressure <= LIVE_MAX && !crowded)
+        bool crowded =
+            mapped.device.mapping.pressure > CROWDED || (s->pieces && mapped.device.mapping.in_flight > AHEAD_MAX);
+        if (mapped.device.mapping.pressure <= LIVE_MAX && !crowded)
             return true;
         of_pieces = crowded ? values : of_pieces;
     }
@@ -616,7 +617,7 @@ static void exchange(Mapping *s, const KStmt *share, uint32_t n)
 /* Totals of n accumulators: of a warp, then of all warps of a block, as many at one time as there are slots for. */
 static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
 {
-    uint32_t threads = s->k->mapping.row_threads;
+    uint32_t threads = s->k->device.mapping.row_threads;
     bool block = threads > WARP && !s->warps;
     uint32_t most =
         block ? KERNEL_SLOTS_ROOM / (3 * sizeof(int64_t) * (threads / WARP)) / 4 * 4 : n; /* sets are of fours */
@@ -640,7 +641,7 @@ static void finish_sums(Mapping *s)
         KStmt st = {.kind = KS_ARRAY_GIVE, .array = array, .at = s->flip};
         uint32_t n = (uint32_t)s->k->array.v[array].elements;
         put(s, st);
-        if (s->k->mapping.row_threads > WARP) {
+        if (s->k->device.mapping.row_threads > WARP) {
             barrier(s);
             s->exchanged = s->exchanged > n ? s->exchanged : n;
             s->flip = !s->flip;
@@ -745,7 +746,7 @@ static uint8_t first_warp(Mapping *s, size_t i, const KStmt *st)
     uint8_t alone = 0, *first = has_array(s->from, i) ? &s->first[st->var] : &alone;
     if (!*first) {
         *first = s->warp + 1;
-        s->warp = (uint8_t)((s->warp + 1u) % (s->k->mapping.row_threads / WARP));
+        s->warp = (uint8_t)((s->warp + 1u) % (s->k->device.mapping.row_threads / WARP));
     }
     return *first - 1;
 }
@@ -820,7 +821,7 @@ static void share_statement(Mapping *s, size_t i)
         break;
     default: break;
     }
-    if (st.kind == KS_END && s->depth == 1 && s->k->mapping.holds_sums)
+    if (st.kind == KS_END && s->depth == 1 && s->k->device.mapping.holds_sums)
         barrier(s); /* others have added what this thread stores */
     put(s, st);
     if (kernel_opens(&st)) {
@@ -926,7 +927,7 @@ static void place_slots(Mapping *s)
             st->kind == KS_ARRAY_TAKE)
             st->at = st->at % 3 * set + st->at / 3;
     }
-    k->mapping.slots = 3 * set;
+    k->device.mapping.slots = 3 * set;
 }
 
 /* Which arrays are of sums. */
@@ -958,20 +959,20 @@ void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *ho
     *to = *from;
     to->stmt.v = NULL;
     to->stmt.n = to->stmt.cap = 0;
-    to->mapping = choose(from);
-    if (!to->mapping.by_row) {
-        to->mapping.row_threads = how->row_threads;
-        to->mapping.units = how->units;
-        to->mapping.lanes = how->lanes;
-        to->mapping.pieces = how->pieces;
-        to->mapping.holds_sums = how->holds_sums;
+    to->device.mapping = choose(from);
+    if (!to->device.mapping.by_row) {
+        to->device.mapping.row_threads = how->row_threads;
+        to->device.mapping.units = how->units;
+        to->device.mapping.lanes = how->lanes;
+        to->device.mapping.pieces = how->pieces;
+        to->device.mapping.holds_sums = how->holds_sums;
         hold_sums(to, from, how);
     }
-    to->mapping.width = widest_of(how, from);
+    to->device.mapping.width = widest_of(how, from);
     Mapping s = {.from = from, .k = to, .how = how};
     find_sums(to, from, how);
     find_own(&s);
-    if (to->mapping.by_row)
+    if (to->device.mapping.by_row)
         share_rows(&s);
     else
         share_statements(&s);

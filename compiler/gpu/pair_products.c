@@ -12,7 +12,7 @@
 static bool is_half(const Kernel *k, const KProduct *x)
 {
     enum { ROWS = 8 };
-    return k->tensor && !x->add && !x->together && !x->parts && !x->also && x->way.cut == CUT_SHORT_ROWS &&
+    return k->device.tensor && !x->add && !x->together && !x->parts && !x->also && x->way.cut == CUT_SHORT_ROWS &&
            x->way.by_rows && ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
 }
 
@@ -34,8 +34,8 @@ static bool have_one_factor(const Kernel *k, const KProduct *x, const KProduct *
 static bool have_like_tiles(const Kernel *k, const KProduct *x, const KProduct *y)
 {
     const KBuffer *a = &k->buffer.v[x->a], *b = &k->buffer.v[y->a];
-    return a->tile && b->tile && a->half == b->half && a->device.split == b->device.split && a->device.bank == b->device.bank &&
-           a->rounded == b->rounded;
+    return a->tile && b->tile && a->half == b->half && a->device.split == b->device.split &&
+           a->device.bank == b->device.bank && a->rounded == b->rounded;
 }
 
 static bool are_halves(const Kernel *k, const KStmt *s, const KStmt *then)

@@ -137,11 +137,11 @@ bool kernel_var_is_wide(const Kernel *k, IVar v)
     const IVarInfo *x = ix_info(k->ix, v);
     bool derived = x->kind == IV_DIV || x->kind == IV_MOD;
     uint64_t rows = ix_bit(k->ix, k->row) | (k->part ? ix_bit(k->ix, k->part) : 0);
-    if (v == 0 || k->mapping.index == INDEX_WIDE)
+    if (v == 0 || k->device.mapping.index == INDEX_WIDE)
         return v != 0;
     if (x->kind == IV_VALUE || (derived && ix_reads_value(k->ix, x->base)))
         return true;
-    return k->mapping.index == INDEX_WIDE_ROWS && x->deps & rows;
+    return k->device.mapping.index == INDEX_WIDE_ROWS && x->deps & rows;
 }
 
 /* The most that the terms of 32 bits can add up to, whatever their signs. */
@@ -163,7 +163,7 @@ static bool fits(const Kernel *k)
 {
     const double most = 1 << 30; /* as much again is for steps that go past the end */
     double parts = (double)k->partitions;
-    bool good, all = k->mapping.index == INDEX_NARROW;
+    bool good, all = k->device.mapping.index == INDEX_NARROW;
     good = (double)ix_dim_at(k->ix, k->rows) + (double)k->chunk < (all ? most : 2 * most); /* a size, too */
     for (Ix i = 1; i < k->ix->form.n && good; i++)
         good = reach(k, i) < 2 * most - 65536;
@@ -175,10 +175,10 @@ static bool fits(const Kernel *k)
 KIndex kernel_index(const Kernel *k)
 {
     Kernel x = *k;
-    for (x.mapping.index = INDEX_NARROW; x.mapping.index > INDEX_WIDE; x.mapping.index--)
+    for (x.device.mapping.index = INDEX_NARROW; x.device.mapping.index > INDEX_WIDE; x.device.mapping.index--)
         if (fits(&x))
             break;
-    return x.mapping.index;
+    return x.device.mapping.index;
 }
 
 /* In how many rounds a thread that takes `width` elements loads 64 bytes; 1 of long ones and of those that compute for longer
@@ -204,7 +204,7 @@ int64_t kernel_rounds_in_flight(const Kernel *k, size_t loop, uint8_t width)
 void kernel_count_registers(Kernel *k, KIndex most)
 {
     KIndex index = kernel_index(k);
-    k->mapping.index = index < most ? index : most;
-    k->mapping.pressure = kernel_register_pressure(k);
-    k->mapping.in_flight = kernel_loads_in_flight(k);
+    k->device.mapping.index = index < most ? index : most;
+    k->device.mapping.pressure = kernel_register_pressure(k);
+    k->device.mapping.in_flight = kernel_loads_in_flight(k);
 }

@@ -354,9 +354,9 @@ static bool before(const Tiling *t, size_t u, size_t v)
 /* Words of 4 bytes; parts lie in eights. */
 static int64_t size_of(const KBuffer *b)
 {
-    return b->half    ? (b->elements + 1) / 2
+    return b->half           ? (b->elements + 1) / 2
            : b->device.split ? (b->elements + 7) / 8 * 8
-                      : (b->device.together ? b->device.together : 1) * b->elements;
+                             : (b->device.together ? b->device.together : 1) * b->elements;
 }
 
 /* By how many words the tiles that are needed grow, going backwards, when u is done next.
@@ -601,13 +601,13 @@ static void find_slots(Tiling *t)
         if (most == n)
             return;
         int slot = 0;
-        for (bool fits = false; !fits && slot < (int)k->tile_slot.n; slot += !fits) {
+        for (bool fits = false; !fits && slot < (int)k->device.tile_slot.n; slot += !fits) {
             fits = true;
             for (size_t b = 0; fits && b < n; b++)
                 fits = k->buffer.v[b].device.slot != slot || share(t, (uint32_t)b, (uint32_t)most);
         }
-        if (slot == (int)k->tile_slot.n)
-            vec_push(k->arena, &k->tile_slot, size_of(&k->buffer.v[most]));
+        if (slot == (int)k->device.tile_slot.n)
+            vec_push(k->arena, &k->device.tile_slot, size_of(&k->buffer.v[most]));
         k->buffer.v[most].device.slot = slot;
     }
 }
@@ -617,14 +617,14 @@ static void find_slots(Tiling *t)
 static void find_halves(Kernel *k)
 {
     for (size_t b = 0; b < k->buffer.n; b++)
-        k->buffer.v[b].device.split = k->buffer.v[b].tile && k->tensor && !k->buffer.v[b].rounded;
+        k->buffer.v[b].device.split = k->buffer.v[b].tile && k->device.tensor && !k->buffer.v[b].rounded;
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KEx *x = kx(k, k->stmt.v[i].ex);
         if (k->stmt.v[i].kind == KS_LET && x->kind == KX_LOAD)
             k->buffer.v[x->slot].device.split = false;
     }
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].tile && k->tensor && half_info(k->buffer.v[b].rounded)->in_tiles)
+        if (k->buffer.v[b].tile && k->device.tensor && half_info(k->buffer.v[b].rounded)->in_tiles)
             k->buffer.v[b].half = k->buffer.v[b].rounded;
     for (size_t i = 0; i < k->product.n; i++) {
         KBuffer *c = &k->buffer.v[k->product.v[i].c];
@@ -664,7 +664,7 @@ void kernel_place_tiles(Kernel *to, const Kernel *from)
 {
     Tiling t = {.k = to};
     *to = *from;
-    memset(&to->tile_slot, 0, sizeof to->tile_slot);
+    memset(&to->device.tile_slot, 0, sizeof to->device.tile_slot);
     if (!from->product.n)
         return;
     to->buffer.v = NEW_ARRAY(to->arena, KBuffer, from->buffer.n + 1);

@@ -312,6 +312,17 @@ typedef struct KSeed {
     Dim each;
 } KSeed;
 
+/* What a device adds to a kernel. Passes of `gpu/` fill it; of a CPU it is empty. */
+typedef struct KDevice {
+    bool tensor;                /* products on tensor cores: those of a plan in bf16 or fp16 */
+    int64_t shared;             /* bytes that a block may have */
+    KMapping mapping;           /* which thread does which round */
+    KGrid grid;                 /* how it is launched, when it is mapped to threads */
+    VEC(int64_t) tile_slot;     /* tile.c: the places that tiles share, in words of 4 bytes */
+    VEC(KColumn) column;        /* of lanes (gpu/lanes.c) */
+    const struct KTried *tried; /* of a scheduled kernel: what has been made of it already, to look at; or NULL */
+} KDevice;
+
 typedef struct Kernel {
     Ctx *ctx;
     Arena *arena;
@@ -324,12 +335,8 @@ typedef struct Kernel {
     bool whole;                /* every vector loop runs over whole vectors */
     bool lines;                /* and every vector that is stored begins at one: at a cache line */
     bool calls;                /* on a device: products are functions that are called; else they stand in place */
-    bool tensor;               /* products on tensor cores: those of a device, in a plan in bf16 or fp16 */
     const Target *target;      /* where it runs */
-    int64_t shared;            /* of a device: bytes that a block may have */
-    KMapping mapping;
-    KGrid grid;             /* when it is mapped to threads */
-    VEC(int64_t) tile_slot; /* tile.c: the places that tiles share, in words of 4 bytes */
+    KDevice device;
     VEC(KEx) ex;
     VEC(KBuffer) buffer;
     VEC(KScalar) scalar;
@@ -339,13 +346,10 @@ typedef struct Kernel {
     VEC(KStmt) stmt;
     VEC(KArray) array;
     VEC(KPrefetch) prefetch; /* of PREFETCH and PREFETCH_ROW */
-    VEC(KColumn) column;     /* of lanes (gpu/lanes.c) */
     VEC(Ex) acc;
     uint32_t *slot;
     size_t slots;
     const char *shown; /* the dump of the pass that somebody looks at (plan/pipeline.h), or NULL */
-    const struct KTried
-        *tried; /* of a scheduled kernel of a device: what has been made of it already, to look at; or NULL */
 } Kernel;
 
 void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim rows);

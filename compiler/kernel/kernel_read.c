@@ -331,7 +331,7 @@ static void read_rows(KernelReader *r)
     while (reader_accept(&r->t, "argument"))
         k->ix->arguments |= 1u << read_below(r, LITERAL_MAX + 1, "small extent");
     k->flat = reader_accept(&r->t, "flat");
-    k->tensor = reader_accept(&r->t, "tensor");
+    k->device.tensor = reader_accept(&r->t, "tensor");
     k->whole = reader_accept(&r->t, "whole");
     k->lines = reader_accept(&r->t, "lines");
 }
@@ -718,7 +718,7 @@ static void finish_kernel(KernelReader *r)
         if (!k->root.v[i].value)
             why = arena_printf(k->arena, "result %zu is never stored", i);
     if (!why) {
-        k->target = k->tensor || is_of_device(k) ? &target_gpu : k->target;
+        k->target = k->device.tensor || is_of_device(k) ? &target_gpu : k->target;
         why = kernel_check(k, &at);
         if (why && at != SIZE_MAX)
             where = r->line.v[at];

@@ -96,9 +96,9 @@ static void use_all(KernelPrinter *p)
         use_ix(p, x->b_at);
         use_ix(p, x->c_at);
     }
-    for (size_t i = 0; i < k->column.n; i++)
-        for (uint32_t j = 0; j < k->column.v[i].n && !k->column.v[i].root; j++)
-            use_ix(p, kx(k, k->column.v[i].ex[j])->ix);
+    for (size_t i = 0; i < k->device.column.n; i++)
+        for (uint32_t j = 0; j < k->device.column.v[i].n && !k->device.column.v[i].root; j++)
+            use_ix(p, kx(k, k->device.column.v[i].ex[j])->ix);
     for (size_t i = 0; i < k->prefetch.n; i++)
         use_ix(p, k->prefetch.v[i].at);
     p->used[0] = false;
@@ -224,7 +224,7 @@ static void put_tables(KernelPrinter *p)
         if (k->ix->arguments >> n & 1)
             buf_printf(p->out, " argument %d", n);
     buf_puts(p->out, k->flat ? " flat" : "");
-    buf_puts(p->out, k->tensor && k->product.n ? " tensor" : "");
+    buf_puts(p->out, k->device.tensor && k->product.n ? " tensor" : "");
     if (kernel_has_vectors(k))
         buf_printf(p->out, "%s%s", k->whole ? " whole" : "", k->lines ? " lines" : "");
     buf_putc(p->out, '\n');
@@ -397,7 +397,7 @@ static void put_places(KernelPrinter *p, uint32_t buffer, Ix first, const KColum
 /* "l3[0 to 5] = mul l2 x8"; "l4[0 to 5] = load b4[{64}*r] by 1"; "b3[{6}*r] by 1 = l3[0 to 5]" */
 static void put_column(KernelPrinter *p, uint32_t column)
 {
-    const KColumn *c = &p->k->column.v[column - 1];
+    const KColumn *c = &p->k->device.column.v[column - 1];
     const KEx *x = kx(p->k, c->ex[0]);
     if (c->root) {
         for (uint32_t j = 0; j < c->n; j++)
@@ -446,23 +446,25 @@ static void put_mapping(KernelPrinter *p)
 {
     static const char *const index[] = {"wide", "wide of rows", "narrow"};
     const Kernel *k = p->k;
-    buf_printf(p->out, "threads %u %s %u", k->mapping.row_threads, k->part ? "parts" : "rows", k->mapping.units);
-    if (k->mapping.lanes < 32)
-        buf_printf(p->out, " lanes %u", k->mapping.lanes);
-    buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s\n", k->mapping.width, k->mapping.slots,
-               index[k->mapping.index], k->mapping.pressure, k->mapping.in_flight,
-               k->mapping.by_row ? " a row each" : "", k->mapping.holds_sums ? " sums in shared memory" : "");
+    buf_printf(p->out, "threads %u %s %u", k->device.mapping.row_threads, k->part ? "parts" : "rows",
+               k->device.mapping.units);
+    if (k->device.mapping.lanes < 32)
+        buf_printf(p->out, " lanes %u", k->device.mapping.lanes);
+    buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s\n", k->device.mapping.width,
+               k->device.mapping.slots, index[k->device.mapping.index], k->device.mapping.pressure,
+               k->device.mapping.in_flight, k->device.mapping.by_row ? " a row each" : "",
+               k->device.mapping.holds_sums ? " sums in shared memory" : "");
     if (k->calls)
         buf_puts(p->out, "products are called\n");
-    for (size_t i = 0; i < k->buffer.n && k->mapping.holds_sums; i++)
+    for (size_t i = 0; i < k->buffer.n && k->device.mapping.holds_sums; i++)
         if (k->buffer.v[i].part >= 0 && !k->buffer.v[i].device.held)
             buf_printf(p->out, "sum b%zu in memory\n", i);
     for (size_t i = 0; i < k->buffer.n; i++)
         if (k->buffer.v[i].device.swizzled)
             buf_printf(p->out, "sum b%zu turned\n", i);
-    for (size_t i = 0; i < k->tile_slot.n; i++)
-        buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->tile_slot.v[i]);
-    for (size_t i = 0; i < k->buffer.n && k->tile_slot.n; i++)
+    for (size_t i = 0; i < k->device.tile_slot.n; i++)
+        buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->device.tile_slot.v[i]);
+    for (size_t i = 0; i < k->buffer.n && k->device.tile_slot.n; i++)
         if (k->buffer.v[i].tile && k->buffer.v[i].device.slot >= 0)
             buf_printf(p->out, "tile b%zu in place %d\n", i, k->buffer.v[i].device.slot);
     for (size_t i = 0; i < k->array.n; i++)
@@ -562,7 +564,7 @@ void kernel_print(Buf *out, const Kernel *k)
     p.var = NEW_ARRAY(k->arena, uint32_t, k->ix->var.n);
     use_all(&p);
     put_tables(&p);
-    if (k->mapping.row_threads)
+    if (k->device.mapping.row_threads)
         put_mapping(&p);
     buf_puts(out, "begin\n");
     for (size_t i = 0; i < k->stmt.n; i++) {

@@ -177,7 +177,7 @@ static void check_in_place(Check *c, uint32_t buffer, Ix ix)
 
 void verify_row_known(Check *c, uint32_t buffer)
 {
-    if (c->k->mapping.row_threads && c->k->buffer.v[buffer].device.together && !c->row_tiles)
+    if (c->k->device.mapping.row_threads && c->k->buffer.v[buffer].device.together && !c->row_tiles)
         verify_fault(c, "a tile of several rows is touched before it is known which row this is");
 }
 
@@ -337,7 +337,8 @@ static void check_loop(Check *c, const KStmt *s)
     c->simd_n = s->n_acc;
     for (uint32_t i = 0; i < s->n_acc; i++) {
         Ex e = c->k->acc.v[s->acc + i];
-        if ((!s->simd && !c->k->mapping.row_threads) || !verify_exists(c, e) || !c->acc[e].live || c->acc[e].whole)
+        if ((!s->simd && !c->k->device.mapping.row_threads) || !verify_exists(c, e) || !c->acc[e].live ||
+            c->acc[e].whole)
             verify_fault(c, "a loop carries what is no accumulator around it");
     }
     verify_vector_loop(c, s);
@@ -383,7 +384,7 @@ static void check_var(Check *c, IVar v)
 
 static void check_stmt(Check *c, const KStmt *s)
 {
-    if (s->kind < KS_COUNT && kstmt_info[s->kind].device && !c->k->mapping.row_threads) {
+    if (s->kind < KS_COUNT && kstmt_info[s->kind].device && !c->k->device.mapping.row_threads) {
         verify_fault(c, "a statement of threads where there is one");
         return;
     }
@@ -457,8 +458,8 @@ const char *kernel_check(const Kernel *k, size_t *at)
     c.array = NEW_ARRAY(arena, ArrayState, k->array.n + 1);
     c.sum = NEW_ARRAY(arena, Share, k->root.n + 1);
     c.summed = NEW_ARRAY(arena, bool, k->root.n + 1);
-    c.slot = NEW_ARRAY(arena, const KStmt *, k->mapping.slots + 1);
-    c.column = NEW_ARRAY(arena, bool, k->column.n + 1);
+    c.slot = NEW_ARRAY(arena, const KStmt *, k->device.mapping.slots + 1);
+    c.column = NEW_ARRAY(arena, bool, k->device.column.n + 1);
     *at = SIZE_MAX;
     check_partitions(&c);
     for (size_t i = 0; i < k->stmt.n && !c.why; i++) {

@@ -39,7 +39,7 @@ void verify_store(Check *c, const KStmt *s)
         return;
     if ((s->kind == KS_SINK) != (r->kind == KR_SINK))
         verify_fault(c, "a result is stored in the wrong way");
-    if (s->kind == KS_SINK && k->mapping.by_row)
+    if (s->kind == KS_SINK && k->device.mapping.by_row)
         verify_row_sum(c, s);
     verify_result(c, s->root);
     c->stored[s->root] = stored;
@@ -104,7 +104,7 @@ void verify_prefetch(Check *c, const KStmt *s)
         verify_fault(c, "a prefetch of what lies where this row has it");
     else if (!kernel_in_bounds(k, x->at, 0, b->elements))
         verify_fault(c, "a prefetch may leave its buffer of %lld elements", (long long)b->elements);
-    else if (row && (c->loop.n || !c->in_part || b->written || x->warp >= k->mapping.row_threads / 32))
+    else if (row && (c->loop.n || !c->in_part || b->written || x->warp >= k->device.mapping.row_threads / 32))
         verify_fault(c, "a row is prefetched by no warp of its block");
     else if (row &&
              !kernel_in_bounds(k, ix_add(k->ix, x->at, ix_add(k->ix, x->length, ix_const(k->ix, -1))), 0, b->elements))
@@ -159,7 +159,7 @@ static void check_factor(Check *c, uint32_t buffer, Ix at, IVar v, IVar w)
 static bool is_result(const Kernel *k, const KProduct *x)
 {
     const KBuffer *b = &k->buffer.v[x->c];
-    return k->mapping.row_threads && !x->add && !b->tile && !b->read && b->part < 0;
+    return k->device.mapping.row_threads && !x->add && !b->tile && !b->read && b->part < 0;
 }
 
 static void check_result(Check *c, const KProduct *x)
@@ -194,7 +194,7 @@ static void check_layout(Check *c, const KProduct *x)
     bool along_m = steps && s.cm == 1 && (s.am == 1 || s.ak == 1);
     if (!(steps && product_along_n(&s) ? along_n : along_m))
         verify_fault(c, "a product without neighbours to make vectors of");
-    if (!k->tensor &&
+    if (!k->device.tensor &&
         ((ix_info(k->ix, x->m)->hi + 1) % PRODUCT_LANES || (ix_info(k->ix, x->n)->hi + 1) % PRODUCT_LANES))
         verify_fault(c, "a product of other sizes than multiples of %d", (int)PRODUCT_LANES);
 }
@@ -320,7 +320,7 @@ void verify_whole(Check *c)
                        (is_result(k, x) ? (double)ix_dim_at(k->ix, k->rows) : 1);
     }
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->mapping.row_threads && k->buffer.v[b].tile && n[b] == 0 && !c->loaded[b])
+        if (k->device.mapping.row_threads && k->buffer.v[b].tile && n[b] == 0 && !c->loaded[b])
             continue; /* another one is in its place */
         else if (k->buffer.v[b].partly ? roots[b] != 1
                                        : k->buffer.v[b].written && n[b] != (double)k->buffer.v[b].elements)

@@ -57,7 +57,7 @@ static bool is_real_sum(const Kernel *k, const KStmt *s)
 static void check_step_column(Check *c, const KStmt *s)
 {
     const Kernel *k = c->k;
-    const KColumn *q = s->column <= k->column.n ? &k->column.v[s->column - 1] : NULL;
+    const KColumn *q = s->column <= k->device.column.n ? &k->device.column.v[s->column - 1] : NULL;
     if (!q || q->root || q->first || q->n != s->together || !s->ex || q->ex[s->lane] != s->ex ||
         c->column[s->column - 1] || c->loop.n || !c->in_rows)
         verify_fault(c, "a column that is not that of a step of totals");
@@ -81,18 +81,18 @@ static void check_step(Check *c, const KStmt *s)
         verify_fault(c, "a step of totals that lacks some of them");
     else if (!is_real_sum(c->k, s))
         verify_fault(c, "a step of totals of what is no sum of numbers");
-    else if (s->kind != KS_WARP && s->at - s->lane + (s->together + 3u) / 4 * 4 > c->k->mapping.slots)
+    else if (s->kind != KS_WARP && s->at - s->lane + (s->together + 3u) / 4 * 4 > c->k->device.mapping.slots)
         verify_fault(c, "a step of totals that has more than its slots");
 }
 
 static void take_warp(Check *c, const KStmt *s, Share *of)
 {
-    bool all = of->by == SHARE_OF_WARP || c->k->mapping.row_threads == WARP;
+    bool all = of->by == SHARE_OF_WARP || c->k->device.mapping.row_threads == WARP;
     if (of->by == SHARE_NONE)
         verify_fault(c, "a total of what each thread has all of");
     else if (of->has != HAS_PART)
         verify_fault(c, "a total that is taken twice");
-    else if (c->k->mapping.lanes != WARP && of->by == SHARE_OF_WARP)
+    else if (c->k->device.mapping.lanes != WARP && of->by == SHARE_OF_WARP)
         verify_fault(c, "a total of fewer threads than a warp");
     of->has = all ? HAS_ALL : HAS_WARP;
     of->alone = s->alone;
@@ -102,7 +102,7 @@ static void take_warp(Check *c, const KStmt *s, Share *of)
 
 static void cross_warps(Check *c, const KStmt *s, Share *of)
 {
-    const KStmt **slot = s->at < c->k->mapping.slots ? &c->slot[s->at] : NULL;
+    const KStmt **slot = s->at < c->k->device.mapping.slots ? &c->slot[s->at] : NULL;
     bool take = s->kind == KS_WARP_TAKE;
     if (!slot)
         verify_fault(c, "a slot that does not exist");
@@ -148,7 +148,8 @@ void verify_total(Check *c, const KStmt *s)
 void verify_row_sum(Check *c, const KStmt *s)
 {
     const Kernel *k = c->k;
-    if (s->ex || s->root >= k->root.n || k->root.v[s->root].kind != KR_SINK || !k->mapping.by_row || !c->in_part) {
+    if (s->ex || s->root >= k->root.n || k->root.v[s->root].kind != KR_SINK || !k->device.mapping.by_row ||
+        !c->in_part) {
         verify_fault(c, "a sum over rows that threads do not hold");
         return;
     }
@@ -168,7 +169,7 @@ void verify_sums_whole(Check *c)
 {
     const Kernel *k = c->k;
     for (size_t i = 0; i < k->root.n; i++)
-        if (c->summed[i] || (k->mapping.by_row && k->root.v[i].kind == KR_SINK && c->sum[i].has != HAS_ALL))
+        if (c->summed[i] || (k->device.mapping.by_row && k->root.v[i].kind == KR_SINK && c->sum[i].has != HAS_ALL))
             verify_fault(c, "a sum over rows is never stored");
 }
 
@@ -183,12 +184,12 @@ void verify_array_sums(Check *c, const KStmt *s)
         return;
     }
     Share *of = &state->share;
-    bool block = k->mapping.row_threads > WARP;
+    bool block = k->device.mapping.row_threads > WARP;
     if (s->kind == KS_ARRAY_GIVE && (of->by != SHARE_OF_ROW || of->has != HAS_PART))
         verify_fault(c, "sums of an array are given that are no parts");
     else if (s->kind == KS_ARRAY_TAKE && of->has != HAS_WARP)
         verify_fault(c, "sums of an array are taken that were not given");
-    else if (block && s->at + (uint64_t)k->array.v[s->array].elements > k->mapping.slots)
+    else if (block && s->at + (uint64_t)k->array.v[s->array].elements > k->device.mapping.slots)
         verify_fault(c, "a slot that does not exist");
     else if (block && s->kind == KS_ARRAY_TAKE && state->slot != s->at)
         verify_fault(c, "sums of an array are taken from elsewhere");
@@ -201,7 +202,7 @@ void verify_array_sums(Check *c, const KStmt *s)
 /* The column of values with this number, and 1, of which lanes have these of a column. */
 static const KColumn *values_of(Check *c, uint32_t number, const KColumn *of)
 {
-    const KColumn *q = number && number <= c->k->column.n ? &c->k->column.v[number - 1] : NULL;
+    const KColumn *q = number && number <= c->k->device.column.n ? &c->k->device.column.v[number - 1] : NULL;
     if (q && !q->root && c->column[number - 1] && q->first <= of->first && of->first + of->n <= q->first + q->n)
         return q;
     verify_fault(c, "lanes use what they have not computed");
@@ -283,7 +284,7 @@ static void store_column(Check *c, const KColumn *q)
         else if (r->value != value_of_lane(values, q, j))
             verify_fault(c, "a lane stores what is not its own");
         else if (k->buffer.v[r->buffer].tile || k->buffer.v[r->buffer].half ||
-                 (r->kind == KR_SINK && r->op != OP_SUM) || k->mapping.by_row)
+                 (r->kind == KR_SINK && r->op != OP_SUM) || k->device.mapping.by_row)
             verify_fault(c, "lanes store what does not lie in memory as it is");
         if (c->why)
             return;
@@ -306,10 +307,10 @@ static void take_element(Check *c, const KStmt *s, const KColumn *q)
 void verify_lanes(Check *c, const KStmt *s)
 {
     const Kernel *k = c->k;
-    const KColumn *q = s->column && s->column <= k->column.n ? &k->column.v[s->column - 1] : NULL;
+    const KColumn *q = s->column && s->column <= k->device.column.n ? &k->device.column.v[s->column - 1] : NULL;
     if (!q || !q->n || q->first + q->n > LANES_MOST || (!q->root) != (s->kind != KS_LANE_STORE)) {
         verify_fault(c, "a column that does not exist");
-    } else if (!c->in_rows || c->loop.n || k->mapping.lanes != WARP || k->mapping.row_threads % WARP) {
+    } else if (!c->in_rows || c->loop.n || k->device.mapping.lanes != WARP || k->device.mapping.row_threads % WARP) {
         verify_fault(c, "lanes that are not those of a row");
     } else if (s->kind == KS_LANES) {
         if (c->column[s->column - 1])

@@ -38,8 +38,10 @@ static void check_lying(Check *c, KLying how, Ix at, IVar own, IVar sum, int64_t
 static void check_lyings(Check *c, const KProduct *x, const ProductSteps *s, bool device)
 {
     const KBuffer *a = &c->k->buffer.v[x->a], *b = &c->k->buffer.v[x->b];
-    check_lying(c, x->way.a, x->a_at, x->m, x->k, s->am, s->ak, device ? product_piece(a->tile, c->k->tensor) : 0);
-    check_lying(c, x->way.b, x->b_at, x->n, x->k, s->bn, s->bk, device ? product_piece(b->tile, c->k->tensor) : 0);
+    check_lying(c, x->way.a, x->a_at, x->m, x->k, s->am, s->ak,
+                device ? product_piece(a->tile, c->k->device.tensor) : 0);
+    check_lying(c, x->way.b, x->b_at, x->n, x->k, s->bn, s->bk,
+                device ? product_piece(b->tile, c->k->device.tensor) : 0);
 }
 
 /* Which results do pieces of a cut have all of? m and n: as they are multiplied. */
@@ -69,9 +71,9 @@ static void check_cut(Check *c, const KProduct *x, const ProductSteps *s)
     const bool is_short = way->cut == CUT_SHORT_ROWS || way->cut == CUT_SHORT_COLUMNS,
                eights = way->cut == CUT_FEW_EIGHTS || way->cut == CUT_MORE_EIGHTS,
                parts = way->cut == CUT_ROWS_BY_PARTS, turned = product_cut_shares(way->cut) && !way->by_rows;
-    if (!c->k->tensor && way->cut != CUT_WIDE_PIECES && way->cut != CUT_FEW_COLUMNS)
+    if (!c->k->device.tensor && way->cut != CUT_WIDE_PIECES && way->cut != CUT_FEW_COLUMNS)
         verify_fault(c, "pieces of tensor cores where there are none");
-    else if (c->k->tensor && !has_all(way->cut, turned ? n : m, turned ? m : n))
+    else if (c->k->device.tensor && !has_all(way->cut, turned ? n : m, turned ? m : n))
         verify_fault(c, "a product whose pieces leave out some of it");
     else if (is_short && sum > FEW)
         verify_fault(c, "a product whose pieces leave out terms of its sum");
@@ -97,8 +99,9 @@ static void check_lines(Check *c, const KProduct *x, const ProductSteps *s)
         verify_fault(c, "a result that is not contiguous along its rows");
     else if (way->line && way->line != FOUR && way->line != SUM_OF_WARP)
         verify_fault(c, "lines of a result of another length");
-    else if (way->line ? !begins_at(c, x->c_at, way->along, FOUR) || (c->k->tensor && length(c, way->along) % FOUR)
-                       : !c->k->tensor)
+    else if (way->line
+                 ? !begins_at(c, x->c_at, way->along, FOUR) || (c->k->device.tensor && length(c, way->along) % FOUR)
+                 : !c->k->device.tensor)
         verify_fault(c, "rows of a result that do not begin at multiples of four");
     else if (way->line == SUM_OF_WARP &&
              ((!rows && way->cut != CUT_SHORT_COLUMNS) || length(c, lines) % SUM_OF_WARP ||
@@ -111,9 +114,9 @@ static void check_lines(Check *c, const KProduct *x, const ProductSteps *s)
 /* Nothing is said of a product before its pass has run; it is not printed then. */
 void verify_way(Check *c, const KProduct *x)
 {
-    const bool device = c->k->mapping.row_threads;
+    const bool device = c->k->device.mapping.row_threads;
     ProductSteps s;
-    if (c->why || (!x->way.a && !x->way.b && !x->way.cut && !(device && c->k->grid.threads)))
+    if (c->why || (!x->way.a && !x->way.b && !x->way.cut && !(device && c->k->device.grid.threads)))
         return;
     if (!x->way.a || !x->way.b || device != (x->way.cut != CUT_NONE) || !product_steps(c->k, x, &s)) {
         verify_fault(c, "a product of which it is not said how it is computed");

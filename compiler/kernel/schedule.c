@@ -441,7 +441,7 @@ static int weight(const Sched *s, Ex e, int limit)
 }
 
 /* What there is no room for is computed again. A block of a device has its totals beside the arrays. */
-static int64_t room(const Sched *s) { return s->k->target->threads ? s->k->shared / 8 * 7 : ARRAY_BYTES_MAX; }
+static int64_t room(const Sched *s) { return s->k->target->threads ? s->k->device.shared / 8 * 7 : ARRAY_BYTES_MAX; }
 
 /* A chain of small matrices, of which each is made of the one before it, would be computed from its beginning in
  * every sweep: a text as long as the square of the chain. So a device keeps them. */

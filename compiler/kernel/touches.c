@@ -88,7 +88,7 @@ static void touch_product(const Toucher *t, const KProduct *p)
 static void touch_column(const Toucher *t, const KStmt *s, int how)
 {
     const Kernel *k = t->k;
-    const KColumn *c = &k->column.v[s->column - 1];
+    const KColumn *c = &k->device.column.v[s->column - 1];
     for (int i = 0; i < 3; i++)
         if (c->in[i])
             touch(t, OF_COLUMN, c->in[i], READS, 0);

@@ -168,8 +168,8 @@ static void schedule(Lower *l)
     if (l->sink.n || l->k->flat)
         set_partitions(l->k, l->f->target);
     name_arguments(l);
-    l->k->shared = l->f->shared;
-    l->k->tensor = l->f->target->threads && l->f->in_16bit;
+    l->k->device.shared = l->f->shared;
+    l->k->device.tensor = l->f->target->threads && l->f->in_16bit;
     l->passes->schedule(l->passes->user, l->k);
 }
 
@@ -181,7 +181,7 @@ static double crowding(const Lower *l, double *time)
     if (!l->f->target->threads)
         return *time = 0;
     const Kernel *mapped = l->passes->map(l->passes->user, l->k);
-    double times = (double)mapped->mapping.pressure / (mapped->mapping.by_row ? ALONE_MAX : LIVE_MAX);
+    double times = (double)mapped->device.mapping.pressure / (mapped->device.mapping.by_row ? ALONE_MAX : LIVE_MAX);
     *time = kernel_thread_operations(mapped) * (times > 1 ? times : 1);
     return times;
 }

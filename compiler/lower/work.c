@@ -26,12 +26,12 @@ static double length(const Kernel *k, IVar v) { return (double)ix_dim_at(k->ix, 
 /* Rounds of a loop that fall to a thread. */
 static double rounds(const Kernel *k, const KStmt *s)
 {
-    double n = length(k, s->var), width = s->width ? s->width : 1, lanes = k->mapping.lanes;
+    double n = length(k, s->var), width = s->width ? s->width : 1, lanes = k->device.mapping.lanes;
     if (!s->mapped)
         return n;
-    double threads = s->threads == THREADS_OF_ROW    ? k->mapping.row_threads
+    double threads = s->threads == THREADS_OF_ROW    ? k->device.mapping.row_threads
                      : s->threads == THREADS_OF_WARP ? lanes
-                                                     : k->mapping.row_threads / lanes;
+                                                     : k->device.mapping.row_threads / lanes;
     return ceil(n / (threads * width)) * width;
 }
 
@@ -122,7 +122,7 @@ PlanWork kernel_work(const Kernel *k) { return count((Count){.k = k, .times = {1
 double kernel_thread_operations(const Kernel *mapped)
 {
     PlanWork w = count((Count){.k = mapped, .times = {1}, .thread = true});
-    return w.lane + w.single + w.call * CALL + w.product / mapped->mapping.row_threads;
+    return w.lane + w.single + w.call * CALL + w.product / mapped->device.mapping.row_threads;
 }
 
 /* ---- too much for one kernel ---- */
@@ -150,7 +150,7 @@ static bool waits(Kernel *k, PlanWork w, const LowerPasses *passes)
     const Kernel *mapped = passes->map(passes->user, k);
     double each = kernel_thread_operations(mapped), rows = (double)ix_dim_at(k->ix, k->rows);
     double all = (w.lane + w.single + w.call * CALL + w.product) / rows;
-    return !mapped->mapping.by_row && each > MUCH && each * mapped->mapping.row_threads > TIMES * all;
+    return !mapped->device.mapping.by_row && each > MUCH && each * mapped->device.mapping.row_threads > TIMES * all;
 }
 
 bool lower_is_clumsy(Kernel *k, const Fusion *f, uint32_t group, const LowerPasses *passes)

@@ -141,7 +141,7 @@ static void schedule_attempt(void *user, Kernel *k)
 {
     PassState s = *(const PassState *)user;
     s.kernel = k;
-    k->tried = NULL; /* if anything was mapped it was a kernel without statements */
+    k->device.tried = NULL; /* if anything was mapped it was a kernel without statements */
     s.facts |= IS_BUILT;
     pipeline_run(&s, LEVEL_SCHEDULE);
 }
@@ -171,8 +171,8 @@ static void try_level(PassState *s, PassLevel level, KTried *tried)
 static const Kernel *map_attempt(void *user, Kernel *k)
 {
     const PassState *outer = user;
-    if (k->tried)
-        return &k->tried->mapped;
+    if (k->device.tried)
+        return &k->device.tried->mapped;
     KTried *tried = NEW(k->arena, KTried);
     tried->arranged = *k;
     tried->changed = outer->watch ? NEW_ARRAY(k->arena, size_t, PASSES) : NULL;
@@ -189,7 +189,7 @@ static const Kernel *map_attempt(void *user, Kernel *k)
         try_level(&s, LEVEL_THREADS, tried);
     s.facts |= IS_MAPPED | IS_SPILLED;
     try_level(&s, LEVEL_FINISH, tried);
-    k->tried = tried;
+    k->device.tried = tried;
     return &tried->mapped;
 }
 
@@ -314,7 +314,7 @@ static size_t pass_MAP(PassState *s)
 static size_t pass_SPILL(PassState *s)
 {
     size_t n = 0;
-    kernel_spill_arrays(s->kernel, s->kernel->mapping.row_threads, s->kernel->mapping.units);
+    kernel_spill_arrays(s->kernel, s->kernel->device.mapping.row_threads, s->kernel->device.mapping.units);
     for (size_t i = 0; i < s->kernel->array.n; i++)
         n += s->kernel->array.v[i].spilled;
     return n;
@@ -332,7 +332,7 @@ static size_t pass_SWIZZLE(PassState *s)
 static size_t pass_REGISTERS(PassState *s)
 {
     kernel_count_registers(s->kernel, s->choice->index);
-    return s->kernel->mapping.pressure;
+    return s->kernel->device.mapping.pressure;
 }
 
 static size_t pass_CUT(PassState *s)
@@ -381,7 +381,7 @@ static size_t pass_TOTALS(PassState *s)
 static size_t pass_LANES(PassState *s)
 {
     kernel_use_lanes(s->kernel);
-    return s->kernel->column.n;
+    return s->kernel->device.column.n;
 }
 
 static size_t pass_RACES(PassState *s)
@@ -650,7 +650,7 @@ void pipeline_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group,
 /* What an attempt has left, unless somebody wants to see it made. */
 static const KTried *tried(const Kernel *k, const PassWatch *watch)
 {
-    return watch && watch->show < PASSES ? NULL : k->tried;
+    return watch && watch->show < PASSES ? NULL : k->device.tried;
 }
 
 /* What was on trial is kept. */
@@ -666,9 +666,9 @@ static void keep_level(const KTried *t, PassWatch *watch, PassLevel level)
 void pipeline_arrange(Kernel *to, const Kernel *from, PassWatch *watch)
 {
     if (tried(from, watch)) {
-        *to = from->tried->arranged;
-        to->tried = from->tried;
-        keep_level(from->tried, watch, LEVEL_ARRANGE);
+        *to = from->device.tried->arranged;
+        to->device.tried = from->device.tried;
+        keep_level(from->device.tried, watch, LEVEL_ARRANGE);
         return;
     }
     *to = *from;
@@ -680,23 +680,23 @@ void pipeline_choose(KMappingChoice *to, const Kernel *arranged, PassWatch *watc
 {
     Kernel k = *arranged, mapped;
     if (tried(arranged, watch)) {
-        *to = arranged->tried->choice;
-        to->index = arranged->tried->mapped.mapping.index;
-        keep_level(arranged->tried, watch, LEVEL_CHOOSE);
+        *to = arranged->device.tried->choice;
+        to->index = arranged->device.tried->mapped.device.mapping.index;
+        keep_level(arranged->device.tried, watch, LEVEL_CHOOSE);
         return;
     }
     PassState s = of_kernel(&k, watch, IS_CHECKED | IS_TILES | IS_NESTS);
     pipeline_run(&s, LEVEL_CHOOSE);
     try_threads(&s, &mapped, arranged, s.choice);
     *to = *s.choice;
-    to->index = mapped.mapping.index;
+    to->index = mapped.device.mapping.index;
 }
 
 /* Is this the choice that an attempt has mapped it with? */
 static bool is_choice_of(const KTried *t, const KMappingChoice *choice)
 {
     KMappingChoice own = t->choice;
-    own.index = t->mapped.mapping.index;
+    own.index = t->mapped.device.mapping.index;
     return !choice || kernel_mapping_same(&own, choice);
 }
 

@@ -195,7 +195,7 @@ static int put_terms(Printer *p, const IxForm *f, TermsWanted which)
 void put_ix(Printer *p, Ix ix)
 {
     const IxForm *f = ix_form(p->k->ix, ix);
-    bool split = p->k->mapping.index == INDEX_WIDE_ROWS;
+    bool split = p->k->device.mapping.index == INDEX_WIDE_ROWS;
     int n = put_terms(p, f, split ? TERMS_WIDE : TERMS_ALL);
     if (split) {
         Buf before = begin_piece(p);
@@ -262,7 +262,7 @@ static void put_element(Printer *p, uint32_t buffer, Ix ix)
     const KBuffer *b = &p->k->buffer.v[buffer];
     if (b->tile && b->half && p->d->threads)
         buf_printf(&p->body, "vwn_bf16_tile(u%d)[vwn_bank_bf16<%d>(", b->device.slot, b->device.bank);
-    else if (b->tile && p->k->tensor && p->d->threads)
+    else if (b->tile && p->k->device.tensor && p->d->threads)
         buf_printf(&p->body, "u%d[vwn_bank_rows<%d>(", b->device.slot, b->device.bank);
     else if (b->tile && p->d->threads)
         buf_printf(&p->body, "u%d[vwn_bank(", b->device.slot);
@@ -376,7 +376,7 @@ const char *neutral(const Printer *p, Op op) { return op == OP_SUM ? p->d->zero 
 static void by_one(Printer *p, const KStmt *s)
 {
     if (s->one && s->threads == THREADS_OF_WARP)
-        buf_printf(&p->body, "if (thread %% %u == 0) ", p->k->mapping.lanes);
+        buf_printf(&p->body, "if (thread %% %u == 0) ", p->k->device.mapping.lanes);
     else if (s->one)
         buf_puts(&p->body, "if (thread == 0) ");
 }
@@ -418,7 +418,7 @@ char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, '
 static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 {
     begin_line(p);
-    const char *type = p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t";
+    const char *type = p->k->device.mapping.index == INDEX_WIDE ? "int64_t" : "int32_t";
     if (p->d->threads) { /* of itself a compiler unrolls it, and takes long over that */
         buf_puts(&p->body, "#pragma unroll 1\n");
         begin_line(p);
@@ -480,7 +480,7 @@ static void open_loop(Printer *p, const KStmt *s)
     bool singly = p->d->singly && s->singly;
     if (s->simd && p->d->simd && !singly)
         simd_line(p, s);
-    bool once = s->kind == KS_ROWS && p->k->grid.whole;
+    bool once = s->kind == KS_ROWS && p->k->device.grid.whole;
     if (s->unroll && !once) {
         begin_line(p);
         buf_printf(&p->body, s->mapped && s->unroll > 1 ? "#pragma unroll vwn_rounds(%u)\n" : "#pragma unroll %u\n",
@@ -522,7 +522,7 @@ static void open_loop(Printer *p, const KStmt *s)
 /* Every sum over rows has one partial sum in its buffer for each partition. */
 static void open_parts(Printer *p)
 {
-    if (p->k->mapping.holds_sums)
+    if (p->k->device.mapping.holds_sums)
         emit_held_sums(p);
     begin_line(p);
     const char *index = emit_index_type(p->k, p->k->row);
@@ -559,7 +559,7 @@ static void open_parts(Printer *p)
             put_part_size(p, (uint32_t)b);
             buf_puts(&p->body, ";\n");
         }
-        if (p->k->mapping.by_row || emit_turned_fill(p, b)) /* kept in registers, or done */
+        if (p->k->device.mapping.by_row || emit_turned_fill(p, b)) /* kept in registers, or done */
             continue;
         char *size = part_size_text(p, b), name[24];
         snprintf(name, sizeof name, "q%zu", slot);
@@ -706,7 +706,7 @@ char *root_text(Printer *p, const KRoot *r) { return in_lanes(p, element_text(p,
 static void stmt_sink(Printer *p, const KStmt *s)
 {
     const KRoot *r = &p->k->root.v[s->root];
-    char *to = p->k->mapping.by_row ? share_name(p, s) : root_text(p, r);
+    char *to = p->k->device.mapping.by_row ? share_name(p, s) : root_text(p, r);
     put_fold(p, s, r->op, to, ex_text(p, r->value));
 }
 
@@ -767,7 +767,7 @@ void put_statement(Printer *p, const KStmt *s)
     case KS_ROWS:
     case KS_LOOP: open_loop(p, s); break;
     case KS_END:
-        if (p->k->mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
+        if (p->k->device.mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
             emit_held_stores(p);
         close_brace(p);
         if (p->d->threads && p->depth == p->lane_depth)
@@ -910,7 +910,7 @@ static void add_shared(Printer *p, PlanShared *to, const KShared *s)
 static void put_grid(Printer *p, Buf *out)
 {
     const Kernel *k = p->k;
-    const KGrid *of = &k->grid;
+    const KGrid *of = &k->device.grid;
     PlanGrid *g = &p->out->grid;
     PlanShared *term = NEW_ARRAY(k->arena, PlanShared, of->n_term + 1);
     *g = (PlanGrid){.threads = of->threads,
@@ -926,8 +926,8 @@ static void put_grid(Printer *p, Buf *out)
         buf_printf(out, "    unsigned char *spilled = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
                    p->out->buffer.n, (unsigned)g->spilled);
     }
-    for (size_t i = 0; i < k->tile_slot.n; i++) {
-        Dim size = DIM(k->tile_slot.v[i]);
+    for (size_t i = 0; i < k->device.tile_slot.n; i++) {
+        Dim size = DIM(k->device.tile_slot.v[i]);
         Buf before = begin_piece(p);
         put_dim(p, size);
         buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", emit_rows_of(k, i) ? "rows" : "u", i,
@@ -943,7 +943,7 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     Printer p = {.k = k, .d = d, .out = out, .sizes = sizes, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix->var.n + 1);
-    p.column = NEW_ARRAY(k->arena, uint32_t, k->column.n + 1);
+    p.column = NEW_ARRAY(k->arena, uint32_t, k->device.column.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         if (!k->stmt.v[i].vector || !d->vector) {
             put_statement(&p, &k->stmt.v[i]);

@@ -10,7 +10,10 @@
 #include "compiler/library/library_text.h"
 
 /* An argument has 8 bytes in any case. */
-static const char *size_type(const Kernel *k, KIndex least) { return k->mapping.index >= least ? "size32" : "int64_t"; }
+static const char *size_type(const Kernel *k, KIndex least)
+{
+    return k->device.mapping.index >= least ? "size32" : "int64_t";
+}
 
 size_t emit_changing(const Kernel *k, const Printed *p)
 {
@@ -67,7 +70,7 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
 
 static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *about)
 {
-    const KMapping *s = &k->mapping;
+    const KMapping *s = &k->device.mapping;
     buf_printf(out, "/* %s\n * ", about);
     if (s->by_row)
         buf_printf(out, "A thread a row; a partition of rows in a block of %u. */\n", s->row_threads);

@@ -61,7 +61,7 @@ static char *op_text(Printer *p, const KColumn *c)
 
 static void put_values(Printer *p, uint32_t column)
 {
-    const KColumn *c = &p->k->column.v[column - 1];
+    const KColumn *c = &p->k->device.column.v[column - 1];
     const KEx *x = kx(p->k, c->ex[0]);
     char *text;
     if (x->kind == KX_LOAD && c->here)
@@ -90,7 +90,7 @@ void emit_lanes(Printer *p, const KStmt *s)
     if (s->kind == KS_LANES) {
         put_values(p, s->column);
     } else if (s->kind == KS_LANE_STORE) {
-        put_results(p, &p->k->column.v[s->column - 1]);
+        put_results(p, &p->k->device.column.v[s->column - 1]);
     } else {
         put_definition(p, s->ex);
         buf_printf(&p->body, "vwn_from_lane(x%u, %u);\n", emit_column_number(p, s->column), s->lane);

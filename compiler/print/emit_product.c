@@ -53,7 +53,7 @@ const KBuffer *emit_rows_of(const Kernel *k, size_t place)
 void emit_row_places(Printer *p)
 {
     bool some = false;
-    for (size_t i = 0; i < p->k->tile_slot.n; i++) {
+    for (size_t i = 0; i < p->k->device.tile_slot.n; i++) {
         const KBuffer *b = emit_rows_of(p->k, i);
         if (!b)
             continue;
@@ -90,14 +90,14 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
         return;
     }
     if (b->tile) {
-        bool loose = p->k->tensor && b->rounded && !half_info(b->rounded)->in_tiles;
+        bool loose = p->k->device.tensor && b->rounded && !half_info(b->rounded)->in_tiles;
         if (b->half || b->device.split)
             buf_printf(&p->body, ", vwn_held_%s<%d>{vwn_bf16_tile(u%d), (uint32_t)(",
                        b->half ? half_word(b->half) : "parts", b->device.bank, b->device.slot);
         else if (loose)
             buf_printf(&p->body, ", vwn_rounded_%s<%d>{vwn_held_rows<%d>{u%d, (uint32_t)(", half_word(b->rounded),
                        b->device.bank, b->device.bank, b->device.slot);
-        else if (p->k->tensor)
+        else if (p->k->device.tensor)
             buf_printf(&p->body, ", vwn_held_rows<%d>{u%d, (uint32_t)(", b->device.bank, b->device.slot);
         else
             buf_printf(&p->body, ", vwn_held{u%d, (uint32_t)(", b->device.slot);
@@ -115,7 +115,8 @@ static const char *const lying_name[] = {
 static const char *lying(Printer *p, const KProduct *x, uint32_t buffer, Ix at, KLying how)
 {
     if (how != LIES_APART)
-        rely_on_pieces(p, x, at, how == LIES_ALONG_SUM, product_piece(p->k->buffer.v[buffer].tile, p->k->tensor));
+        rely_on_pieces(p, x, at, how == LIES_ALONG_SUM,
+                       product_piece(p->k->buffer.v[buffer].tile, p->k->device.tensor));
     return lying_name[how];
 }
 
@@ -171,7 +172,7 @@ static const char *fours(Printer *p, const KProduct *x)
     if (!way->line)
         return "false";
     rely_on_pieces(p, x, x->c_at, false, FOUR);
-    if (p->k->tensor)
+    if (p->k->device.tensor)
         rely_on_extent(p, way->along, FOUR);
     if (way->line == FOUR)
         return "true";
@@ -252,13 +253,13 @@ static void product_of_threads(Printer *p, const KProduct *x)
     }
     buf_printf(&p->body, "%*s", p->depth * 4, "");
     buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s",
-               p->k->calls    ? "_called"
-               : p->k->tensor ? "_bf16"
-                              : "",
+               p->k->calls           ? "_called"
+               : p->k->device.tensor ? "_bf16"
+                                     : "",
                pieces, a, b, c);
-    if (p->k->tensor && x->way.sixteens)
+    if (p->k->device.tensor && x->way.sixteens)
         rely_on_extent(p, x->k, SIXTEEN);
-    if (p->k->tensor)
+    if (p->k->device.tensor)
         buf_printf(&p->body, ", %s, %s", x->way.sixteens ? "true" : "false", lines);
     buf_puts(&p->body, ">(");
     for (int i = 0; i < 3; i++) {
@@ -275,7 +276,7 @@ static void product_of_threads(Printer *p, const KProduct *x)
     buf_puts(&p->body, ", ");
     put_size(p, DIM(x->add));
     buf_puts(&p->body, ");\n");
-    if (!p->k->tensor) {
+    if (!p->k->device.tensor) {
         assume_multiple(p, ix_info(t, x->m)->extent, PRODUCT_LANES);
         assume_multiple(p, ix_info(t, x->n)->extent, PRODUCT_LANES);
     }

@@ -14,7 +14,7 @@ void put_for(Printer *p, const char *type, const char *name, const char *extent,
 {
     static const char *const first[] = {"thread", "thread %% %u", "thread / %u"};
     static const char *const step[] = {" += THREADS", " += %u", " += THREADS / %u"};
-    const uint32_t lanes = p->k->mapping.lanes;
+    const uint32_t lanes = p->k->device.mapping.lanes;
     buf_printf(&p->body, "for (%s %s = ", type, name);
     if (warp)
         buf_printf(&p->body, "(thread ^ %u)", 32 * warp);
@@ -78,7 +78,7 @@ void emit_thread(Printer *p, const KStmt *s)
     bool max = (r ? r->op : (Op)kx(p->k, s->ex)->op) == OP_AMAX;
     begin_line(p);
     if (s->kind == KS_BARRIER) {
-        buf_printf(&p->body, "%s;\n", p->k->mapping.row_threads > 32 ? "__syncthreads()" : "__syncwarp()");
+        buf_printf(&p->body, "%s;\n", p->k->device.mapping.row_threads > 32 ? "__syncthreads()" : "__syncwarp()");
         return;
     }
     const char *share = share_name(p, s), *what = max ? "max" : "sum";
@@ -99,7 +99,7 @@ void emit_thread(Printer *p, const KStmt *s)
 void emit_array_sums(Printer *p, const KStmt *s)
 {
     const KArray *a = &p->k->array.v[s->array];
-    bool block = p->k->mapping.row_threads > 32;
+    bool block = p->k->device.mapping.row_threads > 32;
     int n = (int)a->elements, t = s->array;
     begin_line(p);
     if (s->kind == KS_ARRAY_TAKE) {
@@ -252,7 +252,8 @@ void emit_held_stores(Printer *p)
         }
         buf_puts(&p->body, "#pragma unroll 4\n");
         begin_line(p);
-        put_for(p, p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1, 0);
+        put_for(p, p->k->device.mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1,
+                0);
         buf_printf(&p->body, "\n%*sp%zu[part * %s + z] = q%zu[z];\n", (p->depth + 1) * 4, "", slot, size, slot);
     }
 }

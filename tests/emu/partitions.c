@@ -79,8 +79,8 @@ static Kernel *mapped_kernel(Ctx *ctx, int chunk, const struct Form *form)
         vwn_bug(ctx, "a kernel that cannot be read");
     Kernel k = *all->kernel.v[0].kernel, *mapped = arena_alloc(ctx->program, sizeof *mapped);
     k.target = &target_gpu;
-    k.shared = target_gpu.shared;
-    k.tensor = true;
+    k.device.shared = target_gpu.shared;
+    k.device.tensor = true;
     pipeline_map(mapped, &k, NULL);
     return mapped;
 }

@@ -230,7 +230,7 @@ static void run_products(Job *j)
         for (size_t b = 0; b < placed.buffer.n; b++)
             if (placed.buffer.v[b].tile)
                 buf_printf(j->out, "tile b%zu: %s\n", b,
-                           placed.buffer.v[b].parts ? "each number in two parts" : "numbers");
+                           placed.buffer.v[b].device.split ? "each number in two parts" : "numbers");
     }
 }
 
@@ -256,8 +256,8 @@ static void put_shared(Job *j, const CachedKernel *made, const Fusion *f, uint32
         buf_printf(j->out, " %lld", (long long)(x->kind == PI_DIM ? dim_at(x->dim, B, T) : x->value));
     }
     if (mapped)
-        buf_printf(j->out, " threads %u rows %u width %u", mapped->mapping.row_threads, mapped->mapping.units,
-                   mapped->mapping.width);
+        buf_printf(j->out, " threads %u rows %u width %u", mapped->device.mapping.row_threads, mapped->device.mapping.units,
+                   mapped->device.mapping.width);
     buf_putc(j->out, '\n');
 }
 
@@ -293,7 +293,7 @@ static const Kernel *mapped(Job *j, const KernelText *x, int64_t shared)
 {
     Kernel k = *x->kernel, *to = NEW(j->ctx->program, Kernel);
     k.target = &target_gpu;
-    k.shared = shared;
+    k.device.shared = shared;
     pipeline_map(to, &k, NULL);
     if (kernel_race(to) != SIZE_MAX)
         j->wrong = "a race";
@@ -305,7 +305,7 @@ static void put_mapped(Job *j, const KernelText *x, int64_t shared)
 {
     Kernel k = *mapped(j, x, shared);
     KernelText text = {.kernel = &k, .about = x->about};
-    k.mapping.pressure = k.mapping.in_flight = 0;
+    k.device.mapping.pressure = k.device.mapping.in_flight = 0;
     kernels_put(j->out, &text);
 }
 
@@ -336,7 +336,7 @@ static void run_pressure(Job *j)
         uint32_t before = kernel_register_pressure(all->kernel.v[i].kernel);
         const Kernel *k = mapped(j, &all->kernel.v[i], target_gpu.shared);
         buf_printf(j->out, "%s: registers %u before mapping, %u after, loads %u, index %s, loops written out",
-                   all->kernel.v[i].about, before, k->mapping.pressure, k->mapping.in_flight, index[k->mapping.index]);
+                   all->kernel.v[i].about, before, k->device.mapping.pressure, k->device.mapping.in_flight, index[k->device.mapping.index]);
         for (size_t s = 0; s < k->stmt.n; s++)
             if (k->stmt.v[s].kind == KS_LOOP)
                 buf_printf(j->out, " %u", k->stmt.v[s].unroll);

@@ -385,7 +385,7 @@ static void run_total(Run *r, const KStmt *s)
 /* Each lane has the inputs of its own column, and loads from the place that is a form of its number. */
 static void run_column(Run *r, uint32_t column)
 {
-    const KColumn *c = &r->k->column.v[column - 1];
+    const KColumn *c = &r->k->device.column.v[column - 1];
     const KEx *first = kx(r->k, c->ex[0]);
     for (uint32_t j = 0; j < c->n; j++) {
         Number before[3], *to = &r->column[column - 1][j];
@@ -397,7 +397,7 @@ static void run_column(Run *r, uint32_t column)
         for (int i = 0; i < 3; i++) {
             before[i] = *value_of(r, first->in[i]);
             if (c->in[i])
-                *value_of(r, first->in[i]) = r->column[c->in[i] - 1][c->first + j - r->k->column.v[c->in[i] - 1].first];
+                *value_of(r, first->in[i]) = r->column[c->in[i] - 1][c->first + j - r->k->device.column.v[c->in[i] - 1].first];
         }
         *to = compute(r, first);
         for (int i = 3; i-- > 0;)
@@ -408,7 +408,7 @@ static void run_column(Run *r, uint32_t column)
 static void store_column(Run *r, const KColumn *c)
 {
     const KRoot *root = &r->k->root.v[c->root[0]];
-    const KColumn *of = &r->k->column.v[c->in[0] - 1];
+    const KColumn *of = &r->k->device.column.v[c->in[0] - 1];
     for (uint32_t j = 0; j < c->n; j++) {
         int64_t i = at(r, root->at) - c->place.base + kernel_place_of(&c->place, j);
         Number x = r->column[c->in[0] - 1][c->first + j - of->first];
@@ -428,9 +428,9 @@ static void run_lanes(Run *r, const KStmt *s)
     if (s->kind == KS_LANES)
         run_column(r, s->column);
     else if (s->kind == KS_LANE_STORE)
-        store_column(r, &r->k->column.v[s->column - 1]);
+        store_column(r, &r->k->device.column.v[s->column - 1]);
     else
-        set(r, s->ex, r->column[s->column - 1][s->lane - r->k->column.v[s->column - 1].first]);
+        set(r, s->ex, r->column[s->column - 1][s->lane - r->k->device.column.v[s->column - 1].first]);
 }
 
 static void run_stmt(Run *r, const KStmt *s)
@@ -488,9 +488,9 @@ static double element(Run *r, uint32_t buffer, Ix ix, int64_t behind)
 /* A factor of which threads load several neighbours at one time: they lie behind the first, which begins at a multiple of so many. */
 static double factor(Run *r, uint32_t buffer, Ix ix, KLying how, IVar own, IVar sum, int64_t behind)
 {
-    int64_t piece = product_piece(r->k->buffer.v[buffer].tile, r->k->tensor);
+    int64_t piece = product_piece(r->k->buffer.v[buffer].tile, r->k->device.tensor);
     IVar along = how == LIES_ALONG_SUM ? sum : own;
-    if (!r->k->mapping.row_threads || how == LIES_APART)
+    if (!r->k->device.mapping.row_threads || how == LIES_APART)
         return element(r, buffer, ix, behind);
     int64_t lane = r->var[along] % piece;
     r->var[along] -= lane;
@@ -507,9 +507,9 @@ static void cut_short(const Run *r, const KProduct *x, int64_t *end)
     ProductCut cut = x->way.cut;
     bool rows = cut == CUT_FEW_ROWS || cut == CUT_LONG_ROWS || cut == CUT_SHORT_ROWS,
          columns = cut == CUT_FEW_COLUMNS || cut == CUT_LONG_COLUMNS || cut == CUT_SHORT_COLUMNS;
-    if (r->k->tensor && rows && end[0] > FEW)
+    if (r->k->device.tensor && rows && end[0] > FEW)
         end[0] = FEW;
-    if (r->k->tensor && columns && end[1] > FEW)
+    if (r->k->device.tensor && columns && end[1] > FEW)
         end[1] = FEW;
     if ((cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS) && end[2] > FEW)
         end[2] = FEW;
@@ -614,11 +614,11 @@ void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi)
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].step)
             r.held[k->stmt.v[i].held] = NEW_ARRAY(arena, Number, LANES * (k->stmt.v[i].unroll + 1u));
-    r.slot = NEW_ARRAY(arena, Number, k->mapping.slots + 1);
+    r.slot = NEW_ARRAY(arena, Number, k->device.mapping.slots + 1);
     r.total = NEW_ARRAY(arena, Number, k->ex.n);
-    r.column = NEW_ARRAY(arena, Number *, k->column.n + 1);
-    for (size_t i = 0; i < k->column.n; i++)
-        r.column[i] = NEW_ARRAY(arena, Number, k->column.v[i].n);
+    r.column = NEW_ARRAY(arena, Number *, k->device.column.n + 1);
+    for (size_t i = 0; i < k->device.column.n; i++)
+        r.column[i] = NEW_ARRAY(arena, Number, k->device.column.v[i].n);
     r.var = NEW_ARRAY(arena, int64_t, k->ix->var.n);
     r.var[0] = 1;
     r.coef = NEW_ARRAY(arena, const int64_t *, k->ix->form.n);

@@ -225,9 +225,9 @@ static void check_reasons(Ctx *ctx)
         for (size_t i = 0; CHECK_CASE(&h, all != NULL, files[f]) && i < all->kernel.n; i++) {
             Kernel k = *all->kernel.v[i].kernel, mapped;
             k.target = &target_gpu;
-            k.shared = target_gpu.shared;
+            k.device.shared = target_gpu.shared;
             pipeline_map(&mapped, &k, NULL);
-            for (size_t s = 0; s < mapped.stmt.n && mapped.mapping.row_threads && !mapped.mapping.by_row; s++)
+            for (size_t s = 0; s < mapped.stmt.n && mapped.device.mapping.row_threads && !mapped.device.mapping.by_row; s++)
                 ordered += mapped.stmt.v[s].kind == KS_BARRIER && is_true(ctx, &mapped, s);
         }
     }

@@ -94,7 +94,7 @@ static void plant_half(Tally *t, const Kernel *mapped)
         i++;
     if (i == k.stmt.n)
         return;
-    k.mapping.row_threads = 16;
+    k.device.mapping.row_threads = 16;
     t->first++;
     *(k.stmt.v[i].kind == KS_BARRIER ? &t->halves : &t->totals) += kernel_race(&k) == i;
 }
@@ -107,7 +107,7 @@ static void plant(Tally *t, const Kernel *mapped)
         if (s.kind == KS_BARRIER) {
             t->barriers++;
             t->needed += race_without(mapped, i) != SIZE_MAX;
-            if (mapped->tensor && mapped->stmt.v[i - 1].kind == KS_PRODUCT &&
+            if (mapped->device.tensor && mapped->stmt.v[i - 1].kind == KS_PRODUCT &&
                 mapped->stmt.v[i + 1].kind == KS_PRODUCT) {
                 t->between++;
                 t->apart += race_without(mapped, i) != SIZE_MAX;
@@ -150,13 +150,13 @@ static void look(Ctx *ctx, void *arg)
             continue;
         Kernel k = *all->kernel.v[i].kernel, mapped;
         k.target = &target_gpu;
-        k.shared = target_gpu.shared;
-        k.tensor = j->half != HALF_NONE;
+        k.device.shared = target_gpu.shared;
+        k.device.tensor = j->half != HALF_NONE;
         pipeline_map(&mapped, &k, NULL);
         CHECK_CASE(&j->t->h, kernel_race(&mapped) == SIZE_MAX, j->source->v.name);
         plant_steps(&j->t->h, &j->t->step, &k, &mapped, j->source->v.name);
         j->t->kernels++;
-        if (!mapped.mapping.by_row && (j->source < wide || j->source > &wide[COUNT_OF(wide) - 1]))
+        if (!mapped.device.mapping.by_row && (j->source < wide || j->source > &wide[COUNT_OF(wide) - 1]))
             plant(j->t, &mapped);
     }
 }

@@ -110,10 +110,10 @@ static Kernel copy_of(const Kernel *mapped)
     k.root.v = NEW_ARRAY(k.arena, KRoot, k.root.n + 1);
     for (size_t i = 0; i < k.root.n; i++)
         k.root.v[i] = mapped->root.v[i];
-    k.column.v = NEW_ARRAY(k.arena, KColumn, k.column.n + 1);
-    for (size_t i = 0; i < k.column.n; i++) {
-        KColumn *c = &k.column.v[i];
-        *c = mapped->column.v[i];
+    k.device.column.v = NEW_ARRAY(k.arena, KColumn, k.device.column.n + 1);
+    for (size_t i = 0; i < k.device.column.n; i++) {
+        KColumn *c = &k.device.column.v[i];
+        *c = mapped->device.column.v[i];
         c->ex = memcpy(NEW_ARRAY(k.arena, Ex, c->n + 1), c->ex, c->n * sizeof *c->ex);
         if (c->root)
             c->root = memcpy(NEW_ARRAY(k.arena, uint32_t, c->n + 1), c->root, c->n * sizeof *c->root);
@@ -301,7 +301,7 @@ static void plant_lanes(StepTally *t, const Kernel *mapped, size_t i)
     twice(t, mapped, i, "lanes that do it twice");
     for (int fault = 0; fault < 8; fault++) {
         Kernel k = copy_of(mapped);
-        KColumn *c = &k.column.v[s.column - 1];
+        KColumn *c = &k.device.column.v[s.column - 1];
         KStmt *to = &k.stmt.v[i];
         if (fault == 0 && s.kind == KS_LANE_TAKE)
             to->lane = (uint8_t)(c->first + (to->lane - c->first + 1) % c->n);
@@ -350,7 +350,7 @@ static void plant_row(StepTally *t, const Kernel *mapped, size_t i)
                               k.prefetch.n * sizeof *k.prefetch.v);
         KPrefetch *x = &k.prefetch.v[k.stmt.v[i].root];
         if (fault == 0)
-            x->warp = (uint8_t)(k.mapping.row_threads / 32);
+            x->warp = (uint8_t)(k.device.mapping.row_threads / 32);
         else if (fault == 1)
             x->buffer = (uint32_t)k.buffer.n;
         else if (fault == 2)
@@ -416,7 +416,7 @@ static void plant_way(StepTally *t, const Kernel *mapped, size_t product)
         way.cut = cut;
         bool few = cut == CUT_NONE || cut >= CUT_ROWS_BY_PARTS || (product_cut_shares(cut) && many) ||
                    ((cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS) && extent_of(mapped, x->k) > 16);
-        if (cut != own.cut && few && !(x->parts && cut == CUT_ROWS_BY_PARTS) && mapped->tensor)
+        if (cut != own.cut && few && !(x->parts && cut == CUT_ROWS_BY_PARTS) && mapped->device.tensor)
             with_way(t, mapped, product, way, "pieces of another cut");
     }
     KProductWay way = own;
@@ -431,7 +431,7 @@ static void plant_way(StepTally *t, const Kernel *mapped, size_t product)
     with_way(t, mapped, product, way, "lines of another length");
     way = own;
     way.sixteens = true;
-    if (!own.sixteens && mapped->tensor)
+    if (!own.sixteens && mapped->device.tensor)
         with_way(t, mapped, product, way, "sixteens of a sum that has a rest");
 }
 

@@ -179,8 +179,8 @@ static void look(Harness *h, Ctx *ctx, const Case *c)
     }
     Kernel k = *all->kernel.v[0].kernel, mapped;
     k.target = &target_gpu;
-    k.shared = target_gpu.shared;
-    k.tensor = true;
+    k.device.shared = target_gpu.shared;
+    k.device.tensor = true;
     pipeline_map(&mapped, &k, NULL);
     int barriers = 0, loops = 0, together = 0, products = 0, depth = 0;
     for (size_t i = 0; i < mapped.stmt.n; i++) {
