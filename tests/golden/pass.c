@@ -256,8 +256,8 @@ static void put_shared(Job *j, const CachedKernel *made, const Fusion *f, uint32
         buf_printf(j->out, " %lld", (long long)(x->kind == PI_DIM ? dim_at(x->dim, B, T) : x->value));
     }
     if (mapped)
-        buf_printf(j->out, " threads %u rows %u width %u", mapped->device.mapping.row_threads, mapped->device.mapping.units,
-                   mapped->device.mapping.width);
+        buf_printf(j->out, " threads %u rows %u width %u", mapped->device.mapping.row_threads,
+                   mapped->device.mapping.units, mapped->device.mapping.width);
     buf_putc(j->out, '\n');
 }
 
@@ -336,7 +336,8 @@ static void run_pressure(Job *j)
         uint32_t before = kernel_register_pressure(all->kernel.v[i].kernel);
         const Kernel *k = mapped(j, &all->kernel.v[i], target_gpu.shared);
         buf_printf(j->out, "%s: registers %u before mapping, %u after, loads %u, index %s, loops written out",
-                   all->kernel.v[i].about, before, k->device.mapping.pressure, k->device.mapping.in_flight, index[k->device.mapping.index]);
+                   all->kernel.v[i].about, before, k->device.mapping.pressure, k->device.mapping.in_flight,
+                   index[k->device.mapping.index]);
         for (size_t s = 0; s < k->stmt.n; s++)
             if (k->stmt.v[s].kind == KS_LOOP)
                 buf_printf(j->out, " %u", k->stmt.v[s].unroll);

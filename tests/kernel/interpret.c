@@ -397,7 +397,8 @@ static void run_column(Run *r, uint32_t column)
         for (int i = 0; i < 3; i++) {
             before[i] = *value_of(r, first->in[i]);
             if (c->in[i])
-                *value_of(r, first->in[i]) = r->column[c->in[i] - 1][c->first + j - r->k->device.column.v[c->in[i] - 1].first];
+                *value_of(r, first->in[i]) =
+                    r->column[c->in[i] - 1][c->first + j - r->k->device.column.v[c->in[i] - 1].first];
         }
         *to = compute(r, first);
         for (int i = 3; i-- > 0;)

@@ -227,7 +227,8 @@ static void check_reasons(Ctx *ctx)
             k.target = &target_gpu;
             k.device.shared = target_gpu.shared;
             pipeline_map(&mapped, &k, NULL);
-            for (size_t s = 0; s < mapped.stmt.n && mapped.device.mapping.row_threads && !mapped.device.mapping.by_row; s++)
+            for (size_t s = 0; s < mapped.stmt.n && mapped.device.mapping.row_threads && !mapped.device.mapping.by_row;
+                 s++)
                 ordered += mapped.stmt.v[s].kind == KS_BARRIER && is_true(ctx, &mapped, s);
         }
     }
