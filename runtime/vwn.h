@@ -172,7 +172,7 @@ vwn_status vwn_passes(vwn_context *ctx, const vwn_writer *out);
  * kept in the cache folder, and VWN_REPORT_COST says from then on how long a step should take. */
 vwn_status vwn_doctor(vwn_context *ctx, bool json, bool measure, const vwn_writer *out);
 
-/* ---- a model as C or CUDA C ---- */
+/* ---- a model as C or CUDA C, or for PyTorch ---- */
 typedef struct vwn_emit_options {
     const char *folder; /* made when it is not there */
     bool force;         /* also into a folder that holds files of others */
@@ -181,6 +181,10 @@ typedef struct vwn_emit_options {
     bool fast;          /* with cuda: sums in any order where that is faster; runs are not repeated bit for bit */
     bool json;
     int64_t batch_seqs; /* sequences of one run of a program; 0 = the file's micro batch, or 1 */
+    bool torch;         /* connections as a Python package for PyTorch instead; of the above `folder`, `force` and `json` count */
+    const char *node;    /* of which sublayers, by path with [*] for any number; NULL: all */
+    const char *package; /* its name in Python; NULL: the model's */
+    bool build;          /* its library of kernels is compiled, too */
 } vwn_emit_options;
 /* Writes a folder that builds without vwn and runs evaluation and training, with initial weights; the
  * names of its files go to `out`. VWN_USAGE for a folder that is not to be overwritten. */

@@ -1,10 +1,9 @@
-/* compute.c - see compute.h and rows.h: threads, kernels on ranges of rows, products of matrices.
+/* compute.c - see compute.h and rows.h: kernels on ranges of rows, products of matrices.
  *
  * Products are plain loops, or calls of a BLAS when this is compiled with -DUSE_CBLAS (see the
  * Makefile). What is computed never depends on the number of threads.
  */
 #include "rows.h"
-#include "threads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,60 +13,6 @@
 #endif
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* ---- threads, and memory that is theirs ---- */
-
-struct Device {
-    Pool *pool;
-};
-const bool device_has_threads = true;
-
-char *device_room(Run *run, uint64_t bytes)
-{
-    (void)run;
-    return room(bytes);
-}
-
-void device_free(Run *run, char *memory)
-{
-    (void)run;
-    free(memory);
-}
-
-void device_open(Run *run, int64_t threads)
-{
-    int n = threads_available();
-    if (threads > 0)
-        n = threads < 1024 ? (int)threads : 1024;
-    run->inputs = room(model.input_bytes);
-    run->tensors = device_room(run, model.tensor_bytes);
-    run->arena = device_room(run, model.arena_bytes);
-    run->device = room(sizeof *run->device);
-    run->device->pool = pool_open(n);
-    if (!run->device->pool)
-        stop("no memory for threads");
-}
-
-void device_close(Run *run)
-{
-    pool_close(run->device->pool);
-    free(run->device);
-    device_free(run, run->arena);
-    device_free(run, run->tensors);
-    free(run->inputs);
-}
-
-void device_put(Run *run, void *to, const void *from, uint64_t bytes)
-{
-    (void)run;
-    memcpy(to, from, (size_t)bytes);
-}
-
-void device_get(const Run *run, void *to, const void *from, uint64_t bytes)
-{
-    (void)run;
-    memcpy(to, from, (size_t)bytes);
-}
 
 /* ---- kernels ---- */
 

@@ -6,6 +6,11 @@
 #define ROWS_H
 
 #include "compute.h"
+#include "threads.h"
+
+struct Device {
+    Pool *pool;
+};
 
 /* One function of kernels.c: rows lo <= row < hi; p: buffers, n: sizes and keys, s: numbers. */
 typedef void Kernel(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi);

@@ -3,7 +3,7 @@
 #define VWN_EXPORT_BUILD_H
 
 #include "export.h"
-#include "compiler/plan/plan.h"
+#include "compiler/plan/plan_forms.h"
 #include "compiler/portable/loop.h"
 
 typedef struct ExportTensor { /* an external tensor of any program, or a parameter */
@@ -20,6 +20,7 @@ typedef struct ExportTensor { /* an external tensor of any program, or a paramet
 typedef struct ExportProgram {
     const char *name, *about;
     const Plan *plan;
+    const PlanSizes *sizes; /* it is for any sizes: numbers are printed as formulas of them; NULL: for those of the plan */
 } ExportProgram;
 
 enum { EXPORT_PROGRAMS = 6, EXPORT_RESULTS = 4096 };
@@ -48,6 +49,9 @@ size_t export_tensor(const Export *x, ExtKind kind, Name name); /* its number */
 /* ---- export_plan.c ---- */
 /* The program as two static functions and a `const Program NAME_program`. */
 void export_program(Buf *b, const Export *x, const ExportProgram *p);
+/* A program for any sizes: functions NAME_bytes, of what its values take, and NAME_run, and a `const Function NAME`. Whether B and T
+ * matter through their product alone. */
+bool export_function(Buf *b, const Export *x, const ExportProgram *p);
 /* `static double NAME(const double *v)`: the value of a formula. */
 void export_formula(Buf *b, const Export *x, const char *name, const HostExpr *e);
 

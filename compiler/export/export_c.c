@@ -107,7 +107,7 @@ static void add_program(Export *x, const char *name, const char *about, const Gr
     Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);
     export_target(x)->check(x, plan);
-    x->program[x->n_programs++] = (ExportProgram){name, about, plan};
+    x->program[x->n_programs++] = (ExportProgram){.name = name, .about = about, .plan = plan};
     if (plan->arena_bytes > x->arena_bytes)
         x->arena_bytes = plan->arena_bytes;
 }
@@ -222,6 +222,7 @@ const ExportTarget export_cpu = {
     .title = "C",
     .files = "| `compute.c`, `compute.h`, `rows.h` | the calls: kernels over all rows, products of "
              "matrices, products by expert |\n"
+             "| `device.c` | memory and threads of a run |\n"
              "| `threads.c`, `threads.h` | the parallel loop |\n"
              "| `Makefile` | how it is built |\n",
     .put_call = put_call,
@@ -462,6 +463,8 @@ static void add_file(Export *x, ExportFolder *out, const char *name, const Buf *
 
 static bool belongs(const ExportTarget *target, const char *file)
 {
+    if (!strncmp(file, "torch_", strlen("torch_")))
+        return false;
     for (const char *const *other = target->without; *other; other++)
         if (!strcmp(*other, file))
             return false;

@@ -126,7 +126,7 @@ static void put_use(Buf *b, const Export *x)
     buf_puts(b, "    cmake -S . -B build && cmake --build build && cp build/model .\n");
 }
 
-static const char *const cpu_files[] = {"Makefile", "compute.c", "rows.h", "threads.c", "threads.h", NULL};
+static const char *const cpu_files[] = {"Makefile", "compute.c", "device.c", "rows.h", "threads.c", "threads.h", NULL};
 const ExportTarget export_gpu = {
     .calls = "blocks.h",
     .kernels = "kernels.cu",

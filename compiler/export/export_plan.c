@@ -146,12 +146,45 @@ typedef struct PlanPrinter {
     uint32_t *place; /* by buffer of the plan: its number in NAME_place */
     uint32_t n_places;
     Formulas formulas;
+    bool of_rows; /* of a program for any sizes: so far all of them are of B T */
 } PlanPrinter;
+
+/* ---- numbers, or what they are for any sizes ---- */
+
+static void put_number(PlanPrinter *q, PlanNumberAt *at, size_t i, size_t k)
+{
+    PlanForm form;
+    if (!q->p->sizes) {
+        buf_printf(q->b, "%" PRId64, at(q->plan, i, k));
+        return;
+    }
+    if (!plan_form(q->p->sizes, at, i, k, &form))
+        ctx_raise(q->x->ctx, ST_INPUT, "%s has a call whose sizes are no formula of sequences and positions: %s",
+                  q->p->about, q->plan->launch[i].name ? q->plan->launch[i].name : "");
+    plan_form_print(q->b, &form);
+    q->of_rows = q->of_rows && plan_form_of_rows(&form);
+}
+
+static int64_t int_at(const Plan *p, size_t i, size_t k) { return p->launch[i].ints[k].value; }
+static int64_t shift_at(const Plan *p, size_t i, size_t k) { return (int64_t)p->launch[i].shift[k]; }
+static int64_t rows_at(const Plan *p, size_t i, size_t k) { return (void)k, p->launch[i].rows; }
+static int64_t bytes_at(const Plan *p, size_t i, size_t k) { return (void)k, (int64_t)p->buffer[i].bytes; }
+
+/* k: where the number stands in the launch's own arguments. */
+static int64_t own_at(const Plan *p, size_t i, size_t k)
+{
+    int64_t n;
+    memcpy(&n, (const char *)&p->launch[i] + k, sizeof n);
+    return n;
+}
+
+static size_t number_of(const PlanPrinter *q, const Launch *l) { return (size_t)(l - q->plan->launch); }
 
 /* "layer[1].attention.q_proj [B, T, 96]" */
 static void put_value_name(PlanPrinter *q, const PlanBuffer *x)
 {
-    export_comment(q->b, x->name ? x->name : "a value");
+    if (!q->p->sizes)
+        export_comment(q->b, x->name ? x->name : "a value");
     if (x->shape) {
         buf_putc(q->b, ' ');
         shape_print(q->b, x->shape);
@@ -186,7 +219,7 @@ static void put_places(PlanPrinter *q)
     buf_puts(b, "};\n\n");
 }
 
-static void put_buffer(PlanPrinter *q, uint32_t buffer, uint64_t shift)
+static void put_buffer(PlanPrinter *q, uint32_t buffer)
 {
     const PlanBuffer *x = &q->plan->buffer[buffer];
     if (x->ext >= 0) {
@@ -195,8 +228,6 @@ static void put_buffer(PlanPrinter *q, uint32_t buffer, uint64_t shift)
     } else {
         buf_printf(q->b, "V(%u)", (unsigned)q->place[buffer]);
     }
-    if (shift)
-        buf_printf(q->b, " + %" PRIu64, shift);
 }
 
 static void put_kind(PlanPrinter *q, const PlanBuffer *x)
@@ -212,7 +243,11 @@ static void put_buffers(PlanPrinter *q, const Launch *l, const char *end)
     for (uint32_t k = 0; k < l->n_buffer; k++) {
         const PlanBuffer *x = &q->plan->buffer[l->buffer[k]];
         buf_puts(q->b, "            ");
-        put_buffer(q, l->buffer[k], l->shift[k]);
+        put_buffer(q, l->buffer[k]);
+        if (l->shift[k]) {
+            buf_puts(q->b, " + ");
+            put_number(q, shift_at, number_of(q, l), k);
+        }
         buf_printf(q->b, "%s /* %s", k + 1 < l->n_buffer ? "," : end, l->writes[k] ? "to " : "");
         put_kind(q, x);
         put_value_name(q, x);
@@ -254,8 +289,10 @@ static void put_ints(PlanPrinter *q, const Launch *l)
             buf_puts(q->b, "\n           ");
         }
         buf_puts(q->b, k ? " " : "");
-        if (x->kind == INT_CONST)
-            buf_printf(q->b, "%" PRId64, x->value);
+        if (x->past && q->p->sizes)
+            buf_puts(q->b, "past");
+        else if (x->kind == INT_CONST)
+            put_number(q, int_at, number_of(q, l), k);
         else
             put_drawn(q, x->kind, x->site, x->value);
     }
@@ -295,7 +332,15 @@ static void put_kernel(PlanPrinter *q, const Launch *l)
     put_ints(q, l);
     put_scalars(q, l);
     buf_puts(q->b, "        ");
-    export_target(q->x)->put_call(q->b, &q->plan->kernel[l->kernel], l);
+    if (q->p->sizes) {
+        buf_printf(q->b, "rows(run, %s, ", q->plan->kernel[l->kernel].name);
+        put_number(q, rows_at, number_of(q, l), 0);
+        buf_puts(q->b, ", rows_at_once(");
+        put_number(q, rows_at, number_of(q, l), 0);
+        buf_printf(q->b, ", %" PRId64 ")", l->grain);
+    } else {
+        export_target(q->x)->put_call(q->b, &q->plan->kernel[l->kernel], l);
+    }
     buf_printf(q->b, ", %s, %s, %s);\n", l->n_buffer ? "p" : "NULL", l->n_int ? "n" : "NULL",
                l->n_scalar ? "s" : "NULL");
 }
@@ -304,6 +349,13 @@ static void put_flag(PlanPrinter *q, const char *name, bool set)
 {
     if (set)
         buf_printf(q->b, ".%s = true, ", name);
+}
+
+/* One of the numbers of a launch's own arguments; `offset`: of it in the launch. */
+static void put_own(PlanPrinter *q, const Launch *l, const char *before, size_t offset)
+{
+    buf_puts(q->b, before);
+    put_number(q, own_at, number_of(q, l), offset);
 }
 
 static void put_matmul(PlanPrinter *q, const Launch *l)
@@ -317,15 +369,18 @@ static void put_matmul(PlanPrinter *q, const Launch *l)
         buf_printf(q->b, ".bytes = %d, .type = %d /* %s */, ", half_bytes(m->half), half_info(m->half)->blas,
                    half_word(m->half));
     put_flag(q, "rounded", m->rounded);
-    buf_printf(q->b, ".m = %" PRId64 ", .n = %" PRId64 ", .k = %" PRId64 ",", m->m, m->n, m->k);
-    buf_printf(q->b,
-               "\n                             .lda = %" PRId64 ", .ldb = %" PRId64 ", .ldc = %" PRId64
-               ", .batch = %" PRId64,
-               m->lda, m->ldb, m->ldc, m->batch);
-    if (m->batch > 1)
-        buf_printf(q->b,
-                   ",\n                             .step_a = %" PRId64 ", .step_b = %" PRId64 ", .step_c = %" PRId64,
-                   m->step_a, m->step_b, m->step_c);
+    put_own(q, l, ".m = ", offsetof(Launch, matmul.m));
+    put_own(q, l, ", .n = ", offsetof(Launch, matmul.n));
+    put_own(q, l, ", .k = ", offsetof(Launch, matmul.k));
+    put_own(q, l, ",\n                             .lda = ", offsetof(Launch, matmul.lda));
+    put_own(q, l, ", .ldb = ", offsetof(Launch, matmul.ldb));
+    put_own(q, l, ", .ldc = ", offsetof(Launch, matmul.ldc));
+    put_own(q, l, ", .batch = ", offsetof(Launch, matmul.batch));
+    if (m->batch > 1) {
+        put_own(q, l, ",\n                             .step_a = ", offsetof(Launch, matmul.step_a));
+        put_own(q, l, ", .step_b = ", offsetof(Launch, matmul.step_b));
+        put_own(q, l, ", .step_c = ", offsetof(Launch, matmul.step_c));
+    }
     buf_puts(q->b, "};\n        product(run, &how,\n");
     put_buffers(q, l, ");");
 }
@@ -337,10 +392,11 @@ static void put_expert(PlanPrinter *q, const Launch *l)
     put_flag(q, "weights", e->what == EXPERT_DW);
     put_flag(q, "transpose_w", e->transpose_w);
     put_flag(q, "x_per_pair", e->x_per_pair);
-    buf_printf(q->b,
-               "\n            .tokens = %" PRId64 ", .choices = %" PRId64 ", .experts = %" PRId64 ", .in = %" PRId64
-               ", .out = %" PRId64,
-               e->tokens, e->choices, e->experts, e->in, e->out);
+    put_own(q, l, "\n            .tokens = ", offsetof(Launch, expert.tokens));
+    put_own(q, l, ", .choices = ", offsetof(Launch, expert.choices));
+    put_own(q, l, ", .experts = ", offsetof(Launch, expert.experts));
+    put_own(q, l, ", .in = ", offsetof(Launch, expert.in));
+    put_own(q, l, ", .out = ", offsetof(Launch, expert.out));
     buf_puts(q->b, "};\n        expert_product(run, &how,\n");
     put_buffers(q, l, ");");
 }
@@ -362,9 +418,11 @@ static void put_launch(PlanPrinter *q, size_t i)
 {
     const Launch *l = &q->plan->launch[i];
     buf_printf(q->b, "    { /* %zu. ", i + 1);
-    export_comment(q->b, l->name && *l->name ? l->name : q->p->name);
-    buf_puts(q->b, l->span.file ? ", " : "");
-    export_place(q->b, q->x->ctx, l->span);
+    if (!q->p->sizes) { /* else it is of several modules */
+        export_comment(q->b, l->name && *l->name ? l->name : q->p->name);
+        buf_puts(q->b, l->span.file ? ", " : "");
+        export_place(q->b, q->x->ctx, l->span);
+    }
     buf_puts(q->b, " */\n");
     put_of_kind[l->kind](q, l);
     buf_puts(q->b, "    }\n");
@@ -421,7 +479,9 @@ static void put_numbers(PlanPrinter *q)
             put_operand(&q->formulas, plan->host[x->host]);
         } else if (x->kind == INT_PLACE) {
             buf_puts(q->b, "(int64_t)(uintptr_t)(");
-            put_buffer(q, x->buffer, x->bits);
+            put_buffer(q, x->buffer);
+            if (x->bits)
+                buf_printf(q->b, " + %" PRIu64, x->bits);
             buf_putc(q->b, ')');
         } else if (x->kind == INT_CONST) {
             buf_printf(q->b, "%" PRId64, (int64_t)x->bits);
@@ -431,7 +491,7 @@ static void put_numbers(PlanPrinter *q)
         buf_puts(q->b, "},\n");
     }
     buf_puts(q->b, "    };\n    device_put(run, ");
-    put_buffer(q, plan->numbers, 0);
+    put_buffer(q, plan->numbers);
     buf_puts(q->b, ", number, sizeof number);\n");
 }
 
@@ -493,7 +553,7 @@ static void put_results(PlanPrinter *q)
         const PlanResult *r = &plan->result[i];
         for (int64_t k = 0; k < numbers_of(r); k++) {
             buf_printf(b, "    out[%lld] = %s_at(run, ", (long long)at++, r->dtype == DT_INT ? "integer" : "real");
-            put_buffer(q, r->buffer, 0);
+            put_buffer(q, r->buffer);
             buf_printf(b, ", %lld); /* ", (long long)k);
             export_comment(b, r->name);
             buf_puts(b, " */\n");
@@ -518,6 +578,60 @@ static void put_results(PlanPrinter *q)
     if (all)
         buf_printf(b, "    .result = %s_names,\n", q->p->name);
     buf_printf(b, "    .n_results = %lld};\n\n", (long long)all);
+}
+
+/* ---- a function for any sizes ---- */
+
+/* How many bytes each value in the arena takes, and from which call to which it lives. */
+static void put_values(PlanPrinter *q)
+{
+    Buf *b = q->b;
+    const Plan *plan = q->plan;
+    uint32_t *first = NEW_ARRAY(q->x->arena, uint32_t, plan->n_buffer + 1),
+             *last = NEW_ARRAY(q->x->arena, uint32_t, plan->n_buffer + 1);
+    for (size_t i = plan->n_launch; i-- > 0;)
+        for (uint32_t k = 0; k < plan->launch[i].n_buffer; k++) {
+            uint32_t x = plan->launch[i].buffer[k];
+            first[x] = (uint32_t)i;
+            last[x] = last[x] ? last[x] : (uint32_t)i;
+        }
+    buf_printf(b, "static void %s_bytes(int64_t B, int64_t T, uint64_t *bytes)\n{\n    (void)B;\n    (void)T;\n", q->p->name);
+    if (!q->n_places)
+        buf_puts(b, "    (void)bytes;\n");
+    for (size_t i = 0; i < plan->n_buffer; i++) {
+        if (plan->buffer[i].ext >= 0)
+            continue;
+        buf_printf(b, "    bytes[%u] = (uint64_t)(", (unsigned)q->place[i]);
+        put_number(q, bytes_at, i, 0);
+        buf_puts(b, "); /* ");
+        put_value_name(q, &plan->buffer[i]);
+        buf_puts(b, " */\n");
+    }
+    buf_printf(b, "}\n\nstatic const Life %s_life[] = {", q->p->name);
+    for (size_t i = 0; i < plan->n_buffer; i++)
+        if (plan->buffer[i].ext < 0)
+            buf_printf(b, "{%u, %u}, ", (unsigned)first[i], (unsigned)last[i]);
+    buf_puts(b, "{0, 0}};\n\n");
+}
+
+bool export_function(Buf *b, const Export *x, const ExportProgram *p)
+{
+    PlanPrinter q = {.b = b, .x = x, .p = p, .plan = p->plan, .of_rows = true};
+    q.place = NEW_ARRAY(x->arena, uint32_t, p->plan->n_buffer + 1);
+    q.formulas = formulas_new(b, x);
+    for (size_t i = 0; i < p->plan->n_buffer; i++)
+        if (p->plan->buffer[i].ext < 0)
+            q.place[i] = q.n_places++;
+    put_values(&q);
+    buf_printf(b,
+               "static void %s_run(Run *run, char *const *tensor, char *arena, const uint64_t *place, int64_t B, int64_t T, "
+               "int past)\n{\n    (void)tensor;\n    (void)arena;\n    (void)place;\n    (void)B;\n    (void)T;\n    (void)past;\n",
+               p->name);
+    for (size_t i = 0; i < p->plan->n_launch; i++)
+        put_launch(&q, i);
+    buf_printf(b, "}\n\nstatic const Function %s = {%u, %s_bytes, %s_life, %s_run};\n\n", p->name, (unsigned)q.n_places,
+               p->name, p->name, p->name);
+    return q.of_rows;
 }
 
 void export_program(Buf *b, const Export *x, const ExportProgram *p)

@@ -452,6 +452,10 @@ bool model_reads(const Model *m, const char *input);
 Graph *step_outputs(const Model *m, Arena *arena);
 /* The model without dropout, as far as these values of its graph need it; map[v]: the copy of value v, 0 for others. */
 Graph *step_values(const Model *m, const Val *value, size_t n, Val **map, Arena *arena);
+/* The same of a part of the model: values that have a leaf, by Val, are this external tensor instead. */
+Graph *step_part(const Model *m, const Val *value, size_t n, const Ext *const *leaf, Val **map, Arena *arena);
+/* By Val: is it needed for these values? Nothing is for a leaf. */
+bool *step_needs(const Model *m, const Val *value, size_t n, const Ext *const *leaf, Arena *arena);
 /* In such a graph: value `to` of the model once more, with `instead` in the place of value `from`. 0: `to` does not
  * depend on `from`. */
 Val step_again(Graph *g, const Model *m, const Val *map, Val from, Val to, Val instead);

@@ -25,7 +25,7 @@ static bool is_dropout_mask(const Node *n) { return n->op == OP_STOP && n->a.i =
 typedef struct StepChange {
     bool dropout, one_document;
     int times;           /* as many nodes as the model has are to come, so many times; 0: as 1 */
-    const Name *state;   /* by Val of the model: an EXT_STATE tensor instead, or NULL */
+    const Ext *const *leaf; /* by Val of the model: this external tensor instead, or NULL */
     const Parts *filled; /* see parts_filled(); NULL: all sequences count */
 } StepChange;
 
@@ -33,8 +33,9 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, const S
 {
     const Node *n = node_at(from, v);
     bool dropout = change->dropout;
-    if (change->state && change->state[v])
-        return ir_ext(g, EXT_STATE, change->state[v], DT_REAL, &n->shape);
+    const Ext *leaf = change->leaf ? change->leaf[v] : NULL;
+    if (leaf)
+        return ir_ext(g, leaf->kind, leaf->name, leaf->dtype, &leaf->shape);
     if (!dropout && is_dropout_mask(n))
         return ir_broadcast(g, ir_fill(g, 1.0), &n->shape);
     if (change->filled && n->op == OP_DIM)
@@ -50,8 +51,8 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, const S
     return copy;
 }
 
-/* The nodes that the roots need. */
-static bool *needed_by(const Model *m, Arena *arena, bool one_document, const Val *root, size_t n)
+/* The nodes that the roots need; nothing is needed for a leaf. */
+static bool *needed_by(const Model *m, Arena *arena, const StepChange *change, const Val *root, size_t n)
 {
     const Graph *g = m->graph;
     bool *needed = NEW_ARRAY(arena, bool, g->node.n);
@@ -59,8 +60,9 @@ static bool *needed_by(const Model *m, Arena *arena, bool one_document, const Va
         needed[root[i]] = true;
     for (Val v = (Val)g->node.n; v-- > 1;) {
         const Node *node = node_at(g, v);
-        bool short_of = one_document && node->op == OP_SDPA && sdpa_has_oldest(g, node);
-        for (size_t i = 0; needed[v] && i < (short_of ? 3u : node->n_in); i++)
+        bool short_of = change->one_document && node->op == OP_SDPA && sdpa_has_oldest(g, node);
+        bool goes_on = needed[v] && !(change->leaf && change->leaf[v]);
+        for (size_t i = 0; goes_on && i < (short_of ? 3u : node->n_in); i++)
             needed[node->in[i]] = true;
     }
     return needed;
@@ -76,7 +78,7 @@ static Graph *copy_forward(const Model *m, Arena *arena, const StepChange *chang
     Rewrite r = {from, graph_new(from->ctx, arena), NEW_ARRAY(arena, Val, from->node.n)};
     StepChange how = *change;
     graph_reserve(r.to, from->node.n * (size_t)(change->times ? change->times : 1));
-    rewrite_nodes(&r, needed_by(m, arena, change->one_document, root, n), step_node, &how);
+    rewrite_nodes(&r, needed_by(m, arena, change, root, n), step_node, &how);
     r.to->span = NO_SPAN;
     r.to->name = NULL;
     *map = r.map;
@@ -272,11 +274,14 @@ Graph *step_held_out(const Model *m, const Train *t, Arena *arena)
     StepChange part = {.filled = parts_of(m, arena), .times = 2};
     if (!t || !t->average)
         return evaluate_with(m, &part, arena);
-    Name *state = NEW_ARRAY(arena, Name, m->graph->node.n + 1);
+    const Ext **leaf = NEW_ARRAY(arena, const Ext *, m->graph->node.n + 1);
+    Ext *average = NEW_ARRAY(arena, Ext, m->param.n + 1);
     for (size_t i = 0; i < m->param.n; i++)
-        if (param_learns(m, t, i))
-            state[m->param.v[i].value] = average_name(m->graph->ctx, &m->param.v[i]);
-    part.state = state;
+        if (param_learns(m, t, i)) {
+            average[i] = (Ext){EXT_STATE, average_name(m->graph->ctx, &m->param.v[i]), DT_REAL, m->param.v[i].shape};
+            leaf[m->param.v[i].value] = &average[i];
+        }
+    part.leaf = leaf;
     return evaluate_with(m, &part, arena);
 }
 
@@ -333,11 +338,21 @@ Graph *step_values(const Model *m, const Val *value, size_t n, Val **map, Arena 
     return copy_forward(m, arena, &(StepChange){.times = 2}, value, n, map);
 }
 
+Graph *step_part(const Model *m, const Val *value, size_t n, const Ext *const *leaf, Val **map, Arena *arena)
+{
+    return copy_forward(m, arena, &(StepChange){.leaf = leaf, .times = 4}, value, n, map);
+}
+
+bool *step_needs(const Model *m, const Val *value, size_t n, const Ext *const *leaf, Arena *arena)
+{
+    return needed_by(m, arena, &(StepChange){.leaf = leaf}, value, n);
+}
+
 Val step_again(Graph *g, const Model *m, const Val *map, Val from, Val to, Val instead)
 {
     const Graph *of = m->graph;
     Val *again = NEW_ARRAY(g->arena, Val, to + 1);
-    bool *depends = NEW_ARRAY(g->arena, bool, to + 1), *needed = needed_by(m, g->arena, false, &to, 1);
+    bool *depends = NEW_ARRAY(g->arena, bool, to + 1), *needed = needed_by(m, g->arena, &(StepChange){0}, &to, 1);
     depends[from] = true;
     again[from] = instead;
     for (Val v = 1; v <= to; v++) {

@@ -77,6 +77,7 @@ typedef struct LaunchInt {
                       sequence times `value` */
     int64_t value; /* INT_CONST, INT_FIRST */
     Name site;     /* INT_SEED */
+    bool past;     /* whether stores bypass the cache, of a kernel that can */
 } LaunchInt;
 typedef struct LaunchScalar {
     int32_t host; /* index in Plan.host, or -1: the constant */

@@ -420,9 +420,9 @@ void plan_attention_args(Build *b, Launch *l, Val v, const Operand o[3], int gra
     for (int i = 0; i < 17; i++)
         x[i].value = value[i];
     if (n->a.z > 0) {
-        x[17] = (LaunchInt){INT_SEED, 0, n->a.site};
-        x[18] = (LaunchInt){INT_STEP, 0, NULL};
-        x[19] = (LaunchInt){INT_FIRST, dim_at(draws_of_sequence(b->g, n), b->B, b->T), NULL};
+        x[17] = (LaunchInt){.kind = INT_SEED, .site = n->a.site};
+        x[18] = (LaunchInt){.kind = INT_STEP};
+        x[19] = (LaunchInt){.kind = INT_FIRST, .value = dim_at(draws_of_sequence(b->g, n), b->B, b->T)};
     }
     x[20].value = grad;
     LaunchScalar *s = NEW_ARRAY(b->arena, LaunchScalar, 3);

@@ -1,4 +1,4 @@
-/* emit.c - `vwn_emit`: a folder with the model as C or CUDA C, and its initial weights.
+/* emit.c - `vwn_emit`: a folder with the model as C or CUDA C, and its initial weights, or with parts of it for PyTorch.
  *
  * In:  a checked file.   Out: files; the compiler prints them, this file only puts them there.
  * The one idea: nothing is written before everything has been printed, and a folder that holds
@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <spawn.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "compiler/export/export.h"
+#include "compiler/export/export_torch.h"
 #include "compiler/portable/file.h"
 #include "compiler/model/init.h"
 #include "runtime/base/folder.h"
@@ -23,6 +25,7 @@ typedef struct Emission {
     const vwn_emit_options *how;
     const vwn_writer *out;
     ExportFolder folder;
+    const char *package; /* for PyTorch */
 } Emission;
 
 enum { DEFAULT_SEED = 1 }; /* of a file without `train` */
@@ -102,7 +105,30 @@ static void print_folder(Emission *e, ExportOptions *x)
     export_folder(&e->folder, s->ctx, s->arena, x);
 }
 
+static void print_torch(Emission *e)
+{
+    Session *s = &e->session;
+    Unit *u = e->unit;
+    const char *package = e->how->package;
+    if (!u->model)
+        ctx_raise(s->ctx, ST_INPUT, "the file has no `model` to emit");
+    if (package && !torch_is_name(package))
+        ctx_raise(s->ctx, ST_USAGE, "`%.80s` is no name of a package: letters, digits and _, beginning with a letter", package);
+    if (!package)
+        package = torch_is_name(u->model->name) ? u->model->name : "vwn_model";
+    e->package = package;
+    export_torch(&e->folder, s->ctx, s->arena, &(TorchOptions){.unit = u, .package = package, .node = e->how->node});
+}
+
 /* ---- the folder ---- */
+
+static void make_inner(const Emission *e, const char *name)
+{
+    const char *path = arena_printf(e->session.arena, "%s/%s", e->how->folder, name);
+    struct stat st;
+    if (mkdir(path, 0777) != 0 && (errno != EEXIST || lstat(path, &st) || !S_ISDIR(st.st_mode)))
+        failed(e, name, "made");
+}
 
 static void make_folder(const Emission *e)
 {
@@ -114,7 +140,10 @@ static void make_folder(const Emission *e)
         failed(e, "", "made");
     if (stat(folder, &st) || !S_ISDIR(st.st_mode))
         ctx_raise(e->session.ctx, ST_USAGE, "%.300s is not a folder", folder);
-    int foreign = e->how->force ? 0 : folder_is_foreign(folder, "plan.c", EXPORT_MARK);
+    bool torch = e->how->torch;
+    int foreign = e->how->force ? 0
+                                : folder_is_foreign(folder, torch ? "pyproject.toml" : "plan.c",
+                                                    torch ? TORCH_MARK : EXPORT_MARK);
     if (foreign < 0)
         failed(e, "", "opened");
     if (foreign)
@@ -204,7 +233,7 @@ static void report(const Emission *e)
     Buf b = buf_new(e->session.arena);
     if (e->how->json)
         buf_printf(&b, "{\"v\":1,\"event\":\"emit\",\"fast\":%s,\"files\":[", e->how->fast ? "true" : "false");
-    for (size_t i = 0; i <= e->folder.n; i++) {
+    for (size_t i = 0; i < e->folder.n + !e->how->torch; i++) {
         const char *name = i < e->folder.n ? e->folder.v[i].name : EXPORT_WEIGHTS;
         const char *path = arena_printf(e->session.arena, "%s/%s", e->how->folder, name);
         if (!e->how->json) {
@@ -217,6 +246,42 @@ static void report(const Emission *e)
     if (e->how->json)
         buf_puts(&b, "]}\n");
     e->out->put(e->out->user, b.s, b.n);
+}
+
+/* The library of a package, by the script that is in it. */
+static void build_library(const Emission *e)
+{
+    extern char **environ;
+    const char *csrc = arena_printf(e->session.arena, "%s/%s/csrc/build.sh", e->how->folder, e->package);
+    const char *out = arena_printf(e->session.arena, "%s/%s/_kernels.so", e->how->folder, e->package);
+    char *argv[] = {"sh", (char *)csrc, (char *)out, NULL};
+    pid_t child;
+    int status = 0;
+    int why = posix_spawnp(&child, "sh", NULL, NULL, argv, environ);
+    if (why)
+        ctx_raise(e->session.ctx, ST_ENVIRONMENT, "sh could not be started: %s", strerror(why));
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            failed(e, csrc, "waited for");
+    if (!WIFEXITED(status) || WEXITSTATUS(status))
+        ctx_raise(e->session.ctx, ST_ENVIRONMENT, "the library of kernels could not be compiled: sh %s %s ended with %d",
+                  csrc, out, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+static Status emit_torch_body(void *user)
+{
+    Emission *e = user;
+    session_open(&e->session, e->session.owner);
+    print_torch(e);
+    make_folder(e);
+    make_inner(e, e->package);
+    make_inner(e, arena_printf(e->session.arena, "%s/csrc", e->package));
+    for (size_t i = 0; i < e->folder.n; i++)
+        write_file(e, &e->folder.v[i]);
+    if (e->how->build)
+        build_library(e);
+    report(e);
+    return ST_OK;
 }
 
 static Status emit_body(void *user)
@@ -236,7 +301,7 @@ static Status emit_body(void *user)
 Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how, const vwn_writer *out)
 {
     Emission e = {.session.owner = owner, .unit = unit, .how = how, .out = out};
-    Status st = guarded(owner->ctx, emit_body, &e);
+    Status st = guarded(owner->ctx, how->torch ? emit_torch_body : emit_body, &e);
     session_close(&e.session);
     return st;
 }

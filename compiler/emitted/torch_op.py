@@ -1,0 +1,479 @@
+"""What is the same in every package of `vwn emit torch`: operators over one C function, and modules with their parameters.
+
+Each function of the table becomes two operators, itself and its gradient. They are opaque to PyTorch but for shapes
+(register_fake), gradients (register_autograd), autocast and vmap, so that torch.compile keeps them in a graph.
+"""
+
+import ctypes
+import os
+
+import torch
+from torch import nn
+
+from . import _table
+
+_FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def _open():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_kernels.so")
+    if not os.path.exists(path):
+        folder = os.path.join(os.path.dirname(path), "csrc")
+        raise ImportError(
+            f"{_table.PACKAGE} has no library of kernels: pip install its folder, or sh {folder}/build.sh {path}"
+        )
+    library = ctypes.CDLL(path)
+    library.vwn_missing.restype = ctypes.c_char_p
+    library.vwn_workspace.restype = ctypes.c_int64
+    library.vwn_workspace.argtypes = (ctypes.c_uint, ctypes.c_int64, ctypes.c_int64)
+    library.vwn_call.restype = None
+    library.vwn_call.argtypes = (
+        ctypes.c_uint,
+        ctypes.c_int64,
+        ctypes.c_int64,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_uint64,
+    )
+    missing = library.vwn_missing()
+    if missing:
+        raise ImportError(
+            f"{path} was built for processors with {missing.decode()}, which this one has not: build it here, or "
+            "with VWN_MARCH=x86-64-v3 or less"
+        )
+    if library.vwn_functions() != 2 * len(_table.FUNCTIONS):
+        raise ImportError(f"{path} was built from another file than {_table.PACKAGE}/_table.py: build it again")
+    return library
+
+
+_library = _open()
+
+
+# ---- sizes ----
+
+
+def _text(dims):
+    def one(d):
+        n, b, t = d
+        words = ([str(n)] if n != 1 or not (b or t) else []) + ["B"] * b + ["T"] * t
+        return "*".join(words)
+
+    return "[" + ", ".join(one(d) for d in dims) + "]"
+
+
+class _Function:
+    """A row of the table: what it takes, and what sizes that means."""
+
+    def __init__(self, number, row):
+        self.number = number
+        self.name = row["name"]
+        self.what = row["name"].rsplit("_", 1)[0]
+        self.of_rows = row["of_rows"]
+        self.given = row["given"]
+        self.wanted = row["wanted"]
+        self.parameters = row["parameters"]
+
+    def expected(self, dims):
+        return "[..., " + _text(dims[2:])[1:] if self.of_rows else _text(dims)
+
+    def refuse(self, name, tensor, dims, why=""):
+        raise ValueError(
+            f"{_table.PACKAGE}.{self.what}: `{name}` has shape {list(tensor.shape)}, expected {self.expected(dims)}{why}"
+        )
+
+    def check(self, given, parameters):
+        """Kinds and types: PyTorch would have told of them far from here."""
+        kind = None
+        for (name, real, dims), x in zip(self.given, given):
+            if not isinstance(x, torch.Tensor):
+                raise TypeError(f"{_table.PACKAGE}.{self.what}: `{name}` is a tensor, got {type(x).__name__}")
+            if x.layout != torch.strided:
+                raise TypeError(f"{_table.PACKAGE}.{self.what}: `{name}` is {x.layout}, expected a dense tensor")
+            if not real and x.dtype != torch.int64:
+                raise TypeError(f"{_table.PACKAGE}.{self.what}: `{name}` has dtype {x.dtype}, expected torch.int64")
+            if real and x.dtype not in _FLOATS:
+                raise TypeError(
+                    f"{_table.PACKAGE}.{self.what}: `{name}` has dtype {x.dtype}, expected float32, bfloat16 or float16"
+                )
+            if real and kind and x.dtype != kind[1]:
+                raise TypeError(
+                    f"{_table.PACKAGE}.{self.what}: `{name}` has dtype {x.dtype}, but `{kind[0]}` has {kind[1]}"
+                )
+            if real:
+                kind = (name, x.dtype)
+        for (sizes, _), p in zip(self.parameters, parameters):
+            if tuple(p.shape) != tuple(sizes):
+                raise ValueError(
+                    f"{_table.PACKAGE}.{self.what}: a parameter has shape {list(p.shape)}, expected {list(sizes)}"
+                )
+            if p.dtype not in _FLOATS:
+                raise TypeError(f"{_table.PACKAGE}.{self.what}: a parameter has dtype {p.dtype}, expected float32")
+
+    def sizes(self, given):
+        """(B, T, leading axes). Of rows: B rows and T = 1."""
+        if self.of_rows:
+            lead = None
+            for (name, _, dims), x in zip(self.given, given):
+                rest = tuple(d[0] for d in dims[2:])
+                n = x.dim() - len(rest)
+                if n < 0 or tuple(x.shape[n:]) != rest:
+                    self.refuse(name, x, dims)
+                if lead is None:
+                    lead, first = tuple(x.shape[:n]), (name, x)
+                elif tuple(x.shape[:n]) != lead:
+                    self.refuse(name, x, dims, f" with the leading axes of `{first[0]}`, {list(lead)}")
+            rows = 1
+            for n in lead:
+                rows = rows * n
+            return rows, 1, lead
+        known = {}
+        for name, _, dims in self.given:
+            for axis, (n, b, t) in enumerate(dims):
+                if n == 1 and b + t == 1:
+                    x = given[[g[0] for g in self.given].index(name)]
+                    if x.dim() != len(dims):
+                        self.refuse(name, x, dims)
+                    known.setdefault("B" if b else "T", x.shape[axis])
+        B, T = known.get("B", 1), known.get("T", 1)
+        for (name, _, dims), x in zip(self.given, given):
+            if tuple(x.shape) != tuple(n * B**b * T**t for n, b, t in dims):
+                self.refuse(name, x, dims, f" with B = {B}, T = {T}")
+        return B, T, None
+
+    def shape(self, dims, B, T, lead):
+        if lead is not None:
+            return lead + tuple(d[0] for d in dims[2:])
+        return tuple(n * B**b * T**t for n, b, t in dims)
+
+
+# ---- calls ----
+
+
+def _call(number, B, T, read, written):
+    """Function `number` of the library. Both lists stay alive until it returns."""
+    if B * T == 0:
+        for x in written:
+            x.zero_()
+        return
+    room = _library.vwn_workspace(number, B, T)
+    if room < 0:
+        raise MemoryError(f"{_table.PACKAGE}: no memory to lay out a call")
+    workspace = torch.empty(room, dtype=torch.uint8)
+    tensors = read + written
+    pointers = (ctypes.c_void_p * len(tensors))(*[x.data_ptr() for x in tensors])
+    size = sum(x.numel() for x in written) * 4
+    _library.vwn_call(number, B, T, pointers, workspace.data_ptr(), torch.get_num_threads(), size)
+
+
+def _plain(x):
+    """As the kernels read it: contiguous, float32 or int64."""
+    return x.detach().contiguous() if x.dtype == torch.int64 else x.detach().to(torch.float32).contiguous()
+
+
+def _single(outputs):
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _real(function, given):
+    return [x for (_, real, _), x in zip(function.given, given) if real]
+
+
+def _forward(function, tensors):
+    given, parameters = tensors[: len(function.given)], tensors[len(function.given) :]
+    function.check(given, parameters)
+    B, T, lead = function.sizes(given)
+    kind = _real(function, given)[0].dtype if _real(function, given) else torch.float32
+    out = [
+        torch.empty(function.shape(dims, B, T, lead), dtype=torch.float32 if real else torch.int64)
+        for _, real, dims in function.wanted
+    ]
+    _call(2 * function.number, B, T, [_plain(x) for x in tensors], out)
+    return _single([x.to(kind) if real else x for x, (_, real, _) in zip(out, function.wanted)])
+
+
+def _fake_forward(function, tensors):
+    given, parameters = tensors[: len(function.given)], tensors[len(function.given) :]
+    function.check(given, parameters)
+    B, T, lead = function.sizes(given)
+    kind = _real(function, given)[0].dtype if _real(function, given) else torch.float32
+    return _single(
+        [
+            given[0].new_empty(function.shape(dims, B, T, lead), dtype=kind if real else torch.int64)
+            for _, real, dims in function.wanted
+        ]
+    )
+
+
+def _differentiated(function, tensors):
+    """The tensors that have a gradient: what is given and real, and parameters that learn."""
+    given, parameters = tensors[: len(function.given)], tensors[len(function.given) :]
+    return _real(function, given) + [p for (_, learns), p in zip(function.parameters, parameters) if learns]
+
+
+def _backward(function, tensors, gradients):
+    given, _ = tensors[: len(function.given)], tensors[len(function.given) :]
+    B, T, _lead = function.sizes(given)
+    of = _differentiated(function, tensors)
+    out = [torch.empty(x.shape, dtype=torch.float32) for x in of]
+    _call(2 * function.number + 1, B, T, [_plain(x) for x in tensors] + [_plain(g) for g in gradients], out)
+    return [x.to(y.dtype) for x, y in zip(out, of)]
+
+
+# ---- operators ----
+
+
+def _schema(names, outputs):
+    result = "Tensor" if outputs == 1 else "(" + ", ".join(["Tensor"] * outputs) + ")"
+    return "(" + ", ".join(f"Tensor {name}" for name in names) + f") -> {result}"
+
+
+def _batch(operator, info, in_dims, *tensors):
+    """vmap: of rows with parameters that are the same for all, one call; else one for each."""
+    function = operator.function
+    given = len(function.given)
+    if function.of_rows and not operator.gradient and all(d is None for d in in_dims[given:]):
+        moved = [
+            x.expand(info.batch_size, *x.shape) if d is None else x.movedim(d, 0)
+            for x, d in zip(tensors[:given], in_dims)
+        ]
+        out = operator(*moved, *tensors[given:])
+        return out, 0 if isinstance(out, torch.Tensor) else tuple([0] * len(out))
+    each = [
+        operator(*[x if d is None else x.select(d, i) for x, d in zip(tensors, in_dims)])
+        for i in range(info.batch_size)
+    ]
+    if isinstance(each[0], torch.Tensor):
+        return torch.stack(each), 0
+    return tuple(torch.stack(x) for x in zip(*each)), tuple([0] * len(each[0]))
+
+
+class _Operator:
+    def __init__(self, function, op, gradient):
+        self.function, self.op, self.gradient = function, op, gradient
+
+    def __call__(self, *tensors):
+        return self.op(*tensors)
+
+
+def _make(function):
+    package = "vwn_" + _table.PACKAGE
+    names = [f"{name}" for name, _, _ in function.given] + [f"p{i}" for i in range(len(function.parameters))]
+    n, wanted = len(names), len(function.wanted)
+    learned = [real for _, real, _ in function.given] + [learns for _, learns in function.parameters]
+
+    def forward(*tensors):
+        return _forward(function, list(tensors))
+
+    def fake_forward(*tensors):
+        return _fake_forward(function, list(tensors))
+
+    def backward(*tensors):
+        return _single(_backward(function, list(tensors[:n]), list(tensors[n:])))
+
+    def fake_backward(*tensors):
+        return _single([x.new_empty(x.shape) for x in _differentiated(function, list(tensors[:n]))])
+
+    def twice(*_):
+        raise RuntimeError(f"{_table.PACKAGE}.{function.what} is differentiable once: its gradient has no gradient")
+
+    grads = [f"grad_{name}" for name, _, _ in function.wanted]
+    op = torch.library.custom_op(
+        f"{package}::{function.name}", forward, mutates_args=(), device_types="cpu", schema=_schema(names, wanted)
+    )
+    gradient = torch.library.custom_op(
+        f"{package}::{function.name}_gradient",
+        backward,
+        mutates_args=(),
+        device_types="cpu",
+        schema=_schema(names + grads, sum(learned)),
+    )
+    op.register_fake(fake_forward)
+    gradient.register_fake(fake_backward)
+
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    def differentiate(ctx, *gradients):
+        out = gradient(*ctx.saved_tensors, *gradients)
+        out = iter([out] if isinstance(out, torch.Tensor) else out)
+        all_of_them = [next(out) if learns else None for learns in learned]
+        return tuple(g if needed else None for g, needed in zip(all_of_them, ctx.needs_input_grad))
+
+    op.register_autograd(differentiate, setup_context=keep)
+    gradient.register_autograd(twice, setup_context=keep)
+    op.register_autocast("cpu", torch.float32)
+    operator, operator_gradient = _Operator(function, op, False), _Operator(function, gradient, True)
+    op.register_vmap(lambda info, in_dims, *x: _batch(operator, info, in_dims, *x))
+    gradient.register_vmap(lambda info, in_dims, *x: _batch(operator_gradient, info, in_dims, *x))
+    return op
+
+
+_functions = [_Function(i, row) for i, row in enumerate(_table.FUNCTIONS)]
+_operators = [_make(f) for f in _functions]
+_modules = {row["path"]: row for row in _table.MODULES}
+
+
+# ---- modules ----
+
+
+def _draw(sizes, init):
+    kind, a, b = init if init[0] != "list" else (init[0], init[1], None)
+    x = torch.empty(sizes)
+    with torch.no_grad():
+        if kind == "fill":
+            return x.fill_(a)
+        if kind == "normal":
+            return x.normal_(0, a)
+        if kind == "trunc_normal":
+            return nn.init.trunc_normal_(x, 0, a, -b * a, b * a) if a else x.zero_()
+        if kind == "uniform":
+            return x.uniform_(a, b)
+        if kind == "list":
+            return x.copy_(torch.tensor(a).reshape(sizes))
+        rows, columns = ((1, 1) + tuple(sizes))[-2:]
+        eye = torch.zeros(rows, columns)
+        for i in range(rows):
+            if i < columns:
+                eye[i, i] = 1
+        return x.copy_(eye.expand(sizes))
+
+
+class _Module(nn.Module):
+    """Parameters under the names that they have in the file, and functions of them."""
+
+    def __init__(self, row, shared=None):
+        super().__init__()
+        self.path = row["path"]
+        self._uses = row["functions"]
+        for name, path, sizes, init, kind in row["parameters"]:
+            *around, last = name.split(".")
+            holder = self
+            for part in around:
+                if not hasattr(holder, part):
+                    holder.add_module(part, nn.Module())
+                holder = getattr(holder, part)
+            known = None if shared is None else shared.get(path)
+            x = known if known is not None else _draw(sizes, init)
+            if known is None and kind != "buffer":
+                x = nn.Parameter(x, requires_grad=kind == "learned")
+            if kind == "buffer":
+                holder.register_buffer(last, x)
+            else:
+                holder.register_parameter(last, x)
+            if shared is not None:
+                shared[path] = x
+
+    def reset_parameters(self):
+        """New initial values, as the file says."""
+        for name, _, sizes, init, _ in _modules[self.path]["parameters"]:
+            with torch.no_grad():
+                self._tensor(name).copy_(_draw(sizes, init))
+
+    def _tensor(self, name):
+        x = self
+        for part in name.split("."):
+            x = getattr(x, part)
+        return x
+
+    def _apply_function(self, name, *given):
+        number, names = self._uses[name]
+        function = _functions[number]
+        for (port, _, _), x in zip(function.given, given):
+            if not isinstance(x, torch.Tensor):
+                raise TypeError(f"{_table.PACKAGE}.{name}: `{port}` is a tensor, got {type(x).__name__}")
+            if x.device.type not in ("cpu", "meta"):
+                raise ValueError(f"{_table.PACKAGE}.{name}: `{port}` is on {x.device}, and the kernels are for the CPU")
+        return _operators[number](*given, *[self._tensor(p) for p in names])
+
+    def extra_repr(self):
+        return self.path
+
+
+class Connection(_Module):
+    """What joins one sublayer to the state. `path`: of the sublayer in the file, or its number among them."""
+
+    def __init__(self, path=0, shared=None):
+        known = paths()
+        if isinstance(path, int) and -len(known) <= path < len(known):
+            path = known[path]
+        if path not in known:
+            raise ValueError(f"{_table.PACKAGE} has no connection `{path}`; there are {', '.join(known)}")
+        super().__init__(_modules[path], shared)
+
+    def read(self, state):
+        """What the sublayer is given of the state."""
+        return self._apply_function("read", state)
+
+    def write(self, state, y):
+        """The state behind the sublayer, which returned y."""
+        return self._apply_function("write", state, y)
+
+    def forward(self, state, layer):
+        """The state behind `layer`, any callable of one tensor."""
+        return self.write(state, layer(self.read(state)))
+
+
+class Open(_Module):
+    """Makes the first state of an embedding."""
+
+    def __init__(self, shared=None):
+        super().__init__(_modules["open"], shared)
+
+    def forward(self, x):
+        return self._apply_function("open", x)
+
+
+class Close(_Module):
+    """Makes what a head is given of the last state."""
+
+    def __init__(self, shared=None):
+        if "close" not in _modules:
+            raise ValueError(f"{_table.PACKAGE}: nothing in the file reads a closed state")
+        super().__init__(_modules["close"], shared)
+
+    def forward(self, state):
+        return self._apply_function("close", state)
+
+
+class Connections(nn.Module):
+    """Layers, with a connection around each: opens a state, lets every layer read and write it, closes it."""
+
+    def __init__(self, layers):
+        super().__init__()
+        layers = list(layers)
+        if len(layers) != len(paths()):
+            raise ValueError(
+                f"{_table.PACKAGE} has {len(paths())} connections ({paths()[0]} ... {paths()[-1]}), got {len(layers)} layers"
+            )
+        shared = {}
+        self.layers = nn.ModuleList(layers)
+        self.open = Open(shared)
+        self.connections = nn.ModuleList([Connection(path, shared) for path in paths()])
+        self.close = Close(shared)
+
+    def forward(self, x, *args, **kwargs):
+        state = self.open(x)
+        for connection, layer in zip(self.connections, self.layers):
+            state = connection.write(state, layer(connection.read(state), *args, **kwargs))
+        return self.close(state)
+
+
+def paths():
+    """The paths of the sublayers, in the order of the file."""
+    return [path for path in _modules if path not in ("open", "close")]
+
+
+def describe():
+    """The modules with their shapes, as text."""
+    lines = []
+    for path, row in _modules.items():
+        lines.append(path)
+        for name, (number, _) in row["functions"].items():
+            f = _functions[number]
+            given = ", ".join(f"{n} {f.expected(dims)}" for n, _, dims in f.given)
+            wanted = ", ".join(f"{n} {f.expected(dims)}" for n, _, dims in f.wanted)
+            lines.append(f"  {name}({given}) -> {wanted}")
+        for name, _, sizes, init, kind in row["parameters"]:
+            lines.append(f"  {name} {list(sizes)} {init[0]}{'' if kind == 'learned' else ', ' + kind}")
+    return "\n".join(lines)
