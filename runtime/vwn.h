@@ -181,7 +181,8 @@ typedef struct vwn_emit_options {
     bool fast;          /* with cuda: sums in any order where that is faster; runs are not repeated bit for bit */
     bool json;
     int64_t batch_seqs; /* sequences of one run of a program; 0 = the file's micro batch, or 1 */
-    bool torch;         /* connections as a Python package for PyTorch instead; of the above `folder`, `force` and `json` count */
+    bool
+        torch; /* connections as a Python package for PyTorch instead; of the above `folder`, `force` and `json` count */
     const char *node;    /* of which sublayers, by path with [*] for any number; NULL: all */
     const char *package; /* its name in Python; NULL: the model's */
     bool build;          /* its library of kernels is compiled, too */

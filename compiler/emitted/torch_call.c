@@ -87,7 +87,8 @@ EXPORT int64_t vwn_workspace(unsigned number, int64_t B, int64_t T)
 EXPORT unsigned vwn_functions(void) { return functions; }
 
 /* tensor: pointers in the order of the table; workspace: of that many bytes; written: bytes of what is. */
-EXPORT void vwn_call(unsigned number, int64_t B, int64_t T, void *const *tensor, void *workspace, int threads, uint64_t written)
+EXPORT void vwn_call(unsigned number, int64_t B, int64_t T, void *const *tensor, void *workspace, int threads,
+                     uint64_t written)
 {
     const Function *f = function[number];
     char *at = (char *)(((uintptr_t)workspace + ALIGNED_TO - 1) / ALIGNED_TO * ALIGNED_TO);

@@ -3,8 +3,8 @@
  * It is compiled for any processor of the architecture; build.sh says NEEDS as a list of HAS(word) for the others. */
 #define EXPORT __attribute__((visibility("default")))
 
-#define HAS(word) \
-    if (!__builtin_cpu_supports(word)) \
+#define HAS(word)                                                                                                      \
+    if (!__builtin_cpu_supports(word))                                                                                 \
         return word;
 
 /* The first of them, or NULL. */

@@ -5,10 +5,12 @@ Each function of the table becomes two operators, itself and its gradient. They 
 """
 
 import ctypes
+import functools
 import os
 
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 
 from . import _table
 
@@ -83,13 +85,9 @@ class _Function:
         )
 
     def check(self, given, parameters):
-        """Kinds and types: PyTorch would have told of them far from here."""
+        """Types and the shapes of parameters."""
         kind = None
         for (name, real, dims), x in zip(self.given, given):
-            if not isinstance(x, torch.Tensor):
-                raise TypeError(f"{_table.PACKAGE}.{self.what}: `{name}` is a tensor, got {type(x).__name__}")
-            if x.layout != torch.strided:
-                raise TypeError(f"{_table.PACKAGE}.{self.what}: `{name}` is {x.layout}, expected a dense tensor")
             if not real and x.dtype != torch.int64:
                 raise TypeError(f"{_table.PACKAGE}.{self.what}: `{name}` has dtype {x.dtype}, expected torch.int64")
             if real and x.dtype not in _FLOATS:
@@ -228,11 +226,10 @@ def _schema(names, outputs):
     return "(" + ", ".join(f"Tensor {name}" for name in names) + f") -> {result}"
 
 
-def _batch(operator, info, in_dims, *tensors):
+def _batch(function, operator, is_gradient, info, in_dims, *tensors):
     """vmap: of rows with parameters that are the same for all, one call; else one for each."""
-    function = operator.function
     given = len(function.given)
-    if function.of_rows and not operator.gradient and all(d is None for d in in_dims[given:]):
+    if function.of_rows and not is_gradient and all(d is None for d in in_dims[given:]):
         moved = [
             x.expand(info.batch_size, *x.shape) if d is None else x.movedim(d, 0)
             for x, d in zip(tensors[:given], in_dims)
@@ -248,16 +245,19 @@ def _batch(operator, info, in_dims, *tensors):
     return tuple(torch.stack(x) for x in zip(*each)), tuple([0] * len(each[0]))
 
 
-class _Operator:
-    def __init__(self, function, op, gradient):
-        self.function, self.op, self.gradient = function, op, gradient
+# torch.library.custom_op would import the whole compiler of PyTorch, seconds of it, with the first call.
+_operator_library = torch.library.Library("vwn_" + _table.PACKAGE, "DEF")
 
-    def __call__(self, *tensors):
-        return self.op(*tensors)
+
+def _define(name, schema, implementation, fake):
+    _operator_library.define(name + schema, tags=torch.Tag.pt2_compliant_tag)
+    _operator_library.impl(name, implementation, "CPU")
+    op = getattr(getattr(torch.ops, "vwn_" + _table.PACKAGE), name).default
+    torch.library.register_fake(op, fake, lib=_operator_library)
+    return op
 
 
 def _make(function):
-    package = "vwn_" + _table.PACKAGE
     names = [f"{name}" for name, _, _ in function.given] + [f"p{i}" for i in range(len(function.parameters))]
     n, wanted = len(names), len(function.wanted)
     learned = [real for _, real, _ in function.given] + [learns for _, learns in function.parameters]
@@ -278,18 +278,8 @@ def _make(function):
         raise RuntimeError(f"{_table.PACKAGE}.{function.what} is differentiable once: its gradient has no gradient")
 
     grads = [f"grad_{name}" for name, _, _ in function.wanted]
-    op = torch.library.custom_op(
-        f"{package}::{function.name}", forward, mutates_args=(), device_types="cpu", schema=_schema(names, wanted)
-    )
-    gradient = torch.library.custom_op(
-        f"{package}::{function.name}_gradient",
-        backward,
-        mutates_args=(),
-        device_types="cpu",
-        schema=_schema(names + grads, sum(learned)),
-    )
-    op.register_fake(fake_forward)
-    gradient.register_fake(fake_backward)
+    op = _define(function.name, _schema(names, wanted), forward, fake_forward)
+    gradient = _define(function.name + "_gradient", _schema(names + grads, sum(learned)), backward, fake_backward)
 
     def keep(ctx, inputs, output):
         ctx.save_for_backward(*inputs)
@@ -300,12 +290,12 @@ def _make(function):
         all_of_them = [next(out) if learns else None for learns in learned]
         return tuple(g if needed else None for g, needed in zip(all_of_them, ctx.needs_input_grad))
 
-    op.register_autograd(differentiate, setup_context=keep)
-    gradient.register_autograd(twice, setup_context=keep)
-    op.register_autocast("cpu", torch.float32)
-    operator, operator_gradient = _Operator(function, op, False), _Operator(function, gradient, True)
-    op.register_vmap(lambda info, in_dims, *x: _batch(operator, info, in_dims, *x))
-    gradient.register_vmap(lambda info, in_dims, *x: _batch(operator_gradient, info, in_dims, *x))
+    register_autograd, register_vmap = torch.library.register_autograd, torch.library.register_vmap
+    register_autograd(op, differentiate, setup_context=keep, lib=_operator_library)
+    register_autograd(gradient, twice, setup_context=keep, lib=_operator_library)
+    torch.library.register_autocast(op, "cpu", torch.float32, lib=_operator_library)
+    for which, is_gradient in ((op, False), (gradient, True)):
+        register_vmap(which, functools.partial(_batch, function, which, is_gradient), lib=_operator_library)
     return op
 
 
@@ -337,6 +327,13 @@ def _draw(sizes, init):
             if i < columns:
                 eye[i, i] = 1
         return x.copy_(eye.expand(sizes))
+
+
+def _has_tangent(given):
+    """PyTorch would take the tangent of what an operator makes for zero, without a word."""
+    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+        return False
+    return any(forward_ad.unpack_dual(x).tangent is not None for x in given)
 
 
 class _Module(nn.Module):
@@ -384,6 +381,10 @@ class _Module(nn.Module):
                 raise TypeError(f"{_table.PACKAGE}.{name}: `{port}` is a tensor, got {type(x).__name__}")
             if x.device.type not in ("cpu", "meta"):
                 raise ValueError(f"{_table.PACKAGE}.{name}: `{port}` is on {x.device}, and the kernels are for the CPU")
+            if x.layout != torch.strided:
+                raise TypeError(f"{_table.PACKAGE}.{name}: `{port}` is {x.layout}, expected a dense tensor")
+        if _has_tangent(given):
+            raise NotImplementedError(f"{_table.PACKAGE}.{name} has no forward-mode derivative (jvp): use the backward one")
         return _operators[number](*given, *[self._tensor(p) for p in names])
 
     def extra_repr(self):

@@ -20,7 +20,8 @@ typedef struct ExportTensor { /* an external tensor of any program, or a paramet
 typedef struct ExportProgram {
     const char *name, *about;
     const Plan *plan;
-    const PlanSizes *sizes; /* it is for any sizes: numbers are printed as formulas of them; NULL: for those of the plan */
+    const PlanSizes
+        *sizes; /* it is for any sizes: numbers are printed as formulas of them; NULL: for those of the plan */
 } ExportProgram;
 
 enum { EXPORT_PROGRAMS = 6, EXPORT_RESULTS = 4096 };

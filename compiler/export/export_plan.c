@@ -595,7 +595,8 @@ static void put_values(PlanPrinter *q)
             first[x] = (uint32_t)i;
             last[x] = last[x] ? last[x] : (uint32_t)i;
         }
-    buf_printf(b, "static void %s_bytes(int64_t B, int64_t T, uint64_t *bytes)\n{\n    (void)B;\n    (void)T;\n", q->p->name);
+    buf_printf(b, "static void %s_bytes(int64_t B, int64_t T, uint64_t *bytes)\n{\n    (void)B;\n    (void)T;\n",
+               q->p->name);
     if (!q->n_places)
         buf_puts(b, "    (void)bytes;\n");
     for (size_t i = 0; i < plan->n_buffer; i++) {
@@ -623,10 +624,12 @@ bool export_function(Buf *b, const Export *x, const ExportProgram *p)
         if (p->plan->buffer[i].ext < 0)
             q.place[i] = q.n_places++;
     put_values(&q);
-    buf_printf(b,
-               "static void %s_run(Run *run, char *const *tensor, char *arena, const uint64_t *place, int64_t B, int64_t T, "
-               "int past)\n{\n    (void)tensor;\n    (void)arena;\n    (void)place;\n    (void)B;\n    (void)T;\n    (void)past;\n",
-               p->name);
+    buf_printf(
+        b,
+        "static void %s_run(Run *run, char *const *tensor, char *arena, const uint64_t *place, int64_t B, int64_t T, "
+        "int past)\n{\n    (void)tensor;\n    (void)arena;\n    (void)place;\n    (void)B;\n    (void)T;\n    "
+        "(void)past;\n",
+        p->name);
     for (size_t i = 0; i < p->plan->n_launch; i++)
         put_launch(&q, i);
     buf_printf(b, "}\n\nstatic const Function %s = {%u, %s_bytes, %s_life, %s_run};\n\n", p->name, (unsigned)q.n_places,

@@ -228,12 +228,9 @@ static void put_function(Buf *b, const TorchFunction *x, size_t number)
 
 static void put_init(Buf *b, const Init *init)
 {
-    static const char *const word[] = {[INIT_FILL] = "fill",
-                                       [INIT_EYE] = "eye",
-                                       [INIT_NORMAL] = "normal",
-                                       [INIT_TRUNC_NORMAL] = "trunc_normal",
-                                       [INIT_UNIFORM] = "uniform",
-                                       [INIT_LIST] = "list"};
+    static const char *const word[] = {
+        [INIT_FILL] = "fill",       [INIT_EYE] = "eye",  [INIT_NORMAL] = "normal", [INIT_TRUNC_NORMAL] = "trunc_normal",
+        [INIT_UNIFORM] = "uniform", [INIT_LIST] = "list"};
     buf_printf(b, "(\"%s\", ", word[init->kind]);
     if (init->kind != INIT_LIST) {
         buf_number(b, init->a);
@@ -305,8 +302,11 @@ static void put_table(Buf *b, const Torch *t)
 {
     buf_printf(b, "# _table.py - written by `vwn emit torch`: the connections of the model `%s` of %s.\n", t->m->name,
                source_base_name(t->how->unit->path));
-    buf_printf(b, "#\n# An extent (n, b, t) is n * B**b * T**t. Function i of the library is FUNCTIONS[i / 2], or, odd, its "
-                  "gradient.\n\nPACKAGE = \"%s\"\nMODEL = ", t->how->package);
+    buf_printf(
+        b,
+        "#\n# An extent (n, b, t) is n * B**b * T**t. Function i of the library is FUNCTIONS[i / 2], or, odd, its "
+        "gradient.\n\nPACKAGE = \"%s\"\nMODEL = ",
+        t->how->package);
     put_text(b, t->m->name);
     buf_puts(b, "\nFUNCTIONS = (\n");
     for (size_t i = 0; i < t->function.n; i++)
@@ -383,46 +383,40 @@ static void add_text(Torch *t, ExportFolder *out, const char *name, const char *
 /* What is the same in every package, and where it lies there; "%s": its name. */
 static const struct {
     const char *from, *to;
-} shared[] = {{"torch_init.py", "%s/__init__.py"},
-              {"torch_op.py", "%s/_op.py"},
-              {"torch_setup.py", "setup.py"},
-              {"torch_build.sh", "%s/csrc/build.sh"},
-              {"torch_call.c", "%s/csrc/torch_call.c"},
-              {"torch_call.h", "%s/csrc/torch_call.h"},
-              {"torch_cpu.c", "%s/csrc/torch_cpu.c"},
-              {"compute.c", "%s/csrc/compute.c"},
-              {"compute.h", "%s/csrc/compute.h"},
-              {"rows.h", "%s/csrc/rows.h"},
-              {"threads.c", "%s/csrc/threads.c"},
-              {"threads.h", "%s/csrc/threads.h"},
-              {"host_value.h", "%s/csrc/host_value.h"},
-              {"host.def", "%s/csrc/host.def"}};
+} shared[] = {{"torch_init.py", "%s/__init__.py"},      {"torch_op.py", "%s/_op.py"},
+              {"torch_setup.py", "setup.py"},           {"torch_build.sh", "%s/csrc/build.sh"},
+              {"torch_call.c", "%s/csrc/torch_call.c"}, {"torch_call.h", "%s/csrc/torch_call.h"},
+              {"torch_cpu.c", "%s/csrc/torch_cpu.c"},   {"compute.c", "%s/csrc/compute.c"},
+              {"compute.h", "%s/csrc/compute.h"},       {"rows.h", "%s/csrc/rows.h"},
+              {"threads.c", "%s/csrc/threads.c"},       {"threads.h", "%s/csrc/threads.h"},
+              {"host_value.h", "%s/csrc/host_value.h"}, {"host.def", "%s/csrc/host.def"}};
 
 static void put_project(Buf *b, const Torch *t)
 {
     buf_printf(b,
                TORCH_MARK "\n[build-system]\nrequires = [\"setuptools\"]\n"
-               "build-backend = \"setuptools.build_meta\"\n\n[project]\nname = \"%s\"\nversion = \"1\"\n"
-               "description = \"Connections of the model %s as operators of PyTorch\"\n"
-               "requires-python = \">=3.9\"\ndependencies = [\"torch>=2.4\"]\n",
+                          "build-backend = \"setuptools.build_meta\"\n\n[project]\nname = \"%s\"\nversion = \"1\"\n"
+                          "description = \"Connections of the model %s as operators of PyTorch\"\n"
+                          "requires-python = \">=3.9\"\ndependencies = [\"torch>=2.4\"]\n",
                t->how->package, t->m->name);
 }
 
 static void put_readme(Buf *b, const Torch *t)
 {
     const char *first = t->module.v[0].path;
-    buf_printf(b,
-               "# %s\n\nWritten by `vwn emit torch` from %s: the connections of the model `%s` as operators of PyTorch, "
-               "forward and backward.\n\n"
-               "    pip install ./DIR             # needs a C compiler unless %s/_kernels.so is there\n\n"
-               "```python\nimport %s\n\nconnection = %s.Connection(\"%s\")   # an nn.Module\n"
-               "x = connection.read(state)            # what a sublayer is given\n"
-               "state = connection.write(state, y)    # the state behind it\n\n"
-               "net = %s.Connections(layers)          # a list of layers, one for each connection, opened and closed\n```\n\n"
-               "Any number of sequences and positions is computed by the same machine code. Results do not depend on threads: "
-               "two runs have\nthe same bits. `help(%s)` tells the shapes.\n",
-               t->how->package, source_base_name(t->how->unit->path), t->m->name, t->how->package, t->how->package,
-               t->how->package, first, t->how->package, t->how->package);
+    buf_printf(
+        b,
+        "# %s\n\nWritten by `vwn emit torch` from %s: the connections of the model `%s` as operators of PyTorch, "
+        "forward and backward.\n\n"
+        "    pip install ./DIR             # needs a C compiler unless %s/_kernels.so is there\n\n"
+        "```python\nimport %s\n\nconnection = %s.Connection(\"%s\")   # an nn.Module\n"
+        "x = connection.read(state)            # what a sublayer is given\n"
+        "state = connection.write(state, y)    # the state behind it\n\n"
+        "net = %s.Connections(layers)          # a list of layers, one for each connection, opened and closed\n```\n\n"
+        "Any number of sequences and positions is computed by the same machine code. Results do not depend on threads: "
+        "two runs have\nthe same bits. `help(%s)` tells the shapes.\n",
+        t->how->package, source_base_name(t->how->unit->path), t->m->name, t->how->package, t->how->package,
+        t->how->package, first, t->how->package, t->how->package);
 }
 
 void export_torch(ExportFolder *out, Ctx *ctx, Arena *arena, const TorchOptions *how)

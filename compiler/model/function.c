@@ -132,8 +132,7 @@ static Val weighted(Graph *g, const ModelFunction *f, const Val *map)
         if (node_at(g, v)->dtype != DT_REAL)
             continue;
         Val factor = ir_ext(g, EXT_INPUT, function_gradient_name(g->ctx, f->wanted.v[i].name), DT_REAL, &shape);
-        total = ir_binary(g, OP_ADD, total,
-                          ir_sum(g, ir_binary(g, OP_MUL, v, factor), (1u << shape.rank) - 1, false));
+        total = ir_binary(g, OP_ADD, total, ir_sum(g, ir_binary(g, OP_MUL, v, factor), (1u << shape.rank) - 1, false));
     }
     return total;
 }

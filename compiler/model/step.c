@@ -24,9 +24,9 @@ static bool is_dropout_mask(const Node *n) { return n->op == OP_STOP && n->a.i =
  * attention over everything before; of an evaluation, not all of whose sequences count. */
 typedef struct StepChange {
     bool dropout, one_document;
-    int times;           /* as many nodes as the model has are to come, so many times; 0: as 1 */
+    int times;              /* as many nodes as the model has are to come, so many times; 0: as 1 */
     const Ext *const *leaf; /* by Val of the model: this external tensor instead, or NULL */
-    const Parts *filled; /* see parts_filled(); NULL: all sequences count */
+    const Parts *filled;    /* see parts_filled(); NULL: all sequences count */
 } StepChange;
 
 static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, const StepChange *change)

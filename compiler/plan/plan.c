@@ -219,8 +219,7 @@ static Arguments arguments_of(Build *b, const Kernel *k, const Printed *p)
         if (is_number(b, s))
             a.numbers[a.n_number++] = (PlanNumber){kind_of(s), s->site, -1, 0, (uint64_t)argument(b, k, s)};
         else
-            a.ints[a.n_int++] =
-                (LaunchInt){kind_of(s), argument(b, k, s), s->site, s->kind == PI_STREAM && k->lines};
+            a.ints[a.n_int++] = (LaunchInt){kind_of(s), argument(b, k, s), s->site, s->kind == PI_STREAM && k->lines};
     }
     for (size_t i = 0; i < p->scalar.n; i++) {
         const KScalar *s = &k->scalar.v[p->scalar.v[i]];

@@ -22,8 +22,8 @@ static bool same_launch(const Plan *p, const Plan *q, const Launch *x, const Lau
 
 static bool same_plan(const Plan *p, const Plan *q)
 {
-    bool same = p->n_launch == q->n_launch && p->n_buffer == q->n_buffer && p->n_ext == q->n_ext &&
-                p->n_kernel == q->n_kernel;
+    bool same =
+        p->n_launch == q->n_launch && p->n_buffer == q->n_buffer && p->n_ext == q->n_ext && p->n_kernel == q->n_kernel;
     for (size_t i = 0; same && i < p->n_launch; i++)
         same = same_launch(p, q, &p->launch[i], &q->launch[i]);
     for (size_t i = 0; same && i < p->n_buffer; i++)
@@ -88,7 +88,8 @@ static bool parts(const int64_t *v, PlanForm *f)
             for (int64_t m = 1; m <= MOST_TIMES; m++)
                 for (int64_t by = 2; by <= MOST_BY; by++) {
                     Dim of = {m, inner[i].b, inner[i].t};
-                    int64_t each = dim_at(outer[o], size[0].B, size[0].T) * ceil_of(dim_at(of, size[0].B, size[0].T), by);
+                    int64_t each =
+                        dim_at(outer[o], size[0].B, size[0].T) * ceil_of(dim_at(of, size[0].B, size[0].T), by);
                     *f = (PlanForm){{v[0] / each, outer[o].b, outer[o].t}, of, by};
                     if (v[0] % each == 0 && holds(v, f))
                         return true;
@@ -129,7 +130,4 @@ void plan_form_print(Buf *out, const PlanForm *f)
     buf_printf(out, ", %" PRId64 ")", f->by);
 }
 
-bool plan_form_of_rows(const PlanForm *f)
-{
-    return f->times.b == f->times.t && (!f->by || f->of.b == f->of.t);
-}
+bool plan_form_of_rows(const PlanForm *f) { return f->times.b == f->times.t && (!f->by || f->of.b == f->of.t); }

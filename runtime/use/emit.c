@@ -113,7 +113,8 @@ static void print_torch(Emission *e)
     if (!u->model)
         ctx_raise(s->ctx, ST_INPUT, "the file has no `model` to emit");
     if (package && !torch_is_name(package))
-        ctx_raise(s->ctx, ST_USAGE, "`%.80s` is no name of a package: letters, digits and _, beginning with a letter", package);
+        ctx_raise(s->ctx, ST_USAGE, "`%.80s` is no name of a package: letters, digits and _, beginning with a letter",
+                  package);
     if (!package)
         package = torch_is_name(u->model->name) ? u->model->name : "vwn_model";
     e->package = package;
@@ -264,8 +265,9 @@ static void build_library(const Emission *e)
         if (errno != EINTR)
             failed(e, csrc, "waited for");
     if (!WIFEXITED(status) || WEXITSTATUS(status))
-        ctx_raise(e->session.ctx, ST_ENVIRONMENT, "the library of kernels could not be compiled: sh %s %s ended with %d",
-                  csrc, out, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+        ctx_raise(e->session.ctx, ST_ENVIRONMENT,
+                  "the library of kernels could not be compiled: sh %s %s ended with %d", csrc, out,
+                  WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
 static Status emit_torch_body(void *user)

@@ -94,20 +94,21 @@ static const Flag flags[] = {
     {"--build", NULL, "torch: compile its library, so that pip needs no C compiler"},
     {"--force", NULL, "write into a folder that holds other files"},
 };
-const Verb verb_emit = {.name = "emit",
-                        .operands = "c|cuda|torch FILE",
-                        .summary = "Writes a folder of C or CUDA C that evaluates and trains the model, or its connections for PyTorch",
-                        .example = {{"vwn emit c model.vwn -o model_c", "then: make -C model_c"},
-                                    {"vwn emit torch model.vwn -o model_torch", "then: pip install ./model_torch"}},
-                        .text = "The folder has a README.md that tells what each file is and how it is built. Equal "
-                                "input gives\nequal bytes. A model that needs a kernel which is not there in CUDA C "
-                                "yet is refused.\n"
-                                "`torch` writes a Python package: each connection of the model as an nn.Module with read(state) "
-                                "and\nwrite(state, y), so that any layer of yours stands between; computed by the same kernels, "
-                                "forward and\nbackward. It needs PyTorch and nothing of vwn.\n",
-                        .flag = flags,
-                        .n_flags = 9,
-                        .takes = TAKES_SET | TAKES_JSON,
-                        .least = 2,
-                        .most = 2,
-                        .run = run};
+const Verb verb_emit = {
+    .name = "emit",
+    .operands = "c|cuda|torch FILE",
+    .summary = "Writes a folder of C or CUDA C that evaluates and trains the model, or its connections for PyTorch",
+    .example = {{"vwn emit c model.vwn -o model_c", "then: make -C model_c"},
+                {"vwn emit torch model.vwn -o model_torch", "then: pip install ./model_torch"}},
+    .text = "The folder has a README.md that tells what each file is and how it is built. Equal "
+            "input gives\nequal bytes. A model that needs a kernel which is not there in CUDA C "
+            "yet is refused.\n"
+            "`torch` writes a Python package: each connection of the model as an nn.Module with read(state) "
+            "and\nwrite(state, y), so that any layer of yours stands between; computed by the same kernels, "
+            "forward and\nbackward. It needs PyTorch and nothing of vwn.\n",
+    .flag = flags,
+    .n_flags = 9,
+    .takes = TAKES_SET | TAKES_JSON,
+    .least = 2,
+    .most = 2,
+    .run = run};
