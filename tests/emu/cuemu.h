@@ -325,7 +325,7 @@ EMU_FN void entry()
 
 /* What every thread of the warp gives, by lane. One meeting is enough: the next exchange uses the
  * other slots. */
-template <class T> static const unsigned char (*exchange(const T &x, uintptr_t place, unsigned mask))[64]
+template <class T> static inline const unsigned char (*exchange(const T &x, uintptr_t place, unsigned mask))[64]
 {
     static_assert(sizeof(T) <= 64, "an exchange of at most 64 bytes");
     Warp &w = warp[(unsigned)current / 32];
@@ -335,7 +335,7 @@ template <class T> static const unsigned char (*exchange(const T &x, uintptr_t p
     return w.slot[turn];
 }
 
-template <class T> static T of_lane(const unsigned char (*slot)[64], int lane)
+template <class T> static inline T of_lane(const unsigned char (*slot)[64], int lane)
 {
     T x;
     memcpy(&x, slot[lane & 31], sizeof x);
@@ -388,7 +388,7 @@ EMU_FN void copy_wait(int left)
 }
 
 /* A place of `bytes` that is read or written at once. */
-template <class T> static T *aligned(T *p, int bytes)
+template <class T> static inline T *aligned(T *p, int bytes)
 {
     if ((uintptr_t)p % bytes)
         stop("an access to a place that is no multiple of its size");
@@ -442,12 +442,12 @@ EMU_FN void run_block(uint64_t shared)
         snprintf(trouble, sizeof trouble, "something wrote behind dynamic shared memory (block %u)", blockIdx.x);
 }
 
-template <class... A, size_t... I> static void call(void (*kernel)(A...), void **p, std::index_sequence<I...>)
+template <class... A, size_t... I> static inline void call(void (*kernel)(A...), void **p, std::index_sequence<I...>)
 {
     kernel(*(A *)p[I]...);
 }
 
-template <class... A> static void call_with(void (*kernel)(A...), void **p)
+template <class... A> static inline void call_with(void (*kernel)(A...), void **p)
 {
     call(kernel, p, std::index_sequence_for<A...>{});
 }
@@ -508,7 +508,7 @@ struct __attribute__((visibility("default"))) EmuParameter {
 };
 namespace emu
 {
-template <class... A> static const EmuParameter *parameters(void (*)(A...), unsigned *n)
+template <class... A> static inline const EmuParameter *parameters(void (*)(A...), unsigned *n)
 {
     static const EmuParameter all[] = {{sizeof(A), alignof(A), std::is_pointer<A>::value}..., {0, 0, 0}};
     *n = sizeof...(A);
@@ -528,21 +528,21 @@ template <class... A> static const EmuParameter *parameters(void (*)(A...), unsi
 
 EMU_MEETS void __syncthreads() { emu::meet_block(EMU_PLACE); }
 EMU_MEETS void __syncwarp(unsigned mask = 0xffffffffu) { emu::meet_warp(EMU_PLACE, mask); }
-template <class T> static __attribute__((noinline)) T __shfl_sync(unsigned mask, T x, int lane)
+template <class T> static inline __attribute__((noinline)) T __shfl_sync(unsigned mask, T x, int lane)
 {
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), lane);
 }
-template <class T> static __attribute__((noinline)) T __shfl_xor_sync(unsigned mask, T x, int with)
+template <class T> static inline __attribute__((noinline)) T __shfl_xor_sync(unsigned mask, T x, int with)
 {
     int me = emu::current & 31;
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me ^ with);
 }
-template <class T> static __attribute__((noinline)) T __shfl_down_sync(unsigned mask, T x, int by)
+template <class T> static inline __attribute__((noinline)) T __shfl_down_sync(unsigned mask, T x, int by)
 {
     int me = emu::current & 31;
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me + by < 32 ? me + by : me);
 }
-template <class T> static __attribute__((noinline)) T __shfl_up_sync(unsigned mask, T x, int by)
+template <class T> static inline __attribute__((noinline)) T __shfl_up_sync(unsigned mask, T x, int by)
 {
     int me = emu::current & 31;
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me >= by ? me - by : me);

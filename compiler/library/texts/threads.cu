@@ -39,7 +39,7 @@ template <int N, class T> FN T vwn_warps_max(const integer *at, T)
 }
 /* One of two. Two paths would be two places for threads to meet at. */
 #ifdef VWN_EMU
-__attribute__((noinline)) static real vwn_either(bool first, real x, real y)
+__attribute__((noinline)) static inline real vwn_either(bool first, real x, real y)
 #else
 FN real vwn_either(bool first, real x, real y)
 #endif

@@ -91,8 +91,14 @@ FN void vwn_tile_one(int64_t depth, const real *a, int64_t ai, int64_t ak, const
     }
     VWN_ROWS(VWN_WRITE_1)
 }
+/* A compiler that does not optimise leaves out what nobody calls only where it is inline. */
+#ifdef __OPTIMIZE__
+#define CALLED_FN static __attribute__((noinline, unused))
+#else
+#define CALLED_FN static inline
+#endif
 /* rows: a multiple of 8, columns: of 16 */
-static __attribute__((noinline, unused)) void vwn_block_mul(
+CALLED_FN void vwn_block_mul(
     int64_t rows, int64_t columns, int64_t depth, const real *a, int64_t ai, int64_t ak,
     const real *b, int64_t bk, real *c, int64_t ci, int add)
 {
@@ -126,7 +132,7 @@ FN void vwn_tile_half(int64_t depth, const real *a, int64_t ai, int64_t ak, cons
     VWN_ROWS(VWN_WRITE_H)
 }
 #endif
-static __attribute__((noinline, unused)) void vwn_product(
+CALLED_FN void vwn_product(
     int64_t rows, int64_t columns, int64_t depth, const real *a, int64_t ai, int64_t ak,
     const real *b, int64_t bk, real *c, int64_t ci, int add)
 {
@@ -138,7 +144,7 @@ static __attribute__((noinline, unused)) void vwn_product(
 #endif
 }
 /* the first `rows` rows of to: `columns` of them, of which `have` are by * from, the rest 0 */
-static __attribute__((noinline, unused)) void vwn_pack(
+CALLED_FN void vwn_pack(
     real *to, int64_t columns, int64_t to_stride, const real *from, int64_t stride,
     int64_t rows, int64_t have, real by)
 {
@@ -159,7 +165,7 @@ FN void vwn_zero(real *to, int64_t n)
         VWN_AT(to + i) = (vec){0};
 }
 /* to[columns][rows] from rows of `stride` elements, zeros where there are no more */
-static __attribute__((noinline, unused)) void vwn_pack_transposed(
+CALLED_FN void vwn_pack_transposed(
     real *to, int64_t rows, int64_t columns, const real *from, int64_t stride,
     int64_t have_rows, int64_t have_columns)
 {
@@ -177,7 +183,7 @@ static __attribute__((noinline, unused)) void vwn_pack_transposed(
             to[j * rows + i] = from[i * stride + j];
 }
 /* The same where b's columns lie one after the other, bn elements apart. */
-static __attribute__((noinline, unused)) void vwn_product_transposed(
+CALLED_FN void vwn_product_transposed(
     int64_t rows, int64_t columns, int64_t depth, const real *a, int64_t ai, int64_t ak,
     const real *b, int64_t bn, real *c, int64_t ci, int add)
 {
