@@ -32,10 +32,11 @@ static Ix length_of(const Kernel *k, Ix row)
 /* The threads of a block load a longer one with many loads at one time. */
 static void find_row_of(const Kernel *k, Ix *row, uint32_t buffer, Ix at)
 {
-    enum { LONG = 8 * 1024 }; /* bytes */
+    const Tuned *tuned = k->target->tuned;
     const KBuffer *b = &k->buffer.v[buffer];
     Ix of = row_of(k, at);
-    if (!b->tile && !b->written && of && ix_form(k->ix, length_of(k, of))->hi * (b->half ? 2 : 4) <= LONG)
+    if (!b->tile && !b->written && of &&
+        ix_form(k->ix, length_of(k, of))->hi * (b->half ? 2 : 4) <= tuned->begin_row_bytes)
         row[buffer] = of;
 }
 

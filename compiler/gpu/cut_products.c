@@ -18,19 +18,20 @@ static int64_t length(const Kernel *k, IVar v) { return ix_dim_at(k->ix, ix_info
  * each warp has a share. */
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
 {
-    enum { EACH = 8, LONG = 256, DEEP = 64 };
+    const Tuned *tuned = k->target->tuned;
     Dim depth = ix_info(k->ix, x->k)->extent;
     int64_t m = length(k, x->m), n = length(k, x->n);
     if (!k->device.tensor)
-        return m * n >= (int64_t)k->device.mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
+        return m * n >= (int64_t)k->device.mapping.row_threads * tuned->product_each ? CUT_WIDE_PIECES
+                                                                                     : CUT_FEW_COLUMNS;
     bool is_few = (m <= FEW && n <= LESS) || (m <= LESS && n <= FEW),
          is_more = (m <= 2 * FEW && n <= LESS) || (m <= LESS && n <= 2 * FEW);
-    if (is_more && ix_dim_at(k->ix, depth) >= DEEP)
+    if (is_more && ix_dim_at(k->ix, depth) >= tuned->deep_sum)
         return is_few ? CUT_FEW_NUMBERS : CUT_MORE_NUMBERS;
     bool is_short = ix_literal(k->ix, depth) && depth.n <= FEW;
     if (n <= FEW)
-        return m < LONG ? CUT_FEW_COLUMNS : is_short ? CUT_SHORT_COLUMNS : CUT_LONG_COLUMNS;
-    return m > FEW ? CUT_WIDE_PIECES : n < LONG ? CUT_FEW_ROWS : is_short ? CUT_SHORT_ROWS : CUT_LONG_ROWS;
+        return m < tuned->long_side ? CUT_FEW_COLUMNS : is_short ? CUT_SHORT_COLUMNS : CUT_LONG_COLUMNS;
+    return m > FEW ? CUT_WIDE_PIECES : n < tuned->long_side ? CUT_FEW_ROWS : is_short ? CUT_SHORT_ROWS : CUT_LONG_ROWS;
 }
 
 bool kernel_product_shares(const Kernel *k, const KProduct *x)
@@ -98,8 +99,8 @@ static uint8_t line_of(const Kernel *k, const KProduct *x)
  * call would cost it its second block. */
 static bool calls_products(const Kernel *k)
 {
-    enum { SEVERAL = 2, MANY = 12 };
-    return k->device.tensor && k->product.n >= (k->part ? MANY : SEVERAL);
+    const Tuned *tuned = k->target->tuned;
+    return k->device.tensor && (int64_t)k->product.n >= (k->part ? tuned->calls_of_sums_least : tuned->calls_least);
 }
 
 void kernel_cut_products(Kernel *k)

@@ -5,8 +5,6 @@
  */
 #include "device.h"
 
-enum { WARP = 32 };
-
 /* ---- memory ---- */
 
 static int64_t item_bytes(const KArray *a) { return a->dtype == DT_INT ? 8 : 4; }
@@ -34,14 +32,14 @@ enum { TILE_ROOM = 128 }; /* a tile is a whole number of lines of so many bytes 
 /* What shared memory lacks for arrays; where tiles are too many by more than LITTLE, products go to the library (plan.c). */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
 {
-    enum { LITTLE = 12 * 1024 };
+    const Tuned *tuned = k->target->tuned;
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
-    int64_t tiles = 0, bytes = 8 * k->device.mapping.slots * (lanes / WARP) + kernel_array_bytes(k) * units;
+    int64_t tiles = 0, bytes = 8 * k->device.mapping.slots * (lanes / WARP_THREADS) + kernel_array_bytes(k) * units;
     for (size_t b = 0; b < k->buffer.n; b++)
         bytes += k->buffer.v[b].device.held ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
     for (size_t i = 0; i < k->device.tile_slot.n; i++)
         tiles += 4 * k->device.tile_slot.v[i] + 2 * TILE_ROOM;
-    bytes += bytes + tiles <= k->device.shared + LITTLE ? tiles : 0;
+    bytes += bytes + tiles <= k->device.shared + tuned->tiles_over ? tiles : 0;
     for (size_t i = 0; i < k->array.n; i++)
         array[i] = k->array.v[i];
     k->array.v = array;
@@ -81,11 +79,11 @@ uint64_t kernel_shared_bytes(const Kernel *k)
 
 bool kernel_has_small_tiles(const Kernel *k)
 {
-    enum { SMALL = 40 * 1024 };
+    const Tuned *tuned = k->target->tuned;
     int64_t bytes = kernel_array_bytes(k);
     for (size_t i = 0; i < k->device.tile_slot.n; i++)
         bytes += 4 * k->device.tile_slot.v[i];
-    return k->product.n && !k->part && bytes <= SMALL;
+    return k->product.n && !k->part && bytes <= tuned->small_tiles;
 }
 
 void kernel_choose_grid(Kernel *k)
@@ -127,18 +125,7 @@ void kernel_choose_grid(Kernel *k)
  * their partial sums costs little. Rows without loops, of no more sums than a thread has, have one for all threads of a block. */
 int64_t kernel_partitions(const Kernel *k, int64_t rows)
 {
-    enum {
-        ROWS_EACH = 4,
-        THREAD_ROWS_EACH = 1024,
-        THREAD_PARTS_MAX = 512,
-        PARTS_LEAST = 256,
-        PARTS_GOOD = 512,
-        PARTS_MAX = 2048,
-        SUMS_BYTES = 36 << 20,
-        SUMS_GOOD = 16 << 20,
-        ROWS_MANY = 64,
-        SUMS_OF_MANY = 128 << 20
-    };
+    const Tuned *tuned = k->target->tuned;
     size_t sums = 0;
     bool loops = k->product.n > 0;
     int64_t bytes = kernel_sums_bytes(k, NULL);
@@ -149,22 +136,25 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
         sums += k->root.v[r].kind == KR_SINK;
     }
     loops = loops || sums > ROW_SUMS_MAX;
-    int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each, most = THREAD_PARTS_MAX;
-    for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST; most /= 2) {
-        int64_t good = rows >= ROWS_MANY * most ? SUMS_OF_MANY : most > PARTS_GOOD ? SUMS_GOOD : SUMS_BYTES;
+    int64_t each = loops ? tuned->partition_rows : tuned->thread_partition_rows, parts = (rows + each - 1) / each,
+            most = tuned->thread_partitions_max;
+    for (most = loops ? tuned->partitions_max : most; loops && most > tuned->partitions_least; most /= 2) {
+        int64_t good = rows >= tuned->rows_many * most ? tuned->sums_of_many
+                       : most > tuned->partitions_good ? tuned->sums_good
+                                                       : tuned->sums_bytes;
         if (most * bytes <= good)
             break;
     }
-    while (loops && parts < PARTS_LEAST && 2 * parts <= rows && 2 * parts * bytes <= SUMS_GOOD)
+    while (loops && parts < tuned->partitions_least && 2 * parts <= rows && 2 * parts * bytes <= tuned->sums_good)
         parts *= 2;
     return parts < 1 ? 1 : parts < most ? parts : most;
 }
 
 int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows)
 {
-    enum { LEAST = 256, BLOCKS = 256, RESULTS = 16 * 1024 };
-    most = rows < BLOCKS * most ? most / 2 : most;
-    while (most > LEAST && (int64_t)k->root.n * most > RESULTS)
+    const Tuned *tuned = k->target->tuned;
+    most = rows < tuned->flat_blocks * most ? most / 2 : most;
+    while (most > tuned->flat_least && (int64_t)k->root.n * most > tuned->flat_results)
         most /= 2;
     return most;
 }
@@ -173,19 +163,21 @@ int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows)
  * threads and many numbers, so that each of them has 168 registers. What needs more than the 128 that it has otherwise would spill. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
 {
-    enum { THREADS = 512, THREADS_OF_FEW = 384, LIVE_MAX = 212, LIVE_OF_FEW = 140, AHEAD_MAX = 80, WIDE_ROWS = 16 };
+    const Tuned *tuned = k->target->tuned;
     const KMapping *s = &k->device.mapping;
     if (s->pieces) /* arrays leave room for two blocks */
         return 2;
-    if ((s->by_row ? n_buffer : s->in_flight) > AHEAD_MAX)
+    if ((s->by_row ? n_buffer : s->in_flight) > tuned->loads_max)
         return 1;
-    uint32_t live =
-        s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);
+    uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) +
+                    (s->index == INDEX_WIDE_ROWS ? tuned->wide_row_registers : 0);
     live += s->by_row ? n_buffer : 0; /* whose rows are all under way at once */
     for (size_t b = 0; b < k->buffer.n; b++)
         live += k->buffer.v[b].device.held ? 2 : 0; /* where they lie, and where they go to */
     for (size_t i = 0; i < k->array.n; i++)
         live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
-    uint32_t threads = k->device.grid.threads < BLOCK_THREADS && live > LIVE_OF_FEW ? THREADS_OF_FEW : THREADS;
-    return live <= LIVE_MAX && k->device.grid.threads < threads ? threads / k->device.grid.threads : 1;
+    uint32_t threads = k->device.grid.threads < tuned->block_threads && live > tuned->live_of_few
+                           ? tuned->threads_of_few
+                           : tuned->threads_wanted;
+    return live <= tuned->live_max && k->device.grid.threads < threads ? threads / k->device.grid.threads : 1;
 }

@@ -8,8 +8,7 @@
 
 #include "map_threads.h"
 
-enum { BLOCK_THREADS = 128 }; /* threads of a block that works on one row */
-enum { ROW_SUMS_MAX = 64 };   /* sums over rows that a thread holds at one time */
+enum { ROW_SUMS_MAX = 64 }; /* sums over rows that a thread holds at one time */
 
 /* device.c */
 int64_t kernel_array_bytes(const Kernel *k); /* of the scratch arrays of a row */
@@ -43,8 +42,7 @@ void kernel_use_lanes(Kernel *k);              /* lanes.c: KColumn */
 void kernel_find_turned(Kernel *k); /* swizzle.c: KArray.turned, KBuffer.turned */
 
 /* nests.c */
-enum { PRODUCT_THREADS = 256, SUMS_MOST = 32 }; /* of a row with products; that a thread has of a row without */
-void kernel_turn_nests(Kernel *k);              /* loops of a row as its threads like them */
+void kernel_turn_nests(Kernel *k);                            /* loops of a row as its threads like them */
 int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in a loop */
 bool kernel_has_few_inside(const Kernel *k,
                            size_t loop); /* eight at most in each loop in it: a thread does all of a round */
@@ -71,9 +69,8 @@ uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bo
                               const bool *held);
 /* Can a thread load all of its contiguous elements, compute a few of them at a time, and then store all? */
 bool kernel_has_pieces(const Kernel *k, size_t loop);
-enum { PIECE = 2 };          /* elements of a piece: a word of 16-bit numbers */
-enum { VALUES_LEAST = 256 }; /* of the statements of a loop, in vectors: there are always registers for so many */
-void kernel_hold(Kernel *k); /* hold.c: KStmt.step */
+enum { PIECE = 2 };                                         /* elements of a piece: a word of 16-bit numbers */
+void kernel_hold(Kernel *k);                                /* hold.c: KStmt.step */
 uint32_t kernel_loops_inside(const Kernel *k, size_t loop); /* map_threads.c: how many loops are in it */
 
 /* barriers.c: what the part of a row that begins at statement i touches that is not its threads' own, READS and WRITES by thing, is added to

@@ -9,8 +9,6 @@
  */
 #include "device.h"
 
-enum { STEP_LEAST = 3 }; /* so many totals are worth a call */
-
 static bool is_real_sum(const Kernel *k, const KStmt *s)
 {
     const KRoot *r = s->ex ? NULL : &k->root.v[s->root];
@@ -30,7 +28,7 @@ static void join(Kernel *k, size_t from, size_t to)
             return;
     for (size_t i = from, n; i < to; i += n) {
         n = to - i < LANES_MOST ? to - i : LANES_MOST;
-        for (size_t j = 0; j < n && n >= STEP_LEAST; j++) {
+        for (size_t j = 0; j < n && (int64_t)n >= k->target->tuned->totals_least; j++) {
             KStmt *s = &k->stmt.v[i + j];
             s->together = (uint8_t)n;
             s->lane = (uint8_t)j;

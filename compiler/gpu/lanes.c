@@ -17,8 +17,6 @@
 
 #include <inttypes.h>
 
-enum { COLUMN_LEAST = 3, OPS_LEAST = 2, NODES_MAX = 48 };
-
 /* How an expression of one total is computed. */
 typedef struct Pattern {
     Buf text; /* the same for all of a column */
@@ -128,7 +126,7 @@ static bool put_pattern(const Lanes *l, Ex e, Pattern *s)
     const KEx *x = kx(k, e);
     const Pattern before = *s;
     int lane = lane_of(l, e);
-    if (++s->nodes > NODES_MAX || (lane >= 0 && s->lane >= 0 && lane != s->lane))
+    if (++s->nodes > l->k->target->tuned->lane_nodes_max || (lane >= 0 && s->lane >= 0 && lane != s->lane))
         return false;
     if (lane >= 0) {
         s->lane = lane;
@@ -355,7 +353,7 @@ static void put_column(Lanes *l, const Pattern *like, const bool *good, size_t f
         c.at[c.n] = is_value(k, s) ? 0 : k->root.v[s->root].at;
         c.root[c.n] = s->root;
     }
-    if (n < COLUMN_LEAST || !has_places(l, &c) ||
+    if (n < l->k->target->tuned->column_least || !has_places(l, &c) ||
         (l->statement.v[from].root && !(is_placed(l, c.at[0]) && places_of(k, c.at, n, &places))))
         return;
     for (uint32_t j = 0; j < n; j++)
@@ -405,7 +403,7 @@ static bool find_wanted(Lanes *l, size_t from, size_t end)
             continue;
         if (x) {
             x->gone = x->root ? x->of.n > 0 : !l->wanted[s->ex];
-            x->given = !x->root && !x->gone && x->of.n && x->ops >= OPS_LEAST;
+            x->given = !x->root && !x->gone && x->of.n && x->ops >= l->k->target->tuned->lane_ops_least;
             some = some || x->given || (x->root && x->gone);
             if (x->gone || x->given)
                 continue;

@@ -35,17 +35,6 @@ typedef struct Mapping {
     uint8_t warp;          /* that the next such variable takes */
 } Mapping;
 
-enum {
-    WARP = 32,
-    WARP_ROW_MAX = 512, /* longer loops take a block */
-    FLAT_THREADS = 256,
-    WARPS_PER_BLOCK = 4,
-    WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block, */
-    FEW_ARRAYS = 36 * 1024,      /* of a row: there is room for six blocks, */
-    LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads, */
-    LARGEST_ARRAYS = 56 * 1024,  /* where there is room for two of them no more than that one has many registers */
-};
-
 static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 /* ---- which threads ---- */
@@ -62,7 +51,7 @@ static int64_t longest_loop(const Kernel *k)
 }
 
 /* Has a block of twice as many threads something to do for all of them? */
-static bool is_long(const Kernel *k) { return longest_loop(k) >= 8 * BLOCK_THREADS; }
+static bool is_long(const Kernel *k) { return longest_loop(k) >= 8 * k->target->tuned->block_threads; }
 
 /* Are all of its sweeps, but for those of a few elements, ones of pieces? */
 static bool has_pieces(const Kernel *k)
@@ -83,7 +72,7 @@ static bool has_pieces(const Kernel *k)
 static int64_t too_many_sums(const Kernel *k, const bool *held)
 {
     int64_t room = k->device.shared - KERNEL_SLOTS_ROOM;
-    room = is_long(k) || room < LARGE_ARRAYS ? room : LARGE_ARRAYS;
+    room = is_long(k) || room < k->target->tuned->large_arrays ? room : k->target->tuned->large_arrays;
     return kernel_sums_bytes(k, held) + kernel_array_bytes(k) - room;
 }
 
@@ -113,13 +102,13 @@ static size_t left_in_memory(const Kernel *k, const bool *held, int64_t bytes)
  * long. */
 static bool *held_sums(const Kernel *k)
 {
-    enum { LEAST = 1024 };
+    const Tuned *tuned = k->target->tuned;
     bool *held = NEW_ARRAY(k->arena, bool, k->buffer.n + 1);
     for (size_t b = 0; b < k->buffer.n; b++)
         held[b] = k->buffer.v[b].part >= 0;
     for (int64_t over; can_hold_sums(k) && kernel_sums_bytes(k, held) && (over = too_many_sums(k, held)) > 0;)
         held[left_in_memory(k, held, over)] = false;
-    if (!can_hold_sums(k) || kernel_sums_bytes(k, held) < LEAST)
+    if (!can_hold_sums(k) || kernel_sums_bytes(k, held) < tuned->held_sums_least)
         memset(held, 0, k->buffer.n * sizeof *held);
     return held;
 }
@@ -152,7 +141,7 @@ static RowWork work_of_row(const Kernel *k)
             depth--;
             loops -= loops > 0;
         } else if (loops) {
-            w.shared += (rounds[depth] + WARP - 1) / WARP;
+            w.shared += (rounds[depth] + WARP_THREADS - 1) / WARP_THREADS;
         } else {
             w.alike++;
         }
@@ -164,9 +153,9 @@ static RowWork work_of_row(const Kernel *k)
  * of other rows then? */
 static bool repeats_much(const Kernel *k)
 {
-    enum { WARPS = BLOCK_THREADS / WARP, MUCH = 11 };
+    const Tuned *tuned = k->target->tuned;
     RowWork w = work_of_row(k);
-    return MUCH * WARPS * w.alike >= w.shared;
+    return tuned->repeats_much * (tuned->block_threads / WARP_THREADS) * w.alike >= w.shared;
 }
 
 /* Is every statement of a row one of a thread alone: nothing is added up, kept for others or stored over what they load? */
@@ -192,7 +181,7 @@ static bool is_of_elements(const Kernel *k)
 static uint32_t lanes_of(const Kernel *k)
 {
     int64_t longest = longest_loop(k), each = longest % 4 ? 1 : 4;
-    uint32_t lanes = WARP;
+    uint32_t lanes = WARP_THREADS;
     while (lanes > 1 && lanes / 2 * each >= longest)
         lanes /= 2;
     return lanes;
@@ -213,42 +202,45 @@ static size_t longest_around(const Kernel *k, size_t loop)
  * share that one. */
 static KMapping choose_narrow(const Kernel *k)
 {
+    const Tuned *tuned = k->target->tuned;
     uint32_t lanes = lanes_of(k), threads = lanes;
     for (size_t i = 0; i < k->stmt.n; i++) {
         size_t around = k->stmt.v[i].kind == KS_LOOP ? longest_around(k, i) : SIZE_MAX;
-        while (around != SIZE_MAX && threads < BLOCK_THREADS &&
+        while (around != SIZE_MAX && threads < tuned->block_threads &&
                threads / lanes <= ix_info(k->ix, k->stmt.v[around].var)->hi)
             threads *= 2;
     }
-    return (KMapping){.row_threads = threads, .units = BLOCK_THREADS / threads, .lanes = lanes};
+    return (KMapping){.row_threads = threads, .units = tuned->block_threads / threads, .lanes = lanes};
 }
 
 static KMapping choose_wide(const Kernel *k)
 {
+    const Tuned *tuned = k->target->tuned;
     size_t sinks = 0;
     for (size_t r = 0; r < k->root.n; r++)
         sinks += k->root.v[r].kind == KR_SINK;
     if (k->product
             .n) /* of several products half as many threads compute fewer addresses, where other blocks fill a multiprocessor */
-        return (KMapping){.row_threads =
-                              k->product.n > 1 && kernel_has_small_tiles(k) ? PRODUCT_THREADS / 2 : PRODUCT_THREADS,
+        return (KMapping){.row_threads = k->product.n > 1 && kernel_has_small_tiles(k) ? tuned->product_threads / 2
+                                                                                       : tuned->product_threads,
                           .units = 1};
     if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
-        return (KMapping){.row_threads = k->flat ? FLAT_THREADS : BLOCK_THREADS, .units = 1, .by_row = true};
-    bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
+        return (KMapping){
+            .row_threads = k->flat ? tuned->flat_threads : tuned->block_threads, .units = 1, .by_row = true};
+    bool short_rows = longest_loop(k) <= tuned->warp_row_max && kernel_array_bytes(k) <= tuned->warp_arrays_max;
     if (!has_loops(k) || (!k->part && short_rows))
-        return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
+        return (KMapping){.row_threads = WARP_THREADS, .units = tuned->warps_of_rows};
     int64_t sums = kernel_sums_bytes(k, held_sums(k)), bytes = kernel_array_bytes(k) + sums;
     /* Of a row, or a partition, with large arrays a multiprocessor has few blocks. */
-    bool large = k->part && bytes > LARGE_ARRAYS;
-    bool pieces = bytes > (k->part ? LARGEST_ARRAYS : FEW_ARRAYS) && is_long(k) && has_pieces(k);
-    if (!k->part && (pieces || bytes <= FEW_ARRAYS) && repeats_much(k))
-        return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1, .pieces = pieces};
+    bool large = k->part && bytes > tuned->large_arrays;
+    bool pieces = bytes > (k->part ? tuned->largest_arrays : tuned->few_arrays) && is_long(k) && has_pieces(k);
+    if (!k->part && (pieces || bytes <= tuned->few_arrays) && repeats_much(k))
+        return (KMapping){.row_threads = tuned->block_threads / 2, .units = 1, .pieces = pieces};
     pieces = pieces && k->part;
     /* Rows that 128 threads would do in one step, some of them idle: half as many do, which repeat less of what is outside the loops. */
-    if (k->part && longest_loop(k) >= BLOCK_THREADS && !is_long(k) && has_pieces(k))
-        return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1, .pieces = true, .holds_sums = sums > 0};
-    return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * BLOCK_THREADS : BLOCK_THREADS,
+    if (k->part && longest_loop(k) >= tuned->block_threads && !is_long(k) && has_pieces(k))
+        return (KMapping){.row_threads = tuned->block_threads / 2, .units = 1, .pieces = true, .holds_sums = sums > 0};
+    return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * tuned->block_threads : tuned->block_threads,
                       .units = 1,
                       .pieces = pieces,
                       .holds_sums = sums > 0};
@@ -257,10 +249,10 @@ static KMapping choose_wide(const Kernel *k)
 static KMapping choose(const Kernel *k)
 {
     if (is_of_elements(k) && has_loops(k) &&
-        lanes_of(k) <= WARP / 4) /* half a warp that is idle costs less than two rows that share it */
+        lanes_of(k) <= WARP_THREADS / 4) /* half a warp that is idle costs less than two rows that share it */
         return choose_narrow(k);
     KMapping s = choose_wide(k);
-    s.lanes = WARP;
+    s.lanes = WARP_THREADS;
     return s;
 }
 
@@ -284,12 +276,14 @@ static bool is_of_warps(const Kernel *k, size_t loop)
 /* Of a row with products: is each round of this loop, with loops in it, for one warp of a block? It takes no longer. */
 static bool for_warps(const Kernel *k, size_t loop)
 {
-    enum { AT_ONCE = 4, WARPS = PRODUCT_THREADS / WARP };
+    const Tuned *tuned = k->target->tuned;
+    const int64_t at_once = tuned->elements_at_once, threads = tuned->product_threads;
     const KStmt *s = &k->stmt.v[loop];
     if (s->kind != KS_LOOP || s->simd || !kernel_loops_inside(k, loop))
         return false;
     int64_t rounds = ix_info(k->ix, s->var)->hi + 1, n = kernel_elements_inside(k, loop);
-    return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) &&
+    return pieces(rounds, threads / WARP_THREADS) * pieces(n, WARP_THREADS * at_once) <=
+               rounds * pieces(n, threads * at_once) &&
            is_of_warps(k, loop);
 }
 
@@ -349,9 +343,11 @@ static int64_t rounds_shared_inside(const Kernel *k, size_t loop, uint32_t lanes
  * rounds in a long one would leave most threads idle, and a block would wait for each of its sums. */
 static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
 {
-    enum { TOTAL_OF_BLOCK = 64, TOTAL_OF_WARP = 16, FEW = 16 };
+    const Tuned *tuned = k->target->tuned;
     size_t best = SIZE_MAX;
-    int64_t least = rounds_shared_inside(k, loop, threads, threads > WARP ? TOTAL_OF_BLOCK : TOTAL_OF_WARP), outer = 1;
+    int64_t least =
+                rounds_shared_inside(k, loop, threads, threads > WARP_THREADS ? tuned->block_total : tuned->warp_total),
+            outer = 1;
     for (size_t i = loop, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *s = &k->stmt.v[i];
         if (s->kind != KS_LOOP || s->simd)
@@ -359,7 +355,8 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
         int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = kernel_elements_inside(k, i),
                 all = outer * pieces(rounds, threads) * in;
         if ((all < least || (all == least && best == SIZE_MAX)) &&
-            ((k->product.n ? kernel_has_few_inside(k, i) : in <= FEW) || lies_along(k, i)) && is_separable(k, i)) {
+            ((k->product.n ? kernel_has_few_inside(k, i) : in <= tuned->whole_round_max) || lies_along(k, i)) &&
+            is_separable(k, i)) {
             best = i;
             least = all;
         }
@@ -375,21 +372,23 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
  * registers, so that what the sums have in common is loaded and computed once. */
 static bool is_of_sums(const Kernel *k, size_t loop, uint32_t threads)
 {
+    const Tuned *tuned = k->target->tuned;
     int64_t sums = kernel_sums_of(k, loop), rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
     bool several = kernel_puts_along(k, loop); /* nothing else would leave each of its rounds to one thread */
     return !k->stmt.v[loop].simd && rounds >= (several ? threads / 2 : 2 * threads) &&
-           kernel_elements_inside(k, loop) <= SUMS_MOST && sums > 0 && sums <= SUMS_MOST;
+           kernel_elements_inside(k, loop) <= tuned->thread_sums_max && sums > 0 && sums <= tuned->thread_sums_max;
 }
 
 /* Are the rounds of a nest's outermost loop for warps, as where that saves a block many waits? */
 static bool warps_save(const Kernel *k, size_t loop, uint32_t threads)
 {
-    enum { AT_ONCE = 4, TOTAL_OF_BLOCK = 16, TOTAL_OF_WARP = 4 };
-    if (threads <= WARP || k->stmt.v[loop].simd || !is_of_warps(k, loop))
+    const Tuned *tuned = k->target->tuned;
+    if (threads <= WARP_THREADS || k->stmt.v[loop].simd || !is_of_warps(k, loop))
         return false;
     int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
-    int64_t each = rounds_shared_inside(k, loop, WARP * AT_ONCE, TOTAL_OF_WARP) / rounds;
-    return pieces(rounds, threads / WARP) * each < rounds_shared_inside(k, loop, threads * AT_ONCE, TOTAL_OF_BLOCK);
+    int64_t each = rounds_shared_inside(k, loop, WARP_THREADS * tuned->elements_at_once, tuned->warp_wait) / rounds;
+    return pieces(rounds, threads / WARP_THREADS) * each <
+           rounds_shared_inside(k, loop, threads * tuned->elements_at_once, tuned->block_wait);
 }
 
 static void find_shares(KMappingChoice *s, const Kernel *k)
@@ -397,7 +396,7 @@ static void find_shares(KMappingChoice *s, const Kernel *k)
     s->share = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
-            bool sums = !k->product.n && is_of_sums(k, i, s->row_threads), narrow = s->lanes < WARP;
+            bool sums = !k->product.n && is_of_sums(k, i, s->row_threads), narrow = s->lanes < WARP_THREADS;
             size_t whole = (k->product.n && !kernel_has_few_inside(k, i)) || sums || narrow
                                ? SIZE_MAX
                                : whole_loop(k, i, s->row_threads);
@@ -433,7 +432,8 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     s->piece = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     /* Where no loop is long: one width is for all of them. */
-    const bool of_warp = s->row_threads > WARP && s->lanes == WARP && !k->product.n && longest_loop(k) < 4 * WARP;
+    const bool of_warp = s->row_threads > WARP_THREADS && s->lanes == WARP_THREADS && !k->product.n &&
+                         longest_loop(k) < 4 * WARP_THREADS;
     size_t warps = 0; /* the end of the loop whose rounds are for warps, */
     size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
@@ -453,7 +453,7 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
 /* How often a loop over elements is written out so that these are under way. */
 static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop, uint32_t threads)
 {
-    enum { TIMES = 4 };
+    const Tuned *tuned = k->target->tuned;
     bool leaf = !kernel_loops_inside(k, loop),
          simd = k->stmt.v[loop].simd; /* a leaf that is not: an interchanged loop */
     int64_t at_once = simd ? (int64_t)threads * s->width[loop] : 1;
@@ -464,19 +464,22 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop, 
     if (s->piece[loop])
         return (uint8_t)(kernel_widest(k) / s->width[loop]);
     int64_t times = kernel_rounds_in_flight(k, loop, s->width[loop]);
-    return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;
+    return times < 2 ? 1 : times < tuned->times_max ? (uint8_t)times : tuned->times_max;
 }
 
 /* A loop that one thread does, of so many elements in each round, is written out when it is short, else a few times, so that
  * its loads are under way together. */
 static uint8_t written_out(const Kernel *k, size_t loop, uint8_t width)
 {
-    enum { SHORT = 8, AHEAD = 2, ELEMENTS = 16 };
+    const Tuned *tuned = k->target->tuned;
     int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
     if (kernel_loops_inside(k, loop))
-        return rounds * kernel_elements_inside(k, loop) <= ELEMENTS ? (uint8_t)rounds : 1;
+        return rounds * kernel_elements_inside(k, loop) <= tuned->own_elements_max ? (uint8_t)rounds : 1;
     int64_t times = kernel_rounds_in_flight(k, loop, width);
-    return rounds <= SHORT ? (uint8_t)rounds : times < AHEAD ? AHEAD : times < SHORT ? (uint8_t)times : SHORT;
+    return rounds <= tuned->short_loop      ? (uint8_t)rounds
+           : times < tuned->own_times_least ? tuned->own_times_least
+           : times < tuned->short_loop      ? (uint8_t)times
+                                            : tuned->short_loop;
 }
 
 /* ---- what sizes decide ---- */
@@ -497,7 +500,7 @@ static void find_times(KMappingChoice *s, const Kernel *k)
         s->times[i] = !loop       ? 1
                       : i < sums  ? all_rounds(k, i)
                       : i < whole ? written_out(k, i, width)
-                                  : in_flight(s, k, i, i < warps && k->product.n ? WARP : s->row_threads);
+                                  : in_flight(s, k, i, i < warps && k->product.n ? WARP_THREADS : s->row_threads);
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         if (is_whole(s->share[i])) {
             whole = kernel_loop_end(k, i);
@@ -510,12 +513,7 @@ static void find_times(KMappingChoice *s, const Kernel *k)
 /* Accesses are as wide as there are registers for. */
 bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial)
 {
-    enum {
-        VALUES_MOST = 1024,
-        LIVE_MAX = 160,
-        CROWDED = 192 /* lower_kernel.c would write less out */,
-        AHEAD_MAX = 192
-    };
+    const Tuned *tuned = k->target->tuned;
     uint32_t of_pieces = UINT32_MAX;
     KMapping own = choose(k);
     *s = (KMappingChoice){.row_threads = own.row_threads,
@@ -527,16 +525,17 @@ bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *tri
                           .n_buffer = k->buffer.n,
                           .held = own.holds_sums ? held_sums(k) : NEW_ARRAY(k->arena, bool, k->buffer.n + 1)};
     find_shares(s, k);
-    for (uint32_t values = k->product.n ? VALUES_LEAST : VALUES_MOST; values >= VALUES_LEAST; values /= 2) {
+    for (uint32_t values = k->product.n ? tuned->values_least : tuned->values_most; values >= tuned->values_least;
+         values /= 2) {
         Kernel mapped;
         find_widths(s, k, own.row_threads, values, of_pieces);
         find_times(s, k);
-        if (values == VALUES_LEAST)
+        if (values == tuned->values_least)
             return false;
         trial->run(trial->user, &mapped, k, s);
-        bool crowded =
-            mapped.device.mapping.pressure > CROWDED || (s->pieces && mapped.device.mapping.in_flight > AHEAD_MAX);
-        if (mapped.device.mapping.pressure <= LIVE_MAX && !crowded)
+        bool crowded = mapped.device.mapping.pressure > tuned->live_crowded ||
+                       (s->pieces && mapped.device.mapping.in_flight > tuned->tile_loads_max);
+        if (mapped.device.mapping.pressure <= tuned->live_wide && !crowded)
             return true;
         of_pieces = crowded ? values : of_pieces;
     }
@@ -563,6 +562,7 @@ bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 {
+    const Tuned *tuned = k->target->tuned;
     KMappingChoice most = {.share = s->share, .pieces = s->pieces, .held = s->held};
     find_widths(&most, k, 0, UINT32_MAX, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
@@ -573,8 +573,8 @@ void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
         s->holds_sums = false;
         memset(s->held, 0, s->n_buffer * sizeof *s->held);
     }
-    if (s->row_threads == WARP && kernel_array_bytes(k) > WARP_ARRAYS_MAX) {
-        s->row_threads = BLOCK_THREADS;
+    if (s->row_threads == WARP_THREADS && kernel_array_bytes(k) > tuned->warp_arrays_max) {
+        s->row_threads = tuned->block_threads;
         s->units = 1;
     }
 }
@@ -618,9 +618,9 @@ static void exchange(Mapping *s, const KStmt *share, uint32_t n)
 static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
 {
     uint32_t threads = s->k->device.mapping.row_threads;
-    bool block = threads > WARP && !s->warps;
-    uint32_t most =
-        block ? KERNEL_SLOTS_ROOM / (3 * sizeof(int64_t) * (threads / WARP)) / 4 * 4 : n; /* sets are of fours */
+    bool block = threads > WARP_THREADS && !s->warps;
+    uint32_t most = block ? KERNEL_SLOTS_ROOM / (3 * sizeof(int64_t) * (threads / WARP_THREADS)) / 4 * 4
+                          : n; /* sets are of fours */
     for (uint32_t i = 0; i < n; i += most) {
         uint32_t some = n - i < most ? n - i : most;
         for (uint32_t k = 0; k < some; k++) {
@@ -641,7 +641,7 @@ static void finish_sums(Mapping *s)
         KStmt st = {.kind = KS_ARRAY_GIVE, .array = array, .at = s->flip};
         uint32_t n = (uint32_t)s->k->array.v[array].elements;
         put(s, st);
-        if (s->k->device.mapping.row_threads > WARP) {
+        if (s->k->device.mapping.row_threads > WARP_THREADS) {
             barrier(s);
             s->exchanged = s->exchanged > n ? s->exchanged : n;
             s->flip = !s->flip;
@@ -741,12 +741,12 @@ static bool has_array(const Kernel *k, size_t loop)
 static uint8_t first_warp(Mapping *s, size_t i, const KStmt *st)
 {
     int64_t threads = (ix_info(s->k->ix, st->var)->hi + (st->width ? st->width : 1)) / (st->width ? st->width : 1);
-    if (!s->k->product.n || threads > WARP || kernel_fills_along(s->from, st->var))
+    if (!s->k->product.n || threads > WARP_THREADS || kernel_fills_along(s->from, st->var))
         return 0;
     uint8_t alone = 0, *first = has_array(s->from, i) ? &s->first[st->var] : &alone;
     if (!*first) {
         *first = s->warp + 1;
-        s->warp = (uint8_t)((s->warp + 1u) % (s->k->device.mapping.row_threads / WARP));
+        s->warp = (uint8_t)((s->warp + 1u) % (s->k->device.mapping.row_threads / WARP_THREADS));
     }
     return *first - 1;
 }

@@ -29,7 +29,7 @@ int64_t kernel_elements_inside(const Kernel *k, size_t loop)
 
 bool kernel_has_few_inside(const Kernel *k, size_t loop)
 {
-    enum { FEW = 8 };
+    const Tuned *tuned = k->target->tuned;
     if (k->stmt.v[loop].simd)
         return false;
     int64_t most = 1;
@@ -39,7 +39,7 @@ bool kernel_has_few_inside(const Kernel *k, size_t loop)
             most = n > most ? n : most;
             i = kernel_loop_end(k, i);
         }
-    return most <= FEW;
+    return most <= tuned->whole_loop_max;
 }
 
 /* Is it a statement of a loop that computes, for each round, nothing but values and sums within the round? */
@@ -99,13 +99,13 @@ static size_t behind_numbers(const Kernel *k, size_t loop)
  * of several rounds are under way. */
 static bool is_interchanged(const Kernel *k, size_t loop)
 {
-    enum { FEW = 64, EACH = 4 };
+    const Tuned *tuned = k->target->tuned;
     const KStmt *s = &k->stmt.v[loop];
     size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
     bool adds = false;
     if (s->simd || k->stmt.v[in].kind != KS_LOOP || kernel_loop_end(k, in) + 1 != end ||
-        kernel_loops_inside(k, loop) != 1 || ix_info(k->ix, s->var)->hi + 1 > FEW ||
-        ix_info(k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_THREADS * EACH)
+        kernel_loops_inside(k, loop) != 1 || ix_info(k->ix, s->var)->hi + 1 > tuned->interchange_rounds_max ||
+        ix_info(k->ix, k->stmt.v[in].var)->hi + 1 >= tuned->product_threads * tuned->interchange_each)
         return false;
     for (size_t i = in + 1; i + 1 < end; i++) {
         bool add = k->stmt.v[i].kind == KS_ARRAY_ADD;
@@ -118,13 +118,14 @@ static bool is_interchanged(const Kernel *k, size_t loop)
  * thread loads once what the rounds have in common. */
 static bool is_turned_out(const Kernel *k, size_t loop)
 {
-    enum { FEW = 8, ELEMENTS = 16 };
+    const Tuned *tuned = k->target->tuned;
     const KStmt *s = &k->stmt.v[loop];
     size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
     return !s->simd && k->stmt.v[in].kind == KS_LOOP && !k->stmt.v[in].simd && kernel_loop_end(k, in) + 1 == end &&
-           ix_literal(k->ix, ix_info(k->ix, s->var)->extent) && ix_info(k->ix, s->var)->hi + 1 <= FEW &&
+           ix_literal(k->ix, ix_info(k->ix, s->var)->extent) &&
+           ix_info(k->ix, s->var)->hi + 1 <= tuned->outer_rounds_max &&
            !ix_literal(k->ix, ix_info(k->ix, k->stmt.v[in].var)->extent) &&
-           kernel_elements_inside(k, in) * (ix_info(k->ix, s->var)->hi + 1) <= ELEMENTS &&
+           kernel_elements_inside(k, in) * (ix_info(k->ix, s->var)->hi + 1) <= tuned->outer_elements_max &&
            !((kernel_carried(k, loop) | kernel_carried(k, in)) & ~CARRIES_SAME);
 }
 
@@ -170,7 +171,8 @@ static bool adds_rounds(const Kernel *k, size_t loop)
     size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop), adds = 0;
     const KStmt *s = &k->stmt.v[loop], *of = &k->stmt.v[in];
     if (s->simd || of->kind != KS_LOOP || !of->simd || kernel_loop_end(k, in) + 1 != end ||
-        (ix_literal(k->ix, ix_info(k->ix, of->var)->extent) && kernel_sums_of(k, loop) <= SUMS_MOST))
+        (ix_literal(k->ix, ix_info(k->ix, of->var)->extent) &&
+         kernel_sums_of(k, loop) <= k->target->tuned->thread_sums_max))
         return false;
     for (size_t i = in + 1; i + 1 < end; i++) {
         const KStmt *x = &k->stmt.v[i];
@@ -262,8 +264,8 @@ static size_t together_with(const Kernel *k, size_t loop)
         ix_literal(k->ix, ix_info(k->ix, a->var)->extent))
         return 0;
     int64_t sums = kernel_sums_of(k, loop), more = kernel_sums_of(k, next);
-    if (sums < 0 || more < 0 || sums + more == 0 || sums + more > SUMS_MOST ||
-        kernel_elements_inside(k, loop) + kernel_elements_inside(k, next) > SUMS_MOST)
+    if (sums < 0 || more < 0 || sums + more == 0 || sums + more > k->target->tuned->thread_sums_max ||
+        kernel_elements_inside(k, loop) + kernel_elements_inside(k, next) > k->target->tuned->thread_sums_max)
         return 0;
     size_t last = kernel_loop_end(k, next);
     return depend(k, loop + 1, end, end + 1, last) ? 0 : next;

@@ -185,7 +185,7 @@ KIndex kernel_index(const Kernel *k)
  * than they wait for memory. */
 int64_t kernel_rounds_in_flight(const Kernel *k, size_t loop, uint8_t width)
 {
-    enum { BYTES = 64, STATEMENTS = 128, COST_OF_BYTE = 8 };
+    const Tuned *tuned = k->target->tuned;
     int64_t bytes = 0, cost = 0;
     size_t end = kernel_loop_end(k, loop);
     for (size_t i = loop; i < end; i++) {
@@ -195,9 +195,9 @@ int64_t kernel_rounds_in_flight(const Kernel *k, size_t loop, uint8_t width)
         cost += kx_cost(x) * width;
         bytes += x->kind == KX_LOAD && !k->buffer.v[x->slot].tile ? (k->buffer.v[x->slot].half ? 2 : 4) * width : 0;
     }
-    if (cost >= COST_OF_BYTE * bytes)
+    if (cost >= tuned->cost_of_byte * bytes)
         return 1;
-    int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
+    int64_t times = bytes ? tuned->bytes_in_flight / bytes : 1, most = tuned->statements_max / (int64_t)(end - loop);
     return times < most ? times : most;
 }
 

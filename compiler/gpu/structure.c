@@ -217,7 +217,7 @@ Name kernel_structure(const Kernel *k)
     f.buffer = NEW_ARRAY(k->arena, uint32_t, k->buffer.n + 1);
     put(&f, k->part ? 'P' : 'R', k->flat);
     Kernel block = *k;
-    kernel_spill_arrays(&block, BLOCK_THREADS, 1);
+    kernel_spill_arrays(&block, (uint32_t)block.target->tuned->block_threads, 1);
     for (size_t i = 0; i < k->array.n; i++)
         put(&f, 'A', block.array.v[i].spilled);
     for (size_t i = 0; i < k->stmt.n; i++)

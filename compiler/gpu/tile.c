@@ -424,7 +424,8 @@ static bool is_little(const Tiling *t, size_t u)
     for (size_t i = from; i < t->unit.v[u].end; i++)
         if (k->stmt.v[i].kind == KS_ACC)
             return false;
-    return (ix_info(k->ix, k->stmt.v[from].var)->hi + 1) * kernel_elements_inside(k, from) <= PRODUCT_THREADS;
+    return (ix_info(k->ix, k->stmt.v[from].var)->hi + 1) * kernel_elements_inside(k, from) <=
+           t->k->target->tuned->product_threads;
 }
 
 /* Is nothing left that unit u has to follow? */

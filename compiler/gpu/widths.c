@@ -126,7 +126,7 @@ uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bo
         w /= 2;
     while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > values)
         w /= 2;
-    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > VALUES_LEAST &&
+    while (w > 2 && (int64_t)(kernel_loop_end(k, loop) - loop) * w > k->target->tuned->values_least &&
            ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
         w /= 2; /* all threads take less long */
     while ((ix_info(k->ix, lane)->hi + 1) % w)

@@ -24,6 +24,13 @@ const Target target_cpu = {
 
 /* No GPU has run these kernels: sizes are those of its manual, all else was chosen by predicted times
  * (tests/perf/tool) and is to be measured. */
+static const Tuned tuned_gpu = {
+#define PREDICTED
+#define TUNED(name, value, how, text) value,
+#include "tuned.def"
+#undef TUNED
+#undef PREDICTED
+};
 #define ANY_GPU                                                                                                             \
     .threads = true,                                                                                                        \
     .shared =                                                                                                               \
@@ -40,7 +47,7 @@ const Target target_cpu = {
         .product_unroll =                                                                                                   \
             7, /* rounds of a loop of eight and more beside products of a row are for its warps (map_threads.c) */          \
         .half_kernels = true, .multiplies = TAKES(HALF_BF16) | TAKES(HALF_FP16), .layout = true, .whole_plans = true,       \
-    .beside = 64 << 20
+    .beside = 64 << 20, .tuned = &tuned_gpu
 
 /* Any NVIDIA GPU from sm_80 on; and those of sm_90a, for which the texts of one architecture alone pay. */
 const Target target_gpu = {.name = "GPU", ANY_GPU};

@@ -9,6 +9,12 @@
 
 #include "ir.h"
 
+/* The rows of tuned.def. */
+typedef struct Tuned {
+#define TUNED(name, value, how, text) int64_t name;
+#include "tuned.def"
+#undef TUNED
+} Tuned;
 typedef struct Target {
     const char *name;
     /* How kernels run. */
@@ -46,7 +52,8 @@ typedef struct Target {
     bool whole_plans; /* what a plan needs is known when its kernels are there: they bring memory of their own */
     uint64_t
         beside; /* bytes that it takes of its own memory beside tensors: machine code, and what pages leave unused */
-    int64_t stream; /* bytes; of programs that write more, stores go past the cache. 0: never */
+    const Tuned *tuned; /* of a device: what was chosen for it; NULL: of none */
+    int64_t stream;     /* bytes; of programs that write more, stores go past the cache. 0: never */
 } Target;
 extern const Target target_cpu, target_gpu, target_sm_90a;
 static inline bool target_multiplies(const Target *t, Half half) { return half && (t->multiplies >> half & 1); }

@@ -180,6 +180,7 @@ enum { STEP_NEW = 1, STEP_LOAD = 2, STEP_VALUE = 4, STEP_STORE = 8 };
 
 /* Who shares the rounds of a loop. Of two loops, one in the other, the warps of a row (KMapping.lanes threads each) can share the
  * outer one, and the threads of each warp the inner one. */
+enum { WARP_THREADS = 32 }; /* threads of a warp, of every NVIDIA GPU */
 typedef enum KThreads { THREADS_OF_ROW, THREADS_OF_WARP, WARPS_OF_ROW } KThreads;
 
 typedef struct KStmt {

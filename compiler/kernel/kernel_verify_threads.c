@@ -10,8 +10,6 @@
  */
 #include "kernel_verify.h"
 
-enum { WARP = 32, STEP_LEAST = 3 };
-
 bool verify_has_all(const Share *s) { return s->by == SHARE_NONE || (s->has == HAS_ALL && !s->alone); }
 
 /* ---- who has a part ---- */
@@ -71,7 +69,7 @@ static void check_step(Check *c, const KStmt *s)
 {
     const KStmt *all = c->k->stmt.v, *before = s->lane && s > all ? s - 1 : NULL;
     size_t left = c->k->stmt.n - (size_t)(s - all);
-    if (s->together < STEP_LEAST || s->together > LANES_MOST || s->lane >= s->together ||
+    if (s->together < c->k->target->tuned->totals_least || s->together > LANES_MOST || s->lane >= s->together ||
         left < (size_t)(s->together - s->lane) || (s->lane && !before))
         verify_fault(c, "a total that is none of its step");
     else if (before && (before->kind != s->kind || before->together != s->together || before->lane + 1 != s->lane ||
@@ -87,12 +85,12 @@ static void check_step(Check *c, const KStmt *s)
 
 static void take_warp(Check *c, const KStmt *s, Share *of)
 {
-    bool all = of->by == SHARE_OF_WARP || c->k->device.mapping.row_threads == WARP;
+    bool all = of->by == SHARE_OF_WARP || c->k->device.mapping.row_threads == WARP_THREADS;
     if (of->by == SHARE_NONE)
         verify_fault(c, "a total of what each thread has all of");
     else if (of->has != HAS_PART)
         verify_fault(c, "a total that is taken twice");
-    else if (c->k->device.mapping.lanes != WARP && of->by == SHARE_OF_WARP)
+    else if (c->k->device.mapping.lanes != WARP_THREADS && of->by == SHARE_OF_WARP)
         verify_fault(c, "a total of fewer threads than a warp");
     of->has = all ? HAS_ALL : HAS_WARP;
     of->alone = s->alone;
@@ -184,7 +182,7 @@ void verify_array_sums(Check *c, const KStmt *s)
         return;
     }
     Share *of = &state->share;
-    bool block = k->device.mapping.row_threads > WARP;
+    bool block = k->device.mapping.row_threads > WARP_THREADS;
     if (s->kind == KS_ARRAY_GIVE && (of->by != SHARE_OF_ROW || of->has != HAS_PART))
         verify_fault(c, "sums of an array are given that are no parts");
     else if (s->kind == KS_ARRAY_TAKE && of->has != HAS_WARP)
@@ -310,7 +308,8 @@ void verify_lanes(Check *c, const KStmt *s)
     const KColumn *q = s->column && s->column <= k->device.column.n ? &k->device.column.v[s->column - 1] : NULL;
     if (!q || !q->n || q->first + q->n > LANES_MOST || (!q->root) != (s->kind != KS_LANE_STORE)) {
         verify_fault(c, "a column that does not exist");
-    } else if (!c->in_rows || c->loop.n || k->device.mapping.lanes != WARP || k->device.mapping.row_threads % WARP) {
+    } else if (!c->in_rows || c->loop.n || k->device.mapping.lanes != WARP_THREADS ||
+               k->device.mapping.row_threads % WARP_THREADS) {
         verify_fault(c, "lanes that are not those of a row");
     } else if (s->kind == KS_LANES) {
         if (c->column[s->column - 1])

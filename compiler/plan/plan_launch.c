@@ -216,9 +216,9 @@ static void launch_expert(Build *b, Val v)
  * elements side by side, and a chunk is no shorter than what costs as much as adding it to the others. */
 static int64_t cumsum_columns(int64_t count, int64_t inner)
 {
-    enum { WARP = 32, CHUNK_LEAST = 8 };
+    enum { CHUNK_LEAST = 8 };
     int64_t columns = 1;
-    while (columns < WARP && 2 * columns <= inner)
+    while (columns < WARP_THREADS && 2 * columns <= inner)
         columns *= 2;
     while (columns < CUMSUM_THREADS && CUMSUM_THREADS / columns * CHUNK_LEAST > count)
         columns *= 2;

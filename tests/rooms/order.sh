@@ -95,13 +95,20 @@ named() {
         sed -nE '/HALF_[A-MO-Z]+[0-9]|"(bf16|fp16)"/s/^([^:]*): */\1 names a type: /p'
 }
 
+# A number that was chosen for a GPU is a row of tuned.def; what else is in gpu/ is the shape of a fragment or of a vector.
+tuned() {
+    grep -HE '^ *enum \{($|.*= *[0-9])' compiler/gpu/*.[ch] |
+        grep -vE 'cut_products\.c:.*(FEW|EIGHT|FOUR|SIXTEEN) =|tile\.c:.*(ROWS = 8|EIGHT|LEAST = 4, MOST = 12)|pair_products\.c:.*ROWS = 8|TILE_ROOM|ROW_SUMS_MAX|PIECE ' |
+        sed -E 's/^([^:]*): */\1 has a number of its own: /'
+}
+
 # $1: so many functions there are at least.
 functions() {
     # shellcheck disable=SC2046 # names of sources are words
     awk -v order="$here/order.txt" -v least="$1" -f "$VWN_SOURCE/tests/rooms/functions.awk" \
         $(find compiler runtime grammar -name '*.[ch]' ! -path '*/emitted/*' ! -path '*/texts/*' ! -path '*/editors/*' | sort)
 }
-(cd "$VWN_SOURCE" && faults && twice && named && functions 1500) > found.txt
+(cd "$VWN_SOURCE" && faults && twice && named && tuned && functions 1500) > found.txt
 cat found.txt
 [ ! -s found.txt ] || exit 1
 [ "$(wc -l < files.txt)" -gt 300 ] || { echo "hardly any files were looked at"; exit 1; }
