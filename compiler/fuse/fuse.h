@@ -41,7 +41,7 @@ typedef struct Group {
     VEC(uint32_t) pred;      /* groups that must run before; may repeat */
     Val first, last;         /* smallest and largest member */
     bool dead;               /* merged into another */
-    uint32_t awaited;        /* how often it stands in `pred` of groups */
+    uint32_t predecessors;   /* predecessor count of others: how often it stands in `pred` of groups */
     double bytes;            /* read and written, each once */
     VEC(Unread) unread;
 } Group;

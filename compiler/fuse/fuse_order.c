@@ -69,7 +69,7 @@ bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to) { return has(row_
 /* What waits for `group` waits for `pred`, and so for what that waits for: all in these words. */
 static void pass_on(Fusion *f, uint32_t group, uint32_t pred, Words new)
 {
-    for (uint32_t i = 0; f->group.v[group].awaited && i < f->group.n; i++)
+    for (uint32_t i = 0; f->group.v[group].predecessors && i < f->group.n; i++)
         if (has(row_of(f, i), group) && !has(row_of(f, i), pred) && !f->group.v[i].dead)
             join(row_of(f, i), row_of(f, pred), new);
 }
@@ -88,7 +88,7 @@ void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred)
             if (gr->pred.v[i] == (uint32_t)pred)
                 return;
     }
-    f->group.v[pred].awaited++;
+    f->group.v[pred].predecessors++;
     vec_push(f->arena, &gr->pred, (uint32_t)pred);
 }
 
@@ -111,8 +111,8 @@ static void rename_pred(Fusion *f, uint32_t group, uint32_t a, uint32_t b)
     for (size_t k = 0; k < gr->pred.n; k++)
         if (gr->pred.v[k] == b) {
             gr->pred.v[k] = a;
-            f->group.v[a].awaited++;
-            f->group.v[b].awaited--;
+            f->group.v[a].predecessors++;
+            f->group.v[b].predecessors--;
         }
 }
 
@@ -122,7 +122,7 @@ static void drop_preds(Fusion *f, uint32_t group, uint32_t a, uint32_t b)
     size_t keep = 0;
     for (size_t i = 0; i < gr->pred.n; i++)
         if (gr->pred.v[i] == a || gr->pred.v[i] == b)
-            f->group.v[gr->pred.v[i]].awaited--;
+            f->group.v[gr->pred.v[i]].predecessors--;
         else
             gr->pred.v[keep++] = gr->pred.v[i];
     gr->pred.n = keep;
@@ -135,7 +135,7 @@ static bool others_wait(const Fusion *f, uint32_t group, uint32_t other)
     uint32_t own = 0;
     for (size_t i = 0; i < gr->pred.n; i++)
         own += gr->pred.v[i] == group;
-    return f->group.v[group].awaited > own;
+    return f->group.v[group].predecessors > own;
 }
 
 void fuse_join_edges(Fusion *f, uint32_t a, uint32_t b)
@@ -156,7 +156,7 @@ void fuse_join_edges(Fusion *f, uint32_t a, uint32_t b)
     }
     for (size_t i = 0; i < y->pred.n; i++) {
         fuse_add_pred(f, a, (int32_t)y->pred.v[i]);
-        f->group.v[y->pred.v[i]].awaited--;
+        f->group.v[y->pred.v[i]].predecessors--;
     }
     y->pred.n = 0;
     drop_preds(f, a, a, b);

@@ -10,7 +10,7 @@ const Target target_cpu = {
     .fused_add = true,
     .tests_are_slow = true,
     .remat_kernels = 1,
-    .few = 32,
+    .thin_product_max = 32,
     .row_scratch = 96 * 1024, /* in the second-level cache */
     /* GCC 12 looks through the long block of permutations by the square: a kernel of 779 lines with 392 of them took it
      * more than 150 s where it took 1.4 s without vectors, one with 368 took 29 s and 3; with 192 it takes no longer than
@@ -42,7 +42,7 @@ static const Tuned tuned_gpu = {
         .own_library = true, .fixed_launches = true, .joins_launches = true,                                                \
     .at_once = 2, /* what is computed again needs registers and shared memory too */                                        \
         .fast_exp = true,                                                                                                   \
-    .few =                                                                                                                  \
+    .thin_product_max =                                                                                                     \
         16, /* a thread has a sum of so many by itself; of more a warp would share each, and most of its threads be idle */ \
         .product_unroll =                                                                                                   \
             7, /* rounds of a loop of eight and more beside products of a row are for its warps (map_threads.c) */          \

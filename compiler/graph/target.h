@@ -39,8 +39,8 @@ typedef struct Target {
     int remat_kernels;   /* through so many kernels a value may be computed again on the way to a reader */
     int scattered;       /* so many loads and stores of one vector loop may lie apart; 0: any number. The compiler makes
                             permutations of them, and takes long over many */
-    int few;             /* rows or columns of one matrix for all tokens are not worth a library's launch */
-    int product_unroll;  /* rounds of a small product that are written out; 0: as many as of other loops */
+    int thin_product_max; /* rows or columns of one matrix for all tokens are not worth a library's launch */
+    int product_unroll;   /* rounds of a small product that are written out; 0: as many as of other loops */
     /* 16-bit storage. */
     bool half_kernels;   /* kernels and libraries but products read and write it too, so it is chosen before fusing */
     uint64_t multiplies; /* types of stored numbers that products take: a bit for each Half */

@@ -230,7 +230,7 @@ static bool is_apart(const Lower *l)
 static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 {
     bool found = l->k && !l->k->ix->overfull && l->k->ex.n <= EXPRESSIONS_MAX && l->k->stmt.n <= STATEMENTS_MAX;
-    return fuse_may_split(f, group) && !(found && !lower_is_clumsy(l->k, f, group, l->passes));
+    return fuse_may_split(f, group) && !(found && !lower_has_low_utilisation(l->k, f, group, l->passes));
 }
 
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it

@@ -63,7 +63,7 @@ static inline bool lower_by_part(const Kernel *k) { return k->part && !k->flat; 
 /* What the statements of a scheduled kernel compute over all rows (work.c). */
 PlanWork kernel_work(const Kernel *k);
 /* Does a scheduled kernel compute most of its group's values over and over, or keep the threads of a row waiting for one of them? */
-bool lower_is_clumsy(Kernel *k, const Fusion *f, uint32_t group, const LowerPasses *passes);
+bool lower_has_low_utilisation(Kernel *k, const Fusion *f, uint32_t group, const LowerPasses *passes);
 /* What a thread of a device does of one row, as if one by one. */
 double kernel_thread_operations(const Kernel *mapped);
 /* Of a sum over so many rows, on a processor. */

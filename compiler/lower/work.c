@@ -153,7 +153,7 @@ static bool waits(Kernel *k, PlanWork w, const LowerPasses *passes)
     return !mapped->device.mapping.by_row && each > MUCH && each * mapped->device.mapping.row_threads > TIMES * all;
 }
 
-bool lower_is_clumsy(Kernel *k, const Fusion *f, uint32_t group, const LowerPasses *passes)
+bool lower_has_low_utilisation(Kernel *k, const Fusion *f, uint32_t group, const LowerPasses *passes)
 {
     enum {
         REPEATS = 16

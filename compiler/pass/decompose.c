@@ -14,7 +14,8 @@
 
 enum {
     SMALL_PRODUCT = 96,
-    FEW_DEPTH = 4, /* Target.few rows or columns stay a kernel's when they are at least so many times as long */
+    FEW_DEPTH =
+        4, /* Target.thin_product_max rows or columns stay a kernel's when they are at least so many times as long */
     FEW_ELEMENTS = 1 << 17, /* and the matrix stays in the second-level cache; */
     FEW_OF_ROW = 3, /* on a device, where each row loads all of it, so many at most for each of the row's own rows, */
     LOADED_LEAST = 1 << 14, /* unless it stays in the first-level cache; */
@@ -40,8 +41,8 @@ static int64_t shorter(const Product *p) { return p->N.n < p->K.n ? p->N.n : p->
 static bool few(const Product *p, const PlanOptions *how)
 {
     int64_t less = shorter(p), more = p->N.n + p->K.n - less;
-    return dim_static(p->N) && dim_static(p->K) && less <= plan_target(how)->few && more >= FEW_DEPTH * less &&
-           less * more <= FEW_ELEMENTS;
+    return dim_static(p->N) && dim_static(p->K) && less <= plan_target(how)->thin_product_max &&
+           more >= FEW_DEPTH * less && less * more <= FEW_ELEMENTS;
 }
 
 static bool lead_is_static(const Product *p)

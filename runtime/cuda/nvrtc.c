@@ -108,10 +108,16 @@ int64_t nvrtc_shared(const char *arch)
 static const char *const common_options[] = {"--minimal", "--std=c++17"};
 /* How a kernel is compiled. Of one that spills threads ask for their number wherever it is used (tiles.cu); of what spills with fewer blocks,
  * too, nothing is done that takes registers to save time: compilers have that since 13.0, as far as was seen. At last no loop is written out. */
-typedef enum Thrift { AS_WRITTEN, NUMBER_AGAIN, ALL_THRIFT, ONE_ROUND, THRIFTS } Thrift;
+typedef enum Saving { /* register-saving levels */
+                      AS_WRITTEN,
+                      NUMBER_AGAIN,
+                      ALL_SAVINGS,
+                      ONE_ROUND,
+                      SAVINGS
+} Saving;
 enum { THRIFT_SINCE = 13 };
-static const char *const thrift_option[THRIFTS] = {[NUMBER_AGAIN] = "-DVWN_FEW_REGISTERS",
-                                                   [ALL_THRIFT] = "--ptxas-options=--register-usage-level=0",
+static const char *const saving_option[SAVINGS] = {[NUMBER_AGAIN] = "-DVWN_FEW_REGISTERS",
+                                                   [ALL_SAVINGS] = "--ptxas-options=--register-usage-level=0",
                                                    [ONE_ROUND] = "-DVWN_ONE_ROUND"};
 enum { OPTIONS = 16 };
 
@@ -143,13 +149,13 @@ typedef struct Job {
     size_t size;
     int result;    /* of NVRTC; -1: no memory */
     size_t failed; /* of Build.missing */
-    Thrift thrift; /* of all of its kernels */
+    Saving saving; /* of all of its kernels */
     bool done;     /* false: not tried after another failed */
 } Job;
 typedef struct Missing {
     uint32_t kernel;
     int64_t blocks; /* that its text is to ask for now, instead of its own; 0: its own */
-    Thrift thrift;
+    Saving saving;
     size_t length; /* of its text */
 } Missing;
 /* An object of the cache that was read: other kernels of its program lie in it, too. */
@@ -260,8 +266,8 @@ static size_t first_alike(const NvrtcBuild *u, size_t i)
 static int longest_first(const void *a, const void *b)
 {
     const Missing *x = a, *y = b;
-    if (x->thrift != y->thrift)
-        return (int)x->thrift - (int)y->thrift;
+    if (x->saving != y->saving)
+        return (int)x->saving - (int)y->saving;
     return x->length != y->length ? (x->length < y->length) - (x->length > y->length)
                                   : (x->kernel > y->kernel) - (x->kernel < y->kernel);
 }
@@ -274,9 +280,9 @@ static void make_programs(NvrtcBuild *u)
     for (size_t i = 0; i < u->n_missing; i++) {
         Job *last = u->n_job ? &u->job[u->n_job - 1] : NULL;
         text += u->missing[i].length;
-        if (!last || text > PROGRAM_TEXT || last->n == PROGRAM_KERNELS || last->thrift != u->missing[i].thrift) {
+        if (!last || text > PROGRAM_TEXT || last->n == PROGRAM_KERNELS || last->saving != u->missing[i].saving) {
             last = &u->job[u->n_job++];
-            *last = (Job){.first = i, .thrift = u->missing[i].thrift};
+            *last = (Job){.first = i, .saving = u->missing[i].saving};
             text = u->missing[i].length;
         }
         last->n++;
@@ -358,18 +364,18 @@ static bool has_rounds(const CudaText *k) { return memmem(k->text, k->length, "v
 /* How a kernel that was compiled is to be compiled again; false: it is what it will be. */
 static bool next_try(const NvrtcBuild *u, Missing *m)
 {
-    if (!spilled(&u->b->code[m->kernel]) || m->thrift == ONE_ROUND)
+    if (!spilled(&u->b->code[m->kernel]) || m->saving == ONE_ROUND)
         return false;
-    if (m->thrift == ALL_THRIFT) {
-        m->thrift = ONE_ROUND;
+    if (m->saving == ALL_SAVINGS) {
+        m->saving = ONE_ROUND;
         return has_rounds(&u->b->kernel[m->kernel]);
     }
-    if (m->thrift == AS_WRITTEN && has_number(&u->b->kernel[m->kernel])) {
-        m->thrift = NUMBER_AGAIN;
+    if (m->saving == AS_WRITTEN && has_number(&u->b->kernel[m->kernel])) {
+        m->saving = NUMBER_AGAIN;
         return true;
     }
     int64_t fewer = blocks_to_try(u, m);
-    m->thrift = fewer ? AS_WRITTEN : ALL_THRIFT;
+    m->saving = fewer ? AS_WRITTEN : ALL_SAVINGS;
     m->blocks = fewer ? fewer : m->blocks;
     return fewer || u->nvrtc->major >= THRIFT_SINCE;
 }
@@ -432,12 +438,12 @@ static void run_program(const NvrtcBuild *u, Job *job)
 {
     const NvrtcTable *t = u->nvrtc->call;
     NvrtcProgram p = NULL;
-    const char *option[OPTIONS + THRIFTS];
+    const char *option[OPTIONS + SAVINGS];
     int n_option = u->n_option;
     char *source = source_of(u, job->first, job->n);
     memcpy(option, u->option, sizeof u->option);
-    for (Thrift a = NUMBER_AGAIN; a < THRIFTS && a <= job->thrift; a++)
-        option[n_option++] = thrift_option[a];
+    for (Saving a = NUMBER_AGAIN; a < SAVINGS && a <= job->saving; a++)
+        option[n_option++] = saving_option[a];
     job->done = true;
     job->failed = job->first;
     job->result = source ? t->create(&p, source, "prelude", 0, NULL, NULL) : -1;
@@ -460,7 +466,7 @@ static void run_job(const NvrtcBuild *u, Job *job)
 {
     run_program(u, job);
     for (size_t i = 0; job->n > 1 && job->result == COMPILATION && i < job->n; i++) {
-        Job one = {.first = job->first + i, .n = 1, .thrift = job->thrift};
+        Job one = {.first = job->first + i, .n = 1, .saving = job->saving};
         run_program(u, &one);
         free(one.cubin);
         if (!one.result) {
@@ -595,7 +601,7 @@ static bool take_job(NvrtcBuild *u, const Job *job)
             return false;
         }
         made.log = log;
-        bool better = job->thrift ? !spilled(&made) : spilled(&made) < spilled(code);
+        bool better = job->saving ? !spilled(&made) : spilled(&made) < spilled(code);
         if (!code->cubin || better)
             *code = made;
     }

@@ -126,19 +126,19 @@ static void run_part(void *user, LoopProgram which, int64_t k)
     session_run(&tr->session, p, &args);
     if (which == LOOP_COUNT)
         return;
-    mail_post(tr->queue.step[next_step(tr) % STEPS_QUEUED].mail, p);
+    readback_post(tr->queue.step[next_step(tr) % STEPS_QUEUED].readback, p);
     if (k + 1 < tr->parts)
         feed_ahead(tr, k + 1);
 }
 
 /* The results of all micro-batches, into tr->out.all; returns the loss. */
-static double read_losses(Trainer *tr, Mail *mail)
+static double read_losses(Trainer *tr, Readback *readback)
 {
     size_t n = results_size(tr->program.fresh);
     for (size_t i = 0; i < n; i++)
         tr->out.all[i] = 0;
     for (int64_t k = 0; k < tr->parts; k++) {
-        mail_read(mail, (size_t)k * n, n, tr->out.part);
+        readback_read(readback, (size_t)k * n, n, tr->out.part);
         for (size_t i = 0; i < n; i++)
             tr->out.all[i] += tr->out.part[i];
     }
@@ -161,17 +161,17 @@ static void queue_step(Trainer *tr)
     QueuedStep *q = &tr->queue.step[next_step(tr) % STEPS_QUEUED];
     train_set_vars(tr, tr->queue.ahead);
     q->lr = train_rate(tr, next_step(tr));
-    mail_empty(q->mail);
+    readback_empty(q->readback);
     if (tr->queue.decides)
         say_known(tr);
     loop_gradient(&(LoopCalls){begin_count, run_part}, tr, tr->parts, tr->program.count);
     if (!tr->queue.decides) {
-        double loss = read_losses(tr, q->mail);
+        double loss = read_losses(tr, q->readback);
         check_loss(tr, loss, !isfinite(loss) ? HALT_LOSS : jump_is(&tr->now, loss) ? HALT_JUMP : HALT_NOT);
     }
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)next_step(tr), 0};
     session_run(&tr->session, tr->program.update, &args);
-    mail_post(q->mail, tr->program.update);
+    readback_post(q->readback, tr->program.update);
     if (!tr->program.count || tr->parts == 1)
         feed_ahead(tr, tr->parts);
     tr->queue.ahead++;
@@ -183,8 +183,8 @@ static void settle_step(Trainer *tr)
     Progress *p = &tr->now;
     const QueuedStep *q = &tr->queue.step[p->step % STEPS_QUEUED];
     size_t n = results_size(tr->program.fresh);
-    double loss = read_losses(tr, q->mail);
-    mail_read(q->mail, (size_t)tr->parts * n, results_size(tr->program.update), tr->out.updated);
+    double loss = read_losses(tr, q->readback);
+    readback_read(q->readback, (size_t)tr->parts * n, results_size(tr->program.update), tr->out.updated);
     double norm = tr->out.updated[tr->out.norm];
     tr->lr = q->lr;
     if (tr->queue.decides)

@@ -513,7 +513,7 @@ static void open_queue(Trainer *tr)
     if (tr->queue.decides)
         tr->queue.known = store_find(s->store, EXT_STEP, name_str(tr->ctx, "known"));
     for (int i = 0; i < (tr->queue.decides ? STEPS_QUEUED : 1); i++)
-        tr->queue.step[i].mail = mail_open(s, (size_t)tr->parts * results_size(tr->program.fresh) + n);
+        tr->queue.step[i].readback = readback_new(s, (size_t)tr->parts * results_size(tr->program.fresh) + n);
     if (!tr->queue.decides)
         tr->queue.step[1] = tr->queue.step[0];
 }

@@ -8,7 +8,7 @@
 #include "runtime/data/feed.h"
 #include "compiler/portable/loss_scale.h"
 #include "compiler/portable/loop.h"
-#include "runtime/exec/mail.h"
+#include "runtime/exec/readback.h"
 #include "runtime/checkpoint/record.h"
 #include "runtime/checkpoint/start.h"
 
@@ -17,7 +17,7 @@ typedef void TrainFields(JsonText *t, const void *of);
 
 /* A step that is queued, and whose numbers have not been read. */
 typedef struct QueuedStep {
-    Mail *mail; /* results of its parts, and of its update */
+    Readback *readback; /* results of its parts, and of its update */
     double lr;
 } QueuedStep;
 enum { STEPS_QUEUED = 2 }; /* at most: one is computed while the next one is made ready */

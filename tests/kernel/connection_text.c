@@ -233,7 +233,7 @@ static void step_body(Text *t)
 const char *connection_text(Arena *arena, int seed, const Target *target)
 {
     static const int widths[] = {33, 36, 40, 48, 52};
-    Text t = {.b = buf_new(arena), .d = {(uint64_t)seed * 104729 + 71}, .widest = target->few};
+    Text t = {.b = buf_new(arena), .d = {(uint64_t)seed * 104729 + 71}, .widest = target->thin_product_max};
     Buf *b = &t.b;
     dice(&t.d, 2);
     t.n = 1 + pick(&t, 6);

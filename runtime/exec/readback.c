@@ -1,17 +1,17 @@
-/* mail.c - see mail.h.
+/* readback.c - see readback.h.
  *
  * In:  programs that have run.     Out: their results, later.
  * The one idea: a device copies what it has computed into memory of the host, behind the run and before what follows it,
  * and notes when that is done. Where nothing is queued, a number is copied at once.
  */
-#include "mail.h"
+#include "readback.h"
 
 typedef struct Piece { /* a result */
     size_t at, n;      /* numbers */
     DType dtype;
 } Piece;
 
-struct Mail {
+struct Readback {
     Session *session;
     Box *box;     /* NULL: `memory` is the host's own */
     char *memory; /* eight bytes for each number, where a result of n begins with its first */
@@ -19,16 +19,16 @@ struct Mail {
     VEC(Piece) piece;
 };
 
-static void ok(const Mail *m, Status st)
+static void ok(const Readback *m, Status st)
 {
     if (st != ST_OK)
         ctx_raise(m->session->ctx, st, "%s", m->session->backend->why);
 }
 
-Mail *mail_open(Session *s, size_t numbers)
+Readback *readback_new(Session *s, size_t numbers)
 {
-    Mail *m = NEW(s->arena, Mail);
-    *m = (Mail){.session = s, .room = numbers};
+    Readback *m = NEW(s->arena, Readback);
+    *m = (Readback){.session = s, .room = numbers};
     if (s->backend)
         s->backend->why[0] = 0;
     if (s->backend && s->backend->ops->box)
@@ -38,14 +38,14 @@ Mail *mail_open(Session *s, size_t numbers)
     return m;
 }
 
-void mail_empty(Mail *m) { m->n = m->piece.n = 0; }
+void readback_empty(Readback *m) { m->n = m->piece.n = 0; }
 
-static size_t bytes_of(const Mail *m, const Piece *x)
+static size_t bytes_of(const Readback *m, const Piece *x)
 {
     return x->n * (x->dtype == DT_INT || !m->session->backend ? 8 : sizeof(float));
 }
 
-void mail_post(Mail *m, Program *p)
+void readback_post(Readback *m, Program *p)
 {
     Backend *b = m->session->backend;
     if (b)
@@ -54,7 +54,7 @@ void mail_post(Mail *m, Program *p)
         Piece x = {.at = m->n, .n = program_result_size(p, i)};
         const void *from = program_result_memory(p, i, &x.dtype);
         if (x.n > m->room - m->n)
-            vwn_bug(m->session->ctx, "%zu numbers in a mail for %zu", m->n + x.n, m->room);
+            vwn_bug(m->session->ctx, "%zu numbers in a readback for %zu", m->n + x.n, m->room);
         size_t bytes = bytes_of(m, &x);
         if (b && m->box)
             ok(m, b->ops->post(b, m->box, 8 * (uint64_t)x.at, from, bytes));
@@ -67,7 +67,7 @@ void mail_post(Mail *m, Program *p)
     }
 }
 
-static double number_of(const Mail *m, const char *memory, const Piece *x, size_t i)
+static double number_of(const Readback *m, const char *memory, const Piece *x, size_t i)
 {
     union {
         double exact;
@@ -79,11 +79,11 @@ static double number_of(const Mail *m, const char *memory, const Piece *x, size_
     return x->dtype == DT_INT ? (double)v.integer : wide ? v.exact : (double)v.real;
 }
 
-void mail_read(Mail *m, size_t from, size_t n, double *v)
+void readback_read(Readback *m, size_t from, size_t n, double *v)
 {
     const char *memory = m->memory;
     if (n > m->n || from > m->n - n)
-        vwn_bug(m->session->ctx, "%zu numbers of a mail that has %zu", from + n, m->n);
+        vwn_bug(m->session->ctx, "%zu numbers of a readback that has %zu", from + n, m->n);
     if (m->box) {
         Backend *b = m->session->backend;
         b->why[0] = 0;
