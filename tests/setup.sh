@@ -44,7 +44,7 @@ jobs=$(nproc 2> /dev/null || echo 2)
 # Installs those of the named Debian packages that are missing.
 install_packages() {
     command -v dpkg-query > /dev/null || {
-        echo "This is no Debian: make sure of flex, bison, cmake 3.25, gcc, make, oneDNN." >&2
+        echo "This is no Debian: make sure of flex, bison, cmake 3.25, gcc, make, oneDNN, PCRE2, utf8proc." >&2
         return 0
     }
     missing=
@@ -85,7 +85,7 @@ make_text() {
 example_folder() {
     [ -n "${VWN:-}" ] || {
         FOLDER=$1
-        install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bible-kjv-text
+        install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 libpcre2-8-0 libutf8proc2 bible-kjv bible-kjv-text
         build_folder "$FOLDER"
         make_text
         build_vwn build Release

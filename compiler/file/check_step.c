@@ -215,9 +215,7 @@ static void states_follow(Eval *ev, const GrowStep *g, const Train *was)
 static void train_follows(Eval *ev, const GrowStep *g, const Train *was)
 {
     const Train *now = g->train;
-    const char *old_file = was->tokenizer.path ? was->tokenizer.path : "",
-               *file = now->tokenizer.path ? now->tokenizer.path : "";
-    if (was->tokenizer.kind != now->tokenizer.kind || strcmp(old_file, file))
+    if (!same_tokenizer(&was->tokenizer, &now->tokenizer))
         diag_note(ev->ctx, cannot_change(ev, g, was->tokenizer.span, now->tokenizer.span, "the tokenizer"),
                   "the embeddings would mean other tokens");
     else if (!was->average != !now->average)

@@ -29,7 +29,7 @@ static bool one_character(const char *s)
     return n == 1;
 }
 
-/* The token that documents begin with: a character of a text, an id of token files. */
+/* The token that documents begin with: the text of one, which is a character unless a tokenizer has others, or an id of token files. */
 static void separator_of(Eval *ev, const Record *r, bool text, DataSpec *out)
 {
     const Value *v = record_field(r, "separator");
@@ -39,12 +39,12 @@ static void separator_of(Eval *ev, const Record *r, bool text, DataSpec *out)
             at = r->field[i].span;
     if (!v || v->kind == V_NONE || v->kind == V_POISON)
         return;
-    bool one = v->kind == V_STR && one_character(v->word);
+    bool one = v->kind == V_STR && *v->word;
     bool id = v->kind == V_NUM && is_whole(v->num) && v->num >= 0 && v->num <= UINT32_MAX;
     if (text ? !one : !id) {
-        Diag *d =
-            err(ev, "E0206", at, "",
-                text ? "the `separator` of a text is one character" : "the `separator` of token files is a token id");
+        Diag *d = err(ev, "E0206", at, "",
+                      text ? "the `separator` of a text is the text of one token"
+                           : "the `separator` of token files is a token id");
         diag_help(ev->ctx, d, text ? "for example `separator = \"\\n\"`" : "for example `separator = 50_256`");
         return;
     }
@@ -94,7 +94,37 @@ static void data_spec(Attrs *a, File *f, const TrainAttr *t, DataSpec *out)
     out->val_path = vp && vp->kind == V_STR ? vp->word : NULL;
 }
 
-static void tokenizer_spec(Attrs *a, const TrainAttr *attr, const Model *m, Train *t)
+/* "text", or ["text", id]. */
+static bool special_token(const Value *v, SpecialToken *out)
+{
+    const Value *text = v->kind == V_LIST && v->list->n == 2 ? &v->list->v[0] : v,
+                *id = text == v ? NULL : &v->list->v[1];
+    *out = (SpecialToken){text->word, id ? (int64_t)id->num : -1};
+    return text->kind == V_STR && *text->word &&
+           (!id || (id->kind == V_NUM && is_whole(id->num) && id->num >= 0 && id->num < 1 << 22));
+}
+
+static void tokenizer_file(Eval *ev, const Record *r, Span at, TokenizerSpec *out)
+{
+    const Value *merges = record_field(r, "merges"), *split = record_field(r, "split"),
+                *special = record_field(r, "special");
+    out->path = record_field(r, "path")->word;
+    out->merges = merges && merges->kind == V_STR ? merges->word : NULL;
+    out->split = split && split->kind == V_STR ? split->word : NULL;
+    if (!special || special->kind != V_LIST)
+        return;
+    SpecialToken *token = NEW_ARRAY(ev->arena, SpecialToken, special->list->n + 1);
+    for (size_t i = 0; i < special->list->n; i++)
+        if (!special_token(&special->list->v[i], &token[i])) {
+            Diag *d = err(ev, "E0206", at, "", "`special` is a list of texts, or of texts with their ids");
+            diag_help(ev->ctx, d, "for example `special = [\"<|endoftext|>\", [\"<|endofprompt|>\", 100_276]]`");
+            return;
+        }
+    out->special = token;
+    out->n_special = special->list->n;
+}
+
+static void tokenizer_spec(Attrs *a, File *f, const TrainAttr *attr, const Model *m, Train *t)
 {
     if (!attr)
         return;
@@ -114,15 +144,15 @@ static void tokenizer_spec(Attrs *a, const TrainAttr *attr, const Model *m, Trai
     Value v = attr_one_of(a, attr, &d);
     if (d && attr->expr->kind == AST_STR)
         diag_help(ev->ctx, d,
-                  "write `tokenizer = bytes()`; ids of other tokenizers are read by `data = token_files(\"...\", "
-                  "dtype = u16)`");
+                  "write `tokenizer = file(\"tokenizer.json\")` with the tokenizer's file, or `tokenizer = bytes()`");
     if (v.kind != V_SPEC)
         return;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (!strcmp(v.record->name, rows[i].name))
             t->tokenizer.kind = rows[i].kind;
+    t->tokenizer.folder = f->folder;
     if (t->tokenizer.kind == TOKENIZER_FILE)
-        t->tokenizer.path = record_field(v.record, "path")->word;
+        tokenizer_file(ev, v.record, at, &t->tokenizer);
     if (t->tokenizer.kind == TOKENIZER_BYTES && model_reads(m, "tokens"))
         model_check_vocabulary(ev->ctx, m, 256, at);
 }
@@ -219,6 +249,10 @@ static void check_documents(Eval *ev, const Model *m, const Train *t, const Data
         Diag *d = err(ev, "E0610", data->separator_span, "nothing reads it",
                       "the data separates documents, which the model does not look at");
         diag_help(ev->ctx, d, "keep attention within a document: `mask = document`");
+    } else if (data->separated && data->separator_text && t->tokenizer.kind != TOKENIZER_FILE &&
+               !one_character(data->separator_text)) {
+        Diag *d = err(ev, "E0206", data->separator_span, "", "the `separator` of a text is one character");
+        diag_help(ev->ctx, d, "for example `separator = \"\\n\"`");
     } else if (data->separated && letters && strlen(data->separator_text) != 1) {
         err(ev, "E0206", data->separator_span, "", "with `tokenizer = bytes()` the separator is one byte, `%s` has %zu",
             data->separator_text, strlen(data->separator_text));
@@ -347,7 +381,7 @@ Train *build_train(Eval *ev, File *f, Model *m)
     attrs_open(&a, ev, f, it->kid[2], name_str(ev->ctx, "train"), "train", t->span);
     data_spec(&a, f, attrs_need(&a, "data"), &t->data);
     bool text = t->data.kind == DATA_TEXT_FILE;
-    tokenizer_spec(&a, text ? attrs_need(&a, "tokenizer") : attrs_get(&a, "tokenizer"), m, t);
+    tokenizer_spec(&a, f, text ? attrs_need(&a, "tokenizer") : attrs_get(&a, "tokenizer"), m, t);
     train_batch(&a, t);
     const TrainAttr *length = attrs_need(&a, "length");
     if (length)

@@ -857,7 +857,11 @@ static const Prim general[] = {
      0, false},
     {"bytes", "", prim_spec, "tokenizer: one token per byte, 256 of them", 0, false},
     {"chars", "", prim_spec, "tokenizer: one token per distinct character of the text", 0, false},
-    {"file", "path: text", prim_spec, "tokenizer: token ids made elsewhere; the file names the vocabulary", 0, false},
+    {"file", "path: text, merges: text = none, split: text = none, special: list = none", prim_spec,
+     "tokenizer: a tokenizer.json; ranks of tiktoken, or a vocabulary with its `merges`, cut by the pattern `split`, "
+     "with `special` "
+     "tokens behind them",
+     0, false},
     {"run",
      "path: text, new: word = none, grown: word = none, cut: word = none, left: word = none, last: bool = false, "
      "preserves: any = none",

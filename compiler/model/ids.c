@@ -109,6 +109,17 @@ int64_t model_ids(const Model *m)
     return m->table_rows && (!m->vocab || m->table_rows < m->vocab) ? m->table_rows : m->vocab;
 }
 
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
+
+bool same_tokenizer(const TokenizerSpec *a, const TokenizerSpec *b)
+{
+    bool same = a->kind == b->kind && same_text(a->path, b->path) && same_text(a->merges, b->merges) &&
+                same_text(a->split, b->split) && a->n_special == b->n_special;
+    for (size_t i = 0; same && i < a->n_special; i++)
+        same = same_text(a->special[i].text, b->special[i].text) && a->special[i].id == b->special[i].id;
+    return same;
+}
+
 bool model_check_vocabulary(Ctx *ctx, const Model *m, int64_t entries, Span tokenizer)
 {
     long long last = (long long)entries - 1, rows = (long long)m->table_rows, columns = (long long)m->vocab;

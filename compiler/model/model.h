@@ -114,16 +114,25 @@ typedef struct DataSpec {
     bool llmc_header;           /* token_files: 1,024-byte header of llm.c */
     bool separated;             /* documents begin with a token: */
     int64_t separator;          /* token_files: its id */
-    const char *separator_text; /* text_file: the character, UTF-8 */
+    const char *separator_text; /* text_file: the text of one token, UTF-8 */
     Span separator_span;
     const ArraySpec *array; /* arrays: one for each input */
     size_t n_array;
     Span span;
 } DataSpec;
 typedef enum TokenizerKind { TOKENIZER_NONE, TOKENIZER_BYTES, TOKENIZER_CHARS, TOKENIZER_FILE } TokenizerKind;
+/* A token that the files of a tokenizer do not name. */
+typedef struct SpecialToken {
+    const char *text;
+    int64_t id; /* -1: the next one, or the one that the vocabulary has for it */
+} SpecialToken;
 typedef struct TokenizerSpec {
     TokenizerKind kind;
-    const char *path;
+    const char *path; /* file: as written, relative to `folder`, that of the file */
+    const char *folder;
+    const char *merges, *split; /* NULL: none */
+    const SpecialToken *special;
+    size_t n_special;
     Span span;
 } TokenizerSpec;
 
@@ -364,6 +373,7 @@ void param_init(const Param *p, uint64_t seed, double *out); /* p->elements numb
 
 /* How many ids the model can look up and predict; 0: any. */
 int64_t model_ids(const Model *m);
+bool same_tokenizer(const TokenizerSpec *a, const TokenizerSpec *b);
 /* Files E0601, at the table or the head, when a tokenizer of so many entries has more; true: it has not. */
 bool model_check_vocabulary(Ctx *ctx, const Model *m, int64_t entries, Span tokenizer);
 

@@ -110,8 +110,8 @@ static bool same_train(Arena *arena, const Train *a, const Train *b, size_t para
     if (!a || !b)
         return a == b;
     return same_data(&a->data, &b->data) && same_data(&a->eval_data, &b->eval_data) &&
-           a->tokenizer.kind == b->tokenizer.kind && same_text(a->tokenizer.path, b->tokenizer.path) &&
-           a->batch_seqs == b->batch_seqs && a->micro_seqs == b->micro_seqs && a->length_steps == b->length_steps &&
+           same_tokenizer(&a->tokenizer, &b->tokenizer) && a->batch_seqs == b->batch_seqs &&
+           a->micro_seqs == b->micro_seqs && a->length_steps == b->length_steps &&
            a->length_epochs == b->length_epochs && a->context == b->context && a->seed == b->seed &&
            a->compute == b->compute && a->clip == b->clip && a->eval_every == b->eval_every &&
            a->eval_batches == b->eval_batches && a->checkpoint_every == b->checkpoint_every &&

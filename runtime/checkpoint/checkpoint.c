@@ -239,13 +239,17 @@ static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
         return false;
     if (!strcmp(kind, "bytes"))
         c->meta.tokenizer = tokenizer_plain(a, TOKENIZER_BYTES);
-    else if (!strcmp(kind, "chars"))
-        c->meta.tokenizer = vocabulary ? tokenizer_from(a, vocabulary->s, vocabulary->n) : NULL;
+    else if (!strcmp(kind, "chars") || !strcmp(kind, "file"))
+        c->meta.tokenizer =
+            vocabulary && vocabulary->kind == JSON_STRING
+                ? tokenizer_from(a, *kind == 'c' ? TOKENIZER_CHARS : TOKENIZER_FILE, vocabulary->s, vocabulary->n)
+                : NULL;
     else
-        c->meta.tokenizer = tokenizer_plain(a, strcmp(kind, "file") ? TOKENIZER_NONE : TOKENIZER_FILE);
+        c->meta.tokenizer = tokenizer_plain(a, TOKENIZER_NONE);
     if (!c->meta.tokenizer)
-        snprintf(why, WHY, "%.300s: byte %zu: the vocabulary is not a sorted list of characters", c->file.path,
-                 8 + (vocabulary ? vocabulary->offset : 0));
+        snprintf(why, WHY, "%.300s: byte %zu: the vocabulary is not %s", c->file.path,
+                 8 + (vocabulary ? vocabulary->offset : 0),
+                 *kind == 'c' ? "a sorted list of characters" : "that of a tokenizer");
     return c->meta.tokenizer != NULL;
 }
 

@@ -29,6 +29,7 @@ HeldOut held_out_open(Session *s, const Source *source, const char *path)
                        .known = (Tokenizer *)source->checkpoint->meta.tokenizer,
                        .context = t->context,
                        .model = source->unit->model};
+    tokenizer_load(s, how.known);
     Data *d = data_open(s, &how);
     bool whole = other || path;
     if (!whole && !d->val.order.tokens)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@ struct Shard {
     Tokens tokens;
     uint32_t *ids; /* text that is not ASCII: its ids, in memory of its own */
     size_t ids_bytes;
+    IdList list; /* the same of a tokenizer's file */
 };
 
 enum { LLMC_HEADER = 1024 };
@@ -28,6 +30,8 @@ static void free_ids(void *what)
     if (s->ids)
         munmap(s->ids, s->ids_bytes);
     s->ids = NULL;
+    free(s->list.v);
+    s->list = (IdList){0};
 }
 
 /* ---- text_file ---- */
@@ -57,6 +61,14 @@ static void decode_text(Session *s, Shard *x, const Tokenizer *t)
     x->tokens = (Tokens){ids, 4, NULL, count};
 }
 
+static void encode_text(Session *s, Shard *x, const Tokenizer *t)
+{
+    char why[WHY];
+    if (!bpe_encode(t->work, (const char *)x->file.map, x->file.bytes, &x->list, why))
+        mapped_wrong(s, x->file.path, "%s", why);
+    x->tokens = (Tokens){(const unsigned char *)x->list.v, 4, NULL, (int64_t)x->list.n};
+}
+
 static void open_text(Session *s, Data *d, const DataOptions *how)
 {
     char why[WHY];
@@ -70,13 +82,18 @@ static void open_text(Session *s, Data *d, const DataOptions *how)
         d->tokenizer = tokenizer_chars(s->arena, x->file.path, (const char *)x->file.map, x->file.bytes, why);
     else if (kind == TOKENIZER_BYTES && !d->tokenizer)
         d->tokenizer = tokenizer_plain(s->arena, TOKENIZER_BYTES);
-    else if (kind == TOKENIZER_FILE || kind == TOKENIZER_NONE)
+    else if (kind == TOKENIZER_FILE && !d->tokenizer && how->tokenizer->path)
+        d->tokenizer = tokenizer_file(s, how->tokenizer);
+    else if (kind == TOKENIZER_NONE || (kind == TOKENIZER_FILE && !(d->tokenizer && d->tokenizer->bpe)))
         ctx_raise(s->ctx, ST_INPUT,
-                  "text_file needs `tokenizer = bytes()` or `chars()`; for ids made "
-                  "with another tokenizer there is token_files");
+                  "text_file needs a tokenizer, `bytes()`, `chars()` or the `file(...)` of one; for ids made elsewhere "
+                  "there is "
+                  "token_files");
     if (!d->tokenizer)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
     x->tokens = (Tokens){x->file.map, 1, NULL, (int64_t)x->file.bytes};
+    if (kind == TOKENIZER_FILE)
+        encode_text(s, x, d->tokenizer);
     if (kind != TOKENIZER_CHARS)
         return;
     /* with a vocabulary of another text an ASCII byte may have no id: decode_text says where */
@@ -193,7 +210,10 @@ static void open_tokens(Session *s, Data *d, const DataOptions *how, size_t *n_t
     d->shard = NEW_ARRAY(s->arena, Shard, d->n);
     for (size_t i = 0; i < d->n; i++)
         open_shard(s, &d->shard[i], i < *n_train ? train[i] : val[i - *n_train], spec);
-    d->tokenizer = how->known ? how->known : tokenizer_plain(s->arena, TOKENIZER_FILE);
+    bool file = how->tokenizer && how->tokenizer->kind == TOKENIZER_FILE;
+    d->tokenizer = how->known ? how->known
+                   : file     ? tokenizer_file(s, how->tokenizer)
+                              : tokenizer_plain(s->arena, TOKENIZER_FILE);
 }
 
 /* ---- splits ---- */
@@ -209,12 +229,27 @@ static void divide(Session *s, Data *d, size_t n_train, const DataSpec *spec)
         order_add(&d->val.order, i, 0, count[i]);
 }
 
+static int64_t separator_of(Session *s, const DataSpec *spec, const Tokenizer *t)
+{
+    const char *text = spec->separator_text;
+    int64_t *id = NEW_ARRAY(s->arena, int64_t, tokenizer_room(t, strlen(text)));
+    char why[WHY];
+    int64_t n = tokenizer_encode(t, "the separator", text, strlen(text), id, why);
+    if (n == 1)
+        return id[0];
+    diag_error(s->ctx, "E0610", spec->separator_span, arena_printf(s->ctx->program, "%lld tokens", (long long)n),
+               "the separator is not one token");
+    ctx_raise(s->ctx, ST_INPUT, NULL);
+}
+
 int64_t data_separator(Session *s, const DataSpec *spec, const Tokenizer *t)
 {
     uint32_t c;
     if (!spec || !spec->separated || !spec->separator_text)
         return spec && spec->separated ? spec->separator : -1;
     const char *text = spec->separator_text;
+    if (t->bpe)
+        return separator_of(s, spec, t);
     if (t->kind != TOKENIZER_CHARS)
         return (unsigned char)text[0];
     int64_t id = utf8_read(text, strlen(text), &c) ? tokenizer_id(t, c) : -1;

@@ -1,11 +1,17 @@
 /* tokenizer.c - see tokenizer.h. */
 #include "tokenizer.h"
 
+#include "compiler/portable/file.h"
 #include "compiler/portable/tokens.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { CODES = 0x110000 };
+enum { CODES = 0x110000, FILE_MOST = 256 << 20 };
 
 Tokenizer *tokenizer_plain(Arena *a, TokenizerKind kind)
 {
@@ -62,7 +68,7 @@ Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t 
     return t;
 }
 
-Tokenizer *tokenizer_from(Arena *a, const char *vocabulary, size_t n)
+static Tokenizer *chars_from(Arena *a, const char *vocabulary, size_t n)
 {
     uint32_t *code = NEW_ARRAY(a, uint32_t, n + 1);
     size_t count = 0;
@@ -75,14 +81,183 @@ Tokenizer *tokenizer_from(Arena *a, const char *vocabulary, size_t n)
     return from_codes(a, code, count);
 }
 
+/* ---- files ---- */
+
+static const char files_mark[] = "vwn tokenizer 1";
+
+/* A path as it is written, relative to the folder of its file. */
+static BpeText read_file(Session *s, const TokenizerSpec *spec, const char *path)
+{
+    const char *why, *full = path;
+    struct stat st;
+    if (path[0] != '/' && spec->folder && spec->folder[0])
+        full = arena_printf(s->arena, "%s/%s", spec->folder, path);
+    int fd = file_open(full, O_RDONLY, &why);
+    if (fd < 0)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "the tokenizer %.300s: %s", full, why);
+    bool fine = fstat(fd, &st) == 0 && st.st_size <= FILE_MOST;
+    BpeText t = {path, NULL, 0};
+    char *text = fine ? arena_take(s->arena, (size_t)st.st_size + 1) : NULL;
+    while (fine && t.n < (size_t)st.st_size) {
+        ssize_t n = read(fd, text + t.n, (size_t)st.st_size - t.n);
+        fine = n > 0 || (n < 0 && errno == EINTR);
+        t.n += n > 0 ? (size_t)n : 0;
+    }
+    close(fd);
+    if (!fine)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "the tokenizer %.300s cannot be read: a file of at most 256 MiB is wanted",
+                  full);
+    text[t.n] = 0;
+    t.text = text;
+    return t;
+}
+
+static void close_work(void *work) { bpe_work_close(work); }
+
+static void load(Session *s, Tokenizer *t, Status otherwise)
+{
+    char why[WHY];
+    Bpe *b = NEW(s->arena, Bpe);
+    BpeWork *w = NEW(s->arena, BpeWork);
+    if (!bpe_open(s, t->files, b, why))
+        ctx_raise(s->ctx, otherwise, "the tokenizer %s", why);
+    session_defer(s, close_work, w);
+    if (!bpe_work_open(w, b))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "there is no memory for the tokenizer");
+    t->bpe = b;
+    t->work = w;
+    t->size = b->vocabulary->size;
+}
+
+void tokenizer_load(Session *s, Tokenizer *t)
+{
+    if (t->files && !t->bpe)
+        load(s, t, ST_ENVIRONMENT);
+}
+
+Tokenizer *tokenizer_file(Session *s, const TokenizerSpec *spec)
+{
+    Tokenizer *t = tokenizer_plain(s->arena, TOKENIZER_FILE);
+    BpeSpecial *special = NEW_ARRAY(s->arena, BpeSpecial, spec->n_special + 1);
+    for (size_t i = 0; i < spec->n_special; i++)
+        special[i] = (BpeSpecial){spec->special[i].text, spec->special[i].id};
+    t->files = NEW(s->arena, BpeFiles);
+    *t->files = (BpeFiles){
+        .file = read_file(s, spec, spec->path), .split = spec->split, .special = special, .n_special = spec->n_special};
+    if (spec->merges)
+        t->files->merges = read_file(s, spec, spec->merges);
+    load(s, t, ST_INPUT);
+    return t;
+}
+
+bool tokenizer_has_text(const Tokenizer *t)
+{
+    return t->kind == TOKENIZER_BYTES || t->kind == TOKENIZER_CHARS || t->files;
+}
+
+/* A length and as many bytes. */
+static void put_part(Buf *out, const char *s, size_t n)
+{
+    buf_printf(out, "%zu:", n);
+    buf_put(out, s, n);
+}
+
+static bool take_part(Arena *a, const char **at, const char *end, const char **text, size_t *n)
+{
+    char *behind;
+    unsigned long long length = strtoull(*at, &behind, 10); /* the text ends with a zero */
+    if (behind == *at || *behind != ':' || length > (size_t)(end - behind) - 1)
+        return false;
+    *n = (size_t)length;
+    *text = arena_copy(a, behind + 1, *n);
+    *at = behind + 1 + length;
+    return true;
+}
+
+/* Everything that makes the tokenizer, in parts. */
+static void put_files(const BpeFiles *f, Buf *out)
+{
+    const char *split = f->split ? f->split : "", *merges = f->merges.path ? f->merges.path : "";
+    buf_puts(out, files_mark);
+    put_part(out, f->file.path, strlen(f->file.path));
+    put_part(out, f->file.text, f->file.n);
+    put_part(out, merges, strlen(merges));
+    put_part(out, f->merges.text ? f->merges.text : "", f->merges.n);
+    put_part(out, split, strlen(split));
+    for (size_t i = 0; i < f->n_special; i++) {
+        put_part(out, f->special[i].text, strlen(f->special[i].text));
+        buf_printf(out, "%lld;", (long long)f->special[i].id);
+    }
+}
+
+static Tokenizer *files_from(Arena *a, const char *text, size_t n)
+{
+    Tokenizer *t = tokenizer_plain(a, TOKENIZER_FILE);
+    const char *at = text + sizeof files_mark - 1, *end = text + n, *split;
+    size_t length;
+    if (!n)
+        return t; /* ids only */
+    BpeFiles *f = t->files = NEW(a, BpeFiles);
+    if (n < sizeof files_mark || memcmp(text, files_mark, sizeof files_mark - 1) != 0 ||
+        !take_part(a, &at, end, &f->file.path, &length) || !take_part(a, &at, end, &f->file.text, &f->file.n) ||
+        !take_part(a, &at, end, &f->merges.path, &length) || !take_part(a, &at, end, &f->merges.text, &f->merges.n) ||
+        !take_part(a, &at, end, &split, &length))
+        return NULL;
+    f->split = *split ? split : NULL;
+    if (!*f->merges.path)
+        f->merges = (BpeText){0};
+    VEC(BpeSpecial) special = {0};
+    while (at < end) {
+        BpeSpecial one;
+        char *behind;
+        if (!take_part(a, &at, end, &one.text, &length))
+            return NULL;
+        one.id = strtoll(at, &behind, 10);
+        if (*behind != ';')
+            return NULL;
+        at = behind + 1;
+        vec_push(a, &special, one);
+    }
+    f->special = special.v;
+    f->n_special = special.n;
+    return t;
+}
+
+/* ---- between sessions ---- */
+
+Tokenizer *tokenizer_from(Arena *a, TokenizerKind kind, const char *vocabulary, size_t n)
+{
+    return kind == TOKENIZER_CHARS ? chars_from(a, vocabulary, n) : files_from(a, vocabulary, n);
+}
+
 void tokenizer_vocabulary(const Tokenizer *t, Buf *out)
 {
     char bytes[4];
     for (int64_t i = 0; t->kind == TOKENIZER_CHARS && i < t->size; i++)
         buf_put(out, bytes, utf8_write(t->code[i], bytes));
+    if (t->files)
+        put_files(t->files, out);
 }
 
+/* ---- ids ---- */
+
 int64_t tokenizer_id(const Tokenizer *t, uint32_t code) { return tokens_id(t->code, t->size, code); }
+
+size_t tokenizer_room(const Tokenizer *t, size_t n) { return t->files ? 4 * n + 4 : n; }
+
+static int64_t encode_by_files(const Tokenizer *t, const char *what, const char *text, size_t n, int64_t *out,
+                               char why[WHY])
+{
+    IdList ids = {0};
+    char inner[WHY] = "the tokenizer is not loaded";
+    bool fine = t->work && bpe_encode(t->work, text, n, &ids, inner) && ids.n <= tokenizer_room(t, n);
+    for (size_t i = 0; fine && i < ids.n; i++)
+        out[i] = ids.v[i];
+    free(ids.v);
+    if (!fine)
+        snprintf(why, WHY, "%.200s: %.300s", what, inner);
+    return fine ? (int64_t)ids.n : -1;
+}
 
 int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text, size_t n, int64_t *out, char why[WHY])
 {
@@ -92,6 +267,8 @@ int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text,
             out[count++] = (unsigned char)text[i];
         return count;
     }
+    if (t->files)
+        return encode_by_files(t, what, text, n, out, why);
     if (t->kind != TOKENIZER_CHARS) {
         snprintf(why, WHY, "%.200s: this model has no tokenizer for text, only token ids", what);
         return -1;
@@ -116,12 +293,15 @@ int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text,
     return count;
 }
 
-size_t tokenizer_decode(const Tokenizer *t, int64_t id, char out[4])
+const char *tokenizer_decode(const Tokenizer *t, int64_t id, char few[4], size_t *n)
 {
+    if (t->bpe)
+        return bpe_decode(t->bpe, id, n);
     if (id < 0 || id >= t->size)
-        return 0;
+        return NULL;
+    *n = 1;
+    few[0] = (char)(unsigned char)id;
     if (t->kind == TOKENIZER_CHARS)
-        return utf8_write(t->code[id], out);
-    out[0] = (char)(unsigned char)id;
-    return 1;
+        *n = utf8_write(t->code[id], few);
+    return few;
 }

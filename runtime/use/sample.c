@@ -32,12 +32,14 @@ typedef struct Sampling {
     GrowingText *text;         /* n */
     size_t turn;               /* the text that is written as it is made */
     int64_t written;           /* its tokens that are */
+    char held[4];              /* the beginning of a character, the rest of which is not there yet */
+    size_t n_held;
     Candidate *choice;
 } Sampling;
 
 /* ---- the prompt ---- */
 
-/* "464 3290": ids for models whose tokenizer vwn does not know. */
+/* "464 3290": ids for models whose tokenizer the file does not name. */
 static int64_t read_ids(Sampling *x, const char *text, int64_t *out)
 {
     int64_t n = 0;
@@ -49,10 +51,10 @@ static int64_t read_ids(Sampling *x, const char *text, int64_t *out)
             break;
         int64_t id = strtoll(s, &end, 10);
         if (end == s || (*end && *end != ' '))
-            ctx_raise(x->session.ctx, ST_USAGE,
-                      "this model was trained on token ids of another "
-                      "tokenizer, which vwn does not read: give the prompt as ids, `--prompt '464 "
-                      "3290'`");
+            ctx_raise(
+                x->session.ctx, ST_USAGE,
+                "this model was trained on token ids whose tokenizer the file does not name: give the prompt as ids, "
+                "`--prompt '464 3290'`");
         if (id < 0 || id >= x->vocab)
             ctx_raise(x->session.ctx, ST_USAGE,
                       "the id %lld of the prompt is not below the "
@@ -72,6 +74,8 @@ static int64_t first_token(const Sampling *x)
         line = '\n';
     else if (x->tokenizer->kind == TOKENIZER_CHARS)
         line = tokenizer_id(x->tokenizer, '\n');
+    else if (x->tokenizer->bpe)
+        line = vocabulary_find(x->tokenizer->bpe->vocabulary, (const unsigned char *)"\n", 1);
     return line >= 0 && line < x->vocab ? line : 0;
 }
 
@@ -80,8 +84,8 @@ static void read_prompt(Sampling *x, const char *text, GrowingText *t)
     Session *s = &x->session;
     size_t n = strlen(text);
     char why[WHY];
-    t->id = NEW_ARRAY(s->arena, int64_t, n + (size_t)x->how->tokens + 2);
-    bool ids = x->tokenizer->kind != TOKENIZER_BYTES && x->tokenizer->kind != TOKENIZER_CHARS;
+    t->id = NEW_ARRAY(s->arena, int64_t, tokenizer_room(x->tokenizer, n) + (size_t)x->how->tokens + 2);
+    bool ids = !tokenizer_has_text(x->tokenizer);
     t->n = ids ? read_ids(x, text, t->id) : tokenizer_encode(x->tokenizer, "the prompt", text, n, t->id, why);
     if (t->n < 0)
         ctx_raise(s->ctx, ST_USAGE, "%s", why);
@@ -137,11 +141,38 @@ static int64_t draw(Sampling *x, const double *logits, uint64_t number, uint64_t
 
 /* ---- writing ---- */
 
-static size_t token_text(const Sampling *x, int64_t id, char out[24])
+/* In `few` or where the tokenizer has it. */
+static const char *token_text(const Sampling *x, int64_t id, char few[24], size_t *n)
 {
-    if (x->tokenizer->kind == TOKENIZER_BYTES || x->tokenizer->kind == TOKENIZER_CHARS)
-        return tokenizer_decode(x->tokenizer, id, out);
-    return (size_t)snprintf(out, 24, "%lld ", (long long)id);
+    *n = 0;
+    if (tokenizer_has_text(x->tokenizer))
+        return tokenizer_decode(x->tokenizer, id, few, n);
+    *n = (size_t)snprintf(few, 24, "%lld ", (long long)id);
+    return few;
+}
+
+/* The bytes at the end of a text that begin a character which is not all there yet. */
+static size_t unfinished(const char *s, size_t n)
+{
+    for (size_t k = 1; k <= 3 && k <= n; k++)
+        if (utf8_begins(s + n - k, k))
+            return k;
+    return 0;
+}
+
+/* Writes what is whole of what was held back and of what follows; the rest is held back, unless it is the end. */
+static void write_whole(Sampling *x, const char *text, size_t n, bool end)
+{
+    Session *s = &x->session;
+    ArenaMark mark = arena_mark(s->arena);
+    Buf b = buf_new(s->arena);
+    buf_put(&b, x->held, x->n_held);
+    buf_put(&b, text, n);
+    x->n_held = end ? 0 : unfinished(b.s, b.n);
+    memcpy(x->held, b.s + b.n - x->n_held, x->n_held);
+    if (b.n > x->n_held)
+        write_text(x->out, b.s, b.n - x->n_held);
+    arena_reset(s->arena, mark);
 }
 
 static void write_json(Sampling *x, size_t i)
@@ -151,8 +182,11 @@ static void write_json(Sampling *x, size_t i)
     ArenaMark mark = arena_mark(s->arena);
     Buf b = buf_new(s->arena);
     char one[24];
-    for (int64_t k = t->n_prompt; k < t->n; k++)
-        buf_put(&b, one, token_text(x, t->id[k], one));
+    for (int64_t k = t->n_prompt; k < t->n; k++) {
+        size_t length;
+        const char *text = token_text(x, t->id[k], one, &length);
+        buf_put(&b, text, length);
+    }
     size_t cap = 6 * (b.n + strlen(x->prompt[i])) + 400;
     JsonText json;
     json_begin(&json, arena_alloc(s->arena, cap), cap);
@@ -179,10 +213,14 @@ static void write_on(Sampling *x)
         const GrowingText *t = &x->text[x->turn];
         bool silent = !x->prompt[x->turn][0]; /* the token that came first is not its own */
         for (; !x->how->json && x->written < t->n; x->written++)
-            if (x->written >= t->n_prompt || !silent)
-                write_text(x->out, one, token_text(x, t->id[x->written], one));
+            if (x->written >= t->n_prompt || !silent) {
+                size_t n;
+                const char *text = token_text(x, t->id[x->written], one, &n);
+                write_whole(x, text, n, false);
+            }
         if (t->open)
             return;
+        write_whole(x, "", 0, true);
         if (x->how->json)
             write_json(x, x->turn);
         else
@@ -212,6 +250,7 @@ static Status sample_body(void *user)
         ctx_raise(s->ctx, ST_USAGE, "the temperature and top_k are 0 or more, top_p and min_p between 0 and 1");
     x->source = source_open(s, x->how->source, true, x->hooks);
     x->tokenizer = x->source.checkpoint->meta.tokenizer;
+    tokenizer_load(s, (Tokenizer *)x->tokenizer);
     const Graph *g = x->source.unit->model->graph;
     for (size_t i = 0; i < g->ext.n; i++)
         if (g->ext.v[i].kind == EXT_INPUT && !input_is_text(&g->ext.v[i]))

@@ -1,5 +1,6 @@
 # vocabulary.sh - a text with more characters than the model knows: E0601 at the table or the head
-# that is too small, also when only the data says how many there are.
+# that is too small, also when only the data says how many there are. A tokenizer's file: trained with, sampled from in whole
+# characters, carried by the checkpoint, and refused where it is missing, another one, or too large for the model.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 # model ROWS COLUMNS: letters.vwn looks up so many ids and predicts so many.
@@ -51,4 +52,47 @@ has err '--> letters.vwn:13:13'
 has err 'ids 5 to 8 are never predicted'
 model 9 9
 expect 0 "$VWN" train -q letters.vwn
+
+# ---- the file of a tokenizer ----
+cp "$VWN_SOURCE"/tests/runtime/tokenizer/ranks.tiktoken "$VWN_SOURCE"/tests/runtime/tokenizer/vocab.json \
+    "$VWN_SOURCE"/tests/runtime/tokenizer/merges.txt .
+{
+    i=0
+    while [ $i -lt 40 ]; do
+        echo "In the beginning 漢字 🎉 was the word $i<|endoftext|>"
+        i=$((i + 1))
+    done
+} > words.txt
+model 512 512
+sed -e 's/letters.txt"/words.txt", val = 20%/' -e 's/model letters/model words/' -e 's/std\/connections"/&\nimport "std\/tokenizers"/' \
+    -e 's/chars()/file("ranks.tiktoken", split = gpt2_split, special = ["<|endoftext|>"])/' letters.vwn > words.vwn
+expect 0 "$VWN" train -q words.vwn
+expect 0 "$VWN" sample runs/words --prompt 'a 漢<|endoftext|>' --tokens 40
+has out 'a 漢<|endoftext|>'
+mv ranks.tiktoken away
+expect 0 "$VWN" sample runs/words --tokens 3 # the checkpoint has it
+expect 0 "$VWN" eval runs/words
+expect 5 "$VWN" resume runs/words --set 'train.length=3 steps'
+has err 'the tokenizer ./ranks.tiktoken: No such file or directory'
+grep -v ' 459$' away > ranks.tiktoken
+expect 5 "$VWN" resume runs/words --set 'train.length=3 steps'
+has err "the tokenizer's vocabulary is not the one of"
+mv away ranks.tiktoken
+expect 0 "$VWN" resume runs/words --set 'train.length=3 steps'
+# the same ids by two files, which give the same numbers
+sed 's/file("ranks.tiktoken"/file("vocab.json", merges = "merges.txt"/' words.vwn > two.vwn
+expect 0 "$VWN" train -q two.vwn --run two
+[ "$("$VWN" eval two --json | cut -d, -f 4-)" = "$("$VWN" eval runs/words/ckpt/step_00000002.safetensors --json | cut -d, -f 4-)" ] ||
+    fail "two forms of one tokenizer train in another way"
+expect 1 "$VWN" emit c words.vwn -o folder
+has err 'makes no ids by a tokenizer'
+sed -e 's/vocab = 512, width/vocab = 460, width/' -e 's/tokens { vocab = 512/tokens { vocab = 460/' words.vwn > narrow.vwn
+expect 1 "$VWN" train -q narrow.vwn
+has err 'error[E0601]: the tokenizer produces ids up to 460 but the embedding has 460 rows'
+sed 's/, split = gpt2_split//' words.vwn > uncut.vwn
+expect 1 "$VWN" train -q uncut.vwn
+has err 'ranks do not say how a text is cut: give `split`, a pattern of `std/tokenizers`'
+sed 's/\["<|endoftext|>"\]/[3]/' words.vwn > odd.vwn
+expect 1 "$VWN" check odd.vwn
+has err '`special` is a list of texts, or of texts with their ids'
 finish

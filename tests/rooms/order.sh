@@ -34,6 +34,7 @@ runtime/base
 runtime/cpu
 runtime/cuda
 runtime/exec
+runtime/token
 runtime/data
 runtime/checkpoint
 runtime/train

@@ -26,7 +26,7 @@
 enum { GROWTH_STEP = 3, GROWTH_LENGTH = 5, GROWTH_PASSES = 3 };
 
 static const char growth_train[] =
-    "train {\n  data = token_files(\"tokens.bin\", dtype = u16, val = 25%)\n  tokenizer = file(\"none.json\")\n  batch "
+    "train {\n  data = token_files(\"tokens.bin\", dtype = u16, val = 25%)\n  batch "
     "= 4 seqs\n"
     "  length = 5 steps\n  seed = 7\n  precision = fp32\n  clip = 1\n  average = ema(decay = 0.9)\n"
     "  optimizer adamw { lr = constant(peak = 1e-2), betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"

@@ -175,22 +175,25 @@ static void tokenizers(Tally *t, vwn_context *v, const char *folder)
         CHECK(t, k->code[i - 1] < k->code[i]);
     Buf b = buf_new(v->ctx->program);
     tokenizer_vocabulary(k, &b);
-    Tokenizer *again = tokenizer_from(v->ctx->program, b.s, b.n);
+    Tokenizer *again = tokenizer_from(v->ctx->program, TOKENIZER_CHARS, b.s, b.n);
     CHECK(t, again && again->size == k->size && !memcmp(again->code, k->code, 12 * 4));
-    CHECK(t, !tokenizer_from(v->ctx->program, "ba", 2) && !tokenizer_from(v->ctx->program, "\xff", 1));
+    CHECK(t, !tokenizer_from(v->ctx->program, TOKENIZER_CHARS, "ba", 2));
+    CHECK(t, !tokenizer_from(v->ctx->program, TOKENIZER_CHARS, "\xff", 1));
     int64_t ids[64];
     char why[WHY], out[4];
     int64_t n = tokenizer_encode(k, "x", text, sizeof text - 1, ids, why);
     CHECK(t, n == 25);
     size_t at = 0;
     for (int64_t i = 0; i < n; i++) {
-        size_t len = tokenizer_decode(k, ids[i], out);
-        CHECK(t, !memcmp(out, text + at, len));
+        size_t len = 0;
+        const char *one = tokenizer_decode(k, ids[i], out, &len);
+        CHECK(t, one && !memcmp(one, text + at, len));
         at += len;
     }
     CHECK(t, at == sizeof text - 1);
     CHECK(t, tokenizer_encode(k, "x", "abz", 3, ids, why) == -1 && strstr(why, "byte 2"));
-    CHECK(t, tokenizer_decode(k, 12, out) == 0 && tokenizer_decode(k, -1, out) == 0);
+    size_t none;
+    CHECK(t, !tokenizer_decode(k, 12, out, &none) && !tokenizer_decode(k, -1, out, &none));
     int64_t token[4], label[4];
     Window w = split_window(&o.data->train, 1, 0);
     CHECK(t, split_read(&o.data->train, w, token, label, NULL, why) && token[1] == label[0]);

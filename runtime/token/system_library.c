@@ -1,0 +1,62 @@
+/* system_library.c - see library.h.
+ *
+ * The one idea: nothing of these libraries is needed to build, and nothing where no file asks for them. They stay open as long as the
+ * process does, as libraries of products do.
+ */
+#define _GNU_SOURCE
+#include "system_library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+typedef struct Symbol {
+    const char *name;
+    size_t at; /* of the pointer in the struct */
+} Symbol;
+
+static bool open_all(const char *file, const char *package, const Symbol *symbol, size_t n, void *out, char why[WHY])
+{
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    for (size_t i = 0; library && i < n; i++) {
+        void *p = dlsym(library, symbol[i].name);
+        memcpy((char *)out + symbol[i].at, &p, sizeof p);
+        if (p)
+            continue;
+        snprintf(why, WHY, "the library %s has no %s: install the Debian package %s", file, symbol[i].name, package);
+        return false;
+    }
+    if (!library)
+        snprintf(why, WHY, "the library %s is missing: install the Debian package %s", file, package);
+    return library != NULL;
+}
+
+bool library_pcre2(Pcre2 *out, char why[WHY])
+{
+    static const Symbol all[] = {
+        {"pcre2_compile_context_create_8", offsetof(Pcre2, context_create)},
+        {"pcre2_compile_context_free_8", offsetof(Pcre2, context_free)},
+        {"pcre2_set_newline_8", offsetof(Pcre2, set_newline)},
+        {"pcre2_compile_8", offsetof(Pcre2, compile)},
+        {"pcre2_jit_compile_8", offsetof(Pcre2, jit_compile)},
+        {"pcre2_code_free_8", offsetof(Pcre2, code_free)},
+        {"pcre2_match_data_create_8", offsetof(Pcre2, match_data_create)},
+        {"pcre2_match_data_free_8", offsetof(Pcre2, match_data_free)},
+        {"pcre2_get_ovector_pointer_8", offsetof(Pcre2, ovector)},
+        {"pcre2_match_context_create_8", offsetof(Pcre2, match_context_create)},
+        {"pcre2_match_context_free_8", offsetof(Pcre2, match_context_free)},
+        {"pcre2_set_match_limit_8", offsetof(Pcre2, set_match_limit)},
+        {"pcre2_set_depth_limit_8", offsetof(Pcre2, set_depth_limit)},
+        {"pcre2_match_8", offsetof(Pcre2, match)},
+        {"pcre2_jit_match_8", offsetof(Pcre2, jit_match)},
+        {"pcre2_get_error_message_8", offsetof(Pcre2, message)},
+    };
+    return open_all("libpcre2-8.so.0", "libpcre2-8-0", all, COUNT_OF(all), out, why);
+}
+
+bool library_utf8proc(Utf8proc *out, char why[WHY])
+{
+    static const Symbol all[] = {{"utf8proc_map", offsetof(Utf8proc, map)}};
+    char first[WHY];
+    return open_all("libutf8proc.so.2", "libutf8proc2", all, COUNT_OF(all), out, why) ||
+           open_all("libutf8proc.so.3", "libutf8proc3", all, COUNT_OF(all), out, first);
+}

@@ -1,0 +1,52 @@
+/* system_library.h - libraries of the system that are opened when a file needs them.
+ *
+ * In:  rows of names.   Out: functions, or a sentence that says which package has them.
+ */
+#ifndef VWN_SYSTEM_LIBRARY_H
+#define VWN_SYSTEM_LIBRARY_H
+
+#include "compiler/base/base.h"
+#include "compiler/portable/safetensors.h"
+
+/* libpcre2-8: patterns. */
+typedef struct Pcre2 {
+    void *(*context_create)(void *general);
+    void (*context_free)(void *context);
+    int (*set_newline)(void *context, uint32_t value);
+    void *(*compile)(const unsigned char *pattern, size_t n, uint32_t options, int *error, size_t *at, void *context);
+    int (*jit_compile)(void *code, uint32_t options);
+    void (*code_free)(void *code);
+    void *(*match_data_create)(uint32_t pairs, void *general);
+    void (*match_data_free)(void *data);
+    size_t *(*ovector)(void *data);
+    void *(*match_context_create)(void *general);
+    void (*match_context_free)(void *context);
+    int (*set_match_limit)(void *context, uint32_t limit);
+    int (*set_depth_limit)(void *context, uint32_t limit);
+    int (*match)(const void *code, const unsigned char *text, size_t n, size_t at, uint32_t options, void *data,
+                 void *context);
+    int (*jit_match)(const void *code, const unsigned char *text, size_t n, size_t at, uint32_t options, void *data,
+                     void *context);
+    int (*message)(int error, unsigned char *out, size_t room);
+} Pcre2;
+/* pcre2.h's numbers, which are the same in all versions of the library. */
+enum {
+    PCRE2_UTF = 0x00080000,
+    PCRE2_NEVER_BACKSLASH_C = 0x00100000,
+    PCRE2_NO_AUTO_CAPTURE = 0x00002000,
+    PCRE2_DOLLAR_ENDONLY = 0x00000010,
+    PCRE2_NO_UTF_CHECK = 0x40000000,
+    PCRE2_JIT_COMPLETE = 1,
+    PCRE2_NEWLINE_LF = 2,
+    PCRE2_NO_MATCH = -1
+};
+bool library_pcre2(Pcre2 *out, char why[WHY]);
+
+/* libutf8proc: normal forms. */
+typedef struct Utf8proc {
+    long (*map)(const unsigned char *text, long n, unsigned char **out, int options); /* *out is for free() */
+} Utf8proc;
+enum { UTF8PROC_STABLE = 2, UTF8PROC_COMPOSE = 8 };
+bool library_utf8proc(Utf8proc *out, char why[WHY]);
+
+#endif
