@@ -425,6 +425,30 @@ bool split_read(const Split *s, Window w, int64_t *token, int64_t *label, int64_
     return bad < 0;
 }
 
+double split_bytes_per_token(Session *s, const Split *split, const Tokenizer *t, int64_t of)
+{
+    int64_t T = split->order.context, tokens = 0;
+    char why[WHY], few[4];
+    size_t n, bytes = 0;
+    if (split->arrays || !tokenizer_has_text(t))
+        return 0;
+    if (t->kind == TOKENIZER_BYTES)
+        return 1;
+    ArenaMark mark = arena_mark(s->arena);
+    int64_t *token = NEW_ARRAY(s->arena, int64_t, (size_t)T), *label = NEW_ARRAY(s->arena, int64_t, (size_t)T);
+    for (int64_t i = 0; i < of; i++) {
+        if (!split_read(split, split_fixed(split, i, of), token, label, NULL, why))
+            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+        for (int64_t k = 0; k < T; k++)
+            if (label[k] >= 0 && tokenizer_decode(t, label[k], few, &n)) {
+                bytes += n;
+                tokens++;
+            }
+    }
+    arena_reset(s->arena, mark);
+    return tokens ? (double)bytes / (double)tokens : 0;
+}
+
 /* ---- fingerprints ---- */
 
 static const char *base_name(const char *path)

@@ -65,6 +65,8 @@ Window split_window(const Split *s, uint64_t seed, int64_t ordinal);
 /* Window i of the `of` that evaluation uses: always the same, spread evenly, from offset 0. */
 Window split_fixed(const Split *s, int64_t i, int64_t of);
 int64_t split_fixed_windows(const Split *s); /* at most this many do not overlap */
+/* How many bytes a token that is predicted stands for, on average over `of` such windows, which are read; 0: that is not known. */
+double split_bytes_per_token(Session *s, const Split *split, const Tokenizer *t, int64_t of);
 /* One window as tokens_window() gives it. False with `why` (file and byte offset) when the shard changed, or a token is
  * not below vocab. */
 bool split_read(const Split *s, Window w, int64_t *token, int64_t *label, int64_t *document, char why[WHY]);

@@ -1,6 +1,6 @@
 /* eval.c - the losses of a trained model on text.
  *
- * In:  a run or a checkpoint.   Out: loss, perplexity and, for bytes(), bits per byte.
+ * In:  a run or a checkpoint.   Out: loss, perplexity and, where tokens stand for bytes, bits per byte.
  * The one idea: the same windows and the same program as the evaluations during training, so
  * the numbers agree with theirs.
  */
@@ -18,6 +18,7 @@ typedef struct Evaluation {
     Program *program, *count;
     double *mean; /* of all numbers of the results */
     int64_t windows, tokens;
+    double bytes; /* of a token; 0: not known */
     HeldOut data;
     bool averaged; /* the weights are averages over steps */
 } Evaluation;
@@ -45,8 +46,7 @@ static void report(Evaluation *e)
 {
     Buf b = buf_new(e->session.arena);
     size_t n = program_results(e->program);
-    double loss = token_loss(e), bits = loss / log(2);
-    bool bytes = e->source.checkpoint->meta.tokenizer->kind == TOKENIZER_BYTES;
+    double loss = token_loss(e), bits = loss / log(2) / e->bytes;
     size_t room = 8192 + 64 * n + 32 * results_size(e->program);
     for (size_t i = 0; i < n; i++)
         room += strlen(program_result_name(e->program, i));
@@ -72,7 +72,7 @@ static void report(Evaluation *e)
         json_put_number(&t, "perplexity", exp(loss));
         buf_printf(&b, "%-16s %.4f\n", "perplexity", exp(loss));
     }
-    if (bytes) {
+    if (e->bytes > 0) {
         json_put_number(&t, "bits_per_byte", bits);
         buf_printf(&b, "%-16s %.4f\n", "bits per byte", bits);
     }
@@ -155,6 +155,7 @@ static Status eval_body(void *user)
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;
     e->windows = evaluate(&feed, e->program, e->count, split, batches, t->batch_seqs, vars, part, e->mean);
     e->tokens = e->windows * t->context;
+    e->bytes = split_bytes_per_token(s, split, e->source.checkpoint->meta.tokenizer, e->windows);
     report(e);
     return ST_OK;
 }

@@ -79,6 +79,11 @@ expect 5 "$VWN" resume runs/words --set 'train.length=3 steps'
 has err "the tokenizer's vocabulary is not the one of"
 mv away ranks.tiktoken
 expect 0 "$VWN" resume runs/words --set 'train.length=3 steps'
+# bits per byte: every token of a text of one word stands for its four bytes
+awk 'BEGIN { for (i = 0; i < 200; i++) printf " the" }' > the.txt
+expect 0 "$VWN" eval runs/words --data the.txt --json
+sed 's/[{},]/\n/g' out | awk -F: '{ v[$1] = $2 } END { x = v["\"bits_per_byte\""] * 4 * log(2) / v["\"loss.next\""]; exit !(x > 0.99999 && x < 1.00001) }' ||
+    fail "bits per byte are not a quarter of a token's"
 # the same ids by two files, which give the same numbers
 sed 's/file("ranks.tiktoken"/file("vocab.json", merges = "merges.txt"/' words.vwn > two.vwn
 expect 0 "$VWN" train -q two.vwn --run two
