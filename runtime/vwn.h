@@ -576,8 +576,12 @@ typedef struct vwn_sample_options {
     int64_t tokens;     /* added to each */
     double temperature; /* 0 = always the most likely */
     int64_t top_k;      /* so many of the likeliest; of equals the lower id; 0 = all */
-    double top_p;   /* of these the likeliest whose sum, without the last of them, is below this share; 0 and 1 = all */
-    double min_p;   /* of these those with at least this share of the likeliest one's probability; 0 = all */
+    double top_p; /* of these the likeliest whose sum, without the last of them, is below this share; 0 and 1 = all */
+    double min_p; /* of these those with at least this share of the likeliest one's probability; 0 = all */
+    double
+        repetition; /* logits of tokens that the text has are divided by it, negative ones multiplied; 0 and 1 = as they are */
+    const char *const *stops; /* a text ends with the token that completes one of these behind its prompt */
+    size_t n_stops;
     size_t texts;   /* of each prompt, one behind the other; 0: one */
     uint64_t seed;  /* with the prompt's place in the list and the text's among its own it gives the random choices */
     bool last;      /* as above */

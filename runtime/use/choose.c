@@ -26,6 +26,18 @@ static double sum_of(const Candidate *choice, size_t n)
     return sum;
 }
 
+void choose_repetition(double *logits, const int64_t *id, size_t n, double by, unsigned char *seen)
+{
+    for (size_t i = 0; i < n; i++) {
+        double *x = &logits[id[i]];
+        if (!seen[id[i]])
+            *x = *x > 0 ? *x / by : *x * by;
+        seen[id[i]] = 1;
+    }
+    for (size_t i = 0; i < n; i++)
+        seen[id[i]] = 0;
+}
+
 size_t choose_among(const ChooseFilters *f, const double *logits, size_t n, Candidate *out, double *sum)
 {
     double best = logits[0];

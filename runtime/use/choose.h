@@ -21,6 +21,9 @@ typedef struct ChooseFilters {
     double min_p;       /* 0: all */
 } ChooseFilters;
 
+/* Logits of the tokens in id[0, n), each once, are divided by `by`, negative ones multiplied; `seen` has a zero for each token, and again
+ * behind. */
+void choose_repetition(double *logits, const int64_t *id, size_t n, double by, unsigned char *seen);
 /* The tokens that may come next, into `out`, which has room for n: at least one. Returns how many; *sum is that of their p. */
 size_t choose_among(const ChooseFilters *f, const double *logits, size_t n, Candidate *out, double *sum);
 /* The one that a number u in [0, 1) falls on. */

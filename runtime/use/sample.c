@@ -35,6 +35,10 @@ typedef struct Sampling {
     char held[4];              /* the beginning of a character, the rest of which is not there yet */
     size_t n_held;
     Candidate *choice;
+    double *logits;          /* those that the filters see, where tokens that are there count less */
+    unsigned char *seen;     /* of each token */
+    char **tail;             /* of each text: the last bytes behind its prompt, in which a stop may have begun */
+    size_t *n_tail, longest; /* stops have at most so many bytes */
 } Sampling;
 
 /* ---- the prompt ---- */
@@ -123,9 +127,14 @@ static void read_prompts(Sampling *x)
 
 /* ---- drawing ---- */
 
-static int64_t draw(Sampling *x, const double *logits, uint64_t number, uint64_t index)
+static int64_t draw(Sampling *x, const GrowingText *t, const double *logits, uint64_t number, uint64_t index)
 {
     int64_t n = x->usable, best = 0;
+    if (x->logits) {
+        memcpy(x->logits, logits, (size_t)x->vocab * sizeof *logits);
+        choose_repetition(x->logits, t->id, (size_t)t->n, x->how->repetition, x->seen);
+        logits = x->logits;
+    }
     for (int64_t i = 1; i < n; i++)
         if (logits[i] > logits[best])
             best = i;
@@ -228,14 +237,59 @@ static void write_on(Sampling *x)
     }
 }
 
+/* Whether the token that is added to text i completes one of the stops. */
+static bool is_stopped(Sampling *x, size_t i, int64_t id)
+{
+    char few[24];
+    size_t n;
+    const char *text = token_text(x, id, few, &n);
+    if (!x->longest || !n)
+        return false;
+    ArenaMark mark = arena_mark(x->session.arena);
+    Buf b = buf_new(x->session.arena);
+    buf_put(&b, x->tail[i], x->n_tail[i]);
+    buf_put(&b, text, n);
+    bool found = false;
+    for (size_t k = 0; k < x->how->n_stops && !found; k++) {
+        size_t length = strlen(x->how->stops[k]);
+        for (size_t at = 0; !found && at + length <= b.n; at++)
+            found = !memcmp(b.s + at, x->how->stops[k], length);
+    }
+    x->n_tail[i] = b.n < x->longest - 1 ? b.n : x->longest - 1;
+    memcpy(x->tail[i], b.s + b.n - x->n_tail[i], x->n_tail[i]);
+    arena_reset(x->session.arena, mark);
+    return found;
+}
+
+/* Memory for what the options ask for. */
+static void open_options(Sampling *x)
+{
+    Arena *a = x->session.arena;
+    const vwn_sample_options *how = x->how;
+    if (how->repetition != 0 && how->repetition != 1) {
+        x->logits = NEW_ARRAY(a, double, (size_t)x->vocab);
+        x->seen = NEW_ARRAY(a, unsigned char, (size_t)x->vocab);
+    }
+    for (size_t k = 0; k < how->n_stops; k++) {
+        size_t n = strlen(how->stops[k]);
+        if (!n)
+            ctx_raise(x->session.ctx, ST_USAGE, "an empty text stops nothing");
+        x->longest = n > x->longest ? n : x->longest;
+    }
+    x->tail = NEW_ARRAY(a, char *, x->n);
+    x->n_tail = NEW_ARRAY(a, size_t, x->n);
+    for (size_t i = 0; x->longest && i < x->n; i++)
+        x->tail[i] = NEW_ARRAY(a, char, x->longest);
+}
+
 static void add_token(void *user, GrowingText *t, const double *logits)
 {
     Sampling *x = user;
     uint64_t number = (uint64_t)(t->n - t->n_prompt);
     size_t i = (size_t)(t - x->text), place = i % x->each * (x->n / x->each) + i / x->each;
-    t->id[t->n] = draw(x, logits, number, place);
+    t->id[t->n] = draw(x, t, logits, number, place);
     t->n++;
-    t->open = t->n - t->n_prompt < x->how->tokens;
+    t->open = t->n - t->n_prompt < x->how->tokens && !is_stopped(x, i, t->id[t->n - 1]);
     write_on(x);
 }
 
@@ -246,8 +300,9 @@ static Status sample_body(void *user)
     session_open(s, s->owner);
     const vwn_sample_options *how = x->how;
     if (!(how->temperature >= 0) || !(how->top_p >= 0 && how->top_p <= 1) || !(how->min_p >= 0 && how->min_p <= 1) ||
-        how->top_k < 0)
-        ctx_raise(s->ctx, ST_USAGE, "the temperature and top_k are 0 or more, top_p and min_p between 0 and 1");
+        how->top_k < 0 || !(how->repetition >= 0 && isfinite(how->repetition)))
+        ctx_raise(s->ctx, ST_USAGE,
+                  "the temperature, repetition and top_k are 0 or more, top_p and min_p between 0 and 1");
     x->source = source_open(s, x->how->source, true, x->hooks);
     x->tokenizer = x->source.checkpoint->meta.tokenizer;
     tokenizer_load(s, (Tokenizer *)x->tokenizer);
@@ -264,6 +319,7 @@ static Status sample_body(void *user)
     x->usable = x->tokenizer->size > 0 && x->tokenizer->size < x->vocab ? x->tokenizer->size : x->vocab;
     read_prompts(x);
     x->choice = NEW_ARRAY(s->arena, Candidate, (size_t)x->vocab);
+    open_options(x);
     predictor_open(&x->predictor, s, &x->source, x->how->recompute, x->how->last);
     write_on(x);
     for (size_t i = 0; i < x->n; i += PREDICT_TEXTS) {

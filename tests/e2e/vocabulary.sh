@@ -53,6 +53,18 @@ has err 'ids 5 to 8 are never predicted'
 model 9 9
 expect 0 "$VWN" train -q letters.vwn
 
+# a text that is stopped is the other one up to there, and what was said before counts less
+expect 0 "$VWN" sample runs/letters --prompt a --tokens 80 --seed 4
+cp out whole.txt
+expect 0 "$VWN" sample runs/letters --prompt a --tokens 80 --seed 4 --stop gab --stop b
+head -c "$(($(wc -c < out) - 1))" out > stopped.txt
+[ "$(cat stopped.txt)" = "$(tr '\n' '~' < whole.txt | sed 's/b.*/b/' | tr '~' '\n')" ] || fail "\`--stop\` ends a text elsewhere"
+expect 0 "$VWN" sample runs/letters --prompt abcdefg --tokens 1 --temperature 0 --repetition 1e-3
+expect 2 "$VWN" sample runs/letters --stop ''
+has err 'an empty text stops nothing'
+expect 2 "$VWN" sample runs/letters --repetition 0
+expect 2 "$VWN" sample runs/letters --repetition -1
+
 # ---- the file of a tokenizer ----
 cp "$VWN_SOURCE"/tests/runtime/tokenizer/ranks.tiktoken "$VWN_SOURCE"/tests/runtime/tokenizer/vocab.json \
     "$VWN_SOURCE"/tests/runtime/tokenizer/merges.txt .

@@ -108,6 +108,31 @@ static void against(Tally *t, uint64_t seed)
                (unsigned long long)seed, i, wanted[i], hits[i]);
 }
 
+/* transformers' RepetitionPenaltyLogitsProcessor: what the text has is looked for at each token. */
+static void repetition(Tally *t, uint64_t seed)
+{
+    enum { TEXT = 40 };
+    uint64_t s = seed * 31 + 7;
+    int n = 1 + (int)(uniform(&s) * VOCAB_MOST), length = (int)(uniform(&s) * TEXT);
+    double logits[VOCAB_MOST], got[VOCAB_MOST], by = 0.5 + uniform(&s);
+    unsigned char seen[VOCAB_MOST] = {0};
+    int64_t id[TEXT] = {0};
+    bool fine = true;
+    for (int i = 0; i < n; i++)
+        logits[i] = got[i] = 6 * uniform(&s) - 3;
+    for (int i = 0; i < length; i++)
+        id[i] = (int64_t)(uniform(&s) * n);
+    choose_repetition(got, id, (size_t)length, by, seen);
+    for (int i = 0; i < n; i++) {
+        bool there = false;
+        for (int k = 0; k < length; k++)
+            there |= id[k] == i;
+        double wanted = !there ? logits[i] : logits[i] < 0 ? logits[i] * by : logits[i] / by;
+        fine &= got[i] == wanted && !seen[i];
+    }
+    CHECKF(t, fine, "seed %llu: repetition %g gives other logits", (unsigned long long)seed, by);
+}
+
 /* Where logits are equal transformers keeps more than k; here the lower ids are kept, so that top_k is a number of tokens. */
 static void ties(Tally *t)
 {
@@ -124,6 +149,8 @@ int main(void)
     Tally t = {0};
     for (uint64_t seed = 1; seed <= 3000; seed++)
         against(&t, seed);
+    for (uint64_t seed = 1; seed <= 300; seed++)
+        repetition(&t, seed);
     ties(&t);
     return tally_end(&t, "choose");
 }

@@ -109,19 +109,27 @@ static int run_sample(Call *call)
         !call_whole(call, "--seed", 0, INT64_MAX, &seed) ||
         !call_real(call, "--temperature", 0, 100, &how.temperature) ||
         !call_whole(call, "--top-k", 1, INT64_MAX, &how.top_k) || !call_real(call, "--top-p", 0, 1, &how.top_p) ||
-        !call_real(call, "--min-p", 0, 1, &how.min_p))
+        !call_real(call, "--min-p", 0, 1, &how.min_p) || !call_real(call, "--repetition", 0, 100, &how.repetition))
         return VWN_USAGE;
     how.texts = (size_t)texts;
     if (how.top_p == 0)
         return usage_error(call, "`--top-p 0` leaves no token to choose");
+    if (call_flag(call, "--repetition") && how.repetition == 0)
+        return usage_error(call, "`--repetition 0` leaves nothing of what speaks for a token");
     how.seed = (uint64_t)seed;
     Text text = {0};
-    const char **prompts;
+    const char **prompts, **stops = call_flags(call, "--stop", &how.n_stops);
+    if (!stops) {
+        ui_error(&call->ui, "there is no memory for the texts of `--stop`");
+        return VWN_ENVIRONMENT;
+    }
+    how.stops = stops;
     if (read_prompts(call, &prompts, &how.n_prompts, &text, &status)) {
         how.prompts = prompts;
         status = sample_prompts(call, &how);
     }
     free(prompts);
+    free(stops);
     text_free(&text);
     return status;
 }
@@ -152,6 +160,8 @@ static const Flag sample_flags[] = {
     {"--top-k", "N", "choose among the N likeliest tokens (else all)"},
     {"--top-p", "X", "of these, among the likeliest that hold this share (else 0.95; 1 is all)"},
     {"--min-p", "X", "of these, among those at least X times as likely as the likeliest (else all)"},
+    {"--repetition", "X", "divide what speaks for a token that the text has by X; above 1 there are fewer repeats"},
+    {"--stop", "TEXT", "end behind the token that completes TEXT; may be given several times"},
     {"-n", "N", "texts of each prompt (else 1)"},
     {"--seed", "N", "of the random choices (else 1); each text has its own"},
     {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
