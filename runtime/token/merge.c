@@ -83,6 +83,14 @@ static void rank_pair(const Vocabulary *v, const unsigned char *s, MergePart *i,
         i->rank = i->becomes = (uint32_t)id;
 }
 
+/* The same where both are bytes. */
+static void rank_two(const Vocabulary *v, const unsigned char *s, MergePart *i)
+{
+    const VocabularyTwo *two = &v->two[s[i->at] << 8 | s[i->at + 1]];
+    i->rank = two->rank;
+    i->becomes = two->id;
+}
+
 /* Parts lie behind each other; a merge moves those behind it. */
 static size_t merge_short(const Vocabulary *v, const unsigned char *s, size_t n, MergePart *p)
 {
@@ -90,7 +98,7 @@ static size_t merge_short(const Vocabulary *v, const unsigned char *s, size_t n,
     for (size_t i = 0; i < n; i++)
         p[i] = (MergePart){.at = (uint32_t)i, .id = (uint32_t)v->byte[s[i]]};
     for (size_t i = 0; i + 1 < n; i++)
-        rank_pair(v, s, &p[i], &p[i + 1], i + 2);
+        rank_two(v, s, &p[i]);
     for (;;) {
         uint32_t best = NO_RANK;
         size_t at = 0;
@@ -150,7 +158,11 @@ static void push_pair(Long *l, size_t i)
     if (p->behind >= l->n)
         return;
     uint32_t end = l->p[p->behind].behind;
-    rank_pair(l->v, l->s, p, &l->p[p->behind], end < l->n ? l->p[end].at : l->n);
+    size_t to = end < l->n ? l->p[end].at : l->n;
+    if (to - p->at == 2)
+        rank_two(l->v, l->s, p);
+    else
+        rank_pair(l->v, l->s, p, &l->p[p->behind], to);
     if (p->rank == NO_RANK)
         return;
     l->heap[l->heap_n] = (uint64_t)p->rank << 32 | (uint32_t)i;

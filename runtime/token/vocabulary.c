@@ -1,16 +1,15 @@
 /* vocabulary.c - see vocabulary.h. */
 #include "vocabulary.h"
 
-uint32_t token_hash(const unsigned char *s, size_t n)
+static const uint64_t odd = 0x9e3779b97f4a7c15u;
+
+/* The first bytes of a token: of two that are as long and at most 8 bytes they are equal only when the tokens are. */
+static uint64_t head_of(const unsigned char *s, size_t n)
 {
-    const uint64_t odd = 0x9e3779b97f4a7c15u;
-    uint64_t h = n * odd, w = 0;
-    for (; n >= 8; n -= 8, s += 8) {
+    uint64_t w = 0;
+    if (n >= 8) {
         memcpy(&w, s, 8);
-        h = (h ^ w) * odd;
-        h ^= h >> 29;
-    }
-    if (n >= 4) {
+    } else if (n >= 4) {
         uint32_t low, high;
         memcpy(&low, s, 4);
         memcpy(&high, s + n - 4, 4);
@@ -18,10 +17,22 @@ uint32_t token_hash(const unsigned char *s, size_t n)
     } else if (n) {
         w = (uint64_t)s[0] << 16 | (uint64_t)s[n / 2] << 8 | s[n - 1];
     }
-    h = (h ^ w) * odd;
+    return w;
+}
+
+static uint32_t hash_behind(uint64_t head, const unsigned char *s, size_t n)
+{
+    uint64_t h = (head ^ n * odd) * odd, w;
+    for (; n > 8; n = n > 16 ? n - 8 : 8) {
+        s += n > 16 ? 8 : n - 8; /* the last 8 bytes may overlap those before */
+        memcpy(&w, s, 8);
+        h = ((h ^ h >> 29) ^ w) * odd;
+    }
     h ^= h >> 32;
     return (uint32_t)(h * odd >> 32);
 }
+
+uint32_t token_hash(const unsigned char *s, size_t n) { return hash_behind(head_of(s, n), s, n); }
 
 static uint32_t power_above(size_t n)
 {
@@ -41,15 +52,17 @@ Vocabulary *vocabulary_new(Arena *a, int64_t tokens, size_t bytes)
     v->bytes = arena_take(a, v->room);
     v->slots = power_above(2 * (size_t)tokens + 64);
     v->slot = NEW_ARRAY(a, VocabularySlot, v->slots);
+    v->filter = NEW_ARRAY(a, uint64_t, 1 << (FILTER_BITS - 6));
     return v;
 }
 
-static void put_slot(Vocabulary *v, uint32_t hash, uint32_t id)
+static void put_slot(Vocabulary *v, VocabularySlot slot)
 {
-    uint32_t i = hash & (v->slots - 1);
+    uint32_t i = slot.hash & (v->slots - 1), bit = slot.hash >> (32 - FILTER_BITS);
+    v->filter[bit / 64] |= 1ull << bit % 64;
     while (v->slot[i].id)
         i = (i + 1) & (v->slots - 1);
-    v->slot[i] = (VocabularySlot){hash, id + 1};
+    v->slot[i] = slot;
 }
 
 static void more_slots(Vocabulary *v)
@@ -60,7 +73,7 @@ static void more_slots(Vocabulary *v)
     v->slot = NEW_ARRAY(v->arena, VocabularySlot, v->slots);
     for (uint32_t i = 0; i < n; i++)
         if (old[i].id)
-            put_slot(v, old[i].hash, old[i].id - 1);
+            put_slot(v, old[i]);
 }
 
 static void make_room(Vocabulary *v, int64_t id, size_t n)
@@ -94,20 +107,28 @@ Adding vocabulary_add(Vocabulary *v, int64_t id, const unsigned char *s, size_t 
     if (!apart) {
         if (2 * v->tokens > v->slots)
             more_slots(v);
-        put_slot(v, token_hash(s, n), (uint32_t)id);
+        put_slot(v, (VocabularySlot){.head = head_of(s, n),
+                                     .hash = token_hash(s, n),
+                                     .id = (uint32_t)id + 1,
+                                     .length = n < SLOT_LENGTH ? (uint32_t)n : SLOT_LENGTH});
     }
     return ADD_FINE;
 }
 
 int64_t vocabulary_find(const Vocabulary *v, const unsigned char *s, size_t n)
 {
-    uint32_t hash = token_hash(s, n), mask = v->slots - 1;
+    uint64_t head = head_of(s, n);
+    uint32_t hash = hash_behind(head, s, n), mask = v->slots - 1, length = n < SLOT_LENGTH ? (uint32_t)n : SLOT_LENGTH;
+    uint32_t bit = hash >> (32 - FILTER_BITS);
+    if (!(v->filter[bit / 64] >> bit % 64 & 1))
+        return TOKEN_NONE;
     for (uint32_t i = hash & mask; v->slot[i].id; i = (i + 1) & mask) {
-        if (v->slot[i].hash != hash)
+        const VocabularySlot *slot = &v->slot[i];
+        if (slot->hash != hash || slot->head != head || slot->length != length)
             continue;
-        const VocabularyToken *t = &v->token[v->slot[i].id - 1];
-        if (t->length == n && !memcmp(v->bytes + t->at, s, n))
-            return v->slot[i].id - 1;
+        const VocabularyToken *t = n > 8 ? &v->token[slot->id - 1] : NULL;
+        if (!t || (t->length == n && !memcmp(v->bytes + t->at, s, n)))
+            return slot->id - 1;
     }
     return TOKEN_NONE;
 }
@@ -151,6 +172,16 @@ int vocabulary_bytes(Vocabulary *v)
         v->byte[b] = (int32_t)vocabulary_find(v, &s, 1);
         if (v->byte[b] < 0)
             missing = b;
+    }
+    v->two = arena_take(v->arena, sizeof *v->two << 16);
+    for (int b = 0; b < 1 << 16; b++) {
+        const unsigned char s[2] = {(unsigned char)(b >> 8), (unsigned char)b};
+        int64_t id = v->merge ? TOKEN_NONE : vocabulary_find(v, s, 2);
+        const VocabularyMerge *m =
+            v->merge ? vocabulary_pair(v, (uint32_t)v->byte[s[0]], (uint32_t)v->byte[s[1]]) : NULL;
+        v->two[b] = m         ? (VocabularyTwo){m->rank, m->id}
+                    : id >= 0 ? (VocabularyTwo){(uint32_t)id, (uint32_t)id}
+                              : (VocabularyTwo){UINT32_MAX, 0};
     }
     return missing;
 }

@@ -14,9 +14,18 @@ typedef struct VocabularyToken {
     bool apart;          /* no text becomes it by merging: it is added, or holds what stands for no byte */
 } VocabularyToken;
 
+/* A place of the table by bytes: a token of at most 8 bytes is known by it alone. */
 typedef struct VocabularySlot {
-    uint32_t hash, id; /* the id plus 1; 0: free */
+    uint64_t head; /* the first bytes */
+    uint32_t hash;
+    uint32_t id : 23, length : 9; /* the id plus 1, 0: free; the length, at most SLOT_LENGTH */
 } VocabularySlot;
+enum { SLOT_LENGTH = 511, FILTER_BITS = 21 };
+
+/* What two bytes become; rank UINT32_MAX: they stay. */
+typedef struct VocabularyTwo {
+    uint32_t rank, id;
+} VocabularyTwo;
 
 typedef struct VocabularyMerge {
     uint32_t left, right, rank, id; /* the rank plus 1; 0: free */
@@ -30,10 +39,12 @@ typedef struct Vocabulary {
     int64_t size, tokens; /* ids are below size; how many of them stand for something */
     int64_t token_room;
     VocabularySlot *slot;
-    uint32_t slots;         /* a power of 2; 0: none */
+    uint32_t slots;   /* a power of 2 */
+    uint64_t *filter; /* a bit for each value of the first bits of a hash: most bytes that are no token end there */
     VocabularyMerge *merge; /* NULL: a pair becomes the token that has its bytes, the lowest id first */
     uint32_t merges, merge_slots;
-    int32_t byte[256]; /* the id of each byte */
+    int32_t byte[256];  /* the id of each byte */
+    VocabularyTwo *two; /* of each two bytes, the first one times 256 plus the second */
 } Vocabulary;
 
 Vocabulary *vocabulary_new(Arena *a, int64_t tokens, size_t bytes); /* room for about as much, more is made */
@@ -47,7 +58,7 @@ void vocabulary_merges(Vocabulary *v, size_t n);
 bool vocabulary_merge(Vocabulary *v, uint32_t left, uint32_t right, uint32_t rank,
                       uint32_t id); /* false: the pair is there */
 const VocabularyMerge *vocabulary_pair(const Vocabulary *v, uint32_t left, uint32_t right);
-/* Fills byte[]; the first byte without a token, or -1. */
+/* Fills byte[] and two[]; the first byte without a token, or -1. */
 int vocabulary_bytes(Vocabulary *v);
 uint32_t token_hash(const unsigned char *s, size_t n);
 
