@@ -211,7 +211,8 @@ static bool append(char **text, size_t *n, size_t *room, const char *s, size_t m
             return false;
         *text = larger;
     }
-    memcpy(*text + *n, s, more);
+    if (more)
+        memcpy(*text + *n, s, more);
     *n += more;
     return true;
 }

@@ -40,10 +40,13 @@ static bool is_true(const Json *j, bool missing) { return j ? j->kind == JSON_TR
 static bool only(TokenizerReader *r, const Json *j, const char *what, const char *names)
 {
     for (const Json *k = j->first; k; k = k->next) {
-        const char *at = strstr(names, k->key);
-        while (at && ((at > names && at[-1] != ' ') || (at[k->key_n] && at[k->key_n] != ' ')))
-            at = strstr(at + 1, k->key);
-        if (!at || !k->key_n)
+        bool known = false;
+        size_t n;
+        for (const char *at = names; *at && !known; at += n + (at[n] == ' ')) {
+            n = strcspn(at, " ");
+            known = n == k->key_n && !memcmp(at, k->key, n);
+        }
+        if (!known)
             return wrong(r, "%s has the member `%.60s`, which is not read", what, k->key);
     }
     return true;

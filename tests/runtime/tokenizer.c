@@ -25,6 +25,7 @@ typedef struct Test {
     BpeText json, ranks, vocab, merges, cases, texts, blocks;
     Bpe bpe;
     BpeWork work;
+    uint64_t rounds; /* of edited files; 0: a few */
     char why[WHY];
 } Test;
 
@@ -356,6 +357,58 @@ static void refused_files(Test *t)
         CHECK(&t->h, !open_text(t, arena_copy(t->s.arena, fine, n)));
 }
 
+/* Files with bytes changed, taken out and repeated: refused with a sentence, or a tokenizer that makes ids. */
+static void edited_files(Test *t, uint64_t rounds)
+{
+    static const char text[] = "the earth 12 caf\xc3\xa9  \xff\n<|endoftext|> word";
+    const char *whole[] = {
+        file_of(t, NULL, "{\"type\": \"NFC\"}", "[{\"id\": 460, \"content\": \"word\", \"lstrip\": true}]", NULL),
+        t->ranks.text};
+    const char *split = pattern_of(t, "o200k_split");
+    size_t opened = 0;
+    for (uint64_t seed = 1; seed <= rounds; seed++) {
+        uint64_t state = seed * 7919;
+        const Session outer = t->s;
+        t->s = (Session){.owner = outer.owner};
+        session_open(&t->s, outer.owner);
+        bool ranks = seed % 4 == 0;
+        size_t n = strlen(whole[ranks]);
+        char *edited = arena_alloc(t->s.arena, n + 64);
+        memcpy(edited, whole[ranks], n + 1);
+        for (uint32_t k = below(&state, 4); k < 4; k++) {
+            size_t at = below(&state, seed % 3   ? (uint32_t)n
+                                      : n < 1200 ? (uint32_t)n
+                                                 : 1200),
+                   length = 1 + below(&state, 12);
+            length = at + length > n ? n - at : length;
+            if (seed % 5 == 0)
+                memmove(edited + at, edited + at + length, n - at - length + 1);
+            else if (seed % 5 == 1)
+                memcpy(edited + at, whole[ranks] + below(&state, (uint32_t)(n - length)), length);
+            else
+                edited[at] = "\"[]{}:,0\\ \xc3z"[below(&state, 12)];
+            n = strlen(edited);
+        }
+        IdList l = {0};
+        bool fine =
+            ranks ? open_files(t, &(BpeFiles){.file = {"ranks", edited, n}, .split = split}) : open_text(t, edited);
+        opened += fine;
+        CHECK_CASE(&t->h, fine || t->why[0], "a file is refused without a word");
+        if (fine)
+            CHECK_CASE(&t->h,
+                       bpe_encode(&t->work, text, sizeof text - 1, &l, t->why) ||
+                           strstr(t->why, "no token for the byte"),
+                       t->why);
+        if (fine)
+            bpe_work_close(&t->work);
+        free(l.v);
+        session_close(&t->s);
+        t->s = outer;
+    }
+    printf("%zu of %zu edited files are tokenizers\n", opened, (size_t)rounds);
+    CHECK(&t->h, opened > rounds / 200);
+}
+
 static void refused_patterns(Test *t)
 {
     static const struct {
@@ -404,12 +457,14 @@ static Status run(void *user)
     any_bytes(t);
     refused_files(t);
     refused_patterns(t);
+    edited_files(t, t->rounds ? t->rounds : test_whole() ? 20000 : SANITIZED ? 100 : 400);
     return ST_OK;
 }
 
-int main(void)
+/* `test_runtime_tokenizer 100000`: as many edited files. */
+int main(int n, char **argument)
 {
-    Test t = {.s.owner = vwn_open(NULL)};
+    Test t = {.s.owner = vwn_open(NULL), .rounds = n > 1 ? strtoull(argument[1], NULL, 10) : 0};
     Utf8proc forms;
     Pcre2 patterns;
     if (!library_pcre2(&patterns, t.why) || !library_utf8proc(&forms, t.why)) {
