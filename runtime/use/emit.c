@@ -44,10 +44,9 @@ static void take_symbols(Emission *e, ExportOptions *x)
 {
     const Train *t = e->unit->train;
     if (t->tokenizer.kind == TOKENIZER_FILE)
-        ctx_raise(e->session.ctx, ST_INPUT,
-                  "the emitted program makes no ids by a tokenizer's file: write them with `vwn tokenize`, and read "
-                  "them with "
-                  "`token_files`");
+        ctx_raise(
+            e->session.ctx, ST_INPUT,
+            "the emitted program makes no ids by a tokenizer's file: give it ids that are made, by `token_files`");
     DataOptions how = {.spec = &t->data, .tokenizer = &t->tokenizer, .context = t->context, .model = e->unit->model};
     Data *d = data_open(&e->session, &how);
     x->symbol = d->tokenizer->code;
