@@ -8,7 +8,8 @@
  * Out: FOLDER/NN for each source that has a kernel which those before it have not, NN-sm_90a for what only programs of that
  *      architecture have: cases.bin, the text of each kernel, ARCH/N.cubin and ARCH.list, a line `kernel cubin registers frame
  *      spilled shared` each; FOLDER/prelude.cu. A line for each on stdout.
- * The one idea: a folder's key is a hash of all that it is made of, so what has not changed is not made again.
+ * The one idea: a folder's key is a hash of all that its cases are made of, another one of its machine code, so what has not changed is
+ * not made again.
  */
 #define _GNU_SOURCE
 #include "runtime/base/machine.h"
@@ -45,7 +46,7 @@ typedef struct Item {
     Source source;
     int64_t B, T;
     bool sm_90a, wide; /* wide: kernels of the library on numbers of 16 bits alone, since theirs are many */
-    char name[16], key[65];
+    char name[16], key[65], code[65];
     VEC(Name) kernel; /* that no item before it has */
 } Item;
 
@@ -53,7 +54,7 @@ typedef struct Item {
 typedef struct Made {
     atomic_size_t next;
     struct {
-        bool good, kept;
+        bool good, kept, compiled; /* kept: its cases were; compiled: its machine code is that of this compiler */
         double seconds;
         int64_t bytes;
         int loose;
@@ -189,17 +190,26 @@ static void add_makers(Ctx *ctx, Sha256 *s, const Item *x)
     static const char *const makers[] = {"emu/cuemu.h", "emu/backend_emu.c", "emu/emu_compile.c", "gpu/record.c",
                                          "gpu/cases.h", "emu/warpgroup.h",   "emu/mbarrier.h",    "emu/map.h"};
     const size_t n = COUNT_OF(makers) - (x->sm_90a ? 0 : 3);
-    Nvrtc nvrtc;
-    char why[512];
     for (size_t i = 0; i < n; i++)
         add_tokens(ctx, s, arena_printf(ctx->program, "%s/tests/%s", VWN_SOURCE_DIR, makers[i]));
     sha256_add_string(s, MADE_AS, strlen(MADE_AS));
-    const char *id = nvrtc_open(ctx, &nvrtc, why) ? nvrtc.build_id : why;
-    sha256_add_string(s, id, strlen(id));
-    for (size_t i = 0; i < all.n_arch; i++)
-        sha256_add_string(s, all.arch[i], strlen(all.arch[i]));
     for (size_t i = 0; i < x->kernel.n; i++)
         sha256_add_string(s, x->kernel.v[i], strlen(x->kernel.v[i]));
+}
+
+/* Which compiler makes code of these cases, and for what. */
+static void find_code(Ctx *ctx, Item *x)
+{
+    Sha256 s;
+    Nvrtc nvrtc;
+    char why[512];
+    const char *id = nvrtc_open(ctx, &nvrtc, why) ? nvrtc.build_id : why;
+    sha256_start(&s);
+    sha256_add_string(&s, x->key, strlen(x->key));
+    sha256_add_string(&s, id, strlen(id));
+    for (size_t i = 0; i < all.n_arch; i++)
+        sha256_add_string(&s, all.arch[i], strlen(all.arch[i]));
+    sha256_hex(&s, x->code);
 }
 
 static void look(Ctx *ctx, void *arg)
@@ -230,17 +240,19 @@ static void look(Ctx *ctx, void *arg)
     }
     add_makers(ctx, &r.hash, x);
     sha256_hex(&r.hash, x->key);
+    find_code(ctx, x);
     if (r.prelude && x->kernel.n)
         write_file(ctx, arena_printf(ctx->program, "%s/prelude.cu", all.folder), r.prelude, r.prelude_length);
     record_end(&r);
 }
 
-static bool is_made(const Item *x)
+/* Whether the item's folder has a file of this name with this key. */
+static bool has_key(const Item *x, const char *name, const char *key)
 {
-    char path[600], key[65] = "";
-    snprintf(path, sizeof path, "%.500s/%s/key", all.folder, x->name);
+    char path[600], there[65] = "";
+    snprintf(path, sizeof path, "%.500s/%s/%s", all.folder, x->name, name);
     FILE *f = fopen(path, "rb");
-    bool same = f && fread(key, 1, 64, f) == 64 && !strcmp(key, x->key);
+    bool same = f && fread(there, 1, 64, f) == 64 && !strcmp(there, key);
     if (f)
         fclose(f);
     return same;
@@ -257,7 +269,8 @@ static bool add_item(size_t number, Item is)
     if (!ok)
         printf("%-10s %-24s FAILED\n", x->name, x->source.v.name);
     else if (x->kernel.n) {
-        all.made->item[all.n_item].kept = is_made(x);
+        all.made->item[all.n_item].kept = has_key(x, "key", x->key);
+        all.made->item[all.n_item].compiled = has_key(x, "code", x->code);
         all.kernels += x->kernel.n;
         all.n_item++;
     }
@@ -348,13 +361,13 @@ static void put_cubins(Ctx *ctx, const char *folder, const CudaText *text, size_
     write_file(ctx, arena_printf(ctx->program, "%s/%s.list", folder, arch), list.s, list.n);
 }
 
-static void compile_folder(Ctx *ctx, void *arg)
+/* Of the texts in a folder, without what is told of them behind their ends. */
+static void compile_texts(Ctx *ctx, const char *folder, const char *arch)
 {
-    char **of = arg;
     glob_t found;
     size_t length, n;
-    if (glob(arena_printf(ctx->program, "%s/k_*.cu", of[0]), 0, NULL, &found) != 0)
-        vwn_bug(ctx, "no kernels in %s", of[0]);
+    if (glob(arena_printf(ctx->program, "%s/k_*.cu", folder), 0, NULL, &found) != 0)
+        vwn_bug(ctx, "no kernels in %s", folder);
     n = found.gl_pathc;
     CudaText *text = NEW_ARRAY(ctx->program, CudaText, n);
     for (size_t i = 0; i < n; i++) {
@@ -362,21 +375,27 @@ static void compile_folder(Ctx *ctx, void *arg)
         text[i].name = arena_copy(ctx->program, name, strlen(name) - strlen(".cu"));
         text[i].text = read_text(ctx, found.gl_pathv[i], &text[i].length);
         text[i].place = "";
+        for (const char *end = text[i].text; (end = strstr(end, "\n}\n"));)
+            text[i].length = (size_t)((end += 3) - text[i].text);
     }
     globfree(&found);
-    const char *prelude = read_text(ctx, arena_printf(ctx->program, "%s/../prelude.cu", of[0]), &length);
-    put_cubins(ctx, of[0], text, n, prelude, length, of[1]);
+    const char *prelude = read_text(ctx, arena_printf(ctx->program, "%s/../prelude.cu", folder), &length);
+    put_cubins(ctx, folder, text, n, prelude, length, arch);
 }
 
-static void make(Ctx *ctx, void *arg)
+static void compile_folder(Ctx *ctx, void *arg)
 {
-    Item *x = arg;
+    char **of = arg;
+    compile_texts(ctx, of[0], of[1]);
+}
+
+static void record_cases(Ctx *ctx, Item *x, const char *now)
+{
     Unit *u = unit_of(ctx, x);
     Part part[PROGRAMS];
     Backend *emu;
     Recorder r;
     char why[512];
-    const char *now = arena_printf(ctx->program, "%s/%s", all.folder, x->name);
     const char *to = arena_printf(ctx->program, "%s.new", now);
     remove_folder(to);
     mkdir(to, 0777);
@@ -396,20 +415,26 @@ static void make(Ctx *ctx, void *arg)
     for (size_t i = 0; i < r.kernel.n; i++) {
         const PlanKernel *k = r.kernel.v[i];
         Buf b = buf_new(ctx->program);
-        buf_puts(&b, k->where ? k->where : "");
         buf_put(&b, k->text, k->length);
+        buf_puts(&b, k->where ? k->where : "");
         write_file(ctx, in_folder(ctx, x, arena_printf(ctx->program, "%s.cu", k->name)), b.s, b.n);
     }
-    CudaText *text = NEW_ARRAY(ctx->program, CudaText, r.kernel.n + 1);
-    for (size_t i = 0; i < r.kernel.n; i++)
-        text[i] = (CudaText){r.kernel.v[i]->name, r.kernel.v[i]->text, r.kernel.v[i]->length, ""};
-    for (size_t i = 0; i < all.n_arch; i++)
-        if (!x->sm_90a || !strcmp(all.arch[i], "sm_90a"))
-            put_cubins(ctx, to, text, r.kernel.n, r.prelude, r.prelude_length, all.arch[i]);
     write_file(ctx, in_folder(ctx, x, "key"), x->key, 64);
     remove_folder(now);
     if (rename(to, now) != 0)
         vwn_bug(ctx, "%s could not be named", now);
+}
+
+static void make(Ctx *ctx, void *arg)
+{
+    Item *x = arg;
+    const char *now = arena_printf(ctx->program, "%s/%s", all.folder, x->name);
+    if (!all.made->item[x - all.item].kept)
+        record_cases(ctx, x, now);
+    for (size_t i = 0; i < all.n_arch; i++)
+        if (!x->sm_90a || !strcmp(all.arch[i], "sm_90a"))
+            compile_texts(ctx, now, all.arch[i]);
+    write_file(ctx, arena_printf(ctx->program, "%s/code", now), x->code, 64);
     bytes_below = 0;
     nftw(now, add_bytes, 16, FTW_PHYS);
 }
@@ -418,7 +443,7 @@ static void tell(size_t i)
 {
     const Item *x = &all.item[i];
     printf("%-10s %-24s %3zu kernels", x->name, x->source.v.name, x->kernel.n);
-    if (all.made->item[i].kept)
+    if (all.made->item[i].kept && all.made->item[i].compiled)
         printf(", as they were\n");
     else
         printf(", %.2f MiB, %d loose, %.0f s%s\n", (double)all.made->item[i].bytes / (1 << 20), all.made->item[i].loose,
@@ -431,7 +456,7 @@ static void work(void)
 {
     size_t i;
     while ((i = atomic_fetch_add(&all.made->next, 1)) < all.n_item) {
-        if (all.made->item[i].kept)
+        if (all.made->item[i].kept && all.made->item[i].compiled)
             continue;
         double start = clock_seconds();
         Ctx *ctx = ctx_new(NULL);
@@ -555,7 +580,7 @@ int main(int argc, char **argv)
     remove_others();
     work_all();
     for (size_t i = 0; i < all.n_item; i++) {
-        bool was = all.made->item[i].kept;
+        bool was = all.made->item[i].kept && all.made->item[i].compiled;
         good = good && (was || all.made->item[i].good);
         kept += was;
         made += !was && all.made->item[i].good;

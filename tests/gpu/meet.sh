@@ -23,6 +23,7 @@ folder=${MEET_FOLDER:-$root/scratch_gpu}
 small=${MEET_SMALL:-}
 patience=${MEET_PATIENCE:-1}
 processes=0
+ends_in=8 # of a call: what its last process takes to be ended, and its last line to be written
 status=0
 LC_ALL=C
 export LC_ALL
@@ -94,7 +95,7 @@ has() { command -v "$1" > /dev/null 2>&1; }
 find_libraries() {
     [ -z "${VWN_CUDA_LIBRARIES+set}" ] || return 0
     torch_path=${LD_LIBRARY_PATH:-}
-    sites=$(python3 -c 'import sys; print("\n".join(sys.path))' 2> /dev/null)
+    sites=$(limited 10 python3 -c 'import sys; print("\n".join(sys.path))' 2> /dev/null)
     for name in libcuda.so.1 libnvrtc.so.13 libnvrtc.so.12 libcublasLt.so.13 libcublasLt.so.12; do
         for at in $(for site in $sites /opt/*/.venv/lib/python3*/site-packages /opt/*/lib/python3*/site-packages \
                         /usr/local/lib/python3*/dist-packages; do ls -d "$site"/nvidia/*/lib 2> /dev/null; done) \
@@ -117,7 +118,8 @@ begin() {
     out=$(cd "$out" && pwd)
     lines=$out/meet_$1.jsonl
     log=$out/log_$1.txt
-    until=$(($(now) + ${MEET_SECONDS:-$(($3 * patience))} - 3))
+    until=$(($(now) + ${MEET_SECONDS:-$(($3 * patience))} - ends_in))
+    part_until=$until # of what comes before the first part
     work=$(mktemp -d "${TMPDIR:-/tmp}/vwn_meet.XXXXXX") || exit 2
     trap 'rm -rf "$work"' EXIT
     trap 'exit 130' INT TERM
@@ -126,13 +128,14 @@ begin() {
     done
     VWN_CACHE=$work/cache
     export PATH VWN_CACHE
-    cp "$folder"/vwn "$folder"/run_kernels "$folder"/rates "$work" 2> /dev/null
+    cp "$folder"/run_kernels "$folder"/rates "$work" 2> /dev/null
+    [ ! -e "$folder/vwn.gz" ] || { gzip -dc "$folder/vwn.gz" > "$work/vwn" && chmod +x "$work/vwn"; }
     cp "$root"/tests/bench/gpt.vwn "$root"/tests/bench/vwn23.vwn "$folder/kjv.txt" "$work" 2> /dev/null
     vwn=$work/vwn
     cd "$work" || exit 2
     line "{\"call\":$1,\"v\":1,\"date\":\"$(date -u +%Y-%m-%dT%H:%M:%SZ)\",\"folder\":\"$(cat "$folder/made" 2> /dev/null)\"}"
     find_libraries
-    card=$(timeout -k 5 20 nvidia-smi --query-gpu=name --format=csv,noheader -i 0 2> /dev/null | head -n 1)
+    card=$(limited 10 nvidia-smi --query-gpu=name --format=csv,noheader -i 0 2> /dev/null | head -n 1)
     line "{\"card\":\"$card\",\"cores\":$(nproc)}"
 }
 
@@ -161,6 +164,22 @@ losses() {
     fi
     limited $loss_seconds "$vwn" train "${losses_file:-$file}" --device "$device" --run "$run" --overwrite --json --set "train.length=$loss_steps steps" \
         --set 'train.log.every=1 steps' "$@"
+}
+# bench NAME FILE [FLAGS]: a measured step as a line, with the settings that it was measured with; kernels have not been compiled
+# before the first of its name.
+bench() {
+    name=$1 settings=
+    shift
+    for word in "$@"; do
+        [ "${before:-}" != --set ] || settings="$settings${settings:+,}\"$(printf '%s' "$word" | sed 's/["\\]/\\&/g')\""
+        before=$word
+    done
+    limited "${bench_seconds:-45}" "$vwn" bench "$@" --device cuda:0 --kernels --json -q > "$name.bench" || {
+        line "{\"bench\":\"$name\",\"ok\":false}"
+        return 1
+    }
+    line "{\"bench\":\"$name\",\"settings\":[$settings],\"result\":$(tr -d '\n' < "$name.bench")}"
+    echo "$name: $(sed -n 's/.*"step":{[^}]*"best_ms":\([0-9.]*\),"median_ms":\([0-9.]*\).*/\1 ms at best, \2 in the middle/p' "$name.bench")"
 }
 # The losses of a run's events, one a line.
 loss_lines() { sed -n 's/.*"event":"step".*"loss":\([-0-9.e+]*\).*/\1/p' "$1"; }

@@ -4,7 +4,7 @@
  *     run_kernels --one FOLDER/NN NUMBER
  *
  * In:  a folder of make_cases.c; a device (case_device.h): of CUDA the driver alone, or an interpreter of PTX. --seconds: nothing is begun when so many are over; --each: that a
- *      case may take (15), where the device does not count its steps. --one: a single case, in this process, for a checker of memory.
+ *      case may take (5; a fifth of it when some have hung), where the device does not count its steps. --one: a single case, in this process, for a checker of memory.
  * Out: lines of JSON, appended to FILE (stdout) after each case: {case, number, kernel, where, good, numbers, worst, most}, of a
  *      wrong one the first places with what was got and wanted, of one that did not come to its end how it ended; at last
  *      {part: "kernels", cases, compared, wrong, ended,
@@ -40,9 +40,9 @@ static struct {
     char *item[ITEMS];
     int cases[ITEMS]; /* of each item */
     int n_item;
-    int compared, bad, ended, processes;
+    int compared, bad, ended, hung, processes;
     double bytes; /* up and down */
-} all = {.each = 15};
+} all = {.each = 5};
 
 static double now(void)
 {
@@ -486,16 +486,22 @@ static void tell_ended(const Watch *w, const char *how)
     fclose(f);
 }
 
+/* Seconds that a process may say nothing. */
+static double patience(const Watch *w)
+{
+    enum { FEW = 3 }; /* as many may wait for something else than themselves */
+    if (device_counts_steps())
+        return LONG;
+    return !w->at_case ? START_SECONDS : all.hung < FEW ? all.each : all.each / 5;
+}
+
 /* Watches one process until it ends or has to be ended. True: all is done. */
 static bool watch(Watch *w, double until)
 {
     bool hangs = false, late = false;
     char how[400];
     while (!w->closed && !hangs && !late) {
-        double most = device_counts_steps() ? LONG
-                      : w->at_case          ? all.each
-                                            : START_SECONDS,
-               left = w->since + most - now();
+        double most = patience(w), left = w->since + most - now();
         struct pollfd lines = {w->from, POLLIN, 0};
         if (until && until - now() < left)
             left = until - now();
@@ -514,12 +520,13 @@ static bool watch(Watch *w, double until)
     if (!w->at_case)
         stop(NO_GPU, "no kernel was launched: %s", hangs ? "the driver does not answer" : w->said);
     if (hangs)
-        snprintf(how, sizeof how, "it hangs: more than %.0f s%s", all.each,
+        snprintf(how, sizeof how, "it hangs: more than %.0f s%s", patience(w),
                  status < 0 ? ", and its process does not end" : "");
     else if (status >= 0 && WIFSIGNALED(status))
         snprintf(how, sizeof how, "signal %d", WTERMSIG(status));
     else
         snprintf(how, sizeof how, "%s", w->said[0] ? w->said : "it ended");
+    all.hung += hangs;
     tell_ended(w, how);
     return false;
 }

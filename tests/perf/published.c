@@ -9,9 +9,8 @@
  * products; fitted anew, they come out about the same (test_constants). What is counted by hand has
  * choices in it: how many instructions a compiler adds (COMPILED), where a block waits.
  *
- * Where no figure was found: llm.c has none of layer norm and softmax that says of which H100 or
- * A100 it is (its programs print them), and Liger's of softmax are of a GPU that is in no table
- * here. The backward kernels of FlashAttention-3 are published without a causal mask alone.
+ * Where no figure was found: those of llm.c's softmax are of GPUs that are in no table here (RTX 3070 and 4060, A30), those of its
+ * layer norm on an H100 do not say of which. The backward kernels of FlashAttention-3 are published without a causal mask alone.
  */
 #include "perf/tool/fit.h"
 #include "support/harness.h"
@@ -127,32 +126,59 @@ static void test_products(Published *p)
 
 /* ---- rows ---- */
 
-/* Kernels over rows of Liger, timed one by one: microseconds of so many numbers read and written
- * for each element of rows x columns. github.com/linkedin/Liger-Kernel,
- * benchmark/data/all_benchmark_data.csv (commit ead96b6), the median, provider liger, forward:
- * megatron_swiglu (2026-07-26) and megatron_rms_norm (2026-06-10) in bf16, layer_norm in float32
- * and rms_norm in bf16 (2024-09-03). */
+/* Kernels over rows, timed one by one: microseconds of so many numbers read and written for each element of rows x columns.
+ * Liger: github.com/linkedin/Liger-Kernel, benchmark/data/all_benchmark_data.csv (commit ead96b6), the median, provider liger,
+ * forward: megatron_swiglu (2026-07-26) and megatron_rms_norm (2026-06-10) in bf16, layer_norm in float32 (2024-09-03, 2025-07-17)
+ * and rms_norm in bf16 (2024-09-03); all_benchmark_data_cutile.csv: softmax in bf16, providers liger_triton and liger_cutile
+ * (2026-07-24). llm.c: github.com/karpathy/llm.c, pull request 645, layernorm_forward 6 on an A100 80GB in float32, 256 threads,
+ * before and behind it. QuACK: github.com/Dao-AILab/quack, media/2025-07-10-membound-sol.md, softmax in float32 at 3.01 TB/s. */
 static const struct {
     const char *what, *gpu;
     int rows, columns, bytes; /* of an element, read and written */
     double us;
-} rows[] = {{"SwiGLU", "h100", 8192, 1024, 6, 23.3},      {"SwiGLU", "h100", 8192, 2048, 6, 39.6},
-            {"SwiGLU", "h100", 8192, 4096, 6, 72.5},      {"SwiGLU", "h100", 8192, 8192, 6, 137.1},
-            {"SwiGLU", "h100", 8192, 16384, 6, 267.0},    {"SwiGLU", "h100", 8192, 32768, 6, 527.5},
-            {"RMS norm", "h100", 4096, 1024, 4, 12.2},    {"RMS norm", "h100", 4096, 2048, 4, 17.6},
-            {"RMS norm", "h100", 4096, 4096, 4, 29.2},    {"RMS norm", "h100", 4096, 8192, 4, 50.9},
-            {"RMS norm", "h100", 4096, 16384, 4, 95.0},   {"layer norm", "a100", 4096, 1024, 8, 30.3},
-            {"layer norm", "a100", 4096, 2048, 8, 49.9},  {"layer norm", "a100", 4096, 4096, 8, 88.2},
-            {"layer norm", "a100", 4096, 8192, 8, 165.2}, {"layer norm", "a100", 4096, 16384, 8, 322.3},
-            {"RMS norm", "a100", 2048, 1024, 4, 13.6},    {"RMS norm", "a100", 2048, 2048, 4, 20.0},
-            {"RMS norm", "a100", 2048, 4096, 4, 31.1},    {"RMS norm", "a100", 2048, 8192, 4, 51.7},
-            {"RMS norm", "a100", 2048, 16384, 4, 95.3}};
+} rows[] = {{"SwiGLU of Liger", "h100", 8192, 1024, 6, 23.3},
+            {"SwiGLU of Liger", "h100", 8192, 2048, 6, 39.6},
+            {"SwiGLU of Liger", "h100", 8192, 4096, 6, 72.5},
+            {"SwiGLU of Liger", "h100", 8192, 8192, 6, 137.1},
+            {"SwiGLU of Liger", "h100", 8192, 16384, 6, 267.0},
+            {"SwiGLU of Liger", "h100", 8192, 32768, 6, 527.5},
+            {"RMS norm of Liger", "h100", 4096, 1024, 4, 12.2},
+            {"RMS norm of Liger", "h100", 4096, 2048, 4, 17.6},
+            {"RMS norm of Liger", "h100", 4096, 4096, 4, 29.2},
+            {"RMS norm of Liger", "h100", 4096, 8192, 4, 50.9},
+            {"RMS norm of Liger", "h100", 4096, 16384, 4, 95.0},
+            {"layer norm of Liger", "h100", 4096, 1024, 8, 18.8},
+            {"layer norm of Liger", "h100", 4096, 2048, 8, 29.2},
+            {"layer norm of Liger", "h100", 4096, 4096, 8, 51.0},
+            {"layer norm of Liger", "h100", 4096, 8192, 8, 94.8},
+            {"layer norm of Liger", "h100", 4096, 16384, 8, 184.8},
+            {"layer norm of Liger", "a100", 4096, 1024, 8, 30.3},
+            {"layer norm of Liger", "a100", 4096, 2048, 8, 49.9},
+            {"layer norm of Liger", "a100", 4096, 4096, 8, 88.2},
+            {"layer norm of Liger", "a100", 4096, 8192, 8, 165.2},
+            {"layer norm of Liger", "a100", 4096, 16384, 8, 322.3},
+            {"RMS norm of Liger", "a100", 2048, 1024, 4, 13.6},
+            {"RMS norm of Liger", "a100", 2048, 2048, 4, 20.0},
+            {"RMS norm of Liger", "a100", 2048, 4096, 4, 31.1},
+            {"RMS norm of Liger", "a100", 2048, 8192, 4, 51.7},
+            {"RMS norm of Liger", "a100", 2048, 16384, 4, 95.3},
+            {"softmax of Liger", "b200", 1024, 4096, 4, 10.2},
+            {"softmax of Liger in cuTile", "b200", 1024, 4096, 4, 10.2},
+            {"softmax of Liger", "b200", 2048, 4096, 4, 12.3},
+            {"softmax of Liger in cuTile", "b200", 2048, 4096, 4, 12.3},
+            {"softmax of Liger", "b200", 4096, 4096, 4, 18.5},
+            {"softmax of Liger in cuTile", "b200", 4096, 4096, 4, 16.4},
+            {"softmax of Liger", "b200", 8192, 4096, 4, 28.7},
+            {"softmax of Liger in cuTile", "b200", 8192, 4096, 4, 26.7},
+            {"layer norm of llm.c", "a100", 8192, 768, 8, 42.5},
+            {"layer norm of llm.c, its variance in one pass", "a100", 8192, 768, 8, 39.7},
+            {"softmax of QuACK", "h100", 16384, 131072, 8, 5708}};
 
 /* A block a row, of 256 to 1,024 threads with 16 numbers each and 32 registers: a load that misses,
  * a sum over the block, a store. */
 static void test_rows(Published *p)
 {
-    char what[100];
+    char what[120];
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const Gpu *g = gpu_named(rows[i].gpu);
         const double elements = (double)rows[i].rows * rows[i].columns;
@@ -166,8 +192,7 @@ static void test_rows(Published *p)
         x.counts.unit[UNIT_FMA] = elements / 32 * 3;
         x.counts.cycles = 2 * g->latency.global + 10 * g->latency.shuffle + 2 * g->latency.barrier;
         perf_time(g, &x);
-        snprintf(what, sizeof what, "%s of Liger, %s, %d x %d, us", rows[i].what, rows[i].gpu, rows[i].rows,
-                 rows[i].columns);
+        snprintf(what, sizeof what, "%s, %s, %d x %d, us", rows[i].what, rows[i].gpu, rows[i].rows, rows[i].columns);
         beside(p, what, rows[i].us, 1e6 * (x.seconds + g->launch));
     }
 }

@@ -16,7 +16,8 @@
  *     (github.com/linkedin/Liger-Kernel, benchmark/data/all_benchmark_data.csv, megatron_swiglu and
  *     megatron_rms_norm, 2026): 11 sizes from 17 to 1,611 MB take 6.6 us and their bytes at 3.08
  *     TB/s, each within 3 %; 3.0 stands here. A100: layer norm there (2024), 34 to 537 MB: 10 us
- *     and 1.72 TB/s. H200, B200: as great a part of 4.8 and 8 TB/s, which is assumed.
+ *     and 1.72 TB/s. H200, B200: as great a part of 4.8 and 8 TB/s, which is assumed; B200's ramp: softmax there (2026), 17 to 134
+ *     MB, each within 7 %.
  * ramp: of an H100 as products of cuBLAS have it (perf_product.c). launch: the rest. What a
  *     recorded graph saves of it nobody has measured here.
  * l2: gpu-l2-cache of github.com/te42kyfo/gpu-benches, results for 10 to 30 MB: 5.4 TB/s of A100
@@ -26,7 +27,7 @@
  * latency: Luo et al.; global, what no block of a kernel has read before, is assumed to take 560 to
  *     700 cycles under load (478 measured without).
  * Assumed besides: clocks under load (below those of datasheets), and of a B200 all but the above:
- * it is here so that its machine code can be counted, and its times are compared with nothing.
+ * it is here so that its machine code can be counted, and its times are compared with those of softmax alone.
  */
 #include "gpu.h"
 
@@ -85,7 +86,7 @@ const Gpu gpus[GPU_COUNT] = {
      .peak = 2250e12,
      .reached = 1745e12,
      .reached_fp32 = 53e12,
-     .ramp = 4.5e-6,
+     .ramp = 5.5e-6,
      FITTED,
      LATENCY(30, 41, 300, 700)},
 };
