@@ -180,5 +180,16 @@ ln -s /dev/full back/meet_1.jsonl
 MEET_PARTS='machine kernels' expect 0 sh "$meet" 1 back
 lines=out
 [ "$(count '"good":true')" -eq "$kernels" ] || fail "a full disk takes lines away"
-MEET_SECONDS=4 MEET_PARTS='losses again' expect 3 sh "$meet" 1 late
+MEET_SECONDS=9 MEET_PARTS='losses again' expect 3 sh "$meet" 1 late
+# the second call without a driver: each model and rate says so; with a program that hangs and cannot be asked to end: what comes behind it is
+# begun, as long as there is time
+VWN_CUDA_LIBRARIES="$PWD/empty" MEET_PARTS='benches rates models' call 2 3
+[ "$(count '"bench":"[a-z0-9-]*","ok":false')" -eq 5 ] && [ "$(count '"part":.*"ok":false.*"said":"[^"]*libcuda')" -eq 3 ] ||
+    fail "no driver in the second call: $(cat "$lines")"
+if whole; then
+    cp -r folder hung
+    printf '#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 1; done\n' | gzip > hung/vwn.gz
+    MEET_FOLDER="$PWD/hung" MEET_PATIENCE=1 MEET_SECONDS=30 MEET_PARTS='rates sanitized emitted models' call 2 3
+    [ "$(count '"copy_mib":')" -eq 2 ] && [ "$(count '"part":"[a-z]*","ok":false')" -ge 2 ] || fail "a program that hangs: $(cat "$lines")"
+fi
 finish
