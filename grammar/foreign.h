@@ -15,7 +15,9 @@ typedef enum ForeignKind {
     FOREIGN_METHOD,
     FOREIGN_MODULE,
     FOREIGN_UNIT,
-    FOREIGN_WORD
+    FOREIGN_WORD,
+    FOREIGN_FLAG,
+    FOREIGN_VERB
 } ForeignKind;
 
 typedef struct Foreign {

@@ -580,12 +580,49 @@ static void add_hints(Parser *p, Diag *d, Expected e)
                   "parentheses: `ffn(hidden = 3072)`");
     else if (before.kind == T_IDENT && expects(e, "=") && expects(e, ",") && (t.kind == T_NUMBER || t.kind == T_STRING))
         diag_help(p->ctx, d, t.kind == T_STRING ? "write `%s = \"%s\"`" : "write `%s = %s`", before.text, t.text);
+    else if (t.kind == T_COMMA && lx->item[0].kind == T_IDENT && !strcmp(lx->item[0].text, "group"))
+        diag_help(
+            p->ctx, d,
+            "a group is named by one word or path, `group vector { ... }`, `group \"*.b\" { ... }`: one node for each");
     else if (t.kind == T_COLON && expects(e, "="))
         diag_help(p->ctx, d, "a value is set with `=`");
     else if (operand && expects(e, "else") && !expects(e, "the end of the item"))
         diag_note(p->ctx, d, "an `if` in an expression always has a `then` and an `else`");
+    else if (lx->item_before == 0 && (t.kind == T_PLUS || t.kind == T_MINUS))
+        diag_help(p->ctx, d,
+                  "items have no sign: what is not there yet is added, and `PATH = none` leaves something out");
     else if (t.kind == T_ELSE && !operand)
         diag_note(p->ctx, d, "`else` follows the `}` of its `if`");
+}
+
+/* `for i, layer in enumerate(layers) {`: the comma has ended the item, and what follows is not another one. */
+static bool two_names(Parser *p)
+{
+    Lex *lx = &p->lex;
+    if (lx->item[0].kind != T_FOR || lx->item_before != 2 || p->token.kind != T_SEP || lx->by_newline ||
+        p->token.span.hi == p->token.span.lo)
+        return false;
+    Diag *d = diag_error(p->ctx, "E0001", p->token.span, "", "a loop has one name");
+    diag_help(p->ctx, d, "it runs over a list, and is its number where that is a range: `for %s in 1..12 { ... }`",
+              lx->item[1].text);
+    lx->muted_next = true;
+    return true;
+}
+
+/* `f"text"` */
+static bool text_with_letter(Parser *p)
+{
+    const Lex *lx = &p->lex;
+    Token letter = lx->item[0], text = lx->before_last;
+    if (letter.kind != T_IDENT || lx->item_before != 2 || text.kind != T_STRING || p->token.kind != T_SEP ||
+        letter.span.hi != text.span.lo || strlen(letter.text) > 2)
+        return false;
+    Diag *d = diag_error(p->ctx, "E0001", letter.span, "", "a text has no letter in front");
+    diag_help(
+        p->ctx, d,
+        "it is written `\"...\"`, behind the condition of a `check` without a comma; what is in `{}` is read in the "
+        "checks of blocks");
+    return true;
 }
 
 void parse_error(Parser *p, int token, const char *const *expected, size_t n)
@@ -593,7 +630,7 @@ void parse_error(Parser *p, int token, const char *const *expected, size_t n)
     (void)token;
     Expected e = {expected, n};
     if (parse_foreign(p, e) || missing_value(p, e) || reserved_word(p, e) || unborn_weight(p, e) ||
-        update_in_place(p, e) || called_node(p, e))
+        update_in_place(p, e) || called_node(p, e) || two_names(p) || text_with_letter(p))
         return;
     Buf want = buf_new(p->lex.arena), found = buf_new(p->lex.arena);
     Span at;

@@ -14,6 +14,7 @@
 #include "compiler/report/report.h"
 #include "compiler/report/resolve.h"
 #include "grammar/codes.h"
+#include "grammar/foreign.h"
 #include "runtime/api.h"
 #include "runtime/base/machine.h"
 #include "runtime/exec/backends.h"
@@ -244,6 +245,27 @@ const char *vwn_setting_meant(vwn_context *context, const vwn_file_options *file
     bool fine = api_run(context, meant_body, &m) == VWN_OK;
     *inner = fine ? m.inner : NULL;
     return fine ? m.path : NULL;
+}
+
+/* "--max-steps" and "--max_steps" are one name. */
+static bool same_flag(const char *x, const char *y)
+{
+    for (; *x && (*x == *y || (strchr("-_", *x) && strchr("-_", *y))); x++, y++)
+        ;
+    return *x == *y;
+}
+
+bool vwn_other_name(const char *word, size_t i, const char **ours, const char **text)
+{
+    for (size_t k = 0; k < foreign_count(); k++) {
+        const Foreign *row = foreign_at(k);
+        if (row->kind != (*word == '-' ? FOREIGN_FLAG : FOREIGN_VERB) || !same_flag(word, row->name) || i--)
+            continue;
+        *ours = row->ours;
+        *text = row->text;
+        return true;
+    }
+    return false;
 }
 
 /* ---- diagnostics ---- */
@@ -727,15 +749,33 @@ vwn_status vwn_explain(vwn_context *context, const char *code, const vwn_writer 
     return api_run(context, explain_body, &c);
 }
 
+/* What has documentation here and another name in other programs. */
+static Name called_elsewhere(Ctx *ctx, const char *name)
+{
+    Buf unused = buf_new(ctx->scratch);
+    Name none;
+    for (size_t i = 0; i < foreign_count(); i++) {
+        const Foreign *f = foreign_at(i);
+        if (f->kind <= FOREIGN_NODE && f->ours && !strcmp(f->name, name) && doc_write(ctx, f->ours, &unused, &none))
+            return name_str(ctx, f->ours);
+    }
+    return NULL;
+}
+
 static Status doc_body(void *user)
 {
     TextCall *c = user;
     Ctx *ctx = c->context->ctx;
     Buf b = buf_new(ctx->scratch);
     Name near;
-    if (!doc_write(ctx, c->name, &b, &near))
+    if (!doc_write(ctx, c->name, &b, &near)) {
+        const char *dot = strrchr(c->name, '.'), *last = dot ? dot + 1 : c->name; /* nn.Linear */
+        if (!near)
+            near = called_elsewhere(ctx, last);
         ctx_raise(ctx, ST_USAGE, "nothing is called `%s`; %s%s%s", c->name,
-                  near ? "did you mean `" : "`vwn doc` lists all names", near ? near : "", near ? "`?" : "");
+                  near ? "did you mean `" : "`vwn doc` lists all names, and `vwn doc --search WORD` finds topics",
+                  near ? near : "", near ? "`?" : "");
+    }
     put(c->out, &b);
     return ST_OK;
 }

@@ -166,6 +166,8 @@ vwn_status vwn_explain(vwn_context *ctx, const char *code, const vwn_writer *out
 vwn_status vwn_doc(vwn_context *ctx, const char *name, const vwn_writer *out); /* NULL: index */
 /* Everything about a topic: names, sentences, names of other programs, messages, sections of the reference. */
 vwn_status vwn_doc_search(vwn_context *ctx, const char *word, const vwn_writer *out);
+/* The i-th thing that a flag or a verb of another program is here: ours, or what *text says. False: there is no more. */
+bool vwn_other_name(const char *word, size_t i, const char **ours, const char **text);
 /* The passes of the compiler, a line each: name, sentence. */
 vwn_status vwn_passes(vwn_context *ctx, const vwn_writer *out);
 /* `measure`: also what the machine does a second of all that plans are made of, in about a second; it is

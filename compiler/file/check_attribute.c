@@ -265,6 +265,16 @@ void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, cons
         diag_help(ev->ctx, d, "write %s", example);
 }
 
+/* `"3 epochs"`; `[4 seqs, 8 seqs]`. */
+static void advise_quantity(Eval *ev, Diag *d, const Value *v, const char *what, Span at)
+{
+    if (v->kind == V_STR)
+        diag_fix(ev->ctx, d, at, v->word, FIX_MAYBE, "quantities are written without quotes: `%s`", v->word);
+    if (v->kind == V_LIST && v->list->n > 1)
+        diag_help(ev->ctx, d, "for several values write a sweep: `sweep NAME { vary { train.%s = %s } }`", what,
+                  value_text(ev, v));
+}
+
 /* An image is a sequence of the batch. */
 static bool is_seq(const char *unit) { return !strcmp(unit, "seq") || !strcmp(unit, "image"); }
 
@@ -278,7 +288,10 @@ static bool to_seqs(Eval *ev, const Value *v, Span at, const char *what, const T
     }
     if (v->kind != V_QTY) {
         if (v->kind != V_POISON)
-            err(ev, "E0206", at, "", "`%s` must be a quantity such as `64 seqs`, got %s", what, value_kind_name(v));
+            advise_quantity(
+                ev,
+                err(ev, "E0206", at, "", "`%s` must be a quantity such as `64 seqs`, got %s", what, value_kind_name(v)),
+                v, what, at);
         return false;
     }
     if (is_seq(v->word)) {
@@ -403,7 +416,8 @@ static void length_of(Eval *ev, const Value *v, Span at, Train *t)
     }
     if (v->kind != V_QTY) {
         if (v->kind != V_POISON)
-            err(ev, "E0206", at, "", "`length` must be a quantity such as `5000 steps`");
+            advise_quantity(ev, err(ev, "E0206", at, "", "`length` must be a quantity such as `5000 steps`"), v,
+                            "length", at);
         return;
     }
     if (!strcmp(v->word, "epoch")) {
@@ -423,7 +437,10 @@ static void length_of(Eval *ev, const Value *v, Span at, Train *t)
                                          : v->num;
         t->length_steps = (int64_t)ceil(steps - 1e-9);
     } else {
-        err(ev, "E0201", at, "", "`length` is counted in steps, tokens, seqs or epochs, not in %s", v->word);
+        diag_help(ev->ctx,
+                  err(ev, "E0201", at, "", "`length` is counted in steps, tokens, seqs or epochs, not in %s", v->word),
+                  "schedules need a length in steps; of a sweep `until = %.6g %s` ends each run by the clock", v->num,
+                  v->word);
         return;
     }
     if (t->length_steps == 0 || v->num <= 0)

@@ -69,7 +69,9 @@ static void trigger(Eval *ev, File *f, const Ast *items, const Train *was, GrowS
         } else if (v.kind != V_POISON) {
             Diag *d = err(ev, "E0206", it->kid[1]->span, "", "`when` must be a condition on the run, got %s",
                           value_kind_name(&v));
-            diag_help(ev->ctx, d, "for example `when = step >= 10k`, `when = tokens >= 1B` or `when = start`");
+            diag_help(
+                ev->ctx, d,
+                "for example `when = step >= 10k`, `when = progress >= 50%%`, `when = tokens >= 1B` or `when = start`");
         }
         return;
     }
@@ -302,9 +304,10 @@ static void trigger_fires(Eval *ev, const GrowStep *g, const Train *t, const Sin
     note_end(ev, d, t);
     if (short_of)
         diag_note(ev->ctx, d, "a plateau is seen when two windows have passed");
-    diag_help(ev->ctx, d,
-              "to train for a shorter time than the file says, write `--until '100 steps'`; or switch the step off "
-              "with `/-`");
+    diag_help(
+        ev->ctx, d,
+        "`length` of `train` says how long a run is, and `--until '100 steps'` stops one earlier; `/-` switches the "
+        "step off");
 }
 
 static Span when_span(const Ast *items, Span otherwise)

@@ -96,8 +96,13 @@ static void node_fits(Eval *ev, const Ast *items, uint32_t i, const char *what)
         const Ast *had = items->kid[k];
         if (had->kind != AST_NODE || had->kid[0]->n || had->kid[0]->name != kind)
             continue;
-        diag_label(ev->ctx, err(ev, "E0112", it->kid[0]->span, "", "a second `%s`", kind), had->kid[0]->span,
-                   "the first one");
+        Diag *d = err(ev, "E0112", it->kid[0]->span, "", "a second `%s`", kind);
+        diag_label(ev->ctx, d, had->kid[0]->span, "the first one");
+        if (!strcmp(kind, "optimizer"))
+            diag_help(
+                ev->ctx, d,
+                "one optimizer has all weights: `group \"PATH\" { ... }` in it gives some of them other rates, and "
+                "muon has its own `adamw { ... }`");
         return;
     }
 }
@@ -131,6 +136,39 @@ void items_fit(Eval *ev, const Ast *items, const char *what)
     }
 }
 
+/* Whether what a row says of its values names this one. */
+static bool names_value(const AttributeRow *row, const char *value)
+{
+    size_t n = strcspn(value, "(");
+    for (const char *at = row->values; n && at && (at = strstr(at, value)); at++)
+        if ((at == row->values || strchr(" `", at[-1])) && strchr(",` (", at[n]))
+            return true;
+    return false;
+}
+
+/* `D = [32, 64]` of a sweep without `vary`; `L = 4` of a growth step without `let`. */
+static bool forgotten_around(Eval *ev, Diag *d, const Ast *it, const char *what)
+{
+    Name key = it->kid[0]->name;
+    const char *value = expr_text(ev, it->kid[1]);
+    const File *file = ev->unit->file;
+    bool let = !strcmp(what, "grow") && file && env_find(file->env, key);
+    bool axis = !strcmp(what, "sweep") && it->kid[1]->kind == AST_LIST;
+    if (let)
+        diag_help(ev->ctx, d, "a step gives a let of the file another value: `let %s = %s`", key, value);
+    else if (axis && !foreign_next(FOREIGN_ATTRIBUTE, key, NULL))
+        diag_help(ev->ctx, d, "axes stand in `vary`: `vary { %s = %s }`", key, value);
+    const NodeDoc *inner = NULL;
+    for (size_t i = 0; i < node_doc_count() && !let && !axis && !inner; i++)
+        if (!strcmp(what, "grow") && node_stands_in(node_doc_at(i), what) && attribute_find(node_doc_at(i)->name, key))
+            inner = node_doc_at(i);
+    if (inner && it->kid[1]->kind == AST_NUM && !strcmp(key, "layers"))
+        diag_help(ev->ctx, d, "how many there are a let of the file says, as `let L = %s`", value);
+    else if (inner)
+        diag_help(ev->ctx, d, "it belongs to `%s`: `%s { %s = %s }`", inner->name, inner->name, key, value);
+    return let || axis || inner;
+}
+
 /* `fill = zeros` */
 static void no_value(Eval *ev, const Ast *it)
 {
@@ -139,8 +177,13 @@ static void no_value(Eval *ev, const Ast *it)
     for (size_t i = 0; !first && i < attribute_count(); i++)
         first = !strcmp(attribute_at(i)->node, key) ? attribute_at(i) : NULL;
     Diag *d = err(ev, "E0110", it->kid[0]->span, "a node has no `=`", "`%s` is a node", key);
+    const char *value = expr_text(ev, it->kid[1]);
+    for (size_t i = 0; i < attribute_count(); i++) /* `identity` is a value of `layers` alone */
+        if (!strcmp(attribute_at(i)->node, key) && !attribute_at(i)->example && first && !names_value(first, value) &&
+            names_value(attribute_at(i), value))
+            first = attribute_at(i);
     if (first && !first->example)
-        diag_help(ev->ctx, d, "for example `%s { %s = %s }`", key, first->name, expr_text(ev, it->kid[1]));
+        diag_help(ev->ctx, d, "for example `%s { %s = %s }`", key, first->name, value);
     else
         diag_help(ev->ctx, d, "write `%s { ... }`", key);
 }
@@ -161,7 +204,8 @@ void attributes_fit(Eval *ev, const Ast *items, const char *what)
         } else if (!attribute_find(what, key)) {
             Diag *d = err(ev, "E0101", it->kid[0]->span, "unknown attribute", "`%s` has no attribute `%s`", what, key);
             note_items(ev, d, what);
-            suggest_attribute(ev, d, key, names, n, it->kid[0]->span);
+            if (!forgotten_around(ev, d, it, what))
+                suggest_attribute(ev, d, key, names, n, it->kid[0]->span);
         }
         set_before(ev, items, i);
     }

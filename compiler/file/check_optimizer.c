@@ -142,7 +142,8 @@ static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
         Diag *d = err(ev, "E0607", it->kid[1]->span, "",
                       by_path ? "no weight has a path like `%s`" : "no weights in a group `%s`", label);
         if (by_path && m->param.n)
-            diag_note(ev->ctx, d, "paths look like `%s`; `*` stands for any text", m->param.v[0].path);
+            diag_note(ev->ctx, d, "paths look like `%s`, a bias is called `b`; `*` stands for any text",
+                      m->param.v[0].path);
         else if (!by_path)
             list_groups(ev, d, m, label);
         if (near)
@@ -331,7 +332,7 @@ static bool kind_is_known(Eval *ev, const Ast *it, const Optimizer *o)
                          : err(ev, "E0110", o->span, "", "`optimizer` needs a kind");
     Buf all = buf_new(ev->arena);
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
-        buf_printf(&all, "%s%s", !k ? "" : k + 1 < COUNT_OF(kinds) ? ", " : " and ", names[k]);
+        buf_printf(&all, "%s%s", list_gap(k, COUNT_OF(kinds), " and "), names[k]);
     diag_note(ev->ctx, d, "optimizers are %s", all.s);
     suggest(ev, d, o->kind, names, COUNT_OF(kinds), it->kid[1] ? it->kid[1]->span : o->span);
     return false;

@@ -169,6 +169,10 @@ Axis *sweep_axis_named(Sweep *s, const Ast *e)
     for (size_t i = 0; i < s->n_axis; i++)
         vec_push(s->ev->arena, &names, name_str(s->ev->ctx, s->axis[i].name));
     suggest(s->ev, d, name_str(s->ev->ctx, name), names.v, names.n, e->span);
+    Buf all = buf_new(s->ev->arena);
+    for (size_t i = 0; i < names.n; i++)
+        buf_printf(&all, "%s`%s`", list_gap(i, names.n, " and "), names.v[i]);
+    diag_note(s->ev->ctx, d, names.n == 1 ? "its axis is %s" : "its axes are %s", all.s);
     return NULL;
 }
 

@@ -191,7 +191,8 @@ bool attribute_numbers_of(Eval *ev, const AttributeRow *row, const Value *v, Spa
     for (size_t i = 0; good && i < n; i++)
         good = v->list->v[i].kind == V_NUM;
     if (!good && v->kind != V_POISON)
-        err(ev, "E0206", at, "", "`%s` is a list of %s numbers", row->name, count[n]);
+        diag_help(ev->ctx, err(ev, "E0206", at, "", "`%s` is a list of %s numbers", row->name, count[n]),
+                  "for example `%s`", row->example ? row->example : row->fallback);
     for (size_t i = 0; good && i < n; i++) {
         out[i] = v->list->v[i].num;
         good = attribute_in_range(ev, row, out[i], at);

@@ -479,8 +479,10 @@ bool tell_attribute(Eval *ev, Diag *d, Name given);       /* a sentence about on
 bool attribute_is(Name given, const char *ours);          /* `n_embd` is `width` */
 bool attribute_means(Name given, const char *ours);       /* `max_iters` means `length` */
 void advise_range(Eval *ev, Diag *d, Span at);            /* `range(8)`, called at `at` */
-void advise_kind(Eval *ev, Diag *d, const Value *v);      /* of a value where a number was wanted */
-void advise_symbols(Eval *ev, Diag *d, const char *op);   /* arithmetic of B and T that has no result */
+/* Of a text where `want` was wanted. */
+void advise_quotes(Eval *ev, Diag *d, const Value *v, const char *want, Span at, Env *env);
+void advise_kind(Eval *ev, Diag *d, const Value *v);    /* of a value where a number was wanted */
+void advise_symbols(Eval *ev, Diag *d, const char *op); /* arithmetic of B and T that has no result */
 /* These file the message: `train.lr` in an expression; `for i in 8`; `rope(10_000)`; `weight_decay = cosine(...)`. False when it is something else. */
 bool no_run_quantity(Eval *ev, Name node, Name full, Span at);
 bool no_module(Eval *ev, const Ast *field); /* `nn.GELU`, `self.up` */

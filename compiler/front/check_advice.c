@@ -540,6 +540,8 @@ void advise_kind(Eval *ev, Diag *d, const Value *v)
         diag_note(ev->ctx, d,
                   "`%.6g%c` is %.6g times the %s of a width solver: only `bottleneck`, `at` and `first` take it",
                   v->num, v->rel, v->num, v->rel == 'L' ? "number of layers" : "base width");
+    else if (v->kind == V_QTY)
+        diag_help(ev->ctx, d, "it has no unit here: `%.6g`", v->num);
     else if (v->kind == V_RECORD && !strcmp(v->record->name, "top_k"))
         diag_help(ev->ctx, d, "its tensors are `.values` and `.index`");
     if (v->kind == V_REL)

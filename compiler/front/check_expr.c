@@ -25,6 +25,8 @@ bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *wha
     Span at = setting_place(ev, e->span, env);
     Diag *d = v.kind == V_NUM ? err(ev, "E0208", at, "", "`%s` must be a finite number", what)
                               : err(ev, "E0206", at, "", "`%s` must be a number, got %s", what, value_kind_name(&v));
+    if (v.kind == V_STR)
+        advise_quotes(ev, d, &v, "a number", at, env);
     if (v.kind != V_NUM)
         advise_kind(ev, d, &v);
     say_setting(ev, d, &v, at, e->span);

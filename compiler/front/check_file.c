@@ -135,11 +135,13 @@ Ast *file_parse(Eval *ev, const char *path, const char *name, const char *text, 
 /* ---- lets, imports, nodes ---- */
 
 /* What a variant has twice, as its base has it already. */
-static void help_braces(Eval *ev, const File *f, Diag *d, Span had, Span again, const char *setting)
+static bool help_braces(Eval *ev, const File *f, Diag *d, Span had, Span again, const char *setting)
 {
-    if (f->base && had.file != again.file)
+    bool of_base = f->base && had.file != again.file;
+    if (of_base)
         diag_help(ev->ctx, d, "a variant changes what its base has in the braces: `variant \"%s\" { %s = ... }`",
                   f->base->node->kid[1]->name, setting);
+    return of_base;
 }
 
 static Binding *declare(Eval *ev, File *f, Name name, Span span)
@@ -278,7 +280,9 @@ static void do_top_node(Eval *ev, File *f, const Ast *it)
         if (*slot) {
             Diag *d = err(ev, "E0112", it->kid[0]->span, "", "a second `%s` in one file", kind);
             diag_label(ev->ctx, d, (*slot)->kid[0]->span, "the first one");
-            help_braces(ev, f, d, (*slot)->span, it->span, kind[0] == 'm' ? "model.width" : "train.length");
+            if (!help_braces(ev, f, d, (*slot)->span, it->span, kind[0] == 'm' ? "model.width" : "train.length"))
+                diag_help(ev->ctx, d, "one with other values is a file of its own: `variant \"%s\" { %s = ... }`",
+                          f->path, kind[0] == 'm' ? "model.width" : "train.length");
         } else {
             *slot = it;
         }

@@ -242,6 +242,12 @@ static bool attribute_is_word(Name name, const BlockDef *node)
     return argument_is_word(node, name);
 }
 
+/* A name that the block does not have counts as what it was meant to be: that is said. */
+static bool is_meant(const BlockDef *d, Name given, Name name)
+{
+    return given == name || (!block_param(d, given) && (attribute_means(given, name) || nearest_name(given, &name, 1)));
+}
+
 /* What is applied without further arguments has all that have no default. */
 static void complete(Look *l, const Ast *e)
 {
@@ -253,7 +259,7 @@ static void complete(Look *l, const Ast *e)
         const Ast *par = d->ast->kid[0]->kid[i];
         bool given = par->kid[1] != NULL;
         for (uint32_t k = 0; k < e->kid[1]->n; k++)
-            given |= e->kid[1]->kid[k]->kind == AST_NAMED && e->kid[1]->kid[k]->name == par->name;
+            given |= e->kid[1]->kid[k]->kind == AST_NAMED && is_meant(d, e->kid[1]->kid[k]->name, par->name);
         if (!given)
             missing_parameter(l->ev, d, par, e->span);
     }

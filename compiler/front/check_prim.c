@@ -73,6 +73,8 @@ static Value run_value(PrimArgs *a, Value v, Span at, const Param1 *p)
                   length ? "a length of training" : "a number", value_kind_name(&v));
     if (length)
         diag_help(a->ev->ctx, d, "for example `%s = 100 steps` or `%s = 1%%`", p->name, p->name);
+    else if (v.kind == V_STR)
+        advise_quotes(a->ev, d, &v, "a number", at, NULL);
     return v_poison();
 }
 

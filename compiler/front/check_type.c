@@ -45,11 +45,20 @@ static Value to_init(Eval *ev, Value v, Span at)
     return v_poison();
 }
 
+static bool says_yes(const char *word)
+{
+    static const char *const words[] = {"yes", "on", "true", "True", "y", "1"};
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (!strcmp(word, words[i]))
+            return true;
+    return false;
+}
+
 /* `activation = "gelu"`, `heads = "4"`: what a string says where it is no string. */
-static void unquote(Eval *ev, Diag *d, const Value *v, const char *want, Span at, Env *env)
+void advise_quotes(Eval *ev, Diag *d, const Value *v, const char *want, Span at, Env *env)
 {
     bool number = strstr(want, "number") || strstr(want, "dimension");
-    const char *end = v->word + strspn(v->word, "0123456789_.");
+    const char *end = v->word + strspn(v->word, "0123456789_.eE+-");
     Binding *b = env ? env_find(env, v->word) : NULL;
     bool block = b && (b->is_let || (b->state == BIND_READY && b->value.kind == V_BLOCK));
     size_t n;
@@ -59,6 +68,9 @@ static void unquote(Eval *ev, Diag *d, const Value *v, const char *want, Span at
         diag_help(ev->ctx, d, "numbers are written without quotes: `%s`", v->word);
     else if (number && end > v->word && !*end)
         diag_fix(ev->ctx, d, at, v->word, FIX_CERTAIN, "numbers are written without quotes: `%s`", v->word);
+    else if (!strcmp(want, "true or false") && here)
+        diag_fix(ev->ctx, d, at, says_yes(v->word) ? "true" : "false", FIX_MAYBE, "write `%s`",
+                 says_yes(v->word) ? "true" : "false");
     else if (!number && (prim_find(v->word) || block))
         diag_fix(ev->ctx, d, at, v->word, FIX_CERTAIN, "names are written without quotes: `%s`", v->word);
     else if (!number)
@@ -115,6 +127,26 @@ void say_setting(Eval *ev, Diag *d, const Value *v, Span at, Span wanted)
     diag_related(ev->ctx, d, wanted, "required here");
 }
 
+/* `D / 12` where it is not whole: the text, rounded. */
+static void advise_round(Eval *ev, Diag *d, const Value *v, Span at)
+{
+    const char *text = span_text(ev, at);
+    if (v->num < 0)
+        return;
+    if (at.hi - at.lo < 60 && strcspn(text, " +-*/^(") < strlen(text) && !strchr(text, '='))
+        diag_help(ev->ctx, d, "to the nearest whole number: `round(%s)` is %.0f", text, rint(v->num));
+    else
+        diag_help(ev->ctx, d, "the nearest whole number is %.0f", rint(v->num));
+}
+
+/* `n = [2, 4]` where one value is wanted; of a let and of a setting say_setting() tells the same with its name. */
+static void advise_list(Eval *ev, Diag *d, const Value *v, const char *what, Span at, Span wanted)
+{
+    if (at.file == wanted.file && at.lo == wanted.lo && v->list->n > 1)
+        diag_help(ev->ctx, d, "for several values write `let %s = %s` and a sweep: `sweep NAME { vary { %s = %s } }`",
+                  what, value_text(ev, &v->list->v[0]), what, value_text(ev, v));
+}
+
 static Value type_error(Eval *ev, Value v, const char *want, Span at, const char *what, Env *env)
 {
     Span wanted = at;
@@ -138,8 +170,14 @@ static Value type_error(Eval *ev, Value v, const char *want, Span at, const char
     else
         d = err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_kind_name(&v));
     if (v.kind == V_STR)
-        unquote(ev, d, &v, want, at, env);
+        advise_quotes(ev, d, &v, want, at, env);
     advise_kind(ev, d, &v);
+    if (v.kind == V_NUM && strstr(want, "whole"))
+        advise_round(ev, d, &v, at);
+    if (v.kind == V_BOOL && strstr(want, "block"))
+        diag_help(ev->ctx, d, "a block is named, as `rope(base = 10_000)`; without one it is `%s = none`", what);
+    if (v.kind == V_LIST && !strstr(want, "list") && !strstr(want, "string"))
+        advise_list(ev, d, &v, what, at, wanted);
     say_setting(ev, d, &v, at, wanted);
     return v_poison();
 }
@@ -182,6 +220,7 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
         if (v.kind == V_NUM) {
             Diag *d =
                 err(ev, "E0302", at, "not a whole number", "dimension `%s` = %.6g is not a whole number", what, v.num);
+            advise_round(ev, d, &v, at);
             say_setting(ev, d, &v, at, wanted);
             return v_poison();
         }

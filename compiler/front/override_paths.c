@@ -9,6 +9,7 @@
 
 #include "attribute.h"
 #include "check_prim.h"
+#include "grammar/foreign.h"
 #include "override.h"
 
 /* ---- all paths ---- */
@@ -180,6 +181,23 @@ static size_t distance(const char *word, const char *path)
     return limit && d <= limit && strlen(a) > 2 ? NEAR_LAST + 10 * d + shape : FAR;
 }
 
+/* The places of the paths that end in what is called so here, where other programs say the last part of the word. */
+static size_t by_foreign_name(const Paths *p, const char *word, size_t at[4])
+{
+    size_t n = 0;
+    Name last = name_str(p->ev->ctx, last_part(word));
+    for (const Foreign *f = NULL; !n && (f = foreign_next(FOREIGN_ATTRIBUTE, last, f));)
+        for (size_t i = 0; f->ours && i < p->path.n && n < 4; i++) {
+            const char *path = bare(p->ev, p->path.v[i]);
+            bool again = strchr(path, '.') == NULL || strcmp(last_part(path), f->ours) != 0;
+            for (size_t k = 0; k < n; k++)
+                again |= p->path.v[at[k]] == p->path.v[i];
+            if (!again)
+                at[n++] = i;
+        }
+    return n;
+}
+
 /* The places of the nearest paths in `at`; how many there are. */
 static size_t nearest(Paths *p, const char *word, size_t at[4])
 {
@@ -197,7 +215,7 @@ static size_t nearest(Paths *p, const char *word, size_t at[4])
         if (d == best && d < FAR && n < 4 && !again)
             at[n++] = i;
     }
-    return n;
+    return n ? n : by_foreign_name(p, word, at);
 }
 
 /* The path of the first argument of the call that is written at the path, NULL: there is no call. */
@@ -362,6 +380,12 @@ static const char *missing_argument(const Paths *p, size_t at, const char *path)
     return call && same ? dot + 1 : NULL;
 }
 
+static Name last_name(const Ast *path)
+{
+    Name last = path->n ? path->kid[path->n - 1]->name : path->name;
+    return last ? last : path->name; /* of `ws[2]` */
+}
+
 void override_unknown(Eval *ev, File *f, Override *o)
 {
     if (o->said || no_such_iteration(ev, f, o))
@@ -396,12 +420,14 @@ void override_unknown(Eval *ev, File *f, Override *o)
     if (n > 1 && !o->unwritten) {
         Buf b = buf_new(ev->arena);
         for (size_t i = 1; i < n; i++)
-            buf_printf(&b, "%s`%s`", i == 1 ? "" : i + 1 < n ? ", " : " and ", p.path.v[at[i]]);
+            buf_printf(&b, "%s`%s`", list_gap(i - 1, n - 1, " and "), p.path.v[at[i]]);
         diag_note(ev->ctx, d, "as near %s %s", n == 2 ? "is" : "are", b.s);
     }
-    if (!n && !o->unwritten)
+    if (!n && !o->unwritten) {
+        tell_attribute(ev, d, last_name(o->path));
         diag_help(ev->ctx, d,
                   "paths are lets (`D`), attributes of nodes (`model.width`, `layer[*].attention.heads`, "
                   "`train.seed`), and arguments"
                   " of the calls in them (`conn.n`, `train.optimizer.lr.peak`)");
+    }
 }

@@ -236,7 +236,7 @@ const char *record_changed(Session *s, const char *run, const Unit *unit)
             vec_push(s->arena, &changed, unit->files.v[i]);
     Buf b = buf_new(s->arena);
     for (size_t i = 0; i < changed.n; i++)
-        buf_printf(&b, "%s%s", i == 0 ? "" : i + 1 < changed.n ? ", " : " and ", changed.v[i]);
+        buf_printf(&b, "%s%s", list_gap(i, changed.n, " and "), changed.v[i]);
     return b.s;
 }
 

@@ -142,7 +142,11 @@ const char *run_meant(Session *s, const char *where)
     VEC(Name) names = {0};
     Buf b = buf_new(s->arena);
     struct stat st;
-    if (slash == path || stat(path, &st) == 0 || stat(folder, &st) || !S_ISDIR(st.st_mode))
+    bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode) && run_list(s, path).n)
+        return arena_printf(s->arena, "; it holds runs, which `vwn runs %.200s` lists: name those that are meant",
+                            where);
+    if (slash == path || there || stat(folder, &st) || !S_ISDIR(st.st_mode))
         return "";
     RunList l = run_list(s, folder);
     for (size_t i = 0; i < l.n; i++) {

@@ -54,7 +54,7 @@ static void want_step(Session *s, const char *folder, int64_t step)
     for (size_t i = 0; i < l.n; i++) {
         if (l.n > FEW && i && i + 1 < l.n && i + 1 != above && i != above)
             continue;
-        buf_printf(&b, "%s%lld", !n++ ? "" : i + 1 < l.n ? ", " : " and ", (long long)l.step[i]);
+        buf_printf(&b, "%s%lld", n++ ? list_gap(i, l.n, " and ") : "", (long long)l.step[i]);
     }
     ctx_raise(s->ctx, ST_USAGE, "the run `%.300s` has no checkpoint of step %lld%s%s", folder, (long long)step,
               !l.n        ? ", nor any other"
@@ -127,8 +127,11 @@ const SafeFile *source_tensors(Session *s, const char *where)
     SafeFile *f = NEW(s->arena, SafeFile);
     f->fd = -1;
     session_defer(s, close_tensors, f);
-    if (!safe_open(arena_region(s->arena), step ? step : where, f, why) || !safe_verify(f, false, why))
+    if (!safe_open(arena_region(s->arena), step ? step : where, f, why) || !safe_verify(f, false, why)) {
+        if (!step && access(where, F_OK) != 0)
+            no_such_run(s, where, why);
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    }
     return f;
 }
 

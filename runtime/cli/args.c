@@ -103,75 +103,19 @@ static const Flag *find_flag(const Verb *verb, const char *name, size_t n)
     return NULL;
 }
 
-/* "--max-steps" and "--max_steps" are one name. */
-static bool same_flag(const char *x, const char *y)
+/* What a flag of another program is: a flag that the verb has, else in *text where that is said. `known`: it is one of theirs. */
+static const char *other_name(const Verb *verb, const char *word, const char *const *names, int n, bool *known,
+                              const char **text)
 {
-    for (; *x && (*x == *y || (strchr("-_", *x) && strchr("-_", *y))); x++, y++)
-        ;
-    return *x == *y;
-}
-
-/* What other programs have a flag for, and vwn a place in the file; NULL: nothing that is known. */
-static const char *in_file(const Verb *verb, const char *word)
-{
-    static const char *const length = "how long a run is stands in the file: `--set train.length='600 steps'`",
-                             *const batch = "the batch stands in the file: `--set train.batch='8 seqs'`";
-    static const char *const rows[][2] = {
-        {"--steps", length},
-        {"--max_steps", length},
-        {"--max_iters", length},
-        {"--iters", length},
-        {"--num_steps", length},
-        {"--epochs", "how long a run is stands in the file: `--set train.length='3 epochs'`"},
-        {"--num_train_epochs", "how long a run is stands in the file: `--set train.length='3 epochs'`"},
-        {"--batch_size", batch},
-        {"--per_device_train_batch_size", batch},
-        {"--gradient_accumulation_steps", "parts of a batch stand in the file: `--set train.micro_batch='2 seqs'`"},
-        {"--fp16", "types stand in the file: `--set 'train.precision=mixed(compute = fp16, master = fp32)'`"},
-        {"--bf16", "types stand in the file: `--set 'train.precision=mixed(compute = bf16, master = fp32)'`"},
-        {"--dtype", "types stand in the file: `--set 'train.precision=mixed(compute = bf16, master = fp32)'`"},
-        {"--eval_interval", "evaluations stand in the file: `--set train.eval.every='250 steps'`"},
-        {"--eval_steps", "evaluations stand in the file: `--set train.eval.every='250 steps'`"},
-        {"--save_steps", "checkpoints stand in the file: `--set train.checkpoint.every='1000 steps'`"},
-        {"--dataset", "the data stands in the file: `--set 'train.data=text_file(\"corpus.txt\", val = 5%)'`"},
-        {"--compile", "every model is compiled; leave it out"},
-        {"--wandb", "`vwn export-log RUN --tensorboard -o DIR` writes what other boards show"},
-        {"--report_to", "`vwn export-log RUN --tensorboard -o DIR` writes what other boards show"}};
-    for (size_t i = 0; (verb->takes & TAKES_SET) && i < sizeof rows / sizeof rows[0]; i++)
-        if (same_flag(word, rows[i][0]))
-            return rows[i][1];
-    return NULL;
-}
-
-/* What other programs call a flag, where the verb has ours. `known`: it is one of theirs. */
-static const char *other_name(const char *word, const char *const *names, int n, bool *known)
-{
-    static const char *const rows[][2] = {{"-o", "--run"},
-                                          {"--out", "--run"},
-                                          {"--output", "--run"},
-                                          {"--output_dir", "--run"},
-                                          {"--out_dir", "--run"},
-                                          {"--name", "--run"},
-                                          {"--run_name", "--run"},
-                                          {"--out", "-o"},
-                                          {"--output", "-o"},
-                                          {"--gpu", "--device"},
-                                          {"--cuda", "--device"},
-                                          {"--quiet", "-q"},
-                                          {"--verbose", "-v"},
-                                          {"--num_workers", "--threads"},
-                                          {"-j", "--threads"},
-                                          {"--resume_from_checkpoint", "--resume"},
-                                          {"--max_new_tokens", "--tokens"},
-                                          {"--max_tokens", "--tokens"},
-                                          {"--num_samples", "-n"},
-                                          {"--num_return_sequences", "-n"}};
+    const char *ours, *said;
     *known = false;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        bool meant = same_flag(word, rows[i][0]);
-        *known = *known || meant;
-        for (int k = 0; meant && k < n; k++)
-            if (strcmp(names[k], rows[i][1]) == 0)
+    *text = NULL;
+    for (size_t i = 0; vwn_other_name(word, i, &ours, &said); i++) {
+        *known |= ours != NULL;
+        if (!ours && (verb->takes & TAKES_SET) && !*text)
+            *text = said;
+        for (int k = 0; ours && k < n; k++)
+            if (strcmp(names[k], ours) == 0)
                 return names[k];
     }
     return NULL;
@@ -190,8 +134,8 @@ static bool unknown_flag(const Verb *verb, const char *arg, size_t n, char why[5
     char word[64];
     snprintf(word, sizeof word, "%.*s", n > 63 ? 63 : (int)n, arg);
     bool known;
-    const char *near = other_name(word, names, count, &known), *place = near ? NULL : in_file(verb, word);
-    if (place) {
+    const char *place, *near = other_name(verb, word, names, count, &known, &place);
+    if (place && !near) {
         snprintf(why, 512, "`vwn %s` has no flag `%s`: %s", verb->name, word, place);
         return true;
     }

@@ -262,11 +262,28 @@ int call_failed(Call *call, vwn_status status)
     return (int)status;
 }
 
+/* A run where a file is wanted: said, with the file that it keeps. */
+static bool file_is_run(Call *call, const char *path)
+{
+    char run[4096];
+    snprintf(run, sizeof run, "%s%.4000s", is_run_folder(path) ? "" : "runs/", path);
+    if (ends_with(path, ".vwn") || !is_run_folder(run))
+        return false;
+    usage_error(call, "`%s` is a run and no file: what it was trained from is in it, `vwn %s %s/resolved.vwn`", path,
+                call->verb->name, run);
+    return true;
+}
+
 bool call_unit(Call *call, int i, vwn_unit **unit, int *status)
 {
     vwn_file_options file;
     if (!call_file(call, i, &file, status))
         return false;
+    if (!call->folder && file_is_run(call, file.path)) {
+        call_file_done(&file);
+        *status = VWN_USAGE;
+        return false;
+    }
     vwn_status st = vwn_check(call->ctx, &file, unit);
     call_file_done(&file);
     call_diagnostics(call, false, NULL);
@@ -364,7 +381,10 @@ static int unknown_verb(Ui *ui, const char *word)
     const char *names[N_VERBS + 1];
     for (int i = 0; i < N_VERBS; i++)
         names[i] = verbs[i]->name;
-    const char *near = word[0] == '-' ? NULL : nearest_word(word, names, N_VERBS);
+    const char *near = NULL, *text;
+    bool known = word[0] != '-' && vwn_other_name(word, 0, &near, &text);
+    if (!known && word[0] != '-')
+        near = nearest_word(word, names, N_VERBS);
     if (near)
         ui_error(ui, "no verb `%s`; did you mean `%s`?", word, near);
     else

@@ -42,6 +42,8 @@ static bool say(Call *call, const char *file, const char *name, const char *valu
     vwn_context *ctx = file ? vwn_open(&options) : NULL;
     if (ctx)
         path = vwn_setting_meant(ctx, &(vwn_file_options){.path = file}, name, &inner);
+    if (path && strlen(name) == 1 && strcmp(path, name))
+        path = NULL; /* a letter is near to any other */
     bool found = path || !file;
     vary |= !strcmp(call->verb->name, "sweep") && (strchr(value, ',') || !strncmp(value, "range(", 6));
     bool numbers = value[strspn(value, "0123456789.eE+-_,")] == '\0';

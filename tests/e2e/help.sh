@@ -50,6 +50,27 @@ expect 2 "$VWN" train -o out model.vwn
 has err 'did you mean `--run`?'
 expect 2 "$VWN" check -o out model.vwn
 lacks err 'did you mean'
+# what other programs call verbs and flags: what is typed, and what is said of it
+while IFS='|' read -r typed said; do
+    # shellcheck disable=SC2086
+    expect 2 "$VWN" $typed
+    has err "$said"
+done <<'END'
+generate nano|did you mean `sample`?
+delete nano|did you mean `runs rm`?
+fit model.vwn|did you mean `train`?
+doc nn.Linear|did you mean `linear`?
+doc nowhere.at.all|`vwn doc --search WORD` finds topics
+check a.vwn --strict|did you mean `--deny`?
+train a.vwn --num-layers 4|`--set L=4`
+train a.vwn --batch_size 4|`--set train.batch='8 seqs'`
+train a.vwn --multirun D=1,2|`vwn sweep FILE --vary D=32,64`
+train a.vwn --load runs/x|did you mean `--resume`?
+resume nano --load runs/x|a run goes on by `vwn resume RUN`
+train a.vwn --fsdp full|one process computes on one device
+train a.vwn --config x.yaml|the file is named without a flag
+export-log nano --csv out.csv|the file to write is named by `-o out.csv`
+END
 expect 2 "$VWN" check
 has err 'needs FILE'
 expect 2 "$VWN" params a.vwn b.vwn

@@ -114,6 +114,10 @@ static int run(Call *call)
         return usage_error(call, "`--tensorboard` writes a folder, and `%s` is the name of a file", to);
     if (!board && to && file_ending(to, ends) < 0)
         return usage_error(call, "`-o %s`: the name must end in .csv, .json or .jsonl", to);
+    for (int i = 0; i < call->n_operands; i++)
+        if (file_ending(call->operand[i], ends) >= 0 && !is_folder(call->operand[i]))
+            return usage_error(call, "`%s` is no run: the file to write is named by `-o %s`", call->operand[i],
+                               call->operand[i]);
     if (!call_open(call, &status))
         return status;
     if (board)
