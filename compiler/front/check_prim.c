@@ -20,6 +20,14 @@ typedef struct Param1 {
     bool open; /* "*: text", at the end: further arguments of any name */
 } Param1;
 
+/* Called for each argument of each call, which printf would make a quarter of a check. */
+static void copy_word(char *out, size_t size, const char *s, size_t n)
+{
+    n = n < size - 1 ? n : size - 1;
+    memcpy(out, s, n);
+    out[n] = 0;
+}
+
 static const char *next_param(const char *s, Param1 *p)
 {
     memset(p, 0, sizeof *p);
@@ -28,7 +36,7 @@ static const char *next_param(const char *s, Param1 *p)
     if (!*s)
         return NULL;
     size_t n = strcspn(s, ":.,");
-    snprintf(p->name, sizeof p->name, "%.*s", (int)n, s);
+    copy_word(p->name, sizeof p->name, s, n);
     s += n;
     p->open = !strcmp(p->name, "*");
     if (!strncmp(s, "...", 3)) {
@@ -37,14 +45,14 @@ static const char *next_param(const char *s, Param1 *p)
     }
     s += strspn(s, ": ");
     n = strcspn(s, " ,=");
-    snprintf(p->type, sizeof p->type, "%.*s", (int)n, s);
+    copy_word(p->type, sizeof p->type, s, n);
     s += n;
     s += strspn(s, " ");
     p->required = *s != '=' && !p->open;
     if (*s == '=') {
         s += strspn(s, "= ");
         n = strcspn(s, ",");
-        snprintf(p->def, sizeof p->def, "%.*s", (int)n, s);
+        copy_word(p->def, sizeof p->def, s, n);
         s += n;
     }
     return s;
@@ -912,7 +920,7 @@ static const Prim general[] = {
 static bool search(const Prim *rows, size_t n, const char *name, const Prim **out)
 {
     for (size_t i = 0; i < n; i++)
-        if (!rows[i].hidden && !strcmp(rows[i].name, name)) {
+        if (rows[i].name[0] == name[0] && !rows[i].hidden && !strcmp(rows[i].name, name)) {
             *out = &rows[i];
             return true;
         }
