@@ -11,6 +11,7 @@ void *heap_resize(void *user, void *p, size_t old_size, size_t new_size)
         return NULL;
     }
     h->calls++;
+    h->taken += new_size > old_size ? new_size - old_size : 0;
     void *q = realloc(p, new_size);
     h->blocks += !p && q;
     h->bytes += new_size - old_size;

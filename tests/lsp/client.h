@@ -9,7 +9,7 @@
 
 /* Memory that is counted. */
 typedef struct Heap {
-    size_t blocks, bytes, peak, calls;
+    size_t blocks, bytes, peak, calls, taken; /* taken: bytes that were asked for, all together */
 } Heap;
 void *heap_resize(void *user, void *p, size_t old_size, size_t new_size);
 

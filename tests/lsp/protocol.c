@@ -359,9 +359,53 @@ static void answers(Harness *h)
     client_close(&c);
 }
 
+/* A key in the largest example: one check, which is given up when the next key comes, and answers that cost a small part of it. */
+static void keystroke(Harness *h)
+{
+    static const char largest[] = "file://" VWN_SOURCE_DIR "/examples/31_xformer_tables.vwn";
+    char text[16384];
+    FILE *f = fopen(largest + 7, "rb");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose(f);
+    text[n] = 0;
+    const char *at = strstr(text, "\n  let first");
+    CHECK(h, at);
+    if (!at)
+        return;
+    int line = 1;
+    for (const char *p = text; p < at; p++)
+        line += *p == '\n';
+    Client c;
+    client_open(&c, h, "{}");
+    client_text(&c, largest, text, n);
+    vwn_server_counts before = vwn_server_counted(c.server);
+    Change key = {line, 2, line, 2, "x", 1};
+    client_change(&c, largest, 2, &key, 1);
+    vwn_server_counts now = vwn_server_counted(c.server);
+    CHECK(h, now.checks == before.checks + 1 && client_diagnostics(&c, largest) &&
+                 client_diagnostics(&c, largest)->n >= 1);
+    key = (Change){line, 2, line, 3, "", 0};
+    size_t taken = c.heap.taken;
+    client_change(&c, largest, 3, &key, 1);
+    size_t check = c.heap.taken - taken;
+    int64_t error;
+    taken = c.heap.taken;
+    CHECK(h, client_at(&c, "textDocument/completion", largest, line, 4, "", &error));
+    size_t completion = c.heap.taken - taken;
+    taken = c.heap.taken;
+    CHECK(h, client_at(&c, "textDocument/hover", largest, line, 4, "", &error));
+    size_t hover = c.heap.taken - taken;
+    printf("largest example: a check takes %zu bytes, completion %zu, hover %zu\n", check, completion, hover);
+    CHECK(h, vwn_server_counted(c.server).checks == now.checks + 1 && vwn_server_counted(c.server).given_up == 0);
+    CHECK(h, completion < check / 100 && hover < check / 100); /* 292 kB and 144 kB of 219 MB on 2026-11-28 */
+    client_close(&c);
+}
+
 int main(void)
 {
     Harness h = {0};
+    keystroke(&h);
     life(&h);
     broken(&h);
     changes(&h);
