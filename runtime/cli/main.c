@@ -101,12 +101,17 @@ static bool wanted_number(Call *call, const char *name, int64_t most, int64_t *o
     return true;
 }
 
-static void on_compiling(void *ui, size_t kernels)
+/* On a terminal it goes when they are there; of a sweep it stays elsewhere, as its first point may be minutes away. */
+static void on_compiling(void *user, size_t kernels)
 {
-    if (kernels)
-        ui_wait(ui, "Compiling", "%zu kernel%s", kernels, kernels == 1 ? "" : "s");
+    Call *call = user;
+    const char *s = kernels == 1 ? "" : "s";
+    if (!kernels)
+        ui_wait_end(&call->ui);
+    else if (call->ui.live || call->verb != &verb_sweep)
+        ui_wait(&call->ui, "Compiling", "%zu kernel%s", kernels, s);
     else
-        ui_wait_end(ui);
+        ui_say(&call->ui, "Compiling", "%zu kernel%s", kernels, s);
 }
 
 /* Training says where it is; what reads a run mentions the processor only where there is a GPU. */
@@ -151,7 +156,7 @@ bool call_open(Call *call, int *status)
                            .chosen = on_chosen,
                            .chosen_user = call,
                            .compiling = on_compiling,
-                           .compiling_user = &call->ui};
+                           .compiling_user = call};
     call->ctx = vwn_open(&options);
     *status = call->ctx ? VWN_OK : VWN_ENVIRONMENT;
     if (call->ctx)

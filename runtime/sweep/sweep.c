@@ -122,7 +122,7 @@ static void on_chosen(void *user, const char *sentence, bool plain)
 
 /* A context keeps what every file that it checked has left. So every point has its own, with the pages of the one before: where points
  * are trained through the workbench; where they are counted, what the compiler keeps is part of it, so blocks are as large as in a first one. */
-static bool fresh_context(SweepWorker *w)
+static bool fresh_context(SweepWorker *w, bool prepares)
 {
     SweepRun *s = w->sweep;
     vwn_options o = s->owner->options;
@@ -130,7 +130,7 @@ static bool fresh_context(SweepWorker *w)
     o.threads = threads / s->workers > 1 ? threads / s->workers : 1;
     o.chosen = on_chosen;
     o.chosen_user = s;
-    o.compiling = NULL;
+    o.compiling = prepares ? o.compiling : NULL; /* points are told as they begin and end */
     if (!w->bench && !s->listing)
         w->bench = workbench_open();
     o.workbench = w->bench;
@@ -154,7 +154,7 @@ static void run_point(SweepWorker *w)
 {
     SweepRun *s = w->sweep;
     PointResult r = s->result[w->point];
-    if (fresh_context(w)) {
+    if (fresh_context(w, false)) {
         if (!s->listing)
             tell(s, VWN_SWEEP_POINT, w->point, NULL, false);
         sweep_point_run(w, &r);
@@ -194,7 +194,7 @@ static void prepare_points(SweepWorker *w)
     bool mine = !s->preparing && !s->prepared;
     s->preparing = true;
     pthread_mutex_unlock(&s->lock);
-    if (mine && s->queued > 1 && fresh_context(w))
+    if (mine && s->queued > 1 && fresh_context(w, true))
         vwn_prepare(w->context,
                     &(vwn_prepare_options){.next = next_file, .user = s, .event = on_prepared, .event_user = s});
     pthread_mutex_lock(&s->lock);

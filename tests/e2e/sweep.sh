@@ -227,9 +227,10 @@ sed 1d out | cut -d, -f1 | cmp -s - eight && fail "another seed draws the same"
 
 # ---- schedules of widths: kernels are compiled before the first point, and then none ----
 sed 's/between(16, 24,/between(3, 5,/' "$VWN_SOURCE/examples/37_sweep_widths.vwn" > widths.vwn # the example, of fewer layers
-expect 0 env VWN_CACHE="$PWD/fresh" "$VWN" sweep widths.vwn --random 3 --run widths --until '2 steps' --json \
+expect 0 env VWN_CACHE="$PWD/fresh" "$VWN" sweep widths.vwn --random 3 --run widths --until '2 steps' \
     --set 'train.data=text_file("text.txt", val = 10%)'
-grep -o '[0-9]* kernels of 3 files: 0 cached, [1-9][0-9]* compiled' out || fail "the kernels of all points come first"
+grep -q '^ *Compiling [1-9][0-9]* kernels$' err || fail "nothing is said while the kernels are compiled"
+grep -o '[0-9]* kernels of 3 files: 0 cached, [1-9][0-9]* compiled' err || fail "the kernels of all points come first"
 [ "$(cat runs/widths/*/events.jsonl | grep -c '"event":"compile".*: [0-9]* cached, 0 compiled')" -eq 3 ] || fail "a point compiles: $(grep -h '"compile"' runs/widths/*/events.jsonl)"
 find runs/widths -name '*.safetensors' > left
 [ "$(wc -l < left)" -eq 3 ] || fail "points that are stopped before their end keep a checkpoint: $(cat left)"
