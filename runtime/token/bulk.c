@@ -307,10 +307,7 @@ static bool read_merge(Bulk *b, Vocabulary *v, uint32_t rank)
 bool bulk_merges(Vocabulary *v, const char *text, BulkRange at, char why[WHY])
 {
     Bulk *b = bulk_new(v->arena, text, at, why);
-    size_t commas = 0;
-    for (size_t i = at.from; i < at.to; i++)
-        commas += text[i] == ',';
-    vocabulary_merges(v, commas < (size_t)v->tokens ? commas : (size_t)v->tokens);
+    vocabulary_merges(v, (size_t)v->tokens);
     if (!take(b, '['))
         return wrong(b, b->at, "a list of merges is expected here");
     if (take(b, ']'))

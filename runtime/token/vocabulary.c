@@ -148,13 +148,25 @@ static uint32_t pair_place(const Vocabulary *v, uint32_t left, uint32_t right)
     return i;
 }
 
+static void more_merges(Vocabulary *v)
+{
+    VocabularyMerge *old = v->merge;
+    uint32_t n = v->merge_slots;
+    v->merge_slots *= 2;
+    v->merge = NEW_ARRAY(v->arena, VocabularyMerge, v->merge_slots);
+    for (uint32_t i = 0; i < n; i++)
+        if (old[i].rank)
+            v->merge[pair_place(v, old[i].left, old[i].right)] = old[i];
+}
+
 bool vocabulary_merge(Vocabulary *v, uint32_t left, uint32_t right, uint32_t rank, uint32_t id)
 {
     uint32_t i = pair_place(v, left, right);
     if (v->merge[i].rank)
         return false;
     v->merge[i] = (VocabularyMerge){left, right, rank + 1, id};
-    v->merges++;
+    if (2 * ++v->merges > v->merge_slots)
+        more_merges(v);
     return true;
 }
 

@@ -53,7 +53,7 @@ typedef enum Adding { ADD_FINE, ADD_ID_TWICE, ADD_BYTES_TWICE, ADD_TOO_LARGE } A
 Adding vocabulary_add(Vocabulary *v, int64_t id, const unsigned char *s, size_t n, bool apart);
 int64_t vocabulary_find(const Vocabulary *v, const unsigned char *s,
                         size_t n); /* TOKEN_NONE without one; none that is apart */
-/* Room for so many merges; afterwards pairs become what vocabulary_merge() says. */
+/* Room for about as many merges, more is made; afterwards pairs become what vocabulary_merge() says. */
 void vocabulary_merges(Vocabulary *v, size_t n);
 bool vocabulary_merge(Vocabulary *v, uint32_t left, uint32_t right, uint32_t rank,
                       uint32_t id); /* false: the pair is there */

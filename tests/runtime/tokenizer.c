@@ -258,6 +258,42 @@ static void merging(Test *t)
     bpe_work_close(&t->work);
 }
 
+/* More merges than tokens, as where every way to make a token is one; most bytes have no token. */
+static void many_merges(Test *t)
+{
+    enum { MOST = 60 };
+    Buf vocab = buf_new(t->s.arena), merges = buf_new(t->s.arena);
+    for (int n = 1; n <= MOST; n++) {
+        buf_printf(&vocab, "%s\"%.*s\": %d", n > 1 ? ", " : "", n,
+                   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", n - 1);
+        for (int k = 1; k < n; k++)
+            buf_printf(&merges, "%s\"%.*s %.*s\"", n > 2 || k > 1 ? ", " : "", k,
+                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", n - k,
+                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+    }
+    const char *text = arena_printf(
+        t->s.arena, "{\"model\": {\"type\": \"BPE\", \"vocab\": {%s}, \"merges\": [%s]}, \"pre_tokenizer\": %s}",
+        vocab.s, merges.s, byte_level);
+    unsigned char s[300];
+    uint32_t want[300];
+    memset(s, 'a', sizeof s);
+    if (!CHECK_CASE(&t->h, open_text(t, text), t->why))
+        return;
+    CHECK(&t->h, t->bpe.vocabulary->merges == MOST * (MOST - 1) / 2);
+    for (size_t n = 1; n <= sizeof s; n += 13) {
+        IdList l = {0};
+        size_t wanted = merge_slowly(t->bpe.vocabulary, s, n, want);
+        bool fine = bpe_encode(&t->work, (const char *)s, n, &l, t->why);
+        CHECK(&t->h, fine && l.n == wanted && !memcmp(l.v, want, wanted * sizeof *want));
+        free(l.v);
+    }
+    IdList l = {0};
+    CHECK(&t->h, !bpe_encode(&t->work, "ab", 2, &l, t->why) &&
+                     strstr(t->why, "byte 1: the tokenizer has no token for the byte 0x62"));
+    free(l.v);
+    bpe_work_close(&t->work);
+}
+
 /* Any bytes come back. */
 static void any_bytes(Test *t)
 {
@@ -454,6 +490,7 @@ static Status run(void *user)
     characters(t, cases(t));
     two_files(t);
     merging(t);
+    many_merges(t);
     any_bytes(t);
     refused_files(t);
     refused_patterns(t);
