@@ -151,6 +151,10 @@ static size_t skip_value(const char *s, size_t at, size_t end)
     int depth = 0;
     while (at < end) {
         char c = s[at];
+        if (c == ' ' || c == '\n') {
+            at++;
+            continue;
+        }
         if (c == '"') {
             at = skip_string(s, at, end);
             if (!depth)
@@ -173,11 +177,11 @@ static size_t skip_value(const char *s, size_t at, size_t end)
     return SIZE_MAX;
 }
 
-bool bulk_member(const char *text, BulkRange within, const char *key, BulkRange *out)
+bool bulk_members(const char *text, BulkRange within, size_t n, const char *const *key, BulkRange *out)
 {
     Bulk b = {.text = text, .at = within.from, .end = within.to};
-    size_t n = strlen(key);
-    *out = (BulkRange){0, 0};
+    for (size_t i = 0; i < n; i++)
+        out[i] = (BulkRange){0, 0};
     if (!take(&b, '{'))
         return false;
     while (next_char(&b) == '"') {
@@ -189,8 +193,9 @@ bool bulk_member(const char *text, BulkRange within, const char *key, BulkRange 
         size_t from = b.at, to = skip_value(text, from, b.end);
         if (to == SIZE_MAX)
             return false;
-        if (behind - name == n + 1 && !memcmp(text + name, key, n))
-            *out = (BulkRange){from, to};
+        for (size_t i = 0; i < n; i++)
+            if (behind - name == strlen(key[i]) + 1 && !memcmp(text + name, key[i], strlen(key[i])))
+                out[i] = (BulkRange){from, to};
         b.at = to;
         if (!take(&b, ','))
             break;
@@ -247,7 +252,7 @@ static bool read_entry(Bulk *b, Vocabulary *v)
 Vocabulary *bulk_vocabulary(Arena *a, const char *text, BulkRange at, char why[WHY])
 {
     Bulk *b = bulk_new(a, text, at, why);
-    Vocabulary *v = vocabulary_new(a, (int64_t)((at.to - at.from) / 12), (at.to - at.from) / 2);
+    Vocabulary *v = vocabulary_new(a, (int64_t)((at.to - at.from) / 20), (at.to - at.from) / 2);
     if (!take(b, '{')) {
         wrong(b, b->at, "a vocabulary is expected here, `{ \"token\": id, ... }`");
         return NULL;
@@ -307,7 +312,7 @@ static bool read_merge(Bulk *b, Vocabulary *v, uint32_t rank)
 bool bulk_merges(Vocabulary *v, const char *text, BulkRange at, char why[WHY])
 {
     Bulk *b = bulk_new(v->arena, text, at, why);
-    vocabulary_merges(v, (size_t)v->tokens);
+    vocabulary_merges(v, 2 * (size_t)v->tokens);
     if (!take(b, '['))
         return wrong(b, b->at, "a list of merges is expected here");
     if (take(b, ']'))
@@ -346,7 +351,7 @@ bool bulk_merge_lines(Vocabulary *v, const char *text, size_t n, char why[WHY])
 {
     Bulk *b = bulk_new(v->arena, text, (BulkRange){0, n}, why);
     uint32_t rank = 0;
-    vocabulary_merges(v, (size_t)v->tokens);
+    vocabulary_merges(v, 2 * (size_t)v->tokens);
     while (b->at < n) {
         const char *line = text + b->at, *stop = memchr(line, '\n', n - b->at);
         size_t end = stop ? (size_t)(stop - text) : n, next = end + (stop != NULL);

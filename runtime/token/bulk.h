@@ -13,8 +13,8 @@
 typedef struct BulkRange {
     size_t from, to; /* from == to: it is not there */
 } BulkRange;
-/* The value of a member of the object that stands in text[within]; false where that is none or has no end. */
-bool bulk_member(const char *text, BulkRange within, const char *key, BulkRange *out);
+/* The values of n members of the object that stands in text[within]; false where that is none or has no end. */
+bool bulk_members(const char *text, BulkRange within, size_t n, const char *const *key, BulkRange *out);
 
 /* The bytes that a text stands for as letters of a vocabulary, for which `out` has room for n: how many; 0: it has other characters. */
 size_t bulk_letters(const char *text, size_t n, unsigned char *out);

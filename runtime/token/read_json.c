@@ -277,13 +277,15 @@ bool bpe_read_json(Session *s, const BpeFiles *files, Bpe *b, char why[WHY])
 {
     TokenizerReader r = {s, files, b, why};
     const BpeText *f = &files->file;
-    BulkRange all = {0, f->n}, model = {0, 0}, vocab = {0, 0}, merges = {0, 0};
-    bool whole = bulk_member(f->text, all, "model", &model);
+    static const char *const lists[] = {"vocab", "merges"}, *const of_file[] = {"model"};
+    BulkRange all = {0, f->n}, model = {0, 0}, list[2] = {{0, 0}, {0, 0}};
+    bool whole = bulk_members(f->text, all, 1, of_file, &model);
     /* a vocabulary may have a token of that name */
     if (whole && (model.from == model.to || f->text[model.from] != '{'))
         return read_vocab_json(&r);
     if (whole)
-        whole = bulk_member(f->text, model, "vocab", &vocab) && bulk_member(f->text, model, "merges", &merges);
+        bulk_members(f->text, model, 2, lists, list);
+    const BulkRange vocab = list[0], merges = list[1];
     const Json *j = rest_of(&r, vocab, merges), *of = j ? json_get(j, "model") : NULL;
     if (!j)
         return false;
