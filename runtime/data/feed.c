@@ -154,6 +154,21 @@ int result_index(const Program *p, const char *name)
     return -1;
 }
 
+int result_of_tokens(const Program *p)
+{
+    int next = result_index(p, "metric.next"), only = -1, trained = 0;
+    if (next < 0)
+        next = result_index(p, "loss.next");
+    for (size_t i = 0; i < program_results(p); i++) {
+        const char *name = program_result_name(p, i);
+        if (!strncmp(name, "loss.", 5)) {
+            only = result_index(p, name);
+            trained++;
+        }
+    }
+    return next >= 0 ? next : trained == 1 ? only : result_index(p, "loss");
+}
+
 void result_put(JsonText *t, const char *key, const double *v, size_t n)
 {
     if (n == 1) {

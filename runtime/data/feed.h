@@ -40,6 +40,9 @@ size_t results_size(const Program *p);
 void results_read(Session *s, Program *p, double *v);
 /* Where the numbers of a result begin among them, or -1. */
 int result_index(const Program *p, const char *name);
+/* The same of the loss that perplexity is made of: the next token's, which a head that trains on another one (smoothed labels) gives
+ * as a metric, or the only one. */
+int result_of_tokens(const Program *p);
 /* Puts a result as one number or as an array of them. */
 void result_put(JsonText *t, const char *key, const double *v, size_t n);
 /* What draws random numbers without being a step of training, on evaluation windows from `first` on. */

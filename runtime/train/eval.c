@@ -23,30 +23,11 @@ typedef struct Evaluation {
     bool averaged; /* the weights are averages over steps */
 } Evaluation;
 
-/* The loss that perplexity is made of: the next token's, which a head that trains on another
- * (smoothed labels) gives as a metric, or the only one. */
-static double token_loss(const Evaluation *e)
-{
-    int next = result_index(e->program, "metric.next"), only = -1, trained = 0;
-    if (next < 0)
-        next = result_index(e->program, "loss.next");
-    for (size_t i = 0; i < program_results(e->program); i++) {
-        const char *name = program_result_name(e->program, i);
-        if (!strncmp(name, "loss.", 5)) {
-            only = result_index(e->program, name);
-            trained++;
-        }
-    }
-    if (next < 0)
-        next = trained == 1 ? only : result_index(e->program, "loss");
-    return e->mean[next];
-}
-
 static void report(Evaluation *e)
 {
     Buf b = buf_new(e->session.arena);
     size_t n = program_results(e->program);
-    double loss = token_loss(e), bits = loss / log(2) / e->bytes;
+    double loss = e->mean[result_of_tokens(e->program)], bits = loss / log(2) / e->bytes;
     size_t room = 8192 + 64 * n + 32 * results_size(e->program);
     for (size_t i = 0; i < n; i++)
         room += strlen(program_result_name(e->program, i));

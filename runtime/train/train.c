@@ -230,8 +230,9 @@ static void report_step(Trainer *tr)
 static double held_out(Trainer *tr, const Train *as)
 {
     train_set_vars(tr, 0);
-    evaluate(&tr->feed, tr->program.eval, tr->program.eval_count, tr->eval_split, as->eval_batches, as->batch_seqs,
-             tr->vars, tr->out.eval_part, tr->out.eval_all);
+    int64_t windows = evaluate(&tr->feed, tr->program.eval, tr->program.eval_count, tr->eval_split, as->eval_batches,
+                               as->batch_seqs, tr->vars, tr->out.eval_part, tr->out.eval_all);
+    tr->out.eval_bytes = split_bytes_per_token(&tr->session, tr->eval_split, tr->data->tokenizer, windows);
     return tr->out.eval_all[tr->out.eval_loss];
 }
 

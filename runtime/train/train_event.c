@@ -70,8 +70,12 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
         json_put_integer(&t, "mem", (int64_t)tr->bytes);
         json_put_number(&t, "eta", round(e->eta_seconds));
     }
-    if (e->kind == VWN_EVENT_EVAL)
+    if (e->kind == VWN_EVENT_EVAL) {
         put_losses(&t, tr->program.eval, tr->out.eval_all, "eval_loss");
+        if (tr->out.eval_bytes > 0)
+            json_put_number(&t, "bits_per_byte",
+                            tr->out.eval_all[result_of_tokens(tr->program.eval)] / log(2) / tr->out.eval_bytes);
+    }
     if (e->kind == VWN_EVENT_END) {
         json_put_string(&t, "status", status);
         json_put_number(&t, "loss", e->loss);

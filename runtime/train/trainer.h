@@ -47,6 +47,7 @@ typedef struct TrainResults {
     double *part, *all, *updated; /* results of fresh: what a micro-batch adds, of a step; of the update */
     double *eval_part, *eval_all; /* results of eval: what some windows add, of all */
     int loss, eval_loss;          /* where "loss" stands among them */
+    double eval_bytes;            /* that a token of the last evaluation stands for; 0: not known */
 } TrainResults;
 
 /* Steps that are queued on a device before the numbers of earlier ones are read. */

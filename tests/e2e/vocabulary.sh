@@ -96,6 +96,14 @@ awk 'BEGIN { for (i = 0; i < 200; i++) printf " the" }' > the.txt
 expect 0 "$VWN" eval runs/words --data the.txt --json
 sed 's/[{},]/\n/g' out | awk -F: '{ v[$1] = $2 } END { x = v["\"bits_per_byte\""] * 4 * log(2) / v["\"loss.next\""]; exit !(x > 0.99999 && x < 1.00001) }' ||
     fail "bits per byte are not a quarter of a token's"
+# a run says it at its evaluations, and runs are compared by it
+sed -e 's/  optimizer/  eval { every = 2 steps }\n&/' words.vwn > said.vwn
+expect 0 "$VWN" train -q said.vwn --run said
+expect 0 "$VWN" eval said --json
+bits=$(sed 's/.*"bits_per_byte":\([0-9.]*\).*/\1/' out)
+said=$(sed -n 's/.*"event":"eval".*"bits_per_byte":\([0-9.]*\).*/\1/p' runs/said/events.jsonl)
+awk -v a="$bits" -v b="$said" 'BEGIN { exit !(a > 0 && a - b < 1e-6 && b - a < 1e-6) }' || fail "bits per byte: $bits and $said"
+expect 0 "$VWN" compare said said --metric bits_per_byte
 # the same ids by two files, which give the same numbers
 sed 's/file("ranks.tiktoken"/file("vocab.json", merges = "merges.txt"/' words.vwn > two.vwn
 expect 0 "$VWN" train -q two.vwn --run two
