@@ -23,6 +23,7 @@
 #include "runtime/measure/rates.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/exec/workbench.h"
+#include "runtime/token/system_library.h"
 
 extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
 
@@ -864,6 +865,7 @@ static Status doctor_body(void *user)
     Buf lines = buf_new(ctx->scratch), json = buf_new(ctx->scratch);
     buf_printf(&lines, "vwn: %s (%s)\n", vwn_version(), vwn_build_id());
     backend_describe(ctx, &how, &lines);
+    library_describe(&lines);
     buf_printf(&lines, "library: %zu files\n", std_count());
     describe_rates(c, &lines);
     if (c->json)

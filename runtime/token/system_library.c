@@ -60,3 +60,12 @@ bool library_utf8proc(Utf8proc *out, char why[WHY])
     return open_all("libutf8proc.so.2", "libutf8proc2", all, COUNT_OF(all), out, why) ||
            open_all("libutf8proc.so.3", "libutf8proc3", all, COUNT_OF(all), out, first);
 }
+
+void library_describe(Buf *out)
+{
+    char why[WHY];
+    Pcre2 patterns;
+    Utf8proc forms;
+    buf_printf(out, "patterns of tokenizers: %s\n", library_pcre2(&patterns, why) ? "PCRE2" : why);
+    buf_printf(out, "normal forms of tokenizers: %s\n", library_utf8proc(&forms, why) ? "utf8proc" : why);
+}

@@ -49,4 +49,7 @@ typedef struct Utf8proc {
 enum { UTF8PROC_STABLE = 2, UTF8PROC_COMPOSE = 8 };
 bool library_utf8proc(Utf8proc *out, char why[WHY]);
 
+/* "patterns: ...", "normal forms: ...": a line each, whether they are there. */
+void library_describe(Buf *out);
+
 #endif

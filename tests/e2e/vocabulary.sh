@@ -66,6 +66,8 @@ expect 2 "$VWN" sample runs/letters --repetition 0
 expect 2 "$VWN" sample runs/letters --repetition -1
 
 # ---- the file of a tokenizer ----
+expect 0 "$VWN" doctor
+has out 'patterns of tokenizers: PCRE2'
 cp "$VWN_SOURCE"/tests/runtime/tokenizer/ranks.tiktoken "$VWN_SOURCE"/tests/runtime/tokenizer/vocab.json \
     "$VWN_SOURCE"/tests/runtime/tokenizer/merges.txt .
 {
