@@ -53,7 +53,7 @@ typedef struct KEx {
     Ix ix;
     Dim extent;
     uint32_t slot; /* buffer, scalar or seed */
-    int64_t i;     /* attribute of the operator */
+    int64_t i;     /* attribute of the operator; SELECT: 1 where it is the load in[1], which leaves 0 (gpu/loaded.c) */
     double value;
     KNest over;    /* REDUCE */
     uint64_t deps; /* variables it changes with */

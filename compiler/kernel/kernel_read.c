@@ -269,6 +269,10 @@ static void read_kind(KernelReader *r, KEx *x)
         break;
     case KX_INDEX:
     case KX_INSIDE: break;
+    case KX_SELECT:
+        read_inputs(r, x);
+        x->i = reader_accept(&r->t, "as loaded");
+        return;
     default: read_inputs(r, x); return;
     }
     x->ix = read_ix(r);

@@ -315,6 +315,7 @@ static void put_definition(KernelPrinter *p, Ex e)
         }
     if (x->kind == KX_OP && x->i)
         buf_printf(p->out, " i=%lld", (long long)x->i);
+    buf_puts(p->out, x->kind == KX_SELECT && x->i ? " as loaded" : "");
 }
 
 /* "t0 real over i2, i3" */

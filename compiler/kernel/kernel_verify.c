@@ -219,6 +219,13 @@ static void check_load(Check *c, const KEx *x)
         check_in_place(c, x->slot, x->ix);
 }
 
+/* A choice that is a load under the same guard, which leaves 0 where that does not hold. */
+static bool is_loaded(const Kernel *k, const KEx *x)
+{
+    const KEx *load = kx(k, x->in[1]), *none = kx(k, x->in[2]);
+    return x->i == 1 && load->kind == KX_LOAD && load->in[0] == x->in[0] && none->kind == KX_CONST && none->value == 0;
+}
+
 /* What an expression is made of, and of which type it must be; a reduction is not computed by one
  * statement. */
 void verify_value(Check *c, const KEx *x)
@@ -251,6 +258,8 @@ void verify_value(Check *c, const KEx *x)
         if (!x->in[0] || !x->in[1] || !x->in[2] || verify_type(c, x->in[1]) != verify_type(c, x->in[2]) ||
             x->type != verify_type(c, x->in[1]))
             verify_fault(c, "a choice between two types");
+        else if (x->i && !is_loaded(k, x))
+            verify_fault(c, "a choice that is not what was loaded");
         break;
     case KX_RAND:
         want_type(c, x, KT_REAL);
@@ -465,6 +474,7 @@ const char *kernel_check(const Kernel *k, size_t *at)
     for (size_t i = 0; i < k->stmt.n && !c.why; i++) {
         check_stmt(&c, &k->stmt.v[i]);
         verify_vector(&c, &k->stmt.v[i]);
+        verify_width(&c, &k->stmt.v[i]);
         if (c.why)
             *at = i;
     }

@@ -101,6 +101,7 @@ void verify_batch(Check *c, const KStmt *s);
 /* kernel_verify_vectors.c: loops of explicit vectors */
 void verify_vector(Check *c, const KStmt *s);
 void verify_vector_loop(Check *c, const KStmt *s);
+void verify_width(Check *c, const KStmt *s); /* in a loop of which a thread takes several elements at one time */
 
 /* kernel_verify_threads.c: what the threads of a row do together */
 bool verify_has_all(const Share *s); /* a thread has the total itself */

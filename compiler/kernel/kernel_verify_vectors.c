@@ -4,7 +4,7 @@
  * The one idea: a statement is done for all elements of a vector before the next one is, and
  * what it loads or stores are the elements behind the first. So every place moves by one
  * element a round, every value is real and is another in each round, and what rounds add up is
- * a sum.
+ * a sum. A thread of a device that takes several elements of a loop at one time does so at places that are multiples of as many.
  */
 #include "kernel_verify.h"
 
@@ -114,4 +114,91 @@ void verify_vector_loop(Check *c, const KStmt *s)
         if (in->kind == KS_STORE && !k->buffer.v[k->root.v[in->root].buffer].tile &&
             !on_lines(k, k->root.v[in->root].at, s->var))
             verify_fault(c, "a vector that is stored across lines in a kernel where none is");
+}
+
+/* ---- several elements of a thread ---- */
+
+/* Is each step of a place but that of v a multiple? */
+static bool begins_at(const Kernel *k, Ix at, IVar v, int64_t multiple)
+{
+    const IxForm *f = ix_form(k->ix, at);
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->t[i].var != v && f->t[i].mult * ix_dim_at(k->ix, f->t[i].coef) % multiple)
+            return false;
+    return true;
+}
+
+/* Float32 numbers of a tile lie together in fours. */
+static bool is_wide_place(const Kernel *k, uint32_t buffer, Ix at, IVar v, int64_t width)
+{
+    const KBuffer *b = &k->buffer.v[buffer];
+    return b->dtype == DT_REAL && moves_by_one(k, at, v) && begins_at(k, at, v, width) &&
+           (b->part < 0 || b->elements % width == 0) && !(b->tile && !b->half && width > 4);
+}
+
+/* The places of the elements, or whether one of them is at a place that is the same for all. */
+static bool is_of_places(const Check *c, const KEx *x, IVar v)
+{
+    const KEx *in[2] = {kx(c->k, x->in[0]), kx(c->k, x->in[1])};
+    const uint64_t bit = ix_bit(c->k->ix, v);
+    if (x->kind == KX_INDEX)
+        return moves_by_one(c->k, x->ix, v);
+    return x->kind == KX_OP && x->op == OP_EQ && in[0]->type == KT_INT && in[1]->type == KT_INT &&
+           !(in[0]->deps & in[1]->deps & bit);
+}
+
+static void check_wide_value(Check *c, const KEx *x, IVar v, int64_t width)
+{
+    const Kernel *k = c->k;
+    const uint64_t bit = ix_bit(k->ix, v);
+    const bool guarded = x->kind == KX_LOAD || x->kind == KX_SELECT;
+    if (is_of_places(c, x, v))
+        return;
+    if (x->type != KT_REAL || !(guarded || x->kind == KX_OP) || (guarded && kx(k, x->in[0])->deps & bit))
+        verify_fault(c, "a value that is none of several elements");
+    else if (x->kind == KX_LOAD && !is_wide_place(k, x->slot, x->ix, v, width))
+        verify_fault(c, "a load of several elements that begins at no multiple of them");
+    for (int i = guarded ? 1 : 0; i < 3 && x->kind != KX_LOAD; i++)
+        if (!is_real(c, x->in[i]))
+            verify_fault(c, "a value that is none of several elements");
+}
+
+static void check_wide_array(Check *c, const KStmt *s, IVar v, int64_t width)
+{
+    const KArray *a = &c->k->array.v[s->array];
+    if (s->kind == KS_ARRAY_ADD ? a->sums : !(kx(c->k, s->ex)->deps & ix_bit(c->k->ix, v)))
+        return;
+    if (a->dtype != DT_REAL || !lies_along(c->k, a, v) || (s->kind == KS_ARRAY_ADD && kx(c->k, s->ex)->op != OP_SUM) ||
+        (a->nest.n > 1 && ix_dim_at(c->k->ix, ix_info(c->k->ix, v)->extent) % width))
+        verify_fault(c, "several elements of an array that do not lie next to each other");
+}
+
+/* The innermost open loop of which a thread takes several elements at one time; or NULL. */
+static const KStmt *wide_loop(const Check *c)
+{
+    for (size_t i = c->by.n; i-- > 0;)
+        if (c->by.v[i]->width > 1)
+            return c->by.v[i];
+    return NULL;
+}
+
+/* After the statement itself was found sound. */
+void verify_width(Check *c, const KStmt *s)
+{
+    const KStmt *loop = c->k->mapping.row_threads && !c->why ? wide_loop(c) : NULL;
+    const KRoot *r = s->kind == KS_STORE || s->kind == KS_SINK ? &c->k->root.v[s->root] : NULL;
+    if (!loop)
+        return;
+    const IVar v = loop->var;
+    if (loop == s && ix_dim_at(c->k->ix, ix_info(c->k->ix, v)->extent) % s->width)
+        verify_fault(c, "a loop with a rest of what a thread takes at one time");
+    else if (s->kind == KS_LET && kx(c->k, s->ex)->deps & ix_bit(c->k->ix, v))
+        check_wide_value(c, kx(c->k, s->ex), v, loop->width);
+    else if (s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET)
+        check_wide_array(c, s, v, loop->width);
+    else if (r && (!is_wide_place(c->k, r->buffer, r->at, v, loop->width) || !is_real(c, r->value) ||
+                   (s->kind == KS_SINK && r->op != OP_SUM)))
+        verify_fault(c, "a store of several elements that begins at no multiple of them");
+    else if (s->kind == KS_VAR)
+        verify_fault(c, "a quotient among several elements");
 }

@@ -384,6 +384,8 @@ static size_t pass_LANES(PassState *s)
     return s->kernel->device.column.n;
 }
 
+static size_t pass_LOADED(PassState *s) { return kernel_find_loaded(s->kernel); }
+
 static size_t pass_RACES(PassState *s)
 {
     kernel_verify_mapping(s->kernel);

@@ -172,7 +172,7 @@ static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
     if (!one) {
         buf_puts(&p->body, any ? " * " : "");
         put_dim(p, t->coef);
-        if (p->lanes && p->d->threads && ix_dim_at(p->k->ix, t->coef) % p->width == 0)
+        if (p->at_once && t->mult % p->width)
             assume_multiple(p, t->coef, (uint8_t)p->width);
     }
 }
@@ -270,7 +270,9 @@ static void put_element(Printer *p, uint32_t buffer, Ix ix)
         buf_printf(&p->body, "u%zu[", tile_slot(p, buffer));
     else
         buf_printf(&p->body, "%c%zu[", b->part >= 0 ? 'q' : 'p', slot_of(p, buffer, false));
+    p->at_once = p->lanes && p->d->threads;
     put_ix(p, ix);
+    p->at_once = false;
     buf_puts(&p->body, b->tile && p->d->threads ? ")]" : "]");
 }
 
@@ -329,10 +331,7 @@ static void put_value_of(Printer *p, Ex e)
         break;
     case KX_AND: put_pattern(p, x, "$a & $b"); break;
     case KX_SELECT:
-        put_pattern(p, x,
-                    emit_loads_or_0(p, x)       ? "$b"
-                    : p->lanes && p->d->threads ? "vwn_choose($a, $b, $c)"
-                                                : "$a ? $b : $c");
+        put_pattern(p, x, x->i ? "$b" : p->lanes && p->d->threads ? "vwn_choose($a, $b, $c)" : "$a ? $b : $c");
         break;
     case KX_RAND:
         buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",

@@ -19,8 +19,9 @@ typedef struct Printer {
     uint32_t last_int[64]; /* where integers of a hash were found last */
     bool lanes;            /* what is printed stands for a vector of elements */
     uint32_t width;        /* of a device's vectors */
-    uint64_t lane;         /* the bit of the loop they run over; of a device: 0 outside of it */
-    int lane_depth;        /* of a device: where that loop stands */
+    bool at_once;   /* of a device: several elements lie at the place that is printed, which is a multiple of as many */
+    uint64_t lane;  /* the bit of the loop they run over; of a device: 0 outside of it */
+    int lane_depth; /* of a device: where that loop stands */
     int piece_depth;       /* and where the loop over its pieces stands; */
     uint32_t width_around; /* the width outside of it; 0: there is none */
     bool next_row;         /* indices are those of the row after */
@@ -62,7 +63,6 @@ uint32_t emit_column_number(Printer *p, uint32_t column); /* of what a lane has 
 void emit_lanes(Printer *p, const KStmt *s);
 
 /* emit_threads.c */
-bool emit_loads_or_0(const Printer *p, const KEx *x); /* is what it chooses a load that leaves 0 where there is none? */
 char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum over rows, or of a sum over a row */
 /* The head of a loop from 0, by one thread or by those that share it. */
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads,

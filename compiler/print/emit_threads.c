@@ -55,13 +55,6 @@ void emit_row_prefetch(Printer *p, const KStmt *s)
         close_brace(p);
 }
 
-bool emit_loads_or_0(const Printer *p, const KEx *x)
-{
-    const KEx *load = kx(p->k, x->in[1]), *other = kx(p->k, x->in[2]);
-    return p->d->threads && load->kind == KX_LOAD && load->in[0] == x->in[0] && other->kind == KX_CONST &&
-           other->value == 0;
-}
-
 /* What a thread holds of a sum over rows, or of a sum over a row. */
 char *share_name(Printer *p, const KStmt *s)
 {

@@ -45,11 +45,11 @@ static PassWatch watched(Ctx *ctx, const Graph *g, const Target *target, Half ha
  * one leaves. */
 static void check_order(void)
 {
-    static const char *const order[] = {"simplify",  "join",  "operands", "boundaries", "decompose", "fuse",
-                                        "unroll",    "lower", "sums",     "schedule",   "vectors",   "prefetch",
-                                        "check",     "tiles", "nests",    "choose",     "map",       "spill",
-                                        "registers", "cut",   "grid",     "hold",       "pair",      "rows",
-                                        "totals",    "lanes", "races",    "print",      "launch",    "gather"};
+    static const char *const order[] = {"simplify", "join",   "operands", "boundaries", "decompose", "fuse",   "unroll",
+                                        "lower",    "sums",   "schedule", "vectors",    "prefetch",  "check",  "tiles",
+                                        "nests",    "choose", "map",      "spill",      "registers", "cut",    "grid",
+                                        "hold",     "pair",   "rows",     "totals",     "lanes",     "loaded", "races",
+                                        "print",    "launch", "gather"};
     PassId before = PASSES;
     for (size_t i = 0; i < COUNT_OF(order); i++) {
         PassId id = pass_of_name(order[i]);

@@ -435,6 +435,20 @@ static void plant_way(StepTally *t, const Kernel *mapped, size_t product)
         with_way(t, mapped, product, way, "sixteens of a sum that has a rest");
 }
 
+/* A choice that is said to be what was loaded, and is not: of other values, or by another guard. */
+static void plant_loaded(StepTally *t, const Kernel *mapped, size_t i)
+{
+    Kernel k = copy_of(mapped);
+    Ex e = k.stmt.v[i].ex;
+    k.ex.v = memcpy(NEW_ARRAY(k.arena, KEx, k.ex.n), mapped->ex.v, k.ex.n * sizeof *k.ex.v);
+    KEx *x = &k.ex.v[e];
+    t->loaded += x->i == 1;
+    if (x->i)
+        x->in[2] = x->in[1];
+    x->i = 1;
+    expect_fault(t, &k, "a choice that is not what was loaded", i);
+}
+
 void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped, const char *name)
 {
     size_t at;
@@ -462,6 +476,8 @@ void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped
             plant_lanes(t, mapped, i);
         if (s->kind == KS_PRODUCT && mapped->product.v[s->root].beside)
             plant_pair(t, mapped, i);
+        if (s->kind == KS_LET && !s->step && kx(mapped, s->ex)->kind == KX_SELECT)
+            plant_loaded(t, mapped, i);
         if (s->kind == KS_PRODUCT && case_drawn(&t->of_ways, ++t->products))
             plant_way(t, mapped, s->root);
     }

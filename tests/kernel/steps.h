@@ -20,6 +20,7 @@ typedef struct StepTally {
     int pairs;                    /* products that are computed beside another one */
     int totals, lanes;            /* statements of totals, and of lanes, */
     int begins;                   /* statements of what a row begins with */
+    int loaded;                   /* choices that are what was loaded */
     int ways;                     /* products whose ways are given faults, */
     size_t products;              /* of so many */
     CaseDraw of_totals, of_lanes; /* of which these are given faults */
