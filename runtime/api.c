@@ -661,6 +661,10 @@ static Status kernels_body(FileCall *c, uint32_t source)
     const KernelTexts *kernels = kernels_read(ctx, ctx->scratch, source);
     if (!kernels)
         return ST_INPUT;
+    for (size_t i = 0; c->what == VWN_REPORT_C && i < kernels->kernel.n; i++)
+        if (kernels->kernel.v[i].kernel && kernels->kernel.v[i].kernel->device.mapping.row_threads)
+            ctx_raise(ctx, ST_USAGE, "%s holds kernels for the threads of a GPU: `--stage` can be kernel",
+                      c->file->path);
     Buf b = buf_new(ctx->scratch);
     report_kernels_stage(&b, ctx, kernels, stage_of(c->what));
     put(c->out, &b);

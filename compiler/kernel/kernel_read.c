@@ -1,12 +1,11 @@
-/* kernel_read.c - kernel programs from lines, as kernel_text.c prints them.
+/* kernel_read.c - kernel programs from lines, as kernel_text.c prints them; what threads do: kernel_read_threads.c.
  *
  * In:  untrusted text.     Out: kernels that have passed kernel_check(), or diagnostics.
  * The one idea: a line is read into the tables directly, every number in it bounded so that no
  * later arithmetic can overflow; what the lines mean together is the verifier's business, which
  * names the statement that is wrong.
  */
-#include "kernel_text.h"
-#include "compiler/graph/reader.h"
+#include "kernel_read.h"
 
 enum {
     SIZE_BITS = 50, /* extents and indices stay below 2^50 */
@@ -14,28 +13,16 @@ enum {
     EXPRESSIONS_MAX = 1 << 20
 };
 
-typedef struct KernelReader {
-    Reader t;
-    KernelTexts *all;
-    Kernel *k;
-    bool statements; /* after `begin` */
-    VEC(Ex) ex;      /* by number - 1 */
-    VEC(Ex) constant;
-    VEC(Span) line;    /* of each statement */
-    Span head;         /* of the kernel's first line */
-    const char *start; /* of the line that is being read */
-} KernelReader;
-
 static const char *const type_names[] = {[KT_REAL] = "real", [KT_INT] = "int", [KT_BOOL] = "bool"};
 
-static void wrong(KernelReader *r, const char *at, const char *label)
+void kernel_read_wrong(KernelReader *r, const char *at, const char *label)
 {
     reader_fail(&r->t, "E0904", at, label, "this line of the kernel does not fit");
 }
 
 /* ---- numbers ---- */
 
-static int64_t read_below(KernelReader *r, int64_t below, const char *what)
+int64_t kernel_read_below(KernelReader *r, int64_t below, const char *what)
 {
     reader_spaces(&r->t);
     const char *at = r->t.p;
@@ -47,25 +34,25 @@ static int64_t read_below(KernelReader *r, int64_t below, const char *what)
     return r->t.failed ? 0 : n;
 }
 
-static int64_t read_size(KernelReader *r)
+int64_t kernel_read_size(KernelReader *r)
 {
     reader_spaces(&r->t);
     const char *at = r->t.p;
     int64_t n = reader_int(&r->t);
     if (!r->t.failed && (n < 0 || n >> SIZE_BITS))
-        wrong(r, at, "this number is out of range");
+        kernel_read_wrong(r, at, "this number is out of range");
     return r->t.failed ? 0 : n;
 }
 
 /* An extent that is at least 1 and whose size at B, T is bounded. */
-static Dim read_extent(KernelReader *r)
+Dim kernel_read_extent(KernelReader *r)
 {
     reader_spaces(&r->t);
     const char *at = r->t.p;
     Dim d = reader_dim(&r->t);
     int64_t n = r->t.failed ? 1 : dim_at(d, r->all->B, r->all->T);
     if (n < 1 || n >> SIZE_BITS) {
-        wrong(r, at, "this extent is out of range");
+        kernel_read_wrong(r, at, "this extent is out of range");
         return DIM(1);
     }
     return r->t.failed ? DIM(1) : d;
@@ -73,20 +60,20 @@ static Dim read_extent(KernelReader *r)
 
 /* ---- index forms ---- */
 
-static IVar read_var(KernelReader *r)
+IVar kernel_read_var(KernelReader *r)
 {
     Kernel *k = r->k;
     reader_spaces(&r->t);
     const char *at = r->t.p;
     if (reader_accept(&r->t, "part")) {
         if (!k->part)
-            wrong(r, at, "this kernel has no partitions");
+            kernel_read_wrong(r, at, "this kernel has no partitions");
         return k->part ? k->part : k->row;
     }
     if (reader_accept(&r->t, "r"))
         return k->row;
     reader_expect(&r->t, "i");
-    return (IVar)read_below(r, (int64_t)k->ix->var.n, "index variable");
+    return (IVar)kernel_read_below(r, (int64_t)k->ix->var.n, "index variable");
 }
 
 static IxTerm read_term(KernelReader *r, bool minus)
@@ -95,16 +82,16 @@ static IxTerm read_term(KernelReader *r, bool minus)
     const char *p = (reader_spaces(&r->t), r->t.p);
     bool more = true;
     if (*p >= '0' && *p <= '9') {
-        x.mult = read_size(r);
+        x.mult = kernel_read_size(r);
         more = reader_accept(&r->t, "*");
     }
     if (more && reader_accept(&r->t, "{")) {
-        x.coef = read_extent(r);
+        x.coef = kernel_read_extent(r);
         reader_expect(&r->t, "}");
         more = reader_accept(&r->t, "*");
     }
     if (more)
-        x.var = read_var(r);
+        x.var = kernel_read_var(r);
     if (minus)
         x.mult = -x.mult;
     return x;
@@ -120,7 +107,7 @@ static bool add_range(const KernelReader *r, const IxTerm *x, int64_t *lo, int64
     return fits && *lo > -most && *hi < most;
 }
 
-static Ix read_ix(KernelReader *r)
+Ix kernel_read_ix(KernelReader *r)
 {
     IxTerm x[TERMS_MAX];
     uint32_t n = 0;
@@ -130,12 +117,12 @@ static Ix read_ix(KernelReader *r)
     bool minus = reader_accept(&r->t, "-");
     do {
         if (n == TERMS_MAX / 2) {
-            wrong(r, at, "this index has too many terms");
+            kernel_read_wrong(r, at, "this index has too many terms");
             return 0;
         }
         x[n] = read_term(r, minus);
         if (!r->t.failed && !add_range(r, &x[n], &lo, &hi))
-            wrong(r, at, "this index is out of range");
+            kernel_read_wrong(r, at, "this index is out of range");
         n++;
         minus = reader_accept(&r->t, "-");
     } while (!r->t.failed && (minus || reader_accept(&r->t, "+")));
@@ -150,14 +137,14 @@ static KNest read_over(KernelReader *r, const char *word)
         return n;
     do {
         const char *at = (reader_spaces(&r->t), r->t.p);
-        IVar v = read_var(r);
+        IVar v = kernel_read_var(r);
         if (r->t.failed)
             return n;
         bool loop = ix_info(r->k->ix, v)->kind == IV_LOOP;
         for (uint32_t i = 0; i < n.n; i++)
             loop = loop && n.var[i] != v;
         if (n.n == NEST_MAX || !loop) {
-            wrong(r, at, "expected different loops, at most 6");
+            kernel_read_wrong(r, at, "expected different loops, at most 6");
             return n;
         }
         n.var[n.n++] = v;
@@ -199,7 +186,22 @@ static Ex read_numbered(KernelReader *r)
     return r->ex.v[n - 1];
 }
 
-static Ex read_ex(KernelReader *r)
+void kernel_read_number_of(KernelReader *r, Ex e)
+{
+    reader_spaces(&r->t);
+    reader_expect(&r->t, "x");
+    const char *at = r->t.p;
+    int64_t n = reader_int(&r->t);
+    if (r->t.failed)
+        return;
+    if (n != (int64_t)r->ex.n + 1 && (n < 1 || n > (int64_t)r->ex.n || r->ex.v[n - 1] != e))
+        reader_fail(&r->t, "E0905", at, arena_printf(r->t.ctx->program, "expected %zu", r->ex.n + 1),
+                    "expressions are numbered in order without gaps");
+    else if (n == (int64_t)r->ex.n + 1)
+        vec_push(r->t.arena, &r->ex, e);
+}
+
+Ex kernel_read_ex(KernelReader *r)
 {
     reader_spaces(&r->t);
     if (*r->t.p == 'x')
@@ -214,11 +216,11 @@ static Ex read_ex(KernelReader *r)
     r->t.p += type != KT_REAL;
     if (type != KT_REAL &&
         !(value >= -9007199254740992.0 && value <= 9007199254740992.0 && value == (double)(int64_t)value))
-        wrong(r, at, "not a whole number");
+        kernel_read_wrong(r, at, "not a whole number");
     return r->t.failed ? 0 : constant(r, type, value);
 }
 
-static bool kind_named(const char *word, KEx *x)
+bool kernel_read_kind(const char *word, KEx *x)
 {
     static const struct {
         const char *word;
@@ -236,16 +238,27 @@ static bool kind_named(const char *word, KEx *x)
     return op != OP_NONE;
 }
 
+/* Does something else follow than an expression or an attribute: who does the statement? */
+static bool is_word(const KernelReader *r)
+{
+    static const char *const inputs[] = {"i=", "inf", "nan"};
+    const char *p = r->t.p;
+    for (size_t i = 0; i < COUNT_OF(inputs); i++)
+        if (strncmp(p, inputs[i], strlen(inputs[i])) == 0)
+            return false;
+    return *p >= 'a' && *p <= 'z' && *p != 'x';
+}
+
 static void read_inputs(KernelReader *r, KEx *x)
 {
     for (int i = 0; i < 3; i++) {
         reader_spaces(&r->t);
-        if (r->t.failed || *r->t.p == '\n' || r->t.p == r->t.end)
+        if (r->t.failed || *r->t.p == '\n' || r->t.p == r->t.end || is_word(r))
             return;
         if (x->kind == KX_OP && reader_accept(&r->t, "i="))
             x->i = reader_int(&r->t);
         else
-            x->in[i] = read_ex(r);
+            x->in[i] = kernel_read_ex(r);
     }
     if (x->kind == KX_OP && reader_accept(&r->t, "i="))
         x->i = reader_int(&r->t);
@@ -257,15 +270,15 @@ static void read_kind(KernelReader *r, KEx *x)
     case KX_REDUCE: x->over = read_over(r, "over"); return;
     case KX_SCALAR:
         reader_expect(&r->t, "s");
-        x->slot = (uint32_t)read_below(r, (int64_t)r->k->scalar.n, "scalar");
+        x->slot = (uint32_t)kernel_read_below(r, (int64_t)r->k->scalar.n, "scalar");
         return;
     case KX_LOAD:
         reader_expect(&r->t, "b");
-        x->slot = (uint32_t)read_below(r, (int64_t)r->k->buffer.n, "buffer");
+        x->slot = (uint32_t)kernel_read_below(r, (int64_t)r->k->buffer.n, "buffer");
         break;
     case KX_RAND:
         reader_expect(&r->t, "n");
-        x->slot = (uint32_t)read_below(r, (int64_t)r->k->seed.n, "seed");
+        x->slot = (uint32_t)kernel_read_below(r, (int64_t)r->k->seed.n, "seed");
         break;
     case KX_INDEX:
     case KX_INSIDE: break;
@@ -275,13 +288,13 @@ static void read_kind(KernelReader *r, KEx *x)
         return;
     default: read_inputs(r, x); return;
     }
-    x->ix = read_ix(r);
+    x->ix = kernel_read_ix(r);
     if (x->kind == KX_INSIDE) {
         reader_expect(&r->t, "below");
-        x->extent = read_extent(r);
+        x->extent = kernel_read_extent(r);
     }
     if (x->kind == KX_LOAD && reader_accept(&r->t, "if"))
-        x->in[0] = read_ex(r);
+        x->in[0] = kernel_read_ex(r);
 }
 
 /* "x3 real = mul x1 x2"; again, it must say the same. */
@@ -295,7 +308,7 @@ static Ex read_definition(KernelReader *r)
     reader_expect(&r->t, "=");
     reader_spaces(&r->t);
     const char *word_at = r->t.p, *word = reader_word(&r->t);
-    if (!r->t.failed && !kind_named(word, &x))
+    if (!r->t.failed && !kernel_read_kind(word, &x))
         reader_fail(&r->t, "E0903", word_at, "", arena_printf(r->t.ctx->program, "there is no operator `%s`", word));
     if (r->t.failed)
         return 0;
@@ -315,7 +328,7 @@ static Ex read_definition(KernelReader *r)
                 have->slot == x.slot && have->i == x.i && have->over.n == x.over.n &&
                 memcmp(have->over.var, x.over.var, sizeof x.over.var) == 0;
     if (!same)
-        wrong(r, at, "this expression was another one above");
+        kernel_read_wrong(r, at, "this expression was another one above");
     return e;
 }
 
@@ -324,16 +337,16 @@ static Ex read_definition(KernelReader *r)
 static void read_rows(KernelReader *r)
 {
     Kernel *k = r->k;
-    kernel_init(k, r->t.ctx, r->t.arena, r->all->B, r->all->T, read_extent(r));
+    kernel_init(k, r->t.ctx, r->t.arena, r->all->B, r->all->T, kernel_read_extent(r));
     vec_push(k->arena, &k->buffer, (KBuffer){0}); /* so that the vectors are not NULL */
     k->buffer.n = 0;
     if (reader_accept(&r->t, "parts")) {
-        k->partitions = read_size(r);
+        k->partitions = kernel_read_size(r);
         reader_expect(&r->t, "of");
-        k->chunk = read_size(r);
+        k->chunk = kernel_read_size(r);
     }
     while (reader_accept(&r->t, "argument"))
-        k->ix->arguments |= 1u << read_below(r, LITERAL_MAX + 1, "small extent");
+        k->ix->arguments |= 1u << kernel_read_below(r, LITERAL_MAX + 1, "small extent");
     k->flat = reader_accept(&r->t, "flat");
     k->device.tensor = reader_accept(&r->t, "tensor");
     k->whole = reader_accept(&r->t, "whole");
@@ -359,12 +372,14 @@ static void read_buffer(KernelReader *r)
     int type = (int)reader_choice(&r->t, types, n, "type");
     b.half = type > 0 ? half_at((size_t)type - 1)->half : HALF_NONE;
     b.dtype = type == 0 ? DT_INT : DT_REAL;
-    b.elements = read_size(r);
+    b.elements = kernel_read_size(r);
+    if (b.tile && reader_accept(&r->t, "of"))
+        b.rounded = half_at((size_t)reader_choice(&r->t, types + 1, n - 1, "type"))->half;
     if (reader_accept(&r->t, "\""))
         r->t.p--, b.name = reader_string(&r->t);
     if (!r->t.failed && (k->buffer.n == BUFFERS_MAX || (b.part >= 0 && !k->partitions) ||
                          (b.tile && b.elements >> 30) || (b.partly && (b.tile || b.part >= 0))))
-        wrong(r, at, "this kernel cannot have such a buffer");
+        kernel_read_wrong(r, at, "this kernel cannot have such a buffer");
     vec_push(k->arena, &k->buffer, b);
 }
 
@@ -375,7 +390,7 @@ static void read_scalar(KernelReader *r)
     reader_number(&r->t, k->scalar.n);
     reader_expect(&r->t, "=");
     if (reader_accept(&r->t, "host"))
-        s.host = (int32_t)read_below(r, 1 << 20, "host value");
+        s.host = (int32_t)kernel_read_below(r, 1 << 20, "host value");
     else
         s.value = reader_real(&r->t);
     if (reader_accept(&r->t, "\""))
@@ -390,7 +405,7 @@ static void read_var_line(KernelReader *r)
     const char *at = r->t.p;
     if (reader_accept(&r->t, "part")) {
         if (k->part || !k->partitions)
-            wrong(r, at, "this kernel has no partitions, or has them twice");
+            kernel_read_wrong(r, at, "this kernel has no partitions, or has them twice");
         else
             k->part = ix_part(t, DIM(k->partitions));
         return;
@@ -399,22 +414,22 @@ static void read_var_line(KernelReader *r)
     reader_number(&r->t, t->var.n);
     IVarInfo v = {.kind = IV_LOOP, .ordinal = (int)t->var.n};
     if (reader_accept(&r->t, "loop")) {
-        v.extent = read_extent(r);
+        v.extent = kernel_read_extent(r);
     } else if (reader_accept(&r->t, "value")) {
         v.kind = IV_VALUE;
-        v.value = read_ex(r);
+        v.value = kernel_read_ex(r);
         reader_expect(&r->t, "below");
-        v.extent = read_extent(r);
+        v.extent = kernel_read_extent(r);
     } else {
         reader_expect(&r->t, "=");
-        v.base = read_ix(r);
+        v.base = kernel_read_ix(r);
         v.kind = reader_accept(&r->t, "/") ? IV_DIV : IV_MOD;
         if (v.kind == IV_MOD)
             reader_expect(&r->t, "%");
-        v.by = read_extent(r);
+        v.by = kernel_read_extent(r);
     }
     if (!r->t.failed && (t->loops == 63 || t->var.n == 50000))
-        wrong(r, at, "too many index variables");
+        kernel_read_wrong(r, at, "too many index variables");
     if (!r->t.failed)
         ix_append(t, &v);
 }
@@ -429,7 +444,7 @@ static void read_root(KernelReader *r)
     root.kind = kind ? KR_SINK : KR_STORE;
     root.op = kind == 0 ? OP_NONE : kind == 1 ? OP_SUM : OP_AMAX;
     reader_expect(&r->t, "b");
-    root.buffer = (uint32_t)read_below(r, (int64_t)k->buffer.n, "buffer");
+    root.buffer = (uint32_t)kernel_read_below(r, (int64_t)k->buffer.n, "buffer");
     root.nest = read_over(r, "over");
     vec_push(k->arena, &k->root, root);
 }
@@ -451,6 +466,8 @@ static void read_table_line(KernelReader *r)
         read_var_line(r);
     } else if (reader_accept(&r->t, "root ")) {
         read_root(r);
+    } else if (kernel_read_mapping(r)) {
+        return;
     } else if (reader_accept(&r->t, "begin")) {
         r->statements = true;
         if (k->partitions && !k->part)
@@ -479,10 +496,11 @@ static void read_array(KernelReader *r, KStmt *s)
     for (uint32_t i = 0; i < a.nest.n; i++) {
         const IVarInfo *v = ix_info(k->ix, a.nest.var[i]);
         if (!mul_i64(a.elements, v->hi + 1, &a.elements) || a.elements >> 30 || !dim_mul(size, v->extent, &size)) {
-            wrong(r, at, "this scratch array is too large");
+            kernel_read_wrong(r, at, "this scratch array is too large");
             return;
         }
     }
+    kernel_read_array_place(r, &a);
     s->array = (int)k->array.n;
     vec_push(k->arena, &k->array, a);
 }
@@ -491,38 +509,39 @@ static void read_array(KernelReader *r, KStmt *s)
 static void read_body(KernelReader *r, const KStmt *s)
 {
     const char *at = r->t.p;
-    Ex body = read_ex(r);
+    Ex body = kernel_read_ex(r);
     if (r->t.failed)
         return;
     KEx *x = &r->k->ex.v[s->ex];
     if (x->kind != KX_REDUCE || (x->in[0] && x->in[0] != body))
-        wrong(r, at, "expected a sum or maximum that has no other body");
+        kernel_read_wrong(r, at, "expected a sum or maximum that has no other body");
     x->in[0] = body;
     kx_find_needs(r->k, x);
 }
 
-static uint32_t read_place(KernelReader *r, const char **at, Ix *ix)
+uint32_t kernel_read_place(KernelReader *r, const char **at, Ix *ix)
 {
     reader_expect(&r->t, "b");
     *at = r->t.p;
-    uint32_t buffer = (uint32_t)read_below(r, (int64_t)r->k->buffer.n, "buffer");
-    *ix = read_ix(r);
+    uint32_t buffer = (uint32_t)kernel_read_below(r, (int64_t)r->k->buffer.n, "buffer");
+    *ix = kernel_read_ix(r);
     return buffer;
 }
 
 static void read_root_place(KernelReader *r, KStmt *s)
 {
-    s->root = (uint32_t)read_below(r, (int64_t)r->k->root.n, "result");
+    s->root = (uint32_t)kernel_read_below(r, (int64_t)r->k->root.n, "result");
     const char *at;
     Ix ix;
-    uint32_t buffer = read_place(r, &at, &ix);
+    uint32_t buffer = kernel_read_place(r, &at, &ix);
     reader_expect(&r->t, "=");
-    Ex value = read_ex(r);
+    Ex value = kernel_read_ex(r);
     if (r->t.failed)
         return;
     KRoot *root = &r->k->root.v[s->root];
-    if (root->buffer != buffer || root->value)
-        wrong(r, at, "this result belongs into another buffer, or is stored above");
+    bool again = r->k->device.mapping.row_threads && root->at == ix && root->value == value; /* a step of it */
+    if (root->buffer != buffer || (root->value && !again))
+        kernel_read_wrong(r, at, "this result belongs into another buffer, or is stored above");
     root->at = ix;
     root->value = value;
 }
@@ -531,7 +550,9 @@ static void read_prefetch(KernelReader *r, KStmt *s)
 {
     KPrefetch x = {0};
     const char *at;
-    x.buffer = read_place(r, &at, &x.at);
+    x.buffer = kernel_read_place(r, &at, &x.at);
+    if (s->kind == KS_PREFETCH_ROW)
+        kernel_read_prefetched(r, &x);
     s->root = (uint32_t)r->k->prefetch.n;
     vec_push(r->k->arena, &r->k->prefetch, x);
 }
@@ -545,7 +566,7 @@ static uint32_t read_words(KernelReader *r, const char *const *words, uint32_t n
         if (reader_accept(&r->t, words[i]))
             return i;
     if (!r->t.failed)
-        wrong(r, at, what);
+        kernel_read_wrong(r, at, what);
     return 0;
 }
 
@@ -563,7 +584,7 @@ static void read_way(KernelReader *r, KProductWay *way)
     if (!way->by_rows)
         reader_expect(&r->t, "columns");
     reader_expect(&r->t, "along");
-    way->along = read_var(r);
+    way->along = kernel_read_var(r);
     reader_expect(&r->t, ", a");
     way->a = read_lying(r);
     reader_expect(&r->t, ", b");
@@ -571,7 +592,7 @@ static void read_way(KernelReader *r, KProductWay *way)
     if (reader_accept(&r->t, ", in"))
         way->cut = (ProductCut)read_words(r, kernel_cut_words, CUT_COUNT, "expected how a product is cut");
     if (reader_accept(&r->t, ", lines of"))
-        way->line = (uint8_t)read_below(r, 64, "line");
+        way->line = (uint8_t)kernel_read_below(r, 64, "line");
     way->sixteens = reader_accept(&r->t, ", of sixteens");
 }
 
@@ -579,70 +600,120 @@ static void read_way(KernelReader *r, KProductWay *way)
 static void read_factors(KernelReader *r, KProduct *x)
 {
     const char *at = r->t.p, *place;
-    x->a = read_place(r, &place, &x->a_at);
+    x->a = kernel_read_place(r, &place, &x->a_at);
     reader_expect(&r->t, "*");
-    x->b = read_place(r, &place, &x->b_at);
+    x->b = kernel_read_place(r, &place, &x->b_at);
     KNest over = read_over(r, "over");
     if (!r->t.failed && over.n != 3)
-        wrong(r, at, "a product runs over three loops");
+        kernel_read_wrong(r, at, "a product runs over three loops");
     x->m = over.var[0];
     x->n = over.var[1];
     x->k = over.var[2];
 }
 
-static void read_product(KernelReader *r, KStmt *s)
+static uint32_t add_product(KernelReader *r, KProduct x)
+{
+    vec_push(r->k->arena, &r->k->product, x);
+    return (uint32_t)r->k->product.n;
+}
+
+/* "and b1[..] * b2[..] over i2, i3, i4": a product whose terms are added up with another one's */
+static uint32_t read_also(KernelReader *r, const KProduct *x)
+{
+    KProduct also = {.c = x->c, .c_at = x->c_at};
+    read_factors(r, &also);
+    read_way(r, &also.way);
+    return add_product(r, also);
+}
+
+static uint32_t read_one_product(KernelReader *r)
 {
     KProduct x = {0};
     const char *place;
-    x.c = read_place(r, &place, &x.c_at);
+    x.c = kernel_read_place(r, &place, &x.c_at);
     x.add = reader_accept(&r->t, "+=");
     if (!x.add)
         reader_expect(&r->t, "=");
     read_factors(r, &x);
+    if (reader_accept(&r->t, "and "))
+        x.also = read_also(r, &x);
     x.parts = reader_accept(&r->t, "in two parts");
+    x.together = reader_accept(&r->t, "of two rows") ? 2 : reader_accept(&r->t, "of four rows") ? 4 : 0;
     read_way(r, &x.way);
-    s->root = (uint32_t)r->k->product.n;
-    vec_push(r->k->arena, &r->k->product, x);
+    if (!r->t.failed && reader_accept(&r->t, "beside "))
+        x.beside = read_one_product(r);
+    return add_product(r, x);
 }
+
+static void read_product(KernelReader *r, KStmt *s) { s->root = read_one_product(r) - 1; }
 
 static void read_accumulators(KernelReader *r, KStmt *s)
 {
     s->acc = (uint32_t)r->k->acc.n;
     while (reader_spaces(&r->t), !r->t.failed && *r->t.p == 'x') {
-        vec_push(r->k->arena, &r->k->acc, read_ex(r));
+        vec_push(r->k->arena, &r->k->acc, kernel_read_ex(r));
         s->n_acc++;
     }
 }
 
-/* The field of a statement that has this letter in kstmts.def; those of a device alone are not read. */
+/* An accumulator, or the root of a sum over rows. */
+static void read_total(KernelReader *r, KStmt *s)
+{
+    if (reader_accept(&r->t, "root"))
+        s->root = (uint32_t)kernel_read_below(r, (int64_t)r->k->root.n, "result");
+    else
+        s->ex = kernel_read_ex(r);
+}
+
+/* The field of a statement that has this letter in kstmts.def. */
 static void read_field(KernelReader *r, KStmt *s, char field)
 {
     switch (field) {
-    case 'v': s->var = read_var(r); break;
+    case 'v': s->var = kernel_read_var(r); break;
     case 's':
         s->simd = reader_accept(&r->t, "simd");
         s->vector = reader_accept(&r->t, "vector");
         s->singly = reader_accept(&r->t, "singly");
         break;
     case 'd': s->ex = read_definition(r); break;
-    case 'x': s->ex = read_ex(r); break;
+    case 'x':
+        if (s->kind == KS_LANE_TAKE)
+            kernel_read_number_of(r, s->ex);
+        else
+            s->ex = kernel_read_ex(r);
+        break;
     case 'b': read_body(r, s); break;
     case 't':
         reader_expect(&r->t, "t");
-        s->array = (int)read_below(r, (int64_t)r->k->array.n, "scratch array");
+        s->array = (int)kernel_read_below(r, (int64_t)r->k->array.n, "scratch array");
         break;
     case 'n': read_array(r, s); break;
     case 'q':
         reader_expect(&r->t, "v");
-        s->array = (int)read_below(r, 1 << 16, "batch");
+        s->array = (int)kernel_read_below(r, 1 << 16, "batch");
         break;
-    case 'a': s->at = (uint32_t)read_below(r, 1 << 16, "element"); break;
-    case 'c': s->n_acc = (uint32_t)read_below(r, 1 << 16, "element"); break;
+    case 'a': s->at = (uint32_t)kernel_read_below(r, 1 << 16, "element"); break;
+    case 'c': s->n_acc = (uint32_t)kernel_read_below(r, 1 << 16, "element"); break;
     case 'r': read_root_place(r, s); break;
     case 'p': read_product(r, s); break;
     case 'f': read_prefetch(r, s); break;
     case 'A': read_accumulators(r, s); break;
+    case 'g': read_total(r, s); break;
+    case 'l': kernel_read_column(r, s); break;
+    case 'e': kernel_read_element(r, s); break;
     default: vwn_bug(r->k->ctx, "kstmts.def names a field `%c` that nothing reads", field);
+    }
+}
+
+/* What the first field of a statement begins with, where that tells it from another one. */
+static bool field_begins(char field, char here)
+{
+    switch (field) {
+    case 'd': return here == 'x';
+    case 't': return here == 't';
+    case 'q': return here == 'v';
+    case 'e': return here == 'l';
+    default: return true;
     }
 }
 
@@ -650,9 +721,9 @@ static void read_field(KernelReader *r, KStmt *s, char field)
 static int begins(KernelReader *r, const KStmtInfo *info)
 {
     size_t n = strcspn(info->text, "%");
-    const char *field = info->text + n, *here = r->t.p + n;
-    if (info->device || strncmp(r->t.p, info->text, n) != 0 || (*field && field[1] == 'd' && n == 0 && *here != 'x') ||
-        (*field && field[1] == 't' && *here != 't'))
+    const char *field = info->text + n;
+    if ((info->device && !r->k->device.mapping.row_threads) || strncmp(r->t.p, info->text, n) != 0 ||
+        (*field && !(field[1] == 'd' && n > 0) && !field_begins(field[1], r->t.p[n])))
         return -1;
     return (int)n;
 }
@@ -681,6 +752,8 @@ static void read_statement(KernelReader *r)
         else if (*t != ' ')
             reader_expect(&r->t, word);
     }
+    if (!r->t.failed && r->k->device.mapping.row_threads)
+        kernel_read_sharing(r, &s);
     if (!r->t.failed)
         vec_push(r->k->arena, &r->k->stmt, s);
 }
@@ -718,11 +791,12 @@ static void finish_kernel(KernelReader *r)
     for (size_t i = 0; i < r->ex.n && !why; i++)
         if (kx(k, r->ex.v[i])->kind == KX_NONE)
             why = arena_printf(k->arena, "x%zu is never computed", i + 1);
-    for (size_t i = 0; i < k->root.n && !why; i++)
+    for (size_t i = 0; i < k->root.n && !why && !k->device.mapping.row_threads; i++) /* a product may store it */
         if (!k->root.v[i].value)
             why = arena_printf(k->arena, "result %zu is never stored", i);
+    kernel_read_finish_columns(r);
     if (!why) {
-        k->target = k->device.tensor || is_of_device(k) ? &target_gpu : k->target;
+        k->target = k->device.mapping.row_threads || k->device.tensor || is_of_device(k) ? &target_gpu : k->target;
         why = kernel_check(k, &at);
         if (why && at != SIZE_MAX)
             where = r->line.v[at];
@@ -752,7 +826,7 @@ static const char *read_about(KernelReader *r)
     reader_spaces(&r->t);
     const char *at = r->t.p, *about = reader_string(&r->t);
     if (about && strstr(about, "*/"))
-        wrong(r, at, "a comment cannot hold `*/`");
+        kernel_read_wrong(r, at, "a comment cannot hold `*/`");
     return about;
 }
 
@@ -764,7 +838,7 @@ static void read_kernel(KernelReader *r)
     reader_end_of_line(&r->t);
     x.kernel = r->k = NEW(r->t.arena, Kernel);
     r->statements = false;
-    r->ex.n = r->constant.n = r->line.n = 0;
+    r->ex.n = r->constant.n = r->line.n = r->result.n = 0;
     r->start = r->t.p;
     reader_expect(&r->t, "rows ");
     if (!r->t.failed)
@@ -784,25 +858,37 @@ static void read_library(KernelReader *r)
                     arena_printf(r->t.ctx->program, "there is no kernel `%s` in the library", word));
     if (!r->t.failed && library_has_class(x.library)) {
         reader_expect(&r->t, "d=");
-        x.attention.d = read_size(r);
+        x.attention.d = kernel_read_size(r);
         reader_expect(&r->t, "dv=");
-        x.attention.dv = read_size(r);
+        x.attention.dv = kernel_read_size(r);
         x.attention.capped = reader_accept(&r->t, "capped");
         x.attention.dropped = reader_accept(&r->t, "dropped");
         x.attention.oldest = reader_accept(&r->t, "oldest");
         bool fits =
             x.attention.d % 16 == 0 && x.attention.dv % 16 == 0 && x.attention.d <= 4096 && x.attention.dv <= 4096;
         if (!r->t.failed && !fits)
-            wrong(r, at, "heads are padded to multiples of 16, up to 4096");
+            kernel_read_wrong(r, at, "heads are padded to multiples of 16, up to 4096");
     }
     vec_push(r->t.arena, &r->all->kernel, x);
+}
+
+/* What a dump says beside the program: why a barrier stands, which line a pass has removed. */
+static bool skip_comment(KernelReader *r)
+{
+    if (r->t.failed || !reader_accept(&r->t, "#"))
+        return false;
+    while (*r->t.p && *r->t.p != '\n')
+        r->t.p++;
+    return true;
 }
 
 static void read_line(KernelReader *r)
 {
     bool between = !r->k || r->statements;
     r->start = r->t.p;
-    if (between && reader_accept(&r->t, "kernel ")) {
+    if (skip_comment(r)) {
+        /* nothing else */
+    } else if (between && reader_accept(&r->t, "kernel ")) {
         finish_kernel(r);
         if (!r->t.failed)
             read_kernel(r);
@@ -822,6 +908,7 @@ static void read_line(KernelReader *r)
         if (r->k->stmt.n > n)
             vec_push(r->t.arena, &r->line, line_span(r));
     }
+    skip_comment(r);
     reader_end_of_line(&r->t);
 }
 
@@ -843,7 +930,7 @@ KernelTexts *kernels_read(Ctx *ctx, Arena *arena, uint32_t source_file)
         const char *at = r.t.p;
         *size[i] = reader_int(&r.t);
         if (!r.t.failed && (*size[i] < 1 || *size[i] > 1 << 30))
-            wrong(&r, at, "this number is out of range");
+            kernel_read_wrong(&r, at, "this number is out of range");
     }
     reader_end_of_line(&r.t);
     while (!r.t.failed && r.t.p < r.t.end)

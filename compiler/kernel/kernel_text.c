@@ -25,6 +25,7 @@
  * Of threads it says behind each statement who does it, and of a step what that does with which registers: "new h3" makes room in
  * them, "fetch h3" loads into them, "value h3" takes the value from them or puts it there, "write h3" stores them. Of several totals
  * that are one step it says which thread of a warp has which ("in lane 2 of 6 of l0"), and what these threads compute of them alike.
+ * A loop that says nothing of its unrolling is written once, one of "unroll any" as the compiler likes.
  * The one idea: expressions are numbered as they appear, index variables in their own order
  * without those that nothing uses; both are the same again for what was read. {192} is an
  * extent, which the emitted text takes as an argument; a plain factor is part of it.
@@ -236,6 +237,8 @@ static void put_tables(KernelPrinter *p)
                    : b->tile    ? " tile"
                                 : "",
                    b->dtype == DT_INT ? "int" : half_word(b->half), (long long)b->elements);
+        if (b->tile && b->rounded)
+            buf_printf(p->out, " of %s", half_word(b->rounded));
         put_name(p, b->name);
         buf_putc(p->out, '\n');
     }
@@ -324,6 +327,11 @@ static void put_array(KernelPrinter *p, int array)
     const KArray *a = &p->k->array.v[array];
     buf_printf(p->out, "t%d %s", array, a->dtype == DT_INT ? "int" : "real");
     put_over(p, &a->nest);
+    buf_printf(p->out, "%s%s", a->spilled ? " in memory" : "", a->sums ? " of sums" : "");
+    if (a->turned) {
+        buf_puts(p->out, " turned along ");
+        put_var(p, a->turned);
+    }
 }
 
 /* "0 b1[{64}*r + i2] = x4" */
@@ -391,8 +399,10 @@ static void put_places(KernelPrinter *p, uint32_t buffer, Ix first, const KColum
     buf_printf(p->out, "b%u", buffer);
     put_ix(p, first);
     buf_printf(p->out, " by %lld", (long long)c->place.along);
-    if (c->place.of < c->n)
+    if (c->place.of != c->n || c->place.across)
         buf_printf(p->out, " of %u by %lld", c->place.of, (long long)c->place.across);
+    if (c->place.base)
+        buf_printf(p->out, " from %lld", (long long)c->place.base);
 }
 
 /* "l3[0 to 5] = mul l2 x8"; "l4[0 to 5] = load b4[{64}*r] by 1"; "b3[{6}*r] by 1 = l3[0 to 5]" */
@@ -413,6 +423,7 @@ static void put_column(KernelPrinter *p, uint32_t column)
     buf_printf(p->out, " = %s ", kind_name(x));
     if (x->kind == KX_LOAD)
         put_places(p, x->slot, x->ix, c);
+    buf_puts(p->out, c->here ? " here" : "");
     if (x->kind == KX_SCALAR)
         buf_printf(p->out, "s%u", x->slot);
     for (int i = 0; i < 3 && x->kind == KX_OP; i++) {
@@ -442,6 +453,34 @@ static void put_prefetch(KernelPrinter *p, const KStmt *s, const KPrefetch *x)
 
 /* ---- what threads of a device do ---- */
 
+/* "tile b3 in place 0 bank 5 in parts of 2 rows" */
+static void put_tile(KernelPrinter *p, size_t buffer)
+{
+    const KBuffer *b = &p->k->buffer.v[buffer];
+    buf_printf(p->out, "tile b%zu in place %d bank %d%s", buffer, b->device.slot, b->device.bank,
+               b->device.split ? " in parts" : "");
+    if (b->device.together)
+        buf_printf(p->out, " of %u rows", b->device.together);
+    buf_putc(p->out, '\n');
+}
+
+/* "grid 128 by 1 shared 0 whole" and what shared memory is needed for sizes that are arguments */
+static void put_grid(KernelPrinter *p)
+{
+    const KGrid *g = &p->k->device.grid;
+    buf_printf(p->out, "grid %u by %u shared %u%s", g->threads, g->units, g->shared, g->whole ? " whole" : "");
+    if (g->blocks)
+        buf_printf(p->out, " blocks %u of %lld", g->blocks, (long long)g->spilled);
+    buf_putc(p->out, '\n');
+    for (size_t i = 0; i < g->n_term; i++) {
+        buf_printf(p->out, "grid needs %u of ", g->term[i].bytes);
+        put_dim(p, g->term[i].size);
+        if (g->term[i].part >= 0)
+            buf_printf(p->out, " sum b%d", (int)g->term[i].part);
+        buf_puts(p->out, i >= g->n_fixed ? " tile\n" : "\n");
+    }
+}
+
 /* "threads 128 rows 1 width 4 slots 6 index narrow registers 22 loads 16" and places of tiles, one line each */
 static void put_mapping(KernelPrinter *p)
 {
@@ -451,29 +490,32 @@ static void put_mapping(KernelPrinter *p)
                k->device.mapping.units);
     if (k->device.mapping.lanes < 32)
         buf_printf(p->out, " lanes %u", k->device.mapping.lanes);
-    buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s\n", k->device.mapping.width,
+    buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s%s", k->device.mapping.width,
                k->device.mapping.slots, index[k->device.mapping.index], k->device.mapping.pressure,
-               k->device.mapping.in_flight, k->device.mapping.by_row ? " a row each" : "",
+               k->device.mapping.in_flight, k->device.mapping.pieces ? " in pieces" : "",
+               k->device.mapping.by_row ? " a row each" : "",
                k->device.mapping.holds_sums ? " sums in shared memory" : "");
+    if (k->unrolled)
+        buf_printf(p->out, " unrolled %lld", (long long)k->unrolled);
+    buf_putc(p->out, '\n');
     if (k->calls)
         buf_puts(p->out, "products are called\n");
     for (size_t i = 0; i < k->buffer.n && k->device.mapping.holds_sums; i++)
         if (k->buffer.v[i].part >= 0 && !k->buffer.v[i].device.held)
             buf_printf(p->out, "sum b%zu in memory\n", i);
     for (size_t i = 0; i < k->buffer.n; i++)
-        if (k->buffer.v[i].device.swizzled)
-            buf_printf(p->out, "sum b%zu turned\n", i);
+        if (k->buffer.v[i].device.swizzled) {
+            buf_printf(p->out, "sum b%zu turned along ", i);
+            put_var(p, k->buffer.v[i].device.swizzled);
+            buf_putc(p->out, '\n');
+        }
     for (size_t i = 0; i < k->device.tile_slot.n; i++)
         buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->device.tile_slot.v[i]);
     for (size_t i = 0; i < k->buffer.n && k->device.tile_slot.n; i++)
         if (k->buffer.v[i].tile && k->buffer.v[i].device.slot >= 0)
-            buf_printf(p->out, "tile b%zu in place %d\n", i, k->buffer.v[i].device.slot);
-    for (size_t i = 0; i < k->array.n; i++)
-        if (k->array.v[i].spilled)
-            buf_printf(p->out, "array t%zu in memory\n", i);
-    for (size_t i = 0; i < k->array.n; i++)
-        if (k->array.v[i].sums || k->array.v[i].turned)
-            buf_printf(p->out, "array t%zu %s\n", i, k->array.v[i].sums ? "of sums" : "turned");
+            put_tile(p, i);
+    if (k->device.grid.threads)
+        put_grid(p);
 }
 
 /* How a statement is shared: behind it. */
@@ -490,9 +532,13 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
         buf_printf(p->out, " by one of %s", of[s->threads]);
     if (s->kind == KS_PIECES)
         buf_printf(p->out, " of %u", s->piece);
-    else if (s->width > 1)
+    if (s->width > 1)
         buf_printf(p->out, " width %u", s->width);
-    if (s->unroll > 1 && !s->step)
+    if (s->piece && s->kind != KS_PIECES)
+        buf_printf(p->out, " piece %u", s->piece);
+    if (p->k->device.mapping.row_threads && (s->kind == KS_LOOP || s->kind == KS_ROWS) && !s->unroll)
+        buf_puts(p->out, " unroll any");
+    else if (s->unroll > 1 && !s->step)
         buf_printf(p->out, " unroll %u", s->unroll);
     if (s->together)
         buf_printf(p->out, " in lane %u of %u", s->lane, s->together);
@@ -503,8 +549,12 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
         buf_puts(p->out, s->step >> i & 1 ? step[i] : "");
     if (s->step)
         buf_printf(p->out, " h%u", s->held);
-    if (s->step == STEP_NEW && s->unroll)
+    if (s->step && s->unroll)
         buf_printf(p->out, " of %u", s->unroll);
+    if (s->step && s->var) {
+        buf_puts(p->out, " round ");
+        put_var(p, s->var);
+    }
 }
 
 /* The field of a statement that has this letter in kstmts.def. */

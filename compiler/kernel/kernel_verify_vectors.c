@@ -185,7 +185,7 @@ static const KStmt *wide_loop(const Check *c)
 /* After the statement itself was found sound. */
 void verify_width(Check *c, const KStmt *s)
 {
-    const KStmt *loop = c->k->mapping.row_threads && !c->why ? wide_loop(c) : NULL;
+    const KStmt *loop = c->k->device.mapping.row_threads && !c->why ? wide_loop(c) : NULL;
     const KRoot *r = s->kind == KS_STORE || s->kind == KS_SINK ? &c->k->root.v[s->root] : NULL;
     if (!loop)
         return;

@@ -1,4 +1,4 @@
-# examples.sh - every example checks, and resolves to a text that builds the same model.
+# examples.sh - every example checks, and resolves to a text that builds the same model; its graph and its kernels read back.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 for file in "$VWN_SOURCE"/examples/*.vwn; do
@@ -29,6 +29,13 @@ for file in "$VWN_SOURCE"/examples/*.vwn; do
         cp out graph
         expect 0 "$VWN" ir --from graph --stage tensor
         cmp -s graph out || fail "$name: the graph does not read back"
+        for stage in kernel threads; do # of a CPU, and as the threads of a device run them
+            expect 0 "$VWN" ir "$file" --stage $stage
+            cp out kernels
+            expect 0 "$VWN" ir --from kernels --stage kernel
+            cmp -s kernels out || fail "$name: its kernels do not read back: $stage"
+            [ "$(grep -c '^kernel ' kernels)" -gt 2 ] || fail "$name: hardly any kernels"
+        done
     else
         expect 1 "$VWN" params "$file"
         has err 'has no model'

@@ -49,7 +49,10 @@ for program in train update eval predict; do
     # who does what on a GPU: what is mapped, and what each kernel of the text for GPUs was printed from
     has $program.threads ' by threads'
     [ "$(grep -c '^threads ' $program.threads)" -gt 2 ] || fail "$program: kernels without threads"
-    expect 1 "$VWN" ir --from $program.threads --stage kernel
+    expect 0 "$VWN" ir --from $program.threads --stage kernel
+    cmp -s out $program.threads || fail "$program: other lines of threads from its kernels"
+    expect 2 "$VWN" ir --from $program.threads --stage c
+    has err 'for the threads of a GPU'
     # kernels read back: the same lines, and the same C
     for stage in kernel c; do
         expect 0 "$VWN" ir --from $program.kernel --stage $stage
@@ -78,6 +81,14 @@ for same in simplify:simple check:kernel print:c gather:plan; do
 done
 sed 's/  # orders .*//' of.races > left
 cmp -s left train.threads || fail "what is proved to have no races is not what threads run"
+# a dump of a pass reads back, with what it says of barriers and of lines that are gone
+for pass in check map lanes races; do
+    expect 0 "$VWN" ir $file --stage $pass --target gpu --batch '2 seqs'
+    sed -e '/^ *# removed/d' -e 's/  # orders .*//' out > left
+    mv out dump
+    expect 0 "$VWN" ir --from dump --stage kernel
+    cmp -s out left || fail "the dump of $pass does not read back"
+done
 cmp -s of.print train.cuda || fail "the pass print of a GPU writes another text than the stage cuda has"
 has of.map '  # orders '
 grep -q '^ *# removed: ' of.map || fail "map removes nothing"

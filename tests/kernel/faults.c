@@ -297,6 +297,84 @@ static const Fault pitch_faults[] = {
      "are stored"},
 };
 
+/* a kernel for threads: four numbers at one time, three totals that are one step, what lanes compute of them */
+static const char threads[] = "vwn kernels 1 B=2 T=3\n"
+                              "kernel \"rows: threads\"  # test\n"
+                              "rows B*T\n"
+                              "buffer 0 read real 384 \"x\"\n"
+                              "buffer 1 write real 384 \"y\"\n"
+                              "buffer 2 write real 18 \"sums\"\n"
+                              "buffer 3 read int 6 \"index\"\n"
+                              "scalar 0 = 0.25 \"s\"\n"
+                              "var i2 loop 64\n"
+                              "var i3 value x1 below B*T\n"
+                              "root 0 store b1 over i2\n"
+                              "root 1 store b2\n"
+                              "root 2 store b2\n"
+                              "root 3 store b2\n"
+                              "threads 32 rows 4 width 4 slots 0 index narrow registers 14 loads 12\n"
+                              "grid 128 by 4 shared 0\n"
+                              "begin\n"
+                              "  rows\n"
+                              "    x1 int = load b3[r]\n"
+                              "    x2 bool = inside [i3] below B*T\n"
+                              "    acc x3 real = sum over i2\n"
+                              "    acc x4 real = sum over i2\n"
+                              "    acc x5 real = sum over i2\n"
+                              "    loop i2 x3 x4 x5 by threads width 4\n"
+                              "      x6 real = load b0[i2 + {64}*i3] if x2\n"
+                              "      x7 real = select x2 x6 0 as loaded\n"
+                              "      x8 real = mul x7 x7\n"
+                              "      x9 real = exp x7\n"
+                              "      add x3 x7\n"
+                              "      add x4 x8\n"
+                              "      add x5 x9\n"
+                              "    end\n"
+                              "    total of warp x3 in lane 0 of 3 of l0\n"
+                              "    total of warp x4 in lane 1 of 3 of l0\n"
+                              "    total of warp x5 in lane 2 of 3 of l0\n"
+                              "    lanes l1[0 to 2] = scalar s0\n"
+                              "    lanes l2[0 to 2] = mul l0 l1\n"
+                              "    take l2[1] x10\n"
+                              "    lanes store 1, 2, 3 b2[3*r] by 1 = l2[0 to 2]\n"
+                              "    loop i2 by threads width 4\n"
+                              "      x11 real = load b0[i2 + {64}*i3] if x2\n"
+                              "      x12 real = select x2 x11 0 as loaded\n"
+                              "      x13 real = mul x12 x10\n"
+                              "      store 0 b1[{64}*r + i2] = x13\n"
+                              "    end\n"
+                              "  end\n";
+
+static const Fault thread_faults[] = {
+    {"b0[i2 + {64}*i3] if x2", "b0[2 + i2 + {61}*i3] if x2", "begins at no multiple"},
+    {"x6 real = load b0[i2 + {64}*i3] if x2", "x6 real = load b0[63 - i2 + {64}*i3] if x2", "begins at no multiple"},
+    {"x5 by threads width 4", "x5 by threads width 128", "a rest of what a thread takes"},
+    {"x7 real = select x2 x6 0 as loaded", "x7 real = select x2 x6 1 as loaded", "not what was loaded"},
+    {"x8 real = mul x7 x7", "x8 real = select x2 x6 x6 as loaded", "not what was loaded"},
+    {"store 0 b1[{64}*r + i2] = x13\n    end\n  end\n", "store 0 b1[{64}*r + 63 - i2] = x13\n    end\n  end\n",
+     "begins at no multiple"},
+    {"    total of warp x4 in lane 1 of 3 of l0\n", "", "lacks some of them"},
+    {"    total of warp x4 in lane 1 of 3 of l0\n", "    total of warp x3 in lane 1 of 3 of l0\n", "taken twice"},
+    {"in lane 2 of 3 of l0", "in lane 2 of 3", "follow each other"},
+    {"in lane 2 of 3 of l0", "in lane 2 of 40 of l0", "there is no lane"},
+    {"lanes l2[0 to 2] = mul l0 l1", "lanes l2[0 to 2] = mul l0 l3", "do not have this"},
+    {"lanes l2[0 to 2] = mul l0 l1", "lanes l2[0 to 5] = mul l0 l1", "do not have this"},
+    {"lanes l2[0 to 2] = mul l0 l1", "lanes l1[0 to 2] = mul l0 l1", "is there already"},
+    {"    lanes l1[0 to 2] = scalar s0\n", "    lanes l1[0 to 2] = load b2[0] by 1\n", "not said to be read"},
+    {"take l2[1] x10", "take l2[3] x10", "has not computed"},
+    {"take l2[1] x10", "take l2[1] x9", "numbered in order"},
+    {"lanes store 1, 2, 3", "lanes store 1, 2", "do not have these results"},
+    {"b2[3*r] by 1 =", "b2[3*r] by 2 =", "may leave its buffer"},
+    {"b2[3*r] by 1 =", "b2[3*r] by 1 of 0 by 3 =", "no lane"},
+    {"threads 32 rows 4", "threads 0 rows 4", "no threads"},
+    {"threads 32 rows 4 width 4 slots 0 index narrow registers 14 loads 12\ngrid 128 by 4 shared 0\n", "",
+     "the end of the line"},
+    {"    total of warp x3 in lane 0 of 3 of l0\n    total of warp x4 in lane 1 of 3 of l0\n    total of warp x5 in "
+     "lane 2 "
+     "of 3 of l0\n",
+     "", "do not have this"},
+};
+
 static const char *with(Ctx *ctx, const char *text, const Fault *f)
 {
     const char *at = strstr(text, f->from);
@@ -478,6 +556,18 @@ static void programs_of(Ctx *ctx, void *arg)
     *(char **)arg = strdup(out.s);
 }
 
+/* The same, as the threads of a device run it. */
+static void threads_of(Ctx *ctx, void *arg)
+{
+    Unit *u = load_text(ctx, model_text, variants[7].set);
+    PlanOptions how = {.B = 2, .T = 7, .programs = true, .target = &target_gpu, .half = HALF_BF16};
+    Graph *g = step_gradient(u->model, u->train, true, ctx->program);
+    Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
+    Buf out = buf_new(ctx->program);
+    plan_dump_threads(&out, p);
+    *(char **)arg = strdup(out.s);
+}
+
 static void damage(const char *text, int count)
 {
     size_t still = 0;
@@ -507,8 +597,10 @@ int main(void)
     plant_all(products, product_faults, COUNT_OF(product_faults));
     plant_all(digits, digit_faults, COUNT_OF(digit_faults));
     plant_all(pitched, pitch_faults, COUNT_OF(pitch_faults));
+    plant_all(threads, thread_faults, COUNT_OF(thread_faults));
     damage(sound, 4000);
     damage(products, 2000);
+    damage(threads, 2000);
     char *whole = NULL;
     Ctx *ctx = ctx_new(NULL);
     guarded(ctx, programs_of, &whole);
@@ -516,7 +608,14 @@ int main(void)
     ctx_free(ctx);
     damage(whole, 60);
     free(whole);
+    ctx = ctx_new(NULL);
+    expect(guarded(ctx, threads_of, &whole), "kernels for threads", "raises");
+    ctx_free(ctx);
+    damage(whole, 60);
+    free(whole);
     printf("%zu faults, %d failures\n",
-           COUNT_OF(faults) + COUNT_OF(product_faults) + COUNT_OF(digit_faults) + COUNT_OF(pitch_faults), bad);
+           COUNT_OF(faults) + COUNT_OF(product_faults) + COUNT_OF(digit_faults) + COUNT_OF(pitch_faults) +
+               COUNT_OF(thread_faults),
+           bad);
     return bad != 0;
 }

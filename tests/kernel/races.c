@@ -28,8 +28,8 @@ static const Source wide[] = {
 
 typedef struct Tally {
     Harness h;
-    int kernels, barriers, needed, widths, caught, ones, all, together, found, between, apart, first, halves, totals,
-        warps, elsewhere;
+    int kernels, read, barriers, needed, widths, caught, ones, all, together, found, between, apart, first, halves,
+        totals, warps, elsewhere;
     StepTally step;
 } Tally;
 
@@ -130,6 +130,36 @@ static void plant(Tally *t, const Kernel *mapped)
     }
 }
 
+/* What the text of a mapped kernel says is the same kernel: it prints the same lines, and the same CUDA. */
+static void read_back(Job *j, Ctx *ctx, const Plan *p, const Kernel *mapped)
+{
+    const char *name = j->source->v.name;
+    KernelText x = {.kernel = mapped, .about = "rows"};
+    Buf text = buf_new(ctx->program), again = buf_new(ctx->program);
+    Printed cuda, same;
+    kernels_begin(&text, p->B, p->T);
+    kernels_put(&text, &x);
+    const KernelTexts *all = kernels_read(ctx, ctx->program, source_add(ctx, "mapped", text.s, text.n));
+    if (!CHECK_CASE(&j->t->h, all && all->kernel.n == 1, name)) {
+        Buf why = buf_new(ctx->program);
+        diag_render(ctx, &why, diag_get(ctx, 0), false);
+        printf("%s", why.s);
+        return;
+    }
+    kernels_begin(&again, p->B, p->T);
+    if (getenv("DBG"))
+        fprintf(stderr, "%s\n", text.s);
+    kernels_put(&again, &all->kernel.v[0]);
+    emit_kernel(&cuda, mapped, &dialect_cuda, "rows");
+    emit_kernel(&same, all->kernel.v[0].kernel, &dialect_cuda, "rows");
+    if (!CHECK_CASE(&j->t->h, strcmp(text.s, again.s) == 0, name))
+        printf("%s--- read, it is\n%s", text.s, again.s);
+    else if (!CHECK_CASE(&j->t->h, cuda.length == same.length && strcmp(cuda.text, same.text) == 0, name))
+        printf("%s--- read, it is\n%s", cuda.text, same.text);
+    CHECK_CASE(&j->t->h, kernel_race(all->kernel.v[0].kernel) == SIZE_MAX, name);
+    j->t->read++;
+}
+
 static void look(Ctx *ctx, void *arg)
 {
     Job *j = arg;
@@ -154,6 +184,7 @@ static void look(Ctx *ctx, void *arg)
         k.device.tensor = j->half != HALF_NONE;
         pipeline_map(&mapped, &k, NULL);
         CHECK_CASE(&j->t->h, kernel_race(&mapped) == SIZE_MAX, j->source->v.name);
+        read_back(j, ctx, p, &mapped);
         plant_steps(&j->t->h, &j->t->step, &k, &mapped, j->source->v.name);
         j->t->kernels++;
         if (!mapped.device.mapping.by_row && (j->source < wide || j->source > &wide[COUNT_OF(wide) - 1]))
@@ -182,18 +213,20 @@ int main(void)
     for (size_t i = 0; i < COUNT_OF(wide); i++)
         look_at(&t, &wide[i]);
     printf(
-        "%d kernels: %d barriers, %d of them needed; %d loops, %d of them by other threads; %d elements, %d of them by "
+        "%d kernels, %d read back: %d barriers, %d of them needed; %d loops, %d of them by other threads; %d elements, "
+        "%d of them by "
         "all; "
         "%d things done together, %d found where not all come by; %d barriers between products, %d needed; "
         "%d rows of half a warp, %d found at a barrier, %d at a total; %d loops of another warp, %d found; %d kernels "
         "checked, %d run, %d with pieces, %d with rounds, %d with sums that are held, %d products beside others, %d "
         "ways of products, %d choices that are loads, %d "
         "totals, %d statements of lanes, %d prefetches and tiles of rows: %d faults in these, %d found %s\n",
-        t.kernels, t.barriers, t.needed, t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between, t.apart,
-        t.first, t.halves, t.totals, t.warps, t.elsewhere, t.step.checked, t.step.run, t.step.pieces, t.step.rounds,
-        t.step.sums, t.step.pairs, t.step.ways, t.step.loaded, t.step.totals, t.step.lanes, t.step.begins,
-        t.step.faults, t.step.found, t.step.missed);
-    CHECK(&t.h, t.kernels > 200 && 100 * t.needed > 87 * t.barriers && t.caught > 30 && 5 * t.all > 2 * t.ones);
+        t.kernels, t.read, t.barriers, t.needed, t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between,
+        t.apart, t.first, t.halves, t.totals, t.warps, t.elsewhere, t.step.checked, t.step.run, t.step.pieces,
+        t.step.rounds, t.step.sums, t.step.pairs, t.step.ways, t.step.loaded, t.step.totals, t.step.lanes,
+        t.step.begins, t.step.faults, t.step.found, t.step.missed);
+    CHECK(&t.h, t.kernels > 200 && t.read == t.kernels && 100 * t.needed > 87 * t.barriers && t.caught > 30 &&
+                    5 * t.all > 2 * t.ones);
     CHECK(&t.h, t.together > 500 && t.found == t.together);
     CHECK(&t.h, t.between > 10 && t.apart == t.between);
     CHECK(&t.h, t.elsewhere > 30 && t.elsewhere < t.warps);
