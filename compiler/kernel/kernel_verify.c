@@ -46,6 +46,43 @@ void verify_use(Check *c, Ex e)
         verify_fault(c, "a thread reads its part of a sum before that is the total");
 }
 
+/* Has a device's text 64 bits for it? What is loaded always has, what is computed from rows where the kernel says so. */
+static bool is_wide(const Kernel *k, IVar v)
+{
+    const IVarInfo *x = ix_info(k->ix, v);
+    uint64_t rows = ix_bit(k->ix, k->row) | (k->part ? ix_bit(k->ix, k->part) : 0);
+    bool derived = x->kind == IV_DIV || x->kind == IV_MOD;
+    return v && (k->device.mapping.index == INDEX_WIDE || x->kind == IV_VALUE ||
+                 (derived && ix_reads_value(k->ix, x->base)) ||
+                 (k->device.mapping.index == INDEX_WIDE_ROWS && x->deps & rows));
+}
+
+/* Of threads: do indices of 32 bits hold whatever its terms add up to, from any of them on? */
+void verify_index(Check *c, Ix ix)
+{
+    const Kernel *k = c->k;
+    const IxForm *f = ix_form(k->ix, ix);
+    const int64_t most = INT32_MAX;
+    bool falls = false;
+    int64_t sum = 0;
+    if (!k->device.mapping.row_threads || k->device.mapping.index == INDEX_WIDE)
+        return;
+    for (uint32_t i = 0; i < f->n; i++)
+        falls = falls || f->t[i].mult < 0;
+    if (!falls && f->hi <= most)
+        return;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IxTerm *t = &f->t[i];
+        const IVarInfo *v = ix_info(k->ix, t->var);
+        int64_t reach = t->var ? (v->hi > -v->lo ? v->hi : -v->lo) : 1, step = t->mult < 0 ? -t->mult : t->mult;
+        if (!mul_i64(step, ix_dim_at(k->ix, t->coef), &step) || !mul_i64(step, is_wide(k, t->var) ? 1 : reach, &step) ||
+            !add_i64(sum, step, &sum) || sum > most) {
+            verify_fault(c, "an index of more than 32 bits");
+            return;
+        }
+    }
+}
+
 void verify_use_ix(Check *c, Ix ix)
 {
     if (ix >= c->k->ix->form.n) {
@@ -61,6 +98,7 @@ void verify_use_ix(Check *c, Ix ix)
         else if (v && !c->have_var[v])
             verify_fault(c, "an index variable is used outside its loop");
     }
+    verify_index(c, ix);
 }
 
 static uint64_t ix_varies(const Check *c, Ix ix)

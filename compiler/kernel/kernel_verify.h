@@ -78,6 +78,7 @@ void verify_fault(Check *c, const char *fmt, ...) __attribute__((format(printf, 
 bool verify_exists(Check *c, Ex e);
 void verify_use(Check *c, Ex e); /* it is there, and whole */
 void verify_use_ix(Check *c, Ix ix);
+void verify_index(Check *c, Ix ix);        /* of threads: does it fit? verify_use_ix() asks it, too */
 void verify_define(Check *c, Ex e);        /* from here on, in the innermost scope */
 void verify_value(Check *c, const KEx *x); /* a statement may compute it here */
 void verify_op(Check *c, const KEx *x);    /* an operator of inputs whose types it takes */

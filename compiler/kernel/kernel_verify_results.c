@@ -153,6 +153,8 @@ static void check_factor(Check *c, uint32_t buffer, Ix at, IVar v, IVar w)
         verify_fault(c, "a factor is not placed by the row and its own two loops");
     else if (!kernel_in_bounds(c->k, at, 0, b->elements))
         verify_fault(c, "a factor may leave its buffer of %lld elements", (long long)b->elements);
+    else
+        verify_index(c, at);
 }
 
 /* On a device a product goes to memory where nothing else wants it (gpu/tile.c). */
@@ -181,6 +183,8 @@ static void check_result(Check *c, const KProduct *x)
         verify_fault(c, "two elements are stored in one place");
     else if (!kernel_in_bounds(k, x->c_at, 0, b->elements))
         verify_fault(c, "a product may leave its buffer of %lld elements", (long long)b->elements);
+    else
+        verify_index(c, x->c_at);
 }
 
 /* Along the loop in which c is contiguous a factor must be contiguous too. Or it is along the terms of the

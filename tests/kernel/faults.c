@@ -375,6 +375,29 @@ static const Fault thread_faults[] = {
      "", "do not have this"},
 };
 
+/* of more rows than 32 bits count */
+static const char large[] = "vwn kernels 1 B=65536 T=65536\n"
+                            "kernel \"rows: large\"  # test\n"
+                            "rows B*T\n"
+                            "buffer 0 read real 262144 \"x\"\n"
+                            "buffer 1 write real 17179869184 \"y\"\n"
+                            "var i2 loop 4\n"
+                            "var i3 = [r] % T\n"
+                            "root 0 store b1 over i2\n"
+                            "threads 32 rows 4 width 1 slots 0 index wide of rows registers 14 loads 12\n"
+                            "begin\n"
+                            "  rows\n"
+                            "    let i3\n"
+                            "    loop i2 by threads\n"
+                            "      x1 real = load b0[4*i3 + i2]\n"
+                            "      store 0 b1[4*r + i2] = x1\n"
+                            "    end\n"
+                            "  end\n";
+
+static const Fault large_faults[] = {
+    {"index wide of rows", "index narrow", "more than 32 bits"},
+};
+
 static const char *with(Ctx *ctx, const char *text, const Fault *f)
 {
     const char *at = strstr(text, f->from);
@@ -580,6 +603,18 @@ static void damage(const char *text, int count)
     printf("%d damaged texts, %zu kernels still read\n", count, still);
 }
 
+static void is_sound(Ctx *ctx, void *text) { read_again(ctx, text); }
+
+/* As it is it is sound, and prints as it was read. */
+static void check_sound(const char *text)
+{
+    static char own[1 << 14];
+    snprintf(own, sizeof own, "%s", text);
+    Ctx *ctx = ctx_new(NULL);
+    expect(guarded(ctx, is_sound, own), "a sound kernel", "raises");
+    ctx_free(ctx);
+}
+
 static void plant_all(const char *in, const Fault *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -593,11 +628,14 @@ static void plant_all(const char *in, const Fault *list, size_t n)
 int main(void)
 {
     verifier();
+    check_sound(threads);
+    check_sound(large);
     plant_all(sound, faults, COUNT_OF(faults));
     plant_all(products, product_faults, COUNT_OF(product_faults));
     plant_all(digits, digit_faults, COUNT_OF(digit_faults));
     plant_all(pitched, pitch_faults, COUNT_OF(pitch_faults));
     plant_all(threads, thread_faults, COUNT_OF(thread_faults));
+    plant_all(large, large_faults, COUNT_OF(large_faults));
     damage(sound, 4000);
     damage(products, 2000);
     damage(threads, 2000);
@@ -615,7 +653,7 @@ int main(void)
     free(whole);
     printf("%zu faults, %d failures\n",
            COUNT_OF(faults) + COUNT_OF(product_faults) + COUNT_OF(digit_faults) + COUNT_OF(pitch_faults) +
-               COUNT_OF(thread_faults),
+               COUNT_OF(thread_faults) + COUNT_OF(large_faults),
            bad);
     return bad != 0;
 }
