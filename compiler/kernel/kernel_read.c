@@ -640,12 +640,17 @@ static uint32_t read_one_product(KernelReader *r)
     x.parts = reader_accept(&r->t, "in two parts");
     x.together = reader_accept(&r->t, "of two rows") ? 2 : reader_accept(&r->t, "of four rows") ? 4 : 0;
     read_way(r, &x.way);
-    if (!r->t.failed && reader_accept(&r->t, "beside "))
-        x.beside = read_one_product(r);
     return add_product(r, x);
 }
 
-static void read_product(KernelReader *r, KStmt *s) { s->root = read_one_product(r) - 1; }
+static void read_product(KernelReader *r, KStmt *s)
+{
+    s->root = read_one_product(r) - 1;
+    if (r->t.failed || !reader_accept(&r->t, "beside "))
+        return;
+    uint32_t beside = read_one_product(r);
+    r->k->product.v[s->root].beside = beside;
+}
 
 static void read_accumulators(KernelReader *r, KStmt *s)
 {
