@@ -38,7 +38,7 @@ void kernel_pair_products(Kernel *k);          /* pair_products.c: KProduct.besi
 void kernel_begin_rows(Kernel *k);             /* begin_rows.c: KPrefetch, ROW_TILES */
 void kernel_join_totals(Kernel *k);            /* join_totals.c: KStmt.together */
 void kernel_use_lanes(Kernel *k);              /* lanes.c: KColumn */
-size_t kernel_find_loaded(Kernel *k);          /* loaded.c: KEx.i of choices; how many there are */
+void kernel_find_loaded(Kernel *k);            /* loaded.c: KEx.i of choices */
 
 void kernel_find_turned(Kernel *k); /* swizzle.c: KArray.turned, KBuffer.turned */
 

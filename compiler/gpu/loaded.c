@@ -9,22 +9,22 @@
 
 static bool is_loaded(const Kernel *k, const KEx *x)
 {
+    if (x->kind != KX_SELECT)
+        return false;
     const KEx *load = kx(k, x->in[1]), *other = kx(k, x->in[2]);
-    return x->kind == KX_SELECT && load->kind == KX_LOAD && load->in[0] == x->in[0] && other->kind == KX_CONST &&
-           other->value == 0;
+    return load->kind == KX_LOAD && load->in[0] == x->in[0] && other->kind == KX_CONST && other->value == 0;
 }
 
-size_t kernel_find_loaded(Kernel *k)
+void kernel_find_loaded(Kernel *k)
 {
     const KEx *from = k->ex.v;
-    size_t n = 0;
-    for (size_t e = 1; e < k->ex.n; e++)
-        n += is_loaded(k, &from[e]);
-    if (!n)
-        return 0;
+    bool some = false;
+    for (size_t e = 1; e < k->ex.n && !some; e++)
+        some = is_loaded(k, &from[e]);
+    if (!some)
+        return;
     k->ex.v = memcpy(NEW_ARRAY(k->arena, KEx, k->ex.n), from, k->ex.n * sizeof *from);
     for (size_t e = 1; e < k->ex.n; e++)
         if (is_loaded(k, &from[e]))
             k->ex.v[e].i = 1;
-    return n;
 }

@@ -384,7 +384,14 @@ static size_t pass_LANES(PassState *s)
     return s->kernel->device.column.n;
 }
 
-static size_t pass_LOADED(PassState *s) { return kernel_find_loaded(s->kernel); }
+static size_t pass_LOADED(PassState *s)
+{
+    size_t n = 0;
+    kernel_find_loaded(s->kernel);
+    for (Ex e = 1; e < s->kernel->ex.n && s->watch; e++)
+        n += kx(s->kernel, e)->kind == KX_SELECT && kx(s->kernel, e)->i;
+    return n;
+}
 
 static size_t pass_RACES(PassState *s)
 {
