@@ -6,7 +6,24 @@
 #include <math.h>
 #include <stdio.h>
 
-void begin_line(Printer *p) { buf_printf(&p->body, "%*s", p->depth * 4, ""); }
+void begin_line(Printer *p)
+{
+    for (int i = 0; i < p->depth; i++)
+        buf_put(&p->body, "    ", 4);
+}
+
+/* "x12" */
+static void put_name(Printer *p, char letter, size_t number)
+{
+    char text[24];
+    size_t at = sizeof text;
+    do {
+        text[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    text[--at] = letter;
+    buf_put(&p->body, text + at, sizeof text - at);
+}
 
 void close_brace(Printer *p)
 {
@@ -66,7 +83,7 @@ static size_t int_slot(Printer *p, PrintedInt want)
     return slot;
 }
 
-static void put_int(Printer *p, PrintedInt want) { buf_printf(&p->body, "n%zu", int_slot(p, want)); }
+static void put_int(Printer *p, PrintedInt want) { put_name(p, 'n', int_slot(p, want)); }
 
 size_t slot_of(Printer *p, uint32_t want, bool scalar)
 {
@@ -119,7 +136,7 @@ static void put_var(Printer *p, IVar v)
 {
     const IVarInfo *info = ix_info(p->k->ix, v);
     if (info->kind == IV_VALUE) {
-        buf_printf(&p->body, "k%u", p->number[info->value]);
+        put_name(p, 'k', p->number[info->value]);
         return;
     }
     if (v == p->k->row) {
@@ -128,7 +145,7 @@ static void put_var(Printer *p, IVar v)
     }
     if (!p->var_number[v])
         p->var_number[v] = ++p->next_var;
-    buf_printf(&p->body, "%c%u", info->kind == IV_LOOP ? 'i' : 'd', p->var_number[v]);
+    put_name(p, info->kind == IV_LOOP ? 'i' : 'd', p->var_number[v]);
 }
 
 static void put_real(Printer *p, double x)
@@ -152,7 +169,7 @@ static void put_ex(Printer *p, Ex e)
     else if (x->kind == KX_CONST)
         buf_printf(&p->body, "%" PRId64, (int64_t)x->value);
     else
-        buf_printf(&p->body, "%c%u", type_letter(x), p->number[e]);
+        put_name(p, type_letter(x), p->number[e]);
 }
 
 static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
