@@ -122,7 +122,4 @@ void verify_row_tiles(Check *c);
 void verify_product(Check *c, uint32_t product);
 void verify_whole(Check *c); /* when all is walked: is all of each buffer stored? */
 
-/* kernel_verify_ways.c */
-void verify_way(Check *c, const KProduct *x);
-
 #endif
