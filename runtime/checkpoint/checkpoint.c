@@ -442,8 +442,8 @@ bool checkpoint_has_average(const Checkpoint *c)
 }
 
 /* A tensor that the model does not have; if one that it misses is like it, that may be its new name. */
-static void say_unknown(const Checkpoint *c, const SafeTensor *t, const Entries *entries, const Stored *from,
-                        char why[WHY])
+static void report_unknown(const Checkpoint *c, const SafeTensor *t, const Entries *entries, const Stored *from,
+                           char why[WHY])
 {
     int n = snprintf(why, WHY, "the model has no tensor `%.80s` of the checkpoint %.150s", t->name, c->file.path);
     for (size_t i = 0; i < entries->n; i++)
@@ -476,7 +476,7 @@ bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, Checkpoint
         const SafeTensor *t = &c->file.tensor[i];
         if (map_get(&used, (uintptr_t)t) || (!states && checkpoint_is_state(t->name)))
             continue;
-        say_unknown(c, t, &entries, from, why);
+        report_unknown(c, t, &entries, from, why);
         ok = false;
     }
     for (size_t i = 0; ok && i < entries.n; i++)

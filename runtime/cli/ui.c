@@ -129,7 +129,7 @@ void ui_warning(Ui *ui, const char *fmt, ...)
     va_end(args);
 }
 
-static void say_word(Ui *ui, const char *word, const char *end, const char *fmt, va_list args)
+static void report_word(Ui *ui, const char *word, const char *end, const char *fmt, va_list args)
 {
     char right[32];
     snprintf(right, sizeof right, "%11s", word);
@@ -142,7 +142,7 @@ void ui_say(Ui *ui, const char *word, const char *fmt, ...)
         return;
     va_list args;
     va_start(args, fmt);
-    say_word(ui, word, "\n", fmt, args);
+    report_word(ui, word, "\n", fmt, args);
     va_end(args);
 }
 
@@ -152,7 +152,7 @@ void ui_wait(Ui *ui, const char *word, const char *fmt, ...)
         return;
     va_list args;
     va_start(args, fmt);
-    say_word(ui, word, "", fmt, args);
+    report_word(ui, word, "", fmt, args);
     va_end(args);
     fflush(stderr);
     ui->line_open = true;

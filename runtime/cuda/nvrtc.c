@@ -115,7 +115,7 @@ typedef enum Saving { /* register-saving levels */
                       ONE_ROUND,
                       SAVINGS
 } Saving;
-enum { THRIFT_SINCE = 13 };
+enum { SAVING_SINCE = 13 };
 static const char *const saving_option[SAVINGS] = {[NUMBER_AGAIN] = "-DVWN_FEW_REGISTERS",
                                                    [ALL_SAVINGS] = "--ptxas-options=--register-usage-level=0",
                                                    [ONE_ROUND] = "-DVWN_ONE_ROUND"};
@@ -179,7 +179,7 @@ typedef struct NvrtcBuild {
     NvrtcObject *object;
     size_t n_object;
     bool failed; /* set by any thread, read as a hint */
-    bool interrupted, told;
+    bool interrupted, reported;
 } NvrtcBuild;
 
 static void hash_keys(NvrtcBuild *u)
@@ -377,7 +377,7 @@ static bool next_try(const NvrtcBuild *u, Missing *m)
     int64_t fewer = blocks_to_try(u, m);
     m->saving = fewer ? AS_WRITTEN : ALL_SAVINGS;
     m->blocks = fewer ? fewer : m->blocks;
-    return fewer || u->nvrtc->major >= THRIFT_SINCE;
+    return fewer || u->nvrtc->major >= SAVING_SINCE;
 }
 
 /* ---- the source ---- */
@@ -700,8 +700,8 @@ static bool build_all(NvrtcBuild *u)
             b->code[i] = (CudaCode){0};
             u->missing[u->n_missing++] = (Missing){.kernel = (uint32_t)i, .length = b->kernel[i].length};
         }
-    u->told = u->n_missing && b->compiling;
-    if (u->told)
+    u->reported = u->n_missing && b->compiling;
+    if (u->reported)
         b->compiling(b->user, u->n_missing);
     if (!compile_until_settled(u))
         return false;
@@ -725,7 +725,7 @@ static double seconds_now(void)
 /* The blocks of a build, released whether it went well or memory ran out. */
 static void release(NvrtcBuild *u)
 {
-    if (u->told)
+    if (u->reported)
         u->b->compiling(u->b->user, 0);
     free_jobs(u);
     ctx_release(u->ctx, u->object);

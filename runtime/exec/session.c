@@ -85,7 +85,7 @@ void session_beside(Session *s, Session *of)
 }
 
 /* Tells who asked for a GPU, or for whatever is best, where it runs. */
-__attribute__((format(printf, 3, 4))) static void say_device(Session *s, bool plain, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void report_device(Session *s, bool plain, const char *fmt, ...)
 {
     char text[768];
     va_list ap;
@@ -135,13 +135,13 @@ static bool open_at(Session *s, BackendId id, int ordinal, char why[512])
     return true;
 }
 
-static void say_backend(Session *s)
+static void report_backend(Session *s)
 {
     char text[256];
     if (!s->backend->ops->say)
         return;
     s->backend->ops->say(s->backend, text);
-    say_device(s, false, "%s", text);
+    report_device(s, false, "%s", text);
 }
 
 static void use_reference(Session *s, const char *why)
@@ -164,9 +164,9 @@ static void use_processor(Session *s, BackendAbsence absence, const DeviceAsked 
     if (asked->how == DEVICE_NAMED)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%.440s; `--device cpu` runs on the processor", why);
     if (absence == ABSENT_STUB) /* `vwn doctor` says so */
-        say_device(s, true, "the CPU");
+        report_device(s, true, "the CPU");
     else
-        say_device(s, absence == ABSENT_DEVICE, "the CPU: %s", why);
+        report_device(s, absence == ABSENT_DEVICE, "the CPU: %s", why);
 }
 
 static void open_backend(Session *s, const DeviceAsked *asked)
@@ -176,7 +176,7 @@ static void open_backend(Session *s, const DeviceAsked *asked)
         if (asked->how == DEVICE_NAMED && asked->id != (BackendId)id)
             continue;
         if (open_at(s, (BackendId)id, asked->ordinal, why))
-            say_backend(s);
+            report_backend(s);
         else if (backend_kinds[id].host)
             use_reference(s, why);
         else
@@ -201,7 +201,7 @@ static void take_up(Session *s, const DeviceAsked *asked)
     s->backend->user = user_of(s);
     s->backend->why[0] = 0;
     s->may_change = asked->how == DEVICE_AUTO && !s->backend->kind->host;
-    say_backend(s);
+    report_backend(s);
     open_store(s);
 }
 
@@ -237,7 +237,7 @@ bool session_use_cpu(Session *s, const char *why)
     s->store = NULL;
     s->backend->ops->close(s->backend);
     s->backend = NULL;
-    say_device(s, false, "the CPU: %s", why);
+    report_device(s, false, "the CPU: %s", why);
     open_backend(s, &(DeviceAsked){DEVICE_NAMED, BACKEND_cpu, -1});
     open_store(s);
     return true;

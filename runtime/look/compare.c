@@ -259,7 +259,7 @@ static const char *reached(Arena *a, const RunGroup *g, HistoryAxis by)
     return arena_printf(a, "%s to %s", quantity(a, e.low), quantity(a, e.high));
 }
 
-static void say_lengths(Arena *a, Buf *b, const RunGroup *g)
+static void report_lengths(Arena *a, Buf *b, const RunGroup *g)
 {
     Ends e = ends_of(g, BY_STEP);
     if (e.low < e.high)
@@ -343,7 +343,7 @@ static Verdict judge(const RunComparison *c, HistoryAxis by, double x)
     return out;
 }
 
-static void say_verdict(RunComparison *c, Buf *b, double x)
+static void report_verdict(RunComparison *c, Buf *b, double x)
 {
     Verdict v = judge(c, (HistoryAxis)c->how->by, x);
     if (!v.some)
@@ -403,7 +403,7 @@ static void print_table(RunComparison *c)
     buf_printf(&b, "%s by %s; FLOPs are of training, forward and backward\n\n", c->metric,
                history_axis_name[c->how->by]);
     print_groups(c, &b, x);
-    say_verdict(c, &b, x);
+    report_verdict(c, &b, x);
     if (c->n > 1)
         print_equal(c, &b);
     buf_printf(&b,
@@ -415,7 +415,7 @@ static void print_table(RunComparison *c)
                      "it hides the\n"
                      "difference; spread: the greatest less the least\n");
     for (size_t i = 0; i < c->n; i++)
-        say_lengths(a, &b, &c->group[i]);
+        report_lengths(a, &b, &c->group[i]);
     take_notes(c, x);
     for (size_t i = 0; i < c->note.n; i++)
         buf_printf(&b, "%s%s\n", i ? "" : "\n", c->note.v[i]);

@@ -406,7 +406,7 @@ Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds, const vw
     Bench b = {
         .tr = &tr, .how = how, .steps = how->steps > 0 ? how->steps : STEPS, .warmup = WARMUP, .check = check_seconds};
     BenchCall call = {&b, out};
-    tr.told.began = clock_seconds();
+    tr.report.began = clock_seconds();
     Status st = guarded(tr.ctx, open_body, &tr);
     if (st == ST_OK)
         st = guarded(tr.ctx, bench_body, &call);

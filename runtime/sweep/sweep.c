@@ -113,8 +113,8 @@ static void on_chosen(void *user, const char *sentence, bool plain)
 {
     SweepRun *s = user;
     pthread_mutex_lock(&s->lock);
-    bool first = !s->told_device;
-    s->told_device = true;
+    bool first = !s->reported_device;
+    s->reported_device = true;
     if (first && s->owner->options.chosen)
         s->owner->options.chosen(s->owner->options.chosen_user, sentence, plain);
     pthread_mutex_unlock(&s->lock);
@@ -463,7 +463,7 @@ static void open_workers(SweepRun *s)
 }
 
 /* A single number was perhaps meant as how many there shall be. */
-static void say_seeds(SweepRun *s)
+static void report_seeds(SweepRun *s)
 {
     enum { MOST = 9 };
     char *end;
@@ -483,7 +483,7 @@ static Status sweep_body(void *user)
     SweepRun *s = user;
     session_open(&s->session, s->owner);
     open_plan(s);
-    say_seeds(s);
+    report_seeds(s);
     open_workers(s);
     if (s->listing) {
         queue_configs(s);

@@ -58,7 +58,7 @@ typedef struct SweepRun {
     size_t stage;                /* rungs that are behind it */
     _Atomic size_t finished;     /* points that need no more work */
     _Atomic bool stopping;
-    bool dirty, told_device, preparing, prepared;
+    bool dirty, reported_device, preparing, prepared;
     char wrong[400];   /* what the last point that does not check was told */
     size_t to_prepare; /* of the queue */
     size_t added;      /* points that a resumed sweep had not */

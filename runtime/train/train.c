@@ -81,7 +81,7 @@ static _Noreturn void stop_jump(Trainer *tr, double loss)
 }
 
 /* What an update that decides by itself has to know of the losses before its step. */
-static void say_known(Trainer *tr)
+static void report_known(Trainer *tr)
 {
     double known[3];
     jump_known(&tr->now, tr->queue.ahead, known);
@@ -163,7 +163,7 @@ static void queue_step(Trainer *tr)
     q->lr = train_rate(tr, next_step(tr));
     readback_empty(q->readback);
     if (tr->queue.decides)
-        say_known(tr);
+        report_known(tr);
     loop_gradient(&(LoopCalls){begin_count, run_part}, tr, tr->parts, tr->program.count);
     if (!tr->queue.decides) {
         double loss = read_losses(tr, q->readback);
@@ -215,15 +215,15 @@ void train_step(Trainer *tr, bool more)
 static void report_step(Trainer *tr)
 {
     double t = clock_seconds();
-    int64_t steps = tr->now.step - tr->told.reported_at;
+    int64_t steps = tr->now.step - tr->report.reported_at;
     double tokens = (double)steps * (double)tr->train->batch_seqs * (double)tr->train->context;
-    if (t > tr->told.reported) { /* what happened within the last seconds weighs most */
-        double passed = t - tr->told.reported, weight = tr->told.rate > 0 ? 1 - exp(-passed / 3) : 1;
-        tr->told.rate += weight * (tokens / passed - tr->told.rate);
+    if (t > tr->report.reported) { /* what happened within the last seconds weighs most */
+        double passed = t - tr->report.reported, weight = tr->report.rate > 0 ? 1 - exp(-passed / 3) : 1;
+        tr->report.rate += weight * (tokens / passed - tr->report.rate);
     }
     train_event(tr, VWN_EVENT_STEP, NULL);
-    tr->told.reported = t;
-    tr->told.reported_at = tr->now.step;
+    tr->report.reported = t;
+    tr->report.reported_at = tr->now.step;
 }
 
 /* The eval loss, of as much data as `as` says. */
@@ -243,7 +243,7 @@ static void run_eval(Trainer *tr)
     progress_evaluated(p, held_out(tr, tr->train));
     tr->evaluated_at = p->step;
     train_event(tr, VWN_EVENT_EVAL, NULL);
-    tr->told.reported += clock_seconds() - before; /* the rate is that of training */
+    tr->report.reported += clock_seconds() - before; /* the rate is that of training */
 }
 
 /* What a checkpoint would hold is not there, or could not be written. */
@@ -271,7 +271,7 @@ static void save(Trainer *tr)
     train_event(tr, VWN_EVENT_CHECKPOINT, "%s/%s", tr->run->ckpt, name);
     arena_reset(s->arena, mark);
     run_prune(s, tr->run, tr->train->checkpoint_keep > 0 ? tr->train->checkpoint_keep : 1);
-    tr->told.reported += clock_seconds() - before;
+    tr->report.reported += clock_seconds() - before;
 }
 
 /* Where the run stops. One that keeps no checkpoint (`keep = 0`) has none behind its last step: what was written on the way goes
@@ -398,8 +398,8 @@ static void end_growth(Trainer *tr)
 
 static Status train_loop(Trainer *tr)
 {
-    tr->told.began = tr->told.reported = clock_seconds();
-    tr->told.reported_at = tr->told.began_at = tr->now.step;
+    tr->report.began = tr->report.reported = clock_seconds();
+    tr->report.reported_at = tr->report.began_at = tr->now.step;
     if (tr->growth.plan)
         end_growth(tr);
     while (!(tr->growth.due = growth_begins(tr)) && tr->now.step < tr->stop_at) {
@@ -448,14 +448,14 @@ static void name_checkpoint(Trainer *tr)
 /* From one growth step to the next, or to the end of the run. *due: it goes on with the step that begins. */
 static Status train_stage(Trainer *t, bool *due)
 {
-    t->told.began = 0;
+    t->report.began = 0;
     Status st = guarded(t->ctx, open_body, t);
     if (st == ST_OK)
         st = guarded(t->ctx, train_body, t);
     *due = st == ST_OK && t->growth.due;
     if (st == ST_ENVIRONMENT)
         name_checkpoint(t);
-    if (t->told.started && !*due && !t->by_hand.step)
+    if (t->report.started && !*due && !t->by_hand.step)
         train_end_event(t, st);
     return session_end(&t->session, st);
 }

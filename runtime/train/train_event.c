@@ -39,15 +39,15 @@ static size_t losses_room(const Program *p)
 void train_event_room(Trainer *tr)
 {
     size_t fresh = tr->program.fresh ? losses_room(tr->program.fresh) : 0, eval = losses_room(tr->program.eval);
-    tr->told.json_room = 8192 + (fresh > eval ? fresh : eval);
-    tr->told.json = NEW_ARRAY(tr->session.arena, char, tr->told.json_room);
+    tr->report.json_room = 8192 + (fresh > eval ? fresh : eval);
+    tr->report.json = NEW_ARRAY(tr->session.arena, char, tr->report.json_room);
 }
 
 /* The line without its newline; 0 when it does not fit. */
 static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
 {
     JsonText t;
-    json_begin(&t, tr->told.json, tr->told.json_room - 1);
+    json_begin(&t, tr->report.json, tr->report.json_room - 1);
     json_open(&t, NULL, '{');
     json_put_integer(&t, "v", 1);
     json_put_string(&t, "event", kind_names[e->kind]);
@@ -83,8 +83,8 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
         if (tr->now.eval_step >= 0)
             json_put_integer(&t, "eval_step", tr->now.eval_step);
     }
-    if (tr->told.fields)
-        tr->told.fields(&t, tr->told.fields_of);
+    if (tr->report.fields)
+        tr->report.fields(&t, tr->report.fields_of);
     if (e->text)
         json_put_string(&t, "text", e->text);
     json_put_number(&t, "seconds", round(e->seconds * 1e3) / 1e3);
@@ -104,11 +104,11 @@ static vwn_event event_of(Trainer *tr, vwn_event_kind kind, const char *text)
                    .eval_loss = p->eval_loss,
                    .lr = tr->lr,
                    .grad_norm = p->grad_norm,
-                   .tokens_per_second = tr->told.rate,
-                   .seconds = tr->told.began > 0 ? clock_seconds() - tr->told.began : 0,
+                   .tokens_per_second = tr->report.rate,
+                   .seconds = tr->report.began > 0 ? clock_seconds() - tr->report.began : 0,
                    .text = text,
-                   .json = tr->told.json};
-    e.eta_seconds = tr->told.rate > 0 ? left / tr->told.rate : 0;
+                   .json = tr->report.json};
+    e.eta_seconds = tr->report.rate > 0 ? left / tr->report.rate : 0;
     return e;
 }
 
@@ -118,9 +118,9 @@ static bool publish(Trainer *tr, vwn_event *e, const char *status, char why[WHY]
     bool ok = true;
     size_t n = build_json(tr, e, status);
     if (n && tr->run && tr->run->events_fd >= 0) {
-        tr->told.json[n] = '\n';
-        ok = run_event(tr->run, tr->told.json, n + 1, why);
-        tr->told.json[n] = 0;
+        tr->report.json[n] = '\n';
+        ok = run_event(tr->run, tr->report.json, n + 1, why);
+        tr->report.json[n] = 0;
     }
     if (!n)
         e->json = NULL;
@@ -136,39 +136,39 @@ void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)
     if (fmt) {
         va_list ap;
         va_start(ap, fmt);
-        vsnprintf(tr->told.text, sizeof tr->told.text, fmt, ap);
+        vsnprintf(tr->report.text, sizeof tr->report.text, fmt, ap);
         va_end(ap);
-        text = tr->told.text;
+        text = tr->report.text;
     }
     if (kind == VWN_EVENT_START)
-        tr->told.started = true;
+        tr->report.started = true;
     vwn_event e = event_of(tr, kind, text);
     bool ok = publish(tr, &e, NULL, why);
     if (tr->run && tr->run->events_fd < 0 && e.json)
-        vec_push(tr->session.arena, &tr->told.early, arena_copy(tr->session.arena, e.json, strlen(e.json)));
+        vec_push(tr->session.arena, &tr->report.early, arena_copy(tr->session.arena, e.json, strlen(e.json)));
     if (!ok)
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
 }
 
 void train_row(Trainer *tr, vwn_event_kind kind, TrainFields *fields, const void *of, const char *text)
 {
-    tr->told.fields = fields;
-    tr->told.fields_of = of;
+    tr->report.fields = fields;
+    tr->report.fields_of = of;
     train_event(tr, kind, "%s", text);
-    tr->told.fields = NULL;
+    tr->report.fields = NULL;
 }
 
 void train_flush_early(Trainer *tr)
 {
     char why[WHY];
-    for (size_t i = 0; i < tr->told.early.n; i++) {
-        size_t n = strlen(tr->told.early.v[i]);
-        memcpy(tr->told.json, tr->told.early.v[i], n);
-        tr->told.json[n] = '\n';
-        if (!run_event(tr->run, tr->told.json, n + 1, why))
+    for (size_t i = 0; i < tr->report.early.n; i++) {
+        size_t n = strlen(tr->report.early.v[i]);
+        memcpy(tr->report.json, tr->report.early.v[i], n);
+        tr->report.json[n] = '\n';
+        if (!run_event(tr->run, tr->report.json, n + 1, why))
             ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
     }
-    tr->told.early.n = 0;
+    tr->report.early.n = 0;
 }
 
 void train_end_event(Trainer *tr, Status status)
@@ -179,21 +179,22 @@ void train_end_event(Trainer *tr, Status status)
                        : status == ST_INTERRUPTED ? "interrupted"
                        : status == ST_DIVERGED    ? "diverged"
                                                   : "failed";
-    int n = snprintf(tr->told.text, sizeof tr->told.text, "%s at step %lld of %lld",
+    int n = snprintf(tr->report.text, sizeof tr->report.text, "%s at step %lld of %lld",
                      tr->how->dry_run && status == ST_OK       ? "dry run: ready"
                      : status == ST_OK && p->step == tr->steps ? "trained"
                      : status == ST_OK                         ? "stopped"
                                                                : name,
                      (long long)p->step, (long long)tr->steps);
     if (!isnan(p->train_loss))
-        n += snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n, ", loss %.4f", p->train_loss);
+        n += snprintf(tr->report.text + n, sizeof tr->report.text - (size_t)n, ", loss %.4f", p->train_loss);
     if (!isnan(p->eval_loss))
-        n += snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n, ", eval loss %.4f", p->eval_loss);
+        n += snprintf(tr->report.text + n, sizeof tr->report.text - (size_t)n, ", eval loss %.4f", p->eval_loss);
     if (!isnan(p->eval_loss) && p->eval_step >= 0 && p->eval_step != p->step)
-        n += snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n, " (of step %lld)", (long long)p->eval_step);
+        n += snprintf(tr->report.text + n, sizeof tr->report.text - (size_t)n, " (of step %lld)",
+                      (long long)p->eval_step);
     if (tr->run && tr->saved_at >= 0)
-        snprintf(tr->told.text + n, sizeof tr->told.text - (size_t)n, ", checkpoint %.300s/step_%08lld.safetensors",
+        snprintf(tr->report.text + n, sizeof tr->report.text - (size_t)n, ", checkpoint %.300s/step_%08lld.safetensors",
                  tr->run->ckpt, (long long)tr->saved_at);
-    vwn_event e = event_of(tr, VWN_EVENT_END, tr->told.text);
+    vwn_event e = event_of(tr, VWN_EVENT_END, tr->report.text);
     publish(tr, &e, name, why); /* the run is over, and its checkpoint is safe */
 }

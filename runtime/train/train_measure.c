@@ -473,7 +473,7 @@ static double rounding(const Measuring *m, const Compared *c)
     return (session_half(&m->tr->session, m->tr->train) == HALF_NONE ? 1e-5 : 3e-2) * (1 + c->largest);
 }
 
-static void say_output(Measuring *m, const Compared *c)
+static void report_output(Measuring *m, const Compared *c)
 {
     Buf b = buf_new(m->tr->session.arena);
     buf_printf(&b, "`%s`: ", c->name);
@@ -492,7 +492,7 @@ static void say_output(Measuring *m, const Compared *c)
     train_row(m->tr, VWN_EVENT_OUTPUT, put_output, c, b.s);
 }
 
-static void say_block(Measuring *m, const BlockRow *r)
+static void report_block(Measuring *m, const BlockRow *r)
 {
     static const char *const when[UPDATES + 1] = {"at once", "after 1 update", "after 2"};
     Buf b = buf_new(m->tr->session.arena);
@@ -514,7 +514,7 @@ static void say_block(Measuring *m, const BlockRow *r)
     train_row(m->tr, VWN_EVENT_BLOCK, put_block, r, b.s);
 }
 
-static void say_blocks(Measuring *m)
+static void report_blocks(Measuring *m)
 {
     static const char *const role[] = {"", "entry", "exit", "inner", "own"};
     Arena *a = m->tr->session.arena;
@@ -531,7 +531,7 @@ static void say_blocks(Measuring *m)
         row[k].block[row[k].n++] = b;
     }
     for (size_t i = 0; i < n; i++)
-        say_block(m, &row[i]);
+        report_block(m, &row[i]);
 }
 
 /* ---- proof and measurement ---- */
@@ -692,8 +692,8 @@ void train_measure(Trainer *tr)
         probe_all(m);
     session_leave(&m->is.session);
     for (size_t i = 0; i < m->n_output; i++)
-        say_output(m, &m->output[i]);
-    say_blocks(m);
+        report_output(m, &m->output[i]);
+    report_blocks(m);
     expect_outputs(m);
     expect_life(m);
 }

@@ -519,7 +519,7 @@ static void open_queue(Trainer *tr)
 }
 
 /* What is computed in what, where the file asks for more than float32. */
-static void say_precision(Trainer *tr)
+static void report_precision(Trainer *tr)
 {
     const Train *t = tr->train;
     const Backend *b = tr->session.backend;
@@ -600,7 +600,7 @@ static void build_programs(Trainer *tr)
                     total->cached, total->compiled, total->seconds);
     else
         train_event(tr, VWN_EVENT_COMPILE, "nothing: running in the float64 reference evaluator");
-    say_precision(tr);
+    report_precision(tr);
     train_prepare(tr);
 }
 
@@ -736,7 +736,7 @@ static void begin_run(Trainer *tr)
 /* ---- all of it ---- */
 
 /* Losses that are not those of the whole batch when it is computed in parts. */
-static void say_parts(Trainer *tr)
+static void report_parts(Trainer *tr)
 {
     Buf b = buf_new(tr->session.arena);
     const Parts *p = parts_of(tr->model, tr->session.arena);
@@ -756,7 +756,7 @@ static void say_parts(Trainer *tr)
 }
 
 /* What is trained to predict the next token and may see it. Labels of files are what they are. */
-static void say_order(Trainer *tr)
+static void report_order(Trainer *tr)
 {
     DecodeRefusal ahead;
     if (tr->data->arrays || !model_may_look_ahead(tr->model, tr->session.arena, &ahead))
@@ -775,7 +775,7 @@ int64_t train_weights(const Trainer *tr)
     return weights;
 }
 
-static void say_start(Trainer *tr)
+static void report_start(Trainer *tr)
 {
     const Train *t = tr->train;
     Buf b = buf_new(tr->session.arena);
@@ -798,8 +798,8 @@ static void say_start(Trainer *tr)
         train_event(tr, VWN_EVENT_WARNING, "%s", tr->session.backend->slow);
     if (t->average && tr->eval_split)
         train_event(tr, VWN_EVENT_NOTE, "evaluations measure the average of the weights");
-    say_order(tr);
-    say_parts(tr);
+    report_order(tr);
+    report_parts(tr);
     if (tr->data->train.order.unused)
         train_event(tr, VWN_EVENT_NOTE,
                     "%zu data files are shorter than the context of %lld and give "
@@ -888,8 +888,8 @@ void train_open(Trainer *tr)
     session_open_backend(&tr->session);
     if (tr->session.backend && !tr->session.backend->kind->host)
         check_memory(tr); /* it may yet be another device */
-    say_start(tr);
-    train_say_end(tr);
+    report_start(tr);
+    train_report_end(tr);
     if (tr->session.backend && tr->session.backend->kind->host)
         check_memory(tr);
     if (tr->start)

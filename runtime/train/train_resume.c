@@ -136,7 +136,7 @@ static void compare_length(Trainer *tr)
 /* A growth step may give the run another length, so none is over before it. */
 bool train_is_over(const Trainer *tr) { return tr->from && !tr->unit->grow.n && tr->now.step >= tr->stop_at; }
 
-void train_say_end(Trainer *tr)
+void train_report_end(Trainer *tr)
 {
     long long now = (long long)tr->now.step, end = (long long)tr->steps, until = (long long)tr->how->until_steps;
     bool grows = tr->unit->grow.n; /* a step may give the run another length */

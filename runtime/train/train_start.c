@@ -24,7 +24,7 @@ static void put_row(JsonText *t, const void *of)
     json_put_bool(t, "transposed", r->first->transposed);
 }
 
-static void say_row(Trainer *tr, const StartRow *r)
+static void report_row(Trainer *tr, const StartRow *r)
 {
     char there[100], here[100];
     Buf b = buf_new(tr->session.arena);
@@ -49,7 +49,7 @@ void train_start_say(Trainer *tr, const Start *start)
     size_t n;
     const StartRow *row = start_rows(start, a, &n);
     for (size_t i = 0; i < n; i++)
-        say_row(tr, &row[i]);
+        report_row(tr, &row[i]);
     Buf b = buf_new(a);
     buf_printf(&b, "begins with %s%s: ", start->path, start->average ? ", the average of its weights" : "");
     for (int k = 0; k < FATES; k++)

@@ -60,7 +60,7 @@ typedef struct TrainQueue {
 } TrainQueue;
 
 /* Events: when the last was told, and the room for the next. */
-typedef struct TrainTold {
+typedef struct TrainReport {
     double began, reported; /* when the first step began, 0: not yet; when a rate was last told */
     int64_t reported_at, began_at;
     double rate;             /* tokens per second, smoothed over some seconds */
@@ -70,7 +70,7 @@ typedef struct TrainTold {
     size_t json_room;
     TrainFields *fields; /* of the event at hand, or NULL */
     const void *fields_of;
-} TrainTold;
+} TrainReport;
 
 typedef struct Trainer {
     Session session;
@@ -108,7 +108,7 @@ typedef struct Trainer {
     TrainQueue queue;
     TrainResults out;
     int64_t saved_at, evaluated_at; /* steps, -1 = not yet */
-    TrainTold told;
+    TrainReport report;
 } Trainer;
 
 /* train_open.c: everything up to the first step. Raises. */
@@ -149,7 +149,7 @@ int64_t train_length(const Trainer *tr, const Train *t); /* steps of such a trai
 /* ---- train_resume.c: what the checkpoint says about the run against what the file says now ---- */
 void train_compare(Trainer *tr);
 bool train_is_over(const Trainer *tr); /* of a run that goes on: nothing is left to train, as far as the call goes */
-void train_say_end(Trainer *tr);       /* where nothing, or less than was asked for, is left to train */
+void train_report_end(Trainer *tr);    /* where nothing, or less than was asked for, is left to train */
 /* grow.c: the step tr->by_hand.step, which must be the next one of `unit`; raises. */
 const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit);
 

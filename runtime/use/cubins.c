@@ -139,7 +139,7 @@ static void say(const Cubins *c, vwn_event_kind kind, const char *text)
 }
 
 /* What a launch would fail with there is said here already. */
-static void say_limits(const Cubins *c)
+static void report_limits(const Cubins *c)
 {
     const int64_t most = nvrtc_shared(c->build.arch);
     const DeviceKernel *worst = NULL;
@@ -243,7 +243,7 @@ static Status cubins_body(void *user)
     session_defer(&c->session, close_cache, &c->cache);
     compile(c);
     say(c, VWN_EVENT_WARNING, c->cache.note);
-    say_limits(c);
+    report_limits(c);
     say(c, VWN_EVENT_COMPILE,
         arena_printf(arena, "%zu kernels: %zu cached, %zu compiled in %.1f s%s", c->kernel.n,
                      c->kernel.n - c->build.compiled, c->build.compiled, c->build.seconds,

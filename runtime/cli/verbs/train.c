@@ -251,7 +251,7 @@ static bool file_of_run(Call *call, vwn_train_options *how, int *status)
 }
 
 /* A run's file does not check, and the run was fine with it as it was. */
-static void say_kept(Call *call)
+static void report_kept(Call *call)
 {
     if (call->resume && *call->resume && !call->folder)
         ui_say(&call->ui, "Note", "`vwn resume %s --kept` goes on with the file as the run keeps it", call->resume);
@@ -274,7 +274,7 @@ static int train(Call *call, vwn_train_options how)
     if (!call_open(call, &status) || !file_of_run(call, &how, &status))
         return status;
     if (!call_unit(call, 0, &unit, &status)) {
-        say_kept(call);
+        report_kept(call);
         return status;
     }
     if (status != VWN_OK)
