@@ -115,14 +115,6 @@ static const char *watching(void)
 #endif
 }
 
-/* Most kernels run for less time than they take to compile; with VWN_EMU_OPTIMIZE those of a test run for longer. A place is
- * known by the return addresses that lead to it, so no call may be there twice: -Og copies none, as -O1 does. Clang's -Og is
- * its -O1. */
-static const char *optimized(void)
-{
-    return getenv("VWN_EMU_OPTIMIZE") && !strstr(compiler(), "clang") ? "-Og -fno-reorder-blocks" : "-O0";
-}
-
 static bool is_watched(const char *options) { return strstr(options, "-fsanitize=") != NULL; }
 
 /* How many bytes of `text` are the prelude that stands behind the first line of a header, and how many lines. */
@@ -148,7 +140,7 @@ void emu_write(FILE *f, const char *options, const char *name, const char *text,
 {
     char header[512];
     int lines;
-    snprintf(header, sizeof header, "%s/emu/prelude%s%s%s.h", VWN_BINARY_DIR, strcmp(optimized(), "-O0") ? "_fast" : "",
+    snprintf(header, sizeof header, "%s/emu/prelude%s%s.h", VWN_BINARY_DIR,
              strstr(options, "-DVWN_FEW_REGISTERS") ? "_few" : "", is_watched(options) ? "_watched" : "");
     size_t begun = known_prelude(header, text, length, &lines);
     if (!begun) {
@@ -159,15 +151,16 @@ void emu_write(FILE *f, const char *options, const char *name, const char *text,
     fwrite(text + begun, 1, length - begun, f);
 }
 
-/* The emulator's own part is compiled with the tests, and so is its header. */
+/* Nothing is optimised: kernels run for less time than that takes. The emulator's own part is compiled with the tests, and so is its
+ * header. */
 bool emu_object(const char *source, const char *object, const char *log, const char *options)
 {
     char command[2048];
     int n = snprintf(command, sizeof command,
-                     "LC_ALL=C %s %s -std=gnu++17 -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing "
+                     "LC_ALL=C %s -O0 -std=gnu++17 -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing "
                      "-fno-threadsafe-statics -fPIC -DEMU_LINKED "
                      "-shared -nostdlib %s -o '%s' '%s' '%s/emu/%s.o' -lgcc > '%s' 2>&1",
-                     compiler(), optimized(), options, object, source, VWN_BINARY_DIR,
+                     compiler(), options, object, source, VWN_BINARY_DIR,
                      is_watched(options) ? "machine_watched" : "machine", log);
     return n < (int)sizeof command && system(command) == 0;
 }

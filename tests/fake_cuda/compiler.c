@@ -414,7 +414,6 @@ static void hash(const Program *p, const Options *o, char hex[65])
     sha256_add_string(&s, p->name, strlen(p->name));
     sha256_add_string(&s, p->text, strlen(p->text));
     sha256_add_string(&s, o->given, strlen(o->given));
-    sha256_add_string(&s, getenv("VWN_EMU_OPTIMIZE") ? "1" : "0", 1);
     sha256_hex(&s, hex);
 }
 
