@@ -53,37 +53,58 @@ static void multiply(const Product *how, const real *a, const real *b, real *c)
 
 #else
 
-enum { BLOCK_N = 64, BLOCK_K = 128 };
+/* A block of B lies in panels of PANEL columns, with zeros behind the last one. ROWS rows of A and a panel make a tile of C in
+ * registers: each element is added up in the order of k, whatever the tile. */
+enum { PANEL = 16, PANELS = 4, BLOCK_N = PANEL * PANELS, BLOCK_K = 128 };
+#ifdef __AVX512F__
+enum { ROWS = 8 };
+#else
+enum { ROWS = 4 };
+#endif
+typedef real panel __attribute__((vector_size(4 * PANEL), aligned(4), may_alias));
 
-/* c[0 .. width) (+)= a[0 .. depth) times the rows of a packed block of B */
-static void multiply_row(const real *a, int64_t step, real block[BLOCK_K][BLOCK_N], int64_t depth, int64_t width,
-                         bool add, real *c)
+/* rows of c[.. width) (+)= those of a[0 .. depth) times a panel */
+static inline __attribute__((always_inline)) void tile(int rows, const real *a, int64_t row, int64_t step,
+                                                       real (*block)[PANEL], int64_t depth, int64_t width, bool add,
+                                                       real *c, int64_t ldc)
 {
-    real sum[BLOCK_N] = {0};
+    panel sum[ROWS] = {{0}};
     for (int64_t l = 0; l < depth; l++) {
-        real x = a[l * step];
-        for (int j = 0; j < BLOCK_N; j++)
-            sum[j] += x * block[l][j];
+        const panel b = *(const panel *)block[l];
+        for (int i = 0; i < rows; i++)
+            sum[i] += a[i * row + l * step] * b;
     }
-    for (int64_t j = 0; j < width; j++)
-        c[j] = add ? c[j] + sum[j] : sum[j];
+    for (int i = 0; i < rows; i++)
+        for (int64_t j = 0; j < width; j++)
+            c[i * ldc + j] = add ? c[i * ldc + j] + sum[i][j] : sum[i][j];
 }
 
 static void multiply(const Product *how, const real *a, const real *b, real *c)
 {
     int64_t row = how->transpose_a ? 1 : how->lda, step = how->transpose_a ? how->lda : 1;
-    real block[BLOCK_K][BLOCK_N];
+    real block[PANELS][BLOCK_K][PANEL];
     for (int64_t j = 0; j < how->n; j += BLOCK_N) {
         int64_t width = least(how->n - j, BLOCK_N);
         memset(block, 0, sizeof block);
         for (int64_t l = 0; l < how->k; l += BLOCK_K) {
             int64_t depth = least(how->k - l, BLOCK_K);
+            bool add = how->accumulate || l > 0;
             for (int64_t y = 0; y < depth; y++)
                 for (int64_t x = 0; x < width; x++)
-                    block[y][x] = how->transpose_b ? b[(j + x) * how->ldb + l + y] : b[(l + y) * how->ldb + j + x];
-            for (int64_t i = 0; i < how->m; i++)
-                multiply_row(a + i * row + l * step, step, block, depth, width, how->accumulate || l > 0,
-                             c + i * how->ldc + j);
+                    block[x / PANEL][y][x % PANEL] =
+                        how->transpose_b ? b[(j + x) * how->ldb + l + y] : b[(l + y) * how->ldb + j + x];
+            for (int64_t i = 0; i < how->m; i += ROWS)
+                for (int64_t x = 0; x < width; x += PANEL) {
+                    const real *from = a + i * row + l * step;
+                    real *to = c + i * how->ldc + j + x;
+                    int64_t columns = least(width - x, PANEL);
+                    if (how->m - i >= ROWS)
+                        tile(ROWS, from, row, step, block[x / PANEL], depth, columns, add, to, how->ldc);
+                    else
+                        for (int64_t k = 0; k < how->m - i; k++)
+                            tile(1, from + k * row, row, step, block[x / PANEL], depth, columns, add, to + k * how->ldc,
+                                 how->ldc);
+                }
         }
     }
 }

@@ -6,7 +6,9 @@ Each function of the table becomes two operators, itself and its gradient. They 
 
 import ctypes
 import functools
+import json
 import os
+import struct
 
 import torch
 from torch import nn
@@ -64,6 +66,11 @@ def _text(dims):
     return "[" + ", ".join(one(d) for d in dims) + "]"
 
 
+def _is_gate(name):
+    """A few numbers for each position that one function hands to another: float32, whatever the state is."""
+    return name.startswith("gate")
+
+
 class _Function:
     """A row of the table: what it takes, and what sizes that means."""
 
@@ -94,6 +101,8 @@ class _Function:
                 raise TypeError(
                     f"{_table.PACKAGE}.{self.what}: `{name}` has dtype {x.dtype}, expected float32, bfloat16 or float16"
                 )
+            if _is_gate(name):
+                continue
             if real and kind and x.dtype != kind[1]:
                 raise TypeError(
                     f"{_table.PACKAGE}.{self.what}: `{name}` has dtype {x.dtype}, but `{kind[0]}` has {kind[1]}"
@@ -187,7 +196,7 @@ def _forward(function, tensors):
         for _, real, dims in function.wanted
     ]
     _call(2 * function.number, B, T, [_plain(x) for x in tensors], out)
-    return _single([x.to(kind) if real else x for x, (_, real, _) in zip(out, function.wanted)])
+    return _single([x.to(kind) if real and not _is_gate(name) else x for x, (name, real, _) in zip(out, function.wanted)])
 
 
 def _fake_forward(function, tensors):
@@ -197,8 +206,11 @@ def _fake_forward(function, tensors):
     kind = _real(function, given)[0].dtype if _real(function, given) else torch.float32
     return _single(
         [
-            given[0].new_empty(function.shape(dims, B, T, lead), dtype=kind if real else torch.int64)
-            for _, real, dims in function.wanted
+            given[0].new_empty(
+                function.shape(dims, B, T, lead),
+                dtype=torch.int64 if not real else torch.float32 if _is_gate(name) else kind,
+            )
+            for name, real, dims in function.wanted
         ]
     )
 
@@ -410,9 +422,23 @@ class Connection(_Module):
         """The state behind the sublayer, which returned y."""
         return self._apply_function("write", state, y)
 
-    def forward(self, state, layer):
-        """The state behind `layer`, any callable of one tensor."""
-        return self.write(state, layer(self.read(state)))
+    def begin(self, state):
+        """x, and what `end` needs of the state besides: read() and write() compute that twice. None: there is no such thing."""
+        if "begin" not in self._uses:
+            return self.read(state), None
+        x, *gates = self._apply_function("begin", state)
+        return x, gates
+
+    def end(self, state, y, gates):
+        """The state behind the sublayer, with what begin() gave."""
+        if gates is None:
+            return self.write(state, y)
+        return self._apply_function("end", state, y, *gates)
+
+    def forward(self, state, layer, *args, **kwargs):
+        """The state behind `layer`, any callable whose first argument is a tensor."""
+        x, gates = self.begin(state)
+        return self.end(state, layer(x, *args, **kwargs), gates)
 
 
 class Open(_Module):
@@ -456,8 +482,65 @@ class Connections(nn.Module):
     def forward(self, x, *args, **kwargs):
         state = self.open(x)
         for connection, layer in zip(self.connections, self.layers):
-            state = connection.write(state, layer(connection.read(state), *args, **kwargs))
+            state = connection(state, layer, *args, **kwargs)
         return self.close(state)
+
+
+# ---- weights of a run ----
+
+_SAFETENSORS = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
+
+
+def tensors(module):
+    """The parameters of the connections in a module, by the names that they have in checkpoints of vwn."""
+    found = {}
+    for part in module.modules():
+        if isinstance(part, _Module):
+            for name, path, *_ in _modules[part.path]["parameters"]:
+                known = found.setdefault(path, part._tensor(name))
+                if known is not part._tensor(name) and not torch.equal(known, part._tensor(name)):
+                    raise ValueError(f"{_table.PACKAGE}: two modules have another `{path}`")
+    return found
+
+
+def save(module, file):
+    """Writes them as a .safetensors file, which `start_from` of a .vwn file reads."""
+    header, data, at = {}, [], 0
+    for path, x in tensors(module).items():
+        x = x.detach().to("cpu", torch.float32).contiguous()
+        data.append(x.numpy().tobytes())
+        header[path] = {"dtype": "F32", "shape": list(x.shape), "data_offsets": [at, at + len(data[-1])]}
+        at += len(data[-1])
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(file, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text + b"".join(data))
+
+
+def load(module, file):
+    """Reads them from a checkpoint of a run of vwn, or any .safetensors file that has all of them."""
+    wanted = tensors(module)
+    with open(file, "rb") as f:
+        (n,) = struct.unpack("<Q", f.read(8))
+        header = json.loads(f.read(n))
+        missing = [path for path in wanted if path not in header]
+        if missing:
+            raise ValueError(f"{file} has no `{missing[0]}`" + (f", nor {len(missing) - 1} others" if missing[1:] else ""))
+        for path, x in wanted.items():
+            row = header[path]
+            if row["shape"] != list(x.shape) or row["dtype"] not in _SAFETENSORS:
+                raise ValueError(f"{file}: `{path}` is {row['dtype']} {row['shape']}, expected F32 {list(x.shape)}")
+    with torch.no_grad(), open(file, "rb") as f:
+        for part in module.modules():
+            if not isinstance(part, _Module):
+                continue
+            for name, path, *_ in _modules[part.path]["parameters"]:
+                begin, end = header[path]["data_offsets"]
+                f.seek(8 + n + begin)
+                x = part._tensor(name)
+                if x.numel():
+                    read = torch.frombuffer(bytearray(f.read(end - begin)), dtype=_SAFETENSORS[header[path]["dtype"]])
+                    x.copy_(read.reshape(x.shape))
 
 
 def paths():

@@ -172,6 +172,14 @@ static void add_modules(Torch *t)
         add_function(t, &module, &f);
         function_of_write(&f, m, i, t->arena);
         add_function(t, &module, &f);
+        Val gate[GATES_MOST];
+        size_t n = function_gates(m, i, gate, t->arena);
+        if (n) {
+            function_of_begin(&f, m, i, gate, n, t->arena);
+            add_function(t, &module, &f);
+            function_of_end(&f, m, i, gate, n, t->arena);
+            add_function(t, &module, &f);
+        }
         vec_push(t->arena, &t->module, module);
     }
     if (!t->module.n)

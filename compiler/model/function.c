@@ -37,6 +37,88 @@ void function_of_write(ModelFunction *f, const Model *m, size_t i, Arena *arena)
     want(f, arena, "state", m->sublayer.v[i].after);
 }
 
+/* ---- gates ---- */
+
+/* What depends on a value. */
+static bool *depending(const Graph *g, Val on, Arena *arena)
+{
+    bool *depends = NEW_ARRAY(arena, bool, g->node.n + 1);
+    depends[on] = true;
+    for (Val v = on + 1; v < g->node.n; v++)
+        for (size_t k = 0; k < node_at(g, v)->n_in && !depends[v]; k++)
+            depends[v] = depends[node_at(g, v)->in[k]];
+    return depends;
+}
+
+/* A few numbers for each position, beside a state of many. */
+static bool is_few(const Graph *g, Val v, Val state)
+{
+    const Shape *s = shape_of(g, v);
+    enum { MANY = 4 };
+    if (node_at(g, v)->dtype != DT_REAL || s->rank < 2 || !dim_eq(s->d[0], DIM_B) || !dim_eq(s->d[1], DIM_T))
+        return false;
+    for (int i = 2; i < s->rank; i++)
+        if (!dim_static(s->d[i]))
+            return false;
+    return coordinates(s) * MANY <= coordinates(shape_of(g, state));
+}
+
+typedef struct Gates {
+    const Graph *g;
+    const bool *on_state, *on_result;
+    bool *seen;
+    Val state, wrote;
+    Val found[GATES_MOST + 1];
+    size_t n;
+} Gates;
+
+/* The first such values on the ways from v back to the state. */
+static void find_gates(Gates *x, Val v)
+{
+    if (x->seen[v] || v == x->state || v == x->wrote || !x->on_state[v])
+        return;
+    x->seen[v] = true;
+    if (!x->on_result[v] && is_few(x->g, v, x->state)) {
+        if (x->n <= GATES_MOST)
+            x->found[x->n++] = v;
+        return;
+    }
+    for (size_t k = 0; k < node_at(x->g, v)->n_in; k++)
+        find_gates(x, node_at(x->g, v)->in[k]);
+}
+
+size_t function_gates(const Model *m, size_t i, Val gate[GATES_MOST], Arena *arena)
+{
+    const Graph *g = m->graph;
+    const ModelSublayer *s = &m->sublayer.v[i];
+    Gates x = {.g = g, .state = state_before(m, i), .wrote = s->wrote, .seen = NEW_ARRAY(arena, bool, g->node.n + 1)};
+    x.on_state = depending(g, x.state, arena);
+    x.on_result = depending(g, x.wrote, arena);
+    find_gates(&x, s->after);
+    if (x.n > GATES_MOST)
+        return 0;
+    memcpy(gate, x.found, x.n * sizeof *gate);
+    return x.n;
+}
+
+static Name gate_name(Ctx *ctx, size_t i) { return name_printf(ctx, FUNCTION_GATE "%zu", i); }
+
+void function_of_begin(ModelFunction *f, const Model *m, size_t i, const Val *gate, size_t n, Arena *arena)
+{
+    function_of_read(f, m, i, arena);
+    f->name = name_str(m->graph->ctx, "begin");
+    for (size_t k = 0; k < n; k++)
+        want(f, arena, gate_name(m->graph->ctx, k), gate[k]);
+}
+
+void function_of_end(ModelFunction *f, const Model *m, size_t i, const Val *gate, size_t n, Arena *arena)
+{
+    function_of_write(f, m, i, arena);
+    f->name = name_str(m->graph->ctx, "end");
+    for (size_t k = 0; k < n; k++)
+        give(f, arena, gate_name(m->graph->ctx, k), gate[k]);
+}
+
 void function_of_open(ModelFunction *f, const Model *m, Arena *arena)
 {
     begin(f, m, "open", name_str(m->graph->ctx, "connection.open"));

@@ -40,6 +40,14 @@ Name function_gradient_name(Ctx *ctx, Name wanted);
  * the state and what the sublayer returned. */
 void function_of_read(ModelFunction *f, const Model *m, size_t i, Arena *arena);
 void function_of_write(ModelFunction *f, const Model *m, size_t i, Arena *arena);
+/* The same in one pass over the state less: what `write` needs of it beside the state itself are a few numbers for each position,
+ * such as coefficients, which `begin` makes with x, and `end` is given. Returns how many such values there are; 0: none, or too
+ * many. */
+enum { GATES_MOST = 8 };
+#define FUNCTION_GATE "gate" /* and its number: what they are called */
+size_t function_gates(const Model *m, size_t i, Val gate[GATES_MOST], Arena *arena);
+void function_of_begin(ModelFunction *f, const Model *m, size_t i, const Val *gate, size_t n, Arena *arena);
+void function_of_end(ModelFunction *f, const Model *m, size_t i, const Val *gate, size_t n, Arena *arena);
 /* `open` makes the first state of the embedding, `close` what a head is given of the last one. False: nothing reads a closed
  * state. */
 void function_of_open(ModelFunction *f, const Model *m, Arena *arena);

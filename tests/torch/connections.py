@@ -25,17 +25,23 @@ for name, (block, shape, read, write, E) in cases().items():
         H64, y64 = (x.detach().double().requires_grad_() for x in (H, y))
         p64 = {n: v.detach().double().requires_grad_() for n, v in zip(names, values)}
         runs = []
-        for again in range(2):
-            out = [c.read(H), c.write(H, y)]
+        for again in range(3):
+            if again < 2:
+                out = [c.read(H), c.write(H, y)]
+            else:  # the same in one pass less
+                x, gates = c.begin(H)
+                out = [x, c.end(H, y, gates)]
             loss = sum((o * w).sum() for o, w in zip(out, weights))
             runs.append(out + list(torch.autograd.grad(loss, [H, y, *values], allow_unused=True)))
-            torch.set_num_threads(2 - again)
+            torch.set_num_threads(1 + again % 2)
         torch.set_num_threads(2)
         out64 = [read(H64, p64), write(H64, y64, p64)]
         loss = sum((o * w).sum() for o, w in zip(out64, weights))
         right = out64 + list(torch.autograd.grad(loss, [H64, y64, *p64.values()], allow_unused=True))
-        for what, a, b, again in zip(("x", "state", "H", "y", *names), runs[0], right, runs[1]):
+        for what, a, b, again, begun in zip(("x", "state", "H", "y", *names), runs[0], right, runs[1], runs[2]):
             check(f"{name} {lead}: two runs have the same {what}", torch.equal(a, again))
+            d = distance(begun, b)
+            check(f"{name} {lead}: {what} by begin and end", d < CLOSE * (10 if b.numel() < 4 else 1), f"({d:.1e})")
             # gradients of a scalar may cancel
             d = distance(a, b)
             check(f"{name} {lead}: {what}", d < CLOSE * (10 if b.numel() < 4 else 1), f"({d:.1e})")
