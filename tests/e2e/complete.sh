@@ -5,9 +5,23 @@ build=$(dirname "$VWN")
 expect 0 cmake --install "$build" --prefix "$PWD/prefix"
 export PATH="$PWD/prefix/bin:$PATH"
 for file in bin/vwn include/vwn.h share/man/man1/vwn.1 share/bash-completion/completions/vwn share/zsh/site-functions/_vwn \
-    share/fish/vendor_completions.d/vwn.fish share/vwn/editors/vim/syntax/vwn.vim share/vwn/editors/vscode/package.json; do
+    share/fish/vendor_completions.d/vwn.fish share/vwn/editors/vim/syntax/vwn.vim share/vwn/editors/vscode/package.json \
+    lib/libvwn_runtime.a lib/pkgconfig/vwn.pc; do
     [ -s prefix/$file ] || fail "nothing is installed as $file"
 done
+
+# a program of others over what is installed, which lies elsewhere by now
+mv prefix moved
+libs=$(sed -n "s|^Libs: ||p; s|^Cflags: ||p" moved/lib/pkgconfig/vwn.pc | sed "s|\${prefix}|moved|g")
+if command -v pkg-config > /dev/null; then libs=$(PKG_CONFIG_PATH=$PWD/moved/lib/pkgconfig pkg-config --cflags --libs vwn); fi
+[ "$VWN_BUILD_TYPE" != Sanitize ] || libs="$libs -fsanitize=address,undefined"
+expect 0 cc "$VWN_SOURCE/examples/embed/counts.c" $libs -o counts
+expect 0 ./counts "$VWN_SOURCE/examples/quickstart.vwn"
+has out '1,955,856'
+expect 0 ./counts "$VWN_SOURCE/examples/quickstart.vwn" D=96
+expect 1 ./counts "$VWN_SOURCE/examples/quickstart.vwn" D=
+filled err
+mv moved prefix
 
 # offers WORD...: what the last one may become, without what it means
 offers() { "$VWN" completions words -- "$@" | cut -f 1 > out; last="offers $*"; }
