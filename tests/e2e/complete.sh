@@ -15,6 +15,7 @@ mv prefix moved
 libs=$(sed -n "s|^Libs: ||p; s|^Cflags: ||p" moved/lib/pkgconfig/vwn.pc | sed "s|\${prefix}|moved|g")
 if command -v pkg-config > /dev/null; then libs=$(PKG_CONFIG_PATH=$PWD/moved/lib/pkgconfig pkg-config --cflags --libs vwn); fi
 [ "$VWN_BUILD_TYPE" != Sanitize ] || libs="$libs -fsanitize=address,undefined"
+# shellcheck disable=SC2086
 expect 0 cc "$VWN_SOURCE/examples/embed/counts.c" $libs -o counts
 expect 0 ./counts "$VWN_SOURCE/examples/quickstart.vwn"
 has out '1,955,856'

@@ -193,7 +193,7 @@ near theirs.eval ours.eval 2e-6
 expect 2 "$VWN" emit c nano/model.vwn
 has err 'needs `-o DIR`'
 expect 2 "$VWN" emit fortran nano/model.vwn -o fortran
-has err 'writes c or cuda, not `fortran`'
+has err 'writes c, cuda or torch, not `fortran`'
 [ ! -e fortran ] || fail "a folder for nothing"
 expect 2 "$VWN" emit c nano/model.vwn -o wide
 has err 'has not written'
