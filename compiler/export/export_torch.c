@@ -25,7 +25,7 @@ typedef struct TorchModule {
 
 typedef struct Torch {
     Ctx *ctx;
-    Arena *arena;
+    Arena *arena, *tmp; /* tmp: of one function, while it is planned */
     const TorchOptions *how;
     const Model *m;
     VEC(TorchFunction) function;
@@ -75,13 +75,18 @@ static void list_tensors(Export *x, const ModelFunction *f, bool gradient)
 
 static void keep_kernels(Torch *t, const Plan *p)
 {
-    t->prelude = p->prelude;
+    if (!t->prelude)
+        t->prelude = arena_copy(t->arena, p->prelude, p->prelude_length);
     t->prelude_length = p->prelude_length;
     for (size_t i = 0; i < p->n_kernel; i++) {
         void **slot = map_at(&t->kernel_seen, (uintptr_t)p->kernel[i].name);
-        if (!*slot)
-            vec_push(t->arena, &t->kernel, &p->kernel[i]);
-        *slot = (void *)&p->kernel[i];
+        if (*slot)
+            continue;
+        PlanKernel *kept = NEW(t->arena, PlanKernel);
+        *kept = (PlanKernel){.name = p->kernel[i].name, .length = p->kernel[i].length};
+        kept->text = arena_copy(t->arena, p->kernel[i].text, p->kernel[i].length);
+        vec_push(t->arena, &t->kernel, kept);
+        *slot = kept;
     }
 }
 
@@ -95,14 +100,14 @@ static void refuse_launches(const Torch *t, const Plan *p, const char *what)
 
 static void put_half(Torch *t, Buf *b, const ModelFunction *f, bool gradient, TorchFunction *out)
 {
-    const char *what = arena_printf(t->arena, "`%s` of %s%s", f->name, f->owner, gradient ? ", its gradient" : "");
-    Graph *g = gradient ? function_gradient(f, t->arena) : function_forward(f, t->arena);
-    PlanSizes *sizes = NEW(t->arena, PlanSizes);
+    const char *what = arena_printf(t->tmp, "`%s` of %s%s", f->name, f->owner, gradient ? ", its gradient" : "");
+    Graph *g = gradient ? function_gradient(f, t->tmp) : function_forward(f, t->tmp);
+    PlanSizes *sizes = NEW(t->tmp, PlanSizes);
     PlanOptions how = {.target = &target_cpu};
-    plan_build_sizes(sizes, t->ctx, t->arena, g, &how, what);
+    plan_build_sizes(sizes, t->ctx, t->tmp, g, &how, what);
     refuse_launches(t, sizes->plan[0], what);
     ExportOptions options = {.unit = t->how->unit};
-    Export x = {.ctx = t->ctx, .arena = t->arena, .how = &options};
+    Export x = {.ctx = t->ctx, .arena = t->tmp, .how = &options};
     list_tensors(&x, f, gradient);
     ExportProgram p = {
         .name = gradient ? "gradient_@" : "function_@", .about = what, .plan = sizes->plan[0], .sizes = sizes};
@@ -124,7 +129,8 @@ static bool begins_with_rows(const ModelFunction *f, const FunctionPort *p)
 
 static size_t function_number(Torch *t, const ModelFunction *f)
 {
-    Buf b = buf_new(t->arena);
+    t->tmp = arena_new(t->ctx);
+    Buf b = buf_new(t->tmp);
     TorchFunction x = {.f = f, .of_rows = true};
     for (size_t i = 0; i < f->given.n; i++)
         x.of_rows = x.of_rows && begins_with_rows(f, &f->given.v[i]);
@@ -132,12 +138,15 @@ static size_t function_number(Torch *t, const ModelFunction *f)
         x.of_rows = x.of_rows && begins_with_rows(f, &f->wanted.v[i]);
     put_half(t, &b, f, false, &x);
     put_half(t, &b, f, true, &x);
-    x.text = b.s;
-    for (size_t i = 0; i < t->function.n; i++)
-        if (!strcmp(t->function.v[i].text, x.text))
-            return i;
-    vec_push(t->arena, &t->function, x);
-    return t->function.n - 1;
+    size_t same = 0;
+    while (same < t->function.n && strcmp(t->function.v[same].text, b.s) != 0)
+        same++;
+    if (same == t->function.n) {
+        x.text = arena_copy(t->arena, b.s, b.n + 1);
+        vec_push(t->arena, &t->function, x);
+    }
+    arena_free(t->tmp);
+    return same;
 }
 
 static void add_function(Torch *t, TorchModule *module, const ModelFunction *f)
