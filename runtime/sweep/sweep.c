@@ -84,6 +84,19 @@ static void tell(SweepRun *s, vwn_sweep_kind kind, size_t point, const char *tex
                                      .eta_seconds = eta});
 }
 
+/* An earlier point that failed in the same way, which was told: data that is missing is missing for all. NULL: none. */
+static const char *failed_alike(SweepRun *s, size_t point)
+{
+    pthread_mutex_lock(&s->lock);
+    size_t first = s->failed_first;
+    bool alike = first && s->result[first - 1].state == s->result[point].state &&
+                 !strcmp(s->result[first - 1].why, s->result[point].why);
+    if (!alike)
+        s->failed_first = point + 1;
+    pthread_mutex_unlock(&s->lock);
+    return alike ? s->plan->point[first - 1].name : NULL;
+}
+
 static void tell_end(SweepRun *s, size_t point)
 {
     const PointResult *r = &s->result[point];
@@ -97,7 +110,10 @@ static void tell_end(SweepRun *s, size_t point)
                                          .finished = s->finished});
         return;
     }
-    if (failed)
+    const char *like = failed ? failed_alike(s, point) : NULL;
+    if (like)
+        snprintf(text, sizeof text, "%s, as %.300s", point_state[r->state], like);
+    else if (failed)
         snprintf(text, sizeof text, "%s: %s", point_state[r->state], r->why);
     else if (isfinite(r->eval_loss))
         snprintf(text, sizeof text, "step %.0f, loss %.4f, eval %.4f", r->step, r->train_loss, r->eval_loss);

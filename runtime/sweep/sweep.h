@@ -50,6 +50,7 @@ typedef struct SweepRun {
     PointResult *seen;   /* the same, as the manifest is to say it */
     bool listing;        /* nothing is trained */
     /* what workers share */
+    size_t failed_first; /* 1 + the point whose failure was told in full */
     pthread_mutex_t lock;
     pthread_cond_t changed, ready; /* ready: all points are prepared */
     struct SweepWorker *worker;

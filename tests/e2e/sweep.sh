@@ -498,4 +498,8 @@ expect 0 "$VWN" watch runs/lines
 has out 'done  2 of 2 points finished'
 expect 2 "$VWN" compare "$point" runs/lines/lock
 has err '`runs/lines/lock` is no run directory: it is a file of a sweep, whose runs are `runs/lines/*/`'
+# data that is missing is told in full once
+sed 's/"text.txt"/"gone.txt"/' model.vwn > gone.vwn
+expect 5 "$VWN" sweep gone.vwn --vary D=8,16,24 --run gone
+[ "$(grep -c 'gone.txt: No such file' err)" -eq 1 ] && [ "$(grep -c 'failed, as D-' err)" -eq 2 ] || fail "told for each point: $(cat err)"
 finish
