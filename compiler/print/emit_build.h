@@ -1,4 +1,4 @@
-/* emit_build.h - private to emit.c, emit_held.c, emit_lanes.c, emit_product.c and emit_threads.c: a text in the making.
+/* emit_build.h - private to emit.c, emit_values.c, emit_held.c, emit_lanes.c, emit_product.c and emit_threads.c: a text in the making.
  *
  * In:  a kernel and a dialect.     Out: Printer.body; what a launch must bring, in Printer.out.
  */
@@ -29,26 +29,30 @@ typedef struct Printer {
     VEC(uint32_t) tile;    /* buffers of the row, in the order in which they appear */
 } Printer;
 
-/* emit.c */
+/* emit_values.c: what a statement is made of. The files below call it and each other in their order, and emit.c calls all of them. */
 void put_dim(Printer *p, Dim d);
 void put_ix(Printer *p, Ix ix);
 char *element_text(Printer *p, uint32_t buffer, Ix ix);
 void assume_multiple(Printer *p, Dim d, uint8_t of); /* the text relies on it */
 void begin_line(Printer *p);
-Buf begin_piece(Printer *p);                            /* what is printed from here on is a text of its own, */
-char *end_piece(Printer *p, Buf before);                /* until this returns it */
+Buf begin_piece(Printer *p);             /* what is printed from here on is a text of its own, */
+char *end_piece(Printer *p, Buf before); /* until this returns it */
+void put_ex(Printer *p, Ex e);
+void put_value_of(Printer *p, Ex e); /* what it is computed from */
+void put_var(Printer *p, IVar v);
+void put_chunk(Printer *p);                             /* rows of a partition */
+size_t dim_slot(Printer *p, Dim d);                     /* the argument of a size */
+char *in_lanes(Printer *p, char *element);              /* where it stands for a vector */
+size_t int_slot(Printer *p, PrintedInt want);           /* the argument of an integer */
 size_t slot_of(Printer *p, uint32_t want, bool scalar); /* the argument of a buffer, or of a scalar */
 void put_part_size(Printer *p, uint32_t buffer);
 const char *type_name(const Printer *p, const KEx *x);
 const char *neutral(const Printer *p, Op op);
 char *ex_text(Printer *p, Ex e);
 char *computed_text(Printer *p, Ex e); /* what it is computed from */
-void put_statement(Printer *p, const KStmt *s);
 void put_definition(Printer *p, Ex e); /* "const real x5 = " */
 void close_brace(Printer *p);
-char *array_element(Printer *p, int array); /* the same of all its lanes */
-void put_statement_lanes(Printer *p,
-                         const KStmt *s); /* whether what is printed next stands for a vector, as the statement does */
+char *array_element(Printer *p, int array);            /* the same of all its lanes */
 char *array_place(Printer *p, char letter, int array); /* its element at the variables of its loops */
 char *root_text(Printer *p, const KRoot *r);           /* its element, or those of all lanes */
 char *stored_text(Printer *p, Ex e); /* a value to be stored; one that is the same in all lanes becomes a vector */

@@ -2,7 +2,7 @@
 #
 # In:  C files; order: a file with the list of folders.   Out: a line for each function that stands in no order.
 # The one idea: a function is declared by a header of the folder that defines it, and called from there or from a later one.
-# What runtime/vwn.h declares is for all that come behind that header.
+# What runtime/vwn.h declares is for all that come behind that header. Files of the folders `trees` call in no circle.
 function folder(path) { return match(path, /\/[^\/]*$/) ? substr(path, 1, RSTART - 1) : "" }
 function place(path) { return path in at ? at[path] : folder(path) in at ? at[folder(path)] : 0 }
 
@@ -111,6 +111,24 @@ END {
         if (c[2] in defined && !(key in mine) && declared[c[2]] != " runtime/vwn.h" && !reaches(c[1], defined[c[2]]))
             print c[1] " calls " c[2] "() of" defined[c[2]] ", which comes later"
     }
+    # Files of a folder of `trees` that call each other, by whatever way.
+    for (key in called) {
+        split(key, c, SUBSEP)
+        to = c[2] in defined && !(key in mine) && index(" " trees " ", " " folder(c[1]) " ") ? beside(c[1], defined[c[2]]) : ""
+        if (to != "" && to != c[1]) {
+            calls[c[1], to] = 1
+            file[c[1]] = file[to] = 1
+        }
+    }
+    for (by in file)
+        for (from in file)
+            for (to in file)
+                if ((from, by) in calls && (by, to) in calls)
+                    calls[from, to] = 1
+    for (from in file)
+        for (to in file)
+            if (from < to && (from, to) in calls && (to, from) in calls)
+                print from " and " to " call each other"
     if (least && n < least)
         print "only " n + 0 " functions were found"
 }
