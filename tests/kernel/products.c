@@ -63,12 +63,12 @@ static Case cases[] = {
 static void count_products(Case *c, const Plan *p)
 {
     for (size_t i = 0; i < p->n_kernel; i++) {
-        const char *text = p->kernel[i].text;
-        bool product = strstr(text, "vwn_product") != NULL;
+        const char *body = p->kernel[i].text;
+        bool product = strstr(body, "vwn_product") != NULL;
         c->products += product;
         c->scattered +=
-            (product && strstr(text, "simd reduction") != NULL) || (c->loops && strstr(text, "[i1 * n") != NULL);
-        c->turns += strstr(text, "vwn_product_transposed(") != NULL;
+            (product && strstr(body, "simd reduction") != NULL) || (c->loops && strstr(body, "[i1 * n") != NULL);
+        c->turns += strstr(body, "vwn_product_transposed(") != NULL;
     }
 }
 
