@@ -10,6 +10,7 @@
 
 #include "compiler/file/check_unit.h"
 #include "compiler/portable/file.h"
+#include "compiler/portable/threads.h"
 #include "compiler/growth/growth.h"
 #include "compiler/report/report.h"
 #include "compiler/report/resolve.h"
@@ -72,6 +73,7 @@ void vwn_close(vwn_context *context)
 {
     if (!context)
         return;
+    ranks_close(context->ranks);
     if (context->options.workbench && !context->options.resize)
         ctx_free_to(context->ctx, context->options.workbench->ctx);
     else
@@ -84,6 +86,20 @@ const char *vwn_warning(const vwn_context *context) { return context->warning; }
 
 void vwn_interrupt(vwn_context *context) { context->interrupted = 1; }
 
+/* What ends this rank ends all: they are told why. One says it to people. */
+static vwn_status leave_ranks(vwn_context *c, vwn_status st)
+{
+    const Diag *first = NULL;
+    if (!c->ranks || st == VWN_OK || st == VWN_INTERRUPTED)
+        return st;
+    for (size_t i = 0; i < diag_count(c->ctx) && !first; i++)
+        first = diag_get(c->ctx, i)->level == LEVEL_ERROR ? diag_get(c->ctx, i) : NULL;
+    ranks_fail(c->ranks, c->ctx->message[0] ? c->ctx->message : first ? first->message : "its file has errors");
+    if (!ranks_speaks(c->ranks))
+        c->ctx->message[0] = '\0';
+    return st;
+}
+
 vwn_status api_run(vwn_context *context, Status (*body)(void *user), void *user)
 {
     Ctx *ctx = context->ctx;
@@ -92,7 +108,34 @@ vwn_status api_run(vwn_context *context, Status (*body)(void *user), void *user)
     ArenaMark mark = arena_mark(ctx->scratch);
     Status st = guarded(ctx, body, user);
     arena_reset(ctx->scratch, mark);
-    return (vwn_status)st;
+    return leave_ranks(context, (vwn_status)st);
+}
+
+/* ---- ranks ---- */
+
+static Status join_body(void *user)
+{
+    vwn_context *c = user;
+    RanksAsk ask;
+    char why[RANKS_WHY];
+    if (!ranks_ask(&ask, why))
+        ctx_raise(c->ctx, ST_USAGE, "%s", why);
+    if (ask.size == 1)
+        return ST_OK;
+    if (!(c->ranks = ranks_open(&ask, why)))
+        ctx_raise(c->ctx, ST_ENVIRONMENT, "%s", why);
+    int threads = threads_available() / ask.local;
+    if (!c->options.threads)
+        c->options.threads = threads > 0 ? threads : 1;
+    return ST_OK;
+}
+
+vwn_status vwn_join(vwn_context *context, int *rank, int *size)
+{
+    vwn_status st = context->ranks ? VWN_OK : api_run(context, join_body, context);
+    *rank = context->ranks ? ranks_rank(context->ranks) : 0;
+    *size = context->ranks ? ranks_size(context->ranks) : 1;
+    return st;
 }
 
 static void put(const vwn_writer *out, const Buf *b)
@@ -220,7 +263,7 @@ vwn_status vwn_check(vwn_context *context, const vwn_file_options *file, vwn_uni
     if (c.unit)
         c.unit->check_seconds = clock_seconds() - began;
     deny(context->ctx, file, from);
-    return st == VWN_OK || st == VWN_INPUT ? (vwn_status)status_of(context->ctx, from) : st;
+    return leave_ranks(context, st == VWN_OK || st == VWN_INPUT ? (vwn_status)status_of(context->ctx, from) : st);
 }
 
 typedef struct MeantCall {

@@ -67,6 +67,10 @@ const char *vwn_build_id(void); /* hash of the sources it was built from */
 
 /* NULL when there is not even memory for a context. `options` may be NULL. */
 vwn_context *vwn_open(const vwn_options *options);
+/* Takes part in the group of processes that the environment names: RANK and WORLD_SIZE, or those of Open MPI, MPICH or Slurm. It
+ * waits for all of them. vwn_train then trains one model with all, which all call alike. Rank 0 alone writes files, and has
+ * events and messages, unless it is what has failed. *size is 1, and *rank 0, where the environment names none. */
+vwn_status vwn_join(vwn_context *ctx, int *rank, int *size);
 void vwn_close(vwn_context *ctx);                /* NULL is fine */
 const char *vwn_message(const vwn_context *ctx); /* sentence of the last failure, or "" */
 /* What the last vwn_eval or vwn_sample passed over, as a sentence, or "". */

@@ -9,6 +9,7 @@
 #define COMPUTE_H
 
 #include "host_value.h"
+#include "loop.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +26,7 @@ typedef enum TensorKind {
     CONSTANT, /* kept with the weights, but not learned */
     GRADIENT,
     STATE, /* of the optimizer */
+    STEP,  /* gradients of some lanes, while others are computed */
     TOTAL, /* a sum over the whole batch, such as its number of targets, that parts of it read */
     COPY   /* of a weight, in 16 bits, as products of a GPU read it; in no file */
 } TensorKind;
@@ -81,8 +83,10 @@ typedef struct Model {
     /* training; `train` is NULL in a folder without it */
     const Program *count;      /* as eval_count, for a batch of several parts */
     const Program *train;      /* forward and backward; gradients are written */
-    const Program *accumulate; /* the same; gradients are added; NULL: one part is a step */
-    const Program *update;     /* clipping and optimizer */
+    const Program *accumulate; /* the same; gradients are added; NULL: one part is a lane */
+    const Program *keep[LOOP_LANES_LEVELS], *join[LOOP_LANES_LEVELS]; /* see loop.h; as many as the lanes have levels */
+    int64_t lanes;                                                    /* of a step; 0 is as 1 */
+    const Program *update;                                            /* clipping and optimizer */
     double (*rate)(const double *vars);
     double (*decay)(const double *vars); /* of the average of the weights; NULL: none */
     bool scaled;                         /* gradients are of HV_LOSS_SCALE times the loss */

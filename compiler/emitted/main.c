@@ -67,8 +67,11 @@ typedef struct Work {
     const Text *text;
     const Order *of;
     Progress *progress;
-    double out[MOST_RESULTS], loss; /* of the last run; of the step so far */
+    double out[MOST_RESULTS];     /* of the last run */
+    double loss[LOOP_LANES_MOST]; /* of each lane of the step so far */
 } Work;
+
+static StepLanes lanes_of_model(void) { return model.lanes ? (StepLanes){model.lanes, 0, model.lanes} : lanes_none(); }
 
 static double result(const Work *w, const Program *program, const char *name)
 {
@@ -138,11 +141,14 @@ static void eval_results(void *user, double *out)
 /* Results of the eval program over all windows into w->out; how many windows. */
 static int64_t evaluate(Work *w, int64_t batches)
 {
-    static const EvalCalls calls = {begin_count, feed_fixed, eval_run, eval_results};
-    const EvalSize size = {order_fixed_windows(w->of), batches, model.batch, (size_t)model.eval->n_results};
-    double part[MOST_RESULTS], all[MOST_RESULTS];
+    static const EvalCalls calls = {begin_count, feed_fixed, eval_run, eval_results, NULL};
+    const size_t n = (size_t)model.eval->n_results;
+    const StepLanes lanes = lanes_of_model();
+    const EvalSize size = {order_fixed_windows(w->of), batches, model.batch, model.micro, n, lanes};
+    double part[MOST_RESULTS], *all = room((uint64_t)lanes.all * n * sizeof *all);
     int64_t windows = loop_evaluate(&calls, w, &size, model.eval_count, part, all);
-    memcpy(w->out, all, sizeof w->out);
+    memcpy(w->out, all, n * sizeof *all);
+    free(all);
     return windows;
 }
 
@@ -182,16 +188,23 @@ static void run_part(void *user, LoopProgram which, int64_t k)
     w->run->first = k * model.micro;
     run_program(w, program);
     if (which != LOOP_COUNT)
-        w->loss += result(w, program, "loss");
+        w->loss[k / (model.batch / model.micro / lanes_of_model().all)] += result(w, program, "loss");
 }
+
+static void keep_lane(void *user, int level) { run_program(user, model.keep[level]); }
+static void join_lane(void *user, int level) { run_program(user, model.join[level]); }
 
 static void one_step(Work *w)
 {
     Progress *p = w->progress;
-    w->loss = 0;
-    loop_gradient(&(LoopCalls){begin_count, run_part}, w, model.batch / model.micro, model.count);
-    if (!isfinite(w->loss))
-        stop("step %" PRId64 ": the loss is %g; the weights were not changed", p->step + 1, w->loss);
+    static const LoopCalls calls = {begin_count, run_part, keep_lane, join_lane};
+    const StepLanes lanes = lanes_of_model();
+    memset(w->loss, 0, sizeof w->loss);
+    loop_gradient(&calls, w, model.batch / model.micro, &lanes, model.count);
+    lanes_add(w->loss, lanes.all, 1);
+    double loss = w->loss[0];
+    if (!isfinite(loss))
+        stop("step %" PRId64 ": the loss is %g; the weights were not changed", p->step + 1, loss);
     w->run->step = p->step;
     run_program(w, model.update);
     double norm = result(w, model.update, "grad_norm");
@@ -201,7 +214,7 @@ static void one_step(Work *w)
     if (end == STEP_SKIPPED)
         printf("step %" PRId64 " was skipped: its gradient left the range of fp16; the loss is now scaled by %.17g\n",
                p->step + 1, p->loss_scale);
-    progress_step(p, w->loss, model.batch, model.context);
+    progress_step(p, loss, model.batch, model.context);
 }
 
 /* The learning rate of the next step. */

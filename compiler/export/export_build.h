@@ -24,7 +24,7 @@ typedef struct ExportProgram {
         *sizes; /* it is for any sizes: numbers are printed as formulas of them; NULL: for those of the plan */
 } ExportProgram;
 
-enum { EXPORT_PROGRAMS = 6, EXPORT_RESULTS = 4096 };
+enum { EXPORT_PROGRAMS = 6 + 2 * LOOP_LANES_LEVELS, EXPORT_RESULTS = 4096 };
 
 #define EXPORT_EVAL_COUNT "eval_count"
 

@@ -127,8 +127,14 @@ static void add_programs(Export *x)
     if (count)
         add_program(x, "count", "the numbers of targets of a batch, added up", count);
     add_program(x, "train", "losses, and their gradients written", step_gradient(m, t, true, a));
-    if (t->batch_seqs > x->how->batch)
+    const StepLanes lanes = train_lanes(t);
+    if (t->batch_seqs > x->how->batch * lanes.all)
         add_program(x, "accumulate", "losses, and their gradients added", step_gradient(m, t, false, a));
+    for (int i = 0; i < lanes_levels(&lanes); i++) {
+        add_program(x, arena_printf(a, "keep%d", i), "the gradients of some lanes, kept", step_keep(m, t, i, a));
+        add_program(x, arena_printf(a, "join%d", i), "those that were kept, added to the gradients",
+                    step_join(m, t, i, a));
+    }
     Graph *update = step_update(m, t, a);
     plan_write_copies(update, &x->layout); /* of those that the programs before read */
     add_program(x, "update", "new weights from gradients", update);
@@ -273,6 +279,9 @@ static void write_training(Buf *b, const Export *x)
     buf_puts(b, "    .train = &train_program,\n");
     if (program_named(x, "accumulate"))
         buf_puts(b, "    .accumulate = &accumulate_program,\n");
+    const StepLanes lanes = train_lanes(t);
+    for (int i = 0; i < lanes_levels(&lanes); i++)
+        buf_printf(b, "    .keep[%d] = &keep%d_program,\n    .join[%d] = &join%d_program,\n", i, i, i, i);
     buf_puts(b, "    .update = &update_program,\n    .rate = learning_rate,\n");
     if (t->average)
         buf_puts(b, "    .decay = decay_of_average,\n");
@@ -316,6 +325,8 @@ static void write_model(Buf *b, const Export *x)
         buf_puts(b, "    .eval_count = &eval_count_program,\n");
     if (program_named(x, "count"))
         buf_puts(b, "    .count = &count_program,\n");
+    if (t && train_lanes(t).all > 1)
+        buf_printf(b, "    .lanes = %" PRId64 ",\n", train_lanes(t).all);
     bool own = t && (t->eval_data.kind != DATA_NONE || t->data.val_path);
     buf_puts(b, "    .held_out = ");
     export_real(b, t && !own ? t->data.val : 0);

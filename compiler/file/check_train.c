@@ -348,19 +348,47 @@ static void train_average(Attrs *a, Train *t)
     t->average_span = f->span;
 }
 
+/* A number of lanes that a batch has. */
+static bool lanes_fit(int64_t batch, int64_t lanes) { return !(lanes & (lanes - 1)) && batch % lanes == 0; }
+
+static void read_lanes(Attrs *a, Train *t, const TrainAttr *batch)
+{
+    const TrainAttr *at = attrs_get(a, "lanes");
+    t->lanes = attr_whole(a, "lanes");
+    if (!at || lanes_fit(t->batch_seqs, t->lanes))
+        return;
+    Diag *d =
+        t->lanes & (t->lanes - 1)
+            ? err(a->ev, "E0606", at->expr->span, "", "a number of lanes is a power of two, and %lld is none",
+                  (long long)t->lanes)
+            : err(a->ev, "E0606", at->expr->span, "", "a batch of %lld sequences cannot be divided among %lld lanes",
+                  (long long)t->batch_seqs, (long long)t->lanes);
+    if (batch)
+        diag_label(a->ev->ctx, d, batch->expr->span, "the batch");
+    Buf b = buf_new(a->ev->arena);
+    for (int64_t l = 1; l <= t->batch_seqs && l <= LOOP_LANES_MOST; l *= 2)
+        if (lanes_fit(t->batch_seqs, l))
+            buf_printf(&b, "%s%lld", b.n ? " or " : "", (long long)l);
+    diag_help(a->ev->ctx, d, "a batch of %lld has %s lanes", (long long)t->batch_seqs, b.s);
+    t->lanes = 1;
+}
+
 static void train_batch(Attrs *a, Train *t)
 {
     const TrainAttr *batch = attrs_need(a, "batch");
     t->batch_seqs = 1;
     attr_seqs(a, batch, t, &t->batch_seqs);
-    t->micro_seqs = t->batch_seqs;
+    read_lanes(a, t, batch);
+    int64_t lane = t->batch_seqs / t->lanes;
+    t->micro_seqs = lane;
     const TrainAttr *micro = attrs_get(a, "micro_batch");
-    if (attr_seqs(a, micro, t, &t->micro_seqs) && t->batch_seqs % t->micro_seqs) {
+    if (attr_seqs(a, micro, t, &t->micro_seqs) && lane % t->micro_seqs) {
+        const char *of = t->lanes == 1 ? "a batch" : "a lane";
         Diag *d = err(a->ev, "E0606", micro->expr->span, "",
-                      "a batch of %lld sequences is not a whole number of micro-batches of %lld",
-                      (long long)t->batch_seqs, (long long)t->micro_seqs);
+                      "%s of %lld sequences is not a whole number of micro-batches of %lld", of, (long long)lane,
+                      (long long)t->micro_seqs);
         diag_label(a->ev->ctx, d, batch ? batch->expr->span : micro->expr->span, "the batch");
-        diag_help(a->ev->ctx, d, "choose a divisor of %lld", (long long)t->batch_seqs);
+        diag_help(a->ev->ctx, d, "choose a divisor of %lld", (long long)lane);
     }
 }
 

@@ -7,6 +7,7 @@
 #ifndef VWN_MODEL_H
 #define VWN_MODEL_H
 
+#include "compiler/portable/loop.h"
 #include "grammar/ast.h"
 #include "compiler/graph/ir.h"
 
@@ -201,7 +202,8 @@ typedef struct Train {
     TokenizerSpec tokenizer;
     StartSpec start;
     int64_t batch_seqs;   /* sequences per optimizer step */
-    int64_t micro_seqs;   /* sequences per forward/backward; divides batch_seqs; = batch_seqs if unwritten */
+    int64_t lanes;        /* of a step: a power of two that divides batch_seqs; see loop.h */
+    int64_t micro_seqs;   /* sequences per forward/backward; divides those of a lane; = all of a lane if unwritten */
     int64_t length_steps; /* `epochs` lengths are < 0 here and resolved against the data: */
     double length_epochs; /* 0 unless the length was written in epochs */
     int64_t context;      /* T of training; model.context unless overridden */
@@ -227,6 +229,11 @@ typedef struct Train {
 Name born_name(Ctx *ctx, const Param *p, int axis);
 /* "path:since0": the same of the moments; where some are carried, else they came with the weights. */
 Name since_name(Ctx *ctx, const Param *p, int axis);
+/* All of a step, as one process computes them. */
+static inline StepLanes train_lanes(const Train *t)
+{
+    return (StepLanes){t->lanes > 0 ? t->lanes : 1, 0, t->lanes > 0 ? t->lanes : 1};
+}
 /* What operands of its large products are rounded to. */
 static inline Half train_half(const Train *t) { return t ? t->compute : HALF_NONE; }
 
@@ -424,6 +431,10 @@ Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena);
  * STEP_OBJECTIVE, and an EXT_GRAD tensor that nothing stores yet for every gradient that is wanted. */
 #define STEP_OBJECTIVE "objective"
 Graph *step_forward(const Model *m, const Train *t, Arena *arena);
+/* What is summed over lanes, gradients and, where t->decides, the loss: becomes the EXT_STEP tensors of a level, or is added to
+ * by them; see loop.h. */
+Graph *step_keep(const Model *m, const Train *t, int level, Arena *arena);
+Graph *step_join(const Model *m, const Train *t, int level, Arena *arena);
 /* Stores d loss / d parameter into each EXT_GRAD tensor of `want`, which have the names of parameters:
  * zeros where the loss does not depend on it. `fresh` as above. */
 void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fresh);

@@ -241,6 +241,47 @@ Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena)
     return graph_recompute(g, last, t->recompute, t->n_recompute, arena);
 }
 
+/* ---- sums of lanes ---- */
+
+/* The n tensors that are summed over lanes. */
+static Ext *lane_sums(Ctx *ctx, const Model *m, const Train *t, Arena *arena, size_t *n)
+{
+    Ext *sum = wanted_gradients(m, t, arena, n); /* has room for one more */
+    if (t->decides)
+        sum[(*n)++] = (Ext){EXT_STEP, name_str(ctx, "loss"), DT_REAL, {0}};
+    return sum;
+}
+
+static Graph *lane_graph(const Model *m, const Train *t, int level, bool join, Arena *arena)
+{
+    Graph *g = graph_new(m->graph->ctx, arena);
+    size_t n;
+    const Ext *sum = lane_sums(g->ctx, m, t, arena, &n);
+    g->exact = true;
+    for (size_t i = 0; i < n; i++) {
+        Name kept = name_printf(g->ctx, "%s:lanes%d", sum[i].name, level);
+        g->name = sum[i].name;
+        Val now = ir_ext(g, sum[i].kind, sum[i].name, DT_REAL, &sum[i].shape);
+        if (join)
+            ir_store(g, ir_binary(g, OP_ADD, ir_ext(g, EXT_STEP, kept, DT_REAL, &sum[i].shape), now), sum[i].kind,
+                     sum[i].name);
+        else
+            ir_store(g, now, EXT_STEP, kept);
+    }
+    g->name = NULL;
+    return g;
+}
+
+Graph *step_keep(const Model *m, const Train *t, int level, Arena *arena)
+{
+    return lane_graph(m, t, level, false, arena);
+}
+
+Graph *step_join(const Model *m, const Train *t, int level, Arena *arena)
+{
+    return lane_graph(m, t, level, true, arena);
+}
+
 Graph *step_update(const Model *m, const Train *t, Arena *arena)
 {
     Graph *g = graph_new(m->graph->ctx, arena);

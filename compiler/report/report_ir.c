@@ -163,9 +163,14 @@ static Graph *program_graph(Unit *u, const char *program, bool differentiate)
         return differentiate ? step_gradient(m, u->train, true, arena) : step_forward(m, u->train, arena);
     if (strcmp(program, "accumulate") == 0)
         return differentiate ? step_gradient(m, u->train, false, arena) : step_forward(m, u->train, arena);
+    if (strcmp(program, "keep") == 0)
+        return step_keep(m, u->train, 0, arena);
+    if (strcmp(program, "join") == 0)
+        return step_join(m, u->train, 0, arena);
     if (strcmp(program, "update") == 0)
         return step_update(m, u->train, arena);
-    ctx_raise(u->ctx, ST_USAGE, "there is no program `%s`: train, accumulate, update, eval, count, eval_count, predict",
+    ctx_raise(u->ctx, ST_USAGE,
+              "there is no program `%s`: train, accumulate, keep, join, update, eval, count, eval_count, predict",
               program);
 }
 

@@ -111,7 +111,7 @@ static bool same_train(Arena *arena, const Train *a, const Train *b, size_t para
         return a == b;
     return same_data(&a->data, &b->data) && same_data(&a->eval_data, &b->eval_data) &&
            same_tokenizer(&a->tokenizer, &b->tokenizer) && a->batch_seqs == b->batch_seqs &&
-           a->micro_seqs == b->micro_seqs && a->length_steps == b->length_steps &&
+           a->micro_seqs == b->micro_seqs && a->lanes == b->lanes && a->length_steps == b->length_steps &&
            a->length_epochs == b->length_epochs && a->context == b->context && a->seed == b->seed &&
            a->compute == b->compute && a->clip == b->clip && a->eval_every == b->eval_every &&
            a->eval_batches == b->eval_batches && a->checkpoint_every == b->checkpoint_every &&

@@ -215,7 +215,9 @@ bool call_parse(Call *call, int argc, char **argv, char why[512])
     bool only_operands = false;
     const Verb *verb = call->verb;
     for (int i = 0; i < argc; i++) {
-        if (!only_operands && strcmp(argv[i], "--") == 0)
+        if ((verb->takes & TAKES_REST) && call->n_operands)
+            call->operand[call->n_operands++] = argv[i];
+        else if (!only_operands && strcmp(argv[i], "--") == 0)
             only_operands = true;
         else if (argv[i][0] != '-' && setting_typed_otherwise(call, argc, argv, i, why))
             return false;
@@ -228,7 +230,8 @@ bool call_parse(Call *call, int argc, char **argv, char why[512])
     call->verbose = call_flag(call, "-v") != NULL;
     if (call_flag(call, "--help"))
         return true;
-    runs_by_name(call);
+    if (!(verb->takes & TAKES_REST))
+        runs_by_name(call);
     if (call->n_operands < verb->least) {
         snprintf(why, 512, "`vwn %s` needs %s", verb->name, verb->operands);
         return false;

@@ -19,8 +19,8 @@ typedef struct Flag {
     const char *help;
 } Flag;
 
-/* Common flags that not every verb has. */
-enum { TAKES_SET = 1, TAKES_JSON = 2, TAKES_THREADS = 4, TAKES_DEVICE = 8 };
+/* Common flags that not every verb has; and whether all behind the first operand is another command's. */
+enum { TAKES_SET = 1, TAKES_JSON = 2, TAKES_THREADS = 4, TAKES_DEVICE = 8, TAKES_REST = 16 };
 
 typedef struct Call Call;
 typedef struct Verb {
@@ -55,14 +55,15 @@ struct Call {
     pthread_t watcher;
     bool watching;
     volatile sig_atomic_t stop_watching;
+    int spoken; /* where messages went before call_join() made them silent; 0: it has not */
 };
 
 /* ---- main.c: all verbs, in the order of the help ---- */
 const Verb *const *all_verbs(int *n);
 extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit, verb_grow, verb_train,
-    verb_resume, verb_sweep, verb_runs, verb_watch, verb_eval, verb_sample, verb_inspect, verb_compare, verb_report,
-    verb_diff, verb_plot, verb_graph, verb_export_log, verb_bench, verb_resolve, verb_explain, verb_doc, verb_doctor,
-    verb_lsp, verb_completions;
+    verb_resume, verb_launch, verb_sweep, verb_runs, verb_watch, verb_eval, verb_sample, verb_inspect, verb_compare,
+    verb_report, verb_diff, verb_plot, verb_graph, verb_export_log, verb_bench, verb_resolve, verb_explain, verb_doc,
+    verb_doctor, verb_lsp, verb_completions;
 
 /* ---- args.c ---- */
 /* Reads argv behind the verb. False: the sentence is in `why` and the use is wrong. */
@@ -95,6 +96,9 @@ int usage_error(Call *call, const char *fmt, ...) __attribute__((format(printf, 
  */
 bool call_open(Call *call, int *status);
 void call_close(Call *call);
+/* Joins the processes that a launcher has started with this one. All but the first are silent from then on, unless it is that one
+ * which fails. */
+bool call_join(Call *call, int *status);
 /* Fills the options of vwn_check for operand i, with --set; "-" is read from stdin. */
 bool call_file(Call *call, int i, vwn_file_options *file, int *status);
 void call_file_done(vwn_file_options *file);

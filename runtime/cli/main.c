@@ -18,12 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static const Verb *const verbs[] = {&verb_new,     &verb_check,      &verb_fmt,    &verb_params,     &verb_cost,
-                                    &verb_ir,      &verb_emit,       &verb_grow,   &verb_train,      &verb_resume,
-                                    &verb_sweep,   &verb_runs,       &verb_watch,  &verb_eval,       &verb_sample,
-                                    &verb_inspect, &verb_compare,    &verb_report, &verb_diff,       &verb_plot,
-                                    &verb_graph,   &verb_export_log, &verb_bench,  &verb_resolve,    &verb_explain,
-                                    &verb_doc,     &verb_doctor,     &verb_lsp,    &verb_completions};
+static const Verb *const verbs[] = {&verb_new,     &verb_check,   &verb_fmt,        &verb_params, &verb_cost,
+                                    &verb_ir,      &verb_emit,    &verb_grow,       &verb_train,  &verb_resume,
+                                    &verb_launch,  &verb_sweep,   &verb_runs,       &verb_watch,  &verb_eval,
+                                    &verb_sample,  &verb_inspect, &verb_compare,    &verb_report, &verb_diff,
+                                    &verb_plot,    &verb_graph,   &verb_export_log, &verb_bench,  &verb_resolve,
+                                    &verb_explain, &verb_doc,     &verb_doctor,     &verb_lsp,    &verb_completions};
 enum { N_VERBS = sizeof verbs / sizeof verbs[0], MOST_THREADS = 4096, MOST_SECONDS = 1000000 };
 
 const Verb *const *all_verbs(int *n)
@@ -165,6 +165,21 @@ bool call_open(Call *call, int *status)
     return false;
 }
 
+bool call_join(Call *call, int *status)
+{
+    int rank, size;
+    vwn_status st = vwn_join(call->ctx, &rank, &size);
+    *status = call_failed(call, st);
+    int nowhere = st == VWN_OK && rank ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    if (nowhere < 0)
+        return st == VWN_OK;
+    call->spoken = fcntl(2, F_DUPFD_CLOEXEC, 3);
+    dup2(nowhere, 1);
+    dup2(nowhere, 2);
+    close(nowhere);
+    return true;
+}
+
 void call_close(Call *call)
 {
     call->ui.running = NULL;
@@ -256,6 +271,8 @@ size_t call_diagnostics(Call *call, bool to_stdout, size_t *warnings)
 int call_failed(Call *call, vwn_status status)
 {
     const char *message = call->ctx ? vwn_message(call->ctx) : "";
+    if (call->spoken > 0 && status != VWN_OK && *message)
+        dup2(call->spoken, 2);
     if (status == VWN_BUG)
         bug_report(call, message);
     else if (status == VWN_INTERRUPTED && *message)

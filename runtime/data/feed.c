@@ -204,6 +204,7 @@ typedef struct Evaluating {
     Program *eval, *count;
     const Split *split;
     const double *vars;
+    const EvalShare *share;
 } Evaluating;
 
 static void eval_begin_count(void *user)
@@ -235,10 +236,17 @@ static void eval_results(void *user, double *out)
     results_read(e->feed->session, e->eval, out);
 }
 
-int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches, int64_t batch,
-                 const double *vars, double *part, double *all)
+static void eval_gather(void *user, double *all)
 {
-    static const EvalCalls calls = {eval_begin_count, eval_feed, eval_run, eval_results};
-    const EvalSize size = {split_fixed_windows(split), batches, batch, results_size(eval)};
-    return loop_evaluate(&calls, &(Evaluating){f, eval, count, split, vars}, &size, count, part, all);
+    const Evaluating *e = user;
+    if (e->share->gather)
+        e->share->gather(e->share->of, all, results_size(e->eval));
+}
+
+int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches, int64_t batch,
+                 const EvalShare *share, const double *vars, double *part, double *all)
+{
+    static const EvalCalls calls = {eval_begin_count, eval_feed, eval_run, eval_results, eval_gather};
+    const EvalSize size = {split_fixed_windows(split), batches, batch, f->B, results_size(eval), share->lanes};
+    return loop_evaluate(&calls, &(Evaluating){f, eval, count, split, vars, share}, &size, count, part, all);
 }

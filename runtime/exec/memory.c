@@ -11,7 +11,7 @@
 #include "compiler/model/optimizer.h"
 #include "compiler/pass/recompute.h"
 
-typedef enum Which { FRESH, MORE, UPDATE, HELD_OUT, PREDICT } Which;
+typedef enum Which { FRESH, MORE, KEEP, JOIN, UPDATE, HELD_OUT, PREDICT } Which;
 
 typedef struct Planning {
     Ctx *ctx;
@@ -42,6 +42,8 @@ static Graph *graph_of(const Planning *p, const Train *t, Which which, Arena *a)
     switch (which) {
     case FRESH: return step_gradient(p->m, t, true, a);
     case MORE: return step_gradient(p->m, t, false, a);
+    case KEEP: return step_keep(p->m, t, 0, a);
+    case JOIN: return step_join(p->m, t, 0, a);
     case UPDATE: return step_update(p->m, t, a);
     case HELD_OUT: return step_held_out(p->m, t, a);
     case PREDICT: break;
@@ -101,11 +103,12 @@ static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void count_tensors(MemoryNeed *n, const Model *m, const Train *train)
 {
+    const StepLanes lanes = train ? train_lanes(train) : lanes_none();
     for (size_t i = 0; i < m->param.n; i++) {
         uint64_t bytes = 4 * (uint64_t)m->param.v[i].elements;
         *(m->param.v[i].buffer ? &n->buffers : &n->weights) += bytes;
         if (train && param_learns(m, train, i)) {
-            n->gradients += param_is_trained(m, train, i) ? bytes : 0;
+            n->gradients += param_is_trained(m, train, i) ? bytes * (uint64_t)(1 + lanes_levels(&lanes)) : 0;
             n->optimizer += bytes * (uint64_t)optimizer_states(&train->optimizer, i);
             n->average += train->average ? bytes : 0;
         }
@@ -118,15 +121,19 @@ static int64_t parts_of(const Planning *p, const Train *t) { return (t->batch_se
 static uint64_t gradient_arena(Planning *p, const Train *t, uint64_t *program)
 {
     int64_t parts = parts_of(p, t);
-    uint64_t bytes = arena_of(p, t, FRESH, 1, program);
-    return parts > 1 ? larger(bytes, arena_of(p, t, MORE, parts - 1, program)) : bytes;
+    StepLanes lanes = train_lanes(t);
+    uint64_t bytes = arena_of(p, t, FRESH, lanes.all, program);
+    if (lanes.all > 1)
+        bytes = larger(
+            bytes, larger(arena_of(p, t, KEEP, lanes.all - 1, program), arena_of(p, t, JOIN, lanes.all - 1, program)));
+    return parts > lanes.all ? larger(bytes, arena_of(p, t, MORE, parts - lanes.all, program)) : bytes;
 }
 
 /* Of a choice that the file has not made: only of the program that runs most. Adding to gradients
  * needs no less than writing them. */
 static uint64_t other_arena(Planning *p, const Train *t)
 {
-    return arena_of(p, t, parts_of(p, t) > 1 ? MORE : FRESH, 1, NULL);
+    return arena_of(p, t, parts_of(p, t) > train_lanes(t).all ? MORE : FRESH, 1, NULL);
 }
 
 /* Without `recompute` when the file has it, else with that of the modules that repeat. The names lie in `arena`. */
@@ -213,7 +220,8 @@ static int64_t sized(Train *t, int64_t batch)
 {
     if (batch > 0) {
         t->micro_seqs = batch;
-        t->batch_seqs = t->batch_seqs > batch ? (t->batch_seqs + batch - 1) / batch * batch : batch;
+        int64_t least = batch * train_lanes(t).all;
+        t->batch_seqs = t->batch_seqs > least ? (t->batch_seqs + least - 1) / least * least : least;
     }
     return t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs > 0 ? t->batch_seqs : 1;
 }

@@ -14,6 +14,7 @@
 #include "compiler/file/check_unit.h"
 #include "compiler/model/model.h"
 #include "exec.h"
+#include "runtime/ranks/ranks.h"
 #include "runtime/vwn.h"
 
 struct vwn_context {
@@ -22,6 +23,7 @@ struct vwn_context {
     /* set by vwn_interrupt, cleared by the run that obeys it */
     volatile sig_atomic_t interrupted;
     char warning[768]; /* what the call that succeeded passed over, or "" */
+    Ranks *ranks;      /* the processes that this one works with; NULL: none */
 };
 
 /* A checked file as the public interface hands it out. */

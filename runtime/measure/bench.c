@@ -258,16 +258,21 @@ static void measure(Bench *b)
 {
     Trainer *tr = b->tr;
     Arena *a = tr->session.arena;
-    Watched w[3];
+    Watched w[3 + 2 * LOOP_LANES_LEVELS];
     size_t n = 0;
     b->step.step = NEW_ARRAY(a, double, (size_t)b->steps);
     b->outside.step = NEW_ARRAY(a, double, (size_t)b->steps);
     b->waited.step = NEW_ARRAY(a, double, (size_t)b->steps);
     for (int64_t i = 0; b->device && i < b->warmup + b->steps; i++)
         timed_step(b, i < b->warmup ? 0 : i - b->warmup);
-    w[n++] = (Watched){.program = tr->program.fresh, .runs = 1};
+    w[n++] = (Watched){.program = tr->program.fresh, .runs = tr->lanes.here};
     if (tr->program.more)
-        w[n++] = (Watched){.program = tr->program.more, .runs = tr->parts - 1};
+        w[n++] = (Watched){.program = tr->program.more, .runs = tr->parts - tr->lanes.all};
+    for (int i = 0; i < lanes_levels(&tr->lanes);
+         i++) { /* half as many as on the level below, and the last sum is not kept */
+        w[n++] = (Watched){.program = tr->program.keep[i], .runs = tr->lanes.here >> (i + 1)};
+        w[n++] = (Watched){.program = tr->program.join[i], .runs = tr->lanes.here >> (i + 1)};
+    }
     w[n++] = (Watched){.program = tr->program.update, .runs = 1};
     for (size_t i = 0; i < n; i++)
         watch(b, &w[i]);

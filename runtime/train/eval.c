@@ -132,9 +132,10 @@ static Status eval_body(void *user)
     held_out_vars(&e->source, &e->data, vars);
     size_t numbers = results_size(e->program);
     double *part = NEW_ARRAY(s->arena, double, numbers + 1);
-    e->mean = NEW_ARRAY(s->arena, double, numbers + 1);
+    const EvalShare share = {.lanes = train_lanes(t)};
+    e->mean = NEW_ARRAY(s->arena, double, (size_t)share.lanes.all *numbers + 1);
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;
-    e->windows = evaluate(&feed, e->program, e->count, split, batches, t->batch_seqs, vars, part, e->mean);
+    e->windows = evaluate(&feed, e->program, e->count, split, batches, t->batch_seqs, &share, vars, part, e->mean);
     e->tokens = e->windows * t->context;
     e->bytes = split_bytes_per_token(s, split, e->source.checkpoint->meta.tokenizer, e->windows);
     report(e);

@@ -93,6 +93,10 @@ static void report_known(Trainer *tr)
 
 /* ---- one step ---- */
 
+/* Micro-batches of a step that are computed here, and the first of them. */
+static int64_t parts_here(const Trainer *tr) { return tr->parts / tr->lanes.all * tr->lanes.here; }
+static int64_t first_part(const Trainer *tr) { return tr->parts / tr->lanes.all * tr->lanes.first; }
+
 /* The step that is queued next. */
 static int64_t next_step(const Trainer *tr) { return tr->now.step + tr->queue.ahead; }
 
@@ -127,21 +131,38 @@ static void run_part(void *user, LoopProgram which, int64_t k)
     if (which == LOOP_COUNT)
         return;
     readback_post(tr->queue.step[next_step(tr) % STEPS_QUEUED].readback, p);
-    if (k + 1 < tr->parts)
+    if (k + 1 < first_part(tr) + parts_here(tr))
         feed_ahead(tr, k + 1);
 }
 
-/* The results of all micro-batches, into tr->out.all; returns the loss. */
+static void keep_lane(void *user, int level)
+{
+    Trainer *tr = user;
+    session_run(&tr->session, tr->program.keep[level], NULL);
+}
+
+static void join_lane(void *user, int level)
+{
+    Trainer *tr = user;
+    session_run(&tr->session, tr->program.join[level], NULL);
+}
+
+/* The results of all micro-batches, lane by lane, and then their sums over the lanes, into tr->out.all; returns the loss. */
 static double read_losses(Trainer *tr, Readback *readback)
 {
-    size_t n = results_size(tr->program.fresh);
-    for (size_t i = 0; i < n; i++)
-        tr->out.all[i] = 0;
-    for (int64_t k = 0; k < tr->parts; k++) {
-        readback_read(readback, (size_t)k * n, n, tr->out.part);
+    size_t n = results_size(tr->program.fresh), each = (size_t)(tr->parts / tr->lanes.all);
+    for (size_t l = 0; l < (size_t)tr->lanes.here; l++) {
+        double *lane = tr->out.all + ((size_t)tr->lanes.first + l) * n;
         for (size_t i = 0; i < n; i++)
-            tr->out.all[i] += tr->out.part[i];
+            lane[i] = 0;
+        for (size_t k = 0; k < each; k++) {
+            readback_read(readback, (l * each + k) * n, n, tr->out.part);
+            for (size_t i = 0; i < n; i++)
+                lane[i] += tr->out.part[i];
+        }
     }
+    train_gather_lanes(tr, tr->out.all, n);
+    lanes_add(tr->out.all, tr->lanes.all, n);
     return tr->out.all[tr->out.loss];
 }
 
@@ -164,7 +185,9 @@ static void queue_step(Trainer *tr)
     readback_empty(q->readback);
     if (tr->queue.decides)
         report_known(tr);
-    loop_gradient(&(LoopCalls){begin_count, run_part}, tr, tr->parts, tr->program.count);
+    loop_gradient(&(LoopCalls){begin_count, run_part, keep_lane, join_lane}, tr, tr->parts, &tr->lanes,
+                  tr->program.count);
+    train_add_gradients(tr);
     if (!tr->queue.decides) {
         double loss = read_losses(tr, q->readback);
         check_loss(tr, loss, !isfinite(loss) ? HALT_LOSS : jump_is(&tr->now, loss) ? HALT_JUMP : HALT_NOT);
@@ -173,7 +196,7 @@ static void queue_step(Trainer *tr)
     session_run(&tr->session, tr->program.update, &args);
     readback_post(q->readback, tr->program.update);
     if (!tr->program.count || tr->parts == 1)
-        feed_ahead(tr, tr->parts);
+        feed_ahead(tr, tr->parts + first_part(tr));
     tr->queue.ahead++;
 }
 
@@ -184,7 +207,7 @@ static void settle_step(Trainer *tr)
     const QueuedStep *q = &tr->queue.step[p->step % STEPS_QUEUED];
     size_t n = results_size(tr->program.fresh);
     double loss = read_losses(tr, q->readback);
-    readback_read(q->readback, (size_t)tr->parts * n, results_size(tr->program.update), tr->out.updated);
+    readback_read(q->readback, (size_t)parts_here(tr) * n, results_size(tr->program.update), tr->out.updated);
     double norm = tr->out.updated[tr->out.norm];
     tr->lr = q->lr;
     if (tr->queue.decides)
@@ -229,9 +252,10 @@ static void report_step(Trainer *tr)
 /* The eval loss, of as much data as `as` says. */
 static double held_out(Trainer *tr, const Train *as)
 {
+    const EvalShare share = {tr->lanes, train_gather_lanes, tr};
     train_set_vars(tr, 0);
     int64_t windows = evaluate(&tr->feed, tr->program.eval, tr->program.eval_count, tr->eval_split, as->eval_batches,
-                               as->batch_seqs, tr->vars, tr->out.eval_part, tr->out.eval_all);
+                               as->batch_seqs, &share, tr->vars, tr->out.eval_part, tr->out.eval_all);
     tr->out.eval_bytes = split_bytes_per_token(&tr->session, tr->eval_split, tr->data->tokenizer, windows);
     return tr->out.eval_all[tr->out.eval_loss];
 }
@@ -262,6 +286,10 @@ static void save(Trainer *tr)
     Session *s = &tr->session;
     if (tr->saved_at == tr->now.step)
         return;
+    if (!train_writes(tr)) {
+        tr->saved_at = tr->now.step;
+        return;
+    }
     double before = clock_seconds();
     ArenaMark mark = arena_mark(s->arena);
     const char *name = run_checkpoint_name(s->arena, tr->now.step);
@@ -284,6 +312,8 @@ static void save_stop(Trainer *tr)
     }
     char why[WHY];
     check_state(tr, checkpoint_look(&tr->session, tr->model, why), why);
+    if (!train_writes(tr))
+        return;
     run_sync_files(&tr->session, tr->run);
     run_sync_events(&tr->session, tr->run);
     run_prune(&tr->session, tr->run, 0);
@@ -390,7 +420,8 @@ static void end_growth(Trainer *tr)
     if (tr->by_hand.apply_to) {
         save_apart(tr);
     } else {
-        run_keep_checkpoint(&tr->session, tr->run, tr->now.step, plan->step->name);
+        if (train_writes(tr))
+            run_keep_checkpoint(&tr->session, tr->run, tr->now.step, plan->step->name);
         save(tr);
     }
     train_event(tr, VWN_EVENT_GROWTH, "%s", b.s);
@@ -403,11 +434,12 @@ static Status train_loop(Trainer *tr)
     if (tr->growth.plan)
         end_growth(tr);
     while (!(tr->growth.due = growth_begins(tr)) && tr->now.step < tr->stop_at) {
-        if (tr->session.owner->interrupted && !tr->queue.ahead) {
+        bool interrupted = train_interrupted(tr);
+        if (interrupted && !tr->queue.ahead) {
             save(tr);
             return ST_INTERRUPTED;
         }
-        train_step(tr, !tr->session.owner->interrupted && train_may_follow(tr));
+        train_step(tr, !interrupted && train_may_follow(tr));
         between_steps(tr);
     }
     if (!tr->growth.due)

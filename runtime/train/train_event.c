@@ -124,7 +124,7 @@ static bool publish(Trainer *tr, vwn_event *e, const char *status, char why[WHY]
     }
     if (!n)
         e->json = NULL;
-    if (tr->how->event)
+    if (tr->how->event && train_writes(tr))
         tr->how->event(tr->how->user, e);
     return ok;
 }

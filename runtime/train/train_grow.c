@@ -87,8 +87,13 @@ static void prepare_programs(Trainer *tr, const Model *m, const Train *t, BuildR
                           .gather = tr->gather};
     plan_layout_init(how.layout, s->arena);
     session_prepare(s, step_gradient(m, t, true, s->arena), &how, total);
-    if (t->batch_seqs > micro)
+    StepLanes lanes = train_lanes(t);
+    if (t->batch_seqs > micro * lanes.all)
         session_prepare(s, step_gradient(m, t, false, s->arena), &how, total);
+    if (lanes.all > 1) { /* levels are alike */
+        session_prepare(s, step_keep(m, t, 0, s->arena), &how, total);
+        session_prepare(s, step_join(m, t, 0, s->arena), &how, total);
+    }
     Graph *update = step_update(m, t, s->arena);
     plan_write_copies(update, how.layout);
     session_prepare(s, update, &how, total);

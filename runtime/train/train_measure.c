@@ -89,6 +89,7 @@ static void open_new(Measuring *m)
     Train *t = NEW(tr->session.arena, Train);
     *t = *tr->train;
     t->batch_seqs = t->micro_seqs = m->windows;
+    t->lanes = 1;
     side->model = tr->model;
     session_beside(&side->session, &tr->session);
     Arena *a = side->session.arena;

@@ -62,9 +62,11 @@ static void resolve_length(Trainer *tr)
     const Train *t = tr->train;
     if (t->context <= 0 || t->batch_seqs <= 0)
         vwn_bug(tr->ctx, "a `train` without context or batch");
+    tr->lanes = train_lanes(t);
+    train_share_lanes(tr);
     tr->micro = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
-    if (t->batch_seqs % tr->micro)
-        vwn_bug(tr->ctx, "the micro-batch does not divide the batch");
+    if (t->batch_seqs % (tr->micro * tr->lanes.all))
+        vwn_bug(tr->ctx, "the micro-batch does not divide a lane of the batch");
     tr->parts = t->batch_seqs / tr->micro;
     tr->steps = progress_end(&tr->now, train_length(tr, t));
     tr->stop_at = tr->steps;
@@ -399,10 +401,29 @@ static void find_checkpoint(Trainer *tr, const char *path)
         train_event(tr, VWN_EVENT_WARNING, "`%s` has no checkpoint yet: starting from the beginning", path);
 }
 
+/* Of what rank 0 goes on from. */
+static const char *const run_is_over = "over";
+
+static void follow_run(Trainer *tr)
+{
+    char why[WHY];
+    const char *told = train_told(tr, NULL);
+    tr->over = told && !strcmp(told, run_is_over);
+    if (!told || tr->over)
+        return;
+    tr->from = NEW(tr->session.arena, Checkpoint);
+    if (!checkpoint_open(&tr->session, told, tr->from, why))
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s, from which rank 0 goes on, cannot be read here: %s", told, why);
+}
+
 static void open_run(Trainer *tr)
 {
     Session *s = &tr->session;
     const char *path = train_run_path(tr);
+    if (!train_writes(tr)) {
+        follow_run(tr);
+        return;
+    }
     bool there = run_exists(s, path);
     if (tr->how->resume && !there)
         ctx_raise(tr->ctx, ST_USAGE, "there is no run in `%s` to resume", path);
@@ -421,6 +442,7 @@ static void open_run(Trainer *tr)
     }
     if (tr->how->resume)
         find_checkpoint(tr, path);
+    train_told(tr, tr->over ? run_is_over : tr->from ? tr->from->file.path : NULL);
 }
 
 /* {"D":"384"} */
@@ -568,8 +590,12 @@ static void build_programs(Trainer *tr)
     if (!tr->from || tr->growth.plan)
         tr->drawing = session_begin_params(s, m, t->seed);
     tr->program.fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, total);
-    if (tr->parts > 1)
+    if (tr->parts > tr->lanes.all)
         tr->program.more = build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, total);
+    for (int i = 0; i < lanes_levels(&tr->lanes); i++) {
+        tr->program.keep[i] = build(tr, step_keep(m, t, i, s->arena), "keep", tr->micro, total);
+        tr->program.join[i] = build(tr, step_join(m, t, i, s->arena), "join", tr->micro, total);
+    }
     Graph *update = step_update(m, t, s->arena);
     program_write_copies(s->store, update);
     tr->program.update = build(tr, update, "update", tr->micro, total);
@@ -585,12 +611,12 @@ static void build_programs(Trainer *tr)
     train_event_room(tr);
     size_t n = results_size(tr->program.fresh), n_eval = tr->program.eval ? results_size(tr->program.eval) : 0;
     tr->out.part = NEW_ARRAY(s->arena, double, n + 1);
-    tr->out.all = NEW_ARRAY(s->arena, double, n + 1);
+    tr->out.all = NEW_ARRAY(s->arena, double, (size_t)tr->lanes.all *n + 1);
     tr->out.loss = result_index(tr->program.fresh, "loss");
     open_queue(tr);
     if (tr->program.eval) {
         tr->out.eval_part = NEW_ARRAY(s->arena, double, n_eval + 1);
-        tr->out.eval_all = NEW_ARRAY(s->arena, double, n_eval + 1);
+        tr->out.eval_all = NEW_ARRAY(s->arena, double, (size_t)tr->lanes.all *n_eval + 1);
         tr->out.eval_loss = result_index(tr->program.eval, "loss");
     }
     if (total->note[0])
@@ -886,6 +912,7 @@ void train_open(Trainer *tr)
         refuse_values(tr, &fresh);
     }
     session_open_backend(&tr->session);
+    train_agree(tr);
     if (tr->session.backend && !tr->session.backend->kind->host)
         check_memory(tr); /* it may yet be another device */
     report_start(tr);
@@ -896,7 +923,9 @@ void train_open(Trainer *tr)
         train_start_say(tr, tr->start);
     if (tr->growth.plan || tr->start)
         train_measure(tr);
+    train_wait_for_kernels(tr, true);
     build_programs(tr);
+    train_wait_for_kernels(tr, false);
     session_store_ok(&tr->session, store_settle(tr->session.store)); /* before --overwrite removes a run */
     count_memory(tr);
     if (tr->from)

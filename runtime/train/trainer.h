@@ -37,15 +37,17 @@ typedef struct TrainByHand {
 } TrainByHand;
 
 typedef struct TrainPrograms {
-    Program *fresh, *more, *update, *eval; /* more: NULL when a step is one micro-batch */
+    Program *fresh, *more, *update, *eval;                      /* more: NULL when a lane is one micro-batch */
+    Program *keep[LOOP_LANES_LEVELS], *join[LOOP_LANES_LEVELS]; /* as many as the lanes have levels */
     Program *count, *eval_count; /* see count_program(); NULL also where nothing is computed in parts, or evaluated */
 } TrainPrograms;
 
 /* What programs give, as read. */
 typedef struct TrainResults {
-    int norm, halt;               /* where they stand among the results of the update */
-    double *part, *all, *updated; /* results of fresh: what a micro-batch adds, of a step; of the update */
-    double *eval_part, *eval_all; /* results of eval: what some windows add, of all */
+    int norm, halt; /* where they stand among the results of the update */
+    double *part, *all,
+        *updated; /* results of fresh: what a micro-batch adds, of each lane, then of a step; of the update */
+    double *eval_part, *eval_all; /* results of eval: what some windows add; of each lane, then of all */
     int loss, eval_loss;          /* where "loss" stands among them */
     double eval_bytes;            /* that a token of the last evaluation stands for; 0: not known */
 } TrainResults;
@@ -95,6 +97,8 @@ typedef struct Trainer {
     Checkpoint *from;                 /* resumed from it, else NULL */
     Drawing *drawing;                 /* of the initial values, else */
     int64_t micro, parts;             /* sequences per micro-batch, micro-batches per step */
+    StepLanes lanes;                  /* of a step, and those of this process */
+    char *sums;                       /* of gradients on their way between ranks */
     int64_t steps, stop_at;           /* of the whole run; of this call */
     uint64_t bytes;                   /* memory of tensors and the arena */
     BuildReport build;                /* of all programs */
@@ -152,6 +156,17 @@ bool train_is_over(const Trainer *tr); /* of a run that goes on: nothing is left
 void train_report_end(Trainer *tr);    /* where nothing, or less than was asked for, is left to train */
 /* grow.c: the step tr->by_hand.step, which must be the next one of `unit`; raises. */
 const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit);
+
+/* ---- train_ranks.c: what ranks say to each other; nothing where there are none. All raise, with who has failed. ---- */
+bool train_writes(const Trainer *tr);                  /* files and events: rank 0 does, or who is alone */
+void train_agree(Trainer *tr);                         /* raises where ranks were started for different things */
+void train_share_lanes(Trainer *tr);                   /* tr->lanes: those of this rank */
+const char *train_told(Trainer *tr, const char *text); /* what rank 0 gives; NULL and "" are NULL then */
+/* Kernels are compiled by the first rank of each machine, and found by the others: before they are built, and behind it. */
+void train_wait_for_kernels(Trainer *tr, bool before);
+void train_add_gradients(Trainer *tr); /* in the store, those of the lanes here become those of all */
+void train_gather_lanes(void *trainer, double *v, size_t n); /* n numbers of each lane of a step */
+bool train_interrupted(Trainer *tr);                         /* whether somebody was */
 
 /* train.c: one optimizer step, and nothing of what happens between steps; `more`: the one behind it is queued before this
  * one is waited for, where train_may_follow(). Raises. */

@@ -81,9 +81,14 @@ static void gather(Cubins *c)
         add_program(c, c->how->program ? c->how->program : "predict", 0);
         return;
     }
-    add_program(c, "train", 1);
-    if (t->batch_seqs > t->micro_seqs)
-        add_program(c, "accumulate", t->batch_seqs / t->micro_seqs - 1);
+    add_program(c, "train", train_lanes(t).all);
+    const StepLanes lanes = train_lanes(t);
+    if (t->batch_seqs > t->micro_seqs * lanes.all)
+        add_program(c, "accumulate", t->batch_seqs / t->micro_seqs - lanes.all);
+    if (lanes.all > 1) {
+        add_program(c, "keep", lanes.all - 1);
+        add_program(c, "join", lanes.all - 1);
+    }
     add_program(c, "update", 1);
     if (!c->use || !c->use->step)
         add_program(c, "eval", 0);

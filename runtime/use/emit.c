@@ -63,9 +63,10 @@ static void choose_batch(const Emission *e, ExportOptions *x, Train *t)
         return;
     if (asked <= 0)
         x->batch = from->micro_seqs > 0 ? from->micro_seqs : from->batch_seqs;
-    if (x->train && from->batch_seqs % x->batch)
-        ctx_raise(e->session.ctx, ST_USAGE, "a step has %lld sequences, which batches of %lld do not divide",
-                  (long long)from->batch_seqs, (long long)x->batch);
+    const int64_t lanes = train_lanes(from).all;
+    if (x->train && from->batch_seqs / lanes % x->batch)
+        ctx_raise(e->session.ctx, ST_USAGE, "a %s has %lld sequences, which batches of %lld do not divide",
+                  lanes > 1 ? "lane of a step" : "step", (long long)(from->batch_seqs / lanes), (long long)x->batch);
     t->micro_seqs = x->batch;
 }
 

@@ -23,6 +23,7 @@ emit cuda FILE -o left/cuda
 grow FILE step --plan
 train FILE --run left/run
 train FILE --run left/run --dry-run
+launch -n 1 train FILE --run left/run
 sweep FILE --list
 sweep FILE --run left/sweep
 diff FILE good.vwn

@@ -31,6 +31,7 @@ compiler/export
 compiler/report
 runtime/vwn.h
 runtime/base
+runtime/ranks
 runtime/cpu
 runtime/cuda
 runtime/exec

@@ -29,6 +29,8 @@ static const char *const names[] = {"count", "fresh", "more", "eval"};
 
 static void begin(void *user) { add(user, "zero", -1); }
 static void part(void *user, LoopProgram which, int64_t k) { add(user, names[which], k); }
+static void keep(void *user, int level) { add(user, "keep", level); }
+static void join(void *user, int level) { add(user, "join", level); }
 
 static int64_t feed(void *user, int64_t first, int64_t of)
 {
@@ -58,34 +60,64 @@ static void order(Tally *t)
     static const struct {
         int64_t parts;
         bool counts;
+        StepLanes lanes;
         const char *want;
-    } steps[] = {{1, false, "fresh0 "},
-                 {1, true, "fresh0 "}, /* the program counts by itself */
-                 {3, false, "zero fresh0 more1 more2 "},
-                 {3, true, "zero count0 count1 count2 fresh0 more1 more2 "}};
+    } steps[] = {
+        {1, false, {1, 0, 1}, "fresh0 "},
+        {1, true, {1, 0, 1}, "fresh0 "}, /* the program counts by itself */
+        {3, false, {1, 0, 1}, "zero fresh0 more1 more2 "},
+        {3, true, {1, 0, 1}, "zero count0 count1 count2 fresh0 more1 more2 "},
+        {4, false, {4, 0, 4}, "zero fresh0 keep0 fresh1 join0 keep1 fresh2 keep0 fresh3 join0 join1 "},
+        {8,
+         true,
+         {4, 2, 2},
+         "zero count0 count1 count2 count3 count4 count5 count6 count7 fresh4 more5 keep0 fresh6 more7 join0 "},
+        {4, false, {4, 3, 1}, "zero fresh3 "},
+    };
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
         Calls c = {.n = 0};
-        loop_gradient(&(LoopCalls){begin, part}, &c, steps[i].parts, steps[i].counts);
+        loop_gradient(&(LoopCalls){begin, part, keep, join}, &c, steps[i].parts, &steps[i].lanes, steps[i].counts);
         CHECKF(t, !strcmp(c.text, steps[i].want), "%s, not %s", c.text, steps[i].want);
     }
     static const struct {
         EvalSize size;
         bool counts;
-        int64_t micro, windows;
+        double windows; /* of the lanes that are computed here */
         const char *want;
         double sum;
-    } evals[] = {{{5, 0, 2, 2}, false, 2, 5, "zero at0 eval40 at2 eval40 at4 eval20 ", 6},
-                 {{5, 2, 2, 2}, true, 2, 4, "zero at0 count50 at2 count50 at0 eval50 at2 eval50 ", 2},
-                 {{5, 3, 2, 2}, false, 8, 5, "zero at0 eval100 ", 0}, /* more than there are: all */
-                 {{5, 1, 4, 2}, false, 4, 4, "zero at0 eval100 ", 0}};
-    static const EvalCalls calls = {begin, feed, run, results};
+    } evals[] = {
+        {{5, 0, 2, 2, 2, {1, 0, 1}}, false, 5, "zero at0 eval40 at2 eval40 at4 eval20 ", 6},
+        {{5, 2, 2, 2, 2, {1, 0, 1}}, true, 4, "zero at0 count50 at2 count50 at0 eval50 at2 eval50 ", 2},
+        {{5, 3, 2, 8, 2, {1, 0, 1}}, false, 5, "zero at0 eval100 ", 0}, /* more than there are: all */
+        {{5, 1, 4, 4, 2, {1, 0, 1}}, false, 4, "zero at0 eval100 ", 0},
+        {{5, 0, 2, 1, 2, {4, 0, 4}}, false, 5, "zero at0 eval20 at1 eval20 at2 eval20 at3 eval20 at4 eval20 ", 10},
+        {{5, 0, 2, 1, 2, {4, 2, 2}},
+         true,
+         3,
+         "zero at0 count20 at1 count20 at2 count20 at3 count20 at4 count20 at2 eval20 at3 eval20 at4 eval20 ",
+         9},
+    };
+    static const EvalCalls calls = {begin, feed, run, results, NULL};
     for (size_t i = 0; i < COUNT_OF(evals); i++) {
-        Calls c = {.micro = evals[i].micro};
-        double room[2], all[2];
+        Calls c = {.micro = evals[i].size.micro};
+        double room[2], all[2 * 4];
         int64_t windows = loop_evaluate(&calls, &c, &evals[i].size, evals[i].counts, room, all);
-        CHECKF(t, windows == evals[i].windows && !strcmp(c.text, evals[i].want), "%s, not %s", c.text, evals[i].want);
-        CHECK(t, all[0] == (double)windows && all[1] == evals[i].sum);
+        CHECKF(t, !strcmp(c.text, evals[i].want), "%s, not %s", c.text, evals[i].want);
+        CHECK(t, windows == (evals[i].size.batches == 2 || evals[i].size.batches == 1 ? 4 : 5));
+        CHECK(t, all[0] == evals[i].windows && all[1] == evals[i].sum);
     }
+}
+
+/* Neighbours first: rounding shows in which order numbers were added. */
+static void tree(Tally *t)
+{
+    double v[8] = {1e16, 1, 1, -1e16, 3, 1e-17, 0.1, 0.2};
+    const double a = (v[0] + v[1]) + (v[2] + v[3]), b = (v[4] + v[5]) + (v[6] + v[7]);
+    lanes_add(v, 8, 1);
+    CHECK(t, v[0] == a + b);
+    double two[4] = {1, 2, 30, 40};
+    lanes_add(two, 2, 2);
+    CHECK(t, two[0] == 31 && two[1] == 42);
 }
 
 /* ---- a step ---- */
@@ -284,6 +316,7 @@ int main(void)
 {
     Tally t = {0};
     order(&t);
+    tree(&t);
     norms(&t);
     texts(&t);
     return tally_end(&t, "progress");

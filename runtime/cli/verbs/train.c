@@ -271,7 +271,7 @@ static int train(Call *call, vwn_train_options how)
     if (how.resume)
         call->resume = how.run ? how.run : "";
     vwn_unit *unit;
-    if (!call_open(call, &status) || !file_of_run(call, &how, &status))
+    if (!call_open(call, &status) || !call_join(call, &status) || !file_of_run(call, &how, &status))
         return status;
     if (!call_unit(call, 0, &unit, &status)) {
         report_kept(call);

@@ -18,7 +18,7 @@ syn keyword vwnKnownNode contained edition loss metric output model embed parall
       \ optimizer adamw sgd lion muon group eval checkpoint log grow old new fill sweep vary names variant
 syn keyword vwnKnownAttribute contained allow also at average batch batches betas clip code
       \ coefficients cond connection connection_per context data decay edition entry eps every exit
-      \ from frozen group help init inner keep label layers layout length lr lr_scale mask micro_batch
+      \ from frozen group help init inner keep label lanes layers layout length lr lr_scale mask micro_batch
       \ moments momentum nesterov norms note of order out_init out_norm pre_norm precision prune random
       \ recompute report rms seed seeds skip start_from steps tokenizer until update warmup
       \ weight_decay when width zip

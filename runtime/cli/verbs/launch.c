@@ -1,0 +1,259 @@
+/* launch.c - `vwn launch`: several processes of this machine that train one model.
+ *
+ * In:  a number, and the words of a `vwn train` or `vwn resume`.   Out: what the first of them prints, and its status.
+ * The one idea: processes find each other by variables of the environment, as those do that torchrun, srun or mpirun starts. So
+ * this verb only starts them, passes signals on, and says who was killed.
+ */
+#define _GNU_SOURCE
+#include "runtime/cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_RANKS = 1024, GRACE_SECONDS = 5 };
+
+typedef struct LaunchGroup {
+    Call *call;
+    int64_t n;
+    char folder[64]; /* of the sockets */
+    char secret[65];
+    pid_t *pid;  /* 0: has ended */
+    int *status; /* of those that have */
+    bool *ended; /* by this program, as they did not end by themselves */
+} LaunchGroup;
+
+static volatile sig_atomic_t caught;
+static void on_signal(int signal) { caught = signal; }
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void set_number(const char *name, int64_t x)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)x);
+    setenv(name, text, 1);
+}
+
+/* In the new process; comes back only where it cannot be. */
+static void become_rank(const LaunchGroup *l, int64_t rank, pid_t parent, char **argv)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* who starts them may be killed */
+    if (getppid() != parent)
+        _exit(VWN_INTERRUPTED);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    set_number("RANK", rank);
+    set_number("LOCAL_RANK", rank);
+    set_number("WORLD_SIZE", l->n);
+    set_number("LOCAL_WORLD_SIZE", l->n);
+    setenv("VWN_SOCKETS", l->folder, 1);
+    setenv("VWN_SECRET", l->secret, 1);
+    int nothing = rank ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    if (nothing >= 0)
+        dup2(nothing, 0);
+    execv("/proc/self/exe", argv);
+}
+
+static bool start(LaunchGroup *l, char **argv)
+{
+    unsigned char secret[32];
+    const char *temporary = getenv("TMPDIR");
+    snprintf(l->folder, sizeof l->folder, "%s/vwn-ranks-XXXXXX",
+             temporary && strlen(temporary) < 30 ? temporary : "/tmp");
+    if (getrandom(secret, sizeof secret, 0) != sizeof secret || !mkdtemp(l->folder)) {
+        ui_error(&l->call->ui, "no folder for sockets in %s: %s", l->folder, strerror(errno));
+        l->folder[0] = 0;
+        return false;
+    }
+    for (size_t i = 0; i < sizeof secret; i++)
+        snprintf(l->secret + 2 * i, 3, "%02x", secret[i]);
+    pid_t self = getpid();
+    for (int64_t i = 0; i < l->n; i++) {
+        l->pid[i] = fork();
+        if (l->pid[i] == 0) {
+            become_rank(l, i, self, argv);
+            fprintf(stderr, "error: process %lld of vwn could not be started: %s\n", (long long)i, strerror(errno));
+            _exit(VWN_ENVIRONMENT);
+        }
+        if (l->pid[i] > 0)
+            continue;
+        ui_error(&l->call->ui, "process %lld of %lld could not be started: %s", (long long)i, (long long)l->n,
+                 strerror(errno));
+        l->pid[i] = 0;
+        return false;
+    }
+    return true;
+}
+
+static void signal_all(const LaunchGroup *l, int signal)
+{
+    for (int64_t i = 0; i < l->n; i++)
+        if (l->pid[i] > 0)
+            kill(l->pid[i], signal);
+}
+
+/* Waits for the end of all. Others that go on after one has failed are ended, after a while in which they say why. */
+static void wait_for_all(LaunchGroup *l)
+{
+    double failed_at = 0;
+    bool killed = false;
+    for (int64_t left = l->n; left > 0;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid == 0 || (pid < 0 && errno == EINTR)) {
+            if (caught) /* one of them tells the others */
+                signal_all(l, caught == SIGINT ? SIGINT : SIGTERM);
+            caught = 0;
+            if (failed_at > 0 && now() - failed_at > GRACE_SECONDS) {
+                signal_all(l, killed ? SIGKILL : SIGTERM);
+                for (int64_t i = 0; i < l->n; i++)
+                    l->ended[i] |= l->pid[i] > 0;
+                failed_at = now();
+                killed = true;
+            }
+            nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+            continue;
+        }
+        if (pid < 0)
+            break;
+        for (int64_t i = 0; i < l->n; i++) {
+            if (l->pid[i] != pid)
+                continue;
+            l->pid[i] = 0;
+            l->status[i] = status;
+            left--;
+            if (!(WIFEXITED(status) && WEXITSTATUS(status) == 0) && failed_at <= 0)
+                failed_at = now();
+        }
+    }
+}
+
+/* Who was killed is said here, since nobody else may. The status of the first that has another than 0; *broken: a process was killed,
+ * or did not end, so that it may go better the next time. */
+static int outcome(const LaunchGroup *l, bool *broken)
+{
+    int result = VWN_OK;
+    bool said = false;
+    *broken = false;
+    for (int64_t i = 0; i < l->n; i++) {
+        int s = l->status[i];
+        *broken |= WIFSIGNALED(s);
+        if (WIFSIGNALED(s) && !l->ended[i] && !said) {
+            ui_error(&l->call->ui, "rank %lld of %lld was ended by signal %d (%s)", (long long)i, (long long)l->n,
+                     WTERMSIG(s), strsignal(WTERMSIG(s)));
+            said = true;
+        }
+        if (result == VWN_OK && WIFEXITED(s))
+            result = WEXITSTATUS(s);
+    }
+    return *broken ? VWN_ENVIRONMENT : result;
+}
+
+static void clean(LaunchGroup *l)
+{
+    char path[128];
+    for (int64_t i = 0; l->folder[0] && i < l->n; i++) {
+        snprintf(path, sizeof path, "%s/%lld", l->folder, (long long)i);
+        unlink(path);
+    }
+    if (l->folder[0])
+        rmdir(l->folder);
+}
+
+static int once(LaunchGroup *l, char **argv, bool *broken)
+{
+    memset(l->ended, 0, (size_t)l->n * sizeof *l->ended);
+    bool fine = start(l, argv);
+    if (!fine)
+        signal_all(l, SIGTERM);
+    wait_for_all(l);
+    clean(l);
+    return fine ? outcome(l, broken) : VWN_ENVIRONMENT;
+}
+
+static bool is_there(char **argv, const char *word)
+{
+    for (; *argv; argv++)
+        if (!strcmp(*argv, word))
+            return true;
+    return false;
+}
+
+static int run(Call *call)
+{
+    LaunchGroup l = {.call = call, .n = 0};
+    int64_t restarts = 0;
+    const char *verb = call->operand[0];
+    if (strcmp(verb, "train") != 0 && strcmp(verb, "resume") != 0)
+        return usage_error(
+            call, "`vwn launch` starts `train` or `resume`, and `%s` is neither: vwn launch -n 4 train FILE", verb);
+    if (!call_whole(call, "-n", 1, MOST_RANKS, &l.n) || !call_whole(call, "--restarts", 0, 1000, &restarts))
+        return VWN_USAGE;
+    if (!l.n)
+        return usage_error(call, "how many processes? vwn launch -n 4 %s ...", verb);
+    char **argv = calloc((size_t)call->n_operands + 3, sizeof *argv);
+    l.pid = calloc((size_t)l.n, sizeof *l.pid);
+    l.status = calloc((size_t)l.n, sizeof *l.status);
+    l.ended = calloc((size_t)l.n, sizeof *l.ended);
+    int result = VWN_ENVIRONMENT;
+    if (argv && l.pid && l.status && l.ended) {
+        argv[0] = "vwn";
+        for (int i = 0; i < call->n_operands; i++)
+            argv[i + 1] = (char *)call->operand[i];
+        struct sigaction act = {.sa_handler = on_signal};
+        sigaction(SIGINT, &act, NULL);
+        sigaction(SIGTERM, &act, NULL);
+        sigaction(SIGHUP, &act, NULL);
+        bool broken = false;
+        result = once(&l, argv, &broken);
+        for (int64_t i = 0; i < restarts && broken; i++) {
+            ui_say(&call->ui, "Restarting", "%lld of %lld times", (long long)i + 1, (long long)restarts);
+            if (!strcmp(verb, "train") && !is_there(argv, "--resume"))
+                argv[call->n_operands + 1] = "--resume";
+            result = once(&l, argv, &broken);
+        }
+    } else {
+        ui_error(&call->ui, "out of memory");
+    }
+    free(argv);
+    free(l.pid);
+    free(l.status);
+    free(l.ended);
+    return result;
+}
+
+static const Flag flags[] = {
+    {"-n", "4", "how many processes"},
+    {"--restarts", "3", "go on from the last checkpoint when a process was killed or is silent, so many times"},
+};
+
+const Verb verb_launch = {
+    .name = "launch",
+    .operands = "train FILE ...",
+    .summary = "Trains one model with several processes of this machine",
+    .example = {{"vwn launch -n 4 train model.vwn", "four processes; the same weights as one has"},
+                {"vwn launch -n 2 --restarts 3 resume runs/nano", "goes on by itself when one is killed"}},
+    .text =
+        "\nA step's lanes (`train { lanes = 8 }`) are shared among the processes: 1, 2, 4 or 8 of them compute the\n"
+        "same bits, and a run may go on with another number. Several machines: start `vwn train FILE` on each by\n"
+        "torchrun, srun or mpirun, with MASTER_ADDR, MASTER_PORT and VWN_SECRET set.\n",
+    .flag = flags,
+    .n_flags = sizeof flags / sizeof flags[0],
+    .takes = TAKES_REST,
+    .least = 1,
+    .most = -1,
+    .run = run};

@@ -1,0 +1,408 @@
+/* ranks.c - see ranks.h. */
+#define _GNU_SOURCE
+#include "transport.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- what stands before the bytes of a piece ---- */
+enum { PACKET_MARK = 0x76776e31, SENTENCE = 320 };
+typedef enum PacketKind {
+    PACKET_PIECE,
+    PACKET_FAILED,
+    PACKET_TOLD,
+    PACKET_LEFT
+} PacketKind; /* TOLD: it has heard of it, too */
+typedef struct Packet {
+    uint32_t mark, kind;
+    uint64_t turn, bytes; /* the number of the exchange */
+} Packet;
+
+/* Where the exchange with one rank stands. */
+typedef struct Side {
+    Packet packet;
+    size_t done, all; /* bytes, with the packet */
+    char *bytes;
+} Side;
+
+struct Ranks {
+    int rank, size;
+    double timeout;
+    int patience;
+    Links links;
+    Side *to, *from;
+    struct pollfd *poll;
+    RankPiece *piece[2];
+    char *room; /* of ranks_add() */
+    size_t room_bytes;
+    uint64_t turn, sent;
+    char moment[64], why[RANKS_WHY];
+    bool failed;
+    int of; /* who has failed; -1: who knows says it */
+};
+
+double ranks_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void links_close(Links *links, int size)
+{
+    for (int i = 0; links->fd && i < size; i++)
+        if (links->fd[i] >= 0)
+            close(links->fd[i]);
+    free(links->fd);
+    free(links->place);
+    *links = (Links){0};
+}
+
+static void free_ranks(Ranks *r)
+{
+    links_close(&r->links, r->size);
+    free(r->to);
+    free(r->from);
+    free(r->poll);
+    free(r->piece[0]);
+    free(r->piece[1]);
+    free(r->room);
+    free(r);
+}
+
+Ranks *ranks_open(const RanksAsk *ask, char why[RANKS_WHY])
+{
+    enum { OPEN_SECONDS = 120 };
+    static const Transport *const transports[] = {
+#define TRANSPORT(name, sentence) &transport_##name,
+#include "transports.def"
+#undef TRANSPORT
+    };
+    Ranks *r = calloc(1, sizeof *r);
+    size_t n = (size_t)ask->size;
+    snprintf(why, RANKS_WHY, "out of memory");
+    if (!r)
+        return NULL;
+    *r = (Ranks){
+        .rank = ask->rank, .size = ask->size, .timeout = ask->timeout, .patience = 1, .moment = "the beginning"};
+    r->to = calloc(n, sizeof *r->to);
+    r->from = calloc(n, sizeof *r->from);
+    r->poll = calloc(n, sizeof *r->poll);
+    r->piece[0] = calloc(n, sizeof *r->piece[0]);
+    r->piece[1] = calloc(n, sizeof *r->piece[1]);
+    r->links.fd = malloc(n * sizeof *r->links.fd);
+    r->links.place = calloc(n, sizeof *r->links.place);
+    for (size_t i = 0; r->links.fd && i < n; i++)
+        r->links.fd[i] = -1;
+    bool fine = r->to && r->from && r->poll && r->piece[0] && r->piece[1] && r->links.fd && r->links.place &&
+                transports[0]->open(ask, ask->timeout < OPEN_SECONDS ? ask->timeout : OPEN_SECONDS, &r->links, why);
+    if (fine)
+        return r;
+    free_ranks(r);
+    return NULL;
+}
+
+int ranks_rank(const Ranks *r) { return r->rank; }
+int ranks_size(const Ranks *r) { return r->size; }
+const char *ranks_why(const Ranks *r) { return r->why; }
+uint64_t ranks_sent(const Ranks *r) { return r->sent; }
+void ranks_patience(Ranks *r, int times) { r->patience = times; }
+
+bool ranks_is_first(const Ranks *r)
+{
+    int first = 0;
+    while (strcmp(r->links.place[first].host, r->links.place[r->rank].host) != 0)
+        first++;
+    return first == r->rank;
+}
+
+void ranks_at(Ranks *r, const char *moment) { snprintf(r->moment, sizeof r->moment, "%s", moment); }
+
+/* ---- failures ---- */
+
+/* "rank 2 of 4 (process 123 on host)" and what happened to it. */
+__attribute__((format(printf, 3, 4))) static bool fail(Ranks *r, int of, const char *fmt, ...)
+{
+    char what[SENTENCE];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    if (!r->failed) {
+        r->of = of;
+        snprintf(r->why, sizeof r->why, "%.60s: rank %d of %d (process %d on %.40s) %s", r->moment, of, r->size,
+                 (int)r->links.place[of].pid, r->links.place[of].host, what);
+    }
+    r->failed = true;
+    return false;
+}
+
+static bool is_done(const Side *s) { return s->done == s->all; }
+
+/* A short packet to everybody, as far as they take it. */
+static void announce(Ranks *r, PacketKind kind, const char *sentence)
+{
+    struct {
+        Packet packet;
+        char text[SENTENCE];
+    } out;
+    size_t n = sentence ? strlen(sentence) : 0;
+    n = n < sizeof out.text ? n : sizeof out.text;
+    out.packet = (Packet){PACKET_MARK, kind, r->turn, n};
+    if (n)
+        memcpy(out.text, sentence, n);
+    for (int i = 0; i < r->size; i++)
+        if (r->links.fd[i] >= 0 && (!r->to[i].done || is_done(&r->to[i]))) /* not in the middle of a piece */
+            (void)!send(r->links.fd[i], &out, sizeof out.packet + n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void ranks_fail(Ranks *r, const char *sentence)
+{
+    if (r->failed)
+        announce(r, PACKET_TOLD, r->why);
+    else
+        announce(r, PACKET_FAILED, sentence);
+    if (!r->failed)
+        r->of = r->rank;
+    r->failed = true;
+}
+
+/* TCP throws away what was sent last where bytes that came are not read before the end: they are, for a moment, so that all hear why. */
+static void take_leave(Ranks *r)
+{
+    char unread[4096];
+    double until = ranks_clock() + 0.5;
+    for (int i = 0; i < r->size; i++) {
+        struct pollfd p = {.fd = r->links.fd[i], .events = POLLIN};
+        if (p.fd < 0 || shutdown(p.fd, SHUT_WR) != 0)
+            continue;
+        while (ranks_clock() < until && poll(&p, 1, 50) >= 0) {
+            ssize_t k = p.revents ? recv(p.fd, unread, sizeof unread, MSG_DONTWAIT) : 1;
+            if (k == 0 || (k < 0 && errno != EAGAIN && errno != EINTR))
+                break;
+        }
+    }
+}
+
+void ranks_close(Ranks *r)
+{
+    if (!r)
+        return;
+    if (r->failed)
+        take_leave(r);
+    else
+        announce(r, PACKET_LEFT, NULL);
+    free_ranks(r);
+}
+
+bool ranks_speaks(const Ranks *r) { return r->rank == 0 || (r->rank == 1 && r->failed && r->of == 0); }
+
+/* ---- an exchange ---- */
+
+static bool gone(Ranks *r, int i) { return fail(r, i, "has gone: its connection ended"); }
+
+/* Instead of a piece a rank has sent why it sends none. */
+static bool read_farewell(Ranks *r, int i)
+{
+    char text[SENTENCE + 1] = "";
+    const Packet *f = &r->from[i].packet;
+    size_t n = f->bytes < SENTENCE ? (size_t)f->bytes : SENTENCE, have = 0;
+    double until = ranks_clock() + 1;
+    while (have < n && ranks_clock() < until) {
+        ssize_t k = recv(r->links.fd[i], text + have, n - have, 0);
+        struct pollfd p = {.fd = r->links.fd[i], .events = POLLIN};
+        if (k > 0)
+            have += (size_t)k;
+        else if (k == 0 || (errno != EAGAIN && errno != EINTR) || poll(&p, 1, 100) < 0)
+            break;
+    }
+    text[have] = 0;
+    if (f->kind == PACKET_LEFT)
+        return fail(r, i, "has ended before the others");
+    if (f->kind == PACKET_FAILED)
+        fail(r, i, "has failed: %s", *text ? text : "it does not say why");
+    else if (!r->failed)
+        snprintf(r->why, sizeof r->why, "%s", text);
+    r->failed = true;
+    r->of = -1; /* it says so itself */
+    return false;
+}
+
+static bool read_packet(Ranks *r, int i)
+{
+    const Packet *f = &r->from[i].packet;
+    size_t want = r->from[i].all - sizeof *f;
+    if (f->mark != PACKET_MARK)
+        return fail(r, i, "has sent what no other version of vwn would: build all ranks alike");
+    if (f->kind != PACKET_PIECE)
+        return read_farewell(r, i);
+    if (f->turn != r->turn || f->bytes != want)
+        return fail(r, i, "does something else: it sends %llu bytes as exchange %llu, and %zu are awaited as %llu",
+                    (unsigned long long)f->bytes, (unsigned long long)f->turn, want, (unsigned long long)r->turn);
+    return true;
+}
+
+/* The address and length of what is still to be moved: first of the packet, then of the bytes. */
+static char *rest_of(Side *s, size_t *n)
+{
+    bool headed = s->done >= sizeof s->packet;
+    *n = headed ? s->all - s->done : sizeof s->packet - s->done;
+    return headed ? s->bytes + (s->done - sizeof s->packet) : (char *)&s->packet + s->done;
+}
+
+/* As much as goes without waiting; false when the rank has failed. */
+static bool move(Ranks *r, int i, bool out, bool *moved)
+{
+    Side *s = out ? &r->to[i] : &r->from[i];
+    while (s->done < s->all) {
+        size_t n;
+        char *at = rest_of(s, &n);
+        ssize_t k =
+            out ? send(r->links.fd[i], at, n, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(r->links.fd[i], at, n, MSG_DONTWAIT);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return true;
+        if (k <= 0) /* why it has gone may still be there to be read */
+            return (out && r->from[i].done < r->from[i].all) || gone(r, i);
+        *moved = true;
+        s->done += (size_t)k;
+        if (!out && s->done == sizeof s->packet && !read_packet(r, i))
+            return false;
+    }
+    return true;
+}
+
+/* Sentence for those that are still waited for. */
+static bool silent(Ranks *r, double timeout)
+{
+    for (int i = 0; i < r->size; i++)
+        if (i != r->rank && r->from[i].done < r->from[i].all)
+            return fail(r, i, "has sent nothing for %.0f seconds", timeout);
+    for (int i = 0; i < r->size; i++)
+        if (i != r->rank && r->to[i].done < r->to[i].all)
+            return fail(r, i, "has taken nothing for %.0f seconds", timeout);
+    return true;
+}
+
+bool ranks_exchange(Ranks *r, const RankPiece *to, const RankPiece *from)
+{
+    double last = ranks_clock(), timeout = r->timeout * r->patience;
+    if (r->failed)
+        return false;
+    r->turn++;
+    for (int i = 0; i < r->size; i++) {
+        size_t out = i == r->rank ? 0 : to[i].n, in = i == r->rank ? 0 : from[i].n;
+        r->to[i] = (Side){{PACKET_MARK, PACKET_PIECE, r->turn, out}, 0, out + sizeof(Packet), to[i].bytes};
+        r->from[i] = (Side){.all = in + sizeof(Packet), .bytes = from[i].bytes};
+        r->sent += out;
+    }
+    for (;;) {
+        bool moved = false;
+        int waiting = 0;
+        for (int i = 0; i < r->size; i++) {
+            if (i == r->rank)
+                continue;
+            if (!move(r, i, true, &moved) || !move(r, i, false, &moved))
+                return false;
+            short events = (short)((is_done(&r->to[i]) ? 0 : POLLOUT) | (is_done(&r->from[i]) ? 0 : POLLIN));
+            if (events)
+                r->poll[waiting++] = (struct pollfd){.fd = r->links.fd[i], .events = events};
+        }
+        if (!waiting)
+            break;
+        double now = ranks_clock();
+        last = moved ? now : last;
+        if (now - last >= timeout)
+            return silent(r, timeout);
+        int ms = timeout - (now - last) < 1 ? (int)((timeout - (now - last)) * 1e3) + 1 : 1000;
+        (void)poll(r->poll, (nfds_t)waiting, ms);
+    }
+    for (int i = 0; i < r->size; i++)
+        r->to[i].done = 0;
+    return true;
+}
+
+bool ranks_gather(Ranks *r, void *all, size_t n)
+{
+    for (int i = 0; i < r->size; i++) {
+        r->piece[0][i] = (RankPiece){(char *)all + (size_t)r->rank * n, n};
+        r->piece[1][i] = (RankPiece){(char *)all + (size_t)i * n, n};
+    }
+    return ranks_exchange(r, r->piece[0], r->piece[1]);
+}
+
+bool ranks_tell(Ranks *r, char *text, size_t n)
+{
+    for (int i = 0; i < r->size; i++) {
+        r->piece[0][i] = (RankPiece){text, r->rank ? 0 : n};
+        r->piece[1][i] = (RankPiece){text, i ? 0 : n};
+    }
+    bool fine = ranks_exchange(r, r->piece[0], r->piece[1]);
+    text[n - 1] = 0;
+    return fine;
+}
+
+/* ---- sums ---- */
+
+/* The numbers lo .. of n that rank i adds up. */
+static int64_t share_at(const Ranks *r, int64_t n, int i) { return n * i / r->size; }
+
+static void add_numbers(void *to, const void *more, int64_t n, size_t item)
+{
+    if (item == sizeof(float))
+        for (int64_t i = 0; i < n; i++)
+            ((float *)to)[i] += ((const float *)more)[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((double *)to)[i] += ((const double *)more)[i];
+}
+
+/* Every number goes to the rank that adds it up, over all ranks in their order, and from there to all. */
+static bool add_block(Ranks *r, char *v, int64_t n, size_t item)
+{
+    int64_t lo = share_at(r, n, r->rank), mine = share_at(r, n, r->rank + 1) - lo;
+    size_t bytes = (size_t)mine * item;
+    for (int i = 0; i < r->size; i++) {
+        int64_t at = share_at(r, n, i);
+        r->piece[0][i] = (RankPiece){v + (size_t)at * item, (size_t)(share_at(r, n, i + 1) - at) * item};
+        r->piece[1][i] = (RankPiece){r->room + (size_t)i * bytes, bytes};
+    }
+    if (!ranks_exchange(r, r->piece[0], r->piece[1]))
+        return false;
+    memcpy(r->room + (size_t)r->rank * bytes, v + (size_t)lo * item, bytes);
+    for (int step = 1; step < r->size; step *= 2)
+        for (int i = 0; i + step < r->size; i += 2 * step)
+            add_numbers(r->room + (size_t)i * bytes, r->room + (size_t)(i + step) * bytes, mine, item);
+    memcpy(v + (size_t)lo * item, r->room, bytes);
+    for (int i = 0; i < r->size; i++) {
+        r->piece[1][i] = r->piece[0][i];
+        r->piece[0][i] = (RankPiece){r->room, bytes};
+    }
+    return ranks_exchange(r, r->piece[0], r->piece[1]);
+}
+
+bool ranks_add(Ranks *r, void *v, int64_t n, size_t item)
+{
+    enum { BLOCK = 16 << 20 }; /* bytes that are on their way at a time */
+    int64_t most = (int64_t)(BLOCK / item);
+    size_t need = (size_t)(n < most ? n : most) * item + (size_t)r->size * item;
+    if (r->room_bytes < need) {
+        free(r->room);
+        r->room = malloc(need);
+        r->room_bytes = r->room ? need : 0;
+        if (!r->room)
+            return fail(r, r->rank, "has no memory for sums");
+    }
+    for (int64_t at = 0; at < n; at += most)
+        if (!add_block(r, (char *)v + (size_t)at * item, n - at < most ? n - at : most, item))
+            return false;
+    return true;
+}

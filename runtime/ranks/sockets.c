@@ -1,0 +1,383 @@
+/* sockets.c - ranks that are connected by sockets.
+ *
+ * In:  a folder, in which rank i listens at `i`; or the address and port where rank 0 listens, and tells all where the others do.
+ * Out: one connection for each pair, which the higher rank has made.
+ * The one idea: whoever accepts asks for a proof that the other knows the secret, and gives the same proof. A stranger who connects
+ * is closed, and keeps nobody waiting for longer than a moment.
+ */
+#define _GNU_SOURCE
+#include "transport.h"
+
+#include "runtime/base/sha256.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+typedef struct Address {
+    struct sockaddr_storage at;
+    socklen_t n;
+} Address;
+
+typedef struct Opening {
+    const RanksAsk *ask;
+    Links *links;
+    double seconds, until; /* for all of it */
+    int listening;         /* -1: not yet */
+    char *why;
+} Opening;
+
+static const char *const GREETING = "vwn ranks 1";
+
+static bool failed(Opening *o, const char *what, const char *where)
+{
+    snprintf(o->why, RANKS_WHY, "rank %d of %d: %s %.120s: %s", o->ask->rank, o->ask->size, what, where,
+             strerror(errno));
+    return false;
+}
+
+/* ---- moving small things, until a moment ---- */
+
+static bool wait_for(int fd, short events, double until)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    double left = until - ranks_clock();
+    return left > 0 && poll(&p, 1, (int)(left * 1e3) + 1) > 0;
+}
+
+static bool give(int fd, const void *bytes, size_t n, double until)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = send(fd, (const char *)bytes + done, n - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (k > 0)
+            done += (size_t)k;
+        else if (k == 0 || (errno != EAGAIN && errno != EINTR) || !wait_for(fd, POLLOUT, until))
+            return false;
+    }
+    return true;
+}
+
+static bool take(int fd, void *bytes, size_t n, double until)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = recv(fd, (char *)bytes + done, n - done, MSG_DONTWAIT);
+        if (k > 0)
+            done += (size_t)k;
+        else if (k == 0 || (errno != EAGAIN && errno != EINTR) || !wait_for(fd, POLLIN, until))
+            return false;
+    }
+    return true;
+}
+
+/* ---- who is there ---- */
+
+enum { NONCE = 32, PROOF = 65 };
+
+typedef struct Hello {
+    char proof[PROOF];
+    int32_t rank, size;
+    RankPlace place;
+    uint16_t port; /* where it listens, in the order of the network; 0: in a folder */
+} Hello;
+
+static void prove(char proof[PROOF], const RanksAsk *ask, const unsigned char nonce[NONCE], const char *role, int rank)
+{
+    Sha256 s;
+    char who[64];
+    int n = snprintf(who, sizeof who, "%s %d of %d", role, rank, ask->size);
+    sha256_start(&s);
+    sha256_add_string(&s, GREETING, strlen(GREETING));
+    sha256_add_string(&s, ask->secret, strlen(ask->secret));
+    sha256_add_string(&s, (const char *)nonce, NONCE);
+    sha256_add_string(&s, who, (size_t)n);
+    sha256_hex(&s, proof);
+}
+
+static RankPlace own_place(void)
+{
+    RankPlace p = {.pid = (int32_t)getpid()};
+    if (gethostname(p.host, sizeof p.host) != 0)
+        snprintf(p.host, sizeof p.host, "this host");
+    p.host[sizeof p.host - 1] = 0;
+    return p;
+}
+
+/* A connection that was accepted: the rank at its other end, or -1 for a stranger. */
+static int greet(Opening *o, int fd, Hello *hello)
+{
+    enum { MOMENT = 2 };
+    unsigned char nonce[NONCE];
+    char proof[PROOF];
+    double until = ranks_clock() + MOMENT;
+    if (getrandom(nonce, sizeof nonce, 0) != sizeof nonce || !give(fd, nonce, sizeof nonce, until) ||
+        !take(fd, hello, sizeof *hello, until))
+        return -1;
+    prove(proof, o->ask, nonce, "joins", hello->rank);
+    if (memcmp(proof, hello->proof, PROOF) != 0 || hello->size != o->ask->size || hello->rank <= o->ask->rank ||
+        hello->rank >= o->ask->size)
+        return -1;
+    hello->place.host[sizeof hello->place.host - 1] = 0;
+    prove(proof, o->ask, nonce, "accepts", hello->rank);
+    const RankPlace here = own_place();
+    return give(fd, proof, sizeof proof, until) && give(fd, &here, sizeof here, until) ? hello->rank : -1;
+}
+
+/* The other end of it. */
+static bool introduce(Opening *o, int fd, uint16_t port, RankPlace *there, double until)
+{
+    unsigned char nonce[NONCE];
+    char proof[PROOF], answer[PROOF];
+    Hello hello = {.rank = o->ask->rank, .size = o->ask->size, .place = own_place(), .port = port};
+    if (!take(fd, nonce, sizeof nonce, until))
+        return false;
+    prove(hello.proof, o->ask, nonce, "joins", hello.rank);
+    prove(proof, o->ask, nonce, "accepts", hello.rank);
+    return give(fd, &hello, sizeof hello, until) && take(fd, answer, sizeof answer, until) &&
+           memcmp(answer, proof, PROOF) == 0 && take(fd, there, sizeof *there, until);
+}
+
+static void add_link(Opening *o, int rank, int fd, const RankPlace *place)
+{
+    int one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* no harm elsewhere */
+    o->links->fd[rank] = fd;
+    o->links->place[rank] = *place;
+    o->links->place[rank].host[sizeof place->host - 1] = 0;
+}
+
+/* ---- listening and connecting ---- */
+
+/* To connect does not wait for ever. */
+static int new_socket(int family)
+{
+    const struct timeval some = {.tv_sec = 10};
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &some, sizeof some);
+    return fd;
+}
+
+static bool listen_at(Opening *o, const Address *a, const char *where)
+{
+    int one = 1;
+    o->listening = new_socket(a->at.ss_family);
+    if (o->listening < 0)
+        return failed(o, "no socket for", where);
+    setsockopt(o->listening, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(o->listening, (const struct sockaddr *)&a->at, a->n) != 0 || listen(o->listening, RANKS_MOST) != 0)
+        return failed(o, "cannot listen at", where);
+    return true;
+}
+
+/* Again and again, as the other may not listen yet. */
+static bool connect_to(Opening *o, int rank, const Address *a, uint16_t port, const char *where)
+{
+    RankPlace place;
+    int last = ETIMEDOUT;
+    while (ranks_clock() < o->until) {
+        int fd = new_socket(a->at.ss_family);
+        if (fd < 0)
+            return failed(o, "no socket for", where);
+        if (connect(fd, (const struct sockaddr *)&a->at, a->n) != 0)
+            last = errno;
+        else if (introduce(o, fd, port, &place, ranks_clock() + 10)) {
+            add_link(o, rank, fd, &place);
+            return true;
+        } else
+            last = EACCES;
+        close(fd);
+        usleep(20000);
+    }
+    if (last == EACCES)
+        snprintf(o->why, RANKS_WHY,
+                 "rank %d of %d: who listens at %.120s is not rank %d of this group, or has another VWN_SECRET",
+                 o->ask->rank, o->ask->size, where, rank);
+    else if (last == ENOENT || last == ECONNREFUSED || last == ETIMEDOUT)
+        snprintf(o->why, RANKS_WHY, "rank %d of %d: rank %d has not come to %.120s within %.0f seconds", o->ask->rank,
+                 o->ask->size, rank, where, o->seconds);
+    else {
+        errno = last;
+        failed(o, "no connection to", where);
+    }
+    return false;
+}
+
+/* Of all higher ranks, in the order in which they come. `heard`: by rank, where they listen; NULL: nobody asks. */
+static bool accept_all(Opening *o, Address *heard)
+{
+    for (int missing = o->ask->size - 1 - o->ask->rank; missing > 0;) {
+        Hello hello;
+        Address from = {.n = sizeof from.at};
+        if (!wait_for(o->listening, POLLIN, o->until)) {
+            int first = o->ask->rank + 1;
+            while (first < o->ask->size - 1 && o->links->fd[first] >= 0)
+                first++;
+            snprintf(o->why, RANKS_WHY, "rank %d of %d has not come: %d of the %d that `%.40s` names are missing",
+                     first, o->ask->size, missing, o->ask->size, o->ask->by);
+            return false;
+        }
+        int fd = accept4(o->listening, (struct sockaddr *)&from.at, &from.n, SOCK_CLOEXEC);
+        if (fd < 0)
+            continue;
+        int rank = greet(o, fd, &hello);
+        if (rank < 0 || o->links->fd[rank] >= 0) {
+            close(fd);
+            continue;
+        }
+        add_link(o, rank, fd, &hello.place);
+        if (heard) {
+            heard[rank] = from;
+            if (from.at.ss_family == AF_INET6)
+                ((struct sockaddr_in6 *)&heard[rank].at)->sin6_port = hello.port;
+            else
+                ((struct sockaddr_in *)&heard[rank].at)->sin_port = hello.port;
+        }
+        missing--;
+    }
+    return true;
+}
+
+/* ---- a folder ---- */
+
+static bool socket_file(Opening *o, int rank, Address *a)
+{
+    struct sockaddr_un *u = (struct sockaddr_un *)&a->at;
+    u->sun_family = AF_UNIX;
+    a->n = sizeof *u;
+    int n = snprintf(u->sun_path, sizeof u->sun_path, "%s/%d", o->ask->folder, rank);
+    if (n > 0 && (size_t)n < sizeof u->sun_path)
+        return true;
+    snprintf(o->why, RANKS_WHY, "the folder VWN_SOCKETS has too long a name for sockets: %.200s", o->ask->folder);
+    return false;
+}
+
+static bool open_folder(Opening *o)
+{
+    Address own = {0};
+    if (!socket_file(o, o->ask->rank, &own) || !listen_at(o, &own, o->ask->folder))
+        return false;
+    for (int i = 0; i < o->ask->rank; i++) {
+        Address other = {0};
+        if (!socket_file(o, i, &other) || !connect_to(o, i, &other, 0, o->ask->folder))
+            return false;
+    }
+    return accept_all(o, NULL);
+}
+
+/* ---- TCP ---- */
+
+static bool is_own_machine(const Address *a)
+{
+    if (a->at.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&a->at)->sin6_addr);
+    return ntohl(((const struct sockaddr_in *)&a->at)->sin_addr.s_addr) >> 24 == 127;
+}
+
+static bool find_first(Opening *o, Address *out, char where[160])
+{
+    struct addrinfo how = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    snprintf(where, 160, "%.100s port %.20s", o->ask->host, o->ask->port);
+    int error = getaddrinfo(o->ask->host, o->ask->port, &how, &list);
+    if (error) {
+        snprintf(o->why, RANKS_WHY, "MASTER_ADDR is `%.100s` and MASTER_PORT `%.20s`: %s", o->ask->host, o->ask->port,
+                 gai_strerror(error));
+        return false;
+    }
+    memcpy(&out->at, list->ai_addr, list->ai_addrlen);
+    out->n = list->ai_addrlen;
+    freeaddrinfo(list);
+    if (*o->ask->secret || is_own_machine(out))
+        return true;
+    snprintf(o->why, RANKS_WHY,
+             "ranks on several machines need a secret, so that no stranger joins them: set VWN_SECRET to the same "
+             "words for all "
+             "(MASTER_ADDR is %.100s)",
+             o->ask->host);
+    return false;
+}
+
+/* Any address of the machine; without a secret only its own. */
+static Address own_address(const Opening *o, const Address *like)
+{
+    Address a = *like;
+    if (a.at.ss_family == AF_INET6) {
+        struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&a.at;
+        v6->sin6_addr = *o->ask->secret ? in6addr_any : in6addr_loopback;
+        v6->sin6_port = o->ask->rank ? 0 : v6->sin6_port;
+    } else {
+        struct sockaddr_in *v4 = (struct sockaddr_in *)&a.at;
+        v4->sin_addr.s_addr = htonl(*o->ask->secret ? INADDR_ANY : INADDR_LOOPBACK);
+        v4->sin_port = o->ask->rank ? 0 : v4->sin_port;
+    }
+    return a;
+}
+
+static bool own_port(Opening *o, uint16_t *port)
+{
+    Address a = {.n = sizeof a.at};
+    if (getsockname(o->listening, (struct sockaddr *)&a.at, &a.n) != 0)
+        return failed(o, "no port of", "its own");
+    *port = a.at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a.at)->sin6_port
+                                       : ((struct sockaddr_in *)&a.at)->sin_port;
+    return true;
+}
+
+static bool open_tcp(Opening *o, Address *heard)
+{
+    Address first = {0};
+    char where[160];
+    uint16_t port;
+    size_t bytes = (size_t)o->ask->size * sizeof *heard;
+    if (!find_first(o, &first, where))
+        return false;
+    const Address own = own_address(o, &first);
+    if (!listen_at(o, &own, o->ask->rank ? "a port of its own" : where) || !own_port(o, &port))
+        return false;
+    if (o->ask->rank == 0) {
+        if (!accept_all(o, heard))
+            return false;
+        for (int i = 1; i < o->ask->size; i++)
+            if (!give(o->links->fd[i], heard, bytes, o->until))
+                return failed(o, "cannot tell a rank at", o->links->place[i].host);
+        return true;
+    }
+    if (!connect_to(o, 0, &first, port, where))
+        return false;
+    if (!take(o->links->fd[0], heard, bytes, o->until)) {
+        snprintf(o->why, RANKS_WHY,
+                 "rank %d of %d: rank 0 at %.120s does not say where the others are: not all have come", o->ask->rank,
+                 o->ask->size, where);
+        return false;
+    }
+    for (int i = 1; i < o->ask->rank; i++)
+        if (!connect_to(o, i, &heard[i], port, "another rank"))
+            return false;
+    return accept_all(o, NULL);
+}
+
+static bool open_sockets(const RanksAsk *ask, double seconds, Links *links, char why[RANKS_WHY])
+{
+    Opening o = {
+        .ask = ask, .links = links, .seconds = seconds, .until = ranks_clock() + seconds, .listening = -1, .why = why};
+    Address *heard = calloc((size_t)ask->size, sizeof *heard);
+    links->place[ask->rank] = own_place();
+    bool fine = heard && (ask->folder ? open_folder(&o) : open_tcp(&o, heard));
+    if (o.listening >= 0)
+        close(o.listening);
+    free(heard);
+    return fine;
+}
+
+const Transport transport_sockets = {open_sockets};

@@ -1,0 +1,192 @@
+# ranks.sh - one run of one, two, four and eight processes: the same weights to the bit, through growth, kills and other numbers of them.
+. "$VWN_SOURCE/tests/support/lib.inc"
+squares > text.txt
+
+# what a step can add up: experts with losses of their own, dropout, a second head, clipping, an average, micro-batches, growth
+cat > model.vwn <<'EOF'
+edition = 1
+import "std/transformer"
+import "std/connections"
+
+let D = 8
+let H = 12
+
+model all {
+  context    = 12
+  width      = D
+  mask       = causal
+  init       = normal(std = 0.1)
+  out_init   = normal(std = 0.1)
+  pre_norm   = rms_norm(eps = 1e-6)
+  connection = ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D, init = eye))
+
+  embed tokens { vocab = 256, width = D * 3 / 2 }
+  attention { heads = 2, position = rope(base = 10_000), dropout = 0.1 }
+  moe       { experts = 4, active = 2, hidden = H, activation = silu, scores = softmax, normalize = true, balance = 0.01, z_loss = 0.001 }
+  head lm   { norm = rms_norm(eps = 1e-6) }
+  head mtp  {
+    predict = 2
+    weight  = 0.3
+    norm    = rms_norm(eps = 1e-6)
+    mix     = linear()
+    tie     = lm
+    layer { ffn { hidden = 12, activation = gelu } }
+  }
+}
+
+train {
+  data        = text_file("text.txt", val = 10%)
+  tokenizer   = bytes()
+  batch       = 16 seqs
+  lanes       = 8
+  micro_batch = 1 seqs
+  length      = 4 steps
+  seed        = 1
+  precision   = fp32
+  clip        = 1.0
+  average     = ema(decay = 0.9)
+
+  optimizer muon {
+    lr = linear(peak = 0.02, floor = 0), momentum = 0.95, weight_decay = 0.1
+    adamw { lr = 1e-3, betas = [0.9, 0.95], eps = 1e-8 }
+    group "head.*" { update = adamw }
+  }
+
+  eval       { every = 2 steps, batches = 1 }
+  checkpoint { every = 1 steps, keep = 9 }
+  log        { every = 1 steps }
+}
+
+grow wider {
+  when = step >= 2
+  let H = 16
+  fill { exit = zeros, entry = normal(std = 0.02) }
+  check preserves(1e-5)
+}
+EOF
+# Waits for the first checkpoint of a run, as long as process $2 is there.
+wait_for() { while kill -0 "$2" 2> /dev/null && ! ls "runs/$1"/ckpt/step_00000001* > /dev/null 2>&1; do sleep 0.02; done; }
+last_of() { echo "$1/ckpt/step_00000004.safetensors"; }
+same_as_one() { cmp "$(last_of runs/r1)" "$(last_of "$1")" > said 2>&1 || fail "$1 has other weights than one process: $(cat said)"; }
+train() { expect 0 "$VWN" launch -n "$1" train model.vwn --device reference --run "r$1"; }
+
+expect 0 "$VWN" train model.vwn --device reference --run r1
+stages=$(grep -c 'Training' err) # with the growth step
+for n in 2 8; do
+    train $n
+    same_as_one runs/r$n
+    has out 'trained at step 4 of 4'
+    [ "$(grep -c 'Training' err)" -eq "$stages" ] || fail "$n processes say what they do $(grep -c 'Training' err) times"
+    [ "$(grep -c '"event":"step"' runs/r$n/events.jsonl)" -eq 4 ] || fail "the events are not those of one process"
+    losses runs/r1/events.jsonl > one
+    losses runs/r$n/events.jsonl > other
+    cmp one other || fail "other losses"
+    evals runs/r1/events.jsonl > one
+    evals runs/r$n/events.jsonl > other
+    cmp one other || fail "other losses of evaluations"
+done
+[ "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'vwn-ranks-*' -user "$(id -u)" -newer model.vwn | wc -l)" -eq 0 ] || fail "folders of sockets are left"
+# one lane and eight are two orders of adding: the same losses but for rounding
+expect 0 "$VWN" train model.vwn --device reference --run plain --set train.lanes=1
+losses runs/r1/events.jsonl > one
+losses runs/plain/events.jsonl > other
+close one other 1e-9
+cmp -s "$(last_of runs/r1)" "$(last_of runs/plain)" && fail "lanes change nothing"
+
+# stopped at 4, going on at 2, at 8, at 1
+expect 0 "$VWN" launch -n 4 train model.vwn --device reference --run parts --until '1 steps'
+expect 0 "$VWN" launch -n 2 resume runs/parts --device reference --until '2 steps'
+expect 0 "$VWN" launch -n 8 train model.vwn --resume --device reference --run parts --until '3 steps'
+expect 0 "$VWN" resume runs/parts --device reference
+same_as_one runs/parts
+
+# a process that is killed ends all, with a sentence; --restarts goes on from the last checkpoint
+"$VWN" launch -n 4 --restarts 2 train model.vwn --device reference --run killed > out 2> err < /dev/null &
+launcher=$!
+wait_for killed $launcher
+victim=$(pgrep -P $launcher | sed -n 3p)
+kill -9 "$victim"
+wait $launcher || fail "--restarts has not gone on: $(tail -n 3 err)"
+last="launch --restarts"
+if grep -q 'Restarting' err; then # else it was done before
+    has err 'was ended by signal 9 (Killed)'
+    has err 'has gone: its connection ended'
+fi
+same_as_one runs/killed
+
+# who is silent is named
+VWN_TIMEOUT=5 "$VWN" launch -n 2 train model.vwn --device reference --run silent "--set=train.length=4000 steps" > out 2> err < /dev/null &
+launcher=$!
+wait_for silent $launcher
+kill -STOP "$(pgrep -P $launcher | sed -n 2p)"
+wait $launcher
+[ $? -eq 5 ] || fail "a process that is silent ends a run with another status"
+last="launch, one stopped"
+has err 'rank 1 of 2 (process '
+has err 'has sent nothing for 5 seconds'
+[ "$(grep -c '^error' err)" -eq 1 ] || fail "not one sentence"
+
+# what does not fit is refused, once
+expect 2 "$VWN" launch -n 3 train model.vwn --device reference --run no
+has err '3 processes cannot share the 8 lanes of a step: start 1, 2, 4 or 8'
+[ "$(grep -c '^error' err)" -eq 1 ] || fail "not one sentence"
+expect 2 "$VWN" launch -n 2 train model.vwn --device reference --run no --set train.lanes=1
+has err '2 processes cannot share the 1 lane of a step: start 1, or give `train` more lanes: `--set train.lanes=2`'
+expect 2 "$VWN" launch -n 2 train model.vwn --device reference --run r1
+has err 'already holds a run'
+[ "$(grep -c '^error' err)" -eq 1 ] || fail "not one sentence"
+expect 2 "$VWN" launch -n 2 sample r1
+has err '`vwn launch` starts `train` or `resume`'
+expect 2 "$VWN" launch train model.vwn
+has err 'how many processes? vwn launch -n 4 train ...'
+RANK=2 WORLD_SIZE=2 expect 2 "$VWN" train model.vwn
+has err 'RANK is `2`; it must be a whole number from 0 to 1'
+RANK=0 WORLD_SIZE=2 expect 2 "$VWN" train model.vwn
+has err 'nothing says where the first listens'
+RANK=0 WORLD_SIZE=2 MASTER_ADDR=192.0.2.1 MASTER_PORT=29999 expect 5 "$VWN" train model.vwn
+has err 'ranks on several machines need a secret'
+
+# by the variables of torchrun, of srun and of mpirun, over TCP: another setting, file or text in one of them is refused, and named
+port=$((20000 + $$ % 20000))
+group() { # FILE of rank 1, arguments of it
+    file=$1
+    shift
+    export MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
+    SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 "$VWN" train "$file" --device reference --run group --overwrite "$@" > /dev/null 2> err1 < /dev/null &
+    other=$!
+    OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$VWN" train model.vwn --device reference --run group --overwrite > out 2> err < /dev/null
+    status=$?
+    wait $other
+    unset MASTER_ADDR MASTER_PORT
+    port=$((port + 1))
+    last="two processes over TCP, the other with $file $*"
+}
+group model.vwn
+[ $status -eq 0 ] || fail "exit status $status"
+same_as_one runs/group
+group model.vwn --set train.seed=2
+[ $status -ne 0 ] || fail "another seed is no mistake"
+has err 'rank 1 has another file, or other settings, than rank 0'
+squares | sed 's/line 7 /Line 7 /' > other.txt
+sed 's/text\.txt/other.txt/' model.vwn > other.vwn
+group other.vwn
+has err 'rank 1 has another text to train on than rank 0'
+mkdir -p elsewhere && cp model.vwn elsewhere && cp other.txt elsewhere/text.txt
+group elsewhere/model.vwn
+has err 'rank 1 has another text to train on than rank 0'
+echo '}' > wrong.vwn
+group wrong.vwn
+[ $status -ne 0 ] || fail "a file with errors in one process is no mistake"
+has err 'rank 1 of 2 (process '
+has err 'has failed: '
+
+# Ctrl-C ends all of them, once, with a checkpoint
+"$VWN" launch -n 2 train model.vwn --device reference --run stopped "--set=train.length=4000 steps" > out 2> err < /dev/null &
+launcher=$!
+wait_for stopped $launcher
+kill -TERM $launcher
+wait $launcher
+[ $? -eq 130 ] || fail "an interrupted run ends with another status"
+last="launch, interrupted"
+lacks err 'error'
+finish

@@ -1,0 +1,267 @@
+/* exchange.c - what ranks send each other: sums against a tree added by hand, bytes against the formula of a ring, and what all
+ * hear of one that fails, leaves, is silent, does something else or is a stranger.
+ *
+ * In:  nothing.   Out: `N passed, N failed`.
+ * The one idea: ranks are forked here, and each reports by its exit status whether it saw what it should.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/ranks/ranks.h"
+#include "tests/support/harness.h"
+
+enum { MOST = 8 };
+typedef int RankBody(Ranks *r); /* 0: fine */
+
+static char folder[64];
+static double seconds = 20;
+static const char *port; /* NULL: sockets in the folder */
+
+/* The exit status of each rank, a signal as 100 and more; -1 where it could not open. */
+static void run(int size, RankBody *body, int status[MOST])
+{
+    pid_t pid[MOST];
+    for (int i = 0; i < size; i++) {
+        pid[i] = fork();
+        if (pid[i])
+            continue;
+        char why[RANKS_WHY];
+        const RanksAsk ask = {.rank = i,
+                              .size = size,
+                              .local = size,
+                              .folder = port ? NULL : folder,
+                              .host = "127.0.0.1",
+                              .port = port,
+                              .secret = "words",
+                              .timeout = seconds,
+                              .by = "WORLD_SIZE"};
+        Ranks *r = ranks_open(&ask, why);
+        if (!r)
+            fprintf(stderr, "%s\n", why);
+        int result = r ? body(r) : 99;
+        if (result)
+            fprintf(stderr, "rank %d of %d: %d, %s\n", i, size, result, r ? ranks_why(r) : why);
+        ranks_close(r);
+        _exit(result);
+    }
+    for (int i = 0; i < size; i++) {
+        int s;
+        waitpid(pid[i], &s, 0);
+        status[i] = WIFEXITED(s) ? WEXITSTATUS(s) : 100 + WTERMSIG(s);
+        char path[96];
+        snprintf(path, sizeof path, "%s/%d", folder, i);
+        unlink(path);
+    }
+}
+
+static bool all_are(const int *status, int size, int want)
+{
+    for (int i = 0; i < size; i++)
+        if (status[i] != want)
+            return false;
+    return true;
+}
+
+/* ---- sums ---- */
+
+/* A number of lane l, of very different sizes, so that another order of adding rounds to something else. */
+static double number(int l, int64_t i)
+{
+    uint64_t s = 0x9e3779b97f4a7c15u * (uint64_t)(l + 1) + (uint64_t)i * 0xbf58476d1ce4e5b9u;
+    s ^= s >> 31;
+    s *= 0x94d049bb133111ebu;
+    s ^= s >> 29;
+    return ((double)(s >> 40) - 8388608.0) * (double)(1 << (s & 15)) * 1e-6;
+}
+
+/* The sum over lanes lo .. lo + n - 1, by halves. */
+static float tree_float(int lo, int n, int64_t i)
+{
+    return n == 1 ? (float)number(lo, i) : tree_float(lo, n / 2, i) + tree_float(lo + n / 2, n / 2, i);
+}
+static double tree_double(int lo, int n, int64_t i)
+{
+    return n == 1 ? number(lo, i) : tree_double(lo, n / 2, i) + tree_double(lo + n / 2, n / 2, i);
+}
+
+enum { LANES = 8 };
+static const int64_t lengths[] = {0, 1, 5, 1000, 70001};
+
+/* Each rank gives the tree of its lanes; the sums are those of a tree over all, whatever the number of ranks. */
+static int sums(Ranks *r)
+{
+    int here = LANES / ranks_size(r), first = here * ranks_rank(r);
+    uint64_t want = 0;
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        int64_t n = lengths[k];
+        float *v = malloc((size_t)n * sizeof *v + 1);
+        double *w = malloc((size_t)n * sizeof *w + 1);
+        for (int64_t i = 0; i < n; i++) {
+            v[i] = tree_float(first, here, i);
+            w[i] = tree_double(first, here, i);
+        }
+        if (!ranks_add(r, v, n, sizeof *v) || !ranks_add(r, w, n, sizeof *w))
+            return 1;
+        for (int64_t i = 0; i < n; i++)
+            if (v[i] != tree_float(0, LANES, i) || w[i] != tree_double(0, LANES, i))
+                return 2;
+        for (int i = 0; i < 2; i++) { /* all but the own share, and the own share to all others */
+            int64_t mine = n * (ranks_rank(r) + 1) / ranks_size(r) - n * ranks_rank(r) / ranks_size(r);
+            want += (uint64_t)(n - mine + (ranks_size(r) - 1) * mine) * (i ? sizeof *w : sizeof *v);
+        }
+        free(v);
+        free(w);
+    }
+    return ranks_sent(r) == want ? 0 : 3;
+}
+
+static int gathers(Ranks *r)
+{
+    int32_t all[MOST] = {0};
+    char text[32] = "";
+    all[ranks_rank(r)] = 100 + ranks_rank(r);
+    if (!ranks_gather(r, all, sizeof *all))
+        return 1;
+    for (int i = 0; i < ranks_size(r); i++)
+        if (all[i] != 100 + i)
+            return 2;
+    if (ranks_rank(r) == 0)
+        snprintf(text, sizeof text, "from the first");
+    return ranks_tell(r, text, sizeof text) && !strcmp(text, "from the first") ? 0 : 3;
+}
+
+/* ---- failures ---- */
+
+static int exchange(Ranks *r)
+{
+    char all[MOST];
+    return ranks_gather(r, all, 1);
+}
+
+static int hears(Ranks *r, const char *what)
+{
+    ranks_at(r, "step 7");
+    while (exchange(r))
+        ;
+    ranks_fail(r, "this one, too");
+    return strstr(ranks_why(r), what) && !strncmp(ranks_why(r), "step 7: rank 2 of 4 (process ", 29) && !exchange(r)
+               ? 0
+               : 1;
+}
+
+static int one_fails(Ranks *r)
+{
+    if (ranks_rank(r) != 2)
+        return hears(r, " has failed: the disk is full");
+    ranks_fail(r, "the disk is full");
+    return 0;
+}
+
+static int one_is_killed(Ranks *r)
+{
+    if (ranks_rank(r) == 2 && exchange(r))
+        raise(SIGKILL);
+    return hears(r, " has gone: its connection ended");
+}
+
+static int one_leaves(Ranks *r) { return ranks_rank(r) == 2 ? 0 : hears(r, " has ended before the others"); }
+
+static int one_stops(Ranks *r)
+{
+    if (ranks_rank(r) == 2)
+        sleep(3);
+    return ranks_rank(r) == 2 ? 0 : hears(r, " has sent nothing for 1 seconds");
+}
+
+/* Each of the two takes the other for it, and who hears of it first tells the rest. */
+static int one_does_otherwise(Ranks *r)
+{
+    char all[2 * MOST];
+    if (ranks_gather(r, all, ranks_rank(r) == 2 ? 2 : 1) && exchange(r))
+        return 1;
+    ranks_fail(r, "this one, too");
+    return strstr(ranks_why(r), "does something else: it sends ") ? 0 : 2;
+}
+
+/* Who speaks for all when the first one fails. */
+static int first_fails(Ranks *r)
+{
+    if (ranks_rank(r) == 0)
+        raise(SIGKILL);
+    while (exchange(r))
+        ;
+    return ranks_speaks(r) == (ranks_rank(r) == 1) ? 0 : 1;
+}
+
+/* Strangers at the port, who say nothing, or too much, and one who has another secret. */
+static void strangers(Harness *h)
+{
+    int status[MOST];
+    pid_t stranger = fork();
+    if (!stranger) {
+        const struct sockaddr_in to = {
+            .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        char much[5000];
+        memset(much, 7, sizeof much);
+        for (int i = 0, met = 0; i < 2000 && met < 20; i++) {
+            int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0)
+                met++, (void)!send(fd, much, sizeof much, MSG_NOSIGNAL);
+            close(fd);
+            usleep(1000);
+        }
+        _exit(0);
+    }
+    run(4, gathers, status);
+    CHECK(h, all_are(status, 4, 0));
+    kill(stranger, SIGKILL);
+    waitpid(stranger, NULL, 0);
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        RankBody *body;
+        double seconds;
+        int of_two; /* the status of rank 2, or of rank 0 where that is the one which fails */
+    } failures[] = {{"fails", one_fails, 20, 0},
+                    {"is killed", one_is_killed, 20, 100 + SIGKILL},
+                    {"leaves", one_leaves, 20, 0},
+                    {"stops", one_stops, 1, 0},
+                    {"does otherwise", one_does_otherwise, 20, 0}};
+    Harness h = {0};
+    int status[MOST];
+    char place[16];
+    snprintf(folder, sizeof folder, "/tmp/vwn-ranks-XXXXXX");
+    CHECK(&h, mkdtemp(folder) != NULL);
+    snprintf(place, sizeof place, "%d", 20000 + (int)getpid() % 30000);
+    for (int way = 0; way < 2; way++) {
+        port = way ? place : NULL;
+        for (int size = 2; size <= MOST; size *= 2) {
+            run(size, sums, status);
+            CHECK_CASE(&h, all_are(status, size, 0), "sums");
+            run(size, gathers, status);
+            CHECK_CASE(&h, all_are(status, size, 0), "gathers");
+        }
+        for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+            seconds = failures[i].seconds;
+            run(4, failures[i].body, status);
+            CHECK_CASE(&h, status[2] == failures[i].of_two && all_are(status, 2, 0) && status[3] == 0,
+                       failures[i].name);
+        }
+        seconds = 20;
+        run(3, first_fails, status);
+        CHECK(&h, status[0] == 100 + SIGKILL && all_are(status + 1, 2, 0));
+    }
+    strangers(&h);
+    rmdir(folder);
+    return harness_end(&h);
+}
