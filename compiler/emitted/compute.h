@@ -9,7 +9,6 @@
 #define COMPUTE_H
 
 #include "host_value.h"
-#include "loop.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,12 +80,12 @@ typedef struct Model {
                                   computed; NULL: there are none */
 
     /* training; `train` is NULL in a folder without it */
-    const Program *count;      /* as eval_count, for a batch of several parts */
-    const Program *train;      /* forward and backward; gradients are written */
-    const Program *accumulate; /* the same; gradients are added; NULL: one part is a lane */
-    const Program *keep[LOOP_LANES_LEVELS], *join[LOOP_LANES_LEVELS]; /* see loop.h; as many as the lanes have levels */
-    int64_t lanes;                                                    /* of a step; 0 is as 1 */
-    const Program *update;                                            /* clipping and optimizer */
+    const Program *count;                     /* as eval_count, for a batch of several parts */
+    const Program *train;                     /* forward and backward; gradients are written */
+    const Program *accumulate;                /* the same; gradients are added; NULL: one part is a lane */
+    const Program *const *keep, *const *join; /* see loop.h; as many as the lanes have levels */
+    int64_t lanes;                            /* of a step; 0 is as 1 */
+    const Program *update;                    /* clipping and optimizer */
     double (*rate)(const double *vars);
     double (*decay)(const double *vars); /* of the average of the weights; NULL: none */
     bool scaled;                         /* gradients are of HV_LOSS_SCALE times the loss */

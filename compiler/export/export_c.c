@@ -272,6 +272,17 @@ static void write_symbols(Buf *b, const ExportOptions *how)
     buf_puts(b, "\n};\n\n");
 }
 
+/* The programs keep0, keep1, ... of a model. */
+static void write_lanes(Buf *b, const char *name, int levels)
+{
+    if (levels)
+        buf_printf(b, "    .%s = (const Program *const[]){", name);
+    for (int i = 0; i < levels; i++)
+        buf_printf(b, "%s&%s%d_program", i ? ", " : "", name, i);
+    if (levels)
+        buf_puts(b, "},\n");
+}
+
 static void write_training(Buf *b, const Export *x)
 {
     const Train *t = x->how->train;
@@ -280,8 +291,8 @@ static void write_training(Buf *b, const Export *x)
     if (program_named(x, "accumulate"))
         buf_puts(b, "    .accumulate = &accumulate_program,\n");
     const StepLanes lanes = train_lanes(t);
-    for (int i = 0; i < lanes_levels(&lanes); i++)
-        buf_printf(b, "    .keep[%d] = &keep%d_program,\n    .join[%d] = &join%d_program,\n", i, i, i, i);
+    write_lanes(b, "keep", lanes_levels(&lanes));
+    write_lanes(b, "join", lanes_levels(&lanes));
     buf_puts(b, "    .update = &update_program,\n    .rate = learning_rate,\n");
     if (t->average)
         buf_puts(b, "    .decay = decay_of_average,\n");

@@ -106,7 +106,7 @@ static size_t items(Scan *c, size_t i, const char *path, const char *node)
             if (path && (let ? !*path : plain && *path && strchr(path, '{') == NULL))
                 add_axis(c, path, node, name, end + 1 + (c->s[end + 1] == ' '), i);
         } else {
-            i = end + (c->s[end] != '}');
+            i = end + (c->s[end] && c->s[end] != '}');
         }
     }
 }
