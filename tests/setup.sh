@@ -85,7 +85,7 @@ make_text() {
 example_folder() {
     [ -n "${VWN:-}" ] || {
         FOLDER=$1
-        install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 libpcre2-8-0 libutf8proc2 bible-kjv bible-kjv-text
+        install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bible-kjv-text
         build_folder "$FOLDER"
         make_text
         build_vwn build Release

@@ -94,6 +94,8 @@ static void data_spec(Attrs *a, File *f, const TrainAttr *t, DataSpec *out)
     out->val_path = vp && vp->kind == V_STR ? vp->word : NULL;
 }
 
+#define WORD_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
 /* "text", or ["text", id]. */
 static bool special_token(const Value *v, SpecialToken *out)
 {
@@ -111,6 +113,11 @@ static void tokenizer_file(Eval *ev, const Record *r, Span at, TokenizerSpec *ou
     out->path = record_field(r, "path")->word;
     out->merges = merges && merges->kind == V_STR ? merges->word : NULL;
     out->split = split && split->kind == V_STR ? split->word : NULL;
+    if (out->split && !out->split[strspn(out->split, WORD_CHARACTERS)]) {
+        Diag *d = err(ev, "E0206", at, "", "`split` is a pattern, and `%.60s` is a word", out->split);
+        diag_help(ev->ctx, d,
+                  "those of known tokenizers have names: `import \"std/tokenizers\"` and `split = cl100k_split`");
+    }
     if (!special || special->kind != V_LIST)
         return;
     SpecialToken *token = NEW_ARRAY(ev->arena, SpecialToken, special->list->n + 1);

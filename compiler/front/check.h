@@ -494,7 +494,7 @@ bool schedule_for_number(Eval *ev, const Ast *e, Env *env, const char *what);
 const char *file_field_at(size_t i); /* "params", ...; NULL behind the last */
 /* Of a file that one in the folder imports: "a/b/../c" -> "a/c", so that one file has one path. */
 char *import_path(Arena *a, const char *folder, const char *path);
-bool help_import(Eval *ev, Diag *d, Name block); /* says which file of the library has it, if one does */
+bool help_import(Eval *ev, Diag *d, Name name); /* says which file of the library has it, if one does */
 File *file_load(Eval *ev, const char *path, const char *text, size_t n, Span from, File *parent);
 /* The tree of a text, or of the file at `path` where it is NULL; `from`: what asks for it. NULL: E0106 was filed. */
 Ast *file_parse(Eval *ev, const char *path, const char *name, const char *text, size_t n, Span from);

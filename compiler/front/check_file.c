@@ -449,15 +449,15 @@ static bool cycle(Eval *ev, File *parent, const char *path, Span from)
     return false;
 }
 
-bool help_import(Eval *ev, Diag *d, Name block)
+bool help_import(Eval *ev, Diag *d, Name name)
 {
     for (size_t i = 0; i < std_count(); i++) {
         size_t n;
         const char *path = std_path(i), *text = std_text(path, &n);
-        const char *at = strstr(text, arena_printf(ev->arena, "\nblock %s(", block));
-        if (!at)
+        if (!strstr(text, arena_printf(ev->arena, "\nblock %s(", name)) &&
+            !strstr(text, arena_printf(ev->arena, "\nlet %s = ", name)))
             continue;
-        diag_help(ev->ctx, d, "`%s` is in the library: `import \"%.*s\"`", block, (int)(strrchr(path, '.') - path),
+        diag_help(ev->ctx, d, "`%s` is in the library: `import \"%.*s\"`", name, (int)(strrchr(path, '.') - path),
                   path);
         return true;
     }

@@ -32,6 +32,15 @@ static inline size_t utf8_read(const char *text, size_t n, uint32_t *code)
     return len;
 }
 
+static inline bool utf8_valid(const char *s, size_t n)
+{
+    uint32_t code;
+    for (size_t at = 0, length; at < n; at += length)
+        if (!(length = utf8_read(s + at, n - at, &code)))
+            return false;
+    return true;
+}
+
 /* Whether a text of 1 to 3 bytes is the beginning of a character that is not all there. */
 static inline bool utf8_begins(const char *s, size_t n)
 {

@@ -175,15 +175,6 @@ static const char *pattern_of(Arena *a, const char *folder, const char *path)
     return b.s;
 }
 
-/* "; it is named in gpt.vwn:21", or nothing. */
-static const char *named_in(Session *s, const DataSpec *spec)
-{
-    if (!spec->span.file)
-        return "";
-    LineCol at = source_position(s->ctx, spec->span.file, spec->span.lo);
-    return arena_printf(s->arena, "; it is named in %.200s:%u", source_path(s->ctx, spec->span.file), at.line);
-}
-
 static size_t list_files(Session *s, const DataSpec *spec, const char *path, char ***out)
 {
     glob_t *g = NEW(s->arena, glob_t);
@@ -191,7 +182,7 @@ static size_t list_files(Session *s, const DataSpec *spec, const char *path, cha
     int r = glob(pattern_of(s->arena, spec->folder, path), 0, NULL, g);
     if (r == GLOB_NOMATCH)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "no file matches `%.200s` in the folder `%.200s`%s", path,
-                  spec->folder && spec->folder[0] ? spec->folder : ".", named_in(s, spec));
+                  spec->folder && spec->folder[0] ? spec->folder : ".", mapped_named(s, spec->span, NULL, NULL));
     if (r)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "`%.200s`: the folder could not be read", path);
     *out = g->gl_pathv;
@@ -237,6 +228,8 @@ static int64_t separator_of(Session *s, const DataSpec *spec, const Tokenizer *t
     int64_t n = tokenizer_encode(t, "the separator", text, strlen(text), id, why);
     if (n == 1)
         return id[0];
+    if (n < 0)
+        ctx_raise(s->ctx, ST_INPUT, "%s%s", why, mapped_named(s, spec->span, NULL, NULL));
     diag_error(s->ctx, "E0610", spec->separator_span, arena_printf(s->ctx->program, "%lld tokens", (long long)n),
                "the separator is not one token");
     ctx_raise(s->ctx, ST_INPUT, NULL);
@@ -298,8 +291,8 @@ static void need_file(Session *s, const DataSpec *spec, const char *path)
     const char *full = mapped_path(s->arena, spec->folder, path);
     if (!spec->span.file || access(full, R_OK) == 0)
         return;
-    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s: %s%s%s", full, strerror(errno), named_in(s, spec),
-              path[0] == '/' ? "" : ", and its path is relative to the folder of that file");
+    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s: %s%s", full, strerror(errno),
+              mapped_named(s, spec->span, spec->folder, path));
 }
 
 Data *data_open(Session *s, const DataOptions *how)

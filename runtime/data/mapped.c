@@ -41,6 +41,28 @@ const char *mapped_path(Arena *a, const char *folder, const char *path)
     return arena_printf(a, "%s/%s", folder, path);
 }
 
+/* A copy that a run keeps lies elsewhere than the file did. */
+static bool lies_in(const char *file, const char *folder)
+{
+    const char *slash = strrchr(file, '/');
+    size_t n = slash ? (size_t)(slash - file) : 0;
+    return n ? strlen(folder) == n && !memcmp(file, folder, n) : !*folder || !strcmp(folder, ".");
+}
+
+const char *mapped_named(Session *s, Span at, const char *folder, const char *path)
+{
+    if (!at.file)
+        return "";
+    const char *file = source_path(s->ctx, at.file);
+    LineCol line = source_position(s->ctx, at.file, at.lo);
+    const char *named = arena_printf(s->arena, "; it is named in %.200s:%u", file, line.line);
+    if (!path || path[0] == '/')
+        return named;
+    return lies_in(file, folder ? folder : "")
+               ? arena_printf(s->arena, "%s, and its path is relative to the folder of that file", named)
+               : arena_printf(s->arena, "%s, and its path is relative to the folder `%.300s`", named, folder);
+}
+
 void mapped_open(Session *s, Mapped *m, const char *path)
 {
     struct stat st;

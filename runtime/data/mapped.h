@@ -30,5 +30,7 @@ bool mapped_unchanged(const Mapped *m, char why[WHY]);
 _Noreturn void mapped_wrong(Session *s, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A path as a file writes it: relative to the folder of that file. */
 const char *mapped_path(Arena *a, const char *folder, const char *path);
+/* "; it is named in gpt.vwn:21", or nothing; with a path that is not absolute also which folder it is relative to. */
+const char *mapped_named(Session *s, Span at, const char *folder, const char *path);
 
 #endif

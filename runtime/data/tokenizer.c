@@ -1,5 +1,6 @@
 /* tokenizer.c - see tokenizer.h. */
 #include "tokenizer.h"
+#include "mapped.h"
 
 #include "compiler/portable/file.h"
 #include "compiler/portable/tokens.h"
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CODES = 0x110000, FILE_MOST = 256 << 20 };
+enum { CODES = 0x110000, FILES_MOST = 40 << 20 /* a checkpoint has them in its header, each byte as at most two */ };
 
 Tokenizer *tokenizer_plain(Arena *a, TokenizerKind kind)
 {
@@ -86,7 +87,7 @@ static Tokenizer *chars_from(Arena *a, const char *vocabulary, size_t n)
 static const char files_mark[] = "vwn tokenizer 1";
 
 /* A path as it is written, relative to the folder of its file. */
-static BpeText read_file(Session *s, const TokenizerSpec *spec, const char *path)
+static BpeText read_file(Session *s, const TokenizerSpec *spec, const char *path, size_t before)
 {
     const char *why, *full = path;
     struct stat st;
@@ -94,8 +95,9 @@ static BpeText read_file(Session *s, const TokenizerSpec *spec, const char *path
         full = arena_printf(s->arena, "%s/%s", spec->folder, path);
     int fd = file_open(full, O_RDONLY, &why);
     if (fd < 0)
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "the tokenizer %.300s: %s", full, why);
-    bool fine = fstat(fd, &st) == 0 && st.st_size <= FILE_MOST;
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "the tokenizer %.300s: %s%s", full, why,
+                  mapped_named(s, spec->span, spec->folder, path));
+    bool fine = fstat(fd, &st) == 0 && st.st_size <= FILES_MOST - (off_t)before;
     BpeText t = {path, NULL, 0};
     char *text = fine ? arena_take(s->arena, (size_t)st.st_size + 1) : NULL;
     while (fine && t.n < (size_t)st.st_size) {
@@ -105,8 +107,9 @@ static BpeText read_file(Session *s, const TokenizerSpec *spec, const char *path
     }
     close(fd);
     if (!fine)
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "the tokenizer %.300s cannot be read: a file of at most 256 MiB is wanted",
-                  full);
+        ctx_raise(s->ctx, ST_ENVIRONMENT,
+                  "the tokenizer %.300s cannot be read: its files have at most 40 MiB together%s", full,
+                  mapped_named(s, spec->span, NULL, NULL));
     text[t.n] = 0;
     t.text = text;
     return t;
@@ -114,13 +117,14 @@ static BpeText read_file(Session *s, const TokenizerSpec *spec, const char *path
 
 static void close_work(void *work) { bpe_work_close(work); }
 
-static void load(Session *s, Tokenizer *t, Status otherwise)
+static void load(Session *s, Tokenizer *t, const char *named)
 {
     char why[WHY];
     Bpe *b = NEW(s->arena, Bpe);
     BpeWork *w = NEW(s->arena, BpeWork);
     if (!bpe_open(s, t->files, b, why))
-        ctx_raise(s->ctx, otherwise, "the tokenizer %s", why);
+        ctx_raise(s->ctx, named && !b->no_library ? ST_INPUT : ST_ENVIRONMENT, "the tokenizer %s%s", why,
+                  named ? named : "");
     session_defer(s, close_work, w);
     if (!bpe_work_open(w, b))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "there is no memory for the tokenizer");
@@ -132,7 +136,7 @@ static void load(Session *s, Tokenizer *t, Status otherwise)
 void tokenizer_load(Session *s, Tokenizer *t)
 {
     if (t->files && !t->bpe)
-        load(s, t, ST_ENVIRONMENT);
+        load(s, t, NULL);
 }
 
 Tokenizer *tokenizer_file(Session *s, const TokenizerSpec *spec)
@@ -142,11 +146,13 @@ Tokenizer *tokenizer_file(Session *s, const TokenizerSpec *spec)
     for (size_t i = 0; i < spec->n_special; i++)
         special[i] = (BpeSpecial){spec->special[i].text, spec->special[i].id};
     t->files = NEW(s->arena, BpeFiles);
-    *t->files = (BpeFiles){
-        .file = read_file(s, spec, spec->path), .split = spec->split, .special = special, .n_special = spec->n_special};
+    *t->files = (BpeFiles){.file = read_file(s, spec, spec->path, 0),
+                           .split = spec->split,
+                           .special = special,
+                           .n_special = spec->n_special};
     if (spec->merges)
-        t->files->merges = read_file(s, spec, spec->merges);
-    load(s, t, ST_INPUT);
+        t->files->merges = read_file(s, spec, spec->merges, t->files->file.n);
+    load(s, t, mapped_named(s, spec->span, NULL, NULL));
     return t;
 }
 
@@ -174,12 +180,12 @@ static bool take_part(Arena *a, const char **at, const char *end, const char **t
     return true;
 }
 
-/* Everything that makes the tokenizer, in parts. */
-static void put_files(const BpeFiles *f, Buf *out)
+/* Everything that makes the tokenizer, in parts; with `names`, by which messages call its files. */
+static void put_files(const BpeFiles *f, bool names, Buf *out)
 {
-    const char *split = f->split ? f->split : "", *merges = f->merges.path ? f->merges.path : "";
+    const char *split = f->split ? f->split : "", *merges = !f->merges.path ? "" : names ? f->merges.path : "merges";
     buf_puts(out, files_mark);
-    put_part(out, f->file.path, strlen(f->file.path));
+    put_part(out, f->file.path, names ? strlen(f->file.path) : 0);
     put_part(out, f->file.text, f->file.n);
     put_part(out, merges, strlen(merges));
     put_part(out, f->merges.text ? f->merges.text : "", f->merges.n);
@@ -230,13 +236,23 @@ Tokenizer *tokenizer_from(Arena *a, TokenizerKind kind, const char *vocabulary, 
     return kind == TOKENIZER_CHARS ? chars_from(a, vocabulary, n) : files_from(a, vocabulary, n);
 }
 
-void tokenizer_vocabulary(const Tokenizer *t, Buf *out)
+static void put_vocabulary(const Tokenizer *t, bool names, Buf *out)
 {
     char bytes[4];
     for (int64_t i = 0; t->kind == TOKENIZER_CHARS && i < t->size; i++)
         buf_put(out, bytes, utf8_write(t->code[i], bytes));
     if (t->files)
-        put_files(t->files, out);
+        put_files(t->files, names, out);
+}
+
+void tokenizer_vocabulary(const Tokenizer *t, Buf *out) { put_vocabulary(t, true, out); }
+
+bool tokenizer_same(Arena *a, const Tokenizer *x, const Tokenizer *y)
+{
+    Buf of_x = buf_new(a), of_y = buf_new(a);
+    put_vocabulary(x, false, &of_x);
+    put_vocabulary(y, false, &of_y);
+    return x->kind == y->kind && of_x.n == of_y.n && (!of_x.n || !memcmp(of_x.s, of_y.s, of_x.n));
 }
 
 /* ---- ids ---- */

@@ -26,11 +26,14 @@ typedef struct Tokenizer {
 Tokenizer *tokenizer_plain(Arena *a, TokenizerKind kind);
 /* CHARS over a text. NULL with `why` (naming `path` and the byte) when it is not UTF-8. */
 Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t n, char why[WHY]);
-/* FILE, loaded. Raises ST_ENVIRONMENT when its files cannot be read, ST_INPUT when they hold what is not read. */
+/* FILE, loaded. Raises ST_ENVIRONMENT when its files cannot be read or a library is missing, ST_INPUT when they hold
+ * what is not read. */
 Tokenizer *tokenizer_file(Session *s, const TokenizerSpec *spec);
 /* What tokenizer_vocabulary() gave; NULL when it is none: of CHARS it is ascending UTF-8. */
 Tokenizer *tokenizer_from(Arena *a, TokenizerKind kind, const char *vocabulary, size_t n);
 void tokenizer_vocabulary(const Tokenizer *t, Buf *out);
+/* Whether both make the same ids of all texts, wherever their files lie. */
+bool tokenizer_same(Arena *a, const Tokenizer *x, const Tokenizer *y);
 /* FILE from a checkpoint: reads its files, once. Raises ST_ENVIRONMENT. */
 void tokenizer_load(Session *s, Tokenizer *t);
 bool tokenizer_has_text(const Tokenizer *t); /* texts have ids */

@@ -74,7 +74,9 @@ static const char *about_text(Runs *r, const Json *j)
                    : dirty->kind == JSON_TRUE ? " with changes"
                                               : ", unchanged");
     const Json *kept = json_get(j, "kept"), *reads = json_get(j, "reads");
-    buf_printf(&b, "; %s, sha256 %.12s%s\n", text_of(j, "file"), text_of(j, "sha256"), kept ? " (the run's copy)" : "");
+    const char *file = text_of(j, "file"), *hash = text_of(j, "sha256");
+    buf_printf(&b, "; %s%s%.12s%s\n", *file && strcmp(file, "-") != 0 ? file : "a text that had no name",
+               *hash ? ", sha256 " : "", hash, kept ? " (the run's copy)" : "");
     for (const Json *f = reads && reads->kind == JSON_ARRAY ? reads->first : NULL; f; f = f->next)
         buf_printf(&b, "    reads %s, sha256 %.12s\n", text_of(f, "file"), text_of(f, "sha256"));
     buf_printf(&b, "    in %s:", text_of(j, "folder"));

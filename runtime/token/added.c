@@ -21,13 +21,13 @@ static bool has_pair(const Added *a, unsigned first, unsigned second)
     return a->pair[(first << 8 | second) / 8] >> second % 8 & 1;
 }
 
-void added_open(Arena *arena, Added *a, const AddedToken *token, size_t n, bool normalized, const char *const *form)
+void added_open(Arena *arena, Added *a, const AddedToken *token, size_t n, bool normalized, const AddedForm *form)
 {
     *a = (Added){.token = token, .length = NEW_ARRAY(arena, size_t, n + 1)};
     for (size_t i = 0; i < n; i++) {
-        const char *text = form && form[i] ? form[i] : token[i].text;
-        const unsigned char *s = (const unsigned char *)text;
-        size_t length = form && form[i] ? strlen(text) : token[i].n;
+        bool own = !form || !form[i].text;
+        const unsigned char *s = (const unsigned char *)(own ? token[i].text : form[i].text);
+        size_t length = own ? token[i].n : form[i].n;
         if (token[i].normalized != normalized || !length)
             continue;
         if (!a->index)

@@ -26,8 +26,12 @@ typedef struct Added {
     unsigned char pair[1 << 13]; /* a bit for each two first bytes */
     const TextPattern *word;     /* a character of a word; NULL where no token is a single word */
 } Added;
-/* Looks for those whose `normalized` is as said; `form[i]`, where it is not NULL, is the text of token i to look for. */
-void added_open(Arena *a, Added *out, const AddedToken *token, size_t n, bool normalized, const char *const *form);
+typedef struct AddedForm {
+    const char *text; /* NULL: the token's own */
+    size_t n;
+} AddedForm;
+/* Looks for those whose `normalized` is as said; `form[i]`, where there are any, is the text of token i to look for. */
+void added_open(Arena *a, Added *out, const AddedToken *token, size_t n, bool normalized, const AddedForm *form);
 /* A token in text[at, n): its place in token[], and where it begins and ends with what it strips, not before `at`; -1: there is none. */
 int64_t added_next(const Added *a, void *data, const char *text, size_t n, size_t at, size_t *from, size_t *to);
 

@@ -32,6 +32,13 @@ static bool add_token(Bpe *b, const BpeSpecial *special, char why[WHY])
     size_t n = strlen(special->text);
     const unsigned char *text = (const unsigned char *)special->text;
     int64_t id = special->id, known = n ? vocabulary_find(v, text, n) : TOKEN_NONE;
+    const char *what = !utf8_valid(special->text, n) ? "is not UTF-8" : NULL;
+    for (size_t i = 0; i < b->tokens && !what; i++)
+        what = b->token[i].n == n && !memcmp(b->token[i].text, text, n) ? "stands there twice" : NULL;
+    if (what) {
+        snprintf(why, WHY, "the special token `%.60s` %s", special->text, what);
+        return false;
+    }
     if (known >= 0 && (id < 0 || id == known))
         id = known;
     else if (!n || vocabulary_add(v, id < 0 ? v->size : id, text, n, true) != ADD_FINE) {
@@ -64,13 +71,14 @@ static long normal_form(const Bpe *b, const char *text, size_t n, char **out)
 
 static bool open_added(Session *s, Bpe *b, char why[WHY])
 {
-    const char **form = b->nfc ? NEW_ARRAY(s->arena, const char *, b->tokens + 1) : NULL;
+    AddedForm *form = b->nfc ? NEW_ARRAY(s->arena, AddedForm, b->tokens + 1) : NULL;
     bool words = false;
     for (size_t i = 0; i < b->tokens; i++) {
         words |= b->token[i].single_word;
         char *normal = NULL;
-        if (form && normal_form(b, b->token[i].text, b->token[i].n, &normal) >= 0)
-            form[i] = arena_copy(s->arena, normal, strlen(normal));
+        long n = form ? normal_form(b, b->token[i].text, b->token[i].n, &normal) : -1;
+        if (n >= 0)
+            form[i] = (AddedForm){arena_copy(s->arena, normal, (size_t)n), (size_t)n};
         free(normal);
     }
     if (words && !pattern_open(s, b->pcre2, DIALECT_FANCY, word_character, sizeof word_character - 1, &b->word, why))
@@ -89,9 +97,11 @@ bool bpe_open(Session *s, const BpeFiles *files, Bpe *b, char why[WHY])
     while (i < files->file.n && strchr(" \t\r\n", files->file.text[i]) && files->file.text[i])
         i++;
     bool json = i < files->file.n && files->file.text[i] == '{';
-    bool fine = library_pcre2(b->pcre2, what) && (json ? bpe_read_json : bpe_read_ranks)(s, files, b, what);
+    b->no_library = !library_pcre2(b->pcre2, what);
+    bool fine = !b->no_library && (json ? bpe_read_json : bpe_read_ranks)(s, files, b, what);
     b->lacks = fine && vocabulary_bytes(b->vocabulary) >= 0;
-    fine = fine && (!b->nfc || library_utf8proc(&b->utf8proc, what)) && open_added(s, b, what);
+    b->no_library |= fine && b->nfc && !library_utf8proc(&b->utf8proc, what);
+    fine = fine && !b->no_library && open_added(s, b, what);
     if (!fine)
         snprintf(why, WHY, "%.200s: %.300s", files->file.path, what);
     return fine;
@@ -119,6 +129,35 @@ static bool no_memory(BpeWork *w)
     return false;
 }
 
+/* Some vocabularies lack bytes. What is said is where such a byte is in the text, unless only a step before brought it there. */
+static bool has_bytes(BpeWork *w, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned byte = (unsigned char)s[i];
+        if (w->bpe->vocabulary->byte[byte] >= 0)
+            continue;
+        size_t at = (size_t)((uintptr_t)(s + i) - (uintptr_t)w->text);
+        if (at < w->n)
+            snprintf(w->why, WHY, "byte %zu: the tokenizer has no token for the byte 0x%02x", at, byte);
+        else
+            snprintf(w->why, WHY,
+                     "the tokenizer has no token for the byte 0x%02x, which `%.*s` has in the form that it cuts", byte,
+                     (int)(n < 60 ? n : 60), s);
+        return false;
+    }
+    return true;
+}
+
+/* The ids of a piece that nothing cuts any more. */
+static bool merge(BpeWork *w, const char *s, size_t n)
+{
+    const Bpe *b = w->bpe;
+    bool whole = b->lacks && b->direct && vocabulary_find(b->vocabulary, (const unsigned char *)s, n) >= 0;
+    if (b->lacks && !whole && !has_bytes(w, s, n))
+        return false;
+    return merge_piece(&w->merging, b->vocabulary, b->direct, (const unsigned char *)s, n, w->out) || no_memory(w);
+}
+
 static bool cut(BpeWork *w, size_t step, const char *s, size_t n);
 
 static bool with_blank(BpeWork *w, size_t step, const char *s, size_t n)
@@ -142,7 +181,7 @@ static bool cut(BpeWork *w, size_t step, const char *s, size_t n)
     if (!n)
         return true;
     if (step == b->steps)
-        return merge_piece(&w->merging, b->vocabulary, b->direct, (const unsigned char *)s, n, w->out) || no_memory(w);
+        return merge(w, s, n);
     const BpeStep *t = &b->step[step];
     if (t->kind == STEP_BLANK)
         return with_blank(w, step, s, n);
@@ -252,22 +291,11 @@ static bool encode_valid(BpeWork *w, const char *s, size_t n)
     return encode_form(w, s + at, n - at);
 }
 
-/* Some vocabularies lack bytes that no UTF-8 has. */
-static bool has_bytes(const Bpe *b, const char *text, size_t n, char why[WHY])
-{
-    for (size_t i = 0; b->lacks && i < n; i++)
-        if (b->vocabulary->byte[(unsigned char)text[i]] < 0) {
-            snprintf(why, WHY, "byte %zu: the tokenizer has no token for the byte 0x%02x", i, (unsigned char)text[i]);
-            return false;
-        }
-    return true;
-}
-
 bool bpe_encode(BpeWork *w, const char *text, size_t n, IdList *out, char why[WHY])
 {
     uint32_t c;
-    if (!has_bytes(w->bpe, text, n, why))
-        return false;
+    w->text = text;
+    w->n = n;
     w->out = out;
     w->why = why;
     for (size_t at = 0; at < n;) {
@@ -283,9 +311,8 @@ bool bpe_encode(BpeWork *w, const char *text, size_t n, IdList *out, char why[WH
             return false;
         for (bad = end; bad < n && !utf8_read(text + bad, n - bad, &c);)
             bad++;
-        if (bad > end && !merge_piece(&w->merging, w->bpe->vocabulary, w->bpe->direct,
-                                      (const unsigned char *)text + end, bad - end, out))
-            return no_memory(w);
+        if (bad > end && !merge(w, text + end, bad - end))
+            return false;
         at = bad;
     }
     return true;

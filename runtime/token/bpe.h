@@ -25,7 +25,8 @@ typedef struct Bpe {
     Vocabulary *vocabulary;
     bool direct; /* as merge_piece() takes it */
     bool nfc;
-    bool lacks; /* some byte has no token */
+    bool lacks;      /* some byte has no token */
+    bool no_library; /* why it could not be opened: one of the system is missing */
     BpeStep step[BPE_STEPS];
     size_t steps;
     AddedToken *token; /* added ones */
@@ -60,6 +61,8 @@ typedef struct BpeWork {
     Merging merging;
     void *data; /* of a match */
     const Bpe *bpe;
+    const char *text; /* whose ids are made */
+    size_t n;
     IdList *out;
     char *why;
 } BpeWork;

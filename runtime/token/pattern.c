@@ -371,8 +371,10 @@ int pattern_next(const TextPattern *p, void *data, const char *text, size_t n, s
                  char why[WHY])
 {
     const unsigned char *u = (const unsigned char *)text;
-    int r =
-        (p->jit ? p->library->jit_match : p->library->match)(p->code, u, n, at, PCRE2_NO_UTF_CHECK, data, p->limits);
+    int r = p->jit ? p->library->jit_match(p->code, u, n, at, PCRE2_NO_UTF_CHECK, data, p->limits)
+                   : PCRE2_JIT_STACK_IS_FULL;
+    if (r == PCRE2_JIT_STACK_IS_FULL) /* it is small; the other way takes what it needs */
+        r = p->library->match(p->code, u, n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data, p->limits);
     if (r >= 0) {
         const size_t *ends = p->library->ovector(data);
         *from = ends[0];

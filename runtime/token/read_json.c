@@ -102,6 +102,13 @@ static bool read_byte_level(TokenizerReader *r, const Json *j)
            bpe_add_split(r->s, r->b, DIALECT_ONIGURUMA, STEP_ISOLATED, bpe_gpt2_split, strlen(bpe_gpt2_split), r->why);
 }
 
+static bool read_digits(TokenizerReader *r, const Json *j)
+{
+    const char *by = is_true(json_get(j, "individual_digits"), false) ? "\\p{N}" : "\\p{N}+";
+    return only(r, j, "`Digits`", "type individual_digits") &&
+           bpe_add_split(r->s, r->b, DIALECT_ONIGURUMA, STEP_ISOLATED, by, strlen(by), r->why);
+}
+
 static bool read_cutting(TokenizerReader *r, const Json *j)
 {
     const Json *list = !strcmp(type_of(j), "Sequence") ? json_get(j, "pretokenizers") : NULL;
@@ -113,9 +120,11 @@ static bool read_cutting(TokenizerReader *r, const Json *j)
         if (bytes)
             return wrong(r, "the pre_tokenizer `%.60s` stands behind `ByteLevel`, which must be the last one", type);
         bytes = !strcmp(type, "ByteLevel");
-        if (strcmp(type, "Split") && !bytes)
-            return wrong(r, "the pre_tokenizer `%.60s` is not read, only `Sequence`, `Split` and `ByteLevel`", type);
-        if (!(bytes ? read_byte_level : read_split)(r, first))
+        bool digits = !strcmp(type, "Digits");
+        if (strcmp(type, "Split") && !digits && !bytes)
+            return wrong(r, "the pre_tokenizer `%.60s` is not read, only `Sequence`, `Split`, `Digits` and `ByteLevel`",
+                         type);
+        if (!(bytes ? read_byte_level : digits ? read_digits : read_split)(r, first))
             return false;
     }
     return bytes || wrong(r, "it has no pre_tokenizer `ByteLevel`: only byte-level tokenizers are read");
@@ -260,7 +269,9 @@ static bool read_vocab_json(TokenizerReader *r)
 {
     const BpeFiles *f = r->files;
     if (!f->merges.path)
-        return wrong(r, "it has no `model`: a vocabulary of its own needs its merges, `merges = \"merges.txt\"`");
+        return wrong(r,
+                     "it has no `model`, as a tokenizer.json has; a vocabulary of its own needs its merges, `merges = "
+                     "\"merges.txt\"`");
     if (!f->split)
         return wrong(r, "a vocabulary does not say how a text is cut: give `split`, a pattern of `std/tokenizers`");
     r->b->vocabulary = bulk_vocabulary(r->s->arena, f->file.text, (BulkRange){0, f->file.n}, r->why);

@@ -70,7 +70,11 @@ bool bpe_read_ranks(Session *s, const BpeFiles *files, Bpe *b, char why[WHY])
             end--;
         char what[WHY];
         if (end > line && !read_line(v, room, line, end, what)) {
-            snprintf(why, WHY, "line %zu: %.300s", number, what);
+            snprintf(why, WHY, "line %zu: %.300s%s", number, what,
+                     v->tokens
+                         ? ""
+                         : ", and the file is no tokenizer.json; those of SentencePiece, as tokenizer.model often "
+                           "is, are not read");
             return false;
         }
     }

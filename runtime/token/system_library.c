@@ -56,9 +56,9 @@ bool library_pcre2(Pcre2 *out, char why[WHY])
 bool library_utf8proc(Utf8proc *out, char why[WHY])
 {
     static const Symbol all[] = {{"utf8proc_map", offsetof(Utf8proc, map)}};
-    char first[WHY];
-    return open_all("libutf8proc.so.2", "libutf8proc2", all, COUNT_OF(all), out, why) ||
-           open_all("libutf8proc.so.3", "libutf8proc3", all, COUNT_OF(all), out, first);
+    char other[WHY];
+    return open_all("libutf8proc.so.2", "libutf8proc2 or libutf8proc3", all, COUNT_OF(all), out, why) ||
+           open_all("libutf8proc.so.3", "libutf8proc3", all, COUNT_OF(all), out, other);
 }
 
 void library_describe(Buf *out)

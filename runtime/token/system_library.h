@@ -33,12 +33,12 @@ typedef struct Pcre2 {
 enum {
     PCRE2_UTF = 0x00080000,
     PCRE2_NEVER_BACKSLASH_C = 0x00100000,
-    PCRE2_NO_AUTO_CAPTURE = 0x00002000,
-    PCRE2_DOLLAR_ENDONLY = 0x00000010,
+    PCRE2_NO_JIT = 0x00002000, /* of a match */
     PCRE2_NO_UTF_CHECK = 0x40000000,
     PCRE2_JIT_COMPLETE = 1,
     PCRE2_NEWLINE_LF = 2,
-    PCRE2_NO_MATCH = -1
+    PCRE2_NO_MATCH = -1,
+    PCRE2_JIT_STACK_IS_FULL = -46
 };
 bool library_pcre2(Pcre2 *out, char why[WHY]);
 

@@ -165,11 +165,7 @@ void train_compare(Trainer *tr)
                   "%s; resuming would not repeat the run: put it back, or "
                   "start anew with --overwrite",
                   difference);
-    Buf before = buf_new(a), now = buf_new(a);
-    tokenizer_vocabulary(then->tokenizer, &before);
-    tokenizer_vocabulary(tr->meta.tokenizer, &now);
-    if (then->tokenizer->kind != tr->meta.tokenizer->kind || before.n != now.n ||
-        (now.n && memcmp(before.s, now.s, now.n)))
+    if (!tokenizer_same(a, then->tokenizer, tr->meta.tokenizer))
         ctx_raise(tr->ctx, ST_ENVIRONMENT,
                   "the tokenizer's vocabulary is not the one of %s; start "
                   "anew with --overwrite",

@@ -93,6 +93,13 @@ expect 2 "$VWN" train model.vwn --resume --kept
 has err '`model.vwn` is no run'
 mv model.vwn gone.vwn
 
+# a text that came by a pipe has no name
+expect 0 sh -c '"$0" train - --run piped --device reference --until "2 steps" < gone.vwn' "$VWN"
+expect 0 "$VWN" resume piped --device reference
+has err 'was trained from a text that had no name, which is there no more: it goes on with its own copy, runs/piped/resolved.vwn'
+expect 0 "$VWN" runs runs/piped
+has out "; a text that had no name (the run's copy)"
+
 # weights and moments, without the text in front, which says of which file it is
 same_numbers() {
     for checkpoint in "$1" "$2"; do tail -c 100000 "$checkpoint" | sha256sum; done | uniq | wc -l | grep -qx 1

@@ -87,12 +87,19 @@ mv ranks.tiktoken away
 expect 0 "$VWN" sample runs/words --tokens 3 # the checkpoint has it
 expect 0 "$VWN" eval runs/words
 expect 5 "$VWN" resume runs/words --set 'train.length=3 steps'
-has err 'the tokenizer ./ranks.tiktoken: No such file or directory'
+has err 'the tokenizer ./ranks.tiktoken: No such file or directory; it is named in words.vwn:18, and its path is relative to the folder of that file'
+expect 5 "$VWN" resume runs/words --kept --set 'train.length=3 steps'
+has err '; it is named in runs/words/resolved.vwn:'
+has err ", and its path is relative to the folder \`$PWD\`"
 grep -v ' 459$' away > ranks.tiktoken
 expect 5 "$VWN" resume runs/words --set 'train.length=3 steps'
 has err "the tokenizer's vocabulary is not the one of"
-mv away ranks.tiktoken
+mkdir elsewhere # the same, in another folder
+mv away elsewhere/ranks.tiktoken
+sed -i 's/file("ranks/file("elsewhere\/ranks/' words.vwn
 expect 0 "$VWN" resume runs/words --set 'train.length=3 steps'
+mv elsewhere/ranks.tiktoken .
+sed -i 's/elsewhere\///' words.vwn
 # bits per byte: every token of a text of one word stands for its four bytes
 awk 'BEGIN { for (i = 0; i < 200; i++) printf " the" }' > the.txt
 expect 0 "$VWN" eval runs/words --data the.txt --json
@@ -119,6 +126,40 @@ has err 'error[E0601]: the tokenizer produces ids up to 460 but the embedding ha
 sed 's/, split = gpt2_split//' words.vwn > uncut.vwn
 expect 1 "$VWN" train -q uncut.vwn
 has err 'ranks do not say how a text is cut: give `split`, a pattern of `std/tokenizers`'
+has err '; it is named in uncut.vwn:18'
+truncate -s 41M ranks.tiktoken
+expect 5 "$VWN" train -q words.vwn --run large
+has err 'its files have at most 40 MiB together; it is named in words.vwn:18'
+printf '\012\t<unk>\0' > tokenizer.model
+sed 's/ranks.tiktoken/tokenizer.model/' words.vwn > model.vwn
+expect 1 "$VWN" train -q model.vwn
+has err 'the file is no tokenizer.json; those of SentencePiece'
+mkdir broken # a library that cannot be opened is missing
+: > broken/libpcre2-8.so.0
+expect 5 env LD_LIBRARY_PATH="$PWD/broken" "$VWN" train -q two.vwn --run without
+has err 'the library libpcre2-8.so.0 is missing: install the Debian package libpcre2-8-0; it is named in two.vwn:18'
+expect 0 env LD_LIBRARY_PATH="$PWD/broken" "$VWN" doctor
+has out 'patterns of tokenizers: the library libpcre2-8.so.0 is missing'
+# a vocabulary of a few letters: an added token has other ones, and a separator must have some
+cat > few.json << 'END'
+{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3}, "merges": ["a b"]},
+ "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "added_tokens": [{"id": 4, "content": "<|end|>"}]}
+END
+awk 'BEGIN { for (i = 0; i < 40; i++) printf "abcab<|end|>" }' > few.txt
+sed -e 's/letters.txt", val/few.txt", val/' -e 's/words.txt"/few.txt", separator = "<|end|>"/' -e 's/ranks.tiktoken".*/few.json")/' \
+    -e 's/^  ffn/  attention { heads = 1, mask = document, position = none }\n&/' words.vwn > few.vwn
+expect 0 "$VWN" train -q few.vwn --run few
+expect 0 "$VWN" sample few --prompt '<|end|>ab' --tokens 4 --stop '<|end|>'
+sed 's/"<|end|>"/"\\n"/' few.vwn > other.vwn
+expect 1 "$VWN" train -q other.vwn --run few2
+has err 'the separator: byte 0: the tokenizer has no token for the byte 0x0a; it is named in other.vwn:'
+# a pattern by its name as a text, and without its import
+sed 's/gpt2_split/"gpt2"/' words.vwn > word.vwn
+expect 1 "$VWN" check word.vwn
+has err '`split` is a pattern, and `gpt2` is a word'
+grep -v std/tokenizers words.vwn > unknown.vwn
+expect 1 "$VWN" check unknown.vwn
+has err '`gpt2_split` is in the library: `import "std/tokenizers"`'
 sed 's/\["<|endoftext|>"\]/[3]/' words.vwn > odd.vwn
 expect 1 "$VWN" check odd.vwn
 has err '`special` is a list of texts, or of texts with their ids'

@@ -127,7 +127,7 @@ static const Json *cases(Test *t)
     JsonError e;
     const Json *all = json_read(t->s.arena, t->cases.text, t->cases.n, &e);
     const Json *texts = json_read(t->s.arena, t->texts.text, t->texts.n, &e);
-    CHECK(&t->h, all && texts && all->n == 16);
+    CHECK(&t->h, all && texts && all->n == 18);
     for (const Json *c = all ? all->first : NULL; c && texts; c = c->next)
         case_of(t, c, texts);
     return all;
@@ -292,6 +292,70 @@ static void many_merges(Test *t)
                      strstr(t->why, "byte 1: the tokenizer has no token for the byte 0x62"));
     free(l.v);
     bpe_work_close(&t->work);
+}
+
+/* Few bytes have tokens. Added tokens need none, and what matters is the form that is cut. */
+static void few_bytes(Test *t)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *why; /* NULL: `ids` */
+        size_t n_ids;
+        uint32_t ids[4];
+    } row[] = {{"ab<|x|>", 7, NULL, 2, {3, 7}},
+               {"a<|x|", 5, "byte 1: the tokenizer has no token for the byte 0x3c", 0, {0}},
+               {"ab\xff", 3, "byte 2: the tokenizer has no token for the byte 0xff", 0, {0}},
+               {"a\xe2\x84\xa6", 4, NULL, 3, {0, 5, 6}}, /* U+2126, whose form is U+03A9 */
+               {"ba\xcc\x81", 4, "the tokenizer has no token for the byte 0xc3", 0, {0}},
+               {"\x01\x02", 2, "no token for the byte 0x01", 0, {0}},
+               {"\x02\0\xc3\xa9", 4, NULL, 1, {8}}, /* by the form of what is written as \u0002 \u0000 e U+0301 */
+               {"\x02", 1, "no token for the byte 0x02", 0, {0}}};
+    static const char file[] =
+        "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"\u00cc\": 2, \"ab\": 3, \"\u0123\": 4, "
+        "\"\u00ce\": 5, \"\u00a9\": "
+        "6}, \"merges\": [\"a b\"]}, \"normalizer\": {\"type\": \"NFC\"}, \"pre_tokenizer\": {\"type\": \"ByteLevel\", "
+        "\"add_prefix_space\": false}, \"added_tokens\": [{\"id\": 7, \"content\": \"<|x|>\", \"normalized\": false}, "
+        "{\"id\": 8, "
+        "\"content\": \"\\u0002\\u0000e\\u0301\"}]}";
+    CHECK_CASE(&t->h, open_text(t, file), t->why);
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        IdList l = {0};
+        bool fine = bpe_encode(&t->work, row[i].text, row[i].n, &l, t->why);
+        CHECK_CASE(&t->h,
+                   row[i].why ? !fine && strstr(t->why, row[i].why)
+                              : fine && l.n == row[i].n_ids && !memcmp(l.v, row[i].ids, l.n * sizeof *l.v),
+                   arena_printf(t->s.arena, "text %zu: %s", i, t->why));
+        free(l.v);
+    }
+    bpe_work_close(&t->work);
+    /* the blank that stands before a text is a byte, too */
+    IdList l = {0};
+    CHECK(&t->h, open_text(t, replaced(t, file, "\"add_prefix_space\": false", "\"add_prefix_space\": true")) &&
+                     !bpe_encode(&t->work, "ab", 2, &l, t->why) && strstr(t->why, "no token for the byte 0x20"));
+    free(l.v);
+    bpe_work_close(&t->work);
+}
+
+/* A piece that is a token of ranks needs no token for its bytes. */
+static void whole_piece(Test *t)
+{
+    const BpeFiles files = {.file = {"ranks", "YWI= 3\n", 7}, .split = "a.|."};
+    IdList l = {0};
+    CHECK(&t->h, open_files(t, &files) && bpe_encode(&t->work, "abab", 4, &l, t->why) && l.n == 2 && l.v[1] == 3);
+    CHECK(&t->h, !bpe_encode(&t->work, "abb", 3, &l, t->why) && strstr(t->why, "byte 2: the tokenizer has no token"));
+    free(l.v);
+    bpe_work_close(&t->work);
+}
+
+static void refused_special(Test *t)
+{
+    static const BpeSpecial twice[] = {{"<x>", -1}, {"<x>", 600}}, half[] = {{"\xa9", -1}};
+    const char *split = pattern_of(t, "gpt2_split");
+    CHECK(&t->h, !open_files(t, &(BpeFiles){.file = t->ranks, .split = split, .special = twice, .n_special = 2}) &&
+                     strstr(t->why, "`<x>` stands there twice"));
+    CHECK(&t->h, !open_files(t, &(BpeFiles){.file = t->ranks, .split = split, .special = half, .n_special = 1}) &&
+                     strstr(t->why, "is not UTF-8"));
 }
 
 /* Any bytes come back. */
@@ -466,6 +530,21 @@ static void refused_patterns(Test *t)
                {"$", "ends of lines"}};
     for (size_t i = 0; i < COUNT_OF(row); i++)
         refuse(t, split_by(t, row[i].regex), row[i].what);
+    /* one whose steps take memory with each character */
+    enum { MANY = 200000 };
+    char *many = arena_alloc(t->s.arena, MANY);
+    IdList long_one = {0}, same = {0};
+    for (int i = 0; i < MANY; i++)
+        many[i] = "abcd"[i / 7 % 2 * 2 + i % 2];
+    CHECK_CASE(&t->h,
+               open_text(t, split_by(t, "(?:[ac]|[bd])+")) && bpe_encode(&t->work, many, MANY, &long_one, t->why),
+               t->why);
+    bpe_work_close(&t->work);
+    CHECK_CASE(&t->h, open_text(t, split_by(t, "[a-d]+")) && bpe_encode(&t->work, many, MANY, &same, t->why), t->why);
+    bpe_work_close(&t->work);
+    CHECK(&t->h, long_one.n == same.n && same.n && !memcmp(long_one.v, same.v, same.n * sizeof *same.v));
+    free(long_one.v);
+    free(same.v);
     /* one that would take for ever on a text */
     char text[60];
     IdList l = {0};
@@ -491,8 +570,11 @@ static Status run(void *user)
     two_files(t);
     merging(t);
     many_merges(t);
+    few_bytes(t);
+    whole_piece(t);
     any_bytes(t);
     refused_files(t);
+    refused_special(t);
     refused_patterns(t);
     edited_files(t, t->rounds ? t->rounds : test_whole() ? 20000 : SANITIZED ? 100 : 400);
     return ST_OK;
