@@ -206,8 +206,6 @@ bool ranks_speaks(const Ranks *r) { return r->rank == 0 || (r->rank == 1 && r->f
 
 /* ---- an exchange ---- */
 
-static bool gone(Ranks *r, int i) { return fail(r, i, "has gone: its connection ended"); }
-
 /* Instead of a piece a rank has sent why it sends none. */
 static bool read_farewell(Ranks *r, int i)
 {
@@ -233,6 +231,16 @@ static bool read_farewell(Ranks *r, int i)
     r->failed = true;
     r->of = -1; /* it says so itself */
     return false;
+}
+
+/* It may have said why, behind a piece that has come whole. */
+static bool gone(Ranks *r, int i)
+{
+    Packet *p = &r->from[i].packet;
+    if (is_done(&r->from[i]) && recv(r->links.fd[i], p, sizeof *p, MSG_DONTWAIT) == sizeof *p &&
+        p->mark == PACKET_MARK && p->kind != PACKET_PIECE)
+        return read_farewell(r, i);
+    return fail(r, i, "has gone: its connection ended");
 }
 
 static bool read_packet(Ranks *r, int i)

@@ -51,6 +51,13 @@ quick
 [ "$(number paper_sublayers)" = $((4 * 34 * 192)) ] || fail "34 D: $(number paper_sublayers)"
 [ "$(number paper_state)" = $((4 * 3 * 192)) ] || fail "3 D: $(number paper_state)"
 case $(number paper_percent) in 8.8235*) ;; *) fail "8.82 %: $(number paper_percent)" ;; esac
+# the sum at hand, and one for each doubling of the lanes that one process adds up
+alone=$(number bytes_gradients)
+for lanes in 2 4 16; do
+    quick "--set=train.lanes=$lanes"
+    copies=$(echo $lanes | awk '{ print 1 + log($1) / log(2) }')
+    [ "$(number bytes_gradients)" -eq $((alone * copies)) ] || fail "$lanes lanes keep $(number bytes_gradients) bytes of gradients, not $copies times $alone"
+done
 expect 0 "$VWN" cost "$examples/quickstart.vwn"
 has out '8.82 %'
 expect 0 "$VWN" cost "$examples/01_nano.vwn"

@@ -120,6 +120,7 @@ static void wait_for_all(LaunchGroup *l)
             caught = 0;
             if (failed_at > 0 && now() - failed_at > GRACE_SECONDS) {
                 signal_all(l, killed ? SIGKILL : SIGTERM);
+                signal_all(l, SIGCONT); /* who was stopped hears it, too */
                 for (int64_t i = 0; i < l->n; i++)
                     l->ended[i] |= l->pid[i] > 0;
                 failed_at = now();
