@@ -90,7 +90,7 @@ void vwn_interrupt(vwn_context *context) { context->interrupted = 1; }
 static vwn_status leave_ranks(vwn_context *c, vwn_status st)
 {
     const Diag *first = NULL;
-    if (!c->ranks || st == VWN_OK || st == VWN_INTERRUPTED)
+    if (!c->ranks || st == VWN_OK || (st == VWN_INTERRUPTED && !c->ctx->message[0])) /* all have agreed to stop */
         return st;
     for (size_t i = 0; i < diag_count(c->ctx) && !first; i++)
         first = diag_get(c->ctx, i)->level == LEVEL_ERROR ? diag_get(c->ctx, i) : NULL;

@@ -8,6 +8,7 @@
  */
 #include "cli.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,14 +17,22 @@ static void *watch(void *user)
 {
     static const char text[] = "\ninterrupted: finishing this step; once more to stop at once\n";
     Call *call = user;
-    int signal_number;
-    bool asked = false;
-    while (sigwait(&call->signals, &signal_number) == 0 && !call->stop_watching) {
-        if (asked && signal_number == SIGHUP)
+    siginfo_t from;
+    bool asked[2] = {false, false}; /* by whom: the parent passes on what may have come here, too, as from a terminal */
+    for (;;) {
+        int signal_number = sigwaitinfo(&call->signals, &from);
+        if (call->stop_watching || (signal_number < 0 && errno != EINTR))
+            break;
+        if (signal_number < 0)
+            continue;
+        bool by_parent = from.si_code == SI_USER && from.si_pid == getppid(), first = !asked[0] && !asked[1];
+        if (!first && signal_number == SIGHUP)
             continue; /* of one terminal: the shell and the system both send it */
-        if (asked)
+        if (asked[by_parent])
             _exit(VWN_INTERRUPTED);
-        asked = true;
+        asked[by_parent] = true;
+        if (!first)
+            continue;
         signal(SIGHUP, SIG_IGN); /* nor does one that waits when this thread ends kill the program */
         vwn_interrupt(call->ctx);
         if (write(STDERR_FILENO, text, sizeof text - 1) < 0)

@@ -38,6 +38,13 @@ static bool number_of(const char *name, long lo, long hi, int *out, char why[RAN
     return true;
 }
 
+/* The agent of torchrun that starts rank 0 keeps a store of its own at MASTER_PORT, and says so to all. */
+static bool torchrun_listens(void)
+{
+    const char *word = word_of("TORCHELASTIC_USE_AGENT_STORE");
+    return word && !strcmp(word, "True");
+}
+
 bool ranks_ask(RanksAsk *out, char why[RANKS_WHY])
 {
     enum { SILENT_SECONDS = 300, MOST_SECONDS = 1000000 };
@@ -66,6 +73,7 @@ bool ranks_ask(RanksAsk *out, char why[RANKS_WHY])
     out->folder = word_of("VWN_SOCKETS");
     out->host = word_of("MASTER_ADDR");
     out->port = word_of("MASTER_PORT");
+    out->beside = torchrun_listens();
     out->secret = word_of("VWN_SECRET") ? word_of("VWN_SECRET") : "";
     if (out->folder || (out->host && out->port))
         return true;

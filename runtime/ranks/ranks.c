@@ -214,7 +214,7 @@ static bool read_farewell(Ranks *r, int i)
     size_t n = f->bytes < SENTENCE ? (size_t)f->bytes : SENTENCE, have = 0;
     double until = ranks_clock() + 1;
     while (have < n && ranks_clock() < until) {
-        ssize_t k = recv(r->links.fd[i], text + have, n - have, 0);
+        ssize_t k = recv(r->links.fd[i], text + have, n - have, MSG_DONTWAIT);
         struct pollfd p = {.fd = r->links.fd[i], .events = POLLIN};
         if (k > 0)
             have += (size_t)k;

@@ -20,6 +20,7 @@ typedef struct RanksAsk {
     int local;               /* of them on this machine, as far as is known; else 1 */
     const char *folder;      /* of Unix sockets; NULL: TCP */
     const char *host, *port; /* where rank 0 listens */
+    int beside;              /* added to the port, at which somebody else listens */
     const char *secret;      /* "": none, and then only this machine is talked to */
     double timeout;          /* seconds in which nothing comes from a rank that is waited for */
     const char *by;          /* "RANK and WORLD_SIZE", for messages */

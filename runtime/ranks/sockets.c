@@ -3,7 +3,7 @@
  * In:  a folder, in which rank i listens at `i`; or the address and port where rank 0 listens, and tells all where the others do.
  * Out: one connection for each pair, which the higher rank has made.
  * The one idea: whoever accepts asks for a proof that the other knows the secret, and gives the same proof. A stranger who connects
- * is closed, and keeps nobody waiting for longer than a moment.
+ * is closed after a moment, and keeps nobody waiting meanwhile.
  */
 #define _GNU_SOURCE
 #include "transport.h"
@@ -81,18 +81,28 @@ static bool take(int fd, void *bytes, size_t n, double until)
     return true;
 }
 
+/* A port is in the order of the network. */
+static uint16_t *port_at(Address *a)
+{
+    return a->at.ss_family == AF_INET6 ? &((struct sockaddr_in6 *)&a->at)->sin6_port
+                                       : &((struct sockaddr_in *)&a->at)->sin_port;
+}
+
 /* ---- who is there ---- */
 
 enum { NONCE = 32, PROOF = 65 };
 
 typedef struct Hello {
+    unsigned char nonce[NONCE]; /* of the one that connects */
     char proof[PROOF];
     int32_t rank, size;
     RankPlace place;
     uint16_t port; /* where it listens, in the order of the network; 0: in a folder */
 } Hello;
 
-static void prove(char proof[PROOF], const RanksAsk *ask, const unsigned char nonce[NONCE], const char *role, int rank)
+/* Both ends have chosen a part of what is proved: neither can be answered with what was heard before. */
+static void prove(char proof[PROOF], const RanksAsk *ask, const unsigned char nonce[2 * NONCE], const char *role,
+                  int rank)
 {
     Sha256 s;
     char who[64];
@@ -100,7 +110,7 @@ static void prove(char proof[PROOF], const RanksAsk *ask, const unsigned char no
     sha256_start(&s);
     sha256_add_string(&s, GREETING, strlen(GREETING));
     sha256_add_string(&s, ask->secret, strlen(ask->secret));
-    sha256_add_string(&s, (const char *)nonce, NONCE);
+    sha256_add_string(&s, (const char *)nonce, 2 * NONCE);
     sha256_add_string(&s, who, (size_t)n);
     sha256_hex(&s, proof);
 }
@@ -114,34 +124,58 @@ static RankPlace own_place(void)
     return p;
 }
 
-/* A connection that was accepted: the rank at its other end, or -1 for a stranger. */
-static int greet(Opening *o, int fd, Hello *hello)
+/* A connection that was accepted, and has not said yet who it is. */
+typedef struct Guest {
+    int fd;
+    double until;
+    Address from;
+    unsigned char nonce[2 * NONCE];
+    Hello hello;
+    size_t have; /* bytes of it */
+} Guest;
+
+static bool welcome(Guest *g, int fd, const Address *from)
 {
     enum { MOMENT = 2 };
-    unsigned char nonce[NONCE];
+    *g = (Guest){.fd = fd, .until = ranks_clock() + MOMENT, .from = *from};
+    return getrandom(g->nonce, NONCE, 0) == NONCE && give(fd, g->nonce, NONCE, g->until);
+}
+
+/* What has come of its hello. -1: nobody that is awaited; 0: not all yet; else its rank, which has its answer. */
+static int greet(Opening *o, Guest *g)
+{
     char proof[PROOF];
-    double until = ranks_clock() + MOMENT;
-    if (getrandom(nonce, sizeof nonce, 0) != sizeof nonce || !give(fd, nonce, sizeof nonce, until) ||
-        !take(fd, hello, sizeof *hello, until))
-        return -1;
-    prove(proof, o->ask, nonce, "joins", hello->rank);
+    Hello *hello = &g->hello;
+    ssize_t k = recv(g->fd, (char *)hello + g->have, sizeof *hello - g->have, MSG_DONTWAIT);
+    if (k <= 0)
+        return k < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+    g->have += (size_t)k;
+    if (g->have < sizeof *hello)
+        return 0;
+    memcpy(g->nonce + NONCE, hello->nonce, NONCE);
+    prove(proof, o->ask, g->nonce, "joins", hello->rank);
     if (memcmp(proof, hello->proof, PROOF) != 0 || hello->size != o->ask->size || hello->rank <= o->ask->rank ||
-        hello->rank >= o->ask->size)
+        hello->rank >= o->ask->size || o->links->fd[hello->rank] >= 0)
         return -1;
-    hello->place.host[sizeof hello->place.host - 1] = 0;
-    prove(proof, o->ask, nonce, "accepts", hello->rank);
+    prove(proof, o->ask, g->nonce, "accepts", hello->rank);
     const RankPlace here = own_place();
-    return give(fd, proof, sizeof proof, until) && give(fd, &here, sizeof here, until) ? hello->rank : -1;
+    return give(g->fd, proof, sizeof proof, g->until) && give(g->fd, &here, sizeof here, g->until) ? hello->rank : -1;
 }
 
 /* The other end of it. */
 static bool introduce(Opening *o, int fd, uint16_t port, RankPlace *there, double until)
 {
-    unsigned char nonce[NONCE];
+    unsigned char nonce[2 * NONCE];
     char proof[PROOF], answer[PROOF];
-    Hello hello = {.rank = o->ask->rank, .size = o->ask->size, .place = own_place(), .port = port};
-    if (!take(fd, nonce, sizeof nonce, until))
+    Hello hello;
+    memset(&hello, 0, sizeof hello); /* also what lies between its parts: it is sent */
+    hello.rank = o->ask->rank;
+    hello.size = o->ask->size;
+    hello.place = own_place();
+    hello.port = port;
+    if (!take(fd, nonce, NONCE, until) || getrandom(hello.nonce, NONCE, 0) != NONCE)
         return false;
+    memcpy(nonce + NONCE, hello.nonce, NONCE);
     prove(hello.proof, o->ask, nonce, "joins", hello.rank);
     prove(proof, o->ask, nonce, "accepts", hello.rank);
     return give(fd, &hello, sizeof hello, until) && take(fd, answer, sizeof answer, until) &&
@@ -214,39 +248,83 @@ static bool connect_to(Opening *o, int rank, const Address *a, uint16_t port, co
     return false;
 }
 
+static bool nobody_came(Opening *o, int missing)
+{
+    int first = o->ask->rank + 1;
+    while (first < o->ask->size - 1 && o->links->fd[first] >= 0)
+        first++;
+    snprintf(o->why, RANKS_WHY, "rank %d of %d has not come: %d of the %d that `%.40s` names are missing", first,
+             o->ask->size, missing, o->ask->size, o->ask->by);
+    return false;
+}
+
+enum { GUESTS = 64 };
+typedef struct Guests {
+    Guest of[GUESTS]; /* the oldest first */
+    int n;
+} Guests;
+
+static void let_go(Guests *g, int i, bool ends)
+{
+    if (ends)
+        close(g->of[i].fd);
+    memmove(g->of + i, g->of + i + 1, (size_t)(--g->n - i) * sizeof *g->of);
+}
+
+/* One more; the oldest makes room, so that strangers who say nothing keep nobody out. */
+static void accept_one(Opening *o, Guests *g)
+{
+    Address from = {.n = sizeof from.at};
+    int fd = accept4(o->listening, (struct sockaddr *)&from.at, &from.n, SOCK_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (g->n == GUESTS)
+        let_go(g, 0, true);
+    if (welcome(&g->of[g->n], fd, &from))
+        g->n++;
+    else
+        close(fd);
+}
+
+/* Those that have said something. How many of them are ranks that were awaited. */
+static int greet_all(Opening *o, Guests *g, Address *heard)
+{
+    int came = 0;
+    for (int i = g->n; i-- > 0;) {
+        Guest *at = &g->of[i];
+        int rank = greet(o, at);
+        if (rank == 0 && ranks_clock() < at->until)
+            continue;
+        if (rank > 0) {
+            add_link(o, rank, at->fd, &at->hello.place);
+            *port_at(&at->from) = at->hello.port;
+            if (heard)
+                heard[rank] = at->from;
+            came++;
+        }
+        let_go(g, i, rank <= 0);
+    }
+    return came;
+}
+
 /* Of all higher ranks, in the order in which they come. `heard`: by rank, where they listen; NULL: nobody asks. */
 static bool accept_all(Opening *o, Address *heard)
 {
-    for (int missing = o->ask->size - 1 - o->ask->rank; missing > 0;) {
-        Hello hello;
-        Address from = {.n = sizeof from.at};
-        if (!wait_for(o->listening, POLLIN, o->until)) {
-            int first = o->ask->rank + 1;
-            while (first < o->ask->size - 1 && o->links->fd[first] >= 0)
-                first++;
-            snprintf(o->why, RANKS_WHY, "rank %d of %d has not come: %d of the %d that `%.40s` names are missing",
-                     first, o->ask->size, missing, o->ask->size, o->ask->by);
-            return false;
-        }
-        int fd = accept4(o->listening, (struct sockaddr *)&from.at, &from.n, SOCK_CLOEXEC);
-        if (fd < 0)
-            continue;
-        int rank = greet(o, fd, &hello);
-        if (rank < 0 || o->links->fd[rank] >= 0) {
-            close(fd);
-            continue;
-        }
-        add_link(o, rank, fd, &hello.place);
-        if (heard) {
-            heard[rank] = from;
-            if (from.at.ss_family == AF_INET6)
-                ((struct sockaddr_in6 *)&heard[rank].at)->sin6_port = hello.port;
-            else
-                ((struct sockaddr_in *)&heard[rank].at)->sin_port = hello.port;
-        }
-        missing--;
+    int missing = o->ask->size - 1 - o->ask->rank;
+    Guests *g = calloc(1, sizeof *g);
+    while (g && missing > 0 && ranks_clock() < o->until) {
+        struct pollfd p[GUESTS + 1] = {{.fd = o->listening, .events = POLLIN}};
+        for (int i = 0; i < g->n; i++)
+            p[i + 1] = (struct pollfd){.fd = g->of[i].fd, .events = POLLIN};
+        (void)poll(p, (nfds_t)g->n + 1, 100);
+        missing -= greet_all(o, g, heard);
+        if (missing > 0 && p[0].revents)
+            accept_one(o, g);
     }
-    return true;
+    while (g && g->n)
+        let_go(g, g->n - 1, true);
+    free(g);
+    return missing == 0 || nobody_came(o, missing);
 }
 
 /* ---- a folder ---- */
@@ -288,7 +366,6 @@ static bool is_own_machine(const Address *a)
 static bool find_first(Opening *o, Address *out, char where[160])
 {
     struct addrinfo how = {.ai_socktype = SOCK_STREAM}, *list = NULL;
-    snprintf(where, 160, "%.100s port %.20s", o->ask->host, o->ask->port);
     int error = getaddrinfo(o->ask->host, o->ask->port, &how, &list);
     if (error) {
         snprintf(o->why, RANKS_WHY, "MASTER_ADDR is `%.100s` and MASTER_PORT `%.20s`: %s", o->ask->host, o->ask->port,
@@ -298,6 +375,8 @@ static bool find_first(Opening *o, Address *out, char where[160])
     memcpy(&out->at, list->ai_addr, list->ai_addrlen);
     out->n = list->ai_addrlen;
     freeaddrinfo(list);
+    *port_at(out) = htons((uint16_t)(ntohs(*port_at(out)) + o->ask->beside));
+    snprintf(where, 160, "%.100s port %d", o->ask->host, ntohs(*port_at(out)));
     if (*o->ask->secret || is_own_machine(out))
         return true;
     snprintf(o->why, RANKS_WHY,
@@ -308,19 +387,29 @@ static bool find_first(Opening *o, Address *out, char where[160])
     return false;
 }
 
-/* Any address of the machine; without a secret only its own. */
-static Address own_address(const Opening *o, const Address *like)
+/* Any address of the machine; without a secret only its own, and of rank 0 the one that all were told: a machine may have its name
+ * at 127.0.1.1. */
+static Address own_address(const Opening *o, const Address *first)
 {
-    Address a = *like;
-    if (a.at.ss_family == AF_INET6) {
-        struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&a.at;
-        v6->sin6_addr = *o->ask->secret ? in6addr_any : in6addr_loopback;
-        v6->sin6_port = o->ask->rank ? 0 : v6->sin6_port;
-    } else {
-        struct sockaddr_in *v4 = (struct sockaddr_in *)&a.at;
-        v4->sin_addr.s_addr = htonl(*o->ask->secret ? INADDR_ANY : INADDR_LOOPBACK);
-        v4->sin_port = o->ask->rank ? 0 : v4->sin_port;
-    }
+    Address a = *first;
+    bool any = *o->ask->secret;
+    if (a.at.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&a.at)->sin6_addr = any ? in6addr_any : in6addr_loopback;
+    else if (any || o->ask->rank)
+        ((struct sockaddr_in *)&a.at)->sin_addr.s_addr = htonl(any ? INADDR_ANY : INADDR_LOOPBACK);
+    if (o->ask->rank)
+        *port_at(&a) = 0;
+    return a;
+}
+
+/* Where another rank listens. Rank 0 may have heard it at an address that only its own machine has: on others that is rank 0's. */
+static Address from_here(Address *heard, const Address *first)
+{
+    Address a = *heard;
+    if (!is_own_machine(heard) || is_own_machine(first))
+        return a;
+    a = *first;
+    *port_at(&a) = *port_at(heard);
     return a;
 }
 
@@ -329,8 +418,7 @@ static bool own_port(Opening *o, uint16_t *port)
     Address a = {.n = sizeof a.at};
     if (getsockname(o->listening, (struct sockaddr *)&a.at, &a.n) != 0)
         return failed(o, "no port of", "its own");
-    *port = a.at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a.at)->sin6_port
-                                       : ((struct sockaddr_in *)&a.at)->sin_port;
+    *port = *port_at(&a);
     return true;
 }
 
@@ -361,9 +449,11 @@ static bool open_tcp(Opening *o, Address *heard)
                  o->ask->size, where);
         return false;
     }
-    for (int i = 1; i < o->ask->rank; i++)
-        if (!connect_to(o, i, &heard[i], port, "another rank"))
+    for (int i = 1; i < o->ask->rank; i++) {
+        const Address other = from_here(&heard[i], &first);
+        if (!connect_to(o, i, &other, port, "another rank"))
             return false;
+    }
     return accept_all(o, NULL);
 }
 

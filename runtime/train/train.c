@@ -388,6 +388,8 @@ static bool eval_alike(Trainer *tr, double *loss)
 static void save_apart(Trainer *tr)
 {
     char why[WHY];
+    if (!train_writes(tr))
+        return;
     const char *to = tr->by_hand.apply_to, *slash = strrchr(to, '/');
     const char *folder = !slash ? "." : slash == to ? "/" : arena_copy(tr->session.arena, to, (size_t)(slash - to));
     check_state(tr, checkpoint_write(&tr->session, tr->model, &tr->meta, &tr->now, folder, slash ? slash + 1 : to, why),

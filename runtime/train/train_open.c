@@ -660,13 +660,13 @@ static int64_t divisor_below(int64_t batch, int64_t most)
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
 /* What would make a run fit that needs `n`: the largest micro-batch that does, if one does. */
-static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left)
+static const char *memory_advice(Trainer *tr, const Train *t, const MemoryNeed *n, uint64_t left)
 {
     Arena *a = tr->session.arena;
     const MemoryAsk ask = {.target = tr->session.backend->target};
     if (tr->micro == 1)
         return "a smaller model or `context` needs less";
-    MemoryNeed least = session_memory(tr->ctx, tr->model, tr->train, 1, &ask);
+    MemoryNeed least = session_memory(tr->ctx, tr->model, t, 1, &ask);
     if (least.total > left)
         return arena_printf(a,
                             "even `micro_batch = 1 seqs` would need %.2f GiB: a smaller model "
@@ -677,8 +677,8 @@ static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left
     int64_t fit = more < (double)(tr->micro - 1) ? 2 + (int64_t)more : tr->micro;
     MemoryNeed need;
     do {
-        fit = divisor_below(tr->train->batch_seqs, fit);
-        need = fit > 1 ? session_memory(tr->ctx, tr->model, tr->train, fit, &ask) : least;
+        fit = divisor_below(tr->train->batch_seqs / tr->lanes.all, fit);
+        need = fit > 1 ? session_memory(tr->ctx, tr->model, t, fit, &ask) : least;
     } while (fit > 1 && need.total > left);
     return arena_printf(a, "`micro_batch = %lld seqs` needs %.2f GiB for the same batch of %lld", (long long)fit,
                         (double)need.total / GIB, (long long)tr->train->batch_seqs);
@@ -694,12 +694,14 @@ static void check_memory(Trainer *tr)
     Train t = *tr->train;
     if (!session_half(&tr->session, &t))
         t.compute = HALF_NONE;
+    t.batch_seqs = t.batch_seqs / tr->lanes.all * tr->lanes.here; /* what is computed here of a step */
+    t.lanes = tr->lanes.here;
     if (session_memory_most(tr->model, &t) <= left)
         return;
     MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0, &(MemoryAsk){.target = tr->session.backend->target});
     if (n.total <= left)
         return;
-    const char *advice = memory_advice(tr, &n, left);
+    const char *advice = memory_advice(tr, &t, &n, left);
     const char *why =
         arena_printf(tr->session.arena,
                      "training needs %.2f GiB and %.2f are available%s: weights %.2f, gradients %.2f, "
@@ -912,9 +914,9 @@ void train_open(Trainer *tr)
         refuse_values(tr, &fresh);
     }
     session_open_backend(&tr->session);
-    train_agree(tr);
     if (tr->session.backend && !tr->session.backend->kind->host)
         check_memory(tr); /* it may yet be another device */
+    train_agree(tr);
     report_start(tr);
     train_report_end(tr);
     if (tr->session.backend && tr->session.backend->kind->host)

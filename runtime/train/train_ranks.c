@@ -16,8 +16,11 @@ bool train_writes(const Trainer *tr) { return !ranks_of(tr) || ranks_rank(ranks_
 
 static void check(Trainer *tr, bool fine)
 {
-    if (!fine)
-        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", ranks_why(ranks_of(tr)));
+    if (fine)
+        return;
+    if (tr->session.owner->interrupted) /* as others were, perhaps before they could listen */
+        ctx_raise(tr->ctx, ST_INTERRUPTED, "interrupted: %s", ranks_why(ranks_of(tr)));
+    ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", ranks_why(ranks_of(tr)));
 }
 
 /* ---- the beginning ---- */
@@ -28,7 +31,7 @@ typedef struct Fact {
     bool vital;       /* else it is said */
     char hash[65];
 } Fact;
-enum { FACTS = 4 };
+enum { FACTS = 6 };
 
 static void hash_fact(Fact *f, const char *name, bool vital, const char *text)
 {
@@ -48,13 +51,19 @@ void train_agree(Trainer *tr)
     size_t size = (size_t)ranks_size(r), own = (size_t)ranks_rank(r);
     Fact fact[FACTS];
     Buf processor = buf_new(a);
+    Buf text = buf_new(a);
     machine_processor(&processor);
-    buf_printf(&processor, " %s", tr->session.backend ? tr->session.backend->kind->word : "reference");
+    data_fingerprint(tr->data, &text);
+    if (tr->eval_data)
+        data_fingerprint(tr->eval_data, &text);
     hash_fact(&fact[0], "version of vwn", true, tr->hooks->build);
-    hash_fact(&fact[1], "text to train on", true, tr->meta.data);
+    hash_fact(&fact[1], "text to train on", true, text.s);
     hash_fact(&fact[2], "file, or other settings,", true,
               arena_printf(a, "%lld %d %s", (long long)tr->stop_at, tr->how->resume, tr->meta.text));
-    hash_fact(&fact[3], "processor", false, processor.s);
+    hash_fact(&fact[3], "kind of device", true, tr->session.backend ? tr->session.backend->kind->word : "reference");
+    hash_fact(&fact[4], "checkpoint to go on from", true,
+              tr->from ? arena_copy(a, tr->from->file.text, tr->from->file.header) : "");
+    hash_fact(&fact[5], "processor", false, processor.s);
     char(*all)[FACTS][65] = arena_alloc_array(a, size, sizeof *all);
     for (size_t i = 0; i < FACTS; i++)
         memcpy(all[own][i], fact[i].hash, sizeof fact[i].hash);

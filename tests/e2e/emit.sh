@@ -180,7 +180,7 @@ for micro in 1 2 4; do
     evals runs/in-$micro/events.jsonl > ours
     near theirs.eval ours 2e-6
 done
-expect 0 "$VWN" emit c parts.vwn -o parts.c --batch '2 seqs' --set 'train.eval.every=1 steps' --set 'train.eval.batches=9'
+expect 0 "$VWN" emit c parts.vwn -o parts.c --batch '1 seqs' --set train.lanes=4 --set 'train.eval.every=1 steps' --set 'train.eval.batches=9'
 expect 0 make -s -C parts.c CC="$fast"
 expect 0 parts.c/model train parts/*.bin --steps 3 --weights parts.c/weights.safetensors
 sed -n 's/^step.* loss \([0-9.]*\) lr .*/\1/p' out > ours

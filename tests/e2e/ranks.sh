@@ -1,6 +1,8 @@
 # ranks.sh - one run of one, two, four and eight processes: the same weights to the bit, through growth, kills and other numbers of them.
 . "$VWN_SOURCE/tests/support/lib.inc"
 squares > text.txt
+export TMPDIR="/tmp/vwn-e2e-$$" # of sockets, whose paths are to be short
+mkdir "$TMPDIR"
 
 # what a step can add up: experts with losses of their own, dropout, a second head, clipping, an average, micro-batches, growth
 cat > model.vwn <<'EOF'
@@ -64,6 +66,7 @@ grow wider {
   check preserves(1e-5)
 }
 EOF
+children() { sed -n "s/^\([0-9]*\) ([a-z]*) . $1 .*/\1/p" /proc/[0-9]*/stat 2> /dev/null | sort -n; }
 # Waits for the first checkpoint of a run, as long as process $2 is there.
 wait_for() { while kill -0 "$2" 2> /dev/null && ! ls "runs/$1"/ckpt/step_00000001* > /dev/null 2>&1; do sleep 0.02; done; }
 last_of() { echo "$1/ckpt/step_00000004.safetensors"; }
@@ -85,7 +88,6 @@ for n in 2 8; do
     evals runs/r$n/events.jsonl > other
     cmp one other || fail "other losses of evaluations"
 done
-[ "$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'vwn-ranks-*' -user "$(id -u)" -newer model.vwn | wc -l)" -eq 0 ] || fail "folders of sockets are left"
 # one lane and eight are two orders of adding: the same losses but for rounding
 expect 0 "$VWN" train model.vwn --device reference --run plain --set train.lanes=1
 losses runs/r1/events.jsonl > one
@@ -104,7 +106,7 @@ same_as_one runs/parts
 "$VWN" launch -n 4 --restarts 2 train model.vwn --device reference --run killed > out 2> err < /dev/null &
 launcher=$!
 wait_for killed $launcher
-victim=$(pgrep -P $launcher | sed -n 3p)
+victim=$(children $launcher | sed -n 3p)
 kill -9 "$victim"
 wait $launcher || fail "--restarts has not gone on: $(tail -n 3 err)"
 last="launch --restarts"
@@ -118,7 +120,7 @@ same_as_one runs/killed
 VWN_TIMEOUT=5 "$VWN" launch -n 2 train model.vwn --device reference --run silent "--set=train.length=4000 steps" > out 2> err < /dev/null &
 launcher=$!
 wait_for silent $launcher
-kill -STOP "$(pgrep -P $launcher | sed -n 2p)"
+kill -STOP "$(children $launcher | sed -n 2p)"
 wait $launcher
 [ $? -eq 5 ] || fail "a process that is silent ends a run with another status"
 last="launch, one stopped"
@@ -139,6 +141,10 @@ expect 2 "$VWN" launch -n 2 sample r1
 has err '`vwn launch` starts `train` or `resume`'
 expect 2 "$VWN" launch train model.vwn
 has err 'how many processes? vwn launch -n 4 train ...'
+expect 2 "$VWN" launch -n 2 train -
+has err 'only one process can read `-`'
+expect 2 "$VWN" launch -n 2 --restarts 1 train model.vwn --overwrite
+has err '`--restarts` goes on with what is there'
 RANK=2 WORLD_SIZE=2 expect 2 "$VWN" train model.vwn
 has err 'RANK is `2`; it must be a whole number from 0 to 1'
 RANK=0 WORLD_SIZE=2 expect 2 "$VWN" train model.vwn
@@ -147,7 +153,7 @@ RANK=0 WORLD_SIZE=2 MASTER_ADDR=192.0.2.1 MASTER_PORT=29999 expect 5 "$VWN" trai
 has err 'ranks on several machines need a secret'
 
 # by the variables of torchrun, of srun and of mpirun, over TCP: another setting, file or text in one of them is refused, and named
-port=$((20000 + $$ % 20000))
+port=$((10000 + $$ % 20000))
 group() { # FILE of rank 1, arguments of it
     file=$1
     shift
@@ -180,13 +186,25 @@ group wrong.vwn
 has err 'rank 1 of 2 (process '
 has err 'has failed: '
 
-# Ctrl-C ends all of them, once, with a checkpoint
-"$VWN" launch -n 2 train model.vwn --device reference --run stopped "--set=train.length=4000 steps" > out 2> err < /dev/null &
+# Ctrl-C ends all of them, once, with a checkpoint, though it comes to all of a terminal, and is passed on, too
+setsid "$VWN" launch -n 2 train model.vwn --device reference --run stopped "--set=train.length=4000 steps" > out 2> err < /dev/null &
 launcher=$!
 wait_for stopped $launcher
-kill -TERM $launcher
+kill -s TERM -- "-$launcher"
 wait $launcher
 [ $? -eq 130 ] || fail "an interrupted run ends with another status"
 last="launch, interrupted"
 lacks err 'error'
+has out 'interrupted at step'
+# before they can listen to it, too; nothing is begun again
+"$VWN" launch -n 2 --restarts 2 train model.vwn --device reference --run never "--set=train.length=4000 steps" > out 2> err < /dev/null &
+launcher=$!
+while kill -0 $launcher 2> /dev/null && [ -z "$(children $launcher)" ]; do :; done
+kill -TERM $launcher
+wait $launcher
+[ $? -eq 130 ] || fail "interrupted at the beginning, it ends with another status"
+last="launch, interrupted at the beginning"
+lacks err 'error'
+lacks err 'Restarting'
+rmdir "$TMPDIR" || fail "folders of sockets are left: $(ls "$TMPDIR")"
 finish

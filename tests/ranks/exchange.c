@@ -22,7 +22,10 @@ typedef int RankBody(Ranks *r); /* 0: fine */
 
 static char folder[64];
 static double seconds = 20;
-static const char *port; /* NULL: sockets in the folder */
+static const char *port;                                                          /* NULL: sockets in the folder */
+static const char *host = "127.0.0.1", *secret = "words", *last_secret = "words"; /* the latter: of the last rank */
+static int beside;
+static useconds_t late; /* microseconds by which all but the first come later */
 
 /* The exit status of each rank, a signal as 100 and more; -1 where it could not open. */
 static void run(int size, RankBody *body, int status[MOST])
@@ -33,13 +36,16 @@ static void run(int size, RankBody *body, int status[MOST])
         if (pid[i])
             continue;
         char why[RANKS_WHY];
+        if (i)
+            usleep(late);
         const RanksAsk ask = {.rank = i,
                               .size = size,
                               .local = size,
                               .folder = port ? NULL : folder,
-                              .host = "127.0.0.1",
+                              .host = host,
                               .port = port,
-                              .secret = "words",
+                              .beside = beside,
+                              .secret = i + 1 < size ? secret : last_secret,
                               .timeout = seconds,
                               .by = "WORLD_SIZE"};
         Ranks *r = ranks_open(&ask, why);
@@ -176,8 +182,24 @@ static int one_leaves(Ranks *r) { return ranks_rank(r) == 2 ? 0 : hears(r, " has
 static int one_stops(Ranks *r)
 {
     if (ranks_rank(r) == 2)
-        sleep(3);
+        sleep(2);
     return ranks_rank(r) == 2 ? 0 : hears(r, " has sent nothing for 1 seconds");
+}
+
+/* A rank that has sent its piece, and fails while it still is to take one. */
+static int fails_midway(Ranks *r)
+{
+    enum { MUCH = 64 << 20 };
+    char *v = calloc(1, MUCH);
+    bool first = ranks_rank(r) == 0;
+    const RankPiece to[2] = {{v, 0}, {v, first ? MUCH : 0}}, from[2] = {{v, 1}, {v, 0}};
+    if (!v || ranks_exchange(r, to, from))
+        return 1;
+    ranks_fail(r, "");
+    if (!first)
+        _exit(0);
+    free(v);
+    return strstr(ranks_why(r), "does something else: it sends ") ? 0 : 2;
 }
 
 /* Each of the two takes the other for it, and who hears of it first tells the rest. */
@@ -225,6 +247,71 @@ static void strangers(Harness *h)
     waitpid(stranger, NULL, 0);
 }
 
+/* Those who say nothing, and stay, in front of all ranks but the first. */
+static void silent_strangers(Harness *h)
+{
+    enum { STRANGERS = 100 };
+    int status[MOST];
+    pid_t stranger = fork();
+    if (!stranger) {
+        const struct sockaddr_in to = {
+            .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        for (int met = 0; met < STRANGERS;) {
+            int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0) {
+                met++;
+                continue;
+            }
+            close(fd);
+            usleep(1000);
+        }
+        pause();
+    }
+    seconds = 10;
+    late = 300000;
+    run(4, gathers, status);
+    CHECK(h, all_are(status, 4, 0));
+    late = 0;
+    kill(stranger, SIGKILL);
+    waitpid(stranger, NULL, 0);
+    seconds = 1;
+    last_secret = "other words";
+    run(2, gathers, status);
+    CHECK(h, all_are(status, 2, 99));
+    last_secret = "words";
+    seconds = 20;
+}
+
+/* What launchers say, and an address and a port that are not free for everything. */
+static void places(Harness *h)
+{
+    int status[MOST], one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char why[RANKS_WHY];
+    RanksAsk ask;
+    host = "127.0.1.1"; /* where Debian has the name of a machine */
+    secret = last_secret = "";
+    run(4, gathers, status);
+    CHECK(h, all_are(status, 4, 0));
+    host = "127.0.0.1";
+    secret = last_secret = "words";
+    setenv("RANK", "1", 1);
+    setenv("WORLD_SIZE", "2", 1);
+    setenv("MASTER_ADDR", host, 1);
+    setenv("MASTER_PORT", port, 1);
+    CHECK(h, ranks_ask(&ask, why) && ask.rank == 1 && ask.size == 2 && !ask.beside);
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1); /* somebody listens at the port itself */
+    CHECK(h, ranks_ask(&ask, why) && ask.beside == 1);
+    const struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    CHECK(h, bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 1) == 0);
+    beside = ask.beside;
+    run(2, gathers, status);
+    CHECK(h, all_are(status, 2, 0));
+    beside = 0;
+    close(fd);
+}
+
 int main(void)
 {
     static const struct {
@@ -240,9 +327,11 @@ int main(void)
     Harness h = {0};
     int status[MOST];
     char place[16];
-    snprintf(folder, sizeof folder, "/tmp/vwn-ranks-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/vwn-exchange-XXXXXX");
     CHECK(&h, mkdtemp(folder) != NULL);
-    snprintf(place, sizeof place, "%d", 20000 + (int)getpid() % 30000);
+    snprintf(place, sizeof place, "%d", 10000 + (int)getpid() % 20000); /* below those that the system gives away */
+    run(2, fails_midway, status);
+    CHECK(&h, all_are(status, 2, 0));
     for (int way = 0; way < 2; way++) {
         port = way ? place : NULL;
         for (int size = 2; size <= MOST; size *= 2) {
@@ -262,6 +351,8 @@ int main(void)
         CHECK(&h, status[0] == 100 + SIGKILL && all_are(status + 1, 2, 0));
     }
     strangers(&h);
+    silent_strangers(&h);
+    places(&h);
     rmdir(folder);
     return harness_end(&h);
 }

@@ -835,6 +835,13 @@ static void memory(Tally *t)
     /* the largest power of two that fits was named: it takes more than half of what there is */
     double with = atof(strstr(why, " seqs` needs ") + 13), have = atof(strstr(why, " and ") + 5);
     CHECKF(t, with <= have && with > 0.45 * have, "%s", why);
+    c.tiny.lanes = 4; /* a lane is a power of 3: what is named divides that */
+    c.tiny.micro = 31381059609;
+    c.tiny.batch = 4 * c.tiny.micro;
+    CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "; `micro_batch = "), "%s", why);
+    CHECKF(t, c.tiny.micro % atoll(strstr(why, "; `micro_batch = ") + 17) == 0, "%s", why);
+    c.tiny.lanes = 0;
+    c.tiny.batch = c.tiny.micro = (int64_t)1 << 32;
     c.tiny.dropout = 0; /* then the steps are the same */
     CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && !strstr(why, "random"), "%s", why);
     c = plain(false, in("too_wide")); /* weights that do not fit: no micro-batch helps */

@@ -209,6 +209,7 @@ static Train *tiny_train(Ctx *ctx, const TinyOptions *how, const Model *m)
     t->data = (DataSpec){.kind = DATA_TEXT_FILE, .path = how->text, .folder = "", .val = 0.1};
     t->tokenizer.kind = TOKENIZER_CHARS;
     t->batch_seqs = how->batch;
+    t->lanes = how->lanes;
     t->micro_seqs = how->micro ? how->micro : how->batch;
     t->length_steps = how->steps;
     t->context = how->context;

@@ -29,7 +29,7 @@ bool file_exists(const char *path);
 
 /* ---- a model: logits = tanh(E[tokens] W1 + b) W2, dropout, a loss twice, a metric ---- */
 typedef struct TinyOptions {
-    int64_t vocab, width, context, batch, micro, steps;
+    int64_t vocab, width, context, batch, micro, lanes, steps;
     const char *text;      /* path of the text */
     const char *optimizer; /* NULL: adamw */
     double lr, dropout;

@@ -19,20 +19,34 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_RANKS = 1024, GRACE_SECONDS = 5 };
+enum { MOST_RANKS = 1024, GRACE_SECONDS = 5, WRITING_SECONDS = 60 };
 
 typedef struct LaunchGroup {
     Call *call;
     int64_t n;
     char folder[64]; /* of the sockets */
     char secret[65];
-    pid_t *pid;  /* 0: has ended */
-    int *status; /* of those that have */
-    bool *ended; /* by this program, as they did not end by themselves */
+    pid_t *pid;     /* 0: has ended */
+    int *status;    /* of those that have */
+    bool *ended;    /* by this program, as they did not end by themselves */
+    bool asked;     /* somebody has asked all of them to stop */
+    sigset_t heard; /* what is blocked when nothing is started */
 } LaunchGroup;
 
 static volatile sig_atomic_t caught;
 static void on_signal(int signal) { caught = signal; }
+
+/* What is passed on; those that a shell, or nohup, has this program ignore stay ignored, in the ranks, too. */
+static const int passed_on[] = {SIGTERM, SIGINT, SIGHUP};
+
+static void listen_to_signals(void)
+{
+    const struct sigaction act = {.sa_handler = on_signal};
+    struct sigaction before;
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+        if (sigaction(passed_on[i], NULL, &before) == 0 && (before.sa_handler != SIG_IGN || passed_on[i] == SIGTERM))
+            sigaction(passed_on[i], &act, NULL);
+}
 
 static double now(void)
 {
@@ -54,8 +68,11 @@ static void become_rank(const LaunchGroup *l, int64_t rank, pid_t parent, char *
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* who starts them may be killed */
     if (getppid() != parent)
         _exit(VWN_INTERRUPTED);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    struct sigaction now;
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+        if (sigaction(passed_on[i], NULL, &now) == 0 && now.sa_handler == on_signal)
+            signal(passed_on[i], SIG_DFL);
+    sigprocmask(SIG_SETMASK, &l->heard, NULL); /* what came meanwhile ends it */
     set_number("RANK", rank);
     set_number("LOCAL_RANK", rank);
     set_number("WORLD_SIZE", l->n);
@@ -82,7 +99,11 @@ static bool start(LaunchGroup *l, char **argv)
     for (size_t i = 0; i < sizeof secret; i++)
         snprintf(l->secret + 2 * i, 3, "%02x", secret[i]);
     pid_t self = getpid();
-    for (int64_t i = 0; i < l->n; i++) {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &l->heard); /* the handler is for this process alone */
+    bool fine = true;
+    for (int64_t i = 0; fine && i < l->n; i++) {
         l->pid[i] = fork();
         if (l->pid[i] == 0) {
             become_rank(l, i, self, argv);
@@ -94,9 +115,10 @@ static bool start(LaunchGroup *l, char **argv)
         ui_error(&l->call->ui, "process %lld of %lld could not be started: %s", (long long)i, (long long)l->n,
                  strerror(errno));
         l->pid[i] = 0;
-        return false;
+        fine = false;
     }
-    return true;
+    sigprocmask(SIG_SETMASK, &l->heard, NULL);
+    return fine;
 }
 
 static void signal_all(const LaunchGroup *l, int signal)
@@ -106,25 +128,38 @@ static void signal_all(const LaunchGroup *l, int signal)
             kill(l->pid[i], signal);
 }
 
-/* Waits for the end of all. Others that go on after one has failed are ended, after a while in which they say why. */
+/* Others go on after one has failed: after a while in which they say why they are ended. One of them may be writing a checkpoint. */
+static void end_all(LaunchGroup *l, bool at_once)
+{
+    for (int64_t i = 0; i < l->n; i++)
+        l->ended[i] |= l->pid[i] > 0;
+    signal_all(l, at_once ? SIGKILL : SIGTERM);
+    signal_all(l, SIGCONT); /* one that is stopped hears nothing else */
+}
+
+static bool has_failed(int status)
+{
+    return !WIFEXITED(status) || (WEXITSTATUS(status) != VWN_OK && WEXITSTATUS(status) != VWN_INTERRUPTED);
+}
+
+/* Waits for the end of all. */
 static void wait_for_all(LaunchGroup *l)
 {
     double failed_at = 0;
-    bool killed = false;
+    bool told = false;
     for (int64_t left = l->n; left > 0;) {
         int status;
         pid_t pid = waitpid(-1, &status, WNOHANG);
         if (pid == 0 || (pid < 0 && errno == EINTR)) {
-            if (caught) /* one of them tells the others */
+            if (caught) { /* one of them tells the others */
                 signal_all(l, caught == SIGINT ? SIGINT : SIGTERM);
+                l->asked = true;
+            }
             caught = 0;
-            if (failed_at > 0 && now() - failed_at > GRACE_SECONDS) {
-                signal_all(l, killed ? SIGKILL : SIGTERM);
-                signal_all(l, SIGCONT); /* who was stopped hears it, too */
-                for (int64_t i = 0; i < l->n; i++)
-                    l->ended[i] |= l->pid[i] > 0;
+            if (failed_at > 0 && now() - failed_at > (told ? WRITING_SECONDS : GRACE_SECONDS)) {
+                end_all(l, told);
                 failed_at = now();
-                killed = true;
+                told = true;
             }
             nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
             continue;
@@ -137,14 +172,14 @@ static void wait_for_all(LaunchGroup *l)
             l->pid[i] = 0;
             l->status[i] = status;
             left--;
-            if (!(WIFEXITED(status) && WEXITSTATUS(status) == 0) && failed_at <= 0)
+            if (has_failed(status) && failed_at <= 0)
                 failed_at = now();
         }
     }
 }
 
 /* Who was killed is said here, since nobody else may. The status of the first that has another than 0; *broken: a process was killed,
- * or did not end, so that it may go better the next time. */
+ * or did not end, so that it may go better the next time. Those that were asked to stop before they could listen are killed by that. */
 static int outcome(const LaunchGroup *l, bool *broken)
 {
     int result = VWN_OK;
@@ -152,14 +187,21 @@ static int outcome(const LaunchGroup *l, bool *broken)
     *broken = false;
     for (int64_t i = 0; i < l->n; i++) {
         int s = l->status[i];
-        *broken |= WIFSIGNALED(s);
-        if (WIFSIGNALED(s) && !l->ended[i] && !said) {
+        bool obeyed = l->asked && (WIFSIGNALED(s) ? WTERMSIG(s) == SIGTERM || WTERMSIG(s) == SIGINT
+                                                  : WEXITSTATUS(s) == VWN_INTERRUPTED);
+        *broken |= (WIFSIGNALED(s) || l->ended[i]) && !l->asked;
+        if (obeyed)
+            result = VWN_INTERRUPTED;
+        if (WIFSIGNALED(s) && !obeyed && !l->ended[i] && !said) {
             ui_error(&l->call->ui, "rank %lld of %lld was ended by signal %d (%s)", (long long)i, (long long)l->n,
                      WTERMSIG(s), strsignal(WTERMSIG(s)));
             said = true;
         }
-        if (result == VWN_OK && WIFEXITED(s))
-            result = WEXITSTATUS(s);
+        if (result != VWN_OK || !WIFEXITED(s))
+            continue;
+        result = WEXITSTATUS(s);
+        if (i && result != VWN_OK && !said) /* those before have ended well, and it is silent itself */
+            ui_error(&l->call->ui, "rank %lld of %lld ended with status %d", (long long)i, (long long)l->n, result);
     }
     return *broken ? VWN_ENVIRONMENT : result;
 }
@@ -178,6 +220,7 @@ static void clean(LaunchGroup *l)
 static int once(LaunchGroup *l, char **argv, bool *broken)
 {
     memset(l->ended, 0, (size_t)l->n * sizeof *l->ended);
+    *broken = false;
     bool fine = start(l, argv);
     if (!fine)
         signal_all(l, SIGTERM);
@@ -186,10 +229,10 @@ static int once(LaunchGroup *l, char **argv, bool *broken)
     return fine ? outcome(l, broken) : VWN_ENVIRONMENT;
 }
 
-static bool is_there(char **argv, const char *word)
+static bool is_there(const Call *call, const char *word)
 {
-    for (; *argv; argv++)
-        if (!strcmp(*argv, word))
+    for (int i = 1; i < call->n_operands; i++)
+        if (!strcmp(call->operand[i], word))
             return true;
     return false;
 }
@@ -206,6 +249,12 @@ static int run(Call *call)
         return VWN_USAGE;
     if (!l.n)
         return usage_error(call, "how many processes? vwn launch -n 4 %s ...", verb);
+    if (is_there(call, "-"))
+        return usage_error(call, "only one process can read `-`: name a file");
+    if (restarts && is_there(call, "--overwrite"))
+        return usage_error(call,
+                           "`--restarts` goes on with what is there, and `--overwrite` removes it: remove the run "
+                           "with `vwn runs rm` first");
     char **argv = calloc((size_t)call->n_operands + 3, sizeof *argv);
     l.pid = calloc((size_t)l.n, sizeof *l.pid);
     l.status = calloc((size_t)l.n, sizeof *l.status);
@@ -215,16 +264,15 @@ static int run(Call *call)
         argv[0] = "vwn";
         for (int i = 0; i < call->n_operands; i++)
             argv[i + 1] = (char *)call->operand[i];
-        struct sigaction act = {.sa_handler = on_signal};
-        sigaction(SIGINT, &act, NULL);
-        sigaction(SIGTERM, &act, NULL);
-        sigaction(SIGHUP, &act, NULL);
+        listen_to_signals();
         bool broken = false;
         result = once(&l, argv, &broken);
         for (int64_t i = 0; i < restarts && broken; i++) {
             ui_say(&call->ui, "Restarting", "%lld of %lld times", (long long)i + 1, (long long)restarts);
-            if (!strcmp(verb, "train") && !is_there(argv, "--resume"))
-                argv[call->n_operands + 1] = "--resume";
+            if (i == 0 && !strcmp(verb, "train") && !is_there(call, "--resume")) {
+                memmove(argv + 3, argv + 2, (size_t)(call->n_operands - 1) * sizeof *argv);
+                argv[2] = "--resume";
+            }
             result = once(&l, argv, &broken);
         }
     } else {
