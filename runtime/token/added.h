@@ -26,6 +26,7 @@ typedef struct Added {
     unsigned char pair[1 << 13]; /* a bit for each two first bytes */
     const TextPattern *word;     /* a character of a word; NULL where no token is a single word */
 } Added;
+enum { ADDED_LENGTHS = 512 }; /* at most so many different ones */
 typedef struct AddedForm {
     const char *text; /* NULL: the token's own */
     size_t n;

@@ -86,7 +86,12 @@ static bool open_added(Session *s, Bpe *b, char why[WHY])
     added_open(s->arena, &b->raw, b->token, b->tokens, false, NULL);
     added_open(s->arena, &b->normal, b->token, b->tokens, true, form);
     b->raw.word = b->normal.word = &b->word;
-    return true;
+    if (b->raw.lengths + b->normal.lengths <= ADDED_LENGTHS)
+        return true;
+    snprintf(why, WHY,
+             "its added tokens have more than %d different lengths, each of which takes time at every place of a text",
+             ADDED_LENGTHS);
+    return false;
 }
 
 bool bpe_open(Session *s, const BpeFiles *files, Bpe *b, char why[WHY])

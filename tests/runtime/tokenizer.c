@@ -348,6 +348,27 @@ static void whole_piece(Test *t)
     bpe_work_close(&t->work);
 }
 
+/* Added tokens of many lengths: each of them is looked for wherever one may begin. */
+static void many_lengths(Test *t, int n)
+{
+    Buf added = buf_new(t->s.arena);
+    char x[600];
+    memset(x, 'x', sizeof x);
+    for (int i = 1; i <= n; i++)
+        buf_printf(&added, "%s{\"id\": %d, \"content\": \"<%.*s\"}", i > 1 ? ", " : "[", 460 + i, i, x);
+    buf_putc(&added, ']');
+    const char *text = file_of(t, NULL, NULL, added.s, NULL);
+    IdList l = {0};
+    if (n > 512) {
+        CHECK_CASE(&t->h, !open_text(t, text) && strstr(t->why, "more than 512 different lengths"), t->why);
+        return;
+    }
+    CHECK_CASE(&t->h, open_text(t, text) && bpe_encode(&t->work, "<<xxx<xx>", 9, &l, t->why), t->why);
+    CHECK(&t->h, l.n == 4 && l.v[1] == 463 && l.v[2] == 462);
+    free(l.v);
+    bpe_work_close(&t->work);
+}
+
 static void refused_special(Test *t)
 {
     static const BpeSpecial twice[] = {{"<x>", -1}, {"<x>", 600}}, half[] = {{"\xa9", -1}};
@@ -572,6 +593,8 @@ static Status run(void *user)
     many_merges(t);
     few_bytes(t);
     whole_piece(t);
+    many_lengths(t, 512);
+    many_lengths(t, 513);
     any_bytes(t);
     refused_files(t);
     refused_special(t);
