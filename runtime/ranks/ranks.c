@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "transport.h"
 
+#include "runtime/base/machine.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -9,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- what stands before the bytes of a piece ---- */
@@ -47,13 +48,6 @@ struct Ranks {
     bool failed;
     int of; /* who has failed; -1: who knows says it */
 };
-
-double ranks_clock(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void links_close(Links *links, int size)
 {
@@ -178,12 +172,12 @@ void ranks_fail(Ranks *r, const char *sentence)
 static void take_leave(Ranks *r)
 {
     char unread[4096];
-    double until = ranks_clock() + 0.5;
+    double until = clock_seconds() + 0.5;
     for (int i = 0; i < r->size; i++) {
         struct pollfd p = {.fd = r->links.fd[i], .events = POLLIN};
         if (p.fd < 0 || shutdown(p.fd, SHUT_WR) != 0)
             continue;
-        while (ranks_clock() < until && poll(&p, 1, 50) >= 0) {
+        while (clock_seconds() < until && poll(&p, 1, 50) >= 0) {
             ssize_t k = p.revents ? recv(p.fd, unread, sizeof unread, MSG_DONTWAIT) : 1;
             if (k == 0 || (k < 0 && errno != EAGAIN && errno != EINTR))
                 break;
@@ -212,8 +206,8 @@ static bool read_farewell(Ranks *r, int i)
     char text[SENTENCE + 1] = "";
     const Packet *f = &r->from[i].packet;
     size_t n = f->bytes < SENTENCE ? (size_t)f->bytes : SENTENCE, have = 0;
-    double until = ranks_clock() + 1;
-    while (have < n && ranks_clock() < until) {
+    double until = clock_seconds() + 1;
+    while (have < n && clock_seconds() < until) {
         ssize_t k = recv(r->links.fd[i], text + have, n - have, MSG_DONTWAIT);
         struct pollfd p = {.fd = r->links.fd[i], .events = POLLIN};
         if (k > 0)
@@ -302,7 +296,7 @@ static bool silent(Ranks *r, double timeout)
 
 bool ranks_exchange(Ranks *r, const RankPiece *to, const RankPiece *from)
 {
-    double last = ranks_clock(), timeout = r->timeout * r->patience;
+    double last = clock_seconds(), timeout = r->timeout * r->patience;
     if (r->failed)
         return false;
     r->turn++;
@@ -326,7 +320,7 @@ bool ranks_exchange(Ranks *r, const RankPiece *to, const RankPiece *from)
         }
         if (!waiting)
             break;
-        double now = ranks_clock();
+        double now = clock_seconds();
         last = moved ? now : last;
         if (now - last >= timeout)
             return silent(r, timeout);

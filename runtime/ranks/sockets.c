@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "transport.h"
 
+#include "runtime/base/machine.h"
 #include "runtime/base/sha256.h"
 
 #include <arpa/inet.h>
@@ -53,7 +54,7 @@ static bool failed(Opening *o, const char *what, const char *where)
 static bool wait_for(int fd, short events, double until)
 {
     struct pollfd p = {.fd = fd, .events = events};
-    double left = until - ranks_clock();
+    double left = until - clock_seconds();
     return left > 0 && poll(&p, 1, (int)(left * 1e3) + 1) > 0;
 }
 
@@ -137,7 +138,7 @@ typedef struct Guest {
 static bool welcome(Guest *g, int fd, const Address *from)
 {
     enum { MOMENT = 2 };
-    *g = (Guest){.fd = fd, .until = ranks_clock() + MOMENT, .from = *from};
+    *g = (Guest){.fd = fd, .until = clock_seconds() + MOMENT, .from = *from};
     return getrandom(g->nonce, NONCE, 0) == NONCE && give(fd, g->nonce, NONCE, g->until);
 }
 
@@ -220,13 +221,13 @@ static bool connect_to(Opening *o, int rank, const Address *a, uint16_t port, co
 {
     RankPlace place;
     int last = ETIMEDOUT;
-    while (ranks_clock() < o->until) {
+    while (clock_seconds() < o->until) {
         int fd = new_socket(a->at.ss_family);
         if (fd < 0)
             return failed(o, "no socket for", where);
         if (connect(fd, (const struct sockaddr *)&a->at, a->n) != 0)
             last = errno;
-        else if (introduce(o, fd, port, &place, ranks_clock() + 10)) {
+        else if (introduce(o, fd, port, &place, clock_seconds() + 10)) {
             add_link(o, rank, fd, &place);
             return true;
         } else
@@ -293,7 +294,7 @@ static int greet_all(Opening *o, Guests *g, Address *heard)
     for (int i = g->n; i-- > 0;) {
         Guest *at = &g->of[i];
         int rank = greet(o, at);
-        if (rank == 0 && ranks_clock() < at->until)
+        if (rank == 0 && clock_seconds() < at->until)
             continue;
         if (rank > 0) {
             add_link(o, rank, at->fd, &at->hello.place);
@@ -312,7 +313,7 @@ static bool accept_all(Opening *o, Address *heard)
 {
     int missing = o->ask->size - 1 - o->ask->rank;
     Guests *g = calloc(1, sizeof *g);
-    while (g && missing > 0 && ranks_clock() < o->until) {
+    while (g && missing > 0 && clock_seconds() < o->until) {
         struct pollfd p[GUESTS + 1] = {{.fd = o->listening, .events = POLLIN}};
         for (int i = 0; i < g->n; i++)
             p[i + 1] = (struct pollfd){.fd = g->of[i].fd, .events = POLLIN};
@@ -459,8 +460,12 @@ static bool open_tcp(Opening *o, Address *heard)
 
 static bool open_sockets(const RanksAsk *ask, double seconds, Links *links, char why[RANKS_WHY])
 {
-    Opening o = {
-        .ask = ask, .links = links, .seconds = seconds, .until = ranks_clock() + seconds, .listening = -1, .why = why};
+    Opening o = {.ask = ask,
+                 .links = links,
+                 .seconds = seconds,
+                 .until = clock_seconds() + seconds,
+                 .listening = -1,
+                 .why = why};
     Address *heard = calloc((size_t)ask->size, sizeof *heard);
     links->place[ask->rank] = own_place();
     bool fine = heard && (ask->folder ? open_folder(&o) : open_tcp(&o, heard));

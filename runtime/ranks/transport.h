@@ -29,6 +29,5 @@ typedef struct Transport {
 #undef TRANSPORT
 
 void links_close(Links *links, int size);
-double ranks_clock(void); /* seconds, monotonic */
 
 #endif

@@ -206,7 +206,8 @@ static void settle_step(Trainer *tr)
     Progress *p = &tr->now;
     const QueuedStep *q = &tr->queue.step[p->step % STEPS_QUEUED];
     size_t n = results_size(tr->program.fresh);
-    double loss = read_losses(tr, q->readback);
+    /* where the host decides, it has read them before the update */
+    double loss = tr->queue.decides ? read_losses(tr, q->readback) : tr->out.all[tr->out.loss];
     readback_read(q->readback, (size_t)parts_here(tr) * n, results_size(tr->program.update), tr->out.updated);
     double norm = tr->out.updated[tr->out.norm];
     tr->lr = q->lr;
