@@ -74,11 +74,6 @@ static void free_ranks(Ranks *r)
 Ranks *ranks_open(const RanksAsk *ask, char why[RANKS_WHY])
 {
     enum { OPEN_SECONDS = 120 };
-    static const Transport *const transports[] = {
-#define TRANSPORT(name, sentence) &transport_##name,
-#include "transports.def"
-#undef TRANSPORT
-    };
     Ranks *r = calloc(1, sizeof *r);
     size_t n = (size_t)ask->size;
     snprintf(why, RANKS_WHY, "out of memory");
@@ -96,7 +91,7 @@ Ranks *ranks_open(const RanksAsk *ask, char why[RANKS_WHY])
     for (size_t i = 0; r->links.fd && i < n; i++)
         r->links.fd[i] = -1;
     bool fine = r->to && r->from && r->poll && r->piece[0] && r->piece[1] && r->links.fd && r->links.place &&
-                transports[0]->open(ask, ask->timeout < OPEN_SECONDS ? ask->timeout : OPEN_SECONDS, &r->links, why);
+                links_open(ask, ask->timeout < OPEN_SECONDS ? ask->timeout : OPEN_SECONDS, &r->links, why);
     if (fine)
         return r;
     free_ranks(r);

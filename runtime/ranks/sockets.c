@@ -458,7 +458,7 @@ static bool open_tcp(Opening *o, Address *heard)
     return accept_all(o, NULL);
 }
 
-static bool open_sockets(const RanksAsk *ask, double seconds, Links *links, char why[RANKS_WHY])
+bool links_open(const RanksAsk *ask, double seconds, Links *links, char why[RANKS_WHY])
 {
     Opening o = {.ask = ask,
                  .links = links,
@@ -474,5 +474,3 @@ static bool open_sockets(const RanksAsk *ask, double seconds, Links *links, char
     free(heard);
     return fine;
 }
-
-const Transport transport_sockets = {open_sockets};

@@ -20,14 +20,8 @@ typedef struct Links {
     RankPlace *place; /* who is there */
 } Links;
 
-typedef struct Transport {
-    /* All connections, within `seconds`. False with `why`; what is open then is closed by links_close(). */
-    bool (*open)(const RanksAsk *ask, double seconds, Links *links, char why[RANKS_WHY]);
-} Transport;
-#define TRANSPORT(name, sentence) extern const Transport transport_##name;
-#include "transports.def"
-#undef TRANSPORT
-
+/* sockets.c: all connections, within `seconds`. False with `why`; what is open then is closed by links_close(). */
+bool links_open(const RanksAsk *ask, double seconds, Links *links, char why[RANKS_WHY]);
 void links_close(Links *links, int size);
 
 #endif
