@@ -6,13 +6,14 @@ print(text("hyper(n = 2, dynamic = false)", 8, 8))
 END
 "$VWN" emit torch fuzzed.vwn -o fuzzed --name fuzzed -q > /dev/null || exit 1
 build=fuzzed/fuzzed/csrc/build.sh
-asan=$(cc -print-file-name=libasan.so)
+# with the library of C++ before it: of a library that Python loads later its interceptor of exceptions knows nothing
+asan="$(cc -print-file-name=libasan.so) $(cc -print-file-name=libstdc++.so.6)"
 PYTHONPATH=$PYTHONPATH:$PWD/fuzzed
 CC="cc -g -fsanitize=address" sh $build fuzzed/fuzzed/_kernels.so || exit 1
-if ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan "$PY" -c 'import torch' 2> asan.txt; then
-    ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan "$PY" "$VWN_SOURCE/tests/torch/fuzz.py" 1 || exit 1
+if ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$asan" "$PY" -c 'import torch' 2> asan.txt; then
+    ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$asan" "$PY" "$VWN_SOURCE/tests/torch/fuzz.py" 1 || exit 1
     # what is looked for is found: a call whose pointer is to less than it says
-    if ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan "$PY" -c '
+    if ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$asan" "$PY" -c '
 import ctypes, torch, fuzzed
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
