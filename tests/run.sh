@@ -5,7 +5,7 @@
 #      tests, none are all of them. `quick`: the main thing of each folder, without the sanitizers. `whole`: every case of
 #      lists of which else a part is drawn, every planted fault, and long stories; an hour and more.
 # Out: status 0 when nothing failed; the last line is "N passed, N failed, N skipped". The build under
-#      the sanitizers leaves out the tests labelled `slow` (tests/CMakeLists.txt). It can be run again without harm.
+#      the sanitizers leaves out the tests that say `slow` (tests/CMakeLists.txt). It can be run again without harm.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/setup.sh

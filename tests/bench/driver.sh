@@ -1,5 +1,6 @@
 # driver.sh - the script behind the target `bench`: its own arithmetic, a short run of its parts, and,
 # where PyTorch is there, that PyTorch's side of the race is the same model.
+# When: quick, slow, optimised. It compiles another program, not vwn.
 . "$VWN_SOURCE/tests/support/lib.inc"
 command -v python3 > /dev/null || {
     echo "no python3 here"

@@ -3,6 +3,7 @@
  * In:  hand-built decoders.   Out: claims about the counts of cost.c.
  * The one idea: each expected number is a formula in the extents or a number from a paper,
  * never something that was printed by the code under test.
+ * When: quick.
  */
 #include "build.h"
 #include "harness.h"

@@ -4,6 +4,7 @@
  * The one idea: shapes alone decide, so the published 500M variable-width model is checked at
  * its full size; and on small graphs with random weights the number of exactly zero gradients
  * of the reference evaluator must be the number of dead weights.
+ * When: quick.
  */
 #include "build.h"
 #include "harness.h"

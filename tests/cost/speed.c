@@ -6,6 +6,7 @@
  * The one idea: memory that is asked for is a count of work that is the same on every machine, busy or not. A pass that
  *      builds something for each pair of nodes, or structures that are counted again for each layer, ask for more than
  *      is left to them. What visits nodes and asks for nothing is not seen here, but by kernel.chains.
+ * When: slow. It counts what plans take; all tests of kernels see what makes plans.
  */
 #include "compiler/file/check_unit.h"
 #include "harness.h"

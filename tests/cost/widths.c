@@ -3,6 +3,7 @@
  * In:  the settings of table 2 and figure 2 (500M shapes).   Out: claims about solve_widths.
  * The one idea: the lists are written out (tests/support/widths.h), so that a solver that is off by one step of
  * rounding in one layer fails; budgets are recomputed by their definition, not by the solver's.
+ * When: quick.
  */
 #include "compiler/front/solve.h"
 #include "support/widths.h"

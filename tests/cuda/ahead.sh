@@ -1,5 +1,6 @@
 # ahead.sh - a GPU never waits for the host to read a loss: the next step is queued before the numbers of the last are read.
 # What ends a run is seen on the device and told of the right step; the weights are the same bits as where the host decides.
+# When: first, slow. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 waits='0 * min(train.loss, 1)' # a file that reads the last loss has each step waited for
 

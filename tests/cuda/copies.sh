@@ -1,5 +1,6 @@
 # copies.sh - weights are rounded to two bytes once, when a run begins; from then on an update writes what products read, and no
 # step rounds a weight again. A run that goes on from a checkpoint rounds what it has read: to the same bits.
+# When: slow. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 
 # run NAME PRECISION FLAGS...: calls are made one by one, and logged in NAME.log.

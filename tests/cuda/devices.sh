@@ -1,4 +1,5 @@
 # devices.sh - which device a run is on, and why: devices that are not there, not able, not free, or too small.
+# When: slow. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 export FAKE_CUDA_DEVICE
 all=$VWN_CUDA_LIBRARIES

@@ -1,5 +1,6 @@
 # failures.sh - every call that a run makes of the driver, of the compiler and of the products fails once: one sentence, exit
 # status 5, nothing left on the device, and a run directory that goes on to the same weights.
+# When: first, slow. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 export VWN_CACHE= # compiled and chosen anew each time; the fake compiler has a cache of its own
 expect 0 "$VWN" train small.vwn --device cuda --until '1 steps' -q --run warm

@@ -1,5 +1,6 @@
 # graphs.sh - the calls of a program are recorded once and launched as one in every run, with the numbers of that run: its bits
 # are those of calls made one by one, and further steps add no call of a kernel or of a product.
+# When: slow. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 # each step draws other numbers, and has another rate
 sed -e 's/attention { /&dropout = 0.2, /' -e 's/activation = silu/&, dropout = 0.3/' \

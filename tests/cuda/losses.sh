@@ -1,5 +1,6 @@
 # losses.sh - 8 steps on a GPU have the losses of 8 steps on the CPU: in float32 but for rounding, in bf16 and fp16 within
 # what these round.
+# When: first, slow. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 
 # evals A B BOUND: what both have measured on held-out data, by averaged weights where there are some.

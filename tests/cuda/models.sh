@@ -1,5 +1,6 @@
 # models.sh - 8 steps of models beyond plain ones on a GPU have the losses of 8 steps on the CPU: chains of multi-token heads,
 # projections that are not linear, (8,64) connections, images; a part of them in two bytes. What they sample is the CPU's text.
+# When: first, slow. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 command -v python3 > /dev/null || { echo "skipped: no python3"; exit 77; }
 

@@ -1,4 +1,5 @@
 # orders.sh - whatever order a device chooses, and whether it is waited for or not, a run has the same bits.
+# When: slow. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 train cuda first
 for order in shuffled:1 eager; do

@@ -5,6 +5,7 @@
  * a library that has algorithms for matrices by columns, or for none but those by rows; one without any is told.
  * The library is the fake one: it refuses what the real one refuses, and more than 65,535 products at once; while calls are
  * recorded it tells nothing and loads nothing.
+ * When: quick, slow. The tests of fake_cuda go the same ways.
  */
 #include "runtime/cuda/backend_cuda.h"
 #include "support/half.h"

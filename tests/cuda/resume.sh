@@ -1,5 +1,6 @@
 # resume.sh - a run goes on where it stopped, on the same device or another; what it has learned is
 # measured, looked into and sampled alike.
+# When: slow. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 go_on() { # DEVICE RUN
     expect 0 "$VWN" train small.vwn --device "$1" --run "$2" --resume --json

@@ -1,5 +1,6 @@
 # rows.sh - what products of two bytes read lies in rows that begin at sixteen bytes, whatever the extents are, and so do logits;
 # with the same numbers. What weights take so is in the memory that is predicted.
+# When: quick, slow. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 
 # run NAME FLAGS...: a few steps with odd extents everywhere; products in two bytes are in NAME.products: extents, rows of

@@ -1,4 +1,5 @@
 # check.sh - `vwn check`: statuses, streams, colour, JSON, several files, --deny, --fix.
+# When: quick.
 . "$VWN_SOURCE/tests/support/lib.inc"
 examples="$VWN_SOURCE/examples"
 

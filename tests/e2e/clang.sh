@@ -1,5 +1,6 @@
 # clang.sh - the program as clang builds it, and kernels as clang compiles them: it says of CUDA what cuda.sh
 # wants, and trains. What was built stays for the next time.
+# When: whole, optimised.
 . "$VWN_SOURCE/tests/support/lib.inc"
 for tool in clang cc cmake flex bison; do
     command -v $tool > /dev/null || { echo "skipped: there is no $tool"; exit 77; }

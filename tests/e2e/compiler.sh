@@ -1,5 +1,6 @@
 # compiler.sh - a C compiler that hangs is given up after a limit, or when the run is asked to stop, and it ends
 # with vwn, however that ends, with all that it has started.
+# When: optimised.
 . "$VWN_SOURCE/tests/support/lib.inc"
 expect 0 "$VWN" new nano
 export XDG_CACHE_HOME="$PWD/cache"

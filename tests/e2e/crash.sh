@@ -1,4 +1,5 @@
 # crash.sh - a crash ends with 70, one sentence and a report that says what was run.
+# When: slow. The sanitizers report crashes themselves, stand in for malloc and need address space without end.
 . "$VWN_SOURCE/tests/support/lib.inc"
 [ "$VWN_BUILD_TYPE" != Sanitize ] || exit 77 # the sanitizers report crashes themselves
 export TMPDIR="$PWD/reports"

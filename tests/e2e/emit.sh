@@ -1,6 +1,7 @@
 # emit.sh - a folder written by `vwn emit c` builds without warnings, and its losses are those of
 # `vwn eval` and `vwn train` on the same weights and data: evaluation to 1e-5 of the loss, training
 # (where rounding differences of products add up over steps) to 1e-4.
+# When: first.
 . "$VWN_SOURCE/tests/support/lib.inc"
 command -v make > /dev/null || exit 77
 

@@ -4,6 +4,7 @@
  * for each setting that the plugin for hyperparameters would read, "WALL STEP ended STATUS SECONDS" for the end that it would; exit status 1 with a sentence when a length, a
  * checksum or a field is wrong. Written from the formats' descriptions (TFRecord, event.proto, summary.proto, the
  * plugin's plugin_data.proto and api.proto, struct.proto, RFC 3720 for the checksum, by its table) and not from vwn's sources.
+ * When: quick.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
 # export_log.sh - `vwn export-log`: CSV and TensorBoard files, read by a reader of its own, against the events of runs that were
 # stopped, have grown, are damaged or are still being written.
+# When: checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt

@@ -1,5 +1,6 @@
 # growth_story.sh - examples/growth.sh at a tenth of its size: the step changes nothing and pays, zeros everywhere stay the
 # small model to the last bit, every run has its curve.
+# When: whole, optimised.
 . "$VWN_SOURCE/tests/support/lib.inc"
 [ -f "$VWN_DATA/kjv.txt" ] || exit 77
 cp "$VWN_DATA/kjv.txt" .

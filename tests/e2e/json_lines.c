@@ -2,6 +2,7 @@
  *
  * In:  with the argument "-", text on stdin; without, its own cases.   Out: 0, or 1 and the bad
  * line. The one idea: a strict reader of RFC 8259 that shares no code with what it judges.
+ * When: quick.
  */
 #include <ctype.h>
 #include <stdbool.h>

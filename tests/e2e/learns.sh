@@ -1,5 +1,6 @@
 # learns.sh - the first model learns: what `vwn new` prints is done, at the length that its file has, and at least 95 of all 100 sums of
 # two digits are answered right, each the likeliest text behind its prompt.
+# When: optimised.
 . "$VWN_SOURCE/tests/support/lib.inc"
 export VWN_THREADS=1 # threads that wait for each other take long where others compute, and change no number
 

@@ -1,5 +1,6 @@
 # limits.sh - too little address space (ulimit -v), files that may not grow (ulimit -f), crashes: one
 # sentence and the right exit status for every verb and every limit.
+# When: slow. The sanitizers report crashes themselves, stand in for malloc and need address space without end.
 . "$VWN_SOURCE/tests/support/lib.inc"
 [ "${VWN_BUILD_TYPE:-}" != Sanitize ] || exit 77 # the sanitizers need address space without end
 yes 'the quick brown fox jumps over the lazy dog' | head -n 300 > text.txt

@@ -2,6 +2,8 @@
  *
  * In:  the program (VWN), the quickstart model and its text.   Out: `N passed, N failed`.
  * The first run fills the kernel cache, so that the measured one starts no compiler.
+ * When: slow, optimised. The sanitizers report crashes themselves, stand in for malloc and need address space without
+ *       end.
  */
 #define _DEFAULT_SOURCE /* wait4 */
 #include <stdio.h>

@@ -1,4 +1,5 @@
 # precision.sh - `precision` is what is computed: bf16 products train as float32 does, or a run says that there are none.
+# When: slow, optimised. The sanitizers see the same kernels and numbers, ten times slower.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 mixed='train.precision=mixed(compute = bf16, master = fp32)'

@@ -1,5 +1,6 @@
 # settings.sh - a resumed run is the same run: it repeats its --set values, is found from every folder, and what
 # nobody should miss is said with -q too; bad values of the environment are errors.
+# When: optimised.
 . "$VWN_SOURCE/tests/support/lib.inc"
 home=$PWD
 expect 0 "$VWN" new nano --from nano

@@ -5,6 +5,7 @@
 # Layers repeat, so the deep examples have few here, in which everything occurs that occurs in them;
 # quickstart and nano stay as they are. Sanitizers look for faults of memory: there each example goes
 # through the program that is largest, and one through all.
+# When: first.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 # next FROM TO: stage TO made of the dump of stage FROM is the direct dump.

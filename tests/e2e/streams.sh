@@ -1,4 +1,5 @@
 # streams.sh - closed pipes, full disks, missing streams.
+# When: quick.
 . "$VWN_SOURCE/tests/support/lib.inc"
 nano="$VWN_SOURCE/examples/01_nano.vwn"
 

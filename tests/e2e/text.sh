@@ -1,5 +1,6 @@
 # text.sh - 16 steps (whole: 200) on real English text have pinned losses; another thread count, a stop and a resume on the
 # way change nothing, to the bit.
+# When: first, slow, optimised. The sanitizers see the same kernels and numbers, ten times slower.
 . "$VWN_SOURCE/tests/support/lib.inc"
 [ -r "$VWN_DATA/kjv.txt" ] || exit 77
 every="train.log.every=1 steps"

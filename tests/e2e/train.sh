@@ -1,4 +1,5 @@
 # train.sh - a folder made by `vwn new` trains, evaluates, samples, resumes and can be interrupted.
+# When: quick, first, optimised.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 for kind in nano vwn; do

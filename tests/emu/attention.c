@@ -5,6 +5,7 @@
  * Out: `N passed, N failed`. Every case runs under both orders of threads, with copies that
  * come at once and as late as they may; results begin as NaN, memory around them is
  * watched, and behind what is read there is none.
+ * When: slow. The sanitizers do not watch texts of the library; emu.ops sees what makes them.
  */
 #define _GNU_SOURCE
 #include "compiler/plan/plan.h"

@@ -9,6 +9,7 @@
  * 3e-3 to 1e-2 in fp16, by 3e-2 to 4e-2 in bf16; what lies below fp16's range moves it by 2e-9.
  * That agreement means something is seen from the CPU's program in float32, which lies farther off by
  * a factor. The four ways of backend_emu.h give the same bits.
+ * When: slow. It runs hundreds of kernels, of which emu.examples has a part.
  */
 #include "emulated.h"
 

@@ -4,6 +4,7 @@
  * Out: `N passed, N failed`. A small kernel adds up the products of boxes with themselves, as it is and with one fault each; of a fault
  *      the emulator says the sentence of its rule, in some order of threads and copies.
  * The oracle of what is right is a sum in float64.
+ * When: quick.
  */
 #define _GNU_SOURCE
 #include "backend_emu.h"

@@ -4,6 +4,7 @@
  * In:  a seed per connection (first argument: where to start, second: how many).
  * Out: the number of failures; 77 without a C++ compiler. Results and all gradients equal the reference's, with the
  * same bits in both orders of host_emu.h.
+ * When: slow. It runs hundreds of kernels, of which emu.examples has a part.
  */
 #include "support/drawn.h"
 #include "backend_emu.h"

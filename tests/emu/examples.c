@@ -4,6 +4,7 @@
  *      Every second one: tests/equal/examples.c compiles the others.
  * Out: `N passed, N failed`; 77 without a C++ compiler. Every loss and every gradient agrees to float32 bounds, the four
  *      ways of backend_emu.h give the same bits. An example with a model of its own that is not listed is a failure.
+ * When: first.
  */
 #include "support/example_cases.h"
 

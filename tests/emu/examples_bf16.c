@@ -5,6 +5,7 @@
  * Out: `N passed, N failed`; 77 without a C++ compiler. Every loss and every gradient agrees to the bound of bf16.c,
  *      kernels do load and products do store two bytes, the four ways of backend_emu.h give the same bits. An
  *      example that asks for bf16 and is not listed is a failure.
+ * When: slow. It runs hundreds of kernels, of which emu.examples has a part.
  */
 #include "support/examples.h"
 

@@ -4,6 +4,7 @@
  * Odd widths, rows with NaN behind them or far apart, experts without pairs and pairs without an expert, rows of tokens and of pairs, bf16,
  * fp16 and float32, tiles of each size, both orders of threads, copies that come at once or late; results begin as NaN, and
  * memory behind them is watched.
+ * When: slow. The sanitizers do not watch texts of the library; emu.ops sees what makes them.
  */
 #define _GNU_SOURCE
 #include "backend_emu.h"

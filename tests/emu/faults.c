@@ -4,6 +4,7 @@
  *      product on tensor cores with copies in flight; the texts that are changed in them.
  * Out: `N passed, N failed`. Unchanged, a kernel is right with threads in both orders and with copies that arrive at
  * once and late; changed, it is wrong or stopped in one of the four.
+ * When: quick.
  */
 #include "backend_emu.h"
 

@@ -5,6 +5,7 @@
  * Out: `N passed, N failed`; 77 without a C++ compiler.
  * The one idea: the same graphs, planned with and without (PlanOptions.single), on the same numbers. Blocks run from the last to
  * the first, so launches that wait for each other would be seen.
+ * When: slow. It runs hundreds of kernels, of which emu.examples has a part.
  */
 #include "emulated.h"
 

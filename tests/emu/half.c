@@ -4,6 +4,7 @@
  * All 65,536 and 256 patterns are loaded. What is stored lies on such a number, in the middle between two and beside
  * it, so ties, numbers without a leading bit and what leaves the range are met; rounded before, it is the same. Of bf16
  * numbers are rounded one by one and by eight.
+ * When: quick.
  */
 #include "backend_emu.h"
 

@@ -3,6 +3,7 @@
  * In:  models of models.h, a few numbers wide (rows without loops) and wider (rows of a warp, of a block), with
  *      randomised parameters, forward and backward.     Out: `N passed, N failed`; 77 without a C++ compiler.
  * Every second one, whose families examples.c has, too. Every loss and every gradient agrees to float32 bounds; the four ways of backend_emu.h give the same bits.
+ * When: slow. It runs hundreds of kernels, of which emu.examples has a part.
  */
 #include "emulated.h"
 

@@ -2,6 +2,7 @@
  *
  * In:  a seed per graph (first argument: where to start, second: how many).
  * Out: the number of failures; 77 without a C++ compiler.
+ * When: quick.
  */
 #include "backend_emu.h"
 #include "host_emu.h"

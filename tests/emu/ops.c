@@ -3,6 +3,7 @@
  * In:  the graphs of tests/kernel/graphs.c, fused and not.     Out: the number of failures; 77 without a C++ compiler.
  * The two orders of host_emu.h give the same bits; buffers have marks around them. What has no text for a device
  * fails.
+ * When: quick.
  */
 #include "backend_emu.h"
 #include "host_emu.h"

@@ -4,6 +4,7 @@
  * Out: `N passed, N failed`; 77 without a C++ compiler. A launch of another size is refused before it runs, and what
  *      is seen behind a buffer ends the process in a build with the address sanitizer. No number shows it: only the
  *      guard does, so without the sanitizer the kernel must look right, else this would test something else.
+ * When: quick.
  */
 #include "backend_emu.h"
 

@@ -3,6 +3,7 @@
  *
  * In:  nothing (skipped where there is no C++ compiler).     Out: `N passed, N failed`. Indices are sorted by the
  *      kernel that does it on a device, and that is compared with plain loops.
+ * When: quick.
  */
 #include "backend_emu.h"
 

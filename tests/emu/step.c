@@ -7,6 +7,7 @@
  * computes in bf16 or fp16, within its rounding of the CPU's float32, where a gradient that is off by a third is
  * seen (bf16.c looks closer). Weights are smaller there, so that no layer makes the rounding of those before it
  * larger. Nothing but large products is the host's.
+ * When: first.
  */
 #include "runtime/cpu/backend_cpu.h"
 #include "emulated.h"

@@ -2,6 +2,7 @@
  *
  * In:  the examples, each made small: gradients, by turns in float32, bf16 and fp16, and the update.
  * Out: `N passed, N failed`. Nothing is compiled.
+ * When: slow. It runs hundreds of kernels, of which emu.examples has a part.
  */
 #include "compiler/file/check_unit.h"
 #include "support/examples.h"

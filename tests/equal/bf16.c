@@ -5,6 +5,7 @@
  * A float32 value beside the middle of two bf16 ones may be rounded the other way than its
  * float64 twin, so the bound is wider than that of float32; that it means something is seen from
  * the same program in float32, which lies farther off by a factor.
+ * When: quick, optimised.
  */
 #include "runtime/cpu/backend_cpu.h"
 #include "support/models.h"

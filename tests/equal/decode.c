@@ -6,6 +6,7 @@
  * position, of several, and after a restart over what an earlier text left, in the reference evaluator and
  * with compiled kernels. What the other sequences hold, and tables that are switched off, must not change a
  * bit. Models that cannot be computed in this order are refused with the operator's place.
+ * When: computes.
  */
 #include "runtime/cpu/backend_cpu.h"
 #include "support/models.h"

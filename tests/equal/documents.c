@@ -3,6 +3,7 @@
  * In:  small models with `mask = document`, a row of four documents.   Out: `N passed, N failed`.
  * The loss of the whole row with the labels of one document alone is the loss of a row that is that document;
  * with a plain causal mask it is not.
+ * When: quick.
  */
 #include "support/models.h"
 

@@ -4,6 +4,7 @@
  * Out: `N passed, N failed`. Every loss and every gradient tensor agrees to float32 bounds; 1, 2 and 4 threads
  *      give the same bits. Every second one: tests/emu/examples.c emulates the
  *      others. What an example shares with the models of models.h is compared there at more sizes.
+ * When: first, slow. kernel.ops, kernel.random and equal.models go the same ways.
  */
 #include "support/example_cases.h"
 

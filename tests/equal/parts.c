@@ -5,6 +5,7 @@
  * Out: `N passed, N failed`. In the float64 reference graphs agree to 1e-11, what is not exact is
  * known as such; runs of three steps, with evaluations, agree within float32. An evaluation of the same weights is the
  * same number after any step.
+ * When: quick.
  */
 #include <stdarg.h>
 

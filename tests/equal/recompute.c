@@ -5,6 +5,7 @@
  * In float64 losses and gradients are the same to the bit: copies do the same operations and draw the same
  * numbers. Of the memory of a model whose layers are recomputed, one more layer takes what it reads and no more.
  * Of what an activation function makes no layer keeps anything.
+ * When: quick.
  */
 #include "support/models.h"
 

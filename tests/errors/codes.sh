@@ -1,4 +1,5 @@
 # codes.sh - the codes of grammar/codes.def against the sources, which file them, and the cases of this folder.
+# When: quick.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 codes='[EW][0-9][0-9][0-9][0-9]'

@@ -5,6 +5,7 @@
  *     test_errors_run [VWN]            default: $VWN
  *     test_errors_run --bless [VWN]    writes into the cases what is printed
  *     test_errors_run --unpack DIR     writes NAME.vwn, NAME.err (in short), NAME.args
+ * When: quick, first, computes.
  */
 #define _XOPEN_SOURCE 700
 #include "cases.h"

@@ -1,4 +1,7 @@
-/* failures.c - any call fails on request; what is not given back is counted; the log says so. */
+/* failures.c - any call fails on request; what is not given back is counted; the log says so.
+ *
+ * When: quick.
+ */
 #include "hand.h"
 
 /* ---- programs that run in a process of their own, before their log is read ---- */

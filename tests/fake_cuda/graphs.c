@@ -1,4 +1,7 @@
-/* graphs.c - graphs by capture: replayed they do what the calls did, and what cannot be captured is refused. */
+/* graphs.c - graphs by capture: replayed they do what the calls did, and what cannot be captured is refused.
+ *
+ * When: quick.
+ */
 #include "hand.h"
 
 #include <pthread.h>

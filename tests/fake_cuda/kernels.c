@@ -2,6 +2,7 @@
  * driver.
  *
  * Beside: what the compiler says of mistakes, and what a cubin of it says of itself.
+ * When: quick.
  */
 #include "hand.h"
 

@@ -1,4 +1,7 @@
-/* rules.c - each rule of the driver is broken once, and gives the error that a driver gives. */
+/* rules.c - each rule of the driver is broken once, and gives the error that a driver gives.
+ *
+ * When: quick.
+ */
 #include "hand.h"
 
 static const char text[] =

@@ -2,6 +2,7 @@
 # nothing left on the device. It is short, so that faults that are drawn in the CUDA backend are looked for with it.
 #
 # In:  VWN, VWN_SOURCE, VWN_CUDA_LIBRARIES, FAKE_CUDA_CACHE.     Out: 0, 1, or 77 without a C++ compiler.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 command -v "${CXX:-g++}" > /dev/null || {
     echo "skipped: no C++ compiler: set CXX, or install g++"

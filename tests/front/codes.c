@@ -1,6 +1,7 @@
 /* codes.c - the list of diagnostic codes.
  *
  * In:  grammar/codes.def.   Out: whether it is sorted, complete and in form.
+ * When: quick.
  */
 #include "grammar/codes.h"
 #include "test.h"

@@ -2,6 +2,7 @@
  *
  * In:  the messages of the language reference as data, and hand-made hard cases.
  * Out: their texts, compared byte for byte. The one idea: the reference is the golden file.
+ * When: quick.
  */
 #include "test.h"
 

@@ -3,6 +3,7 @@
  * In:  small texts, the library, the examples, and the texts of this folder.
  * Out: canonical texts. What always has to hold: formatting twice is formatting once, the tree
  * is the same, no comment is lost, no line ends in a blank.
+ * When: quick.
  */
 #define _XOPEN_SOURCE 700
 #include "test.h"

@@ -1,6 +1,7 @@
 /* memory.c - the front end when memory runs out: the n-th allocation fails, for every n; what contexts leave each other.
  *
  * In:  a good text and a bad one.   Out: a status, never a crash, and every byte given back.
+ * When: quick.
  */
 #include "test.h"
 

@@ -2,6 +2,7 @@
  *
  * In:  small texts.   Out: their trees as one-line expressions, compared with what they have to
  * be.
+ * When: quick.
  */
 #include "parse_files.h"
 #include "test.h"

@@ -5,6 +5,7 @@
  * idempotent, a diagnostic that cannot be rendered.
  * The one idea: most files that a person writes are valid, and most faults lie behind the first error; so half of what is
  * made of a file is edited as a person edits (random/alike.c), the rest byte by byte.
+ * When: quick.
  */
 #include "compiler/file/check_unit.h"
 #include "compiler/model/model.h"

@@ -5,6 +5,7 @@
  *      lines that differ. `pass --write` writes the .out files.
  * The one idea: a pass gets its input from a file and not from the pass before, so a failure names the pass. What can be
  * checked without a golden dump is checked too: a graph computes the same numbers behind a pass, a mapped kernel has no race.
+ * When: quick.
  */
 #include "compiler/fuse/fuse.h"
 #include "compiler/gpu/map_threads.h"

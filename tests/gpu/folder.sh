@@ -1,5 +1,6 @@
 # folder.sh - the folder that meet.sh carries to a GPU, at full size, with machine code by the real NVRTC: with the tree it is at most
 # 60 MiB, every kernel is in it, and what did not change is not made again. What was made is kept in the build for the next time.
+# When: whole, at most 3600 s.
 . "$VWN_SOURCE/tests/support/lib.inc"
 unset VWN_CUDA_LIBRARIES
 [ "$(uname -m)" = x86_64 ] && command -v g++ tar > /dev/null || exit 77

@@ -1,6 +1,7 @@
 # rehearsal.sh - meet.sh's folder and three calls on the tests' fake driver, from the first to the last line; and with faults planted: kernels
 # that hang, that lose the device, that are wrong in one element; a driver that is missing, one in an odd place, one of another
 # card; a full disk. Under `whole` with every kernel of every example.
+# When: first, slow. It compiles another program, not vwn.
 . "$VWN_SOURCE/tests/support/lib.inc"
 [ "$(uname -m)" = x86_64 ] && command -v g++ cc timeout tar > /dev/null || exit 77
 

@@ -2,6 +2,7 @@
  *
  * In:  the small models of models.h with randomised parameters; expressions at places where a function has two slopes.
  * Out: `N passed, N failed`.
+ * When: quick, computes.
  */
 #include "support/models.h"
 

@@ -5,6 +5,7 @@
  *      graph, and that the n-th allocation may fail for every n without a leak.
  * The one idea: a fault is one changed field or byte; whatever accepts it must be able to say
  * why.
+ * When: quick.
  */
 #include "compiler/pass/simplify.h"
 #include "support.h"

@@ -5,6 +5,7 @@
  * that no case differentiates.
  * The one idea: sum(op(params) * weights) is differentiated both ways; inputs are spread so
  * that no kink lies within the steps of the differences. At kinks a table says what the slope is.
+ * When: quick.
  */
 #include "support.h"
 

@@ -3,6 +3,7 @@
  * In:  rows of a state, normalised and multiplied by three matrices of a few columns, with and without a gradient.
  * Out: checks that the joined graph gives the same values, how many products it has, and whether they read the state as it
  *      lies; that where something else reads what they read, or where they do not fit beside each other, less is done.
+ * When: quick.
  */
 #include "compiler/pass/join.h"
 #include "compiler/pass/simplify.h"

@@ -5,6 +5,7 @@
  * simplifying
  *      once, that the text reads back to the same text, and that each identity does what it
  * says.
+ * When: quick.
  */
 #include "compiler/pass/simplify.h"
 #include "support.h"

@@ -1,6 +1,7 @@
 /* ranges.c - ranges of run-time scalars: no value is outside, and stretches of a schedule are decided at once.
  *
  * In:  expressions made at random, and schedules.   Out: every value of every step inside the range of its stretch.
+ * When: quick.
  */
 #include "compiler/base/host.h"
 #include "runtime/train/forecast.h"

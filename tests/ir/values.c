@@ -2,6 +2,7 @@
  *
  * In:  small tensors.     Out: checks of values, random numbers, run-time scalars and extents.
  * The one idea: the expected side is computed in another way than the operator does it.
+ * When: quick.
  */
 #include "support.h"
 

@@ -5,6 +5,7 @@
  *      every buffer (cases.h).
  * The one idea: sizes on both sides of every block of the kernels, and enough heads for one kernel
  * of all gradients as well as few of them, for one kernel per gradient.
+ * When: slow. equal.models sees what writes these kernels.
  */
 #include "cases.h"
 #include "support/drawn.h"

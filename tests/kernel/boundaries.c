@@ -5,6 +5,7 @@
  *      in the training and in the prediction program; one backward kernel beside second stages; the
  *      same distinct kernels for more layers and for the other width. In a plan for a device in
  *      bf16 too, where the products of these kernels are done on tensor cores.
+ * When: computes.
  */
 #include "compiler/pass/simplify.h"
 #include "support/models.h"

@@ -8,6 +8,7 @@
  *      a row of half as many does, and no kernel of it or of its gradient is long.
  * The one idea: what a statement reads twice doubles, with each statement, the ways to the first one. Whoever walks
  *      along all of them, or prints or computes anew what lies on them, does not end with the second chain.
+ * When: first, slow. kernel.ops, kernel.random and equal.models go the same ways.
  */
 #include "support/models.h"
 #include "support/sanitized.h"

@@ -3,6 +3,7 @@
  * In:  the models of models.h and the examples, made small; the programs of a training step.
  * Out: a case for each; `N passed, N failed`. Launches, and of each kind, rows, bytes and work are equal, and so is
  *      the arena: `vwn cost` tells a run's memory and time without printing a kernel.
+ * When: slow. kernel.ops, kernel.random and equal.models go the same ways.
  */
 #include "support/examples.h"
 

@@ -7,6 +7,7 @@
  *      is done for devices alone. VWN_TEST_WHOLE=1 and the options plan every one for both.
  * The one idea: a plan that is as right, but not as good, gives the same numbers, so no other test sees it. What it takes are
  * counts, the same on every machine. A change that makes them others on purpose writes them anew, and its diff says what it costs.
+ * When: slow. It counts what plans take; all tests of kernels see what makes plans.
  */
 #include "support/drawn.h"
 #include "support/examples.h"

@@ -4,6 +4,7 @@
  * Out: `N passed, N failed`. The forms have the values of what they stand for, at every combination of the loops; what a
  *      sum is made of is divided where the rest of it does not matter. Where guards keep a place inside a tensor that is
  *      proved, however long an axis is, and nothing is that is not so.
+ * When: quick.
  */
 #include "support/models.h"
 #include "support/harness.h"

@@ -3,6 +3,7 @@
  * In:  models of 24 layers; no GPU and no compiler for one.     Out: the counts; `N passed, N failed`.
  * The one idea: what a step costs a host, and a device between two kernels, is its number of launches; so that is what
  * is held, of each program of a step, beside the plan that makes them one by one. The arena hardly grows for it.
+ * When: quick, slow. It counts what plans take; all tests of kernels see what makes plans.
  */
 #include "support/models.h"
 #include "support/harness.h"

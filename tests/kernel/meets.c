@@ -5,6 +5,7 @@
  * Out: `N passed, N failed`; 77 without a C preprocessor. A condition that not all threads share, planted around such a place
  *      in each kind of function, is found.
  * The one idea: meet.h reads what the compiler of a GPU gets, behind the preprocessor; nothing is asked of the lowering.
+ * When: slow. kernel.ops, kernel.random and equal.models go the same ways.
  */
 #include "compiler/file/check_unit.h"
 #include "meet.h"

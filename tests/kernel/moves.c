@@ -3,6 +3,7 @@
  * In:  a seed per graph (first argument: where to start, second: how many).
  * Out: results and gradients agree with the reference, fused and not, in any split of rows; what moves along an axis
  *      of rows is proved to stay inside its tensor, in seven times as many.
+ * When: quick.
  */
 #include "moved.h"
 

@@ -1,4 +1,7 @@
-/* ops.c - every operator, at sizes that are awkward, against the reference evaluator. */
+/* ops.c - every operator, at sizes that are awkward, against the reference evaluator.
+ *
+ * When: quick, first, computes.
+ */
 #include "cases.h"
 #include "support/drawn.h"
 

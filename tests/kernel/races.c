@@ -7,6 +7,7 @@
  *      own rounds is found in every kernel; so is a barrier that is missing between two products on tensor cores, and the first
  *      barrier or total of a warp in a row of half a warp, of which another has the other half. Each mapped kernel is a sound
  *      program and gives the numbers of the scheduled one; with a fault in the steps of a statement it is not sound (steps.h).
+ * When: quick, slow. It walks over what other tests make under the sanitizers.
  */
 #include "compiler/gpu/map_threads.h"
 #include "steps.h"

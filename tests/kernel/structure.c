@@ -4,6 +4,7 @@
  * Out: the same bytes when printed twice; no new kernel for more layers, another width or batch; names
  *      that are the hashes of the texts; buffers that overlap found by plan_verify(); a scheduled forward boundary between sublayers is one kernel; an
  *      update that keeps no copy of the weights, with and without clipping.
+ * When: quick.
  */
 #include "compiler/file/check_unit.h"
 #include "compiler/pass/simplify.h"

@@ -6,6 +6,7 @@
  *      where it reads what others have stored in a tile. A sum over rows takes four rows at a time where the next row begins where the
  *      sum of the one before ends, two where its result lies the other way round, and one where they lie apart. Two products that are added are
  *      one where one of them is by both parts of a factor. No kernel has a race.
+ * When: quick.
  */
 #include "support/harness.h"
 #include "support/kernel_text.h"

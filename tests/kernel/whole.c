@@ -6,6 +6,7 @@
  *      every kernel reads back from its lines and prints the same C; a plan made twice is the same.
  * The one idea: without rounding and without a compiler between them nothing is left that a tolerance
  * could hide.
+ * When: slow. kernel.ops, kernel.random and equal.models go the same ways.
  */
 #include "compiler/pass/simplify.h"
 #include "support/examples.h"

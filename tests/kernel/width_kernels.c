@@ -5,6 +5,7 @@
  * The one idea: sizes are arguments, so the number of texts depends on structure alone: neither more layers nor
  * more widths need more. A boundary that gets narrower or wider is the kernel of one that does not; attention has
  * its kernels for each class of head sizes, products by expert have theirs for each way of multiplying and each tile.
+ * When: slow. It counts what plans take; all tests of kernels see what makes plans.
  */
 #include "compiler/file/check_unit.h"
 #include "support/examples.h"

@@ -1,4 +1,7 @@
-/* attributes.c - the table of attributes: what the checker takes is what is documented. */
+/* attributes.c - the table of attributes: what the checker takes is what is documented.
+ *
+ * When: quick, computes.
+ */
 #include "compiler/front/attribute.h"
 #include "compiler/front/check.h"
 #include "compiler/report/report.h"

@@ -1,6 +1,7 @@
 /* examples.c - the examples: parameter counts, state widths, checks, growth and sweep elaboration.
  *
  * In:  examples/ *.vwn.   Out: exactly the published or computed numbers, and no false check.
+ * When: quick.
  */
 #include "support.h"
 

@@ -3,6 +3,7 @@
  * In:  a small model and random sizes before and after; the growth steps of the examples.   Out: 0 when every element
  * stands where the loops put it.
  * The one idea: an element of a grown axis has a place for a person, head 2 and column 5, that both models agree on.
+ * When: quick.
  */
 #include "compiler/file/check_unit.h"
 #include "support.h"

@@ -1,6 +1,7 @@
 /* hostile.c - files that ask for too much: each ends with a named limit, in little time and memory.
  *
  * In:  small texts that unfold.   Out: one error E0008 (or none, when it is only large), never a bug.
+ * When: quick.
  */
 #include "support.h"
 

@@ -1,6 +1,7 @@
 /* models.c - models: paths of parameters, sharing, scopes, overrides, imports, growth, sweeps, lints.
  *
  * In:  small files.   Out: their parameters by path and shape, their counts and messages.
+ * When: quick.
  */
 #include "support.h"
 

@@ -5,6 +5,7 @@
  * tensor what the tensor of the same reals means there; and leaving an argument out is the only meaning of `none`.
  * So one call whose numbers are written down here decides all the others. The tables are walked, so that a primitive
  * without a row fails.
+ * When: quick, computes.
  */
 #include "support.h"
 

@@ -2,6 +2,7 @@
 # Every example of grammar/README.md and README.md is a part of a file that checks: blocks between ``` lines, and what stands in a line
 # and has braces. Fragments get the file that they would stand in; what is a form and no example is listed here, so that a new
 # example without a file around it fails.
+# When: quick.
 
 set -u
 vwn=${1:-$VWN}

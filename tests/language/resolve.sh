@@ -1,5 +1,6 @@
 # resolve.sh - `vwn resolve`: the text checks to the same, resolves to itself and is formatted; nothing
 # is dropped. Over the examples, every file under tests that checks, and cases of its own.
+# When: first, slow. It walks over what other tests make under the sanitizers.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 # facts FILE CHECK RESOLVED: what a file is to a user: its checks (as `vwn check` printed them), growth and sweeps,

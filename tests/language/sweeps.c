@@ -3,6 +3,7 @@
  * In:  seeds.   Out: `N checks, N failures`.
  * The one idea: a sweep is a product of axes, of which some move together and some points are left out; a few loops and a
  * table of numbers say which points that are, without a language.
+ * When: quick.
  */
 #include "support.h"
 

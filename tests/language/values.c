@@ -1,6 +1,7 @@
 /* values.c - static values: numbers, units, lists, lazy lets, comparisons, functions.
  *
  * In:  one file with a check per rule.   Out: every check is true.
+ * When: quick.
  */
 #include "support.h"
 

@@ -2,6 +2,7 @@
  *
  * In:  nothing (skipped where there is no NVRTC).
  * Out: `N passed, N failed`.
+ * When: quick, released.
  */
 #define _GNU_SOURCE
 #include "cuda_texts.h"

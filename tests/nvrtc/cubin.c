@@ -2,6 +2,7 @@
  *
  * In:  nothing (skipped where there is no NVRTC).
  * Out: `N passed, N failed`. What the reader says is compared with what ptxas says of itself.
+ * When: quick.
  */
 #include "cuda_texts.h"
 

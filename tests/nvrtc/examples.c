@@ -10,6 +10,7 @@
  * long ones spill first; and of those that compute the same functions on equally many threads the
  * longest, of these every ninety-sixth. The architectures take turns; the longest of all is compiled for each, and one for the
  * architecture that spills it as it is written.
+ * When: first, slow. It compiles for three architectures.
  */
 #include "compiler/file/check_unit.h"
 #include "budget.h"

@@ -3,6 +3,7 @@
  * In:  the library's `moe` in every routing mode, with random weights.   Out: `N passed, N failed`.
  * The loop below is written from the definition: scores, the k best (of equals the lower), weights, seats, gated
  * experts, losses. The reference evaluator must agree with it, and compiled gradients with the reference evaluator.
+ * When: quick.
  */
 #include "support/gradients.h"
 

@@ -2,6 +2,7 @@
  *
  * Those marked SciPy were computed with version 1.17.1: stats.mannwhitneyu (asymptotic, two-sided), stats.gaussian_kde
  * ("scott") and numpy.trapezoid, numpy.histogram, numpy.linalg.svd, linalg.subspace_angles and stats.linregress.
+ * When: quick.
  */
 #include <math.h>
 #include <stdio.h>

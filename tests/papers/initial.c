@@ -4,6 +4,7 @@
  * Hyper-connections (also manifold-constrained) closed by their mean, frac-connections, and the first D
  * coordinates of generalized hyper-connections (arXiv 2409.19606 section 2.3; 2503.14125; Virtual Width
  * Networks section 3.2).
+ * When: quick.
  */
 #include "support/models.h"
 

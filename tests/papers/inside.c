@@ -6,6 +6,7 @@
  * 3. Cosines, activations (of experts, too), and the lens: from what sublayers read, from activations and from the last
  *    norm and head written out here.
  * 4. Every variant of models.h can be measured.
+ * When: quick.
  */
 #include "support/models.h"
 

@@ -1,4 +1,5 @@
 # learning.sh - small models of the examples learn a text by heart; PF-days of a run in `vwn cost`.
+# When: slow, optimised. Long training shows the sanitizers nothing new.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 big="$VWN_SOURCE/examples/08_xformer_500m.vwn"

@@ -4,6 +4,7 @@
  * reproduced, and those that cannot, which are told apart here.
  * The one idea: Nexusformer's sizes come out under no single definition, Tokenformer's do; table 8's FLOPs say that the
  * hidden sizes 800 and 1024 of table 7 were 768.
+ * When: quick.
  */
 #include "../language/support.h"
 #include "support/models.h"

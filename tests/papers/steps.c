@@ -3,6 +3,7 @@
  * In:  a stack of sublayers f(x) = tanh(2 x + 1) between connections, every weight at random.
  * Out: `N passed, N failed`. What the head reads agrees to 1e-13 with loops over streams and coordinates
  *      (arXiv 2409.19606 Eqs. 10 to 13; 2503.14125 Algorithm 1; 2512.24880 section 4; 2304.14802; 2402.02622 Eq. 2), for every knob.
+ * When: quick.
  */
 #include "support/models.h"
 

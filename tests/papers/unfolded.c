@@ -5,6 +5,7 @@
  * 2. Known wirings have the matrices that can be written down (Hyper-Connections, section 4.5).
  * 3. Dynamic hyper-connections of four streams and GHC (2,3): the recurrence of the unfolding (Eqs. 27 to 29; of segments
  *    that of Virtual Width Networks), written as loops here, of the coefficients that each token has.
+ * When: quick.
  */
 #include "support/models.h"
 

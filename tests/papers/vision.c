@@ -2,6 +2,7 @@
  *
  * In:  examples/27 to 30, and a small model of noise in images.   Out: `N passed, N failed`.
  * ViT (arXiv 2010.11929) and DiT (2212.09748), plain and with hyper-connections (2409.19606).
+ * When: quick.
  */
 #include "compiler/file/check_unit.h"
 #include "support/models.h"

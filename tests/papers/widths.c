@@ -3,6 +3,7 @@
  * In:  examples/08_xformer_500m.vwn and 24_xformer_moe.vwn with other lets; toy models.   Out: the paper's numbers.
  * The one idea: everything is asked of checked models, so language, library, solver and counts have to agree; where
  * the paper and its code differ, both numbers stand here.
+ * When: quick.
  */
 #include "../language/support.h"
 #include "support/gradients.h"

@@ -4,6 +4,7 @@
  * Given matrices of hyper-connections against plain wirings (arXiv 2409.19606 sections 3.1, 3.2, G and H, with
  * the correction that its parallel pair doubles the residual), AltUp against its matrix, norms in their places.
  * The one idea: a weight is random by its path, so a model has the same weights however it is wired.
+ * When: quick.
  */
 #include "support/models.h"
 

@@ -7,6 +7,7 @@
 #      an H100, products that of cuBLAS, and bytes that of a copy.
 # The one idea: nothing is measured, so a figure above the best known one says that the model
 # leaves something out.
+# When: slow. It compiles for three architectures.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 expect 0 "$VWN" new nano --from nano

@@ -2,6 +2,7 @@
  *
  * In:  texts of a few instructions, each with what it gives by the ISA, in every order that a seed may choose.
  * Out: `N passed, N failed`. Right ones give their numbers; each rule that is broken is a fault with its words.
+ * When: quick.
  */
 #include "support/harness.h"
 

@@ -8,6 +8,7 @@
  * a verb by a bug, a signal or after more than ten seconds; a valid one is accepted; what is
  * computed agrees with the reference. The one idea: each file is run in a process of its own,
  * so that whatever happens there is a finding with a seed.
+ * When: quick, first, slow. What a random file compiles, other tests compile, too.
  */
 #define _GNU_SOURCE /* anonymous memory */
 #include "support/drawn.h"

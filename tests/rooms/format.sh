@@ -1,6 +1,7 @@
 # format.sh - that sources in C lie as `.clang-format` says, but for the texts of kernels, which are laid out for their readers by hand.
 #
 # In:  the sources; clang-format 14, Debian 12's: others lay some things out differently.   Out: the files that do not.
+# When: slow. It reads sources.
 . "$VWN_SOURCE/tests/support/lib.inc"
 format=$(command -v clang-format-14 || command -v clang-format) || exit 77
 "$format" --version | grep -q 'version 14\.' || { echo "skipped: $("$format" --version)"; exit 77; }

@@ -6,6 +6,7 @@
 # The one idea: the list below is the order in which data passes through the program. A header that everybody needs
 # belongs further up; a decision that needs what comes later is handed down as a function (fuse.h: IsFlat).
 # runtime/vwn.h, the public interface, stands before the runtime; what is behind it (api.c) comes last.
+# When: quick, slow. It reads sources.
 set -eu
 here=$PWD
 

@@ -4,6 +4,7 @@
 #      graph; all sources, for who calls them.
 # Out: status 0 when plan/pipeline.c calls each of them, and nobody else but those below does. A row without a function does not
 #      link: its name stands in a table of functions.
+# When: slow. It reads sources.
 set -eu
 
 # Who else may: "function file", and why.

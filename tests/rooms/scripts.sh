@@ -1,5 +1,6 @@
 # scripts.sh - shellcheck, where it is installed, warns of nothing in the scripts of the tests and examples (tests/.shellcheckrc has
 # what they do on purpose).
+# When: whole.
 . "$VWN_SOURCE/tests/support/lib.inc"
 command -v shellcheck > /dev/null || { echo "skipped: no shellcheck"; exit 77; }
 

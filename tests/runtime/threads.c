@@ -2,6 +2,7 @@
  * whoever is late, and when those that are late are left out.
  *
  * In:  nothing.   Out: `N passed, N failed`.
+ * When: quick.
  */
 #define _GNU_SOURCE
 #include "compiler/portable/threads.h"

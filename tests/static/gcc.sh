@@ -3,6 +3,7 @@
 # In:  as analyse.inc.   Out: status 0 when nothing is said that silenced.txt has not, with a reason; 77 without the analyser.
 # Warnings of null pointers and of values that are not set are off: they do not follow what one function has made sure of for
 # another. clang.sh looks for these.
+# When: quick, slow, at most 7200 s. It reads sources.
 . "$VWN_SOURCE/tests/support/lib.inc"
 . "$VWN_SOURCE/tests/static/analyse.inc"
 gcc -fanalyzer -x c -c -o object - < /dev/null 2> err || exit 77

@@ -1,4 +1,5 @@
 # fuzz.sh - see fuzz.py: with the library compiled for AddressSanitizer, where Python runs under it, and as it is.
+# When: slow. It runs what is emitted, without vwn.
 . "$VWN_SOURCE/tests/torch/lib.inc"
 "$PY" - << 'END' > fuzzed.vwn
 from oracle import text

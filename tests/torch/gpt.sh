@@ -1,4 +1,5 @@
 # gpt.sh - examples/torch: both GPTs learn, five lines differ; and weights go from a run of vwn into a package and back.
+# When: slow. It runs what is emitted, without vwn.
 . "$VWN_SOURCE/tests/torch/lib.inc"
 set -e
 OMP_NUM_THREADS=1 # beside other tests PyTorch's threads wait for each other at every loop

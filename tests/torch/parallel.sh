@@ -1,3 +1,4 @@
 # parallel.sh - see parallel.py.
+# When: slow. It runs what is emitted, without vwn.
 . "$VWN_SOURCE/tests/torch/lib.inc"
 "$PY" "$VWN_SOURCE/tests/torch/parallel.py"

@@ -1,4 +1,7 @@
-/* data.c - the order of windows, tokenizers, good and bad token files. */
+/* data.c - the order of windows, tokenizers, good and bad token files.
+ *
+ * When: quick.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 

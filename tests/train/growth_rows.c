@@ -3,6 +3,7 @@
  * In:  [part of a row's name].   Out: counts; what differs.
  * Of the reference each twelfth row is drawn, of the CPU, which compiles kernels, each sixtieth and one whose kernels before and
  * after the step differ in the number of positions alone.
+ * When: checked, at most 7200 s.
  */
 #define _GNU_SOURCE
 #include "support/growth_runs.h"

@@ -1,4 +1,6 @@
 /* json.c - the JSON reader takes what RFC 8259 allows and nothing else; the writer reads back.
+ *
+ * When: quick.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* optimizer.c - the update graph against the formulas written out in plain float64. */
+/* optimizer.c - the update graph against the formulas written out in plain float64.
+ *
+ * When: quick.
+ */
 #include <math.h>
 
 #include "compiler/model/optimizer.h"

@@ -3,6 +3,7 @@
  *
  * In:  [number of schedules] [device] ["kept": no run is repeated alone].   Out: counts; `N passed, N failed`.
  * The one idea: a run on a workbench and one that opens everything itself have to write the same losses.
+ * When: checked, optimised.
  */
 #define _GNU_SOURCE
 #include "schedules.h"

@@ -1,5 +1,7 @@
 /* run.c - training runs: resuming to the bit, kills, interrupts, full disks, divergence,
- * events. */
+ * events.
+ * When: quick, checked.
+ */
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>

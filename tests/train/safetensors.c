@@ -1,4 +1,7 @@
-/* safetensors.c - files round trip; a damaged file is an error that names file and offset. */
+/* safetensors.c - files round trip; a damaged file is an error that names file and offset.
+ *
+ * When: quick.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -1,4 +1,7 @@
-/* sample.c - sampling and evaluation from runs and checkpoints. */
+/* sample.c - sampling and evaluation from runs and checkpoints.
+ *
+ * When: quick.
+ */
 #include <math.h>
 #include <stdlib.h>
 

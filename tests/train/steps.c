@@ -1,4 +1,7 @@
-/* steps.c - the graphs made of a model: losses, dropout, gradients over micro-batches. */
+/* steps.c - the graphs made of a model: losses, dropout, gradients over micro-batches.
+ *
+ * When: quick.
+ */
 #include <math.h>
 
 #include "compiler/pass/simplify.h"
