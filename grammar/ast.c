@@ -101,16 +101,35 @@ static int decimal_suffix(const char *s)
     return *s == 'k' ? 3 : *s == 'M' ? 6 : *s == 'B' ? 9 : *s == 'T' ? 12 : *s == '%' ? -2 : 0;
 }
 
+/* digits * 10^exponent. Where both are small each factor is a double without rounding, so one operation gives the nearest
+ * double. False: they are not. */
+static bool small_decimal(uint64_t digits, long exponent, double *out)
+{
+    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    long most = (long)COUNT_OF(power) - 1;
+    if (digits >> 53 || exponent > most || exponent < -most)
+        return false;
+    *out = exponent < 0 ? (double)digits / power[-exponent] : (double)digits * power[exponent];
+    return true;
+}
+
 AstNumber ast_number(Ctx *ctx, const Ast *number)
 {
     AstNumber out = {0};
     char text[NUMBER_LIMIT + 32];
     size_t n = 0;
+    uint64_t whole = 0; /* the digits as a number; from 2^53 on the first of them */
+    long places = 0;    /* behind the point */
     const char *s = number->name;
     for (; n < NUMBER_LIMIT && ((*s >= '0' && *s <= '9') || *s == '.' || *s == '_'); s++) {
         out.fraction |= *s == '.';
         if (*s != '_')
             text[n++] = *s;
+        if (*s >= '0' && *s <= '9') {
+            whole = whole >> 53 ? whole : 10 * whole + (uint64_t)(*s - '0');
+            places += out.fraction;
+        }
     }
     long exponent = 0;
     if (*s == 'e' || *s == 'E') {
@@ -134,8 +153,11 @@ AstNumber ast_number(Ctx *ctx, const Ast *number)
     } else if (*s == 'd' || *s == 'L') {
         out.rel = *s++;
     }
-    snprintf(text + n, sizeof text - n, "e%ld", exponent);
-    out.value = strtod(text, NULL) * factor;
+    if (!small_decimal(whole, exponent - places, &out.value)) {
+        snprintf(text + n, sizeof text - n, "e%ld", exponent);
+        out.value = strtod(text, NULL);
+    }
+    out.value *= factor;
     while (*s == ' ')
         s++;
     const char *unit = ast_unit(s, strlen(s));

@@ -156,6 +156,7 @@ typedef struct vwn_server_options {
 typedef struct vwn_server_counts {
     size_t messages, changes; /* of the editor; of texts */
     size_t checks, given_up;  /* that were begun; that something came in between */
+    size_t early;             /* checks that said what they had before what takes long */
     bool well;                /* `exit` came behind `shutdown` */
 } vwn_server_counts;
 vwn_server *vwn_server_open(const vwn_server_options *options); /* NULL: no memory */

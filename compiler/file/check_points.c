@@ -215,7 +215,6 @@ bool draw_axis(Sweep *s, const Ast *path, const Ast *expr, const Value *between)
         if (r.list)
             buf_putc(&b, ']');
         a->out.text[i] = b.s;
-        a->value[i] = vwn_parse_expr(ev->ctx, source_add(ev->ctx, "<sweep>", b.s, b.n));
     }
     s->drawn += each;
     if (r.list)

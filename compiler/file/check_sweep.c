@@ -47,11 +47,18 @@ static Axis *axis_new(Sweep *s, const Ast *path, const Ast *expr, size_t n)
 
 static void axis_value(Sweep *s, Axis *a, size_t k, const Value *v, const Ast *written)
 {
-    Ctx *ctx = s->ev->ctx;
     a->out.text[k] = setting_text(s->ev, v, written);
     a->out.number[k] = is_number(v) ? v->num : NAN;
-    a->value[k] =
-        is_plain(v) ? vwn_parse_expr(ctx, source_add(ctx, "<sweep>", a->out.text[k], strlen(a->out.text[k]))) : written;
+    a->value[k] = is_plain(v) ? NULL : written;
+}
+
+/* Most points of a large sweep are never built, so a text is parsed for the first that is. */
+static const Ast *axis_tree(Sweep *s, Axis *a, size_t k)
+{
+    Ctx *ctx = s->ev->ctx;
+    if (!a->value[k])
+        a->value[k] = vwn_parse_expr(ctx, source_add(ctx, "<sweep>", a->out.text[k], strlen(a->out.text[k])));
+    return a->value[k];
 }
 
 /* `[a, b]`, `1..8`, `range(...)`, a comprehension. */
@@ -299,8 +306,10 @@ static File *point_file(Sweep *s, const size_t *at)
     for (size_t i = 0; i < s->n_set; i++)
         o[n++] = s->set[i];
     for (size_t i = 0; i < s->n_axis; i++)
-        o[n++] = (Override){
-            .path = s->axis[i].path, .expr = s->axis[i].value[at[i]], .span = s->axis[i].path->span, .origin = s->vary};
+        o[n++] = (Override){.path = s->axis[i].path,
+                            .expr = axis_tree(s, &s->axis[i], at[i]),
+                            .span = s->axis[i].path->span,
+                            .origin = s->vary};
     for (size_t i = 0; i < s->n_lets; i++)
         o[n++] = s->lets[i];
     File *f = file_again(s->ev, s->target, o, n);

@@ -9,7 +9,7 @@ enum { HALTON_MOST = 32, SWEEP_NUMBERS_MOST = 1 << 20 }; /* axes and entries of 
 typedef struct Axis {
     const Ast *path, *expr;
     const char *name;   /* the path, as written */
-    const Ast **value;  /* each, to be read in the file of the point */
+    const Ast **value;  /* each, to be read in the file of the point; NULL: its text was not parsed yet */
     const char **label; /* of each, in names of points, where that is not its text; NULL: it is everywhere */
     int dim;            /* which dimension it moves with; -1: not decided */
     SweepAxis out;

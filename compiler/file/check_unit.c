@@ -166,6 +166,8 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
         if (f->train_ast && (u->model || !f->model_ast) && !diag_errors(ctx))
             u->train = build_train(ev, f, u->model);
         size_t before = diag_errors(ctx);
+        if (!before && how->so_far && f->checks.n + f->grows.n + f->sweeps.n)
+            how->so_far(how->user, u);
         for (size_t i = 0; i < f->checks.n && !before && !u->grown; i++) /* they mean the file's model */
             run_check(ev, f, f->checks.v[i], f->env, "", NULL);
         if (!before)

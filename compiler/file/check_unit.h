@@ -30,6 +30,9 @@ typedef struct CheckOptions {
     bool remember;                /* fills Unit.seen */
     /* The text of an imported file in the place of what the disk has; NULL: what the disk has. NULL: of all. */
     const char *(*text_of)(void *user, const char *path, size_t *n);
+    /* Is called once, with all that was said of the file, its model and its training, before what takes long: checks, which
+     * may read other models, growth steps and sweeps. NULL, or where nothing of that follows: it is not called. */
+    void (*so_far)(void *user, Unit *unit);
     void *user;
 } CheckOptions;
 /* Parses and evaluates a file and everything it imports. Diagnostics are in ctx; the Unit is never

@@ -74,7 +74,7 @@ const AttributeRow *attribute_at(size_t i) { return &attributes[i]; }
 const AttributeRow *attribute_find(const char *node, const char *name)
 {
     for (size_t i = 0; i < COUNT_OF(attributes); i++)
-        if (!strcmp(attributes[i].node, node) && !strcmp(attributes[i].name, name))
+        if (attributes[i].name[0] == name[0] && !strcmp(attributes[i].name, name) && !strcmp(attributes[i].node, node))
             return &attributes[i];
     return NULL;
 }

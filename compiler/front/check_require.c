@@ -210,9 +210,6 @@ static Span rounding(Eval *ev, const Site *s, const Ast *condition)
 
 static void attributes_known(Eval *ev, const Ast *items)
 {
-    const char *known;
-    size_t n;
-    Name *names = attribute_names(ev->ctx, ev->arena, "check", false, &n, &known);
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *s = items->kid[i];
         Name key = s->kind == AST_SET && !s->kid[0]->n ? s->kid[0]->name : NULL;
@@ -222,6 +219,9 @@ static void attributes_known(Eval *ev, const Ast *items)
             set_before(ev, items, i);
         if (s->kind == AST_OFF || (fits && attribute_find("check", key)))
             continue;
+        const char *known;
+        size_t n;
+        Name *names = attribute_names(ev->ctx, ev->arena, "check", false, &n, &known);
         Diag *d = err(ev, "E0101", s->span, "unknown attribute", "a `check` has no such attribute");
         diag_note(ev->ctx, d, "its attributes are %s: strings, and `at`: caller, a parameter or an entry of one",
                   known);

@@ -255,7 +255,8 @@ static void add_all(const Terms *t, Addends *a, TermIn x)
 
 TermIn term_sum(Terms *t, TermIn x, TermIn y)
 {
-    Addends a = {.n = 0};
+    Addends a;
+    a.n = 0;
     add_all(t, &a, x);
     add_all(t, &a, y);
     size_t n = 0;

@@ -2,7 +2,8 @@
  *
  * In:  a document whose text has changed.   Out: publishDiagnostics; the document's Facts.
  * The one idea: a check is `vwn check`'s own, in a context that is gone when it ends. It gets no more memory once the editor
- * has sent something: then it ends at once, and is done again when there is nothing else to do.
+ * has sent something: then it ends at once, and is done again when there is nothing else to do. What takes long comes last, so
+ * before it what was said so far is published, with what the check before this one said of the rest.
  */
 #include "compiler/file/check_unit.h"
 #include "compiler/front/check.h"
@@ -16,6 +17,8 @@ typedef struct DocumentCheck {
     uint32_t source; /* of the document's own text */
     TextLines lines;
     OpenTexts texts;
+    bool early;   /* it is not done yet */
+    size_t first; /* messages of what comes last begin there; SIZE_MAX: it did not come to that */
 } DocumentCheck;
 
 static void *check_resize(void *user, void *p, size_t old_size, size_t new_size)
@@ -37,6 +40,12 @@ const char *text_of_open(void *user, const char *path, size_t *n)
         return NULL;
     *n = d->n;
     return d->text;
+}
+
+static const char *text_for_check(void *user, const char *path, size_t *n)
+{
+    DocumentCheck *c = user;
+    return text_of_open(&c->texts, path, n);
 }
 
 /* ---- what is said ---- */
@@ -116,7 +125,7 @@ static void put_link(JsonText *t, const DocumentCheck *c, const DiagLabel *l, bo
     if (!can_open(c, l->span))
         return;
     if (!*any)
-        json_open(t, "relatedInformation", '[');
+        json_open(t, NULL, '[');
     *any = true;
     size_t n;
     const char *text = source_text(c->ctx, l->span.file, &n);
@@ -131,28 +140,48 @@ static void put_link(JsonText *t, const DocumentCheck *c, const DiagLabel *l, bo
     json_close(t, '}');
 }
 
-static void put_links(JsonText *t, const DocumentCheck *c, const Diag *d)
+/* The other places, as JSON; NULL: there are none, or the editor does not show them. */
+static const char *links_of(const DocumentCheck *c, const Diag *d)
 {
+    enum { ROOM = 1024 };
+    Arena *a = c->ctx->program;
+    Region memory = arena_region(a);
+    JsonText t;
     bool any = false;
-    for (size_t i = in_document(c, d->labels.v[0].span); i < d->labels.n; i++)
-        put_link(t, c, &d->labels.v[i], &any);
-    for (size_t i = 0; i < d->related.n; i++)
-        put_link(t, c, &d->related.v[i], &any);
+    json_begin(&t, arena_take(a, ROOM), ROOM);
+    t.more = &memory;
+    for (size_t i = in_document(c, d->labels.v[0].span); c->server->related && i < d->labels.n; i++)
+        put_link(&t, c, &d->labels.v[i], &any);
+    for (size_t i = 0; c->server->related && i < d->related.n; i++)
+        put_link(&t, c, &d->related.v[i], &any);
     if (any)
-        json_close(t, ']');
+        json_close(&t, ']');
+    return any ? t.s : NULL;
 }
 
-static void put_diagnostic(JsonText *t, const DocumentCheck *c, const Diag *d)
+static Remark said_of(const DocumentCheck *c, const Diag *d)
 {
     Span at = place_of(c, d);
+    return (Remark){.severity = d->level == LEVEL_ERROR     ? 1
+                                : d->level == LEVEL_WARNING ? 2
+                                                            : 3,
+                    .code = d->code,
+                    .message = message_of(c, d),
+                    .links = links_of(c, d),
+                    .lo = at.lo,
+                    .hi = at.hi};
+}
+
+static void put_diagnostic(JsonText *t, const DocumentCheck *c, const Remark *m)
+{
     json_open(t, NULL, '{');
-    put_range(t, "range", &c->lines, at.lo, at.hi);
-    json_put_integer(t, "severity", d->level == LEVEL_ERROR ? 1 : d->level == LEVEL_WARNING ? 2 : 3);
-    json_put_string(t, "code", d->code);
+    put_range(t, "range", &c->lines, m->lo, m->hi);
+    json_put_integer(t, "severity", m->severity);
+    json_put_string(t, "code", m->code);
     json_put_string(t, "source", "vwn");
-    json_put_string(t, "message", message_of(c, d));
-    if (c->server->related)
-        put_links(t, c, d);
+    json_put_string(t, "message", m->message);
+    if (m->links)
+        json_put_raw(t, "relatedInformation", m->links);
     json_close(t, '}');
 }
 
@@ -176,8 +205,13 @@ static void publish(Server *s, DocumentCheck *c, Status status)
     if (c->document->has_version)
         json_put_integer(&r.t, "version", c->document->version);
     json_open(&r.t, "diagnostics", '[');
-    for (size_t i = 0; i < diag_count(c->ctx); i++)
-        put_diagnostic(&r.t, c, diag_get(c->ctx, i));
+    for (size_t i = 0; i < diag_count(c->ctx); i++) {
+        Remark m = said_of(c, diag_get(c->ctx, i));
+        put_diagnostic(&r.t, c, &m);
+    }
+    const Facts *had = c->early ? c->document->facts : NULL;
+    for (size_t i = 0; had && i < had->late.n; i++)
+        put_diagnostic(&r.t, c, &had->late.v[i]);
     if (status != ST_OK && status != ST_INPUT && status != ST_CHECK)
         put_failure(&r.t, c);
     json_close(&r.t, ']');
@@ -225,11 +259,28 @@ static void keep_mends(Facts *f, const DocumentCheck *c)
     }
 }
 
+/* Of what the check has not come to, what was said before holds. */
+static void keep_late(Facts *f, const DocumentCheck *c)
+{
+    const Facts *had = c->first == SIZE_MAX || c->early ? c->document->facts : NULL;
+    for (size_t i = 0; had && i < had->late.n; i++)
+        vec_push(f->ctx->program, &f->late, had->late.v[i]);
+    for (size_t i = c->early ? SIZE_MAX : c->first; i < diag_count(c->ctx); i++)
+        vec_push(f->ctx->program, &f->late, said_of(c, diag_get(c->ctx, i)));
+    for (size_t i = 0; i < f->late.n; i++) {
+        Remark *m = &f->late.v[i];
+        m->code = kept(f, m->code);
+        m->message = kept(f, m->message);
+        m->links = m->links ? kept(f, m->links) : NULL;
+    }
+}
+
 static Facts *facts_new(Ctx *ctx, const DocumentCheck *c)
 {
     Facts *f = NEW(ctx->program, Facts);
     f->ctx = ctx;
     keep_mends(f, c);
+    keep_late(f, c);
     for (size_t i = 0; c->unit && i < c->unit->seen.n; i++) {
         SeenValue s = c->unit->seen.v[i];
         s.text = kept(f, s.text);
@@ -253,9 +304,31 @@ static void keep_facts(Server *s, const DocumentCheck *c)
     }
     facts_free(c->document->facts);
     c->document->facts = f;
+    c->document->known = f != NULL;
 }
 
 /* ---- checking ---- */
+
+static void tell(DocumentCheck *c, Status status)
+{
+    Server *s = c->server;
+    size_t n;
+    c->source = source_text(c->ctx, 1, &n) ? 1 : 0; /* the document's text is the first that a check reads */
+    c->lines = lines_of(c->ctx->program, c->document->text, c->document->n, s->encoding);
+    publish(s, c, status);
+    keep_facts(s, c);
+}
+
+static void tell_so_far(void *user, Unit *unit)
+{
+    DocumentCheck *c = user;
+    c->unit = unit;
+    c->first = diag_count(c->ctx);
+    c->early = true;
+    tell(c, ST_OK);
+    c->early = false;
+    c->server->counts.early++;
+}
 
 static Status run_checks(DocumentCheck *c)
 {
@@ -264,8 +337,9 @@ static Status run_checks(DocumentCheck *c)
                         .text = d->text,
                         .text_length = d->n,
                         .remember = true,
-                        .text_of = text_of_open,
-                        .user = &c->texts};
+                        .text_of = text_for_check,
+                        .so_far = tell_so_far,
+                        .user = c};
     CtxGuard guard;
     Status st = ST_OK;
     if (CTX_TRY(c->ctx, &guard)) {
@@ -277,16 +351,12 @@ static Status run_checks(DocumentCheck *c)
     return st;
 }
 
-static void tell(Server *s, DocumentCheck *c, Status status)
+static void end_check(DocumentCheck *c, Status status)
 {
     CtxGuard guard;
     if (!CTX_TRY(c->ctx, &guard))
         return;
-    size_t n;
-    c->source = source_text(c->ctx, 1, &n) ? 1 : 0; /* the document's text is the first that a check reads */
-    c->lines = lines_of(c->ctx->program, c->document->text, c->document->n, s->encoding);
-    publish(s, c, status);
-    keep_facts(s, c);
+    tell(c, status);
     ctx_leave(c->ctx, &guard);
 }
 
@@ -294,7 +364,7 @@ static void check(Server *s, Document *d)
 {
     s->given_up = false;
     Allocator mem = {check_resize, s};
-    DocumentCheck c = {.server = s, .document = d, .ctx = ctx_new(&mem)};
+    DocumentCheck c = {.server = s, .document = d, .ctx = ctx_new(&mem), .first = SIZE_MAX};
     d->stale = false;
     s->counts.checks++;
     if (c.ctx) {
@@ -302,7 +372,7 @@ static void check(Server *s, Document *d)
         c.ctx->byte_limit = (size_t)1 << 30;
         Status status = run_checks(&c);
         if (!s->given_up)
-            tell(s, &c, status);
+            end_check(&c, status);
     }
     if (s->given_up) {
         d->stale = true;
@@ -339,7 +409,7 @@ void answer_actions(Request *r)
     }
     const Document *d = r->document;
     json_open(&r->t, "result", '[');
-    for (size_t i = 0; d->facts && !d->stale && i < d->facts->mend.n; i++) {
+    for (size_t i = 0; d->facts && d->known && i < d->facts->mend.n; i++) {
         const Mend *m = &d->facts->mend.v[i];
         if (!touches(m, lo, hi))
             continue;

@@ -169,12 +169,37 @@ static char *keep(Server *s, const char *text)
     return memcpy(ctx_alloc(s->ctx, n), text, n);
 }
 
+static void is_stale(Document *d)
+{
+    d->stale = true;
+    d->known = false;
+}
+
 /* What imports the file has another text now. */
 static void text_changed(Server *s, const char *path)
 {
     for (Document *d = s->document; d; d = d->next)
         for (size_t i = 0; d->facts && i < d->facts->file.n; i++)
-            d->stale |= strcmp(d->facts->file.v[i], path) == 0;
+            if (strcmp(d->facts->file.v[i], path) == 0)
+                is_stale(d);
+}
+
+/* Bytes lo..hi become n others: what was said of other bytes moves along, the rest is gone. */
+static void move_late(Facts *f, size_t lo, size_t hi, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; f && i < f->late.n; i++) {
+        Remark m = f->late.v[i];
+        if (m.lo >= hi) {
+            m.lo = m.lo - hi + lo + n;
+            m.hi = m.hi - hi + lo + n;
+        } else if (m.hi > lo) {
+            continue;
+        }
+        f->late.v[kept++] = m;
+    }
+    if (f)
+        f->late.n = kept;
 }
 
 /* Bytes lo..hi become `with`. */
@@ -188,7 +213,8 @@ static void replace(Server *s, Document *d, size_t lo, size_t hi, const char *wi
     ctx_release(s->ctx, d->text);
     d->text = text;
     d->n = size;
-    d->stale = true;
+    move_late(d->facts, lo, hi, n);
+    is_stale(d);
     s->counts.changes++;
 }
 
@@ -285,7 +311,8 @@ void document_close(Request *r)
 void documents_of_disk(Request *r)
 {
     for (Document *d = r->server->document; d; d = d->next)
-        d->stale |= d->facts && d->facts->file.n > 0;
+        if (d->facts && d->facts->file.n > 0)
+            is_stale(d);
 }
 
 void documents_free(Server *s)

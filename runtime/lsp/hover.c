@@ -28,7 +28,7 @@ static void put_doc(Buf *b, const char *doc)
 static const SeenValue *value_at(const Document *d, size_t offset)
 {
     const SeenValue *best = NULL;
-    for (size_t i = 0; d->facts && !d->stale && i < d->facts->seen.n; i++) {
+    for (size_t i = 0; d->facts && d->known && i < d->facts->seen.n; i++) {
         const SeenValue *s = &d->facts->seen.v[i];
         if (s->span.lo <= offset && offset <= s->span.hi &&
             (!best || s->span.hi - s->span.lo < best->span.hi - best->span.lo))

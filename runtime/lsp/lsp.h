@@ -22,10 +22,17 @@ typedef struct Mend {
     uint32_t lo, hi, from, to; /* lo..hi: of the message */
     bool certain;
 } Mend;
+/* A message as the editor gets it, at bytes lo..hi. */
+typedef struct Remark {
+    int severity;
+    const char *code, *message, *links; /* links: JSON, or NULL */
+    size_t lo, hi;
+} Remark;
 /* What the last check said of a text. It lives in a context of its own, beside a copy of the text. */
 typedef struct Facts {
     Ctx *ctx;
     VEC(Mend) mend;
+    VEC(Remark) late;       /* of what a check does last; it moves along with edits until that was checked anew */
     VEC(SeenValue) seen;    /* in the order of the evaluation */
     VEC(const char *) file; /* what it imported, directly or not, or wanted to */
 } Facts;
@@ -38,6 +45,7 @@ typedef struct Document {
     int64_t version;
     bool has_version;
     bool stale;   /* its text, or one that it imports, is not the one that was checked */
+    bool known;   /* facts are of its text, as far as they go */
     Facts *facts; /* NULL before the first check */
 } Document;
 

@@ -237,6 +237,40 @@ static void check_numbers(Test *t)
     }
 }
 
+/* Decimal numbers of up to 20 digits are the doubles that the system's library reads. */
+static void check_decimals(Test *t)
+{
+    Ctx *ctx = ctx_new(NULL);
+    CtxGuard guard;
+    uint64_t draw = 1;
+    if (CTX_TRY(ctx, &guard)) {
+        for (int i = 0; i < 20000; i++) {
+            char text[64], plain[80];
+            size_t n = 0;
+            draw = draw * 6364136223846793005u + 1442695040888963407u;
+            int digits = 1 + (int)(draw >> 59) % 20, point = (int)(draw >> 54) % 24,
+                exponent = (int)(draw >> 48) % 60 - 30;
+            uint64_t figures = draw * 0x9e3779b97f4a7c15u;
+            for (int k = 0; k < digits; k++, figures = figures / 10 + (figures << 59)) {
+                if (k && k == point)
+                    text[n++] = '.';
+                text[n++] = (char)('0' + figures % 10);
+            }
+            text[n] = 0;
+            if (draw >> 63)
+                snprintf(text + n, sizeof text - n, "e%d", exponent);
+            snprintf(plain, sizeof plain, "%s%s", text, i % 3 || draw >> 63 ? "" : "e3");
+            if (!(i % 3) && !(draw >> 63))
+                strcpy(text + n, "k");
+            Ast number = {.kind = AST_NUM, .name = text};
+            double want = strtod(plain, NULL);
+            EXPECT(t, ast_number(ctx, &number).value == want);
+        }
+        ctx_leave(ctx, &guard);
+    }
+    ctx_free(ctx);
+}
+
 /* Texts at the limits: refused or read, but never a crash and never slow. */
 static void check_limits(Test *t)
 {
@@ -336,6 +370,7 @@ int main(void)
         compare(&t, &paths[i], 2);
     check_spans(&t);
     check_numbers(&t);
+    check_decimals(&t);
     check_limits(&t);
     check_equality(&t);
     return test_end(&t);

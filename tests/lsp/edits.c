@@ -3,11 +3,14 @@
  *
  * In:  examples and edits from a seed: characters of one to four bytes, both ends of lines, pieces of the text, brackets. Positions
  *      in UTF-16 or UTF-8, at times beyond the end.
- * Out: after each edit the text, made here by cutting bytes, and each message; the file was elaborated once for each.
+ * Out: after each edit the text, made here by cutting bytes, and each message; the file was elaborated once for each. What is
+ *      said first of a file that grows or sweeps, and how few models were built for it.
  *      VWN_TEST_WHOLE=1: many times as many.
  */
 #include "client.h"
 #include "compiler/file/check_unit.h"
+#include "compiler/front/check.h"
+#include "compiler/growth/growth.h"
 #include "support/drawn.h"
 
 static size_t elaborated;
@@ -17,6 +20,25 @@ Unit *__wrap_check_file(Ctx *ctx, const CheckOptions *how)
 {
     elaborated++;
     return __real_check_file(ctx, how);
+}
+
+/* Models that were built and steps that were proved, before the first message came back and behind it. */
+static const Client *watched;
+static size_t built[2], proved[2];
+Model *__wrap_build_model(struct Eval *ev, struct File *file);
+Model *__real_build_model(struct Eval *ev, struct File *file);
+Model *__wrap_build_model(struct Eval *ev, struct File *file)
+{
+    bool again = file->model_state || !file->model_ast;
+    built[watched && watched->got.n] += !again;
+    return __real_build_model(ev, file);
+}
+GrowthProof *__wrap_growth_prove(const GrowthPlan *plan, Arena *arena);
+GrowthProof *__real_growth_prove(const GrowthPlan *plan, Arena *arena);
+GrowthProof *__wrap_growth_prove(const GrowthPlan *plan, Arena *arena)
+{
+    proved[watched && watched->got.n]++;
+    return __real_growth_prove(plan, arena);
 }
 
 typedef struct Typing {
@@ -264,6 +286,121 @@ static void rename_all(Typing *t, const char *text, size_t n)
     client_close(&t->client);
 }
 
+/* ---- what takes long comes last ---- */
+
+static size_t read_example(Harness *h, const char *file, char *text, size_t cap)
+{
+    char name[1000];
+    snprintf(name, sizeof name, "%s/%s", VWN_SOURCE_DIR, file);
+    FILE *f = fopen(name, "r");
+    if (!CHECK_CASE(h, f != NULL, name))
+        return 0;
+    size_t n = fread(text, 1, cap - 1, f);
+    fclose(f);
+    text[n] = 0;
+    return n;
+}
+
+/* The list of message i; how many lists there are is in *n. */
+static const Json *list_at(const Client *c, size_t i, size_t *n)
+{
+    const Json *list = NULL;
+    *n = 0;
+    for (size_t k = 0; k < c->got.n; k++)
+        if (json_string(c->got.v[k], "method") && (*n)++ == i)
+            list = json_in(c->got.v[k], "params.diagnostics");
+    return list;
+}
+
+static void type(Client *c, const char *where, int64_t line, int64_t from, int64_t to, const char *text)
+{
+    static int64_t version = 1;
+    memset(built, 0, sizeof built);
+    memset(proved, 0, sizeof proved);
+    client_change(c, where, ++version, &(Change){line, from, line, to, text, strlen(text)}, 1);
+}
+
+static int64_t line_of(const char *text, const char *piece)
+{
+    int64_t line = 0;
+    for (const char *s = text; s < strstr(text, piece); s++)
+        line += *s == '\n';
+    return line;
+}
+
+static bool only(const Json *list, const char *code, int64_t line)
+{
+    const Json *d = list && list->n == 1 ? list->first : NULL;
+    return d && !strcmp(json_string(d, "code"), code) && json_whole(d, "range.start.line") == line;
+}
+
+/* A file that grows twice: a mistake in its model goes away before anything grows; what was wrong with growing stays until it was
+ * looked at again. */
+static void grows(Harness *h)
+{
+    static char text[1 << 14];
+    Client c = {0};
+    size_t n = read_example(h, "examples/09_nexus_growth.vwn", text, sizeof text), lists;
+    int64_t L = line_of(text, "let L "), entry = line_of(text, "    entry = zeros"),
+            claim = line_of(text, "check preserves"), loop = line_of(text, "for layer in");
+    client_open(&c, h, "{}");
+    client_text(&c, uri, text, n);
+    watched = &c;
+    CHECK(h, client_diagnostics(&c, uri) && client_diagnostics(&c, uri)->n == 0);
+    type(&c, uri, L, 14, 16, "x");
+    CHECK(h, only(list_at(&c, 0, &lists), "E0102", L) && lists == 1 && built[0] + built[1] == 1);
+    type(&c, uri, L, 14, 15, "12");
+    CHECK(h, list_at(&c, 0, &lists)->n == 0 && lists == 2 && built[0] == 1 && proved[0] == 0);
+    CHECK(h, list_at(&c, 1, &lists)->n == 0 && built[1] == 2 && proved[1] == 2);
+    type(&c, uri, entry, 12, 17, "normal(std = 1)"); /* the claim is false now */
+    CHECK(h, list_at(&c, 0, &lists)->n == 0 && lists == 2 && proved[0] == 0);
+    CHECK(h, only(list_at(&c, 1, &lists), "E0701", claim));
+    type(&c, uri, 0, 0, 0, "# a comment\n");
+    CHECK(h, only(list_at(&c, 0, &lists), "E0701", claim + 1) && lists == 2 && built[0] == 1);
+    CHECK(h, only(list_at(&c, 1, &lists), "E0701", claim + 1));
+    type(&c, uri, claim + 1, 2, 2, " "); /* before it, in its line */
+    CHECK(h, json_whole(list_at(&c, 0, &lists)->first, "range.start.character") == 9 && lists == 2);
+    type(&c, uri, claim + 1, 19, 23, "none"); /* in it */
+    CHECK(h, list_at(&c, 0, &lists)->n == 0 && list_at(&c, 1, &lists)->n == 0 && lists == 2);
+
+    /* the editor says something more between the two: what is known by then is known, and the rest comes later */
+    vwn_server_counts was = vwn_server_counted(c.server), now = was;
+    for (c.busy = 2; now.early == was.early || now.given_up == was.given_up; c.busy = c.asked + 1) {
+        was = now;
+        c.asked = 0;
+        type(&c, uri, L + 1, 14, 16, now.checks % 2 ? "12" : "13");
+        now = vwn_server_counted(c.server);
+    }
+    int64_t error;
+    CHECK(h, list_at(&c, 0, &lists)->n == 0 && lists == 1);
+    const Json *hover = client_at(&c, "textDocument/hover", uri, (int)loop + 1, 18, "", &error);
+    CHECK(h, strstr(json_string(json_get(hover, "contents"), "value"),
+                    now.checks % 2 ? "vwn\nL = 13" : "vwn\nL = 12") != NULL);
+    watched = NULL;
+    client_close(&c);
+}
+
+/* One that sweeps, and one that reads the models of others. */
+static void sweeps(Harness *h)
+{
+    static const char *const files[] = {"examples/12_sweep.vwn", "examples/32_nexus_sizes.vwn"};
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        static char text[1 << 14];
+        char name[1000];
+        Client c = {0};
+        size_t n = read_example(h, files[i], text, sizeof text), lists;
+        snprintf(name, sizeof name, "file://%s/%s", VWN_SOURCE_DIR, files[i]);
+        client_open(&c, h, "{}");
+        client_text(&c, name, text, n);
+        watched = &c;
+        type(&c, name, 0, 0, 0, "# a comment\n");
+        CHECK_CASE(h, list_at(&c, 0, &lists)->n == list_at(&c, 1, &lists)->n && lists == 2, files[i]);
+        CHECK_CASE(h, built[0] <= 1 && built[1] >= 8, files[i]);
+        watched = NULL;
+        client_close(&c);
+    }
+}
+
 int main(void)
 {
     static const char *const files[] = {"examples/quickstart.vwn", "examples/01_nano.vwn", "tests/rooms/tiny.vwn",
@@ -274,19 +411,15 @@ int main(void)
     t = (Typing){.h = &h, .seed = 11};
     size_t each = drawn_count(&rounds, 100);
     for (size_t i = 0; i < COUNT_OF(files); i++) {
-        char name[1000], text[1 << 14];
-        snprintf(name, sizeof name, "%s/%s", VWN_SOURCE_DIR, files[i]);
-        FILE *f = fopen(name, "r");
-        if (!CHECK_CASE(&h, f != NULL, name))
-            continue;
-        size_t n = fread(text, 1, sizeof text - 1, f);
-        fclose(f);
+        static char text[1 << 14];
+        size_t n = read_example(&h, files[i], text, sizeof text);
         t.utf8 = i % 2;
-        text[n] = 0;
         typing(&t, text, n, each);
         if (strstr(text, "\nlet "))
             rename_all(&t, text, n);
     }
+    grows(&h);
+    sweeps(&h);
     CHECK(&h, t.said > 2 * each * COUNT_OF(files));
     return harness_end(&h);
 }
