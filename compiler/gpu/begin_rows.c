@@ -60,12 +60,20 @@ static Ix *find_rows(const Kernel *k, size_t from, size_t to)
 static void put_prefetches(Kernel *k, const Ix *row)
 {
     const uint32_t warps = k->device.mapping.row_threads / 32;
+    uint32_t all = 0;
+    for (uint32_t b = 0; b < k->buffer.n; b++)
+        all += row[b] != 0;
     for (uint32_t warp = 0; warp < warps; warp++) {
         uint32_t n = 0;
         for (uint32_t b = 0; b < k->buffer.n; b++) {
             if (!row[b] || n++ % warps != warp)
                 continue;
-            KPrefetch x = {.buffer = b, .at = row[b], .length = length_of(k, row[b]), .warp = (uint8_t)warp};
+            KPrefetch x = {.buffer = b,
+                           .at = row[b],
+                           .length = length_of(k, row[b]),
+                           .warp = (uint8_t)warp,
+                           .nth = (uint8_t)((n - 1) / warps + 1),
+                           .of = (uint8_t)((all - 1 - warp) / warps + 1)};
             vec_push(k->arena, &k->stmt, (KStmt){.kind = KS_PREFETCH_ROW, .root = (uint32_t)k->prefetch.n});
             vec_push(k->arena, &k->prefetch, x);
         }

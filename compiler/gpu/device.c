@@ -38,7 +38,7 @@ void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
     for (size_t b = 0; b < k->buffer.n; b++)
         bytes += k->buffer.v[b].device.held ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
     for (size_t i = 0; i < k->device.tile_slot.n; i++)
-        tiles += 4 * k->device.tile_slot.v[i] + 2 * TILE_ROOM;
+        tiles += 4 * k->device.tile_slot.v[i].words + 2 * TILE_ROOM;
     bytes += bytes + tiles <= k->device.shared + tuned->tiles_over ? tiles : 0;
     for (size_t i = 0; i < k->array.n; i++)
         array[i] = k->array.v[i];
@@ -82,7 +82,7 @@ bool kernel_has_small_tiles(const Kernel *k)
     const Tuned *tuned = k->target->tuned;
     int64_t bytes = kernel_array_bytes(k);
     for (size_t i = 0; i < k->device.tile_slot.n; i++)
-        bytes += 4 * k->device.tile_slot.v[i];
+        bytes += 4 * k->device.tile_slot.v[i].words;
     return k->product.n && !k->part && bytes <= tuned->small_tiles;
 }
 
@@ -110,7 +110,7 @@ void kernel_choose_grid(Kernel *k)
     g->n_fixed = g->n_term;
     choose_spill(k);
     for (size_t i = 0; i < k->device.tile_slot.n; i++) {
-        Dim size = DIM(k->device.tile_slot.v[i]);
+        Dim size = DIM(k->device.tile_slot.v[i].words);
         bool literal = ix_literal(k->ix, size);
         g->shared += literal ? 2 * TILE_ROOM : TILE_ROOM;
         if (!literal)

@@ -39,6 +39,7 @@ void kernel_begin_rows(Kernel *k);             /* begin_rows.c: KPrefetch, ROW_T
 void kernel_join_totals(Kernel *k);            /* join_totals.c: KStmt.together */
 void kernel_use_lanes(Kernel *k);              /* lanes.c: KColumn */
 void kernel_find_loaded(Kernel *k);            /* loaded.c: KEx.i of choices */
+void kernel_find_elements(Kernel *k);          /* elements.c: KStmt.width of statements, KStmt.across */
 
 void kernel_find_turned(Kernel *k); /* swizzle.c: KArray.turned, KBuffer.turned */
 

@@ -607,8 +607,10 @@ static void find_slots(Tiling *t)
             for (size_t b = 0; fits && b < n; b++)
                 fits = k->buffer.v[b].device.slot != slot || share(t, (uint32_t)b, (uint32_t)most);
         }
+        const KBuffer *x = &k->buffer.v[most];
         if (slot == (int)k->device.tile_slot.n)
-            vec_push(k->arena, &k->device.tile_slot, size_of(&k->buffer.v[most]));
+            vec_push(k->arena, &k->device.tile_slot,
+                     ((KTilePlace){size_of(x), x->device.together, x->device.together ? x->elements : 0}));
         k->buffer.v[most].device.slot = slot;
     }
 }

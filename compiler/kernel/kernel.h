@@ -183,6 +183,16 @@ enum { STEP_NEW = 1, STEP_LOAD = 2, STEP_VALUE = 4, STEP_STORE = 8 };
 enum { WARP_THREADS = 32 }; /* threads of a warp, of every NVIDIA GPU */
 typedef enum KThreads { THREADS_OF_ROW, THREADS_OF_WARP, WARPS_OF_ROW } KThreads;
 
+/* How the elements that a statement stands for and a single value go together. */
+typedef enum KAcross {
+    ACROSS_NONE,   /* each element has its own */
+    ACROSS_VALUE,  /* what is stored is the same for all of them */
+    ACROSS_SUM,    /* all of them are added to one sum */
+    ACROSS_FIRST,  /* two places are compared: the first is that of each element, the second the same for all, */
+    ACROSS_SECOND, /* or the other way round */
+    ACROSS_COUNT
+} KAcross;
+
 typedef struct KStmt {
     KStmtKind kind;
     Ex ex;
@@ -198,7 +208,9 @@ typedef struct KStmt {
         step; /* STEP_*, where a thread holds elements in registers before it computes, or before it stores; 0: all of it */
     uint32_t held;   /* their number; statements of one number are the steps of one */
     uint8_t threads; /* LOOP that threads share: these (KThreads); what is done by one: one of these */
-    uint8_t width;   /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; else 0 */
+    uint8_t width;   /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; of a statement in it:
+                          * so many of these it stands for (gpu/elements.c); else 0 */
+    uint8_t across;  /* of such a statement, or one of a loop of vectors: KAcross */
     uint8_t
         first; /* LOOP of threads of a row that are a warp's at most: the warp, so that others do other such loops */
     uint8_t
@@ -226,9 +238,10 @@ static inline bool kernel_of_array(const KStmt *s) /* does it touch elements of 
 /* What the next row will load. */
 typedef struct KPrefetch {
     uint32_t buffer;
-    Ix at;        /* where this row has it */
-    Ix length;    /* PREFETCH_ROW: so many elements from there on */
-    uint8_t warp; /* and which warp of a block does it */
+    Ix at;           /* where this row has it */
+    Ix length;       /* PREFETCH_ROW: so many elements from there on */
+    uint8_t warp;    /* and which warp of a block does it */
+    uint8_t nth, of; /* PREFETCH_ROW: the how many-th, from 1 on, of how many that this warp does one after the other */
 } KPrefetch;
 
 /* What neighbouring threads of each warp have, one number each, and compute alike. Thread `first` has the first. */
@@ -284,6 +297,7 @@ typedef struct KMapping {
     bool by_row; /* the threads of a partition do a row each */
     bool pieces; /* loops compute a few of a thread's contiguous elements at a time: few threads with many registers */
     bool holds_sums; /* a block has partial sums of its partition in shared memory (KBuffer.held) */
+    bool vectors;    /* statements say for how many elements they stand (gpu/elements.c) */
     uint32_t width;  /* elements of the widest access: 1, 2, 4 or 8 */
     uint32_t slots;  /* totals of warps that are kept at one time */
     KIndex index;
@@ -313,13 +327,20 @@ typedef struct KSeed {
     Dim each;
 } KSeed;
 
+/* A place in shared memory that tiles of a row take turns in; tiles of several rows have one of their own. */
+typedef struct KTilePlace {
+    int64_t words; /* of 4 bytes */
+    uint8_t rows;  /* of a tile of so many rows; 0: of one */
+    int64_t each;  /* elements of each of them */
+} KTilePlace;
+
 /* What a device adds to a kernel. Passes of `gpu/` fill it; of a CPU it is empty. */
 typedef struct KDevice {
     bool tensor;                /* products on tensor cores: those of a plan in bf16 or fp16 */
     int64_t shared;             /* bytes that a block may have */
     KMapping mapping;           /* which thread does which round */
     KGrid grid;                 /* how it is launched, when it is mapped to threads */
-    VEC(int64_t) tile_slot;     /* tile.c: the places that tiles share, in words of 4 bytes */
+    VEC(KTilePlace) tile_slot;  /* tile.c */
     VEC(KColumn) column;        /* of lanes (gpu/lanes.c) */
     const struct KTried *tried; /* of a scheduled kernel: what has been made of it already, to look at; or NULL */
 } KDevice;

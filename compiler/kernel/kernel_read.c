@@ -348,6 +348,11 @@ static void read_rows(KernelReader *r)
     while (reader_accept(&r->t, "argument"))
         k->ix->arguments |= 1u << kernel_read_below(r, LITERAL_MAX + 1, "small extent");
     k->flat = reader_accept(&r->t, "flat");
+    if (reader_accept(&r->t, "device")) {
+        k->target = &target_gpu;
+        k->device.shared = target_gpu.shared;
+        k->unrolled = reader_accept(&r->t, "unrolled") ? kernel_read_size(r) : 0;
+    }
     k->device.tensor = reader_accept(&r->t, "tensor");
     k->whole = reader_accept(&r->t, "whole");
     k->lines = reader_accept(&r->t, "lines");
@@ -759,6 +764,8 @@ static void read_statement(KernelReader *r)
     }
     if (!r->t.failed && r->k->device.mapping.row_threads)
         kernel_read_sharing(r, &s);
+    else if (!r->t.failed)
+        kernel_read_across(r, &s);
     if (!r->t.failed)
         vec_push(r->k->arena, &r->k->stmt, s);
 }
@@ -771,18 +778,6 @@ static Span line_span(const KernelReader *r)
     while (*start == ' ')
         start++;
     return (Span){r->t.file, (uint32_t)(start - r->t.text), (uint32_t)(r->t.p - r->t.text)};
-}
-
-/* Factors of a row's product lie in 16 bits on a device alone. */
-static bool is_of_device(const Kernel *k)
-{
-    for (size_t i = 0; i < k->product.n; i++) {
-        const uint32_t factor[2] = {k->product.v[i].a, k->product.v[i].b};
-        for (int j = 0; j < 2; j++)
-            if (factor[j] < k->buffer.n && k->buffer.v[factor[j]].half)
-                return true;
-    }
-    return false;
 }
 
 static void finish_kernel(KernelReader *r)
@@ -801,7 +796,6 @@ static void finish_kernel(KernelReader *r)
             why = arena_printf(k->arena, "result %zu is never stored", i);
     kernel_read_finish_columns(r);
     if (!why) {
-        k->target = k->device.mapping.row_threads || k->device.tensor || is_of_device(k) ? &target_gpu : k->target;
         why = kernel_check(k, &at);
         if (why && at != SIZE_MAX)
             where = r->line.v[at];

@@ -21,7 +21,7 @@ static KBuffer *read_buffer(KernelReader *r)
 
 /* ---- tables ---- */
 
-/* "128 rows 1 width 4 slots 6 index narrow registers 22 loads 16" */
+/* "128 rows 1 width 4 slots 6 index narrow registers 22 loads 16 in vectors" */
 static void read_threads(KernelReader *r)
 {
     KMapping *m = &r->k->device.mapping;
@@ -48,15 +48,15 @@ static void read_threads(KernelReader *r)
     m->pieces = reader_accept(&r->t, "in pieces");
     m->by_row = reader_accept(&r->t, "a row each");
     m->holds_sums = reader_accept(&r->t, "sums in shared memory");
-    if (reader_accept(&r->t, "unrolled"))
-        r->k->unrolled = kernel_read_size(r);
+    m->vectors = reader_accept(&r->t, "in vectors");
     for (size_t b = 0; b < r->k->buffer.n; b++) {
         r->k->buffer.v[b].device.slot = -1;
         r->k->buffer.v[b].device.held = m->holds_sums && r->k->buffer.v[b].part >= 0;
     }
+    if (!r->t.failed && !r->k->target->threads)
+        kernel_read_wrong(r, at, "threads of a kernel that is not said to be a device's");
     if (!r->t.failed && (!m->row_threads || !m->units || !m->lanes))
         kernel_read_wrong(r, at, "there are no threads");
-    r->k->device.shared = target_gpu.shared;
 }
 
 /* "128 by 4 shared 5120 whole blocks 256 of 1024" */
@@ -118,7 +118,13 @@ static void read_shared_place(KernelReader *r)
     reader_expect(&r->t, "place");
     reader_number(&r->t, r->k->device.tile_slot.n);
     reader_expect(&r->t, "of");
-    vec_push(r->k->arena, &r->k->device.tile_slot, kernel_read_size(r));
+    KTilePlace x = {.words = kernel_read_size(r)};
+    if (reader_accept(&r->t, "for")) {
+        x.rows = read_byte(r, "number of rows");
+        reader_expect(&r->t, "rows of");
+        x.each = kernel_read_size(r);
+    }
+    vec_push(r->k->arena, &r->k->device.tile_slot, x);
 }
 
 /* "b3 in place 0 bank 5 in parts of 2 rows" */
@@ -238,6 +244,13 @@ static void read_steps(KernelReader *r, KStmt *s)
         s->var = kernel_read_var(r);
 }
 
+void kernel_read_across(KernelReader *r, KStmt *s)
+{
+    for (uint8_t i = 1; i < ACROSS_COUNT && !s->across; i++)
+        if (reader_accept(&r->t, kernel_across_words[i]))
+            s->across = i;
+}
+
 void kernel_read_sharing(KernelReader *r, KStmt *s)
 {
     read_shared_rounds(r, s);
@@ -250,6 +263,7 @@ void kernel_read_sharing(KernelReader *r, KStmt *s)
     }
     if (reader_accept(&r->t, "width"))
         s->width = read_byte(r, "width");
+    kernel_read_across(r, s);
     if (s->kind != KS_PIECES && reader_accept(&r->t, "piece"))
         s->piece = read_byte(r, "piece");
     if (s->kind == KS_LOOP || s->kind == KS_ROWS)
@@ -277,6 +291,10 @@ void kernel_read_prefetched(KernelReader *r, KPrefetch *x)
     x->length = kernel_read_ix(r);
     reader_expect(&r->t, "by warp");
     x->warp = read_byte(r, "warp");
+    reader_expect(&r->t, ",");
+    x->nth = read_byte(r, "prefetch");
+    reader_expect(&r->t, "of");
+    x->of = read_byte(r, "prefetch");
 }
 
 /* ---- lanes ---- */

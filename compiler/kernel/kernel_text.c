@@ -49,6 +49,11 @@ const char *const kernel_cut_words[CUT_COUNT] = {
     [CUT_SHORT_COLUMNS] = "short columns", [CUT_FEW_NUMBERS] = "few numbers",   [CUT_MORE_NUMBERS] = "more numbers",
     [CUT_FEW_EIGHTS] = "few eights",       [CUT_MORE_EIGHTS] = "more eights",   [CUT_ROWS_BY_PARTS] = "rows by parts"};
 
+const char *const kernel_across_words[ACROSS_COUNT] = {[ACROSS_VALUE] = "of one value",
+                                                       [ACROSS_SUM] = "to one sum",
+                                                       [ACROSS_FIRST] = "of places at one",
+                                                       [ACROSS_SECOND] = "of one at places"};
+
 /* ---- which variables there are ---- */
 
 static void use_ix(KernelPrinter *p, Ix ix);
@@ -225,6 +230,9 @@ static void put_tables(KernelPrinter *p)
         if (k->ix->arguments >> n & 1)
             buf_printf(p->out, " argument %d", n);
     buf_puts(p->out, k->flat ? " flat" : "");
+    buf_puts(p->out, k->target->threads ? " device" : "");
+    if (k->target->threads && k->unrolled)
+        buf_printf(p->out, " unrolled %lld", (long long)k->unrolled);
     buf_puts(p->out, k->device.tensor && k->product.n ? " tensor" : "");
     if (kernel_has_vectors(k))
         buf_printf(p->out, "%s%s", k->whole ? " whole" : "", k->lines ? " lines" : "");
@@ -439,7 +447,7 @@ static void put_column(KernelPrinter *p, uint32_t column)
         buf_printf(p->out, " i=%lld", (long long)x->i);
 }
 
-/* "b0[{64}*r] of [{64}] by warp 2" */
+/* "b0[{64}*r] of [{64}] by warp 2, 1 of 3" */
 static void put_prefetch(KernelPrinter *p, const KStmt *s, const KPrefetch *x)
 {
     buf_printf(p->out, "b%u", x->buffer);
@@ -448,7 +456,7 @@ static void put_prefetch(KernelPrinter *p, const KStmt *s, const KPrefetch *x)
         return;
     buf_puts(p->out, " of ");
     put_ix(p, x->length);
-    buf_printf(p->out, " by warp %u", x->warp);
+    buf_printf(p->out, " by warp %u, %u of %u", x->warp, x->nth, x->of);
 }
 
 /* ---- what threads of a device do ---- */
@@ -461,6 +469,16 @@ static void put_tile(KernelPrinter *p, size_t buffer)
                b->device.split ? " in parts" : "");
     if (b->device.together)
         buf_printf(p->out, " of %u rows", b->device.together);
+    buf_putc(p->out, '\n');
+}
+
+/* "shared place 0 of 4096 for 4 rows of 1024" */
+static void put_place(KernelPrinter *p, size_t place)
+{
+    const KTilePlace *x = &p->k->device.tile_slot.v[place];
+    buf_printf(p->out, "shared place %zu of %lld", place, (long long)x->words);
+    if (x->rows)
+        buf_printf(p->out, " for %u rows of %lld", x->rows, (long long)x->each);
     buf_putc(p->out, '\n');
 }
 
@@ -481,7 +499,7 @@ static void put_grid(KernelPrinter *p)
     }
 }
 
-/* "threads 128 rows 1 width 4 slots 6 index narrow registers 22 loads 16" and places of tiles, one line each */
+/* "threads 128 rows 1 width 4 slots 6 index narrow registers 22 loads 16 in vectors" and places of tiles, one line each */
 static void put_mapping(KernelPrinter *p)
 {
     static const char *const index[] = {"wide", "wide of rows", "narrow"};
@@ -490,13 +508,12 @@ static void put_mapping(KernelPrinter *p)
                k->device.mapping.units);
     if (k->device.mapping.lanes < 32)
         buf_printf(p->out, " lanes %u", k->device.mapping.lanes);
-    buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s%s", k->device.mapping.width,
+    buf_printf(p->out, " width %u slots %u index %s registers %u loads %u%s%s%s%s", k->device.mapping.width,
                k->device.mapping.slots, index[k->device.mapping.index], k->device.mapping.pressure,
                k->device.mapping.in_flight, k->device.mapping.pieces ? " in pieces" : "",
                k->device.mapping.by_row ? " a row each" : "",
-               k->device.mapping.holds_sums ? " sums in shared memory" : "");
-    if (k->unrolled)
-        buf_printf(p->out, " unrolled %lld", (long long)k->unrolled);
+               k->device.mapping.holds_sums ? " sums in shared memory" : "",
+               k->device.mapping.vectors ? " in vectors" : "");
     buf_putc(p->out, '\n');
     if (k->calls)
         buf_puts(p->out, "products are called\n");
@@ -510,7 +527,7 @@ static void put_mapping(KernelPrinter *p)
             buf_putc(p->out, '\n');
         }
     for (size_t i = 0; i < k->device.tile_slot.n; i++)
-        buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->device.tile_slot.v[i]);
+        put_place(p, i);
     for (size_t i = 0; i < k->buffer.n && k->device.tile_slot.n; i++)
         if (k->buffer.v[i].tile && k->buffer.v[i].device.slot >= 0)
             put_tile(p, i);
@@ -534,6 +551,8 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
         buf_printf(p->out, " of %u", s->piece);
     if (s->width > 1)
         buf_printf(p->out, " width %u", s->width);
+    if (s->across)
+        buf_printf(p->out, " %s", kernel_across_words[s->across]);
     if (s->piece && s->kind != KS_PIECES)
         buf_printf(p->out, " piece %u", s->piece);
     if (p->k->device.mapping.row_threads && (s->kind == KS_LOOP || s->kind == KS_ROWS) && !s->unroll)

@@ -26,6 +26,7 @@ void kernels_begin(Buf *out, int64_t B, int64_t T);
 void kernels_put(Buf *out, const KernelText *x);
 /* words of a product's way */
 extern const char *const kernel_lying_words[LIES_COUNT], *const kernel_cut_words[CUT_COUNT];
+extern const char *const kernel_across_words[ACROSS_COUNT];
 /* What follows the line of its name. Of a kernel for the threads of a device also who does what. */
 void kernel_print(Buf *out, const Kernel *k);
 

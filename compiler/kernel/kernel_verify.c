@@ -351,8 +351,10 @@ static void close_scope(Check *c)
         verify_fault(c, "an `end` without its loop");
         return;
     }
-    if (c->open.v[--c->open.n].what == OPEN_PIECES)
+    if (c->open.v[--c->open.n].what == OPEN_PIECES) {
+        c->pieces = NULL;
         return;
+    }
     if (c->loop.n)
         end_loop(c);
     else if (c->in_rows)
@@ -462,7 +464,10 @@ static void check_stmt(Check *c, const KStmt *s)
     case KS_STORE:
     case KS_SINK: verify_store(c, s); break;
     case KS_PRODUCT: verify_product(c, s->root); break;
-    case KS_PIECES: vec_push(c->arena, &c->open, (Open){OPEN_PIECES, 0}); break;
+    case KS_PIECES:
+        vec_push(c->arena, &c->open, (Open){OPEN_PIECES, 0});
+        c->pieces = s;
+        break;
     case KS_BARRIER: break;
     case KS_PREFETCH:
     case KS_PREFETCH_ROW: verify_prefetch(c, s); break;
@@ -509,6 +514,8 @@ const char *kernel_check(const Kernel *k, size_t *at)
     c.column = NEW_ARRAY(arena, bool, k->device.column.n + 1);
     *at = SIZE_MAX;
     check_partitions(&c);
+    for (uint32_t b = 0; b < k->buffer.n; b++)
+        verify_tile_place(&c, b);
     for (size_t i = 0; i < k->stmt.n && !c.why; i++) {
         check_stmt(&c, &k->stmt.v[i]);
         verify_vector(&c, &k->stmt.v[i]);

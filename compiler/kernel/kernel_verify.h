@@ -68,6 +68,7 @@ typedef struct Check {
     VEC(const KStmt *) by; /* their statements */
     VEC(Ex) live;          /* declared accumulators */
     bool in_part, in_rows, had_rows;
+    const KStmt *pieces;        /* the open KS_PIECES, or NULL */
     uint32_t simd_from, simd_n; /* accumulators that the open simd loop carries */
 } Check;
 
@@ -119,6 +120,7 @@ void verify_store(Check *c, const KStmt *s);
 void verify_result(Check *c, uint32_t root); /* is it stored in its own loops, once, at a place of its own? */
 void verify_prefetch(Check *c, const KStmt *s);
 void verify_row_tiles(Check *c);
+void verify_tile_place(Check *c, uint32_t buffer);
 void verify_product(Check *c, uint32_t product);
 void verify_whole(Check *c); /* when all is walked: is all of each buffer stored? */
 

@@ -86,6 +86,26 @@ static bool is_known_in_next_row(const Kernel *k, Ix ix)
     return true;
 }
 
+/* Is the prefetch before or behind it, of those that its warp does one after the other, really there? step: -1 or 1. */
+static bool has_neighbour(const Kernel *k, const KStmt *s, int step)
+{
+    const KPrefetch *x = &k->prefetch.v[s->root];
+    const KStmt *other = s + step, *all = k->stmt.v;
+    if (step < 0 ? s == all : other == all + k->stmt.n)
+        return false;
+    const KPrefetch *y =
+        other->kind == KS_PREFETCH_ROW && other->root < k->prefetch.n ? &k->prefetch.v[other->root] : NULL;
+    return y && y->warp == x->warp && y->of == x->of && y->nth == x->nth + step;
+}
+
+/* Rows of one warp stand together, and say how many they are. */
+static bool is_in_order(const Kernel *k, const KStmt *s)
+{
+    const KPrefetch *x = &k->prefetch.v[s->root];
+    return x->nth >= 1 && x->nth <= x->of && has_neighbour(k, s, -1) == (x->nth > 1) &&
+           has_neighbour(k, s, 1) == (x->nth < x->of);
+}
+
 void verify_prefetch(Check *c, const KStmt *s)
 {
     const Kernel *k = c->k;
@@ -107,6 +127,8 @@ void verify_prefetch(Check *c, const KStmt *s)
         verify_fault(c, "a prefetch may leave its buffer of %lld elements", (long long)b->elements);
     else if (row && (c->loop.n || !c->in_part || b->written || x->warp >= k->device.mapping.row_threads / 32))
         verify_fault(c, "a row is prefetched by no warp of its block");
+    else if (row && !is_in_order(k, s))
+        verify_fault(c, "rows that a warp prefetches do not stand together");
     else if (row &&
              !kernel_in_bounds(k, ix_add(k->ix, x->at, ix_add(k->ix, x->length, ix_const(k->ix, -1))), 0, b->elements))
         verify_fault(c, "a prefetch of more than a row");
@@ -118,6 +140,17 @@ void verify_row_tiles(Check *c)
     if (!c->in_rows || !c->in_part || c->loop.n || c->row_tiles)
         verify_fault(c, "tiles of several rows that do not know which one it is");
     c->row_tiles = true;
+}
+
+/* A tile of several rows has a place of its own, which says how many there are and how long each is. */
+void verify_tile_place(Check *c, uint32_t buffer)
+{
+    const KBuffer *b = &c->k->buffer.v[buffer];
+    if (!c->k->device.mapping.row_threads || !b->tile || b->device.slot < 0 || !c->k->device.tile_slot.n)
+        return;
+    const KTilePlace *x = &c->k->device.tile_slot.v[b->device.slot];
+    if (x->rows != b->device.together || (x->rows && x->each != b->elements))
+        verify_fault(c, "a tile of other rows than its place has");
 }
 
 /* ---- products ---- */

@@ -67,6 +67,13 @@ static void check_array(Check *c, const KStmt *s, IVar v)
         verify_fault(c, "elements of an array that are no vector");
 }
 
+/* What a statement stores or adds is one value for all elements of the loop over v, and it says so; or it is another one for each. */
+static void check_stored(Check *c, const KStmt *s, Ex value, IVar v)
+{
+    if (s->across != (kx(c->k, value)->deps & ix_bit(c->k->ix, v) ? ACROSS_NONE : ACROSS_VALUE))
+        verify_fault(c, "one value for several elements, or several for one");
+}
+
 /* After the statement itself was found sound. */
 void verify_vector(Check *c, const KStmt *s)
 {
@@ -81,9 +88,12 @@ void verify_vector(Check *c, const KStmt *s)
             verify_fault(c, "a sum that is none of vectors");
         break;
     case KS_ARRAY_PUT:
+        check_array(c, s, loop->var);
+        check_stored(c, s, s->ex, loop->var);
+        break;
     case KS_ARRAY_ADD:
     case KS_ARRAY_GET: check_array(c, s, loop->var); break;
-    case KS_STORE:
+    case KS_STORE: check_stored(c, s, c->k->root.v[s->root].value, loop->var); /* fall through */
     case KS_SINK: check_place(c, s, loop->var); break;
     case KS_PREFETCH: break;
     default: verify_fault(c, "a statement that has no vector"); break;
@@ -182,11 +192,46 @@ static const KStmt *wide_loop(const Check *c)
     return NULL;
 }
 
+/* Is a value another one for each element? Of an accumulator that is known before anything is added to it. */
+static bool is_of_each(const Check *c, Ex e, IVar v) { return kx(c->k, e)->deps & ix_bit(c->k->ix, v); }
+
+/* A sum of several elements, and a place among places. */
+static KAcross wanted_across(const Check *c, const KStmt *s, IVar v)
+{
+    const KEx *x = kx(c->k, s->ex);
+    if (s->kind == KS_ACC_ADD)
+        return is_of_each(c, s->ex, v) ? ACROSS_NONE : ACROSS_SUM;
+    if (s->kind == KS_LET && x->kind == KX_OP && verify_type(c, x->in[0]) == KT_INT)
+        return is_of_each(c, x->in[0], v) ? ACROSS_FIRST : ACROSS_SECOND;
+    return ACROSS_NONE;
+}
+
+/* Does a statement say for how many elements it stands? loop: the loop of which a thread takes several, or NULL. */
+static void check_elements(Check *c, const KStmt *s, const KStmt *loop)
+{
+    const KEx *x = kx(c->k, s->ex);
+    loop = c->k->device.mapping.vectors ? loop : NULL; /* nobody has said it yet */
+    const bool store = s->kind == KS_STORE || s->kind == KS_SINK, held = s->step && s->piece;
+    bool many = loop && (held || store || s->kind == KS_ARRAY_ADD);
+    if (loop && (s->kind == KS_LET || s->kind == KS_ACC || s->kind == KS_ARRAY_GET || s->kind == KS_ARRAY_PUT))
+        many = many || is_of_each(c, s->ex, loop->var);
+    if (loop && s->kind == KS_ACC_ADD)
+        many = is_of_each(c, x->in[0], loop->var);
+    if (s->width != (!many ? 0 : c->pieces ? c->pieces->piece : loop->width))
+        verify_fault(c, "a statement of more or fewer elements than there are");
+    else if (many && verify_does(s, STEP_VALUE) && (store || s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD))
+        check_stored(c, s, store ? c->k->root.v[s->root].value : s->kind == KS_ARRAY_PUT ? s->ex : x->in[0], loop->var);
+    else if (s->across != (many ? wanted_across(c, s, loop->var) : ACROSS_NONE))
+        verify_fault(c, "several elements that are one value, or one that is several");
+}
+
 /* After the statement itself was found sound. */
 void verify_width(Check *c, const KStmt *s)
 {
     const KStmt *loop = c->k->device.mapping.row_threads && !c->why ? wide_loop(c) : NULL;
     const KRoot *r = s->kind == KS_STORE || s->kind == KS_SINK ? &c->k->root.v[s->root] : NULL;
+    if (!c->why && c->k->device.mapping.row_threads && !kernel_opens(s))
+        check_elements(c, s, loop);
     if (!loop)
         return;
     const IVar v = loop->var;

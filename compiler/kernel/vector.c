@@ -145,6 +145,13 @@ static void find_way(Kernel *k, KProduct *x)
                            .along = product_along_n(&s) ? x->n : x->m};
 }
 
+/* Does it store what is the same in all rounds of a loop? */
+static bool is_one_value(const Kernel *k, const KStmt *s, uint64_t loop)
+{
+    Ex value = s->kind == KS_STORE ? k->root.v[s->root].value : s->kind == KS_ARRAY_PUT ? s->ex : 0;
+    return value && !(kx(k, value)->deps & loop);
+}
+
 void kernel_find_vectors(Kernel *k)
 {
     for (size_t i = 0; i < k->product.n; i++)
@@ -163,6 +170,8 @@ void kernel_find_vectors(Kernel *k)
             s->vector = plain_statement(k, &k->stmt.v[j], s->var);
         if (!s->vector)
             continue;
+        for (size_t j = i + 1; j < end; j++)
+            k->stmt.v[j].across = is_one_value(k, &k->stmt.v[j], ix_bit(k->ix, s->var)) ? ACROSS_VALUE : ACROSS_NONE;
         const IVarInfo *v = ix_info(k->ix, s->var);
         k->whole = k->whole && (v->hi + 1) % VECTOR_LANES == 0;
         for (size_t j = i + 1; j < end; j++)

@@ -393,6 +393,15 @@ static size_t pass_LOADED(PassState *s)
     return n;
 }
 
+static size_t pass_ELEMENTS(PassState *s)
+{
+    size_t n = 0;
+    kernel_find_elements(s->kernel);
+    for (size_t i = 0; i < s->kernel->stmt.n && s->watch; i++)
+        n += s->kernel->stmt.v[i].width > 1 && !kernel_opens(&s->kernel->stmt.v[i]);
+    return n;
+}
+
 static size_t pass_RACES(PassState *s)
 {
     kernel_verify_mapping(s->kernel);

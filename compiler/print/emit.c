@@ -119,12 +119,8 @@ static void open_loop(Printer *p, const KStmt *s)
         put_for(p, type, name, end_piece(p, before), s->mapped, s->threads, s->width, s->first);
         buf_puts(&p->body, " {");
     }
-    if (s->width) {
-        p->lane = ix_bit(p->k->ix, s->var);
-        p->lane_depth = p->depth;
-        p->width = s->width;
+    if (s->width)
         assume_multiple(p, ix_info(p->k->ix, s->var)->extent, s->width);
-    }
     buf_putc(&p->body, '\n');
     p->depth++;
     if (singly) {
@@ -221,8 +217,7 @@ static void stmt_add(Printer *p, const KStmt *s)
     Ex e = s->ex;
     const KEx *x = kx(p->k, e);
     char *value = ex_text(p, x->in[0]);
-    bool short_vector =
-        p->lanes && p->d->threads && !(x->deps & p->lane); /* else each of its elements has a sum of its own */
+    bool short_vector = p->across == ACROSS_SUM; /* else each of its elements has a sum of its own */
     if (short_vector && x->op == OP_SUM) {
         put_sum(p, ex_text(p, e), value);
         return;
@@ -311,26 +306,6 @@ static void stmt_sink(Printer *p, const KStmt *s)
     put_fold(p, s, r->op, to, ex_text(p, r->value));
 }
 
-/* Of a device: does the statement stand for a vector of elements, as where it changes with the loop they are along? */
-static bool is_in_lanes(const Printer *p, const KStmt *s)
-{
-    const KEx *x = kx(p->k, s->ex);
-    switch (s->kind) {
-    case KS_LET:
-    case KS_ACC:
-    case KS_ARRAY_GET: return x->deps & p->lane;
-    case KS_ACC_ADD: return kx(p->k, x->in[0])->deps & p->lane;
-    case KS_ARRAY_PUT: return x->deps & p->lane;
-    default: return p->lane;
-    }
-}
-
-static void put_statement_lanes(Printer *p, const KStmt *s)
-{
-    if (p->d->threads)
-        p->lanes = is_in_lanes(p, s);
-}
-
 /* Of one vector a line; a text without the word has none. */
 static void put_prefetch(Printer *p, const KPrefetch *x)
 {
@@ -347,7 +322,11 @@ static void put_prefetch(Printer *p, const KPrefetch *x)
 static void put_statement(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
-    put_statement_lanes(p, s);
+    p->across = (KAcross)s->across;
+    if (p->d->threads) {
+        p->lanes = s->width > 1 && !kernel_opens(s);
+        p->width = s->width;
+    }
     if (s->step) {
         emit_step(p, s);
         return;
@@ -371,10 +350,6 @@ static void put_statement(Printer *p, const KStmt *s)
         if (p->k->device.mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
             emit_held_stores(p);
         close_brace(p);
-        if (p->d->threads && p->depth == p->lane_depth)
-            p->lane = 0;
-        if (p->width_around && p->depth == p->piece_depth)
-            emit_pieces_end(p);
         break;
     case KS_ACC:
         if (!p->number[s->ex])
@@ -466,7 +441,6 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
     for (int vectors = 1; vectors >= (k->whole ? 1 : 0); vectors--) {
         open_steps(p, s, vectors);
         p->lanes = vectors;
-        p->lane = ix_bit(k->ix, s->var);
         for (size_t i = loop + 1; i < end; i++)
             if (vectors || k->stmt.v[i].kind != KS_PREFETCH)
                 put_statement(p, &k->stmt.v[i]);
@@ -528,11 +502,11 @@ static void put_grid(Printer *p, Buf *out)
                    p->out->buffer.n, (unsigned)g->spilled);
     }
     for (size_t i = 0; i < k->device.tile_slot.n; i++) {
-        Dim size = DIM(k->device.tile_slot.v[i]);
+        Dim size = DIM(k->device.tile_slot.v[i].words);
         Buf before = begin_piece(p);
         put_dim(p, size);
-        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", emit_rows_of(k, i) ? "rows" : "u", i,
-                   end_piece(p, before));
+        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", k->device.tile_slot.v[i].rows ? "rows" : "u",
+                   i, end_piece(p, before));
         if (!ix_literal(k->ix, size))
             add_shared(p, term, &of->term[g->n_term]);
     }
@@ -541,6 +515,8 @@ static void put_grid(Printer *p, Buf *out)
 void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes)
 {
     *out = (Printed){0};
+    if (d->threads && !k->device.mapping.vectors)
+        vwn_bug(k->ctx, "a kernel of which nobody has said what its vectors are");
     Printer p = {.k = k, .d = d, .out = out, .sizes = sizes, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix->var.n + 1);

@@ -17,16 +17,13 @@ typedef struct Printer {
     uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
     uint32_t next, next_var;
     uint32_t last_int[64]; /* where integers of a hash were found last */
-    bool lanes;            /* what is printed stands for a vector of elements */
-    uint32_t width;        /* of a device's vectors */
-    bool at_once;   /* of a device: several elements lie at the place that is printed, which is a multiple of as many */
-    uint64_t lane;  /* the bit of the loop they run over; of a device: 0 outside of it */
-    int lane_depth; /* of a device: where that loop stands */
-    int piece_depth;       /* and where the loop over its pieces stands; */
-    uint32_t width_around; /* the width outside of it; 0: there is none */
-    bool next_row;         /* indices are those of the row after */
-    uint32_t *column;      /* the number of what a lane has of it, by column, and 1 */
-    VEC(uint32_t) tile;    /* buffers of the row, in the order in which they appear */
+    bool lanes;            /* what is printed stands for a vector of elements, */
+    uint32_t width;        /* of a device for so many, */
+    KAcross across;        /* as its statement says */
+    bool at_once;  /* of a device: several elements lie at the place that is printed, which is a multiple of as many */
+    bool next_row; /* indices are those of the row after */
+    uint32_t *column;   /* the number of what a lane has of it, by column, and 1 */
+    VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
 } Printer;
 
 /* emit_values.c: what a statement is made of. The files below call it and each other in their order, and emit.c calls all of them. */
@@ -60,7 +57,6 @@ char *stored_text(Printer *p, Ex e); /* a value to be stored; one that is the sa
 /* emit_held.c */
 void emit_step(Printer *p, const KStmt *s);   /* of a statement with a step */
 void emit_pieces(Printer *p, const KStmt *s); /* the head of a loop over pieces */
-void emit_pieces_end(Printer *p);
 
 /* emit_lanes.c */
 uint32_t emit_column_number(Printer *p, uint32_t column); /* of what a lane has of it */
@@ -72,8 +68,6 @@ char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum ov
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads,
              uint32_t width, uint32_t warp); /* from which on */
 void emit_row_prefetch(Printer *p, const KStmt *s);
-const KBuffer *emit_rows_of(const Kernel *k,
-                            size_t place);    /* emit_product.c: the tile of several rows that lies there, or NULL */
 void emit_row_places(Printer *p);             /* where this row lies in tiles of several rows */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);

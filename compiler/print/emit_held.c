@@ -97,7 +97,6 @@ static void store_elements(Printer *p, const KStmt *s)
 
 static void step_of_pieces(Printer *p, const KStmt *s)
 {
-    p->lanes = true;
     if (s->step & (STEP_NEW | STEP_LOAD))
         begin_elements(p, s);
     else if (s->step & STEP_VALUE)
@@ -112,15 +111,7 @@ void emit_pieces(Printer *p, const KStmt *s)
     buf_puts(&p->body, "#pragma unroll\n");
     begin_line(p);
     buf_printf(&p->body, "for (int z = 0; z < %u; z++) {\n", s->width / s->piece);
-    p->piece_depth = p->depth++;
-    p->width = s->piece;
-    p->width_around = s->width;
-}
-
-void emit_pieces_end(Printer *p)
-{
-    p->width = p->width_around;
-    p->width_around = 0;
+    p->depth++;
 }
 
 /* ---- rounds, and sums over rows ---- */

@@ -42,29 +42,21 @@ static void rely_on_extent(Printer *p, IVar loop, uint8_t piece)
 
 /* ---- products of several rows ---- */
 
-const KBuffer *emit_rows_of(const Kernel *k, size_t place)
-{
-    for (size_t i = 0; i < k->buffer.n; i++)
-        if (k->buffer.v[i].device.together && k->buffer.v[i].device.slot == (int)place)
-            return &k->buffer.v[i];
-    return NULL;
-}
-
 void emit_row_places(Printer *p)
 {
     bool some = false;
     for (size_t i = 0; i < p->k->device.tile_slot.n; i++) {
-        const KBuffer *b = emit_rows_of(p->k, i);
-        if (!b)
+        const KTilePlace *x = &p->k->device.tile_slot.v[i];
+        if (!x->rows)
             continue;
         begin_line(p);
         if (!some) {
-            buf_printf(&p->body, "const int nth = (int)(r - first) %% %u;\n", b->device.together);
+            buf_printf(&p->body, "const int nth = (int)(r - first) %% %u;\n", x->rows);
             begin_line(p);
         }
         some = true;
         buf_printf(&p->body, "real *const u%zu = rows%zu + nth * ", i, i);
-        put_dim(p, DIM(b->elements));
+        put_dim(p, DIM(x->each));
         buf_puts(&p->body, ";\n");
     }
 }

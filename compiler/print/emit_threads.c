@@ -32,16 +32,11 @@ void put_for(Printer *p, const char *type, const char *name, const char *extent,
 /* ---- the next row ---- */
 
 /* Each row of a tensor has a warp; those of one warp stand together. */
-static bool is_of_warp(const Printer *p, const KStmt *s, const KPrefetch *x)
-{
-    return s->kind == KS_PREFETCH_ROW && p->k->prefetch.v[s->root].warp == x->warp;
-}
-
 void emit_row_prefetch(Printer *p, const KStmt *s)
 {
     const KPrefetch *x = &p->k->prefetch.v[s->root];
     begin_line(p);
-    if (!is_of_warp(p, s - 1, x)) {
+    if (x->nth == 1) {
         buf_printf(&p->body, "if (thread / 32 == %u && r + 1 < last) {\n", x->warp);
         p->depth++;
         begin_line(p);
@@ -51,7 +46,7 @@ void emit_row_prefetch(Printer *p, const KStmt *s)
     p->next_row = false;
     put_ix(p, x->length);
     buf_puts(&p->body, ");\n");
-    if (!is_of_warp(p, s + 1, x))
+    if (x->nth == x->of)
         close_brace(p);
 }
 

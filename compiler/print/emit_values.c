@@ -254,10 +254,9 @@ static void put_op(Printer *p, const KEx *x)
 {
     Op op = (Op)x->op;
     bool integer = kx(p->k, x->in[op == OP_WHERE ? 1 : 0])->type == KT_INT;
-    if (integer && p->lanes && (x->deps & p->lane)) { /* map_threads.c: one is a place, the other the same for all */
-        bool left = kx(p->k, x->in[0])->deps & p->lane;
+    if (p->across == ACROSS_FIRST || p->across == ACROSS_SECOND) {
         buf_printf(&p->body, "vwn_is_place<%u>(", p->width);
-        put_pattern(p, x, left ? "vwn_isub($b, $a))" : "vwn_isub($a, $b))");
+        put_pattern(p, x, p->across == ACROSS_FIRST ? "vwn_isub($b, $a))" : "vwn_isub($a, $b))");
         return;
     }
     const OpInfo *info = op_info(op);
@@ -420,7 +419,7 @@ char *root_text(Printer *p, const KRoot *r) { return in_lanes(p, element_text(p,
 char *stored_text(Printer *p, Ex e)
 {
     char *text = ex_text(p, e);
-    if (!p->lanes || (kx(p->k, e)->deps & p->lane))
+    if (!p->lanes || p->across != ACROSS_VALUE)
         return text;
     Buf b = buf_new(p->k->arena);
     buf_printf(&b, p->d->all, text, p->width);

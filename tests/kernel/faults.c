@@ -144,6 +144,8 @@ static const Fault faults[] = {
     {"parts 2 of 3", "parts 3 of 3", "partitions"},
     {"  parts\n    rows\n", "  rows\n    parts\n", "outside of all others"},
     {"      loop i3\n", "      loop i3 simd\n", "inside a loop of vectors"},
+    {"= x17", "= x17 of one value", "one value for several elements"},
+    {"= x17", "= x10", "one value for several elements"},
     {"prefetch b0[{20}*r + i2]", "prefetch b0[i2]", "where this row has it"},
     {"prefetch b0[{20}*r + i2]", "prefetch b0[20*i5 + i2]", "where this row has it"},
     {"prefetch b0[{20}*r + i2]", "prefetch b0[20 + {20}*r + i2]", "may leave"},
@@ -301,7 +303,7 @@ static const Fault pitch_faults[] = {
 /* a kernel for threads: four numbers at one time, three totals that are one step, what lanes compute of them */
 static const char threads[] = "vwn kernels 1 B=2 T=3\n"
                               "kernel \"rows: threads\"  # test\n"
-                              "rows B*T\n"
+                              "rows B*T device\n"
                               "buffer 0 read real 384 \"x\"\n"
                               "buffer 1 write real 384 \"y\"\n"
                               "buffer 2 write real 18 \"sums\"\n"
@@ -313,7 +315,7 @@ static const char threads[] = "vwn kernels 1 B=2 T=3\n"
                               "root 1 store b2\n"
                               "root 2 store b2\n"
                               "root 3 store b2\n"
-                              "threads 32 rows 4 width 4 slots 0 index narrow registers 14 loads 12\n"
+                              "threads 32 rows 4 width 4 slots 0 index narrow registers 14 loads 12 in vectors\n"
                               "grid 128 by 4 shared 0\n"
                               "begin\n"
                               "  rows\n"
@@ -323,13 +325,13 @@ static const char threads[] = "vwn kernels 1 B=2 T=3\n"
                               "    acc x4 real = sum over i2\n"
                               "    acc x5 real = sum over i2\n"
                               "    loop i2 x3 x4 x5 by threads width 4\n"
-                              "      x6 real = load b0[i2 + {64}*i3] if x2\n"
-                              "      x7 real = select x2 x6 0 as loaded\n"
-                              "      x8 real = mul x7 x7\n"
-                              "      x9 real = exp x7\n"
-                              "      add x3 x7\n"
-                              "      add x4 x8\n"
-                              "      add x5 x9\n"
+                              "      x6 real = load b0[i2 + {64}*i3] if x2 width 4\n"
+                              "      x7 real = select x2 x6 0 as loaded width 4\n"
+                              "      x8 real = mul x7 x7 width 4\n"
+                              "      x9 real = exp x7 width 4\n"
+                              "      add x3 x7 width 4 to one sum\n"
+                              "      add x4 x8 width 4 to one sum\n"
+                              "      add x5 x9 width 4 to one sum\n"
                               "    end\n"
                               "    total of warp x3 in lane 0 of 3 of l0\n"
                               "    total of warp x4 in lane 1 of 3 of l0\n"
@@ -339,10 +341,10 @@ static const char threads[] = "vwn kernels 1 B=2 T=3\n"
                               "    take l2[1] x10\n"
                               "    lanes store 1, 2, 3 b2[3*r] by 1 = l2[0 to 2]\n"
                               "    loop i2 by threads width 4\n"
-                              "      x11 real = load b0[i2 + {64}*i3] if x2\n"
-                              "      x12 real = select x2 x11 0 as loaded\n"
-                              "      x13 real = mul x12 x10\n"
-                              "      store 0 b1[{64}*r + i2] = x13\n"
+                              "      x11 real = load b0[i2 + {64}*i3] if x2 width 4\n"
+                              "      x12 real = select x2 x11 0 as loaded width 4\n"
+                              "      x13 real = mul x12 x10 width 4\n"
+                              "      store 0 b1[{64}*r + i2] = x13 width 4\n"
                               "    end\n"
                               "  end\n";
 
@@ -352,8 +354,15 @@ static const Fault thread_faults[] = {
     {"x5 by threads width 4", "x5 by threads width 128", "a rest of what a thread takes"},
     {"x7 real = select x2 x6 0 as loaded", "x7 real = select x2 x6 1 as loaded", "not what was loaded"},
     {"x8 real = mul x7 x7", "x8 real = select x2 x6 x6 as loaded", "not what was loaded"},
-    {"store 0 b1[{64}*r + i2] = x13\n    end\n  end\n", "store 0 b1[{64}*r + 63 - i2] = x13\n    end\n  end\n",
-     "begins at no multiple"},
+    {"store 0 b1[{64}*r + i2] = x13", "store 0 b1[{64}*r + 63 - i2] = x13", "begins at no multiple"},
+    {"x8 real = mul x7 x7 width 4", "x8 real = mul x7 x7 width 2", "more or fewer elements"},
+    {"x8 real = mul x7 x7 width 4", "x8 real = mul x7 x7", "more or fewer elements"},
+    {"x10\n", "x10 width 4\n", "more or fewer elements"},
+    {"add x4 x8 width 4 to one sum", "add x4 x8 width 4", "one value, or one that is several"},
+    {"x13 real = mul x12 x10 width 4", "x13 real = mul x12 x10 width 4 of one value", "one value, or one that is"},
+    {"= x13 width 4", "= x13 width 4 of one value", "one value for several elements"},
+    {"loads 12 in vectors", "loads 12", "more or fewer elements"},
+    {"rows B*T device", "rows B*T", "not said to be a device's"},
     {"    total of warp x4 in lane 1 of 3 of l0\n", "", "lacks some of them"},
     {"    total of warp x4 in lane 1 of 3 of l0\n", "    total of warp x3 in lane 1 of 3 of l0\n", "taken twice"},
     {"in lane 2 of 3 of l0", "in lane 2 of 3", "follow each other"},
@@ -368,7 +377,7 @@ static const Fault thread_faults[] = {
     {"b2[3*r] by 1 =", "b2[3*r] by 2 =", "may leave its buffer"},
     {"b2[3*r] by 1 =", "b2[3*r] by 1 of 0 by 3 =", "no lane"},
     {"threads 32 rows 4", "threads 0 rows 4", "no threads"},
-    {"threads 32 rows 4 width 4 slots 0 index narrow registers 14 loads 12\ngrid 128 by 4 shared 0\n", "",
+    {"threads 32 rows 4 width 4 slots 0 index narrow registers 14 loads 12 in vectors\ngrid 128 by 4 shared 0\n", "",
      "the end of the line"},
     {"    total of warp x3 in lane 0 of 3 of l0\n    total of warp x4 in lane 1 of 3 of l0\n    total of warp x5 in "
      "lane 2 "
@@ -379,7 +388,7 @@ static const Fault thread_faults[] = {
 /* of more rows than 32 bits count */
 static const char large[] = "vwn kernels 1 B=65536 T=65536\n"
                             "kernel \"rows: large\"  # test\n"
-                            "rows B*T\n"
+                            "rows B*T device\n"
                             "buffer 0 read real 262144 \"x\"\n"
                             "buffer 1 write real 17179869184 \"y\"\n"
                             "var i2 loop 4\n"

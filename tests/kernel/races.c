@@ -148,8 +148,6 @@ static void read_back(Job *j, Ctx *ctx, const Plan *p, const Kernel *mapped)
         return;
     }
     kernels_begin(&again, p->B, p->T);
-    if (getenv("DBG"))
-        fprintf(stderr, "%s\n", text.s);
     kernels_put(&again, &all->kernel.v[0]);
     emit_kernel(&cuda, mapped, &dialect_cuda, "rows");
     emit_kernel(&same, all->kernel.v[0].kernel, &dialect_cuda, "rows");
@@ -206,7 +204,8 @@ int main(void)
 {
     Tally t = {.step = {.of_totals = {.one_in = 67, .sanitized = 257},
                         .of_lanes = {.one_in = 41, .sanitized = 163},
-                        .of_ways = {.one_in = 5, .sanitized = 41}}};
+                        .of_ways = {.one_in = 5, .sanitized = 41},
+                        .of_elements = {.one_in = 211, .sanitized = 2011}}};
     for (size_t n = 0; n < COUNT_OF(names); n++)
         for (size_t i = 0; i < COUNT_OF(sources); i++)
             if (!strcmp(sources[i].v.name, names[n]))
@@ -220,12 +219,12 @@ int main(void)
         "%d things done together, %d found where not all come by; %d barriers between products, %d needed; "
         "%d rows of half a warp, %d found at a barrier, %d at a total; %d loops of another warp, %d found; %d kernels "
         "checked, %d run, %d with pieces, %d with rounds, %d with sums that are held, %d products beside others, %d "
-        "ways of products, %d choices that are loads, %d "
+        "ways of products, %d choices that are loads, %d statements of several elements, %d "
         "totals, %d statements of lanes, %d prefetches and tiles of rows: %d faults in these, %d found %s\n",
         t.kernels, t.read, t.barriers, t.needed, t.widths, t.caught, t.ones, t.all, t.together, t.found, t.between,
         t.apart, t.first, t.halves, t.totals, t.warps, t.elsewhere, t.step.checked, t.step.run, t.step.pieces,
-        t.step.rounds, t.step.sums, t.step.pairs, t.step.ways, t.step.loaded, t.step.totals, t.step.lanes,
-        t.step.begins, t.step.faults, t.step.found, t.step.missed);
+        t.step.rounds, t.step.sums, t.step.pairs, t.step.ways, t.step.loaded, t.step.elements, t.step.totals,
+        t.step.lanes, t.step.begins, t.step.faults, t.step.found, t.step.missed);
     CHECK(&t.h, t.kernels > 200 && t.read == t.kernels && 100 * t.needed > 87 * t.barriers && t.caught > 30 &&
                     5 * t.all > 2 * t.ones);
     CHECK(&t.h, t.together > 500 && t.found == t.together);
@@ -236,6 +235,8 @@ int main(void)
     cases_end(&t.step.of_totals);
     cases_end(&t.step.of_lanes);
     cases_end(&t.step.of_ways);
+    cases_end(&t.step.of_elements);
+    CHECK(&t.h, t.step.elements > 20);
     CHECK(&t.h, t.step.ways > 20 && t.step.loaded > 20 && t.step.pairs > 1 && t.step.totals > 500 &&
                     t.step.lanes > 100 && t.step.begins > 20);
     CHECK(&t.h, 4 * t.step.run > t.step.checked && t.step.pieces > 3 && t.step.rounds > 5 && t.step.sums > 5);

@@ -342,9 +342,24 @@ static void plant_row(StepTally *t, const Kernel *mapped, size_t i)
     if (mapped->stmt.v[i].kind == KS_ROW_TILES) {
         without(t, mapped, i, "tiles that do not know their row");
         twice(t, mapped, i, "tiles that ask for their row twice");
+        for (size_t place = 0; place < mapped->device.tile_slot.n; place++)
+            for (int fault = 0; fault < 2; fault++) {
+                Kernel k = copy_of(mapped);
+                size_t n = k.device.tile_slot.n;
+                k.device.tile_slot.v = memcpy(NEW_ARRAY(k.arena, KTilePlace, n), mapped->device.tile_slot.v,
+                                              n * sizeof *k.device.tile_slot.v);
+                KTilePlace *x = &k.device.tile_slot.v[place];
+                if (!x->rows)
+                    continue;
+                if (fault)
+                    x->each++;
+                else
+                    x->rows = 0;
+                expect_fault(t, &k, "a place of other rows", i);
+            }
         return;
     }
-    for (int fault = 0; fault < 5; fault++) {
+    for (int fault = 0; fault < 7; fault++) {
         Kernel k = copy_of(mapped);
         k.prefetch.v = memcpy(NEW_ARRAY(k.arena, KPrefetch, k.prefetch.n), mapped->prefetch.v,
                               k.prefetch.n * sizeof *k.prefetch.v);
@@ -357,6 +372,10 @@ static void plant_row(StepTally *t, const Kernel *mapped, size_t i)
             x->at = ix_add(k.ix, x->at, ix_const(k.ix, k.buffer.v[x->buffer].elements));
         else if (fault == 3)
             x->length = ix_add(k.ix, x->length, ix_const(k.ix, k.buffer.v[x->buffer].elements));
+        else if (fault == 4)
+            x->nth++;
+        else if (fault == 5)
+            x->of++;
         else
             x->at = ix_const(k.ix, 0);
         expect_fault(t, &k, "a prefetch of something else", i);
@@ -449,6 +468,23 @@ static void plant_loaded(StepTally *t, const Kernel *mapped, size_t i)
     expect_fault(t, &k, "a choice that is not what was loaded", i);
 }
 
+/* It stands for more elements, for one, and these are one value or are none. */
+static void plant_elements(StepTally *t, const Kernel *mapped, size_t i)
+{
+    KStmt s = mapped->stmt.v[i];
+    t->elements++;
+    s.width ^= 6;
+    with(t, mapped, i, s, "a statement of another number of elements");
+    s.width = 0;
+    with(t, mapped, i, s, "a statement of one element");
+    s.width = mapped->stmt.v[i].width;
+    for (uint8_t across = 0; across < ACROSS_COUNT; across++) {
+        s.across = across;
+        if (across != mapped->stmt.v[i].across)
+            with(t, mapped, i, s, "elements that go together otherwise");
+    }
+}
+
 void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped, const char *name)
 {
     size_t at;
@@ -464,6 +500,8 @@ void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped
         sums = sums || s->step == (STEP_VALUE | STEP_STORE);
         if (s->step)
             plant(t, mapped, i);
+        if (s->width && !kernel_opens(s) && case_drawn(&t->of_elements, (size_t)++t->wide))
+            plant_elements(t, mapped, i);
         if (s->kind == KS_PREFETCH_ROW || s->kind == KS_ROW_TILES)
             plant_row(t, mapped, i);
         t->totals += is_total(s);

@@ -4,7 +4,8 @@
  * Out: the mapped one is a sound program and gives, run as it stands, the numbers of the scheduled one; without one of its
  *      steps, or with one in another place or of another statement, it is not sound; nor is it where of two products that are
  *      computed at one time one is left out, is computed twice, or takes what the other one gives; nor without a total of a sum
- *      that threads share, with one that is taken twice or by another lane, or where lanes compute, store or give what is not theirs.
+ *      that threads share, with one that is taken twice or by another lane, or where lanes compute, store or give what is not theirs;
+ *      nor where a statement stands for other elements than its loop has, or says otherwise how these go together.
  */
 #ifndef VWN_STEPS_H
 #define VWN_STEPS_H
@@ -25,6 +26,9 @@ typedef struct StepTally {
     size_t products;              /* of so many */
     CaseDraw of_totals, of_lanes; /* of which these are given faults */
     CaseDraw of_ways;             /* and of these products */
+    int elements;                 /* statements of several elements that are given faults, */
+    size_t wide;                  /* of so many, */
+    CaseDraw of_elements;         /* these */
     char missed[200];             /* the first fault that was not found */
 } StepTally;
 

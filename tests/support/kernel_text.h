@@ -22,7 +22,7 @@ static inline const char *text_with(Ctx *ctx, const char *text, const char *from
 static const char sum_of_rows[] =
     "vwn kernels 1 B=2 T=16\n\n"
     "kernel \"rows, sums over rows\"  # pairs\n"
-    "rows B*T parts 8 of 4\n"
+    "rows B*T parts 8 of 4 device\n"
     "buffer 0 read write tile real 128 \"c\"\n"
     "buffer 1 read real 4096 \"c\"\n"
     "buffer 2 read bf16 262144 \"x\"\n"
