@@ -198,6 +198,37 @@ typedef struct vwn_emit_options {
  * names of its files go to `out`. VWN_USAGE for a folder that is not to be overwritten. */
 vwn_status vwn_emit(vwn_unit *unit, const vwn_emit_options *how, const vwn_writer *out);
 
+/* ---- texts as shards of token ids ---- */
+typedef struct vwn_tokenize_event {
+    double share; /* of the texts that are done, 0 to 1; negative: nobody knows, as of the standard input */
+    int64_t bytes, tokens, documents;                        /* of text, in shards or on the way there; of all starts */
+    int64_t shards;                                          /* that are whole */
+    double bytes_per_second, tokens_per_second, eta_seconds; /* of this start; NaN: not known yet */
+    const char *text;                                        /* a sentence, when a shard is whole, or NULL */
+} vwn_tokenize_event;
+typedef struct vwn_tokenize_options {
+    const char *const *text; /* files, each as it is or packed by gzip or zstd; "-": the standard input */
+    size_t n_texts;
+    const char *folder;    /* of the shards; made when it is not there */
+    const char *tokenizer; /* a file that says itself how a text is cut; NULL: that of the unit */
+    vwn_unit *unit;        /* a checked file, whose `tokenizer` is taken; or NULL */
+    const char *field;     /* all texts are JSON lines, and this member of each is a document; NULL: those named .jsonl
+                              or .ndjson, of which "text" is; else a text is one document */
+    const char
+        *separator; /* the token that documents begin with, by its text; "": none; NULL: the tokenizer's end of text */
+    int64_t shard_tokens; /* 0 = 100,000,000 */
+    bool shuffle;  /* texts are taken in another order, and documents of a block of 64 MiB of text in another one */
+    uint64_t seed; /* that decides which */
+    bool resume, overwrite, json;
+    void (*event)(void *user, const vwn_tokenize_event *e);
+    void *user;
+} vwn_tokenize_options;
+/* Writes FOLDER/tokens_000000.bin and so on, ids of 2 bytes, or 4 for more than 65,536 of them, and FOLDER/tokens.json, which says what
+ * they are: `token_files` reads it. What is written depends on texts, tokenizer and options alone. A start that was stopped or killed
+ * leaves whole shards, behind which `resume` goes on to the same bytes. VWN_USAGE: the folder holds something, or what is resumed was
+ * begun in another way. A summary goes to `out`. */
+vwn_status vwn_tokenize(vwn_context *ctx, const vwn_tokenize_options *how, const vwn_writer *out);
+
 /* ---- training ---- */
 typedef enum vwn_event_kind {
     VWN_EVENT_START,

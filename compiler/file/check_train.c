@@ -85,8 +85,9 @@ static void data_spec(Attrs *a, File *f, const TrainAttr *t, DataSpec *out)
         return;
     const Value *dtype = record_field(r, "dtype"), *header = record_field(r, "header"),
                 *vp = record_field(r, "val_path");
-    out->bits = !strcmp(dtype->word, "u16") ? 16 : !strcmp(dtype->word, "u32") ? 32 : 0;
-    if (!out->bits)
+    const char *type = dtype && dtype->kind == V_WORD ? dtype->word : "none";
+    out->bits = !strcmp(type, "u16") ? 16 : !strcmp(type, "u32") ? 32 : 0;
+    if (!out->bits && strcmp(type, "none"))
         err(ev, "E0205", at, "", "`dtype` must be `u16` or `u32`");
     out->llmc_header = header && header->kind == V_WORD && !strcmp(header->word, "llm_c");
     if (header && header->kind == V_WORD && !out->llmc_header && strcmp(header->word, "none"))

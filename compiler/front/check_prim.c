@@ -858,8 +858,11 @@ static const Prim general[] = {
     {"text_file", "path: text, val: float = 0, separator: any = none", prim_spec,
      "data: one text file; the last share `val` is held out; documents begin with the character `separator`", 0, false},
     {"token_files",
-     "path: text, dtype: word, header: word = none, val: float = 0, val_path: text = none, separator: any = none",
-     prim_spec, "data: shards of token ids, u16 or u32, header none or llm_c; documents begin with the id `separator`",
+     "path: text, dtype: word = none, header: word = none, val: float = 0, val_path: text = none, separator: any = "
+     "none",
+     prim_spec,
+     "data: shards of token ids; dtype u16 or u32, none where `vwn tokenize` wrote them; header none or llm_c; "
+     "documents begin with the id `separator`",
      0, false},
     {"arrays", "val: float = 0, *: text", prim_spec,
      "data: .npy files by the names of the model's inputs, an example a row; the share `val` of them, drawn once, is "

@@ -111,7 +111,7 @@ typedef struct DataSpec {
     const char *folder;         /* that folder */
     double val;                 /* share of the text kept for evaluation, 0..1 */
     const char *val_path;       /* token_files: separate validation shards, or NULL */
-    int bits;                   /* token_files: 16 or 32 */
+    int bits;                   /* token_files: 16 or 32; 0: the files say it */
     bool llmc_header;           /* token_files: 1,024-byte header of llm.c */
     bool separated;             /* documents begin with a token: */
     int64_t separator;          /* token_files: its id */

@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "data.h"
 #include "mapped.h"
+#include "token_index.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -21,6 +22,12 @@ struct Shard {
 };
 
 enum { LLMC_HEADER = 1024 };
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
 
 /* ---- files ---- */
 
@@ -122,8 +129,10 @@ static void check_llmc(Session *s, Shard *x)
         mapped_wrong(s, x->file.path, "byte %zu: the file ends within its 1,024-byte header", x->file.bytes);
     }
     int64_t magic = read_i32(x->file.map), version = read_i32(x->file.map + 4), count = read_i32(x->file.map + 8);
-    bool known = (magic == 20240520 && version == 1) || (x->tokens.width == 4 && magic == 20240801 && version == 7);
-    if (!known) {
+    int width = magic == 20240520 && version == 1 ? 2 : magic == 20240801 && version == 7 ? 4 : 0;
+    if (!x->tokens.width)
+        x->tokens.width = width;
+    if (!width || width > x->tokens.width) { /* others have written 4 bytes behind the magic of 2 */
         mapped_wrong(s, x->file.path, "byte 0: magic %lld, version %lld: not a token file of llm.c", (long long)magic,
                      (long long)version);
     }
@@ -138,13 +147,36 @@ static void check_llmc(Session *s, Shard *x)
     x->header = LLMC_HEADER;
 }
 
-static void open_shard(Session *s, Shard *x, const char *path, const DataSpec *spec)
+/* What the index of its folder says of a shard. */
+static void check_indexed(Session *s, Shard *x, const TokenIndex *index)
+{
+    const char *path = x->file.path;
+    const TokenShard *is = token_index_shard(index, base_name(path));
+    if (!is)
+        mapped_wrong(s, path, "%.300s does not list it: it is none of the shards that lie there", index->path);
+    if (x->tokens.width && x->tokens.width != index->width)
+        mapped_wrong(s, path, "%.300s says that its ids are stored as u%d, and `dtype` is u%d", index->path,
+                     8 * index->width, 8 * x->tokens.width);
+    x->tokens.width = index->width;
+    if ((int64_t)(x->file.bytes / (size_t)index->width) != is->tokens || x->file.bytes % (size_t)index->width)
+        mapped_wrong(s, path, "it has %zu bytes, and by %.300s %lld tokens of %d bytes each", x->file.bytes,
+                     index->path, (long long)is->tokens, index->width);
+}
+
+static void open_shard(Session *s, Shard *x, const char *path, const DataSpec *spec, const TokenIndex *index)
 {
     session_defer(s, free_ids, x);
     mapped_open(s, &x->file, path);
     x->tokens.width = spec->bits / 8;
     if (spec->llmc_header)
         check_llmc(s, x);
+    else if (index)
+        check_indexed(s, x, index);
+    if (!x->tokens.width)
+        mapped_wrong(s, path,
+                     "nothing says how its ids are stored, and no " TOKEN_INDEX
+                     " of `vwn tokenize` lies beside it: give `dtype = u16` or `dtype = u32`%s",
+                     mapped_named(s, spec->span, NULL, NULL));
     size_t bytes = x->file.bytes - x->header, width = (size_t)x->tokens.width, odd = bytes % width;
     if (odd) {
         mapped_wrong(s, path,
@@ -189,6 +221,43 @@ static size_t list_files(Session *s, const DataSpec *spec, const char *path, cha
     return g->gl_pathc;
 }
 
+/* The index beside a shard, read once for each folder; raises where its shards are not all there yet. */
+typedef struct IndexOf {
+    const char *folder; /* NULL: none was read */
+    size_t n;
+    TokenIndex *index;
+} IndexOf;
+static TokenIndex *index_of(Session *s, IndexOf *of, const char *path)
+{
+    size_t n = (size_t)(base_name(path) - path);
+    if (of->folder && of->n == n && !memcmp(of->folder, path, n))
+        return of->index;
+    *of = (IndexOf){path, n, token_index_read(s, n > 1 ? arena_copy(s->arena, path, n - 1) : n ? "/" : "")};
+    if (of->index && !of->index->complete)
+        mapped_wrong(s, of->index->path,
+                     "`vwn tokenize` did not come to the end of these shards: the same call goes on with `--resume`");
+    return of->index;
+}
+
+/* Ids of one vocabulary alone make sense together: those of the shards, the tokenizer's and the model's. */
+static void check_vocabulary(Session *s, const Data *d, const TokenIndex *index, const DataOptions *how)
+{
+    char hash[65];
+    if (!model_check_vocabulary(s->ctx, how->model, index->vocab, how->spec->span))
+        ctx_raise(s->ctx, ST_INPUT, NULL);
+    if (how->spec->separated && how->spec->separator != index->separator)
+        ctx_raise(s->ctx, ST_INPUT, "%.300s: documents begin with the token %lld there, and `separator` is %lld%s",
+                  index->path, (long long)index->separator, (long long)how->spec->separator,
+                  mapped_named(s, how->spec->span, NULL, NULL));
+    if (!d->tokenizer->bpe)
+        return;
+    tokenizer_ids_hash(d->tokenizer, hash);
+    if (strcmp(hash, index->vocabulary) != 0)
+        ctx_raise(s->ctx, ST_INPUT,
+                  "%.300s: these ids were made by another tokenizer than %.300s: their vocabularies differ",
+                  index->path, d->tokenizer->files->file.path);
+}
+
 static void open_tokens(Session *s, Data *d, const DataOptions *how, size_t *n_train)
 {
     const DataSpec *spec = how->spec;
@@ -199,12 +268,21 @@ static void open_tokens(Session *s, Data *d, const DataOptions *how, size_t *n_t
         n_val = list_files(s, spec, spec->val_path, &val);
     d->n = *n_train + n_val;
     d->shard = NEW_ARRAY(s->arena, Shard, d->n);
-    for (size_t i = 0; i < d->n; i++)
-        open_shard(s, &d->shard[i], i < *n_train ? train[i] : val[i - *n_train], spec);
     bool file = how->tokenizer && how->tokenizer->kind == TOKENIZER_FILE;
     d->tokenizer = how->known ? how->known
                    : file     ? tokenizer_file(s, how->tokenizer)
                               : tokenizer_plain(s->arena, TOKENIZER_FILE);
+    IndexOf of = {0};
+    for (size_t i = 0; i < d->n; i++) {
+        const char *path = i < *n_train ? train[i] : val[i - *n_train];
+        const TokenIndex *before = of.index, *index = index_of(s, &of, path);
+        open_shard(s, &d->shard[i], path, spec, index);
+        if (!index || index == before)
+            continue;
+        check_vocabulary(s, d, index, how);
+        TokenShard all = token_index_all(index);
+        d->train.bytes = d->val.bytes = (double)all.bytes / (double)all.tokens;
+    }
 }
 
 /* ---- splits ---- */
@@ -423,8 +501,10 @@ double split_bytes_per_token(Session *s, const Split *split, const Tokenizer *t,
     int64_t T = split->order.context, tokens = 0;
     char why[WHY], few[4];
     size_t n, bytes = 0;
-    if (split->arrays || !tokenizer_has_text(t))
+    if (split->arrays)
         return 0;
+    if (!tokenizer_has_text(t))
+        return split->bytes;
     if (t->kind == TOKENIZER_BYTES)
         return 1;
     ArenaMark mark = arena_mark(s->arena);
@@ -443,12 +523,6 @@ double split_bytes_per_token(Session *s, const Split *split, const Tokenizer *t,
 }
 
 /* ---- fingerprints ---- */
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 void data_fingerprint(const Data *d, Buf *out)
 {

@@ -4,6 +4,7 @@
 
 #include "compiler/portable/file.h"
 #include "compiler/portable/tokens.h"
+#include "runtime/base/sha256.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -253,6 +254,30 @@ bool tokenizer_same(Arena *a, const Tokenizer *x, const Tokenizer *y)
     put_vocabulary(x, false, &of_x);
     put_vocabulary(y, false, &of_y);
     return x->kind == y->kind && of_x.n == of_y.n && (!of_x.n || !memcmp(of_x.s, of_y.s, of_x.n));
+}
+
+void tokenizer_hash(Arena *a, const Tokenizer *t, char hex[65])
+{
+    Sha256 h;
+    ArenaMark mark = arena_mark(a);
+    Buf b = buf_new(a);
+    put_vocabulary(t, false, &b);
+    sha256_start(&h);
+    sha256_add(&h, b.s, b.n);
+    sha256_hex(&h, hex);
+    arena_reset(a, mark);
+}
+
+void tokenizer_ids_hash(const Tokenizer *t, char hex[65])
+{
+    Sha256 h;
+    sha256_start(&h);
+    for (int64_t id = 0; id < t->size; id++) {
+        size_t n = 0;
+        const char *text = bpe_decode(t->bpe, id, &n);
+        sha256_add_string(&h, text ? text : "", n);
+    }
+    sha256_hex(&h, hex);
 }
 
 /* ---- ids ---- */

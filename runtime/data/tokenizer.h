@@ -34,6 +34,10 @@ Tokenizer *tokenizer_from(Arena *a, TokenizerKind kind, const char *vocabulary, 
 void tokenizer_vocabulary(const Tokenizer *t, Buf *out);
 /* Whether both make the same ids of all texts, wherever their files lie. */
 bool tokenizer_same(Arena *a, const Tokenizer *x, const Tokenizer *y);
+/* The digits of a hash of everything that makes the tokenizer, and of one of the bytes of its ids alone (a FILE that is loaded): one
+ * vocabulary may be written in several ways. */
+void tokenizer_hash(Arena *a, const Tokenizer *t, char hex[65]);
+void tokenizer_ids_hash(const Tokenizer *t, char hex[65]);
 /* FILE from a checkpoint: reads its files, once. Raises ST_ENVIRONMENT. */
 void tokenizer_load(Session *s, Tokenizer *t);
 bool tokenizer_has_text(const Tokenizer *t); /* texts have ids */

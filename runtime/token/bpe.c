@@ -3,6 +3,7 @@
 
 #include "compiler/portable/utf8.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -321,6 +322,43 @@ bool bpe_encode(BpeWork *w, const char *text, size_t n, IdList *out, char why[WH
         at = bad;
     }
     return true;
+}
+
+/* Whether the ids of text[from, to) are those of its parts before and behind `at`. */
+static bool cuts_at(BpeWork *w, const char *text, size_t from, size_t at, size_t to)
+{
+    char why[WHY];
+    IdList whole = {0}, parts = {0};
+    bool same = bpe_encode(w, text + from, to - from, &whole, why) &&
+                bpe_encode(w, text + from, at - from, &parts, why) && bpe_encode(w, text + at, to - at, &parts, why) &&
+                whole.n == parts.n && (!whole.n || !memcmp(whole.v, parts.v, whole.n * sizeof *whole.v));
+    free(whole.v);
+    free(parts.v);
+    return same;
+}
+
+bool bpe_cut(BpeWork *w, const char *text, size_t n, size_t *at)
+{
+    bool pattern = false;
+    for (size_t i = 0; i < w->bpe->steps; i++)
+        pattern |= w->bpe->step[i].kind != STEP_BLANK;
+    size_t least = *at > PART_BACK ? *at - PART_BACK : 0;
+    for (size_t i = *at; pattern && i > least + 1; i--) {
+        /* a word ends, a line ends, a word begins: no pattern that is known joins these */
+        unsigned char first = (unsigned char)text[i - 2], next = i < n ? (unsigned char)text[i] : 0;
+        if (text[i - 1] != '\n' || first <= ' ' || (next < 128 ? !isalpha(next) : next < 0xc0))
+            continue;
+        size_t from = i > PART_AHEAD ? i - PART_AHEAD : 0, to = n - i > PART_AHEAD ? i + PART_AHEAD : n;
+        while (from > 0 && from < i && ((unsigned char)text[from] & 0xc0) == 0x80)
+            from++;
+        while (to < n && to > i + 1 && ((unsigned char)text[to] & 0xc0) == 0x80)
+            to--;
+        if (!cuts_at(w, text, from, i, to))
+            continue;
+        *at = i;
+        return true;
+    }
+    return false;
 }
 
 const char *bpe_decode(const Bpe *b, int64_t id, size_t *n)

@@ -1,4 +1,4 @@
-/* system_library.c - see library.h.
+/* system_library.c - see system_library.h.
  *
  * The one idea: nothing of these libraries is needed to build, and nothing where no file asks for them. They stay open as long as the
  * process does, as libraries of products do.
@@ -61,11 +61,33 @@ bool library_utf8proc(Utf8proc *out, char why[WHY])
            open_all("libutf8proc.so.3", "libutf8proc3", all, COUNT_OF(all), out, other);
 }
 
+bool library_zlib(Zlib *out, char why[WHY])
+{
+    static const Symbol all[] = {{"inflateInit2_", offsetof(Zlib, init)},
+                                 {"inflate", offsetof(Zlib, inflate)},
+                                 {"inflateReset", offsetof(Zlib, reset)},
+                                 {"inflateEnd", offsetof(Zlib, end)}};
+    return open_all("libz.so.1", "zlib1g", all, COUNT_OF(all), out, why);
+}
+
+bool library_zstd(Zstd *out, char why[WHY])
+{
+    static const Symbol all[] = {
+        {"ZSTD_createDStream", offsetof(Zstd, create)},        {"ZSTD_DCtx_setParameter", offsetof(Zstd, set)},
+        {"ZSTD_decompressStream", offsetof(Zstd, decompress)}, {"ZSTD_isError", offsetof(Zstd, is_error)},
+        {"ZSTD_getErrorName", offsetof(Zstd, error_name)},     {"ZSTD_freeDStream", offsetof(Zstd, free)}};
+    return open_all("libzstd.so.1", "libzstd1", all, COUNT_OF(all), out, why);
+}
+
 void library_describe(Buf *out)
 {
     char why[WHY];
     Pcre2 patterns;
     Utf8proc forms;
+    Zlib gzip;
+    Zstd zstd;
     buf_printf(out, "patterns of tokenizers: %s\n", library_pcre2(&patterns, why) ? "PCRE2" : why);
     buf_printf(out, "normal forms of tokenizers: %s\n", library_utf8proc(&forms, why) ? "utf8proc" : why);
+    buf_printf(out, "texts packed by gzip: %s\n", library_zlib(&gzip, why) ? "zlib" : why);
+    buf_printf(out, "texts packed by zstd: %s\n", library_zstd(&zstd, why) ? "zstd" : why);
 }

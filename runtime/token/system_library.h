@@ -49,7 +49,50 @@ typedef struct Utf8proc {
 enum { UTF8PROC_STABLE = 2, UTF8PROC_COMPOSE = 8 };
 bool library_utf8proc(Utf8proc *out, char why[WHY]);
 
-/* "patterns: ...", "normal forms: ...": a line each, whether they are there. */
+/* libz: texts that gzip has packed. The struct is zlib.h's z_stream, the same in all versions 1. */
+typedef struct ZlibStream {
+    const unsigned char *next_in;
+    unsigned avail_in;
+    unsigned long total_in;
+    unsigned char *next_out;
+    unsigned avail_out;
+    unsigned long total_out;
+    const char *msg;
+    void *state, *zalloc, *zfree, *opaque;
+    int data_type;
+    unsigned long adler, reserved;
+} ZlibStream;
+typedef struct Zlib {
+    int (*init)(ZlibStream *z, int window_bits, const char *version, int size);
+    int (*inflate)(ZlibStream *z, int flush);
+    int (*reset)(ZlibStream *z);
+    int (*end)(ZlibStream *z);
+} Zlib;
+enum { ZLIB_GZIP_WINDOW = 15 + 16, ZLIB_OK = 0, ZLIB_STREAM_END = 1, ZLIB_BUF_ERROR = -5 };
+#define ZLIB_VERSION_1 "1.2.11" /* its first digit is looked at */
+bool library_zlib(Zlib *out, char why[WHY]);
+
+/* libzstd: those of zstd. */
+typedef struct ZstdIn {
+    const void *src;
+    size_t size, pos;
+} ZstdIn;
+typedef struct ZstdOut {
+    void *dst;
+    size_t size, pos;
+} ZstdOut;
+typedef struct Zstd {
+    void *(*create)(void);
+    size_t (*set)(void *stream, int parameter, int value);
+    size_t (*decompress)(void *stream, ZstdOut *out, ZstdIn *in);
+    unsigned (*is_error)(size_t code);
+    const char *(*error_name)(size_t code);
+    size_t (*free)(void *stream);
+} Zstd;
+enum { ZSTD_WINDOW_LOG_MAX = 100, ZSTD_WINDOW_LOG = 31 }; /* a parameter, and its greatest value */
+bool library_zstd(Zstd *out, char why[WHY]);
+
+/* "patterns: ...", "normal forms: ...", "packed texts: ...": a line each, whether they are there. */
 void library_describe(Buf *out);
 
 #endif

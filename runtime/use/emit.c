@@ -101,6 +101,10 @@ static void print_folder(Emission *e, ExportOptions *x)
                   "the file begins with other weights (`start_from`), and the emitted program with drawn ones: emit "
                   "with --infer, or "
                   "switch the line off with `/-`");
+    if (from && from->data.kind == DATA_TOKEN_FILES && !from->data.bits)
+        ctx_raise(
+            s->ctx, ST_INPUT,
+            "the emitted program reads ids as the file says that they are stored: give `token_files` its `dtype`");
     choose_batch(e, x, t);
     x->separator = -1;
     if (from && from->tokenizer.kind != TOKENIZER_CHARS)

@@ -2,7 +2,7 @@
 # When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
-verbs="new check fmt params cost ir emit grow train resume launch sweep runs watch eval sample inspect compare report diff plot graph export-log
+verbs="new check fmt params cost ir emit tokenize grow train resume launch sweep runs watch eval sample inspect compare report diff plot graph export-log
 bench resolve explain doc doctor lsp completions"
 
 expect 0 "$VWN"
@@ -62,6 +62,7 @@ done <<'END'
 generate nano|did you mean `sample`?
 delete nano|did you mean `runs rm`?
 fit model.vwn|did you mean `train`?
+preprocess a.jsonl|did you mean `tokenize`?
 doc nn.Linear|did you mean `linear`?
 doc nowhere.at.all|`vwn doc --search WORD` finds topics
 check a.vwn --strict|did you mean `--deny`?

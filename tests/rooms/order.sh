@@ -39,6 +39,7 @@ runtime/exec
 runtime/token
 runtime/data
 runtime/checkpoint
+runtime/shards
 runtime/train
 runtime/measure
 runtime/use
