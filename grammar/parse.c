@@ -153,7 +153,7 @@ static void put_expected(Buf *b, Expected e)
     }
     for (size_t i = 0; i < n; i++) {
         bool words = strchr(pick[i], ' ') != NULL;
-        buf_puts(b, i == 0 ? "" : i + 1 == n ? " or " : ", ");
+        buf_puts(b, list_gap(i, n, " or "));
         buf_printf(b, words ? "%s" : "`%s`", pick[i]);
     }
     if (!n)

@@ -282,6 +282,47 @@ static bool colon_body(Parser *p, Expected e)
     return true;
 }
 
+/* `model my-gpt {`, `let n-head = 4`, `kv-heads = 2`: a `-` within a name. */
+static bool hyphen(Parser *p, Expected e)
+{
+    Lex *lx = &p->lex;
+    Token t = p->token, name = lx->before_last, first = lx->item[0];
+    uint32_t lo = name.span.lo, hi = t.span.hi;
+    if (lx->text[t.span.lo] != '-' || name.kind != T_IDENT || name.span.hi != t.span.lo || !word_char(lx->text[hi]) ||
+        expects(e, "-"))
+        return false;
+    while (hi < lx->n && (word_char(lx->text[hi]) || (lx->text[hi] == '-' && word_char(lx->text[hi + 1]))))
+        hi++;
+    char next = next_char(lx, hi);
+    bool declared = lx->item_before == 2 && (first.kind == T_LET || first.kind == T_BLOCK || first.kind == T_PARAM ||
+                                             first.kind == T_BUFFER || first.kind == T_IDENT);
+    if (!declared && !(lx->item_before == 1 && next && strchr("={", next)))
+        return false;
+    Span whole = {lx->file, lo, hi};
+    Name text = text_of(p, whole);
+    Diag *d = not_here(p, whole, "a name is of letters, digits and `_`", "`%s` is no name", text);
+    Buf with = buf_new(p->ctx->scratch);
+    for (const char *c = text; *c; c++)
+        buf_putc(&with, *c == '-' ? '_' : *c);
+    diag_fix(p->ctx, d, whole, with.s, FIX_CERTAIN, "write `%s`", with.s);
+    return true;
+}
+
+/* `head lm` and `embed tokens` at the end of a line. */
+static bool no_braces(Parser *p, Expected e)
+{
+    Lex *lx = &p->lex;
+    Token label = lx->item[1];
+    bool ends = p->token.kind == T_SEP || !p->token.kind;
+    if (!ends || lx->item_before != 2 || lx->item[0].kind != T_IDENT || label.kind != T_IDENT || !expects(e, "{"))
+        return false;
+    Span gap = {lx->file, label.span.hi, label.span.hi};
+    Span whole = {lx->file, lx->item[0].span.lo, label.span.hi};
+    Diag *d = not_here(p, whole, "a node with a label has braces", "`%s` has no braces", text_of(p, whole));
+    diag_fix(p->ctx, d, gap, " { }", FIX_CERTAIN, "write `%s { ... }`, without attributes `{ }`", text_of(p, whole));
+    return true;
+}
+
 /* `optimizer = adamw {`. */
 static bool node_with_equals(Parser *p)
 {
@@ -427,6 +468,30 @@ static bool python_operator(Parser *p, Expected e)
 }
 
 /* f"text", r"text". */
+/* `if D > 3: 2 else: 4` as a value. */
+static bool choice_with_colons(Parser *p, Expected e)
+{
+    Lex *lx = &p->lex;
+    if (p->token.kind != T_COLON || !expects(e, "then"))
+        return false;
+    uint32_t lo = p->token.span.lo;
+    while (lo > 0 && lx->text[lo] != '\n' && !(starts(lx, lo, "if") && !word_char(lx->text[lo - 1])))
+        lo--;
+    Span condition = {lx->file, skip_blanks(lx, lo + 2), p->token.span.lo};
+    Span yes = piece(lx, p->token.span.hi, ":", "else");
+    uint32_t at = skip_blanks(lx, yes.hi);
+    Diag *d = not_here(p, p->token.span, "no `:`", "a choice of values is `if condition then a else b`", NULL);
+    if (!starts(lx, lo, "if") || !starts(lx, at, "else"))
+        return true;
+    at = skip_blanks(lx, at + 4);
+    at += lx->text[at] == ':';
+    Span no = piece(lx, at, ",;", NULL);
+    Name with = name_printf(p->ctx, "if %s then %s else %s", text_of(p, condition), text_of(p, yes), text_of(p, no));
+    if (no.hi > no.lo)
+        diag_fix(p->ctx, d, (Span){lx->file, lo, no.hi}, with, FIX_CERTAIN, "write `%s`", with);
+    return true;
+}
+
 static bool prefixed_string(Parser *p)
 {
     Lex *lx = &p->lex;
@@ -751,6 +816,7 @@ bool parse_foreign(Parser *p, Expected e)
 {
     return foreign_word(p) || import_of_name(p) || misspelt_keyword(p) || colon_body(p, e) || ternary(p, e) ||
            python_operator(p, e) || prefixed_string(p) || tuple(p, e) || subscripts(p) || foreign_unit(p) ||
-           bad_number(p, e) || node_with_equals(p) || label_of_module(p, e) || single_slip(p, e) || missing_comma(p) ||
-           last_value(p, e) || text_of_check(p) || loose_number(p) || odd_header(p, e) || colon_for_equals(p, e);
+           bad_number(p, e) || hyphen(p, e) || no_braces(p, e) || choice_with_colons(p, e) || node_with_equals(p) ||
+           label_of_module(p, e) || single_slip(p, e) || missing_comma(p) || last_value(p, e) || text_of_check(p) ||
+           loose_number(p) || odd_header(p, e) || colon_for_equals(p, e);
 }

@@ -9,6 +9,7 @@
 #ifndef VWN_BASE_H
 #define VWN_BASE_H
 
+#include "compiler/base/list.h"
 #include "compiler/portable/region.h"
 
 #include <setjmp.h>
@@ -167,12 +168,7 @@ int number_digits(double x);                /* the fewest significant ones that 
 void buf_number(Buf *b, double x);          /* shortest text that reads back; integers without exponent */
 void buf_json_number(Buf *b, double x);     /* the same; null when it is not finite */
 void buf_csv_string(Buf *b, const char *s); /* quoted, quotes doubled; text for people (utf8_plain) */
-/* What stands before the i-th of n things that are told in a row: nothing, ", " or `last`, as in "a, b and c". */
-static inline const char *list_gap(size_t i, size_t n, const char *last)
-{
-    return i == 0 ? "" : i + 1 < n ? ", " : last;
-}
-void buf_count(Buf *b, int64_t n); /* 1,176,764,416 */
+void buf_count(Buf *b, int64_t n);          /* 1,176,764,416 */
 
 /* ---- a map from pointer-sized keys (a Name, an index + 1) to pointers; 0 is not a key ---- */
 typedef struct Map {

@@ -174,7 +174,7 @@ bool attr_numbers(Attrs *a, const char *name, double *out)
     const TrainAttr *t = attrs_get(a, name);
     if (t) {
         Value v = attr_value(a, t);
-        return attribute_numbers_of(a->ev, row, &v, t->expr->span, out);
+        return attribute_numbers_of(a->ev, row, &v, t->expr, out);
     }
     char *p = (char *)row->fallback;
     for (int i = 0; p && i < row->count; i++)
@@ -261,8 +261,8 @@ void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, cons
     buf_count(&n, (int64_t)(x * (double)t->context));
     if (!strcmp(what, "batch"))
         diag_help(ev->ctx, d, "write `%.6g seqs` (%s tokens per step) or `0.5M tokens`", x, n.s);
-    else
-        diag_help(ev->ctx, d, "write %s", example);
+    else /* the first of the examples with the number that was written */
+        diag_help(ev->ctx, d, "write `%.6g%s", x, example + strcspn(example, " "));
 }
 
 /* `"3 epochs"`; `[4 seqs, 8 seqs]`. */

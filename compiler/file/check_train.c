@@ -12,6 +12,15 @@
 
 /* ---- data ---- */
 
+/* Where the argument is written, or `at`. */
+static Span record_place(const Record *r, const char *name, Span at)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->field[i].name && !strcmp(r->field[i].name, name) && r->field[i].span.file)
+            return r->field[i].span;
+    return at;
+}
+
 static const Value *record_field(const Record *r, const char *name)
 {
     for (size_t i = 0; i < r->n; i++)
@@ -72,9 +81,14 @@ static void data_spec(Attrs *a, File *f, const TrainAttr *t, DataSpec *out)
     out->kind = text ? DATA_TEXT_FILE : arrays ? DATA_ARRAYS : DATA_TOKEN_FILES;
     const Value *val = record_field(r, "val");
     out->val = val ? val->num : 0;
-    if (out->val < 0 || out->val >= 1)
-        diag_help(ev->ctx, err(ev, "E0208", at, "", "`val` is a share of the data: at least 0%% and below 100%%"),
-                  "for example `val = 5%%`");
+    if (out->val < 0 || out->val >= 1) {
+        Diag *wrong = err(ev, "E0208", record_place(r, "val", at), "",
+                          "`val` is a share of the data: at least 0%% and below 100%%");
+        if (out->val > 1 && out->val < 100)
+            diag_help(ev->ctx, wrong, "%.6g of a hundred is `val = %.6g%%`", out->val, out->val);
+        else
+            diag_help(ev->ctx, wrong, "for example `val = 5%%`");
+    }
     if (arrays) {
         array_specs(ev, r, out);
         return;
@@ -374,9 +388,12 @@ static void read_lanes(Attrs *a, Train *t, const TrainAttr *batch)
     if (batch)
         diag_label(a->ev->ctx, d, batch->expr->span, "the batch");
     Buf b = buf_new(a->ev->arena);
+    size_t count = 0, i = 0; /* powers of two, from 1 to the first that does not fit */
     for (int64_t l = 1; l <= t->batch_seqs && l <= LOOP_LANES_MOST; l *= 2)
+        count += lanes_fit(t->batch_seqs, l);
+    for (int64_t l = 1; i < count; l *= 2)
         if (lanes_fit(t->batch_seqs, l))
-            buf_printf(&b, "%s%lld", b.n ? " or " : "", (long long)l);
+            buf_printf(&b, "%s%lld", list_gap(i++, count, " or "), (long long)l);
     diag_help(a->ev->ctx, d, "a batch of %lld has %s lanes", (long long)t->batch_seqs, b.s);
     t->lanes = 1;
 }

@@ -98,7 +98,7 @@ Name *attribute_names(Ctx *ctx, Arena *arena, const char *node, bool with_nodes,
         if (node_stands_in(&nodes[i], node) && strcmp(nodes[i].name, "let") && strcmp(nodes[i].name, "check"))
             out[(*n)++] = name_str(ctx, nodes[i].name);
     for (size_t i = 0; i < *n; i++)
-        buf_printf(&b, "%s%s", i ? ", " : "", out[i]);
+        buf_printf(&b, "%s%s", list_gap(i, *n, ", "), out[i]);
     *text = b.s;
     return out;
 }
@@ -170,10 +170,31 @@ bool attribute_in_range(Eval *ev, const AttributeRow *row, double x, Span at)
     return false;
 }
 
+/* Of what is no number: what the row takes. The message is the last one, if it is filed behind `before`. */
+static void advise_number(Eval *ev, const AttributeRow *row, const Ast *e, size_t before)
+{
+    size_t n = diag_count(ev->ctx);
+    Diag *d = n > before ? (Diag *)diag_get(ev->ctx, n - 1) : NULL;
+    bool off = row->type == TAKES_NUMBER && row->least == 0 && !isfinite(row->most);
+    if (!d || d->level != LEVEL_ERROR || d->helps.n)
+        return;
+    if (off && e->kind == AST_ID && !strcmp(e->name, "none"))
+        diag_fix(ev->ctx, d, e->span, "0", FIX_MAYBE, "for none write `%s = 0`", row->name);
+    else if (row->example)
+        diag_help(ev->ctx, d, "it is %s, for example `%s`", row->values, row->example);
+    else
+        diag_help(ev->ctx, d, "it is %s", row->values);
+}
+
 bool attribute_number_of(Eval *ev, const AttributeRow *row, const Ast *e, Env *env, Scope *scope, double *out)
 {
     double x;
-    if (!eval_number(ev, e, env, scope, row->name, &x) || !attribute_in_range(ev, row, x, e->span))
+    size_t before = diag_count(ev->ctx);
+    if (!eval_number(ev, e, env, scope, row->name, &x)) {
+        advise_number(ev, row, e, before);
+        return false;
+    }
+    if (!attribute_in_range(ev, row, x, e->span))
         return false;
     if (row->type == TAKES_WHOLE && !is_whole(x)) {
         err(ev, "E0206", e->span, "", "`%s` must be %s, got %.6g", row->name, row->values, x);
@@ -183,7 +204,7 @@ bool attribute_number_of(Eval *ev, const AttributeRow *row, const Ast *e, Env *e
     return true;
 }
 
-bool attribute_numbers_of(Eval *ev, const AttributeRow *row, const Value *v, Span at, double *out)
+bool attribute_numbers_of(Eval *ev, const AttributeRow *row, const Value *v, const Ast *e, double *out)
 {
     static const char *const count[] = {"no", "one", "two", "three"};
     size_t n = (size_t)row->count;
@@ -191,11 +212,11 @@ bool attribute_numbers_of(Eval *ev, const AttributeRow *row, const Value *v, Spa
     for (size_t i = 0; good && i < n; i++)
         good = v->list->v[i].kind == V_NUM;
     if (!good && v->kind != V_POISON)
-        diag_help(ev->ctx, err(ev, "E0206", at, "", "`%s` is a list of %s numbers", row->name, count[n]),
+        diag_help(ev->ctx, err(ev, "E0206", e->span, "", "`%s` is a list of %s numbers", row->name, count[n]),
                   "for example `%s`", row->example ? row->example : row->fallback);
     for (size_t i = 0; good && i < n; i++) {
         out[i] = v->list->v[i].num;
-        good = attribute_in_range(ev, row, out[i], at);
+        good = attribute_in_range(ev, row, out[i], e->kind == AST_LIST ? e->kid[i]->span : e->span);
     }
     return good;
 }
@@ -216,11 +237,11 @@ static const char *values_text(Eval *ev, const AttributeRow *row)
     Buf b = buf_new(ev->arena);
     size_t n, next;
     const char *at = NULL, *v = attribute_next_value(row, &at, &n), *then;
-    for (bool first = true; v; v = then, n = next, first = false) {
+    for (size_t i = 0; v; v = then, n = next, i++) {
         then = attribute_next_value(row, &at, &next);
         size_t name = strcspn(v, "(");
         bool example = name < n && memchr(v, '"', n);
-        buf_puts(&b, first ? "" : then ? ", " : " or ");
+        buf_puts(&b, list_gap(i, then ? i + 2 : i + 1, " or "));
         if (*v == '"')
             buf_puts(&b, "the name of a file");
         else
@@ -246,5 +267,11 @@ bool attribute_one_of(Eval *ev, const AttributeRow *row, const Value *v, Span at
         (v->kind == V_STR && attribute_has_word(row, "\"a file\"")))
         return v->kind != V_POISON;
     *d = attribute_refuses(ev, row, at);
+    if (v->kind == V_FN && attribute_has_word(row, v->prim->name)) {
+        const char *with = arena_printf(ev->arena, "%s()", v->prim->name);
+        bool whole = !strchr(v->prim->params, ':'); /* it takes no argument */
+        if (whole)
+            diag_fix(ev->ctx, *d, at, with, FIX_CERTAIN, "write `%s`", with);
+    }
     return false;
 }

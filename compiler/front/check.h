@@ -344,7 +344,7 @@ Value eval(Eval *ev, const Ast *e, Env *env, Scope *scope);
 Name attribute_word(Eval *ev, const AttributeRow *row, const Ast *e, Env *env); /* NULL: a message was filed */
 bool attribute_in_range(Eval *ev, const AttributeRow *row, double x, Span at);
 bool attribute_number_of(Eval *ev, const AttributeRow *row, const Ast *e, Env *env, Scope *scope, double *out);
-bool attribute_numbers_of(Eval *ev, const AttributeRow *row, const Value *v, Span at,
+bool attribute_numbers_of(Eval *ev, const AttributeRow *row, const Value *v, const Ast *e,
                           double *out); /* row->count numbers */
 /* A call, a word or a text; *d: the message, to add to it, or NULL. */
 bool attribute_one_of(Eval *ev, const AttributeRow *row, const Value *v, Span at, Diag **d);
@@ -424,12 +424,16 @@ Value block_apply_path(Eval *ev, const BlockValue *b, const Value *x, size_t n, 
 /* Calls method `open`, `step` or `close` of a connection with a fresh instance at `path`. */
 Value block_method(Eval *ev, const BlockValue *b, Name method, const Value *x, size_t n, Name path, Scope *scope,
                    Span at);
-const Ast *block_param(const BlockDef *d, Name name);                            /* AST_PAR or NULL */
-void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at);         /* files E0101 */
-void missing_parameter(Eval *ev, const BlockDef *d, const Ast *par, Span where); /* files E0104 */
+const Ast *block_param(const BlockDef *d, Name name);                    /* AST_PAR or NULL */
+void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at); /* files E0101 */
 /* check_shapes.c: tensors x, and a result, against the declaration; false with a diagnostic at `at`. */
 bool block_bind_tensors(Eval *ev, const BlockDef *d, const Value *x, size_t n, Env **env, Scope *scope, Span at);
 bool block_check_result(Eval *ev, const BlockDef *d, Value *r, Env *env, Scope *scope, Span at);
+/* Of operands e with the values v: file E0311, of an operator or function `what`, and E0301, with what would fit. */
+void shapes_differ(Eval *ev, Span at, const char *what, const Ast *const e[2], const Value v[2]);
+Diag *product_differs(Eval *ev, const Ast *e, const Value v[2]);
+const char *odd_extents(Eval *ev, const Shape *s,
+                        const Shape *t); /* "the last extents, 8 and 64, differ"; "": none do */
 BlockValue *block_value(Eval *ev, const Ast *ast, Env *env, File *file);
 /* Files what is wrong with the signatures of a block and of the blocks in its body. */
 void block_check_signature(Eval *ev, const Ast *block);
@@ -487,6 +491,8 @@ void advise_symbols(Eval *ev, Diag *d, const char *op); /* arithmetic of B and T
 bool no_run_quantity(Eval *ev, Name node, Name full, Span at);
 bool no_module(Eval *ev, const Ast *field); /* `nn.GELU`, `self.up` */
 void no_list(Eval *ev, const Ast *list, const Value *v);
+void missing_parameters(Eval *ev, const BlockDef *d, const Ast *const *par, size_t n, Span where); /* files one E0104 */
+void argument_missing(Eval *ev, const Prim *prim, const Ast *call, const char *name); /* the same of a primitive */
 bool configured_by_position(Eval *ev, const BlockValue *b, const Ast *call, const Value *x, size_t n);
 bool schedule_for_number(Eval *ev, const Ast *e, Env *env, const char *what);
 

@@ -405,6 +405,104 @@ void advise_extents(Eval *ev, Diag *d, const Ast *call, size_t at)
     diag_help(ev->ctx, d, "write them as one list: `%s%s)`", b.s, open ? "]" : "");
 }
 
+/* ---- configuration that is missing ---- */
+
+/* What stands at `at` if it is a node, as in `moe { ... }`, and no value, as in `x = moe(...)`; else NULL. */
+static const char *node_text(Eval *ev, Span at)
+{
+    size_t n;
+    const char *text = at.file ? source_text(ev->ctx, at.file, &n) : NULL;
+    uint32_t lo = at.lo;
+    while (text && lo && (text[lo - 1] == ' ' || text[lo - 1] == '\t'))
+        lo--;
+    bool node = text && at.hi < n && lo && strchr("\n{};", text[lo - 1]);
+    return node ? arena_copy(ev->arena, text + at.lo, at.hi - at.lo) : NULL;
+}
+
+/* The doc comment of a parameter is the note; a last line "for example 1e-6" is what the help writes, and one that ends in
+ * braces is a node of its own. */
+static const char *parameter_example(Eval *ev, const Ast *par, const char **note)
+{
+    static const char lead[] = "for example ";
+    const char *doc = par->doc ? par->doc : "", *line = strrchr(doc, '\n');
+    line = line ? line + 1 : doc;
+    bool example = !strncmp(line, lead, sizeof lead - 1);
+    size_t n = example ? (size_t)(line - doc) : strlen(doc);
+    while (n && doc[n - 1] == '\n')
+        n--;
+    *note = n ? arena_copy(ev->arena, doc, n) : NULL;
+    const char *value = example ? line + sizeof lead - 1 : "...";
+    bool node = *value && value[strlen(value) - 1] == '}';
+    return node ? value : arena_printf(ev->arena, "%s = %s", par->name, value);
+}
+
+void missing_parameters(Eval *ev, const BlockDef *def, const Ast *const *par, size_t n, Span where)
+{
+    Buf names = buf_new(ev->arena), all = buf_new(ev->arena);
+    const char *note = NULL;
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&names, "%s`%s`", list_gap(i, n, " and "), par[i]->name);
+        buf_printf(&all, "%s%s", i ? ", " : "", parameter_example(ev, par[i], &note));
+    }
+    Diag *d = err(ev, "E0104", where, "", "`%s` needs %s", def->ast->name, names.s);
+    if (d->labels.n)
+        d->labels.v[0].text = arena_printf(ev->arena, "missing %s", names.s);
+    if (n > 1)
+        diag_note(ev->ctx, d, "they have no defaults, so every use says what they are");
+    else if (note)
+        diag_note(ev->ctx, d, "%s", note);
+    else
+        diag_note(ev->ctx, d, "`%s` has no default, so every use says what it is", par[0]->name);
+    const char *node = node_text(ev, where);
+    if (n > 1)
+        diag_help(ev->ctx, d, "add `%s`", all.s);
+    else if (node)
+        diag_help(ev->ctx, d, "write `%s { %s }`", node, all.s);
+    else
+        diag_help(ev->ctx, d, "write `%s(%s)`", def->ast->name, all.s);
+    diag_related(ev->ctx, d, par[0]->span, "`%s` is declared here", def->ast->name);
+}
+
+/* What people write who have no other wish, for the help of an argument that is missing; else what the examples of attributes have. */
+static const char *usual(Eval *ev, const Prim *prim, const char *argument)
+{
+    static const char *const usual[][2] = {{"decay", "10%"}, {"exponent", "-0.5"}, {"floor", "0"},  {"high", "0.1"},
+                                           {"low", "-0.1"},  {"p", "0.1"},         {"std", "0.02"}, {"tol", "1%"}};
+    for (size_t i = 0; i < COUNT_OF(usual); i++)
+        if (!strcmp(usual[i][0], argument))
+            return usual[i][1];
+    const char *call = arena_printf(ev->arena, "%s(", prim->name), *given = arena_printf(ev->arena, "%s = ", argument);
+    for (size_t i = 0; i < attribute_count(); i++)
+        for (int k = 0; k < 2; k++) {
+            const char *text = k ? attribute_at(i)->example : attribute_at(i)->values;
+            const char *at = text ? strstr(text, call) : NULL, *value = at ? strstr(at, given) : NULL;
+            if (value && value[-1] != '_' && !memchr(at, ')', (size_t)(value - at)))
+                return arena_copy(ev->arena, value + strlen(given), strcspn(value + strlen(given), ",)"));
+        }
+    return NULL;
+}
+
+void argument_missing(Eval *ev, const Prim *prim, const Ast *call, const char *name)
+{
+    Ctx *ctx = ev->ctx;
+    Diag *d = err(ev, "E0104", call->span, arena_printf(ev->arena, "missing `%s`", name), "`%s` needs `%s`", prim->name,
+                  name);
+    diag_note(ctx, d, "it is %s(%s)", prim->name, prim->params);
+    const char *text = expr_text(ev, call), *value = usual(ev, prim, name);
+    bool drawn = ev->fan && !strncmp(prim->name, "rand", 4), function = !strcmp(prim->params, "x: any");
+    if (drawn)
+        diag_help(ctx, d,
+                  "an initialiser is drawn once, in the shape of its tensor: `normal(std = 0.02)`, "
+                  "`uniform(low = -0.1, high = 0.1)`");
+    else if (!call->kid[1]->n && function)
+        diag_fix(ctx, d, call->span, prim->name, FIX_CERTAIN, "as a function it has no parentheses: `%s`", prim->name);
+    else if (value) {
+        text = arena_printf(ev->arena, "%.*s%s%s = %s)", (int)strlen(text) - 1, text, call->kid[1]->n ? ", " : "", name,
+                            value);
+        diag_fix(ctx, d, call->span, text, strcmp(name, "master") ? FIX_MAYBE : FIX_CERTAIN, "write `%s`", text);
+    }
+}
+
 /* ---- configuration by position: rope(10_000), linear(D, bias = true) ---- */
 
 static bool given_by_name(const Ast *args, Name name)

@@ -120,49 +120,12 @@ static bool type_is(const Ast *type, const char *name)
     return type && type->kind == AST_ID && !strcmp(type->name, name);
 }
 
-/* What stands at `at` if it is a node, as in `moe { ... }`, and no value, as in `x = moe(...)`; else NULL. */
-static const char *node_text(Eval *ev, Span at)
-{
-    size_t n;
-    const char *text = at.file ? source_text(ev->ctx, at.file, &n) : NULL;
-    uint32_t lo = at.lo;
-    while (text && lo && (text[lo - 1] == ' ' || text[lo - 1] == '\t'))
-        lo--;
-    bool node = text && at.hi < n && lo && strchr("\n{};", text[lo - 1]);
-    return node ? arena_copy(ev->arena, text + at.lo, at.hi - at.lo) : NULL;
-}
-
-/* The doc comment of a parameter is the note; a last line "for example 1e-6" is what the help writes. */
-void missing_parameter(Eval *ev, const BlockDef *def, const Ast *par, Span where)
-{
-    Diag *d = err(ev, "E0104", where, "", "`%s` needs `%s`", def->ast->name, par->name);
-    if (d->labels.n)
-        d->labels.v[0].text = arena_printf(ev->arena, "missing `%s`", par->name);
-    static const char lead[] = "for example ";
-    const char *doc = par->doc ? par->doc : "", *line = strrchr(doc, '\n');
-    line = line ? line + 1 : doc;
-    bool example = !strncmp(line, lead, sizeof lead - 1);
-    size_t n = example ? (size_t)(line - doc) : strlen(doc);
-    while (n && doc[n - 1] == '\n')
-        n--;
-    if (n)
-        diag_note(ev->ctx, d, "%.*s", (int)n, doc);
-    else
-        diag_note(ev->ctx, d, "`%s` has no default, so every use says what it is", par->name);
-    const char *value = example ? line + sizeof lead - 1 : "...";
-    const char *node = node_text(ev, where);
-    if (node)
-        diag_help(ev->ctx, d, "write `%s { %s = %s }`", node, par->name, value);
-    else
-        diag_help(ev->ctx, d, "write `%s(%s = %s)`", def->ast->name, par->name, value);
-    diag_related(ev->ctx, d, par->span, "`%s` is declared here", def->ast->name);
-}
-
 /* Binds the configuration parameters of `ast`; defaults see all parameters and dimensions, so their
  * environment is set by config_defaults() once the tensors are bound. */
 static Env *config_bind(Eval *ev, const BlockValue *b, Env *env, Scope *scope, Span at, Binding **first, bool *ok)
 {
     const Ast *params = b->def->ast->kid[0];
+    VEC(const Ast *) missing = {0};
     for (uint32_t i = 0; i < params->n; i++) {
         const Ast *par = params->kid[i];
         const Arg *arg = NULL;
@@ -188,11 +151,13 @@ static Env *config_bind(Eval *ev, const BlockValue *b, Env *env, Scope *scope, S
             bd->state = BIND_LAZY;
             bd->expr = par->kid[1];
         } else {
-            missing_parameter(ev, b->def, par, b->span.file ? b->span : at);
-            *ok = false;
+            vec_push(ev->arena, &missing, par);
         }
         env = env_new(ev, env, bd);
     }
+    if (missing.n)
+        missing_parameters(ev, b->def, missing.v, missing.n, b->span.file ? b->span : at);
+    *ok = *ok && !missing.n;
     return env;
 }
 
@@ -373,6 +338,26 @@ static bool param_shape(Body *b, const Ast *it, Shape *shape, int64_t *elements)
     return true;
 }
 
+/* A module that is applied again, to a tensor for which its weights would have another shape. */
+static void shared_differs(Body *b, Name path, const Param *p, const Shape *shape)
+{
+    Eval *ev = b->ev;
+    const Instance *first = map_get(&ev->build->instances, (uintptr_t)b->inst->path);
+    Buf had = buf_new(ev->arena), here = buf_new(ev->arena);
+    shape_print(&had, &p->shape);
+    shape_print(&here, shape);
+    Diag *d = err(ev, "E0316", b->at, "", "`%s` is shared, but here its shape would differ", path);
+    diag_note(ev->ctx, d, "it has the shape %s, and would need %s here", had.s, here.s);
+    const char *dot = strrchr(b->inst->path, '.');
+    const char *name = dot ? dot + 1 : b->inst->path;
+    diag_help(
+        ev->ctx, d,
+        "a name that is applied twice is one module: for weights of its own write a second `let`, as `let %s2 = ...`",
+        name);
+    if (first && first != b->inst && first->at.file)
+        diag_related(ev->ctx, d, first->at, "applied first here");
+}
+
 static void exec_param(Body *b, const Ast *it)
 {
     Builder *build = b->ev->build;
@@ -392,7 +377,7 @@ static void exec_param(Body *b, const Ast *it)
         if (shape_eq(&p->shape, &shape))
             v = v_tensor(p->value);
         else
-            err(b->ev, "E0316", b->at, "", "`%s` is shared, but here its shape would differ", path);
+            shared_differs(b, path, p, &shape);
     } else if (ok && had) {
         Diag *d = err(b->ev, "E0107", it->name_span, "", "two parameters have the path `%s`", path);
         diag_related(b->ev->ctx, d, build->model->param.v[had - 1].declared, "the first one");

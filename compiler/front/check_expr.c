@@ -94,6 +94,11 @@ Value unknown_name(Eval *ev, Name name, Env *env, Span at)
     }
     File *f = env_file(env);
     Diag *d = err(ev, "E0102", at, "not found in this file or its imports", "no name `%s` here", name);
+    if (is_scope_name(name) && strcmp(name, "allow")) {
+        const char *scoped = name_printf(ev->ctx, "scope.%s", name);
+        diag_fix(ev->ctx, d, at, scoped, FIX_CERTAIN, "what the nearest node around sets is `%s`", scoped);
+        return v_poison();
+    }
     if (advise_name(ev, d, name, at) || help_import(ev, d, name))
         return v_poison();
     Name *names;
@@ -299,45 +304,22 @@ static Value matmul(Eval *ev, const Ast *e, Value a, Value b)
     Graph *g = ev->build->g;
     for (int i = 0; i < 2; i++)
         if (node_at(g, (i ? b : a).val)->dtype != DT_REAL) {
-            err(ev, "E0310", e->kid[i]->span, "",
-                "`@` needs real numbers, got a tensor of integers; convert with cast(x, real)");
+            Diag *d = err(ev, "E0310", e->kid[i]->span, "", "`@` needs real numbers, got a tensor of integers");
+            diag_help(ev->ctx, d, "convert it: `cast(%s, real)`", expr_text(ev, e->kid[i]));
             return v_poison();
         }
     const Shape *s = shape_of(g, a.val), *t = shape_of(g, b.val);
-    if (s->rank < 2 || t->rank < 2) {
-        Diag *d = err(ev, "E0301", e->span, "", "`@` needs matrices, got %s and %s", shape_words(ev, &a),
-                      shape_words(ev, &b));
-        diag_help(ev->ctx, d, "use `sum(a * b, over = -1)` for a product of vectors");
+    Shape la = *s, lb = *t, lead;
+    bool matrices = s->rank >= 2 && t->rank >= 2;
+    la.rank -= matrices ? 2 : 0;
+    lb.rank -= matrices ? 2 : 0;
+    if (!matrices || !dim_eq(s->d[s->rank - 1], t->d[t->rank - 2]) || !shape_broadcast(&la, &lb, &lead)) {
+        product_differs(ev, e, (const Value[]){a, b});
         return v_poison();
     }
-    Dim inner = s->d[s->rank - 1], rows = t->d[t->rank - 2];
-    Shape la = *s, lb = *t, lead;
-    la.rank -= 2;
-    lb.rank -= 2;
-    bool lead_fits = shape_broadcast(&la, &lb, &lead);
-    if (dim_eq(inner, rows) && lead_fits) {
-        spend(ev, e->span, 1);
-        g->span = e->span;
-        return v_tensor(ir_matmul(g, a.val, b.val));
-    }
-    Buf label = buf_new(ev->arena);
-    if (dim_eq(inner, rows)) {
-        buf_puts(&label, "leading dimensions differ");
-    } else {
-        buf_puts(&label, "inner dimensions ");
-        dim_print(&label, inner);
-        buf_puts(&label, " and ");
-        dim_print(&label, rows);
-        buf_puts(&label, " differ");
-    }
-    Diag *d = err(ev, "E0301", e->name_span, "", "shapes do not match in `@`");
-    d->labels.v[0].text = label.s;
-    diag_label(ev->ctx, d, e->kid[0]->span, "%s", shape_words(ev, &a));
-    diag_label(ev->ctx, d, e->kid[1]->span, "%s", shape_words(ev, &b));
-    diag_note(ev->ctx, d, "`a @ b` needs the last dimension of `a` to equal the second-to-last of `b`");
-    if (dim_eq(inner, t->d[t->rank - 1]))
-        diag_help(ev->ctx, d, "multiply by the transpose: `%s.T`", expr_text(ev, e));
-    return v_poison();
+    spend(ev, e->span, 1);
+    g->span = e->span;
+    return v_tensor(ir_matmul(g, a.val, b.val));
 }
 
 Value whole_tensor(Eval *ev, Value v, Value beside)
@@ -361,7 +343,7 @@ static Value map_tensors(Eval *ev, const Ast *e, const OpRow *row, Value a, Valu
     if (xi != yi) {
         Diag *d =
             err(ev, "E0310", e->name_span, "", "`%s` mixes a tensor of integers with one of real numbers", row->text);
-        diag_help(ev->ctx, d, "convert the integers: `cast(x, real)`");
+        diag_help(ev->ctx, d, "convert the integers: `cast(%s, real)`", expr_text(ev, e->kid[xi ? 0 : e->n - 1]));
         return v_poison();
     }
     if (xi && row->op == OP_MOD && b.kind == V_NUM && b.num == 0) {
@@ -374,10 +356,8 @@ static Value map_tensors(Eval *ev, const Ast *e, const OpRow *row, Value a, Valu
     }
     Shape out;
     if (!shape_broadcast(shape_of(g, x.val), shape_of(g, y.val), &out)) {
-        Diag *d = err(ev, "E0311", e->name_span, "", "shapes do not match in `%s`", row->text);
-        diag_label(ev->ctx, d, e->kid[0]->span, "%s", shape_words(ev, &x));
-        diag_label(ev->ctx, d, e->kid[e->n - 1]->span, "%s", shape_words(ev, &y));
-        diag_note(ev->ctx, d, "dimensions are compared from the last; each pair must be equal or one of them 1");
+        shapes_differ(ev, e->name_span, row->text, (const Ast *const[]){e->kid[0], e->kid[e->n - 1]},
+                      (const Value[]){x, y});
         return v_poison();
     }
     spend(ev, e->span, 1);
@@ -796,7 +776,9 @@ static Value eval_field(Eval *ev, const Ast *e, Env *env, Scope *scope)
     if (v.kind == V_TENSOR && !strcmp(e->name, "T")) {
         if (shape_of(ev->build->g, v.val)->rank >= 2)
             return v_tensor(ir_transpose(ev->build->g, v.val));
-        err(ev, "E0301", e->span, "", "`.T` needs at least two dimensions, got %s", shape_words(ev, &v));
+        Diag *d = err(ev, "E0301", e->span, "", "`.T` needs at least two dimensions, got %s", shape_words(ev, &v));
+        diag_fix(ev->ctx, d, e->span, expr_text(ev, o), FIX_CERTAIN, "there is nothing to swap: write `%s`",
+                 expr_text(ev, o));
         return v_poison();
     }
     if (v.kind == V_RECORD || v.kind == V_SPEC) {

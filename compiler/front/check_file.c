@@ -320,7 +320,8 @@ static void do_edition(Eval *ev, const Ast *it)
         else
             diag_help(ev->ctx, d, "write `let %s = ...`", it->kid[0]->name);
     } else if (it->kid[1]->kind != AST_NUM || strcmp(it->kid[1]->name, "1")) {
-        err(ev, "E0114", it->kid[1]->span, "", "this vwn knows edition 1 only");
+        diag_fix(ev->ctx, err(ev, "E0114", it->kid[1]->span, "", "this vwn knows edition 1 only"), it->kid[1]->span,
+                 "1", FIX_MAYBE, "write `edition = 1`");
     }
 }
 

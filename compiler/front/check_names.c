@@ -255,14 +255,17 @@ static void complete(Look *l, const Ast *e)
     for (uint32_t i = 0; d && i < e->kid[1]->n; i++)
         if (e->kid[1]->kid[i]->kind != AST_NAMED && e->kid[1]->kid[i]->kind != AST_OFF)
             return; /* applied, or configured by position, which is an error of its own */
+    VEC(const Ast *) missing = {0};
     for (uint32_t i = 0; d && i < d->ast->kid[0]->n; i++) {
         const Ast *par = d->ast->kid[0]->kid[i];
         bool given = par->kid[1] != NULL;
         for (uint32_t k = 0; k < e->kid[1]->n; k++)
             given |= e->kid[1]->kid[k]->kind == AST_NAMED && is_meant(d, e->kid[1]->kid[k]->name, par->name);
         if (!given)
-            missing_parameter(l->ev, d, par, e->span);
+            vec_push(l->ev->arena, &missing, par);
     }
+    if (missing.n)
+        missing_parameters(l->ev, d, missing.v, missing.n, e->span);
 }
 
 static void look_set(Look *l, const Ast *it, bool body, const BlockDef *node)

@@ -266,17 +266,7 @@ static bool fill_defaults(PrimArgs *a)
         if (a->ast[i] || p.variadic || p.open)
             continue;
         if (p.required) {
-            Diag *d = err(a->ev, "E0104", a->call->span, "", "`%s` needs `%s`", a->prim->name, p.name);
-            if (d->labels.n)
-                d->labels.v[0].text = arena_printf(a->ev->arena, "missing `%s`", p.name);
-            diag_note(a->ev->ctx, d, "it is %s(%s)", a->prim->name, a->prim->params);
-            if (a->ev->fan && !strncmp(a->prim->name, "rand", 4))
-                diag_help(a->ev->ctx, d,
-                          "an initialiser is drawn once, in the shape of its tensor: `normal(std = 0.02)`, "
-                          "`uniform(low = -0.1, high = 0.1)`");
-            if (!a->call->kid[1]->n && !strcmp(a->prim->params, "x: any"))
-                diag_fix(a->ev->ctx, d, a->call->span, a->prim->name, FIX_CERTAIN,
-                         "as a function it has no parentheses: `%s`", a->prim->name);
+            argument_missing(a->ev, a->prim, a->call, p.name);
             return false;
         }
         a->v[i] = default_value(a->ev, p.def);
@@ -388,21 +378,25 @@ static bool axes_of(PrimArgs *a, size_t i, uint8_t rank, uint32_t *mask)
     return true;
 }
 
+/* Of argument i, whose numbers are of the other kind: what converts them. */
+static bool other_numbers(PrimArgs *a, size_t i, const char *want, const char *got, const char *to)
+{
+    const Ast *e = a->ast[i] ? a->ast[i] : a->call;
+    Diag *d = err(a->ev, "E0310", e->span, "", "`%s` needs %s, got a tensor of %s", a->prim->name, want, got);
+    diag_help(a->ev->ctx, d, "convert it: `cast(%s, %s)`", a->ast[i] ? expr_text(a->ev, e) : "x", to);
+    return false;
+}
+
 bool prim_real(PrimArgs *a, size_t i)
 {
-    if (node_at(prim_graph(a), a->v[i].val)->dtype == DT_REAL)
-        return true;
-    prim_fail(a, "E0310", i, "`%s` needs real numbers, got a tensor of integers; convert with cast(x, real)",
-              a->prim->name);
-    return false;
+    return node_at(prim_graph(a), a->v[i].val)->dtype == DT_REAL ||
+           other_numbers(a, i, "real numbers", "integers", "real");
 }
 
 bool prim_integer(PrimArgs *a, size_t i)
 {
-    if (node_at(prim_graph(a), a->v[i].val)->dtype == DT_INT)
-        return true;
-    prim_fail(a, "E0310", i, "`%s` needs integers here; convert with cast(x, int)", a->prim->name);
-    return false;
+    return node_at(prim_graph(a), a->v[i].val)->dtype == DT_INT ||
+           other_numbers(a, i, "integers", "real numbers", "int");
 }
 
 static bool list_numbers(PrimArgs *a, size_t i, const ValueList **out)
@@ -618,10 +612,20 @@ static Value p_where(PrimArgs *a)
         return v_poison();
     Shape s, t;
     Graph *g = prim_graph(a);
-    if (!shape_broadcast(prim_shape(a, 1), prim_shape(a, 2), &s) || !shape_broadcast(prim_shape(a, 0), &s, &t) ||
-        node_at(g, a->v[1].val)->dtype != node_at(g, a->v[2].val)->dtype)
-        return prim_fail(a, "E0311", 1, "shapes or kinds do not match in `where`: %s, %s, %s", prim_shape_text(a, 0),
-                         prim_shape_text(a, 1), prim_shape_text(a, 2));
+    if (node_at(g, a->v[1].val)->dtype != node_at(g, a->v[2].val)->dtype) {
+        int i = node_at(g, a->v[1].val)->dtype == DT_INT ? 1 : 2;
+        Diag *d = err(a->ev, "E0310", a->ast[i]->span, "integers",
+                      "`where` chooses between a tensor of integers and one of real numbers");
+        diag_help(a->ev->ctx, d, "convert the integers: `cast(%s, real)`", expr_text(a->ev, a->ast[i]));
+        return v_poison();
+    }
+    bool choices = shape_broadcast(prim_shape(a, 1), prim_shape(a, 2), &s);
+    if (!choices || !shape_broadcast(prim_shape(a, 0), &s, &t)) {
+        int i = !choices ? 1 : 0, k = i || !shape_broadcast(prim_shape(a, 0), prim_shape(a, 2), &t) ? 2 : 1;
+        shapes_differ(a->ev, a->call->kid[0]->span, "where", (const Ast *const[]){a->ast[i], a->ast[k]},
+                      (const Value[]){a->v[i], a->v[k]});
+        return v_poison();
+    }
     return v_tensor(ir_where(g, a->v[0].val, a->v[1].val, a->v[2].val));
 }
 

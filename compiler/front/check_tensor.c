@@ -49,6 +49,34 @@ static bool reshape_guesses(PrimArgs *a)
     return true;
 }
 
+/* Says which numbers of elements differ, and with which other extent they are the same. */
+static void cannot_reshape(PrimArgs *a, const Shape *to, Dim had, Dim want)
+{
+    Eval *ev = a->ev;
+    Buf b = buf_new(ev->arena), n = buf_new(ev->arena);
+    shape_print(&b, to);
+    dim_print(&n, had);
+    buf_puts(&n, " and ");
+    dim_print(&n, want);
+    Diag *d = err(ev, "E0319", a->ast[1]->span, "", "cannot reshape %s to %s: the number of elements differs",
+                  prim_shape_text(a, 0), b.s);
+    diag_note(ev->ctx, d, "they have %s elements", n.s);
+    for (int k = to->rank - 1; k >= 0; k--) {
+        Shape fits = *to;
+        Dim others = DIM(1), whole;
+        for (int i = 0; i < to->rank; i++)
+            if (i != k && !dim_mul(others, to->d[i], &others))
+                return;
+        if (!dim_div(had, others, &fits.d[k]) || !dim_static(fits.d[k]) || !shape_size(&fits, &whole) ||
+            !dim_eq(whole, had))
+            continue;
+        Buf text = buf_new(ev->arena);
+        shape_print(&text, &fits);
+        diag_help(ev->ctx, d, "with another extent it fits: %s", text.s);
+        return;
+    }
+}
+
 static Value p_reshape(PrimArgs *a)
 {
     Shape to;
@@ -58,10 +86,8 @@ static Value p_reshape(PrimArgs *a)
     shape_size(prim_shape(a, 0), &had);
     shape_size(&to, &want);
     if (!dim_eq(had, want)) {
-        Buf b = buf_new(a->ev->arena);
-        shape_print(&b, &to);
-        return prim_fail(a, "E0319", 1, "cannot reshape %s to %s: the number of elements differs",
-                         prim_shape_text(a, 0), b.s);
+        cannot_reshape(a, &to, had, want);
+        return v_poison();
     }
     Value v = v_tensor(ir_reshape(prim_graph(a), a->v[0].val, &to));
     v.shape_text = a->ast[1]->kind == AST_LIST ? expr_text(a->ev, a->ast[1]) : NULL;
@@ -109,6 +135,42 @@ static Value concat_of_symbols(PrimArgs *a, size_t which, int axis)
     return v_poison();
 }
 
+/* The first tensor and the i-th, whose shapes are told, have other extents beside the axis, or another kind. */
+static void cannot_join(PrimArgs *a, size_t i, int axis, const char *first, const char *other)
+{
+    Eval *ev = a->ev;
+    Graph *g = prim_graph(a);
+    const Shape *s = shape_of(g, a->rest[0].val), *t = shape_of(g, a->rest[i].val);
+    Diag *d =
+        err(ev, "E0320", a->call->span, "", "cannot put %s and %s together along axis %d", first, other, axis + 1);
+    Shape more = *t;
+    if (s->rank != t->rank) {
+        diag_note(ev->ctx, d, "they have %d and %d axes", s->rank, t->rank);
+        if (t->rank + 1 == s->rank)
+            diag_help(ev->ctx, d,
+                      "a new axis makes their numbers equal: `unsqueeze(x, k)` puts one of extent 1 at place k");
+        return;
+    }
+    if (node_at(g, a->rest[i].val)->dtype != node_at(g, a->rest[0].val)->dtype) {
+        diag_note(ev->ctx, d, "one holds integers, the other real numbers");
+        diag_help(ev->ctx, d, "convert the integers: `cast(x, real)`");
+        return;
+    }
+    for (int k = 0; k < s->rank; k++)
+        if (k != axis && !dim_eq(s->d[k], t->d[k])) {
+            Buf b = buf_new(ev->arena);
+            dim_print(&b, s->d[k]);
+            buf_puts(&b, " and ");
+            dim_print(&b, t->d[k]);
+            diag_note(ev->ctx, d, "beside axis %d all extents are the same, and those of axis %d are %s", axis + 1,
+                      k + 1, b.s);
+            more.d[k] = s->d[k];
+            if (dim_eq(s->d[axis], t->d[axis]) && shape_eq(&more, s))
+                diag_help(ev->ctx, d, "along axis %d they fit: `axis = %d`", k + 1, k + 1);
+            return;
+        }
+}
+
 static Value p_concat(PrimArgs *a)
 {
     if (!a->n_rest)
@@ -132,7 +194,8 @@ static Value p_concat(PrimArgs *a)
             Buf b = buf_new(a->ev->arena), c = buf_new(a->ev->arena);
             shape_print(&b, s);
             shape_print(&c, t);
-            return prim_fail(a, "E0320", 0, "cannot put %s and %s together along axis %d", b.s, c.s, axis + 1);
+            cannot_join(a, i, axis, b.s, c.s);
+            return v_poison();
         }
         x[i] = a->rest[i].val;
         extent += t->d[axis].n;
@@ -206,8 +269,18 @@ static Value p_split(PrimArgs *a)
     } else if (sizes.kind == V_LIST) {
         count = sizes.list->n;
     } else {
-        return prim_fail(a, "E0321", 1, "`split` needs a number of equal parts that divides %lld, or a list of sizes",
-                         (long long)n);
+        Diag *d = err(a->ev, "E0321", a->ast[1]->span, "",
+                      "`split` needs a number of equal parts that divides %lld, or a list of sizes", (long long)n);
+        int64_t below = sizes.kind == V_NUM && sizes.num > 1 && sizes.num < (double)n ? (int64_t)sizes.num : 0,
+                above = below;
+        while (below && n % below)
+            below--;
+        while (above && n % above)
+            above++;
+        if (below)
+            diag_help(a->ev->ctx, d, "into %lld parts or %lld it goes: `split(x, %lld)`", (long long)below,
+                      (long long)above, (long long)below);
+        return v_poison();
     }
     part = NEW_ARRAY(a->ev->arena, Value, count + 1);
     for (size_t i = 0; i < count; i++) {
@@ -298,7 +371,14 @@ static Value p_broadcast(PrimArgs *a)
     if (!shape_broadcast(prim_shape(a, 0), &to, &out) || !shape_eq(&out, &to)) {
         Buf b = buf_new(a->ev->arena);
         shape_print(&b, &to);
-        return prim_fail(a, "E0311", 1, "%s cannot be broadcast to %s", prim_shape_text(a, 0), b.s);
+        const char *why = odd_extents(a->ev, prim_shape(a, 0), &to);
+        Diag *d = err(a->ev, "E0311", a->ast[1]->span, why, "%s cannot be broadcast to %s", prim_shape_text(a, 0), b.s);
+        if (prim_shape(a, 0)->rank > to.rank)
+            diag_note(a->ev->ctx, d, "the tensor has %d axes, the shape %d", prim_shape(a, 0)->rank, to.rank);
+        diag_help(
+            a->ev->ctx, d,
+            "an extent of 1 becomes any other, and new axes stand in front: `unsqueeze(x, k)` puts one at place k");
+        return v_poison();
     }
     return v_tensor(ir_broadcast(prim_graph(a), a->v[0].val, &to));
 }
@@ -342,9 +422,19 @@ static Value p_pick(PrimArgs *a)
 {
     if (!prim_integer(a, 1))
         return v_poison();
-    if (!leads_equal(prim_shape(a, 0), prim_shape(a, 1)))
-        return prim_fail(a, "E0311", 1, "`pick` needs equal leading dimensions, got %s and %s", prim_shape_text(a, 0),
-                         prim_shape_text(a, 1));
+    if (!leads_equal(prim_shape(a, 0), prim_shape(a, 1))) {
+        Diag *d = err(a->ev, "E0311", a->ast[1]->span, "", "`pick` needs equal leading dimensions, got %s and %s",
+                      prim_shape_text(a, 0), prim_shape_text(a, 1));
+        Buf b = buf_new(a->ev->arena);
+        Shape lead = *prim_shape(a, 0);
+        for (int k = 0; k + 1 < lead.rank; k++) {
+            dim_print(&b, lead.d[k]);
+            buf_puts(&b, ", ");
+        }
+        diag_help(a->ev->ctx, d, "the index says for each row which of its entries: [%sk]; `gather` takes whole rows",
+                  b.n ? b.s : "");
+        return v_poison();
+    }
     return v_tensor(ir_pick(prim_graph(a), a->v[0].val, a->v[1].val));
 }
 
@@ -428,20 +518,39 @@ static Name random_site(PrimArgs *a)
     return name_printf(a->ev->ctx, "%s#%zu", path, k + 1);
 }
 
+/* What of the three shapes does not fit; NULL: all fits. */
+static const char *sdpa_misfit(const Shape *q, const Shape *k, const Shape *v)
+{
+    if (q->rank != 4 || k->rank != 4 || v->rank != 4)
+        return "each has four axes; `reshape(x, [B, T, heads, d])` cuts the last of three into heads";
+    if (!dim_eq(q->d[0], k->d[0]) || !dim_eq(k->d[0], v->d[0]))
+        return "the first extent is the same for all three";
+    if (!dim_eq(k->d[1], v->d[1]))
+        return "k and v have the same positions: their second extents differ";
+    if (!dim_eq(k->d[2], v->d[2]))
+        return "k and v have the same heads: their third extents differ";
+    if (!dim_eq(q->d[3], k->d[3]))
+        return "heads of q and k are equally wide: their last extents differ";
+    if (!dim_static(q->d[2]) || !dim_static(k->d[2]) || k->d[2].n <= 0)
+        return "heads are a number, in the third place: `permute(x, [1, 3, 2, 4])` brings [B, heads, T, d] to it";
+    return q->d[2].n % k->d[2].n ? "the heads of k do not divide those of q" : NULL;
+}
+
 static Value p_sdpa(PrimArgs *a)
 {
     for (size_t i = 0; i < 3; i++)
         if (!prim_real(a, i))
             return v_poison();
     const Shape *q = prim_shape(a, 0), *k = prim_shape(a, 1), *v = prim_shape(a, 2);
-    bool ok = q->rank == 4 && k->rank == 4 && v->rank == 4 && dim_static(q->d[2]) && dim_static(k->d[2]) &&
-              dim_eq(q->d[0], k->d[0]) && dim_eq(k->d[0], v->d[0]) && dim_eq(k->d[1], v->d[1]) &&
-              dim_eq(k->d[2], v->d[2]) && dim_eq(q->d[3], k->d[3]) && k->d[2].n > 0;
-    if (!ok || q->d[2].n % k->d[2].n)
-        return prim_fail(a, "E0323", 0,
-                         "`sdpa` takes q [B, T, heads, d], k [B, S, kv, d], v [B, S, kv, e] with kv dividing heads; "
-                         "got %s, %s and %s",
-                         prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
+    const char *wrong = sdpa_misfit(q, k, v);
+    if (wrong) {
+        Diag *d = err(a->ev, "E0323", a->ast[0]->span, "",
+                      "`sdpa` takes q [B, T, heads, d], k [B, S, kv, d], v [B, S, kv, e] with kv dividing heads; "
+                      "got %s, %s and %s",
+                      prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
+        diag_note(a->ev->ctx, d, "%s", wrong);
+        return v_poison();
+    }
     Value m = a->v[3];
     bool document = m.kind == V_WORD && !strcmp(m.word, "document");
     bool causal = document || (m.kind == V_WORD && !strcmp(m.word, "causal"));
@@ -527,9 +636,16 @@ static Value p_cross_entropy(PrimArgs *a)
     Shape lead = *prim_shape(a, 0);
     if (lead.rank)
         lead.rank--;
-    if (!shape_eq(&lead, prim_shape(a, 1)))
-        return prim_fail(a, "E0311", 1, "`cross_entropy` needs one label per position: logits %s, labels %s",
-                         prim_shape_text(a, 0), prim_shape_text(a, 1));
+    if (!shape_eq(&lead, prim_shape(a, 1))) {
+        Buf b = buf_new(a->ev->arena);
+        shape_print(&b, &lead);
+        Diag *d = err(a->ev, "E0311", a->ast[1]->span, "",
+                      "`cross_entropy` needs one label per position: logits %s, labels %s", prim_shape_text(a, 0),
+                      prim_shape_text(a, 1));
+        diag_help(a->ev->ctx, d, "labels of these logits are integers %s%s", b.s,
+                  strcmp(b.s, "[B, T]") ? "" : ", as `input.labels` is");
+        return v_poison();
+    }
     if (a->v[3].num < 0 || a->v[3].num >= 1)
         return prim_fail(a, "E0208", 3, "`smoothing` must be in [0, 1)");
     return v_tensor(ir_cross_entropy(prim_graph(a), a->v[0].val, a->v[1].val, (int64_t)a->v[2].num, a->v[3].num));

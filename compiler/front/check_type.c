@@ -171,6 +171,8 @@ static Value type_error(Eval *ev, Value v, const char *want, Span at, const char
         d = err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_kind_name(&v));
     if (v.kind == V_STR)
         advise_quotes(ev, d, &v, want, at, env);
+    if (v.kind == V_STR && !d->helps.n)
+        tell_attribute(ev, d, name_str(ev->ctx, what));
     advise_kind(ev, d, &v);
     if (v.kind == V_NUM && strstr(want, "whole"))
         advise_round(ev, d, &v, at);
@@ -194,6 +196,24 @@ static const Ast *find_host(Eval *ev, const Ast *e, Env *env)
             return f;
     }
     return NULL;
+}
+
+/* A block of the library that is given by its name alone: what it lacks is missing where it is given. */
+static Value given_here(Eval *ev, const BlockValue *b, Span at)
+{
+    BlockValue *here = NEW(ev->arena, BlockValue);
+    *here = *b;
+    here->span = at;
+    return (Value){.kind = V_BLOCK, .block = here};
+}
+
+static const char *block_example(Eval *ev, const char *what)
+{
+    const char *norm = strstr(what, "norm"), *such = norm                          ? "rms_norm(eps = 1e-6)"
+                                                     : !strcmp(what, "connection") ? "residual()"
+                                                     : !strcmp(what, "position")   ? "rope(base = 10_000)"
+                                                                                   : "linear()";
+    return arena_printf(ev->arena, "a block such as `%s`", such);
 }
 
 static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const char *what, Env *env)
@@ -244,10 +264,13 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
         return v.kind == V_LIST ? v : type_error(ev, v, "a list", at, what, env);
     if (!strcmp(t, "fn"))
         return v.kind == V_FN || v.kind == V_BLOCK ? v : type_error(ev, v, "a function such as `gelu`", at, what, env);
+    if (!strcmp(t, "block") && v.kind == V_BLOCK && !v.block->configured && in_library(ev, v.block->span) &&
+        !in_library(ev, at))
+        v = given_here(ev, v.block, at);
     if (!strcmp(t, "block"))
         return v.kind == V_BLOCK || v.kind == V_SUB || v.kind == V_FN
                    ? v
-                   : type_error(ev, v, "a block such as `linear()`", at, what, env);
+                   : type_error(ev, v, block_example(ev, what), at, what, env);
     if (!strcmp(t, "tensor"))
         return v.kind == V_TENSOR ? v : ev->build ? to_tensor(ev, v, at) : type_error(ev, v, "a tensor", at, what, env);
     if (!strcmp(t, "name"))
@@ -261,7 +284,7 @@ bool is_word_of(Eval *ev, const Value *v, const Name *names, size_t n, Span at, 
     Buf list = buf_new(ev->arena);
     *d = NULL;
     for (size_t i = 0; i < n; i++) {
-        buf_printf(&list, "%s`%s`", i == 0 ? "" : i + 1 == n ? " or " : ", ", names[i]);
+        buf_printf(&list, "%s`%s`", list_gap(i, n, " or "), names[i]);
         if ((v->kind == V_WORD && !strcmp(v->word, names[i])) || (v->kind == V_NONE && !strcmp("none", names[i])))
             return true;
     }

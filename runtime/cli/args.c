@@ -6,6 +6,8 @@
  */
 #include "cli.h"
 
+#include "compiler/base/list.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -163,10 +165,7 @@ static bool ends_as_wanted(const Flag *flag, const char *value, char why[512])
     }
     ends[n] = NULL;
     for (int i = 0; i < n; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
-                 i == 0      ? ""
-                 : i + 1 < n ? ", "
-                             : " or ",
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list_gap((size_t)i, (size_t)n, " or "),
                  ends[i]);
     snprintf(why, 512, "`%s %.200s`: the name must end in %s", flag->name, value, list);
     return file_ending(value, ends) >= 0;
@@ -330,13 +329,19 @@ int call_choice(Call *call, const char *name, const char *const *words, int unse
     const char *text = call_flag(call, name);
     if (!text)
         return unset;
-    char all[256] = "";
-    for (int i = 0; words[i]; i++) {
-        if (strcmp(words[i], text) == 0)
-            return i;
-        size_t n = strlen(all);
-        snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", words[i]);
-    }
-    usage_error(call, "`%s %s`: one of %s is needed", name, text, all);
+    char all[256] = "", flag[96], known[96];
+    size_t count = 0, n = 0;
+    for (; words[count]; count++)
+        if (strcmp(words[count], text) == 0)
+            return (int)count;
+    for (size_t i = 0; i < count && n < sizeof all; i++)
+        n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", list_gap(i, count, " or "), words[i]);
+    snprintf(flag, sizeof flag, "%s %.60s", name, text);
+    const char *ours = NULL, *said = NULL, *near = nearest_word(text, words, (int)count);
+    snprintf(known, sizeof known, "; did you mean `%.60s`?", near ? near : "");
+    if (vwn_other_name(flag, 0, &ours, &said))
+        usage_error(call, "`%s`: %s", flag, said ? said : ours);
+    else
+        usage_error(call, "`%s %s`: one of %s is needed%s", name, text, all, near ? known : "");
     return -1;
 }

@@ -4,6 +4,7 @@
 #include "mapped.h"
 #include "token_index.h"
 
+#include <sys/stat.h>
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>
@@ -367,9 +368,11 @@ static void divide_rows(Session *s, Data *d, const DataOptions *how, double val)
 static void need_file(Session *s, const DataSpec *spec, const char *path)
 {
     const char *full = mapped_path(s->arena, spec->folder, path);
-    if (!spec->span.file || access(full, R_OK) == 0)
+    struct stat st;
+    bool folder = stat(full, &st) == 0 && S_ISDIR(st.st_mode);
+    if (!spec->span.file || (!folder && access(full, R_OK) == 0))
         return;
-    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s: %s%s", full, strerror(errno),
+    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s: %s%s", full, folder ? "it is a folder, not a file" : strerror(errno),
               mapped_named(s, spec->span, spec->folder, path));
 }
 

@@ -89,8 +89,11 @@ void train_share_lanes(Trainer *tr)
     int64_t size = ranks_size(r), all = tr->lanes.all;
     if (all % size) {
         Buf b = buf_new(tr->session.arena);
+        size_t count = 0, i = 0;
         for (int64_t n = 1; n <= all; n *= 2)
-            buf_printf(&b, "%s%lld", n == 1 ? "" : 2 * n > all ? " or " : ", ", (long long)n);
+            count++;
+        for (int64_t n = 1; n <= all; n *= 2)
+            buf_printf(&b, "%s%lld", list_gap(i++, count, " or "), (long long)n);
         const char *more =
             size & (size - 1) ? ""
                               : arena_printf(tr->session.arena,

@@ -70,8 +70,12 @@ train a.vwn --num-layers 4|`--set L=4`
 train a.vwn --batch_size 4|`--set train.batch='8 seqs'`
 train a.vwn --multirun D=1,2|`vwn sweep FILE --vary D=32,64`
 train a.vwn --load runs/x|did you mean `--resume`?
+train a.vwn --device mps|there is no backend for Apple's GPUs: `--device cpu`
+train a.vwn --device gpu|a GPU is `--device cuda`
+train a.vwn --device cudda|did you mean `cuda`?
+train a.vwn --nproc_per_node 4|`vwn launch -n 4 train FILE`
 resume nano --load runs/x|a run goes on by `vwn resume RUN`
-train a.vwn --fsdp full|one process computes on one device
+train a.vwn --fsdp full|nothing is sharded
 train a.vwn --config x.yaml|the file is named without a flag
 export-log nano --csv out.csv|the file to write is named by `-o out.csv`
 END
@@ -80,7 +84,7 @@ has err 'needs FILE'
 expect 2 "$VWN" params a.vwn b.vwn
 has err 'has no use for `b.vwn`'
 expect 2 "$VWN" params --by weight a.vwn
-has err 'one of node, layer, group, tensor'
+has err 'one of node, layer, group or tensor'
 expect 2 "$VWN" cost --batch 8 a.vwn
 has err "8 seqs"
 expect 2 "$VWN" cost --batch '9223372036854775807k seqs' a.vwn

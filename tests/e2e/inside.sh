@@ -271,7 +271,7 @@ has cosine.svg 'How alike the inputs of sublayers are'
 
 # ---- what cannot be looked at ----
 expect 2 "$VWN" inspect runs/plain --what weight
-has err 'one of connections, weights, inputs, activations, states, lens'
+has err 'one of connections, weights, inputs, activations, states or lens'
 expect 1 "$VWN" inspect runs/plain --what weights
 has err 'no weight of its connections depends on the data'
 expect 5 "$VWN" inspect nowhere
