@@ -553,6 +553,9 @@ Curve curve_of(Unit *u, const char *path)
     Buf b = buf_new(ctx->scratch);
     for (size_t i = 0; i < some.n && i < SHOWN; i++)
         buf_printf(&b, "%s`%.60s`", i ? ", " : "", some.v[i]);
+    if (!some.n)
+        ctx_raise(ctx, ST_USAGE, "%.120s has nothing to draw called `%.60s`: nothing in it varies over depth or steps",
+                  u->path, path);
     ctx_raise(ctx, ST_USAGE, "%.120s has nothing to draw called `%.60s`; it has %.250s%s", u->path, path, b.s,
               some.n > SHOWN ? ", ..." : "");
 }

@@ -5,14 +5,25 @@
 
 #include "runtime/base/json.h"
 
-/* RIGHT: the least room for names; NAMED: they begin so far behind the plot. LED: with more curves than colours, lines lead to names. */
-enum { LEFT = 62, TOP = 40, BOTTOM = 50, COLOURS = 8, LINE = 15, RIGHT = 150, NAMED = 27, LED = COLOURS };
+/* LEFT: the least room for ticks; LABEL: of it what the name of the axis takes. RIGHT: the least room for names; NAMED: they begin so far behind the plot. LED: with more curves than colours, lines lead to names. */
+enum {
+    LEFT = 62,
+    LABEL = 20,
+    TICK = 8,
+    TOP = 40,
+    BOTTOM = 50,
+    COLOURS = 8,
+    LINE = 15,
+    RIGHT = 150,
+    NAMED = 27,
+    LED = COLOURS
+};
 
 typedef struct ChartFrame {
     Buf *out;
     const Chart *c;
     ChartRange range;
-    int wide, high, right; /* right: the room for names */
+    int wide, high, left, right; /* left, right: the room for ticks, for names */
 } ChartFrame;
 
 double chart_ticks(double lo, double hi, int most, double *first)
@@ -28,7 +39,7 @@ double chart_ticks(double lo, double hi, int most, double *first)
 
 static double at_x(const ChartFrame *f, double x)
 {
-    return LEFT + (x - f->range.x0) / (f->range.x1 - f->range.x0) * (f->wide - LEFT - f->right);
+    return f->left + (x - f->range.x0) / (f->range.x1 - f->range.x0) * (f->wide - f->left - f->right);
 }
 
 static double at_y(const ChartFrame *f, double y)
@@ -174,8 +185,8 @@ static void axes(const ChartFrame *f)
     double first, step = chart_ticks(f->range.y0, f->range.y1, 6, &first);
     for (double v = first; v <= f->range.y1; v += step) {
         double y = at_y(f, v);
-        buf_printf(out, "<path class=\"g\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">", LEFT, y,
-                   f->wide - f->right, LEFT - 8, y + 4);
+        buf_printf(out, "<path class=\"g\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">", f->left,
+                   y, f->wide - f->right, f->left - TICK, y + 4);
         chart_tick(out, fabs(v) < step * 1e-6 ? 0 : v, step);
         buf_puts(out, "</text>\n");
     }
@@ -187,10 +198,10 @@ static void axes(const ChartFrame *f)
         chart_tick(out, fabs(v) < step * 1e-6 ? 0 : v, step);
         buf_puts(out, "</text>\n");
     }
-    buf_printf(out, "<path class=\"a\" d=\"M%d %dH%d\"/>\n<text class=\"t\" x=\"%d\" y=\"24\">", LEFT, f->high - BOTTOM,
-               f->wide - f->right, LEFT);
+    buf_printf(out, "<path class=\"a\" d=\"M%d %dH%d\"/>\n<text class=\"t\" x=\"%d\" y=\"24\">", f->left,
+               f->high - BOTTOM, f->wide - f->right, f->left);
     xml_text(out, f->c->title);
-    buf_printf(out, "</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + f->wide - f->right) / 2,
+    buf_printf(out, "</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (f->left + f->wide - f->right) / 2,
                f->high - 10);
     xml_text(out, f->c->x_label);
     buf_printf(out, "</text>\n<text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">",
@@ -335,6 +346,18 @@ static void marks(const ChartFrame *f)
     }
 }
 
+/* The room for ticks: as much as the longest takes, beside the name of the axis. */
+static int left_of(const ChartFrame *f)
+{
+    double first, step = chart_ticks(f->range.y0, f->range.y1, 6, &first), most = 0;
+    for (double v = first; v <= f->range.y1; v += step) {
+        Buf b = buf_new(f->out->arena);
+        chart_tick(&b, fabs(v) < step * 1e-6 ? 0 : v, step);
+        most = fmax(most, text_wide(b.s));
+    }
+    return (int)fmax(LEFT, ceil(most) + TICK + (*f->c->y_label ? LABEL : 4));
+}
+
 /* The room for names: as much as the longest takes. In a page they are short. */
 static int right_of(const Chart *c)
 {
@@ -364,13 +387,14 @@ static void draw(Buf *out, const Chart *c, size_t place, size_t top)
     const char *id = c->id ? c->id : arena_printf(out->arena, "area%zu", place);
     ChartFrame frame = {.out = out, .c = c, .range = chart_range(c), .wide = wide_of(c), .high = high_of(c)},
                *f = &frame;
+    f->left = left_of(f);
     f->right = right_of(c);
     buf_printf(out, "<g transform=\"translate(0 %zu)\">\n", top);
     axes(f);
     buf_printf(out,
                "<clipPath id=\"%s\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n<g "
                "clip-path=\"url(#%s)\">\n",
-               id, LEFT, TOP, f->wide - LEFT - f->right + 3, f->high - TOP - BOTTOM, id);
+               id, f->left, TOP, f->wide - f->left - f->right + 3, f->high - TOP - BOTTOM, id);
     for (size_t i = 0; i < c->n; i++)
         if (is_beside(c, &c->series[i]))
             ranges(f, &c->series[i], i % COLOURS);

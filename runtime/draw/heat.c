@@ -216,6 +216,9 @@ void heat_svg(Buf *out, const Heat *h)
     double wide = fmax(f.left + step_x * (double)f.per_line + MARGIN, 2 * MARGIN + 9.0 * (double)strlen(h->title));
     wide = h->part ? PART_WIDE : fmax(wide, f.left + 262.0 + DIGIT * (double)strlen(h->column.title) + MARGIN);
     double head = h->part ? 0 : HEAD, high = head + step_y * (double)lines + FOOT + (h->part ? 16 : 0);
+    double upright = DIGIT * (double)strlen(h->row.title); /* beside the first panels, below the title */
+    double middle = head + fmax(PANEL_HEAD + f.high / 2, upright / 2);
+    high = fmax(high, middle + upright / 2 + 4);
     buf_printf(out,
                "<svg class=\"h\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
                "role=\"img\">\n<title>",
@@ -246,7 +249,7 @@ void heat_svg(Buf *out, const Heat *h)
     buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\">", f.left + beside, foot + (h->part ? 2 : 10));
     xml_text(out, h->column.title);
     buf_puts(out, "</text>\n");
-    buf_printf(out, "<text transform=\"translate(14 %.0f) rotate(-90)\" class=\"c\">", head + PANEL_HEAD + f.high / 2);
+    buf_printf(out, "<text transform=\"translate(14 %.0f) rotate(-90)\" class=\"c\">", middle);
     xml_text(out, h->row.title);
     buf_puts(out, "</text>\n</svg>\n");
 }

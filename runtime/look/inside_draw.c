@@ -231,7 +231,12 @@ static void draw_weights(const Pen *p)
         "The median, and the range from 5 to 95 %, of all entries of the connection's weights that depend on the data, "
         "over "
         "tokens. Entries apart are in inspect.json.",
-        &(Chart){.title = "Weights of connections", .x_label = "sublayer", .y_label = "value", .series = s, .n = n});
+        &(Chart){.title = "Weights of connections",
+                 .x_label = "sublayer",
+                 .y_label = "value",
+                 .series = s,
+                 .n = n,
+                 .whole = true});
 }
 
 /* Curves over the bins' middles. */
@@ -289,6 +294,7 @@ static void draw_inputs(const Pen *p)
                "95 % of tokens.",
                &(Chart){.title = "Cosine of consecutive inputs",
                         .x_label = "sublayer",
+                        .whole = true,
                         .y_label = "cosine with the next one's input",
                         .series = &s,
                         .n = 1});
@@ -373,6 +379,7 @@ static void draw_activations(const Pen *p)
                "The participation ratio, (sum e)^2 / sum e^2 of the energies e of dimensions, by their number.",
                &(Chart){.title = "Participation ratio of activations, by width",
                         .x_label = "activation",
+                        .whole = true,
                         .y_label = "share of dimensions",
                         .series = &share,
                         .n = 1});
@@ -382,6 +389,7 @@ static void draw_activations(const Pen *p)
                "The participation ratio: how many dimensions there would be, were all that count equal.",
                &(Chart){.title = "Participation ratio of activations",
                         .x_label = "activation",
+                        .whole = true,
                         .y_label = "dimensions",
                         .series = &share,
                         .n = 1});
@@ -397,9 +405,13 @@ static void draw_state(const Pen *p, const char *name, const char *title, const 
     for (size_t i = 0; i < n; i++)
         y[i] = of(&p->f->at[i]);
     ChartSeries s = {.name = p->f->m->name, .x = numbers(p, n, 0), .y = y, .n = n, .points = true};
-    show_chart(
-        p, name, caption,
-        &(Chart){.title = title, .x_label = "sublayers behind the embedding", .y_label = label, .series = &s, .n = 1});
+    show_chart(p, name, caption,
+               &(Chart){.title = title,
+                        .x_label = "sublayers behind the embedding",
+                        .y_label = label,
+                        .series = &s,
+                        .n = 1,
+                        .whole = true});
 }
 
 static double entropy_of(const StateFound *s) { return s->spectrum ? s->entropy : NAN; }

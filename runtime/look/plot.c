@@ -291,7 +291,7 @@ static size_t charts_of(Plot *p, Chart **out)
         if (at == n) {
             most[n] = size;
             c[n++] = (Chart){.x_label = p->over,
-                             .y_label = s->name,
+                             .y_label = "", /* the title and the names beside curves say it */
                              .mark = p->mark.v,
                              .n_marks = p->mark.n,
                              .series = NEW_ARRAY(a, ChartSeries, p->n),
@@ -308,7 +308,6 @@ static size_t charts_of(Plot *p, Chart **out)
         *to =
             (ChartSeries){.name = s->name, .x = x, .y = y, .n = k, .points = k <= DOTS && p->how->form == VWN_PLOT_SVG};
         c[at].title = c[at].n == 1 ? arena_printf(a, "%s of %s", s->name, of) : of;
-        c[at].y_label = c[at].n == 1 ? s->name : "";
     }
     return n;
 }
@@ -395,6 +394,9 @@ static void print_list(Plot *p, Buf *b)
         buf_puts(b, "]}\n");
         return;
     }
+    if (!paths.n && !names.n)
+        buf_printf(b, "  nothing: %s\n",
+                   p->unit ? "no number of the file varies over depth or steps" : "the run has written no numbers");
     for (size_t i = 0; i < names.n; i++)
         buf_printf(b, "  %s\n", names.v[i]);
     for (size_t i = 0; i < paths.n; i++) {

@@ -148,7 +148,7 @@ bool run_curve_odd(const RunCurve *c)
 const char *duration_text(Arena *a, double seconds)
 {
     if (seconds < 100)
-        return arena_printf(a, "%.0f s", seconds);
+        return arena_printf(a, seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
     if (seconds < 6000)
         return arena_printf(a, "%.0f min", seconds / 60);
     if (seconds < 72 * 3600.0)

@@ -56,6 +56,6 @@ double run_curve_last(const RunState *r, size_t curve);
 bool run_curve_odd(const RunCurve *c);
 /* What `vwn watch` says of it: "running", "trained", "ended without a word 3 min ago" ... */
 const char *run_phase_text(Arena *a, const RunState *r);
-const char *duration_text(Arena *a, double seconds); /* "38 s", "4 min", "3.2 h", "12 days" */
+const char *duration_text(Arena *a, double seconds); /* "0.4 s", "38 s", "4 min", "3.2 h", "12 days" */
 
 #endif

@@ -78,6 +78,13 @@ expect 0 "$VWN" plot model.vwn
 has out 'layer[*].ffn.hidden'
 has out 'train.optimizer.lr'
 
+# a file in which nothing varies
+echo 'let D = 4' > still.vwn
+expect 0 "$VWN" plot still.vwn
+has out 'nothing: no number of the file varies over depth or steps'
+expect 2 "$VWN" plot still.vwn wide
+has err 'has nothing to draw called `wide`: nothing in it varies over depth or steps'
+
 # drawings: no line is too wide, and ASCII stays ASCII
 expect 2 "$VWN" plot model.vwn 'layer[*].ffn.hidden' sizes
 has err 'is over layer, and `sizes` over index: draw them apart'

@@ -15,6 +15,11 @@ last="the page of $runs runs of $steps steps"
 size=$(wc -c < many.html)
 echo "$runs runs of $steps steps are $size bytes"
 [ "$size" -lt 3000000 ] || fail "$size bytes"
+# a browser has at most so many elements and numbers to read before the first chart
+elements=$(grep -o '<[a-z]' many.html | wc -l)
+[ "$elements" -lt $((60 * runs + 500)) ] || fail "$elements elements"
+numbers=$(sed -n '/id="data"/,$p' many.html | tr -cd , | wc -c)
+[ "$numbers" -lt $((4000 * runs)) ] || fail "$numbers numbers"
 [ "$(grep -c '<h2>Model' many.html)" -eq 1 ] || fail "one model is shown $(grep -c '<h2>Model' many.html) times"
 [ "$(grep -c '^<tr data-run=' many.html)" -eq $runs ] || fail "rows of the table"
 

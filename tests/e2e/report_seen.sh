@@ -27,26 +27,35 @@ for page in few many; do # errors of scripts are told, too
     sed "s|<head>|<head><script>addEventListener(\"error\", (e) => parent.postMessage(\"$page ERROR \" + e.message, \"*\"))</script>|; s|</main>.*||" $page.html > ${page}_used.html
     { echo '<script>'; cat "$VWN_SOURCE/tests/e2e/page.js"; echo '</script></main></body></html>'; } >> ${page}_used.html
 done
-# a picture of `vwn compare --svg`: no text is outside of it, none covers another one
+# pictures of `vwn compare --svg`, `vwn plot` and `vwn inspect`: no text is outside of them, none covers another one
 for i in 0 9 18 27 36 39; do cp -r many/p$i "many/WWWWWWWWWWWW with a long name, mostly of wide letters MMMMMMMM $i"; done
 mkdir named
 mv many/WWW* named/
 for i in $(seq 30); do cp -r many/p$i named/run-$i; done
 expect 0 "$VWN" compare named/* --svg named.svg
-{
-    echo '<!DOCTYPE html><meta charset="utf-8"><body>'
-    cat named.svg
-    cat << 'EOT'
+sed 's/residual()/hyper(n = 2, dynamic = true)/' tiny.vwn > hyper.vwn
+expect 0 "$VWN" train hyper.vwn --run runs/hyper -q
+expect 0 "$VWN" inspect runs/hyper --tokens 64 -o hyper
+expect 0 "$VWN" plot tiny.vwn 'step / 1e6' -o small.svg
+expect 0 "$VWN" plot tiny.vwn '1e9 + step' -o large.svg
+pictures='named.svg small.svg large.svg'
+for one in hyper/*.svg; do pictures="$pictures $one"; done
+for one in $pictures; do
+    {
+        echo '<!DOCTYPE html><meta charset="utf-8"><body>'
+        cat "$one"
+        cat << 'EOT'
 <script>
 const inside = document.querySelector("svg").getBoundingClientRect(), texts = [...document.querySelectorAll("svg text")].map((one) => one.getBoundingClientRect());
 const out = texts.filter((one) => one.left < inside.left || one.right > inside.right || one.top < inside.top || one.bottom > inside.bottom).length;
 const scale = inside.width / document.querySelector("svg").viewBox.baseVal.width;
 const covered = texts.filter((one, i) => texts.some((two, k) => k < i && Math.min(one.right, two.right) - Math.max(one.left, two.left) > 1 &&
     Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top) > 3 * scale)).length;
-onload = () => parent.postMessage("picture " + texts.length + " texts, outside " + out + ", covered " + covered, "*");
+onload = () => parent.postMessage("picture " + location.pathname.split("/").pop() + " " + texts.length + " texts, outside " + out + ", covered " + covered, "*");
 </script>
 EOT
-} > picture.html
+    } > "picture_$(basename "$one" .svg).html"
+done
 # the page of `vwn inspect` shows the pictures beside it; it runs no script but the one put here
 expect 0 "$VWN" inspect runs/base --tokens 64 -o inside
 {
@@ -60,41 +69,46 @@ EOT
 } > inside/used.html
 shown=$(find inside -name '*.svg' | wc -l)
 # the last one is on top: frames that are covered are seldom drawn
-frames='picture.html 1280
+frames="$(for one in picture_*.html; do echo "$one 1280"; done)
 inside/used.html 375
 few_used.html#phone 375
 many_used.html#many 1280
 many_used.html#manyagain 1280
 many_used.html#manyphone 375
-few_used.html#few:use 1280'
+many_used.html#manyshort 1280 500
+few_used.html#few:use 1280"
 {
     cat << 'EOT'
 <!DOCTYPE html><meta charset="utf-8"><script>onmessage = (e) => document.getElementById("said").append("said " + e.data + "\n");</script>
 <body style="margin:0"><pre id="said" style="position:absolute;z-index:-1"></pre>
 EOT
-    echo "$frames" | while read -r page width; do
-        echo "<iframe src=\"$page\" style=\"border:0;position:absolute;left:0;top:0;width:${width}px;height:2400px\"></iframe>"
+    echo "$frames" | while read -r page width high; do
+        echo "<iframe src=\"$page\" style=\"border:0;position:absolute;left:0;top:0;width:${width}px;height:${high:-2400}px\"></iframe>"
     done
 } > frame.html
 for scheme in 1 0; do # light, dark
     last="scheme $scheme"
     timeout 300 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD/profile" --window-size=1300,2400 \
         --blink-settings=preferredColorScheme=$scheme --virtual-time-budget=30000 --dump-dom "file://$PWD/frame.html" > dom 2> chromium.log
-    sed -n 's/.*said \(\(few\|picture\|inside\|phone\|many\|manyagain\|manyphone\) .*\)/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' > said.$scheme
+    sed -n 's/.*said \(\(few\|picture\|inside\|phone\|many\|manyagain\|manyphone\|manyshort\) .*\)/\1/p' dom | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' > said.$scheme
     cp said.$scheme out
-    grep -q '^picture [4-9][0-9] texts, outside 0, covered 0$' said.$scheme || fail "$(grep '^picture' said.$scheme)"
+    grep -q '^picture picture_named.html [4-9][0-9] texts' said.$scheme || fail "$(grep '^picture' said.$scheme)"
+    if grep '^picture' said.$scheme | grep -qv ' [1-9][0-9]* texts, outside 0, covered 0$'; then fail "$(grep '^picture' said.$scheme | grep -v 'outside 0, covered 0')"; fi
+    [ "$(grep -c '^picture' said.$scheme)" -eq "$(echo "$pictures" | wc -w)" ] || fail "pictures: $(grep '^picture' said.$scheme)"
     grep -q "^inside $shown pictures, seen $shown, as wide as it may be$" said.$scheme || fail "$shown pictures: $(grep '^inside' said.$scheme)"
-    [ "$(grep -c ' done$' said.$scheme)" -eq 5 ] || fail "five pages are looked at"
+    [ "$(grep -c ' done$' said.$scheme)" -eq 6 ] || fail "six pages are looked at"
     if grep -q ERROR said.$scheme; then fail "$(grep ERROR said.$scheme | head -n 3)"; fi
     # NAME width SCROLLED INNER back RED contrast RATIO texts N smallest SIZE
     awk -v dark=$((1 - scheme)) '$2 == "width" { n++; if ($3 > $4 || $8 < 4.5 || $10 < 50 || $12 < 9 || ($6 < 60) != dark) { print; bad = 1 } }
-        END { exit bad || n != 5 }' said.$scheme > wrong || fail "how it looks: $(cat wrong)"
+        END { exit bad || n != 6 }' said.$scheme > wrong || fail "how it looks: $(cat wrong)"
     sed -n 's/^[a-z]* width [0-9]* \([0-9]*\) .*/\1/p' said.$scheme | sort -n | tr '\n' ' ' > widths
-    [ "$(cat widths)" = '375 375 1280 1280 1280 ' ] || fail "as wide as they were asked to be: $(cat widths)"
+    [ "$(cat widths)" = '375 375 1280 1280 1280 1280 ' ] || fail "as wide as they were asked to be: $(cat widths)"
     sed -n 's/^many places/places/p' said.$scheme > once
     sed -n 's/^manyagain places/places/p' said.$scheme > again
     cmp -s once again || fail "two pictures of one page: $(cat once again)"
     grep -q 'of [1-9]' once || fail "no chart is drawn: $(cat once)"
+    # what nobody has scrolled to is not drawn
+    grep -q '^manyshort places [0-9]* of 0 canvases' said.$scheme || fail "charts below the edge: $(grep '^manyshort places' said.$scheme)"
 done
 
 # what was read, against the events

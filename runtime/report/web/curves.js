@@ -203,6 +203,7 @@ const curves = (function () {
         }
         if (near.length > shown.length) parts.push(element("span", {}, "and " + (near.length - shown.length) + " further away"));
         chart.said.replaceChildren(...parts);
+        chart.said.style.minHeight = Math.max(parseFloat(chart.said.style.minHeight), chart.said.offsetHeight) + "px"; // what is below does not move back
         if (near[0].far < 24) focusOn(near[0].line.run);
     }
 
@@ -330,7 +331,7 @@ const curves = (function () {
             (chart.lines.length === 1 ? " line" : " lines") + ". Left and right arrows read its points, up and down go to other lines, plus and minus zoom, 0 shows all.");
         chart.hint = chart.lines.length + (chart.lines.length === 1 ? " line" : " lines");
         chart.said.replaceChildren(chart.hint);
-        chart.said.style.minHeight = chart.lines.length > 3 ? "9em" : "4.5em"; // so that nothing moves while lines are read
+        chart.said.style.minHeight = chart.lines.length > 3 ? "60px" : "40px"; // most of what is read has room, so that nothing moves
         if (chart.seen && chart.lines.length) plot(chart);
         tell(chart);
         if (chart.details.open) fillTable(chart);

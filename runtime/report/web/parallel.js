@@ -45,7 +45,12 @@
     const all = names.map(axisOf);
     const x = (i) => SIDE + i * between;
     const y = (part) => HIGH - BOTTOM - part * (HIGH - TOP - BOTTOM);
-    const short = (text, most) => (text.length > most ? "\u2026" + text.slice(1 - most) : text);
+    const tail = (text, most) => (text.length > most ? "\u2026" + text.slice(1 - most) : text);
+    /* A value, so that it is seen how it differs from that at the other end: by what it begins with, or by what it ends with. */
+    function short(text, other, most) {
+        const head = text.slice(0, most - 1);
+        return text.length <= most ? text : other.startsWith(head) ? tail(text, most) : head + "\u2026";
+    }
 
     function choose(axis, range) {
         axis.range = range;
@@ -107,9 +112,9 @@
         axis.mark = svg("rect", { class: "range", x: x(i) - 7, width: 14, visibility: "hidden" });
         const handle = svg("rect", { class: "handle", x: x(i) - 14, y: TOP, width: 28, height: HIGH - TOP - BOTTOM });
         axis.group = svg("g", { class: "axis", tabindex: "0", role: "group" }, svg("path", { class: "a", d: "M" + x(i) + " " + TOP + "V" + (HIGH - BOTTOM) }),
-            axis.mark, svg("text", { x: x(i), y: 12, "text-anchor": "middle" }, short(axis.title, 17), svg("title", {}, axis.title)),
-            svg("text", { x: x(i), y: TOP - 6, "text-anchor": "middle", class: "end" }, short(axis.text(1), 15)),
-            svg("text", { x: x(i), y: HIGH - 8, "text-anchor": "middle", class: "end" }, short(axis.text(0), 15)), handle);
+            axis.mark, svg("text", { x: x(i), y: 12, "text-anchor": "middle" }, tail(axis.title, 17), svg("title", {}, axis.title)),
+            svg("text", { x: x(i), y: TOP - 6, "text-anchor": "middle", class: "end" }, short(axis.text(1), axis.text(0), 15)),
+            svg("text", { x: x(i), y: HIGH - 8, "text-anchor": "middle", class: "end" }, short(axis.text(0), axis.text(1), 15)), handle);
         axis.group.addEventListener("keydown", (event) => key(axis, event));
         brush(axis, handle);
         picture.append(axis.group);
