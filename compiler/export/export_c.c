@@ -325,7 +325,7 @@ static void write_model(Buf *b, const Export *x)
                how->context, how->batch, t ? t->batch_seqs : how->batch, m->vocab);
     bool ids = data && data->kind == DATA_TOKEN_FILES;
     buf_printf(b, "    .id_bits = %d,\n    .id_header = %d,\n", ids ? data->bits : 8,
-               ids && data->llmc_header ? 1024 : 0);
+               ids && data->header == HEADER_LLM_C ? 1024 : 0);
     if (model_reads(m, "document"))
         buf_printf(b, "    .separator = %" PRId64 ",\n", how->separator);
     if (how->symbol)
@@ -385,7 +385,7 @@ static void write_data_words(Buf *b, const ExportOptions *how)
         buf_puts(b, "UTF-8 text of the characters that the training text had");
     else if (how->data && how->data->kind == DATA_TOKEN_FILES)
         buf_printf(b, "token ids of %d bits%s", how->data->bits,
-                   how->data->llmc_header ? " behind a header of 1,024 bytes" : "");
+                   how->data->header == HEADER_LLM_C ? " behind a header of 1,024 bytes" : "");
     else
         buf_puts(b, "any text; a token is a byte");
 }

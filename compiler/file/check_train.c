@@ -103,9 +103,16 @@ static void data_spec(Attrs *a, File *f, const TrainAttr *t, DataSpec *out)
     out->bits = !strcmp(type, "u16") ? 16 : !strcmp(type, "u32") ? 32 : 0;
     if (!out->bits && strcmp(type, "none"))
         err(ev, "E0205", at, "", "`dtype` must be `u16` or `u32`");
-    out->llmc_header = header && header->kind == V_WORD && !strcmp(header->word, "llm_c");
-    if (header && header->kind == V_WORD && !out->llmc_header && strcmp(header->word, "none"))
-        err(ev, "E0205", at, "", "`header` must be `none` or `llm_c`");
+    const char *form = header && header->kind == V_WORD ? header->word : "none";
+    static const char *const forms[] = {
+        [HEADER_NONE] = "none", [HEADER_LLM_C] = "llm_c", [HEADER_NPY] = "npy", [HEADER_MEGATRON] = "megatron"};
+    size_t known = 0;
+    while (known < COUNT_OF(forms) && strcmp(form, forms[known]) != 0)
+        known++;
+    if (known == COUNT_OF(forms))
+        err(ev, "E0205", at, "", "`header` must be `none`, `llm_c`, `npy` or `megatron`");
+    else
+        out->header = (TokenHeader)known;
     out->val_path = vp && vp->kind == V_STR ? vp->word : NULL;
 }
 

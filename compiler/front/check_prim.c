@@ -865,8 +865,9 @@ static const Prim general[] = {
      "path: text, dtype: word = none, header: word = none, val: float = 0, val_path: text = none, separator: any = "
      "none",
      prim_spec,
-     "data: shards of token ids; dtype u16 or u32, none where `vwn tokenize` wrote them; header none or llm_c; "
-     "documents begin with the id `separator`",
+     "data: shards of token ids; dtype u16 or u32, none where the files say it; header llm_c, npy or megatron, none "
+     "where there is "
+     "none; documents begin with the id `separator`",
      0, false},
     {"arrays", "val: float = 0, *: text", prim_spec,
      "data: .npy files by the names of the model's inputs, an example a row; the share `val` of them, drawn once, is "

@@ -105,6 +105,8 @@ typedef struct ArraySpec {
     const char *path; /* as written, of a .npy file */
     Span span;
 } ArraySpec;
+/* What a file of token ids says of itself: nothing, 1,024 bytes of llm.c, a .npy header, an .idx of Megatron-LM beside it. */
+typedef enum TokenHeader { HEADER_NONE, HEADER_LLM_C, HEADER_NPY, HEADER_MEGATRON } TokenHeader;
 typedef struct DataSpec {
     DataKind kind;
     const char *path;           /* as written; relative to the folder of the file */
@@ -112,7 +114,7 @@ typedef struct DataSpec {
     double val;                 /* share of the text kept for evaluation, 0..1 */
     const char *val_path;       /* token_files: separate validation shards, or NULL */
     int bits;                   /* token_files: 16 or 32; 0: the files say it */
-    bool llmc_header;           /* token_files: 1,024-byte header of llm.c */
+    TokenHeader header;         /* token_files */
     bool separated;             /* documents begin with a token: */
     int64_t separator;          /* token_files: its id */
     const char *separator_text; /* text_file: the text of one token, UTF-8 */

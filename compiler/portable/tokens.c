@@ -40,10 +40,14 @@ int64_t token_at(const Tokens *t, int64_t i)
     const unsigned char *p = t->at + i * t->width;
     uint16_t half;
     uint32_t full;
+    uint64_t twice;
     switch (t->width) {
     case 1: return t->ascii ? t->ascii[*p] : *p;
     case 2: memcpy(&half, p, sizeof half); return half;
-    default: memcpy(&full, p, sizeof full); return full;
+    case 4: memcpy(&full, p, sizeof full); return full;
+    default:
+        memcpy(&twice, p, sizeof twice);
+        return twice > INT64_MAX ? INT64_MAX : (int64_t)twice; /* below no vocabulary */
     }
 }
 

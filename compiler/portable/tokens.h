@@ -11,7 +11,7 @@
 /* Ids that lie behind each other; bytes of ASCII text may be characters. */
 typedef struct Tokens {
     const unsigned char *at;
-    int width;            /* bytes of an id: 1, 2 or 4 */
+    int width;            /* bytes of an id: 1, 2, 4 or 8 */
     const int64_t *ascii; /* width 1: what a byte stands for; NULL: itself */
     int64_t count;
 } Tokens;

@@ -88,7 +88,7 @@ static bool same_data(const DataSpec *a, const DataSpec *b) /* not the folder: t
         if (a->array[i].input != b->array[i].input || !same_text(a->array[i].path, b->array[i].path))
             return false;
     return a->kind == b->kind && same_text(a->path, b->path) && a->val == b->val &&
-           same_text(a->val_path, b->val_path) && a->bits == b->bits && a->llmc_header == b->llmc_header;
+           same_text(a->val_path, b->val_path) && a->bits == b->bits && a->header == b->header;
 }
 
 static bool same_optimizer(Arena *arena, const Optimizer *a, const Optimizer *b, size_t params)

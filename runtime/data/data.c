@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "data.h"
 #include "mapped.h"
+#include "token_header.h"
 #include "token_index.h"
 
 #include <sys/stat.h>
@@ -21,8 +22,6 @@ struct Shard {
     size_t ids_bytes;
     IdList list; /* the same of a tokenizer's file */
 };
-
-enum { LLMC_HEADER = 1024 };
 
 static const char *base_name(const char *path)
 {
@@ -69,11 +68,30 @@ static void decode_text(Session *s, Shard *x, const Tokenizer *t)
     x->tokens = (Tokens){ids, 4, NULL, count};
 }
 
+/* In parts, so that somebody who stops it is heard. */
 static void encode_text(Session *s, Shard *x, const Tokenizer *t)
 {
+    enum { PART = 1 << 20 };
     char why[WHY];
-    if (!bpe_encode(t->work, (const char *)x->file.map, x->file.bytes, &x->list, why))
-        mapped_wrong(s, x->file.path, "%s", why);
+    BpeWork *w = t->work;
+    const char *text = (const char *)x->file.map;
+    for (size_t at = 0, part = PART, left; (left = x->file.bytes - at);) {
+        size_t n = part;
+        bool cut = left > part && bpe_cut(w, text + at, left, &n);
+        if (left > part && !cut) {
+            part *= 2;
+            continue;
+        }
+        if (s->owner->interrupted)
+            ctx_raise(s->ctx, ST_INTERRUPTED, "interrupted while %.300s was tokenized: %.0f %% were done", x->file.path,
+                      100 * (double)at / (double)x->file.bytes);
+        w->before = at;
+        if (!bpe_encode(w, text + at, cut ? n : left, &x->list, why))
+            mapped_wrong(s, x->file.path, "%s", why);
+        at += cut ? n : left;
+        part = PART;
+    }
+    w->before = 0;
     x->tokens = (Tokens){(const unsigned char *)x->list.v, 4, NULL, (int64_t)x->list.n};
 }
 
@@ -116,38 +134,6 @@ static void open_text(Session *s, Data *d, const DataOptions *how)
 
 /* ---- token_files ---- */
 
-static int64_t read_i32(const unsigned char *p)
-{
-    int32_t v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-/* The header of llm.c: 256 int32: magic, version, count. */
-static void check_llmc(Session *s, Shard *x)
-{
-    if (x->file.bytes < LLMC_HEADER) {
-        mapped_wrong(s, x->file.path, "byte %zu: the file ends within its 1,024-byte header", x->file.bytes);
-    }
-    int64_t magic = read_i32(x->file.map), version = read_i32(x->file.map + 4), count = read_i32(x->file.map + 8);
-    int width = magic == 20240520 && version == 1 ? 2 : magic == 20240801 && version == 7 ? 4 : 0;
-    if (!x->tokens.width)
-        x->tokens.width = width;
-    if (!width || width > x->tokens.width) { /* others have written 4 bytes behind the magic of 2 */
-        mapped_wrong(s, x->file.path, "byte 0: magic %lld, version %lld: not a token file of llm.c", (long long)magic,
-                     (long long)version);
-    }
-    int64_t have = (int64_t)(x->file.bytes - LLMC_HEADER), want = count * x->tokens.width;
-    if (count < 0 || have != want) {
-        mapped_wrong(s, x->file.path,
-                     "byte %zu: the header says %lld tokens, which are %lld bytes; the "
-                     "file has %lld",
-                     have < want ? x->file.bytes : (size_t)(LLMC_HEADER + want), (long long)count, (long long)want,
-                     (long long)have);
-    }
-    x->header = LLMC_HEADER;
-}
-
 /* What the index of its folder says of a shard. */
 static void check_indexed(Session *s, Shard *x, const TokenIndex *index)
 {
@@ -169,14 +155,14 @@ static void open_shard(Session *s, Shard *x, const char *path, const DataSpec *s
     session_defer(s, free_ids, x);
     mapped_open(s, &x->file, path);
     x->tokens.width = spec->bits / 8;
-    if (spec->llmc_header)
-        check_llmc(s, x);
+    if (spec->header != HEADER_NONE)
+        x->header = token_header(s, &x->file, spec->header, &x->tokens.width);
     else if (index)
         check_indexed(s, x, index);
     if (!x->tokens.width)
         mapped_wrong(s, path,
                      "nothing says how its ids are stored, and no " TOKEN_INDEX
-                     " of `vwn tokenize` lies beside it: give `dtype = u16` or `dtype = u32`%s",
+                     " of `vwn tokenize` lies beside it: give `dtype = u16` or `u32`, or the `header` that it has%s",
                      mapped_named(s, spec->span, NULL, NULL));
     size_t bytes = x->file.bytes - x->header, width = (size_t)x->tokens.width, odd = bytes % width;
     if (odd) {

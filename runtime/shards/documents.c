@@ -91,7 +91,8 @@ static bool take(Documents *d, TextBatch *b, size_t n, size_t from, size_t to, b
         if (!room(&b->text, &b->room, b->n + (to - from)))
             return no_memory(b);
         memcpy(b->text + b->n, text_at(d, from), to - from);
-        b->part[b->parts++] = (TextPart){b->n, b->n + (to - from), d->at.input, d->at.line + 1, begins};
+        b->part[b->parts++] =
+            (TextPart){b->n, b->n + (to - from), d->at.input, d->at.offset + from, d->at.line + 1, begins};
         b->n += to - from;
     }
     d->at.offset += n;

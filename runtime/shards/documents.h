@@ -20,8 +20,8 @@ typedef struct TextPlace {
 typedef struct TextPart {
     size_t from, to; /* of the batch's text */
     size_t input;
-    uint64_t line; /* where it stands in its text, from 1 */
-    bool begins;   /* a document begins here */
+    uint64_t offset, line; /* where it stands in its text, bytes before it and the line from 1 */
+    bool begins;           /* a document begins here */
 } TextPart;
 
 typedef struct TextBatch {

@@ -91,6 +91,7 @@ static void encode_one(Encoder *e, EncodeThread *t, size_t i)
     const char *text = e->batch->text + p->from, *field = e->how.field[p->input];
     size_t n = p->to - p->from, at = t->ids.n;
     char why[WHY] = "";
+    t->work.before = field ? 0 : p->offset;
     bool fine = !field || document_of(t, field, &text, &n, why);
     fine = fine && bpe_encode(&t->work, text, n, &t->ids, why);
     e->out[i] = (PartIds){fine && n ? &t->ids : NULL, at, t->ids.n - at};

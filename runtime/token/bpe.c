@@ -144,7 +144,8 @@ static bool has_bytes(BpeWork *w, const char *s, size_t n)
             continue;
         size_t at = (size_t)((uintptr_t)(s + i) - (uintptr_t)w->text);
         if (at < w->n)
-            snprintf(w->why, WHY, "byte %zu: the tokenizer has no token for the byte 0x%02x", at, byte);
+            snprintf(w->why, WHY, "byte %llu: the tokenizer has no token for the byte 0x%02x",
+                     (unsigned long long)(w->before + at), byte);
         else
             snprintf(w->why, WHY,
                      "the tokenizer has no token for the byte 0x%02x, which `%.*s` has in the form that it cuts", byte,

@@ -63,6 +63,7 @@ typedef struct BpeWork {
     const Bpe *bpe;
     const char *text; /* whose ids are made */
     size_t n;
+    uint64_t before; /* bytes of what it is a part of, for messages */
     IdList *out;
     char *why;
 } BpeWork;

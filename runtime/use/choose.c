@@ -71,5 +71,7 @@ int64_t choose_at(const Candidate *choice, size_t n, double sum, double u)
         if (u < 0)
             return choice[i].id;
     }
+    while (n > 1 && choice[n - 1].p <= 0) /* rounding has left something of u */
+        n--;
     return choice[n - 1].id;
 }

@@ -13,7 +13,7 @@ typedef struct Candidate {
     int64_t id;
 } Candidate;
 
-/* Applied in this order. */
+/* Applied in this order. A logit of minus infinity is never chosen, unless it is the only one. */
 typedef struct ChooseFilters {
     double temperature; /* above 0 */
     int64_t top_k;      /* 0: all */

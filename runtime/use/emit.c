@@ -101,6 +101,9 @@ static void print_folder(Emission *e, ExportOptions *x)
                   "the file begins with other weights (`start_from`), and the emitted program with drawn ones: emit "
                   "with --infer, or "
                   "switch the line off with `/-`");
+    if (from && from->data.kind == DATA_TOKEN_FILES && from->data.header == HEADER_NPY)
+        ctx_raise(s->ctx, ST_INPUT,
+                  "the emitted program reads ids as they are or behind the header of llm.c, and no .npy files");
     if (from && from->data.kind == DATA_TOKEN_FILES && !from->data.bits)
         ctx_raise(
             s->ctx, ST_INPUT,

@@ -35,7 +35,9 @@ typedef struct Sampling {
     char held[4];              /* the beginning of a character, the rest of which is not there yet */
     size_t n_held;
     Candidate *choice;
-    double *logits;          /* those that the filters see, where tokens that are there count less */
+    double *logits; /* those that the filters see, where tokens that are there count less, or ids stand for nothing */
+    int64_t *hole;  /* ids that stand for nothing: they are not drawn */
+    size_t holes;
     unsigned char *seen;     /* of each token */
     char **tail;             /* of each text: the last bytes behind its prompt, in which a stop may have begun */
     size_t *n_tail, longest; /* stops have at most so many bytes */
@@ -132,7 +134,10 @@ static int64_t draw(Sampling *x, const GrowingText *t, const double *logits, uin
     int64_t n = x->usable, best = 0;
     if (x->logits) {
         memcpy(x->logits, logits, (size_t)x->vocab * sizeof *logits);
-        choose_repetition(x->logits, t->id, (size_t)t->n, x->how->repetition, x->seen);
+        if (x->seen)
+            choose_repetition(x->logits, t->id, (size_t)t->n, x->how->repetition, x->seen);
+        for (size_t i = 0; i < x->holes; i++)
+            x->logits[x->hole[i]] = -INFINITY;
         logits = x->logits;
     }
     for (int64_t i = 1; i < n; i++)
@@ -266,10 +271,16 @@ static void open_options(Sampling *x)
 {
     Arena *a = x->session.arena;
     const vwn_sample_options *how = x->how;
-    if (how->repetition != 0 && how->repetition != 1) {
-        x->logits = NEW_ARRAY(a, double, (size_t)x->vocab);
+    char few[24];
+    size_t length;
+    x->hole = NEW_ARRAY(a, int64_t, (size_t)x->usable);
+    for (int64_t id = 0; id < x->usable; id++)
+        if (!token_text(x, id, few, &length))
+            x->hole[x->holes++] = id;
+    if (how->repetition != 0 && how->repetition != 1)
         x->seen = NEW_ARRAY(a, unsigned char, (size_t)x->vocab);
-    }
+    if (x->seen || x->holes)
+        x->logits = NEW_ARRAY(a, double, (size_t)x->vocab);
     for (size_t k = 0; k < how->n_stops; k++) {
         size_t n = strlen(how->stops[k]);
         if (!n)

@@ -175,6 +175,26 @@ same whole parts
 resume 0 long.txt --shard-tokens 500000 --resume # there is nothing to do
 same whole parts
 
+# a text that training itself turns into ids can be stopped, too
+i=0
+while [ $i -lt 8 ]; do
+    cat long.txt
+    i=$((i + 1))
+done > huge.txt
+model 'text_file("huge.txt", val = 1%)' "$ranks"
+"$VWN" train m.vwn --run stopped > out 2> err &
+stopped=$!
+tries=0
+while ! grep -q huge.txt /proc/$stopped/maps && [ $tries -lt 600 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+kill -TERM $stopped
+wait $stopped
+[ $? -eq 130 ] || fail "a signal while a text is tokenized does not end training with 130"
+has err 'interrupted while ./huge.txt was tokenized: '
+rm huge.txt
+
 # ---- shards that training reads ----
 expect 0 "$VWN" train -q ranks.vwn
 expect 0 "$VWN" eval m --json

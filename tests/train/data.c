@@ -263,7 +263,7 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
             Opening o = opening(v, DATA_TOKEN_FILES, "s_*.bin", 16);
             o.spec.folder = odd;
             o.spec.bits = bits;
-            o.spec.llmc_header = header > 0;
+            o.spec.header = header > 0 ? HEADER_LLM_C : HEADER_NONE;
             o.spec.val_path = "s_1.bin";
             o.model.vocab = 1000;
             CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
@@ -317,12 +317,210 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
         }
 }
 
+/* ---- headers of others, as their pages describe them ---- */
+
+/* n bytes, the low one first. */
+static void put_low(Buf *b, uint64_t x, int n)
+{
+    for (int i = 0; i < n; i++)
+        buf_putc(b, (char)(unsigned char)(x >> 8 * i));
+}
+
+/* Ids 0, 31, 62 ... below 1,000, `n` of them, the first one `first` unless that is 0. */
+static void put_ids(Buf *b, int width, int n, uint64_t first)
+{
+    for (int i = 0; i < n; i++)
+        put_low(b, !i && first ? first : (uint64_t)(i * 31 % 1000), width);
+}
+
+/* What numpy writes: 128 bytes, of which 118 are the text of a dictionary. */
+static void put_npy(Arena *a, const char *path, const char *shape, const char *type, int width, int n, uint64_t first)
+{
+    Buf b = buf_new(a);
+    buf_put(&b, "\x93NUMPY\1\0\x76\0", 10);
+    buf_printf(&b, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+    while (b.n < 127)
+        buf_putc(&b, ' ');
+    buf_putc(&b, '\n');
+    put_ids(&b, width, n, first);
+    write_file(path, b.s, b.n);
+}
+
+/* 60 ids as sequences of 10, 0, 30 and 20 of two documents; what differs is told by its place. */
+typedef struct IdxFault {
+    int at; /* byte of the .idx, -1: it ends early */
+    unsigned char is;
+    const char *says;
+} IdxFault;
+static void put_idx(Arena *a, const char *path, int code, int width, IdxFault fault)
+{
+    static const int length[] = {10, 0, 30, 20}, document[] = {0, 2, 4};
+    Buf b = buf_new(a);
+    buf_put(&b, "MMIDIDX\0\0", 9);
+    put_low(&b, 1, 8);
+    put_low(&b, (uint64_t)code, 1);
+    put_low(&b, COUNT_OF(length), 8);
+    put_low(&b, COUNT_OF(document), 8);
+    for (size_t i = 0; i < COUNT_OF(length); i++)
+        put_low(&b, (uint64_t)length[i], 4);
+    for (size_t i = 0, at = 0; i < COUNT_OF(length); at += (size_t)(length[i++] * width))
+        put_low(&b, at, 8);
+    for (size_t i = 0; i < COUNT_OF(document); i++)
+        put_low(&b, (uint64_t)document[i], 8);
+    if (fault.says && fault.at >= 0)
+        b.s[fault.at] = (char)fault.is;
+    write_file(path, b.s, b.n - (fault.at < 0));
+}
+
+/* The training split has these 60 ids. */
+static bool has_ids(const Split *s)
+{
+    int64_t token[16], label[16], seen = 0;
+    char why[WHY];
+    for (int64_t i = 0; i < s->order.windows; i++) {
+        Window w = split_fixed(s, i, s->order.windows);
+        if (!split_read(s, w, token, label, NULL, why))
+            return false;
+        for (int64_t k = 0; k < s->order.context; k++)
+            seen += token[k] == (w.first + k) * 31 % 1000;
+    }
+    return seen == s->order.windows * s->order.context && s->order.tokens == 60 && seen > 40;
+}
+
+static void npy_shards(Tally *t, vwn_context *v, const char *folder)
+{
+    static const struct {
+        const char *type, *shape;
+        int width, n;
+        uint64_t first;
+        const char *says; /* NULL: it is read */
+        int bits;
+    } cases[] = {
+        {"|u1", "60,", 1, 60, 0, NULL, 0},
+        {"<u2", "60,", 2, 60, 0, NULL, 0},
+        {"<u2", "60,", 2, 60, 0, NULL, 16},
+        {"<u4", "60,", 4, 60, 0, NULL, 32},
+        {"<i4", "60,", 4, 60, 0, NULL, 0},
+        {"<u8", "60,", 8, 60, 0, NULL, 0},
+        {"<i8", "60,", 8, 60, 0, NULL, 0},
+        {"<i8", "60,", 8, 60, (uint64_t)-1, "byte 128: token 9223372036854775807 is not below", 0},
+        {"<i4", "60,", 4, 60, (uint32_t)-1, "byte 128: token 4294967295 is not below", 0},
+        {"<u2", "60,", 2, 60, 0, "its ids have 2 bytes each, and `dtype` is u32", 32},
+        {">u2", "60,", 2, 60, 0, "numbers of type >u2", 0},
+        {"<i2", "60,", 2, 60, 0, "numbers of type <i2", 0},
+        {"<f4", "60,", 4, 60, 0, "numbers of type <f4", 0},
+        {"<u2", "6, 10", 2, 60, 0, "its array has 2 axes", 0},
+        {"<u2", "60,", 2, 59, 0, "byte 246: the header says 60 tokens, which are 120 bytes; the file has 118", 0},
+        {"<u2", "60,", 2, 61, 0, "byte 248: the header says 60 tokens, which are 120 bytes; the file has 122", 0}};
+    const char *p = arena_printf(v->ctx->program, "%s/ids.npy", folder);
+    Opening o = opening(v, DATA_TOKEN_FILES, p, 8);
+    char why[WHY] = "";
+    int64_t token[16], label[16];
+    o.spec.header = HEADER_NPY;
+    o.model.vocab = 1000;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        o.spec.bits = cases[i].bits;
+        put_npy(v->ctx->program, p, cases[i].shape, cases[i].type, cases[i].width, cases[i].n, cases[i].first);
+        Status st = reopen(&o);
+        bool fine = st == ST_OK;
+        for (int64_t k = 0; fine && k < o.data->train.order.windows; k++)
+            fine = split_read(&o.data->train, split_fixed(&o.data->train, k, o.data->train.order.windows), token, label,
+                              NULL, why);
+        const char *said = st == ST_OK ? why : v->ctx->message;
+        if (cases[i].says)
+            CHECKF(t, !fine && strstr(said, cases[i].says), "%s: %s", cases[i].type, said);
+        else
+            CHECKF(t, fine && (cases[i].width == 1 || has_ids(&o.data->train)), "%s: %s", cases[i].type, said);
+        why[0] = 0;
+    }
+    write_file(p, "ids", 3);
+    CHECKF(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "not a .npy file"), "%s", v->ctx->message);
+    session_close(&o.s);
+    remove(p);
+}
+
+static void megatron_shards(Tally *t, vwn_context *v, const char *folder)
+{
+    static const IdxFault faults[] = {
+        {0, 'm', "byte 0: not an index of Megatron-LM"},
+        {8, 1, "byte 0: not an index of Megatron-LM"},
+        {9, 2, "byte 9: version 2 is not known"},
+        {17, 3, "byte 17: its ids are of type 3"},
+        {17, 6, "byte 17: its ids are of type 6"},
+        {17, 4, "byte 58: sequence 1 does not begin where the one before it ends"},
+        {18, 3, "3 sequences and 3 ends of documents take another number of bytes"},
+        {33, 0x80, "take another number of bytes"},
+        {-1, 0, "take another number of bytes"},
+        {34, 11, "byte 58: sequence 1 does not begin where the one before it ends"},
+        {37, 0x80, "byte 34: sequence 0 has a negative length"},
+        {46, 21, "byte 120: its .idx says 61 tokens, which are 122 bytes; the file has 120"},
+        {46, 19, "byte 118: its .idx says 59 tokens"},
+        {82, 1, "byte 82: document 0 begins with sequence 1"},
+        {90, 5, "byte 90: document 1 begins with sequence 5 of 4"},
+        {98, 3, "byte 98: document 2 begins with sequence 3 of 4"}};
+    static const int types[][2] = {{4, 4}, {5, 8}, {8, 2}};
+    Arena *a = v->ctx->program;
+    const char *bin = arena_printf(a, "%s/mega.bin", folder), *idx = arena_printf(a, "%s/mega.idx", folder);
+    Opening o = opening(v, DATA_TOKEN_FILES, bin, 8);
+    o.spec.header = HEADER_MEGATRON;
+    o.spec.bits = 0;
+    o.model.vocab = 1000;
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        Buf b = buf_new(a);
+        put_ids(&b, types[i][1], 60, 0);
+        write_file(bin, b.s, b.n);
+        put_idx(a, idx, types[i][0], types[i][1], (IdxFault){0});
+        CHECKF(t, reopen(&o) == ST_OK && has_ids(&o.data->train), "type %d: %s", types[i][0], v->ctx->message);
+    }
+    for (size_t i = 0; i < COUNT_OF(faults); i++) { /* of the last type, u16 */
+        put_idx(a, idx, 8, 2, faults[i]);
+        CHECKF(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, faults[i].says), "%zu: %s", i,
+               v->ctx->message);
+    }
+    put_idx(a, idx, 8, 2, (IdxFault){0});
+    o.spec.bits = 32;
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "its ids have 2 bytes each, and `dtype` is u32"));
+    o.spec.bits = 16;
+    CHECK(t, reopen(&o) == ST_OK);
+    remove(idx);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "mega.idx: No such file"));
+    o.spec.path = arena_printf(a, "%s/mega.*", folder);
+    write_file(arena_printf(a, "%s/mega.ids", folder), "12", 2);
+    remove(bin);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "name those that end in .bin"));
+    session_close(&o.s);
+    remove(arena_printf(a, "%s/mega.ids", folder));
+}
+
+/* The type that the magic of llm.c says, where `dtype` says none. */
+static void llmc_widths(Tally *t, vwn_context *v, const char *folder)
+{
+    const char *p = arena_printf(v->ctx->program, "%s/wide.bin", folder);
+    Opening o = opening(v, DATA_TOKEN_FILES, p, 8);
+    o.spec.header = HEADER_LLM_C;
+    o.spec.bits = 0;
+    o.model.vocab = 1000;
+    for (int bits = 16; bits <= 32; bits += 16) {
+        Buf b = buf_new(v->ctx->program);
+        put_low(&b, bits == 16 ? 20240520 : 20240801, 4);
+        put_low(&b, bits == 16 ? 1 : 7, 4);
+        put_low(&b, 60, 4);
+        while (b.n < 1024)
+            buf_putc(&b, 0);
+        put_ids(&b, bits / 8, 60, 0);
+        write_file(p, b.s, b.n);
+        CHECKF(t, reopen(&o) == ST_OK && has_ids(&o.data->train), "%d bits: %s", bits, v->ctx->message);
+    }
+    session_close(&o.s);
+    remove(p);
+}
+
 static void bad_shards(Tally *t, vwn_context *v, const char *folder)
 {
     const char *p = arena_printf(v->ctx->program, "%s/one.bin", folder);
     Opening o = opening(v, DATA_TOKEN_FILES, p, 16);
     o.model.vocab = 1000;
-    o.spec.llmc_header = true;
+    o.spec.header = HEADER_LLM_C;
     put_shard(p, 1024, 16, 100, 101, -1);
     CHECKF(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 1224: the header says 101"), "%s",
            v->ctx->message);
@@ -336,7 +534,7 @@ static void bad_shards(Tally *t, vwn_context *v, const char *folder)
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "within its 1,024-byte header"));
     put_shard(p, 1024, 16, 0, 0, -1);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "no tokens"));
-    o.spec.llmc_header = false;
+    o.spec.header = HEADER_NONE;
     write_file(p, "12345", 5);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 4: the last token is cut"));
     write_file(p, "", 0);
@@ -424,6 +622,9 @@ int main(void)
     edges(&t, v, folder);
     tokenizers(&t, v, folder);
     shards(&t, v, folder);
+    npy_shards(&t, v, folder);
+    megatron_shards(&t, v, folder);
+    llmc_widths(&t, v, folder);
     bad_shards(&t, v, folder);
     fingerprints(&t, v, folder);
     documents(&t, v, folder);
