@@ -520,6 +520,7 @@ typedef struct Base { /* the nearest first */
     Ast *ast;        /* its own items */
     const Ast *node; /* the `variant` among them; NULL: it is none */
     Ast **gone;      /* of the nearest: items of bases that are not the variant's */
+    Ast **instead;   /* of each what takes its place in the file, or NULL */
     size_t n_gone;
 } Base;
 /* Where the file is a variant its tree becomes that of base and file, its settings overrides. False: a message was filed. */

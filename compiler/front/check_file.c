@@ -266,6 +266,8 @@ static void name_again(Eval *ev, File *f, const Ast *it)
         Diag *d = err(ev, "E0107", label ? it->kid[1]->span : it->kid[0]->span, "",
                       label ? "two `%s` nodes have the name `%s`" : "two `%s` nodes have no name", kind, label);
         diag_label(ev->ctx, d, label ? had->kid[1]->span : had->kid[0]->span, "the first one");
+        if (f->base && had->span.file != it->span.file)
+            diag_help(ev->ctx, d, "in the braces of `variant` it takes the place of the base's");
         diag_help(ev->ctx, d, "give each a name of its own: `%s %s { ... }`", kind,
                   label ? name_printf(ev->ctx, "%s_2", label) : "second");
         return;

@@ -20,8 +20,10 @@ typedef struct Merge {
     Eval *ev;
     File *f;
     ItemList items;
-    ItemList gone; /* items of the base that are not the variant's */
-    size_t from;   /* the first setting of these braces */
+    ItemList gone;    /* items of the base that are not the variant's */
+    ItemList instead; /* of each of them what takes its place among the items of the file, or NULL */
+    size_t from;      /* the first setting of these braces */
+    const char *base; /* the path of the file that these braces change */
 } Merge;
 
 /* ---- paths of files ---- */
@@ -130,11 +132,148 @@ static bool same_path(Eval *ev, const Ast *a, const Ast *b)
     return same;
 }
 
+/* ---- nodes that are taken away or replaced whole ---- */
+
+static void leaves(Merge *m, Ast *had, Ast *instead)
+{
+    vec_push(m->ev->arena, &m->gone, had);
+    vec_push(m->ev->arena, &m->instead, instead);
+}
+
+/* Nodes of which a file may have several. */
+static bool is_one_of_several(const Ast *node)
+{
+    return is_node(node, "grow") || is_node(node, "sweep") || is_node(node, "names");
+}
+
+/* The items without the nodes of this kind that the path names whole, its parts from the kth on being those behind the kind; NULL:
+ * it names none. */
+static Ast *without(Merge *m, const Ast *items, const Ast *path, uint32_t k, Name kind)
+{
+    Ast *out = NULL;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < items->n; i++) {
+        Ast *it = items->kid[i];
+        bool node = is_node(it, kind), labelled = node && it->kid[1] && strcmp(kind, "optimizer") != 0;
+        const Ast *part = labelled && k < path->n ? path->kid[k] : NULL;
+        Name label = !part ? NULL : part->kind == AST_DOT ? part->name : part->kid[0]->name;
+        uint32_t next = label && label == it->kid[1]->name ? k + 1 : k;
+        bool whole = node && next == path->n, inside = node && !whole && it->kid[2] && !is_one_of_several(it);
+        Name inner = inside ? path->kid[next]->name : NULL;
+        Ast *less = inner ? without(m, it->kid[2], path, next + 1, inner) : NULL;
+        if (!out && (whole || less))
+            out = copy(m->ev, items, items->n);
+        if (whole)
+            leaves(m, it, NULL);
+        if (less) {
+            it = copy(m->ev, it, 3);
+            it->kid[2] = less;
+        }
+        if (out && !whole)
+            out->kid[left] = it;
+        left += !whole;
+    }
+    if (out)
+        out->n = left;
+    return out;
+}
+
+static bool is_none(const Ast *it)
+{
+    return it->kind == AST_SET && it->kid[1]->kind == AST_ID && !strcmp(it->kid[1]->name, "none");
+}
+
+/* What the base set in a node that is not there any more. */
+static void forget_settings(Merge *m, const Ast *path)
+{
+    const char *gone = expr_text(m->ev, path);
+    size_t n = strlen(gone);
+    for (size_t i = 0; i < m->from; i++) {
+        const char *text = expr_text(m->ev, m->f->overrides.v[i].path);
+        m->f->overrides.v[i].used |= !strncmp(text, gone, n) && (!text[n] || text[n] == '.');
+    }
+}
+
+static void no_such_node(Merge *m, const Ast *path, Name kind, Span at, bool taken)
+{
+    Eval *ev = m->ev;
+    VEC(Name) names = {0};
+    for (size_t i = 0; i < m->items.n; i++)
+        if (is_node(m->items.v[i], kind) && m->items.v[i]->kid[1])
+            vec_push(ev->arena, &names, name_printf(ev->ctx, "%s.%s", kind, m->items.v[i]->kid[1]->name));
+    Name text = name_str(ev->ctx, expr_text(ev, path)), best = nearest_name(text, names.v, names.n);
+    Diag *d = err(ev, "E0105", at, "nothing has this path", "`%s` names nothing in %s", text, m->base);
+    if (best)
+        diag_help(ev->ctx, d, "did you mean `%s`?", best);
+    else if (names.n == 1)
+        diag_help(ev->ctx, d, "it has `%s`", names.v[0]);
+    else if (taken)
+        diag_help(ev->ctx, d, "the base has none: leave the line out");
+    else
+        diag_help(ev->ctx, d, "what the base does not have stands behind the braces");
+}
+
+/* Whether the path begins with the word of growth steps, sweeps or tables of names, and no let has that name. */
+static bool names_one_of_several(const Merge *m, const Ast *path)
+{
+    bool known = !strcmp(path->name, "grow") || !strcmp(path->name, "sweep") || !strcmp(path->name, "names");
+    for (size_t i = 0; i < m->items.n; i++)
+        known &= m->items.v[i]->kind != AST_LET || m->items.v[i]->name != path->name;
+    return known;
+}
+
+/* `grow.wider = none`, `sweep = none`, `train.eval = none`. False: the path is one of a setting. */
+static bool taken_away(Merge *m, const Ast *path, Span at)
+{
+    Ast all = {.kind = AST_ITEMS, .n = (uint32_t)m->items.n, .kid = m->items.v};
+    bool several = names_one_of_several(m, path);
+    Ast *less = several || !strcmp(path->name, "train") ? without(m, &all, path, 0, path->name) : NULL;
+    if (less) {
+        m->items = (ItemList){.v = less->kid, .n = less->n, .cap = less->n};
+        forget_settings(m, path);
+    } else if (several) {
+        no_such_node(m, path, path->name, at, true);
+        return true;
+    }
+    return less != NULL;
+}
+
+/* `grow wider { ... }` takes the place of that of the base, with all that is in it. */
+static void replace_node(Merge *m, Ast *it)
+{
+    Eval *ev = m->ev;
+    Name kind = it->kid[0]->name, label = it->kid[1] ? it->kid[1]->name : NULL;
+    for (size_t i = 0; i < m->items.n; i++) {
+        Ast *had = m->items.v[i];
+        if (!is_node(had, kind) || (had->kid[1] ? had->kid[1]->name : NULL) != label)
+            continue;
+        if (had->span.file == it->span.file) {
+            Diag *d = err(ev, "E0108", it->kid[0]->span, "given twice", "`%s%s%s` is given twice", kind,
+                          label ? " " : "", label ? label : "");
+            diag_label(ev->ctx, d, had->kid[0]->span, "first given here");
+            return;
+        }
+        m->items.v[i] = it;
+        leaves(m, had, it);
+        return;
+    }
+    no_such_node(m, path_of_node(ev, NULL, it), kind,
+                 span_join(it->kid[0]->span, it->kid[1] ? it->kid[1]->span : NO_SPAN), false);
+}
+
 static void setting(Merge *m, const Ast *outer, const Ast *it)
 {
     Eval *ev = m->ev;
     const Ast *path = joined(ev, outer, it->kid[0]);
     Span at = it->kid[0]->span;
+    if (is_none(it) && taken_away(m, path, at))
+        return;
+    if (names_one_of_several(m, path)) {
+        Diag *d = err(ev, "E0105", at, "no part of it has a path", "`%s` is set whole or not at all", path->name);
+        diag_help(ev->ctx, d, "write `%s NAME { ... }` with all that it holds, or take it away: `%s.NAME = none`",
+                  path->name, path->name);
+        return;
+    }
     for (size_t i = m->from; i < m->f->overrides.n; i++)
         if (same_path(ev, m->f->overrides.v[i].path, path)) {
             const char *text = expr_text(ev, path);
@@ -162,15 +301,8 @@ static void misplaced(Merge *m, const Ast *it)
         diag_help(ev->ctx, d, "what the base does not have stands behind the braces");
 }
 
-/* Nodes in which order counts, and those that a file may have several of, are no settings. */
-static bool stands_outside(const Ast *node)
-{
-    static const char *const kinds[] = {"grow", "sweep", "names", "variant"};
-    for (size_t i = 0; i < COUNT_OF(kinds); i++)
-        if (is_node(node, kinds[i]))
-            return true;
-    return false;
-}
+/* Nodes of which a file may have several are no beginnings of paths: they are replaced whole. */
+static bool stands_outside(const Ast *node) { return is_one_of_several(node) || is_node(node, "variant"); }
 
 static void settings(Merge *m, const Ast *outer, const Ast *items)
 {
@@ -209,6 +341,12 @@ static Ast *merged(Merge *m, const Ast *base, const Ast *path, const Ast *items)
     Ast *out = copy(ev, base, base->n);
     for (uint32_t i = 0; i < items->n; i++) {
         const Ast *it = items->kid[i];
+        Ast *less = is_none(it) ? without(m, out, it->kid[0], 0, it->kid[0]->name) : NULL;
+        if (less) {
+            out = less;
+            forget_settings(m, joined(ev, path, it->kid[0]));
+            continue;
+        }
         if (it->kind != AST_NODE || it->kid[0]->n || !it->kid[2]) {
             settings(m, path, &(Ast){.n = 1, .kid = (Ast *[]){(Ast *)it}});
             continue;
@@ -220,7 +358,7 @@ static Ast *merged(Merge *m, const Ast *base, const Ast *path, const Ast *items)
         if (!had)
             out = copy(ev, out, out->n + 1);
         if (other)
-            vec_push(ev->arena, &m->gone, (Ast *)had);
+            leaves(m, (Ast *)had, NULL);
         if (!had || other || !had->kid[2]) {
             out->kid[at] = (Ast *)it;
         } else {
@@ -260,6 +398,8 @@ static void braces(Merge *m, const Ast *items)
             const Ast *had = node->kid[2] ? node->kid[2] : &(Ast){.kind = AST_ITEMS};
             node->kid[2] = merged(m, had, path_of_node(ev, NULL, it), it->kid[2]);
             *base = node;
+        } else if (is_one_of_several(it) && it->kid[2]) {
+            replace_node(m, (Ast *)it);
         } else if (!(model && base && !it->kid[2])) {
             settings(m, NULL, &(Ast){.n = 1, .kid = (Ast *[]){(Ast *)it}});
         }
@@ -336,12 +476,15 @@ static Base *add_items(Merge *m, Ast *ast, const Chain *way)
         b->next = base && diag_errors(ev->ctx) == errors ? add_items(m, base, &longer) : NULL;
         if (!b->next)
             return NULL;
+        m->base = path;
         braces(m, node->kid[2]);
     }
     for (uint32_t i = 0; i < ast->n; i++) {
         bool claim = way->up && ast->kid[i]->kind == AST_CHECK; /* of the base's own counts */
-        if (ast->kid[i] != node)
-            vec_push(ev->arena, claim ? &m->gone : &m->items, ast->kid[i]);
+        if (claim)
+            leaves(m, ast->kid[i], NULL);
+        else if (ast->kid[i] != node)
+            vec_push(ev->arena, &m->items, ast->kid[i]);
     }
     return diag_errors(ev->ctx) == errors ? b : NULL;
 }
@@ -358,6 +501,7 @@ bool variant_merge(Eval *ev, File *f)
     if (!b)
         return false;
     b->gone = m.gone.v;
+    b->instead = m.instead.v;
     b->n_gone = m.gone.n;
     f->base = b;
     f->ast = copy(ev, f->ast, 0);

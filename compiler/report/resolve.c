@@ -641,6 +641,16 @@ static void print_name(ResolvePrinter *p, const Ast *it)
              arena_printf(p->arena, " %s ", name->name));
 }
 
+/* Whether the item stands where one of a base did. */
+static bool in_place(const ResolvePrinter *p, const Ast *it)
+{
+    const Base *base = p->file->base;
+    for (size_t i = 0; base && i < base->n_gone; i++)
+        if (base->instead[i] == it)
+            return true;
+    return false;
+}
+
 /* The text of one file: of a variant without the node that names its base, but with what stands for its own in there. */
 static void put_text(ResolvePrinter *p, Buf *out, const Ast *own, const Ast *node)
 {
@@ -655,7 +665,7 @@ static void put_text(ResolvePrinter *p, Buf *out, const Ast *own, const Ast *nod
     put_edited(&p->r, out, (Span){all.file, start, node->span.lo}, &p->edits);
     for (uint32_t i = 0; i < p->file->ast->n; i++) {
         Span at = p->file->ast->kid[i]->span;
-        if (at.file == all.file && at.lo > node->span.lo && at.hi < node->span.hi)
+        if (at.file == all.file && at.lo > node->span.lo && at.hi < node->span.hi && !in_place(p, p->file->ast->kid[i]))
             put_edited(&p->r, out, at, &p->edits);
     }
     put_edited(&p->r, out, (Span){all.file, node->span.hi, all.hi}, &p->edits);
@@ -692,6 +702,17 @@ static const char *edited_text(ResolvePrinter *p, const char *path)
     for (uint32_t i = 0; i < ast->n; i++) {
         print_name(p, ast->kid[i]);
         print_top(p, ast->kid[i], &first);
+    }
+    for (size_t i = 0; base && i < base->n_gone; i++) {
+        const Ast *last = in_place(p, base->gone[i]) ? NULL : base->instead[i];
+        for (size_t k = i + 1; last && k < base->n_gone; k++) /* what a variant replaces again, or takes away */
+            last = base->gone[k] == last ? base->instead[k] : last;
+        Buf more = buf_new(p->arena);
+        if (!last)
+            continue;
+        put_added(p, last, &more);
+        put_in(&p->r, &p->edits, base->gone[i]->span.file, base->gone[i]->span.hi,
+               arena_printf(p->arena, "\n%s", more.s));
     }
     if (p->r.taken.n)
         put_in(&p->r, &p->edits, first.file, first.lo, arena_printf(p->arena, "\n%s", p->r.taken.s));

@@ -141,6 +141,24 @@ bool find_name(Cursor *a, Name name, Name as, Found *out)
     return false;
 }
 
+bool find_node(Cursor *a, const Ast *path, Found *out)
+{
+    Name label = path->n == 1 && path->kid[0]->kind == AST_DOT ? path->kid[0]->name : NULL;
+    for (uint32_t i = 0; label && i < a->ast->n; i++) {
+        Imported file;
+        if (!is_variant(a->ast->kid[i]) || !import_open(a, a->ast->kid[i], &file))
+            continue;
+        for (uint32_t k = 0; k < file.ast->n; k++) {
+            const Ast *it = file.ast->kid[k];
+            if (it->kind != AST_NODE || it->kid[0]->name != path->name || !it->kid[1] || it->kid[1]->name != label)
+                continue;
+            *out = (Found){.item = it, .uri = file.uri, .source = file.source, .where = file.name};
+            return true;
+        }
+    }
+    return false;
+}
+
 bool find_block(Cursor *a, Name name, Name as, Found *out)
 {
     enum { DEEPEST = 16 };

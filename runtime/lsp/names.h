@@ -79,6 +79,8 @@ typedef struct Found {
 } Found;
 /* What the document, or a file that it imports, calls so; `as`: the import's name before the point, or NULL. */
 bool find_name(Cursor *a, Name name, Name as, Found *out);
+/* `grow.wider` in the braces of a variant: that node of its base. */
+bool find_node(Cursor *a, const Ast *path, Found *out);
 /* The block that a call or a node configures, through a let that is one; false: it is none, or nobody knows. */
 bool find_block(Cursor *a, Name name, Name as, Found *out);
 /* That of a node: `embed tokens` is embed_tokens. */

@@ -66,7 +66,7 @@ static bool argument_here(Cursor *a, Found *out)
             !find_block(a, callee->name, field ? callee->kid[0]->name : NULL, &block))
             return false;
     } else if (set && node && is_variant(node) && on(set->kid[0]->span, a->offset)) {
-        return find_name(a, set->kid[0]->name, NULL, out);
+        return find_name(a, set->kid[0]->name, NULL, out) || find_node(a, set->kid[0], out);
     } else if (set && node && !set->kid[0]->n && on(set->kid[0]->span, a->offset)) {
         name = set->kid[0]->name;
         if (!node_block(a, node, &block))
@@ -82,13 +82,14 @@ bool found_here(Cursor *a, Found *out)
 {
     Name name, as;
     *out = (Found){0};
-    if (behind_point(a, &name, &as))
-        return find_name(a, name, as, out);
+    bool point = behind_point(a, &name, &as);
+    if (point && find_name(a, name, as, out))
+        return true;
     if (argument_here(a, out))
         return true;
     *out = (Found){0};
     const Used *u = name_at(a->names, a->offset);
-    if (!u)
+    if (!u || point)
         return false;
     if (!u->declared)
         return find_name(a, u->name, NULL, out);
@@ -113,7 +114,10 @@ void answer_definition(Request *r)
     else if (u && u->declared && !innermost(&a, AST_FIELD, NULL) && !argument_here(&a, &f))
         put_location(r, "result", r->document->uri, a.source, a.names->declared.v[u->declared - 1].at);
     else if (found_here(&a, &f) && f.uri)
-        put_location(r, "result", f.uri, f.source, f.item->kind == AST_SET ? f.item->kid[0]->span : f.item->name_span);
+        put_location(r, "result", f.uri, f.source,
+                     f.item->kind == AST_SET    ? f.item->kid[0]->span
+                     : f.item->kind == AST_NODE ? f.item->kid[1]->span
+                                                : f.item->name_span);
     else
         json_put_raw(&r->t, "result", "null"); /* the library is in no file */
 }

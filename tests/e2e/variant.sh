@@ -99,6 +99,57 @@ check m.rate == 0.05
 END
 expect 0 "$VWN" check both.vwn
 
+# what a variant takes away is not there, what it replaces stands where that of the base did, whatever was changed on the way
+{
+    cat flat.vwn
+    echo 'grow widest { when = step >= 7, let hidden = 56 }'
+    echo 'names old { "emb" = embed.tokens.W }'
+} > many.vwn
+cat > less.vwn << 'END'
+variant "many.vwn" {
+  sweep = none
+  names.old = none
+  train.eval.batches = 1
+  train { checkpoint = none }
+  grow wider { when = step >= 5, let hidden = 52 }
+}
+END
+cat > least.vwn << 'END'
+variant "less.vwn" {
+  train.eval = none
+  grow wider { when = step >= 4, let hidden = 44 }
+  grow.widest = none
+}
+grow last { when = step >= 7, let hidden = 60 }
+names new { "embedding" = embed.tokens.W }
+END
+grep -v '^sweep\|^names\|^check\|checkpoint {' many.vwn |
+    sed 's/^grow wider .*/grow wider { when = step >= 5, let hidden = 52 }/' > less_flat.vwn
+{
+    sed 's/^grow wider .*/grow wider { when = step >= 4, let hidden = 44 }/' less_flat.vwn | grep -v '^grow widest\|eval {'
+    sed -n '6,$p' least.vwn
+} > least_flat.vwn
+for name in less least; do
+    expect 0 "$VWN" check $name.vwn
+    has out "off many.vwn:$(grep -n '^sweep' many.vwn | cut -d: -f1):1 sweep rates"
+    expect 0 "$VWN" diff $name.vwn ${name}_flat.vwn
+    expect 6 "$VWN" diff many.vwn $name.vwn
+    has out 'sweep.rates'
+    expect 0 "$VWN" resolve $name.vwn
+    cp out resolved.vwn
+    lacks resolved.vwn variant
+    expect 0 "$VWN" diff resolved.vwn ${name}_flat.vwn
+    expect 0 "$VWN" resolve resolved.vwn
+    cmp -s out resolved.vwn || fail "a variant that takes away does not resolve to itself"
+done
+expect 0 "$VWN" resolve less.vwn
+[ "$(grep -o '^grow [a-z]*' out | tr '\n' ' ')" = 'grow wider grow widest ' ] || fail "growth steps in another order"
+expect 1 "$VWN" sweep less.vwn
+has err 'has no `sweep`'
+expect 0 "$VWN" train least.vwn --device reference --run taken
+[ "$(grep -c '"event":"grow' runs/taken/events.jsonl)" -ge 2 ] || fail "not the steps of the variant"
+lacks runs/taken/events.jsonl '"event":"eval"'
+
 # the run is that of the text, bit for bit; it goes on, and says when a base has changed; what is made of it needs no base
 expect 0 "$VWN" train top.vwn --device reference --run a
 expect 0 "$VWN" train flat.vwn --device reference --run b

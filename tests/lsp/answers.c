@@ -233,6 +233,17 @@ static void definitions(Harness *h)
         CHECK(h, r && r->kind == JSON_OBJECT && !strcmp(json_string(r, "uri"), uri) &&
                      json_whole(r, "range.start.line") == (i > 0));
     }
+    static const char base[] = "file:///nowhere/base.vwn", less[] = "file:///nowhere/less.vwn";
+    const char *steps = "let D = 3\ngrow a { when = start, let D = 4 }\ngrow b { when = start, let D = 5 }\n",
+               *without = "variant \"base.vwn\" {\n  grow.b = none\n  gro\n}\n";
+    client_text(&c, base, steps, strlen(steps));
+    client_text(&c, less, without, strlen(without));
+    r = client_at(&c, "textDocument/definition", less, 1, 7, "", &error); /* the node that is taken away */
+    CHECK(h, r && r->kind == JSON_OBJECT && !strcmp(json_string(r, "uri"), base) &&
+                 json_whole(r, "range.start.line") == 2 && json_whole(r, "range.start.character") == 5);
+    r = client_at(&c, "textDocument/completion", less, 2, 5, "", &error);
+    const char *doc;
+    CHECK(h, r && offers(r, "grow", &doc));
     Change nope = {1, 8, 1, 9, "nope", 4};
     client_change(&c, uri, 2, &nope, 1);
     CHECK(h, client_diagnostics(&c, v) && client_diagnostics(&c, v)->n == 1 &&
