@@ -1,6 +1,6 @@
 /* device.c - shared memory, grid and partitions of a kernel for the threads of a device.
  *
- * In:  a Kernel, with its KMapping.     Out: KGrid; which arrays are spilled to memory.
+ * In:  a Kernel, with its KMapping.     Out: KGrid; which arrays are spilled to memory; how many blocks there are at one time.
  * The one idea: everything that a launch must know is decided here, from the kernel alone; the printer writes it down.
  */
 #include "device.h"
@@ -161,10 +161,11 @@ int64_t kernel_flat_rows(const Kernel *k, int64_t most, int64_t rows)
 
 /* With 512 threads there are enough loads under way, as there are where a loop has many of its own, and with 384 where a row has few
  * threads and many numbers, so that each of them has 168 registers. What needs more than the 128 that it has otherwise would spill. */
-uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
+static uint32_t blocks_at_once(const Kernel *k)
 {
     const Tuned *tuned = k->target->tuned;
     const KMapping *s = &k->device.mapping;
+    const uint32_t n_int = (uint32_t)k->argument.n, n_buffer = (uint32_t)k->pointer.n;
     if (s->pieces) /* arrays leave room for two blocks */
         return 2;
     if ((s->by_row ? n_buffer : s->in_flight) > tuned->loads_max)
@@ -181,3 +182,5 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
                            : tuned->threads_wanted;
     return live <= tuned->live_max && k->device.grid.threads < threads ? threads / k->device.grid.threads : 1;
 }
+
+void kernel_choose_resident(Kernel *k) { k->device.grid.at_once = blocks_at_once(k); }

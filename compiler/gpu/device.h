@@ -26,8 +26,7 @@ void kernel_choose_grid(Kernel *k);            /* of a mapped kernel */
 uint64_t kernel_shared_bytes(const Kernel *k); /* of a block, dynamic, when the grid is chosen; at its B and T */
 bool kernel_has_small_tiles(
     const Kernel *k); /* of rows: so small that a multiprocessor has many blocks; when tiles have places */
-/* Blocks that a multiprocessor is to have at least, of a kernel with so many arguments. */
-uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer);
+void kernel_choose_resident(Kernel *k); /* KGrid.at_once, when its arguments are known */
 
 /* cut_products.c */
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x); /* as its shape wants it */

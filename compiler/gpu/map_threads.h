@@ -51,10 +51,9 @@ void kernel_verify_mapping(const Kernel *k); /* vwn_bug() when it is broken, or 
 /* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */
 void kernel_place_tiles(Kernel *to, const Kernel *from);
 /* registers.c: registers that its values take at one time, at most and about; that all loads and places of one
- * loop take; how narrow its indices can be; whether the variable has 64 bits. */
+ * loop take; how narrow its indices can be. */
 uint32_t kernel_register_pressure(const Kernel *k);
 uint32_t kernel_loads_in_flight(const Kernel *k); /* of a mapped kernel */
 KIndex kernel_index(const Kernel *k);
-bool kernel_var_is_wide(const Kernel *k, IVar v);
 
 #endif

@@ -132,18 +132,6 @@ uint32_t kernel_loads_in_flight(const Kernel *k)
 
 /* ---- indices ---- */
 
-bool kernel_var_is_wide(const Kernel *k, IVar v)
-{
-    const IVarInfo *x = ix_info(k->ix, v);
-    bool derived = x->kind == IV_DIV || x->kind == IV_MOD;
-    uint64_t rows = ix_bit(k->ix, k->row) | (k->part ? ix_bit(k->ix, k->part) : 0);
-    if (v == 0 || k->device.mapping.index == INDEX_WIDE)
-        return v != 0;
-    if (x->kind == IV_VALUE || (derived && ix_reads_value(k->ix, x->base)))
-        return true;
-    return k->device.mapping.index == INDEX_WIDE_ROWS && x->deps & rows;
-}
-
 /* The most that the terms of 32 bits can add up to, whatever their signs. */
 static double reach(const Kernel *k, Ix ix)
 {

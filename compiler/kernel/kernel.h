@@ -319,6 +319,7 @@ typedef struct KGrid {
     bool whole;              /* a block has one row and does not go on to further ones */
     uint32_t blocks;         /* at most so many, each with `spilled` elements of memory; 0: any number */
     int64_t spilled;
+    uint32_t at_once; /* blocks that a multiprocessor is to have at least; 0: nobody has said it yet */
 } KGrid;
 
 /* A stream of random numbers, and how many of them belong to each sequence: those of the first of a launch are counted on. */
@@ -333,6 +334,26 @@ typedef struct KTilePlace {
     uint8_t rows;  /* of a tile of so many rows; 0: of one */
     int64_t each;  /* elements of each of them */
 } KTilePlace;
+
+/* An argument of a kernel's text: an integer, and where a launch gets it from. */
+typedef struct KArgument {
+    enum { KA_DIM, KA_VALUE, KA_CHUNK, KA_PART, KA_SEED, KA_STEP, KA_FIRST, KA_STREAM } kind;
+    Dim dim; /* DIM; FIRST: random numbers of a sequence */
+    int64_t value;
+    uint32_t buffer;  /* PART: whose partial sum has this size; another buffer of equal size is another argument */
+    Name site;        /* SEED */
+    uint8_t multiple; /* the text holds only for multiples of it; 0: for all */
+} KArgument;
+static inline bool kernel_argument_changes(const KArgument *x) /* from run to run */
+{
+    return x->kind == KA_SEED || x->kind == KA_STEP || x->kind == KA_FIRST;
+}
+/* By use of a size in the program: USE_LITERAL, or its argument and 1. */
+enum { USE_LITERAL = 0 };
+typedef struct ArgumentSlots {
+    size_t n;
+    const uint32_t *slot;
+} ArgumentSlots;
 
 /* What a device adds to a kernel. Passes of `gpu/` fill it; of a CPU it is empty. */
 typedef struct KDevice {
@@ -369,6 +390,10 @@ typedef struct Kernel {
     VEC(KArray) array;
     VEC(KPrefetch) prefetch; /* of PREFETCH and PREFETCH_ROW */
     VEC(Ex) acc;
+    bool numbered;           /* what follows is known (sizes.c) */
+    VEC(KArgument) argument; /* of the text, in the order in which the program names them */
+    VEC(uint32_t) use;       /* by use of a size: USE_LITERAL, or its argument and 1 */
+    VEC(uint32_t) pointer;   /* buffers that are arguments, in that order */
     uint32_t *slot;
     size_t slots;
     const char *shown; /* the dump of the pass that somebody looks at (plan/pipeline.h), or NULL */
@@ -440,5 +465,12 @@ static inline bool kernel_is_place(const IxTerm *t) /* a constant of a form */
 bool kernel_has_row_offset(const Kernel *k, const IxForm *f);
 /* Is the factor of a term an argument, not a literal? away: what kernel_has_row_offset() says of its form. */
 bool kernel_is_argument(const Kernel *k, const IxTerm *t, bool away, bool device);
+bool kernel_var_is_wide(const Kernel *k, IVar v); /* has the variable 64 bits? of a CPU's kernel all have */
+/* Of a kernel whose statements are final: Kernel.argument, .use and .pointer. slots: which uses are one argument, where those of
+ * equal sizes are not (plan/kernel_cache.c); or NULL. */
+void kernel_find_arguments(Kernel *k, const ArgumentSlots *slots);
+const char *kernel_check_arguments(const Kernel *k); /* what is wrong with them, or NULL */
+bool kernel_same_argument(const KArgument *x,
+                          const KArgument *y); /* but for what the text takes it for a multiple of */
 
 #endif

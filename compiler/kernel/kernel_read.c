@@ -471,7 +471,7 @@ static void read_table_line(KernelReader *r)
         read_var_line(r);
     } else if (reader_accept(&r->t, "root ")) {
         read_root(r);
-    } else if (kernel_read_mapping(r)) {
+    } else if (kernel_read_mapping(r) || kernel_read_arguments(r)) {
         return;
     } else if (reader_accept(&r->t, "begin")) {
         r->statements = true;

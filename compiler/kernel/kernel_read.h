@@ -34,10 +34,11 @@ uint32_t kernel_read_place(KernelReader *r, const char **at, Ix *ix);
 bool kernel_read_kind(const char *word, KEx *x); /* "mul", "load": what x is; false: no expression */
 
 /* kernel_read_threads.c: what only kernels for threads have */
-bool kernel_read_mapping(KernelReader *r);                  /* a line of a table; false: it is none of these */
-void kernel_read_sharing(KernelReader *r, KStmt *s);        /* what stands behind a statement */
-void kernel_read_across(KernelReader *r, KStmt *s);         /* of it, what a loop of vectors of a CPU has, too */
-void kernel_read_array_place(KernelReader *r, KArray *a);   /* and behind the declaration of an array */
+bool kernel_read_mapping(KernelReader *r);                /* a line of a table; false: it is none of these */
+bool kernel_read_arguments(KernelReader *r);              /* the same of the arguments of its text, of either target */
+void kernel_read_sharing(KernelReader *r, KStmt *s);      /* what stands behind a statement */
+void kernel_read_across(KernelReader *r, KStmt *s);       /* of it, what a loop of vectors of a CPU has, too */
+void kernel_read_array_place(KernelReader *r, KArray *a); /* and behind the declaration of an array */
 void kernel_read_prefetched(KernelReader *r, KPrefetch *x); /* " of [{64}] by warp 2, 1 of 3" */
 void kernel_read_column(KernelReader *r, KStmt *s);         /* LANES, LANE_STORE */
 void kernel_read_finish_columns(KernelReader *r);           /* when all is read */

@@ -1,4 +1,5 @@
-/* kernel_read_threads.c - the part of a kernel's text that says what threads do, as kernel_text.c prints it.
+/* kernel_read_threads.c - the part of a kernel's text that says what threads do, and which arguments a printed text has, as
+ * kernel_text.c prints it.
  *
  * In:  untrusted text.     Out: KMapping, KGrid, places of tiles and arrays; who does a statement; columns of lanes.
  * The one idea: as in kernel_read.c, every number is bounded, and kernel_check() says whether the lines are a program.
@@ -12,10 +13,15 @@ static uint8_t read_byte(KernelReader *r, const char *what) { return (uint8_t)ke
 static uint32_t read_count(KernelReader *r, const char *what) { return (uint32_t)kernel_read_below(r, 1 << 30, what); }
 
 /* "b3" */
-static KBuffer *read_buffer(KernelReader *r)
+static uint32_t read_buffer_number(KernelReader *r)
 {
     reader_expect(&r->t, "b");
-    uint32_t b = (uint32_t)kernel_read_below(r, (int64_t)r->k->buffer.n, "buffer");
+    return (uint32_t)kernel_read_below(r, (int64_t)r->k->buffer.n, "buffer");
+}
+
+static KBuffer *read_buffer(KernelReader *r)
+{
+    uint32_t b = read_buffer_number(r);
     return r->t.failed ? NULL : &r->k->buffer.v[b];
 }
 
@@ -69,11 +75,13 @@ static void read_grid(KernelReader *r)
     reader_expect(&r->t, "shared");
     g->shared = read_count(r, "byte");
     g->whole = reader_accept(&r->t, "whole");
-    if (!reader_accept(&r->t, "blocks"))
-        return;
-    g->blocks = read_count(r, "block");
-    reader_expect(&r->t, "of");
-    g->spilled = kernel_read_size(r);
+    if (reader_accept(&r->t, "blocks")) {
+        g->blocks = read_count(r, "block");
+        reader_expect(&r->t, "of");
+        g->spilled = kernel_read_size(r);
+    }
+    if (reader_accept(&r->t, "at once"))
+        g->at_once = read_byte(r, "block");
 }
 
 /* "needs 4 of {192}", "needs 4 of {192} sum b3", "needs 4 of {192} tile" */
@@ -178,6 +186,83 @@ void kernel_read_array_place(KernelReader *r, KArray *a)
     a->sums = reader_accept(&r->t, "of sums");
     if (reader_accept(&r->t, "turned along"))
         a->turned = kernel_read_var(r);
+}
+
+/* ---- arguments of its text ---- */
+
+static Dim read_braced(KernelReader *r)
+{
+    Dim d = kernel_read_extent(r);
+    reader_expect(&r->t, "}");
+    return d;
+}
+
+static void read_argument(KernelReader *r)
+{
+    Kernel *k = r->k;
+    KArgument x = {.kind = KA_DIM};
+    reader_number(&r->t, k->argument.n);
+    reader_expect(&r->t, "=");
+    const char *at = r->t.p;
+    if (reader_accept(&r->t, "{")) {
+        x.dim = read_braced(r);
+    } else if (reader_accept(&r->t, "value")) {
+        x.kind = KA_VALUE;
+        x.value = kernel_read_size(r);
+    } else if (reader_accept(&r->t, "chunk")) {
+        x.kind = KA_CHUNK;
+        x.value = k->chunk;
+    } else if (reader_accept(&r->t, "sum")) {
+        x.kind = KA_PART;
+        x.buffer = read_buffer_number(r);
+        x.value = r->t.failed ? 0 : k->buffer.v[x.buffer].elements;
+    } else if (reader_accept(&r->t, "seed")) {
+        size_t seed = (size_t)kernel_read_below(r, (int64_t)k->seed.n, "seed");
+        x.kind = KA_SEED;
+        x.site = r->t.failed ? NULL : k->seed.v[seed].site;
+    } else if (reader_accept(&r->t, "first {")) {
+        x.kind = KA_FIRST;
+        x.dim = read_braced(r);
+    } else if (reader_accept(&r->t, "step")) {
+        x.kind = KA_STEP;
+    } else if (reader_accept(&r->t, "stream")) {
+        x.kind = KA_STREAM;
+    } else {
+        kernel_read_wrong(r, at, "no argument");
+    }
+    if (reader_accept(&r->t, "multiple"))
+        x.multiple = (uint8_t)kernel_read_below(r, 256, "multiple");
+    vec_push(k->arena, &k->argument, x);
+}
+
+static void read_pointers(KernelReader *r)
+{
+    r->k->numbered = true;
+    while (reader_spaces(&r->t), !r->t.failed && *r->t.p == 'b')
+        vec_push(r->k->arena, &r->k->pointer, read_buffer_number(r));
+}
+
+static void read_uses(KernelReader *r)
+{
+    Kernel *k = r->k;
+    while (reader_spaces(&r->t), !r->t.failed && *r->t.p != '\n' && r->t.p < r->t.end) {
+        bool literal = reader_accept(&r->t, "-");
+        vec_push(k->arena, &k->use,
+                 literal ? USE_LITERAL : (uint32_t)kernel_read_below(r, (int64_t)k->argument.n, "argument") + 1);
+    }
+}
+
+bool kernel_read_arguments(KernelReader *r)
+{
+    if (reader_accept(&r->t, "pointers"))
+        read_pointers(r);
+    else if (reader_accept(&r->t, "argument "))
+        read_argument(r);
+    else if (reader_accept(&r->t, "uses "))
+        read_uses(r);
+    else
+        return false;
+    return true;
 }
 
 /* ---- who does a statement ---- */

@@ -489,6 +489,8 @@ static void put_grid(KernelPrinter *p)
     buf_printf(p->out, "grid %u by %u shared %u%s", g->threads, g->units, g->shared, g->whole ? " whole" : "");
     if (g->blocks)
         buf_printf(p->out, " blocks %u of %lld", g->blocks, (long long)g->spilled);
+    if (g->at_once)
+        buf_printf(p->out, " at once %u", g->at_once);
     buf_putc(p->out, '\n');
     for (size_t i = 0; i < g->n_term; i++) {
         buf_printf(p->out, "grid needs %u of ", g->term[i].bytes);
@@ -533,6 +535,58 @@ static void put_mapping(KernelPrinter *p)
             put_tile(p, i);
     if (k->device.grid.threads)
         put_grid(p);
+}
+
+/* ---- arguments of its text ---- */
+
+/* "{192}", "value 64", "chunk", "sum b3", "seed 0", "step", "first {20*T}", "stream" */
+static void put_argument(KernelPrinter *p, const KArgument *x)
+{
+    size_t seed = 0;
+    switch (x->kind) {
+    case KA_DIM: put_dim(p, x->dim); break;
+    case KA_VALUE: buf_printf(p->out, "value %lld", (long long)x->value); break;
+    case KA_CHUNK: buf_puts(p->out, "chunk"); break;
+    case KA_PART: buf_printf(p->out, "sum b%u", x->buffer); break;
+    case KA_SEED:
+        while (seed + 1 < p->k->seed.n && p->k->seed.v[seed].site != x->site)
+            seed++;
+        buf_printf(p->out, "seed %zu", seed);
+        break;
+    case KA_STEP: buf_puts(p->out, "step"); break;
+    case KA_FIRST:
+        buf_puts(p->out, "first ");
+        put_dim(p, x->dim);
+        break;
+    case KA_STREAM: buf_puts(p->out, "stream"); break;
+    }
+    if (x->multiple)
+        buf_printf(p->out, " multiple %u", x->multiple);
+    buf_putc(p->out, '\n');
+}
+
+/* Buffers and integers that the text has as arguments, and which of these each use of a size is: "-", a literal. */
+static void put_arguments(KernelPrinter *p)
+{
+    enum { LINE = 40 };
+    const Kernel *k = p->k;
+    buf_puts(p->out, "pointers");
+    for (size_t i = 0; i < k->pointer.n; i++)
+        buf_printf(p->out, " b%u", k->pointer.v[i]);
+    buf_putc(p->out, '\n');
+    for (size_t i = 0; i < k->argument.n; i++) {
+        buf_printf(p->out, "argument %zu = ", i);
+        put_argument(p, &k->argument.v[i]);
+    }
+    for (size_t i = 0; i < k->use.n; i++) {
+        buf_puts(p->out, i % LINE ? " " : "uses ");
+        if (k->use.v[i] == USE_LITERAL)
+            buf_putc(p->out, '-');
+        else
+            buf_printf(p->out, "%u", k->use.v[i] - 1);
+        if (i % LINE == LINE - 1 || i + 1 == k->use.n)
+            buf_putc(p->out, '\n');
+    }
 }
 
 /* How a statement is shared: behind it. */
@@ -636,6 +690,8 @@ void kernel_print(Buf *out, const Kernel *k)
     put_tables(&p);
     if (k->device.mapping.row_threads)
         put_mapping(&p);
+    if (k->numbered)
+        put_arguments(&p);
     buf_puts(out, "begin\n");
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];

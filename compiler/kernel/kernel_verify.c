@@ -497,6 +497,7 @@ static void check_partitions(Check *c)
 
 const char *kernel_check(const Kernel *k, size_t *at)
 {
+    enum { MULTIPROCESSOR_THREADS = 2048 };
     Arena *arena = k->arena;
     Check c = {.k = k, .arena = arena};
     c.have = NEW_ARRAY(arena, bool, k->ex.n);
@@ -530,7 +531,10 @@ const char *kernel_check(const Kernel *k, size_t *at)
         verify_fault(&c, "no loop over rows");
     verify_whole(&c);
     verify_sums_whole(&c);
-    return c.why ? c.why : kernel_check_held(k, at);
+    if (k->device.grid.at_once * k->device.grid.threads > MULTIPROCESSOR_THREADS)
+        verify_fault(&c, "more blocks at one time than a multiprocessor has");
+    const char *why = c.why ? c.why : kernel_check_arguments(k);
+    return why ? why : kernel_check_held(k, at);
 }
 
 _Noreturn void kernel_broken(const Kernel *k, size_t at, const char *why)

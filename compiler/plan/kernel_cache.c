@@ -22,7 +22,7 @@ typedef struct VariantMapping {
 typedef struct Member {
     const Kernel *kernel; /* with its nests in order */
     KIndex index;         /* that suits it */
-    Printed own;          /* as printed by itself, with the mapping of the class */
+    ArgumentSlots own;    /* its arguments, with the mapping of the class */
 } Member;
 
 typedef struct VariantClass {
@@ -31,7 +31,7 @@ typedef struct VariantClass {
     VEC(Member) member;
     size_t settled; /* so many of them have `how` */
     KMappingChoice how;
-    EmitSizes sizes; /* two uses are one argument where they are in all members */
+    ArgumentSlots sizes; /* two uses are one argument where they are in all members */
 } VariantClass;
 
 typedef struct CacheEntry {
@@ -223,11 +223,23 @@ static Name renamed_site(const Renaming *r, const CacheEntry *k, Name site)
     vwn_bug(r->g->ctx, "a random number of no value of its kernel");
 }
 
+static KArgument *renamed_arguments(const Renaming *r, const CacheEntry *k)
+{
+    const Printed *from = &k->made.printed;
+    KArgument *to = NEW_ARRAY(r->arena, KArgument, from->ints.n + 1);
+    for (size_t i = 0; i < from->ints.n; i++) {
+        to[i] = from->ints.v[i];
+        to[i].site = to[i].site ? renamed_site(r, k, to[i].site) : NULL;
+    }
+    return to;
+}
+
 static void rename_made(const Renaming *r, const CacheEntry *k, CachedKernel *out)
 {
     Kernel *kernel = NEW(r->arena, Kernel);
     *out = k->made;
     rename_kernel(r, k->made.low.kernel, kernel);
+    kernel->argument.v = out->printed.ints.v = renamed_arguments(r, k);
     out->low.kernel = kernel;
     out->low.sink.v = NEW_ARRAY(r->arena, Sink, k->made.low.sink.n + 1);
     for (size_t i = 0; i < k->made.low.sink.n; i++) {
@@ -238,12 +250,6 @@ static void rename_made(const Renaming *r, const CacheEntry *k, CachedKernel *ou
     for (size_t i = 0; i < kernel->seed.n; i++) {
         const KSeed *seed = &k->made.low.kernel->seed.v[i];
         kernel->seed.v[i] = (KSeed){renamed_site(r, k, seed->site), seed->each};
-    }
-    out->printed.ints.v = NEW_ARRAY(r->arena, PrintedInt, k->made.printed.ints.n + 1);
-    for (size_t i = 0; i < k->made.printed.ints.n; i++) {
-        PrintedInt x = k->made.printed.ints.v[i];
-        x.site = x.site ? renamed_site(r, k, x.site) : NULL;
-        out->printed.ints.v[i] = x;
     }
 }
 
@@ -262,14 +268,14 @@ static void meet_mapping(KernelCache *a, VariantClass *class, const KMappingChoi
 static bool one_argument(const VariantClass *class, size_t use, size_t other)
 {
     for (size_t i = 0; i < class->member.n; i++)
-        if (class->member.v[i].own.use.v[use] != class->member.v[i].own.use.v[other])
+        if (class->member.v[i].own.slot[use] != class->member.v[i].own.slot[other])
             return false;
     return true;
 }
 
 /* Sizes that are equal in one layer only, such as those of a state that has not become narrower, are two
  * arguments in all. */
-size_t kernel_cache_find_sizes(KernelCache *a, VariantClass *class, const Dialect *d)
+size_t kernel_cache_find_sizes(KernelCache *a, VariantClass *class)
 {
     size_t n = 0;
     if (class->member.n == 1) /* equal ones are one argument */
@@ -277,21 +283,26 @@ size_t kernel_cache_find_sizes(KernelCache *a, VariantClass *class, const Dialec
     for (size_t i = 0; i < class->member.n; i++) {
         Member *m = &class->member.v[i];
         Kernel mapped;
-        pipeline_threads(&mapped, m->kernel, &class->how, a->watch, true);
-        emit_kernel(&m->own, &mapped, d, "");
-        n = m->own.use.n;
-        if (n != class->member.v[0].own.use.n)
+        pipeline_threads(&mapped, m->kernel, &class->how, NULL, a->watch, true);
+        pipeline_arguments(&mapped);
+        m->own = (ArgumentSlots){mapped.use.n, mapped.use.v};
+        n = m->own.n;
+        if (n != class->member.v[0].own.n)
             vwn_bug(a->ctx, "kernels of one text use sizes in two ways");
     }
     uint32_t *slot = NEW_ARRAY(a->arena, uint32_t, n + 1);
     VEC(size_t) first = {0};
     for (size_t use = 0; use < n; use++) {
-        while (slot[use] < first.n && !one_argument(class, use, first.v[slot[use]]))
-            slot[use]++;
-        if (slot[use] == first.n)
+        size_t i = 0;
+        if (class->member.v[0].own.slot[use] == USE_LITERAL)
+            continue;
+        while (i < first.n && !one_argument(class, use, first.v[i]))
+            i++;
+        if (i == first.n)
             vec_push(a->arena, &first, use);
+        slot[use] = (uint32_t)i + 1;
     }
-    class->sizes = (EmitSizes){.n = n, .slot = slot};
+    class->sizes = (ArgumentSlots){.n = n, .slot = slot};
     return first.n;
 }
 
@@ -332,7 +343,7 @@ static const Kernel *arranged(KernelCache *a, CacheEntry *k)
 }
 
 /* Products of a row share as their tiles want it. */
-static void join_family(KernelCache *a, CacheEntry *k, const Dialect *d, const char *about)
+static void join_class(KernelCache *a, CacheEntry *k, const char *about)
 {
     const Kernel *kernel = k->made.low.kernel;
     if (kernel->product.n)
@@ -346,7 +357,7 @@ static void join_family(KernelCache *a, CacheEntry *k, const Dialect *d, const c
     k->class = *slot;
     vec_push(a->arena, &k->class->member, ((Member){.kernel = k->arranged, .index = k->own.index}));
     if (k->class->settled) /* in an earlier plan */
-        pipeline_class(a, k->class, kernel->target, d, a->watch);
+        pipeline_class(a, k->class, kernel->target, a->watch);
 }
 
 /* ---- the whole ---- */
@@ -459,14 +470,14 @@ Counted kernel_cache_count(KernelCache *a, const Fusion *f, uint32_t group, cons
     return k->count;
 }
 
-void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d, About about)
+void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, About about)
 {
     GroupWalk w;
     bool fresh;
     const Group *gr = &f->group.v[group];
     CacheEntry *k = know_kernel(a, &w, f, group, same, &fresh);
     if (!k->class && !k->made.printed.name)
-        join_family(a, k, d, about(f, gr, k->made.low.kernel, a->arena));
+        join_class(a, k, about(f, gr, k->made.low.kernel, a->arena));
     if (k->class)
         meet_mapping(a, k->class, &k->own, gr->bytes);
 }
@@ -477,7 +488,9 @@ static const Kernel *mapped_once(KernelCache *a, CacheEntry *k)
     if (k->made.mapped)
         return k->made.mapped;
     Kernel *mapped = NEW(a->arena, Kernel);
-    pipeline_threads(mapped, arranged(a, k), k->class ? &k->class->how : NULL, a->watch, false);
+    const VariantClass *class = k->class;
+    pipeline_threads(mapped, arranged(a, k), class ? &class->how : NULL, class && class->sizes.n ? &class->sizes : NULL,
+                     a->watch, false);
     return k->made.mapped = mapped;
 }
 
@@ -494,13 +507,12 @@ static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *a
     VariantClass *class = k->class;
     k->made.about = d->threads && class ? class->about : about;
     if (!d->threads) {
-        pipeline_print(&k->made.printed, k->made.low.kernel, d, k->made.about, NULL, a->watch);
+        pipeline_print(&k->made.printed, k->made.low.kernel, d, k->made.about, a->watch);
         return;
     }
     if (class && !class->settled)
-        pipeline_class(a, class, k->made.low.kernel->target, d, a->watch);
-    pipeline_print(&k->made.printed, mapped_once(a, k), d, k->made.about,
-                   class && class->sizes.n ? &class->sizes : NULL, a->watch);
+        pipeline_class(a, class, k->made.low.kernel->target, a->watch);
+    pipeline_print(&k->made.printed, mapped_once(a, k), d, k->made.about, a->watch);
 }
 
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,

@@ -31,7 +31,7 @@ size_t kernel_cache_classes(const KernelCache *a); /* of a device's kernels that
  * order. */
 typedef const char *(*About)(const Fusion *f, const Group *gr, const Kernel *k, Arena *arena);
 /* Of a device: all groups, before the first of them is made. */
-void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d, About about);
+void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, About about);
 /* What `out` points to lives until kernel_cache_free(); what it says of one group until the next call. */
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,
                        const Dialect *d, About about);
@@ -49,6 +49,6 @@ Counted kernel_cache_count(KernelCache *a, const Fusion *f, uint32_t group, cons
 /* The passes `variants` and `sizes` of a class (pipeline.c): how many kernels it has, and how many arguments for sizes. */
 struct VariantClass;
 size_t kernel_cache_settle(KernelCache *a, struct VariantClass *class);
-size_t kernel_cache_find_sizes(KernelCache *a, struct VariantClass *class, const Dialect *d);
+size_t kernel_cache_find_sizes(KernelCache *a, struct VariantClass *class);
 
 #endif

@@ -302,7 +302,7 @@ static size_t pass_CHOOSE(PassState *s)
 
 static size_t pass_VARIANTS(PassState *s) { return kernel_cache_settle(s->cache, s->class); }
 
-static size_t pass_SIZES(PassState *s) { return kernel_cache_find_sizes(s->cache, s->class, s->dialect); }
+static size_t pass_SIZES(PassState *s) { return kernel_cache_find_sizes(s->cache, s->class); }
 
 static size_t pass_MAP(PassState *s)
 {
@@ -402,6 +402,18 @@ static size_t pass_ELEMENTS(PassState *s)
     return n;
 }
 
+static size_t pass_ARGUMENTS(PassState *s)
+{
+    kernel_find_arguments(s->kernel, s->slots);
+    return s->kernel->argument.n;
+}
+
+static size_t pass_RESIDENT(PassState *s)
+{
+    kernel_choose_resident(s->kernel);
+    return s->kernel->device.grid.at_once;
+}
+
 static size_t pass_RACES(PassState *s)
 {
     kernel_verify_mapping(s->kernel);
@@ -410,7 +422,7 @@ static size_t pass_RACES(PassState *s)
 
 static size_t pass_PRINT(PassState *s)
 {
-    emit_kernel_of_sizes(s->printed, s->kernel, s->dialect, s->about, s->sizes);
+    emit_kernel(s->printed, s->kernel, s->dialect, s->about);
     return s->printed->length;
 }
 
@@ -655,6 +667,8 @@ void pipeline_lower(Lowered *out, Arena *arena, const Fusion *f, uint32_t group,
     PassState s = of_group(f, arena, group, same, watch);
     s.lowered = out;
     pipeline_run(&s, LEVEL_KERNEL);
+    if (s.kernel && !s.target->threads) /* a device's has no threads yet */
+        pipeline_run(&s, LEVEL_PROOF);
 }
 
 void pipeline_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, PassWatch *watch)
@@ -718,7 +732,8 @@ static bool is_choice_of(const KTried *t, const KMappingChoice *choice)
     return !choice || kernel_mapping_same(&own, choice);
 }
 
-void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *choice, PassWatch *watch, bool trial)
+void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *choice, const ArgumentSlots *slots,
+                      PassWatch *watch, bool trial)
 {
     const KTried *t = tried(arranged, watch);
     bool done = t && is_choice_of(t, choice);
@@ -726,6 +741,7 @@ void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *
     *to = done ? t->mapped : *arranged;
     PassState s = of_kernel(to, watch, IS_CHECKED | IS_TILES | IS_NESTS | (choice ? IS_CHOICE : 0));
     s.choice = choice ? &own : NULL;
+    s.slots = slots;
     s.trial = trial;
     if (!choice && done)
         keep_level(t, watch, LEVEL_CHOOSE);
@@ -748,7 +764,7 @@ void pipeline_map(Kernel *to, const Kernel *from, const KMappingChoice *choice)
 {
     Kernel arranged;
     pipeline_arrange(&arranged, from, NULL);
-    pipeline_threads(to, &arranged, choice, NULL, true);
+    pipeline_threads(to, &arranged, choice, NULL, NULL, true);
 }
 
 void pipeline_vectors(Kernel *k)
@@ -758,21 +774,22 @@ void pipeline_vectors(Kernel *k)
         pass_VECTORS(&(PassState){.ctx = k->ctx, .arena = k->arena, .target = k->target, .kernel = k});
 }
 
-void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes,
-                    PassWatch *watch)
+void pipeline_arguments(Kernel *k) { pass_ARGUMENTS(&(PassState){.kernel = k}); }
+
+void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about, PassWatch *watch)
 {
     Kernel own = *k;
-    PassState s = of_kernel(&own, watch, IS_CHECKED);
+    PassState s = of_kernel(&own, watch, IS_CHECKED | IS_ELEMENTS | (k->numbered ? IS_ARGUMENTS : 0));
     s.printed = out;
     s.dialect = d;
     s.about = about;
-    s.sizes = sizes;
+    if (!k->numbered)
+        pipeline_run(&s, LEVEL_PROOF);
     pipeline_run(&s, LEVEL_TEXT);
 }
 
-void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target, const Dialect *d,
-                    PassWatch *watch)
+void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target, PassWatch *watch)
 {
-    PassState s = {.target = target, .watch = watch, .facts = IS_CHOICE, .cache = cache, .class = class, .dialect = d};
+    PassState s = {.target = target, .watch = watch, .facts = IS_CHOICE, .cache = cache, .class = class};
     pipeline_run(&s, LEVEL_CLASS);
 }

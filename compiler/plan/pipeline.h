@@ -107,7 +107,7 @@ typedef struct PassState {
     Printed *printed;
     const Dialect *dialect;
     const char *about;
-    const EmitSizes *sizes;
+    const ArgumentSlots *slots; /* of ARGUMENTS, or NULL */
 } PassState;
 
 typedef struct PassRow {
@@ -140,19 +140,20 @@ void pipeline_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group,
 void pipeline_arrange(Kernel *to, const Kernel *from, PassWatch *watch);
 /* what suits such a kernel's own sizes, */
 void pipeline_choose(KMappingChoice *to, const Kernel *arranged, PassWatch *watch);
-/* and the kernel for its threads; choice: NULL: what suits it. trial: it is looked at and never
- * run. */
-void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *choice, PassWatch *watch, bool trial);
+/* and the kernel for its threads; choice: NULL: what suits it; slots: its class's, or NULL. trial: it is looked at and never
+ * run, and has no arguments. */
+void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *choice, const ArgumentSlots *slots,
+                      PassWatch *watch, bool trial);
 /* All of this, of a scheduled kernel: `to` is for its threads. */
 void pipeline_map(Kernel *to, const Kernel *from, const KMappingChoice *choice);
 /* A variant class of kernel_cache.c: its choice, and its arguments. */
-void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target, const Dialect *d,
-                    PassWatch *watch);
+void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target, PassWatch *watch);
 /* Which loops of a processor's kernel are explicit vectors, if its text has not said it. */
 void pipeline_vectors(Kernel *k);
-/* The text of a kernel that is checked, or mapped. */
-void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes,
-                    PassWatch *watch);
+/* Its arguments, where equal sizes are one, to be compared with those of other kernels of its class. */
+void pipeline_arguments(Kernel *k);
+/* The text of a kernel that is checked, or mapped; one without arguments gets them first. */
+void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about, PassWatch *watch);
 
 /* ---- pass_text.c ---- */
 /* The list, as `vwn ir --passes` prints it; seconds: with times, which differ from run to run.

@@ -67,7 +67,10 @@ static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Aren
 }
 
 /* Does it lie in memory? */
-static bool is_number(const Build *b, const PrintedInt *x) { return b->target->fixed_launches && printed_changes(x); }
+static bool is_number(const Build *b, const KArgument *x)
+{
+    return b->target->fixed_launches && kernel_argument_changes(x);
+}
 
 /* Where the integer i of a text stands among those of a launch. */
 static uint32_t place_of(const Build *b, const Printed *p, size_t i)
@@ -186,16 +189,16 @@ static int64_t grain_of(const Launch *x, bool by_part)
     return by_part ? 1 : rows_per_chunk(x->rows, (uint64_t)x->bytes);
 }
 
-static int64_t argument(const Build *b, const Kernel *k, const PrintedInt *s)
+static int64_t argument(const Build *b, const Kernel *k, const KArgument *s)
 {
-    return s->kind == PI_DIM || s->kind == PI_FIRST ? dim_at(s->dim, b->B, b->T)
-           : s->kind == PI_STREAM                   ? b->stream && k->lines
+    return s->kind == KA_DIM || s->kind == KA_FIRST ? dim_at(s->dim, b->B, b->T)
+           : s->kind == KA_STREAM                   ? b->stream && k->lines
                                                     : s->value;
 }
 
-static IntKind kind_of(const PrintedInt *s)
+static IntKind kind_of(const KArgument *s)
 {
-    return s->kind == PI_SEED ? INT_SEED : s->kind == PI_STEP ? INT_STEP : s->kind == PI_FIRST ? INT_FIRST : INT_CONST;
+    return s->kind == KA_SEED ? INT_SEED : s->kind == KA_STEP ? INT_STEP : s->kind == KA_FIRST ? INT_FIRST : INT_CONST;
 }
 
 /* The constants among the arguments of a launch, and what changes where that lies in memory. */
@@ -215,11 +218,11 @@ static Arguments arguments_of(Build *b, const Kernel *k, const Printed *p)
                    0,
                    0};
     for (size_t i = 0; i < p->ints.n; i++) {
-        const PrintedInt *s = &p->ints.v[i];
+        const KArgument *s = &p->ints.v[i];
         if (is_number(b, s))
             a.numbers[a.n_number++] = (PlanNumber){kind_of(s), s->site, -1, 0, (uint64_t)argument(b, k, s)};
         else
-            a.ints[a.n_int++] = (LaunchInt){kind_of(s), argument(b, k, s), s->site, s->kind == PI_STREAM && k->lines};
+            a.ints[a.n_int++] = (LaunchInt){kind_of(s), argument(b, k, s), s->site, s->kind == KA_STREAM && k->lines};
     }
     for (size_t i = 0; i < p->scalar.n; i++) {
         const KScalar *s = &k->scalar.v[p->scalar.v[i]];
@@ -629,7 +632,7 @@ size_t plan_find_classes(Build *b)
     const Fusion *f = b->f;
     for (size_t i = 0; i < f->order.n; i++)
         if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b->added[f->group.v[f->order.v[i]].first])
-            kernel_cache_meet(b->kernel_cache, f, f->order.v[i], b->same, dialect_of(b->target), about);
+            kernel_cache_meet(b->kernel_cache, f, f->order.v[i], b->same, about);
     return kernel_cache_classes(b->kernel_cache);
 }
 

@@ -119,8 +119,6 @@ static void open_loop(Printer *p, const KStmt *s)
         put_for(p, type, name, end_piece(p, before), s->mapped, s->threads, s->width, s->first);
         buf_puts(&p->body, " {");
     }
-    if (s->width)
-        assume_multiple(p, ix_info(p->k->ix, s->var)->extent, s->width);
     buf_putc(&p->body, '\n');
     p->depth++;
     if (singly) {
@@ -161,7 +159,7 @@ static void open_parts(Printer *p)
         for (size_t r = 0; r < p->k->root.n; r++)
             if (p->k->root.v[r].buffer == b)
                 op = p->k->root.v[r].op;
-        size_t slot = slot_of(p, (uint32_t)b, false);
+        size_t slot = slot_of(p, (uint32_t)b);
         if (!x->device.held) {
             begin_line(p);
             buf_printf(&p->body, "%s *const q%zu = p%zu + part * ", x->dtype == DT_INT ? p->d->integer : p->d->real,
@@ -249,7 +247,7 @@ static void stmt_store(Printer *p, const KStmt *s)
     else if (p->lanes && p->d->threads)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes)
-        buf_printf(&p->body, p->d->put, to, value, int_slot(p, (PrintedInt){.kind = PI_STREAM}));
+        buf_printf(&p->body, p->d->put, to, value, next_argument(p, (KArgument){.kind = KA_STREAM}));
     else if (half)
         buf_printf(&p->body, "%s = vwn_%s(%s)", to, half_word(half), value);
     else
@@ -448,8 +446,6 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
         close_brace(p);
     }
     close_brace(p);
-    if (k->whole)
-        assume_multiple(p, ix_info(k->ix, s->var)->extent, VECTOR_LANES);
     for (uint32_t i = 0; i < s->n_acc; i++) {
         Ex e = k->acc.v[s->acc + i];
         begin_line(p);
@@ -475,10 +471,10 @@ static void put_tile(Printer *p, Buf *out, size_t i)
 /* A size of the grid as the argument that brings it. */
 static void add_shared(Printer *p, PlanShared *to, const KShared *s)
 {
-    PrintedInt size = {.kind = PI_DIM, .dim = s->size};
+    KArgument size = {.kind = KA_DIM, .dim = s->size};
     if (s->part >= 0)
-        size = (PrintedInt){.kind = PI_PART, .buffer = (uint32_t)s->part, .value = s->size.n};
-    to[p->out->grid.n_term++] = (PlanShared){(uint32_t)int_slot(p, size), s->bytes};
+        size = (KArgument){.kind = KA_PART, .buffer = (uint32_t)s->part, .value = s->size.n};
+    to[p->out->grid.n_term++] = (PlanShared){(uint32_t)next_argument(p, size), s->bytes};
 }
 
 /* The grid of a device's kernel, and where its block finds what lies outside of registers. */
@@ -497,27 +493,33 @@ static void put_grid(Printer *p, Buf *out)
     while (g->n_term < of->n_fixed)
         add_shared(p, term, &of->term[g->n_term]);
     if (of->blocks) {
-        g->spilled = (uint32_t)dim_slot(p, DIM(of->spilled));
+        g->spilled = (uint32_t)next_argument(p, (KArgument){.kind = KA_DIM, .dim = DIM(of->spilled)});
         buf_printf(out, "    unsigned char *spilled = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
                    p->out->buffer.n, (unsigned)g->spilled);
     }
     for (size_t i = 0; i < k->device.tile_slot.n; i++) {
         Dim size = DIM(k->device.tile_slot.v[i].words);
-        Buf before = begin_piece(p);
-        put_dim(p, size);
-        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %s);\n", k->device.tile_slot.v[i].rows ? "rows" : "u",
-                   i, end_piece(p, before));
-        if (!ix_literal(k->ix, size))
-            add_shared(p, term, &of->term[g->n_term]);
+        const char *name = k->device.tile_slot.v[i].rows ? "rows" : "u";
+        if (next_literal(p, size)) {
+            buf_printf(out, "    real *const %s%zu = vwn_tile(shared, %" PRId64 ");\n", name, i, size.n);
+            continue;
+        }
+        buf_printf(out, "    real *const %s%zu = vwn_tile(shared, n%zu);\n", name, i,
+                   next_argument(p, (KArgument){.kind = KA_DIM, .dim = size}));
+        add_shared(p, term, &of->term[g->n_term]);
     }
 }
 
-void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes)
+void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about)
 {
     *out = (Printed){0};
+    if (!k->numbered)
+        vwn_bug(k->ctx, "a kernel of which nobody has found the arguments");
+    out->ints.v = k->argument.v, out->ints.n = k->argument.n;
+    out->buffer.v = k->pointer.v, out->buffer.n = k->pointer.n;
     if (d->threads && !k->device.mapping.vectors)
         vwn_bug(k->ctx, "a kernel of which nobody has said what its vectors are");
-    Printer p = {.k = k, .d = d, .out = out, .sizes = sizes, .body = buf_new(k->arena), .depth = 1};
+    Printer p = {.k = k, .d = d, .out = out, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix->var.n + 1);
     p.column = NEW_ARRAY(k->arena, uint32_t, k->device.column.n + 1);
@@ -535,6 +537,8 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
         put_tile(&p, &tiles, i);
     if (d->threads)
         put_grid(&p, &tiles);
+    if (p.use != k->use.n)
+        vwn_bug(k->ctx, "a text that names fewer sizes than its program");
     d->put_header(&text, k, out, about);
     buf_put(&text, tiles.s, tiles.n);
     buf_put(&text, p.body.s, p.body.n);

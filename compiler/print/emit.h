@@ -2,9 +2,9 @@
  *
  * In:  a scheduled Kernel, a dialect.     Out: the text of one function and what a launch must
  *      bring.
- * The one idea: what a text relies on is decided before: literal or argument in kernel/sizes.c, shared memory, grid and
- * products in gpu/device.c. The printer numbers names in the order in which they appear, so equal structure prints equal
- * bytes. A dialect is a table.
+ * The one idea: the program says everything, and the printer spells it: what it writes for a statement follows from that statement,
+ * the types of what it names and the uses of sizes that stand in Kernel.use. Names are numbered in the order in which they appear, so
+ * equal structure prints equal bytes. A dialect is a table.
  */
 #ifndef VWN_EMIT_H
 #define VWN_EMIT_H
@@ -40,42 +40,18 @@ typedef struct Dialect {
 extern const Dialect dialect_c, dialect_cuda;
 static inline const Dialect *dialect_of(const Target *t) { return t->threads ? &dialect_cuda : &dialect_c; }
 
-/* Where an argument of a printed kernel comes from. */
-typedef struct PrintedInt {
-    enum { PI_DIM, PI_VALUE, PI_CHUNK, PI_PART, PI_SEED, PI_STEP, PI_FIRST, PI_STREAM } kind;
-    Dim dim; /* PI_FIRST: random numbers of a sequence */
-    int64_t value;
-    uint32_t buffer; /* PI_PART: whose partial sum has this size; another buffer of equal size is another argument */
-    Name site;
-    uint8_t multiple; /* the text holds only for multiples of it; 0: for all */
-} PrintedInt;
-static inline bool printed_changes(const PrintedInt *x) /* from run to run */
-{
-    return x->kind == PI_SEED || x->kind == PI_STEP || x->kind == PI_FIRST;
-}
-
-/* Which uses of sizes in a text are one argument, where it is not those of equal sizes (kernel_cache.c). */
-typedef struct EmitSizes {
-    size_t n;
-    const uint32_t *slot; /* by use: the argument */
-} EmitSizes;
-
 typedef struct Printed {
     Name name;
     const char *text;
     size_t length;
     VEC(uint32_t) buffer; /* indices in Kernel.buffer, in the order of p[] */
-    VEC(PrintedInt) ints;
-    VEC(uint32_t) use;    /* by use of a size in the text: the place in ints */
+    VEC(KArgument) ints;
     VEC(uint32_t) scalar; /* indices in Kernel.scalar, in the order of s[] */
     PlanGrid grid;        /* of a device */
 } Printed;
 
-void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const char *about, const EmitSizes *sizes);
-static inline void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about)
-{
-    emit_kernel_of_sizes(out, k, d, about, NULL);
-}
+/* k: numbered (kernel_find_arguments()). */
+void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about);
 const char *emit_index_type(const Kernel *k, IVar v); /* 32 bits are a register of a device, 64 are two */
 /* How many of its arguments change from run to run: a device finds these in memory, integers first. */
 size_t emit_changing(const Kernel *k, const Printed *p);

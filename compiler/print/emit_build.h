@@ -11,17 +11,15 @@ typedef struct Printer {
     const Kernel *k;
     const Dialect *d;
     Printed *out;
-    const EmitSizes *sizes; /* or NULL: equal ones are one argument */
+    size_t use; /* uses of sizes that are printed */
     Buf body;
     int depth;
     uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
     uint32_t next, next_var;
-    uint32_t last_int[64]; /* where integers of a hash were found last */
-    bool lanes;            /* what is printed stands for a vector of elements, */
-    uint32_t width;        /* of a device for so many, */
-    KAcross across;        /* as its statement says */
-    bool at_once;  /* of a device: several elements lie at the place that is printed, which is a multiple of as many */
-    bool next_row; /* indices are those of the row after */
+    bool lanes;         /* what is printed stands for a vector of elements, */
+    uint32_t width;     /* of a device for so many, */
+    KAcross across;     /* as its statement says */
+    bool next_row;      /* indices are those of the row after */
     uint32_t *column;   /* the number of what a lane has of it, by column, and 1 */
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
 } Printer;
@@ -30,18 +28,17 @@ typedef struct Printer {
 void put_dim(Printer *p, Dim d);
 void put_ix(Printer *p, Ix ix);
 char *element_text(Printer *p, uint32_t buffer, Ix ix);
-void assume_multiple(Printer *p, Dim d, uint8_t of); /* the text relies on it */
 void begin_line(Printer *p);
 Buf begin_piece(Printer *p);             /* what is printed from here on is a text of its own, */
 char *end_piece(Printer *p, Buf before); /* until this returns it */
 void put_ex(Printer *p, Ex e);
 void put_value_of(Printer *p, Ex e); /* what it is computed from */
 void put_var(Printer *p, IVar v);
-void put_chunk(Printer *p);                             /* rows of a partition */
-size_t dim_slot(Printer *p, Dim d);                     /* the argument of a size */
-char *in_lanes(Printer *p, char *element);              /* where it stands for a vector */
-size_t int_slot(Printer *p, PrintedInt want);           /* the argument of an integer */
-size_t slot_of(Printer *p, uint32_t want, bool scalar); /* the argument of a buffer, or of a scalar */
+void put_chunk(Printer *p);                       /* rows of a partition */
+char *in_lanes(Printer *p, char *element);        /* where it stands for a vector */
+size_t next_argument(Printer *p, KArgument want); /* the argument that is used next, which is this integer */
+bool next_literal(Printer *p, Dim d);             /* is the size that is used next, and is this one, a literal? */
+size_t slot_of(Printer *p, uint32_t buffer);      /* its argument */
 void put_part_size(Printer *p, uint32_t buffer);
 const char *type_name(const Printer *p, const KEx *x);
 const char *neutral(const Printer *p, Op op);

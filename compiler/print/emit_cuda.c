@@ -5,7 +5,6 @@
  * The one idea: the text says which thread does what in names of the prelude alone, so the same
  * text is compiled for a device and run by an emulator.
  */
-#include "compiler/gpu/device.h"
 #include "emit.h"
 #include "compiler/library/library_text.h"
 
@@ -19,7 +18,7 @@ size_t emit_changing(const Kernel *k, const Printed *p)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->ints.n; i++)
-        n += printed_changes(&p->ints.v[i]);
+        n += kernel_argument_changes(&p->ints.v[i]);
     for (size_t i = 0; i < p->scalar.n; i++)
         n += k->scalar.v[p->scalar.v[i]].host >= 0;
     return n;
@@ -30,7 +29,7 @@ static void put_changing(Buf *out, const Kernel *k, const Printed *p)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->ints.n; i++)
-        if (printed_changes(&p->ints.v[i]))
+        if (kernel_argument_changes(&p->ints.v[i]))
             buf_printf(out, "    const int64_t n%zu = now[%zu].whole;\n", i, n++);
     for (size_t i = 0; i < p->scalar.n; i++)
         if (k->scalar.v[p->scalar.v[i]].host >= 0)
@@ -57,7 +56,7 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
     if (p->grid.blocks)
         buf_printf(out, "    real *__restrict__ p%zu,\n", p->buffer.n);
     for (size_t i = 0; i < p->ints.n; i++)
-        if (!printed_changes(&p->ints.v[i]))
+        if (!kernel_argument_changes(&p->ints.v[i]))
             put_argument(out, &n, size_type(k, INDEX_WIDE_ROWS), 'n', i);
     buf_puts(out, n ? "\n" : "");
     n = 0;
@@ -79,8 +78,7 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
     else
         buf_printf(out, "%u threads a %s, %u in a block. */\n", s->row_threads, k->part ? "partition" : "row",
                    s->units);
-    buf_printf(out, "KERNEL(%u, %u) @NAME@(\n", p->grid.threads,
-               kernel_blocks_at_once(k, (uint32_t)p->ints.n, (uint32_t)p->buffer.n));
+    buf_printf(out, "KERNEL(%u, %u) @NAME@(\n", k->device.grid.threads, k->device.grid.at_once);
     put_parameters(out, k, p);
     buf_printf(out, "    enum { THREADS = %u, UNITS = %u, WARPS = %u };\n", s->row_threads, s->units,
                s->row_threads / 32);

@@ -39,7 +39,7 @@ static char *turned(Printer *p, const KStmt *s)
        row = ix_add(k->ix, r ? r->at : kernel_array_at(k, s->array), ix_times(k->ix, lane, -1));
     Buf before = begin_piece(p);
     if (r)
-        buf_printf(&p->body, "&q%zu[", slot_of(p, r->buffer, false));
+        buf_printf(&p->body, "&q%zu[", slot_of(p, r->buffer));
     else
         buf_printf(&p->body, "&t%d[", s->array);
     put_ix(p, row);

@@ -40,8 +40,8 @@ static char *lane_element(Printer *p, char letter, uint32_t buffer, Ix first, co
 {
     Ix rest = rest_of(p, first, c);
     bool alone = !ix_form(p->k->ix, rest)->n;
-    return arena_printf(p->k->arena, "%c%zu[%s%s%s]", letter, slot_of(p, buffer, false),
-                        alone ? "" : rest_text(p, rest), alone ? "" : " + ", place_text(p, c));
+    return arena_printf(p->k->arena, "%c%zu[%s%s%s]", letter, slot_of(p, buffer), alone ? "" : rest_text(p, rest),
+                        alone ? "" : " + ", place_text(p, c));
 }
 
 /* What is computed of columns is what is computed of their first elements. */
@@ -65,7 +65,7 @@ static void put_values(Printer *p, uint32_t column)
     const KEx *x = kx(p->k, c->ex[0]);
     char *text;
     if (x->kind == KX_LOAD && c->here)
-        text = arena_printf(p->k->arena, "vwn_load_here(&p%zu[%s], %s)", slot_of(p, x->slot, false),
+        text = arena_printf(p->k->arena, "vwn_load_here(&p%zu[%s], %s)", slot_of(p, x->slot),
                             rest_text(p, rest_of(p, x->ix, c)), place_text(p, c));
     else
         text = x->kind == KX_LOAD ? lane_element(p, 'p', x->slot, x->ix, c) : op_text(p, c);

@@ -20,26 +20,6 @@ static void put_step(Printer *p, const KProduct *x, Ix at, IVar v)
     put_ix(p, kernel_product_place(p->k, x, at, v));
 }
 
-/* The text counts on pieces of an operand that begin at multiples of so many elements, along the sum or along its own loop: it does on
- * the sizes that let them. */
-static void rely_on_pieces(Printer *p, const KProduct *x, Ix at, bool along_sum, uint8_t piece)
-{
-    const IxForm *f = ix_form(p->k->ix, at);
-    for (uint32_t i = 0; i < f->n; i++) {
-        const IxTerm *t = &f->t[i];
-        bool one = dim_eq(t->coef, DIM(1)) && t->mult == 1 && (t->var == x->m || t->var == x->n || t->var == x->k);
-        if (!one && t->mult % piece)
-            assume_multiple(p, t->coef, piece);
-    }
-    if (along_sum)
-        assume_multiple(p, ix_info(p->k->ix, x->k)->extent, piece);
-}
-
-static void rely_on_extent(Printer *p, IVar loop, uint8_t piece)
-{
-    assume_multiple(p, ix_info(p->k->ix, loop)->extent, piece);
-}
-
 /* ---- products of several rows ---- */
 
 void emit_row_places(Printer *p)
@@ -104,16 +84,8 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
 static const char *const lying_name[] = {
     [LIES_APART] = "VWN_APART", [LIES_ALONG_SUM] = "VWN_ALONG_SUM", [LIES_ALONG_OWN] = "VWN_ALONG_OWN"};
 
-static const char *lying(Printer *p, const KProduct *x, uint32_t buffer, Ix at, KLying how)
-{
-    if (how != LIES_APART)
-        rely_on_pieces(p, x, at, how == LIES_ALONG_SUM,
-                       product_piece(p->k->buffer.v[buffer].tile, p->k->device.tensor));
-    return lying_name[how];
-}
-
-static const char *left(Printer *p, const KProduct *x) { return lying(p, x, x->a, x->a_at, x->way.a); }
-static const char *right(Printer *p, const KProduct *x) { return lying(p, x, x->b, x->b_at, x->way.b); }
+static const char *left(const KProduct *x) { return lying_name[x->way.a]; }
+static const char *right(const KProduct *x) { return lying_name[x->way.b]; }
 
 static const char *const cut_name[] = {
     [CUT_WIDE_PIECES] = "VWN_WIDE_PIECES",     [CUT_FEW_COLUMNS] = "VWN_FEW_COLUMNS",
@@ -126,50 +98,17 @@ static const char *const cut_name[] = {
 /* A literal is a type, so that the function which is called has it, too. */
 static void put_size(Printer *p, Dim d)
 {
-    if (p->k->calls && ix_literal(p->k->ix, d))
+    if (p->k->calls && next_literal(p, d))
         buf_printf(&p->body, "vwn_is<%" PRId64 ">()", d.n);
     else
         put_dim(p, d);
 }
 
-/* The text counts on a result whose long extent is of 32s, and on lines of a tile that begin at multiples of these. */
-static void rely_on_lines(Printer *p, const KProduct *x, IVar along)
-{
-    enum { LINE = 32 };
-    rely_on_extent(p, along, LINE);
-    if (p->k->buffer.v[x->c].tile)
-        rely_on_pieces(p, x, x->c_at, false, LINE);
-}
-
-static const char *cut(Printer *p, const KProduct *x)
-{
-    enum { EIGHT = 8, TERMS = 32 };
-    ProductCut how = x->way.cut;
-    if (how >= CUT_FEW_EIGHTS)
-        rely_on_pieces(p, x, x->a_at, true, EIGHT);
-    if (how == CUT_FEW_EIGHTS || how == CUT_MORE_EIGHTS) {
-        rely_on_pieces(p, x, x->b_at, true, EIGHT);
-        rely_on_extent(p, x->k, TERMS);
-    }
-    if (how == CUT_ROWS_BY_PARTS)
-        rely_on_lines(p, x, x->n);
-    return cut_name[how];
-}
-
 /* Rows of a result that begin at multiples of four, or are of whole lines. */
-static const char *fours(Printer *p, const KProduct *x)
+static const char *fours(const KProduct *x)
 {
     enum { FOUR = 4 };
-    const KProductWay *way = &x->way;
-    if (!way->line)
-        return "false";
-    rely_on_pieces(p, x, x->c_at, false, FOUR);
-    if (p->k->device.tensor)
-        rely_on_extent(p, way->along, FOUR);
-    if (way->line == FOUR)
-        return "true";
-    rely_on_lines(p, x, way->cut == CUT_SHORT_COLUMNS ? x->m : x->n);
-    return "32";
+    return !x->way.line ? "false" : x->way.line == FOUR ? "true" : "32";
 }
 
 /* ---- two products as one ---- */
@@ -188,11 +127,11 @@ static void two_products(Printer *p, const KProduct *x, const KProduct *y)
     const IxTable *t = p->k->ix;
     begin_line(p);
     buf_printf(&p->body, "vwn_two_products_%s<THREADS / 32, ", p->k->calls ? "called" : "bf16");
-    buf_printf(&p->body, "%s, ", left(p, x));
-    buf_printf(&p->body, "%s, ", left(p, y));
-    buf_printf(&p->body, "%s, ", right(p, x));
-    buf_printf(&p->body, "%s, ", fours(p, x));
-    buf_printf(&p->body, "%s>(", fours(p, y));
+    buf_printf(&p->body, "%s, ", left(x));
+    buf_printf(&p->body, "%s, ", left(y));
+    buf_printf(&p->body, "%s, ", right(x));
+    buf_printf(&p->body, "%s, ", fours(x));
+    buf_printf(&p->body, "%s>(", fours(y));
     const IVar size[4] = {x->m, y->m, x->n, x->k};
     for (int i = 0; i < 4; i++) {
         buf_puts(&p->body, i ? ", " : "");
@@ -210,8 +149,8 @@ static void two_products(Printer *p, const KProduct *x, const KProduct *y)
 static void sum_of_products(Printer *p, const KProduct *x, const KProduct *also)
 {
     begin_line(p);
-    buf_printf(&p->body, "vwn_sum_of_products_bf16<THREADS / 32, %s, ", left(p, also));
-    buf_printf(&p->body, "%s>(", right(p, also));
+    buf_printf(&p->body, "vwn_sum_of_products_bf16<THREADS / 32, %s, ", left(also));
+    buf_printf(&p->body, "%s>(", right(also));
     const IVar size[3] = {also->m, also->n, also->k};
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
@@ -229,16 +168,14 @@ static void sum_of_products(Printer *p, const KProduct *x, const KProduct *also)
 
 static void product_of_threads(Printer *p, const KProduct *x)
 {
-    enum { SIXTEEN = 16 };
     const IxTable *t = p->k->ix;
-    const char *pieces = cut(p, x);
     if (x->also) {
         sum_of_products(p, x, &p->k->product.v[x->also - 1]);
         return;
     }
-    const char *a = left(p, x), *b = right(p, x), *c = lying_name[x->way.by_rows ? LIES_ALONG_OWN : LIES_APART];
+    const char *a = left(x), *b = right(x), *c = lying_name[x->way.by_rows ? LIES_ALONG_OWN : LIES_APART];
     const IVar loop[3] = {x->m, x->n, x->k};
-    const char *lines = fours(p, x);
+    const char *lines = fours(x);
     if (x->together) {
         begin_line(p);
         buf_printf(&p->body, "if (nth == %d || r + 1 == last)\n    ", x->together - 1);
@@ -248,9 +185,7 @@ static void product_of_threads(Printer *p, const KProduct *x)
                p->k->calls           ? "_called"
                : p->k->device.tensor ? "_bf16"
                                      : "",
-               pieces, a, b, c);
-    if (p->k->device.tensor && x->way.sixteens)
-        rely_on_extent(p, x->k, SIXTEEN);
+               cut_name[x->way.cut], a, b, c);
     if (p->k->device.tensor)
         buf_printf(&p->body, ", %s, %s", x->way.sixteens ? "true" : "false", lines);
     buf_puts(&p->body, ">(");
@@ -268,10 +203,6 @@ static void product_of_threads(Printer *p, const KProduct *x)
     buf_puts(&p->body, ", ");
     put_size(p, DIM(x->add));
     buf_puts(&p->body, ");\n");
-    if (!p->k->device.tensor) {
-        assume_multiple(p, ix_info(t, x->m)->extent, PRODUCT_LANES);
-        assume_multiple(p, ix_info(t, x->n)->extent, PRODUCT_LANES);
-    }
 }
 
 static void emit_product_of_threads(Printer *p, const KProduct *x)
@@ -313,6 +244,4 @@ void emit_product(Printer *p, const KStmt *st)
     put_factor_of(p, x, x->c, x->c_at);
     put_step(p, x, x->c_at, m);
     buf_printf(&p->body, ", %d);\n", x->add);
-    assume_multiple(p, ix_info(t, m)->extent, PRODUCT_LANES);
-    assume_multiple(p, ix_info(t, n)->extent, PRODUCT_LANES);
 }

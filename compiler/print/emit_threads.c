@@ -206,7 +206,7 @@ void emit_held_sums(Printer *p)
         if (!p->k->buffer.v[b].device.held)
             continue;
         char name[24];
-        snprintf(name, sizeof name, "q%zu", slot_of(p, (uint32_t)b, false));
+        snprintf(name, sizeof name, "q%zu", slot_of(p, (uint32_t)b));
         begin_line(p);
         buf_printf(&p->body, p->d->array, p->d->real, name, part_size_text(p, b), "shared");
         buf_putc(&p->body, '\n');
@@ -218,7 +218,7 @@ bool emit_turned_fill(Printer *p, size_t buffer)
     if (!p->k->buffer.v[buffer].device.swizzled)
         return false;
     begin_line(p);
-    buf_printf(&p->body, "vwn_fill_turned<THREADS>(q%zu, %s);\n", slot_of(p, (uint32_t)buffer, false),
+    buf_printf(&p->body, "vwn_fill_turned<THREADS>(q%zu, %s);\n", slot_of(p, (uint32_t)buffer),
                part_size_text(p, buffer));
     return true;
 }
@@ -229,7 +229,7 @@ void emit_held_stores(Printer *p)
         const KBuffer *x = &p->k->buffer.v[b];
         if (!x->device.held)
             continue;
-        size_t slot = slot_of(p, (uint32_t)b, false);
+        size_t slot = slot_of(p, (uint32_t)b);
         char *size = part_size_text(p, b);
         begin_line(p);
         if (x->device.swizzled) {

@@ -52,86 +52,70 @@ char *end_piece(Printer *p, Buf before)
 
 /* ---- arguments ---- */
 
-static bool same_int(const PrintedInt *x, const PrintedInt *y)
+/* Which use of a size comes next: USE_LITERAL, or an argument and 1. That it is of `want` the program has been proved for
+ * (kernel_check_arguments()); here it is that this walk is the same. */
+static uint32_t next_use(Printer *p, const KArgument *want)
 {
-    return x->kind == y->kind && dim_eq(x->dim, y->dim) && x->value == y->value && x->site == y->site &&
-           x->buffer == y->buffer;
+    const Kernel *k = p->k;
+    uint32_t use = p->use < k->use.n ? k->use.v[p->use++] : (uint32_t)k->argument.n + 1;
+    if (use > k->argument.n || (use && !kernel_same_argument(&k->argument.v[use - 1], want)))
+        vwn_bug(k->ctx, "a text names another size than its program");
+    return use;
 }
 
-/* Where it is among the integers, or behind the last. Most are asked for again and again. */
-static size_t find_int(Printer *p, const PrintedInt *want)
+size_t next_argument(Printer *p, KArgument want)
 {
-    const Printed *out = p->out;
-    size_t hash =
-        (size_t)want->kind + 5 * (size_t)want->dim.n + 3 * want->dim.b + 7 * want->dim.t + 11 * (size_t)want->value;
-    uint32_t *last = &p->last_int[hash % COUNT_OF(p->last_int)];
-    if (*last < out->ints.n && same_int(&out->ints.v[*last], want))
-        return *last;
-    size_t slot = 0;
-    while (slot < out->ints.n && !same_int(&out->ints.v[slot], want))
-        slot++;
-    *last = (uint32_t)slot;
-    return slot;
+    uint32_t use = next_use(p, &want);
+    if (use == USE_LITERAL)
+        vwn_bug(p->k->ctx, "a literal that has to be an argument");
+    return use - 1;
 }
 
-size_t int_slot(Printer *p, PrintedInt want)
+static void put_use(Printer *p, KArgument want, int64_t value)
+{
+    uint32_t use = next_use(p, &want);
+    if (use == USE_LITERAL)
+        buf_printf(&p->body, "%" PRId64, value);
+    else
+        put_name(p, 'n', use - 1);
+}
+
+size_t slot_of(Printer *p, uint32_t buffer)
+{
+    for (size_t i = 0; i < p->k->pointer.n; i++)
+        if (p->k->pointer.v[i] == buffer)
+            return i;
+    vwn_bug(p->k->ctx, "a text names another tensor than its program");
+}
+
+static size_t scalar_slot(Printer *p, uint32_t scalar)
 {
     Printed *out = p->out;
-    size_t use = out->use.n;
-    size_t slot = p->sizes && use < p->sizes->n ? p->sizes->slot[use] : find_int(p, &want);
-    if (slot == out->ints.n)
-        vec_push(p->k->arena, &out->ints, want);
-    else if (slot > out->ints.n || !same_int(&out->ints.v[slot], &want))
-        vwn_bug(p->k->ctx, "two sizes in the place of one argument");
-    vec_push(p->k->arena, &out->use, (uint32_t)slot);
-    return slot;
-}
-
-static void put_int(Printer *p, PrintedInt want) { put_name(p, 'n', int_slot(p, want)); }
-
-size_t slot_of(Printer *p, uint32_t want, bool scalar)
-{
-    size_t n = scalar ? p->out->scalar.n : p->out->buffer.n;
-    uint32_t *v = scalar ? p->out->scalar.v : p->out->buffer.v;
-    for (size_t i = 0; i < n; i++)
-        if (v[i] == want)
+    for (size_t i = 0; i < out->scalar.n; i++)
+        if (out->scalar.v[i] == scalar)
             return i;
-    if (scalar)
-        vec_push(p->k->arena, &p->out->scalar, want);
-    else
-        vec_push(p->k->arena, &p->out->buffer, want);
-    return n;
+    vec_push(p->k->arena, &out->scalar, scalar);
+    return out->scalar.n - 1;
 }
 
-size_t dim_slot(Printer *p, Dim d) { return int_slot(p, (PrintedInt){.kind = PI_DIM, .dim = d}); }
+static KArgument of_dim(Dim d) { return (KArgument){.kind = KA_DIM, .dim = d}; }
 
-void put_dim(Printer *p, Dim d)
+void put_dim(Printer *p, Dim d) { put_use(p, of_dim(d), d.n); }
+
+bool next_literal(Printer *p, Dim d)
 {
-    if (ix_literal(p->k->ix, d))
-        buf_printf(&p->body, "%" PRId64, d.n);
-    else
-        put_int(p, (PrintedInt){.kind = PI_DIM, .dim = d});
+    const KArgument want = of_dim(d);
+    bool is = next_use(p, &want) == USE_LITERAL;
+    p->use -= !is;
+    return is;
 }
 
-/* The text relies on d being a multiple of a power of two. */
-void assume_multiple(Printer *p, Dim d, uint8_t of)
-{
-    if (ix_literal(p->k->ix, d))
-        return;
-    size_t slot = dim_slot(p, d);
-    PrintedInt *x = &p->out->ints.v[slot];
-    x->multiple = x->multiple > of ? x->multiple : of;
-}
-
-/* An argument whose value the plan gives: it is no part of the structure. */
-static void put_value(Printer *p, int64_t value) { put_int(p, (PrintedInt){.kind = PI_VALUE, .value = value}); }
-
-void put_chunk(Printer *p) { put_int(p, (PrintedInt){.kind = PI_CHUNK, .value = p->k->chunk}); }
+void put_chunk(Printer *p) { put_name(p, 'n', next_argument(p, (KArgument){.kind = KA_CHUNK, .value = p->k->chunk})); }
 
 void put_part_size(Printer *p, uint32_t buffer)
 {
     int64_t size = p->k->buffer.v[buffer].elements;
-    put_int(p, (PrintedInt){.kind = PI_PART, .buffer = buffer, .value = size});
+    put_name(p, 'n', next_argument(p, (KArgument){.kind = KA_PART, .buffer = buffer, .value = size}));
 }
 
 /* ---- names ---- */
@@ -176,15 +160,13 @@ void put_ex(Printer *p, Ex e)
         put_name(p, type_letter(x), p->number[e]);
 }
 
-static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
+static void put_term(Printer *p, const IxTerm *t, bool first)
 {
     int64_t m = t->mult < 0 ? -t->mult : t->mult;
     bool one = dim_eq(t->coef, DIM(1)), any = kernel_is_place(t) || m != 1;
     buf_puts(&p->body, t->mult < 0 ? (first ? "-" : " - ") : first ? "" : " + ");
-    if (any && kernel_is_argument(p->k, t, away, p->d->threads))
-        put_value(p, m);
-    else if (any)
-        buf_printf(&p->body, "%" PRId64, m);
+    if (any)
+        put_use(p, (KArgument){.kind = KA_VALUE, .value = m}, m);
     if (t->var) {
         buf_puts(&p->body, any ? " * " : "");
         put_var(p, t->var);
@@ -193,8 +175,6 @@ static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
     if (!one) {
         buf_puts(&p->body, any ? " * " : "");
         put_dim(p, t->coef);
-        if (p->at_once && t->mult % p->width)
-            assume_multiple(p, t->coef, (uint8_t)p->width);
     }
 }
 
@@ -203,12 +183,11 @@ typedef enum TermsWanted { TERMS_ALL, TERMS_WIDE, TERMS_NARROW } TermsWanted;
 static int put_terms(Printer *p, const IxForm *f, TermsWanted which)
 {
     int n = 0;
-    bool away = kernel_has_row_offset(p->k, f);
     for (int constants = 0; constants < 2; constants++)
         for (uint32_t j = 0; j < f->n; j++)
             if ((f->t[j].var == 0) == constants &&
                 (which == TERMS_ALL || kernel_var_is_wide(p->k, f->t[j].var) == (which == TERMS_WIDE)))
-                put_term(p, &f->t[j], n++ == 0, away);
+                put_term(p, &f->t[j], n++ == 0);
     return n;
 }
 
@@ -289,10 +268,8 @@ static void put_element(Printer *p, uint32_t buffer, Ix ix)
     else if (b->tile)
         buf_printf(&p->body, "u%zu[", tile_slot(p, buffer));
     else
-        buf_printf(&p->body, "%c%zu[", b->part >= 0 ? 'q' : 'p', slot_of(p, buffer, false));
-    p->at_once = p->lanes && p->d->threads;
+        buf_printf(&p->body, "%c%zu[", b->part >= 0 ? 'q' : 'p', slot_of(p, buffer));
     put_ix(p, ix);
-    p->at_once = false;
     buf_puts(&p->body, b->tile && p->d->threads ? ")]" : "]");
 }
 
@@ -329,7 +306,7 @@ void put_value_of(Printer *p, Ex e)
 {
     const KEx *x = kx(p->k, e);
     switch ((KKind)x->kind) {
-    case KX_SCALAR: buf_printf(&p->body, p->d->scalar, p->d->real, slot_of(p, x->slot, true)); break;
+    case KX_SCALAR: buf_printf(&p->body, p->d->scalar, p->d->real, scalar_slot(p, x->slot)); break;
     case KX_INDEX: put_ix(p, x->ix); break;
     case KX_LOAD:
         if (x->in[0]) {
@@ -353,16 +330,17 @@ void put_value_of(Printer *p, Ex e)
     case KX_SELECT:
         put_pattern(p, x, x->i ? "$b" : p->lanes && p->d->threads ? "vwn_choose($a, $b, $c)" : "$a ? $b : $c");
         break;
-    case KX_RAND:
-        buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",
-                   int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot].site}),
-                   int_slot(p, (PrintedInt){.kind = PI_STEP}));
-        if (p->k->seed.v[x->slot].each.n)
-            buf_printf(&p->body, "n%zu + ",
-                       int_slot(p, (PrintedInt){.kind = PI_FIRST, .dim = p->k->seed.v[x->slot].each}));
+    case KX_RAND: {
+        const KSeed *seed = &p->k->seed.v[x->slot];
+        size_t step = next_argument(p, (KArgument){.kind = KA_STEP}),
+               key = next_argument(p, (KArgument){.kind = KA_SEED, .site = seed->site});
+        buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal", key, step);
+        if (seed->each.n)
+            buf_printf(&p->body, "n%zu + ", next_argument(p, (KArgument){.kind = KA_FIRST, .dim = seed->each}));
         put_ix(p, x->ix);
         buf_putc(&p->body, ')');
         break;
+    }
     default: vwn_bug(p->k->ctx, "an expression without text"); break;
     }
 }

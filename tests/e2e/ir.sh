@@ -75,7 +75,7 @@ for pass in boundaries fuse unroll tiles map races print launch choose; do
     echo "$names" | grep -qx $pass || fail "no pass $pass in the list"
     "$VWN" ir $file --stage $pass --target gpu --batch '2 seqs' > of.$pass 2> err || has err 'has no text of its own'
 done
-for same in simplify:simple check:kernel print:c gather:plan; do
+for same in simplify:simple arguments:kernel print:c gather:plan; do
     expect 0 "$VWN" ir $file --stage ${same%:*} --target cpu --batch '2 seqs'
     grep -v '^ *# removed' out > left
     cmp -s left train.${same#*:} || fail "the pass ${same%:*} leaves something else than the stage ${same#*:} has"

@@ -85,13 +85,13 @@ static Kernel *mapped_kernel(Ctx *ctx, int chunk, const struct Form *form)
     return mapped;
 }
 
-static int64_t argument(Ctx *ctx, const Kernel *k, const PrintedInt *x)
+static int64_t argument(Ctx *ctx, const Kernel *k, const KArgument *x)
 {
     switch (x->kind) {
-    case PI_DIM: return ix_dim_at(k->ix, x->dim);
-    case PI_VALUE: return x->value;
-    case PI_CHUNK: return k->chunk;
-    case PI_PART: return SUMS;
+    case KA_DIM: return ix_dim_at(k->ix, x->dim);
+    case KA_VALUE: return x->value;
+    case KA_CHUNK: return k->chunk;
+    case KA_PART: return SUMS;
     default: vwn_bug(ctx, "an argument that this kernel does not have");
     }
 }
@@ -126,7 +126,7 @@ static void run(Ctx *ctx, void *arg)
     Harness *h = j->h;
     Kernel *k = mapped_kernel(ctx, j->chunk, j->form);
     Printed text;
-    emit_kernel(&text, k, &dialect_cuda, "");
+    pipeline_print(&text, k, &dialect_cuda, "", NULL);
     EmuText of = {.name = text.name, .text = text.text, .length = text.length};
     EmuKernel call;
     size_t length;

@@ -253,8 +253,8 @@ static void put_shared(Job *j, const CachedKernel *made, const Fusion *f, uint32
         buf_printf(j->out, " %%%u", (unsigned)k->buffer.v[made->printed.buffer.v[i]].value);
     buf_puts(j->out, " sizes");
     for (size_t i = 0; i < made->printed.ints.n; i++) {
-        const PrintedInt *x = &made->printed.ints.v[i];
-        buf_printf(j->out, " %lld", (long long)(x->kind == PI_DIM ? dim_at(x->dim, B, T) : x->value));
+        const KArgument *x = &made->printed.ints.v[i];
+        buf_printf(j->out, " %lld", (long long)(x->kind == KA_DIM ? dim_at(x->dim, B, T) : x->value));
     }
     if (mapped)
         buf_printf(j->out, " threads %u rows %u width %u", mapped->device.mapping.row_threads,
@@ -279,7 +279,7 @@ static void run_share(Job *j)
                 if (f->group.v[f->order.v[i]].kind != GROUP_ROWS)
                     continue;
                 if (!making) {
-                    kernel_cache_meet(a, f, f->order.v[i], same, d, about);
+                    kernel_cache_meet(a, f, f->order.v[i], same, about);
                     continue;
                 }
                 kernel_cache_make(a, &made, f, f->order.v[i], same, d, about);
@@ -359,7 +359,8 @@ static void run_print(Job *j)
                 pipeline_vectors(&cpu);
                 kernel_put_prefetches(&cpu);
             }
-            emit_kernel(&p, cuda ? mapped(j, x, target_gpu.shared) : &cpu, cuda ? &dialect_cuda : &dialect_c, x->about);
+            pipeline_print(&p, cuda ? mapped(j, x, target_gpu.shared) : &cpu, cuda ? &dialect_cuda : &dialect_c,
+                           x->about, NULL);
             buf_put(j->out, p.text, p.length);
             buf_putc(j->out, '\n');
         }

@@ -6,6 +6,7 @@
 #include "interpret.h"
 
 #include "compiler/graph/op.h"
+#include "compiler/plan/pipeline.h"
 
 #include <math.h>
 #include <string.h>
@@ -85,7 +86,7 @@ static void run_rows(PlanRun *r, const Launch *l)
     const KernelText *text = program(r, l->program);
     const Kernel *k = text->kernel;
     Printed printed;
-    emit_kernel(&printed, k, &dialect_c, text->about);
+    pipeline_print(&printed, k, &dialect_c, text->about, NULL);
     if (strcmp(printed.text, pk->text) != 0)
         vwn_bug(r->ctx, "%s: its program prints another text", pk->name);
     KernelCall call = {.k = k, .seed = r->how->seed, .step = r->how->step, .first = r->how->first, .single = r->single};

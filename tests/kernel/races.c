@@ -149,8 +149,8 @@ static void read_back(Job *j, Ctx *ctx, const Plan *p, const Kernel *mapped)
     }
     kernels_begin(&again, p->B, p->T);
     kernels_put(&again, &all->kernel.v[0]);
-    emit_kernel(&cuda, mapped, &dialect_cuda, "rows");
-    emit_kernel(&same, all->kernel.v[0].kernel, &dialect_cuda, "rows");
+    pipeline_print(&cuda, mapped, &dialect_cuda, "rows", NULL);
+    pipeline_print(&same, all->kernel.v[0].kernel, &dialect_cuda, "rows", NULL);
     if (!CHECK_CASE(&j->t->h, strcmp(text.s, again.s) == 0, name))
         printf("%s--- read, it is\n%s", text.s, again.s);
     else if (!CHECK_CASE(&j->t->h, cuda.length == same.length && strcmp(cuda.text, same.text) == 0, name))
@@ -236,7 +236,7 @@ int main(void)
     cases_end(&t.step.of_lanes);
     cases_end(&t.step.of_ways);
     cases_end(&t.step.of_elements);
-    CHECK(&t.h, t.step.elements > 20);
+    CHECK(&t.h, t.step.elements > 20 && t.step.arguments > 1000);
     CHECK(&t.h, t.step.ways > 20 && t.step.loaded > 20 && t.step.pairs > 1 && t.step.totals > 500 &&
                     t.step.lanes > 100 && t.step.begins > 20);
     CHECK(&t.h, 4 * t.step.run > t.step.checked && t.step.pieces > 3 && t.step.rounds > 5 && t.step.sums > 5);

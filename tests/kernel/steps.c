@@ -485,6 +485,58 @@ static void plant_elements(StepTally *t, const Kernel *mapped, size_t i)
     }
 }
 
+/* ---- arguments of its text ---- */
+
+static Kernel numbered(const Kernel *mapped)
+{
+    Kernel k = copy_of(mapped);
+    kernel_find_arguments(&k, NULL);
+    return k;
+}
+
+/* A use more or less, of another argument, of a literal or none; another size, another multiple, another tensor. */
+static void plant_arguments(StepTally *t, const Kernel *mapped)
+{
+    static const char *const what[] = {
+        "a size that is left out",           "a size more",      "an argument that is a literal",
+        "an argument of another size",       "another argument", "a multiple that is forgotten",
+        "a multiple that nothing relies on", "another tensor",   "a tensor more",
+        "more blocks than there are"};
+    for (size_t fault = 0; fault < COUNT_OF(what); fault++) {
+        Kernel k = numbered(mapped);
+        const size_t n = k.argument.n;
+        size_t use = 0, multiple = 0;
+        while (use < k.use.n && k.use.v[use] == USE_LITERAL)
+            use++;
+        while (multiple < n && !k.argument.v[multiple].multiple)
+            multiple++;
+        if (fault == 0)
+            k.use.n--;
+        else if (fault == 1)
+            vec_push(k.arena, &k.use, USE_LITERAL);
+        else if (fault == 2 && use < k.use.n)
+            k.use.v[use] = USE_LITERAL;
+        else if (fault == 3 && n)
+            k.argument.v[0] = (KArgument){.kind = KA_VALUE, .value = 12345};
+        else if (fault == 4 && use < k.use.n)
+            k.use.v[use]++;
+        else if (fault == 5 && multiple < n)
+            k.argument.v[multiple].multiple = 0;
+        else if (fault == 6 && n)
+            k.argument.v[0].multiple = (uint8_t)(k.argument.v[0].multiple + 3);
+        else if (fault == 7 && k.pointer.n > 1)
+            k.pointer.v[0] = k.pointer.v[1];
+        else if (fault == 8)
+            vec_push(k.arena, &k.pointer, 0);
+        else if (fault == 9)
+            k.device.grid.at_once = 100;
+        else
+            continue;
+        expect_fault(t, &k, what[fault], fault);
+        t->arguments++;
+    }
+}
+
 void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped, const char *name)
 {
     size_t at;
@@ -493,6 +545,7 @@ void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped
     if (!CHECK_CASE(h, !why, name))
         printf("statement %zu: %s\n", at, why);
     t->checked++;
+    plant_arguments(t, mapped);
     for (size_t i = 0; i < mapped->stmt.n; i++) {
         const KStmt *s = &mapped->stmt.v[i];
         pieces = pieces || s->kind == KS_PIECES;

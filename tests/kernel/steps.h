@@ -26,6 +26,7 @@ typedef struct StepTally {
     size_t products;              /* of so many */
     CaseDraw of_totals, of_lanes; /* of which these are given faults */
     CaseDraw of_ways;             /* and of these products */
+    int arguments;                /* faults in what kernels say of the arguments of their texts */
     int elements;                 /* statements of several elements that are given faults, */
     size_t wide;                  /* of so many, */
     CaseDraw of_elements;         /* these */
