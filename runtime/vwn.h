@@ -532,13 +532,14 @@ typedef struct vwn_page_options {
 vwn_status vwn_page(vwn_context *ctx, const vwn_page_options *how, const vwn_writer *out);
 /* ---- sweeps ---- */
 typedef enum vwn_sweep_kind {
-    VWN_SWEEP_START,  /* all points are known: text */
-    VWN_SWEEP_POINT,  /* one begins or goes on */
-    VWN_SWEEP_TRAIN,  /* of its training: `train` */
-    VWN_SWEEP_WRONG,  /* its diagnostics: text, several lines */
-    VWN_SWEEP_END,    /* it is done, or failed: text */
-    VWN_SWEEP_NOTE,   /* between points: text */
-    VWN_SWEEP_COUNTED /* one of a list: `finished` of `of`, points that differ in the seed alone being one */
+    VWN_SWEEP_START,   /* all points are known: text */
+    VWN_SWEEP_POINT,   /* one begins or goes on */
+    VWN_SWEEP_TRAIN,   /* of its training: `train` */
+    VWN_SWEEP_WRONG,   /* its diagnostics: text, several lines */
+    VWN_SWEEP_END,     /* it is done, or failed: text */
+    VWN_SWEEP_NOTE,    /* between points: text */
+    VWN_SWEEP_COUNTED, /* one of a list: `finished` of `of`, points that differ in the seed alone being one */
+    VWN_SWEEP_PLANNED /* the kernels of `point` are planned now, before any is trained: `finished` of `of` were before it */
 } vwn_sweep_kind;
 typedef struct vwn_sweep_event {
     vwn_sweep_kind kind;

@@ -146,23 +146,33 @@ void ui_say(Ui *ui, const char *word, const char *fmt, ...)
     va_end(args);
 }
 
-void ui_wait(Ui *ui, const char *word, const char *fmt, ...)
+static void open_line(Ui *ui, const char *word, const char *fmt, ...)
 {
-    if (ui->quiet || !ui->live)
-        return;
     va_list args;
     va_start(args, fmt);
     report_word(ui, word, "", fmt, args);
     va_end(args);
     fflush(stderr);
-    ui->line_open = true;
+    ui->line_open = ui->line_waits = true;
+}
+
+void ui_wait(Ui *ui, const char *word, const char *fmt, ...)
+{
+    enum { MARGIN = 13 }; /* the word, a space, and the last column */
+    char text[512];
+    if (ui->quiet || !ui->live)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    open_line(ui, word, "%.*s", ui->columns > MARGIN ? ui->columns - MARGIN : 0, text);
 }
 
 void ui_wait_end(Ui *ui)
 {
-    if (ui->line_open)
-        fputs("\r\033[K", stderr);
-    ui->line_open = false;
+    if (ui->line_open && ui->line_waits)
+        ui_progress_end(ui);
 }
 
 void ui_progress(Ui *ui, const char *line)
@@ -173,6 +183,7 @@ void ui_progress(Ui *ui, const char *line)
         fprintf(stderr, "\r%.*s\033[K", ui->columns - 1, line);
         fflush(stderr);
         ui->line_open = true;
+        ui->line_waits = false;
     } else {
         fprintf(stderr, "%s\n", line);
     }
@@ -181,7 +192,7 @@ void ui_progress(Ui *ui, const char *line)
 void ui_progress_end(Ui *ui)
 {
     if (ui->line_open)
-        fputc('\n', stderr);
+        fputs(ui->line_waits ? "\r\033[K" : "\n", stderr);
     ui->line_open = false;
 }
 

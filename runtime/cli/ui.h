@@ -19,6 +19,7 @@ typedef struct Ui {
     bool terminal;             /* stdout is one */
     bool quiet;
     bool line_open;  /* a progress line stands on the terminal without its newline */
+    bool line_waits; /* that is what ui_wait has written */
     int columns;     /* of the terminal, see ui_resize */
     int write_error; /* errno of the first failed write to stdout */
     char held[4];    /* for a terminal: the beginning of a character */
@@ -44,8 +45,8 @@ void ui_say(Ui *ui, const char *word, const char *fmt, ...) __attribute__((forma
 int ui_resize(Ui *ui);
 /* One line that replaces the one before it on a terminal, and an ordinary line elsewhere. */
 void ui_progress(Ui *ui, const char *line);
-void ui_progress_end(Ui *ui); /* keeps the line that stands there */
-/* What takes a while, on a terminal until ui_wait_end: the line leaves nothing behind. */
+void ui_progress_end(Ui *ui); /* keeps the line that stands there, if it is one of progress */
+/* What takes a while, on a terminal until ui_wait_end or the next thing that is said: the line leaves nothing behind. */
 void ui_wait(Ui *ui, const char *word, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ui_wait_end(Ui *ui);
 

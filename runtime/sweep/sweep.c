@@ -195,7 +195,13 @@ static bool next_file(void *user, vwn_file_options *file)
     SweepRun *s = user;
     if (s->stopping || s->to_prepare >= s->queued)
         return false;
-    *file = sweep_point_file(s, s->queue[s->to_prepare++]);
+    size_t point = s->queue[s->to_prepare];
+    *file = sweep_point_file(s, point);
+    sweep_tell(s, &(vwn_sweep_event){.kind = VWN_SWEEP_PLANNED,
+                                     .point = s->plan->point[point].name,
+                                     .number = point + 1,
+                                     .of = s->queued,
+                                     .finished = s->to_prepare++});
     return true;
 }
 

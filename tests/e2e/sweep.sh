@@ -77,6 +77,20 @@ grep -q '^  point ' lines || fail "the table begins a line: $(cat lines)"
 expect 0 "$VWN" sweep sizes.vwn --list
 lacks err counted
 
+# ---- at a terminal a line says which point is planned, and leaves nothing behind; elsewhere, and with -q, there is none ----
+expect 0 env TERM=xterm script -qec "stty cols 30; $VWN sweep model.vwn --vary D=8,12 --run planned" typed
+tr '\r' '\n' < typed | sed 's/\x1b\[[0-9;]*[A-Za-z]//g' > lines
+[ "$(grep -cx '   Planning the points of mod' lines)" -eq 1 ] || fail "the file is planned: $(cat lines)"
+for point in '1/2 D-8' '2/2 D-12'; do # its kernels before all training, then the run
+    [ "$(grep -cx "   Planning $point" lines)" -eq 2 ] || fail "$point is planned: $(cat lines)"
+done
+# what a reader has before him in the end
+sed 's/.*\r\x1b\[K//; s/\x1b\[[0-9;]*[A-Za-z]//g' typed > stays
+lacks stays Planning
+expect 0 env TERM=xterm script -qec "$VWN sweep model.vwn --vary D=8,12 --run planned --overwrite -q" typed
+lacks typed Planning
+rm -r runs
+
 # ---- training: any number at a time, and each as a single run ----
 expect 0 "$VWN" sweep sizes.vwn -q --csv --svg loss.svg
 mv out one.csv
@@ -291,6 +305,7 @@ expect 0 "$VWN" sweep added.vwn --random 7 --run whole -q --csv
 losses out > seven_drawn
 sed -i 's/random = 3/random = 7/' added.vwn
 expect 0 "$VWN" sweep added.vwn --resume --csv
+lacks err Planning
 has err 'added: 7 points in runs/added, 3 of them finished, 4 new'
 losses out | cmp -s - seven_drawn || fail "seven draws, three of them earlier: $(cat out)"
 [ "$(comm -12 three_drawn seven_drawn | wc -l)" -eq 3 ] || fail "the first three draws are among the seven"

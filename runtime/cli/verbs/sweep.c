@@ -59,11 +59,17 @@ static void on_event(void *user, const vwn_sweep_event *e)
     Show *show = user;
     Ui *ui = &show->call->ui;
     char done[96];
+    if (e->kind == VWN_SWEEP_PLANNED) {
+        ui_wait(ui, "Planning", "%zu/%zu %s", e->finished + 1, e->of, e->point);
+        return;
+    }
     if (e->kind == VWN_SWEEP_COUNTED) {
         show_count(ui, e);
         return;
     }
     if (e->kind == VWN_SWEEP_TRAIN) {
+        if (e->train->kind == VWN_EVENT_START)
+            ui_wait_end(ui);
         show_step(show, e);
         if (e->train->kind == VWN_EVENT_WARNING) {
             ui_progress_end(ui);
@@ -81,6 +87,7 @@ static void on_event(void *user, const vwn_sweep_event *e)
     case VWN_SWEEP_POINT:
         if (show->call->verbose)
             ui_say(ui, "Point", "%s", e->point);
+        ui_wait(ui, "Planning", "%zu/%zu %s", e->number, e->of, e->point); /* until it trains */
         break;
     case VWN_SWEEP_WRONG: ui_stderr(ui).put(ui_stderr(ui).user, e->text, strlen(e->text)); break;
     case VWN_SWEEP_END:
@@ -91,7 +98,8 @@ static void on_event(void *user, const vwn_sweep_event *e)
         break;
     case VWN_SWEEP_NOTE: ui_say(ui, "Note", "%s%s%s", e->point ? e->point : "", e->point ? ": " : "", e->text); break;
     case VWN_SWEEP_TRAIN:
-    case VWN_SWEEP_COUNTED: break;
+    case VWN_SWEEP_COUNTED:
+    case VWN_SWEEP_PLANNED: break;
     }
 }
 
@@ -129,6 +137,7 @@ static vwn_status sweep(Call *call, vwn_sweep_options *how)
     Text svg = {0};
     vwn_writer picture = text_writer(&svg);
     how->svg = path ? &picture : NULL;
+    ui_wait(&call->ui, "Planning", "the points of %s", how->file.path);
     vwn_status st = vwn_sweep(call->ctx, how, &out);
     return (svg.n || svg.failed) && !save_text(call, path, &svg) ? VWN_ENVIRONMENT : st;
 }
