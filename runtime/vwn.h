@@ -229,6 +229,25 @@ typedef struct vwn_tokenize_options {
  * begun in another way. A summary goes to `out`. */
 vwn_status vwn_tokenize(vwn_context *ctx, const vwn_tokenize_options *how, const vwn_writer *out);
 
+typedef struct vwn_vocabulary_options {
+    const char *const *text; /* as above */
+    size_t n_texts;
+    const char *field, *separator; /* as above; NULL: <|endoftext|>, the token with the id 0 */
+    const char *split; /* a pattern that cuts texts into pieces, none of which a token goes beyond; NULL: GPT-2's */
+    int64_t tokens;    /* of the vocabulary, with 256 for bytes and the separator */
+    int64_t
+        pieces_most; /* different pieces that are kept while texts are read; beyond them the rarest go; 0 = 16,000,000 */
+    bool json;
+    const vwn_writer *file; /* of the tokenizer */
+    void (*event)(void *user,
+                  const vwn_tokenize_event *e); /* while texts are read, and, with `tokens`, while merges are made */
+    void *user;
+} vwn_vocabulary_options;
+/* Writes a byte-level BPE tokenizer, a tokenizer.json, to `file`, whose merges are those of the trainer of Hugging Face's tokenizers on the
+ * same documents, with any number of threads; of pairs that are equally frequent that of the lower ids is the first. Counts have 64
+ * bits. A summary goes to `out`; vwn_warning: the rarest pieces were not all counted. */
+vwn_status vwn_train_tokenizer(vwn_context *ctx, const vwn_vocabulary_options *how, const vwn_writer *out);
+
 /* ---- training ---- */
 typedef enum vwn_event_kind {
     VWN_EVENT_START,

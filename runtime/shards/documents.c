@@ -153,7 +153,7 @@ static bool take_lines(Documents *d, TextBatch *b)
 
 static bool open_text(Documents *d, TextBatch *b)
 {
-    d->stream = stream_open(d->how.path[d->at.input], &d->stop, b->why);
+    d->stream = stream_open(d->how.texts->path[d->at.input], &d->stop, b->why);
     d->stream_end = false;
     d->from = d->kept = 0;
     if (!d->stream)
@@ -165,7 +165,7 @@ static bool open_text(Documents *d, TextBatch *b)
         if (got <= 0) {
             if (!got)
                 snprintf(b->why, WHY, "%.300s: it ends before the place where the shards end that are there",
-                         d->how.path[d->at.input]);
+                         d->how.texts->path[d->at.input]);
             return false;
         }
         left -= (uint64_t)got;
@@ -183,11 +183,11 @@ static void close_text(Documents *d)
 static double share(const Documents *d)
 {
     double all = 0, taken = 0;
-    for (size_t i = 0; i < d->how.n; i++) {
-        if (d->how.bytes[i] < 0)
+    for (size_t i = 0; i < d->how.texts->n; i++) {
+        if (d->how.texts->bytes[i] < 0)
             return -1;
-        all += (double)d->how.bytes[i];
-        taken += i < d->at.input ? (double)d->how.bytes[i] : 0;
+        all += (double)d->how.texts->bytes[i];
+        taken += i < d->at.input ? (double)d->how.texts->bytes[i] : 0;
     }
     taken += d->stream ? (double)stream_taken(d->stream) : 0;
     return all > 0 ? taken / all : 1;
@@ -195,10 +195,10 @@ static double share(const Documents *d)
 
 static bool fill(Documents *d, TextBatch *b)
 {
-    while (b->n < d->how.batch && d->at.input < d->how.n && !d->stop) {
+    while (b->n < d->how.batch && d->at.input < d->how.texts->n && !d->stop) {
         if (!d->stream && !open_text(d, b))
             return false;
-        if (!(d->how.lines[d->at.input] ? take_lines : take_text)(d, b))
+        if (!(d->how.texts->field[d->at.input] ? take_lines : take_text)(d, b))
             return false;
         if (d->stream_end && !d->kept)
             close_text(d);
@@ -214,7 +214,7 @@ static void make(Documents *d, TextBatch *b)
     b->before = share(d);
     bool fine = fill(d, b);
     b->open = d->at.within;
-    b->last = !fine || d->stop || d->at.input == d->how.n;
+    b->last = !fine || d->stop || d->at.input == d->how.texts->n;
     b->behind = share(d);
 }
 

@@ -7,6 +7,7 @@
 #define VWN_DOCUMENTS_H
 
 #include "runtime/token/bpe.h"
+#include "texts.h"
 
 /* Where a batch begins. */
 typedef struct TextPlace {
@@ -39,10 +40,7 @@ typedef struct TextBatch {
 
 typedef struct Documents Documents;
 typedef struct DocumentsOptions {
-    const char *const *path; /* texts in the order in which they are read; "-": the standard input */
-    const bool *lines;       /* each line of the text is a document, a value of JSON */
-    size_t n;
-    const int64_t *bytes; /* of each as it lies on the disk, -1: that is not known */
+    const Texts *texts;
     size_t
         batch; /* bytes of text of a batch, at least; it ends with the document, or the part, in which it has so many */
     const Bpe *bpe; /* by which long documents are cut */

@@ -16,6 +16,7 @@ typedef struct EncodeThread {
     BpeWork work;
     IdList ids;
     LineMemory line;
+    Pieces pieces;
     size_t wrong; /* place in the order of the first part that is; SIZE_MAX: none */
     char why[WHY];
 } EncodeThread;
@@ -88,7 +89,7 @@ static bool document_of(EncodeThread *t, const char *field, const char **text, s
 static void encode_one(Encoder *e, EncodeThread *t, size_t i)
 {
     const TextPart *p = &e->batch->part[e->order[i]];
-    const char *text = e->batch->text + p->from, *field = e->how.field[p->input];
+    const char *text = e->batch->text + p->from, *field = e->how.texts->field[p->input];
     size_t n = p->to - p->from, at = t->ids.n;
     char why[WHY] = "";
     t->work.before = field ? 0 : p->offset;
@@ -99,9 +100,9 @@ static void encode_one(Encoder *e, EncodeThread *t, size_t i)
         return;
     t->wrong = i;
     if (field)
-        snprintf(t->why, WHY, "%.250s:%llu: %.200s", e->how.name[p->input], (unsigned long long)p->line, why);
+        snprintf(t->why, WHY, "%.250s:%llu: %.200s", e->how.texts->name[p->input], (unsigned long long)p->line, why);
     else
-        snprintf(t->why, WHY, "%.250s: %.200s", e->how.name[p->input], why);
+        snprintf(t->why, WHY, "%.250s: %.200s", e->how.texts->name[p->input], why);
 }
 
 static void encode_range(void *user, int64_t lo, int64_t hi, int worker)
@@ -131,6 +132,18 @@ bool encode_parts(Encoder *e, const TextBatch *b, const size_t *order, size_t n,
     return !first;
 }
 
+static bool add_piece(void *user, const char *s, size_t n) { return pieces_add(user, s, n, 1); }
+
+bool encoder_pieces(Encoder *e, Pieces *all)
+{
+    bool fine = true;
+    for (int i = 0; i < e->threads; i++) {
+        fine = fine && pieces_add_all(all, &e->thread[i].pieces);
+        pieces_clear(&e->thread[i].pieces);
+    }
+    return fine;
+}
+
 Encoder *encoder_open(const EncoderOptions *how)
 {
     Encoder *e = calloc(1, sizeof *e);
@@ -141,8 +154,12 @@ Encoder *encoder_open(const EncoderOptions *how)
     e->threads = e->pool ? pool_threads(e->pool) : 0;
     e->thread = calloc((size_t)e->threads + 1, sizeof *e->thread);
     bool fine = e->pool && e->thread;
-    for (int i = 0; fine && i < e->threads; i++)
-        fine = bpe_work_open(&e->thread[i].work, how->bpe);
+    for (int i = 0; fine && i < e->threads; i++) {
+        EncodeThread *t = &e->thread[i];
+        fine = bpe_work_open(&t->work, how->bpe);
+        t->work.piece = how->counts ? add_piece : NULL;
+        t->work.piece_user = &t->pieces;
+    }
     if (fine)
         return e;
     encoder_close(e);
@@ -159,6 +176,7 @@ void encoder_close(Encoder *e)
             bpe_work_close(&e->thread[i].work);
         free(e->thread[i].ids.v);
         free(e->thread[i].line.at);
+        pieces_free(&e->thread[i].pieces);
     }
     free(e->thread);
     free(e);

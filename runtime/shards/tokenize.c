@@ -28,8 +28,7 @@ enum {
     BLOCK = 64 << 20, /* the same where documents are shuffled */
     SLICE = 4 << 20,  /* whose ids are in memory */
     BUFFER = 1 << 20, /* bytes of a shard that are written at once */
-    SHARD_TOKENS = 100000000,
-    ENDS = 1 << 16 /* bytes of a text that are looked at, at both of its ends */
+    SHARD_TOKENS = 100000000
 };
 
 typedef struct Tokenizing {
@@ -39,10 +38,7 @@ typedef struct Tokenizing {
     Tokenizer *tokenizer;
     RunDir *folder;
     TokenIndex index;
-    /* texts, in the order in which they are read */
-    const char **path, **field, **name; /* what messages call them */
-    bool *lines;
-    int64_t *bytes;
+    Texts texts; /* in the order in which they are read */
     Documents *documents;
     Encoder *encoder;
     /* the batch that is worked on */
@@ -68,89 +64,6 @@ typedef struct Tokenizing {
 static _Noreturn void failed(Tokenizing *z, const char *path, const char *what)
 {
     ctx_raise(z->s.ctx, ST_ENVIRONMENT, "%.300s could not be %s: %s", path, what, strerror(errno));
-}
-
-/* ---- texts ---- */
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static bool named_lines(const char *path)
-{
-    static const char *const packed[] = {".gz", ".zst", ""}, *const lines[] = {".jsonl", ".ndjson"};
-    size_t n = strlen(path);
-    for (size_t i = 0; i < COUNT_OF(packed); i++) {
-        size_t cut = strlen(packed[i]);
-        if (n < cut || strcmp(path + n - cut, packed[i]) != 0)
-            continue;
-        for (size_t k = 0; k < COUNT_OF(lines); k++) {
-            size_t end = strlen(lines[k]);
-            if (n - cut > end && !memcmp(path + n - cut - end, lines[k], end))
-                return true;
-        }
-    }
-    return false;
-}
-
-/* The size of a text, and its ends into the hash. */
-static int64_t look_at(Tokenizing *z, const char *path, Sha256 *h)
-{
-    const char *why;
-    struct stat st;
-    sha256_add_string(h, last_part(path), strlen(last_part(path)));
-    if (!strcmp(path, "-"))
-        return -1;
-    int fd = file_open(path, O_RDONLY, &why);
-    if (fd < 0)
-        ctx_raise(z->s.ctx, ST_ENVIRONMENT, "%.300s: %s", path, why);
-    ArenaMark mark = arena_mark(z->s.arena);
-    char *ends = arena_alloc(z->s.arena, 2 * ENDS);
-    bool fine = fstat(fd, &st) == 0;
-    off_t back = fine && st.st_size > ENDS ? st.st_size - ENDS : 0;
-    ssize_t first = fine ? pread(fd, ends, ENDS, 0) : -1, last = fine ? pread(fd, ends + ENDS, ENDS, back) : -1;
-    int error = errno;
-    close(fd);
-    errno = error;
-    if (first < 0 || last < 0)
-        failed(z, path, "read");
-    sha256_add_string(h, ends, (size_t)first);
-    sha256_add_string(h, ends + ENDS, (size_t)last);
-    sha256_add(h, &st.st_size, sizeof st.st_size);
-    arena_reset(z->s.arena, mark);
-    return st.st_size;
-}
-
-/* The order of texts, and the hash of what they are. */
-static void list_texts(Tokenizing *z, char hash[65])
-{
-    const vwn_tokenize_options *how = z->how;
-    size_t n = how->n_texts, inputs = 0;
-    z->path = NEW_ARRAY(z->s.arena, const char *, n);
-    z->field = NEW_ARRAY(z->s.arena, const char *, n);
-    z->lines = NEW_ARRAY(z->s.arena, bool, n);
-    z->bytes = NEW_ARRAY(z->s.arena, int64_t, n);
-    z->name = NEW_ARRAY(z->s.arena, const char *, n);
-    int64_t *bytes = NEW_ARRAY(z->s.arena, int64_t, n);
-    Sha256 h;
-    sha256_start(&h);
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = look_at(z, how->text[i], &h);
-    for (size_t i = 0; i < n; i++) {
-        size_t k = how->shuffle ? (size_t)permute_index(mix64(how->seed), n, i) : i;
-        bool input = !strcmp(how->text[k], "-");
-        z->bytes[i] = bytes[k];
-        z->path[i] = how->text[k];
-        z->lines[i] = how->field || named_lines(z->path[i]);
-        z->field[i] = !z->lines[i] ? NULL : how->field ? how->field : "text";
-        z->name[i] = input ? "the standard input" : z->path[i];
-        inputs += input;
-    }
-    if (inputs > 1)
-        ctx_raise(z->s.ctx, ST_USAGE, "the standard input can be read once");
-    sha256_hex(&h, hash);
 }
 
 /* ---- the tokenizer ---- */
@@ -515,18 +428,13 @@ static void open_work(Tokenizing *z)
     const vwn_options *o = &z->s.owner->options;
     const TokenNext *next = &z->index.next;
     DocumentsOptions read = {
-        .path = z->path,
-        .lines = z->lines,
-        .n = z->how->n_texts,
-        .bytes = z->bytes,
+        .texts = &z->texts,
         .batch = z->how->shuffle ? BLOCK : BATCH,
         .bpe = z->tokenizer->bpe,
         .start = {(size_t)next->input, (uint64_t)next->offset, (uint64_t)next->line, next->within},
     };
-    EncoderOptions work = {.bpe = z->tokenizer->bpe,
-                           .threads = o->threads > 0 ? o->threads : threads_available(),
-                           .name = z->name,
-                           .field = z->field};
+    EncoderOptions work = {
+        .bpe = z->tokenizer->bpe, .threads = o->threads > 0 ? o->threads : threads_available(), .texts = &z->texts};
     z->skip = next->skip;
     z->buffer = malloc(BUFFER);
     z->encoder = encoder_open(&work);
@@ -592,13 +500,15 @@ static void report(const Tokenizing *z)
 static Status tokenize_body(void *user)
 {
     Tokenizing *z = user;
+    const vwn_tokenize_options *how = z->how;
+    TextsAsk ask = {how->text, how->n_texts, how->field, how->shuffle, how->seed};
     char texts[65];
     session_open(&z->s, z->s.owner);
     z->most = z->how->shard_tokens > 0 ? z->how->shard_tokens : SHARD_TOKENS;
     open_tokenizer(z);
     session_defer(&z->s, close_all, z); /* before the tokenizer is closed, by which threads may still work */
     z->index.separator = find_separator(z);
-    list_texts(z, texts);
+    texts_list(&z->s, &ask, &z->texts, texts);
     if (open_folder(z, texts))
         do_all(z);
     report(z);

@@ -159,6 +159,8 @@ static bool has_bytes(BpeWork *w, const char *s, size_t n)
 static bool merge(BpeWork *w, const char *s, size_t n)
 {
     const Bpe *b = w->bpe;
+    if (w->piece)
+        return w->piece(w->piece_user, s, n) || no_memory(w);
     bool whole = b->lacks && b->direct && vocabulary_find(b->vocabulary, (const unsigned char *)s, n) >= 0;
     if (b->lacks && !whole && !has_bytes(w, s, n))
         return false;
@@ -325,14 +327,36 @@ bool bpe_encode(BpeWork *w, const char *text, size_t n, IdList *out, char why[WH
     return true;
 }
 
-/* Whether the ids of text[from, to) are those of its parts before and behind `at`. */
-static bool cuts_at(BpeWork *w, const char *text, size_t from, size_t at, size_t to)
+static bool keep_length(void *user, const char *s, size_t n)
+{
+    IdList *l = user;
+    (void)s;
+    if (!ids_room(l, 1))
+        return false;
+    l->v[l->n++] = (uint32_t)n;
+    return true;
+}
+
+/* The lengths of pieces, and ids of added tokens, into `out`. */
+static bool cut_only(BpeWork *w, const char *text, size_t n, IdList *out)
 {
     char why[WHY];
+    BpeWork with = *w;
+    w->piece = keep_length;
+    w->piece_user = out;
+    bool fine = bpe_encode(w, text, n, out, why);
+    w->piece = with.piece;
+    w->piece_user = with.piece_user;
+    return fine;
+}
+
+/* Whether the pieces of text[from, to) are those of its parts before and behind `at`. */
+static bool cuts_at(BpeWork *w, const char *text, size_t from, size_t at, size_t to)
+{
     IdList whole = {0}, parts = {0};
-    bool same = bpe_encode(w, text + from, to - from, &whole, why) &&
-                bpe_encode(w, text + from, at - from, &parts, why) && bpe_encode(w, text + at, to - at, &parts, why) &&
-                whole.n == parts.n && (!whole.n || !memcmp(whole.v, parts.v, whole.n * sizeof *whole.v));
+    bool same = cut_only(w, text + from, to - from, &whole) && cut_only(w, text + from, at - from, &parts) &&
+                cut_only(w, text + at, to - at, &parts) && whole.n == parts.n &&
+                (!whole.n || !memcmp(whole.v, parts.v, whole.n * sizeof *whole.v));
     free(whole.v);
     free(parts.v);
     return same;

@@ -66,13 +66,16 @@ typedef struct BpeWork {
     uint64_t before; /* bytes of what it is a part of, for messages */
     IdList *out;
     char *why;
+    bool (*piece)(void *user, const char *s,
+                  size_t n); /* not NULL: is given pieces, of which no ids are made; false: no memory */
+    void *piece_user;
 } BpeWork;
 bool bpe_work_open(BpeWork *w, const Bpe *b); /* false: no memory */
 void bpe_work_close(BpeWork *w);
 /* Appends; false with `why`. */
 bool bpe_encode(BpeWork *w, const char *text, size_t n, IdList *out, char why[WHY]);
 /* A place in text[0, n), at most *at and above 0, where a text may be cut: the ids of both parts are those of the whole. It is the end of
- * a line, where the ids around it were seen to be so; what no pattern cuts has none. What is behind *at is looked at, PART_AHEAD bytes,
+ * a line, where the pieces around it were seen to be so; what no pattern cuts has none. What is behind *at is looked at, PART_AHEAD bytes,
  * where there are so many. False: there is none among the PART_BACK bytes before it. */
 enum { PART_AHEAD = 256, PART_BACK = 1 << 16 };
 bool bpe_cut(BpeWork *w, const char *text, size_t n, size_t *at);

@@ -43,6 +43,31 @@ size_t bulk_letters(const char *text, size_t n, unsigned char *out)
     return count;
 }
 
+unsigned char bulk_byte(int place)
+{
+    int16_t letter[LETTERS];
+    int code = 0;
+    fill_letters(letter);
+    for (; letter[code] < 0 || place-- > 0;)
+        code++;
+    return (unsigned char)letter[code];
+}
+
+void bulk_spell(Buf *out, const unsigned char *s, size_t n)
+{
+    int16_t letter[LETTERS];
+    uint32_t code[256];
+    char one[4];
+    Buf b = buf_new(out->arena);
+    fill_letters(letter);
+    for (uint32_t i = 0; i < LETTERS; i++)
+        if (letter[i] >= 0)
+            code[letter[i]] = i;
+    for (size_t i = 0; i < n; i++)
+        buf_put(&b, one, utf8_write(code[s[i]], one));
+    buf_json_string(out, b.s, b.n);
+}
+
 static bool wrong(Bulk *b, size_t at, const char *what)
 {
     snprintf(b->why, WHY, "byte %zu: %s", at, what);

@@ -19,6 +19,10 @@ bool bulk_members(const char *text, BulkRange within, size_t n, const char *cons
 /* The bytes that a text stands for as letters of a vocabulary, for which `out` has room for n: how many; 0: it has other characters. */
 size_t bulk_letters(const char *text, size_t n, unsigned char *out);
 
+/* The byte of letter number `place`, 0 to 255, in the order of their characters; bytes as a JSON string of letters. */
+unsigned char bulk_byte(int place);
+void bulk_spell(Buf *out, const unsigned char *s, size_t n);
+
 /* {"token": id, ...} and ["a b", ...] or [["a", "b"], ...], tokens as letters that stand for bytes. False with `why`, which has the byte. */
 Vocabulary *bulk_vocabulary(Arena *a, const char *text, BulkRange at, char why[WHY]);
 bool bulk_merges(Vocabulary *v, const char *text, BulkRange at, char why[WHY]);

@@ -89,6 +89,49 @@ expect 0 "$VWN" doctor
 has out 'texts packed by gzip: zlib'
 has out 'texts packed by zstd: zstd'
 
+# ---- a tokenizer made of texts: what tokenizers 0.23.3 trains on the same, its vocabulary and its merges a line each ----
+learned() { # FILE SUM
+    sed -n '/^"vocab"/,$p' "$1" | sed 's/^"vocab":{//; s/},$/,/; s/,$//; s/]}}$//; /^"merges":\[$/d' | sha256sum | cut -c 1-64 > sum
+    [ "$(cat sum)" = "$2" ] || fail "$1: other tokens or merges than those of tokenizers: $(cat sum)"
+}
+awk 'BEGIN { for (i = 0; i < 300; i++) printf "aaaaaaaa aaaa ababab%d \303\251 e\314\201 \346\274\242\345\255\227 \n\n\t\tif (a == b) return %d;\r\nthe weather of the leather is there\n", i % 7, i * i }' > odd.txt
+expect 0 "$VWN" tokenize odd.txt --train 700 -o odd.json --threads 1
+has out '700 tokens, 443 merges, of '
+learned odd.json af6ac49fc818de061f3cf683f9af0fe0af79c0f2cae946216ef7a8ea0ac70b8f
+cp odd.json one.json
+expect 0 "$VWN" tokenize odd.txt --train 700 -o odd.json --overwrite --threads 3 --json
+json out
+cmp -s odd.json one.json || fail "another number of threads makes another tokenizer"
+if [ -r "$VWN_DATA/kjv.txt" ]; then
+    expect 0 "$VWN" tokenize "$VWN_DATA/kjv.txt" --train 2k -o kjv.json
+    learned kjv.json 306870f663b6c5d5187b5304562c476dfd85d1cc0241ed9a50442e6832e11a16
+fi
+# it makes shards, and is cut by another pattern where that is given
+expect 0 "$VWN" tokenize odd.txt -q -o odd.d --tokenizer odd.json
+has out 'documents begin with the token 0'
+expect 0 "$VWN" tokenize odd.txt --train 300 -o digits.json --split '\p{N}| ?\p{L}+|[^\p{L}\p{N}]+' --separator none
+lacks digits.json '<|endoftext|>'
+if grep -q '^\["[0-9]*","[0-9]*"\]' digits.json; then fail "digits that the pattern parts are merged"; fi
+expect 0 "$VWN" tokenize odd.txt -q -o digits.d --tokenizer digits.json --separator none
+# fewer pieces than there are: the rarest go, which is said
+awk 'BEGIN { for (i = 0; i < 3000; i++) print "w" i * 7919 % 3000 "x the" }' > many.txt
+expect 0 "$VWN" tokenize many.txt --train 300 -o many.json --pieces 1000
+has err 'warning: there were more different pieces than `--pieces` keeps'
+expect 2 "$VWN" tokenize many.txt --train 300 -o many.json
+has err 'many.json is there already: `--overwrite` replaces it'
+expect 2 "$VWN" tokenize many.txt --train 32q -o other.json
+has err '`--train 32q`: the tokens of the vocabulary are needed'
+expect 2 "$VWN" tokenize many.txt --train 100 -o other.json
+has err 'a vocabulary has at least 257 tokens'
+expect 2 "$VWN" tokenize many.txt --train 32k -o other
+has err 'say where with `-o tokenizer.json`'
+expect 2 "$VWN" tokenize many.txt --train 32k -o other.json --shuffle 1
+has err '`--train` makes a tokenizer and no shards: leave `--shuffle` out'
+expect 2 "$VWN" tokenize many.txt --train 32k -o other.json --split '('
+expect 2 "$VWN" tokenize many.txt -o other --tokenizer odd.json --split x
+has err '`--split` is for `--train`'
+[ ! -e other.json ] || fail "a call that failed has written a tokenizer"
+
 # ---- what is wrong ----
 expect 2 "$VWN" tokenize squares.jsonl --tokenizer ranks.vwn
 has err 'say which with `-o DIR`'
