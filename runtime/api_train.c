@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/record.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/exec/session.h"
+#include "runtime/family/family.h"
 #include "runtime/look/look.h"
 #include "runtime/report/pages.h"
 #include "runtime/measure/bench.h"
@@ -69,6 +70,8 @@ CALL_UNIT(vwn_bench, vwn_bench_options,
           bench_unit(c->context, c->unit->unit, c->unit->check_seconds, c->how, c->out, &hooks))
 CALL(vwn_eval, vwn_eval_options, eval_source(c->context, c->how, c->out, &hooks))
 CALL(vwn_sample, vwn_sample_options, sample_source(c->context, c->how, c->out, &hooks))
+CALL(vwn_from_hf, vwn_from_options, family_begin(c->context, c->how, c->out, &hooks))
+CALL(vwn_export_hf, vwn_hf_options, family_export(c->context, c->how, c->out, &hooks))
 CALL(vwn_inspect_growth, vwn_inspect_options, inspect_growth(c->context, c->how, c->out, &hooks))
 CALL(vwn_compare, vwn_compare_options, compare_runs(c->context, c->how, c->out))
 CALL(vwn_runs, vwn_runs_options, runs_list(c->context, c->how, c->out))

@@ -248,6 +248,24 @@ typedef struct vwn_vocabulary_options {
  * bits. A summary goes to `out`; vwn_warning: the rarest pieces were not all counted. */
 vwn_status vwn_train_tokenizer(vwn_context *ctx, const vwn_vocabulary_options *how, const vwn_writer *out);
 
+/* ---- models of transformers ---- */
+typedef struct vwn_from_options {
+    const char *folder; /* with config.json, model.safetensors or its index, and maybe tokenizer.json */
+} vwn_from_options;
+/* The text of a `.vwn` of that model: settings, tensors' names, and a `train` that begins with its weights. VWN_INPUT where it is
+ * none that vwn knows, or a tensor has no place. */
+vwn_status vwn_from_hf(vwn_context *ctx, const vwn_from_options *how, const vwn_writer *out);
+typedef struct vwn_hf_options {
+    const char *run;    /* a run, "DIR@STEP" or a checkpoint */
+    const char *folder; /* made when it is not there; else it must be empty */
+    bool last;          /* the weights of the last step, not their averages */
+    const char *dtype;  /* "float32", "bfloat16" or "float16"; NULL: float32 */
+    bool json;
+} vwn_hf_options;
+/* model.safetensors, config.json and the tokenizer's file for transformers; their names go to `out`. VWN_INPUT where the model is none
+ * of those that it has. */
+vwn_status vwn_export_hf(vwn_context *ctx, const vwn_hf_options *how, const vwn_writer *out);
+
 /* ---- training ---- */
 typedef enum vwn_event_kind {
     VWN_EVENT_START,

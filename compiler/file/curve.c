@@ -76,8 +76,8 @@ static Places places_of(Unit *u, const char *pattern)
     return out;
 }
 
-/* The number that a name has at a place: in the body of the block there, else in its scope; NaN: none. */
-static double number_at(Unit *u, Name path, Name attr)
+/* What a name is at a place: in the body of the block there, else in its scope; false: nothing. */
+static bool value_at(Unit *u, Name path, Name attr, Value *out)
 {
     Eval *ev = u->file->ev;
     Builder *b = u->file->built;
@@ -87,12 +87,32 @@ static double number_at(Unit *u, Name path, Name attr)
     size_t before = diag_count(ev->ctx);
     bool found = bd != NULL;
     ev->build = b;
-    Value v = bd ? binding_get(ev, bd, scope) : scope ? scope_value(ev, scope, attr, &found) : v_none();
+    *out = bd ? binding_get(ev, bd, scope) : scope ? scope_value(ev, scope, attr, &found) : v_none();
     ev->build = NULL;
     diag_truncate(ev->ctx, before);
+    return found;
+}
+
+/* The number that it is; NaN: none. */
+static double number_at(Unit *u, Name path, Name attr)
+{
+    Value v;
+    bool found = value_at(u, path, attr, &v);
     if (found && v.kind == V_DIM && dim_static(v.dim))
         return (double)v.dim.n;
     return found && (v.kind == V_NUM || v.kind == V_QTY) ? v.num : NAN;
+}
+
+double place_number(Unit *u, const char *path, const char *attr)
+{
+    return u->file->built ? number_at(u, name_str(u->ctx, path), name_str(u->ctx, attr)) : NAN;
+}
+
+const char *place_function(Unit *u, const char *path, const char *attr)
+{
+    Value v;
+    bool found = u->file->built && value_at(u, name_str(u->ctx, path), name_str(u->ctx, attr), &v);
+    return found && v.kind == V_FN ? v.prim->name : NULL;
 }
 
 /* What lies at places: learnable weights below them, or coordinates per position of the values that come in from outside, each
@@ -166,6 +186,8 @@ static void count_read(const Model *m, Places *at)
             if (!strcmp(m->step.v[k].path, at->v[i].path))
                 at->v[i].value = (double)m->step.v[k].reads;
 }
+
+size_t place_count(Unit *u, const char *pattern) { return u->file->built ? places_of(u, pattern).n : 0; }
 
 /* Fills the places' values. How many are numbers. */
 static size_t value_places(Unit *u, Places *at, const char *attr)

@@ -26,6 +26,12 @@ const HostExpr *curve_in_stage(Unit *u, const Curve *c, size_t stage, const doub
 typedef VEC(Name) CurvePaths;
 CurvePaths curve_paths(Unit *u);
 
+/* At a place of the model, a module or a node: the number that a name is there, NaN where it is none; the primitive, NULL where it
+ * is none. How many places a pattern has. */
+double place_number(Unit *u, const char *path, const char *attr);
+const char *place_function(Unit *u, const char *path, const char *attr);
+size_t place_count(Unit *u, const char *pattern);
+
 Name path_starred(Ctx *ctx, const char *path); /* "layer[3].ffn" as "layer[*].ffn" */
 
 #endif

@@ -53,13 +53,18 @@ typedef struct ModelOutput {
     Val value;
 } ModelOutput;
 
-/* What a parameter is called elsewhere, by a `names` table. */
+/* What a parameter, or a part of it, is called elsewhere, by a `names` table. */
 typedef struct ModelAlias {
     Name other;
     size_t param;
-    bool transposed; /* it has its last two axes swapped there */
+    uint32_t table;  /* which of the file's, from 0 */
+    bool transposed; /* that tensor has its last two axes swapped */
+    bool joined;     /* it holds other parameters, too, along the last axis that they have here: */
+    int64_t at, of;  /* this one from `at` on, of so many */
+    int64_t entry;   /* it holds this index of the parameter's first axis, from 0; -1: all of the parameter */
     Span span;
 } ModelAlias;
+static inline bool alias_is_whole(const ModelAlias *a) { return !a->joined && a->entry < 0; }
 
 /* What a connection hands a sublayer and gets back, and the state behind that step. A sublayer's norms are its own. */
 typedef struct ModelSublayer {

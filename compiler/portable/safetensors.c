@@ -421,7 +421,7 @@ bool safe_verify(const SafeFile *f, bool required, char why[WHY])
 
 /* ---- writing ---- */
 
-void safe_begin(SafeWriter *w, Region memory)
+void safe_begin_plain(SafeWriter *w, Region memory)
 {
     enum { ROOM = 1 << 12 };
     *w = (SafeWriter){.memory = memory, .fd = -1, .folder = -1, .in_metadata = true};
@@ -429,6 +429,11 @@ void safe_begin(SafeWriter *w, Region memory)
     w->header.more = &w->memory;
     json_open(&w->header, NULL, '{');
     json_open(&w->header, "__metadata__", '{');
+}
+
+void safe_begin(SafeWriter *w, Region memory)
+{
+    safe_begin_plain(w, memory);
     json_put_string(&w->header, "checksum", "0000000000000000");
     w->checksum_at = w->header.n - 17;
 }
@@ -570,7 +575,8 @@ bool safe_commit(SafeWriter *w, char why[WHY])
     }
     if (!write_all(w, w->block, w->in_block, why))
         return false;
-    if (pwrite(w->fd, digits, 16, (off_t)(8 + w->checksum_at)) != 16 || fsync(w->fd))
+    bool told = !w->checksum_at || pwrite(w->fd, digits, 16, (off_t)(8 + w->checksum_at)) == 16;
+    if (!told || fsync(w->fd))
         return failed(w, why, "written");
     int fd = w->fd;
     w->fd = -1;

@@ -82,8 +82,8 @@ typedef struct SafeWriter {
     JsonText header; /* filled by safe_meta and safe_declare */
     uint64_t bytes;  /* of the data declared so far */
     bool in_metadata;
-    size_t checksum_at;
-    int fd, folder; /* -1 when closed */
+    size_t checksum_at; /* 0: there is none */
+    int fd, folder;     /* -1 when closed */
     const char *path, *temporary;
     Checksum sum;
     uint64_t written;
@@ -93,6 +93,7 @@ typedef struct SafeWriter {
 /* First the metadata, then the declarations, then safe_create, then the tensors' bytes in order
  * of declaration, then safe_commit. The first two only build text. A writer stays where it is. */
 void safe_begin(SafeWriter *w, Region memory);
+void safe_begin_plain(SafeWriter *w, Region memory); /* without a checksum, as other programs write them */
 void safe_meta(SafeWriter *w, const char *key, const char *value, size_t n);
 void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank, const int64_t *d);
 /* Writes folder/.NAME.tmp. On any failure the temporary file is removed, `why` says what

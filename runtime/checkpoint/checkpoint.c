@@ -343,7 +343,7 @@ static Stored find_stored(Session *s, const Model *m, const Checkpoint *c, Name 
     for (size_t i = 0; !t && i < m->alias.n; i++) {
         const ModelAlias *a = &m->alias.v[i];
         Name path = m->param.v[a->param].path;
-        if (strncmp(path, name, n) || path[n])
+        if (strncmp(path, name, n) || path[n] || !alias_is_whole(a))
             continue;
         t = safe_find(&c->file, name_printf(s->ctx, "%s%s", a->other, name + n));
         if (t)

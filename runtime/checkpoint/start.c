@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "named.h"
 #include "runtime/data/mapped.h"
 
 const char *const fate_name[FATES] = {"taken", "grown", "cut", "new", "left"};
@@ -136,16 +137,54 @@ static const SafeTensor *find(Session *s, const Start *start, const char *name, 
     return t;
 }
 
-static bool find_under(Pairing *p, StartEntry *e, Name name)
+/* The tensor of this name, which has a place then; of a run its average. */
+static const SafeTensor *find_under(Pairing *p, Name name, const SafeFile **file)
 {
     const Start *start = p->start;
-    const SafeTensor *plain = find(p->s, start, name, &e->file);
+    const SafeTensor *plain = find(p->s, start, name, file);
     if (!plain)
-        return false;
+        return NULL;
     *map_at(&p->used, (uintptr_t)plain) = (void *)(uintptr_t)plain;
-    e->tensor = start->average ? find(p->s, start, name_printf(p->s->ctx, "%s:average", name), &e->file) : NULL;
-    e->tensor = e->tensor ? e->tensor : plain;
-    return true;
+    const SafeTensor *t = start->average ? find(p->s, start, name_printf(p->s->ctx, "%s:average", name), file) : NULL;
+    return t ? t : plain;
+}
+
+/* A weight whose parts have names, or that lies in one tensor with others. */
+static void find_parts(Pairing *p, StartEntry *e, size_t param)
+{
+    const Model *m = p->start->model;
+    size_t most = 0, all = 1;
+    for (size_t i = 0; i < m->alias.n; i++)
+        most += m->alias.v[i].param == param && !alias_is_whole(&m->alias.v[i]);
+    if (!most)
+        return;
+    StartPart *part = NEW_ARRAY(p->s->arena, StartPart, most);
+    Map seen; /* indices of its first axis */
+    map_init(&seen, p->s->arena);
+    for (size_t i = 0; i < m->alias.n; i++) {
+        const ModelAlias *a = &m->alias.v[i];
+        StartPart one = {.alias = a};
+        if (a->param != param || alias_is_whole(a) || map_get(&seen, (uintptr_t)a->entry + 2))
+            continue;
+        one.tensor = find_under(p, a->other, &one.file);
+        if (a->entry >= 0)
+            all = (size_t)e->param->shape.d[0].n;
+        if (!one.tensor) {
+            e->lacks = e->lacks ? e->lacks : a->other;
+            continue;
+        }
+        *map_at(&seen, (uintptr_t)a->entry + 2) = e;
+        part[e->n_part++] = one;
+    }
+    e->part = part;
+    if (e->n_part == all)
+        e->lacks = NULL;
+    if (e->n_part) {
+        e->tensor = part->tensor;
+        e->file = part->file;
+        e->transposed = part->alias->transposed;
+        e->lacks = e->n_part < all && !e->lacks ? e->param->path : e->lacks;
+    }
 }
 
 /* Under its path, or another name that a table has; a table may also say of the path itself how it lies there. What stands
@@ -153,14 +192,18 @@ static bool find_under(Pairing *p, StartEntry *e, Name name)
 static void find_tensor(Pairing *p, StartEntry *e, size_t param)
 {
     const Model *m = p->start->model;
-    bool found = find_under(p, e, e->param->path);
+    e->tensor = find_under(p, e->param->path, &e->file);
+    const bool found = e->tensor;
     for (size_t i = 0; i < m->alias.n; i++) {
         const ModelAlias *a = &m->alias.v[i];
-        if (a->param != param || (found ? a->other != e->param->path : !find_under(p, e, a->other)))
+        if (a->param != param || !alias_is_whole(a) ||
+            (found ? a->other != e->param->path : !(e->tensor = find_under(p, a->other, &e->file))))
             continue;
         e->transposed = a->transposed;
         return;
     }
+    if (!found)
+        find_parts(p, e, param);
 }
 
 /* Axis k of the model as an axis of the tensor, and the reverse: the last two may be swapped. */
@@ -180,7 +223,7 @@ static void decide(Pairing *p, StartEntry *e)
     if (!e->tensor)
         return;
     e->fate = FATE_TAKEN;
-    for (int k = 0; k < s->rank && e->tensor->rank == s->rank; k++) {
+    for (int k = 0; k < s->rank && !e->n_part && e->tensor->rank == s->rank; k++) {
         e->grows |= s->d[k].n > extent(e, k);
         if (s->d[k].n < extent(e, k))
             e->fate = FATE_CUT;
@@ -190,6 +233,19 @@ static void decide(Pairing *p, StartEntry *e)
     for (size_t i = 0; p->plan && e->fate == FATE_GROWN && i < p->plan->n; i++)
         if (p->plan->entry[i].after == e->param && p->plan->entry[i].kind == GROWTH_GROWN)
             e->axis = p->plan->entry[i].axis;
+}
+
+static void count_numbers(Start *start, const StartEntry *e)
+{
+    const Shape *s = &e->param->shape;
+    int64_t both = e->tensor && e->tensor->rank == s->rank, had = e->tensor ? e->tensor->elements : 0;
+    for (int k = 0; k < s->rank && both; k++)
+        both *= s->d[k].n < extent(e, k) ? s->d[k].n : extent(e, k);
+    if (e->n_part)
+        both = had = e->param->elements;
+    start->taken += both;
+    start->drawn += e->param->elements - both;
+    start->dropped += had - both;
 }
 
 static void pair(Session *s, Start *start)
@@ -211,12 +267,7 @@ static void pair(Session *s, Start *start)
         e->param = &m->param.v[i];
         find_tensor(&p, e, i);
         decide(&p, e);
-        int64_t both = e->tensor && e->tensor->rank == e->param->shape.rank, had = e->tensor ? e->tensor->elements : 0;
-        for (int k = 0; k < e->param->shape.rank && both; k++)
-            both *= e->param->shape.d[k].n < extent(e, k) ? e->param->shape.d[k].n : extent(e, k);
-        start->taken += both;
-        start->drawn += e->param->elements - both;
-        start->dropped += had - both;
+        count_numbers(start, e);
     }
     for (size_t i = 0; i < start->n_file; i++)
         for (size_t k = 0; k < start->file[i].n; k++) {
@@ -306,8 +357,6 @@ StartRow *start_rows(const Start *start, Arena *a, size_t *n)
 
 static bool is_misfit(const StartEntry *e, bool *swapped)
 {
-    if (!e->param || !e->tensor)
-        return false;
     const Shape *s = &e->param->shape;
     const int r = s->rank;
     *swapped = r >= 2 && e->tensor->rank == r && s->d[r - 2].n != s->d[r - 1].n && extent(e, r - 2) == s->d[r - 1].n &&
@@ -330,13 +379,40 @@ static void refuse_misfit(Session *s, const Start *start, const StartEntry *e, b
         diag_help(s->ctx, d, "say so in a table: `names other { \"%s\" = %s.T }`", e->tensor->name, e->param->path);
 }
 
+/* Parts lie there exactly as the table says, and all of them. */
+static void refuse_part(Session *s, const Start *start, const StartEntry *e)
+{
+    const Model *m = start->model;
+    if (e->lacks) {
+        Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "a part of `%s` is not in %s", e->param->path,
+                             start->path);
+        diag_note(s->ctx, d, "there is `%s`, and nothing for `%s`", e->tensor->name, e->lacks);
+        return;
+    }
+    for (size_t i = 0; i < e->n_part; i++) {
+        const SafeTensor *t = e->part[i].tensor;
+        char there[100], here[100];
+        int64_t want[MAX_RANK];
+        int rank = named_shape(m, e->part[i].alias, want);
+        if (rank == t->rank && !memcmp(want, t->d, (size_t)rank * sizeof *want))
+            continue;
+        print_extents(there, t->rank, t->d);
+        print_extents(here, rank, want);
+        Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "`%s` in %s is %s, and the table makes it %s",
+                             t->name, start->path, there, here);
+        diag_label(s->ctx, d, e->part[i].alias->span, "of what lies in it");
+        diag_note(s->ctx, d, "`%s` or a part of it lies there", e->param->path);
+        return;
+    }
+}
+
 /* Whole numbers are those of quantized weights, which mean nothing without what stands elsewhere. */
-static void refuse_type(Session *s, const Start *start, const StartEntry *e)
+static void refuse_type(Session *s, const Start *start, const StartEntry *e, const SafeTensor *t)
 {
     Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "`%s` is stored as %s in %s", e->param->path,
-                         safe_type_name(e->tensor->type), start->path);
+                         safe_type_name(t->type), start->path);
     diag_note(s->ctx, d, "weights are read from F64, F32, F16, BF16, F8_E4M3 and F8_E5M2; `%s` there is none of these",
-              e->tensor->name);
+              t->name);
     diag_help(s->ctx, d, "convert the file to one of them");
 }
 
@@ -353,12 +429,33 @@ static const char *scale_of(Session *s, const Start *start, const SafeTensor *t)
     return NULL;
 }
 
-static void refuse_scaled(Session *s, const Start *start, const StartEntry *e, const char *scale)
+static void refuse_scaled(Session *s, const Start *start, const StartEntry *e, const SafeTensor *t, const char *scale)
 {
     Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "`%s` is stored as %s with a scale in %s",
-                         e->param->path, safe_type_name(e->tensor->type), start->path);
-    diag_note(s->ctx, d, "`%s` there is to be multiplied by `%s`, which is not done", e->tensor->name, scale);
+                         e->param->path, safe_type_name(t->type), start->path);
+    diag_note(s->ctx, d, "`%s` there is to be multiplied by `%s`, which is not done", t->name, scale);
     diag_help(s->ctx, d, "convert the file to BF16");
+}
+
+/* What cannot be read of a weight at all; it files one message at most. */
+static void refuse_weight(Session *s, const Start *start, const StartEntry *e)
+{
+    bool swapped = false;
+    for (size_t i = 0; i < (e->n_part ? e->n_part : 1); i++) {
+        const SafeTensor *t = e->n_part ? e->part[i].tensor : e->tensor;
+        const char *scale = scale_of(s, start, t);
+        if (t->type >= SAFE_FLOATS || scale) {
+            if (t->type >= SAFE_FLOATS)
+                refuse_type(s, start, e, t);
+            else
+                refuse_scaled(s, start, e, t, scale);
+            return;
+        }
+    }
+    if (e->n_part)
+        refuse_part(s, start, e);
+    else if (is_misfit(e, &swapped))
+        refuse_misfit(s, start, e, swapped);
 }
 
 /* Those of one fate, up to some. */
@@ -396,7 +493,6 @@ static void refuse(Session *s, const Start *start)
 {
     const StartSpec *spec = start->spec;
     size_t fresh = 0, grown = 0, errors = diag_errors(s->ctx);
-    bool swapped = false;
     if (start->count[FATE_NEW] + start->count[FATE_LEFT] == start->n) {
         Diag *d = diag_error(s->ctx, "E0614", spec->span, "", "no tensor of %s has the name of a weight of the model",
                              start->path);
@@ -408,14 +504,8 @@ static void refuse(Session *s, const Start *start)
     }
     for (size_t i = 0; i < start->n; i++) {
         const StartEntry *e = &start->entry[i];
-        bool unread = e->param && e->tensor && e->tensor->type >= SAFE_FLOATS;
-        const char *scale = e->param && e->tensor ? scale_of(s, start, e->tensor) : NULL;
-        if (unread)
-            refuse_type(s, start, e);
-        else if (scale)
-            refuse_scaled(s, start, e, scale);
-        else if (is_misfit(e, &swapped))
-            refuse_misfit(s, start, e, swapped);
+        if (e->param && e->tensor)
+            refuse_weight(s, start, e);
         if (diag_errors(s->ctx) > errors)
             ctx_raise(s->ctx, ST_INPUT, NULL);
         fresh +=
@@ -496,12 +586,20 @@ void start_load(Session *s, const Start *start)
             continue;
         ArenaMark mark = arena_mark(s->arena);
         StoreEntry *own = checkpoint_entry(s, e->param), *average = checkpoint_state(s, e->param, STATE_AVERAGE);
-        double *old = NEW_ARRAY(s->arena, double, e->tensor->elements + 1);
         double *value = NEW_ARRAY(s->arena, double, e->param->elements + 1);
-        if (!safe_read(e->file, e->tensor, 0, e->tensor->elements, old, why))
-            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
         session_store_ok(s, store_get_f64(s->store, own, 0, e->param->elements, value));
-        lay(e, old, value);
+        for (size_t k = 0; k < (e->n_part ? e->n_part : 1); k++) {
+            const StartPart *part = e->n_part ? &e->part[k] : &(StartPart){NULL, e->file, e->tensor};
+            ArenaMark each = arena_mark(s->arena);
+            double *old = NEW_ARRAY(s->arena, double, part->tensor->elements + 1);
+            if (!safe_read(part->file, part->tensor, 0, part->tensor->elements, old, why))
+                ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+            if (part->alias)
+                named_move(start->model, part->alias, value, old, false);
+            else
+                lay(e, old, value);
+            arena_reset(s->arena, each);
+        }
         session_store_ok(s, store_put_f64(s->store, own, 0, e->param->elements, value));
         if (average)
             session_store_ok(s, store_put_f64(s->store, average, 0, e->param->elements, value));

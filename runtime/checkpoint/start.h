@@ -19,14 +19,24 @@ typedef enum StartFate {
 } StartFate;
 extern const char *const fate_name[FATES];
 
+/* A tensor that a `names` table has for a part of a weight, or for several weights. */
+typedef struct StartPart {
+    const ModelAlias *alias;
+    const SafeFile *file;
+    const SafeTensor *tensor;
+} StartPart;
+
 typedef struct StartEntry {
     StartFate fate;
     const Param *param;       /* LEFT: NULL */
     const SafeFile *file;     /* NEW: NULL, */
     const SafeTensor *tensor; /* as this */
     bool transposed;          /* by a `names` table */
-    bool grows;               /* an axis is longer */
-    const GrowthAxis *axis;   /* of GROWN from a run: how its axes grow; NULL: old numbers stand at the beginning */
+    const StartPart *part; /* of a weight that does not lie there by itself: all of it, or what there is of it; TAKEN */
+    size_t n_part;         /* and `tensor` is that of the first */
+    Name lacks;            /* of which there is no tensor of this name; NULL: there are all */
+    bool grows;            /* an axis is longer */
+    const GrowthAxis *axis; /* of GROWN from a run: how its axes grow; NULL: old numbers stand at the beginning */
 } StartEntry;
 
 typedef struct Start {

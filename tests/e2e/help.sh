@@ -2,7 +2,7 @@
 # When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
-verbs="new check fmt params cost ir emit tokenize grow train resume launch sweep runs watch eval sample inspect compare report diff plot graph export-log
+verbs="new check fmt params cost ir emit tokenize grow train resume launch sweep runs watch eval sample inspect compare report diff plot graph export export-log
 bench resolve explain doc doctor lsp completions"
 
 expect 0 "$VWN"
@@ -40,7 +40,7 @@ for verb in $verbs; do
     has err "\`vwn $verb\` has no flag \`--no-such-flag\`"
     empty out
 done
-for absent in import export server; do
+for absent in import server; do
     expect 2 "$VWN" $absent
     has err "no verb \`$absent\`"
 done

@@ -85,6 +85,13 @@ fragment() {
         echo "$imports"
         model '  for layer in 1..2 { attention { heads = 2 } }'
         echo "$text" ;;
+    'names there {'*)
+        printf '%s\nlet tie_word_embeddings = false\n' "$imports"
+        model '  for layer in 1..2 {
+    attention { heads = 2 }
+    moe { experts = 3, active = 1, hidden = 8, activation = silu, scores = softmax, normalize = true, balance = 0 }
+  }'
+        echo "$text" ;;
     'train {'*)
         cat whole1
         echo "$text" ;;

@@ -40,6 +40,7 @@ runtime/token
 runtime/data
 runtime/checkpoint
 runtime/shards
+runtime/family
 runtime/train
 runtime/measure
 runtime/use

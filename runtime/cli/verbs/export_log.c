@@ -1,5 +1,6 @@
-/* export_log.c - `vwn export-log`: the events of runs for other programs.   In: runs.   Out: CSV or JSON lines, or a folder of
- * TensorBoard event files.
+/* export_log.c - `vwn export-log` and `vwn export`: runs for other programs.
+ *
+ * In:  runs.   Out: events as CSV, JSON lines or a folder of TensorBoard event files; a trained model as a folder of transformers.
  */
 #include "runtime/cli/cli.h"
 
@@ -157,3 +158,48 @@ const Verb verb_export_log = {
     .least = 1,
     .most = -1,
     .run = run};
+
+/* ---- vwn export ---- */
+
+static int run_export(Call *call)
+{
+    static const char *const types[] = {"float32", "bfloat16", "float16", NULL};
+    int status, type = call_choice(call, "--dtype", types, 0);
+    vwn_hf_options how = {.run = call->operand[0],
+                          .folder = call_flag(call, "--hf"),
+                          .last = call_flag(call, "--last") != NULL,
+                          .json = call->json};
+    if (type < 0)
+        return VWN_USAGE;
+    how.dtype = types[type];
+    if (!how.folder || !*how.folder)
+        return usage_error(call, "`vwn export` needs `--hf DIR`, the folder to write");
+    if (!call_open(call, &status))
+        return status;
+    vwn_writer out = ui_stdout(&call->ui);
+    vwn_status st = vwn_export_hf(call->ctx, &how, &out);
+    call_diagnostics(call, false, NULL);
+    return call_failed(call, st);
+}
+
+static const Flag export_flags[] = {
+    {"--hf", "DIR", "the folder to write; made when it is not there"},
+    {"--dtype", "float32|bfloat16|float16", "what numbers are stored in (else float32)"},
+    {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
+};
+const Verb verb_export = {
+    .name = "export",
+    .operands = "RUN|CKPT",
+    .summary = "Writes a trained model for transformers, where it has such a model",
+    .example = {{"vwn export runs/nano --hf nano_hf", "then: AutoModelForCausalLM.from_pretrained(\"nano_hf\")"},
+                {"vwn export runs/nano@1000 --hf nano_hf --dtype bfloat16", "another checkpoint, in half the room"}},
+    .text = "The folder has model.safetensors, config.json and the tokenizer's file. A model that transformers would "
+            "compute\n"
+            "otherwise is refused: its graph is compared with that of the family. `vwn new DIR --from-hf DIR` goes the "
+            "other way.\n",
+    .flag = export_flags,
+    .n_flags = 3,
+    .takes = TAKES_JSON,
+    .least = 1,
+    .most = 1,
+    .run = run_export};

@@ -1,6 +1,6 @@
-/* new.c - `vwn new`: a folder with a first model and a text, ready to train on a CPU.
+/* new.c - `vwn new`: a folder with a first model and a text, ready to train on a CPU, or with a model of transformers.
  *
- * In:  a folder that does not exist yet, or is empty.   Out: model.vwn and text.txt in it.
+ * In:  a folder that does not exist yet, or is empty.   Out: model.vwn in it, and text.txt.
  * The one idea: the text is made on the spot (sums such as "7 + 5 = 12", in an order that is
  * always the same), so that a first run needs nothing from elsewhere and its samples can be
  * judged at sight.
@@ -97,20 +97,72 @@ static bool finish(Call *call, FILE *f, const char *path)
     return fine;
 }
 
+static int make_folder(Call *call, const char *folder)
+{
+    if (strlen(folder) > 3000)
+        return usage_error(call, "the folder's name is too long");
+    if (mkdir(folder, 0777) == 0 || errno == EEXIST)
+        return VWN_OK;
+    ui_error(&call->ui, "cannot make the folder %s: %s", folder, strerror(errno));
+    return VWN_ENVIRONMENT;
+}
+
+static void tell_model(Call *call, const char *model)
+{
+    ui_print(&call->ui, "{\"v\":1,\"event\":\"new\",\"model\":");
+    put_json_string(&call->ui, model, strlen(model));
+}
+
+/* A model of a folder of transformers. Nothing is made before all of it has been read. */
+static int run_from(Call *call, const char *from)
+{
+    const char *folder = call->operand[0];
+    char model[4096];
+    int status;
+    Text text = {0};
+    vwn_writer into = text_writer(&text);
+    if (!call_open(call, &status))
+        return status;
+    vwn_status st = vwn_from_hf(call->ctx, &(vwn_from_options){.folder = from}, &into);
+    call_diagnostics(call, false, NULL);
+    status = call_failed(call, st);
+    FILE *f = NULL;
+    if (status == VWN_OK && (status = make_folder(call, folder)) == VWN_OK)
+        f = create(call, model, folder, "model.vwn", &status);
+    if (f) {
+        fwrite(text.s, 1, text.n, f);
+        status = finish(call, f, model) ? VWN_OK : VWN_ENVIRONMENT;
+    }
+    text_free(&text);
+    if (status != VWN_OK || call->ui.quiet)
+        return status;
+    if (call->json) {
+        tell_model(call, model);
+        ui_print(&call->ui, "}\n");
+    } else {
+        ui_print(
+            &call->ui,
+            "%s\n\nnext: put a text at %s/text.txt, and look at `train` in the file\nthen: vwn train %s, vwn export "
+            "runs/NAME --hf DIR\n",
+            model, folder, model);
+    }
+    return VWN_OK;
+}
+
 static int run(Call *call)
 {
     static const char *const names[] = {"nano", "vwn", NULL};
-    const char *folder = call->operand[0];
+    const char *folder = call->operand[0], *from = call_flag(call, "--from-hf");
     char model[4096], text[4096];
     int status, choice = call_choice(call, "--from", names, 0);
     if (choice < 0)
         return VWN_USAGE;
-    if (strlen(folder) > 3000)
-        return usage_error(call, "the folder's name is too long");
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        ui_error(&call->ui, "cannot make the folder %s: %s", folder, strerror(errno));
-        return VWN_ENVIRONMENT;
-    }
+    if (from && call_flag(call, "--from"))
+        return usage_error(call, "`--from` and `--from-hf` exclude each other");
+    if (from)
+        return run_from(call, from);
+    if ((status = make_folder(call, folder)) != VWN_OK)
+        return status;
     FILE *f = create(call, model, folder, "model.vwn", &status);
     if (!f)
         return status;
@@ -124,8 +176,7 @@ static int run(Call *call)
     if (!finish(call, f, text))
         return VWN_ENVIRONMENT;
     if (call->json) {
-        ui_print(&call->ui, "{\"v\":1,\"event\":\"new\",\"model\":");
-        put_json_string(&call->ui, model, strlen(model));
+        tell_model(call, model);
         ui_print(&call->ui, ",\"text\":");
         put_json_string(&call->ui, text, strlen(text));
         ui_print(&call->ui, "}\n");
@@ -140,6 +191,7 @@ static int run(Call *call)
 
 static const Flag flags[] = {
     {"--from", "nano|vwn", "a plain GPT, or one with a (2, 3) virtual width (else nano)"},
+    {"--from-hf", "DIR", "a model of transformers, with the weights of its folder: Llama, Qwen3, OLMo-2"},
 };
 const Verb verb_new = {
     .name = "new",
@@ -147,8 +199,12 @@ const Verb verb_new = {
     .summary = "Makes a folder with a first model and a text; it learns to add on a CPU in less than a minute",
     .example = {{"vwn new first", "a small GPT that learns the sums of two digits"},
                 {"vwn new wide --from vwn", "the same with a virtual width"}},
+    .text =
+        "`--from-hf` reads config.json and the headers of safetensors: every key and every tensor must have a place. "
+        "The\n"
+        "file names the folder, from which a run then begins.\n",
     .flag = flags,
-    .n_flags = 1,
+    .n_flags = 2,
     .takes = TAKES_JSON,
     .least = 1,
     .most = 1,
