@@ -1,6 +1,7 @@
 /* calls.c - every call of the three libraries: counted, written down, and failing where it is asked to.
  *
- * Out: the file that FAKE_CUDA_LOG names: a line for each call, `number name what -> result`; in the end
+ * Out: the file that FAKE_CUDA_LOG names, each "%p" in it the number of the process and "%q{NAME}" what the environment has of that
+ *      name: a line for each call, `number name what -> result`; in the end
  *      `count name n` for each name, `made kind n`, `leaked kind n` for each kind of thing, and `end`.
  * The one idea: a call passes here before anything of it is done, so the same calls have the same numbers in
  * every run, and any of them can be the one that fails.
@@ -79,13 +80,38 @@ static void read_failures(const char *text)
     }
 }
 
+/* A file's name with what it says of the process. */
+static void expand(const char *text, char *path, size_t room)
+{
+    size_t n = 0;
+    for (const char *p = text; *p && n + 1 < room; p++) {
+        const size_t length = !strncmp(p, "%q{", 3) ? strcspn(p, "}") : 0;
+        char wanted[64];
+        const char *value = NULL;
+        if (length && p[length]) {
+            snprintf(wanted, sizeof wanted, "%.*s", (int)length - 3, p + 3);
+            value = getenv(wanted);
+            n += (size_t)snprintf(path + n, room - n, "%s", value ? value : "");
+            p += length;
+        } else if (!strncmp(p, "%p", 2)) {
+            n += (size_t)snprintf(path + n, room - n, "%ld", (long)getpid());
+            p++;
+        } else {
+            path[n++] = *p;
+        }
+    }
+    path[n < room ? n : room - 1] = 0;
+}
+
 static void __attribute__((constructor)) begin(void)
 {
-    const char *path = getenv("FAKE_CUDA_LOG"), *fail = getenv("FAKE_CUDA_FAIL");
+    const char *log = getenv("FAKE_CUDA_LOG"), *fail = getenv("FAKE_CUDA_FAIL");
+    char path[1024];
     if (fail)
         read_failures(fail);
-    if (!path || !*path)
+    if (!log || !*log)
         return;
+    expand(log, path, sizeof path);
     owner = getpid();
     file = fopen(path, "we");
     if (!file) {

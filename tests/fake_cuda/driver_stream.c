@@ -443,6 +443,7 @@ static int graph_launch(const void *handle, const void *stream)
         fake_capture_invalidate(s);
         return fake_refuse(E_NOT_SUPPORTED, "the fake makes no graphs of graphs");
     }
+    fake_say("%u nodes", x->graph->n);
     x->graph->users++;
     fake_push(s, (FakeOp){.kind = OP_GRAPH,
                           .graph = x->graph,

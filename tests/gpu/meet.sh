@@ -62,6 +62,8 @@ part() {
     processes=0
     said=$work/said.$1
     : > "$said"
+    MEET_PART=$1 # of its processes
+    export MEET_PART
     "$3" 2> "$said"
     got=$?
     { echo "==== $1: what was said" && tail -c 200000 "$said"; } 2> /dev/null >> "$log"

@@ -1,7 +1,7 @@
 # rehearsal.sh - meet.sh's folder and three calls on the tests' fake driver, from the first to the last line; and with faults planted: kernels
 # that hang, that lose the device, that are wrong in one element; a driver that is missing, one in an odd place, one of another
 # card; a full disk. Under `whole` with every kernel of every example.
-# When: first, slow. It compiles another program, not vwn.
+# When: first, slow, at most 3600 s. Whole it takes 20 minutes of two cores. It compiles another program, not vwn.
 . "$VWN_SOURCE/tests/support/lib.inc"
 [ "$(uname -m)" = x86_64 ] && command -v g++ cc timeout tar > /dev/null || exit 77
 
@@ -16,14 +16,36 @@ if whole; then
 else
     export MEET_NAMES=gpt
 fi
-# call N STATUS: lines in back/meet_N.jsonl, all of them JSON.
+# call N STATUS: lines in back/meet_N.jsonl, all of them JSON. What its processes ask of the driver is in calls/.
+export FAKE_CUDA_LOG="$PWD/calls/%q{MEET_PART}.%p"
+mkdir calls
 call() {
-    rm -rf back
+    rm -rf back calls
+    mkdir calls
     expect "$2" sh "$meet" "$1" back
     json "back/meet_$1.jsonl"
     lines=back/meet_$1.jsonl
 }
 count() { grep -c "$1" "$lines"; }
+# counted N LEAST: of each part of call N, how many processes had the driver, what they launched and how many bytes they copied; LEAST
+# parts had some. On a card a process is there after 2 s, a launch takes 20 us and a second copies 2 GB: half of a part's time is left.
+counted() {
+    find calls -name '*[a-z].[0-9]*' | sort > logs
+    awk -v call="$1" -v least="$2" '
+        function of_part(path) { sub(/.*\//, "", path); sub(/\..*/, "", path); return path }
+        FILENAME ~ /call_[0-9].inc$/ { if ($1 == "part") most[$2] = $3; next }
+        FNR == 1 { part = of_part(FILENAME); processes[part]++ }
+        $2 == "cuLaunchKernel" { launches[part]++ }
+        $2 == "cuGraphLaunch" { launches[part] += $3 }
+        $2 ~ /^cuMemcpy/ { bytes[part] += $4 == "x" ? $3 * $5 : $3 }
+        END { for (part in processes) {
+                  seconds = 2 * processes[part] + 2e-5 * launches[part] + bytes[part] / 2e9
+                  printf "call %s, %s: %d processes, %d launches, %.1f MiB, some %.1f s of %d on a card\n", call, part, processes[part], launches[part],
+                         bytes[part] / 1048576, seconds, most[part]
+                  parts++; bad += seconds > most[part] / 2 }
+              exit bad || parts < least }' "$VWN_SOURCE/tests/gpu/call_$1.inc" $(cat logs) > parts || fail "parts of call $1: $(cat parts)"
+    sort parts
+}
 
 # ---- the parts of a call fit into its time, with what it takes to end the last process ----
 ends_in=$(sed -n 's/^ends_in=\([0-9]*\).*/\1/p' "$meet")
@@ -55,6 +77,8 @@ done
 has "$lines" '"doctor":"vwn: '
 has "$lines" "\"wrong\":0,\"ended\":0,"
 grep -q "\"processes\":1,\"launches\":$kernels,\"bytes\":[1-9]" "$lines" || fail "launches are not counted"
+counted 1 5
+grep -q "^call 1, kernels: 1 processes, $kernels launches, " parts || fail "launches that the driver counts: $(cat parts)"
 
 # ---- the second call; what comes back becomes tables ----
 mv back first
@@ -73,6 +97,7 @@ if whole; then
 else
     MEET_PARTS=rates call 2 0
 fi
+counted 2 1
 [ "$(count '"copy_mib":.*"gb_s":[1-9]')" -eq 2 ] && [ "$(count '"graph_nodes":')" -eq 3 ] || fail "rates: $(cat "$lines")"
 cp back/* first
 # the third: each connection for the plain one's steps, then for its seconds
@@ -119,6 +144,7 @@ cmp -s "$wrong" "made/cases/${wrong#spoilt/}" || cmp -s "$hangs" "made/cases/${h
     fail "a fault is not planted"
 for item in $(dirname "$wrong" "$hangs" "$loses" | sort -u); do
     expect 0 "$MAKE_CASES" --compile "$item" sm_90a
+    mv "folder/truth/$(basename "$item").pack" .
     sh "$meet" pack "$item" "folder/truth/$(basename "$item").pack"
 done
 cat > sanitizer << 'END_OF_TOOL'
@@ -148,16 +174,19 @@ unset VWN_CUDA_LIBRARIES
 if "$VWN" doctor 2> /dev/null | grep -q '^CUDA compiler (NVRTC): [1-9]'; then
     expect 0 "$PTX_RUN_KERNELS" made/cases --out ptx.jsonl
     has out "$kernels kernels of $kernels compared, 0 wrong, 0 ended"
-    if whole; then # NVRTC compiles all of it anew behind each that ends
-        expect 3 "$PTX_RUN_KERNELS" spoilt --out spoilt.jsonl
-        has out "$((kernels - 2)) kernels of $kernels compared, 1 wrong, 2 ended"
+    if whole; then # NVRTC compiles all of a folder anew behind each that ends: those with faults are enough
+        mkdir faulty
+        ln -s "$PWD/spoilt/prelude.cu" faulty
+        for item in $(dirname "$wrong" "$hangs" "$loses" | sort -u); do ln -s "$PWD/$item" faulty; done
+        expect 3 "$PTX_RUN_KERNELS" faulty --out spoilt.jsonl
+        has out ' compared, 1 wrong, 2 ended'
         grep "\"kernel\":\"$(name "$wrong")\".*\"wrong\":1," spoilt.jsonl > out || fail "the wrong element is not told: $(cat spoilt.jsonl)"
     fi
 fi
 export VWN_CUDA_LIBRARIES="$fakes"
 
 # ---- a machine that is not as it should be ----
-sh "$meet" make "$BUILD" > out 2>&1 || fail "the folder cannot be made again"
+mv ./*.pack folder/truth
 mkdir empty
 VWN_CUDA_LIBRARIES="$PWD/empty" call 1 3
 [ "$(count '"part":.*"ok":false.*"said":"[^"]*libcuda')" -ge 3 ] || fail "a missing driver: $(cat "$lines")"
@@ -172,6 +201,11 @@ if command -v python3 > /dev/null; then
     PYTHONPATH="$PWD/site" MEET_PARTS='machine kernels' call 1 0
     has "$lines" "{\"library\":\"libcuda.so.1\",\"path\":\"$PWD/site/nvidia/cu13/lib\"}"
     [ "$(count '"good":true')" -eq "$kernels" ] || fail "libraries in an odd place"
+    if whole; then
+        PYTHONPATH="$PWD/site" MEET_PARTS=rates call 2 0
+        has "$lines" "{\"library\":\"libcuda.so.1\",\"path\":\"$PWD/site/nvidia/cu13/lib\"}"
+        [ "$(count '"copy_mib":')" -eq 2 ] || fail "libraries in an odd place, in the second call: $(cat "$lines")"
+    fi
 fi
 export VWN_CUDA_LIBRARIES="$fakes"
 
@@ -181,6 +215,9 @@ ln -s /dev/full back/meet_1.jsonl
 MEET_PARTS='machine kernels' expect 0 sh "$meet" 1 back
 lines=out
 [ "$(count '"good":true')" -eq "$kernels" ] || fail "a full disk takes lines away"
+ln -s /dev/full back/meet_2.jsonl
+MEET_PARTS=rates expect 0 sh "$meet" 2 back
+[ "$(count '"copy_mib":')" -eq 2 ] || fail "a full disk takes lines of the second call away: $(cat out)"
 MEET_SECONDS=9 MEET_PARTS='losses again' expect 3 sh "$meet" 1 late
 # the second call without a driver: each model and rate says so; with a program that hangs and cannot be asked to end: what comes behind it is
 # begun, as long as there is time
@@ -188,6 +225,21 @@ VWN_CUDA_LIBRARIES="$PWD/empty" MEET_PARTS='benches rates models' call 2 3
 [ "$(count '"bench":"[a-z0-9-]*","ok":false')" -eq 5 ] && [ "$(count '"part":.*"ok":false.*"said":"[^"]*libcuda')" -eq 3 ] ||
     fail "no driver in the second call: $(cat "$lines")"
 if whole; then
+    # the second call on a card of another kind is one as any other: kernels are compiled for it there. A kernel that loses the device takes the
+    # others of its process along, and no other process
+    FAKE_CUDA_DEVICE='sms=1 memory=2000 capability=100' MEET_PARTS=rates call 2 0
+    has "$lines" '"arch":"sm_100'
+    PATH="$PATH:$PWD" FAKE_CUDA_FAIL='cuLaunchKernel:9>700' MEET_PARTS='benches profiled models' call 2 3
+    [ "$(count '"bench":"[a-z0-9-]*","ok":false')" -eq 5 ] && [ "$(count '"profiled":"[a-z0-9-]*","left_out":')" -eq 2 ] ||
+        fail "a kernel that loses the device in the second call: $(cat "$lines")"
+    grep -q '"part":"benches","ok":false.*"said":"[^"]*launch' "$lines" || fail "it is not said how: $(cat "$lines")"
+    # checkers and profilers that find no driver say so, and take no time
+    printf '#!/bin/sh\necho "==ERROR== no driver"\nexit 1\n' > ncu
+    MEET_PARTS='benches profiled sanitized' SANITIZER="$PWD/ncu" PATH="$PATH:$PWD" call 2 3
+    for part in profiled sanitized; do
+        grep -q "\"part\":\"$part\",\"ok\":false,\"seconds\":[0-9],.*\"said\":\"==ERROR== no driver" "$lines" || fail "$part: $(grep "$part" "$lines")"
+    done
+    has "$lines" '{"profiled":"gpt-bf16","kernels":0,"said":"==ERROR== no driver '
     cp -r folder hung
     printf '#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 1; done\n' | gzip > hung/vwn.gz
     MEET_FOLDER="$PWD/hung" MEET_PATIENCE=1 MEET_SECONDS=30 MEET_PARTS='rates sanitized emitted models' call 2 3

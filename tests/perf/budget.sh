@@ -5,7 +5,7 @@
 #      none less than three quarters: a line that is too generous is to be lowered with the change that made it so.
 #      `sh tests/perf/budget.sh --bless` prints the list as it should be. Nothing of it is measured.
 # The one idea: a kernel is known by the module it was made for first, without the number of its layer.
-# When: slow. It compiles for three architectures.
+# When: slow, at most 1800 s. It compiles for three architectures.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 slack=1.05

@@ -4,7 +4,7 @@
  * Out: `N passed, N failed`. The oracle is the plan: each access lies in a buffer of its launch, a store in one that the launch
  *      writes; what the launches of a program write is written whole; no operation is unknown. A loop that is walked once too
  *      often, or not often enough, an address that is computed wrong, a branch that is taken wrong reaches something else.
- * When: slow. It compiles for three architectures.
+ * When: slow, at most 1800 s. It compiles for three architectures.
  */
 #include "support/examples.h"
 #include "support/drawn.h"

@@ -7,7 +7,7 @@
  * Out: of each kind the one whose place is known is found; under `whole`, or of the kind that is named, so many of all. A fault is found when a launch ends with one, or a number
  *      is farther from what the unchanged text gives than rounding explains. Those that are not found are at places that
  *      this launch does not reach, or that another barrier guards, too.
- * When: slow. It runs what NVRTC makes of texts.
+ * When: slow, at most 3600 s. It runs what NVRTC makes of texts.
  */
 #include "support/gradients.h"
 #include "support/harness.h"

@@ -6,7 +6,7 @@
  *      copies. Of the list a part is drawn: each type and both architectures are in it.
  * Out: a line for a case: the loss and every gradient agree within the bounds of the type, and every order gives the same
  *      bits. 77 where NVRTC is not.
- * When: slow. It runs what NVRTC makes of texts.
+ * When: slow, at most 3600 s. It runs what NVRTC makes of texts.
  */
 #include "support/examples.h"
 #include "support/gradients.h"
