@@ -71,8 +71,6 @@ typedef struct Work {
     double loss[LOOP_LANES_MOST]; /* of each lane of the step so far */
 } Work;
 
-static StepLanes lanes_of_model(void) { return model.lanes ? (StepLanes){model.lanes, 0, model.lanes} : lanes_none(); }
-
 static double result(const Work *w, const Program *program, const char *name)
 {
     for (int i = 0; i < program->n_results; i++)
@@ -143,7 +141,7 @@ static int64_t evaluate(Work *w, int64_t batches)
 {
     static const EvalCalls calls = {begin_count, feed_fixed, eval_run, eval_results, NULL};
     const size_t n = (size_t)model.eval->n_results;
-    const StepLanes lanes = lanes_of_model();
+    const StepLanes lanes = lanes_of(model.lanes);
     const EvalSize size = {order_fixed_windows(w->of), batches, model.batch, model.micro, n, lanes};
     double part[MOST_RESULTS], *all = room((uint64_t)lanes.all * n * sizeof *all);
     int64_t windows = loop_evaluate(&calls, w, &size, model.eval_count, part, all);
@@ -188,7 +186,7 @@ static void run_part(void *user, LoopProgram which, int64_t k)
     w->run->first = k * model.micro;
     run_program(w, program);
     if (which != LOOP_COUNT)
-        w->loss[k / (model.batch / model.micro / lanes_of_model().all)] += result(w, program, "loss");
+        w->loss[k / (model.batch / model.micro / lanes_of(model.lanes).all)] += result(w, program, "loss");
 }
 
 static void keep_lane(void *user, int level) { run_program(user, model.keep[level]); }
@@ -198,7 +196,7 @@ static void one_step(Work *w)
 {
     Progress *p = w->progress;
     static const LoopCalls calls = {begin_count, run_part, keep_lane, join_lane};
-    const StepLanes lanes = lanes_of_model();
+    const StepLanes lanes = lanes_of(model.lanes);
     memset(w->loss, 0, sizeof w->loss);
     loop_gradient(&calls, w, model.batch / model.micro, &lanes, model.count);
     lanes_add(w->loss, lanes.all, 1);

@@ -3,6 +3,7 @@
 #define VWN_EXPORT_BUILD_H
 
 #include "export.h"
+#include "compiler/model/programs.h"
 #include "compiler/plan/plan_forms.h"
 #include "compiler/portable/loop.h"
 
@@ -18,15 +19,14 @@ typedef struct ExportTensor { /* an external tensor of any program, or a paramet
 } ExportTensor;
 
 typedef struct ExportProgram {
+    ProgramKind kind; /* of a folder that trains */
     const char *name, *about;
     const Plan *plan;
     const PlanSizes
         *sizes; /* it is for any sizes: numbers are printed as formulas of them; NULL: for those of the plan */
 } ExportProgram;
 
-enum { EXPORT_PROGRAMS = 6 + 2 * LOOP_LANES_LEVELS, EXPORT_RESULTS = 4096 };
-
-#define EXPORT_EVAL_COUNT "eval_count"
+enum { EXPORT_PROGRAMS = PROGRAM_KINDS + 2 * LOOP_LANES_LEVELS, EXPORT_RESULTS = 4096 };
 
 typedef struct Export {
     Ctx *ctx;

@@ -96,7 +96,7 @@ static void list_tensors(Export *x)
 }
 
 /* Operands of large products are rounded as training asks for, where the products can take them. */
-static void add_program(Export *x, const char *name, const char *about, const Graph *g)
+static void add_graph(Export *x, ProgramKind kind, const char *name, const Graph *g)
 {
     PlanOptions how = {.B = x->how->batch,
                        .T = x->how->context,
@@ -107,45 +107,51 @@ static void add_program(Export *x, const char *name, const char *about, const Gr
     Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);
     export_target(x)->check(x, plan);
-    x->program[x->n_programs++] = (ExportProgram){.name = name, .about = about, .plan = plan};
+    x->program[x->n_programs++] = (ExportProgram){kind, .name = name, .about = program_row(kind)->about, .plan = plan};
     if (plan->arena_bytes > x->arena_bytes)
         x->arena_bytes = plan->arena_bytes;
 }
 
-static void add_programs(Export *x)
+static void add_program(Export *x, ProgramKind kind, int level)
 {
-    const Model *m = x->how->unit->model;
-    const Train *t = x->how->train;
-    Arena *a = x->arena;
-    add_program(x, "eval", "what a part of an evaluation adds to its losses", step_held_out(m, x->how->unit->train, a));
-    Graph *count = step_count(m, true, a);
-    if (count)
-        add_program(x, EXPORT_EVAL_COUNT, "the numbers of targets of an evaluation, added up", count);
-    if (!t)
+    const Train *t = program_row(kind)->trains ? x->how->train : x->how->unit->train;
+    Graph *g = program_make(kind, x->how->unit->model, t, level, x->arena);
+    const char *name = program_row(kind)->name;
+    if (!g)
         return;
-    count = t->batch_seqs > x->how->batch ? step_count(m, false, a) : NULL;
-    if (count)
-        add_program(x, "count", "the numbers of targets of a batch, added up", count);
-    add_program(x, "train", "losses, and their gradients written", step_gradient(m, t, true, a));
-    const StepLanes lanes = train_lanes(t);
-    if (t->batch_seqs > x->how->batch * lanes.all)
-        add_program(x, "accumulate", "losses, and their gradients added", step_gradient(m, t, false, a));
-    for (int i = 0; i < lanes_levels(&lanes); i++) {
-        add_program(x, arena_printf(a, "keep%d", i), "the gradients of some lanes, kept", step_keep(m, t, i, a));
-        add_program(x, arena_printf(a, "join%d", i), "those that were kept, added to the gradients",
-                    step_join(m, t, i, a));
-    }
-    Graph *update = step_update(m, t, a);
-    plan_write_copies(update, &x->layout); /* of those that the programs before read */
-    add_program(x, "update", "new weights from gradients", update);
+    if (kind == PROGRAM_UPDATE)
+        plan_write_copies(g, &x->layout); /* of those that the programs before read */
+    if (program_row(kind)->levels)
+        name = arena_printf(x->arena, "%s%d", name, level);
+    add_graph(x, kind, name, g);
 }
 
-static const ExportProgram *program_named(const Export *x, const char *name)
+/* Those that read copies of weights stand before the update, which writes these. */
+static void add_programs(Export *x)
+{
+    const Train *t = x->how->train;
+    add_program(x, PROGRAM_EVAL, 0);
+    add_program(x, PROGRAM_EVAL_COUNT, 0);
+    if (!t)
+        return;
+    static const ProgramKind before[] = {PROGRAM_COUNT, PROGRAM_TRAIN, PROGRAM_ACCUMULATE};
+    for (size_t i = 0; i < COUNT_OF(before); i++)
+        if (program_runs(before[i], t, x->how->batch))
+            add_program(x, before[i], 0);
+    const StepLanes lanes = lanes_of(t->lanes);
+    for (int i = 0; i < lanes_levels(&lanes); i++) {
+        add_program(x, PROGRAM_KEEP, i);
+        add_program(x, PROGRAM_JOIN, i);
+    }
+    add_program(x, PROGRAM_UPDATE, 0);
+}
+
+static bool is_exported(const Export *x, ProgramKind kind)
 {
     for (size_t i = 0; i < x->n_programs; i++)
-        if (!strcmp(x->program[i].name, name))
-            return &x->program[i];
-    return NULL;
+        if (x->program[i].kind == kind)
+            return true;
+    return false;
 }
 
 /* ---- kernels.c and plan.h ---- */
@@ -288,9 +294,9 @@ static void write_training(Buf *b, const Export *x)
     const Train *t = x->how->train;
     bool own = t->eval_data.kind != DATA_NONE || t->data.val_path;
     buf_puts(b, "    .train = &train_program,\n");
-    if (program_named(x, "accumulate"))
+    if (is_exported(x, PROGRAM_ACCUMULATE))
         buf_puts(b, "    .accumulate = &accumulate_program,\n");
-    const StepLanes lanes = train_lanes(t);
+    const StepLanes lanes = lanes_of(t->lanes);
     write_lanes(b, "keep", lanes_levels(&lanes));
     write_lanes(b, "join", lanes_levels(&lanes));
     buf_puts(b, "    .update = &update_program,\n    .rate = learning_rate,\n");
@@ -332,12 +338,12 @@ static void write_model(Buf *b, const Export *x)
         buf_printf(b, "    .symbol = symbol,\n    .n_symbols = %" PRId64 ",\n", how->n_symbols);
     buf_printf(b, "    .seed = %" PRIu64 "u,\n    .eval = &eval_program,\n    .eval_batches = %" PRId64 ",\n",
                how->seed, t ? t->eval_batches : 0);
-    if (program_named(x, EXPORT_EVAL_COUNT))
+    if (is_exported(x, PROGRAM_EVAL_COUNT))
         buf_puts(b, "    .eval_count = &eval_count_program,\n");
-    if (program_named(x, "count"))
+    if (is_exported(x, PROGRAM_COUNT))
         buf_puts(b, "    .count = &count_program,\n");
-    if (t && train_lanes(t).all > 1)
-        buf_printf(b, "    .lanes = %" PRId64 ",\n", train_lanes(t).all);
+    if (t && lanes_of(t->lanes).all > 1)
+        buf_printf(b, "    .lanes = %" PRId64 ",\n", lanes_of(t->lanes).all);
     bool own = t && (t->eval_data.kind != DATA_NONE || t->data.val_path);
     buf_puts(b, "    .held_out = ");
     export_real(b, t && !own ? t->data.val : 0);

@@ -270,7 +270,7 @@ static void put_drawn(PlanPrinter *q, IntKind kind, Name site, int64_t each)
     }
     buf_puts(q->b, "/* key of ");
     export_comment(q->b, site);
-    bool of_eval = !strcmp(q->p->name, "eval") || !strcmp(q->p->name, EXPORT_EVAL_COUNT);
+    bool of_eval = program_row(q->p->kind)->held_out;
     buf_printf(q->b, " */ (int64_t)0x%016" PRIx64 "u", philox_key(of_eval ? LOOP_NO_SEED : q->x->how->seed, site));
 }
 

@@ -236,11 +236,6 @@ typedef struct Train {
 Name born_name(Ctx *ctx, const Param *p, int axis);
 /* "path:since0": the same of the moments; where some are carried, else they came with the weights. */
 Name since_name(Ctx *ctx, const Param *p, int axis);
-/* All of a step, as one process computes them. */
-static inline StepLanes train_lanes(const Train *t)
-{
-    return (StepLanes){t->lanes > 0 ? t->lanes : 1, 0, t->lanes > 0 ? t->lanes : 1};
-}
 /* What operands of its large products are rounded to. */
 static inline Half train_half(const Train *t) { return t ? t->compute : HALF_NONE; }
 

@@ -7,8 +7,9 @@
  * them; nothing is changed in place, so one Model serves any number of graphs.
  */
 #include <math.h>
+#include <string.h>
 
-#include "model.h"
+#include "programs.h"
 #include "compiler/graph/op.h"
 #include "compiler/pass/rewrite.h"
 #include "optimizer.h"
@@ -420,4 +421,65 @@ Graph *step_predict(const Model *m, Arena *arena)
     Graph *g = copy_forward(m, arena, &(StepChange){.one_document = true}, &out->value, 1, &map);
     ir_output(g, out->name, map[out->value]);
     return g;
+}
+
+/* ---- the programs of a run ---- */
+
+const ProgramRow *program_row(ProgramKind kind)
+{
+    static const ProgramRow row[PROGRAM_KINDS] = {
+#define PROGRAM(kind, name, about, graph, trains, held_out, levels, float32)                                           \
+    [PROGRAM_##kind] = {name, about, trains, held_out, levels, float32},
+#include "programs.def"
+#undef PROGRAM
+    };
+    return &row[kind];
+}
+
+ProgramKind program_named(const char *name)
+{
+    ProgramKind kind = 0;
+    while (kind < PROGRAM_KINDS && strcmp(name, program_row(kind)->name) != 0)
+        kind++;
+    return kind;
+}
+
+const char *program_names(Arena *arena)
+{
+    Buf b = buf_new(arena);
+    for (ProgramKind kind = 0; kind < PROGRAM_KINDS; kind++)
+        buf_printf(&b, "%s%s", kind ? ", " : "", program_row(kind)->name);
+    return b.s;
+}
+
+Graph *program_make(ProgramKind kind, const Model *m, const Train *t, int level, Arena *arena)
+{
+    switch (kind) {
+#define PROGRAM(kind, name, about, graph, trains, held_out, levels, float32)                                           \
+    case PROGRAM_##kind:                                                                                               \
+        return graph;
+#include "programs.def"
+#undef PROGRAM
+    case PROGRAM_KINDS: break;
+    }
+    return NULL;
+}
+
+int64_t program_runs(ProgramKind kind, const Train *t, int64_t micro)
+{
+    const int64_t parts = (t->batch_seqs + micro - 1) / micro, lanes = lanes_of(t->lanes).all;
+    switch (kind) {
+    case PROGRAM_TRAIN: return lanes;
+    case PROGRAM_ACCUMULATE: return parts > lanes ? parts - lanes : 0;
+    case PROGRAM_KEEP:
+    case PROGRAM_JOIN: return lanes - 1;
+    case PROGRAM_UPDATE: return 1;
+    case PROGRAM_COUNT: return parts > 1 ? parts : 0;
+    default: return 0;
+    }
+}
+
+bool program_is_run(ProgramKind kind, const Train *t, int64_t micro)
+{
+    return program_runs(kind, t, micro) > 0 || (program_row(kind)->held_out && t->eval_every > 0);
 }

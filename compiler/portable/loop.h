@@ -20,8 +20,8 @@ typedef struct StepLanes {
     int64_t here;
 } StepLanes;
 enum { LOOP_LANES_MOST = 1024, LOOP_LANES_LEVELS = 10 };
-/* The only lane of a step. */
-static inline StepLanes lanes_none(void) { return (StepLanes){1, 0, 1}; }
+/* All lanes of a step, as one process computes them; 0: the only one. */
+static inline StepLanes lanes_of(int64_t n) { return (StepLanes){n > 0 ? n : 1, 0, n > 0 ? n : 1}; }
 /* Kept sums at a time beside the sum at hand: level i waits for the 2^i lanes behind its own. */
 static inline int lanes_levels(const StepLanes *l)
 {

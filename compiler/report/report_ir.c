@@ -6,6 +6,7 @@
  * file.
  */
 #include "compiler/library/library_c.h"
+#include "compiler/model/programs.h"
 #include "compiler/pass/recompute.h"
 #include "compiler/pass/simplify.h"
 #include "compiler/plan/pipeline.h"
@@ -142,47 +143,32 @@ void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const S
 }
 
 /* The graph of a program of this unit, before simplification: that of training with or
- * without its gradients. */
+ * without its gradients. NULL: the model has nothing for it to count. */
 static Graph *program_graph(Unit *u, const char *program, bool differentiate)
 {
     const Model *m = report_model(u);
     Arena *arena = u->ctx->scratch;
     if (!program)
         program = u->train ? "train" : "predict";
-    if (strcmp(program, "eval") == 0)
-        return step_held_out(m, u->train, arena);
-    if (strcmp(program, "predict") == 0)
-        return step_predict(m, arena);
-    bool of_eval = strcmp(program, "eval_count") == 0;
-    Graph *count = of_eval || strcmp(program, "count") == 0 ? step_count(m, of_eval, arena) : NULL;
-    if (count)
-        return count;
-    if (!u->train)
+    ProgramKind kind = program_named(program);
+    if (kind == PROGRAM_KINDS)
+        ctx_raise(u->ctx, ST_USAGE, "there is no program `%s`: %s", program, program_names(arena));
+    if (program_row(kind)->trains && !u->train)
         ctx_raise(u->ctx, ST_INPUT, "%s has no `train`, so there is no program `%s`", u->path, program);
-    if (strcmp(program, "train") == 0)
-        return differentiate ? step_gradient(m, u->train, true, arena) : step_forward(m, u->train, arena);
-    if (strcmp(program, "accumulate") == 0)
-        return differentiate ? step_gradient(m, u->train, false, arena) : step_forward(m, u->train, arena);
-    if (strcmp(program, "keep") == 0)
-        return step_keep(m, u->train, 0, arena);
-    if (strcmp(program, "join") == 0)
-        return step_join(m, u->train, 0, arena);
-    if (strcmp(program, "update") == 0)
-        return step_update(m, u->train, arena);
-    ctx_raise(u->ctx, ST_USAGE,
-              "there is no program `%s`: train, accumulate, keep, join, update, eval, count, eval_count, predict",
-              program);
+    if (!differentiate && (kind == PROGRAM_TRAIN || kind == PROGRAM_ACCUMULATE))
+        return step_forward(m, u->train, arena);
+    return program_make(kind, m, u->train, 0, arena);
 }
 
 static PlanOptions plan_options(const Unit *unit, const char *program, int64_t batch_seqs)
 {
     const Train *t = unit->train;
-    bool predicts = program && strcmp(program, "predict") == 0; /* sampling is in float32 */
+    bool float32 = program && program_row(program_named(program))->float32;
     return (PlanOptions){.B = batch_seqs > 0 ? batch_seqs
                               : t            ? t->micro_seqs
                                              : 1,
                          .T = t ? t->context : report_model(unit)->context,
-                         .half = predicts ? HALF_NONE : train_half(t)};
+                         .half = float32 ? HALF_NONE : train_half(t)};
 }
 
 void report_stage(Buf *out, Unit *unit, Stage stage, const StageOptions *options)
@@ -192,6 +178,8 @@ void report_stage(Buf *out, Unit *unit, Stage stage, const StageOptions *options
         return;
     }
     const Graph *g = program_graph(unit, options->program, stage > STAGE_TENSOR);
+    if (!g)
+        ctx_raise(unit->ctx, ST_INPUT, "%s has nothing that `%s` counts", unit->path, options->program);
     PlanOptions how = plan_options(unit, options->program, options->batch_seqs);
     graph_stage(out, unit->ctx, g, stage, options, &how);
 }
@@ -200,10 +188,12 @@ Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs, co
 {
     Arena *arena = unit->ctx->scratch;
     Graph *g = program_graph(unit, program, true);
+    if (!g)
+        return NULL;
     PlanOptions how = plan_options(unit, program, batch_seqs);
     how.target = target;
     how.layout = layout;
-    if (layout && program && strcmp(program, "update") == 0)
+    if (layout && program && program_named(program) == PROGRAM_UPDATE)
         plan_write_copies(g, layout);
     Plan *plan = plan_build(unit->ctx, arena, plan_graph(g, arena, &how), &how);
     plan_verify(unit->ctx, plan);

@@ -181,14 +181,6 @@ void result_put(JsonText *t, const char *key, const double *v, size_t n)
     json_close(t, ']');
 }
 
-Program *count_program(Session *s, const Model *m, bool held_out, const ProgramOptions *how, BuildReport *total)
-{
-    const Graph *g = step_count(m, held_out, s->arena);
-    ProgramOptions named = *how;
-    named.name = held_out ? "eval_count" : "count";
-    return g ? session_program(s, g, &named, total) : NULL;
-}
-
 void count_begin(Session *s)
 {
     const double zero = 0;

@@ -50,8 +50,6 @@ static inline RunArgs run_untrained(const double *vars, int64_t first)
 {
     return (RunArgs){vars, LOOP_NO_SEED, (uint64_t)LOOP_NO_STEP, (uint64_t)first};
 }
-/* The program of step_count(); NULL: nothing of the model is to be counted. */
-Program *count_program(Session *s, const Model *m, bool held_out, const ProgramOptions *how, BuildReport *total);
 /* Before the parts of a batch are counted. */
 void count_begin(Session *s);
 /* The lanes of an evaluation that are computed here, and what brings n numbers of each of the others into `all`; gather NULL: there are
@@ -62,7 +60,7 @@ typedef struct EvalShare {
     void *of;
 } EvalShare;
 /* Runs `eval` (step_held_out) over `batches` times `batch` windows (0 batches, or fewer windows:
- * all), always the same ones, however many the program takes at a time; `count`: count_program() of what is held out.
+ * all), always the same ones, however many the program takes at a time; `count`: the program of step_count().
  * all[i] is number i of its results over all windows, whose number is returned; `part` is room for as many, and `all` for
  * those of each lane. */
 int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches, int64_t batch,

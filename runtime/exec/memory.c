@@ -9,9 +9,8 @@
 
 #include "compiler/plan/kernel_cache.h"
 #include "compiler/model/optimizer.h"
+#include "compiler/model/programs.h"
 #include "compiler/pass/recompute.h"
-
-typedef enum Which { FRESH, MORE, KEEP, JOIN, UPDATE, HELD_OUT, PREDICT } Which;
 
 typedef struct Planning {
     Ctx *ctx;
@@ -37,33 +36,24 @@ static void count_copies(Planning *p, const Plan *plan)
     }
 }
 
-static Graph *graph_of(const Planning *p, const Train *t, Which which, Arena *a)
-{
-    switch (which) {
-    case FRESH: return step_gradient(p->m, t, true, a);
-    case MORE: return step_gradient(p->m, t, false, a);
-    case KEEP: return step_keep(p->m, t, 0, a);
-    case JOIN: return step_join(p->m, t, 0, a);
-    case UPDATE: return step_update(p->m, t, a);
-    case HELD_OUT: return step_held_out(p->m, t, a);
-    case PREDICT: break;
-    }
-    return step_predict(p->m, a);
-}
-
 /* The arena that one program needs; what was built for the answer is freed, and counted in
- * *program, unless that is NULL: a run keeps it. `runs`: how often a step runs it. Kernels are never
+ * *program, unless that is NULL: a run keeps it. Kernels are never
  * made, and what they compute is counted only where somebody watches. */
-static uint64_t arena_of(Planning *p, const Train *t, Which which, int64_t runs, uint64_t *program)
+static uint64_t arena_of(Planning *p, const Train *t, ProgramKind kind, uint64_t *program)
 {
     Arena *a = arena_new(p->ctx);
-    Graph *g = graph_of(p, t, which, a);
+    Graph *g = program_make(kind, p->m, t, 0, a);
+    if (!g) {
+        arena_free(a);
+        return 0;
+    }
+    const int64_t runs = t ? program_runs(kind, t, p->batch) : 0;
     PlanOptions how = {.B = p->batch, .T = t ? t->context : p->m->context, .kernel_cache = p->kernel_cache};
-    how.half = train_half(t);
+    how.half = program_row(kind)->float32 ? HALF_NONE : train_half(t);
     bool watched = program && runs > 0 && p->watch;
     how.target = p->target;
     how.layout = p->layout;
-    if (how.layout && which == UPDATE)
+    if (how.layout && kind == PROGRAM_UPDATE)
         plan_write_copies(g, how.layout);
     how.arena_only = !plan_target(&how)->whole_plans;
     how.counted = watched && how.arena_only;
@@ -103,7 +93,7 @@ static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void count_tensors(MemoryNeed *n, const Model *m, const Train *train)
 {
-    const StepLanes lanes = train ? train_lanes(train) : lanes_none();
+    const StepLanes lanes = train ? lanes_of(train->lanes) : lanes_of(0);
     for (size_t i = 0; i < m->param.n; i++) {
         uint64_t bytes = 4 * (uint64_t)m->param.v[i].elements;
         *(m->param.v[i].buffer ? &n->buffers : &n->weights) += bytes;
@@ -115,25 +105,21 @@ static void count_tensors(MemoryNeed *n, const Model *m, const Train *train)
     }
 }
 
-static int64_t parts_of(const Planning *p, const Train *t) { return (t->batch_seqs + p->batch - 1) / p->batch; }
-
-/* The arena of the programs of the gradient, which `recompute` changes. */
-static uint64_t gradient_arena(Planning *p, const Train *t, uint64_t *program)
+/* The largest arena of the programs first .. last, as far as a run has them. */
+static uint64_t arenas_of(Planning *p, const Train *t, ProgramKind first, ProgramKind last, uint64_t *program)
 {
-    int64_t parts = parts_of(p, t);
-    StepLanes lanes = train_lanes(t);
-    uint64_t bytes = arena_of(p, t, FRESH, lanes.all, program);
-    if (lanes.all > 1)
-        bytes = larger(
-            bytes, larger(arena_of(p, t, KEEP, lanes.all - 1, program), arena_of(p, t, JOIN, lanes.all - 1, program)));
-    return parts > lanes.all ? larger(bytes, arena_of(p, t, MORE, parts - lanes.all, program)) : bytes;
+    uint64_t bytes = 0;
+    for (ProgramKind kind = first; kind <= last; kind++)
+        if (program_is_run(kind, t, p->batch))
+            bytes = larger(bytes, arena_of(p, t, kind, program));
+    return bytes;
 }
 
 /* Of a choice that the file has not made: only of the program that runs most. Adding to gradients
  * needs no less than writing them. */
 static uint64_t other_arena(Planning *p, const Train *t)
 {
-    return arena_of(p, t, parts_of(p, t) > train_lanes(t).all ? MORE : FRESH, 1, NULL);
+    return arena_of(p, t, program_runs(PROGRAM_ACCUMULATE, t, p->batch) ? PROGRAM_ACCUMULATE : PROGRAM_TRAIN, NULL);
 }
 
 /* Without `recompute` when the file has it, else with that of the modules that repeat. The names lie in `arena`. */
@@ -220,7 +206,7 @@ static int64_t sized(Train *t, int64_t batch)
 {
     if (batch > 0) {
         t->micro_seqs = batch;
-        int64_t least = batch * train_lanes(t).all;
+        int64_t least = batch * lanes_of(t->lanes).all;
         t->batch_seqs = t->batch_seqs > least ? (t->batch_seqs + least - 1) / least * least : least;
     }
     return t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs > 0 ? t->batch_seqs : 1;
@@ -263,15 +249,13 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     if (p.layout)
         plan_layout_init(p.layout, own);
     if (train) {
-        uint64_t gradient = gradient_arena(&p, &t, &n.program);
-        uint64_t others = arena_of(&p, &t, UPDATE, 1, &n.program);
-        if (t.eval_every > 0)
-            others = larger(others, arena_of(&p, &t, HELD_OUT, 0, &n.program));
+        uint64_t gradient = arenas_of(&p, &t, PROGRAM_TRAIN, PROGRAM_JOIN, &n.program); /* which `recompute` changes */
+        uint64_t others = arenas_of(&p, &t, PROGRAM_UPDATE, PROGRAM_EVAL_COUNT, &n.program);
         n.arena = larger(gradient, others);
         if (ask->both)
             both_arenas(&p, &t, gradient, others, ask, &n);
     } else {
-        n.arena = arena_of(&p, NULL, PREDICT, 0, &n.program);
+        n.arena = arena_of(&p, NULL, PROGRAM_PREDICT, &n.program);
     }
     if (p.kernel_cache)
         kernel_cache_free(p.kernel_cache);

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "compiler/model/programs.h"
 #include "runtime/checkpoint/held_out.h"
 #include "train.h"
 
@@ -124,7 +125,10 @@ static Status eval_body(void *user)
     session_add_params(s, m);
     BuildReport built = {0};
     e->program = session_program(s, g, &how, &built);
-    e->count = count_program(s, m, true, &how, &built);
+    Graph *count = step_count(m, true, s->arena);
+    how.name = program_row(PROGRAM_EVAL_COUNT)->name;
+    how.half = HALF_NONE;
+    e->count = count ? session_program(s, count, &how, &built) : NULL;
     session_warn(s, built.note);
     Feed feed = feed_open(s, split, batch, t->context);
     e->averaged = source_load(s, &e->source, e->how->last);
@@ -132,7 +136,7 @@ static Status eval_body(void *user)
     held_out_vars(&e->source, &e->data, vars);
     size_t numbers = results_size(e->program);
     double *part = NEW_ARRAY(s->arena, double, numbers + 1);
-    const EvalShare share = {.lanes = train_lanes(t)};
+    const EvalShare share = {.lanes = lanes_of(t->lanes)};
     e->mean = NEW_ARRAY(s->arena, double, (size_t)share.lanes.all *numbers + 1);
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;
     e->windows = evaluate(&feed, e->program, e->count, split, batches, t->batch_seqs, &share, vars, part, e->mean);

@@ -81,30 +81,19 @@ static void prepare_programs(Trainer *tr, const Model *m, const Train *t, BuildR
                           .B = micro,
                           .T = t->context,
                           .share_arena = true,
-                          .half = session_half(s, t),
                           .layout = NEW(s->arena, PlanLayout),
                           .kernel_cache = tr->kernel_cache,
                           .gather = tr->gather};
     plan_layout_init(how.layout, s->arena);
-    session_prepare(s, step_gradient(m, t, true, s->arena), &how, total);
-    StepLanes lanes = train_lanes(t);
-    if (t->batch_seqs > micro * lanes.all)
-        session_prepare(s, step_gradient(m, t, false, s->arena), &how, total);
-    if (lanes.all > 1) { /* levels are alike */
-        session_prepare(s, step_keep(m, t, 0, s->arena), &how, total);
-        session_prepare(s, step_join(m, t, 0, s->arena), &how, total);
+    for (ProgramKind kind = 0; kind < PROGRAM_KINDS; kind++) { /* levels of lanes are alike */
+        Graph *g = program_is_run(kind, t, micro) ? program_make(kind, m, t, 0, s->arena) : NULL;
+        if (!g)
+            continue;
+        if (kind == PROGRAM_UPDATE)
+            plan_write_copies(g, how.layout);
+        how.half = program_row(kind)->float32 ? HALF_NONE : session_half(s, t);
+        session_prepare(s, g, &how, total);
     }
-    Graph *update = step_update(m, t, s->arena);
-    plan_write_copies(update, how.layout);
-    session_prepare(s, update, &how, total);
-    if (t->eval_every > 0)
-        session_prepare(s, step_held_out(m, t, s->arena), &how, total);
-    how.half = HALF_NONE;
-    Graph *count[2] = {t->batch_seqs > micro ? step_count(m, false, s->arena) : NULL,
-                       t->eval_every > 0 ? step_count(m, true, s->arena) : NULL};
-    for (size_t i = 0; i < COUNT_OF(count); i++)
-        if (count[i])
-            session_prepare(s, count[i], &how, total);
 }
 
 /* `next`: the growth step that ends it, or NULL. */

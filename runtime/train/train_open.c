@@ -62,7 +62,7 @@ static void resolve_length(Trainer *tr)
     const Train *t = tr->train;
     if (t->context <= 0 || t->batch_seqs <= 0)
         vwn_bug(tr->ctx, "a `train` without context or batch");
-    tr->lanes = train_lanes(t);
+    tr->lanes = lanes_of(t->lanes);
     train_share_lanes(tr);
     tr->micro = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
     if (t->batch_seqs % (tr->micro * tr->lanes.all))
@@ -513,15 +513,40 @@ static void describe_run(Trainer *tr)
 
 /* ---- programs and state ---- */
 
-static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B, BuildReport *total)
+/* NULL: the model has nothing for it to count. */
+static Program *build(Trainer *tr, ProgramKind kind, int level)
 {
-    ProgramOptions how = {.name = name,
-                          .B = B,
+    Session *s = &tr->session;
+    const ProgramRow *row = program_row(kind);
+    Graph *g = program_make(kind, tr->model, tr->train, level, s->arena);
+    ProgramOptions how = {.name = row->name,
+                          .B = tr->micro,
                           .T = tr->train->context,
                           .share_arena = true,
-                          .half = session_half(&tr->session, tr->train),
+                          .half = row->float32 ? HALF_NONE : session_half(s, tr->train),
                           .kernel_cache = tr->kernel_cache};
-    return session_program(&tr->session, g, &how, total);
+    if (!g)
+        return NULL;
+    if (kind == PROGRAM_UPDATE)
+        program_write_copies(s->store, g);
+    return session_program(s, g, &how, &tr->build);
+}
+
+static Program **program_slot(TrainPrograms *p, ProgramKind kind, int level)
+{
+    switch (kind) {
+    case PROGRAM_TRAIN: return &p->fresh;
+    case PROGRAM_ACCUMULATE: return &p->more;
+    case PROGRAM_KEEP: return &p->keep[level];
+    case PROGRAM_JOIN: return &p->join[level];
+    case PROGRAM_UPDATE: return &p->update;
+    case PROGRAM_EVAL: return &p->eval;
+    case PROGRAM_COUNT: return &p->count;
+    case PROGRAM_EVAL_COUNT: return &p->eval_count;
+    case PROGRAM_PREDICT:
+    case PROGRAM_KINDS: break;
+    }
+    return NULL;
 }
 
 /* Room for the numbers of the steps that are queued at a time. */
@@ -589,24 +614,14 @@ static void build_programs(Trainer *tr)
     tr->kernel_cache = session_kernel_cache(s);
     if (!tr->from || tr->growth.plan)
         tr->drawing = session_begin_params(s, m, t->seed);
-    tr->program.fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, total);
-    if (tr->parts > tr->lanes.all)
-        tr->program.more = build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, total);
-    for (int i = 0; i < lanes_levels(&tr->lanes); i++) {
-        tr->program.keep[i] = build(tr, step_keep(m, t, i, s->arena), "keep", tr->micro, total);
-        tr->program.join[i] = build(tr, step_join(m, t, i, s->arena), "join", tr->micro, total);
+    for (ProgramKind kind = 0; kind < PROGRAM_PREDICT; kind++) {
+        const ProgramRow *row = program_row(kind);
+        const bool is_run = row->held_out ? tr->eval_split != NULL : program_runs(kind, t, tr->micro) > 0;
+        for (int level = 0; is_run && level < (row->levels ? lanes_levels(&tr->lanes) : 1); level++)
+            *program_slot(&tr->program, kind, level) = build(tr, kind, level);
+        if (kind == PROGRAM_UPDATE)
+            checkpoint_hold(s, m, t);
     }
-    Graph *update = step_update(m, t, s->arena);
-    program_write_copies(s->store, update);
-    tr->program.update = build(tr, update, "update", tr->micro, total);
-    checkpoint_hold(s, m, t);
-    if (tr->eval_split)
-        tr->program.eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
-    ProgramOptions how = {.B = tr->micro, .T = t->context, .share_arena = true, .kernel_cache = tr->kernel_cache};
-    if (tr->parts > 1)
-        tr->program.count = count_program(s, m, false, &how, total);
-    if (tr->eval_split)
-        tr->program.eval_count = count_program(s, m, true, &how, total);
     tr->feed = feed_open(s, &tr->data->train, tr->micro, t->context);
     train_event_room(tr);
     size_t n = results_size(tr->program.fresh), n_eval = tr->program.eval ? results_size(tr->program.eval) : 0;

@@ -3,6 +3,7 @@
 #ifndef VWN_TRAINER_H
 #define VWN_TRAINER_H
 
+#include "compiler/model/programs.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/data/data.h"
 #include "runtime/data/feed.h"
@@ -39,7 +40,7 @@ typedef struct TrainByHand {
 typedef struct TrainPrograms {
     Program *fresh, *more, *update, *eval;                      /* more: NULL when a lane is one micro-batch */
     Program *keep[LOOP_LANES_LEVELS], *join[LOOP_LANES_LEVELS]; /* as many as the lanes have levels */
-    Program *count, *eval_count; /* see count_program(); NULL also where nothing is computed in parts, or evaluated */
+    Program *count, *eval_count; /* NULL also where nothing is computed in parts, or evaluated */
 } TrainPrograms;
 
 /* What programs give, as read. */

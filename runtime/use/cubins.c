@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "compiler/model/programs.h"
 #include "compiler/plan/plan.h"
 #include "compiler/report/report.h"
 #include "use.h"
@@ -57,6 +58,8 @@ static uint64_t shared_bytes(const Cubins *c, const Plan *p, const Launch *l)
 static void add_program(Cubins *c, const char *program, int64_t runs)
 {
     const Plan *p = report_device_plan(c->unit, program, c->how->batch_seqs, target_of_arch(c->build.arch), &c->layout);
+    if (!p)
+        return;
     vec_push(c->session.arena, &c->program, (CubinsProgram){program, p, runs});
     for (size_t i = 0; i < p->n_launch; i++) {
         const Launch *l = &p->launch[i];
@@ -81,17 +84,12 @@ static void gather(Cubins *c)
         add_program(c, c->how->program ? c->how->program : "predict", 0);
         return;
     }
-    add_program(c, "train", train_lanes(t).all);
-    const StepLanes lanes = train_lanes(t);
-    if (t->batch_seqs > t->micro_seqs * lanes.all)
-        add_program(c, "accumulate", t->batch_seqs / t->micro_seqs - lanes.all);
-    if (lanes.all > 1) {
-        add_program(c, "keep", lanes.all - 1);
-        add_program(c, "join", lanes.all - 1);
+    for (ProgramKind kind = 0; kind < PROGRAM_PREDICT; kind++) {
+        const ProgramRow *row = program_row(kind);
+        const int64_t runs = program_runs(kind, t, t->micro_seqs);
+        if (runs || (row->held_out && !(c->use && c->use->step)))
+            add_program(c, row->name, runs);
     }
-    add_program(c, "update", 1);
-    if (!c->use || !c->use->step)
-        add_program(c, "eval", 0);
 }
 
 /* ---- compiling ---- */

@@ -63,7 +63,7 @@ static void choose_batch(const Emission *e, ExportOptions *x, Train *t)
         return;
     if (asked <= 0)
         x->batch = from->micro_seqs > 0 ? from->micro_seqs : from->batch_seqs;
-    const int64_t lanes = train_lanes(from).all;
+    const int64_t lanes = lanes_of(from->lanes).all;
     if (x->train && from->batch_seqs / lanes % x->batch)
         ctx_raise(e->session.ctx, ST_USAGE, "a %s has %lld sequences, which batches of %lld do not divide",
                   lanes > 1 ? "lane of a step" : "step", (long long)(from->batch_seqs / lanes), (long long)x->batch);

@@ -14,7 +14,8 @@ static const vwn_report reports[] = {VWN_REPORT_AST,    VWN_REPORT_RESOLVED, VWN
                                      VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_THREADS,
                                      VWN_REPORT_C,      VWN_REPORT_CUDA,     VWN_REPORT_PLAN,   VWN_REPORT_PLAN,
                                      VWN_REPORT_PASSES, VWN_REPORT_PASS};
-static const char *const programs[] = {"train", "accumulate", "keep", "join", "update", "eval", "predict", NULL};
+static const char *const programs[] = {"train", "accumulate", "keep",       "join",    "update",
+                                       "eval",  "count",      "eval_count", "predict", NULL};
 
 static int from_graph(Call *call, const char *path, int stage, const vwn_report_options *how, const vwn_writer *out)
 {
