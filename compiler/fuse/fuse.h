@@ -40,7 +40,7 @@ typedef struct Group {
     size_t parts;            /* inputs of the concatenations of many that it computes */
     VEC(uint32_t) pred;      /* groups that must run before; may repeat */
     Val first, last;         /* smallest and largest member */
-    bool dead;               /* merged into another */
+    bool dead;               /* merged into another, or stores nothing */
     uint32_t predecessors;   /* predecessor count of others: how often it stands in `pred` of groups */
     double bytes;            /* read and written, each once */
     VEC(Unread) unread;

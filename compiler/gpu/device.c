@@ -29,7 +29,7 @@ int64_t kernel_sums_bytes(const Kernel *k, const bool *held)
 
 enum { TILE_ROOM = 128 }; /* a tile is a whole number of lines of so many bytes */
 
-/* What shared memory lacks for arrays; where tiles are too many by more than LITTLE, products go to the library (plan.c). */
+/* What shared memory lacks for arrays; where tiles are too many by more than Tuned.tiles_over, products go to the library (plan.c). */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
 {
     const Tuned *tuned = k->target->tuned;

@@ -40,13 +40,13 @@ void kernel_use_lanes(Kernel *k);              /* lanes.c: KColumn */
 void kernel_find_loaded(Kernel *k);            /* loaded.c: KEx.i of choices */
 void kernel_find_elements(Kernel *k);          /* elements.c: KStmt.width of statements, KStmt.across */
 
-void kernel_find_turned(Kernel *k); /* swizzle.c: KArray.turned, KBuffer.turned */
+void kernel_find_turned(Kernel *k); /* swizzle.c: KArray.turned, KBuffer.device.swizzled */
 
 /* nests.c */
 void kernel_turn_nests(Kernel *k);                            /* loops of a row as its threads like them */
 int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in a loop */
-bool kernel_has_few_inside(const Kernel *k,
-                           size_t loop); /* eight at most in each loop in it: a thread does all of a round */
+bool kernel_has_few_inside(
+    const Kernel *k, size_t loop); /* in each loop in it, so that a thread does all of a round: Tuned.whole_loop_max */
 /* Elements of the arrays that a loop adds up over its rounds, where each thread can have them in registers; -1: it does
  * something else. */
 int64_t kernel_sums_of(const Kernel *k, size_t loop);

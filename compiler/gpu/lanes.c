@@ -35,9 +35,10 @@ typedef struct Column {
 
 typedef struct LaneStatement {
     size_t at;
-    Column of;              /* of the values of all statements of its column; n is 0: it has none */
-    bool root, gone, given; /* a store or a sum over rows; done by lanes, or nobody wants it;
-                               given to all threads */
+    Column of;  /* of the values of all statements of its column; n is 0: it has none */
+    bool root;  /* a store or a sum over rows */
+    bool gone;  /* lanes do it, or nobody wants it */
+    bool given; /* lanes give it to all threads */
     int ops;
 } LaneStatement;
 

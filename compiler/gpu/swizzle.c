@@ -1,6 +1,6 @@
 /* swizzle.c - arrays in shared memory whose elements lie as threads take them.
  *
- * In:  a kernel that is mapped to threads.     Out: KArray.turned, KBuffer.turned.
+ * In:  a kernel that is mapped to threads.     Out: KArray.turned, KBuffer.device.swizzled.
  * The one idea: a bank of shared memory serves one thread at a time.
  */
 #include "device.h"

@@ -1,7 +1,7 @@
 /* tile.c - where the tiles of a row lie in the shared memory of a device.
  *
  * In:  a scheduled kernel with products of a row.     Out: the same with its statements of a row in an
- *      order in which few tiles are needed at one time; KBuffer.slot, Kernel.tile_slot.
+ *      order in which few tiles are needed at one time; KBuffer.device.slot, Kernel.device.tile_slot.
  * The one idea: a tile has a place from the first statement that writes it to the last that reads
  * it, so what can be done later is, products that are only added up share a tile, one that is only
  * stored goes directly to memory, and tiles that are not needed at the same time share a place.

@@ -69,7 +69,7 @@ typedef struct KBufferDevice {
     bool split;    /* TILE: each number is the sum of two of bf16, which products alone take */
     int bank; /* TILE, on tensor cores: rows lie an odd multiple of 2^bank numbers apart, of split ones 2^(bank - 1) */
     uint8_t together; /* TILE: of so many rows, one after the other, for a product of all of them; 0: of one */
-    int slot;         /* TILE: its place in Kernel.tile_slot, -1: none */
+    int slot;         /* TILE: its place in Kernel.device.tile_slot, -1: none */
 } KBufferDevice;
 typedef struct KBuffer {
     Val value; /* whose elements; 0: scratch that the plan gives: the partial sums of root `part` */

@@ -3,7 +3,6 @@
  * In:  a KProduct with its places.     Out: a call of vwn_product in the printer's body.
  * The one idea: places are forms of the row and of three loops, so their slopes are the steps; a
  * device's text also says where fours of an operand begin (KProduct.way), and relies on the sizes that make it so.
- * Whether it takes tensor cores is Kernel.tensor.
  */
 #include "emit_build.h"
 
