@@ -493,7 +493,8 @@ typedef struct vwn_compare_options {
     const char *const *run;
     size_t n_runs;
     const char *
-        metric; /* a name in their events.jsonl; NULL = "eval_loss", or "loss" where a run has evaluated less than twice */
+        metric; /* a name in their events.jsonl; NULL = "eval_loss", or "loss" where a run has evaluated less than twice; "bits_per_byte"
+                   where all have it and their tokenizers differ */
     vwn_compare_axis by;
     bool group;     /* runs whose files differ in the seed alone are averaged, too */
     int64_t smooth; /* points that are averaged around each; 0 = 1, of "loss" one in fifty of all */

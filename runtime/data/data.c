@@ -260,6 +260,7 @@ static void open_tokens(Session *s, Data *d, const DataOptions *how, size_t *n_t
                    : file     ? tokenizer_file(s, how->tokenizer)
                               : tokenizer_plain(s->arena, TOKENIZER_FILE);
     IndexOf of = {0};
+    d->train.mark = d->val.mark = spec->separated ? spec->separator : -1;
     for (size_t i = 0; i < d->n; i++) {
         const char *path = i < *n_train ? train[i] : val[i - *n_train];
         const TokenIndex *before = of.index, *index = index_of(s, &of, path);
@@ -269,6 +270,7 @@ static void open_tokens(Session *s, Data *d, const DataOptions *how, size_t *n_t
         check_vocabulary(s, d, index, how);
         TokenShard all = token_index_all(index);
         d->train.bytes = d->val.bytes = (double)all.bytes / (double)all.tokens;
+        d->train.mark = d->val.mark = index->separator;
     }
 }
 
@@ -366,6 +368,7 @@ Data *data_open(Session *s, const DataOptions *how)
 {
     Data *d = NEW(s->arena, Data);
     size_t n_train = 1;
+    d->train.mark = d->val.mark = -1;
     if (how->spec->kind == DATA_TEXT_FILE)
         need_file(s, how->spec, how->spec->path);
     for (size_t i = 0; how->spec->kind == DATA_ARRAYS && i < how->spec->n_array; i++)
@@ -503,7 +506,7 @@ double split_bytes_per_token(Session *s, const Split *split, const Tokenizer *t,
             ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
         for (int64_t k = 0; k < T; k++)
             if (label[k] >= 0 && tokenizer_decode(t, label[k], few, &n)) {
-                bytes += n;
+                bytes += label[k] == split->mark ? 0 : n;
                 tokens++;
             }
     }

@@ -21,8 +21,9 @@ typedef struct Split {
     int64_t separator;    /* the token that documents begin with, -1: there is none */
     const Arrays *arrays; /* not NULL: a window is a row */
     int64_t first;        /* where the rows begin in an order that is drawn once */
-    double bytes;         /* of text that a token stands for, by the index of the shards; 0: that is not known */
-    const char *name;     /* "training text", "validation text", for messages */
+    int64_t mark;     /* of token files: the token that documents begin with and that no text stands for; -1: none */
+    double bytes;     /* of text that a token stands for, by the index of the shards; 0: that is not known */
+    const char *name; /* "training text", "validation text", for messages */
 } Split;
 
 typedef struct Data {

@@ -148,16 +148,6 @@ static void ask_groups(RunComparison *c)
         c->runs += c->group[i].path.n;
 }
 
-/* Held-out losses where every run has some, else those of training. */
-static const char *choose_metric(RunComparison *c)
-{
-    bool all = true;
-    for (size_t i = 0; i < c->n; i++)
-        for (size_t k = 0; k < c->group[i].n; k++)
-            all = all && c->group[i].run[k].point.n > 1;
-    return all ? "eval_loss" : "loss";
-}
-
 static void open_groups(RunComparison *c)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -167,6 +157,30 @@ static void open_groups(RunComparison *c)
         for (size_t k = 0; k < g->n; k++)
             g->run[k] = history_read(&c->session, g->path.v[k], c->metric);
     }
+}
+
+/* Whether every run has more than one of c->metric. */
+static bool all_have(RunComparison *c)
+{
+    bool all = true;
+    open_groups(c);
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < c->group[i].n; k++)
+            all = all && c->group[i].run[k].point.n > 1;
+    return all;
+}
+
+/* What was asked for; else bits per byte where tokenizers differ, held-out losses, those of training: the first that every run has. */
+static void choose_metric(RunComparison *c)
+{
+    static const char *const names[] = {"bits_per_byte", "eval_loss"};
+    for (size_t i = !c->mixed; !c->how->metric && i < COUNT_OF(names); i++) {
+        c->metric = names[i];
+        if (all_have(c))
+            return;
+    }
+    c->metric = c->how->metric ? c->how->metric : "loss";
+    open_groups(c);
 }
 
 static void check_points(RunComparison *c, RunGroup *g)
@@ -393,6 +407,11 @@ static void take_notes(RunComparison *c, double x)
     for (int k = 0; k < HISTORY_AXES; k++)
         at[k] = k == (int)c->how->by ? x : c->n > 1 && k != BY_STEP ? last_of_all(c, (HistoryAxis)k) : NAN;
     compare_note(c, at);
+    if (c->mixed && strcmp(c->metric, "bits_per_byte") != 0)
+        vec_push(c->session.arena, &c->note,
+                 arena_printf(c->session.arena,
+                              "tokenizers differ: `%.80s` is of different tokens, `--metric bits_per_byte` compares",
+                              c->metric));
 }
 
 static void print_table(RunComparison *c)
@@ -607,12 +626,7 @@ static Status compare_body(void *user)
     RunComparison *c = user;
     session_open(&c->session, c->session.owner);
     ask_groups(c);
-    c->metric = c->how->metric ? c->how->metric : "eval_loss";
-    open_groups(c);
-    if (!c->how->metric && strcmp(choose_metric(c), c->metric)) {
-        c->metric = choose_metric(c);
-        open_groups(c);
-    }
+    choose_metric(c);
     for (size_t i = 0; i < c->n; i++)
         check_points(c, &c->group[i]);
     print[c->how->form](c);

@@ -13,9 +13,10 @@
 /* What is known of a run besides its curve. */
 typedef struct RunFacts {
     SettingList setting;
-    const char *seed;    /* "" where nobody knows */
-    const char *data;    /* names, sizes and marks of what was read, in the last start's record; "" */
-    const char *machine; /* "vm, AMD EPYC, cpu, 2 threads"; "" */
+    const char *seed;      /* "" where nobody knows */
+    const char *data;      /* names, sizes and marks of what was read, in the last start's record; "" */
+    const char *tokenizer; /* as the file names it; "" */
+    const char *machine;   /* "vm, AMD EPYC, cpu, 2 threads"; "" */
 } RunFacts;
 
 /* One run or several that are averaged. */
@@ -39,6 +40,7 @@ typedef struct RunComparison {
     RunGroup *group; /* the same */
     size_t n, runs;
     VEC(const char *) note;
+    bool mixed; /* runs have different tokenizers, so that their losses are of different tokens */
 } RunComparison;
 
 /* The value at x between two points of a run; NaN outside. */

@@ -127,10 +127,14 @@ void compare_read_facts(RunComparison *c)
         for (size_t k = 0; k < g->path.n; k++) {
             g->fact[k].setting = settings_read(s, s->arena, g->path.v[k]);
             read_record(s, g->path.v[k], &g->fact[k]);
+            g->fact[k].tokenizer = set_to(&g->fact[k], s->ctx, "train.tokenizer");
             g->fact[k].seed = set_to(&g->fact[k], s->ctx,
                                      settings_holder(&g->fact[k].setting, s->ctx, name_str(s->ctx, "train.seed")));
         }
     }
+    for (size_t i = 0; i < c->groups.n; i++)
+        for (size_t k = 0; k < c->groups.v[i].path.n; k++)
+            c->mixed |= strcmp(c->groups.v[i].fact[k].tokenizer, c->groups.v->fact->tokenizer) != 0;
     if (c->how->group)
         join_seeds(c);
 }

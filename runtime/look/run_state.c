@@ -34,7 +34,7 @@ static bool begins(const char *s, const char *with) { return strncmp(s, with, st
 static bool is_curve(const char *key)
 {
     return !strcmp(key, "loss") || !strcmp(key, "eval_loss") || !strcmp(key, "lr") || !strcmp(key, "grad_norm") ||
-           !strcmp(key, "tok_s") || begins(key, "loss.") || begins(key, "metric.");
+           !strcmp(key, "tok_s") || !strcmp(key, "bits_per_byte") || begins(key, "loss.") || begins(key, "metric.");
 }
 
 /* Names that a step and an evaluation share are two curves. */
@@ -43,7 +43,7 @@ static void take_curves(Reading *g, const Json *event, bool eval)
     for (const Json *v = event->first; v; v = v->next) {
         if ((v->kind != JSON_NUMBER && v->kind != JSON_NULL) || !is_curve(v->key))
             continue;
-        bool shared = eval && strcmp(v->key, "eval_loss");
+        bool shared = eval && strcmp(v->key, "eval_loss") && strcmp(v->key, "bits_per_byte");
         RunCurve *c = curve_named(g, shared ? name_printf(g->s->ctx, "eval %s", v->key) : name_str(g->s->ctx, v->key));
         HistoryPoint p = g->r->last;
         p.value = v->kind == JSON_NUMBER ? v->number : NAN;
@@ -107,7 +107,7 @@ static bool take(void *user, const Json *event)
 
 RunState run_state_read(Session *s, const char *run)
 {
-    static const char *const fixed[FIXED_CURVES] = {"loss", "eval_loss", "lr", "grad_norm", "tok_s"};
+    static const char *const fixed[FIXED_CURVES] = {"loss", "eval_loss", "lr", "grad_norm", "tok_s", "bits_per_byte"};
     RunState r = {.path = run,
                   .name = run_name(s->arena, run),
                   .start = "",

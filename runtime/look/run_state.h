@@ -24,7 +24,8 @@ typedef enum RunPhase {
 extern const char *const run_phase_names[RUN_PHASES];
 
 typedef struct RunCurve {
-    Name name; /* "loss", "eval_loss", "lr", "grad_norm", "tok_s", "loss.next", "metric.ppl", "eval loss.next" */
+    Name
+        name; /* "loss", "eval_loss", "lr", "grad_norm", "tok_s", "bits_per_byte", "loss.next", "metric.ppl", "eval loss.next" */
     VEC(HistoryPoint) point;
     VEC(HistoryPoint) odd; /* where it was NaN or infinite, which events tell as null */
 } RunCurve;
@@ -37,7 +38,7 @@ typedef struct RunState {
     RunPhase phase;
     double quiet;        /* seconds since its last event was written */
     int64_t starts;      /* how often it was begun or went on */
-    VEC(RunCurve) curve; /* loss, eval_loss, lr and grad_norm come first, and are there without points, too */
+    VEC(RunCurve) curve; /* those of the names below come first, and are there without points, too */
     VEC(HistoryGrowth) growth;
     VEC(RunNote) note;
     const char *start, *compile, *end;                              /* the last sentences; "": none */
@@ -46,7 +47,7 @@ typedef struct RunState {
     Events events;
 } RunState;
 
-enum { CURVE_LOSS, CURVE_EVAL, CURVE_LR, CURVE_NORM, CURVE_RATE, FIXED_CURVES };
+enum { CURVE_LOSS, CURVE_EVAL, CURVE_LR, CURVE_NORM, CURVE_RATE, CURVE_BITS, FIXED_CURVES };
 
 /* Raises as history_read(). */
 RunState run_state_read(Session *s, const char *run);

@@ -20,7 +20,7 @@
 
 typedef struct RunRow {
     const char *path, *name, *state, *date; /* name: from the folder on */
-    double step, steps, tokens, flops, seconds, loss, eval_loss, weights;
+    double step, steps, tokens, flops, seconds, loss, eval_loss, bits, weights;
     size_t points, waiting; /* of a sweep */
     bool sweep;
     Labels labels;
@@ -126,6 +126,7 @@ static void read_run(Runs *r, RunRow *row)
     row->seconds = s.last.x[BY_SECONDS];
     row->loss = run_curve_last(&s, CURVE_LOSS);
     row->eval_loss = run_curve_last(&s, CURVE_EVAL);
+    row->bits = run_curve_last(&s, CURVE_BITS);
     row->weights = s.weights;
     take_records(r, row);
     if (!*row->date)
@@ -200,6 +201,7 @@ static Status list_body(void *user)
                       .seconds = NAN,
                       .loss = NAN,
                       .eval_loss = NAN,
+                      .bits = NAN,
                       .weights = NAN};
         vec_push(r->arena, &r->row, row);
     }
@@ -211,20 +213,16 @@ static Status list_body(void *user)
 static const struct {
     const char *name;
     size_t number, text; /* offsets; 0: none. No number and no text is the first member */
-} columns[] = {{"state", 0, offsetof(RunRow, state)},
-               {"date", 0, offsetof(RunRow, date)},
-               {"name", 0, offsetof(RunRow, name)},
-               {"step", offsetof(RunRow, step), 0},
-               {"tokens", offsetof(RunRow, tokens), 0},
-               {"flops", offsetof(RunRow, flops), 0},
-               {"time", offsetof(RunRow, seconds), 0},
-               {"loss", offsetof(RunRow, loss), 0},
-               {"eval_loss", offsetof(RunRow, eval_loss), 0},
-               {"weights", offsetof(RunRow, weights), 0},
-               {"run", 0, offsetof(RunRow, name)}, /* as the table calls them */
-               {"eval", offsetof(RunRow, eval_loss), 0},
-               {"started", 0, offsetof(RunRow, date)}};
-static const char column_names[] = "name, state, date, step, tokens, flops, time, loss, eval_loss, weights, tag, note";
+} columns[] = {
+    {"state", 0, offsetof(RunRow, state)},         {"date", 0, offsetof(RunRow, date)},
+    {"name", 0, offsetof(RunRow, name)},           {"step", offsetof(RunRow, step), 0},
+    {"tokens", offsetof(RunRow, tokens), 0},       {"flops", offsetof(RunRow, flops), 0},
+    {"time", offsetof(RunRow, seconds), 0},        {"loss", offsetof(RunRow, loss), 0},
+    {"eval_loss", offsetof(RunRow, eval_loss), 0}, {"bits_per_byte", offsetof(RunRow, bits), 0},
+    {"weights", offsetof(RunRow, weights), 0},     {"run", 0, offsetof(RunRow, name)}, /* as the table calls them */
+    {"eval", offsetof(RunRow, eval_loss), 0},      {"started", 0, offsetof(RunRow, date)}};
+static const char column_names[] =
+    "name, state, date, step, tokens, flops, time, loss, eval_loss, bits_per_byte, weights, tag, note";
 
 /* Text of a column or a setting: ""; a number, where it is one. False: there is no such name in this row. */
 static bool value_of(Runs *r, const RunRow *row, const char *name, const char **text, double *number)
@@ -500,7 +498,12 @@ static const char *date_text(Arena *a, const char *date)
     return strlen(date) < 16 ? "-" : arena_printf(a, "%.10s %.5s", date, date + 11);
 }
 
-static void print_row(Runs *r, Table *t, const RunRow *row, bool labelled)
+/* What some runs have, and the others not. */
+typedef struct RunColumns {
+    bool bits, labelled;
+} RunColumns;
+
+static void print_row(Runs *r, Table *t, const RunRow *row, RunColumns some)
 {
     Arena *a = r->arena;
     table_text(t, row->sweep ? arena_printf(a, "%s/", row->name) : row->name);
@@ -511,35 +514,42 @@ static void print_row(Runs *r, Table *t, const RunRow *row, bool labelled)
                                          : "-");
     table_right(t, row->sweep ? "" : loss_text(a, row->loss));
     table_right(t, row->sweep ? "" : loss_text(a, row->eval_loss));
+    if (some.bits)
+        table_right(t, row->sweep ? "" : loss_text(a, row->bits));
     if (isfinite(row->weights))
         table_count(t, (int64_t)row->weights);
     else
         table_right(t, row->sweep ? "" : "-");
     table_right(t, row->sweep ? "" : isfinite(row->seconds) ? duration_text(a, row->seconds) : "-");
     table_text(t, settings_text(r, row));
-    if (labelled)
+    if (some.labelled)
         table_text(t, tags_text(r, row));
 }
 
 static void print_table(Runs *r, Buf *b)
 {
-    static const char *const head[] = {"run",     "state", "started (UTC)",        "step",      "loss", "eval",
-                                       "weights", "time",  "settings that differ", "tags, note"};
-    bool labelled = false, differ = r->models;
+    enum { BITS = 6, SETTINGS = 9, TAGS };
+    static const char *const head[] = {"run",       "state",     "started (UTC)", "step", "loss",
+                                       "eval",      "bits/byte", "weights",       "time", "settings that differ",
+                                       "tags, note"};
+    RunColumns some = {false, false};
+    bool differ = r->models;
     for (size_t i = 0; i < r->row.n; i++) {
-        labelled |= r->row.v[i].labels.tag.n || *r->row.v[i].labels.note;
+        some.bits |= isfinite(r->row.v[i].bits);
+        some.labelled |= r->row.v[i].labels.tag.n || *r->row.v[i].labels.note;
         differ |= r->row.v[i].shown.n > 0;
     }
-    Table t = {.arena = r->arena, .columns = labelled ? 10 : 9};
+    Table t = {.arena = r->arena, .columns = COUNT_OF(head) - !some.bits - !some.labelled};
     if (!r->row.n) {
         buf_printf(b, "no runs%s in %s\n", r->how->n_filter ? " that pass" : "",
                    r->how->folder ? r->how->folder : "runs");
         return;
     }
-    for (size_t i = 0; i < t.columns; i++)
-        i >= 3 && i <= 7 ? table_right(&t, head[i]) : table_text(&t, i == 8 && !differ ? "" : head[i]);
+    for (size_t i = 0; i < COUNT_OF(head); i++)
+        if ((i != BITS || some.bits) && (i != TAGS || some.labelled))
+            i >= 3 && i < SETTINGS ? table_right(&t, head[i]) : table_text(&t, i == SETTINGS && !differ ? "" : head[i]);
     for (size_t i = 0; i < r->row.n; i++)
-        print_row(r, &t, &r->row.v[i], labelled);
+        print_row(r, &t, &r->row.v[i], some);
     table_print(b, &t);
     if (r->row.n == 1 && *r->row.v[0].about)
         buf_printf(b, "\nstarted\n%s", r->row.v[0].about);
@@ -577,9 +587,9 @@ static void print_json(Runs *r, Buf *b)
         const struct {
             const char *key;
             double v;
-        } of[] = {{"step", row->step},           {"steps", row->steps},     {"tokens", row->tokens},
-                  {"flops", row->flops},         {"seconds", row->seconds}, {"loss", row->loss},
-                  {"eval_loss", row->eval_loss}, {"weights", row->weights}};
+        } of[] = {{"step", row->step},           {"steps", row->steps},        {"tokens", row->tokens},
+                  {"flops", row->flops},         {"seconds", row->seconds},    {"loss", row->loss},
+                  {"eval_loss", row->eval_loss}, {"bits_per_byte", row->bits}, {"weights", row->weights}};
         if (!row->sweep)
             put_text(b, "date", row->date);
         else

@@ -100,6 +100,7 @@ static void further(Flow *f, Arena *a, const RunState *r)
     size_t losses = 0;
     for (size_t i = FIXED_CURVES; i < r->curve.n; i++)
         losses += !strncmp(r->curve.v[i].name, "loss.", 5);
+    piece(f, value_piece(a, "bits/byte", "%.4f", run_curve_last(r, CURVE_BITS)));
     piece(f, value_piece(a, "lr", "%.2e", run_curve_last(r, CURVE_LR)));
     piece(f, value_piece(a, "gnorm", "%.2f", run_curve_last(r, CURVE_NORM)));
     for (size_t i = FIXED_CURVES; i < r->curve.n; i++) {
@@ -177,6 +178,7 @@ static void json(Watch *w, const RunState *r)
               {"loss", run_curve_last(r, CURVE_LOSS)},
               {"eval_loss", run_curve_last(r, CURVE_EVAL)},
               {"eval_step", r->eval_step},
+              {"bits_per_byte", run_curve_last(r, CURVE_BITS)},
               {"lr", run_curve_last(r, CURVE_LR)},
               {"grad_norm", run_curve_last(r, CURVE_NORM)},
               {"tok_s", run_curve_last(r, CURVE_RATE)},
@@ -354,7 +356,8 @@ static void sweep_json(Watch *w, const WatchedSweep *s)
         } of[] = {{"step", there ? p->run.last.x[BY_STEP] : NAN},
                   {"steps", there ? p->run.steps : NAN},
                   {"loss", there ? run_curve_last(&p->run, CURVE_LOSS) : NAN},
-                  {"eval_loss", there ? run_curve_last(&p->run, CURVE_EVAL) : NAN}};
+                  {"eval_loss", there ? run_curve_last(&p->run, CURVE_EVAL) : NAN},
+                  {"bits_per_byte", there ? run_curve_last(&p->run, CURVE_BITS) : NAN}};
         buf_puts(&b, i ? ",{\"name\":" : "{\"name\":");
         buf_json_string(&b, p->point->name, strlen(p->point->name));
         buf_printf(&b, ",\"state\":\"%s\"", p->on ? "running" : p->state);

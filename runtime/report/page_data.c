@@ -268,6 +268,7 @@ static void put_run(DataText *t, const PageRun *run, const RunData *data)
     put_exact(b, "seconds", r->last.x[BY_SECONDS]);
     put_exact(b, "loss", run_curve_odd(&r->curve.v[CURVE_LOSS]) ? NAN : run_curve_last(r, CURVE_LOSS));
     put_exact(b, "eval_loss", run_curve_odd(&r->curve.v[CURVE_EVAL]) ? NAN : run_curve_last(r, CURVE_EVAL));
+    put_exact(b, "bits_per_byte", run_curve_last(r, CURVE_BITS));
     put_exact(b, "best", run->best);
     put_exact(b, "tok_s", run_curve_last(r, CURVE_RATE));
     put_growth(b, r);

@@ -44,6 +44,7 @@ static void table_row(RunsPage *p, const PageRun *run, size_t shown)
     html_number(&p->b, duration_text(a, r->last.x[BY_SECONDS]));
     loss_cell(p, &r->curve.v[CURVE_LOSS], run_curve_last(r, CURVE_LOSS));
     loss_cell(p, &r->curve.v[CURVE_EVAL], run_curve_last(r, CURVE_EVAL));
+    loss_cell(p, NULL, run_curve_last(r, CURVE_BITS));
     loss_cell(p, NULL, run->best);
     html_number(&p->b, page_quantity(a, run_curve_last(r, CURVE_RATE)));
     buf_puts(&p->b, "</tr>\n");
@@ -51,9 +52,10 @@ static void table_row(RunsPage *p, const PageRun *run, size_t shown)
 
 void page_table(RunsPage *p)
 {
-    static const char *const before[] = {"run", "state"}, *const behind[] = {">weights",  ">steps", ">tokens",
-                                                                             ">FLOPs",    ">time",  ">loss",
-                                                                             ">held out", ">best",  ">tokens/s"};
+    static const char *const before[] = {"run", "state"}, *const behind[] = {">weights",  ">steps",     ">tokens",
+                                                                             ">FLOPs",    ">time",      ">loss",
+                                                                             ">held out", ">bits/byte", ">best",
+                                                                             ">tokens/s"};
     size_t shown = p->setting.n < SETTINGS_MOST ? p->setting.n : SETTINGS_MOST, n = 0;
     const char **head = NEW_ARRAY(p->session.arena, const char *, COUNT_OF(before) + shown + COUNT_OF(behind) + 1);
     for (size_t i = 0; i < COUNT_OF(before); i++)
@@ -67,9 +69,11 @@ void page_table(RunsPage *p)
     for (size_t i = 0; i < p->n; i++)
         table_row(p, &p->run[i], shown);
     html_table_end(&p->b);
-    buf_puts(&p->b, "<p class=\"small\">Loss and held out: the last of each. Best: the lowest held-out loss. FLOPs are "
-                    "of training, forward and "
-                    "backward.");
+    buf_puts(&p->b,
+             "<p class=\"small\">Loss and held out: the last of each. Bits/byte: of held-out text, which compares "
+             "runs with different tokenizers. Best: the lowest held-out loss. FLOPs are "
+             "of training, forward and "
+             "backward.");
     if (p->setting.n)
         buf_printf(&p->b, " Behind the state: settings that differ%s.",
                    shown < p->setting.n

@@ -245,6 +245,31 @@ has out '"bits_per_byte":'
 model 'token_files("plain/*.bin", val = 20%)' '' # without a tokenizer the index knows how many bytes a token stands for
 expect 0 "$VWN" train -q m.vwn --run ids
 has runs/ids/events.jsonl '"bits_per_byte":'
+# the same measure with the tokenizer, whose separator is no text, over the part held out; it is a column of runs and pages
+bits() { sed -n 's/.*"event":"eval".*"bits_per_byte":\([0-9.]*\).*/\1/p' "runs/$1/events.jsonl"; }
+awk -v a="$(bits ids)" -v b="$(bits m)" 'BEGIN { exit !(a > 0 && a / b > 0.98 && a / b < 1.02) }' || fail "bits per byte: $(bits ids) and $(bits m)"
+expect 0 "$VWN" runs --sort bits_per_byte
+has out '  bits/byte  '
+has out "$(printf '%.4f' "$(bits ids)")"
+expect 0 "$VWN" runs --json --filter 'bits_per_byte>1'
+has out "\"bits_per_byte\":$(bits ids),"
+expect 0 "$VWN" watch ids --once --json
+has out "\"bits_per_byte\":$(bits ids),"
+expect 0 "$VWN" report runs/ids -o ids.html
+has ids.html 'bits/byte'
+has ids.html "$(printf '%.4f' "$(bits ids)")"
+# runs with different tokenizers are compared by it
+model 'token_files("plain/*.bin", val = 20%)' "$ranks"
+sed -e 's/token_files.*/text_file("long.txt", val = 1%)/' -e 's/tokenizer = .*/tokenizer = bytes()/' -e 's/2 steps }/1 steps }/' m.vwn > bytes.vwn
+sed -e 's/2 steps }/1 steps }/' m.vwn > words.vwn
+expect 0 "$VWN" train -q bytes.vwn --run bytes
+expect 0 "$VWN" train -q words.vwn --run words
+expect 0 "$VWN" compare bytes words
+has out 'bits_per_byte by step'
+expect 0 "$VWN" compare bytes words --metric eval_loss
+has out 'tokenizers differ: `eval_loss` is of different tokens, `--metric bits_per_byte` compares'
+expect 0 "$VWN" compare words words
+lacks out bits_per_byte
 model 'token_files("plain/*.bin", val = 20%, dtype = u32)' "$ranks"
 expect 5 "$VWN" train -q m.vwn --run wide
 has err './plain/tokens_000000.bin: ./plain/tokens.json says that its ids are stored as u16, and `dtype` is u32'

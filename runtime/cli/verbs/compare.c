@@ -44,7 +44,8 @@ static int run(Call *call)
 static const Flag flags[] = {
     {"--by", "step|tokens|flops|time", "at the same what runs are compared (else step)"},
     {"--group", NULL, "runs whose files differ in the seed alone are averaged (points of a sweep always are)"},
-    {"--metric", "NAME", "a number of events.jsonl (else eval_loss, or loss where there is none)"},
+    {"--metric", "NAME",
+     "a number of events.jsonl (else eval_loss, or loss where there is none; bits_per_byte of different tokenizers)"},
     {"--smooth", "N", "points averaged around each (else 1; of `loss` one in fifty)"},
     {"--svg", "FILE.svg", "also a picture"},
     {"--csv", NULL, "all points instead of the table"},

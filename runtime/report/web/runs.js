@@ -17,7 +17,7 @@
     /* ---- order ---- */
 
     /* What a row has in a column: a number where the page shows one. */
-    const measured = ["weights", "step", "tokens", "flops", "seconds", "loss", "eval_loss", "best", "tok_s"];
+    const measured = ["weights", "step", "tokens", "flops", "seconds", "loss", "eval_loss", "bits_per_byte", "best", "tok_s"];
     function valueOf(row, column) {
         const run = data.runs[row.dataset.run];
         const at = column - (heads.length - measured.length);
