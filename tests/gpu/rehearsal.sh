@@ -31,6 +31,7 @@ count() { grep -c "$1" "$lines"; }
 # parts had some. On a card a process is there after 2 s, a launch takes 20 us and a second copies 2 GB: half of a part's time is left.
 counted() {
     find calls -name '*[a-z].[0-9]*' | sort > logs
+    # shellcheck disable=SC2046 # names of files, in which is no space
     awk -v call="$1" -v least="$2" '
         function of_part(path) { sub(/.*\//, "", path); sub(/\..*/, "", path); return path }
         FILENAME ~ /call_[0-9].inc$/ { if ($1 == "part") most[$2] = $3; next }
