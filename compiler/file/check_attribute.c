@@ -18,7 +18,8 @@ static void attrs_add(Attrs *a, Name name, Span name_span, const Ast *expr, Env 
     for (size_t i = 0; i < a->n; i++)
         if (a->v[i].name == name) {
             if (!instead)
-                err(a->ev, "E0108", span, "given twice", "`%s` is given twice", name);
+                diag_label(a->ev->ctx, err(a->ev, "E0108", span, "given twice", "`%s` is given twice", name),
+                           a->v[i].span, "first given here");
             a->v[i] = (TrainAttr){name, expr, env, span, name_span, false};
             return;
         }
@@ -107,6 +108,10 @@ static bool inner_attribute(Attrs *a, const TrainAttr *t, Diag *d)
     if (!inner && !strcmp(a->what, "train") && attribute_find("adamw", t->name))
         inner = "optimizer";
     size_t n;
+    if (!inner && attribute_find("train", t->name) && strcmp(a->what, "train") != 0) {
+        diag_help(a->ev->ctx, d, "it belongs to `train`, around `%s`", a->what);
+        return true;
+    }
     if (!inner)
         return false;
     const char *source = t->name_span.file ? source_path(a->ev->ctx, t->name_span.file) : "";

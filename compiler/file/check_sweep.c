@@ -52,12 +52,25 @@ static void axis_value(Sweep *s, Axis *a, size_t k, const Value *v, const Ast *w
     a->value[k] = is_plain(v) ? NULL : written;
 }
 
+/* Messages about a value that was computed point at what it was computed from. */
+static void put_at(Ast *e, Span at)
+{
+    e->span = e->name_span = at;
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i])
+            put_at(e->kid[i], at);
+}
+
 /* Most points of a large sweep are never built, so a text is parsed for the first that is. */
 static const Ast *axis_tree(Sweep *s, Axis *a, size_t k)
 {
     Ctx *ctx = s->ev->ctx;
-    if (!a->value[k])
-        a->value[k] = vwn_parse_expr(ctx, source_add(ctx, "<sweep>", a->out.text[k], strlen(a->out.text[k])));
+    if (!a->value[k]) {
+        Ast *tree = vwn_parse_expr(ctx, source_add(ctx, "<sweep>", a->out.text[k], strlen(a->out.text[k])));
+        bool literal = a->expr->kind == AST_LIST && a->expr->n == a->out.n;
+        put_at(tree, literal ? a->expr->kid[k]->span : a->expr->span);
+        a->value[k] = tree;
+    }
     return a->value[k];
 }
 
@@ -331,6 +344,8 @@ static bool check_point(Sweep *s, File *f)
     bool sound = diag_errors(ctx) == errors;
     if (!s->checks)
         diag_truncate(ctx, filed);
+    else if (!sound)
+        override_notes(s->ev, f, NULL);
     if (t && sound)
         prune_fits(s, t);
     return diag_errors(ctx) == errors && (!s->checks || axes_used(s, f, true));

@@ -6,6 +6,8 @@
 #include "check_train.h"
 #include "check_unit.h"
 
+#include "compiler/front/override.h"
+
 /* ---- overrides from the command line ---- */
 
 /* `--vary D=64,128` is a list. */
@@ -111,7 +113,7 @@ static void look_up_names(Eval *ev)
     }
 }
 
-Unit *check_file(Ctx *ctx, const CheckOptions *how)
+static Unit *check_all(Ctx *ctx, const CheckOptions *how)
 {
     Unit *u = NEW(ctx->program, Unit);
     Eval *ev = NEW(ctx->program, Eval);
@@ -187,6 +189,18 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     }
     if (own)
         check_overrides_used(ev, f, built, built && !how->model_only);
+    return u;
+}
+
+Unit *check_file(Ctx *ctx, const CheckOptions *how)
+{
+    Unit *u = check_all(ctx, how);
+    if (!u->file || !diag_errors(ctx))
+        return u;
+    Buf with = buf_new(ctx->program);
+    for (size_t i = 0; i < how->n_set; i++)
+        buf_printf(&with, "%s`--set %s`", list_gap(i, how->n_set, " and "), how->set[i]);
+    override_notes(u->file->ev, u->file, how->n_set ? with.s : NULL);
     return u;
 }
 

@@ -194,6 +194,7 @@ typedef struct Override { /* --set, import arguments, lets of a grow step */
     bool said;          /* a message about it was filed */
     uint32_t unwritten; /* parts of the path up to an attribute that the file does not write, behind which it goes on */
     const char **beginning; /* the path up to each part (override.c) */
+    Span was;               /* what the file has where it was put last */
 } Override;
 typedef struct Import {
     Name as; /* NULL: unqualified */

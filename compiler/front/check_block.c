@@ -617,6 +617,7 @@ static void exec(Body *b, const Ast *items)
             for (uint32_t k = i + 1; k < items->n; k++)
                 if (items->kid[k]->kind != AST_OFF) {
                     Diag *d = err(b->ev, "E0110", items->kid[k]->span, "", "nothing after `return` is reached");
+                    diag_label(b->ev->ctx, d, it->span, "the block ends here");
                     if (comma_behind(b->ev, it->span))
                         diag_note(b->ev->ctx, d,
                                   "a block returns one value; a second one is `output.NAME` or another block");

@@ -100,6 +100,15 @@ static void help_library(Eval *ev, Diag *d, const char *name)
 
 static bool is_library(const char *name) { return !strncmp(name, "std/", 4); }
 
+static bool file_there(const char *path)
+{
+    const char *why;
+    FILE *f = file_stream(path, "r", &why);
+    if (f)
+        fclose(f);
+    return f != NULL;
+}
+
 Ast *file_parse(Eval *ev, const char *path, const char *name, const char *text, size_t n, Span from)
 {
     const char *why = NULL;
@@ -122,6 +131,8 @@ Ast *file_parse(Eval *ev, const char *path, const char *name, const char *text, 
             diag_fix(ev->ctx, d, from, name_printf(ev->ctx, "\"std/%s\"", name), FIX_MAYBE, "write `\"std/%s\"`", name);
         else if (inner && path[0] != '/')
             diag_help(ev->ctx, d, "the path is relative to the folder of %s", source_path(ev->ctx, from.file));
+        else if (!inner && path[0] != '<' && file_there(arena_printf(ev->arena, "%s.vwn", path)))
+            diag_help(ev->ctx, d, "did you mean `%s.vwn`?", path);
         return NULL;
     }
     bool known = !inner;

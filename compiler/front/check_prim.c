@@ -771,6 +771,8 @@ static Value p_range(PrimArgs *a)
     bool rounded = a->v[4].kind == V_NUM;
     if (a->v[1].kind != V_NUM || a->v[2].kind != V_NUM) {
         Diag *d = err(ev, "E0104", a->call->kid[0]->span, "", "`range` needs its first and last number and how many");
+        if (a->v[1].kind == V_NUM && ev->unit->file)
+            diag_help(ev->ctx, d, "of a sweep `range(%.6g, %.6g, 3)` is three numbers, both ends included", low, high);
         advise_range(ev, d, a->call->kid[0]->span);
         return v_poison();
     }

@@ -103,7 +103,8 @@ static void advise_steps(Eval *ev, Diag *d, Span at)
     size_t n;
     const char *text = source_text(ev->ctx, at.file, &n) + at.lo, *value = text + strcspn(text, "=\n");
     double low, high, step;
-    if (*value != '=' || sscanf(value, "= range(%lf , %lf , %lf )", &low, &high, &step) != 3 || !(step > 0))
+    value = *value == '=' && strncmp(text, "range(", 6) ? value + 1 + strspn(value + 1, " ") : text;
+    if (sscanf(value, "range(%lf , %lf , %lf )", &low, &high, &step) != 3 || !(step > 0))
         return;
     const char *counts =
         "`range` takes how many numbers, here %.6g from %.6g to %.6g; steps of %.6g are `range(%.6g, %.6g, %.6g)`";
@@ -131,7 +132,7 @@ void say_setting(Eval *ev, Diag *d, const Value *v, Span at, Span wanted)
 static void advise_round(Eval *ev, Diag *d, const Value *v, Span at)
 {
     const char *text = span_text(ev, at);
-    if (v->num < 0)
+    if (v->num < 0 || fabs(v->num) > 1e15 || !strncmp(text, "range(", 6))
         return;
     if (at.hi - at.lo < 60 && strcspn(text, " +-*/^(") < strlen(text) && !strchr(text, '='))
         diag_help(ev->ctx, d, "to the nearest whole number: `round(%s)` is %.0f", text, rint(v->num));
@@ -518,6 +519,11 @@ void block_check_signature(Eval *ev, const Ast *block)
         diag_note(ev->ctx, d,
                   "types are dim, int, float, rel, bool, string, name, fn, init, list, block,"
                   " one_of(word, ...) and shapes such as [n, m]");
+        const Foreign *f = type->kind == AST_ID ? foreign_next(FOREIGN_TYPE, type->name, NULL) : NULL;
+        if (f && f->ours)
+            diag_fix(ev->ctx, d, type->span, f->ours, FIX_CERTAIN, "write `%s`", f->ours);
+        else if (f)
+            diag_help(ev->ctx, d, "%s", f->text);
     }
     for (uint32_t i = 0; block->kid[1] && i < block->kid[1]->n; i++) {
         const Ast *par = block->kid[1]->kid[i], *type = par->kid[0];

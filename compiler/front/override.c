@@ -97,6 +97,7 @@ typedef struct Into {
     const Ast *value;
     const Prim *(*prim)(const char *name); /* what a call is there, before all else; may be NULL */
     int lets;                              /* names that were followed */
+    Span was;                              /* of what the value takes the place */
     /* why it went no further: at which part, a label, the call, what it takes */
     uint32_t part;
     const char *why;
@@ -193,6 +194,7 @@ static const Ast *into_call(Into *in, const Ast *e, uint32_t k)
     const Prim *(*prim)(const char *) = in->prim;
     in->prim = NULL;
     const Ast *value = k + 1 == in->path->n ? in->value : into(in, inner, k + 1);
+    in->was = k + 1 < in->path->n ? in->was : found ? found->span : e->span;
     in->prim = prim;
     if (!value)
         return NULL;
@@ -213,6 +215,7 @@ static const Ast *into_list(Into *in, const Ast *e, uint32_t k)
                     arena_printf(in->ev->arena, "the list has %u entr%s, from [1] on", e->n, e->n == 1 ? "y" : "ies"));
     uint32_t at = (uint32_t)i - 1;
     const Ast *value = k + 1 == in->path->n ? in->value : into(in, e->kid[at], k + 1);
+    in->was = k + 1 < in->path->n ? in->was : e->kid[at]->span;
     return value ? with_kid(in->ev, e, at, value) : NULL;
 }
 
@@ -288,6 +291,10 @@ static void say_stop(Into *in, Override *o)
                *rest = beginning(ev, o, o->path->n) + strlen(beginning(ev, o, in->part + 1));
     Name last = in->path->kid[in->part]->name;
     Diag *d = override_error(ev, in->file, o, "");
+    Span part =
+        in->path->kid[in->part]->kind == AST_DOT ? in->path->kid[in->part]->name_span : in->path->kid[in->part]->span;
+    if (d->labels.n && part.lo < part.hi)
+        d->labels.v[0].span = part;
     if (d->labels.n)
         d->labels.v[0].text = in->why ? in->why : arena_printf(ev->arena, "`%s` has no argument `%s`", upto, last);
     if (in->why)
@@ -308,11 +315,14 @@ static const Ast *replaced(Into *in, Override *o, const Ast *e, uint32_t k)
 {
     in->path = o->path;
     in->value = o->expr;
+    in->was = e ? e->span : NO_SPAN;
     const Ast *out = k == o->path->n ? o->expr : into(in, e, k);
-    if (out)
+    if (out) {
         o->used = true;
-    else
+        o->was = in->was;
+    } else {
         say_stop(in, o);
+    }
     return out;
 }
 
@@ -349,6 +359,7 @@ const Ast *override_inside(const OverridePlace *at, const Override *o, const Ast
 void override_let(Eval *ev, File *f, Binding *b, Override *o)
 {
     if (o->path->n == 0) {
+        o->was = b->span;
         b->expr = o->expr;
         b->env = o->env ? o->env : f->env;
         b->origin = o->origin;
@@ -368,4 +379,31 @@ void override_let(Eval *ev, File *f, Binding *b, Override *o)
         return;
     b->expr = e;
     b->origin = o->origin;
+}
+
+static bool within(Span part, Span whole)
+{
+    return part.file == whole.file && part.lo >= whole.lo && part.hi <= whole.hi;
+}
+
+void override_notes(Eval *ev, const File *f, const char *with)
+{
+    bool said = false;
+    for (size_t i = 0; i < diag_count(ev->ctx); i++) {
+        Diag *d = (Diag *)diag_get(ev->ctx, i);
+        const Override *o = NULL;
+        Span at = d->labels.n ? d->labels.v[0].span : NO_SPAN;
+        for (size_t k = 0; at.file && k < f->overrides.n && !o; k++) {
+            const Override *is = &f->overrides.v[k];
+            o = within(at, is->span) || (is->expr && within(at, is->expr->span)) ? is : NULL;
+        }
+        bool there = o && o->was.file && !within(at, o->was) && source_path(ev->ctx, o->was.file)[0] != '<';
+        for (size_t k = 0; there && k < d->related.n; k++)
+            there = !within(o->was, d->related.v[k].span);
+        if (there)
+            diag_related(ev->ctx, d, o->was, "it takes the place of this");
+        else if (!o && with && !said && d->level == LEVEL_ERROR && at.file && source_path(ev->ctx, at.file)[0] != '<')
+            diag_note(ev->ctx, d, "the file is checked with %s", with);
+        said |= d->level == LEVEL_ERROR;
+    }
 }

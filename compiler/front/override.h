@@ -25,6 +25,8 @@ Override *override_attribute(const OverridePlace *at, Name attr, const Ast **exp
 const Ast *override_inside(const OverridePlace *at, const Override *o, const Ast *expr, uint32_t k);
 Diag *override_error(Eval *ev, File *f, const Override *o, const char *label); /* files E0105 */
 void override_let(Eval *ev, File *f, Binding *b, Override *o);
+/* To what is wrong with values of settings: what they take the place of. To the first error elsewhere: `with`, what was set, or NULL. */
+void override_notes(Eval *ev, const File *f, const char *with);
 /* "rope(base, fraction)", and the names; NULL: not known before it is evaluated. */
 const char *call_signature(Eval *ev, File *f, const Ast *call, const Prim *(*prim)(const char *), NameList *names);
 

@@ -283,7 +283,8 @@ static bool no_such_iteration(Eval *ev, File *f, const Override *o)
             variable = part->name;
             continue;
         }
-        const Ast *loop = part->kid[0]->kind == AST_NUM ? loop_over(f->model_ast->kid[2], variable) : NULL;
+        const Ast *index = part->kid[0]->kind == AST_NEG ? part->kid[0]->kid[0] : part->kid[0];
+        const Ast *loop = index->kind == AST_NUM ? loop_over(f->model_ast->kid[2], variable) : NULL;
         size_t before = diag_count(ev->ctx);
         if (!loop)
             return false;
@@ -291,12 +292,17 @@ static bool no_such_iteration(Eval *ev, File *f, const Override *o)
         diag_truncate(ev->ctx, before);
         if (values.kind != V_LIST || !values.list->n)
             return false;
-        double want = ast_number(ev->ctx, part->kid[0]).value, near = values.list->v[0].num;
+        double want = ast_number(ev->ctx, index).value, near = values.list->v[0].num;
+        if (index != part->kid[0]) { /* as other languages count from the end */
+            near =
+                want >= 1 && want <= (double)values.list->n ? values.list->v[values.list->n - (size_t)want].num : near;
+            want = -want;
+        }
         bool there = false;
         for (size_t k = 0; k < values.list->n; k++) {
             double x = values.list->v[k].kind == V_NUM ? values.list->v[k].num : NAN;
             there |= x == want;
-            near = fabs(x - want) < fabs(near - want) ? x : near;
+            near = want >= 0 && fabs(x - want) < fabs(near - want) ? x : near;
         }
         if (there)
             continue;
@@ -386,6 +392,28 @@ static Name last_name(const Ast *path)
     return last ? last : path->name; /* of `ws[2]` */
 }
 
+/* The one part of a setting's path that is another than that of `path`; NO_SPAN: they have not equally many, or several differ. */
+static Span other_part(Eval *ev, const Override *o, const char *path)
+{
+    const char *rest = bare(ev, path);
+    Span found = NO_SPAN;
+    const Ast *p = o->path;
+    for (uint32_t k = 0; k <= p->n; k++) {
+        const Ast *part = k ? p->kid[k - 1] : p;
+        if (part->kind == AST_AT)
+            continue;
+        size_t n = strcspn(rest, ".");
+        bool same = strlen(part->name) == n && !memcmp(rest, part->name, n);
+        if (!n || (!same && found.file))
+            return NO_SPAN;
+        if (!same)
+            found = part->name_span;
+        rest += n + (rest[n] == '.');
+    }
+    bool shown = found.file && found.lo < found.hi;
+    return *rest || !shown ? NO_SPAN : found;
+}
+
 void override_unknown(Eval *ev, File *f, Override *o)
 {
     if (o->said || no_such_iteration(ev, f, o))
@@ -398,6 +426,10 @@ void override_unknown(Eval *ev, File *f, Override *o)
     const char *path = o->of_variant || o->of_step ? expr_text(ev, o->path) : span_text(ev, o->span);
     Diag *d = override_error(ev, f, o, "nothing has this path");
     size_t n = nearest(&p, path, at);
+    Span part = n == 1 && !o->unwritten ? other_part(ev, o, p.path.v[at[0]]) : NO_SPAN;
+    if (part.file && d->labels.n) {
+        d->labels.v[0] = (DiagLabel){part, "nothing is called so there", true};
+    }
     if (o->unwritten) {
         d->labels.v[0].text = "the attribute is not written there, so it has no arguments";
     }

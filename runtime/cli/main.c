@@ -407,7 +407,9 @@ static int unknown_verb(Ui *ui, const char *word)
     bool known = word[0] != '-' && vwn_other_name(word, 0, &near, &text);
     if (!known && word[0] != '-')
         near = nearest_word(word, names, N_VERBS);
-    if (near)
+    if (ends_with(word, ".vwn"))
+        ui_error(ui, "no verb in front of `%s`: `vwn check %s` checks it, `vwn train %s` trains it", word, word, word);
+    else if (near)
         ui_error(ui, "no verb `%s`; did you mean `%s`?", word, near);
     else
         ui_error(ui, "no %s `%s`; see `vwn --help`", word[0] == '-' ? "flag" : "verb", word);

@@ -70,6 +70,7 @@ train a.vwn --num-layers 4|`--set L=4`
 train a.vwn --batch_size 4|`--set train.batch='8 seqs'`
 train a.vwn --multirun D=1,2|`vwn sweep FILE --vary D=32,64`
 train a.vwn --load runs/x|did you mean `--resume`?
+quick.vwn|`vwn check quick.vwn` checks it
 train a.vwn --device mps|there is no backend for Apple's GPUs: `--device cpu`
 train a.vwn --device gpu|a GPU is `--device cuda`
 train a.vwn --device cudda|did you mean `cuda`?
