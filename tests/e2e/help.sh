@@ -77,6 +77,7 @@ train a.vwn --device cudda|did you mean `cuda`?
 train a.vwn --nproc_per_node 4|`vwn launch -n 4 train FILE`
 resume nano --load runs/x|a run goes on by `vwn resume RUN`
 train a.vwn --fsdp full|nothing is sharded
+train --config-path . a|the file is named without a flag
 train a.vwn --config x.yaml|the file is named without a flag
 export-log nano --csv out.csv|the file to write is named by `-o out.csv`
 END
