@@ -65,7 +65,7 @@ static KLying lies(const Kernel *k, const KProduct *x, uint32_t buffer, Ix at, i
     bool along_sum = own != 1;
     if ((along_sum && sum != 1) ||
         !in_pieces(k, x, at, along_sum, product_piece(k->buffer.v[buffer].tile, k->device.tensor)))
-        return LIES_APART;
+        return LIES_STRIDED;
     return along_sum ? LIES_ALONG_SUM : LIES_ALONG_OWN;
 }
 

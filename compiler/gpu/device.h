@@ -40,10 +40,10 @@ void kernel_use_lanes(Kernel *k);              /* lanes.c: KColumn */
 void kernel_find_loaded(Kernel *k);            /* loaded.c: KEx.i of choices */
 void kernel_find_elements(Kernel *k);          /* elements.c: KStmt.width of statements, KStmt.across */
 
-void kernel_find_turned(Kernel *k); /* swizzle.c: KArray.turned, KBuffer.device.swizzled */
+void kernel_swizzle(Kernel *k); /* swizzle.c: KArray.swizzled, KBuffer.device.swizzled */
 
 /* nests.c */
-void kernel_turn_nests(Kernel *k);                            /* loops of a row as its threads like them */
+void kernel_interchange_nests(Kernel *k);                     /* loops of a row as its threads like them */
 int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in a loop */
 bool kernel_has_few_inside(
     const Kernel *k, size_t loop); /* in each loop in it, so that a thread does all of a round: Tuned.whole_loop_max */

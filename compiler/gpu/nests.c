@@ -116,7 +116,7 @@ static bool is_interchanged(const Kernel *k, size_t loop)
 
 /* Of a row without products: a few rounds, each of all that a long loop has, with loops in it. These are exchanged, so that a
  * thread loads once what the rounds have in common. */
-static bool is_turned_out(const Kernel *k, size_t loop)
+static bool is_interchanged_out(const Kernel *k, size_t loop)
 {
     const Tuned *tuned = k->target->tuned;
     const KStmt *s = &k->stmt.v[loop];
@@ -135,7 +135,7 @@ static void interchange_loops(Kernel *k)
     KStmt *to = NEW_ARRAY(k->arena, KStmt, k->stmt.n + 1);
     memcpy(to, k->stmt.v, k->stmt.n * sizeof *to);
     for (size_t i = 0; i < k->stmt.n; i++) {
-        if (k->stmt.v[i].kind != KS_LOOP || !(k->product.n ? is_interchanged(k, i) : is_turned_out(k, i)))
+        if (k->stmt.v[i].kind != KS_LOOP || !(k->product.n ? is_interchanged(k, i) : is_interchanged_out(k, i)))
             continue;
         size_t in = behind_numbers(k, i);
         memmove(&to[i + 2], &k->stmt.v[i + 1], (in - i - 1) * sizeof *to);
@@ -342,7 +342,7 @@ static size_t waits_with(const Kernel *k, size_t loop)
     return depend_on_others(k, loop, end, next) ? 0 : next;
 }
 
-void kernel_turn_nests(Kernel *k)
+void kernel_interchange_nests(Kernel *k)
 {
     interchange_loops(k);
     for (size_t i = 0; i < k->stmt.n && k->product.n; i++)

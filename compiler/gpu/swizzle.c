@@ -1,13 +1,13 @@
 /* swizzle.c - arrays in shared memory whose elements lie as threads take them.
  *
- * In:  a kernel that is mapped to threads.     Out: KArray.turned, KBuffer.device.swizzled.
+ * In:  a kernel that is mapped to threads.     Out: KArray.swizzled, KBuffer.device.swizzled.
  * The one idea: a bank of shared memory serves one thread at a time.
  */
 #include "device.h"
 
 /* Arrays, and partial sums in shared memory, of which threads take eight numbers whenever they
  * touch them: 32 threads that take four each, eight apart, would wait for each other. */
-void kernel_find_turned(Kernel *k)
+void kernel_swizzle(Kernel *k)
 {
     IVar along = 0, *of = NEW_ARRAY(k->arena, IVar, k->array.n + k->buffer.n + 1);
     bool *no = NEW_ARRAY(k->arena, bool, k->array.n + k->buffer.n + 1);
@@ -22,7 +22,7 @@ void kernel_find_turned(Kernel *k)
         of[x] = along;
     }
     for (size_t i = 0; i < k->array.n; i++)
-        k->array.v[i].turned = !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL ? of[i] : 0;
+        k->array.v[i].swizzled = !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL ? of[i] : 0;
     for (size_t b = 0; b < k->buffer.n; b++)
         k->buffer.v[b].device.swizzled = k->buffer.v[b].device.held && !no[k->array.n + b] ? of[k->array.n + b] : 0;
 }

@@ -65,7 +65,7 @@ typedef struct KEx {
 /* Where a block of a device has a buffer of its own. Passes of `gpu/` fill it, and of a CPU it is empty. */
 typedef struct KBufferDevice {
     bool held;     /* partial sums: the block has them in shared memory, and stores them when its rows are over */
-    IVar swizzled; /* and rows of them lie there like those of KArray.turned */
+    IVar swizzled; /* of held sums: rows along this loop lie like those of KArray.swizzled; 0: in their own order */
     bool split;    /* TILE: each number is the sum of two of bf16, which products alone take */
     int bank; /* TILE, on tensor cores: rows lie an odd multiple of 2^bank numbers apart, of split ones 2^(bank - 1) */
     uint8_t together; /* TILE: of so many rows, one after the other, for a product of all of them; 0: of one */
@@ -74,6 +74,7 @@ typedef struct KBufferDevice {
 typedef struct KBuffer {
     Val value; /* whose elements; 0: scratch that the plan gives: the partial sums of root `part` */
     int part;  /* the root whose partial sums these are, one for each partition; or -1 */
+    Op op;     /* of partial sums: SUM or AMAX, which all results that add to them have */
     DType dtype;
     bool read, written;
     bool partly;  /* one root stores some of it, the rest is not the kernel's */
@@ -121,13 +122,13 @@ static inline bool product_cut_shares(ProductCut cut) /* do warps have shares of
 }
 
 /* Along which loop elements of a factor lie next to each other, so that several are loaded at one time. */
-typedef enum KLying { LIES_UNKNOWN, LIES_APART, LIES_ALONG_SUM, LIES_ALONG_OWN, LIES_COUNT } KLying;
+typedef enum KLying { LIES_UNKNOWN, LIES_STRIDED, LIES_ALONG_SUM, LIES_ALONG_OWN, LIES_COUNT } KLying;
 
 /* How a product is computed: by a pass of its target, vector.c or gpu/cut_products.c. */
 typedef struct KProductWay {
     ProductCut cut;
     KLying a, b;
-    bool by_rows;  /* else the turned factors are multiplied in the other order */
+    bool by_rows;  /* else the transposed factors are multiplied in the other order */
     bool sixteens; /* the sum is of whole sixteens */
     uint8_t
         line; /* rows of the result begin at multiples of so many elements, and are of these: 4 or 32; 0: of any number */
@@ -206,8 +207,8 @@ typedef struct KStmt {
     bool one;    /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
     uint8_t
         step; /* STEP_*, where a thread holds elements in registers before it computes, or before it stores; 0: all of it */
-    uint32_t held;   /* their number; statements of one number are the steps of one */
-    uint8_t threads; /* LOOP that threads share: these (KThreads); what is done by one: one of these */
+    uint32_t held;   /* of a step: the number of the registers; steps with one number are of one statement */
+    uint8_t threads; /* KThreads: who shares the rounds of a LOOP, or of whom one does the statement */
     uint8_t width;   /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; of a statement in it:
                           * so many of these it stands for (gpu/elements.c); else 0 */
     uint8_t across;  /* of such a statement, or one of a loop of vectors: KAcross */
@@ -223,7 +224,7 @@ typedef struct KStmt {
         together; /* WARP, WARP_PUT, WARP_TAKE: so many of them, one behind the other, are one step; 0: it is one alone */
     uint8_t
         lane; /* of a step: its number, which is that of the thread of each warp that has it; LANE_TAKE: of this thread */
-    bool alone; /* of a step: that thread alone has the total then */
+    bool alone; /* of a step of totals: the thread `lane` alone has this total afterwards */
     uint32_t
         column; /* LANES, LANE_TAKE, LANE_STORE: the column, and 1; of a step: in which its totals are, too; 0: none */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
@@ -271,8 +272,9 @@ typedef struct KArray {
     int64_t elements;
     bool spilled; /* on a device: in memory, one for each row in flight; there is no room in a block */
     IVar
-        turned; /* on a device: rows of it along this loop lie as threads that take eight elements each like it (vwn_turned()); 0: not so */
-    bool sums;  /* on a device: what is added to it each thread adds up in registers, until the loop ends */
+        swizzled; /* on a device: rows of it along this loop lie in the order in which threads that take eight elements each have no
+                   * bank conflicts (vwn_turned() of the prelude); 0: in their own */
+    bool sums; /* on a device: what is added to it each thread adds up in registers, until the loop ends */
 } KArray;
 
 typedef struct KScalar {

@@ -373,6 +373,7 @@ static void read_buffer(KernelReader *r)
     b.written = reader_accept(&r->t, "write");
     b.partly = b.written && reader_accept(&r->t, "partly");
     b.part = reader_accept(&r->t, "part") ? 0 : -1;
+    b.op = b.part >= 0 ? OP_SUM : OP_NONE;
     b.tile = b.part < 0 && reader_accept(&r->t, "tile");
     int type = (int)reader_choice(&r->t, types, n, "type");
     b.half = type > 0 ? half_at((size_t)type - 1)->half : HALF_NONE;
@@ -451,6 +452,8 @@ static void read_root(KernelReader *r)
     reader_expect(&r->t, "b");
     root.buffer = (uint32_t)kernel_read_below(r, (int64_t)k->buffer.n, "buffer");
     root.nest = read_over(r, "over");
+    if (kind && !r->t.failed)
+        k->buffer.v[root.buffer].op = root.op;
     vec_push(k->arena, &k->root, root);
 }
 
@@ -580,7 +583,7 @@ static KLying read_lying(KernelReader *r)
     return (KLying)read_words(r, kernel_lying_words, LIES_COUNT, "expected how a factor lies");
 }
 
-/* "by rows along i3, a apart, b along its own, in few rows, lines of 4, of sixteens" */
+/* "by rows along i3, a strided, b along its own, in few rows, lines of 4, of sixteens" */
 static void read_way(KernelReader *r, KProductWay *way)
 {
     if (!reader_accept(&r->t, "by "))

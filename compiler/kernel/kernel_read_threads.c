@@ -113,7 +113,7 @@ static void read_sum(KernelReader *r)
     KBuffer *b = read_buffer(r);
     if (!b)
         return;
-    if (reader_accept(&r->t, "turned along")) {
+    if (reader_accept(&r->t, "swizzled along")) {
         b->device.swizzled = kernel_read_var(r);
         return;
     }
@@ -184,8 +184,8 @@ void kernel_read_array_place(KernelReader *r, KArray *a)
 {
     a->spilled = reader_accept(&r->t, "in memory");
     a->sums = reader_accept(&r->t, "of sums");
-    if (reader_accept(&r->t, "turned along"))
-        a->turned = kernel_read_var(r);
+    if (reader_accept(&r->t, "swizzled along"))
+        a->swizzled = kernel_read_var(r);
 }
 
 /* ---- arguments of its text ---- */

@@ -42,7 +42,7 @@ typedef struct KernelPrinter {
 
 static const char *const type_names[] = {[KT_REAL] = "real", [KT_INT] = "int", [KT_BOOL] = "bool"};
 const char *const kernel_lying_words[LIES_COUNT] = {
-    [LIES_APART] = "apart", [LIES_ALONG_SUM] = "along the sum", [LIES_ALONG_OWN] = "along its own"};
+    [LIES_STRIDED] = "strided", [LIES_ALONG_SUM] = "along the sum", [LIES_ALONG_OWN] = "along its own"};
 const char *const kernel_cut_words[CUT_COUNT] = {
     [CUT_WIDE_PIECES] = "wide pieces",     [CUT_FEW_COLUMNS] = "few columns",   [CUT_FEW_ROWS] = "few rows",
     [CUT_LONG_ROWS] = "long rows",         [CUT_LONG_COLUMNS] = "long columns", [CUT_SHORT_ROWS] = "short rows",
@@ -336,9 +336,9 @@ static void put_array(KernelPrinter *p, int array)
     buf_printf(p->out, "t%d %s", array, a->dtype == DT_INT ? "int" : "real");
     put_over(p, &a->nest);
     buf_printf(p->out, "%s%s", a->spilled ? " in memory" : "", a->sums ? " of sums" : "");
-    if (a->turned) {
-        buf_puts(p->out, " turned along ");
-        put_var(p, a->turned);
+    if (a->swizzled) {
+        buf_puts(p->out, " swizzled along ");
+        put_var(p, a->swizzled);
     }
 }
 
@@ -524,7 +524,7 @@ static void put_mapping(KernelPrinter *p)
             buf_printf(p->out, "sum b%zu in memory\n", i);
     for (size_t i = 0; i < k->buffer.n; i++)
         if (k->buffer.v[i].device.swizzled) {
-            buf_printf(p->out, "sum b%zu turned along ", i);
+            buf_printf(p->out, "sum b%zu swizzled along ", i);
             put_var(p, k->buffer.v[i].device.swizzled);
             buf_putc(p->out, '\n');
         }

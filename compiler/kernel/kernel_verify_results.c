@@ -65,8 +65,8 @@ void verify_result(Check *c, uint32_t root)
         return;
     if (verify_type(c, r->value) != (b->dtype == DT_INT ? KT_INT : KT_REAL))
         verify_fault(c, "a result of the wrong type");
-    if (sink && r->op != OP_SUM && r->op != OP_AMAX)
-        verify_fault(c, "a sum over rows of no operator");
+    if (sink && ((r->op != OP_SUM && r->op != OP_AMAX) || b->op != r->op))
+        verify_fault(c, "a sum over rows of no operator, or of another one than its partial sums begin with");
     c->filling[r->buffer] = c->loop.n > 0;
     root_places(c, r);
 }
@@ -209,7 +209,7 @@ static void check_result(Check *c, const KProduct *x)
     const bool memory = is_result(k, x);
     verify_row_known(c, x->c);
     IVar v[3] = {x->m, x->n, k->row};
-    if (b->dtype != DT_REAL || !b->written || !(b->tile || memory || (b->part >= 0 && x->add)))
+    if (b->dtype != DT_REAL || !b->written || !(b->tile || memory || (b->part >= 0 && x->add && b->op == OP_SUM)))
         verify_fault(c, "a product is stored in the wrong way");
     else if (x->add && b->tile && !verify_tile_ready(c, x->c, true))
         verify_fault(c, "a product is added to a tile before all of it is there");
@@ -302,10 +302,10 @@ static void check_cut(Check *c, const KProduct *x, const ProductSteps *s)
     const int64_t m = length(c, x->m), n = length(c, x->n), sum = length(c, x->k);
     const bool is_short = way->cut == CUT_SHORT_ROWS || way->cut == CUT_SHORT_COLUMNS,
                eights = way->cut == CUT_FEW_EIGHTS || way->cut == CUT_MORE_EIGHTS,
-               parts = way->cut == CUT_ROWS_BY_PARTS, turned = product_cut_shares(way->cut) && !way->by_rows;
+               parts = way->cut == CUT_ROWS_BY_PARTS, transposed = product_cut_shares(way->cut) && !way->by_rows;
     if (!c->k->device.tensor && way->cut != CUT_WIDE_PIECES && way->cut != CUT_FEW_COLUMNS)
         verify_fault(c, "pieces of tensor cores where there are none");
-    else if (c->k->device.tensor && !has_all(way->cut, turned ? n : m, turned ? m : n))
+    else if (c->k->device.tensor && !has_all(way->cut, transposed ? n : m, transposed ? m : n))
         verify_fault(c, "a product whose pieces leave out some of it");
     else if (is_short && sum > FEW)
         verify_fault(c, "a product whose pieces leave out terms of its sum");
@@ -317,7 +317,7 @@ static void check_cut(Check *c, const KProduct *x, const ProductSteps *s)
         verify_fault(c, "a product by two parts of other sizes");
 }
 
-/* A few numbers are stored one by one; all else in rows, or in rows of the turned product. */
+/* A few numbers are stored one by one; all else in rows, or in rows of the transposed product. */
 static void check_lines(Check *c, const KProduct *x, const ProductSteps *s)
 {
     enum { FOUR = 4 };
@@ -360,7 +360,7 @@ static void verify_way(Check *c, const KProduct *x)
     if (device && !c->why)
         check_lines(c, x, &s);
     else if (!device && !c->why &&
-             (x->way.by_rows ? s.cn != 1 || x->way.b == LIES_APART : s.cm != 1 || x->way.a == LIES_APART))
+             (x->way.by_rows ? s.cn != 1 || x->way.b == LIES_STRIDED : s.cm != 1 || x->way.a == LIES_STRIDED))
         verify_fault(c, "a product without neighbours to make vectors of");
 }
 

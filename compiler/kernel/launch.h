@@ -43,7 +43,7 @@ typedef struct LaunchMap {
     Half half;
     int64_t extent[MAP_RANK]; /* innermost first */
     int64_t stride[MAP_RANK]; /* elements from one to the next; of columns 1 */
-    uint32_t box[MAP_RANK];   /* one line of 128 bytes of each row, whose 16-byte pieces lie in turned order */
+    uint32_t box[MAP_RANK];   /* one line of 128 bytes of each row, whose 16-byte pieces are swizzled */
 } LaunchMap;
 
 /* What a text relies on about a size. */

@@ -251,7 +251,7 @@ static void rely_on_pieces(SizeWalk *w, const KProduct *x, Ix at, bool along_sum
 
 static void rely_on_lying(SizeWalk *w, const KProduct *x, uint32_t buffer, Ix at, KLying how)
 {
-    if (how != LIES_APART)
+    if (how != LIES_STRIDED)
         rely_on_pieces(w, x, at, how == LIES_ALONG_SUM,
                        product_piece(w->k->buffer.v[buffer].tile, w->k->device.tensor));
 }
@@ -463,7 +463,7 @@ static void elements_of_step(SizeWalk *w, const KStmt *s)
         root_element(w, s, s->width);
     if (!(s->step & (STEP_LOAD | STEP_STORE)) || load)
         return;
-    IVar along = array                ? k->array.v[s->array].turned
+    IVar along = array                ? k->array.v[s->array].swizzled
                  : s->kind == KS_SINK ? k->buffer.v[k->root.v[s->root].buffer].device.swizzled
                                       : 0;
     if (along)

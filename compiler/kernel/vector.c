@@ -137,10 +137,10 @@ static void find_way(Kernel *k, KProduct *x)
         vwn_bug(k->ctx, "a product without steps");
     x->way = (KProductWay){.a = s.am == 1   ? LIES_ALONG_OWN
                                 : s.ak == 1 ? LIES_ALONG_SUM
-                                            : LIES_APART,
+                                            : LIES_STRIDED,
                            .b = s.bn == 1   ? LIES_ALONG_OWN
                                 : s.bk == 1 ? LIES_ALONG_SUM
-                                            : LIES_APART,
+                                            : LIES_STRIDED,
                            .by_rows = product_along_n(&s),
                            .along = product_along_n(&s) ? x->n : x->m};
 }

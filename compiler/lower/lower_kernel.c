@@ -653,6 +653,7 @@ static void add_sink(Lower *l, Val v)
     Sink sink = {.v = v, .op = (Op)n->op};
     part_layout(l, &sink, &f, literal);
     sink.buffer = kernel_buffer(l->k, v, 0, DT_REAL, sink.size);
+    l->k->buffer.v[sink.buffer].op = sink.op;
     l->k->buffer.v[sink.buffer].written = true;
     SinkWalk w = {.l = l, .sink = &sink, .f = &f, .axis = axis, .literal = literal};
     w.site = site;

@@ -222,7 +222,7 @@ static void find_steps(const Lower *l, ProductMaking *p)
 }
 
 /* Do all who want v, in this kernel, want it transposed? */
-static bool wanted_turned(const Lower *l, Val v)
+static bool wanted_transposed(const Lower *l, Val v)
 {
     const Group *gr = &l->f->group.v[l->group];
     bool any = false;
@@ -252,7 +252,7 @@ static bool choose_layout(Lower *l, ProductMaking *p)
         return false;
     if (p->s.am == 1)
         return true;
-    if (p->s.bn != 1 && p->s.bk == 1 && p->s.ak == 1 && n->a.made == PRODUCT_OF_ROW && wanted_turned(l, p->v))
+    if (p->s.bn != 1 && p->s.bk == 1 && p->s.ak == 1 && n->a.made == PRODUCT_OF_ROW && wanted_transposed(l, p->v))
         return true;
     if (p->s.bn != 1 && p->s.bk != 1) {
         p->fb = factor_at(l, n->in[1], p->b, p->k, p->n, true);
@@ -301,6 +301,7 @@ static void add_product(Lower *l, Val v)
                      .stride = {transposed ? 1 : p.N.n, transposed ? p.M.n : 1}};
         x.c = sink.buffer = kernel_buffer(l->k, v, 0, DT_REAL, size);
         l->k->buffer.v[x.c].written = true;
+        l->k->buffer.v[x.c].op = OP_SUM;
         vec_push(l->arena, &l->sink, sink);
     } else {
         x.c = kernel_tile(l->k, v, size);

@@ -1,7 +1,7 @@
 /* kernel_cache.c - see kernel_cache.h: layers repeat, so most groups have been seen before.
  *
  * The one idea: a group is written down as a walk from what it stores to what it loads, values
- * numbered as they are met. Two groups with the same walk have the same kernel; only whose
+ * numbered as they are visited. Two groups with the same walk have the same kernel; only whose
  * memory a buffer is, and which stream a random number comes from, is the group's own.
  *
  * On a device kernels of layers that differ in sizes alone are a variant class: with one thread mapping they have one
@@ -39,34 +39,34 @@ typedef struct CacheEntry {
     size_t next; /* the next one whose hash ends alike, and 1; or 0 */
     const char *walk;
     size_t length;
-    const Val *met;   /* values of the group that it was made from, as the walk met them */
-    const Name *site; /* their random streams; the graph they are of may be gone */
-    size_t n_met;
+    const Val *visited; /* values of the group that it was made from, as the walk visited them */
+    const Name *site;   /* their random streams; the graph they are of may be gone */
+    size_t n_visited;
     bool lowered, counted;
     bool is_long;           /* and has no kernel, while it may be split */
     CachedKernel made;      /* when lowered */
     Counted count;          /* when counted */
     const Kernel *arranged; /* of a device: with its tiles and nests in order, when that was asked for */
-    VariantClass *class;    /* of a device's kernel that was met; else NULL */
+    VariantClass *class;    /* of a device's kernel that was visited; else NULL */
     KMappingChoice own;
 } CacheEntry;
 
 /* What is known of a group, from the first question about it on. */
-typedef struct KnownGroup {
-    size_t entry; /* in KernelCache.known, and 1; 0: nobody has asked */
-    Val *met;
-    size_t n_met;
-} KnownGroup;
+typedef struct GroupEntry {
+    size_t entry; /* in KernelCache.entry, and 1; 0: nobody has asked */
+    Val *visited;
+    size_t n_visited;
+} GroupEntry;
 
 struct KernelCache {
     Ctx *ctx;
     Arena *arena;     /* lives as long as what is known */
     Arena *tmp;       /* of the last question */
     PassWatch *watch; /* or NULL */
-    VEC(CacheEntry) known;
-    Map first;        /* by hash: the first of `known`, and 1 */
+    VEC(CacheEntry) entry;
+    Map first;        /* by hash: the first of `entry`, and 1 */
     const Fusion *of; /* whose groups these are */
-    KnownGroup *group;
+    GroupEntry *group;
     Arena *groups; /* of them */
     Map class;     /* by kernel_structure() */
 };
@@ -77,7 +77,7 @@ typedef struct GroupWalk {
     const Val *same;
     Arena *arena;
     Buf text;
-    VEC(Val) met;
+    VEC(Val) visited;
     Map number; /* of a value, plus one */
 } GroupWalk;
 
@@ -150,8 +150,8 @@ static void walk_value(GroupWalk *w, Val v)
         put_int(w, -(int64_t)(uintptr_t)*slot);
         return;
     }
-    vec_push(w->arena, &w->met, v);
-    *slot = (void *)(uintptr_t)w->met.n;
+    vec_push(w->arena, &w->visited, v);
+    *slot = (void *)(uintptr_t)w->visited.n;
     bool loaded = fuse_loads(f, w->group, v);
     put_int(w, n->op | n->dtype << 8 | loaded << 10 | (f->in_16bit && f->in_16bit[v]) << 11 |
                    (int)(f->home[v] == (int32_t)w->group) << 12 | f->stored[v] << 13 | (f->row_of[v] != 0) << 14 |
@@ -217,9 +217,9 @@ static void rename_kernel(const Renaming *r, const Kernel *from, Kernel *to)
 /* The site of the value that takes the place of the one whose site it was. */
 static Name renamed_site(const Renaming *r, const CacheEntry *k, Name site)
 {
-    for (size_t i = 0; i < k->n_met; i++)
+    for (size_t i = 0; i < k->n_visited; i++)
         if (k->site[i] == site)
-            return node_at(r->g, renamed(r, k->met[i]))->a.site;
+            return node_at(r->g, renamed(r, k->visited[i]))->a.site;
     vwn_bug(r->g->ctx, "a random number of no value of its kernel");
 }
 
@@ -255,7 +255,7 @@ static void rename_made(const Renaming *r, const CacheEntry *k, CachedKernel *ou
 
 /* ---- variant classes ---- */
 
-static void meet_mapping(KernelCache *a, VariantClass *class, const KMappingChoice *own, double bytes)
+static void add_mapping(KernelCache *a, VariantClass *class, const KMappingChoice *own, double bytes)
 {
     for (size_t i = 0; i < class->mapping.n; i++)
         if (kernel_mapping_same(&class->mapping.v[i].how, own)) {
@@ -362,42 +362,42 @@ static void join_class(KernelCache *a, CacheEntry *k, const char *about)
 
 /* ---- the whole ---- */
 
-static CacheEntry *find_known(const KernelCache *a, const GroupWalk *w, uint64_t hash)
+static CacheEntry *find_entry(const KernelCache *a, const GroupWalk *w, uint64_t hash)
 {
-    for (size_t i = (size_t)(uintptr_t)map_get(&a->first, (uintptr_t)hash | 1); i; i = a->known.v[i - 1].next) {
-        CacheEntry *k = &a->known.v[i - 1];
-        if (k->hash == hash && k->length == w->text.n && k->n_met == w->met.n &&
+    for (size_t i = (size_t)(uintptr_t)map_get(&a->first, (uintptr_t)hash | 1); i; i = a->entry.v[i - 1].next) {
+        CacheEntry *k = &a->entry.v[i - 1];
+        if (k->hash == hash && k->length == w->text.n && k->n_visited == w->visited.n &&
             memcmp(k->walk, w->text.s, w->text.n) == 0)
             return k;
     }
     return NULL;
 }
 
-static CacheEntry *add_known(KernelCache *a, const GroupWalk *w, uint64_t hash)
+static CacheEntry *add_entry(KernelCache *a, const GroupWalk *w, uint64_t hash)
 {
     void **first = map_at(&a->first, (uintptr_t)hash | 1);
     CacheEntry k = {.hash = hash,
                     .walk = arena_copy(a->arena, w->text.s, w->text.n),
                     .length = w->text.n,
-                    .n_met = w->met.n,
+                    .n_visited = w->visited.n,
                     .next = (size_t)(uintptr_t)*first};
-    vec_push(a->arena, &a->known, k);
-    *first = (void *)(uintptr_t)a->known.n;
-    return &a->known.v[a->known.n - 1];
+    vec_push(a->arena, &a->entry, k);
+    *first = (void *)(uintptr_t)a->entry.n;
+    return &a->entry.v[a->entry.n - 1];
 }
 
-static void lower_known(KernelCache *a, CacheEntry *k, const GroupWalk *w)
+static void lower_entry(KernelCache *a, CacheEntry *k, const GroupWalk *w)
 {
     const Fusion *f = w->f;
     ArenaMark mark = arena_mark(a->arena);
-    Val *met = NEW_ARRAY(a->arena, Val, w->met.n + 1);
-    Name *site = NEW_ARRAY(a->arena, Name, w->met.n + 1);
-    for (size_t i = 0; i < w->met.n; i++) {
-        const Node *n = node_at(f->g, w->met.v[i]);
-        met[i] = w->met.v[i];
+    Val *visited = NEW_ARRAY(a->arena, Val, w->visited.n + 1);
+    Name *site = NEW_ARRAY(a->arena, Name, w->visited.n + 1);
+    for (size_t i = 0; i < w->visited.n; i++) {
+        const Node *n = node_at(f->g, w->visited.v[i]);
+        visited[i] = w->visited.v[i];
         site[i] = n->op == OP_RAND || n->op == OP_RANDN ? n->a.site : NULL;
     }
-    k->met = met;
+    k->visited = visited;
     k->site = site;
     pipeline_lower(&k->made.low, a->arena, f, w->group, w->same, a->watch);
     k->is_long = k->made.low.is_long;
@@ -407,43 +407,43 @@ static void lower_known(KernelCache *a, CacheEntry *k, const GroupWalk *w)
 }
 
 /* What the groups of this fusion are is asked once for each. */
-static KnownGroup *known_group(KernelCache *a, const Fusion *f, uint32_t group)
+static GroupEntry *group_entry(KernelCache *a, const Fusion *f, uint32_t group)
 {
     if (a->of != f) {
         arena_reset(a->groups, (ArenaMark){0});
-        a->group = NEW_ARRAY(a->groups, KnownGroup, f->group.n + 1);
+        a->group = NEW_ARRAY(a->groups, GroupEntry, f->group.n + 1);
         a->of = f;
     }
     return &a->group[group];
 }
 
-static CacheEntry *know(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t group, const Val *same)
+static CacheEntry *lookup(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t group, const Val *same)
 {
-    KnownGroup *of = known_group(a, f, group);
+    GroupEntry *of = group_entry(a, f, group);
     arena_reset(a->tmp, (ArenaMark){0});
     if (of->entry) {
         *w = (GroupWalk){.f = f, .group = group, .same = same, .arena = a->tmp};
-        w->met.v = of->met;
-        w->met.n = of->n_met;
-        return &a->known.v[of->entry - 1];
+        w->visited.v = of->visited;
+        w->visited.n = of->n_visited;
+        return &a->entry.v[of->entry - 1];
     }
     walk_group(w, a->tmp, f, group, same);
     uint64_t hash = hash_bytes(w->text.s, w->text.n, 3);
-    CacheEntry *known = find_known(a, w, hash);
-    known = known ? known : add_known(a, w, hash);
-    *of = (KnownGroup){(size_t)(known - a->known.v) + 1, NEW_ARRAY(a->groups, Val, w->met.n + 1), w->met.n};
-    memcpy(of->met, w->met.v, w->met.n * sizeof *of->met);
-    return known;
+    CacheEntry *entry = find_entry(a, w, hash);
+    entry = entry ? entry : add_entry(a, w, hash);
+    *of = (GroupEntry){(size_t)(entry - a->entry.v) + 1, NEW_ARRAY(a->groups, Val, w->visited.n + 1), w->visited.n};
+    memcpy(of->visited, w->visited.v, w->visited.n * sizeof *of->visited);
+    return entry;
 }
 
 /* fresh: it is of this group; else of an earlier one. */
-static CacheEntry *know_kernel(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t group, const Val *same,
-                               bool *fresh)
+static CacheEntry *lookup_kernel(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t group, const Val *same,
+                                 bool *fresh)
 {
-    CacheEntry *k = know(a, w, f, group, same);
+    CacheEntry *k = lookup(a, w, f, group, same);
     *fresh = !k->lowered;
     if (*fresh)
-        lower_known(a, k, w);
+        lower_entry(a, k, w);
     return k;
 }
 
@@ -454,32 +454,32 @@ bool kernel_cache_is_long(KernelCache *a, const Fusion *f, uint32_t group, const
         return false;
     if (counted)
         return kernel_cache_count(a, f, group, same).is_long;
-    CacheEntry *k = know(a, &w, f, group, same);
+    CacheEntry *k = lookup(a, &w, f, group, same);
     if (!k->lowered && !k->is_long)
-        lower_known(a, k, &w);
+        lower_entry(a, k, &w);
     return k->is_long;
 }
 
 Counted kernel_cache_count(KernelCache *a, const Fusion *f, uint32_t group, const Val *same)
 {
     GroupWalk w;
-    CacheEntry *k = know(a, &w, f, group, same);
+    CacheEntry *k = lookup(a, &w, f, group, same);
     if (!k->counted)
         pipeline_count(&k->count, a->tmp, f, group, same, a->watch);
     k->counted = true;
     return k->count;
 }
 
-void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, About about)
+void kernel_cache_visit(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, About about)
 {
     GroupWalk w;
     bool fresh;
     const Group *gr = &f->group.v[group];
-    CacheEntry *k = know_kernel(a, &w, f, group, same, &fresh);
+    CacheEntry *k = lookup_kernel(a, &w, f, group, same, &fresh);
     if (!k->class && !k->made.printed.name)
         join_class(a, k, about(f, gr, k->made.low.kernel, a->arena));
     if (k->class)
-        meet_mapping(a, k->class, &k->own, gr->bytes);
+        add_mapping(a, k->class, &k->own, gr->bytes);
 }
 
 /* The kernel for threads, as its settled class wants it. */
@@ -498,7 +498,7 @@ uint64_t kernel_cache_shared(KernelCache *a, const Fusion *f, uint32_t group, co
 {
     GroupWalk w;
     bool fresh;
-    CacheEntry *k = know_kernel(a, &w, f, group, same, &fresh);
+    CacheEntry *k = lookup_kernel(a, &w, f, group, same, &fresh);
     return k->made.low.kernel->product.n ? kernel_shared_bytes(mapped_once(a, k)) : 0;
 }
 
@@ -520,7 +520,7 @@ void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint3
 {
     GroupWalk w;
     bool fresh;
-    CacheEntry *k = know_kernel(a, &w, f, group, same, &fresh);
+    CacheEntry *k = lookup_kernel(a, &w, f, group, same, &fresh);
     if (!k->made.printed.name)
         print(a, k, d, about(f, &f->group.v[group], k->made.low.kernel, a->arena));
     if (fresh) {
@@ -529,7 +529,7 @@ void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint3
     }
     Renaming r = {.arena = a->tmp, .g = f->g};
     map_init(&r.to, a->tmp);
-    for (size_t i = 0; i < w.met.n; i++)
-        *map_at(&r.to, k->met[i]) = (void *)(uintptr_t)w.met.v[i];
+    for (size_t i = 0; i < w.visited.n; i++)
+        *map_at(&r.to, k->visited[i]) = (void *)(uintptr_t)w.visited.v[i];
     rename_made(&r, k, out);
 }

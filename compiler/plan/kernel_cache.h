@@ -31,7 +31,7 @@ size_t kernel_cache_classes(const KernelCache *a); /* of a device's kernels that
  * order. */
 typedef const char *(*About)(const Fusion *f, const Group *gr, const Kernel *k, Arena *arena);
 /* Of a device: all groups, before the first of them is made. */
-void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, About about);
+void kernel_cache_visit(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, About about);
 /* What `out` points to lives until kernel_cache_free(); what it says of one group until the next call. */
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,
                        const Dialect *d, About about);

@@ -269,7 +269,7 @@ static size_t pass_NESTS(PassState *s)
     if (s->watch)
         before.stmt.v =
             memcpy(NEW_ARRAY(s->arena, KStmt, before.stmt.n + 1), before.stmt.v, before.stmt.n * sizeof *before.stmt.v);
-    kernel_turn_nests(s->kernel);
+    kernel_interchange_nests(s->kernel);
     return s->watch ? changed_loops(&before, s->kernel) : 0;
 }
 
@@ -323,9 +323,9 @@ static size_t pass_SPILL(PassState *s)
 static size_t pass_SWIZZLE(PassState *s)
 {
     size_t n = 0;
-    kernel_find_turned(s->kernel);
+    kernel_swizzle(s->kernel);
     for (size_t i = 0; i < s->kernel->array.n; i++)
-        n += s->kernel->array.v[i].turned != 0;
+        n += s->kernel->array.v[i].swizzled != 0;
     return n;
 }
 

@@ -632,7 +632,7 @@ size_t plan_find_classes(Build *b)
     const Fusion *f = b->f;
     for (size_t i = 0; i < f->order.n; i++)
         if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b->added[f->group.v[f->order.v[i]].first])
-            kernel_cache_meet(b->kernel_cache, f, f->order.v[i], b->same, about);
+            kernel_cache_visit(b->kernel_cache, f, f->order.v[i], b->same, about);
     return kernel_cache_classes(b->kernel_cache);
 }
 

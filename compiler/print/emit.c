@@ -155,10 +155,6 @@ static void open_parts(Printer *p)
         const KBuffer *x = &p->k->buffer.v[b];
         if (x->part < 0)
             continue;
-        Op op = OP_SUM;
-        for (size_t r = 0; r < p->k->root.n; r++)
-            if (p->k->root.v[r].buffer == b)
-                op = p->k->root.v[r].op;
         size_t slot = slot_of(p, (uint32_t)b);
         if (!x->device.held) {
             begin_line(p);
@@ -167,11 +163,11 @@ static void open_parts(Printer *p)
             put_part_size(p, (uint32_t)b);
             buf_puts(&p->body, ";\n");
         }
-        if (p->k->device.mapping.by_row || emit_turned_fill(p, b)) /* kept in registers, or done */
+        if (p->k->device.mapping.by_row || emit_swizzled_fill(p, b)) /* kept in registers, or done */
             continue;
         char *size = part_size_text(p, b), name[24];
         snprintf(name, sizeof name, "q%zu", slot);
-        put_fill(p, name, size, op);
+        put_fill(p, name, size, x->op);
     }
 }
 

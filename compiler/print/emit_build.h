@@ -16,9 +16,9 @@ typedef struct Printer {
     int depth;
     uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
     uint32_t next, next_var;
-    bool lanes;         /* what is printed stands for a vector of elements, */
-    uint32_t width;     /* of a device for so many, */
-    KAcross across;     /* as its statement says */
+    bool lanes;         /* what is printed stands for a vector of elements */
+    uint32_t width;     /* of a device: elements of that vector */
+    KAcross across;     /* KStmt.across of the statement that is printed */
     bool next_row;      /* indices are those of the row after */
     uint32_t *column;   /* the number of what a lane has of it, by column, and 1 */
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
@@ -29,16 +29,16 @@ void put_dim(Printer *p, Dim d);
 void put_ix(Printer *p, Ix ix);
 char *element_text(Printer *p, uint32_t buffer, Ix ix);
 void begin_line(Printer *p);
-Buf begin_piece(Printer *p);             /* what is printed from here on is a text of its own, */
-char *end_piece(Printer *p, Buf before); /* until this returns it */
+Buf begin_piece(Printer *p);             /* what is printed until end_piece() is a text of its own, */
+char *end_piece(Printer *p, Buf before); /* which this returns */
 void put_ex(Printer *p, Ex e);
-void put_value_of(Printer *p, Ex e); /* what it is computed from */
+void put_value_of(Printer *p, Ex e); /* the right side of its definition */
 void put_var(Printer *p, IVar v);
-void put_chunk(Printer *p);                       /* rows of a partition */
-char *in_lanes(Printer *p, char *element);        /* where it stands for a vector */
+void put_chunk(Printer *p);                /* rows of a partition */
+char *in_lanes(Printer *p, char *element); /* the elements from this one on, where a vector is printed; else itself */
 size_t next_argument(Printer *p, KArgument want); /* the argument that is used next, which is this integer */
 bool next_literal(Printer *p, Dim d);             /* is the size that is used next, and is this one, a literal? */
-size_t slot_of(Printer *p, uint32_t buffer);      /* its argument */
+size_t slot_of(Printer *p, uint32_t buffer);      /* the number of the argument that a buffer is */
 void put_part_size(Printer *p, uint32_t buffer);
 const char *type_name(const Printer *p, const KEx *x);
 const char *neutral(const Printer *p, Op op);
@@ -63,16 +63,16 @@ void emit_lanes(Printer *p, const KStmt *s);
 char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum over rows, or of a sum over a row */
 /* The head of a loop from 0, by one thread or by those that share it. */
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads,
-             uint32_t width, uint32_t warp); /* from which on */
+             uint32_t width, uint32_t warp); /* warp: the loop begins with the threads of this one */
 void emit_row_prefetch(Printer *p, const KStmt *s);
 void emit_row_places(Printer *p);             /* where this row lies in tiles of several rows */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);
 void emit_step_of_totals(Printer *p, const KStmt *s); /* several totals; s is the first */
 char *part_size_text(Printer *p, size_t buffer);      /* elements of a partial sum */
-void emit_held_sums(Printer *p);                      /* declares them in shared memory, */
-bool emit_turned_fill(Printer *p, size_t buffer);     /* sets them to 0, if they are turned */
-void emit_held_stores(Printer *p);                    /* and stores them */
+void emit_held_sums(Printer *p);                      /* declares the partial sums that a block has in shared memory */
+bool emit_swizzled_fill(Printer *p, size_t buffer);   /* sets a swizzled partial sum to 0; false: it is none */
+void emit_held_stores(Printer *p);                    /* stores the partial sums that a block has in shared memory */
 
 void emit_product(Printer *p,
                   const KStmt *s); /* emit_product.c: a statement, with the next where both are one product */

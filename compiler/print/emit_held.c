@@ -23,19 +23,19 @@ static char *place(Printer *p, const KStmt *s, Half *half)
     return kernel_of_array(s) ? array_place(p, 't', s->array) : element_text(p, buffer, r ? r->at : x->ix);
 }
 
-/* Does that lie in shared memory as threads that take eight elements like it? */
-static bool is_turned(const Printer *p, const KStmt *s)
+/* Does that lie in shared memory in the order in which threads that take eight elements have no bank conflicts? */
+static bool is_swizzled(const Printer *p, const KStmt *s)
 {
-    return kernel_of_array(s) ? p->k->array.v[s->array].turned
+    return kernel_of_array(s) ? p->k->array.v[s->array].swizzled
                               : s->kind == KS_SINK && p->k->buffer.v[p->k->root.v[s->root].buffer].device.swizzled;
 }
 
 /* Where a row of them begins, and which of its elements is the first of a thread's. */
-static char *turned(Printer *p, const KStmt *s)
+static char *swizzled_place(Printer *p, const KStmt *s)
 {
     const Kernel *k = p->k;
     const KRoot *r = s->kind == KS_SINK ? &k->root.v[s->root] : NULL;
-    Ix lane = ix_var(k->ix, r ? k->buffer.v[r->buffer].device.swizzled : k->array.v[s->array].turned),
+    Ix lane = ix_var(k->ix, r ? k->buffer.v[r->buffer].device.swizzled : k->array.v[s->array].swizzled),
        row = ix_add(k->ix, r ? r->at : kernel_array_at(k, s->array), ix_times(k->ix, lane, -1));
     Buf before = begin_piece(p);
     if (r)
@@ -61,8 +61,8 @@ static void begin_elements(Printer *p, const KStmt *s)
     put_type(p, half);
     buf_printf(&p->body, " %c%u", load ? 'm' : 'o', s->held);
     Ex guard = s->kind == KS_LET ? kx(p->k, s->ex)->in[0] : 0;
-    if (from_memory && is_turned(p, s))
-        buf_printf(&p->body, " = vwn_many_turned(%s)", turned(p, s));
+    if (from_memory && is_swizzled(p, s))
+        buf_printf(&p->body, " = vwn_many_turned(%s)", swizzled_place(p, s));
     else if (from_memory && guard)
         buf_printf(&p->body, " = vwn_many_if<%u>(%s, &%s)", p->width, ex_text(p, guard), at);
     else if (from_memory)
@@ -89,8 +89,8 @@ static void store_elements(Printer *p, const KStmt *s)
     Half half;
     char *at = place(p, s, &half);
     begin_line(p);
-    if (is_turned(p, s))
-        buf_printf(&p->body, "vwn_put_turned(%s, o%u);\n", turned(p, s), s->held);
+    if (is_swizzled(p, s))
+        buf_printf(&p->body, "vwn_put_turned(%s, o%u);\n", swizzled_place(p, s), s->held);
     else
         buf_printf(&p->body, "vwn_put_many(&%s, o%u);\n", at, s->held);
 }

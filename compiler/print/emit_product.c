@@ -81,7 +81,7 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
 }
 
 static const char *const lying_name[] = {
-    [LIES_APART] = "VWN_APART", [LIES_ALONG_SUM] = "VWN_ALONG_SUM", [LIES_ALONG_OWN] = "VWN_ALONG_OWN"};
+    [LIES_STRIDED] = "VWN_APART", [LIES_ALONG_SUM] = "VWN_ALONG_SUM", [LIES_ALONG_OWN] = "VWN_ALONG_OWN"};
 
 static const char *left(const KProduct *x) { return lying_name[x->way.a]; }
 static const char *right(const KProduct *x) { return lying_name[x->way.b]; }
@@ -172,7 +172,7 @@ static void product_of_threads(Printer *p, const KProduct *x)
         sum_of_products(p, x, &p->k->product.v[x->also - 1]);
         return;
     }
-    const char *a = left(x), *b = right(x), *c = lying_name[x->way.by_rows ? LIES_ALONG_OWN : LIES_APART];
+    const char *a = left(x), *b = right(x), *c = lying_name[x->way.by_rows ? LIES_ALONG_OWN : LIES_STRIDED];
     const IVar loop[3] = {x->m, x->n, x->k};
     const char *lines = fours(x);
     if (x->together) {

@@ -213,7 +213,7 @@ void emit_held_sums(Printer *p)
     }
 }
 
-bool emit_turned_fill(Printer *p, size_t buffer)
+bool emit_swizzled_fill(Printer *p, size_t buffer)
 {
     if (!p->k->buffer.v[buffer].device.swizzled)
         return false;

@@ -279,7 +279,7 @@ static void run_share(Job *j)
                 if (f->group.v[f->order.v[i]].kind != GROUP_ROWS)
                     continue;
                 if (!making) {
-                    kernel_cache_meet(a, f, f->order.v[i], same, about);
+                    kernel_cache_visit(a, f, f->order.v[i], same, about);
                     continue;
                 }
                 kernel_cache_make(a, &made, f, f->order.v[i], same, d, about);

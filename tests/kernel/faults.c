@@ -232,7 +232,7 @@ static const Fault product_faults[] = {
     {"      loop i5 simd\n        x3", "      loop i2\n      loop i5 simd\n        x3", "own loops"},
     {"a along the sum, b along its own", "a along its own, b along its own", "do not lie next to each other"},
     {"a along the sum, b along its own", "a along the sum, b along the sum", "do not lie next to each other"},
-    {"a along the sum, b along its own", "a along the sum, b apart", "to make vectors of"},
+    {"a along the sum, b along its own", "a along the sum, b strided", "to make vectors of"},
     {"by rows along i3", "by columns along i3", "to make vectors of"},
     {"by rows along i3", "by rows in i3", "along"},
     {", b along its own", "", "not"},

@@ -189,13 +189,10 @@ static void begin_part(Run *r, int64_t part)
     r->lo = part * k->chunk;
     r->hi = r->lo + k->chunk < rows ? r->lo + k->chunk : rows;
     for (uint32_t b = 0; b < k->buffer.n; b++) {
-        Op op = OP_SUM;
-        for (size_t i = 0; i < k->root.n; i++)
-            op = k->root.v[i].buffer == b ? k->root.v[i].op : op;
         for (int64_t i = 0; k->buffer.v[b].part >= 0 && i < k->buffer.v[b].elements; i++) {
             int64_t to = i;
             Cells *c = cells(r, b, &to);
-            c->real[to] = neutral(op).real;
+            c->real[to] = neutral(k->buffer.v[b].op).real;
         }
     }
 }
@@ -491,7 +488,7 @@ static double factor(Run *r, uint32_t buffer, Ix ix, KLying how, IVar own, IVar 
 {
     int64_t piece = product_piece(r->k->buffer.v[buffer].tile, r->k->device.tensor);
     IVar along = how == LIES_ALONG_SUM ? sum : own;
-    if (!r->k->device.mapping.row_threads || how == LIES_APART)
+    if (!r->k->device.mapping.row_threads || how == LIES_STRIDED)
         return element(r, buffer, ix, behind);
     int64_t lane = r->var[along] % piece;
     r->var[along] -= lane;

@@ -468,6 +468,16 @@ static void plant_loaded(StepTally *t, const Kernel *mapped, size_t i)
     expect_fault(t, &k, "a choice that is not what was loaded", i);
 }
 
+static void plant_sum(StepTally *t, const Kernel *mapped, size_t i)
+{
+    Kernel k = copy_of(mapped);
+    KBuffer *all = memcpy(NEW_ARRAY(k.arena, KBuffer, k.buffer.n), k.buffer.v, k.buffer.n * sizeof *all);
+    KBuffer *b = &all[k.root.v[mapped->stmt.v[i].root].buffer];
+    k.buffer.v = all;
+    b->op = b->op == OP_SUM ? OP_AMAX : OP_SUM;
+    expect_fault(t, &k, "partial sums that begin with another operator's number", i);
+}
+
 /* It stands for more elements, for one, and these are one value or are none. */
 static void plant_elements(StepTally *t, const Kernel *mapped, size_t i)
 {
@@ -555,6 +565,8 @@ void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped
             plant(t, mapped, i);
         if (s->width && !kernel_opens(s) && case_drawn(&t->of_elements, (size_t)++t->wide))
             plant_elements(t, mapped, i);
+        if (s->kind == KS_SINK && !s->step)
+            plant_sum(t, mapped, i);
         if (s->kind == KS_PREFETCH_ROW || s->kind == KS_ROW_TILES)
             plant_row(t, mapped, i);
         t->totals += is_total(s);
