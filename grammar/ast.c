@@ -160,8 +160,8 @@ AstNumber ast_number(Ctx *ctx, const Ast *number)
     out.value *= factor;
     while (*s == ' ')
         s++;
-    const char *unit = ast_unit(s, strlen(s));
-    if (*s && unit)
+    const char *unit = *s ? ast_unit(s, strlen(s)) : NULL;
+    if (unit)
         out.unit = name_str(ctx, unit);
     return out;
 }

@@ -279,7 +279,7 @@ static const OpRow op_rows[] = {
 static const OpRow *op_row(Name text)
 {
     for (size_t i = 0; i < COUNT_OF(op_rows); i++)
-        if (!strcmp(op_rows[i].text, text))
+        if (op_rows[i].text[0] == text[0] && !strcmp(op_rows[i].text, text))
             return &op_rows[i];
     return NULL;
 }
