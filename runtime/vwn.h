@@ -258,8 +258,10 @@ vwn_status vwn_from_hf(vwn_context *ctx, const vwn_from_options *how, const vwn_
 typedef struct vwn_hf_options {
     const char *run;    /* a run, "DIR@STEP" or a checkpoint */
     const char *folder; /* made when it is not there; else it must be empty */
-    bool last;          /* the weights of the last step, not their averages */
-    const char *dtype;  /* "float32", "bfloat16" or "float16"; NULL: float32 */
+    const char
+        *family; /* "llama"; NULL: that which the model is called by, if it is of it, else the first that it is of */
+    bool last;   /* the weights of the last step, not their averages */
+    const char *dtype; /* "float32", "bfloat16" or "float16"; NULL: float32 */
     bool json;
 } vwn_hf_options;
 /* model.safetensors, config.json and the tokenizer's file for transformers; their names go to `out`. VWN_INPUT where the model is none

@@ -105,7 +105,21 @@ static double number_at(Unit *u, Name path, Name attr)
 
 double place_number(Unit *u, const char *path, const char *attr)
 {
-    return u->file->built ? number_at(u, name_str(u->ctx, path), name_str(u->ctx, attr)) : NAN;
+    Value v;
+    if (!u->file->built)
+        return NAN;
+    double x = number_at(u, name_str(u->ctx, path), name_str(u->ctx, attr));
+    bool truth = isnan(x) && value_at(u, name_str(u->ctx, path), name_str(u->ctx, attr), &v) && v.kind == V_BOOL;
+    return truth ? v.num : x;
+}
+
+double let_number(Unit *u, const char *name)
+{
+    Binding *b = map_get(&u->file->names, (uintptr_t)name_str(u->ctx, name));
+    size_t before = diag_count(u->ctx);
+    Value v = b && b->is_let ? binding_get(u->file->ev, b, NULL) : v_none();
+    diag_truncate(u->ctx, before);
+    return v.kind == V_NUM ? v.num : NAN;
 }
 
 const char *place_function(Unit *u, const char *path, const char *attr)

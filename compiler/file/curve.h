@@ -26,9 +26,10 @@ const HostExpr *curve_in_stage(Unit *u, const Curve *c, size_t stage, const doub
 typedef VEC(Name) CurvePaths;
 CurvePaths curve_paths(Unit *u);
 
-/* At a place of the model, a module or a node: the number that a name is there, NaN where it is none; the primitive, NULL where it
- * is none. How many places a pattern has. */
+/* At a place of the model, a module or a node: the number that a name is there, 0 or 1 where it is true or false, NaN where it is
+ * none of these; the primitive, NULL where it is none. How many places a pattern has. The number that a let of the file is. */
 double place_number(Unit *u, const char *path, const char *attr);
+double let_number(Unit *u, const char *name);
 const char *place_function(Unit *u, const char *path, const char *attr);
 size_t place_count(Unit *u, const char *pattern);
 

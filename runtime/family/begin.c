@@ -71,14 +71,14 @@ static void put_data(Begin *b, Buf *out, const char *vocab)
                strtoll(vocab, NULL, 10) <= 65536 ? "u16" : "u32");
 }
 
-static void put_train(Begin *b, Buf *out, const char *weights, const char *vocab)
+static void put_train(Buf *out, const char *data, const char *weights, bool needless)
 {
     buf_puts(out, "\ntrain {\n");
-    put_data(b, out, vocab);
+    buf_puts(out, data);
     buf_puts(
         out,
         "  batch      = 8 seqs\n  length     = 100 steps\n  seed       = 1\n  precision  = fp32\n  clip       = 1.0\n");
-    buf_printf(out, "  start_from = weights(%s)\n\n", quoted(b, weights));
+    buf_printf(out, "  start_from = weights(%s%s)\n\n", weights, needless ? ", left = drop" : "");
     buf_puts(out, "  optimizer adamw {\n"
                   "    lr           = cosine(peak = 2e-5, floor = 2e-6, warmup = 5%)\n"
                   "    betas        = [0.9, 0.95]\n"
@@ -90,8 +90,21 @@ static void put_train(Begin *b, Buf *out, const char *weights, const char *vocab
                   "  log        { every = 1 steps }\n}\n");
 }
 
-/* Both sides beside each other, before anything is written. */
-static void try_text(Begin *b, const char *text)
+/* "h.0.attn.bias", a mask: what older files hold besides weights. */
+static bool is_needless(const Family *f, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *end = f->needless; end && *end; end += strcspn(end, " "), end += *end == ' ') {
+        size_t length = strcspn(end, " ");
+        if (n >= length && !memcmp(name + n - length, end, length))
+            return true;
+    }
+    return false;
+}
+
+/* Both sides beside each other, before anything is written. False where tensors of the folder that hold nothing of the model are all
+ * that has no place, and the text does not allow it. */
+static bool try_text(Begin *b, const Family *f, const char *text)
 {
     Session *s = &b->session;
     size_t before = diag_errors(s->ctx);
@@ -102,7 +115,23 @@ static void try_text(Begin *b, const char *text)
     Unit *u = b->hooks->check(s->ctx, &how);
     if (diag_errors(s->ctx) > before || !u->model || !u->train)
         ctx_raise(s->ctx, ST_INPUT, NULL);
-    start_open(s, &u->train->start, u->model, b->hooks);
+    StartSpec spec = u->train->start;
+    const bool allowed = spec.drop_left;
+    spec.drop_left = true;
+    Start *start = start_open(s, &spec, u->model, b->hooks);
+    bool all = true;
+    for (size_t i = 0; i < start->n && all; i++)
+        all = start->entry[i].fate != FATE_LEFT || is_needless(f, start->entry[i].tensor->name);
+    if (!all || !start->count[FATE_LEFT] || allowed) {
+        spec.drop_left = allowed && all;
+        start_open(s, &spec, u->model, b->hooks); /* its refusal */
+        return true;
+    }
+    session_warn(s,
+                 arena_printf(s->arena,
+                              "%zu tensors of the folder, as `%.100s`, hold nothing of the model: they are left behind",
+                              start->count[FATE_LEFT], start->entry[start->n - 1].tensor->name));
+    return false;
 }
 
 static Status begin_body(void *user)
@@ -121,14 +150,19 @@ static Status begin_body(void *user)
     if (!weights)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s has neither model.safetensors nor model.safetensors.index.json",
                   b->folder);
-    Buf text = buf_new(s->arena);
-    buf_puts(&text, family_text(s->arena, c.family, c.value));
     const char *vocab = "1000000";
     for (size_t i = 0; i < c.family->n_key; i++)
         if (!strcmp(c.family->key[i].key, "vocab_size") && c.value[i])
             vocab = c.value[i];
-    put_train(b, &text, weights, vocab);
-    try_text(b, text.s);
+    Buf text = buf_new(s->arena), data = buf_new(s->arena);
+    put_data(b, &data, vocab);
+    for (int needless = 0; needless < 2; needless++) {
+        text.n = 0;
+        buf_puts(&text, family_text(s->arena, c.family, c.value));
+        put_train(&text, data.s, quoted(b, weights), needless);
+        if (try_text(b, c.family, text.s))
+            break;
+    }
     write_text(b->out, text.s, text.n);
     return ST_OK;
 }

@@ -15,6 +15,7 @@ typedef struct Reading {
     Session *s;
     const char *path;
     FamilyConfig config;
+    bool scaled; /* frequencies of positions are those of Llama 3.1 */
 } Reading;
 
 static const char *json_words(const Reading *r, const Json *j)
@@ -66,16 +67,17 @@ static const char *right_side(const Reading *r, const FamilyKey *k, const Json *
     Arena *a = r->s->arena;
     switch (k->kind) {
     case KEY_COUNT:
+    case KEY_WINDOW:
     case KEY_LAYERS:
         if (j->kind != JSON_NUMBER || !j->whole || j->integer < 1 || j->integer > (int64_t)1 << 40)
             refuse_key(r, j, "a count is needed");
         return arena_printf(a, "%lld", (long long)j->integer);
     case KEY_REAL:
-    case KEY_STD: {
+    case KEY_LET:
+    case KEY_STD:
         if (j->kind != JSON_NUMBER || !isfinite(j->number) || j->number < 0)
             refuse_key(r, j, "a number is needed");
         return family_number(a, j->number);
-    }
     case KEY_FUNCTION: {
         const char *own = j->kind == JSON_STRING ? family_function(j->s) : NULL;
         if (!own)
@@ -108,25 +110,27 @@ static void read_member(Reading *r, const Json *j)
     const Family *f = r->config.family;
     if (strlen(j->key) != j->key_n)
         ctx_raise(r->s->ctx, ST_INPUT, "%.300s: byte %zu: a name that holds a NUL", r->path, j->key_at);
-    if (j->kind == JSON_NULL) /* not given */
-        return;
     for (size_t i = 0; i < f->n_key; i++)
-        if (!strcmp(f->key[i].key, j->key)) {
-            const char *v = right_side(r, &f->key[i], j);
+        if (!strcmp(f->key[i].key, j->key) || (f->key[i].newer && !strcmp(f->key[i].newer, j->key))) {
+            if (j->kind == JSON_NULL && f->key[i].kind != KEY_WINDOW) /* not given */
+                return;
+            const char *v = j->kind == JSON_NULL ? "0" : right_side(r, &f->key[i], j);
             if (r->config.value[i] && strcmp(v, r->config.value[i]))
                 refuse_key(r, j, "the file has another value of it, too");
             r->config.value[i] = v;
             return;
         }
-    if (read_inner(r, j))
+    if (j->kind == JSON_NULL || read_inner(r, j))
         return;
     const FixedKey *fixed = family_fixed(f, j->key);
     if (!fixed)
         refuse_key(
             r, j,
             arena_printf(r->s->arena, "vwn does not know this key of %s, which may make it another model", f->type));
-    if (!strcmp(fixed->values, "*") || is_listed(j, fixed->values))
+    if (!strcmp(fixed->values, "*") || is_listed(j, fixed->values)) {
+        r->scaled |= j->kind == JSON_STRING && !strcmp(j->s, "llama3");
         return;
+    }
     if (!fixed->training)
         refuse_key(r, j, arena_printf(r->s->arena, "of %s vwn reads %s alone", f->type, fixed->values));
     session_warn(r->s,
@@ -167,5 +171,9 @@ FamilyConfig family_config(Session *s, const char *path)
     r.config.value = NEW_ARRAY(s->arena, const char *, r.config.family->n_key + 1);
     for (const Json *j = all->first; j; j = j->next)
         read_member(&r, j);
+    for (size_t i = 0; i < r.config.family->n_key; i++)
+        if (r.config.family->key[i].kind == KEY_LET && r.config.value[i] && !r.scaled)
+            ctx_raise(s->ctx, ST_INPUT, "%.300s: `%s` is given without the `rope_type` that it is of, \"llama3\"", path,
+                      r.config.family->key[i].key);
     return r.config;
 }

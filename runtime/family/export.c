@@ -55,7 +55,7 @@ static int by_name(const void *x, const void *y)
     return strcmp(((const Outgoing *)x)->name, ((const Outgoing *)y)->name);
 }
 
-/* Those of the family's first table: another one has the names of older files. */
+/* Those of the first table that has the weight: a later one has the names of older files. */
 static void list_tensors(HfExport *e)
 {
     const Model *m = e->match.model;
@@ -63,9 +63,12 @@ static void list_tensors(HfExport *e)
     Map at; /* name -> its tensor */
     map_init(&at, a);
     e->tensor = NEW_ARRAY(a, Outgoing, m->alias.n + 1);
+    uint32_t *table = NEW_ARRAY(a, uint32_t, m->param.n + 1);
+    for (size_t i = m->alias.n; i-- > 0;) /* tables stand in order */
+        table[m->alias.v[i].param] = m->alias.v[i].table;
     for (size_t i = 0; i < m->alias.n; i++) {
         const ModelAlias *alias = &m->alias.v[i];
-        if (alias->table)
+        if (alias->table != table[alias->param])
             continue;
         void **slot = map_at(&at, (uintptr_t)alias->other);
         Outgoing *o = *slot;
@@ -206,9 +209,19 @@ static void write_config(HfExport *e)
     Buf b = buf_new(e->session.arena);
     buf_printf(&b, "{\n  \"architectures\": [\"%s\"],\n  \"model_type\": \"%s\",\n  \"dtype\": \"%s\",\n",
                f->architecture, f->type, e->as->word);
+    bool scaled = false; /* positions of Llama 3.1 */
     for (size_t i = 0; i < f->n_key; i++)
-        if (e->match.json[i])
+        scaled |= !strcmp(f->key[i].key, "factor") && e->match.json[i] && strcmp(e->match.json[i], "1");
+    for (size_t i = 0; i < f->n_key; i++)
+        if (e->match.json[i] && f->key[i].kind != KEY_LET)
             buf_printf(&b, "  \"%s\": %s,\n", f->key[i].key, e->match.json[i]);
+    if (scaled) {
+        buf_puts(&b, "  \"rope_scaling\": {");
+        for (size_t i = 0; i < f->n_key; i++)
+            if (e->match.json[i] && f->key[i].kind == KEY_LET)
+                buf_printf(&b, "\"%s\": %s, ", f->key[i].key, e->match.json[i]);
+        buf_puts(&b, "\"rope_type\": \"llama3\"},\n");
+    }
     if (f->also)
         buf_printf(&b, "  %s,\n", f->also);
     if (t && t->data.separated && !t->data.separator_text) /* the token that documents begin with ends the one before */
@@ -290,7 +303,7 @@ static Status export_body(void *user)
     if (!e->as)
         ctx_raise(s->ctx, ST_USAGE, "`%.40s`: numbers are stored as float32, bfloat16 or float16", dtype);
     e->from = source_open(s, e->how->run, false, e->hooks);
-    e->match = family_match(s, e->from.unit, e->hooks);
+    e->match = family_match(s, e->from.unit, e->how->family, e->hooks);
     list_tensors(e);
     make_folder(e);
     write_weights(e);

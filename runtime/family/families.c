@@ -8,49 +8,113 @@
 #include <string.h>
 
 #define STATE                                                                                                          \
-    {"vocab_size", KEY_COUNT, "embed.tokens", "vocab"}, {"hidden_size", KEY_COUNT, "", "width"},                       \
-        {"max_position_embeddings", KEY_COUNT, "", "context"},                                                         \
-        {"num_hidden_layers", KEY_LAYERS, "layer[*].attention", NULL},                                                 \
-        {"rms_norm_eps", KEY_REAL, "head.lm.norm", "eps"}, {"initializer_range", KEY_STD, "embed.tokens.W", NULL},     \
+    {"vocab_size", KEY_COUNT, "embed.tokens", "vocab", NULL}, {"hidden_size", KEY_COUNT, "", "width", NULL},           \
+        {"max_position_embeddings", KEY_COUNT, "", "context", NULL},                                                   \
+        {"num_hidden_layers", KEY_LAYERS, "layer[*].attention", NULL, NULL},                                           \
+        {"rms_norm_eps", KEY_REAL, "head.lm.norm", "eps", NULL},                                                       \
+        {"initializer_range", KEY_STD, "embed.tokens.W", NULL, NULL},                                                  \
     {                                                                                                                  \
-        "tie_word_embeddings", KEY_LACKS, "head.lm.W", NULL                                                            \
+        "tie_word_embeddings", KEY_LACKS, "head.lm.W", NULL, NULL                                                      \
     }
 #define ATTENTION                                                                                                      \
-    {"num_attention_heads", KEY_COUNT, "layer[1].attention", "heads"},                                                 \
-        {"num_key_value_heads", KEY_COUNT, "layer[1].attention", "kv_heads"},                                          \
+    {"num_attention_heads", KEY_COUNT, "layer[1].attention", "heads", NULL},                                           \
+        {"num_key_value_heads", KEY_COUNT, "layer[1].attention", "kv_heads", NULL},                                    \
     {                                                                                                                  \
-        "rope_theta", KEY_REAL, "layer[1].attention.position", "base"                                                  \
+        "rope_theta", KEY_REAL, "layer[1].attention.position", "base", NULL                                            \
     }
 #define HEAD_DIM                                                                                                       \
     {                                                                                                                  \
-        "head_dim", KEY_COUNT, "layer[1].attention", "head_dim"                                                        \
+        "head_dim", KEY_COUNT, "layer[1].attention", "head_dim", NULL                                                  \
     }
 #define ATTENTION_BIAS                                                                                                 \
     {                                                                                                                  \
-        "attention_bias", KEY_HAS, "layer[1].attention.o_proj.b", NULL                                                 \
+        "attention_bias", KEY_HAS, "layer[1].attention.o_proj.b", NULL, NULL                                           \
     }
 #define FFN                                                                                                            \
-    {"intermediate_size", KEY_COUNT, "layer[1].ffn", "hidden"},                                                        \
+    {"intermediate_size", KEY_COUNT, "layer[1].ffn", "hidden", NULL},                                                  \
     {                                                                                                                  \
-        "hidden_act", KEY_FUNCTION, "layer[1].ffn", "activation"                                                       \
+        "hidden_act", KEY_FUNCTION, "layer[1].ffn", "activation", NULL                                                 \
+    }
+#define EXPERTS                                                                                                        \
+    {"hidden_act", KEY_FUNCTION, "layer[1].moe", "activation", NULL},                                                  \
+        {"num_experts", KEY_COUNT, "layer[1].moe", "experts", "num_local_experts"},                                    \
+        {"num_experts_per_tok", KEY_COUNT, "layer[1].moe", "active", NULL},                                            \
+        {"norm_topk_prob", KEY_FLAG, "layer[1].moe", "normalize", NULL},                                               \
+    {                                                                                                                  \
+        "router_aux_loss_coef", KEY_REAL, "layer[1].moe", "balance", NULL                                              \
     }
 
-static const FamilyKey llama[] = {STATE,          ATTENTION, HEAD_DIM,
-                                  ATTENTION_BIAS, FFN,       {"mlp_bias", KEY_HAS, "layer[1].ffn.up.b", NULL}};
+static const FamilyKey llama[] = {STATE,
+                                  ATTENTION,
+                                  HEAD_DIM,
+                                  ATTENTION_BIAS,
+                                  FFN,
+                                  {"mlp_bias", KEY_HAS, "layer[1].ffn.up.b", NULL, NULL},
+                                  {"factor", KEY_LET, NULL, NULL, NULL},
+                                  {"low_freq_factor", KEY_LET, NULL, NULL, NULL},
+                                  {"high_freq_factor", KEY_LET, NULL, NULL, NULL},
+                                  {"original_max_position_embeddings", KEY_LET, NULL, NULL, NULL}};
+static const FamilyKey mistral[] = {
+    STATE, ATTENTION, HEAD_DIM, FFN, {"sliding_window", KEY_WINDOW, "layer[1].attention", "window", NULL}};
+static const FamilyKey qwen2[] = {STATE, ATTENTION, FFN};
 static const FamilyKey qwen3[] = {STATE, ATTENTION, HEAD_DIM, ATTENTION_BIAS, FFN};
+static const FamilyKey qwen3_moe[] = {STATE,    ATTENTION,
+                                      HEAD_DIM, ATTENTION_BIAS,
+                                      EXPERTS,  {"moe_intermediate_size", KEY_COUNT, "layer[1].moe", "hidden", NULL}};
 static const FamilyKey olmo2[] = {STATE, ATTENTION, ATTENTION_BIAS, FFN};
+static const FamilyKey olmoe[] = {
+    STATE, ATTENTION, ATTENTION_BIAS, EXPERTS, {"intermediate_size", KEY_COUNT, "layer[1].moe", "hidden", NULL}};
+static const FamilyKey gemma[] = {STATE, ATTENTION, HEAD_DIM, ATTENTION_BIAS, FFN};
+static const FamilyKey phi3[] = {
+    STATE, ATTENTION, FFN, {"partial_rotary_factor", KEY_REAL, "layer[1].attention.position", "fraction", NULL}};
+static const FamilyKey gpt2[] = {{"vocab_size", KEY_COUNT, "embed.tokens", "vocab", NULL},
+                                 {"n_embd", KEY_COUNT, "", "width", NULL},
+                                 {"n_positions", KEY_COUNT, "embed.position", "size", NULL},
+                                 {"n_layer", KEY_LAYERS, "layer[*].attention", NULL, NULL},
+                                 {"n_head", KEY_COUNT, "layer[1].attention", "heads", NULL},
+                                 {"n_inner", KEY_COUNT, "layer[1].ffn", "hidden", NULL},
+                                 {"layer_norm_epsilon", KEY_REAL, "head.lm.norm", "eps", NULL},
+                                 {"initializer_range", KEY_STD, "embed.tokens.W", NULL, NULL},
+                                 {"activation_function", KEY_FUNCTION, "layer[1].ffn", "activation", NULL},
+                                 {"tie_word_embeddings", KEY_LACKS, "head.lm.W", NULL, NULL}};
 
-static const FixedKey no_window[] = {{"use_sliding_window", "false", false},
-                                     {"sliding_window", "*", false}, /* nothing without use_sliding_window */
-                                     {"max_window_layers", "*", false},
-                                     {"layer_types", "full_attention", false}};
+static const FixedKey llama_fixed[] = {{"rope_type", "default llama3", false}, {"type", "default llama3", false}};
+static const FixedKey no_window[] = {
+    {"use_sliding_window", "false", false}, {"sliding_window", "*", false}, /* nothing without use_sliding_window */
+    {"max_window_layers", "*", false},      {"layer_types", "full_attention", false},
+    {"decoder_sparse_step", "1", false},                                       /* of experts: they are in every layer */
+    {"mlp_only_layers", "", false},         {"intermediate_size", "*", false}, /* of layers without experts */
+    {"output_router_logits", "*", false}};
+static const FixedKey olmoe_fixed[] = {{"output_router_logits", "*", false}};
+static const FixedKey mistral_fixed[] = {{"layer_types", "full_attention sliding_attention", false}};
+static const FixedKey gemma_fixed[] = {{"hidden_activation", "gelu_pytorch_tanh", false}};
+static const FixedKey phi3_fixed[] = {{"original_max_position_embeddings", "*", false}};
+static const FixedKey gpt2_fixed[] = {{"n_ctx", "*", false},
+                                      {"scale_attn_weights", "true", false},
+                                      {"scale_attn_by_inverse_layer_idx", "false", false},
+                                      {"reorder_and_upcast_attn", "*", false},
+                                      {"add_cross_attention", "false", false},
+                                      {"summary_activation", "*", false},
+                                      {"summary_first_dropout", "*", false},
+                                      {"summary_proj_to_labels", "*", false},
+                                      {"summary_type", "*", false},
+                                      {"summary_use_proj", "*", false}};
 
 #define ROW(type, architecture, keys) type, architecture, keys, COUNT_OF(keys)
+#define FIXED(keys)                   keys, COUNT_OF(keys)
 static const char no_ends[] = "\"bos_token_id\": null,\n  \"pad_token_id\": null";
+static const char computed[] = ".rotary_emb.inv_freq"; /* of older files */
 static const Family families[] = {
-    {ROW("llama", "LlamaForCausalLM", llama), NULL, 0, no_ends},
-    {ROW("qwen3", "Qwen3ForCausalLM", qwen3), no_window, COUNT_OF(no_window), no_ends},
-    {ROW("olmo2", "Olmo2ForCausalLM", olmo2), NULL, 0, no_ends},
+    {ROW("llama", "LlamaForCausalLM", llama), FIXED(llama_fixed), computed, no_ends},
+    {ROW("mistral", "MistralForCausalLM", mistral), FIXED(mistral_fixed), computed, no_ends},
+    {ROW("qwen2", "Qwen2ForCausalLM", qwen2), FIXED(no_window), computed, no_ends},
+    {ROW("qwen3", "Qwen3ForCausalLM", qwen3), FIXED(no_window), NULL, no_ends},
+    {ROW("qwen3_moe", "Qwen3MoeForCausalLM", qwen3_moe), FIXED(no_window), NULL, no_ends},
+    {ROW("olmo2", "Olmo2ForCausalLM", olmo2), NULL, 0, NULL, no_ends},
+    {ROW("olmoe", "OlmoeForCausalLM", olmoe), FIXED(olmoe_fixed), NULL, no_ends},
+    {ROW("gemma", "GemmaForCausalLM", gemma), FIXED(gemma_fixed), NULL, no_ends},
+    {ROW("phi3", "Phi3ForCausalLM", phi3), FIXED(phi3_fixed), NULL, no_ends},
+    {ROW("gpt2", "GPT2LMHeadModel", gpt2), FIXED(gpt2_fixed), ".attn.bias .attn.masked_bias", no_ends},
 };
 
 /* Of all families: what says nothing of the function that a model is. */

@@ -15,6 +15,9 @@ typedef enum KeyKind {
     KEY_REAL,     /* a number */
     KEY_FUNCTION, /* an activation */
     KEY_LAYERS,   /* how many places `at` stands for */
+    KEY_FLAG,     /* true or false */
+    KEY_WINDOW,   /* a whole number; 0: null */
+    KEY_LET,      /* a number that no place of a model has: it is read off a let of the file */
     KEY_STD,      /* of the initialiser of the weight `at` */
     KEY_HAS,      /* true where the model has the weight `at` */
     KEY_LACKS     /* true where it has not */
@@ -24,6 +27,7 @@ typedef struct FamilyKey {
     const char *key;
     KeyKind kind;
     const char *at, *attr; /* where a model has it: a path, and what it is called there ("" is the model) */
+    const char *newer;     /* another name that config.json may have for it; NULL: none */
 } FamilyKey;
 /* A key that is no let. */
 typedef struct FixedKey {
@@ -37,6 +41,8 @@ typedef struct Family {
     size_t n_key;
     const FixedKey *fixed; /* besides those of all families */
     size_t n_fixed;
+    const char
+        *needless; /* ends of names, separated by blanks, of tensors that hold nothing of the model; NULL: none */
     const char
         *also; /* members of config.json without which transformers would take other values: `"sliding_window": null` */
 } Family;
@@ -72,8 +78,9 @@ typedef struct FamilyMatch {
     const Model *model;         /* the family's own */
     size_t *param;              /* by parameter of it: that of the run's model */
 } FamilyMatch;
-/* Raises ST_INPUT with the first difference to the family that is nearest. */
-FamilyMatch family_match(Session *s, Unit *u, const Hooks *hooks);
+/* Of several that compute the same the one that the model is called by, else the first; `only`: that one, NULL: any. Raises ST_INPUT with
+ * the first difference to the family that is nearest. */
+FamilyMatch family_match(Session *s, Unit *u, const char *only, const Hooks *hooks);
 
 /* ---- the work behind vwn_from_hf and vwn_export ---- */
 Status family_begin(vwn_context *owner, const vwn_from_options *how, const vwn_writer *out, const Hooks *hooks);

@@ -39,8 +39,9 @@ static double number_of(const Trial *t, const FamilyKey *k)
         const Param *p = param_at(m, k->at);
         return p && p->init.kind == INIT_NORMAL ? p->init.a : NAN;
     }
-    if (*k->at)
-        return place_number(t->u, k->at, k->attr);
+    double x = k->at && *k->at ? place_number(t->u, k->at, k->attr) : NAN;
+    if (!k->at || *k->at)
+        return isnan(x) ? let_number(t->u, k->key) : x;
     return (double)(!strcmp(k->attr, "width") ? m->width : m->context);
 }
 
@@ -59,9 +60,13 @@ static bool read_setting(Trial *t, size_t i)
         *json = own && family_function_there(own) ? arena_printf(a, "\"%s\"", family_function_there(own)) : NULL;
     } else {
         double x = number_of(t, k);
-        if (isnan(x) && k->kind == KEY_STD) /* drawn otherwise: transformers has no word for it */
+        if (isnan(x) && (k->kind == KEY_STD || k->kind == KEY_LET)) /* it is that of the family's text */
             return true;
         *value = *json = isnan(x) || x < 0 ? NULL : family_number(a, x);
+        if (*value && k->kind == KEY_FLAG)
+            *value = *json = x != 0 ? "true" : "false";
+        if (*value && k->kind == KEY_WINDOW && x == 0)
+            *json = "null";
     }
     if (!*value || !*json)
         t->why = k->attr ? arena_printf(a, "nothing of it is a `%s`, which would be `%s%s%s`", k->key, k->at,
@@ -202,19 +207,24 @@ static void try_family(Trial *t, const Family *f)
         walk(t, own->model);
 }
 
-FamilyMatch family_match(Session *s, Unit *u, const Hooks *hooks)
+FamilyMatch family_match(Session *s, Unit *u, const char *only, const Hooks *hooks)
 {
     Trial nearest = {0};
+    const Family *first = family_of(only ? only : u->model->name);
+    if (only && !first)
+        ctx_raise(s->ctx, ST_USAGE, "`%.40s` is none of the families %s", only, family_names(s->arena));
     if (!logits_of(u->model))
         ctx_raise(s->ctx, ST_INPUT, "the model has no logits: it is no language model");
-    for (size_t i = 0; family_at(i); i++) {
+    for (size_t i = first ? 0 : 1; i == 0 || (!only && family_at(i - 1)); i++) {
         Trial t = {.s = s, .u = u, .hooks = hooks};
-        try_family(&t, family_at(i));
+        try_family(&t, i ? family_at(i - 1) : first);
         if (!t.why)
             return t.match;
         if (!nearest.why || t.reached > nearest.reached)
             nearest = t;
     }
+    if (only)
+        ctx_raise(s->ctx, ST_INPUT, "the model is no %s: %s", only, nearest.why);
     ctx_raise(s->ctx, ST_INPUT, "the model is of none of the families %s; it is nearest to %s: %s",
               family_names(s->arena), nearest.match.family->type, nearest.why);
 }

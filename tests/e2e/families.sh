@@ -90,6 +90,13 @@ assert len(b) == 30 and list(b) == sorted(b)
 END
 expect 0 python3 names.py
 
+# of families that compute the same it is the one that is asked for
+expect 0 "$VWN" export own --hf own_mistral --family mistral
+has own_mistral/config.json '"sliding_window": null'
+expect 1 "$VWN" export own --hf x --family qwen3
+has err 'the model is no qwen3: '
+expect 2 "$VWN" export own --hf x --family bert
+
 # read again, and written alike
 again() { # FOLDER NAME FLAGS...
     from=$1 name=$2
@@ -132,8 +139,8 @@ refused() { # FILE SENTENCE
 }
 model 'hyper(n = 2, dynamic = false)' '' > hyper.vwn
 refused hyper.vwn 'the model is of none of the families llama'
-model 'residual()' ', window = 4' > window.vwn
-refused window.vwn 'it is nearest to llama: `layer[1].attention` there is sdpa'
+model 'residual()' ', softcap = 4' > softcap.vwn
+refused softcap.vwn 'it is nearest to llama: `layer[1].attention` there is sdpa'
 model 'residual(branch_scale = 0.5)' '' > scale.vwn
 refused scale.vwn 'it is nearest to'
 {
@@ -142,6 +149,23 @@ refused scale.vwn 'it is nearest to'
     echo "}$train"
 } > mtp.vwn
 refused mtp.vwn 'its logits are made without `head.mtp.'
+# one weight in two places would become two
+{
+    cat <<'END'
+block ffn(hidden: dim, activation: fn, gated: bool = true)(x: [.., D]) -> [.., D] {
+  let up   = t.linear(out = hidden)
+  let down = t.linear(out = D, init = scope.out_init)
+  return down(activation(up(x)) * up(x))
+}
+let attention    = t.attention
+let rms_norm     = t.rms_norm
+let rope         = t.rope
+let embed_tokens = t.embed_tokens
+let head_lm      = t.head_lm
+END
+    model 'residual()' ''
+} | sed '/^edition/d; s|"std/transformer"|& as t|; 1i edition = 1' > shared.vwn
+refused shared.vwn 'it is nearest to llama: `layer[1].ffn.up.W` there is ext'
 expect 2 "$VWN" export own --hf own_hf
 has err 'holds files'
 expect 2 "$VWN" export own
@@ -206,6 +230,9 @@ b = open("own_hf/model.safetensors", "rb").read()
 folder("bad_cut"); open("bad_cut/model.safetensors", "wb").write(b[:-1])
 folder("bad_header"); open("bad_header/model.safetensors", "wb").write(b"\xff" * 64)
 folder("bad_weights"); os.remove("bad_weights/model.safetensors")
+folder("good_older", tensors=lambda t: t.update({f"model.layers.{i}.self_attn.rotary_emb.inv_freq": ("F32", [2], bytes(8)) for i in range(3)}))
+folder("bad_older", tensors=lambda t: t.update({"model.layers.0.self_attn.rotary_emb.inv_freqs": ("F32", [2], bytes(8))}))
+folder("bad_factor", setting(rope_scaling={"rope_type": "default", "factor": 4.0}))
 folder("good_null", setting(sliding_thing=None, attention_dropout=0.1))
 END
 expect 0 python3 spoil.py
@@ -218,8 +245,9 @@ key|1|`attn_logit_softcapping` is 30: vwn does not know this key of llama
 type|1|`model_type` is "mamba": vwn has no such family; it has llama
 none|1|there is no `model_type`
 class|1|of llama vwn has LlamaForCausalLM alone
-rope|1|`rope_type` is "yarn": of llama vwn reads default alone
+rope|1|`rope_type` is "yarn": of llama vwn reads default llama3 alone
 twice|1|the file has another value of it, too
+factor|1|`factor` is given without the `rope_type`
 act|1|`hidden_act` is "xielu"
 count|1|`num_hidden_layers` is -3: a count is needed
 real|1|`num_hidden_layers` is 2.5: a count is needed
@@ -242,6 +270,13 @@ weights|5|has neither model.safetensors nor model.safetensors.index.json
 folder|5|there is no such folder
 END
 expect 0 "$VWN" new made --from-hf good_null
+lacks made/model.vwn 'left = drop'
+expect 0 "$VWN" new older --from-hf good_older
+has older/model.vwn ', left = drop)'
+has err '3 tensors of the folder, as `model.layers.'
+expect 1 "$VWN" new none --from-hf bad_older
+has err '1 tensor would be left behind'
+expect 0 "$VWN" new made_again --from-hf good_null
 has err '`attention_dropout` is 0.1'
 expect 2 "$VWN" new made --from-hf own_hf
 has err 'File exists'

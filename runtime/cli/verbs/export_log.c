@@ -167,6 +167,7 @@ static int run_export(Call *call)
     int status, type = call_choice(call, "--dtype", types, 0);
     vwn_hf_options how = {.run = call->operand[0],
                           .folder = call_flag(call, "--hf"),
+                          .family = call_flag(call, "--family"),
                           .last = call_flag(call, "--last") != NULL,
                           .json = call->json};
     if (type < 0)
@@ -184,6 +185,8 @@ static int run_export(Call *call)
 
 static const Flag export_flags[] = {
     {"--hf", "DIR", "the folder to write; made when it is not there"},
+    {"--family", "NAME",
+     "of several that compute the same: llama, qwen3, ... (else the one that the model is called by)"},
     {"--dtype", "float32|bfloat16|float16", "what numbers are stored in (else float32)"},
     {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
 };
@@ -198,7 +201,7 @@ const Verb verb_export = {
             "otherwise is refused: its graph is compared with that of the family. `vwn new DIR --from-hf DIR` goes the "
             "other way.\n",
     .flag = export_flags,
-    .n_flags = 3,
+    .n_flags = 4,
     .takes = TAKES_JSON,
     .least = 1,
     .most = 1,

@@ -191,7 +191,8 @@ static int run(Call *call)
 
 static const Flag flags[] = {
     {"--from", "nano|vwn", "a plain GPT, or one with a (2, 3) virtual width (else nano)"},
-    {"--from-hf", "DIR", "a model of transformers, with the weights of its folder: Llama, Qwen3, OLMo-2"},
+    {"--from-hf", "DIR",
+     "a model of transformers, with the weights of its folder: Llama, Mistral, Qwen, OLMo, Gemma, Phi-3, GPT-2"},
 };
 const Verb verb_new = {
     .name = "new",
