@@ -6,6 +6,7 @@
  * well-formed stream.
  */
 #include "parse.h"
+#include "foreign.h"
 #include "vwn_parser.h"
 
 #include <math.h>
@@ -191,8 +192,9 @@ static size_t digits_of(const char *s)
 
 static const char *meant_suffix(const char *suffix)
 {
-    static const char *const pairs[][2] = {{"K", "k"},   {"m", "M"},  {"b", "B"},   {"t", "T"},   {"G", "B"},
-                                           {"ki", "Ki"}, {"KB", "k"}, {"mi", "Mi"}, {"gi", "Gi"}, {"l", "L"}};
+    static const char *const pairs[][2] = {{"K", "k"},   {"m", "M"},   {"b", "B"},  {"t", "T"},
+                                           {"G", "B"},   {"ki", "Ki"}, {"KB", "k"}, {"mi", "Mi"},
+                                           {"gi", "Gi"}, {"l", "L"},   {"f", ""}};
     for (size_t i = 0; i < COUNT_OF(pairs); i++)
         if (!strcmp(suffix, pairs[i][0]))
             return pairs[i][1];
@@ -355,6 +357,8 @@ int lex_odd(Lex *lx, const char *s, size_t n, size_t *used)
         if (at) /* the name before it first; the character comes back in the next call */
             return lex_name(lx, s, at);
         const char *plain = lookalikes[i].plain;
+        if (*plain == ' ')
+            return lex_hard_blank(lx, place, s + at, n - at, used);
         if (!lex_quiet(lx))
             diag_fix(lx->ctx, unknown_character(lx, place, s, step, ""), place, plain,
                      lookalikes[i].token ? FIX_CERTAIN : FIX_MAYBE, "write `%s`", plain);
@@ -395,6 +399,13 @@ int lex_foreign(Lex *lx, const char *what, const char *help, const char *ours, i
                  lx->last.kind == T_NUMBER && lx->last.span.hi == end && end < at.lo ? FIX_CERTAIN : FIX_MAYBE,
                  "a share is written without a blank, as in `10%%`");
         lx->muted = true;
+        return token;
+    }
+    const Foreign *power = token == T_CARET && lx->last.kind == T_IDENT && !strcmp(lx->last.text, "relu")
+                               ? foreign_next(FOREIGN_VALUE, "relu2", NULL)
+                               : NULL;
+    if (power) { /* relu ** 2: of a function, not of a number */
+        diag_help(lx->ctx, d, "%s", power->text);
         return token;
     }
     bool word = (ours[0] | 32) >= 'a' && (ours[0] | 32) <= 'z'; /* with blanks on both sides */
@@ -639,6 +650,8 @@ static void fetch(Lex *lx)
             return;
         }
         int kind = lx->stopped ? 0 : lex_raw(lx);
+        while (kind && lx->lo < lx->passed)
+            kind = lex_raw(lx);
         if (lx->suite && lx->newline)
             kind = pass_suite(lx, kind);
         lx->raw = (Token){kind, raw_span(lx), lx->value};

@@ -4,6 +4,7 @@
  * The one idea: what is meant is known, so that the item around it is read as if it had been written right.
  */
 #include "parse.h"
+#include "foreign.h"
 #include "vwn_parser.h"
 
 static Span scanned(const Lex *lx) { return (Span){lx->file, lx->lo, lx->hi}; }
@@ -123,6 +124,32 @@ int lex_quoted(Lex *lx, size_t quote)
     return T_STRING;
 }
 
+int lex_hard_blank(Lex *lx, Span at, const char *s, size_t n, size_t *used)
+{
+    size_t blanks = 0;
+    while (2 * blanks + 1 < n && !memcmp(s + 2 * blanks, "\xc2\xa0", 2))
+        blanks++;
+    *used = 2 * blanks;
+    at.hi = at.lo + (uint32_t)*used;
+    if (!lex_quiet(lx))
+        diag_fix(lx->ctx, diag_error(lx->ctx, "E0004", at, "it looks like a blank", "a no-break space (U+00A0)"), at,
+                 name_printf(lx->ctx, "%*s", (int)blanks, ""), FIX_CERTAIN, "write a blank");
+    return 0;
+}
+
+int lex_dashed(Lex *lx, const char *s, size_t n)
+{
+    Span at = scanned(lx);
+    size_t k = strcspn(s, "eE") + 1;
+    lx->value = name_printf(lx->ctx, "%.*s-%.*s", (int)k, s, (int)(n - k - 3), s + k + 3);
+    Span dash = {at.file, at.lo + (uint32_t)k, at.lo + (uint32_t)k + 3};
+    if (!lex_quiet(lx))
+        diag_fix(lx->ctx,
+                 diag_error(lx->ctx, "E0004", dash, "no token starts with it", "unknown character `%.3s`", s + k), dash,
+                 "-", FIX_CERTAIN, "write `%s`", lx->value);
+    return T_NUMBER;
+}
+
 int lex_bare_point(Lex *lx, const char *s, size_t n)
 {
     Span at = scanned(lx);
@@ -149,4 +176,53 @@ int lex_hexadecimal(Lex *lx, const char *s, size_t n)
     if (fits)
         diag_fix(lx->ctx, d, at, lx->value, FIX_CERTAIN, "write `%s`", lx->value);
     return T_NUMBER;
+}
+
+/* ---- files of other formats ---- */
+
+static const char *behind_blanks(const char *s, const char *blanks) { return s + strspn(s, blanks); }
+
+/* `[model]` or `[[axes]]` alone on its line. */
+static bool toml_header(const char *s)
+{
+    size_t word;
+    s += strspn(s, "[");
+    word = strcspn(s, "]\n=,\" ");
+    return word && s[word] == ']' && strchr("\r\n", *behind_blanks(s + word, "] \t"));
+}
+
+/* Lines `name = value` and remarks alone, at least three, one of them a name of another program. */
+static bool python_settings(Ctx *ctx, const char *s)
+{
+    size_t lines = 0;
+    bool known = false;
+    for (; *s; s += strcspn(s, "\n"), s += *s == '\n') {
+        size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+        if (strchr("#\r\n", *s))
+            continue;
+        if (!n || *behind_blanks(s + n, " ") != '=' || (n == 7 && !memcmp(s, "edition", n)))
+            return false;
+        lines++;
+        known = known || foreign_next(FOREIGN_ATTRIBUTE, name_of(ctx, s, n), NULL);
+    }
+    return known && lines >= 3;
+}
+
+bool foreign_file(Ctx *ctx, uint32_t file)
+{
+    size_t n;
+    const char *text = source_text(ctx, file, &n), *s = behind_blanks(text, " \t\r\n");
+    while (*s == '#')
+        s = behind_blanks(s + strcspn(s, "\n"), " \t\r\n");
+    const char *what = *s == '{' && *behind_blanks(s + 1, " \t\r\n") == '"' ? "JSON"
+                       : *s == '[' && toml_header(s)                        ? "TOML"
+                       : python_settings(ctx, text)                         ? "settings in Python"
+                                                                            : NULL;
+    if (!what)
+        return false;
+    uint32_t lo = (uint32_t)(s - text);
+    Diag *d = diag_error(ctx, "E0001", (Span){file, lo, lo + 1 + (uint32_t)strcspn(s + 1, " \n\r")},
+                         "not a file of this language", "this looks like %s", what);
+    diag_help(ctx, d, "`vwn new FILE` writes a file to begin with");
+    return true;
 }

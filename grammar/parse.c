@@ -270,6 +270,8 @@ static bool reserved_word(Parser *p, Expected e)
               "else and or not mod true false");
     if (word.kind == T_CHECK && (next == '=' || p->token.kind == T_ASSIGN))
         diag_help(p->ctx, d, "a check has no `=`: `check preserves(1e-5)`, `check params <= 300M`");
+    else if (word.kind == T_IN && next == '=' && lx->depth && lx->open[lx->depth - 1].kind == T_LPAREN)
+        diag_help(p->ctx, d, "what a layer reads is seen from the tensor: leave `in` out");
     else
         diag_help(p->ctx, d, "choose another name, for example `%.*s_`", n, s);
     return true;
@@ -518,6 +520,15 @@ static bool called_node(Parser *p, Expected e)
         n--;
     const char *name = lx->text + lo, *args = lx->text + open + 1;
     bool configures = !inside || memchr(args, '=', (size_t)inside);
+    if (!strcmp(lx->item[0].text, "model")) { /* its own name stands behind the word */
+        Diag *m = diag_error(p->ctx, "E0001", p->token.span, "", "a model has no parameters");
+        if (inside && inside < SHOWN && !memchr(args, ',', (size_t)inside) && configures)
+            diag_help(p->ctx, m, "write `let %.*s` in front of it, and `%.*s {`", inside, args, n, name);
+        else
+            diag_help(p->ctx, m, "sizes are lets of the file, in front of it: `let D = 64`");
+        return true;
+    }
+    const Foreign *row = configures ? NULL : foreign_next(FOREIGN_VALUE, name_of(p->ctx, name, (size_t)n), NULL);
     Diag *d = diag_error(
         p->ctx, "E0001", p->token.span, configures ? "parentheses make a value" : "a value that nothing takes",
         configures ? "`%.*s` is placed with braces, not with parentheses" : "the result of `%.*s` is not used", n,
@@ -526,6 +537,10 @@ static bool called_node(Parser *p, Expected e)
         diag_note(p->ctx, d,
                   "braces compose: `ffn { ... }` is a node of a model; parentheses configure: `ffn(...)` is a value");
     bool line = inside && inside < SHOWN && !memchr(args, '\n', (size_t)inside);
+    if (row && !row->ours) {
+        diag_help(p->ctx, d, "%s", row->text);
+        return true;
+    }
     if (called_value(p, d, lo, name, n, close) || called_module(p, d, name, n) ||
         (!configures && line && called_in_model(p, d, lo, name, n, args, inside)))
         return true;
@@ -563,6 +578,13 @@ static void add_hints(Parser *p, Diag *d, Expected e)
         diag_help(p->ctx, d, "`%%` is percent; the remainder is written `a mod b`");
     else if (before.kind == T_NUMBER && t.kind == T_IDENT && is_schedule(t.text))
         diag_help(p->ctx, d, "a schedule is called with its highest rate: `%s(peak = %s, ...)`", t.text, before.text);
+    else if (before.kind == T_NUMBER && t.kind == T_IDENT && lx->item[0].kind == T_IDENT &&
+             !strcmp(lx->item[0].text, "batch"))
+        diag_help(p->ctx, d, "write `%s seqs`; how many tokens each of them has `context` of the model says",
+                  before.text);
+    else if (before.kind == T_NUMBER && t.kind == T_IDENT && lx->text[t.span.hi] == '\n')
+        diag_help(p->ctx, d, "a word behind a number is its unit: leave `%s` out, or to multiply write `%s * %s`",
+                  t.text, before.text, t.text);
     else if (before.kind == T_NUMBER && t.kind == T_IDENT)
         diag_help(p->ctx, d, "to multiply, write `%s * %s`", before.text, t.text);
     else if (operand &&
@@ -681,7 +703,7 @@ Ast *vwn_parse(Ctx *ctx, uint32_t file)
 {
     bool failed;
     size_t n;
-    Ast *root = parse(ctx, file, T_START_FILE, &failed);
+    Ast *root = foreign_file(ctx, file) ? NULL : parse(ctx, file, T_START_FILE, &failed);
     source_text(ctx, file, &n);
     if (!root) {
         root = NEW(ctx->program, Ast);

@@ -56,6 +56,7 @@ typedef struct Lex {
     bool muted;                           /* an error has been reported in this item */
     bool muted_next;                      /* or with the token that comes next */
     bool stopped;                         /* a limit was reached: only the end follows */
+    uint32_t passed;                      /* tokens that begin before this offset are passed over */
     uint32_t suite; /* indentation + 1 of a header that ended with `:`: what is deeper is passed over */
 } Lex;
 
@@ -76,9 +77,15 @@ int lex_odd(Lex *lx, const char *s, size_t n, size_t *used);
 /* An operator of other languages; `ours` is what a fix writes, NULL where it may mean something else. */
 int lex_foreign(Lex *lx, const char *what, const char *help, const char *ours, int token);
 /* lex_foreign.c: the same for what is longer. */
-bool lex_divides(const Lex *lx);                      /* `//` between operands, and no comment */
-bool lex_remark(Lex *lx, size_t open, size_t close);  /* a comment or a docstring; true: it is a value */
-int lex_quoted(Lex *lx, size_t quote);                /* 'text' */
+bool lex_divides(const Lex *lx);                     /* `//` between operands, and no comment */
+bool lex_remark(Lex *lx, size_t open, size_t close); /* a comment or a docstring; true: it is a value */
+int lex_quoted(Lex *lx, size_t quote);               /* 'text' */
+/* `1e` and digits with a dash or a minus sign of Unicode between them. */
+int lex_dashed(Lex *lx, const char *s, size_t n);
+/* No-break spaces at the beginning of `s`, at the place `at`: said, and counted in `used`. */
+int lex_hard_blank(Lex *lx, Span at, const char *s, size_t n, size_t *used);
+/* Whether the file is JSON, TOML or settings in Python, which is said. */
+bool foreign_file(Ctx *ctx, uint32_t file);
 int lex_bare_point(Lex *lx, const char *s, size_t n); /* `1.` */
 int lex_hexadecimal(Lex *lx, const char *s, size_t n);
 /* Something is wrong with the item of what has just been scanned. */

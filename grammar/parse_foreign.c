@@ -274,6 +274,15 @@ static bool colon_body(Parser *p, Expected e)
         header.lo = lx->before_last.span.lo;
     while (header.hi > header.lo && lx->text[header.hi - 1] == ' ')
         header.hi--;
+    Span end = {lx->file, skip_blanks(lx, p->token.span.hi), 0};
+    end.hi = end.lo;
+    while (word_char(lx->text[end.hi]))
+        end.hi++;
+    if (first.kind == T_FOR && lx->before_last.kind != T_ELSE && end.hi > end.lo && next_char(lx, end.hi) == '{') {
+        diag_fix(p->ctx, not_here(p, p->token.span, "", "a range is written `..`, not `:`", NULL), p->token.span, "..",
+                 FIX_CERTAIN, "write `%s..%s { ... }`, both ends included", text_of(p, header), text_of(p, end));
+        return true;
+    }
     Diag *d = not_here(p, p->token.span, "its items stand in braces", "a body begins with `{`, not with `:`", NULL);
     if (strstr(text_of(p, header), "range("))
         diag_note(p->ctx, d, "a range is `from..to`, both ends included; lists, layers and axes count from 1");
@@ -323,10 +332,19 @@ static bool no_braces(Parser *p, Expected e)
     return true;
 }
 
-/* `optimizer = adamw {`. */
+/* A class, `torch.optim.AdamW`, has capital letters. */
+static Name lower_case(Parser *p, const char *s, size_t n)
+{
+    Buf b = buf_new(p->ctx->scratch);
+    for (size_t i = 0; i < n; i++)
+        buf_putc(&b, (char)(s[i] >= 'A' && s[i] <= 'Z' ? s[i] | 32 : s[i]));
+    return name_of(p->ctx, b.n ? b.s : "", b.n);
+}
+
+/* `optimizer = adamw {`, `model = GPT {`. */
 static bool node_with_equals(Parser *p)
 {
-    static const char *const nodes[] = {"optimizer", "embed", "head"};
+    static const char *const nodes[] = {"optimizer", "embed", "head", "model"};
     Lex *lx = &p->lex;
     if (p->token.kind != T_LBRACE || lx->item[0].kind != T_IDENT || lx->item[1].kind != T_ASSIGN ||
         !lx->before_last.text)
@@ -335,8 +353,11 @@ static bool node_with_equals(Parser *p)
         if (!strcmp(lx->item[0].text, nodes[i])) {
             Name label = lx->before_last.text;
             Diag *d = not_here(p, lx->item[1].span, "a node has no `=`", "`%s` is a node", nodes[i]);
-            Span gap = {lx->file, lx->item[0].span.hi, lx->before_last.span.lo};
-            diag_fix(p->ctx, d, gap, " ", FIX_CERTAIN, "write `%s %s { ... }`", nodes[i], label);
+            if (strcmp(nodes[i], "model") != 0)
+                label = lower_case(p, label, strlen(label));
+            Span gap = {lx->file, lx->item[0].span.hi, lx->before_last.span.hi};
+            diag_fix(p->ctx, d, gap, name_printf(p->ctx, " %s", label), FIX_CERTAIN, "write `%s %s { ... }`", nodes[i],
+                     label);
             return true;
         }
     return false;
@@ -359,13 +380,8 @@ static bool label_of_module(Parser *p, Expected e)
     if (hi == last)
         return false;
     Span whole = {lx->file, module.span.lo, hi};
-    char word[64];
-    size_t n = hi - last < sizeof word ? hi - last : sizeof word - 1;
-    for (size_t i = 0; i < n; i++) /* a class, `torch.optim.AdamW`, has capital letters */
-        word[i] = (char)(lx->text[last + i] >= 'A' && lx->text[last + i] <= 'Z' ? lx->text[last + i] | 32
-                                                                                : lx->text[last + i]);
     Diag *d = not_here(p, whole, "a module in front", "`%s` takes one word", node.text);
-    Name label = name_of(p->ctx, word, n);
+    Name label = lower_case(p, lx->text + last, hi - last);
     diag_fix(p->ctx, d, whole, label, FIX_CERTAIN, "write `%s %s { ... }`", node.text, label);
     return true;
 }
@@ -649,6 +665,35 @@ static bool loose_number(Parser *p)
     return true;
 }
 
+/* `D = {16, 32}`, `width = {{ D }}`, `x = {"a": 1}`; what stands in the braces is passed over. */
+static void braces_of_value(Parser *p)
+{
+    Lex *lx = &p->lex;
+    uint32_t lo = p->token.span.lo, hi = lo;
+    int depth = 0;
+    bool names = false;
+    for (; hi < lx->n && lx->text[hi] != '\n'; hi++) {
+        depth += lx->text[hi] == '{';
+        names = names || strchr("=:\"#", lx->text[hi]);
+        if (lx->text[hi] == '}' && !--depth)
+            break;
+    }
+    Diag *d = not_here(p, p->token.span, "", "`{` begins no value", NULL);
+    bool twice = lx->text[lo + 1] == '{', whole = hi < lx->n && lx->text[hi] == '}' && !names;
+    uint32_t cut = twice ? 2 : 1;
+    Span within = {lx->file, skip_blanks(lx, lo + cut), whole && hi > lo + cut ? hi - cut + 1 : lo};
+    while (within.hi > within.lo && lx->text[within.hi - 1] == ' ')
+        within.hi--;
+    if (within.hi > within.lo) {
+        Name with = twice ? text_of(p, within) : name_printf(p->ctx, "[%s]", text_of(p, within));
+        diag_fix(p->ctx, d, (Span){lx->file, lo, hi + 1}, with, FIX_MAYBE, twice ? "write `%s`" : "a list is `%s`",
+                 with);
+        lx->passed = hi;
+    } else {
+        diag_help(p->ctx, d, "a list is `[1, 2]`; values with names are lets of the file");
+    }
+}
+
 /* `block f(x) -> ...`, `block f(n: dim)(x: [.., I]): [.., I] {`, `for (i in 1..4) {`, `w = param([4])`, `(x) => x`. */
 static bool odd_header(Parser *p, Expected e)
 {
@@ -673,8 +718,7 @@ static bool odd_header(Parser *p, Expected e)
             not_here(p, (Span){lx->file, t.span.lo, t.span.hi + 1}, "", "there are no functions without a name", NULL);
         diag_help(p->ctx, d, "%s", foreign_next(FOREIGN_VALUE, "lambda", NULL)->text);
     } else if (t.kind == T_LBRACE && expects(e, "a number")) {
-        Diag *d = not_here(p, t.span, "", "`{` begins no value", NULL);
-        diag_help(p->ctx, d, "a list is `[1, 2]`; values with names are lets of the file");
+        braces_of_value(p);
     } else if (t.kind == T_LBRACE && expects(e, "then")) {
         Diag *d = not_here(p, t.span, "no braces", "a choice of values is `if condition then a else b`", NULL);
         diag_note(p->ctx, d, "braces hold the items of a statement");
@@ -702,6 +746,11 @@ static bool foreign_unit(Parser *p)
     if (!row || next_char(lx, t.span.hi) == '=')
         return false;
     Diag *d = not_here(p, t.span, "not a unit", "there is no unit `%s`", t.text);
+    bool time = !strcmp(row->ours, "min") || !strcmp(row->ours, "h") || !strcmp(row->ours, "s");
+    if (time && lx->item[0].kind == T_IDENT && !strcmp(lx->item[0].text, "length")) {
+        diag_help(p->ctx, d, "a run is as long as it has steps, tokens or epochs: `length = 1000 steps`");
+        return true;
+    }
     diag_fix(p->ctx, d, t.span, row->ours, FIX_CERTAIN, "write `%s %s`", number.text, row->ours);
     return true;
 }
@@ -764,7 +813,8 @@ static bool colon_for_equals(Parser *p, Expected e)
     Diag *d = not_here(p, t.span, "not expected here", "a value is set with `=`", NULL);
     if (typed)
         value = piece(lx, whole.hi, ",;", NULL);
-    Name with = name_printf(p->ctx, "%s =", first.text);
+    bool let = !lx->depth && word && (typed || assigns); /* at the top of a file */
+    Name with = name_printf(p->ctx, "%s%s =", let ? "let " : "", first.text);
     uint32_t brace = lx->depth ? lx->open[lx->depth - 1].at : 0; /* that of a dictionary belongs to no node */
     while (brace > 0 && lx->text[brace - 1] == ' ')
         brace--;
@@ -812,11 +862,64 @@ static bool single_slip(Parser *p, Expected e)
     return true;
 }
 
+/* `text_file(../corpus.txt, val = 5%)` */
+static bool bare_path(Parser *p, Expected e)
+{
+    Lex *lx = &p->lex;
+    Token t = p->token;
+    bool begins = t.kind == T_SLASH || t.kind == T_DOT || t.kind == T_DOTDOT;
+    if (!begins || !expects(e, "a number") || (t.kind != T_SLASH && lx->text[t.span.hi] != '/'))
+        return false;
+    Span path = piece(lx, t.span.lo, " ,;", NULL);
+    Name with = name_printf(p->ctx, "\"%s\"", text_of(p, path));
+    diag_fix(p->ctx, not_here(p, path, "", "a path stands in quotes", NULL), path, with, FIX_CERTAIN, "write `%s`",
+             with);
+    lx->passed = path.hi;
+    return true;
+}
+
+/* `width = D -- hidden size` */
+static bool dashed_remark(Parser *p)
+{
+    Lex *lx = &p->lex;
+    uint32_t at = p->token.span.lo;
+    if (p->token.kind != T_IDENT || lx->before_last.kind != T_IDENT)
+        return false;
+    while (at > 1 && lx->text[at - 1] != '\n' && !(lx->text[at - 1] == '-' && lx->text[at - 2] == '-'))
+        at--;
+    if (at < 3 || lx->text[at - 1] != '-' || lx->text[at] != ' ' || lx->text[at - 3] != ' ')
+        return false;
+    Span mark = {lx->file, at - 2, at};
+    diag_fix(p->ctx, not_here(p, mark, "two signs", "`--` begins no comment", NULL), mark, "#", FIX_CERTAIN,
+             "a comment starts with `#`");
+    return true;
+}
+
+/* `eval every 25 steps` */
+static bool words_in_a_row(Parser *p, Expected e)
+{
+    static const char *const nodes[] = {"eval", "checkpoint", "log"};
+    Lex *lx = &p->lex;
+    Token t = p->token, node = lx->item[0], key = lx->item[1];
+    bool found = false;
+    for (size_t i = 0; node.kind == T_IDENT && i < COUNT_OF(nodes); i++)
+        found = found || !strcmp(nodes[i], node.text);
+    if (!found || lx->item_before != 2 || key.kind != T_IDENT || !expects(e, "{") ||
+        (t.kind != T_NUMBER && t.kind != T_QUANTITY))
+        return false;
+    Span value = piece(lx, t.span.lo, ",;", NULL), whole = {lx->file, node.span.lo, value.hi};
+    Name with = name_printf(p->ctx, "%s { %s = %s }", node.text, key.text, text_of(p, value));
+    diag_fix(p->ctx, not_here(p, whole, "", "`%s` is a node, with braces", node.text), whole, with, FIX_CERTAIN,
+             "write `%s`", with);
+    return true;
+}
+
 bool parse_foreign(Parser *p, Expected e)
 {
     return foreign_word(p) || import_of_name(p) || misspelt_keyword(p) || colon_body(p, e) || ternary(p, e) ||
            python_operator(p, e) || prefixed_string(p) || tuple(p, e) || subscripts(p) || foreign_unit(p) ||
            bad_number(p, e) || hyphen(p, e) || no_braces(p, e) || choice_with_colons(p, e) || node_with_equals(p) ||
            label_of_module(p, e) || single_slip(p, e) || missing_comma(p) || last_value(p, e) || text_of_check(p) ||
-           loose_number(p) || odd_header(p, e) || colon_for_equals(p, e);
+           loose_number(p) || bare_path(p, e) || dashed_remark(p) || words_in_a_row(p, e) || odd_header(p, e) ||
+           colon_for_equals(p, e);
 }

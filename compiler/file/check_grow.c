@@ -75,6 +75,9 @@ static void trigger(Eval *ev, File *f, const Ast *items, const Train *was, GrowS
         }
         return;
     }
+    for (uint32_t i = 0; items && i < items->n; i++)
+        if (items->kid[i]->kind == AST_SET && attribute_means(items->kid[i]->kid[0]->name, "when"))
+            return; /* at = 25, which is said */
     Diag *d = err(ev, "E0104", g->span, "missing `when`", "`grow %s` needs `when`", g->name);
     diag_help(ev->ctx, d, "for example `%s`", attribute_find("grow", "when")->example);
 }

@@ -71,6 +71,8 @@ static void unknown_node(Eval *ev, const Ast *it, const char *what)
     Name *names = attribute_names(ev->ctx, ev->arena, what, true, &n, &known);
     if (row && row->text)
         diag_help(ev->ctx, d, "%s", row->text);
+    else if (row && node_doc_find(name_str(ev->ctx, row->ours)))
+        diag_fix(ev->ctx, d, it->kid[0]->span, row->ours, FIX_CERTAIN, "it is called `%s` here", row->ours);
     else
         suggest_attribute(ev, d, kind, names, n, it->kid[0]->span);
 }
@@ -153,13 +155,14 @@ static bool forgotten_around(Eval *ev, Diag *d, const Ast *it, const char *what)
     const char *value = expr_text(ev, it->kid[1]);
     const File *file = ev->unit->file;
     bool let = !strcmp(what, "grow") && file && env_find(file->env, key);
-    bool axis = !strcmp(what, "sweep") && it->kid[1]->kind == AST_LIST;
+    bool axis = !strcmp(what, "sweep") && it->kid[1]->kind == AST_LIST && !foreign_next(FOREIGN_ATTRIBUTE, key, NULL);
     if (let)
         diag_help(ev->ctx, d, "a step gives a let of the file another value: `let %s = %s`", key, value);
-    else if (axis && !foreign_next(FOREIGN_ATTRIBUTE, key, NULL))
+    else if (axis)
         diag_help(ev->ctx, d, "axes stand in `vary`: `vary { %s = %s }`", key, value);
     const NodeDoc *inner = NULL;
-    for (size_t i = 0; i < node_doc_count() && !let && !axis && !inner; i++)
+    bool when = attribute_means(key, "when");
+    for (size_t i = 0; i < node_doc_count() && !let && !axis && !when && !inner; i++)
         if (!strcmp(what, "grow") && node_stands_in(node_doc_at(i), what) && attribute_find(node_doc_at(i)->name, key))
             inner = node_doc_at(i);
     if (inner && it->kid[1]->kind == AST_NUM && !strcmp(key, "layers"))

@@ -164,6 +164,9 @@ static void missing_decay(Eval *ev, const Model *m, const Optimizer *o, Span at)
         vec_push(ev->arena, &done, m->param.v[i].group);
         buf_printf(&all, "%s%s", all.n ? ", " : "", m->param.v[i].group);
     }
+    Buf names = buf_new(ev->arena), held = buf_new(ev->arena);
+    Name first = NULL;
+    size_t lacking = 0;
     for (size_t k = 0; k < done.n; k++) {
         int64_t weights = 0, tensors = 0;
         for (size_t i = 0; i < m->param.n; i++) {
@@ -175,15 +178,26 @@ static void missing_decay(Eval *ev, const Model *m, const Optimizer *o, Span at)
         }
         if (!tensors)
             continue;
+        first = lacking++ ? first : done.v[k];
         Buf n = buf_new(ev->arena);
         buf_count(&n, weights);
-        Diag *d = err(ev, "E0602", at, "", "no weight decay given for group `%s`", done.v[k]);
-        if (d->labels.n)
-            d->labels.v[0].text = arena_printf(ev->arena, "groups in this model: %s", all.s);
-        diag_note(ev->ctx, d, "group `%s` holds %s weights in %lld tensors", done.v[k], n.s, (long long)tensors);
-        diag_help(ev->ctx, d, "give it a value: `group %s { weight_decay = 0 }`", done.v[k]);
-        diag_help(ev->ctx, d, "or give one value for every group: `weight_decay = 0.1`");
+        buf_printf(&names, "%s`%s`", names.n ? ", " : "", done.v[k]);
+        buf_printf(&held, "%sgroup `%s` holds %s weights in %lld tensors", held.n ? "; " : "", done.v[k], n.s,
+                   (long long)tensors);
     }
+    if (!lacking)
+        return;
+    Diag *d = err(ev, "E0602", at, "", "no weight decay given for group%s %s", lacking > 1 ? "s" : "", names.s);
+    if (d->labels.n)
+        d->labels.v[0].text = arena_printf(ev->arena, "groups in this model: %s", all.s);
+    diag_note(ev->ctx, d, "%s", held.s);
+    if (lacking == 1)
+        diag_help(ev->ctx, d, "give it a value: `group %s { weight_decay = 0 }`", first);
+    diag_help(ev->ctx, d,
+              lacking == 1 ? "or give one value for every group: `weight_decay = 0.1`"
+                           : "give one value for every group: `weight_decay = 0.1`");
+    if (lacking > 1)
+        diag_help(ev->ctx, d, "or each its own: `group %s { weight_decay = 0 }`, and so on", first);
 }
 
 /* ---- kinds ---- */

@@ -197,6 +197,23 @@ static void lint_phases(Sched *s, File *f)
     diag_help(s->ev->ctx, d, "shares of the run keep their proportion whatever its length: `warmup = 1%%`");
 }
 
+/* adamw and lion move a weight by about the rate in each step, whatever its gradient is; weights begin near 0.02. */
+static void lint_rate(Attrs *a, File *f, const Value *v, const TrainAttr *t)
+{
+    const double most = 0.1;
+    Sched s = {.ev = a->ev, .r = v->kind == V_SPEC ? v->record : NULL};
+    const Field *peak = s.r ? field(&s, "peak") : NULL;
+    const HostExpr *e = peak ? to_host(a->ev, peak->value) : s.r ? NULL : to_host(a->ev, v);
+    double x;
+    bool signs = !strcmp(a->what, "adamw") || !strcmp(a->what, "lion");
+    if (!signs || !e || !host_is_const(e, &x) || x <= most || lint_allowed(f, "rate_too_high"))
+        return;
+    Diag *d = diag_warning(a->ev->ctx, "W0602", "rate_too_high", peak ? peak->span : t->expr->span, "",
+                           "a learning rate of %.6g is too high for `%s`", x, a->what);
+    diag_note(a->ev->ctx, d, "a step moves each weight by about the rate, and weights begin near 0.02");
+    diag_help(a->ev->ctx, d, "rates are from 1e-5 to 1e-2, for example `lr = 3e-4`");
+}
+
 static void lint_schedule(Attrs *a, File *f, const Value *v, const TrainAttr *t, const Train *train)
 {
     const Record *r = v->kind == V_SPEC ? v->record : NULL;
@@ -220,7 +237,9 @@ const HostExpr *schedule_of(Attrs *a, File *f, const TrainAttr *lr, const Train 
 {
     Value v = schedule_call(a, lr);
     const HostExpr *e = schedule_expr(a->ev, &v, lr->expr->span, t);
-    if (e)
+    if (e) {
         lint_schedule(a, f, &v, lr, t);
+        lint_rate(a, f, &v, lr);
+    }
     return e;
 }

@@ -49,7 +49,8 @@ static void axis_value(Sweep *s, Axis *a, size_t k, const Value *v, const Ast *w
 {
     a->out.text[k] = setting_text(s->ev, v, written);
     a->out.number[k] = is_number(v) ? v->num : NAN;
-    a->value[k] = is_plain(v) ? NULL : written;
+    bool literal = written && (written->kind == AST_NUM || written->kind == AST_STR);
+    a->value[k] = is_plain(v) && !literal ? NULL : written;
 }
 
 /* Messages about a value that was computed point at what it was computed from. */
@@ -333,7 +334,7 @@ static File *point_file(Sweep *s, const size_t *at)
 }
 
 /* Of a sweep that is about to run only whether its rungs fit: what else is wrong with a point its run says. */
-static bool check_point(Sweep *s, File *f)
+static bool check_point(Sweep *s, File *f, const size_t *at)
 {
     Ctx *ctx = s->ev->ctx;
     size_t errors = diag_errors(ctx), filed = diag_count(ctx);
@@ -346,6 +347,12 @@ static bool check_point(Sweep *s, File *f)
         diag_truncate(ctx, filed);
     else if (!sound)
         override_notes(s->ev, f, NULL);
+    for (size_t i = filed; i < diag_count(ctx); i++) {
+        Diag *d = (Diag *)(uintptr_t)diag_get(ctx, i);
+        diag_note(ctx, d, "at the point %s of the sweep", sweep_point_name(s, at));
+        if (s->n_axis && s->axis[0].path->span.file)
+            diag_related(ctx, d, s->axis[0].path->span, "the sweep");
+    }
     if (t && sound)
         prune_fits(s, t);
     return diag_errors(ctx) == errors && (!s->checks || axes_used(s, f, true));
@@ -402,7 +409,7 @@ static void add_config(Sweep *s, const size_t *at)
         p.set[p.n_set++] = arena_printf(ev->arena, "%s=%s", s->axis[i].name, s->axis[i].out.text[at[i]]);
     for (size_t i = 0; i < s->n_lets && f; i++)
         p.set[p.n_set++] = let_setting(s, f, &s->lets[i]);
-    if (build && !check_point(s, f))
+    if (build && !check_point(s, f, at))
         return;
     p.config = s->configs.n;
     vec_push(ev->arena, &s->configs, p);

@@ -481,9 +481,11 @@ void advise_method(Eval *ev, Diag *d, const Ast *field); /* `x.view` */
 bool advise_attribute(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at);
 bool given_beside(Eval *ev, Span name, const char *word); /* the brackets around a name hold `word = ...` */
 bool tell_attribute(Eval *ev, Diag *d, Name given);       /* a sentence about one that has no name here */
-bool attribute_is(Name given, const char *ours);          /* `n_embd` is `width` */
-bool attribute_means(Name given, const char *ours);       /* `max_iters` means `length` */
-void advise_range(Eval *ev, Diag *d, Span at);            /* `range(8)`, called at `at` */
+/* What `given = value` stands for as a value of `ours`, after an error about `given`; NULL: something else. */
+const Ast *meant_value(Eval *ev, Name given, const char *ours, const Ast *value);
+bool attribute_is(Name given, const char *ours);    /* `n_embd` is `width` */
+bool attribute_means(Name given, const char *ours); /* `max_iters` means `length` */
+void advise_range(Eval *ev, Diag *d, Span at);      /* `range(8)`, called at `at` */
 /* Of a text where `want` was wanted. */
 void advise_quotes(Eval *ev, Diag *d, const Value *v, const char *want, Span at, Env *env);
 void advise_kind(Eval *ev, Diag *d, const Value *v);    /* of a value where a number was wanted */

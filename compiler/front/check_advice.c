@@ -157,6 +157,17 @@ bool tell_attribute(Eval *ev, Diag *d, Name given)
     return false;
 }
 
+const Ast *meant_value(Eval *ev, Name given, const char *ours, const Ast *value)
+{
+    if (attribute_is(given, ours))
+        return value;
+    if (strcmp(ours, "mask") != 0 || !attribute_means(given, ours))
+        return NULL;
+    Ast *word = NEW(ev->arena, Ast); /* is_causal = True */
+    *word = (Ast){.kind = AST_ID, .name = name_str(ev->ctx, "causal"), .span = value->span};
+    return word;
+}
+
 bool attribute_is(Name given, const char *ours)
 {
     for (const Foreign *f = NULL; (f = foreign_next(FOREIGN_ATTRIBUTE, given, f));)
@@ -189,6 +200,9 @@ static void tell(Eval *ev, Diag *d, const Foreign *f, Span at, const char *with)
 bool advise_name(Eval *ev, Diag *d, Name name, Span at)
 {
     const Foreign *f = foreign_next(FOREIGN_VALUE, name, NULL);
+    size_t n = strlen(name);
+    if (!f && n > 1 && name[n - 1] == '_') /* kaiming_normal_() */
+        f = foreign_next(FOREIGN_VALUE, name_of(ev->ctx, name, n - 1), NULL);
     if (f)
         tell(ev, d, f, at, f->ours);
     return f != NULL;
@@ -436,6 +450,15 @@ static const char *parameter_example(Eval *ev, const Ast *par, const char **note
     return node ? value : arena_printf(ev->arena, "%s = %s", par->name, value);
 }
 
+/* Whether a call at `at` gives arguments, `ghc(m = 3)`. */
+static bool configured(Eval *ev, Span at)
+{
+    size_t n;
+    const char *text = at.file ? source_text(ev->ctx, at.file, &n) : NULL;
+    const char *open = text ? memchr(text + at.lo, '(', at.hi - at.lo) : NULL;
+    return open && open[1 + strspn(open + 1, " ")] != ')';
+}
+
 void missing_parameters(Eval *ev, const BlockDef *def, const Ast *const *par, size_t n, Span where)
 {
     Buf names = buf_new(ev->arena), all = buf_new(ev->arena);
@@ -458,6 +481,8 @@ void missing_parameters(Eval *ev, const BlockDef *def, const Ast *const *par, si
         diag_help(ev->ctx, d, "add `%s`", all.s);
     else if (node)
         diag_help(ev->ctx, d, "write `%s { %s }`", node, all.s);
+    else if (configured(ev, where))
+        diag_help(ev->ctx, d, "add `%s`", all.s);
     else
         diag_help(ev->ctx, d, "write `%s(%s)`", def->ast->name, all.s);
     diag_related(ev->ctx, d, par[0]->span, "`%s` is declared here", def->ast->name);
@@ -466,8 +491,9 @@ void missing_parameters(Eval *ev, const BlockDef *def, const Ast *const *par, si
 /* What people write who have no other wish, for the help of an argument that is missing; else what the examples of attributes have. */
 static const char *usual(Eval *ev, const Prim *prim, const char *argument)
 {
-    static const char *const usual[][2] = {{"decay", "10%"}, {"exponent", "-0.5"}, {"floor", "0"},  {"high", "0.1"},
-                                           {"low", "-0.1"},  {"p", "0.1"},         {"std", "0.02"}, {"tol", "1%"}};
+    static const char *const usual[][2] = {{"cutoff", "0.06"}, {"decay", "10%"}, {"exponent", "-0.5"},
+                                           {"floor", "0"},     {"high", "0.1"},  {"low", "-0.1"},
+                                           {"p", "0.1"},       {"std", "0.02"},  {"tol", "1%"}};
     for (size_t i = 0; i < COUNT_OF(usual); i++)
         if (!strcmp(usual[i][0], argument))
             return usual[i][1];

@@ -632,7 +632,11 @@ static void no_entry(Eval *ev, const Ast *e, const Ast *index, double k, size_t 
         diag_help(ev->ctx, d, "add an entry, or loop over the list: `for %s in 1..size(%s)`", name ? name : "i", list);
     if (k == 0)
         diag_note(ev->ctx, d, "lists, layers and axes count from 1");
-    if (k == 0 && !name && n)
+    bool less = index->kind == AST_OP && index->n == 2 && !strcmp(index->name, "-") && index->kid[1]->kind == AST_NUM &&
+                ast_number(ev->ctx, index->kid[1]).value == 1;
+    if (k == 0 && less)
+        diag_help(ev->ctx, d, "write `%s[%s]`", list, expr_text(ev, index->kid[0]));
+    else if (k == 0 && !name && n)
         diag_help(ev->ctx, d, "write `%s[1]` for the first entry", list);
     else if (k < 0 && !name && n)
         diag_help(ev->ctx, d, "write `%s[%.0f]`: entries are not counted from the end", list,

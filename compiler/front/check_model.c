@@ -408,7 +408,9 @@ static const BlockValue *connection_of(Eval *ev, Scope *scope, Span at)
         Diag *d = err(ev, "E0203", at, "needs a connection", "no `connection` for `%s`", scope->path);
         diag_help(ev->ctx, d, "add `connection = residual()` to the model");
     } else if (c.kind != V_POISON) {
-        err(ev, "E0206", at, "", "`connection` must be a block, got %s", value_kind_name(&c));
+        Span where = scope_find(scope, name_str(ev->ctx, "connection"), NULL)->expr->span;
+        Diag *d = err(ev, "E0206", where, "", "`connection` must be a block, got %s", value_kind_name(&c));
+        diag_help(ev->ctx, d, "plain residuals are `connection = residual()`; `std/connections.vwn` has more");
     }
     return NULL;
 }
@@ -704,6 +706,11 @@ static void do_attribute(ModelWalk *w, const Ast *it)
     }
     const Ast *path = it->kid[0], *value = it->kid[1];
     const char *full = span_text(ev, path->span);
+    if (value->kind == AST_CALL && value->kid[0]->kind == AST_FIELD && no_module(ev, value->kid[0])) {
+        if (!strcmp(value->kid[0]->name, "Embedding") && ev->build->embed.kind == V_NONE)
+            ev->build->embed = v_poison(); /* wte = nn.Embedding(256, D) */
+        return;
+    }
     Diag *d = err(ev, "E0101", path->span, "unknown attribute", "a model has no attribute `%s`", full);
     const char *known;
     size_t n;
@@ -723,8 +730,11 @@ static void do_attribute(ModelWalk *w, const Ast *it)
     else if (!d->helps.n)
         diag_help(ev->ctx, d, "a value of your own is a let: `let %s = ...`", key);
     for (size_t i = 0; i < n; i++) /* what is meant is no longer missing */
-        if (is_scope_name(names[i]) && attribute_is(key, names[i]) && !given_beside(ev, it->kid[0]->span, names[i]))
-            scope_set(ev, w->scope, names[i], it->kid[1], w->env, it->span);
+        if (is_scope_name(names[i]) && !given_beside(ev, it->kid[0]->span, names[i])) {
+            const Ast *meant = meant_value(ev, key, names[i], it->kid[1]);
+            if (meant)
+                scope_set(ev, w->scope, names[i], meant, w->env, it->span);
+        }
 }
 
 /* `for layer in 1..L` with L = 0 is a model without layers, with L below 0 a mistake. */

@@ -278,6 +278,9 @@ static void look_set(Look *l, const Ast *it, bool body, const BlockDef *node)
     if (v->kind == AST_CALL && v->kid[0]->kind == AST_ID && node_doc_find(v->kid[0]->name) &&
         said_at(l->ev, it->kid[0]->span))
         return; /* `tokens = embed(256)` */
+    if (v->kind == AST_CALL && v->kid[0]->kind == AST_FIELD &&
+        (said_at(l->ev, it->kid[0]->span) || said_at(l->ev, v->kid[0]->span)))
+        return; /* `params = model.parameters()` */
     if (!body && !strcmp(name, "lr") && v->kind == AST_CALL && v->kid[0]->kind == AST_ID &&
         block_named(l, v->kid[0]->name))
         return; /* there `linear(...)` is a schedule */

@@ -209,6 +209,8 @@ static void one_too_many(PrimArgs *a, const Ast *arg)
 {
     Diag *d = err(a->ev, "E0313", arg->span, "one too many", "too many arguments for `%s`", a->prim->name);
     diag_note(a->ev->ctx, d, "it is %s(%s)", a->prim->name, a->prim->params);
+    if (!strcmp(a->prim->name, "normal"))
+        diag_help(a->ev->ctx, d, "its mean is 0: `normal(std = %s)`", expr_text(a->ev, arg));
     Param1 p;
     size_t i = 0;
     for (const char *s = next_param(a->prim->params, &p); s; s = next_param(s, &p), i++)
@@ -319,7 +321,10 @@ Value prim_fail(PrimArgs *a, const char *code, size_t i, const char *fmt, ...)
     char text[512];
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    err(a->ev, code, a->ast[i] ? a->ast[i]->span : a->call->span, "", "%s", text);
+    const Ast *arg = a->ast[i];
+    Binding *b = arg && arg->kind == AST_ID ? env_find(a->env, arg->name) : NULL;
+    bool given = b && b->is_param_of_block && b->arg_span.file && !in_library(a->ev, b->arg_span);
+    err(a->ev, code, given ? b->arg_span : arg ? arg->span : a->call->span, "", "%s", text);
     return v_poison();
 }
 

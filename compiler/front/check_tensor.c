@@ -562,7 +562,7 @@ static Value p_sdpa(PrimArgs *a)
     if (causal && !dim_eq(q->d[1], k->d[1]))
         return prim_fail(a, "E0323", 1, "a causal mask needs as many keys as queries");
     if (a->v[7].num < 0 || a->v[7].num >= 1)
-        return prim_fail(a, "E0208", 7, "`dropout` must be in [0, 1), got %.6g", a->v[7].num);
+        return prim_fail(a, "E0208", 7, "`dropout` must be in [0, 1), as `10%%` is, got %.6g", a->v[7].num);
     if (a->v[5].num < 0)
         return prim_fail(a, "E0208", 5, "`window` must not be negative");
     if (a->v[6].num < 0)
@@ -657,7 +657,7 @@ static Value p_drop(PrimArgs *a)
     if (!prim_real(a, 0))
         return v_poison();
     if (p < 0 || p >= 1)
-        return prim_fail(a, "E0208", 1, "a dropout rate must be in [0, 1), got %.6g", p);
+        return prim_fail(a, "E0208", 1, "a dropout rate must be in [0, 1), as `10%%` is, got %.6g", p);
     if (p == 0)
         return a->v[0];
     Graph *g = prim_graph(a);

@@ -60,17 +60,25 @@ void advise_quotes(Eval *ev, Diag *d, const Value *v, const char *want, Span at,
     bool number = strstr(want, "number") || strstr(want, "dimension");
     const char *end = v->word + strspn(v->word, "0123456789_.eE+-");
     Binding *b = env ? env_find(env, v->word) : NULL;
+    size_t word = strlen(v->word);
+    const char *such = strchr(want, '`'); /* a block such as `rope(base = 10_000)` */
     bool block = b && (b->is_let || (b->state == BIND_READY && b->value.kind == V_BLOCK));
     size_t n;
     bool here =
         at.file && source_text(ev->ctx, at.file, &n)[at.lo] == '"'; /* else it stands elsewhere, as in `--set` */
-    if (number && end > v->word && !*end && !here)
+    if (number && end > v->word && !*end && !here) {
         diag_help(ev->ctx, d, "numbers are written without quotes: `%s`", v->word);
-    else if (number && end > v->word && !*end)
+        Binding *let = env && at.file ? env_find(env, name_str(ev->ctx, span_text(ev, at))) : NULL;
+        if (let && let->is_let && let->expr && let->expr->kind == AST_STR && let->expr->span.file == at.file)
+            diag_label(ev->ctx, d, let->expr->span, "a string");
+    } else if (number && end > v->word && !*end)
         diag_fix(ev->ctx, d, at, v->word, FIX_CERTAIN, "numbers are written without quotes: `%s`", v->word);
     else if (!strcmp(want, "true or false") && here)
         diag_fix(ev->ctx, d, at, says_yes(v->word) ? "true" : "false", FIX_MAYBE, "write `%s`",
                  says_yes(v->word) ? "true" : "false");
+    else if (block && here && such && !strncmp(such + 1, v->word, word) && such[word + 1] == '(' &&
+             such[word + 2] != ')')
+        diag_help(ev->ctx, d, "a block is configured, without quotes: %s", such);
     else if (!number && (prim_find(v->word) || block))
         diag_fix(ev->ctx, d, at, v->word, FIX_CERTAIN, "names are written without quotes: `%s`", v->word);
     else if (!number)
@@ -148,6 +156,23 @@ static void advise_list(Eval *ev, Diag *d, const Value *v, const char *what, Spa
                   what, value_text(ev, &v->list->v[0]), what, value_text(ev, v));
 }
 
+/* `qk_norm = true`: the block that `want` names, or none. */
+static void instead_of_truth(Eval *ev, Diag *d, bool yes, const char *want, const char *what, Span at)
+{
+    const char *such = strchr(want, '`'), *end = such ? strrchr(want, '`') : NULL;
+    size_t n;
+    const char *text = at.file ? source_text(ev->ctx, at.file, &n) + at.lo : "";
+    bool here = !strncmp(text, yes ? "true" : "false", yes ? 4 : 5);
+    if (here && (!yes || end > such)) {
+        Name with = yes ? name_of(ev->ctx, such + 1, (size_t)(end - such) - 1) : name_str(ev->ctx, "none");
+        diag_fix(ev->ctx, d, at, with, FIX_MAYBE, "write `%s = %s`", what, with);
+        if (yes)
+            diag_help(ev->ctx, d, "without one it is `%s = none`", what);
+    } else {
+        diag_help(ev->ctx, d, "a block is named, as `rope(base = 10_000)`; without one it is `%s = none`", what);
+    }
+}
+
 static Value type_error(Eval *ev, Value v, const char *want, Span at, const char *what, Env *env)
 {
     Span wanted = at;
@@ -178,7 +203,7 @@ static Value type_error(Eval *ev, Value v, const char *want, Span at, const char
     if (v.kind == V_NUM && strstr(want, "whole"))
         advise_round(ev, d, &v, at);
     if (v.kind == V_BOOL && strstr(want, "block"))
-        diag_help(ev->ctx, d, "a block is named, as `rope(base = 10_000)`; without one it is `%s = none`", what);
+        instead_of_truth(ev, d, v.num != 0, want, what, at);
     if (v.kind == V_LIST && !strstr(want, "list") && !strstr(want, "string"))
         advise_list(ev, d, &v, what, at, wanted);
     say_setting(ev, d, &v, at, wanted);

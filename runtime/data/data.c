@@ -236,6 +236,15 @@ static void check_vocabulary(Session *s, const Data *d, const TokenIndex *index,
         ctx_raise(s->ctx, ST_INPUT, "%.300s: documents begin with the token %lld there, and `separator` is %lld%s",
                   index->path, (long long)index->separator, (long long)how->spec->separator,
                   mapped_named(s, how->spec->span, NULL, NULL));
+    if (how->tokenizer && (how->tokenizer->kind == TOKENIZER_BYTES || how->tokenizer->kind == TOKENIZER_CHARS)) {
+        const char *plain = how->tokenizer->kind == TOKENIZER_BYTES ? "bytes" : "chars";
+        Diag *e = diag_error(s->ctx, "E0601", how->tokenizer->span, "another vocabulary",
+                             "`%s()` did not make these ids: their vocabulary has %lld entries", plain,
+                             (long long)index->vocab);
+        diag_note(s->ctx, e, "%.300s says so", index->path);
+        diag_help(s->ctx, e, "name the file that made them: `tokenizer = file(\"tokenizer.json\")`");
+        ctx_raise(s->ctx, ST_INPUT, NULL);
+    }
     if (!d->tokenizer->bpe)
         return;
     tokenizer_ids_hash(d->tokenizer, hash);

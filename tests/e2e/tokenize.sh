@@ -276,6 +276,10 @@ has err './plain/tokens_000000.bin: ./plain/tokens.json says that its ids are st
 model 'token_files("plain/*.bin", val = 20%)' "$ranks" 460
 expect 1 "$VWN" train -q m.vwn --run narrow
 has err 'error[E0601]: the tokenizer produces ids up to 460 but the embedding has 460 rows'
+model 'token_files("plain/*.bin", val = 20%)' 'tokenizer = bytes()'
+expect 1 "$VWN" train -q m.vwn --run letters
+has err 'error[E0601]: `bytes()` did not make these ids: their vocabulary has 461 entries'
+has err 'tokenizer = bytes()'
 grep -v ' 459$' ranks.tiktoken > other.tiktoken
 model 'token_files("plain/*.bin", val = 20%)' "$(echo "$ranks" | sed 's/ranks/other/')"
 expect 1 "$VWN" train -q m.vwn --run other
