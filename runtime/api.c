@@ -205,6 +205,8 @@ static Name model_name(Ctx *ctx, const CheckOptions *how)
     return name;
 }
 
+const char *vwn_model_name(const vwn_unit *unit) { return unit->unit ? unit_model_name(unit->unit) : NULL; }
+
 /* Puts the overrides of the run that is resumed before those that are given. */
 static void repeat_settings(Ctx *ctx, const vwn_file_options *file, CheckOptions *how)
 {
@@ -854,7 +856,7 @@ static Status search_body(void *user)
     TextCall *c = user;
     Ctx *ctx = c->context->ctx;
     Buf b = buf_new(ctx->scratch);
-    if (!*c->name || !doc_search(ctx, c->name, &b))
+    if (!c->name[strspn(c->name, " ")] || !doc_search(ctx, c->name, &b))
         ctx_raise(ctx, ST_USAGE, "nothing is about `%s`; `vwn doc` lists all names", c->name);
     put(c->out, &b);
     return ST_OK;

@@ -93,6 +93,7 @@ typedef struct vwn_file_options {
 } vwn_file_options;
 /* Parses and checks. *unit is set even on VWN_INPUT and VWN_CHECK (for fmt and reports). */
 vwn_status vwn_check(vwn_context *ctx, const vwn_file_options *file, vwn_unit **unit);
+const char *vwn_model_name(const vwn_unit *unit); /* of its model; NULL: it has none */
 /* What a word, typed where no setting can stand, may have meant in the file: the nearest path that `set` can have, or NULL. *inner: the
  * first argument of the call that stands there, or NULL. Both live in the context. */
 const char *vwn_setting_meant(vwn_context *ctx, const vwn_file_options *file, const char *word, const char **inner);

@@ -680,6 +680,9 @@ bool build_sweep(Eval *ev, File *f, const SweepAsk *ask, const char *const *set,
     if (!ask->name)
         ctx_raise(ev->ctx, ST_USAGE, "%s has %zu sweeps; say which: %s", f->path, names.n, all.s);
     Name near = nearest_name(name_str(ev->ctx, ask->name), names.v, names.n);
+    if (ask->n_vary && strspn(ask->name, "0123456789.e-") == strlen(ask->name))
+        ctx_raise(ev->ctx, ST_USAGE, "%s has no sweep `%s`; did you mean `--vary %s,%s`?", f->path, ask->name,
+                  ask->vary[ask->n_vary - 1], ask->name);
     ctx_raise(ev->ctx, ST_USAGE, "%s has no sweep `%s`%s%s%s", f->path, ask->name,
               near      ? "; did you mean `"
               : names.n ? "; it has "

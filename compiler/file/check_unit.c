@@ -7,6 +7,8 @@
 #include "check_unit.h"
 
 #include "compiler/front/override.h"
+#include <math.h>
+#include <stdio.h>
 
 /* ---- overrides from the command line ---- */
 
@@ -26,6 +28,80 @@ static bool has_comma(const char *text)
     return false;
 }
 
+static bool is_letter(char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; }
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* foo.txt, ../data/corpus.bin: a name of letters alone behind the last dot, and no operator but `/`, `-`. */
+static bool is_file_name(const char *value)
+{
+    const char *dot = strrchr(value, '.');
+    size_t n = dot ? strlen(dot + 1) : 0;
+    if (!n || n > 11)
+        return false;
+    for (const char *c = value; *c; c++)
+        if (!is_letter(*c) && !is_digit(*c) && !strchr("._-/", *c))
+            return false;
+    return is_letter(dot[1]) && (is_letter(value[0]) || value[0] == '.' || value[0] == '/' || value[0] == '_');
+}
+
+/* Whether the n letters name what a file is given for. */
+static bool takes_file(const char *path, int n)
+{
+    static const char *const of[] = {".data", ".path", ".tokenizer", ".start_from"};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        int k = (int)strlen(of[i]);
+        if (n > k && !strncmp(path + n - k, of[i], (size_t)k))
+            return true;
+    }
+    return false;
+}
+
+/* PATH=VALUES as other programs write them; what is written instead, or NULL. */
+static const char *written_here(Eval *ev, const char *text, const char *flag)
+{
+    const char *eq = strchr(text, '='), *value = eq ? eq + 1 : "";
+    double first, last, by;
+    long long low, high;
+    int end = 0;
+    if (!eq || eq == text)
+        return NULL;
+    int n = (int)(eq - text);
+    if (!strcmp(flag, "--seeds") && sscanf(value, "[%lld..%lld]%n", &low, &high, &end) == 2 && end && !value[end])
+        return "seeds are a list: `--seeds 1,2,3`";
+    if (strcmp(flag, "--set") && sscanf(value, "%lf:%lf:%lf%n", &first, &last, &by, &end) == 3 && end && !value[end] &&
+        by > 0 && last > first)
+        return arena_printf(ev->arena,
+                            "from %g to %g by %g: `%s '%.*s=range(%g, %g, %.0f)'`, whose last number says how many",
+                            first, first + floor((last - first) / by) * by, by, flag, n, text, first,
+                            first + floor((last - first) / by) * by, floor((last - first) / by) + 1);
+    if (strcmp(flag, "--set") && sscanf(value, "%lf..%lf%n", &first, &last, &end) == 2 && end && !value[end] &&
+        (first != floor(first) || last != floor(last)))
+        return arena_printf(ev->arena,
+                            "drawn from between: `%s '%.*s=between(%g, %g, scale = log)' --random 8`; at equal "
+                            "ratios: `range(%g, %g, 5, scale = log)`",
+                            flag, n, text, first, last, first, last);
+    if (is_file_name(value) && takes_file(text, n))
+        return arena_printf(ev->arena, "texts stand between quotes: `%s '%.*s%s=\"%s\"'`", flag, n, text,
+                            n > 4 && !strncmp(eq - 5, ".data", 5) ? ".path" : "", value);
+    Buf b = buf_new(ev->arena); /* layer.1.ffn, train/batch */
+    bool other = false;
+    for (int i = 0; i < n; i++) {
+        int k = i + 1;
+        while (k < n && is_digit(text[k]))
+            k++;
+        if (text[i] == '.' && i && k > i + 1 && (k == n || text[k] == '.')) {
+            buf_printf(&b, "[%.*s]", k - i - 1, text + i + 1);
+            i = k - 1;
+            other = true;
+        } else {
+            buf_putc(&b, text[i] == '/' && i ? '.' : text[i]);
+            other |= text[i] == '/';
+        }
+    }
+    return other ? arena_printf(ev->arena, "a path is written `%s %s=...`, and layers are counted from 1", flag, b.s)
+                 : NULL;
+}
+
 bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o)
 {
     uint32_t source = source_add(ev->ctx, "<command line>", text, strlen(text));
@@ -37,6 +113,12 @@ bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o)
         diag_help(ev->ctx, d,
                   list ? "for example `--vary D=256,512` or `--vary 'lr=range(1e-4, 1e-2, 5, scale = log)'`"
                        : "for example `--set D=768` or `--set conn='residual()'`");
+        return false;
+    }
+    const char *here = written_here(ev, text, flag);
+    if (here) {
+        Diag *d = err(ev, "E0105", all, "", "`%s` is not written so", flag);
+        diag_help(ev->ctx, d, "%s", here);
         return false;
     }
     /* Both halves are parsed in place (padded with blanks), so that carets point into the argument, which excerpts show. */

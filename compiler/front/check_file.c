@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- reading ---- */
 
@@ -98,6 +99,22 @@ static void help_library(Eval *ev, Diag *d, const char *name)
         diag_help(ev->ctx, d, "the standard library is %s", all.s);
 }
 
+/* Some lines, and nothing in them that a model or a setting could be written with. */
+static bool is_prose(const char *text, size_t n)
+{
+    enum { SOME = 200 };
+    return n > SOME && !memchr(text, '{', n) && !memchr(text, '=', n) && memchr(text, '\n', n);
+}
+
+/* The file of this name that ends in .vwn, where there is one. */
+static void help_ending(Eval *ev, Diag *d, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    const char *near = arena_printf(ev->arena, "%.*s.vwn", dot ? (int)(dot - path) : (int)strlen(path), path);
+    if (strcmp(near, path) && access(near, R_OK) == 0)
+        diag_help(ev->ctx, d, "did you mean `%s`?", near);
+}
+
 static bool is_library(const char *name) { return !strncmp(name, "std/", 4); }
 
 static bool file_there(const char *path)
@@ -129,10 +146,19 @@ Ast *file_parse(Eval *ev, const char *path, const char *name, const char *text, 
             help_library(ev, d, name);
         else if (inner && std_text(name_printf(ev->ctx, "std/%s.vwn", name), &n))
             diag_fix(ev->ctx, d, from, name_printf(ev->ctx, "\"std/%s\"", name), FIX_MAYBE, "write `\"std/%s\"`", name);
-        else if (inner && path[0] != '/')
+        else if (!inner)
+            help_ending(ev, d, path);
+        else if (path[0] != '/')
             diag_help(ev->ctx, d, "the path is relative to the folder of %s", source_path(ev->ctx, from.file));
         else if (!inner && path[0] != '<' && file_there(arena_printf(ev->arena, "%s.vwn", path)))
             diag_help(ev->ctx, d, "did you mean `%s.vwn`?", path);
+        return NULL;
+    }
+    if (!inner && is_prose(text, n)) {
+        Diag *d = err(ev, "E0106", from, "", "%s is a text and no .vwn file", path);
+        diag_help(ev->ctx, d,
+                  "a model begins with `vwn new DIR`; its `train` reads texts: `data = text_file(\"%s\", val = 5%%)`",
+                  path);
         return NULL;
     }
     bool known = !inner;

@@ -238,10 +238,24 @@ const char *override_nearest(Eval *ev, File *f, const char *path, const char **i
 
 /* ---- messages ---- */
 
+/* The unit that a plain number lacks at the path, with a blank before it; else "". */
+static const char *unit_lacking(Eval *ev, const Override *o, const char *path)
+{
+    const char *name = strrchr(path, '.'), *node = name;
+    while (node && node > path && node[-1] != '.')
+        node--;
+    const AttributeRow *row =
+        name ? attribute_find(arena_printf(ev->arena, "%.*s", (int)(name - node), node), name + 1) : NULL;
+    const char *value = expr_text(ev, o->expr);
+    if (!row || value[strspn(value, "0123456789_")])
+        return "";
+    return row->type == TAKES_SEQS ? " seqs" : row->type == TAKES_STEPS || row->type == TAKES_LENGTH ? " steps" : "";
+}
+
 /* Quoted where a shell would read more into it. */
 static const char *flag_text(Eval *ev, const Override *o, const char *path)
 {
-    const char *text = arena_printf(ev->arena, "%s=%s", path, expr_text(ev, o->expr));
+    const char *text = arena_printf(ev->arena, "%s=%s%s", path, expr_text(ev, o->expr), unit_lacking(ev, o, path));
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:=+-/%";
     if (!text[strspn(text, plain)])
         return arena_printf(ev->arena, "--set %s", text);

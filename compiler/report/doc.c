@@ -308,30 +308,99 @@ static const char *const sections[][2] = {
 static const char *const topics[][2] = {
     {"gradient clipping, clipping by the global norm", "`clip = 1.0` in `train`: doc clip"},
     {"expansion rate, number of residual streams", "`n` of `hyper`, `m` and `n` of `ghc`: doc hyper"},
-    {"rematerialization, remat, activation checkpointing", "`recompute = [ffn, attention]` in `train`: doc recompute"},
+    {"rematerialization, remat, activation checkpointing, gradient checkpointing",
+     "`recompute = [ffn, attention]` in `train`: doc recompute"},
     {"gradient accumulation, accumulated gradients", "`micro_batch` in `train`: doc micro_batch"},
     {"exponential moving average, EMA, weight averaging", "`average = ema(decay = 0.999)` in `train`: doc average"},
     {"weight tying, tied embeddings", "`tie = tokens` in `head lm`: doc tie"},
     {"grouped-query attention, GQA, multi-query attention, MQA", "`kv_heads` of `attention`: doc attention"},
-    {"tensor, pipeline, data and sequence parallelism, parallel, distributed, FSDP, ZeRO",
-     "not here: one process trains on one device"},
+    {"distributed training, data parallelism, parallel, DDP, DistributedDataParallel, several processes, machines",
+     "`vwn launch -n 4 train FILE`: processes share the sequences of a step, and each holds all weights: vwn help "
+     "launch"},
+    {"tensor, pipeline and sequence parallelism, parallel, FSDP, ZeRO, sharded weights, distributed optimizer",
+     "not here: each process holds all weights; several share a step by `vwn launch -n 4 train FILE`"},
+    {"early stopping, patience",
+     "not here: a run ends at `length` or `--until`; a sweep drops points early: doc prune"},
+    {"label smoothing", "`smoothing = 0.1` in `head lm`: doc head_lm"},
+    {"batch size", "`batch = 8 seqs` or `0.5M tokens` in `train`: doc batch; parts of it: doc micro_batch"},
+    {"sliding window attention, local attention", "`window = 256` in `attention`: doc attention"},
+    {"learning rate decay, annealing, learning rate schedule, scheduler",
+     "`lr = cosine(peak = 3e-4, floor = 3e-5, warmup = 1%)` in the optimizer: doc cosine"},
+    {"weight decay, L2 regularisation", "`weight_decay = 0.1` in the optimizer: doc weight_decay"},
+    {"flash attention, FlashAttention, memory-efficient attention, xformers, scaled dot product attention",
+     "nothing to choose: it is `sdpa`, which keeps no matrix of scores: doc sdpa"},
+    {"kv cache, key-value cache",
+     "`vwn sample` keeps keys and values, unless `--recompute`; `vwn cost` counts their bytes"},
+    {"torch.compile, jit, kernel fusion, compiled",
+     "nothing to choose: every model is compiled into fused kernels; `vwn ir FILE --stage kernel` shows them"},
+    {"sampling: temperature, top-k, top-p, nucleus, min-p, repetition penalty, greedy decoding",
+     "`vwn sample RUN --temperature 0.8 --top-k 40 --top-p 0.95`: vwn help sample"},
+    {"inference, generation, deployment, serving",
+     "`vwn sample RUN` writes text; `vwn emit c FILE -o DIR` is a program without vwn; nothing serves requests"},
+    {"Hugging Face, transformers library, safetensors, pretrained weights, GGUF",
+     "`start_from = weights(...)` reads safetensors of others: doc start_from; a tokenizer.json is `file(...)`"},
+    {"scaling law, model sizes",
+     "a sweep over sizes, by equal FLOPs: `vwn sweep FILE --vary D=64,128`, `vwn compare --by flops`"},
+    {"nan, not a number, divergence, loss spikes", "a run whose loss or weights are no numbers stops with exit status "
+                                                   "4 and names the module; `clip` bounds gradients"},
+    {"weights and biases, wandb, TensorBoard, MLflow, logging to a board",
+     "nothing is sent away: `vwn export-log RUN --tensorboard -o DIR`, `vwn report RUN`"},
+    {"mixture of experts, MoE, sparse experts, routing", "`moe` in the place of `ffn`: doc moe"},
+    {"LoRA, adapters, parameter-efficient fine-tuning, PEFT",
+     "a block of your own with a frozen weight: examples/34_lora.vwn; `q_proj = lora(rank = 8)`"},
+    {"quantization, int8, int4, QLoRA",
+     "not here: weights are float32; products may be in bf16 or fp16: doc precision"},
+    {"reinforcement learning, RLHF, DPO, PPO, preference optimisation",
+     "not here: losses are of the text or images that are trained on"},
 };
 
 const char *doc_section(size_t i) { return i < COUNT_OF(sections) ? sections[i][0] : NULL; }
 
-/* Whether a word of the text begins so, in small or capital letters. */
-static bool is_about(const char *text, const char *word)
+static bool is_letter(char c) { return (c | 32) >= 'a' && (c | 32) <= 'z'; }
+
+/* How much of the text at s is the word: 0 where it is another one. Letters may be small or capital, and where words are joined
+ * any of "-_. " or nothing may stand: flash_attention, flash-attention, flashattention. */
+static size_t spelled(const char *s, const char *word, size_t n)
 {
-    size_t n = strlen(word);
-    for (const char *s = text; text && *s; s++) {
-        size_t k = 0;
-        while (k < n && (s[k] == word[k] || ((word[k] | 32) >= 'a' && (word[k] | 32) <= 'z' && (s[k] ^ word[k]) == 32)))
+    size_t k = 0, at = 0;
+    while (k < n) {
+        bool same = s[at] && (s[at] == word[k] || (is_letter(word[k]) && (s[at] ^ word[k]) == 32));
+        if (same)
+            k++, at++;
+        else if (k && strchr("-_. ", word[k]))
             k++;
-        char before = s > text ? s[-1] | 32 : 0;
-        if (k == n && !(before >= 'a' && before <= 'z'))
-            return true;
+        else if (k && s[at] && strchr(n > 6 ? "-_. " : "-_", s[at]))
+            at++;
+        else
+            return 0;
     }
+    return at;
+}
+
+/* Whether a word of the text begins so. */
+static bool has_word(const char *text, const char *word, size_t n)
+{
+    for (const char *s = text; text && *s; s++)
+        if (!(s > text && is_letter(s[-1])) && spelled(s, word, n))
+            return true;
     return false;
+}
+
+/* Whether texts have the words of a phrase, joined or each somewhere; one of them at least. */
+static bool is_about(const char *const text[3], const char *phrase)
+{
+    for (int i = 0; i < 3; i++)
+        if (has_word(text[i], phrase, strlen(phrase)))
+            return true;
+    bool some = false;
+    for (const char *word = phrase + strspn(phrase, " "); *word; word += strspn(word, " ")) {
+        size_t n = strcspn(word, " ");
+        if (!has_word(text[0], word, n) && !has_word(text[1], word, n) && !has_word(text[2], word, n))
+            return false;
+        word += n;
+        some = true;
+    }
+    return some;
 }
 
 typedef struct Hits {
@@ -363,11 +432,11 @@ static bool find_block(void *user, Ctx *ctx, const char *path, const Ast *block)
 {
     Hits *h = user;
     (void)path;
-    if (is_about(block->name, h->word) || is_about(block->doc, h->word))
+    if (is_about((const char *const[3]){block->name, block->doc}, h->word))
         hit(h, block->name, first_sentence(ctx->scratch, block->doc));
     for (uint32_t i = 0; i < block->kid[0]->n; i++) {
         const Ast *par = block->kid[0]->kid[i];
-        if (is_about(par->name, h->word) || is_about(par->doc, h->word))
+        if (is_about((const char *const[3]){par->name, par->doc}, h->word))
             hit(h, arena_printf(ctx->scratch, "%s.%s", block->name, par->name),
                 par->doc ? first_sentence(ctx->scratch, par->doc) : "an argument");
     }
@@ -377,11 +446,11 @@ static bool find_block(void *user, Ctx *ctx, const char *path, const Ast *block)
 static void find_attributes(Hits *h)
 {
     for (size_t i = 0; i < node_doc_count(); i++)
-        if (is_about(node_doc_at(i)->name, h->word) || is_about(node_doc_at(i)->text, h->word))
+        if (is_about((const char *const[3]){node_doc_at(i)->name, node_doc_at(i)->text}, h->word))
             hit(h, node_doc_at(i)->name, node_doc_at(i)->text);
     for (size_t i = 0; i < attribute_count(); i++) {
         const AttributeRow *a = attribute_at(i);
-        if (is_about(a->name, h->word) || is_about(a->text, h->word) || is_about(a->values, h->word))
+        if (is_about((const char *const[3]){a->name, a->text, a->values}, h->word))
             hit(h, arena_printf(h->ctx->scratch, "%s.%s", a->node, a->name), a->text);
     }
 }
@@ -389,10 +458,10 @@ static void find_attributes(Hits *h)
 static void find_words(Hits *h)
 {
     for (size_t i = 0; i < COUNT_OF(words); i++)
-        if (is_about(words[i][0], h->word) || is_about(words[i][1], h->word))
+        if (is_about((const char *const[3]){words[i][0], words[i][1]}, h->word))
             hit(h, words[i][0], words[i][1]);
     for (int v = 0; v < HV_NAMED; v++)
-        if (is_about(host_var_name((HostVar)v), h->word))
+        if (is_about((const char *const[3]){host_var_name((HostVar)v)}, h->word))
             hit(h, host_var_name((HostVar)v), "known while training");
 }
 
@@ -401,7 +470,7 @@ static void find_foreign(Hits *h)
     for (size_t i = 0; i < foreign_count(); i++) {
         const Foreign *f = foreign_at(i);
         bool again = i && !strcmp(foreign_at(i - 1)->name, f->name);
-        if (is_about(f->name, h->word) && !again)
+        if (is_about((const char *const[3]){f->name}, h->word) && !again)
             hit(h, f->name, f->text ? f->text : arena_printf(h->ctx->scratch, "`%s`", f->ours));
     }
 }
@@ -414,7 +483,7 @@ size_t doc_search(Ctx *ctx, const char *word, Buf *out)
     hits_under(&h, "primitives: vwn doc NAME");
     for (size_t i = 0; i < prim_count(); i++) {
         const Prim *p = prim_at(i);
-        if (prim_find(p->name) && (is_about(p->name, word) || is_about(p->doc, word) || is_about(p->params, word)))
+        if (prim_find(p->name) && (is_about((const char *const[3]){p->name, p->doc, p->params}, word)))
             hit(&h, p->name, p->doc);
     }
     hits_under(&h, "nodes and attributes: vwn doc NAME");
@@ -423,7 +492,7 @@ size_t doc_search(Ctx *ctx, const char *word, Buf *out)
     find_words(&h);
     hits_under(&h, "what papers call it");
     for (size_t i = 0; i < COUNT_OF(topics); i++)
-        if (is_about(topics[i][0], word))
+        if (is_about((const char *const[3]){topics[i][0]}, word))
             hit(&h, topics[i][0], topics[i][1]);
     hits_under(&h, "names of other programs");
     find_foreign(&h);
@@ -431,12 +500,12 @@ size_t doc_search(Ctx *ctx, const char *word, Buf *out)
     for (size_t i = 0; i < diag_code_count(); i++) {
         const char *title;
         diag_explain(diag_code_at(i), &title);
-        if (is_about(title, word))
+        if (is_about((const char *const[3]){title}, word))
             hit(&h, diag_code_at(i), title);
     }
     hits_under(&h, "sections of the reference, grammar/README.md");
     for (size_t i = 0; i < COUNT_OF(sections); i++)
-        if (is_about(sections[i][0], word) || is_about(sections[i][1], word))
+        if (is_about((const char *const[3]){sections[i][0], sections[i][1]}, word))
             hit(&h, sections[i][0], sections[i][1]);
     hits_under(&h, NULL);
     return h.n;

@@ -211,3 +211,21 @@ void history_need(Session *s, const History *h, HistoryAxis by)
         ctx_raise(s->ctx, ST_USAGE, "the run %.250s has not written its FLOPs: it was trained by an earlier version",
                   h->path);
 }
+
+_Noreturn void events_lack(Session *s, const char *run, const char *name)
+{
+    Ctx *ctx = s->ctx;
+    NameVec names = {0};
+    Buf b = buf_new(ctx->scratch);
+    events_names(s, run, &names);
+    Name near = nearest_name(name_str(ctx, name), names.v, names.n);
+    for (size_t i = 0; i < names.n && b.n < 300; i++) {
+        buf_printf(&b, "%s%.60s", i ? ", " : "", names.v[i]);
+        if (!near && !strncmp(name, "val", 3) && strstr(names.v[i], "eval_loss"))
+            near = names.v[i];
+    }
+    if (near)
+        ctx_raise(ctx, ST_USAGE, "the run %.200s has written no `%.80s`; did you mean `%.80s`?", run, name, near);
+    ctx_raise(ctx, ST_USAGE, "the run %.120s has written no `%.60s`; it has %.310s", run, name,
+              b.n ? b.s : "no numbers");
+}

@@ -63,5 +63,7 @@ double event_number(const Json *event, const char *name);
 /* The names of all numbers in a run's events, in the order in which they appear. */
 typedef VEC(Name) NameVec;
 Events events_names(Session *s, const char *run, NameVec *names);
+/* Raises that the run has no number of this name: the nearest one, or those that it has. */
+_Noreturn void events_lack(Session *s, const char *run, const char *name);
 
 #endif

@@ -1,8 +1,11 @@
 /* start.c - see start.h. */
 #include "start.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "named.h"
 #include "runtime/data/mapped.h"
@@ -97,6 +100,20 @@ static void open_shards(Session *s, Start *start)
         warn_misplaced(s, start, astray, n_astray);
 }
 
+/* A file that is no file is said where it is written. */
+static void want_file(Session *s, const Start *start)
+{
+    struct stat st;
+    bool there = stat(start->path, &st) == 0;
+    int why = there ? EISDIR : errno;
+    if (there && !S_ISDIR(st.st_mode))
+        return;
+    Diag *d = diag_error(s->ctx, "E0106", start->spec->span, "", "cannot read %s: %s", start->path, strerror(why));
+    diag_help(s->ctx, d, "a run is written `run(\"%s\")`, and a file of weights ends in .safetensors or .json",
+              start->spec->path);
+    ctx_raise(s->ctx, ST_ENVIRONMENT, NULL);
+}
+
 static void open_source(Session *s, Start *start, const Hooks *hooks)
 {
     const StartSpec *spec = start->spec;
@@ -110,7 +127,10 @@ static void open_source(Session *s, Start *start, const Hooks *hooks)
         start->file = &from.checkpoint->file;
         start->n_file = 1;
         start->average = !spec->last && checkpoint_has_average(from.checkpoint);
-    } else if (n > 5 && !strcmp(start->path + n - 5, ".json")) {
+        return;
+    }
+    want_file(s, start);
+    if (n > 5 && !strcmp(start->path + n - 5, ".json")) {
         open_shards(s, start);
     } else {
         start->file = NEW(s->arena, SafeFile);

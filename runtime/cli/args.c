@@ -136,7 +136,15 @@ static bool unknown_flag(const Verb *verb, const char *arg, size_t n, char why[5
     char word[64];
     snprintf(word, sizeof word, "%.*s", n > 63 ? 63 : (int)n, arg);
     bool known;
-    const char *place, *near = other_name(verb, word, names, count, &known, &place);
+    const char *place, *near = other_name(verb, word, names, count, &known, &place), *ours;
+    char here[128];
+    snprintf(here, sizeof here, "%s %s", verb->name, word);
+    if (vwn_other_name(here, 0, &ours, &place))
+        near = NULL;
+    else if (n > 2 && word[1] != '-' && find_flag(verb, word, 2) && find_flag(verb, word, 2)->value) {
+        snprintf(why, 512, "`%s`: a blank stands before the value: did you mean `%.2s %s`?", word, word, word + 2);
+        return true;
+    }
     if (place && !near) {
         snprintf(why, 512, "`vwn %s` has no flag `%s`: %s", verb->name, word, place);
         return true;
@@ -192,8 +200,16 @@ static bool parse_flag(Call *call, char **argv, int *at, int argc, char why[512]
         return false;
     if (equals)
         value = equals + 1;
-    else if (flag->value && *at + 1 < argc)
+    else if (flag->value && *at + 1 < argc) {
         value = argv[++*at];
+        const char *sign = value[0] == '-' && value[1] ? strchr(value, '=') : NULL;
+        if (value[0] == '-' && find_flag(call->verb, value, sign ? (size_t)(sign - value) : strlen(value))) {
+            snprintf(why, 512, "`%s` needs %s, got the flag `%.60s`%s%s%s%.60s%s", flag->name, flag->value, value,
+                     n > 2 ? "; a value that begins so is `" : "", n > 2 ? flag->name : "", n > 2 ? "=" : "",
+                     n > 2 ? value : "", n > 2 ? "`" : "");
+            return false;
+        }
+    }
     if (flag->value && !value) {
         snprintf(why, 512, "`%s` needs a value: %s %s", flag->name, flag->name, flag->value);
         return false;

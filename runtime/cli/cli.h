@@ -55,7 +55,8 @@ struct Call {
     pthread_t watcher;
     bool watching;
     volatile sig_atomic_t stop_watching;
-    int spoken; /* where messages went before call_join() made them silent; 0: it has not */
+    _Atomic int64_t step_began, step_took; /* milliseconds, for `watcher`; 0: not known */
+    int spoken;                            /* where messages went before call_join() made them silent; 0: it has not */
 };
 
 /* ---- main.c: all verbs, in the order of the help ---- */
@@ -136,6 +137,8 @@ void bug_report(Call *call, const char *message);
  * unless a terminal closed. To be called before the library starts threads. */
 void interrupt_start(Call *call);
 void interrupt_stop(Call *call);
+/* Training is here now, `steps` behind the last time, which may be none: what the first signal says of how long a step takes. */
+void interrupt_steps(Call *call, int64_t steps);
 
 /* ---- manual.c ---- */
 /* vwn(1) in the macros of man(7), made of the verbs and their flags. */

@@ -10,13 +10,47 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+static int64_t milliseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
+void interrupt_steps(Call *call, int64_t steps)
+{
+    int64_t t = milliseconds();
+    if (steps > 0)
+        call->step_took = (t - call->step_began) / steps;
+    call->step_began = t;
+}
+
+/* What the first signal says. A step that takes long is told with its time: the last one's, or that of the first one so far. */
+static size_t say(const Call *call, char text[200])
+{
+    enum { LONG = 1000 };
+    char time[48], how_long[80] = "";
+    int64_t took = call->step_took, so_far = call->step_began ? milliseconds() - call->step_began : 0;
+    int64_t seconds = ((took > so_far ? took : so_far) + 500) / 1000;
+    bool minutes = seconds >= 120;
+    snprintf(time, sizeof time, "%lld %s", (long long)(minutes ? (seconds + 30) / 60 : seconds), minutes ? "min" : "s");
+    if (took >= LONG && took >= so_far)
+        snprintf(how_long, sizeof how_long, ", which takes %s", time);
+    else if (so_far >= LONG)
+        snprintf(how_long, sizeof how_long, ", which has taken %s so far", time);
+    return (size_t)snprintf(text, 200, "\ninterrupted: finishing this step%s; a second signal stops at once\n",
+                            how_long);
+}
 
 static void *watch(void *user)
 {
-    static const char text[] = "\ninterrupted: finishing this step; once more to stop at once\n";
     Call *call = user;
+    char text[200];
     siginfo_t from;
     bool asked[2] = {false, false}; /* by whom: the parent passes on what may have come here, too, as from a terminal */
     for (;;) {
@@ -35,7 +69,7 @@ static void *watch(void *user)
             continue;
         signal(SIGHUP, SIG_IGN); /* nor does one that waits when this thread ends kill the program */
         vwn_interrupt(call->ctx);
-        if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
+        if (write(STDERR_FILENO, text, say(call, text)) < 0)
             continue; /* nobody reads it: the run stops all the same */
     }
     return NULL;

@@ -398,6 +398,19 @@ static const Verb *find_verb(const char *name)
     return NULL;
 }
 
+/* Whether some verb has a flag of this name. */
+static bool flag_of_verbs(const char *word)
+{
+    for (int i = 0; i < n_common_flags; i++)
+        if (!strcmp(common_flags[i].name, word))
+            return true;
+    for (int v = 0; v < N_VERBS; v++)
+        for (int i = 0; i < verbs[v]->n_flags; i++)
+            if (!strcmp(verbs[v]->flag[i].name, word))
+                return true;
+    return false;
+}
+
 static int unknown_verb(Ui *ui, const char *word)
 {
     const char *names[N_VERBS + 1];
@@ -411,6 +424,8 @@ static int unknown_verb(Ui *ui, const char *word)
         ui_error(ui, "no verb in front of `%s`: `vwn check %s` checks it, `vwn train %s` trains it", word, word, word);
     else if (near)
         ui_error(ui, "no verb `%s`; did you mean `%s`?", word, near);
+    else if (word[0] == '-' && flag_of_verbs(word))
+        ui_error(ui, "flags stand behind the verb: `vwn VERB ... %s`", word);
     else
         ui_error(ui, "no %s `%s`; see `vwn --help`", word[0] == '-' ? "flag" : "verb", word);
     return VWN_USAGE;

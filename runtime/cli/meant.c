@@ -90,7 +90,7 @@ bool setting_typed_otherwise(Call *call, int argc, char **argv, int i, char why[
     bool vary = !strcmp(word, "--vary"), set = vary || !strcmp(word, "--set"), dashes = word[0] == '-' && !set;
     if (!(call->verb->takes & TAKES_SET) || (set && ++i >= argc))
         return false;
-    word = argv[i] + (dashes ? strspn(word, "-") : 0);
+    word = argv[i] + (dashes ? strspn(word, "-") : set ? 0 : strspn(argv[i], "+"));
     const char *equals = strchr(word, '=');
     size_t n = equals ? (size_t)(equals - word) : strlen(word);
     while (equals && n && word[n - 1] == ' ')

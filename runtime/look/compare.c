@@ -190,7 +190,7 @@ static void check_points(RunComparison *c, RunGroup *g)
         events_warn(&c->session, g->run[i].path, &g->run[i].events);
     for (size_t k = 0; k < g->n; k++) {
         if (!g->run[k].point.n)
-            ctx_raise(ctx, ST_USAGE, "the run %.250s has written no `%.80s`", g->run[k].path, c->metric);
+            events_lack(&c->session, g->run[k].path, c->metric);
         history_need(&c->session, &g->run[k], (HistoryAxis)c->how->by);
         int64_t window = c->how->smooth              ? c->how->smooth
                          : strcmp(c->metric, "loss") ? 1

@@ -203,22 +203,6 @@ static void open_file(Plot *p)
 
 /* ---- a run ---- */
 
-static _Noreturn void no_such_number(Plot *p, const char *name)
-{
-    Ctx *ctx = p->session.ctx;
-    NameVec names = {0};
-    Buf b = buf_new(ctx->scratch);
-    events_names(&p->session, p->runs.v[0], &names);
-    Name near = nearest_name(name_str(ctx, name), names.v, names.n);
-    for (size_t i = 0; i < names.n && b.n < 300; i++)
-        buf_printf(&b, "%s%.60s", i ? ", " : "", names.v[i]);
-    if (near)
-        ctx_raise(ctx, ST_USAGE, "the run %.200s has written no `%.80s`; did you mean `%.80s`?", p->how->run, name,
-                  near);
-    ctx_raise(ctx, ST_USAGE, "the run %.120s has written no `%.60s`; it has %.310s", p->how->run, name,
-              b.n ? b.s : "no numbers");
-}
-
 /* One number of one run. */
 static void open_number(Plot *p, Series *s, const char *run, const char *path, bool first)
 {
@@ -228,7 +212,7 @@ static void open_number(Plot *p, Series *s, const char *run, const char *path, b
     if (first)
         events_warn(&p->session, run, &h.events);
     if (!h.point.n && p->runs.n == 1)
-        no_such_number(p, path);
+        events_lack(&p->session, p->runs.v[0], path);
     if (h.point.n)
         history_need(&p->session, &h, by);
     *s = (Series){path, NEW_ARRAY(a, double, h.point.n + 1), NEW_ARRAY(a, double, h.point.n + 1), h.point.n};
@@ -258,7 +242,7 @@ static void open_runs(Plot *p)
             n += p->series[n].n > 0;
         }
     if (!n)
-        no_such_number(p, p->how->path[0]);
+        events_lack(&p->session, p->runs.v[0], p->how->path[0]);
     p->n = n;
 }
 

@@ -509,9 +509,9 @@ static void print_row(Runs *r, Table *t, const RunRow *row, RunColumns some)
     table_text(t, row->sweep ? arena_printf(a, "%s/", row->name) : row->name);
     table_text(t, row->sweep ? arena_printf(a, "sweep, %s", row->state) : row->state);
     table_text(t, row->sweep ? "" : date_text(a, row->date));
-    table_right(t, row->sweep            ? arena_printf(a, "%zu of %zu points", row->points - row->waiting, row->points)
-                   : isfinite(row->step) ? arena_printf(a, "%.0f/%.0f", row->step, row->steps)
-                                         : "-");
+    table_right(t, row->sweep ? arena_printf(a, "%zu of %zu points", row->points - row->waiting, row->points)
+                   : isfinite(row->step) && isfinite(row->steps) ? arena_printf(a, "%.0f/%.0f", row->step, row->steps)
+                                                                 : "-");
     table_right(t, row->sweep ? "" : loss_text(a, row->loss));
     table_right(t, row->sweep ? "" : loss_text(a, row->eval_loss));
     if (some.bits)

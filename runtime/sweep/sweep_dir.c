@@ -155,6 +155,21 @@ static size_t point_like(SweepRun *s, const Map *by_name, const char *name, cons
     return same ? i - 1 : SIZE_MAX;
 }
 
+/* What the point of this name was started with, and no point of this name has here; NULL: that is not what differs. */
+static const char *setting_lacking(SweepRun *s, const Map *by_name, const char *name, const Json *set)
+{
+    size_t i = (size_t)(uintptr_t)map_get(by_name, (uintptr_t)name_str(s->session.ctx, name));
+    const SweepPoint *p = i ? &s->plan->point[i - 1] : NULL;
+    for (const Json *v = set->first; v && p; v = v->next) {
+        bool has = v->kind != JSON_STRING;
+        for (size_t k = 0; k < p->n_set && !has; k++)
+            has = !strcmp(v->s, p->set[k]);
+        if (!has)
+            return v->s;
+    }
+    return NULL;
+}
+
 /* The i-th of the manifest. */
 static void take_point(SweepRun *s, const Map *by_name, size_t i, const Json *j)
 {
@@ -163,11 +178,18 @@ static void take_point(SweepRun *s, const Map *by_name, size_t i, const Json *j)
     if (!name || !state || !set || set->kind != JSON_ARRAY)
         damaged(s, arena_printf(s->session.arena, "point %zu lacks its name, its settings or its state", i + 1));
     size_t at = point_like(s, by_name, name, set);
+    const char *setting = at == SIZE_MAX ? setting_lacking(s, by_name, name, set) : NULL;
+    if (setting)
+        ctx_raise(
+            s->session.ctx, ST_USAGE,
+            "the sweep in `%.200s` was started with `--set '%.200s'`: give that again; or choose another directory "
+            "with --run, or start anew with --overwrite",
+            s->dir->path, setting);
     if (at == SIZE_MAX)
-        other(s, arena_printf(
-                     s->session.arena,
-                     "a sweep with other points: its point %zu, `%.80s`, with its settings is none of the %zu here",
-                     i + 1, name, s->plan->n));
+        other(s, arena_printf(s->session.arena,
+                              "a sweep with other points: its point %zu, `%.80s`, with its settings is none of the %zu "
+                              "here (give its `--vary` and `--set` again)",
+                              i + 1, name, s->plan->n));
     PointResult *r = &s->result[at];
     r->state = POINT_STATES;
     for (int v = 0; v < POINT_STATES; v++)

@@ -210,11 +210,23 @@ static void keep_text(void *user, const char *text, size_t n)
     t->s[t->n] = 0;
 }
 
+/* Do the sentences differ in their numbers alone? */
+static bool same_words(const char *x, const char *y)
+{
+    static const char numbers[] = "0123456789.";
+    for (;; x++, y++) {
+        x += strspn(x, numbers);
+        y += strspn(y, numbers);
+        if (*x != *y || !*x)
+            return *x == *y;
+    }
+}
+
 /* Is this another sentence than that of the point before, which was wrong, too? */
 static bool is_news(SweepRun *s, const char *why)
 {
     pthread_mutex_lock(&s->lock);
-    bool news = strcmp(s->wrong, why) != 0;
+    bool news = !same_words(s->wrong, why);
     snprintf(s->wrong, sizeof s->wrong, "%.390s", why);
     pthread_mutex_unlock(&s->lock);
     return news;

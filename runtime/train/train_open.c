@@ -394,9 +394,9 @@ static void find_checkpoint(Trainer *tr, const char *path)
     }
     if (!tr->from && tr->train->checkpoint_keep && run_had_checkpoint(s, path))
         ctx_raise(tr->ctx, ST_ENVIRONMENT,
-                  "the checkpoints of `%s` are gone: put them back into %s/ckpt, or start anew with "
-                  "--overwrite",
-                  path, path);
+                  "the checkpoints of `%s` are gone: put them back into %s/ckpt, or start anew: "
+                  "`vwn train FILE --run %s --overwrite`",
+                  path, path, path);
     if (!tr->from)
         train_event(tr, VWN_EVENT_WARNING, "`%s` has no checkpoint yet: starting from the beginning", path);
 }

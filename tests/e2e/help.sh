@@ -80,6 +80,25 @@ train a.vwn --fsdp full|nothing is sharded
 train --config-path . a|the file is named without a flag
 train a.vwn --config x.yaml|the file is named without a flag
 export-log nano --csv out.csv|the file to write is named by `-o out.csv`
+sample nano --step 30|behind the run: `vwn sample RUN@25`
+eval nano --checkpoint 30|behind the run: `vwn eval RUN@25`
+eval nano --batch_size 4|did you mean `--batch`?
+eval nano --split val|other data is `--data PATH`
+sample nano -p x|did you mean `--prompt`?
+sample nano -n3|did you mean `-n 3`?
+sample nano --prompt --tokens 5|`--prompt` needs TEXT, got the flag `--tokens`; a value that begins so is `--prompt=--tokens`
+train a.vwn --run -q|`--run` needs NAME, got the flag `-q`
+train a.vwn --run --device=cpu|`--run` needs NAME, got the flag `--device=cpu`
+train a.vwn --gpus 2|a process uses one device
+train a.vwn --log-level debug|`-v` says more, `-q` less
+export-log nano --format csv|the name that is written says the form: `-o out.csv`
+export-log nano --wandb|nothing is sent away
+plot nano loss --smooth 9|`vwn compare RUN --smooth 20
+resume nano --steps 100|`vwn resume RUN --set train.length='100 steps'`
+resume nano@25|a run goes on from its last checkpoint: `vwn resume nano`
+grow a.vwn nano wider --plan|did you mean `vwn grow nano a.vwn wider --plan`?
+--set D=16 train a.vwn|flags stand behind the verb
+--sett D=16 train a.vwn|no flag `--sett`
 END
 expect 2 "$VWN" check
 has err 'needs FILE'
@@ -152,6 +171,35 @@ expect 0 "$VWN" doc --search 'gradient clipping'
 has out '`clip = 1.0` in `train`'
 expect 0 "$VWN" doc --search 'expansion rate'
 has out '`n` of `hyper`'
+# words of a phrase stand each somewhere, joined or apart
+while IFS='|' read -r topic said; do
+    expect 0 "$VWN" doc --search "$topic"
+    has out "$said"
+done << 'END'
+early stopping|not here: a run ends at
+gradient checkpointing|`recompute = [ffn, attention]`
+label smoothing|`smoothing = 0.1`
+batch size|`batch = 8 seqs`
+sliding window|`window = 256`
+learning rate decay|cosine(peak
+flash attention|no matrix of scores
+flashattention|no matrix of scores
+kv_cache|keeps keys and values
+torch.compile|every model is compiled
+top_p|--top-p 0.95
+DDP|`vwn launch -n 4 train FILE`
+distributed|`vwn launch -n 4 train FILE`
+fsdp|each process holds all weights
+huggingface|reads safetensors of others
+scaling law|a sweep over sizes
+nan|exit status 4
+weights and biases|export-log
+inference|`vwn sample RUN`
+mixture of experts|`moe` in the place of `ffn`
+lora|examples/34_lora.vwn
+END
+expect 2 "$VWN" doc --search 'zebra crossing batch'
+expect 2 "$VWN" doc --search ' '
 expect 2 "$VWN" doc --search zebra
 has err 'nothing is about `zebra`'
 expect 2 "$VWN" doc --search ''
@@ -185,6 +233,51 @@ told 'did you mean `-n`?' sample run --num-return-sequences 3
 mkdir folder
 told '`folder` is a folder and holds no run: name a file' train folder
 told 'is the name of a file' export-log folder --tensorboard -o log.csv
+i=0
+while [ $i -lt 9 ]; do
+    echo 'In the beginning God created the heaven and the earth.'
+    i=$((i + 1))
+done > verse.txt
+expect 1 "$VWN" train verse.txt
+has err 'verse.txt is a text and no .vwn file'
+lacks err 'E0001'
+expect 1 "$VWN" train model.vw
+has err 'did you mean `model.vwn`?'
+cp "$VWN_SOURCE/examples/01_nano.vwn" nano.vwn
+told '`nano.vwn` is a file and no run: `vwn train nano.vwn` trains it into runs/nano, which `vwn watch nano` follows' watch nano.vwn
+mkdir -p runs/tiny && echo '{"v":1,"event":"sta' > runs/tiny/events.jsonl
+expect 0 "$VWN" runs
+lacks out nan
+expect 124 timeout 1 "$VWN" watch tinny
+has err 'there is no run runs/tinny yet; did you mean `runs/tiny`?'
+sweeps() { # SENTENCE VARY [WORD]
+    said=$1
+    shift
+    expect "$status" "$VWN" sweep nano.vwn --list --vary "$@"
+    has err "$said"
+}
+status=1
+sweeps "\`--vary 'D=range(16, 64, 4)'\`" D=16:64:16
+sweeps 'between(0.0001, 0.01, scale = log)' train.optimizer.lr.peak=1e-4..1e-2
+sweeps 'seeds are a list: `--seeds 1,2,3`' D=16,32 --seeds 1..3
+status=2
+sweeps 'did you mean `--vary D=16,32`?' D=16 32
+while IFS='|' read -r typed said; do
+    expect 1 "$VWN" check nano.vwn --set "$typed"
+    has err "$said"
+done << 'END'
+train.data=foo.txt|`--set 'train.data.path="foo.txt"'`
+train.data.path=../foo.txt|`--set 'train.data.path="../foo.txt"'`
+batch=4|`--set 'train.batch=4 seqs'`
+length=10|`--set 'train.length=10 steps'`
+layer.1.ffn.hidden=64|`--set layer[1].ffn.hidden=...`
+train/seed=2|`--set train.seed=...`
+END
+expect 2 "$VWN" train nano.vwn ++D=16
+has err 'did you mean `--set D=16`?'
+# a sentence about each point of a sweep is said once
+expect 1 "$VWN" sweep nano.vwn --vary 'D=range(16, 65, 16)' --list
+[ "$(grep -c 'is not a whole number$' err)" -ge 12 ] && [ "$(grep -c '^error.E0302' err)" -le 2 ] || fail "$(grep -c '^error.E0302' err) errors of one kind"
 expect 1 "$VWN" grow model.vwn --plan
 has err 'model.vwn has no growth step'
 finish

@@ -90,7 +90,7 @@ rm -rf runs/odd
 cp -r runs/nano runs/odd
 rm runs/odd/ckpt/*
 expect 5 "$VWN" train nano/model.vwn --run odd --resume
-has err 'the checkpoints of `runs/odd` are gone: put them back into runs/odd/ckpt, or start anew with --overwrite'
+has err 'the checkpoints of `runs/odd` are gone: put them back into runs/odd/ckpt, or start anew: `vwn train FILE --run runs/odd --overwrite`'
 [ -z "$(ls runs/odd/ckpt)" ] || fail 'something was trained'
 sed -i '/"event":"checkpoint"/d' runs/odd/events.jsonl # one that stopped before its first checkpoint
 expect 0 "$VWN" train nano/model.vwn --run odd --resume --until '1 steps'

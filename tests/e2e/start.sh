@@ -147,6 +147,11 @@ head -c 20000 runs/base/ckpt/step_00000004.safetensors > runs/damaged.safetensor
 sed 's|start_from = .*|start_from = "runs/damaged.safetensors"|' 33_fine_tune.vwn > damaged.vwn
 expect 5 "$VWN" train damaged.vwn --run refused $small
 has err 'runs/damaged.safetensors: byte'
+sed 's|start_from = .*|start_from = "runs/base"|' 33_fine_tune.vwn > folder.vwn
+expect 5 "$VWN" train folder.vwn --run refused $small
+has err 'error[E0106]: cannot read ./runs/base: Is a directory'
+has err "folder.vwn:$(grep -n start_from folder.vwn | cut -d: -f1)"
+has err 'a run is written `run("runs/base")`'
 
 # a growth step at the start, of the weights of a run: `from`
 sed '/start_from/d' 33_fine_tune.vwn > grow.vwn

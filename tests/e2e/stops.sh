@@ -100,6 +100,25 @@ awk -v m="$(value metric.next)" -v s="$(value loss.next)" -v p="$(value perplexi
     'BEGIN { e = exp(m) / p; exit !(m > 0 && s > 1.01 * m && e > 0.999999 && e < 1.000001) }' ||
     fail "smoothed: $(cat out)"
 
+# in a step that takes long the first signal says so, and that a second one stops at once
+model 0.1 '' '' | sed 's/batch     = 8 seqs/batch     = 512 seqs/; s/hidden = 32/hidden = 30_000/' > long.vwn
+"$VWN" train long.vwn --run long --device reference > out 2> err < /dev/null &
+pid=$!
+i=0
+until grep -q '^ *Training' err || [ $((i += 1)) -gt 300 ]; do sleep 0.1; done
+sleep 2.5
+kill -TERM $pid
+i=0
+until grep -q '^interrupted' err || [ $((i += 1)) -gt 100 ]; do sleep 0.1; done
+last='SIGTERM in a long step'
+grep -q '^interrupted: finishing this step, which has taken [1-9][0-9]* s so far; a second signal stops at once$' err ||
+    fail 'the first signal does not say how long the step takes'
+kill -0 $pid || fail 'the first signal stops at once'
+kill -TERM $pid
+wait $pid
+[ $? -eq 130 ] || fail 'the second signal does not stop it'
+[ -z "$(ls runs/long/ckpt/*.safetensors 2> /dev/null)" ] || fail 'the second signal waits for a checkpoint'
+
 # a real disk that is full while training on the CPU: a sentence, no half file, and after room is made the run goes on
 # to the losses of one that was never stopped
 mkdir disk

@@ -332,6 +332,9 @@ has err 'a sweep of an earlier text of `own.vwn`'
 expect 0 "$VWN" sweep model.vwn --vary D=8,12 --until '2 steps' --run grows -q
 expect 2 "$VWN" sweep model.vwn --vary D=8,12,16 --until '2 steps' --run grows --resume --set H=32
 has err 'its point 1, `D-8`, with its settings is none of the 3 here'
+expect 0 "$VWN" sweep model.vwn --vary D=8 --set H=32 --until '2 steps' --run fixed -q
+expect 2 "$VWN" sweep model.vwn --vary D=8 --until '2 steps' --run fixed --resume
+has err "was started with \`--set 'H=32'\`: give that again"
 timeout -s KILL 0.1 "$VWN" sweep model.vwn --vary D=8,12,16,20,24 --until '2 steps' --run grows --resume -q > /dev/null 2>&1
 expect 0 "$VWN" sweep model.vwn --vary D=8,12,16,20,24 --until '2 steps' --run grows --resume -q --csv
 [ "$(column state out | sort | uniq -c | awk '{ print $1, $2 }')" = "5 done" ] || fail "five points: $(cat out)"

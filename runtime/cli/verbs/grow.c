@@ -51,6 +51,9 @@ static int run(Call *call)
         return usage_error(call, "`--apply` needs a run and a file to write: `vwn grow RUN FILE STEP --apply -o OUT`");
     if (plan && to)
         return usage_error(call, "`--plan` writes no file: `-o` is for `--apply`");
+    if (from && ends_with(call->operand[0], ".vwn") && !ends_with(call->operand[1], ".vwn"))
+        return usage_error(call, "the run stands before the file: did you mean `vwn grow %s %s %s %s`?",
+                           call->operand[1], call->operand[0], step, apply ? "--apply" : "--plan");
     if (from)
         call->resume = folder_of(call->operand[0], folder);
     if (!call_open(call, &status) || !call_unit(call, from, &unit, &status))

@@ -15,6 +15,7 @@
 
 typedef struct Show {
     Call *call;
+    int64_t step;      /* of the last event */
     int64_t eval_step; /* where it was measured */
     double eval_loss;  /* of the last evaluation, while it is new, else NaN */
     double eval_seen;  /* seconds, when it was first drawn; 0: not yet */
@@ -158,6 +159,8 @@ static void on_event(void *user, const vwn_event *e)
     Show *show = user;
     Ui *ui = &show->call->ui;
     const char *text = e->text ? e->text : "";
+    interrupt_steps(show->call, e->kind == VWN_EVENT_STEP ? e->step - show->step : 0);
+    show->step = e->step;
     if (show->call->json) {
         if (e->json)
             ui_print(ui, "%s\n", e->json);
@@ -302,6 +305,13 @@ static int run_resume(Call *call)
     if (!is_folder(call->operand[0]) && ends_with(call->operand[0], ".vwn"))
         return usage_error(call, "`%s` is no run: `vwn train FILE --resume` goes on with the run of a file",
                            call->operand[0]);
+    const char *run = call->operand[0], *at = strrchr(run, '@');
+    if (!is_folder(run) && at && at > run && at[1] && !at[1 + strspn(at + 1, "0123456789")])
+        return usage_error(
+            call,
+            "a run goes on from its last checkpoint: `vwn resume %.*s`; a new run begins with the weights "
+            "of step %s where its file has `start_from = run(\"%s\")` in `train`",
+            (int)(at - run), run, at + 1, run);
     return train(call, (vwn_train_options){.resume = true, .dry_run = call_flag(call, "--dry-run") != NULL});
 }
 
@@ -319,7 +329,8 @@ const Verb verb_train = {
     .summary = "Trains the model of a file",
     .example = {{"vwn train model.vwn", "into runs/<name of the model>"},
                 {"vwn train model.vwn --resume", "go on where it stopped"}},
-    .text = "With --json every event is a line of stdout as in events.jsonl, behind one that says which device was\n"
+    .text = "A RUN stands in the place of the file with --resume alone: it goes on, as by `vwn resume RUN`.\n"
+            "With --json every event is a line of stdout as in events.jsonl, behind one that says which device was\n"
             "chosen, and stderr has errors alone.\n"
             "Ctrl-C, or a terminal that closes, finishes the step, writes a checkpoint and exits with 130; while\n"
             "kernels are compiled it ends the compiler.\n"

@@ -118,8 +118,10 @@ static int follow(Follow *f)
     while (f->seen.going_on && !call->ui.write_error) {
         double t0 = now();
         st = show(f);
-        if (st == VWN_USAGE && !f->there && !f->waiting)
-            ui_say(&call->ui, "Waiting", "there is no run %s yet", f->how.run);
+        if (st == VWN_USAGE && !f->there && !f->waiting) {
+            const char *others = strchr(vwn_message(call->ctx), ';'); /* which runs there are */
+            ui_say(&call->ui, "Waiting", "there is no run %s yet%s", f->how.run, others ? others : "");
+        }
         f->waiting |= st == VWN_USAGE;
         f->there |= st == VWN_OK;
         if (!f->seen.going_on || (st != VWN_OK && (f->there || st != VWN_USAGE)))
@@ -136,6 +138,20 @@ static int follow(Follow *f)
     if (there)
         call_failed(call, VWN_OK); /* what was passed over */
     return f->seen.going_on ? VWN_INTERRUPTED : (int)f->seen.ended;
+}
+
+/* A file is trained into the run of its model. */
+static int is_a_file(Call *call, const char *path)
+{
+    vwn_unit *unit;
+    vwn_file_options file = {.path = path, .model_only = true};
+    const char *name = vwn_check(call->ctx, &file, &unit) == VWN_OK ? vwn_model_name(unit) : NULL;
+    if (name)
+        return usage_error(call,
+                           "`%s` is a file and no run: `vwn train %s` trains it into runs/%s, which `vwn watch %s` "
+                           "follows",
+                           path, path, name, name);
+    return usage_error(call, "`%s` is a file and no run: its run is runs/NAME, by the name of its model", path);
 }
 
 static int once(Follow *f)
@@ -156,6 +172,8 @@ static int run(Call *call)
     snprintf(f.events, sizeof f.events, "%s/events.jsonl", f.how.run);
     if (!call_open(call, &status))
         return status;
+    if (ends_with(f.how.run, ".vwn") && !is_folder(f.how.run))
+        return is_a_file(call, f.how.run);
     status = call_flag(call, "--once") ? once(&f) : follow(&f);
     text_free(&f.last);
     return status;
