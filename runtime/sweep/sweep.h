@@ -60,11 +60,12 @@ typedef struct SweepRun {
     _Atomic size_t finished;     /* points that need no more work */
     _Atomic bool stopping;
     bool dirty, reported_device, preparing, prepared;
-    char wrong[400];   /* what the last point that does not check was told */
-    size_t to_prepare; /* of the queue */
-    size_t added;      /* points that a resumed sweep had not */
-    double began;      /* the first point of this call, on a clock of seconds */
-    size_t ended;      /* points that this call has brought to an end, or to a rung */
+    char wrong[8][400]; /* what points that do not check were told, the last eight kinds */
+    size_t n_wrong;     /* kinds that were told */
+    size_t to_prepare;  /* of the queue */
+    size_t added;       /* points that a resumed sweep had not */
+    double began;       /* the first point of this call, on a clock of seconds */
+    size_t ended;       /* points that this call has brought to an end, or to a rung */
 } SweepRun;
 
 /* One thread with a context of its own, which runs one point after the other. */

@@ -222,17 +222,20 @@ static bool same_words(const char *x, const char *y)
     }
 }
 
-/* Is this another sentence than that of the point before, which was wrong, too? */
+/* Is this another sentence than those of the points before that were wrong, too? */
 static bool is_news(SweepRun *s, const char *why)
 {
+    bool news = true;
     pthread_mutex_lock(&s->lock);
-    bool news = !same_words(s->wrong, why);
-    snprintf(s->wrong, sizeof s->wrong, "%.390s", why);
+    for (size_t i = 0; i < COUNT_OF(s->wrong) && i < s->n_wrong; i++)
+        news = news && !same_words(s->wrong[i], why);
+    if (news)
+        snprintf(s->wrong[s->n_wrong++ % COUNT_OF(s->wrong)], sizeof s->wrong[0], "%.390s", why);
     pthread_mutex_unlock(&s->lock);
     return news;
 }
 
-/* Its errors are told, but those that the point before had; warnings are those of every point, and `vwn check` shows them. */
+/* Its errors are told, but those that points before had; warnings are those of every point, and `vwn check` shows them. */
 static void tell_wrong(SweepWorker *w, PointResult *r)
 {
     Said said = {0};

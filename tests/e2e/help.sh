@@ -277,7 +277,7 @@ expect 2 "$VWN" train nano.vwn ++D=16
 has err 'did you mean `--set D=16`?'
 # a sentence about each point of a sweep is said once
 expect 1 "$VWN" sweep nano.vwn --vary 'D=range(16, 65, 16)' --list
-[ "$(grep -c 'is not a whole number$' err)" -ge 12 ] && [ "$(grep -c '^error.E0302' err)" -le 2 ] || fail "$(grep -c '^error.E0302' err) errors of one kind"
+[ "$(grep -c 'wrong: .* is not a whole number' err)" -ge 12 ] && [ "$(grep -c '^error.E0302' err)" -le 2 ] || fail "$(grep -c '^error.E0302' err) errors of one kind"
 expect 1 "$VWN" grow model.vwn --plan
 has err 'model.vwn has no growth step'
 finish
