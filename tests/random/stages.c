@@ -207,6 +207,8 @@ static void draw_all(Child *c)
     vwn_status st = vwn_plot(c->v, c->unit, &(vwn_plot_options){.form = VWN_PLOT_TEXT}, &to_list);
     child_expect(c, c->v, st, "plot");
     for (const char *s = list.s; *s; s += strcspn(s, "\n") + 1) {
+        if (!strncmp(s, "  nothing: ", 11)) /* a sentence in the place of names */
+            continue;
         const char *path = arena_copy(c->text->program, s + 2, strcspn(s + 2, " "));
         vwn_plot_options how = {.path = &path, .n_paths = 1, .points = 50, .form = VWN_PLOT_CSV};
         st = vwn_plot(c->v, c->unit, &how, &w);
