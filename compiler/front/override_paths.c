@@ -181,20 +181,31 @@ static size_t distance(const char *word, const char *path)
     return limit && d <= limit && strlen(a) > 2 ? NEAR_LAST + 10 * d + shape : FAR;
 }
 
-/* The places of the paths that end in what is called so here, where other programs say the last part of the word. */
+static size_t dots_in(const char *path)
+{
+    size_t n = 0;
+    for (; (path = strchr(path, '.')); path++)
+        n++;
+    return n;
+}
+
+/* The places of the paths that end in what is called so here, where other programs say the last part of the word: those with the fewest
+ * parts first. */
 static size_t by_foreign_name(const Paths *p, const char *word, size_t at[4])
 {
+    enum { DOTS_MOST = 8 };
     size_t n = 0;
     Name last = name_str(p->ev->ctx, last_part(word));
     for (const Foreign *f = NULL; !n && (f = foreign_next(FOREIGN_ATTRIBUTE, last, f));)
-        for (size_t i = 0; f->ours && i < p->path.n && n < 4; i++) {
-            const char *path = bare(p->ev, p->path.v[i]);
-            bool again = strchr(path, '.') == NULL || strcmp(last_part(path), f->ours) != 0;
-            for (size_t k = 0; k < n; k++)
-                again |= p->path.v[at[k]] == p->path.v[i];
-            if (!again)
-                at[n++] = i;
-        }
+        for (size_t dots = 1; f->ours && dots <= DOTS_MOST; dots++)
+            for (size_t i = 0; i < p->path.n && n < 4; i++) {
+                const char *path = bare(p->ev, p->path.v[i]);
+                bool again = dots_in(path) != dots || strcmp(last_part(path), f->ours) != 0;
+                for (size_t k = 0; k < n; k++)
+                    again |= p->path.v[at[k]] == p->path.v[i];
+                if (!again)
+                    at[n++] = i;
+            }
     return n;
 }
 

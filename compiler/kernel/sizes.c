@@ -492,10 +492,10 @@ static void lanes(SizeWalk *w, const KStmt *s)
     const Kernel *k = w->k;
     const KColumn *c = s->column ? &k->device.column.v[s->column - 1] : NULL;
     const KRoot *r = c && c->root ? &k->root.v[c->root[0]] : NULL;
-    const KEx *x = c && !r ? kx(k, c->ex[0]) : NULL;
     if (s->kind == KS_LANE_TAKE || !c)
         return;
-    if (x && x->kind != KX_LOAD) {
+    const KEx *x = kx(k, c->ex[0]); /* of what is no root */
+    if (!r && x->kind != KX_LOAD) {
         value(w, c->ex[0], 0);
         return;
     }
@@ -664,7 +664,8 @@ const char *kernel_check_arguments(const Kernel *k)
     const SizeWalk w = walk_of(k, &(ArgumentSlots){k->use.n, k->use.v});
     if (w.use.n != k->use.n)
         return "more or fewer sizes than its statements name";
-    if (w.pointer.n != k->pointer.n || memcmp(w.pointer.v, k->pointer.v, w.pointer.n * sizeof *w.pointer.v) != 0)
+    if (w.pointer.n != k->pointer.n ||
+        (w.pointer.n && memcmp(w.pointer.v, k->pointer.v, w.pointer.n * sizeof *w.pointer.v) != 0))
         return "other tensors than its statements name";
     bool same = !w.wrong && w.argument.n == k->argument.n;
     for (size_t i = 0; i < k->argument.n && same; i++)

@@ -103,10 +103,12 @@ expect 0 "$VWN" train small.vwn --device auto --until '1 steps' --overwrite -q
 empty err
 expect 0 "$VWN" train small.vwn --device cpu --until '1 steps' --overwrite
 lacks err Device
-for word in gpu cuda: cuda:x cuda:1.5 cuda:99999; do
+for word in cuda: cuda:x cuda:1.5 cuda:99999; do
     expect 2 "$VWN" train small.vwn --device $word --overwrite
     has err "\`--device $word\`: one of"
 done
+expect 2 "$VWN" train small.vwn --device gpu --overwrite
+has err 'a GPU is `--device cuda`'
 expect 0 "$VWN" doctor
 has out 'training runs on: cuda:0 (Fake GPU)'
 finish

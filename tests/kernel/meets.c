@@ -77,7 +77,7 @@ static void add_example(Ctx *ctx, void *arg)
 static void add_examples(Texts *t)
 {
     ExampleFiles file = example_files(t->ctx, "\nmodel ");
-    CaseDraw draw = {.one_in = 12, .sanitized = 16};
+    CaseDraw draw = {.one_in = 8, .sanitized = 16};
     CHECK(&t->h, file.n > 10);
     for (size_t i = 0; i < file.n; i++) {
         if (!case_drawn(&draw, i))

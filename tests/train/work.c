@@ -61,7 +61,10 @@ static Work counted(void)
 
 static void drop(void *user, const char *text, size_t n) { (void)user, (void)text, (void)n; }
 
-enum { POINTS = 5, PROGRAMS = 4 }; /* of a step in parts with evaluation: train, accumulate, update, eval */
+enum {
+    POINTS = 5,
+    PROGRAMS = 6
+}; /* of a step in parts with evaluation: train, accumulate, update, eval, count, eval_count */
 
 static vwn_status sweep(const char *file, const char *run, bool list)
 {
@@ -131,8 +134,7 @@ int main(void)
     CHECK(&t, sweep(file, run, false) == VWN_OK);
     w = counted(); /* before the first point: all checked and planned; then again, and the text that a run keeps is formatted and proved */
     CHECK(&t, w.checked == 1 + 3 * POINTS && w.parsed <= texts * w.checked + POINTS);
-    CHECK(&t, w.planned == 2 * (PROGRAMS + 2) * POINTS &&
-                  w.graphs == w.planned); /* and what counts targets, of a step and of an evaluation */
+    CHECK(&t, w.planned == 2 * PROGRAMS * POINTS && w.graphs == w.planned);
     scratch_remove(folder);
     ctx_free(ctx);
     return tally_end(&t, "work");
