@@ -199,7 +199,7 @@ static size_t by_foreign_name(const Paths *p, const char *word, size_t at[4])
     for (const Foreign *f = NULL; !n && (f = foreign_next(FOREIGN_ATTRIBUTE, last, f));)
         for (size_t dots = 1; f->ours && dots <= DOTS_MOST; dots++)
             for (size_t i = 0; i < p->path.n && n < 4; i++) {
-                const char *path = bare(p->ev, p->path.v[i]);
+                const char *path = p->path.v[i];
                 bool again = dots_in(path) != dots || strcmp(last_part(path), f->ours) != 0;
                 for (size_t k = 0; k < n; k++)
                     again |= p->path.v[at[k]] == p->path.v[i];
