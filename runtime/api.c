@@ -296,7 +296,7 @@ const char *vwn_setting_meant(vwn_context *context, const vwn_file_options *file
 /* "--max-steps" and "--max_steps" are one name. */
 static bool same_flag(const char *x, const char *y)
 {
-    for (; *x && (*x == *y || (strchr("-_", *x) && strchr("-_", *y))); x++, y++)
+    for (; *x && *y && (*x == *y || (strchr("-_", *x) && strchr("-_", *y))); x++, y++)
         ;
     return *x == *y;
 }

@@ -1,7 +1,7 @@
 # growth_train.sh - what a growth step says about training: rates of old and new weights, a training of its own, plateaus,
 # the start and epochs as triggers, averages, micro-batches and fp16 over a step. Each is the same run when it is stopped
 # and resumed before, at and behind the step, and no step waits for a compiler.
-# When: first, slow. It grows for minutes.
+# When: first, slow, whole. It grows for minutes.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt

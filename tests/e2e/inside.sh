@@ -235,7 +235,7 @@ expect 0 "$VWN" inspect runs/plain --tokens 64 -o plain $slow
 { words ghc/*.svg && echo && words plain/*.svg && echo && words pictures/*.svg; } > shown
 cat > wanted <<'EOF'
 connections.svg 663 x 396, 30 cells, 4 lines; What each sublayer reads of what earlier ones wrote; C(0); attention  1; ffn  2; head; columns: what wrote it, 0 the embedding; what reads
-streams.svg 999 x 209, 24 cells, 6 lines; What the streams of the state hold of what earlier sublayers wrote; C(1); C(2); C(3); columns: what wrote it, 0 the embedding; behind the mixing of sublayer
+streams.svg 999 x 247, 24 cells, 6 lines; What the streams of the state hold of what earlier sublayers wrote; C(1); C(2); C(3); columns: what wrote it, 0 the embedding; behind the mixing of sublayer
 
 activations_density.svg; Density of activations; log10 of the threshold; share above it; ffn
 activations_used.svg 711 x 157, 24 cells, 0 lines; How often dimensions of activations are used; ffn; columns: dimensions, the most used first
@@ -261,7 +261,7 @@ lens_target.svg; Log probability of the target, from each state; sublayers behin
 participation.svg; Participation ratio of activations; activation; dimensions; dimensions
 participation_share.svg; Participation ratio of activations, by width; activation; share of dimensions; share
 state_entropy.svg; Normalized matrix entropy of the state; sublayers behind the embedding; entropy; small
-streams.svg 622 x 220, 6 cells, 0 lines; What the streams of the state hold of what earlier sublayers wrote; C(1); C(2); columns: what wrote it, 0 the embedding; behind the mixing of sublayer
+streams.svg 622 x 247, 6 cells, 0 lines; What the streams of the state hold of what earlier sublayers wrote; C(1); C(2); columns: what wrote it, 0 the embedding; behind the mixing of sublayer
 weights.svg; Weights of connections; sublayer; value; A_m; B; A_r
 weights_distribution.svg; Distribution of weights in the last sublayer; value; share of tokens; A_m[1,1]; A_m[2,1]; B[1,1]; B[1,2]; A_r[1,1]; A_r[1,2]; A_r[2,1]; A_r[2,2]
 EOF

@@ -8,7 +8,7 @@
 #          VWN_MUTANT_TESTS     tests, instead of both
 #          VWN_MUTANT_SECONDS   of processor time for a fault, after which no further test begins (30)
 #          VWN_MUTANT_JOBS      how many faults at a time (2)
-#          VWN_MUTANT_LEAST     of a hundred that must be found (85)
+#          VWN_MUTANT_LEAST     of a hundred that must be found (80)
 #          VWN_MUTANT_LEFT      1: places that known.txt names as not found yet, or late, are drawn, too
 #          VWN_MUTANT_LOG       a file for lines of: place, line, what became of it, test, hundredths of a second of
 #                               processor time. What is in it is not tried again; beside it, as .passed, stand the
@@ -21,13 +21,13 @@
 set -u
 build=$1
 seed=${2:-1}
-wanted=${3:-14}
+wanted=${3:-10}
 [ $# -lt 3 ] && shift $# || shift 3
 root=${VWN_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 here=$PWD
 limit=${VWN_MUTANT_SECONDS:-30}
 jobs=${VWN_MUTANT_JOBS:-2}
-least=${VWN_MUTANT_LEAST:-85}
+least=${VWN_MUTANT_LEAST:-80}
 log=${VWN_MUTANT_LOG:-$here/log}
 reached=${VWN_REACHED:-}
 mutants=$root/tests/mutants
