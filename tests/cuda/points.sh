@@ -1,6 +1,6 @@
 # points.sh - schedules of widths one after the other on a workbench: a device loads all kernels before it launches the first,
 # and each point learns the bits that it learns alone.
-# When: first, slow. The tests of fake_cuda go the same ways.
+# When: first, slow, whole. The tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 kept=1 alone=1
 if whole; then kept=3 alone=2; fi

@@ -1,7 +1,7 @@
 # emit_cuda.sh - a folder written by `vwn emit cuda` builds with nvcc, where there is one, and without
 # a GPU its program says so; run by the emulator of tests/gpu/emulated, host program and kernels as
 # they are, it evaluates and trains as `vwn train` does: to 1e-4 of the loss.
-# When: first, slow. It compiles kernels without optimising.
+# When: first, slow, whole. It compiles kernels without optimising.
 . "$VWN_SOURCE/tests/support/lib.inc"
 emulated="$VWN_SOURCE/tests/gpu/emulated"
 [ "$(uname -m)" = x86_64 ] && command -v g++ cc make > /dev/null || exit 77

@@ -2,7 +2,7 @@
 #
 # The steps of a run are the budget divided by the median of what was measured, or those of the first variant; its rate is the best of the
 # search and has decayed where it is compared; the tables' losses are means of what the runs wrote, with the intervals of `vwn compare`.
-# When: slow, optimised. The sanitizers see the same kernels and numbers, ten times slower.
+# When: slow, whole, optimised. The sanitizers see the same kernels and numbers, ten times slower.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 rm -rf story && mkdir story

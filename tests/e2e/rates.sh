@@ -1,6 +1,6 @@
 # rates.sh - `vwn doctor --measure` keeps what this machine does a second, `vwn cost` and `vwn bench` make an estimate of it, and
 # without it there is none. How near the estimate comes is said within wide bounds: the machine has other work.
-# When: optimised.
+# When: whole, optimised.
 . "$VWN_SOURCE/tests/support/lib.inc"
 example="$VWN_SOURCE/examples/quickstart.vwn"
 VWN_CACHE=$PWD/kernels

@@ -17,7 +17,7 @@
 #      time and two seconds. What does not compile, or compiles to the same code, is drawn again.
 # The one idea: what was mutated is compiled as its build compiles it and linked before the libraries, whose own copy
 #      the linker then leaves out. Nothing of a source is quoted: a place is a file, a function, a kind and a number.
-# When: first, slow. Under the sanitizers it would find nothing that it does not find without.
+# When: first, slow, whole. Under the sanitizers it would find nothing that it does not find without.
 set -u
 build=$1
 seed=${2:-1}

@@ -6,7 +6,7 @@
  * longest kernel over rows has a thousand statements: with a loop for each of them it took NVRTC more than six times
  * as long as attention, in few loops two and a half. A megabyte of machine code takes some ten seconds: what would be
  * more than eight seconds of two cores is too much.
- * When: slow. It counts what plans take; all tests of kernels see what makes plans.
+ * When: slow, whole. It counts what plans take; all tests of kernels see what makes plans.
  */
 #include "compiler/file/check_unit.h"
 #include "cuda_texts.h"
