@@ -63,9 +63,9 @@ has out '8.82 %'
 expect 0 "$VWN" cost "$examples/01_nano.vwn"
 has out 'part of the 34 D'
 
-# A processor second, of which the slowest takes a third on a busy machine, and no memory for tensors: sanitizers
+# Three processor seconds, of which the slowest takes one where pages are slow to come, and no memory for tensors: sanitizers
 # need more of both
-seconds=1
+seconds=3
 memory=1500000
 (ulimit -v $memory; "$VWN" --version) > /dev/null 2>&1 || { seconds=40; memory=unlimited; }
 for file in "$examples"/*.vwn; do
