@@ -12,15 +12,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-static int64_t milliseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
-}
+static int64_t milliseconds(void) { return (int64_t)(1e3 * ui_seconds()); }
 
 void interrupt_steps(Call *call, int64_t steps)
 {

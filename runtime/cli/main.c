@@ -379,13 +379,10 @@ static int run_verb(Call *call, int argc, char **argv)
     if (folder && chdir(folder) != 0)
         return usage_error(call, "`-C %s`: %s", folder, strerror(errno));
     bug_watch(call);
-    struct timespec t0, t1;
-    clock_gettime(CLOCK_MONOTONIC, &t0);
+    double began = ui_seconds();
     int status = call->verb->run(call);
-    clock_gettime(CLOCK_MONOTONIC, &t1);
     if (call->verbose)
-        ui_say(&call->ui, "Elapsed", "%.3f s, %.3f s of processor time",
-               (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec),
+        ui_say(&call->ui, "Elapsed", "%.3f s, %.3f s of processor time", ui_seconds() - began,
                (double)clock() / CLOCKS_PER_SEC);
     return status;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool env_is_set(const char *name)
@@ -187,6 +188,13 @@ void ui_progress(Ui *ui, const char *line)
     } else {
         fprintf(stderr, "%s\n", line);
     }
+}
+
+double ui_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 void ui_progress_end(Ui *ui)

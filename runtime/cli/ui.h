@@ -45,6 +45,7 @@ void ui_say(Ui *ui, const char *word, const char *fmt, ...) __attribute__((forma
 int ui_resize(Ui *ui);
 /* One line that replaces the one before it on a terminal, and an ordinary line elsewhere. */
 void ui_progress(Ui *ui, const char *line);
+double ui_seconds(void);      /* of a monotonic clock */
 void ui_progress_end(Ui *ui); /* keeps the line that stands there, if it is one of progress */
 /* What takes a while, on a terminal until ui_wait_end or the next thing that is said: the line leaves nothing behind. */
 void ui_wait(Ui *ui, const char *word, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

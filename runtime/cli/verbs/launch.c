@@ -48,13 +48,6 @@ static void listen_to_signals(void)
             sigaction(passed_on[i], &act, NULL);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void set_number(const char *name, int64_t x)
 {
     char text[32];
@@ -156,9 +149,9 @@ static void wait_for_all(LaunchGroup *l)
                 l->asked = true;
             }
             caught = 0;
-            if (failed_at > 0 && now() - failed_at > (told ? WRITING_SECONDS : GRACE_SECONDS)) {
+            if (failed_at > 0 && ui_seconds() - failed_at > (told ? WRITING_SECONDS : GRACE_SECONDS)) {
                 end_all(l, told);
-                failed_at = now();
+                failed_at = ui_seconds();
                 told = true;
             }
             nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
@@ -173,7 +166,7 @@ static void wait_for_all(LaunchGroup *l)
             l->status[i] = status;
             left--;
             if (has_failed(status) && failed_at <= 0)
-                failed_at = now();
+                failed_at = ui_seconds();
         }
     }
 }

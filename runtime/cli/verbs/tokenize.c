@@ -15,13 +15,6 @@ typedef struct TokenizeShow {
     double drawn; /* seconds, to draw at most ten times per second */
 } TokenizeShow;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void progress_line(char line[256], const vwn_tokenize_event *e)
 {
     char bytes[32], tokens[32], rate[32], eta[32], share[32] = "", left[48] = "";
@@ -49,8 +42,8 @@ static void on_event(void *user, const vwn_tokenize_event *e)
         if (ui->live)
             ui_progress_end(ui);
         ui_say(ui, "Shard", "%s  (%s)", e->text, line + strspn(line, " "));
-    } else if (ui->live && now() - show->drawn >= 0.1) {
-        show->drawn = now();
+    } else if (ui->live && ui_seconds() - show->drawn >= 0.1) {
+        show->drawn = ui_seconds();
         ui_resize(ui);
         progress_line(line, e);
         ui_progress(ui, line);
@@ -99,9 +92,9 @@ static void on_training(void *user, const vwn_tokenize_event *e)
     TokenizeShow *show = user;
     Ui *ui = &show->call->ui;
     char line[256], bytes[32], rate[32], eta[32] = "";
-    if (show->call->json || !ui->live || (now() - show->drawn < 0.1 && !e->text))
+    if (show->call->json || !ui->live || (ui_seconds() - show->drawn < 0.1 && !e->text))
         return;
-    show->drawn = now();
+    show->drawn = ui_seconds();
     ui_rate(bytes, (double)e->bytes);
     ui_rate(rate, e->bytes_per_second);
     if (e->eta_seconds >= 0)

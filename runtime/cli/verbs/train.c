@@ -25,13 +25,6 @@ typedef struct Show {
     char end[512];     /* how the run ended */
 } Show;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* What the progress line may say, in its order. Where a terminal is too narrow the least important go first. */
 typedef struct Piece {
     int rank; /* 0: always there */
@@ -133,7 +126,7 @@ static void show_step(Show *show, const vwn_event *e)
 {
     Ui *ui = &show->call->ui;
     progress_line(show, e);
-    double t = now();
+    double t = ui_seconds();
     show->drawn = !ui->live || t - show->last_drawn >= 0.1 || e->step == e->steps;
     if (!show->drawn)
         return;

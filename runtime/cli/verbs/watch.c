@@ -102,13 +102,6 @@ static void end(Follow *f)
     sigprocmask(SIG_UNBLOCK, &f->signals, NULL);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int follow(Follow *f)
 {
     Call *call = f->call;
@@ -116,7 +109,7 @@ static int follow(Follow *f)
     f->seen.going_on = true;
     begin(f);
     while (f->seen.going_on && !call->ui.write_error) {
-        double t0 = now();
+        double t0 = ui_seconds();
         st = show(f);
         if (st == VWN_USAGE && !f->there && !f->waiting) {
             const char *others = strchr(vwn_message(call->ctx), ';'); /* which runs there are */
@@ -126,7 +119,7 @@ static int follow(Follow *f)
         f->there |= st == VWN_OK;
         if (!f->seen.going_on || (st != VWN_OK && (f->there || st != VWN_USAGE)))
             break;
-        double took = now() - t0; /* of a long run it takes a while to read its events */
+        double took = ui_seconds() - t0; /* of a long run it takes a while to read its events */
         int number = sleep_or_signal(f, 10 * took > 1 ? 10 * took : 1);
         if (number && number != SIGWINCH)
             break;
