@@ -98,10 +98,6 @@ EOF
     has out stopped
 fi
 
-command -v vim > /dev/null && vim -es -u NONE -c 'if !has("syntax") | cquit | endif' -c 'qa!' || {
-    echo "vim is not installed: nobody has looked at a file in it."
-    finish
-}
 cat > seen.vwn <<'EOF'
 model small {
   width = 192
@@ -111,6 +107,59 @@ model small {
 let mean = zeros
 let batch_size = 8 seqs
 EOF
+
+# neovim colours by tree-sitter's tree once its parser is where neovim looks for it
+tree=$grammar/editors/tree-sitter
+if command -v nvim > /dev/null && command -v cc > /dev/null; then
+    mkdir -p site/parser site/queries
+    ln -s "$tree/queries" site/queries/vwn
+    expect 0 cc -shared -fPIC -w -I "$tree/src" "$tree/src/parser.c" "$tree/src/scanner.c" -o site/parser/vwn.so
+    cat > look.lua <<'EOF'
+vim.g.vwn_lsp = 0
+vim.cmd("edit seen.vwn")
+local out = { vim.treesitter.highlighter.active[vim.api.nvim_get_current_buf()] and "coloured" or "not coloured" }
+local root = vim.treesitter.get_parser(0, "vwn"):parse()[1]:root()
+local get = vim.treesitter.get_query or vim.treesitter.query.get
+for _, name in ipairs({ "highlights", "locals", "folds", "indents" }) do
+  local query = get("vwn", name)
+  for id, node in query:iter_captures(root, 0, 0, -1) do
+    local line, from, _, to = node:range()
+    local text = vim.api.nvim_buf_get_lines(0, line, line + 1, true)[1]:sub(from + 1, to)
+    if text:match("^%w[%w_ ]*$") and query.captures[id] ~= "local.reference" then out[#out + 1] = text .. " " .. query.captures[id] end
+  end
+end
+vim.fn.writefile(out, "looks")
+vim.cmd("qall!")
+EOF
+    HOME=$PWD XDG_STATE_HOME=$PWD/state XDG_DATA_HOME=$PWD/data expect 0 timeout 60 nvim --headless -u NONE -i NONE -n \
+        --cmd "set runtimepath^=$PWD/site,$grammar/editors/vim" -c 'filetype plugin on' -c 'luafile look.lua'
+    cat > wanted <<'EOF'
+coloured
+model type
+small label
+width property
+192 number
+embed type
+tokens label
+vocab property
+256 number
+ffn type
+activation property
+let keyword
+mean variable
+let keyword
+batch_size variable
+8 seqs number
+mean local.definition.var
+batch_size local.definition.var
+EOF
+    diff wanted looks > out || fail "neovim shows words as others: $(tr '\n' ';' < out)"
+fi
+
+command -v vim > /dev/null && vim -es -u NONE -c 'if !has("syntax") | cquit | endif' -c 'qa!' || {
+    echo "vim is not installed: nobody has looked at a file in it."
+    finish
+}
 cat > look.vim <<EOF
 set nocompatible
 set runtimepath^=$grammar/editors/vim

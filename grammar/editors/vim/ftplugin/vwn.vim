@@ -16,3 +16,7 @@ let b:undo_ftplugin = "setl cms< com< sw< sts< et< tw< fo< sua< mp< ep< efm<"
 if has("nvim") && get(g:, "vwn_lsp", 1) && executable("vwn")
   lua require("vwn_lsp").start()
 endif
+" Where neovim finds tree-sitter's parser of the language, it colours by that.
+if has("nvim") && !empty(nvim_get_runtime_file("parser/vwn.so", v:false))
+  lua require("vwn_tree").start()
+endif
