@@ -494,7 +494,7 @@ static void start_beside(ReportCall *c)
     const vwn_options *o = &c->unit->context->options;
     const Unit *u = c->unit->unit;
     int threads = o->threads > 0 ? o->threads : threads_available();
-    if (c->what != VWN_REPORT_COST || o->resize || threads < 2 || !u->model || !u->train || !u->ast)
+    if (c->what != VWN_REPORT_COST || c->how->ranks || o->resize || threads < 2 || !u->model || !u->train || !u->ast)
         return;
     Beside *b = &c->beside;
     *b = (Beside){.how = {.path = u->path, .set = u->set, .n_set = u->n_set},
@@ -537,6 +537,28 @@ static ReportTime time_of(const Estimating *e, const char *why)
                         .launches = e->sum.launches};
 }
 
+static RanksNeed ranks_asked(Unit *u, const vwn_report_options *how, const MemoryAsk *memory)
+{
+    if (!u->train)
+        ctx_raise(u->ctx, ST_INPUT, "the file has no `train`, whose lanes %lld ranks could share",
+                  (long long)how->ranks);
+    const char *refused = ranks_refused(u->ctx->scratch, lanes_of(u->train->lanes).all, how->ranks);
+    if (refused)
+        ctx_raise(u->ctx, ST_USAGE, "%s", refused);
+    const RanksAskNeed ask = {(int)how->ranks, how->batch_seqs, memory};
+    return ranks_need(u->ctx, report_model(u), u->train, &ask, u->ctx->scratch);
+}
+
+static const RankCost *costs_of(const RanksNeed *ranks, Arena *a)
+{
+    RankCost *of = NEW_ARRAY(a, RankCost, (size_t)ranks->n + 1);
+    for (int i = 0; i < ranks->n; i++) {
+        const MemoryNeed *n = &ranks->memory[i];
+        of[i] = (RankCost){n->optimizer, n->average, n->exchange, n->arena, n->total, ranks->sent[i]};
+    }
+    return of;
+}
+
 static void cost_body(Buf *b, ReportCall *c)
 {
     vwn_context *context = c->unit->context;
@@ -552,7 +574,10 @@ static void cost_body(Buf *b, ReportCall *c)
         .both = cuda ? NULL : u->ctx->scratch, .target = cuda ? &target_gpu : NULL, .watch = known ? &watch : NULL};
     if (c->beside.ahead && !cuda)
         ask.other = other_arena, ask.other_user = &c->beside;
-    MemoryNeed n = session_memory(u->ctx, m, u->train, how->batch_seqs, &ask);
+    RanksNeed ranks = {0};
+    if (how->ranks)
+        ranks = ranks_asked(u, how, &ask);
+    MemoryNeed n = ranks.n ? ranks.memory[0] : session_memory(u->ctx, m, u->train, how->batch_seqs, &ask);
     int64_t batch = how->batch_seqs > 0 ? how->batch_seqs : u->train ? u->train->micro_seqs : 1;
     ReportMemory memory = {.batch_seqs = batch,
                            .weights = n.weights,
@@ -561,6 +586,7 @@ static void cost_body(Buf *b, ReportCall *c)
                            .gradients = n.gradients,
                            .optimizer = n.optimizer,
                            .average = n.average,
+                           .exchange = n.exchange,
                            .inputs = n.inputs,
                            .arena = n.arena,
                            .program = n.program,
@@ -573,7 +599,12 @@ static void cost_body(Buf *b, ReportCall *c)
                            .training = u->train != NULL,
                            .device = cuda};
     ReportTime time = time_of(&estimating, known ? NULL : why);
-    report_cost(b, u, &memory, u->train ? &time : NULL, how->json);
+    ReportRanks of = {.n = ranks.n,
+                      .of = costs_of(&ranks, u->ctx->scratch),
+                      .exchanges = ranks.exchanges,
+                      .bandwidth = how->bandwidth,
+                      .latency = how->latency};
+    report_cost(b, u, &memory, u->train ? &time : NULL, ranks.n ? &of : NULL, how->json);
 }
 
 /* AST is the first; RESOLVED, which is no stage of a graph, stands before it. */

@@ -128,11 +128,13 @@ typedef enum vwn_report {
 } vwn_report;
 typedef struct vwn_report_options {
     bool json;
-    int64_t batch_seqs;  /* cost and plans: 0 = the file's micro batch */
-    int64_t positions;   /* plans of vwn_graph_report: 0 = 1 */
-    const char *pass;    /* ir: of VWN_REPORT_PASS: a name that vwn_passes lists */
-    bool gpu;            /* ir: FUSE, KERNEL, PLAN, PASSES and PASS are of a GPU's plan, not of the CPU's */
-    const char *program; /* ir: "train", "update", "eval", "predict"; growth: the step's name; graph: the layer */
+    int64_t batch_seqs;        /* cost and plans: 0 = the file's micro batch */
+    int64_t ranks;             /* cost: of so many processes, which share the lanes of a step; 0: of one */
+    double bandwidth, latency; /* of these: bytes a second of each, 0: not known; seconds of an exchange */
+    int64_t positions;         /* plans of vwn_graph_report: 0 = 1 */
+    const char *pass;          /* ir: of VWN_REPORT_PASS: a name that vwn_passes lists */
+    bool gpu;                  /* ir: FUSE, KERNEL, PLAN, PASSES and PASS are of a GPU's plan, not of the CPU's */
+    const char *program;       /* ir: "train", "update", "eval", "predict"; growth: the step's name; graph: the layer */
 } vwn_report_options;
 vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how, const vwn_writer *out);
 /* The stages of `vwn ir` (TENSOR to PLAN) from a graph's text, as TENSOR, GRADIENT and SIMPLE print

@@ -229,6 +229,9 @@ typedef struct Train {
     int64_t log_every; /* 1 unless written */
     GrownParts births; /* of a run that has grown; the runtime's */
     bool decides;      /* the update looks at the loss itself, and holds from a bad one on; the runtime's */
+    const int *
+        owner; /* of several ranks, by parameter: which one updates it; see param_owners(). NULL: all do; the runtime's */
+    int rank, ranks; /* which one this is, of how many */
     Span span;
 } Train;
 /* The state "path:born0" says of each index of axis 0 with which growth step it came, counted from 1; 0: with the
@@ -455,6 +458,10 @@ typedef enum StepHalt {
     HALT_NORM
 } StepHalt; /* not finite; above 4 medians, and by 2; not finite */
 Graph *step_update(const Model *m, const Train *t, Arena *arena);
+/* What the update of several ranks, which has no gradients but those of its own parameters, reads as the EXT_STEP tensor "squares",
+ * added up over all parameters in their order: of each trained parameter of t->rank the sum of squares of its gradient, a host result
+ * with the name of its path. NULL: it has none. */
+Graph *step_squares(const Model *m, const Train *t, Arena *arena);
 /* Losses without gradients, of a batch in one part: "loss", "loss.NAME". */
 Graph *step_trained(const Model *m, Arena *arena);
 /* Dropout masks stand in Model.graph as OP_STOP nodes of the kind STOP_DROPOUT (value 0 or 1 / (1 - p));
@@ -463,7 +470,7 @@ Graph *step_trained(const Model *m, Arena *arena);
 Graph *step_evaluate(const Model *m, Arena *arena);
 /* What evaluations of a run measure: what a part adds to step_evaluate of all windows, by HV_SHARE and
  * the EXT_TOTAL tensors of step_count(); HV_FILLED of the part's sequences count. Of the averages of
- * the weights where `t` keeps them. NULL: of the weights. */
+ * the weights where `t` keeps them; with t->owner they lie in the place of the weights meanwhile. NULL: of the weights. */
 Graph *step_held_out(const Model *m, const Train *t, Arena *arena);
 /* Adds what a part has of the sums over a batch that follow from its data, as numbers of targets, to
  * EXT_TOTAL tensors, for all parts before the first is computed. NULL: there are none. See parts.h.

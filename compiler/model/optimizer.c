@@ -74,6 +74,22 @@ bool param_is_trained(const Model *m, const Train *t, size_t i)
     return param_learns(m, t, i) && !param_is_held(m, t, i);
 }
 
+const int *param_owners(const Model *m, const Train *t, int ranks, Arena *arena)
+{
+    int *owner = NEW_ARRAY(arena, int, m->param.n + 1);
+    int64_t all = 0, before = 0;
+    for (size_t i = 0; i < m->param.n; i++)
+        all += param_learns(m, t, i) ? m->param.v[i].elements : 0;
+    for (size_t i = 0; i < m->param.n; i++) { /* the share that the middle of the tensor lies in */
+        int64_t n = param_learns(m, t, i) ? m->param.v[i].elements : 0;
+        double middle = all ? ((double)before + (double)n / 2) / (double)all : 0;
+        int at = (int)(middle * ranks);
+        owner[i] = at < ranks ? at : ranks - 1;
+        before += n;
+    }
+    return owner;
+}
+
 static double constant_of(const Optimizer *o, const char *name, double otherwise)
 {
     for (size_t i = 0; i < o->constant.n; i++)
@@ -91,6 +107,7 @@ Name since_name(Ctx *ctx, const Param *p, int axis) { return name_printf(ctx, "%
 /* What every parameter's update shares. */
 typedef struct Update {
     Graph *g;
+    const Model *model;
     const Train *train;
     Val factor;  /* of clipping, 0 = none */
     Val finite;  /* mask: the gradient's norm is a number, and the run goes on */
@@ -444,23 +461,37 @@ static Val gradient_of(const Update *u, const Param *p)
     return u->unscale ? mul(u->g, stored, u->unscale) : stored;
 }
 
-static Val gradient_norm(const Update *u, const Model *m, const Train *t)
+/* Of what moves of parameter i. */
+static Val squares_of(const Update *u, size_t i)
 {
     Graph *g = u->g;
+    const Param *p = &u->model->param.v[i];
+    g->name = p->path;
+    g->span = p->declared;
+    const Slot slot = {.p = p, .born = u->births->n && u->births->some[i]};
+    Val moves = moving(u, &slot), grad = gradient_of(u, p);
+    return sum_of_squares(g, moves ? ir_where(g, moves, grad, ir_fill(g, 0)) : grad);
+}
+
+/* Of all parameters, in their order; where others have most of the gradients the host adds up what each has. */
+static Val sum_of_all(const Update *u)
+{
     Val sum = 0;
-    for (size_t i = 0; i < m->param.n; i++) {
-        const Param *p = &m->param.v[i];
-        if (!param_is_trained(m, t, i))
-            continue;
-        g->name = p->path;
-        g->span = p->declared;
-        const Slot slot = {.p = p, .born = u->births->n && u->births->some[i]};
-        Val moves = moving(u, &slot), grad = gradient_of(u, p);
-        Val s = sum_of_squares(g, moves ? ir_where(g, moves, grad, ir_fill(g, 0)) : grad);
-        sum = sum ? add(g, sum, s) : s;
+    if (u->train->owner)
+        return step_number(u->g, "squares", -1);
+    for (size_t i = 0; i < u->model->param.n; i++) {
+        Val s = param_is_trained(u->model, u->train, i) ? squares_of(u, i) : 0;
+        sum = sum && s ? add(u->g, sum, s) : s ? s : sum;
     }
+    return sum;
+}
+
+static Val gradient_norm(const Update *u)
+{
+    Graph *g = u->g;
+    Val sum = sum_of_all(u);
     g->name = name_str(g->ctx, "grad_norm");
-    g->span = t->span;
+    g->span = u->train->span;
     return sum ? ir_unary(g, OP_SQRT, sum) : ir_fill(g, 0);
 }
 
@@ -529,18 +560,37 @@ static Val goes_on(Graph *g, const Train *t, Val finite)
     return skips ? ir_where(g, finite, on, ir_fill(g, 0)) : on;
 }
 
+/* What gradients are read with. */
+static Update begin_update(Graph *g, const Model *m, const Train *t)
+{
+    Update u = {.g = g, .model = m, .train = t, .births = &t->births};
+    if (half_info(t->compute)->scaled)
+        u.unscale = step_scalar(
+            g, t, host_op(g->arena, HO_DIV, host_const(g->arena, 1), host_var(g->arena, HV_LOSS_SCALE), NULL));
+    read_parts(&u);
+    return u;
+}
+
+size_t optimizer_squares(Graph *g, const Model *m, const Train *t)
+{
+    const Update u = begin_update(g, m, t);
+    size_t n = 0;
+    for (size_t i = 0; i < m->param.n; i++)
+        if (param_is_trained(m, t, i) && param_is_here(t, i)) {
+            ir_output(g, m->param.v[i].path, squares_of(&u, i));
+            n++;
+        }
+    return n;
+}
+
 Val optimizer_update(Graph *g, const Model *m, const Train *t)
 {
     const Optimizer *o = &t->optimizer;
     if (kind_of(o) == COUNT_OF(kinds))
         ctx_raise(g->ctx, ST_INPUT, "the optimizer `%s` is not known", o->kind);
     const double most = 3e38; /* below the largest float32, so a NaN or an infinity is not */
-    Update u = {.g = g, .train = t, .births = &t->births};
-    if (half_info(t->compute)->scaled)
-        u.unscale = step_scalar(
-            g, t, host_op(g->arena, HO_DIV, host_const(g->arena, 1), host_var(g->arena, HV_LOSS_SCALE), NULL));
-    read_parts(&u);
-    Val norm = gradient_norm(&u, m, t);
+    Update u = begin_update(g, m, t);
+    Val norm = gradient_norm(&u);
     u.finite = ir_binary(g, OP_LE, norm, ir_fill(g, most));
     if (t->decides)
         u.finite = goes_on(g, t, u.finite);
@@ -559,6 +609,8 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
     }
     for (size_t i = 0; i < m->param.n; i++) {
         const Param *p = &m->param.v[i];
+        if (!param_is_here(t, i))
+            continue;
         g->name = p->path;
         g->span = p->declared;
         if (param_learns(m, t, i) && param_is_held(m, t, i))

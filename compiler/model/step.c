@@ -292,6 +292,13 @@ Graph *step_update(const Model *m, const Train *t, Arena *arena)
     return g;
 }
 
+Graph *step_squares(const Model *m, const Train *t, Arena *arena)
+{
+    Graph *g = graph_new(m->graph->ctx, arena);
+    g->exact = true;
+    return optimizer_squares(g, m, t) ? g : NULL;
+}
+
 /* Losses; change->filled: of a part. */
 static Graph *evaluate_with(const Model *m, const StepChange *change, Arena *arena)
 {
@@ -314,7 +321,7 @@ Graph *step_trained(const Model *m, Arena *arena)
 Graph *step_held_out(const Model *m, const Train *t, Arena *arena)
 {
     StepChange part = {.filled = parts_of(m, arena), .times = 2};
-    if (!t || !t->average)
+    if (!t || !t->average || t->owner)
         return evaluate_with(m, &part, arena);
     const Ext **leaf = NEW_ARRAY(arena, const Ext *, m->graph->node.n + 1);
     Ext *average = NEW_ARRAY(arena, Ext, m->param.n + 1);
@@ -473,6 +480,7 @@ int64_t program_runs(ProgramKind kind, const Train *t, int64_t micro)
     case PROGRAM_ACCUMULATE: return parts > lanes ? parts - lanes : 0;
     case PROGRAM_KEEP:
     case PROGRAM_JOIN: return lanes - 1;
+    case PROGRAM_SQUARES: return t->owner != NULL;
     case PROGRAM_UPDATE: return 1;
     case PROGRAM_COUNT: return parts > 1 ? parts : 0;
     default: return 0;

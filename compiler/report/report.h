@@ -16,6 +16,7 @@ typedef enum ReportBy { BY_SUMMARY, BY_LAYER, BY_NODE, BY_GROUP, BY_TENSOR } Rep
 typedef struct ReportMemory {
     int64_t batch_seqs;
     uint64_t weights, copies, buffers, gradients, optimizer, average, inputs, arena, program, total;
+    uint64_t exchange;                     /* of a rank of several; 0: there is one */
     uint64_t arena_kept, arena_recomputed; /* without `recompute`; with it for these modules */
     const Name *recompute;
     size_t n_recompute; /* 0: no module is there to be computed again */
@@ -33,11 +34,26 @@ typedef struct ReportTime {
     int64_t launches;                             /* of a step */
 } ReportTime;
 
+/* Of several processes; the runtime plans it. Bytes. */
+typedef struct RankCost {
+    uint64_t optimizer, average, exchange, arena, total, sent; /* sent: in a step, of gradients and weights */
+} RankCost;
+typedef struct ReportRanks {
+    int n;
+    const RankCost *of;
+    int64_t exchanges;         /* of a step */
+    double bandwidth, latency; /* bytes a second of each rank, both ways at once, 0: not said; seconds of an exchange */
+} ReportRanks;
+/* What the exchange of a step takes where its bandwidth is said, else 0. */
+double report_exchange_seconds(const ReportRanks *r);
+void report_ranks(Buf *out, const ReportRanks *r, Arena *arena, bool json);
+
 void report_check(Buf *out, const Unit *unit, bool json);
 void report_params(Buf *out, Unit *unit, ReportBy by, bool json);
 void report_losses(Buf *out, const Unit *unit, bool json);
-/* `time`: NULL when the file does not train. */
-void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time, bool json);
+/* `time`: NULL when the file does not train. `ranks`: NULL: one process; else memory and time are those of the first of them. */
+void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time, const ReportRanks *ranks,
+                 bool json);
 /* The plan and the proof of a growth step, as a difference, for people, or as one JSON object (schema "vwn.growth"). Whether it changes
  * anything. */
 bool report_growth_step(Buf *out, const GrowStep *step, Arena *arena, bool json);

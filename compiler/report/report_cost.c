@@ -120,6 +120,9 @@ static void add_memory(Lines *l, const ReportMemory *b)
             add(l, "bytes_average", "average", (double)b->average, IN_BYTES,
                 "4 x stored, without frozen tensors: `average` of `train`");
     }
+    if (b->exchange)
+        add(l, "bytes_exchange", "exchange", (double)b->exchange, IN_BYTES,
+            "what is on its way between ranks, coming and going, and weights in whose place averages are evaluated");
     add(l, "bytes_inputs", "inputs", (double)b->inputs, IN_BYTES,
         "what the model and its losses are given: 8 bytes an integer, 4 any other number");
     add(l, "bytes_arena", "activations", (double)b->arena, IN_BYTES,
@@ -134,7 +137,7 @@ static void add_memory(Lines *l, const ReportMemory *b)
 }
 
 /* The estimate: the sum over the launches that were planned. */
-static void add_time(Lines *l, const Train *t, const ReportTime *s)
+static void add_time(Lines *l, const Train *t, const ReportTime *s, double exchange)
 {
     if (!s)
         return;
@@ -143,7 +146,7 @@ static void add_time(Lines *l, const Train *t, const ReportTime *s)
         heading(l, arena_printf(l->arena, "%s: no estimate; %s", head, s->why));
         return;
     }
-    double step = s->products + s->experts + s->attention + s->kernels;
+    double step = s->products + s->experts + s->attention + s->kernels + exchange;
     double tokens = (double)t->batch_seqs * (double)t->context;
     const char *threads =
         *s->device ? "" : arena_printf(l->arena, ", %d thread%s", s->threads, s->threads == 1 ? "" : "s");
@@ -158,6 +161,9 @@ static void add_time(Lines *l, const Train *t, const ReportTime *s)
     add(l, "time_kernels", "other kernels", s->kernels, IN_SECONDS,
         "each the larger of bytes / rate of moving and operations / theirs, by kind, on the threads "
         "that have rows");
+    if (exchange > 0)
+        add(l, "time_waits", "exchange", exchange, IN_SECONDS,
+            "what ranks send each other, while they compute nothing");
     add(l, "time_step", "step", step, IN_SECONDS,
         arena_printf(l->arena,
                      "the sum over its %lld launches; none takes less than moving its bytes, and each "
@@ -278,7 +284,7 @@ static void print_modules(Buf *out, const Model *m, Arena *arena)
     table_print(out, &t);
 }
 
-static void print_json(Buf *out, const Model *m, const Lines *l, const ReportMemory *b)
+static void print_json(Buf *out, const Model *m, const Lines *l, const ReportMemory *b, const ReportRanks *ranks)
 {
     buf_puts(out, "{\"v\":1,\"event\":\"cost\",\"model\":");
     buf_json_string(out, m->name, strlen(m->name));
@@ -290,6 +296,8 @@ static void print_json(Buf *out, const Model *m, const Lines *l, const ReportMem
         buf_printf(out, ",\"%s\":", l->line.v[i].key);
         buf_number(out, l->line.v[i].value);
     }
+    if (ranks)
+        report_ranks(out, ranks, l->arena, true);
     buf_puts(out, ",\"modules\":[");
     CostGroups groups = model_cost_groups(m, 2, l->arena);
     for (size_t i = 0; i < groups.n; i++) {
@@ -311,7 +319,8 @@ static void print_json(Buf *out, const Model *m, const Lines *l, const ReportMem
     buf_puts(out, "]}\n");
 }
 
-void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time, bool json)
+void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time, const ReportRanks *ranks,
+                 bool json)
 {
     const Model *m = report_model(unit);
     Lines lines = {.arena = unit->ctx->scratch};
@@ -320,13 +329,15 @@ void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportT
     add_run(&lines, m, unit->train);
     add_cache(&lines, m);
     add_memory(&lines, memory);
-    add_time(&lines, unit->train, time);
+    add_time(&lines, unit->train, time, ranks ? report_exchange_seconds(ranks) : 0);
     add_paper(&lines, m);
     if (json) {
-        print_json(out, m, &lines, memory);
+        print_json(out, m, &lines, memory, ranks);
         return;
     }
     buf_printf(out, "%s\n", m->name);
     print_lines(out, &lines);
+    if (ranks)
+        report_ranks(out, ranks, lines.arena, false);
     print_modules(out, m, lines.arena);
 }

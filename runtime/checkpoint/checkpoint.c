@@ -49,7 +49,9 @@ void checkpoint_hold(Session *s, const Model *m, const Train *t)
         for (int k = 0; k < n && k < STATE_AVERAGE; k++) {
             StoreEntry *e;
             Name name = checkpoint_state_name(s, p, (StateKind)k);
-            session_store_ok(s, store_add(s->store, EXT_STATE, name, DT_REAL, p->shape.rank, d, &e));
+            session_store_ok(s, t->owner ? store_add_held(s->store, EXT_STATE, name, p->shape.rank, d, t->owner[i],
+                                                          param_is_here(t, i), &e)
+                                         : store_add(s->store, EXT_STATE, name, DT_REAL, p->shape.rank, d, &e));
         }
     }
 }
@@ -129,20 +131,39 @@ static bool all_finite(const Session *s, const StoreEntry *e, int64_t at, const 
     return true;
 }
 
+/* Numbers of this rank, as the session computes with them. */
+static Status get_piece(Session *s, const StoreEntry *e, int64_t at, int64_t n, void *piece, char why[WHY])
+{
+    Status st = s->backend ? store_get_f32(s->store, e, at, n, piece) : store_get_f64(s->store, e, at, n, piece);
+    if (st != ST_OK)
+        snprintf(why, WHY, "%.400s", store_why(s->store));
+    return st == ST_OK ? ST_OK : ST_ENVIRONMENT;
+}
+
+/* Numbers that one rank has, from there to rank 0. All take part. */
+static Status bring_piece(Session *s, const StoreEntry *e, int64_t at, int64_t n, void *piece, char why[WHY])
+{
+    Ranks *r = s->owner->ranks;
+    Status st = e->elsewhere ? ST_OK : get_piece(s, e, at, n, piece, why);
+    if (st != ST_OK)
+        return st;
+    if (ranks_bring(r, e->holder - 1, piece, (size_t)n * (s->backend ? sizeof(float) : sizeof(double))))
+        return ST_OK;
+    snprintf(why, WHY, "%s", ranks_why(r));
+    return ST_ENVIRONMENT;
+}
+
 /* Looks at every number, and writes it where there is a writer. */
 static Status put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *piece, char why[WHY])
 {
     size_t size = s->backend ? sizeof(float) : sizeof(double);
-    const float *there = store_floats(s->store, e);
+    const bool brought = w && e->holder > 1;
+    const float *there = brought ? NULL : store_floats(s->store, e);
     for (int64_t at = 0; at < e->elements; at += PIECE) {
         int64_t n = e->elements - at < PIECE ? e->elements - at : PIECE;
-        Status st = there        ? ST_OK
-                    : s->backend ? store_get_f32(s->store, e, at, n, piece)
-                                 : store_get_f64(s->store, e, at, n, piece);
-        if (st != ST_OK) {
-            snprintf(why, WHY, "%.400s", store_why(s->store));
-            return ST_ENVIRONMENT;
-        }
+        Status st = there ? ST_OK : brought ? bring_piece(s, e, at, n, piece, why) : get_piece(s, e, at, n, piece, why);
+        if (st != ST_OK)
+            return st;
         const void *v = there ? (const void *)(there + at) : piece;
         if (!all_finite(s, e, at, v, n, why))
             return ST_DIVERGED;
@@ -182,7 +203,24 @@ Status checkpoint_look(Session *s, const Model *m, char why[WHY])
     list_entries(s, m, a, &entries);
     Status st = ST_OK;
     for (size_t i = 0; st == ST_OK && i < entries.n; i++)
-        st = put_tensor(s, NULL, entries.v[i], piece, why);
+        st = entries.v[i]->elsewhere ? ST_OK : put_tensor(s, NULL, entries.v[i], piece, why);
+    arena_reset(a, mark);
+    return st;
+}
+
+Status checkpoint_give(Session *s, const Model *m, char why[WHY])
+{
+    Arena *a = s->arena;
+    ArenaMark mark = arena_mark(a);
+    void *piece = arena_alloc(a, PIECE * sizeof(double));
+    Entries entries = {0};
+    list_entries(s, m, a, &entries);
+    Status st = ST_OK;
+    for (size_t i = 0; i < entries.n; i++) {
+        const StoreEntry *e = entries.v[i];
+        for (int64_t at = 0; st == ST_OK && e->holder > 1 && at < e->elements; at += PIECE)
+            st = bring_piece(s, e, at, e->elements - at < PIECE ? e->elements - at : PIECE, piece, why);
+    }
     arena_reset(a, mark);
     return st;
 }

@@ -24,13 +24,15 @@ typedef struct RunMeta {
     uint64_t seed;
 } RunMeta;
 
-/* Whether every number that a checkpoint would hold is finite: ST_DIVERGED with `why`, or ST_ENVIRONMENT. */
+/* Whether every number that a checkpoint would hold, and this rank has, is finite: ST_DIVERGED with `why`, or ST_ENVIRONMENT. */
 Status checkpoint_look(Session *s, const Model *m, char why[WHY]);
 /* Writes folder/NAME: parameters, buffers, optimizer states, metadata. ST_ENVIRONMENT with `why`, or ST_DIVERGED where a
  * number is not finite: no such checkpoint is ever there. Then nothing has changed in the folder. Raises only when out of
- * memory. */
+ * memory. Of several ranks the first calls it, and all others checkpoint_give() at the same time: states that one of them has come a
+ * small piece at a time. */
 Status checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p, const char *folder,
                         const char *name, char why[WHY]);
+Status checkpoint_give(Session *s, const Model *m, char why[WHY]);
 
 /* Opens and verifies a checkpoint written by vwn; the file is closed with the session. */
 typedef struct Checkpoint {
@@ -61,7 +63,7 @@ typedef enum StateKind { STATE_FIRST, STATE_SECOND, STATE_AVERAGE, STATE_KINDS }
 Name checkpoint_state_name(const Session *s, const Param *p, StateKind which);
 StoreEntry *checkpoint_state(const Session *s, const Param *p, StateKind which);
 StoreEntry *checkpoint_entry(const Session *s, const Param *p);
-/* States of parameters that a growth step holds still: no program has them, and checkpoints keep them. */
+/* States of parameters that a growth step holds still, in the rank that has them: no program has them, and checkpoints keep them. */
 void checkpoint_hold(Session *s, const Model *m, const Train *t);
 StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis);  /* born_name() of it */
 StoreEntry *checkpoint_since(const Session *s, const Param *p, int axis); /* since_name() */

@@ -20,12 +20,19 @@ typedef struct StoreEntry {
     int64_t elements;
     void *memory; /* on the backend: float or int64_t; double with the reference evaluator. On a device NULL
                      before it is used */
+    int holder;   /* 0: every rank has it; k + 1: rank k alone does, */
+    bool
+        elsewhere; /* and it is another one: here are its name and its shape. Nothing is read from it; what is put into it (as
+                       float64: from a file, or drawn) is let go, as all ranks put the same */
 } StoreEntry;
 /* backend NULL: reference evaluator, float64 on the host. */
 Store *store_new(Ctx *ctx, Backend *backend);
 void store_free(Store *s);
 /* Makes room (zeroed) for a tensor of this exact shape, or finds it; inputs may grow with B, T. */
 Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d, StoreEntry **out);
+/* The same of a tensor that rank `holder` alone has. */
+Status store_add_held(Store *s, ExtKind kind, Name name, uint8_t rank, const int64_t *d, int holder, bool here,
+                      StoreEntry **out);
 /* Memory for the tensors and arenas of a device that have none yet; else it is had when one of them is first used. */
 Status store_settle(Store *s);
 StoreEntry *store_find(Store *s, ExtKind kind, Name name); /* NULL when absent */

@@ -99,9 +99,16 @@ static void count_tensors(MemoryNeed *n, const Model *m, const Train *train)
         *(m->param.v[i].buffer ? &n->buffers : &n->weights) += bytes;
         if (train && param_learns(m, train, i)) {
             n->gradients += param_is_trained(m, train, i) ? bytes * (uint64_t)(1 + lanes_levels(&lanes)) : 0;
+            if (!param_is_here(train, i))
+                continue;
             n->optimizer += bytes * (uint64_t)optimizer_states(&train->optimizer, i);
             n->average += train->average ? bytes : 0;
         }
+    }
+    if (train && train->owner) {
+        Arena *a = arena_new(m->graph->ctx);
+        n->exchange = ranks_room(m, train, train->ranks, a);
+        arena_free(a);
     }
 }
 
@@ -225,6 +232,51 @@ uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int6
     return bytes;
 }
 
+/* What is planned with; freed by end_planning(). */
+static Planning begin_planning(Ctx *ctx, const Model *m, int64_t batch, const MemoryAsk *ask, Arena *own)
+{
+    const Target *on = ask->target ? ask->target : &target_cpu;
+    Planning p = {.ctx = ctx, .m = m, .batch = batch, .watch = ask->watch, .target = on};
+    p.kernel_cache = on->layout ? NULL : kernel_cache_new(ctx, own);
+    p.layout = on->layout ? NEW(own, PlanLayout) : NULL;
+    map_init(&p.counted, own);
+    if (p.layout)
+        plan_layout_init(p.layout, own);
+    return p;
+}
+
+static void end_planning(Planning *p, Arena *own)
+{
+    if (p->kernel_cache)
+        kernel_cache_free(p->kernel_cache);
+    arena_free(own);
+}
+
+static void add_up(MemoryNeed *n)
+{
+    n->total = n->weights + n->copies + n->buffers + n->gradients + n->optimizer + n->average + n->exchange +
+               n->inputs + n->arena + n->program;
+}
+
+MemoryNeed session_memory_update(Ctx *ctx, const Model *m, const Train *train, int64_t batch, const MemoryAsk *ask,
+                                 const MemoryNeed *other)
+{
+    MemoryNeed n = *other;
+    Train t = *train;
+    uint64_t program = 0;
+    MemoryAsk how = *ask;
+    how.watch = NULL;
+    batch = sized(&t, batch);
+    n.weights = n.buffers = n.gradients = n.optimizer = n.average = n.exchange = 0;
+    count_tensors(&n, m, train);
+    Arena *own = arena_new(ctx);
+    Planning p = begin_planning(ctx, m, batch, &how, own);
+    n.arena = larger(n.arena_step, arenas_of(&p, &t, PROGRAM_SQUARES, PROGRAM_UPDATE, &program));
+    end_planning(&p, own);
+    add_up(&n);
+    return n;
+}
+
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch, const MemoryAsk *ask)
 {
     enum { SPARE = 64 << 20 };
@@ -241,29 +293,23 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     if (!keeps)
         ctx_keep_spare(ctx, SPARE);
     Arena *own = arena_new(ctx);
-    const Target *on = ask->target ? ask->target : &target_cpu;
-    Planning p = {.ctx = ctx, .m = m, .batch = batch, .watch = ask->watch, .target = on};
-    p.kernel_cache = on->layout ? NULL : kernel_cache_new(ctx, own);
-    p.layout = on->layout ? NEW(own, PlanLayout) : NULL;
-    map_init(&p.counted, own);
-    if (p.layout)
-        plan_layout_init(p.layout, own);
+    Planning p = begin_planning(ctx, m, batch, ask, own);
     if (train) {
         uint64_t gradient = arenas_of(&p, &t, PROGRAM_TRAIN, PROGRAM_JOIN, &n.program); /* which `recompute` changes */
-        uint64_t others = arenas_of(&p, &t, PROGRAM_UPDATE, PROGRAM_EVAL_COUNT, &n.program);
-        n.arena = larger(gradient, others);
+        uint64_t update = arenas_of(&p, &t, PROGRAM_SQUARES, PROGRAM_UPDATE, &n.program);
+        uint64_t others = arenas_of(&p, &t, PROGRAM_EVAL, PROGRAM_EVAL_COUNT, &n.program);
+        n.arena_step = larger(gradient, others);
+        n.arena = larger(n.arena_step, update);
         if (ask->both)
-            both_arenas(&p, &t, gradient, others, ask, &n);
+            both_arenas(&p, &t, gradient, larger(update, others), ask, &n);
     } else {
         n.arena = arena_of(&p, NULL, PROGRAM_PREDICT, &n.program);
     }
-    if (p.kernel_cache)
-        kernel_cache_free(p.kernel_cache);
-    arena_free(own);
     n.copies = p.copy_bytes;
+    n.program = p.target->beside ? p.target->beside : n.program;
+    end_planning(&p, own);
     if (!keeps)
         ctx_keep_spare(ctx, 0);
-    n.program = on->beside ? on->beside : n.program;
-    n.total = n.weights + n.copies + n.buffers + n.gradients + n.optimizer + n.average + n.inputs + n.arena + n.program;
+    add_up(&n);
     return n;
 }

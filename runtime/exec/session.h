@@ -127,7 +127,9 @@ void session_end_params(Session *s, const Drawing *d);
  * libraries take. Needs no device. */
 typedef struct MemoryNeed {
     uint64_t weights, buffers, gradients, optimizer, average, inputs, arena, program, total;
-    uint64_t copies; /* of weights in 16 bits, of a GPU */
+    uint64_t exchange;   /* room for what is on its way between ranks */
+    uint64_t arena_step; /* the largest arena but that of the update */
+    uint64_t copies;     /* of weights in 16 bits, of a GPU */
     /* MemoryAsk.both: the arena without `recompute`, and with the file's, or with that of the
      * modules that repeat when the file has none */
     uint64_t arena_kept, arena_recomputed;
@@ -157,5 +159,31 @@ uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *
 /* The part of MemoryAsk.both that takes long: the arena of a step of training with the choice of
  * `recompute` that the file has not made. */
 uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
+
+/* ---- several ranks, as the programs of each are planned ---- */
+/* NULL: so many ranks can share so many lanes; else a sentence that says which number could. */
+const char *ranks_refused(Arena *a, int64_t lanes, int64_t ranks);
+/* Numbers of each rank that are on their way at a time, where the longest range has so many. */
+int64_t ranks_turn(int64_t longest, int ranks);
+/* The training that each of them has: its lanes of a step. */
+Train ranks_train(const Train *t, int ranks);
+/* Bytes of a rank for what is on its way: t->owner is set. */
+uint64_t ranks_room(const Model *m, const Train *t, int ranks, Arena *a);
+typedef struct RanksNeed {
+    int n;
+    MemoryNeed *memory; /* of each, */
+    uint64_t *
+        sent; /* and bytes of gradients and weights that it sends in a step, in numbers of 4 bytes, and receives, too */
+    int64_t exchanges; /* of a step */
+} RanksNeed;
+typedef struct RanksAskNeed {
+    int ranks; /* which can share the lanes */
+    int64_t batch;
+    const MemoryAsk *memory;
+} RanksAskNeed;
+RanksNeed ranks_need(Ctx *ctx, const Model *m, const Train *train, const RanksAskNeed *how, Arena *a);
+/* The need of a rank, where that of another one is known: they differ in what they update. */
+MemoryNeed session_memory_update(Ctx *ctx, const Model *m, const Train *train, int64_t batch, const MemoryAsk *ask,
+                                 const MemoryNeed *other);
 
 #endif

@@ -100,7 +100,7 @@ static uint64_t on_device(uint64_t bytes) { return (bytes + DEVICE_ALIGNED - 1) 
 /* On a device that only uploads write to, memory can wait until it is used. */
 static bool is_put_off(const Store *s) { return s->backend && s->backend->queues; }
 
-static bool has_none(const Room *r) { return !r->entry.memory && !r->chain; }
+static bool has_none(const Room *r) { return !r->entry.memory && !r->chain && !r->entry.elsewhere; }
 
 static Status settle(Store *s)
 {
@@ -311,6 +311,8 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
     if (!mul_i64(elements, (int64_t)item_size(s, kind, dtype), &bytes))
         return fail(s, ST_ENVIRONMENT, "out of memory: the tensor %s of shape %s", name, shape_text(text, rank, d));
     StoreEntry *e = store_find(s, kind, name);
+    if (e && e->elsewhere)
+        vwn_bug(s->ctx, "another rank has the tensor %s", name);
     if (e) {
         Status status = refit(s, e, dtype, rank, d, elements);
         *out = status == ST_OK ? e : NULL;
@@ -337,6 +339,34 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
     *slot = e;
     *out = e;
     return ST_OK;
+}
+
+/* An entry without memory. */
+static Status add_elsewhere(Store *s, ExtKind kind, Name name, uint8_t rank, const int64_t *d, StoreEntry **out)
+{
+    void **slot;
+    Status status;
+    Room *room = new_room(s, kind, name, &status, &slot);
+    int64_t elements = 1;
+    *out = NULL;
+    if (!room)
+        return status;
+    for (int i = 0; i < rank; i++)
+        elements *= d[i];
+    room->in_slab = true; /* there is nothing to give back */
+    room->entry = (StoreEntry){.kind = kind, .name = name, .dtype = DT_REAL, .elsewhere = true};
+    set_shape(&room->entry, rank, d, elements);
+    *slot = *out = s->entry.v[s->entry.n++] = &room->entry;
+    return ST_OK;
+}
+
+Status store_add_held(Store *s, ExtKind kind, Name name, uint8_t rank, const int64_t *d, int holder, bool here,
+                      StoreEntry **out)
+{
+    Status status = here ? store_add(s, kind, name, DT_REAL, rank, d, out) : add_elsewhere(s, kind, name, rank, d, out);
+    if (status == ST_OK)
+        (*out)->holder = holder + 1;
+    return status;
 }
 
 /* ---- tensors behind each other ---- */
@@ -436,6 +466,8 @@ static Status check_range(Store *s, const StoreEntry *e, int64_t at, int64_t n, 
     if (at < 0 || n < 0 || at > e->elements || n > e->elements - at)
         return fail(s, ST_USAGE, "%lld numbers from %lld do not lie in the tensor %s of %lld", (long long)n,
                     (long long)at, e->name, (long long)e->elements);
+    if (e->elsewhere)
+        vwn_bug(s->ctx, "the numbers of %s are another rank's", e->name);
     if (e->kind == EXT_COPY)
         return fail(s, ST_USAGE, "the numbers of %s are those of the weight", e->name);
     if (integer != (e->dtype == DT_INT))
@@ -459,6 +491,8 @@ static Status download(Store *s, void *to, const void *from, uint64_t bytes)
 
 Status store_put_f64(Store *s, StoreEntry *e, int64_t at, int64_t n, const double *v)
 {
+    if (e->elsewhere)
+        return ST_OK;
     Status status = check_range(s, e, at, n, false);
     store_weight_changes(s, e);
     if (status == ST_OK && !s->backend && n)

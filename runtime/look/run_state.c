@@ -54,6 +54,23 @@ static void take_curves(Reading *g, const Json *event, bool eval)
     }
 }
 
+/* Lists by rank of a step, which may have another number of them than the step before. */
+static void take_ranks(Reading *g, const Json *event)
+{
+    static const char *const name[] = {"computing", "waiting", "communicating", "sent", "rank_mem"};
+    for (size_t k = 0; k < sizeof name / sizeof name[0]; k++) {
+        const Json *list = json_get(event, name[k]), *v = list && list->kind == JSON_ARRAY ? list->first : NULL;
+        for (size_t i = 0; v; v = v->next, i++) {
+            if (i == g->r->rank.n)
+                vec_push(g->s->arena, &g->r->rank, (RankState){0});
+            RankState *of = &g->r->rank.v[i];
+            double *sum[] = {&of->computing, &of->waiting, &of->communicating, &of->sent, &of->memory};
+            double x = v->kind == JSON_NUMBER ? v->number : 0;
+            *sum[k] = sum[k] == &of->memory ? x : *sum[k] + x;
+        }
+    }
+}
+
 static void take_end(RunState *r, const char *status)
 {
     static const struct {
@@ -86,6 +103,7 @@ static bool take(void *user, const Json *event)
         r->compile = copy;
     } else if (!strcmp(kind, "step")) {
         take_curves(g, event, false);
+        take_ranks(g, event);
         r->eta = event_number(event, "eta");
         r->memory = event_number(event, "mem");
     } else if (!strcmp(kind, "eval")) {

@@ -33,6 +33,9 @@ typedef struct RunNote {
     double step;
     const char *kind, *text; /* kind: "growth", "note", "warning" */
 } RunNote;
+typedef struct RankState { /* seconds, bytes */
+    double computing, waiting, communicating, sent, memory;
+} RankState;
 typedef struct RunState {
     const char *path, *name; /* the name: the last part of the path */
     RunPhase phase;
@@ -44,6 +47,7 @@ typedef struct RunState {
     const char *start, *compile, *end;                              /* the last sentences; "": none */
     HistoryPoint last;                                              /* where it is; the value is not used */
     double steps, eta, memory, eval_step, flops_per_token, weights; /* NaN: not written */
+    VEC(RankState) rank;                                            /* of a run of several: sums over its steps */
     Events events;
 } RunState;
 

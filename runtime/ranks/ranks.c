@@ -41,9 +41,10 @@ struct Ranks {
     Side *to, *from;
     struct pollfd *poll;
     RankPiece *piece[2];
-    char *room; /* of ranks_add() */
+    char *room; /* of ranks_scatter() */
     size_t room_bytes;
-    uint64_t turn, sent;
+    uint64_t turn;
+    RanksSpent spent;
     char moment[64], why[RANKS_WHY];
     bool failed;
     int of; /* who has failed; -1: who knows says it */
@@ -101,7 +102,7 @@ Ranks *ranks_open(const RanksAsk *ask, char why[RANKS_WHY])
 int ranks_rank(const Ranks *r) { return r->rank; }
 int ranks_size(const Ranks *r) { return r->size; }
 const char *ranks_why(const Ranks *r) { return r->why; }
-uint64_t ranks_sent(const Ranks *r) { return r->sent; }
+RanksSpent ranks_spent(const Ranks *r) { return r->spent; }
 void ranks_patience(Ranks *r, int times) { r->patience = times; }
 
 bool ranks_is_first(const Ranks *r)
@@ -289,9 +290,18 @@ static bool silent(Ranks *r, double timeout)
     return true;
 }
 
+/* All others have begun this exchange, too: what stands before their pieces is here. */
+static bool all_have_come(const Ranks *r)
+{
+    for (int i = 0; i < r->size; i++)
+        if (i != r->rank && r->from[i].done < sizeof(Packet))
+            return false;
+    return true;
+}
+
 bool ranks_exchange(Ranks *r, const RankPiece *to, const RankPiece *from)
 {
-    double last = clock_seconds(), timeout = r->timeout * r->patience;
+    double last = clock_seconds(), timeout = r->timeout * r->patience, began = last, came = 0;
     if (r->failed)
         return false;
     r->turn++;
@@ -299,7 +309,7 @@ bool ranks_exchange(Ranks *r, const RankPiece *to, const RankPiece *from)
         size_t out = i == r->rank ? 0 : to[i].n, in = i == r->rank ? 0 : from[i].n;
         r->to[i] = (Side){{PACKET_MARK, PACKET_PIECE, r->turn, out}, 0, out + sizeof(Packet), to[i].bytes};
         r->from[i] = (Side){.all = in + sizeof(Packet), .bytes = from[i].bytes};
-        r->sent += out;
+        r->spent.sent += out;
     }
     for (;;) {
         bool moved = false;
@@ -313,9 +323,10 @@ bool ranks_exchange(Ranks *r, const RankPiece *to, const RankPiece *from)
             if (events)
                 r->poll[waiting++] = (struct pollfd){.fd = r->links.fd[i], .events = events};
         }
+        double now = clock_seconds();
+        came = came > 0 || !all_have_come(r) ? came : now;
         if (!waiting)
             break;
-        double now = clock_seconds();
         last = moved ? now : last;
         if (now - last >= timeout)
             return silent(r, timeout);
@@ -324,14 +335,23 @@ bool ranks_exchange(Ranks *r, const RankPiece *to, const RankPiece *from)
     }
     for (int i = 0; i < r->size; i++)
         r->to[i].done = 0;
+    r->spent.waiting += came - began;
+    r->spent.moving += clock_seconds() - came;
     return true;
 }
 
 bool ranks_gather(Ranks *r, void *all, size_t n)
 {
-    for (int i = 0; i < r->size; i++) {
-        r->piece[0][i] = (RankPiece){(char *)all + (size_t)r->rank * n, n};
+    for (int i = 0; i < r->size; i++)
         r->piece[1][i] = (RankPiece){(char *)all + (size_t)i * n, n};
+    return ranks_spread(r, r->piece[1]);
+}
+
+bool ranks_bring(Ranks *r, int from, void *bytes, size_t n)
+{
+    for (int i = 0; i < r->size; i++) {
+        r->piece[0][i] = (RankPiece){bytes, i == 0 && r->rank == from ? n : 0};
+        r->piece[1][i] = (RankPiece){bytes, i == from && r->rank == 0 ? n : 0};
     }
     return ranks_exchange(r, r->piece[0], r->piece[1]);
 }
@@ -349,57 +369,48 @@ bool ranks_tell(Ranks *r, char *text, size_t n)
 
 /* ---- sums ---- */
 
-/* The numbers lo .. of n that rank i adds up. */
-static int64_t share_at(const Ranks *r, int64_t n, int i) { return n * i / r->size; }
-
-static void add_numbers(void *to, const void *more, int64_t n, size_t item)
+static void add_numbers(void *to, const void *more, size_t n, size_t item)
 {
     if (item == sizeof(float))
-        for (int64_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++)
             ((float *)to)[i] += ((const float *)more)[i];
     else
-        for (int64_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++)
             ((double *)to)[i] += ((const double *)more)[i];
 }
 
-/* Every number goes to the rank that adds it up, over all ranks in their order, and from there to all. */
-static bool add_block(Ranks *r, char *v, int64_t n, size_t item)
+static bool make_room(Ranks *r, size_t bytes)
 {
-    int64_t lo = share_at(r, n, r->rank), mine = share_at(r, n, r->rank + 1) - lo;
-    size_t bytes = (size_t)mine * item;
-    for (int i = 0; i < r->size; i++) {
-        int64_t at = share_at(r, n, i);
-        r->piece[0][i] = (RankPiece){v + (size_t)at * item, (size_t)(share_at(r, n, i + 1) - at) * item};
-        r->piece[1][i] = (RankPiece){r->room + (size_t)i * bytes, bytes};
-    }
-    if (!ranks_exchange(r, r->piece[0], r->piece[1]))
-        return false;
-    memcpy(r->room + (size_t)r->rank * bytes, v + (size_t)lo * item, bytes);
-    for (int step = 1; step < r->size; step *= 2)
-        for (int i = 0; i + step < r->size; i += 2 * step)
-            add_numbers(r->room + (size_t)i * bytes, r->room + (size_t)(i + step) * bytes, mine, item);
-    memcpy(v + (size_t)lo * item, r->room, bytes);
-    for (int i = 0; i < r->size; i++) {
-        r->piece[1][i] = r->piece[0][i];
-        r->piece[0][i] = (RankPiece){r->room, bytes};
-    }
-    return ranks_exchange(r, r->piece[0], r->piece[1]);
+    if (r->room_bytes >= bytes)
+        return true;
+    free(r->room);
+    r->room = malloc(bytes);
+    r->room_bytes = r->room ? bytes : 0;
+    return r->room || fail(r, r->rank, "has no memory for sums");
 }
 
-bool ranks_add(Ranks *r, void *v, int64_t n, size_t item)
+bool ranks_scatter(Ranks *r, const RankPiece *part, size_t item)
 {
-    enum { BLOCK = 16 << 20 }; /* bytes that are on their way at a time */
-    int64_t most = (int64_t)(BLOCK / item);
-    size_t need = (size_t)(n < most ? n : most) * item + (size_t)r->size * item;
-    if (r->room_bytes < need) {
-        free(r->room);
-        r->room = malloc(need);
-        r->room_bytes = r->room ? need : 0;
-        if (!r->room)
-            return fail(r, r->rank, "has no memory for sums");
-    }
-    for (int64_t at = 0; at < n; at += most)
-        if (!add_block(r, (char *)v + (size_t)at * item, n - at < most ? n - at : most, item))
-            return false;
+    const RankPiece own = part[r->rank];
+    if (!make_room(r, (size_t)r->size * own.n + 1))
+        return false;
+    for (int i = 0; i < r->size; i++)
+        r->piece[1][i] = (RankPiece){r->room + (size_t)i * own.n, own.n};
+    if (!ranks_exchange(r, part, r->piece[1]))
+        return false;
+    if (own.n)
+        memcpy(r->room + (size_t)r->rank * own.n, own.bytes, own.n);
+    for (int step = 1; step < r->size; step *= 2)
+        for (int i = 0; i + step < r->size; i += 2 * step)
+            add_numbers(r->room + (size_t)i * own.n, r->room + (size_t)(i + step) * own.n, own.n / item, item);
+    if (own.n)
+        memcpy(own.bytes, r->room, own.n);
     return true;
+}
+
+bool ranks_spread(Ranks *r, const RankPiece *part)
+{
+    for (int i = 0; i < r->size; i++)
+        r->piece[0][i] = part[r->rank];
+    return ranks_exchange(r, r->piece[0], part);
 }

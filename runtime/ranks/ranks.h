@@ -41,8 +41,13 @@ int ranks_size(const Ranks *r);
 const char *ranks_why(const Ranks *r);
 /* Whether this rank is to say it to people: rank 0 is, or the next one where that is what has failed. */
 bool ranks_speaks(const Ranks *r);
-/* Bytes sent to others since the beginning, without what stands before them. */
-uint64_t ranks_sent(const Ranks *r);
+/* Bytes sent to others since the beginning, without what stands before them; seconds in which an exchange had begun here and not
+ * yet everywhere; and seconds of exchanges, from then on. */
+typedef struct RanksSpent {
+    uint64_t sent;
+    double waiting, moving;
+} RanksSpent;
+RanksSpent ranks_spent(const Ranks *r);
 bool ranks_is_first(const Ranks *r); /* of those on its machine */
 /* From now on silence lasts so many times as long. */
 void ranks_patience(Ranks *r, int times);
@@ -60,8 +65,12 @@ bool ranks_exchange(Ranks *r, const RankPiece *to, const RankPiece *from);
 bool ranks_gather(Ranks *r, void *all, size_t n);
 /* As many as rank 0 has, to all: `n` bytes of room, what came is ended by a NUL. */
 bool ranks_tell(Ranks *r, char *text, size_t n);
-/* v becomes the sum over all ranks, added as lanes_add() does (compiler/portable/loop.h): neighbours first. `item`: bytes of a number,
- * 4 or 8. Each rank sends 2 (size - 1) / size of the numbers, as in a ring. */
-bool ranks_add(Ranks *r, void *v, int64_t n, size_t item);
+/* From rank `from` to rank 0; nothing where that is rank 0. */
+bool ranks_bring(Ranks *r, int from, void *bytes, size_t n);
+/* part[i]: numbers whose sum over all ranks is rank i's, of which it has as many as all others have for it. Those of this rank become
+ * the sums, added as lanes_add() does (compiler/portable/loop.h): neighbours first. `item`: bytes of a number, 4 or 8. */
+bool ranks_scatter(Ranks *r, const RankPiece *part, size_t item);
+/* The other half: part[i] comes from rank i, and that of this rank goes to all. */
+bool ranks_spread(Ranks *r, const RankPiece *part);
 
 #endif

@@ -117,7 +117,7 @@ static void costs(RunsPage *p, Unit *u)
     MemoryNeed need = session_memory(p->session.ctx, u->model, u->train, 0, NULL);
     ReportMemory memory = {
         .batch_seqs = u->train ? u->train->micro_seqs : 1, .training = u->train != NULL, .total = need.total};
-    report_cost(&b, u, &memory, NULL, true);
+    report_cost(&b, u, &memory, NULL, NULL, true);
     const Json *cost = json_read(a, b.s, strcspn(b.s, "\n"), &error);
     if (!cost)
         vwn_bug(p->session.ctx, "the costs are no JSON: %s", error.what);

@@ -149,6 +149,13 @@ static void details(RunsPage *p, const PageRun *r)
         html_row(&p->b, of[i].head, said(p, r, of[i].name));
     html_row(&p->b, "kernels", s->compile);
     html_row(&p->b, "memory", isfinite(s->memory) && s->memory > 0 ? bytes_text(a, s->memory) : "");
+    for (size_t i = 0; i < s->rank.n; i++) {
+        const RankState *k = &s->rank.v[i];
+        html_row(&p->b, arena_printf(a, "rank %zu", i),
+                 arena_printf(a, "computing %s, waiting %s, communicating %s; %s sent; memory %s",
+                              duration_text(a, k->computing), duration_text(a, k->waiting),
+                              duration_text(a, k->communicating), bytes_text(a, k->sent), bytes_text(a, k->memory)));
+    }
     html_row(&p->b, "ended as", *s->end ? s->end : run_phase_names[s->phase]);
     if (s->events.damaged)
         html_row(&p->b, "damaged",

@@ -193,7 +193,9 @@ static void queue_step(Trainer *tr)
         check_loss(tr, loss, !isfinite(loss) ? HALT_LOSS : jump_is(&tr->now, loss) ? HALT_JUMP : HALT_NOT);
     }
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)next_step(tr), 0};
+    train_add_squares(tr, &args);
     session_run(&tr->session, tr->program.update, &args);
+    train_spread_weights(tr);
     readback_post(q->readback, tr->program.update);
     if (!tr->program.count || tr->parts == 1)
         feed_ahead(tr, tr->parts + first_part(tr));
@@ -245,6 +247,7 @@ static void report_step(Trainer *tr)
         double passed = t - tr->report.reported, weight = tr->report.rate > 0 ? 1 - exp(-passed / 3) : 1;
         tr->report.rate += weight * (tokens / passed - tr->report.rate);
     }
+    train_gather_spent(tr);
     train_event(tr, VWN_EVENT_STEP, NULL);
     tr->report.reported = t;
     tr->report.reported_at = tr->now.step;
@@ -255,8 +258,10 @@ static double held_out(Trainer *tr, const Train *as)
 {
     const EvalShare share = {tr->lanes, train_gather_lanes, tr};
     train_set_vars(tr, 0);
+    train_swap_averages(tr, true);
     int64_t windows = evaluate(&tr->feed, tr->program.eval, tr->program.eval_count, tr->eval_split, as->eval_batches,
                                as->batch_seqs, &share, tr->vars, tr->out.eval_part, tr->out.eval_all);
+    train_swap_averages(tr, false);
     tr->out.eval_bytes = split_bytes_per_token(&tr->session, tr->eval_split, tr->data->tokenizer, windows);
     return tr->out.eval_all[tr->out.eval_loss];
 }
@@ -288,6 +293,7 @@ static void save(Trainer *tr)
     if (tr->saved_at == tr->now.step)
         return;
     if (!train_writes(tr)) {
+        check_state(tr, checkpoint_give(s, tr->model, why), why);
         tr->saved_at = tr->now.step;
         return;
     }
@@ -436,6 +442,7 @@ static Status train_loop(Trainer *tr)
     tr->report.reported_at = tr->report.began_at = tr->now.step;
     if (tr->growth.plan)
         end_growth(tr);
+    train_begin_spent(tr);
     while (!(tr->growth.due = growth_begins(tr)) && tr->now.step < tr->stop_at) {
         bool interrupted = train_interrupted(tr);
         if (interrupted && !tr->queue.ahead) {

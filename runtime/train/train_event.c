@@ -39,8 +39,28 @@ static size_t losses_room(const Program *p)
 void train_event_room(Trainer *tr)
 {
     size_t fresh = tr->program.fresh ? losses_room(tr->program.fresh) : 0, eval = losses_room(tr->program.eval);
-    tr->report.json_room = 8192 + (fresh > eval ? fresh : eval);
+    const Ranks *r = tr->session.owner->ranks;
+    size_t ranks = r ? (size_t)ranks_size(r) * SPENT_KINDS * 32 : 0;
+    tr->report.json_room = 8192 + (fresh > eval ? fresh : eval) + ranks;
     tr->report.json = NEW_ARRAY(tr->session.arena, char, tr->report.json_room);
+}
+
+/* A list by rank of each. */
+static void put_spent(JsonText *t, const Trainer *tr)
+{
+    static const char *const name[SPENT_KINDS] = {"computing", "waiting", "communicating", "sent", "rank_mem"};
+    int size = tr->share ? ranks_size(tr->session.owner->ranks) : 0;
+    for (SpentKind k = 0; size && k < SPENT_KINDS; k++) {
+        json_open(t, name[k], '[');
+        for (int i = 0; i < size; i++) {
+            double x = tr->share->spent[i][k];
+            if (k < SPENT_SENT)
+                json_put_number(t, NULL, round(x * 1e6) / 1e6);
+            else
+                json_put_integer(t, NULL, (int64_t)x);
+        }
+        json_close(t, ']');
+    }
 }
 
 /* The line without its newline; 0 when it does not fit. */
@@ -69,6 +89,7 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
         json_put_number(&t, "tok_s", floor(e->tokens_per_second));
         json_put_integer(&t, "mem", (int64_t)tr->bytes);
         json_put_number(&t, "eta", round(e->eta_seconds));
+        put_spent(&t, tr);
     }
     if (e->kind == VWN_EVENT_EVAL) {
         put_losses(&t, tr->program.eval, tr->out.eval_all, "eval_loss");

@@ -106,6 +106,7 @@ static void prepare_stage(Trainer *tr, const GrowStep *g, const GrowStep *next, 
             i < tr->unit->grown ? tr->growth.born[i] : (double)(tr->now.step + 1) + (double)i; /* numbers of no text */
     t.births = train_births(tr, g->after, n, updates);
     t.decides = train_runs_ahead(tr, g->after, &t, next);
+    train_own(tr, g->after, &t);
     prepare_programs(tr, g->after, &t, total);
 }
 

@@ -90,6 +90,7 @@ static void open_new(Measuring *m)
     *t = *tr->train;
     t->batch_seqs = t->micro_seqs = m->windows;
     t->lanes = 1;
+    t->owner = NULL; /* each rank measures all of it */
     side->model = tr->model;
     session_beside(&side->session, &tr->session);
     Arena *a = side->session.arena;

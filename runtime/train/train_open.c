@@ -539,6 +539,7 @@ static Program **program_slot(TrainPrograms *p, ProgramKind kind, int level)
     case PROGRAM_ACCUMULATE: return &p->more;
     case PROGRAM_KEEP: return &p->keep[level];
     case PROGRAM_JOIN: return &p->join[level];
+    case PROGRAM_SQUARES: return &p->squares;
     case PROGRAM_UPDATE: return &p->update;
     case PROGRAM_EVAL: return &p->eval;
     case PROGRAM_COUNT: return &p->count;
@@ -622,6 +623,7 @@ static void build_programs(Trainer *tr)
         if (kind == PROGRAM_UPDATE)
             checkpoint_hold(s, m, t);
     }
+    train_share(tr);
     tr->feed = feed_open(s, &tr->data->train, tr->micro, t->context);
     train_event_room(tr);
     size_t n = results_size(tr->program.fresh), n_eval = tr->program.eval ? results_size(tr->program.eval) : 0;
@@ -649,7 +651,8 @@ static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void count_memory(Trainer *tr)
 {
-    const Program *all[] = {tr->program.fresh, tr->program.more, tr->program.update, tr->program.eval};
+    const Program *all[] = {tr->program.fresh, tr->program.more, tr->program.squares, tr->program.update,
+                            tr->program.eval};
     uint64_t arena = 0;
     for (size_t i = 0; i < COUNT_OF(all); i++)
         if (all[i])
@@ -709,8 +712,7 @@ static void check_memory(Trainer *tr)
     Train t = *tr->train;
     if (!session_half(&tr->session, &t))
         t.compute = HALF_NONE;
-    t.batch_seqs = t.batch_seqs / tr->lanes.all * tr->lanes.here; /* what is computed here of a step */
-    t.lanes = tr->lanes.here;
+    t = ranks_train(&t, t.ranks); /* what is computed here of a step */
     if (session_memory_most(tr->model, &t) <= left)
         return;
     MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0, &(MemoryAsk){.target = tr->session.backend->target});
@@ -870,6 +872,7 @@ static void enter_stage(Trainer *tr, size_t n)
         tr->unit->train->births = train_births(tr, tr->model, n, tr->growth.born);
         tr->data = tr->eval_data = NULL;
     }
+    train_own(tr, tr->model, tr->unit->train);
     open_all_data(tr);
     resolve_length(tr);
     describe_run(tr);

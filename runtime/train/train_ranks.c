@@ -14,7 +14,7 @@
 static Ranks *ranks_of(const Trainer *tr) { return tr->session.owner->ranks; }
 bool train_writes(const Trainer *tr) { return !ranks_of(tr) || ranks_rank(ranks_of(tr)) == 0; }
 
-static void check(Trainer *tr, bool fine)
+void train_check(Trainer *tr, bool fine)
 {
     if (fine)
         return;
@@ -67,7 +67,7 @@ void train_agree(Trainer *tr)
     char(*all)[FACTS][65] = arena_alloc_array(a, size, sizeof *all);
     for (size_t i = 0; i < FACTS; i++)
         memcpy(all[own][i], fact[i].hash, sizeof fact[i].hash);
-    check(tr, ranks_gather(r, all, sizeof *all));
+    train_check(tr, ranks_gather(r, all, sizeof *all));
     for (size_t k = 0; k < FACTS; k++)
         for (size_t i = 1; i < size; i++) {
             if (!memcmp(all[i][k], all[0][k], sizeof all[0][k]))
@@ -87,20 +87,9 @@ void train_share_lanes(Trainer *tr)
     if (!r)
         return;
     int64_t size = ranks_size(r), all = tr->lanes.all;
-    if (all % size) {
-        Buf b = buf_new(tr->session.arena);
-        size_t count = 0, i = 0;
-        for (int64_t n = 1; n <= all; n *= 2)
-            count++;
-        for (int64_t n = 1; n <= all; n *= 2)
-            buf_printf(&b, "%s%lld", list_gap(i++, count, " or "), (long long)n);
-        const char *more =
-            size & (size - 1) ? ""
-                              : arena_printf(tr->session.arena,
-                                             ", or give `train` more lanes: `--set train.lanes=%lld`", (long long)size);
-        ctx_raise(tr->ctx, ST_USAGE, "%lld processes cannot share the %lld lane%s of a step: start %s%s",
-                  (long long)size, (long long)all, all == 1 ? "" : "s", b.s, more);
-    }
+    const char *refused = ranks_refused(tr->session.arena, all, size);
+    if (refused)
+        ctx_raise(tr->ctx, ST_USAGE, "%s", refused);
     tr->lanes.here = all / size;
     tr->lanes.first = ranks_rank(r) * tr->lanes.here;
 }
@@ -113,7 +102,7 @@ const char *train_told(Trainer *tr, const char *text)
         return text;
     char *said = NEW_ARRAY(tr->session.arena, char, ROOM);
     snprintf(said, ROOM, "%s", text ? text : "");
-    check(tr, ranks_tell(r, said, ROOM));
+    train_check(tr, ranks_tell(r, said, ROOM));
     return *said ? said : NULL;
 }
 
@@ -125,70 +114,18 @@ void train_wait_for_kernels(Trainer *tr, bool before)
         return;
     char one[RANKS_MOST] = {0};
     ranks_patience(r, PATIENCE);
-    check(tr, ranks_gather(r, one, 1));
+    train_check(tr, ranks_gather(r, one, 1));
     ranks_patience(r, 1);
 }
 
 /* ---- a step ---- */
-
-/* Numbers that are exchanged at a time. */
-enum { NUMBERS = 1 << 22 };
-
-static bool is_summed(const StoreEntry *e)
-{
-    return e->kind == EXT_GRAD || (e->kind == EXT_STEP && !strcmp(e->name, "loss"));
-}
-
-/* The numbers from .. from + n - 1 of all tensors that are summed, one behind the other, out of the store or back into it. */
-static void move_sums(Trainer *tr, int64_t from, int64_t n, char *numbers, bool back)
-{
-    Session *s = &tr->session;
-    int64_t at = 0; /* of the tensor at hand */
-    for (size_t i = 0; i < store_count(s->store) && at < from + n; i++) {
-        StoreEntry *e = store_at(s->store, i);
-        if (!is_summed(e))
-            continue;
-        int64_t lo = from > at ? from - at : 0, hi = from + n - at < e->elements ? from + n - at : e->elements;
-        int64_t to = at + lo - from;
-        at += e->elements;
-        if (lo >= hi)
-            continue;
-        if (s->backend)
-            session_store_ok(s, back ? store_put_f32(s->store, e, lo, hi - lo, (float *)numbers + to)
-                                     : store_get_f32(s->store, e, lo, hi - lo, (float *)numbers + to));
-        else
-            session_store_ok(s, back ? store_put_f64(s->store, e, lo, hi - lo, (double *)numbers + to)
-                                     : store_get_f64(s->store, e, lo, hi - lo, (double *)numbers + to));
-    }
-}
-
-void train_add_gradients(Trainer *tr)
-{
-    Ranks *r = ranks_of(tr);
-    Session *s = &tr->session;
-    size_t item = s->backend ? sizeof(float) : sizeof(double);
-    int64_t all = 0;
-    if (!r)
-        return;
-    for (size_t i = 0; i < store_count(s->store); i++)
-        all += is_summed(store_at(s->store, i)) ? store_at(s->store, i)->elements : 0;
-    int64_t most = all < NUMBERS ? all : NUMBERS;
-    if (!tr->sums)
-        tr->sums = arena_alloc_array(s->arena, (size_t)most, item);
-    for (int64_t at = 0; at < all; at += most) {
-        int64_t n = all - at < most ? all - at : most;
-        move_sums(tr, at, n, tr->sums, false);
-        check(tr, ranks_add(r, tr->sums, n, item));
-        move_sums(tr, at, n, tr->sums, true);
-    }
-}
 
 void train_gather_lanes(void *trainer, double *v, size_t n)
 {
     Trainer *tr = trainer;
     Ranks *r = ranks_of(tr);
     if (r)
-        check(tr, ranks_gather(r, v, (size_t)tr->lanes.here * n * sizeof *v));
+        train_check(tr, ranks_gather(r, v, (size_t)tr->lanes.here * n * sizeof *v));
 }
 
 bool train_interrupted(Trainer *tr)
@@ -201,6 +138,6 @@ bool train_interrupted(Trainer *tr)
     snprintf(moment, sizeof moment, "step %lld", (long long)tr->now.step);
     ranks_at(r, moment);
     any[ranks_rank(r)] = tr->session.owner->interrupted != 0;
-    check(tr, ranks_gather(r, any, 1));
+    train_check(tr, ranks_gather(r, any, 1));
     return memchr(any, 1, (size_t)ranks_size(r)) != NULL;
 }

@@ -39,6 +39,7 @@ typedef struct TrainByHand {
 
 typedef struct TrainPrograms {
     Program *fresh, *more, *update, *eval;                      /* more: NULL when a lane is one micro-batch */
+    Program *squares;                                           /* of several ranks; NULL: this one updates nothing */
     Program *keep[LOOP_LANES_LEVELS], *join[LOOP_LANES_LEVELS]; /* as many as the lanes have levels */
     Program *count, *eval_count; /* NULL also where nothing is computed in parts, or evaluated */
 } TrainPrograms;
@@ -75,6 +76,33 @@ typedef struct TrainReport {
     const void *fields_of;
 } TrainReport;
 
+/* What each rank has spent since a step was last told: seconds of an exchange that had begun here and not everywhere, of exchanges from
+ * then on, and all others; bytes of gradients and weights that were sent. And its memory, of tensors and the arena. */
+typedef enum SpentKind {
+    SPENT_COMPUTING,
+    SPENT_WAITING,
+    SPENT_COMMUNICATING,
+    SPENT_SENT,
+    SPENT_MEMORY,
+    SPENT_KINDS
+} SpentKind;
+/* What a rank of several exchanges in a step. */
+typedef struct TrainOrder TrainOrder;
+typedef struct TrainShare {
+    TrainOrder *gradients, *weights; /* of what is trained; before the gradients the loss, where updates decide */
+    TrainOrder *learning;            /* weights that have averages, also of what a growth step holds; NULL: none has */
+    StoreEntry *loss, *squares;      /* what the update reads; loss: or NULL */
+    int64_t each;                    /* numbers of a rank that are on their way at a time, */
+    char *numbers,
+        *set_aside; /* and room for those of all ranks; this rank's weights while averages are in their place */
+    double *square; /* room for the loss, and a number of each trained parameter */
+    uint64_t sent;  /* bytes of gradients and weights so far; */
+    double (*spent)[SPENT_KINDS]; /* of each rank, */
+    double told;                  /* since then, */
+    RanksSpent before;            /* and what this one had spent until then */
+    uint64_t sent_before;
+} TrainShare;
+
 typedef struct Trainer {
     Session session;
     Ctx *ctx;
@@ -99,7 +127,7 @@ typedef struct Trainer {
     Drawing *drawing;                 /* of the initial values, else */
     int64_t micro, parts;             /* sequences per micro-batch, micro-batches per step */
     StepLanes lanes;                  /* of a step, and those of this process */
-    char *sums;                       /* of gradients on their way between ranks */
+    TrainShare *share;                /* NULL: there is one rank */
     int64_t steps, stop_at;           /* of the whole run; of this call */
     uint64_t bytes;                   /* memory of tensors and the arena */
     BuildReport build;                /* of all programs */
@@ -165,9 +193,18 @@ void train_share_lanes(Trainer *tr);                   /* tr->lanes: those of th
 const char *train_told(Trainer *tr, const char *text); /* what rank 0 gives; NULL and "" are NULL then */
 /* Kernels are compiled by the first rank of each machine, and found by the others: before they are built, and behind it. */
 void train_wait_for_kernels(Trainer *tr, bool before);
-void train_add_gradients(Trainer *tr); /* in the store, those of the lanes here become those of all */
+void train_check(Trainer *tr, bool fine);                    /* raises after a call of ranks.h that was not */
 void train_gather_lanes(void *trainer, double *v, size_t n); /* n numbers of each lane of a step */
 bool train_interrupted(Trainer *tr);                         /* whether somebody was */
+/* ---- train_share.c: what each of them updates; nothing where there are none ---- */
+void train_own(const Trainer *tr, const Model *m, Train *t); /* t->owner and t->rank of a training of `m` */
+void train_share(Trainer *tr);                               /* tr->share; behind the program of the update */
+void train_add_gradients(Trainer *tr); /* those of this rank's parameters become sums over all ranks */
+void train_add_squares(Trainer *tr, const RunArgs *args); /* what an update reads of all of them */
+void train_spread_weights(Trainer *tr);                   /* those of this rank's parameters go to all */
+void train_begin_spent(Trainer *tr);                      /* training begins */
+void train_gather_spent(Trainer *tr);                     /* tr->share->spent; a step is told */
+void train_swap_averages(Trainer *tr, bool in); /* into the place of the weights, where evaluations read them; or out */
 
 /* train.c: one optimizer step, and nothing of what happens between steps; `more`: the one behind it is queued before this
  * one is waited for, where train_may_follow(). Raises. */

@@ -88,6 +88,43 @@ for n in 2 8; do
     evals runs/r$n/events.jsonl > other
     cmp one other || fail "other losses of evaluations"
 done
+# on the processor, with products in 16 bits: weights that are tied, AdamW, clipping, an average; what each process sends in a step, and
+# the memory of states, are what `vwn cost` has planned
+small_model 'let H = 96' '  embed tokens { vocab = 256, width = D }
+  attention { heads = 2 }
+  ffn { hidden = H, activation = gelu }
+  head lm { norm = rms_norm(eps = 1e-6), tie = tokens }' | sed 's/^let D = 16/let D = 64/' > tied.vwn
+small_train 'lanes = 4
+length = 3 steps
+clip = 0.5
+average = ema(decay = 0.9)
+optimizer adamw { lr = linear(peak = 0.01, floor = 0), betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }
+eval { every = 2 steps, batches = 1 }
+checkpoint { every = 1 steps, keep = 9 }' | sed 's/precision = fp32/precision = mixed(compute = fp16, master = fp32)/; s/batch     = 4/batch = 16/' >> tied.vwn
+list_of() { sed -n "s/.*\"$1\":\[\([^]]*\)\].*/\1/p" "$2" | tail -n 1 | tr , '\n'; }
+costs_of() { grep -o "\"$1\":[0-9]*" out | sed 's/.*://'; }
+expect 0 "$VWN" train tied.vwn --device cpu --run t1
+lacks err 'so nothing is rounded'
+for n in 2 4; do
+    expect 0 "$VWN" launch -n $n train tied.vwn --device cpu --run t$n
+    cmp runs/t1/ckpt/step_00000003.safetensors runs/t$n/ckpt/step_00000003.safetensors || fail "$n processes have other weights on the processor"
+    expect 0 "$VWN" cost tied.vwn --ranks $n --json
+    list_of sent runs/t$n/events.jsonl > sent
+    costs_of bytes_sent > planned
+    [ "$(wc -l < sent)" -eq $n ] || fail "bytes sent of $(wc -l < sent) processes instead of $n"
+    cmp sent planned || fail "$n processes send $(paste -s -d, sent) bytes in a step, and not $(paste -s -d, planned)"
+    # what a process has beside its states and its arena is the same in all of them
+    list_of rank_mem runs/t$n/events.jsonl > memory
+    for key in bytes_optimizer bytes_average bytes_arena; do costs_of $key | tail -n $n > $key; done
+    paste memory bytes_optimizer bytes_average bytes_arena | awk '{ print $1 - $2 - $3 - $4 }' | sort -u > rest
+    [ "$(wc -l < rest)" -eq 1 ] || fail "memory of $n processes: $(paste -s -d, memory); without states: $(paste -s -d, rest)"
+    [ "$(awk '{ n += $1 } END { print n }' bytes_optimizer)" -eq "$(awk -v n=$n '{ s += $1 } END { print 2 * s }' bytes_average)" ] || fail "AdamW has two moments"
+    [ "$(sort -u bytes_optimizer | wc -l)" -gt 1 ] || fail "all processes have the same states"
+done
+# who has computed, waited and communicated is on the page of the run
+expect 0 "$VWN" report runs/t4 -o t4.html --connections none
+has t4.html '<dt>rank 3</dt><dd>computing '
+lacks t4.html '<dt>rank 4</dt>'
 # one lane and eight are two orders of adding: the same losses but for rounding
 expect 0 "$VWN" train model.vwn --device reference --run plain --set train.lanes=1
 losses runs/r1/events.jsonl > one
@@ -129,6 +166,14 @@ has err 'has sent nothing for 5 seconds'
 [ "$(grep -c '^error' err)" -eq 1 ] || fail "not one sentence"
 
 # what does not fit is refused, once
+expect 2 "$VWN" cost tied.vwn --ranks 8
+has err '8 processes cannot share the 4 lanes of a step: start 1, 2 or 4, or give `train` more lanes: `--set train.lanes=8`'
+expect 2 "$VWN" cost tied.vwn --bandwidth 1e9
+has err '`--bandwidth` is that of several processes'
+expect 0 "$VWN" cost tied.vwn --ranks 2 --bandwidth 1e6 --latency 1 --json
+has out '"exchanges":5,"time_exchange":5.'
+expect 0 "$VWN" cost tied.vwn --ranks 2 --bandwidth 1e6 --latency 1
+has out 'none of it is hidden'
 expect 2 "$VWN" launch -n 3 train model.vwn --device reference --run no
 has err '3 processes cannot share the 8 lanes of a step: start 1, 2, 4 or 8'
 [ "$(grep -c '^error' err)" -eq 1 ] || fail "not one sentence"

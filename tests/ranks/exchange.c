@@ -101,6 +101,17 @@ static double tree_double(int lo, int n, int64_t i)
 enum { LANES = 8 };
 static const int64_t lengths[] = {0, 1, 5, 1000, 70001};
 
+/* Every number goes to the rank that adds it up, and from there to all. */
+static bool add_all(Ranks *r, void *v, int64_t n, size_t item)
+{
+    RankPiece part[MOST];
+    int64_t size = ranks_size(r);
+    for (int64_t i = 0; i < size; i++)
+        part[i] =
+            (RankPiece){(char *)v + (size_t)(n * i / size) * item, (size_t)(n * (i + 1) / size - n * i / size) * item};
+    return ranks_scatter(r, part, item) && ranks_spread(r, part);
+}
+
 /* Each rank gives the tree of its lanes; the sums are those of a tree over all, whatever the number of ranks. */
 static int sums(Ranks *r)
 {
@@ -114,7 +125,7 @@ static int sums(Ranks *r)
             v[i] = tree_float(first, here, i);
             w[i] = tree_double(first, here, i);
         }
-        if (!ranks_add(r, v, n, sizeof *v) || !ranks_add(r, w, n, sizeof *w))
+        if (!add_all(r, v, n, sizeof *v) || !add_all(r, w, n, sizeof *w))
             return 1;
         for (int64_t i = 0; i < n; i++)
             if (v[i] != tree_float(0, LANES, i) || w[i] != tree_double(0, LANES, i))
@@ -126,7 +137,7 @@ static int sums(Ranks *r)
         free(v);
         free(w);
     }
-    return ranks_sent(r) == want ? 0 : 3;
+    return ranks_spent(r).sent == want ? 0 : 3;
 }
 
 static int gathers(Ranks *r)
@@ -139,9 +150,29 @@ static int gathers(Ranks *r)
     for (int i = 0; i < ranks_size(r); i++)
         if (all[i] != 100 + i)
             return 2;
+    int last = ranks_size(r) - 1, one = ranks_rank(r) == last ? 77 : 0;
+    if (!ranks_bring(r, last, &one, sizeof one) || one != (ranks_rank(r) && ranks_rank(r) < last ? 0 : 77))
+        return 4;
     if (ranks_rank(r) == 0)
         snprintf(text, sizeof text, "from the first");
     return ranks_tell(r, text, sizeof text) && !strcmp(text, "from the first") ? 0 : 3;
+}
+
+/* Who comes last waits least. */
+static int one_is_late(Ranks *r)
+{
+    double waited[MOST];
+    if (ranks_rank(r) == 1)
+        usleep(200000);
+    if (!ranks_gather(r, (char[MOST]){0}, 1))
+        return 1;
+    waited[ranks_rank(r)] = ranks_spent(r).waiting;
+    if (!ranks_gather(r, waited, sizeof *waited))
+        return 2;
+    for (int i = 0; i < ranks_size(r); i++)
+        if (i != 1 && waited[i] < 2 * waited[1])
+            return 3;
+    return ranks_spent(r).moving > 0 ? 0 : 4;
 }
 
 /* ---- failures ---- */
@@ -331,6 +362,8 @@ int main(void)
     snprintf(folder, sizeof folder, "/tmp/vwn-exchange-XXXXXX");
     CHECK(&h, mkdtemp(folder) != NULL);
     snprintf(place, sizeof place, "%d", 10000 + (int)getpid() % 20000); /* below those that the system gives away */
+    run(4, one_is_late, status);
+    CHECK(&h, all_are(status, 4, 0));
     run(2, fails_midway, status);
     CHECK(&h, all_are(status, 2, 0));
     for (int way = 0; way < 2; way++) {
