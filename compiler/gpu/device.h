@@ -35,7 +35,7 @@ bool kernel_product_shares(const Kernel *k,
 void kernel_cut_products(Kernel *k);           /* KProduct.way, Kernel.calls; of a mapped kernel */
 void kernel_pair_products(Kernel *k);          /* pair_products.c: KProduct.beside */
 void kernel_begin_rows(Kernel *k);             /* begin_rows.c: KPrefetch, ROW_TILES */
-void kernel_join_totals(Kernel *k);            /* join_totals.c: KStmt.together */
+void kernel_join_totals(Kernel *k);            /* join_totals.c: KStmt.totals */
 void kernel_use_lanes(Kernel *k);              /* lanes.c: KColumn */
 void kernel_find_loaded(Kernel *k);            /* loaded.c: KEx.i of choices */
 void kernel_find_elements(Kernel *k);          /* elements.c: KStmt.width of statements, KStmt.across */

@@ -5,7 +5,7 @@
  *      all rounds first; a loop that adds to sums over rows in memory loads these first and stores last.
  * Requires: widths, pieces and how often loops are written out are final.     Proved by: kernel_check(), kernel_check_held().
  * The one idea: the compiler of the text does not know that arrays, tiles and tensors lie apart, so what is loaded behind
- * a store waits for it. The kernel program knows. What is held has the number of the statement that it was a step of.
+ * a store waits for it. The kernel program knows. What is held has numbers in the order of the program.
  */
 #include "device.h"
 #include "compiler/kernel/touches.h"
@@ -13,6 +13,7 @@
 typedef struct Hold {
     const Kernel *from;
     Kernel *to;
+    uint32_t *number, numbers; /* of what is held, by statement that it is of; 0: none yet */
 } Hold;
 
 static void put(Hold *h, KStmt s) { vec_push(h->to->arena, &h->to->stmt, s); }
@@ -22,7 +23,7 @@ static void put_step(Hold *h, size_t i, uint8_t step, uint8_t piece, const KStmt
 {
     KStmt s = h->from->stmt.v[i];
     s.step = step;
-    s.held = (uint32_t)i;
+    s.held = h->number[i] ? h->number[i] : (h->number[i] = ++h->numbers);
     s.piece = piece;
     s.var = round ? round->var : s.var;
     s.unroll = round ? round->unroll : s.unroll;
@@ -248,7 +249,7 @@ static void put_sums(Hold *h, size_t loop)
 void kernel_hold(Kernel *k)
 {
     const Kernel from = *k;
-    Hold h = {&from, k};
+    Hold h = {.from = &from, .to = k, .number = NEW_ARRAY(k->arena, uint32_t, from.stmt.n + 1)};
     k->stmt.v = NULL;
     k->stmt.n = k->stmt.cap = 0;
     for (size_t i = 0; i < from.stmt.n; i++) {

@@ -166,12 +166,24 @@ static void touch_column(Races *r, size_t i, const KColumn *c)
     }
 }
 
-/* Before the first row of a partition all threads fill its partial sums; they store them when it is over. */
-static void touch_parts(Races *r, size_t i, bool write)
+/* Before the first row of a partition all threads fill its partial sums, and they store them when it is over: each its elements in
+ * the order in which they lie, where that is theirs. */
+static void touch_part(Races *r, size_t i, const KStmt *s)
+{
+    const KBuffer *b = &r->k->buffer.v[s->root];
+    Touch t = touch_here(r, s->kind == KS_PART_FILL);
+    t.lane = b->device.swizzled ? 0 : r->k->part;
+    t.width = 1;
+    touch_buffer(r, i, s->root, t);
+}
+
+/* The partial sums of another partition lie elsewhere: in memory, or in the shared memory of another block, unless a block goes on
+ * to a further partition. */
+static void forget_parts(Races *r)
 {
     for (uint32_t b = 0; b < r->k->buffer.n; b++)
-        if (r->buffer[b].sums)
-            touch_buffer(r, i, b, touch_here(r, write));
+        if (r->buffer[b].sums && !(r->k->buffer.v[b].device.held && r->k->device.grid.blocks))
+            r->buffer[b].by.n = 0;
 }
 
 static void touch_product(Races *r, size_t i, const KProduct *p)
@@ -198,12 +210,12 @@ static void touch_place(Races *r, size_t i, uint32_t slot, bool write, Ix which)
 
 /* Totals that are one step lie as numbers of 4 bytes in the first half of their slots. Each warp has a place behind these into which it
  * writes totals for its own threads. */
-static void touch_step(Races *r, size_t i, const KStmt *s)
+static void touch_step(Races *r, size_t i, const KStmt *s, const KTotals *t)
 {
-    const uint32_t n = s->together, room = (n + 3) / 4 * 4;
+    const uint32_t n = t->n, room = (n + 3) / 4 * 4;
     bool own = false;
-    for (uint32_t j = 0; j < n && i + j < r->k->stmt.n; j++)
-        own = own || !s[j].alone;
+    for (uint32_t j = 0; j < n; j++)
+        own = own || !t->of[j].alone;
     for (uint32_t j = 0; j < (n + 1) / 2; j++)
         touch_place(r, i, s->at + j, s->kind == KS_WARP_PUT, 2);
     for (uint32_t j = room / 2; j < room && own && s->kind == KS_WARP_TAKE; j++)
@@ -212,9 +224,8 @@ static void touch_step(Races *r, size_t i, const KStmt *s)
 
 static void touch_slot(Races *r, size_t i, const KStmt *s)
 {
-    if (s->together) {
-        if (!s->lane)
-            touch_step(r, i, s);
+    if (s->totals) {
+        touch_step(r, i, s, kernel_totals(r->k, s));
         return;
     }
     Touch t = touch_here(r, s->kind == KS_WARP_PUT);
@@ -247,15 +258,13 @@ static void walk_loop(Races *r, size_t i, const KStmt *s)
         r->width = s->width > 1 ? s->width : 1;
         r->first = s->first;
     }
-    if (s->kind == KS_PART)
-        touch_parts(r, i, true);
     for (int round = 0; round < 2; round++) {
         walk(r, i + 1, r->end[i]);
         if (s->kind == KS_ROWS)
             forget(r, true);
+        else if (s->kind == KS_PART)
+            forget_parts(r);
     }
-    if (s->kind == KS_PART && r->k->device.mapping.holds_sums)
-        touch_parts(r, r->end[i], false);
     r->lane = lane;
     r->warp = warp;
     r->width = width;
@@ -300,6 +309,8 @@ static void walk(Races *r, size_t from, size_t to)
             if (i != r->without)
                 forget(r, false);
             break;
+        case KS_PART_FILL:
+        case KS_PART_STORE: touch_part(r, i, s); break;
         case KS_ARRAY_FILL:
         case KS_ARRAY_PUT:
         case KS_ARRAY_ADD:
@@ -366,14 +377,11 @@ size_t kernel_race(const Kernel *k)
 
 /* ---- what a barrier is for ---- */
 
-/* "put", "load": the first word of a statement. A partition fills its sums when it begins, and stores them when it ends. */
+/* "put", "load": the first word of a statement. */
 static const char *word_of(const Kernel *k, size_t i, char word[16])
 {
     const KStmt *s = &k->stmt.v[i];
-    const char *text = s->kind == KS_LET    ? "load"
-                       : s->kind == KS_PART ? "fill"
-                       : s->kind == KS_END  ? "store"
-                                            : kstmt_info[s->kind].text;
+    const char *text = s->kind == KS_LET ? "load" : kstmt_info[s->kind].text;
     size_t n = strcspn(text, " ");
     n = n < 15 ? n : 15;
     memcpy(word, text, n);

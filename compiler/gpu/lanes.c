@@ -1,11 +1,11 @@
 /* lanes.c - what a row's totals are used for, by the threads that have them.
  *
- * In:  a mapped kernel in which several totals are one step (KStmt.together): thread number l of
+ * In:  a mapped kernel in which several totals are one step (KStmt.totals): thread number l of
  *      each warp has total number l.
  * Out: the same with columns (KColumn) behind such a step. Thread l computes what is computed of
  *      total l (KS_LANES), and stores it, or adds it to a sum over rows (KS_LANE_STORE). What all
  *      threads want they are given (KS_LANE_TAKE). The statements in whose place these stand are
- *      gone. A total that nothing else wants is its lane's alone (KStmt.alone).
+ *      gone. A total that nothing else wants is its lane's alone (KTotal.alone).
  * Requires: kernel_join_totals().     Proved by: kernel_check(), kernel_race().
  * The one idea: a column is a number of statements that compute alike, each of a total of its
  * own, and differ in places of memory. A warp would compute them one by one in all of its
@@ -44,8 +44,8 @@ typedef struct LaneStatement {
 
 typedef struct Lanes {
     Kernel *k;
-    size_t step, n, end; /* the first total, of so many; the end of the row */
-    const KStmt *total;
+    size_t step, end; /* the statement of the totals, and the end of the row */
+    KTotals total;
     bool *gone;                   /* by statement: of this step and of those before */
     const bool *given;            /* by expression: all threads have it from lanes of a step before */
     bool *defined;                /* by expression: it has a value in front of the step */
@@ -61,8 +61,8 @@ typedef struct Lanes {
 
 static int lane_of(const Lanes *l, Ex e)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (l->total[i].ex == e)
+    for (uint32_t i = 0; i < l->total.n; i++)
+        if (l->total.of[i].ex == e)
             return (int)i;
     return -1;
 }
@@ -420,12 +420,9 @@ static bool find_wanted(Lanes *l, size_t from, size_t end)
     return some;
 }
 
-/* Does the statement complete a value, for all threads? Totals of a block do not have it before
- * they are taken, and what an earlier step has left to its lanes is theirs alone. */
+/* Does the statement complete a value? Totals of a block do not have it before they are taken. */
 static bool completes(const Kernel *k, const KStmt *s)
 {
-    if (s->alone)
-        return false;
     switch (s->kind) {
     case KS_LET:
     case KS_ARRAY_GET:
@@ -434,6 +431,16 @@ static bool completes(const Kernel *k, const KStmt *s)
     case KS_WARP: return k->device.mapping.row_threads == LANES_MOST;
     default: return false;
     }
+}
+
+/* For all threads: what an earlier step has left to its lanes is theirs alone. */
+static void define(Lanes *l, const KStmt *s)
+{
+    const KTotals *t = kernel_totals(l->k, s);
+    for (uint32_t j = 0; t && j < t->n; j++)
+        l->defined[t->of[j].ex] = l->defined[t->of[j].ex] || !t->of[j].alone;
+    if (!t)
+        l->defined[s->ex] = true;
 }
 
 /* What has a value in front of the step, for all that follows in the row. */
@@ -447,7 +454,7 @@ static void find_defined(Lanes *l, size_t step)
         else if (s->kind == KS_VAR)
             vec_push(k->arena, &l->places, s->var);
         else if (completes(k, s) && !l->gone[i])
-            l->defined[s->ex] = true;
+            define(l, s);
     }
     for (Ex e = 0; e < k->ex.n; e++)
         l->defined[e] = l->defined[e] || l->given[e];
@@ -470,9 +477,9 @@ static void put_root(Lanes *l, const LaneStatement *x)
 /* What stands behind the step, and what is gone for that. */
 static void put_lanes(Lanes *l)
 {
-    Column totals = {.n = (uint32_t)l->n};
-    for (size_t j = 0; j < l->n; j++)
-        totals.ex[j] = l->total[j].ex;
+    Column totals = {.n = l->total.n};
+    for (uint32_t j = 0; j < l->total.n; j++)
+        totals.ex[j] = l->total.of[j].ex;
     add_column(l, &totals);
     for (size_t i = 0; i < l->batched.n; i++)
         l->gone[l->batched.v[i]] = true;
@@ -502,7 +509,7 @@ static bool find_lanes(Lanes *l, size_t rows)
     l->from = (uint32_t)k->device.column.n;
     l->end = kernel_loop_end(k, rows);
     find_defined(l, l->step);
-    for (size_t i = l->step + l->n; i < l->end; i++) {
+    for (size_t i = l->step + 1; i < l->end; i++) {
         const KStmt *s = &k->stmt.v[i];
         bool root = is_root(k, s);
         if (s->kind == KS_LOOP)
@@ -511,7 +518,7 @@ static bool find_lanes(Lanes *l, size_t rows)
             vec_push(k->arena, &l->statement, ((LaneStatement){.at = i, .root = root}));
     }
     find_columns(l);
-    return find_wanted(l, l->step + l->n, l->end);
+    return find_wanted(l, l->step + 1, l->end);
 }
 
 /* What stands behind the last statement of a step is put there when all steps are known: their
@@ -537,19 +544,18 @@ void kernel_use_lanes(Kernel *k)
         KStmt *s = &k->stmt.v[i];
         if (s->kind == KS_LOOP)
             i = kernel_loop_end(k, i);
-        if (!s->together || s->lane || !completes(k, s))
+        if (!s->totals || !completes(k, s))
             continue;
-        Lanes l = {.k = k, .step = i, .n = s->together, .total = s, .gone = gone, .given = given};
+        Lanes l = {.k = k, .step = i, .total = *kernel_totals(k, s), .gone = gone, .given = given};
         if (!find_lanes(&l, rows))
             continue;
         put_lanes(&l);
-        for (size_t j = 0; j < l.n; j++) {
-            s[j].column = l.from + 1;
-            s[j].alone = !l.wanted[s[j].ex];
-        }
+        s->column = l.from + 1;
+        for (uint32_t j = 0; j < l.total.n; j++)
+            l.total.of[j].alone = !l.wanted[l.total.of[j].ex];
         for (size_t j = 0; j < l.out.n; j++)
             given[l.out.v[j].ex] |= l.out.v[j].kind == KS_LANE_TAKE;
-        vec_push(k->arena, &all, ((Insertion){i + l.n - 1, l.out.v, l.out.n}));
+        vec_push(k->arena, &all, ((Insertion){i, l.out.v, l.out.n}));
     }
     for (size_t i = 0; i < k->stmt.n && all.n; i++) {
         if (!gone[i])

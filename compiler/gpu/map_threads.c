@@ -784,9 +784,19 @@ static void end_loop(Mapping *s)
         finish_sums(s);
 }
 
+/* Of the partial sums of a partition that lie in shared memory: room before it, and a store when its rows are over. */
+static void put_parts(Mapping *s, KStmtKind kind)
+{
+    for (uint32_t b = 0; b < s->k->buffer.n; b++)
+        if (s->k->buffer.v[b].device.held)
+            put(s, (KStmt){.kind = kind, .root = b});
+}
+
 static void share_statement(Mapping *s, size_t i)
 {
     KStmt st = s->from->stmt.v[i];
+    if (st.kind == KS_PART_PLACE && s->k->buffer.v[st.root].device.held)
+        return;
     if (s->row_depth && s->depth == s->row_depth) {
         memset(s->nest, 0, kernel_row_things(s->from));
         bool overwrites = kernel_row_touches(s->from, i, s->k, s->own, s->nest);
@@ -809,7 +819,12 @@ static void share_statement(Mapping *s, size_t i)
     case KS_BATCH_IN:
     case KS_BATCH_RUN:
     case KS_BATCH_OUT: st.mapped = true; break;
-    case KS_ROWS: st.unroll = 1; break;
+    case KS_PART: put_parts(s, KS_PART_ROOM); break;
+    case KS_ROWS:
+        st.unroll = 1;
+        if (s->k->part)
+            barrier(s); /* others have filled what this thread adds to */
+        break;
     case KS_LOOP: share_loop(s, i, &st); break;
     case KS_ARRAY_FILL:
         if (s->k->array.v[st.array].sums)
@@ -821,16 +836,16 @@ static void share_statement(Mapping *s, size_t i)
         break;
     default: break;
     }
-    if (st.kind == KS_END && s->depth == 1 && s->k->device.mapping.holds_sums)
+    if (st.kind == KS_END && s->depth == 1 && s->k->device.mapping.holds_sums) {
         barrier(s); /* others have added what this thread stores */
+        put_parts(s, KS_PART_STORE);
+    }
     put(s, st);
     if (kernel_opens(&st)) {
         s->depth++;
         vec_push(s->k->arena, &s->loops, st);
     }
-    if (st.kind == KS_PART) {
-        barrier(s); /* others have filled what this thread adds to */
-    } else if (st.kind == KS_ROWS) {
+    if (st.kind == KS_ROWS) {
         s->row_depth = s->depth;
         if (s->before)
             memcpy(s->touched, s->before, kernel_row_things(s->from));
@@ -899,6 +914,8 @@ static void share_rows(Mapping *s)
     s->row_depth = 1; /* what a partition does when its rows are over */
     for (size_t i = 0; i < s->from->stmt.n; i++) {
         KStmt st = s->from->stmt.v[i];
+        if (st.kind == KS_PART_FILL) /* a thread has a register for each sum */
+            continue;
         st.simd = false;
         st.mapped = st.kind == KS_ROWS;
         if (st.kind == KS_ROWS) {

@@ -190,6 +190,7 @@ static void put_field(Form *f, const KStmt *s, char field)
     case 'a': put(f, '@', s->at); break;
     case 'c': put(f, 'n', s->n_acc); break;
     case 'r': put_root(f, &f->k->root.v[s->root]); break;
+    case 'u': put_buffer(f, s->root); break;
     default: break; /* accumulators are declared above; kernels with products have no variant class */
     }
 }
@@ -198,12 +199,8 @@ static void put_statement(Form *f, const KStmt *s)
 {
     buf_putc(&f->out, '\n');
     put(f, 'S', s->kind);
-    if (s->kind == KS_PART) { /* what it sets, too */
+    if (s->kind == KS_PART) /* partitions end with the last row */
         put_dim(f, f->k->rows);
-        for (size_t b = 0; b < f->k->buffer.n; b++)
-            if (f->k->buffer.v[b].part >= 0)
-                put_buffer(f, (uint32_t)b);
-    }
     for (const char *p = kstmt_info[s->kind].text; *p; p++)
         if (*p == '%')
             put_field(f, s, *++p);

@@ -322,25 +322,3 @@ uint32_t kernel_tile(Kernel *k, Val value, int64_t elements)
                        .written = true});
     return (uint32_t)(k->buffer.n - 1);
 }
-
-bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s)
-{
-    return ix_slope(k->ix, p->a_at, p->m, &s->am) && ix_slope(k->ix, p->a_at, p->k, &s->ak) &&
-           ix_slope(k->ix, p->b_at, p->k, &s->bk) && ix_slope(k->ix, p->b_at, p->n, &s->bn) &&
-           ix_slope(k->ix, p->c_at, p->m, &s->cm) && ix_slope(k->ix, p->c_at, p->n, &s->cn);
-}
-
-Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v)
-{
-    const IxForm *f = ix_form(k->ix, ix);
-    IxTerm t[TERMS_MAX];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < f->n; i++) {
-        IVar of = f->t[i].var;
-        if (v ? of == v : of != x->m && of != x->n && of != x->k) {
-            t[n] = f->t[i];
-            t[n++].var = v ? 0 : of;
-        }
-    }
-    return ix_of_terms(k->ix, t, n); /* the table only grows */
-}

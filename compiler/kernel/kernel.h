@@ -220,11 +220,9 @@ typedef struct KStmt {
     uint8_t unroll; /* LOOP, ROWS of many threads: how often it is written out, so that loads are
                           * under way together; 0: as the compiler likes */
     uint32_t at;    /* BATCH: the element; what crosses warps: the slot */
-    uint8_t
-        together; /* WARP, WARP_PUT, WARP_TAKE: so many of them, one behind the other, are one step; 0: it is one alone */
-    uint8_t
-        lane; /* of a step: its number, which is that of the thread of each warp that has it; LANE_TAKE: of this thread */
-    bool alone; /* of a step of totals: the thread `lane` alone has this total afterwards */
+    uint32_t
+        totals;   /* WARP, WARP_PUT, WARP_TAKE: KDevice.totals that are one step, and 1; 0: one total, of ex or root */
+    uint8_t lane; /* LANE_TAKE: of this thread of each warp */
     uint32_t
         column; /* LANES, LANE_TAKE, LANE_STORE: the column, and 1; of a step: in which its totals are, too; 0: none */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
@@ -244,6 +242,17 @@ typedef struct KPrefetch {
     uint8_t warp;    /* and which warp of a block does it */
     uint8_t nth, of; /* PREFETCH_ROW: the how many-th, from 1 on, of how many that this warp does one after the other */
 } KPrefetch;
+
+/* Totals that are one step: thread number j of each warp adds up total j. */
+typedef struct KTotal {
+    Ex ex;         /* of this accumulator; 0: of the sum over rows `root` */
+    uint32_t root; /* else 0 */
+    bool alone;    /* thread j alone has it afterwards */
+} KTotal;
+typedef struct KTotals {
+    uint32_t n;
+    KTotal *of;
+} KTotals;
 
 /* What neighbouring threads of each warp have, one number each, and compute alike. Thread `first` has the first. */
 enum { LANES_MOST = 32 };
@@ -364,6 +373,7 @@ typedef struct KDevice {
     KMapping mapping;           /* which thread does which round */
     KGrid grid;                 /* how it is launched, when it is mapped to threads */
     VEC(KTilePlace) tile_slot;  /* tile.c */
+    VEC(KTotals) totals;        /* of steps (gpu/join_totals.c) */
     VEC(KColumn) column;        /* of lanes (gpu/lanes.c) */
     const struct KTried *tried; /* of a scheduled kernel: what has been made of it already, to look at; or NULL */
 } KDevice;
@@ -400,6 +410,12 @@ typedef struct Kernel {
     size_t slots;
     const char *shown; /* the dump of the pass that somebody looks at (plan/pipeline.h), or NULL */
 } Kernel;
+
+/* The totals of a step; NULL: the statement is one total. */
+static inline const KTotals *kernel_totals(const Kernel *k, const KStmt *s)
+{
+    return s->totals ? &k->device.totals.v[s->totals - 1] : NULL;
+}
 
 void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim rows);
 static inline const KEx *kx(const Kernel *k, Ex e) { return &k->ex.v[e]; }
@@ -447,14 +463,36 @@ typedef struct ProductSteps {
 bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s);
 /* Of a place of a product: the terms with v alone, as if v were 1; or, v = 0, those with none of its three loops. */
 Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v);
+/* An operand of the call of a product: where it begins in this row, and how far apart its elements lie along a loop or two. */
+typedef struct KOperand {
+    const KProduct *of;
+    uint32_t buffer;
+    Ix first, step[2];
+    uint8_t n_step;
+    bool rows; /* in memory, of several rows: that of the row before lies a sum of `row` in front of it */
+    Ix row;
+} KOperand;
+/* What a text names of a product, and of those that it computes with it: sizes, operands, and, if `adds`, whether it adds. */
+typedef struct KProductCall {
+    Dim size[4];
+    KOperand operand[5];
+    uint8_t n_size, n_operand;
+    bool adds;
+    bool transposed; /* of a CPU: the second operand is */
+} KProductCall;
+KProductCall kernel_product_call(const Kernel *k, const KProduct *x);
 /* Which loop the vectors of a product run over: n, or m where c lies transposed. */
 static inline bool product_along_n(const ProductSteps *s) { return s->cn == 1; }
-enum { VECTOR_LANES = 16 };                              /* the most elements that a vector holds */
-void kernel_find_vectors(Kernel *k);                     /* vector.c; after kernel_schedule() */
-bool kernel_has_vectors(const Kernel *k);                /* loops of them */
-void kernel_put_prefetches(Kernel *k);                   /* prefetch.c; of a CPU, after kernel_find_vectors() */
-size_t kernel_loop_end(const Kernel *k, size_t loop);    /* the statement that ends it */
-Ix kernel_array_at(const Kernel *k, int array);          /* the element of a scratch array */
+enum { VECTOR_LANES = 16 };                           /* the most elements that a vector holds */
+void kernel_find_vectors(Kernel *k);                  /* vector.c; after kernel_schedule() */
+bool kernel_has_vectors(const Kernel *k);             /* loops of them */
+void kernel_put_prefetches(Kernel *k);                /* prefetch.c; of a CPU, after kernel_find_vectors() */
+size_t kernel_loop_end(const Kernel *k, size_t loop); /* the statement that ends it */
+Ix kernel_array_at(const Kernel *k, int array);       /* the element of a scratch array (touches.c) */
+/* Of a statement that touches swizzled elements: along which loop their rows lie, and where this row begins. 0: they are none. */
+IVar kernel_swizzled(const Kernel *k, const KStmt *s, Ix *row);
+Ix kernel_column_place(const Kernel *k,
+                       const KColumn *c); /* of loads or results: KPlaces says what lies how far behind it */
 Dim kernel_array_size(const Kernel *k, const KArray *a); /* elements */
 
 /* ---- what is part of a text, and what an argument of it (sizes.c) ---- */

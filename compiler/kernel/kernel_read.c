@@ -670,12 +670,34 @@ static void read_accumulators(KernelReader *r, KStmt *s)
 }
 
 /* An accumulator, or the root of a sum over rows. */
-static void read_total(KernelReader *r, KStmt *s)
+static KTotal read_total(KernelReader *r)
 {
+    KTotal t = {0};
     if (reader_accept(&r->t, "root"))
-        s->root = (uint32_t)kernel_read_below(r, (int64_t)r->k->root.n, "result");
+        t.root = (uint32_t)kernel_read_below(r, (int64_t)r->k->root.n, "result");
     else
-        s->ex = kernel_read_ex(r);
+        t.ex = kernel_read_ex(r);
+    return t;
+}
+
+/* One total, or those of a step. */
+static void read_totals(KernelReader *r, KStmt *s)
+{
+    KTotals t = {.of = NEW_ARRAY(r->k->arena, KTotal, LANES_MOST)};
+    do {
+        const char *at = r->t.p;
+        t.of[t.n] = read_total(r);
+        t.of[t.n].alone = reader_accept(&r->t, "alone");
+        if (++t.n == LANES_MOST && reader_accept(&r->t, ","))
+            kernel_read_wrong(r, at, "a step of more totals than a warp has threads");
+    } while (!r->t.failed && reader_accept(&r->t, ","));
+    if (t.n == 1 && !t.of[0].alone) {
+        s->ex = t.of[0].ex;
+        s->root = t.of[0].root;
+        return;
+    }
+    vec_push(r->k->arena, &r->k->device.totals, t);
+    s->totals = (uint32_t)r->k->device.totals.n;
 }
 
 /* The field of a statement that has this letter in kstmts.def. */
@@ -710,8 +732,12 @@ static void read_field(KernelReader *r, KStmt *s, char field)
     case 'r': read_root_place(r, s); break;
     case 'p': read_product(r, s); break;
     case 'f': read_prefetch(r, s); break;
+    case 'u':
+        reader_expect(&r->t, "b");
+        s->root = (uint32_t)kernel_read_below(r, (int64_t)r->k->buffer.n, "buffer");
+        break;
     case 'A': read_accumulators(r, s); break;
-    case 'g': read_total(r, s); break;
+    case 'g': read_totals(r, s); break;
     case 'l': kernel_read_column(r, s); break;
     case 'e': kernel_read_element(r, s); break;
     default: vwn_bug(r->k->ctx, "kstmts.def names a field `%c` that nothing reads", field);

@@ -276,19 +276,23 @@ static uint32_t read_column_number(KernelReader *r)
     return r->t.failed ? 0 : n;
 }
 
-/* Of a step of totals: the lane has that one. */
+/* Of a step of totals: each lane has one of them. */
 static void read_step_column(KernelReader *r, KStmt *s)
 {
+    const char *at = r->t.p;
+    const KTotals *t = kernel_totals(r->k, s);
     s->column = read_column_number(r);
     if (!s->column)
         return;
     KColumn *c = &r->k->device.column.v[s->column - 1];
-    if (!c->n) {
-        c->n = s->together;
-        c->ex = NEW_ARRAY(r->k->arena, Ex, LANES_MOST);
+    if (c->n || !t) {
+        kernel_read_wrong(r, at, "this column is there already, or of one total");
+        return;
     }
-    if (s->lane < LANES_MOST && !c->root)
-        c->ex[s->lane] = s->ex;
+    c->n = t->n;
+    c->ex = NEW_ARRAY(r->k->arena, Ex, LANES_MOST);
+    for (uint32_t j = 0; j < t->n; j++)
+        c->ex[j] = t->of[j].ex;
 }
 
 static void read_one(KernelReader *r, KStmt *s)
@@ -357,14 +361,8 @@ void kernel_read_sharing(KernelReader *r, KStmt *s)
         s->unroll = 0;
     else if (reader_accept(&r->t, "unroll"))
         s->unroll = read_byte(r, "number of rounds");
-    if (reader_accept(&r->t, "in lane")) {
-        s->lane = (uint8_t)kernel_read_below(r, LANES_MOST, "lane");
-        reader_expect(&r->t, "of");
-        s->together = (uint8_t)kernel_read_below(r, LANES_MOST + 1, "lane");
-        if (reader_accept(&r->t, "of"))
-            read_step_column(r, s);
-    }
-    s->alone = reader_accept(&r->t, "alone");
+    if (reader_accept(&r->t, "as "))
+        read_step_column(r, s);
     read_steps(r, s);
 }
 

@@ -23,8 +23,8 @@
  *         end
  *       end
  * Of threads it says behind each statement who does it, and of a step what that does with which registers: "new h3" makes room in
- * them, "fetch h3" loads into them, "value h3" takes the value from them or puts it there, "write h3" stores them. Of several totals
- * that are one step it says which thread of a warp has which ("in lane 2 of 6 of l0"), and what these threads compute of them alike.
+ * them, "fetch h3" loads into them, "value h3" takes the value from them or puts it there, "write h3" stores them. Several totals that
+ * are one step stand in the order of the threads that have them, and "as l0" says where these compute of them alike.
  * A loop that says nothing of its unrolling is written once, one of "unroll any" as the compiler likes.
  * The one idea: expressions are numbered as they appear, index variables in their own order
  * without those that nothing uses; both are the same again for what was read. {192} is an
@@ -613,11 +613,8 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
         buf_puts(p->out, " unroll any");
     else if (s->unroll > 1 && !s->step)
         buf_printf(p->out, " unroll %u", s->unroll);
-    if (s->together)
-        buf_printf(p->out, " in lane %u of %u", s->lane, s->together);
-    if (s->together && s->column)
-        buf_printf(p->out, " of l%u", s->column - 1);
-    buf_puts(p->out, s->alone ? " alone" : "");
+    if (s->totals && s->column)
+        buf_printf(p->out, " as l%u", s->column - 1);
     for (int i = 0; i < 4; i++)
         buf_puts(p->out, s->step >> i & 1 ? step[i] : "");
     if (s->step)
@@ -627,6 +624,27 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
     if (s->step && s->var) {
         buf_puts(p->out, " round ");
         put_var(p, s->var);
+    }
+}
+
+static void put_total(KernelPrinter *p, Ex ex, uint32_t root)
+{
+    if (ex)
+        put_ex(p, ex);
+    else
+        buf_printf(p->out, "root %u", root);
+}
+
+/* "x5", "root 3", or of a step "x5 alone, x6 alone, x7" */
+static void put_totals(KernelPrinter *p, const KStmt *s)
+{
+    const KTotals *t = kernel_totals(p->k, s);
+    if (!t)
+        put_total(p, s->ex, s->root);
+    for (uint32_t j = 0; t && j < t->n; j++) {
+        buf_puts(p->out, j ? ", " : "");
+        put_total(p, t->of[j].ex, t->of[j].root);
+        buf_puts(p->out, t->of[j].alone ? " alone" : "");
     }
 }
 
@@ -651,6 +669,7 @@ static void put_field(KernelPrinter *p, const KStmt *s, char field)
     case 'r': put_root(p, s->root); break;
     case 'p': put_product(p, &p->k->product.v[s->root]); break;
     case 'f': put_prefetch(p, s, &p->k->prefetch.v[s->root]); break;
+    case 'u': buf_printf(p->out, "b%u", s->root); break;
     case 'l': put_column(p, s->column); break;
     case 'e': buf_printf(p->out, "l%u[%u]", s->column - 1, s->lane); break;
     case 'A':
@@ -659,12 +678,7 @@ static void put_field(KernelPrinter *p, const KStmt *s, char field)
             put_ex(p, p->k->acc.v[s->acc + i]);
         }
         break;
-    case 'g':
-        if (s->ex)
-            put_ex(p, s->ex);
-        else
-            buf_printf(p->out, "root %u", s->root);
-        break;
+    case 'g': put_totals(p, s); break;
     default: vwn_bug(p->k->ctx, "kstmts.def names a field `%c` that no text is known for", field);
     }
 }

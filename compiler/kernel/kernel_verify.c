@@ -449,6 +449,10 @@ static void check_stmt(Check *c, const KStmt *s)
         break;
     case KS_PART:
     case KS_ROWS: check_rows(c, s); break;
+    case KS_PART_ROOM:
+    case KS_PART_PLACE:
+    case KS_PART_FILL:
+    case KS_PART_STORE: verify_part(c, s); break;
     case KS_LOOP: check_loop(c, s); break;
     case KS_END: close_scope(c); break;
     case KS_ACC: verify_acc(c, s->ex); break;
@@ -507,11 +511,12 @@ const char *kernel_check(const Kernel *k, size_t *at)
     c.multiplied = NEW_ARRAY(arena, bool, k->product.n + 1);
     c.filling = NEW_ARRAY(arena, bool, k->buffer.n + 1);
     c.loaded = NEW_ARRAY(arena, bool, k->buffer.n + 1);
+    c.sums = NEW_ARRAY(arena, uint8_t, k->buffer.n + 1);
     c.acc = NEW_ARRAY(arena, Acc, k->ex.n);
     c.array = NEW_ARRAY(arena, ArrayState, k->array.n + 1);
     c.sum = NEW_ARRAY(arena, Share, k->root.n + 1);
     c.summed = NEW_ARRAY(arena, bool, k->root.n + 1);
-    c.slot = NEW_ARRAY(arena, const KStmt *, k->device.mapping.slots + 1);
+    c.slot = NEW_ARRAY(arena, SlotState, k->device.mapping.slots + 1);
     c.column = NEW_ARRAY(arena, bool, k->device.column.n + 1);
     *at = SIZE_MAX;
     check_partitions(&c);

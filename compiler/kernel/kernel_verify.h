@@ -23,8 +23,15 @@ typedef struct Share {
         SHARE_OF_ROW
     } by; /* who has a part: none, each thread has all; the threads of a warp; all of the row */
     enum { HAS_PART, HAS_WARP, HAS_ALL } has; /* what a thread has now: its part, that of its warp, or the total */
-    bool alone;                               /* and one lane alone has it */
+    bool alone;                               /* and one lane alone has it, */
+    const KTotals *step;                      /* by this step of totals of a warp; NULL: by none */
 } Share;
+
+/* A total of a warp that has not been taken. */
+typedef struct SlotState {
+    const KStmt *put; /* by this statement, NULL: there is none */
+    uint32_t lane;    /* of a step: its number in it */
+} SlotState;
 
 typedef struct Acc {    /* by expression: an accumulator */
     bool live, whole;   /* declared; all loops over its body are done */
@@ -45,6 +52,9 @@ typedef struct BatchState {
     bool ran;
 } BatchState;
 
+/* What has been done with the partial sums of a buffer. */
+typedef enum PartSums { SUMS_NOWHERE, SUMS_PLACED, SUMS_FILLED, SUMS_STORED } PartSums;
+
 typedef struct Check {
     const Kernel *k;
     Arena *arena;
@@ -52,6 +62,7 @@ typedef struct Check {
     bool *have, *have_var, *stored, *multiplied;
     bool *filling;    /* by buffer: a tile that the open loops store into */
     bool *loaded;     /* by buffer: something has read it */
+    uint8_t *sums;    /* by buffer of partial sums: PartSums */
     uint64_t *varies; /* by expression: bits of the loops that it changes with */
     Acc *acc;
     ArrayState *array;
@@ -59,7 +70,7 @@ typedef struct Check {
     Share *sum;            /* by root: of a sum over rows that threads hold */
     bool *summed;          /* by root: it is declared */
     bool row_tiles;        /* tiles of several rows know which one this is */
-    const KStmt **slot;    /* by slot: the total of a warp that was put there and not taken yet */
+    SlotState *slot;       /* by slot */
     bool *column;          /* by column: lanes have it */
     VEC(Open) open;
     VEC(IVar)
@@ -115,7 +126,8 @@ void verify_array_sums(Check *c, const KStmt *s);
 void verify_lanes(Check *c, const KStmt *s); /* LANES, LANE_TAKE, LANE_STORE */
 void verify_sums_whole(Check *c);            /* when all is walked */
 
-/* kernel_verify_results.c: what is stored, and products */
+/* kernel_verify_results.c: what is stored, partial sums, and products */
+void verify_part(Check *c, const KStmt *s); /* PART_ROOM, PART_PLACE, PART_FILL, PART_STORE */
 void verify_store(Check *c, const KStmt *s);
 void verify_result(Check *c, uint32_t root); /* is it stored in its own loops, once, at a place of its own? */
 void verify_prefetch(Check *c, const KStmt *s);

@@ -8,6 +8,45 @@
  */
 #include "kernel_verify.h"
 
+/* ---- partial sums ---- */
+
+/* Those of a buffer have a place, in memory or in the shared memory of a block, begin with their neutral element unless threads hold
+ * them in registers, and are stored when they lie in shared memory. */
+void verify_part(Check *c, const KStmt *s)
+{
+    const Kernel *k = c->k;
+    const KBuffer *b = s->root < k->buffer.n ? &k->buffer.v[s->root] : NULL;
+    if (!b || b->part < 0) {
+        verify_fault(c, "partial sums that do not exist");
+        return;
+    }
+    const bool room = s->kind == KS_PART_ROOM, held = b->device.held, by_row = k->device.mapping.by_row;
+    const PartSums is = (PartSums)c->sums[s->root];
+    if (c->in_rows || c->in_part == room || c->had_rows != (s->kind == KS_PART_STORE))
+        verify_fault(c, "partial sums are made ready before the rows of their partition, and stored behind them");
+    else if (room || s->kind == KS_PART_PLACE ? is != SUMS_NOWHERE || held != room : is == SUMS_NOWHERE)
+        verify_fault(c, "partial sums that do not lie in one place");
+    else if (s->kind == KS_PART_FILL && (is != SUMS_PLACED || by_row))
+        verify_fault(c, "partial sums that are filled twice, or held in registers");
+    else if (s->kind == KS_PART_STORE && (is != SUMS_FILLED || !held))
+        verify_fault(c, "partial sums that are stored twice, or in memory already");
+    c->sums[s->root] = s->kind == KS_PART_FILL ? SUMS_FILLED : s->kind == KS_PART_STORE ? SUMS_STORED : SUMS_PLACED;
+}
+
+/* Has a buffer of partial sums what is added to it? */
+static bool is_ready(const Check *c, uint32_t buffer)
+{
+    return c->sums[buffer] == (c->k->device.mapping.by_row ? SUMS_PLACED : SUMS_FILLED);
+}
+
+static void verify_parts_whole(Check *c)
+{
+    const Kernel *k = c->k;
+    for (uint32_t b = 0; b < k->buffer.n; b++)
+        if (k->buffer.v[b].part >= 0 && (k->buffer.v[b].device.held ? c->sums[b] != SUMS_STORED : !is_ready(c, b)))
+            verify_fault(c, "partial sums that are never filled or stored");
+}
+
 /* ---- stores ---- */
 
 static void root_places(Check *c, const KRoot *r)
@@ -65,6 +104,8 @@ void verify_result(Check *c, uint32_t root)
         return;
     if (verify_type(c, r->value) != (b->dtype == DT_INT ? KT_INT : KT_REAL))
         verify_fault(c, "a result of the wrong type");
+    if (sink && !is_ready(c, r->buffer))
+        verify_fault(c, "a sum over rows is added to what nobody has set to begin with");
     if (sink && ((r->op != OP_SUM && r->op != OP_AMAX) || b->op != r->op))
         verify_fault(c, "a sum over rows of no operator, or of another one than its partial sums begin with");
     c->filling[r->buffer] = c->loop.n > 0;
@@ -211,6 +252,8 @@ static void check_result(Check *c, const KProduct *x)
     IVar v[3] = {x->m, x->n, k->row};
     if (b->dtype != DT_REAL || !b->written || !(b->tile || memory || (b->part >= 0 && x->add && b->op == OP_SUM)))
         verify_fault(c, "a product is stored in the wrong way");
+    else if (b->part >= 0 && !is_ready(c, x->c))
+        verify_fault(c, "a product is added to what nobody has set to begin with");
     else if (x->add && b->tile && !verify_tile_ready(c, x->c, true))
         verify_fault(c, "a product is added to a tile before all of it is there");
     else if (!form_is_of(c, x->c_at, memory, x->m, x->n) || !kernel_injective(k, x->c_at, v, memory ? 3 : 2))
@@ -457,6 +500,7 @@ static bool is_also(const Kernel *k, size_t product)
 void verify_whole(Check *c)
 {
     const Kernel *k = c->k;
+    verify_parts_whole(c);
     double *n = NEW_ARRAY(c->arena, double, k->buffer.n + 1);
     size_t *roots = NEW_ARRAY(c->arena, size_t, k->buffer.n + 1);
     for (size_t i = 0; i < k->root.n; i++) {

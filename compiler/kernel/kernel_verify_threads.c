@@ -30,60 +30,64 @@ void verify_shared(Check *c, Share *s, size_t depth)
 
 /* ---- totals ---- */
 
-static Share *share_of(Check *c, const KStmt *s)
+static Share *share_of(Check *c, const KTotal *t)
 {
-    if (s->ex) {
-        bool live = verify_exists(c, s->ex) && c->acc[s->ex].live;
-        if (!live || !c->acc[s->ex].whole || c->acc[s->ex].depth != c->loop.n)
+    if (t->ex) {
+        bool live = verify_exists(c, t->ex) && c->acc[t->ex].live;
+        if (!live || !c->acc[t->ex].whole || c->acc[t->ex].depth != c->loop.n)
             verify_fault(c, "a total of what is no accumulator whose loops have just ended");
-        return live ? &c->acc[s->ex].share : NULL;
+        return live ? &c->acc[t->ex].share : NULL;
     }
-    bool there = s->root < c->k->root.n && c->summed[s->root];
+    bool there = t->root < c->k->root.n && c->summed[t->root];
     if (!there || c->in_rows || !c->in_part)
         verify_fault(c, "a total of what is no sum over the rows that have ended");
-    return there ? &c->sum[s->root] : NULL;
+    return there ? &c->sum[t->root] : NULL;
 }
 
-static bool is_real_sum(const Kernel *k, const KStmt *s)
+static bool is_real_sum(const Kernel *k, const KTotal *t)
 {
-    const KRoot *r = s->ex ? NULL : &k->root.v[s->root];
+    const KRoot *r = t->ex ? NULL : &k->root.v[t->root];
     return r ? r->op == OP_SUM && kx(k, r->value)->type == KT_REAL
-             : kx(k, s->ex)->op == OP_SUM && kx(k, s->ex)->type == KT_REAL;
+             : kx(k, t->ex)->op == OP_SUM && kx(k, t->ex)->type == KT_REAL;
+}
+
+static bool same_total(const KTotal *a, const KTotal *b) { return a->ex == b->ex && a->root == b->root; }
+
+/* Are both the same totals, in one order, or both no step? */
+static bool same_step(const KTotals *a, const KTotals *b)
+{
+    bool same = a && b ? a->n == b->n : a == b;
+    for (uint32_t j = 0; same && a && j < a->n; j++)
+        same = same_total(&a->of[j], &b->of[j]);
+    return same;
 }
 
 /* The column of a step: of thread j of a warp the total number j. */
-static void check_step_column(Check *c, const KStmt *s)
+static void check_step_column(Check *c, const KStmt *s, const KTotals *t)
 {
     const Kernel *k = c->k;
     const KColumn *q = s->column <= k->device.column.n ? &k->device.column.v[s->column - 1] : NULL;
-    if (!q || q->root || q->first || q->n != s->together || !s->ex || q->ex[s->lane] != s->ex ||
-        c->column[s->column - 1] || c->loop.n || !c->in_rows)
-        verify_fault(c, "a column that is not that of a step of totals");
-    else if (s->lane + 1 == s->together)
+    bool is = t && q && !q->root && !q->first && q->n == t->n && !c->column[s->column - 1] && !c->loop.n && c->in_rows;
+    for (uint32_t j = 0; is && j < t->n; j++)
+        is = t->of[j].ex && q->ex[j] == t->of[j].ex;
+    if (is)
         c->column[s->column - 1] = true;
+    else
+        verify_fault(c, "a column that is not that of a step of totals");
 }
 
-/* Of several totals that are one step each stands behind the one before, has the next lane, and
- * the next slot. */
-static void check_step(Check *c, const KStmt *s)
+/* Several totals that are one step lie in slots that follow each other, with room for whole fours. */
+static void check_step(Check *c, const KStmt *s, const KTotals *t)
 {
-    const KStmt *all = c->k->stmt.v, *before = s->lane && s > all ? s - 1 : NULL;
-    size_t left = c->k->stmt.n - (size_t)(s - all);
-    if (s->together < c->k->target->tuned->totals_least || s->together > LANES_MOST || s->lane >= s->together ||
-        left < (size_t)(s->together - s->lane) || (s->lane && !before))
-        verify_fault(c, "a total that is none of its step");
-    else if (before && (before->kind != s->kind || before->together != s->together || before->lane + 1 != s->lane ||
-                        before->column != s->column || (s->kind != KS_WARP && before->at + 1 != s->at)))
-        verify_fault(c, "totals of a step that do not follow each other");
-    else if (s->lane + 1 < s->together && (s[1].kind != s->kind || s[1].lane != s->lane + 1))
-        verify_fault(c, "a step of totals that lacks some of them");
-    else if (!is_real_sum(c->k, s))
-        verify_fault(c, "a step of totals of what is no sum of numbers");
-    else if (s->kind != KS_WARP && s->at - s->lane + (s->together + 3u) / 4 * 4 > c->k->device.mapping.slots)
+    if (t->n < c->k->target->tuned->totals_least || t->n > LANES_MOST)
+        verify_fault(c, "a step of more or fewer totals than there may be");
+    else if (s->ex || s->root)
+        verify_fault(c, "a step of totals that is one total, too");
+    else if (s->kind != KS_WARP && s->at + (t->n + 3u) / 4 * 4 > c->k->device.mapping.slots)
         verify_fault(c, "a step of totals that has more than its slots");
 }
 
-static void take_warp(Check *c, const KStmt *s, Share *of)
+static void take_warp(Check *c, const KTotals *step, bool alone, Share *of)
 {
     bool all = of->by == SHARE_OF_WARP || c->k->device.mapping.row_threads == WARP_THREADS;
     if (of->by == SHARE_NONE)
@@ -93,52 +97,62 @@ static void take_warp(Check *c, const KStmt *s, Share *of)
     else if (c->k->device.mapping.lanes != WARP_THREADS && of->by == SHARE_OF_WARP)
         verify_fault(c, "a total of fewer threads than a warp");
     of->has = all ? HAS_ALL : HAS_WARP;
-    of->alone = s->alone;
-    if (s->together && !all && !s->alone)
+    of->alone = alone;
+    of->step = step;
+    if (step && !all && !alone)
         verify_fault(c, "totals of warps that are one step are their lanes' alone");
 }
 
-static void cross_warps(Check *c, const KStmt *s, Share *of)
+/* Total number `lane` of its step. */
+static void cross_warps(Check *c, const KStmt *s, const KTotals *step, const KTotal *t, uint32_t lane, Share *of)
 {
-    const KStmt **slot = s->at < c->k->device.mapping.slots ? &c->slot[s->at] : NULL;
+    SlotState *slot = s->at + lane < c->k->device.mapping.slots ? &c->slot[s->at + lane] : NULL;
+    const KTotals *put = slot && slot->put ? kernel_totals(c->k, slot->put) : NULL;
     bool take = s->kind == KS_WARP_TAKE;
     if (!slot)
         verify_fault(c, "a slot that does not exist");
     else if (of->by != SHARE_OF_ROW || of->has != HAS_WARP)
         verify_fault(c, "warps exchange what is not the total of each");
-    else if (!take && of->alone != (s->together != 0))
+    else if (!take && (of->alone != (step != NULL) || !same_step(of->step, step)))
         verify_fault(c, "a total is put by threads that do not have it");
-    else if (!take && *slot)
+    else if (!take && slot->put)
         verify_fault(c, "a total is put where another one has not been taken");
-    else if (take && (!*slot || (*slot)->ex != s->ex || (*slot)->root != s->root || (*slot)->together != s->together ||
-                      (*slot)->lane != s->lane))
+    else if (take && (!slot->put || !same_step(put, step) || slot->lane != lane ||
+                      (!step && (slot->put->ex != t->ex || slot->put->root != t->root))))
         verify_fault(c, "a total is taken that was not put there");
     if (c->why)
         return;
-    *slot = take ? NULL : s;
+    *slot = take ? (SlotState){0} : (SlotState){s, lane};
     if (take)
-        of->has = HAS_ALL, of->alone = s->alone;
+        of->has = HAS_ALL, of->alone = t->alone;
 }
 
 void verify_total(Check *c, const KStmt *s)
 {
-    Share *of = share_of(c, s);
-    if (!of || c->why)
+    const KTotal one = {s->ex, s->root, false};
+    if (s->totals > c->k->device.totals.n) {
+        verify_fault(c, "a step of totals that does not exist");
         return;
-    if (s->together)
-        check_step(c, s);
-    else if (s->alone || s->lane)
-        verify_fault(c, "a lane of no step");
-    if (c->why)
-        return;
-    if (s->kind == KS_WARP)
-        take_warp(c, s, of);
-    else
-        cross_warps(c, s, of);
-    if (s->column && of->has != HAS_ALL)
-        verify_fault(c, "a column of what is no total yet");
-    else if (s->column)
-        check_step_column(c, s);
+    }
+    const KTotals *step = kernel_totals(c->k, s);
+    if (step)
+        check_step(c, s, step);
+    for (uint32_t j = 0; !c->why && j < (step ? step->n : 1); j++) {
+        const KTotal *t = step ? &step->of[j] : &one;
+        Share *of = share_of(c, t);
+        if (c->why)
+            return;
+        if (step && !is_real_sum(c->k, t))
+            verify_fault(c, "a step of totals of what is no sum of numbers");
+        else if (s->kind == KS_WARP)
+            take_warp(c, step, t->alone, of);
+        else
+            cross_warps(c, s, step, t, j, of);
+        if (s->column && of->has != HAS_ALL)
+            verify_fault(c, "a column of what is no total yet");
+    }
+    if (s->column && !c->why)
+        check_step_column(c, s, step);
 }
 
 /* ---- sums over rows of which each thread has some ---- */
@@ -156,6 +170,8 @@ void verify_row_sum(Check *c, const KStmt *s)
         verify_fault(c, "a sum over rows is not declared once, before its rows");
     else if (s->kind == KS_SUM_NEW)
         *of = (Share){.by = SHARE_OF_ROW};
+    else if (s->kind == KS_SUM_PUT && c->sums[k->root.v[s->root].buffer] != SUMS_PLACED)
+        verify_fault(c, "a sum over rows is stored where nothing has a place");
     else if (s->kind == KS_SINK ? of->has != HAS_PART : c->in_rows || of->by != SHARE_OF_ROW || !verify_has_all(of))
         verify_fault(c, "a sum over rows is stored before it is the total, or added to afterwards");
     c->summed[s->root] = s->kind != KS_SUM_PUT;

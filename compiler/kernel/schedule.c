@@ -804,6 +804,17 @@ static bool is_once(const Sched *s)
     return s->k->target->threads && !s->k->part && !s->k->flat && s->array_bytes > 0 && s->array_bytes <= LITTLE;
 }
 
+/* Every sum over rows has one partial sum in its buffer for each partition. */
+static void open_partition(Sched *s)
+{
+    open_scope(s, (KStmt){.kind = KS_PART}, s->k->part);
+    for (uint32_t b = 0; b < s->k->buffer.n; b++)
+        if (s->k->buffer.v[b].part >= 0) {
+            put(s, (KStmt){.kind = KS_PART_PLACE, .root = b});
+            put(s, (KStmt){.kind = KS_PART_FILL, .root = b});
+        }
+}
+
 void kernel_schedule(Kernel *k)
 {
     Sched s = {.k = k, .now = -1};
@@ -834,7 +845,7 @@ void kernel_schedule(Kernel *k)
     for (size_t a = 0; a < k->array.n; a++)
         put(&s, (KStmt){.kind = KS_ARRAY, .array = (int)a});
     if (k->part)
-        open_scope(&s, (KStmt){.kind = KS_PART}, k->part);
+        open_partition(&s);
     open_scope(&s, (KStmt){.kind = KS_ROWS, .simd = k->flat}, k->row);
     for (size_t i = 0; i < s.loop.n; i++) {
         int stage = s.loop.v[order[i]].stage;

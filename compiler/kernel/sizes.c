@@ -296,113 +296,66 @@ static void rely_on_rows(SizeWalk *w, const KProduct *x)
         rely_on_lines(w, x, way->cut == CUT_SHORT_COLUMNS ? x->m : x->n);
 }
 
-static void step(SizeWalk *w, const KProduct *x, Ix at, IVar v) { form(w, kernel_product_place(w->k, x, at, v), 0); }
-
-static void operand(SizeWalk *w, const KProduct *x, uint32_t buffer, Ix at)
-{
-    const KBuffer *b = &w->k->buffer.v[buffer];
-    if (b->tile)
-        step(w, x, at, 0);
-    else
-        element(w, buffer, kernel_product_place(w->k, x, at, 0), 0);
-    if (x->together && !b->device.together && buffer != x->c)
-        step(w, x, at, x->k);
-}
-
-/* With its steps along two loops, or along one. */
-static void stepped(SizeWalk *w, const KProduct *x, uint32_t buffer, Ix at, IVar u, IVar v)
-{
-    operand(w, x, buffer, at);
-    step(w, x, at, u);
-    if (v)
-        step(w, x, at, v);
-}
-
-static void extents(SizeWalk *w, const IVar *loop, int n)
-{
-    for (int i = 0; i < n; i++)
-        dim(w, ix_info(w->k->ix, loop[i])->extent);
-}
-
-static void two_products(SizeWalk *w, const KProduct *x, const KProduct *y)
-{
-    rely_on_left(w, x);
-    rely_on_left(w, y);
-    rely_on_right(w, x);
-    rely_on_rows(w, x);
-    rely_on_rows(w, y);
-    extents(w, (IVar[]){x->m, y->m, x->n, x->k}, 4);
-    stepped(w, x, x->a, x->a_at, x->m, x->k);
-    stepped(w, y, y->a, y->a_at, y->m, y->k);
-    stepped(w, x, x->b, x->b_at, x->k, x->n);
-    stepped(w, x, x->c, x->c_at, x->m, 0);
-    stepped(w, y, y->c, y->c_at, y->m, 0);
-}
-
-static void sum_of_products(SizeWalk *w, const KProduct *x, const KProduct *also)
-{
-    rely_on_left(w, also);
-    rely_on_right(w, also);
-    extents(w, (IVar[]){also->m, also->n, also->k}, 3);
-    stepped(w, also, also->a, also->a_at, also->m, also->k);
-    stepped(w, also, also->b, also->b_at, also->k, also->n);
-    stepped(w, x, x->a, x->a_at, x->m, 0);
-    operand(w, x, x->b, x->b_at);
-    stepped(w, x, x->c, x->c_at, x->m, 0);
-}
-
-static void product_of_threads(SizeWalk *w, const KProduct *x)
+/* What the text relies on before it names anything, */
+static void rely_on_product(SizeWalk *w, const KProduct *x)
 {
     enum { SIXTEEN = 16 };
-    const bool tensor = w->k->device.tensor;
     rely_on_cut(w, x);
-    if (x->also) {
-        sum_of_products(w, x, &w->k->product.v[x->also - 1]);
+    if (x->also)
         return;
-    }
     rely_on_left(w, x);
     rely_on_right(w, x);
     rely_on_rows(w, x);
-    if (tensor && x->way.sixteens)
+    if (w->k->device.tensor && x->way.sixteens)
         rely_on_extent(w, x->k, SIXTEEN);
-    extents(w, (IVar[]){x->m, x->n, x->k}, x->together ? 2 : 3);
-    stepped(w, x, x->a, x->a_at, x->m, x->k);
-    stepped(w, x, x->b, x->b_at, x->k, x->n);
-    stepped(w, x, x->c, x->c_at, x->m, x->n);
-    dim(w, DIM(x->add));
-    if (!tensor) {
-        rely_on_extent(w, x->m, PRODUCT_LANES);
-        rely_on_extent(w, x->n, PRODUCT_LANES);
+}
+
+static void rely_on_threads(SizeWalk *w, const KProduct *x)
+{
+    const Kernel *k = w->k;
+    if (x->beside) {
+        const KProduct *y = &k->product.v[x->beside - 1];
+        rely_on_left(w, x);
+        rely_on_left(w, y);
+        rely_on_right(w, x);
+        rely_on_rows(w, x);
+        rely_on_rows(w, y);
+        return;
+    }
+    rely_on_product(w, x);
+    if (x->also) {
+        rely_on_left(w, &k->product.v[x->also - 1]);
+        rely_on_right(w, &k->product.v[x->also - 1]);
     }
 }
 
-/* Where c lies transposed the factors are in the other order. */
-static void product_of_vectors(SizeWalk *w, const KProduct *x)
+/* and what of the sizes that it has named. Vectors run along one of two loops, and so many lanes are a multiple of all of them. */
+static void rely_on_lanes(SizeWalk *w, const KProduct *x)
 {
-    const bool rows = x->way.by_rows, transposed = (rows ? x->way.b : x->way.a) != LIES_ALONG_OWN;
-    const IVar m = rows ? x->m : x->n, n = rows ? x->n : x->m;
-    extents(w, (IVar[]){m, n, x->k}, 3);
-    const uint32_t buffer[3] = {rows ? x->a : x->b, rows ? x->b : x->a, x->c};
-    const Ix at[3] = {rows ? x->a_at : x->b_at, rows ? x->b_at : x->a_at, x->c_at};
-    const IVar along[3][2] = {{m, x->k}, {transposed ? n : x->k, 0}, {m, 0}};
-    for (int i = 0; i < 3; i++) {
-        element(w, buffer[i], kernel_product_place(w->k, x, at[i], 0), 0);
-        step(w, x, at[i], along[i][0]);
-        if (along[i][1])
-            step(w, x, at[i], along[i][1]);
-    }
-    rely_on_extent(w, m, PRODUCT_LANES);
-    rely_on_extent(w, n, PRODUCT_LANES);
+    const bool rows = w->device || x->way.by_rows;
+    rely_on_extent(w, rows ? x->m : x->n, PRODUCT_LANES);
+    rely_on_extent(w, rows ? x->n : x->m, PRODUCT_LANES);
 }
 
 static void product(SizeWalk *w, const KProduct *x)
 {
-    if (!w->device)
-        product_of_vectors(w, x);
-    else if (x->beside)
-        two_products(w, x, &w->k->product.v[x->beside - 1]);
-    else
-        product_of_threads(w, x);
+    const KProductCall c = kernel_product_call(w->k, x);
+    if (w->device)
+        rely_on_threads(w, x);
+    for (int i = 0; i < c.n_size; i++)
+        dim(w, c.size[i]);
+    for (int i = 0; i < c.n_operand; i++) {
+        const KOperand *o = &c.operand[i];
+        element(w, o->buffer, o->first, 0);
+        if (o->rows)
+            form(w, o->row, 0);
+        for (int j = 0; j < o->n_step; j++)
+            form(w, o->step[j], 0);
+    }
+    if (c.adds)
+        dim(w, DIM(x->add));
+    if (!w->device || (!w->k->device.tensor && !x->beside && !x->also))
+        rely_on_lanes(w, x);
 }
 
 /* ---- of statements ---- */
@@ -411,37 +364,21 @@ static void begin_parts(SizeWalk *w)
 {
     const Kernel *k = w->k;
     const KArgument chunk = {.kind = KA_CHUNK, .value = k->chunk};
-    for (uint32_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].device.held) {
-            pointer(w, b);
-            part_size(w, b);
-        }
     argument(w, chunk);
     argument(w, chunk);
     dim(w, k->rows);
     argument(w, chunk);
     dim(w, k->rows);
-    for (uint32_t b = 0; b < k->buffer.n; b++) {
-        if (k->buffer.v[b].part < 0)
-            continue;
-        pointer(w, b);
-        if (!k->buffer.v[b].device.held)
-            part_size(w, b);
-        if (!k->device.mapping.by_row)
-            part_size(w, b);
-    }
 }
 
-static void end_parts(SizeWalk *w)
+/* Partial sums of a buffer. */
+static void part_sums(SizeWalk *w, const KStmt *s)
 {
-    for (size_t b = 0; b < w->k->buffer.n; b++) {
-        const KBuffer *x = &w->k->buffer.v[b];
-        if (!x->device.held)
-            continue;
-        part_size(w, b);
-        if (x->device.swizzled)
-            dim(w, ix_info(w->k->ix, x->device.swizzled)->extent);
-    }
+    const KBuffer *b = &w->k->buffer.v[s->root];
+    pointer(w, s->root);
+    part_size(w, s->root);
+    if (s->kind == KS_PART_STORE && b->device.swizzled)
+        dim(w, ix_info(w->k->ix, b->device.swizzled)->extent);
 }
 
 static void root_element(SizeWalk *w, const KStmt *s, uint32_t width)
@@ -461,16 +398,9 @@ static void elements_of_step(SizeWalk *w, const KStmt *s)
         element(w, kx(k, s->ex)->slot, kx(k, s->ex)->ix, s->width);
     else
         root_element(w, s, s->width);
-    if (!(s->step & (STEP_LOAD | STEP_STORE)) || load)
-        return;
-    IVar along = array                ? k->array.v[s->array].swizzled
-                 : s->kind == KS_SINK ? k->buffer.v[k->root.v[s->root].buffer].device.swizzled
-                                      : 0;
-    if (along)
-        form(w,
-             ix_add(k->ix, array ? kernel_array_at(k, s->array) : k->root.v[s->root].at,
-                    ix_times(k->ix, ix_var(k->ix, along), -1)),
-             0);
+    Ix row;
+    if (s->step & (STEP_LOAD | STEP_STORE) && kernel_swizzled(k, s, &row))
+        form(w, row, 0);
 }
 
 static void step_of(SizeWalk *w, const KStmt *s)
@@ -500,7 +430,7 @@ static void lanes(SizeWalk *w, const KStmt *s)
         return;
     }
     pointer(w, r ? r->buffer : x->slot);
-    form(w, ix_add(k->ix, r ? r->at : x->ix, ix_const(k->ix, -c->place.base)), 0);
+    form(w, kernel_column_place(k, c), 0);
 }
 
 static void store(SizeWalk *w, const KStmt *s)
@@ -544,6 +474,10 @@ static void statement(SizeWalk *w, const KStmt *s)
         break;
     case KS_LET: value(w, s->ex, s->width); break;
     case KS_PART: begin_parts(w); break;
+    case KS_PART_ROOM:
+    case KS_PART_PLACE:
+    case KS_PART_FILL:
+    case KS_PART_STORE: part_sums(w, s); break;
     case KS_LOOP: open_loop(w, s); break;
     case KS_ARRAY:
     case KS_ARRAY_FILL: dim(w, kernel_array_size(k, &k->array.v[s->array])); break;
@@ -610,7 +544,6 @@ static void grid(SizeWalk *w)
 static void walk(SizeWalk *w)
 {
     const Kernel *k = w->k;
-    size_t open = 0;
     w->named = NEW_ARRAY(k->arena, bool, k->buffer.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];
@@ -619,11 +552,7 @@ static void walk(SizeWalk *w)
             i = kernel_loop_end(k, i);
             continue;
         }
-        if (s->kind == KS_END && open == 1 && k->part)
-            end_parts(w);
         statement(w, s);
-        open += kernel_opens(s);
-        open -= s->kind == KS_END;
     }
     for (size_t i = 0; i < w->tile.n; i++)
         dim(w, DIM(k->buffer.v[w->tile.v[i]].elements));

@@ -1,7 +1,8 @@
-/* touches.c - what statements of a kernel read and write.
+/* touches.c - what statements of a kernel read and write, and where it lies.
  *
  * In:  a scheduled kernel.     Out: for a statement the values, variables, arrays, batches and buffers that it touches; for a
- *      loop what its rounds leave to each other.
+ *      loop what its rounds leave to each other; forms of the places of arrays, columns and products; the call that is printed of a
+ *      product, whose order sizes.c numbers and the printer spells (KProductCall).
  * The one idea: order, barriers, who may do a round alone and how long a value lives are questions about the same dependences,
  * so all of them ask here. Only proofs (kernel_verify.c, gpu/kernel_races.c) look for themselves.
  */
@@ -117,6 +118,7 @@ static void touch_field(const Toucher *t, const KStmt *s, char field, int how)
     case 'q': touch(t, OF_BATCH, (uint32_t)s->array, how, 0); break;
     case 'r': touch_root(t, &t->k->root.v[s->root], how); break;
     case 'f': read_place(t, t->k->prefetch.v[s->root].at); break;
+    case 'u': touch(t, OF_BUFFER, s->root, how, 0); break;
     case 'l': touch_column(t, s, how); break;
     case 'e': touch(t, OF_COLUMN, s->column, how, 0); break;
     case 'p': touch_product(t, &t->k->product.v[s->root]); break;
@@ -150,7 +152,9 @@ void kernel_touches(const Kernel *k, const KStmt *s, KTouches *out)
             touch_field(&t, s, p[1], element);
     if (load && step & STEP_VALUE)
         touch_value(&t, s->ex, WRITES);
-    if (s->together && s->column)
+    for (uint32_t j = 0; s->totals && j < kernel_totals(k, s)->n; j++)
+        touch_value(&t, kernel_totals(k, s)->of[j].ex, info->ex);
+    if (s->totals && s->column)
         touch(&t, OF_COLUMN, s->column, WRITES, 0);
     if (s->step)
         touch_held(&t, s, load);
@@ -188,4 +192,140 @@ unsigned kernel_carried(const Kernel *k, size_t loop)
     }
     arena_reset(k->arena, mark);
     return carried;
+}
+
+/* ---- where it lies ---- */
+
+Ix kernel_array_at(const Kernel *k, int array)
+{
+    const KNest *nest = &k->array.v[array].nest;
+    Ix at = 0;
+    for (uint32_t i = 0; i < nest->n; i++)
+        at = ix_add(k->ix, ix_scale(k->ix, at, ix_info(k->ix, nest->var[i])->extent), ix_var(k->ix, nest->var[i]));
+    return at;
+}
+
+IVar kernel_swizzled(const Kernel *k, const KStmt *s, Ix *row)
+{
+    const bool array = kernel_of_array(s);
+    const KRoot *r = s->kind == KS_SINK ? &k->root.v[s->root] : NULL;
+    const IVar along = array ? k->array.v[s->array].swizzled : r ? k->buffer.v[r->buffer].device.swizzled : 0;
+    if (along)
+        *row = ix_add(k->ix, array ? kernel_array_at(k, s->array) : r->at, ix_times(k->ix, ix_var(k->ix, along), -1));
+    return along;
+}
+
+Ix kernel_column_place(const Kernel *k, const KColumn *c)
+{
+    const Ix first = c->root ? k->root.v[c->root[0]].at : kx(k, c->ex[0])->ix;
+    return ix_add(k->ix, first, ix_const(k->ix, -c->place.base));
+}
+
+/* ---- products ---- */
+
+bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s)
+{
+    return ix_slope(k->ix, p->a_at, p->m, &s->am) && ix_slope(k->ix, p->a_at, p->k, &s->ak) &&
+           ix_slope(k->ix, p->b_at, p->k, &s->bk) && ix_slope(k->ix, p->b_at, p->n, &s->bn) &&
+           ix_slope(k->ix, p->c_at, p->m, &s->cm) && ix_slope(k->ix, p->c_at, p->n, &s->cn);
+}
+
+Ix kernel_product_place(const Kernel *k, const KProduct *x, Ix ix, IVar v)
+{
+    const IxForm *f = ix_form(k->ix, ix);
+    IxTerm t[TERMS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        IVar of = f->t[i].var;
+        if (v ? of == v : of != x->m && of != x->n && of != x->k) {
+            t[n] = f->t[i];
+            t[n++].var = v ? 0 : of;
+        }
+    }
+    return ix_of_terms(k->ix, t, n); /* the table only grows */
+}
+
+/* ---- the call ---- */
+
+static void add_size(const Kernel *k, KProductCall *c, IVar loop)
+{
+    c->size[c->n_size++] = ix_info(k->ix, loop)->extent;
+}
+
+/* An operand, with its steps along two loops, one or none. */
+static void add_operand(const Kernel *k, KProductCall *c, const KProduct *x, uint32_t buffer, Ix at, IVar u, IVar v)
+{
+    KOperand *o = &c->operand[c->n_operand++];
+    *o = (KOperand){.buffer = buffer, .of = x, .first = kernel_product_place(k, x, at, 0)};
+    o->rows = x->together && !k->buffer.v[buffer].device.together && buffer != x->c;
+    if (o->rows)
+        o->row = kernel_product_place(k, x, at, x->k);
+    if (u)
+        o->step[o->n_step++] = kernel_product_place(k, x, at, u);
+    if (v)
+        o->step[o->n_step++] = kernel_product_place(k, x, at, v);
+}
+
+static void call_of_vectors(const Kernel *k, const KProduct *x, KProductCall *c)
+{
+    const bool rows = x->way.by_rows;
+    const IVar m = rows ? x->m : x->n, n = rows ? x->n : x->m;
+    c->transposed = (rows ? x->way.b : x->way.a) != LIES_ALONG_OWN;
+    add_size(k, c, m);
+    add_size(k, c, n);
+    add_size(k, c, x->k);
+    add_operand(k, c, x, rows ? x->a : x->b, rows ? x->a_at : x->b_at, m, x->k);
+    add_operand(k, c, x, rows ? x->b : x->a, rows ? x->b_at : x->a_at, c->transposed ? n : x->k, 0);
+    add_operand(k, c, x, x->c, x->c_at, m, 0);
+}
+
+static void call_of_two(const Kernel *k, const KProduct *x, const KProduct *y, KProductCall *c)
+{
+    add_size(k, c, x->m);
+    add_size(k, c, y->m);
+    add_size(k, c, x->n);
+    add_size(k, c, x->k);
+    add_operand(k, c, x, x->a, x->a_at, x->m, x->k);
+    add_operand(k, c, y, y->a, y->a_at, y->m, y->k);
+    add_operand(k, c, x, x->b, x->b_at, x->k, x->n);
+    add_operand(k, c, x, x->c, x->c_at, x->m, 0);
+    add_operand(k, c, y, y->c, y->c_at, y->m, 0);
+}
+
+static void call_of_sum(const Kernel *k, const KProduct *x, const KProduct *also, KProductCall *c)
+{
+    add_size(k, c, also->m);
+    add_size(k, c, also->n);
+    add_size(k, c, also->k);
+    add_operand(k, c, also, also->a, also->a_at, also->m, also->k);
+    add_operand(k, c, also, also->b, also->b_at, also->k, also->n);
+    add_operand(k, c, x, x->a, x->a_at, x->m, 0);
+    add_operand(k, c, x, x->b, x->b_at, 0, 0);
+    add_operand(k, c, x, x->c, x->c_at, x->m, 0);
+}
+
+static void call_of_one(const Kernel *k, const KProduct *x, KProductCall *c)
+{
+    add_size(k, c, x->m);
+    add_size(k, c, x->n);
+    if (!x->together) /* else the terms of a few rows, which is no size of the program */
+        add_size(k, c, x->k);
+    add_operand(k, c, x, x->a, x->a_at, x->m, x->k);
+    add_operand(k, c, x, x->b, x->b_at, x->k, x->n);
+    add_operand(k, c, x, x->c, x->c_at, x->m, x->n);
+    c->adds = true;
+}
+
+KProductCall kernel_product_call(const Kernel *k, const KProduct *x)
+{
+    KProductCall c = {0};
+    if (!k->target->threads)
+        call_of_vectors(k, x, &c);
+    else if (x->beside)
+        call_of_two(k, x, &k->product.v[x->beside - 1], &c);
+    else if (x->also)
+        call_of_sum(k, x, &k->product.v[x->also - 1], &c);
+    else
+        call_of_one(k, x, &c);
+    return c;
 }

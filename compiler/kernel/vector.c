@@ -15,15 +15,6 @@ static bool contiguous(Kernel *k, Ix at, IVar v)
     return ix_slope(k->ix, at, v, &slope) && slope == 1;
 }
 
-Ix kernel_array_at(const Kernel *k, int array)
-{
-    const KNest *nest = &k->array.v[array].nest;
-    Ix at = 0;
-    for (uint32_t i = 0; i < nest->n; i++)
-        at = ix_add(k->ix, ix_scale(k->ix, at, ix_info(k->ix, nest->var[i])->extent), ix_var(k->ix, nest->var[i]));
-    return at;
-}
-
 static bool real_array(const Kernel *k, int array) { return k->array.v[array].dtype == DT_REAL; }
 
 static bool plain_value(Kernel *k, Ex e, IVar v)

@@ -374,7 +374,7 @@ static size_t pass_TOTALS(PassState *s)
     size_t n = 0;
     kernel_join_totals(s->kernel);
     for (size_t i = 0; i < s->kernel->stmt.n; i++)
-        n += s->kernel->stmt.v[i].together != 0;
+        n += s->kernel->stmt.v[i].totals ? kernel_totals(s->kernel, &s->kernel->stmt.v[i])->n : 0;
     return n;
 }
 

@@ -127,11 +127,8 @@ static void open_loop(Printer *p, const KStmt *s)
     }
 }
 
-/* Every sum over rows has one partial sum in its buffer for each partition. */
 static void open_parts(Printer *p)
 {
-    if (p->k->device.mapping.holds_sums)
-        emit_held_sums(p);
     begin_line(p);
     const char *index = emit_index_type(p->k, p->k->row);
     buf_printf(&p->body, p->d->row_loop, "part", index);
@@ -151,23 +148,32 @@ static void open_parts(Printer *p)
     buf_puts(&p->body, " : ");
     put_dim(p, p->k->rows);
     buf_puts(&p->body, ";\n");
-    for (size_t b = 0; b < p->k->buffer.n; b++) {
-        const KBuffer *x = &p->k->buffer.v[b];
-        if (x->part < 0)
-            continue;
-        size_t slot = slot_of(p, (uint32_t)b);
-        if (!x->device.held) {
-            begin_line(p);
-            buf_printf(&p->body, "%s *const q%zu = p%zu + part * ", x->dtype == DT_INT ? p->d->integer : p->d->real,
-                       slot, slot);
-            put_part_size(p, (uint32_t)b);
-            buf_puts(&p->body, ";\n");
-        }
-        if (p->k->device.mapping.by_row || emit_swizzled_fill(p, b)) /* kept in registers, or done */
-            continue;
-        char *size = part_size_text(p, b), name[24];
-        snprintf(name, sizeof name, "q%zu", slot);
+}
+
+/* A partial sum of this partition: where it lies, what it begins with, and, from shared memory, that it is stored. */
+static void stmt_part(Printer *p, const KStmt *s)
+{
+    const KBuffer *x = &p->k->buffer.v[s->root];
+    const char *type = x->dtype == DT_INT ? p->d->integer : p->d->real;
+    size_t slot = slot_of(p, s->root);
+    Buf before = begin_piece(p);
+    put_part_size(p, s->root);
+    char *size = end_piece(p, before), name[24];
+    snprintf(name, sizeof name, "q%zu", slot);
+    if (s->kind == KS_PART_FILL && !x->device.swizzled) {
         put_fill(p, name, size, x->op);
+        return;
+    }
+    begin_line(p);
+    if (s->kind == KS_PART_ROOM) {
+        buf_printf(&p->body, p->d->array, type, name, size, "shared");
+        buf_putc(&p->body, '\n');
+    } else if (s->kind == KS_PART_PLACE) {
+        buf_printf(&p->body, "%s *const %s = p%zu + part * %s;\n", type, name, slot, size);
+    } else if (s->kind == KS_PART_FILL) {
+        buf_printf(&p->body, "vwn_fill_turned<THREADS>(%s, %s);\n", name, size);
+    } else {
+        emit_part_store(p, x, slot, size);
     }
 }
 
@@ -296,7 +302,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
 static void stmt_sink(Printer *p, const KStmt *s)
 {
     const KRoot *r = &p->k->root.v[s->root];
-    char *to = p->k->device.mapping.by_row ? share_name(p, s) : root_text(p, r);
+    char *to = p->k->device.mapping.by_row ? share_name(p, s->ex, s->root) : root_text(p, r);
     put_fold(p, s, r->op, to, ex_text(p, r->value));
 }
 
@@ -325,9 +331,8 @@ static void put_statement(Printer *p, const KStmt *s)
         emit_step(p, s);
         return;
     }
-    if (s->together) {
-        if (!s->lane) /* with all of its step */
-            emit_step_of_totals(p, s);
+    if (s->totals) {
+        emit_totals(p, s);
         return;
     }
     switch (s->kind) {
@@ -340,11 +345,11 @@ static void put_statement(Printer *p, const KStmt *s)
     case KS_PART: open_parts(p); break;
     case KS_ROWS:
     case KS_LOOP: open_loop(p, s); break;
-    case KS_END:
-        if (p->k->device.mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
-            emit_held_stores(p);
-        close_brace(p);
-        break;
+    case KS_PART_ROOM:
+    case KS_PART_PLACE:
+    case KS_PART_FILL:
+    case KS_PART_STORE: stmt_part(p, s); break;
+    case KS_END: close_brace(p); break;
     case KS_ACC:
         if (!p->number[s->ex])
             p->number[s->ex] = ++p->next;

@@ -60,7 +60,7 @@ uint32_t emit_column_number(Printer *p, uint32_t column); /* of what a lane has 
 void emit_lanes(Printer *p, const KStmt *s);
 
 /* emit_threads.c */
-char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum over rows, or of a sum over a row */
+char *share_name(Printer *p, Ex ex, uint32_t root); /* what a thread holds of a sum over a row; ex is 0: over rows */
 /* The head of a loop from 0, by one thread or by those that share it. */
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads,
              uint32_t width, uint32_t warp); /* warp: the loop begins with the threads of this one */
@@ -68,11 +68,9 @@ void emit_row_prefetch(Printer *p, const KStmt *s);
 void emit_row_places(Printer *p);             /* where this row lies in tiles of several rows */
 void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
 void emit_array_sums(Printer *p, const KStmt *s);
-void emit_step_of_totals(Printer *p, const KStmt *s); /* several totals; s is the first */
-char *part_size_text(Printer *p, size_t buffer);      /* elements of a partial sum */
-void emit_held_sums(Printer *p);                      /* declares the partial sums that a block has in shared memory */
-bool emit_swizzled_fill(Printer *p, size_t buffer);   /* sets a swizzled partial sum to 0; false: it is none */
-void emit_held_stores(Printer *p);                    /* stores the partial sums that a block has in shared memory */
+void emit_totals(Printer *p, const KStmt *s); /* those of a step */
+/* Stores the partial sum of x, the argument `slot` of so many elements, from shared memory. */
+void emit_part_store(Printer *p, const KBuffer *x, size_t slot, const char *size);
 
 void emit_product(Printer *p,
                   const KStmt *s); /* emit_product.c: a statement, with the next where both are one product */

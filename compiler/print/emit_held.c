@@ -23,28 +23,22 @@ static char *place(Printer *p, const KStmt *s, Half *half)
     return kernel_of_array(s) ? array_place(p, 't', s->array) : element_text(p, buffer, r ? r->at : x->ix);
 }
 
-/* Does that lie in shared memory in the order in which threads that take eight elements have no bank conflicts? */
-static bool is_swizzled(const Printer *p, const KStmt *s)
-{
-    return kernel_of_array(s) ? p->k->array.v[s->array].swizzled
-                              : s->kind == KS_SINK && p->k->buffer.v[p->k->root.v[s->root].buffer].device.swizzled;
-}
-
-/* Where a row of them begins, and which of its elements is the first of a thread's. */
+/* Of what lies in shared memory in the order in which threads that take eight elements have no bank conflicts: where a row of it
+ * begins, and which of its elements is the first of a thread's. NULL: it lies in its own order. */
 static char *swizzled_place(Printer *p, const KStmt *s)
 {
-    const Kernel *k = p->k;
-    const KRoot *r = s->kind == KS_SINK ? &k->root.v[s->root] : NULL;
-    Ix lane = ix_var(k->ix, r ? k->buffer.v[r->buffer].device.swizzled : k->array.v[s->array].swizzled),
-       row = ix_add(k->ix, r ? r->at : kernel_array_at(k, s->array), ix_times(k->ix, lane, -1));
+    Ix row;
+    const IVar along = kernel_swizzled(p->k, s, &row);
+    if (!along)
+        return NULL;
     Buf before = begin_piece(p);
-    if (r)
-        buf_printf(&p->body, "&q%zu[", slot_of(p, r->buffer));
+    if (s->kind == KS_SINK)
+        buf_printf(&p->body, "&q%zu[", slot_of(p, p->k->root.v[s->root].buffer));
     else
         buf_printf(&p->body, "&t%d[", s->array);
     put_ix(p, row);
     buf_puts(&p->body, "], ");
-    put_ix(p, lane);
+    put_ix(p, ix_var(p->k->ix, along));
     return end_piece(p, before);
 }
 
@@ -61,8 +55,9 @@ static void begin_elements(Printer *p, const KStmt *s)
     put_type(p, half);
     buf_printf(&p->body, " %c%u", load ? 'm' : 'o', s->held);
     Ex guard = s->kind == KS_LET ? kx(p->k, s->ex)->in[0] : 0;
-    if (from_memory && is_swizzled(p, s))
-        buf_printf(&p->body, " = vwn_many_turned(%s)", swizzled_place(p, s));
+    const char *swizzled = from_memory ? swizzled_place(p, s) : NULL;
+    if (swizzled)
+        buf_printf(&p->body, " = vwn_many_turned(%s)", swizzled);
     else if (from_memory && guard)
         buf_printf(&p->body, " = vwn_many_if<%u>(%s, &%s)", p->width, ex_text(p, guard), at);
     else if (from_memory)
@@ -87,10 +82,10 @@ static void value_of_piece(Printer *p, const KStmt *s)
 static void store_elements(Printer *p, const KStmt *s)
 {
     Half half;
-    char *at = place(p, s, &half);
+    char *at = place(p, s, &half), *swizzled = swizzled_place(p, s);
     begin_line(p);
-    if (is_swizzled(p, s))
-        buf_printf(&p->body, "vwn_put_turned(%s, o%u);\n", swizzled_place(p, s), s->held);
+    if (swizzled)
+        buf_printf(&p->body, "vwn_put_turned(%s, o%u);\n", swizzled, s->held);
     else
         buf_printf(&p->body, "vwn_put_many(&%s, o%u);\n", at, s->held);
 }

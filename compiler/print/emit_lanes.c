@@ -22,12 +22,6 @@ static char *place_text(const Printer *p, const KColumn *c)
                               c->first, c->n, x->of, x->base, x->along, x->across);
 }
 
-/* What its place changes with beside the lane. */
-static Ix rest_of(const Printer *p, Ix first, const KColumn *c)
-{
-    return ix_add(p->k->ix, first, ix_const(p->k->ix, -c->place.base));
-}
-
 static char *rest_text(Printer *p, Ix rest)
 {
     Buf before = begin_piece(p);
@@ -36,9 +30,9 @@ static char *rest_text(Printer *p, Ix rest)
 }
 
 /* The lane's element. */
-static char *lane_element(Printer *p, char letter, uint32_t buffer, Ix first, const KColumn *c)
+static char *lane_element(Printer *p, char letter, uint32_t buffer, const KColumn *c)
 {
-    Ix rest = rest_of(p, first, c);
+    Ix rest = kernel_column_place(p->k, c);
     bool alone = !ix_form(p->k->ix, rest)->n;
     return arena_printf(p->k->arena, "%c%zu[%s%s%s]", letter, slot_of(p, buffer), alone ? "" : rest_text(p, rest),
                         alone ? "" : " + ", place_text(p, c));
@@ -66,9 +60,9 @@ static void put_values(Printer *p, uint32_t column)
     char *text;
     if (x->kind == KX_LOAD && c->here)
         text = arena_printf(p->k->arena, "vwn_load_here(&p%zu[%s], %s)", slot_of(p, x->slot),
-                            rest_text(p, rest_of(p, x->ix, c)), place_text(p, c));
+                            rest_text(p, kernel_column_place(p->k, c)), place_text(p, c));
     else
-        text = x->kind == KX_LOAD ? lane_element(p, 'p', x->slot, x->ix, c) : op_text(p, c);
+        text = x->kind == KX_LOAD ? lane_element(p, 'p', x->slot, c) : op_text(p, c);
     begin_line(p);
     buf_printf(&p->body, "const %s x%u = %s;\n", p->d->real, emit_column_number(p, column), text);
 }
@@ -76,7 +70,7 @@ static void put_values(Printer *p, uint32_t column)
 static void put_results(Printer *p, const KColumn *c)
 {
     const KRoot *r = &p->k->root.v[c->root[0]];
-    char *element = lane_element(p, p->k->buffer.v[r->buffer].part >= 0 ? 'q' : 'p', r->buffer, r->at, c);
+    char *element = lane_element(p, p->k->buffer.v[r->buffer].part >= 0 ? 'q' : 'p', r->buffer, c);
     begin_line(p);
     if (c->first)
         buf_printf(&p->body, "if (thread >= %u && thread < %u) ", c->first, c->first + c->n);

@@ -8,17 +8,6 @@
 
 #include <inttypes.h>
 
-static void put_factor_of(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
-{
-    buf_printf(&p->body, ", &%s", element_text(p, buffer, kernel_product_place(p->k, x, at, 0)));
-}
-
-static void put_step(Printer *p, const KProduct *x, Ix at, IVar v)
-{
-    buf_puts(&p->body, ", ");
-    put_ix(p, kernel_product_place(p->k, x, at, v));
-}
-
 /* ---- products of several rows ---- */
 
 void emit_row_places(Printer *p)
@@ -43,20 +32,19 @@ void emit_row_places(Printer *p)
 /* ---- operands ---- */
 
 /* An operand for threads: what it lies in and where it begins. */
-static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
+static void put_place(Printer *p, const KOperand *o)
 {
-    const KBuffer *b = &p->k->buffer.v[buffer];
-    Ix first = kernel_product_place(p->k, x, at, 0);
-    if (x->together && b->device.together) {
+    const KBuffer *b = &p->k->buffer.v[o->buffer];
+    if (o->of->together && b->device.together) {
         buf_printf(&p->body, ", vwn_held_rows<%d>{rows%d, (uint32_t)(", b->device.bank, b->device.slot);
-        put_ix(p, first);
+        put_ix(p, o->first);
         buf_puts(&p->body, ")}");
         return;
     }
-    if (x->together && buffer != x->c) {
+    if (o->rows) {
         buf_printf(&p->body, ", vwn_there<const %s>{&%s - nth * %" PRId64 " * (", half_word(b->half),
-                   element_text(p, buffer, first), ix_info(p->k->ix, x->k)->extent.n);
-        put_ix(p, kernel_product_place(p->k, x, at, x->k));
+                   element_text(p, o->buffer, o->first), ix_info(p->k->ix, o->of->k)->extent.n);
+        put_ix(p, o->row);
         buf_puts(&p->body, ")}");
         return;
     }
@@ -72,11 +60,26 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
             buf_printf(&p->body, ", vwn_held_rows<%d>{u%d, (uint32_t)(", b->device.bank, b->device.slot);
         else
             buf_printf(&p->body, ", vwn_held{u%d, (uint32_t)(", b->device.slot);
-        put_ix(p, first);
+        put_ix(p, o->first);
         buf_puts(&p->body, loose ? ")}}" : ")}");
     } else {
         buf_printf(&p->body, ", vwn_there<%s%s>{&%s}", b->written ? "" : "const ", half_word(b->half),
-                   element_text(p, buffer, first));
+                   element_text(p, o->buffer, o->first));
+    }
+}
+
+static void put_operands(Printer *p, const KProductCall *c)
+{
+    for (int i = 0; i < c->n_operand; i++) {
+        const KOperand *o = &c->operand[i];
+        if (p->d->threads)
+            put_place(p, o);
+        else
+            buf_printf(&p->body, ", &%s", element_text(p, o->buffer, o->first));
+        for (int j = 0; j < o->n_step; j++) {
+            buf_puts(&p->body, ", ");
+            put_ix(p, o->step[j]);
+        }
     }
 }
 
@@ -94,7 +97,7 @@ static const char *const cut_name[] = {
     [CUT_MORE_NUMBERS] = "VWN_MORE_NUMBERS",   [CUT_FEW_EIGHTS] = "VWN_FEW_EIGHTS",
     [CUT_MORE_EIGHTS] = "VWN_MORE_EIGHTS",     [CUT_ROWS_BY_PARTS] = "VWN_ROWS_BY_PARTS"};
 
-/* A literal is a type, so that the function which is called has it, too. */
+/* A literal is a type, so that the function of a device which is called has it, too. */
 static void put_size(Printer *p, Dim d)
 {
     if (p->k->calls && next_literal(p, d))
@@ -110,137 +113,68 @@ static const char *fours(const KProduct *x)
     return !x->way.line ? "false" : x->way.line == FOUR ? "true" : "32";
 }
 
-/* ---- two products as one ---- */
-
-/* An operand and how it steps with two loops. */
-static void put_stepped(Printer *p, const KProduct *x, uint32_t buffer, Ix at, IVar v, IVar w)
+static void put_sizes(Printer *p, const KProductCall *c)
 {
-    put_operand(p, x, buffer, at);
-    put_step(p, x, at, v);
-    if (w)
-        put_step(p, x, at, w);
+    for (int i = 0; i < c->n_size; i++) {
+        buf_puts(&p->body, i ? ", " : "");
+        put_size(p, c->size[i]);
+    }
 }
+
+/* ---- calls ---- */
 
 static void two_products(Printer *p, const KProduct *x, const KProduct *y)
 {
-    const IxTable *t = p->k->ix;
-    begin_line(p);
     buf_printf(&p->body, "vwn_two_products_%s<THREADS / 32, ", p->k->calls ? "called" : "bf16");
-    buf_printf(&p->body, "%s, ", left(x));
-    buf_printf(&p->body, "%s, ", left(y));
-    buf_printf(&p->body, "%s, ", right(x));
-    buf_printf(&p->body, "%s, ", fours(x));
-    buf_printf(&p->body, "%s>(", fours(y));
-    const IVar size[4] = {x->m, y->m, x->n, x->k};
-    for (int i = 0; i < 4; i++) {
-        buf_puts(&p->body, i ? ", " : "");
-        put_size(p, ix_info(t, size[i])->extent);
-    }
-    put_stepped(p, x, x->a, x->a_at, x->m, x->k);
-    put_stepped(p, y, y->a, y->a_at, y->m, y->k);
-    put_stepped(p, x, x->b, x->b_at, x->k, x->n);
-    put_stepped(p, x, x->c, x->c_at, x->m, 0);
-    put_stepped(p, y, y->c, y->c_at, y->m, 0);
-    buf_puts(&p->body, ");\n");
+    buf_printf(&p->body, "%s, %s, %s, %s, %s>(", left(x), left(y), right(x), fours(x), fours(y));
 }
 
 /* The sum of two products, the first by both parts of a factor. */
-static void sum_of_products(Printer *p, const KProduct *x, const KProduct *also)
+static void sum_of_products(Printer *p, const KProduct *also)
 {
-    begin_line(p);
-    buf_printf(&p->body, "vwn_sum_of_products_bf16<THREADS / 32, %s, ", left(also));
-    buf_printf(&p->body, "%s>(", right(also));
-    const IVar size[3] = {also->m, also->n, also->k};
-    for (int i = 0; i < 3; i++) {
-        buf_puts(&p->body, i ? ", " : "");
-        put_size(p, ix_info(p->k->ix, size[i])->extent);
-    }
-    put_stepped(p, also, also->a, also->a_at, also->m, also->k);
-    put_stepped(p, also, also->b, also->b_at, also->k, also->n);
-    put_stepped(p, x, x->a, x->a_at, x->m, 0);
-    put_operand(p, x, x->b, x->b_at);
-    put_stepped(p, x, x->c, x->c_at, x->m, 0);
-    buf_puts(&p->body, ");\n");
+    buf_printf(&p->body, "vwn_sum_of_products_bf16<THREADS / 32, %s, %s>(", left(also), right(also));
 }
 
-/* ---- one product ---- */
-
-static void product_of_threads(Printer *p, const KProduct *x)
+static void one_product(Printer *p, const KProduct *x)
 {
-    const IxTable *t = p->k->ix;
-    if (x->also) {
-        sum_of_products(p, x, &p->k->product.v[x->also - 1]);
-        return;
-    }
-    const char *a = left(x), *b = right(x), *c = lying_name[x->way.by_rows ? LIES_ALONG_OWN : LIES_STRIDED];
-    const IVar loop[3] = {x->m, x->n, x->k};
-    const char *lines = fours(x);
-    if (x->together) {
-        begin_line(p);
-        buf_printf(&p->body, "if (nth == %d || r + 1 == last)\n    ", x->together - 1);
-    }
-    buf_printf(&p->body, "%*s", p->depth * 4, "");
     buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s",
                p->k->calls           ? "_called"
                : p->k->device.tensor ? "_bf16"
                                      : "",
-               cut_name[x->way.cut], a, b, c);
+               cut_name[x->way.cut], left(x), right(x), lying_name[x->way.by_rows ? LIES_ALONG_OWN : LIES_STRIDED]);
     if (p->k->device.tensor)
-        buf_printf(&p->body, ", %s, %s", x->way.sixteens ? "true" : "false", lines);
+        buf_printf(&p->body, ", %s, %s", x->way.sixteens ? "true" : "false", fours(x));
     buf_puts(&p->body, ">(");
-    for (int i = 0; i < 3; i++) {
-        buf_puts(&p->body, i ? ", " : "");
-        Dim extent = ix_info(t, loop[i])->extent;
-        if (i == 2 && x->together)
-            buf_printf(&p->body, "(nth + 1) * %" PRId64, extent.n);
-        else
-            put_size(p, extent);
-    }
-    put_stepped(p, x, x->a, x->a_at, x->m, x->k);
-    put_stepped(p, x, x->b, x->b_at, x->k, x->n);
-    put_stepped(p, x, x->c, x->c_at, x->m, x->n);
-    buf_puts(&p->body, ", ");
-    put_size(p, DIM(x->add));
-    buf_puts(&p->body, ");\n");
 }
 
-static void emit_product_of_threads(Printer *p, const KProduct *x)
-{
-    if (x->beside)
-        two_products(p, x, &p->k->product.v[x->beside - 1]);
-    else
-        product_of_threads(p, x);
-}
-
-/* Where c lies transposed it is the product of the transposed factors in the other order. */
+/* Of several rows it is a product in the last of them alone, of the terms that there are then. */
 void emit_product(Printer *p, const KStmt *st)
 {
-    const IxTable *t = p->k->ix;
-    const KProduct *x = &p->k->product.v[st->root];
-    const bool rows = x->way.by_rows;
+    const Kernel *k = p->k;
+    const KProduct *x = &k->product.v[st->root];
+    const KProductCall c = kernel_product_call(k, x);
     if (!x->way.a)
-        vwn_bug(p->k->ctx, "a product that nobody has found a way for");
-    if (p->d->threads) {
-        emit_product_of_threads(p, x);
-        return;
+        vwn_bug(k->ctx, "a product that nobody has found a way for");
+    begin_line(p);
+    if (x->together)
+        buf_printf(&p->body, "if (nth == %d || r + 1 == last)\n    %*s", x->together - 1, p->depth * 4, "");
+    if (!p->d->threads)
+        buf_printf(&p->body, "%s(", c.transposed ? p->d->transposed : p->d->product);
+    else if (x->beside)
+        two_products(p, x, &k->product.v[x->beside - 1]);
+    else if (x->also)
+        sum_of_products(p, &k->product.v[x->also - 1]);
+    else
+        one_product(p, x);
+    put_sizes(p, &c);
+    if (x->together)
+        buf_printf(&p->body, ", (nth + 1) * %" PRId64, ix_info(k->ix, x->k)->extent.n);
+    put_operands(p, &c);
+    if (c.adds) {
+        buf_puts(&p->body, ", ");
+        put_size(p, DIM(x->add));
+    } else if (!p->d->threads) {
+        buf_printf(&p->body, ", %d", x->add);
     }
-    IVar m = rows ? x->m : x->n, n = rows ? x->n : x->m;
-    uint32_t a = rows ? x->a : x->b, b = rows ? x->b : x->a;
-    Ix a_at = rows ? x->a_at : x->b_at, b_at = rows ? x->b_at : x->a_at;
-    bool transposed = (rows ? x->way.b : x->way.a) != LIES_ALONG_OWN;
-    buf_printf(&p->body, "%*s", p->depth * 4, "");
-    buf_printf(&p->body, "%s(", transposed ? p->d->transposed : p->d->product);
-    put_dim(p, ix_info(t, m)->extent);
-    buf_puts(&p->body, ", ");
-    put_dim(p, ix_info(t, n)->extent);
-    buf_puts(&p->body, ", ");
-    put_dim(p, ix_info(t, x->k)->extent);
-    put_factor_of(p, x, a, a_at);
-    put_step(p, x, a_at, m);
-    put_step(p, x, a_at, x->k);
-    put_factor_of(p, x, b, b_at);
-    put_step(p, x, b_at, transposed ? n : x->k);
-    put_factor_of(p, x, x->c, x->c_at);
-    put_step(p, x, x->c_at, m);
-    buf_printf(&p->body, ", %d);\n", x->add);
+    buf_puts(&p->body, ");\n");
 }

@@ -50,14 +50,9 @@ void emit_row_prefetch(Printer *p, const KStmt *s)
         close_brace(p);
 }
 
-/* What a thread holds of a sum over rows, or of a sum over a row. */
-char *share_name(Printer *p, const KStmt *s)
+char *share_name(Printer *p, Ex ex, uint32_t root)
 {
-    if (s->ex)
-        return ex_text(p, s->ex);
-    Buf b = buf_new(p->k->arena);
-    buf_printf(&b, "a%u", s->root);
-    return b.s;
+    return ex ? ex_text(p, ex) : arena_printf(p->k->arena, "a%u", root);
 }
 
 void emit_thread(Printer *p, const KStmt *s)
@@ -69,7 +64,7 @@ void emit_thread(Printer *p, const KStmt *s)
         buf_printf(&p->body, "%s;\n", p->k->device.mapping.row_threads > 32 ? "__syncthreads()" : "__syncwarp()");
         return;
     }
-    const char *share = share_name(p, s), *what = max ? "max" : "sum";
+    const char *share = share_name(p, s->ex, s->root), *what = max ? "max" : "sum";
     if (s->kind == KS_SUM_NEW)
         buf_printf(&p->body, "%s %s = %s", type_name(p, kx(p->k, r->value)), share, neutral(p, r->op));
     else if (s->kind == KS_WARP)
@@ -104,144 +99,87 @@ void emit_array_sums(Printer *p, const KStmt *s)
     }
 }
 
-/* ---- many sums at once ---- */
+/* ---- totals of a step ---- */
 
-/* What they are called together: by the first of them. */
-static void put_sums_name(Printer *p, const KStmt *s, bool total)
+/* What they are called together, by the first of them: "y5" all of them, "w5" that of a lane. */
+static char *step_name(Printer *p, char letter, const KTotal *first)
 {
-    if (s->ex)
-        buf_printf(&p->body, "%c%u", total ? 'w' : 'y', p->number[s->ex]);
-    else
-        buf_printf(&p->body, "%ca%u", total ? 'w' : 'y', s->root);
+    return first->ex ? arena_printf(p->k->arena, "%c%u", letter, p->number[first->ex])
+                     : arena_printf(p->k->arena, "%ca%u", letter, first->root);
 }
 
 /* Of what the threads of a warp have. */
-static void put_sums_of_warp(Printer *p, const KStmt *s)
+static void put_sums_of_warp(Printer *p, const KTotals *t, const char *all, const char *own)
 {
-    const uint32_t n = s->together;
     begin_line(p);
-    buf_printf(&p->body, "%s ", p->d->real);
-    put_sums_name(p, s, false);
-    buf_printf(&p->body, "[%u] = {", n);
-    for (uint32_t j = 0; j < n; j++)
-        buf_printf(&p->body, "%s%s", j ? ", " : "", share_name(p, &s[j]));
+    buf_printf(&p->body, "%s %s[%u] = {", p->d->real, all, t->n);
+    for (uint32_t j = 0; j < t->n; j++)
+        buf_printf(&p->body, "%s%s", j ? ", " : "", share_name(p, t->of[j].ex, t->of[j].root));
     buf_puts(&p->body, "};\n");
     begin_line(p);
-    buf_printf(&p->body, "const %s ", p->d->real);
-    put_sums_name(p, s, true);
-    buf_printf(&p->body, " = vwn_warp_sums<%u>(", n);
-    put_sums_name(p, s, false);
-    buf_puts(&p->body, ");\n");
+    buf_printf(&p->body, "const %s %s = vwn_warp_sums<%u>(%s);\n", p->d->real, own, t->n, all);
 }
 
-/* What each lane has, and, if others want them, all for each thread. */
-static void put_taken(Printer *p, const KStmt *s, bool left)
+/* Totals that are not a lane's alone are each thread's. */
+static void put_shared(Printer *p, const KTotals *t, const char *all)
 {
-    const uint32_t n = s->together;
-    bool in_warp = s->kind == KS_WARP;
-    begin_line(p);
-    if (s->column) {
-        buf_printf(&p->body, "const %s x%u = ", p->d->real, emit_column_number(p, s->column));
-        if (in_warp) {
-            put_sums_name(p, s, true);
-            buf_puts(&p->body, ";\n");
+    for (uint32_t j = 0; j < t->n; j++)
+        if (!t->of[j].alone) {
+            begin_line(p);
+            buf_printf(&p->body, "%s = %s[%u];\n", share_name(p, t->of[j].ex, t->of[j].root), all, j);
         }
-    }
-    if (in_warp && !left)
-        return;
-    if (in_warp && s->column)
-        begin_line(p);
-    if (in_warp) {
-        buf_printf(&p->body, "vwn_share_sums<%u>(", n);
-        put_sums_name(p, s, true);
-    } else {
-        buf_printf(&p->body, "vwn_take_%s<%u, WARPS>(warps + %u * WARPS", left ? "sums" : "own", n, s->at);
-    }
-    if (left) {
-        buf_puts(&p->body, ", ");
-        put_sums_name(p, s, false);
-    }
-    buf_puts(&p->body, ");\n");
-    for (uint32_t j = 0; j < n; j++) {
-        if (s[j].alone)
-            continue;
-        begin_line(p);
-        buf_printf(&p->body, "%s = ", share_name(p, &s[j]));
-        put_sums_name(p, s, false);
-        buf_printf(&p->body, "[%u];\n", j);
-    }
 }
 
-void emit_step_of_totals(Printer *p, const KStmt *s)
+static void put_column(Printer *p, uint32_t column)
 {
-    bool left = false;
-    for (uint32_t j = 0; j < s->together; j++)
-        left = left || !s[j].alone;
-    if (s->kind == KS_WARP)
-        put_sums_of_warp(p, s);
-    if (s->kind != KS_WARP_PUT) {
-        if (left || s->column)
-            put_taken(p, s, left);
+    buf_printf(&p->body, "const %s x%u = ", p->d->real, emit_column_number(p, column));
+}
+
+/* In a warp each thread adds up one of them, and of several warps each takes one; what others want all threads are given. */
+void emit_totals(Printer *p, const KStmt *s)
+{
+    const KTotals *t = kernel_totals(p->k, s);
+    const char *all = step_name(p, 'y', t->of), *own = step_name(p, 'w', t->of);
+    bool shared = false;
+    for (uint32_t j = 0; j < t->n; j++)
+        shared = shared || !t->of[j].alone;
+    if (s->kind == KS_WARP) {
+        put_sums_of_warp(p, t, all, own);
+        if (s->column) {
+            begin_line(p);
+            put_column(p, s->column);
+            buf_printf(&p->body, "%s;\n", own);
+        }
+        if (shared) {
+            begin_line(p);
+            buf_printf(&p->body, "vwn_share_sums<%u>(%s, %s);\n", t->n, own, all);
+        }
+    } else if (s->kind == KS_WARP_PUT) {
+        begin_line(p);
+        buf_printf(&p->body, "vwn_put_sums<%u, WARPS>(warps + %u * WARPS, %s);\n", t->n, s->at, own);
         return;
+    } else if (s->column || shared) {
+        begin_line(p);
+        if (s->column)
+            put_column(p, s->column);
+        buf_printf(&p->body, "vwn_take_%s<%u, WARPS>(warps + %u * WARPS%s%s);\n", shared ? "sums" : "own", t->n, s->at,
+                   shared ? ", " : "", shared ? all : "");
     }
-    begin_line(p);
-    buf_printf(&p->body, "vwn_put_sums<%u, WARPS>(warps + %u * WARPS, ", s->together, s->at);
-    put_sums_name(p, s, true);
-    buf_puts(&p->body, ");\n");
+    put_shared(p, t, all);
 }
 
 /* ---- sums over rows in shared memory ---- */
 
-char *part_size_text(Printer *p, size_t buffer)
+void emit_part_store(Printer *p, const KBuffer *x, size_t slot, const char *size)
 {
-    Buf before = begin_piece(p);
-    put_part_size(p, (uint32_t)buffer);
-    return end_piece(p, before);
-}
-
-/* Partial sums that a block has in shared memory. */
-void emit_held_sums(Printer *p)
-{
-    for (size_t b = 0; b < p->k->buffer.n; b++) {
-        if (!p->k->buffer.v[b].device.held)
-            continue;
-        char name[24];
-        snprintf(name, sizeof name, "q%zu", slot_of(p, (uint32_t)b));
-        begin_line(p);
-        buf_printf(&p->body, p->d->array, p->d->real, name, part_size_text(p, b), "shared");
-        buf_putc(&p->body, '\n');
+    if (x->device.swizzled) {
+        buf_printf(&p->body, "vwn_store_turned<THREADS>(&p%zu[part * %s], q%zu, %s, ", slot, size, slot, size);
+        put_dim(p, ix_info(p->k->ix, x->device.swizzled)->extent);
+        buf_puts(&p->body, ");\n");
+        return;
     }
-}
-
-bool emit_swizzled_fill(Printer *p, size_t buffer)
-{
-    if (!p->k->buffer.v[buffer].device.swizzled)
-        return false;
+    buf_puts(&p->body, "#pragma unroll 4\n");
     begin_line(p);
-    buf_printf(&p->body, "vwn_fill_turned<THREADS>(q%zu, %s);\n", slot_of(p, (uint32_t)buffer),
-               part_size_text(p, buffer));
-    return true;
-}
-
-void emit_held_stores(Printer *p)
-{
-    for (size_t b = 0; b < p->k->buffer.n; b++) {
-        const KBuffer *x = &p->k->buffer.v[b];
-        if (!x->device.held)
-            continue;
-        size_t slot = slot_of(p, (uint32_t)b);
-        char *size = part_size_text(p, b);
-        begin_line(p);
-        if (x->device.swizzled) {
-            buf_printf(&p->body, "vwn_store_turned<THREADS>(&p%zu[part * %s], q%zu, %s, ", slot, size, slot, size);
-            put_dim(p, ix_info(p->k->ix, x->device.swizzled)->extent);
-            buf_puts(&p->body, ");\n");
-            continue;
-        }
-        buf_puts(&p->body, "#pragma unroll 4\n");
-        begin_line(p);
-        put_for(p, p->k->device.mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1,
-                0);
-        buf_printf(&p->body, "\n%*sp%zu[part * %s + z] = q%zu[z];\n", (p->depth + 1) * 4, "", slot, size, slot);
-    }
+    put_for(p, p->k->device.mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1, 0);
+    buf_printf(&p->body, "\n%*sp%zu[part * %s + z] = q%zu[z];\n", (p->depth + 1) * 4, "", slot, size, slot);
 }

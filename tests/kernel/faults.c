@@ -46,6 +46,8 @@ static const char sound[] = "vwn kernels 1 B=2 T=3\n"
                             "  x2 real = scalar s0\n"
                             "  array t0 real over i2\n"
                             "  parts\n"
+                            "    place of partial sums b2\n"
+                            "    fill partial sums b2\n"
                             "    rows\n"
                             "      x1 int = load b3[r]\n"
                             "      x3 bool = inside [i4] below B*T\n"
@@ -140,9 +142,16 @@ static const Fault faults[] = {
     {"buffer 4 write int 6", "buffer 4 write int 7", "are stored"},
     {"buffer 4 write int 6", "buffer 4 int 6", "wrong way"},
     {"buffer 0 read real", "buffer 0 real", "not said to be read"},
-    {"buffer 2 write part real", "buffer 2 write real", "wrong way"},
+    {"buffer 2 write part real", "buffer 2 write real", "do not exist"},
     {"parts 2 of 3", "parts 3 of 3", "partitions"},
-    {"  parts\n    rows\n", "  rows\n    parts\n", "outside of all others"},
+    {"  parts\n", "  rows\n    parts\n", "outside of all others"},
+    {"    fill partial sums b2\n", "", "what nobody has set"},
+    {"    place of partial sums b2\n", "", "do not lie in one place"},
+    {"    fill partial sums b2\n", "    fill partial sums b2\n    fill partial sums b2\n", "filled twice"},
+    {"    place of partial sums b2\n    fill partial sums b2\n    rows\n",
+     "    place of partial sums b2\n    rows\n    fill partial sums b2\n", "made ready before the rows"},
+    {"    fill partial sums b2\n", "    fill partial sums b1\n", "do not exist"},
+    {"    place of partial sums b2\n", "    place of partial sums b2\n    place of partial sums b2\n", "in one place"},
     {"      loop i3\n", "      loop i3 simd\n", "inside a loop of vectors"},
     {"= x17", "= x17 of one value", "one value for several elements"},
     {"= x17", "= x10", "one value for several elements"},
@@ -180,6 +189,8 @@ static const char products[] =
     "root 1 store b5 over i5\n"
     "begin\n"
     "  parts\n"
+    "    place of partial sums b4\n"
+    "    fill partial sums b4\n"
     "    rows\n"
     "      product b2[8*i2 + i3] = b0[128*r + 16*i2 + i4] * b1[8*i4 + i3] over i2, i3, i4 by rows along "
     "i3, a along the sum, b along its own\n"
@@ -211,6 +222,7 @@ static const Fault product_faults[] = {
     {"b2[8*i2 + i3] = b0", "b2[8*i2] = b0", "in one place"},
     {"b4[8*i4 + i3] +=", "b4[i4 + i3] +=", "in one place"},
     {"b4[8*i4 + i3] +=", "b4[8*i4 + i3] =", "in the wrong way"},
+    {"    fill partial sums b4\n", "", "what nobody has set"},
     {"* b3[8*i2 + i3]", "* b5[64*r + 8*i2 + i3]", "what it cannot read"},
     {"* b1[8*i4 + i3]", "* b3[4*i4 + i3]", "tile before all of it is there"},
     {"* b1[8*i4 + i3]", "* b1[2*i4 + 4*i3]", "without neighbours"},
@@ -333,9 +345,7 @@ static const char threads[] = "vwn kernels 1 B=2 T=3\n"
                               "      add x4 x8 width 4 to one sum\n"
                               "      add x5 x9 width 4 to one sum\n"
                               "    end\n"
-                              "    total of warp x3 in lane 0 of 3 of l0\n"
-                              "    total of warp x4 in lane 1 of 3 of l0\n"
-                              "    total of warp x5 in lane 2 of 3 of l0\n"
+                              "    total of warp x3, x4, x5 as l0\n"
                               "    lanes l1[0 to 2] = scalar s0\n"
                               "    lanes l2[0 to 2] = mul l0 l1\n"
                               "    take l2[1] x10\n"
@@ -363,10 +373,12 @@ static const Fault thread_faults[] = {
     {"= x13 width 4", "= x13 width 4 of one value", "one value for several elements"},
     {"loads 12 in vectors", "loads 12", "more or fewer elements"},
     {"rows B*T device", "rows B*T", "not said to be a device's"},
-    {"    total of warp x4 in lane 1 of 3 of l0\n", "", "lacks some of them"},
-    {"    total of warp x4 in lane 1 of 3 of l0\n", "    total of warp x3 in lane 1 of 3 of l0\n", "taken twice"},
-    {"in lane 2 of 3 of l0", "in lane 2 of 3", "follow each other"},
-    {"in lane 2 of 3 of l0", "in lane 2 of 40 of l0", "there is no lane"},
+    {"total of warp x3, x4, x5 as l0", "total of warp x3, x5 as l0", "do not have this"},
+    {"total of warp x3, x4, x5 as l0", "total of warp x3, x3, x5 as l0", "taken twice"},
+    {"total of warp x3, x4, x5 as l0", "total of warp x3, x4, x5 as l1", "is there already"},
+    {"total of warp x3, x4, x5 as l0", "total of warp x3, x4, x5", "have this"},
+    {"total of warp x3, x4, x5 as l0", "total of warp x3 as l0", "of one total"},
+    {"total of warp x3, x4, x5 as l0", "total of warp x3, x4 alone, x4, x5 as l0", "taken twice"},
     {"lanes l2[0 to 2] = mul l0 l1", "lanes l2[0 to 2] = mul l0 l3", "do not have this"},
     {"lanes l2[0 to 2] = mul l0 l1", "lanes l2[0 to 5] = mul l0 l1", "do not have this"},
     {"lanes l2[0 to 2] = mul l0 l1", "lanes l1[0 to 2] = mul l0 l1", "is there already"},
@@ -379,10 +391,7 @@ static const Fault thread_faults[] = {
     {"threads 32 rows 4", "threads 0 rows 4", "no threads"},
     {"threads 32 rows 4 width 4 slots 0 index narrow registers 14 loads 12 in vectors\ngrid 128 by 4 shared 0\n", "",
      "the end of the line"},
-    {"    total of warp x3 in lane 0 of 3 of l0\n    total of warp x4 in lane 1 of 3 of l0\n    total of warp x5 in "
-     "lane 2 "
-     "of 3 of l0\n",
-     "", "do not have this"},
+    {"    total of warp x3, x4, x5 as l0\n", "", "do not have this"},
 };
 
 /* of more rows than 32 bits count */

@@ -29,7 +29,8 @@ typedef struct Run {
     Number *slot;    /* by slot: the total that was put there */
     Number **column; /* by column and element: what lanes have */
     Number *total;   /* by expression: a total that one lane alone has */
-    Cells **tile;    /* by buffer: memory of the row */
+    Cells **tile;    /* by buffer: memory of the row, or partial sums that the block has */
+    Number *sum;     /* by root: what a thread has of a sum over rows */
     int64_t part, lo, hi;
 } Run;
 
@@ -106,10 +107,10 @@ static Number apply(Run *r, const KEx *x)
 static Cells *cells(Run *r, uint32_t buffer, int64_t *i)
 {
     const KBuffer *b = &r->k->buffer.v[buffer];
-    Cells *c = b->tile ? r->tile[buffer] : r->call->buffer[buffer];
+    Cells *c = b->tile || b->device.held ? r->tile[buffer] : r->call->buffer[buffer];
     if (*i < 0 || *i >= b->elements)
         vwn_bug(r->k->ctx, "element %lld of buffer %u with %lld", (long long)*i, buffer, (long long)b->elements);
-    *i += b->part >= 0 ? r->part * b->elements : 0;
+    *i += b->part >= 0 && !b->device.held ? r->part * b->elements : 0;
     if (*i >= c->n)
         vwn_bug(r->k->ctx, "buffer %u is smaller than its kernel says", buffer);
     return c;
@@ -188,12 +189,18 @@ static void begin_part(Run *r, int64_t part)
     r->part = part;
     r->lo = part * k->chunk;
     r->hi = r->lo + k->chunk < rows ? r->lo + k->chunk : rows;
-    for (uint32_t b = 0; b < k->buffer.n; b++) {
-        for (int64_t i = 0; k->buffer.v[b].part >= 0 && i < k->buffer.v[b].elements; i++) {
-            int64_t to = i;
-            Cells *c = cells(r, b, &to);
-            c->real[to] = neutral(k->buffer.v[b].op).real;
-        }
+}
+
+static void run_part(Run *r, const KStmt *s)
+{
+    const KBuffer *b = &r->k->buffer.v[s->root];
+    for (int64_t i = 0; i < b->elements && s->kind != KS_PART_PLACE; i++) {
+        int64_t at = i;
+        Cells *c = cells(r, s->root, &at);
+        if (s->kind == KS_PART_STORE)
+            r->call->buffer[s->root]->real[r->part * b->elements + i] = c->real[at];
+        else
+            c->real[at] = s->kind == KS_PART_ROOM ? NAN : neutral(b->op).real;
     }
 }
 
@@ -215,6 +222,10 @@ static void store(Run *r, const KStmt *s)
     int64_t i = place(r, root->at);
     Cells *c = cells(r, root->buffer, &i);
     Number x = get(r, root->value);
+    if (s->kind == KS_SINK && r->k->device.mapping.by_row) {
+        fold(r, root->op, &r->sum[s->root], x);
+        return;
+    }
     if (s->kind == KS_SINK) {
         Number sum = {.real = c->real[i]};
         fold(r, root->op, &sum, x);
@@ -364,18 +375,24 @@ static void run_batch(Run *r, const KStmt *s)
 /* Here one thread has all of a sum: a total changes nothing, but that a value which one lane alone has is lost to all others. */
 static void run_total(Run *r, const KStmt *s)
 {
-    if (!s->ex) /* of the sum over rows of each thread */
-        return;
-    Number *x = value_of(r, s->ex), *alone = &r->total[s->ex];
-    if (s->kind == KS_WARP_PUT)
-        r->slot[s->at] = s->together ? *alone : *x;
-    else if (s->kind == KS_WARP_TAKE)
-        *x = r->slot[s->at];
-    if (s->column && s->kind != KS_WARP_PUT)
-        r->column[s->column - 1][s->lane] = *x;
-    if (s->alone && s->kind != KS_WARP_PUT) {
-        *alone = *x;
-        *x = (Number){.real = NAN};
+    const KTotals *t = kernel_totals(r->k, s);
+    for (uint32_t j = 0; j < (t ? t->n : 1); j++) {
+        const Ex e = t ? t->of[j].ex : s->ex;
+        Number *x = value_of(r, e), *alone = &r->total[e];
+        if (!e) /* of the sum over rows of each thread */
+            continue;
+        if (s->kind == KS_WARP_PUT) {
+            r->slot[s->at + j] = t ? *alone : *x;
+            continue;
+        }
+        if (s->kind == KS_WARP_TAKE)
+            *x = r->slot[s->at + j];
+        if (s->column)
+            r->column[s->column - 1][j] = *x;
+        if (t && t->of[j].alone) {
+            *alone = *x;
+            *x = (Number){.real = NAN};
+        }
     }
 }
 
@@ -457,6 +474,12 @@ static void run_stmt(Run *r, const KStmt *s)
         break;
     case KS_BATCH_RUN: run_batch(r, s); break;
     case KS_BATCH_OUT: *value_of(r, s->ex) = r->batch[s->array][s->at]; break;
+    case KS_PART_ROOM:
+    case KS_PART_PLACE:
+    case KS_PART_FILL:
+    case KS_PART_STORE: run_part(r, s); break;
+    case KS_SUM_NEW: r->sum[s->root] = neutral(r->k->root.v[s->root].op); break;
+    case KS_SUM_PUT: store_number(r, &r->k->root.v[s->root], r->sum[s->root]); break;
     case KS_STORE:
     case KS_SINK: store(r, s); break;
     case KS_WARP:
@@ -469,8 +492,6 @@ static void run_stmt(Run *r, const KStmt *s)
     case KS_PREFETCH_ROW:
     case KS_ROW_TILES:
     case KS_BARRIER:
-    case KS_SUM_NEW:
-    case KS_SUM_PUT:
     case KS_ARRAY_GIVE:
     case KS_ARRAY_TAKE: break; /* here one thread does what all of them do */
     default: vwn_bug(r->k->ctx, "a statement of kind %d cannot be run", (int)s->kind);
@@ -613,6 +634,7 @@ void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi)
         if (k->stmt.v[i].step)
             r.held[k->stmt.v[i].held] = NEW_ARRAY(arena, Number, LANES * (k->stmt.v[i].unroll + 1u));
     r.slot = NEW_ARRAY(arena, Number, k->device.mapping.slots + 1);
+    r.sum = NEW_ARRAY(arena, Number, k->root.n + 1);
     r.total = NEW_ARRAY(arena, Number, k->ex.n);
     r.column = NEW_ARRAY(arena, Number *, k->device.column.n + 1);
     for (size_t i = 0; i < k->device.column.n; i++)
@@ -632,7 +654,7 @@ void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi)
         r.array[a] = NEW_ARRAY(arena, Number, (size_t)k->array.v[a].elements);
     r.tile = NEW_ARRAY(r.arena, Cells *, k->buffer.n + 1);
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].tile) {
+        if (k->buffer.v[b].tile || k->buffer.v[b].device.held) {
             r.tile[b] = NEW(r.arena, Cells);
             *r.tile[b] = (Cells){.n = k->buffer.v[b].elements};
             r.tile[b]->real = NEW_ARRAY(r.arena, double, (size_t)r.tile[b]->n + 1);

@@ -246,9 +246,8 @@ static bool is_of_lanes(const KStmt *s)
 }
 
 /* Does another statement read this value, so that it is lost if one lane alone has it? */
-static bool is_read(const Kernel *k, size_t total)
+static bool is_read(const Kernel *k, size_t total, Ex e)
 {
-    Ex e = k->stmt.v[total].ex;
     for (size_t i = total + 1; i < k->stmt.n && k->stmt.v[i].kind != KS_END; i++) {
         const KStmt *s = &k->stmt.v[i];
         const KEx *x = kx(k, s->ex);
@@ -257,6 +256,30 @@ static bool is_read(const Kernel *k, size_t total)
             return true;
     }
     return false;
+}
+
+/* The kernel with totals of its own in statement i, a step. */
+static Kernel with_own_totals(const Kernel *mapped, size_t i, KTotals **of)
+{
+    Kernel k = copy_of(mapped);
+    const size_t n = k.device.totals.n;
+    k.device.totals.v = memcpy(NEW_ARRAY(k.arena, KTotals, n), k.device.totals.v, n * sizeof *k.device.totals.v);
+    *of = &k.device.totals.v[k.stmt.v[i].totals - 1];
+    (*of)->of = memcpy(NEW_ARRAY(k.arena, KTotal, (*of)->n), (*of)->of, (*of)->n * sizeof *(*of)->of);
+    return k;
+}
+
+/* Totals a and b of a step change places, and so many of the last ones are left out. */
+static void with_totals(StepTally *t, const Kernel *mapped, size_t i, uint32_t a, uint32_t b, uint32_t without,
+                        const char *what)
+{
+    KTotals *of = NULL;
+    Kernel k = with_own_totals(mapped, i, &of);
+    const KTotal first = of->of[a];
+    of->of[a] = of->of[b];
+    of->of[b] = first;
+    of->n -= without;
+    expect_fault(t, &k, what, i);
 }
 
 static void plant_total(StepTally *t, const Kernel *mapped, size_t i)
@@ -271,27 +294,26 @@ static void plant_total(StepTally *t, const Kernel *mapped, size_t i)
         with(t, mapped, i, s, "a total of another slot");
         s.at--;
     }
-    if (!s.together) {
-        s.alone = true;
-        with(t, mapped, i, s, "a lane of no step");
+    if (!s.totals)
         return;
-    }
-    s.lane ^= 1;
-    with(t, mapped, i, s, "the total of another lane");
-    s.lane ^= 1;
-    s.together++;
-    with(t, mapped, i, s, "a step of another size");
-    s.together = 0;
-    with(t, mapped, i, s, "a step without one of its totals");
+    if (s.kind != KS_WARP || s.column || kernel_totals(mapped, &s)->of[0].alone) /* else each thread has all of them */
+        with_totals(t, mapped, i, 0, 1, 0, "the total of another lane");
+    with_totals(t, mapped, i, 0, 0, 1, "a step without one of its totals");
+    KTotals *of = NULL;
+    Kernel k = with_own_totals(mapped, i, &of);
+    of->of[0] = of->of[1];
+    expect_fault(t, &k, "a total twice in one step", i);
 }
 
 /* A total that others read is its lane's alone; one that is its lane's alone every thread is said to have. */
 static void plant_alone(StepTally *t, const Kernel *mapped, size_t i)
 {
-    KStmt s = mapped->stmt.v[i];
-    s.alone = !s.alone;
-    if (s.lane == 0 && (s.alone ? is_read(mapped, i) : s.kind == KS_WARP && !s.column))
-        with(t, mapped, i, s, "a total that one lane alone has, or not");
+    const KStmt *s = &mapped->stmt.v[i];
+    KTotals *of = NULL;
+    Kernel k = with_own_totals(mapped, i, &of);
+    of->of[0].alone = !of->of[0].alone;
+    if (of->of[0].alone ? is_read(mapped, i, of->of[0].ex) : s->kind == KS_WARP && !s->column)
+        expect_fault(t, &k, "a total that one lane alone has, or not", i);
 }
 
 static void plant_lanes(StepTally *t, const Kernel *mapped, size_t i)
@@ -478,6 +500,23 @@ static void plant_sum(StepTally *t, const Kernel *mapped, size_t i)
     expect_fault(t, &k, "partial sums that begin with another operator's number", i);
 }
 
+/* Partial sums that have no place, are not filled, not stored, or those of another buffer; where they lie is said otherwise. */
+static void plant_part(StepTally *t, const Kernel *mapped, size_t i)
+{
+    without(t, mapped, i, "partial sums without a place, a beginning or an end");
+    twice(t, mapped, i, "partial sums that are placed, filled or stored twice");
+    KStmt s = mapped->stmt.v[i];
+    for (s.root = 0; s.root < mapped->buffer.n; s.root++)
+        if (s.root != mapped->stmt.v[i].root)
+            with(t, mapped, i, s, "partial sums of another buffer");
+    Kernel k = copy_of(mapped);
+    k.buffer.v = memcpy(NEW_ARRAY(k.arena, KBuffer, k.buffer.n), k.buffer.v, k.buffer.n * sizeof *k.buffer.v);
+    bool *held = &k.buffer.v[mapped->stmt.v[i].root].device.held;
+    *held = !*held;
+    expect_fault(t, &k, "partial sums that lie elsewhere than their place", i);
+    t->parts++;
+}
+
 /* It stands for more elements, for one, and these are one value or are none. */
 static void plant_elements(StepTally *t, const Kernel *mapped, size_t i)
 {
@@ -567,11 +606,13 @@ void plant_steps(Harness *h, StepTally *t, const Kernel *k, const Kernel *mapped
             plant_elements(t, mapped, i);
         if (s->kind == KS_SINK && !s->step)
             plant_sum(t, mapped, i);
+        if (s->kind >= KS_PART_ROOM && s->kind <= KS_PART_STORE)
+            plant_part(t, mapped, i);
         if (s->kind == KS_PREFETCH_ROW || s->kind == KS_ROW_TILES)
             plant_row(t, mapped, i);
         t->totals += is_total(s);
         t->lanes += is_of_lanes(s);
-        if (s->together && s->kind != KS_WARP_PUT)
+        if (s->totals && s->kind != KS_WARP_PUT)
             plant_alone(t, mapped, i);
         if (is_total(s) && case_drawn(&t->of_totals, (size_t)t->totals))
             plant_total(t, mapped, i);

@@ -20,7 +20,8 @@ typedef struct StepTally {
     int pieces, rounds, sums;     /* kernels with steps of each kind */
     int pairs;                    /* products that are computed beside another one */
     int totals, lanes;            /* statements of totals, and of lanes, */
-    int begins;                   /* statements of what a row begins with */
+    int begins;                   /* statements of what a row begins with, */
+    int parts;                    /* and of partial sums of a partition */
     int loaded;                   /* choices that are what was loaded */
     int ways;                     /* products whose ways are given faults, */
     size_t products;              /* of so many */

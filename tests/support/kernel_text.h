@@ -37,6 +37,8 @@ static const char sum_of_rows[] =
     "root 1 store b4 over i2\n"
     "begin\n"
     "  parts\n"
+    "    place of partial sums b3\n"
+    "    fill partial sums b3\n"
     "    rows\n"
     "      loop i2 simd\n"
     "        x1 real = load b1[{128}*r + i2]\n"
