@@ -2,7 +2,7 @@
 #
 # GCC took 150 s for the kernel of such a loop with 392 of them: linear attention in 16 bits, whose running sum is a
 # matrix for each head.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 cat > linear.vwn <<'END'

@@ -1,5 +1,5 @@
 # check.sh - `vwn check`: statuses, streams, colour, JSON, several files, --deny, --fix.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 examples="$VWN_SOURCE/examples"
 

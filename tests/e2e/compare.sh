@@ -1,6 +1,6 @@
 # compare.sh - `vwn compare`: numbers of the table and the points against the events themselves, computed again with awk;
 # groups of seeds; a run that goes on after a stop; damaged lines; a picture whose points lie in it.
-# When: quick, checked.
+# When: quick, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt

@@ -1,6 +1,6 @@
 # complete.sh - completions in bash, zsh and fish, as these shells ask for them, against the help texts; the manual page in
 # mandoc and groff; what `cmake --install` puts where.
-# When: quick.
+# When: quick, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 build=$(dirname "$VWN")
 expect 0 cmake --install "$build" --prefix "$PWD/prefix"

@@ -1,6 +1,6 @@
 # cuda.sh - what `vwn doctor` says of CUDA where it is there, half there and not there, and that the
 # program trains in each case. Drivers are made up here: a C compiler is needed, a GPU is not.
-# When: quick.
+# When: quick, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 . "$VWN_SOURCE/tests/e2e/drivers.inc"
 command -v cc > /dev/null || { echo "skipped: no C compiler to make up a driver with"; exit 77; }

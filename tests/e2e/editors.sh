@@ -1,7 +1,7 @@
 # editors.sh - the syntax files of vim and VS Code, and tree-sitter's grammar, have the words of the language and no others: keywords, units and suffixes
 # against the scanner, nodes and attributes against the checker's table, primitives against `vwn doc`. Vim, where it is
 # installed, shows a file so.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 grammar=$VWN_SOURCE/grammar
 vim=$grammar/editors/vim/syntax/vwn.vim

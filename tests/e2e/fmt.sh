@@ -1,5 +1,5 @@
 # fmt.sh - `vwn fmt`: examples and library are in the canonical form; files, stdin, --check, --diff.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 expect 0 "$VWN" fmt --check "$VWN_SOURCE"/examples/*.vwn "$VWN_SOURCE"/grammar/std/*.vwn

@@ -1,6 +1,6 @@
 # graph.sh - `vwn graph`: shapes against those of `vwn ir`, weights and FLOPs against the counts of `vwn params` and `vwn cost`,
 # ends of edges, folded layers, thickness to scale; Graphviz draws it where it is installed.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 small_model '' '  embed tokens { vocab = 64 }

@@ -1,5 +1,5 @@
 # grow.sh - `vwn grow --plan`: exit status 6 for changes, 0 for none; wrong names and uses are told apart.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 file="$VWN_SOURCE/examples/09_nexus_growth.vwn"

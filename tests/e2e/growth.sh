@@ -1,6 +1,6 @@
 # growth.sh - a model grows in the middle of its training: the loss does not change, what is stopped and resumed before, at
 # and after a step is the same run, and bad steps are refused before anything is done.
-# When: quick, first, checked.
+# When: quick, first, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt

@@ -1,5 +1,5 @@
 # help.sh - help texts list what exists and nothing else; wrong use is told apart and explained.
-# When: quick, checked.
+# When: quick, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 verbs="new check fmt params cost ir emit tokenize grow train resume launch sweep runs watch eval sample inspect compare report diff plot graph export export-log

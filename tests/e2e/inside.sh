@@ -1,6 +1,5 @@
 # inside.sh - `vwn inspect RUN`: matrices of trained connections, the kernels' numbers beside the reference evaluator's, the
 # lens beside `vwn eval`, pictures and their page, what cannot be looked at.
-# When: checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt

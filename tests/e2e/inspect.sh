@@ -1,6 +1,6 @@
 # inspect.sh - `vwn inspect --growth`: rows for the checkpoints since a growth step, the overlap of one tensor computed
 # again from the files' bytes, what a run that has not grown is told.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt

@@ -1,5 +1,5 @@
 # ir.sh - `vwn ir` and `vwn cost`: every stage of every program prints, always the same bytes.
-# When: quick, checked.
+# When: quick, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 "$VWN" new small --from vwn > /dev/null

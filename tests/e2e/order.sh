@@ -1,7 +1,7 @@
 # order.sh - `vwn sample` continues a text only with a model whose predictions do not depend on later tokens: what
 # reads them by a mask, a shift, a sum, a product or in a way of its own is refused with its place; attention that
 # is written out with a causal mask of numbers is not. A run says at its start where the order of tokens may be lost.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 head -c 20000 "$VWN_SOURCE/grammar/README.md" > text.txt
 

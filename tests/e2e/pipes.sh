@@ -1,6 +1,5 @@
 # pipes.sh - whatever a user names is a regular file: pipes, devices and folders in its place are refused at
 # once, where opening or reading them would wait for ever and not hear a SIGTERM.
-# When: checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 expect 0 "$VWN" new nano
 expect 0 "$VWN" train nano/model.vwn --until '1 steps'

@@ -1,6 +1,6 @@
 # plot.sh - `vwn plot`: schedules of a file against their formulas, computed again with awk, and against what a run that grows
 # has written; widths over depth; drawings of a width; what cannot be drawn.
-# When: quick.
+# When: quick, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt

@@ -1,6 +1,6 @@
 # quoted.sh - no message shows lines of a file that is not of the language: not through an import, not through a link,
 # not as text and not as JSON. A missing file has a sentence and no line of source.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 secret='root:x:0:0'

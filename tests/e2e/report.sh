@@ -1,6 +1,5 @@
 # report.sh - `vwn report`: the page loads nothing, escapes what users wrote, has the run's own numbers, and models and connections
 # once. What a browser makes of it: report_seen.sh; of a hundred runs: report_many.sh.
-# When: checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 expect 0 "$VWN" new nano

@@ -1,6 +1,5 @@
 # start.sh - runs that begin with other weights: fine-tuning, an adapter beside frozen matrices, a residual model turned
 # into hyper-connections, files of others in four number types; what would be lost without a word is refused with both sides.
-# When: checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt

@@ -1,7 +1,7 @@
 # status.sh - the progress line of `vwn train` at a terminal: loss, tokens a second and the time left stay at every
 # width, also after the terminal was resized, nothing is cut, an evaluation is shown while it is new, the file's own
 # metrics and losses where there is room. Into a pipe one line for each step that is logged; with --json none.
-# When: quick, checked.
+# When: quick, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 script -qec true typed > out 2> err < /dev/null || exit 77
 

@@ -1,5 +1,5 @@
 # stops.sh - what stops a run says what and where; evaluation does not depend on how the work is cut.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 yes 'the quick brown fox jumps over the lazy dog' | head -n 300 > text.txt
 

@@ -1,5 +1,5 @@
 # streams.sh - closed pipes, full disks, missing streams.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 nano="$VWN_SOURCE/examples/01_nano.vwn"
 

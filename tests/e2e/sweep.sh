@@ -1,6 +1,6 @@
 # sweep.sh - `vwn sweep`: which points there are against awk, what they cost against `vwn cost` of each alone, runs and tables
 # against single runs, any number at a time, kill -9 and Ctrl-C anywhere, pruning against a sort, what is refused.
-# When: quick, first, checked.
+# When: quick, first, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt

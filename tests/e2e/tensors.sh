@@ -1,6 +1,6 @@
 # tensors.sh - `vwn inspect --stats` and `vwn diff`: numbers of a checkpoint against those that od and awk find in its bytes; two
 # checkpoints, two runs, two files; numbers that are not finite; files of others; exit statuses.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt

@@ -1,5 +1,5 @@
 # train.sh - a folder made by `vwn new` trains, evaluates, samples, resumes and can be interrupted.
-# When: quick, first, optimised.
+# When: quick, first, released, optimised.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 for kind in nano vwn; do

@@ -1,7 +1,7 @@
 # vocabulary.sh - a text with more characters than the model knows: E0601 at the table or the head
 # that is too small, also when only the data says how many there are. A tokenizer's file: trained with, sampled from in whole
 # characters, carried by the checkpoint, and refused where it is missing, another one, or too large for the model.
-# When: quick.
+# When: quick, checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 # model ROWS COLUMNS: letters.vwn looks up so many ids and predicts so many.

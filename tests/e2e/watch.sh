@@ -1,6 +1,5 @@
 # watch.sh - `vwn watch`: what it says of a run that is not there yet, goes on, was trained, interrupted, killed, diverged
 # or has damaged lines, in a terminal of any width, in a pipe and as JSON, against the events themselves.
-# When: checked.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 # events of a run whose loss falls along a line from 10 to 1, written by hand: fall END-LINE... > events.jsonl

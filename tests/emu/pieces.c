@@ -134,5 +134,5 @@ static const char *case_name(size_t i) { return cases[i].name; }
 
 int main(int argc, char **argv)
 {
-    return emulated_drawn(argc, argv, &(CaseDraw){.one_in = 3, .sanitized = 5}, COUNT_OF(cases), case_name, run_one);
+    return emulated_drawn(argc, argv, &(CaseDraw){.one_in = 5, .sanitized = 5}, COUNT_OF(cases), case_name, run_one);
 }

@@ -4,7 +4,7 @@
  *      at sizes 1, a prime and more.   Out: `N passed, N failed`.
  * Every loss and every gradient tensor must agree to float32 bounds; 1, 2 and 4 threads give the same bits. Each model has
  * one of the two sizes in turn; all with VWN_TEST_WHOLE=1.
- * When: first, optimised.
+ * When: first, optimised, computes.
  */
 #include "support/gradients.h"
 

@@ -1,6 +1,6 @@
 /* failures.c - any call fails on request; what is not given back is counted; the log says so.
  *
- * When: quick.
+ * When: quick, checked.
  */
 #include "hand.h"
 

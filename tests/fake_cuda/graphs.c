@@ -1,6 +1,6 @@
 /* graphs.c - graphs by capture: replayed they do what the calls did, and what cannot be captured is refused.
  *
- * When: quick.
+ * When: quick, checked.
  */
 #include "hand.h"
 

@@ -2,7 +2,7 @@
  * driver.
  *
  * Beside: what the compiler says of mistakes, and what a cubin of it says of itself.
- * When: quick.
+ * When: quick, checked.
  */
 #include "hand.h"
 

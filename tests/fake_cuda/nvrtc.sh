@@ -2,7 +2,7 @@
 #
 # In:  NVRTC_BUILD, the program of tests/nvrtc/build.c; VWN_CUDA_LIBRARIES, FAKE_CUDA_CACHE.
 # Out: what the program ends with, or 77 without a C++ compiler.
-# When: checked.
+# When: released.
 set -eu
 
 command -v "${CXX:-g++}" > /dev/null || {

@@ -1,7 +1,7 @@
 /* order.c - what a device promises of order, and what it does not: programs that rely on more get other numbers.
  *
  * Every case that shows a mistake has a twin without it.
- * When: quick.
+ * When: quick, checked.
  */
 #include "hand.h"
 

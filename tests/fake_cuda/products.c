@@ -1,6 +1,6 @@
 /* products.c - products of matrices by the fake cuBLASLt: right in every type and layout, refused where they should be.
  *
- * When: quick.
+ * When: quick, checked.
  */
 #include "hand.h"
 

@@ -1,6 +1,6 @@
 /* rules.c - each rule of the driver is broken once, and gives the error that a driver gives.
  *
- * When: quick.
+ * When: quick, checked.
  */
 #include "hand.h"
 

@@ -3,7 +3,7 @@
  * In:  batches of up to 131,075 products: float32, bf16, with one matrix for all, added, with nothing to add.
  * Out: `N passed, N failed`. cuBLAS is the one of tests/gpu/emulated, which refuses more than 65,535 products in a call, as a
  *      GPU's grid does.
- * When: quick.
+ * When: quick, checked.
  */
 #include "compiler/emitted/blocks.h"
 #include "compiler/emitted/compute.h"

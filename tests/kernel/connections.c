@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     setenv("VWN_TEST_CFLAGS", "-O0", 0); /* the texts are tested here; other tests optimise */
     Connections of = {.from = argc > 1 ? atoi(argv[1]) : 0,
                       .count =
-                          argc > 2 ? atoi(argv[2]) : (int)drawn_count(&(CaseDraw){.one_in = 2, .sanitized = 8}, 50),
+                          argc > 2 ? atoi(argv[2]) : (int)drawn_count(&(CaseDraw){.one_in = 7, .sanitized = 8}, 50),
                       .B = 2,
                       .T = 7};
     if (argc > 3) { /* only the text */

@@ -4,7 +4,7 @@
  * Out: the verifier finds every one, with the dump given to on_bug first; a text that is damaged
  *      anywhere gives a diagnostic with a place, or kernels that are sound.
  * The one idea: a fault is one changed line; whatever accepts it must be able to say why.
- * When: quick.
+ * When: quick, checked.
  */
 #include "compiler/pass/simplify.h"
 #include "support/models.h"

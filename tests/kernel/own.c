@@ -251,5 +251,5 @@ int main(int argc, char **argv)
             return 1;
         ctx_free(ctx);
     }
-    return run_drawn(argc, argv, &(CaseDraw){.one_in = 2, .sanitized = 5}, COUNT_OF(cases), case_name, run_one);
+    return run_drawn(argc, argv, &(CaseDraw){.one_in = 4, .sanitized = 5}, COUNT_OF(cases), case_name, run_one);
 }

@@ -196,7 +196,7 @@ int main(int argc, char **argv)
     Ctx *ctx = ctx_new(NULL);
     CtxGuard guard;
     int bad = 1, from = argc > 1 ? atoi(argv[1]) : 0,
-        count = argc > 2 ? atoi(argv[2]) : (int)drawn_count(&(CaseDraw){.one_in = 3, .sanitized = 8}, 60);
+        count = argc > 2 ? atoi(argv[2]) : (int)drawn_count(&(CaseDraw){.one_in = 8, .sanitized = 8}, 60);
     volatile int now = from;
     if (CTX_TRY(ctx, &guard)) {
         Cases *cases = cases_new(ctx, NULL);

@@ -1,6 +1,6 @@
 /* attributes.c - the table of attributes: what the checker takes is what is documented.
  *
- * When: quick, computes.
+ * When: quick, released.
  */
 #include "compiler/front/attribute.h"
 #include "compiler/front/check.h"

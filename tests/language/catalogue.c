@@ -2,7 +2,7 @@
  *
  * In:  growth steps and what papers and their algebra say of them (support/growth_rows.h).   Out: 0 when growth_prove
  * says the same. Runs through the same steps: tests/train/growth_rows.c, tests/cuda/growth_rows.c.
- * When: quick, computes.
+ * When: quick, released.
  */
 #include "support.h"
 

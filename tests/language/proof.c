@@ -5,7 +5,7 @@
  * are evaluated with weights in general position, and the new blocks are filled element by element from what the plan
  * says of axes. A verdict that is not true is an error; one that is true and not given is counted. What a run says of its
  * own measurements, that they contradict the proof, is asked here of each step, too.
- * When: quick.
+ * When: quick, released.
  */
 #include "support/models.h"
 #include "support.h"

@@ -6,6 +6,7 @@
  * Out: after each edit the text, made here by cutting bytes, and each message; the file was elaborated once for each. What is
  *      said first of a file that grows or sweeps, and how few models were built for it.
  *      VWN_TEST_WHOLE=1: many times as many.
+ * When: checked.
  */
 #include "client.h"
 #include "compiler/file/check_unit.h"

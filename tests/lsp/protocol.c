@@ -2,7 +2,7 @@
  *
  * In:  messages, good and bad, whole and in pieces.   Out: the answers that LSP 3.17 and JSON-RPC 2.0 ask for; a server that
  *      goes on; memory that is all given back, and no more of it after a thousand edits.
- * When: quick.
+ * When: quick, checked.
  */
 #include "client.h"
 #include "support/sanitized.h"

@@ -1,6 +1,6 @@
 # kinds.sh - of a small file of each form: every place, and what stands there with its fault; and that a draw stays when other
 # functions change; and that known.txt and map.txt name places, tests and files that are there.
-# When: quick.
+# When: quick, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 mkdir -p root/compiler/texts

@@ -4,7 +4,7 @@
  * kernels over rows are in examples.c). Out: a line per kind of kernel with the most
  * that one of them uses; `N passed, N failed`. Cubins are kept in the kernel cache, so only the
  * first run takes long.
- * When: first.
+ * When: first, released.
  */
 #include "budget.h"
 

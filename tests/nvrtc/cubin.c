@@ -2,7 +2,7 @@
  *
  * In:  nothing (skipped where there is no NVRTC).
  * Out: `N passed, N failed`. What the reader says is compared with what ptxas says of itself.
- * When: quick.
+ * When: quick, released.
  */
 #include "cuda_texts.h"
 

@@ -5,7 +5,7 @@
  * Out: `N passed, N failed`. The oracle: the constants that made the times. Each is found within
  * three of its standard errors, which are small where kernels say anything of it, and what is left
  * of each kernel is the noise.
- * When: quick.
+ * When: quick, released.
  */
 #include "perf/tool/fit.h"
 #include "support/harness.h"

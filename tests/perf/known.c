@@ -5,7 +5,7 @@
  * without directives and padding).
  * Out: `N passed, N failed`. The oracles: the source (so many multiply-adds, shuffles, stores, bytes), rules of banks and sectors,
  * and C, which computes the same integers.
- * When: quick.
+ * When: quick, released.
  */
 #include "nvrtc/cuda_texts.h"
 #include "perf/tool/perf.h"

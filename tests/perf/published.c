@@ -11,7 +11,7 @@
  *
  * Where no figure was found: those of llm.c's softmax are of GPUs that are in no table here (RTX 3070 and 4060, A30), those of its
  * layer norm on an H100 do not say of which. The backward kernels of FlashAttention-3 are published without a causal mask alone.
- * When: quick.
+ * When: quick, released.
  */
 #include "perf/tool/fit.h"
 #include "support/harness.h"

@@ -3,7 +3,7 @@
  *
  * In:  nothing.   Out: `N passed, N failed`.
  * The one idea: ranks are forked here, and each reports by its exit status whether it saw what it should.
- * When: quick.
+ * When: quick, checked.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -4,7 +4,7 @@
 # In:  README.md, in which the first code block is the model, and the second what comes out; all pages, for the files that they name.
 # Out: status 0 when it is so.
 # The one idea: both models make the same graph, node by node; where they stand in their files is left out.
-# When: quick.
+# When: quick, released.
 set -eu
 page=$VWN_SOURCE/README.md
 here=$PWD

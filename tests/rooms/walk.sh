@@ -4,7 +4,7 @@
 # Out: status 0 when each is, byte for byte, what `dump NAME` below prints. `sh tests/rooms/walk.sh --write` writes them anew.
 # The one idea: a dump is a command and a cut. What is cut are lines; of a line only the place in the library's text, which moves
 # with every sentence that is added there.
-# When: quick.
+# When: quick, released.
 set -eu
 source=${VWN_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 vwn=${VWN:-$source/build/vwn}

@@ -2,7 +2,7 @@
  * they are more than may wait, dropped, or left behind by a fork.
  *
  * In:  nothing.   Out: `N passed, N failed`.
- * When: quick.
+ * When: quick, checked.
  */
 #define _GNU_SOURCE
 #include "runtime/base/ahead.h"

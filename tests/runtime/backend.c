@@ -2,7 +2,7 @@
  * fail.
  *
  * In:  nothing (a C compiler must be there).   Out: `N passed, N failed`.
- * When: quick, optimised.
+ * When: quick, checked, optimised.
  */
 #define _GNU_SOURCE
 #include "runtime/cpu/backend_cpu.h"

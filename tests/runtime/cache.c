@@ -3,7 +3,7 @@
  *
  * In:  nothing (a C compiler must be there; some cases need to be root).
  * Out: `N passed, N failed`.
- * When: quick, optimised.
+ * When: quick, checked, optimised.
  */
 #define _GNU_SOURCE
 #include "runtime/cpu/backend_cpu.h"

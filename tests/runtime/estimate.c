@@ -3,7 +3,7 @@
  *
  * In:  made-up rates, and launches of one need each.   Out: `N passed, N failed`.
  * The one idea: every rate is a prime, so a launch that reads the wrong one gives another time.
- * When: quick, optimised.
+ * When: quick, checked, optimised.
  */
 #include "runtime/measure/rates.h"
 #include "support/harness.h"

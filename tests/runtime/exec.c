@@ -4,7 +4,7 @@
  * Out: `N passed, N failed`. One small model with everything a launch can be (kernels,
  * products, products by expert, random numbers, host scalars, stored weights) takes three
  * training steps in each way of running it.
- * When: quick, optimised.
+ * When: quick, checked, optimised.
  */
 #define _GNU_SOURCE
 #include "runtime/base/machine.h"

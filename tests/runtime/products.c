@@ -4,7 +4,7 @@
  * Out: `N passed, N failed`. Each product is computed with 1, 2 and 4 threads: the results
  * must be near the float64 ones, equal to each other bit for bit, and stay in their place.
  * Products of bf16 operands, where there are any, are of whole numbers and must be exact.
- * When: quick, first, optimised.
+ * When: quick, first, released, optimised.
  */
 #include "runtime/cpu/cpu.h"
 #include "support/drawn.h"

@@ -2,7 +2,7 @@
  * whoever is late, and when those that are late are left out.
  *
  * In:  nothing.   Out: `N passed, N failed`.
- * When: quick.
+ * When: quick, checked.
  */
 #define _GNU_SOURCE
 #include "compiler/portable/threads.h"

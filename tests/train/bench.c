@@ -4,7 +4,7 @@
  * Out: `N passed, N failed`. Fields are there and fit each other: what kernels take is no more
  * than the step, bounds and shares follow from the figures they are made of; an earlier object
  * is taken or refused for the right reason; nothing is left behind.
- * When: optimised.
+ * When: released, optimised.
  */
 #include "runtime/base/json.h"
 #include "support.h"

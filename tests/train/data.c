@@ -1,6 +1,6 @@
 /* data.c - the order of windows, tokenizers, good and bad token files.
  *
- * When: quick.
+ * When: quick, checked.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
  * takes the scale and the count of updates that follow from the step before.
  *
  * In:  random losses, many of them near the limit; random gradients.     Out: what a step decides, and whether weights moved.
- * When: quick.
+ * When: quick, checked.
  */
 #include <float.h>
 #include <math.h>

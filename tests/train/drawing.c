@@ -1,7 +1,7 @@
 /* drawing.c - initial values that helpers draw while the caller does something else are those
  * of param_init(), for every number of threads; averages begin with them; a session that closes
  * in between gives everything back.
- * When: quick.
+ * When: quick, checked.
  */
 #include "support.h"
 

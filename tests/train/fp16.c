@@ -1,7 +1,7 @@
 /* fp16.c - operands in fp16 and the scale of the loss: small gradients, steps that are skipped, resuming.
  *
  * In:  tiny models, one whose loss becomes a thousand times as large in step 7.   Out: `N passed, N failed`.
- * When: quick.
+ * When: quick, released.
  */
 #include <math.h>
 #include <stdlib.h>

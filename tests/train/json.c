@@ -1,6 +1,6 @@
 /* json.c - the JSON reader takes what RFC 8259 allows and nothing else; the writer reads back.
  *
- * When: quick.
+ * When: quick, checked.
  */
 #include <math.h>
 #include <stdlib.h>

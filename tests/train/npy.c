@@ -4,7 +4,7 @@
  * [B]. Out: `N passed, N failed`. The same numbers are read from every type; what is wrong is
  * said with the file; no header, however damaged, is read past its end; an epoch has every
  * example once, and what is held out is never trained on.
- * When: quick.
+ * When: quick, checked.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* optimizer.c - the update graph against the formulas written out in plain float64.
  *
- * When: quick.
+ * When: quick, checked.
  */
 #include <math.h>
 

@@ -3,7 +3,7 @@
  *
  * In:  [number of schedules] [device] ["kept": no run is repeated alone].   Out: counts; `N passed, N failed`.
  * The one idea: a run on a workbench and one that opens everything itself have to write the same losses.
- * When: checked, optimised.
+ * When: released, optimised.
  */
 #define _GNU_SOURCE
 #include "schedules.h"
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
     Tally t = {0};
     Ctx *ctx = ctx_new(NULL);
     Setting s = {.folder = scratch_folder(ctx), .device = argc > 2 ? argv[2] : "cpu"};
-    int n = argc > 1 ? atoi(argv[1]) : (int)drawn_count(&(CaseDraw){.one_in = 2, .sanitized = 8}, 24);
+    int n = argc > 1 ? atoi(argv[1]) : (int)drawn_count(&(CaseDraw){.one_in = 4, .sanitized = 8}, 24);
     char text[400];
     snprintf(text, sizeof text, "%s/text", s.folder);
     snprintf(s.file, sizeof s.file, "%s/points.vwn", s.folder);

@@ -2,7 +2,7 @@
  *
  * In:  nothing.   Out: `N passed, N failed`.
  * What is wanted stands here as a list: the calls in order, the fields with their texts.
- * When: quick.
+ * When: quick, checked.
  */
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * Out: `prompts: N passed, N failed`.
  * What follows a prompt must be the same with kept keys and values and from the whole context, in the
  * reference evaluator and with kernels; and the logits of a text the same bits in any company.
- * When: checked.
+ * When: released.
  */
 #include <math.h>
 #include <stdlib.h>

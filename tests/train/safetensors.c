@@ -1,6 +1,6 @@
 /* safetensors.c - files round trip; a damaged file is an error that names file and offset.
  *
- * When: quick.
+ * When: quick, checked.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* sample.c - sampling and evaluation from runs and checkpoints.
  *
- * When: quick.
+ * When: quick, checked.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  *
  * In:  files made from seeds, written here; a rate of 0, so what stands in the checkpoint behind a step is what the run began with.
  * Out: each number of it beside the one that the file has at that place, or -1, with which all others are drawn.
+ * When: checked.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -2,6 +2,7 @@
  *
  * In:  a small model and its schedules of widths.   Out: counts; `N passed, N failed`.
  * The one idea: the linker puts counters before the functions that do the work (--wrap), so what is counted is what runs.
+ * When: released.
  */
 #include "compiler/file/check_unit.h"
 #include "schedules.h"
