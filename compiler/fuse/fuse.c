@@ -191,7 +191,7 @@ static bool waits(const Fusion *f, uint32_t group, const int32_t *met, size_t n)
 
 static uint32_t new_group(Fusion *f, GroupKind kind, Val v)
 {
-    vec_push(f->arena, &f->group, (Group){.kind = kind, .anchor = v, .first = v, .last = v});
+    vec_push(f->arena, &f->group, (Group){.kind = kind, .anchor = v, .chain = f->chain[v], .first = v, .last = v});
     uint32_t id = (uint32_t)f->group.n - 1;
     vec_push(f->arena, &f->group.v[id].member, v);
     fuse_new_row(f, id);
@@ -308,10 +308,10 @@ static bool group_reads_pinned(Fusion *f, uint32_t group, uint32_t of)
 bool fuse_merge(Fusion *f, uint32_t a, uint32_t b)
 {
     Group *x = &f->group.v[a], *y = &f->group.v[b];
-    if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS || x->member.n + y->member.n > f->members ||
-        x->weight + y->weight > WEIGHT_MAX || x->scratch + y->scratch > f->target->row_scratch ||
-        x->parts + y->parts > PARTS_MAX || too_early(f, x->first, y->first) || too_early(f, y->first, x->first) ||
-        !fuse_may_join(f, a, b))
+    if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS || x->chain != y->chain ||
+        x->member.n + y->member.n > f->members || x->weight + y->weight > WEIGHT_MAX ||
+        x->scratch + y->scratch > f->target->row_scratch || x->parts + y->parts > PARTS_MAX ||
+        too_early(f, x->first, y->first) || too_early(f, y->first, x->first) || !fuse_may_join(f, a, b))
         return false;
     if (group_reads_pinned(f, a, b) || group_reads_pinned(f, b, a))
         return false;
@@ -376,10 +376,11 @@ static void place_compute(Fusion *f, Val v)
     fuse_own_rows(f, v, &own);
     for (int32_t id = newest(&from, INT32_MAX); id >= 0 && best < 0 && !f->unfused; id = newest(&from, id)) {
         Group *gr = &f->group.v[id];
-        if (gr->kind != GROUP_ROWS || gr->member.n >= f->members || gr->weight + weight > WEIGHT_MAX ||
-            gr->scratch + scratch > f->target->row_scratch || gr->parts + parts > PARTS_MAX ||
-            too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) || waits(f, (uint32_t)id, from.v, from.n) ||
-            depth_in(f, v, id, id) > DEPTH_MAX || ((moves || gr->moves) && !fuse_few_places(f, gr, NULL, v)))
+        if (gr->kind != GROUP_ROWS || gr->chain != f->chain[v] || gr->member.n >= f->members ||
+            gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > f->target->row_scratch ||
+            gr->parts + parts > PARTS_MAX || too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) ||
+            waits(f, (uint32_t)id, from.v, from.n) || depth_in(f, v, id, id) > DEPTH_MAX ||
+            ((moves || gr->moves) && !fuse_few_places(f, gr, NULL, v)))
             continue;
         choice = joint(f, v, &own, (uint32_t)id);
         best = choice.n ? id : -1;
@@ -586,6 +587,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     find_wanted(f);
     fuse_find_pinned(f);
     keep_long_ways(f);
+    fuse_find_chains(f);
     for (Val v = 1; v < g->node.n && f->in_16bit; v++)
         if (f->copied[v] && op_is_view((Op)node_at(g, v)->op))
             f->in_16bit[v] = f->in_16bit[fuse_base(f, node_at(g, v)->in[0])];

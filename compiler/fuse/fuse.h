@@ -34,6 +34,7 @@ typedef struct Group {
     Dim rows;                /* ROWS: the one taken */
     bool moves;              /* ROWS: some member reads elements of other places (a shift, a concatenation) */
     bool pins;               /* ROWS: some member is pinned */
+    bool chain;              /* ROWS: members are of chains, all of them */
     bool alone;              /* a reduction over rows of its result: fits no other */
     int64_t weight;          /* unrolled operations */
     int64_t scratch;         /* elements of the results of a row's products */
@@ -68,6 +69,7 @@ struct Fusion {
     bool *stored;       /* has memory of its own (EXT nodes do not count) */
     bool *copied;       /* a view that is stored all the same */
     bool *pinned;       /* computed once, stored, and loaded by all who read it */
+    bool *chain;        /* of a long computation with few numbers a row: computed in kernels of such alone */
     Val *
         row_of; /* the concatenation in whose memory a kernel stores it, as the beginning of each row; 0: it has its own */
     Half half;       /* what is kept in 16 bits is this */
@@ -105,6 +107,8 @@ void fuse_choose_rows(Fusion *f);   /* fuse_rows.c */
 /* fuse_pinned.c */
 void fuse_find_pinned(Fusion *f);
 bool fuse_reads_pinned(Fusion *f, Val v, int32_t group); /* does v read a pinned member of the group? */
+/* fuse_chains.c */
+void fuse_find_chains(Fusion *f);
 /* fuse_order.c */
 void fuse_new_row(Fusion *f, uint32_t group);                /* after a group was added */
 void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred); /* -1 and itself are none */

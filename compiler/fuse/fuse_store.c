@@ -351,7 +351,8 @@ static uint32_t add_value(Choice *c, Val v, int32_t from, int hops)
     vec_push(c->kept, &c->load, memory ? load : 0);
     vec_push(c->kept, &c->work, 0);
     size_t number = c->seen.n - 1;
-    bool again = may_rematerialize(f, v) && (f->home[v] < 0 || f->home[v] == from) && c->seen.n <= NODES_MAX;
+    bool again = may_rematerialize(f, v) && (f->home[v] < 0 || f->home[v] == from) && c->seen.n <= NODES_MAX &&
+                 (!f->chain[v] || f->group.v[c->group].chain);
     int64_t work = again ? work_cost(c, v) : 0;
     if (!again || never_rematerialized(c, v, work)) {
         flow_edge(&c->flow, SOURCE, in, NO_LIMIT);

@@ -10,6 +10,7 @@ const Target target_cpu = {
     .fused_add = true,
     .tests_are_slow = true,
     .remat_kernels = 1,
+    .chains = true,
     .thin_product_max = 32,
     .row_scratch = 96 * 1024, /* in the second-level cache */
     /* GCC 12 looks through the long block of permutations by the square: a kernel of 779 lines with 392 of them took it

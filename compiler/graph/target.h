@@ -39,6 +39,8 @@ typedef struct Target {
     int remat_kernels;   /* through so many kernels a value may be computed again on the way to a reader */
     int scattered;       /* so many loads and stores of one vector loop may lie apart; 0: any number. The compiler makes
                             permutations of them, and takes long over many */
+    bool chains;         /* a row's statements run one after the other, so long computations with few numbers a row are
+                            kernels of their own, whose vectors are rows */
     int thin_product_max; /* rows or columns of one matrix for all tokens are not worth a library's launch */
     int product_unroll;   /* rounds of a small product that are written out; 0: as many as of other loops */
     /* 16-bit storage. */

@@ -49,7 +49,7 @@ static bool has_loops(const Kernel *k)
 
 /* More than this is written as loops. Those are far slower where coefficients are computed inside them: the boundary of a (4,8) connection,
  * 512 wide, took 48 times as long forward and 17 times backward. Kernels without any loop, of models a few elements wide, are not worth
- * the compiler's time. */
+ * the compiler's time, but for long computations with few numbers (fuse_chains.c). */
 enum { EXPRESSIONS_MAX = 6000, EXPRESSIONS_FLAT = 600 };
 /* So many statements are half a megabyte of text, with few expressions that hang on each other; the longest kernel of an
  * example has 6,500. */
@@ -262,7 +262,8 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
             return l;
         }
         bool better = !l.k->ix->overfull && (!l.most || l.k->ex.n <= (kept.k ? kept.k->ex.n : l.most));
-        bool is_long = !last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT);
+        bool much = has_loops(l.k) || f->group.v[group].chain;
+        bool is_long = !last && l.k->ex.n > (much ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT);
         if (better && !is_long) {
             schedule(&l);
             bool slow = f->target->scattered && scattered(l.k) > f->target->scattered; /* to compile */

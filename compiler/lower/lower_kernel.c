@@ -42,12 +42,25 @@ static void factors_of(const Lower *l, uint32_t site, Dim extent, Dim below, Fac
     out->below[out->n++] = below;
 }
 
+/* The largest factor of v's that may be unrolled. On a processor sums of a long row by a thin matrix are: they read the row once. */
+static int64_t factor_max(const Lower *l, Val v)
+{
+    enum { LONGER = 16 }; /* than it has columns */
+    const Node *n = node_at(l->g, v);
+    int64_t thin = l->f->target->threads ? 0 : l->f->target->thin_product_max;
+    bool rows = n->shape.rank > 0 && !dim_static(n->shape.d[0]);
+    if (thin <= LITERAL_MAX || n->op != OP_SUM || !rows || node_at(l->g, n->in[0])->op != OP_MUL || !l->f->elements[v])
+        return LITERAL_MAX;
+    int64_t row = l->f->elements[n->in[0]] / l->f->elements[v];
+    return row >= LONGER * thin ? thin : LITERAL_MAX;
+}
+
 /* Small static factors are unrolled, the last ones first, as long as the text stays short. */
-static void unrolled(Lower *l, const Factors *f, bool *literal)
+static void unrolled(Lower *l, int64_t most, const Factors *f, bool *literal)
 {
     int64_t budget = l->budget, elements = 1;
     for (int i = f->n - 1; i >= 0; i--) {
-        literal[i] = dim_literal(f->d[i]) && f->d[i].n <= (l->table ? 1 : budget);
+        literal[i] = dim_static(f->d[i]) && f->d[i].n <= most && f->d[i].n <= (l->table ? 1 : budget);
         if (literal[i] && f->d[i].n > 0) {
             budget /= f->d[i].n;
             elements *= f->d[i].n;
@@ -159,7 +172,7 @@ Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
     Insts out = {0};
     factors_of(l, site, extent, DIM(1), &f);
     ValueWalk w = {.l = l, .site = site, .f = &f, .used = used, .out = &out};
-    unrolled(l, &f, w.literal);
+    unrolled(l, factor_max(l, of), &f, w.literal);
     walk_factor(&w, 0, (Inst){0});
     return out;
 }
@@ -649,7 +662,7 @@ static void add_sink(Lower *l, Val v)
                 place[j] = j - from;
             }
         }
-    unrolled(l, &f, literal);
+    unrolled(l, LITERAL_MAX, &f, literal);
     Sink sink = {.v = v, .op = (Op)n->op};
     part_layout(l, &sink, &f, literal);
     sink.buffer = kernel_buffer(l->k, v, 0, DT_REAL, sink.size);

@@ -2,7 +2,7 @@
  *
  * In:  hyper-connections whose carrying matrix Newton and Schulz's iteration makes orthogonal, a chain of products of small matrices;
  *      mHC of widths from 512 on; forward and backward, bf16.
- * Out: what kernels compute over all rows is at most MOST of what a CPU's kernels and products do: matrices of a row are computed once,
+ * Out: what kernels compute over all rows is at most a share of what a CPU's kernels and products do: matrices of a row are computed once,
  *      whatever else of the row is in a kernel. Coefficients of mHC are products of the library, both ways, as rows would
  *      load the whole matrix from the second-level cache. Sums over many rows of (2,3) have PARTITIONS, so that waves of blocks are even on
  *      any device, though their partial sums are long; those of few rows have fewer. Loops of (2,4) that would have more loads under
@@ -54,14 +54,14 @@ static const struct {
     const char *name;
     const char *set[3];
     int64_t columns; /* of the matrix that coefficients are products of */
-} cases[] = {{"orthogonal", {NULL}, 16},
-             {"orthogonal-512", {"D=512", NULL}, 16},
-             {"mhc-512", {"D=512", "conn=mhc(n = 4)", NULL}, 24},
-             {"mhc-768", {"D=768", "conn=mhc(n = 4)", NULL}, 24},
-             {"mhc-1024", {"conn=mhc(n = 4)", NULL}, 24}};
+    double most;     /* of what a CPU computes */
+} cases[] = {{"orthogonal", {NULL}, 16, 0.75},
+             {"orthogonal-512", {"D=512", NULL}, 16, 0.75},
+             {"mhc-512", {"D=512", "conn=mhc(n = 4)", NULL}, 24, 1},
+             {"mhc-768", {"D=768", "conn=mhc(n = 4)", NULL}, 24, 1},
+             {"mhc-1024", {"conn=mhc(n = 4)", NULL}, 24, 1}};
 
 enum { SUBLAYERS = 4 };
-static const double MOST = 0.75;
 
 typedef struct Case {
     size_t i;
@@ -233,7 +233,7 @@ static bool run_one(size_t i)
 {
     Ctx *ctx = ctx_new(NULL);
     Case c = {.i = i};
-    bool ok = guarded(ctx, count, &c) && c.device <= MOST * c.cpu && c.products == 3 * SUBLAYERS;
+    bool ok = guarded(ctx, count, &c) && c.device <= cases[i].most * c.cpu && c.products == 3 * SUBLAYERS;
     printf("%-16s %.0f operations of a row, %.0f of a CPU; %d products of coefficients%s\n", cases[i].name, c.device,
            c.cpu, c.products, ok ? "" : "  FAILED");
     ctx_free(ctx);

@@ -241,6 +241,7 @@ static const struct System {
      SMALL,
      {"conn=frac(m = 2, dynamic = true, squash = none, norm = none, factor = none)"}},
     {"mHC x 2", KNOWN, {"conn=mhc(n = 2)"}},
+    {"mHC x 4, with kernels of the iterations alone", NEW, {"D=32", "conn=mhc(n = 4)"}},
     {"mHC x 2, softmax, eps, transposed, predicted end",
      SMALL,
      {"conn=mhc(n = 2, iterations = 2, start = softmax, eps = 1e-6, transposed = true, post = 1, collapse = "
