@@ -269,7 +269,8 @@ static void put_plain(Format *f, const Ast *item)
         put_value(f, item->kid[1]);
         break;
     case AST_ENTRY:
-        put_quoted(f, item->name_span);
+        fmt_token(f, item->name_span.lo, false, "");
+        fmt_put(f, f->text + item->name_span.lo, item->name_span.hi - item->name_span.lo);
         put_value(f, item->kid[0]);
         break;
     default: /* AST_OFF */

@@ -334,6 +334,10 @@ static int odd_ascii(Lex *lx, char c)
         diag_help(lx->ctx, d, "strings are written with `\"`");
     if (c == '?')
         diag_help(lx->ctx, d, "a choice is `if condition then a else b`");
+    if (c == '~')
+        diag_help(lx->ctx, d, "write `not c`, and of a tensor `1 - c`");
+    if (c == '$')
+        diag_help(lx->ctx, d, "a let is read by its name: `let heads = 4`, then `heads`");
     if (c == '`' || c == '\\' || c == '$' || c == '?' || c == '~')
         diag_note(lx->ctx, d, "the language does not use this character outside strings");
     mute(lx);
@@ -387,6 +391,11 @@ int lex_foreign(Lex *lx, const char *what, const char *help, const char *ours, i
     Diag *d = diag_error(lx->ctx, "E0004", at, "not an operator here", "unknown operator `%s`", what);
     if (!ours) {
         diag_help(lx->ctx, d, "%s", help);
+        return token;
+    }
+    if (token == T_CARET && (lx->last.kind == T_LPAREN || lx->last.kind == T_COMMA)) { /* **kwargs */
+        diag_help(lx->ctx, d, "each parameter has its name and its type, and each argument its name: `f(hidden = 64)`");
+        lx->muted = true;
         return token;
     }
     uint32_t next = at.hi, end = at.lo;

@@ -713,6 +713,10 @@ static bool odd_header(Parser *p, Expected e)
     } else if ((t.kind == T_PARAM || t.kind == T_BUFFER) && expects(e, "a number")) {
         Diag *d = not_here(p, t.span, "declares a name", "weights are no value", NULL);
         diag_help(p->ctx, d, "write `%s w : [64] = zeros`, and then use `w`", t.kind == T_PARAM ? "param" : "buffer");
+    } else if (first.kind == T_BLOCK && t.kind == T_ASSIGN && lx->text[t.span.hi] == '>') {
+        Span arrow = {lx->file, t.span.lo, t.span.hi + 1};
+        diag_fix(p->ctx, not_here(p, arrow, "", "the shape of a result follows `->`", NULL), arrow, "->", FIX_CERTAIN,
+                 "write `->`");
     } else if (t.kind == T_ASSIGN && lx->text[t.span.hi] == '>') {
         Diag *d =
             not_here(p, (Span){lx->file, t.span.lo, t.span.hi + 1}, "", "there are no functions without a name", NULL);

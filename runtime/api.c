@@ -851,6 +851,9 @@ static Status doc_body(void *user)
     Name near;
     if (!doc_write(ctx, c->name, &b, &near)) {
         const char *dot = strrchr(c->name, '.'), *last = dot ? dot + 1 : c->name; /* nn.Linear */
+        Name unused;
+        if (dot && doc_write(ctx, last, &b, &unused)) /* adamw.lr */
+            near = name_str(ctx, last);
         if (!near)
             near = called_elsewhere(ctx, last);
         ctx_raise(ctx, ST_USAGE, "nothing is called `%s`; %s%s%s", c->name,

@@ -722,8 +722,11 @@ int number_digits(double x)
 
 void buf_number(Buf *b, double x)
 {
+    char few[40];
     if (x == floor(x) && fabs(x) < 1e15)
         buf_printf(b, "%.0f", x == 0 ? 0.0 : x);
+    else if (snprintf(few, sizeof few, "%.6g", x) && strtod(few, NULL) == x && fabs(x) >= DBL_MIN)
+        buf_puts(b, few); /* as most numbers that people write */
     else
         buf_printf(b, "%.*g", x - x == 0 ? number_digits(x) : 1, x);
 }

@@ -27,7 +27,11 @@ static void note_items(Eval *ev, Diag *d, const char *what)
 
 static void no_item(Eval *ev, const Ast *it, const char *what)
 {
-    note_items(ev, err(ev, "E0110", it->span, "", "`%s` cannot hold this item", what), what);
+    Diag *d = err(ev, "E0110", it->span, "", "`%s` cannot hold this item", what);
+    note_items(ev, d, what);
+    if (it->kind == AST_LET && attribute_find(what, it->name))
+        diag_help(ev->ctx, d, "an attribute is set without `let`: `%s = %s`; a let stands at the top of the file",
+                  it->name, expr_text(ev, it->kid[1]));
 }
 
 /* `layer[1].ffn.hidden = 3`, `train.optimizer.lr = 1e-3` */

@@ -312,18 +312,19 @@ static bool axes_lead(Sweep *s, File *f)
     return axes_used(s, f, built);
 }
 
-/* The file of a point. Right sides of settings are read where the lets of the target stand. */
-static File *point_file(Sweep *s, const size_t *at)
+/* The file of a point, without axes that move together (-1: with all). Right sides of settings are read where the lets of the target stand. */
+static File *point_file(Sweep *s, const size_t *at, int without)
 {
     size_t n = 0;
     Override *o = NEW_ARRAY(s->ev->arena, Override, s->n_set + s->n_axis + s->n_lets + 1);
     for (size_t i = 0; i < s->n_set; i++)
         o[n++] = s->set[i];
     for (size_t i = 0; i < s->n_axis; i++)
-        o[n++] = (Override){.path = s->axis[i].path,
-                            .expr = axis_tree(s, &s->axis[i], at[i]),
-                            .span = s->axis[i].path->span,
-                            .origin = s->vary};
+        if (s->axis[i].dim != without)
+            o[n++] = (Override){.path = s->axis[i].path,
+                                .expr = axis_tree(s, &s->axis[i], at[i]),
+                                .span = s->axis[i].path->span,
+                                .origin = s->vary};
     for (size_t i = 0; i < s->n_lets; i++)
         o[n++] = s->lets[i];
     File *f = file_again(s->ev, s->target, o, n);
@@ -333,6 +334,45 @@ static File *point_file(Sweep *s, const size_t *at)
     return f;
 }
 
+/* The train of a point; NULL where a message was filed, or where the file has none. */
+static Train *build_point(Sweep *s, File *f, size_t errors)
+{
+    Ctx *ctx = s->ev->ctx;
+    Model *m = build_model(s->ev, f);
+    return m && f->train_ast && diag_errors(ctx) == errors ? build_train(s->ev, f, m) : NULL;
+}
+
+/* Whether the point has no message of this code without the axes of the dimension. */
+static bool at_fault(Sweep *s, const size_t *at, int dim, const char *code)
+{
+    Ctx *ctx = s->ev->ctx;
+    Diags *diags = ctx->diags; /* what is said without the axes is nobody's business */
+    volatile bool still = true;
+    CtxGuard guard;
+    ctx->diags = NULL;
+    if (CTX_TRY(ctx, &guard)) {
+        build_point(s, point_file(s, at, dim), 0);
+        still = false;
+        for (size_t i = 0; i < diag_count(ctx); i++)
+            still |= !strcmp(diag_get(ctx, i)->code, code);
+        ctx_leave(ctx, &guard);
+    }
+    ctx->diags = diags;
+    if (still && ctx->raised && ctx->raised != ST_INPUT)
+        ctx_raise_again(ctx);
+    return !still;
+}
+
+/* Marks the axes without which the message would not be there. */
+static void mark_axes(Sweep *s, const size_t *at, Diag *d)
+{
+    for (size_t i = 0; i < s->n_axis; i++) {
+        Span path = s->axis[i].path->span;
+        if (path.file && at_fault(s, at, s->axis[i].dim, d->code))
+            diag_related(s->ev->ctx, d, path, "the axis");
+    }
+}
+
 /* Of a sweep that is about to run only whether its rungs fit: what else is wrong with a point its run says. */
 static bool check_point(Sweep *s, File *f, const size_t *at)
 {
@@ -340,8 +380,7 @@ static bool check_point(Sweep *s, File *f, const size_t *at)
     size_t errors = diag_errors(ctx), filed = diag_count(ctx);
     if (!f->model_ast)
         return true;
-    Model *m = build_model(s->ev, f);
-    Train *t = m && f->train_ast && diag_errors(ctx) == errors ? build_train(s->ev, f, m) : NULL;
+    Train *t = build_point(s, f, errors);
     bool sound = diag_errors(ctx) == errors;
     if (!s->checks)
         diag_truncate(ctx, filed);
@@ -350,8 +389,7 @@ static bool check_point(Sweep *s, File *f, const size_t *at)
     for (size_t i = filed; i < diag_count(ctx); i++) {
         Diag *d = (Diag *)(uintptr_t)diag_get(ctx, i);
         diag_note(ctx, d, "at the point %s of the sweep", sweep_point_name(s, at));
-        if (s->n_axis && s->axis[0].path->span.file)
-            diag_related(ctx, d, s->axis[0].path->span, "the sweep");
+        mark_axes(s, at, d);
     }
     if (t && sound)
         prune_fits(s, t);
@@ -383,7 +421,7 @@ static void add_config(Sweep *s, const size_t *at)
     Eval *ev = s->ev;
     enum { MOST_BUILT = 8 }; /* every further point is checked when its run starts */
     bool first = !s->looked, build = (s->checks || s->plan.n_rungs) && s->configs.n < MOST_BUILT;
-    File *f = first || build || s->skip || s->n_lets ? point_file(s, at) : NULL;
+    File *f = first || build || s->skip || s->n_lets ? point_file(s, at, -1) : NULL;
     if (first) {
         s->looked = true;
         if (s->checks ? !axes_used(s, f, false) : !axes_lead(s, f))

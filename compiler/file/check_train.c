@@ -319,7 +319,8 @@ static void train_precision(Attrs *a, const TrainAttr *attr, Train *t)
                   "%s)` rounds",
                   narrow, narrow);
     const char *word = attr->expr->kind == AST_STR || attr->expr->kind == AST_ID ? attr->expr->name : "";
-    bool brain = strstr(word, "bf"), half = strstr(word, "16") || !strcmp(word, "half"), full = strstr(word, "32");
+    bool brain = strstr(word, "bf") || !strcmp(word, "mixed"), half = strstr(word, "16") || !strcmp(word, "half"),
+         full = strstr(word, "32");
     const char *with = full              ? "fp32"
                        : !half && !brain ? NULL
                        : brain           ? "mixed(compute = bf16, master = fp32)"

@@ -9,6 +9,7 @@
 #include "compiler/front/override.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- overrides from the command line ---- */
 
@@ -56,6 +57,16 @@ static bool takes_file(const char *path, int n)
     return false;
 }
 
+/* What other programs call the list of layers, which they count from 0. */
+static bool is_layers(const char *name, size_t n)
+{
+    static const char *const words[] = {"h", "layers", "blocks", "layer", "block"};
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (strlen(words[i]) == n && !memcmp(words[i], name, n))
+            return true;
+    return false;
+}
+
 /* PATH=VALUES as other programs write them; what is written instead, or NULL. */
 static const char *written_here(Eval *ev, const char *text, const char *flag)
 {
@@ -90,16 +101,37 @@ static const char *written_here(Eval *ev, const char *text, const char *flag)
         while (k < n && is_digit(text[k]))
             k++;
         if (text[i] == '.' && i && k > i + 1 && (k == n || text[k] == '.')) {
-            buf_printf(&b, "[%.*s]", k - i - 1, text + i + 1);
+            /* `transformer.h.0` is the first layer, whatever it is in */
+            size_t from = b.n;
+            while (from && b.s[from - 1] != '.')
+                from--;
+            bool layers = is_layers(b.s + from, b.n - from);
+            if (layers)
+                b.n = 0;
+            buf_printf(&b, "%s[%d]", layers ? "layer" : "", atoi(text + i + 1) + layers);
             i = k - 1;
+            other = true;
+        } else if (text[i] == '.' && text[k] == '*') {
+            buf_puts(&b, "[*]");
+            i++;
             other = true;
         } else {
             buf_putc(&b, text[i] == '/' && i ? '.' : text[i]);
             other |= text[i] == '/';
         }
     }
-    return other ? arena_printf(ev->arena, "a path is written `%s %s=...`, and layers are counted from 1", flag, b.s)
-                 : NULL;
+    if (other)
+        return arena_printf(ev->arena, "a path is written `%s '%s=%s'`, and layers are counted from 1", flag, b.s,
+                            value);
+    const char *colon = memchr(text, '[', (size_t)n);
+    colon = colon ? memchr(colon, ':', (size_t)(text + n - colon)) : NULL;
+    if (colon)
+        return arena_printf(ev->arena, "one layer is `layer[2]`, and all are `layer[*]`: one `%s` for each", flag);
+    if (!strcmp(flag, "--set") && has_comma(value) && *value != '(')
+        return arena_printf(
+            ev->arena, "a list is written `--set '%.*s=[%s]'`; several values are a sweep: `vwn sweep FILE --vary %s`",
+            n, text, value, text);
+    return NULL;
 }
 
 bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o)
@@ -110,9 +142,14 @@ bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o)
     bool list = !strcmp(flag, "--vary");
     if (!eq || eq == text || !eq[1]) {
         Diag *d = err(ev, "E0105", all, "", list ? "`%s` needs PATH=VALUES" : "`%s` needs PATH=EXPR", flag);
-        diag_help(ev->ctx, d,
-                  list ? "for example `--vary D=256,512` or `--vary 'lr=range(1e-4, 1e-2, 5, scale = log)'`"
-                       : "for example `--set D=768` or `--set conn='residual()'`");
+        const char *value = !eq ? strchr(text, ':') : NULL; /* PATH: VALUE */
+        if (value && value > text && value[1])
+            diag_help(ev->ctx, d, "write `%s '%.*s=%s'`", flag, (int)(value - text), text,
+                      value + 1 + strspn(value + 1, " "));
+        else
+            diag_help(ev->ctx, d,
+                      list ? "for example `--vary D=256,512` or `--vary 'lr=range(1e-4, 1e-2, 5, scale = log)'`"
+                           : "for example `--set D=768` or `--set conn='residual()'`");
         return false;
     }
     const char *here = written_here(ev, text, flag);
@@ -232,6 +269,7 @@ static Unit *check_all(Ctx *ctx, const CheckOptions *how)
         f->overrides.v = NULL;
         f->overrides.cap = 0;
         u->file = f = file_again(ev, f, o, n);
+        file_list_gone(ev, f, written->base ? written->base->n_gone : 0);
         f->quiet = false;
         for (size_t i = 0; i < f->overrides.n; i++)
             f->overrides.v[i].env = f->env;

@@ -256,6 +256,16 @@ Diag *attribute_refuses(Eval *ev, const AttributeRow *row, Span at)
     return err(ev, code, at, "", "`%s` must be %s", row->name, values_text(ev, row));
 }
 
+/* A word that is a value by itself: `fp32`, and not `mixed`, which takes arguments. */
+static bool has_bare_word(const AttributeRow *row, const char *word)
+{
+    size_t n;
+    for (const char *at = NULL, *v; (v = attribute_next_value(row, &at, &n));)
+        if (n == strlen(word) && !memcmp(v, word, n))
+            return true;
+    return false;
+}
+
 bool attribute_one_of(Eval *ev, const AttributeRow *row, const Value *v, Span at, Diag **d)
 {
     const char *word = v->kind == V_SPEC   ? v->record->name
@@ -263,7 +273,8 @@ bool attribute_one_of(Eval *ev, const AttributeRow *row, const Value *v, Span at
                        : v->kind == V_NONE ? "none"
                                            : NULL;
     *d = NULL;
-    if (v->kind == V_POISON || (word && attribute_has_word(row, word)) ||
+    if (v->kind == V_POISON ||
+        (word && (v->kind == V_SPEC ? attribute_has_word(row, word) : has_bare_word(row, word))) ||
         (v->kind == V_STR && attribute_has_word(row, "\"a file\"")))
         return v->kind != V_POISON;
     *d = attribute_refuses(ev, row, at);

@@ -474,7 +474,9 @@ void advise_label(Eval *ev, Diag *d, const Ast *node, Env *env);            /* t
 void advise_path(Eval *ev, Diag *d, const Ast *path, const Ast *value);     /* `train.seed = 8` in a model */
 bool advise_placed(Eval *ev, Diag *d, Env *env, Name key, const Ast *call); /* `tokens = embed(256)` in a model */
 void odd_item(Eval *ev, Name node, const BlockValue *block,
-              const Ast *it);                  /* files what such a node cannot hold, once */
+              const Ast *it); /* files what such a node cannot hold, once */
+/* An attribute of a model where only names of the file are known; true when the file's model has it. */
+bool advise_outside(Eval *ev, Diag *d, const File *f, Name name, Span at);
 bool advise_words(Eval *ev, Diag *d, Span at); /* what an attribute of a model can be, whose value stands at `at` */
 void advise_method(Eval *ev, Diag *d, const Ast *field); /* `x.view` */
 /* Another program's name of an attribute, at `at`, where those of `names` can stand. */
@@ -528,6 +530,10 @@ typedef struct Base { /* the nearest first */
 } Base;
 /* Where the file is a variant its tree becomes that of base and file, its settings overrides. False: a message was filed. */
 bool variant_merge(Eval *ev, File *f);
+/* `--set grow.wider=none`: settings that take nodes away are made so, in the tree. */
+void variant_take_away(Eval *ev, File *f);
+void file_list_gone(Eval *ev, const File *f,
+                    size_t from); /* those of `base` from there on, as what is off; check_file.c */
 /* `path`, written at the place, from the folder of the file that everything is about. */
 const char *variant_path(Eval *ev, Span at, const char *path);
 

@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <strings.h>
 
 /* ---- names ---- */
@@ -130,6 +131,15 @@ static void propose_attribute(Eval *ev, Diag *d, const Foreign *f, Span at)
     diag_fix(ev->ctx, d, whole, with, sure ? FIX_CERTAIN : FIX_MAYBE, "write `%s`", with);
 }
 
+/* `axis = -1`: ours count from 1, theirs from 0, and from the back both are the same. */
+static bool from_the_back(Eval *ev, const Foreign *f, Span at)
+{
+    size_t n;
+    Span value = value_behind(ev, at);
+    bool axis = !strcmp(f->ours, "over") || !strcmp(f->ours, "axis");
+    return axis && value.hi > value.lo && source_text(ev->ctx, value.file, &n)[value.lo] == '-';
+}
+
 bool advise_attribute(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at)
 {
     for (const Foreign *f = NULL; (f = foreign_next(FOREIGN_ATTRIBUTE, given, f));) {
@@ -138,7 +148,8 @@ bool advise_attribute(Eval *ev, Diag *d, Name given, const Name *names, size_t n
         if (strchr(f->ours, '%'))
             propose_attribute(ev, d, f, at);
         else
-            diag_fix(ev->ctx, d, at, f->ours, f->same && !given_beside(ev, at, f->ours) ? FIX_CERTAIN : FIX_MAYBE,
+            diag_fix(ev->ctx, d, at, f->ours,
+                     (f->same || from_the_back(ev, f, at)) && !given_beside(ev, at, f->ours) ? FIX_CERTAIN : FIX_MAYBE,
                      "it is called `%s` here", f->ours);
         if (f->text)
             diag_help(ev->ctx, d, "%s", f->text);
@@ -188,9 +199,69 @@ bool attribute_means(Name given, const char *ours)
     return false;
 }
 
+/* Whether the names differ in `_` and the size of letters alone: `RMSNorm`, `rms_norm`. */
+static bool same_letters(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a += *a == '_';
+        b += *b == '_';
+        if ((*a | 32) != (*b | 32))
+            return false;
+        if (!*a)
+            return true;
+    }
+}
+
+/* The length of the first of some arguments. */
+static size_t argument_length(const char *args)
+{
+    size_t n = 0;
+    for (int depth = 0; args[n] && (depth || args[n] != ','); n++)
+        depth += (strchr("([", args[n]) != NULL) - (strchr(")]", args[n]) != NULL);
+    return n;
+}
+
+/* `RMSNorm(D, eps = 1e-6)` as `rms_norm(eps = 1e-6)`: a norm takes its width from the tensor. NULL: another form is needed. */
+static const char *named_call(Eval *ev, const char *args, const char *ours)
+{
+    const char *rest = args;
+    size_t n;
+    while (*rest && (n = argument_length(rest), !memchr(rest, '=', n))) {
+        rest += n + (rest[n] == ',');
+        rest += strspn(rest, " ");
+    }
+    return *rest && (rest == args || strstr(ours, "_norm")) ? arena_printf(ev->arena, "%s(%s)", ours, rest) : NULL;
+}
+
+/* `cat([a, b], dim=1)` as `concat(a, b, axis = 2)`; NULL: another form is needed. */
+static const char *joined_call(Eval *ev, const char *args, const char *ours)
+{
+    size_t n = argument_length(args);
+    const char *axis = args + n + strspn(args + n, ", ");
+    if (n < 3 || !strchr("([", *args) || !strchr(")]", args[n - 1]))
+        return NULL;
+    axis += strncmp(axis, "dim", 3) ? strncmp(axis, "axis", 4) ? 0 : 4 : 3;
+    axis += strspn(axis, " =");
+    char *end;
+    long k = strtol(axis, &end, 10); /* theirs are counted from 0 */
+    return end > axis && !*end
+               ? arena_printf(ev->arena, "%s(%.*s, axis = %ld)", ours, (int)n - 2, args + 1, k + (k >= 0))
+               : NULL;
+}
+
 /* What a row says about a name that stands at `at`; `with` is NULL where only the sentence is told. */
 static void tell(Eval *ev, Diag *d, const Foreign *f, Span at, const char *with)
 {
+    const char *args = with && f->name ? call_arguments(ev, at) : NULL;
+    const char *call = !args                         ? NULL
+                       : !strcmp(with, "concat")     ? joined_call(ev, args, with)
+                       : same_letters(f->name, with) ? named_call(ev, args, with)
+                                                     : NULL;
+    if (call) {
+        at.hi += (uint32_t)strlen(args) + 2;
+        diag_fix(ev->ctx, d, at, call, FIX_CERTAIN, "write `%s`", call);
+        return;
+    }
     if (with)
         diag_fix(ev->ctx, d, at, with, f->same ? FIX_CERTAIN : FIX_MAYBE, "write `%s`", with);
     if (f->text)
@@ -225,6 +296,26 @@ bool advise_node(Eval *ev, Diag *d, const Ast *node, Env *env, Span at)
         return false; /* its file is not imported: that is said */
     tell(ev, d, f, at, f->ours);
     return true;
+}
+
+/* `check width == 32` at the top of a file: what its model gives the attribute. */
+bool advise_outside(Eval *ev, Diag *d, const File *f, Name name, Span at)
+{
+    const Ast *items = f && f->model_ast ? f->model_ast->kid[2] : NULL;
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind != AST_SET || it->kid[0]->n || it->kid[0]->name != name)
+            continue;
+        const char *value = expr_text(ev, it->kid[1]);
+        diag_note(ev->ctx, d, "attributes of the model have no names outside of it; it has `%s = %s`", name, value);
+        if (it->kid[1]->kind == AST_ID)
+            diag_fix(ev->ctx, d, at, value, FIX_CERTAIN, "write `%s`", value);
+        else
+            diag_help(ev->ctx, d, "a let has one: `let my_%s = %s`, then `%s = my_%s` in the model", name, value, name,
+                      name);
+        return true;
+    }
+    return false;
 }
 
 /* Two nodes of one path: what else the second one can be called. An `embed` or a `head` is a block of its own. */

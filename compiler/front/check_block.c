@@ -573,9 +573,21 @@ static uint32_t exec_misplaced(Body *b, const Ast *items, uint32_t i)
     }
     if (word && i + 1 < items->n && comma_behind(ev, it->span)) {
         Diag *d = err(ev, "E0110", it->span, "", "`=` binds one name");
-        diag_help(ev->ctx, d,
-                  "a value of several parts is a list: `let parts = split(x, 3)`, then `parts[1]`, `parts[2]` and "
-                  "`parts[3]`");
+        bool sizes = false;
+        for (uint32_t k = i; k < items->n && !sizes; k++) {
+            const Ast *value = items->kid[k]->kind == AST_SET ? items->kid[k]->kid[1] : NULL;
+            value = value && value->kind == AST_CALL ? value->kid[0] : value;
+            sizes =
+                value && value->kind == AST_FIELD && (!strcmp(value->name, "size") || !strcmp(value->name, "shape"));
+            if (value || !comma_behind(ev, items->kid[k]->span))
+                break;
+        }
+        if (sizes)
+            diag_help(ev->ctx, d, "extents have their names in the header of the block: `(x: [B, T, D])`");
+        else
+            diag_help(ev->ctx, d,
+                      "a value of several parts is a list: `let parts = split(x, 3)`, then `parts[1]`, `parts[2]` and "
+                      "`parts[3]`");
         for (; i < items->n && (word || comma_behind(ev, items->kid[i - 1]->span)); i++) { /* q, k, v = ... */
             word = false;
             const Ast *other = items->kid[i];

@@ -8,6 +8,7 @@
 #include "attribute.h"
 #include "check.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -94,6 +95,8 @@ Value unknown_name(Eval *ev, Name name, Env *env, Span at)
     }
     File *f = env_file(env);
     Diag *d = err(ev, "E0102", at, "not found in this file or its imports", "no name `%s` here", name);
+    if (is_scope_name(name) && env && env->file && advise_outside(ev, d, f, name, at))
+        return v_poison();
     if (is_scope_name(name) && strcmp(name, "allow")) {
         const char *scoped = name_printf(ev->ctx, "scope.%s", name);
         diag_fix(ev->ctx, d, at, scoped, FIX_CERTAIN, "what the nearest node around sets is `%s`", scoped);
@@ -162,6 +165,17 @@ Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope)
 
 /* ---- conversions ---- */
 
+/* The name that begins at a place: `up` of `up` and `up()`; NULL: none does. */
+static Name word_at(Eval *ev, Span at)
+{
+    size_t n, length = 0;
+    const char *text = at.file ? source_text(ev->ctx, at.file, &n) + at.lo : "";
+    while (text[length] == '_' || isalnum((unsigned char)text[length]))
+        length++;
+    bool alone = length && (at.hi - at.lo == length || !strncmp(text + length, "()", at.hi - at.lo - length));
+    return alone ? name_of(ev->ctx, text, length) : NULL;
+}
+
 static bool flatten(const Value *v, Shape *shape, int depth, double *out, size_t *n, size_t cap)
 {
     if (v->kind == V_NUM) {
@@ -214,6 +228,8 @@ static Value made_tensor(Eval *ev, Value v, Span at)
     if (tensors && !tensors->n)
         diag_help(ev->ctx, d, "name the block, which takes no tensors, and apply it: `let s = %s(...)`, then `s()`",
                   v.block->def->ast->name);
+    else if (tensors && word_at(ev, at))
+        diag_help(ev->ctx, d, "a block is applied to its tensors: `%s(%s)`", word_at(ev, at), tensors->kid[0]->name);
     advise_kind(ev, d, &v);
     return v_poison();
 }
@@ -800,7 +816,17 @@ static Value eval_field(Eval *ev, const Ast *e, Env *env, Scope *scope)
     Diag *d = err(ev, "E0206", e->span, "", "%s has no field `%s`", value_kind_name(&v), e->name);
     if (v.kind == V_TENSOR)
         advise_method(ev, d, e);
+    else if (v.kind == V_BLOCK)
+        diag_help(ev->ctx, d, "a value that two places share is a let of the file: `let %s = ...`, then `%s` in both",
+                  e->name, e->name);
     return v_poison();
+}
+
+static void no_truth(Eval *ev, const Ast *e, const Value *v)
+{
+    Diag *d = err(ev, "E0206", e->span, "", "`not` needs true or false, got %s", value_kind_name(v));
+    if (v->kind == V_TENSOR)
+        diag_help(ev->ctx, d, "a comparison of tensors is 1 or 0: write `1 - %s`", expr_text(ev, e->kid[0]));
 }
 
 static Value eval_not(Eval *ev, const Ast *e, Env *env, Scope *scope)
@@ -811,7 +837,7 @@ static Value eval_not(Eval *ev, const Ast *e, Env *env, Scope *scope)
     if (v.kind == V_HOST && is_host_truth(&v))
         return v_host_truth(host_op(ev->arena, HO_NOT, v.host, NULL, NULL));
     if (v.kind != V_POISON)
-        err(ev, "E0206", e->span, "", "`not` needs true or false, got %s", value_kind_name(&v));
+        no_truth(ev, e, &v);
     return v_poison();
 }
 

@@ -377,6 +377,12 @@ static void say_off(Eval *ev, const Ast *it, Span at)
                           (int)(s.hi - s.lo), text + s.lo, label ? " " : "", label ? label->name : ""));
 }
 
+void file_list_gone(Eval *ev, const File *f, size_t from)
+{
+    for (size_t i = from; f->base && i < f->base->n_gone; i++)
+        say_off(ev, f->base->gone[i], f->base->gone[i]->span);
+}
+
 static void disabled(Eval *ev, File *f, const Ast *ast)
 {
     if (ast->kind == AST_OFF && ast->n && !f->is_std)
@@ -460,6 +466,7 @@ File *file_again(Eval *ev, const File *of, const Override *extra, size_t n)
         if (f->overrides.v[i].of_step)
             f->overrides.v[i].env = f->env;
     vec_push(ev->arena, &ev->files, f);
+    variant_take_away(ev, f);
     collect(ev, f);
     return f;
 }
@@ -538,8 +545,7 @@ File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span fro
     vec_push(ev->arena, &ev->files, f);
     if (diag_errors(ev->ctx) == errors && variant_merge(ev, f)) {
         disabled(ev, f, f->ast);
-        for (size_t i = 0; f->base && i < f->base->n_gone; i++)
-            say_off(ev, f->base->gone[i], f->base->gone[i]->span);
+        file_list_gone(ev, f, 0);
         collect(ev, f);
     }
     return f;

@@ -546,7 +546,7 @@ static void names_used(Ctx *ctx, Map *names, const Ast *e, uint32_t item)
 
 static bool is_let(const Ast *it) { return it->kind == AST_LET || it->kind == AST_BLOCK; }
 
-/* Lets and blocks among `items` that neither another of them names nor a setting of the file `whole`, NULL: of a part of one. */
+/* Lets and blocks among `items` that neither another of them names nor a setting or what is taken away of the file `whole`, NULL: of a part of one. */
 static void unused_among(Eval *ev, const Ast *items, const File *whole)
 {
     Map names;
@@ -556,6 +556,9 @@ static void unused_among(Eval *ev, const Ast *items, const File *whole)
     for (size_t i = 0; whole && i < whole->overrides.n; i++)
         if (whole->overrides.v[i].expr)
             names_used(ev->ctx, &names, whole->overrides.v[i].expr, items->n);
+    for (size_t i = 0; whole && whole->base && i < whole->base->n_gone;
+         i++) /* what is used where nothing is taken away */
+        names_used(ev->ctx, &names, whole->base->gone[i], items->n);
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         const Naming *u = is_let(it) ? map_get(&names, (uintptr_t)it->name) : NULL;

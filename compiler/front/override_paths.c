@@ -439,6 +439,15 @@ static Span other_part(Eval *ev, const Override *o, const char *path)
     return *rest || !shown ? NO_SPAN : found;
 }
 
+/* `layer[2].ffn` */
+static bool names_iteration(const Ast *path)
+{
+    for (uint32_t i = 0; i < path->n; i++)
+        if (path->kid[i]->kind == AST_AT && path->kid[i]->kid[0]->kind == AST_NUM)
+            return true;
+    return false;
+}
+
 void override_unknown(Eval *ev, File *f, Override *o)
 {
     if (o->said || no_such_iteration(ev, f, o))
@@ -448,6 +457,12 @@ void override_unknown(Eval *ev, File *f, Override *o)
         return;
     Paths p = all_paths(ev, f);
     size_t at[4];
+    if (o->expr && o->expr->kind == AST_ID && !strcmp(o->expr->name, "none") && names_iteration(o->path)) {
+        diag_help(ev->ctx, override_error(ev, f, o, "nothing has this path"),
+                  "a node is taken away in all layers, `layer[*].ffn = none`, and in one of them by a condition around "
+                  "it: `if layer != 2 { ffn { ... } }`");
+        return;
+    }
     const char *path = o->of_variant || o->of_step ? expr_text(ev, o->path) : span_text(ev, o->span);
     Diag *d = override_error(ev, f, o, "nothing has this path");
     size_t n = nearest(&p, path, at);

@@ -146,6 +146,32 @@ static bool is_one_of_several(const Ast *node)
     return is_node(node, "grow") || is_node(node, "sweep") || is_node(node, "names");
 }
 
+static Ast *without(Merge *m, const Ast *items, const Ast *path, uint32_t k, Name kind);
+
+/* The same for a loop, whose nodes are named `layer[*].ffn`, and for what stands under a condition; NULL: it names none of its nodes. */
+static Ast *without_inside(Merge *m, Ast *it, const Ast *path, uint32_t k, Name kind)
+{
+    Ast *out = NULL;
+    if (it->kind == AST_FOR && it->name == kind && k + 1 < path->n && path->kid[k]->kind == AST_AT &&
+        path->kid[k]->kid[0]->kind == AST_STAR && path->kid[k + 1]->kind == AST_DOT) {
+        k += 2;
+        kind = path->kid[k - 1]->name;
+    } else if (it->kind != AST_IF) {
+        return NULL;
+    }
+    for (uint32_t i = 1; i < it->n; i++) {
+        Ast *kid = it->kid[i];
+        Ast *less = !kid                  ? NULL
+                    : kid->kind == AST_IF ? without_inside(m, kid, path, k, kind)
+                                          : without(m, kid, path, k, kind);
+        if (less && !out)
+            out = copy(m->ev, it, it->n);
+        if (less)
+            out->kid[i] = less;
+    }
+    return out;
+}
+
 /* The items without the nodes of this kind that the path names whole, its parts from the kth on being those behind the kind; NULL:
  * it names none. */
 static Ast *without(Merge *m, const Ast *items, const Ast *path, uint32_t k, Name kind)
@@ -153,7 +179,7 @@ static Ast *without(Merge *m, const Ast *items, const Ast *path, uint32_t k, Nam
     Ast *out = NULL;
     uint32_t left = 0;
     for (uint32_t i = 0; i < items->n; i++) {
-        Ast *it = items->kid[i];
+        Ast *it = items->kid[i], *part_less = without_inside(m, it, path, k, kind);
         bool node = is_node(it, kind), labelled = node && it->kid[1] && strcmp(kind, "optimizer") != 0;
         const Ast *part = labelled && k < path->n ? path->kid[k] : NULL;
         Name label = !part ? NULL : part->kind == AST_DOT ? part->name : part->kid[0]->name;
@@ -161,7 +187,7 @@ static Ast *without(Merge *m, const Ast *items, const Ast *path, uint32_t k, Nam
         bool whole = node && next == path->n, inside = node && !whole && it->kid[2] && !is_one_of_several(it);
         Name inner = inside ? path->kid[next]->name : NULL;
         Ast *less = inner ? without(m, it->kid[2], path, next + 1, inner) : NULL;
-        if (!out && (whole || less))
+        if (!out && (whole || less || part_less))
             out = copy(m->ev, items, items->n);
         if (whole)
             leaves(m, it, NULL);
@@ -170,7 +196,7 @@ static Ast *without(Merge *m, const Ast *items, const Ast *path, uint32_t k, Nam
             it->kid[2] = less;
         }
         if (out && !whole)
-            out->kid[left] = it;
+            out->kid[left] = part_less ? part_less : it;
         left += !whole;
     }
     if (out)
@@ -208,26 +234,57 @@ static void no_such_node(Merge *m, const Ast *path, Name kind, Span at, bool tak
     else if (names.n == 1)
         diag_help(ev->ctx, d, "it has `%s`", names.v[0]);
     else if (taken)
-        diag_help(ev->ctx, d, "the base has none: leave the line out");
+        diag_help(ev->ctx, d, "it has none: leave that out");
     else
         diag_help(ev->ctx, d, "what the base does not have stands behind the braces");
+}
+
+static bool is_let(const Merge *m, Name name)
+{
+    for (size_t i = 0; i < m->items.n; i++)
+        if (m->items.v[i]->kind == AST_LET && m->items.v[i]->name == name)
+            return true;
+    return false;
 }
 
 /* Whether the path begins with the word of growth steps, sweeps or tables of names, and no let has that name. */
 static bool names_one_of_several(const Merge *m, const Ast *path)
 {
     bool known = !strcmp(path->name, "grow") || !strcmp(path->name, "sweep") || !strcmp(path->name, "names");
-    for (size_t i = 0; i < m->items.n; i++)
-        known &= m->items.v[i]->kind != AST_LET || m->items.v[i]->name != path->name;
-    return known;
+    return known && !is_let(m, path->name);
 }
 
-/* `grow.wider = none`, `sweep = none`, `train.eval = none`. False: the path is one of a setting. */
+static Ast **item(Merge *m, const char *kind)
+{
+    for (size_t i = 0; i < m->items.n; i++)
+        if (is_node(m->items.v[i], kind))
+            return &m->items.v[i];
+    return NULL;
+}
+
+/* The items without the nodes of the model that the path names, `embed.position`, `layer[*].ffn` or with `model.` before it. */
+static Ast *less_of_model(Merge *m, const Ast *all, const Ast *path)
+{
+    Ast **model = item(m, "model");
+    bool from_top = !strcmp(path->name, "model");
+    Name kind = !from_top ? path->name : path->n && path->kid[0]->kind == AST_DOT ? path->kid[0]->name : NULL;
+    Ast *less = model && (*model)->kid[2] && kind ? without(m, (*model)->kid[2], path, from_top, kind) : NULL;
+    if (!less)
+        return NULL;
+    Ast *out = copy(m->ev, all, all->n), *node = copy(m->ev, *model, 3);
+    node->kid[2] = less;
+    out->kid[model - m->items.v] = node;
+    return out;
+}
+
+/* `grow.wider = none`, `sweep = none`, `train.eval = none`, `embed.position = none`. False: the path is one of a setting. */
 static bool taken_away(Merge *m, const Ast *path, Span at)
 {
     Ast all = {.kind = AST_ITEMS, .n = (uint32_t)m->items.n, .kid = m->items.v};
-    bool several = names_one_of_several(m, path);
-    Ast *less = several || !strcmp(path->name, "train") ? without(m, &all, path, 0, path->name) : NULL;
+    bool several = names_one_of_several(m, path), train = !strcmp(path->name, "train");
+    Ast *less = several || train        ? without(m, &all, path, 0, path->name)
+                : is_let(m, path->name) ? NULL
+                                        : less_of_model(m, &all, path);
     if (less) {
         m->items = (ItemList){.v = less->kid, .n = less->n, .cap = less->n};
         forget_settings(m, path);
@@ -371,14 +428,6 @@ static Ast *merged(Merge *m, const Ast *base, const Ast *path, const Ast *items)
 
 /* ---- braces ---- */
 
-static Ast **item(Merge *m, const char *kind)
-{
-    for (size_t i = 0; i < m->items.n; i++)
-        if (is_node(m->items.v[i], kind))
-            return &m->items.v[i];
-    return NULL;
-}
-
 static void braces(Merge *m, const Ast *items)
 {
     Eval *ev = m->ev;
@@ -508,4 +557,34 @@ bool variant_merge(Eval *ev, File *f)
     f->ast->kid = m.items.v;
     f->ast->n = (uint32_t)m.items.n;
     return true;
+}
+
+void variant_take_away(Eval *ev, File *f)
+{
+    Base *b = NEW(ev->arena, Base);
+    Merge m = {.ev = ev, .f = f, .base = f->path};
+    *b = f->base ? *f->base : (Base){.ast = f->ast};
+    for (uint32_t i = 0; i < f->ast->n; i++)
+        vec_push(ev->arena, &m.items, f->ast->kid[i]);
+    for (size_t i = 0; i < b->n_gone; i++)
+        leaves(&m, b->gone[i], b->instead[i]);
+    size_t left = 0;
+    for (size_t i = 0; i < f->overrides.n; i++) {
+        const Override *o = &f->overrides.v[i];
+        const Ast set = {.kind = AST_SET, .kid = (Ast *[]){(Ast *)o->path, (Ast *)o->expr}};
+        bool none = o->expr && !o->of_variant && !o->of_step && is_none(&set);
+        m.from = left;
+        if (!none || !taken_away(&m, o->path, o->span))
+            f->overrides.v[left++] = *o;
+    }
+    f->overrides.n = left;
+    if (m.gone.n == b->n_gone)
+        return;
+    b->gone = m.gone.v;
+    b->instead = m.instead.v;
+    b->n_gone = m.gone.n;
+    f->base = b;
+    f->ast = copy(ev, f->ast, 0);
+    f->ast->kid = m.items.v;
+    f->ast->n = (uint32_t)m.items.n;
 }

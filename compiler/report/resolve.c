@@ -719,7 +719,8 @@ static const char *edited_text(ResolvePrinter *p, const char *path)
     static const char header[] = "# Resolved from ";
     const char *text = file_text(p->ctx, p->file->source);
     Buf out = buf_new(p->arena);
-    if (base || strncmp(text + (memcmp(text, "\xef\xbb\xbf", 3) ? 0 : 3), header, sizeof header - 1) != 0)
+    if ((base && base->node) ||
+        strncmp(text + (memcmp(text, "\xef\xbb\xbf", 3) ? 0 : 3), header, sizeof header - 1) != 0)
         buf_printf(&out, "%s%s.\n", header, path);
     if (!edition)
         buf_puts(&out, "edition = 1\n");

@@ -186,10 +186,11 @@ static void take_point(SweepRun *s, const Map *by_name, size_t i, const Json *j)
             "with --run, or start anew with --overwrite",
             s->dir->path, setting);
     if (at == SIZE_MAX)
-        other(s, arena_printf(s->session.arena,
-                              "a sweep with other points: its point %zu, `%.80s`, with its settings is none of the %zu "
-                              "here (give its `--vary` and `--set` again)",
-                              i + 1, name, s->plan->n));
+        other(s,
+              arena_printf(s->session.arena,
+                           "a sweep with other points: its point %zu, `%.80s`, is none of the %zu that this call has "
+                           "(give the `--vary` and `--set` of its first call again)",
+                           i + 1, name, s->plan->n));
     PointResult *r = &s->result[at];
     r->state = POINT_STATES;
     for (int v = 0; v < POINT_STATES; v++)

@@ -331,7 +331,7 @@ has err 'a sweep of an earlier text of `own.vwn`'
 # killed before the added points are trained: they are waiting, and the next call goes on
 expect 0 "$VWN" sweep model.vwn --vary D=8,12 --until '2 steps' --run grows -q
 expect 2 "$VWN" sweep model.vwn --vary D=8,12,16 --until '2 steps' --run grows --resume --set H=32
-has err 'its point 1, `D-8`, with its settings is none of the 3 here'
+has err 'its point 1, `D-8`, is none of the 3 that this call has'
 expect 0 "$VWN" sweep model.vwn --vary D=8 --set H=32 --until '2 steps' --run fixed -q
 expect 2 "$VWN" sweep model.vwn --vary D=8 --until '2 steps' --run fixed --resume
 has err "was started with \`--set 'H=32'\`: give that again"

@@ -146,6 +146,24 @@ expect 0 "$VWN" resolve less.vwn
 [ "$(grep -o '^grow [a-z]*' out | tr '\n' ' ')" = 'grow wider grow widest ' ] || fail "growth steps in another order"
 expect 1 "$VWN" sweep less.vwn
 has err 'has no `sweep`'
+# nodes of a model, also by --set
+grep -v '^check' flat.vwn > plain.vwn
+sed 's/^  for layer in 1..2 { ffn/  embed position { size = 1024 }\n  for layer in 1..2 { ffn second { hidden = 8, activation = gelu }, ffn/' plain.vwn > more.vwn
+expect 6 "$VWN" diff more.vwn plain.vwn
+printf 'variant "more.vwn" {\n  embed.position = none\n  model.layer[*].ffn.second = none\n}\n' > fewer.vwn
+expect 0 "$VWN" diff fewer.vwn plain.vwn
+expect 0 "$VWN" resolve more.vwn --set embed.position=none --set 'layer[*].ffn.second=none' --set sweep=none
+has out '/- embed position'
+has out '/- sweep rates'
+cp out resolved.vwn
+expect 0 "$VWN" resolve resolved.vwn
+cmp -s out resolved.vwn || fail "what --set takes away does not resolve to itself"
+printf 'variant "plain.vwn" { sweep = none }\n' > fewer.vwn
+expect 0 "$VWN" diff resolved.vwn fewer.vwn
+expect 1 "$VWN" check more.vwn --set 'layer[2].ffn.second=none'
+has err 'in one of them by a condition'
+expect 1 "$VWN" check more.vwn --set grow.widr=none
+has err 'did you mean `grow.wider`?'
 expect 0 "$VWN" train least.vwn --device reference --run taken
 [ "$(grep -c '"event":"grow' runs/taken/events.jsonl)" -ge 2 ] || fail "not the steps of the variant"
 lacks runs/taken/events.jsonl '"event":"eval"'

@@ -28,6 +28,7 @@ static const Case cases[] = {
     {"import \"x\" as y(a=1,)\n", "import \"x\" as y (a = 1)\n"},
 
     /* bodies */
+    {"names old{\"emb\"=a.W}\n", "names old { \"emb\" = a.W }\n"},
     {"n {}\n", NULL},
     {"n {\n}\n", "n {}\n"},
     {"n {\n  # why\n}\n", NULL},

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct Show {
     Call *call;
@@ -104,6 +105,18 @@ static void on_event(void *user, const vwn_sweep_event *e)
 }
 
 /* What exclude each other. */
+/* `vwn sweep NAME`: not the name of a file, nor one without its ending. */
+static bool names_a_sweep(Call *call)
+{
+    const char *word = call->operand[0];
+    char file[512];
+    snprintf(file, sizeof file, "%.500s.vwn", word);
+    if (call->n_operands != 1 || strpbrk(word, "./-") || !access(word, F_OK) || !access(file, F_OK))
+        return false;
+    ui_error(&call->ui, "there is no file `%s`; a sweep of that name is run by `vwn sweep FILE %s`", word, word);
+    return true;
+}
+
 static bool fits(Call *call)
 {
     static const char *const pair[][2] = {{"--resume", "--overwrite"}, {"--csv", "--json"}, {"--list", "--resume"},
@@ -162,7 +175,8 @@ static int run(Call *call)
                                                                 : VWN_SWEEP_TABLE,
                              .event = on_event,
                              .user = &show};
-    if (!fits(call) || !call_whole(call, "--jobs", 1, 256, &jobs) || !run_folder(call, folder, &how.run))
+    if (names_a_sweep(call) || !fits(call) || !call_whole(call, "--jobs", 1, 256, &jobs) ||
+        !run_folder(call, folder, &how.run))
         return VWN_USAGE;
     how.jobs = (int)jobs;
     show.alone = jobs <= 1;
