@@ -69,6 +69,7 @@ CALL_UNIT(vwn_cubins, vwn_cubin_options, cubins_unit(c->context, c->unit->unit, 
 CALL_UNIT(vwn_bench, vwn_bench_options,
           bench_unit(c->context, c->unit->unit, c->unit->check_seconds, c->how, c->out, &hooks))
 CALL(vwn_eval, vwn_eval_options, eval_source(c->context, c->how, c->out, &hooks))
+CALL(vwn_eval_task, vwn_task_options, score_task(c->context, c->how, c->out, &hooks))
 CALL(vwn_sample, vwn_sample_options, sample_source(c->context, c->how, c->out, &hooks))
 CALL(vwn_from_hf, vwn_from_options, family_begin(c->context, c->how, c->out, &hooks))
 CALL(vwn_export_hf, vwn_hf_options, family_export(c->context, c->how, c->out, &hooks))

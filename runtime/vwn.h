@@ -73,7 +73,7 @@ vwn_context *vwn_open(const vwn_options *options);
 vwn_status vwn_join(vwn_context *ctx, int *rank, int *size);
 void vwn_close(vwn_context *ctx);                /* NULL is fine */
 const char *vwn_message(const vwn_context *ctx); /* sentence of the last failure, or "" */
-/* What the last vwn_eval or vwn_sample passed over, as a sentence, or "". */
+/* What the last vwn_eval, vwn_eval_task or vwn_sample passed over, as a sentence, or "". */
 const char *vwn_warning(const vwn_context *ctx);
 
 /* ---- files ---- */
@@ -416,6 +416,28 @@ typedef struct vwn_eval_options {
     bool json;
 } vwn_eval_options;
 vwn_status vwn_eval(vwn_context *ctx, const vwn_eval_options *how, const vwn_writer *out);
+
+typedef struct vwn_task_event {
+    int64_t done, requests;
+    double tokens_per_second, eta_seconds; /* NaN: not known yet */
+} vwn_task_event;
+typedef struct vwn_task_options {
+    const char *source; /* run directory or checkpoint file */
+    const char *task;   /* JSON lines, as they are or packed by gzip or zstd */
+    const vwn_writer
+        *each; /* an object a line for each request, in their order: v, event "request", line, id, gold, choice,
+                               choice_norm, and of each text logprob, greedy, tokens; or NULL */
+    bool last; /* the weights of the last step, also where the run kept their average */
+    bool
+        json; /* one object: v, event "task", task, step, acc, acc_norm, bits_per_byte, each also with _stderr, requests,
+                               tokens (of continuations), computed (positions), left_out (texts whose beginning did not fit), weights */
+    void (*event)(void *user, const vwn_task_event *e); /* at most ten a second */
+    void *user;
+} vwn_task_options;
+/* Which of its texts the model finds the likeliest, for each request of a task (grammar/README.md has the format): how often that is the
+ * right one, by the sum of log-probabilities and by that divided by characters; bits per byte of the right ones; with standard errors.
+ * These are the numbers of lm-evaluation-harness. VWN_INPUT: a line is no request, and vwn_message says which. */
+vwn_status vwn_eval_task(vwn_context *ctx, const vwn_task_options *how, const vwn_writer *out);
 
 typedef struct vwn_inspect_options {
     const char *const *source; /* a run that has grown; or checkpoints: before a growth step, then later ones, the

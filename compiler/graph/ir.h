@@ -213,7 +213,7 @@ Val ir_pick(Graph *g, Val x, Val index);       /* [.., n] by [.., k] -> [.., k] 
 /* indices [.., k], largest first, ties: lowest */
 Val ir_top_k(Graph *g, Val x, int64_t k);
 Val ir_one_hot(Graph *g, Val index, int64_t n); /* [..] -> [.., n] */
-/* rows start, start + 1, .. along axis 1; start [] and on [B] are integers; without gradient */
+/* rows start[b], start[b] + 1, .. along axis 1; start and on [B] are integers; without gradient */
 Val ir_put(Graph *g, Val table, Val x, Val start, Val on); /* written where on[b] != 0 */
 Val ir_take(Graph *g, Val table, Val start, Dim rows, double fill);
 /* x [.., I] or [.., k, I]; w [E, I, O]; index [.., k] -> [.., k, O] */
@@ -226,7 +226,7 @@ typedef struct Sdpa {
     double scale, softcap, dropout; /* 0 softcap, 0 dropout = none */
     int64_t window;
     Name site;
-    Val first;  /* 0, or an integer []: the position of the first query; then no gradient */
+    Val first;  /* 0, or an integer [B]: the position of the first query; then no gradient */
     Val oldest; /* 0, or an integer [B, T]: the first key that a query sees; not with `first` */
 } Sdpa;
 /* q [B, T, H, d], k v [B, S, K, d or dv] */

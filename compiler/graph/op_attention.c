@@ -3,8 +3,8 @@
  * In:  q [B, T, H, d], k [B, S, K, d], v [B, S, K, dv]; head h of q reads head h / (H / K) of
  * k, v.
  * Out: [B, T, H, dv]; aux: the log-sum-exp of each query's scores, [B, T, H].
- * A fourth input, an integer, is the position of the first query among the keys; without it that
- * is 0. Or it is an integer per query, [B, T]: the first key that the query sees.
+ * A fourth input, an integer per sequence, [B], is the position of the first query among the keys; without
+ * it that is 0. Or it is an integer per query, [B, T]: the first key that the query sees.
  * The one idea: score = scale q.k, then softcap * tanh(score / softcap), then the mask, then
  * softmax, then dropout of the probabilities; a query without any key gives 0. The gradient
  * computes the probabilities again from the log-sum-exp, and the dropped ones again from the
@@ -59,6 +59,13 @@ static bool is_oldest(const Ask *q, size_t k)
     return ask_dtype(q, k) == DT_INT && s->rank == 2 && dim_eq(s->d[0], sq->d[0]) && dim_eq(s->d[1], sq->d[1]);
 }
 
+/* An integer per sequence, [B]. */
+static bool is_first(const Ask *q)
+{
+    const Shape *s = ask_shape(q, 3);
+    return ask_dtype(q, 3) == DT_INT && s->rank == 1 && dim_eq(s->d[0], ask_shape(q, 0)->d[0]);
+}
+
 bool sdpa_has_oldest(const Graph *g, const Node *n)
 {
     size_t k = n->op == OP_SDPA ? 3 : 6;
@@ -72,8 +79,8 @@ const char *shape_SDPA(const Ask *q, Shape *out, DType *dtype)
     if (!wrong)
         wrong = heads_fit(q);
     bool first = !wrong && q->n_in == 4 && !is_oldest(q, 3);
-    if (first && (ask_dtype(q, 3) != DT_INT || ask_shape(q, 3)->rank))
-        wrong = "the fourth input is neither one integer nor one per query";
+    if (first && !is_first(q))
+        wrong = "the fourth input is an integer neither of each sequence nor of each query";
     if (!wrong && first && q->a->z > 0)
         wrong = "attention at a position has no dropout";
     if (!wrong)
@@ -153,7 +160,7 @@ typedef struct Attention {
     int64_t B, T, H, S, K, d, dv; /* extents */
     const Attr *a;
     uint64_t key, step, drawn; /* dropout */
-    int64_t first;             /* position of query 0 among the keys */
+    const int64_t *first;      /* [B], position of query 0 among the keys, or NULL */
     const int64_t *oldest;     /* [B, T], the first key that a query sees, or NULL */
 } Attention;
 
@@ -161,12 +168,12 @@ static Attention attention_of(const OpEval *e)
 {
     const Tensor *q = e->in[0], *k = e->in[1], *v = e->in[2];
     Attention at = {q->d[0],  q->d[1], q->d[2],      k->d[1],  k->d[2], q->d[3], v->d[3],
-                    &e->n->a, 0,       e->run->step, e->drawn, 0,       NULL};
+                    &e->n->a, 0,       e->run->step, e->drawn, NULL,    NULL};
     size_t more = e->n->op == OP_SDPA ? 3 : 6; /* a further input stands there */
     if (e->n->n_in > more && e->in[more]->rank == 2)
         at.oldest = e->in[more]->integer;
     else if (e->n->n_in > more)
-        at.first = e->in[3]->integer[0];
+        at.first = e->in[3]->integer;
     if (at.a->z > 0)
         at.key = philox_key(e->run->seed, at.a->site);
     return at;
@@ -184,7 +191,7 @@ static bool visible(const Attention *at, int64_t b, int64_t t, int64_t u)
     int64_t window = at->a->j;
     if (at->oldest && u < at->oldest[b * at->T + t])
         return false;
-    t += at->first;
+    t += at->first ? at->first[b] : 0;
     if (causal && u > t)
         return false;
     return !window || (t - u < window && u - t < window);

@@ -1,7 +1,7 @@
 /* op_range.c - rows of a table from a computed start on: written, or read.
  *
- * In:  a table [b, s, ..], the row `start` [], rows x [b, n, ..], marks on [b].
- * Out: PUT: the table with x over its rows start, start + 1, ..; TAKE: those rows.
+ * In:  a table [b, s, ..], the rows `start` [b], rows x [b, n, ..], marks on [b].
+ * Out: PUT: the table with x over its rows start, start + 1, .. of each b; TAKE: those rows.
  * The one idea: what came before stays in tables that live outside the graph; a plan writes
  * them in place. Rows outside the table are not written and read as the fill. Neither is ever
  * differentiated.
@@ -20,15 +20,20 @@ static const char *rows_fit(const Shape *table, const Shape *x)
     return NULL;
 }
 
+/* Whether input k is an integer for each table. */
+static bool is_each(const Ask *q, size_t k)
+{
+    const Shape *s = ask_shape(q, k);
+    return ask_dtype(q, k) == DT_INT && s->rank == 1 && dim_eq(s->d[0], ask_shape(q, 0)->d[0]);
+}
+
 static const char *start_fits(const Ask *q, size_t k)
 {
-    bool scalar = ask_dtype(q, k) == DT_INT && ask_shape(q, k)->rank == 0;
-    return scalar ? NULL : "the start is not one integer";
+    return is_each(q, k) ? NULL : "the starts are not one integer for each table";
 }
 
 const char *shape_DYNAMIC_UPDATE_SLICE(const Ask *q, Shape *out, DType *dtype)
 {
-    const Shape *on = ask_shape(q, 3);
     *out = *ask_shape(q, 0);
     *dtype = ask_dtype(q, 0);
     const char *wrong = rows_fit(ask_shape(q, 0), ask_shape(q, 1));
@@ -36,7 +41,7 @@ const char *shape_DYNAMIC_UPDATE_SLICE(const Ask *q, Shape *out, DType *dtype)
         wrong = start_fits(q, 2);
     if (!wrong && ask_dtype(q, 1) != *dtype)
         wrong = "the table and the rows have different types";
-    if (!wrong && (ask_dtype(q, 3) != DT_INT || on->rank != 1 || !dim_eq(on->d[0], out->d[0])))
+    if (!wrong && !is_each(q, 3))
         wrong = "the marks are not one integer for each table";
     return wrong;
 }
@@ -75,12 +80,11 @@ void eval_DYNAMIC_UPDATE_SLICE(const OpEval *e)
 {
     const Tensor *x = e->in[1];
     Around in = around(x, 1), out = around(e->out, 1);
-    int64_t start = e->in[2]->integer[0];
     if (e->out->size)
         memcpy(element(e->out, 0), element(e->in[0], 0), (size_t)e->out->size * 8);
     for (int64_t b = 0; b < in.outer; b++)
         for (int64_t i = 0; i < in.n; i++) {
-            int64_t to = start + i;
+            int64_t to = e->in[2]->integer[b] + i;
             if (e->in[3]->integer[b] && to >= 0 && to < out.n && in.inner)
                 memcpy(element(e->out, (b * out.n + to) * in.inner), element(x, (b * in.n + i) * in.inner),
                        (size_t)in.inner * 8);
@@ -90,9 +94,8 @@ void eval_DYNAMIC_UPDATE_SLICE(const OpEval *e)
 void eval_DYNAMIC_SLICE(const OpEval *e)
 {
     Around in = around(e->in[0], 1), out = around(e->out, 1);
-    int64_t start = e->in[1]->integer[0];
     for (int64_t p = 0; p < e->out->size; p++) {
-        int64_t from = start + p / out.inner % out.n, b = p / out.inner / out.n;
+        int64_t b = p / out.inner / out.n, from = e->in[1]->integer[b] + p / out.inner % out.n;
         int64_t at = (b * in.n + from) * out.inner + p % out.inner;
         bool inside = from >= 0 && from < in.n;
         if (e->out->dtype == DT_INT)

@@ -6,7 +6,8 @@
  * order the positions (and the sequences) lie; what an operator does to that axis says whether
  * it is such a node. Only those that look back or at the number of a position are built anew:
  * attention and shifts read tables of all positions so far, running sums a kept sum, indices
- * begin at DECODE_AT.
+ * begin at DECODE_AT. Where each sequence has a DECODE_AT of its own, what depends on positions alone has one value for
+ * each sequence: such nodes are raised.
  */
 #include "decode.h"
 #include "compiler/graph/op.h"
@@ -30,7 +31,10 @@ typedef struct Decode {
     Val *map;     /* by Val of `from`: the new value, 0 when no output needs it */
     Val *table;   /* by Val of `from`: the table of all its positions so far, or 0 */
     Place *place; /* by Val of `from` */
-    Val at, on;
+    bool *raised; /* by Val of `from`: the new value has an axis of sequences before the old axes, see raised_shape() */
+    bool each;    /* sequences stand at positions of their own */
+    Val at, on;   /* at: [], with `each` [B] */
+    Val at_each;  /* [B] */
     int n_kept;
     DecodeRefusal *no;
 } Decode;
@@ -199,9 +203,114 @@ static Val table_of(Decode *d, Val v)
     s.d[1] = DIM(d->context);
     Name name = next_name(d);
     Val kept = ir_ext(d->g, EXT_STATE, name, type, &s);
-    Val all = ir_put(d->g, kept, d->map[v], d->at, d->on);
+    Val all = ir_put(d->g, kept, d->map[v], d->at_each, d->on);
     ir_store(d->g, all, EXT_STATE, name);
     return d->table[v] = all;
+}
+
+/* ---- values of positions alone, where each sequence has its own ---- */
+
+/* B takes the place of a first axis of one element; else it is a further axis. Either way the elements of a sequence lie together, in
+ * their old order. */
+static Shape raised_shape(const Shape *s)
+{
+    Shape r = *s;
+    if (!s->rank || !dim_eq(s->d[0], DIM(1))) {
+        memmove(r.d + 1, s->d, s->rank * sizeof *r.d);
+        r.rank++;
+    }
+    r.d[0] = DIM_B;
+    return r;
+}
+
+/* The new value of v with an axis of sequences. */
+static Val raise_value(Decode *d, Val v)
+{
+    Shape s = raised_shape(shape_of(d->from, v));
+    return d->raised[v] ? d->map[v] : ir_broadcast(d->g, d->map[v], &s);
+}
+
+/* [B] as a factor of shape `s`, whose axis `axis` is that of sequences. */
+static Val along_sequences(Decode *d, Val each, const Shape *s, int axis)
+{
+    Shape marks = {.rank = s->rank};
+    for (int i = 0; i < marks.rank; i++)
+        marks.d[i] = i == axis ? DIM_B : DIM(1);
+    return ir_reshape(d->g, each, &marks);
+}
+
+/* It meets values that have sequences: it is made as wide as these, which have them first. */
+static bool lower_raised(Decode *d, Val v)
+{
+    const Node *n = node_at(d->from, v);
+    bool first = n->op == OP_BROADCAST && dim_eq(shape_of(d->from, n->in[0])->d[0], DIM(1));
+    if (!first || !is_symbol(n->shape.d[0], SEQUENCES))
+        return refuse(d, v, "gives positions that are of no sequence to sequences");
+    d->map[v] = ir_broadcast(d->g, d->map[n->in[0]], &n->shape);
+    return true;
+}
+
+static bool has_room(Decode *d, Val v)
+{
+    return node_at(d->from, v)->shape.rank < MAX_RANK || refuse(d, v, "has no room for an axis of sequences");
+}
+
+/* A node with an input that is raised, and no sequences of its own. */
+static bool copy_raised(Decode *d, Val v)
+{
+    const Node *n = node_at(d->from, v);
+    Graph *g = d->g;
+    if (!has_room(d, v))
+        return false;
+    Shape s = raised_shape(&n->shape), in = *shape_of(d->from, n->in[0]);
+    int more = s.rank - n->shape.rank, axis;
+    Val x = d->map[n->in[0]], *all = NEW_ARRAY(d->arena, Val, n->n_in);
+    switch ((Op)n->op) {
+    case OP_RESHAPE: d->map[v] = ir_reshape(g, x, &s); break;
+    case OP_BROADCAST:
+        memmove(in.d + 1, in.d + !more, (size_t)(in.rank - !more) * sizeof *in.d);
+        in.d[0] = DIM_B;
+        in.rank = (uint8_t)(in.rank + more);
+        d->map[v] = ir_broadcast(g, ir_reshape(g, x, &in), &s);
+        break;
+    case OP_GATHER:
+        if (d->raised[n->in[0]])
+            return refuse(d, v, "reads a table of positions");
+        d->map[v] = ir_reshape(g, ir_gather(g, x, d->map[n->in[1]]), &s);
+        break;
+    case OP_SLICE:
+        axis = (int)n->a.i + shape_of(g, x)->rank - in.rank;
+        if (!axis)
+            return refuse(d, v, "takes a part of one sequence");
+        d->map[v] = ir_reshape(g, ir_slice(g, x, axis, n->a.j, n->shape.d[n->a.i].n), &s);
+        break;
+    case OP_MATMUL:
+        if (d->raised[n->in[1]] || n->a.i & 1)
+            return refuse(d, v, "multiplies by positions");
+        d->map[v] = ir_node(g, OP_MATMUL, (Val[]){x, d->map[n->in[1]]}, 2, &n->a, NULL);
+        break;
+    default:
+        if (!op_is_map((Op)n->op) && (n->op != OP_CONCAT || !n->a.i))
+            return refuse(d, v, "is computed of positions alone");
+        for (size_t i = 0; i < n->n_in; i++)
+            all[i] = raise_value(d, n->in[i]);
+        d->map[v] = n->op == OP_CONCAT ? ir_concat(g, all, n->n_in, (int)n->a.i + more)
+                                       : ir_node(g, (Op)n->op, all, n->n_in, &n->a, NULL);
+    }
+    return d->raised[v] = true;
+}
+
+/* A node that treats each position by itself. */
+static bool copy_plain(Decode *d, Val v)
+{
+    const Node *n = node_at(d->from, v);
+    bool raised = false;
+    for (size_t i = 0; i < n->n_in; i++)
+        raised |= d->raised[n->in[i]];
+    if (raised)
+        return axis_of(&n->shape, SEQUENCES) == -1 ? copy_raised(d, v) : lower_raised(d, v);
+    d->map[v] = ir_copy(d->g, d->from, v, d->map);
+    return true;
 }
 
 static bool decode_iota(Decode *d, Val v)
@@ -210,7 +319,19 @@ static bool decode_iota(Decode *d, Val v)
     Dim extent = n->shape.d[n->a.i];
     if (!is_symbol(extent, POSITIONS))
         return refuse(d, v, "numbers more than positions");
-    d->map[v] = ir_binary(d->g, OP_ADD, ir_copy(d->g, d->from, v, d->map), d->at);
+    d->map[v] = ir_copy(d->g, d->from, v, d->map);
+    Val at = d->at;
+    int axis = axis_of(&n->shape, SEQUENCES);
+    if (d->each && axis < 0) {
+        if (!has_room(d, v))
+            return false;
+        d->map[v] = raise_value(d, v);
+        d->raised[v] = true;
+        axis = 0;
+    }
+    if (d->each)
+        at = along_sequences(d, d->at, shape_of(d->g, d->map[v]), axis);
+    d->map[v] = ir_binary(d->g, OP_ADD, d->map[v], at);
     return true;
 }
 
@@ -222,7 +343,7 @@ static bool decode_shift(Decode *d, Val v)
     if (!in_rows(d, v) || n->a.i != 1)
         return refuse(d, v, "moves positions that are not the second axis of [B, T, ..]");
     Val table = table_of(d, n->in[0]);
-    Val from = ir_binary(d->g, OP_SUB, d->at, ir_int(d->g, n->a.j));
+    Val from = ir_binary(d->g, OP_SUB, d->at_each, ir_int(d->g, n->a.j));
     d->map[v] = ir_take(d->g, table, from, DIM_T, n->a.x);
     return true;
 }
@@ -237,18 +358,17 @@ static bool decode_cumsum(Decode *d, Val v)
     if (!is_symbol(n->shape.d[axis], POSITIONS) || first < 0 || !is_symbol(n->shape.d[first], SEQUENCES))
         return refuse(d, v, "runs over positions that are no axis beside that of sequences");
     Graph *g = d->g;
-    Shape one = n->shape, marks = {.rank = n->shape.rank};
+    Shape one = n->shape;
     one.d[axis] = DIM(1);
-    for (int i = 0; i < marks.rank; i++)
-        marks.d[i] = i == first ? DIM_B : DIM(1);
     Name name = next_name(d);
     Val x = d->map[n->in[0]], kept = ir_ext(g, EXT_STATE, name, DT_REAL, &one);
-    Val start = ir_binary(g, OP_EQ, d->at, ir_int(g, 0));
+    Val at = d->each ? along_sequences(d, d->at, &one, first) : d->at;
+    Val start = ir_binary(g, OP_EQ, at, ir_int(g, 0));
     Val before = ir_where(g, start, ir_fill(g, 0), kept);
     Val sums = ir_cumsum(g, x, axis, false);
     d->map[v] = ir_binary(g, OP_ADD, sums, before);
     Val after = ir_binary(g, OP_ADD, before, ir_sum(g, x, 1u << axis, true));
-    Val off = ir_binary(g, OP_EQ, ir_reshape(g, d->on, &marks), ir_int(g, 0));
+    Val off = ir_binary(g, OP_EQ, along_sequences(d, d->on, &one, first), ir_int(g, 0));
     ir_store(g, ir_where(g, off, kept, after), EXT_STATE, name);
     return true;
 }
@@ -267,7 +387,7 @@ static bool decode_attention(Decode *d, Val v)
         return refuse(d, v, "sees a part of the positions that an input decides");
     if (over && !(n->a.i & 1))
         return refuse(d, v, "reads later positions (its mask is not causal)");
-    Val in[4] = {d->map[n->in[0]], d->map[n->in[1]], d->map[n->in[2]], d->at};
+    Val in[4] = {d->map[n->in[0]], d->map[n->in[1]], d->map[n->in[2]], d->at_each};
     for (size_t k = 1; over && k < 3; k++)
         in[k] = table_of(d, n->in[k]);
     bool same = !over && !(n->a.i & 1) && !n->a.j; /* every query sees all keys */
@@ -329,8 +449,7 @@ static bool decode_node(Decode *d, Val v)
         for (int symbol = 0; symbol < SYMBOLS; symbol++)
             if (!find_step(d, v, symbol))
                 return false;
-        d->map[v] = ir_copy(d->g, d->from, v, d->map);
-        return true;
+        return copy_plain(d, v);
     }
     if (!find_steps_along(d, v))
         return false;
@@ -431,17 +550,34 @@ const char *decode_place(Ctx *ctx, Arena *arena, const DecodeRefusal *no)
     return arena_printf(arena, "%.200s:%u:%u (%.100s)", source_path(ctx, no->span.file), at.line, at.column, name);
 }
 
-Graph *decode_graph(const Graph *predict, int64_t context, Arena *arena, DecodeRefusal *no)
+bool decode_goes_back(const Graph *g)
 {
-    Decode d = {.g = graph_new(predict->ctx, arena), .from = predict, .context = context, .arena = arena, .no = no};
+    for (size_t i = 0; i < g->out.n; i++) {
+        const Output *o = &g->out.v[i];
+        if (o->ext >= 0 && node_at(g, o->value)->op != OP_DYNAMIC_UPDATE_SLICE)
+            return false;
+    }
+    return true;
+}
+
+Graph *decode_graph(const Graph *predict, int64_t context, bool each, Arena *arena, DecodeRefusal *no)
+{
+    Decode d = {.g = graph_new(predict->ctx, arena),
+                .from = predict,
+                .context = context,
+                .arena = arena,
+                .each = each,
+                .no = no};
     size_t n = predict->node.n;
     d.map = NEW_ARRAY(arena, Val, n);
     d.table = NEW_ARRAY(arena, Val, n);
     d.place = NEW_ARRAY(arena, Place, n);
+    d.raised = NEW_ARRAY(arena, bool, n);
     const bool *needed = needed_nodes(predict, arena);
-    Shape one = {0}, each = {.rank = 1, .d = {DIM_B}};
-    d.at = ir_ext(d.g, EXT_INPUT, name_str(d.g->ctx, DECODE_AT), DT_INT, &one);
-    d.on = ir_ext(d.g, EXT_INPUT, name_str(d.g->ctx, DECODE_ON), DT_INT, &each);
+    Shape one = {0}, sequences = {.rank = 1, .d = {DIM_B}};
+    d.at = ir_ext(d.g, EXT_INPUT, name_str(d.g->ctx, DECODE_AT), DT_INT, each ? &sequences : &one);
+    d.at_each = ir_broadcast(d.g, d.at, &sequences);
+    d.on = ir_ext(d.g, EXT_INPUT, name_str(d.g->ctx, DECODE_ON), DT_INT, &sequences);
     for (Val v = 1; v < n; v++)
         if (needed[v] && !decode_node(&d, v))
             return NULL;

@@ -5,7 +5,7 @@
 #include "model.h"
 
 /* Inputs of a decoding graph beside those of the model, all integers. */
-#define DECODE_AT "decode.at" /* []: the position of the first new token */
+#define DECODE_AT "decode.at" /* [], or with `each` [B]: the position of the first new token */
 #define DECODE_ON "decode.on" /* [B]: 0 leaves the kept tensors of that sequence as they are */
 
 /* Why a graph cannot go on from a position: a sentence about the node, and the node's place. */
@@ -36,9 +36,13 @@ const char *decode_moves_back(const Graph *g, const Node *n);
 
 /* The outputs of `predict` for T positions that follow DECODE_AT earlier ones, which the same
  * graph has seen; DECODE_AT + T is at most `context`. What earlier positions left is kept in
- * EXT_STATE tensors "decode.0", "decode.1", ..; at position 0 they may hold anything. NULL, and
- * *no is filled, when positions cannot be computed in this order. The result does not depend on
- * the other sequences of the batch. */
-Graph *decode_graph(const Graph *predict, int64_t context, Arena *arena, DecodeRefusal *no);
+ * EXT_STATE tensors "decode.0", "decode.1", ..; at position 0 they may hold anything. `each`: every
+ * sequence has a DECODE_AT of its own. NULL, and *no is filled, when positions cannot be computed in this
+ * order. The result does not depend on the other sequences of the batch. */
+Graph *decode_graph(const Graph *predict, int64_t context, bool each, Arena *arena, DecodeRefusal *no);
+
+/* Whether a decoding graph may be run again from an earlier position on, and over positions that are no text and are written again
+ * before a later one is computed: it keeps tables, and no running sums. */
+bool decode_goes_back(const Graph *g);
 
 #endif

@@ -284,6 +284,37 @@ void tokenizer_ids_hash(const Tokenizer *t, char hex[65])
 
 int64_t tokenizer_id(const Tokenizer *t, uint32_t code) { return tokens_id(t->code, t->size, code); }
 
+/* By what names tokenizers have the end of a text. */
+static const char *const ends_of_text[] = {"<|endoftext|>",
+                                           "<|end_of_text|>",
+                                           "<\xef\xbd\x9c"
+                                           "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+                                           "</s>",
+                                           "<eos>",
+                                           "<|eos|>"};
+
+int64_t tokenizer_end(const Tokenizer *t)
+{
+    const Bpe *b = t->bpe;
+    for (size_t k = 0; b && k < COUNT_OF(ends_of_text); k++)
+        for (size_t i = 0; i < b->tokens; i++)
+            if (b->token[i].n == strlen(ends_of_text[k]) && !memcmp(b->token[i].text, ends_of_text[k], b->token[i].n))
+                return b->token[i].id;
+    return -1;
+}
+
+int64_t tokenizer_line(const Tokenizer *t, int64_t vocab)
+{
+    int64_t line = 0;
+    if (t->kind == TOKENIZER_BYTES)
+        line = '\n';
+    else if (t->kind == TOKENIZER_CHARS)
+        line = tokenizer_id(t, '\n');
+    else if (t->bpe)
+        line = vocabulary_find(t->bpe->vocabulary, (const unsigned char *)"\n", 1);
+    return line >= 0 && line < vocab ? line : 0;
+}
+
 size_t tokenizer_room(const Tokenizer *t, size_t n) { return t->files ? 4 * n + 4 : n; }
 
 static int64_t encode_by_files(const Tokenizer *t, const char *what, const char *text, size_t n, int64_t *out,

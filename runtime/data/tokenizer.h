@@ -43,6 +43,10 @@ void tokenizer_load(Session *s, Tokenizer *t);
 bool tokenizer_has_text(const Tokenizer *t); /* texts have ids */
 
 int64_t tokenizer_id(const Tokenizer *t, uint32_t code); /* CHARS; -1 without one */
+/* The token that ends a text, -1: a FILE that is loaded may have one among its added tokens. */
+int64_t tokenizer_end(const Tokenizer *t);
+/* A line break, where there is one and it is below `vocab`, else 0. */
+int64_t tokenizer_line(const Tokenizer *t, int64_t vocab);
 /* At most how many ids a text of n bytes has. */
 size_t tokenizer_room(const Tokenizer *t, size_t n);
 /* Ids of `text` into `out`. The number of ids, or -1 with `why`. A tokenizer that is not loaded has none. */

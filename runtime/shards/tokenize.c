@@ -99,18 +99,8 @@ static bool one_token(Tokenizing *z, const char *text, int64_t *id)
     return one;
 }
 
-/* By what names tokenizers have the end of a text. */
-static const char *const ends_of_text[] = {"<|endoftext|>",
-                                           "<|end_of_text|>",
-                                           "<\xef\xbd\x9c"
-                                           "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
-                                           "</s>",
-                                           "<eos>",
-                                           "<|eos|>"};
-
 static int64_t find_separator(Tokenizing *z)
 {
-    const Bpe *b = z->tokenizer->bpe;
     const char *asked = z->how->separator;
     int64_t id;
     if (asked && !*asked)
@@ -119,10 +109,8 @@ static int64_t find_separator(Tokenizing *z)
         return id;
     if (asked)
         ctx_raise(z->s.ctx, ST_USAGE, "the separator `%.60s` is not one token", asked);
-    for (size_t k = 0; k < COUNT_OF(ends_of_text); k++)
-        for (size_t i = 0; i < b->tokens; i++)
-            if (b->token[i].n == strlen(ends_of_text[k]) && !memcmp(b->token[i].text, ends_of_text[k], b->token[i].n))
-                return b->token[i].id;
+    if ((id = tokenizer_end(z->tokenizer)) >= 0)
+        return id;
     ctx_raise(
         z->s.ctx, ST_USAGE,
         "the tokenizer has no token that ends a text: name the one that documents begin with, `--separator TEXT`, or "

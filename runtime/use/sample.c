@@ -72,19 +72,6 @@ static int64_t read_ids(Sampling *x, const char *text, int64_t *out)
     return n;
 }
 
-/* A line break where there is one: something must come first. */
-static int64_t first_token(const Sampling *x)
-{
-    int64_t line = 0;
-    if (x->tokenizer->kind == TOKENIZER_BYTES)
-        line = '\n';
-    else if (x->tokenizer->kind == TOKENIZER_CHARS)
-        line = tokenizer_id(x->tokenizer, '\n');
-    else if (x->tokenizer->bpe)
-        line = vocabulary_find(x->tokenizer->bpe->vocabulary, (const unsigned char *)"\n", 1);
-    return line >= 0 && line < x->vocab ? line : 0;
-}
-
 static void read_prompt(Sampling *x, const char *text, GrowingText *t)
 {
     Session *s = &x->session;
@@ -102,7 +89,7 @@ static void read_prompt(Sampling *x, const char *text, GrowingText *t)
                       "%lld does not",
                       (long long)x->vocab);
     if (!t->n)
-        t->id[t->n++] = first_token(x);
+        t->id[t->n++] = tokenizer_line(x->tokenizer, x->vocab); /* something must come first */
     t->n_prompt = t->n;
     t->open = x->how->tokens > 0;
 }
@@ -331,7 +318,11 @@ static Status sample_body(void *user)
     read_prompts(x);
     x->choice = NEW_ARRAY(s->arena, Candidate, (size_t)x->vocab);
     open_options(x);
-    predictor_open(&x->predictor, s, &x->source, x->how->recompute, x->how->last);
+    predictor_open(&x->predictor, s, &x->source,
+                   &(PredictorOptions){.use = "`vwn sample` continues texts",
+                                       .texts = PREDICT_TEXTS,
+                                       .recompute = x->how->recompute,
+                                       .last = x->how->last});
     write_on(x);
     for (size_t i = 0; i < x->n; i += PREDICT_TEXTS) {
         size_t n = x->n - i < PREDICT_TEXTS ? x->n - i : PREDICT_TEXTS;

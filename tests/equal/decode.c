@@ -4,7 +4,7 @@
  * Out: `N passed, N failed`.
  * Each model's logits at every position must be those of the whole-context graph: with steps of one
  * position, of several, and after a restart over what an earlier text left, in the reference evaluator and
- * with compiled kernels. What the other sequences hold, and tables that are switched off, must not change a
+ * with compiled kernels; and where each sequence stands at a position of its own. What the other sequences hold, and tables that are switched off, must not change a
  * bit. Models that cannot be computed in this order are refused with the operator's place.
  * When: computes.
  */
@@ -146,6 +146,7 @@ typedef struct Bench {
     Backend *backend;
     Store *store;
     Program *one, *many;
+    bool each;        /* sequences stand at positions of their own */
     RefBinding *bind; /* parameters and tokens of the whole text */
     const Graph *whole;
 } Bench;
@@ -195,14 +196,14 @@ static void put(Bench *b, const char *name, int64_t n, const int64_t *v)
         vwn_bug(b->ctx, "%s: %s", name, store_why(b->store));
 }
 
-/* `n` positions from `at` on of text[B][T]; their logits go to out[B][T][V]. */
-static void step(Bench *b, int64_t at, int64_t n, const int64_t *text, const int64_t on[B], double *out)
+/* `n` positions from at[s] on of each sequence of text[B][T]; their logits go to out[B][T][V]. */
+static void step_each(Bench *b, const int64_t at[B], int64_t n, const int64_t *text, const int64_t on[B], double *out)
 {
     int64_t tokens[B * T];
     for (int64_t s = 0; s < B; s++)
-        memcpy(tokens + s * n, text + s * T + at, (size_t)n * sizeof *tokens);
+        memcpy(tokens + s * n, text + s * T + at[s], (size_t)n * sizeof *tokens);
     put(b, "tokens", B * n, tokens);
-    put(b, DECODE_AT, 1, &at);
+    put(b, DECODE_AT, b->each ? B : 1, at);
     put(b, DECODE_ON, B, on);
     Program *p = n == 1 ? b->one : b->many;
     double vars[HV_COUNT] = {0}, got[B * T * V];
@@ -212,7 +213,13 @@ static void step(Bench *b, int64_t at, int64_t n, const int64_t *text, const int
         program_tensor(p, name_str(b->ctx, "logits"), &rank, d, got, B * T * V) != ST_OK)
         vwn_bug(b->ctx, "run: %s", program_why(p));
     for (int64_t s = 0; s < B; s++)
-        memcpy(out + (s * T + at) * V, got + s * n * V, (size_t)(n * V) * sizeof *out);
+        if (on[s])
+            memcpy(out + (s * T + at[s]) * V, got + s * n * V, (size_t)(n * V) * sizeof *out);
+}
+
+static void step(Bench *b, int64_t at, int64_t n, const int64_t *text, const int64_t on[B], double *out)
+{
+    step_each(b, (int64_t[B]){at, at, at}, n, text, on, out);
 }
 
 static const int64_t all_on[B] = {1, 1, 1};
@@ -261,6 +268,49 @@ static bool in_place(const Program *p)
     return true;
 }
 
+/* Each sequence begins two steps behind the one before it, and takes several positions at once where it has come to `several`. */
+static void staggered(Bench *b, const int64_t *text, int64_t several, double *out)
+{
+    int64_t done[B] = {0};
+    for (int64_t t = 0; done[B - 1] < T; t++) {
+        int64_t on[B], many[B], at[B];
+        bool any[2] = {false, false};
+        for (int64_t s = 0; s < B; s++) {
+            bool now = t >= 2 * s && done[s] < T;
+            many[s] = now && done[s] == several + s;
+            on[s] = now && !many[s];
+            any[0] |= on[s];
+            any[1] |= many[s];
+            at[s] = done[s] + MANY <= T ? done[s] : 0;
+        }
+        if (any[1])
+            step_each(b, at, MANY, text, many, out);
+        for (int64_t s = 0; s < B; s++) {
+            done[s] += many[s] ? MANY : 0;
+            at[s] = done[s] < T ? done[s] : 0;
+        }
+        if (any[0])
+            step_each(b, at, 1, text, on, out);
+        for (int64_t s = 0; s < B; s++)
+            done[s] += on[s];
+    }
+}
+
+/* At positions of their own, sequences have the logits of the whole text. */
+static void compare_each(Case *c, Bench *b, int kernels, const int64_t *text, const double *want)
+{
+    double out[B * T * V];
+    open_bench(b, kernels);
+    for (int64_t several = 0; several < 4; several += 3) {
+        memset(out, 0, sizeof out);
+        staggered(b, text, several, out);
+        c->worst[kernels] = fmax(c->worst[kernels], distance(out, want));
+    }
+    if (!in_place(b->one) || !in_place(b->many))
+        c->why = "a table is copied where positions differ";
+    close_bench(b);
+}
+
 static void compare_on(Case *c, Bench *b, int kernels, const int64_t *text, const double *want)
 {
     double ones[B * T * V], mixed[B * T * V], again[B * T * V];
@@ -288,7 +338,7 @@ static void compare(Ctx *ctx, void *arg)
     Unit *u = load_text(ctx, c->text, c->v->set);
     DecodeRefusal no = {0};
     Bench b = {.ctx = ctx, .whole = step_predict(u->model, ctx->program)};
-    b.g = decode_graph(b.whole, T, ctx->program, &no);
+    b.g = decode_graph(b.whole, T, false, ctx->program, &no);
     if (!b.g) {
         c->why = no.why;
         return;
@@ -301,6 +351,15 @@ static void compare(Ctx *ctx, void *arg)
     const int64_t *text = bound(b.bind, b.whole, EXT_INPUT, name_str(ctx, "tokens"))->integer;
     for (int kernels = 0; kernels < 2; kernels++)
         compare_on(c, &b, kernels, text, logits->real);
+    b.g = decode_graph(b.whole, T, true, ctx->program, &no);
+    b.each = true;
+    if (!b.g) {
+        c->why = no.why;
+        return;
+    }
+    graph_verify(b.g);
+    for (int kernels = 0; kernels < 2; kernels++)
+        compare_each(c, &b, kernels, text, logits->real);
 }
 
 static bool run_case(const char *text, const Variant *v)
@@ -345,7 +404,7 @@ static void refuse_one(Ctx *ctx, void *arg)
     Unit *u = load_text(ctx, other_text, set);
     DecodeRefusal no = {0};
     size_t n;
-    if (decode_graph(step_predict(u->model, ctx->program), T, ctx->program, &no))
+    if (decode_graph(step_predict(u->model, ctx->program), T, false, ctx->program, &no))
         ctx_raise(ctx, ST_BUG, "%s: not refused", r->set);
     const char *text = no.span.file ? source_text(ctx, no.span.file, &n) + no.span.lo : "";
     if (!strstr(no.why, r->op) || !strstr(no.why, r->why) || strncmp(text, r->source, strlen(r->source)))

@@ -102,7 +102,7 @@ FAULT(grad_out, first(g, OP_SDPA_GRAD)->in[3] = first(g, OP_SDPA_GRAD)->in[4])
 FAULT(grad_lse, first(g, OP_SDPA_GRAD)->in[4] = first(g, OP_SDPA_GRAD)->in[3])
 FAULT(grad_dout, first(g, OP_SDPA_GRAD)->in[5] = first(g, OP_SDPA_GRAD)->in[4])
 FAULT(put_start, first(g, OP_DYNAMIC_UPDATE_SLICE)->in[2] = find_op(g, OP_EXP))
-FAULT(put_marks, first(g, OP_DYNAMIC_UPDATE_SLICE)->in[3] = first(g, OP_DYNAMIC_UPDATE_SLICE)->in[2])
+FAULT(put_marks, first(g, OP_DYNAMIC_UPDATE_SLICE)->in[3] = first(g, OP_DYNAMIC_UPDATE_SLICE)->in[0])
 FAULT(put_rows, first(g, OP_DYNAMIC_UPDATE_SLICE)->in[1] = find_op(g, OP_EXP))
 FAULT(take_start, first(g, OP_DYNAMIC_SLICE)->in[1] = find_op(g, OP_DYNAMIC_UPDATE_SLICE))
 FAULT(take_shape, first(g, OP_DYNAMIC_SLICE)->shape.d[2] = DIM(9))
@@ -176,7 +176,7 @@ static void sound_graph(Bench *b)
     ir_output(g, bench_name(b, "loss"), loss);
     ir_store(g, ir_scale(g, x, 0.5), EXT_PARAM, g->ext.v[0].name);
     Shape table = bench_shape(3, DIM(1), DIM(3), DIM(4)), one = bench_shape(1, DIM(1));
-    Val rows = ir_slice(g, ir_reshape(g, x, &table), 1, 0, 2), start = ir_int(g, 1);
+    Val rows = ir_slice(g, ir_reshape(g, x, &table), 1, 0, 2), start = ir_broadcast(g, ir_int(g, 1), &one);
     Val all = ir_put(g, ir_reshape(g, y, &table), rows, start, ir_iota(g, &one, 0));
     ir_output(g, bench_name(b, "taken"), ir_take(g, all, start, DIM(2), 0));
     Sdpa how = {.scale = 1, .first = start};

@@ -517,13 +517,18 @@ static void run_cases(Tally *t, Op op, CaseRule *rule, size_t *compared)
 /* What has no gradient at all says so, and gives no zeros. */
 static Val put_case(Bench *b, Val x)
 {
-    Shape on = SHAPE(1, DIM_B);
-    return ir_put(b->g, x, x, ir_int(b->g, 0), bench_index(b, &on, 0, 2));
+    Shape each = SHAPE(1, DIM_B);
+    return ir_put(b->g, x, x, bench_index(b, &each, 0, 2), bench_index(b, &each, 0, 2));
 }
-static Val take_case(Bench *b, Val x) { return ir_take(b->g, x, ir_int(b->g, 1), DIM(2), 0); }
+static Val take_case(Bench *b, Val x)
+{
+    Shape each = SHAPE(1, DIM_B);
+    return ir_take(b->g, x, bench_index(b, &each, 0, 2), DIM(2), 0);
+}
 static Val attention_at_case(Bench *b, Val x)
 {
-    return ir_sdpa(b->g, x, x, x, &(Sdpa){.causal = true, .scale = 1, .first = ir_int(b->g, 0)});
+    Shape each = SHAPE(1, DIM_B);
+    return ir_sdpa(b->g, x, x, x, &(Sdpa){.causal = true, .scale = 1, .first = bench_index(b, &each, 0, 2)});
 }
 
 static void refused(Tally *t, const char *what, Val (*make)(Bench *, Val))

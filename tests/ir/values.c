@@ -344,7 +344,7 @@ static void roundings(Tally *t)
     expect_vector(t, OP_ROUND_TO, &(Attr){.i = HALF_FP8_E5M2}, z, e5m2, COUNT_OF(z));
 }
 
-/* Rows of tables from `start` on, wherever that is: written where a mark is on, and read. */
+/* Rows of tables from `start` on in the first, one later in each further one, wherever that is: written where a mark is on, and read. */
 static void table_rows(Tally *t, int64_t start)
 {
     enum { TABLES = 3, ROWS = 5, NEW = 2, SIZE = 4 };
@@ -354,7 +354,7 @@ static void table_rows(Tally *t, int64_t start)
           more = bench_shape(3, DIM(TABLES), DIM(NEW), DIM(SIZE));
     Shape each = bench_shape(1, DIM(TABLES));
     Val table = bench_param(b, &tables, -1, 1), x = bench_param(b, &more, -1, 1), on = bench_index(b, &each, 0, 2);
-    Val from = ir_int(g, start), put = ir_put(g, table, x, from, on);
+    Val from = ir_binary(g, OP_ADD, ir_iota(g, &each, 0), ir_int(g, start)), put = ir_put(g, table, x, from, on);
     ir_output(g, bench_name(b, "put"), put);
     ir_output(g, bench_name(b, "taken"), ir_take(g, table, from, DIM(NEW), 7));
     Val whole = ir_iota(g, &tables, 1);
@@ -365,12 +365,12 @@ static void table_rows(Tally *t, int64_t start)
     const double *was = bench_tensor(b, table)->real, *rows = bench_tensor(b, x)->real;
     size_t wrong = 0;
     for (int64_t i = 0; r && i < TABLES * ROWS * SIZE; i++) {
-        int64_t row = i / SIZE % ROWS - start, of = i / SIZE / ROWS;
+        int64_t of = i / SIZE / ROWS, row = i / SIZE % ROWS - start - of;
         bool is_new = of != 1 && row >= 0 && row < NEW;
         wrong += r[0]->real[i] != (is_new ? rows[(of * NEW + row) * SIZE + i % SIZE] : was[i]);
     }
     for (int64_t i = 0; r && i < TABLES * NEW * SIZE; i++) {
-        int64_t row = start + i / SIZE % NEW, of = i / SIZE / NEW;
+        int64_t of = i / SIZE / NEW, row = start + of + i / SIZE % NEW;
         bool inside = row >= 0 && row < ROWS;
         wrong += r[1]->real[i] != (inside ? was[(of * ROWS + row) * SIZE + i % SIZE] : 7);
         wrong += r[2]->integer[i] != (inside ? row : -3);

@@ -436,7 +436,6 @@ static void attention_at(Suite *s)
     for (size_t i = 0; i < COUNT_OF(way); i++) {
         begin(s, "attention at a position");
         Graph *g = s->g;
-        Shape none = {0};
         Val q = input(s, "q", shape(4, DIM_B, DIM_T, DIM(way[i].H), DIM(way[i].d)));
         Val k = input(s, "k", shape(4, DIM_B, DIM(11), DIM(way[i].K), DIM(way[i].d)));
         Val v = input(s, "v", shape(4, DIM_B, DIM(11), DIM(way[i].K), DIM(way[i].dv)));
@@ -444,7 +443,7 @@ static void attention_at(Suite *s)
                     .scale = 0.6,
                     .softcap = way[i].cap,
                     .window = way[i].window,
-                    .first = index_input(s, "first", none)};
+                    .first = index_input(s, "first", shape(1, DIM_B, DIM(1), DIM(1), DIM(1)))};
         Val y = ir_sdpa(g, q, k, v, &how);
         out(s, y);
         out(s, ir_node(g, OP_AUX, &y, 1, &(Attr){0}, NULL));
@@ -458,20 +457,20 @@ static void ranges(Suite *s)
     for (int type = 0; type < 2; type++) {
         begin(s, type ? "ranges of integers" : "ranges");
         Graph *g = s->g;
-        Shape none = {0}, table = shape(3, DIM_B, DIM(6), DIM(s->n), DIM(1));
+        Shape table = shape(3, DIM_B, DIM(6), DIM(s->n), DIM(1)), each = shape(1, DIM_B, DIM(1), DIM(1), DIM(1));
         DType t = type ? DT_INT : DT_REAL;
         Name kept = name_str(s->ctx, "kept"), other = name_str(s->ctx, "other");
         Shape rows = btn(s);
         Val x = ir_ext(g, EXT_INPUT, name_str(s->ctx, "x"), t, &rows);
-        Val start = ir_binary(g, OP_SUB, index_input(s, "start", none), ir_int(g, 2));
-        Val on = ir_binary(g, OP_MOD, index_input(s, "on", shape(1, DIM_B, DIM(1), DIM(1), DIM(1))), ir_int(g, 2));
+        Val start = ir_binary(g, OP_SUB, index_input(s, "start", each), ir_int(g, 2));
+        Val on = ir_binary(g, OP_MOD, index_input(s, "on", each), ir_int(g, 2));
         Val in_place = ir_put(g, ir_ext(g, EXT_STATE, kept, t, &table), x, start, on);
         Val old = ir_ext(g, EXT_STATE, other, t, &table);
         Val aside = ir_put(g, old, x, start, on);
         Val before = ir_binary(g, OP_SUB, start, ir_int(g, 3));
         out(s, ir_take(g, in_place, before, DIM_T, -3));
         out(s, ir_take(g, aside, start, DIM(9), 7));
-        out(s, ir_take(g, old, ir_int(g, 4), DIM(3), -1));
+        out(s, ir_take(g, old, ir_broadcast(g, ir_int(g, 4), &each), DIM(3), -1));
         ir_store(g, in_place, EXT_STATE, kept);
         ir_store(g, ir_binary(g, OP_ADD, aside, old), EXT_STATE, other);
         end(s, 7, 1e-6);

@@ -184,7 +184,7 @@ static void put(PlanRun *r, const Launch *l, double **m)
     const int64_t *start = (const int64_t *)(void *)m[1], *on = (const int64_t *)(void *)m[2];
     int64_t count = l->ints[0].value, rows = l->ints[1].value, size = row_size(r, l);
     for (int64_t i = 0; i < l->rows; i++) {
-        int64_t b = i / count, to = *start + i % count;
+        int64_t b = i / count, to = start[b] + i % count;
         if (on[b] && to >= 0 && to < rows)
             memcpy(m[3] + (b * rows + to) * size, m[0] + i * size, (size_t)size * 8);
     }
@@ -202,7 +202,7 @@ static void take(PlanRun *r, const Launch *l, double **m)
     if (r->p->buffer[l->buffer[0]].dtype == DT_INT)
         memcpy(&fill, &whole, sizeof fill);
     for (int64_t i = 0; i < l->rows * size; i++) {
-        int64_t b = i / size / count, from = *start + i / size % count;
+        int64_t b = i / size / count, from = start[b] + i / size % count;
         const double *x = m[0] + (b * rows + from) * size + i % size;
         memcpy(m[2] + i, from >= 0 && from < rows ? x : &fill, sizeof fill);
     }
@@ -265,8 +265,8 @@ static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double *
         in[5] = dense(r, B, T, H, dv, m[5], NULL);
     }
     if (at) {
-        in[3] = tensor_new(r->arena, DT_INT, 0, NULL);
-        memcpy(in[3]->integer, m[3], sizeof(int64_t));
+        in[3] = tensor_new(r->arena, DT_INT, 1, &B);
+        memcpy(in[3]->integer, m[3], (size_t)B * sizeof(int64_t));
     }
     if (oldest) {
         in[n_in] = tensor_new(r->arena, DT_INT, 2, (int64_t[]){B, T});

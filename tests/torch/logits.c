@@ -32,7 +32,9 @@ static Status body(void *user)
     session_open(s, s->owner);
     Source from = source_open(s, a->run, true, &logits_hooks);
     Predictor p;
-    predictor_open(&p, s, &from, true, true);
+    predictor_open(
+        &p, s, &from,
+        &(PredictorOptions){.use = "logits are of texts", .texts = PREDICT_TEXTS, .recompute = true, .last = true});
     a->vocab = p.vocab;
     a->logits = NEW_ARRAY(s->arena, double, a->n * a->vocab);
     for (int64_t first = 0; first < a->n; first += PREDICT_TEXTS) {

@@ -186,7 +186,7 @@ static void predict_in_company(Tally *t, const char *run, int threads, size_t n,
         Predictor p;
         session_open(&s, v);
         Source source = source_open(&s, run, true, &hooks);
-        predictor_open(&p, &s, &source, false, false);
+        predictor_open(&p, &s, &source, &(PredictorOptions){.use = "prompts are texts", .texts = PREDICT_TEXTS});
         *b = (Bits){0};
         for (size_t i = 0; i < n; i++) {
             int kind = i == 1 ? 1 : (int)i + company;

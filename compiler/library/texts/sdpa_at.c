@@ -8,12 +8,12 @@ KERNEL TEXT_NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, 
     enum { CAPPED = TEXT_CAPPED, DROPPED = TEXT_DROPPED };
 #include "attention_sizes.c"
     const real *const q = p[0], *const k = p[1], *const v = p[2];
-    const int64_t at = ((const integer *)p[3])[0];
+    const integer *const at = p[3];
     real *const out = p[4], *const lse = p[5];
     (void)rate, (void)keep, (void)wide;
     for (int64_t row = lo; row < hi; row++) {
         const int64_t b = row / H / T, t = row / H % T, h = row % H, g = h / (H / K);
-        const int64_t here = at + t, first = window ? vwn_most(0, here - window + 1) : 0;
+        const int64_t here = at[b] + t, first = window ? vwn_most(0, here - window + 1) : 0;
         int64_t end = causal ? vwn_least(S, here + 1) : S;
         end = window ? vwn_least(end, here + window) : end;
         real Q[DQ] ALIGNED, O[DV] ALIGNED, P[BK] ALIGNED, top = -INFINITE, sum = 0;

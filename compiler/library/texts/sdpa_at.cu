@@ -19,7 +19,7 @@ KERNEL(128) TEXT_NAME(
     const int lane = threadIdx.x % 32;
     for (int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32; row < rows; row += (int64_t)gridDim.x * 4) {
         const int64_t b = row / H / T, t = row / H % T, h = row % H, g = h / (H / K);
-        const int64_t here = start[0] + t, first = window ? vwn_most(0, here - window + 1) : 0;
+        const int64_t here = start[b] + t, first = window ? vwn_most(0, here - window + 1) : 0;
         int64_t end = causal ? vwn_least(S, here + 1) : S;
         end = window ? vwn_least(end, here + window) : end;
         const elem *const x = q + b * qb + t * qt + h * qh;

@@ -1,14 +1,67 @@
 /* run.c - `vwn eval` and `vwn sample`: what a trained model says.
  *
- * In:  a run directory or a checkpoint.   Out: losses, or text as it is made.
+ * In:  a run directory or a checkpoint.   Out: losses, accuracies on a task, or text as it is made.
  */
 #include "runtime/cli/cli.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static void on_task(void *user, const vwn_task_event *e)
+{
+    Call *call = user;
+    char line[128], rate[32], eta[32] = "";
+    if (call->json || !call->ui.live)
+        return;
+    ui_rate(rate, e->tokens_per_second);
+    if (e->eta_seconds >= 0)
+        ui_duration(eta, e->eta_seconds);
+    snprintf(line, sizeof line, "%3.0f %%  %lld of %lld requests  %s tokens/s  eta %s",
+             100 * (double)e->done / (double)e->requests, (long long)e->done, (long long)e->requests, rate, eta);
+    ui_resize(&call->ui);
+    ui_progress(&call->ui, line);
+    if (e->done == e->requests)
+        ui_progress_end(&call->ui);
+}
+
+/* `--task`: requests that are ranked instead of losses. */
+static int run_task(Call *call)
+{
+    static const char *const others[] = {"--data", "--batches", "--batch"};
+    int status;
+    Text each = {0};
+    const char *path = call_flag(call, "-o");
+    vwn_writer into = text_writer(&each), out = ui_stdout(&call->ui);
+    vwn_task_options how = {.source = call->operand[0],
+                            .task = call_flag(call, "--task"),
+                            .each = path ? &into : NULL,
+                            .last = call_flag(call, "--last") != NULL,
+                            .json = call->json,
+                            .event = on_task,
+                            .user = call};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (call_flag(call, others[i]))
+            return usage_error(call, "`--task` takes its texts from its file: leave `%s` out", others[i]);
+    if (!call_open(call, &status))
+        return status;
+    interrupt_start(call);
+    vwn_status st = vwn_eval_task(call->ctx, &how, &out);
+    ui_progress_end(&call->ui);
+    call_diagnostics(call, false, NULL);
+    status = call_failed(call, st);
+    if (path && st == VWN_OK)
+        return save_text(call, path, &each) ? VWN_OK : VWN_ENVIRONMENT;
+    text_free(&each);
+    return status;
+}
+
 static int run_eval(Call *call)
 {
+    if (call_flag(call, "--task"))
+        return run_task(call);
+    if (call_flag(call, "-o"))
+        return usage_error(call, "`-o` is for `--task`: a line for each request");
     int status;
     vwn_eval_options how = {.source = call->operand[0],
                             .data = call_flag(call, "--data"),
@@ -138,19 +191,27 @@ static const Flag eval_flags[] = {
     {"--data", "PATH", "other data of the same kind (else the run's validation split)"},
     {"--batches", "N", "how many batches (else as the file says)"},
     {"--batch", "'8 seqs'", "sequences in memory at once (else the file's micro batch); less needs less memory"},
+    {"--task", "FILE", "rank the continuations of each request by log-likelihood instead: JSON lines, maybe packed"},
+    {"-o", "FILE", "with --task: a line of JSON for each request"},
     {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
 };
-const Verb verb_eval = {.name = "eval",
-                        .operands = "RUN|CKPT",
-                        .summary = "Measures the losses of a trained model on held-out data",
-                        .example = {{"vwn eval runs/nano", "the last checkpoint of a run"},
-                                    {"vwn eval runs/nano --data other.txt --batches 50", "on another text"}},
-                        .flag = eval_flags,
-                        .n_flags = 4,
-                        .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
-                        .least = 1,
-                        .most = 1,
-                        .run = run_eval};
+const Verb verb_eval = {
+    .name = "eval",
+    .operands = "RUN|CKPT",
+    .summary = "Measures the losses of a trained model on held-out data, or its accuracy on a task",
+    .example = {{"vwn eval runs/nano", "the last checkpoint of a run"},
+                {"vwn eval runs/nano --task arc_easy.jsonl.gz", "how often the right answer is the likeliest"}},
+    .text = "A line of a task is {\"context\": ..., \"continuations\": [...], \"gold\": 0}, or, where contexts are "
+            "compared,\n"
+            "{\"contexts\": [...], \"continuation\": ..., \"gold\": 0}; \"id\" may be there. acc, acc_norm and bits "
+            "per byte\n"
+            "are those of lm-evaluation-harness.\n",
+    .flag = eval_flags,
+    .n_flags = sizeof eval_flags / sizeof eval_flags[0],
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = 1,
+    .run = run_eval};
 
 static const Flag sample_flags[] = {
     {"--prompt", "TEXT", "what the text begins with (else a newline); repeatable"},
