@@ -62,6 +62,17 @@ static inline size_t call_arguments(CallArguments *to, void *const *p, size_t bu
     return count;
 }
 
+/* A tensor map as a driver takes it: extents, and strides in bytes, of dimensions from the innermost on, of which that one's is
+ * `bytes` of an element; a driver is told of the others. extent, stride: [rank] elements. */
+static inline void call_map(int rank, size_t bytes, const int64_t *extent, const int64_t *stride, uint64_t *to_extent,
+                            uint64_t *to_stride)
+{
+    for (int i = 0; i < rank; i++) {
+        to_extent[i] = (uint64_t)extent[i];
+        to_stride[i] = (uint64_t)stride[i] * bytes;
+    }
+}
+
 /* Of a kernel that goes on to further rows by itself. */
 static inline unsigned call_blocks(int64_t blocks) { return blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX; }
 

@@ -228,16 +228,13 @@ void cuda_unload(CudaBackend *c)
 /* The k-th map of a launch, of the buffer that begins at `memory`. */
 static Status make_map(CudaBackend *c, const LaunchMap *m, void *memory, CudaMap *out)
 {
-    uint64_t extent[MAP_RANK], stride[MAP_RANK - 1];
+    uint64_t extent[MAP_RANK], stride[MAP_RANK];
     uint32_t one[MAP_RANK];
-    for (int i = 0; i < MAP_RANK; i++) {
-        extent[i] = (uint64_t)m->extent[i];
+    for (int i = 0; i < MAP_RANK; i++)
         one[i] = 1;
-    }
-    for (int i = 1; i < MAP_RANK; i++)
-        stride[i - 1] = (uint64_t)half_bytes(m->half) * (uint64_t)m->stride[i];
+    call_map(MAP_RANK, half_bytes(m->half), m->extent, m->stride, extent, stride);
     return cuda_must(c,
-                     c->api.make_map(out, half_info(m->half)->map, MAP_RANK, memory, extent, stride, m->box, one,
+                     c->api.make_map(out, half_info(m->half)->map, MAP_RANK, memory, extent, stride + 1, m->box, one,
                                      CUDA_MAP_PLAIN, CUDA_MAP_TURNED_128, CUDA_MAP_L2_128, CUDA_MAP_ZEROS),
                      "making a tensor map");
 }

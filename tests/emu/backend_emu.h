@@ -7,7 +7,7 @@
 #ifndef VWN_BACKEND_EMU_H
 #define VWN_BACKEND_EMU_H
 
-#include "map.h"
+#include "rules.h"
 #include "runtime/base/backend.h"
 
 #include <stdio.h>

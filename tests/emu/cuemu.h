@@ -25,6 +25,8 @@
 #include <sys/mman.h>
 #include <utility>
 
+#include "rules.h"
+
 #if !defined(__x86_64__)
 #error "the emulator switches fibers on x86-64"
 #endif
@@ -76,9 +78,7 @@ namespace emu
 {
 
 enum {
-    THREADS_MAX = 1024,
     STACK = 65 * 4096 + 5 * 64, /* odd, so that stacks do not meet in the same lines of a cache */
-    SHARED_MAX = 232448,        /* of a block on sm_90 */
     MARK = 256,                 /* bytes behind dynamic shared memory */
     COPIES_MAX = 512            /* of a thread, in flight: heads of 255 numbers, copied one by one */
 };
@@ -105,9 +105,9 @@ struct Warp {
 };
 
 EMU_VAR Fiber *fiber;
-EMU_VAR Copy (*in_flight)[COPIES_MAX]; /* [THREADS_MAX]: copies of each thread */
-EMU_VAR int free_stack[THREADS_MAX], free_stacks;
-EMU_VAR Warp warp[THREADS_MAX / 32];
+EMU_VAR Copy (*in_flight)[COPIES_MAX]; /* [EMU_THREADS]: copies of each thread */
+EMU_VAR int free_stack[EMU_THREADS], free_stacks;
+EMU_VAR Warp warp[EMU_THREADS / 32];
 EMU_VAR char *stacks;
 EMU_VAR unsigned char *dynamic;
 EMU_VAR int current, threads, waiting, done;
@@ -471,19 +471,20 @@ const char *emu_run(const EmuLaunch *l)
 {
     using namespace emu;
     trouble[0] = 0;
-    if (l->threads == 0 || l->threads > THREADS_MAX || l->shared > SHARED_MAX || l->blocks == 0)
-        return "a launch of more threads or more shared memory than a block can have, or of nothing";
+    const unsigned grid[] = {l->blocks, 1, 1}, block[] = {l->threads, 1, 1};
+    if (const char *wrong = emu_launch_wrong(grid, block, l->shared, EMU_SHARED))
+        return wrong;
     if (!stacks) {
         void *m =
             mmap(nullptr,
-                 (size_t)THREADS_MAX * STACK + (sizeof *fiber + sizeof *in_flight) * THREADS_MAX + SHARED_MAX + MARK,
+                 (size_t)EMU_THREADS * STACK + (sizeof *fiber + sizeof *in_flight) * EMU_THREADS + EMU_SHARED + MARK,
                  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (m == MAP_FAILED)
             return "no memory for the threads of a block";
         stacks = (char *)m;
-        dynamic = (unsigned char *)m + (size_t)THREADS_MAX * STACK;
-        fiber = (Fiber *)(dynamic + SHARED_MAX + MARK);
-        in_flight = (Copy(*)[COPIES_MAX])(fiber + THREADS_MAX);
+        dynamic = (unsigned char *)m + (size_t)EMU_THREADS * STACK;
+        fiber = (Fiber *)(dynamic + EMU_SHARED + MARK);
+        in_flight = (Copy(*)[COPIES_MAX])(fiber + EMU_THREADS);
     }
     threads = (int)l->threads;
     descending = l->descending;

@@ -1,6 +1,8 @@
 /* emu_compile.c - see backend_emu.h: CUDA texts as C++ in shared objects, and their launches. */
 #include "backend_emu.h"
 
+#include "compiler/portable/device_call.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,12 +231,10 @@ const char *emu_map_make(emu_map *out, const LaunchMap *m, const void *memory)
     enum { BF16 = 9, FP16 = 6, TURNED = EMU_MAP_TURNED_128, L2 = 2 };
     uint64_t extent[MAP_RANK], stride[MAP_RANK];
     uint32_t one[MAP_RANK];
-    for (int i = 0; i < MAP_RANK; i++) {
-        extent[i] = (uint64_t)m->extent[i];
-        stride[i] = i < MAP_RANK - 1 ? 2 * (uint64_t)m->stride[i + 1] : 0;
+    for (int i = 0; i < MAP_RANK; i++)
         one[i] = 1;
-    }
-    return emu_map_encode(out, m->half == HALF_BF16 ? BF16 : FP16, MAP_RANK, memory, extent, stride, m->box, one, 0,
+    call_map(MAP_RANK, sizeof(uint16_t), m->extent, m->stride, extent, stride);
+    return emu_map_encode(out, m->half == HALF_BF16 ? BF16 : FP16, MAP_RANK, memory, extent, stride + 1, m->box, one, 0,
                           TURNED, L2, 0);
 }
 

@@ -10,7 +10,7 @@
  *   - What a copy brings is read, by products, by threads that know its phase to be over. A place is copied to when whoever asks for that
  *     knows the products that read it, and the copy before, to be over.
  *   - When a block ends no copy is under way, no byte is expected any more, and of each phase with bytes somebody knows that it is over.
- *   - A box lies at a multiple of 128 bytes; a map is an argument, with all that its making demands (map.h).
+ *   - A box lies at a multiple of 128 bytes; a map is an argument, with all that its making demands (rules.h).
  *   - setmaxnreg: 24 to 256 in steps of 8, by all warps of a group alike, down to give and up to take; a block begins with what 65,536
  *     registers leave for each of its threads, and who takes waits until so many were given.
  * Copies come at once, or as late as they may: when all threads wait for something, the first or, where the last threads go first, the last.
@@ -18,12 +18,12 @@
 #ifndef MBARRIER_H
 #define MBARRIER_H
 
-#include "map.h"
+#include "rules.h"
 
 namespace emu
 {
 
-enum { MBARRIERS = 32, MAP_COPIES = 128, WARPS_MAX = THREADS_MAX / 32 };
+enum { MBARRIERS = 32, MAP_COPIES = 128, WARPS_MAX = EMU_THREADS / 32 };
 
 /* What is known: of each warp how many of its products are over, of each barrier how many of its phases. */
 struct Known {
@@ -56,12 +56,12 @@ EMU_VAR Mbarrier mbarrier[MBARRIERS];
 EMU_VAR int mbarriers;
 EMU_VAR MapCopy map_copy[MAP_COPIES];
 EMU_VAR int map_copies;
-EMU_VAR Known known[THREADS_MAX];
-EMU_VAR Piece piece[SHARED_MAX / 16];
-EMU_VAR uint32_t read_by[SHARED_MAX / 16][WARPS_MAX];
+EMU_VAR Known known[EMU_THREADS];
+EMU_VAR Piece piece[EMU_SHARED / 16];
+EMU_VAR uint32_t read_by[EMU_SHARED / 16][WARPS_MAX];
 EMU_VAR uint32_t products_over[WARPS_MAX];
-EMU_VAR int waits_for[THREADS_MAX]; /* a barrier, plus 1; -1: registers; 0: nothing of these */
-EMU_VAR int registers_of[THREADS_MAX], registers_free;
+EMU_VAR int waits_for[EMU_THREADS]; /* a barrier, plus 1; -1: registers; 0: nothing of these */
+EMU_VAR int registers_of[EMU_THREADS], registers_free;
 
 EMU_FN void learn(Known &mine, const Known &other)
 {
@@ -345,8 +345,7 @@ EMU_FN void has_registers(int n, bool more)
 
 EMU_FN void start_barriers()
 {
-    enum { ALL = 65536, MOST = 255, UNIT = 8 };
-    const int each = ALL / threads < MOST ? ALL / threads : MOST;
+    const int each = emu_registers(threads) / EMU_REGISTERS_UNIT * EMU_REGISTERS_UNIT;
     if (mbarriers) {
         memset(piece, 0, sizeof piece);
         memset(read_by, 0, sizeof read_by);
@@ -355,7 +354,7 @@ EMU_FN void start_barriers()
     }
     for (int i = 0; i < threads; i++) {
         waits_for[i] = 0;
-        registers_of[i] = each / UNIT * UNIT;
+        registers_of[i] = each;
     }
     mbarriers = map_copies = 0;
     registers_free = -1;

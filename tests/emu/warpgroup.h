@@ -23,9 +23,9 @@ namespace emu
 {
 
 enum {
-    WINDOW = 1024,     /* where a block's shared memory begins: in front of it lies the system's */
-    PRODUCTS_MAX = 64, /* of a warp, in flight */
-    SUMS_MAX = 4,      /* arrays of them, at once */
+    WINDOW = EMU_SHARED_OWN, /* where a block's shared memory begins */
+    PRODUCTS_MAX = 64,       /* of a warp, in flight */
+    SUMS_MAX = 4,            /* arrays of them, at once */
     FENCED_MAX = 12,
     COPIED_MAX = 1024, /* pieces of 16 bytes that a thread has copied since its last fence */
     GROUP_N_MAX = 256
@@ -69,12 +69,12 @@ struct Copied {
     uint16_t piece[COPIED_MAX];
 };
 
-EMU_VAR GroupWarp group_warp[THREADS_MAX / 32];
-EMU_VAR Fenced fenced[THREADS_MAX][FENCED_MAX];
-EMU_VAR Copied copied[THREADS_MAX];
-EMU_VAR unsigned char view[SHARED_MAX];
-EMU_VAR uint16_t writer[SHARED_MAX / 16];  /* 1 more than the thread whose copy is not fenced; 0: none */
-EMU_VAR uint16_t readers[SHARED_MAX / 16]; /* products in flight of warps that read a piece */
+EMU_VAR GroupWarp group_warp[EMU_THREADS / 32];
+EMU_VAR Fenced fenced[EMU_THREADS][FENCED_MAX];
+EMU_VAR Copied copied[EMU_THREADS];
+EMU_VAR unsigned char view[EMU_SHARED];
+EMU_VAR uint16_t writer[EMU_SHARED / 16];  /* 1 more than the thread whose copy is not fenced; 0: none */
+EMU_VAR uint16_t readers[EMU_SHARED / 16]; /* products in flight of warps that read a piece */
 EMU_VAR uint64_t view_number;              /* goes up where the view changes */
 EMU_VAR uint64_t fences, fences_before;    /* registers that were named so far; before this block */
 EMU_VAR bool groups_used;
@@ -82,7 +82,7 @@ EMU_VAR bool groups_used;
 EMU_FN bool is_shared(const void *p, uint64_t *offset)
 {
     *offset = (uint64_t)((const unsigned char *)p - dynamic);
-    return (const unsigned char *)p >= dynamic && *offset < SHARED_MAX;
+    return (const unsigned char *)p >= dynamic && *offset < EMU_SHARED;
 }
 
 /* A copy to shared memory begins. */
@@ -128,7 +128,7 @@ EMU_FN void proxy_fence()
     use_groups();
     for (int i = 0; i < c.n; i++)
         publish(c.piece[i]);
-    for (int i = 0; c.more && i < SHARED_MAX / 16; i++)
+    for (int i = 0; c.more && i < EMU_SHARED / 16; i++)
         publish(i);
     c.n = 0;
     c.more = false;

@@ -291,10 +291,8 @@ static const char *kernel_at(const char *p, ImageKernel *k)
  * its stack. Values that have no register, by the threads and blocks of its bounds, are spilled. */
 static void use_registers(ImageKernel *k, const char *said, int saved)
 {
-    enum { ALL = 64 << 10, AT_ONCE = 8, MOST = 255 };
-    int threads = (k->threads ? k->threads : 128) * (k->blocks ? k->blocks : 1);
-    int wanted, left = ALL / threads / AT_ONCE * AT_ONCE;
-    left = left < MOST ? left : MOST;
+    const int left = emu_registers((k->threads ? k->threads : 128) * (k->blocks ? k->blocks : 1));
+    int wanted;
     k->registers = IMAGE_REGISTERS;
     k->frame = k->spilled = 0;
     if (!said || sscanf(said, FAKE_USE, &wanted, &k->frame) != 2)

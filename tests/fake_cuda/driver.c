@@ -139,21 +139,7 @@ FAKE_API int cuDeviceGetUuid_v2(unsigned char uuid[16], int device)
     FAKE_CALL("cuDeviceGetUuid_v2", NEEDS_INIT, E_UNKNOWN, device_uuid(uuid, device));
 }
 
-/* Bytes of shared memory of a multiprocessor; a block can have 1 KiB less. */
-static int shared_of_sm(void)
-{
-    switch (fake_settings()->capability) {
-    case 80:
-    case 87: return 164 << 10;
-    case 90:
-    case 100:
-    case 103:
-    case 110: return 228 << 10;
-    default: return 100 << 10;
-    }
-}
-
-int fake_shared_most(void) { return shared_of_sm() - 1024; }
+int fake_shared_most(void) { return emu_shared_of_sm(fake_settings()->capability) - EMU_SHARED_OWN; }
 
 static int attribute_of(int which, int *value)
 {
@@ -163,17 +149,17 @@ static int attribute_of(int which, int *value)
         int which;
         long value;
     } known_attributes[] = {
-        {D_THREADS, 1024},
-        {D_BLOCK_X, 1024},
-        {D_BLOCK_Y, 1024},
-        {D_BLOCK_Z, 64},
+        {D_THREADS, EMU_THREADS},
+        {D_BLOCK_X, EMU_THREADS},
+        {D_BLOCK_Y, EMU_THREADS},
+        {D_BLOCK_Z, EMU_THREADS_Z},
         {D_GRID_X, INT32_MAX},
-        {D_GRID_Y, 65535},
-        {D_GRID_Z, 65535},
-        {D_SHARED, 48 << 10},
+        {D_GRID_Y, EMU_BLOCKS_YZ},
+        {D_GRID_Z, EMU_BLOCKS_YZ},
+        {D_SHARED, EMU_SHARED_UNASKED},
         {D_WARP, 32},
         {D_PITCH, INT32_MAX},
-        {D_REGISTERS, 65536},
+        {D_REGISTERS, EMU_REGISTERS},
         {D_CLOCK, 1755000},
         {D_SMS, s->sms},
         {D_INTEGRATED, 0},
@@ -191,12 +177,12 @@ static int attribute_of(int which, int *value)
         {D_PCI_DOMAIN, 0},
         {D_MAJOR, s->capability / 10},
         {D_MINOR, s->capability % 10},
-        {D_SHARED_SM, shared_of_sm()},
-        {D_REGISTERS_SM, 65536},
+        {D_SHARED_SM, emu_shared_of_sm(s->capability)},
+        {D_REGISTERS_SM, EMU_REGISTERS},
         {D_MANAGED, 1},
         {D_SHARED_OPT_IN, fake_shared_most()},
         {D_BLOCKS_SM, small ? 24 : 32},
-        {D_RESERVED_SHARED, 1024},
+        {D_RESERVED_SHARED, EMU_SHARED_OWN},
     };
     for (size_t i = 0; i < sizeof known_attributes / sizeof *known_attributes; i++)
         if (known_attributes[i].which == which) {

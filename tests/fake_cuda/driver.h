@@ -2,6 +2,7 @@
 #ifndef FAKE_CUDA_DRIVER_H
 #define FAKE_CUDA_DRIVER_H
 
+#include "../emu/rules.h"
 #include "queue.h"
 
 int fake_shared_most(void); /* bytes of shared memory of a block, with opt-in */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONTEXT = NEEDS_INIT | NEEDS_CONTEXT, SHARED_UNASKED = 48 << 10, ARGUMENT_ALIGN = 128 };
+enum { CONTEXT = NEEDS_INIT | NEEDS_CONTEXT, ARGUMENT_ALIGN = 128 };
 
 typedef struct Parameter { /* EmuParameter of cuemu.h */
     unsigned bytes, align;
@@ -26,7 +26,7 @@ typedef struct Function {
     EmuKernel kernel;
     const Parameter *parameter;
     unsigned n;
-    int threads_most; /* launch bounds, or 1024 */
+    int threads_most; /* launch bounds, or those of a block */
     int shared_most;  /* dynamic, that was asked for */
     bool here;        /* it has been launched: its code is on the device */
     struct Function *next;
@@ -143,8 +143,8 @@ static Function *new_function(Module *m, const char *name)
     }
     f->parameter = parameters(&f->n);
     f->threads_most = image_threads(m->image, name);
-    f->threads_most = f->threads_most ? f->threads_most : 1024;
-    f->shared_most = SHARED_UNASKED;
+    f->threads_most = f->threads_most ? f->threads_most : EMU_THREADS;
+    f->shared_most = EMU_SHARED_UNASKED;
     f->handle = fake_handle(KIND_FUNCTION, f);
     f->next = m->functions;
     m->functions = f;
@@ -223,7 +223,7 @@ static int occupancy(int *blocks, const void *handle, int threads, size_t shared
     const Function *f = fake_object(KIND_FUNCTION, handle);
     if (!f)
         return fake_refuse(E_HANDLE, "no function");
-    if (!blocks || threads < 1 || threads > 1024)
+    if (!blocks || threads < 1 || threads > EMU_THREADS)
         return E_VALUE;
     int whole = (threads + 31) / 32 * 32, reserved = fake_attribute(D_RESERVED_SHARED);
     *blocks = smaller(fake_attribute(D_BLOCKS_SM), fake_attribute(D_THREADS_SM) / whole);
@@ -325,6 +325,8 @@ static int run(void *data, char why[256])
     }
     if (!can_reach(l, why))
         return E_ADDRESS;
+    while (!strcmp(l->f->name, fake_settings()->hangs))
+        pause();
     uint32_t *order = blocks == BLOCKS_SHUFFLED ? shuffled(l->shape.grid[0]) : NULL;
     EmuOptions how = {.descending = blocks == BLOCKS_DESCENDING, .lazy = blocks != BLOCKS_ASCENDING, .order = order};
     const char *trouble = emu_launch(&l->f->kernel, l->at, &how, l->shape.grid[0], l->shape.block[0], l->shape.shared);
@@ -382,21 +384,11 @@ static int read_extra(void **extra, const char **all, size_t *size)
 
 static int check_shape(const Function *f, const Grid3 *s)
 {
-    static const int grids[] = {D_GRID_X, D_GRID_Y, D_GRID_Z}, blocks[] = {D_BLOCK_X, D_BLOCK_Y, D_BLOCK_Z};
-    uint64_t threads = 1;
-    for (int i = 0; i < 3; i++) {
-        if (!s->grid[i] || s->grid[i] > (unsigned)fake_attribute(grids[i]))
-            return fake_refuse(E_VALUE, "a grid of nothing, or larger than the device's limit");
-        if (!s->block[i] || s->block[i] > (unsigned)fake_attribute(blocks[i]))
-            return fake_refuse(E_VALUE, "a block of nothing, or larger than the device's limit");
-        threads *= s->block[i];
-    }
-    if (threads > (unsigned)fake_attribute(D_THREADS))
-        return fake_refuse(E_VALUE, "a block of more threads than the device's limit");
-    if (threads > (uint64_t)f->threads_most)
+    const char *wrong = emu_launch_wrong(s->grid, s->block, s->shared, (uint64_t)f->shared_most);
+    if (wrong)
+        return fake_refuse(E_VALUE, "%s", wrong);
+    if (s->block[0] * s->block[1] * s->block[2] > (unsigned)f->threads_most)
         return fake_refuse(E_RESOURCES, "more threads than __launch_bounds__ says");
-    if (s->shared > (unsigned)f->shared_most)
-        return fake_refuse(E_VALUE, "more shared memory than was asked for");
     if (s->grid[1] * s->grid[2] * s->block[1] * s->block[2] != 1)
         return fake_refuse(E_NOT_SUPPORTED, "the fake runs grids of one dimension");
     return E_OK;

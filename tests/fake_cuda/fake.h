@@ -24,6 +24,7 @@ typedef struct FakeSettings {
     FakeBlocks blocks;
     FakeAlgorithms algorithms; /* of which matrices there are any */
     char name[64];
+    const char *hangs;  /* a kernel that never ends, or "" */
     long memory, taken; /* MiB: all, and what other processes have */
     long capability, sms, driver, compiler, devices, heuristic;
 } FakeSettings;

@@ -1,7 +1,7 @@
 /* numbers.c - the numbers and structures of abi.h are those of CUDA's headers, where these are. */
 #include "abi.h"
 
-#include "../emu/map.h"
+#include "../emu/rules.h"
 
 #include <stdio.h>
 

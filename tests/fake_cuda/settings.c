@@ -84,12 +84,14 @@ static void read_device(void)
 static void __attribute__((constructor)) read_settings(void)
 {
     static const char *const which[] = {"all", "rows", "none"};
-    const char *heuristic = getenv("FAKE_CUDA_HEURISTIC"), *algorithms = getenv("FAKE_CUDA_ALGORITHMS");
+    const char *heuristic = getenv("FAKE_CUDA_HEURISTIC"), *hangs = getenv("FAKE_CUDA_HANGS"),
+               *algorithms = getenv("FAKE_CUDA_ALGORITHMS");
     char *end = "";
     int found = algorithms ? one_of(algorithms, strlen(algorithms), which, 3) : ALGORITHMS_ALL;
     if (found < 0)
         stop("FAKE_CUDA_ALGORITHMS", algorithms);
     settings.algorithms = (FakeAlgorithms)found;
+    settings.hangs = hangs ? hangs : "";
     read_orders();
     read_device();
     settings.heuristic = heuristic ? strtol(heuristic, &end, 10) : 0;

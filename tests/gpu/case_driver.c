@@ -94,14 +94,11 @@ static CudaModule load(const char *file)
 
 static void make_map(const CaseMap *m, CudaAddress memory, CudaMap *out)
 {
-    uint64_t extent[4], stride[3];
+    uint64_t extent[4], stride[4];
     const uint32_t one[4] = {1, 1, 1, 1};
-    for (int i = 0; i < 4; i++)
-        extent[i] = (uint64_t)m->extent[i];
-    for (int i = 1; i < 4; i++)
-        stride[i - 1] = 2 * (uint64_t)m->stride[i];
+    call_map(4, sizeof(uint16_t), m->extent, m->stride, extent, stride);
     must(gpu.api.make_map(out, m->type == CASE_FP16 ? CUDA_MAP_FP16 : CUDA_MAP_BF16, 4, (void *)(uintptr_t)memory,
-                          extent, stride, m->box, one, CUDA_MAP_PLAIN, CUDA_MAP_TURNED_128, CUDA_MAP_L2_128,
+                          extent, stride + 1, m->box, one, CUDA_MAP_PLAIN, CUDA_MAP_TURNED_128, CUDA_MAP_L2_128,
                           CUDA_MAP_ZEROS),
          "a tensor map");
 }

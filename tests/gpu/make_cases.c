@@ -188,8 +188,8 @@ static void add_makers(Ctx *ctx, Sha256 *s, const Item *x)
 {
     /* Those of sm_90a's own instructions come last. */
     static const char *const makers[] = {"emu/cuemu.h", "emu/backend_emu.c", "emu/emu_compile.c", "gpu/record.c",
-                                         "gpu/cases.h", "emu/warpgroup.h",   "emu/mbarrier.h",    "emu/map.h"};
-    const size_t n = COUNT_OF(makers) - (x->sm_90a ? 0 : 3);
+                                         "gpu/cases.h", "emu/rules.h",       "emu/warpgroup.h",   "emu/mbarrier.h"};
+    const size_t n = COUNT_OF(makers) - (x->sm_90a ? 0 : 2);
     for (size_t i = 0; i < n; i++)
         add_tokens(ctx, s, arena_printf(ctx->program, "%s/tests/%s", VWN_SOURCE_DIR, makers[i]));
     sha256_add_string(s, MADE_AS, strlen(MADE_AS));

@@ -177,7 +177,7 @@ bench() {
         before=$word
     done
     limited "${bench_seconds:-45}" "$vwn" bench "$@" --device cuda:0 --kernels --json -q > "$name.bench" || {
-        line "{\"bench\":\"$name\",\"ok\":false}"
+        line "{\"bench\":\"$name\",\"ok\":false,\"status\":$?}" # 124 or 137: it was ended
         return 1
     }
     line "{\"bench\":\"$name\",\"settings\":[$settings],\"result\":$(tr -d '\n' < "$name.bench")}"

@@ -27,6 +27,8 @@ call() {
     lines=back/meet_$1.jsonl
 }
 count() { grep -c "$1" "$lines"; }
+# kernels_of BENCH FILE: the names of a step's kernels
+kernels_of() { grep "^{\"bench\":\"$1\",.*\"result\"" "$2" | tail -n 1 | grep -o 'k_[0-9a-f]\{8,\}' | awk '!seen[$0]++'; }
 # counted N LEAST: of each part of call N, how many processes had the driver, what they launched and how many bytes they copied; LEAST
 # parts had some. On a card a process is there after 2 s, a launch takes 20 us and a second copies 2 GB: half of a part's time is left.
 counted() {
@@ -85,9 +87,19 @@ grep -q "^call 1, kernels: 1 processes, $kernels launches, " parts || fail "laun
 mv back first
 export MEET_RESULTS="$PWD/results" MEET_README="$PWD/readme"
 printf 'before\n<!-- gpu -->\nold\n<!-- /gpu -->\nbehind\n' > readme
+# what ncu prints with --csv --page raw: its words, a row of names, one of units, one for each launch
 cat > ncu << 'END_OF_TOOL'
 #!/bin/sh
-for kernel in $(echo "$*" | grep -o 'k_[0-9a-f]\{8,\}'); do echo "\"$kernel\",\"1.5\""; done
+echo '==PROF== Connected to process 7 (vwn)'
+echo "$*" | grep -o 'k_[0-9a-f]\{8,\}' > ncu.names
+echo "$*" | grep -o '[a-z0-9]*__[a-z0-9_.]*' | sort | awk '
+    { name = name ",\"" $0 "\""
+      unit = unit ",\"" (/duration/ ? "ns" : /bytes.*sum/ ? "byte" : /pct/ ? "%" : "inst") "\""
+      value = value ",\"" (/duration/ ? "12,340" : /bytes.*sum/ ? "2,097,152" : /pct/ ? "50.50" : /long_score/ ? "3.25" : "0.5") "\"" }
+    END { print "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\",\"Block Size\",\"Grid Size\",\"Device\",\"CC\"" name
+          print "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"" unit
+          while ((getline kernel < "ncu.names") > 0) print "\"" id++ "\",\"7\",\"vwn\",\"127.0.0.1\",\"" kernel "\",\"1\",\"7\",\"(256, 1, 1)\",\"(132, 1, 1)\",\"0\",\"9.0\"" value }'
+echo '==PROF== Disconnected from process 7'
 END_OF_TOOL
 chmod +x ncu
 if whole; then
@@ -97,6 +109,10 @@ if whole; then
     has "$lines" '{"peer": "'
 else
     MEET_PARTS=rates call 2 0
+    ./ncu "$(kernels_of gpt-bf16 first/meet_1.jsonl | head -n 10)" gpu__time_duration.sum dram__bytes_read.sum dram__bytes_write.sum \
+        dram__throughput.avg.pct_of_peak_sustained_elapsed sm__throughput.avg.pct_of_peak_sustained_elapsed \
+        sm__warps_active.avg.pct_of_peak_sustained_active smsp__average_warps_issue_stalled_wait_per_issue_active.ratio \
+        smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio > first/ncu-gpt-bf16.csv
 fi
 counted 2 1
 [ "$(count '"copy_mib":.*"gb_s":[1-9]')" -eq 2 ] && [ "$(count '"graph_nodes":')" -eq 3 ] || fail "rates: $(cat "$lines")"
@@ -120,6 +136,9 @@ json facts
 json "$(echo results/*-kernels.jsonl)"
 [ "$(grep -c '"event":"measured","bench":"gpt-bf16","kernel":"k_[0-9a-f]*",.*"seconds":[0-9.e-]*,"launches":[1-9]' results/*-kernels.jsonl)" -ge 10 ] || fail 'kernels that were measured'
 grep -q '"event":"measured","bench":"gpt-bf16","kernel":"[^"]*",.*"product":\[[0-9]*,[0-9]*,[0-9]*,[0-9]*\],"half":true' results/*-kernels.jsonl || fail 'products that were measured'
+[ "$(grep -c '"event":"profiled","bench":"gpt-bf16","kernel":"k_[0-9a-f]*",.*"gpu__time_duration.sum":1.234e-05' results/*-kernels.jsonl)" -eq 10 ] &&
+    [ "$(grep -c '^| k_[0-9a-f]* | 12.34 | [0-9.]* | 4.00 | [-0-9.]* | 50.5 | 50.5 | 50.5 | long_scoreboard 3.25 |$' results/*.md)" -ge 10 ] ||
+    fail "what ncu counted: $(grep profiled results/*-kernels.jsonl) $(cat results/*.md)"
 has first/meet_1.jsonl '"bench":"gpt-bf16","settings":["D=16","L=1","model.context=8","train.batch=2 seqs","train.precision=mixed(compute = bf16, master = fp32)"],'
 has "$(echo results/*.md)" "$kernels kernels as they should be, 0 not."
 # with the predictor, each kernel and product that was measured has its prediction, and constants are fitted
@@ -234,6 +253,14 @@ if whole; then
     [ "$(count '"bench":"[a-z0-9-]*","ok":false')" -eq 5 ] && [ "$(count '"profiled":"[a-z0-9-]*","left_out":')" -eq 2 ] ||
         fail "a kernel that loses the device in the second call: $(cat "$lines")"
     grep -q '"part":"benches","ok":false.*"said":"[^"]*CUDA_ERROR_ILLEGAL_ADDRESS' "$lines" || fail "it is not said how: $(cat "$lines")"
+    # a kernel of one model that never ends: its process is ended, the other models and parts are done
+    kernels_of gpt-bf16 first/meet_2.jsonl | sort > its
+    for name in gpt-f32 vwn23-bf16 vwn23-f32 quickstart; do kernels_of $name first/meet_2.jsonl; done | sort > others
+    PATH="$PATH:$PWD" FAKE_CUDA_HANGS=$(comm -23 its others | head -n 1) bench_seconds=10 MEET_PATIENCE=6 MEET_PARTS='benches profiled rates models' call 2 3
+    grep -q '{"bench":"gpt-bf16","ok":false,"status":1[23][47]}' "$lines" || fail "the kernel that hangs is not told: $(cat "$lines")"
+    [ "$(count '"bench":"[a-z0-9-]*",.*"kernels":\[')" -eq 4 ] && [ "$(count '"profiled":"vwn23-bf16","kernels":10,')" -eq 1 ] &&
+        [ "$(count '"part":"[a-z]*","ok":true')" -eq 3 ] || fail "a kernel that hangs in the second call: $(cat "$lines")"
+    has "$lines" '{"profiled":"gpt-bf16","left_out":'
     # checkers and profilers that find no driver say so, and take no time
     printf '#!/bin/sh\necho "==ERROR== no driver"\nexit 1\n' > ncu
     MEET_PARTS='benches profiled sanitized' SANITIZER="$PWD/ncu" PATH="$PATH:$PWD" call 2 3

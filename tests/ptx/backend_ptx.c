@@ -121,14 +121,11 @@ static size_t find_memory(const Plan *plan, const Launch *l, void *const *p, Ptx
     return n;
 }
 
-static void put_map(PtxMap *to, const LaunchMap *m, void *const *p)
+void ptx_map(PtxMap *to, const void *memory, const int64_t *extent, const int64_t *stride, const uint32_t *box)
 {
-    *to = (PtxMap){.at = p[m->buffer]};
-    for (int d = 0; d < PTX_RANK; d++) {
-        to->extent[d] = (uint64_t)m->extent[d];
-        to->stride[d] = (uint64_t)m->stride[d] * sizeof(uint16_t);
-        to->box[d] = m->box[d];
-    }
+    *to = (PtxMap){.at = memory};
+    call_map(PTX_RANK, sizeof(uint16_t), extent, stride, to->extent, to->stride);
+    memcpy(to->box, box, sizeof to->box);
 }
 
 static Status ptx_run(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n, const double *s,
@@ -147,7 +144,7 @@ static Status ptx_run(Backend *b, Module *m, uint32_t kernel, void *const *p, co
     uint32_t *of_buffer = calloc(l->n_touched + 1, sizeof *of_buffer);
     PtxMap maps[PTX_MAPS];
     for (uint32_t i = 0; i < k->n_map; i++)
-        put_map(&maps[i], &map[i], p);
+        ptx_map(&maps[i], p[map[i].buffer], map[i].extent, map[i].stride, map[i].box);
     PtxLaunch launch = {.kernel = k->name,
                         .blocks = plan_blocks(&k->grid, rows),
                         .shared = plan_shared_bytes(&k->grid, n),

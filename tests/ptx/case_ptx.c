@@ -93,12 +93,7 @@ bool device_run(const Case *c, const char *item, char *const *got)
         stop(1, "too many arguments");
     for (uint32_t i = 0; i < h->n_map; i++) {
         const CaseMap *m = &c->map[i];
-        map[i] = (PtxMap){.at = p[m->buffer]};
-        for (int d = 0; d < PTX_RANK; d++) {
-            map[i].extent[d] = (uint64_t)m->extent[d];
-            map[i].stride[d] = 2 * (uint64_t)m->stride[d];
-            map[i].box[d] = m->box[d];
-        }
+        ptx_map(&map[i], p[m->buffer], m->extent, m->stride, m->box);
     }
     const PtxLaunch launch = {.kernel = h->kernel,
                               .blocks = call_blocks(h->blocks),

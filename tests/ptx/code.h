@@ -9,10 +9,18 @@
 
 #include <setjmp.h>
 
+#include "emu/rules.h"
 #include "ptx.h"
 
 /* Who touches shared memory: warps, and the boxes that each barrier counts. */
-enum { LANES = 32, OPERANDS = 8, BARRIERS = 16, MAX_WARPS = 32, MBARRIERS = 64, AGENTS = MAX_WARPS + MBARRIERS };
+enum {
+    LANES = 32,
+    OPERANDS = 8,
+    BARRIERS = 16,
+    MAX_WARPS = EMU_THREADS / LANES,
+    MBARRIERS = 64,
+    AGENTS = MAX_WARPS + MBARRIERS
+};
 #define ALL_LANES 0xffffffffu
 
 typedef struct Inst Inst;

@@ -27,7 +27,7 @@ char *global_at(Warp *w, const Inst *i, uint64_t at, uint32_t bytes, bool write)
 void shared_check(Warp *w, const Inst *i, uint32_t at, uint32_t bytes, uint32_t align)
 {
     const Block *b = w->block;
-    enum { OWN = 1024 };
+    enum { OWN = EMU_SHARED_OWN };
     if (at < OWN || at + bytes > b->shared_bytes || at + bytes < at)
         fault(w, i, "shared memory that the block has not: byte %d of %d", (int)at - OWN, (int)b->shared_bytes - OWN);
     if (at % align)

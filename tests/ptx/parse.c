@@ -681,12 +681,11 @@ static void body(Parser *p)
 static void entry(Parser *p)
 {
     uint32_t n;
-    enum { OWN = 1024 }; /* shared memory that the system has at its beginning */
     Function *f = PUSH(p->m->function, p->m->n, p->room_function);
     const size_t symbols = p->n_symbol;
     p->f = f;
     p->room_code = p->room_list = p->room_constant = 0;
-    *f = (Function){.file = 64, .shared = OWN, .grain = 4, .blocks = 1};
+    *f = (Function){.file = 64, .shared = EMU_SHARED_OWN, .grain = 4, .blocks = 1};
     const char *name = word(p, &n);
     f->name = strndup(name, n);
     for (size_t i = 0; i < symbols; i++)

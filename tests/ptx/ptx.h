@@ -36,6 +36,8 @@ typedef struct PtxMap {
     uint64_t extent[PTX_RANK], stride[PTX_RANK]; /* elements; bytes */
     uint32_t box[PTX_RANK];
 } PtxMap;
+/* extent, stride: elements. Of backend_ptx.c. */
+void ptx_map(PtxMap *to, const void *memory, const int64_t *extent, const int64_t *stride, const uint32_t *box);
 
 typedef struct PtxLaunch {
     const char *kernel;

@@ -6,6 +6,7 @@
  */
 #include "support/harness.h"
 
+#include "emu/rules.h"
 #include "ptx.h"
 
 #include <stdlib.h>
@@ -107,9 +108,11 @@ static const Case cases[] = {
      rounded, NULL},
 };
 
-static uint32_t in[THREADS], out[THREADS];
+_Alignas(EMU_MAP_ALIGN) static uint32_t in[THREADS];
+static uint32_t out[THREADS];
 
-static bool run(const PtxModule *m, uint64_t seed, char why[PTX_WHY])
+/* map NULL: none */
+static bool run(const PtxModule *m, uint64_t seed, uint64_t shared, const PtxMap *map, char why[PTX_WHY])
 {
     const char *p[] = {(const char *)out, (const char *)in};
     const int64_t rows = 1;
@@ -117,7 +120,10 @@ static bool run(const PtxModule *m, uint64_t seed, char why[PTX_WHY])
     const PtxMemory memory[] = {{(char *)out, sizeof out, true}, {(char *)in, sizeof in, false}};
     const PtxLaunch l = {.kernel = "k",
                          .blocks = 1,
+                         .shared = shared,
                          .seed = seed,
+                         .n_map = map ? 1 : 0,
+                         .map = map,
                          .n_argument = 3,
                          .argument = argument,
                          .n_memory = 2,
@@ -137,7 +143,7 @@ static void test(Harness *h, const Case *c)
         return;
     }
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        const bool good = run(m, seed, why);
+        const bool good = run(m, seed, 0, NULL, why);
         bool right = c->want ? good : !good && strstr(why, c->fault);
         for (uint32_t i = 0; c->want && i < THREADS; i++)
             right = right && out[i] == c->want(i);
@@ -147,12 +153,30 @@ static void test(Harness *h, const Case *c)
     ptx_free(m);
 }
 
+/* What a driver refuses, whatever the kernel does. */
+static void test_refused(Harness *h)
+{
+    char why[PTX_WHY];
+    PtxModule *m = ptx_module(BEGIN END, why);
+    PtxMap map = {
+        .at = (const char *)in + 8, .extent = {64, 8, 1, 1}, .stride = {2, 128, 1024, 1024}, .box = {64, 8, 1, 1}};
+    CHECK(h, !run(m, 0, EMU_SHARED, NULL, why) && strstr(why, "more shared memory"));
+    CHECK(h, !run(m, 0, 0, &map, why) && strstr(why, "begins at no multiple of 16 bytes"));
+    map.at -= 8;
+    map.box[1] = 257;
+    CHECK(h, !run(m, 0, 0, &map, why) && strstr(why, "a box of nothing or of more than 256"));
+    map.box[1] = 8;
+    CHECK(h, !run(m, 0, 0, &map, why) && strstr(why, "other arguments than the launch"));
+    ptx_free(m);
+}
+
 int main(void)
 {
     Harness h = {0};
     char why[PTX_WHY];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         test(&h, &cases[i]);
+    test_refused(&h);
     CHECK(&h, !ptx_module(BEGIN "add.u5 %r1, %r1, 1;\n" END, why) && strstr(why, "no row for `add.u5`"));
     CHECK(&h, !ptx_module(BEGIN "bra $C;\n" END, why) && strstr(why, "no label `$C`"));
     return harness_end(&h);

@@ -324,8 +324,8 @@ static void begin(Block *b)
     memset(b->barrier, 0, sizeof b->barrier);
     memset(b->asked, 0, sizeof b->asked);
     b->n_mbarrier = b->n_box = 0;
-    const uint32_t all = 65536, registers = all / (uint32_t)b->threads / 8 * 8;
-    b->free_registers = all - registers * (uint32_t)b->threads;
+    const uint32_t most = EMU_REGISTERS / (uint32_t)b->threads / EMU_REGISTERS_UNIT * EMU_REGISTERS_UNIT;
+    b->free_registers = EMU_REGISTERS - most * (uint32_t)b->threads;
     for (int v = 0; v < b->n_warp; v++) {
         Warp *w = &b->warp[v];
         const int threads = b->threads - v * LANES;
@@ -335,7 +335,7 @@ static void begin(Block *b)
         w->n_product = 0;
         w->groups = w->asked = 0;
         w->fenced = false;
-        w->registers = registers > 248 ? 248 : registers;
+        w->registers = (uint32_t)(emu_registers(b->threads) / EMU_REGISTERS_UNIT * EMU_REGISTERS_UNIT);
         copies_end(w);
         set_special(w);
     }
@@ -463,6 +463,23 @@ static bool put_arguments(Block *b)
     return true;
 }
 
+/* What a driver would refuse. */
+static const char *refused(const Block *b)
+{
+    const PtxLaunch *l = b->launch;
+    const uint32_t one[PTX_RANK] = {1, 1, 1, 1};
+    enum { FP16 = 6, L2_128 = 2 };
+    const unsigned grid[] = {(unsigned)l->blocks, 1, 1}, block[] = {(unsigned)b->f->threads, 1, 1};
+    const char *wrong = emu_launch_wrong(grid, block, b->f->shared - EMU_SHARED_OWN + l->shared, EMU_SHARED);
+    for (size_t k = 0; k < l->n_map && !wrong; k++) {
+        _Alignas(EMU_MAP_ALIGN) static const char place[EMU_MAP_BYTES];
+        const PtxMap *x = &l->map[k];
+        wrong = emu_map_wrong(place, FP16, PTX_RANK, x->at, x->extent, x->stride + 1, x->box, one, 0,
+                              EMU_MAP_TURNED_128, L2_128, 0);
+    }
+    return wrong;
+}
+
 bool ptx_launch(const PtxModule *m, const PtxLaunch *l, char why[PTX_WHY])
 {
     jmp_buf out;
@@ -475,8 +492,9 @@ bool ptx_launch(const PtxModule *m, const PtxLaunch *l, char why[PTX_WHY])
     b->random = l->seed * 2654435761u + 1;
     b->late = (int)(l->seed % LATENESSES);
     b->apart = (int)(l->seed / LATENESSES % ORDERS);
-    if (!b->f || b->f->threads < 1 || b->f->threads > MAX_WARPS * LANES) {
-        snprintf(why, PTX_WHY, "there is no kernel %s of so many threads", l->kernel);
+    const char *wrong = b->f ? refused(b) : "there is no such kernel";
+    if (wrong) {
+        snprintf(why, PTX_WHY, "%s: %s", l->kernel, wrong);
     } else if (!open_block(b)) {
         snprintf(why, PTX_WHY, "%s: no memory", l->kernel);
     } else if (!put_arguments(b)) {

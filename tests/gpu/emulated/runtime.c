@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "cublas_v2.h"
 
+#include "emu/rules.h"
 #include "support/half.h"
 
 #include <stdint.h>
@@ -17,7 +18,13 @@
 #include <sys/mman.h>
 
 /* A kernel has up to 8 KiB of shared memory of its own, which count. */
-enum { AREAS = 4096, FUNCTIONS = 4096, SHARED_UNASKED = 40 * 1024, SHARED_MOST = 232448 - 1024 };
+/* Of shared memory a kernel may have some of its own. */
+enum {
+    AREAS = 4096,
+    FUNCTIONS = 4096,
+    SHARED_UNASKED = EMU_SHARED_UNASKED - (8 << 10),
+    SHARED_MOST = EMU_SHARED - 1024
+};
 
 /* What a block can have: that of an H100, or what EMULATED_SHARED says. */
 static int shared_most(void)

@@ -1,14 +1,76 @@
-/* map.h - tensor maps as the emulator has them.
+/* rules.h - what a GPU allows: threads, registers and shared memory of a launch, tensor maps.
  *
- * In:  what cuTensorMapEncodeTiled() is told.     Out: 128 bytes that mbarrier.h copies by, or the rule that is broken.
- * The one idea: all that CUDA's documentation of that function demands is checked here, for C and C++, so that the backend of the emulator
- * and the fake driver make the same maps. Numbers are those of cuda.h. Packed types of 4 and 6 bits are not known.
+ * In:  a launch; what cuTensorMapEncodeTiled() is told.
+ * Out: limits, the rule that is broken, 128 bytes of a map that mbarrier.h copies by.
+ * The one idea: the emulator, the fake driver and its compiler and the interpreter of PTX refuse the same, so each rule stands here once, for
+ * C and C++. Limits are those of the CUDA C++ Programming Guide, "Compute Capabilities" (7.5 and later have them in common but for shared
+ * memory); maps are checked by CUDA's documentation of cuTensorMapEncodeTiled, with the numbers of cuda.h. Packed types of 4 and 6 bits are
+ * not known.
  */
-#ifndef EMU_MAP_H
-#define EMU_MAP_H
+#ifndef EMU_RULES_H
+#define EMU_RULES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* ---- launches ---- */
+
+enum {
+    EMU_THREADS = 1024,    /* of a block */
+    EMU_THREADS_Z = 64,    /* of its third dimension */
+    EMU_BLOCKS_YZ = 65535, /* of a grid's second and third dimension; the first has 2^31 - 1 */
+    EMU_REGISTERS = 65536, /* of a multiprocessor, and of a block */
+    EMU_REGISTERS_MAX = 255,
+    EMU_REGISTERS_UNIT = 8, /* they are dealt out to threads by so many */
+    EMU_SHARED_OWN = 1024,  /* bytes that the system takes of each block's shared memory, at its beginning */
+    EMU_SHARED_UNASKED = 48 << 10,
+    EMU_SHARED = 227 << 10 /* of a block of the GPU that has most */
+};
+
+/* Bytes of shared memory of a multiprocessor, by its capability, 80 for 8.0; a block can have EMU_SHARED_OWN less. */
+static inline int emu_shared_of_sm(long capability)
+{
+    switch (capability) {
+    case 80:
+    case 87: return 164 << 10;
+    case 90:
+    case 100:
+    case 103:
+    case 110: return EMU_SHARED + EMU_SHARED_OWN;
+    default: return 100 << 10;
+    }
+}
+
+/* Registers of a thread where so many threads share a multiprocessor. */
+static inline int emu_registers(int threads)
+{
+    const int n = EMU_REGISTERS / threads / EMU_REGISTERS_UNIT * EMU_REGISTERS_UNIT;
+    return n < EMU_REGISTERS_MAX ? n : EMU_REGISTERS_MAX;
+}
+
+/* NULL, or what is wrong with a launch whose blocks may have `most` bytes of dynamic shared memory. */
+static inline const char *emu_launch_wrong(const unsigned grid[3], const unsigned block[3], uint64_t shared,
+                                           uint64_t most)
+{
+    static const unsigned blocks[] = {INT32_MAX, EMU_BLOCKS_YZ, EMU_BLOCKS_YZ};
+    static const unsigned threads[] = {EMU_THREADS, EMU_THREADS, EMU_THREADS_Z};
+    uint64_t all = 1;
+    for (int i = 0; i < 3; i++) {
+        if (!grid[i] || grid[i] > blocks[i])
+            return "a grid of nothing, or larger than the device's limit";
+        if (!block[i] || block[i] > threads[i])
+            return "a block of nothing, or larger than the device's limit";
+        all *= block[i];
+    }
+    if (all > EMU_THREADS)
+        return "a block of more threads than the device's limit";
+    if (shared > most)
+        return "more shared memory than a block has, or was asked for";
+    return NULL;
+}
+
+/* ---- tensor maps ---- */
 
 enum { EMU_MAP_RANK = 5, EMU_MAP_TYPES = 13, EMU_MAP_ALIGN = 64, EMU_MAP_BYTES = 128, EMU_MAP_TURNED_128 = 3 };
 #define EMU_MAP_MARK 0x70616d2d75646376ull
