@@ -190,10 +190,10 @@ typedef struct vwn_emit_options {
     bool train, infer;  /* training must be there; is left out. Neither: if the file has it */
     bool fast;          /* with cuda: sums in any order where that is faster; runs are not repeated bit for bit */
     bool json;
-    int64_t batch_seqs; /* sequences of one run of a program; 0 = the file's micro batch, or 1 */
-    bool
-        torch; /* connections as a Python package for PyTorch instead; of the above `folder`, `force` and `json` count */
-    const char *node;    /* of which sublayers, by path with [*] for any number; NULL: all */
+    int64_t batch_seqs;  /* sequences of one run of a program; 0 = the file's micro batch, or 1 */
+    bool torch;          /* a Python package for PyTorch instead; of the above `folder`, `force` and `json` count */
+    const char *node;    /* connections: of which sublayers, by path with [*] for any number; "*": of all */
+    const char *block;   /* blocks: which modules, by path or by the block's name; both NULL: the whole model */
     const char *package; /* its name in Python; NULL: the model's */
     bool build;          /* its library of kernels is compiled, too */
 } vwn_emit_options;

@@ -28,7 +28,7 @@ fi
 common="-O3 -fPIC -fvisibility=hidden"
 $CC $common $march -std=gnu17 -fno-math-errno -fno-trapping-math -fopenmp-simd -w -c kernels.c -o "$made/kernels.o"
 $CC $common $march -std=gnu17 -w -c compute.c -o "$made/compute.o"
-for part in calls torch_call threads; do
+for part in calls torch_call torch_numbers threads; do
     $CC $common -std=gnu17 -Wall -c $part.c -o "$made/$part.o"
 done
 $CC $common -std=gnu17 ${needs:+"-DNEEDS=$needs"} -c torch_cpu.c -o "$made/torch_cpu.o"

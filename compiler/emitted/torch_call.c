@@ -43,57 +43,91 @@ void *room(uint64_t bytes)
 
 static uint64_t rounded(uint64_t bytes) { return (bytes + ALIGNED_TO - 1) / ALIGNED_TO * ALIGNED_TO; }
 
-/* The lowest place where nothing lies that lives when value x does; those before it have theirs. */
-static uint64_t place_of(const Function *f, const uint64_t *bytes, const uint64_t *place, unsigned x)
+enum { NONE = UINT32_MAX };
+
+/* The lists that a workspace begins with. */
+typedef struct Places {
+    uint64_t *bytes, *place; /* of each value */
+    uint32_t *next;          /* of those that live, by place */
+} Places;
+
+static Places places_at(const Function *f, void *workspace)
 {
-    uint64_t at = 0;
-    for (unsigned i = 0; i < x; i++) {
-        bool meet = f->life[i].first <= f->life[x].last && f->life[x].first <= f->life[i].last;
-        if (!meet || !bytes[i] || place[i] >= at + bytes[x] || place[i] + bytes[i] <= at)
-            continue;
-        at = place[i] + bytes[i];
-        i = (unsigned)-1; /* from the first one again */
-    }
-    return at;
+    uint64_t *bytes = workspace;
+    return (Places){bytes, bytes + f->values, (uint32_t *)(bytes + 2 * f->values)};
 }
 
-/* Where each value lies behind these two lists, which a workspace begins with; how long it is. */
-static uint64_t place_values(const Function *f, int64_t B, int64_t T, uint64_t *bytes, uint64_t *place)
+/* Where each value lies behind these lists: the lowest place where nothing lies that lives when it does; how long that is. Values
+ * stand in the order in which their lives begin. */
+static uint64_t place_values(const Function *f, int64_t B, int64_t T, const Places *p)
 {
     uint64_t end = 0;
-    f->bytes(B, T, bytes);
-    for (unsigned i = 0; i < f->values; i++) {
-        bytes[i] = rounded(bytes[i]);
-        place[i] = place_of(f, bytes, place, i);
-        end = place[i] + bytes[i] > end ? place[i] + bytes[i] : end;
+    uint32_t first = NONE;
+    f->bytes(B, T, p->bytes);
+    for (uint32_t x = 0; x < f->values; x++) {
+        uint64_t at = 0, size = rounded(p->bytes[x]);
+        uint32_t *link = &first;
+        while (*link != NONE) {
+            uint32_t i = *link;
+            if (f->life[i].last < f->life[x].first) {
+                *link = p->next[i];
+                continue;
+            }
+            if (p->place[i] >= at + size)
+                break;
+            at = p->place[i] + p->bytes[i];
+            link = &p->next[i];
+        }
+        p->bytes[x] = size;
+        p->place[x] = at;
+        p->next[x] = *link;
+        *link = x;
+        end = at + size > end ? at + size : end;
     }
     return end;
 }
 
-static uint64_t lists(const Function *f) { return rounded(2 * f->values * sizeof(uint64_t) + 1); }
+static uint64_t lists(const Function *f) { return rounded(f->values * (2 * sizeof(uint64_t) + sizeof(uint32_t)) + 1); }
 
-/* How many bytes of workspace a call needs; -1: there is no memory to find out. */
+/* How many bytes of workspace a call needs, and besides 4 for each number of 16 bits and 64 for each tensor of such; -1: there is no memory to find out. */
 EXPORT int64_t vwn_workspace(unsigned number, int64_t B, int64_t T)
 {
     const Function *f = function[number];
-    uint64_t *both = malloc((size_t)lists(f));
-    if (!both)
+    void *room = malloc((size_t)lists(f));
+    if (!room)
         return -1;
-    uint64_t end = place_values(f, B, T, both, both + f->values);
-    free(both);
-    return (int64_t)(end + lists(f) + ALIGNED_TO);
+    Places p = places_at(f, room);
+    uint64_t end = place_values(f, B, T, &p);
+    free(room);
+    return (int64_t)(end + lists(f) + rounded(f->tensors * sizeof(void *)) + ALIGNED_TO);
 }
 
 EXPORT unsigned vwn_functions(void) { return functions; }
 
-/* tensor: pointers in the order of the table; workspace: of that many bytes; written: bytes of what is. */
-EXPORT void vwn_call(unsigned number, int64_t B, int64_t T, void *const *tensor, void *workspace, int threads,
-                     uint64_t written)
+/* Float32 numbers for tensors of 16 bits, behind the values; those that are read are there. */
+static void stage(const Function *f, Pool *pool, void *const *tensor, const unsigned char *type, const int64_t *numbers,
+                  char *room, char **now)
+{
+    for (unsigned i = 0; i < f->tensors; i++) {
+        now[i] = type[i] ? room : tensor[i];
+        if (!type[i])
+            continue;
+        room += rounded((uint64_t)numbers[i] * sizeof(float));
+        if (i < f->read)
+            numbers_widen(pool, (NumberType)type[i], tensor[i], (float *)now[i], numbers[i]);
+    }
+}
+
+/* tensor: pointers in the order of the table, the type of each and its numbers; workspace: of that many bytes; written: bytes of what
+ * is. */
+EXPORT void vwn_call(unsigned number, int64_t B, int64_t T, void *const *tensor, const unsigned char *type,
+                     const int64_t *numbers, void *workspace, int threads, uint64_t written)
 {
     const Function *f = function[number];
     char *at = (char *)(((uintptr_t)workspace + ALIGNED_TO - 1) / ALIGNED_TO * ALIGNED_TO);
-    uint64_t *bytes = (uint64_t *)at, *place = bytes + f->values;
-    uint64_t end = place_values(f, B, T, bytes, place);
+    Places p = places_at(f, at);
+    uint64_t end = place_values(f, B, T, &p);
+    char **now = (char **)(at + lists(f) + end);
     Device device = {NULL};
     Run run = {.device = &device};
     bool own = threads > 1 && pthread_mutex_trylock(&busy) == 0;
@@ -103,7 +137,11 @@ EXPORT void vwn_call(unsigned number, int64_t B, int64_t T, void *const *tensor,
     }
     if (own)
         device.pool = pool;
-    f->run(&run, (char *const *)tensor, at + lists(f), place, B, T, written + end >= PAST_CACHE);
+    stage(f, device.pool, tensor, type, numbers, (char *)now + rounded(f->tensors * sizeof(void *)), now);
+    f->run(&run, now, at + lists(f), p.place, B, T, written + end >= PAST_CACHE);
+    for (unsigned i = f->read; i < f->tensors; i++)
+        if (type[i])
+            numbers_round(device.pool, (NumberType)type[i], (const float *)now[i], tensor[i], numbers[i]);
     if (own)
         pthread_mutex_unlock(&busy);
 }

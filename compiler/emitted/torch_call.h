@@ -15,14 +15,21 @@ typedef struct Life {
 } Life;
 
 typedef struct Function {
-    unsigned values; /* in the workspace */
+    unsigned tensors, read; /* that a call is given; so many of them, the first ones, are read, the others written */
+    unsigned values;        /* in the workspace */
     void (*bytes)(int64_t B, int64_t T, uint64_t *bytes);
-    const Life *life;
+    const Life *life; /* ascending by `first` */
     /* past: stores bypass the cache, of kernels that can. */
     void (*run)(Run *run, char *const *tensor, char *arena, const uint64_t *place, int64_t B, int64_t T, int past);
 } Function;
 extern const Function *const function[];
 extern const unsigned functions;
+
+/* What the numbers of a tensor are in memory. Kernels compute with float32. */
+typedef enum NumberType { AS_KERNELS_HAVE_IT, BF16, FP16 } NumberType;
+void numbers_widen(Pool *pool, NumberType type, const void *from, float *to, int64_t n);
+void numbers_round(Pool *pool, NumberType type, const float *from, void *to,
+                   int64_t n); /* to the nearest, ties to even */
 
 static inline int64_t ceil_of(int64_t n, int64_t by) { return (n + by - 1) / by; }
 

@@ -17,6 +17,8 @@ from torch.autograd import forward_ad
 from . import _table
 
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+# How the library reads and writes the numbers of a tensor: as kernels have them, float32 and int64, or in 16 bits.
+_TYPES = {torch.float32: 0, torch.int64: 0, torch.bfloat16: 1, torch.float16: 2}
 
 
 def _open():
@@ -35,6 +37,8 @@ def _open():
         ctypes.c_uint,
         ctypes.c_int64,
         ctypes.c_int64,
+        ctypes.c_void_p,
+        ctypes.c_char_p,
         ctypes.c_void_p,
         ctypes.c_void_p,
         ctypes.c_int,
@@ -82,6 +86,7 @@ class _Function:
         self.given = row["given"]
         self.wanted = row["wanted"]
         self.parameters = row["parameters"]
+        self.ranges = row["ranges"]
 
     def expected(self, dims):
         return "[..., " + _text(dims[2:])[1:] if self.of_rows else _text(dims)
@@ -91,15 +96,16 @@ class _Function:
             f"{_table.PACKAGE}.{self.what}: `{name}` has shape {list(tensor.shape)}, expected {self.expected(dims)}{why}"
         )
 
-    def check(self, given, parameters):
+    def check(self, given, parameters, floats=_FLOATS):
         """Types and the shapes of parameters."""
         kind = None
         for (name, real, dims), x in zip(self.given, given):
             if not real and x.dtype != torch.int64:
                 raise TypeError(f"{_table.PACKAGE}.{self.what}: `{name}` has dtype {x.dtype}, expected torch.int64")
-            if real and x.dtype not in _FLOATS:
+            if real and x.dtype not in floats:
                 raise TypeError(
-                    f"{_table.PACKAGE}.{self.what}: `{name}` has dtype {x.dtype}, expected float32, bfloat16 or float16"
+                    f"{_table.PACKAGE}.{self.what}: `{name}` has dtype {x.dtype}, expected "
+                    + (", ".join(str(kind).split(".")[1] for kind in floats))
                 )
             if _is_gate(name):
                 continue
@@ -114,8 +120,19 @@ class _Function:
                 raise ValueError(
                     f"{_table.PACKAGE}.{self.what}: a parameter has shape {list(p.shape)}, expected {list(sizes)}"
                 )
-            if p.dtype not in _FLOATS:
+            if p.dtype not in _FLOATS + floats:
                 raise TypeError(f"{_table.PACKAGE}.{self.what}: a parameter has dtype {p.dtype}, expected float32")
+
+    def check_ranges(self, given):
+        """Integers that are indices: kernels would read zeros for those beyond the end."""
+        for i, below, spared in self.ranges:
+            x = given[i]
+            if x.numel() and (x.max() >= below or (not spared and x.min() < 0)):
+                low, high = x.min().item(), x.max().item()
+                raise IndexError(
+                    f"{_table.PACKAGE}.{self.what}: `{self.given[i][0]}` has numbers from {low} to {high}, expected "
+                    f"{'less than' if spared else '0 to'} {below if spared else below - 1}"
+                )
 
     def sizes(self, given):
         """(B, T, leading axes). Of rows: B rows and T = 1."""
@@ -146,7 +163,12 @@ class _Function:
         for (name, _, dims), x in zip(self.given, given):
             if tuple(x.shape) != tuple(n * B**b * T**t for n, b, t in dims):
                 self.refuse(name, x, dims, f" with B = {B}, T = {T}")
+        if T > _table.CONTEXT:
+            raise ValueError(f"{_table.PACKAGE}.{self.what}: {T} positions, and the model's context is {_table.CONTEXT}")
         return B, T, None
+
+    def type(self, name, real, kind):
+        return torch.int64 if not real else torch.float32 if _is_gate(name) else kind
 
     def shape(self, dims, B, T, lead):
         if lead is not None:
@@ -157,25 +179,32 @@ class _Function:
 # ---- calls ----
 
 
+@functools.lru_cache(maxsize=256)
+def _workspace(number, B, T):
+    room = _library.vwn_workspace(number, B, T)
+    if room < 0:
+        raise MemoryError(f"{_table.PACKAGE}: no memory to lay out a call")
+    return room
+
+
 def _call(number, B, T, read, written):
     """Function `number` of the library. Both lists stay alive until it returns."""
     if B * T == 0:
         for x in written:
             x.zero_()
         return
-    room = _library.vwn_workspace(number, B, T)
-    if room < 0:
-        raise MemoryError(f"{_table.PACKAGE}: no memory to lay out a call")
-    workspace = torch.empty(room, dtype=torch.uint8)
     tensors = read + written
+    types = bytes(_TYPES[x.dtype] for x in tensors)
+    numbers = (ctypes.c_int64 * len(tensors))(*[x.numel() for x in tensors])
+    room = _workspace(number, B, T) + sum(4 * n + 64 for n, kind in zip(numbers, types) if kind)
+    workspace = torch.empty(room, dtype=torch.uint8)
     pointers = (ctypes.c_void_p * len(tensors))(*[x.data_ptr() for x in tensors])
     size = sum(x.numel() for x in written) * 4
-    _library.vwn_call(number, B, T, pointers, workspace.data_ptr(), torch.get_num_threads(), size)
+    _library.vwn_call(number, B, T, pointers, types, numbers, workspace.data_ptr(), torch.get_num_threads(), size)
 
 
 def _plain(x):
-    """As the kernels read it: contiguous, float32 or int64."""
-    return x.detach().contiguous() if x.dtype == torch.int64 else x.detach().to(torch.float32).contiguous()
+    return x.detach().contiguous()
 
 
 def _single(outputs):
@@ -190,13 +219,14 @@ def _forward(function, tensors):
     given, parameters = tensors[: len(function.given)], tensors[len(function.given) :]
     function.check(given, parameters)
     B, T, lead = function.sizes(given)
+    function.check_ranges(given)
     kind = _real(function, given)[0].dtype if _real(function, given) else torch.float32
     out = [
-        torch.empty(function.shape(dims, B, T, lead), dtype=torch.float32 if real else torch.int64)
-        for _, real, dims in function.wanted
+        torch.empty(function.shape(dims, B, T, lead), dtype=function.type(name, real, kind))
+        for name, real, dims in function.wanted
     ]
     _call(2 * function.number, B, T, [_plain(x) for x in tensors], out)
-    return _single([x.to(kind) if real and not _is_gate(name) else x for x, (name, real, _) in zip(out, function.wanted)])
+    return _single(out)
 
 
 def _fake_forward(function, tensors):
@@ -208,7 +238,7 @@ def _fake_forward(function, tensors):
         [
             given[0].new_empty(
                 function.shape(dims, B, T, lead),
-                dtype=torch.int64 if not real else torch.float32 if _is_gate(name) else kind,
+                dtype=function.type(name, real, kind),
             )
             for name, real, dims in function.wanted
         ]
@@ -225,36 +255,38 @@ def _backward(function, tensors, gradients):
     given, _ = tensors[: len(function.given)], tensors[len(function.given) :]
     B, T, _lead = function.sizes(given)
     of = _differentiated(function, tensors)
-    out = [torch.empty(x.shape, dtype=torch.float32) for x in of]
+    out = [torch.empty(x.shape, dtype=x.dtype) for x in of]
     _call(2 * function.number + 1, B, T, [_plain(x) for x in tensors] + [_plain(g) for g in gradients], out)
-    return [x.to(y.dtype) for x, y in zip(out, of)]
+    return out
 
 
 # ---- operators ----
 
 
-def _schema(names, outputs):
-    result = "Tensor" if outputs == 1 else "(" + ", ".join(["Tensor"] * outputs) + ")"
-    return "(" + ", ".join(f"Tensor {name}" for name in names) + f") -> {result}"
-
-
 def _batch(function, operator, is_gradient, info, in_dims, *tensors):
     """vmap: of rows with parameters that are the same for all, one call; else one for each."""
-    given = len(function.given)
-    if function.of_rows and not is_gradient and all(d is None for d in in_dims[given:]):
-        moved = [
-            x.expand(info.batch_size, *x.shape) if d is None else x.movedim(d, 0)
-            for x, d in zip(tensors[:given], in_dims)
-        ]
-        out = operator(*moved, *tensors[given:])
+    n = len(function.given)
+
+    def lists_of(x):
+        return list(x[:n]), list(x[n]), list(x[n + 1 :])
+
+    (given, parameters, grads), (of_given, of_parameters, of_grads) = lists_of(tensors), lists_of(in_dims)
+
+    def part(xs, dims, i):
+        return [x if d is None else x.select(d, i) for x, d in zip(xs, dims)]
+
+    if function.of_rows and not is_gradient and all(d is None for d in of_parameters):
+        moved = [x.expand(info.batch_size, *x.shape) if d is None else x.movedim(d, 0) for x, d in zip(given, of_given)]
+        out = operator(*moved, parameters)
         return out, 0 if isinstance(out, torch.Tensor) else tuple([0] * len(out))
     each = [
-        operator(*[x if d is None else x.select(d, i) for x, d in zip(tensors, in_dims)])
+        operator(*part(given, of_given, i), part(parameters, of_parameters, i), *part(grads, of_grads, i))
         for i in range(info.batch_size)
     ]
     if isinstance(each[0], torch.Tensor):
         return torch.stack(each), 0
-    return tuple(torch.stack(x) for x in zip(*each)), tuple([0] * len(each[0]))
+    kind = type(each[0])
+    return kind(torch.stack(x) for x in zip(*each)), kind([0] * len(each[0]))
 
 
 # torch.library.custom_op would import the whole compiler of PyTorch, seconds of it, with the first call.
@@ -270,37 +302,47 @@ def _define(name, schema, implementation, fake):
 
 
 def _make(function):
-    names = [f"{name}" for name, _, _ in function.given] + [f"p{i}" for i in range(len(function.parameters))]
-    n, wanted = len(names), len(function.wanted)
-    learned = [real for _, real, _ in function.given] + [learns for _, learns in function.parameters]
+    """Operators take what is given, then a list of parameters: a schema has room for 64 arguments."""
+    n = len(function.given)
+    learned = [learns for _, learns in function.parameters]
+    given = ", ".join(f"Tensor {name}" for name, _, _ in function.given)
+    grads = "".join(f", Tensor grad_{name}" for name, _, _ in function.wanted)
+    result = ", ".join(["Tensor"] * len(function.wanted))
+    schema = f"({given}, Tensor[] parameters) -> " + (result if len(function.wanted) == 1 else f"({result})")
 
-    def forward(*tensors):
-        return _forward(function, list(tensors))
+    def forward(*args):
+        return _forward(function, [*args[:n], *args[n]])
 
-    def fake_forward(*tensors):
-        return _fake_forward(function, list(tensors))
+    def fake_forward(*args):
+        return _fake_forward(function, [*args[:n], *args[n]])
 
-    def backward(*tensors):
-        return _single(_backward(function, list(tensors[:n]), list(tensors[n:])))
+    def backward(*args):
+        return _backward(function, [*args[:n], *args[n]], list(args[n + 1 :]))
 
-    def fake_backward(*tensors):
-        return _single([x.new_empty(x.shape) for x in _differentiated(function, list(tensors[:n]))])
+    def fake_backward(*args):
+        return [x.new_empty(x.shape) for x in _differentiated(function, [*args[:n], *args[n]])]
 
     def twice(*_):
         raise RuntimeError(f"{_table.PACKAGE}.{function.what} is differentiable once: its gradient has no gradient")
 
-    grads = [f"grad_{name}" for name, _, _ in function.wanted]
-    op = _define(function.name, _schema(names, wanted), forward, fake_forward)
-    gradient = _define(function.name + "_gradient", _schema(names + grads, sum(learned)), backward, fake_backward)
+    op = _define(function.name, schema, forward, fake_forward)
+    gradient = _define(
+        function.name + "_gradient", f"({given}, Tensor[] parameters{grads}) -> Tensor[]", backward, fake_backward
+    )
 
     def keep(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
+        ctx.save_for_backward(*inputs[:n], *inputs[n])
 
     def differentiate(ctx, *gradients):
-        out = gradient(*ctx.saved_tensors, *gradients)
-        out = iter([out] if isinstance(out, torch.Tensor) else out)
-        all_of_them = [next(out) if learns else None for learns in learned]
-        return tuple(g if needed else None for g, needed in zip(all_of_them, ctx.needs_input_grad))
+        tensors = ctx.saved_tensors
+        out = iter(gradient(*tensors[:n], list(tensors[n:]), *gradients))
+        of_given = [next(out) if real else None for _, real, _ in function.given]
+        of_parameters = [next(out) if learns else None for learns in learned]
+        *given_needed, needed = ctx.needs_input_grad
+        return (
+            *[g if asked else None for g, asked in zip(of_given, given_needed)],
+            [g if asked else None for g, asked in zip(of_parameters, needed)],
+        )
 
     register_autograd, register_vmap = torch.library.register_autograd, torch.library.register_vmap
     register_autograd(op, differentiate, setup_context=keep, lib=_operator_library)
@@ -358,18 +400,13 @@ class _Module(nn.Module):
         for name, path, sizes, init, kind in row["parameters"]:
             *around, last = name.split(".")
             holder = self
-            for part in around:
-                if not hasattr(holder, part):
-                    holder.add_module(part, nn.Module())
-                holder = getattr(holder, part)
+            for part in around:  # not by add_module(): a part may have the name of a method
+                holder = holder._modules.setdefault(part, nn.Module())
             known = None if shared is None else shared.get(path)
             x = known if known is not None else _draw(sizes, init)
             if known is None and kind != "buffer":
                 x = nn.Parameter(x, requires_grad=kind == "learned")
-            if kind == "buffer":
-                holder.register_buffer(last, x)
-            else:
-                holder.register_parameter(last, x)
+            (holder._buffers if kind == "buffer" else holder._parameters)[last] = x
             if shared is not None:
                 shared[path] = x
 
@@ -380,14 +417,29 @@ class _Module(nn.Module):
                 self._tensor(name).copy_(_draw(sizes, init))
 
     def _tensor(self, name):
-        x = self
-        for part in name.split("."):
-            x = getattr(x, part)
-        return x
+        *around, last = name.split(".")
+        holder = self
+        for part in around:
+            holder = holder._modules[part]
+        return holder._buffers[last] if last in holder._buffers else getattr(holder, last)
+
+    def _in_float64(self, number, given, parameters):
+        """By the formulas, which PyTorch differentiates any number of times."""
+        from . import _formulas
+
+        function = _functions[number]
+        function.check(given, parameters, (torch.float64,))
+        B, T, lead = function.sizes(given)
+        function.check_ranges(given)
+        if lead is not None:
+            given = [x.reshape(B, 1, *x.shape[len(lead) :]) for x in given]
+        out = _formulas.FUNCTIONS[number](B, T, *given, *[p.to(torch.float64) for p in parameters])
+        return _single([x.reshape(function.shape(dims, B, T, lead)) for x, (_, _, dims) in zip(out, function.wanted)])
 
     def _apply_function(self, name, *given):
         number, names = self._uses[name]
         function = _functions[number]
+        parameters = [self._tensor(p) for p in names]
         for (port, _, _), x in zip(function.given, given):
             if not isinstance(x, torch.Tensor):
                 raise TypeError(f"{_table.PACKAGE}.{name}: `{port}` is a tensor, got {type(x).__name__}")
@@ -395,24 +447,73 @@ class _Module(nn.Module):
                 raise ValueError(f"{_table.PACKAGE}.{name}: `{port}` is on {x.device}, and the kernels are for the CPU")
             if x.layout != torch.strided:
                 raise TypeError(f"{_table.PACKAGE}.{name}: `{port}` is {x.layout}, expected a dense tensor")
+        real = _real(function, given) or parameters
+        if any(x.dtype == torch.float64 for x in real):
+            return self._in_float64(number, given, parameters)
         if _has_tangent(given):
             raise NotImplementedError(f"{_table.PACKAGE}.{name} has no forward-mode derivative (jvp): use the backward one")
-        return _operators[number](*given, *[self._tensor(p) for p in names])
+        return _operators[number](*given, parameters)
 
     def extra_repr(self):
         return self.path
+
+
+def _row(kind, path):
+    """Of the module of this kind that has the path, or the number among them."""
+    known = [p for p in paths() if _modules[p]["kind"] == kind]
+    if isinstance(path, int) and -len(known) <= path < len(known):
+        path = known[path]
+    if path not in known:
+        raise ValueError(f"{_table.PACKAGE} has no {kind} `{path}`; there are {', '.join(known) or 'none'}")
+    return _modules[path]
+
+
+class Model(_Module):
+    """The whole model. Its parameters have the names that they have in runs of vwn, and so has its state_dict()."""
+
+    def __init__(self):
+        if "" not in _modules:
+            raise ValueError(f"{_table.PACKAGE} has parts of a model, {', '.join(paths())}, and not all of it")
+        super().__init__(_modules[""])
+        self.inputs = {name: [g[0] for g in _functions[number].given] for name, (number, _) in self._uses.items()}
+
+    def forward(self, *given, **named):
+        """The output, such as logits, of its inputs, such as tokens; with those of the loss, such as labels, the loss.
+
+        tokens [B, T], labels [B, T] -> a scalar, the sum of the losses that are trained; labels below 0 do not count."""
+        order = self.inputs.get("loss") or self.inputs["output"]
+        if len(given) > len(order):
+            raise TypeError(f"{_table.PACKAGE}.Model takes {', '.join(order)}, got {len(given)} tensors")
+        for name, x in zip(order, given):
+            if name in named:
+                raise TypeError(f"{_table.PACKAGE}.Model got `{name}` twice")
+            named[name] = x
+        which = next((w for w in ("loss", "output") if set(self.inputs.get(w, ())) == set(named)), None)
+        if which is None:
+            takes = " or ".join(f"{', '.join(names)} for the {name}" for name, names in self.inputs.items())
+            raise TypeError(f"{_table.PACKAGE}.Model takes {takes}, got {', '.join(named) or 'none'}")
+        return self._apply_function(which, *[named[name] for name in self.inputs[which]])
+
+
+class Block(_Module):
+    """A module of the model, a sublayer with its norms. `path`: its path in the file, or its number among those of the package."""
+
+    def __init__(self, path=0):
+        super().__init__(_row("block", path))
+        self.inputs = [g[0] for g in _functions[self._uses["block"][0]].given]
+
+    def forward(self, *given):
+        """What it makes of its inputs, in the order of `inputs`."""
+        if len(given) != len(self.inputs):
+            raise TypeError(f"{_table.PACKAGE}.Block takes {', '.join(self.inputs)}, got {len(given)} tensors")
+        return self._apply_function("block", *given)
 
 
 class Connection(_Module):
     """What joins one sublayer to the state. `path`: of the sublayer in the file, or its number among them."""
 
     def __init__(self, path=0, shared=None):
-        known = paths()
-        if isinstance(path, int) and -len(known) <= path < len(known):
-            path = known[path]
-        if path not in known:
-            raise ValueError(f"{_table.PACKAGE} has no connection `{path}`; there are {', '.join(known)}")
-        super().__init__(_modules[path], shared)
+        super().__init__(_row("connection", path), shared)
 
     def read(self, state):
         """What the sublayer is given of the state."""
@@ -445,6 +546,8 @@ class Open(_Module):
     """Makes the first state of an embedding."""
 
     def __init__(self, shared=None):
+        if "open" not in _modules:
+            raise ValueError(f"{_table.PACKAGE} has no connections")
         super().__init__(_modules["open"], shared)
 
     def forward(self, x):
@@ -456,7 +559,7 @@ class Close(_Module):
 
     def __init__(self, shared=None):
         if "close" not in _modules:
-            raise ValueError(f"{_table.PACKAGE}: nothing in the file reads a closed state")
+            raise ValueError(f"{_table.PACKAGE}: there is no connection whose closed state is read")
         super().__init__(_modules["close"], shared)
 
     def forward(self, state):
@@ -492,7 +595,7 @@ _SAFETENSORS = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float
 
 
 def tensors(module):
-    """The parameters of the connections in a module, by the names that they have in checkpoints of vwn."""
+    """The parameters of this package in a module, by the names that they have in checkpoints of vwn."""
     found = {}
     for part in module.modules():
         if isinstance(part, _Module):
@@ -518,8 +621,14 @@ def save(module, file):
 
 
 def load(module, file):
-    """Reads them from a checkpoint of a run of vwn, or any .safetensors file that has all of them."""
+    """Reads them from a run of vwn, its last checkpoint, or from any .safetensors file that has all of them."""
     wanted = tensors(module)
+    if os.path.isdir(file):
+        folder = os.path.join(file, "ckpt")
+        steps = sorted(n for n in os.listdir(folder) if n.startswith("step_") and n.endswith(".safetensors"))
+        if not steps:
+            raise ValueError(f"{file} has no checkpoint in ckpt/")
+        file = os.path.join(folder, steps[-1])
     with open(file, "rb") as f:
         (n,) = struct.unpack("<Q", f.read(8))
         header = json.loads(f.read(n))
@@ -544,15 +653,15 @@ def load(module, file):
 
 
 def paths():
-    """The paths of the sublayers, in the order of the file."""
-    return [path for path in _modules if path not in ("open", "close")]
+    """The paths of the sublayers whose connections there are, or of the blocks, in the order of the file."""
+    return [path for path, row in _modules.items() if row["kind"] in ("connection", "block")]
 
 
 def describe():
     """The modules with their shapes, as text."""
     lines = []
     for path, row in _modules.items():
-        lines.append(path)
+        lines.append(path or _table.MODEL)
         for name, (number, _) in row["functions"].items():
             f = _functions[number]
             given = ", ".join(f"{n} {f.expected(dims)}" for n, _, dims in f.given)

@@ -53,6 +53,8 @@ void export_program(Buf *b, const Export *x, const ExportProgram *p);
 /* A program for any sizes: functions NAME_bytes, of what its values take, and NAME_run, and a `const Function NAME`. Whether B and T
  * matter through their product alone. */
 bool export_function(Buf *b, const Export *x, const ExportProgram *p);
+/* The graph as a function of plain PyTorch: B, T and so many arguments, which are the tensors that x lists first. (export_reference.c) */
+void export_reference(Buf *b, const Export *x, const char *name, size_t arguments, const Graph *g);
 /* `static double NAME(const double *v)`: the value of a formula. */
 void export_formula(Buf *b, const Export *x, const char *name, const HostExpr *e);
 

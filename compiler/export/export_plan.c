@@ -403,8 +403,12 @@ static void put_expert(PlanPrinter *q, const Launch *l)
 
 static void put_copy(PlanPrinter *q, const Launch *l)
 {
-    buf_printf(q->b, "        copy_parts(run, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ",\n", l->rows,
-               l->copy.bytes, l->copy.from, l->copy.to);
+    buf_puts(q->b, "        copy_parts(run, ");
+    put_number(q, rows_at, number_of(q, l), 0);
+    put_own(q, l, ", ", offsetof(Launch, copy.bytes));
+    put_own(q, l, ", ", offsetof(Launch, copy.from));
+    put_own(q, l, ", ", offsetof(Launch, copy.to));
+    buf_puts(q->b, ",\n");
     put_buffers(q, l, ");");
 }
 
@@ -582,36 +586,52 @@ static void put_results(PlanPrinter *q)
 
 /* ---- a function for any sizes ---- */
 
+typedef struct ValueLife { /* from which call to which */
+    uint32_t first, last;
+} ValueLife;
+
+/* Gives each value in the arena its number, in the order of the calls that first touch them. Returns the buffers in this order. */
+static uint32_t *number_values(PlanPrinter *q, ValueLife *life)
+{
+    const Plan *plan = q->plan;
+    uint32_t *buffer = NEW_ARRAY(q->x->arena, uint32_t, plan->n_buffer + 1);
+    bool *seen = NEW_ARRAY(q->x->arena, bool, plan->n_buffer + 1);
+    for (size_t i = 0; i < plan->n_launch; i++)
+        for (uint32_t k = 0; k < plan->launch[i].n_buffer; k++) {
+            uint32_t x = plan->launch[i].buffer[k];
+            if (plan->buffer[x].ext >= 0)
+                continue;
+            if (!seen[x]) {
+                seen[x] = true;
+                life[q->n_places].first = (uint32_t)i;
+                buffer[q->n_places] = x;
+                q->place[x] = q->n_places++;
+            }
+            life[q->place[x]].last = (uint32_t)i;
+        }
+    return buffer;
+}
+
 /* How many bytes each value in the arena takes, and from which call to which it lives. */
 static void put_values(PlanPrinter *q)
 {
     Buf *b = q->b;
-    const Plan *plan = q->plan;
-    uint32_t *first = NEW_ARRAY(q->x->arena, uint32_t, plan->n_buffer + 1),
-             *last = NEW_ARRAY(q->x->arena, uint32_t, plan->n_buffer + 1);
-    for (size_t i = plan->n_launch; i-- > 0;)
-        for (uint32_t k = 0; k < plan->launch[i].n_buffer; k++) {
-            uint32_t x = plan->launch[i].buffer[k];
-            first[x] = (uint32_t)i;
-            last[x] = last[x] ? last[x] : (uint32_t)i;
-        }
+    ValueLife *life = NEW_ARRAY(q->x->arena, ValueLife, q->plan->n_buffer + 1);
+    const uint32_t *buffer = number_values(q, life);
     buf_printf(b, "static void %s_bytes(int64_t B, int64_t T, uint64_t *bytes)\n{\n    (void)B;\n    (void)T;\n",
                q->p->name);
     if (!q->n_places)
         buf_puts(b, "    (void)bytes;\n");
-    for (size_t i = 0; i < plan->n_buffer; i++) {
-        if (plan->buffer[i].ext >= 0)
-            continue;
-        buf_printf(b, "    bytes[%u] = (uint64_t)(", (unsigned)q->place[i]);
-        put_number(q, bytes_at, i, 0);
+    for (uint32_t i = 0; i < q->n_places; i++) {
+        buf_printf(b, "    bytes[%u] = (uint64_t)(", (unsigned)i);
+        put_number(q, bytes_at, buffer[i], 0);
         buf_puts(b, "); /* ");
-        put_value_name(q, &plan->buffer[i]);
+        put_value_name(q, &q->plan->buffer[buffer[i]]);
         buf_puts(b, " */\n");
     }
     buf_printf(b, "}\n\nstatic const Life %s_life[] = {", q->p->name);
-    for (size_t i = 0; i < plan->n_buffer; i++)
-        if (plan->buffer[i].ext < 0)
-            buf_printf(b, "{%u, %u}, ", (unsigned)first[i], (unsigned)last[i]);
+    for (uint32_t i = 0; i < q->n_places; i++)
+        buf_printf(b, "{%u, %u}, ", (unsigned)life[i].first, (unsigned)life[i].last);
     buf_puts(b, "{0, 0}};\n\n");
 }
 
@@ -620,9 +640,6 @@ bool export_function(Buf *b, const Export *x, const ExportProgram *p)
     PlanPrinter q = {.b = b, .x = x, .p = p, .plan = p->plan, .of_rows = true};
     q.place = NEW_ARRAY(x->arena, uint32_t, p->plan->n_buffer + 1);
     q.formulas = formulas_new(b, x);
-    for (size_t i = 0; i < p->plan->n_buffer; i++)
-        if (p->plan->buffer[i].ext < 0)
-            q.place[i] = q.n_places++;
     put_values(&q);
     buf_printf(
         b,
@@ -632,8 +649,11 @@ bool export_function(Buf *b, const Export *x, const ExportProgram *p)
         p->name);
     for (size_t i = 0; i < p->plan->n_launch; i++)
         put_launch(&q, i);
-    buf_printf(b, "}\n\nstatic const Function %s = {%u, %s_bytes, %s_life, %s_run};\n\n", p->name, (unsigned)q.n_places,
-               p->name, p->name, p->name);
+    size_t read = 0;
+    while (read < x->tensor.n && x->tensor.v[read].kind != EXT_STEP && x->tensor.v[read].kind != EXT_GRAD)
+        read++;
+    buf_printf(b, "}\n\nstatic const Function %s = {%zu, %zu, %u, %s_bytes, %s_life, %s_run};\n\n", p->name,
+               x->tensor.n, read, (unsigned)q.n_places, p->name, p->name, p->name);
     return q.of_rows;
 }
 

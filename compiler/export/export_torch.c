@@ -11,14 +11,17 @@
 
 /* A function with its gradient as C; functions of one text are one. */
 typedef struct TorchFunction {
-    const ModelFunction *f; /* the first that has this text */
+    const ModelFunction *f; /* the first that computes this */
+    const char *graph;      /* what it computes, with parameters by number */
     const char *text;       /* both, with "@" for the number */
+    const char *reference;  /* the function in plain PyTorch, likewise */
     bool of_rows;           /* B and T matter through their product alone */
 } TorchFunction;
 
-/* A module of the package: what reads and writes around one sublayer, or opens, or closes. */
+/* A module of the package: what reads and writes around one sublayer, or opens, or closes; a block; the whole model. */
 typedef struct TorchModule {
     Name path;
+    const char *kind;
     VEC(ModelFunction *) function;
     VEC(size_t) number; /* of each: which TorchFunction */
 } TorchModule;
@@ -127,22 +130,58 @@ static bool begins_with_rows(const ModelFunction *f, const FunctionPort *p)
     return true;
 }
 
+/* The graph as a text in which parameters have numbers, and places and modules no names: equal where the same is computed. */
+static const char *text_of_graph(const ModelFunction *f, Arena *arena)
+{
+    Graph *g = function_forward(f, arena);
+    for (size_t i = 0; i < g->ext.n; i++)
+        for (size_t k = 0; k < f->param.n; k++) {
+            const Param *p = &f->m->param.v[f->param.v[k]];
+            Ext *e = &g->ext.v[i];
+            if (e->name == p->path && e->kind == (p->buffer ? EXT_BUFFER : EXT_PARAM)) {
+                e->name = name_printf(g->ctx, "%zu", k);
+                break;
+            }
+        }
+    for (Val v = 1; v < g->node.n; v++) {
+        node_at(g, v)->name = NULL;
+        node_at(g, v)->span = NO_SPAN;
+    }
+    Buf b = buf_new(arena);
+    buf_printf(&b, "%s\n", f->name);
+    graph_dump(&b, g);
+    return b.s;
+}
+
+static void plan_function(Torch *t, TorchFunction *x)
+{
+    const ModelFunction *f = x->f;
+    Buf b = buf_new(t->tmp);
+    x->of_rows = true;
+    for (size_t i = 0; i < f->given.n; i++)
+        x->of_rows = x->of_rows && begins_with_rows(f, &f->given.v[i]);
+    for (size_t i = 0; i < f->wanted.n; i++)
+        x->of_rows = x->of_rows && begins_with_rows(f, &f->wanted.v[i]);
+    put_half(t, &b, f, false, x);
+    put_half(t, &b, f, true, x);
+    x->text = arena_copy(t->arena, b.s, b.n + 1);
+    Buf reference = buf_new(t->tmp);
+    Export list = {.ctx = t->ctx, .arena = t->tmp};
+    list_tensors(&list, f, false);
+    export_reference(&reference, &list, "function_@", f->given.n + f->param.n, function_forward(f, t->tmp));
+    x->reference = arena_copy(t->arena, reference.s, reference.n + 1);
+}
+
 static size_t function_number(Torch *t, const ModelFunction *f)
 {
     t->tmp = arena_new(t->ctx);
-    Buf b = buf_new(t->tmp);
-    TorchFunction x = {.f = f, .of_rows = true};
-    for (size_t i = 0; i < f->given.n; i++)
-        x.of_rows = x.of_rows && begins_with_rows(f, &f->given.v[i]);
-    for (size_t i = 0; i < f->wanted.n; i++)
-        x.of_rows = x.of_rows && begins_with_rows(f, &f->wanted.v[i]);
-    put_half(t, &b, f, false, &x);
-    put_half(t, &b, f, true, &x);
+    TorchFunction x = {.f = f, .graph = text_of_graph(f, t->tmp)};
     size_t same = 0;
-    while (same < t->function.n && strcmp(t->function.v[same].text, b.s) != 0)
+    while (same < t->function.n && strcmp(t->function.v[same].graph, x.graph) != 0)
         same++;
     if (same == t->function.n) {
-        x.text = arena_copy(t->arena, b.s, b.n + 1);
+        x.graph = arena_copy(t->arena, x.graph, strlen(x.graph) + 1);
+        plan_function(t, &x);
         vec_push(t->arena, &t->function, x);
     }
     arena_free(t->tmp);
@@ -155,53 +194,104 @@ static void add_function(Torch *t, TorchModule *module, const ModelFunction *f)
     *kept = *f;
     const char *why = function_close(kept, t->arena);
     if (why)
-        ctx_raise(t->ctx, ST_INPUT, "`%s` of %s is no function of a state: %s", f->name, f->owner, why);
+        ctx_raise(t->ctx, ST_INPUT, "`%s` of %s is no function of what it is given: %s", f->name,
+                  *f->owner ? f->owner : "the model", why);
     vec_push(t->arena, &module->function, kept);
     vec_push(t->arena, &module->number, function_number(t, kept));
 }
 
-/* ---- which ones ---- */
+/* ---- connections ---- */
 
 static bool is_meant(const Torch *t, Name sublayer)
 {
     const char *node = t->how->node;
-    return !node || path_matches(node, sublayer) ||
+    return !strcmp(node, "*") || path_matches(node, sublayer) ||
            path_matches(node, arena_printf(t->arena, "%s.connection", sublayer));
 }
 
-static void add_modules(Torch *t)
+static TorchModule *new_module(Torch *t, const char *kind, Name path)
+{
+    vec_push(t->arena, &t->module, ((TorchModule){.path = path, .kind = kind}));
+    return &t->module.v[t->module.n - 1];
+}
+
+static void add_connections(Torch *t)
 {
     const Model *m = t->m;
     ModelFunction f;
     for (size_t i = 0; i < m->sublayer.n; i++) {
         if (!is_meant(t, m->sublayer.v[i].path))
             continue;
-        TorchModule module = {.path = m->sublayer.v[i].path};
+        TorchModule *module = new_module(t, "connection", m->sublayer.v[i].path);
         function_of_read(&f, m, i, t->arena);
-        add_function(t, &module, &f);
+        add_function(t, module, &f);
         function_of_write(&f, m, i, t->arena);
-        add_function(t, &module, &f);
+        add_function(t, module, &f);
         Val gate[GATES_MOST];
         size_t n = function_gates(m, i, gate, t->arena);
         if (n) {
             function_of_begin(&f, m, i, gate, n, t->arena);
-            add_function(t, &module, &f);
+            add_function(t, module, &f);
             function_of_end(&f, m, i, gate, n, t->arena);
-            add_function(t, &module, &f);
+            add_function(t, module, &f);
         }
-        vec_push(t->arena, &t->module, module);
     }
     if (!t->module.n)
-        ctx_raise(t->ctx, ST_INPUT, "model `%s` has no sublayer `%s`; the first one is `%s`", m->name,
-                  t->how->node ? t->how->node : "", m->sublayer.n ? m->sublayer.v[0].path : "none");
-    TorchModule open = {.path = name_str(t->ctx, "open")}, close = {.path = name_str(t->ctx, "close")};
+        ctx_raise(t->ctx, ST_INPUT, "model `%s` has no sublayer `%s`; the first one is `%s`", m->name, t->how->node,
+                  m->sublayer.n ? m->sublayer.v[0].path : "none");
     function_of_open(&f, m, t->arena);
-    add_function(t, &open, &f);
-    vec_push(t->arena, &t->module, open);
-    if (function_of_close(&f, m, t->arena)) {
-        add_function(t, &close, &f);
-        vec_push(t->arena, &t->module, close);
+    add_function(t, new_module(t, "open", name_str(t->ctx, "open")), &f);
+    if (function_of_close(&f, m, t->arena))
+        add_function(t, new_module(t, "close", name_str(t->ctx, "close")), &f);
+}
+
+/* ---- blocks, the model ---- */
+
+static bool is_first_of_path(const Model *m, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (m->module.v[k].path == m->module.v[i].path)
+            return false;
+    return true;
+}
+
+/* A path leads to one, or with [*] to several; a word also stands for all modules of this block. */
+static void add_blocks(Torch *t)
+{
+    const Model *m = t->m;
+    const char *block = t->how->block;
+    ModelFunction f;
+    for (size_t i = 0; i < m->module.n; i++) {
+        const ModelModule *x = &m->module.v[i];
+        if ((strcmp(block, x->block) && !path_matches(block, x->path)) || !is_first_of_path(m, i))
+            continue;
+        function_of_module(&f, m, i, t->arena);
+        function_give_inputs(&f, t->arena);
+        add_function(t, new_module(t, "block", x->path), &f);
     }
+    if (t->module.n)
+        return;
+    Buf names = buf_new(t->arena);
+    for (size_t i = 0; i < m->sublayer.n; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", m->sublayer.v[i].path);
+    ctx_raise(t->ctx, ST_INPUT, "model `%s` applies no block `%s`; its sublayers are %s", m->name, block,
+              names.n ? names.s : "none");
+}
+
+static void add_model(Torch *t)
+{
+    ModelFunction f;
+    TorchModule *module = new_module(t, "model", name_str(t->ctx, ""));
+    if (function_of_output(&f, t->m, t->arena)) {
+        function_give_inputs(&f, t->arena);
+        add_function(t, module, &f);
+    }
+    if (function_of_loss(&f, t->m, t->arena)) {
+        function_give_inputs(&f, t->arena);
+        add_function(t, module, &f);
+    }
+    if (!module->function.n)
+        ctx_raise(t->ctx, ST_INPUT, "model `%s` has neither an output nor a loss", t->m->name);
 }
 
 /* ---- the table ---- */
@@ -224,6 +314,22 @@ static void put_ports(Buf *b, const ModelFunction *f, const char *name, const Fu
     buf_puts(b, "),\n");
 }
 
+/* Of integers that are given, where they are inputs of the model: what they are below, and whether negative ones are left out. */
+static void put_ranges(Buf *b, const ModelFunction *f)
+{
+    const Graph *g = f->m->graph;
+    buf_puts(b, "        \"ranges\": (");
+    for (size_t i = 0; i < f->given.n; i++) {
+        const Node *n = node_at(g, f->given.v[i].value);
+        if (n->op != OP_EXT || n->dtype != DT_INT)
+            continue;
+        InputRange r = model_input_range(f->m, g->ext.v[n->a.i].name);
+        if (r.below)
+            buf_printf(b, "(%zu, %" PRId64 ", %s), ", i, r.below, r.spared ? "True" : "False");
+    }
+    buf_puts(b, "),\n");
+}
+
 static void put_function(Buf *b, const TorchFunction *x, size_t number)
 {
     const ModelFunction *f = x->f;
@@ -232,6 +338,7 @@ static void put_function(Buf *b, const TorchFunction *x, size_t number)
     buf_printf(b, ",\n        \"of_rows\": %s,\n", x->of_rows ? "True" : "False");
     put_ports(b, f, "given", f->given.v, f->given.n);
     put_ports(b, f, "wanted", f->wanted.v, f->wanted.n);
+    put_ranges(b, f);
     buf_puts(b, "        \"parameters\": (");
     for (size_t i = 0; i < f->param.n; i++) {
         const Param *p = &f->m->param.v[f->param.v[i]];
@@ -264,10 +371,10 @@ static void put_init(Buf *b, const Init *init)
     buf_puts(b, "))");
 }
 
-/* The part of a path behind the module's own; paths of others stay whole. */
+/* The part of a path behind the module's own; paths of others stay whole, and those of the whole model. */
 static const char *below(const char *path, const char *module)
 {
-    return path_below(path, module) && path[strlen(module)] ? path + strlen(module) + 1 : path;
+    return *module && path_below(path, module) && path[strlen(module)] ? path + strlen(module) + 1 : path;
 }
 
 static void put_parameters(Buf *b, const Torch *t, const TorchModule *m)
@@ -299,7 +406,7 @@ static void put_module(Buf *b, const Torch *t, const TorchModule *m)
 {
     buf_puts(b, "    {\n        \"path\": ");
     put_text(b, m->path);
-    buf_puts(b, ",\n");
+    buf_printf(b, ",\n        \"kind\": \"%s\",\n", m->kind);
     put_parameters(b, t, m);
     buf_puts(b, "        \"functions\": {\n");
     for (size_t i = 0; i < m->function.n; i++) {
@@ -315,9 +422,15 @@ static void put_module(Buf *b, const Torch *t, const TorchModule *m)
     buf_puts(b, "        },\n    },\n");
 }
 
+/* What the package has, before "the model". */
+static const char *part_of(const Torch *t)
+{
+    return t->how->node ? "connections of" : t->how->block ? "blocks of" : "all of";
+}
+
 static void put_table(Buf *b, const Torch *t)
 {
-    buf_printf(b, "# _table.py - written by `vwn emit torch`: the connections of the model `%s` of %s.\n", t->m->name,
+    buf_printf(b, "# _table.py - written by `vwn emit torch`: %s the model `%s` of %s.\n", part_of(t), t->m->name,
                source_base_name(t->how->unit->path));
     buf_printf(
         b,
@@ -325,7 +438,7 @@ static void put_table(Buf *b, const Torch *t)
         "gradient.\n\nPACKAGE = \"%s\"\nMODEL = ",
         t->how->package);
     put_text(b, t->m->name);
-    buf_puts(b, "\nFUNCTIONS = (\n");
+    buf_printf(b, "\nCONTEXT = %" PRId64 "\nFUNCTIONS = (\n", t->m->context);
     for (size_t i = 0; i < t->function.n; i++)
         put_function(b, &t->function.v[i], i);
     buf_puts(b, ")\nMODULES = (\n");
@@ -365,6 +478,21 @@ static void put_calls(Buf *b, const Torch *t)
     buf_printf(b, "};\nconst unsigned functions = %zu;\n", 2 * t->function.n);
 }
 
+static void put_formulas(Buf *b, const Torch *t)
+{
+    buf_puts(b, "\"\"\"Written by `vwn emit torch`: the functions in plain PyTorch, in float64, which is computed with "
+                "them.\"\"\"\n\n"
+                "import torch\nimport torch.nn.functional as F\n\n"
+                "from ._reference import cumsum, expert_matmul, gather, iota, mask, matmul, pad, pick, real, round_to, "
+                "sdpa, shift, top_k\n\n\n");
+    for (size_t i = 0; i < t->function.n; i++)
+        put_numbered(b, t->function.v[i].reference, i);
+    buf_puts(b, "FUNCTIONS = (");
+    for (size_t i = 0; i < t->function.n; i++)
+        buf_printf(b, "function_%zu, ", i);
+    buf_puts(b, ")\n");
+}
+
 static void put_kernels(Buf *b, const Torch *t)
 {
     buf_printf(b,
@@ -400,55 +528,86 @@ static void add_text(Torch *t, ExportFolder *out, const char *name, const char *
 /* What is the same in every package, and where it lies there; "%s": its name. */
 static const struct {
     const char *from, *to;
-} shared[] = {{"torch_init.py", "%s/__init__.py"},      {"torch_op.py", "%s/_op.py"},
-              {"torch_setup.py", "setup.py"},           {"torch_build.sh", "%s/csrc/build.sh"},
-              {"torch_call.c", "%s/csrc/torch_call.c"}, {"torch_call.h", "%s/csrc/torch_call.h"},
-              {"torch_cpu.c", "%s/csrc/torch_cpu.c"},   {"compute.c", "%s/csrc/compute.c"},
-              {"compute.h", "%s/csrc/compute.h"},       {"rows.h", "%s/csrc/rows.h"},
-              {"threads.c", "%s/csrc/threads.c"},       {"threads.h", "%s/csrc/threads.h"},
-              {"host_value.h", "%s/csrc/host_value.h"}, {"host.def", "%s/csrc/host.def"}};
+} shared[] = {{"torch_init.py", "%s/__init__.py"},        {"torch_op.py", "%s/_op.py"},
+              {"torch_reference.py", "%s/_reference.py"}, {"torch_setup.py", "setup.py"},
+              {"torch_build.sh", "%s/csrc/build.sh"},     {"torch_call.c", "%s/csrc/torch_call.c"},
+              {"torch_call.h", "%s/csrc/torch_call.h"},   {"torch_numbers.c", "%s/csrc/torch_numbers.c"},
+              {"torch_cpu.c", "%s/csrc/torch_cpu.c"},     {"compute.c", "%s/csrc/compute.c"},
+              {"compute.h", "%s/csrc/compute.h"},         {"rows.h", "%s/csrc/rows.h"},
+              {"threads.c", "%s/csrc/threads.c"},         {"threads.h", "%s/csrc/threads.h"},
+              {"host_value.h", "%s/csrc/host_value.h"},   {"host.def", "%s/csrc/host.def"}};
 
 static void put_project(Buf *b, const Torch *t)
 {
     buf_printf(b,
                TORCH_MARK "\n[build-system]\nrequires = [\"setuptools\"]\n"
                           "build-backend = \"setuptools.build_meta\"\n\n[project]\nname = \"%s\"\nversion = \"1\"\n"
-                          "description = \"Connections of the model %s as operators of PyTorch\"\n"
+                          "description = \"Operators of PyTorch: %s the model %s\"\n"
                           "requires-python = \">=3.9\"\ndependencies = [\"torch>=2.4\"]\n",
-               t->how->package, t->m->name);
+               t->how->package, part_of(t), t->m->name);
+}
+
+/* How it is used. */
+static void put_use(Buf *b, const Torch *t)
+{
+    const char *package = t->how->package, *first = t->module.v[0].path;
+    if (t->how->node)
+        buf_printf(
+            b,
+            "connection = %s.Connection(\"%s\")   # an nn.Module\n"
+            "x = connection.read(state)            # what a sublayer is given\n"
+            "state = connection.write(state, y)    # the state behind it\n\n"
+            "net = %s.Connections(layers)          # a list of layers, one for each connection, opened and closed\n",
+            package, first, package);
+    else if (t->how->block)
+        buf_printf(b, "block = %s.Block(\"%s\")   # an nn.Module\ny = block(x)\n", package, first);
+    else
+        buf_printf(b,
+                   "model = %s.Model()               # an nn.Module, whose parameters have their names in runs of vwn\n"
+                   "logits = model(tokens)\n"
+                   "loss = model(tokens, labels)     # the mean over labels that are not negative\n"
+                   "%s.load(model, \"runs/NAME\")    # the weights of a run, and\n"
+                   "%s.save(model, FILE)             # back: `start_from` of a .vwn file reads it\n",
+                   package, package, package);
 }
 
 static void put_readme(Buf *b, const Torch *t)
 {
-    const char *first = t->module.v[0].path;
-    buf_printf(
-        b,
-        "# %s\n\nWritten by `vwn emit torch` from %s: the connections of the model `%s` as operators of PyTorch, "
-        "forward and backward.\n\n"
-        "    pip install ./DIR             # needs a C compiler unless %s/_kernels.so is there\n\n"
-        "```python\nimport %s\n\nconnection = %s.Connection(\"%s\")   # an nn.Module\n"
-        "x = connection.read(state)            # what a sublayer is given\n"
-        "state = connection.write(state, y)    # the state behind it\n\n"
-        "net = %s.Connections(layers)          # a list of layers, one for each connection, opened and closed\n```\n\n"
-        "Any number of sequences and positions is computed by the same machine code. Results do not depend on threads: "
-        "two runs have\nthe same bits. `help(%s)` tells the shapes.\n",
-        t->how->package, source_base_name(t->how->unit->path), t->m->name, t->how->package, t->how->package,
-        t->how->package, first, t->how->package, t->how->package);
+    buf_printf(b,
+               "# %s\n\nWritten by `vwn emit torch` from %s: %s the model `%s` as operators of PyTorch, forward and "
+               "backward.\n\n"
+               "    pip install ./DIR             # needs a C compiler unless %s/_kernels.so is there\n\n"
+               "```python\nimport %s\n\n",
+               t->how->package, source_base_name(t->how->unit->path), part_of(t), t->m->name, t->how->package,
+               t->how->package);
+    put_use(b, t);
+    buf_printf(b,
+               "```\n\n"
+               "Any number of sequences and positions is computed by the same machine code. Results do not depend on "
+               "threads: two runs have\nthe same bits. `%s.describe()` tells the shapes.\n",
+               t->how->package);
 }
 
 void export_torch(ExportFolder *out, Ctx *ctx, Arena *arena, const TorchOptions *how)
 {
     Torch t = {.ctx = ctx, .arena = arena, .how = how, .m = how->unit->model};
     map_init(&t.kernel_seen, arena);
-    add_modules(&t);
-    Buf table = buf_new(arena), calls = buf_new(arena), kernels = buf_new(arena), project = buf_new(arena),
-        readme = buf_new(arena);
+    if (how->node)
+        add_connections(&t);
+    else if (how->block)
+        add_blocks(&t);
+    else
+        add_model(&t);
+    Buf table = buf_new(arena), calls = buf_new(arena), kernels = buf_new(arena), formulas = buf_new(arena),
+        project = buf_new(arena), readme = buf_new(arena);
     put_table(&table, &t);
     put_calls(&calls, &t);
     put_kernels(&kernels, &t);
+    put_formulas(&formulas, &t);
     put_project(&project, &t);
     put_readme(&readme, &t);
     add_text(&t, out, arena_printf(arena, "%s/_table.py", how->package), table.s, table.n);
+    add_text(&t, out, arena_printf(arena, "%s/_formulas.py", how->package), formulas.s, formulas.n);
     add_text(&t, out, arena_printf(arena, "%s/csrc/calls.c", how->package), calls.s, calls.n);
     add_text(&t, out, arena_printf(arena, "%s/csrc/kernels.c", how->package), kernels.s, kernels.n);
     add_text(&t, out, "pyproject.toml", project.s, project.n);

@@ -14,7 +14,9 @@
 typedef struct TorchOptions {
     const Unit *unit;
     const char *package; /* its name in Python */
-    const char *node;    /* the path of a sublayer, or of its connection, [*] for any number; NULL: all connections */
+    const char
+        *node; /* connections: the path of a sublayer, or of its connection, [*] for any number; "*": all of them */
+    const char *block; /* blocks: a path, [*] for any number, or the name of a block; both NULL: the whole model */
 } TorchOptions;
 
 /* pyproject.toml begins with TORCH_MARK. Raises ST_INPUT for what has no such part. */

@@ -702,6 +702,22 @@ static void returns_nothing(Eval *ev, const Ast *block)
     diag_help(ev->ctx, d, "its last line is `return %s`", binds ? last->kid[0]->name : "...");
 }
 
+/* For the list of the model's modules: what it was given that are tensors, and what it made of them. */
+static void record_module(Eval *ev, const BlockDef *d, const Value *x, size_t n, Name path, const Value *result)
+{
+    if (result->kind != V_TENSOR)
+        return;
+    Name *name = NEW_ARRAY(ev->arena, Name, n + 1);
+    Val *given = NEW_ARRAY(ev->arena, Val, n + 1);
+    ModelModule module = {path, d->ast->name, name, given, 0, result->val};
+    for (size_t i = 0; i < n; i++)
+        if (x[i].kind == V_TENSOR) {
+            name[module.n] = d->ast->kid[1]->kid[i]->name;
+            given[module.n++] = x[i].val;
+        }
+    vec_push(ev->arena, &ev->build->model->module, module);
+}
+
 static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name path, const Binding *via,
                       bool inline_call, Scope *placement, Span at)
 {
@@ -755,6 +771,7 @@ static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, N
             result = v_poison();
         if (!inline_call)
             *map_at(&ev->build->exports, (uintptr_t)path) = body.env;
+        record_module(ev, b->def, x, n, path, &result);
     }
     ev->depth--;
     ev->frame = frame.up;

@@ -134,6 +134,39 @@ bool function_of_close(ModelFunction *f, const Model *m, Arena *arena)
     return m->closed != 0;
 }
 
+void function_of_module(ModelFunction *f, const Model *m, size_t module, Arena *arena)
+{
+    const ModelModule *x = &m->module.v[module];
+    begin(f, m, "block", x->path);
+    for (size_t i = 0; i < m->sublayer.n; i++)
+        if (m->sublayer.v[i].path == x->path) {
+            give(f, arena, "x", m->sublayer.v[i].read);
+            want(f, arena, "y", m->sublayer.v[i].wrote);
+            return;
+        }
+    for (size_t i = 0; i < x->n; i++)
+        give(f, arena, x->name[i], x->given[i]);
+    want(f, arena, "y", x->result);
+}
+
+bool function_of_output(ModelFunction *f, const Model *m, Arena *arena)
+{
+    const ModelOutput *out = model_output(m);
+    begin(f, m, "output", name_str(m->graph->ctx, ""));
+    if (out)
+        want(f, arena, out->name, out->value);
+    return out != NULL;
+}
+
+bool function_of_loss(ModelFunction *f, const Model *m, Arena *arena)
+{
+    Val loss = step_loss(m);
+    begin(f, m, "loss", name_str(m->graph->ctx, ""));
+    if (loss)
+        want(f, arena, "loss", loss);
+    return loss != 0;
+}
+
 /* ---- leaves ---- */
 
 /* By Val: the tensor that stands for a value that is given. */
@@ -158,9 +191,36 @@ static Val *wanted_values(const ModelFunction *f, Arena *arena)
     return value;
 }
 
+static bool is_given(const ModelFunction *f, Name name)
+{
+    for (size_t i = 0; i < f->given.n; i++)
+        if (f->given.v[i].name == name)
+            return true;
+    return false;
+}
+
+void function_give_inputs(ModelFunction *f, Arena *arena)
+{
+    const Graph *g = f->m->graph;
+    const Ext *const *leaf = leaves(f, arena);
+    const bool *needed = step_needs(f->m, wanted_values(f, arena), f->wanted.n, leaf, arena);
+    for (size_t i = 0; i < g->ext.n; i++) /* in the order of the model */
+        for (Val v = 1; v < g->node.n; v++) {
+            const Node *n = node_at(g, v);
+            if (needed[v] && !leaf[v] && n->op == OP_EXT && (size_t)n->a.i == i && g->ext.v[i].kind == EXT_INPUT &&
+                !is_given(f, g->ext.v[i].name))
+                give(f, arena, g->ext.v[i].name, v);
+        }
+}
+
 const char *function_close(ModelFunction *f, Arena *arena)
 {
     const Graph *g = f->m->graph;
+    for (size_t i = 0; i < f->given.n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (f->given.v[i].value == f->given.v[k].value || f->given.v[i].name == f->given.v[k].name)
+                return arena_printf(arena, "`%s` and `%s` of it are one tensor", f->given.v[k].name,
+                                    f->given.v[i].name);
     const Ext *const *leaf = leaves(f, arena);
     const bool *needed = step_needs(f->m, wanted_values(f, arena), f->wanted.n, leaf, arena);
     bool any = false;
@@ -174,7 +234,7 @@ const char *function_close(ModelFunction *f, Arena *arena)
         if (n->op == OP_EXT && g->ext.v[n->a.i].kind == EXT_INPUT)
             return arena_printf(arena, "it reads `%s` of the model besides", g->ext.v[n->a.i].name);
         if (n->op == OP_RAND || n->op == OP_RANDN || (n->op == OP_SDPA && n->a.z > 0))
-            return "it draws random numbers";
+            return "it draws random numbers (dropout is taken out with `--set PATH=0`)";
         if (n->op == OP_HOST)
             return "it depends on the step of training";
     }

@@ -53,4 +53,12 @@ void function_of_end(ModelFunction *f, const Model *m, size_t i, const Val *gate
 void function_of_open(ModelFunction *f, const Model *m, Arena *arena);
 bool function_of_close(ModelFunction *f, const Model *m, Arena *arena);
 
+/* What a module makes of the tensors that it is given; of a sublayer, with its norms: what its connection hands it, and gets back. */
+void function_of_module(ModelFunction *f, const Model *m, size_t module, Arena *arena);
+/* The model's output, "logits" or the first where there is none of this name; the sum of its losses. False: it has none. */
+bool function_of_output(ModelFunction *f, const Model *m, Arena *arena);
+bool function_of_loss(ModelFunction *f, const Model *m, Arena *arena);
+/* Gives it the inputs of the model that it reads besides. */
+void function_give_inputs(ModelFunction *f, Arena *arena);
+
 #endif

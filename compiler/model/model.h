@@ -72,6 +72,15 @@ typedef struct ModelSublayer {
     Val read, wrote, after;
 } ModelSublayer;
 
+/* A block that was applied: the tensors that it was given, by the names of its text, and the one that it returned. */
+typedef struct ModelModule {
+    Name path, block; /* "layer[3].attention.q_proj", "linear" */
+    const Name *name; /* n of each */
+    const Val *given;
+    size_t n;
+    Val result;
+} ModelModule;
+
 /* A step of the state through a sublayer. */
 typedef struct ModelStep {
     Name path, connection; /* "layer[3].attention", the block that joins it to the state */
@@ -88,14 +97,15 @@ typedef struct Model {
     VEC(ModelOutput) output;
     VEC(ModelAlias) alias;
     VEC(ModelSublayer)
-    sublayer;               /* in order, those of heads left out; a step may apply its own several times, or never */
-    Val embedded, opened;   /* what the embed nodes made; the first state */
-    Val closed;             /* what the first head that reads a closed state is given; 0: none does */
-    int64_t context;        /* largest T */
-    int64_t width;          /* of the outermost scope; 0 when it varies */
-    int64_t state_width;    /* coordinates per position in the state that travels through the layers */
-    int64_t steps_of_state; /* how often the state travels through a sublayer, heads' own aside */
-    VEC(ModelStep) step;    /* in the order of the file: those of heads, too */
+    sublayer;                /* in order, those of heads left out; a step may apply its own several times, or never */
+    VEC(ModelModule) module; /* in the order in which they returned; a path that is applied again stands there again */
+    Val embedded, opened;    /* what the embed nodes made; the first state */
+    Val closed;              /* what the first head that reads a closed state is given; 0: none does */
+    int64_t context;         /* largest T */
+    int64_t width;           /* of the outermost scope; 0 when it varies */
+    int64_t state_width;     /* coordinates per position in the state that travels through the layers */
+    int64_t steps_of_state;  /* how often the state travels through a sublayer, heads' own aside */
+    VEC(ModelStep) step;     /* in the order of the file: those of heads, too */
     int64_t reads, widest_read; /* coordinates per position that those sublayers read: of all, at most */
     int64_t vocab;              /* last extent of output "logits"; 0 without one */
     int64_t table_rows;         /* of the smallest table that input "tokens" is looked up in; 0 without one */
@@ -466,6 +476,9 @@ Graph *step_squares(const Model *m, const Train *t, Arena *arena);
 Graph *step_trained(const Model *m, Arena *arena);
 /* Dropout masks stand in Model.graph as OP_STOP nodes of the kind STOP_DROPOUT (value 0 or 1 / (1 - p));
  * the two graphs below replace them by ones, and set Attr.z of OP_SDPA to 0. */
+/* The sum of the losses that are trained as a value of the model's own graph, behind whose nodes those of the sum are put. 0: it
+ * has none. */
+Val step_loss(const Model *m);
 /* Losses without gradients and without dropout: "loss", "loss.NAME". */
 Graph *step_evaluate(const Model *m, Arena *arena);
 /* What evaluations of a run measure: what a part adds to step_evaluate of all windows, by HV_SHARE and
@@ -489,8 +502,9 @@ bool *step_needs(const Model *m, const Val *value, size_t n, const Ext *const *l
 /* In such a graph: value `to` of the model once more, with `instead` in the place of value `from`. 0: `to` does not
  * depend on `from`. */
 Val step_again(Graph *g, const Model *m, const Val *map, Val from, Val to, Val instead);
-/* Output "logits" only, or the first where there is none of this name, without dropout; all positions
- * are of one document. */
+/* Output "logits", or the first where there is none of this name; NULL: there is none. */
+const ModelOutput *model_output(const Model *m);
+/* It alone, without dropout; all positions are of one document. */
 Graph *step_predict(const Model *m, Arena *arena);
 
 /* ---- path.c ---- */

@@ -122,12 +122,10 @@ static bool is_first_instance(const Model *m, size_t i)
     return true;
 }
 
-/* Emits "loss", "loss.NAME" and "metric.NAME"; returns the sum of the trained ones, 0 without
- * any. */
-static Val emit_losses(Graph *g, const Model *m, const Val *map)
+/* each[i]: loss i, where it is the first of its name. Returns the sum of the trained ones, 0 without any. */
+static Val sum_losses(Graph *g, const Model *m, const Val *map, Val *each)
 {
     Val total = 0;
-    Val *each = NEW_ARRAY(g->arena, Val, m->loss.n + 1);
     for (size_t i = 0; i < m->loss.n; i++) {
         if (!is_first_instance(m, i))
             continue;
@@ -136,6 +134,13 @@ static Val emit_losses(Graph *g, const Model *m, const Val *map)
         if (m->loss.v[i].trained)
             total = total ? ir_binary(g, OP_ADD, total, each[i]) : each[i];
     }
+    return total;
+}
+
+/* Emits "loss", "loss.NAME" and "metric.NAME"; returns the sum of the trained ones, 0 without any. */
+static Val emit_losses(Graph *g, const Model *m, const Val *map)
+{
+    Val *each = NEW_ARRAY(g->arena, Val, m->loss.n + 1), total = sum_losses(g, m, map, each);
     if (total)
         ir_output(g, name_str(g->ctx, "loss"), total);
     for (size_t i = 0; i < m->loss.n; i++) {
@@ -144,6 +149,15 @@ static Val emit_losses(Graph *g, const Model *m, const Val *map)
             ir_output(g, name_printf(g->ctx, "%s.%s", l->trained ? "loss" : "metric", l->name), each[i]);
     }
     return total;
+}
+
+Val step_loss(const Model *m)
+{
+    Graph *g = m->graph;
+    Val *same = NEW_ARRAY(g->arena, Val, g->node.n + 1), *each = NEW_ARRAY(g->arena, Val, m->loss.n + 1);
+    for (Val v = 1; v < g->node.n; v++)
+        same[v] = v;
+    return sum_losses(g, m, same, each);
 }
 
 /* ---- the graphs of model.h ---- */
@@ -416,14 +430,19 @@ Val step_again(Graph *g, const Model *m, const Val *map, Val from, Val to, Val i
     return depends[to] ? again[to] : 0;
 }
 
-Graph *step_predict(const Model *m, Arena *arena)
+const ModelOutput *model_output(const Model *m)
 {
-    if (!m->output.n)
-        ctx_raise(m->graph->ctx, ST_INPUT, "model `%s` has no output to predict", m->name);
-    const ModelOutput *out = &m->output.v[0];
     for (size_t i = 0; i < m->output.n; i++)
         if (!strcmp(m->output.v[i].name, "logits"))
-            out = &m->output.v[i];
+            return &m->output.v[i];
+    return m->output.n ? &m->output.v[0] : NULL;
+}
+
+Graph *step_predict(const Model *m, Arena *arena)
+{
+    const ModelOutput *out = model_output(m);
+    if (!out)
+        ctx_raise(m->graph->ctx, ST_INPUT, "model `%s` has no output to predict", m->name);
     Val *map;
     Graph *g = copy_forward(m, arena, &(StepChange){.one_document = true}, &out->value, 1, &map);
     ir_output(g, out->name, map[out->value]);

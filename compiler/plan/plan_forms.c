@@ -4,9 +4,10 @@
 #include <inttypes.h>
 #include "kernel_cache.h"
 
+/* Sums over fewer than 1,024 rows have fewer parts, which is another plan and no other result. */
 static const struct {
     int64_t B, T;
-} size[PLAN_SIZES] = {{1009, 1013}, {1511, 1733}, {307, 2003}, {2017, 211}, {127, 509}};
+} size[PLAN_SIZES] = {{1033, 1039}, {1511, 1733}, {1307, 2003}, {2017, 1213}, {1129, 1523}};
 
 /* ---- plans ---- */
 
@@ -78,23 +79,51 @@ static bool monomial(const int64_t *v, PlanForm *f)
     return false;
 }
 
-/* n of them, or n for each sequence or position, each of parts of m B T, or m T, in `by`. */
+static int64_t greatest_divisor(int64_t a, int64_t b) { return b ? greatest_divisor(b, a % b) : a; }
+
+/* The least m for which all v[i] are parts of m q[i] in `by`; 0: there is none. */
+static int64_t least_times(const int64_t *v, const int64_t *q, int64_t by)
+{
+    int64_t low = 1, high = INT64_MAX;
+    for (size_t i = 0; i < PLAN_SIZES; i++) {
+        int64_t above = by * (v[i] - 1) / q[i] + 1, most = by * v[i] / q[i];
+        low = above > low ? above : low;
+        high = most < high ? most : high;
+    }
+    return low <= high ? low : 0;
+}
+
+/* n of them, or n for each sequence or position, each of parts of m B T, or m T, in `by`: the least m, then the least `by`. */
 static bool parts(const int64_t *v, PlanForm *f)
 {
-    enum { MOST_BY = 4096, MOST_TIMES = 64 };
+    enum { MOST_BY = 4096, MOST_TIMES = 4096 };
     static const Dim outer[] = {{1, 0, 0}, {1, 1, 0}, {1, 0, 1}}, inner[] = {{1, 1, 1}, {1, 0, 1}, {1, 1, 0}};
-    for (size_t o = 0; o < COUNT_OF(outer); o++)
-        for (size_t i = 0; i < COUNT_OF(inner); i++)
-            for (int64_t m = 1; m <= MOST_TIMES; m++)
-                for (int64_t by = 2; by <= MOST_BY; by++) {
-                    Dim of = {m, inner[i].b, inner[i].t};
-                    int64_t each =
-                        dim_at(outer[o], size[0].B, size[0].T) * ceil_of(dim_at(of, size[0].B, size[0].T), by);
-                    *f = (PlanForm){{v[0] / each, outer[o].b, outer[o].t}, of, by};
-                    if (v[0] % each == 0 && holds(v, f))
-                        return true;
+    bool found = false;
+    for (size_t o = 0; o < COUNT_OF(outer); o++) {
+        int64_t all[PLAN_SIZES], each[PLAN_SIZES], q[PLAN_SIZES], common = 0;
+        bool whole = true;
+        for (size_t p = 0; p < PLAN_SIZES; p++) {
+            int64_t by = dim_at(outer[o], size[p].B, size[p].T);
+            whole = whole && v[p] > 0 && v[p] % by == 0;
+            all[p] = v[p] / by;
+            common = greatest_divisor(all[p], common);
+        }
+        for (int64_t n = 1; whole && n <= common && n <= MOST_TIMES; n++)
+            for (size_t i = 0; common % n == 0 && i < COUNT_OF(inner); i++) {
+                for (size_t p = 0; p < PLAN_SIZES; p++) {
+                    each[p] = all[p] / n;
+                    q[p] = dim_at(inner[i], size[p].B, size[p].T);
                 }
-    return false;
+                for (int64_t by = 2; by <= MOST_BY; by++) {
+                    int64_t m = least_times(each, q, by);
+                    if (!m || (found && m >= f->of.n))
+                        continue;
+                    *f = (PlanForm){{n, outer[o].b, outer[o].t}, {m, inner[i].b, inner[i].t}, by};
+                    found = true;
+                }
+            }
+    }
+    return found && holds(v, f);
 }
 
 bool plan_form(const PlanSizes *sizes, PlanNumberAt *at, size_t i, size_t k, PlanForm *out)

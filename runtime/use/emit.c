@@ -130,7 +130,8 @@ static void print_torch(Emission *e)
     if (!package)
         package = torch_is_name(u->model->name) ? u->model->name : "vwn_model";
     e->package = package;
-    export_torch(&e->folder, s->ctx, s->arena, &(TorchOptions){.unit = u, .package = package, .node = e->how->node});
+    export_torch(&e->folder, s->ctx, s->arena,
+                 &(TorchOptions){.unit = u, .package = package, .node = e->how->node, .block = e->how->block});
 }
 
 /* ---- the folder ---- */

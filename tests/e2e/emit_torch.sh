@@ -21,7 +21,7 @@ model two {
   head lm { norm = rms_norm(eps = 1e-6) }
 }
 END
-expect 0 "$VWN" emit torch hyper.vwn -o package --build
+expect 0 "$VWN" emit torch hyper.vwn -o package --node '*' --build
 has out package/two/_table.py
 has out 'next: pip install package'
 filled package/two/_kernels.so
@@ -29,12 +29,32 @@ for file in pyproject.toml setup.py README.md two/__init__.py two/_op.py two/csr
 # both sublayers have one text; their initial values differ
 [ "$(grep -c '"name": ' package/two/_table.py)" -eq 4 ] || fail "the table has $(grep '"name": ' package/two/_table.py)"
 has package/two/_table.py '"layer[2].linear.connection.A_m", (2, 1, ), ("list", (0, 1, ))'
-expect 0 "$VWN" emit torch hyper.vwn -o again -q
+expect 0 "$VWN" emit torch hyper.vwn -o again --node '*' -q
 expect 0 diff -r package again -x _kernels.so
 expect 0 "$VWN" emit torch hyper.vwn -o one --node 'layer[2].linear.connection' --name mine --json
 json out
 has out one/mine/_table.py
 lacks one/mine/_table.py 'layer[1]'
+
+# the whole model; its blocks by their name, of which both have one text, and by a path
+expect 0 "$VWN" emit torch hyper.vwn -o all -q
+has all/two/_table.py '"kind": "model"'
+has all/two/_table.py '("embed.tokens.W", "embed.tokens.W", (16, 8, ), ("normal", 0'
+has all/two/_table.py '"ranges": ((0, 16, False), (1, 16, True), )'
+expect 0 "$VWN" emit torch hyper.vwn -o blocks --block linear -q
+[ "$(grep -c '"name": ' blocks/two/_table.py)" -eq 1 ] || fail "blocks: $(grep '"name": ' blocks/two/_table.py)"
+[ "$(grep -c '"kind": "block"' blocks/two/_table.py)" -eq 2 ] || fail "blocks: $(grep '"path": ' blocks/two/_table.py)"
+has blocks/two/_table.py '("pre_norm.g", "layer[2].linear.pre_norm.g", (8, )'
+expect 0 "$VWN" emit torch hyper.vwn -o blocks --block 'layer[2].linear' -q
+lacks blocks/two/_table.py 'layer[1]'
+expect 1 "$VWN" emit torch hyper.vwn -o other --block linea
+has err 'applies no block `linea`; its sublayers are layer[1].linear, layer[2].linear'
+expect 2 "$VWN" emit torch hyper.vwn -o other --block linear --node 'layer[1].linear'
+has err '`--node` and `--block` exclude each other'
+sed 's/linear *{ out = 8 }/ffn { hidden = 8, activation = gelu, dropout = 0.1 }/; s/^  init  .*/&\n  out_init = zeros/' hyper.vwn > drop.vwn
+expect 1 "$VWN" emit torch drop.vwn -o other
+has err 'of the model is no function of what it is given: it draws random numbers'
+expect 0 "$VWN" emit torch drop.vwn -o dropless --set 'layer[*].ffn.dropout=0' -q
 
 cat > call.c << 'END'
 #include <dlfcn.h>
@@ -44,7 +64,7 @@ cat > call.c << 'END'
 #include <stdlib.h>
 enum { N = 2, D = 8 };
 static int64_t (*workspace)(unsigned, int64_t, int64_t);
-static void (*call)(unsigned, int64_t, int64_t, void *const *, void *, int, uint64_t);
+static void (*call)(unsigned, int64_t, int64_t, void *const *, const unsigned char *, const int64_t *, void *, int, uint64_t);
 static int bad;
 
 static float *numbers(size_t n, unsigned seed)
@@ -63,8 +83,10 @@ static void is(const char *what, double got, double wanted, double size)
 
 static void run(unsigned f, int64_t B, int64_t T, void *const *tensor, int threads)
 {
+    static const unsigned char type[16]; /* all float32 */
+    static const int64_t unread[16];
     void *room = malloc((size_t)workspace(f, B, T));
-    call(f, B, T, tensor, room, threads, 1000);
+    call(f, B, T, tensor, type, unread, room, threads, 1000);
     free(room);
 }
 

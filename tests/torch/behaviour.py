@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 D, M, N = 48, 2, 3
 block, shape, read, write, E = ghc(D, M, N)
-package = emitted("behaviour", text(block, D, E))
+package = emitted("behaviour", text(block, D, E), "--node", "*")
 ops = torch.ops.vwn_behaviour
 torch.manual_seed(0)
 c = randomised(package.Connection("layer[1].linear"))
@@ -30,7 +30,7 @@ def result(*lead, **how):
 
 
 def arguments(name, *given):
-    return [*given, *[c._tensor(p).detach().clone().requires_grad_() for p in c._uses[name][1]]]
+    return [*given, [c._tensor(p).detach().clone().requires_grad_() for p in c._uses[name][1]]]
 
 
 # ---- registration: all four tests of opcheck, of the operator and of its gradient ----
@@ -45,12 +45,18 @@ for name, given in (("read", [state(2, 5, requires_grad=True)]), ("write", [stat
     found = torch.library.opcheck(op, tuple(arguments(name, *odd)))
     check(f"opcheck of {name}, not contiguous", set(found.values()) == {"SUCCESS"}, found)
 
-# ---- gradcheck in float64, of the implementation that the kernels are compared with ----
+# ---- gradcheck in float64, of the implementation that the kernels are compared with, and of the package's formulas ----
 p64 = {n: v.detach().double().requires_grad_() for n, v in short(c).items()}
 H64 = state(1, 2, dtype=torch.float64, requires_grad=True)
 y64 = result(1, 2, dtype=torch.float64, requires_grad=True)
 check("gradcheck of read", torch.autograd.gradcheck(lambda H, *p: read(H, dict(zip(p64, p))), (H64, *p64.values())))
 check("gradcheck of write", torch.autograd.gradcheck(lambda H, y, *p: write(H, y, dict(zip(p64, p))), (H64, y64, *p64.values())))
+for name, given in (("read", [H64]), ("write", [H64, y64])):
+    f = getattr(c, name)
+    check(f"gradcheck of {name} in float64", torch.autograd.gradcheck(f, given))
+    check(f"gradgradcheck of {name} in float64", torch.autograd.gradgradcheck(f, given))
+    check(f"{name} in float64 is the implementation", distance(f(*given), dict(read=read, write=write)[name](*given, p64)) < 1e-14)
+    check(f"{name} in float64 is near", distance(f(*[x.float() for x in given]), f(*given)) < 1e-6)
 
 
 # ---- a net around it ----
@@ -110,6 +116,8 @@ for half in (torch.bfloat16, torch.float16):
     check(f"{half} in, {half} out", out.dtype == half)
     right = write(Hh.detach().double(), yh.double(), {n: v.double() for n, v in short(c).items()})
     check(f"{half} is rounded once", distance(out, right.to(half)) < 1e-3)
+    single = c.write(Hh.detach().float(), yh.float())
+    check(f"{half}: the bits of float32, rounded", torch.equal(out, single.to(half)))
     out.sum().backward()
     check(f"{half} has a gradient of its type", Hh.grad.dtype == half and torch.isfinite(Hh.grad).all())
 
@@ -123,7 +131,7 @@ stacked = {n: torch.stack([p, 2 * p, 0.5 * p]) for n, p in params.items()}
 
 def call(p, H):
     op = package._op._operators[c._uses["read"][0]]
-    return op(H, *[p[n] for n in c._uses["read"][1]])
+    return op(H, [p[n] for n in c._uses["read"][1]])
 
 
 each = torch.stack([call({n: p[i] for n, p in stacked.items()}, Hb) for i in range(3)])
@@ -234,7 +242,7 @@ check("in a child after fork", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) 
 refuses("another width", ValueError, ["`state`", "[2, 6, 3, 25]", "[..., 3, 24]"], lambda: c.read(torch.randn(2, 6, 3, 25)))
 refuses("no streams", ValueError, ["`state`", "[3]"], lambda: c.read(torch.randn(3)))
 refuses("other positions", ValueError, ["`y`", "[2, 5, 48]", "[2, 6]"], lambda: c.write(H, result(2, 5)))
-refuses("float64", TypeError, ["`state`", "float64", "float32"], lambda: c.read(H.double()))
+refuses("a state in float64 alone", TypeError, ["`y`", "float32", "float64"], lambda: c.write(H.double(), result(2, 6)))
 refuses("integers", TypeError, ["`state`", "int64"], lambda: c.read(torch.zeros(2, 6, *shape, dtype=torch.int64)))
 refuses("complex", TypeError, ["`state`", "complex64"], lambda: c.read(torch.zeros(2, 6, *shape, dtype=torch.complex64)))
 refuses("two types", TypeError, ["`y`", "bfloat16", "float32"], lambda: c.write(H, result(2, 6).bfloat16()))
@@ -242,7 +250,7 @@ refuses("sparse", TypeError, ["`state`", "sparse"], lambda: c.read(H.to_sparse()
 refuses("no tensor", TypeError, ["`state`", "list"], lambda: c.read([1, 2]))
 refuses("None", TypeError, ["`y`", "NoneType"], lambda: c.write(H, None))
 refuses("a parameter of another shape", ValueError, ["[4, 2]", "[3, 2]"],
-        lambda: package._op._operators[0](H, torch.zeros(4, 2), *arguments("read")[1:]))
+        lambda: package._op._operators[0](H, [torch.zeros(4, 2), *arguments("read")[0][1:]]))
 refuses("no such connection", ValueError, ["layer[9].linear", "layer[1].linear"], lambda: package.Connection("layer[9].linear"))
 refuses("a list of another length", ValueError, ["2 connections", "3 layers"], lambda: package.Connections([nn.Identity()] * 3))
 meta = copy.deepcopy(c).to("meta").read(torch.empty(2, 6, *shape, device="meta"))

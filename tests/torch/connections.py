@@ -14,7 +14,7 @@ for name, (block, shape, read, write, E) in cases().items():
     if len(sys.argv) > 1 and name not in sys.argv[1:]:
         continue
     width = E if not name.startswith("ghc") else shape[1] * int(name.split("_")[1])
-    package = emitted(name, text(block, width, E))
+    package = emitted(name, text(block, width, E), "--node", "*")
     c = randomised(package.Connection(1))
     g = torch.Generator().manual_seed(1)
     for lead in ((2, 7), (33,), (3, 5, 61)):

@@ -19,7 +19,7 @@ block = (
     f"mhc(n = {N}, iterations = {config.hc_sinkhorn_iters}, start = softmax, eps = {config.hc_eps}, "
     f"norm = rms_norm(eps = {config.rms_norm_eps}, gain = false))"
 )
-package = emitted("deepseek", text(block, D, D))
+package = emitted("deepseek", text(block, D, D), "--node", "*")
 ours = randomised(package.Connection(0))
 p = short(ours)
 module = theirs.DeepseekV4HyperConnection(config)

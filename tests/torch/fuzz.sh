@@ -5,7 +5,7 @@
 from oracle import text
 print(text("hyper(n = 2, dynamic = false)", 8, 8))
 END
-"$VWN" emit torch fuzzed.vwn -o fuzzed --name fuzzed -q > /dev/null || exit 1
+"$VWN" emit torch fuzzed.vwn -o fuzzed --node "*" --name fuzzed -q > /dev/null || exit 1
 build=fuzzed/fuzzed/csrc/build.sh
 # with the library of C++ before it: of a library that Python loads later its interceptor of exceptions knows nothing
 asan="$(cc -print-file-name=libasan.so) $(cc -print-file-name=libstdc++.so.6)"
@@ -24,7 +24,7 @@ short = libc.malloc(ctypes.c_size_t(64))
 work = torch.empty(op._library.vwn_workspace(0, 4, 1), dtype=torch.uint8)
 Am, x = torch.zeros(2, 1), torch.zeros(4, 8)
 p = (ctypes.c_void_p * 3)(short, Am.data_ptr(), x.data_ptr())
-op._library.vwn_call(0, 4, 1, p, work.data_ptr(), 1, 0)
+op._library.vwn_call(0, 4, 1, p, bytes(3), None, work.data_ptr(), 1, 0)
 ' 2> found.txt; then echo "FAILED: an access beyond the end was not found"; exit 1; fi
     grep -q 'heap-buffer-overflow' found.txt || { echo "FAILED: $(head -n 3 found.txt)"; exit 1; }
 else

@@ -5,7 +5,7 @@ set -e
 OMP_NUM_THREADS=1 # beside other tests PyTorch's threads wait for each other at every loop
 export OMP_NUM_THREADS
 here=$VWN_SOURCE/examples/torch
-"$VWN" emit torch "$here/wide.vwn" -o wide --build -q > /dev/null
+"$VWN" emit torch "$here/wide.vwn" --node '*' -o wide --build -q > /dev/null
 [ "$(diff "$here/before.py" "$here/after.py" | grep -c '^> [^"]')" -eq 5 ] || { echo "FAILED: not five lines"; exit 1; }
 for name in before after; do
     PYTHONPATH=$PWD/wide "$PY" "$here/$name.py" "$VWN_SOURCE/grammar/README.md" 20 > $name.txt

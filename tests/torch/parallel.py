@@ -54,7 +54,7 @@ def free_port():
 
 
 if __name__ == "__main__":
-    emitted("parallel_net", text(block, D, E))
+    emitted("parallel_net", text(block, D, E), "--node", "*")
     os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), os.path.abspath("parallel_net.torch")])
     one = net()
     one(batch()).square().mean().backward()

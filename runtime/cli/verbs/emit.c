@@ -1,4 +1,4 @@
-/* emit.c - `vwn emit`: a model as a folder of C or CUDA C that builds without vwn, or its connections as a package for PyTorch.
+/* emit.c - `vwn emit`: a model as a folder of C or CUDA C that builds without vwn, or it or a part of it as a package for PyTorch.
  *
  * In:  a file.   Out: the folder; the names of its files on stdout.
  */
@@ -23,6 +23,7 @@ static const struct {
     {"--batch", KIND_MODEL, "is for `vwn emit c` and `cuda`: a package for PyTorch takes any number of sequences"},
     {"--fast", KIND_CUDA, "is for `vwn emit cuda`: on the CPU no order of a sum is faster"},
     {"--node", KIND_TORCH, "is for `vwn emit torch`"},
+    {"--block", KIND_TORCH, "is for `vwn emit torch`"},
     {"--name", KIND_TORCH, "is for `vwn emit torch`"},
     {"--build", KIND_TORCH, "is for `vwn emit torch`"},
 };
@@ -55,6 +56,7 @@ static int run(Call *call)
                             .cuda = kind == KIND_CUDA,
                             .torch = kind == KIND_TORCH,
                             .node = call_flag(call, "--node"),
+                            .block = call_flag(call, "--block"),
                             .package = call_flag(call, "--name"),
                             .build = call_flag(call, "--build") != NULL,
                             .train = call_flag(call, "--train") != NULL,
@@ -67,6 +69,8 @@ static int run(Call *call)
         return usage_error(call, "`vwn emit` needs `-o DIR`, the folder to write");
     if (how.train && how.infer)
         return usage_error(call, "`--train` and `--infer` exclude each other");
+    if (how.node && how.block)
+        return usage_error(call, "`--node` and `--block` exclude each other");
     for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++)
         if (call_flag(call, takes[i].flag) && !(takes[i].of & kind))
             return usage_error(call, "`%s` %s", takes[i].flag, takes[i].why);
@@ -89,7 +93,8 @@ static const Flag flags[] = {
     {"--infer", NULL, "only evaluation (else training too, if the file has it)"},
     {"--batch", "'8 seqs'", "sequences at a time (else the file's micro batch, or 1)"},
     {"--fast", NULL, "cuda: sums in any order where that is faster; runs differ in their last bits"},
-    {"--node", "PATH", "torch: the sublayers whose connections are meant, as layer[*].ffn (else all)"},
+    {"--node", "PATH", "torch: connections, of these sublayers: layer[*].ffn; '*': of all"},
+    {"--block", "NAME", "torch: modules, by a path, layer[*].ffn, or the name of their block"},
     {"--name", "NAME", "torch: what the package is called (else the model's name)"},
     {"--build", NULL, "torch: compile its library, so that pip needs no C compiler"},
     {"--force", NULL, "write into a folder that holds other files"},
@@ -97,17 +102,18 @@ static const Flag flags[] = {
 const Verb verb_emit = {
     .name = "emit",
     .operands = "c|cuda|torch FILE",
-    .summary = "Writes a folder of C or CUDA C that evaluates and trains the model, or its connections for PyTorch",
+    .summary = "Writes a folder of C or CUDA C that evaluates and trains the model, or a package for PyTorch",
     .example = {{"vwn emit c model.vwn -o model_c", "then: make -C model_c"},
                 {"vwn emit torch model.vwn -o model_torch", "then: pip install ./model_torch"}},
     .text = "The folder has a README.md that tells what each file is and how it is built. Equal "
             "input gives\nequal bytes. A model that needs a kernel which is not there in CUDA C "
             "yet is refused.\n"
-            "`torch` writes a Python package: each connection of the model as an nn.Module with read(state) "
-            "and\nwrite(state, y), so that any layer of yours stands between; computed by the same kernels, "
-            "forward and\nbackward. It needs PyTorch and nothing of vwn.\n",
+            "`torch` writes a Python package: the model as an nn.Module, tokens in, logits or the loss out; with "
+            "--block\na module of it; with --node a connection as read(state) and write(state, y), so that any layer "
+            "of yours\nstands between. All is computed by the same kernels, forward and backward, and needs PyTorch "
+            "and nothing\nof vwn.\n",
     .flag = flags,
-    .n_flags = 9,
+    .n_flags = sizeof flags / sizeof flags[0],
     .takes = TAKES_SET | TAKES_JSON,
     .least = 2,
     .most = 2,
