@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #include "compiler/file/check_unit.h"
 #include "compiler/portable/file.h"
@@ -124,6 +125,10 @@ static Status join_body(void *user)
         return ST_OK;
     if (!(c->ranks = ranks_open(&ask, why)))
         ctx_raise(c->ctx, ST_ENVIRONMENT, "%s", why);
+    char name[16]; /* as `top` shows it */
+    snprintf(name, sizeof name, "vwn rank %d", ask.rank);
+    prctl(PR_SET_NAME, name);
+    c->local = ask.local_rank + 1;
     int threads = threads_available() / ask.local;
     if (!c->options.threads)
         c->options.threads = threads > 0 ? threads : 1;

@@ -82,6 +82,7 @@ CALL(vwn_sweep, vwn_sweep_options, sweep_run(c->context, c->how, c->out))
 CALL(vwn_tensor_stats, vwn_stats_options, tensor_stats(c->context, c->how, c->out))
 CALL(vwn_tokenize, vwn_tokenize_options, tokenize_texts(c->context, c->how, c->out))
 CALL(vwn_train_tokenizer, vwn_vocabulary_options, train_tokenizer(c->context, c->how, c->out))
+CALL(vwn_ranks, vwn_ranks_options, ranks_seen(c->context, c->how, c->out))
 CALL(vwn_export_log, vwn_export_options, export_events(c->context, c->how, c->out))
 
 BODY(vwn_train, !c->unit->unit ? ST_INPUT : train_unit(c->context, c->unit->unit, c->how, &hooks))

@@ -300,6 +300,7 @@ typedef struct vwn_event {
 typedef struct vwn_train_options {
     const char *run;     /* run directory; NULL = runs/<model name> */
     bool resume;         /* go on from the last checkpoint of the run; see file.resume */
+    bool restarted;      /* with `resume`: where there is no run yet it begins */
     bool overwrite;      /* start anew in a directory that has a run */
     bool dry_run;        /* everything up to the first step */
     int64_t until_steps; /* stop (with a checkpoint) after this many steps; 0 = to the end */
@@ -655,6 +656,14 @@ typedef struct vwn_export_options {
 /* All events of runs, which may be going on, seconds counted through resumes: a table with a column for each number, an object a
  * line, or the bytes of an event file of TensorBoard, which holds scalars and the settings. vwn_warning says where lines are damaged. */
 vwn_status vwn_export_log(vwn_context *ctx, const vwn_export_options *how, const vwn_writer *out);
+
+/* Where the time of a run of several processes went: a row for each, of a mean step, which computed, waited for others, or moved
+ * bytes; bytes of gradients and weights that it sent; its memory. With `json` one object, "event": "ranks". */
+typedef struct vwn_ranks_options {
+    const char *run;
+    bool json;
+} vwn_ranks_options;
+vwn_status vwn_ranks(vwn_context *ctx, const vwn_ranks_options *how, const vwn_writer *out);
 
 typedef enum vwn_plot_form { VWN_PLOT_TEXT, VWN_PLOT_JSON, VWN_PLOT_CSV, VWN_PLOT_SVG } vwn_plot_form;
 typedef struct vwn_plot_options {

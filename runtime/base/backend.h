@@ -66,7 +66,8 @@ bool device_read(const char *text, DeviceAsked *out); /* NULL is the processor. 
 void device_words(Buf *out);                          /* "cpu, ... and reference" */
 
 typedef struct BackendOptions {
-    int ordinal;           /* of a numbered one; -1: the first that can be used */
+    int ordinal;           /* of a numbered one; -1: the first that can be used, or, */
+    int local;             /* where it is not 0 and there are several, the one of this number, from 1 */
     int threads;           /* that compute, or compile kernels; 0 = as many as the process may use; at most 1024 */
     const char *cache_dir; /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
     const char *compiler;  /* of C; NULL = $CC if it is set, else cc, gcc or clang */

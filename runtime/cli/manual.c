@@ -101,6 +101,9 @@ void write_manual(Ui *ui)
          {"VWN_CUDA_LIBRARIES", "folders, separated by colons, with the libraries of CUDA, instead of where they are "
                                 "looked for (the driver: before that);\n"
                                 "empty: none"},
+         {"VWN_SECRET", "words that processes of several machines share, so that no stranger joins them"},
+         {"VWN_TIMEOUT", "seconds after which a process of several that sends nothing is given up; 300 otherwise"},
+         {"VWN_MPI", "the library of MPI through which several processes talk, instead of that of their launcher"},
          {"VWN_CUDA_SYNC", "1: a GPU is waited for after every call, so that one that fails is named"},
          {"CC", "the C compiler for kernels"}},
       statuses[] = {{"0", "fine"},

@@ -566,7 +566,7 @@ Status backend_cuda_open(Ctx *ctx, const BackendOptions *how, Backend **out, cha
         snprintf(why, 512, "a GPU failed before in this process, which gets none again: start vwn once more");
         return ST_ENVIRONMENT;
     }
-    if (!cuda_find(ctx, how->ordinal, &found, why))
+    if (!cuda_find(ctx, how->ordinal, how->local, &found, why))
         return ST_ENVIRONMENT;
     CudaBackend *c = ctx_alloc(ctx, sizeof *c);
     c->base = (Backend){.ops = &cuda_ops,

@@ -84,7 +84,7 @@ void backend_cuda_describe(Ctx *ctx, const BackendOptions *how, Buf *out)
     describe_compiler(ctx, out);
     describe_products(out);
     Backend *b = NULL; /* opened as by a run: others may have its memory */
-    bool opens = cuda_find(ctx, -1, &found, why) &&
+    bool opens = cuda_find(ctx, -1, 0, &found, why) &&
                  backend_cuda_open(ctx, &(BackendOptions){.ordinal = found.ordinal}, &b, why) == ST_OK;
     if (opens)
         buf_printf(out, "training runs on: cuda:%d (%s); `--device cpu` takes the CPU\n", found.ordinal,

@@ -51,7 +51,7 @@ static bool usable(CudaFound *f, int ordinal, char why[512])
     return true;
 }
 
-static bool find_device(CudaFound *f, int ordinal, char why[512])
+static bool find_device(CudaFound *f, int ordinal, int local, char why[512])
 {
     int n = f->driver.devices;
     if (n < 1)
@@ -62,8 +62,14 @@ static bool find_device(CudaFound *f, int ordinal, char why[512])
         snprintf(why, 512, "there is no cuda:%d: the GPUs here are cuda:0 to cuda:%d", ordinal, n - 1);
     if (n < 1 || ordinal >= n)
         return false;
-    if (ordinal >= 0)
-        return usable(f, ordinal, why);
+    if (ordinal < 0 && n > 1 && local > n) {
+        snprintf(why, 512,
+                 "there is no GPU for process %d of this machine, which has %d: start no more than one for each", local,
+                 n);
+        return false;
+    }
+    if (ordinal >= 0 || (n > 1 && local))
+        return usable(f, ordinal >= 0 ? ordinal : local - 1, why);
     char later[512];
     bool able = false;
     for (int i = 0; i < n; i++) {
@@ -116,11 +122,11 @@ static bool suits_driver(const CudaFound *f, const char *what, int major, const 
     return false;
 }
 
-bool cuda_find(Ctx *ctx, int ordinal, CudaFound *f, char why[512])
+bool cuda_find(Ctx *ctx, int ordinal, int local, CudaFound *f, char why[512])
 {
     char path[CUDA_PATH_SIZE];
     *f = (CudaFound){0};
-    if (!find_driver(f, why) || !find_device(f, ordinal, why) || !nvrtc_open(ctx, &f->nvrtc, why))
+    if (!find_driver(f, why) || !find_device(f, ordinal, local, why) || !nvrtc_open(ctx, &f->nvrtc, why))
         return false;
     if (!suits_driver(f, "the CUDA compiler NVRTC", f->nvrtc.major, f->nvrtc.path, why) || !choose_arch(f, why) ||
         !cuda_lt_open(&f->lt, path, f->lt_build_id, why))

@@ -25,7 +25,8 @@ typedef struct CudaFound {
     int64_t shared_most;        /* bytes that a block can have */
     char arch[NVRTC_ARCH_NAME]; /* that kernels are compiled for */
 } CudaFound;
-/* ordinal -1: the first GPU that the kernels are for. false with `why`, which says what to do about it. */
-bool cuda_find(Ctx *ctx, int ordinal, CudaFound *out, char why[512]);
+/* ordinal -1: the first GPU that the kernels are for, or, of several, the one of process `local` of this machine, counted from 1; 0: there
+ * is one process. false with `why`, which says what to do about it. */
+bool cuda_find(Ctx *ctx, int ordinal, int local, CudaFound *out, char why[512]);
 
 #endif

@@ -119,6 +119,7 @@ static bool open_at(Session *s, BackendId id, int ordinal, char why[512])
 {
     const vwn_options *o = &s->owner->options;
     const BackendOptions how = {.ordinal = ordinal,
+                                .local = s->owner->local,
                                 .threads = o->threads,
                                 .cache_dir = o->cache_dir,
                                 .compiler = o->compiler,

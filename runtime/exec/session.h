@@ -24,6 +24,7 @@ struct vwn_context {
     volatile sig_atomic_t interrupted;
     char warning[768]; /* what the call that succeeded passed over, or "" */
     Ranks *ranks;      /* the processes that this one works with; NULL: none */
+    int local;         /* which of those on its machine it is, from 1; 0: nobody says it */
 };
 
 /* A checked file as the public interface hands it out. */

@@ -20,6 +20,7 @@ Status runs_each(vwn_context *owner, const char *const *operand, size_t n, void 
                  void *user);
 Status runs_label(vwn_context *owner, const vwn_label_options *how, const vwn_writer *out);
 Status watch_run(vwn_context *owner, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
+Status ranks_seen(vwn_context *owner, const vwn_ranks_options *how, const vwn_writer *out);
 Status export_events(vwn_context *owner, const vwn_export_options *how, const vwn_writer *out);
 Status plot_curves(vwn_context *owner, Unit *unit, const vwn_plot_options *how, const vwn_writer *out);
 

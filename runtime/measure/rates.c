@@ -26,7 +26,7 @@ static bool on_device(vwn_context *owner, CudaFound *found)
     if (owner->options.reference || !device_read(owner->options.device, &asked) ||
         (asked.how == DEVICE_NAMED ? asked.id != BACKEND_cuda : asked.how != DEVICE_AUTO))
         return false;
-    bool there = cuda_find(owner->ctx, asked.ordinal, found, why);
+    bool there = cuda_find(owner->ctx, asked.ordinal, owner->local, found, why);
     if (!there && asked.how == DEVICE_NAMED)
         ctx_raise(owner->ctx, ST_ENVIRONMENT, "%.440s; `--device cpu` takes the processor", why);
     return there;

@@ -5,15 +5,17 @@
 
 #include "ranks.h"
 
-/* What a launcher calls things. A row counts where `size` is set. */
+/* What a launcher calls things, and the library of its MPI. A row counts where `size` is set. */
 typedef struct Launcher {
-    const char *rank, *size, *local;
+    const char *rank, *size, *local_rank, *local, *mpi;
 } Launcher;
 static const Launcher launchers[] = {
-    {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},                                     /* vwn launch, torchrun */
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}, /* mpirun of Open MPI */
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},                                    /* mpiexec of MPICH */
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL}, /* srun, and not a batch script, which has no step */
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", NULL}, /* vwn launch, torchrun */
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+     "libmpi.so.40"},                                                                 /* mpirun of Open MPI */
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "libmpich.so.12"}, /* mpiexec of MPICH */
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL,
+     NULL}, /* srun, and not a batch script, which has no step */
 };
 
 static const char *word_of(const char *name)
@@ -48,7 +50,7 @@ static bool torchrun_listens(void)
 bool ranks_ask(RanksAsk *out, char why[RANKS_WHY])
 {
     enum { SILENT_SECONDS = 300, MOST_SECONDS = 1000000 };
-    *out = (RanksAsk){.size = 1, .local = 1, .secret = ""};
+    *out = (RanksAsk){.size = 1, .local = 1, .local_rank = -1, .secret = ""};
     int seconds = SILENT_SECONDS;
     const Launcher *l = NULL;
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers && !l; i++)
@@ -66,7 +68,9 @@ bool ranks_ask(RanksAsk *out, char why[RANKS_WHY])
                  l->rank);
         return false;
     }
-    if (!number_of(l->rank, 0, out->size - 1, &out->rank, why) || !number_of(l->local, 1, out->size, &out->local, why))
+    if (!number_of(l->rank, 0, out->size - 1, &out->rank, why) ||
+        !number_of(l->local, 1, out->size, &out->local, why) ||
+        !number_of(l->local_rank, 0, out->size - 1, &out->local_rank, why))
         return false;
     out->timeout = seconds;
     out->by = l->size;
@@ -75,7 +79,11 @@ bool ranks_ask(RanksAsk *out, char why[RANKS_WHY])
     out->port = word_of("MASTER_PORT");
     out->beside = torchrun_listens();
     out->secret = word_of("VWN_SECRET") ? word_of("VWN_SECRET") : "";
-    if (out->folder || (out->host && out->port))
+    out->mpi = word_of("VWN_MPI");
+    if (out->mpi || out->folder || (out->host && out->port))
+        return true;
+    out->mpi = l->mpi;
+    if (out->mpi)
         return true;
     snprintf(why, RANKS_WHY,
              "%s says that %d processes work together, and nothing says where the first listens: set MASTER_ADDR and "

@@ -4,13 +4,10 @@
 
 #include "runtime/base/machine.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 /* ---- what stands before the bytes of a piece ---- */
@@ -37,9 +34,10 @@ struct Ranks {
     int rank, size;
     double timeout;
     int patience;
+    const Transport *way;
     Links links;
     Side *to, *from;
-    struct pollfd *poll;
+    LinkWant *want;
     RankPiece *piece[2];
     char *room; /* of ranks_scatter() */
     size_t room_bytes;
@@ -50,22 +48,22 @@ struct Ranks {
     int of; /* who has failed; -1: who knows says it */
 };
 
-void links_close(Links *links, int size)
+RankPlace rank_place(void)
 {
-    for (int i = 0; links->fd && i < size; i++)
-        if (links->fd[i] >= 0)
-            close(links->fd[i]);
-    free(links->fd);
-    free(links->place);
-    *links = (Links){0};
+    RankPlace p = {.pid = (int32_t)getpid()};
+    if (gethostname(p.host, sizeof p.host) != 0)
+        snprintf(p.host, sizeof p.host, "this host");
+    p.host[sizeof p.host - 1] = 0;
+    return p;
 }
 
 static void free_ranks(Ranks *r)
 {
-    links_close(&r->links, r->size);
+    r->way->close(&r->links, r->size, r->failed);
+    free(r->links.place);
     free(r->to);
     free(r->from);
-    free(r->poll);
+    free(r->want);
     free(r->piece[0]);
     free(r->piece[1]);
     free(r->room);
@@ -80,19 +78,22 @@ Ranks *ranks_open(const RanksAsk *ask, char why[RANKS_WHY])
     snprintf(why, RANKS_WHY, "out of memory");
     if (!r)
         return NULL;
-    *r = (Ranks){
-        .rank = ask->rank, .size = ask->size, .timeout = ask->timeout, .patience = 1, .moment = "the beginning"};
+    *r = (Ranks){.rank = ask->rank,
+                 .size = ask->size,
+                 .timeout = ask->timeout,
+                 .patience = 1,
+                 .moment = "the beginning",
+                 .failed = true};
+    r->way = ask->mpi ? &transport_mpi : &transport_sockets;
     r->to = calloc(n, sizeof *r->to);
     r->from = calloc(n, sizeof *r->from);
-    r->poll = calloc(n, sizeof *r->poll);
+    r->want = calloc(n, sizeof *r->want);
     r->piece[0] = calloc(n, sizeof *r->piece[0]);
     r->piece[1] = calloc(n, sizeof *r->piece[1]);
-    r->links.fd = malloc(n * sizeof *r->links.fd);
     r->links.place = calloc(n, sizeof *r->links.place);
-    for (size_t i = 0; r->links.fd && i < n; i++)
-        r->links.fd[i] = -1;
-    bool fine = r->to && r->from && r->poll && r->piece[0] && r->piece[1] && r->links.fd && r->links.place &&
-                links_open(ask, ask->timeout < OPEN_SECONDS ? ask->timeout : OPEN_SECONDS, &r->links, why);
+    bool fine = r->to && r->from && r->want && r->piece[0] && r->piece[1] && r->links.place &&
+                r->way->open(ask, ask->timeout < OPEN_SECONDS ? ask->timeout : OPEN_SECONDS, &r->links, why);
+    r->failed = !fine;
     if (fine)
         return r;
     free_ranks(r);
@@ -149,8 +150,8 @@ static void announce(Ranks *r, PacketKind kind, const char *sentence)
     if (n)
         memcpy(out.text, sentence, n);
     for (int i = 0; i < r->size; i++)
-        if (r->links.fd[i] >= 0 && (!r->to[i].done || is_done(&r->to[i]))) /* not in the middle of a piece */
-            (void)!send(r->links.fd[i], &out, sizeof out.packet + n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (i != r->rank && (!r->to[i].done || is_done(&r->to[i]))) /* not in the middle of a piece */
+            (void)!r->way->put(&r->links, i, &out, sizeof out.packet + n);
 }
 
 void ranks_fail(Ranks *r, const char *sentence)
@@ -164,30 +165,11 @@ void ranks_fail(Ranks *r, const char *sentence)
     r->failed = true;
 }
 
-/* TCP throws away what was sent last where bytes that came are not read before the end: they are, for a moment, so that all hear why. */
-static void take_leave(Ranks *r)
-{
-    char unread[4096];
-    double until = clock_seconds() + 0.5;
-    for (int i = 0; i < r->size; i++) {
-        struct pollfd p = {.fd = r->links.fd[i], .events = POLLIN};
-        if (p.fd < 0 || shutdown(p.fd, SHUT_WR) != 0)
-            continue;
-        while (clock_seconds() < until && poll(&p, 1, 50) >= 0) {
-            ssize_t k = p.revents ? recv(p.fd, unread, sizeof unread, MSG_DONTWAIT) : 1;
-            if (k == 0 || (k < 0 && errno != EAGAIN && errno != EINTR))
-                break;
-        }
-    }
-}
-
 void ranks_close(Ranks *r)
 {
     if (!r)
         return;
-    if (r->failed)
-        take_leave(r);
-    else
+    if (!r->failed)
         announce(r, PACKET_LEFT, NULL);
     free_ranks(r);
 }
@@ -195,6 +177,15 @@ void ranks_close(Ranks *r)
 bool ranks_speaks(const Ranks *r) { return r->rank == 0 || (r->rank == 1 && r->failed && r->of == 0); }
 
 /* ---- an exchange ---- */
+
+/* For one of them to have sent something; the own rank: for nobody. */
+static void wait_for_links(Ranks *r, int of, int ms)
+{
+    for (int i = 0; i < r->size; i++)
+        r->want[i] = (LinkWant){.take = i == of};
+    if (of != r->rank)
+        r->way->wait(&r->links, r->want, r->size, ms);
+}
 
 /* Instead of a piece a rank has sent why it sends none. */
 static bool read_farewell(Ranks *r, int i)
@@ -204,12 +195,11 @@ static bool read_farewell(Ranks *r, int i)
     size_t n = f->bytes < SENTENCE ? (size_t)f->bytes : SENTENCE, have = 0;
     double until = clock_seconds() + 1;
     while (have < n && clock_seconds() < until) {
-        ssize_t k = recv(r->links.fd[i], text + have, n - have, MSG_DONTWAIT);
-        struct pollfd p = {.fd = r->links.fd[i], .events = POLLIN};
-        if (k > 0)
-            have += (size_t)k;
-        else if (k == 0 || (errno != EAGAIN && errno != EINTR) || poll(&p, 1, 100) < 0)
+        ssize_t k = r->way->take(&r->links, i, text + have, n - have);
+        if (k < 0)
             break;
+        have += (size_t)k;
+        wait_for_links(r, k == 0 ? i : r->rank, 100);
     }
     text[have] = 0;
     if (f->kind == PACKET_LEFT)
@@ -227,8 +217,8 @@ static bool read_farewell(Ranks *r, int i)
 static bool gone(Ranks *r, int i)
 {
     Packet *p = &r->from[i].packet;
-    if (is_done(&r->from[i]) && recv(r->links.fd[i], p, sizeof *p, MSG_DONTWAIT) == sizeof *p &&
-        p->mark == PACKET_MARK && p->kind != PACKET_PIECE)
+    if (is_done(&r->from[i]) && r->way->take(&r->links, i, p, sizeof *p) == sizeof *p && p->mark == PACKET_MARK &&
+        p->kind != PACKET_PIECE)
         return read_farewell(r, i);
     return fail(r, i, "has gone: its connection ended");
 }
@@ -262,13 +252,10 @@ static bool move(Ranks *r, int i, bool out, bool *moved)
     while (s->done < s->all) {
         size_t n;
         char *at = rest_of(s, &n);
-        ssize_t k =
-            out ? send(r->links.fd[i], at, n, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(r->links.fd[i], at, n, MSG_DONTWAIT);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        ssize_t k = out ? r->way->put(&r->links, i, at, n) : r->way->take(&r->links, i, at, n);
+        if (k == 0)
             return true;
-        if (k <= 0) /* why it has gone may still be there to be read */
+        if (k < 0) /* why it has gone may still be there to be read */
             return (out && r->from[i].done < r->from[i].all) || gone(r, i);
         *moved = true;
         s->done += (size_t)k;
@@ -314,14 +301,14 @@ bool ranks_exchange(Ranks *r, const RankPiece *to, const RankPiece *from)
     for (;;) {
         bool moved = false;
         int waiting = 0;
+        r->want[r->rank] = (LinkWant){false, false};
         for (int i = 0; i < r->size; i++) {
             if (i == r->rank)
                 continue;
             if (!move(r, i, true, &moved) || !move(r, i, false, &moved))
                 return false;
-            short events = (short)((is_done(&r->to[i]) ? 0 : POLLOUT) | (is_done(&r->from[i]) ? 0 : POLLIN));
-            if (events)
-                r->poll[waiting++] = (struct pollfd){.fd = r->links.fd[i], .events = events};
+            r->want[i] = (LinkWant){.put = !is_done(&r->to[i]), .take = !is_done(&r->from[i])};
+            waiting += r->want[i].put || r->want[i].take;
         }
         double now = clock_seconds();
         came = came > 0 || !all_have_come(r) ? came : now;
@@ -331,7 +318,7 @@ bool ranks_exchange(Ranks *r, const RankPiece *to, const RankPiece *from)
         if (now - last >= timeout)
             return silent(r, timeout);
         int ms = timeout - (now - last) < 1 ? (int)((timeout - (now - last)) * 1e3) + 1 : 1000;
-        (void)poll(r->poll, (nfds_t)waiting, ms);
+        r->way->wait(&r->links, r->want, r->size, moved ? 0 : ms);
     }
     for (int i = 0; i < r->size; i++)
         r->to[i].done = 0;

@@ -17,7 +17,8 @@ enum { RANKS_WHY = 512, RANKS_MOST = 1024 };
 /* Who takes part. The strings are those of the environment. */
 typedef struct RanksAsk {
     int rank, size;          /* size 1: this process is alone */
-    int local;               /* of them on this machine, as far as is known; else 1 */
+    int local, local_rank;   /* of them on this machine, as far as is known, else 1; and which of these, else -1 */
+    const char *mpi;         /* a library, through which they talk; NULL: sockets */
     const char *folder;      /* of Unix sockets; NULL: TCP */
     const char *host, *port; /* where rank 0 listens */
     int beside;              /* added to the port, at which somebody else listens */

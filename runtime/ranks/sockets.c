@@ -116,15 +116,6 @@ static void prove(char proof[PROOF], const RanksAsk *ask, const unsigned char no
     sha256_hex(&s, proof);
 }
 
-static RankPlace own_place(void)
-{
-    RankPlace p = {.pid = (int32_t)getpid()};
-    if (gethostname(p.host, sizeof p.host) != 0)
-        snprintf(p.host, sizeof p.host, "this host");
-    p.host[sizeof p.host - 1] = 0;
-    return p;
-}
-
 /* A connection that was accepted, and has not said yet who it is. */
 typedef struct Guest {
     int fd;
@@ -159,7 +150,7 @@ static int greet(Opening *o, Guest *g)
         hello->rank >= o->ask->size || o->links->fd[hello->rank] >= 0)
         return -1;
     prove(proof, o->ask, g->nonce, "accepts", hello->rank);
-    const RankPlace here = own_place();
+    const RankPlace here = rank_place();
     return give(g->fd, proof, sizeof proof, g->until) && give(g->fd, &here, sizeof here, g->until) ? hello->rank : -1;
 }
 
@@ -172,7 +163,7 @@ static bool introduce(Opening *o, int fd, uint16_t port, RankPlace *there, doubl
     memset(&hello, 0, sizeof hello); /* also what lies between its parts: it is sent */
     hello.rank = o->ask->rank;
     hello.size = o->ask->size;
-    hello.place = own_place();
+    hello.place = rank_place();
     hello.port = port;
     if (!take(fd, nonce, NONCE, until) || getrandom(hello.nonce, NONCE, 0) != NONCE)
         return false;
@@ -458,7 +449,7 @@ static bool open_tcp(Opening *o, Address *heard)
     return accept_all(o, NULL);
 }
 
-bool links_open(const RanksAsk *ask, double seconds, Links *links, char why[RANKS_WHY])
+static bool sockets_open(const RanksAsk *ask, double seconds, Links *links, char why[RANKS_WHY])
 {
     Opening o = {.ask = ask,
                  .links = links,
@@ -467,10 +458,67 @@ bool links_open(const RanksAsk *ask, double seconds, Links *links, char why[RANK
                  .listening = -1,
                  .why = why};
     Address *heard = calloc((size_t)ask->size, sizeof *heard);
-    links->place[ask->rank] = own_place();
-    bool fine = heard && (ask->folder ? open_folder(&o) : open_tcp(&o, heard));
+    links->fd = malloc((size_t)ask->size * sizeof *links->fd);
+    for (int i = 0; links->fd && i < ask->size; i++)
+        links->fd[i] = -1;
+    links->place[ask->rank] = rank_place();
+    bool fine = heard && links->fd && (ask->folder ? open_folder(&o) : open_tcp(&o, heard));
     if (o.listening >= 0)
         close(o.listening);
     free(heard);
     return fine;
 }
+
+/* ---- streams ---- */
+
+static ssize_t moved(ssize_t k) { return k > 0 ? k : k < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1; }
+
+static ssize_t sockets_put(Links *links, int rank, const void *bytes, size_t n)
+{
+    return moved(send(links->fd[rank], bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+static ssize_t sockets_take(Links *links, int rank, void *bytes, size_t n)
+{
+    return moved(recv(links->fd[rank], bytes, n, MSG_DONTWAIT));
+}
+
+static void sockets_wait(Links *links, const LinkWant *want, int size, int ms)
+{
+    struct pollfd p[RANKS_MOST];
+    nfds_t n = 0;
+    for (int i = 0; i < size; i++)
+        if (want[i].put || want[i].take)
+            p[n++] = (struct pollfd){.fd = links->fd[i],
+                                     .events = (short)((want[i].put ? POLLOUT : 0) | (want[i].take ? POLLIN : 0))};
+    (void)poll(p, n, ms);
+}
+
+/* TCP throws away what was sent last where bytes that came are not read before the end: they are, for a moment, so that all hear why. */
+static void take_leave(const Links *links, int size)
+{
+    char unread[4096];
+    double until = clock_seconds() + 0.5;
+    for (int i = 0; i < size; i++) {
+        struct pollfd p = {.fd = links->fd[i], .events = POLLIN};
+        if (p.fd < 0 || shutdown(p.fd, SHUT_WR) != 0)
+            continue;
+        while (clock_seconds() < until && poll(&p, 1, 50) >= 0) {
+            ssize_t k = p.revents ? recv(p.fd, unread, sizeof unread, MSG_DONTWAIT) : 1;
+            if (k == 0 || (k < 0 && errno != EAGAIN && errno != EINTR))
+                break;
+        }
+    }
+}
+
+static void sockets_close(Links *links, int size, bool failed)
+{
+    if (links->fd && failed)
+        take_leave(links, size);
+    for (int i = 0; links->fd && i < size; i++)
+        if (links->fd[i] >= 0)
+            close(links->fd[i]);
+    free(links->fd);
+}
+
+const Transport transport_sockets = {sockets_open, sockets_put, sockets_take, sockets_wait, sockets_close};

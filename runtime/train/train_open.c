@@ -425,7 +425,7 @@ static void open_run(Trainer *tr)
         return;
     }
     bool there = run_exists(s, path);
-    if (tr->how->resume && !there)
+    if (tr->how->resume && !there && !tr->how->restarted)
         ctx_raise(tr->ctx, ST_USAGE, "there is no run in `%s` to resume", path);
     if (!there && !tr->how->dry_run && run_is_sweep(s, path))
         ctx_raise(tr->ctx, ST_USAGE, "`%s` holds a sweep: choose another directory with --run NAME", path);

@@ -23,7 +23,17 @@ FAKE_CUDA_DEVICE='devices=2'
 refused 'there is no cuda:9: the GPUs here are cuda:0 to cuda:1' cuda:9
 expect 0 "$VWN" train small.vwn --device cuda:1 --until '1 steps' --overwrite
 has err 'Device cuda:1, Fake GPU'
+# each of several processes has a GPU of its own, by what its launcher says; with one GPU they share it. The weights are those of one
+expect 0 "$VWN" train small.vwn --device cuda --until '2 steps' --run one --set train.lanes=4
+last_of() { echo "runs/$1/ckpt/step_00000002.safetensors"; }
+expect 0 env FAKE_CUDA_LOG=log "$VWN" launch -n 2 train small.vwn --device cuda --until '2 steps' --run two --set train.lanes=4
+cmp "$(last_of one)" "$(last_of two)" || fail "two GPUs have other weights than one"
+expect 5 "$VWN" launch -n 4 train small.vwn --device cuda --until '2 steps' --run four --set train.lanes=4
+has err 'there is no GPU for process '
+has err ' of this machine, which has 2: start no more than one for each'
 FAKE_CUDA_DEVICE=
+expect 0 "$VWN" launch -n 4 train small.vwn --device cuda --until '2 steps' --run four --overwrite --set train.lanes=4
+cmp "$(last_of one)" "$(last_of four)" || fail "four processes of one GPU have other weights than one"
 refused 'there is no cuda:1: the only GPU here is cuda:0' cuda:1
 FAKE_CUDA_DEVICE='devices=0'
 refused 'the CUDA driver finds no GPU'

@@ -66,7 +66,7 @@ grow wider {
   check preserves(1e-5)
 }
 EOF
-children() { sed -n "s/^\([0-9]*\) ([a-z]*) . $1 .*/\1/p" /proc/[0-9]*/stat 2> /dev/null | sort -n; }
+children() { sed -n "s/^\([0-9]*\) ([a-z0-9 ]*) . $1 .*/\1/p" /proc/[0-9]*/stat 2> /dev/null | sort -n; }
 # Waits for the first checkpoint of a run, as long as process $2 is there.
 wait_for() { while kill -0 "$2" 2> /dev/null && ! ls "runs/$1"/ckpt/step_00000001* > /dev/null 2>&1; do sleep 0.02; done; }
 last_of() { echo "$1/ckpt/step_00000004.safetensors"; }
@@ -125,6 +125,21 @@ done
 expect 0 "$VWN" report runs/t4 -o t4.html --connections none
 has t4.html '<dt>rank 3</dt><dd>computing '
 lacks t4.html '<dt>rank 4</dt>'
+# the same of a few steps that nobody keeps
+expect 0 "$VWN" bench tied.vwn --ranks 2 --steps 2 --device cpu
+has out 'rank 1'
+lacks out 'rank 2'
+has out '2 processes, means of 2 steps'
+expect 0 "$VWN" bench tied.vwn --ranks 2 --steps 2 --device cpu --json
+json out
+grep -o '"sent":[0-9]*' out | sed 's/.*://' > measured
+expect 0 "$VWN" cost tied.vwn --ranks 2 --json
+costs_of bytes_sent > planned
+cmp measured planned || fail "two processes send $(paste -s -d, measured) bytes in a step, and not $(paste -s -d, planned)"
+expect 2 "$VWN" bench tied.vwn --ranks 2 --kernels
+has err 'goes with `--steps` alone'
+expect 2 "$VWN" bench tied.vwn --ranks 3
+has err '3 processes cannot share the 4 lanes of a step'
 # one lane and eight are two orders of adding: the same losses but for rounding
 expect 0 "$VWN" train model.vwn --device reference --run plain --set train.lanes=1
 losses runs/r1/events.jsonl > one
@@ -153,11 +168,19 @@ if grep -q 'Restarting' err; then # else it was done before
 fi
 same_as_one runs/killed
 
+# one that was killed before there was a run begins it
+VWN_RESTARTED=1 expect 0 "$VWN" train model.vwn --resume --device reference --run fresh --until '1 steps'
+has err '`runs/fresh` has no checkpoint yet: starting from the beginning'
+expect 2 "$VWN" train model.vwn --resume --device reference --run other
+has err 'there is no run in `runs/other` to resume'
+
 # who is silent is named
 VWN_TIMEOUT=5 "$VWN" launch -n 2 train model.vwn --device reference --run silent "--set=train.length=4000 steps" > out 2> err < /dev/null &
 launcher=$!
 wait_for silent $launcher
-kill -STOP "$(children $launcher | sed -n 2p)"
+victim=$(children $launcher | sed -n 2p)
+grep -q '^vwn rank [01]$' "/proc/$victim/comm" || fail "a process is called $(cat "/proc/$victim/comm") in the list of processes"
+kill -STOP "$victim"
 wait $launcher
 [ $? -eq 5 ] || fail "a process that is silent ends a run with another status"
 last="launch, one stopped"

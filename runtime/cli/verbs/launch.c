@@ -29,6 +29,7 @@ typedef struct LaunchGroup {
     pid_t *pid;     /* 0: has ended */
     int *status;    /* of those that have */
     bool *ended;    /* by this program, as they did not end by themselves */
+    bool silent;    /* their results go nowhere */
     bool asked;     /* somebody has asked all of them to stop */
     sigset_t heard; /* what is blocked when nothing is started */
 } LaunchGroup;
@@ -75,6 +76,9 @@ static void become_rank(const LaunchGroup *l, int64_t rank, pid_t parent, char *
     int nothing = rank ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
     if (nothing >= 0)
         dup2(nothing, 0);
+    int nowhere = l->silent ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    if (nowhere >= 0)
+        dup2(nowhere, 1);
     execv("/proc/self/exe", argv);
 }
 
@@ -222,6 +226,34 @@ static int once(LaunchGroup *l, char **argv, bool *broken)
     return fine ? outcome(l, broken) : VWN_ENVIRONMENT;
 }
 
+static bool open_group(LaunchGroup *l)
+{
+    l->pid = calloc((size_t)l->n, sizeof *l->pid);
+    l->status = calloc((size_t)l->n, sizeof *l->status);
+    l->ended = calloc((size_t)l->n, sizeof *l->ended);
+    if (l->pid && l->status && l->ended)
+        listen_to_signals();
+    else
+        ui_error(&l->call->ui, "out of memory");
+    return l->pid && l->status && l->ended;
+}
+
+static void close_group(LaunchGroup *l)
+{
+    free(l->pid);
+    free(l->status);
+    free(l->ended);
+}
+
+int call_launch(Call *call, int64_t n, char **argv)
+{
+    LaunchGroup l = {.call = call, .n = n, .silent = true};
+    bool broken;
+    int result = open_group(&l) ? once(&l, argv, &broken) : VWN_ENVIRONMENT;
+    close_group(&l);
+    return result;
+}
+
 static bool is_there(const Call *call, const char *word)
 {
     for (int i = 1; i < call->n_operands; i++)
@@ -249,15 +281,13 @@ static int run(Call *call)
                            "`--restarts` goes on with what is there, and `--overwrite` removes it: remove the run "
                            "with `vwn runs rm` first");
     char **argv = calloc((size_t)call->n_operands + 3, sizeof *argv);
-    l.pid = calloc((size_t)l.n, sizeof *l.pid);
-    l.status = calloc((size_t)l.n, sizeof *l.status);
-    l.ended = calloc((size_t)l.n, sizeof *l.ended);
     int result = VWN_ENVIRONMENT;
-    if (argv && l.pid && l.status && l.ended) {
+    if (!argv)
+        ui_error(&call->ui, "out of memory");
+    else if (open_group(&l)) {
         argv[0] = "vwn";
         for (int i = 0; i < call->n_operands; i++)
             argv[i + 1] = (char *)call->operand[i];
-        listen_to_signals();
         bool broken = false;
         result = once(&l, argv, &broken);
         for (int64_t i = 0; i < restarts && broken; i++) {
@@ -265,16 +295,13 @@ static int run(Call *call)
             if (i == 0 && !strcmp(verb, "train") && !is_there(call, "--resume")) {
                 memmove(argv + 3, argv + 2, (size_t)(call->n_operands - 1) * sizeof *argv);
                 argv[2] = "--resume";
+                setenv(LAUNCH_RESTARTED, "1", 1);
             }
             result = once(&l, argv, &broken);
         }
-    } else {
-        ui_error(&call->ui, "out of memory");
     }
     free(argv);
-    free(l.pid);
-    free(l.status);
-    free(l.ended);
+    close_group(&l);
     return result;
 }
 
@@ -292,7 +319,7 @@ const Verb verb_launch = {
     .text =
         "\nA step's lanes (`train { lanes = 8 }`) are shared among the processes: 1, 2, 4 or 8 of them compute the\n"
         "same bits, and a run may go on with another number. Several machines: start `vwn train FILE` on each by\n"
-        "torchrun, srun or mpirun, with MASTER_ADDR, MASTER_PORT and VWN_SECRET set.\n",
+        "torchrun or srun, with MASTER_ADDR, MASTER_PORT and VWN_SECRET set, or by mpirun.\n",
     .flag = flags,
     .n_flags = sizeof flags / sizeof flags[0],
     .takes = TAKES_REST,

@@ -289,6 +289,7 @@ static int train(Call *call, vwn_train_options how)
 static int run(Call *call)
 {
     return train(call, (vwn_train_options){.resume = call_flag(call, "--resume") != NULL,
+                                           .restarted = getenv(LAUNCH_RESTARTED) != NULL,
                                            .overwrite = call_flag(call, "--overwrite") != NULL,
                                            .dry_run = call_flag(call, "--dry-run") != NULL});
 }
