@@ -201,7 +201,8 @@ typedef struct KStmt {
     uint32_t root;
     int array;
     bool simd;
-    bool vector; /* LOOP: printed as explicit vectors */
+    bool vector; /* LOOP: its rounds are those of whole vectors */
+    bool rest;   /* LOOP: and those that are left */
     bool singly; /* LOOP, ROWS, on a CPU: a compiler would make wrong vectors of it */
     bool mapped; /* LOOP, ROWS, KS_ARRAY_FILL, BATCH: the threads share its rounds, each does some */
     bool one;    /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
@@ -484,6 +485,7 @@ KProductCall kernel_product_call(const Kernel *k, const KProduct *x);
 /* Which loop the vectors of a product run over: n, or m where c lies transposed. */
 static inline bool product_along_n(const ProductSteps *s) { return s->cn == 1; }
 enum { VECTOR_LANES = 16 };                           /* the most elements that a vector holds */
+void kernel_split_vectors(Kernel *k);                 /* vector.c; when statements of loops are final */
 void kernel_find_vectors(Kernel *k);                  /* vector.c; after kernel_schedule() */
 bool kernel_has_vectors(const Kernel *k);             /* loops of them */
 void kernel_put_prefetches(Kernel *k);                /* prefetch.c; of a CPU, after kernel_find_vectors() */

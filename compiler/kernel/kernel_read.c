@@ -547,7 +547,7 @@ static void read_root_place(KernelReader *r, KStmt *s)
     if (r->t.failed)
         return;
     KRoot *root = &r->k->root.v[s->root];
-    bool again = r->k->device.mapping.row_threads && root->at == ix && root->value == value; /* a step of it */
+    bool again = root->at == ix && root->value == value; /* a step of it, or of the rest of a loop of vectors */
     if (root->buffer != buffer || (root->value && !again))
         kernel_read_wrong(r, at, "this result belongs into another buffer, or is stored above");
     root->at = ix;
@@ -708,6 +708,7 @@ static void read_field(KernelReader *r, KStmt *s, char field)
     case 's':
         s->simd = reader_accept(&r->t, "simd");
         s->vector = reader_accept(&r->t, "vector");
+        s->rest = reader_accept(&r->t, "rest");
         s->singly = reader_accept(&r->t, "singly");
         break;
     case 'd': s->ex = read_definition(r); break;

@@ -656,6 +656,7 @@ static void put_field(KernelPrinter *p, const KStmt *s, char field)
     case 's':
         buf_puts(p->out, s->simd ? " simd" : "");
         buf_puts(p->out, s->vector ? " vector" : "");
+        buf_puts(p->out, s->rest ? " rest" : "");
         buf_puts(p->out, s->singly ? " singly" : "");
         break;
     case 'd': put_definition(p, s->ex); break;

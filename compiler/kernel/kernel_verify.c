@@ -42,6 +42,8 @@ void verify_use(Check *c, Ex e)
         verify_fault(c, "an expression is used before it is computed");
     else if (c->acc[e].live && !c->acc[e].whole)
         verify_fault(c, "an accumulator is read before its loops are done");
+    else if (c->acc[e].live && c->acc[e].lanes != LANES_NONE)
+        verify_fault(c, "a sum is read before the lanes of its vectors are added up");
     else if (c->acc[e].live && !verify_has_all(&c->acc[e].share))
         verify_fault(c, "a thread reads its part of a sum before that is the total");
 }
@@ -344,6 +346,8 @@ static void close_scope(Check *c)
             c->have[o.number] = false;
             if (c->acc[o.number].live && !c->acc[o.number].adds)
                 verify_fault(c, "an accumulator to which nothing is added");
+            else if (c->acc[o.number].lanes != LANES_NONE)
+                verify_fault(c, "lanes of vectors whose sums are never added up");
             c->acc[o.number] = (Acc){0};
         }
     }
@@ -351,8 +355,9 @@ static void close_scope(Check *c)
         verify_fault(c, "an `end` without its loop");
         return;
     }
-    if (c->open.v[--c->open.n].what == OPEN_PIECES) {
-        c->pieces = NULL;
+    const int what = c->open.v[--c->open.n].what;
+    if (what == OPEN_PIECES || what == OPEN_VECTORS) {
+        *(what == OPEN_PIECES ? &c->pieces : &c->vectors) = NULL;
         return;
     }
     if (c->loop.n)
@@ -373,6 +378,8 @@ static void check_loop(Check *c, const KStmt *s)
         verify_fault(c, "a loop over what is no loop variable");
     } else if (c->loop.n && c->simd.v[c->simd.n - 1]) {
         verify_fault(c, "a loop inside a loop of vectors");
+    } else if (s->rest) {
+        verify_fault(c, "the rest of no loop of vectors");
     } else if (s->acc + s->n_acc > c->k->acc.n) {
         verify_fault(c, "an accumulator that does not exist");
     }
@@ -457,6 +464,9 @@ static void check_stmt(Check *c, const KStmt *s)
     case KS_END: close_scope(c); break;
     case KS_ACC: verify_acc(c, s->ex); break;
     case KS_ACC_ADD: verify_acc_add(c, s->ex); break;
+    case KS_VECTORS: verify_vectors(c, s); break;
+    case KS_VECTOR_ACC:
+    case KS_VECTOR_SUM: verify_lane_sums(c, s); break;
     case KS_ARRAY:
     case KS_ARRAY_FILL:
     case KS_ARRAY_PUT:
@@ -523,6 +533,10 @@ const char *kernel_check(const Kernel *k, size_t *at)
     for (uint32_t b = 0; b < k->buffer.n; b++)
         verify_tile_place(&c, b);
     for (size_t i = 0; i < k->stmt.n && !c.why; i++) {
+        if (k->stmt.v[i].rest && c.vectors) { /* which verify_vectors() has compared with its loop */
+            i = kernel_loop_end(k, i);
+            continue;
+        }
         check_stmt(&c, &k->stmt.v[i]);
         verify_vector(&c, &k->stmt.v[i]);
         verify_width(&c, &k->stmt.v[i]);

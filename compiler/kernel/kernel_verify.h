@@ -9,7 +9,7 @@
 
 #include "kernel.h"
 
-enum { OPEN_EX, OPEN_VAR, OPEN_SCOPE, OPEN_PIECES };
+enum { OPEN_EX, OPEN_VAR, OPEN_SCOPE, OPEN_PIECES, OPEN_VECTORS };
 typedef struct Open { /* what ends with the innermost scope */
     int what;
     uint32_t number;
@@ -37,6 +37,11 @@ typedef struct Acc {    /* by expression: an accumulator */
     bool live, whole;   /* declared; all loops over its body are done */
     size_t depth, adds; /* loops that were open where it was declared */
     Share share;
+    enum {
+        LANES_NONE,
+        LANES_NEW,
+        LANES_ADDED
+    } lanes; /* of vectors: they have no sums, begin with 0, have added to them */
 } Acc;
 typedef struct ArrayState {
     bool declared, whole;
@@ -80,6 +85,7 @@ typedef struct Check {
     VEC(Ex) live;          /* declared accumulators */
     bool in_part, in_rows, had_rows;
     const KStmt *pieces;        /* the open KS_PIECES, or NULL */
+    const KStmt *vectors;       /* the open KS_VECTORS, or NULL */
     uint32_t simd_from, simd_n; /* accumulators that the open simd loop carries */
 } Check;
 
@@ -108,13 +114,15 @@ static inline bool verify_does(const KStmt *s, int step) { return s->step ? s->s
 /* kernel_verify_sums.c: accumulators, scratch arrays, batches */
 void verify_acc(Check *c, Ex e);
 void verify_acc_add(Check *c, Ex e);
+void verify_lane_sums(Check *c, const KStmt *s); /* VECTOR_ACC, VECTOR_SUM */
 void verify_arrays(Check *c, const KStmt *s);
 void verify_batch(Check *c, const KStmt *s);
 
 /* kernel_verify_vectors.c: loops of explicit vectors */
 void verify_vector(Check *c, const KStmt *s);
 void verify_vector_loop(Check *c, const KStmt *s);
-void verify_width(Check *c, const KStmt *s); /* in a loop of which a thread takes several elements at one time */
+void verify_vectors(Check *c, const KStmt *s); /* VECTORS: a loop of them, and of what they leave */
+void verify_width(Check *c, const KStmt *s);   /* in a loop of which a thread takes several elements at one time */
 
 /* kernel_verify_threads.c: what the threads of a row do together */
 bool verify_has_all(const Share *s); /* a thread has the total itself */

@@ -42,6 +42,10 @@ void verify_acc_add(Check *c, Ex e)
         verify_fault(c, "a sum does not run over its own loops");
     verify_shared(c, &a->share, a->depth);
     c->varies[e] |= c->varies[x->in[0]] & ~verify_nest_bits(c, &x->over);
+    if (c->vectors && a->lanes != LANES_NEW)
+        verify_fault(c, "lanes of vectors that have no sum of their own");
+    else if (c->vectors)
+        a->lanes = LANES_ADDED;
     if (c->why)
         return;
     if (c->simd.v[c->simd.n - 1]) {
@@ -51,6 +55,20 @@ void verify_acc_add(Check *c, Ex e)
         if (!carried)
             verify_fault(c, "a loop of vectors does not carry its accumulator");
     }
+}
+
+/* Each lane of a loop of vectors has a sum, which begins before the loop and is added behind it. */
+void verify_lane_sums(Check *c, const KStmt *s)
+{
+    if (!is_reduce(c, s->ex))
+        return;
+    Acc *a = &c->acc[s->ex];
+    const bool begins = s->kind == KS_VECTOR_ACC;
+    if (c->k->target->threads || !a->live || kx(c->k, s->ex)->op != OP_SUM || kx(c->k, s->ex)->type != KT_REAL)
+        verify_fault(c, "lanes of vectors add to what is no accumulator of numbers");
+    else if (a->lanes != (begins ? LANES_NONE : LANES_ADDED) || (begins && a->whole))
+        verify_fault(c, "lanes of vectors whose sums do not begin once, or to which nothing is added");
+    a->lanes = begins ? LANES_NEW : LANES_NONE;
 }
 
 /* ---- arrays ---- */

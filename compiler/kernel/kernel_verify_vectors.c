@@ -110,13 +110,55 @@ static bool on_lines(const Kernel *k, Ix at, IVar v)
     return true;
 }
 
+/* The statement behind a loop that has no loop in it; NULL: there is none. */
+static const KStmt *behind(const Kernel *k, const KStmt *loop)
+{
+    const KStmt *end = k->stmt.v + k->stmt.n;
+    while (loop < end && loop->kind != KS_END)
+        loop++;
+    return loop + 1 < end ? loop + 1 : NULL;
+}
+
+/* Are these the statements of the loop of vectors once more, but for its prefetches? */
+static bool is_rest(const Kernel *k, const KStmt *vectors, const KStmt *rest)
+{
+    const KStmt *end = k->stmt.v + k->stmt.n, *a = vectors + 1, *b = rest + 1;
+    bool same = rest->kind == KS_LOOP && rest->rest && rest->var == vectors->var && !rest->simd;
+    for (; same && b < end; a++, b++) {
+        while (a->kind == KS_PREFETCH)
+            a++;
+        same = a->kind == b->kind && a->ex == b->ex && a->root == b->root && a->array == b->array && a->var == b->var;
+        if (a->kind == KS_END)
+            return same;
+    }
+    return false;
+}
+
+/* A loop of whole vectors, and, where they leave something, another one of the same statements, which begins where that one ended. */
+void verify_vectors(Check *c, const KStmt *s)
+{
+    const Kernel *k = c->k;
+    const KStmt *loop = s + 1, *rest = loop < k->stmt.v + k->stmt.n ? behind(k, loop) : NULL;
+    if (k->target->threads || !c->in_rows || c->vectors || !rest || loop->kind != KS_LOOP || !loop->vector ||
+        loop->var != s->var)
+        verify_fault(c, "vectors without a loop of them");
+    else if (!k->whole && !(is_rest(k, loop, rest) && (rest = behind(k, rest))))
+        verify_fault(c, "a loop of vectors that leaves other statements than its own");
+    else if (rest->kind != KS_END)
+        verify_fault(c, "vectors that are more than a loop and its rest");
+    c->vectors = s;
+    vec_push(c->arena, &c->open, (Open){OPEN_VECTORS, 0});
+}
+
 /* What the kernel says of all its loops of vectors. */
 void verify_vector_loop(Check *c, const KStmt *s)
 {
     const Kernel *k = c->k;
     if (!s->vector)
         return;
-    if (!s->simd)
+    if (k->numbered && !c->vectors)
+        verify_fault(c, "a loop of vectors to which nothing gives what they leave");
+    else if (!s->simd)
         verify_fault(c, "a loop of vectors whose rounds are not any loop's of elements");
     else if (k->whole && ix_dim_at(k->ix, ix_info(k->ix, s->var)->extent) % VECTOR_LANES)
         verify_fault(c, "a rest of a vector in a kernel of whole ones");

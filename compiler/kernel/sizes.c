@@ -60,7 +60,7 @@ bool kernel_is_argument(const Kernel *k, const IxTerm *t, bool away, bool device
 /* Somebody who is told of them. A size that may be a literal has `value`, which is what an argument in its place would be. */
 typedef struct SizeWalk {
     const Kernel *k;
-    bool device, vectors;       /* of a CPU: of a loop of vectors, its rounds of whole vectors */
+    bool device, vectors;       /* of a CPU: in a loop of whole vectors */
     const ArgumentSlots *slots; /* or NULL: equal sizes are one argument */
     VEC(KArgument) argument;    /* as they are found */
     VEC(uint32_t) use;
@@ -446,8 +446,11 @@ static void store(SizeWalk *w, const KStmt *s)
 static void open_loop(SizeWalk *w, const KStmt *s)
 {
     dim(w, ix_info(w->k->ix, s->var)->extent);
+    w->vectors = s->vector;
     if (s->width)
         rely_on_extent(w, s->var, s->width);
+    else if (s->vector && w->k->whole)
+        rely_on_extent(w, s->var, VECTOR_LANES);
 }
 
 static void prefetch(SizeWalk *w, const KStmt *s)
@@ -479,6 +482,7 @@ static void statement(SizeWalk *w, const KStmt *s)
     case KS_PART_FILL:
     case KS_PART_STORE: part_sums(w, s); break;
     case KS_LOOP: open_loop(w, s); break;
+    case KS_END: w->vectors = false; break;
     case KS_ARRAY:
     case KS_ARRAY_FILL: dim(w, kernel_array_size(k, &k->array.v[s->array])); break;
     case KS_ARRAY_PUT:
@@ -502,23 +506,6 @@ static void statement(SizeWalk *w, const KStmt *s)
     case KS_PRODUCT: product(w, &k->product.v[s->root]); break;
     default: break;
     }
-}
-
-/* A processor's loop of vectors stands in the text once for whole vectors, and once for what is left of one. */
-static void vector_loop(SizeWalk *w, size_t loop, size_t end)
-{
-    const Kernel *k = w->k;
-    const Dim extent = ix_info(k->ix, k->stmt.v[loop].var)->extent;
-    for (int vectors = 1; vectors >= (k->whole ? 1 : 0); vectors--) {
-        dim(w, extent);
-        w->vectors = vectors;
-        for (size_t i = loop + 1; i < end; i++)
-            if (vectors || k->stmt.v[i].kind != KS_PREFETCH)
-                statement(w, &k->stmt.v[i]);
-        w->vectors = false;
-    }
-    if (k->whole)
-        rely(w, extent, VECTOR_LANES);
 }
 
 /* What lies outside of registers. */
@@ -545,15 +532,8 @@ static void walk(SizeWalk *w)
 {
     const Kernel *k = w->k;
     w->named = NEW_ARRAY(k->arena, bool, k->buffer.n + 1);
-    for (size_t i = 0; i < k->stmt.n; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        if (s->vector && !w->device) {
-            vector_loop(w, i, kernel_loop_end(k, i));
-            i = kernel_loop_end(k, i);
-            continue;
-        }
-        statement(w, s);
-    }
+    for (size_t i = 0; i < k->stmt.n; i++)
+        statement(w, &k->stmt.v[i]);
     for (size_t i = 0; i < w->tile.n; i++)
         dim(w, DIM(k->buffer.v[w->tile.v[i]].elements));
     grid(w);

@@ -171,3 +171,55 @@ void kernel_find_vectors(Kernel *k)
     }
     k->lines = k->lines && k->whole;
 }
+
+/* ---- whole vectors and what they leave ---- */
+
+static void put(Kernel *k, KStmt s) { vec_push(k->arena, &k->stmt, s); }
+
+/* The statements of the loop that begins at `loop`: as whole vectors, or, of one element each, as the rest, in which nothing is prefetched
+ * any more. */
+static void put_loop(Kernel *k, const Kernel *from, size_t loop, bool rest)
+{
+    KStmt head = from->stmt.v[loop];
+    if (rest)
+        head = (KStmt){.kind = KS_LOOP, .var = head.var, .rest = true};
+    put(k, head);
+    for (size_t i = loop + 1, end = kernel_loop_end(from, loop); i < end; i++) {
+        KStmt s = from->stmt.v[i];
+        if (rest && s.kind == KS_PREFETCH)
+            continue;
+        s.across = rest ? ACROSS_NONE : s.across;
+        put(k, s);
+    }
+    put(k, (KStmt){.kind = KS_END});
+}
+
+/* Every lane of a vector has a sum of its own, and all of them are added up behind the loop. */
+void kernel_split_vectors(Kernel *k)
+{
+    const Kernel from = *k;
+    bool split = !kernel_has_vectors(&from);
+    for (size_t i = 0; i < from.stmt.n; i++)
+        split = split || from.stmt.v[i].kind == KS_VECTORS;
+    if (split)
+        return;
+    k->stmt.v = NULL;
+    k->stmt.n = k->stmt.cap = 0;
+    for (size_t i = 0; i < from.stmt.n; i++) {
+        const KStmt *s = &from.stmt.v[i];
+        if (!s->vector) {
+            put(k, *s);
+            continue;
+        }
+        for (uint32_t j = 0; j < s->n_acc; j++)
+            put(k, (KStmt){.kind = KS_VECTOR_ACC, .ex = k->acc.v[s->acc + j]});
+        put(k, (KStmt){.kind = KS_VECTORS, .var = s->var});
+        put_loop(k, &from, i, false);
+        if (!k->whole)
+            put_loop(k, &from, i, true);
+        put(k, (KStmt){.kind = KS_END});
+        for (uint32_t j = 0; j < s->n_acc; j++)
+            put(k, (KStmt){.kind = KS_VECTOR_SUM, .ex = k->acc.v[s->acc + j]});
+        i = kernel_loop_end(&from, i);
+    }
+}

@@ -38,11 +38,12 @@ static double rounds(const Kernel *k, const KStmt *s)
 static void open_loop(Count *c, const KStmt *s, double rows)
 {
     const Kernel *k = c->k;
-    double n = c->thread            ? (s->kind == KS_LOOP ? rounds(k, s) : 1)
-               : s->kind == KS_LOOP ? length(k, s->var)
-               : s->kind == KS_PART ? (double)k->partitions
-               : k->part            ? rows / (double)k->partitions
-                                    : rows;
+    double n = c->thread               ? (s->kind == KS_LOOP ? rounds(k, s) : 1)
+               : s->kind == KS_LOOP    ? length(k, s->var)
+               : s->kind == KS_VECTORS ? 1
+               : s->kind == KS_PART    ? (double)k->partitions
+               : k->part               ? rows / (double)k->partitions
+                                       : rows;
     c->times[c->depth + 1] = c->times[c->depth] * n;
     c->lane[c->depth + 1] = !s->simd ? 0 : s->kind == KS_ROWS ? k->row : s->var;
     c->depth++;
@@ -107,7 +108,9 @@ static PlanWork count(Count c)
     double rows = (double)ix_dim_at(k->ix, k->rows);
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];
-        if (kernel_opens(s))
+        if (s->rest) /* rounds that are counted with those of the vectors */
+            i = kernel_loop_end(k, i);
+        else if (kernel_opens(s))
             open_loop(&c, s, rows);
         else if (s->kind == KS_END)
             c.depth--;

@@ -245,6 +245,15 @@ static size_t pass_PREFETCH(PassState *s)
     return s->kernel->prefetch.n;
 }
 
+static size_t pass_REST(PassState *s)
+{
+    size_t n = 0;
+    kernel_split_vectors(s->kernel);
+    for (size_t i = 0; i < s->kernel->stmt.n && s->watch; i++)
+        n += s->kernel->stmt.v[i].rest;
+    return n;
+}
+
 static size_t pass_CHECK(PassState *s)
 {
     kernel_verify(s->kernel);

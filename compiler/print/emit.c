@@ -319,6 +319,47 @@ static void put_prefetch(Printer *p, const KPrefetch *x)
     buf_puts(&p->body, ";\n");
 }
 
+/* ---- loops of explicit vectors ---- */
+
+static void stmt_vectors(Printer *p, const KStmt *s)
+{
+    begin_line(p);
+    if (s->kind == KS_VECTOR_ACC) {
+        buf_printf(&p->body, "%s %s = {0};\n", p->d->vector, lanes_name(p, s->ex));
+    } else if (s->kind == KS_VECTOR_SUM) {
+        buf_printf(&p->body, "%s += ", ex_text(p, s->ex));
+        buf_printf(&p->body, p->d->lanes_sum, lanes_name(p, s->ex));
+        buf_puts(&p->body, ";\n");
+    } else {
+        buf_puts(&p->body, "{\n");
+        p->depth++;
+        p->vectors = s->var;
+        begin_line(p);
+        buf_puts(&p->body, "int64_t ");
+        put_var(p, s->var);
+        buf_puts(&p->body, " = 0;\n");
+    }
+}
+
+/* for (; i + lanes <= extent; i += lanes), and single steps from where that ended */
+static void open_steps(Printer *p, const KStmt *s)
+{
+    Buf *b = &p->body;
+    const char *lanes = s->vector ? "VWN_LANES" : "1";
+    if (p->vectors != s->var)
+        vwn_bug(p->k->ctx, "a loop of vectors of which nobody has said where its rounds begin");
+    begin_line(p);
+    buf_puts(b, "for (; ");
+    put_var(p, s->var);
+    buf_printf(b, s->vector ? " + %s <= " : " < ", lanes);
+    put_dim(p, ix_info(p->k->ix, s->var)->extent);
+    buf_puts(b, "; ");
+    put_var(p, s->var);
+    buf_printf(b, " += %s) {\n", lanes);
+    p->depth++;
+    p->lanes = s->vector;
+}
+
 static void put_statement(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
@@ -344,12 +385,23 @@ static void put_statement(Printer *p, const KStmt *s)
         break;
     case KS_PART: open_parts(p); break;
     case KS_ROWS:
-    case KS_LOOP: open_loop(p, s); break;
+    case KS_LOOP:
+        if (s->vector || s->rest)
+            open_steps(p, s);
+        else
+            open_loop(p, s);
+        break;
+    case KS_VECTORS:
+    case KS_VECTOR_ACC:
+    case KS_VECTOR_SUM: stmt_vectors(p, s); break;
     case KS_PART_ROOM:
     case KS_PART_PLACE:
     case KS_PART_FILL:
     case KS_PART_STORE: stmt_part(p, s); break;
-    case KS_END: close_brace(p); break;
+    case KS_END:
+        p->lanes = false;
+        close_brace(p);
+        break;
     case KS_ACC:
         if (!p->number[s->ex])
             p->number[s->ex] = ++p->next;
@@ -401,58 +453,6 @@ static void put_statement(Printer *p, const KStmt *s)
     case KS_LANE_STORE: emit_lanes(p, s); break;
     case KS_PRODUCT: emit_product(p, s); break;
     default: break;
-    }
-}
-
-/* ---- loops of explicit vectors ---- */
-
-/* for (i = from; i + lanes <= extent; i += lanes), or single steps from where that ended */
-static void open_steps(Printer *p, const KStmt *s, bool vectors)
-{
-    Buf *b = &p->body;
-    const char *lanes = vectors ? "VWN_LANES" : "1";
-    begin_line(p);
-    buf_puts(b, "for (; ");
-    put_var(p, s->var);
-    buf_printf(b, vectors ? " + %s <= " : " < ", lanes);
-    put_dim(p, ix_info(p->k->ix, s->var)->extent);
-    buf_puts(b, "; ");
-    put_var(p, s->var);
-    buf_printf(b, " += %s) {\n", lanes);
-    p->depth++;
-}
-
-static void put_vector_loop(Printer *p, size_t loop, size_t end)
-{
-    const Kernel *k = p->k;
-    const KStmt *s = &k->stmt.v[loop];
-    for (uint32_t i = 0; i < s->n_acc; i++) {
-        begin_line(p);
-        buf_printf(&p->body, "%s %s = {0};\n", p->d->vector, lanes_name(p, k->acc.v[s->acc + i]));
-    }
-    begin_line(p);
-    buf_puts(&p->body, "{\n");
-    p->depth++;
-    begin_line(p);
-    buf_puts(&p->body, "int64_t ");
-    put_var(p, s->var);
-    buf_puts(&p->body, " = 0;\n");
-    for (int vectors = 1; vectors >= (k->whole ? 1 : 0); vectors--) {
-        open_steps(p, s, vectors);
-        p->lanes = vectors;
-        for (size_t i = loop + 1; i < end; i++)
-            if (vectors || k->stmt.v[i].kind != KS_PREFETCH)
-                put_statement(p, &k->stmt.v[i]);
-        p->lanes = false;
-        close_brace(p);
-    }
-    close_brace(p);
-    for (uint32_t i = 0; i < s->n_acc; i++) {
-        Ex e = k->acc.v[s->acc + i];
-        begin_line(p);
-        buf_printf(&p->body, "%s += ", ex_text(p, e));
-        buf_printf(&p->body, p->d->lanes_sum, lanes_name(p, e));
-        buf_puts(&p->body, ";\n");
     }
 }
 
@@ -524,15 +524,8 @@ void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *ab
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix->var.n + 1);
     p.column = NEW_ARRAY(k->arena, uint32_t, k->device.column.n + 1);
-    for (size_t i = 0; i < k->stmt.n; i++) {
-        if (!k->stmt.v[i].vector || !d->vector) {
-            put_statement(&p, &k->stmt.v[i]);
-            continue;
-        }
-        size_t end = kernel_loop_end(k, i);
-        put_vector_loop(&p, i, end);
-        i = end;
-    }
+    for (size_t i = 0; i < k->stmt.n; i++)
+        put_statement(&p, &k->stmt.v[i]);
     Buf text = buf_new(k->arena), tiles = buf_new(k->arena);
     for (size_t i = 0; i < p.tile.n; i++)
         put_tile(&p, &tiles, i);

@@ -18,6 +18,7 @@ typedef struct Printer {
     uint32_t next, next_var;
     bool lanes;         /* what is printed stands for a vector of elements */
     uint32_t width;     /* of a device: elements of that vector */
+    IVar vectors;       /* of a CPU: the loop of the last KS_VECTORS */
     KAcross across;     /* KStmt.across of the statement that is printed */
     bool next_row;      /* indices are those of the row after */
     uint32_t *column;   /* the number of what a lane has of it, by column, and 1 */

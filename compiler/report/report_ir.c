@@ -54,7 +54,8 @@ static PassWatch *new_watch(Ctx *ctx, Stage stage, const char *pass)
 static bool is_of_gpu(Stage stage, const StageOptions *options, const PassWatch *watch)
 {
     PassWhere where = watch && watch->show < PASSES ? pass_rows[watch->show].where : ON_ANY;
-    return options->gpu || stage == STAGE_CUDA || stage == STAGE_THREADS || !(where == ON_ANY || where == ON_HALF);
+    return options->gpu || stage == STAGE_CUDA || stage == STAGE_THREADS ||
+           !(where == ON_ANY || where == ON_HALF || where == ON_VECTORS);
 }
 
 static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, const StageOptions *options,
@@ -100,6 +101,7 @@ static const char *kernel_c(Ctx *ctx, const KernelText *x, Map *seen, size_t *le
         Printed p;
         Kernel k = *x->kernel;
         pipeline_vectors(&k);
+        kernel_split_vectors(&k);
         pipeline_print(&p, &k, &dialect_c, x->about, NULL);
         name = p.name;
         text = p.text;

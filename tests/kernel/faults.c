@@ -413,6 +413,52 @@ static const char large[] = "vwn kernels 1 B=65536 T=65536\n"
                             "    end\n"
                             "  end\n";
 
+/* a loop of vectors of 20 elements, and the rounds that whole vectors leave */
+#define BODY                                                                                                           \
+    "        x2 real = load b0[{20}*r + i2]\n"                                                                         \
+    "        x3 real = mul x2 x2\n"                                                                                    \
+    "        store 0 b1[{20}*r + i2] = x3\n"                                                                           \
+    "        add x1 x3\n"                                                                                              \
+    "      end\n"
+static const char vectors[] = "vwn kernels 1 B=2 T=3\n"
+                              "kernel \"rows: vectors\"  # test\n"
+                              "rows B*T\n"
+                              "buffer 0 read real 120 \"x\"\n"
+                              "buffer 1 write real 120 \"y\"\n"
+                              "buffer 2 write real 6 \"z\"\n"
+                              "var i2 loop 20\n"
+                              "root 0 store b1 over i2\n"
+                              "root 1 store b2\n"
+                              "begin\n"
+                              "  rows\n"
+                              "    acc x1 real = sum over i2\n"
+                              "    vector acc x1\n"
+                              "    vectors of i2\n"
+                              "      loop i2 simd vector x1\n"
+                              "        prefetch b0[{20}*r + i2]\n" BODY "      loop i2 rest\n" BODY "    end\n"
+                              "    add vector x1\n"
+                              "    store 1 b2[r] = x1\n"
+                              "  end\n";
+
+static const Fault vector_faults[] = {
+    {"    vector acc x1\n", "", "no sum of their own"},
+    {"    vector acc x1\n", "    vector acc x1\n    vector acc x1\n", "do not begin once"},
+    {"    add vector x1\n", "", "before the lanes of its vectors"},
+    {"    add vector x1\n", "    add vector x1\n    add vector x1\n", "do not begin once"},
+    {"    add vector x1\n    store 1 b2[r] = x1\n", "    x4 real = load b0[r]\n    store 1 b2[r] = x4\n",
+     "never added up"},
+    {"      loop i2 rest\n" BODY, "", "leaves other statements"},
+    {"      loop i2 rest\n", "      loop i2\n", "leaves other statements"},
+    {"        add x1 x3\n      end\n    end\n", "      end\n    end\n", "leaves other statements"},
+    {"        add x1 x3\n      end\n    end\n", "        add x1 x2\n      end\n    end\n", "no other body"},
+    {"    end\n    add vector", "      loop i2\n      end\n    end\n    add vector", "more than a loop and its rest"},
+    {"rows B*T\n", "rows B*T whole\n", "more than a loop and its rest"},
+    {"    vectors of i2\n", "", "the rest of no loop"},
+    {"    vectors of i2\n", "    vectors of i2\n    vectors of i2\n", "without a loop of them"},
+    {"begin\n  rows\n    acc x1 real = sum over i2\n    vector acc x1\n    vectors of i2\n",
+     "pointers b0 b1 b2\nbegin\n  rows\n    acc x1 real = sum over i2\n", "gives what they leave"},
+};
+
 static const Fault large_faults[] = {
     {"index wide of rows", "index narrow", "more than 32 bits"},
 };
@@ -654,6 +700,7 @@ int main(void)
     plant_all(digits, digit_faults, COUNT_OF(digit_faults));
     plant_all(pitched, pitch_faults, COUNT_OF(pitch_faults));
     plant_all(threads, thread_faults, COUNT_OF(thread_faults));
+    plant_all(vectors, vector_faults, COUNT_OF(vector_faults));
     plant_all(large, large_faults, COUNT_OF(large_faults));
     damage(sound, 4000);
     damage(products, 2000);
@@ -672,7 +719,7 @@ int main(void)
     free(whole);
     printf("%zu faults, %d failures\n",
            COUNT_OF(faults) + COUNT_OF(product_faults) + COUNT_OF(digit_faults) + COUNT_OF(pitch_faults) +
-               COUNT_OF(thread_faults) + COUNT_OF(large_faults),
+               COUNT_OF(thread_faults) + COUNT_OF(vector_faults) + COUNT_OF(large_faults),
            bad);
     return bad != 0;
 }

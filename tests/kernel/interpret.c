@@ -19,18 +19,19 @@ typedef struct Run {
     IVar along;              /* the loop of which a thread takes contiguous elements; 0: none */
     uint64_t lanes;          /* its bit */
     bool vector;             /* they are one vector: what lies behind the place of the first one */
-    int64_t base;            /* the first of them, */
+    int64_t base;            /* the first of them, and of a loop of vectors the first that is left, */
     uint32_t lane, from, to; /* the one that runs; those that a statement runs for */
     int64_t *var;            /* by index variable */
     const int64_t **coef;    /* by form: of each of its terms */
     size_t *end;             /* by statement that opens a scope: its end */
     Number **array;
     Number *batch[64];
-    Number *slot;    /* by slot: the total that was put there */
-    Number **column; /* by column and element: what lanes have */
-    Number *total;   /* by expression: a total that one lane alone has */
-    Cells **tile;    /* by buffer: memory of the row, or partial sums that the block has */
-    Number *sum;     /* by root: what a thread has of a sum over rows */
+    Number *slot;     /* by slot: the total that was put there */
+    Number **column;  /* by column and element: what lanes have */
+    Number *total;    /* by expression: a total that one lane alone has */
+    Cells **tile;     /* by buffer: memory of the row, or partial sums that the block has */
+    Number *sum;      /* by root: what a thread has of a sum over rows */
+    Number *lane_sum; /* by expression: what the lanes of vectors have of a sum */
     int64_t part, lo, hi;
 } Run;
 
@@ -304,10 +305,9 @@ static void run_wide_loop(Run *r, size_t i, int64_t extent)
     r->along = s->var;
     r->lanes = ix_bit(r->k->ix, s->var);
     r->vector = !s->width;
-    for (r->base = 0; r->base < extent; r->base += width) {
-        r->to = extent - r->base < width ? (uint32_t)(extent - r->base) : width;
+    r->to = width;
+    for (r->base = 0; r->base + width <= extent; r->base += width)
         run_block(r, i + 1, r->end[i]);
-    }
     r->along = 0;
     r->vector = false;
     r->lanes = r->lane = r->from = 0;
@@ -331,6 +331,10 @@ static void run_loop(Run *r, size_t i)
 {
     const KStmt *s = &r->k->stmt.v[i];
     IVar v = s->kind == KS_PART ? r->k->part : s->kind == KS_ROWS ? r->k->row : s->var;
+    if (s->kind == KS_VECTORS) {
+        run_block(r, i + 1, r->end[i]);
+        return;
+    }
     int64_t lo = 0, hi = 0;
     if (s->kind == KS_LOOP)
         hi = ix_dim_at(r->k->ix, ix_info(r->k->ix, v)->extent);
@@ -340,6 +344,7 @@ static void run_loop(Run *r, size_t i)
         run_wide_loop(r, i, hi);
         return;
     }
+    lo = s->rest ? r->base : lo;
     for (int64_t n = lo; n < hi; n++) {
         r->var[v] = n;
         if (s->kind == KS_PART)
@@ -456,7 +461,9 @@ static void run_stmt(Run *r, const KStmt *s)
     case KS_VAR: run_var(r, s->var); break;
     case KS_LET: set(r, s->ex, compute(r, x)); break;
     case KS_ACC: *value_of(r, s->ex) = neutral(op); break;
-    case KS_ACC_ADD: fold(r, op, value_of(r, s->ex), get(r, x->in[0])); break;
+    case KS_ACC_ADD: fold(r, op, r->vector ? &r->lane_sum[s->ex] : value_of(r, s->ex), get(r, x->in[0])); break;
+    case KS_VECTOR_ACC: r->lane_sum[s->ex] = (Number){0}; break;
+    case KS_VECTOR_SUM: fold(r, OP_SUM, value_of(r, s->ex), r->lane_sum[s->ex]); break;
     case KS_ARRAY: break;
     case KS_ARRAY_FILL:
         for (int64_t i = 0; i < r->k->array.v[s->array].elements; i++)
@@ -612,7 +619,7 @@ static void run_block(Run *r, size_t from, size_t to)
 
 static void find_ends(Run *r)
 {
-    size_t open[NEST_MAX + 3], n = 0;
+    size_t open[NEST_MAX + 4], n = 0;
     r->end = NEW_ARRAY(r->arena, size_t, r->k->stmt.n + 1);
     for (size_t i = 0; i < r->k->stmt.n; i++) {
         if (kernel_opens(&r->k->stmt.v[i]))
@@ -635,6 +642,7 @@ void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi)
             r.held[k->stmt.v[i].held] = NEW_ARRAY(arena, Number, LANES * (k->stmt.v[i].unroll + 1u));
     r.slot = NEW_ARRAY(arena, Number, k->device.mapping.slots + 1);
     r.sum = NEW_ARRAY(arena, Number, k->root.n + 1);
+    r.lane_sum = NEW_ARRAY(arena, Number, k->ex.n);
     r.total = NEW_ARRAY(arena, Number, k->ex.n);
     r.column = NEW_ARRAY(arena, Number *, k->device.column.n + 1);
     for (size_t i = 0; i < k->device.column.n; i++)
