@@ -111,8 +111,6 @@ RowPart fuse_rows(const Graph *g, Val v, Dim rows)
     return kept ? ROWS_KEPT : summed ? ROWS_SUMMED : ROWS_BAD;
 }
 
-enum { SINK_BYTES_MAX = 64 * 1024 };
-
 /* One row only for single elements, so that what is small does not all end up in one kernel
  * that grows with the model, nor a long sum in one thread. */
 static bool single(const Graph *g, Val v)
@@ -121,8 +119,6 @@ static bool single(const Graph *g, Val v)
     bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
     return dim_eq(fuse_size(g, reduce ? n->in[0] : v), DIM(1));
 }
-
-enum { ROW_ELEMENTS_MAX = 512, LANES_WANTED = 16 };
 
 /* A whole sequence as a row, where its positions could be rows and still be vectors. A kernel
  * would have to keep all of it, or compute it again for every sum of it. */
@@ -133,12 +129,12 @@ static bool whole_sequence(const Fusion *f, Val v, Dim rows)
     const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
     Dim size, finer = DIM(1), left;
     if (!dim_eq(rows, DIM_B) || !shape_size(s, &size) || !dim_div(size, rows, &left) ||
-        dim_at(left, f->B, f->T) <= ROW_ELEMENTS_MAX)
+        dim_at(left, f->B, f->T) <= f->target->tuned->sequence_elements)
         return false;
     for (int i = 0; i < s->rank; i++) {
         if (!dim_mul(finer, s->d[i], &finer) || dim_eq(finer, rows) || !dim_div(size, finer, &left))
             continue;
-        if (dim_at(left, f->B, f->T) >= LANES_WANTED && fuse_rows(f->g, v, finer) == ROWS_KEPT)
+        if (dim_at(left, f->B, f->T) >= f->target->tuned->row_lanes && fuse_rows(f->g, v, finer) == ROWS_KEPT)
             return true;
     }
     return false;
@@ -152,7 +148,7 @@ static bool suits(const Fusion *f, Val v, Dim rows)
         return false;
     RowPart p = fuse_rows(f->g, v, rows);
     if (p == ROWS_SUMMED)
-        return dim_at(fuse_size(f->g, v), f->B, f->T) * 4 <= SINK_BYTES_MAX;
+        return dim_at(fuse_size(f->g, v), f->B, f->T) * 4 <= f->target->tuned->row_sum_bytes;
     return p == ROWS_KEPT;
 }
 

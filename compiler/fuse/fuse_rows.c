@@ -59,8 +59,6 @@ static bool flat(const Fusion *f, uint32_t group, Dim rows)
     return yes;
 }
 
-enum { LANES_WANTED = 16 };
-
 /* Symbols first, then a vector inside, then coarse rows of tokens or fine ones of anything
  * else. */
 static int64_t score(const Fusion *f, Dim d, int64_t whole)
@@ -68,7 +66,7 @@ static int64_t score(const Fusion *f, Dim d, int64_t whole)
     bool tokens = d.b + d.t > 0;
     int64_t rows = dim_at(d, f->B, f->T), lanes = whole / (rows ? rows : 1);
     int64_t s = (int64_t)(d.b + d.t) << 50;
-    s += lanes >= LANES_WANTED ? (int64_t)1 << 40 : lanes;
+    s += lanes >= f->target->tuned->row_lanes ? (int64_t)1 << 40 : lanes;
     s += tokens ? -d.n : d.n < (1 << 30) ? d.n : 1 << 30;
     return lanes <= 1 && tokens ? s - ((int64_t)1 << 55) : s;
 }

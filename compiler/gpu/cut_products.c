@@ -3,7 +3,8 @@
  * In:  a kernel that is mapped to threads.     Out: KProduct.way: the pieces of the result, along which loop factors are loaded, what
  *      extents and places are multiples of; Kernel.calls.
  * Requires: tiles have places.     Proved by: kernel_check(), kernel_race().
- * The one idea: places of factors are forms, so their terms say whether neighbours can be loaded together. What a text relies on
+ * The one idea: the shape of a product says how it is cut (kernel_product_cut()), and whether two of them, or those of several rows, fill
+ * the fragments of tensor cores together; no other file asks for its extents. Places of factors are forms, so their terms say whether neighbours can be loaded together. What a text relies on
  * holds at the kernel's own sizes, and a launch of other sizes is refused.
  */
 #include "device.h"
@@ -39,6 +40,41 @@ bool kernel_product_shares(const Kernel *k, const KProduct *x)
     return k->device.tensor && product_cut_shares(kernel_product_cut(k, x));
 }
 
+bool kernel_product_is_half(const Kernel *k, const KProduct *x)
+{
+    return kernel_product_cut(k, x) == CUT_SHORT_ROWS && length(k, x->m) <= LESS;
+}
+
+/* Does the factor of the next row begin where the terms of this one end? Then several rows are one longer sum. */
+static bool goes_on(const Kernel *k, const KProduct *p, uint32_t buffer, Ix at, int64_t deep)
+{
+    const KBuffer *b = &k->buffer.v[buffer];
+    int64_t terms = ix_dim_at(k->ix, ix_info(k->ix, p->k)->extent), row = 0;
+    if (b->tile)
+        return !b->half && !b->device.split && terms * deep == b->elements &&
+               b->elements % ((int64_t)8 << b->device.bank) == 0; /* whose elements keep their places (vwn_bank_rows) */
+    return !b->written && ix_slope(k->ix, at, k->row, &row) && row == terms * deep;
+}
+
+/* A sum over rows of products whose sums have eight terms and less: tensor cores take sixteen, and what has to be read and written for
+ * each row is the whole result. Of four rows where a thread loads four neighbours of a factor (vwn_tensor_four_rows), else of two; 0: of each. */
+uint8_t kernel_product_rows(const Kernel *k, const KProduct *p)
+{
+    enum { EIGHT = 8, LINE = 32, FOUR = 4 };
+    ProductSteps s;
+    ProductCut cut = kernel_product_cut(k, p);
+    const KBuffer *a = &k->buffer.v[p->a], *b = &k->buffer.v[p->b];
+    Dim depth = ix_info(k->ix, p->k)->extent;
+    if (!k->part || !p->add || k->buffer.v[p->c].tile || (cut != CUT_SHORT_ROWS && cut != CUT_SHORT_COLUMNS) ||
+        a->tile == b->tile || !ix_literal(k->ix, depth) || depth.n > EIGHT || !product_steps(k, p, &s) ||
+        !goes_on(k, p, p->a, p->a_at, s.ak) || !goes_on(k, p, p->b, p->b_at, s.bk))
+        return 0;
+    bool fours = cut == CUT_SHORT_COLUMNS && s.cn == 1 && s.am == 1 && !a->tile &&
+                 ix_dim_at(k->ix, ix_info(k->ix, p->m)->extent) % LINE == 0 &&
+                 ix_dim_at(k->ix, ix_info(k->ix, p->n)->extent) % FOUR == 0;
+    return fours ? 4 : 2;
+}
+
 /* A few numbers are stored one by one, so that it is the shape of a fragment that counts, and not how they lie. */
 static bool is_by_rows(const Kernel *k, const KProduct *x, const ProductSteps *s)
 {
@@ -69,7 +105,8 @@ static KLying lies(const Kernel *k, const KProduct *x, uint32_t buffer, Ix at, i
     return along_sum ? LIES_ALONG_SUM : LIES_ALONG_OWN;
 }
 
-/* Of a few numbers both factors may lie along the sum, in eights, which is of 32s: then a thread loads eight terms at one time. */
+/* Both factors of a product of few numbers may lie along the sum, in eights, and the sum may be of 32s. Then a thread loads eight terms at
+ * one time. */
 static ProductCut cut_of(const Kernel *k, const KProduct *x, const ProductSteps *s)
 {
     enum { EIGHT = 8, TERMS = 32 };
@@ -80,8 +117,9 @@ static ProductCut cut_of(const Kernel *k, const KProduct *x, const ProductSteps 
     return cut == CUT_FEW_NUMBERS ? CUT_FEW_EIGHTS : CUT_MORE_EIGHTS;
 }
 
-/* Do rows of a result begin at multiples of four? Then of sixteen terms and less its long extent may come in 32s, which are a warp's;
- * lines of a tile begin at multiples of these, too. */
+/* The length of the lines in which a result is stored: 4 where its rows begin at multiples of four; 32, one for each thread of a warp,
+ * where besides it is a sum of sixteen terms or less and its long extent is of 32s; 0 where neither holds. Lines of a tile begin at
+ * multiples of their length. */
 static uint8_t line_of(const Kernel *k, const KProduct *x)
 {
     enum { FOUR = 4, LINE = 32 };

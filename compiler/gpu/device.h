@@ -30,6 +30,9 @@ void kernel_choose_resident(Kernel *k); /* KGrid.at_once, when its arguments are
 
 /* cut_products.c */
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x); /* as its shape wants it */
+bool kernel_product_is_half(const Kernel *k, const KProduct *x);   /* of half the rows of a fragment, by a short sum? */
+uint8_t kernel_product_rows(const Kernel *k,
+                            const KProduct *x); /* of how many rows it is computed at one time; 0: of each */
 bool kernel_product_shares(const Kernel *k,
                            const KProduct *x); /* do warps have shares of its sum, in shared memory of its own? */
 void kernel_cut_products(Kernel *k);           /* KProduct.way, Kernel.calls; of a mapped kernel */
@@ -44,9 +47,9 @@ void kernel_swizzle(Kernel *k); /* swizzle.c: KArray.swizzled, KBuffer.device.sw
 
 /* nests.c */
 void kernel_interchange_nests(Kernel *k);                     /* loops of a row as its threads like them */
-int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in a loop */
-bool kernel_has_few_inside(
-    const Kernel *k, size_t loop); /* in each loop in it, so that a thread does all of a round: Tuned.whole_loop_max */
+int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* how many elements the loops in a loop run over */
+/* Has each loop in it at most Tuned.whole_loop_max elements, so that a thread does all of a round? */
+bool kernel_has_few_inside(const Kernel *k, size_t loop);
 /* Elements of the arrays that a loop adds up over its rounds, where each thread can have them in registers; -1: it does
  * something else. */
 int64_t kernel_sums_of(const Kernel *k, size_t loop);
@@ -54,18 +57,18 @@ bool kernel_fills_along(const Kernel *k,
                         IVar var); /* is an array filled along this loop, by threads from the first on? */
 bool kernel_puts_along(const Kernel *k, size_t loop); /* does it put an element into an array in each round? */
 
-/* registers.c: in how many rounds of a loop a thread that takes `width` elements loads 64 bytes; 1 of long ones and of those that compute for
- * longer than they wait for memory. */
+/* registers.c: how many rounds of a loop a thread that takes `width` elements loads at one time, so that 64 bytes are under way. A loop whose
+ * rounds are long, or compute for longer than they wait for memory, has 1. */
 int64_t kernel_rounds_in_flight(const Kernel *k, size_t loop, uint8_t width);
 
-void kernel_count_registers(
-    Kernel *k, KIndex most); /* of a mapped kernel: what KMapping says of them; its indices are as narrow as that */
+/* Sets what KMapping says of the registers of a mapped kernel. Its indices are as narrow as `most` or wider. */
+void kernel_count_registers(Kernel *k, KIndex most);
 
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
-/* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. of_warp: they are a warp, and
- * others have other rounds of a loop around it. values: of all statements of the loop, at most. held: by buffer, partial sums that
- * lie in shared memory. */
+/* How many contiguous elements of a loop a thread takes. threads: so many threads have something to do; 0: any number of them. of_warp:
+ * these threads are a warp, and other warps have other rounds of an enclosing loop. values: at most so many values of all statements of
+ * the loop. held: by buffer, the partial sums that lie in shared memory. */
 uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bool of_warp, uint32_t values,
                               const bool *held);
 /* Can a thread load all of its contiguous elements, compute a few of them at a time, and then store all? */

@@ -11,9 +11,8 @@
 /* Is it one of eight rows at most, of a short sum, which nothing is added to? */
 static bool is_half(const Kernel *k, const KProduct *x)
 {
-    enum { ROWS = 8 };
-    return k->device.tensor && !x->add && !x->together && !x->parts && !x->also && x->way.cut == CUT_SHORT_ROWS &&
-           x->way.by_rows && ix_dim_at(k->ix, ix_info(k->ix, x->m)->extent) <= ROWS;
+    return k->device.tensor && !x->add && !x->together && !x->parts && !x->also && x->way.by_rows &&
+           kernel_product_is_half(k, x);
 }
 
 static bool same_extent(const Kernel *k, IVar v, IVar w)
@@ -21,7 +20,7 @@ static bool same_extent(const Kernel *k, IVar v, IVar w)
     return dim_eq(ix_info(k->ix, v)->extent, ix_info(k->ix, w)->extent);
 }
 
-/* Do both have the same right factor? */
+/* Do two products have the same right factor? */
 static bool have_one_factor(const Kernel *k, const KProduct *x, const KProduct *y)
 {
     ProductSteps u, v;
@@ -30,7 +29,7 @@ static bool have_one_factor(const Kernel *k, const KProduct *x, const KProduct *
            product_steps(k, y, &v) && u.bk == v.bk && u.bn == v.bn;
 }
 
-/* Do their left factors lie in tiles of one kind? */
+/* Do the left factors of two products lie in tiles of one kind? */
 static bool have_like_tiles(const Kernel *k, const KProduct *x, const KProduct *y)
 {
     const KBuffer *a = &k->buffer.v[x->a], *b = &k->buffer.v[y->a];

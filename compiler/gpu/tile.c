@@ -221,11 +221,9 @@ static void add_up_all(Tiling *t)
 /* Can these terms be added up with those of a product by both parts of a factor, whose eight rows at most have the same fragments? */
 static bool goes_along(const Kernel *k, const KProduct *p, const KProduct *by_parts)
 {
-    enum { ROWS = 8 };
     ProductSteps s, u;
-    return !p->parts && k->buffer.v[p->a].tile && k->buffer.v[p->b].tile &&
-           kernel_product_cut(k, p) == CUT_SHORT_ROWS && ix_info(k->ix, p->m)->hi < ROWS && product_steps(k, p, &s) &&
-           product_steps(k, by_parts, &u) && s.cm == u.cm && s.cn == u.cn &&
+    return !p->parts && k->buffer.v[p->a].tile && k->buffer.v[p->b].tile && kernel_product_is_half(k, p) &&
+           product_steps(k, p, &s) && product_steps(k, by_parts, &u) && s.cm == u.cm && s.cn == u.cn &&
            ix_info(k->ix, p->m)->hi == ix_info(k->ix, by_parts->m)->hi;
 }
 
@@ -482,42 +480,12 @@ static void put_in_order(Tiling *t)
 
 /* ---- products of several rows ---- */
 
-/* Of a product's factor: does the next row begin where the sum ends, so that several rows are one longer sum? */
-static bool goes_on(const Kernel *k, const KProduct *p, uint32_t buffer, Ix at, int64_t deep)
-{
-    const KBuffer *b = &k->buffer.v[buffer];
-    int64_t terms = ix_dim_at(k->ix, ix_info(k->ix, p->k)->extent), row = 0;
-    if (b->tile)
-        return !b->half && !b->device.split && terms * deep == b->elements &&
-               b->elements % ((int64_t)8 << b->device.bank) == 0; /* whose elements keep their places (vwn_bank_rows) */
-    return !b->written && ix_slope(k->ix, at, k->row, &row) && row == terms * deep;
-}
-
-/* A sum over rows of products whose sums have eight terms and less: tensor cores take sixteen, and what has to be read and written for
- * each row is the whole result. Of four rows where a thread loads four neighbours of a factor (vwn_tensor_four_rows), else of two; 0: of each. */
-static uint8_t rows_together(const Kernel *k, const KProduct *p)
-{
-    enum { EIGHT = 8, LINE = 32, FOUR = 4 };
-    ProductSteps s;
-    ProductCut cut = kernel_product_cut(k, p);
-    const KBuffer *a = &k->buffer.v[p->a], *b = &k->buffer.v[p->b];
-    Dim depth = ix_info(k->ix, p->k)->extent;
-    if (!k->part || !p->add || k->buffer.v[p->c].tile || (cut != CUT_SHORT_ROWS && cut != CUT_SHORT_COLUMNS) ||
-        a->tile == b->tile || !ix_literal(k->ix, depth) || depth.n > EIGHT || !product_steps(k, p, &s) ||
-        !goes_on(k, p, p->a, p->a_at, s.ak) || !goes_on(k, p, p->b, p->b_at, s.bk))
-        return 0;
-    bool fours = cut == CUT_SHORT_COLUMNS && s.cn == 1 && s.am == 1 && !a->tile &&
-                 ix_dim_at(k->ix, ix_info(k->ix, p->m)->extent) % LINE == 0 &&
-                 ix_dim_at(k->ix, ix_info(k->ix, p->n)->extent) % FOUR == 0;
-    return fours ? 4 : 2;
-}
-
 /* A tile that several products read is of as many rows for all of them. */
 static void find_together(Kernel *k)
 {
     uint8_t least = UINT8_MAX;
     for (size_t i = 0; i < k->product.n; i++) {
-        uint8_t rows = k->product.v[i].together = rows_together(k, &k->product.v[i]);
+        uint8_t rows = k->product.v[i].together = kernel_product_rows(k, &k->product.v[i]);
         least = rows && rows < least ? rows : least;
     }
     for (size_t i = 0; i < k->product.n; i++) {

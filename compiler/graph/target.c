@@ -3,6 +3,15 @@
 
 #define TAKES(half) (1ull << (half))
 
+/* No GPU has run these kernels: sizes are those of its manual, all else was chosen by predicted times (tests/perf/tool) and is to be
+ * measured. A CPU reads what says which nodes are one kernel. */
+static const Tuned tuned = {
+#define PREDICTED
+#define TUNED(name, value, how, text) value,
+#include "tuned.def"
+#undef TUNED
+#undef PREDICTED
+};
 const Target target_cpu = {
     .name = "CPU",
     .multiplies = TAKES(HALF_BF16),
@@ -21,17 +30,9 @@ const Target target_cpu = {
      * reading the line first. Measured on 2 cores with 32 MiB of third-level cache: the forward boundary of a (2,3)
      * connection at D = 768 and 4,096 tokens. */
     .stream = 128000000,
+    .tuned = &tuned,
 };
 
-/* No GPU has run these kernels: sizes are those of its manual, all else was chosen by predicted times
- * (tests/perf/tool) and is to be measured. */
-static const Tuned tuned_gpu = {
-#define PREDICTED
-#define TUNED(name, value, how, text) value,
-#include "tuned.def"
-#undef TUNED
-#undef PREDICTED
-};
 #define ANY_GPU                                                                                                             \
     .threads = true,                                                                                                        \
     .shared =                                                                                                               \
@@ -48,7 +49,7 @@ static const Tuned tuned_gpu = {
         .product_unroll =                                                                                                   \
             7, /* rounds of a loop of eight and more beside products of a row are for its warps (map_threads.c) */          \
         .half_kernels = true, .multiplies = TAKES(HALF_BF16) | TAKES(HALF_FP16), .layout = true, .whole_plans = true,       \
-    .beside = 64 << 20, .tuned = &tuned_gpu
+    .beside = 64 << 20, .tuned = &tuned
 
 /* Any NVIDIA GPU from sm_80 on; and those of sm_90a, for which the texts of one architecture alone pay. */
 const Target target_gpu = {.name = "GPU", ANY_GPU};

@@ -54,7 +54,7 @@ typedef struct Target {
     bool whole_plans; /* what a plan needs is known when its kernels are there: they bring memory of their own */
     uint64_t
         beside; /* bytes that it takes of its own memory beside tensors: machine code, and what pages leave unused */
-    const Tuned *tuned; /* of a device: what was chosen for it; NULL: of none */
+    const Tuned *tuned; /* what was chosen for it */
     int64_t stream;     /* bytes; of programs that write more, stores go past the cache. 0: never */
 } Target;
 extern const Target target_cpu, target_gpu, target_sm_90a;

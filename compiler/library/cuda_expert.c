@@ -1,11 +1,12 @@
 /* cuda_expert.c - see cuda_expert.h. */
 #include "cuda_expert.h"
 
+#include "compiler/graph/target.h"
 #include "library_text.h"
 
 /* ---- which text a product has ---- */
 
-enum { DEPTH = 64, ENOUGH = 128 }; /* a number of the texts; blocks, so that large tiles leave no device idle */
+enum { DEPTH = 64 }; /* a number of the texts */
 
 /* The widest access, up to `most` elements, that divides a number of elements. */
 static int width_of(int most, int64_t n)
@@ -37,7 +38,7 @@ void cuda_expert_choose(CudaExpertClass *c, const CudaExpertSizes *s, int64_t x_
         int64_t high = c->dw ? s->in : groups ? s->pairs / groups : 0;
         int64_t blocks = groups * tiles_of(high, l.rows) * tiles_of(s->out, l.columns);
         int64_t least = c->warpgroups ? l.rows / 2 : l.rows * 3 / 4; /* groups without rows multiply nothing */
-        if (high >= least && 4 * s->out >= 3 * l.columns && blocks >= ENOUGH)
+        if (high >= least && 4 * s->out >= 3 * l.columns && blocks >= target_gpu.tuned->expert_blocks)
             c->tile = (CudaExpertTile)tile;
     }
 }

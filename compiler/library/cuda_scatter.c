@@ -1,15 +1,15 @@
 /* cuda_scatter.c - see cuda_scatter.h. */
 #include "cuda_scatter.h"
 
+#include "compiler/graph/target.h"
 #include "library_text.h"
 
 enum { ROWS = 64, COLUMNS = 256 }; /* of a block; the numbers of the text */
 
 int cuda_scatter_low(int64_t rows)
 {
-    enum { GROUPS_MOST = 128 };
     int low = 0;
-    while (rows >> low > GROUPS_MOST)
+    while (rows >> low > target_gpu.tuned->scatter_groups)
         low++;
     return low;
 }

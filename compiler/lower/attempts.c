@@ -177,11 +177,12 @@ static void schedule(Lower *l)
  * times over. 0, 0: no device. */
 static double crowding(const Lower *l, double *time)
 {
-    enum { LIVE_MAX = 192, ALONE_MAX = 80 }; /* of 255: the rest is what the compiler moves ahead */
     if (!l->f->target->threads)
         return *time = 0;
     const Kernel *mapped = l->passes->map(l->passes->user, l->k);
-    double times = (double)mapped->device.mapping.pressure / (mapped->device.mapping.by_row ? ALONE_MAX : LIVE_MAX);
+    const Tuned *tuned = l->f->target->tuned; /* of 255 registers the rest is what the compiler moves ahead */
+    double times = (double)mapped->device.mapping.pressure /
+                   (double)(mapped->device.mapping.by_row ? tuned->live_by_row : tuned->live_written_out);
     *time = kernel_thread_operations(mapped) * (times > 1 ? times : 1);
     return times;
 }
@@ -219,11 +220,10 @@ static int scattered(const Kernel *k)
  * had better share. */
 static bool is_apart(const Lower *l)
 {
-    enum { MOST = 8 };
     bool sums = l->sink.n > 0;
     for (size_t e = 1; e < l->k->ex.n; e++)
         sums = sums || l->k->ex.v[e].kind == KX_REDUCE;
-    return l->f->target->threads && !sums && scattered(l->k) > MOST;
+    return l->f->target->threads && !sums && scattered(l->k) > l->f->target->tuned->scattered_elements;
 }
 
 /* Nothing was found that a compiler should be given, and the group may be made smaller. */

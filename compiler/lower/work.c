@@ -146,22 +146,19 @@ static double least_work(const Fusion *f, const Group *gr)
  * thread for each row does in less time. */
 static bool waits(Kernel *k, PlanWork w, const LowerPasses *passes)
 {
-    enum {
-        TIMES = 4,
-        MUCH = 5000
-    }; /* kernels of Sinkhorn's iterations over 4 x 4, 20 times: up to 4,400; over 8 x 8: from 7,900 on */
+    const Tuned *tuned = k->target->tuned;
     const Kernel *mapped = passes->map(passes->user, k);
     double each = kernel_thread_operations(mapped), rows = (double)ix_dim_at(k->ix, k->rows);
     double all = (w.lane + w.single + w.call * CALL + w.product) / rows;
-    return !mapped->device.mapping.by_row && each > MUCH && each * mapped->device.mapping.row_threads > TIMES * all;
+    return !mapped->device.mapping.by_row && each > (double)tuned->waiting_operations &&
+           each * mapped->device.mapping.row_threads > (double)tuned->waiting_times * all;
 }
 
 bool lower_has_low_utilisation(Kernel *k, const Fusion *f, uint32_t group, const LowerPasses *passes)
 {
-    enum {
-        REPEATS = 16
-    }; /* boundaries of examples have up to 4 operations for an element, those of many exponentials 11 */
+    /* boundaries of examples have up to 4 operations for an element, those of many exponentials 11 */
+    const double repeats = (double)f->target->tuned->repeated_work;
     PlanWork w = kernel_work(k);
-    return w.lane + w.single + w.call * CALL > REPEATS * least_work(f, &f->group.v[group]) ||
+    return w.lane + w.single + w.call * CALL > repeats * least_work(f, &f->group.v[group]) ||
            (f->target->threads && waits(k, w, passes));
 }

@@ -8,10 +8,7 @@
  */
 #include "plan_build.h"
 
-enum {
-    AHEAD = 8, /* launches that are looked through for more products of a shape */
-    NEAR = 32  /* launches that lives may differ by: buffers of a batch live as long as any of them */
-};
+enum { BATCH_MOST = 8 }; /* launches of a batch */
 
 typedef struct Chains {
     Build *b;
@@ -21,7 +18,7 @@ typedef struct Chains {
 } Chains;
 
 typedef struct Batch {
-    uint32_t launch[AHEAD];
+    uint32_t launch[BATCH_MOST];
     uint32_t n;
 } Batch;
 
@@ -54,14 +51,17 @@ static void find_lives(Chains *c)
         }
 }
 
-static bool is_near(uint32_t x, uint32_t y) { return x > y ? x - y <= NEAR : y - x <= NEAR; }
+static bool is_near(const Chains *c, uint32_t x, uint32_t y)
+{
+    return (x > y ? x - y : y - x) <= c->b->f->target->tuned->batch_near;
+}
 
 static bool live_alike(const Chains *c, const Launch *x, const Launch *y)
 {
     bool alike = true;
     for (int k = 0; k < 3; k++)
-        alike = alike && is_near(c->first[x->buffer[k]], c->first[y->buffer[k]]) &&
-                is_near(c->last[x->buffer[k]], c->last[y->buffer[k]]);
+        alike = alike && is_near(c, c->first[x->buffer[k]], c->first[y->buffer[k]]) &&
+                is_near(c, c->last[x->buffer[k]], c->last[y->buffer[k]]);
     return alike;
 }
 
@@ -71,12 +71,13 @@ static Batch find(const Chains *c, uint32_t i, const bool *taken)
     const Build *b = c->b;
     const Launch *l = &b->launch.v[i];
     Batch found = {{i}, 1};
-    for (uint32_t j = i + 1; j < b->launch.n && j < i + AHEAD && b->launch.v[j].kind == LAUNCH_MATMUL; j++) {
+    const uint32_t end = i + (uint32_t)b->f->target->tuned->batch_ahead;
+    for (uint32_t j = i + 1; j < b->launch.n && j < end && b->launch.v[j].kind == LAUNCH_MATMUL; j++) {
         const Launch *x = &b->launch.v[j];
         bool waits = taken[j] || !same_shape(&l->matmul, &x->matmul) || !live_alike(c, l, x);
         for (uint32_t k = i; k < j && !waits; k++)
             waits = !taken[k] && conflict(&b->launch.v[k], x);
-        if (!waits)
+        if (!waits && found.n < BATCH_MOST)
             found.launch[found.n++] = j;
     }
     return found;

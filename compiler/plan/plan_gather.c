@@ -167,13 +167,13 @@ static bool may_gather(const Gather *g, const GatherRun *r)
 /* A written kernel that takes a compiler long, one of whose launches is several, has one text for all of them. */
 static void mark_always(Gather *g, const Runs *runs)
 {
-    enum { LONG = 4096 }; /* bytes of its text */
+    const size_t is_long = (size_t)g->b->f->target->tuned->gathered_text;
     memset(g->always, 0, g->b->kernel.n * sizeof *g->always);
     for (size_t i = 0; i < runs->n; i++) {
         const Launch *l = &g->launch[runs->v[i].launch.v[0]];
         if (runs->v[i].launch.n > 1) {
             const PlanKernel *k = &g->b->kernel.v[l->kernel];
-            g->always[l->kernel] = k->library && k->length > LONG;
+            g->always[l->kernel] = k->library && k->length > is_long;
         }
     }
 }
@@ -417,7 +417,7 @@ static void drop_unused(Build *b)
 void plan_gather(Build *b, PlanLayout *layout)
 {
     static const double limits[] = {1e18, 256 << 20, 32 << 20, 4 << 20, 0};
-    enum { SHARE = 64, ALWAYS = 8 << 20 }; /* what the arena may grow by */
+    const Tuned *tuned = b->f->target->tuned;
     ArenaMark mark = arena_mark(b->f->tmp);
     Gather g = {.b = b, .launch = b->launch.v, .casts = b->plan->n_cast};
     size_t n = b->launch.n;
@@ -429,7 +429,8 @@ void plan_gather(Build *b, PlanLayout *layout)
     for (size_t i = 0; i < b->kernel.n; i++)
         g.gathers[i] = take_apart(&b->kernel.v[i], &p);
     plan_place(b);
-    uint64_t plain = b->plan->arena_bytes, most = plain + plain / SHARE + ALWAYS;
+    uint64_t plain = b->plan->arena_bytes,
+             most = plain + plain / (uint64_t)tuned->gathered_share + (uint64_t)tuned->gathered_bytes;
     for (size_t i = 0; i < COUNT_OF(limits); i++)
         if (try_limit(&g, n, limits[i], &runs) <= most)
             break;

@@ -214,13 +214,12 @@ static void launch_expert(Build *b, Val v)
 
 /* On a device: of so many lines a block has a chunk in each of its threads (texts/cumsum.cu). Threads side by side have
  * elements side by side, and a chunk is no shorter than what costs as much as adding it to the others. */
-static int64_t cumsum_columns(int64_t count, int64_t inner)
+static int64_t cumsum_columns(const Tuned *tuned, int64_t count, int64_t inner)
 {
-    enum { CHUNK_LEAST = 8 };
     int64_t columns = 1;
     while (columns < WARP_THREADS && 2 * columns <= inner)
         columns *= 2;
-    while (columns < CUMSUM_THREADS && CUMSUM_THREADS / columns * CHUNK_LEAST > count)
+    while (columns < CUMSUM_THREADS && CUMSUM_THREADS / columns * tuned->cumsum_chunk > count)
         columns *= 2;
     return columns;
 }
@@ -237,7 +236,7 @@ static void launch_cumsum(Build *b, Val v)
         inner *= plan_extent(b, v, i);
     bool chunks = b->target->own_library;
     int64_t outer = plan_elements(b, v) / (count * inner), lines = outer * inner,
-            columns = cumsum_columns(count, inner);
+            columns = cumsum_columns(b->f->target->tuned, count, inner);
     plan_ints(b, l, (int64_t[]){count, inner, n->a.j, lines, columns}, chunks ? 5 : 3);
     plan_library_kernel(b, l, LIB_CUMSUM, NULL, 0);
     l->rows = chunks ? (lines + columns - 1) / columns : outer;
@@ -503,7 +502,6 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, con
  * do not change with the machine. */
 static void launch_sdpa_grad(Build *b, Val v)
 {
-    enum { ROWS_ENOUGH = 32 };
     const Node *n = node_at(b->g, v);
     /* a launch for one gradient names its own buffer where the others would stand */
     uint32_t dq = plan_buffer(b, v);
@@ -514,7 +512,7 @@ static void launch_sdpa_grad(Build *b, Val v)
     uint32_t dk = plan_aux_buffer(b, v, 0, plan_elements(b, n->in[1]));
     uint32_t dv = plan_aux_buffer(b, v, 1, plan_elements(b, n->in[2]));
     int all = GRAD_OF_Q | GRAD_OF_K;
-    if (attention_rows(b, n, LIB_SDPA_GRAD, all) >= ROWS_ENOUGH) {
+    if (attention_rows(b, n, LIB_SDPA_GRAD, all) >= b->f->target->tuned->attention_rows) {
         attention_launch(b, v, LIB_SDPA_GRAD, all, (uint32_t[]){dq, dk, dv}, 3);
     } else {
         attention_launch(b, v, LIB_SDPA_GRAD, GRAD_OF_Q, (uint32_t[]){dq, dq, dq}, 3);

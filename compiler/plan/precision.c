@@ -28,12 +28,6 @@
  *     4096 x  32 x 256         161 %   94 %         64 x 256 x  256          155 %  148 %
  *     4096 x  16 x 256         140 %   68 %       4096 x 256 x   64          179 %  170 % */
 enum { EXTENT_LEAST = PLAN_HALF_LEAST };
-/* Contiguous elements of 16 bits: two accesses of 16 bytes. */
-enum { VECTOR_LEAST = 16 };
-/* Scores of so many choices, as of the words of a vocabulary, are rounded like other results of products, as automatic
- * mixed precision does it elsewhere; softmax and its sums are of 24 bits. A choice among fewer, as among experts, hangs on
- * all bits of its scores. */
-enum { CHOICES_MANY = 1024 };
 /* The row of a product's operand has a multiple of so many elements, on a device. */
 enum { ROW_BYTES = 16 };
 
@@ -279,12 +273,12 @@ Graph *plan_round_operands(const Graph *from, Arena *arena, const PlanOptions *h
 
 /* A vector of some length for each position of each sequence: no statistics, nor what sequences share, nor
  * what has the size of a weight. */
-static bool is_wide(const Graph *g, Val v)
+static bool is_wide(const Graph *g, Val v, const PlanOptions *how)
 {
     const Shape *s = shape_of(g, v);
     Dim size, last = s->rank ? s->d[s->rank - 1] : DIM(1);
     return node_at(g, v)->dtype == DT_REAL && shape_size(s, &size) && size.b && dim_static(last) &&
-           last.n >= VECTOR_LEAST && size.n >= EXTENT_LEAST;
+           last.n >= plan_target(how)->tuned->rounded_vector && size.n >= EXTENT_LEAST;
 }
 
 static int64_t size_at(const Graph *g, Val v, const PlanOptions *how)
@@ -408,14 +402,14 @@ static bool attention_fits(const Between *b)
     return fits;
 }
 
-/* What attention takes and gives, and results of products, but for scores of few choices. */
+/* What attention takes and gives, and results of products, but for scores of few choices: softmax and its sums are of 24 bits. */
 static void share_with_libraries(const Between *b, const bool *coefficient, const bool *score, bool *shared)
 {
     const Graph *g = b->g;
     for (Val v = 1; v < g->node.n; v++) {
         const Node *n = node_at(g, v);
-        bool few = score[v] && n->shape.d[n->shape.rank - 1].n < CHOICES_MANY;
-        if (is_product(b, v) && is_wide(g, v) && !coefficient[v] && !few && !b->bare[v])
+        bool few = score[v] && n->shape.d[n->shape.rank - 1].n < plan_target(b->how)->tuned->rounded_scores;
+        if (is_product(b, v) && is_wide(g, v, b->how) && !coefficient[v] && !few && !b->bare[v])
             shared[v] = true;
         if (!b->attention)
             continue;
@@ -454,7 +448,7 @@ Graph *plan_round_boundaries(const Graph *from, Arena *arena, const PlanOptions 
     for (Val v = 1; v < n; v++) {
         const Node *x = node_at(from, v);
         bool view = op_is_view((Op)x->op), softmax = x->op == OP_EXP || score[v];
-        if (view || softmax || coefficient[v] || b.bare[v] || !is_wide(from, v))
+        if (view || softmax || coefficient[v] || b.bare[v] || !is_wide(from, v, how))
             continue;
         Val at = fuse_base(f, d.made[v]);
         bool rows = f->home[at] >= 0 && f->group.v[f->home[at]].kind == GROUP_ROWS;
