@@ -9,7 +9,7 @@
 #include "device.h"
 #include "compiler/kernel/touches.h"
 
-/* By array, by buffer, and of the shares of products, which all lie in one place. */
+/* How many things threads may wait for: the arrays, then the buffers, and last the shares of products, which all lie in one place. */
 size_t kernel_row_things(const Kernel *k) { return k->array.n + k->buffer.n + 1; }
 
 static bool is_in_registers(const Kernel *k, const KStmt *s)

@@ -10,8 +10,8 @@
  */
 #include "device.h"
 
-/* Of a place in memory the part that moves with the row alone: where its row begins. 0: it does
- * not move with it. */
+/* Where the row of a tensor begins that a place lies in: the terms of the row alone. 0: the place
+ * does not move with the row. */
 static Ix row_of(const Kernel *k, Ix at)
 {
     const IxForm *f = ix_form(k->ix, at);
@@ -21,7 +21,7 @@ static Ix row_of(const Kernel *k, Ix at)
     return 0;
 }
 
-/* How long such a row is. */
+/* The length of the row of a tensor that begins at `row`. */
 static Ix length_of(const Kernel *k, Ix row)
 {
     IxTerm one = ix_form(k->ix, row)->t[0];
@@ -29,7 +29,8 @@ static Ix length_of(const Kernel *k, Ix row)
     return ix_of_terms(k->ix, &one, 1);
 }
 
-/* The threads of a block load a longer one with many loads at one time. */
+/* Notes the row of a tensor that a place lies in. A row that is too long is not noted: the threads of a block have many loads of it
+ * under way at one time. */
 static void find_row_of(const Kernel *k, Ix *row, uint32_t buffer, Ix at)
 {
     const Tuned *tuned = k->target->tuned;
@@ -83,7 +84,7 @@ static void put_prefetches(Kernel *k, const Ix *row)
 static bool has_row_tiles(const Kernel *k)
 {
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].device.together && k->buffer.v[b].device.slot >= 0)
+        if (k->buffer.v[b].device.rows && k->buffer.v[b].device.slot >= 0)
             return true;
     return false;
 }

@@ -110,7 +110,7 @@ static KLying lies(const Kernel *k, const KProduct *x, uint32_t buffer, Ix at, i
 static ProductCut cut_of(const Kernel *k, const KProduct *x, const ProductSteps *s)
 {
     enum { EIGHT = 8, TERMS = 32 };
-    ProductCut cut = x->parts ? CUT_ROWS_BY_PARTS : kernel_product_cut(k, x);
+    ProductCut cut = x->split ? CUT_ROWS_BY_PARTS : kernel_product_cut(k, x);
     if (!k->device.tensor || !product_cut_shares(cut) || s->ak != 1 || s->bk != 1 ||
         !in_pieces(k, x, x->a_at, true, EIGHT) || !in_pieces(k, x, x->b_at, true, EIGHT) || length(k, x->k) % TERMS)
         return cut;

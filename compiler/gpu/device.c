@@ -19,11 +19,11 @@ int64_t kernel_array_bytes(const Kernel *k)
 
 int64_t kernel_sum_bytes(const KBuffer *b) { return (4 * b->elements + 15) / 16 * 16; }
 
-int64_t kernel_sums_bytes(const Kernel *k, const bool *held)
+int64_t kernel_sums_bytes(const Kernel *k, const bool *shared)
 {
     int64_t bytes = 0;
     for (size_t b = 0; b < k->buffer.n; b++)
-        bytes += k->buffer.v[b].part >= 0 && (!held || held[b]) ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
+        bytes += k->buffer.v[b].part >= 0 && (!shared || shared[b]) ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
     return bytes;
 }
 
@@ -36,7 +36,7 @@ void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
     int64_t tiles = 0, bytes = 8 * k->device.mapping.slots * (lanes / WARP_THREADS) + kernel_array_bytes(k) * units;
     for (size_t b = 0; b < k->buffer.n; b++)
-        bytes += k->buffer.v[b].device.held ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
+        bytes += k->buffer.v[b].device.shared ? kernel_sum_bytes(&k->buffer.v[b]) : 0;
     for (size_t i = 0; i < k->device.tile_slot.n; i++)
         tiles += 4 * k->device.tile_slot.v[i].words + 2 * TILE_ROOM;
     bytes += bytes + tiles <= k->device.shared + tuned->tiles_over ? tiles : 0;
@@ -105,7 +105,7 @@ void kernel_choose_grid(Kernel *k)
             term[g->n_term++] = (KShared){size, bytes, -1};
     }
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].device.held)
+        if (k->buffer.v[b].device.shared)
             term[g->n_term++] = (KShared){DIM(k->buffer.v[b].elements), 4, (int32_t)b};
     g->n_fixed = g->n_term;
     choose_spill(k);
@@ -174,7 +174,7 @@ static uint32_t blocks_at_once(const Kernel *k)
                     (s->index == INDEX_WIDE_ROWS ? tuned->wide_row_registers : 0);
     live += s->by_row ? n_buffer : 0; /* whose rows are all under way at once */
     for (size_t b = 0; b < k->buffer.n; b++)
-        live += k->buffer.v[b].device.held ? 2 : 0; /* where they lie, and where they go to */
+        live += k->buffer.v[b].device.shared ? 2 : 0; /* where they lie, and where they go to */
     for (size_t i = 0; i < k->array.n; i++)
         live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
     uint32_t threads = k->device.grid.threads < tuned->block_threads && live > tuned->live_of_few

@@ -13,9 +13,9 @@ enum { ROW_SUMS_MAX = 64 }; /* sums over rows that a thread holds at one time */
 /* device.c */
 int64_t kernel_array_bytes(const Kernel *k); /* of the scratch arrays of a row */
 int64_t kernel_sum_bytes(const KBuffer *b);  /* of one partial sum, in shared memory */
-int64_t
-kernel_sums_bytes(const Kernel *k,
-                  const bool *held); /* of the partial sums of a partition; held: by buffer, of these; NULL: of all */
+int64_t kernel_sums_bytes(
+    const Kernel *k,
+    const bool *shared); /* of the partial sums of a partition; shared: by buffer, of these; NULL: of all */
 /* Arrays for which a block of so many threads has no room lie in memory, the largest first. */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units);
 int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
@@ -68,9 +68,9 @@ void kernel_count_registers(Kernel *k, KIndex most);
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
 /* How many contiguous elements of a loop a thread takes. threads: so many threads have something to do; 0: any number of them. of_warp:
  * these threads are a warp, and other warps have other rounds of an enclosing loop. values: at most so many values of all statements of
- * the loop. held: by buffer, the partial sums that lie in shared memory. */
+ * the loop. shared: by buffer, the partial sums that lie in shared memory. */
 uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bool of_warp, uint32_t values,
-                              const bool *held);
+                              const bool *shared);
 /* Can a thread load all of its contiguous elements, compute a few of them at a time, and then store all? */
 bool kernel_has_pieces(const Kernel *k, size_t loop);
 enum { PIECE = 2 };                                         /* elements of a piece: a word of 16-bit numbers */

@@ -138,7 +138,7 @@ static bool can_be_ahead(const Kernel *k, size_t loop, size_t i)
     return can;
 }
 
-/* Of a short loop that is written out elements are loaded for all rounds first. */
+/* A short loop that is written out loads the elements of all its rounds first. */
 static bool is_load_of_round(const Kernel *k, size_t loop, size_t i)
 {
     const KStmt *s = &k->stmt.v[i];
@@ -204,7 +204,7 @@ static bool is_loaded(const Kernel *k, size_t loop, size_t i)
 static bool has_sums(const Kernel *k, size_t loop)
 {
     bool some = false;
-    if (!k->stmt.v[loop].mapped || !k->product.n || k->device.mapping.holds_sums)
+    if (!k->stmt.v[loop].mapped || !k->product.n || k->device.mapping.sums_shared)
         return false;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *s = &k->stmt.v[i];

@@ -182,7 +182,7 @@ static void touch_part(Races *r, size_t i, const KStmt *s)
 static void forget_parts(Races *r)
 {
     for (uint32_t b = 0; b < r->k->buffer.n; b++)
-        if (r->buffer[b].sums && !(r->k->buffer.v[b].device.held && r->k->device.grid.blocks))
+        if (r->buffer[b].sums && !(r->k->buffer.v[b].device.shared && r->k->device.grid.blocks))
             r->buffer[b].by.n = 0;
 }
 

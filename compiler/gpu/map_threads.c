@@ -14,25 +14,26 @@ typedef struct Mapping {
     const Kernel *from;
     Kernel *k;
     int depth, row_depth;
-    bool in_mapped;   /* inside a loop whose rounds threads share */
-    IVar whole;       /* this one, when a round is one thread's with all loops in it */
-    bool warps;       /* inside a loop whose rounds warps share */
-    VEC(KStmt) loops; /* what is open */
-    uint8_t *nest;    /* by thing of a row (barriers.c): how the loops of the row that are open touch those of others */
-    VEC(Ex) waiting;  /* accumulators that wait for the end of a loop, */
-    VEC(int) waiting_depth; /* and where they were declared */
+    bool in_mapped;         /* the walk is inside a loop whose rounds threads share */
+    IVar whole;             /* that loop, when a thread does a round with all loops in it; else 0 */
+    bool warps;             /* the walk is inside a loop whose rounds warps share */
+    VEC(KStmt) loops;       /* the loops that are open */
+    uint8_t *nest;          /* by thing of a row (barriers.c): how the open loops of the row touch it */
+    VEC(Ex) waiting;        /* accumulators that wait for the end of a loop */
+    VEC(int) waiting_depth; /* how many loops were open where each of them was declared */
     VEC(int) sums;          /* arrays of sums that wait for the end of their loop */
     bool *own;              /* by array: every element is touched by one thread alone */
     const KMappingChoice *how;
-    uint8_t *touched;      /* and how threads may have touched them since the last barrier */
-    const uint8_t *before; /* and in the row before, behind its last barrier; NULL: anywhere in it */
-    uint8_t *left;         /* what this row leaves so */
-    uint32_t exchanges;    /* between warps in a row, outside loops */
-    bool taken;            /* totals of one, since the last barrier */
-    bool flip;             /* half of the totals that the next exchange uses */
-    uint32_t exchanged;    /* totals of the largest exchange */
-    uint8_t *first;        /* by variable: of loops that take a warp, which one and 1; 0: none yet */
-    uint8_t warp;          /* that the next such variable takes */
+    uint8_t *touched; /* by thing: how threads may have touched it since the last barrier */
+    const uint8_t
+        *before;        /* by thing: how the row before has touched it behind its last barrier; NULL: it is not known */
+    uint8_t *left;      /* by thing: the same of this row, when it has been walked */
+    uint32_t exchanges; /* exchanges between warps in a row, outside loops */
+    bool taken;         /* totals of an exchange have been taken since the last barrier */
+    bool flip;          /* which of two sets of slots the next exchange uses */
+    uint32_t exchanged; /* totals of the largest exchange */
+    uint8_t *first;     /* by variable: the warp that its loops begin with, and 1; 0: none has been chosen */
+    uint8_t warp;       /* the warp that the next such variable gets */
 } Mapping;
 
 static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -69,11 +70,11 @@ static bool has_pieces(const Kernel *k)
 
 /* By how many bytes a block has too little room for these partial sums of its partition. It would have too few threads if it took all
  * that there is for rows that are not long. */
-static int64_t too_many_sums(const Kernel *k, const bool *held)
+static int64_t too_many_sums(const Kernel *k, const bool *shared)
 {
     int64_t room = k->device.shared - KERNEL_SLOTS_ROOM;
     room = is_long(k) || room < k->target->tuned->large_arrays ? room : k->target->tuned->large_arrays;
-    return kernel_sums_bytes(k, held) + kernel_array_bytes(k) - room;
+    return kernel_sums_bytes(k, shared) + kernel_array_bytes(k) - room;
 }
 
 static bool can_hold_sums(const Kernel *k)
@@ -84,15 +85,15 @@ static bool can_hold_sums(const Kernel *k)
     return real && !k->product.n && !k->flat;
 }
 
-/* Of partial sums that are so many bytes too many: one that lies in memory, the smallest without which the others have room, or the
- * largest. */
-static size_t left_in_memory(const Kernel *k, const bool *held, int64_t bytes)
+/* Partial sums are so many bytes too many. The result is the buffer that is left in memory: the smallest one without which the others
+ * have room, or the largest one. */
+static size_t left_in_memory(const Kernel *k, const bool *shared, int64_t bytes)
 {
     size_t best = SIZE_MAX;
     for (size_t b = 0; b < k->buffer.n; b++) {
         int64_t of = kernel_sum_bytes(&k->buffer.v[b]),
                 most = best == SIZE_MAX ? 0 : kernel_sum_bytes(&k->buffer.v[best]);
-        if (held[b] && (of > most ? most < bytes : of >= bytes))
+        if (shared[b] && (of > most ? most < bytes : of >= bytes))
             best = b;
     }
     return best;
@@ -100,17 +101,17 @@ static size_t left_in_memory(const Kernel *k, const bool *held, int64_t bytes)
 
 /* Which partial sums a block has in shared memory: those for which there is room, where adding each row to sums in memory would take
  * long. */
-static bool *held_sums(const Kernel *k)
+static bool *shared_sums(const Kernel *k)
 {
     const Tuned *tuned = k->target->tuned;
-    bool *held = NEW_ARRAY(k->arena, bool, k->buffer.n + 1);
+    bool *shared = NEW_ARRAY(k->arena, bool, k->buffer.n + 1);
     for (size_t b = 0; b < k->buffer.n; b++)
-        held[b] = k->buffer.v[b].part >= 0;
-    for (int64_t over; can_hold_sums(k) && kernel_sums_bytes(k, held) && (over = too_many_sums(k, held)) > 0;)
-        held[left_in_memory(k, held, over)] = false;
-    if (!can_hold_sums(k) || kernel_sums_bytes(k, held) < tuned->held_sums_least)
-        memset(held, 0, k->buffer.n * sizeof *held);
-    return held;
+        shared[b] = k->buffer.v[b].part >= 0;
+    for (int64_t over; can_hold_sums(k) && kernel_sums_bytes(k, shared) && (over = too_many_sums(k, shared)) > 0;)
+        shared[left_in_memory(k, shared, over)] = false;
+    if (!can_hold_sums(k) || kernel_sums_bytes(k, shared) < tuned->shared_sums_least)
+        memset(shared, 0, k->buffer.n * sizeof *shared);
+    return shared;
 }
 
 static bool has_loops(const Kernel *k)
@@ -187,7 +188,7 @@ static uint32_t lanes_of(const Kernel *k)
     return lanes;
 }
 
-/* Of a nest that begins at a loop: the longest loop that stands around others, or SIZE_MAX. */
+/* The longest enclosing loop of the nest at `loop`. SIZE_MAX: no loop of it encloses another one. */
 static size_t longest_around(const Kernel *k, size_t loop)
 {
     size_t best = SIZE_MAX;
@@ -198,8 +199,8 @@ static size_t longest_around(const Kernel *k, size_t loop)
     return best;
 }
 
-/* Of a row of elements with narrow loops: several rows share a warp, but where a loop stands around another groups of threads
- * share that one. */
+/* The threads of a row of elements with narrow loops: several rows share a warp. Groups of threads share a loop that encloses another
+ * one. */
 static KMapping choose_narrow(const Kernel *k)
 {
     const Tuned *tuned = k->target->tuned;
@@ -230,7 +231,7 @@ static KMapping choose_wide(const Kernel *k)
     bool short_rows = longest_loop(k) <= tuned->warp_row_max && kernel_array_bytes(k) <= tuned->warp_arrays_max;
     if (!has_loops(k) || (!k->part && short_rows))
         return (KMapping){.row_threads = WARP_THREADS, .units = tuned->warps_of_rows};
-    int64_t sums = kernel_sums_bytes(k, held_sums(k)), bytes = kernel_array_bytes(k) + sums;
+    int64_t sums = kernel_sums_bytes(k, shared_sums(k)), bytes = kernel_array_bytes(k) + sums;
     /* Of a row, or a partition, with large arrays a multiprocessor has few blocks. */
     bool large = k->part && bytes > tuned->large_arrays;
     bool pieces = bytes > (k->part ? tuned->largest_arrays : tuned->few_arrays) && is_long(k) && has_pieces(k);
@@ -239,11 +240,11 @@ static KMapping choose_wide(const Kernel *k)
     pieces = pieces && k->part;
     /* Rows that 128 threads would do in one step, some of them idle: half as many do, which repeat less of what is outside the loops. */
     if (k->part && longest_loop(k) >= tuned->block_threads && !is_long(k) && has_pieces(k))
-        return (KMapping){.row_threads = tuned->block_threads / 2, .units = 1, .pieces = true, .holds_sums = sums > 0};
+        return (KMapping){.row_threads = tuned->block_threads / 2, .units = 1, .pieces = true, .sums_shared = sums > 0};
     return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * tuned->block_threads : tuned->block_threads,
                       .units = 1,
                       .pieces = pieces,
-                      .holds_sums = sums > 0};
+                      .sums_shared = sums > 0};
 }
 
 static KMapping choose(const Kernel *k)
@@ -273,7 +274,7 @@ static bool is_of_warps(const Kernel *k, size_t loop)
     return !(kernel_carried(k, loop) & (CARRIES_ELEMENT | CARRIES_SAME));
 }
 
-/* Of a row with products: is each round of this loop, with loops in it, for one warp of a block? It takes no longer. */
+/* Does each warp of a block take a round of this loop, which encloses others, of a row with products? It must take no longer so. */
 static bool for_warps(const Kernel *k, size_t loop)
 {
     const Tuned *tuned = k->target->tuned;
@@ -431,7 +432,7 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     s->piece = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
-    /* Where no loop is long: one width is for all of them. */
+    /* Where no loop is long, all of them have one width. */
     const bool of_warp = s->row_threads > WARP_THREADS && s->lanes == WARP_THREADS && !k->product.n &&
                          longest_loop(k) < 4 * WARP_THREADS;
     size_t warps = 0; /* the end of the loop whose rounds are for warps, */
@@ -444,7 +445,7 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
         s->piece[i] = loop && s->pieces && kernel_has_pieces(k, i) ? PIECE : 0;
         uint32_t most = s->piece[i] ? of_pieces : values;
         s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? s->lanes : threads, i < warps && of_warp,
-                                                           most, s->held)
+                                                           most, s->shared)
                            : 1;
     }
     make_even(s);
@@ -484,7 +485,7 @@ static uint8_t written_out(const Kernel *k, size_t loop, uint8_t width)
 
 /* ---- what sizes decide ---- */
 
-/* Of sums in registers. */
+/* A loop that adds to sums in registers is written out whole. */
 static uint8_t all_rounds(const Kernel *k, size_t loop)
 {
     return (uint8_t)(ix_info(k->ix, k->stmt.v[loop].var)->hi + 1);
@@ -521,9 +522,9 @@ bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *tri
                           .lanes = own.lanes,
                           .index = INDEX_NARROW,
                           .pieces = own.pieces,
-                          .holds_sums = own.holds_sums,
+                          .sums_shared = own.sums_shared,
                           .n_buffer = k->buffer.n,
-                          .held = own.holds_sums ? held_sums(k) : NEW_ARRAY(k->arena, bool, k->buffer.n + 1)};
+                          .shared = own.sums_shared ? shared_sums(k) : NEW_ARRAY(k->arena, bool, k->buffer.n + 1)};
     find_shares(s, k);
     for (uint32_t values = k->product.n ? tuned->values_least : tuned->values_most; values >= tuned->values_least;
          values /= 2) {
@@ -533,16 +534,16 @@ bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *tri
         if (values == tuned->values_least)
             return false;
         trial->run(trial->user, &mapped, k, s);
-        bool crowded = mapped.device.mapping.pressure > tuned->live_crowded ||
-                       (s->pieces && mapped.device.mapping.in_flight > tuned->tile_loads_max);
-        if (mapped.device.mapping.pressure <= tuned->live_wide && !crowded)
+        bool too_many = mapped.device.mapping.pressure > tuned->live_of_tiles ||
+                        (s->pieces && mapped.device.mapping.in_flight > tuned->tile_loads_max);
+        if (mapped.device.mapping.pressure <= tuned->live_wide && !too_many)
             return true;
-        of_pieces = crowded ? values : of_pieces;
+        of_pieces = too_many ? values : of_pieces;
     }
     return false;
 }
 
-/* Of its loops, else what its memory allows. */
+/* The vector width of its loops, or, where none has one, the widest that its memory allows. */
 static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -555,7 +556,7 @@ bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
     return a->row_threads == b->row_threads && a->units == b->units && a->lanes == b->lanes && a->pieces == b->pieces &&
            a->index == b->index && a->n_buffer == b->n_buffer &&
-           !memcmp(a->held, b->held, a->n_buffer * sizeof *a->held) && a->n == b->n &&
+           !memcmp(a->shared, b->shared, a->n_buffer * sizeof *a->shared) && a->n == b->n &&
            !memcmp(a->width, b->width, a->n) && !memcmp(a->piece, b->piece, a->n) &&
            !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
@@ -563,15 +564,15 @@ bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 {
     const Tuned *tuned = k->target->tuned;
-    KMappingChoice most = {.share = s->share, .pieces = s->pieces, .held = s->held};
+    KMappingChoice most = {.share = s->share, .pieces = s->pieces, .shared = s->shared};
     find_widths(&most, k, 0, UINT32_MAX, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
     make_even(s);
     s->index = s->index < index ? s->index : index;
-    if (s->holds_sums && too_many_sums(k, s->held) > 0) {
-        s->holds_sums = false;
-        memset(s->held, 0, s->n_buffer * sizeof *s->held);
+    if (s->sums_shared && too_many_sums(k, s->shared) > 0) {
+        s->sums_shared = false;
+        memset(s->shared, 0, s->n_buffer * sizeof *s->shared);
     }
     if (s->row_threads == WARP_THREADS && kernel_array_bytes(k) > tuned->warp_arrays_max) {
         s->row_threads = tuned->block_threads;
@@ -710,7 +711,7 @@ static void find_own(Mapping *s)
     }
 }
 
-/* The part of a row that stands open, or stood. */
+/* What the open loops of the row touch has been touched since the last barrier. */
 static void add_touches(Mapping *s)
 {
     for (size_t i = 0, n = kernel_row_things(s->from); i < n; i++)
@@ -784,18 +785,18 @@ static void end_loop(Mapping *s)
         finish_sums(s);
 }
 
-/* Of the partial sums of a partition that lie in shared memory: room before it, and a store when its rows are over. */
+/* Partial sums that lie in shared memory have room before the partitions, and are stored when the rows of one are over. */
 static void put_parts(Mapping *s, KStmtKind kind)
 {
     for (uint32_t b = 0; b < s->k->buffer.n; b++)
-        if (s->k->buffer.v[b].device.held)
+        if (s->k->buffer.v[b].device.shared)
             put(s, (KStmt){.kind = kind, .root = b});
 }
 
 static void share_statement(Mapping *s, size_t i)
 {
     KStmt st = s->from->stmt.v[i];
-    if (st.kind == KS_PART_PLACE && s->k->buffer.v[st.root].device.held)
+    if (st.kind == KS_PART_PLACE && s->k->buffer.v[st.root].device.shared)
         return;
     if (s->row_depth && s->depth == s->row_depth) {
         memset(s->nest, 0, kernel_row_things(s->from));
@@ -836,7 +837,7 @@ static void share_statement(Mapping *s, size_t i)
         break;
     default: break;
     }
-    if (st.kind == KS_END && s->depth == 1 && s->k->device.mapping.holds_sums) {
+    if (st.kind == KS_END && s->depth == 1 && s->k->device.mapping.sums_shared) {
         barrier(s); /* others have added what this thread stores */
         put_parts(s, KS_PART_STORE);
     }
@@ -947,7 +948,7 @@ static void place_slots(Mapping *s)
     k->device.mapping.slots = 3 * set;
 }
 
-/* Which arrays are of sums. */
+/* Finds the arrays of sums that threads have in registers. */
 static void find_sums(Kernel *to, const Kernel *k, const KMappingChoice *how)
 {
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
@@ -966,7 +967,7 @@ static void hold_sums(Kernel *to, const Kernel *from, const KMappingChoice *how)
     KBuffer *buffer = NEW_ARRAY(from->arena, KBuffer, from->buffer.n + 1);
     for (size_t b = 0; b < from->buffer.n; b++) {
         buffer[b] = from->buffer.v[b];
-        buffer[b].device.held = how->held[b];
+        buffer[b].device.shared = how->shared[b];
     }
     to->buffer.v = buffer;
 }
@@ -982,7 +983,7 @@ void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *ho
         to->device.mapping.units = how->units;
         to->device.mapping.lanes = how->lanes;
         to->device.mapping.pieces = how->pieces;
-        to->device.mapping.holds_sums = how->holds_sums;
+        to->device.mapping.sums_shared = how->sums_shared;
         hold_sums(to, from, how);
     }
     to->device.mapping.width = widest_of(how, from);

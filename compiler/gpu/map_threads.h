@@ -16,14 +16,14 @@ typedef enum KShare { SHARE_INSIDE, SHARE_WHOLE, SHARE_SUMS, SHARE_WARPS } KShar
 typedef struct KMappingChoice {
     uint32_t row_threads, units, lanes;
     KIndex index;
-    bool pieces, holds_sums;
+    bool pieces, sums_shared;
     size_t n_buffer;
-    bool *held;     /* by buffer: partial sums that lie in shared memory */
+    bool *shared;   /* by buffer: partial sums that lie in shared memory */
     size_t n;       /* statements */
-    uint8_t *width; /* by statement, of loops: vector width, or 1 */
-    uint8_t *piece; /* and how many elements of it are computed at one time, or 0 */
-    uint8_t *times; /* and how often it is written out */
-    uint8_t *share; /* of nests: KShare */
+    uint8_t *width; /* by statement that is a loop: its vector width, or 1 */
+    uint8_t *piece; /* by statement that is a loop: how many elements of that width are computed at one time, or 0 */
+    uint8_t *times; /* by statement that is a loop: how often it is written out */
+    uint8_t *share; /* by statement that is a loop: KShare of the nest that it encloses */
 } KMappingChoice;
 /* A kernel of a device, from its tiles to its threads, with the choice that suits it. */
 typedef struct KTried {
@@ -36,7 +36,7 @@ typedef struct KTrial {
     void (*run)(void *user, Kernel *to, const Kernel *from, const KMappingChoice *how);
     void *user;
 } KTrial;
-/* Of kernels whose tiles and nests are in order. What suits its own sizes; was that the last one that `trial` has run? */
+/* Chooses what suits the sizes of a kernel whose tiles and nests are in order. True: the choice is the last one that `trial` has run. */
 bool kernel_choose_threads(KMappingChoice *s, const Kernel *k, const KTrial *trial);
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k,

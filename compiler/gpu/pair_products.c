@@ -11,7 +11,7 @@
 /* Is it one of eight rows at most, of a short sum, which nothing is added to? */
 static bool is_half(const Kernel *k, const KProduct *x)
 {
-    return k->device.tensor && !x->add && !x->together && !x->parts && !x->also && x->way.by_rows &&
+    return k->device.tensor && !x->add && !x->rows && !x->split && !x->also && x->way.by_rows &&
            kernel_product_is_half(k, x);
 }
 

@@ -24,5 +24,5 @@ void kernel_swizzle(Kernel *k)
     for (size_t i = 0; i < k->array.n; i++)
         k->array.v[i].swizzled = !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL ? of[i] : 0;
     for (size_t b = 0; b < k->buffer.n; b++)
-        k->buffer.v[b].device.swizzled = k->buffer.v[b].device.held && !no[k->array.n + b] ? of[k->array.n + b] : 0;
+        k->buffer.v[b].device.swizzled = k->buffer.v[b].device.shared && !no[k->array.n + b] ? of[k->array.n + b] : 0;
 }

@@ -222,7 +222,7 @@ static void add_up_all(Tiling *t)
 static bool goes_along(const Kernel *k, const KProduct *p, const KProduct *by_parts)
 {
     ProductSteps s, u;
-    return !p->parts && k->buffer.v[p->a].tile && k->buffer.v[p->b].tile && kernel_product_is_half(k, p) &&
+    return !p->split && k->buffer.v[p->a].tile && k->buffer.v[p->b].tile && kernel_product_is_half(k, p) &&
            product_steps(k, p, &s) && product_steps(k, by_parts, &u) && s.cm == u.cm && s.cn == u.cn &&
            ix_info(k->ix, p->m)->hi == ix_info(k->ix, by_parts->m)->hi;
 }
@@ -243,9 +243,9 @@ static void add_terms(Tiling *t)
                 at = i;
                 n++;
             }
-        if (n != 1 || at > j || (p->parts ? !goes_along(k, q, p) : !q->parts || !goes_along(k, p, q)))
+        if (n != 1 || at > j || (p->split ? !goes_along(k, q, p) : !q->split || !goes_along(k, p, q)))
             continue;
-        if (p->parts) {
+        if (p->split) {
             KProduct parts = *p;
             *p = *q;
             *q = parts;
@@ -354,7 +354,7 @@ static int64_t size_of(const KBuffer *b)
 {
     return b->half           ? (b->elements + 1) / 2
            : b->device.split ? (b->elements + 7) / 8 * 8
-                             : (b->device.together ? b->device.together : 1) * b->elements;
+                             : (b->device.rows ? b->device.rows : 1) * b->elements;
 }
 
 /* By how many words the tiles that are needed grow, going backwards, when u is done next.
@@ -485,14 +485,14 @@ static void find_together(Kernel *k)
 {
     uint8_t least = UINT8_MAX;
     for (size_t i = 0; i < k->product.n; i++) {
-        uint8_t rows = k->product.v[i].together = kernel_product_rows(k, &k->product.v[i]);
+        uint8_t rows = k->product.v[i].rows = kernel_product_rows(k, &k->product.v[i]);
         least = rows && rows < least ? rows : least;
     }
     for (size_t i = 0; i < k->product.n; i++) {
         KProduct *p = &k->product.v[i];
-        p->together = p->together ? least : 0;
-        if (p->together)
-            k->buffer.v[k->buffer.v[p->a].tile ? p->a : p->b].device.together = least;
+        p->rows = p->rows ? least : 0;
+        if (p->rows)
+            k->buffer.v[k->buffer.v[p->a].tile ? p->a : p->b].device.rows = least;
     }
 }
 
@@ -545,7 +545,7 @@ static bool in_place(const Tiling *t, uint32_t x, uint32_t y)
 
 static bool share(const Tiling *t, uint32_t x, uint32_t y)
 {
-    if (t->k->buffer.v[x].device.together || t->k->buffer.v[y].device.together)
+    if (t->k->buffer.v[x].device.rows || t->k->buffer.v[y].device.rows)
         return false;
     if (t->to[x] == t->from[y])
         return in_place(t, x, y);
@@ -578,7 +578,7 @@ static void find_slots(Tiling *t)
         const KBuffer *x = &k->buffer.v[most];
         if (slot == (int)k->device.tile_slot.n)
             vec_push(k->arena, &k->device.tile_slot,
-                     ((KTilePlace){size_of(x), x->device.together, x->device.together ? x->elements : 0}));
+                     ((KTilePlace){size_of(x), x->device.rows, x->device.rows ? x->elements : 0}));
         k->buffer.v[most].device.slot = slot;
     }
 }

@@ -27,7 +27,7 @@ static uint32_t width_at(const Kernel *k, Ix at, IVar lane, uint32_t w)
     return w;
 }
 
-/* Of a tile pieces of 16 bytes lie together. */
+/* The elements of a tile lie in pieces of 16 bytes. */
 static uint32_t width_in(const KBuffer *b, uint32_t w) { return b->tile && !b->half && w > 4 ? 4 : w; }
 
 /* The place of each element along the loop. */
@@ -72,20 +72,20 @@ static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
     return x->kind == KX_LOAD ? width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w)) : w;
 }
 
-static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32_t w, bool held)
+static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32_t w, bool shared)
 {
     const KBuffer *b = &k->buffer.v[r->buffer];
     if (b->dtype != DT_REAL || kx(k, r->value)->type != KT_REAL || (r->kind == KR_SINK && r->op != OP_SUM))
         return 1;
     while (b->part >= 0 &&
-           (b->elements % w || (w > 4 && !held))) /* float32: halves of 32 bytes would be written alone */
+           (b->elements % w || (w > 4 && !shared))) /* float32: halves of 32 bytes would be written alone */
         w /= 2;
     return width_at(k, r->at, lane, width_in(b, w));
 }
 
 /* Like vector.c, but for what a thread does with a few contiguous elements: any function of reals may stand
  * between, and every access must lie at a multiple of its size. */
-static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, uint32_t w, const bool *held)
+static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, uint32_t w, const bool *shared)
 {
     const KEx *x = kx(k, s->ex);
     switch (s->kind) {
@@ -111,13 +111,13 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
             return 1;
         return width_at(k, kernel_array_at(k, s->array), lane, w);
     case KS_STORE:
-    case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w, held[k->root.v[s->root].buffer]);
+    case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w, shared[k->root.v[s->root].buffer]);
     default: return 1;
     }
 }
 
 uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bool of_warp, uint32_t values,
-                              const bool *held)
+                              const bool *shared)
 {
     IVar lane = k->stmt.v[loop].var;
     /* A loop that is long for a thread keeps all of them busy; threads of a warp that are idle issue with the others. */
@@ -132,7 +132,7 @@ uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, bo
     while ((ix_info(k->ix, lane)->hi + 1) % w)
         w /= 2;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); w > 1 && i < end; i++)
-        w = width_of_statement(k, &k->stmt.v[i], lane, w, held);
+        w = width_of_statement(k, &k->stmt.v[i], lane, w, shared);
     return w;
 }
 

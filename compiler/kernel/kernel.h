@@ -64,12 +64,12 @@ typedef struct KEx {
 
 /* Where a block of a device has a buffer of its own. Passes of `gpu/` fill it, and of a CPU it is empty. */
 typedef struct KBufferDevice {
-    bool held;     /* partial sums: the block has them in shared memory, and stores them when its rows are over */
-    IVar swizzled; /* of held sums: rows along this loop lie like those of KArray.swizzled; 0: in their own order */
+    bool shared;   /* partial sums: the block has them in shared memory, and stores them when its rows are over */
+    IVar swizzled; /* of these: rows along this loop lie like those of KArray.swizzled; 0: in their own order */
     bool split;    /* TILE: each number is the sum of two of bf16, which products alone take */
     int bank; /* TILE, on tensor cores: rows lie an odd multiple of 2^bank numbers apart, of split ones 2^(bank - 1) */
-    uint8_t together; /* TILE: of so many rows, one after the other, for a product of all of them; 0: of one */
-    int slot;         /* TILE: its place in Kernel.device.tile_slot, -1: none */
+    uint8_t rows; /* TILE: of so many rows, one after the other, for a product of all of them; 0: of one */
+    int slot;     /* TILE: its place in Kernel.device.tile_slot, -1: none */
 } KBufferDevice;
 typedef struct KBuffer {
     Val value; /* whose elements; 0: scratch that the plan gives: the partial sums of root `part` */
@@ -147,13 +147,13 @@ typedef struct KProduct {
     Ix a_at, b_at, c_at;
     bool add;
     bool
-        parts; /* b lies in two parts, the second as many terms behind the first as there are: the sum is by both of them */
+        split; /* b is split into two numbers of bf16, the second as many terms behind the first as there are: the sum is by both */
     uint32_t
         also; /* on a device: the number, and 1, of a product whose terms are added up with its own; it is no statement; 0: none */
     uint32_t
         beside; /* on a device: the number, and 1, of a product that is computed at the same time; it is no statement; 0: none */
     uint8_t
-        together; /* on a device: of so many rows at one time, or of those that a partition ends with (gpu/tile.c); 0: of each */
+        rows; /* on a device: of so many rows at one time, or of those that a partition ends with (gpu/tile.c); 0: of each */
     int stage; /* sweeps that must be over before it */
     KProductWay way;
 } KProduct;
@@ -308,10 +308,10 @@ typedef struct KMapping {
         lanes; /* threads that share a loop when groups of them share the one around it: a warp, fewer of a row without sums */
     bool by_row; /* the threads of a partition do a row each */
     bool pieces; /* loops compute a few of a thread's contiguous elements at a time: few threads with many registers */
-    bool holds_sums; /* a block has partial sums of its partition in shared memory (KBuffer.held) */
-    bool vectors;    /* statements say for how many elements they stand (gpu/elements.c) */
-    uint32_t width;  /* elements of the widest access: 1, 2, 4 or 8 */
-    uint32_t slots;  /* totals of warps that are kept at one time */
+    bool sums_shared; /* a block has partial sums of its partition in shared memory (KBufferDevice.shared) */
+    bool vectors;     /* statements say for how many elements they stand (gpu/elements.c) */
+    uint32_t width;   /* elements of the widest access: 1, 2, 4 or 8 */
+    uint32_t slots;   /* totals of warps that are kept at one time */
     KIndex index;
     uint32_t pressure;  /* registers that values take at one time, about */
     uint32_t in_flight; /* and that all loads and places of one loop take */

@@ -645,8 +645,8 @@ static uint32_t read_one_product(KernelReader *r)
     read_factors(r, &x);
     if (reader_accept(&r->t, "and "))
         x.also = read_also(r, &x);
-    x.parts = reader_accept(&r->t, "in two parts");
-    x.together = reader_accept(&r->t, "of two rows") ? 2 : reader_accept(&r->t, "of four rows") ? 4 : 0;
+    x.split = reader_accept(&r->t, "in two parts");
+    x.rows = reader_accept(&r->t, "of two rows") ? 2 : reader_accept(&r->t, "of four rows") ? 4 : 0;
     read_way(r, &x.way);
     return add_product(r, x);
 }

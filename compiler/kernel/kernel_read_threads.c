@@ -53,11 +53,11 @@ static void read_threads(KernelReader *r)
     m->in_flight = read_count(r, "load");
     m->pieces = reader_accept(&r->t, "in pieces");
     m->by_row = reader_accept(&r->t, "a row each");
-    m->holds_sums = reader_accept(&r->t, "sums in shared memory");
+    m->sums_shared = reader_accept(&r->t, "sums in shared memory");
     m->vectors = reader_accept(&r->t, "in vectors");
     for (size_t b = 0; b < r->k->buffer.n; b++) {
         r->k->buffer.v[b].device.slot = -1;
-        r->k->buffer.v[b].device.held = m->holds_sums && r->k->buffer.v[b].part >= 0;
+        r->k->buffer.v[b].device.shared = m->sums_shared && r->k->buffer.v[b].part >= 0;
     }
     if (!r->t.failed && !r->k->target->threads)
         kernel_read_wrong(r, at, "threads of a kernel that is not said to be a device's");
@@ -118,7 +118,7 @@ static void read_sum(KernelReader *r)
         return;
     }
     reader_expect(&r->t, "in memory");
-    b->device.held = false;
+    b->device.shared = false;
 }
 
 static void read_shared_place(KernelReader *r)
@@ -150,7 +150,7 @@ static void read_tile(KernelReader *r)
     b->device.split = reader_accept(&r->t, "in parts");
     if (!reader_accept(&r->t, "of"))
         return;
-    b->device.together = read_byte(r, "number of rows");
+    b->device.rows = read_byte(r, "number of rows");
     reader_expect(&r->t, "rows");
 }
 

@@ -386,8 +386,8 @@ static void put_product(KernelPrinter *p, const KProduct *x)
         put_over(p, &(KNest){3, {also->m, also->n, also->k}});
         put_way(p, &also->way);
     }
-    buf_puts(p->out, x->parts ? " in two parts" : "");
-    buf_puts(p->out, x->together == 2 ? " of two rows" : x->together ? " of four rows" : "");
+    buf_puts(p->out, x->split ? " in two parts" : "");
+    buf_puts(p->out, x->rows == 2 ? " of two rows" : x->rows ? " of four rows" : "");
     put_way(p, &x->way);
     if (x->beside) {
         buf_puts(p->out, " beside ");
@@ -467,8 +467,8 @@ static void put_tile(KernelPrinter *p, size_t buffer)
     const KBuffer *b = &p->k->buffer.v[buffer];
     buf_printf(p->out, "tile b%zu in place %d bank %d%s", buffer, b->device.slot, b->device.bank,
                b->device.split ? " in parts" : "");
-    if (b->device.together)
-        buf_printf(p->out, " of %u rows", b->device.together);
+    if (b->device.rows)
+        buf_printf(p->out, " of %u rows", b->device.rows);
     buf_putc(p->out, '\n');
 }
 
@@ -514,13 +514,13 @@ static void put_mapping(KernelPrinter *p)
                k->device.mapping.slots, index[k->device.mapping.index], k->device.mapping.pressure,
                k->device.mapping.in_flight, k->device.mapping.pieces ? " in pieces" : "",
                k->device.mapping.by_row ? " a row each" : "",
-               k->device.mapping.holds_sums ? " sums in shared memory" : "",
+               k->device.mapping.sums_shared ? " sums in shared memory" : "",
                k->device.mapping.vectors ? " in vectors" : "");
     buf_putc(p->out, '\n');
     if (k->calls)
         buf_puts(p->out, "products are called\n");
-    for (size_t i = 0; i < k->buffer.n && k->device.mapping.holds_sums; i++)
-        if (k->buffer.v[i].part >= 0 && !k->buffer.v[i].device.held)
+    for (size_t i = 0; i < k->buffer.n && k->device.mapping.sums_shared; i++)
+        if (k->buffer.v[i].part >= 0 && !k->buffer.v[i].device.shared)
             buf_printf(p->out, "sum b%zu in memory\n", i);
     for (size_t i = 0; i < k->buffer.n; i++)
         if (k->buffer.v[i].device.swizzled) {

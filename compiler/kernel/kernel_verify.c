@@ -217,7 +217,7 @@ static void check_in_place(Check *c, uint32_t buffer, Ix ix)
 
 void verify_row_known(Check *c, uint32_t buffer)
 {
-    if (c->k->device.mapping.row_threads && c->k->buffer.v[buffer].device.together && !c->row_tiles)
+    if (c->k->device.mapping.row_threads && c->k->buffer.v[buffer].device.rows && !c->row_tiles)
         verify_fault(c, "a tile of several rows is touched before it is known which row this is");
 }
 

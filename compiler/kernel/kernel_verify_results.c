@@ -20,7 +20,7 @@ void verify_part(Check *c, const KStmt *s)
         verify_fault(c, "partial sums that do not exist");
         return;
     }
-    const bool room = s->kind == KS_PART_ROOM, held = b->device.held, by_row = k->device.mapping.by_row;
+    const bool room = s->kind == KS_PART_ROOM, held = b->device.shared, by_row = k->device.mapping.by_row;
     const PartSums is = (PartSums)c->sums[s->root];
     if (c->in_rows || c->in_part == room || c->had_rows != (s->kind == KS_PART_STORE))
         verify_fault(c, "partial sums are made ready before the rows of their partition, and stored behind them");
@@ -43,7 +43,7 @@ static void verify_parts_whole(Check *c)
 {
     const Kernel *k = c->k;
     for (uint32_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].part >= 0 && (k->buffer.v[b].device.held ? c->sums[b] != SUMS_STORED : !is_ready(c, b)))
+        if (k->buffer.v[b].part >= 0 && (k->buffer.v[b].device.shared ? c->sums[b] != SUMS_STORED : !is_ready(c, b)))
             verify_fault(c, "partial sums that are never filled or stored");
 }
 
@@ -190,7 +190,7 @@ void verify_tile_place(Check *c, uint32_t buffer)
     if (!c->k->device.mapping.row_threads || !b->tile || b->device.slot < 0 || !c->k->device.tile_slot.n)
         return;
     const KTilePlace *x = &c->k->device.tile_slot.v[b->device.slot];
-    if (x->rows != b->device.together || (x->rows && x->each != b->elements))
+    if (x->rows != b->device.rows || (x->rows && x->each != b->elements))
         verify_fault(c, "a tile of other rows than its place has");
 }
 
@@ -356,7 +356,7 @@ static void check_cut(Check *c, const KProduct *x, const ProductSteps *s)
         verify_fault(c, "eights of terms that do not lie next to each other");
     else if (eights && (!begins_at(c, x->b_at, x->k, LESS) || sum % SUM_OF_WARP))
         verify_fault(c, "eights of terms that are not all of the sum");
-    else if (parts != x->parts || (parts && (sum != FEW || s->bn != 2 * FEW || n % SUM_OF_WARP || !way->by_rows)))
+    else if (parts != x->split || (parts && (sum != FEW || s->bn != 2 * FEW || n % SUM_OF_WARP || !way->by_rows)))
         verify_fault(c, "a product by two parts of other sizes");
 }
 
@@ -411,7 +411,7 @@ static void check_factors(Check *c, const KProduct *x)
 {
     Dim depth = ix_info(c->k->ix, x->k)->extent;
     check_factor(c, x->a, x->a_at, x->m, x->k);
-    check_factor(c, x->b, x->parts ? ix_add(c->k->ix, x->b_at, ix_dim(c->k->ix, depth, 1)) : x->b_at, x->k, x->n);
+    check_factor(c, x->b, x->split ? ix_add(c->k->ix, x->b_at, ix_dim(c->k->ix, depth, 1)) : x->b_at, x->k, x->n);
 }
 
 /* Its terms are added up with those of another product, whose result they are. */

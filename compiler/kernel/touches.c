@@ -257,7 +257,7 @@ static void add_operand(const Kernel *k, KProductCall *c, const KProduct *x, uin
 {
     KOperand *o = &c->operand[c->n_operand++];
     *o = (KOperand){.buffer = buffer, .of = x, .first = kernel_product_place(k, x, at, 0)};
-    o->rows = x->together && !k->buffer.v[buffer].device.together && buffer != x->c;
+    o->rows = x->rows && !k->buffer.v[buffer].device.rows && buffer != x->c;
     if (o->rows)
         o->row = kernel_product_place(k, x, at, x->k);
     if (u)
@@ -308,7 +308,7 @@ static void call_of_one(const Kernel *k, const KProduct *x, KProductCall *c)
 {
     add_size(k, c, x->m);
     add_size(k, c, x->n);
-    if (!x->together) /* else the terms of a few rows, which is no size of the program */
+    if (!x->rows) /* else the terms of a few rows, which is no size of the program */
         add_size(k, c, x->k);
     add_operand(k, c, x, x->a, x->a_at, x->m, x->k);
     add_operand(k, c, x, x->b, x->b_at, x->k, x->n);

@@ -175,7 +175,7 @@ static void schedule(Lower *l)
 
 /* How many times the values that there are registers for does a thread of a device hold? `time`: its operations of one row, as many
  * times over. 0, 0: no device. */
-static double crowding(const Lower *l, double *time)
+static double register_pressure(const Lower *l, double *time)
 {
     if (!l->f->target->threads)
         return *time = 0;
@@ -233,7 +233,7 @@ static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
     return fuse_may_split(f, group) && !(found && !lower_has_low_utilisation(l->k, f, group, l->passes));
 }
 
-/* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
+/* A scheduled kernel, not yet verified. Of one that is long or under register pressure less is written out, as long as that makes it
  * no longer, and a thread that has room for all values takes no longer than it did without: where sums of a few elements hang on each
  * other a matrix that is half written out, or a loop in which each sum runs again, is many times as long as what it was to relieve. */
 static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same,
@@ -241,7 +241,7 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
 {
     Lower start = lower_start(arena, splits, f, group, same, passes), kept = {0};
     bool scheduled = false; /* `kept` is */
-    double longest = 0;     /* which may take so long, if it is only crowded; 0: any time */
+    double longest = 0;     /* which may take so long, if only its register pressure is high; 0: any time */
     bool may_split = fuse_may_split(f, group);
     int unroll = f->target->product_unroll;
     start.budget = unroll && lower_has_products(&start) ? unroll : UNROLL_MAX;
@@ -267,13 +267,13 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
         if (better && !is_long) {
             schedule(&l);
             bool slow = f->target->scattered && scattered(l.k) > f->target->scattered; /* to compile */
-            double time, crowded = crowding(&l, &time);
+            double time, pressure = register_pressure(&l, &time);
             slow = slow || is_apart(&l);
             bool far_less =
                 scheduled && 8 * l.k->stmt.n <= kept.k->stmt.n; /* text, which may take half as long again */
             better = !scheduled ||
                      (l.k->stmt.n <= 2 * kept.k->stmt.n && (!longest || time <= longest * (far_less ? 1.5 : 1)));
-            if (better && (last || (!slow && crowded <= 1)))
+            if (better && (last || (!slow && pressure <= 1)))
                 return l;
             longest = better ? (slow ? 0 : time) : longest;
         }

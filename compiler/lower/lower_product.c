@@ -290,7 +290,7 @@ static void add_product(Lower *l, Val v)
                   .b_at = p.fb.at,
                   .c_at = result_place(l, &p, transposed),
                   .add = summed,
-                  .parts = n->a.made == PRODUCT_OF_PARTS,
+                  .split = n->a.made == PRODUCT_OF_PARTS,
                   .stage = p.fa.stage > p.fb.stage ? p.fa.stage : p.fb.stage};
     if (summed) {
         Sink sink = {.v = v,

@@ -313,8 +313,8 @@ static KMappingChoice copy_of(Arena *arena, const KMappingChoice *from)
     uint8_t **of[] = {&to.width, &to.piece, &to.times, &to.share};
     for (size_t i = 0; i < COUNT_OF(of); i++)
         *of[i] = memcpy(NEW_ARRAY(arena, uint8_t, to.n + 1), *of[i], to.n);
-    to.held = NEW_ARRAY(arena, bool, to.n_buffer + 1);
-    memcpy(to.held, from->held, to.n_buffer * sizeof *to.held);
+    to.shared = NEW_ARRAY(arena, bool, to.n_buffer + 1);
+    memcpy(to.shared, from->shared, to.n_buffer * sizeof *to.shared);
     return to;
 }
 

@@ -55,11 +55,11 @@ enum {
 
 /* What is known of a pass when it has run. */
 typedef struct PassCount {
-    size_t runs;    /* all of them, */
-    size_t trials;  /* and those of which nothing is kept: a choice looked at them */
-    size_t changed; /* by the others, in `things` of its row */
-    size_t last;    /* by the last run of all */
-    double seconds; /* of all, without the passes that it ran */
+    size_t runs;    /* how often it has run */
+    size_t trials;  /* how many of these runs a choice only looked at: nothing of them is kept */
+    size_t changed; /* how many `things` of its row the other runs have changed */
+    size_t last;    /* how many the last run has changed */
+    double seconds; /* how long all runs took, without the passes that they ran */
 } PassCount;
 
 /* Somebody who looks at the passes while they run: who sees their counts, and the dump of one
@@ -75,19 +75,19 @@ struct Build;
 struct Lower;
 struct KernelCache;
 struct VariantClass;
-/* What passes work on. Of a level only its own fields are there. */
+/* What passes work on. A level has the fields below its name, and no others. */
 typedef struct PassState {
     Ctx *ctx;
-    Arena *arena;           /* of what they make */
-    const PlanOptions *how; /* of a graph; NULL: a kernel by itself */
+    Arena *arena;           /* what passes make lives there */
+    const PlanOptions *how; /* of the graph; NULL: the kernel belongs to no graph */
     const Target *target;
     PassWatch *watch; /* or NULL */
-    bool trial;       /* nothing of it is kept */
-    uint32_t facts;   /* IS_ */
+    bool trial;       /* a choice looks at what is made, and nothing of it is kept */
+    uint32_t facts;   /* what is true of it: bits IS_ */
     /* GRAPH, GROUPS, PLAN */
     const Graph *graph;
     Decomposed decomposed;
-    size_t members; /* of a group, at most */
+    size_t members; /* so many members a group has at most */
     Fusion *fusion;
     struct Build *build;
     bool again; /* groups are to be made once more */
@@ -100,14 +100,14 @@ typedef struct PassState {
     /* SCHEDULE to TEXT */
     Kernel *kernel;
     KMappingChoice *choice; /* NULL: CHOOSE makes one */
-    const Kernel *looked;   /* of CHOOSE: the kernel with that choice behind the level THREADS, if
-                             it is there */
+    const Kernel *
+        looked; /* the kernel with that choice behind the level THREADS, which CHOOSE has looked at; NULL: it has not */
     struct KernelCache *cache;
     struct VariantClass *class;
     Printed *printed;
     const Dialect *dialect;
     const char *about;
-    const ArgumentSlots *slots; /* of ARGUMENTS, or NULL */
+    const ArgumentSlots *slots; /* what ARGUMENTS takes for one argument; NULL: equal sizes */
 } PassState;
 
 typedef struct PassRow {
@@ -121,7 +121,7 @@ typedef struct PassRow {
 } PassRow;
 extern const PassRow pass_rows[PASSES];
 extern const char *const fact_words[FACTS];
-bool pass_applies(PassId id, const PassState *s); /* where it runs; of a graph, or of a target alone */
+bool pass_applies(PassId id, const PassState *s); /* does it run for the graph, or for the target alone? */
 
 /* All passes of a level, in their order. */
 void pipeline_run(PassState *s, PassLevel level);
@@ -131,28 +131,27 @@ void pipeline_groups(PassState *s);
 Fusion *pipeline_look_at_groups(const Graph *g, Arena *arena, const PlanOptions *how, Decomposed *d);
 
 /* ---- what is asked of them ---- */
-/* A group as a kernel; the work of its launch. What `out` has lives in `arena`. watch: or NULL.
- */
+/* Makes a group a kernel, and says how much work its launch is. What `out` has lives in `arena`. watch may be NULL. */
 void pipeline_lower(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, PassWatch *watch);
-/* The same, counted alone: nothing of it stays. */
+/* Says how much work the kernel of a group is. Nothing of the kernel stays. */
 void pipeline_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same, PassWatch *watch);
-/* `to` is the scheduled kernel `from` with its tiles and nests in order, */
+/* `to` is the scheduled kernel `from` with its tiles and nests in order. */
 void pipeline_arrange(Kernel *to, const Kernel *from, PassWatch *watch);
-/* what suits such a kernel's own sizes, */
+/* `to` is the choice that suits the sizes of such a kernel. */
 void pipeline_choose(KMappingChoice *to, const Kernel *arranged, PassWatch *watch);
-/* and the kernel for its threads; choice: NULL: what suits it; slots: its class's, or NULL. trial: it is looked at and never
- * run, and has no arguments. */
+/* `to` is such a kernel for its threads. choice NULL: the one that suits it. slots: those of its class, or NULL. trial: the kernel is
+ * looked at and never run, and has no arguments. */
 void pipeline_threads(Kernel *to, const Kernel *arranged, const KMappingChoice *choice, const ArgumentSlots *slots,
                       PassWatch *watch, bool trial);
-/* All of this, of a scheduled kernel: `to` is for its threads. */
+/* `to` is the scheduled kernel `from` for its threads: the three functions above, one after the other. */
 void pipeline_map(Kernel *to, const Kernel *from, const KMappingChoice *choice);
-/* A variant class of kernel_cache.c: its choice, and its arguments. */
+/* Finds the choice and the arguments of a variant class (kernel_cache.c). */
 void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target, PassWatch *watch);
-/* Which loops of a processor's kernel are explicit vectors, if its text has not said it. */
+/* Finds the loops of a processor's kernel that are explicit vectors, unless its text has said it. */
 void pipeline_vectors(Kernel *k);
-/* Its arguments, where equal sizes are one, to be compared with those of other kernels of its class. */
+/* Finds the arguments of a kernel. Equal sizes are one argument, so that other kernels of its class can be compared with it. */
 void pipeline_arguments(Kernel *k);
-/* The text of a kernel that is checked, or mapped; one without arguments gets them first. */
+/* Prints a kernel that is checked, or mapped. A kernel without arguments gets them first. */
 void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about, PassWatch *watch);
 
 /* ---- pass_text.c ---- */

@@ -21,15 +21,16 @@ typedef struct PlanKernel {
     Name name;        /* "k_<16 hex digits of the text's hash>": equal texts are one kernel */
     const char *text; /* the function; begins with a comment naming what it computes, from where */
     size_t length;
-    uint32_t n_buffer, n_int, n_scalar; /* what a launch must bring; checked */
-    uint32_t n_map;                     /* and of a device */
-    const char *program;                /* PlanOptions.programs: what it was printed from (kernel_text.h) */
-    const PlanSize *size;               /* of each of n[]; NULL: all may be anything */
-    PlanGrid grid;                      /* of a kernel for a device */
-    const char *threads; /* of a kernel for a device, with PlanOptions.programs: the program as its threads share it */
-    const char *shown;   /* PlanOptions.watch: what the pass that is looked at has made of it */
-    const char *library; /* and its name in the library; NULL: derived from the graph */
-    const char *where;   /* of a kernel for a device: what it was first printed for, names and shapes */
+    uint32_t n_buffer, n_int,
+        n_scalar;         /* how many buffers, integers and scalars a launch must bring; plan_verify() checks it */
+    uint32_t n_map;       /* how many tensor maps a launch on a device must bring */
+    const char *program;  /* PlanOptions.programs: what it was printed from (kernel_text.h) */
+    const PlanSize *size; /* what each of n[] must be; NULL: each of them may be anything */
+    PlanGrid grid;        /* of a kernel for a device */
+    const char *threads;  /* of a kernel for a device, with PlanOptions.programs: the program as its threads share it */
+    const char *shown;    /* PlanOptions.watch: what the pass that is looked at has made of it */
+    const char *library;  /* its name in the library; NULL: it was made of the graph */
+    const char *where;    /* of a kernel for a device: what it was first printed for, names and shapes */
 } PlanKernel;
 
 typedef struct PlanBuffer {

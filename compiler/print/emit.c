@@ -306,7 +306,7 @@ static void stmt_sink(Printer *p, const KStmt *s)
     put_fold(p, s, r->op, to, ex_text(p, r->value));
 }
 
-/* Of one vector a line; a text without the word has none. */
+/* Prefetches the line of one vector. A dialect without a word for it prints nothing. */
 static void put_prefetch(Printer *p, const KPrefetch *x)
 {
     if (!p->d->prefetch)

@@ -11,18 +11,18 @@ typedef struct Printer {
     const Kernel *k;
     const Dialect *d;
     Printed *out;
-    size_t use; /* uses of sizes that are printed */
+    size_t use; /* how many uses of sizes have been printed */
     Buf body;
     int depth;
-    uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
-    uint32_t next, next_var;
-    bool lanes;         /* what is printed stands for a vector of elements */
-    uint32_t width;     /* of a device: elements of that vector */
-    IVar vectors;       /* of a CPU: the loop of the last KS_VECTORS */
-    KAcross across;     /* KStmt.across of the statement that is printed */
-    bool next_row;      /* indices are those of the row after */
-    uint32_t *column;   /* the number of what a lane has of it, by column, and 1 */
-    VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
+    uint32_t *number, *var_number; /* the numbers that expressions and index variables have in the text; 0: none yet */
+    uint32_t next, next_var;       /* the last numbers that were given */
+    bool lanes;                    /* what is printed stands for a vector of elements */
+    uint32_t width;                /* of a device: elements of that vector */
+    IVar vectors;                  /* of a CPU: the loop of the last KS_VECTORS */
+    KAcross across;                /* KStmt.across of the statement that is printed */
+    bool next_row;                 /* indices are those of the next row */
+    uint32_t *column;              /* by column: the number of what a lane has of it; 0: none yet */
+    VEC(uint32_t) tile;            /* buffers of the row, in the order in which they appear */
 } Printer;
 
 /* emit_values.c: what a statement is made of. The files below call it and each other in their order, and emit.c calls all of them. */

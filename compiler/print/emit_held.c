@@ -23,8 +23,7 @@ static char *place(Printer *p, const KStmt *s, Half *half)
     return kernel_of_array(s) ? array_place(p, 't', s->array) : element_text(p, buffer, r ? r->at : x->ix);
 }
 
-/* Of what lies in shared memory in the order in which threads that take eight elements have no bank conflicts: where a row of it
- * begins, and which of its elements is the first of a thread's. NULL: it lies in its own order. */
+/* Where a row of swizzled elements begins, and which of them is the first of a thread's. NULL: the elements lie in their own order. */
 static char *swizzled_place(Printer *p, const KStmt *s)
 {
     Ix row;

@@ -35,7 +35,7 @@ void emit_row_places(Printer *p)
 static void put_place(Printer *p, const KOperand *o)
 {
     const KBuffer *b = &p->k->buffer.v[o->buffer];
-    if (o->of->together && b->device.together) {
+    if (o->of->rows && b->device.rows) {
         buf_printf(&p->body, ", vwn_held_rows<%d>{rows%d, (uint32_t)(", b->device.bank, b->device.slot);
         put_ix(p, o->first);
         buf_puts(&p->body, ")}");
@@ -147,7 +147,7 @@ static void one_product(Printer *p, const KProduct *x)
     buf_puts(&p->body, ">(");
 }
 
-/* Of several rows it is a product in the last of them alone, of the terms that there are then. */
+/* A product of several rows is computed in the last of them, of the terms that there are then. */
 void emit_product(Printer *p, const KStmt *st)
 {
     const Kernel *k = p->k;
@@ -156,8 +156,8 @@ void emit_product(Printer *p, const KStmt *st)
     if (!x->way.a)
         vwn_bug(k->ctx, "a product that nobody has found a way for");
     begin_line(p);
-    if (x->together)
-        buf_printf(&p->body, "if (nth == %d || r + 1 == last)\n    %*s", x->together - 1, p->depth * 4, "");
+    if (x->rows)
+        buf_printf(&p->body, "if (nth == %d || r + 1 == last)\n    %*s", x->rows - 1, p->depth * 4, "");
     if (!p->d->threads)
         buf_printf(&p->body, "%s(", c.transposed ? p->d->transposed : p->d->product);
     else if (x->beside)
@@ -167,7 +167,7 @@ void emit_product(Printer *p, const KStmt *st)
     else
         one_product(p, x);
     put_sizes(p, &c);
-    if (x->together)
+    if (x->rows)
         buf_printf(&p->body, ", (nth + 1) * %" PRId64, ix_info(k->ix, x->k)->extent.n);
     put_operands(p, &c);
     if (c.adds) {

@@ -108,7 +108,7 @@ static char *step_name(Printer *p, char letter, const KTotal *first)
                      : arena_printf(p->k->arena, "%ca%u", letter, first->root);
 }
 
-/* Of what the threads of a warp have. */
+/* Each thread of a warp adds up one of the totals, of what all threads of the warp have. */
 static void put_sums_of_warp(Printer *p, const KTotals *t, const char *all, const char *own)
 {
     begin_line(p);

@@ -54,6 +54,9 @@ for program in train update eval predict; do
     cmp -s out $program.threads || fail "$program: other lines of threads from its kernels"
     expect 2 "$VWN" ir --from $program.threads --stage c
     has err 'for the threads of a GPU'
+    # a pass of CPUs alone shows their kernels
+    expect 0 "$VWN" ir $file --stage rest --program $program --batch '2 seqs'
+    has out '^ *vectors of i'
     # kernels read back: the same lines, and the same C
     for stage in kernel c; do
         expect 0 "$VWN" ir --from $program.kernel --stage $stage

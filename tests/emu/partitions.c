@@ -132,7 +132,7 @@ static void run(Ctx *ctx, void *arg)
     size_t length;
     char why[512];
     const char *prelude = prelude_cuda(ctx->program, &length);
-    if (!CHECK(h, k->product.n == 1 && k->product.v[0].together == j->form->rows) ||
+    if (!CHECK(h, k->product.n == 1 && k->product.v[0].rows == j->form->rows) ||
         !CHECK(h, emu_compile(prelude, length, &of, 1, &call, why))) {
         printf("%s\n", text.text);
         return;

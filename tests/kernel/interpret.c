@@ -108,10 +108,10 @@ static Number apply(Run *r, const KEx *x)
 static Cells *cells(Run *r, uint32_t buffer, int64_t *i)
 {
     const KBuffer *b = &r->k->buffer.v[buffer];
-    Cells *c = b->tile || b->device.held ? r->tile[buffer] : r->call->buffer[buffer];
+    Cells *c = b->tile || b->device.shared ? r->tile[buffer] : r->call->buffer[buffer];
     if (*i < 0 || *i >= b->elements)
         vwn_bug(r->k->ctx, "element %lld of buffer %u with %lld", (long long)*i, buffer, (long long)b->elements);
-    *i += b->part >= 0 && !b->device.held ? r->part * b->elements : 0;
+    *i += b->part >= 0 && !b->device.shared ? r->part * b->elements : 0;
     if (*i >= c->n)
         vwn_bug(r->k->ctx, "buffer %u is smaller than its kernel says", buffer);
     return c;
@@ -572,7 +572,7 @@ static void run_product(Run *r, const KProduct *x, bool add)
             Cells *c = cells(r, x->c, &to);
             Number sum = {.real = add ? c->real[to] : 0};
             for (; *v[2] < end[2]; ++*v[2])
-                for (int64_t part = 0; part < (x->parts ? 2 : 1); part++)
+                for (int64_t part = 0; part < (x->split ? 2 : 1); part++)
                     fold(r, OP_SUM, &sum,
                          (Number){.real = factor(r, x->a, x->a_at, x->way.a, x->m, x->k, 0) *
                                           factor(r, x->b, x->b_at, x->way.b, x->n, x->k, part * terms)});
@@ -662,7 +662,7 @@ void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi)
         r.array[a] = NEW_ARRAY(arena, Number, (size_t)k->array.v[a].elements);
     r.tile = NEW_ARRAY(r.arena, Cells *, k->buffer.n + 1);
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].tile || k->buffer.v[b].device.held) {
+        if (k->buffer.v[b].tile || k->buffer.v[b].device.shared) {
             r.tile[b] = NEW(r.arena, Cells);
             *r.tile[b] = (Cells){.n = k->buffer.v[b].elements};
             r.tile[b]->real = NEW_ARRAY(r.arena, double, (size_t)r.tile[b]->n + 1);

@@ -457,7 +457,7 @@ static void plant_way(StepTally *t, const Kernel *mapped, size_t product)
         way.cut = cut;
         bool few = cut == CUT_NONE || cut >= CUT_ROWS_BY_PARTS || (product_cut_shares(cut) && many) ||
                    ((cut == CUT_SHORT_ROWS || cut == CUT_SHORT_COLUMNS) && extent_of(mapped, x->k) > 16);
-        if (cut != own.cut && few && !(x->parts && cut == CUT_ROWS_BY_PARTS) && mapped->device.tensor)
+        if (cut != own.cut && few && !(x->split && cut == CUT_ROWS_BY_PARTS) && mapped->device.tensor)
             with_way(t, mapped, product, way, "pieces of another cut");
     }
     KProductWay way = own;
@@ -511,7 +511,7 @@ static void plant_part(StepTally *t, const Kernel *mapped, size_t i)
             with(t, mapped, i, s, "partial sums of another buffer");
     Kernel k = copy_of(mapped);
     k.buffer.v = memcpy(NEW_ARRAY(k.arena, KBuffer, k.buffer.n), k.buffer.v, k.buffer.n * sizeof *k.buffer.v);
-    bool *held = &k.buffer.v[mapped->stmt.v[i].root].device.held;
+    bool *held = &k.buffer.v[mapped->stmt.v[i].root].device.shared;
     *held = !*held;
     expect_fault(t, &k, "partial sums that lie elsewhere than their place", i);
     t->parts++;

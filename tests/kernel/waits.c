@@ -193,7 +193,7 @@ static void look(Harness *h, Ctx *ctx, const Case *c)
         depth -= s->kind == KS_END;
     }
     for (size_t i = 0; i < mapped.product.n; i++)
-        together = mapped.product.v[i].together > together ? mapped.product.v[i].together : together;
+        together = mapped.product.v[i].rows > together ? mapped.product.v[i].rows : together;
     printf("%s: %d barriers, %d loops, %d rows at one time, %d products\n", c->name, barriers, loops, together,
            products);
     CHECK_CASE(h, barriers == c->barriers, "barriers");
