@@ -2,6 +2,8 @@
  *
  * In:  calls of vwn.h.   Out: as api.c.
  */
+#include <stdio.h>
+
 #include "compiler/file/check_unit.h"
 #include "compiler/report/resolve.h"
 #include "runtime/api.h"
@@ -10,6 +12,7 @@
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/exec/session.h"
 #include "runtime/family/family.h"
+#include "runtime/hold/hold.h"
 #include "runtime/look/look.h"
 #include "runtime/report/pages.h"
 #include "runtime/measure/bench.h"
@@ -221,4 +224,111 @@ vwn_status vwn_run_file(vwn_context *context, const char *run, vwn_run_text *tex
     FileCall c = {.session.owner = context, .run = run, .text = text};
     *text = (vwn_run_text){0};
     return (vwn_status)session_end(&c.session, guarded(context->ctx, file_body, &c));
+}
+
+/* ---- a model that stays open ---- */
+
+vwn_memory *vwn_memory_keep(vwn_memory *memory) { return memory_keep(memory); }
+
+void vwn_memory_release(vwn_memory *memory) { memory_release(memory); }
+
+void *vwn_tensor_dlpack(const vwn_tensor *tensor) { return tensor_dlpack(tensor); }
+
+void vwn_dlpack_unused(void *capsule) { dlpack_unused(capsule); }
+
+typedef struct ModelCall {
+    vwn_model *model;
+    const vwn_batch *batch;
+    const vwn_tensor *given;
+    const char *const *name;
+    const char *text;
+    const int64_t *ids;
+    size_t n, *count;
+    vwn_tensor_kind kind;
+    bool add;
+    double number, *loss;
+    vwn_progress *progress;
+    vwn_tensor *out;
+    const vwn_writer *writer;
+} ModelCall;
+
+/* One of a model, whose memory a bug may have left in any state. */
+static vwn_status model_call(ModelCall c, Status (*body)(void *user))
+{
+    vwn_model *v = c.model;
+    if (v->broken) {
+        snprintf(v->ctx->message, sizeof v->ctx->message,
+                 "a bug ended an earlier call of this model: it can be closed alone");
+        return VWN_USAGE;
+    }
+    vwn_status st = api_run(v->owner, body, &c);
+    v->broken = st == VWN_BUG;
+    return st;
+}
+
+/* name(model, ...): the parameters, what they are in the call, and what is done with it. */
+#define MODEL(name, parameters, call, work)                                                                            \
+    static Status name##_body(void *user)                                                                              \
+    {                                                                                                                  \
+        const ModelCall *c = user;                                                                                     \
+        return work;                                                                                                   \
+    }                                                                                                                  \
+    vwn_status name parameters { return model_call((ModelCall)call, name##_body); }
+#define SET(...)                                                                                                       \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+
+MODEL(vwn_model_describe, (vwn_model * model, const vwn_writer *json), SET(.model = model, .writer = json),
+      hold_describe(c->model, c->writer))
+MODEL(vwn_model_run, (vwn_model * model, const vwn_batch *batch, const char *const *node, size_t n, vwn_tensor *out),
+      SET(.model = model, .batch = batch, .name = node, .n = n, .out = out),
+      hold_run(c->model, c->batch, c->name, c->n, c->out))
+MODEL(vwn_model_encode, (vwn_model * model, const char *text, size_t n, vwn_tensor *ids),
+      SET(.model = model, .text = text, .n = n, .out = ids), hold_encode(c->model, c->text, c->n, c->out))
+MODEL(vwn_model_decode, (vwn_model * model, const int64_t *ids, size_t n, const vwn_writer *out),
+      SET(.model = model, .ids = ids, .n = n, .writer = out), hold_decode(c->model, c->ids, c->n, c->writer))
+MODEL(vwn_model_tensor, (vwn_model * model, vwn_tensor_kind kind, const char *name, vwn_tensor *out),
+      SET(.model = model, .kind = kind, .text = name, .out = out), hold_tensor(c->model, c->kind, c->text, c->out))
+MODEL(vwn_model_put, (vwn_model * model, vwn_tensor_kind kind, const vwn_tensor *numbers),
+      SET(.model = model, .kind = kind, .given = numbers), hold_put(c->model, c->kind, c->given))
+MODEL(vwn_model_gradient, (vwn_model * model, const vwn_batch *batch, double *loss),
+      SET(.model = model, .batch = batch, .loss = loss), hold_gradient(c->model, c->batch, c->loss))
+MODEL(vwn_model_backward, (vwn_model * model, const vwn_batch *batch, const vwn_tensor *gradient, size_t n, bool add),
+      SET(.model = model, .batch = batch, .given = gradient, .n = n, .add = add),
+      hold_backward(c->model, c->batch, c->given, c->n, c->add))
+MODEL(vwn_model_update, (vwn_model * model, double loss, vwn_progress *progress),
+      SET(.model = model, .number = loss, .progress = progress), hold_update(c->model, c->number, c->progress))
+MODEL(vwn_model_batch, (vwn_model * model, vwn_tensor out[3], size_t *n), SET(.model = model, .out = out, .count = n),
+      hold_batch(c->model, c->out, c->count))
+MODEL(vwn_model_save, (vwn_model * model), SET(.model = model), hold_save(c->model))
+
+typedef struct OpenCall {
+    vwn_context *context;
+    const vwn_model_options *how;
+    vwn_model **model;
+} OpenCall;
+
+static Status open_body(void *user)
+{
+    OpenCall *c = user;
+    return hold_open(c->context, c->how, c->model, &hooks);
+}
+
+vwn_status vwn_model_open(vwn_context *context, const vwn_model_options *how, vwn_model **model)
+{
+    OpenCall c = {context, how, model};
+    *model = NULL;
+    vwn_status st = api_run(context, open_body, &c);
+    if (st != VWN_OK && *model) {
+        hold_close(*model);
+        *model = NULL;
+    }
+    return st;
+}
+
+void vwn_model_close(vwn_model *model)
+{
+    if (model)
+        hold_close(model);
 }

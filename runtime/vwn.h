@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __GNUC__
+#pragma GCC visibility push(default) /* of what is declared here, and nothing else, in the shared library */
+#endif
+
 typedef enum vwn_status {
     VWN_OK = 0,
     VWN_INPUT = 1,        /* the input has errors; see vwn_diagnostics */
@@ -332,6 +336,88 @@ vwn_status vwn_prepare(vwn_context *ctx, const vwn_prepare_options *how);
 /* From another thread: finish the step, write a checkpoint, return. Safe in a signal handler too, but
  * not on a thread that computes: products keep data at the stack pointer. Block signals there. */
 void vwn_interrupt(vwn_context *ctx);
+
+/* ---- a model that stays open ---- */
+enum { VWN_RANK_MOST = 8 };
+/* Memory of tensors, aligned to 64 bytes. It lives until its last holder lets go of it, on any thread, whatever has become of the
+ * model by then. */
+typedef struct vwn_memory vwn_memory;
+vwn_memory *vwn_memory_keep(vwn_memory *memory); /* one holder more; returns it; NULL is fine */
+void vwn_memory_release(vwn_memory *memory);     /* one less; NULL is fine */
+/* A tensor, row-major. What a function returns comes with a hold on its memory, which is the caller's to release. */
+typedef struct vwn_tensor {
+    const char *name; /* where a function returns it, it lives as long as the context */
+    const char *
+        type; /* "float32" or "int64"; "float64": real numbers of the reference evaluator; both are taken from callers */
+    int rank;
+    int64_t extent[VWN_RANK_MOST];
+    void *data;
+    vwn_memory *memory; /* NULL in what a caller gives: it is read during the call alone */
+} vwn_tensor;
+/* The same as a DLManagedTensor of DLPack 0.8 on the CPU, with a hold of its own that its deleter gives back; NULL: no memory. */
+void *vwn_tensor_dlpack(const vwn_tensor *tensor);
+void vwn_dlpack_unused(
+    void *capsule); /* the destructor of a capsule of Python's, "dltensor", that may not have been taken */
+
+typedef struct vwn_model vwn_model;
+typedef struct vwn_model_options {
+    const char *source; /* a run, "DIR@STEP" or a checkpoint: its model with its weights. NULL: that of `unit` */
+    bool last;          /* the weights of the last step, also where the run kept their average */
+    vwn_unit *unit;     /* with the weights that training begins with */
+    bool train; /* `unit` can be trained: it has a `train`, and its data is there, or is not asked for without a run */
+    const char *run;        /* of `train`: the folder of checkpoints and events; NULL: none is kept */
+    bool resume, overwrite; /* as in vwn_train_options */
+} vwn_model_options;
+/* Opens a device and brings the weights. One call at a time. To be closed before its context, and before another call of the
+ * context where that has a workbench. VWN_USAGE, VWN_INPUT, VWN_ENVIRONMENT as vwn_eval or vwn_train, and *model is NULL. */
+vwn_status vwn_model_open(vwn_context *ctx, const vwn_model_options *how, vwn_model **model);
+void vwn_model_close(vwn_model *model); /* NULL is fine. Steps behind the last checkpoint are lost */
+/* One JSON object: model, context, step, trains, type (of real numbers), text (whether texts have tokens), batch and positions (of a
+ * step of training), inputs [{name, type, shape, below}], nodes [{name, shape}], parameters [{name, shape, learned}]. Shapes are
+ * lists of numbers, "B" and "T". Nodes: outputs; what the embed nodes made, "embedded", the first state, "opened", and what heads are
+ * given, "closed"; of each sublayer what it reads, PATH.read, and gives, PATH.wrote, and the state behind it, PATH.state; losses; each
+ * module, PATH: the last value that it computes itself, in no module inside it. A node may also be asked for as "%12", by its number
+ * in `vwn ir --stage tensor`. */
+vwn_status vwn_model_describe(vwn_model *model, const vwn_writer *json);
+
+typedef struct vwn_batch {
+    const vwn_tensor *
+        input; /* by name: "tokens" [B, T] of int64, "labels" [B, T], below 0 where there is none, ...; "document" [B, T],
+                                the position at which the document of a position begins, may be left out: 0 */
+    size_t n_inputs;
+    bool training; /* of vwn_model_run: with the dropout of the next step of training, as vwn_model_backward has it */
+} vwn_batch;
+/* Computes nodes for a batch of any B from 1 on and T up to the context, into out[0 .. n - 1]. Their memory is never written again,
+ * and nothing is copied: what nobody holds any more is used for the next call of the same node. On a GPU they are brought down. */
+vwn_status vwn_model_run(vwn_model *model, const vwn_batch *batch, const char *const *node, size_t n, vwn_tensor *out);
+/* The ids of a text, [n], or the text of ids, by the tokenizer of the run. */
+vwn_status vwn_model_encode(vwn_model *model, const char *text, size_t n, vwn_tensor *ids);
+vwn_status vwn_model_decode(vwn_model *model, const int64_t *ids, size_t n, const vwn_writer *out);
+
+typedef enum vwn_tensor_kind { VWN_PARAMETER, VWN_GRADIENT } vwn_tensor_kind;
+/* A parameter, or its gradient, where the model computes with it: it changes with every step, and stays as it is when the model is
+ * closed. On a GPU a copy. Not to be written: vwn_model_put does that, with a tensor of the same name and shape. */
+vwn_status vwn_model_tensor(vwn_model *model, vwn_tensor_kind kind, const char *name, vwn_tensor *out);
+vwn_status vwn_model_put(vwn_model *model, vwn_tensor_kind kind, const vwn_tensor *numbers);
+
+/* Steps that are driven from outside, of a model opened with `train`. First gradients, then an update by them.
+ * vwn_model_gradient: of the file's own losses, on train.batch sequences of train.context positions, as vwn_train computes them to
+ * the bit; *loss becomes their sum. NULL: the next batch of the file's data.
+ * vwn_model_backward: of a loss of the caller's, given its gradients with respect to nodes, by their names, in their shapes, for a
+ * batch of any size. The forward pass is computed again. `add`: to the gradients that are there, which no update has taken.
+ * vwn_model_update: clipping, the optimizer, and the next step of all schedules. `loss`: what they know as train.loss; NaN: of
+ * vwn_model_gradient, or none. VWN_DIVERGED: gradient or loss is not finite, and the weights are as before. */
+vwn_status vwn_model_gradient(vwn_model *model, const vwn_batch *batch, double *loss);
+vwn_status vwn_model_backward(vwn_model *model, const vwn_batch *batch, const vwn_tensor *gradient, size_t n, bool add);
+typedef struct vwn_progress {
+    int64_t step, steps, tokens; /* steps: of the whole run */
+    double loss, lr, grad_norm;  /* of the last step; loss: NaN where it is not known */
+} vwn_progress;
+vwn_status vwn_model_update(vwn_model *model, double loss, vwn_progress *progress);
+/* The batch that vwn_model_gradient(model, NULL, ..) would take: tokens, labels, document; *n of them. Of texts alone. */
+vwn_status vwn_model_batch(vwn_model *model, vwn_tensor out[3], size_t *n);
+/* A checkpoint, from which `vwn resume` and vwn_train go on. VWN_USAGE: the model was opened without a run. */
+vwn_status vwn_model_save(vwn_model *model);
 
 /* ---- a growth step of a trained model ---- */
 typedef struct vwn_grow_options {
@@ -706,5 +792,9 @@ typedef struct vwn_sample_options {
  * [s, n): s is 0 up to the model's context, then it moves on by half a context at a time. Models
  * whose positions need later ones are predicted as with `recompute`, and vwn_warning says why. */
 vwn_status vwn_sample(vwn_context *ctx, const vwn_sample_options *how, const vwn_writer *out);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 
 #endif

@@ -495,6 +495,15 @@ bool model_reads(const Model *m, const char *input);
 Graph *step_outputs(const Model *m, Arena *arena);
 /* The model without dropout, as far as these values of its graph need it; map[v]: the copy of value v, 0 for others. */
 Graph *step_values(const Model *m, const Val *value, size_t n, Val **map, Arena *arena);
+/* The same with dropout, as a step of training has it. */
+Graph *step_training_values(const Model *m, const Val *value, size_t n, Val **map, Arena *arena);
+/* To a graph that has the losses of the model, whose map it is: the outputs "loss", "loss.NAME" and "metric.NAME". Returns the sum
+ * of the trained ones, 0 without any. */
+Val step_add_losses(Graph *g, const Model *m, const Val *map);
+/* Gradients as those of step_gradient(), of an objective from outside: EXT_INPUT tensors `factor` have its gradient with respect to
+ * real values of the model's graph, in their shapes. The model is computed with dropout, as step_training_values() has it. */
+Graph *step_outer_gradient(const Model *m, const Train *t, const Val *value, const Name *factor, size_t n, bool fresh,
+                           Arena *arena);
 /* The same of a part of the model: values that have a leaf, by Val, are this external tensor instead. */
 Graph *step_part(const Model *m, const Val *value, size_t n, const Ext *const *leaf, Val **map, Arena *arena);
 /* By Val: is it needed for these values? Nothing is for a leaf. */

@@ -137,8 +137,7 @@ static Val sum_losses(Graph *g, const Model *m, const Val *map, Val *each)
     return total;
 }
 
-/* Emits "loss", "loss.NAME" and "metric.NAME"; returns the sum of the trained ones, 0 without any. */
-static Val emit_losses(Graph *g, const Model *m, const Val *map)
+Val step_add_losses(Graph *g, const Model *m, const Val *map)
 {
     Val *each = NEW_ARRAY(g->arena, Val, m->loss.n + 1), total = sum_losses(g, m, map, each);
     if (total)
@@ -214,6 +213,14 @@ static void store_loss(Graph *g, Val loss, bool fresh)
     ir_store(g, loss, EXT_STEP, name);
 }
 
+/* In fp16 the loss times a scale, so that small gradients are none that the type has not. */
+static Val scaled(Graph *g, const Train *t, Val objective)
+{
+    return half_info(t->compute)->scaled
+               ? ir_binary(g, OP_MUL, objective, step_scalar(g, t, host_var(g->arena, HV_LOSS_SCALE)))
+               : objective;
+}
+
 /* What one micro-batch adds to the losses; *objective is what is differentiated. */
 static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objective, Val *loss_of_all)
 {
@@ -222,11 +229,10 @@ static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objecti
     int64_t parts = t->micro_seqs > 0 ? t->batch_seqs / t->micro_seqs : 1;
     if (parts > 1)
         parts_apply(parts_of(m, arena), g, map, ir_fill(g, 1.0 / (double)parts), false);
-    Val loss = *objective = *loss_of_all = emit_losses(g, m, map);
+    Val loss = *objective = *loss_of_all = step_add_losses(g, m, map);
     if (!loss)
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
-    if (half_info(t->compute)->scaled) /* so that small gradients are none that the type has not */
-        *objective = ir_binary(g, OP_MUL, *objective, step_scalar(g, t, host_var(arena, HV_LOSS_SCALE)));
+    *objective = scaled(g, t, *objective);
     return g;
 }
 
@@ -320,7 +326,7 @@ static Graph *evaluate_with(const Model *m, const StepChange *change, Arena *are
     Graph *g = copy_losses(m, arena, change, &map);
     if (change->filled)
         parts_apply(change->filled, g, map, ir_host(g, host_var(arena, HV_SHARE)), true);
-    if (!emit_losses(g, m, map))
+    if (!step_add_losses(g, m, map))
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to evaluate", m->name);
     return g;
 }
@@ -399,6 +405,30 @@ Graph *step_outputs(const Model *m, Arena *arena)
 Graph *step_values(const Model *m, const Val *value, size_t n, Val **map, Arena *arena)
 {
     return copy_forward(m, arena, &(StepChange){.times = 2}, value, n, map);
+}
+
+Graph *step_training_values(const Model *m, const Val *value, size_t n, Val **map, Arena *arena)
+{
+    return copy_forward(m, arena, &(StepChange){.dropout = true, .times = 4}, value, n, map);
+}
+
+/* Of the sum over values of each number times the factor that is given for it. */
+Graph *step_outer_gradient(const Model *m, const Train *t, const Val *value, const Name *factor, size_t n, bool fresh,
+                           Arena *arena)
+{
+    Val *map, objective = 0;
+    Graph *g = step_training_values(m, value, n, &map, arena);
+    for (size_t i = 0; i < n; i++) {
+        const Shape shape = *shape_of(g, map[value[i]]);
+        Val by = ir_ext(g, EXT_INPUT, factor[i], DT_REAL, &shape);
+        Val sum = ir_sum(g, ir_binary(g, OP_MUL, map[value[i]], by), (1u << shape.rank) - 1, false);
+        objective = objective ? ir_binary(g, OP_ADD, objective, sum) : sum;
+    }
+    objective = scaled(g, t, objective);
+    const Ext *want = wanted_gradients(m, t, arena, &n);
+    Val last = (Val)g->node.n - 1;
+    step_store_gradients(g, objective, want, n, fresh);
+    return graph_recompute(g, last, t->recompute, t->n_recompute, arena);
 }
 
 Graph *step_part(const Model *m, const Val *value, size_t n, const Ext *const *leaf, Val **map, Arena *arena)

@@ -53,11 +53,13 @@ StepEnd progress_norm(Progress *p, double norm)
 
 void progress_step(Progress *p, double loss, int64_t sequences, int64_t context)
 {
-    if (p->n_recent == RECENT)
+    bool known = !isnan(loss);
+    if (known && p->n_recent == RECENT)
         memmove(p->recent, p->recent + 1, (RECENT - 1) * sizeof *p->recent);
-    else
+    else if (known)
         p->n_recent++;
-    p->recent[p->n_recent - 1] = loss;
+    if (known)
+        p->recent[p->n_recent - 1] = loss;
     p->train_loss = loss;
     p->step++;
     p->sequences += sequences;

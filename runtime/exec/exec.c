@@ -393,6 +393,12 @@ Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, Buil
 
 const Graph *program_graph(const Program *p) { return p->graph; }
 
+void program_extents(const Program *p, int64_t *B, int64_t *T)
+{
+    *B = p->B;
+    *T = p->T;
+}
+
 void program_free(Program *p)
 {
     if (!p)

@@ -33,6 +33,11 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
 /* The same of a tensor that rank `holder` alone has. */
 Status store_add_held(Store *s, ExtKind kind, Name name, uint8_t rank, const int64_t *d, int holder, bool here,
                       StoreEntry **out);
+/* The same of a tensor whose numbers lie in memory of the caller's from now on, which is aligned as the store's own, and stays
+ * until another takes its place or the store is freed. One that is there already has its numbers copied there, unless they were
+ * in memory of the caller's before; then its shape may be another one. Not on a device with memory of its own. */
+Status store_place(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d, void *memory,
+                   StoreEntry **out);
 /* Memory for the tensors and arenas of a device that have none yet; else it is had when one of them is first used. */
 Status store_settle(Store *s);
 StoreEntry *store_find(Store *s, ExtKind kind, Name name); /* NULL when absent */
@@ -70,6 +75,7 @@ Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Progra
 /* To the graph of an update, built after all programs that read weights in 16 bits: it writes these, too. */
 void program_write_copies(Store *s, Graph *g);
 const Graph *program_graph(const Program *p); /* as it is planned: of plan_graph() */
+void program_extents(const Program *p, int64_t *B, int64_t *T);
 void program_free(Program *p);
 /* Finds the kernels of a program that is built later, or compiles them into the cache; nothing else is kept. */
 Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, BuildReport *report);

@@ -20,6 +20,7 @@ typedef struct Room {
     uint64_t bytes;
     bool in_slab;       /* given back with it, or with the first of its chain */
     bool leads;         /* others lie behind it */
+    bool outside;       /* in memory that is not the store's */
     bool stale;         /* of a copy: the weight has changed since */
     struct Room *chain; /* the first of those that it lies behind; NULL: it is none, or the first itself, */
     uint64_t at;        /* and where it lies in the memory of all, which is the first one's */
@@ -190,7 +191,8 @@ void store_free(Store *s)
     if (!s)
         return;
     for (size_t i = 0; i < s->entry.n; i++)
-        if (!((Room *)s->entry.v[i])->in_slab && (s->entry.v[i]->memory || !is_put_off(s)))
+        if (!((Room *)s->entry.v[i])->in_slab && !((Room *)s->entry.v[i])->outside &&
+            (s->entry.v[i]->memory || !is_put_off(s)))
             give(s, s->entry.v[i]->memory, ((Room *)s->entry.v[i])->bytes);
     for (size_t i = 0; i < s->slab.n; i++)
         give(s, s->slab.v[i].memory, s->slab.v[i].bytes);
@@ -367,6 +369,46 @@ Status store_add_held(Store *s, ExtKind kind, Name name, uint8_t rank, const int
     if (status == ST_OK)
         (*out)->holder = holder + 1;
     return status;
+}
+
+/* A new entry, or one that is there, whose numbers come along unless they are outside already. */
+Status store_place(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d, void *memory,
+                   StoreEntry **out)
+{
+    int64_t elements = 1;
+    for (int i = 0; i < rank; i++)
+        elements *= d[i];
+    StoreEntry *e = store_find(s, kind, name);
+    Status status = ST_OK;
+    *out = NULL;
+    if (is_put_off(s))
+        vwn_bug(s->ctx, "the tensor %s of a device cannot lie outside of it", name);
+    if (!e) {
+        void **slot;
+        Room *room = new_room(s, kind, name, &status, &slot);
+        if (!room)
+            return status;
+        e = &room->entry;
+        *e = (StoreEntry){.kind = kind, .name = name, .dtype = dtype};
+        s->entry.v[s->entry.n++] = e;
+        *slot = e;
+    } else if (!((Room *)e)->outside) {
+        if (!same_shape(e, rank, d) || store_is_laid(e) || ((Room *)e)->leads || e->elsewhere)
+            return fail(s, ST_USAGE, "the tensor %s has a place that it keeps", name);
+        memcpy(memory, e->memory, ((Room *)e)->bytes);
+        if (!((Room *)e)->in_slab)
+            give(s, e->memory, ((Room *)e)->bytes);
+    }
+    Room *room = (Room *)e;
+    room->outside = true;
+    room->in_slab = false;
+    room->bytes = (uint64_t)elements * item_size(s, kind, dtype);
+    e->dtype = dtype;
+    e->memory = memory;
+    set_shape(e, rank, d, elements);
+    s->generation++;
+    *out = e;
+    return ST_OK;
 }
 
 /* ---- tensors behind each other ---- */

@@ -50,7 +50,7 @@ static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double valu
     Span span;
     bool found = false;
     train_set_vars(tr, 0);
-    for (int64_t k = 0; k < tr->parts && !found; k++) {
+    for (int64_t k = 0; k < tr->parts && !found && !tr->driver.driven; k++) {
         RunArgs args = {tr->vars, tr->train->seed, (uint64_t)tr->now.step, (uint64_t)(k * tr->micro)};
         feed_train(&tr->feed, &tr->data->train, tr->train->seed, tr->now.sequences + k * tr->micro);
         found = program_first_bad(tr->program.fresh, &args, &path, &span);
@@ -66,6 +66,9 @@ static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double valu
                   "in `%s`; the weights were not changed by this step%s",
                   (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite",
                   path && *path ? path : "the model", kept);
+    if (tr->driver.driven) /* what it was computed from is the caller's */
+        ctx_raise(tr->ctx, ST_DIVERGED, "step %lld: %s is %s; the weights were not changed by this step%s",
+                  (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite", kept);
     ctx_raise(tr->ctx, ST_DIVERGED,
               "step %lld: %s is %s; in float64 every value of the step is finite, "
               "so a value left the range of float32; the weights were not changed by this step%s",
@@ -103,6 +106,11 @@ static int64_t next_step(const Trainer *tr) { return tr->now.step + tr->queue.ah
 /* Micro-batch k of it; of the one behind it, too, which begins behind the last. */
 static void feed_part(Trainer *tr, int64_t k)
 {
+    if (tr->driver.feed) {
+        tr->driver.feed(tr->driver.user, k * tr->micro);
+        tr->feed.of = NULL;
+        return;
+    }
     feed_train(&tr->feed, &tr->data->train, tr->train->seed,
                tr->now.sequences + tr->queue.ahead * tr->train->batch_seqs + k * tr->micro);
 }
@@ -175,9 +183,9 @@ static void check_loss(Trainer *tr, double loss, StepHalt halt)
         stop_jump(tr, loss);
 }
 
-/* The step behind those that are queued. Where the update does not decide whether the run goes on, the host does, which
- * waits for the loss. */
-static void queue_step(Trainer *tr)
+/* The gradient of the step behind those that are queued. Where the update does not decide whether the run goes on, the
+ * host does, which waits for the loss. */
+static QueuedStep *queue_gradient(Trainer *tr)
 {
     QueuedStep *q = &tr->queue.step[next_step(tr) % STEPS_QUEUED];
     train_set_vars(tr, tr->queue.ahead);
@@ -192,29 +200,32 @@ static void queue_step(Trainer *tr)
         double loss = read_losses(tr, q->readback);
         check_loss(tr, loss, !isfinite(loss) ? HALT_LOSS : jump_is(&tr->now, loss) ? HALT_JUMP : HALT_NOT);
     }
+    return q;
+}
+
+static void run_update(Trainer *tr)
+{
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)next_step(tr), 0};
     train_add_squares(tr, &args);
     session_run(&tr->session, tr->program.update, &args);
     train_spread_weights(tr);
+}
+
+static void queue_step(Trainer *tr)
+{
+    const QueuedStep *q = queue_gradient(tr);
+    run_update(tr);
     readback_post(q->readback, tr->program.update);
     if (!tr->program.count || tr->parts == 1)
         feed_ahead(tr, tr->parts + first_part(tr));
     tr->queue.ahead++;
 }
 
-/* The first of the steps that are queued: its numbers are waited for. */
-static void settle_step(Trainer *tr)
+/* What the update of the next step has given is there. */
+static void end_step(Trainer *tr, double loss)
 {
     Progress *p = &tr->now;
-    const QueuedStep *q = &tr->queue.step[p->step % STEPS_QUEUED];
-    size_t n = results_size(tr->program.fresh);
-    /* where the host decides, it has read them before the update */
-    double loss = tr->queue.decides ? read_losses(tr, q->readback) : tr->out.all[tr->out.loss];
-    readback_read(q->readback, (size_t)parts_here(tr) * n, results_size(tr->program.update), tr->out.updated);
     double norm = tr->out.updated[tr->out.norm];
-    tr->lr = q->lr;
-    if (tr->queue.decides)
-        check_loss(tr, loss, (StepHalt)tr->out.updated[tr->out.halt]);
     StepEnd end = progress_norm(p, norm);
     if (end == STEP_BAD)
         stop_not_finite(tr, "the gradient's norm", norm);
@@ -224,6 +235,21 @@ static void settle_step(Trainer *tr)
                     "scaled by %.17g",
                     (long long)p->step + 1, half_word(tr->train->compute), p->loss_scale);
     progress_step(p, loss, tr->train->batch_seqs, tr->train->context);
+}
+
+/* The first of the steps that are queued: its numbers are waited for. */
+static void settle_step(Trainer *tr)
+{
+    const Progress *p = &tr->now;
+    const QueuedStep *q = &tr->queue.step[p->step % STEPS_QUEUED];
+    size_t n = results_size(tr->program.fresh);
+    /* where the host decides, it has read them before the update */
+    double loss = tr->queue.decides ? read_losses(tr, q->readback) : tr->out.all[tr->out.loss];
+    readback_read(q->readback, (size_t)parts_here(tr) * n, results_size(tr->program.update), tr->out.updated);
+    tr->lr = q->lr;
+    if (tr->queue.decides)
+        check_loss(tr, loss, (StepHalt)tr->out.updated[tr->out.halt]);
+    end_step(tr, loss);
     tr->queue.ahead--;
 }
 
@@ -438,8 +464,7 @@ static void end_growth(Trainer *tr)
 
 static Status train_loop(Trainer *tr)
 {
-    tr->report.began = tr->report.reported = clock_seconds();
-    tr->report.reported_at = tr->report.began_at = tr->now.step;
+    train_begin(tr);
     if (tr->growth.plan)
         end_growth(tr);
     train_begin_spent(tr);
@@ -455,6 +480,33 @@ static Status train_loop(Trainer *tr)
     if (!tr->growth.due)
         save_stop(tr);
     return ST_OK;
+}
+
+/* ---- steps that a caller drives ---- */
+
+double train_gradient(Trainer *tr)
+{
+    queue_gradient(tr);
+    return tr->out.all[tr->out.loss];
+}
+
+void train_update(Trainer *tr, double loss)
+{
+    train_set_vars(tr, 0);
+    tr->lr = train_rate(tr, tr->now.step);
+    run_update(tr);
+    results_read(&tr->session, tr->program.update, tr->out.updated);
+    end_step(tr, loss);
+    if (tr->run && loop_due(tr->now.step, tr->train->log_every > 0 ? tr->train->log_every : 1))
+        report_step(tr);
+}
+
+void train_save(Trainer *tr) { save(tr); }
+
+void train_begin(Trainer *tr)
+{
+    tr->report.began = tr->report.reported = clock_seconds();
+    tr->report.reported_at = tr->report.began_at = tr->now.step;
 }
 
 /* ---- the call ---- */

@@ -137,7 +137,7 @@ static bool run_reads(const Model *m, const Train *t, const GrowStep *next, IsOf
 bool train_runs_ahead(const Trainer *tr, const Model *m, const Train *t, const GrowStep *next)
 {
     const Backend *b = tr->session.backend;
-    return b && b->queues && !run_reads(m, t, next, is_of_step);
+    return b && b->queues && !tr->driver.driven && !run_reads(m, t, next, is_of_step);
 }
 
 bool train_reads_length(const Trainer *tr)

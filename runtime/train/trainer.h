@@ -103,6 +103,14 @@ typedef struct TrainShare {
     uint64_t sent_before;
 } TrainShare;
 
+/* Of steps that a caller drives with batches of its own, one at a time; nothing of it in `vwn train`. */
+typedef struct TrainDriver {
+    bool driven;
+    void (*feed)(void *user, int64_t first); /* uploads the sequences of a micro-batch, from that one of the step on;
+                                                NULL: the data of the file */
+    void *user;
+} TrainDriver;
+
 typedef struct Trainer {
     Session session;
     Ctx *ctx;
@@ -115,6 +123,7 @@ typedef struct Trainer {
     const Start *start; /* weights that a new run begins with, or NULL */
     TrainGrowth growth;
     TrainByHand by_hand;
+    TrainDriver driver;
     bool over; /* it is a run to be resumed that has reached its end and keeps no checkpoint: nothing is opened */
 
     Data *data, *eval_data;  /* data: opened unless the caller has */
@@ -210,6 +219,13 @@ void train_swap_averages(Trainer *tr, bool in); /* into the place of the weights
  * one is waited for, where train_may_follow(). Raises. */
 void train_step(Trainer *tr, bool more);
 bool train_may_follow(Trainer *tr);
+/* The halves of a step of a Trainer that is driven: the gradient of the file's losses, as train_step() has it, into the store,
+ * and the loss; then the update by what the store has as gradients, however it came there, and what follows from it. A loss
+ * that is NaN is not known. All raise; the weights are then as before. */
+double train_gradient(Trainer *tr);
+void train_update(Trainer *tr, double loss);
+void train_begin(Trainer *tr); /* the clock of the steps of this start */
+void train_save(Trainer *tr);  /* a checkpoint of a run that has a folder */
 
 /* train_start.c: the weights that the file names for the beginning, NULL: none; and their account, told. */
 const Start *train_start_open(Trainer *tr);

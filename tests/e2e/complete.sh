@@ -7,7 +7,7 @@ expect 0 cmake --install "$build" --prefix "$PWD/prefix"
 export PATH="$PWD/prefix/bin:$PATH"
 for file in bin/vwn include/vwn.h share/man/man1/vwn.1 share/bash-completion/completions/vwn share/zsh/site-functions/_vwn \
     share/fish/vendor_completions.d/vwn.fish share/vwn/editors/vim/syntax/vwn.vim share/vwn/editors/vscode/package.json \
-    lib/libvwn_runtime.a lib/pkgconfig/vwn.pc; do
+    lib/libvwn_runtime.a lib/libvwn.so lib/pkgconfig/vwn.pc share/vwn/python/vwn/__init__.py; do
     [ -s prefix/$file ] || fail "nothing is installed as $file"
 done
 

@@ -44,6 +44,7 @@ runtime/family
 runtime/train
 runtime/measure
 runtime/use
+runtime/hold
 runtime/draw
 runtime/look
 runtime/report
