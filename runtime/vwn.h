@@ -729,7 +729,8 @@ typedef struct vwn_sweep_options {
     void *user;
 } vwn_sweep_options;
 /* Trains every point of a sweep as a run DIRECTORY/POINT, or lists what they cost; a table goes to `out`. A point that fails is
- * told and passed over; the status is then that of the worst one. What was stopped or killed goes on with `resume`. VWN_USAGE:
+ * told and passed over; the status is then that of the worst one. Processes that have joined (vwn_join) share the points; the first
+ * of them tells and writes. What was stopped or killed goes on with `resume`. VWN_USAGE:
  * the directory holds another sweep. */
 vwn_status vwn_sweep(vwn_context *ctx, const vwn_sweep_options *how, const vwn_writer *out);
 

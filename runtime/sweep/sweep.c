@@ -160,6 +160,8 @@ static bool fresh_context(SweepWorker *w, bool prepares)
     pthread_mutex_unlock(&s->lock);
     vwn_close(was);
     vwn_context *now = vwn_open(&o);
+    if (now)
+        now->local = s->owner->local;
     pthread_mutex_lock(&s->lock);
     w->context = now;
     pthread_mutex_unlock(&s->lock);
@@ -399,12 +401,29 @@ static void prune(SweepRun *s)
              arena_printf(a, "rung %zu of %zu: %zu of %zu settings go on", s->stage + 1, p->n_rungs, keep, n), false);
 }
 
+/* The points of the queue, of which others may train some. */
+static void run_stage(SweepRun *s)
+{
+    size_t n = s->queued, *all = NEW_ARRAY(s->session.arena, size_t, n + 1);
+    memcpy(all, s->queue, n * sizeof *all);
+    s->queued = 0;
+    for (size_t k = 0; k < n; k++)
+        if (sweep_is_here(s, k))
+            s->queue[s->queued++] = all[k];
+    if (s->queued)
+        run_queue(s);
+    sweep_hear(s, all, n);
+    for (size_t k = 0; k < n; k++)
+        if (!sweep_is_here(s, k) && (!s->stopping || s->result[all[k]].state != POINT_WAITING))
+            tell_end(s, all[k]);
+    sweep_write_manifest(s, false);
+}
+
 static void train_all(SweepRun *s)
 {
     for (s->stage = 0; s->stage <= s->plan->n_rungs && !s->stopping; s->stage++) {
         fill_queue(s);
-        if (s->queued)
-            run_queue(s);
+        run_stage(s);
         if (!s->stopping && s->stage < s->plan->n_rungs)
             prune(s);
     }
@@ -514,6 +533,8 @@ static Status sweep_body(void *user)
         if (s->how->svg)
             sweep_want_axis(s);
         sweep_open_folder(s);
+        sweep_agree(s);
+        s->finished = 0;
         for (size_t i = 0; i < s->plan->n; i++)
             s->finished += s->result[i].state != POINT_WAITING;
         tell(s, VWN_SWEEP_START, 0,
@@ -529,7 +550,7 @@ static Status sweep_body(void *user)
     if (st == ST_INTERRUPTED && s->listing)
         return st;
     sweep_print(s);
-    if (s->how->svg)
+    if (s->how->svg && sweep_writes(s))
         sweep_svg(s);
     return st;
 }

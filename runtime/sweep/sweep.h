@@ -91,6 +91,13 @@ void sweep_point_run(SweepWorker *w, PointResult *r);
 /* What it is checked from: the file that is varied, the settings. */
 vwn_file_options sweep_point_file(const SweepRun *s, size_t point);
 
+/* ---- sweep_ranks.c: of several processes; with one, all of it is its own. They raise. ---- */
+bool sweep_writes(const SweepRun *s);            /* files: the first of them does */
+bool sweep_is_here(const SweepRun *s, size_t k); /* whether this one trains the k-th point of a stage */
+void sweep_agree(SweepRun *s); /* that they have the same points; all hear what became of them before */
+/* What became of these n points of a stage, which is over here; NULL: of all of them, as the first one knows it. */
+void sweep_hear(SweepRun *s, const size_t *queue, size_t n);
+
 /* ---- sweep_dir.c ---- */
 const char *sweep_point_folder(Arena *a, const SweepRun *s, size_t point);
 /* Takes the folder. Reads what a manifest there says into `result`, or refuses; clears what is to be begun anew. */

@@ -101,6 +101,8 @@ static const char *prune_text(Arena *a, const SweepPlan *p)
 
 void sweep_write_manifest(SweepRun *s, bool clearing)
 {
+    if (!sweep_writes(s))
+        return;
     ArenaMark mark = arena_mark(s->session.arena);
     pthread_mutex_lock(&s->lock); /* workers go on meanwhile */
     memcpy(s->seen, s->result, s->plan->n * sizeof *s->seen);
@@ -308,6 +310,11 @@ void sweep_open_folder(SweepRun *s)
         s->how->run ? s->how->run : arena_printf(a, "runs/%s%s", s->plan->name, beside ? "-sweep" : "");
     const char *path = arena_printf(a, "%s/%s", folder, manifest);
     bool there = !stat(path, &st), clear = s->how->overwrite;
+    if (!sweep_writes(s)) { /* the first one has it */
+        s->dir = NEW(a, RunDir);
+        *s->dir = (RunDir){.path = folder, .lock_fd = -1, .events_fd = -1};
+        return;
+    }
     if (run_exists(&s->session, folder))
         ctx_raise(s->session.ctx, ST_USAGE, "`%.300s` holds a run: choose another directory with --run NAME", folder);
     if (s->how->resume && !there)

@@ -254,6 +254,37 @@ group wrong.vwn
 has err 'rank 1 of 2 (process '
 has err 'has failed: '
 
+# a sweep's points are shared by three processes, also what is left behind a rung: the same runs, the same table
+small_model '' '  embed tokens { vocab = 256, width = D }
+  head lm { norm = rms_norm(eps = 1e-6) }' > points.vwn
+small_train 'length = 4 steps
+optimizer adamw { lr = 1e-3, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }
+eval { every = 1 steps, batches = 1 }' >> points.vwn
+cat >> points.vwn <<'EOF'
+sweep rates {
+  vary { train.optimizer.lr = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2] }
+  prune = halving(rungs = [1 steps, 2 steps], keep = 50%)
+}
+EOF
+seconds() { awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "seconds") s = i } { if (s) $s = ""; print }' out; }
+expect 0 "$VWN" sweep points.vwn --device reference --run alone --csv
+seconds > alone.csv
+expect 0 "$VWN" sweep points.vwn --device reference --run shared --csv --launch 3
+seconds > shared.csv
+cmp alone.csv shared.csv || fail "three processes have another table: $(cat shared.csv)"
+[ "$(grep -c ' Point ' err)" -ge 5 ] || fail "not all points are told"
+points=0
+for file in runs/alone/*/ckpt/*.safetensors; do
+    points=$((points + 1))
+    cmp "$file" "runs/shared/${file#runs/alone/}" || fail "a point of three processes has other weights"
+done
+[ $points -ge 5 ] || fail "$points checkpoints of points"
+expect 2 "$VWN" sweep points.vwn --launch 2 --list
+has err '`--list` and `--launch` exclude each other'
+expect 2 "$VWN" sweep points.vwn --device reference --run shared --launch 2
+has err 'already holds a sweep'
+[ "$(grep -c '^error' err)" -eq 1 ] || fail "not one sentence"
+
 # Ctrl-C ends all of them, once, with a checkpoint, though it comes to all of a terminal, and is passed on, too
 setsid "$VWN" launch -n 2 train model.vwn --device reference --run stopped "--set=train.length=4000 steps" > out 2> err < /dev/null &
 launcher=$!

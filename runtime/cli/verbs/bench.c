@@ -75,7 +75,7 @@ static int run_ranks(Call *call, int64_t ranks, int64_t steps)
     snprintf(run, sizeof run, "%s/run", folder);
     snprintf(until, sizeof until, "%lld steps", (long long)steps);
     char **argv = train_words(call, run, until);
-    status = argv ? call_launch(call, ranks, argv) : VWN_ENVIRONMENT;
+    status = argv ? call_launch(call, ranks, argv, true) : VWN_ENVIRONMENT;
     if (status == VWN_OK && call_open(call, &status)) {
         const vwn_ranks_options how = {.run = run, .json = call->json};
         vwn_writer out = ui_stdout(&call->ui);

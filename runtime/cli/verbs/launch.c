@@ -245,9 +245,9 @@ static void close_group(LaunchGroup *l)
     free(l->ended);
 }
 
-int call_launch(Call *call, int64_t n, char **argv)
+int call_launch(Call *call, int64_t n, char **argv, bool silent)
 {
-    LaunchGroup l = {.call = call, .n = n, .silent = true};
+    LaunchGroup l = {.call = call, .n = n, .silent = silent};
     bool broken;
     int result = open_group(&l) ? once(&l, argv, &broken) : VWN_ENVIRONMENT;
     close_group(&l);

@@ -120,7 +120,8 @@ static bool names_a_sweep(Call *call)
 static bool fits(Call *call)
 {
     static const char *const pair[][2] = {{"--resume", "--overwrite"}, {"--csv", "--json"}, {"--list", "--resume"},
-                                          {"--list", "--overwrite"},   {"--list", "--svg"}, {"--list", "--run"}};
+                                          {"--list", "--overwrite"},   {"--list", "--svg"}, {"--list", "--run"},
+                                          {"--list", "--launch"}};
     for (size_t i = 0; i < sizeof pair / sizeof pair[0]; i++)
         if (call_flag(call, pair[i][0]) && call_flag(call, pair[i][1])) {
             usage_error(call, "`%s` and `%s` exclude each other", pair[i][0], pair[i][1]);
@@ -155,10 +156,38 @@ static vwn_status sweep(Call *call, vwn_sweep_options *how)
     return (svg.n || svg.failed) && !save_text(call, path, &svg) ? VWN_ENVIRONMENT : st;
 }
 
+/* The same call by each of so many processes. The folder of `-C` is this one already. */
+static int launch(Call *call, int64_t processes)
+{
+    if (!strcmp(call->operand[0], "-"))
+        return usage_error(call, "only one process can read `-`: name a file");
+    char **argv = calloc((size_t)(2 * call->n_given + call->n_operands) + 3, sizeof *argv);
+    size_t n = 0;
+    if (!argv) {
+        ui_error(&call->ui, "out of memory");
+        return VWN_ENVIRONMENT;
+    }
+    argv[n++] = "vwn";
+    argv[n++] = "sweep";
+    for (int i = 0; i < call->n_operands; i++)
+        argv[n++] = (char *)call->operand[i];
+    for (int i = 0; i < call->n_given; i++) {
+        const char *name = call->given[i].flag->name;
+        if (!strcmp(name, "--launch") || !strcmp(name, "-C"))
+            continue;
+        argv[n++] = (char *)name;
+        if (call->given[i].flag->value)
+            argv[n++] = (char *)call->given[i].value;
+    }
+    int status = call_launch(call, processes, argv, false);
+    free(argv);
+    return status;
+}
+
 static int run(Call *call)
 {
     int status;
-    int64_t jobs = 0;
+    int64_t jobs = 0, processes = 1;
     char folder[4096];
     Show show = {.call = call};
     vwn_sweep_options how = {.name = call->n_operands > 1 ? call->operand[1] : NULL,
@@ -176,11 +205,13 @@ static int run(Call *call)
                              .event = on_event,
                              .user = &show};
     if (names_a_sweep(call) || !fits(call) || !call_whole(call, "--jobs", 1, 256, &jobs) ||
-        !run_folder(call, folder, &how.run))
+        !call_whole(call, "--launch", 1, 1024, &processes) || !run_folder(call, folder, &how.run))
         return VWN_USAGE;
+    if (processes > 1)
+        return launch(call, processes);
     how.jobs = (int)jobs;
     show.alone = jobs <= 1;
-    if (!call_open(call, &status) || !call_file(call, 0, &how.file, &status))
+    if (!call_open(call, &status) || !call_join(call, &status) || !call_file(call, 0, &how.file, &status))
         return status;
     how.vary = call_flags(call, "--vary", &how.n_vary);
     interrupt_start(call);
@@ -203,6 +234,7 @@ static const Flag flags[] = {
      "directory runs/NAME, or a path (else the sweep's name; without one, or with the model's, MODEL-sweep)"},
     {"--resume", NULL, "go on where a sweep was stopped or killed, or with more points"},
     {"--overwrite", NULL, "start anew in a directory that holds a sweep"},
+    {"--launch", "N", "so many processes of this machine, which share the points; each has a GPU of its own"},
     {"--jobs", "N", "points at a time, each with its share of the threads (else 1)"},
     {"--until", "'1000 steps'", "train each point so far: steps, tokens, s, min or h"},
     {"--csv", NULL, "a line for each point instead of the table"},
