@@ -783,6 +783,8 @@ void pipeline_vectors(Kernel *k)
         pass_VECTORS(&(PassState){.ctx = k->ctx, .arena = k->arena, .target = k->target, .kernel = k});
 }
 
+void pipeline_rest(Kernel *k) { pass_REST(&(PassState){.kernel = k}); }
+
 void pipeline_arguments(Kernel *k) { pass_ARGUMENTS(&(PassState){.kernel = k}); }
 
 void pipeline_print(Printed *out, const Kernel *k, const Dialect *d, const char *about, PassWatch *watch)

@@ -149,6 +149,8 @@ void pipeline_map(Kernel *to, const Kernel *from, const KMappingChoice *choice);
 void pipeline_class(struct KernelCache *cache, struct VariantClass *class, const Target *target, PassWatch *watch);
 /* Finds the loops of a processor's kernel that are explicit vectors, unless its text has said it. */
 void pipeline_vectors(Kernel *k);
+/* Gives these loops the rounds that vectors leave, unless its text has them. */
+void pipeline_rest(Kernel *k);
 /* Finds the arguments of a kernel. Equal sizes are one argument, so that other kernels of its class can be compared with it. */
 void pipeline_arguments(Kernel *k);
 /* Prints a kernel that is checked, or mapped. A kernel without arguments gets them first. */

@@ -101,7 +101,7 @@ static const char *kernel_c(Ctx *ctx, const KernelText *x, Map *seen, size_t *le
         Printed p;
         Kernel k = *x->kernel;
         pipeline_vectors(&k);
-        kernel_split_vectors(&k);
+        pipeline_rest(&k);
         pipeline_print(&p, &k, &dialect_c, x->about, NULL);
         name = p.name;
         text = p.text;

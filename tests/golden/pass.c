@@ -358,7 +358,7 @@ static void run_print(Job *j)
             if (!cuda) {
                 pipeline_vectors(&cpu);
                 kernel_put_prefetches(&cpu);
-                kernel_split_vectors(&cpu);
+                pipeline_rest(&cpu);
             }
             pipeline_print(&p, cuda ? mapped(j, x, target_gpu.shared) : &cpu, cuda ? &dialect_cuda : &dialect_c,
                            x->about, NULL);
