@@ -484,6 +484,26 @@ static void empty_loop(Eval *ev, Builder *b)
     diag_help(ev->ctx, d, "a range counts up and includes both ends: `1..4` has four values, `1..0` none");
 }
 
+/* `for layer in 0..L` runs L + 1 times. */
+static void loop_from_zero(Eval *ev, const Builder *b, const Ast *items)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i], *range = it && it->kind == AST_FOR ? it->kid[0] : NULL;
+        bool more = range && range->kind == AST_RANGE && range->kid[0]->kind == AST_NUM &&
+                    !strcmp(range->kid[0]->name, "0") && range->kid[1]->kind == AST_ID;
+        if (more && !lint_allowed(b->file, "loop_from_zero")) {
+            const char *high = range->kid[1]->name;
+            Diag *d = diag_warning(ev->ctx, "W0314", "loop_from_zero", range->span, "both ends are included",
+                                   "this loop runs %s + 1 times", high);
+            diag_help(ev->ctx, d,
+                      "layers count from 1: write `1..%s`, or silence with `allow = [loop_from_zero]` in the model",
+                      high);
+        }
+        if (it && (it->kind == AST_FOR || it->kind == AST_IF || it->kind == AST_ITEMS))
+            loop_from_zero(ev, b, it->kind == AST_ITEMS ? it : &(Ast){.n = it->n - 1, .kid = it->kid + 1});
+    }
+}
+
 void lint_model(Eval *ev, Builder *b)
 {
     sublayer_unused(ev, b);
@@ -492,6 +512,7 @@ void lint_model(Eval *ev, Builder *b)
     mixes_sequences(ev, b);
     ids_outside(ev, b);
     empty_loop(ev, b);
+    loop_from_zero(ev, b, b->file->model_ast->kid[2]);
     dead_weights(ev, b);
     stays_zero(ev, b);
     head_dim_unaligned(ev, b);
