@@ -105,6 +105,8 @@ void kernel_put_prefetches(Kernel *k)
     const Kernel from = *k;
     Prefetches all = {0};
     find_prefetches(&from, &all);
+    if (all.n == 0)
+        return;
     uint32_t *first = NEW_ARRAY(k->arena, uint32_t, from.stmt.n); /* of a sweep, counted from 1 */
     uint32_t *next = NEW_ARRAY(k->arena, uint32_t, all.n + 1);
     for (size_t j = all.n; j-- > 0;) {

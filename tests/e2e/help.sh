@@ -64,7 +64,7 @@ delete nano|did you mean `runs rm`?
 fit model.vwn|did you mean `train`?
 preprocess a.jsonl|did you mean `tokenize`?
 doc nn.Linear|did you mean `linear`?
-doc nowhere.at.all|`vwn doc --search WORD` finds topics
+doc nowhere.at.zzz|`vwn doc --search WORD` finds topics
 check a.vwn --strict|did you mean `--deny`?
 train a.vwn --num-layers 4|`--set L=4`
 train a.vwn --batch_size 4|`--set train.batch='8 seqs'`
@@ -270,8 +270,8 @@ train.data=foo.txt|`--set 'train.data.path="foo.txt"'`
 train.data.path=../foo.txt|`--set 'train.data.path="../foo.txt"'`
 batch=4|`--set 'train.batch=4 seqs'`
 length=10|`--set 'train.length=10 steps'`
-layer.1.ffn.hidden=64|`--set layer[1].ffn.hidden=...`
-train/seed=2|`--set train.seed=...`
+layer.1.ffn.hidden=64|`--set 'layer[2].ffn.hidden=64'`
+train/seed=2|`--set 'train.seed=2'`
 END
 expect 2 "$VWN" train nano.vwn ++D=16
 has err 'did you mean `--set D=16`?'

@@ -5,7 +5,7 @@
  * this verb only starts them, passes signals on, and says who was killed.
  */
 #define _GNU_SOURCE
-#include "runtime/cli/cli.h"
+#include "processes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * one event per line on stdout. Ctrl-C finishes the step, writes a checkpoint and exits with
  * 130.
  */
-#include "runtime/cli/cli.h"
+#include "processes.h"
 
 #include <math.h>
 #include <stdio.h>
