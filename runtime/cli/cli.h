@@ -59,6 +59,12 @@ struct Call {
     int spoken;                            /* where messages went before call_join() made them silent; 0: it has not */
 };
 
+/* ---- launch.c ---- */
+/* A variable that processes have which are started again: they go on with `--resume`, even if the first had made no run yet. */
+#define LAUNCH_RESTARTED "VWN_RESTARTED"
+/* Starts n processes of vwn with these words and waits for them: a status as that of the program. `silent`: their results go nowhere. */
+int call_launch(Call *call, int64_t n, char **argv, bool silent);
+
 /* ---- main.c: all verbs, in the order of the help ---- */
 const Verb *const *all_verbs(int *n);
 extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit, verb_grow, verb_train,

@@ -56,7 +56,7 @@ for program in train update eval predict; do
     has err 'for the threads of a GPU'
     # a pass of CPUs alone shows their kernels
     expect 0 "$VWN" ir $file --stage rest --program $program --batch '2 seqs'
-    has out '^ *vectors of i'
+    has out '    vectors of i'
     # kernels read back: the same lines, and the same C
     for stage in kernel c; do
         expect 0 "$VWN" ir --from $program.kernel --stage $stage

@@ -3,7 +3,7 @@
  * In:  a file; perhaps an earlier result.   Out: a table or JSON on stdout, remarks on stderr.
  */
 #define _GNU_SOURCE
-#include "processes.h"
+#include "runtime/cli/cli.h"
 
 #include <errno.h>
 #include <ftw.h>

@@ -3,7 +3,7 @@
  * In:  a file, axes.   Out: a folder of runs; progress on stderr, the table on stdout, with --json one event per line and the
  * table as the last.
  */
-#include "processes.h"
+#include "runtime/cli/cli.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * one event per line on stdout. Ctrl-C finishes the step, writes a checkpoint and exits with
  * 130.
  */
-#include "processes.h"
+#include "runtime/cli/cli.h"
 
 #include <math.h>
 #include <stdio.h>

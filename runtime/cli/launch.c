@@ -5,7 +5,7 @@
  * this verb only starts them, passes signals on, and says who was killed.
  */
 #define _GNU_SOURCE
-#include "processes.h"
+#include "runtime/cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
