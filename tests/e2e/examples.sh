@@ -2,7 +2,7 @@
 . "$VWN_SOURCE/tests/support/lib.inc"
 
 for file in "$VWN_SOURCE"/examples/*.vwn; do
-    draw 2 3 || continue
+    draw 5 || continue
     name=$(basename "$file" .vwn)
     expect 0 "$VWN" check "$file"
     lacks out 'FALSE'

@@ -8,6 +8,7 @@
 #include "support/examples.h"
 
 #include "compiler/plan/plan.h"
+#include "support/drawn.h"
 #include "support/harness.h"
 
 typedef struct Printed {
@@ -62,7 +63,10 @@ static void print(Ctx *ctx, void *arg)
 int main(void)
 {
     Harness h = {0};
+    CaseDraw draw = {.one_in = 4, .sanitized = 4};
     for (size_t i = 0; i < COUNT_OF(sources); i++) {
+        if (!case_drawn(&draw, i))
+            continue;
         Printed p[2] = {{.source = &sources[i], .h = &h}, {.source = &sources[i]}};
         Ctx *ctx[2] = {ctx_new(NULL), ctx_new(NULL)};
         for (int k = 0; k < 2; k++)
@@ -75,5 +79,6 @@ int main(void)
             ctx_free(ctx[k]);
         }
     }
+    cases_end(&draw);
     return harness_end(&h);
 }

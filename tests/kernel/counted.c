@@ -98,6 +98,6 @@ static size_t grown_state(void)
 
 int main(int argc, char **argv)
 {
-    CaseDraw draw = {.one_in = 4, .sanitized = 8, .first = grown_state()};
+    CaseDraw draw = {.one_in = 8, .sanitized = 8, .first = grown_state()};
     return run_drawn(argc, argv, &draw, MODELS + COUNT_OF(sources), case_name, run_one);
 }

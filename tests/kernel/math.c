@@ -2,7 +2,7 @@
  *
  * In:  dense sweeps and special values.   Out: the largest error of each in units in the last place,
  * compared with the bound that the prelude states.
- * When: quick.
+ * When: quick, optimised.
  */
 #include "compiler/graph/op.h"
 #include "compiler/print/emit.h"

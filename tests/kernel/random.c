@@ -4,6 +4,7 @@
  * Out: every graph agrees with the reference, fused and not, in any split of rows.
  * The one idea: a pool of tensors over one set of extents grows by random operators that fit, views,
  * reductions, small products and connections among them; a few of the last become results.
+ * When: optimised.
  */
 #include "support/drawn.h"
 #include "cases.h"

@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 {
     static const char *const programs[] = {"train", "update", "eval"};
     int passed = 0, failed = 0;
-    CaseDraw draw = {.one_in = 8, .sanitized = 12}; /* every other program of each model in one of three ways */
+    CaseDraw draw = {.one_in = 16, .sanitized = 16}; /* every other program of each model in one of three ways */
     for (size_t i = 0; i < COUNT_OF(sources) + MODELS; i++) {
         Source own = i < COUNT_OF(sources) ? sources[i] : (Source){NULL, *model_variant(i - COUNT_OF(sources))};
         if (argc > 1 && strcmp(argv[1], own.v.name) != 0)

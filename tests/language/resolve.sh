@@ -41,7 +41,7 @@ cp "$VWN_SOURCE"/examples/*.vwn .
 for file in "$VWN_SOURCE"/examples/*.vwn; do
     case $(basename "$file" .vwn) in
     12_sweep | 09_nexus_growth | 03_qwen3_0_6b | 04_hyper_x4) ;; # looked at below
-    *) draw 1 10 || continue ;;
+    *) draw 18 || continue ;;
     esac
     proof "$(basename "$file" .vwn)"
 done
@@ -61,7 +61,7 @@ for file in $(printf '%s\n' ./*.vwn | grep -vxF "$refused"); do
     "$VWN" check -q "$file" > /dev/null 2>&1 || status=$?
     [ $status -eq 0 ] || [ $status -eq 3 ] || continue
     number=$((number + 1))
-    draw 1 8 || continue
+    draw 24 || continue
     proof "${file%.vwn}"
 done
 [ $number -ge 10 ] || fail "only $number files of the tests check"

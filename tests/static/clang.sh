@@ -11,5 +11,5 @@ with_clang() {
     clang -std=c17 --analyze --analyzer-output text "$@" "$file"
 }
 planted with_clang 'unix.Malloc'
-analyse clang with_clang 96 25
+analyse clang with_clang 192 25
 finish

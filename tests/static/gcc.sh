@@ -15,5 +15,5 @@ with_gcc() {
         -Wno-analyzer-possible-null-argument -Wno-analyzer-use-of-uninitialized-value "$@" -c -o "$here/object" "$file"
 }
 planted with_gcc 'Wanalyzer-malloc-leak'
-analyse gcc with_gcc 48 1
+analyse gcc with_gcc 96 1
 finish

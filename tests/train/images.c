@@ -5,7 +5,7 @@
  * not seen, noise is predicted better than by zero; a killed run ends with the bytes of one
  * that was not, and so does one with another number of threads; `eval` repeats what training
  * measured, also where the examples fill no batch; what works on texts is refused.
- * When: optimised.
+ * When: released, optimised.
  */
 #include <math.h>
 #include <signal.h>
