@@ -15,12 +15,14 @@ static const char text[] =
     "import \"std/transformer\"\n"
     "import \"std/connections\"\n"
     "let conn = residual()\n"
-    "let wide = 1024\n"
+    "let D = 1024\n"
+    "let L = 24\n"
+    "let wide = D\n"
     "model large {\n"
-    "  context = 1024, width = 1024, mask = causal, connection = conn, pre_norm = rms_norm(eps = 1e-6)\n"
+    "  context = 1024, width = D, mask = causal, connection = conn, pre_norm = rms_norm(eps = 1e-6)\n"
     "  init = normal(std = 0.02), out_init = normal(std = 0.002)\n"
     "  embed tokens { vocab = 50304, width = wide }\n"
-    "  for layer in 1..24 {\n"
+    "  for layer in 1..L {\n"
     "    attention { heads = 16, position = rope(base = 10_000) }\n"
     "    ffn { hidden = 2816, activation = silu, gated = true }\n"
     "  }\n"
@@ -217,15 +219,22 @@ int main(void)
     static const char *const gpt[] = {NULL};
     static const char *const vwn[] = {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = 1024))",
                                       "wide=1536", NULL};
+    static const char *const mhc[] = {"conn=mhc(n = 4)", "D=2048", "L=3", NULL};
     static const struct {
         const char *what, *program;
         const char *const *set;
         size_t most, calls, added;
     } held[] = {
-        {"GPT", "train", gpt, 700, 420, 0},   {"GPT", "accumulate", gpt, 700, 420, 169},
-        {"GPT", "update", gpt, 20, 0, 0},     {"GPT", "eval", gpt, 230, 97, 0},
-        {"(2,3)", "train", vwn, 700, 420, 0}, {"(2,3)", "update", vwn, 20, 0, 0},
-        {"(2,3)", "eval", vwn, 230, 98, 0},   {"(2,3)", "accumulate", vwn, 700, 420, 170},
+        {"GPT", "train", gpt, 700, 420, 0},
+        {"GPT", "accumulate", gpt, 700, 420, 169},
+        {"GPT", "update", gpt, 20, 0, 0},
+        {"GPT", "eval", gpt, 230, 97, 0},
+        {"(2,3)", "train", vwn, 700, 420, 0},
+        {"(2,3)", "update", vwn, 20, 0, 0},
+        {"(2,3)", "eval", vwn, 230, 98, 0},
+        {"(2,3)", "accumulate", vwn, 700, 420, 170},
+        /* The gradient of a connection is one kernel: the steps of what a thread holds are one operation. */
+        {"mHC 4", "train", mhc, 130, 72, 0},
     };
     for (size_t i = 0; i < COUNT_OF(held); i++) {
         Count one = count(&h, held[i].what, held[i].program, true, held[i].set);
