@@ -15,6 +15,7 @@ kernels=$(sed -n 's/.* 0 failed, \([0-9]*\) kernels$/\1/p' out)
 bytes=$(find "$MEET_FOLDER" -type f -exec cat {} + | wc -c)
 tree=$(cd "$VWN_SOURCE" && find . -type f -not -path './.git/*' -not -path './build*' -not -path './scratch_*' -exec cat {} + | wc -c)
 [ $((bytes + tree)) -le $((60 << 20)) ] || fail "$bytes bytes and $tree of the tree"
+echo "$((((60 << 20) - bytes - tree) >> 10)) KiB of room are left"
 [ "$bytes" -ge $((20 << 20)) ] || fail "only $bytes bytes"
 mkdir truth
 for pack in "$MEET_FOLDER"/truth/*.pack; do sh "$VWN_SOURCE/tests/gpu/meet.sh" unpack "$pack" truth; done

@@ -77,18 +77,23 @@ part() {
         status=3
     fi
 }
-# pack FOLDER FILE, unpack FILE FOLDER: as small as may be; what is packed with xz Python unpacks, too.
-pack() { tar cf - -C "$(dirname "$1")" "$(basename "$1")" | if has xz; then xz -6; else gzip -9n; fi > "$2"; }
-xz_of() {
-    if has xz; then xz -dc "$1"; else
-        python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1"; fi
-}
-unpack() {
+# squeeze XZ_OPTION..., opened FILE: as small as may be; what is packed with xz Python unpacks, too.
+squeeze() { if has xz; then xz -c "$@"; else gzip -9n; fi; }
+opened() {
     case $(head -c 6 "$1" | od -An -c | tr -d ' ') in
-    375*) xz_of "$1" ;;
+    375*) if has xz; then xz -dc "$1"; else
+        python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1"; fi ;;
     *) gzip -dc "$1" ;;
-    esac | tar xf - -C "$2"
+    esac
 }
+# pack_numbers CASES ITEM FILE: what a source's kernels read and write, words of four bytes.
+pack_numbers() { tar cf - -C "$1" "$2/cases.bin" | squeeze --lzma2=preset=9e,lc=0,lp=2,pb=2 > "$3"; }
+# pack_code CASES FILE: texts and machine code of all sources, kind by kind, since they are much alike.
+pack_code() {
+    (cd "$1" && for kind in cu list cubin; do find . -name "*.$kind" -not -path '*.new/*' | sort; done) |
+        tar cf - -C "$1" --no-recursion --owner=0 --group=0 --mtime=@0 -T - | squeeze --lzma2=preset=6,dict=96MiB > "$2"
+}
+unpack() { opened "$1" | tar xf - -C "$2"; }
 # Something that this machine has not.
 missing() { line "{\"missing\":\"$1\",\"for\":\"$2\"}"; echo "missing: $1 ($2)"; }
 has() { command -v "$1" > /dev/null 2>&1; }
@@ -131,7 +136,7 @@ begin() {
     VWN_CACHE=$work/cache
     export PATH VWN_CACHE
     cp "$folder"/run_kernels "$folder"/rates "$work" 2> /dev/null
-    [ ! -e "$folder/vwn.gz" ] || { gzip -dc "$folder/vwn.gz" > "$work/vwn" && chmod +x "$work/vwn"; }
+    [ ! -e "$folder/vwn.packed" ] || { opened "$folder/vwn.packed" > "$work/vwn" && chmod +x "$work/vwn"; }
     cp "$root"/tests/bench/gpt.vwn "$root"/tests/bench/vwn23.vwn "$folder/kjv.txt" "$work" 2> /dev/null
     vwn=$work/vwn
     cd "$work" || exit 2
@@ -192,7 +197,7 @@ make) shift && . "$here/call_make.inc" ;;
     [ $# -eq 2 ] || { echo "use: meet.sh $1 OUT" >&2 && exit 2; }
     . "$here/call_$1.inc" ;;
 facts) shift && . "$here/call_facts.inc" ;;
-pack) pack "$2" "$3" ;; # for its test, and for a pool of processes
+pack_code) pack_code "$2" "$3" ;; # for its test, and for a pool of processes
 unpack) unpack "$2" "$3" ;;
 *) echo "use: meet.sh make [BUILD] | 1 OUT | 2 OUT | 3 OUT | facts OUT..." >&2 && exit 2 ;;
 esac

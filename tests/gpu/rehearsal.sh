@@ -66,7 +66,7 @@ kernels=$(sed -n 's/.* failed, \([0-9]*\) kernels$/\1/p' out)
 expect 0 sh "$meet" make "$BUILD"
 has out '0 made, '
 lacks out 'steps on the CPU'
-[ ! -e folder/vwn ] && [ -s folder/vwn.gz ] || fail 'the program is carried packed'
+[ ! -e folder/vwn ] && [ -s folder/vwn.packed ] || fail 'the program is carried packed'
 
 # ---- the first call: all is well ----
 call 1 0
@@ -164,9 +164,9 @@ cmp -s "$wrong" "made/cases/${wrong#spoilt/}" || cmp -s "$hangs" "made/cases/${h
     fail "a fault is not planted"
 for item in $(dirname "$wrong" "$hangs" "$loses" | sort -u); do
     expect 0 "$MAKE_CASES" --compile "$item" sm_90a
-    mv "folder/truth/$(basename "$item").pack" .
-    sh "$meet" pack "$item" "folder/truth/$(basename "$item").pack"
 done
+mv folder/truth/code.pack .
+sh "$meet" pack_code spoilt folder/truth/code.pack
 cat > sanitizer << 'END_OF_TOOL'
 #!/bin/sh
 echo "checked with $2"
@@ -206,7 +206,7 @@ fi
 export VWN_CUDA_LIBRARIES="$fakes"
 
 # ---- a machine that is not as it should be ----
-mv ./*.pack folder/truth
+mv code.pack folder/truth
 mkdir empty
 VWN_CUDA_LIBRARIES="$PWD/empty" call 1 3
 [ "$(count '"part":.*"ok":false.*"said":"[^"]*libcuda')" -ge 3 ] || fail "a missing driver: $(cat "$lines")"
@@ -269,7 +269,7 @@ if whole; then
     done
     has "$lines" '{"profiled":"gpt-bf16","kernels":0,"said":"==ERROR== no driver '
     cp -r folder hung
-    printf '#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 1; done\n' | gzip > hung/vwn.gz
+    printf '#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 1; done\n' | gzip > hung/vwn.packed
     MEET_FOLDER="$PWD/hung" MEET_PATIENCE=1 MEET_SECONDS=30 MEET_PARTS='rates sanitized emitted models' call 2 3
     [ "$(count '"copy_mib":')" -eq 2 ] && [ "$(count '"part":"[a-z]*","ok":false')" -ge 2 ] || fail "a program that hangs: $(cat "$lines")"
 fi
