@@ -17,6 +17,7 @@
 #include "runtime/report/pages.h"
 #include "runtime/measure/bench.h"
 #include "runtime/measure/rates.h"
+#include "runtime/serve/serve.h"
 #include "runtime/shards/tokenize.h"
 #include "runtime/shards/vocabulary_of.h"
 #include "runtime/sweep/sweep.h"
@@ -74,6 +75,7 @@ CALL_UNIT(vwn_bench, vwn_bench_options,
 CALL(vwn_eval, vwn_eval_options, eval_source(c->context, c->how, c->out, &hooks))
 CALL(vwn_eval_task, vwn_task_options, score_task(c->context, c->how, c->out, &hooks))
 CALL(vwn_sample, vwn_sample_options, sample_source(c->context, c->how, c->out, &hooks))
+CALL(vwn_serve, vwn_serve_options, serve_source(c->context, c->how, c->out, &hooks))
 CALL(vwn_from_hf, vwn_from_options, family_begin(c->context, c->how, c->out, &hooks))
 CALL(vwn_export_hf, vwn_hf_options, family_export(c->context, c->how, c->out, &hooks))
 CALL(vwn_inspect_growth, vwn_inspect_options, inspect_growth(c->context, c->how, c->out, &hooks))

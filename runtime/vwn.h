@@ -769,6 +769,19 @@ typedef struct vwn_plot_options {
  * paths are over different axes; vwn_message says what there is. vwn_warning: what only the run will decide. */
 vwn_status vwn_plot(vwn_context *ctx, vwn_unit *unit, const vwn_plot_options *how, const vwn_writer *out);
 
+typedef struct vwn_serve_options {
+    const char *source; /* run directory or checkpoint file */
+    int port;           /* of 127.0.0.1; 0: any that is free */
+    int64_t queue;      /* texts that may wait, at least 1 */
+    int64_t seconds;    /* that a request may take */
+    bool last;          /* as above */
+    bool json;          /* one object: v, event "serve", url, model, rows, context */
+} vwn_serve_options;
+/* Answers requests of this machine over HTTP until vwn_interrupt, which is VWN_OK: POST /v1/completions as OpenAI has it (texts or ids; stream,
+ * echo and logprobs), /tokenize, /detokenize; GET /tokenizer_info, /v1/models, /health. A line goes to `out` when it listens. Several texts are
+ * computed together, each at its position. VWN_ENVIRONMENT: the port is taken, or libmicrohttpd is missing. */
+vwn_status vwn_serve(vwn_context *ctx, const vwn_serve_options *how, const vwn_writer *out);
+
 typedef struct vwn_sample_options {
     const char *source; /* run directory or checkpoint file */
     const char *const *prompts;

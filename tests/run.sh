@@ -23,7 +23,7 @@ for word in "$@"; do
     esac
 done
 
-install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 libpcre2-8-0 libutf8proc2 zlib1g libzstd1 bible-kjv bible-kjv-text graphviz neovim clang-format-14
+install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 libpcre2-8-0 libutf8proc2 zlib1g libzstd1 libmicrohttpd12 curl bible-kjv bible-kjv-text graphviz neovim clang-format-14
 build_folder build
 make_text
 once=OFF # most tests run in one of the builds, and so are built in one; what is asked for runs in both

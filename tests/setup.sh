@@ -44,7 +44,7 @@ jobs=$(nproc 2> /dev/null || echo 2)
 # Installs those of the named Debian packages that are missing.
 install_packages() {
     command -v dpkg-query > /dev/null || {
-        echo "This is no Debian: make sure of flex, bison, cmake 3.25, gcc, make, oneDNN, PCRE2, utf8proc, zlib, libzstd." >&2
+        echo "This is no Debian: make sure of flex, bison, cmake 3.25, gcc, make, oneDNN, PCRE2, utf8proc, zlib, libzstd, libmicrohttpd." >&2
         return 0
     }
     missing=

@@ -53,6 +53,15 @@ static inline bool utf8_begins(const char *s, size_t n)
     return n && utf8_read(whole, 4, &code) > n;
 }
 
+/* The bytes at the end of a text that begin a character which is not all there yet. */
+static inline size_t utf8_unfinished(const char *s, size_t n)
+{
+    for (size_t k = 1; k <= 3 && k <= n; k++)
+        if (utf8_begins(s + n - k, k))
+            return k;
+    return 0;
+}
+
 /* What a terminal acts on instead of showing it: controls, new lines and tabs among them, and marks that turn
  * the reading direction. */
 static inline bool utf8_acts(uint32_t c)

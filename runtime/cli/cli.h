@@ -68,9 +68,9 @@ int call_launch(Call *call, int64_t n, char **argv, bool silent);
 /* ---- main.c: all verbs, in the order of the help ---- */
 const Verb *const *all_verbs(int *n);
 extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit, verb_grow, verb_train,
-    verb_resume, verb_launch, verb_tokenize, verb_sweep, verb_runs, verb_watch, verb_eval, verb_sample, verb_inspect,
-    verb_compare, verb_report, verb_diff, verb_plot, verb_graph, verb_export, verb_export_log, verb_bench, verb_resolve,
-    verb_explain, verb_doc, verb_doctor, verb_lsp, verb_completions;
+    verb_resume, verb_launch, verb_tokenize, verb_sweep, verb_runs, verb_watch, verb_eval, verb_sample, verb_serve,
+    verb_inspect, verb_compare, verb_report, verb_diff, verb_plot, verb_graph, verb_export, verb_export_log, verb_bench,
+    verb_resolve, verb_explain, verb_doc, verb_doctor, verb_lsp, verb_completions;
 
 /* ---- args.c ---- */
 /* Reads argv behind the verb. False: the sentence is in `why` and the use is wrong. */

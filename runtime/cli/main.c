@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 static const Verb *const verbs[] = {
-    &verb_new,      &verb_check,  &verb_fmt,    &verb_params,     &verb_cost,    &verb_ir,      &verb_emit,
-    &verb_tokenize, &verb_grow,   &verb_train,  &verb_resume,     &verb_launch,  &verb_sweep,   &verb_runs,
-    &verb_watch,    &verb_eval,   &verb_sample, &verb_inspect,    &verb_compare, &verb_report,  &verb_diff,
-    &verb_plot,     &verb_graph,  &verb_export, &verb_export_log, &verb_bench,   &verb_resolve, &verb_explain,
-    &verb_doc,      &verb_doctor, &verb_lsp,    &verb_completions};
+    &verb_new,      &verb_check, &verb_fmt,    &verb_params, &verb_cost,       &verb_ir,      &verb_emit,
+    &verb_tokenize, &verb_grow,  &verb_train,  &verb_resume, &verb_launch,     &verb_sweep,   &verb_runs,
+    &verb_watch,    &verb_eval,  &verb_sample, &verb_serve,  &verb_inspect,    &verb_compare, &verb_report,
+    &verb_diff,     &verb_plot,  &verb_graph,  &verb_export, &verb_export_log, &verb_bench,   &verb_resolve,
+    &verb_explain,  &verb_doc,   &verb_doctor, &verb_lsp,    &verb_completions};
 enum { N_VERBS = sizeof verbs / sizeof verbs[0], MOST_THREADS = 4096, MOST_SECONDS = 1000000 };
 
 const Verb *const *all_verbs(int *n)

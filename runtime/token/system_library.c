@@ -79,6 +79,20 @@ bool library_zstd(Zstd *out, char why[WHY])
     return open_all("libzstd.so.1", "libzstd1", all, COUNT_OF(all), out, why);
 }
 
+bool library_microhttpd(Microhttpd *out, char why[WHY])
+{
+    static const Symbol all[] = {{"MHD_start_daemon", offsetof(Microhttpd, start)},
+                                 {"MHD_stop_daemon", offsetof(Microhttpd, stop)},
+                                 {"MHD_lookup_connection_value", offsetof(Microhttpd, header)},
+                                 {"MHD_get_connection_info", offsetof(Microhttpd, info)},
+                                 {"MHD_create_response_from_buffer", offsetof(Microhttpd, from_buffer)},
+                                 {"MHD_create_response_from_callback", offsetof(Microhttpd, from_callback)},
+                                 {"MHD_add_response_header", offsetof(Microhttpd, add_header)},
+                                 {"MHD_queue_response", offsetof(Microhttpd, queue)},
+                                 {"MHD_destroy_response", offsetof(Microhttpd, destroy)}};
+    return open_all("libmicrohttpd.so.12", "libmicrohttpd12", all, COUNT_OF(all), out, why);
+}
+
 void library_describe(Buf *out)
 {
     char why[WHY];
@@ -86,8 +100,10 @@ void library_describe(Buf *out)
     Utf8proc forms;
     Zlib gzip;
     Zstd zstd;
+    Microhttpd http;
     buf_printf(out, "patterns of tokenizers: %s\n", library_pcre2(&patterns, why) ? "PCRE2" : why);
     buf_printf(out, "normal forms of tokenizers: %s\n", library_utf8proc(&forms, why) ? "utf8proc" : why);
     buf_printf(out, "texts packed by gzip: %s\n", library_zlib(&gzip, why) ? "zlib" : why);
     buf_printf(out, "texts packed by zstd: %s\n", library_zstd(&zstd, why) ? "zstd" : why);
+    buf_printf(out, "requests over HTTP: %s\n", library_microhttpd(&http, why) ? "libmicrohttpd" : why);
 }

@@ -92,6 +92,44 @@ typedef struct Zstd {
 enum { ZSTD_WINDOW_LOG_MAX = 100, ZSTD_WINDOW_LOG = 31 }; /* a parameter, and its greatest value */
 bool library_zstd(Zstd *out, char why[WHY]);
 
+/* libmicrohttpd: requests over HTTP. */
+typedef struct Microhttpd {
+    void *(*start)(unsigned flags, uint16_t port, void *accept, void *accept_user,
+                   int (*access)(void *user, void *connection, const char *path, const char *method,
+                                 const char *version, const char *part, size_t *n, void **kept),
+                   void *access_user, ...);
+    void (*stop)(void *daemon);
+    const char *(*header)(void *connection, int kind, const char *name);
+    const void *(*info)(void *connection, int what, ...);
+    void *(*from_buffer)(size_t n, void *text, int how);
+    void *(*from_callback)(uint64_t n, size_t block, long (*give)(void *user, uint64_t at, char *out, size_t most),
+                           void *user, void (*end)(void *user));
+    int (*add_header)(void *response, const char *name, const char *value);
+    int (*queue)(void *connection, unsigned status, void *response);
+    void (*destroy)(void *response);
+} Microhttpd;
+/* microhttpd.h's numbers, which are the same in all versions of libmicrohttpd.so.12. */
+enum {
+    MICROHTTPD_NO,
+    MICROHTTPD_YES,
+    MICROHTTPD_THREAD_PER_CONNECTION = 4,
+    MICROHTTPD_INTERNAL_THREAD = 8,
+    MICROHTTPD_POLL = 64,
+    MICROHTTPD_OPTIONS_END = 0,
+    MICROHTTPD_CONNECTION_MEMORY = 1, /* size_t */
+    MICROHTTPD_CONNECTIONS = 2,       /* unsigned */
+    MICROHTTPD_TIMEOUT = 3,           /* unsigned */
+    MICROHTTPD_COMPLETED = 4,         /* a function, its user */
+    MICROHTTPD_LISTEN_SOCKET = 12,    /* int */
+    MICROHTTPD_STACK = 19,            /* size_t */
+    MICROHTTPD_HEADER = 1,
+    MICROHTTPD_INFO_FD = 6,
+    MICROHTTPD_COPY = 2,
+    MICROHTTPD_END = -1
+};
+#define MICROHTTPD_UNKNOWN UINT64_MAX
+bool library_microhttpd(Microhttpd *out, char why[WHY]);
+
 /* "patterns: ...", "normal forms: ...", "packed texts: ...": a line each, whether they are there. */
 void library_describe(Buf *out);
 

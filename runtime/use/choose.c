@@ -75,3 +75,18 @@ int64_t choose_at(const Candidate *choice, size_t n, double sum, double u)
         n--;
     return choice[n - 1].id;
 }
+
+int64_t choose_token(const ChooseFilters *f, const double *logits, size_t n, Candidate *work, double u)
+{
+    size_t best = 0;
+    double sum;
+    for (size_t i = 1; i < n; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    if (!isfinite(logits[best]))
+        return -1;
+    if (f->temperature <= 0)
+        return (int64_t)best;
+    size_t kept = choose_among(f, logits, n, work, &sum);
+    return choose_at(work, kept, sum, u);
+}

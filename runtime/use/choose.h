@@ -15,7 +15,7 @@ typedef struct Candidate {
 
 /* Applied in this order. A logit of minus infinity is never chosen, unless it is the only one. */
 typedef struct ChooseFilters {
-    double temperature; /* above 0 */
+    double temperature; /* above 0, but for choose_token(): 0 is the likeliest, of equals the lower id */
     int64_t top_k;      /* 0: all */
     double top_p;       /* 0 or 1: all */
     double min_p;       /* 0: all */
@@ -28,5 +28,7 @@ void choose_repetition(double *logits, const int64_t *id, size_t n, double by, u
 size_t choose_among(const ChooseFilters *f, const double *logits, size_t n, Candidate *out, double *sum);
 /* The one that a number u in [0, 1) falls on. */
 int64_t choose_at(const Candidate *choice, size_t n, double sum, double u);
+/* All of it, `work` having room for n; -1: the greatest logit is not finite. */
+int64_t choose_token(const ChooseFilters *f, const double *logits, size_t n, Candidate *work, double u);
 
 #endif

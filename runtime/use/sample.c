@@ -118,7 +118,6 @@ static void read_prompts(Sampling *x)
 
 static int64_t draw(Sampling *x, const GrowingText *t, const double *logits, uint64_t number, uint64_t index)
 {
-    int64_t n = x->usable, best = 0;
     if (x->logits) {
         memcpy(x->logits, logits, (size_t)x->vocab * sizeof *logits);
         if (x->seen)
@@ -127,17 +126,12 @@ static int64_t draw(Sampling *x, const GrowingText *t, const double *logits, uin
             x->logits[x->hole[i]] = -INFINITY;
         logits = x->logits;
     }
-    for (int64_t i = 1; i < n; i++)
-        if (logits[i] > logits[best])
-            best = i;
-    if (!isfinite(logits[best]))
-        ctx_raise(x->session.ctx, ST_DIVERGED, "the model's logits are not finite");
-    if (x->how->temperature <= 0)
-        return best;
     const ChooseFilters f = {x->how->temperature, x->how->top_k, x->how->top_p, x->how->min_p};
-    double sum;
-    size_t kept = choose_among(&f, logits, (size_t)n, x->choice, &sum);
-    return choose_at(x->choice, kept, sum, philox_uniform(philox_key(x->how->seed, "sample"), number, index));
+    double u = philox_uniform(philox_key(x->how->seed, "sample"), number, index);
+    int64_t id = choose_token(&f, logits, (size_t)x->usable, x->choice, u);
+    if (id < 0)
+        ctx_raise(x->session.ctx, ST_DIVERGED, "the model's logits are not finite");
+    return id;
 }
 
 /* ---- writing ---- */
@@ -152,15 +146,6 @@ static const char *token_text(const Sampling *x, int64_t id, char few[24], size_
     return few;
 }
 
-/* The bytes at the end of a text that begin a character which is not all there yet. */
-static size_t unfinished(const char *s, size_t n)
-{
-    for (size_t k = 1; k <= 3 && k <= n; k++)
-        if (utf8_begins(s + n - k, k))
-            return k;
-    return 0;
-}
-
 /* Writes what is whole of what was held back and of what follows; the rest is held back, unless it is the end. */
 static void write_whole(Sampling *x, const char *text, size_t n, bool end)
 {
@@ -169,7 +154,7 @@ static void write_whole(Sampling *x, const char *text, size_t n, bool end)
     Buf b = buf_new(s->arena);
     buf_put(&b, x->held, x->n_held);
     buf_put(&b, text, n);
-    x->n_held = end ? 0 : unfinished(b.s, b.n);
+    x->n_held = end ? 0 : utf8_unfinished(b.s, b.n);
     memcpy(x->held, b.s + b.n - x->n_held, x->n_held);
     if (b.n > x->n_held)
         write_text(x->out, b.s, b.n - x->n_held);

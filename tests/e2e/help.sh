@@ -2,7 +2,7 @@
 # When: quick, released.
 . "$VWN_SOURCE/tests/support/lib.inc"
 
-verbs="new check fmt params cost ir emit tokenize grow train resume launch sweep runs watch eval sample inspect compare report diff plot graph export export-log
+verbs="new check fmt params cost ir emit tokenize grow train resume launch sweep runs watch eval sample serve inspect compare report diff plot graph export export-log
 bench resolve explain doc doctor lsp completions"
 
 expect 0 "$VWN"

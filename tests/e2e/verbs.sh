@@ -36,7 +36,7 @@ resolve FILE
 resolve FILE --origins
 EOT
 # Those that read a run or a checkpoint, which no such file is; those that go on, since they read no model; what calls all others.
-runs='watch eval sample inspect compare report export export-log'
+runs='watch eval sample serve inspect compare report export export-log'
 others='new tokenize resume runs check fmt explain doc doctor lsp completions'
 "$VWN" --help | sed -n 's/^  vwn \([a-z][a-z-]*\) .*/\1/p' | grep -v VERB | sort > verbs
 { cut -d ' ' -f 1 ways; echo "$runs $others" | tr ' ' '\n'; } | sort -u | cmp -s - verbs || fail "other verbs than those of this test: $(cat verbs)"

@@ -44,6 +44,7 @@ runtime/family
 runtime/train
 runtime/measure
 runtime/use
+runtime/serve
 runtime/hold
 runtime/draw
 runtime/look

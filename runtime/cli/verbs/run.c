@@ -1,4 +1,4 @@
-/* run.c - `vwn eval` and `vwn sample`: what a trained model says.
+/* run.c - `vwn eval`, `vwn sample` and `vwn serve`: what a trained model says.
  *
  * In:  a run directory or a checkpoint.   Out: losses, accuracies on a task, or text as it is made.
  */
@@ -246,3 +246,51 @@ const Verb verb_sample = {
     .least = 1,
     .most = 1,
     .run = run_sample};
+
+static int run_serve(Call *call)
+{
+    int status;
+    int64_t port = 8000;
+    vwn_serve_options how = {.source = call->operand[0],
+                             .queue = 256,
+                             .seconds = 600,
+                             .last = call_flag(call, "--last") != NULL,
+                             .json = call->json};
+    if (!call_whole(call, "--port", 0, 65535, &port) || !call_whole(call, "--queue", 1, 1 << 20, &how.queue) ||
+        !call_whole(call, "--timeout", 1, 1 << 20, &how.seconds))
+        return VWN_USAGE;
+    how.port = (int)port;
+    if (!call_open(call, &status))
+        return status;
+    interrupt_start(call);
+    vwn_writer out = {put_now, &call->ui};
+    vwn_status st = vwn_serve(call->ctx, &how, &out);
+    call_diagnostics(call, false, NULL);
+    return call_failed(call, st);
+}
+
+static const Flag serve_flags[] = {
+    {"--port", "N", "of 127.0.0.1 (else 8000); 0 is any that is free, and the line that is printed says which"},
+    {"--queue", "N", "texts that may wait while others are computed (else 256); more are refused with status 429"},
+    {"--timeout", "N", "seconds that a request may take (else 600)"},
+    {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
+};
+const Verb verb_serve = {
+    .name = "serve",
+    .operands = "RUN|CKPT",
+    .summary = "Answers requests of this machine over HTTP with a trained model",
+    .example = {{"vwn serve runs/nano", "http://127.0.0.1:8000/v1/completions, until Ctrl-C"},
+                {"vwn serve runs/nano --port 0 --json", "any free port, which a program reads"}},
+    .text =
+        "POST /v1/completions takes what OpenAI's does: texts or ids, stream, echo, logprobs. lm-evaluation-harness "
+        "scores the\n"
+        "model by it (--model local-completions, base_url=http://127.0.0.1:8000/v1/completions). Also there: "
+        "/tokenize,\n"
+        "/detokenize, /tokenizer_info, /v1/models, /health. Requests of other hosts and of pages of other origins are\n"
+        "refused. Texts are computed together, each at its position.\n",
+    .flag = serve_flags,
+    .n_flags = sizeof serve_flags / sizeof serve_flags[0],
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = 1,
+    .run = run_serve};
