@@ -103,9 +103,9 @@ static void add_recompute(Lines *l, const ReportMemory *b)
 
 static void add_memory(Lines *l, const ReportMemory *b)
 {
-    heading(l, arena_printf(l->arena, "memory of %s%s, float32, %lld %s at once", b->device ? "the GPU in " : "",
-                            b->training ? "training" : "one forward pass", (long long)b->batch_seqs,
-                            b->batch_seqs == 1 ? "sequence" : "sequences"));
+    heading(l, arena_printf(l->arena, "memory of %s%s%s, float32, %lld %s at once", b->exchange ? "rank 0 in " : "",
+                            b->device ? "the GPU in " : "", b->training ? "training" : "one forward pass",
+                            (long long)b->batch_seqs, b->batch_seqs == 1 ? "sequence" : "sequences"));
     add(l, "bytes_weights", "weights", (double)b->weights, IN_BYTES, "4 x stored");
     if (b->copies)
         add(l, "bytes_copies", "rounded weights", (double)b->copies, IN_BYTES,

@@ -197,6 +197,7 @@ expect 0 "$VWN" cost tied.vwn --ranks 2 --bandwidth 1e6 --latency 1 --json
 has out '"exchanges":5,"time_exchange":5.'
 expect 0 "$VWN" cost tied.vwn --ranks 2 --bandwidth 1e6 --latency 1
 has out 'none of it is hidden'
+has out 'memory of rank 0 in training'
 expect 2 "$VWN" launch -n 3 train model.vwn --device reference --run no
 has err '3 processes cannot share the 8 lanes of a step: start 1, 2, 4 or 8'
 [ "$(grep -c '^error' err)" -eq 1 ] || fail "not one sentence"

@@ -104,7 +104,6 @@ static void on_event(void *user, const vwn_sweep_event *e)
     }
 }
 
-/* What exclude each other. */
 /* `vwn sweep NAME`: not the name of a file, nor one without its ending. */
 static bool names_a_sweep(Call *call)
 {
@@ -117,6 +116,7 @@ static bool names_a_sweep(Call *call)
     return true;
 }
 
+/* What exclude each other. */
 static bool fits(Call *call)
 {
     static const char *const pair[][2] = {{"--resume", "--overwrite"}, {"--csv", "--json"}, {"--list", "--resume"},
