@@ -172,8 +172,8 @@ static void open_training(vwn_model *v, const vwn_model_options *how, const Hook
         v->alone.grow.n = 0;
         v->hooks.resolved_text = no_text;
     }
-    v->how =
-        (vwn_train_options){.run = how->run, .resume = how->resume, .overwrite = how->overwrite, .dry_run = !how->run};
+    const char *run = how->run ? arena_copy(v->ctx->program, how->run, strlen(how->run)) : NULL;
+    v->how = (vwn_train_options){.run = run, .resume = how->resume, .overwrite = how->overwrite, .dry_run = !run};
     *tr = (Trainer){.ctx = v->ctx,
                     .file = &v->alone,
                     .unit = &v->alone,

@@ -1,6 +1,10 @@
 """common.py - what the tests share: small models, and what a call raises."""
 import os
 
+# Of this process, and of others that run Python: not of the program and of compilers.
+PRELOAD = os.environ.pop("LD_PRELOAD", None)
+OF_PYTHON = {**os.environ, "LD_PRELOAD": PRELOAD} if PRELOAD else dict(os.environ)
+
 TEXT = "".join(f"line {i} says that {i * i} is the square of {i}\n" for i in range(400))
 
 MODEL = """edition = 1

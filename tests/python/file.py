@@ -12,7 +12,7 @@ import threading
 import time
 
 import vwn
-from common import MODEL, model, raised, run
+from common import MODEL, OF_PYTHON, model, raised, run
 
 PROGRAM = os.environ["VWN"]
 
@@ -147,7 +147,7 @@ except vwn.MachineError as e:
 vwn.check("model m {{\\n  widht = 3\\n}}\\n")
 events = vwn.train({path!r}, {{"train.length": "100000 steps"}}, run="left")
 next(events)
-"""], capture_output=True, text=True, timeout=100)
+"""], capture_output=True, text=True, timeout=100, env=OF_PYTHON)
     assert (out.returncode, out.stdout, out.stderr) == (0, "", ""), out
 
 

@@ -60,12 +60,13 @@ class FileOptions(C.Structure):
 
 
 class ReportOptions(C.Structure):
-    _fields_ = [("json", C.c_bool), ("batch_seqs", C.c_int64), ("positions", C.c_int64), ("pass", C.c_char_p),
-                ("gpu", C.c_bool), ("program", C.c_char_p)]
+    _fields_ = [("json", C.c_bool), ("batch_seqs", C.c_int64), ("ranks", C.c_int64), ("bandwidth", C.c_double),
+                ("latency", C.c_double), ("positions", C.c_int64), ("pass", C.c_char_p), ("gpu", C.c_bool),
+                ("program", C.c_char_p)]
 
 
 class TrainOptions(C.Structure):
-    _fields_ = [("run", C.c_char_p), ("resume", C.c_bool), ("overwrite", C.c_bool), ("dry_run", C.c_bool),
+    _fields_ = [("run", C.c_char_p), ("resume", C.c_bool), ("restarted", C.c_bool), ("overwrite", C.c_bool), ("dry_run", C.c_bool),
                 ("until_steps", C.c_int64), ("event", OnEvent), ("user", C.c_void_p)]
 
 
@@ -116,7 +117,10 @@ NUMBERS = {"VWN_OK": 0, "VWN_INPUT": 1, "VWN_USAGE": 2, "VWN_CHECK": 3, "VWN_DIV
            "VWN_RANK_MOST": RANK_MOST}
 
 path = _find()
-lib = C.CDLL(path)
+try:
+    lib = C.CDLL(path)
+except OSError as wrong:
+    raise ImportError(f"{path} cannot be opened: {wrong}") from None
 
 
 def _declare() -> None:
