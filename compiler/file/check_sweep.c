@@ -168,7 +168,11 @@ static bool vary_axes(Sweep *s, const Ast *items)
         if (it->kind == AST_OFF)
             continue;
         if (it->kind != AST_SET) {
-            err(s->ev, "E0110", it->span, "", "`vary` holds `path = [values]`");
+            Diag *d = err(s->ev, "E0110", it->span, "", "`vary` holds `path = [values]`");
+            const Ast *inner = it->kind == AST_NODE && it->kid[2] && it->kid[2]->n ? it->kid[2]->kid[0] : NULL;
+            if (inner && inner->kind == AST_SET)
+                diag_help(s->ev->ctx, d, "write the whole path: `%s.%s = %s`", it->kid[0]->name,
+                          span_text(s->ev, inner->kid[0]->span), expr_text(s->ev, inner->kid[1]));
             return false;
         }
         if (!is_given(s, span_text(s->ev, it->kid[0]->span)) && !add_axis(s, it->kid[0], it->kid[1], false))
