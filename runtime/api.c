@@ -856,8 +856,8 @@ static Status doc_body(void *user)
     Name near;
     if (!doc_write(ctx, c->name, &b, &near)) {
         const char *dot = strrchr(c->name, '.'), *last = dot ? dot + 1 : c->name; /* nn.Linear */
-        Name unused;
-        if (dot && doc_write(ctx, last, &b, &unused)) /* adamw.lr */
+        Name node = dot ? name_of(ctx, c->name, (size_t)(dot - c->name)) : NULL, unused;
+        if (node && doc_write(ctx, node, &b, &unused) && doc_write(ctx, last, &b, &unused)) /* adamw.lr */
             near = name_str(ctx, last);
         if (!near)
             near = called_elsewhere(ctx, last);

@@ -60,7 +60,7 @@ static bool takes_file(const char *path, int n)
 /* What other programs call the list of layers, which they count from 0. */
 static bool is_layers(const char *name, size_t n)
 {
-    static const char *const words[] = {"h", "layers", "blocks", "layer", "block"};
+    static const char *const words[] = {"h", "layers", "blocks"};
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (strlen(words[i]) == n && !memcmp(words[i], name, n))
             return true;
@@ -95,8 +95,8 @@ static const char *written_here(Eval *ev, const char *text, const char *flag)
         return arena_printf(ev->arena, "texts stand between quotes: `%s '%.*s%s=\"%s\"'`", flag, n, text,
                             n > 4 && !strncmp(eq - 5, ".data", 5) ? ".path" : "", value);
     Buf b = buf_new(ev->arena); /* layer.1.ffn, train/batch */
-    bool other = false;
-    for (int i = 0; i < n; i++) {
+    bool other = false, quoted = memchr(text, '"', (size_t)n) != NULL;
+    for (int i = 0; i < n && !quoted; i++) {
         int k = i + 1;
         while (k < n && is_digit(text[k]))
             k++;
@@ -123,7 +123,7 @@ static const char *written_here(Eval *ev, const char *text, const char *flag)
     if (other)
         return arena_printf(ev->arena, "a path is written `%s '%s=%s'`, and layers are counted from 1", flag, b.s,
                             value);
-    const char *colon = memchr(text, '[', (size_t)n);
+    const char *colon = quoted ? NULL : memchr(text, '[', (size_t)n);
     colon = colon ? memchr(colon, ':', (size_t)(text + n - colon)) : NULL;
     if (colon)
         return arena_printf(ev->arena, "one layer is `layer[2]`, and all are `layer[*]`: one `%s` for each", flag);

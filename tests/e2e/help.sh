@@ -270,9 +270,18 @@ train.data=foo.txt|`--set 'train.data.path="foo.txt"'`
 train.data.path=../foo.txt|`--set 'train.data.path="../foo.txt"'`
 batch=4|`--set 'train.batch=4 seqs'`
 length=10|`--set 'train.length=10 steps'`
-layer.1.ffn.hidden=64|`--set 'layer[2].ffn.hidden=64'`
+layer.1.ffn.hidden=64|`--set 'layer[1].ffn.hidden=64'`
 train/seed=2|`--set 'train.seed=2'`
+transformer.h.0.ffn.hidden=64|`--set 'layer[1].ffn.hidden=64'`
+layer.*.ffn.hidden=64|`--set 'layer[*].ffn.hidden=64'`
+layer[1:2].ffn.hidden=64|one layer is `layer[2]`, and all are `layer[*]`
+train.seed=1,2|`vwn sweep FILE --vary train.seed=1,2`
+train.seed: 2|write `--set 'train.seed=2'`
 END
+expect 2 "$VWN" sweep widths
+has err '`vwn sweep FILE widths`'
+expect 2 "$VWN" doc adamw.lr
+has err 'did you mean `lr`?'
 expect 2 "$VWN" train nano.vwn ++D=16
 has err 'did you mean `--set D=16`?'
 # a sentence about each point of a sweep is said once
