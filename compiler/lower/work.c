@@ -83,7 +83,8 @@ static void add_statement(Count *c, const KStmt *s)
 {
     const Kernel *k = c->k;
     IVar lane = c->lane[c->depth];
-    if (s->step && !(s->step & STEP_VALUE)) /* the steps of a statement are one operation, which counts where its value is */
+    if (s->step &&
+        !(s->step & STEP_VALUE)) /* the steps of a statement are one operation, which counts where its value is */
         return;
     switch (s->kind) {
     case KS_VAR: add(c, 8, false); break;
