@@ -77,10 +77,10 @@ near fp16 fp16asks 16 1e-30
 [ "$(wc -l < fp16.scales)" -eq 16 ] && cmp fp16.scales fp16asks.scales || fail "scales: $(paste fp16.scales fp16asks.scales)"
 skips=$(sed -n '$s/.*"skipped"://p' fp16.scales)
 [ "$skips" -ge 3 ] && [ "$(uniq fp16.scales | wc -l)" -ge 4 ] || fail "$skips skipped steps: $(cat fp16.scales)"
-half fp16long --set "$rate" --set 'train.length=26 steps'
+half fp16long --set "$rate" --set 'train.length=18 steps'
 [ "$(syncs fp16)" -eq "$(syncs fp16long)" ] || fail "10 more steps in fp16 wait $(($(syncs fp16long) - $(syncs fp16))) times"
 [ "$(behind fp16long)" = "0 1
-5 25" ] || fail "fp16: programs behind the numbers that are waited for, and how often: $(behind fp16long)"
+5 17" ] || fail "fp16: programs behind the numbers that are waited for, and how often: $(behind fp16long)"
 behind fp16asks | grep -q '^[1-9]' && fail "the host decides in fp16, and steps are queued: $(behind fp16asks)"
 half fp16halves --set "$rate" --set 'train.length=16 steps' --until '7 steps' # the next step has another scale than the one before
 expect 0 "$VWN" train small.vwn --device cuda --run fp16halves --resume

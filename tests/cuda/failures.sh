@@ -31,7 +31,7 @@ fi | sort -u > places
 while read -r place; do
     case " $allowed " in *" ${place%:*} "*) continue ;; esac
     case $place in nvrtcGetProgramLog*) continue ;; esac # a message that is not there is not needed
-    draw 6 || continue
+    draw 11 || continue
     rm -rf runs/it
     expect 5 env FAKE_CUDA_FAIL="$place" FAKE_CUDA_LOG=log "$VWN" train small.vwn --device cuda --run it -q \
         --until '2 steps'
@@ -44,8 +44,8 @@ while read -r place; do
     expect 0 "$VWN" train small.vwn --device cuda --run it -q $resume --until '2 steps'
     same_weights first it 02
 done < places
-[ "$cases" -gt 80 ] && [ "$tried" -gt 12 ] || fail "only $tried of $cases calls failed"
-[ "$whole" -gt 7 ] || fail "only $whole of $tried runs went on"
+[ "$cases" -gt 80 ] && [ "$tried" -gt 6 ] || fail "only $tried of $cases calls failed"
+[ "$whole" -gt 3 ] || fail "only $whole of $tried runs went on"
 
 # a run is not overwritten by one that has no memory: the arena's and the tensors' are the last two pieces
 for n in $(($(sed -n 's/^cuMemAlloc //p' calls) - 1)) "$(sed -n 's/^cuMemAlloc //p' calls)"; do

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 {
     Connections of = {.from = argc > 1 ? atoi(argv[1]) : 0,
                       .count =
-                          argc > 2 ? atoi(argv[2]) : (int)drawn_count(&(CaseDraw){.one_in = 5, .sanitized = 10}, 50),
+                          argc > 2 ? atoi(argv[2]) : (int)drawn_count(&(CaseDraw){.one_in = 10, .sanitized = 10}, 50),
                       .B = 1,
                       .T = 3,
                       .device = &host_emu};

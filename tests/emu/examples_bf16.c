@@ -81,6 +81,6 @@ int main(int argc, char **argv)
 {
     int missing = examples_not_listed(wide, COUNT_OF(wide), "compute = bf16");
     int status =
-        emulated_drawn(argc, argv, &(CaseDraw){.one_in = 3, .sanitized = 5}, COUNT_OF(wide), case_name, run_one);
+        emulated_drawn(argc, argv, &(CaseDraw){.one_in = 5, .sanitized = 5}, COUNT_OF(wide), case_name, run_one);
     return missing ? 1 : status;
 }

@@ -112,5 +112,5 @@ static bool run_one(size_t i) { return run_case(&cases[i]); }
 
 int main(int argc, char **argv)
 {
-    return emulated_drawn(argc, argv, &(CaseDraw){.one_in = 4, .sanitized = 6}, COUNT_OF(cases), case_name, run_one);
+    return emulated_drawn(argc, argv, &(CaseDraw){.one_in = 6, .sanitized = 6}, COUNT_OF(cases), case_name, run_one);
 }

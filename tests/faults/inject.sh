@@ -1,10 +1,10 @@
 # inject.sh - every write, fsync, rename, link and allocation of a small run, which grows, and of `vwn emit c` fails once: the
 # status is 5 with one sentence, or 0 where it does no harm, and the run can be resumed to the same bytes.
-# VWN_CALLS: how many calls of a kind are tried at most (some 20 otherwise; 0: all).
+# VWN_CALLS: how many calls of a kind are tried at most (some 9 otherwise; 0: all).
 # When: quick, slow. The sanitizers report crashes themselves, stand in for malloc and need address space without
 #       end.
 . "$VWN_SOURCE/tests/faults/tiny.inc"
-most=${VWN_CALLS:-20}
+most=${VWN_CALLS:-9}
 tried=0 refused=0
 
 # judge: the last command ended with 0, or with 5 and one sentence

@@ -150,7 +150,7 @@ bf16='train.precision=mixed(compute = bf16, master = fp32)'
 # losses NAME DEVICE RUN [FLAGS]: a run whose losses the CPU has told beforehand. Names stand in `losses_of`.
 losses_of='f32 heads64 heads128 vwn23'
 [ -z "$small" ] || losses_of='f32 heads64'
-loss_steps=$([ -n "$small" ] && echo 10 || echo 50)
+loss_steps=$([ -n "$small" ] && echo 5 || echo 50)
 loss_seconds=25
 losses() {
     file=gpt.vwn

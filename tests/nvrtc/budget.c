@@ -15,7 +15,7 @@
 #include "compiler/library/library_cuda.h"
 
 /* Where one text has neighbours that differ little, architectures take turns: of two neighbours one is compiled, for one of them. */
-static const CaseDraw by_turns = {.one_in = 10, .sanitized = 10};
+static const CaseDraw by_turns = {.one_in = 24, .sanitized = 24};
 
 static bool compile(Harness *h, Ctx *ctx, const Nvrtc *n, const char *arch, const char *prelude, const CudaText *text,
                     size_t count, Cache *cache, Use *use)
@@ -178,7 +178,7 @@ static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budg
     CudaBuild b = {.prelude = prelude, .cache = cache};
     CudaText some[TEXTS];
     CudaCode made[TEXTS];
-    CaseDraw draw = {.one_in = 5, .sanitized = 5};
+    CaseDraw draw = {.one_in = 9, .sanitized = 9};
     int which[TEXTS], count = 0;
     for (int i = 0; i < TEXTS; i++)
         if (case_drawn(&draw, (size_t)(i + i / 3))) { /* each kind of kernel is there */

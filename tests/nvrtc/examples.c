@@ -8,7 +8,7 @@
  * The one idea: texts depend on structure, so equal ones of all examples are compiled once, and nothing
  * is ever run. Without `all`, which takes long, some stand for the others: the longest of each example, since
  * long ones spill first; and of those that compute the same functions on equally many threads the
- * longest, of these every ninety-sixth. The architectures take turns; the longest of all is compiled for each, and one for the
+ * longest, one of 400 of these. The architectures take turns; the longest of all is compiled for each, and one for the
  * architecture that spills it as it is written.
  * When: first, slow. It compiles for three architectures.
  */
@@ -21,7 +21,7 @@
 
 /* Bytes of a text: NVRTC takes half a minute over 600 KB. The longest, 217 KB, is of the evaluation of
  * 29_dit.vwn: 64 terms of two losses have their lines each, and are left out where their example does not count. */
-enum { LONGEST = 1, EVERY = 200, LONGEST_OF = 3, AT_ONCE = 16, A100_SHARED = 163 * 1024, TEXT_MAX = 220000 };
+enum { LONGEST = 1, EVERY = 400, LONGEST_OF = 7, AT_ONCE = 16, A100_SHARED = 163 * 1024, TEXT_MAX = 220000 };
 
 static const Source variations[] = {
     {"02_olmo_1b.vwn", {"hyper", {"conn=hyper(n = 4, dynamic = true)", "L=2", NULL}}},
