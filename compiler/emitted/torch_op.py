@@ -436,10 +436,11 @@ class _Module(nn.Module):
         out = _formulas.FUNCTIONS[number](B, T, *given, *[p.to(torch.float64) for p in parameters])
         return _single([x.reshape(function.shape(dims, B, T, lead)) for x, (_, _, dims) in zip(out, function.wanted)])
 
-    def _apply_function(self, name, *given):
+    def _apply_function(self, name, *given, then=None):
+        """`then`: the connection behind this one, where the function has parameters of both."""
         number, names = self._uses[name]
         function = _functions[number]
-        parameters = [self._tensor(p) for p in names]
+        parameters = [self._tensor(p) for p in names] if then is None else self._of_both(names, then)
         for (port, _, _), x in zip(function.given, given):
             if not isinstance(x, torch.Tensor):
                 raise TypeError(f"{_table.PACKAGE}.{name}: `{port}` is a tensor, got {type(x).__name__}")
@@ -514,6 +515,7 @@ class Connection(_Module):
 
     def __init__(self, path=0, shared=None):
         super().__init__(_row("connection", path), shared)
+        self._place = list(_modules).index(self.path)
 
     def read(self, state):
         """What the sublayer is given of the state."""
@@ -535,6 +537,21 @@ class Connection(_Module):
         if gates is None:
             return self.write(state, y)
         return self._apply_function("end", state, y, *gates)
+
+    def next(self, state, y, gates, then):
+        """The state behind the sublayer, and begin() of the connection `then`, in one pass over the state."""
+        if gates is None or "next" not in self._uses or self._place + 1 != then._place:
+            state = self.end(state, y, gates)
+            return (state, *then.begin(state))
+        state, x, *gates = self._apply_function("next", state, y, *gates, then=then)
+        return state, x, gates
+
+    def _of_both(self, paths, then):
+        """Parameters by their whole paths."""
+        known = {}
+        for part in (then, self):
+            known.update((path, part._tensor(name)) for name, path, *_ in _modules[part.path]["parameters"])
+        return [known[path] for path in paths]
 
     def forward(self, state, layer, *args, **kwargs):
         """The state behind `layer`, any callable whose first argument is a tensor."""
@@ -584,8 +601,13 @@ class Connections(nn.Module):
 
     def forward(self, x, *args, **kwargs):
         state = self.open(x)
-        for connection, layer in zip(self.connections, self.layers):
-            state = connection(state, layer, *args, **kwargs)
+        x, gates = self.connections[0].begin(state)
+        for i, (connection, layer) in enumerate(zip(self.connections, self.layers)):
+            y = layer(x, *args, **kwargs)
+            if i + 1 == len(self.layers):
+                state = connection.end(state, y, gates)
+            else:
+                state, x, gates = connection.next(state, y, gates, self.connections[i + 1])
         return self.close(state)
 
 

@@ -227,12 +227,18 @@ static void add_connections(Torch *t)
         add_function(t, module, &f);
         function_of_write(&f, m, i, t->arena);
         add_function(t, module, &f);
-        Val gate[GATES_MOST];
+        Val gate[GATES_MOST], then[GATES_MOST];
         size_t n = function_gates(m, i, gate, t->arena);
-        if (n) {
-            function_of_begin(&f, m, i, gate, n, t->arena);
-            add_function(t, module, &f);
-            function_of_end(&f, m, i, gate, n, t->arena);
+        if (!n)
+            continue;
+        function_of_begin(&f, m, i, gate, n, t->arena);
+        add_function(t, module, &f);
+        function_of_end(&f, m, i, gate, n, t->arena);
+        add_function(t, module, &f);
+        bool more = i + 1 < m->sublayer.n && is_meant(t, m->sublayer.v[i + 1].path);
+        size_t n_then = more ? function_gates(m, i + 1, then, t->arena) : 0;
+        if (n_then) {
+            function_of_next(&f, m, i, gate, n, then, n_then, t->arena);
             add_function(t, module, &f);
         }
     }
@@ -377,6 +383,8 @@ static const char *below(const char *path, const char *module)
     return *module && path_below(path, module) && path[strlen(module)] ? path + strlen(module) + 1 : path;
 }
 
+static bool is_next(const ModelFunction *f) { return !strcmp(f->name, "next"); }
+
 static void put_parameters(Buf *b, const Torch *t, const TorchModule *m)
 {
     bool *seen = NEW_ARRAY(t->arena, bool, t->m->param.n + 1);
@@ -385,7 +393,7 @@ static void put_parameters(Buf *b, const Torch *t, const TorchModule *m)
         for (size_t k = 0; k < m->function.v[i]->param.n; k++) {
             size_t number = m->function.v[i]->param.v[k];
             const Param *p = &t->m->param.v[number];
-            if (seen[number])
+            if (seen[number] || is_next(m->function.v[i])) /* it has those of two modules, which are theirs */
                 continue;
             seen[number] = true;
             buf_puts(b, "            (");
@@ -414,7 +422,8 @@ static void put_module(Buf *b, const Torch *t, const TorchModule *m)
         put_text(b, m->function.v[i]->name);
         buf_printf(b, ": (%zu, (", m->number.v[i]);
         for (size_t k = 0; k < m->function.v[i]->param.n; k++) {
-            put_text(b, below(t->m->param.v[m->function.v[i]->param.v[k]].path, m->path));
+            Name path = t->m->param.v[m->function.v[i]->param.v[k]].path;
+            put_text(b, is_next(m->function.v[i]) ? path : below(path, m->path));
             buf_puts(b, ", ");
         }
         buf_puts(b, ")),\n");

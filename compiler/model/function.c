@@ -103,12 +103,17 @@ size_t function_gates(const Model *m, size_t i, Val gate[GATES_MOST], Arena *are
 
 static Name gate_name(Ctx *ctx, size_t i) { return name_printf(ctx, FUNCTION_GATE "%zu", i); }
 
+static void want_gates(ModelFunction *f, const Val *gate, size_t n, Arena *arena)
+{
+    for (size_t k = 0; k < n; k++)
+        want(f, arena, gate_name(f->m->graph->ctx, k), gate[k]);
+}
+
 void function_of_begin(ModelFunction *f, const Model *m, size_t i, const Val *gate, size_t n, Arena *arena)
 {
     function_of_read(f, m, i, arena);
     f->name = name_str(m->graph->ctx, "begin");
-    for (size_t k = 0; k < n; k++)
-        want(f, arena, gate_name(m->graph->ctx, k), gate[k]);
+    want_gates(f, gate, n, arena);
 }
 
 void function_of_end(ModelFunction *f, const Model *m, size_t i, const Val *gate, size_t n, Arena *arena)
@@ -117,6 +122,15 @@ void function_of_end(ModelFunction *f, const Model *m, size_t i, const Val *gate
     f->name = name_str(m->graph->ctx, "end");
     for (size_t k = 0; k < n; k++)
         give(f, arena, gate_name(m->graph->ctx, k), gate[k]);
+}
+
+void function_of_next(ModelFunction *f, const Model *m, size_t i, const Val *gate, size_t n, const Val *then,
+                      size_t n_then, Arena *arena)
+{
+    function_of_end(f, m, i, gate, n, arena);
+    f->name = name_str(m->graph->ctx, "next");
+    want(f, arena, "x", m->sublayer.v[i + 1].read);
+    want_gates(f, then, n_then, arena);
 }
 
 void function_of_open(ModelFunction *f, const Model *m, Arena *arena)

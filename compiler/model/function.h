@@ -48,6 +48,9 @@ enum { GATES_MOST = 8 };
 size_t function_gates(const Model *m, size_t i, Val gate[GATES_MOST], Arena *arena);
 void function_of_begin(ModelFunction *f, const Model *m, size_t i, const Val *gate, size_t n, Arena *arena);
 void function_of_end(ModelFunction *f, const Model *m, size_t i, const Val *gate, size_t n, Arena *arena);
+/* `end` of sublayer i, and `begin` of the one behind it, whose gates are `then`, in one pass over the state. */
+void function_of_next(ModelFunction *f, const Model *m, size_t i, const Val *gate, size_t n, const Val *then,
+                      size_t n_then, Arena *arena);
 /* `open` makes the first state of the embedding, `close` what a head is given of the last one. False: nothing reads a closed
  * state. */
 void function_of_open(ModelFunction *f, const Model *m, Arena *arena);

@@ -35,7 +35,7 @@ def arguments(name, *given):
 
 # ---- registration: all four tests of opcheck, of the operator and of its gradient ----
 names = [f"{f.name}" for f in package._op._functions]
-check("the package has six functions", len(names) == 6, names)
+check("the package has seven functions", len(names) == 7, names)
 for name, given in (("read", [state(2, 5, requires_grad=True)]), ("write", [state(2, 5, requires_grad=True), result(2, 5, requires_grad=True)])):
     op = package._op._operators[c._uses[name][0]]
     found = torch.library.opcheck(op, tuple(arguments(name, *given)))
@@ -269,6 +269,14 @@ s = whole.open(x)
 for k, f in zip(whole.connections, layers):
     s = k.write(s, f(k.read(s)))
 same("a list of layers", [out], [whole.close(s)], 1e-6)
+randomised(whole)
+one_pass, apart = [
+    [out, *torch.autograd.grad(out.square().sum(), [x, *whole.parameters()])]
+    for out in (whole(x), whole.close(whole.connections[1](whole.connections[0](whole.open(x), layers[0]), layers[1])))
+]
+same("a write and the next read as one kernel", one_pass, apart, 1e-5)
+check("it is used", "next" in whole.connections[0]._uses and "next" not in whole.connections[1]._uses)
+out = whole(x)
 out.sum().backward()
 check("all parameters have gradients", all(p.grad is not None for p in whole.parameters()))
 finish()
