@@ -98,7 +98,7 @@ static bool is_checkpoint(int folder, const char *name, struct stat *st)
 static int open_judged(Removal *r, const char *path)
 {
     Session *s = &r->session;
-    struct stat st;
+    struct stat st, root;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int why = fd < 0 ? errno : 0;
     if (why)
@@ -106,13 +106,16 @@ static int open_judged(Removal *r, const char *path)
                   why == ELOOP || why == ENOTDIR ? "it is a link or no folder: name the folder itself" : strerror(why),
                   why == ENOENT ? run_meant(s, path) : "");
     bool known = false, others_too = fstat(fd, &st) || st.st_uid != geteuid();
+    bool is_root = !others_too && stat("/", &root) == 0 && st.st_dev == root.st_dev && st.st_ino == root.st_ino;
     for (size_t i = 0; i < COUNT_OF(telling) && !known; i++)
         known = is_own(fd, &telling[i], &st);
-    if (!others_too && known)
+    if (!others_too && known && !is_root)
         return fd;
     close(fd);
     ctx_raise(s->ctx, ST_USAGE, "`%.300s` is not removed: %s", path,
-              others_too ? "it belongs to another user" : "it holds no run or sweep that vwn has made and you own");
+              others_too ? "it belongs to another user"
+              : is_root  ? "it is the root of all folders"
+                         : "it holds no run or sweep that vwn has made and you own");
 }
 
 static void close_folder(void *what)

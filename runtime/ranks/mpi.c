@@ -46,6 +46,7 @@ struct MpiLink {
     MpiSmall *small;
     char *kept; /* of a message that was longer than what was asked for */
     size_t kept_at, kept_n, kept_room;
+    bool own; /* of this process itself */
 };
 
 /* ---- the library ---- */
@@ -215,14 +216,18 @@ static void mpi_wait(Links *links, const LinkWant *want, int size, int ms)
 static void mpi_close(Links *links, int size, bool failed)
 {
     double until = clock_seconds() + 0.5;
+    bool first = links->mpi && links->mpi[0].own;
     for (int i = 0; links->mpi && i < size; i++) {
         struct MpiLink *l = &links->mpi[i];
         while (l->small && clock_seconds() < until)
             let_small_go(l);
         free(l->kept);
     }
-    if (links->mpi && !failed) /* else whoever has started the others ends them */
+    /* Whoever has started the processes ends all as soon as one is gone, and the first has to say why. */
+    if (links->mpi && !failed)
         mpi.finalize();
+    else if (!first)
+        nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     free(links->mpi);
 }
 
@@ -235,6 +240,7 @@ static bool mpi_open(const RanksAsk *ask, double seconds, Links *links, char why
     links->mpi = calloc((size_t)ask->size, sizeof *links->mpi);
     if (!links->mpi)
         return false;
+    links->mpi[ask->rank].own = true;
     *own = rank_place();
     for (int i = 0; i < ask->size; i++)
         if (i != ask->rank)

@@ -1,6 +1,6 @@
 # bench.sh - `vwn bench` on a GPU has the time of every launch from the GPU's clock, which here takes 5 microseconds for each
 # piece of work; `vwn doctor --measure` keeps the GPU's rates apart from the CPU's, and `vwn cost` estimates with them.
-# When: slow. The tests of fake_cuda go the same ways.
+# When: slow, whole. e2e.bench and the tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 command -v python3 > /dev/null || { echo "skipped: no python3"; exit 77; }
 FAKE_CUDA_DEVICE=sms=1 # yardsticks are as large as the GPU

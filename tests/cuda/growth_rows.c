@@ -1,7 +1,7 @@
 /* growth_rows.c - the published ways to grow a model, in runs on the fake CUDA (tests/support/growth_runs.h).
  *
  * In:  [part of a row's name].   Out: counts; what differs. One row is drawn.
- * When: slow, at most 3600 s. The tests of fake_cuda go the same ways.
+ * When: slow, whole, at most 3600 s. cuda.growth and train.growth_rows go the same ways.
  */
 #define _GNU_SOURCE
 #include "support/growth_runs.h"

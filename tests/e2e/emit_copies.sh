@@ -1,6 +1,6 @@
 # emit_copies.sh - in a folder of `vwn emit cuda` weights are rounded to two bytes when they have been read, then by the update: no
 # part of a batch rounds one. What the update leaves is, bit by bit, what a program rounds that reads the new weights from a file.
-# When: first.
+# When: first, whole. e2e.emit and cuda.copies go the same ways.
 . "$VWN_SOURCE/tests/support/lib.inc"
 emulated="$VWN_SOURCE/tests/gpu/emulated"
 [ "$(uname -m)" = x86_64 ] && command -v g++ cc make > /dev/null || exit 77

@@ -579,14 +579,14 @@ static const char *plant(Ctx *ctx, const char *text, const struct Fault *f)
 /* Each fault fits its text; a part of them is compiled. */
 static bool fault_drawn(size_t i)
 {
-    static const CaseDraw draw = {.one_in = 29, .sanitized = 29};
+    static const CaseDraw draw = {.one_in = 59, .sanitized = 59};
     return i % drawn_share(&draw) == 0;
 }
 
 /* Of the cases that are behind those which are always taken. */
 static bool is_taken(size_t i)
 {
-    static const CaseDraw draw = {.one_in = 37, .sanitized = 37};
+    static const CaseDraw draw = {.one_in = 73, .sanitized = 73};
     return i < DRAWN || (i - DRAWN) % drawn_share(&draw) == 0;
 }
 

@@ -390,7 +390,7 @@ int main(void)
         text[1 + i].text = cuda_expert(ctx->program, &class, &text[1 + i].length);
     }
     bool planted[FAULTS];
-    CaseDraw draw = {.one_in = 19, .sanitized = 19};
+    CaseDraw draw = {.one_in = 37, .sanitized = 37};
     for (size_t i = 0; i < FAULTS; i++) { /* every fault fits its text; those that are not drawn are not compiled */
         const char *whole = text[1 + faults[i].of].text, *bad = plant(ctx, whole, &faults[i]);
         planted[i] = case_drawn(&draw, i);

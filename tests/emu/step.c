@@ -221,6 +221,6 @@ static bool run_one(size_t i) { return run_case(&cases[i]); }
 
 int main(int argc, char **argv)
 {
-    return emulated_drawn(argc, argv, &(CaseDraw){.one_in = 3, .sanitized = 3, .first = 1}, COUNT_OF(cases), case_name,
+    return emulated_drawn(argc, argv, &(CaseDraw){.one_in = 6, .sanitized = 6, .first = 1}, COUNT_OF(cases), case_name,
                           run_one);
 }

@@ -566,7 +566,7 @@ int main(void)
     EmuText text[MOST];
     EmuKernel kernel[MOST];
     size_t variant[MOST] = {0}, planted[MOST] = {0}, plain, n = 0; /* the fault that is in each text: 0 is none */
-    CaseDraw some = {.one_in = 3, .sanitized = 3}, few = {.one_in = 9, .sanitized = 9};
+    CaseDraw some = {.one_in = 6, .sanitized = 6}, few = {.one_in = 18, .sanitized = 18};
     char why[512];
     const char *said;
     Harness h = {0};

@@ -318,7 +318,7 @@ int main(int argc, char **argv)
     int failed = 0, long_ones = 0;
     if (argc < 2 || strcmp(argv[1], "products") != 0) /* which is no case of a list */
         failed =
-            run_drawn(argc, argv, &(CaseDraw){.one_in = 6, .sanitized = 6}, 2 * COUNT_OF(kinds), case_name, run_one);
+            run_drawn(argc, argv, &(CaseDraw){.one_in = 12, .sanitized = 12}, 2 * COUNT_OF(kinds), case_name, run_one);
     ctx = ctx_new(NULL);
     if (!SANITIZED) { /* which takes minutes, and more memory, of its own */
         setrlimit(RLIMIT_AS, &(const struct rlimit){ADDRESSES, ADDRESSES});

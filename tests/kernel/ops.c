@@ -17,7 +17,7 @@ int main(void)
     } size[] = {{1, 1, 1}, {2, 31, 33}, {3, 33, 31}, {2, 67, 17}};
     if (CTX_TRY(ctx, &guard)) {
         Cases *cases = cases_new(ctx, NULL);
-        CaseDraw draw = {.one_in = 2, .sanitized = 16, .first = 2};
+        CaseDraw draw = {.one_in = 2, .sanitized = 48, .first = 2};
         for (size_t i = 0; i < COUNT_OF(size); i++)
             if (case_drawn(&draw, i))
                 graphs_add(ctx, cases, size[i].B, size[i].T, size[i].n);

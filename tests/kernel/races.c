@@ -202,10 +202,10 @@ static void look_at(Tally *t, const Source *source)
 
 int main(void)
 {
-    Tally t = {.step = {.of_totals = {.one_in = 67, .sanitized = 257},
-                        .of_lanes = {.one_in = 41, .sanitized = 163},
+    Tally t = {.step = {.of_totals = {.one_in = 133, .sanitized = 257},
+                        .of_lanes = {.one_in = 83, .sanitized = 163},
                         .of_ways = {.one_in = 5, .sanitized = 41},
-                        .of_elements = {.one_in = 211, .sanitized = 2011}}};
+                        .of_elements = {.one_in = 421, .sanitized = 2011}}};
     for (size_t n = 0; n < COUNT_OF(names); n++)
         for (size_t i = 0; i < COUNT_OF(sources); i++)
             if (!strcmp(sources[i].v.name, names[n]))

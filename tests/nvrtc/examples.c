@@ -10,7 +10,7 @@
  * long ones spill first; and of those that compute the same functions on equally many threads the
  * longest, one of 400 of these. The architectures take turns; the longest of all is compiled for each, and one for the
  * architecture that spills it as it is written.
- * When: first, slow. It compiles for three architectures.
+ * When: first, slow, whole. It compiles for three architectures; nvrtc.budget compiles a part of the same kernels.
  */
 #include "compiler/file/check_unit.h"
 #include "budget.h"

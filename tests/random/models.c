@@ -490,6 +490,6 @@ int main(int argc, char **argv)
     }
     o.found = o.found || !place;
     if (place < 2 && !one)
-        o.count = drawn_count(&(CaseDraw){.one_in = 15, .sanitized = 45}, 900);
+        o.count = drawn_count(&(CaseDraw){.one_in = 30, .sanitized = 45}, 900);
     return one ? run_one(&o, one, shrink) : run_many(&o);
 }

@@ -1,5 +1,6 @@
 # mpi.sh - processes that Open MPI and MPICH start talk through these: the same weights, and one sentence where one of them fails.
 #
+# When: released. MPI libraries keep memory to the end.
 # Each of the two that is here is tried; which is not is said. Debian: apt-get install openmpi-bin mpich.
 . "$VWN_SOURCE/tests/support/lib.inc"
 squares > text.txt

@@ -15,7 +15,7 @@ static const char frozen[] =
 
 int main(int argc, char **argv)
 {
-    CaseDraw reference = {.one_in = 24, .sanitized = 40}, cpu = {.one_in = 120, .sanitized = 120, .first = 4};
+    CaseDraw reference = {.one_in = 48, .sanitized = 48}, cpu = {.one_in = 240, .sanitized = 240, .first = 2};
     int failed = growth_runs("reference", "", &reference, 1e-9, "", frozen, argc, argv);
     return growth_runs("cpu", NULL, &cpu, 1e-5, SANITIZED ? "" : "longer context, learned positions", "", argc, argv) ||
            failed;
