@@ -153,10 +153,19 @@ static bool add_bytes(BatchText *t, const char *s, size_t n)
     return true;
 }
 
+static size_t longest_stop(const BatchText *t)
+{
+    size_t most = 0;
+    for (size_t k = 0; k < t->stops; k++)
+        most = strlen(t->stop[k]) > most ? strlen(t->stop[k]) : most;
+    return most;
+}
+
 /* Whether a stop is in the text, of which the last `fresh` bytes are new; the text then ends before it. */
 static bool cut_at_stop(BatchText *t, size_t fresh)
 {
-    for (size_t at = 0; at < t->n_text; at++)
+    size_t before = fresh + longest_stop(t);
+    for (size_t at = before < t->n_text ? t->n_text - before : 0; at < t->n_text; at++)
         for (size_t k = 0; k < t->stops; k++) {
             size_t n = strlen(t->stop[k]);
             if (at + n <= t->n_text && at + n > t->n_text - fresh && !memcmp(t->text + at, t->stop[k], n)) {
@@ -169,11 +178,9 @@ static bool cut_at_stop(BatchText *t, size_t fresh)
 
 size_t batch_settled(const BatchText *t)
 {
-    size_t most = 0, n = t->n_text;
+    size_t most = longest_stop(t), n = t->n_text;
     if (t->state == TEXT_DONE)
         return n;
-    for (size_t k = 0; k < t->stops; k++)
-        most = strlen(t->stop[k]) > most ? strlen(t->stop[k]) : most;
     size_t held = most ? most - 1 : 0;
     n -= held < n ? held : n;
     while (n && n < t->n_text && ((unsigned char)t->text[n] & 0xc0) == 0x80)

@@ -1,6 +1,6 @@
 # growth.sh - a run grows on a GPU: its losses are the CPU's before, at and behind the steps; what is stopped, killed or
 # moved to the other device goes on; no growth step waits for a compiler.
-# When: first, slow. The tests of fake_cuda go the same ways.
+# When: first, slow, whole. e2e.growth, train.growth_rows and the tests of fake_cuda go the same ways.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 
 sed 's/hidden = 10/hidden = hidden/; s/heads = 2,/heads = heads, head_dim = 6,/; s/^let wide .*/&\nlet hidden = 10\nlet heads  = 2/

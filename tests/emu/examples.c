@@ -27,7 +27,7 @@ static bool run_one(size_t i)
 int main(int argc, char **argv)
 {
     int missing = examples_not_listed(sources, COUNT_OF(sources), "\nmodel ");
-    int status =
-        emulated_drawn(argc, argv, &(CaseDraw){.one_in = 6, .sanitized = 8}, COUNT_OF(sources), example_name, run_one);
+    int status = emulated_drawn(argc, argv, &(CaseDraw){.one_in = 12, .sanitized = 12}, COUNT_OF(sources), example_name,
+                                run_one);
     return missing ? 1 : status;
 }

@@ -178,7 +178,7 @@ static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budg
     CudaBuild b = {.prelude = prelude, .cache = cache};
     CudaText some[TEXTS];
     CudaCode made[TEXTS];
-    CaseDraw draw = {.one_in = 18, .sanitized = 18};
+    CaseDraw draw = {.one_in = 9, .sanitized = 9};
     int which[TEXTS], count = 0;
     for (int i = 0; i < TEXTS; i++)
         if (case_drawn(&draw, (size_t)(i + i / 3))) { /* each kind of kernel is there */

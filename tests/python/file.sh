@@ -1,5 +1,5 @@
 # file.sh - see file.py: diagnostics, reports, training and its events; structures and enumerators against vwn.h; the wheel.
-# When: quick.
+# When: quick, released. Python opens the library of a wheel before that of the sanitizers; memory is looked at by model.sh.
 . "$VWN_SOURCE/tests/python/lib.inc"
 "$PY" "$VWN_SOURCE/tests/python/file.py" || exit 1
 if command -v cc > /dev/null; then

@@ -3,7 +3,7 @@
  *
  * In:  [number of schedules] [device] ["kept": no run is repeated alone].   Out: counts; `N passed, N failed`.
  * The one idea: a run on a workbench and one that opens everything itself have to write the same losses.
- * When: released, optimised.
+ * When: released, whole, optimised. e2e.sweep goes the same ways.
  */
 #define _GNU_SOURCE
 #include "schedules.h"
