@@ -538,6 +538,18 @@ static Base *add_items(Merge *m, Ast *ast, const Chain *way)
     return diag_errors(ev->ctx) == errors ? b : NULL;
 }
 
+/* The file has the items, and its base what was taken away. */
+static void end_merge(const Merge *m, Base *b)
+{
+    b->gone = m->gone.v;
+    b->instead = m->instead.v;
+    b->n_gone = m->gone.n;
+    m->f->base = b;
+    m->f->ast = copy(m->ev, m->f->ast, 0);
+    m->f->ast->kid = m->items.v;
+    m->f->ast->n = (uint32_t)m->items.n;
+}
+
 bool variant_merge(Eval *ev, File *f)
 {
     bool variant = false;
@@ -549,13 +561,7 @@ bool variant_merge(Eval *ev, File *f)
     Base *b = add_items(&m, f->ast, &(Chain){.path = f->path});
     if (!b)
         return false;
-    b->gone = m.gone.v;
-    b->instead = m.instead.v;
-    b->n_gone = m.gone.n;
-    f->base = b;
-    f->ast = copy(ev, f->ast, 0);
-    f->ast->kid = m.items.v;
-    f->ast->n = (uint32_t)m.items.n;
+    end_merge(&m, b);
     return true;
 }
 
@@ -580,11 +586,5 @@ void variant_take_away(Eval *ev, File *f)
     f->overrides.n = left;
     if (m.gone.n == b->n_gone)
         return;
-    b->gone = m.gone.v;
-    b->instead = m.instead.v;
-    b->n_gone = m.gone.n;
-    f->base = b;
-    f->ast = copy(ev, f->ast, 0);
-    f->ast->kid = m.items.v;
-    f->ast->n = (uint32_t)m.items.n;
+    end_merge(&m, b);
 }
