@@ -8,29 +8,22 @@
  */
 #include "fuse.h"
 
-enum {
-    ELEMENTS_MAX = 64, /* of a value, at one row */
-    MANY_MIN = 512,    /* of who reads a chain */
-    VALUES_MIN = 48,   /* of a chain */
-    LENGTH_MIN = 32    /* of a chain: values that are computed one from the other */
-};
-
-/* Elements at one row; 0: it is the same for all rows. */
-static int64_t elements_of_row(const Shape *s)
+/* Elements at one row, up to what a reader of chains has; 0: it is the same for all rows. */
+static int64_t elements_of_row(const Fusion *f, const Shape *s)
 {
     bool rows = false;
     int64_t n = 1;
     for (int i = 0; i < s->rank; i++) {
         rows = rows || !dim_static(s->d[i]);
-        n = dim_static(s->d[i]) && n < MANY_MIN ? n * s->d[i].n : n;
+        n = dim_static(s->d[i]) && n < f->target->tuned->chain_readers ? n * s->d[i].n : n;
     }
     return rows ? n : 0;
 }
 
 /* Few elements, all of which are written out? */
-static bool shape_is_few(const Shape *s)
+static bool shape_is_few(const Fusion *f, const Shape *s)
 {
-    bool few = elements_of_row(s) <= ELEMENTS_MAX;
+    bool few = elements_of_row(f, s) <= f->target->tuned->chain_elements;
     for (int i = 0; i < s->rank; i++)
         few = few && (!dim_static(s->d[i]) || dim_literal(s->d[i]));
     return few;
@@ -41,9 +34,9 @@ static bool is_few(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
     bool few = fuse_is_compute(f->g, v) && !fuse_is_view(f, v) && n->op != OP_MATMUL &&
-               elements_of_row(&n->shape) > 0 && shape_is_few(&n->shape);
+               elements_of_row(f, &n->shape) > 0 && shape_is_few(f, &n->shape);
     for (size_t k = 0; k < n->n_in && few; k++)
-        few = elements_of_row(shape_of(f->g, n->in[k])) == 0 || shape_is_few(shape_of(f->g, n->in[k]));
+        few = elements_of_row(f, shape_of(f->g, n->in[k])) == 0 || shape_is_few(f, shape_of(f->g, n->in[k]));
     return few;
 }
 
@@ -94,6 +87,7 @@ static void mark_readers(const Fusion *f, Chains *c, Val v)
 
 void fuse_find_chains(Fusion *f)
 {
+    const Tuned *tuned = f->target->tuned;
     size_t n = f->g->node.n;
     f->chain = NEW_ARRAY(f->arena, bool, n);
     if (!f->target->chains || f->unfused)
@@ -108,12 +102,12 @@ void fuse_find_chains(Fusion *f)
             join(f, &c, v);
         }
     for (Val v = 1; v < n; v++)
-        if (fuse_is_compute(f->g, v) && elements_of_row(shape_of(f->g, v)) >= MANY_MIN)
+        if (fuse_is_compute(f->g, v) && elements_of_row(f, shape_of(f->g, v)) >= tuned->chain_readers)
             mark_readers(f, &c, v);
     for (Val v = 1; v < n; v++)
         if (c.of[v]) {
             uint32_t of = who(&c, v);
-            f->chain[v] = c.many[of] && c.values[of] >= VALUES_MIN && c.length[of] >= LENGTH_MIN;
+            f->chain[v] = c.many[of] && c.values[of] >= tuned->chain_values && c.length[of] >= tuned->chain_length;
         }
     arena_reset(f->tmp, mark);
 }

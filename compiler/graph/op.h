@@ -20,6 +20,12 @@ typedef struct Ask {
 } Ask;
 static inline const Shape *ask_shape(const Ask *q, size_t k) { return shape_of(q->g, q->in[k]); }
 static inline DType ask_dtype(const Ask *q, size_t k) { return (DType)node_at(q->g, q->in[k])->dtype; }
+/* Whether input k is an integer for each element of the first axis of input 0. */
+static inline bool ask_is_each(const Ask *q, size_t k)
+{
+    const Shape *s = ask_shape(q, k);
+    return ask_dtype(q, k) == DT_INT && s->rank == 1 && dim_eq(s->d[0], ask_shape(q, 0)->d[0]);
+}
 
 /* Whether this attention, or gradient of one, has for each query the first key that it sees. */
 bool sdpa_has_oldest(const Graph *g, const Node *n);

@@ -59,13 +59,6 @@ static bool is_oldest(const Ask *q, size_t k)
     return ask_dtype(q, k) == DT_INT && s->rank == 2 && dim_eq(s->d[0], sq->d[0]) && dim_eq(s->d[1], sq->d[1]);
 }
 
-/* An integer per sequence, [B]. */
-static bool is_first(const Ask *q)
-{
-    const Shape *s = ask_shape(q, 3);
-    return ask_dtype(q, 3) == DT_INT && s->rank == 1 && dim_eq(s->d[0], ask_shape(q, 0)->d[0]);
-}
-
 bool sdpa_has_oldest(const Graph *g, const Node *n)
 {
     size_t k = n->op == OP_SDPA ? 3 : 6;
@@ -79,7 +72,7 @@ const char *shape_SDPA(const Ask *q, Shape *out, DType *dtype)
     if (!wrong)
         wrong = heads_fit(q);
     bool first = !wrong && q->n_in == 4 && !is_oldest(q, 3);
-    if (first && !is_first(q))
+    if (first && !ask_is_each(q, 3))
         wrong = "the fourth input is an integer neither of each sequence nor of each query";
     if (!wrong && first && q->a->z > 0)
         wrong = "attention at a position has no dropout";

@@ -20,16 +20,9 @@ static const char *rows_fit(const Shape *table, const Shape *x)
     return NULL;
 }
 
-/* Whether input k is an integer for each table. */
-static bool is_each(const Ask *q, size_t k)
-{
-    const Shape *s = ask_shape(q, k);
-    return ask_dtype(q, k) == DT_INT && s->rank == 1 && dim_eq(s->d[0], ask_shape(q, 0)->d[0]);
-}
-
 static const char *start_fits(const Ask *q, size_t k)
 {
-    return is_each(q, k) ? NULL : "the starts are not one integer for each table";
+    return ask_is_each(q, k) ? NULL : "the starts are not one integer for each table";
 }
 
 const char *shape_DYNAMIC_UPDATE_SLICE(const Ask *q, Shape *out, DType *dtype)
@@ -41,7 +34,7 @@ const char *shape_DYNAMIC_UPDATE_SLICE(const Ask *q, Shape *out, DType *dtype)
         wrong = start_fits(q, 2);
     if (!wrong && ask_dtype(q, 1) != *dtype)
         wrong = "the table and the rows have different types";
-    if (!wrong && !is_each(q, 3))
+    if (!wrong && !ask_is_each(q, 3))
         wrong = "the marks are not one integer for each table";
     return wrong;
 }

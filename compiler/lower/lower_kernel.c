@@ -45,14 +45,13 @@ static void factors_of(const Lower *l, uint32_t site, Dim extent, Dim below, Fac
 /* The largest factor of v's that may be unrolled. On a processor sums of a long row by a thin matrix are: they read the row once. */
 static int64_t factor_max(const Lower *l, Val v)
 {
-    enum { LONGER = 16 }; /* than it has columns */
     const Node *n = node_at(l->g, v);
     int64_t thin = l->f->target->threads ? 0 : l->f->target->thin_product_max;
     bool rows = n->shape.rank > 0 && !dim_static(n->shape.d[0]);
     if (thin <= LITERAL_MAX || n->op != OP_SUM || !rows || node_at(l->g, n->in[0])->op != OP_MUL || !l->f->elements[v])
         return LITERAL_MAX;
     int64_t row = l->f->elements[n->in[0]] / l->f->elements[v];
-    return row >= LONGER * thin ? thin : LITERAL_MAX;
+    return row >= l->f->target->tuned->thin_row * thin ? thin : LITERAL_MAX;
 }
 
 /* Small static factors are unrolled, the last ones first, as long as the text stays short. */
